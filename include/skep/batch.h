@@ -1,0 +1,233 @@
+// batch.h: the unit of work. A single operation is a batch of one.
+//
+// A Batch is filled with requests, executed once, and read by slot. The bytes a request names are
+// views: they must stay valid until the batch has been executed. The bytes an outcome names stay
+// valid until the batch is cleared, executed again or destroyed. Clear() keeps the memory, so a
+// batch that is reused does not allocate for each operation.
+//
+//   Batch batch;
+//   const uint32_t a = batch.Get("apple");
+//   const uint32_t b = batch.Put("pear", "3");
+//   if (Status s = store.Execute(batch); !s.ok()) ...
+//   if (batch.outcome(a).verdict == Verdict::kDone) use(batch.outcome(a).value);
+//
+// Unordered (the default): independent operations. Each takes effect at one instant between the
+//   call and its return. Operations on one key keep their order; nothing else is ordered. In
+//   particular a scan or count may see any, all or none of the batch's own writes, but what it
+//   sees is one state of the whole keyspace. An operation that fails leaves the others alone.
+// Atomic: all or nothing, at one instant. Operations act in slot order and see the earlier ones.
+//   Conditions (Require...) are judged against the state before the batch. If one does not hold,
+//   or any operation is refused, nothing is applied: its slot says why, the others say kAborted.
+//
+// Thread safety: none; a batch belongs to one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "skep/function.h"
+#include "skep/scan.h"
+#include "skep/scratch.h"
+#include "skep/status.h"
+
+namespace skep {
+
+// A position in the order of writes of one keyspace. 0 is before every write.
+using Version = uint64_t;
+
+// 128 bits of XXH3 over a value. Not keyed: it tells values apart, it does not resist forgery.
+struct Digest {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  friend bool operator==(const Digest&, const Digest&) = default;
+};
+Digest DigestOf(std::string_view value);
+
+// Where an earlier operation found its key. A stale hint costs time, never correctness.
+struct Hint {
+  uint64_t bits = 0;  // 48-bit logical node id, 16-bit generation; 0 is no hint
+  uint64_t lid() const { return bits & ((uint64_t{1} << 48) - 1); }
+  uint16_t generation() const { return static_cast<uint16_t>(bits >> 48); }
+};
+
+enum class Op : uint8_t {
+  kGet,
+  kPut,     // store, absent or not
+  kInsert,  // store only if absent
+  kUpdate,  // store only if present
+  kDelete,
+  kCompareAndSet,        // store only if the value equals `other`
+  kCompareDigestAndSet,  // store only if the value's digest equals `digest`
+  kApply,                // run `function` on the value; function.h
+  kSample,               // one key and value, uniformly at random; `limit` is the random number
+  kScan,
+  kCount,
+  kDeleteRange,
+  kRequireAbsent,  // conditions, in atomic batches only
+  kRequirePresent,
+  kRequireValue,   // equals `other`
+  kRequireDigest,  // equals `digest`
+};
+
+constexpr bool IsCondition(Op op) { return op >= Op::kRequireAbsent; }
+constexpr bool IsRange(Op op) { return op >= Op::kScan && op <= Op::kDeleteRange; }
+constexpr bool IsWrite(Op op) {
+  return (op >= Op::kPut && op <= Op::kApply) || op == Op::kDeleteRange;
+}
+
+// What became of one request.
+enum class Verdict : uint8_t {
+  kDone,      // done: found, stored, deleted, scanned, condition holds
+  kAbsent,    // the key is absent: nothing read, updated or deleted; kRequirePresent fails
+  kExists,    // the key is present: nothing inserted; kRequireAbsent fails
+  kMismatch,  // the value differs: nothing stored; kRequireValue/kRequireDigest fails
+  kAborted,   // an atomic batch was not applied because of another slot
+  kRefused,   // `status` says why; nothing was changed by this request
+};
+
+// One request: 64 bytes, one cache line.
+struct Request {
+  enum Flag : uint8_t {
+    kReturnPrevious = 1,  // kPut, kInsert, kUpdate, kDelete: outcome.value is the value before
+    kWantHint = 2,        // outcome.hint is wanted
+    kReverse = 4,         // kScan: from the largest key down
+    kKeysOnly = 8,        // kScan: items carry no values
+    kSeekFloor = 16,      // kScan: start at the largest key <= key; not with kReverse
+    kNoUpperBound = 32,   // ranges: there is no upper bound, `other` is ignored
+  };
+
+  Op op = Op::kGet;
+  uint8_t flags = 0;
+  uint32_t limit = kNoLimit;    // kScan: items; kCount: keys visited; kDeleteRange: keys deleted
+  std::string_view key = {};    // ranges: the inclusive lower bound
+  std::string_view value = {};  // the value to store; kApply: the operand
+  union {
+    std::string_view other = {};  // kCompareAndSet, kRequireValue: expected value;
+                                  // ranges: the exclusive upper bound
+    Digest digest;                // kCompareDigestAndSet, kRequireDigest
+    const Function* function;     // kApply
+  };
+  Hint hint = {};
+
+  bool has(Flag flag) const { return (flags & flag) != 0; }
+};
+static_assert(sizeof(Request) == 64);
+
+struct Item {
+  std::string_view key;
+  std::string_view value;
+};
+
+struct Outcome {
+  Verdict verdict = Verdict::kRefused;
+  bool more = false;            // ranges: stopped by a limit; there may be more. Resume after the
+                                // last item (scan) or at `value` (count)
+  uint32_t item_count = 0;      // kScan, kSample: how many items; Batch::items(slot) has them
+  size_t first_item = 0;
+  int64_t integer = 0;          // kCount, kDeleteRange: keys; kApply: the function's number
+  std::string_view value = {};  // kGet: the value. kReturnPrevious: the one before. kApply: what it
+                                // returned. A comparison that failed: the value seen
+  Status status = {};           // kRefused: why
+  Version version = 0;          // kGet: of the write that stored the value; writes: their own
+  Hint hint = {};               // if kWantHint and the engine gives hints
+};
+
+class Engine;
+
+// The handle an engine gives for a pinned version. Callers use Snapshot (store.h).
+struct SnapshotRef {
+  Version version = 0;
+  uint64_t id = 0;  // 0: none
+};
+
+class Batch {
+ public:
+  enum class Kind : uint8_t { kUnordered, kAtomic };
+
+  explicit Batch(Kind kind = Kind::kUnordered) : kind_(kind) {}
+
+  // Filling. Each call returns the slot of its request.
+  uint32_t Add(const Request& request) {
+    requests_.push_back(request);
+    return static_cast<uint32_t>(requests_.size() - 1);
+  }
+  uint32_t Get(std::string_view key) { return AddPoint(Op::kGet, key); }
+  uint32_t Put(std::string_view key, std::string_view value, uint8_t flags = 0) {
+    return AddPoint(Op::kPut, key, value, flags);
+  }
+  uint32_t Insert(std::string_view key, std::string_view value, uint8_t flags = 0) {
+    return AddPoint(Op::kInsert, key, value, flags);
+  }
+  uint32_t Update(std::string_view key, std::string_view value, uint8_t flags = 0) {
+    return AddPoint(Op::kUpdate, key, value, flags);
+  }
+  uint32_t Delete(std::string_view key, uint8_t flags = 0) {
+    return AddPoint(Op::kDelete, key, {}, flags);
+  }
+  uint32_t CompareAndSet(std::string_view key, std::string_view expected, std::string_view value);
+  uint32_t CompareDigestAndSet(std::string_view key, Digest expected, std::string_view value);
+  uint32_t Apply(std::string_view key, const Function* function, std::string_view operand);
+  // A scan may return fewer items than asked for when scan_bytes_max is met; `more` says so.
+  uint32_t Scan(const Range& range, const ScanOptions& options = {});
+  // Visits at most `visits_max` keys; if `more`, outcome.value is the key to go on from.
+  uint32_t Count(const Range& range, uint32_t visits_max = kNoLimit);
+  uint32_t DeleteRange(const Range& range, uint32_t limit = kNoLimit);
+  // `random` chooses the key; equal numbers on equal states choose the same one.
+  uint32_t Sample(uint32_t random);
+  uint32_t RequireAbsent(std::string_view key) { return AddPoint(Op::kRequireAbsent, key); }
+  uint32_t RequirePresent(std::string_view key) { return AddPoint(Op::kRequirePresent, key); }
+  uint32_t RequireValue(std::string_view key, std::string_view value);
+  uint32_t RequireDigest(std::string_view key, Digest digest);
+
+  // Settings of the whole batch. Clear() resets all but the kind.
+  Kind kind() const { return kind_; }
+  // Reads at the snapshot. Such a batch must only read (else every slot is kRefused).
+  void set_snapshot(SnapshotRef snapshot) { snapshot_ = snapshot; }
+  SnapshotRef snapshot() const { return snapshot_; }
+  // The one "now" of the batch, in milliseconds of wall-clock time. The store sets it.
+  void set_now_ms(uint64_t now_ms) { now_ms_ = now_ms; }
+  uint64_t now_ms() const { return now_ms_; }
+  // Each scan stops once its keys and values exceed this many bytes (at least one item comes).
+  void set_scan_bytes_max(size_t bytes) { scan_bytes_max_ = bytes; }
+  size_t scan_bytes_max() const { return scan_bytes_max_; }
+
+  // Reading. Outcomes exist once the batch was executed.
+  size_t size() const { return requests_.size(); }
+  bool empty() const { return requests_.empty(); }
+  std::span<const Request> requests() const { return requests_; }
+  const Outcome& outcome(uint32_t slot) const { return outcomes_[slot]; }
+  std::span<const Item> items(uint32_t slot) const {
+    return std::span(items_).subspan(outcomes_[slot].first_item, outcomes_[slot].item_count);
+  }
+
+  // Bytes that live until Clear(): for keys a caller has to build.
+  Scratch& scratch() { return scratch_; }
+
+  void Clear();
+
+ private:
+  friend class BatchWriter;  // engine/batch_writer.h: how engines fill in outcomes
+
+  uint32_t AddPoint(Op op, std::string_view key, std::string_view value = {}, uint8_t flags = 0) {
+    Request request;
+    request.op = op;
+    request.flags = flags;
+    request.key = key;
+    request.value = value;
+    return Add(request);
+  }
+
+  Kind kind_;
+  SnapshotRef snapshot_;
+  uint64_t now_ms_ = 0;
+  size_t scan_bytes_max_ = SIZE_MAX;
+  std::vector<Request> requests_;
+  std::vector<Outcome> outcomes_;
+  std::vector<Item> items_;
+  Scratch scratch_;
+};
+
+}  // namespace skep

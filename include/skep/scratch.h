@@ -1,0 +1,53 @@
+// scratch.h: bytes that live exactly as long as one batch.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace skep {
+
+// A bump allocator. Allocation is a pointer increment; everything is dropped at once by Clear(),
+// which keeps one block for the next round, so a batch that is reused stops allocating.
+//
+// Thread safety: none; one owner. Moving a Scratch keeps its bytes where they are.
+class Scratch {
+ public:
+  static constexpr size_t kBlockBytes = 16 * 1024;
+
+  Scratch() = default;
+  Scratch(Scratch&&) = default;
+  Scratch& operator=(Scratch&&) = default;
+
+  // `bytes` uninitialised bytes, without alignment. Valid until Clear() or destruction.
+  char* Allocate(size_t bytes) {
+    if (bytes > left_) Grow(bytes);
+    char* at = next_;
+    next_ += bytes;
+    left_ -= bytes;
+    used_ += bytes;
+    return at;
+  }
+
+  // Copies of the given bytes, one after the other.
+  std::string_view Copy(std::string_view bytes);
+  std::string_view Concat(std::string_view first, std::string_view second);
+
+  // Bytes handed out since the last Clear().
+  size_t used() const { return used_; }
+
+  // Drops everything. Keeps at most one block of kBlockBytes.
+  void Clear();
+
+ private:
+  void Grow(size_t bytes);
+
+  std::vector<std::unique_ptr<char[]>> blocks_;  // blocks_[0], if any, has kBlockBytes
+  char* next_ = nullptr;
+  size_t left_ = 0;
+  size_t used_ = 0;
+};
+
+}  // namespace skep

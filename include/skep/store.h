@@ -1,0 +1,156 @@
+// store.h: Skep as a library. Open a store, then read and write it from any number of threads.
+//
+//   auto store = skep::Store::Open({});
+//   if (!store) return Complain(store.error());
+//   (*store)->Put("user:7", "Ada");
+//   for (auto scan = (*store)->Scan(skep::Range::From("user:")); scan.Next();)
+//     std::cout << scan.key() << " = " << scan.value() << "\n";
+//
+// Every call is linearizable: it takes effect at one instant between its call and its return, scans
+// and atomic batches included. Any byte is legal in keys and values.
+//
+// Every call may also return, beside what it lists:
+//   kTooLarge       a key over EngineTraits' key limit (64 KiB) or value over its limit (64 MiB)
+//   kNotSupported   the engine of that keyspace cannot do it (no order, no snapshots, ...)
+//   kOutOfMemory    calls that store: Options::memory_bytes_max is reached
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skep/batch.h"
+#include "skep/options.h"
+#include "skep/scan.h"
+#include "skep/status.h"
+
+namespace skep {
+
+class Keyspaces;
+class Store;
+
+// One state of one keyspace, pinned. Reading at it costs nothing extra; keeping it makes the store
+// keep old values of what changes meanwhile. Dropping it (destruction) frees them. Movable.
+// Must not outlive its store. Thread safety: any thread may read at it; moving and dropping need
+// one owner.
+class Snapshot {
+ public:
+  Snapshot() = default;
+  Snapshot(Snapshot&& other) noexcept;
+  Snapshot& operator=(Snapshot&& other) noexcept;
+  ~Snapshot();
+
+  bool valid() const { return engine_ != nullptr; }
+  // The version it reads: it sees every write up to and including it, and no later one.
+  Version version() const { return ref_.version; }
+  SnapshotRef ref() const { return ref_; }
+
+ private:
+  friend class Store;
+  Snapshot(Engine* engine, SnapshotRef ref) : engine_(engine), ref_(ref) {}
+
+  Engine* engine_ = nullptr;
+  SnapshotRef ref_;
+};
+
+// A pass over a range at one version, in chunks, so that its memory is bounded however long the
+// range is. Views are valid until the next call of Next(). Thread safety: one owner.
+class Scanner {
+ public:
+  // Moves to the next item; false at the end of the range or on an error, then status() tells.
+  //   kSnapshotTooOld  the pass took longer than Options::snapshot_age_ms_max
+  bool Next();
+  std::string_view key() const { return item_.key; }
+  std::string_view value() const { return item_.value; }
+  Status status() const { return status_; }
+
+ private:
+  friend class Store;
+  Scanner() = default;
+  bool Fetch();
+
+  Store* store_ = nullptr;
+  uint32_t keyspace_ = 0;
+  Snapshot own_;       // unless the caller gave one
+  SnapshotRef at_;
+  std::string lo_, hi_;  // what is left of the range
+  bool unbounded_ = true;
+  ScanOptions options_;
+  uint64_t left_ = 0;  // items still wanted
+  Batch batch_;
+  uint32_t index_ = 0;  // of the next item in the current chunk
+  bool more_ = true;
+  Item item_;
+  Status status_;
+};
+
+struct StoreStatistics {
+  struct Keyspace {
+    uint32_t index = 0;
+    std::string engine;
+    uint64_t items = 0;             // live keys
+    uint64_t bytes = 0;             // everything the engine holds
+    uint64_t old_versions = 0;      // kept for snapshots
+    uint64_t snapshots = 0;         // live
+    uint64_t oldest_snapshot = 0;   // its version; 0 if there is none
+    Version released = 0;           // the newest version readers can see
+  };
+  std::vector<Keyspace> keyspaces;  // those in use
+  uint64_t memory_bytes = 0;
+  uint64_t memory_bytes_max = 0;  // 0: no limit
+};
+
+// The names Options::engine accepts.
+std::vector<std::string> EngineNames();
+
+class Store {
+ public:
+  // Opens an empty store in this process's memory.
+  //   kInvalidArgument  no such engine, or no keyspaces
+  static Result<std::unique_ptr<Store>> Open(const Options& options);
+  ~Store();
+
+  // The calls below act on this keyspace. Thread-safe; the default is 0.
+  //   kInvalidArgument  index >= Options::keyspaces: every call on it is refused with this
+  // Points. One index descent each. The bool says whether it happened: false from Get, Update and
+  // Delete if the key is absent, from Insert if it is present, from CompareAndSet if the value
+  // differs or is absent.
+  Result<std::optional<std::string>> Get(std::string_view key, uint32_t keyspace = 0);
+  Status Put(std::string_view key, std::string_view value, uint32_t keyspace = 0);
+  Result<bool> Insert(std::string_view key, std::string_view value, uint32_t keyspace = 0);
+  Result<bool> Update(std::string_view key, std::string_view value, uint32_t keyspace = 0);
+  Result<bool> Delete(std::string_view key, uint32_t keyspace = 0);
+  Result<bool> CompareAndSet(std::string_view key, std::string_view expected,
+                             std::string_view value, uint32_t keyspace = 0);
+
+  // Runs a batch and returns when every write in it is visible to every reader. Slots report their
+  // own refusals; the Status is that of the batch:
+  //   kInvalidArgument  no such keyspace
+  //   kAborted          an atomic batch was not applied; the slots say why
+  Status Execute(Batch& batch, uint32_t keyspace = 0);
+
+  // A pass over the range at one version: `at`, or now. Takes no time until the first Next().
+  Scanner Scan(const Range& range, const ScanOptions& options = {}, uint32_t keyspace = 0,
+               const Snapshot* at = nullptr);
+  // How many keys the range has, at one version; takes time with their number (model engine).
+  Result<uint64_t> Count(const Range& range, uint32_t keyspace = 0, const Snapshot* at = nullptr);
+  // Deletes the first `limit` keys of the range, at one instant. Returns how many there were.
+  Result<uint64_t> DeleteRange(const Range& range, uint32_t limit = kNoLimit,
+                               uint32_t keyspace = 0);
+
+  // Pins the state of now.
+  Result<Snapshot> TakeSnapshot(uint32_t keyspace = 0);
+
+  StoreStatistics Statistics() const;
+
+ private:
+  friend class Scanner;
+  explicit Store(std::unique_ptr<Keyspaces> keyspaces);
+
+  std::unique_ptr<Keyspaces> keyspaces_;
+};
+
+}  // namespace skep

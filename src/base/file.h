@@ -1,0 +1,56 @@
+// file.h: files, injected. The real ones are POSIX; the simulated disk (sim/sim_file.h) loses what
+// was not synced, and fails on request.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skep/status.h"
+
+namespace skep {
+
+// An open file. Thread safety: one owner, but ReadAt may run beside anything.
+// Errors: kIo with the errno; a short write is retried inside and ends in kIo if it cannot finish.
+class File {
+ public:
+  virtual ~File() = default;
+  // Reads up to `bytes` at `offset` into `to`; returns how many there were (0: end of file).
+  virtual Result<size_t> ReadAt(uint64_t offset, char* to, size_t bytes) = 0;
+  // Appends all of `bytes` at the end of the file.
+  virtual Status Append(std::string_view bytes) = 0;
+  virtual Status WriteAt(uint64_t offset, std::string_view bytes) = 0;
+  // After it returns ok, everything written before survives a power loss. After it fails, nothing
+  // may be assumed of any byte written since the last Sync that succeeded.
+  virtual Status Sync() = 0;
+  virtual Status Truncate(uint64_t bytes) = 0;
+  virtual Result<uint64_t> Size() = 0;
+};
+
+class FileSystem {
+ public:
+  enum class Mode {
+    kRead,       // must exist
+    kReadWrite,  // created if absent, kept if present
+    kCreate,     // created empty, or emptied
+  };
+
+  virtual ~FileSystem() = default;
+  virtual Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) = 0;
+  virtual Status Rename(const std::string& from, const std::string& to) = 0;
+  virtual Status Remove(const std::string& path) = 0;
+  virtual Status CreateDirectory(const std::string& path) = 0;  // ok if it is there already
+  virtual Result<std::vector<std::string>> List(const std::string& path) = 0;  // names, sorted
+  // Makes creations, renames and removals in `path` survive a power loss.
+  virtual Status SyncDirectory(const std::string& path) = 0;
+
+  // The whole file as bytes.
+  Result<std::string> ReadAll(const std::string& path);
+};
+
+// The machine's files. Thread-safe; lives as long as the process.
+FileSystem& PosixFileSystem();
+
+}  // namespace skep

@@ -1,0 +1,51 @@
+// memory_budget.h: what a process may hold, and what it holds now.
+//
+// Engines charge what they allocate, the server charges its connection buffers; both give back
+// what they free. A limit never stops a charge: whoever stores asks Exceeded() first and refuses,
+// so that deletes and replies, which also allocate a little, always work.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory_resource>
+
+namespace skep {
+
+class MemoryBudget {
+ public:
+  // 0: no limit.
+  explicit MemoryBudget(uint64_t limit_bytes = 0) : limit_(limit_bytes) {}
+
+  // Relaxed: a sum and a threshold; no other memory is read because of their values.
+  void Charge(uint64_t bytes) { used_.fetch_add(bytes, std::memory_order_relaxed); }
+  void Release(uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+  uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
+  void set_limit(uint64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
+  bool Exceeded() const {
+    const uint64_t max = limit();
+    return max != 0 && used() > max;
+  }
+
+ private:
+  std::atomic<uint64_t> used_{0};
+  std::atomic<uint64_t> limit_;
+};
+
+// Heap memory that is charged to a budget and to an account of its own. What malloc adds to each
+// block is counted too. Thread-safe.
+class BudgetedMemory final : public std::pmr::memory_resource {
+ public:
+  explicit BudgetedMemory(MemoryBudget& budget) : budget_(budget) {}
+  uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  void* do_allocate(size_t bytes, size_t alignment) override;
+  void do_deallocate(void* at, size_t bytes, size_t alignment) override;
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  MemoryBudget& budget_;
+  std::atomic<uint64_t> used_{0};
+};
+
+}  // namespace skep

@@ -1,0 +1,80 @@
+// network.h: byte streams and readiness, injected. The real one is sockets and epoll; the simulated
+// one (sim/sim_network.h) splits, delays and cuts streams from a seed.
+//
+// Everything is non-blocking. Calls that move bytes return how many, or a negative errno: -EAGAIN
+// when nothing can be moved now. Readiness is level-triggered.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "skep/status.h"
+
+namespace skep {
+
+// Where to listen or connect: "127.0.0.1:6379", "[::1]:6379", or "unix:/run/skep.sock".
+// Port 0 asks the system for a free one; Listener::address() tells which.
+using Address = std::string;
+
+// One end of a connection. Destruction closes it. Thread safety: one owner.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  // > 0: bytes read; 0: the peer finished sending; < 0: -errno.
+  virtual ssize_t Read(char* to, size_t bytes) = 0;
+  // >= 0: bytes taken, perhaps fewer than given; < 0: -errno. Never raises SIGPIPE.
+  virtual ssize_t Write(std::string_view bytes) = 0;
+  virtual Address peer() const = 0;
+  virtual Address local() const = 0;
+};
+
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  // A waiting connection; null with *error = EAGAIN when there is none, else the errno (EMFILE...).
+  virtual std::unique_ptr<Stream> Accept(int* error) = 0;
+  virtual Address address() const = 0;
+};
+
+struct ReadyEvent {
+  void* tag = nullptr;  // what Add() was given
+  bool readable = false;  // Read or Accept would not return -EAGAIN (errors and ends included)
+  bool writable = false;
+};
+
+// Waits for many streams and listeners. Thread safety: one owner, but Wake() from any thread.
+class Poller {
+ public:
+  virtual ~Poller() = default;
+  virtual Status Add(Stream& stream, void* tag, bool want_read, bool want_write) = 0;
+  virtual Status Change(Stream& stream, void* tag, bool want_read, bool want_write) = 0;
+  virtual void Remove(Stream& stream) = 0;
+  virtual Status Add(Listener& listener, void* tag) = 0;
+  virtual void Remove(Listener& listener) = 0;
+  // Waits up to `timeout_ms` (0: not at all, -1: for ever) and returns what is ready; views are
+  // valid until the next Wait. A Wake() ends the wait; its event is not reported.
+  virtual std::span<const ReadyEvent> Wait(int timeout_ms) = 0;
+  virtual void Wake() = 0;
+};
+
+class Network {
+ public:
+  virtual ~Network() = default;
+  //   kInvalidArgument  the address cannot be parsed
+  //   kIo               the errno of socket, bind or listen
+  virtual Result<std::unique_ptr<Listener>> Listen(const Address& address) = 0;
+  // Connects; the real one waits until it is connected or refused (kIo with the errno).
+  virtual Result<std::unique_ptr<Stream>> Connect(const Address& address) = 0;
+  virtual std::unique_ptr<Poller> NewPoller() = 0;
+};
+
+// Sockets and epoll. TCP streams have TCP_NODELAY; a unix socket's stale file is replaced.
+// Thread-safe; lives as long as the process.
+Network& SocketNetwork();
+
+}  // namespace skep

@@ -1,0 +1,91 @@
+#include "skep/batch.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace skep {
+
+Digest DigestOf(std::string_view value) {
+  const XXH128_hash_t hash = XXH3_128bits(value.data(), value.size());
+  return {.low = hash.low64, .high = hash.high64};
+}
+
+Range PrefixRange(std::string_view prefix, Scratch& scratch) {
+  // The upper bound is the prefix with its last byte that can grow grown by one.
+  size_t keep = prefix.size();
+  while (keep > 0 && prefix[keep - 1] == '\xff') --keep;
+  if (keep == 0) return Range::From(prefix);
+  const char grown = static_cast<char>(static_cast<unsigned char>(prefix[keep - 1]) + 1);
+  return Range::Between(prefix, scratch.Concat(prefix.substr(0, keep - 1), {&grown, 1}));
+}
+
+std::string_view KeyAfter(std::string_view key, Scratch& scratch) {
+  return scratch.Concat(key, {"\0", 1});
+}
+
+uint32_t Batch::CompareAndSet(std::string_view key, std::string_view expected,
+                              std::string_view value) {
+  return Add({.op = Op::kCompareAndSet, .key = key, .value = value, .other = expected});
+}
+
+uint32_t Batch::CompareDigestAndSet(std::string_view key, Digest expected,
+                                    std::string_view value) {
+  return Add({.op = Op::kCompareDigestAndSet, .key = key, .value = value, .digest = expected});
+}
+
+uint32_t Batch::Apply(std::string_view key, const Function* function, std::string_view operand) {
+  return Add({.op = Op::kApply, .key = key, .value = operand, .function = function});
+}
+
+uint32_t Batch::Sample(uint32_t random) {
+  Request request;
+  request.op = Op::kSample;
+  request.limit = random;
+  return Add(request);
+}
+
+namespace {
+
+Request RangeRequest(Op op, const Range& range, uint32_t limit) {
+  Request request{.op = op, .limit = limit, .key = range.lo, .other = range.hi};
+  if (range.unbounded) request.flags |= Request::kNoUpperBound;
+  return request;
+}
+
+}  // namespace
+
+uint32_t Batch::Scan(const Range& range, const ScanOptions& options) {
+  Request request = RangeRequest(Op::kScan, range, options.limit);
+  if (options.reverse) request.flags |= Request::kReverse;
+  if (options.keys_only) request.flags |= Request::kKeysOnly;
+  if (options.seek_floor) request.flags |= Request::kSeekFloor;
+  return Add(request);
+}
+
+uint32_t Batch::Count(const Range& range, uint32_t visits_max) {
+  return Add(RangeRequest(Op::kCount, range, visits_max));
+}
+
+uint32_t Batch::DeleteRange(const Range& range, uint32_t limit) {
+  return Add(RangeRequest(Op::kDeleteRange, range, limit));
+}
+
+uint32_t Batch::RequireValue(std::string_view key, std::string_view value) {
+  return Add({.op = Op::kRequireValue, .key = key, .other = value});
+}
+
+uint32_t Batch::RequireDigest(std::string_view key, Digest digest) {
+  return Add({.op = Op::kRequireDigest, .key = key, .digest = digest});
+}
+
+void Batch::Clear() {
+  requests_.clear();
+  outcomes_.clear();
+  items_.clear();
+  scratch_.Clear();
+  snapshot_ = {};
+  now_ms_ = 0;
+  scan_bytes_max_ = SIZE_MAX;
+}
+
+}  // namespace skep

@@ -1,0 +1,81 @@
+// engine.h: what every index of Skep is to the rest of it.
+//
+// An engine holds one keyspace. It knows no sockets, no clocks and no other engine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/memory_budget.h"
+#include "engine/release_gate.h"
+#include "skep/batch.h"
+#include "skep/status.h"
+
+namespace skep {
+
+// What an engine can do. What it cannot, it must refuse with kNotSupported, changing nothing.
+struct EngineTraits {
+  std::string_view name;
+  bool ordered = true;    // kScan, kCount, kDeleteRange
+  bool atomic = true;     // atomic batches over any keys
+  bool snapshots = true;  // OpenSnapshot
+  bool functions = true;  // kApply
+  // Longer keys or values are refused with kTooLarge. Every engine accepts the empty key and value.
+  size_t key_bytes_max = 64 * 1024;
+  size_t value_bytes_max = 64 * 1024 * 1024;
+};
+
+struct EngineStatistics {
+  uint64_t items = 0;         // live keys at the newest version
+  uint64_t bytes = 0;         // memory charged to the budget
+  uint64_t old_versions = 0;  // values kept only for snapshots
+  uint64_t snapshots = 0;     // live ones
+  Version oldest_snapshot = 0;  // 0: none
+};
+
+struct EngineOptions {
+  MemoryBudget* budget = nullptr;  // must outlive the engine
+  uint64_t snapshot_age_ms_max = 5 * 60 * 1000;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual const EngineTraits& traits() const = 0;
+
+  // Runs the batch (batch.h says what that means), fills in an outcome for every slot and returns
+  // the batch's ticket: the highest version it wrote or read. Replies may leave once the gate has
+  // released the ticket. Never waits for another thread's operation. Thread-safe.
+  //   kNotSupported     traits() says no
+  //   kInvalidArgument  a condition outside an atomic batch; a write in a batch at a snapshot;
+  //                     kSeekFloor with kReverse
+  //   kTooLarge, kOutOfMemory, kSnapshotTooOld, and a function's own errors
+  virtual Version Execute(Batch& batch) = 0;
+
+  // Pins the newest released state. It is revoked `snapshot_age_ms_max` after `now_ms`.
+  //   kNotSupported  traits() says no
+  virtual Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) = 0;
+  // Drops the pin. Also right for a snapshot that was revoked meanwhile.
+  virtual void CloseSnapshot(SnapshotRef snapshot) = 0;
+
+  // A bounded piece (well under a millisecond) of whatever the engine does in the background:
+  // revoking snapshots that are too old, freeing memory. Returns true if there is more to do now.
+  // Thread-safe; callers run it now and then from any thread.
+  virtual bool Maintain(uint64_t now_ms) = 0;
+
+  virtual EngineStatistics Statistics() const = 0;
+
+  // Checks every invariant the engine has. Null, or a literal that names the broken one. For tests;
+  // nothing else may run meanwhile.
+  virtual const char* Verify() const = 0;
+
+  ReleaseGate& gate() { return gate_; }
+  const ReleaseGate& gate() const { return gate_; }
+
+ protected:
+  ReleaseGate gate_;
+};
+
+}  // namespace skep

@@ -1,0 +1,51 @@
+// keyspaces.h: the numbered keyspaces of one store, each an engine of its own, under one budget.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/factory.h"
+#include "skep/options.h"
+
+namespace skep {
+
+// Thread-safe.
+class Keyspaces {
+ public:
+  //   kInvalidArgument  no such engine, or no keyspaces
+  static Result<std::unique_ptr<Keyspaces>> Make(const Options& options);
+  ~Keyspaces();
+
+  uint32_t count() const { return static_cast<uint32_t>(engines_.size()); }
+  // The engine of a keyspace, made on first use. `index` < count().
+  Engine& at(uint32_t index) {
+    Engine* engine = engines_[index].load(std::memory_order_acquire);
+    return engine != nullptr ? *engine : MakeEngine(index);
+  }
+  // Null if the keyspace was never used.
+  Engine* if_used(uint32_t index) const { return engines_[index].load(std::memory_order_acquire); }
+
+  MemoryBudget& budget() { return budget_; }
+  const MemoryBudget& budget() const { return budget_; }
+  const EngineTraits& traits() const { return traits_; }
+
+  // A bounded piece of every engine's background work; true if there is more to do now.
+  bool Maintain(uint64_t now_ms);
+
+ private:
+  Keyspaces(const Options& options, const EngineInfo& info);
+  Engine& MakeEngine(uint32_t index);
+
+  MemoryBudget budget_;
+  EngineOptions options_;
+  const EngineInfo& info_;
+  EngineTraits traits_;
+  std::mutex mutex_;  // making an engine
+  // Acquire pairs with the release store in MakeEngine: who sees the pointer sees the engine.
+  std::vector<std::atomic<Engine*>> engines_;  // owned
+};
+
+}  // namespace skep
