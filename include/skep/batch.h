@@ -40,8 +40,8 @@ using Version = uint64_t;
 
 // 128 bits of XXH3 over a value. Not keyed: it tells values apart, it does not resist forgery.
 struct Digest {
-  uint64_t low = 0;
-  uint64_t high = 0;
+  uint64_t low;
+  uint64_t high;
   friend bool operator==(const Digest&, const Digest&) = default;
 };
 Digest DigestOf(std::string_view value);
