@@ -1,0 +1,51 @@
+# Everything a person or a CI machine does with Skep. The work is in CMakePresets.json and scripts/.
+
+PORT ?= 6379
+SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test bench fuzz format lint clean
+
+help:
+	@echo "make run [PORT=6379]      install what is missing, build, start skep-server"
+	@echo "make build                install what is missing, build build/release/bin/"
+	@echo "make test [TESTS=regex]   build every preset, run all tests"
+	@echo "make bench [RECORDS=n]    this machine's limits, then YCSB A to F"
+	@echo "make fuzz [SECONDS=60]    run every fuzzer for so long"
+	@echo "make format               format the code with clang-format"
+	@echo "make lint                 clang-format, clang-tidy and the tidy test; changes nothing"
+	@echo "make clean                remove build/"
+
+run:
+	@scripts/install-packages build run
+	@scripts/build release skep-server
+	@echo "Talk to it from another terminal: redis-cli -p $(PORT)    (Ctrl-C here ends the server)"
+	@exec build/release/bin/skep-server --bind 127.0.0.1 --port $(PORT)
+
+build:
+	@scripts/install-packages build
+	@scripts/build release
+
+test:
+	@scripts/install-packages build test fuzz
+	@scripts/test $(if $(TESTS),-R '$(TESTS)')
+
+bench:
+	@scripts/install-packages build
+	@scripts/build release skep-bench
+	@scripts/bench $(RECORDS)
+
+fuzz:
+	@scripts/install-packages build fuzz
+	@scripts/fuzz $(SECONDS)
+
+format:
+	@scripts/install-packages lint
+	@scripts/format
+
+lint:
+	@scripts/install-packages build lint
+	@scripts/lint
+
+clean:
+	rm -rf build
