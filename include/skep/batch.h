@@ -123,7 +123,7 @@ struct Item {
 
 struct Outcome {
   Verdict verdict = Verdict::kRefused;
-  bool more = false;            // ranges: stopped by a limit; there may be more. Resume after the
+  bool more = false;            // ranges: stopped by a limit and there may be more. Resume after the
                                 // last item (scan) or at `value` (count)
   uint32_t item_count = 0;      // kScan, kSample: how many items; Batch::items(slot) has them
   size_t first_item = 0;
@@ -199,6 +199,8 @@ class Batch {
   bool empty() const { return requests_.empty(); }
   std::span<const Request> requests() const { return requests_; }
   const Outcome& outcome(uint32_t slot) const { return outcomes_[slot]; }
+  // False if this atomic batch changed nothing because a condition or an operation failed.
+  bool applied() const { return applied_; }
   std::span<const Item> items(uint32_t slot) const {
     return std::span(items_).subspan(outcomes_[slot].first_item, outcomes_[slot].item_count);
   }
@@ -224,6 +226,7 @@ class Batch {
   SnapshotRef snapshot_;
   uint64_t now_ms_ = 0;
   size_t scan_bytes_max_ = SIZE_MAX;
+  bool applied_ = true;
   std::vector<Request> requests_;
   std::vector<Outcome> outcomes_;
   std::vector<Item> items_;

@@ -71,6 +71,7 @@ class Scanner {
   friend class Store;
   Scanner() = default;
   bool Fetch();
+  void ResumeAfter(std::string_view key);
 
   Store* store_ = nullptr;
   uint32_t keyspace_ = 0;

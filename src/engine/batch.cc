@@ -86,6 +86,7 @@ void Batch::Clear() {
   snapshot_ = {};
   now_ms_ = 0;
   scan_bytes_max_ = SIZE_MAX;
+  applied_ = true;
 }
 
 }  // namespace skep

@@ -1,6 +1,7 @@
 // batch_writer.h: how an engine fills in a batch's outcomes.
 #pragma once
 
+#include "engine/engine.h"
 #include "skep/batch.h"
 
 namespace skep {
@@ -12,6 +13,7 @@ class BatchWriter {
   explicit BatchWriter(Batch& batch) : batch_(batch) {
     batch.outcomes_.assign(batch.requests_.size(), Outcome{});
     batch.items_.clear();
+    batch.applied_ = true;
   }
 
   Outcome& outcome(uint32_t slot) { return batch_.outcomes_[slot]; }
@@ -25,7 +27,7 @@ class BatchWriter {
   void RefuseAll(Status status) {
     for (Outcome& o : batch_.outcomes_) o = {.verdict = Verdict::kRefused, .status = status};
   }
-  // Every slot but `culprit`: the batch was not applied.
+  // The atomic batch is not applied; the slot `culprit`, already set, says why.
   void AbortAllBut(uint32_t culprit);
 
   // The items of one scan must be added one after the other: BeginItems, AddItem...
@@ -42,9 +44,8 @@ class BatchWriter {
   Batch& batch_;
 };
 
-// Whether the request is well-formed for an engine with these traits, in this batch: the checks
-// that are the same for every engine. kOk, or why it must be refused.
-struct EngineTraits;
+// The checks that are the same for every engine: whether the request is well-formed in this batch
+// for an engine with these traits. kOk, or why it must be refused.
 Status CheckRequest(const Request& request, const Batch& batch, const EngineTraits& traits);
 
 }  // namespace skep

@@ -1,0 +1,68 @@
+#include "engine/batch_writer.h"
+
+namespace skep {
+
+void BatchWriter::AbortAllBut(uint32_t culprit) {
+  for (uint32_t slot = 0; slot < batch_.outcomes_.size(); ++slot) {
+    if (slot == culprit) continue;
+    batch_.outcomes_[slot] = Outcome{};
+    batch_.outcomes_[slot].verdict = Verdict::kAborted;
+    batch_.outcomes_[slot].status = Status(Code::kAborted, "the batch was not applied");
+  }
+  batch_.applied_ = false;
+}
+
+namespace {
+
+Status CheckSizes(const Request& request, const EngineTraits& traits) {
+  if (IsRange(request.op) || request.op == Op::kSample) return {};  // bounds may have any length
+  if (request.key.size() > traits.key_bytes_max) {
+    return {Code::kTooLarge, "key exceeds the maximum size", traits.key_bytes_max};
+  }
+  if (request.value.size() > traits.value_bytes_max) {
+    return {Code::kTooLarge, "value exceeds the maximum size", traits.value_bytes_max};
+  }
+  return {};
+}
+
+Status CheckSupport(const Request& request, const Batch& batch, const EngineTraits& traits) {
+  if (batch.kind() == Batch::Kind::kAtomic && !traits.atomic) {
+    return {Code::kNotSupported, "this engine has no atomic batches"};
+  }
+  if (batch.snapshot().id != 0 && !traits.snapshots) {
+    return {Code::kNotSupported, "this engine has no snapshots"};
+  }
+  if (IsRange(request.op) && !traits.ordered) {
+    return {Code::kNotSupported, "this engine has no order"};
+  }
+  if (request.op == Op::kApply && !traits.functions) {
+    return {Code::kNotSupported, "this engine has no functions"};
+  }
+  return {};
+}
+
+Status CheckForm(const Request& request, const Batch& batch) {
+  if (IsCondition(request.op) && batch.kind() != Batch::Kind::kAtomic) {
+    return {Code::kInvalidArgument, "a condition needs an atomic batch"};
+  }
+  if (batch.snapshot().id != 0 && (IsWrite(request.op) || request.op == Op::kSample)) {
+    return {Code::kInvalidArgument, "a snapshot can only be read"};
+  }
+  if (request.has(Request::kSeekFloor) && request.has(Request::kReverse)) {
+    return {Code::kInvalidArgument, "a scan from the floor goes forward"};
+  }
+  if (request.op == Op::kApply && request.function == nullptr) {
+    return {Code::kInvalidArgument, "no such function"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckRequest(const Request& request, const Batch& batch, const EngineTraits& traits) {
+  if (Status s = CheckSupport(request, batch, traits); !s.ok()) return s;
+  if (Status s = CheckForm(request, batch); !s.ok()) return s;
+  return CheckSizes(request, traits);
+}
+
+}  // namespace skep

@@ -1,0 +1,25 @@
+#include "engine/factory.h"
+
+#include <algorithm>
+
+#include "engine/model_engine.h"
+
+namespace skep {
+
+std::span<const EngineInfo> AllEngines() {
+  static constexpr EngineInfo kEngines[] = {
+      {"model", "ordered, multi-version, behind one lock; the oracle of every other engine",
+       [](const EngineOptions& options) -> std::unique_ptr<Engine> {
+         return std::make_unique<ModelEngine>(options);
+       }},
+  };
+  return kEngines;
+}
+
+const EngineInfo* FindEngine(std::string_view name) {
+  const auto engines = AllEngines();
+  const auto at = std::ranges::find(engines, name, &EngineInfo::name);
+  return at == engines.end() ? nullptr : &*at;
+}
+
+}  // namespace skep

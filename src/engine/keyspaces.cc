@@ -1,0 +1,43 @@
+#include "engine/keyspaces.h"
+
+namespace skep {
+
+Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options) {
+  const EngineInfo* const info = FindEngine(options.engine);
+  if (info == nullptr) return Fail(Code::kInvalidArgument, "no engine of that name");
+  if (options.keyspaces == 0) return Fail(Code::kInvalidArgument, "a store needs a keyspace");
+  return std::unique_ptr<Keyspaces>(new Keyspaces(options, *info));
+}
+
+Keyspaces::Keyspaces(const Options& options, const EngineInfo& info)
+    : budget_(options.memory_bytes_max),
+      options_{.budget = &budget_, .snapshot_age_ms_max = options.snapshot_age_ms_max},
+      info_(info),
+      engines_(options.keyspaces) {
+  traits_ = at(0).traits();
+}
+
+Keyspaces::~Keyspaces() {
+  for (auto& engine : engines_) delete engine.load(std::memory_order_acquire);
+}
+
+Engine& Keyspaces::MakeEngine(uint32_t index) {
+  std::lock_guard lock(mutex_);
+  Engine* engine = engines_[index].load(std::memory_order_acquire);
+  if (engine == nullptr) {
+    engine = info_.make(options_).release();
+    engines_[index].store(engine, std::memory_order_release);
+  }
+  return *engine;
+}
+
+bool Keyspaces::Maintain(uint64_t now_ms) {
+  bool more = false;
+  for (auto& slot : engines_) {
+    Engine* const engine = slot.load(std::memory_order_acquire);
+    if (engine != nullptr) more |= engine->Maintain(now_ms);
+  }
+  return more;
+}
+
+}  // namespace skep

@@ -1,0 +1,547 @@
+#include "engine/model_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "engine/batch_writer.h"
+
+namespace skep {
+namespace {
+
+constexpr size_t kSweepEntries = 16;      // of stale_ and the graveyard,, at each batch
+constexpr size_t kMaintainEntries = 512;  // of stale_ or the graveyard, at each Maintain
+
+}  // namespace
+
+// One batch from start to end. Lives under the mutex.
+class ModelEngine::Run {
+ public:
+  Run(ModelEngine& engine, Batch& batch)
+      : engine_(engine), batch_(batch), out_(batch), atomic_(batch.kind() == Batch::Kind::kAtomic) {}
+
+  // The batch's ticket.
+  Version Do() {
+    if (const SnapshotRef at = batch_.snapshot(); at.id != 0) {
+      if (!engine_.snapshots_.contains(at.id)) {
+        out_.RefuseAll({Code::kSnapshotTooOld, "the snapshot is gone"});
+        return engine_.version_;
+      }
+      read_at_ = at.version;
+    }
+    if (atomic_) {
+      DoAtomic();
+    } else {
+      for (uint32_t slot = 0; slot < batch_.size(); ++slot) DoSlot(slot);
+    }
+    if (wrote_) engine_.gate_.Release(++engine_.version_);
+    return read_at_ == kNewest ? engine_.version_ : read_at_;
+  }
+
+ private:
+  static constexpr Version kNewest = UINT64_MAX;
+
+  const Request& request(uint32_t slot) const { return batch_.requests()[slot]; }
+  Version write_version() const { return engine_.version_ + 1; }
+
+  void DoAtomic() {
+    uint64_t incoming = 0;
+    for (const Request& r : batch_.requests()) {
+      if (Stores(r.op)) incoming += r.key.size() + r.value.size();
+    }
+    room_ = engine_.MakeRoomFor(incoming);
+    for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+      if (!IsCondition(request(slot).op)) continue;
+      DoSlot(slot);
+      if (out_.outcome(slot).verdict != Verdict::kDone) return out_.AbortAllBut(slot);
+    }
+    for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+      if (IsCondition(request(slot).op)) continue;
+      DoSlot(slot);
+      if (out_.outcome(slot).verdict == Verdict::kRefused) {
+        TakeBack();
+        return out_.AbortAllBut(slot);
+      }
+    }
+  }
+
+  static bool Stores(Op op) { return op >= Op::kPut && op <= Op::kApply && op != Op::kDelete; }
+
+  void DoSlot(uint32_t slot) {
+    const Request& r = request(slot);
+    if (Status s = CheckRequest(r, batch_, engine_.traits_); !s.ok()) return out_.Refuse(slot, s);
+    if (Stores(r.op) && !(atomic_ ? room_ : engine_.MakeRoomFor(r.key.size() + r.value.size()))) {
+      return out_.Refuse(slot, {Code::kOutOfMemory, "the memory limit is reached",
+                                engine_.options_.budget->limit()});
+    }
+    Outcome& out = out_.outcome(slot);
+    out.verdict = Verdict::kDone;
+    switch (r.op) {
+      case Op::kScan: return Scan(slot);
+      case Op::kCount: return Count(r, out);
+      case Op::kDeleteRange: return DeleteRange(r, out);
+      case Op::kSample: return Sample(slot);
+      case Op::kApply: return Apply(slot);
+      default: return Point(r, out);
+    }
+  }
+
+  // The visible value of the entry; null if the key is absent.
+  const Value* Visible(Map::const_iterator at) const {
+    return at == engine_.map_.end() ? nullptr : ReadAt(at->second, read_at_);
+  }
+
+  std::string_view Copy(const Value* value) {
+    return value == nullptr ? std::string_view() : out_.scratch().Copy(value->bytes);
+  }
+
+  void Point(const Request& r, Outcome& out) {
+    const auto at = engine_.map_.find(r.key);
+    const Value* const now = Visible(at);
+    out.verdict = Judge(r, now);
+    switch (r.op) {
+      case Op::kGet:
+        if (now != nullptr) out.version = now->version;
+        out.value = Copy(now);
+        return;
+      case Op::kPut:
+      case Op::kInsert:
+      case Op::kUpdate:
+      case Op::kDelete:
+        if (r.has(Request::kReturnPrevious)) out.value = Copy(now);
+        break;
+      default:
+        if (out.verdict != Verdict::kDone) out.value = Copy(now);
+        break;
+    }
+    if (!IsWrite(r.op) || out.verdict != Verdict::kDone) return;
+    if (r.op == Op::kDelete) {
+      Write(at, std::nullopt);
+    } else {
+      Write(FindOrMake(at, r.key), r.value);
+    }
+    out.version = write_version();
+  }
+
+  // Whether a point operation may act on the value it finds.
+  static Verdict Judge(const Request& r, const Value* now) {
+    switch (r.op) {
+      case Op::kInsert:
+      case Op::kRequireAbsent:
+        return now == nullptr ? Verdict::kDone : Verdict::kExists;
+      case Op::kPut:
+        return Verdict::kDone;
+      default:
+        break;
+    }
+    if (now == nullptr) return Verdict::kAbsent;
+    switch (r.op) {
+      case Op::kCompareAndSet:
+      case Op::kRequireValue:
+        return r.other == now->bytes ? Verdict::kDone : Verdict::kMismatch;
+      case Op::kCompareDigestAndSet:
+      case Op::kRequireDigest:
+        return r.digest == DigestOf(now->bytes) ? Verdict::kDone : Verdict::kMismatch;
+      default:
+        return Verdict::kDone;
+    }
+  }
+
+  void Apply(uint32_t slot) {
+    const Request& r = request(slot);
+    const auto at = engine_.map_.find(r.key);
+    const Value* const now = Visible(at);
+    FunctionInput input{.operand = r.value, .scratch = &out_.scratch()};
+    if (now != nullptr) input.value = Copy(now);
+    const FunctionEffect effect = r.function->body(input);
+    if (!effect.status.ok()) return out_.Refuse(slot, effect.status);
+    Outcome& out = out_.outcome(slot);
+    out.integer = effect.integer;
+    out.value = effect.returned;
+    switch (effect.action) {
+      case FunctionEffect::Action::kKeep:
+        return;
+      case FunctionEffect::Action::kErase:
+        if (now == nullptr) return;
+        Write(at, std::nullopt);
+        break;
+      case FunctionEffect::Action::kReplace:
+        if (effect.value.size() > engine_.traits_.value_bytes_max) {
+          return out_.Refuse(slot, {Code::kTooLarge, "value exceeds the maximum size",
+                                    engine_.traits_.value_bytes_max});
+        }
+        Write(FindOrMake(at, r.key), effect.value);
+        break;
+    }
+    out.version = write_version();
+  }
+
+  // Calls visit(iterator, value) for the visible entries of [lo, hi) in order; it returns false to
+  // stop.
+  template <typename Visit>
+  void ForEach(const Request& r, Visit visit) {
+    auto [from, to] = Bounds(r);
+    if (r.has(Request::kReverse)) {
+      while (to != from) {
+        --to;
+        if (const Value* v = Visible(to); v != nullptr && !visit(to, *v)) return;
+      }
+    } else {
+      while (from != to) {
+        const auto at = from++;  // the visitor may erase it
+        if (const Value* v = Visible(at); v != nullptr && !visit(at, *v)) return;
+      }
+    }
+  }
+
+  std::pair<Map::iterator, Map::iterator> Bounds(const Request& r) {
+    Map& map = engine_.map_;
+    auto from = map.lower_bound(r.key);
+    if (r.has(Request::kSeekFloor)) from = Floor(r.key, from);
+    if (r.has(Request::kNoUpperBound)) return {from, map.end()};
+    const auto to = map.lower_bound(r.other);
+    // An empty range: also when the floor itself lies at or above the upper bound.
+    if (from == map.end() || (to != map.end() && from->first >= to->first)) return {to, to};
+    return {from, to};
+  }
+
+  // The largest visible key <= key, else `ceiling`, the first entry >= key.
+  Map::iterator Floor(std::string_view key, Map::iterator ceiling) {
+    auto at = engine_.map_.upper_bound(key);
+    while (at != engine_.map_.begin()) {
+      --at;
+      if (Visible(at) != nullptr) return at;
+    }
+    return ceiling;
+  }
+
+  void Scan(uint32_t slot) {
+    const Request& r = request(slot);
+    Outcome& out = out_.outcome(slot);
+    out_.BeginItems(slot);
+    size_t bytes = 0;
+    ForEach(r, [&](Map::iterator at, const Value& value) {
+      if (out.item_count == r.limit || bytes > batch_.scan_bytes_max()) {
+        out.more = true;
+        return false;
+      }
+      Item item{.key = out_.scratch().Copy(at->first)};
+      if (!r.has(Request::kKeysOnly)) item.value = Copy(&value);
+      bytes += item.key.size() + item.value.size();
+      out_.AddItem(slot, item);
+      return true;
+    });
+  }
+
+  void Count(const Request& r, Outcome& out) {
+    auto [at, to] = Bounds(r);
+    for (uint32_t visits = 0; at != to; ++at, ++visits) {
+      if (visits == r.limit) {
+        out.more = true;
+        out.value = out_.scratch().Copy(at->first);
+        return;
+      }
+      if (Visible(at) != nullptr) ++out.integer;
+    }
+  }
+
+  void DeleteRange(const Request& r, Outcome& out) {
+    if (DeleteEverything(r, out)) return;
+    ForEach(r, [&](Map::iterator at, const Value&) {
+      if (out.integer == r.limit) {
+        out.more = true;
+        return false;
+      }
+      Write(at, std::nullopt);
+      ++out.integer;
+      return true;
+    });
+    if (out.integer > 0) out.version = write_version();
+  }
+
+  // The short way when nothing has to be kept.
+  bool DeleteEverything(const Request& r, Outcome& out) {
+    ModelEngine& e = engine_;
+    const bool everything = r.key.empty() && r.has(Request::kNoUpperBound) &&
+                            (r.limit == kNoLimit || r.limit >= e.live_.size());
+    if (!everything || atomic_ || !e.snapshots_.empty()) return false;
+    out.integer = static_cast<int64_t>(e.live_.size());
+    if (e.live_.empty()) return true;
+    e.graveyard_.push_back(std::move(e.map_));
+    e.map_.clear();
+    e.live_.clear();
+    e.live_.shrink_to_fit();
+    e.stale_.clear();
+    e.sweep_left_ = 0;
+    e.old_versions_ = 0;
+    wrote_ = true;
+    out.version = write_version();
+    return true;
+  }
+
+  void Sample(uint32_t slot) {
+    const auto& live = engine_.live_;
+    out_.BeginItems(slot);
+    if (live.empty()) {
+      out_.outcome(slot).verdict = Verdict::kAbsent;
+      return;
+    }
+    const size_t index = (uint64_t{request(slot).limit} * live.size()) >> 32;
+    const auto at = live[index];
+    out_.AddItem(slot, {.key = out_.scratch().Copy(at->first), .value = Copy(&at->second.newest)});
+  }
+
+  Map::iterator FindOrMake(Map::iterator at, std::string_view key) {
+    return at != engine_.map_.end() ? at : engine_.map_.try_emplace(Bytes(key, &engine_.memory_)).first;
+  }
+
+  void Write(Map::iterator at, std::optional<std::string_view> bytes) {
+    wrote_ = true;
+    if (atomic_) {
+      const Value& newest = at->second.newest;
+      undo_.push_back({.key = std::string(at->first),
+                       .present = newest.present,
+                       .version = newest.version,
+                       .bytes = std::string(newest.bytes),
+                       .pushed = engine_.KeepsNewest(at->second, write_version())});
+    }
+    engine_.Write(at, bytes, write_version());
+  }
+
+  // Puts back what this batch changed, last change first.
+  void TakeBack() {
+    for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) {
+      const auto at = FindOrMake(engine_.map_.find(std::string_view(undo->key)), undo->key);
+      Entry& entry = at->second;
+      if (undo->pushed) {
+        entry.older.pop_back();
+        --engine_.old_versions_;
+      }
+      entry.newest.version = undo->version;
+      entry.newest.bytes = undo->bytes;
+      engine_.SetPresent(at, undo->present);
+      engine_.EraseIfEmpty(at);
+    }
+    wrote_ = false;
+  }
+
+  ModelEngine& engine_;
+  Batch& batch_;
+  BatchWriter out_;
+  const bool atomic_;
+  bool room_ = true;  // an atomic batch fits
+  Version read_at_ = kNewest;
+  bool wrote_ = false;
+  std::vector<Undo> undo_;
+};
+
+ModelEngine::ModelEngine(const EngineOptions& options)
+    : traits_{.name = "model"},
+      options_(options),
+      memory_(*options.budget),
+      map_(&memory_),
+      live_(&memory_),
+      stale_(&memory_) {}
+
+Version ModelEngine::Execute(Batch& batch) {
+  std::lock_guard lock(mutex_);
+  RevokeOld(batch.now_ms());
+  SweepSome(kSweepEntries);
+  BurySome(kSweepEntries);
+  return Run(*this, batch).Do();
+}
+
+// The newest value not younger than `at`, if it is present.
+const ModelEngine::Value* ModelEngine::ReadAt(const Entry& entry, Version at) {
+  const Value* value = &entry.newest;
+  for (size_t i = entry.older.size(); value->version > at; value = &entry.older[--i]) {
+    if (i == 0) return nullptr;
+  }
+  return value->present ? value : nullptr;
+}
+
+// Whether a live snapshot sees what was written at `from` and replaced at `until`.
+bool ModelEngine::IsNeeded(Version from, Version until) const {
+  const auto at = pinned_.lower_bound(from);
+  return at != pinned_.end() && *at < until;
+}
+
+// Whether the newest value must move to `older` when it is replaced. That a key was absent needs to
+// be kept only if an older value would show instead.
+bool ModelEngine::KeepsNewest(const Entry& entry, Version replaced_at) const {
+  return (entry.newest.present || !entry.older.empty()) &&
+         IsNeeded(entry.newest.version, replaced_at);
+}
+
+void ModelEngine::Write(Map::iterator at, std::optional<std::string_view> bytes, Version version) {
+  Entry& entry = at->second;
+  if (KeepsNewest(entry, version)) {
+    entry.older.push_back(std::move(entry.newest));
+    ++old_versions_;
+    MarkStale(at);
+  }
+  entry.newest.version = version;
+  entry.newest.bytes.assign(bytes.value_or(""));
+  if (!bytes) entry.newest.bytes.shrink_to_fit();
+  SetPresent(at, bytes.has_value());
+  if (entry.stale) {
+    Prune(entry);
+  } else {
+    EraseIfEmpty(at);
+  }
+}
+
+void ModelEngine::SetPresent(Map::iterator at, bool present) {
+  Entry& entry = at->second;
+  if (entry.newest.present == present) return;
+  entry.newest.present = present;
+  if (present) {
+    entry.live_index = live_.size();
+    live_.push_back(at);
+  } else {
+    live_[entry.live_index] = live_.back();
+    live_[entry.live_index]->second.live_index = entry.live_index;
+    live_.pop_back();
+  }
+}
+
+void ModelEngine::MarkStale(Map::iterator at) {
+  if (at->second.stale) return;
+  at->second.stale = true;
+  stale_.push_back(at);
+}
+
+void ModelEngine::EraseIfEmpty(Map::iterator at) {
+  const Entry& entry = at->second;
+  if (!entry.newest.present && entry.older.empty() && !entry.stale) map_.erase(at);
+}
+
+// Drops the old values that no live snapshot sees.
+void ModelEngine::Prune(Entry& entry) {
+  const size_t before = entry.older.size();
+  size_t kept = 0;
+  for (size_t i = 0; i < before; ++i) {
+    const Version until = i + 1 < before ? entry.older[i + 1].version : entry.newest.version;
+    if (!IsNeeded(entry.older[i].version, until)) continue;
+    if (kept != i) entry.older[kept] = std::move(entry.older[i]);
+    ++kept;
+  }
+  entry.older.resize(kept);
+  old_versions_ -= before - kept;
+}
+
+// Looks at up to `entries_max` stale entries; true if some are left to look at.
+bool ModelEngine::SweepSome(size_t entries_max) {
+  for (; entries_max > 0 && sweep_left_ > 0; --entries_max, --sweep_left_) {
+    const auto at = stale_.front();
+    stale_.pop_front();
+    Entry& entry = at->second;
+    Prune(entry);
+    if (!entry.older.empty()) {
+      stale_.push_back(at);
+      continue;
+    }
+    entry.older.shrink_to_fit();
+    entry.stale = false;
+    EraseIfEmpty(at);
+  }
+  return sweep_left_ > 0;
+}
+
+Result<SnapshotRef> ModelEngine::OpenSnapshot(uint64_t now_ms) {
+  std::lock_guard lock(mutex_);
+  RevokeOld(now_ms);
+  const uint64_t id = ++last_snapshot_id_;
+  snapshots_[id] = {.version = version_, .deadline_ms = now_ms + options_.snapshot_age_ms_max};
+  pinned_.insert(version_);
+  return SnapshotRef{.version = version_, .id = id};
+}
+
+void ModelEngine::CloseSnapshot(SnapshotRef snapshot) {
+  std::lock_guard lock(mutex_);
+  if (const auto at = snapshots_.find(snapshot.id); at != snapshots_.end()) Unpin(at);
+}
+
+void ModelEngine::Unpin(std::map<uint64_t, OpenedSnapshot>::iterator snapshot) {
+  pinned_.erase(pinned_.find(snapshot->second.version));
+  snapshots_.erase(snapshot);
+  sweep_left_ = stale_.size();
+}
+
+void ModelEngine::RevokeOld(uint64_t now_ms) {
+  // Deadlines rise with the ids unless the clock went back; then a younger one waits for its elder.
+  while (!snapshots_.empty() && snapshots_.begin()->second.deadline_ms <= now_ms) {
+    Unpin(snapshots_.begin());
+  }
+}
+
+bool ModelEngine::Maintain(uint64_t now_ms) {
+  std::lock_guard lock(mutex_);
+  RevokeOld(now_ms);
+  const bool more = SweepSome(kMaintainEntries);
+  return BurySome(kMaintainEntries) || more;
+}
+
+// Frees up to `entries_max` entries of deleted maps; true if some are left.
+bool ModelEngine::BurySome(size_t entries_max) {
+  for (; entries_max > 0 && !graveyard_.empty(); --entries_max) {
+    Map& map = graveyard_.back();
+    if (map.empty()) {
+      graveyard_.pop_back();
+    } else {
+      map.erase(map.begin());
+    }
+  }
+  return !graveyard_.empty();
+}
+
+// Whether `bytes` more may be stored, after freeing what is already deleted if that is needed.
+bool ModelEngine::MakeRoomFor(uint64_t bytes) {
+  while (!options_.budget->HasRoomFor(bytes)) {
+    if (!BurySome(kMaintainEntries)) return options_.budget->HasRoomFor(bytes);
+  }
+  return true;
+}
+
+EngineStatistics ModelEngine::Statistics() const {
+  std::lock_guard lock(mutex_);
+  return {.items = live_.size(),
+          .bytes = memory_.used(),
+          .old_versions = old_versions_,
+          .snapshots = snapshots_.size(),
+          .oldest_snapshot = pinned_.empty() ? 0 : *pinned_.begin()};
+}
+
+const char* ModelEngine::Verify() const {
+  std::lock_guard lock(mutex_);
+  size_t live = 0;
+  size_t old_versions = 0;
+  size_t stale = 0;
+  for (const auto& [key, entry] : map_) {
+    Version last = 0;
+    for (const Value& value : entry.older) {
+      if (value.version < last) return "M1: versions of an entry rise";
+      last = value.version;
+    }
+    if (entry.newest.version < last || entry.newest.version > version_) {
+      return "M1: versions of an entry rise up to version_";
+    }
+    if (entry.newest.present) {
+      ++live;
+      if (entry.live_index >= live_.size() || &live_[entry.live_index]->second != &entry) {
+        return "M2: live_ leads back to each present entry";
+      }
+    }
+    if ((!entry.older.empty() || !entry.newest.present) && !entry.stale) {
+      return "M3: an entry with old values or none is stale";
+    }
+    old_versions += entry.older.size();
+    stale += entry.stale ? 1 : 0;
+  }
+  if (live != live_.size()) return "M2: live_ has exactly the present entries";
+  if (stale != stale_.size()) return "M3: stale_ has each stale entry once";
+  if (old_versions != old_versions_) return "M4: old_versions_ counts the old values";
+  return nullptr;
+}
+
+}  // namespace skep

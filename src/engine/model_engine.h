@@ -1,0 +1,118 @@
+// model_engine.h: the engine that is simple and certainly right.
+//
+// A std::map from key to the newest value and the older ones that snapshots still need, behind one
+// mutex. It is the first engine a server can run on, and the oracle of every later one; it is meant
+// to be read, not raced.
+//
+// Versions. A batch runs from start to end under the mutex. All its writes carry one version, one
+//   more than the last batch that wrote, and are released to readers before the mutex is dropped.
+//   So every batch takes effect at one instant, atomic or not, and no ticket ever has to wait.
+// Snapshots. A snapshot is the number of the last released version. An old value, written at v and
+//   replaced at w, is kept while a live snapshot s has v <= s < w. When a snapshot is dropped, the
+//   entries that hold old values are swept a few at a time (stale_).
+// Undo. Before an atomic batch changes an entry it keeps a copy; if a slot fails they are put back.
+// Flush. Deleting everything while no snapshot lives hands the whole map to graveyard_, which is
+//   freed a few entries at a time, so that FLUSHALL holds nobody up.
+//
+// Invariants. True whenever the mutex is free; Verify() checks them.
+//   M1  versions in an entry rise from older[0] to newest, and none exceeds version_.
+//   M2  live_[e.live_index] is e exactly for the entries whose newest value is present.
+//   M3  an entry that holds old values or whose newest is absent is marked stale, and is in stale_
+//       exactly once; an entry not marked is not in it.
+//   M4  old_versions_ is the number of old values.
+//
+// Cost: O(log n) for a point, O(log n + keys visited) for a range. Bytes: the map's node, the key
+// and value where they exceed 15 bytes, and 8 bytes in live_.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory_resource>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace skep {
+
+class BatchWriter;
+
+class ModelEngine final : public Engine {
+ public:
+  explicit ModelEngine(const EngineOptions& options);
+
+  const EngineTraits& traits() const override { return traits_; }
+  Version Execute(Batch& batch) override;
+  Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
+  void CloseSnapshot(SnapshotRef snapshot) override;
+  bool Maintain(uint64_t now_ms) override;
+  EngineStatistics Statistics() const override;
+  const char* Verify() const override;
+
+ private:
+  using Bytes = std::pmr::string;
+
+  struct Value {
+    Version version = 0;
+    bool present = false;
+    Bytes bytes;
+  };
+  struct Entry {
+    using allocator_type = std::pmr::polymorphic_allocator<>;
+    explicit Entry(allocator_type memory) : newest{.bytes = Bytes(memory)}, older(memory) {}
+
+    Value newest;
+    std::pmr::vector<Value> older;  // oldest first
+    size_t live_index = 0;          // in live_, if newest is present
+    bool stale = false;             // M3
+  };
+  using Map = std::pmr::map<Bytes, Entry, std::less<>>;
+  struct OpenedSnapshot {
+    Version version;
+    uint64_t deadline_ms;
+  };
+  // What an atomic batch found before it changed an entry.
+  struct Undo {
+    std::string key;
+    bool present;
+    Version version;
+    std::string bytes;
+    bool pushed;  // the newest value was moved to `older`
+  };
+  class Run;  // one batch; model_engine.cc
+
+  static const Value* ReadAt(const Entry& entry, Version at);
+  void Write(Map::iterator at, std::optional<std::string_view> bytes, Version version);
+  void SetPresent(Map::iterator at, bool present);
+  bool IsNeeded(Version from, Version until) const;
+  bool KeepsNewest(const Entry& entry, Version replaced_at) const;
+  void MarkStale(Map::iterator at);
+  void EraseIfEmpty(Map::iterator at);
+  void Prune(Entry& entry);
+  bool SweepSome(size_t entries_max);
+  void Unpin(std::map<uint64_t, OpenedSnapshot>::iterator snapshot);
+  void RevokeOld(uint64_t now_ms);
+  bool BurySome(size_t entries_max);
+  bool MakeRoomFor(uint64_t bytes);
+
+  const EngineTraits traits_;
+  const EngineOptions options_;
+  BudgetedMemory memory_;
+
+  mutable std::mutex mutex_;  // guards everything below
+  Map map_;
+  std::pmr::vector<Map::iterator> live_;
+  Version version_ = 0;  // of the last batch that wrote
+  uint64_t last_snapshot_id_ = 0;
+  std::map<uint64_t, OpenedSnapshot> snapshots_;  // by id, so oldest first
+  std::multiset<Version> pinned_;                 // versions of snapshots_
+  std::pmr::deque<Map::iterator> stale_;
+  size_t sweep_left_ = 0;  // entries of stale_ to look at since a snapshot went
+  size_t old_versions_ = 0;
+  std::vector<Map> graveyard_;
+};
+
+}  // namespace skep

@@ -1,0 +1,60 @@
+#include "engine/release_gate.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <utility>
+
+namespace skep {
+
+void ReleaseGate::Release(Version version) {
+  Version seen = released_.load(std::memory_order_seq_cst);
+  while (seen < version &&
+         !released_.compare_exchange_weak(seen, version, std::memory_order_seq_cst)) {
+  }
+  if (lowest_wanted_.load(std::memory_order_seq_cst) > version) return;
+
+  std::vector<Waiter> ready;
+  {
+    std::lock_guard lock(mutex_);
+    const Version now = released();
+    const auto later = std::partition(waiters_.begin(), waiters_.end(),
+                                      [now](const Waiter& w) { return w.ticket > now; });
+    ready.assign(std::make_move_iterator(later), std::make_move_iterator(waiters_.end()));
+    waiters_.erase(later, waiters_.end());
+    Version lowest = UINT64_MAX;
+    for (const Waiter& w : waiters_) lowest = std::min(lowest, w.ticket);
+    lowest_wanted_.store(lowest, std::memory_order_seq_cst);
+  }
+  for (Waiter& w : ready) w.then();
+}
+
+void ReleaseGate::CallWhenReleased(Version ticket, std::function<void()> then) {
+  if (IsReleased(ticket)) return then();
+  {
+    std::lock_guard lock(mutex_);
+    const Version lowest = lowest_wanted_.load(std::memory_order_seq_cst);
+    lowest_wanted_.store(std::min(lowest, ticket), std::memory_order_seq_cst);
+    if (!IsReleased(ticket)) {
+      waiters_.push_back({ticket, std::move(then)});
+      return;
+    }
+  }
+  // lowest_wanted_ may stay too low: the next Release looks in vain once and raises it.
+  then();
+}
+
+void ReleaseGate::Wait(Version ticket) {
+  if (IsReleased(ticket)) return;
+  std::mutex mutex;
+  std::condition_variable released;
+  bool done = false;
+  CallWhenReleased(ticket, [&] {
+    std::lock_guard lock(mutex);
+    done = true;
+    released.notify_one();
+  });
+  std::unique_lock lock(mutex);
+  released.wait(lock, [&] { return done; });
+}
+
+}  // namespace skep

@@ -1,0 +1,242 @@
+#include "skep/store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "engine/keyspaces.h"
+
+namespace skep {
+namespace {
+
+// A chunk of a Scanner: enough to make the cost of a batch small, little enough to keep.
+constexpr uint32_t kChunkItems = 256;
+constexpr size_t kChunkBytes = 256 * 1024;
+// Keys a count visits before it lets others in.
+constexpr uint32_t kCountVisits = 16 * 1024;
+
+constexpr Status kNoSuchKeyspace(Code::kInvalidArgument, "no such keyspace");
+
+}  // namespace
+
+Snapshot::Snapshot(Snapshot&& other) noexcept
+    : engine_(std::exchange(other.engine_, nullptr)), ref_(std::exchange(other.ref_, {})) {}
+
+Snapshot& Snapshot::operator=(Snapshot&& other) noexcept {
+  std::swap(engine_, other.engine_);
+  std::swap(ref_, other.ref_);
+  return *this;
+}
+
+Snapshot::~Snapshot() {
+  if (engine_ != nullptr) engine_->CloseSnapshot(ref_);
+}
+
+std::vector<std::string> EngineNames() {
+  std::vector<std::string> names;
+  for (const EngineInfo& info : AllEngines()) names.emplace_back(info.name);
+  return names;
+}
+
+Result<std::unique_ptr<Store>> Store::Open(const Options& options) {
+  auto keyspaces = Keyspaces::Make(options);
+  if (!keyspaces) return Fail(keyspaces.error());
+  return std::unique_ptr<Store>(new Store(std::move(*keyspaces)));
+}
+
+Store::Store(std::unique_ptr<Keyspaces> keyspaces) : keyspaces_(std::move(keyspaces)) {}
+Store::~Store() = default;
+
+Status Store::Execute(Batch& batch, uint32_t keyspace) {
+  if (keyspace >= keyspaces_->count()) return kNoSuchKeyspace;
+  Engine& engine = keyspaces_->at(keyspace);
+  batch.set_now_ms(SystemClock().WallMs());
+  engine.gate().Wait(engine.Execute(batch));
+  engine.Maintain(batch.now_ms());
+  return batch.applied() ? Status() : Status(Code::kAborted, "the batch was not applied");
+}
+
+namespace {
+
+// The outcome of a batch of one.
+Result<const Outcome*> ExecuteOne(Store& store, Batch& batch, uint32_t keyspace) {
+  if (Status s = store.Execute(batch, keyspace); !s.ok()) return Fail(s);
+  const Outcome& out = batch.outcome(0);
+  if (out.verdict == Verdict::kRefused) return Fail(out.status);
+  return &out;
+}
+
+Result<bool> WhetherDone(Store& store, Batch& batch, uint32_t keyspace) {
+  const auto out = ExecuteOne(store, batch, keyspace);
+  if (!out) return Fail(out.error());
+  return (*out)->verdict == Verdict::kDone;
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> Store::Get(std::string_view key, uint32_t keyspace) {
+  Batch batch;
+  batch.Get(key);
+  const auto out = ExecuteOne(*this, batch, keyspace);
+  if (!out) return Fail(out.error());
+  if ((*out)->verdict == Verdict::kAbsent) return std::nullopt;
+  return std::string((*out)->value);
+}
+
+Status Store::Put(std::string_view key, std::string_view value, uint32_t keyspace) {
+  Batch batch;
+  batch.Put(key, value);
+  const auto out = ExecuteOne(*this, batch, keyspace);
+  return out ? Status() : out.error();
+}
+
+Result<bool> Store::Insert(std::string_view key, std::string_view value, uint32_t keyspace) {
+  Batch batch;
+  batch.Insert(key, value);
+  return WhetherDone(*this, batch, keyspace);
+}
+
+Result<bool> Store::Update(std::string_view key, std::string_view value, uint32_t keyspace) {
+  Batch batch;
+  batch.Update(key, value);
+  return WhetherDone(*this, batch, keyspace);
+}
+
+Result<bool> Store::Delete(std::string_view key, uint32_t keyspace) {
+  Batch batch;
+  batch.Delete(key);
+  return WhetherDone(*this, batch, keyspace);
+}
+
+Result<bool> Store::CompareAndSet(std::string_view key, std::string_view expected,
+                                  std::string_view value, uint32_t keyspace) {
+  Batch batch;
+  batch.CompareAndSet(key, expected, value);
+  return WhetherDone(*this, batch, keyspace);
+}
+
+Result<uint64_t> Store::DeleteRange(const Range& range, uint32_t limit, uint32_t keyspace) {
+  Batch batch;
+  batch.DeleteRange(range, limit);
+  const auto out = ExecuteOne(*this, batch, keyspace);
+  if (!out) return Fail(out.error());
+  return static_cast<uint64_t>((*out)->integer);
+}
+
+Result<uint64_t> Store::Count(const Range& range, uint32_t keyspace, const Snapshot* at) {
+  Snapshot own;
+  if (at == nullptr) {
+    auto taken = TakeSnapshot(keyspace);
+    if (!taken) return Fail(taken.error());
+    own = std::move(*taken);
+    at = &own;
+  }
+  uint64_t count = 0;
+  std::string lo(range.lo);
+  Range left = range;
+  Batch batch;
+  while (true) {
+    batch.Clear();
+    left.lo = lo;
+    batch.set_snapshot(at->ref());
+    batch.Count(left, kCountVisits);
+    const auto out = ExecuteOne(*this, batch, keyspace);
+    if (!out) return Fail(out.error());
+    count += static_cast<uint64_t>((*out)->integer);
+    if (!(*out)->more) return count;
+    lo.assign((*out)->value);
+  }
+}
+
+Result<Snapshot> Store::TakeSnapshot(uint32_t keyspace) {
+  if (keyspace >= keyspaces_->count()) return Fail(kNoSuchKeyspace);
+  Engine& engine = keyspaces_->at(keyspace);
+  const auto ref = engine.OpenSnapshot(SystemClock().WallMs());
+  if (!ref) return Fail(ref.error());
+  return Snapshot(&engine, *ref);
+}
+
+StoreStatistics Store::Statistics() const {
+  StoreStatistics all;
+  all.memory_bytes = keyspaces_->budget().used();
+  all.memory_bytes_max = keyspaces_->budget().limit();
+  for (uint32_t i = 0; i < keyspaces_->count(); ++i) {
+    const Engine* const engine = keyspaces_->if_used(i);
+    if (engine == nullptr) continue;
+    const EngineStatistics s = engine->Statistics();
+    all.keyspaces.push_back({.index = i,
+                             .engine = std::string(engine->traits().name),
+                             .items = s.items,
+                             .bytes = s.bytes,
+                             .old_versions = s.old_versions,
+                             .snapshots = s.snapshots,
+                             .oldest_snapshot = s.oldest_snapshot,
+                             .released = engine->gate().released()});
+  }
+  return all;
+}
+
+Scanner Store::Scan(const Range& range, const ScanOptions& options, uint32_t keyspace,
+                    const Snapshot* at) {
+  Scanner scanner;
+  scanner.store_ = this;
+  scanner.keyspace_ = keyspace;
+  scanner.lo_ = range.lo;
+  scanner.hi_ = range.hi;
+  scanner.unbounded_ = range.unbounded;
+  scanner.options_ = options;
+  scanner.left_ = options.limit == kNoLimit ? UINT64_MAX : options.limit;
+  if (at != nullptr) scanner.at_ = at->ref();
+  return scanner;
+}
+
+bool Scanner::Next() {
+  if (batch_.empty() || index_ == batch_.items(0).size()) {
+    if (!more_ || left_ == 0 || !Fetch()) return false;
+  }
+  item_ = batch_.items(0)[index_++];
+  --left_;
+  return true;
+}
+
+// Gets the next chunk; false if there is nothing in it.
+bool Scanner::Fetch() {
+  if (at_.id == 0) {
+    auto taken = store_->TakeSnapshot(keyspace_);
+    if (!taken) {
+      more_ = false;
+      status_ = taken.error();
+      return false;
+    }
+    own_ = std::move(*taken);
+    at_ = own_.ref();
+  }
+  if (!batch_.empty()) ResumeAfter(item_.key);
+  batch_.Clear();
+  batch_.set_snapshot(at_);
+  batch_.set_scan_bytes_max(kChunkBytes);
+  ScanOptions chunk = options_;
+  chunk.limit = static_cast<uint32_t>(std::min<uint64_t>(left_, kChunkItems));
+  batch_.Scan({.lo = lo_, .hi = hi_, .unbounded = unbounded_}, chunk);
+  index_ = 0;
+  const auto out = ExecuteOne(*store_, batch_, keyspace_);
+  if (!out) {
+    more_ = false;
+    status_ = out.error();
+    return false;
+  }
+  more_ = (*out)->more;
+  return (*out)->item_count > 0;
+}
+
+void Scanner::ResumeAfter(std::string_view key) {
+  options_.seek_floor = false;
+  if (options_.reverse) {
+    hi_.assign(key);
+    unbounded_ = false;
+  } else {
+    lo_.assign(key).push_back('\0');
+  }
+}
+
+}  // namespace skep
