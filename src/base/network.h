@@ -29,6 +29,8 @@ class Stream {
   virtual ssize_t Read(char* to, size_t bytes) = 0;
   // >= 0: bytes taken, perhaps fewer than given; < 0: -errno. Never raises SIGPIPE.
   virtual ssize_t Write(std::string_view bytes) = 0;
+  // The peer will read an end after what was written; reading from it goes on. No Write after it.
+  virtual void FinishSending() = 0;
   virtual Address peer() const = 0;
   virtual Address local() const = 0;
 };
@@ -41,8 +43,10 @@ class Listener {
   virtual Address address() const = 0;
 };
 
+// A stream that broke (was reset, or both sides finished) is reported as readable and writable
+// whatever is wanted of it: the caller takes the error or removes it.
 struct ReadyEvent {
-  void* tag = nullptr;  // what Add() was given
+  void* tag = nullptr;    // what Add() was given
   bool readable = false;  // Read or Accept would not return -EAGAIN (errors and ends included)
   bool writable = false;
 };

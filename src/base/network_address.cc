@@ -1,0 +1,107 @@
+#include "base/network_address.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+
+namespace skep {
+namespace {
+
+constexpr std::string_view kUnixPrefix = "unix:";
+
+template <typename T>
+SocketAddress Pack(const T& address, size_t length = sizeof(T)) {
+  SocketAddress packed;
+  memcpy(&packed.storage, &address, length);
+  packed.length = static_cast<socklen_t>(length);
+  return packed;
+}
+
+std::optional<uint16_t> ParsePort(std::string_view text) {
+  uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, port);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return port;
+}
+
+Result<SocketAddress> ParseUnix(std::string_view path) {
+  sockaddr_un address = {};
+  // One byte stays for the zero at the end.
+  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
+    return Fail(Code::kInvalidArgument, "the path of a unix socket is empty or too long",
+                sizeof(address.sun_path) - 1);
+  }
+  if (path.find('\0') != path.npos) {
+    return Fail(Code::kInvalidArgument, "the path of a unix socket has a zero byte");
+  }
+  address.sun_family = AF_UNIX;
+  std::ranges::copy(path, address.sun_path);
+  return Pack(address, offsetof(sockaddr_un, sun_path) + path.size() + 1);
+}
+
+Result<SocketAddress> ParseTcp(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  const std::optional<uint16_t> port =
+      colon == text.npos ? std::nullopt : ParsePort(text.substr(colon + 1));
+  if (!port) return Fail(Code::kInvalidArgument, "an address needs a port: 127.0.0.1:6379");
+
+  std::string host(text.substr(0, colon));
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    sockaddr_in6 address = {};
+    address.sin6_family = AF_INET6;
+    address.sin6_port = htons(*port);
+    host = host.substr(1, host.size() - 2);
+    if (inet_pton(AF_INET6, host.c_str(), &address.sin6_addr) == 1) return Pack(address);
+  } else {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(*port);
+    if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) == 1) return Pack(address);
+  }
+  return Fail(Code::kInvalidArgument, "the host of an address must be numeric");
+}
+
+Address FormatUnix(const SocketAddress& address) {
+  const auto& unix_address = reinterpret_cast<const sockaddr_un&>(address.storage);
+  const size_t start = offsetof(sockaddr_un, sun_path);
+  const size_t size = address.length > start ? address.length - start : 0;
+  return Address(kUnixPrefix).append(unix_address.sun_path, strnlen(unix_address.sun_path, size));
+}
+
+}  // namespace
+
+Result<SocketAddress> ParseAddress(const Address& address) {
+  if (address.starts_with(kUnixPrefix)) {
+    return ParseUnix(std::string_view(address).substr(kUnixPrefix.size()));
+  }
+  return ParseTcp(address);
+}
+
+Address FormatAddress(const SocketAddress& address) {
+  char host[INET6_ADDRSTRLEN];
+  switch (address.family()) {
+    case AF_INET: {
+      const auto& v4 = reinterpret_cast<const sockaddr_in&>(address.storage);
+      inet_ntop(AF_INET, &v4.sin_addr, host, sizeof(host));
+      return std::string(host) + ":" + std::to_string(ntohs(v4.sin_port));
+    }
+    case AF_INET6: {
+      const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
+      inet_ntop(AF_INET6, &v6.sin6_addr, host, sizeof(host));
+      return "[" + std::string(host) + "]:" + std::to_string(ntohs(v6.sin6_port));
+    }
+    case AF_UNIX:
+      return FormatUnix(address);
+    default:
+      return "";
+  }
+}
+
+}  // namespace skep

@@ -1,0 +1,164 @@
+#include "base/network_socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <optional>
+
+#include "base/network_address.h"
+
+namespace skep {
+namespace {
+
+constexpr int kBacklog = 4096;
+constexpr int kSocketType = SOCK_STREAM | SOCK_CLOEXEC;
+
+Status IoError(const char* what) { return Status(Code::kIo, what, static_cast<uint64_t>(errno)); }
+
+void SetOption(int fd, int level, int option) {
+  const int on = 1;
+  // A socket that lacks an option still works, only slower; nothing depends on it.
+  static_cast<void>(setsockopt(fd, level, option, &on, sizeof(on)));
+}
+
+void SetNoDelay(int fd, sa_family_t family) {
+  if (family != AF_UNIX) SetOption(fd, IPPROTO_TCP, TCP_NODELAY);
+}
+
+// Blocking: the caller wants the outcome. An interrupted connect(2) goes on in the kernel, and
+// calling it again waits for the same attempt.
+bool ConnectSocket(int fd, const SocketAddress& to) {
+  int result;
+  do {
+    result = connect(fd, to.raw(), to.length);
+  } while (result < 0 && errno == EINTR);
+  return result == 0;
+}
+
+SocketAddress LocalAddress(int fd) {
+  SocketAddress local;
+  if (getsockname(fd, local.raw(), &local.length) < 0) local = {};
+  return local;
+}
+
+std::string UnixPath(const SocketAddress& address) {
+  return reinterpret_cast<const sockaddr_un&>(address.storage).sun_path;
+}
+
+// The inode of the socket file at `path`; nullopt if there is none, or something else.
+std::optional<uint64_t> SocketInode(const std::string& path) {
+  struct stat about;
+  if (lstat(path.c_str(), &about) < 0 || !S_ISSOCK(about.st_mode)) return std::nullopt;
+  return about.st_ino;
+}
+
+// A socket file whose owner died is in the way of bind(2); a live owner still answers.
+bool IsStale(const SocketAddress& address) {
+  if (!SocketInode(UnixPath(address))) return false;
+  const FileDescriptor probe(socket(AF_UNIX, kSocketType | SOCK_NONBLOCK, 0));
+  return probe.valid() && !ConnectSocket(probe.get(), address) && errno == ECONNREFUSED;
+}
+
+bool Bind(int fd, const SocketAddress& address) {
+  if (bind(fd, address.raw(), address.length) == 0) return true;
+  if (errno != EADDRINUSE || address.family() != AF_UNIX) return false;
+  if (!IsStale(address) || unlink(UnixPath(address).c_str()) < 0) {
+    errno = EADDRINUSE;
+    return false;
+  }
+  return bind(fd, address.raw(), address.length) == 0;
+}
+
+class Sockets final : public Network {
+ public:
+  Result<std::unique_ptr<Listener>> Listen(const Address& address) override {
+    Result<SocketAddress> parsed = ParseAddress(address);
+    if (!parsed) return Fail(parsed.error());
+    FileDescriptor fd(socket(parsed->family(), kSocketType | SOCK_NONBLOCK, 0));
+    if (!fd.valid()) return Fail(IoError("cannot make a socket"));
+    if (parsed->family() != AF_UNIX) SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR);
+    // Else [::] would also take the port of 0.0.0.0.
+    if (parsed->family() == AF_INET6) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY);
+    if (!Bind(fd.get(), *parsed)) return Fail(IoError("cannot bind a socket to its address"));
+    if (listen(fd.get(), kBacklog) < 0) return Fail(IoError("cannot listen on a socket"));
+    return std::make_unique<SocketListener>(std::move(fd));
+  }
+
+  Result<std::unique_ptr<Stream>> Connect(const Address& address) override {
+    Result<SocketAddress> parsed = ParseAddress(address);
+    if (!parsed) return Fail(parsed.error());
+    FileDescriptor fd(socket(parsed->family(), kSocketType, 0));
+    if (!fd.valid()) return Fail(IoError("cannot make a socket"));
+    if (!ConnectSocket(fd.get(), *parsed)) return Fail(IoError("cannot connect"));
+    int on = 1;
+    if (ioctl(fd.get(), FIONBIO, &on) < 0)
+      return Fail(IoError("cannot make a socket non-blocking"));
+    SetNoDelay(fd.get(), parsed->family());
+    return std::make_unique<SocketStream>(std::move(fd), FormatAddress(*parsed));
+  }
+
+  std::unique_ptr<Poller> NewPoller() override { return NewEpollPoller(); }
+};
+
+}  // namespace
+
+ssize_t SocketStream::Read(char* to, size_t bytes) {
+  ssize_t got;
+  do {
+    got = recv(fd_.get(), to, bytes, 0);
+  } while (got < 0 && errno == EINTR);
+  return got < 0 ? -errno : got;
+}
+
+ssize_t SocketStream::Write(std::string_view bytes) {
+  ssize_t taken;
+  do {
+    taken = send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  } while (taken < 0 && errno == EINTR);
+  return taken < 0 ? -errno : taken;
+}
+
+// Fails only if the connection is gone already, which the next Read or Write tells.
+void SocketStream::FinishSending() { static_cast<void>(shutdown(fd_.get(), SHUT_WR)); }
+
+Address SocketStream::local() const { return FormatAddress(LocalAddress(fd_.get())); }
+
+SocketListener::SocketListener(FileDescriptor fd) : fd_(std::move(fd)) {
+  const SocketAddress local = LocalAddress(fd_.get());
+  address_ = FormatAddress(local);
+  if (local.family() != AF_UNIX) return;
+  path_ = UnixPath(local);
+  path_inode_ = SocketInode(path_).value_or(0);
+}
+
+SocketListener::~SocketListener() {
+  if (!path_.empty() && SocketInode(path_) == path_inode_) unlink(path_.c_str());
+}
+
+std::unique_ptr<Stream> SocketListener::Accept(int* error) {
+  while (true) {
+    SocketAddress peer;
+    FileDescriptor fd(accept4(fd_.get(), peer.raw(), &peer.length, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd.valid()) {
+      *error = 0;
+      SetNoDelay(fd.get(), peer.family());
+      return std::make_unique<SocketStream>(std::move(fd), FormatAddress(peer));
+    }
+    // A client that left the queue before its turn is no news.
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    *error = errno;
+    return nullptr;
+  }
+}
+
+Network& SocketNetwork() {
+  static Sockets network;
+  return network;
+}
+
+}  // namespace skep
