@@ -1,0 +1,57 @@
+#include "server/range_args.h"
+
+#include <charconv>
+
+namespace skep {
+namespace {
+
+enum class Form : uint8_t { kBeforeAll, kAfterAll, kClosed, kOpen };
+
+std::optional<Form> FormOf(std::string_view bound) {
+  if (bound == "-") return Form::kBeforeAll;
+  if (bound == "+") return Form::kAfterAll;
+  if (bound.starts_with('[')) return Form::kClosed;
+  if (bound.starts_with('(')) return Form::kOpen;
+  return std::nullopt;
+}
+
+template <typename T>
+std::optional<T> ParseCanonical(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  const std::string_view digits = text.substr(negative ? 1 : 0);
+  if (digits.starts_with('0') && text != "0") return std::nullopt;
+  T number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || stopped != end) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+bool IsEmpty(const Range& range) { return !range.unbounded && range.hi <= range.lo; }
+
+Result<Range> ParseRange(std::string_view min, std::string_view max, Scratch& scratch) {
+  const std::optional<Form> min_form = FormOf(min);
+  const std::optional<Form> max_form = FormOf(max);
+  if (!min_form || !max_form) {
+    return Fail(Code::kInvalidArgument, "min or max not valid string range item");
+  }
+  if (min_form == Form::kAfterAll || max_form == Form::kBeforeAll) return EmptyRange();
+
+  Range range = Range::All();
+  if (min_form == Form::kClosed) range.lo = min.substr(1);
+  if (min_form == Form::kOpen) range.lo = KeyAfter(min.substr(1), scratch);
+  range.unbounded = max_form == Form::kAfterAll;
+  if (max_form == Form::kClosed) range.hi = KeyAfter(max.substr(1), scratch);
+  if (max_form == Form::kOpen) range.hi = max.substr(1);
+  return IsEmpty(range) ? EmptyRange() : range;
+}
+
+std::optional<int64_t> ParseInt64(std::string_view text) { return ParseCanonical<int64_t>(text); }
+
+std::optional<uint64_t> ParseUint64(std::string_view text) {
+  return ParseCanonical<uint64_t>(text);
+}
+
+}  // namespace skep

@@ -1,0 +1,120 @@
+#include "server/range_args.h"
+
+#include <gtest/gtest.h>
+
+#include <cinttypes>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace skep {
+namespace {
+
+using namespace std::string_literals;
+
+bool Holds(const Range& range, std::string_view key) {
+  return range.lo <= key && (range.unbounded || key < range.hi);
+}
+
+// What the table in the header says of one key, with no thought of half-open ranges.
+bool AboveMin(const std::string& min, const std::string& key) {
+  if (min == "-") return true;
+  if (min == "+") return false;
+  return min[0] == '[' ? key >= min.substr(1) : key > min.substr(1);
+}
+bool BelowMax(const std::string& max, const std::string& key) {
+  if (max == "+") return true;
+  if (max == "-") return false;
+  return max[0] == '[' ? key <= max.substr(1) : key < max.substr(1);
+}
+
+// Every key of up to `size_max` bytes out of the lowest, a middle and the highest byte.
+std::vector<std::string> AllKeys(size_t size_max) {
+  std::vector<std::string> keys = {""};
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i].size() == size_max) continue;
+    for (const char c : {'\0', 'a', '\xff'}) keys.push_back(keys[i] + c);
+  }
+  return keys;
+}
+
+// Goal: a range holds exactly the keys its two bounds allow.
+// Method: all pairs of bounds in all forms over short keys, against all slightly longer keys.
+TEST(RangeArgs, HoldsWhatTheBoundsAllow) {
+  std::vector<std::string> bounds = {"-", "+"};
+  for (const std::string& key : AllKeys(2)) {
+    bounds.push_back("[" + key);
+    bounds.push_back("(" + key);
+  }
+  const std::vector<std::string> keys = AllKeys(3);
+  Scratch scratch;
+  for (const std::string& min : bounds) {
+    for (const std::string& max : bounds) {
+      scratch.Clear();
+      const Result<Range> range = ParseRange(min, max, scratch);
+      ASSERT_TRUE(range.has_value());
+      bool any = false;
+      for (const std::string& key : keys) {
+        const bool expected = AboveMin(min, key) && BelowMax(max, key);
+        any |= expected;
+        ASSERT_EQ(Holds(*range, key), expected)
+            << testing::PrintToString(min) << " " << testing::PrintToString(max) << " "
+            << testing::PrintToString(key);
+      }
+      if (IsEmpty(*range)) {
+        ASSERT_FALSE(any);
+        ASSERT_EQ(range->lo, range->hi) << "an empty range has one form";
+      }
+    }
+  }
+}
+
+// Goal: whatever is no bound is refused, with Redis's text.
+TEST(RangeArgs, RefusesOtherForms) {
+  Scratch scratch;
+  for (const std::string& bad : {""s, "a"s, "--"s, "++"s, "-a"s, "+a"s, " [a"s, "-\0"s, "]a"s}) {
+    for (const auto& [min, max] :
+         {std::pair(bad, "+"s), std::pair("-"s, bad), std::pair(bad, bad)}) {
+      const Result<Range> range = ParseRange(min, max, scratch);
+      ASSERT_FALSE(range.has_value()) << min << " " << max;
+      EXPECT_EQ(range.error().code(), Code::kInvalidArgument);
+      EXPECT_STREQ(range.error().what(), "min or max not valid string range item");
+    }
+  }
+}
+
+// Goal: numbers are read in their one form only.
+TEST(RangeArgs, NumbersHaveOneForm) {
+  EXPECT_EQ(ParseInt64("0"), 0);
+  EXPECT_EQ(ParseInt64("-1"), -1);
+  EXPECT_EQ(ParseInt64("9223372036854775807"), INT64_MAX);
+  EXPECT_EQ(ParseInt64("-9223372036854775808"), INT64_MIN);
+  EXPECT_EQ(ParseUint64("18446744073709551615"), UINT64_MAX);
+  for (const std::string& bad :
+       {""s, "-"s, "+1"s, " 1"s, "1 "s, "01"s, "00"s, "-0"s, "-01"s, "1.0"s, "1e3"s, "0x1"s, "--1"s,
+        "1\0"s, "9223372036854775808"s, "-9223372036854775809"s, "99999999999999999999"s}) {
+    EXPECT_EQ(ParseInt64(bad), std::nullopt) << bad;
+  }
+  for (const std::string& bad : {""s, "-1"s, "-0"s, "01"s, "18446744073709551616"s}) {
+    EXPECT_EQ(ParseUint64(bad), std::nullopt) << bad;
+  }
+}
+
+// Goal: a text is accepted if and only if printing the number gives it back.
+// Method: random short texts out of digits and signs; the number comes from scanf, which is lax.
+TEST(RangeArgs, AcceptedNumbersPrintAsTheyWereRead) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 rng(seed);
+  for (int step = 0; step < 100'000; ++step) {
+    std::string text;
+    for (size_t left = rng() % 6; left > 0; --left) text += "0012-+ 9"[rng() % 8];
+    int64_t lax = 0;
+    const bool canonical =
+        std::sscanf(text.c_str(), "%" SCNd64, &lax) == 1 && std::to_string(lax) == text;
+    ASSERT_EQ(ParseInt64(text), canonical ? std::optional(lax) : std::nullopt) << text;
+  }
+}
+
+}  // namespace
+}  // namespace skep
