@@ -1,5 +1,23 @@
 # What every folder's CMakeLists.txt is written with.
 
+find_program(SKEP_CCACHE ccache)
+if(SKEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${SKEP_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SKEP_CCACHE})
+endif()
+
+# GCC 12's ThreadSanitizer dies at random where addresses have more than 28 random bits. Binaries
+# that CMake or ctest starts then run without randomisation, if that is allowed here.
+if(SKEP_SANITIZE MATCHES "thread" AND EXISTS /proc/sys/vm/mmap_rnd_bits)
+  file(READ /proc/sys/vm/mmap_rnd_bits random_bits)
+  execute_process(COMMAND setarch -R true RESULT_VARIABLE refused OUTPUT_QUIET ERROR_QUIET)
+  if(random_bits GREATER 28 AND NOT refused)
+    set(CMAKE_CROSSCOMPILING_EMULATOR setarch -R)
+  elseif(random_bits GREATER 28)
+    message(WARNING "ThreadSanitizer may not start here: lower vm.mmap_rnd_bits to 28")
+  endif()
+endif()
+
 add_library(skep_flags INTERFACE)
 target_include_directories(skep_flags INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>)
@@ -14,12 +32,35 @@ if(SKEP_SANITIZE)
   target_compile_options(skep_flags INTERFACE -fsanitize=${SKEP_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(skep_flags INTERFACE -fsanitize=${SKEP_SANITIZE})
 endif()
+if(SKEP_FUZZERS)
+  # The fuzzer steers by the coverage of everything, not only of its own file.
+  target_compile_options(skep_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # skep_library(name SOURCES file... DEPS target...): one folder's code. Headers are found by search.
 function(skep_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC skep_flags ${ARG_DEPS})
+endfunction()
+
+# Labels of tests, and where they run (SKEP_LABELS_SKIPPED, which the presets set):
+#   (none)  a unit test: in every preset
+#   single  one thread and no memory tricks, so that ThreadSanitizer has nothing to find: not in tsan
+#   slow    takes more than some seconds: not in dev and tsan, where it would take ten times that
+#   e2e     real clients against a real process: as slow
+#   bench   a benchmark's smoke run: release only
+#   fuzz    a fuzzer: in the preset of its own
+set(SKEP_LABELS_SKIPPED "" CACHE STRING "Tests with one of these labels are neither built nor run")
+
+# skep_runs_labels(result label...): whether this build runs tests with these labels.
+function(skep_runs_labels result)
+  set(${result} TRUE PARENT_SCOPE)
+  foreach(label IN LISTS ARGN)
+    if(label IN_LIST SKEP_LABELS_SKIPPED)
+      set(${result} FALSE PARENT_SCOPE)
+    endif()
+  endforeach()
 endfunction()
 
 # skep_test(name SOURCES file... DEPS target... [LABELS label...] [TIMEOUT seconds]): a GoogleTest
@@ -29,6 +70,10 @@ function(skep_test name)
     return()
   endif()
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  skep_runs_labels(wanted ${ARG_LABELS})
+  if(NOT wanted)
+    return()
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
@@ -42,7 +87,8 @@ endfunction()
 # skep_benchmark(name SOURCES file... DEPS target... SMOKE regex): a Google Benchmark binary; ctest
 # runs the benchmarks the regex chooses, so that the file cannot rot.
 function(skep_benchmark name)
-  if(NOT SKEP_BENCHMARKS)
+  skep_runs_labels(wanted bench)
+  if(NOT SKEP_BENCHMARKS OR NOT wanted)
     return()
   endif()
   cmake_parse_arguments(ARG "" "SMOKE" "SOURCES;DEPS" ${ARGN})
@@ -68,8 +114,11 @@ function(skep_fuzzer name)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   target_link_libraries(${name} PRIVATE skep_flags ${ARG_DEPS})
   set(grown ${CMAKE_BINARY_DIR}/corpus/${name})
-  file(MAKE_DIRECTORY ${grown})
+  set(crashes ${CMAKE_BINARY_DIR}/crashes)
+  file(MAKE_DIRECTORY ${grown} ${crashes})
+  math(EXPR timeout "${SKEP_FUZZ_SECONDS} + 120")
   add_test(NAME ${SKEP_TEST_PREFIX}${name} COMMAND ${name} -max_total_time=${SKEP_FUZZ_SECONDS}
-    -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 ${grown} ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_CORPUS})
-  set_tests_properties(${SKEP_TEST_PREFIX}${name} PROPERTIES LABELS fuzz)
+    -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=${crashes}/${name}-
+    ${grown} ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_CORPUS})
+  set_tests_properties(${SKEP_TEST_PREFIX}${name} PROPERTIES LABELS fuzz TIMEOUT ${timeout})
 endfunction()
