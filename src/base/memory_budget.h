@@ -1,7 +1,7 @@
 // memory_budget.h: what a process may hold, and what it holds now.
 //
 // Engines charge what they allocate, the server charges its connection buffers; both give back
-// what they free. A limit never stops a charge: whoever stores asks Exceeded() first and refuses,
+// what they free. A limit never stops a charge: whoever stores asks HasRoomFor() first and refuses,
 // so that deletes and replies, which also allocate a little, always work.
 #pragma once
 
@@ -22,9 +22,9 @@ class MemoryBudget {
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
   uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
   void set_limit(uint64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
-  bool Exceeded() const {
+  bool HasRoomFor(uint64_t bytes) const {
     const uint64_t max = limit();
-    return max != 0 && used() > max;
+    return max == 0 || used() + bytes <= max;
   }
 
  private:
