@@ -30,6 +30,7 @@
 //   D1  phase_ == kStart if and only if no command is half-read; then pos_ == consumed().
 //   D2  in a line, [pos_, pos_ + searched_) holds no line end.
 //   D3  in a bulk, bulk_bytes_ <= limits.bulk_bytes_max and pos_ is its first byte.
+//   D4  stopped_ == kError if and only if error_ is set; nothing but Reset() changes that.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +52,7 @@ struct RespLimits {
 // One for each connection. Owner: the connection's thread.
 class RespDecoder {
  public:
-  enum class Event { kCommand, kNeedMore, kError };
+  enum class Event : uint8_t { kCommand, kNeedMore, kError };
 
   // Reads one command. `input` starts at the command's first byte and holds everything received
   // since: after kNeedMore the same bytes again, at any address, and more behind them; after
@@ -82,32 +83,36 @@ class RespDecoder {
   void Reset();
 
  private:
-  enum class Phase : uint8_t { kStart, kInline, kCount, kBulkLength, kBulk, kFailed };
-  struct Line;
+  enum class Phase : uint8_t { kStart, kInline, kCount, kBulkLength, kBulk };
 
-  Event Decode(std::string_view input, const RespLimits& limits,
-               std::vector<std::string_view>& args);
-  Event DecodeInline(std::string_view input, const RespLimits& limits,
+  // These answer true if they read what they are named for, and move pos_ behind it. On false,
+  // stopped_ says why: kNeedMore or kError.
+  bool DecodeCommand(std::string_view input, const RespLimits& limits,
                      std::vector<std::string_view>& args);
-  Event DecodeCount(std::string_view input, const RespLimits& limits);
-  Event DecodeArguments(std::string_view input, const RespLimits& limits,
-                        std::vector<std::string_view>& args);
-  Event DecodeBulkLength(std::string_view input, const RespLimits& limits);
-  Event FindLength(std::string_view input, size_t line_bytes_max, std::string_view too_long,
-                   std::string_view& digits);
-  Event Begin(std::string_view input);
-  Event WantMore(Phase phase, size_t bytes);
-  Event Fail(std::string_view text);
-  Event FailExpectedDollar(char got);
+  bool DecodeInline(std::string_view input, const RespLimits& limits,
+                    std::vector<std::string_view>& args);
+  bool DecodeCount(std::string_view input, const RespLimits& limits);
+  bool DecodeArguments(std::string_view input, const RespLimits& limits,
+                       std::vector<std::string_view>& args);
+  bool DecodeBulkLength(std::string_view input, const RespLimits& limits);
+  bool FindLineEnd(std::string_view rest, char line_end, size_t line_bytes_max,
+                   std::string_view too_long, size_t& at);
+  bool FindLengthLine(std::string_view rest, size_t line_bytes_max, std::string_view too_long,
+                      std::string_view& line);
+  void Rewind();
+  bool WantMore(size_t bytes);
+  bool Fail(std::string_view text);
+  bool FailExpectedDollar(char got);
 
   size_t pos_ = 0;         // what is before it, in this command, is done
   size_t searched_ = 0;    // D2
   size_t bulk_bytes_ = 0;  // D3
   size_t wanted_ = 1;
   std::string_view error_;
-  std::unique_ptr<char[]> text_;  // unescaped inline arguments, or an error with a client's byte
+  std::unique_ptr<char[]> text_;  // unquoted inline arguments, or an error with a client's byte
   uint32_t args_left_ = 0;
   Phase phase_ = Phase::kStart;
+  Event stopped_ = Event::kNeedMore;  // D4
 };
 
 static_assert(sizeof(RespDecoder) <= 64, "an idle connection is small");

@@ -26,10 +26,10 @@
 // in proportion to the bytes received, never to a count that a server claims.
 //
 // Invariants, between calls.
-//   P1  depth_ <= kDepthMax; frames_[0, depth_) are the open aggregates, the outermost first, each
-//       with left > 0.
-//   P2  a frame's reply, if not null, is root_ or the last element of the nearest frame below it.
-//       Only the innermost frame's elements grow, so no pointer to an open reply is ever moved.
+//   P1  frames_ holds the open aggregates, the outermost first, at most kDepthMax of them, each
+//   with
+//       left > 0. A complete one moves into the one below it, so no reply points at another.
+//   P2  [pos_, pos_ + searched_) holds no CR.
 #pragma once
 
 #include <array>
@@ -77,7 +77,7 @@ struct RespReply {
 // One for each connection. Owner: the connection's thread.
 class RespReplyParser {
  public:
-  enum class Event { kReply, kNeedMore, kError };
+  enum class Event : uint8_t { kReply, kNeedMore, kError };
 
   // Aggregates inside one another, attributes included.
   static constexpr size_t kDepthMax = 32;
@@ -115,34 +115,37 @@ class RespReplyParser {
 
  private:
   struct Token;
+  // An open aggregate.
   struct Frame {
-    uint64_t left;     // values still to come, > 0
-    RespReply* reply;  // null when skipping, and inside an attribute
-    bool attribute;    // its values count as nothing in the frame below
+    uint64_t left;    // P1
+    bool attribute;   // dropped when complete, and no value of the frame below
+    RespReply reply;  // as far as it is built; nothing when skipping
   };
 
   template <bool kBuild>
-  Event Run(std::string_view input);
+  bool Read(std::string_view input, RespReply& reply);
   template <bool kBuild>
-  bool Accept(const Token& token);
-  RespReply* Slot();
-  void CloseFrames();
-  Event ReadToken(std::string_view input, Token& token);
-  Event ReadLine(std::string_view input, std::string_view& line);
-  Event ReadBlob(std::string_view input, Token& token);
-  Event ReadHead(std::string_view line, Token& token);
-  Event WantMore(size_t bytes);
-  Event Fail(std::string_view text);
+  bool Complete(RespReply& value);
+  bool Open(const Token& token);
+
+  // These answer true if they read what they are named for. On false, stopped_ says why: kNeedMore
+  // or kError.
+  bool ReadToken(std::string_view rest, Token& token);
+  bool ReadLine(std::string_view rest, std::string_view& line);
+  bool ReadBulk(std::string_view rest, Token& token);
+  bool ReadScalar(Token& token);
+  bool ReadCount(Token& token);
+  bool WantMore(size_t bytes);
+  bool Fail(std::string_view text);
 
   size_t pos_ = 0;       // what is before it, in this reply, is done
-  size_t searched_ = 0;  // [pos_, pos_ + searched_) holds no CR
+  size_t searched_ = 0;  // P2
   size_t wanted_ = 1;
   std::string_view error_;
-  size_t depth_ = 0;
-  bool done_ = true;  // no reply is half-read
+  std::vector<Frame> frames_;
+  Event stopped_ = Event::kNeedMore;
+  bool started_ = false;  // a reply is half-read
   char type_ = 0;
-  RespReply root_;
-  std::array<Frame, kDepthMax> frames_;
 };
 
 // Appends one command: a RESP array of bulks, the same in RESP2 and RESP3.

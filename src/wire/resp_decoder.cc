@@ -1,0 +1,190 @@
+#include "wire/resp_decoder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wire/decimal.h"
+#include "wire/inline_request.h"
+
+namespace skep {
+namespace {
+
+// How many of a length's digits the fast path takes: no overflow, and longer ones are rare.
+constexpr size_t kShortDigitsMax = 8;
+
+// The usual length line, "<type><1 to 8 digits>\r\n", whole and well-formed: sets `value` and
+// answers the line's bytes. Anything else: 0, and the slow path decides what it is.
+size_t ReadShortLength(std::string_view line, size_t& value) {
+  if (line.size() < 4) return 0;
+  const size_t digits_end = std::min(line.size() - 2, 1 + kShortDigitsMax);
+  size_t parsed = 0;
+  for (size_t i = 1; i <= digits_end; ++i) {
+    const unsigned digit = static_cast<unsigned char>(line[i]) - unsigned{'0'};
+    if (digit > 9) {
+      const bool one_form = line[i] == '\r' && i > 1 && (line[1] != '0' || i == 2);
+      value = parsed;
+      return one_form ? i + 2 : 0;
+    }
+    parsed = parsed * 10 + digit;
+  }
+  return 0;
+}
+
+}  // namespace
+
+RespDecoder::Event RespDecoder::Next(std::string_view input, const RespLimits& limits,
+                                     std::vector<std::string_view>& args) {
+  if (stopped_ == Event::kError) return Event::kError;
+  args.clear();
+  const bool resumed = phase_ != Phase::kStart;
+  if (!resumed) Rewind();
+  if (!DecodeCommand(input, limits, args)) return stopped_;
+  if (resumed && input.front() == '*') {
+    // The first arguments were views into an earlier `input`: collect them all from this one.
+    args.clear();
+    Rewind();
+    if (!DecodeCommand(input, limits, args)) return stopped_;
+  }
+  phase_ = Phase::kStart;
+  return Event::kCommand;
+}
+
+void RespDecoder::Reset() { *this = RespDecoder(); }
+
+void RespDecoder::Rewind() {
+  pos_ = 0;
+  searched_ = 0;
+  phase_ = Phase::kStart;
+  text_.reset();
+}
+
+bool RespDecoder::DecodeCommand(std::string_view input, const RespLimits& limits,
+                                std::vector<std::string_view>& args) {
+  if (phase_ == Phase::kStart) {
+    if (input.empty()) return WantMore(1);
+    phase_ = input.front() == '*' ? Phase::kCount : Phase::kInline;
+  }
+  if (phase_ == Phase::kInline) return DecodeInline(input, limits, args);
+  if (phase_ == Phase::kCount && !DecodeCount(input, limits)) return false;
+  return DecodeArguments(input, limits, args);
+}
+
+bool RespDecoder::DecodeInline(std::string_view input, const RespLimits& limits,
+                               std::vector<std::string_view>& args) {
+  size_t end = 0;
+  if (!FindLineEnd(input, '\n', limits.inline_bytes_max, "Protocol error: too big inline request",
+                   end)) {
+    return false;
+  }
+  std::string_view line = input.substr(0, end);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (!SplitInlineRequest(line, text_, args)) {
+    return Fail("Protocol error: unbalanced quotes in request");
+  }
+  pos_ = end + 1;
+  return true;
+}
+
+bool RespDecoder::DecodeCount(std::string_view input, const RespLimits& limits) {
+  std::string_view line;
+  if (!FindLengthLine(input, limits.inline_bytes_max, "Protocol error: too big mbulk count string",
+                      line)) {
+    return false;
+  }
+  int64_t count = 0;
+  const uint64_t count_max = std::min<uint64_t>(limits.args_max, UINT32_MAX);
+  if (!ParseDecimal(line.substr(1), count) || count > static_cast<int64_t>(count_max)) {
+    return Fail("Protocol error: invalid multibulk length");
+  }
+  args_left_ = count > 0 ? static_cast<uint32_t>(count) : 0;
+  pos_ += line.size() + 2;
+  phase_ = Phase::kBulkLength;
+  return true;
+}
+
+bool RespDecoder::DecodeArguments(std::string_view input, const RespLimits& limits,
+                                  std::vector<std::string_view>& args) {
+  for (; args_left_ > 0; --args_left_) {
+    if (phase_ == Phase::kBulkLength && !DecodeBulkLength(input, limits)) return false;
+    const size_t received = input.size() - pos_;
+    if (received < bulk_bytes_ + 2) return WantMore(bulk_bytes_ + 2 - received);
+    args.emplace_back(input.data() + pos_, bulk_bytes_);
+    pos_ += bulk_bytes_ + 2;
+    phase_ = Phase::kBulkLength;
+  }
+  return true;
+}
+
+bool RespDecoder::DecodeBulkLength(std::string_view input, const RespLimits& limits) {
+  const std::string_view rest = input.substr(pos_);
+  size_t length = 0;
+  size_t line_bytes = rest.starts_with('$') ? ReadShortLength(rest, length) : 0;
+  if (line_bytes == 0 || line_bytes - 2 > limits.inline_bytes_max ||
+      length > limits.bulk_bytes_max) {
+    std::string_view line;
+    if (!FindLengthLine(rest, limits.inline_bytes_max, "Protocol error: too big bulk count string",
+                        line)) {
+      return false;
+    }
+    // The line end may be all there is: Redis then quotes its CR.
+    if (!rest.starts_with('$')) return FailExpectedDollar(rest.front());
+    int64_t parsed = 0;
+    if (!ParseDecimal(line.substr(1), parsed) || parsed < 0 ||
+        static_cast<uint64_t>(parsed) > limits.bulk_bytes_max) {
+      return Fail("Protocol error: invalid bulk length");
+    }
+    length = static_cast<size_t>(parsed);
+    line_bytes = line.size() + 2;
+  }
+  searched_ = 0;
+  bulk_bytes_ = length;
+  pos_ += line_bytes;
+  phase_ = Phase::kBulk;
+  return true;
+}
+
+// Where the line that `rest` begins with ends, if that is within its first line_bytes_max + 1
+// bytes. searched_ is left at what need not be searched again.
+bool RespDecoder::FindLineEnd(std::string_view rest, char line_end, size_t line_bytes_max,
+                              std::string_view too_long, size_t& at) {
+  const std::string_view searchable = rest.substr(0, std::min(rest.size(), line_bytes_max) + 1);
+  at = searchable.find(line_end, searched_);
+  if (at != std::string_view::npos) return true;
+  if (rest.size() > line_bytes_max) return Fail(too_long);
+  searched_ = rest.size();
+  return WantMore(1);
+}
+
+// The length line that `rest` begins with, its type byte included and CR LF not.
+bool RespDecoder::FindLengthLine(std::string_view rest, size_t line_bytes_max,
+                                 std::string_view too_long, std::string_view& line) {
+  size_t end = 0;
+  if (!FindLineEnd(rest, '\r', line_bytes_max, too_long, end)) return false;
+  searched_ = end;
+  if (end + 2 > rest.size()) return WantMore(1);
+  searched_ = 0;
+  line = rest.substr(0, end);
+  return true;
+}
+
+bool RespDecoder::WantMore(size_t bytes) {
+  wanted_ = bytes;
+  stopped_ = Event::kNeedMore;
+  return false;
+}
+
+bool RespDecoder::Fail(std::string_view text) {
+  error_ = text;
+  stopped_ = Event::kError;
+  return false;
+}
+
+bool RespDecoder::FailExpectedDollar(char got) {
+  constexpr std::string_view kText = "Protocol error: expected '$', got '?'";
+  text_ = std::make_unique_for_overwrite<char[]>(kText.size());
+  std::memcpy(text_.get(), kText.data(), kText.size());
+  text_[kText.size() - 2] = got == '\r' || got == '\n' ? ' ' : got;
+  return Fail({text_.get(), kText.size()});
+}
+
+}  // namespace skep
