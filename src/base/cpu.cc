@@ -1,0 +1,40 @@
+#include "base/cpu.h"
+
+#include <fstream>
+#include <string_view>
+
+namespace skep {
+
+std::vector<int> AllowedCores() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return {0};
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  }
+  return cores;
+}
+
+std::string CpuModel() {
+  constexpr std::string_view kField = "model name";
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with(kField) && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+ScopedPin::ScopedPin(int core) {
+  if (sched_getaffinity(0, sizeof(before_), &before_) != 0) return;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  pinned_ = sched_setaffinity(0, sizeof(one), &one) == 0;
+}
+
+ScopedPin::~ScopedPin() {
+  if (pinned_) sched_setaffinity(0, sizeof(before_), &before_);
+}
+
+}  // namespace skep

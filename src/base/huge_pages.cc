@@ -1,0 +1,89 @@
+#include "base/huge_pages.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <utility>
+
+namespace skep {
+namespace {
+
+constexpr size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// EINVAL: this kernel has no huge pages at all; what it gives is then plain for either wish.
+bool Advise(void* begin, size_t bytes, Pages pages) {
+  const int advice = pages == Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
+  return madvise(begin, bytes, advice) == 0 || errno == EINVAL;
+}
+
+// "7f12a000-7f34b000 rw-p ...", the line that opens a mapping in smaps.
+bool ParseMapping(const std::string& line, uintptr_t* first, uintptr_t* last) {
+  unsigned long from = 0;
+  unsigned long to = 0;
+  if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) != 2) return false;
+  *first = from;
+  *last = to;
+  return true;
+}
+
+}  // namespace
+
+Result<PageRegion> PageRegion::Reserve(size_t bytes, Pages pages) {
+  const size_t size = RoundUp(bytes, kHugePageBytes);
+  // One huge page on each side: for alignment, and what is left of them are the guards.
+  const size_t mapping_bytes = size + 2 * kHugePageBytes;
+  void* mapping =
+      mmap(nullptr, mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) return Fail(Code::kIo, "reserving memory", errno);
+
+  const auto at = reinterpret_cast<uintptr_t>(mapping);
+  auto* begin = static_cast<std::byte*>(mapping) + (RoundUp(at + 1, kHugePageBytes) - at);
+  PageRegion region(static_cast<std::byte*>(mapping), mapping_bytes, begin, size);
+  if (mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) {
+    return Fail(Code::kIo, "making memory writable", errno);
+  }
+  if (!Advise(begin, size, pages)) return Fail(Code::kIo, "choosing the page size", errno);
+  return region;
+}
+
+PageRegion::PageRegion(PageRegion&& other) noexcept
+    : mapping_(std::exchange(other.mapping_, nullptr)),
+      mapping_bytes_(other.mapping_bytes_),
+      begin_(other.begin_),
+      size_(other.size_) {}
+
+PageRegion& PageRegion::operator=(PageRegion&& other) noexcept {
+  std::swap(mapping_, other.mapping_);
+  std::swap(mapping_bytes_, other.mapping_bytes_);
+  std::swap(begin_, other.begin_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+PageRegion::~PageRegion() {
+  if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
+}
+
+Result<uint64_t> PageRegion::HugeBytes() const {
+  std::ifstream smaps("/proc/self/smaps");
+  if (!smaps) return Fail(Code::kIo, "opening /proc/self/smaps", errno);
+  const auto begin = reinterpret_cast<uintptr_t>(begin_);
+  uint64_t bytes = 0;
+  bool inside = false;
+  for (std::string line; std::getline(smaps, line);) {
+    uintptr_t first = 0;
+    uintptr_t last = 0;
+    unsigned long kib = 0;
+    if (ParseMapping(line, &first, &last)) {
+      inside = first >= begin && last <= begin + size_;
+    } else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %lu kB", &kib) == 1) {
+      bytes += uint64_t{kib} * 1024;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace skep

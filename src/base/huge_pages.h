@@ -1,0 +1,56 @@
+// huge_pages.h: anonymous memory on the pages one asks for, and the truth about what one got.
+//
+//   ...  PROT_NONE  | begin()  read and write, 2 MiB aligned  | PROT_NONE ...
+//
+// The guards on both sides keep the kernel from merging the mapping with a neighbour, so that what
+// /proc/self/smaps says about it is about nothing else; an overrun faults.
+//
+// Transparent huge pages are a wish: the kernel gives them when a 2 MiB frame is free and its
+// setting (/sys/kernel/mm/transparent_hugepage/enabled) is not "never". HugeBytes() tells.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "skep/status.h"
+
+namespace skep {
+
+enum class Pages : uint8_t {
+  kHuge,   // 2 MiB wherever the kernel can
+  kPlain,  // the smallest the machine has, even where huge pages are the system's default
+};
+
+// Zero-filled memory, given back on destruction. Nothing is resident before it is touched.
+// Thread safety: as plain memory.
+class PageRegion {
+ public:
+  static constexpr size_t kHugePageBytes = size_t{2} << 20;
+
+  // At least `bytes` (> 0), rounded up to whole huge pages.
+  //   kIo  the errno of mmap, mprotect or madvise (ENOMEM: no address space, or over a limit). That
+  //        the kernel was built without huge pages is not an error: HugeBytes() stays 0.
+  static Result<PageRegion> Reserve(size_t bytes, Pages pages);
+
+  PageRegion(PageRegion&& other) noexcept;
+  PageRegion& operator=(PageRegion&& other) noexcept;
+  ~PageRegion();
+
+  std::byte* begin() const { return begin_; }
+  size_t size() const { return size_; }
+
+  // How many of its bytes are on huge pages now. Reads /proc/self/smaps: milliseconds.
+  //   kIo  /proc cannot be read
+  Result<uint64_t> HugeBytes() const;
+
+ private:
+  PageRegion(std::byte* mapping, size_t mapping_bytes, std::byte* begin, size_t size)
+      : mapping_(mapping), mapping_bytes_(mapping_bytes), begin_(begin), size_(size) {}
+
+  std::byte* mapping_;  // guards included; null if moved from
+  size_t mapping_bytes_;
+  std::byte* begin_;
+  size_t size_;
+};
+
+}  // namespace skep
