@@ -20,6 +20,7 @@ target_include_directories(skep PUBLIC
 # skep-config.cmake.in and skep.pc.in name the same libraries.
 target_link_libraries(skep PUBLIC fmt::fmt Threads::Threads)
 if(SKEP_SANITIZE)
+  target_compile_options(skep PUBLIC -fsanitize=${SKEP_SANITIZE})
   target_link_options(skep PUBLIC -fsanitize=${SKEP_SANITIZE})
 endif()
 

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""tidy.py: what no compiler says about the tree. Usage: tidy.py ROOT
+
+Prints one line `file:line: what is wrong` a finding and exits 1 if there is any.
+
+  built       every .cc file and test script is named by a CMakeLists.txt at or above its folder
+  header      a header's first line names it, and it has #pragma once
+  leftovers   no note-to-self words in code
+  references  a file that a comment or a page names exists
+  length      no file is longer than LINES_MAX
+  includes    includes point the way of docs/architecture.md; engines know no sockets, no clocks
+
+That each header compiles alone is the build target skep_headers_alone, run by its own test.
+"""
+
+import os
+import re
+import sys
+from pathlib import PurePosixPath
+
+LINES_MAX = 900
+
+SKIPPED_FOLDERS = {".git", ".cache", "build", "node_modules", "__pycache__"}
+SKIPPED_FILES = {"package-lock.json", "LICENSE"}
+TEXT_SUFFIXES = {".h", ".cc", ".py", ".sh", ".cmake", ".md", ".txt", ".in", ".json", ""}
+CODE_SUFFIXES = {".h", ".cc", ".py", ".sh", ".cmake", ""}
+
+# What each folder may include, by the first part of the path in quotes. The public headers are
+# `skep`. Test files may also include `sim`, whatever their folder.
+MAY_INCLUDE = {
+    "include/skep": {"skep"},
+    "src/base": {"skep", "base"},
+    "src/engine": {"skep", "base", "engine"},
+    "src/wire": {"skep", "base", "engine", "wire"},
+    "src/sim": {"skep", "base", "sim"},
+    "src/server": {"skep", "base", "engine", "wire", "server"},
+    "tools": {"skep", "base", "engine", "wire", "server", "tools"},
+}
+FREE_FOLDERS = ("tests", "bench", "examples")  # may include anything
+TEST_FILE = re.compile(r"_(test|fuzz|bench)(_\w+)?\.(cc|h)$")
+
+SOCKETS = re.compile(
+    r"^(sys/(socket|epoll|un|select)|netinet/.*|arpa/.*|netdb|poll|base/network\w*)(\.h)?$")
+CLOCKS = re.compile(r"^(chrono|ctime|time\.h|sys/time\.h|base/clock\.h)$")
+# Folder, what it must not include, the files that may all the same and why.
+FORBIDDEN = [
+    ("src/engine", SOCKETS, "a socket", {}),
+    ("src/engine", CLOCKS, "a clock", {
+        "src/engine/store.cc": "the library's door: it passes `now` to the engines",
+    }),
+    ("src/wire", SOCKETS, "a socket", {}),
+    ("src/wire", CLOCKS, "a clock", {}),
+]
+
+# Files that comments name and that exist only in a build or elsewhere.
+NOT_IN_TREE = {"CTestTestfile.cmake", "skep-config.cmake", "skep-targets.cmake"}
+
+LEFTOVER = re.compile(r"\b(" + "|".join(["FIX" + "ME", "TO" + "DO", "XX" + "X", "HA" + "CK"]) + r")\b")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+REFERENCE = re.compile(
+    r"(?<![\w./<*{}$@~-])((?:[\w-][\w.-]*/)*[\w-][\w.-]*\.(?:h|cc|py|sh|md|cmake(?:\.in)?|txt|litmus))"
+    r"(?![\w>*/-])(?!\.\w)")
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+# A string, a character, a digit separator (none is a comment), or a comment.
+CPP_TOKEN = re.compile(
+    r'R"([^()\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<=[0-9a-fA-F])\'(?=[0-9a-fA-F])'
+    r"|'(?:\\.|[^'\\\n]){1,4}'|(?P<comment>//[^\n]*|/\*.*?\*/)", re.DOTALL)
+
+
+class File:
+    def __init__(self, root, path):
+        self.path = path  # relative to the root, with slashes
+        self.name = PurePosixPath(path).name
+        self.folder = str(PurePosixPath(path).parent)
+        self.suffix = PurePosixPath(path).suffix
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
+            self.text = f.read()
+        self.lines = self.text.splitlines()
+
+    def is_in(self, folder):
+        return self.path.startswith(folder + "/")
+
+    def is_code(self):
+        return self.suffix in CODE_SUFFIXES or self.name == "CMakeLists.txt"
+
+    def line_of(self, offset):
+        return self.text.count("\n", 0, offset) + 1
+
+
+def read_tree(root):
+    files = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(d for d in folders if d not in SKIPPED_FOLDERS)
+        for name in sorted(names):
+            path = os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
+            if PurePosixPath(name).suffix in TEXT_SUFFIXES and name not in SKIPPED_FILES:
+                files.append(File(root, path))
+    return files
+
+
+def check_built(files):
+    lists = {f.folder: strip_hash_comments(f.text) for f in files if f.name == "CMakeLists.txt"}
+    for f in files:
+        is_script = re.search(r"_test\.(py|sh)$", f.name)
+        if f.suffix != ".cc" and not is_script:
+            continue
+        if not any(names(lists.get(str(above)), PurePosixPath(f.path).relative_to(above))
+                   for above in PurePosixPath(f.path).parents):
+            yield f.path, 1, "no CMakeLists.txt names this file: it is never built or run"
+
+
+def strip_hash_comments(text):
+    return re.sub(r"#[^\n]*", "", text)
+
+
+def names(cmake_text, path):
+    """Whether a CMakeLists.txt names the path relative to its own folder."""
+    return cmake_text is not None and re.search(
+        r"(?<![\w.-])(?:\$\{CMAKE_CURRENT_SOURCE_DIR\}/)?" + re.escape(str(path)) + r"(?![\w.])",
+        cmake_text) is not None
+
+
+def check_header(files):
+    for f in files:
+        if f.suffix != ".h":
+            continue
+        first = f.lines[0] if f.lines else ""
+        if not first.startswith(f"// {f.name}: "):
+            yield f.path, 1, f"the first line must begin with `// {f.name}: `"
+        if "#pragma once" not in f.lines:
+            yield f.path, 1, "no #pragma once"
+
+
+def check_leftovers(files):
+    for f in files:
+        if not f.is_code():
+            continue
+        for number, line in enumerate(f.lines, 1):
+            if found := LEFTOVER.search(line):
+                yield f.path, number, f"leftover {found.group(1)}"
+
+
+def comments(f):
+    """Pairs of offset and text: what people read and no compiler checks."""
+    if f.suffix in (".h", ".cc"):
+        for token in CPP_TOKEN.finditer(f.text):
+            if token.group("comment"):
+                yield token.start(), token.group("comment")
+    elif f.suffix == ".md":
+        yield 0, f.text
+    elif f.is_code() or f.suffix == ".txt":
+        for token in re.finditer(r"(?:^|(?<=\s))#[^\n]*", f.text):
+            yield token.start(), token.group()
+
+
+def check_references(files):
+    known = set()
+    for f in files:
+        parts = f.path.split("/")
+        known.update("/".join(parts[i:]) for i in range(len(parts)))
+    paths = {f.path for f in files} | {str(p) for f in files for p in PurePosixPath(f.path).parents}
+    for f in files:
+        if f.is_in("tests/tidy"):  # speaks of files that are not there
+            continue
+        for offset, text in comments(f):
+            for found in REFERENCE.finditer(text):
+                name = found.group(1)
+                if name not in known and PurePosixPath(name).name not in NOT_IN_TREE:
+                    yield f.path, f.line_of(offset + found.start()), f"there is no file {name}"
+        if f.suffix == ".md":
+            for found in LINK.finditer(f.text):
+                target = found.group(1)
+                if "://" in target or target.startswith("mailto:"):
+                    continue
+                resolved = os.path.normpath(os.path.join(f.folder, target))
+                if resolved not in paths and not resolved.endswith("LICENSE"):
+                    yield f.path, f.line_of(found.start()), f"the link leads nowhere: {target}"
+
+
+def check_length(files):
+    for f in files:
+        if len(f.lines) > LINES_MAX:
+            yield f.path, LINES_MAX + 1, f"longer than {LINES_MAX} lines: look for a second idea"
+
+
+def check_includes(files):
+    for f in files:
+        if f.suffix not in (".h", ".cc") or f.path.split("/")[0] in FREE_FOLDERS:
+            continue
+        allowed = next((may for folder, may in MAY_INCLUDE.items() if f.is_in(folder)), None)
+        if allowed is None:
+            yield f.path, 1, "tests/tidy/tidy.py does not know what this folder may include"
+            continue
+        if TEST_FILE.search(f.name):
+            allowed = allowed | {"sim"}
+        for number, line in enumerate(f.lines, 1):
+            if found := INCLUDE.match(line):
+                yield from check_one_include(f, number, found.group(1), found.group(2), allowed)
+
+
+def check_one_include(f, number, quoted, system, allowed):
+    if quoted is not None and quoted.split("/")[0] not in allowed:
+        yield f.path, number, f'"{quoted}": {f.folder} may include only {", ".join(sorted(allowed))}'
+    for folder, pattern, what, excepted in FORBIDDEN:
+        if f.is_in(folder) and pattern.match(quoted or system) and f.path not in excepted:
+            if not TEST_FILE.search(f.name):
+                yield f.path, number, f"{folder} must not include {what}: {quoted or system}"
+
+
+CHECKS = [check_built, check_header, check_leftovers, check_references, check_length,
+          check_includes]
+
+
+def check_tree(root):
+    files = read_tree(root)
+    return sorted(finding for check in CHECKS for finding in check(files))
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit("usage: tidy.py ROOT")
+    findings = check_tree(sys.argv[1])
+    for path, line, what in findings:
+        print(f"{path}:{line}: {what}")
+    sys.exit(1 if findings else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Goal: tidy.py finds each kind of fault, at its line, and nothing in a clean tree.
+Method: a small clean tree; each test plants one fault in a copy of it and names the one finding."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tidy  # noqa: E402
+
+CLEAN = {
+    "include/skep/store.h": "// store.h: the door.\n#pragma once\n",
+    "src/base/CMakeLists.txt": "skep_library(base SOURCES clock.cc)\nskep_test(t SOURCES clock_test.cc)\n",
+    "src/base/clock.h": "// clock.h: time.\n#pragma once\n#include <cstdint>\n",
+    "src/base/clock.cc": '#include "base/clock.h"\n// As clock.h says. <gone.h>\n',
+    "src/base/clock_test.cc": '#include "sim/sim_clock.h"\n',
+    "src/engine/CMakeLists.txt": "skep_library(engine SOURCES store.cc)\n",
+    "src/engine/engine.h": '// engine.h: an index.\n#pragma once\n#include "skep/store.h"\n',
+    "src/engine/store.cc": '#include "base/clock.h"\nconst char* s = "// not gone.h";\n',
+    "docs/page.md": "See [the door](../include/skep/store.h#x), `engine/engine.h`, "
+                    "https://example.org/a.h and *_test.cc.\n",
+}
+
+
+class TidyTest(unittest.TestCase):
+    def findings(self, changes):
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in {**CLEAN, **changes}.items():
+                full = os.path.join(root, path)
+                os.makedirs(os.path.dirname(full), exist_ok=True)
+                with open(full, "w", encoding="utf-8") as f:
+                    f.write(text)
+            return tidy.check_tree(root)
+
+    def assert_finds(self, changes, path, line, words):
+        found = self.findings(changes)
+        self.assertEqual([(p, n) for p, n, _ in found], [(path, line)], found)
+        self.assertIn(words, found[0][2])
+
+    def test_a_clean_tree_has_no_findings(self):
+        self.assertEqual(self.findings({}), [])
+
+    def test_a_file_that_is_not_built(self):
+        self.assert_finds({"src/base/lost_test.cc": "\n"}, "src/base/lost_test.cc", 1, "never built")
+        commented = {"src/engine/CMakeLists.txt": "skep_library(engine SOURCES b.cc) # store.cc\n",
+                     "src/engine/b.cc": "\n"}
+        self.assert_finds(commented, "src/engine/store.cc", 1, "never built")
+        longer = {"src/base/ck.cc": "\n"}  # clock.cc ends in ck.cc
+        self.assert_finds(longer, "src/base/ck.cc", 1, "never built")
+
+    def test_a_test_script_that_is_not_run(self):
+        self.assert_finds({"tests/a_test.sh": "\n"}, "tests/a_test.sh", 1, "never built")
+        self.assertEqual(self.findings({"tests/sub/a_test.sh": "\n",
+                                        "tests/CMakeLists.txt": "add_test(COMMAND sub/a_test.sh)\n"}), [])
+
+    def test_a_header_without_its_name_or_guard(self):
+        self.assert_finds({"src/base/a.h": "// b: odd.\n#pragma once\n"}, "src/base/a.h", 1, "`// a.h: `")
+        self.assert_finds({"src/base/a.h": "// a.h: odd.\n"}, "src/base/a.h", 1, "#pragma once")
+
+    def test_a_leftover(self):
+        text = CLEAN["src/base/clock.cc"] + "// " + "TO" + "DO: more\n"
+        self.assert_finds({"src/base/clock.cc": text}, "src/base/clock.cc", 3, "leftover")
+
+    def test_a_reference_to_a_file_that_is_gone(self):
+        text = CLEAN["src/base/clock.cc"]
+        self.assert_finds({"src/base/clock.cc": text + "\n// See gone.h.\n"},
+                          "src/base/clock.cc", 4, "no file gone.h")
+        self.assert_finds({"src/base/clock.cc": text + "/* a\n b: engine/clock.h */\n"},
+                          "src/base/clock.cc", 4, "no file engine/clock.h")
+        self.assert_finds({"docs/page.md": "[x](gone.html)\n"}, "docs/page.md", 1, "leads nowhere")
+        self.assert_finds({"src/base/CMakeLists.txt": CLEAN["src/base/CMakeLists.txt"] + "# a.cmake\n"},
+                          "src/base/CMakeLists.txt", 3, "no file a.cmake")
+
+    def test_a_file_that_is_too_long(self):
+        self.assert_finds({"docs/long.md": "x\n" * (tidy.LINES_MAX + 1)},
+                          "docs/long.md", tidy.LINES_MAX + 1, "longer than")
+
+    def test_an_include_against_the_direction(self):
+        for path, include in [("src/base/clock.h", "engine/engine.h"),
+                              ("src/engine/engine.h", "wire/resp.h"),
+                              ("include/skep/store.h", "base/clock.h")]:
+            text = CLEAN[path] + f'#include "{include}"\n'
+            self.assert_finds({path: text}, path, len(text.splitlines()), "may include only")
+
+    def test_a_folder_nobody_told_about(self):
+        self.assert_finds({"src/new/a.h": "// a.h: a.\n#pragma once\n"}, "src/new/a.h", 1, "does not know")
+
+    def test_an_engine_with_a_socket_or_a_clock(self):
+        for include, words in [("<sys/socket.h>", "a socket"), ('"base/network.h"', "a socket"),
+                               ("<chrono>", "a clock"), ('"base/clock.h"', "a clock")]:
+            text = CLEAN["src/engine/engine.h"] + f"#include {include}\n"
+            self.assert_finds({"src/engine/engine.h": text}, "src/engine/engine.h", 4, words)
+
+
+if __name__ == "__main__":
+    unittest.main()
