@@ -1,6 +1,7 @@
 #include "base/network_address.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/un.h>
@@ -90,12 +91,12 @@ Address FormatAddress(const SocketAddress& address) {
     case AF_INET: {
       const auto& v4 = reinterpret_cast<const sockaddr_in&>(address.storage);
       inet_ntop(AF_INET, &v4.sin_addr, host, sizeof(host));
-      return std::string(host) + ":" + std::to_string(ntohs(v4.sin_port));
+      return fmt::format("{}:{}", host, ntohs(v4.sin_port));
     }
     case AF_INET6: {
       const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
       inet_ntop(AF_INET6, &v6.sin6_addr, host, sizeof(host));
-      return "[" + std::string(host) + "]:" + std::to_string(ntohs(v6.sin6_port));
+      return fmt::format("[{}]:{}", host, ntohs(v6.sin6_port));
     }
     case AF_UNIX:
       return FormatUnix(address);

@@ -1,0 +1,108 @@
+// sim_network.h: a network in memory, in one thread, from a seed.
+//
+// Streams are delayed, split, filled up and reset as SimNetworkOptions say (sim_connection.h, where
+// the rules of an end and of a reset are). Nothing blocks; things arrive because the SimClock
+// moves, and it has a reminder of each arrival.
+//
+// Beyond network.h: a listener on 0.0.0.0 or [::] also takes connections to any other host of its
+// port and family; a stream or listener is in at most one poller (EEXIST).
+//
+// Thread safety: one owner of the network and all it makes. The network outlives them.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/network.h"
+#include "sim/sim_connection.h"
+#include "sim/sim_poller.h"
+
+namespace skep {
+
+class SimNetwork;
+
+class SimStream final : public Stream, public SimPollable {
+ public:
+  SimStream(std::shared_ptr<SimConnection> connection, SimConnection::Side side, Address local,
+            Address peer);
+  ~SimStream() override { connection_->Close(side_); }
+
+  ssize_t Read(char* to, size_t bytes) override { return connection_->Read(side_, to, bytes); }
+  ssize_t Write(std::string_view bytes) override { return connection_->Write(side_, bytes); }
+  void FinishSending() override { connection_->FinishSending(side_); }
+  void ResetConnection() { connection_->Reset(); }
+  Address peer() const override { return peer_; }
+  Address local() const override { return local_; }
+
+  bool Readable() const override { return connection_->Readable(side_); }
+  bool Writable() const override { return connection_->Writable(side_); }
+  bool Broken() const override { return connection_->Broken(side_); }
+
+ private:
+  std::shared_ptr<SimConnection> connection_;
+  SimConnection::Side side_;
+  Address local_;
+  Address peer_;
+};
+
+class SimListener final : public Listener, public SimPollable {
+ public:
+  SimListener(SimNetwork& network, Address address) : network_(network), address_(address) {}
+  // Connections nobody has accepted are reset.
+  ~SimListener() override;
+
+  std::unique_ptr<Stream> Accept(int* error) override;
+  Address address() const override { return address_; }
+
+  bool Readable() const override;
+  bool Writable() const override { return false; }
+  bool Broken() const override { return false; }
+
+ private:
+  friend class SimNetwork;
+  struct Waiting {
+    uint64_t arrival_ns;
+    std::unique_ptr<SimStream> stream;
+  };
+
+  SimNetwork& network_;
+  Address address_;
+  std::deque<Waiting> waiting_;  // in the order of arrival
+};
+
+class SimNetwork final : public Network {
+ public:
+  SimNetwork(uint64_t seed, SimClock& clock, Trace& trace, const SimNetworkOptions& options = {});
+
+  Result<std::unique_ptr<Listener>> Listen(const Address& address) override;
+  // Connected at once; the listener hears of it later.
+  Result<std::unique_ptr<Stream>> Connect(const Address& address) override;
+  std::unique_ptr<Poller> NewPoller() override;
+
+  // Cuts every connection, as when the machine at the other end vanishes.
+  void ResetAll();
+  // The next `count` accepts of a waiting connection fail with this errno; it goes on waiting.
+  void FailAccepts(int error, uint64_t count);
+  // From now on; buffer_bytes only for new connections.
+  void set_options(const SimNetworkOptions& options) { context_.options = options; }
+
+ private:
+  friend class SimListener;
+
+  SimListener* FindListener(const Address& address) const;
+  Address DrawPort(const Address& address);
+  Address NewClientAddress(const Address& server);
+  int TakeAcceptError();
+
+  SimNetworkContext context_;
+  std::map<Address, SimListener*> listeners_;
+  std::vector<std::weak_ptr<SimConnection>> connections_;
+  uint64_t last_connection_ = 0;
+  uint16_t next_port_ = 20'000;
+  int accept_error_ = 0;
+  uint64_t accept_errors_left_ = 0;
+};
+
+}  // namespace skep
