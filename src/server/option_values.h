@@ -1,0 +1,130 @@
+// option_values.h: how the value of one option is read and printed. Each template is a pair of
+// functions for one member of ServerOptions; the errors are Redis's texts.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "server/options.h"
+#include "server/range_args.h"
+
+namespace skep {
+
+// A number of bytes: digits and perhaps a unit, in either case: b, k (1000), kb (1024), m, mb, g,
+// gb. nullopt for anything else, or if it is 2^64 or more.
+std::optional<uint64_t> ParseBytes(std::string_view text);
+
+// The words between spaces.
+std::vector<std::string> SplitWords(std::string_view text);
+
+bool EqualIgnoringCase(std::string_view a, std::string_view b);
+std::string LowerCase(std::string_view text);
+
+// True for "127.0.0.1", "::1" and the like; false for host names.
+bool IsNumericAddress(std::string_view address);
+
+namespace option_values {
+
+template <uint64_t kMin, uint64_t kMax>
+Status NotBetween() {
+  static const std::string what =
+      fmt::format("argument must be between {} and {} inclusive", kMin, kMax);
+  return {Code::kInvalidArgument, what.c_str()};
+}
+
+template <auto kMember, uint64_t kMin, uint64_t kMax>
+struct Number {
+  static constexpr bool kIsList = false;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    const std::optional<int64_t> number = ParseInt64(value);
+    if (!number) return {Code::kInvalidArgument, "argument couldn't be parsed into an integer"};
+    if (std::cmp_less(*number, kMin) || std::cmp_greater(*number, kMax)) {
+      return NotBetween<kMin, kMax>();
+    }
+    auto& member = options.*kMember;
+    member = static_cast<std::remove_reference_t<decltype(member)>>(*number);
+    return {};
+  }
+  static std::string Get(const ServerOptions& options) { return fmt::to_string(options.*kMember); }
+};
+
+template <auto kMember, uint64_t kMin, uint64_t kMax = INT64_MAX>
+struct Bytes {
+  static constexpr bool kIsList = false;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    const std::optional<uint64_t> bytes = ParseBytes(value);
+    if (!bytes) return {Code::kInvalidArgument, "argument must be a memory value"};
+    if (*bytes < kMin || *bytes > kMax) return NotBetween<kMin, kMax>();
+    options.*kMember = *bytes;
+    return {};
+  }
+  static std::string Get(const ServerOptions& options) { return fmt::to_string(options.*kMember); }
+};
+
+template <auto kMember>
+struct Flag {
+  static constexpr bool kIsList = false;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    const bool yes = EqualIgnoringCase(value, "yes");
+    if (!yes && !EqualIgnoringCase(value, "no")) {
+      return {Code::kInvalidArgument, "argument must be 'yes' or 'no'"};
+    }
+    options.*kMember = yes;
+    return {};
+  }
+  static std::string Get(const ServerOptions& options) { return options.*kMember ? "yes" : "no"; }
+};
+
+template <auto kMember>
+struct Text {
+  static constexpr bool kIsList = false;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    options.*kMember = value;
+    return {};
+  }
+  static std::string Get(const ServerOptions& options) { return options.*kMember; }
+};
+
+template <auto kMember, const auto& kChoices>
+struct OneOf {
+  static constexpr bool kIsList = false;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    for (const std::string_view choice : kChoices) {
+      if (!EqualIgnoringCase(value, choice)) continue;
+      options.*kMember = choice;
+      return {};
+    }
+    static const std::string what =
+        fmt::format("argument(s) must be one of the following: {}", fmt::join(kChoices, ", "));
+    return {Code::kInvalidArgument, what.c_str()};
+  }
+  static std::string Get(const ServerOptions& options) { return options.*kMember; }
+};
+
+template <auto kMember>
+struct Addresses {
+  static constexpr bool kIsList = true;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    std::vector<std::string> addresses = SplitWords(value);
+    for (const std::string& address : addresses) {
+      if (!IsNumericAddress(address)) {
+        return {Code::kInvalidArgument, "argument must be a list of numeric addresses"};
+      }
+    }
+    options.*kMember = std::move(addresses);
+    return {};
+  }
+  static std::string Get(const ServerOptions& options) {
+    return fmt::format("{}", fmt::join(options.*kMember, " "));
+  }
+};
+
+}  // namespace option_values
+}  // namespace skep

@@ -1,0 +1,131 @@
+#include "server/options.h"
+
+#include <fmt/format.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+
+#include "server/glob.h"
+#include "server/option_values.h"
+#include "skep/store.h"
+
+namespace skep {
+namespace {
+
+using namespace option_values;
+using S = ServerOptions;
+
+enum When : bool { kAtStart = false, kAnyTime = true };
+
+constexpr std::array<std::string_view, 4> kLogLevels = {"debug", "verbose", "notice", "warning"};
+constexpr std::array<std::string_view, 1> kPolicies = {"noeviction"};
+constexpr uint64_t kMiB = 1 << 20;
+
+template <typename Value>
+constexpr OptionInfo Row(std::string_view name, std::string_view value_name, When when,
+                         std::string_view help) {
+  return {name, value_name, help, when == kAnyTime, Value::kIsList, &Value::Set, &Value::Get};
+}
+
+constexpr OptionInfo kOptions[] = {
+    Row<Addresses<&S::bind>>("bind", "ADDRESS", kAtStart,
+                             "Numeric address to listen on; may be given more than once."),
+    Row<Number<&S::port, 0, 65535>>("port", "N", kAtStart,
+                                    "TCP port to listen on; 0 takes a free one and logs it."),
+    Row<Text<&S::unixsocket>>("unixsocket", "PATH", kAtStart, "Unix socket to listen on as well."),
+    Row<Number<&S::maxclients, 1, UINT32_MAX>>("maxclients", "N", kAnyTime,
+                                               "Connections served at the same time."),
+    Row<Number<&S::timeout, 0, INT32_MAX>>("timeout", "SECONDS", kAnyTime,
+                                           "Close a connection idle for this long; 0 is never."),
+    Row<Text<&S::requirepass>>("requirepass", "PASSWORD", kAnyTime,
+                               "Password that AUTH must give before any other command."),
+    Row<Flag<&S::protected_mode>>(
+        "protected-mode", "yes|no", kAtStart,
+        "Refuse to start if other machines could connect without a password."),
+    Row<Text<&S::engine>>("engine", "NAME", kAtStart, "Index that holds every keyspace."),
+    Row<Number<&S::databases, 1, 65536>>("databases", "N", kAtStart,
+                                         "Keyspaces that SELECT can choose."),
+    Row<Number<&S::workers, 0, 1024>>("workers", "N", kAtStart,
+                                      "Threads that serve connections; 0 is one a core."),
+    Row<Bytes<&S::maxmemory, 0>>("maxmemory", "BYTES", kAnyTime,
+                                 "Memory the server may use, 100mb or 4gb; 0 is no limit."),
+    Row<OneOf<&S::maxmemory_policy, kPolicies>>(
+        "maxmemory-policy", "NAME", kAnyTime,
+        "What happens at the limit; noeviction refuses writes."),
+    Row<Bytes<&S::proto_max_bulk_len, kMiB>>("proto-max-bulk-len", "BYTES", kAnyTime,
+                                             "Longest argument a command may have."),
+    Row<Bytes<&S::client_query_buffer_limit, kMiB>>(
+        "client-query-buffer-limit", "BYTES", kAnyTime,
+        "Bytes of one unfinished command after which its connection is closed."),
+    Row<Bytes<&S::client_output_buffer_limit, 0>>(
+        "client-output-buffer-limit", "BYTES", kAnyTime,
+        "Bytes of unread replies after which a connection is closed; 0 is no limit."),
+    Row<Number<&S::snapshot_age_ms, 1, INT64_MAX>>(
+        "snapshot-age-ms", "MS", kAtStart,
+        "Age at which a snapshot, and a KSCAN that reads it, ends."),
+    Row<Number<&S::cursor_ttl_ms, 1, INT64_MAX>>(
+        "cursor-ttl-ms", "MS", kAnyTime, "Time a SCAN or KSCAN that nobody carries on is kept."),
+    Row<OneOf<&S::loglevel, kLogLevels>>(
+        "loglevel", "NAME", kAnyTime, "Least of what is logged: debug, verbose, notice, warning."),
+    Row<Text<&S::logfile>>("logfile", "PATH", kAtStart,
+                           "File to log to; empty is standard output."),
+};
+
+bool IsLoopback(std::string_view address) {
+  return address.starts_with("127.") || address == "::1";
+}
+
+Status Refuse(std::string* why, std::string text) {
+  *why = std::move(text);
+  return {Code::kInvalidArgument, "options refused"};
+}
+
+}  // namespace
+
+std::span<const OptionInfo> AllOptions() { return kOptions; }
+
+const OptionInfo* FindOption(std::string_view name) {
+  const auto found = std::ranges::find_if(
+      kOptions, [&](const OptionInfo& option) { return EqualIgnoringCase(option.name, name); });
+  return found == std::end(kOptions) ? nullptr : &*found;
+}
+
+std::vector<const OptionInfo*> MatchOptions(std::string_view pattern) {
+  const std::string lower = LowerCase(pattern);
+  std::vector<const OptionInfo*> matches;
+  for (const OptionInfo& option : kOptions) {
+    if (GlobMatch(lower, option.name)) matches.push_back(&option);
+  }
+  return matches;
+}
+
+Status SetOption(ServerOptions& options, std::string_view name, std::string_view value) {
+  const OptionInfo* option = FindOption(name);
+  if (option == nullptr) return {Code::kInvalidArgument, "unknown option"};
+  return option->set(options, value);
+}
+
+Status CheckOptions(const ServerOptions& options, std::string* why) {
+  const auto open = std::ranges::find_if_not(options.bind, IsLoopback);
+  if (open != options.bind.end() && options.requirepass.empty() && options.protected_mode) {
+    return Refuse(why, fmt::format("bind {} lets other machines connect, and there is no password: "
+                                   "set requirepass, or protected-mode no to allow it",
+                                   *open));
+  }
+  if (options.bind.empty() && options.unixsocket.empty()) {
+    return Refuse(why, "nothing to listen on: set bind or unixsocket");
+  }
+  if (constexpr size_t kPathMax = sizeof(sockaddr_un::sun_path) - 1;
+      options.unixsocket.size() > kPathMax) {
+    return Refuse(why, fmt::format("unixsocket is longer than {} bytes", kPathMax));
+  }
+  const std::vector<std::string> engines = EngineNames();
+  if (std::ranges::find(engines, options.engine) == engines.end()) {
+    return Refuse(why, fmt::format("unknown engine '{}'; this build has: {}", options.engine,
+                                   fmt::join(engines, ", ")));
+  }
+  return {};
+}
+
+}  // namespace skep

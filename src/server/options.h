@@ -1,0 +1,72 @@
+// options.h: every option of skep-server, in one table.
+//
+// The command line, the configuration file, CONFIG GET and CONFIG SET all read this table, so an
+// option has one name, one help text, one form. Names and texts are Redis's where Redis has them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skep/status.h"
+
+namespace skep {
+
+struct ServerOptions {
+  std::vector<std::string> bind = {"127.0.0.1"};  // numeric addresses; none: no TCP
+  uint16_t port = 6379;                           // 0: one the system chooses
+  std::string unixsocket;                         // a path; empty: none
+  uint32_t maxclients = 10'000;
+  uint64_t maxmemory = 0;  // bytes; 0: no limit
+  std::string maxmemory_policy = "noeviction";
+  std::string requirepass;  // empty: none
+  bool protected_mode = true;
+  uint32_t workers = 0;  // 0: one a core
+  std::string engine = "model";
+  uint32_t databases = 16;
+  uint64_t proto_max_bulk_len = uint64_t{512} << 20;
+  uint64_t client_query_buffer_limit = uint64_t{1} << 30;
+  uint64_t client_output_buffer_limit = uint64_t{1} << 30;  // 0: no limit
+  uint32_t timeout = 0;                                     // idle seconds; 0: never
+  uint64_t snapshot_age_ms = 5 * 60 * 1000;
+  uint64_t cursor_ttl_ms = 10 * 60 * 1000;
+  std::string loglevel = "notice";
+  std::string logfile;  // empty: standard output
+
+  friend bool operator==(const ServerOptions&, const ServerOptions&) = default;
+};
+
+// One row of the table.
+struct OptionInfo {
+  std::string_view name;        // as Redis spells it: "proto-max-bulk-len"
+  std::string_view value_name;  // what the value is, for --help: "BYTES", "yes|no"
+  std::string_view help;        // one sentence
+  bool mutable_at_run_time;     // CONFIG SET may change it
+  bool is_list;                 // words between spaces; --name may be given more than once
+
+  // Reads the value; what `get` prints, `set` reads. Changes nothing unless it is ok.
+  //   kInvalidArgument  `what` is the text Redis has for it: "argument must be a memory value"
+  Status (*set)(ServerOptions& options, std::string_view value);
+  std::string (*get)(const ServerOptions& options);
+};
+
+// In the order of --help.
+std::span<const OptionInfo> AllOptions();
+
+// Upper and lower case are the same. Null if there is no such option.
+const OptionInfo* FindOption(std::string_view name);
+
+// The options whose name matches the pattern (glob.h; upper and lower case are the same).
+std::vector<const OptionInfo*> MatchOptions(std::string_view pattern);
+
+// Sets one option by name.
+//   kInvalidArgument  no such option, or as OptionInfo::set
+Status SetOption(ServerOptions& options, std::string_view name, std::string_view value);
+
+// Whether a server may start with these options. *why is a line for a person if not.
+//   kInvalidArgument  open to other machines without a password; nowhere to listen; no such engine
+Status CheckOptions(const ServerOptions& options, std::string* why);
+
+}  // namespace skep

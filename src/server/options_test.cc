@@ -1,0 +1,169 @@
+#include "server/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "server/option_values.h"
+
+namespace skep {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<std::string> Names(const std::vector<const OptionInfo*>& options) {
+  std::vector<std::string> names;
+  for (const OptionInfo* option : options) names.emplace_back(option->name);
+  return names;
+}
+
+// Goal: the table is complete and coherent.
+// Method: every row is found by its own name, its default is read back to the same options, and
+// its texts fit on a line of --help. Names are lower case, since CONFIG GET matches them so.
+TEST(Options, EveryRowReadsWhatItPrints) {
+  std::set<std::string_view> names;
+  for (const OptionInfo& option : AllOptions()) {
+    SCOPED_TRACE(option.name);
+    EXPECT_TRUE(names.insert(option.name).second);
+    EXPECT_EQ(LowerCase(option.name), option.name);
+    EXPECT_EQ(FindOption(option.name), &option);
+    EXPECT_TRUE(option.help.ends_with('.'));
+    EXPECT_LT(option.help.size(), 90u);
+    EXPECT_FALSE(option.value_name.empty());
+    ServerOptions options;
+    const Status s = option.set(options, option.get(options));
+    EXPECT_TRUE(s.ok()) << s.what();
+    EXPECT_EQ(options, ServerOptions{});
+  }
+}
+
+// Goal: each row sets its own member, and no other.
+// Method: a value that is not the default for every row; afterwards that row and no other prints
+// something new.
+TEST(Options, EveryRowSetsItsOwnMember) {
+  for (const OptionInfo& option : AllOptions()) {
+    SCOPED_TRACE(option.name);
+    const bool one_choice = option.name == "maxmemory-policy";
+    ServerOptions options;
+    bool set = false;
+    for (const std::string_view value : {"no", "debug", "::1", "2097152", "7"}) {
+      if (!set && option.get(options) != value) set = option.set(options, value).ok();
+    }
+    EXPECT_EQ(set, !one_choice);
+    for (const OptionInfo& other : AllOptions()) {
+      const bool changed = other.get(options) != other.get(ServerOptions{});
+      EXPECT_EQ(changed, &other == &option && !one_choice) << other.name;
+    }
+  }
+}
+
+TEST(Options, NamesIgnoreCaseAndMatchByPattern) {
+  EXPECT_EQ(FindOption("MaxMemory"), FindOption("maxmemory"));
+  EXPECT_EQ(FindOption("maxmem"), nullptr);
+  EXPECT_EQ(Names(MatchOptions("MAXMEM*")),
+            (std::vector<std::string>{"maxmemory", "maxmemory-policy"}));
+  EXPECT_EQ(MatchOptions("*").size(), AllOptions().size());
+  EXPECT_TRUE(MatchOptions("save").empty());
+}
+
+// Goal: a wrong value is refused with the text Redis 7.0 has for it, and changes nothing.
+TEST(Options, RefusesWithRedisTexts) {
+  const struct {
+    std::string_view name, value;
+    const char* what;
+  } refusals[] = {
+      {"maxmemory", "foo", "argument must be a memory value"},
+      {"maxmemory", "-1", "argument must be a memory value"},
+      {"maxmemory", "1t", "argument must be a memory value"},
+      {"maxmemory", "", "argument must be a memory value"},
+      {"port", "99999999", "argument must be between 0 and 65535 inclusive"},
+      {"port", "-1", "argument must be between 0 and 65535 inclusive"},
+      {"port", "abc", "argument couldn't be parsed into an integer"},
+      {"maxclients", "0", "argument must be between 1 and 4294967295 inclusive"},
+      {"timeout", "-1", "argument must be between 0 and 2147483647 inclusive"},
+      {"proto-max-bulk-len", "1",
+       "argument must be between 1048576 and 9223372036854775807 inclusive"},
+      {"protected-mode", "maybe", "argument must be 'yes' or 'no'"},
+      {"loglevel", "foo",
+       "argument(s) must be one of the following: debug, verbose, notice, warning"},
+      {"maxmemory-policy", "allkeys-lru", "argument(s) must be one of the following: noeviction"},
+      {"bind", "127.0.0.1 example", "argument must be a list of numeric addresses"},
+      {"nosuch", "1", "unknown option"},
+  };
+  for (const auto& refusal : refusals) {
+    ServerOptions options;
+    const Status s = SetOption(options, refusal.name, refusal.value);
+    EXPECT_EQ(s.code(), Code::kInvalidArgument);
+    EXPECT_STREQ(s.what(), refusal.what) << refusal.name << " " << refusal.value;
+    EXPECT_EQ(options, ServerOptions{}) << refusal.name << " " << refusal.value;
+  }
+}
+
+TEST(Options, BytesHaveUnits) {
+  EXPECT_EQ(ParseBytes("0"), 0u);
+  EXPECT_EQ(ParseBytes("7B"), 7u);
+  EXPECT_EQ(ParseBytes("1k"), 1000u);
+  EXPECT_EQ(ParseBytes("1Kb"), 1024u);
+  EXPECT_EQ(ParseBytes("3m"), 3'000'000u);
+  EXPECT_EQ(ParseBytes("3mb"), 3u << 20);
+  EXPECT_EQ(ParseBytes("2g"), 2'000'000'000u);
+  EXPECT_EQ(ParseBytes("2GB"), uint64_t{2} << 30);
+  EXPECT_EQ(ParseBytes("18446744073709551615"), UINT64_MAX);
+  EXPECT_EQ(ParseBytes("17179869183gb"), uint64_t{17179869183} << 30);
+  for (const char* bad :
+       {"", "k", "1 k", " 1", "1kib", "1.5g", "0x10", "18446744073709551616", "17179869184gb"}) {
+    EXPECT_EQ(ParseBytes(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(Options, ListsAreWords) {
+  ServerOptions options;
+  ASSERT_TRUE(SetOption(options, "bind", "  127.0.0.1   ::1 ").ok());
+  EXPECT_EQ(options.bind, (std::vector<std::string>{"127.0.0.1", "::1"}));
+  EXPECT_EQ(FindOption("bind")->get(options), "127.0.0.1 ::1");
+  ASSERT_TRUE(SetOption(options, "bind", "").ok());
+  EXPECT_TRUE(options.bind.empty());
+}
+
+// Goal: nobody is reachable from other machines without a password by accident.
+TEST(Options, OpenServersNeedAPassword) {
+  std::string why;
+  ServerOptions options;
+  EXPECT_TRUE(CheckOptions(options, &why).ok());
+  for (const char* open :
+       {"0.0.0.0", "::", "192.168.1.7", "::ffff:127.0.0.1", "127.0.0.1 10.0.0.1"}) {
+    ASSERT_TRUE(SetOption(options, "bind", open).ok());
+    EXPECT_FALSE(CheckOptions(options, &why).ok()) << open;
+    EXPECT_THAT(why, HasSubstr("requirepass"));
+  }
+  options.protected_mode = false;
+  EXPECT_TRUE(CheckOptions(options, &why).ok());
+  options.protected_mode = true;
+  options.requirepass = "secret";
+  EXPECT_TRUE(CheckOptions(options, &why).ok());
+  options.requirepass.clear();
+  ASSERT_TRUE(SetOption(options, "bind", "127.8.9.1 ::1").ok());
+  EXPECT_TRUE(CheckOptions(options, &why).ok());
+}
+
+TEST(Options, ChecksTheRest) {
+  std::string why;
+  ServerOptions options;
+  options.engine = "nosuch";
+  EXPECT_FALSE(CheckOptions(options, &why).ok());
+  EXPECT_THAT(why, HasSubstr("'nosuch'"));
+  EXPECT_THAT(why, HasSubstr("model"));
+
+  options = {};
+  options.bind.clear();
+  EXPECT_FALSE(CheckOptions(options, &why).ok());
+  options.unixsocket = "/run/skep.sock";
+  EXPECT_TRUE(CheckOptions(options, &why).ok()) << why;
+  options.unixsocket.assign(108, 'x');
+  EXPECT_FALSE(CheckOptions(options, &why).ok());
+}
+
+}  // namespace
+}  // namespace skep
