@@ -1,0 +1,50 @@
+// recorder.h: several clients at once, and the history of what they were told.
+#pragma once
+
+#include <atomic>
+#include <barrier>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tests/linearizability/kv_client.h"
+#include "tests/linearizability/workload.h"
+
+namespace skep::linearizability {
+
+// One client's operations, with their times. A client that lost a reply stops there, as a client
+// whose connection broke. Numbers of snapshots become `client`'s own in the history.
+History RunClient(KvClient& client, Workload& workload, uint32_t operations,
+                  std::atomic<uint64_t>& clock);
+
+// `threads` clients of `operations` each, all at once; make_client(i) gives a
+// std::unique_ptr<KvClient> and is called in this thread. `seed` decides what they ask (not how
+// the threads meet).
+template <typename MakeClient>
+History RunHistory(uint32_t threads, uint32_t operations, uint64_t seed, const Mix& mix,
+                   MakeClient make_client) {
+  std::vector<std::unique_ptr<KvClient>> clients;
+  for (uint32_t i = 0; i < threads; ++i) clients.push_back(make_client(i));
+  std::vector<History> parts(threads);
+  std::atomic<uint64_t> clock = 0;
+  std::barrier start(threads);
+  {
+    std::vector<std::jthread> running;
+    for (uint32_t i = 0; i < threads; ++i) {
+      running.emplace_back([&, i] {
+        Workload workload(i, seed * 31 + i, mix,
+                          [&](const Operation& o) { return clients[i]->Supports(o); });
+        start.arrive_and_wait();
+        parts[i] = RunClient(*clients[i], workload, operations, clock);
+      });
+    }
+  }
+  History history;
+  for (History& part : parts) {
+    history.insert(history.end(), std::move_iterator(part.begin()), std::move_iterator(part.end()));
+  }
+  return history;
+}
+
+}  // namespace skep::linearizability
