@@ -36,6 +36,7 @@ void AddFlags(CLI::App& app, std::vector<Flag>& flags) {
     app.add_option("--" + std::string(flag.option->name), flag.values, HelpOf(*flag.option))
         ->type_name(std::string(flag.option->value_name))
         ->expected(1)
+        ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
 }
@@ -83,6 +84,8 @@ CommandLine ParseCommandLine(std::span<const char* const> arguments, FileSystem&
     return Print(app.help());
   } catch (const CLI::CallForVersion& version) {
     return Print(std::string(version.what()) + "\n");
+  } catch (const CLI::ExtrasError&) {
+    return UsageError(fmt::format("unknown argument '{}'; see --help", app.remaining().front()));
   } catch (const CLI::ParseError& error) {
     return UsageError(error.what());
   }

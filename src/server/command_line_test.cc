@@ -85,10 +85,10 @@ TEST(CommandLine, ErrorsAreOneLine) {
     std::vector<const char*> arguments;
     const char* says;
   } wrong[] = {
-      {{"--prot", "7000"}, "--prot"},
+      {{"--prot", "7000"}, "unknown argument '--prot'"},
       {{"--port"}, "--port"},
       {{"--port", "x"}, "--port: argument couldn't be parsed into an integer"},
-      {{"stray"}, "stray"},
+      {{"--port", "7000", "stray", "--prot"}, "unknown argument 'stray'"},
       {{"stray\nline"}, "stray line"},
       {{"--bind", "0.0.0.0"}, "requirepass"},
       {{"--engine", "nosuch"}, "unknown engine 'nosuch'"},
