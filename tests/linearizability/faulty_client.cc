@@ -1,0 +1,93 @@
+#include "tests/linearizability/faulty_client.h"
+
+namespace skep::linearizability {
+
+using Reply = KvClient::Reply;
+
+Reply FaultyClient::Perform(Operation& operation) {
+  using Kind = Operation::Kind;
+  if (fault_ == Fault::kMovesItsSnapshots && operation.kind == Kind::kReadSnapshot) {
+    return PerformAlone(operation.steps.front());
+  }
+  if (operation.kind != Kind::kExecute) return inner_->Perform(operation);
+  Step& step = operation.steps.front();
+  if (operation.steps.size() > 1) {
+    return fault_ == Fault::kSplitsBatches ? SplitBatch(operation) : inner_->Perform(operation);
+  }
+  if (fault_ == Fault::kReadsFromACache && step.action == Action::kGet) return Get(step);
+  if (fault_ == Fault::kScansInTwoHalves && step.action == Action::kScan) return ScanHalves(step);
+  if (fault_ == Fault::kCountsByGets && step.action == Action::kCount) return CountByGets(step);
+  if (fault_ == Fault::kReadsThenWrites && step.action == Action::kAddDecimal) {
+    return AddByPut(step);
+  }
+  return inner_->Perform(operation);
+}
+
+Reply FaultyClient::PerformAlone(Step& step) {
+  std::this_thread::yield();
+  Operation one{.steps = {step}};
+  const Reply reply = inner_->Perform(one);
+  step = one.steps.front();
+  return one.applied ? reply : Reply::kRefused;
+}
+
+Reply FaultyClient::Get(Step& step) {
+  if (const auto at = cache_.find(step.key); at != cache_.end()) {
+    step.found = at->second;
+    cache_.erase(at);
+    return Reply::kAnswered;
+  }
+  const Reply reply = PerformAlone(step);
+  cache_[step.key] = step.found;
+  return reply;
+}
+
+// Without conditions: they would need the batch. Refusals stay what they were.
+Reply FaultyClient::SplitBatch(Operation& operation) {
+  for (const Step& step : operation.steps) {
+    if (IsCondition(step.action) || step.action == Action::kAddDecimal) {
+      return inner_->Perform(operation);
+    }
+  }
+  for (Step& step : operation.steps) {
+    if (const Reply reply = PerformAlone(step); reply != Reply::kAnswered) return reply;
+  }
+  return Reply::kAnswered;
+}
+
+Reply FaultyClient::ScanHalves(Step& step) {
+  const std::string middle = "c";
+  const bool is_across = step.key < middle && (step.unbounded || step.other > middle);
+  if (!is_across || step.reverse || step.limit != kNoLimit) return PerformAlone(step);
+  Step low = step;
+  low.other = middle;
+  low.unbounded = false;
+  Step high = step;
+  high.key = middle;
+  if (const Reply reply = PerformAlone(low); reply != Reply::kAnswered) return reply;
+  const Reply reply = PerformAlone(high);
+  step.items = low.items;
+  step.items.insert(step.items.end(), high.items.begin(), high.items.end());
+  return reply;
+}
+
+Reply FaultyClient::CountByGets(Step& step) {
+  step.number = 0;
+  for (char letter = 'a'; letter <= 'z'; ++letter) {
+    Step get{.action = Action::kGet, .key = std::string(1, letter)};
+    if (get.key < step.key || (!step.unbounded && get.key >= step.other)) continue;
+    if (const Reply reply = PerformAlone(get); reply != Reply::kAnswered) return reply;
+    step.number += get.found ? 1 : 0;
+  }
+  return Reply::kAnswered;
+}
+
+Reply FaultyClient::AddByPut(Step& step) {
+  Step get{.action = Action::kGet, .key = step.key};
+  if (const Reply reply = PerformAlone(get); reply != Reply::kAnswered) return reply;
+  step.number = std::stoll(get.found.value_or("0")) + std::stoll(step.value);
+  Step put{.action = Action::kPut, .key = step.key, .value = std::to_string(step.number)};
+  return PerformAlone(put);
+}
+
+}  // namespace skep::linearizability

@@ -1,0 +1,48 @@
+// faulty_client.h: clients that break what they pass on, each in one way that real stores have had.
+// They show that the checker bites.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "tests/linearizability/kv_client.h"
+
+namespace skep::linearizability {
+
+enum class Fault : uint8_t {
+  kReadsFromACache,    // every other get of a key is answered from the last one
+  kSplitsBatches,      // an atomic batch goes out one step at a time
+  kScansInTwoHalves,   // a scan is two scans
+  kCountsByGets,       // a count is one get for each key of the alphabet
+  kMovesItsSnapshots,  // a snapshot is read at the present
+  kReadsThenWrites,    // an addition is a get and a put
+};
+inline constexpr Fault kFaults[] = {Fault::kReadsFromACache,   Fault::kSplitsBatches,
+                                    Fault::kScansInTwoHalves,  Fault::kCountsByGets,
+                                    Fault::kMovesItsSnapshots, Fault::kReadsThenWrites};
+
+class FaultyClient final : public KvClient {
+ public:
+  FaultyClient(std::unique_ptr<KvClient> inner, Fault fault)
+      : inner_(std::move(inner)), fault_(fault) {}
+
+  bool Supports(const Operation& operation) const override { return inner_->Supports(operation); }
+  Reply Perform(Operation& operation) override;
+
+ private:
+  // One step on its own, after letting others in between.
+  Reply PerformAlone(Step& step);
+  Reply Get(Step& step);
+  Reply SplitBatch(Operation& operation);
+  Reply ScanHalves(Step& step);
+  Reply CountByGets(Step& step);
+  Reply AddByPut(Step& step);
+
+  std::unique_ptr<KvClient> inner_;
+  const Fault fault_;
+  std::map<std::string, std::optional<std::string>> cache_;
+};
+
+}  // namespace skep::linearizability
