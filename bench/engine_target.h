@@ -1,0 +1,33 @@
+// engine_target.h: benchmarks on a store in this process, through skep/store.h and nothing else.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bench/record_format.h"
+#include "bench/ycsb_target.h"
+#include "skep/store.h"
+
+namespace skep::bench {
+
+// Batches are unordered. A read-modify-write is a read and a write of one key in one batch, which
+// keeps their order; as in YCSB, the value written does not depend on the one read.
+class EngineTarget final : public YcsbTarget {
+ public:
+  // `values` must outlive the target.
+  //   kInvalidArgument  no such engine
+  static Result<std::unique_ptr<EngineTarget>> Open(const std::string& engine,
+                                                    const ValuePool& values);
+
+  Result<std::unique_ptr<YcsbSession>> Connect() override;
+  Result<Footprint> Measure() override;
+
+ private:
+  EngineTarget(std::unique_ptr<Store> store, const ValuePool& values)
+      : store_(std::move(store)), values_(values) {}
+
+  std::unique_ptr<Store> store_;
+  const ValuePool& values_;
+};
+
+}  // namespace skep::bench

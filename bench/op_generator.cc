@@ -1,0 +1,86 @@
+#include "bench/op_generator.h"
+
+#include <algorithm>
+
+namespace skep::bench {
+namespace {
+
+// Streams of different threads must not be shifted copies of each other; SeededRandom spreads
+// whatever it is given, so any injective mix will do.
+uint64_t SeedOf(const WorkloadPlan& plan, uint32_t thread) {
+  return plan.seed * 0x9e3779b97f4a7c15 + thread;
+}
+
+}  // namespace
+
+KeyChooser::KeyChooser(const WorkloadPlan& plan, uint32_t thread)
+    : plan_(plan),
+      thread_(thread),
+      scrambled_(plan.records + plan.InsertsForeseen()),
+      ages_(plan.records) {}
+
+uint64_t KeyChooser::Draw(Random& random, uint64_t inserted) {
+  switch (plan_.distribution) {
+    case Distribution::kUniform:
+      return random.Below(plan_.records);
+    case Distribution::kZipfian:
+      return DrawZipfian(random, inserted);
+    case Distribution::kLatest:
+      return DrawLatest(random, inserted);
+  }
+  return 0;
+}
+
+// As YCSB does: drawn over all keys that will be, again until it is one that is.
+uint64_t KeyChooser::DrawZipfian(Random& random, uint64_t inserted) {
+  uint64_t number;
+  do {
+    number = scrambled_.Draw(random);
+  } while (!Exists(number, inserted));
+  return number;
+}
+
+uint64_t KeyChooser::DrawLatest(Random& random, uint64_t inserted) {
+  const uint64_t known = plan_.records + inserted;
+  if (ages_.items() != known) ages_.Resize(known);
+  const uint64_t age = ages_.Draw(random);
+  return age < inserted ? InsertedNumber(inserted - 1 - age) : known - 1 - age;
+}
+
+bool KeyChooser::Exists(uint64_t number, uint64_t inserted) const {
+  if (number < plan_.records) return true;
+  const uint64_t beyond = number - plan_.records;
+  return beyond % plan_.threads == thread_ && beyond / plan_.threads < inserted;
+}
+
+OpGenerator::OpGenerator(const WorkloadPlan& plan, uint32_t thread)
+    : workload_(plan.workload), random_(SeedOf(plan, thread)), keys_(plan, thread) {}
+
+void OpGenerator::Fill(OpStream& stream, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const OpKind kind = DrawKind();
+    if (kind == OpKind::kInsert) {
+      stream.Add(kind, keys_.InsertedNumber(inserted_++));
+    } else if (kind == OpKind::kScan) {
+      const uint64_t start = keys_.Draw(random_, inserted_);
+      stream.Add(kind, start, static_cast<uint32_t>(1 + random_.Below(kScanItemsMax)));
+    } else {
+      stream.Add(kind, keys_.Draw(random_, inserted_));
+    }
+  }
+}
+
+OpKind OpGenerator::DrawKind() {
+  int ticket = static_cast<int>(random_.Below(100));
+  if ((ticket -= workload_.read) < 0) return OpKind::kRead;
+  if ((ticket -= workload_.update) < 0) return OpKind::kUpdate;
+  if ((ticket -= workload_.insert) < 0) return OpKind::kInsert;
+  if ((ticket -= workload_.scan) < 0) return OpKind::kScan;
+  return OpKind::kReadModifyWrite;
+}
+
+void LoadGenerator::Fill(OpStream& stream, size_t count) {
+  for (size_t i = 0; i < count; ++i, next_ += threads_) stream.Add(OpKind::kInsert, next_);
+}
+
+}  // namespace skep::bench

@@ -1,0 +1,88 @@
+// op_generator.h: which operations a thread does, and on which keys.
+//
+// Numbers of keys: 0 .. records-1 are loaded before the run. The i-th insertion of thread t of T
+// makes number records + i * T + t, so threads agree on who inserts what without talking.
+//
+// Invariant G1: a thread reads, updates or scans only keys that are there: the loaded ones and
+// those its own stream inserted earlier (operations of one thread on one key keep their order, also
+// inside a batch). So a read that misses is an error of the store, never of the benchmark. With one
+// thread this is YCSB; with more, each thread's `latest` is about its own insertions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/random.h"
+#include "bench/op_stream.h"
+#include "bench/ycsb_workload.h"
+#include "bench/zipf.h"
+
+namespace skep::bench {
+
+struct WorkloadPlan {
+  Workload workload;
+  Distribution distribution;
+  uint64_t records;  // > 0
+  uint64_t ops;      // of all threads
+  uint32_t threads;  // > 0
+  uint64_t seed;
+
+  // As many as YCSB foresees: twice the expected number.
+  uint64_t InsertsForeseen() const { return 2 * ops * workload.insert / 100; }
+  // How many of `total` pieces of work fall to a thread.
+  uint64_t ShareOf(uint32_t thread, uint64_t total) const {
+    return total / threads + (thread < total % threads ? 1 : 0);
+  }
+};
+
+// Numbers of keys that are there, by the plan's distribution.
+class KeyChooser {
+ public:
+  KeyChooser(const WorkloadPlan& plan, uint32_t thread);
+
+  // `inserted`: how many keys this thread has inserted.
+  uint64_t Draw(Random& random, uint64_t inserted);
+  // The number of this thread's insertion `index` (from 0).
+  uint64_t InsertedNumber(uint64_t index) const {
+    return plan_.records + index * plan_.threads + thread_;
+  }
+
+ private:
+  uint64_t DrawZipfian(Random& random, uint64_t inserted);
+  uint64_t DrawLatest(Random& random, uint64_t inserted);
+  bool Exists(uint64_t number, uint64_t inserted) const;
+
+  WorkloadPlan plan_;
+  uint32_t thread_;
+  ScrambledZipf scrambled_;
+  Zipf ages_;
+};
+
+// The operations of one thread. Equal plans and threads give equal operations.
+class OpGenerator final : public OpSource {
+ public:
+  OpGenerator(const WorkloadPlan& plan, uint32_t thread);
+  void Fill(OpStream& stream, size_t count) override;
+
+ private:
+  OpKind DrawKind();
+
+  Workload workload_;
+  SeededRandom random_;
+  KeyChooser keys_;
+  uint64_t inserted_ = 0;
+};
+
+// The loading of the records: thread t inserts number t, t + T, t + 2T, ...
+class LoadGenerator final : public OpSource {
+ public:
+  LoadGenerator(const WorkloadPlan& plan, uint32_t thread)
+      : threads_(plan.threads), next_(thread) {}
+  void Fill(OpStream& stream, size_t count) override;
+
+ private:
+  uint32_t threads_;
+  uint64_t next_;
+};
+
+}  // namespace skep::bench

@@ -1,0 +1,77 @@
+// op_stream.h: operations of a benchmark, made before the clock starts.
+//
+// An operation takes one byte for what it is and its key's bytes, laid out one behind the other:
+// reading the stream is sequential, so the hardware prefetches it and it disturbs the measurement
+// by about key size / 64 cache lines an operation.
+//
+//   code  0 read, 1 update, 2 insert, 3 read-modify-write, 3 + n scan of n items (n = 1..100)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "bench/record_format.h"
+#include "bench/ycsb_workload.h"
+
+namespace skep::bench {
+
+struct YcsbOp {
+  OpKind kind;
+  uint32_t scan_items;  // kScan: how many
+  std::string_view key;
+};
+
+// Thread safety: none; one owner.
+class OpStream {
+ public:
+  explicit OpStream(KeyFormat format) : format_(format) {}
+
+  static size_t BytesPerOp(KeyFormat format) { return 1 + format.bytes(); }
+
+  size_t size() const { return codes_.size(); }
+
+  // Keeps the memory.
+  void Clear() {
+    codes_.clear();
+    keys_.clear();
+  }
+
+  void Add(OpKind kind, uint64_t key_number, uint32_t scan_items = 0) {
+    SKEP_DCHECK(kind != OpKind::kScan || (scan_items >= 1 && scan_items <= kScanItemsMax));
+    codes_.push_back(static_cast<uint8_t>(kind == OpKind::kScan ? kScanBase + scan_items
+                                                                : static_cast<uint32_t>(kind)));
+    const size_t at = keys_.size();
+    keys_.resize(at + format_.bytes());
+    format_.Render(key_number, keys_.data() + at);
+  }
+
+  // `index` < size(). The key is valid until the stream changes.
+  YcsbOp at(size_t index) const {
+    const uint8_t code = codes_[index];
+    return {.kind = code > kScanBase ? OpKind::kScan : static_cast<OpKind>(code),
+            .scan_items = code > kScanBase ? code - kScanBase : 0,
+            .key = {keys_.data() + index * format_.bytes(), format_.bytes()}};
+  }
+
+ private:
+  static constexpr uint32_t kScanBase = static_cast<uint32_t>(OpKind::kReadModifyWrite);
+  static_assert(kScanBase + kScanItemsMax <= UINT8_MAX);
+
+  KeyFormat format_;
+  std::vector<uint8_t> codes_;
+  std::string keys_;
+};
+
+// Where a thread's operations come from. Thread safety: none; one owner.
+class OpSource {
+ public:
+  virtual ~OpSource() = default;
+  // Appends the next `count` operations.
+  virtual void Fill(OpStream& stream, size_t count) = 0;
+};
+
+}  // namespace skep::bench

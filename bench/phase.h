@@ -1,0 +1,46 @@
+// phase.h: threads that run prepared operations against sessions, with one clock for all.
+//
+//   every thread:  fill its stream | start | batches ... | end | fill its stream | start ...
+//   the clock:                     runs ----------------> stops               runs ...
+//
+// Streams are made in rounds, so that their memory is bounded (kStreamBytesMax for all threads
+// together) however many operations are asked for. Both edges of a round are barriers: the clock
+// runs from the moment the last thread is ready until the last thread is done.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/histogram.h"
+#include "bench/op_stream.h"
+#include "bench/progress.h"
+#include "bench/ycsb_target.h"
+
+namespace skep::bench {
+
+inline constexpr uint64_t kStreamBytesMax = 256 << 20;
+
+// What one thread does.
+struct Lane {
+  YcsbSession* session;
+  OpSource* source;
+  uint64_t ops;
+};
+
+struct PhaseReport {
+  uint64_t ops = 0;  // done
+  double seconds = 0;
+  // Of each operation: from the moment its batch was begun (requests put together, submitted) until
+  // all of it was answered and checked. The operations of a batch have one latency.
+  Histogram latency_ns;
+  Tally tally;
+  Status status;  // why it ended early: of the first lane that failed
+
+  double mops() const { return seconds > 0 ? static_cast<double>(ops) / seconds / 1e6 : 0; }
+};
+
+// Runs every lane on a thread of its own, `batch` (> 0) operations at a time.
+PhaseReport RunPhase(std::span<const Lane> lanes, KeyFormat format, uint32_t batch,
+                     Progress& progress);
+
+}  // namespace skep::bench

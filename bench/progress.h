@@ -1,0 +1,46 @@
+// progress.h: a line that says how far a long run is, for a person at a terminal.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace skep::bench {
+
+// Writes to standard error while it lives, a few times a second, and clears its line at the end.
+// Silent unless `show`.
+class Progress {
+ public:
+  Progress(std::string what, uint64_t total, size_t lanes, bool show);
+  ~Progress();
+
+  // `more` is done. Thread-safe; costs one uncontended store: each lane has its own cache line.
+  void Add(size_t lane, uint64_t more) {
+    std::atomic<uint64_t>& done = lanes_[lane].done;
+    // Relaxed: nothing is read because of it. Owner of the lane: one thread.
+    done.store(done.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
+
+ private:
+  struct alignas(64) Lane {
+    std::atomic<uint64_t> done{0};
+  };
+
+  void Print(std::stop_token stop);
+
+  const std::string what_;
+  const uint64_t total_;
+  std::vector<Lane> lanes_;
+  std::mutex mutex_;
+  std::condition_variable_any stopped_;
+  std::jthread printer_;  // last: it uses what is above
+};
+
+// Whether a person would see what goes to standard error.
+bool ErrorOutputIsTerminal();
+
+}  // namespace skep::bench

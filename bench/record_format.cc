@@ -1,0 +1,56 @@
+#include "bench/record_format.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "bench/zipf.h"
+
+namespace skep::bench {
+namespace {
+
+constexpr std::string_view kPrefix = "user";
+constexpr size_t kDigitsMax = 19;  // of a number up to 2^63
+static_assert(kPrefix.size() + kDigitsMax == KeyFormat::kDecimalBytesMin);
+static_assert(std::endian::native == std::endian::little);
+
+void RenderDecimal(uint64_t hash, char* to, size_t bytes) {
+  std::array<char, kDigitsMax + 1> digits;
+  const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), hash).ptr;
+  const auto count = static_cast<size_t>(end - digits.data());
+  std::memset(to, '0', bytes);
+  std::memcpy(to, kPrefix.data(), kPrefix.size());
+  std::memcpy(to + bytes - count, digits.data(), count);
+}
+
+void RenderBinary(uint64_t hash, char* to, size_t bytes) {
+  const uint64_t big_endian = __builtin_bswap64(hash);
+  std::memset(to, '0', bytes);
+  std::memcpy(to + bytes - sizeof(big_endian), &big_endian, sizeof(big_endian));
+}
+
+}  // namespace
+
+void KeyFormat::Render(uint64_t number, char* to) const {
+  SKEP_DCHECK(bytes_ >= kBytesMin);
+  const uint64_t hash = ScrambleFnv(number);
+  if (bytes_ >= kDecimalBytesMin) {
+    RenderDecimal(hash, to, bytes_);
+  } else {
+    RenderBinary(hash, to, bytes_);
+  }
+}
+
+ValuePool::ValuePool(size_t value_bytes, uint64_t seed) : value_bytes_(value_bytes) {
+  constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  SeededRandom random(seed);
+  text_.resize(kWindows + value_bytes);
+  std::ranges::generate(text_, [&] { return kAlphabet[random.Below(kAlphabet.size())]; });
+}
+
+}  // namespace skep::bench

@@ -1,0 +1,145 @@
+#include "bench/report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/cpu.h"
+#include "bench_commit.h"
+
+namespace skep::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Null for what is not known; the library's own conversion would need it said for each type.
+template <typename T>
+Json OrNull(const std::optional<T>& figure) {
+  return figure ? Json(*figure) : Json(nullptr);
+}
+
+std::string OrDash(const std::optional<double>& figure) {
+  return figure ? fmt::format("{:.1f}", *figure) : "-";
+}
+
+std::string Machine() { return fmt::format("{}, {} cores", CpuModel(), AllowedCores().size()); }
+
+// One line an object: easy to append to a file of results.
+std::string Line(Json object) {
+  object["machine"] = Machine();
+  object["commit"] = kCommit;
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string Row(std::string_view name, const std::string& figure, std::string_view unit) {
+  return fmt::format("  {:<26} {:>12}  {}\n", name, figure, unit);
+}
+
+std::string Row(std::string_view name, double figure, std::string_view unit) {
+  return Row(name, fmt::format("{:.2f}", figure), unit);
+}
+
+std::string MicrosecondsRow(std::string_view name, uint64_t ns) {
+  return Row(name, static_cast<double>(ns) / 1e3, "us");
+}
+
+bool InProcess(const YcsbOptions& options) { return options.host.empty(); }
+
+}  // namespace
+
+std::string TableOf(const LimitsReport& report) {
+  std::string table = fmt::format("limits of {}\n  {} MiB, core {}{}, median of {}\n", Machine(),
+                                  report.options.bytes >> 20, report.core,
+                                  report.pinned ? "" : " (not pinned)", report.options.repetitions);
+  table += Row("random read", report.random_read_mops, "M lines/s");
+  table += Row("random read, 4 KiB pages", report.random_read_4k_mops, "M lines/s");
+  table += Row("random read-modify-write", report.random_rmw_mops, "M lines/s");
+  table += Row("random-start read, 3200 B", report.random_start_3200b_mops, "M reads/s");
+  table += Row("sequential read", report.seq_read_gbs, "GB/s");
+  table += Row("dependent chase", report.chase_ns, "ns/line");
+  table += Row("loopback, 1 in flight", report.loopback_rtt_us, "us/round trip");
+  table += Row("loopback, 64 in flight", report.loopback_64_mops, "M round trips/s");
+  table += Row("addresses alone", report.address_mops, "M/s");
+  table += Row("really on huge pages", report.huge_fraction * 100, "% of the region");
+  table += Row("same, of the 4 KiB region", report.huge_fraction_4k * 100, "%");
+  return table;
+}
+
+std::string JsonOf(const LimitsReport& report) {
+  return Line({{"benchmark", "limits"},
+               {"bytes", report.options.bytes},
+               {"repetitions", report.options.repetitions},
+               {"core", report.core},
+               {"pinned", report.pinned},
+               {"huge_fraction", report.huge_fraction},
+               {"huge_fraction_4k", report.huge_fraction_4k},
+               {"address_mops", report.address_mops},
+               {"random_read_mops", report.random_read_mops},
+               {"random_read_4k_mops", report.random_read_4k_mops},
+               {"random_rmw_mops", report.random_rmw_mops},
+               {"random_start_3200b_mops", report.random_start_3200b_mops},
+               {"chase_ns", report.chase_ns},
+               {"seq_read_gbs", report.seq_read_gbs},
+               {"loopback_rtt_us", report.loopback_rtt_us},
+               {"loopback_64_mops", report.loopback_64_mops}});
+}
+
+std::string TableOf(const YcsbReport& report) {
+  const YcsbOptions& options = report.options;
+  const Histogram& latency = report.run.latency_ns;
+  std::string table = fmt::format(
+      "ycsb {} {} on {}\n  {} records of {} + {} bytes, {} operations, {} threads, batches of {}\n",
+      options.workload, NameOf(options.distribution.value()),
+      InProcess(options) ? options.engine : fmt::format("{}:{}", options.host, options.port),
+      options.records, options.key_bytes, options.value_bytes, options.ops, options.threads,
+      options.batch);
+  table += Row("throughput", report.run.mops(), "M operations/s");
+  table += MicrosecondsRow("latency, p50", latency.Quantile(0.5));
+  table += MicrosecondsRow("latency, p99", latency.Quantile(0.99));
+  table += MicrosecondsRow("latency, p99.9", latency.Quantile(0.999));
+  table += MicrosecondsRow("latency, max", latency.max());
+  table += Row("errors", std::to_string(report.run.tally.errors), report.run.tally.first_error);
+  table += Row("items scanned", std::to_string(report.run.tally.items_scanned), "");
+  table += Row("loading", report.load.mops(), "M records/s");
+  table += Row("memory", OrDash(report.footprint.bytes_per_item), "bytes/item");
+  std::optional<double> rss_mib;
+  if (report.footprint.rss_bytes) {
+    rss_mib = static_cast<double>(*report.footprint.rss_bytes) / (1 << 20);
+  }
+  table += Row("resident", OrDash(rss_mib), "MiB");
+  return table;
+}
+
+std::string JsonOf(const YcsbReport& report) {
+  const YcsbOptions& options = report.options;
+  const Histogram& latency = report.run.latency_ns;
+  const bool in_process = InProcess(options);
+  return Line({{"benchmark", "ycsb"},
+               {"engine", in_process ? Json(options.engine) : Json(nullptr)},
+               {"host", in_process ? Json(nullptr) : Json(options.host)},
+               {"port", in_process ? Json(nullptr) : Json(options.port)},
+               {"workload", std::string(1, options.workload)},
+               {"dist", NameOf(options.distribution.value())},
+               {"records", options.records},
+               {"ops", options.ops},
+               {"threads", options.threads},
+               {"batch", options.batch},
+               {"key-size", options.key_bytes},
+               {"value-size", options.value_bytes},
+               {"seed", options.seed},
+               {"mops", report.run.mops()},
+               {"p50_ns", latency.Quantile(0.5)},
+               {"p99_ns", latency.Quantile(0.99)},
+               {"p999_ns", latency.Quantile(0.999)},
+               {"max_ns", latency.max()},
+               {"bytes_per_item", OrNull(report.footprint.bytes_per_item)},
+               {"rss_bytes", OrNull(report.footprint.rss_bytes)},
+               {"errors", report.run.tally.errors},
+               {"first_error", report.run.tally.first_error},
+               {"items_scanned", report.run.tally.items_scanned},
+               {"seconds", report.run.seconds},
+               {"load_mops", report.load.mops()}});
+}
+
+}  // namespace skep::bench

@@ -1,0 +1,20 @@
+// report.h: how figures leave the program: a table for people, one JSON object for programs.
+//
+// The keys of the JSON object are an interface: options under their own names without the dashes,
+// figures under the names that README.md explains. A figure that is not known is null.
+#pragma once
+
+#include <string>
+
+#include "bench/limits.h"
+#include "bench/ycsb.h"
+
+namespace skep::bench {
+
+std::string TableOf(const LimitsReport& report);
+std::string JsonOf(const LimitsReport& report);
+
+std::string TableOf(const YcsbReport& report);
+std::string JsonOf(const YcsbReport& report);
+
+}  // namespace skep::bench

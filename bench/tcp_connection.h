@@ -1,0 +1,45 @@
+// tcp_connection.h: a blocking TCP client for pipelined requests.
+//
+// A load generator's thread has one connection and nothing else to wait for, so it needs no event
+// loop. It must not block in sending alone, though: a server may stop reading until its replies are
+// read. So Send takes what the kernel takes, and Wait waits for either direction.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/file_descriptor.h"
+#include "skep/status.h"
+
+namespace skep::bench {
+
+// Thread safety: none; one owner.
+class TcpConnection {
+ public:
+  // Gives up on a peer that is silent for so long.
+  static constexpr int kTimeoutMs = 60'000;
+
+  // `host` is a name or a number.
+  //   kInvalidArgument  the name is unknown
+  //   kIo               the errno of connecting
+  static Result<TcpConnection> Connect(const std::string& host, uint16_t port);
+
+  // Sends what can be sent without waiting; returns how many bytes.
+  //   kIo  the errno
+  Result<size_t> Send(std::string_view bytes);
+  // Waits until there is something to read or, if `want_send`, room to send. True: to read.
+  //   kIo  the errno; ETIMEDOUT after kTimeoutMs
+  Result<bool> Wait(bool want_send);
+  // Appends what has arrived (at least one byte) to `to`; waits for it if nothing has.
+  //   kUnavailable  the peer has closed the connection
+  //   kIo           the errno; ETIMEDOUT after kTimeoutMs
+  Status Receive(std::string& to);
+
+ private:
+  explicit TcpConnection(FileDescriptor socket) : socket_(std::move(socket)) {}
+
+  FileDescriptor socket_;
+};
+
+}  // namespace skep::bench

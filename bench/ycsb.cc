@@ -1,0 +1,124 @@
+#include "bench/ycsb.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <vector>
+
+#include "bench/engine_target.h"
+#include "bench/op_generator.h"
+#include "bench/server_target.h"
+
+namespace skep::bench {
+namespace {
+
+using Problem = std::unexpected<std::string>;
+
+constexpr uint32_t kLoadBatch = 256;
+
+// YCSB draws a key again until it is one that exists: with more, that would take for ever.
+constexpr uint64_t kInsertsForEachRecordMax = 100;
+
+// Null, or what is wrong with the options.
+const char* Complaint(const YcsbOptions& options, const WorkloadPlan& plan) {
+  if (options.records == 0) return "--records must be at least 1";
+  if (options.threads == 0) return "--threads must be at least 1";
+  if (options.batch == 0) return "--batch must be at least 1";
+  if (options.key_bytes < KeyFormat::kBytesMin) return "--key-size must be at least 8";
+  if (plan.InsertsForeseen() / kInsertsForEachRecordMax > options.records) {
+    return "--records are too few for so many insertions";
+  }
+  return nullptr;
+}
+
+Result<std::unique_ptr<YcsbTarget>> OpenTarget(const YcsbOptions& options,
+                                               const ValuePool& values) {
+  if (!options.host.empty()) {
+    return std::make_unique<ServerTarget>(options.host, options.port, values);
+  }
+  auto target = EngineTarget::Open(options.engine, values);
+  if (!target) return Fail(target.error());
+  return std::move(*target);
+}
+
+class YcsbRun {
+ public:
+  YcsbRun(YcsbTarget& target, const YcsbOptions& options, const WorkloadPlan& plan)
+      : target_(target), options_(options), plan_(plan) {}
+
+  Status ConnectAll() {
+    for (uint32_t thread = 0; thread < plan_.threads; ++thread) {
+      auto session = target_.Connect();
+      if (!session) return session.error();
+      sessions_.push_back(std::move(*session));
+    }
+    return {};
+  }
+
+  // Operations of the kind of `Source`, `total` of them, shared out among the threads.
+  template <typename Source>
+  PhaseReport Run(const char* what, uint64_t total, uint32_t batch) {
+    std::vector<std::unique_ptr<Source>> sources;
+    std::vector<Lane> lanes;
+    for (uint32_t thread = 0; thread < plan_.threads; ++thread) {
+      sources.push_back(std::make_unique<Source>(plan_, thread));
+      lanes.push_back({.session = sessions_[thread].get(),
+                       .source = sources.back().get(),
+                       .ops = plan_.ShareOf(thread, total)});
+    }
+    Progress progress(what, total, lanes.size(), options_.show_progress);
+    return RunPhase(lanes, KeyFormat(options_.key_bytes), batch, progress);
+  }
+
+ private:
+  YcsbTarget& target_;
+  const YcsbOptions& options_;
+  const WorkloadPlan& plan_;
+  std::vector<std::unique_ptr<YcsbSession>> sessions_;
+};
+
+std::expected<YcsbReport, std::string> RunOn(YcsbTarget& target, const YcsbOptions& options,
+                                             const WorkloadPlan& plan) {
+  YcsbRun run(target, options, plan);
+  if (Status status = run.ConnectAll(); !status.ok()) return Problem(status.ToString());
+  YcsbReport report = {.options = options};
+  report.load = run.Run<LoadGenerator>("load", plan.records, kLoadBatch);
+  if (!report.load.status.ok()) return Problem(report.load.status.ToString());
+  if (report.load.tally.errors != 0) {
+    return Problem(fmt::format("{} of {} records could not be loaded: {}", report.load.tally.errors,
+                               plan.records, report.load.tally.first_error));
+  }
+  report.run = run.Run<OpGenerator>("run", plan.ops, options.batch);
+  if (!report.run.status.ok()) return Problem(report.run.status.ToString());
+  const auto footprint = target.Measure();
+  if (!footprint) return Problem(footprint.error().ToString());
+  report.footprint = *footprint;
+  return report;
+}
+
+}  // namespace
+
+std::expected<YcsbReport, std::string> RunYcsb(YcsbOptions options) {
+  const Workload* workload = FindWorkload(options.workload);
+  if (workload == nullptr) return Problem("--workload must be one of a, b, c, d, e, f");
+  options.distribution = options.distribution.value_or(workload->distribution);
+  const WorkloadPlan plan = {.workload = *workload,
+                             .distribution = *options.distribution,
+                             .records = options.records,
+                             .ops = options.ops,
+                             .threads = options.threads,
+                             .seed = options.seed};
+  if (const char* complaint = Complaint(options, plan)) return Problem(complaint);
+
+  const ValuePool values(options.value_bytes, options.seed);
+  const auto target = OpenTarget(options, values);
+  if (!target && options.host.empty()) {
+    return Problem(fmt::format("{}; this build has: {}", target.error().ToString(),
+                               fmt::join(EngineNames(), ", ")));
+  }
+  if (!target) return Problem(target.error().ToString());
+  return RunOn(**target, options, plan);
+}
+
+}  // namespace skep::bench

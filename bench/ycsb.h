@@ -1,0 +1,42 @@
+// ycsb.h: one run of a YCSB workload: load the records, do the operations, say how it went.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string>
+
+#include "bench/phase.h"
+#include "bench/ycsb_workload.h"
+
+namespace skep::bench {
+
+struct YcsbOptions {
+  std::string engine = "model";  // ignored if there is a host
+  char workload = 'a';
+  std::optional<Distribution> distribution;  // the workload's own if there is none
+  uint64_t records = 1'000'000;
+  uint64_t ops = 1'000'000;
+  uint32_t threads = 1;
+  uint32_t batch = 64;
+  size_t key_bytes = 23;
+  size_t value_bytes = 100;
+  uint64_t seed = 1;
+  std::string host;  // empty: in this process
+  uint16_t port = 6379;
+  bool show_progress = false;
+};
+
+struct YcsbReport {
+  YcsbOptions options;  // with the distribution filled in
+  PhaseReport load;
+  PhaseReport run;
+  Footprint footprint;  // after the run
+};
+
+// A run that was possible, even if operations failed: see run.tally. Otherwise a line for a person:
+// a wrong option, a server that cannot be reached, records that could not be loaded.
+std::expected<YcsbReport, std::string> RunYcsb(YcsbOptions options);
+
+}  // namespace skep::bench

@@ -1,0 +1,59 @@
+// ycsb_target.h: what a benchmark is run against: a store in this process, or a server.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "bench/op_stream.h"
+#include "skep/status.h"
+
+namespace skep::bench {
+
+// What a session found out about the operations it ran.
+struct Tally {
+  uint64_t errors = 0;  // operations refused, or answered with what cannot be right
+  uint64_t items_scanned = 0;
+  std::string first_error;  // a line for a person
+
+  void CountError(std::string_view why) {
+    if (errors++ == 0) first_error = why;
+  }
+  void Merge(const Tally& other) {
+    if (errors == 0) first_error = other.first_error;
+    errors += other.errors;
+    items_scanned += other.items_scanned;
+  }
+};
+
+// One thread's way to the target. Thread safety: none; one owner.
+class YcsbSession {
+ public:
+  virtual ~YcsbSession() = default;
+  // Runs operations [first, first + count) of the stream as one batch, and checks every answer:
+  //   read, read-modify-write  the key is there and its value has the right size
+  //   update, insert           stored
+  //   scan                     at least the start key is there, and not more than was asked for
+  // An error fails only its operation; a Status means that the session can do no more.
+  //   kUnavailable, kIo  the connection broke
+  //   kCorrupt           what the server sent is not RESP
+  virtual Status Execute(const OpStream& stream, size_t first, size_t count, Tally& tally) = 0;
+};
+
+struct Footprint {
+  std::optional<double> bytes_per_item;  // all the target holds for its items / their number
+  std::optional<uint64_t> rss_bytes;     // of the process that holds them
+};
+
+class YcsbTarget {
+ public:
+  virtual ~YcsbTarget() = default;
+  // Thread-safe. The session must not outlive the target.
+  virtual Result<std::unique_ptr<YcsbSession>> Connect() = 0;
+  // What it takes now. Unknown figures are left out.
+  virtual Result<Footprint> Measure() = 0;
+};
+
+}  // namespace skep::bench

@@ -1,0 +1,101 @@
+// skep-bench: what the machine can do (limits), and what Skep does (ycsb). bench/README.md.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "bench/limits.h"
+#include "bench/progress.h"
+#include "bench/report.h"
+#include "bench/ycsb.h"
+
+namespace {
+
+using namespace skep::bench;
+
+constexpr int kFailed = 1;
+
+template <typename Report>
+void Print(const Report& report, bool json) {
+  fmt::print("{}", json ? JsonOf(report) : TableOf(report));
+}
+
+int RunLimits(const LimitsOptions& options, bool json) {
+  const auto report = MeasureLimits(options);
+  if (!report) {
+    fmt::print(stderr, "skep-bench: {}\n", report.error().ToString());
+    return kFailed;
+  }
+  Print(*report, json);
+  return 0;
+}
+
+int RunWorkload(const YcsbOptions& options, bool json) {
+  const auto report = RunYcsb(options);
+  if (!report) {
+    fmt::print(stderr, "skep-bench: {}\n", report.error());
+    return kFailed;
+  }
+  Print(*report, json);
+  if (report->run.tally.errors == 0) return 0;
+  fmt::print(stderr, "skep-bench: {} operations failed, the first: {}\n", report->run.tally.errors,
+             report->run.tally.first_error);
+  return kFailed;
+}
+
+void AddLimitsOptions(CLI::App& app, LimitsOptions& options) {
+  app.add_option("--bytes", options.bytes, "memory to measure in, as 512M or 8G")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->capture_default_str();
+}
+
+void AddYcsbOptions(CLI::App& app, YcsbOptions& options) {
+  auto* engine = app.add_option("--engine", options.engine, "the index, in this process")
+                     ->capture_default_str();
+  auto* host = app.add_option("--host", options.host,
+                              "run against the server there, by RESP pipelines; its keys are kept");
+  app.add_option("--port", options.port, "of the server")->needs(host)->capture_default_str();
+  host->excludes(engine);
+  app.add_option("--workload", options.workload, "a, b, c, d, e or f")->capture_default_str();
+  const std::map<std::string, Distribution> distributions = {{"uniform", Distribution::kUniform},
+                                                             {"zipfian", Distribution::kZipfian},
+                                                             {"latest", Distribution::kLatest}};
+  app.add_option("--dist", options.distribution,
+                 "how keys are chosen; without it, as the workload defines")
+      ->transform(CLI::CheckedTransformer(distributions));
+  app.add_option("--records", options.records, "loaded before the run")->capture_default_str();
+  app.add_option("--ops", options.ops, "of all threads together")->capture_default_str();
+  app.add_option("--threads", options.threads, "each with its own connection to a server")
+      ->capture_default_str();
+  app.add_option("--batch", options.batch, "operations in one batch, or in one pipeline")
+      ->capture_default_str();
+  app.add_option("--key-size", options.key_bytes, "bytes, at least 8")->capture_default_str();
+  app.add_option("--value-size", options.value_bytes, "bytes")->capture_default_str();
+  app.add_option("--seed", options.seed, "equal seeds choose equal operations")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Benchmarks of Skep and of the machine under it", "skep-bench");
+  app.require_subcommand(1);
+  bool json = false;
+
+  LimitsOptions limits;
+  CLI::App* limits_app = app.add_subcommand("limits", "what one core and the loopback can do");
+  AddLimitsOptions(*limits_app, limits);
+
+  YcsbOptions ycsb;
+  CLI::App* ycsb_app = app.add_subcommand("ycsb", "YCSB's core workloads, a to f");
+  AddYcsbOptions(*ycsb_app, ycsb);
+  ycsb.show_progress = ErrorOutputIsTerminal();
+
+  for (CLI::App* command : {limits_app, ycsb_app}) {
+    command->add_flag("--json", json, "one JSON object instead of a table");
+  }
+  CLI11_PARSE(app, argc, argv);
+  return limits_app->parsed() ? RunLimits(limits, json) : RunWorkload(ycsb, json);
+}
