@@ -101,15 +101,19 @@ function(skep_benchmark name)
   endif()
 endfunction()
 
-# skep_fuzzer(name SOURCES file... DEPS target... CORPUS folder): a libFuzzer binary. ctest runs it
-# for SKEP_FUZZ_SECONDS on its committed corpus.
+# skep_fuzzer(name SOURCES file... DEPS target... CORPUS folder): a libFuzzer binary, built by the
+# target skep_fuzzers. ctest runs it for SKEP_FUZZ_SECONDS on its committed corpus.
 set(SKEP_FUZZ_SECONDS 5 CACHE STRING "How long ctest runs each fuzzer")
+if(SKEP_FUZZERS)
+  add_custom_target(skep_fuzzers)
+endif()
 function(skep_fuzzer name)
   if(NOT SKEP_FUZZERS)
     return()
   endif()
   cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  add_dependencies(skep_fuzzers ${name})
   target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   target_link_libraries(${name} PRIVATE skep_flags ${ARG_DEPS})
