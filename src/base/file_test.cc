@@ -1,0 +1,118 @@
+// What only the machine's files have. What every FileSystem does: sim/file_conformance_test.cc.
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "base/file_descriptor.h"
+
+namespace skep {
+namespace {
+
+class PosixFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "skep-file-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string path() const { return directory_ + "/file"; }
+  std::unique_ptr<File> Create() {
+    return std::move(*PosixFileSystem().Open(path(), FileSystem::Mode::kCreate));
+  }
+
+  std::string directory_;
+};
+
+// Lowers the size a file may have while it lives, so that a write is cut short and then refused.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    old_handler_ = signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit limit = {.rlim_cur = bytes, .rlim_max = old_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    signal(SIGXFSZ, old_handler_);
+  }
+
+ private:
+  rlimit old_;
+  sighandler_t old_handler_;
+};
+
+// Goal: an Append that the kernel cuts short and then refuses is an error, and leaves no half.
+// Method: a limit of 1000 bytes lets the second Append write 400 of its 600.
+TEST_F(PosixFileTest, FailedAppendIsTakenBack) {
+  const std::unique_ptr<File> file = Create();
+  {
+    const FileSizeLimit limit(1'000);
+    ASSERT_TRUE(file->Append(std::string(600, 'a')).ok());
+    const Status status = file->Append(std::string(600, 'b'));
+    EXPECT_EQ(status.code(), Code::kIo);
+    EXPECT_EQ(status.detail(), EFBIG);
+    EXPECT_EQ(*file->Size(), 600);
+  }
+  ASSERT_TRUE(file->Append("end").ok());
+  EXPECT_EQ(*PosixFileSystem().ReadAll(path()), std::string(600, 'a') + "end");
+}
+
+TEST_F(PosixFileTest, FullDeviceIsAnError) {
+  auto file = PosixFileSystem().Open("/dev/full", FileSystem::Mode::kReadWrite);
+  ASSERT_TRUE(file);
+  const Status status = (*file)->Append("x");
+  EXPECT_EQ(status.code(), Code::kIo);
+  EXPECT_EQ(status.detail(), ENOSPC);
+}
+
+// Goal: ReadAll trusts the bytes, not the size.
+// Method: files in /proc have bytes and a size of 0.
+TEST_F(PosixFileTest, ReadAllOfAFileThatHidesItsSize) {
+  const Result<std::string> status = PosixFileSystem().ReadAll("/proc/self/status");
+  ASSERT_TRUE(status);
+  EXPECT_TRUE(status->starts_with("Name:"));
+  EXPECT_TRUE(status->ends_with("\n"));
+}
+
+TEST_F(PosixFileTest, OnlyTheOwnerMayReadAndChildrenDoNotInherit) {
+  const std::unique_ptr<File> file = Create();
+  struct stat about;
+  ASSERT_EQ(stat(path().c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600);
+
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry.path(), gone) != path()) continue;
+    ++found;
+    const int flags = fcntl(std::stoi(entry.path().filename()), F_GETFD);
+    EXPECT_NE(flags & FD_CLOEXEC, 0);
+  }
+  EXPECT_EQ(found, 1);
+}
+
+TEST(FileDescriptor, HasOneOwner) {
+  FileDescriptor first(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ASSERT_TRUE(first.valid());
+  const int fd = first.get();
+  {
+    const FileDescriptor second(std::move(first));
+    EXPECT_EQ(second.get(), fd);
+    EXPECT_NE(fcntl(fd, F_GETFD), -1);
+  }
+  EXPECT_EQ(fcntl(fd, F_GETFD), -1);
+  EXPECT_EQ(errno, EBADF);
+}
+
+}  // namespace
+}  // namespace skep
