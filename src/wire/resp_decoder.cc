@@ -9,21 +9,22 @@
 namespace skep {
 namespace {
 
-// How many of a length's digits the fast path takes: no overflow, and longer ones are rare.
+// How many digits the fast path takes: no overflow, and longer lengths are rare.
 constexpr size_t kShortDigitsMax = 8;
 
-// The usual length line, "<type><1 to 8 digits>\r\n", whole and well-formed: sets `value` and
-// answers the line's bytes. Anything else: 0, and the slow path decides what it is.
-size_t ReadShortLength(std::string_view line, size_t& value) {
+// The usual length line, a type byte, one to eight digits and two bytes of line end, if all of it
+// is there: sets `number` and answers the line's bytes. Anything else: 0, and the slow path
+// decides.
+size_t ReadShortLength(std::string_view line, int64_t& number) {
   if (line.size() < 4) return 0;
-  const size_t digits_end = std::min(line.size() - 2, 1 + kShortDigitsMax);
-  size_t parsed = 0;
-  for (size_t i = 1; i <= digits_end; ++i) {
+  const size_t last = std::min(line.size() - 2, 1 + kShortDigitsMax);
+  int64_t parsed = 0;
+  for (size_t i = 1; i <= last; ++i) {
     const unsigned digit = static_cast<unsigned char>(line[i]) - unsigned{'0'};
     if (digit > 9) {
-      const bool one_form = line[i] == '\r' && i > 1 && (line[1] != '0' || i == 2);
-      value = parsed;
-      return one_form ? i + 2 : 0;
+      const bool is_one_form = line[i] == '\r' && i > 1 && (line[1] != '0' || i == 2);
+      number = parsed;
+      return is_one_form ? i + 2 : 0;
     }
     parsed = parsed * 10 + digit;
   }
@@ -86,18 +87,16 @@ bool RespDecoder::DecodeInline(std::string_view input, const RespLimits& limits,
 }
 
 bool RespDecoder::DecodeCount(std::string_view input, const RespLimits& limits) {
-  std::string_view line;
-  if (!FindLengthLine(input, limits.inline_bytes_max, "Protocol error: too big mbulk count string",
-                      line)) {
+  LengthLine line;
+  if (!ReadLengthLine(input, limits, "Protocol error: too big mbulk count string", line)) {
     return false;
   }
-  int64_t count = 0;
   const uint64_t count_max = std::min<uint64_t>(limits.args_max, UINT32_MAX);
-  if (!ParseDecimal(line.substr(1), count) || count > static_cast<int64_t>(count_max)) {
+  if (!line.is_number || line.number > static_cast<int64_t>(count_max)) {
     return Fail("Protocol error: invalid multibulk length");
   }
-  args_left_ = count > 0 ? static_cast<uint32_t>(count) : 0;
-  pos_ += line.size() + 2;
+  args_left_ = static_cast<uint32_t>(std::max<int64_t>(line.number, 0));
+  pos_ += line.bytes;
   phase_ = Phase::kBulkLength;
   return true;
 }
@@ -117,29 +116,36 @@ bool RespDecoder::DecodeArguments(std::string_view input, const RespLimits& limi
 
 bool RespDecoder::DecodeBulkLength(std::string_view input, const RespLimits& limits) {
   const std::string_view rest = input.substr(pos_);
-  size_t length = 0;
-  size_t line_bytes = rest.starts_with('$') ? ReadShortLength(rest, length) : 0;
-  if (line_bytes == 0 || line_bytes - 2 > limits.inline_bytes_max ||
-      length > limits.bulk_bytes_max) {
-    std::string_view line;
-    if (!FindLengthLine(rest, limits.inline_bytes_max, "Protocol error: too big bulk count string",
-                        line)) {
-      return false;
-    }
-    // The line end may be all there is: Redis then quotes its CR.
-    if (!rest.starts_with('$')) return FailExpectedDollar(rest.front());
-    int64_t parsed = 0;
-    if (!ParseDecimal(line.substr(1), parsed) || parsed < 0 ||
-        static_cast<uint64_t>(parsed) > limits.bulk_bytes_max) {
-      return Fail("Protocol error: invalid bulk length");
-    }
-    length = static_cast<size_t>(parsed);
-    line_bytes = line.size() + 2;
+  LengthLine line;
+  if (!ReadLengthLine(rest, limits, "Protocol error: too big bulk count string", line)) {
+    return false;
+  }
+  if (rest.front() != '$') return FailExpectedDollar(rest.front());
+  if (!line.is_number || line.number < 0 ||
+      static_cast<uint64_t>(line.number) > limits.bulk_bytes_max) {
+    return Fail("Protocol error: invalid bulk length");
+  }
+  bulk_bytes_ = static_cast<size_t>(line.number);
+  pos_ += line.bytes;
+  phase_ = Phase::kBulk;
+  return true;
+}
+
+// The line that `rest` begins with: a type byte, whichever it is, and a number.
+bool RespDecoder::ReadLengthLine(std::string_view rest, const RespLimits& limits,
+                                 std::string_view too_long, LengthLine& line) {
+  line.bytes = ReadShortLength(rest, line.number);
+  line.is_number = true;
+  if (line.bytes == 0 || line.bytes - 2 > limits.inline_bytes_max) {
+    size_t end = 0;
+    if (!FindLineEnd(rest, '\r', limits.inline_bytes_max, too_long, end)) return false;
+    searched_ = end;
+    if (end + 2 > rest.size()) return WantMore(1);
+    line.bytes = end + 2;
+    // A line may be empty, without even the type byte.
+    line.is_number = end > 0 && ParseDecimal(rest.substr(1, end - 1), line.number);
   }
   searched_ = 0;
-  bulk_bytes_ = length;
-  pos_ += line_bytes;
-  phase_ = Phase::kBulk;
   return true;
 }
 
@@ -153,18 +159,6 @@ bool RespDecoder::FindLineEnd(std::string_view rest, char line_end, size_t line_
   if (rest.size() > line_bytes_max) return Fail(too_long);
   searched_ = rest.size();
   return WantMore(1);
-}
-
-// The length line that `rest` begins with, its type byte included and CR LF not.
-bool RespDecoder::FindLengthLine(std::string_view rest, size_t line_bytes_max,
-                                 std::string_view too_long, std::string_view& line) {
-  size_t end = 0;
-  if (!FindLineEnd(rest, '\r', line_bytes_max, too_long, end)) return false;
-  searched_ = end;
-  if (end + 2 > rest.size()) return WantMore(1);
-  searched_ = 0;
-  line = rest.substr(0, end);
-  return true;
 }
 
 bool RespDecoder::WantMore(size_t bytes) {

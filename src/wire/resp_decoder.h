@@ -24,6 +24,7 @@
 //     in one piece;
 //   - a NUL byte in an inline request is a byte of an argument, not the end of the request;
 //   - a NUL byte in a length is a malformed length at once, not after 64 KiB.
+// And args_max bounds what Redis 7 no longer bounds below 2^31.
 // As in Redis, the LF of a length line and the CRLF behind a bulk are skipped, not compared.
 //
 // Invariants, between calls.
@@ -84,6 +85,11 @@ class RespDecoder {
 
  private:
   enum class Phase : uint8_t { kStart, kInline, kCount, kBulkLength, kBulk };
+  struct LengthLine {
+    int64_t number = 0;
+    size_t bytes = 0;  // its line end included
+    bool is_number = false;
+  };
 
   // These answer true if they read what they are named for, and move pos_ behind it. On false,
   // stopped_ says why: kNeedMore or kError.
@@ -95,10 +101,10 @@ class RespDecoder {
   bool DecodeArguments(std::string_view input, const RespLimits& limits,
                        std::vector<std::string_view>& args);
   bool DecodeBulkLength(std::string_view input, const RespLimits& limits);
+  bool ReadLengthLine(std::string_view rest, const RespLimits& limits, std::string_view too_long,
+                      LengthLine& line);
   bool FindLineEnd(std::string_view rest, char line_end, size_t line_bytes_max,
                    std::string_view too_long, size_t& at);
-  bool FindLengthLine(std::string_view rest, size_t line_bytes_max, std::string_view too_long,
-                      std::string_view& line);
   void Rewind();
   bool WantMore(size_t bytes);
   bool Fail(std::string_view text);
