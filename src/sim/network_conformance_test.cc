@@ -1,0 +1,434 @@
+// What every Network does, over sockets and over the simulation alike.
+#include <errno.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/network.h"
+#include "base/network_address.h"
+#include "base/random.h"
+#include "sim/echo.h"
+#include "sim/sim_network.h"
+
+namespace skep {
+namespace {
+
+// Where the tests run: a network, a free address in it, and how time passes.
+struct Sockets {
+  Network& network() { return SocketNetwork(); }
+  // Lets what was sent arrive: the kernel does it meanwhile.
+  static constexpr int kWaitMs = 100;
+  void PassTime() {}
+  void Describe() {}
+};
+
+struct Simulated {
+  uint64_t seed = std::random_device{}();
+  SimClock clock;
+  Trace trace;
+  SimNetwork sim{seed, clock, trace};
+
+  Network& network() { return sim; }
+  static constexpr int kWaitMs = 0;
+  void PassTime() { clock.AdvanceToReminder(); }
+  void Describe() { std::cout << "the network's seed: " << seed << "\n"; }
+};
+
+struct TcpV4 {
+  Address address = "127.0.0.1:0";
+};
+struct TcpV6 {
+  Address address = "[::1]:0";
+};
+struct Unix {
+  Unix() {
+    std::string pattern = "/tmp/skep-net-XXXXXX";
+    directory = mkdtemp(pattern.data());
+    address = "unix:" + directory + "/sock";
+  }
+  ~Unix() { std::filesystem::remove_all(directory); }
+  std::string directory;
+  Address address;
+};
+
+template <typename World, typename Where>
+struct Setup {
+  World world;
+  Where where;
+};
+
+template <typename T>
+class NetworkTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto listener = network().Listen(setup_.where.address);
+    ASSERT_TRUE(listener) << listener.error().ToString();
+    listener_ = std::move(*listener);
+    poller_ = network().NewPoller();
+  }
+
+  void TearDown() override {
+    if (testing::Test::HasFailure()) setup_.world.Describe();
+  }
+
+  Network& network() { return setup_.world.network(); }
+  void PassTime() { setup_.world.PassTime(); }
+
+  std::unique_ptr<Stream> Connect() {
+    auto stream = network().Connect(listener_->address());
+    EXPECT_TRUE(stream) << stream.error().ToString();
+    return std::move(*stream);
+  }
+  std::unique_ptr<Stream> Accept() {
+    while (true) {
+      int error = 0;
+      std::unique_ptr<Stream> stream = listener_->Accept(&error);
+      if (stream != nullptr) return stream;
+      EXPECT_EQ(error, EAGAIN);
+      PassTime();
+    }
+  }
+  void ConnectPair() {
+    client_ = Connect();
+    server_ = Accept();
+  }
+
+  // Waits until something is ready.
+  std::vector<ReadyEvent> Wait() {
+    while (true) {
+      const auto ready = poller_->Wait(decltype(setup_.world)::kWaitMs);
+      if (!ready.empty()) return {ready.begin(), ready.end()};
+      PassTime();
+    }
+  }
+  // What Read says when it has something to say.
+  ssize_t Read(Stream& stream, char* to, size_t bytes) {
+    while (true) {
+      const ssize_t got = stream.Read(to, bytes);
+      if (got != -EAGAIN) return got;
+      PassTime();
+    }
+  }
+  std::string ReadExactly(Stream& stream, size_t bytes) {
+    std::string all(bytes, '\0');
+    size_t filled = 0;
+    while (filled < bytes) {
+      const ssize_t got = Read(stream, all.data() + filled, bytes - filled);
+      EXPECT_GT(got, 0);
+      if (got <= 0) break;
+      filled += static_cast<size_t>(got);
+    }
+    return all.substr(0, filled);
+  }
+  void WriteAll(Stream& stream, std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t taken = stream.Write(bytes);
+      ASSERT_GT(taken, 0);
+      bytes.remove_prefix(static_cast<size_t>(taken));
+    }
+  }
+  // Writes until the stream takes no more; returns what it took.
+  std::string Fill(Stream& stream) {
+    std::string all;
+    while (true) {
+      const std::string piece(1 + all.size() % 7'919, static_cast<char>('a' + all.size() % 26));
+      const ssize_t taken = stream.Write(piece);
+      if (taken < 0) {
+        EXPECT_EQ(taken, -EAGAIN);
+        return all;
+      }
+      all.append(piece, 0, static_cast<size_t>(taken));
+    }
+  }
+  ssize_t ReadByte(Stream& stream) {
+    char byte;
+    return Read(stream, &byte, 1);
+  }
+
+  T setup_;
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Poller> poller_;
+  std::unique_ptr<Stream> client_;
+  std::unique_ptr<Stream> server_;
+};
+
+using Setups =
+    testing::Types<Setup<Sockets, TcpV4>, Setup<Sockets, TcpV6>, Setup<Sockets, Unix>,
+                   Setup<Simulated, TcpV4>, Setup<Simulated, TcpV6>, Setup<Simulated, Unix>>;
+
+class SetupName {
+ public:
+  template <typename T>
+  static std::string GetName(int index) {
+    return std::vector<std::string>{
+        "TcpV4", "TcpV6", "Unix", "SimTcpV4", "SimTcpV6", "SimUnix"}[index];
+  }
+};
+TYPED_TEST_SUITE(NetworkTest, Setups, SetupName);
+
+// Goal: every byte comes back, once and in order, whatever the pieces; ends are told.
+// Method: fifty clients send up to 200 KB each in random pieces to an echo server; a failure prints
+// its seed.
+TYPED_TEST(NetworkTest, EchoOverManyStreams) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  const Address address = this->listener_->address();
+  EchoServer server(this->network(), std::move(this->listener_));
+  std::vector<std::unique_ptr<EchoClient>> clients;
+  for (int i = 0; i < 50; ++i) {
+    auto stream = this->network().Connect(address);
+    ASSERT_TRUE(stream);
+    clients.push_back(
+        std::make_unique<EchoClient>(std::move(*stream), random, random.Below(200'000)));
+  }
+
+  size_t done = 0;
+  while (done < clients.size()) {
+    bool moved = server.Turn(0);
+    done = 0;
+    for (const auto& client : clients) {
+      moved = client->Move() || moved;
+      done += client->done();
+    }
+    if (!moved) this->PassTime();
+  }
+  for (const auto& client : clients) {
+    EXPECT_EQ(client->error(), 0);
+    EXPECT_TRUE(client->received() == client->sent());
+  }
+  EXPECT_EQ(server.sessions(), 0);
+}
+
+// Goal: a peer that does not read stops the writer with EAGAIN, and reading lets it go on.
+// Method: fill, see that it is not writable, drain, see that it is; all bytes are compared.
+TYPED_TEST(NetworkTest, PeerThatDoesNotReadStopsTheWriter) {
+  this->ConnectPair();
+  ASSERT_TRUE(this->poller_->Add(*this->client_, this, false, true).ok());
+  EXPECT_EQ(this->Wait().size(), 1);
+
+  // What has left for the peer may make room again for a while.
+  std::string sent = this->Fill(*this->client_);
+  while (!this->poller_->Wait(0).empty()) sent += this->Fill(*this->client_);
+  EXPECT_GT(sent.size(), 4'096);
+
+  EXPECT_TRUE(this->ReadExactly(*this->server_, sent.size()) == sent);
+  const auto ready = this->Wait();
+  ASSERT_EQ(ready.size(), 1);
+  EXPECT_EQ(ready[0].tag, this);
+  EXPECT_TRUE(ready[0].writable);
+  EXPECT_FALSE(ready[0].readable);
+  EXPECT_GT(this->client_->Write("more"), 0);
+}
+
+TYPED_TEST(NetworkTest, HalfClosedStreamStillGetsItsReply) {
+  this->ConnectPair();
+  this->WriteAll(*this->client_, "ping");
+  this->client_->FinishSending();
+  EXPECT_EQ(this->ReadExactly(*this->server_, 4), "ping");
+  EXPECT_EQ(this->ReadByte(*this->server_), 0);
+  EXPECT_EQ(this->ReadByte(*this->server_), 0);  // an end stays
+  EXPECT_EQ(this->client_->Write("x"), -EPIPE);
+
+  this->WriteAll(*this->server_, "pong");
+  this->server_.reset();
+  EXPECT_EQ(this->ReadExactly(*this->client_, 4), "pong");
+  EXPECT_EQ(this->ReadByte(*this->client_), 0);
+}
+
+// Goal: writing to a peer that is gone becomes an error and never a signal.
+TYPED_TEST(NetworkTest, WritingToAClosedPeerFails) {
+  this->ConnectPair();
+  this->server_.reset();
+  EXPECT_EQ(this->ReadByte(*this->client_), 0);
+  ssize_t taken = 0;
+  while (taken >= 0) {
+    taken = this->client_->Write("x");
+    this->PassTime();
+  }
+  EXPECT_EQ(taken, -EPIPE);
+}
+
+// Goal: a peer that closes with bytes unread resets the connection, and the error is told once.
+TYPED_TEST(NetworkTest, ClosingWithBytesUnreadResets) {
+  this->ConnectPair();
+  this->WriteAll(*this->client_, "nobody reads this");
+  ASSERT_TRUE(this->poller_->Add(*this->server_, this, true, false).ok());
+  this->Wait();
+  this->server_.reset();
+  EXPECT_EQ(this->ReadByte(*this->client_), -ECONNRESET);
+  EXPECT_EQ(this->ReadByte(*this->client_), 0);
+  EXPECT_EQ(this->client_->Write("x"), -EPIPE);
+}
+
+// Goal: a stream that broke is reported even if nothing is wanted of it.
+TYPED_TEST(NetworkTest, BrokenStreamIsAlwaysReported) {
+  this->ConnectPair();
+  this->WriteAll(*this->client_, "nobody reads this");
+  ASSERT_TRUE(this->poller_->Add(*this->server_, &this->server_, true, false).ok());
+  this->Wait();
+  ASSERT_TRUE(this->poller_->Add(*this->client_, &this->client_, false, false).ok());
+  this->server_.reset();
+  const auto ready = this->Wait();
+  ASSERT_EQ(ready.size(), 1);
+  EXPECT_EQ(ready[0].tag, &this->client_);
+  EXPECT_TRUE(ready[0].readable);
+  EXPECT_TRUE(ready[0].writable);
+}
+
+TYPED_TEST(NetworkTest, ReadinessIsLevelTriggered) {
+  this->ConnectPair();
+  ASSERT_TRUE(this->poller_->Add(*this->server_, this, true, false).ok());
+  EXPECT_TRUE(this->poller_->Wait(0).empty());
+  this->WriteAll(*this->client_, "ab");
+  EXPECT_EQ(this->ReadExactly(*this->server_, 1), "a");
+  for (int i = 0; i < 3; ++i) {
+    const auto ready = this->Wait();
+    ASSERT_EQ(ready.size(), 1);
+    EXPECT_TRUE(ready[0].readable);
+    EXPECT_FALSE(ready[0].writable);
+  }
+  EXPECT_EQ(this->ReadExactly(*this->server_, 1), "b");
+  EXPECT_TRUE(this->poller_->Wait(0).empty());
+}
+
+TYPED_TEST(NetworkTest, ChangeReplacesInterestAndTag) {
+  this->ConnectPair();
+  int first = 0, second = 0;
+  ASSERT_TRUE(this->poller_->Add(*this->client_, &first, true, false).ok());
+  EXPECT_TRUE(this->poller_->Wait(0).empty());
+  ASSERT_TRUE(this->poller_->Change(*this->client_, &second, false, true).ok());
+  const auto ready = this->Wait();
+  ASSERT_EQ(ready.size(), 1);
+  EXPECT_EQ(ready[0].tag, &second);
+  EXPECT_TRUE(ready[0].writable);
+  ASSERT_TRUE(this->poller_->Change(*this->client_, &second, false, false).ok());
+  EXPECT_TRUE(this->poller_->Wait(0).empty());
+}
+
+TYPED_TEST(NetworkTest, PollerRefusesWhatItHasAndWhatItHasNot) {
+  this->ConnectPair();
+  EXPECT_EQ(this->poller_->Change(*this->client_, this, true, true).detail(), ENOENT);
+  this->poller_->Remove(*this->client_);  // no harm
+  ASSERT_TRUE(this->poller_->Add(*this->client_, this, true, false).ok());
+  EXPECT_EQ(this->poller_->Add(*this->client_, this, true, false).detail(), EEXIST);
+}
+
+// Goal: removing and destroying streams while events are looked at harms nobody.
+// Method: of many ready streams each event removes or destroys a random other one; the next Wait
+// reports exactly those that are left.
+TYPED_TEST(NetworkTest, StreamsMayGoWhileEventsAreLookedAt) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  std::vector<std::unique_ptr<Stream>> clients;
+  for (int i = 0; i < 40; ++i) {
+    clients.push_back(this->Connect());
+    const auto tag = reinterpret_cast<void*>(static_cast<uintptr_t>(i));
+    ASSERT_TRUE(this->poller_->Add(*clients.back(), tag, false, true).ok());
+  }
+  std::vector<ReadyEvent> ready;
+  while (ready.size() < clients.size()) ready = this->Wait();
+
+  const auto view = this->poller_->Wait(0);
+  ASSERT_EQ(view.size(), clients.size());
+  std::vector<bool> gone(clients.size());
+  for (size_t i = 0; i < view.size() / 2; ++i) {
+    const size_t victim = random.Below(clients.size());
+    if (!gone[victim]) this->poller_->Remove(*clients[victim]);
+    if (random.Chance(1, 2)) clients[victim].reset();
+    gone[victim] = true;
+    EXPECT_LT(reinterpret_cast<uintptr_t>(view[i].tag), clients.size());
+    if (clients[victim] == nullptr) clients[victim] = this->Connect();
+  }
+  const auto left = this->poller_->Wait(0);
+  EXPECT_EQ(left.size(), static_cast<size_t>(std::ranges::count(gone, false)));
+  for (const ReadyEvent& event : left) EXPECT_FALSE(gone[reinterpret_cast<uintptr_t>(event.tag)]);
+}
+
+TYPED_TEST(NetworkTest, DestroyedStreamLeavesThePoller) {
+  this->ConnectPair();
+  ASSERT_TRUE(this->poller_->Add(*this->client_, this, true, true).ok());
+  EXPECT_EQ(this->Wait().size(), 1);
+  this->client_.reset();
+  EXPECT_TRUE(this->poller_->Wait(0).empty());
+}
+
+TYPED_TEST(NetworkTest, ListenerReportsEveryWaitingConnection) {
+  ASSERT_TRUE(this->poller_->Add(*this->listener_, this).ok());
+  int error = 0;
+  EXPECT_TRUE(this->poller_->Wait(0).empty());
+  EXPECT_EQ(this->listener_->Accept(&error), nullptr);
+  EXPECT_EQ(error, EAGAIN);
+
+  std::vector<std::unique_ptr<Stream>> clients, servers;
+  for (int i = 0; i < 300; ++i) clients.push_back(this->Connect());
+  while (servers.size() < clients.size()) {
+    const auto ready = this->Wait();
+    ASSERT_EQ(ready.size(), 1);
+    EXPECT_TRUE(ready[0].readable);
+    EXPECT_EQ(ready[0].tag, this);
+    while (auto stream = this->listener_->Accept(&error)) servers.push_back(std::move(stream));
+    EXPECT_EQ(error, EAGAIN);
+  }
+  clients.push_back(this->Connect());
+  EXPECT_EQ(this->Wait().size(), 1);
+  this->poller_->Remove(*this->listener_);
+  EXPECT_TRUE(this->poller_->Wait(0).empty());
+}
+
+TYPED_TEST(NetworkTest, WakeEndsOneWaitAndIsNotReported) {
+  this->poller_->Wake();
+  this->poller_->Wake();
+  EXPECT_TRUE(this->poller_->Wait(-1).empty());
+  EXPECT_TRUE(this->poller_->Wait(0).empty());
+}
+
+TYPED_TEST(NetworkTest, BothEndsAgreeOnTheirAddresses) {
+  this->ConnectPair();
+  EXPECT_EQ(this->client_->peer(), this->listener_->address());
+  EXPECT_EQ(this->server_->local(), this->listener_->address());
+  EXPECT_EQ(this->server_->peer(), this->client_->local());
+  EXPECT_FALSE(this->listener_->address().ends_with(":0"));
+}
+
+TYPED_TEST(NetworkTest, NobodyListensNobodyConnects) {
+  const Address address = this->listener_->address();
+  this->listener_.reset();
+  const auto refused = this->network().Connect(address);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kIo);
+  const bool is_unix = address.starts_with("unix:");
+  EXPECT_EQ(refused.error().detail(), is_unix ? ENOENT : ECONNREFUSED);
+  EXPECT_TRUE(this->network().Listen(address));
+}
+
+TYPED_TEST(NetworkTest, ConnectionNobodyAcceptedIsReset) {
+  const auto client = this->Connect();
+  this->listener_.reset();
+  EXPECT_EQ(this->ReadByte(*client), -ECONNRESET);
+}
+
+TYPED_TEST(NetworkTest, AddressIsTakenOnce) {
+  const auto second = this->network().Listen(this->listener_->address());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), Code::kIo);
+  EXPECT_EQ(second.error().detail(), EADDRINUSE);
+}
+
+TYPED_TEST(NetworkTest, WrongAddressesAreRefused) {
+  for (const char* address : {"", "localhost:1", "127.0.0.1", "127.0.0.1:99999", "unix:"}) {
+    EXPECT_EQ(this->network().Listen(address).error().code(), Code::kInvalidArgument);
+    EXPECT_EQ(this->network().Connect(address).error().code(), Code::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace skep
