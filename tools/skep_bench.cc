@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <map>
 #include <string>
 
 #include "bench/limits.h"
@@ -59,12 +58,10 @@ void AddYcsbOptions(CLI::App& app, YcsbOptions& options) {
   app.add_option("--port", options.port, "of the server")->needs(host)->capture_default_str();
   host->excludes(engine);
   app.add_option("--workload", options.workload, "a, b, c, d, e or f")->capture_default_str();
-  const std::map<std::string, Distribution> distributions = {{"uniform", Distribution::kUniform},
-                                                             {"zipfian", Distribution::kZipfian},
-                                                             {"latest", Distribution::kLatest}};
-  app.add_option("--dist", options.distribution,
-                 "how keys are chosen; without it, as the workload defines")
-      ->transform(CLI::CheckedTransformer(distributions));
+  app.add_option_function<std::string>(
+         "--dist", [&](const std::string& name) { options.distribution = FindDistribution(name); },
+         "how keys are chosen; without it, as the workload defines")
+      ->check(CLI::IsMember({"uniform", "zipfian", "latest"}));
   app.add_option("--records", options.records, "loaded before the run")->capture_default_str();
   app.add_option("--ops", options.ops, "of all threads together")->capture_default_str();
   app.add_option("--threads", options.threads, "each with its own connection to a server")

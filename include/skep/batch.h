@@ -123,6 +123,7 @@ struct Item {
 
 struct Outcome {
   Verdict verdict = Verdict::kRefused;
+  bool present = false;         // points: the key was there before the operation
   bool more = false;            // ranges: stopped by a limit and there may be more. Resume after the
                                 // last item (scan) or at `value` (count)
   uint32_t item_count = 0;      // kScan, kSample: how many items; Batch::items(slot) has them

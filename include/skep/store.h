@@ -39,6 +39,8 @@ class Store;
 class Snapshot {
  public:
   Snapshot() = default;
+  // Takes over what Engine::OpenSnapshot gave. Users of a Store call TakeSnapshot().
+  Snapshot(Engine& engine, SnapshotRef ref) : engine_(&engine), ref_(ref) {}
   Snapshot(Snapshot&& other) noexcept;
   Snapshot& operator=(Snapshot&& other) noexcept;
   ~Snapshot();
@@ -49,9 +51,6 @@ class Snapshot {
   SnapshotRef ref() const { return ref_; }
 
  private:
-  friend class Store;
-  Snapshot(Engine* engine, SnapshotRef ref) : engine_(engine), ref_(ref) {}
-
   Engine* engine_ = nullptr;
   SnapshotRef ref_;
 };

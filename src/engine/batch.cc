@@ -28,8 +28,7 @@ uint32_t Batch::CompareAndSet(std::string_view key, std::string_view expected,
   return Add({.op = Op::kCompareAndSet, .key = key, .value = value, .other = expected});
 }
 
-uint32_t Batch::CompareDigestAndSet(std::string_view key, Digest expected,
-                                    std::string_view value) {
+uint32_t Batch::CompareDigestAndSet(std::string_view key, Digest expected, std::string_view value) {
   return Add({.op = Op::kCompareDigestAndSet, .key = key, .value = value, .digest = expected});
 }
 

@@ -1,5 +1,7 @@
 #include "engine/batch_writer.h"
 
+#include <algorithm>
+
 namespace skep {
 
 void BatchWriter::AbortAllBut(uint32_t culprit) {
@@ -29,9 +31,6 @@ Status CheckSupport(const Request& request, const Batch& batch, const EngineTrai
   if (batch.kind() == Batch::Kind::kAtomic && !traits.atomic) {
     return {Code::kNotSupported, "this engine has no atomic batches"};
   }
-  if (batch.snapshot().id != 0 && !traits.snapshots) {
-    return {Code::kNotSupported, "this engine has no snapshots"};
-  }
   if (IsRange(request.op) && !traits.ordered) {
     return {Code::kNotSupported, "this engine has no order"};
   }
@@ -45,8 +44,8 @@ Status CheckForm(const Request& request, const Batch& batch) {
   if (IsCondition(request.op) && batch.kind() != Batch::Kind::kAtomic) {
     return {Code::kInvalidArgument, "a condition needs an atomic batch"};
   }
-  if (batch.snapshot().id != 0 && (IsWrite(request.op) || request.op == Op::kSample)) {
-    return {Code::kInvalidArgument, "a snapshot can only be read"};
+  if (batch.snapshot().id != 0 && request.op == Op::kSample) {
+    return {Code::kInvalidArgument, "a snapshot has no samples"};
   }
   if (request.has(Request::kSeekFloor) && request.has(Request::kReverse)) {
     return {Code::kInvalidArgument, "a scan from the floor goes forward"};
@@ -58,6 +57,16 @@ Status CheckForm(const Request& request, const Batch& batch) {
 }
 
 }  // namespace
+
+Status CheckBatch(const Batch& batch, const EngineTraits& traits) {
+  if (batch.snapshot().id == 0) return {};
+  if (!traits.snapshots) return {Code::kNotSupported, "this engine has no snapshots"};
+  const auto writes = [](const Request& request) { return IsWrite(request.op); };
+  if (std::ranges::any_of(batch.requests(), writes)) {
+    return {Code::kInvalidArgument, "a snapshot can only be read"};
+  }
+  return {};
+}
 
 Status CheckRequest(const Request& request, const Batch& batch, const EngineTraits& traits) {
   if (Status s = CheckSupport(request, batch, traits); !s.ok()) return s;

@@ -26,6 +26,7 @@ class BatchWriter {
   // Every slot.
   void RefuseAll(Status status) {
     for (Outcome& o : batch_.outcomes_) o = {.verdict = Verdict::kRefused, .status = status};
+    batch_.applied_ = batch_.kind() == Batch::Kind::kUnordered;
   }
   // The atomic batch is not applied; the slot `culprit`, already set, says why.
   void AbortAllBut(uint32_t culprit);
@@ -44,7 +45,11 @@ class BatchWriter {
   Batch& batch_;
 };
 
-// The checks that are the same for every engine: whether the request is well-formed in this batch
+// The checks that are the same for every engine. Whether the batch as a whole can be executed by an
+// engine with these traits: kOk, or why every slot must be refused.
+Status CheckBatch(const Batch& batch, const EngineTraits& traits);
+
+// Whether the request is well-formed in this batch
 // for an engine with these traits. kOk, or why it must be refused.
 Status CheckRequest(const Request& request, const Batch& batch, const EngineTraits& traits);
 

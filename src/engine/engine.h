@@ -27,10 +27,10 @@ struct EngineTraits {
 };
 
 struct EngineStatistics {
-  uint64_t items = 0;         // live keys at the newest version
-  uint64_t bytes = 0;         // memory charged to the budget
-  uint64_t old_versions = 0;  // values kept only for snapshots
-  uint64_t snapshots = 0;     // live ones
+  uint64_t items = 0;           // live keys at the newest version
+  uint64_t bytes = 0;           // memory charged to the budget
+  uint64_t old_versions = 0;    // values kept only for snapshots
+  uint64_t snapshots = 0;       // live ones
   Version oldest_snapshot = 0;  // 0: none
 };
 

@@ -18,10 +18,17 @@ constexpr size_t kMaintainEntries = 512;  // of stale_ or the graveyard, at each
 class ModelEngine::Run {
  public:
   Run(ModelEngine& engine, Batch& batch)
-      : engine_(engine), batch_(batch), out_(batch), atomic_(batch.kind() == Batch::Kind::kAtomic) {}
+      : engine_(engine),
+        batch_(batch),
+        out_(batch),
+        atomic_(batch.kind() == Batch::Kind::kAtomic) {}
 
   // The batch's ticket.
   Version Do() {
+    if (const Status s = CheckBatch(batch_, engine_.traits_); !s.ok()) {
+      out_.RefuseAll(s);
+      return engine_.version_;
+    }
     if (const SnapshotRef at = batch_.snapshot(); at.id != 0) {
       if (!engine_.snapshots_.contains(at.id)) {
         out_.RefuseAll({Code::kSnapshotTooOld, "the snapshot is gone"});
@@ -77,12 +84,18 @@ class ModelEngine::Run {
     Outcome& out = out_.outcome(slot);
     out.verdict = Verdict::kDone;
     switch (r.op) {
-      case Op::kScan: return Scan(slot);
-      case Op::kCount: return Count(r, out);
-      case Op::kDeleteRange: return DeleteRange(r, out);
-      case Op::kSample: return Sample(slot);
-      case Op::kApply: return Apply(slot);
-      default: return Point(r, out);
+      case Op::kScan:
+        return Scan(slot);
+      case Op::kCount:
+        return Count(r, out);
+      case Op::kDeleteRange:
+        return DeleteRange(r, out);
+      case Op::kSample:
+        return Sample(slot);
+      case Op::kApply:
+        return Apply(slot);
+      default:
+        return Point(r, out);
     }
   }
 
@@ -99,6 +112,7 @@ class ModelEngine::Run {
     const auto at = engine_.map_.find(r.key);
     const Value* const now = Visible(at);
     out.verdict = Judge(r, now);
+    out.present = now != nullptr;
     switch (r.op) {
       case Op::kGet:
         if (now != nullptr) out.version = now->version;
@@ -156,6 +170,7 @@ class ModelEngine::Run {
     const FunctionEffect effect = r.function->body(input);
     if (!effect.status.ok()) return out_.Refuse(slot, effect.status);
     Outcome& out = out_.outcome(slot);
+    out.present = now != nullptr;
     out.integer = effect.integer;
     out.value = effect.returned;
     switch (effect.action) {
@@ -292,7 +307,8 @@ class ModelEngine::Run {
   }
 
   Map::iterator FindOrMake(Map::iterator at, std::string_view key) {
-    return at != engine_.map_.end() ? at : engine_.map_.try_emplace(Bytes(key, &engine_.memory_)).first;
+    return at != engine_.map_.end() ? at
+                                    : engine_.map_.try_emplace(Bytes(key, &engine_.memory_)).first;
   }
 
   void Write(Map::iterator at, std::optional<std::string_view> bytes) {

@@ -153,7 +153,7 @@ Result<Snapshot> Store::TakeSnapshot(uint32_t keyspace) {
   Engine& engine = keyspaces_->at(keyspace);
   const auto ref = engine.OpenSnapshot(SystemClock().WallMs());
   if (!ref) return Fail(ref.error());
-  return Snapshot(&engine, *ref);
+  return Snapshot(engine, *ref);
 }
 
 StoreStatistics Store::Statistics() const {

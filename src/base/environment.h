@@ -1,0 +1,22 @@
+// environment.h: everything a server takes from the world, so that a test can be the world.
+#pragma once
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/network.h"
+#include "base/random.h"
+
+namespace skep {
+
+struct Environment {
+  Clock& clock;
+  Random& random;
+  FileSystem& files;
+  Network& network;
+};
+
+inline Environment SystemEnvironment() {
+  return {SystemClock(), SystemRandom(), PosixFileSystem(), SocketNetwork()};
+}
+
+}  // namespace skep

@@ -1,0 +1,116 @@
+// conformance.h: what the tests that every engine must pass have in common.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/factory.h"
+#include "engine/oracle.h"
+#include "engine/random_batch.h"
+
+namespace skep {
+
+// A seed that a failing test's output names.
+inline unsigned PrintedSeed() {
+  const unsigned seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  return seed;
+}
+
+inline std::vector<const EngineInfo*> EnginesUnderTest() {
+  std::vector<const EngineInfo*> engines;
+  for (const EngineInfo& info : AllEngines()) engines.push_back(&info);
+  return engines;
+}
+
+inline std::string EngineTestName(const testing::TestParamInfo<const EngineInfo*>& info) {
+  return std::string(info.param->name);
+}
+
+// One engine and its oracle. Owner: the test's thread.
+class Subject {
+ public:
+  static constexpr uint64_t kStartMs = 1'000'000;
+  static constexpr uint64_t kSnapshotAgeMsMax = 10'000;
+
+  explicit Subject(const EngineInfo& info)
+      : engine_(info.make({.budget = &budget_, .snapshot_age_ms_max = kSnapshotAgeMsMax})),
+        oracle_(engine_->traits()) {}
+  // Takes an engine that is charged to another budget.
+  explicit Subject(std::unique_ptr<Engine> engine)
+      : engine_(std::move(engine)), oracle_(engine_->traits()) {}
+
+  // Executes the batch and checks all that can be checked of a single one: outcomes against the
+  // oracle, ticket and gate, statistics, the engine's invariants.
+  void Run(Batch& batch) {
+    batch.set_now_ms(now_ms_);
+    const Version released = engine_->gate().released();
+    const Version ticket = engine_->Execute(batch);
+    engine_->gate().Wait(ticket);
+    ASSERT_GE(engine_->gate().released(), released);
+    ASSERT_EQ(oracle_.Check(batch, ticket, released), "");
+    ASSERT_STREQ(engine_->Verify(), nullptr);
+    const EngineStatistics statistics = engine_->Statistics();
+    ASSERT_EQ(statistics.items, oracle_.map().size());
+    ASSERT_EQ(statistics.snapshots, oracle_.snapshots());
+  }
+
+  void Open(std::vector<SnapshotRef>& snapshots) {
+    const auto opened = engine_->OpenSnapshot(now_ms_);
+    ASSERT_TRUE(opened.has_value()) << opened.error().ToString();
+    ASSERT_NE(opened->id, 0u);
+    oracle_.OpenSnapshot(*opened);
+    snapshots.push_back(*opened);
+  }
+
+  void Close(SnapshotRef snapshot) {
+    engine_->CloseSnapshot(snapshot);
+    oracle_.DropSnapshot(snapshot);
+  }
+
+  void MaintainAll() {
+    while (engine_->Maintain(now_ms_)) {
+    }
+  }
+
+  // Nothing is kept for snapshots once there are none.
+  void ExpectNoOldVersions() {
+    MaintainAll();
+    EXPECT_EQ(engine_->Statistics().old_versions, 0u);
+    EXPECT_EQ(engine_->Statistics().snapshots, 0u);
+    EXPECT_EQ(engine_->Statistics().oldest_snapshot, 0u);
+    EXPECT_STREQ(engine_->Verify(), nullptr);
+  }
+
+  Engine& engine() { return *engine_; }
+  Oracle& oracle() { return oracle_; }
+  MemoryBudget& budget() { return budget_; }
+  const EngineTraits& traits() const { return engine_->traits(); }
+  uint64_t now_ms() const { return now_ms_; }
+  void Pass(uint64_t ms) { now_ms_ += ms; }
+
+ private:
+  MemoryBudget budget_;
+  std::unique_ptr<Engine> engine_;
+  Oracle oracle_;
+  uint64_t now_ms_ = kStartMs;
+};
+
+class EngineConformance : public testing::TestWithParam<const EngineInfo*> {
+ protected:
+  Subject subject_{*GetParam()};
+  Engine& engine_ = subject_.engine();
+  const EngineTraits& traits_ = engine_.traits();
+};
+
+// Leaves a test that needs what the engine declares not to have. That it then refuses is
+// tested in conformance_test.cc.
+#define SKEP_NEEDS(feature) \
+  if (!traits_.feature) GTEST_SKIP() << traits_.name << " has no " << #feature
+
+}  // namespace skep

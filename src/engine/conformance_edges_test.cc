@@ -1,0 +1,341 @@
+// What every engine must pass: the edges of keys, values, ranges, snapshots, functions.
+#include <algorithm>
+
+#include "engine/conformance.h"
+
+namespace skep {
+namespace {
+
+class EdgeConformance : public EngineConformance {
+ protected:
+  void Put(std::string_view key, std::string_view value) {
+    Batch batch;
+    batch.Put(key, value);
+    subject_.Run(batch);
+  }
+
+  // The whole keyspace, by one scan at `snapshot` or now; compared with the oracle.
+  void ScanAll(SnapshotRef snapshot = {}) {
+    Batch batch;
+    batch.set_snapshot(snapshot);
+    batch.Scan(Range::All());
+    subject_.Run(batch);
+  }
+};
+
+// Goal: keys and values may be empty and have any bytes, and are compared as unsigned bytes.
+TEST_P(EdgeConformance, AnyBytesAreKeysAndValues) {
+  const std::string keys[] = {"",
+                              std::string(1, '\0'),
+                              std::string(2, '\0'),
+                              "a",
+                              std::string("a\0", 2),
+                              std::string("a\0b", 3),
+                              "\x7f",
+                              "\x80",
+                              "\xff",
+                              "\xff\xff",
+                              "\r\n"};
+  Batch batch;
+  for (const std::string& key : keys) batch.Put(key, key);
+  subject_.Run(batch);
+  batch.Clear();
+  for (const std::string& key : keys) batch.Get(key);
+  subject_.Run(batch);
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    EXPECT_EQ(batch.outcome(slot).value, keys[slot]);
+  }
+  if (traits_.ordered) ScanAll();
+}
+
+// Goal: the largest key and value that the traits name are stored; one byte more is refused, names
+// the limit and changes nothing.
+TEST_P(EdgeConformance, KeysAndValuesAtTheirLimits) {
+  const std::string key(traits_.key_bytes_max + 1, 'k');
+  const std::string_view key_at_limit = std::string_view(key).substr(1);
+  Batch batch;
+  batch.Put(key_at_limit, "1");
+  batch.Get(key_at_limit);
+  const uint32_t over[] = {batch.Put(key, "2"), batch.Get(key), batch.Delete(key),
+                           batch.CompareAndSet(key, "1", "2")};
+  subject_.Run(batch);
+  for (const uint32_t slot : over) {
+    EXPECT_EQ(batch.outcome(slot).status.code(), Code::kTooLarge);
+    EXPECT_EQ(batch.outcome(slot).status.detail(), traits_.key_bytes_max);
+  }
+  if (traits_.ordered) ScanAll();
+}
+
+TEST_P(EdgeConformance, ValuesAtTheirLimit) {
+  const std::string value(traits_.value_bytes_max + 1, 'v');
+  const std::string_view value_at_limit = std::string_view(value).substr(1);
+  Batch batch;
+  batch.Put("a", value_at_limit);
+  const uint32_t over = batch.Put("a", value);
+  subject_.Run(batch);
+  EXPECT_EQ(batch.outcome(over).status.code(), Code::kTooLarge);
+  EXPECT_EQ(batch.outcome(over).status.detail(), traits_.value_bytes_max);
+  if (!traits_.functions) return;
+  batch.Clear();
+  const uint32_t grown = batch.Apply("a", functions::kAppend, "x");
+  subject_.Run(batch);
+  EXPECT_EQ(batch.outcome(grown).status.code(), Code::kTooLarge);
+}
+
+// Goal: an atomic batch with one request over a limit changes nothing.
+TEST_P(EdgeConformance, ALimitStopsAnAtomicBatch) {
+  SKEP_NEEDS(atomic);
+  Put("a", "1");
+  const std::string long_key(traits_.key_bytes_max + 1, 'k');
+  Batch batch(Batch::Kind::kAtomic);
+  batch.Put("a", "2");
+  batch.Put("b", "2");
+  batch.Delete(long_key);
+  subject_.Run(batch);
+  EXPECT_FALSE(batch.applied());
+  EXPECT_EQ(batch.outcome(0).verdict, Verdict::kAborted);
+  EXPECT_EQ(batch.outcome(2).status.code(), Code::kTooLarge);
+}
+
+// Goal: every shape of range answers as the oracle: empty, inverted, one key, prefixes that end in
+// 0xff, bounds longer than any key; forward, reverse, from the floor, limited.
+// Method: all pairs of bounds out of the keys themselves and what is around them.
+TEST_P(EdgeConformance, EveryShapeOfRange) {
+  SKEP_NEEDS(ordered);
+  const std::string too_long(traits_.key_bytes_max + 10, 'b');
+  const std::vector<std::string> bounds = {
+      "", "a", std::string("a\0", 2), "b", "bb", too_long, "c", "\xff", "\xff\xff", "\xff\xff\xff"};
+  for (const std::string_view key : {"", "a", "b", "bb", "d", "\xff", "\xff\xff"}) {
+    for (const std::string& lo : bounds) {
+      Batch batch;
+      for (const std::string& hi : bounds) {
+        for (const Range& range :
+             {Range::Between(lo, hi), Range::From(lo), PrefixRange(lo, batch.scratch())}) {
+          batch.Scan(range);
+          batch.Scan(range, {.limit = 2, .reverse = true});
+          batch.Scan(range, {.limit = 1, .keys_only = true, .seek_floor = true});
+          batch.Scan(range, {.seek_floor = true});
+          batch.Count(range);
+          batch.Count(range, 2);
+        }
+      }
+      subject_.Run(batch);
+      if (HasFatalFailure()) return;
+    }
+    Put(key, "1");
+  }
+}
+
+// Goal: a count or delete in steps visits everything once.
+TEST_P(EdgeConformance, RangesInSteps) {
+  SKEP_NEEDS(ordered);
+  constexpr int64_t kKeys = 100;
+  for (int64_t i = 0; i < kKeys; ++i) Put("key" + std::to_string(i), "1");
+  int64_t counted = 0;
+  std::string from;
+  for (bool more = true; more;) {
+    Batch batch;
+    batch.Count(Range::From(from), 7);
+    subject_.Run(batch);
+    ASSERT_FALSE(HasFatalFailure());
+    counted += batch.outcome(0).integer;
+    more = batch.outcome(0).more;
+    from = batch.outcome(0).value;
+  }
+  EXPECT_EQ(counted, kKeys);
+  int64_t deleted = 0;
+  for (bool more = true; more;) {
+    Batch batch;
+    batch.DeleteRange(Range::All(), 7);
+    subject_.Run(batch);
+    ASSERT_FALSE(HasFatalFailure());
+    deleted += batch.outcome(0).integer;
+    more = batch.outcome(0).more;
+  }
+  EXPECT_EQ(deleted, kKeys);
+}
+
+// Goal: deleting everything, by the whole range at once, keeps what snapshots see.
+TEST_P(EdgeConformance, DeletingEverything) {
+  SKEP_NEEDS(ordered);
+  for (const bool pinned : {false, true}) {
+    if (pinned && !traits_.snapshots) break;
+    for (int i = 0; i < 50; ++i) Put("key" + std::to_string(i), "1");
+    std::vector<SnapshotRef> snapshots;
+    if (pinned) subject_.Open(snapshots);
+    Batch batch;
+    batch.DeleteRange(Range::All());
+    subject_.Run(batch);
+    EXPECT_EQ(batch.outcome(0).integer, 50);
+    ScanAll();
+    Put("key7", "2");
+    if (pinned) ScanAll(snapshots[0]);
+    if (pinned) subject_.Close(snapshots[0]);
+    subject_.ExpectNoOldVersions();
+  }
+}
+
+// Goal: a snapshot reads one state until its age limit, to the millisecond; then it says so, and
+// may still be closed.
+TEST_P(EdgeConformance, ASnapshotIsRevokedAtItsAge) {
+  SKEP_NEEDS(snapshots);
+  Put("a", "1");
+  std::vector<SnapshotRef> snapshots;
+  subject_.Open(snapshots);
+  ASSERT_FALSE(HasFatalFailure());
+  Put("a", "2");
+  EXPECT_GT(engine_.Statistics().old_versions, 0u);
+  EXPECT_EQ(engine_.Statistics().oldest_snapshot, snapshots[0].version);
+  Batch batch;
+  batch.set_snapshot(snapshots[0]);
+  batch.Get("a");
+  subject_.Pass(Subject::kSnapshotAgeMsMax - 1);
+  subject_.Run(batch);
+  EXPECT_EQ(batch.outcome(0).value, "1");
+  subject_.Pass(1);
+  subject_.oracle().DropSnapshot(snapshots[0]);
+  subject_.Run(batch);
+  EXPECT_EQ(batch.outcome(0).status.code(), Code::kSnapshotTooOld);
+  subject_.ExpectNoOldVersions();
+  engine_.CloseSnapshot(snapshots[0]);
+  subject_.ExpectNoOldVersions();
+}
+
+// Goal: one old snapshot costs one old value of what changed, not one for each change since.
+TEST_P(EdgeConformance, AnOldSnapshotCostsOneValueOfWhatChanged) {
+  SKEP_NEEDS(snapshots);
+  for (int i = 0; i < 10; ++i) Put("key" + std::to_string(i), "1");
+  std::vector<SnapshotRef> snapshots;
+  subject_.Open(snapshots);
+  ASSERT_FALSE(HasFatalFailure());
+  for (int round = 0; round < 100; ++round) {
+    for (int i = 0; i < 5; ++i) Put("key" + std::to_string(i), std::to_string(round));
+  }
+  subject_.MaintainAll();
+  EXPECT_LE(engine_.Statistics().old_versions, 5u);
+  Batch batch;
+  batch.set_snapshot(snapshots[0]);
+  batch.Get("key3");
+  subject_.Run(batch);
+  subject_.Close(snapshots[0]);
+  subject_.ExpectNoOldVersions();
+}
+
+// Goal: the built-in functions do what function.h says; an error changes nothing and reaches the
+// caller.
+TEST_P(EdgeConformance, Functions) {
+  SKEP_NEEDS(functions);
+  Put("word", "abc");
+  Put("max", "9223372036854775807");
+  Batch batch;
+  const uint32_t fresh = batch.Apply("n", functions::kAddDecimal, "-5");
+  const uint32_t sum = batch.Apply("n", functions::kAddDecimal, "7");
+  const uint32_t not_a_number = batch.Apply("word", functions::kAddDecimal, "1");
+  const uint32_t overflow = batch.Apply("max", functions::kAddDecimal, "1");
+  const uint32_t length = batch.Apply("word", functions::kAppend, "de");
+  const uint32_t reversed = batch.Apply("word", ReverseFunction(), "");
+  const uint32_t failed = batch.Apply("word", ReverseFunction(), "fail");
+  const uint32_t word = batch.Get("word");
+  const uint32_t erased = batch.Apply("word", ReverseFunction(), "erase");
+  const uint32_t gone = batch.Get("word");
+  subject_.Run(batch);
+  EXPECT_EQ(batch.outcome(fresh).integer, -5);
+  EXPECT_EQ(batch.outcome(sum).integer, 2);
+  EXPECT_EQ(batch.outcome(not_a_number).status.code(), Code::kInvalidArgument);
+  EXPECT_EQ(batch.outcome(overflow).status.code(), Code::kInvalidArgument);
+  EXPECT_EQ(batch.outcome(length).integer, 5);
+  EXPECT_EQ(batch.outcome(reversed).value, "abcde");
+  EXPECT_STREQ(batch.outcome(failed).status.what(), "told to fail");
+  EXPECT_EQ(batch.outcome(word).value, "edcba");
+  EXPECT_EQ(batch.outcome(erased).value, "edcba");
+  EXPECT_EQ(batch.outcome(gone).verdict, Verdict::kAbsent);
+}
+
+// Goal: hints cost time, never correctness: fresh, stale and made-up ones.
+TEST_P(EdgeConformance, Hints) {
+  Hint hint;
+  for (int round = 0; round < 20; ++round) {
+    Batch batch;
+    for (int i = 0; i < 20; ++i) {
+      batch.Add({.op = Op::kPut,
+                 .flags = Request::kWantHint,
+                 .key = batch.scratch().Copy("key" + std::to_string(i * round)),
+                 .value = "1",
+                 .hint = hint});
+    }
+    batch.Add({.op = Op::kGet, .flags = Request::kWantHint, .key = "key1", .hint = hint});
+    batch.Add({.op = Op::kGet, .key = "key1", .hint = {.bits = UINT64_MAX}});
+    subject_.Run(batch);
+    ASSERT_FALSE(HasFatalFailure());
+    hint = batch.outcome(20).hint;
+  }
+}
+
+// Goal: samples are uniform, and equal numbers on equal states choose the same key.
+// Method: 64 keys, 200 expected draws of each; the bounds are ten standard deviations away.
+TEST_P(EdgeConformance, Samples) {
+  constexpr int kKeys = 64;
+  constexpr int kDraws = 200 * kKeys;
+  for (int i = 0; i < 3 * kKeys; ++i) Put("key" + std::to_string(i), "1");
+  for (int i = kKeys; i < 3 * kKeys; ++i) {
+    Batch batch;
+    batch.Delete("key" + std::to_string(i));
+    subject_.Run(batch);
+  }
+  const unsigned seed = PrintedSeed();
+  std::mt19937 rng(seed);
+  std::map<std::string, int, std::less<>> drawn;
+  Batch batch;
+  for (int i = 0; i < kDraws; ++i) batch.Sample(static_cast<uint32_t>(rng()));
+  subject_.Run(batch);
+  Batch again;
+  for (const Request& request : batch.requests()) again.Sample(request.limit);
+  subject_.Run(again);
+  ASSERT_FALSE(HasFatalFailure());
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    ++drawn[std::string(batch.items(slot)[0].key)];
+    ASSERT_EQ(batch.items(slot)[0].key, again.items(slot)[0].key);
+  }
+  EXPECT_EQ(drawn.size(), kKeys);
+  for (const auto& [key, times] : drawn) {
+    EXPECT_GT(times, 60) << key << " seed " << seed;
+    EXPECT_LT(times, 340) << key << " seed " << seed;
+  }
+}
+
+// Goal: the gate calls back once, when the ticket is released; released() never goes back.
+TEST_P(EdgeConformance, TicketsAndTheGate) {
+  Version before = 0;
+  for (int i = 0; i < 100; ++i) {
+    Batch batch;
+    batch.Put("key" + std::to_string(i % 7), "1");
+    const Version ticket = engine_.Execute(batch);
+    int calls = 0;
+    engine_.gate().CallWhenReleased(ticket, [&] { ++calls; });
+    engine_.gate().Wait(ticket);
+    ASSERT_TRUE(engine_.gate().IsReleased(ticket));
+    ASSERT_EQ(calls, 1);
+    ASSERT_GE(ticket, before);
+    ASSERT_GE(engine_.gate().released(), before);
+    before = engine_.gate().released();
+  }
+}
+
+// Goal: an empty batch is legal, and a batch may be executed again.
+TEST_P(EdgeConformance, EmptyAndRepeatedBatches) {
+  Batch batch;
+  subject_.Run(batch);
+  EXPECT_TRUE(batch.applied());
+  batch.Put("a", "1");
+  batch.Insert("a", "2", Request::kReturnPrevious);
+  subject_.Run(batch);
+  subject_.Run(batch);
+  EXPECT_EQ(batch.outcome(1).verdict, Verdict::kExists);
+  EXPECT_EQ(batch.outcome(1).value, "1");
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, EdgeConformance, testing::ValuesIn(EnginesUnderTest()),
+                         EngineTestName);
+
+}  // namespace
+}  // namespace skep

@@ -1,0 +1,176 @@
+// What every engine must pass: random logs against the oracle.
+#include "engine/conformance.h"
+
+#include <deque>
+#include <functional>
+
+#include "engine/masked_engine.h"
+
+namespace skep {
+namespace {
+
+// All bytes that a batch's outcomes name.
+std::string BytesOf(const Batch& batch) {
+  std::string bytes;
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    bytes.append(batch.outcome(slot).value).append("|");
+    for (const Item& item : batch.items(slot)) bytes.append(item.key).append(item.value);
+  }
+  return bytes;
+}
+
+// A random log on one subject: batches of both kinds, and snapshots if the engine has them, read
+// while they live and after they were revoked.
+class Log {
+ public:
+  Log(Subject& subject, uint64_t seed) : subject_(subject), random_(seed) {}
+
+  void Run(int steps) {
+    for (int step = 0; step < steps; ++step) {
+      SCOPED_TRACE(testing::Message() << "step " << step);
+      Step();
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+
+  void CloseAll() {
+    for (const Pin& pin : pins_) subject_.Close(pin.snapshot);
+    pins_.clear();
+  }
+
+ private:
+  struct Pin {
+    SnapshotRef snapshot;
+    uint64_t revoked_at_ms;
+  };
+  struct Executed {
+    Batch batch;
+    std::string bytes;
+  };
+
+  void Step() {
+    const uint64_t lot = random_.Below(20);
+    if (lot == 0 && pins_.size() < 6 && subject_.traits().snapshots) return Open();
+    if (lot == 1 && !pins_.empty()) return CloseOne();
+    if (lot == 2) LetTimePass();
+    Batch batch(random_.Below(2) == 0 ? Batch::Kind::kUnordered : Batch::Kind::kAtomic);
+    if (lot <= 8 && !pins_.empty()) {
+      batch.set_snapshot(pins_[random_.Below(pins_.size())].snapshot);
+      // Writing at a snapshot, rarely: to be refused.
+      lot == 3 ? random_.Fill(batch) : random_.FillWithReads(batch);
+    } else {
+      random_.Fill(batch);
+    }
+    subject_.Run(batch);
+    Keep(std::move(batch));
+  }
+
+  void Open() {
+    std::vector<SnapshotRef> opened;
+    subject_.Open(opened);
+    if (opened.empty()) return;
+    pins_.push_back(
+        {.snapshot = opened[0], .revoked_at_ms = subject_.now_ms() + Subject::kSnapshotAgeMsMax});
+  }
+
+  void CloseOne() {
+    const auto which = pins_.begin() + static_cast<ptrdiff_t>(random_.Below(pins_.size()));
+    subject_.Close(which->snapshot);
+    pins_.erase(which);
+  }
+
+  void LetTimePass() {
+    subject_.Pass(random_.Below(Subject::kSnapshotAgeMsMax / 4));
+    subject_.MaintainAll();
+    for (const Pin& pin : pins_) {
+      if (pin.revoked_at_ms <= subject_.now_ms()) subject_.oracle().DropSnapshot(pin.snapshot);
+    }
+  }
+
+  // What an executed batch names stays valid whatever later batches overwrite.
+  void Keep(Batch batch) {
+    for (const Executed& old : executed_) ASSERT_EQ(BytesOf(old.batch), old.bytes);
+    std::string bytes = BytesOf(batch);
+    executed_.push_back({.batch = std::move(batch), .bytes = std::move(bytes)});
+    if (executed_.size() > 4) executed_.pop_front();
+  }
+
+  Subject& subject_;
+  RandomBatch random_;
+  std::vector<Pin> pins_;
+  std::deque<Executed> executed_;
+};
+
+void RunLogs(const std::function<Subject()>& make_subject, int logs, int steps) {
+  const unsigned seed = PrintedSeed();
+  for (int i = 0; i < logs; ++i) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed << " log " << i);
+    Subject subject = make_subject();
+    Log log(subject, seed + static_cast<unsigned>(i));
+    log.Run(steps);
+    if (testing::Test::HasFatalFailure()) return;
+    log.CloseAll();
+    subject.ExpectNoOldVersions();
+  }
+}
+
+using LogConformance = EngineConformance;
+
+// Goal: whatever is asked in whatever order, the engine answers as the oracle, and keeps its
+// invariants and statistics.
+// Method: random logs over some hundred short keys, so that operations meet. The bytes of earlier
+// batches are looked at again after later ones.
+TEST_P(LogConformance, AgreesWithTheOracle) {
+  RunLogs([] { return Subject(*GetParam()); }, 20, 400);
+}
+
+// Goal: an engine that declares something unsupported refuses it with kNotSupported and changes
+// nothing, and does the rest.
+// Method: the same logs, with each trait masked in turn; the oracle knows the traits.
+TEST_P(LogConformance, RefusesWhatItDeclaresUnsupported) {
+  for (bool EngineTraits::* feature : {&EngineTraits::ordered, &EngineTraits::atomic,
+                                       &EngineTraits::snapshots, &EngineTraits::functions}) {
+    MemoryBudget budget;
+    RunLogs(
+        [&] {
+          auto inner = GetParam()->make(
+              {.budget = &budget, .snapshot_age_ms_max = Subject::kSnapshotAgeMsMax});
+          EngineTraits traits = inner->traits();
+          traits.*feature = false;
+          return Subject(std::make_unique<MaskedEngine>(std::move(inner), traits));
+        },
+        2, 300);
+  }
+}
+
+TEST_P(LogConformance, RefusesSnapshotsItDoesNotHave) {
+  auto engine = GetParam()->make({.budget = &subject_.budget()});
+  EngineTraits traits = engine->traits();
+  traits.snapshots = false;
+  MaskedEngine masked(std::move(engine), traits);
+  const auto opened = masked.OpenSnapshot(Subject::kStartMs);
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().code(), Code::kNotSupported);
+  if (!traits_.snapshots) {
+    ASSERT_EQ(engine_.OpenSnapshot(Subject::kStartMs).error().code(), Code::kNotSupported);
+  }
+}
+
+// Goal: the oracle notices. A test of the test.
+// Method: outcomes and statistics of a batch that the oracle has not seen the past of.
+TEST_P(LogConformance, TheOracleSeesADifference) {
+  Batch put;
+  put.Put("a", "1");
+  engine_.Execute(put);
+  Batch get;
+  get.Get("a");
+  const Version released = engine_.gate().released();
+  const Version ticket = engine_.Execute(get);
+  EXPECT_NE(subject_.oracle().Check(get, ticket, released), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, LogConformance, testing::ValuesIn(EnginesUnderTest()),
+                         EngineTestName);
+
+}  // namespace
+}  // namespace skep

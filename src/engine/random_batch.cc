@@ -1,0 +1,185 @@
+#include "engine/random_batch.h"
+
+#include <algorithm>
+#include <string>
+
+namespace skep {
+namespace {
+
+// Keys start with one of these; the last two are above the pivot.
+constexpr char kFirstBytes[] = {'\0', 'a', 'b', '\xff'};
+constexpr std::string_view kPivot = "b";
+
+FunctionEffect Reverse(const FunctionInput& input) {
+  using Action = FunctionEffect::Action;
+  const std::string_view now = input.value.value_or("");
+  if (input.operand == "fail") return {.status = {Code::kInvalidArgument, "told to fail"}};
+  if (input.operand == "erase") return {.action = Action::kErase, .returned = now, .integer = -1};
+  if (input.operand == "keep") return {.returned = now, .integer = input.value ? 1 : 0};
+  char* const at = input.scratch->Allocate(now.size());
+  std::ranges::reverse_copy(now, at);
+  return {.action = Action::kReplace, .value = {at, now.size()}, .returned = now, .integer = 7};
+}
+
+}  // namespace
+
+const Function* ReverseFunction() {
+  static const Function* const function = *RegisterFunction("test-reverse", Reverse);
+  return function;
+}
+
+RandomBatch::RandomBatch(uint64_t seed) : rng_(seed) {}
+
+void RandomBatch::Fill(Batch& batch) {
+  if (Below(8) == 0) batch.set_scan_bytes_max(Below(64));
+  uint64_t left = 1 + Below(12);
+  if (batch.kind() == Batch::Kind::kAtomic) {
+    for (; left > 0; --left) {
+      const uint64_t lot = Below(12);
+      lot < 8    ? AddPoint(batch, Side::kAnywhere)
+      : lot < 10 ? AddRange(batch, Side::kAnywhere)
+                 : AddRead(batch);
+      if (Below(12) == 0) AddCondition(batch);
+    }
+    return;
+  }
+  const uint64_t form = Below(3);
+  if (form == 1) return FillWithReads(batch);
+  const Side side = form == 0 ? Side::kAnywhere : Side::kBelowPivot;
+  for (; left > 0; --left) AddPoint(batch, side);
+  if (form == 2) AddRange(batch, Side::kAbovePivot);
+  if (Below(40) == 0) AddCondition(batch);  // to be refused
+}
+
+void RandomBatch::FillWithReads(Batch& batch) {
+  for (uint64_t left = 1 + Below(6); left > 0; --left) AddRead(batch);
+}
+
+void RandomBatch::Add(Batch& batch, Request request) {
+  if (Below(4) == 0) request.flags |= Request::kWantHint;
+  if (Below(16) == 0) request.hint.bits = rng_();  // wrong: it may only cost time
+  batch.Add(request);
+}
+
+void RandomBatch::AddPoint(Batch& batch, Side side) {
+  Request r{.key = Key(batch, side)};
+  if (Below(3) == 0) r.flags |= Request::kReturnPrevious;
+  constexpr Op kOps[] = {Op::kGet,
+                         Op::kGet,
+                         Op::kPut,
+                         Op::kPut,
+                         Op::kInsert,
+                         Op::kUpdate,
+                         Op::kDelete,
+                         Op::kCompareAndSet,
+                         Op::kApply,
+                         Op::kApply,
+                         Op::kCompareDigestAndSet};
+  r.op = kOps[Below(std::size(kOps))];
+  if (r.op != Op::kGet && r.op != Op::kDelete) r.value = Value(batch);
+  if (r.op > Op::kDelete) r.flags = 0;
+  if (r.op == Op::kCompareAndSet) r.other = Value(batch);
+  if (r.op == Op::kCompareDigestAndSet) r.digest = DigestOf(Value(batch));
+  if (r.op == Op::kApply) {
+    constexpr std::string_view kOperands[] = {"erase", "keep", "fail", ""};
+    const uint64_t which = Below(3);
+    r.function = which == 0   ? functions::kAddDecimal
+                 : which == 1 ? functions::kAppend
+                              : ReverseFunction();
+    if (which == 2) r.value = kOperands[Below(std::size(kOperands))];
+  }
+  Add(batch, r);
+}
+
+void RandomBatch::AddRead(Batch& batch) {
+  switch (Below(4)) {
+    case 0:
+      return Add(batch, {.op = Op::kGet, .key = Key(batch, Side::kAnywhere)});
+    case 1:
+      batch.Count(ARange(batch, Side::kAnywhere), Limit());
+      return;
+    case 2:
+      if (batch.snapshot().id == 0) batch.Sample(static_cast<uint32_t>(rng_()));
+      [[fallthrough]];
+    default:
+      return AddScan(batch, Side::kAnywhere);
+  }
+}
+
+void RandomBatch::AddScan(Batch& batch, Side side) {
+  ScanOptions options{.limit = Limit(), .reverse = Below(3) == 0, .keys_only = Below(4) == 0};
+  // Both together, rarely: to be refused.
+  if (side == Side::kAnywhere) options.seek_floor = Below(options.reverse ? 20 : 3) == 0;
+  batch.Scan(ARange(batch, side), options);
+}
+
+void RandomBatch::AddRange(Batch& batch, Side side) {
+  switch (Below(4)) {
+    case 0:
+      batch.Count(ARange(batch, side), Limit());
+      return;
+    case 1:
+      batch.DeleteRange(ARange(batch, side), Limit());
+      return;
+    default:
+      return AddScan(batch, side);
+  }
+}
+
+// Mostly ones that hold, for otherwise no atomic batch would be applied.
+void RandomBatch::AddCondition(Batch& batch) {
+  const std::string_view key = Key(batch, Side::kAnywhere);
+  switch (Below(8)) {
+    case 0:
+      batch.RequirePresent(key);
+      return;
+    case 1:
+      batch.RequireValue(key, Value(batch));
+      return;
+    case 2:
+      batch.RequireDigest(key, DigestOf(Value(batch)));
+      return;
+    default:
+      batch.RequireAbsent(key);
+      return;
+  }
+}
+
+Range RandomBatch::ARange(Batch& batch, Side side) {
+  if (Below(4) == 0) {
+    const std::string_view prefix = Key(batch, side).substr(0, 1 + Below(2));
+    // An empty prefix is every key.
+    if (side == Side::kAnywhere || !prefix.empty()) return PrefixRange(prefix, batch.scratch());
+  }
+  Range range;
+  if (side == Side::kAbovePivot || Below(4) != 0) range.lo = Key(batch, side);
+  range.unbounded = Below(3) == 0;
+  if (!range.unbounded) range.hi = Key(batch, side);
+  if (Below(8) == 0) range.lo = KeyAfter(range.lo, batch.scratch());
+  return range;
+}
+
+std::string_view RandomBatch::Key(Batch& batch, Side side) {
+  std::string key;
+  const size_t length = side == Side::kAbovePivot ? 1 + Below(3) : Below(4);
+  for (size_t i = 0; i < length; ++i) key += kFirstBytes[Below(std::size(kFirstBytes))];
+  if (Below(16) == 0) key.append(20 + Below(40), 'a');
+  if (side == Side::kAbovePivot && key < kPivot) key[0] = kFirstBytes[2 + Below(2)];
+  if (side == Side::kBelowPivot && key >= kPivot) key[0] = kFirstBytes[Below(2)];
+  return batch.scratch().Copy(key);
+}
+
+// Few and short ones, so that comparisons hold now and then; numbers, so that additions do; now
+// and then a longer one.
+std::string_view RandomBatch::Value(Batch& batch) {
+  constexpr std::string_view kValues[] = {
+      "", "0", "1", "-2", "9223372036854775807", std::string_view("\0\xff", 2)};
+  if (Below(8) == 0) return batch.scratch().Copy(std::string(Below(300), 'x'));
+  return kValues[Below(std::size(kValues))];
+}
+
+uint32_t RandomBatch::Limit() {
+  return Below(2) == 0 ? kNoLimit : 1 + static_cast<uint32_t>(Below(6));
+}
+
+}  // namespace skep

@@ -1,0 +1,69 @@
+#include "server/client_registry.h"
+
+#include <fmt/format.h>
+
+namespace skep {
+
+std::shared_ptr<ClientInfo> ClientRegistry::Add(std::string peer, std::string local,
+                                                uint64_t now_ms) {
+  auto client = std::make_shared<ClientInfo>();
+  client->peer = std::move(peer);
+  client->local = std::move(local);
+  client->connected_ms = now_ms;
+  client->last_command_ms = now_ms;
+  std::lock_guard lock(mutex_);
+  client->id = ++last_id_;
+  clients_.emplace(client->id, client);
+  return client;
+}
+
+void ClientRegistry::Remove(const ClientInfo& client) {
+  std::lock_guard lock(mutex_);
+  clients_.erase(client.id);
+}
+
+size_t ClientRegistry::size() const {
+  std::lock_guard lock(mutex_);
+  return clients_.size();
+}
+
+void ClientRegistry::SetName(ClientInfo& client, std::string_view name) {
+  std::lock_guard lock(mutex_);
+  client.name = name;
+}
+
+std::string ClientRegistry::Name(const ClientInfo& client) const {
+  std::lock_guard lock(mutex_);
+  return client.name;
+}
+
+void ClientRegistry::SetLibrary(ClientInfo& client, std::string_view attribute,
+                                std::string_view value) {
+  std::lock_guard lock(mutex_);
+  (attribute == "lib-ver" ? client.library_version : client.library_name) = value;
+}
+
+std::string ClientRegistry::Describe(const ClientInfo& client, uint64_t now_ms) const {
+  std::lock_guard lock(mutex_);
+  return Line(client, now_ms);
+}
+
+std::string ClientRegistry::DescribeAll(uint64_t now_ms) const {
+  std::lock_guard lock(mutex_);
+  std::string all;
+  for (const auto& [id, client] : clients_) all += Line(*client, now_ms);
+  return all;
+}
+
+std::string ClientRegistry::Line(const ClientInfo& client, uint64_t now_ms) {
+  const auto load = [](const auto& field) { return field.load(std::memory_order_relaxed); };
+  return fmt::format(
+      "id={} addr={} laddr={} name={} age={} idle={} db={} qbuf={} omem={} cmd={} resp={} "
+      "lib-name={} lib-ver={}\n",
+      client.id, client.peer, client.local, client.name, (now_ms - client.connected_ms) / 1000,
+      (now_ms - std::min(now_ms, load(client.last_command_ms))) / 1000, load(client.keyspace),
+      load(client.input_bytes), load(client.output_bytes), load(client.last_command),
+      load(client.protocol), client.library_name, client.library_version);
+}
+
+}  // namespace skep

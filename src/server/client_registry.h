@@ -1,0 +1,58 @@
+// client_registry.h: who is connected, for CLIENT LIST and INFO, across workers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace skep {
+
+// What one connection shows of itself. The owning worker stores, any thread loads.
+// Relaxed: each field is a number of its own; nothing else is read because of it.
+struct ClientInfo {
+  uint64_t id = 0;
+  std::string peer;
+  std::string local;
+  uint64_t connected_ms = 0;  // all times are of the monotonic clock
+  std::atomic<uint64_t> last_command_ms{0};
+  std::atomic<const char*> last_command{"NULL"};
+  std::atomic<uint32_t> keyspace{0};
+  std::atomic<int> protocol{2};
+  std::atomic<uint64_t> input_bytes{0};   // received and not yet executed
+  std::atomic<uint64_t> output_bytes{0};  // replies not yet sent
+
+  // Under the registry's mutex.
+  std::string name;
+  std::string library_name;
+  std::string library_version;
+};
+
+// Thread-safe.
+class ClientRegistry {
+ public:
+  // Ids rise from 1.
+  std::shared_ptr<ClientInfo> Add(std::string peer, std::string local, uint64_t now_ms);
+  void Remove(const ClientInfo& client);
+  size_t size() const;
+
+  void SetName(ClientInfo& client, std::string_view name);
+  std::string Name(const ClientInfo& client) const;
+  void SetLibrary(ClientInfo& client, std::string_view attribute, std::string_view value);
+
+  // Lines as CLIENT LIST and CLIENT INFO have them.
+  std::string Describe(const ClientInfo& client, uint64_t now_ms) const;
+  std::string DescribeAll(uint64_t now_ms) const;
+
+ private:
+  static std::string Line(const ClientInfo& client, uint64_t now_ms);
+
+  mutable std::mutex mutex_;
+  uint64_t last_id_ = 0;
+  std::map<uint64_t, std::shared_ptr<ClientInfo>> clients_;
+};
+
+}  // namespace skep

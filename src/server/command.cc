@@ -1,0 +1,49 @@
+#include "server/command.h"
+
+#include <fmt/format.h>
+
+#include "server/server.h"
+#include "server/worker.h"
+
+namespace skep {
+
+void Call::Error(Status status) const {
+  switch (status.code()) {
+    case Code::kOutOfMemory:
+      return Error("OOM command not allowed when used memory > 'maxmemory'.");
+    case Code::kSnapshotTooOld:
+      return Error("SNAPSHOTTOOOLD the scan took longer than snapshot-age-ms; begin it again");
+    case Code::kTooLarge:
+      return Error(fmt::format("ERR {} ({} bytes)", status.what(), status.detail()));
+    default:
+      return Error(fmt::format("ERR {}", status.what()));
+  }
+}
+
+bool Call::Refused(const Outcome& out) const {
+  if (out.verdict != Verdict::kRefused) return false;
+  Error(out.status);
+  return true;
+}
+
+bool Call::Refused(const Batch& batch) const {
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    if (Refused(batch.outcome(slot))) return true;
+  }
+  return false;
+}
+
+Engine& Call::engine() const { return server_.keyspaces().at(session_.keyspace); }
+
+void Call::Execute(Batch& batch) const { worker_.ExecuteFor(session_, batch); }
+
+bool EqualsIgnoringCase(std::string_view a, std::string_view lower) {
+  if (a.size() != lower.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const char c = a[i] >= 'A' && a[i] <= 'Z' ? static_cast<char>(a[i] + ('a' - 'A')) : a[i];
+    if (c != lower[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace skep

@@ -1,0 +1,120 @@
+// command.h: commands as data. The table (command_table.cc) says of each command how it looks, what
+// it does and how it is run; everything else about commands is derived from it.
+//
+// Three ways to run. All keep the rule that a connection's commands behave as if run one after
+// another (design: contracts).
+//   local  finish only. Needs no engine; runs in its turn among the replies of the batch.
+//   point  plan, finish. Plan adds requests to the batch of its keyspace, which the requests of
+//          every connection of the turn share; finish encodes the reply from their outcomes.
+//   alone  The batch is executed first, then the command runs by itself: it may execute batches of
+//          its own, as many as it needs, or start a Task.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "server/session.h"
+#include "skep/batch.h"
+#include "wire/resp_writer.h"
+
+namespace skep {
+
+class Server;
+class Worker;
+struct Command;
+
+// One command being run. Views are valid until the flush ends.
+class Call {
+ public:
+  Call(Server& server, Worker& worker, Session& session, const Command& command,
+       std::span<const std::string_view> args)
+      : server_(server), worker_(worker), session_(session), command_(command), args_(args) {}
+
+  Server& server() const { return server_; }
+  Worker& worker() const { return worker_; }
+  Session& session() const { return session_; }
+  const Command& command() const { return command_; }
+  // args()[0] is the command's name.
+  std::span<const std::string_view> args() const { return args_; }
+  std::string_view arg(size_t i) const { return args_[i]; }
+
+  // Where the reply goes.
+  RespWriter reply() const { return RespWriter(session_.out, session_.protocol); }
+  void Error(std::string_view text) const { reply().Error(text); }
+  // As Redis words it where Redis has it.
+  void Error(Status status) const;
+  // If the request, or one of the batch's, was refused: true, and the error is the reply.
+  bool Refused(const Outcome& out) const;
+  bool Refused(const Batch& batch) const;
+
+  // The engine of the session's keyspace.
+  Engine& engine() const;
+  // Runs a batch of this command alone and makes the reply wait for its ticket.
+  void Execute(Batch& batch) const;
+  // Replies through a task from the next turn on.
+  void Start(std::unique_ptr<Task> task) const { session_.task = std::move(task); }
+
+ private:
+  Server& server_;
+  Worker& worker_;
+  Session& session_;
+  const Command& command_;
+  std::span<const std::string_view> args_;
+};
+
+// What planning a command came to.
+struct Plan {
+  enum class Kind : uint8_t { kRequests, kAlone, kError };
+  Kind kind = Kind::kRequests;
+  std::string_view error = {};  // with its code; a literal or in the batch's scratch
+
+  static Plan Requests() { return {}; }
+  static Plan Alone() { return {.kind = Kind::kAlone}; }
+  static Plan Error(std::string_view text) { return {.kind = Kind::kError, .error = text}; }
+};
+
+using PlanFunction = Plan (*)(const Call& call, Batch& batch);
+// `slot` is the first one the plan added.
+using FinishFunction = void (*)(const Call& call, const Batch& batch, uint32_t slot);
+using AloneFunction = void (*)(Call& call);
+
+struct Command {
+  enum Flag : uint32_t {
+    kWrite = 1,
+    kReadOnly = 2,
+    kStores = 4,   // may need memory ("denyoom")
+    kFast = 8,     // O(1) or O(log n)
+    kRange = 16,   // reads a range
+    kNoAuth = 32,  // allowed before AUTH
+    kAdmin = 64,
+    kSubcommands = 128,
+  };
+
+  std::string_view name;  // lower case
+  int arity;              // counts the name; negative: at least so many
+  uint32_t flags;
+  int first_key, last_key, key_step;  // as in COMMAND INFO; 0: no keys
+  std::string_view group, since, arguments, summary;
+
+  PlanFunction plan = nullptr;
+  FinishFunction finish = nullptr;
+  AloneFunction alone = nullptr;
+
+  bool has(Flag flag) const { return (flags & flag) != 0; }
+  bool AcceptsCount(size_t args) const {
+    return arity >= 0 ? args == static_cast<size_t>(arity) : args >= static_cast<size_t>(-arity);
+  }
+};
+
+// Sorted by name.
+std::span<const Command> AllCommands();
+
+// Any case. Null if there is none.
+const Command* FindCommand(std::string_view name);
+
+// Whether `a` is `lower`, which is in lower case, in any case.
+bool EqualsIgnoringCase(std::string_view a, std::string_view lower);
+
+}  // namespace skep

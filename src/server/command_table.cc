@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <array>
+
+#include "server/commands.h"
+
+namespace skep {
+namespace {
+
+using namespace commands;
+using enum Command::Flag;
+
+constexpr uint32_t kPointRead = kReadOnly | kFast;
+constexpr uint32_t kPointWrite = kWrite | kFast;
+constexpr uint32_t kPointStore = kWrite | kStores | kFast;
+constexpr uint32_t kLocal = kFast;
+
+constexpr std::string_view kSkep = "0.1.0";  // commands that Redis does not have
+
+// name, arity, flags, first and last key, step, group, since, arguments, summary,
+// plan, finish, alone
+constexpr Command kCommands[] = {
+    {"append", 3, kPointStore, 1, 1, 1, "string", "2.0.0", "key value",
+     "Appends a string to the value of a key.", PlanAppend, FinishInteger},
+    {"auth", -2, kLocal | kNoAuth, 0, 0, 0, "connection", "1.0.0", "[username] password",
+     "Authenticates the connection.", nullptr, nullptr, RunAuth},
+    {"client", -2, kLocal | kSubcommands, 0, 0, 0, "connection", "2.4.0",
+     "subcommand [argument ...]", "Describes and names client connections.", nullptr, FinishClient},
+    {"command", -1, kLocal | kSubcommands, 0, 0, 0, "server", "2.8.13", "[subcommand [name ...]]",
+     "Describes the commands.", nullptr, FinishCommand},
+    {"config", -2, kAdmin | kSubcommands, 0, 0, 0, "server", "2.0.0", "subcommand [argument ...]",
+     "Reads and sets options.", nullptr, FinishConfig},
+    {"dbsize", 1, kPointRead, 0, 0, 0, "server", "1.0.0", "", "Returns the number of keys.",
+     nullptr, FinishDbsize},
+    {"decr", 2, kPointStore, 1, 1, 1, "string", "1.0.0", "key",
+     "Decrements the integer value of a key by one.", PlanDecr, FinishInteger},
+    {"decrby", 3, kPointStore, 1, 1, 1, "string", "1.0.0", "key decrement",
+     "Decrements the integer value of a key.", PlanDecrBy, FinishInteger},
+    {"del", -2, kWrite, 1, -1, 1, "generic", "1.0.0", "key [key ...]",
+     "Deletes keys, all at one instant.", PlanDel, FinishWhether, RunDel},
+    {"echo", 2, kLocal, 0, 0, 0, "connection", "1.0.0", "message", "Returns the message.", nullptr,
+     FinishEcho},
+    {"exists", -2, kPointRead, 1, -1, 1, "generic", "1.0.0", "key [key ...]",
+     "Counts which of the keys exist.", PlanExists, FinishWhether, RunExists},
+    {"flushall", -1, kWrite, 0, 0, 0, "server", "1.0.0", "[ASYNC | SYNC]",
+     "Removes all keys from all databases.", nullptr, nullptr, RunFlushAll},
+    {"flushdb", -1, kWrite, 0, 0, 0, "server", "1.0.0", "[ASYNC | SYNC]",
+     "Removes all keys from the current database.", nullptr, nullptr, RunFlushDb},
+    {"get", 2, kPointRead, 1, 1, 1, "string", "1.0.0", "key", "Returns the value of a key.",
+     PlanGet, FinishValue},
+    {"getdel", 2, kPointWrite, 1, 1, 1, "string", "6.2.0", "key",
+     "Returns the value of a key and deletes it.", PlanGetDel, FinishValue},
+    {"getset", 3, kPointStore, 1, 1, 1, "string", "1.0.0", "key value",
+     "Sets the value of a key and returns the one before.", PlanGetSet, FinishValue},
+    {"hello", -1, kLocal | kNoAuth, 0, 0, 0, "connection", "6.0.0",
+     "[protover [AUTH username password] [SETNAME clientname]]",
+     "Shakes hands and chooses the protocol.", nullptr, nullptr, RunHello},
+    {"incr", 2, kPointStore, 1, 1, 1, "string", "1.0.0", "key",
+     "Increments the integer value of a key by one.", PlanIncr, FinishInteger},
+    {"incrby", 3, kPointStore, 1, 1, 1, "string", "1.0.0", "key increment",
+     "Increments the integer value of a key.", PlanIncrBy, FinishInteger},
+    {"info", -1, 0, 0, 0, 0, "server", "1.0.0", "[section ...]", "Describes the server.", nullptr,
+     FinishInfo},
+    {"kceil", -2, kPointRead | kRange, 1, 1, 1, "ordered", kSkep, "key [WITHVALUE]",
+     "Returns the smallest key not below the given one.", PlanKceil, FinishNeighbour},
+    {"kcount", 3, kReadOnly | kRange, 0, 0, 0, "ordered", kSkep, "min max | PREFIX prefix",
+     "Counts the keys of a range, at one instant.", nullptr, nullptr, RunKcount},
+    {"kdelrange", -3, kWrite, 0, 0, 0, "ordered", kSkep, "min max | PREFIX prefix [LIMIT count]",
+     "Deletes the keys of a range, at one instant.", nullptr, nullptr, RunKdelrange},
+    {"keys", 2, kReadOnly | kRange, 0, 0, 0, "generic", "1.0.0", "pattern",
+     "Returns all keys that match a pattern, in order, at one instant.", nullptr, nullptr, RunKeys},
+    {"kfirst", -1, kPointRead | kRange, 0, 0, 0, "ordered", kSkep, "[WITHVALUE]",
+     "Returns the smallest key.", PlanKfirst, FinishNeighbour},
+    {"kfloor", -2, kPointRead | kRange, 1, 1, 1, "ordered", kSkep, "key [WITHVALUE]",
+     "Returns the largest key not above the given one.", PlanKfloor, FinishNeighbour},
+    {"klast", -1, kPointRead | kRange, 0, 0, 0, "ordered", kSkep, "[WITHVALUE]",
+     "Returns the largest key.", PlanKlast, FinishNeighbour},
+    {"krange", -3, kReadOnly | kRange, 0, 0, 0, "ordered", kSkep,
+     "min max | PREFIX prefix [REV] [LIMIT offset count] [WITHVALUES]",
+     "Returns the keys of a range, in order, at one instant.", PlanKrange, FinishKrange, RunKrange},
+    {"kscan", -3, kReadOnly | kRange, 0, 0, 0, "ordered", kSkep,
+     "min max | PREFIX prefix | NEXT token [REV] [COUNT count] [WITHVALUES]",
+     "Returns a range chunk by chunk, all of one version.", nullptr, nullptr, RunKscan},
+    {"mget", -2, kPointRead, 1, -1, 1, "string", "1.0.0", "key [key ...]",
+     "Returns the values of keys, at one instant.", nullptr, nullptr, RunMget},
+    {"mset", -3, kWrite | kStores, 1, -1, 2, "string", "1.0.1", "key value [key value ...]",
+     "Sets the values of keys, all at one instant.", nullptr, nullptr, RunMset},
+    {"msetnx", -3, kWrite | kStores, 1, -1, 2, "string", "1.0.1", "key value [key value ...]",
+     "Sets the values of keys if none of them exists.", nullptr, nullptr, RunMsetNx},
+    {"ping", -1, kLocal, 0, 0, 0, "connection", "1.0.0", "[message]",
+     "Returns the message, or PONG.", nullptr, FinishPing},
+    {"quit", -1, kLocal | kNoAuth, 0, 0, 0, "connection", "1.0.0", "", "Closes the connection.",
+     nullptr, nullptr, RunQuit},
+    {"randomkey", 1, kReadOnly, 0, 0, 0, "generic", "1.0.0", "",
+     "Returns a key, each with the same probability.", PlanRandomKey, FinishRandomKey},
+    {"rename", 3, kWrite, 1, 2, 1, "generic", "1.0.0", "key newkey",
+     "Renames a key and overwrites the destination.", nullptr, nullptr, RunRename},
+    {"renamenx", 3, kPointWrite, 1, 2, 1, "generic", "1.0.0", "key newkey",
+     "Renames a key if the destination does not exist.", nullptr, nullptr, RunRenameNx},
+    {"reset", 1, kLocal | kNoAuth, 0, 0, 0, "connection", "6.2.0", "",
+     "Puts the connection back into its first state.", nullptr, nullptr, RunReset},
+    {"scan", -2, kReadOnly | kRange, 0, 0, 0, "generic", "2.8.0",
+     "cursor [MATCH pattern] [COUNT count] [TYPE type]", "Iterates over the keys, in order.",
+     nullptr, nullptr, RunScan},
+    {"select", 2, kLocal, 0, 0, 0, "connection", "1.0.0", "index", "Changes the database.", nullptr,
+     nullptr, RunSelect},
+    {"set", -3, kWrite | kStores, 1, 1, 1, "string", "1.0.0", "key value [NX | XX] [GET]",
+     "Sets the value of a key.", PlanSet, FinishSet},
+    {"setnx", 3, kPointStore, 1, 1, 1, "string", "1.0.0", "key value",
+     "Sets the value of a key if it does not exist.", PlanSetNx, FinishWhether},
+    {"shutdown", -1, kAdmin, 0, 0, 0, "server", "1.0.0", "[NOSAVE | SAVE] [NOW] [FORCE]",
+     "Ends the server.", nullptr, nullptr, RunShutdown},
+    {"strlen", 2, kPointRead, 1, 1, 1, "string", "2.2.0", "key",
+     "Returns the length of a value in bytes.", PlanGet, FinishStrlen},
+    {"time", 1, kLocal, 0, 0, 0, "server", "2.6.0", "",
+     "Returns the server's time: seconds and microseconds.", nullptr, FinishTime},
+    {"type", 2, kPointRead, 1, 1, 1, "generic", "1.0.0", "key",
+     "Returns the type of a value: string, or none.", PlanGet, FinishType},
+    {"unlink", -2, kPointWrite, 1, -1, 1, "generic", "4.0.0", "key [key ...]",
+     "Deletes keys, all at one instant.", PlanDel, FinishWhether, RunDel},
+};
+static_assert(std::ranges::is_sorted(kCommands, {}, &Command::name));
+
+constexpr size_t kNameBytesMax = std::ranges::max_element(kCommands, {}, [](const Command& c) {
+                                   return c.name.size();
+                                 })->name.size();
+
+}  // namespace
+
+std::span<const Command> AllCommands() { return kCommands; }
+
+const Command* FindCommand(std::string_view name) {
+  if (name.size() > kNameBytesMax) return nullptr;
+  std::array<char, kNameBytesMax> lower{};
+  std::ranges::transform(name, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  });
+  const std::string_view wanted(lower.data(), name.size());
+  const auto at = std::ranges::lower_bound(kCommands, wanted, {}, &Command::name);
+  return at != std::end(kCommands) && at->name == wanted ? at : nullptr;
+}
+
+}  // namespace skep

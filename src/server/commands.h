@@ -1,0 +1,78 @@
+// commands.h: what the command table points at. One file for each group.
+#pragma once
+
+#include "server/command.h"
+
+namespace skep::commands {
+
+// commands_connection.cc
+void FinishPing(const Call& call, const Batch& batch, uint32_t slot);
+void FinishEcho(const Call& call, const Batch& batch, uint32_t slot);
+void FinishClient(const Call& call, const Batch& batch, uint32_t slot);
+void RunAuth(Call& call);
+void RunHello(Call& call);
+void RunQuit(Call& call);
+void RunReset(Call& call);
+void RunSelect(Call& call);
+
+// commands_command.cc
+void FinishCommand(const Call& call, const Batch& batch, uint32_t slot);
+// The error for a command whose arg(1) names no subcommand it has.
+void ReplyUnknownSubcommand(const Call& call);
+
+// commands_server.cc
+void FinishConfig(const Call& call, const Batch& batch, uint32_t slot);
+void FinishDbsize(const Call& call, const Batch& batch, uint32_t slot);
+void FinishInfo(const Call& call, const Batch& batch, uint32_t slot);
+void FinishTime(const Call& call, const Batch& batch, uint32_t slot);
+void RunFlushAll(Call& call);
+void RunFlushDb(Call& call);
+void RunShutdown(Call& call);
+
+// commands_string.cc
+Plan PlanGet(const Call& call, Batch& batch);
+Plan PlanSet(const Call& call, Batch& batch);
+Plan PlanSetNx(const Call& call, Batch& batch);
+Plan PlanGetSet(const Call& call, Batch& batch);
+Plan PlanGetDel(const Call& call, Batch& batch);
+Plan PlanAppend(const Call& call, Batch& batch);
+Plan PlanIncr(const Call& call, Batch& batch);
+Plan PlanDecr(const Call& call, Batch& batch);
+Plan PlanIncrBy(const Call& call, Batch& batch);
+Plan PlanDecrBy(const Call& call, Batch& batch);
+void FinishValue(const Call& call, const Batch& batch, uint32_t slot);
+void FinishSet(const Call& call, const Batch& batch, uint32_t slot);
+void FinishWhether(const Call& call, const Batch& batch, uint32_t slot);
+void FinishInteger(const Call& call, const Batch& batch, uint32_t slot);
+void FinishStrlen(const Call& call, const Batch& batch, uint32_t slot);
+void RunMget(Call& call);
+void RunMset(Call& call);
+void RunMsetNx(Call& call);
+
+// commands_key.cc
+Plan PlanExists(const Call& call, Batch& batch);
+Plan PlanDel(const Call& call, Batch& batch);
+Plan PlanRandomKey(const Call& call, Batch& batch);
+void FinishType(const Call& call, const Batch& batch, uint32_t slot);
+void FinishRandomKey(const Call& call, const Batch& batch, uint32_t slot);
+void RunExists(Call& call);
+void RunDel(Call& call);
+void RunKeys(Call& call);
+void RunScan(Call& call);
+void RunRename(Call& call);
+void RunRenameNx(Call& call);
+
+// commands_range.cc
+Plan PlanKrange(const Call& call, Batch& batch);
+Plan PlanKfloor(const Call& call, Batch& batch);
+Plan PlanKceil(const Call& call, Batch& batch);
+Plan PlanKfirst(const Call& call, Batch& batch);
+Plan PlanKlast(const Call& call, Batch& batch);
+void FinishKrange(const Call& call, const Batch& batch, uint32_t slot);
+void FinishNeighbour(const Call& call, const Batch& batch, uint32_t slot);
+void RunKrange(Call& call);
+void RunKcount(Call& call);
+void RunKdelrange(Call& call);
+void RunKscan(Call& call);
+
+}  // namespace skep::commands

@@ -1,0 +1,238 @@
+// The connection itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "server/commands.h"
+#include "server/range_args.h"
+#include "server/server.h"
+#include "server/version.h"
+#include "server/worker.h"
+
+namespace skep::commands {
+namespace {
+
+// Compares without telling by its time how much of the password was right.
+bool IsPassword(std::string_view given, std::string_view password) {
+  unsigned difference = given.size() == password.size() ? 0 : 1;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const char expected = password.empty() ? '\0' : password[i % password.size()];
+    difference |= static_cast<unsigned char>(given[i] ^ expected);
+  }
+  return difference == 0;
+}
+
+// False, and the error sent, if the credentials are wrong.
+bool Authenticate(Call& call, std::string_view user, std::string_view password) {
+  const std::string& required = call.worker().options().requirepass;
+  const bool right = user == "default" && (required.empty() || IsPassword(password, required));
+  if (right) {
+    call.session().authenticated = true;
+  } else {
+    call.Error("WRONGPASS invalid username-password pair or user is disabled.");
+  }
+  return right;
+}
+
+bool IsClientName(std::string_view name) {
+  return std::ranges::all_of(name, [](char c) { return c >= '!' && c <= '~'; });
+}
+
+// False, and the error sent, if it is no name.
+bool SetName(const Call& call, std::string_view name) {
+  if (!IsClientName(name)) {
+    call.Error("ERR Client names cannot contain spaces, newlines or special characters.");
+    return false;
+  }
+  call.server().clients().SetName(*call.session().info, name);
+  return true;
+}
+
+void SetProtocol(Session& session, int protocol) {
+  session.protocol = protocol;
+  session.info->protocol.store(protocol, std::memory_order_relaxed);
+}
+
+void SetKeyspace(Session& session, uint32_t keyspace) {
+  session.keyspace = keyspace;
+  session.info->keyspace.store(keyspace, std::memory_order_relaxed);
+}
+
+// HELLO's options after the version; false, and the error sent, if one is wrong.
+bool ParseHello(Call& call, std::string_view* name, bool* named) {
+  const auto args = call.args();
+  for (size_t i = 2; i < args.size();) {
+    const size_t left = args.size() - i - 1;
+    if (EqualsIgnoringCase(args[i], "auth") && left >= 2) {
+      if (!Authenticate(call, args[i + 1], args[i + 2])) return false;
+      i += 3;
+    } else if (EqualsIgnoringCase(args[i], "setname") && left >= 1) {
+      *name = args[i + 1];
+      *named = true;
+      i += 2;
+    } else {
+      call.Error(fmt::format("ERR Syntax error in HELLO option '{}'", args[i]));
+      return false;
+    }
+  }
+  return true;
+}
+
+void ReplyHello(Call& call) {
+  RespWriter reply = call.reply();
+  reply.Map(7);
+  reply.Bulk("server");
+  reply.Bulk("skep");
+  reply.Bulk("version");
+  reply.Bulk(kVersion);
+  reply.Bulk("proto");
+  reply.Integer(call.session().protocol);
+  reply.Bulk("id");
+  reply.Integer(static_cast<int64_t>(call.session().info->id));
+  reply.Bulk("mode");
+  reply.Bulk("standalone");
+  reply.Bulk("role");
+  reply.Bulk("master");
+  reply.Bulk("modules");
+  reply.Array(0);
+}
+
+constexpr std::string_view kClientHelp[] = {
+    "CLIENT <subcommand> [<arg> [value] ...]. Subcommands are:",
+    "GETNAME",
+    "    Return the name of the current connection.",
+    "ID",
+    "    Return the ID of the current connection.",
+    "INFO",
+    "    Return information about the current client connection.",
+    "LIST",
+    "    Return information about client connections.",
+    "SETINFO <LIB-NAME | LIB-VER> <value>",
+    "    Set what CLIENT LIST says of the client's library.",
+    "SETNAME <name>",
+    "    Assign the name <name> to the current connection.",
+    "HELP",
+    "    Print this help.",
+};
+
+void ClientSetInfo(const Call& call) {
+  const bool name = EqualsIgnoringCase(call.arg(2), "lib-name");
+  if (!name && !EqualsIgnoringCase(call.arg(2), "lib-ver")) {
+    return call.Error(fmt::format("ERR Unrecognized option '{}'", call.arg(2)));
+  }
+  if (!IsClientName(call.arg(3))) {
+    return call.Error(
+        fmt::format("ERR {} cannot contain spaces, newlines or special characters.", call.arg(2)));
+  }
+  call.server().clients().SetLibrary(*call.session().info, name ? "lib-name" : "lib-ver",
+                                     call.arg(3));
+  call.reply().SimpleString("OK");
+}
+
+void ClientGetName(const Call& call) {
+  const std::string name = call.server().clients().Name(*call.session().info);
+  return name.empty() ? call.reply().Null() : call.reply().Bulk(name);
+}
+
+}  // namespace
+
+void FinishPing(const Call& call, const Batch&, uint32_t) {
+  if (call.args().size() > 2) {
+    return call.Error("ERR wrong number of arguments for 'ping' command");
+  }
+  if (call.args().size() == 2) return call.reply().Bulk(call.arg(1));
+  call.reply().SimpleString("PONG");
+}
+
+void FinishEcho(const Call& call, const Batch&, uint32_t) { call.reply().Bulk(call.arg(1)); }
+
+void FinishClient(const Call& call, const Batch&, uint32_t) {
+  const std::string_view sub = call.arg(1);
+  const size_t count = call.args().size();
+  const auto is = [&](std::string_view name, size_t args) {
+    return EqualsIgnoringCase(sub, name) && count == args;
+  };
+  const ClientInfo& info = *call.session().info;
+  const uint64_t now_ms = call.worker().monotonic_ms();
+  if (is("id", 2)) return call.reply().Integer(static_cast<int64_t>(info.id));
+  if (is("getname", 2)) return ClientGetName(call);
+  if (is("info", 2)) {
+    return call.reply().Verbatim("txt", call.server().clients().Describe(info, now_ms));
+  }
+  if (is("list", 2)) {
+    return call.reply().Verbatim("txt", call.server().clients().DescribeAll(now_ms));
+  }
+  if (is("setname", 3)) {
+    if (SetName(call, call.arg(2))) call.reply().SimpleString("OK");
+    return;
+  }
+  if (is("setinfo", 4)) return ClientSetInfo(call);
+  if (is("help", 2)) {
+    call.reply().Array(std::size(kClientHelp));
+    for (const std::string_view line : kClientHelp) call.reply().SimpleString(line);
+    return;
+  }
+  ReplyUnknownSubcommand(call);
+}
+
+void RunAuth(Call& call) {
+  if (call.args().size() > 3) return call.Error("ERR syntax error");
+  const bool with_user = call.args().size() == 3;
+  if (!with_user && call.worker().options().requirepass.empty()) {
+    return call.Error(
+        "ERR AUTH <password> called without any password configured for the default user. Are you "
+        "sure your configuration is correct?");
+  }
+  if (Authenticate(call, with_user ? call.arg(1) : "default", call.args().back())) {
+    call.reply().SimpleString("OK");
+  }
+}
+
+void RunHello(Call& call) {
+  Session& session = call.session();
+  int protocol = session.protocol;
+  if (call.args().size() > 1) {
+    const auto wanted = ParseInt64(call.arg(1));
+    if (!wanted) return call.Error("ERR Protocol version is not an integer or out of range");
+    if (*wanted != 2 && *wanted != 3) return call.Error("NOPROTO unsupported protocol version");
+    protocol = static_cast<int>(*wanted);
+  }
+  std::string_view name;
+  bool named = false;
+  if (!ParseHello(call, &name, &named)) return;
+  if (!session.authenticated) {
+    return call.Error(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
+        "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
+        "RESP protocol version at the same time");
+  }
+  if (named && !SetName(call, name)) return;
+  SetProtocol(session, protocol);
+  ReplyHello(call);
+}
+
+void RunQuit(Call& call) {
+  call.reply().SimpleString("OK");
+  call.session().closing = true;
+}
+
+void RunReset(Call& call) {
+  Session& session = call.session();
+  SetProtocol(session, 2);
+  SetKeyspace(session, 0);
+  session.authenticated = call.worker().options().requirepass.empty();
+  call.server().clients().SetName(*session.info, "");
+  call.reply().SimpleString("RESET");
+}
+
+void RunSelect(Call& call) {
+  const auto index = ParseInt64(call.arg(1));
+  if (!index) return call.Error("ERR value is not an integer or out of range");
+  if (*index < 0 || *index >= call.server().keyspaces().count()) {
+    return call.Error("ERR DB index is out of range");
+  }
+  SetKeyspace(call.session(), static_cast<uint32_t>(*index));
+  call.reply().SimpleString("OK");
+}
+
+}  // namespace skep::commands

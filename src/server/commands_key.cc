@@ -1,0 +1,219 @@
+// Keys, whatever their values.
+#include <algorithm>
+
+#include "server/commands.h"
+#include "server/glob.h"
+#include "server/range_args.h"
+#include "server/range_task.h"
+#include "server/server.h"
+#include "server/worker.h"
+
+namespace skep::commands {
+namespace {
+
+constexpr uint32_t kScanCountDefault = 10;
+constexpr uint32_t kScanCountMax = 4096;  // COUNT is a wish
+constexpr size_t kScanBytesMax = 1 << 20;
+constexpr int kRenameTries = 1000;
+
+void ReplyDoneCount(const Call& call, const Batch& batch) {
+  int64_t done = 0;
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    if (batch.outcome(slot).verdict == Verdict::kDone) ++done;
+  }
+  call.reply().Integer(done);
+}
+
+struct ScanArgs {
+  std::string_view pattern = "*";
+  uint32_t count = kScanCountDefault;
+  bool only_strings = true;  // TYPE string, or none given
+};
+
+// SCAN's options; an error text if they are wrong, else empty.
+std::string_view ParseScan(std::span<const std::string_view> options, ScanArgs& scan) {
+  for (size_t i = 0; i < options.size(); i += 2) {
+    if (i + 1 == options.size()) return "ERR syntax error";
+    const std::string_view value = options[i + 1];
+    if (EqualsIgnoringCase(options[i], "match")) {
+      scan.pattern = value;
+    } else if (EqualsIgnoringCase(options[i], "type")) {
+      scan.only_strings = EqualsIgnoringCase(value, "string");
+    } else if (EqualsIgnoringCase(options[i], "count")) {
+      const auto count = ParseInt64(value);
+      if (!count) return "ERR value is not an integer or out of range";
+      if (*count < 1) return "ERR syntax error";
+      scan.count = static_cast<uint32_t>(std::min<int64_t>(*count, kScanCountMax));
+    } else {
+      return "ERR syntax error";
+    }
+  }
+  return {};
+}
+
+void ReplyScan(const Call& call, uint64_t cursor, std::span<const std::string_view> keys) {
+  RespWriter reply = call.reply();
+  reply.Array(2);
+  reply.Bulk(std::to_string(cursor));
+  reply.Array(keys.size());
+  for (const std::string_view key : keys) reply.Bulk(key);
+}
+
+// Renames in a loop of read and conditional batch: a round fails only if somebody else changed one
+// of the two keys meanwhile. Returns false if the destination exists and must not.
+enum class Renamed { kYes, kNoSource, kDestinationExists, kError };
+
+Renamed Rename(Call& call, bool keep_destination) {
+  const std::string_view from = call.arg(1);
+  const std::string_view to = call.arg(2);
+  for (int i = 0; i < kRenameTries; ++i) {
+    Batch read;
+    const uint32_t source = read.Get(from);
+    call.Execute(read);
+    if (call.Refused(read)) return Renamed::kError;
+    if (!read.outcome(source).present) return Renamed::kNoSource;
+    if (from == to) return keep_destination ? Renamed::kDestinationExists : Renamed::kYes;
+
+    const std::string_view value = read.outcome(source).value;
+    Batch move(Batch::Kind::kAtomic);
+    move.RequireValue(from, value);
+    uint32_t absent = UINT32_MAX;
+    if (keep_destination) absent = move.RequireAbsent(to);
+    move.Delete(from);
+    move.Put(to, value);
+    call.Execute(move);
+    if (call.Refused(move)) return Renamed::kError;
+    if (move.applied()) return Renamed::kYes;
+    if (keep_destination && move.outcome(absent).verdict == Verdict::kExists) {
+      return Renamed::kDestinationExists;
+    }
+  }
+  call.Error("ERR the key changed too often while it was renamed; try again");
+  return Renamed::kError;
+}
+
+}  // namespace
+
+Plan PlanExists(const Call& call, Batch& batch) {
+  if (call.args().size() > 2) return Plan::Alone();
+  batch.Get(call.arg(1));
+  return Plan::Requests();
+}
+
+Plan PlanDel(const Call& call, Batch& batch) {
+  if (call.args().size() > 2) return Plan::Alone();
+  batch.Delete(call.arg(1));
+  return Plan::Requests();
+}
+
+Plan PlanRandomKey(const Call& call, Batch& batch) {
+  batch.Sample(static_cast<uint32_t>(call.worker().random().Next()));
+  return Plan::Requests();
+}
+
+void FinishType(const Call& call, const Batch& batch, uint32_t slot) {
+  const Outcome& out = batch.outcome(slot);
+  if (call.Refused(out)) return;
+  call.reply().SimpleString(out.present ? "string" : "none");
+}
+
+void FinishRandomKey(const Call& call, const Batch& batch, uint32_t slot) {
+  const auto items = batch.items(slot);
+  if (items.empty()) return call.reply().Null();
+  call.reply().Bulk(items[0].key);
+}
+
+void RunExists(Call& call) {
+  Batch batch(Batch::Kind::kAtomic);
+  for (const std::string_view key : call.args().subspan(1)) batch.Get(key);
+  call.Execute(batch);
+  if (!call.Refused(batch)) ReplyDoneCount(call, batch);
+}
+
+void RunDel(Call& call) {
+  Batch batch(Batch::Kind::kAtomic);
+  for (const std::string_view key : call.args().subspan(1)) batch.Delete(key);
+  call.Execute(batch);
+  if (!call.Refused(batch)) ReplyDoneCount(call, batch);
+}
+
+void RunKeys(Call& call) {
+  const std::string_view pattern = call.arg(1);
+  bool whole = false;
+  const std::string prefix = LiteralPrefix(pattern, &whole);
+  Scratch scratch;
+  RangeTask::Start(call, {.range = PrefixRange(prefix, scratch),
+                          .options = {.keys_only = true},
+                          .pattern = whole ? std::string_view() : pattern});
+}
+
+void RunScan(Call& call) {
+  const auto number = ParseUint64(call.arg(1));
+  if (!number) return call.Error("ERR invalid cursor");
+  ScanArgs scan;
+  if (const auto error = ParseScan(call.args().subspan(2), scan); !error.empty()) {
+    return call.Error(error);
+  }
+  Worker& worker = call.worker();
+  auto& cursors = call.server().cursors();
+  bool whole = false;
+  const std::string prefix = LiteralPrefix(scan.pattern, &whole);
+  Batch batch;
+  Range range = PrefixRange(prefix, batch.scratch());
+  std::shared_ptr<const ScanCursor> from;
+  if (*number != 0) {
+    from = cursors.Find(*number, worker.monotonic_ms()).value_or(nullptr);
+    if (from == nullptr) return call.Error("ERR invalid cursor: unknown or expired; start at 0");
+    if (from->keyspace != call.session().keyspace) {
+      return call.Error("ERR invalid cursor: it belongs to another database");
+    }
+    range.lo = std::max(range.lo, std::string_view(from->next_key));
+  }
+  if (!scan.only_strings) return ReplyScan(call, 0, {});
+  const uint32_t slot = batch.Scan(range, {.limit = scan.count, .keys_only = true});
+  batch.set_scan_bytes_max(kScanBytesMax);
+  call.Execute(batch);
+  if (call.Refused(batch)) return;
+
+  std::vector<std::string_view> keys;
+  for (const Item& item : batch.items(slot)) {
+    if (whole || GlobMatch(scan.pattern, item.key)) keys.push_back(item.key);
+  }
+  uint64_t next = 0;
+  if (batch.outcome(slot).more) {
+    auto cursor = std::make_shared<ScanCursor>();
+    cursor->next_key.assign(batch.items(slot).back().key).push_back('\0');
+    cursor->keyspace = call.session().keyspace;
+    const size_t bytes = sizeof(ScanCursor) + cursor->next_key.size();
+    next = cursors.Put(std::move(cursor), bytes, worker.monotonic_ms(), *number);
+  } else if (*number != 0) {
+    cursors.EraseScan(*number);
+  }
+  ReplyScan(call, next, keys);
+}
+
+void RunRename(Call& call) {
+  switch (Rename(call, false)) {
+    case Renamed::kYes:
+      return call.reply().SimpleString("OK");
+    case Renamed::kNoSource:
+      return call.Error("ERR no such key");
+    default:
+      return;
+  }
+}
+
+void RunRenameNx(Call& call) {
+  switch (Rename(call, true)) {
+    case Renamed::kYes:
+      return call.reply().Integer(1);
+    case Renamed::kNoSource:
+      return call.Error("ERR no such key");
+    case Renamed::kDestinationExists:
+      return call.reply().Integer(0);
+    case Renamed::kError:
+      return;
+  }
+}
+
+}  // namespace skep::commands

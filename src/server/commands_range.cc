@@ -1,0 +1,283 @@
+// The ordered keyspace: ranges, counts, neighbours.
+#include <algorithm>
+#include <optional>
+
+#include "server/commands.h"
+#include "server/range_args.h"
+#include "server/range_task.h"
+#include "server/server.h"
+#include "server/worker.h"
+
+namespace skep::commands {
+namespace {
+
+constexpr std::string_view kSyntaxError = "ERR syntax error";
+constexpr std::string_view kNotAnInteger = "ERR value is not an integer or out of range";
+// A range of at most so many items shares the batch of the turn.
+constexpr uint64_t kSharedItemsMax = 128;
+constexpr uint32_t kKscanCountDefault = 100;
+constexpr uint32_t kKscanCountMax = 16 * 1024;
+constexpr size_t kKscanBytesMax = 1 << 20;  // of a chunk
+
+// Which of the options of a range command are allowed.
+enum RangeOption : unsigned { kRev = 1, kLimit = 2, kLimitCount = 4, kWithValues = 8, kCount = 16 };
+
+struct RangeArgs {
+  Range range;
+  bool reverse = false;
+  bool with_values = false;
+  uint64_t offset = 0;
+  uint32_t limit = kNoLimit;
+  uint32_t count = kKscanCountDefault;
+};
+
+std::string_view TextOf(Status status, Scratch& scratch) {
+  return scratch.Concat("ERR ", status.what());
+}
+
+// A count as LIMIT has it: negative is no limit.
+uint32_t LimitOf(int64_t count) {
+  return count < 0 ? kNoLimit : static_cast<uint32_t>(std::min<int64_t>(count, kNoLimit - 1));
+}
+
+// Reads one option at args[i] and moves i behind it. An error text, or empty.
+std::string_view ParseRangeOption(std::span<const std::string_view> args, size_t& i,
+                                  unsigned allowed, RangeArgs& out) {
+  const std::string_view name = args[i++];
+  const size_t left = args.size() - i;
+  if ((allowed & kRev) != 0 && EqualsIgnoringCase(name, "rev")) {
+    out.reverse = true;
+    return {};
+  }
+  if ((allowed & kWithValues) != 0 && EqualsIgnoringCase(name, "withvalues")) {
+    out.with_values = true;
+    return {};
+  }
+  if ((allowed & kLimit) != 0 && EqualsIgnoringCase(name, "limit") && left >= 2) {
+    const auto offset = ParseInt64(args[i++]);
+    const auto count = ParseInt64(args[i++]);
+    if (!offset || !count) return kNotAnInteger;
+    out.limit = *offset < 0 ? 0 : LimitOf(*count);  // as Redis: nothing
+    out.offset = static_cast<uint64_t>(std::max<int64_t>(*offset, 0));
+    return {};
+  }
+  const bool limit = (allowed & kLimitCount) != 0 && EqualsIgnoringCase(name, "limit");
+  const bool count = (allowed & kCount) != 0 && EqualsIgnoringCase(name, "count");
+  if ((limit || count) && left >= 1) {
+    const auto number = ParseInt64(args[i++]);
+    if (!number) return kNotAnInteger;
+    if (limit) {
+      out.limit = LimitOf(*number);
+    } else if (*number < 1) {
+      return kSyntaxError;
+    } else {
+      out.count = static_cast<uint32_t>(std::min<int64_t>(*number, kKscanCountMax));
+    }
+    return {};
+  }
+  return kSyntaxError;
+}
+
+// NAME (min max | PREFIX p) option...; an error text, or empty.
+std::string_view ParseRangeArgs(std::span<const std::string_view> args, unsigned allowed,
+                                Scratch& scratch, RangeArgs& out) {
+  if (EqualsIgnoringCase(args[1], "prefix")) {
+    out.range = PrefixRange(args[2], scratch);
+  } else {
+    const auto range = ParseRange(args[1], args[2], scratch);
+    if (!range) return TextOf(range.error(), scratch);
+    out.range = *range;
+  }
+  for (size_t i = 3; i < args.size();) {
+    if (const auto error = ParseRangeOption(args, i, allowed, out); !error.empty()) return error;
+  }
+  return {};
+}
+
+// KFLOOR and its kin: [WITHVALUE] after `arguments` words.
+std::optional<bool> ParseWithValue(std::span<const std::string_view> args, size_t words) {
+  if (args.size() == words) return false;
+  if (args.size() == words + 1 && EqualsIgnoringCase(args[words], "withvalue")) return true;
+  return std::nullopt;
+}
+
+Plan PlanNeighbour(const Call& call, Batch& batch, size_t words, const Range& range, bool reverse) {
+  const auto with_value = ParseWithValue(call.args(), words);
+  if (!with_value) return Plan::Error(kSyntaxError);
+  batch.Scan(range, {.limit = 1, .reverse = reverse, .keys_only = !*with_value});
+  return Plan::Requests();
+}
+
+// The scan a KSCAN begins; null if an error was sent.
+std::shared_ptr<KeyScan> BeginKscan(Call& call) {
+  Scratch scratch;
+  RangeArgs args;
+  const auto error = ParseRangeArgs(call.args(), kRev | kCount | kWithValues, scratch, args);
+  if (!error.empty()) {
+    call.Error(error);
+    return nullptr;
+  }
+  Engine& engine = call.engine();
+  const auto ref = engine.OpenSnapshot(call.worker().wall_ms());
+  if (!ref) {
+    call.Error(ref.error());
+    return nullptr;
+  }
+  auto scan = std::make_shared<KeyScan>();
+  scan->snapshot = std::make_shared<const Snapshot>(engine, *ref);
+  scan->keyspace = call.session().keyspace;
+  scan->lo = args.range.lo;
+  scan->hi = args.range.hi;
+  scan->unbounded = args.range.unbounded;
+  scan->options = {.limit = args.count, .reverse = args.reverse, .keys_only = !args.with_values};
+  return scan;
+}
+
+// The scan KSCAN NEXT goes on with; null if an error was sent.
+std::shared_ptr<const KeyScan> FindKscan(Call& call, uint64_t* token) {
+  const auto number = call.args().size() == 3 ? ParseUint64(call.arg(2)) : std::nullopt;
+  if (!number) {
+    call.Error(call.args().size() == 3 ? "ERR invalid token" : kSyntaxError);
+    return nullptr;
+  }
+  auto scan = call.server().key_scans().Find(*number, call.worker().monotonic_ms());
+  if (!scan) {
+    call.Error("ERR invalid token: unknown or expired; begin the scan again");
+    return nullptr;
+  }
+  if ((*scan)->keyspace != call.session().keyspace) {
+    call.Error("ERR invalid token: it belongs to another database");
+    return nullptr;
+  }
+  *token = *number;
+  return *scan;
+}
+
+// The scan as it stands after a chunk that ended with `last`.
+std::shared_ptr<const KeyScan> After(const KeyScan& scan, std::string_view last) {
+  auto next = std::make_shared<KeyScan>(scan);
+  if (scan.options.reverse) {
+    next->hi = last;
+    next->unbounded = false;
+  } else {
+    next->lo.assign(last).push_back('\0');
+  }
+  return next;
+}
+
+void ReplyChunk(Call& call, const KeyScan& scan, uint64_t token) {
+  Batch batch;
+  batch.set_snapshot(scan.snapshot->ref());
+  batch.set_scan_bytes_max(kKscanBytesMax);
+  const Range left{.lo = scan.lo, .hi = scan.hi, .unbounded = scan.unbounded};
+  const uint32_t slot = batch.Scan(left, scan.options);
+  call.Execute(batch);
+  if (call.Refused(batch)) return;
+  auto& scans = call.server().key_scans();
+  uint64_t next = 0;
+  if (batch.outcome(slot).more) {
+    const size_t bytes = sizeof(KeyScan) + scan.lo.size() + scan.hi.size();
+    next = scans.Put(After(scan, batch.items(slot).back().key), bytes, call.worker().monotonic_ms(),
+                     token);
+  } else {
+    scans.EraseScan(token);
+  }
+  RespWriter reply = call.reply();
+  reply.Array(2);
+  reply.Bulk(std::to_string(next));
+  ReplyItems(call, batch.items(slot), !scan.options.keys_only);
+}
+
+}  // namespace
+
+Plan PlanKrange(const Call& call, Batch& batch) {
+  RangeArgs args;
+  const auto error =
+      ParseRangeArgs(call.args(), kRev | kLimit | kWithValues, batch.scratch(), args);
+  if (!error.empty()) return Plan::Error(error);
+  const uint64_t wanted = args.limit == kNoLimit ? UINT64_MAX : args.offset + args.limit;
+  if (wanted > kSharedItemsMax) return Plan::Alone();
+  batch.Scan(args.range, {.limit = static_cast<uint32_t>(wanted),
+                          .reverse = args.reverse,
+                          .keys_only = !args.with_values});
+  return Plan::Requests();
+}
+
+void FinishKrange(const Call& call, const Batch& batch, uint32_t slot) {
+  if (call.Refused(batch.outcome(slot))) return;
+  RangeArgs args;
+  Scratch scratch;
+  ParseRangeArgs(call.args(), kRev | kLimit | kWithValues, scratch, args);
+  const auto items = batch.items(slot);
+  ReplyItems(call, items.subspan(std::min<size_t>(args.offset, items.size())), args.with_values);
+}
+
+void RunKrange(Call& call) {
+  RangeArgs args;
+  Scratch scratch;
+  ParseRangeArgs(call.args(), kRev | kLimit | kWithValues, scratch, args);
+  RangeTask::Start(
+      call,
+      {.range = args.range,
+       .options = {.limit = args.limit, .reverse = args.reverse, .keys_only = !args.with_values},
+       .offset = args.offset});
+}
+
+void RunKcount(Call& call) {
+  RangeArgs args;
+  Scratch scratch;
+  const auto error = ParseRangeArgs(call.args(), 0, scratch, args);
+  if (!error.empty()) return call.Error(error);
+  RangeTask::Start(call, {.range = args.range, .count_only = true});
+}
+
+void RunKdelrange(Call& call) {
+  RangeArgs args;
+  Batch batch;
+  const auto error = ParseRangeArgs(call.args(), kLimitCount, batch.scratch(), args);
+  if (!error.empty()) return call.Error(error);
+  const uint32_t slot = batch.DeleteRange(args.range, args.limit);
+  call.Execute(batch);
+  if (!call.Refused(batch)) call.reply().Integer(batch.outcome(slot).integer);
+}
+
+Plan PlanKfloor(const Call& call, Batch& batch) {
+  const Range range = Range::Between({}, KeyAfter(call.arg(1), batch.scratch()));
+  return PlanNeighbour(call, batch, 2, range, true);
+}
+
+Plan PlanKceil(const Call& call, Batch& batch) {
+  return PlanNeighbour(call, batch, 2, Range::From(call.arg(1)), false);
+}
+
+Plan PlanKfirst(const Call& call, Batch& batch) {
+  return PlanNeighbour(call, batch, 1, Range::All(), false);
+}
+
+Plan PlanKlast(const Call& call, Batch& batch) {
+  return PlanNeighbour(call, batch, 1, Range::All(), true);
+}
+
+void FinishNeighbour(const Call& call, const Batch& batch, uint32_t slot) {
+  if (call.Refused(batch.outcome(slot))) return;
+  const bool with_value = !batch.requests()[slot].has(Request::kKeysOnly);
+  const auto items = batch.items(slot);
+  RespWriter reply = call.reply();
+  if (items.empty()) return with_value ? reply.NullArray() : reply.Null();
+  if (with_value) reply.Array(2);
+  reply.Bulk(items[0].key);
+  if (with_value) reply.Bulk(items[0].value);
+}
+
+void RunKscan(Call& call) {
+  uint64_t token = 0;
+  std::shared_ptr<const KeyScan> scan;
+  if (EqualsIgnoringCase(call.arg(1), "next")) {
+    scan = FindKscan(call, &token);
+  } else {
+    scan = BeginKscan(call);
+  }
+  if (scan != nullptr) ReplyChunk(call, *scan, token);
+}
+
+}  // namespace skep::commands

@@ -1,0 +1,158 @@
+// The server as a whole.
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "server/commands.h"
+#include "server/info.h"
+#include "server/options.h"
+#include "server/server.h"
+#include "server/worker.h"
+
+namespace skep::commands {
+namespace {
+
+constexpr std::string_view kConfigHelp[] = {
+    "CONFIG <subcommand> [<arg> [value] ...]. Subcommands are:",
+    "GET <pattern> [<pattern> ...]",
+    "    Return parameters matching the glob-like <pattern>s and their values.",
+    "SET <directive> <value> [<directive> <value> ...]",
+    "    Set the configuration <directive>s to <value>s.",
+    "HELP",
+    "    Print this help.",
+};
+
+void ConfigGet(const Call& call) {
+  const ServerOptions options = call.server().options();
+  std::vector<const OptionInfo*> found;
+  for (const std::string_view pattern : call.args().subspan(2)) {
+    for (const OptionInfo* option : MatchOptions(pattern)) {
+      if (std::ranges::find(found, option) == found.end()) found.push_back(option);
+    }
+  }
+  RespWriter reply = call.reply();
+  reply.Map(found.size());
+  for (const OptionInfo* option : found) {
+    reply.Bulk(option->name);
+    reply.Bulk(option->get(options));
+  }
+}
+
+// Why these changes cannot be made while the server runs; empty if they can.
+std::string ConfigSetError(std::span<const std::pair<std::string_view, std::string_view>> changes) {
+  for (size_t i = 0; i < changes.size(); ++i) {
+    const std::string_view name = changes[i].first;
+    const OptionInfo* const option = FindOption(name);
+    if (option == nullptr) {
+      return fmt::format("ERR Unknown option or number of arguments for CONFIG SET - '{}'", name);
+    }
+    if (!option->mutable_at_run_time) {
+      return fmt::format(
+          "ERR CONFIG SET failed (possibly related to argument '{}') - can't set immutable config",
+          name);
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (FindOption(changes[j].first) == option) {
+        return fmt::format(
+            "ERR CONFIG SET failed (possibly related to argument '{}') - duplicate parameter",
+            name);
+      }
+    }
+  }
+  return {};
+}
+
+void ConfigSet(const Call& call) {
+  std::vector<std::pair<std::string_view, std::string_view>> changes;
+  for (size_t i = 2; i + 1 < call.args().size(); i += 2) {
+    changes.emplace_back(call.arg(i), call.arg(i + 1));
+  }
+  if (const std::string error = ConfigSetError(changes); !error.empty()) return call.Error(error);
+  size_t culprit = 0;
+  if (Status s = call.server().SetOptions(changes, &culprit); !s.ok()) {
+    return call.Error(fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}",
+                                  changes[culprit].first, s.what()));
+  }
+  call.reply().SimpleString("OK");
+}
+
+// FLUSHDB and FLUSHALL take SYNC or ASYNC; both are the same here. False, and the error sent, for
+// anything else.
+bool ParseFlush(const Call& call) {
+  if (call.args().size() == 1) return true;
+  const bool known = call.args().size() == 2 && (EqualsIgnoringCase(call.arg(1), "sync") ||
+                                                 EqualsIgnoringCase(call.arg(1), "async"));
+  if (!known) call.Error("ERR syntax error");
+  return known;
+}
+
+}  // namespace
+
+void FinishConfig(const Call& call, const Batch&, uint32_t) {
+  const size_t count = call.args().size();
+  if (EqualsIgnoringCase(call.arg(1), "get") && count >= 3) return ConfigGet(call);
+  if (EqualsIgnoringCase(call.arg(1), "set") && count >= 4 && count % 2 == 0) {
+    return ConfigSet(call);
+  }
+  if (EqualsIgnoringCase(call.arg(1), "help") && count == 2) {
+    call.reply().Array(std::size(kConfigHelp));
+    for (const std::string_view line : kConfigHelp) call.reply().SimpleString(line);
+    return;
+  }
+  ReplyUnknownSubcommand(call);
+}
+
+void FinishDbsize(const Call& call, const Batch&, uint32_t) {
+  const Engine* const engine = call.server().keyspaces().if_used(call.session().keyspace);
+  call.reply().Integer(engine == nullptr ? 0 : static_cast<int64_t>(engine->Statistics().items));
+}
+
+void FinishInfo(const Call& call, const Batch&, uint32_t) {
+  call.reply().Verbatim("txt", DescribeServer(call.server(), call.args().subspan(1)));
+}
+
+void FinishTime(const Call& call, const Batch&, uint32_t) {
+  const uint64_t now_us = call.server().environment().clock.WallUs();
+  call.reply().Array(2);
+  call.reply().Bulk(std::to_string(now_us / 1'000'000));
+  call.reply().Bulk(std::to_string(now_us % 1'000'000));
+}
+
+void RunFlushDb(Call& call) {
+  if (!ParseFlush(call)) return;
+  Batch batch;
+  batch.DeleteRange(Range::All());
+  call.Execute(batch);
+  if (!call.Refused(batch)) call.reply().SimpleString("OK");
+}
+
+void RunFlushAll(Call& call) {
+  if (!ParseFlush(call)) return;
+  Session& session = call.session();
+  const uint32_t own = session.keyspace;
+  bool refused = false;
+  for (uint32_t i = 0; i < call.server().keyspaces().count() && !refused; ++i) {
+    if (call.server().keyspaces().if_used(i) == nullptr) continue;
+    session.keyspace = i;
+    Batch batch;
+    batch.DeleteRange(Range::All());
+    call.Execute(batch);
+    refused = call.Refused(batch);
+  }
+  session.keyspace = own;
+  if (!refused) call.reply().SimpleString("OK");
+}
+
+void RunShutdown(Call& call) {
+  for (const std::string_view arg : call.args().subspan(1)) {
+    const bool known = EqualsIgnoringCase(arg, "nosave") || EqualsIgnoringCase(arg, "save") ||
+                       EqualsIgnoringCase(arg, "now") || EqualsIgnoringCase(arg, "force");
+    if (!known) return call.Error("ERR syntax error");
+  }
+  // As in Redis there is no reply: the connection closes.
+  call.session().closing = true;
+  call.server().Stop();
+}
+
+}  // namespace skep::commands

@@ -1,0 +1,160 @@
+#include "server/info.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "server/command.h"
+#include "server/server.h"
+#include "server/version.h"
+
+namespace skep {
+namespace {
+
+using Out = std::back_insert_iterator<std::string>;
+
+struct Totals {
+  uint64_t commands = 0, connections = 0, rejected = 0, batches = 0, batch_requests = 0;
+  uint64_t input_bytes = 0, output_bytes = 0, errors = 0;
+};
+
+Totals Sum(Server& server) {
+  Totals all;
+  const auto load = [](const auto& counter) { return counter.load(std::memory_order_relaxed); };
+  for (size_t i = 0; i < server.worker_count(); ++i) {
+    const WorkerStatistics& s = server.worker(i).statistics();
+    all.commands += load(s.commands);
+    all.connections += load(s.connections);
+    all.rejected += load(s.rejected);
+    all.batches += load(s.batches);
+    all.batch_requests += load(s.batch_requests);
+    all.input_bytes += load(s.input_bytes);
+    all.output_bytes += load(s.output_bytes);
+    all.errors += load(s.errors);
+  }
+  return all;
+}
+
+uint64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t pages = 0;
+  uint64_t resident = 0;
+  statm >> pages >> resident;
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::string Human(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "K", "M", "G", "T"};
+  double amount = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; amount >= 1024 && unit + 1 < std::size(kUnits); ++unit) amount /= 1024;
+  return fmt::format("{:.{}f}{}", amount, unit == 0 ? 0 : 2, kUnits[unit]);
+}
+
+void ServerSection(Server& server, Out out) {
+  const uint64_t now_ms = server.environment().clock.MonotonicMs();
+  const uint64_t up_s = (now_ms - server.start_monotonic_ms()) / 1000;
+  const ServerOptions options = server.options();
+  // Clients take the protocol's level from redis_version.
+  fmt::format_to(out,
+                 "skep_version:{}\r\nredis_version:{}\r\nredis_mode:standalone\r\narch_bits:64\r\n"
+                 "process_id:{}\r\nrun_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{}\r\n"
+                 "uptime_in_days:{}\r\nworkers:{}\r\nengine:{}\r\n",
+                 kVersion, kRedisVersion, getpid(), server.run_id(), options.port, up_s,
+                 up_s / 86400, server.worker_count(), options.engine);
+}
+
+void ClientsSection(Server& server, Out out) {
+  fmt::format_to(out,
+                 "connected_clients:{}\r\nmaxclients:{}\r\nscan_cursors:{}\r\nkscan_tokens:{}\r\n",
+                 server.connections(), server.options().maxclients, server.cursors().size(),
+                 server.key_scans().size());
+}
+
+void MemorySection(Server& server, Out out) {
+  const MemoryBudget& budget = server.keyspaces().budget();
+  const uint64_t resident = ResidentBytes();
+  fmt::format_to(out,
+                 "used_memory:{}\r\nused_memory_human:{}\r\nused_memory_rss:{}\r\n"
+                 "used_memory_rss_human:{}\r\nmaxmemory:{}\r\nmaxmemory_human:{}\r\n"
+                 "maxmemory_policy:{}\r\n",
+                 budget.used(), Human(budget.used()), resident, Human(resident), budget.limit(),
+                 Human(budget.limit()), server.options().maxmemory_policy);
+}
+
+void PersistenceSection(Server&, Out out) { fmt::format_to(out, "loading:0\r\naof_enabled:0\r\n"); }
+
+void StatsSection(Server& server, Out out) {
+  const Totals all = Sum(server);
+  fmt::format_to(out,
+                 "total_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
+                 "rejected_connections:{}\r\ntotal_net_input_bytes:{}\r\n"
+                 "total_net_output_bytes:{}\r\ntotal_error_replies:{}\r\ntotal_batches:{}\r\n"
+                 "total_batch_requests:{}\r\n",
+                 all.connections, all.commands, all.rejected, all.input_bytes, all.output_bytes,
+                 all.errors, all.batches, all.batch_requests);
+}
+
+void ReplicationSection(Server&, Out out) {
+  fmt::format_to(out, "role:master\r\nconnected_slaves:0\r\n");
+}
+
+void CpuSection(Server&, Out out) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  fmt::format_to(out, "used_cpu_sys:{}.{:06}\r\nused_cpu_user:{}.{:06}\r\n", usage.ru_stime.tv_sec,
+                 usage.ru_stime.tv_usec, usage.ru_utime.tv_sec, usage.ru_utime.tv_usec);
+}
+
+void KeyspaceSection(Server& server, Out out) {
+  for (uint32_t i = 0; i < server.keyspaces().count(); ++i) {
+    const Engine* const engine = server.keyspaces().if_used(i);
+    if (engine == nullptr) continue;
+    const EngineStatistics s = engine->Statistics();
+    if (s.items == 0 && s.snapshots == 0) continue;
+    fmt::format_to(out,
+                   "db{}:keys={},expires=0,avg_ttl=0,engine={},bytes={},old_versions={},"
+                   "snapshots={},released={}\r\n",
+                   i, s.items, engine->traits().name, s.bytes, s.old_versions, s.snapshots,
+                   engine->gate().released());
+  }
+}
+
+struct Section {
+  std::string_view name;  // lower case
+  std::string_view title;
+  void (*write)(Server& server, Out out);
+};
+
+constexpr Section kSections[] = {
+    {"server", "Server", ServerSection}, {"clients", "Clients", ClientsSection},
+    {"memory", "Memory", MemorySection}, {"persistence", "Persistence", PersistenceSection},
+    {"stats", "Stats", StatsSection},    {"replication", "Replication", ReplicationSection},
+    {"cpu", "CPU", CpuSection},          {"keyspace", "Keyspace", KeyspaceSection},
+};
+
+bool IsWanted(std::string_view name, std::span<const std::string_view> sections) {
+  return sections.empty() || std::ranges::any_of(sections, [&](std::string_view wanted) {
+           return EqualsIgnoringCase(wanted, name) || EqualsIgnoringCase(wanted, "all") ||
+                  EqualsIgnoringCase(wanted, "default") || EqualsIgnoringCase(wanted, "everything");
+         });
+}
+
+}  // namespace
+
+std::string DescribeServer(Server& server, std::span<const std::string_view> sections) {
+  std::string text;
+  for (const Section& section : kSections) {
+    if (!IsWanted(section.name, sections)) continue;
+    if (!text.empty()) text += "\r\n";
+    fmt::format_to(std::back_inserter(text), "# {}\r\n", section.title);
+    section.write(server, std::back_inserter(text));
+  }
+  return text;
+}
+
+}  // namespace skep

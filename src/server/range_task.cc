@@ -1,0 +1,191 @@
+#include "server/range_task.h"
+
+#include <algorithm>
+
+#include "server/glob.h"
+#include "server/server.h"
+#include "server/worker.h"
+
+namespace skep {
+namespace {
+
+// One chunk: what is done without letting other connections in.
+constexpr uint32_t kChunkItems = 512;
+constexpr size_t kChunkBytes = 256 * 1024;
+constexpr uint32_t kChunkVisits = 4096;
+
+bool TrySend(Call& call, const RangeTask::Query& query) {
+  Batch batch;
+  ScanOptions chunk = query.options;
+  const uint64_t wanted =
+      query.options.limit == kNoLimit ? kNoLimit : query.offset + query.options.limit;
+  chunk.limit = static_cast<uint32_t>(std::min<uint64_t>(wanted, kChunkItems));
+  chunk.keys_only = query.options.keys_only;
+  batch.set_scan_bytes_max(kChunkBytes);
+  const uint32_t slot = batch.Scan(query.range, chunk);
+  call.Execute(batch);
+  const Outcome& out = batch.outcome(slot);
+  if (out.verdict == Verdict::kRefused) {
+    call.Error(out.status);
+    return true;
+  }
+  if (out.more && out.item_count < wanted) return false;
+  if (out.more && !query.pattern.empty()) return false;
+  std::vector<Item> items;
+  for (const Item& item : batch.items(slot)) {
+    if (query.pattern.empty() || GlobMatch(query.pattern, item.key)) items.push_back(item);
+  }
+  const auto kept =
+      std::span<const Item>(items).subspan(std::min<size_t>(query.offset, items.size()));
+  ReplyItems(call, kept, !query.options.keys_only);
+  return true;
+}
+
+bool TryCount(Call& call, const RangeTask::Query& query) {
+  Batch batch;
+  const uint32_t slot = batch.Count(query.range, kChunkVisits);
+  call.Execute(batch);
+  const Outcome& out = batch.outcome(slot);
+  if (out.verdict == Verdict::kRefused) {
+    call.Error(out.status);
+    return true;
+  }
+  if (out.more) return false;
+  call.reply().Integer(out.integer);
+  return true;
+}
+
+}  // namespace
+
+void ReplyItemsHead(const Call& call, size_t items, bool with_values) {
+  const bool flat_pairs = with_values && call.session().protocol == 2;
+  call.reply().Array(flat_pairs ? 2 * items : items);
+}
+
+void ReplyItem(const Call& call, const Item& item, bool with_values) {
+  RespWriter reply = call.reply();
+  if (with_values && reply.protocol() == 3) reply.Array(2);
+  reply.Bulk(item.key);
+  if (with_values) reply.Bulk(item.value);
+}
+
+void ReplyItems(const Call& call, std::span<const Item> items, bool with_values) {
+  ReplyItemsHead(call, items.size(), with_values);
+  for (const Item& item : items) ReplyItem(call, item, with_values);
+}
+
+void RangeTask::Start(Call& call, const Query& query) {
+  if (query.count_only ? TryCount(call, query) : TrySend(call, query)) return;
+  Engine& engine = call.engine();
+  const auto ref = engine.OpenSnapshot(call.worker().wall_ms());
+  if (!ref) return call.Error(ref.error());
+  call.Start(std::unique_ptr<Task>(new RangeTask(Snapshot(engine, *ref), query)));
+}
+
+RangeTask::RangeTask(Snapshot snapshot, const Query& query)
+    : snapshot_(std::move(snapshot)),
+      first_lo_(query.range.lo),
+      first_hi_(query.range.hi),
+      first_unbounded_(query.range.unbounded),
+      options_(query.options),
+      offset_(query.offset),
+      count_only_(query.count_only),
+      pattern_(query.pattern),
+      lo_(first_lo_),
+      hi_(first_hi_),
+      unbounded_(first_unbounded_) {}
+
+bool RangeTask::Step(Call& call) {
+  if (sending_) return StepSend(call);
+  // A count that can stop early or that looks at keys has to scan.
+  const bool scans = !pattern_.empty() || options_.limit != kNoLimit;
+  return scans ? StepCountByScan(call) : StepCount(call);
+}
+
+bool RangeTask::StepCount(Call& call) {
+  Batch batch;
+  batch.set_snapshot(snapshot_.ref());
+  const uint32_t slot = batch.Count(left(), kChunkVisits);
+  call.Execute(batch);
+  const Outcome& out = batch.outcome(slot);
+  if (out.verdict == Verdict::kRefused) return Fail(call, out.status);
+  matched_ += static_cast<uint64_t>(out.integer);
+  if (!out.more) return BeginSending(call);
+  lo_.assign(out.value);
+  return true;
+}
+
+bool RangeTask::StepCountByScan(Call& call) {
+  Batch batch;
+  const uint32_t slot = Scan(call, batch, true);
+  const Outcome& out = batch.outcome(slot);
+  if (out.verdict == Verdict::kRefused) return Fail(call, out.status);
+  for (const Item& item : batch.items(slot)) matched_ += Matches(item.key) ? 1 : 0;
+  const bool enough = options_.limit != kNoLimit && matched_ >= offset_ + options_.limit;
+  if (!out.more || enough) return BeginSending(call);
+  ResumeAfter(batch.items(slot).back().key);
+  return true;
+}
+
+bool RangeTask::BeginSending(Call& call) {
+  if (count_only_) {
+    call.reply().Integer(static_cast<int64_t>(matched_));
+    return false;
+  }
+  const uint64_t limit = options_.limit == kNoLimit ? UINT64_MAX : options_.limit;
+  to_send_ = std::min(matched_ - std::min(matched_, offset_), limit);
+  ReplyItemsHead(call, to_send_, !options_.keys_only);
+  sending_ = true;
+  lo_ = first_lo_;
+  hi_ = first_hi_;
+  unbounded_ = first_unbounded_;
+  matched_ = 0;
+  return to_send_ > 0;
+}
+
+bool RangeTask::StepSend(Call& call) {
+  Batch batch;
+  const uint32_t slot = Scan(call, batch, options_.keys_only);
+  if (batch.outcome(slot).verdict == Verdict::kRefused) {
+    call.session().closing = true;  // see the head of range_task.h
+    return false;
+  }
+  for (const Item& item : batch.items(slot)) {
+    if (!Matches(item.key) || matched_++ < offset_) continue;
+    ReplyItem(call, item, !options_.keys_only);
+    if (--to_send_ == 0) return false;
+  }
+  ResumeAfter(batch.items(slot).back().key);
+  return true;
+}
+
+bool RangeTask::Fail(Call& call, Status status) {
+  call.Error(status);
+  return false;
+}
+
+bool RangeTask::Matches(std::string_view key) const {
+  return pattern_.empty() || GlobMatch(pattern_, key);
+}
+
+uint32_t RangeTask::Scan(Call& call, Batch& batch, bool keys_only) {
+  batch.set_snapshot(snapshot_.ref());
+  batch.set_scan_bytes_max(kChunkBytes);
+  ScanOptions chunk = options_;
+  chunk.limit = kChunkItems;
+  chunk.keys_only = keys_only;
+  const uint32_t slot = batch.Scan(left(), chunk);
+  call.Execute(batch);
+  return slot;
+}
+
+void RangeTask::ResumeAfter(std::string_view key) {
+  if (options_.reverse) {
+    hi_.assign(key);
+    unbounded_ = false;
+  } else {
+    lo_.assign(key).push_back('\0');
+  }
+}
+
+}  // namespace skep

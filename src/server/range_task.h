@@ -1,0 +1,72 @@
+// range_task.h: replies that read a range of any size.
+//
+// What one chunk holds is answered at once. What is larger is pinned in a snapshot and answered in
+// turns, in two passes, because a RESP array starts with its length: the first counts, the second
+// sends. Memory stays bounded by a chunk and by what the connection has not yet read; other
+// connections are served between chunks; the whole reply is of one version.
+//
+// The pin ends with the task. A client that reads so slowly that the snapshot's age limit passes
+// cannot be told inside an array: its connection is closed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "server/command.h"
+#include "server/session.h"
+#include "skep/store.h"
+
+namespace skep {
+
+// How a list of items is sent: flat, but pairs of key and value are arrays in RESP3, as ZRANGE
+// WITHSCORES has them.
+void ReplyItems(const Call& call, std::span<const Item> items, bool with_values);
+void ReplyItemsHead(const Call& call, size_t items, bool with_values);
+void ReplyItem(const Call& call, const Item& item, bool with_values);
+
+class RangeTask final : public Task {
+ public:
+  struct Query {
+    Range range;
+    ScanOptions options;            // `limit`: items after the offset
+    uint64_t offset = 0;            // matching items to leave out
+    bool count_only = false;        // reply with the number
+    std::string_view pattern = {};  // only keys that match; empty: all
+  };
+
+  // Replies, at once or over the next turns.
+  static void Start(Call& call, const Query& query);
+
+  bool Step(Call& call) override;
+
+ private:
+  RangeTask(Snapshot snapshot, const Query& query);
+
+  bool StepCount(Call& call);
+  bool StepCountByScan(Call& call);
+  bool StepSend(Call& call);
+  bool BeginSending(Call& call);
+  bool Fail(Call& call, Status status);
+  bool Matches(std::string_view key) const;
+  uint32_t Scan(Call& call, Batch& batch, bool keys_only);
+  void ResumeAfter(std::string_view key);
+  Range left() const { return {.lo = lo_, .hi = hi_, .unbounded = unbounded_}; }
+
+  Snapshot snapshot_;
+  const std::string first_lo_, first_hi_;
+  const bool first_unbounded_;
+  const ScanOptions options_;
+  const uint64_t offset_;
+  const bool count_only_;
+  const std::string pattern_;
+
+  bool sending_ = false;
+  std::string lo_, hi_;  // what is left of the range in this pass
+  bool unbounded_;
+  uint64_t matched_ = 0;  // in this pass
+  uint64_t to_send_ = 0;
+};
+
+}  // namespace skep

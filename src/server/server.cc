@@ -1,0 +1,135 @@
+#include "server/server.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "server/log.h"
+
+namespace skep {
+namespace {
+
+constexpr size_t kCursorsMax = 64 * 1024;
+constexpr size_t kCursorBytesMax = 16 << 20;
+constexpr size_t kKeyScansMax = 1024;  // each keeps a version pinned
+constexpr size_t kKeyScanBytesMax = 4 << 20;
+
+std::vector<Address> ListenAddresses(const ServerOptions& options) {
+  std::vector<Address> addresses;
+  for (const std::string& host : options.bind) {
+    const bool v6 = host.find(':') != std::string::npos;
+    addresses.push_back(fmt::format("{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", options.port));
+  }
+  if (!options.unixsocket.empty()) addresses.push_back("unix:" + options.unixsocket);
+  return addresses;
+}
+
+uint32_t WorkersOf(const ServerOptions& options) {
+  return options.workers != 0 ? options.workers : std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+Server::Server(const ServerOptions& options, const Environment& environment)
+    : environment_(environment),
+      options_(options),
+      start_ms_(environment.clock.MonotonicMs()),
+      run_id_(fmt::format("{:016x}{:016x}{:08x}", environment.random.Next(),
+                          environment.random.Next(),
+                          static_cast<uint32_t>(environment.random.Next()))),
+      cursors_(kCursorsMax, kCursorBytesMax, options.cursor_ttl_ms, environment.random),
+      key_scans_(kKeyScansMax, kKeyScanBytesMax, options.cursor_ttl_ms, environment.random) {}
+
+Server::~Server() = default;
+
+Status Server::Start() {
+  auto log = MakeLog(options_, environment_.files);
+  if (!log) return log.error();
+  log_ = *log;
+  std::string why;
+  if (Status s = CheckOptions(options_, &why); !s.ok()) {
+    log_->error("{}", why);
+    return s;
+  }
+  auto keyspaces = Keyspaces::Make({.engine = options_.engine,
+                                    .keyspaces = options_.databases,
+                                    .memory_bytes_max = options_.maxmemory,
+                                    .snapshot_age_ms_max = options_.snapshot_age_ms});
+  if (!keyspaces) return keyspaces.error();
+  keyspaces_ = std::move(*keyspaces);
+  for (uint32_t i = 0; i < WorkersOf(options_); ++i) {
+    workers_.push_back(std::make_unique<Worker>(*this));
+  }
+  for (const Address& address : ListenAddresses(options_)) {
+    auto listener = environment_.network.Listen(address);
+    if (!listener) {
+      log_->error("cannot listen on {}: {}", address, listener.error().ToString());
+      return listener.error();
+    }
+    listeners_.push_back(std::move(*listener));
+    if (Status s = workers_[0]->Listen(*listeners_.back()); !s.ok()) return s;
+  }
+  return {};
+}
+
+void Server::Run() {
+  std::vector<std::thread> threads;
+  for (auto& worker : workers_) {
+    threads.emplace_back([this, &worker] {
+      while (!worker->drained()) {
+        if (stopping()) worker->Drain();
+        worker->Turn(-1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void Server::Stop() {
+  stopping_.store(true, std::memory_order_relaxed);
+  for (auto& worker : workers_) worker->Wake();
+}
+
+std::vector<Address> Server::addresses() const {
+  std::vector<Address> all;
+  for (const auto& listener : listeners_) all.push_back(listener->address());
+  return all;
+}
+
+ServerOptions Server::options() const {
+  std::lock_guard lock(options_mutex_);
+  return options_;
+}
+
+Status Server::SetOptions(std::span<const std::pair<std::string_view, std::string_view>> changes,
+                          size_t* culprit) {
+  std::lock_guard lock(options_mutex_);
+  ServerOptions changed = options_;
+  for (*culprit = 0; *culprit < changes.size(); ++*culprit) {
+    const auto& [name, value] = changes[*culprit];
+    if (Status s = SetOption(changed, name, value); !s.ok()) return s;
+  }
+  options_ = changed;
+  keyspaces_->budget().set_limit(changed.maxmemory);
+  cursors_.set_ttl_ms(changed.cursor_ttl_ms);
+  key_scans_.set_ttl_ms(changed.cursor_ttl_ms);
+  SetLogLevel(*log_, changed);
+  options_version_.fetch_add(1, std::memory_order_release);
+  return {};
+}
+
+void Server::Place(std::unique_ptr<Stream> stream) {
+  const auto least = std::ranges::min_element(
+      workers_, {}, [](const auto& worker) { return worker->connections(); });
+  (*least)->Adopt(std::move(stream));
+}
+
+size_t Server::connections() const {
+  size_t all = 0;
+  for (const auto& worker : workers_) all += worker->connections();
+  return all;
+}
+
+}  // namespace skep

@@ -1,0 +1,102 @@
+// server.h: one store, its workers and what they share.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/environment.h"
+#include "engine/keyspaces.h"
+#include "server/client_registry.h"
+#include "server/cursor_table.h"
+#include "server/options.h"
+#include "server/worker.h"
+#include "skep/store.h"
+
+namespace spdlog {
+class logger;
+}
+
+namespace skep {
+
+// Where a SCAN goes on.
+struct ScanCursor {
+  std::string next_key;
+  uint32_t keyspace;
+};
+
+// Where a KSCAN goes on: a range at a version that stays pinned while any chunk of the scan can
+// still be asked for.
+struct KeyScan {
+  std::shared_ptr<const Snapshot> snapshot;
+  uint32_t keyspace;
+  std::string lo, hi;
+  ScanOptions options;  // limit: items a chunk
+  bool unbounded;
+};
+
+class Server {
+ public:
+  Server(const ServerOptions& options, const Environment& environment);
+  ~Server();
+
+  // Opens the store and listens. Starts no thread: either call Run(), or turn the workers.
+  //   kInvalidArgument  CheckOptions() says why
+  //   kIo               the errno of the address that could not be listened on
+  Status Start();
+  // Serves with a thread a worker until Stop() is called, then returns when all have ended.
+  void Run();
+  // Asks for the end: replies in progress are sent, connections closed. Any thread, any time.
+  void Stop();
+  bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
+
+  size_t worker_count() const { return workers_.size(); }
+  Worker& worker(size_t index) { return *workers_[index]; }
+  // Where it listens, with the port the system chose if it was asked to.
+  std::vector<Address> addresses() const;
+
+  // What the workers share. All thread-safe.
+  const Environment& environment() const { return environment_; }
+  Keyspaces& keyspaces() { return *keyspaces_; }
+  ClientRegistry& clients() { return clients_; }
+  CursorTable<std::shared_ptr<const ScanCursor>>& cursors() { return cursors_; }
+  CursorTable<std::shared_ptr<const KeyScan>>& key_scans() { return key_scans_; }
+  spdlog::logger& log() { return *log_; }
+  uint64_t start_monotonic_ms() const { return start_ms_; }
+  const std::string& run_id() const { return run_id_; }
+
+  // The options now. `version` changes whenever they do.
+  ServerOptions options() const;
+  uint64_t options_version() const { return options_version_.load(std::memory_order_acquire); }
+  // Sets options by name, all or none.
+  //   kInvalidArgument  as SetOption(), for changes[*culprit]
+  Status SetOptions(std::span<const std::pair<std::string_view, std::string_view>> changes,
+                    size_t* culprit);
+
+  // Gives a new connection to the worker with the fewest.
+  void Place(std::unique_ptr<Stream> stream);
+  size_t connections() const;
+
+ private:
+  Environment environment_;
+  mutable std::mutex options_mutex_;
+  ServerOptions options_;  // guarded by options_mutex_
+  std::atomic<uint64_t> options_version_{0};
+  std::shared_ptr<spdlog::logger> log_;
+  uint64_t start_ms_;
+  std::string run_id_;
+  std::atomic<bool> stopping_{false};
+
+  // Declared in the order in which they must outlive each other.
+  std::unique_ptr<Keyspaces> keyspaces_;
+  ClientRegistry clients_;
+  CursorTable<std::shared_ptr<const ScanCursor>> cursors_;
+  CursorTable<std::shared_ptr<const KeyScan>> key_scans_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace skep

@@ -1,0 +1,87 @@
+// session.h: one connection, as its worker sees it.
+//
+//   in   received, not yet a whole command. Empty most of the time: whole commands are executed
+//        from the worker's read buffer and never copied.
+//   out  replies, encoded in request order.
+//
+//   sent          sendable                                end of out
+//   |  (on the wire)  |  may leave     |  waits for the gate  |
+//   +-----------------+----------------+----------------------+
+//
+// A reply may leave once the gate of its keyspace has released its ticket (release_gate.h). A mark
+// says from which byte on `out` waits for a ticket; without marks everything may leave.
+//
+// Thread safety: the owning worker only, but for `info`.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "base/network.h"
+#include "engine/engine.h"
+#include "server/client_registry.h"
+#include "wire/resp_decoder.h"
+
+namespace skep {
+
+class Call;
+
+// A command that takes many turns: it does a bounded piece each time, so that the worker's other
+// connections go on. The session reads no further command until it is done.
+class Task {
+ public:
+  virtual ~Task() = default;
+  // Does a piece. False once the reply is complete.
+  virtual bool Step(Call& call) = 0;
+};
+
+struct Session {
+  struct Mark {
+    uint64_t from;  // position in the stream of replies, counted from the connection's start
+    Engine* engine;
+    Version ticket;
+  };
+
+  std::unique_ptr<Stream> stream;
+  std::shared_ptr<ClientInfo> info;
+  RespDecoder decoder;
+  std::string in;
+  std::string out;
+  size_t out_begin = 0;    // bytes of `out` that were sent
+  uint64_t out_base = 0;   // position of out[0] in the stream of replies
+  std::deque<Mark> marks;  // positions rise
+  std::unique_ptr<Task> task;
+
+  int protocol = 2;
+  uint32_t keyspace = 0;
+  bool authenticated = true;
+
+  // The flush (worker.h) whose batch holds this connection's latest write and range read. Equal to
+  // the worker's current flush: that request is not executed yet.
+  uint64_t write_flush = 0;
+  uint64_t range_flush = 0;
+
+  bool wants_read = true;  // what the poller was told
+  bool wants_write = false;
+  bool write_blocked = false;  // the last write did not take everything
+  bool stalled = false;        // the task waits until the peer has read more
+  size_t in_used = 0;          // bytes of `in` that were dispatched; pending requests may view them
+  bool queued = false;         // in the worker's list of sessions to send to
+  bool waiting = false;        // in the worker's list of sessions that have marks
+  bool blocked = false;        // the next command waits until there are no marks
+  bool peer_finished = false;  // nothing more will come
+  bool closing = false;        // close once `out` is sent
+  bool dead = false;           // close at the end of the turn
+  uint64_t charged_bytes = 0;  // of the memory budget, for `in` and `out`
+
+  bool paused() const { return task != nullptr || blocked; }
+  size_t unsent() const { return out.size() - out_begin; }
+  size_t sendable() const {
+    return (marks.empty() ? out.size() : marks.front().from - out_base) - out_begin;
+  }
+  uint64_t out_end() const { return out_base + out.size(); }
+};
+
+}  // namespace skep

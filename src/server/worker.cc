@@ -1,0 +1,570 @@
+#include "server/worker.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "server/server.h"
+
+namespace skep {
+namespace {
+
+constexpr size_t kReadBufferBytes = 256 * 1024;
+constexpr size_t kReadBytes = 64 * 1024;     // at most, from a connection in a turn
+constexpr size_t kReadBytesMin = 16 * 1024;  // at least, if the connection has them
+constexpr uint32_t kBatchMax = 4096;         // requests, about
+constexpr uint64_t kUpkeepMs = 100;
+constexpr uint64_t kDrainMs = 1000;        // for replies to be taken at the end
+constexpr int kAcceptsMax = 256;           // in a turn
+constexpr size_t kKeptCapacityMax = 1024;  // of an idle connection's buffers, each
+// Before a client has logged in. The same as Redis's.
+constexpr RespLimits kUnauthenticated{.args_max = 10, .bulk_bytes_max = 16384};
+
+void Shrink(std::string& buffer) {
+  buffer.clear();
+  if (buffer.capacity() > kKeptCapacityMax) std::string().swap(buffer);
+}
+
+void Bump(std::atomic<uint64_t>& counter, uint64_t by = 1) {
+  // One thread writes it.
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Worker::Worker(Server& server)
+    : server_(server),
+      poller_(server.environment().network.NewPoller()),
+      random_(server.environment().random),
+      read_buffer_(kReadBufferBytes),
+      batches_(server.keyspaces().count()) {}
+
+Worker::~Worker() {
+  for (auto& [session, owned] : sessions_) dead_.push_back(session);
+  BuryDead();
+}
+
+Status Worker::Listen(Listener& listener) {
+  if (Status s = poller_->Add(listener, &listener); !s.ok()) return s;
+  listeners_.push_back(&listener);
+  return {};
+}
+
+void Worker::Adopt(std::unique_ptr<Stream> stream) {
+  {
+    std::lock_guard lock(mailbox_mutex_);
+    mailbox_.push_back(std::move(stream));
+  }
+  connections_.fetch_add(1, std::memory_order_relaxed);
+  Wake();
+}
+
+void Worker::Turn(int timeout_ms) {
+  const bool busy = !tasks_.empty() || !resumed_.empty() || upkeep_left_;
+  const int patience = static_cast<int>(kUpkeepMs);
+  const auto events =
+      poller_->Wait(busy ? 0 : (timeout_ms < 0 ? patience : std::min(timeout_ms, patience)));
+  ReadClocksAndOptions();
+  AdoptWaiting();
+  for (const ReadyEvent& event : events) {
+    const auto listener = std::ranges::find(listeners_, event.tag);
+    if (listener != listeners_.end()) {
+      Accept(**listener);
+      continue;
+    }
+    Session& session = *static_cast<Session*>(event.tag);
+    if (event.readable) ReadFrom(session);
+    if (event.writable) Queue(session);
+  }
+  PassGates();
+  for (Session* session : std::exchange(resumed_, {})) {
+    if (!session->dead) DecodeKept(*session);
+  }
+  Flush();
+  ForgetViewed();
+  scratch_.Clear();
+  StepTasks();
+  Send();
+  BuryDead();
+  Upkeep();
+}
+
+// ---- 1. The network ----
+
+void Worker::ReadClocksAndOptions() {
+  Clock& clock = server_.environment().clock;
+  monotonic_ms_ = clock.MonotonicMs();
+  wall_ms_ = clock.WallMs();
+  if (const uint64_t version = server_.options_version(); version != options_version_) {
+    options_ = server_.options();
+    options_version_ = version;
+  }
+}
+
+void Worker::AdoptWaiting() {
+  std::vector<std::unique_ptr<Stream>> streams;
+  {
+    std::lock_guard lock(mailbox_mutex_);
+    streams.swap(mailbox_);
+  }
+  for (auto& stream : streams) {
+    auto owned = std::make_unique<Session>();
+    Session& session = *owned;
+    session.stream = std::move(stream);
+    session.info =
+        server_.clients().Add(session.stream->peer(), session.stream->local(), monotonic_ms_);
+    session.authenticated = options_.requirepass.empty();
+    sessions_.emplace(&session, std::move(owned));
+    Bump(statistics_.connections);
+    if (!poller_->Add(*session.stream, &session, true, false).ok()) Kill(session);
+    if (draining_) Kill(session);
+  }
+}
+
+void Worker::Accept(Listener& listener) {
+  for (int i = 0; i < kAcceptsMax; ++i) {
+    int error = 0;
+    auto stream = listener.Accept(&error);
+    if (stream != nullptr) {
+      RejectOrPlace(std::move(stream));
+      continue;
+    }
+    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
+      server_.log().warn("cannot accept connections for now: errno {}", error);
+      poller_->Remove(listener);
+      exhausted_.push_back(&listener);
+    }
+    if (error != ECONNABORTED && error != EINTR) return;
+  }
+}
+
+void Worker::RejectOrPlace(std::unique_ptr<Stream> stream) {
+  if (server_.connections() >= options_.maxclients) {
+    stream->Write("-ERR max number of clients reached\r\n");
+    Bump(statistics_.rejected);
+    return;
+  }
+  server_.Place(std::move(stream));
+}
+
+void Worker::ReadFrom(Session& session) {
+  if (session.dead) return;
+  if (!session.wants_read && !session.wants_write) return Kill(session);  // hung up
+  if (!session.wants_read || session.closing) return;
+  if (session.paused() || session.unsent() > kUnsentMax) return UpdateInterest(session);
+  if (session.in_used > 0) {
+    Flush();
+    ForgetViewed();
+  }
+  if (!session.in.empty()) {
+    // The rest of a large argument goes where it will stay.
+    const size_t had = session.in.size();
+    session.in.resize(had + std::clamp(session.decoder.wanted(), kReadBytesMin, kReadBytes));
+    const ssize_t got = session.stream->Read(session.in.data() + had, session.in.size() - had);
+    session.in.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    Received(session, got);
+    if (got > 0) DecodeKept(session);
+    return;
+  }
+  if (kReadBufferBytes - read_used_ < kReadBytesMin) Flush();
+  if (pending_.empty()) read_used_ = 0;
+  char* const at = read_buffer_.data() + read_used_;
+  const ssize_t got = session.stream->Read(at, std::min(kReadBytes, kReadBufferBytes - read_used_));
+  Received(session, got);
+  if (got <= 0) return;
+  const size_t bytes = static_cast<size_t>(got);
+  read_used_ += bytes;
+  session.in.assign(at + Decode(session, {at, bytes}), at + bytes);
+  FinishInput(session);
+}
+
+void Worker::Received(Session& session, ssize_t bytes) {
+  if (bytes > 0) {
+    Bump(statistics_.input_bytes, static_cast<uint64_t>(bytes));
+  } else if (bytes == 0) {
+    session.peer_finished = true;
+    FinishInput(session);
+  } else if (bytes != -EAGAIN) {
+    Kill(session);
+  }
+}
+
+// ---- 2. Commands ----
+
+void Worker::DecodeKept(Session& session) {
+  session.in_used += Decode(session, std::string_view(session.in).substr(session.in_used));
+  if (session.in_used > 0) kept_.push_back(&session);
+  FinishInput(session);
+}
+
+// What follows from the input that is left.
+void Worker::FinishInput(Session& session) {
+  if (session.peer_finished && !session.paused()) session.closing = true;
+  if (session.in.size() - session.in_used > options_.client_query_buffer_limit) {
+    server_.log().warn("client {} closed: its query exceeds client-query-buffer-limit",
+                       session.info->id);
+    Kill(session);
+  }
+  UpdateInterest(session);
+  UpdateAccount(session);
+  if (session.closing) Queue(session);
+}
+
+// Dispatches the commands in `input`; returns how many bytes of it are done with.
+size_t Worker::Decode(Session& session, std::string_view input) {
+  const RespLimits limits{.bulk_bytes_max = options_.proto_max_bulk_len};
+  size_t at = 0;
+  while (at < input.size() && !session.paused() && !session.closing && !session.dead) {
+    const std::string_view rest = input.substr(at);
+    const auto event =
+        session.decoder.Next(rest, session.authenticated ? limits : kUnauthenticated, args_);
+    if (event == RespDecoder::Event::kNeedMore) break;
+    if (event == RespDecoder::Event::kError) {
+      PendError(session, scratch_.Concat("ERR ", session.decoder.error()));
+      session.closing = true;
+      return input.size();
+    }
+    if (rest.front() != '*') {
+      // What an inline command quoted lives only until the next command is decoded.
+      for (std::string_view& arg : args_) arg = scratch_.Copy(arg);
+    }
+    const size_t consumed = session.decoder.consumed();
+    if (!args_.empty() && !Dispatch(session, args_)) break;
+    at += consumed;
+  }
+  return at;
+}
+
+// False if the command has to wait for a gate and must be decoded again.
+bool Worker::Dispatch(Session& session, std::span<const std::string_view> args) {
+  const Command* const command = FindCommand(args[0]);
+  if (const auto refusal = Refusal(session, command, args); !refusal.empty()) {
+    PendError(session, refusal);
+    return true;
+  }
+  if (command->has(Command::kRange) && !session.marks.empty()) {
+    session.blocked = true;
+    return false;
+  }
+  session.info->last_command_ms.store(monotonic_ms_, std::memory_order_relaxed);
+  session.info->last_command.store(command->name.data(), std::memory_order_relaxed);
+  Bump(statistics_.commands);
+  if (command->plan != nullptr) {
+    RunPlanned(session, *command, args);
+  } else if (command->alone != nullptr) {
+    RunAlone(session, *command, args);
+  } else {
+    Pend({.session = &session, .command = command}, args);
+  }
+  return true;
+}
+
+// The error that answers a command that cannot be run at all; empty if it can.
+std::string_view Worker::Refusal(const Session& session, const Command* command,
+                                 std::span<const std::string_view> args) {
+  if (command == nullptr) {
+    constexpr size_t kShown = 128;
+    std::string text = fmt::format("ERR unknown command '{}', with args beginning with: ",
+                                   args[0].substr(0, kShown));
+    size_t shown = 0;
+    for (const std::string_view arg : args.subspan(1)) {
+      if (shown >= kShown) break;
+      const std::string_view part = arg.substr(0, kShown - shown);
+      text += fmt::format("'{}' ", part);
+      shown += part.size() + 3;
+    }
+    return scratch_.Copy(text);
+  }
+  if (!command->AcceptsCount(args.size())) {
+    return scratch_.Copy(
+        fmt::format("ERR wrong number of arguments for '{}' command", command->name));
+  }
+  if (!session.authenticated && !command->has(Command::kNoAuth)) {
+    return "NOAUTH Authentication required.";
+  }
+  return {};
+}
+
+void Worker::RunPlanned(Session& session, const Command& command,
+                        std::span<const std::string_view> args) {
+  const bool writes = command.has(Command::kWrite);
+  const bool ranges = command.has(Command::kRange);
+  if ((ranges && session.write_flush == flush_) || (writes && session.range_flush == flush_)) {
+    Flush();
+  }
+  KeyspaceBatch& shared = batches_[session.keyspace];
+  if (!std::exchange(shared.used, true)) used_keyspaces_.push_back(session.keyspace);
+  Batch& batch = shared.batch;
+  const auto first = static_cast<uint32_t>(batch.size());
+  const Plan plan = command.plan(Call(server_, *this, session, command, args), batch);
+  if (plan.kind == Plan::Kind::kError) return PendError(session, plan.error);
+  if (plan.kind == Plan::Kind::kAlone) return RunAlone(session, command, args);
+  if (writes) session.write_flush = flush_;
+  if (ranges) session.range_flush = flush_;
+  Pend({.session = &session,
+        .command = &command,
+        .keyspace = session.keyspace,
+        .first_slot = first,
+        .has_slots = true},
+       args);
+  if (batch.size() >= kBatchMax) Flush();
+}
+
+void Worker::RunAlone(Session& session, const Command& command,
+                      std::span<const std::string_view> args) {
+  Flush();
+  Call call(server_, *this, session, command, args);
+  command.alone(call);
+  if (session.task != nullptr) tasks_.push_back(&session);
+  Queue(session);
+}
+
+void Worker::Pend(Pending pending, std::span<const std::string_view> args) {
+  pending.first_arg = static_cast<uint32_t>(kept_args_.size());
+  pending.arg_count = static_cast<uint32_t>(args.size());
+  kept_args_.insert(kept_args_.end(), args.begin(), args.end());
+  pending_.push_back(pending);
+}
+
+void Worker::PendError(Session& session, std::string_view text) {
+  Bump(statistics_.errors);
+  Pend({.session = &session, .error = text}, {});
+}
+
+void Worker::ExecuteFor(Session& session, Batch& batch) {
+  Engine& engine = server_.keyspaces().at(session.keyspace);
+  batch.set_now_ms(wall_ms_);
+  MarkTicket(session, engine, engine.Execute(batch));
+  Bump(statistics_.batches);
+  Bump(statistics_.batch_requests, batch.size());
+}
+
+// ---- 3. Execution ----
+
+void Worker::Flush() {
+  if (pending_.empty() && used_keyspaces_.empty()) return;
+  for (const uint32_t keyspace : used_keyspaces_) {
+    KeyspaceBatch& kb = batches_[keyspace];
+    if (kb.batch.empty()) continue;
+    kb.batch.set_now_ms(wall_ms_);
+    kb.ticket = server_.keyspaces().at(keyspace).Execute(kb.batch);
+    Bump(statistics_.batches);
+    Bump(statistics_.batch_requests, kb.batch.size());
+  }
+  FinishPending();
+  for (const uint32_t keyspace : used_keyspaces_) {
+    batches_[keyspace].batch.Clear();
+    batches_[keyspace].used = false;
+  }
+  used_keyspaces_.clear();
+  pending_.clear();
+  kept_args_.clear();
+  ++flush_;
+}
+
+void Worker::FinishPending() {
+  for (const Pending& p : pending_) {
+    Session& session = *p.session;
+    if (session.dead) continue;
+    Queue(session);
+    if (p.command == nullptr) {
+      RespWriter(session.out, session.protocol).Error(p.error);
+      continue;
+    }
+    KeyspaceBatch& kb = batches_[p.keyspace];
+    if (p.has_slots) MarkTicket(session, server_.keyspaces().at(p.keyspace), kb.ticket);
+    const auto args = std::span(kept_args_).subspan(p.first_arg, p.arg_count);
+    p.command->finish(Call(server_, *this, session, *p.command, args), kb.batch, p.first_slot);
+  }
+}
+
+// What is encoded for the session from here on waits for the ticket.
+void Worker::MarkTicket(Session& session, Engine& engine, Version ticket) {
+  if (engine.gate().IsReleased(ticket)) return;
+  session.marks.push_back({.from = session.out_end(), .engine = &engine, .ticket = ticket});
+  if (!session.waiting) waiting_.push_back(&session);
+  session.waiting = true;
+  engine.gate().CallWhenReleased(ticket, [this] { Wake(); });
+}
+
+// Drops the input that was dispatched; nothing views it any more.
+void Worker::ForgetViewed() {
+  for (Session* session : kept_) {
+    if (session->in_used == session->in.size()) {
+      Shrink(session->in);
+    } else {
+      session->in.erase(0, session->in_used);
+    }
+    session->in_used = 0;
+    UpdateAccount(*session);
+  }
+  kept_.clear();
+}
+
+// ---- 4. Tasks ----
+
+void Worker::StepTasks() {
+  for (Session* session : std::exchange(tasks_, {})) {
+    session->stalled = session->unsent() > kUnsentMax;
+    if (session->dead || session->stalled) continue;
+    static const Command kNone{};
+    Call call(server_, *this, *session, kNone, {});
+    if (session->task->Step(call)) {
+      tasks_.push_back(session);
+    } else {
+      session->task.reset();
+      resumed_.push_back(session);
+    }
+    Queue(*session);
+  }
+}
+
+// ---- 5. Replies ----
+
+void Worker::PassGates() {
+  for (Session* session : std::exchange(waiting_, {})) {
+    auto& marks = session->marks;
+    while (!marks.empty() && marks.front().engine->gate().IsReleased(marks.front().ticket)) {
+      marks.pop_front();
+    }
+    Queue(*session);
+    if (!marks.empty()) {
+      waiting_.push_back(session);
+      continue;
+    }
+    session->waiting = false;
+    if (std::exchange(session->blocked, false)) resumed_.push_back(session);
+  }
+}
+
+void Worker::Queue(Session& session) {
+  if (!session.queued) to_send_.push_back(&session);
+  session.queued = true;
+}
+
+void Worker::Send() {
+  for (Session* session : std::exchange(to_send_, {})) {
+    session->queued = false;
+    if (!session->dead) SendTo(*session);
+  }
+}
+
+void Worker::SendTo(Session& session) {
+  if (const size_t sendable = session.sendable(); sendable > 0) {
+    const ssize_t sent =
+        session.stream->Write(std::string_view(session.out).substr(session.out_begin, sendable));
+    if (sent < 0 && sent != -EAGAIN) return Kill(session);
+    const size_t bytes = static_cast<size_t>(std::max<ssize_t>(sent, 0));
+    session.out_begin += bytes;
+    session.write_blocked = bytes < sendable;
+    Bump(statistics_.output_bytes, bytes);
+  }
+  if (session.unsent() == 0) {
+    session.out_base += session.out.size();
+    session.out_begin = 0;
+    Shrink(session.out);
+    if (session.closing) return Kill(session);
+  } else if (session.out_begin > kReadBytes) {
+    session.out.erase(0, session.out_begin);
+    session.out_base += session.out_begin;
+    session.out_begin = 0;
+  }
+  const uint64_t output_max = options_.client_output_buffer_limit;
+  if (output_max != 0 && session.unsent() > output_max) {
+    server_.log().warn("client {} closed: its replies exceed client-output-buffer-limit",
+                       session.info->id);
+    return Kill(session);
+  }
+  if (session.stalled && session.unsent() <= kUnsentMax) {
+    session.stalled = false;
+    tasks_.push_back(&session);
+  }
+  UpdateAccount(session);
+  UpdateInterest(session);
+}
+
+void Worker::UpdateInterest(Session& session) {
+  if (session.dead) return;
+  const bool read = !session.paused() && !session.closing && !session.peer_finished &&
+                    session.unsent() <= kUnsentMax;
+  const bool write = session.write_blocked;
+  if (read == session.wants_read && write == session.wants_write) return;
+  session.wants_read = read;
+  session.wants_write = write;
+  if (!poller_->Change(*session.stream, &session, read, write).ok()) Kill(session);
+}
+
+// Charges the buffers of the session to the memory budget.
+void Worker::UpdateAccount(Session& session) {
+  const uint64_t bytes = session.in.capacity() + session.out.capacity();
+  MemoryBudget& budget = server_.keyspaces().budget();
+  if (bytes > session.charged_bytes) budget.Charge(bytes - session.charged_bytes);
+  if (bytes < session.charged_bytes) budget.Release(session.charged_bytes - bytes);
+  session.charged_bytes = bytes;
+  session.info->input_bytes.store(session.in.size() - session.in_used, std::memory_order_relaxed);
+  session.info->output_bytes.store(session.unsent(), std::memory_order_relaxed);
+}
+
+void Worker::Kill(Session& session) {
+  if (!session.dead) dead_.push_back(&session);
+  session.dead = true;
+}
+
+void Worker::BuryDead() {
+  if (dead_.empty()) return;
+  for (auto* list : {&to_send_, &waiting_, &tasks_, &kept_, &resumed_}) {
+    std::erase_if(*list, [](const Session* session) { return session->dead; });
+  }
+  for (Session* session : dead_) {
+    poller_->Remove(*session->stream);
+    server_.clients().Remove(*session->info);
+    server_.keyspaces().budget().Release(session->charged_bytes);
+    sessions_.erase(session);
+    connections_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  dead_.clear();
+}
+
+// Every now and then: what no event asks for.
+void Worker::Upkeep() {
+  if (upkeep_left_) upkeep_left_ = server_.keyspaces().Maintain(wall_ms_);
+  if (monotonic_ms_ < next_upkeep_ms_) return;
+  next_upkeep_ms_ = monotonic_ms_ + kUpkeepMs;
+  upkeep_left_ = server_.keyspaces().Maintain(wall_ms_);
+  server_.cursors().Expire(monotonic_ms_, 64);
+  server_.key_scans().Expire(monotonic_ms_, 64);
+  for (Listener* listener : std::exchange(exhausted_, {})) {
+    if (!poller_->Add(*listener, listener).ok()) exhausted_.push_back(listener);
+  }
+  for (auto& [session, owned] : sessions_) {
+    if (IsOverdue(*session)) Kill(*session);
+  }
+  BuryDead();
+}
+
+bool Worker::IsOverdue(const Session& session) const {
+  if (draining_) return monotonic_ms_ >= drain_until_ms_;
+  const uint64_t last = session.info->last_command_ms.load(std::memory_order_relaxed);
+  return options_.timeout != 0 && !session.paused() &&
+         monotonic_ms_ > last + options_.timeout * uint64_t{1000};
+}
+
+void Worker::Drain() {
+  if (draining_) return;
+  draining_ = true;
+  drain_until_ms_ = server_.environment().clock.MonotonicMs() + kDrainMs;
+  for (Listener* listener : listeners_) poller_->Remove(*listener);
+  listeners_.clear();
+  exhausted_.clear();
+  for (auto& [session, owned] : sessions_) {
+    if (session->task != nullptr) Kill(*session);
+    session->closing = true;
+    UpdateInterest(*session);
+    Queue(*session);
+  }
+}
+
+}  // namespace skep

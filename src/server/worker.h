@@ -1,0 +1,175 @@
+// worker.h: one event loop. Every core has one; all serve one store.
+//
+// A turn
+//   1. Wait for the network; accept; read once from every connection that is ready.
+//   2. Decode. Each command either waits among the pending ones, its requests added to the one
+//      batch of its keyspace, or runs alone after a flush.
+//   3. Flush: execute the batches, then encode the pending replies in order.
+//   4. Each session with a task does one piece of it.
+//   5. Send, one write a connection: what the gates have released.
+//
+// How a connection's commands behave as if run one after another, though they share batches: the
+// engine keeps the order of operations on one key, and a range read in a batch sees one state that
+// may hold any of the batch's writes. So a command that reads a range flushes first if the batch
+// holds a write of its own connection, and a write flushes first if the batch holds a range read of
+// its own connection. Multi-key commands run alone. A range read also waits until the connection's
+// earlier writes are released, since it may read at the released version.
+//
+// Back-pressure: a connection is not read while it has more than kUnsentMax bytes of replies to
+// take, while its task runs or while it waits for a gate. Its unread bytes stay in the kernel.
+//
+// Thread safety: one thread turns it. Adopt() and Wake() from any.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/network.h"
+#include "base/random.h"
+#include "server/command.h"
+#include "server/options.h"
+#include "server/session.h"
+#include "skep/batch.h"
+
+namespace skep {
+
+// Counts for INFO. Relaxed: sums that nothing else depends on.
+struct WorkerStatistics {
+  std::atomic<uint64_t> commands{0};
+  std::atomic<uint64_t> connections{0};  // accepted since start
+  std::atomic<uint64_t> rejected{0};     // over maxclients
+  std::atomic<uint64_t> batches{0};
+  std::atomic<uint64_t> batch_requests{0};
+  std::atomic<uint64_t> input_bytes{0};
+  std::atomic<uint64_t> output_bytes{0};
+  std::atomic<uint64_t> errors{0};
+};
+
+class Worker {
+ public:
+  static constexpr size_t kUnsentMax = 1 << 20;
+
+  explicit Worker(Server& server);
+  ~Worker();
+
+  // One turn. Waits up to `timeout_ms` for something to do; -1: until it is time for upkeep.
+  void Turn(int timeout_ms);
+
+  // Serves the connection from the next turn on.
+  void Adopt(std::unique_ptr<Stream> stream);
+  void Wake() { poller_->Wake(); }
+  // Accepts the connections of this listener and spreads them over all workers.
+  Status Listen(Listener& listener);
+
+  size_t connections() const { return connections_.load(std::memory_order_relaxed); }
+  const WorkerStatistics& statistics() const { return statistics_; }
+
+  // For commands. Options as of this turn; `now` as of this turn.
+  const ServerOptions& options() const { return options_; }
+  uint64_t monotonic_ms() const { return monotonic_ms_; }
+  uint64_t wall_ms() const { return wall_ms_; }
+  Random& random() { return random_; }
+  // Executes `batch` on the keyspace of the session and marks the replies that follow.
+  void ExecuteFor(Session& session, Batch& batch);
+  // Ends all connections once their replies are sent, and serves no more.
+  void Drain();
+  bool drained() const { return draining_ && sessions_.empty(); }
+
+ private:
+  // A command whose reply is not encoded yet.
+  struct Pending {
+    Session* session;
+    const Command* command;  // null: the reply is `error`
+    uint32_t first_arg, arg_count;
+    uint32_t keyspace;
+    uint32_t first_slot;
+    bool has_slots;
+    std::string_view error;
+  };
+  struct KeyspaceBatch {
+    Batch batch;
+    Version ticket = 0;
+    bool used = false;  // listed in used_keyspaces_
+  };
+
+  // Step 1.
+  void ReadClocksAndOptions();
+  void AdoptWaiting();
+  void Accept(Listener& listener);
+  void RejectOrPlace(std::unique_ptr<Stream> stream);
+  void ReadFrom(Session& session);
+  void Received(Session& session, ssize_t bytes);
+
+  // Step 2.
+  size_t Decode(Session& session, std::string_view input);
+  void DecodeKept(Session& session);
+  void FinishInput(Session& session);
+  bool Dispatch(Session& session, std::span<const std::string_view> args);
+  std::string_view Refusal(const Session& session, const Command* command,
+                           std::span<const std::string_view> args);
+  void RunPlanned(Session& session, const Command& command, std::span<const std::string_view> args);
+  void RunAlone(Session& session, const Command& command, std::span<const std::string_view> args);
+  void Pend(Pending pending, std::span<const std::string_view> args);
+  void PendError(Session& session, std::string_view text);
+
+  // Step 3.
+  void Flush();
+  void FinishPending();
+  void MarkTicket(Session& session, Engine& engine, Version ticket);
+  void ForgetViewed();
+
+  // Steps 4 and 5.
+  void StepTasks();
+  void PassGates();
+  void Send();
+  void SendTo(Session& session);
+  void UpdateInterest(Session& session);
+  void UpdateAccount(Session& session);
+  void Queue(Session& session);
+  void Kill(Session& session);
+  void BuryDead();
+  void Upkeep();
+  bool IsOverdue(const Session& session) const;
+
+  Server& server_;
+  std::unique_ptr<Poller> poller_;
+  Random& random_;
+  ServerOptions options_;
+  uint64_t options_version_ = UINT64_MAX;
+  uint64_t monotonic_ms_ = 0;
+  uint64_t wall_ms_ = 0;
+  uint64_t next_upkeep_ms_ = 0;
+  bool draining_ = false;
+  uint64_t drain_until_ms_ = 0;
+  bool upkeep_left_ = false;  // the engines have more to do
+
+  std::unordered_map<Session*, std::unique_ptr<Session>> sessions_;
+  std::atomic<size_t> connections_{0};
+  std::vector<Listener*> listeners_;
+  std::vector<Listener*> exhausted_;  // not polled until the next upkeep: no descriptors were left
+  std::vector<Session*> to_send_;     // queued
+  std::vector<Session*> waiting_;     // have marks
+  std::vector<Session*> tasks_;       // can do a piece
+  std::vector<Session*> kept_;        // input in `in` was dispatched this turn
+  std::vector<Session*> resumed_;     // may go on with the input they have
+  std::vector<Session*> dead_;
+
+  std::vector<char> read_buffer_;
+  size_t read_used_ = 0;  // bytes that pending requests may view
+  uint64_t flush_ = 1;    // number of the next flush
+  std::vector<Pending> pending_;
+  std::vector<std::string_view> args_;       // of one command
+  std::vector<std::string_view> kept_args_;  // of the pending ones
+  std::vector<KeyspaceBatch> batches_;       // by keyspace
+  std::vector<uint32_t> used_keyspaces_;
+  Scratch scratch_;  // errors and unquoted arguments of the pending ones
+  WorkerStatistics statistics_;
+
+  std::mutex mailbox_mutex_;
+  std::vector<std::unique_ptr<Stream>> mailbox_;  // guarded by mailbox_mutex_
+};
+
+}  // namespace skep

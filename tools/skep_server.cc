@@ -1,0 +1,61 @@
+// skep-server: reads its options, serves, ends on SIGTERM or SIGINT.
+#include <spdlog/spdlog.h>
+
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <span>
+#include <thread>
+
+#include "server/command_line.h"
+#include "server/server.h"
+#include "server/version.h"
+
+namespace {
+
+// Waits for a signal that asks for the end, or for a SHUTDOWN.
+void AwaitEnd(skep::Server& server, const sigset_t& signals) {
+  constexpr timespec kPatience{.tv_sec = 0, .tv_nsec = 100'000'000};
+  while (!server.stopping()) {
+    const int signal = sigtimedwait(&signals, nullptr, &kPatience);
+    if (signal > 0) {
+      server.log().info("signal {}: ending", signal);
+      server.Stop();
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto& files = skep::PosixFileSystem();
+  const auto arguments = std::span<const char* const>(argv, static_cast<size_t>(argc)).subspan(1);
+  const skep::CommandLine line = skep::ParseCommandLine(arguments, files);
+  if (!line.run) {
+    std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);
+    return line.exit_code;
+  }
+  // Blocked before any thread starts, so that only AwaitEnd sees them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+
+  skep::Server server(line.options, skep::SystemEnvironment());
+  if (skep::Status status = server.Start(); !status.ok()) {
+    std::fprintf(stderr, "skep-server: %s\n", status.ToString().c_str());
+    return 1;
+  }
+  server.log().info("skep-server {} ({} workers, engine {})", skep::kVersion, server.worker_count(),
+                    line.options.engine);
+  for (const skep::Address& address : server.addresses()) {
+    server.log().info("ready to accept connections on {}", address);
+  }
+  std::thread serving([&server] { server.Run(); });
+  AwaitEnd(server, signals);
+  serving.join();
+  server.log().info("bye");
+  return 0;
+}
