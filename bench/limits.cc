@@ -53,13 +53,15 @@ Status MeasurePlainPages(LimitsReport& report) {
   return {};
 }
 
-// Seconds a message takes, the median of the repetitions.
+// Seconds a message takes, the median of the repetitions. The more in flight, the faster they are,
+// and the more of them it takes to time them.
 Result<double> MessageSeconds(const LimitsOptions& options, uint64_t in_flight, int echo_core) {
+  const uint64_t messages = options.round_trips * in_flight;
   std::vector<double> figures;
   for (int i = 0; i < options.repetitions; ++i) {
-    const auto seconds = LoopbackSeconds(options.messages, in_flight, echo_core);
+    const auto seconds = LoopbackSeconds(messages, in_flight, echo_core);
     if (!seconds) return seconds;
-    figures.push_back(*seconds / static_cast<double>(options.messages));
+    figures.push_back(*seconds / static_cast<double>(messages));
   }
   return Median(std::move(figures));
 }

@@ -1,0 +1,59 @@
+#!/usr/bin/python3
+"""Runs skep-bench with --json and checks what it prints.
+
+usage: check_json.py path/to/skep-bench limits|ycsb option...
+
+Standard output must be one JSON object and nothing else; it must have every key of the interface,
+with figures that are possible; standard error must be empty, since it is no terminal.
+"""
+
+import json
+import subprocess
+import sys
+
+LIMITS_FIGURES = ["random_read_mops", "random_rmw_mops", "random_read_4k_mops",
+                  "random_start_3200b_mops", "chase_ns", "seq_read_gbs", "loopback_rtt_us",
+                  "loopback_64_mops", "address_mops"]
+YCSB_OPTIONS = ["engine", "host", "port", "workload", "dist", "records", "ops", "threads", "batch",
+                "key-size", "value-size", "seed"]
+YCSB_FIGURES = ["mops", "p50_ns", "p99_ns", "p999_ns", "max_ns", "bytes_per_item", "rss_bytes",
+                "load_mops", "seconds"]
+
+
+def check_positive(result, names):
+    for name in names:
+        assert result[name] > 0, f"{name} is {result[name]}"
+
+
+def check_limits(result):
+    check_positive(result, LIMITS_FIGURES + ["bytes"])
+    assert 0 <= result["huge_fraction"] <= 1
+    assert result["huge_fraction_4k"] == 0
+
+
+def check_ycsb(result, options):
+    check_positive(result, YCSB_FIGURES)
+    missing = [name for name in YCSB_OPTIONS if name not in result]
+    assert not missing, f"missing: {missing}"
+    assert result["errors"] == 0, result["first_error"]
+    assert result["p50_ns"] <= result["p99_ns"] <= result["p999_ns"] <= result["max_ns"]
+    assert (result["items_scanned"] > 0) == (result["workload"] == "e")
+    for name, value in zip(options[0::2], options[1::2]):
+        assert str(result[name.removeprefix("--")]) == value, name
+
+
+def main():
+    program, command, *options = sys.argv[1:]
+    run = subprocess.run([program, command, "--json", *options], capture_output=True, text=True)
+    assert run.returncode == 0, f"exit status {run.returncode}: {run.stderr}"
+    assert run.stderr == "", run.stderr
+    assert run.stdout.count("\n") == 1 and run.stdout.endswith("\n"), "one line is one result"
+    result = json.loads(run.stdout)
+    assert result["machine"] and result["commit"]
+    if command == "limits":
+        check_limits(result)
+    else:
+        check_ycsb(result, options)
+
+
+main()

@@ -1,0 +1,61 @@
+#include "bench/record_format.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "bench/zipf.h"
+
+namespace skep::bench {
+namespace {
+
+std::string Render(size_t bytes, uint64_t number) {
+  std::string key(bytes, '\0');
+  KeyFormat(bytes).Render(number, key.data());
+  return key;
+}
+
+// Goal: YCSB's own keys at 23 bytes, zero padded where the hash is short or the key is long.
+TEST(KeyFormat, DecimalIsYcsbs) {
+  EXPECT_EQ(Render(23, 0), "user6284781860667377211");
+  EXPECT_EQ(Render(26, 0), "user0006284781860667377211");
+  for (uint64_t number = 0; number < 1000; ++number) {
+    const std::string key = Render(24, number);
+    EXPECT_EQ(key.substr(0, 4), "user");
+    EXPECT_EQ(std::stoull(key.substr(4)), ScrambleFnv(number));
+  }
+}
+
+// Goal: short keys are distinct and ordered as their hashes.
+TEST(KeyFormat, BinaryKeepsTheOrderOfHashes) {
+  for (size_t bytes : {8, 15, 22}) {
+    std::set<std::string> keys;
+    for (uint64_t number = 0; number < 1000; ++number) {
+      const std::string key = Render(bytes, number);
+      ASSERT_EQ(key.size(), bytes);
+      ASSERT_TRUE(keys.insert(key).second);
+      EXPECT_EQ(key < Render(bytes, number + 1), ScrambleFnv(number) < ScrambleFnv(number + 1));
+    }
+  }
+}
+
+// Goal: values have their size, stay inside the pool, and neighbours differ.
+TEST(ValuePool, WindowsHaveTheirSize) {
+  for (size_t bytes : {size_t{0}, size_t{1}, size_t{100}, size_t{100'000}}) {
+    const ValuePool pool(bytes, 3);
+    for (uint64_t index = 0; index < 5000; ++index) ASSERT_EQ(pool.at(index).size(), bytes);
+    EXPECT_EQ(pool.at(UINT64_MAX).size(), bytes);
+    if (bytes >= 100) {
+      EXPECT_NE(pool.at(0), pool.at(1));
+    }
+  }
+}
+
+TEST(ValuePool, EqualSeedsMakeEqualValues) {
+  EXPECT_EQ(ValuePool(50, 1).at(9), ValuePool(50, 1).at(9));
+  EXPECT_NE(ValuePool(50, 1).at(9), ValuePool(50, 2).at(9));
+}
+
+}  // namespace
+}  // namespace skep::bench

@@ -1,0 +1,88 @@
+#include "bench/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace skep::bench {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+YcsbReport SampleReport() {
+  YcsbReport report;
+  report.options.distribution = Distribution::kUniform;
+  report.run.ops = 3'000'000;
+  report.run.seconds = 2;
+  report.run.latency_ns.Record(1000, 990);
+  report.run.latency_ns.Record(5000, 10);
+  report.footprint = {.bytes_per_item = 150.5, .rss_bytes = 1 << 20};
+  return report;
+}
+
+// Goal: the JSON object is one line with every option by its name and every figure.
+TEST(Report, YcsbJsonHasAllKeys) {
+  const std::string text = JsonOf(SampleReport());
+  EXPECT_EQ(text.find('\n'), text.size() - 1);
+  const json object = json::parse(text);
+  for (const char* key :
+       {"engine",    "workload", "dist",       "records", "ops",    "threads",
+        "batch",     "key-size", "value-size", "seed",    "host",   "port",
+        "mops",      "p50_ns",   "p99_ns",     "p999_ns", "max_ns", "bytes_per_item",
+        "rss_bytes", "errors",   "machine",    "commit"}) {
+    EXPECT_TRUE(object.contains(key)) << key;
+  }
+  EXPECT_EQ(object["mops"], 1.5);
+  EXPECT_EQ(object["dist"], "uniform");
+  EXPECT_EQ(object["workload"], "a");
+  EXPECT_NEAR(object["p50_ns"].get<double>(), 1000, 10);
+  EXPECT_NEAR(object["p99_ns"].get<double>(), 1000, 10);
+  EXPECT_EQ(object["p999_ns"], 5000);
+  EXPECT_EQ(object["max_ns"], 5000);
+  EXPECT_EQ(object["bytes_per_item"], 150.5);
+  EXPECT_EQ(object["host"], nullptr);
+}
+
+// Goal: what is not known is null, and the bytes of a server's error cannot break the JSON.
+TEST(Report, YcsbJsonOfAServer) {
+  YcsbReport report = SampleReport();
+  report.options.host = "127.0.0.1";
+  report.footprint = {};
+  report.run.tally.CountError("-ERR \"quoted\" \xff\n");
+  const json object = json::parse(JsonOf(report));
+  EXPECT_EQ(object["engine"], nullptr);
+  EXPECT_EQ(object["host"], "127.0.0.1");
+  EXPECT_EQ(object["port"], 6379);
+  EXPECT_EQ(object["bytes_per_item"], nullptr);
+  EXPECT_EQ(object["rss_bytes"], nullptr);
+  EXPECT_EQ(object["errors"], 1);
+  EXPECT_THAT(object["first_error"].get<std::string>(), HasSubstr("\"quoted\""));
+}
+
+TEST(Report, LimitsJsonHasAllKeys) {
+  LimitsReport report;
+  report.random_read_mops = 40;
+  const json object = json::parse(JsonOf(report));
+  for (const char* key :
+       {"bytes", "random_read_mops", "random_rmw_mops", "random_read_4k_mops",
+        "random_start_3200b_mops", "chase_ns", "seq_read_gbs", "loopback_rtt_us",
+        "loopback_64_mops", "address_mops", "huge_fraction", "machine", "commit"}) {
+    EXPECT_TRUE(object.contains(key)) << key;
+  }
+  EXPECT_EQ(object["random_read_mops"], 40);
+}
+
+TEST(Report, TablesNameTheirFigures) {
+  const std::string ycsb = TableOf(SampleReport());
+  EXPECT_THAT(ycsb, HasSubstr("1.50  M operations/s"));
+  EXPECT_THAT(ycsb, HasSubstr("150.5  bytes/item"));
+  LimitsReport report;
+  report.chase_ns = 123.4;
+  EXPECT_THAT(TableOf(report), HasSubstr("123.40  ns/line"));
+}
+
+}  // namespace
+}  // namespace skep::bench
