@@ -20,9 +20,10 @@ bool EchoServer::Turn(int timeout_ms) {
   for (const ReadyEvent& event : ready) {
     if (event.tag == listener_.get()) {
       AcceptAll();
-    } else if (!Serve(*sessions_.at(event.tag))) {
-      sessions_.erase(event.tag);
+      continue;
     }
+    Session& session = *static_cast<Session*>(event.tag);
+    if (!Serve(session)) sessions_.erase(session.id);
   }
   return !ready.empty();
 }
@@ -31,10 +32,10 @@ void EchoServer::AcceptAll() {
   int error = 0;
   while (std::unique_ptr<Stream> stream = listener_->Accept(&error)) {
     auto session = std::make_unique<Session>();
+    session->id = ++last_session_;
     session->stream = std::move(stream);
     SKEP_CHECK(poller_->Add(*session->stream, session.get(), true, false).ok());
-    Session* const tag = session.get();
-    sessions_.emplace(tag, std::move(session));
+    sessions_.emplace(last_session_, std::move(session));
   }
 }
 

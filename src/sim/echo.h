@@ -2,9 +2,9 @@
 // and of the simulation. Both are driven by turns and never block.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 
 #include "base/network.h"
 #include "base/random.h"
@@ -25,6 +25,7 @@ class EchoServer {
 
  private:
   struct Session {
+    uint64_t id;
     std::unique_ptr<Stream> stream;
     std::string owed;
     bool finished = false;
@@ -38,7 +39,8 @@ class EchoServer {
 
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Poller> poller_;
-  std::unordered_map<void*, std::unique_ptr<Session>> sessions_;
+  std::map<uint64_t, std::unique_ptr<Session>> sessions_;  // by id: see simulation.h, S4
+  uint64_t last_session_ = 0;
   uint64_t bytes_echoed_ = 0;
 };
 

@@ -17,6 +17,9 @@
 //   S3  A step that did something takes a seeded time. If nobody can run, the clock moves to its
 //       next reminder (an arrival, a timeout of Poller::Wait, an event of At).
 //
+// What an actor owes: S4, nothing it does may depend on an address. Closing streams while walking a
+// container that is ordered by pointer, or hashed with a seed of the process, makes another run.
+//
 // Thread safety: one owner.
 #pragma once
 

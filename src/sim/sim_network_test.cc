@@ -1,0 +1,201 @@
+// What the simulated network does on purpose. What it does otherwise: network_conformance_test.cc.
+#include "sim/sim_network.h"
+
+#include <errno.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <string>
+
+namespace skep {
+namespace {
+
+constexpr uint64_t kSeeds = 100;
+
+// Two streams of one connection; both ends have heard of each other.
+struct Pair {
+  explicit Pair(uint64_t seed, const SimNetworkOptions& options = {})
+      : network(seed, clock, trace, options) {
+    listener = std::move(*network.Listen("127.0.0.1:0"));
+    client = std::move(*network.Connect(listener->address()));
+    clock.AdvanceToReminder();
+    int error = 0;
+    server = listener->Accept(&error);
+  }
+
+  std::string Read(Stream& stream, size_t bytes = 1'000'000) {
+    std::string all(bytes, '\0');
+    const ssize_t got = stream.Read(all.data(), bytes);
+    all.resize(got > 0 ? static_cast<size_t>(got) : 0);
+    return all;
+  }
+  ssize_t ReadByte(Stream& stream) {
+    char byte;
+    return stream.Read(&byte, 1);
+  }
+  void PassAllTime() {
+    while (clock.AdvanceToReminder()) continue;
+  }
+
+  SimClock clock;
+  Trace trace;
+  SimNetwork network;
+  std::unique_ptr<Listener> listener;
+  std::unique_ptr<Stream> client;
+  std::unique_ptr<Stream> server;
+};
+
+TEST(SimNetwork, DeliveriesTakeTheTimeAsked) {
+  std::set<uint64_t> delays;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    Pair pair(seed, {.delay_ns_min = 1'000, .delay_ns_max = 1'003});
+    const uint64_t sent_ns = pair.clock.MonotonicNs();
+    ASSERT_EQ(pair.client->Write("x"), 1);
+    EXPECT_EQ(pair.ReadByte(*pair.server), -EAGAIN);
+    ASSERT_TRUE(pair.clock.AdvanceToReminder());
+    EXPECT_EQ(pair.ReadByte(*pair.server), 1);
+    delays.insert(pair.clock.MonotonicNs() - sent_ns);
+  }
+  EXPECT_EQ(delays, (std::set<uint64_t>{1'000, 1'001, 1'002, 1'003}));
+}
+
+// Goal: one write arrives in pieces, in order, with time in between.
+TEST(SimNetwork, WritesAreSplit) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Pair pair(seed, {.segment_bytes_max = 10, .short_writes_ppm = 0});
+  std::string sent;
+  for (int i = 0; i < 1'000; ++i) sent += static_cast<char>('a' + i % 26);
+  ASSERT_EQ(pair.client->Write(sent), 1'000);
+  std::string received;
+  int pieces = 0;
+  while (pair.clock.AdvanceToReminder()) {
+    const std::string piece = pair.Read(*pair.server);
+    received += piece;
+    pieces += !piece.empty();
+  }
+  EXPECT_EQ(received, sent);
+  EXPECT_GT(pieces, 2);
+}
+
+TEST(SimNetwork, WritesAreShort) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Pair pair(seed, {.short_writes_ppm = 500'000});
+  int short_writes = 0;
+  for (int i = 0; i < 1'000; ++i) {
+    const ssize_t taken = pair.client->Write("0123456789");
+    ASSERT_GE(taken, 1);
+    short_writes += taken < 10;
+  }
+  EXPECT_NEAR(short_writes, 450, 100);  // six standard deviations are 95
+}
+
+TEST(SimNetwork, BuffersAreAsLargeAsAsked) {
+  Pair pair(1, {.buffer_bytes = 1'000, .short_writes_ppm = 0});
+  EXPECT_EQ(pair.client->Write(std::string(1'500, 'x')), 1'000);
+  EXPECT_EQ(pair.client->Write("x"), -EAGAIN);
+  pair.PassAllTime();
+  EXPECT_EQ(pair.client->Write("x"), -EAGAIN);  // arrived, but not read
+  EXPECT_EQ(pair.Read(*pair.server, 10).size(), 10);
+  EXPECT_EQ(pair.client->Write(std::string(1'500, 'x')), 10);
+}
+
+// Goal: a reset loses what is in flight, keeps what has arrived, and both ends are told, once.
+TEST(SimNetwork, ResetLosesWhatIsInFlight) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Pair pair(seed, {.short_writes_ppm = 0});
+    ASSERT_EQ(pair.client->Write("arrived"), 7);
+    pair.PassAllTime();
+    ASSERT_EQ(pair.client->Write("in flight"), 9);
+    pair.client->FinishSending();
+    pair.network.ResetAll();
+    EXPECT_EQ(pair.server->Write("sent before it heard"), 20);
+    pair.PassAllTime();
+    EXPECT_EQ(pair.Read(*pair.server), "arrived");
+    for (Stream* stream : {pair.server.get(), pair.client.get()}) {
+      EXPECT_EQ(pair.ReadByte(*stream), -ECONNRESET);
+      EXPECT_EQ(pair.ReadByte(*stream), 0);
+      EXPECT_EQ(stream->Write("x"), -EPIPE);
+    }
+  }
+}
+
+// Goal: an end that was in flight when the connection was reset is not taken for a clean one.
+TEST(SimNetwork, ClosingAfterAResetIsNoCleanEnd) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Pair pair(seed);
+    pair.network.ResetAll();
+    pair.client.reset();
+    pair.PassAllTime();
+    EXPECT_EQ(pair.ReadByte(*pair.server), -ECONNRESET);
+  }
+}
+
+TEST(SimNetwork, SeededResetsHitWriters) {
+  Pair pair(1, {.resets_ppm = 1'000'000});
+  EXPECT_EQ(pair.client->Write("x"), -ECONNRESET);
+  EXPECT_EQ(pair.client->Write("x"), -EPIPE);
+  EXPECT_EQ(pair.ReadByte(*pair.server), -EAGAIN);
+  pair.PassAllTime();
+  EXPECT_EQ(pair.ReadByte(*pair.server), -ECONNRESET);
+}
+
+TEST(SimNetwork, AcceptsFailAsOftenAsAsked) {
+  Pair pair(1);
+  const auto second = pair.network.Connect(pair.listener->address());
+  ASSERT_TRUE(second);
+  pair.network.FailAccepts(EMFILE, 2);
+  int error = 0;
+  EXPECT_EQ(pair.listener->Accept(&error), nullptr);
+  EXPECT_EQ(error, EAGAIN);  // it has not arrived: nothing to fail
+  pair.PassAllTime();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(pair.listener->Accept(&error), nullptr);
+    EXPECT_EQ(error, EMFILE);
+  }
+  EXPECT_NE(pair.listener->Accept(&error), nullptr);
+}
+
+TEST(SimNetwork, ListenerOnEveryHost) {
+  Pair pair(1);
+  const auto listener = pair.network.Listen("0.0.0.0:7");
+  ASSERT_TRUE(listener);
+  EXPECT_TRUE(pair.network.Connect("127.0.0.1:7"));
+  EXPECT_TRUE(pair.network.Connect("10.1.2.3:7"));
+  EXPECT_FALSE(pair.network.Connect("127.0.0.1:8"));
+  EXPECT_FALSE(pair.network.Connect("[::1]:7"));
+}
+
+// Goal: what is ready together is reported in any order.
+TEST(SimPoller, OrderOfEventsIsSeeded) {
+  std::set<void*> first;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    Pair pair(seed);
+    const auto poller = pair.network.NewPoller();
+    ASSERT_TRUE(poller->Add(*pair.client, &first, false, true).ok());
+    ASSERT_TRUE(poller->Add(*pair.server, nullptr, false, true).ok());
+    const auto ready = poller->Wait(0);
+    ASSERT_EQ(ready.size(), 2);
+    first.insert(ready[0].tag);
+  }
+  EXPECT_EQ(first.size(), 2);
+}
+
+TEST(SimPoller, TimeoutIsAReminder) {
+  Pair pair(1);
+  pair.PassAllTime();
+  const auto poller = pair.network.NewPoller();
+  const uint64_t now = pair.clock.MonotonicNs();
+  EXPECT_TRUE(poller->Wait(0).empty());
+  EXPECT_TRUE(poller->Wait(-1).empty());
+  EXPECT_EQ(pair.clock.NextReminder(), std::nullopt);
+  EXPECT_TRUE(poller->Wait(3).empty());
+  EXPECT_EQ(pair.clock.NextReminder(), now + 3'000'000);
+}
+
+}  // namespace
+}  // namespace skep
