@@ -43,7 +43,7 @@ Worker::Worker(Server& server)
       batches_(server.keyspaces().count()) {}
 
 Worker::~Worker() {
-  for (auto& [session, owned] : sessions_) dead_.push_back(session);
+  for (auto& [id, session] : sessions_) dead_.push_back(session.get());
   BuryDead();
 }
 
@@ -62,13 +62,13 @@ void Worker::Adopt(std::unique_ptr<Stream> stream) {
   Wake();
 }
 
-void Worker::Turn(int timeout_ms) {
+bool Worker::Turn(int timeout_ms) {
   const bool busy = !tasks_.empty() || !resumed_.empty() || upkeep_left_;
   const int patience = static_cast<int>(kUpkeepMs);
   const auto events =
       poller_->Wait(busy ? 0 : (timeout_ms < 0 ? patience : std::min(timeout_ms, patience)));
   ReadClocksAndOptions();
-  AdoptWaiting();
+  const bool adopted = AdoptWaiting();
   for (const ReadyEvent& event : events) {
     const auto listener = std::ranges::find(listeners_, event.tag);
     if (listener != listeners_.end()) {
@@ -90,6 +90,7 @@ void Worker::Turn(int timeout_ms) {
   Send();
   BuryDead();
   Upkeep();
+  return busy || adopted || !events.empty();
 }
 
 // ---- 1. The network ----
@@ -104,7 +105,8 @@ void Worker::ReadClocksAndOptions() {
   }
 }
 
-void Worker::AdoptWaiting() {
+// True if there were any.
+bool Worker::AdoptWaiting() {
   std::vector<std::unique_ptr<Stream>> streams;
   {
     std::lock_guard lock(mailbox_mutex_);
@@ -117,11 +119,12 @@ void Worker::AdoptWaiting() {
     session.info =
         server_.clients().Add(session.stream->peer(), session.stream->local(), monotonic_ms_);
     session.authenticated = options_.requirepass.empty();
-    sessions_.emplace(&session, std::move(owned));
+    sessions_.emplace(session.info->id, std::move(owned));
     Bump(statistics_.connections);
     if (!poller_->Add(*session.stream, &session, true, false).ok()) Kill(session);
     if (draining_) Kill(session);
   }
+  return !streams.empty();
 }
 
 void Worker::Accept(Listener& listener) {
@@ -522,7 +525,7 @@ void Worker::BuryDead() {
     poller_->Remove(*session->stream);
     server_.clients().Remove(*session->info);
     server_.keyspaces().budget().Release(session->charged_bytes);
-    sessions_.erase(session);
+    sessions_.erase(session->info->id);
     connections_.fetch_sub(1, std::memory_order_relaxed);
   }
   dead_.clear();
@@ -539,7 +542,7 @@ void Worker::Upkeep() {
   for (Listener* listener : std::exchange(exhausted_, {})) {
     if (!poller_->Add(*listener, listener).ok()) exhausted_.push_back(listener);
   }
-  for (auto& [session, owned] : sessions_) {
+  for (auto& [id, session] : sessions_) {
     if (IsOverdue(*session)) Kill(*session);
   }
   BuryDead();
@@ -559,7 +562,7 @@ void Worker::Drain() {
   for (Listener* listener : listeners_) poller_->Remove(*listener);
   listeners_.clear();
   exhausted_.clear();
-  for (auto& [session, owned] : sessions_) {
+  for (auto& [id, session] : sessions_) {
     if (session->task != nullptr) Kill(*session);
     session->closing = true;
     UpdateInterest(*session);

@@ -22,9 +22,9 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #include "base/network.h"
@@ -56,7 +56,8 @@ class Worker {
   ~Worker();
 
   // One turn. Waits up to `timeout_ms` for something to do; -1: until it is time for upkeep.
-  void Turn(int timeout_ms);
+  // Returns whether there was anything to do.
+  bool Turn(int timeout_ms);
 
   // Serves the connection from the next turn on.
   void Adopt(std::unique_ptr<Stream> stream);
@@ -97,7 +98,7 @@ class Worker {
 
   // Step 1.
   void ReadClocksAndOptions();
-  void AdoptWaiting();
+  bool AdoptWaiting();
   void Accept(Listener& listener);
   void RejectOrPlace(std::unique_ptr<Stream> stream);
   void ReadFrom(Session& session);
@@ -146,7 +147,7 @@ class Worker {
   uint64_t drain_until_ms_ = 0;
   bool upkeep_left_ = false;  // the engines have more to do
 
-  std::unordered_map<Session*, std::unique_ptr<Session>> sessions_;
+  std::map<uint64_t, std::unique_ptr<Session>> sessions_;  // by id: a simulated run repeats exactly
   std::atomic<size_t> connections_{0};
   std::vector<Listener*> listeners_;
   std::vector<Listener*> exhausted_;  // not polled until the next upkeep: no descriptors were left
