@@ -220,8 +220,10 @@ Oracle::Expected Oracle::Apply(const Request& r, const Outcome& out, Map& map) c
   if (at != map.end()) input.value = at->second.value;
   const FunctionEffect effect = r.function->body(input);
   if (!effect.status.ok()) return {.verdict = Verdict::kRefused, .code = effect.status.code()};
-  Expected expected{
-      .integer = effect.integer, .value_matters = true, .value = std::string(effect.returned)};
+  Expected expected{.integer = effect.integer,
+                    .present = at != map.end(),
+                    .value_matters = true,
+                    .value = std::string(effect.returned)};
   switch (effect.action) {
     case FunctionEffect::Action::kKeep:
       break;
