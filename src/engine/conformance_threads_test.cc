@@ -1,0 +1,301 @@
+// What every engine must pass: several threads at once, also under ThreadSanitizer.
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <map>
+#include <thread>
+
+#include "engine/conformance.h"
+
+namespace skep {
+namespace {
+
+constexpr uint32_t kThreads = 4;
+
+class ThreadConformance : public EngineConformance {
+ protected:
+  // Runs `body(i)` in kThreads threads while one more maintains the engine.
+  template <typename Body>
+  void Together(Body body) {
+    std::atomic<bool> done = false;
+    std::jthread maintainer([&] {
+      for (uint64_t ms = Subject::kStartMs; !done; ++ms) {
+        engine_.Maintain(ms);
+        std::this_thread::yield();
+      }
+    });
+    {
+      std::vector<std::jthread> threads;
+      for (uint32_t i = 0; i < kThreads; ++i) threads.emplace_back([&, i] { body(i); });
+    }
+    done = true;
+  }
+
+  // Executes and waits for the ticket. False if an atomic batch was not applied.
+  bool Run(Batch& batch) {
+    batch.set_now_ms(Subject::kStartMs);
+    engine_.gate().Wait(engine_.Execute(batch));
+    return batch.applied();
+  }
+};
+
+std::string_view AccountKey(Batch& batch, uint64_t account) {
+  return batch.scratch().Copy("account:" + std::to_string(account));
+}
+
+int64_t NumberIn(std::string_view text) {
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// Accounts whose sum no transfer changes.
+class Bank {
+ public:
+  static constexpr uint64_t kAccounts = 8;
+  static constexpr int64_t kTotal = 100 * kAccounts;
+
+  explicit Bank(Engine& engine) : engine_(engine) {
+    Batch batch;
+    for (uint64_t i = 0; i < kAccounts; ++i) batch.Put(AccountKey(batch, i), "100");
+    engine_.gate().Wait(engine_.Execute(batch));
+  }
+
+  // Moves some of one account to another in one atomic batch, if neither changed since it was read.
+  // An account at zero is deleted, so that keys come and go too.
+  bool Transfer(std::mt19937_64& rng) {
+    const uint64_t from = rng() % kAccounts;
+    const uint64_t to = (from + 1 + rng() % (kAccounts - 1)) % kAccounts;
+    Batch reads(Batch::Kind::kAtomic);
+    reads.Get(AccountKey(reads, from));
+    reads.Get(AccountKey(reads, to));
+    engine_.gate().Wait(engine_.Execute(reads));
+    const int64_t balance = NumberIn(reads.outcome(0).value);
+    const int64_t amount = static_cast<int64_t>(rng() % 60);
+    if (amount > balance) return false;
+    Batch moves(Batch::Kind::kAtomic);
+    Change(moves, from, reads.outcome(0), -amount);
+    Change(moves, to, reads.outcome(1), amount);
+    engine_.gate().Wait(engine_.Execute(moves));
+    return moves.applied();
+  }
+
+  // The sum as a scan sees it, at a snapshot or now.
+  int64_t SumByScan(Batch::Kind kind, SnapshotRef at = {}) {
+    Batch batch(kind);
+    batch.set_snapshot(at);
+    batch.Scan(PrefixRange("account:", batch.scratch()));
+    engine_.gate().Wait(engine_.Execute(batch));
+    int64_t sum = 0;
+    for (const Item& item : batch.items(0)) sum += NumberIn(item.value);
+    return sum;
+  }
+
+  // The sum as the gets of one atomic batch see it.
+  int64_t SumByGets() {
+    Batch batch(Batch::Kind::kAtomic);
+    for (uint64_t i = 0; i < kAccounts; ++i) batch.Get(AccountKey(batch, i));
+    engine_.gate().Wait(engine_.Execute(batch));
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < kAccounts; ++i) sum += NumberIn(batch.outcome(i).value);
+    return sum;
+  }
+
+ private:
+  static void Change(Batch& batch, uint64_t account, const Outcome& now, int64_t by) {
+    const std::string_view key = AccountKey(batch, account);
+    if (now.verdict == Verdict::kDone) {
+      batch.RequireValue(key, now.value);
+    } else {
+      batch.RequireAbsent(key);
+    }
+    const int64_t balance = NumberIn(now.value) + by;
+    if (balance == 0) {
+      batch.Delete(key);
+    } else {
+      batch.Put(key, batch.scratch().Copy(std::to_string(balance)));
+    }
+  }
+
+  Engine& engine_;
+};
+
+// Goal: atomic batches are all or nothing for everybody: no reader sees money between accounts.
+// Method: every thread transfers, and sums up now and then by scan, by gets, and twice at one
+// snapshot.
+TEST_P(ThreadConformance, TransfersKeepTheSum) {
+  SKEP_NEEDS(atomic);
+  const unsigned seed = PrintedSeed();
+  Bank bank(engine_);
+  std::atomic<int> transfers = 0;
+  Together([&](uint32_t thread) {
+    std::mt19937_64 rng(seed + thread);
+    for (int i = 0; i < 2000; ++i) {
+      transfers += bank.Transfer(rng) ? 1 : 0;
+      if (i % 4 != 0) continue;
+      EXPECT_EQ(bank.SumByGets(), Bank::kTotal);
+      if (!traits_.ordered) continue;
+      EXPECT_EQ(bank.SumByScan(Batch::Kind::kUnordered), Bank::kTotal);
+      EXPECT_EQ(bank.SumByScan(Batch::Kind::kAtomic), Bank::kTotal);
+      if (!traits_.snapshots) continue;
+      const auto snapshot = engine_.OpenSnapshot(Subject::kStartMs);
+      ASSERT_TRUE(snapshot.has_value());
+      EXPECT_EQ(bank.SumByScan(Batch::Kind::kUnordered, *snapshot), Bank::kTotal);
+      EXPECT_EQ(bank.SumByScan(Batch::Kind::kUnordered, *snapshot), Bank::kTotal);
+      engine_.CloseSnapshot(*snapshot);
+    }
+  });
+  EXPECT_GT(transfers, 100);
+  subject_.ExpectNoOldVersions();
+}
+
+// Goal: no addition is lost, in unordered and in atomic batches, and tickets are released.
+TEST_P(ThreadConformance, AdditionsAddUp) {
+  SKEP_NEEDS(functions);
+  constexpr int kBatches = 2000;
+  Together([&](uint32_t) {
+    Version released = 0;
+    for (int i = 0; i < kBatches; ++i) {
+      const bool is_atomic = i % 2 == 0 && traits_.atomic;
+      Batch batch(is_atomic ? Batch::Kind::kAtomic : Batch::Kind::kUnordered);
+      batch.Apply("x", functions::kAddDecimal, "1");
+      batch.Apply("y", functions::kAddDecimal, "2");
+      batch.Apply("x", functions::kAddDecimal, "1");
+      Run(batch);
+      EXPECT_EQ(batch.outcome(2).integer > batch.outcome(0).integer, true);
+      EXPECT_GE(engine_.gate().released(), released);
+      released = engine_.gate().released();
+    }
+  });
+  Batch batch;
+  batch.Get("x");
+  batch.Get("y");
+  Run(batch);
+  EXPECT_EQ(NumberIn(batch.outcome(0).value), 2 * kBatches * kThreads);
+  EXPECT_EQ(NumberIn(batch.outcome(1).value), 2 * kBatches * kThreads);
+  EXPECT_STREQ(engine_.Verify(), nullptr);
+}
+
+// Goal: threads that share the index but no key see only their own writes, in order.
+// Method: each thread has a prefix, an oracle's map of its own, and random batches of points, many
+// on one key; its ranges must show exactly its map though the neighbours change.
+TEST_P(ThreadConformance, EachThreadSeesItsOwnPrefix) {
+  const unsigned seed = PrintedSeed();
+  Together([&](uint32_t thread) {
+    std::mt19937_64 rng(seed + thread);
+    std::map<std::string, std::string> mine;
+    const std::string prefix = std::string(1, static_cast<char>('a' + thread)) + ":";
+    for (int i = 0; i < 1500; ++i) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << " thread " << thread << " batch " << i);
+      Batch batch;
+      std::vector<std::optional<std::string>> expected;  // of each slot, what was there before
+      for (uint64_t left = 1 + rng() % 8; left > 0; --left) {
+        const std::string key = prefix + std::to_string(rng() % 12);
+        const auto at = mine.find(key);
+        expected.push_back(at == mine.end() ? std::nullopt : std::optional(at->second));
+        const std::string_view view = batch.scratch().Copy(key);
+        switch (rng() % 3) {
+          case 0:
+            batch.Get(view);
+            break;
+          case 1:
+            batch.Delete(view, Request::kReturnPrevious);
+            mine.erase(key);
+            break;
+          default:
+            mine[key] = std::to_string(rng());
+            batch.Put(view, batch.scratch().Copy(mine[key]), Request::kReturnPrevious);
+        }
+      }
+      Run(batch);
+      for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+        ASSERT_EQ(batch.outcome(slot).value, expected[slot].value_or("")) << "slot " << slot;
+        ASSERT_EQ(batch.outcome(slot).present, expected[slot].has_value()) << "slot " << slot;
+      }
+      if (!traits_.ordered) continue;
+      Batch ranges;
+      const Range range = PrefixRange(prefix, ranges.scratch());
+      ranges.Scan(range);
+      ranges.Scan(range, {.reverse = true});
+      ranges.Count(range);
+      Run(ranges);
+      ASSERT_EQ(ranges.outcome(2).integer, static_cast<int64_t>(mine.size()));
+      const auto same = [](const Item& item, const auto& pair) {
+        return item.key == pair.first && item.value == pair.second;
+      };
+      ASSERT_TRUE(std::ranges::equal(ranges.items(0), mine, same));
+      ASSERT_TRUE(std::equal(ranges.items(1).begin(), ranges.items(1).end(), mine.rbegin(),
+                             mine.rend(), same));
+      if (i % 50 == 49) {
+        Batch deletes;
+        deletes.DeleteRange(range);
+        Run(deletes);
+        ASSERT_EQ(deletes.outcome(0).integer, static_cast<int64_t>(mine.size()));
+        mine.clear();
+      }
+    }
+  });
+  EXPECT_STREQ(engine_.Verify(), nullptr);
+}
+
+// Goal: a scan of an unordered batch sees one state of the keyspace: two keys that one atomic batch
+// writes with one value are never seen with two.
+TEST_P(ThreadConformance, ScansSeeWholeBatches) {
+  SKEP_NEEDS(atomic);
+  SKEP_NEEDS(ordered);
+  Together([&](uint32_t thread) {
+    for (int i = 0; i < 1500; ++i) {
+      if (thread % 2 == 0) {
+        Batch batch(Batch::Kind::kAtomic);
+        const std::string_view value =
+            batch.scratch().Copy(std::to_string(thread) + ":" + std::to_string(i));
+        for (const std::string_view key : {"a", "m", "z"}) {
+          i % 10 == 9 ? batch.Delete(key) : batch.Put(key, value);
+        }
+        Run(batch);
+        continue;
+      }
+      Batch batch;
+      batch.Scan(Range::All());
+      batch.Scan(Range::All(), {.reverse = true});
+      batch.Count(Range::All());
+      Run(batch);
+      for (const uint32_t slot : {0u, 1u}) {
+        const auto items = batch.items(slot);
+        ASSERT_TRUE(items.empty() || items.size() == 3) << items.size();
+        for (const Item& item : items) ASSERT_EQ(item.value, items[0].value);
+      }
+      ASSERT_TRUE(batch.outcome(2).integer == 0 || batch.outcome(2).integer == 3);
+    }
+  });
+}
+
+// Goal: everything at once, for the sanitizers: no crash, no race, no broken invariant.
+// Method: random batches of all kinds on the same few keys, with snapshots and statistics.
+TEST_P(ThreadConformance, RandomBatchesOnSharedKeys) {
+  const unsigned seed = PrintedSeed();
+  Together([&](uint32_t thread) {
+    RandomBatch random(seed + thread);
+    for (int i = 0; i < 1500; ++i) {
+      Batch batch(i % 2 == 0 ? Batch::Kind::kUnordered : Batch::Kind::kAtomic);
+      random.Fill(batch);
+      Run(batch);
+      EXPECT_GE(engine_.Statistics().bytes, 0u);
+      if (!traits_.snapshots || i % 8 != 0) continue;
+      const auto snapshot = engine_.OpenSnapshot(Subject::kStartMs);
+      ASSERT_TRUE(snapshot.has_value());
+      Batch reads;
+      reads.set_snapshot(*snapshot);
+      random.FillWithReads(reads);
+      Run(reads);
+      engine_.CloseSnapshot(*snapshot);
+    }
+  });
+  subject_.ExpectNoOldVersions();
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, ThreadConformance, testing::ValuesIn(EnginesUnderTest()),
+                         EngineTestName);
+
+}  // namespace
+}  // namespace skep

@@ -1,0 +1,270 @@
+// The library's calls (skep/store.h), on every engine.
+#include "skep/store.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include "engine/factory.h"
+
+namespace skep {
+namespace {
+
+std::unique_ptr<Store> OpenStore(const std::string& engine, uint64_t memory_bytes_max = 0) {
+  auto store = Store::Open({.engine = engine, .memory_bytes_max = memory_bytes_max});
+  EXPECT_TRUE(store.has_value());
+  return std::move(*store);
+}
+
+class StoreTest : public testing::TestWithParam<std::string> {
+ protected:
+  // What the engine does not have, its tests pass over.
+  bool Has(bool EngineTraits::* feature) const {
+    MemoryBudget budget;
+    return FindEngine(GetParam())->make({.budget = &budget})->traits().*feature;
+  }
+
+  std::unique_ptr<Store> store_ = OpenStore(GetParam());
+};
+
+// Enough for several chunks of a scanner.
+constexpr int kMany = 1000;
+
+std::string NumberedKey(int i) {
+  std::string digits = std::to_string(i);
+  return "key" + std::string(6 - digits.size(), '0') + digits;
+}
+
+using Map = std::map<std::string, std::string>;
+
+Map FillMany(Store& store) {
+  Map map;
+  for (int i = 0; i < kMany; ++i) {
+    map[NumberedKey(i)] = std::to_string(i);
+    EXPECT_TRUE(store.Put(NumberedKey(i), std::to_string(i)).ok());
+  }
+  return map;
+}
+
+TEST(StoreOpen, RefusesBadOptions) {
+  EXPECT_EQ(Store::Open({.engine = "nonesuch"}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Store::Open({.keyspaces = 0}).error().code(), Code::kInvalidArgument);
+  EXPECT_FALSE(EngineNames().empty());
+}
+
+// Goal: each point call says whether it happened.
+TEST_P(StoreTest, Points) {
+  EXPECT_EQ(*store_->Get("a"), std::nullopt);
+  EXPECT_FALSE(*store_->Update("a", "1"));
+  EXPECT_FALSE(*store_->Delete("a"));
+  EXPECT_FALSE(*store_->CompareAndSet("a", "", "1"));
+  EXPECT_TRUE(*store_->Insert("a", "1"));
+  EXPECT_FALSE(*store_->Insert("a", "2"));
+  EXPECT_EQ(*store_->Get("a"), "1");
+  EXPECT_TRUE(*store_->Update("a", "2"));
+  EXPECT_FALSE(*store_->CompareAndSet("a", "1", "3"));
+  EXPECT_TRUE(*store_->CompareAndSet("a", "2", ""));
+  EXPECT_EQ(*store_->Get("a"), "");
+  EXPECT_TRUE(store_->Put("a", "4").ok());
+  EXPECT_TRUE(*store_->Delete("a"));
+  EXPECT_EQ(*store_->Get("a"), std::nullopt);
+}
+
+// Goal: a call that an engine refuses says why, and in a batch the slot does.
+TEST_P(StoreTest, Errors) {
+  const std::string long_key(64 * 1024 + 1, 'k');
+  EXPECT_EQ(store_->Get(long_key).error().code(), Code::kTooLarge);
+  EXPECT_EQ(store_->Put(long_key, "1").code(), Code::kTooLarge);
+  EXPECT_EQ(store_->Insert(long_key, "1").error().code(), Code::kTooLarge);
+  EXPECT_EQ(store_->Delete(long_key).error().code(), Code::kTooLarge);
+  Batch batch;
+  batch.Put(long_key, "1");
+  batch.Put("a", "1");
+  EXPECT_TRUE(store_->Execute(batch).ok());
+  EXPECT_EQ(batch.outcome(0).status.code(), Code::kTooLarge);
+  EXPECT_EQ(*store_->Get("a"), "1");
+}
+
+TEST_P(StoreTest, AtomicBatches) {
+  if (!Has(&EngineTraits::atomic)) GTEST_SKIP();
+  Batch batch(Batch::Kind::kAtomic);
+  batch.RequireAbsent("a");
+  batch.Put("a", "1");
+  batch.Put("b", "1");
+  EXPECT_TRUE(store_->Execute(batch).ok());
+  EXPECT_EQ(store_->Execute(batch).code(), Code::kAborted);
+  EXPECT_EQ(batch.outcome(0).verdict, Verdict::kExists);
+  EXPECT_EQ(*store_->Get("b"), "1");
+}
+
+// Goal: keyspaces are apart; one that does not exist is refused by every call.
+TEST_P(StoreTest, Keyspaces) {
+  EXPECT_TRUE(store_->Put("a", "0").ok());
+  EXPECT_TRUE(store_->Put("a", "3", 3).ok());
+  EXPECT_EQ(*store_->Get("a"), "0");
+  EXPECT_EQ(*store_->Get("a", 3), "3");
+  EXPECT_EQ(*store_->Get("a", 15), std::nullopt);
+  const Code refused = Code::kInvalidArgument;
+  EXPECT_EQ(store_->Get("a", 16).error().code(), refused);
+  EXPECT_EQ(store_->Put("a", "1", 16).code(), refused);
+  EXPECT_EQ(store_->Insert("a", "1", 16).error().code(), refused);
+  EXPECT_EQ(store_->Update("a", "1", 16).error().code(), refused);
+  EXPECT_EQ(store_->Delete("a", 16).error().code(), refused);
+  EXPECT_EQ(store_->CompareAndSet("a", "1", "2", 16).error().code(), refused);
+  EXPECT_EQ(store_->Count(Range::All(), 16).error().code(), refused);
+  EXPECT_EQ(store_->DeleteRange(Range::All(), kNoLimit, 16).error().code(), refused);
+  EXPECT_EQ(store_->TakeSnapshot(16).error().code(), refused);
+  Batch batch;
+  EXPECT_EQ(store_->Execute(batch, 16).code(), refused);
+  Scanner scan = store_->Scan(Range::All(), {}, 16);
+  EXPECT_FALSE(scan.Next());
+  EXPECT_EQ(scan.status().code(), refused);
+}
+
+// Goal: a scan of several chunks gives each item once, in order, forward and back, within its
+// range and limit.
+TEST_P(StoreTest, ScansOverChunks) {
+  if (!Has(&EngineTraits::ordered) || !Has(&EngineTraits::snapshots)) GTEST_SKIP();
+  const Map map = FillMany(*store_);
+  const std::string lo = NumberedKey(10);
+  const std::string hi = NumberedKey(990);
+  for (const bool reverse : {false, true}) {
+    for (const uint32_t limit : {1u, 255u, 256u, 257u, 700u, kNoLimit}) {
+      SCOPED_TRACE(testing::Message() << "reverse " << reverse << " limit " << limit);
+      std::vector<std::string> expected;
+      for (int i = 10; i < 990; ++i) expected.push_back(NumberedKey(i));
+      if (reverse) std::ranges::reverse(expected);
+      if (expected.size() > limit) expected.resize(limit);
+      std::vector<std::string> keys;
+      Scanner scan = store_->Scan(Range::Between(lo, hi), {.limit = limit, .reverse = reverse});
+      while (scan.Next()) {
+        EXPECT_EQ(map.at(std::string(scan.key())), scan.value());
+        keys.emplace_back(scan.key());
+      }
+      EXPECT_TRUE(scan.status().ok());
+      EXPECT_EQ(keys, expected);
+      EXPECT_FALSE(scan.Next());
+    }
+  }
+}
+
+TEST_P(StoreTest, ScansFromTheFloorAndWithoutValues) {
+  if (!Has(&EngineTraits::ordered) || !Has(&EngineTraits::snapshots)) GTEST_SKIP();
+  FillMany(*store_);
+  Scanner scan =
+      store_->Scan(Range::From(NumberedKey(5) + "x"), {.keys_only = true, .seek_floor = true});
+  for (int i = 5; i < kMany; ++i) {
+    ASSERT_TRUE(scan.Next());
+    ASSERT_EQ(scan.key(), NumberedKey(i));
+    ASSERT_EQ(scan.value(), "");
+  }
+  EXPECT_FALSE(scan.Next());
+}
+
+// Goal: a pass over several chunks, and a count, are of one version however the range changes.
+// Method: writers delete, overwrite and add behind and ahead of the pass all the while.
+TEST_P(StoreTest, ScansAreOfOneVersionWhileWritersChangeTheRange) {
+  if (!Has(&EngineTraits::ordered) || !Has(&EngineTraits::snapshots)) GTEST_SKIP();
+  const Map map = FillMany(*store_);
+  const auto pinned = store_->TakeSnapshot();
+  ASSERT_TRUE(pinned.has_value());
+  std::atomic<bool> done = false;
+  std::jthread writer([&] {
+    for (int i = 0; !done; i = (i + 7) % kMany) {
+      EXPECT_TRUE(store_->Put(NumberedKey(i), "changed").ok());
+      EXPECT_TRUE(store_->Delete(NumberedKey((i * 13) % kMany)).has_value());
+      EXPECT_TRUE(store_->Put(NumberedKey(i) + "new", "new").ok());
+    }
+  });
+  for (int pass = 0; pass < 10; ++pass) {
+    Map seen;
+    Scanner scan = store_->Scan(Range::All(), {.reverse = pass % 2 == 1}, 0, &*pinned);
+    while (scan.Next()) seen.emplace(scan.key(), scan.value());
+    EXPECT_TRUE(scan.status().ok());
+    EXPECT_EQ(seen, map);
+    EXPECT_EQ(*store_->Count(Range::All(), 0, &*pinned), map.size());
+  }
+  done = true;
+}
+
+// Goal: a scanner without a snapshot takes its own at the first Next(), and gives it back.
+TEST_P(StoreTest, AScannerPinsTheStateOfItsFirstNext) {
+  if (!Has(&EngineTraits::ordered) || !Has(&EngineTraits::snapshots)) GTEST_SKIP();
+  FillMany(*store_);
+  {
+    Scanner scan = store_->Scan(Range::All());
+    EXPECT_TRUE(store_->Put("a", "before").ok());
+    ASSERT_TRUE(scan.Next());
+    EXPECT_EQ(scan.key(), "a");
+    EXPECT_EQ(store_->Statistics().keyspaces[0].snapshots, 1u);
+    EXPECT_EQ(*store_->DeleteRange(Range::All()), kMany + 1u);
+    int items = 1;
+    while (scan.Next()) ++items;
+    EXPECT_EQ(items, kMany + 1);
+  }
+  EXPECT_EQ(store_->Statistics().keyspaces[0].snapshots, 0u);
+}
+
+TEST_P(StoreTest, SnapshotsMoveAndEnd) {
+  if (!Has(&EngineTraits::ordered) || !Has(&EngineTraits::snapshots)) GTEST_SKIP();
+  EXPECT_TRUE(store_->Put("a", "1").ok());
+  Snapshot moved;
+  EXPECT_FALSE(moved.valid());
+  {
+    auto taken = store_->TakeSnapshot();
+    ASSERT_TRUE(taken.has_value());
+    moved = std::move(*taken);
+    EXPECT_FALSE(taken->valid());
+  }
+  EXPECT_TRUE(store_->Put("a", "2").ok());
+  EXPECT_EQ(store_->Statistics().keyspaces[0].old_versions, 1u);
+  Batch batch;
+  batch.set_snapshot(moved.ref());
+  batch.Get("a");
+  EXPECT_TRUE(store_->Execute(batch).ok());
+  EXPECT_EQ(batch.outcome(0).value, "1");
+  moved = Snapshot();
+  EXPECT_EQ(store_->Statistics().keyspaces[0].snapshots, 0u);
+}
+
+TEST_P(StoreTest, CountsAndDeletesRanges) {
+  if (!Has(&EngineTraits::ordered) || !Has(&EngineTraits::snapshots)) GTEST_SKIP();
+  FillMany(*store_);
+  EXPECT_EQ(*store_->Count(Range::All()), static_cast<uint64_t>(kMany));
+  EXPECT_EQ(*store_->Count(Range::Between(NumberedKey(3), NumberedKey(8))), 5u);
+  EXPECT_EQ(*store_->DeleteRange(Range::From(NumberedKey(100)), 50), 50u);
+  EXPECT_EQ(*store_->Get(NumberedKey(149)), std::nullopt);
+  EXPECT_TRUE(store_->Get(NumberedKey(150))->has_value());
+  EXPECT_EQ(*store_->Count(Range::All()), kMany - 50u);
+}
+
+// Goal: the limit is the whole store's; over it, what stores is refused and deletes work.
+TEST_P(StoreTest, TheMemoryLimitIsShared) {
+  constexpr uint64_t kLimit = 4 << 20;
+  const auto store = OpenStore(GetParam(), kLimit);
+  const std::string value(10'000, 'v');
+  Status status;
+  int i = 0;
+  for (; status.ok() && i < 10'000; ++i) {
+    status = store->Put(NumberedKey(i), value, static_cast<uint32_t>(i % 2));
+  }
+  EXPECT_EQ(status.code(), Code::kOutOfMemory);
+  EXPECT_EQ(status.detail(), kLimit);
+  EXPECT_EQ(store->Put("x", value, 2).code(), Code::kOutOfMemory);
+  EXPECT_TRUE(*store->Delete(NumberedKey(0), 0));
+  const StoreStatistics statistics = store->Statistics();
+  EXPECT_EQ(statistics.memory_bytes_max, kLimit);
+  EXPECT_LE(statistics.memory_bytes, kLimit);
+  uint64_t items = 0;
+  for (const auto& keyspace : statistics.keyspaces) items += keyspace.items;
+  EXPECT_EQ(items, static_cast<uint64_t>(i) - 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, StoreTest, testing::ValuesIn(EngineNames()),
+                         [](const auto& engine) { return engine.param; });
+
+}  // namespace
+}  // namespace skep
