@@ -5,8 +5,12 @@ namespace skep {
 Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options) {
   const EngineInfo* const info = FindEngine(options.engine);
   if (info == nullptr) return Fail(Code::kInvalidArgument, "no engine of that name");
+  return Make(options, *info);
+}
+
+Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options, const EngineInfo& info) {
   if (options.keyspaces == 0) return Fail(Code::kInvalidArgument, "a store needs a keyspace");
-  return std::unique_ptr<Keyspaces>(new Keyspaces(options, *info));
+  return std::unique_ptr<Keyspaces>(new Keyspaces(options, info));
 }
 
 Keyspaces::Keyspaces(const Options& options, const EngineInfo& info)

@@ -17,6 +17,8 @@ class Keyspaces {
  public:
   //   kInvalidArgument  no such engine, or no keyspaces
   static Result<std::unique_ptr<Keyspaces>> Make(const Options& options);
+  // Of this engine, whatever options.engine says. `info` must outlive the keyspaces.
+  static Result<std::unique_ptr<Keyspaces>> Make(const Options& options, const EngineInfo& info);
   ~Keyspaces();
 
   uint32_t count() const { return static_cast<uint32_t>(engines_.size()); }

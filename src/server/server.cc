@@ -32,8 +32,10 @@ uint32_t WorkersOf(const ServerOptions& options) {
 
 }  // namespace
 
-Server::Server(const ServerOptions& options, const Environment& environment)
+Server::Server(const ServerOptions& options, const Environment& environment,
+               const EngineInfo* engine)
     : environment_(environment),
+      engine_(engine),
       options_(options),
       start_ms_(environment.clock.MonotonicMs()),
       run_id_(fmt::format("{:016x}{:016x}{:08x}", environment.random.Next(),
@@ -53,10 +55,11 @@ Status Server::Start() {
     log_->error("{}", why);
     return s;
   }
-  auto keyspaces = Keyspaces::Make({.engine = options_.engine,
-                                    .keyspaces = options_.databases,
-                                    .memory_bytes_max = options_.maxmemory,
-                                    .snapshot_age_ms_max = options_.snapshot_age_ms});
+  const Options store{.engine = options_.engine,
+                      .keyspaces = options_.databases,
+                      .memory_bytes_max = options_.maxmemory,
+                      .snapshot_age_ms_max = options_.snapshot_age_ms};
+  auto keyspaces = engine_ != nullptr ? Keyspaces::Make(store, *engine_) : Keyspaces::Make(store);
   if (!keyspaces) return keyspaces.error();
   keyspaces_ = std::move(*keyspaces);
   for (uint32_t i = 0; i < WorkersOf(options_); ++i) {

@@ -40,7 +40,9 @@ struct KeyScan {
 
 class Server {
  public:
-  Server(const ServerOptions& options, const Environment& environment);
+  // `engine`, if given, is used instead of the one that options.engine names.
+  Server(const ServerOptions& options, const Environment& environment,
+         const EngineInfo* engine = nullptr);
   ~Server();
 
   // Opens the store and listens. Starts no thread: either call Run(), or turn the workers.
@@ -82,6 +84,7 @@ class Server {
 
  private:
   Environment environment_;
+  const EngineInfo* engine_;
   mutable std::mutex options_mutex_;
   ServerOptions options_;  // guarded by options_mutex_
   std::atomic<uint64_t> options_version_{0};

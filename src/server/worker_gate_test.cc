@@ -1,0 +1,171 @@
+// Replies and the gate: an engine that releases its writes late, on a server in one thread.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "engine/model_engine.h"
+#include "server/server.h"
+#include "sim/simulation.h"
+#include "wire/resp_reply.h"
+
+namespace skep {
+namespace {
+
+// The model engine, but its versions are released when the test says so.
+class HoldingEngine final : public Engine {
+ public:
+  explicit HoldingEngine(const EngineOptions& options) : inner_(options) { last = this; }
+
+  const EngineTraits& traits() const override { return inner_.traits(); }
+  Version Execute(Batch& batch) override {
+    const Version ticket = inner_.Execute(batch);
+    if (!hold) gate_.Release(inner_.gate().released());
+    return ticket;
+  }
+  Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override { return inner_.OpenSnapshot(now_ms); }
+  void CloseSnapshot(SnapshotRef snapshot) override { inner_.CloseSnapshot(snapshot); }
+  bool Maintain(uint64_t now_ms) override { return inner_.Maintain(now_ms); }
+  EngineStatistics Statistics() const override { return inner_.Statistics(); }
+  const char* Verify() const override { return inner_.Verify(); }
+
+  void Release(Version version) { gate_.Release(version); }
+
+  static inline HoldingEngine* last = nullptr;  // made
+  bool hold = false;
+
+ private:
+  ModelEngine inner_;
+};
+
+class WorkerGate : public testing::Test {
+ protected:
+  struct Client {
+    std::unique_ptr<Stream> stream;
+    std::string received;
+  };
+
+  WorkerGate() {
+    ServerOptions options;
+    options.workers = 1;
+    options.logfile = "log";
+    options.databases = 2;
+    server_ = std::make_unique<Server>(
+        options, Environment{sim_.clock(), sim_.random(), sim_.disk(), sim_.network()}, &kEngine);
+    EXPECT_TRUE(server_->Start().ok());
+    sim_.AddActor("worker", [this] { return server_->worker(0).Turn(-1); });
+    engine_ = HoldingEngine::last;
+  }
+
+  Client Connect() {
+    auto stream = sim_.network().Connect("127.0.0.1:6379");
+    EXPECT_TRUE(stream.has_value());
+    return {.stream = std::move(*stream)};
+  }
+
+  void Send(Client& client, std::initializer_list<std::string_view> args) {
+    std::string bytes;
+    AppendCommand(bytes, args);
+    EXPECT_EQ(client.stream->Write(bytes), static_cast<ssize_t>(bytes.size()));
+  }
+
+  // What the client has got once the server has nothing left to do for a while.
+  const std::string& Got(Client& client) {
+    sim_.RunUntil([] { return false; }, std::chrono::milliseconds(20));
+    char buffer[4096];
+    for (ssize_t n; (n = client.stream->Read(buffer, sizeof buffer)) > 0;) {
+      client.received.append(buffer, static_cast<size_t>(n));
+    }
+    return client.received;
+  }
+
+  static constexpr EngineInfo kEngine{"holding", "",
+                                      [](const EngineOptions& options) -> std::unique_ptr<Engine> {
+                                        return std::make_unique<HoldingEngine>(options);
+                                      }};
+
+  Simulation sim_{7};
+  std::unique_ptr<Server> server_;
+  HoldingEngine* engine_ = nullptr;  // of keyspace 0
+};
+
+// Goal: the reply to a write waits for its release; replies before it do not; order is kept.
+TEST_F(WorkerGate, RepliesWaitForTheirTicket) {
+  Client client = Connect();
+  Send(client, {"SET", "a", "1"});
+  EXPECT_EQ(Got(client), "+OK\r\n");
+  engine_->hold = true;
+  Send(client, {"PING"});
+  Send(client, {"SET", "a", "2"});
+  Send(client, {"PING"});
+  EXPECT_EQ(Got(client), "+OK\r\n+PONG\r\n") << "the SET waits, and with it what follows";
+  Send(client, {"SET", "b", "1"});
+  EXPECT_EQ(Got(client), "+OK\r\n+PONG\r\n");
+  engine_->Release(2);
+  EXPECT_EQ(Got(client), "+OK\r\n+PONG\r\n+OK\r\n+PONG\r\n");
+  engine_->Release(3);
+  EXPECT_EQ(Got(client), "+OK\r\n+PONG\r\n+OK\r\n+PONG\r\n+OK\r\n");
+}
+
+// Goal: a read that saw an unreleased write does not leave before the write is released.
+TEST_F(WorkerGate, ReadsWaitForWhatTheySaw) {
+  Client writer = Connect();
+  Client reader = Connect();
+  engine_->hold = true;
+  Send(writer, {"SET", "a", "1"});
+  EXPECT_EQ(Got(writer), "");
+  Send(reader, {"GET", "a"});
+  EXPECT_EQ(Got(reader), "");
+  engine_->Release(1);
+  EXPECT_EQ(Got(reader), "$1\r\n1\r\n");
+  EXPECT_EQ(Got(writer), "+OK\r\n");
+}
+
+// Goal: a range read is not even executed while earlier writes of its connection are unreleased,
+// and nothing behind it overtakes; then all go on in order.
+TEST_F(WorkerGate, RangeReadsWaitForTheirConnectionsWrites) {
+  Client client = Connect();
+  engine_->hold = true;
+  Send(client, {"SET", "a", "1"});
+  EXPECT_EQ(Got(client), "");
+  Send(client, {"KRANGE", "-", "+"});
+  Send(client, {"SET", "b", "1"});
+  Send(client, {"KCOUNT", "-", "+"});
+  EXPECT_EQ(Got(client), "");
+  Client other = Connect();
+  engine_->hold = false;
+  Send(other, {"DEL", "a"});
+  EXPECT_EQ(Got(other), ":1\r\n") << "executed before the range: it was not held up";
+  EXPECT_EQ(Got(client), "+OK\r\n*0\r\n+OK\r\n:1\r\n") << "the range ran after the release";
+}
+
+// Goal: a gate of one keyspace holds up only what used that keyspace.
+TEST_F(WorkerGate, KeyspacesHaveGatesOfTheirOwn) {
+  Client client = Connect();
+  Client other = Connect();
+  engine_->hold = true;
+  Send(other, {"SELECT", "1"});
+  Send(client, {"SET", "a", "1"});
+  Send(other, {"SET", "a", "1"});
+  EXPECT_EQ(Got(other), "+OK\r\n+OK\r\n");
+  EXPECT_EQ(Got(client), "");
+  engine_->Release(1);
+  EXPECT_EQ(Got(client), "+OK\r\n");
+}
+
+// Goal: what waits for a gate is sent before a clean end.
+TEST_F(WorkerGate, DrainSendsWhatIsReleased) {
+  Client client = Connect();
+  engine_->hold = true;
+  Send(client, {"SET", "a", "1"});
+  EXPECT_EQ(Got(client), "");
+  server_->worker(0).Drain();
+  EXPECT_EQ(Got(client), "");
+  EXPECT_FALSE(server_->worker(0).drained());
+  engine_->Release(1);
+  EXPECT_EQ(Got(client), "+OK\r\n");
+  EXPECT_TRUE(server_->worker(0).drained());
+}
+
+}  // namespace
+}  // namespace skep
