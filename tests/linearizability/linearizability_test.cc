@@ -1,35 +1,18 @@
 // Histories of real threads on a store in this process, judged by the checker.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <functional>
+#include <cstdio>
 #include <random>
 
 #include "engine/factory.h"
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/faulty_client.h"
 #include "tests/linearizability/recorder.h"
+#include "tests/linearizability/rounds.h"
 #include "tests/linearizability/store_client.h"
 
 namespace skep::linearizability {
 namespace {
-
-// More rounds than any test's minimum while this many seconds last.
-double SecondsWanted() {
-  const char* const text = std::getenv("SKEP_LINEARIZABILITY_SECONDS");
-  return text == nullptr ? 0 : std::atof(text);
-}
-
-// Calls `round` with 0, 1, ... at least `rounds_min` times.
-void ForRounds(uint64_t rounds_min, const std::function<void(uint64_t)>& round) {
-  const auto end =
-      std::chrono::steady_clock::now() + std::chrono::duration<double>(SecondsWanted());
-  for (uint64_t i = 0; i < rounds_min || std::chrono::steady_clock::now() < end; ++i) {
-    round(i);
-    if (testing::Test::HasFatalFailure()) return;
-  }
-}
 
 // What the engine declares to support, and the store's client can ask.
 class SupportedClient final : public KvClient {

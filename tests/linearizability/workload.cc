@@ -1,5 +1,6 @@
 #include "tests/linearizability/workload.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace skep::linearizability {
@@ -33,23 +34,36 @@ Operation Workload::OneRange() { return {.steps = {RangeStep()}}; }
 
 Operation Workload::ABatch() {
   Operation operation;
-  const uint64_t form = Below(5);
-  const size_t steps = 2 + Below(2);
-  if (form == 0) {  // reads only
-    for (size_t i = 0; i < steps; ++i) operation.steps.push_back(ReadStep());
-    return operation;
-  }
-  if (form <= 2) {  // one value to several keys
-    const std::string value = NewValue();
-    for (size_t i = 0; i < steps; ++i) {
-      operation.steps.push_back({.action = Action::kPut, .key = Key(), .value = value});
+  std::vector<Step>& steps = operation.steps;
+  const size_t count = 2 + Below(2);
+  switch (Below(6)) {
+    case 0:
+      while (steps.size() < count) steps.push_back(ReadStep());
+      return operation;
+    case 1:
+      while (steps.size() < count)
+        steps.push_back({.action = Action::kRequireAbsent, .key = Key()});
+      for (size_t i = 0; i < count; ++i) {
+        steps.push_back({.action = Action::kPut, .key = steps[i].key, .value = NewValue()});
+      }
+      return operation;
+    case 2: {
+      const std::string key = Key();
+      steps.push_back({.action = Action::kGet, .key = key});
+      steps.push_back({.action = Action::kPut, .key = key, .value = NewValue()});
+      return operation;
     }
-  } else {
-    for (size_t i = 0; i < steps; ++i) {
-      operation.steps.push_back(Below(4) == 0 ? RangeStep() : PointStep());
+    case 3: {
+      const std::string value = NewValue();
+      while (steps.size() < count) {
+        steps.push_back({.action = Action::kPut, .key = Key(), .value = value});
+      }
+      break;
     }
+    default:
+      while (steps.size() < count) steps.push_back(Below(4) == 0 ? RangeStep() : PointStep());
   }
-  for (uint64_t i = Below(3); i > 0; --i) operation.steps.push_back(Condition());
+  for (uint64_t i = Below(3); i > 0; --i) steps.push_back(Condition());
   return operation;
 }
 
