@@ -23,7 +23,10 @@ target_include_directories(skep_flags INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>)
 target_compile_options(skep_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers
-  -fno-omit-frame-pointer -march=x86-64-v2)
+  -fno-omit-frame-pointer)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  target_compile_options(skep_flags INTERFACE -march=x86-64-v2)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Anonymous-union designated initialisers are C++20; GCC 12 warns about them under -Wpedantic.
   target_compile_options(skep_flags INTERFACE -Wno-pedantic -Wno-interference-size)
