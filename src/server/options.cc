@@ -20,6 +20,9 @@ enum When : bool { kAtStart = false, kAnyTime = true };
 
 constexpr std::array<std::string_view, 4> kLogLevels = {"debug", "verbose", "notice", "warning"};
 constexpr std::array<std::string_view, 1> kPolicies = {"noeviction"};
+// Clients ask for the ways Redis has to keep data; these are the only answers yet.
+constexpr std::array<std::string_view, 1> kNoLog = {"no"};
+constexpr std::array<std::string_view, 1> kNoSnapshots = {""};
 constexpr uint64_t kMiB = 1 << 20;
 
 template <typename Value>
@@ -53,6 +56,10 @@ constexpr OptionInfo kOptions[] = {
     Row<OneOf<&S::maxmemory_policy, kPolicies>>(
         "maxmemory-policy", "NAME", kAnyTime,
         "What happens at the limit; noeviction refuses writes."),
+    Row<OneOf<&S::appendonly, kNoLog>>("appendonly", "no", kAtStart,
+                                       "Log of writes; this version keeps data in memory only."),
+    Row<OneOf<&S::save, kNoSnapshots>>("save", "\"\"", kAtStart,
+                                       "Points of saving; this version keeps data in memory only."),
     Row<Bytes<&S::proto_max_bulk_len, kMiB>>("proto-max-bulk-len", "BYTES", kAnyTime,
                                              "Longest argument a command may have."),
     Row<Bytes<&S::client_query_buffer_limit, kMiB>>(

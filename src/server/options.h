@@ -21,7 +21,9 @@ struct ServerOptions {
   uint32_t maxclients = 10'000;
   uint64_t maxmemory = 0;  // bytes; 0: no limit
   std::string maxmemory_policy = "noeviction";
-  std::string requirepass;  // empty: none
+  std::string save;               // always empty: nothing is saved
+  std::string appendonly = "no";  // always: there is no log
+  std::string requirepass;        // empty: none
   bool protected_mode = true;
   uint32_t workers = 0;  // 0: one a core
   std::string engine = "model";

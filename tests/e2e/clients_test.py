@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Clients people use: redis-cli with the README's conversation, redis-benchmark, python3-redis."""
+
+import csv
+import re
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+
+import redis
+
+from skep_process import PATIENCE_S, SANITIZED, ServerTest
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+PROMPT = "127.0.0.1:6379> "
+
+
+def conversation(page):
+    """Pairs of a command and the lines it prints, of every redis-cli block of a page."""
+    steps = []
+    for block in re.findall(r"^```\w*\n(127\.0\.0\.1:6379> .*?)^```", page, re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith(PROMPT):
+                steps.append((line.removeprefix(PROMPT), []))
+            else:
+                steps[-1][1].append(line)
+    return steps
+
+
+class RedisCliTest(ServerTest):
+    def type(self, command):
+        """What redis-cli prints for a command typed at its prompt."""
+        done = subprocess.run(["redis-cli", "-p", str(self.server.port), "--no-raw"],
+                              input=command + "\n", capture_output=True, text=True,
+                              timeout=PATIENCE_S, check=True)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.rstrip("\n").split("\n")
+
+    # Goal: the README tells the truth.
+    # Method: every command of its conversation is typed; the answer must be the printed one. A long
+    # number it prints (a token) stands for whatever number the server gave instead.
+    def test_readme(self):
+        steps = conversation(README.read_text(encoding="utf-8"))
+        self.assertGreater(len(steps), 5)
+        given = {}
+        for command, expected in steps:
+            for printed, actual in given.items():
+                command = command.replace(printed, actual)
+            lines = self.type(command)
+            for printed, actual in zip(expected, lines):
+                old, new = re.search(r"\d{15,}", printed), re.search(r"\d{5,}", actual)
+                if old and new:
+                    given[old.group()] = new.group()
+            for printed, actual in given.items():
+                expected = [line.replace(printed, actual) for line in expected]
+            self.assertEqual(lines, expected, command)
+
+    def test_resp3_and_help(self):
+        done = subprocess.run(["redis-cli", "-p", str(self.server.port), "-3", "--no-raw", "CONFIG",
+                               "GET", "maxclients"], capture_output=True, text=True,
+                              timeout=PATIENCE_S, check=True)
+        self.assertEqual(done.stdout, '1# "maxclients" => "10000"\n')
+
+    def test_scan_mode(self):
+        self.client.call("MSET", "a:1", 1, "a:2", 2, "b", 3)
+        done = subprocess.run(["redis-cli", "-p", str(self.server.port), "--scan", "--pattern",
+                               "a:*"], capture_output=True, text=True, timeout=PATIENCE_S,
+                              check=True)
+        self.assertEqual(done.stdout, "a:1\na:2\n")
+
+    def test_pipe_mode(self):
+        commands = "".join(f"SET key:{i} {i}\r\n" for i in range(1000))
+        done = subprocess.run(["redis-cli", "-p", str(self.server.port), "--pipe"], input=commands,
+                              capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+        self.assertIn("errors: 0, replies: 1000", done.stdout)
+        self.check(1000, "DBSIZE")
+
+
+class RedisBenchmarkTest(ServerTest):
+    # It ends with an error code at the first error reply.
+    def test_pipelines_of_fifty_clients(self):
+        requests = 5_000 if SANITIZED else 100_000
+        done = subprocess.run(
+            ["redis-benchmark", "-p", str(self.server.port), "-t", "ping,set,get,incr,mset",
+             "-P", "16", "-c", "50", "-n", str(requests), "--csv"],
+            capture_output=True, text=True, timeout=PATIENCE_S * 2, check=True)
+        rows = list(csv.reader(done.stdout.splitlines()))
+        self.assertEqual([row[0] for row in rows],
+                         ["test", "PING_INLINE", "PING_MBULK", "SET", "GET", "INCR",
+                          "MSET (10 keys)"])
+        self.assertEqual(done.stderr, "")
+        self.assertNotRegex(done.stdout, "(?i)error")
+        self.assertEqual(int(self.client.call("GET", "counter:__rand_int__")), requests)
+
+
+class PythonRedisTest(ServerTest):
+    def setUp(self):
+        super().setUp()
+        self.redis = redis.Redis(port=self.server.port)
+        self.addCleanup(self.redis.close)
+
+    def test_everyday_calls(self):
+        r = self.redis
+        self.assertTrue(r.ping())
+        self.assertTrue(r.set("a", 1))
+        self.assertIsNone(r.set("a", 2, nx=True))
+        self.assertEqual(r.set("a", 3, get=True), b"1")
+        self.assertEqual((r.get("a"), r.get("nosuch")), (b"3", None))
+        self.assertTrue(r.mset({"b": 1, "c": 2}))
+        self.assertFalse(r.msetnx({"c": 5, "d": 6}))
+        self.assertEqual(r.mget("a", "b", "nosuch"), [b"3", b"1", None])
+        self.assertEqual((r.incr("n"), r.incrby("n", 5), r.decr("n", 2)), (1, 6, 4))
+        self.assertEqual((r.append("s", "ab"), r.strlen("s"), r.getdel("s")), (2, 2, b"ab"))
+        self.assertEqual((r.exists("a", "b"), r.delete("a", "b", "x"), r.type("c")),
+                         (2, 2, b"string"))
+        self.assertTrue(r.rename("c", "cc"))
+        self.assertEqual(r.keys(), [b"cc", b"n"])
+        self.assertIn(r.randomkey(), (b"cc", b"n"))
+        self.assertEqual(r.config_get("maxclients"), {"maxclients": "10000"})
+        self.assertEqual(r.info()["db0"]["keys"], 2)
+        self.assertEqual(len(r.time()), 2)
+        self.assertEqual(r.client_id(), r.client_info()["id"])
+        self.assertEqual(r.dbsize(), 2)
+        with self.assertRaisesRegex(redis.ResponseError, "not an integer"):
+            r.set("cc", "x") and r.incr("cc")
+        with self.assertRaisesRegex(redis.ResponseError, "unknown command"):
+            r.execute_command("NOSUCH")
+
+    def test_scan_iter_and_pipelines(self):
+        pipeline = self.redis.pipeline(transaction=False)
+        for i in range(1000):
+            pipeline.set(f"key:{i:04d}", i)
+        self.assertEqual(pipeline.execute(), [True] * 1000)
+        keys = [b"key:%04d" % i for i in range(1000)]
+        self.assertEqual(list(self.redis.scan_iter()), keys)
+        self.assertEqual(list(self.redis.scan_iter(match="key:00*", count=7)), keys[:100])
+
+    def test_ordered_commands(self):
+        self.redis.mset({"user:1": "Ada", "user:2": "Bob", "z": 1})
+        call = self.redis.execute_command
+        self.assertEqual(call("KRANGE", "PREFIX", "user:", "WITHVALUES"),
+                         [b"user:1", b"Ada", b"user:2", b"Bob"])
+        self.assertEqual(call("KCOUNT", "[user:2", "+"), 2)
+        self.assertEqual(call("KDELRANGE", "-", "(z"), 2)
+        self.assertEqual(call("KFIRST"), b"z")
+
+
+if __name__ == "__main__":
+    for tool in ("redis-cli", "redis-benchmark"):
+        if not shutil.which(tool):
+            raise SystemExit(77)
+    unittest.main()

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""How the process starts, is configured and ends."""
+
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+from resp import Connection, Error, encode
+from skep_process import BINARY, PATIENCE_S, SkepServer
+
+
+def run(*arguments):
+    """Runs the binary to its end: exit code, standard output, standard error."""
+    done = subprocess.run([BINARY, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=PATIENCE_S, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+class EndTest(unittest.TestCase):
+    def test_signals_end_it_cleanly(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            server = SkepServer()
+            with server.connect() as idle, server.connect() as half, server.connect() as busy:
+                half.send(b"*2\r\n$3\r\nGET\r\n$1")
+                self.assertEqual(busy.call("SET", "a", 1), "OK")
+                server.stop(number)
+                for client in (idle, half, busy):
+                    self.assertTrue(client.is_closed())
+
+    # Goal: the end comes although one connection never takes its replies.
+    def test_a_reader_that_never_reads_does_not_hold_up_the_end(self):
+        server = SkepServer()
+        with server.connect() as client, server.connect() as deaf:
+            self.assertEqual(client.call("SET", "big", b"x" * (4 << 20)), "OK")
+            deaf.send(encode("GET", "big") * 8)
+            self.assertEqual(client.call("PING"), "PONG")
+            server.stop()
+
+    def test_shutdown_ends_it(self):
+        for command in (["SHUTDOWN"], ["SHUTDOWN", "NOSAVE"], ["shutdown", "nosave", "now"]):
+            with self.subTest(command=command):
+                server = SkepServer()
+                with server.connect() as client:
+                    client.send(encode(*command))
+                    self.assertTrue(client.is_closed())
+                server.check_exit()
+
+    def test_a_wrong_shutdown_does_not(self):
+        with SkepServer() as server, server.connect() as client:
+            self.assertEqual(client.call("SHUTDOWN", "nosuch"), Error("ERR syntax error"))
+            self.assertEqual(client.call("PING"), "PONG")
+
+
+class StartTest(unittest.TestCase):
+    def test_help_and_version(self):
+        code, out, err = run("--help")
+        self.assertEqual((code, err), (0, ""))
+        for option in ("--port", "--bind", "--unixsocket", "--maxclients", "--maxmemory",
+                       "--requirepass", "--workers", "--engine", "--config"):
+            self.assertIn(option, out)
+        code, out, err = run("--version")
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, r"^skep-server \d+\.\d+\.\d+\n$")
+
+    def test_wrong_options_are_one_line_and_exit_code_2(self):
+        for arguments, says in ((["--nosuch"], "--nosuch"), (["--port", "x"], "--port"),
+                                (["--maxmemory", "1t"], "memory value"), (["stray"], "stray"),
+                                (["--engine", "nosuch"], "model"),
+                                (["--bind", "0.0.0.0"], "requirepass"),
+                                (["--config", "/nonexistent"], "/nonexistent")):
+            with self.subTest(arguments=arguments):
+                code, out, err = run(*arguments)
+                self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
+                self.assertIn(says, err)
+
+    def test_a_port_in_use_is_named(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            code, out, err = run("--port", str(port))
+            self.assertNotEqual(code, 0)
+            self.assertIn(str(port), out + err)
+
+    def test_configuration_file(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write("maxclients = 77\nrequirepass = 'secret'\ntimeout = 5\n")
+            file.flush()
+            with SkepServer("--config", file.name, "--timeout", 9) as server:
+                with server.connect() as client:
+                    self.assertEqual(client.call("AUTH", "secret"), "OK")
+                    self.assertEqual(client.call("CONFIG", "GET", "maxclients"),
+                                     [b"maxclients", b"77"])
+                    self.assertEqual(client.call("CONFIG", "GET", "timeout"), [b"timeout", b"9"])
+
+    def test_unix_socket(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "skep.sock")
+            with SkepServer("--unixsocket", path) as server:
+                with Connection(path) as client, server.connect() as other:
+                    self.assertEqual(client.call("SET", "a", 1), "OK")
+                    self.assertEqual(other.call("GET", "a"), b"1")
+
+    def test_any_number_of_workers_serves_one_store(self):
+        for workers in (1, 2, 7):
+            with SkepServer("--workers", workers) as server:
+                clients = [server.connect() for _ in range(16)]
+                for i, client in enumerate(clients):
+                    self.assertEqual(client.call("SET", f"key{i}", i), "OK")
+                for client in clients:
+                    self.assertEqual(client.call("KCOUNT", "-", "+"), 16)
+                    client.close()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,188 @@
+"""skep_process.py: starts servers for the tests, and makes sure how they end.
+
+SKEP_SERVER names the binary under test. Every server listens on 127.0.0.1, on a port the system
+chose, and in a folder of its own; only processes started here are ever signalled.
+
+A test fails if its server exits with anything but 0, does not exit, or leaves a sanitizer's report.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from resp import Connection, Error
+
+BINARY = os.environ.get("SKEP_SERVER", "")
+SANITIZED = bool(os.environ.get("SKEP_SANITIZED"))
+
+# How long anything may take before it counts as hung. Nothing is ever timed against it.
+PATIENCE_S = 120
+
+REPORT = re.compile(rb"(AddressSanitizer|ThreadSanitizer|LeakSanitizer|UndefinedBehaviorSanitizer"
+                    rb"|runtime error:|CHECK failed)")
+
+
+class Process:
+    """A running process with its output collected."""
+
+    def __init__(self, command, folder):
+        self.folder = folder
+        self._lines = []
+        self._grown = threading.Condition()
+        self.popen = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self.popen.stdout:
+            with self._grown:
+                self._lines.append(line)
+                self._grown.notify_all()
+        with self._grown:
+            self._lines.append(None)
+            self._grown.notify_all()
+
+    def output(self):
+        with self._grown:
+            return b"".join(line for line in self._lines if line)
+
+    def wait_for_line(self, pattern):
+        """The match of the first line of output that has the pattern."""
+        seen = 0
+        deadline = time.monotonic() + PATIENCE_S
+        with self._grown:
+            while True:
+                for line in self._lines[seen:]:
+                    if line is None:
+                        raise AssertionError(f"ended before {pattern!r}:\n{self._text()}")
+                    if found := re.search(pattern, line):
+                        return found
+                seen = len(self._lines)
+                if not self._grown.wait(deadline - time.monotonic()):
+                    raise AssertionError(f"no {pattern!r} in:\n{self._text()}")
+
+    def _text(self):
+        return b"".join(line for line in self._lines if line).decode(errors="replace")
+
+    def wait(self):
+        """The exit code; kills what does not end."""
+        try:
+            code = self.popen.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+            raise AssertionError(f"did not end:\n{self.output().decode(errors='replace')}") from None
+        finally:
+            self._reader.join(PATIENCE_S)
+        return code
+
+    def signal(self, number):
+        if self.popen.poll() is None:
+            self.popen.send_signal(number)
+
+    def rss_bytes(self):
+        with open(f"/proc/{self.popen.pid}/status", encoding="ascii") as status:
+            return int(re.search(r"VmRSS:\s+(\d+) kB", status.read()).group(1)) * 1024
+
+
+class SkepServer(Process):
+    """`with SkepServer("--maxclients", "10") as server:` connects, and ends it cleanly."""
+
+    def __init__(self, *options):
+        folder = tempfile.mkdtemp(prefix="skep-e2e-")
+        super().__init__([BINARY, "--bind", "127.0.0.1", "--port", "0", *map(str, options)], folder)
+        try:
+            self.port = int(self.wait_for_line(rb"127\.0\.0\.1:(\d+)").group(1))
+        except AssertionError:
+            self._discard()
+            raise
+
+    def connect(self, **options):
+        return Connection(self.port, **options)
+
+    def stop(self, number=signal.SIGTERM):
+        """Ends the server; fails if it does not end as it should."""
+        self.signal(number)
+        self.check_exit()
+
+    def check_exit(self):
+        """Waits for the end, and fails unless it was a clean one."""
+        try:
+            code = self.wait()
+            output = self.output()
+            assert not REPORT.search(output), output.decode(errors="replace")
+            assert code == 0, f"exit code {code}:\n{output.decode(errors='replace')}"
+        finally:
+            self._discard()
+
+    def _discard(self):
+        if self.popen.poll() is None:
+            self.popen.kill()
+            self.popen.wait()
+        self.popen.stdout.close() if not self._reader.is_alive() else None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            self.stop()
+        else:
+            self.signal(signal.SIGTERM)
+            self.wait()
+            print(self.output().decode(errors="replace"))
+            self._discard()
+
+
+class RedisServer(Process):
+    """The packaged redis-server, on a unix socket, with nothing saved. For comparison."""
+
+    def __init__(self, *options):
+        folder = tempfile.mkdtemp(prefix="skep-e2e-redis-")
+        super().__init__(["redis-server", "--port", "0", "--bind", "127.0.0.1",
+                          "--unixsocket", f"{folder}/socket",
+                          "--save", "", "--appendonly", "no", *map(str, options)], folder)
+        self.wait_for_line(rb"ready to accept connections|The server is now ready")
+
+    def connect(self, **options):
+        return Connection(f"{self.folder}/socket", **options)
+
+    def stop(self):
+        self.signal(signal.SIGTERM)
+        self.wait()
+        self.popen.stdout.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class ServerTest(unittest.TestCase):
+    """Tests that share one server, started with OPTIONS; it is empty when each begins."""
+
+    OPTIONS = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = SkepServer(*cls.OPTIONS)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def setUp(self):
+        self.client = self.server.connect()
+        self.addCleanup(self.client.close)
+        self.assertEqual(self.client.call("FLUSHALL"), "OK")
+
+    def check(self, expected, *args):
+        """Sends a command; its reply must be the expected one, and an error only if expected."""
+        value = self.client.call(*args)
+        shown = repr(args)[:200]
+        self.assertEqual(isinstance(value, Error), isinstance(expected, Error), (shown, value))
+        self.assertEqual(value, expected, shown)
