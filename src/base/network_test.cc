@@ -110,7 +110,7 @@ TEST_F(UnixSocketTest, SuccessorsFileIsKept) {
   EXPECT_TRUE(SocketNetwork().Connect(address()));
 }
 
-int TcpOption(int fd, int level, int option) {
+int SocketOption(int fd, int level, int option) {
   int value = 0;
   socklen_t size = sizeof(value);
   EXPECT_EQ(getsockopt(fd, level, option, &value, &size), 0);
@@ -129,8 +129,16 @@ TEST(SocketNetwork, StreamsAreNonBlockingPrivateAndUndelayed) {
     const int fd = static_cast<const SocketStream*>(stream)->fd();
     EXPECT_NE(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
     EXPECT_NE(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
-    EXPECT_EQ(TcpOption(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+    EXPECT_EQ(SocketOption(fd, IPPROTO_TCP, TCP_NODELAY), 1);
   }
+}
+
+// Goal: [::] and 0.0.0.0 can be listened on side by side.
+TEST(SocketNetwork, VersionSixListenersLeaveVersionFourAlone) {
+  const auto listener = SocketNetwork().Listen("[::1]:0");
+  ASSERT_TRUE(listener);
+  const int fd = static_cast<const SocketListener*>(listener->get())->fd();
+  EXPECT_EQ(SocketOption(fd, IPPROTO_IPV6, IPV6_V6ONLY), 1);
 }
 
 // Goal: a server can start again on the port of one that just ended.

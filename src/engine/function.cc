@@ -1,9 +1,10 @@
 #include "skep/function.h"
 
-#include <charconv>
 #include <map>
 #include <memory>
 #include <mutex>
+
+#include "base/decimal.h"
 
 namespace skep {
 namespace {
@@ -18,19 +19,9 @@ Registry& TheRegistry() {
   return *registry;
 }
 
-// A decimal in Redis's sense: no spaces, no plus, no leading zeros, no "-0".
-std::optional<int64_t> ParseDecimal(std::string_view text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  const std::string_view digits = text.starts_with('-') ? text.substr(1) : text;
-  if (digits.starts_with('0') && text.size() > 1) return std::nullopt;
-  return number;
-}
-
 FunctionEffect AddDecimal(const FunctionInput& input) {
-  const std::optional<int64_t> now = input.value ? ParseDecimal(*input.value) : 0;
-  const std::optional<int64_t> delta = ParseDecimal(input.operand);
+  const std::optional<int64_t> now = input.value ? ParseInt64(*input.value) : 0;
+  const std::optional<int64_t> delta = ParseInt64(input.operand);
   if (!now || !delta) {
     return {.status = {Code::kInvalidArgument, "value is not an integer or out of range"}};
   }
@@ -38,9 +29,8 @@ FunctionEffect AddDecimal(const FunctionInput& input) {
   if (__builtin_add_overflow(*now, *delta, &sum)) {
     return {.status = {Code::kInvalidArgument, "increment or decrement would overflow"}};
   }
-  constexpr size_t kDigitsMax = 20;
-  char* const at = input.scratch->Allocate(kDigitsMax);
-  const char* const end = std::to_chars(at, at + kDigitsMax, sum).ptr;
+  char* const at = input.scratch->Allocate(kDecimalBytesMax);
+  const char* const end = WriteDecimal(at, sum);
   return {.action = FunctionEffect::Action::kReplace,
           .value = {at, static_cast<size_t>(end - at)},
           .integer = sum};

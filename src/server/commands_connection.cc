@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "base/decimal.h"
 #include "server/commands.h"
-#include "server/range_args.h"
 #include "server/server.h"
 #include "server/version.h"
 #include "server/worker.h"

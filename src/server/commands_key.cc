@@ -1,9 +1,9 @@
 // Keys, whatever their values.
 #include <algorithm>
 
+#include "base/decimal.h"
 #include "server/commands.h"
 #include "server/glob.h"
-#include "server/range_args.h"
 #include "server/range_task.h"
 #include "server/server.h"
 #include "server/worker.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/decimal.h"
 #include "server/commands.h"
 #include "server/range_args.h"
 #include "server/range_task.h"

@@ -1,10 +1,9 @@
 // Values: GET and SET and their kin, counters.
-#include <charconv>
 #include <climits>
 #include <optional>
 
+#include "base/decimal.h"
 #include "server/commands.h"
-#include "server/range_args.h"
 #include "server/server.h"
 #include "server/worker.h"
 
@@ -45,9 +44,8 @@ void ReplyValue(const Call& call, const Outcome& out) {
 }
 
 std::string_view Decimal(int64_t number, Scratch& scratch) {
-  constexpr size_t kDigitsMax = 20;
-  char* const at = scratch.Allocate(kDigitsMax);
-  return {at, static_cast<size_t>(std::to_chars(at, at + kDigitsMax, number).ptr - at)};
+  char* const at = scratch.Allocate(kDecimalBytesMax);
+  return {at, static_cast<size_t>(WriteDecimal(at, number) - at)};
 }
 
 Plan PlanAdd(const Call& call, Batch& batch, std::string_view delta) {

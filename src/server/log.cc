@@ -5,6 +5,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <chrono>
 #include <mutex>
 
 namespace skep {
@@ -12,30 +13,34 @@ namespace {
 
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  explicit FileSink(std::unique_ptr<File> file) : file_(std::move(file)) {}
+  FileSink(std::unique_ptr<File> file, Clock& clock) : file_(std::move(file)), clock_(clock) {}
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::details::log_msg timed = message;
+    timed.time = spdlog::log_clock::time_point(std::chrono::microseconds(clock_.WallUs()));
     spdlog::memory_buf_t line;
-    formatter_->format(message, line);
+    formatter_->format(timed, line);
     // A log that cannot be written must not stop the server.
     static_cast<void>(file_->Append({line.data(), line.size()}));
   }
   void flush_() override {}
 
   std::unique_ptr<File> file_;
+  Clock& clock_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<spdlog::logger>> MakeLog(const ServerOptions& options, FileSystem& files) {
+Result<std::shared_ptr<spdlog::logger>> MakeLog(const ServerOptions& options, FileSystem& files,
+                                                Clock& clock) {
   spdlog::sink_ptr sink;
   if (options.logfile.empty()) {
     sink = std::make_shared<spdlog::sinks::stdout_sink_mt>();
   } else {
     auto file = files.Open(options.logfile, FileSystem::Mode::kReadWrite);
     if (!file) return Fail(file.error());
-    sink = std::make_shared<FileSink>(std::move(*file));
+    sink = std::make_shared<FileSink>(std::move(*file), clock);
   }
   auto log = std::make_shared<spdlog::logger>("skep", std::move(sink));
   log->set_pattern("%Y-%m-%d %H:%M:%S.%e %L %v");

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "server/options.h"
 #include "skep/status.h"
@@ -13,9 +14,11 @@ class logger;
 
 namespace skep {
 
-// A logger that writes to options.logfile, or to standard output if that is empty. Thread-safe.
+// A logger that writes to options.logfile, with the times of `clock`, or to standard output if that
+// is empty. Thread-safe. Files and clock must outlive it.
 //   kIo  the file cannot be opened
-Result<std::shared_ptr<spdlog::logger>> MakeLog(const ServerOptions& options, FileSystem& files);
+Result<std::shared_ptr<spdlog::logger>> MakeLog(const ServerOptions& options, FileSystem& files,
+                                                Clock& clock);
 
 // Applies options.loglevel.
 void SetLogLevel(spdlog::logger& log, const ServerOptions& options);

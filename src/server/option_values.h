@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/decimal.h"
 #include "server/options.h"
-#include "server/range_args.h"
 
 namespace skep {
 

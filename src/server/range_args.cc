@@ -1,6 +1,7 @@
 #include "server/range_args.h"
 
-#include <charconv>
+#include <cstdint>
+#include <optional>
 
 namespace skep {
 namespace {
@@ -13,18 +14,6 @@ std::optional<Form> FormOf(std::string_view bound) {
   if (bound.starts_with('[')) return Form::kClosed;
   if (bound.starts_with('(')) return Form::kOpen;
   return std::nullopt;
-}
-
-template <typename T>
-std::optional<T> ParseCanonical(std::string_view text) {
-  const bool negative = text.starts_with('-');
-  const std::string_view digits = text.substr(negative ? 1 : 0);
-  if (digits.starts_with('0') && text != "0") return std::nullopt;
-  T number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc{} || stopped != end) return std::nullopt;
-  return number;
 }
 
 }  // namespace
@@ -46,12 +35,6 @@ Result<Range> ParseRange(std::string_view min, std::string_view max, Scratch& sc
   if (max_form == Form::kClosed) range.hi = KeyAfter(max.substr(1), scratch);
   if (max_form == Form::kOpen) range.hi = max.substr(1);
   return IsEmpty(range) ? EmptyRange() : range;
-}
-
-std::optional<int64_t> ParseInt64(std::string_view text) { return ParseCanonical<int64_t>(text); }
-
-std::optional<uint64_t> ParseUint64(std::string_view text) {
-  return ParseCanonical<uint64_t>(text);
 }
 
 }  // namespace skep

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/decimal.h"
 #include "server/range_args.h"
 
 namespace {

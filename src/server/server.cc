@@ -47,7 +47,7 @@ Server::Server(const ServerOptions& options, const Environment& environment,
 Server::~Server() = default;
 
 Status Server::Start() {
-  auto log = MakeLog(options_, environment_.files);
+  auto log = MakeLog(options_, environment_.files, environment_.clock);
   if (!log) return log.error();
   log_ = *log;
   std::string why;

@@ -17,11 +17,13 @@ constexpr size_t kReadBytes = 64 * 1024;     // at most, from a connection in a 
 constexpr size_t kReadBytesMin = 16 * 1024;  // at least, if the connection has them
 constexpr uint32_t kBatchMax = 4096;         // requests, about
 constexpr uint64_t kUpkeepMs = 100;
-constexpr uint64_t kDrainMs = 1000;        // for replies to be taken at the end
-constexpr int kAcceptsMax = 256;           // in a turn
-constexpr size_t kKeptCapacityMax = 1024;  // of an idle connection's buffers, each
+constexpr uint64_t kDrainMs = 1000;         // for replies to be taken at the end
+constexpr int kAcceptsMax = 256;            // in a turn
+constexpr size_t kArgsKeptMax = 64 * 1024;  // capacity of the argument lists between turns
+constexpr size_t kKeptCapacityMax = 1024;   // of an idle connection's buffers, each
 // Before a client has logged in. The same as Redis's.
-constexpr RespLimits kUnauthenticated{.args_max = 10, .bulk_bytes_max = 16384};
+constexpr RespLimits kUnauthenticated{
+    .args_max = 10, .bulk_bytes_max = 16384, .authenticated = false};
 
 void Shrink(std::string& buffer) {
   buffer.clear();
@@ -405,6 +407,9 @@ void Worker::ForgetViewed() {
     UpdateAccount(*session);
   }
   kept_.clear();
+  // One command may have had a million arguments.
+  if (args_.capacity() > kArgsKeptMax) std::vector<std::string_view>().swap(args_);
+  if (kept_args_.capacity() > kArgsKeptMax) std::vector<std::string_view>().swap(kept_args_);
 }
 
 // ---- 4. Tasks ----

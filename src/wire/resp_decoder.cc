@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "wire/decimal.h"
+#include "base/decimal.h"
 #include "wire/inline_request.h"
 
 namespace skep {
@@ -93,7 +93,8 @@ bool RespDecoder::DecodeCount(std::string_view input, const RespLimits& limits) 
   }
   const uint64_t count_max = std::min<uint64_t>(limits.args_max, UINT32_MAX);
   if (!line.is_number || line.number > static_cast<int64_t>(count_max)) {
-    return Fail("Protocol error: invalid multibulk length");
+    return Fail(limits.authenticated ? "Protocol error: invalid multibulk length"
+                                     : "Protocol error: unauthenticated multibulk length");
   }
   args_left_ = static_cast<uint32_t>(std::max<int64_t>(line.number, 0));
   pos_ += line.bytes;
@@ -123,7 +124,8 @@ bool RespDecoder::DecodeBulkLength(std::string_view input, const RespLimits& lim
   if (rest.front() != '$') return FailExpectedDollar(rest.front());
   if (!line.is_number || line.number < 0 ||
       static_cast<uint64_t>(line.number) > limits.bulk_bytes_max) {
-    return Fail("Protocol error: invalid bulk length");
+    return Fail(limits.authenticated ? "Protocol error: invalid bulk length"
+                                     : "Protocol error: unauthenticated bulk length");
   }
   bulk_bytes_ = static_cast<size_t>(line.number);
   pos_ += line.bytes;
@@ -143,7 +145,9 @@ bool RespDecoder::ReadLengthLine(std::string_view rest, const RespLimits& limits
     if (end + 2 > rest.size()) return WantMore(1);
     line.bytes = end + 2;
     // A line may be empty, without even the type byte.
-    line.is_number = end > 0 && ParseDecimal(rest.substr(1, end - 1), line.number);
+    const auto number = end > 0 ? ParseInt64(rest.substr(1, end - 1)) : std::nullopt;
+    line.is_number = number.has_value();
+    line.number = number.value_or(0);
   }
   searched_ = 0;
   return true;

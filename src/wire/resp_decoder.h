@@ -48,6 +48,7 @@ struct RespLimits {
   size_t args_max = 1024 * 1024;        // beyond: "invalid multibulk length"
   size_t bulk_bytes_max = 512u << 20;   // beyond: "invalid bulk length" (proto-max-bulk-len)
   size_t inline_bytes_max = 64 * 1024;  // beyond: "too big inline request", "... count string"
+  bool authenticated = true;            // if not, the first two say "unauthenticated ... length"
 };
 
 // One for each connection. Owner: the connection's thread.

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <utility>
 
-#include "wire/decimal.h"
+#include "base/decimal.h"
 #include "wire/resp_writer.h"
 
 namespace skep {
@@ -18,7 +18,9 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 // RESP allows a plus sign before an integer.
 bool ParseInteger(std::string_view text, int64_t& value) {
   if (text.size() > 1 && text[0] == '+' && IsDigit(text[1])) text.remove_prefix(1);
-  return ParseDecimal(text, value);
+  const auto parsed = ParseInt64(text);
+  value = parsed.value_or(value);
+  return parsed.has_value();
 }
 
 bool ParseDouble(std::string_view text, double& value) {
@@ -166,12 +168,11 @@ bool RespReplyParser::ReadBulk(std::string_view rest, Token& token) {
     token.text = {};
     return true;
   }
-  int64_t length = 0;
-  if (!ParseDecimal(token.text, length) || length < 0 ||
-      static_cast<uint64_t>(length) > kBulkBytesMax) {
+  const auto length = ParseInt64(token.text);
+  if (!length || *length < 0 || static_cast<uint64_t>(*length) > kBulkBytesMax) {
     return Fail("invalid bulk length");
   }
-  const size_t bytes = static_cast<size_t>(length);
+  const size_t bytes = static_cast<size_t>(*length);
   rest.remove_prefix(token.bytes);
   if (rest.size() < bytes + 2) return WantMore(bytes + 2 - rest.size());
   if (rest.substr(bytes, 2) != "\r\n") return Fail("bulk without CR LF behind it");
@@ -191,12 +192,12 @@ bool RespReplyParser::ReadCount(Token& token) {
   const std::string_view digits = std::exchange(token.text, {});
   if (digits == "?") return Fail("streamed types are not supported");
   if (token.byte == '*' && digits == "-1") return true;
-  int64_t count = 0;
-  if (!ParseDecimal(digits, count) || count < 0 || count > kCountMax) {
+  const auto count = ParseInt64(digits);
+  if (!count || *count < 0 || *count > kCountMax) {
     return Fail("invalid aggregate length");
   }
   const bool pairs = token.byte == '%' || token.byte == '|';
-  token.values = static_cast<uint64_t>(count) * (pairs ? 2 : 1);
+  token.values = static_cast<uint64_t>(*count) * (pairs ? 2 : 1);
   token.type = token.byte == '*'   ? RespReply::Type::kArray
                : token.byte == '~' ? RespReply::Type::kSet
                : token.byte == '>' ? RespReply::Type::kPush

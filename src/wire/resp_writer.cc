@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "wire/decimal.h"
+#include "base/decimal.h"
 
 namespace skep {
 namespace {

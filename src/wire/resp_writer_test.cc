@@ -6,8 +6,6 @@
 #include <functional>
 #include <limits>
 
-#include "wire/decimal.h"
-
 namespace skep {
 namespace {
 
@@ -80,27 +78,6 @@ TEST(RespWriter, GrowthIsGeometric) {
     capacity = out.capacity();
   }
   EXPECT_LT(growths, 32);
-}
-
-// Goal: integers have one form, and every int64_t has it.
-// Method: both bounds, their neighbours outside, and each way to write a number differently.
-TEST(Decimal, TakesOneFormOnly) {
-  for (const int64_t value :
-       {int64_t{0}, int64_t{7}, int64_t{-1}, int64_t{10}, std::numeric_limits<int64_t>::max(),
-        std::numeric_limits<int64_t>::min()}) {
-    char text[kDecimalBytesMax];
-    const char* end = WriteDecimal(text, value);
-    int64_t parsed = 42;
-    EXPECT_TRUE(ParseDecimal({text, end}, parsed));
-    EXPECT_EQ(parsed, value);
-  }
-  for (const std::string_view text :
-       {"", "-", "+", "+1", "-0", "00", "01", "-01", " 1", "1 ", "1x", "--1", "0x1", "1.0",
-        "9223372036854775808", "-9223372036854775809", "100000000000000000000"}) {
-    int64_t parsed = 42;
-    EXPECT_FALSE(ParseDecimal(text, parsed)) << text;
-    EXPECT_EQ(parsed, 42);
-  }
 }
 
 }  // namespace
