@@ -1,0 +1,24 @@
+#include "tests/simulation/seeds.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <random>
+
+namespace skep::simulation {
+namespace {
+
+uint64_t NumberOr(const char* variable, uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+}  // namespace
+
+std::ranges::iota_view<uint64_t, uint64_t> Seeds(uint64_t count) {
+  const uint64_t first = NumberOr("SKEP_SIM_SEED", std::random_device{}());
+  fmt::print("SKEP_SIM_SEED={}\n", first);
+  return {first, first + NumberOr("SKEP_SIM_SEEDS", count)};
+}
+
+}  // namespace skep::simulation

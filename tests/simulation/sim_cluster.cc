@@ -1,0 +1,134 @@
+#include "tests/simulation/sim_cluster.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <ostream>
+
+#include "base/check.h"
+#include "server/config_file.h"
+#include "tests/simulation/lagging_engine.h"
+
+namespace skep::simulation {
+namespace {
+
+// One release in so many steps that could make one.
+constexpr uint64_t kLagSteps = 6;
+
+RespReply ErrorReply(std::string_view text) {
+  RespReply reply;
+  reply.type = RespReply::Type::kError;
+  reply.text = text;
+  return reply;
+}
+
+void WriteFile(FileSystem& disk, const std::string& path, std::string_view bytes) {
+  auto file = disk.Open(path, FileSystem::Mode::kCreate);
+  SKEP_CHECK(file.has_value() && (*file)->Append(bytes).ok() && (*file)->Sync().ok());
+}
+
+}  // namespace
+
+SimNetworkOptions RandomNetwork(uint64_t seed) {
+  SeededRandom random(seed);
+  constexpr std::array<size_t, 4> kBuffers = {300, 4'000, 20'000, 64 * 1024};
+  constexpr std::array<size_t, 4> kSegments = {3, 100, 1'500, 16 * 1024};
+  constexpr std::array<uint64_t, 3> kDelays = {5'000, 50'000, 500'000};
+  SimNetworkOptions network;
+  network.buffer_bytes = kBuffers[random.Below(kBuffers.size())];
+  network.segment_bytes_max = kSegments[random.Below(kSegments.size())];
+  network.delay_ns_min = 1'000;
+  network.delay_ns_max = kDelays[random.Below(kDelays.size())];
+  network.short_writes_ppm = random.Chance(1, 2) ? 300'000 : 0;
+  return network;
+}
+
+SimCluster::SimCluster(uint64_t seed, const ClusterOptions& options) : sim_(seed, options.world) {
+  Start(options);
+}
+
+void SimCluster::Start(const ClusterOptions& options) {
+  const std::string config =
+      fmt::format("bind = [\"127.0.0.1\"]\nport = 6379\nlogfile = \"{}\"\n", kLogPath);
+  WriteFile(sim_.disk(), kConfigPath, config + options.config);
+  ServerOptions parsed;
+  std::string error;
+  const Status loaded = LoadConfig(sim_.disk(), kConfigPath, parsed, &error);
+  if (!loaded.ok()) fmt::print(stderr, "{}\n", error);
+  SKEP_CHECK(loaded.ok());
+
+  const Environment world{sim_.clock(), sim_.random(), sim_.disk(), sim_.network()};
+  server_ = std::make_unique<Server>(parsed, world, options.lagging ? &kLaggingEngine : nullptr);
+  SKEP_CHECK(server_->Start().ok());
+  for (size_t i = 0; i < server_->worker_count(); ++i) {
+    Worker* const worker = &server_->worker(i);
+    sim_.AddActor("worker", [this, worker] { return TurnWorker(*worker); });
+  }
+  if (options.lagging) sim_.AddActor("release", [this] { return ReleaseSome(); });
+}
+
+// As Server::Run() turns it.
+bool SimCluster::TurnWorker(Worker& worker) {
+  if (worker.drained()) return false;
+  if (server_->stopping()) worker.Drain();
+  ++turns_;
+  return worker.Turn(-1);
+}
+
+bool SimCluster::ReleaseSome() {
+  bool waits = false;
+  for (uint32_t i = 0; i < server_->keyspaces().count(); ++i) {
+    auto* const engine = static_cast<LaggingEngine*>(server_->keyspaces().if_used(i));
+    if (engine == nullptr || !engine->has_unreleased()) continue;
+    waits = true;
+    if (sim_.random().Chance(1, kLagSteps)) engine->Release();
+  }
+  return waits;
+}
+
+bool SimCluster::drained() {
+  for (size_t i = 0; i < server_->worker_count(); ++i) {
+    if (!server_->worker(i).drained()) return false;
+  }
+  return true;
+}
+
+SimClient& SimCluster::Connect(int protocol) {
+  clients_.push_back(NewClient(protocol));
+  SimClient* const client = clients_.back().get();
+  sim_.AddActor("client", [client] { return client->Move(); });
+  return *client;
+}
+
+std::unique_ptr<SimClient> SimCluster::NewClient(int protocol) {
+  return std::make_unique<SimClient>(sim_.network(), kAddress, protocol);
+}
+
+RespReply SimCluster::Ask(SimClient& client, std::initializer_list<std::string_view> args) {
+  client.Send(args);
+  return Await(client);
+}
+
+RespReply SimCluster::Await(SimClient& client) {
+  RunUntil([&] { return client.replies() > 0 || client.closed(); });
+  std::optional<RespReply> reply = client.Take();
+  if (reply) return std::move(*reply);
+  return ErrorReply(client.closed() ? "closed" : "no reply");
+}
+
+std::string Describe(const RespReply& reply) {
+  constexpr std::array kNames = {"null", "simple", "error",   "integer", "bulk",     "array", "map",
+                                 "set",  "push",   "boolean", "double",  "verbatim", "big"};
+  const std::string name = kNames[static_cast<size_t>(reply.type)];
+  if (reply.type == RespReply::Type::kInteger) return fmt::format("{} {}", name, reply.integer);
+  if (reply.elements.empty()) return fmt::format("{} '{}'", name, reply.text);
+  std::string text = name + " [";
+  for (const RespReply& element : reply.elements) text += Describe(element) + ", ";
+  return text + "]";
+}
+
+}  // namespace skep::simulation
+
+void skep::PrintTo(const RespReply& reply, std::ostream* out) {
+  *out << simulation::Describe(reply).substr(0, 2000);
+}

@@ -1,0 +1,91 @@
+// sim_cluster.h: the real server, its disk and its clients in one thread, from one seed.
+//
+//   SimCluster cluster(seed, {.config = "workers = 2\n"});
+//   SimClient& client = cluster.Connect();
+//   EXPECT_EQ(cluster.Ask(client, {"PING"}).text, "PONG");
+//
+// The server's options come from a file on the simulated disk, read by its own loader; its log is
+// on that disk as well. Each worker's event loop is one actor of the simulation, each client
+// another; nothing has a thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/server.h"
+#include "sim/simulation.h"
+#include "tests/simulation/sim_client.h"
+
+namespace skep::simulation {
+
+struct ClusterOptions {
+  std::string config;    // lines of the options file, beside address and log
+  bool lagging = false;  // on a LaggingEngine
+  SimulationOptions world = {};
+};
+
+// A network of this seed: from quick and smooth to slow, with tiny buffers and bytes in small
+// pieces. No resets.
+SimNetworkOptions RandomNetwork(uint64_t seed);
+
+// Thread safety: one owner.
+class SimCluster {
+ public:
+  static constexpr const char* kAddress = "127.0.0.1:6379";
+  static constexpr const char* kConfigPath = "skep.toml";
+  static constexpr const char* kLogPath = "skep.log";
+
+  // Starts the server; stops the test program if its options are refused.
+  explicit SimCluster(uint64_t seed, const ClusterOptions& options = {});
+
+  Simulation& sim() { return sim_; }
+  Server& server() { return *server_; }
+  std::string log() { return sim_.disk().ReadAll(kLogPath).value_or(""); }
+  // Turns of all workers so far.
+  uint64_t turns() const { return turns_; }
+  bool drained();
+
+  // A client that moves by itself; lives as long as the cluster.
+  SimClient& Connect(int protocol = 2);
+  // A client that moves when the caller's actor does.
+  std::unique_ptr<SimClient> NewClient(int protocol);
+
+  // Runs until the reply is there. An error "closed" if the connection closes instead, "no reply"
+  // if a minute passes.
+  RespReply Ask(SimClient& client, std::initializer_list<std::string_view> args);
+  // The same for the next reply to what was sent before.
+  RespReply Await(SimClient& client);
+
+  Simulation::End RunUntil(const std::function<bool()>& done,
+                           std::chrono::nanoseconds limit = std::chrono::minutes(1)) {
+    return sim_.RunUntil(done, limit);
+  }
+  void RunFor(std::chrono::nanoseconds time) {
+    sim_.RunUntil([] { return false; }, time);
+  }
+
+ private:
+  void Start(const ClusterOptions& options);
+  bool TurnWorker(Worker& worker);
+  bool ReleaseSome();
+
+  // Declared in the order in which they must outlive each other.
+  Simulation sim_;
+  std::unique_ptr<Server> server_;
+  std::vector<std::unique_ptr<SimClient>> clients_;
+  uint64_t turns_ = 0;
+};
+
+// Three letters for each type, and texts: for messages of failed expectations.
+std::string Describe(const RespReply& reply);
+
+}  // namespace skep::simulation
+
+namespace skep {
+void PrintTo(const RespReply& reply, std::ostream* out);
+}  // namespace skep
