@@ -17,7 +17,9 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <vector>
 
+#include "base/clock.h"
 #include "base/file_descriptor.h"
 #include "base/network_address.h"
 #include "base/network_socket.h"
@@ -86,6 +88,23 @@ TEST_F(UnixSocketTest, LiveSocketIsNotTakenOver) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().detail(), EADDRINUSE);
   EXPECT_TRUE(SocketNetwork().Connect(address()));
+}
+
+// Goal: a listener too busy to take another connection is not mistaken for a dead one.
+// Method: connections that nobody accepts fill its queue; the next one is refused with EAGAIN.
+TEST_F(UnixSocketTest, BusySocketIsNotTakenOver) {
+  SocketAddress where = *ParseAddress(address());
+  const FileDescriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(bind(listener.get(), where.raw(), where.length), 0);
+  ASSERT_EQ(listen(listener.get(), 0), 0);
+  std::vector<FileDescriptor> clients;
+  do {
+    clients.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  } while (connect(clients.back().get(), where.raw(), where.length) == 0);
+  ASSERT_EQ(errno, EAGAIN);
+
+  EXPECT_EQ(SocketNetwork().Listen(address()).error().detail(), EADDRINUSE);
+  EXPECT_TRUE(std::filesystem::exists(path()));
 }
 
 TEST_F(UnixSocketTest, FileThatIsNoSocketIsKept) {
@@ -175,6 +194,18 @@ TEST(SocketPoller, WakeFromAnotherThread) {
     ++rounds_waited;
     rounds_waited.notify_one();
   }
+}
+
+// Goal: a wake-up ends one wait and not the next.
+// Method: a wait that nothing ends takes its whole time, however slow the machine.
+TEST(SocketPoller, WakeIsUsedUp) {
+  const auto poller = SocketNetwork().NewPoller();
+  poller->Wake();
+  poller->Wake();
+  EXPECT_TRUE(poller->Wait(-1).empty());
+  const uint64_t start_ns = SystemClock().MonotonicNs();
+  EXPECT_TRUE(poller->Wait(20).empty());
+  EXPECT_GE(SystemClock().MonotonicNs() - start_ns, 20'000'000);
 }
 
 // Goal: a signal ends a wait without an event and without harm.
