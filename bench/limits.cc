@@ -22,11 +22,16 @@ Result<double> HugeFraction(const PageRegion& region) {
   return static_cast<double>(*bytes) / static_cast<double>(region.size());
 }
 
+// A small region is read about once in a repetition: a smoke test should be short.
+uint64_t ReadsOf(const LimitsOptions& options) {
+  return std::min<uint64_t>(options.reads, options.bytes / kLineBytes);
+}
+
 Status MeasureHugePages(LimitsReport& report) {
   const LimitsOptions& options = report.options;
   auto region = PageRegion::Reserve(options.bytes, Pages::kHuge);
   if (!region) return region.error();
-  MemoryLimits limits(*region, options.reads, options.repetitions);
+  MemoryLimits limits(*region, ReadsOf(options), options.repetitions);
   limits.Touch();
   const auto fraction = HugeFraction(*region);
   if (!fraction) return fraction.error();
@@ -44,7 +49,7 @@ Status MeasurePlainPages(LimitsReport& report) {
   const LimitsOptions& options = report.options;
   auto region = PageRegion::Reserve(options.bytes, Pages::kPlain);
   if (!region) return region.error();
-  MemoryLimits limits(*region, options.reads, options.repetitions);
+  MemoryLimits limits(*region, ReadsOf(options), options.repetitions);
   limits.Touch();
   const auto fraction = HugeFraction(*region);
   if (!fraction) return fraction.error();

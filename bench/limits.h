@@ -10,7 +10,7 @@ namespace skep::bench {
 
 struct LimitsOptions {
   size_t bytes = size_t{8} << 30;      // of memory; several times the last-level cache to mean DRAM
-  uint64_t reads = uint64_t{1} << 22;  // in one repetition of the fastest loop
+  uint64_t reads = uint64_t{1} << 22;  // at most, in one repetition of the fastest loop
   uint64_t round_trips = 2'000;        // in one repetition of the loopback, one in flight
   int repetitions = 7;                 // > 0; every figure is their median
 };
