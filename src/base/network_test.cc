@@ -152,14 +152,6 @@ TEST(SocketNetwork, StreamsAreNonBlockingPrivateAndUndelayed) {
   }
 }
 
-// Goal: [::] and 0.0.0.0 can be listened on side by side.
-TEST(SocketNetwork, VersionSixListenersLeaveVersionFourAlone) {
-  const auto listener = SocketNetwork().Listen("[::1]:0");
-  ASSERT_TRUE(listener);
-  const int fd = static_cast<const SocketListener*>(listener->get())->fd();
-  EXPECT_EQ(SocketOption(fd, IPPROTO_IPV6, IPV6_V6ONLY), 1);
-}
-
 // Goal: a server can start again on the port of one that just ended.
 // Method: the server's side closes first, so that its port is left in TIME_WAIT.
 TEST(SocketNetwork, PortCanBeUsedAgainAtOnce) {
