@@ -1,5 +1,6 @@
 // skep-server: reads its options, serves, ends on SIGTERM or SIGINT.
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <cstdio>
@@ -12,6 +13,20 @@
 #include "server/version.h"
 
 namespace {
+
+// Every client takes a descriptor: raises the limit as far as it may be, and lowers maxclients to
+// what is left. Returns whether it did the latter.
+bool FitOpenFiles(skep::ServerOptions& options) {
+  constexpr uint64_t kOwnFiles = 64;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  if (limit.rlim_cur >= options.maxclients + kOwnFiles) return false;
+  options.maxclients = static_cast<uint32_t>(
+      limit.rlim_cur > 2 * kOwnFiles ? limit.rlim_cur - kOwnFiles : limit.rlim_cur / 2);
+  return true;
+}
 
 // Waits for a signal that asks for the end, or for a SHUTDOWN.
 void AwaitEnd(skep::Server& server, const sigset_t& signals) {
@@ -30,7 +45,7 @@ void AwaitEnd(skep::Server& server, const sigset_t& signals) {
 int main(int argc, char** argv) {
   auto& files = skep::PosixFileSystem();
   const auto arguments = std::span<const char* const>(argv, static_cast<size_t>(argc)).subspan(1);
-  const skep::CommandLine line = skep::ParseCommandLine(arguments, files);
+  skep::CommandLine line = skep::ParseCommandLine(arguments, files);
   if (!line.run) {
     std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);
     return line.exit_code;
@@ -43,6 +58,7 @@ int main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 
+  const bool fewer_clients = FitOpenFiles(line.options);
   skep::Server server(line.options, skep::SystemEnvironment());
   if (skep::Status status = server.Start(); !status.ok()) {
     std::fprintf(stderr, "skep-server: %s\n", status.ToString().c_str());
@@ -52,6 +68,10 @@ int main(int argc, char** argv) {
                     line.options.engine);
   for (const skep::Address& address : server.addresses()) {
     server.log().info("ready to accept connections on {}", address);
+  }
+  if (fewer_clients) {
+    server.log().warn("maxclients is {}: the system allows no more open files",
+                      line.options.maxclients);
   }
   std::thread serving([&server] { server.Run(); });
   AwaitEnd(server, signals);

@@ -40,7 +40,7 @@ void ConfigGet(const Call& call) {
 }
 
 // Why these changes cannot be made while the server runs; empty if they can.
-std::string ConfigSetError(std::span<const std::pair<std::string_view, std::string_view>> changes) {
+std::string ConfigSetError(std::span<const Server::OptionChange> changes) {
   for (size_t i = 0; i < changes.size(); ++i) {
     const std::string_view name = changes[i].first;
     const OptionInfo* const option = FindOption(name);
@@ -64,15 +64,13 @@ std::string ConfigSetError(std::span<const std::pair<std::string_view, std::stri
 }
 
 void ConfigSet(const Call& call) {
-  std::vector<std::pair<std::string_view, std::string_view>> changes;
+  std::vector<Server::OptionChange> changes;
   for (size_t i = 2; i + 1 < call.args().size(); i += 2) {
     changes.emplace_back(call.arg(i), call.arg(i + 1));
   }
   if (const std::string error = ConfigSetError(changes); !error.empty()) return call.Error(error);
-  size_t culprit = 0;
-  if (Status s = call.server().SetOptions(changes, &culprit); !s.ok()) {
-    return call.Error(fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}",
-                                  changes[culprit].first, s.what()));
+  if (const std::string error = call.server().SetOptions(changes); !error.empty()) {
+    return call.Error("ERR " + error);
   }
   call.reply().SimpleString("OK");
 }

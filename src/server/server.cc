@@ -106,13 +106,20 @@ ServerOptions Server::options() const {
   return options_;
 }
 
-Status Server::SetOptions(std::span<const std::pair<std::string_view, std::string_view>> changes,
-                          size_t* culprit) {
+std::string Server::SetOptions(std::span<const OptionChange> changes) {
   std::lock_guard lock(options_mutex_);
   ServerOptions changed = options_;
-  for (*culprit = 0; *culprit < changes.size(); ++*culprit) {
-    const auto& [name, value] = changes[*culprit];
-    if (Status s = SetOption(changed, name, value); !s.ok()) return s;
+  std::string why;
+  for (const auto& [name, value] : changes) {
+    Status s = SetOption(changed, name, value);
+    if (s.ok()) {
+      s = CheckOptions(changed, &why);
+    } else {
+      why = s.what();
+    }
+    if (!s.ok()) {
+      return fmt::format("CONFIG SET failed (possibly related to argument '{}') - {}", name, why);
+    }
   }
   options_ = changed;
   keyspaces_->budget().set_limit(changed.maxmemory);

@@ -73,10 +73,9 @@ class Server {
   // The options now. `version` changes whenever they do.
   ServerOptions options() const;
   uint64_t options_version() const { return options_version_.load(std::memory_order_acquire); }
-  // Sets options by name, all or none.
-  //   kInvalidArgument  as SetOption(), for changes[*culprit]
-  Status SetOptions(std::span<const std::pair<std::string_view, std::string_view>> changes,
-                    size_t* culprit);
+  // Sets options by name, all or none. Why not, as CONFIG SET says it; empty if it was done.
+  using OptionChange = std::pair<std::string_view, std::string_view>;
+  std::string SetOptions(std::span<const OptionChange> changes);
 
   // Gives a new connection to the worker with the fewest.
   void Place(std::unique_ptr<Stream> stream);
