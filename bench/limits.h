@@ -34,7 +34,7 @@ struct LimitsReport {
   double loopback_64_mops = 0;
 };
 
-// Takes options.bytes of memory, one page size after the other; about half a minute for 8 GiB.
+// Takes options.bytes of memory, one page size after the other.
 //   kInvalidArgument  fewer bytes than a random-start read needs, or more lines than 2^32
 //   kIo               no memory, no sockets: the errno
 Result<LimitsReport> MeasureLimits(const LimitsOptions& options);
