@@ -21,9 +21,9 @@ void FinishCommand(const Call& call, const Batch& batch, uint32_t slot);
 void ReplyUnknownSubcommand(const Call& call);
 
 // commands_server.cc
-void FinishConfig(const Call& call, const Batch& batch, uint32_t slot);
-void FinishDbsize(const Call& call, const Batch& batch, uint32_t slot);
-void FinishInfo(const Call& call, const Batch& batch, uint32_t slot);
+void RunConfig(Call& call);
+void RunDbsize(Call& call);
+void RunInfo(Call& call);
 void FinishTime(const Call& call, const Batch& batch, uint32_t slot);
 void RunFlushAll(Call& call);
 void RunFlushDb(Call& call);

@@ -87,7 +87,7 @@ bool ParseFlush(const Call& call) {
 
 }  // namespace
 
-void FinishConfig(const Call& call, const Batch&, uint32_t) {
+void RunConfig(Call& call) {
   const size_t count = call.args().size();
   if (EqualsIgnoringCase(call.arg(1), "get") && count >= 3) return ConfigGet(call);
   if (EqualsIgnoringCase(call.arg(1), "set") && count >= 4 && count % 2 == 0) {
@@ -101,12 +101,12 @@ void FinishConfig(const Call& call, const Batch&, uint32_t) {
   ReplyUnknownSubcommand(call);
 }
 
-void FinishDbsize(const Call& call, const Batch&, uint32_t) {
+void RunDbsize(Call& call) {
   const Engine* const engine = call.server().keyspaces().if_used(call.session().keyspace);
   call.reply().Integer(engine == nullptr ? 0 : static_cast<int64_t>(engine->Statistics().items));
 }
 
-void FinishInfo(const Call& call, const Batch&, uint32_t) {
+void RunInfo(Call& call) {
   call.reply().Verbatim("txt", DescribeServer(call.server(), call.args().subspan(1)));
 }
 
