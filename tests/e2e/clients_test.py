@@ -91,7 +91,8 @@ class RedisBenchmarkTest(ServerTest):
                           "MSET (10 keys)"])
         self.assertEqual(done.stderr, "")
         self.assertNotRegex(done.stdout, "(?i)error")
-        self.assertEqual(int(self.client.call("GET", "counter:__rand_int__")), requests)
+        # It rounds up to whole pipelines.
+        self.assertGreaterEqual(int(self.client.call("GET", "counter:__rand_int__")), requests)
 
 
 class PythonRedisTest(ServerTest):
