@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -17,7 +18,7 @@ inline void Keep(const T& value) {
 
 // The middle of a set of figures (the upper one of two). Not empty.
 inline double Median(std::vector<double> figures) {
-  const auto middle = figures.begin() + static_cast<ptrdiff_t>(figures.size() / 2);
+  const auto middle = figures.begin() + static_cast<std::ptrdiff_t>(figures.size() / 2);
   std::nth_element(figures.begin(), middle, figures.end());
   return *middle;
 }
