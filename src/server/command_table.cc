@@ -90,7 +90,7 @@ constexpr Command kCommands[] = {
      "Returns the message, or PONG.", nullptr, FinishPing},
     {"quit", -1, kLocal | kNoAuth, 0, 0, 0, "connection", "1.0.0", "", "Closes the connection.",
      nullptr, nullptr, RunQuit},
-    {"randomkey", 1, kReadOnly, 0, 0, 0, "generic", "1.0.0", "",
+    {"randomkey", 1, kReadOnly | kRange, 0, 0, 0, "generic", "1.0.0", "",
      "Returns a key, each with the same probability.", PlanRandomKey, FinishRandomKey},
     {"rename", 3, kWrite, 1, 2, 1, "generic", "1.0.0", "key newkey",
      "Renames a key and overwrites the destination.", nullptr, nullptr, RunRename},

@@ -250,9 +250,13 @@ bool Worker::Dispatch(Session& session, std::span<const std::string_view> args) 
     PendError(session, refusal);
     return true;
   }
-  if (command->has(Command::kRange) && !session.marks.empty()) {
-    session.blocked = true;
-    return false;
+  if (command->has(Command::kRange)) {
+    // Its own writes first: only then is known whether they wait for a gate.
+    if (session.write_flush == flush_) Flush();
+    if (!session.marks.empty()) {
+      session.blocked = true;
+      return false;
+    }
   }
   session.info->last_command_ms.store(monotonic_ms_, std::memory_order_relaxed);
   session.info->last_command.store(command->name.data(), std::memory_order_relaxed);
@@ -297,9 +301,7 @@ void Worker::RunPlanned(Session& session, const Command& command,
                         std::span<const std::string_view> args) {
   const bool writes = command.has(Command::kWrite);
   const bool ranges = command.has(Command::kRange);
-  if ((ranges && session.write_flush == flush_) || (writes && session.range_flush == flush_)) {
-    Flush();
-  }
+  if (writes && session.range_flush == flush_) Flush();
   KeyspaceBatch& shared = batches_[session.keyspace];
   if (!std::exchange(shared.used, true)) used_keyspaces_.push_back(session.keyspace);
   Batch& batch = shared.batch;
