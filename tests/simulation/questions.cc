@@ -1,5 +1,7 @@
 #include "tests/simulation/questions.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <utility>
 
@@ -304,11 +306,11 @@ QuestionMaker::Bounds QuestionMaker::SomeBounds() {
       bounds.args.push_back("-");
       break;
     case 1:
-      bounds.args.push_back("[" + min);
+      bounds.args.push_back(fmt::format("[{}", min));
       step.key = min;
       break;
     default:
-      bounds.args.push_back("(" + min);
+      bounds.args.push_back(fmt::format("({}", min));
       step.key = After(min);
   }
   switch (random_.Below(3)) {
@@ -317,11 +319,11 @@ QuestionMaker::Bounds QuestionMaker::SomeBounds() {
       step.unbounded = true;
       break;
     case 1:
-      bounds.args.push_back("[" + max);
+      bounds.args.push_back(fmt::format("[{}", max));
       step.other = After(max);
       break;
     default:
-      bounds.args.push_back("(" + max);
+      bounds.args.push_back(fmt::format("({}", max));
       step.other = max;
   }
   return bounds;
