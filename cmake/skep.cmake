@@ -51,7 +51,7 @@ endfunction()
 #   (none)  a unit test: in every preset
 #   single  one thread and no memory tricks, so that ThreadSanitizer has nothing to find: not in tsan
 #   slow    takes more than some seconds: not in dev and tsan, where it would take ten times that
-#   e2e     real clients against a real process: as slow
+#   e2e     real clients against a real process: not in tsan, which has the server's own tests
 #   bench   a benchmark's smoke run: release only
 #   fuzz    a fuzzer: in the preset of its own
 set(SKEP_LABELS_SKIPPED "" CACHE STRING "Tests with one of these labels are neither built nor run")

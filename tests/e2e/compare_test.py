@@ -7,11 +7,10 @@ line that begins with ~ has an answer whose order is Redis's own, so its lines a
 
 import random
 import re
-import shutil
 import unittest
 
 from resp import Closed, encode
-from skep_process import RedisServer, SkepServer
+from skep_process import REDIS_BINARY, RedisServer, SkepServer
 
 CONVERSATIONS = {
     "connection": r"""
@@ -441,7 +440,7 @@ def in_any_order(raw):
     return sorted(raw.split(b"\r\n"))
 
 
-@unittest.skipUnless(shutil.which("redis-server"), "redis-server is not installed")
+@unittest.skipUnless(REDIS_BINARY, "Redis is not installed")
 class CompareTest(unittest.TestCase):
     maxDiff = None
 

@@ -21,6 +21,10 @@ from resp import Connection, Error
 BINARY = os.environ.get("SKEP_SERVER", "")
 SANITIZED = bool(os.environ.get("SKEP_SANITIZED"))
 
+# Debian's redis-tools has the server under another name: which it is, the program learns from the
+# name it is started by. The package redis-server adds a link, and a service that takes port 6379.
+REDIS_BINARY = shutil.which("redis-server") or shutil.which("redis-check-rdb")
+
 # How long anything may take before it counts as hung. Nothing is ever timed against it.
 PATIENCE_S = 120
 
@@ -31,12 +35,13 @@ REPORT = re.compile(rb"(AddressSanitizer|ThreadSanitizer|LeakSanitizer|Undefined
 class Process:
     """A running process with its output collected."""
 
-    def __init__(self, command, folder):
+    def __init__(self, command, folder, executable=None):
         self.folder = folder
         self._lines = []
         self._grown = threading.Condition()
-        self.popen = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.popen = subprocess.Popen(command, executable=executable, cwd=folder,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -149,7 +154,8 @@ class RedisServer(Process):
         folder = tempfile.mkdtemp(prefix="skep-e2e-redis-")
         super().__init__(["redis-server", "--port", "0", "--bind", "127.0.0.1",
                           "--unixsocket", f"{folder}/socket",
-                          "--save", "", "--appendonly", "no", *map(str, options)], folder)
+                          "--save", "", "--appendonly", "no", *map(str, options)], folder,
+                         executable=REDIS_BINARY)
         self.wait_for_line(rb"ready to accept connections|The server is now ready")
 
     def connect(self, **options):
