@@ -48,6 +48,11 @@ class Engine {
   // Runs the batch (batch.h says what that means), fills in an outcome for every slot and returns
   // the batch's ticket: the highest version it wrote or read. Replies may leave once the gate has
   // released the ticket. Never waits for another thread's operation. Thread-safe.
+  //
+  // What a batch sees of writes that are executed but not released: points and the conditions and
+  // writes of atomic batches act on the newest value. Ranges, and atomic batches that only read,
+  // may read at the released version; a caller that wants them to see its own earlier writes waits
+  // for the gate first.
   //   kNotSupported     traits() says no
   //   kInvalidArgument  a condition outside an atomic batch; a write in a batch at a snapshot;
   //                     kSeekFloor with kReverse

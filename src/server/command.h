@@ -86,7 +86,7 @@ struct Command {
     kReadOnly = 2,
     kStores = 4,   // may need memory ("denyoom")
     kFast = 8,     // O(1) or O(log n)
-    kRange = 16,   // reads more keys than it names
+    kRange = 16,   // reads a range, or several keys at one version
     kNoAuth = 32,  // allowed before AUTH
     kAdmin = 64,
     kSubcommands = 128,
