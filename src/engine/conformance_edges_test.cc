@@ -279,7 +279,7 @@ TEST_P(EdgeConformance, Samples) {
   for (int i = 0; i < 3 * kKeys; ++i) Put("key" + std::to_string(i), "1");
   for (int i = kKeys; i < 3 * kKeys; ++i) {
     Batch batch;
-    batch.Delete("key" + std::to_string(i));
+    batch.Delete(batch.scratch().Copy("key" + std::to_string(i)));
     subject_.Run(batch);
   }
   const unsigned seed = PrintedSeed();
@@ -308,7 +308,7 @@ TEST_P(EdgeConformance, TicketsAndTheGate) {
   Version before = 0;
   for (int i = 0; i < 100; ++i) {
     Batch batch;
-    batch.Put("key" + std::to_string(i % 7), "1");
+    batch.Put(batch.scratch().Copy("key" + std::to_string(i % 7)), "1");
     const Version ticket = engine_.Execute(batch);
     int calls = 0;
     engine_.gate().CallWhenReleased(ticket, [&] { ++calls; });

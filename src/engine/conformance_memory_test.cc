@@ -79,7 +79,7 @@ TEST_P(MemoryConformance, TheLimitRefusesWhatStores) {
 
   for (int i = 0; i < refused; i += 2) {
     Batch deletes;
-    deletes.Delete("key" + std::to_string(i));
+    deletes.Delete(deletes.scratch().Copy("key" + std::to_string(i)));
     EXPECT_EQ(Run(deletes).verdict, Verdict::kDone);
     model.erase("key" + std::to_string(i));
   }

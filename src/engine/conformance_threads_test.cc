@@ -18,7 +18,7 @@ class ThreadConformance : public EngineConformance {
   template <typename Body>
   void Together(Body body) {
     std::atomic<bool> done = false;
-    std::jthread maintainer([&] {
+    std::thread maintainer([&] {
       while (!done) {
         engine_.Maintain(Subject::kStartMs);
         std::this_thread::yield();
@@ -29,6 +29,7 @@ class ThreadConformance : public EngineConformance {
       for (uint32_t i = 0; i < kThreads; ++i) threads.emplace_back([&, i] { body(i); });
     }
     done = true;
+    maintainer.join();
   }
 
   // Executes and waits for the ticket. False if an atomic batch was not applied.
