@@ -153,7 +153,18 @@ TEST(CursorTable, ARetriedScanKeepsTwoStates) {
   EXPECT_EQ(table.size(), 0u);
 }
 
-// Goal: clean-up is bounded by what it is asked for, and a time from the past changes nothing.
+// Goal: threads that read their clocks before they got the lock drop nothing too early.
+TEST(CursorTable, ATimeFromThePastChangesNothing) {
+  SeededRandom random(1);
+  CursorTable<int> table(100, 1000, kTtlMs, random);
+  const uint64_t number = table.Put(7, 1, 500);
+  EXPECT_EQ(table.Find(number, 450), 7);
+  table.Put(8, 1, 400);
+  EXPECT_EQ(table.Expire(300, 100), 0u);
+  EXPECT_EQ(table.Find(number, 500 + kTtlMs - 1), 7);
+}
+
+// Goal: clean-up is bounded by what it is asked for.
 TEST(CursorTable, ExpireIsBounded) {
   SeededRandom random(1);
   CursorTable<int> table(100, 1000, kTtlMs, random);
