@@ -447,12 +447,9 @@ class CompareTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.redis = RedisServer()
+        cls.addClassCleanup(cls.redis.stop)
         cls.skep = SkepServer()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.redis.stop()
-        cls.skep.stop()
+        cls.addClassCleanup(cls.skep.stop)
 
     def connect_both(self, protocol=2):
         pair = (self.redis.connect(), self.skep.connect())

@@ -6,6 +6,7 @@ chose, and in a folder of its own; only processes started here are ever signalle
 A test fails if its server exits with anything but 0, does not exit, or leaves a sanitizer's report.
 """
 
+import ctypes
 import os
 import re
 import shutil
@@ -30,6 +31,15 @@ PATIENCE_S = 120
 
 REPORT = re.compile(rb"(AddressSanitizer|ThreadSanitizer|LeakSanitizer|UndefinedBehaviorSanitizer"
                     rb"|runtime error:|CHECK failed)")
+
+
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+def end_with_parent():
+    """In a child: the kernel ends it if the test that started it is killed."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Process:
