@@ -62,9 +62,12 @@ void SimCluster::Start(const ClusterOptions& options) {
   SKEP_CHECK(server_->Start().ok());
   for (size_t i = 0; i < server_->worker_count(); ++i) {
     Worker* const worker = &server_->worker(i);
-    sim_.AddActor("worker", [this, worker] { return TurnWorker(*worker); });
+    server_actors_.push_back(
+        sim_.AddActor("worker", [this, worker] { return TurnWorker(*worker); }));
   }
-  if (options.lagging) sim_.AddActor("release", [this] { return ReleaseSome(); });
+  if (options.lagging) {
+    server_actors_.push_back(sim_.AddActor("release", [this] { return ReleaseSome(); }));
+  }
 }
 
 // As Server::Run() turns it.
@@ -84,6 +87,12 @@ bool SimCluster::ReleaseSome() {
     if (sim_.random().Chance(1, kLagSteps)) engine->Release();
   }
   return waits;
+}
+
+void SimCluster::DestroyServer() {
+  for (const Simulation::ActorId actor : server_actors_) sim_.RemoveActor(actor);
+  server_actors_.clear();
+  server_.reset();
 }
 
 bool SimCluster::drained() {

@@ -49,6 +49,8 @@ class SimCluster {
   // Turns of all workers so far.
   uint64_t turns() const { return turns_; }
   bool drained();
+  // The server's process is gone, in whatever state it was.
+  void DestroyServer();
 
   // A client that moves by itself; lives as long as the cluster.
   SimClient& Connect(int protocol = 2);
@@ -77,6 +79,7 @@ class SimCluster {
   // Declared in the order in which they must outlive each other.
   Simulation sim_;
   std::unique_ptr<Server> server_;
+  std::vector<Simulation::ActorId> server_actors_;
   std::vector<std::unique_ptr<SimClient>> clients_;
   uint64_t turns_ = 0;
 };

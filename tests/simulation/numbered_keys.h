@@ -1,0 +1,49 @@
+// numbered_keys.h: keys whose state tells its version.
+//
+// Write n stores the number n, padded, under key n mod N. So after write n, key j holds the largest
+// m <= n with m = j (mod N): one number is the whole state, and a reply that mixes two states
+// shows.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/sim_cluster.h"
+
+namespace skep::simulation {
+
+class NumberedKeys {
+ public:
+  using Item = std::pair<std::string, std::string>;
+
+  // Stores write 0 to keys - 1 and waits for it.
+  NumberedKeys(SimCluster& cluster, uint64_t keys, size_t value_bytes);
+
+  // Goes on with one write after the other, each when the one before was answered.
+  void StartWriting();
+  void StopWriting() { writing_ = false; }
+  uint64_t writes() const { return writes_; }
+
+  std::string Key(uint64_t index) const;
+  // All items, as after the latest write that `items` shows; nullopt if there is no number in them.
+  std::optional<std::vector<Item>> StateOf(const std::vector<Item>& items) const;
+
+ private:
+  std::string Value(uint64_t write) const;
+  bool Write();
+
+  SimCluster& cluster_;
+  const uint64_t keys_;
+  const size_t value_bytes_;
+  std::unique_ptr<SimClient> writer_;
+  uint64_t writes_ = 0;  // sent
+  bool writing_ = false;
+  bool waits_ = false;
+};
+
+// The items of a reply, flat or in pairs.
+std::vector<NumberedKeys::Item> ItemsOf(const RespReply& reply);
+
+}  // namespace skep::simulation
