@@ -80,6 +80,11 @@ using PlanFunction = Plan (*)(const Call& call, Batch& batch);
 using FinishFunction = void (*)(const Call& call, const Batch& batch, uint32_t slot);
 using AloneFunction = void (*)(Call& call);
 
+// Whether a command of this arity (see Command) takes so many words.
+constexpr bool AcceptsCount(int arity, size_t words) {
+  return arity >= 0 ? words == static_cast<size_t>(arity) : words >= static_cast<size_t>(-arity);
+}
+
 struct Command {
   enum Flag : uint32_t {
     kWrite = 1,
@@ -89,7 +94,6 @@ struct Command {
     kRange = 16,   // reads a range, or several keys at one version
     kNoAuth = 32,  // allowed before AUTH
     kAdmin = 64,
-    kSubcommands = 128,
   };
 
   std::string_view name;  // lower case
@@ -103,9 +107,6 @@ struct Command {
   AloneFunction alone = nullptr;
 
   bool has(Flag flag) const { return (flags & flag) != 0; }
-  bool AcceptsCount(size_t args) const {
-    return arity >= 0 ? args == static_cast<size_t>(arity) : args >= static_cast<size_t>(-arity);
-  }
 };
 
 // Sorted by name.

@@ -17,8 +17,6 @@ void RunSelect(Call& call);
 
 // commands_command.cc
 void FinishCommand(const Call& call, const Batch& batch, uint32_t slot);
-// The error for a command whose arg(1) names no subcommand it has.
-void ReplyUnknownSubcommand(const Call& call);
 
 // commands_server.cc
 void RunConfig(Call& call);

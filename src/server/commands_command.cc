@@ -1,10 +1,13 @@
 // COMMAND: the table, to clients.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "server/commands.h"
+#include "server/glob.h"
+#include "server/subcommands.h"
 
 namespace skep::commands {
 namespace {
@@ -56,66 +59,70 @@ void ReplyDocs(RespWriter reply, const Command& command) {
   reply.Bulk(command.arguments);
 }
 
-void ReplyAllInfo(const Call& call) {
-  call.reply().Array(AllCommands().size());
-  for (const Command& command : AllCommands()) ReplyInfo(call.reply(), command);
-}
-
-void ReplySomeInfo(const Call& call, std::span<const std::string_view> names) {
-  call.reply().Array(names.size());
+void CommandInfo(const Call& call) {
+  const auto names = call.args().subspan(std::min<size_t>(2, call.args().size()));
+  RespWriter reply = call.reply();
+  if (names.empty()) {
+    reply.Array(AllCommands().size());
+    for (const Command& command : AllCommands()) ReplyInfo(reply, command);
+    return;
+  }
+  reply.Array(names.size());
   for (const std::string_view name : names) {
     const Command* const command = FindCommand(name);
     if (command == nullptr) {
-      call.reply().NullArray();
+      reply.Null();
     } else {
-      ReplyInfo(call.reply(), *command);
+      ReplyInfo(reply, *command);
     }
   }
 }
 
-void ReplyAllDocs(const Call& call) {
-  call.reply().Map(AllCommands().size());
-  for (const Command& command : AllCommands()) ReplyDocs(call.reply(), command);
-}
-
-void ReplySomeDocs(const Call& call, std::span<const std::string_view> names) {
+void CommandDocs(const Call& call) {
   std::vector<const Command*> found;
-  for (const std::string_view name : names) {
+  for (const std::string_view name : call.args().subspan(2)) {
     if (const Command* const command = FindCommand(name)) found.push_back(command);
+  }
+  if (call.args().size() == 2) {
+    for (const Command& command : AllCommands()) found.push_back(&command);
   }
   call.reply().Map(found.size());
   for (const Command* command : found) ReplyDocs(call.reply(), *command);
 }
 
+void CommandCount(const Call& call) {
+  call.reply().Integer(static_cast<int64_t>(AllCommands().size()));
+}
+
+// COMMAND LIST [FILTERBY PATTERN pattern]
+void CommandList(const Call& call) {
+  std::string_view pattern = "*";
+  if (call.args().size() == 5 && EqualsIgnoringCase(call.arg(2), "filterby") &&
+      EqualsIgnoringCase(call.arg(3), "pattern")) {
+    pattern = call.arg(4);
+  } else if (call.args().size() != 2) {
+    return call.Error("ERR syntax error");
+  }
+  std::vector<std::string_view> names;
+  for (const Command& command : AllCommands()) {
+    if (GlobMatch(pattern, command.name)) names.push_back(command.name);
+  }
+  call.reply().Array(names.size());
+  for (const std::string_view name : names) call.reply().Bulk(name);
+}
+
+constexpr Subcommand kCommandSubcommands[] = {
+    {"count", 2, "", "Return the number of commands.", CommandCount},
+    {"docs", -2, "[<command-name> ...]", "Return what commands are for.", CommandDocs},
+    {"info", -2, "[<command-name> ...]", "Return what commands look like.", CommandInfo},
+    {"list", -2, "[FILTERBY PATTERN <pattern>]", "Return the names of the commands.", CommandList},
+};
+
 }  // namespace
 
 void FinishCommand(const Call& call, const Batch&, uint32_t) {
-  const auto args = call.args();
-  if (args.size() == 1) return ReplyAllInfo(call);
-  const auto names = args.subspan(2);
-  if (EqualsIgnoringCase(args[1], "count") && names.empty()) {
-    return call.reply().Integer(static_cast<int64_t>(AllCommands().size()));
-  }
-  if (EqualsIgnoringCase(args[1], "list") && names.empty()) {
-    call.reply().Array(AllCommands().size());
-    for (const Command& command : AllCommands()) call.reply().Bulk(command.name);
-    return;
-  }
-  if (EqualsIgnoringCase(args[1], "info")) {
-    return names.empty() ? ReplyAllInfo(call) : ReplySomeInfo(call, names);
-  }
-  if (EqualsIgnoringCase(args[1], "docs")) {
-    return names.empty() ? ReplyAllDocs(call) : ReplySomeDocs(call, names);
-  }
-  ReplyUnknownSubcommand(call);
-}
-
-void ReplyUnknownSubcommand(const Call& call) {
-  std::string upper(call.command().name);
-  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  call.Error(
-      fmt::format("ERR unknown subcommand or wrong number of arguments for '{}'. Try {} HELP.",
-                  call.arg(1).substr(0, 128), upper));
+  if (call.args().size() == 1) return CommandInfo(call);
+  RunSubcommand(call, kCommandSubcommands);
 }
 
 }  // namespace skep::commands

@@ -6,6 +6,7 @@
 #include "base/decimal.h"
 #include "server/commands.h"
 #include "server/server.h"
+#include "server/subcommands.h"
 #include "server/version.h"
 #include "server/worker.h"
 
@@ -97,23 +98,23 @@ void ReplyHello(Call& call) {
   reply.Array(0);
 }
 
-constexpr std::string_view kClientHelp[] = {
-    "CLIENT <subcommand> [<arg> [value] ...]. Subcommands are:",
-    "GETNAME",
-    "    Return the name of the current connection.",
-    "ID",
-    "    Return the ID of the current connection.",
-    "INFO",
-    "    Return information about the current client connection.",
-    "LIST",
-    "    Return information about client connections.",
-    "SETINFO <LIB-NAME | LIB-VER> <value>",
-    "    Set what CLIENT LIST says of the client's library.",
-    "SETNAME <name>",
-    "    Assign the name <name> to the current connection.",
-    "HELP",
-    "    Print this help.",
-};
+void ClientId(const Call& call) {
+  call.reply().Integer(static_cast<int64_t>(call.session().info->id));
+}
+
+void ClientInfoLine(const Call& call) {
+  call.reply().Verbatim(
+      "txt", call.server().clients().Describe(*call.session().info, call.worker().monotonic_ms()));
+}
+
+void ClientList(const Call& call) {
+  if (call.args().size() > 2) return call.Error("ERR syntax error");
+  call.reply().Verbatim("txt", call.server().clients().DescribeAll(call.worker().monotonic_ms()));
+}
+
+void ClientSetName(const Call& call) {
+  if (SetName(call, call.arg(2))) call.reply().SimpleString("OK");
+}
 
 void ClientSetInfo(const Call& call) {
   const bool name = EqualsIgnoringCase(call.arg(2), "lib-name");
@@ -134,6 +135,16 @@ void ClientGetName(const Call& call) {
   return name.empty() ? call.reply().Null() : call.reply().Bulk(name);
 }
 
+constexpr Subcommand kClientSubcommands[] = {
+    {"getname", 2, "", "Return the name of the current connection.", ClientGetName},
+    {"id", 2, "", "Return the ID of the current connection.", ClientId},
+    {"info", 2, "", "Return information about the current client connection.", ClientInfoLine},
+    {"list", -2, "", "Return information about client connections.", ClientList},
+    {"setinfo", 4, "<LIB-NAME | LIB-VER> <value>", "Name the library of the current connection.",
+     ClientSetInfo},
+    {"setname", 3, "<name>", "Assign the name <name> to the current connection.", ClientSetName},
+};
+
 }  // namespace
 
 void FinishPing(const Call& call, const Batch&, uint32_t) {
@@ -147,32 +158,7 @@ void FinishPing(const Call& call, const Batch&, uint32_t) {
 void FinishEcho(const Call& call, const Batch&, uint32_t) { call.reply().Bulk(call.arg(1)); }
 
 void FinishClient(const Call& call, const Batch&, uint32_t) {
-  const std::string_view sub = call.arg(1);
-  const size_t count = call.args().size();
-  const auto is = [&](std::string_view name, size_t args) {
-    return EqualsIgnoringCase(sub, name) && count == args;
-  };
-  const ClientInfo& info = *call.session().info;
-  const uint64_t now_ms = call.worker().monotonic_ms();
-  if (is("id", 2)) return call.reply().Integer(static_cast<int64_t>(info.id));
-  if (is("getname", 2)) return ClientGetName(call);
-  if (is("info", 2)) {
-    return call.reply().Verbatim("txt", call.server().clients().Describe(info, now_ms));
-  }
-  if (is("list", 2)) {
-    return call.reply().Verbatim("txt", call.server().clients().DescribeAll(now_ms));
-  }
-  if (is("setname", 3)) {
-    if (SetName(call, call.arg(2))) call.reply().SimpleString("OK");
-    return;
-  }
-  if (is("setinfo", 4)) return ClientSetInfo(call);
-  if (is("help", 2)) {
-    call.reply().Array(std::size(kClientHelp));
-    for (const std::string_view line : kClientHelp) call.reply().SimpleString(line);
-    return;
-  }
-  ReplyUnknownSubcommand(call);
+  RunSubcommand(call, kClientSubcommands);
 }
 
 void RunAuth(Call& call) {

@@ -144,7 +144,7 @@ void RunKeys(Call& call) {
   Scratch scratch;
   RangeTask::Start(call, {.range = PrefixRange(prefix, scratch),
                           .options = {.keys_only = true},
-                          .pattern = whole ? std::string_view() : pattern});
+                          .pattern = whole ? std::nullopt : std::optional(pattern)});
 }
 
 void RunScan(Call& call) {

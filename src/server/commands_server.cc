@@ -8,20 +8,11 @@
 #include "server/info.h"
 #include "server/options.h"
 #include "server/server.h"
+#include "server/subcommands.h"
 #include "server/worker.h"
 
 namespace skep::commands {
 namespace {
-
-constexpr std::string_view kConfigHelp[] = {
-    "CONFIG <subcommand> [<arg> [value] ...]. Subcommands are:",
-    "GET <pattern> [<pattern> ...]",
-    "    Return parameters matching the glob-like <pattern>s and their values.",
-    "SET <directive> <value> [<directive> <value> ...]",
-    "    Set the configuration <directive>s to <value>s.",
-    "HELP",
-    "    Print this help.",
-};
 
 void ConfigGet(const Call& call) {
   const ServerOptions options = call.server().options();
@@ -64,6 +55,9 @@ std::string ConfigSetError(std::span<const Server::OptionChange> changes) {
 }
 
 void ConfigSet(const Call& call) {
+  if (call.args().size() % 2 != 0) {
+    return call.Error("ERR wrong number of arguments for 'config|set' command");
+  }
   std::vector<Server::OptionChange> changes;
   for (size_t i = 2; i + 1 < call.args().size(); i += 2) {
     changes.emplace_back(call.arg(i), call.arg(i + 1));
@@ -74,6 +68,12 @@ void ConfigSet(const Call& call) {
   }
   call.reply().SimpleString("OK");
 }
+
+constexpr Subcommand kConfigSubcommands[] = {
+    {"get", -3, "<pattern> [<pattern> ...]", "Return the options that match, and their values.",
+     ConfigGet},
+    {"set", -4, "<option> <value> [<option> <value> ...]", "Set options, all or none.", ConfigSet},
+};
 
 // FLUSHDB and FLUSHALL take SYNC or ASYNC; both are the same here. False, and the error sent, for
 // anything else.
@@ -87,19 +87,7 @@ bool ParseFlush(const Call& call) {
 
 }  // namespace
 
-void RunConfig(Call& call) {
-  const size_t count = call.args().size();
-  if (EqualsIgnoringCase(call.arg(1), "get") && count >= 3) return ConfigGet(call);
-  if (EqualsIgnoringCase(call.arg(1), "set") && count >= 4 && count % 2 == 0) {
-    return ConfigSet(call);
-  }
-  if (EqualsIgnoringCase(call.arg(1), "help") && count == 2) {
-    call.reply().Array(std::size(kConfigHelp));
-    for (const std::string_view line : kConfigHelp) call.reply().SimpleString(line);
-    return;
-  }
-  ReplyUnknownSubcommand(call);
-}
+void RunConfig(Call& call) { RunSubcommand(call, kConfigSubcommands); }
 
 void RunDbsize(Call& call) {
   const Engine* const engine = call.server().keyspaces().if_used(call.session().keyspace);

@@ -30,10 +30,10 @@ bool TrySend(Call& call, const RangeTask::Query& query) {
     return true;
   }
   if (out.more && out.item_count < wanted) return false;
-  if (out.more && !query.pattern.empty()) return false;
+  if (out.more && query.pattern) return false;
   std::vector<Item> items;
   for (const Item& item : batch.items(slot)) {
-    if (query.pattern.empty() || GlobMatch(query.pattern, item.key)) items.push_back(item);
+    if (!query.pattern || GlobMatch(*query.pattern, item.key)) items.push_back(item);
   }
   const auto kept =
       std::span<const Item>(items).subspan(std::min<size_t>(query.offset, items.size()));
@@ -98,7 +98,7 @@ RangeTask::RangeTask(Snapshot snapshot, const Query& query)
 bool RangeTask::Step(Call& call) {
   if (sending_) return StepSend(call);
   // A count that can stop early or that looks at keys has to scan.
-  const bool scans = !pattern_.empty() || options_.limit != kNoLimit;
+  const bool scans = pattern_.has_value() || options_.limit != kNoLimit;
   return scans ? StepCountByScan(call) : StepCount(call);
 }
 
@@ -165,7 +165,7 @@ bool RangeTask::Fail(Call& call, Status status) {
 }
 
 bool RangeTask::Matches(std::string_view key) const {
-  return pattern_.empty() || GlobMatch(pattern_, key);
+  return !pattern_ || GlobMatch(*pattern_, key);
 }
 
 uint32_t RangeTask::Scan(Call& call, Batch& batch, bool keys_only) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,10 +31,10 @@ class RangeTask final : public Task {
  public:
   struct Query {
     Range range;
-    ScanOptions options;            // `limit`: items after the offset
-    uint64_t offset = 0;            // matching items to leave out
-    bool count_only = false;        // reply with the number
-    std::string_view pattern = {};  // only keys that match; empty: all
+    ScanOptions options;                           // `limit`: items after the offset
+    uint64_t offset = 0;                           // matching items to leave out
+    bool count_only = false;                       // reply with the number
+    std::optional<std::string_view> pattern = {};  // only keys that match it (glob.h)
   };
 
   // Replies, at once or over the next turns.
@@ -60,7 +61,7 @@ class RangeTask final : public Task {
   const ScanOptions options_;
   const uint64_t offset_;
   const bool count_only_;
-  const std::string pattern_;
+  const std::optional<std::string> pattern_;
 
   bool sending_ = false;
   std::string lo_, hi_;  // what is left of the range in this pass

@@ -287,7 +287,7 @@ std::string_view Worker::Refusal(const Session& session, const Command* command,
     }
     return scratch_.Copy(text);
   }
-  if (!command->AcceptsCount(args.size())) {
+  if (!AcceptsCount(command->arity, args.size())) {
     return scratch_.Copy(
         fmt::format("ERR wrong number of arguments for '{}' command", command->name));
   }

@@ -1,0 +1,246 @@
+// Property: whatever bytes a connection sends, however they were split, the server answers with
+// whole RESP replies, at most one a command, and serves the next connection.
+//
+// Input: four bytes that choose, then the stream.
+//   byte 0  bit 0: structured (below); bit 1: a password is set and not given; bit 2: a memory limit;
+//           bit 3: say HELLO 3 first; bit 4: half-close at the end; bit 5: log in first
+//   byte 1  how the stream is split
+//   byte 2, 3  seed of the simulation
+//
+// Structured: the stream is lines; each is one command whose words, between spaces, become its
+// arguments. So the dictionary (server_fuzz.dict) reaches every option of every command without
+// the fuzzer's having to get lengths right.
+//
+// One server lives through many inputs, emptied before each: made anew for each it would be the
+// whole cost.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "server/server.h"
+#include "sim/simulation.h"
+#include "wire/resp_decoder.h"
+#include "wire/resp_reply.h"
+
+namespace skep {
+namespace {
+
+using std::chrono_literals::operator""s;
+
+constexpr const char* kAddress = "127.0.0.1:6379";
+constexpr int kInputsMax = 500;  // of one server
+constexpr size_t kStreamBytesMax = 4096;
+
+ServerOptions Options() {
+  ServerOptions options;
+  options.workers = 1;
+  options.logfile = "log";
+  options.databases = 4;
+  return options;
+}
+
+// A connection that has sent all and reads all.
+class Connection {
+ public:
+  explicit Connection(Simulation& sim) : stream_(std::move(*sim.network().Connect(kAddress))) {}
+
+  // Sends a piece; false if the server takes no more.
+  bool Send(std::string_view bytes) {
+    const ssize_t taken = stream_->Write(bytes);
+    return taken == static_cast<ssize_t>(bytes.size());
+  }
+  void FinishSending() { stream_->FinishSending(); }
+
+  // Whether anything arrived.
+  bool Receive() {
+    char buffer[4096];
+    const ssize_t got = closed_ ? -EAGAIN : stream_->Read(buffer, sizeof buffer);
+    if (got == -EAGAIN) return false;
+    if (got <= 0) closed_ = true;
+    if (got > 0) received_.append(buffer, static_cast<size_t>(got));
+    return true;
+  }
+  const std::string& received() const { return received_; }
+  bool closed() const { return closed_; }
+
+ private:
+  std::unique_ptr<Stream> stream_;
+  std::string received_;
+  bool closed_ = false;
+};
+
+class World {
+ public:
+  World() : sim_(1, Quick()) {
+    const Environment environment{sim_.clock(), sim_.random(), sim_.disk(), sim_.network()};
+    server_ = std::make_unique<Server>(Options(), environment);
+    SKEP_CHECK(server_->Start().ok());
+  }
+
+  Simulation& sim() { return sim_; }
+
+  // Puts the server back to its first state, so that an input's run does not depend on others.
+  void Reset(bool password, bool memory_limit) {
+    for (uint32_t i = 0; i < server_->keyspaces().count(); ++i) {
+      if (server_->keyspaces().if_used(i) == nullptr) continue;
+      Batch batch;
+      batch.DeleteRange(Range::All());
+      server_->keyspaces().at(i).Execute(batch);
+    }
+    std::vector<std::pair<std::string, std::string>> values;
+    const ServerOptions first = Options();
+    for (const OptionInfo& option : AllOptions()) {
+      if (option.mutable_at_run_time) values.emplace_back(option.name, option.get(first));
+    }
+    values.emplace_back("requirepass", password ? "sesame" : "");
+    values.emplace_back("maxmemory", memory_limit ? "200000" : "0");
+    std::vector<std::pair<std::string_view, std::string_view>> changes(values.begin(), values.end());
+    size_t culprit = 0;
+    SKEP_CHECK(server_->SetOptions(changes, &culprit).ok());
+  }
+
+  bool stopping() const { return server_->stopping(); }
+
+  // Turns the worker until nothing moves.
+  void Settle(Connection& connection) {
+    constexpr int kIdleMax = 4;
+    for (int idle = 0; idle < kIdleMax;) {
+      Worker& worker = server_->worker(0);
+      if (server_->stopping() && !worker.drained()) worker.Drain();
+      const bool turned = !worker.drained() && worker.Turn(0);
+      const bool received = connection.Receive();
+      idle = turned || received ? 0 : idle + 1;
+      sim_.clock().Advance(10'000);  // what was sent arrives
+      SKEP_CHECK(++turns_ < kTurnsMax);
+    }
+    turns_ = 0;
+  }
+
+ private:
+  static constexpr uint64_t kTurnsMax = 200'000;
+  static SimulationOptions Quick() {
+    SimulationOptions options;
+    options.network = {.buffer_bytes = 1 << 20,
+                       .delay_ns_min = 0,
+                       .delay_ns_max = 0,
+                       .segment_bytes_max = 1 << 20,
+                       .short_writes_ppm = 0};
+    return options;
+  }
+
+  Simulation sim_;
+  std::unique_ptr<Server> server_;
+  uint64_t turns_ = 0;
+};
+
+// Lines of words become commands.
+std::string CommandsOf(std::string_view text) {
+  std::string stream;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    std::vector<std::string_view> words;
+    for (size_t at = 0; at <= line.size();) {
+      const size_t end = std::min(line.find(' ', at), line.size());
+      words.push_back(line.substr(at, end - at));
+      at = end + 1;
+    }
+    AppendCommand(stream, words);
+  }
+  return stream;
+}
+
+// How many commands the bytes hold at most; an error of the protocol is one more reply.
+size_t CommandsIn(std::string_view stream) {
+  RespDecoder decoder;
+  std::vector<std::string_view> args;
+  size_t count = 0;
+  while (!stream.empty()) {
+    const auto event = decoder.Next(stream, {}, args);
+    if (event == RespDecoder::Event::kNeedMore) return count;
+    if (event == RespDecoder::Event::kError) return count + 1;
+    count += !args.empty();
+    stream.remove_prefix(decoder.consumed());
+  }
+  return count;
+}
+
+// All replies; stops the fuzzer if the bytes are none.
+size_t RepliesIn(std::string_view bytes, bool may_be_cut) {
+  RespReplyParser parser;
+  RespReply reply;
+  size_t count = 0;
+  while (!bytes.empty()) {
+    const auto event = parser.Next(bytes, reply);
+    SKEP_CHECK(event != RespReplyParser::Event::kError);
+    if (event == RespReplyParser::Event::kNeedMore) {
+      SKEP_CHECK(may_be_cut);
+      return count;
+    }
+    bytes.remove_prefix(parser.consumed());
+    ++count;
+  }
+  return count;
+}
+
+void SendSplit(World& world, Connection& connection, std::string_view stream, uint8_t split) {
+  SeededRandom random(split);
+  while (!stream.empty()) {
+    const size_t size = split == 0 ? stream.size() : 1 + random.Below(split);
+    if (!connection.Send(stream.substr(0, size))) return;
+    stream.remove_prefix(std::min(size, stream.size()));
+    if (random.Chance(1, 4)) world.Settle(connection);
+  }
+}
+
+void CheckAnswersPing(World& world) {
+  Connection fresh(world.sim());
+  fresh.Send("*2\r\n$4\r\nAUTH\r\n$6\r\nsesame\r\n*1\r\n$4\r\nPING\r\n");
+  world.Settle(fresh);
+  // Whatever the password is now, the last reply is PONG or a refusal for want of it.
+  SKEP_CHECK(fresh.received().ends_with("+PONG\r\n") ||
+             fresh.received().ends_with("-NOAUTH Authentication required.\r\n"));
+}
+
+void Run(const uint8_t* data, size_t size) {
+  static std::unique_ptr<World> world;
+  static int inputs = 0;
+  if (world == nullptr || world->stopping() || ++inputs > kInputsMax) {
+    world.reset();
+    world = std::make_unique<World>();
+    inputs = 0;
+  }
+  const auto has = [&](int bit) { return (data[0] >> bit & 1) != 0; };
+  world->Reset(has(1), has(2));
+  std::string stream;
+  if (has(5)) stream += "*2\r\n$4\r\nAUTH\r\n$6\r\nsesame\r\n";
+  if (has(3)) stream += "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
+  const std::string_view rest(reinterpret_cast<const char*>(data) + 2, size - 2);
+  stream += has(0) ? CommandsOf(rest) : std::string(rest);
+
+  {
+    Connection connection(world->sim());
+    SendSplit(*world, connection, stream, data[1]);
+    if (has(4)) connection.FinishSending();
+    world->Settle(connection);
+    SKEP_CHECK(RepliesIn(connection.received(), connection.closed()) <= CommandsIn(stream));
+  }
+  if (!world->stopping()) CheckAnswersPing(*world);
+}
+
+}  // namespace
+}  // namespace skep
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2 || size > skep::kStreamBytesMax) return 0;
+  skep::Run(data, size);
+  return 0;
+}
