@@ -104,8 +104,8 @@ function(skep_benchmark name)
   endif()
 endfunction()
 
-# skep_fuzzer(name SOURCES file... DEPS target... CORPUS folder): a libFuzzer binary, built by the
-# target skep_fuzzers. ctest runs it for SKEP_FUZZ_SECONDS on its committed corpus.
+# skep_fuzzer(name SOURCES file... DEPS target... CORPUS folder [DICT file]): a libFuzzer binary,
+# built by the target skep_fuzzers. ctest runs it for SKEP_FUZZ_SECONDS on its committed corpus.
 set(SKEP_FUZZ_SECONDS 5 CACHE STRING "How long ctest runs each fuzzer")
 if(SKEP_FUZZERS)
   add_custom_target(skep_fuzzers)
@@ -114,7 +114,7 @@ function(skep_fuzzer name)
   if(NOT SKEP_FUZZERS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "CORPUS;DICT" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   add_dependencies(skep_fuzzers ${name})
   target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
@@ -124,8 +124,12 @@ function(skep_fuzzer name)
   set(crashes ${CMAKE_BINARY_DIR}/crashes)
   file(MAKE_DIRECTORY ${grown} ${crashes})
   math(EXPR timeout "${SKEP_FUZZ_SECONDS} + 120")
+  set(dictionary)
+  if(ARG_DICT)
+    set(dictionary -dict=${CMAKE_CURRENT_SOURCE_DIR}/${ARG_DICT})
+  endif()
   add_test(NAME ${SKEP_TEST_PREFIX}${name} COMMAND ${name} -max_total_time=${SKEP_FUZZ_SECONDS}
     -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=${crashes}/${name}-
-    ${grown} ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_CORPUS})
+    ${dictionary} ${grown} ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_CORPUS})
   set_tests_properties(${SKEP_TEST_PREFIX}${name} PROPERTIES LABELS fuzz TIMEOUT ${timeout})
 endfunction()
