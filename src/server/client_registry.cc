@@ -57,13 +57,17 @@ std::string ClientRegistry::DescribeAll(uint64_t now_ms) const {
 
 std::string ClientRegistry::Line(const ClientInfo& client, uint64_t now_ms) {
   const auto load = [](const auto& field) { return field.load(std::memory_order_relaxed); };
+  const uint64_t input = load(client.input_bytes);
+  const uint64_t output = load(client.output_bytes);
+  // Redis's fields in Redis's order: clients parse them. What has no meaning here is constant.
   return fmt::format(
-      "id={} addr={} laddr={} name={} age={} idle={} db={} qbuf={} omem={} cmd={} resp={} "
-      "lib-name={} lib-ver={}\n",
+      "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags=N db={} sub=0 psub=0 ssub=0 "
+      "multi=-1 qbuf={} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem={} "
+      "tot-mem={} events=r cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={}\n",
       client.id, client.peer, client.local, client.name, (now_ms - client.connected_ms) / 1000,
       (now_ms - std::min(now_ms, load(client.last_command_ms))) / 1000, load(client.keyspace),
-      load(client.input_bytes), load(client.output_bytes), load(client.last_command),
-      load(client.protocol), client.library_name, client.library_version);
+      input, output, input + output, load(client.last_command), load(client.protocol),
+      client.library_name, client.library_version);
 }
 
 }  // namespace skep

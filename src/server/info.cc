@@ -59,13 +59,19 @@ void ServerSection(Server& server, Out out) {
   const uint64_t now_ms = server.environment().clock.MonotonicMs();
   const uint64_t up_s = (now_ms - server.start_monotonic_ms()) / 1000;
   const ServerOptions options = server.options();
+  const std::vector<Address> addresses = server.addresses();
+  const size_t colon = addresses.empty() ? std::string::npos : addresses[0].rfind(':');
+  // Not that of the options: there 0 may stand for any. A unix socket has none.
+  const std::string port = colon == std::string::npos || addresses[0].starts_with("unix:")
+                               ? "0"
+                               : addresses[0].substr(colon + 1);
   // Clients take the protocol's level from redis_version.
   fmt::format_to(out,
                  "skep_version:{}\r\nredis_version:{}\r\nredis_mode:standalone\r\narch_bits:64\r\n"
                  "process_id:{}\r\nrun_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{}\r\n"
                  "uptime_in_days:{}\r\nworkers:{}\r\nengine:{}\r\n",
-                 kVersion, kRedisVersion, getpid(), server.run_id(), options.port, up_s,
-                 up_s / 86400, server.worker_count(), options.engine);
+                 kVersion, kRedisVersion, getpid(), server.run_id(), port, up_s, up_s / 86400,
+                 server.worker_count(), options.engine);
 }
 
 void ClientsSection(Server& server, Out out) {

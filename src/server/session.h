@@ -62,21 +62,25 @@ struct Session {
   // the worker's current flush: that request is not executed yet.
   uint64_t write_flush = 0;
   uint64_t range_flush = 0;
+  // Of its commands in one flush: how many there are, how many there may be (worker.h).
+  uint64_t counted_flush = 0;
+  uint32_t count = 0;
+  uint32_t count_max = 16;
 
   bool wants_read = true;  // what the poller was told
   bool wants_write = false;
   bool write_blocked = false;  // the last write did not take everything
-  bool stalled = false;        // the task waits until the peer has read more
   size_t in_used = 0;          // bytes of `in` that were dispatched; pending requests may view them
   bool queued = false;         // in the worker's list of sessions to send to
   bool waiting = false;        // in the worker's list of sessions that have marks
   bool blocked = false;        // the next command waits until there are no marks
+  bool stalled = false;        // the task or the next command waits until the peer has read more
   bool peer_finished = false;  // nothing more will come
   bool closing = false;        // close once `out` is sent
   bool dead = false;           // close at the end of the turn
   uint64_t charged_bytes = 0;  // of the memory budget, for `in` and `out`
 
-  bool paused() const { return task != nullptr || blocked; }
+  bool paused() const { return task != nullptr || blocked || stalled; }
   size_t unsent() const { return out.size() - out_begin; }
   size_t sendable() const {
     return (marks.empty() ? out.size() : marks.front().from - out_base) - out_begin;

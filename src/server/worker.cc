@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kReadBufferBytes = 256 * 1024;
 constexpr size_t kReadBytes = 64 * 1024;     // at most, from a connection in a turn
 constexpr size_t kReadBytesMin = 16 * 1024;  // at least, if the connection has them
+constexpr uint32_t kPipelineMax = 4096;      // commands of a connection in a flush
 constexpr uint32_t kBatchMax = 4096;         // requests, about
 constexpr uint64_t kUpkeepMs = 100;
 constexpr uint64_t kDrainMs = 1000;         // for replies to be taken at the end
@@ -159,7 +160,7 @@ void Worker::ReadFrom(Session& session) {
   if (session.dead) return;
   if (!session.wants_read && !session.wants_write) return Kill(session);  // hung up
   if (!session.wants_read || session.closing) return;
-  if (session.paused() || session.unsent() > kUnsentMax) return UpdateInterest(session);
+  if (session.paused()) return UpdateInterest(session);
   if (session.in_used > 0) {
     Flush();
     ForgetViewed();
@@ -222,7 +223,9 @@ void Worker::FinishInput(Session& session) {
 size_t Worker::Decode(Session& session, std::string_view input) {
   const RespLimits limits{.bulk_bytes_max = options_.proto_max_bulk_len};
   size_t at = 0;
-  while (at < input.size() && !session.paused() && !session.closing && !session.dead) {
+  while (at < input.size()) {
+    LimitPipeline(session);
+    if (session.paused() || session.closing || session.dead) break;
     const std::string_view rest = input.substr(at);
     const auto event =
         session.decoder.Next(rest, session.authenticated ? limits : kUnauthenticated, args_);
@@ -241,6 +244,22 @@ size_t Worker::Decode(Session& session, std::string_view input) {
     at += consumed;
   }
   return at;
+}
+
+// Keeps the replies of one connection's pipeline in bounds.
+void Worker::LimitPipeline(Session& session) {
+  if (session.counted_flush != flush_) {
+    session.counted_flush = flush_;
+    session.count = 0;
+  }
+  if (session.count++ >= session.count_max) {
+    const uint64_t before = session.out_end();
+    Flush();
+    const uint64_t bytes_each = (session.out_end() - before) / session.count_max + 1;
+    const uint64_t fit = std::min<uint64_t>(kUnsentMax / bytes_each, 2 * session.count_max);
+    session.count_max = static_cast<uint32_t>(std::clamp<uint64_t>(fit, 1, kPipelineMax));
+  }
+  session.stalled = session.unsent() > kUnsentMax;
 }
 
 // False if the command has to wait for a gate and must be decoded again.
@@ -490,7 +509,7 @@ void Worker::SendTo(Session& session) {
   }
   if (session.stalled && session.unsent() <= kUnsentMax) {
     session.stalled = false;
-    tasks_.push_back(&session);
+    (session.task != nullptr ? tasks_ : resumed_).push_back(&session);
   }
   UpdateAccount(session);
   UpdateInterest(session);
@@ -498,8 +517,7 @@ void Worker::SendTo(Session& session) {
 
 void Worker::UpdateInterest(Session& session) {
   if (session.dead) return;
-  const bool read = !session.paused() && !session.closing && !session.peer_finished &&
-                    session.unsent() <= kUnsentMax;
+  const bool read = !session.paused() && !session.closing && !session.peer_finished;
   const bool write = session.write_blocked;
   if (read == session.wants_read && write == session.wants_write) return;
   session.wants_read = read;

@@ -15,8 +15,11 @@
 // its own connection. Multi-key commands run alone. A range or multi-key read also waits until the
 // connection's earlier writes are released, since it may read at the released version (engine.h).
 //
-// Back-pressure: a connection is not read while it has more than kUnsentMax bytes of replies to
-// take, while its task runs or while it waits for a gate. Its unread bytes stay in the kernel.
+// Back-pressure: a connection is not read, and none of its commands is executed, while it has more
+// than kUnsentMax bytes of replies to take, while its task runs or while it waits for a gate. Its
+// unread bytes stay in the kernel. Since a pipeline's replies can be large beyond measure, it is
+// flushed piece by piece: the number of its commands in a flush begins small, doubles while their
+// replies stay small, and falls to what fits in kUnsentMax when they do not.
 //
 // Thread safety: one thread turns it. Adopt() and Wake() from any.
 #pragma once
@@ -108,6 +111,7 @@ class Worker {
   size_t Decode(Session& session, std::string_view input);
   void DecodeKept(Session& session);
   void FinishInput(Session& session);
+  void LimitPipeline(Session& session);
   bool Dispatch(Session& session, std::span<const std::string_view> args);
   std::string_view Refusal(const Session& session, const Command* command,
                            std::span<const std::string_view> args);
