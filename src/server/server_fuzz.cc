@@ -36,6 +36,7 @@ using std::chrono_literals::operator""s;
 constexpr const char* kAddress = "127.0.0.1:6379";
 constexpr int kInputsMax = 500;  // of one server
 constexpr size_t kStreamBytesMax = 4096;
+constexpr size_t kPiecesMax = 64;  // that a stream is sent in, about
 
 ServerOptions Options() {
   ServerOptions options;
@@ -109,7 +110,7 @@ class World {
 
   // Turns the worker until nothing moves.
   void Settle(Connection& connection) {
-    constexpr int kIdleMax = 4;
+    constexpr int kIdleMax = 2;
     for (int idle = 0; idle < kIdleMax;) {
       Worker& worker = server_->worker(0);
       if (server_->stopping() && !worker.drained()) worker.Drain();
@@ -192,7 +193,8 @@ size_t RepliesIn(std::string_view bytes, bool may_be_cut) {
 void SendSplit(World& world, Connection& connection, std::string_view stream, uint8_t split) {
   SeededRandom random(split);
   while (!stream.empty()) {
-    const size_t size = split == 0 ? stream.size() : 1 + random.Below(split);
+    const size_t least = stream.size() / kPiecesMax;
+    const size_t size = split == 0 ? stream.size() : 1 + std::max(least, random.Below(split));
     if (!connection.Send(stream.substr(0, size))) return;
     stream.remove_prefix(std::min(size, stream.size()));
     if (random.Chance(1, 4)) world.Settle(connection);

@@ -37,6 +37,28 @@ TEST(Limits, ClientThatDoesNotRead) {
   EXPECT_EQ(silent.replies(), kCommands);
 }
 
+// Goal: the same where few bytes ask for many: a read's worth of commands would be 250 MB.
+TEST(Limits, ClientThatAsksForMuchMore) {
+  const uint64_t seed = *Seeds(1).begin();
+  ClusterOptions options{.config = "workers = 1\n"};
+  options.world.network.buffer_bytes = 1 << 20;
+  SimCluster cluster(seed, options);
+  SimClient& other = cluster.Connect();
+  EXPECT_EQ(cluster.Ask(other, {"SET", "k", std::string(100'000, 'v')}).text, "OK");
+  SimClient& silent = cluster.Connect();
+  silent.set_read_bytes_max(0);
+  constexpr size_t kCommands = 2'500;
+  for (size_t i = 0; i < kCommands; ++i) silent.Send({"GET", "k"});
+  uint64_t used = 0;
+  cluster.RunUntil([&] { return used = std::max(used, UsedBytes(cluster)), false; },
+                   std::chrono::seconds(1));
+  EXPECT_LE(used, 16 << 20);
+  silent.set_read_bytes_max(SIZE_MAX);
+  cluster.RunUntil([&] { return silent.replies() == kCommands; });
+  EXPECT_EQ(silent.replies(), kCommands);
+  EXPECT_EQ(cluster.Ask(other, {"PING"}).text, "PONG");
+}
+
 TEST(Limits, OutputBuffer) {
   const uint64_t seed = *Seeds(1).begin();
   SimCluster cluster(seed, {.config = "client-output-buffer-limit = 200000\n"});
