@@ -2,8 +2,8 @@
 //
 // A Batch is filled with requests, executed once, and read by slot. The bytes a request names are
 // views: they must stay valid until the batch has been executed. The bytes an outcome names stay
-// valid until the batch is cleared, executed again or destroyed. Clear() keeps the memory, so a
-// batch that is reused does not allocate for each operation.
+// valid until the batch is cleared, executed again or destroyed. Clear() keeps the memory of usual
+// batches, so a batch that is reused does not allocate for each operation.
 //
 //   Batch batch;
 //   const uint32_t a = batch.Get("apple");
@@ -62,7 +62,8 @@ enum class Op : uint8_t {
   kCompareAndSet,        // store only if the value equals `other`
   kCompareDigestAndSet,  // store only if the value's digest equals `digest`
   kApply,                // run `function` on the value; function.h
-  kSample,               // one key and value, uniformly at random; `limit` is the random number
+  kSample,               // one key and value, uniformly at random; `random` decides
+  kDeleteAll,            // every key of the keyspace; engines without order can do it too
   kScan,
   kCount,
   kDeleteRange,
@@ -75,7 +76,7 @@ enum class Op : uint8_t {
 constexpr bool IsCondition(Op op) { return op >= Op::kRequireAbsent; }
 constexpr bool IsRange(Op op) { return op >= Op::kScan && op <= Op::kDeleteRange; }
 constexpr bool IsWrite(Op op) {
-  return (op >= Op::kPut && op <= Op::kApply) || op == Op::kDeleteRange;
+  return (op >= Op::kPut && op <= Op::kApply) || op == Op::kDeleteRange || op == Op::kDeleteAll;
 }
 
 // What became of one request.
@@ -97,11 +98,13 @@ struct Request {
     kKeysOnly = 8,        // kScan: items carry no values
     kSeekFloor = 16,      // kScan: start at the largest key <= key; not with kReverse
     kNoUpperBound = 32,   // ranges: there is no upper bound, `other` is ignored
+    kNoValue = 64,        // kGet: outcome.integer is the length of the value, which is not copied
   };
 
   Op op = Op::kGet;
   uint8_t flags = 0;
-  uint32_t limit = kNoLimit;    // kScan: items; kCount: keys visited; kDeleteRange: keys deleted
+  uint32_t limit = kNoLimit;    // kScan: items; kCount: keys visited; kDeleteRange: keys deleted;
+                                // kNoLimit: as many as there are
   std::string_view key = {};    // ranges: the inclusive lower bound
   std::string_view value = {};  // the value to store; kApply: the operand
   union {
@@ -109,6 +112,7 @@ struct Request {
                                   // ranges: the exclusive upper bound
     Digest digest;                // kCompareDigestAndSet, kRequireDigest
     const Function* function;     // kApply
+    uint64_t random;              // kSample
   };
   Hint hint = {};
 
@@ -123,14 +127,14 @@ struct Item {
 
 struct Outcome {
   Verdict verdict = Verdict::kRefused;
-  bool present = false;         // points: the key was there before the operation
-  bool more = false;            // ranges: stopped by a limit and there may be more. Resume after the
-                                // last item (scan) or at `value` (count)
-  uint32_t item_count = 0;      // kScan, kSample: how many items; Batch::items(slot) has them
+  bool present = false;     // points: the key was there before the operation
+  bool more = false;        // ranges: stopped by a limit and there may be more; `value` is the
+                            // bound to go on from: the lower one, with kReverse the upper one
+  uint32_t item_count = 0;  // kScan, kSample: how many items; Batch::items(slot) has them
   size_t first_item = 0;
-  int64_t integer = 0;          // kCount, kDeleteRange: keys; kApply: the function's number
+  int64_t integer = 0;          // kCount, kDelete...: keys; kApply: the function's number
   std::string_view value = {};  // kGet: the value. kReturnPrevious: the one before. kApply: what it
-                                // returned. A comparison that failed: the value seen
+                                // // returned. A comparison that failed: the value seen. See `more`
   Status status = {};           // kRefused: why
   Version version = 0;          // kGet: of the write that stored the value; writes: their own
   Hint hint = {};               // if kWantHint and the engine gives hints
@@ -170,14 +174,18 @@ class Batch {
   }
   uint32_t CompareAndSet(std::string_view key, std::string_view expected, std::string_view value);
   uint32_t CompareDigestAndSet(std::string_view key, Digest expected, std::string_view value);
-  uint32_t Apply(std::string_view key, const Function* function, std::string_view operand);
-  // A scan may return fewer items than asked for when scan_bytes_max is met; `more` says so.
-  uint32_t Scan(const Range& range, const ScanOptions& options = {});
-  // Visits at most `visits_max` keys; if `more`, outcome.value is the key to go on from.
+  uint32_t Apply(std::string_view key, const Function* function,
+                 std::string_view operand);  // May return fewer items than asked for when
+                                             // scan_bytes_max or scan_visits_max is met; `more`
+  // says so.
+  uint32_t Scan(const Range& range,
+                const ScanOptions& options =
+                    {});  // Visits at most `visits_max` keys; `more` says if that was too few.
   uint32_t Count(const Range& range, uint32_t visits_max = kNoLimit);
   uint32_t DeleteRange(const Range& range, uint32_t limit = kNoLimit);
-  // `random` chooses the key; equal numbers on equal states choose the same one.
-  uint32_t Sample(uint32_t random);
+  uint32_t DeleteAll();
+  // `random` chooses the key; equal numbers on equal states choose the same one. Not at a snapshot.
+  uint32_t Sample(uint64_t random);
   uint32_t RequireAbsent(std::string_view key) { return AddPoint(Op::kRequireAbsent, key); }
   uint32_t RequirePresent(std::string_view key) { return AddPoint(Op::kRequirePresent, key); }
   uint32_t RequireValue(std::string_view key, std::string_view value);
@@ -194,6 +202,10 @@ class Batch {
   // Each scan stops once its keys and values exceed this many bytes (at least one item comes).
   void set_scan_bytes_max(size_t bytes) { scan_bytes_max_ = bytes; }
   size_t scan_bytes_max() const { return scan_bytes_max_; }
+  // Each scan stops once it has visited so many keys, also such as it leaves out because they are
+  // deleted or younger than the snapshot: it may come back without an item, and `more`.
+  void set_scan_visits_max(uint32_t keys) { scan_visits_max_ = keys; }
+  uint32_t scan_visits_max() const { return scan_visits_max_; }
 
   // Reading. Outcomes exist once the batch was executed.
   size_t size() const { return requests_.size(); }
@@ -227,6 +239,7 @@ class Batch {
   SnapshotRef snapshot_;
   uint64_t now_ms_ = 0;
   size_t scan_bytes_max_ = SIZE_MAX;
+  uint32_t scan_visits_max_ = kNoLimit;
   bool applied_ = true;
   std::vector<Request> requests_;
   std::vector<Outcome> outcomes_;

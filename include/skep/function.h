@@ -51,8 +51,9 @@ const Function* FindFunction(std::string_view name);
 
 // Built in.
 namespace functions {
-// Adds the decimal signed 64-bit operand to a decimal value (absent counts as 0), as Redis's INCRBY:
-// `integer` is the new number. Errors (kInvalidArgument): the value is no such number, or overflow.
+// Adds the decimal signed 64-bit operand to a decimal value (absent counts as 0), as Redis's
+// INCRBY: `integer` is the new number. Errors (kInvalidArgument): the value is no such number, or
+// overflow.
 extern const Function* const kAddDecimal;
 // Appends the operand: `integer` is the new length in bytes.
 extern const Function* const kAppend;

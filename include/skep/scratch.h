@@ -18,8 +18,11 @@ class Scratch {
   static constexpr size_t kBlockBytes = 16 * 1024;
 
   Scratch() = default;
-  Scratch(Scratch&&) = default;
-  Scratch& operator=(Scratch&&) = default;
+  Scratch(Scratch&& other) noexcept { Swap(other); }
+  Scratch& operator=(Scratch&& other) noexcept {
+    Swap(other);
+    return *this;
+  }
 
   // `bytes` uninitialised bytes, without alignment. Valid until Clear() or destruction.
   char* Allocate(size_t bytes) {
@@ -43,6 +46,7 @@ class Scratch {
 
  private:
   void Grow(size_t bytes);
+  void Swap(Scratch& other) noexcept;
 
   std::vector<std::unique_ptr<char[]>> blocks_;  // blocks_[0], if any, has kBlockBytes
   char* next_ = nullptr;

@@ -51,6 +51,8 @@ class Snapshot {
   SnapshotRef ref() const { return ref_; }
 
  private:
+  friend class Store;
+
   Engine* engine_ = nullptr;
   SnapshotRef ref_;
 };
@@ -69,12 +71,11 @@ class Scanner {
  private:
   friend class Store;
   Scanner() = default;
-  bool Fetch();
-  void ResumeAfter(std::string_view key);
+  Status Fetch();
 
   Store* store_ = nullptr;
   uint32_t keyspace_ = 0;
-  Snapshot own_;       // unless the caller gave one
+  Snapshot own_;  // unless the caller gave one
   SnapshotRef at_;
   std::string lo_, hi_;  // what is left of the range
   bool unbounded_ = true;
@@ -91,12 +92,12 @@ struct StoreStatistics {
   struct Keyspace {
     uint32_t index = 0;
     std::string engine;
-    uint64_t items = 0;             // live keys
-    uint64_t bytes = 0;             // everything the engine holds
-    uint64_t old_versions = 0;      // kept for snapshots
-    uint64_t snapshots = 0;         // live
-    uint64_t oldest_snapshot = 0;   // its version; 0 if there is none
-    Version released = 0;           // the newest version readers can see
+    uint64_t items = 0;            // live keys
+    uint64_t bytes = 0;            // everything the engine holds
+    uint64_t old_versions = 0;     // kept for snapshots
+    uint64_t snapshots = 0;        // live
+    uint64_t oldest_snapshot = 0;  // its version; 0 if there is none
+    Version released = 0;          // the newest version readers can see
   };
   std::vector<Keyspace> keyspaces;  // those in use
   uint64_t memory_bytes = 0;
@@ -127,12 +128,12 @@ class Store {
                              std::string_view value, uint32_t keyspace = 0);
 
   // Runs a batch and returns when every write in it is visible to every reader. Slots report their
-  // own refusals; the Status is that of the batch:
-  //   kInvalidArgument  no such keyspace
-  //   kAborted          an atomic batch was not applied; the slots say why
-  Status Execute(Batch& batch, uint32_t keyspace = 0);
-
-  // A pass over the range at one version: `at`, or now. Takes no time until the first Next().
+  // own refusals; the Status is that of the batch:  //   kInvalidArgument  no such keyspace
+  // That an atomic batch was not applied is no error: Batch::applied() tells.
+  Status Execute(Batch& batch,
+                 uint32_t keyspace = 0);  // A pass over the range at one version: `at`, or now.
+                                          // Takes no time until the first Next().
+  // `at` must be a snapshot of the same keyspace; another is answered with kInvalidArgument.
   Scanner Scan(const Range& range, const ScanOptions& options = {}, uint32_t keyspace = 0,
                const Snapshot* at = nullptr);
   // How many keys the range has, at one version; takes time with their number (model engine).
@@ -149,6 +150,7 @@ class Store {
  private:
   friend class Scanner;
   explicit Store(std::unique_ptr<Keyspaces> keyspaces);
+  bool IsOf(const Snapshot& snapshot, uint32_t keyspace) const;
 
   std::unique_ptr<Keyspaces> keyspaces_;
 };

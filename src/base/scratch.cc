@@ -1,7 +1,7 @@
 #include "skep/scratch.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 namespace skep {
 
@@ -19,6 +19,13 @@ void Scratch::Clear() {
   next_ = blocks_.empty() ? nullptr : blocks_[0].get();
   left_ = blocks_.empty() ? 0 : kBlockBytes;
   used_ = 0;
+}
+
+void Scratch::Swap(Scratch& other) noexcept {
+  std::swap(blocks_, other.blocks_);
+  std::swap(next_, other.next_);
+  std::swap(left_, other.left_);
+  std::swap(used_, other.used_);
 }
 
 void Scratch::Grow(size_t bytes) {

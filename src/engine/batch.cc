@@ -36,12 +36,14 @@ uint32_t Batch::Apply(std::string_view key, const Function* function, std::strin
   return Add({.op = Op::kApply, .key = key, .value = operand, .function = function});
 }
 
-uint32_t Batch::Sample(uint32_t random) {
+uint32_t Batch::Sample(uint64_t random) {
   Request request;
   request.op = Op::kSample;
-  request.limit = random;
+  request.random = random;
   return Add(request);
 }
+
+uint32_t Batch::DeleteAll() { return AddPoint(Op::kDeleteAll, {}); }
 
 namespace {
 
@@ -77,14 +79,27 @@ uint32_t Batch::RequireDigest(std::string_view key, Digest digest) {
   return Add({.op = Op::kRequireDigest, .key = key, .digest = digest});
 }
 
+namespace {
+
+// Keeps the memory of usual batches, gives back that of a huge one.
+template <typename T>
+void ClearAndShrink(std::vector<T>& vector) {
+  constexpr size_t kKeptMax = 16 * 1024;
+  vector.clear();
+  if (vector.capacity() > kKeptMax) std::vector<T>().swap(vector);
+}
+
+}  // namespace
+
 void Batch::Clear() {
-  requests_.clear();
-  outcomes_.clear();
-  items_.clear();
+  ClearAndShrink(requests_);
+  ClearAndShrink(outcomes_);
+  ClearAndShrink(items_);
   scratch_.Clear();
   snapshot_ = {};
   now_ms_ = 0;
   scan_bytes_max_ = SIZE_MAX;
+  scan_visits_max_ = kNoLimit;
   applied_ = true;
 }
 

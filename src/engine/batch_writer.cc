@@ -17,7 +17,7 @@ void BatchWriter::AbortAllBut(uint32_t culprit) {
 namespace {
 
 Status CheckSizes(const Request& request, const EngineTraits& traits) {
-  if (IsRange(request.op) || request.op == Op::kSample) return {};  // bounds may have any length
+  if (IsRange(request.op)) return {};  // bounds may have any length
   if (request.key.size() > traits.key_bytes_max) {
     return {Code::kTooLarge, "key exceeds the maximum size", traits.key_bytes_max};
   }

@@ -49,8 +49,8 @@ class BatchWriter {
 // engine with these traits: kOk, or why every slot must be refused.
 Status CheckBatch(const Batch& batch, const EngineTraits& traits);
 
-// Whether the request is well-formed in this batch
-// for an engine with these traits. kOk, or why it must be refused.
+// Whether the request is well-formed in this batch for an engine with these traits: kOk, or why it
+// must be refused.
 Status CheckRequest(const Request& request, const Batch& batch, const EngineTraits& traits);
 
 }  // namespace skep

@@ -283,13 +283,13 @@ TEST_P(EdgeConformance, Samples) {
     subject_.Run(batch);
   }
   const unsigned seed = PrintedSeed();
-  std::mt19937 rng(seed);
+  std::mt19937_64 rng(seed);
   std::map<std::string, int, std::less<>> drawn;
   Batch batch;
-  for (int i = 0; i < kDraws; ++i) batch.Sample(static_cast<uint32_t>(rng()));
+  for (int i = 0; i < kDraws; ++i) batch.Sample(rng());
   subject_.Run(batch);
   Batch again;
-  for (const Request& request : batch.requests()) again.Sample(request.limit);
+  for (const Request& request : batch.requests()) again.Sample(request.random);
   subject_.Run(again);
   ASSERT_FALSE(HasFatalFailure());
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {

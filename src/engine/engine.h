@@ -32,6 +32,7 @@ struct EngineStatistics {
   uint64_t old_versions = 0;    // values kept only for snapshots
   uint64_t snapshots = 0;       // live ones
   Version oldest_snapshot = 0;  // 0: none
+  Version version = 0;          // the newest one that `items` counts
 };
 
 struct EngineOptions {
@@ -57,9 +58,9 @@ class Engine {
   //   kInvalidArgument  a condition outside an atomic batch; a write in a batch at a snapshot;
   //                     kSeekFloor with kReverse
   //   kTooLarge, kOutOfMemory, kSnapshotTooOld, and a function's own errors
-  virtual Version Execute(Batch& batch) = 0;
-
-  // Pins the newest released state. It is revoked `snapshot_age_ms_max` after `now_ms`.
+  virtual Version Execute(Batch& batch) = 0;  // Pins the newest released state. It is revoked
+                                              // `snapshot_age_ms_max` after `now_ms`, and earlier
+  // if a write needs the memory it holds.
   //   kNotSupported  traits() says no
   virtual Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) = 0;
   // Drops the pin. Also right for a snapshot that was revoked meanwhile.
@@ -80,6 +81,9 @@ class Engine {
   const ReleaseGate& gate() const { return gate_; }
 
  protected:
+  // Unlike any other of the process: a snapshot of another engine is not taken for an own one.
+  static uint64_t NewSnapshotId();
+
   ReleaseGate gate_;
 };
 

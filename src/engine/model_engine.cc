@@ -9,7 +9,18 @@
 namespace skep {
 namespace {
 
-constexpr size_t kSweepEntries = 16;      // of stale_ and the graveyard,, at each batch
+// Gives `to` the bytes and about as much memory as they need. They may be part of `to`.
+void Assign(std::pmr::string& to, std::string_view bytes) {
+  constexpr size_t kSlack = 64;
+  const bool fits = to.capacity() >= bytes.size() && to.capacity() <= bytes.size() + kSlack;
+  if (fits) {
+    to.assign(bytes);
+  } else {
+    to = std::pmr::string(bytes, to.get_allocator());
+  }
+}
+
+constexpr size_t kSweepEntries = 16;      // of stale_ and the graveyard, at each batch
 constexpr size_t kMaintainEntries = 512;  // of stale_ or the graveyard, at each Maintain
 
 }  // namespace
@@ -30,11 +41,12 @@ class ModelEngine::Run {
       return engine_.version_;
     }
     if (const SnapshotRef at = batch_.snapshot(); at.id != 0) {
-      if (!engine_.snapshots_.contains(at.id)) {
+      const auto opened = engine_.snapshots_.find(at.id);
+      if (opened == engine_.snapshots_.end()) {
         out_.RefuseAll({Code::kSnapshotTooOld, "the snapshot is gone"});
         return engine_.version_;
       }
-      read_at_ = at.version;
+      read_at_ = opened->second.version;
     }
     if (atomic_) {
       DoAtomic();
@@ -90,6 +102,8 @@ class ModelEngine::Run {
         return Count(r, out);
       case Op::kDeleteRange:
         return DeleteRange(r, out);
+      case Op::kDeleteAll:
+        return DeleteAll(r, out);
       case Op::kSample:
         return Sample(slot);
       case Op::kApply:
@@ -115,8 +129,13 @@ class ModelEngine::Run {
     out.present = now != nullptr;
     switch (r.op) {
       case Op::kGet:
-        if (now != nullptr) out.version = now->version;
-        out.value = Copy(now);
+        if (now == nullptr) return;
+        out.version = now->version;
+        if (r.has(Request::kNoValue)) {
+          out.integer = static_cast<int64_t>(now->bytes.size());
+        } else {
+          out.value = Copy(now);
+        }
         return;
       case Op::kPut:
       case Op::kInsert:
@@ -166,13 +185,14 @@ class ModelEngine::Run {
     const auto at = engine_.map_.find(r.key);
     const Value* const now = Visible(at);
     FunctionInput input{.operand = r.value, .scratch = &out_.scratch()};
-    if (now != nullptr) input.value = Copy(now);
+    if (now != nullptr) input.value = now->bytes;
     const FunctionEffect effect = r.function->body(input);
     if (!effect.status.ok()) return out_.Refuse(slot, effect.status);
     Outcome& out = out_.outcome(slot);
     out.present = now != nullptr;
     out.integer = effect.integer;
-    out.value = effect.returned;
+    // It may be a view of the value that is about to change.
+    out.value = out_.scratch().Copy(effect.returned);
     switch (effect.action) {
       case FunctionEffect::Action::kKeep:
         return;
@@ -191,21 +211,23 @@ class ModelEngine::Run {
     out.version = write_version();
   }
 
-  // Calls visit(iterator, value) for the visible entries of [lo, hi) in order; it returns false to
-  // stop.
+  // Calls visit(iterator, value) for the visible entries of [lo, hi) in order. Stops before an
+  // entry that visit answers with false, or when it has looked at `visits_max`, visible or not;
+  // `out` then says where to go on.
   template <typename Visit>
-  void ForEach(const Request& r, Visit visit) {
+  void ForEach(const Request& r, uint32_t visits_max, Outcome& out, Visit visit) {
+    const uint64_t most = visits_max == kNoLimit ? UINT64_MAX : visits_max;
+    uint64_t visits = 0;
     auto [from, to] = Bounds(r);
-    if (r.has(Request::kReverse)) {
-      while (to != from) {
-        --to;
-        if (const Value* v = Visible(to); v != nullptr && !visit(to, *v)) return;
-      }
-    } else {
-      while (from != to) {
-        const auto at = from++;  // the visitor may erase it
-        if (const Value* v = Visible(at); v != nullptr && !visit(at, *v)) return;
-      }
+    const bool reverse = r.has(Request::kReverse);
+    while (from != to) {
+      const auto at = reverse ? std::prev(to) : from++;  // the visitor may erase it
+      if (reverse) --to;
+      const Value* const value = Visible(at);
+      if (visits++ < most && (value == nullptr || visit(at, *value))) continue;
+      out.more = true;
+      out.value = reverse ? KeyAfter(at->first, out_.scratch()) : out_.scratch().Copy(at->first);
+      return;
     }
   }
 
@@ -235,11 +257,8 @@ class ModelEngine::Run {
     Outcome& out = out_.outcome(slot);
     out_.BeginItems(slot);
     size_t bytes = 0;
-    ForEach(r, [&](Map::iterator at, const Value& value) {
-      if (out.item_count == r.limit || bytes > batch_.scan_bytes_max()) {
-        out.more = true;
-        return false;
-      }
+    ForEach(r, batch_.scan_visits_max(), out, [&](Map::iterator at, const Value& value) {
+      if (out.item_count == r.limit || bytes > batch_.scan_bytes_max()) return false;
       Item item{.key = out_.scratch().Copy(at->first)};
       if (!r.has(Request::kKeysOnly)) item.value = Copy(&value);
       bytes += item.key.size() + item.value.size();
@@ -249,24 +268,22 @@ class ModelEngine::Run {
   }
 
   void Count(const Request& r, Outcome& out) {
-    auto [at, to] = Bounds(r);
-    for (uint32_t visits = 0; at != to; ++at, ++visits) {
-      if (visits == r.limit) {
-        out.more = true;
-        out.value = out_.scratch().Copy(at->first);
-        return;
-      }
-      if (Visible(at) != nullptr) ++out.integer;
-    }
+    ForEach(r, r.limit, out, [&](Map::iterator, const Value&) {
+      ++out.integer;
+      return true;
+    });
   }
 
   void DeleteRange(const Request& r, Outcome& out) {
-    if (DeleteEverything(r, out)) return;
-    ForEach(r, [&](Map::iterator at, const Value&) {
-      if (out.integer == r.limit) {
-        out.more = true;
-        return false;
-      }
+    const bool everything = r.key.empty() && r.has(Request::kNoUpperBound) && r.limit == kNoLimit;
+    if (everything) return DeleteAll(r, out);
+    DeleteFound(r, out);
+  }
+
+  void DeleteFound(const Request& r, Outcome& out) {
+    const uint64_t most = r.limit == kNoLimit ? UINT64_MAX : r.limit;
+    ForEach(r, kNoLimit, out, [&](Map::iterator at, const Value&) {
+      if (static_cast<uint64_t>(out.integer) == most) return false;
       Write(at, std::nullopt);
       ++out.integer;
       return true;
@@ -274,14 +291,18 @@ class ModelEngine::Run {
     if (out.integer > 0) out.version = write_version();
   }
 
-  // The short way when nothing has to be kept.
-  bool DeleteEverything(const Request& r, Outcome& out) {
+  void DeleteAll(const Request& r, Outcome& out) {
     ModelEngine& e = engine_;
-    const bool everything = r.key.empty() && r.has(Request::kNoUpperBound) &&
-                            (r.limit == kNoLimit || r.limit >= e.live_.size());
-    if (!everything || atomic_ || !e.snapshots_.empty()) return false;
+    if (atomic_ || !e.snapshots_.empty()) {
+      Request all = r;
+      all.key = {};
+      all.flags = Request::kNoUpperBound;
+      all.limit = kNoLimit;
+      return DeleteFound(all, out);
+    }
+    // The short way when nothing has to be kept.
     out.integer = static_cast<int64_t>(e.live_.size());
-    if (e.live_.empty()) return true;
+    if (e.live_.empty()) return;
     e.graveyard_.push_back(std::move(e.map_));
     e.map_.clear();
     e.live_.clear();
@@ -291,7 +312,6 @@ class ModelEngine::Run {
     e.old_versions_ = 0;
     wrote_ = true;
     out.version = write_version();
-    return true;
   }
 
   void Sample(uint32_t slot) {
@@ -301,7 +321,8 @@ class ModelEngine::Run {
       out_.outcome(slot).verdict = Verdict::kAbsent;
       return;
     }
-    const size_t index = (uint64_t{request(slot).limit} * live.size()) >> 32;
+    const auto index = static_cast<size_t>(
+        (static_cast<unsigned __int128>(request(slot).random) * live.size()) >> 64);
     const auto at = live[index];
     out_.AddItem(slot, {.key = out_.scratch().Copy(at->first), .value = Copy(&at->second.newest)});
   }
@@ -397,8 +418,7 @@ void ModelEngine::Write(Map::iterator at, std::optional<std::string_view> bytes,
     MarkStale(at);
   }
   entry.newest.version = version;
-  entry.newest.bytes.assign(bytes.value_or(""));
-  if (!bytes) entry.newest.bytes.shrink_to_fit();
+  Assign(entry.newest.bytes, bytes.value_or(""));
   SetPresent(at, bytes.has_value());
   if (entry.stale) {
     Prune(entry);
@@ -467,7 +487,7 @@ bool ModelEngine::SweepSome(size_t entries_max) {
 Result<SnapshotRef> ModelEngine::OpenSnapshot(uint64_t now_ms) {
   std::lock_guard lock(mutex_);
   RevokeOld(now_ms);
-  const uint64_t id = ++last_snapshot_id_;
+  const uint64_t id = NewSnapshotId();
   snapshots_[id] = {.version = version_, .deadline_ms = now_ms + options_.snapshot_age_ms_max};
   pinned_.insert(version_);
   return SnapshotRef{.version = version_, .id = id};
@@ -511,10 +531,14 @@ bool ModelEngine::BurySome(size_t entries_max) {
   return !graveyard_.empty();
 }
 
-// Whether `bytes` more may be stored, after freeing what is already deleted if that is needed.
+// Whether `bytes` more may be stored. Frees what is already deleted if that is needed; then revokes
+// snapshots, the oldest first.
 bool ModelEngine::MakeRoomFor(uint64_t bytes) {
   while (!options_.budget->HasRoomFor(bytes)) {
-    if (!BurySome(kMaintainEntries)) return options_.budget->HasRoomFor(bytes);
+    if (BurySome(kMaintainEntries) || SweepSome(kMaintainEntries)) continue;
+    if (options_.budget->HasRoomFor(bytes)) return true;
+    if (snapshots_.empty() || old_versions_ == 0) return false;
+    Unpin(snapshots_.begin());
   }
   return true;
 }
@@ -525,7 +549,8 @@ EngineStatistics ModelEngine::Statistics() const {
           .bytes = memory_.used(),
           .old_versions = old_versions_,
           .snapshots = snapshots_.size(),
-          .oldest_snapshot = pinned_.empty() ? 0 : *pinned_.begin()};
+          .oldest_snapshot = pinned_.empty() ? 0 : *pinned_.begin(),
+          .version = version_};
 }
 
 const char* ModelEngine::Verify() const {

@@ -21,8 +21,10 @@
 //       exactly once; an entry not marked is not in it.
 //   M4  old_versions_ is the number of old values.
 //
-// Cost: O(log n) for a point, O(log n + keys visited) for a range. Bytes: the map's node, the key
-// and value where they exceed 15 bytes, and 8 bytes in live_.
+// Cost: O(log n) for a point, O(log n + keys visited) for a range; deleted keys that a snapshot
+// still needs are visited too. Whatever a batch does, it does under the mutex: a range delete, an
+// atomic batch, a scan or a value of many megabytes holds up everybody for as long as it takes.
+// Bytes: the map's node, the key and value where they exceed 15 bytes, and 8 bytes in live_.
 #pragma once
 
 #include <deque>
@@ -105,8 +107,7 @@ class ModelEngine final : public Engine {
   mutable std::mutex mutex_;  // guards everything below
   Map map_;
   std::pmr::vector<Map::iterator> live_;
-  Version version_ = 0;  // of the last batch that wrote
-  uint64_t last_snapshot_id_ = 0;
+  Version version_ = 0;                           // of the last batch that wrote
   std::map<uint64_t, OpenedSnapshot> snapshots_;  // by id, so oldest first
   std::multiset<Version> pinned_;                 // versions of snapshots_
   std::pmr::deque<Map::iterator> stale_;

@@ -161,6 +161,8 @@ Oracle::Expected Oracle::Perform(const Batch& batch, uint32_t slot, Map& map) co
       return Count(r, out, map);
     case Op::kDeleteRange:
       return DeleteRange(r, map);
+    case Op::kDeleteAll:
+      return DeleteAll(map);
     case Op::kSample:
       return Sample(batch, slot, map);
     case Op::kApply:
@@ -201,7 +203,11 @@ Oracle::Expected Oracle::Point(const Request& r, const Outcome& out, Map& map) {
   expected.value_matters =
       r.op == Op::kGet || expected.verdict == Verdict::kMismatch || r.has(Request::kReturnPrevious);
   expected.present = present;
-  if (present) expected.value = at->second.value;
+  if (present && r.has(Request::kNoValue)) {
+    expected.integer = static_cast<int64_t>(at->second.value.size());
+  } else if (present) {
+    expected.value = at->second.value;
+  }
   if (r.op == Op::kGet && done) expected.read_version = at->second.version;
   if (!IsWrite(r.op) || !done) return expected;
   expected.wrote = true;
@@ -244,20 +250,43 @@ Oracle::Expected Oracle::Apply(const Request& r, const Outcome& out, Map& map) c
 
 Oracle::Expected Oracle::Scan(const Batch& batch, uint32_t slot, const Map& map) {
   const Request& r = batch.requests()[slot];
+  const Outcome& out = batch.outcome(slot);
   std::vector<std::string> keys = KeysIn(r, map);
   if (r.has(Request::kReverse)) std::ranges::reverse(keys);
-  Expected expected{.items_matter = true};
+  Expected expected{.items_matter = true,
+                    .wrong_bound = out.more && !MayGoOnFrom(batch, slot, map)};
   size_t bytes = 0;
   for (const std::string& key : keys) {
     expected.may_say_more = expected.items.size() == r.limit || bytes > batch.scan_bytes_max();
     expected.must_say_more = expected.may_say_more;
     if (expected.must_say_more) return expected;
+    const bool stopped = out.more && expected.items.size() == out.item_count;
+    if (stopped && batch.scan_visits_max() != kNoLimit) {
+      expected.may_say_more = true;
+      return expected;
+    }
     const bool wants_value = !r.has(Request::kKeysOnly);
     expected.items.emplace_back(key, wants_value ? map.find(key)->second.value : "");
     bytes += key.size() + expected.items.back().second.size();
   }
-  expected.may_say_more = expected.items.size() == r.limit || bytes > batch.scan_bytes_max();
+  // More visits than items: there may be deleted keys behind them.
+  expected.may_say_more = expected.items.size() == r.limit || bytes > batch.scan_bytes_max() ||
+                          batch.scan_visits_max() != kNoLimit;
   return expected;
+}
+
+// What was seen lies before the bound to go on from, all that was not behind it.
+bool Oracle::MayGoOnFrom(const Batch& batch, uint32_t slot, const Map& map) {
+  const Request& r = batch.requests()[slot];
+  const std::string_view bound = batch.outcome(slot).value;
+  const bool reverse = r.has(Request::kReverse);
+  const auto items = batch.items(slot);
+  const auto seen = [&](const std::string& key) {
+    return std::ranges::find(items, key, &Item::key) != items.end();
+  };
+  return std::ranges::all_of(KeysIn(r, map), [&](const std::string& key) {
+    return seen(key) == (reverse ? key >= bound : key < bound);
+  });
 }
 
 // A count may stop anywhere once it has visited `limit` keys; where it says it stopped, it must
@@ -281,6 +310,12 @@ Oracle::Expected Oracle::DeleteRange(const Request& r, Map& map) {
   for (const std::string& key : keys) map.erase(key);
   expected.integer = static_cast<int64_t>(keys.size());
   expected.wrote = !keys.empty();
+  return expected;
+}
+
+Oracle::Expected Oracle::DeleteAll(Map& map) {
+  const Expected expected{.integer = static_cast<int64_t>(map.size()), .wrote = !map.empty()};
+  map.clear();
   return expected;
 }
 
@@ -325,6 +360,7 @@ std::string Oracle::Compare(const Batch& batch, uint32_t slot, const Expected& e
   if (out.more && !expected.may_say_more) return differ("it says that there may be more");
   if (!out.more && expected.must_say_more) return differ("it does not say that there is more");
   if (!expected.items_matter) return {};
+  if (expected.wrong_bound) return differ("the bound to go on from loses or repeats keys");
   const bool same = std::ranges::equal(
       batch.items(slot), expected.items,
       [](const Item& a, const auto& b) { return a.key == b.first && a.value == b.second; });

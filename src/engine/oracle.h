@@ -47,6 +47,7 @@ class Oracle {
     std::vector<std::pair<std::string, std::string>> items = {};
     bool must_say_more = false;
     bool may_say_more = false;
+    bool wrong_bound = false;  // where a scan says to go on loses or repeats keys
     bool wrote = false;
     Version read_version = 0;  // kGet
   };
@@ -63,8 +64,10 @@ class Oracle {
   static Expected Point(const Request& request, const Outcome& outcome, Map& map);
   Expected Apply(const Request& request, const Outcome& outcome, Map& map) const;
   static Expected Scan(const Batch& batch, uint32_t slot, const Map& map);
+  static bool MayGoOnFrom(const Batch& batch, uint32_t slot, const Map& map);
   static Expected Count(const Request& request, const Outcome& outcome, const Map& map);
   static Expected DeleteRange(const Request& request, Map& map);
+  static Expected DeleteAll(Map& map);
   static Expected Sample(const Batch& batch, uint32_t slot, const Map& map);
   static std::string Compare(const Batch& batch, uint32_t slot, const Expected& expected);
 

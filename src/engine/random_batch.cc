@@ -32,6 +32,7 @@ RandomBatch::RandomBatch(uint64_t seed) : rng_(seed) {}
 
 void RandomBatch::Fill(Batch& batch) {
   if (Below(8) == 0) batch.set_scan_bytes_max(Below(64));
+  if (Below(8) == 0) batch.set_scan_visits_max(static_cast<uint32_t>(Below(12)));
   uint64_t left = 1 + Below(12);
   if (batch.kind() == Batch::Kind::kAtomic) {
     for (; left > 0; --left) {
@@ -78,6 +79,7 @@ void RandomBatch::AddPoint(Batch& batch, Side side) {
   r.op = kOps[Below(std::size(kOps))];
   if (r.op != Op::kGet && r.op != Op::kDelete) r.value = Value(batch);
   if (r.op > Op::kDelete) r.flags = 0;
+  if (r.op == Op::kGet && Below(4) == 0) r.flags |= Request::kNoValue;
   if (r.op == Op::kCompareAndSet) r.other = Value(batch);
   if (r.op == Op::kCompareDigestAndSet) r.digest = DigestOf(Value(batch));
   if (r.op == Op::kApply) {
@@ -99,7 +101,7 @@ void RandomBatch::AddRead(Batch& batch) {
       batch.Count(ARange(batch, Side::kAnywhere), Limit());
       return;
     case 2:
-      if (batch.snapshot().id == 0) batch.Sample(static_cast<uint32_t>(rng_()));
+      if (batch.snapshot().id == 0) batch.Sample(rng_());
       [[fallthrough]];
     default:
       return AddScan(batch, Side::kAnywhere);
@@ -119,7 +121,11 @@ void RandomBatch::AddRange(Batch& batch, Side side) {
       batch.Count(ARange(batch, side), Limit());
       return;
     case 1:
-      batch.DeleteRange(ARange(batch, side), Limit());
+      if (side == Side::kAnywhere && Below(8) == 0) {
+        batch.DeleteAll();
+      } else {
+        batch.DeleteRange(ARange(batch, side), Limit());
+      }
       return;
     default:
       return AddScan(batch, side);

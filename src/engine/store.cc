@@ -12,10 +12,12 @@ namespace {
 // A chunk of a Scanner: enough to make the cost of a batch small, little enough to keep.
 constexpr uint32_t kChunkItems = 256;
 constexpr size_t kChunkBytes = 256 * 1024;
+constexpr uint32_t kChunkVisits = 4096;
 // Keys a count visits before it lets others in.
 constexpr uint32_t kCountVisits = 16 * 1024;
 
 constexpr Status kNoSuchKeyspace(Code::kInvalidArgument, "no such keyspace");
+constexpr Status kForeignSnapshot(Code::kInvalidArgument, "the snapshot is of another keyspace");
 
 }  // namespace
 
@@ -52,8 +54,7 @@ Status Store::Execute(Batch& batch, uint32_t keyspace) {
   Engine& engine = keyspaces_->at(keyspace);
   batch.set_now_ms(SystemClock().WallMs());
   engine.gate().Wait(engine.Execute(batch));
-  engine.Maintain(batch.now_ms());
-  return batch.applied() ? Status() : Status(Code::kAborted, "the batch was not applied");
+  return {};
 }
 
 namespace {
@@ -131,6 +132,7 @@ Result<uint64_t> Store::Count(const Range& range, uint32_t keyspace, const Snaps
     own = std::move(*taken);
     at = &own;
   }
+  if (!IsOf(*at, keyspace)) return Fail(kForeignSnapshot);
   uint64_t count = 0;
   std::string lo(range.lo);
   Range left = range;
@@ -186,57 +188,53 @@ Scanner Store::Scan(const Range& range, const ScanOptions& options, uint32_t key
   scanner.unbounded_ = range.unbounded;
   scanner.options_ = options;
   scanner.left_ = options.limit == kNoLimit ? UINT64_MAX : options.limit;
-  if (at != nullptr) scanner.at_ = at->ref();
+  if (at != nullptr) {
+    scanner.at_ = at->ref();
+    if (!IsOf(*at, keyspace)) scanner.status_ = kForeignSnapshot;
+  }
   return scanner;
 }
 
+bool Store::IsOf(const Snapshot& snapshot, uint32_t keyspace) const {
+  return keyspace < keyspaces_->count() && snapshot.engine_ == keyspaces_->if_used(keyspace);
+}
+
 bool Scanner::Next() {
-  if (batch_.empty() || index_ == batch_.items(0).size()) {
-    if (!more_ || left_ == 0 || !Fetch()) return false;
+  // A chunk may come without an item: it only got past deleted keys.
+  while (batch_.empty() || index_ == batch_.items(0).size()) {
+    if (!status_.ok() || !more_ || left_ == 0) return false;
+    status_ = Fetch();
   }
   item_ = batch_.items(0)[index_++];
   --left_;
   return true;
 }
 
-// Gets the next chunk; false if there is nothing in it.
-bool Scanner::Fetch() {
+// Gets the next chunk.
+Status Scanner::Fetch() {
   if (at_.id == 0) {
     auto taken = store_->TakeSnapshot(keyspace_);
-    if (!taken) {
-      more_ = false;
-      status_ = taken.error();
-      return false;
-    }
+    if (!taken) return taken.error();
     own_ = std::move(*taken);
     at_ = own_.ref();
   }
-  if (!batch_.empty()) ResumeAfter(item_.key);
   batch_.Clear();
   batch_.set_snapshot(at_);
   batch_.set_scan_bytes_max(kChunkBytes);
+  batch_.set_scan_visits_max(kChunkVisits);
   ScanOptions chunk = options_;
   chunk.limit = static_cast<uint32_t>(std::min<uint64_t>(left_, kChunkItems));
   batch_.Scan({.lo = lo_, .hi = hi_, .unbounded = unbounded_}, chunk);
   index_ = 0;
   const auto out = ExecuteOne(*store_, batch_, keyspace_);
-  if (!out) {
-    more_ = false;
-    status_ = out.error();
-    return false;
-  }
+  if (!out) return out.error();
   more_ = (*out)->more;
-  return (*out)->item_count > 0;
-}
-
-void Scanner::ResumeAfter(std::string_view key) {
-  options_.seek_floor = false;
-  if (options_.reverse) {
-    hi_.assign(key);
-    unbounded_ = false;
-  } else {
-    lo_.assign(key).push_back('\0');
+  if (more_) {
+    (options_.reverse ? hi_ : lo_).assign((*out)->value);
+    unbounded_ = unbounded_ && !options_.reverse;
+    options_.seek_floor = false;
   }
+  return {};
 }
 
 }  // namespace skep

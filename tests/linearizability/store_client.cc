@@ -138,11 +138,11 @@ Reply StoreClient::PerformBatch(Operation& operation) {
   batch.Clear();
   for (const Step& step : operation.steps) AddTo(batch, step);
   const Status status = store_.Execute(batch);
-  if (!status.ok() && status.code() != Code::kAborted) return Reply::kRefused;
+  if (!status.ok()) return Reply::kRefused;
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     const Outcome& out = batch.outcome(slot);
     const bool stops =
-        out.verdict == Verdict::kRefused || (!status.ok() && out.verdict != Verdict::kAborted);
+        out.verdict == Verdict::kRefused || (!batch.applied() && out.verdict != Verdict::kAborted);
     if (stops) {
       operation.applied = false;
       operation.culprit = slot;
