@@ -54,8 +54,8 @@ void AtomicBatch(skep::Store& store) {
     move.RequireValue("fruit:plum", "blue");
     move.Delete("fruit:plum");
     move.Put("dried:plum", "black");
-    const skep::Status status = store.Execute(move);
-    std::printf("move %d: %s\n", attempt, status.ok() ? "applied" : "not applied");
+    Must(store.Execute(move));
+    std::printf("move %d: %s\n", attempt, move.applied() ? "applied" : "not applied");
   }
 }
 

@@ -212,8 +212,7 @@ class ModelEngine::Run {
   }
 
   // Calls visit(iterator, value) for the visible entries of [lo, hi) in order. Stops before an
-  // entry that visit answers with false, or when it has looked at `visits_max`, visible or not;
-  // `out` then says where to go on.
+  // entry that visit answers with false, or when it has looked at `visits_max`, visible or not.
   template <typename Visit>
   void ForEach(const Request& r, uint32_t visits_max, Outcome& out, Visit visit) {
     const uint64_t most = visits_max == kNoLimit ? UINT64_MAX : visits_max;
@@ -224,11 +223,24 @@ class ModelEngine::Run {
       const auto at = reverse ? std::prev(to) : from++;  // the visitor may erase it
       if (reverse) --to;
       const Value* const value = Visible(at);
-      if (visits++ < most && (value == nullptr || visit(at, *value))) continue;
+      if (visits < most && (value == nullptr || visit(at, *value))) {
+        ++visits;
+        continue;
+      }
       out.more = true;
-      out.value = reverse ? KeyAfter(at->first, out_.scratch()) : out_.scratch().Copy(at->first);
+      out.value = GoOnBefore(at, reverse, visits > 0 && r.op != Op::kDeleteRange);
       return;
     }
+  }
+
+  // The bound that leaves out what was visited, and nothing that may yet be put behind it.
+  std::string_view GoOnBefore(Map::iterator at, bool reverse, bool visited) {
+    if (reverse) {
+      return visited ? out_.scratch().Copy(std::next(at)->first)
+                     : KeyAfter(at->first, out_.scratch());
+    }
+    return visited ? KeyAfter(std::prev(at)->first, out_.scratch())
+                   : out_.scratch().Copy(at->first);
   }
 
   std::pair<Map::iterator, Map::iterator> Bounds(const Request& r) {
@@ -257,14 +269,22 @@ class ModelEngine::Run {
     Outcome& out = out_.outcome(slot);
     out_.BeginItems(slot);
     size_t bytes = 0;
+    const auto is_full = [&] {
+      return out.item_count == r.limit || bytes > batch_.scan_bytes_max();
+    };
+    Item item;
     ForEach(r, batch_.scan_visits_max(), out, [&](Map::iterator at, const Value& value) {
-      if (out.item_count == r.limit || bytes > batch_.scan_bytes_max()) return false;
-      Item item{.key = out_.scratch().Copy(at->first)};
+      if (is_full()) return false;
+      item.key = out_.scratch().Copy(at->first);
       if (!r.has(Request::kKeysOnly)) item.value = Copy(&value);
       bytes += item.key.size() + item.value.size();
       out_.AddItem(slot, item);
       return true;
     });
+    // Not behind the deleted keys that followed: they may be back by then.
+    if (out.more && is_full() && out.item_count > 0) {
+      out.value = r.has(Request::kReverse) ? item.key : KeyAfter(item.key, out_.scratch());
+    }
   }
 
   void Count(const Request& r, Outcome& out) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace skep {
 
 std::shared_ptr<ClientInfo> ClientRegistry::Add(std::string peer, std::string local,
@@ -10,7 +12,7 @@ std::shared_ptr<ClientInfo> ClientRegistry::Add(std::string peer, std::string lo
   client->peer = std::move(peer);
   client->local = std::move(local);
   client->connected_ms = now_ms;
-  client->last_command_ms = now_ms;
+  client->last_active_ms = now_ms;
   std::lock_guard lock(mutex_);
   client->id = ++last_id_;
   clients_.emplace(client->id, client);
@@ -57,6 +59,8 @@ std::string ClientRegistry::DescribeAll(uint64_t now_ms) const {
 
 std::string ClientRegistry::Line(const ClientInfo& client, uint64_t now_ms) {
   const auto load = [](const auto& field) { return field.load(std::memory_order_relaxed); };
+  // Each worker has read the clock at a moment of its own.
+  const auto seconds_since = [&](uint64_t ms) { return (now_ms - std::min(now_ms, ms)) / 1000; };
   const uint64_t input = load(client.input_bytes);
   const uint64_t output = load(client.output_bytes);
   // Redis's fields in Redis's order: clients parse them. What has no meaning here is constant.
@@ -64,10 +68,10 @@ std::string ClientRegistry::Line(const ClientInfo& client, uint64_t now_ms) {
       "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags=N db={} sub=0 psub=0 ssub=0 "
       "multi=-1 qbuf={} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem={} "
       "tot-mem={} events=r cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={}\n",
-      client.id, client.peer, client.local, client.name, (now_ms - client.connected_ms) / 1000,
-      (now_ms - std::min(now_ms, load(client.last_command_ms))) / 1000, load(client.keyspace),
-      input, output, input + output, load(client.last_command), load(client.protocol),
-      client.library_name, client.library_version);
+      client.id, client.peer, client.local, client.name, seconds_since(client.connected_ms),
+      seconds_since(load(client.last_active_ms)), load(client.keyspace), input, output,
+      input + output, load(client.last_command), load(client.protocol), client.library_name,
+      client.library_version);
 }
 
 }  // namespace skep

@@ -17,8 +17,8 @@ struct ClientInfo {
   uint64_t id = 0;
   std::string peer;
   std::string local;
-  uint64_t connected_ms = 0;  // all times are of the monotonic clock
-  std::atomic<uint64_t> last_command_ms{0};
+  uint64_t connected_ms = 0;                // all times are of the monotonic clock
+  std::atomic<uint64_t> last_active_ms{0};  // bytes came or went
   std::atomic<const char*> last_command{"NULL"};
   std::atomic<uint32_t> keyspace{0};
   std::atomic<int> protocol{2};

@@ -7,6 +7,11 @@
 
 namespace skep {
 
+void Call::Error(std::string_view text) const {
+  worker_.CountError();
+  reply().Error(text);
+}
+
 void Call::Error(Status status) const {
   switch (status.code()) {
     case Code::kOutOfMemory:

@@ -42,7 +42,7 @@ class Call {
 
   // Where the reply goes.
   RespWriter reply() const { return RespWriter(session_.out, session_.protocol); }
-  void Error(std::string_view text) const { reply().Error(text); }
+  void Error(std::string_view text) const;
   // As Redis words it where Redis has it.
   void Error(Status status) const;
   // If the request, or one of the batch's, was refused: true, and the error is the reply.

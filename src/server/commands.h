@@ -29,6 +29,7 @@ void RunShutdown(Call& call);
 
 // commands_string.cc
 Plan PlanGet(const Call& call, Batch& batch);
+Plan PlanLength(const Call& call, Batch& batch);
 Plan PlanSet(const Call& call, Batch& batch);
 Plan PlanSetNx(const Call& call, Batch& batch);
 Plan PlanGetSet(const Call& call, Batch& batch);
@@ -42,7 +43,6 @@ void FinishValue(const Call& call, const Batch& batch, uint32_t slot);
 void FinishSet(const Call& call, const Batch& batch, uint32_t slot);
 void FinishWhether(const Call& call, const Batch& batch, uint32_t slot);
 void FinishInteger(const Call& call, const Batch& batch, uint32_t slot);
-void FinishStrlen(const Call& call, const Batch& batch, uint32_t slot);
 void RunMget(Call& call);
 void RunMset(Call& call);
 void RunMsetNx(Call& call);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "base/decimal.h"
 #include "server/commands.h"
@@ -59,17 +61,21 @@ void SetKeyspace(Session& session, uint32_t keyspace) {
   session.info->keyspace.store(keyspace, std::memory_order_relaxed);
 }
 
+struct HelloArgs {
+  std::optional<std::pair<std::string_view, std::string_view>> credentials;
+  std::optional<std::string_view> name;
+};
+
 // HELLO's options after the version; false, and the error sent, if one is wrong.
-bool ParseHello(Call& call, std::string_view* name, bool* named) {
+bool ParseHello(Call& call, HelloArgs& hello) {
   const auto args = call.args();
   for (size_t i = 2; i < args.size();) {
     const size_t left = args.size() - i - 1;
     if (EqualsIgnoringCase(args[i], "auth") && left >= 2) {
-      if (!Authenticate(call, args[i + 1], args[i + 2])) return false;
+      hello.credentials.emplace(args[i + 1], args[i + 2]);
       i += 3;
     } else if (EqualsIgnoringCase(args[i], "setname") && left >= 1) {
-      *name = args[i + 1];
-      *named = true;
+      hello.name = args[i + 1];
       i += 2;
     } else {
       call.Error(fmt::format("ERR Syntax error in HELLO option '{}'", args[i]));
@@ -183,16 +189,19 @@ void RunHello(Call& call) {
     if (*wanted != 2 && *wanted != 3) return call.Error("NOPROTO unsupported protocol version");
     protocol = static_cast<int>(*wanted);
   }
-  std::string_view name;
-  bool named = false;
-  if (!ParseHello(call, &name, &named)) return;
-  if (!session.authenticated) {
+  HelloArgs hello;
+  if (!ParseHello(call, hello)) return;
+  if (hello.credentials &&
+      !Authenticate(call, hello.credentials->first, hello.credentials->second)) {
+    return;
+  }
+  if (!call.worker().IsAuthenticated(session)) {
     return call.Error(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
         "RESP protocol version at the same time");
   }
-  if (named && !SetName(call, name)) return;
+  if (hello.name && !SetName(call, *hello.name)) return;
   SetProtocol(session, protocol);
   ReplyHello(call);
 }

@@ -14,6 +14,10 @@ namespace {
 constexpr uint32_t kScanCountDefault = 10;
 constexpr uint32_t kScanCountMax = 4096;  // COUNT is a wish
 constexpr size_t kScanBytesMax = 1 << 20;
+constexpr uint32_t kScanVisitsMax = 16 * 1024;
+// Matching takes time with pattern times key.
+constexpr size_t kPatternBytesMax = 1024;
+constexpr std::string_view kPatternTooLong = "ERR pattern exceeds the maximum size (1024 bytes)";
 constexpr int kRenameTries = 1000;
 
 void ReplyDoneCount(const Call& call, const Batch& batch) {
@@ -37,6 +41,7 @@ std::string_view ParseScan(std::span<const std::string_view> options, ScanArgs& 
     const std::string_view value = options[i + 1];
     if (EqualsIgnoringCase(options[i], "match")) {
       scan.pattern = value;
+      if (value.size() > kPatternBytesMax) return kPatternTooLong;
     } else if (EqualsIgnoringCase(options[i], "type")) {
       scan.only_strings = EqualsIgnoringCase(value, "string");
     } else if (EqualsIgnoringCase(options[i], "count")) {
@@ -96,8 +101,7 @@ Renamed Rename(Call& call, bool keep_destination) {
 
 Plan PlanExists(const Call& call, Batch& batch) {
   if (call.args().size() > 2) return Plan::Alone();
-  batch.Get(call.arg(1));
-  return Plan::Requests();
+  return PlanLength(call, batch);
 }
 
 Plan PlanDel(const Call& call, Batch& batch) {
@@ -107,7 +111,7 @@ Plan PlanDel(const Call& call, Batch& batch) {
 }
 
 Plan PlanRandomKey(const Call& call, Batch& batch) {
-  batch.Sample(static_cast<uint32_t>(call.worker().random().Next()));
+  batch.Sample(call.worker().random().Next());
   return Plan::Requests();
 }
 
@@ -118,6 +122,7 @@ void FinishType(const Call& call, const Batch& batch, uint32_t slot) {
 }
 
 void FinishRandomKey(const Call& call, const Batch& batch, uint32_t slot) {
+  if (call.Refused(batch.outcome(slot))) return;
   const auto items = batch.items(slot);
   if (items.empty()) return call.reply().Null();
   call.reply().Bulk(items[0].key);
@@ -125,7 +130,9 @@ void FinishRandomKey(const Call& call, const Batch& batch, uint32_t slot) {
 
 void RunExists(Call& call) {
   Batch batch(Batch::Kind::kAtomic);
-  for (const std::string_view key : call.args().subspan(1)) batch.Get(key);
+  for (const std::string_view key : call.args().subspan(1)) {
+    batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key, .other = {}});
+  }
   call.Execute(batch);
   if (!call.Refused(batch)) ReplyDoneCount(call, batch);
 }
@@ -139,6 +146,7 @@ void RunDel(Call& call) {
 
 void RunKeys(Call& call) {
   const std::string_view pattern = call.arg(1);
+  if (pattern.size() > kPatternBytesMax) return call.Error(kPatternTooLong);
   bool whole = false;
   const std::string prefix = LiteralPrefix(pattern, &whole);
   Scratch scratch;
@@ -172,6 +180,7 @@ void RunScan(Call& call) {
   if (!scan.only_strings) return ReplyScan(call, 0, {});
   const uint32_t slot = batch.Scan(range, {.limit = scan.count, .keys_only = true});
   batch.set_scan_bytes_max(kScanBytesMax);
+  batch.set_scan_visits_max(kScanVisitsMax);
   call.Execute(batch);
   if (call.Refused(batch)) return;
 
@@ -182,7 +191,7 @@ void RunScan(Call& call) {
   uint64_t next = 0;
   if (batch.outcome(slot).more) {
     auto cursor = std::make_shared<ScanCursor>();
-    cursor->next_key.assign(batch.items(slot).back().key).push_back('\0');
+    cursor->next_key = batch.outcome(slot).value;
     cursor->keyspace = call.session().keyspace;
     const size_t bytes = sizeof(ScanCursor) + cursor->next_key.size();
     next = cursors.Put(std::move(cursor), bytes, worker.monotonic_ms(), *number);

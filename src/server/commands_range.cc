@@ -19,6 +19,7 @@ constexpr uint64_t kSharedItemsMax = 128;
 constexpr uint32_t kKscanCountDefault = 100;
 constexpr uint32_t kKscanCountMax = 16 * 1024;
 constexpr size_t kKscanBytesMax = 1 << 20;  // of a chunk
+constexpr uint32_t kKscanVisitsMax = 2 * kKscanCountMax;
 
 // Which of the options of a range command are allowed.
 enum RangeOption : unsigned { kRev = 1, kLimit = 2, kLimitCount = 4, kWithValues = 8, kCount = 16 };
@@ -154,15 +155,11 @@ std::shared_ptr<const KeyScan> FindKscan(Call& call, uint64_t* token) {
   return *scan;
 }
 
-// The scan as it stands after a chunk that ended with `last`.
-std::shared_ptr<const KeyScan> After(const KeyScan& scan, std::string_view last) {
+// The scan as it stands after a chunk that says to go on from `bound`.
+std::shared_ptr<const KeyScan> GoOn(const KeyScan& scan, std::string_view bound) {
   auto next = std::make_shared<KeyScan>(scan);
-  if (scan.options.reverse) {
-    next->hi = last;
-    next->unbounded = false;
-  } else {
-    next->lo.assign(last).push_back('\0');
-  }
+  (scan.options.reverse ? next->hi : next->lo) = bound;
+  next->unbounded = scan.unbounded && !scan.options.reverse;
   return next;
 }
 
@@ -170,6 +167,7 @@ void ReplyChunk(Call& call, const KeyScan& scan, uint64_t token) {
   Batch batch;
   batch.set_snapshot(scan.snapshot->ref());
   batch.set_scan_bytes_max(kKscanBytesMax);
+  batch.set_scan_visits_max(kKscanVisitsMax);
   const Range left{.lo = scan.lo, .hi = scan.hi, .unbounded = scan.unbounded};
   const uint32_t slot = batch.Scan(left, scan.options);
   call.Execute(batch);
@@ -177,9 +175,9 @@ void ReplyChunk(Call& call, const KeyScan& scan, uint64_t token) {
   auto& scans = call.server().key_scans();
   uint64_t next = 0;
   if (batch.outcome(slot).more) {
-    const size_t bytes = sizeof(KeyScan) + scan.lo.size() + scan.hi.size();
-    next = scans.Put(After(scan, batch.items(slot).back().key), bytes, call.worker().monotonic_ms(),
-                     token);
+    auto rest = GoOn(scan, batch.outcome(slot).value);
+    const size_t bytes = sizeof(KeyScan) + rest->lo.size() + rest->hi.size();
+    next = scans.Put(std::move(rest), bytes, call.worker().monotonic_ms(), token);
   } else {
     scans.EraseScan(token);
   }
@@ -196,7 +194,8 @@ Plan PlanKrange(const Call& call, Batch& batch) {
   const auto error =
       ParseRangeArgs(call.args(), kRev | kLimit | kWithValues, batch.scratch(), args);
   if (!error.empty()) return Plan::Error(error);
-  const uint64_t wanted = args.limit == kNoLimit ? UINT64_MAX : args.offset + args.limit;
+  uint64_t wanted = args.limit == kNoLimit ? UINT64_MAX : args.offset + args.limit;
+  if (args.limit == 0) wanted = 0;
   if (wanted > kSharedItemsMax) return Plan::Alone();
   batch.Scan(args.range, {.limit = static_cast<uint32_t>(wanted),
                           .reverse = args.reverse,

@@ -90,8 +90,10 @@ bool ParseFlush(const Call& call) {
 void RunConfig(Call& call) { RunSubcommand(call, kConfigSubcommands); }
 
 void RunDbsize(Call& call) {
-  const Engine* const engine = call.server().keyspaces().if_used(call.session().keyspace);
-  call.reply().Integer(engine == nullptr ? 0 : static_cast<int64_t>(engine->Statistics().items));
+  Engine& engine = call.engine();
+  const EngineStatistics now = engine.Statistics();
+  call.worker().MarkTicket(call.session(), engine, now.version);
+  call.reply().Integer(static_cast<int64_t>(now.items));
 }
 
 void RunInfo(Call& call) {
@@ -108,7 +110,7 @@ void FinishTime(const Call& call, const Batch&, uint32_t) {
 void RunFlushDb(Call& call) {
   if (!ParseFlush(call)) return;
   Batch batch;
-  batch.DeleteRange(Range::All());
+  batch.DeleteAll();
   call.Execute(batch);
   if (!call.Refused(batch)) call.reply().SimpleString("OK");
 }
@@ -122,7 +124,7 @@ void RunFlushAll(Call& call) {
     if (call.server().keyspaces().if_used(i) == nullptr) continue;
     session.keyspace = i;
     Batch batch;
-    batch.DeleteRange(Range::All());
+    batch.DeleteAll();
     call.Execute(batch);
     refused = call.Refused(batch);
   }

@@ -73,6 +73,11 @@ Plan PlanGet(const Call& call, Batch& batch) {
   return Plan::Requests();
 }
 
+Plan PlanLength(const Call& call, Batch& batch) {
+  batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = call.arg(1), .other = {}});
+  return Plan::Requests();
+}
+
 Plan PlanSet(const Call& call, Batch& batch) {
   const auto set = ParseSet(call.args());
   if (!set) return Plan::Error(kSyntaxError);
@@ -144,11 +149,6 @@ void FinishWhether(const Call& call, const Batch& batch, uint32_t slot) {
 void FinishInteger(const Call& call, const Batch& batch, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
   if (!call.Refused(out)) call.reply().Integer(out.integer);
-}
-
-void FinishStrlen(const Call& call, const Batch& batch, uint32_t slot) {
-  const Outcome& out = batch.outcome(slot);
-  if (!call.Refused(out)) call.reply().Integer(static_cast<int64_t>(out.value.size()));
 }
 
 void RunMget(Call& call) {

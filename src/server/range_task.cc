@@ -22,6 +22,7 @@ bool TrySend(Call& call, const RangeTask::Query& query) {
   chunk.limit = static_cast<uint32_t>(std::min<uint64_t>(wanted, kChunkItems));
   chunk.keys_only = query.options.keys_only;
   batch.set_scan_bytes_max(kChunkBytes);
+  batch.set_scan_visits_max(kChunkVisits);
   const uint32_t slot = batch.Scan(query.range, chunk);
   call.Execute(batch);
   const Outcome& out = batch.outcome(slot);
@@ -123,7 +124,7 @@ bool RangeTask::StepCountByScan(Call& call) {
   for (const Item& item : batch.items(slot)) matched_ += Matches(item.key) ? 1 : 0;
   const bool enough = options_.limit != kNoLimit && matched_ >= offset_ + options_.limit;
   if (!out.more || enough) return BeginSending(call);
-  ResumeAfter(batch.items(slot).back().key);
+  GoOnFrom(batch.outcome(slot).value);
   return true;
 }
 
@@ -155,7 +156,7 @@ bool RangeTask::StepSend(Call& call) {
     ReplyItem(call, item, !options_.keys_only);
     if (--to_send_ == 0) return false;
   }
-  ResumeAfter(batch.items(slot).back().key);
+  GoOnFrom(batch.outcome(slot).value);
   return true;
 }
 
@@ -171,6 +172,7 @@ bool RangeTask::Matches(std::string_view key) const {
 uint32_t RangeTask::Scan(Call& call, Batch& batch, bool keys_only) {
   batch.set_snapshot(snapshot_.ref());
   batch.set_scan_bytes_max(kChunkBytes);
+  batch.set_scan_visits_max(kChunkVisits);
   ScanOptions chunk = options_;
   chunk.limit = kChunkItems;
   chunk.keys_only = keys_only;
@@ -179,13 +181,9 @@ uint32_t RangeTask::Scan(Call& call, Batch& batch, bool keys_only) {
   return slot;
 }
 
-void RangeTask::ResumeAfter(std::string_view key) {
-  if (options_.reverse) {
-    hi_.assign(key);
-    unbounded_ = false;
-  } else {
-    lo_.assign(key).push_back('\0');
-  }
+void RangeTask::GoOnFrom(std::string_view bound) {
+  (options_.reverse ? hi_ : lo_).assign(bound);
+  unbounded_ = unbounded_ && !options_.reverse;
 }
 
 }  // namespace skep

@@ -52,7 +52,7 @@ class RangeTask final : public Task {
   bool Fail(Call& call, Status status);
   bool Matches(std::string_view key) const;
   uint32_t Scan(Call& call, Batch& batch, bool keys_only);
-  void ResumeAfter(std::string_view key);
+  void GoOnFrom(std::string_view bound);
   Range left() const { return {.lo = lo_, .hi = hi_, .unbounded = unbounded_}; }
 
   Snapshot snapshot_;

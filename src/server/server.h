@@ -51,7 +51,8 @@ class Server {
   Status Start();
   // Serves with a thread a worker until Stop() is called, then returns when all have ended.
   void Run();
-  // Asks for the end: replies in progress are sent, connections closed. Any thread, any time.
+  // Asks for the end: replies that are encoded are sent, long ones in progress are cut, connections
+  // closed. Any thread, any time.
   void Stop();
   bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
 

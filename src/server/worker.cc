@@ -15,11 +15,12 @@ namespace {
 constexpr size_t kReadBufferBytes = 256 * 1024;
 constexpr size_t kReadBytes = 64 * 1024;     // at most, from a connection in a turn
 constexpr size_t kReadBytesMin = 16 * 1024;  // at least, if the connection has them
-constexpr uint32_t kPipelineMax = 4096;      // commands of a connection in a flush
-constexpr uint32_t kBatchMax = 4096;         // requests, about
+constexpr uint32_t kPipelineMax = 256;       // commands of a connection in a flush
+constexpr uint32_t kBatchMax = 512;          // requests, about
 constexpr uint64_t kUpkeepMs = 100;
 constexpr uint64_t kDrainMs = 1000;         // for replies to be taken at the end
 constexpr int kAcceptsMax = 256;            // in a turn
+constexpr uint64_t kTasksNs = 500'000;      // for the tasks of all connections, in a turn
 constexpr size_t kArgsKeptMax = 64 * 1024;  // capacity of the argument lists between turns
 constexpr size_t kKeptCapacityMax = 1024;   // of an idle connection's buffers, each
 // Before a client has logged in. The same as Redis's.
@@ -46,7 +47,7 @@ Worker::Worker(Server& server)
       batches_(server.keyspaces().count()) {}
 
 Worker::~Worker() {
-  for (auto& [id, session] : sessions_) dead_.push_back(session.get());
+  for (auto& [id, session] : sessions_) Kill(*session);
   BuryDead();
 }
 
@@ -72,6 +73,11 @@ bool Worker::Turn(int timeout_ms) {
       poller_->Wait(busy ? 0 : (timeout_ms < 0 ? patience : std::min(timeout_ms, patience)));
   ReadClocksAndOptions();
   const bool adopted = AdoptWaiting();
+  // Before the network: a connection is read only when all that was read of it is executed.
+  PassGates();
+  for (Session* session : std::exchange(resumed_, {})) {
+    if (!session->dead) DecodeKept(*session);
+  }
   for (const ReadyEvent& event : events) {
     const auto listener = std::ranges::find(listeners_, event.tag);
     if (listener != listeners_.end()) {
@@ -81,10 +87,6 @@ bool Worker::Turn(int timeout_ms) {
     Session& session = *static_cast<Session*>(event.tag);
     if (event.readable) ReadFrom(session);
     if (event.writable) Queue(session);
-  }
-  PassGates();
-  for (Session* session : std::exchange(resumed_, {})) {
-    if (!session->dead) DecodeKept(*session);
   }
   Flush();
   ForgetViewed();
@@ -102,6 +104,10 @@ void Worker::ReadClocksAndOptions() {
   Clock& clock = server_.environment().clock;
   monotonic_ms_ = clock.MonotonicMs();
   wall_ms_ = clock.WallMs();
+  RefreshOptions();
+}
+
+void Worker::RefreshOptions() {
   if (const uint64_t version = server_.options_version(); version != options_version_) {
     options_ = server_.options();
     options_version_ = version;
@@ -190,6 +196,7 @@ void Worker::ReadFrom(Session& session) {
 void Worker::Received(Session& session, ssize_t bytes) {
   if (bytes > 0) {
     Bump(statistics_.input_bytes, static_cast<uint64_t>(bytes));
+    session.info->last_active_ms.store(monotonic_ms_, std::memory_order_relaxed);
   } else if (bytes == 0) {
     session.peer_finished = true;
     FinishInput(session);
@@ -228,7 +235,7 @@ size_t Worker::Decode(Session& session, std::string_view input) {
     if (session.paused() || session.closing || session.dead) break;
     const std::string_view rest = input.substr(at);
     const auto event =
-        session.decoder.Next(rest, session.authenticated ? limits : kUnauthenticated, args_);
+        session.decoder.Next(rest, IsAuthenticated(session) ? limits : kUnauthenticated, args_);
     if (event == RespDecoder::Event::kNeedMore) break;
     if (event == RespDecoder::Event::kError) {
       PendError(session, scratch_.Concat("ERR ", session.decoder.error()));
@@ -253,9 +260,8 @@ void Worker::LimitPipeline(Session& session) {
     session.count = 0;
   }
   if (session.count++ >= session.count_max) {
-    const uint64_t before = session.out_end();
     Flush();
-    const uint64_t bytes_each = (session.out_end() - before) / session.count_max + 1;
+    const uint64_t bytes_each = flushed_bytes_ / session.count_max + 1;
     const uint64_t fit = std::min<uint64_t>(kUnsentMax / bytes_each, 2 * session.count_max);
     session.count_max = static_cast<uint32_t>(std::clamp<uint64_t>(fit, 1, kPipelineMax));
   }
@@ -277,7 +283,6 @@ bool Worker::Dispatch(Session& session, std::span<const std::string_view> args) 
       return false;
     }
   }
-  session.info->last_command_ms.store(monotonic_ms_, std::memory_order_relaxed);
   session.info->last_command.store(command->name.data(), std::memory_order_relaxed);
   Bump(statistics_.commands);
   if (command->plan != nullptr) {
@@ -310,7 +315,7 @@ std::string_view Worker::Refusal(const Session& session, const Command* command,
     return scratch_.Copy(
         fmt::format("ERR wrong number of arguments for '{}' command", command->name));
   }
-  if (!session.authenticated && !command->has(Command::kNoAuth)) {
+  if (!IsAuthenticated(session) && !command->has(Command::kNoAuth)) {
     return "NOAUTH Authentication required.";
   }
   return {};
@@ -344,6 +349,7 @@ void Worker::RunAlone(Session& session, const Command& command,
   Flush();
   Call call(server_, *this, session, command, args);
   command.alone(call);
+  RefreshOptions();  // it may have been CONFIG SET
   if (session.task != nullptr) tasks_.push_back(&session);
   Queue(session);
 }
@@ -356,7 +362,7 @@ void Worker::Pend(Pending pending, std::span<const std::string_view> args) {
 }
 
 void Worker::PendError(Session& session, std::string_view text) {
-  Bump(statistics_.errors);
+  CountError();
   Pend({.session = &session, .error = text}, {});
 }
 
@@ -381,7 +387,9 @@ void Worker::Flush() {
     Bump(statistics_.batch_requests, kb.batch.size());
   }
   FinishPending();
+  flushed_bytes_ = 0;
   for (const uint32_t keyspace : used_keyspaces_) {
+    flushed_bytes_ += batches_[keyspace].batch.scratch().used();
     batches_[keyspace].batch.Clear();
     batches_[keyspace].used = false;
   }
@@ -407,13 +415,17 @@ void Worker::FinishPending() {
   }
 }
 
-// What is encoded for the session from here on waits for the ticket.
 void Worker::MarkTicket(Session& session, Engine& engine, Version ticket) {
   if (engine.gate().IsReleased(ticket)) return;
+  if (!session.marks.empty()) {
+    const Session::Mark& last = session.marks.back();
+    if (last.engine == &engine && last.ticket >= ticket) return;
+  }
   session.marks.push_back({.from = session.out_end(), .engine = &engine, .ticket = ticket});
   if (!session.waiting) waiting_.push_back(&session);
   session.waiting = true;
-  engine.gate().CallWhenReleased(ticket, [this] { Wake(); });
+  // The poller, not the worker: an engine may release after the worker has ended.
+  engine.gate().CallWhenReleased(ticket, [poller = poller_] { poller->Wake(); });
 }
 
 // Drops the input that was dispatched; nothing views it any more.
@@ -436,7 +448,16 @@ void Worker::ForgetViewed() {
 // ---- 4. Tasks ----
 
 void Worker::StepTasks() {
-  for (Session* session : std::exchange(tasks_, {})) {
+  Clock& clock = server_.environment().clock;
+  const uint64_t until_ns = clock.MonotonicNs() + kTasksNs;
+  std::vector<Session*> tasks = std::exchange(tasks_, {});
+  for (auto at = tasks.begin(); at != tasks.end(); ++at) {
+    if (clock.MonotonicNs() > until_ns) {
+      // The others come first in the next turn.
+      tasks_.insert(tasks_.begin(), at, tasks.end());
+      return;
+    }
+    Session* const session = *at;
     session->stalled = session->unsent() > kUnsentMax;
     if (session->dead || session->stalled) continue;
     static const Command kNone{};
@@ -490,13 +511,14 @@ void Worker::SendTo(Session& session) {
     session.out_begin += bytes;
     session.write_blocked = bytes < sendable;
     Bump(statistics_.output_bytes, bytes);
+    if (bytes > 0) session.info->last_active_ms.store(monotonic_ms_, std::memory_order_relaxed);
   }
   if (session.unsent() == 0) {
     session.out_base += session.out.size();
     session.out_begin = 0;
     Shrink(session.out);
     if (session.closing) return Kill(session);
-  } else if (session.out_begin > kReadBytes) {
+  } else if (session.out_begin > session.out.size() / 2) {
     session.out.erase(0, session.out_begin);
     session.out_base += session.out_begin;
     session.out_begin = 0;
@@ -567,6 +589,7 @@ void Worker::Upkeep() {
   for (Listener* listener : std::exchange(exhausted_, {})) {
     if (!poller_->Add(*listener, listener).ok()) exhausted_.push_back(listener);
   }
+  if (options_.timeout == 0 && !draining_) return;
   for (auto& [id, session] : sessions_) {
     if (IsOverdue(*session)) Kill(*session);
   }
@@ -575,7 +598,7 @@ void Worker::Upkeep() {
 
 bool Worker::IsOverdue(const Session& session) const {
   if (draining_) return monotonic_ms_ >= drain_until_ms_;
-  const uint64_t last = session.info->last_command_ms.load(std::memory_order_relaxed);
+  const uint64_t last = session.info->last_active_ms.load(std::memory_order_relaxed);
   return options_.timeout != 0 && !session.paused() &&
          monotonic_ms_ > last + options_.timeout * uint64_t{1000};
 }

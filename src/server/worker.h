@@ -78,6 +78,17 @@ class Worker {
   Random& random() { return random_; }
   // Executes `batch` on the keyspace of the session and marks the replies that follow.
   void ExecuteFor(Session& session, Batch& batch);
+  // What is encoded for the session from here on waits until the engine has released the ticket.
+  void MarkTicket(Session& session, Engine& engine, Version ticket);
+  // Whether the session may run commands: it has logged in, or needs not.
+  bool IsAuthenticated(const Session& session) const {
+    return session.authenticated || options_.requirepass.empty();
+  }
+  void CountError() {
+    // One thread writes it.
+    statistics_.errors.store(statistics_.errors.load(std::memory_order_relaxed) + 1,
+                             std::memory_order_relaxed);
+  }
   // Ends all connections once their replies are sent, and serves no more.
   void Drain();
   bool drained() const { return draining_ && sessions_.empty(); }
@@ -101,6 +112,7 @@ class Worker {
 
   // Step 1.
   void ReadClocksAndOptions();
+  void RefreshOptions();
   bool AdoptWaiting();
   void Accept(Listener& listener);
   void RejectOrPlace(std::unique_ptr<Stream> stream);
@@ -123,7 +135,6 @@ class Worker {
   // Step 3.
   void Flush();
   void FinishPending();
-  void MarkTicket(Session& session, Engine& engine, Version ticket);
   void ForgetViewed();
 
   // Steps 4 and 5.
@@ -140,7 +151,7 @@ class Worker {
   bool IsOverdue(const Session& session) const;
 
   Server& server_;
-  std::unique_ptr<Poller> poller_;
+  std::shared_ptr<Poller> poller_;
   Random& random_;
   ServerOptions options_;
   uint64_t options_version_ = UINT64_MAX;
@@ -163,8 +174,9 @@ class Worker {
   std::vector<Session*> dead_;
 
   std::vector<char> read_buffer_;
-  size_t read_used_ = 0;  // bytes that pending requests may view
-  uint64_t flush_ = 1;    // number of the next flush
+  size_t read_used_ = 0;        // bytes that pending requests may view
+  uint64_t flush_ = 1;          // number of the next flush
+  uint64_t flushed_bytes_ = 0;  // that the last flush's outcomes took
   std::vector<Pending> pending_;
   std::vector<std::string_view> args_;       // of one command
   std::vector<std::string_view> kept_args_;  // of the pending ones

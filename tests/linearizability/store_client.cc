@@ -171,7 +171,8 @@ Reply StoreClient::Rename(Step& step) {
     atomic_.Delete(step.key);
     atomic_.Put(step.other, **now);
     const Status status = store_.Execute(atomic_);
-    if (status.ok()) return Reply::kAnswered;
+    if (!status.ok()) return Reply::kRefused;
+    if (atomic_.applied()) return Reply::kAnswered;
     if (atomic_.outcome(0).verdict == Verdict::kRefused) return Reply::kRefused;
   }
 }

@@ -92,6 +92,7 @@ Version LaggingEngine::ExecuteSlot(const Batch& batch, uint32_t slot, BatchWrite
   Batch one;
   one.set_now_ms(batch.now_ms());
   one.set_scan_bytes_max(batch.scan_bytes_max());
+  one.set_scan_visits_max(batch.scan_visits_max());
   one.Add(batch.requests()[slot]);
   const bool lags = ReadsRange(batch.requests()[slot]) && random_.Chance(1, 2);
   if (lags) one.set_snapshot(released_->ref());
