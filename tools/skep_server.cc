@@ -1,8 +1,11 @@
 // skep-server: reads its options, serves, ends on SIGTERM or SIGINT.
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <span>
@@ -28,10 +31,31 @@ bool FitOpenFiles(skep::ServerOptions& options) {
   return true;
 }
 
+// Gives freed memory back to the system when much was freed. malloc keeps what lies between blocks
+// that are still used, however little that is. Takes milliseconds, so no worker may do it.
+class MemoryReturner {
+ public:
+  void Look(uint64_t used_bytes) {
+    constexpr uint64_t kWorthwhileBytes = 32 << 20;
+    most_bytes_ = std::max(most_bytes_, used_bytes);
+    const bool falling = used_bytes < last_bytes_;
+    last_bytes_ = used_bytes;
+    if (falling || most_bytes_ - used_bytes < kWorthwhileBytes) return;
+    malloc_trim(0);
+    most_bytes_ = used_bytes;
+  }
+
+ private:
+  uint64_t most_bytes_ = 0;  // since the last return
+  uint64_t last_bytes_ = 0;
+};
+
 // Waits for a signal that asks for the end, or for a SHUTDOWN.
 void AwaitEnd(skep::Server& server, const sigset_t& signals) {
   constexpr timespec kPatience{.tv_sec = 0, .tv_nsec = 100'000'000};
+  MemoryReturner memory;
   while (!server.stopping()) {
+    memory.Look(server.keyspaces().budget().used());
     const int signal = sigtimedwait(&signals, nullptr, &kPatience);
     if (signal > 0) {
       server.log().info("signal {}: ending", signal);
