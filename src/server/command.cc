@@ -42,13 +42,4 @@ Engine& Call::engine() const { return server_.keyspaces().at(session_.keyspace);
 
 void Call::Execute(Batch& batch) const { worker_.ExecuteFor(session_, batch); }
 
-bool EqualsIgnoringCase(std::string_view a, std::string_view lower) {
-  if (a.size() != lower.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const char c = a[i] >= 'A' && a[i] <= 'Z' ? static_cast<char>(a[i] + ('a' - 'A')) : a[i];
-    if (c != lower[i]) return false;
-  }
-  return true;
-}
-
 }  // namespace skep

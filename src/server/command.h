@@ -15,6 +15,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "server/session.h"
 #include "skep/batch.h"
 #include "wire/resp_writer.h"
@@ -63,6 +64,10 @@ class Call {
   const Command& command_;
   std::span<const std::string_view> args_;
 };
+
+// Redis's texts for what many commands can get wrong.
+inline constexpr std::string_view kSyntaxError = "ERR syntax error";
+inline constexpr std::string_view kNotAnInteger = "ERR value is not an integer or out of range";
 
 // What planning a command came to.
 struct Plan {
@@ -114,8 +119,5 @@ std::span<const Command> AllCommands();
 
 // Any case. Null if there is none.
 const Command* FindCommand(std::string_view name);
-
-// Whether `a` is `lower`, which is in lower case, in any case.
-bool EqualsIgnoringCase(std::string_view a, std::string_view lower);
 
 }  // namespace skep

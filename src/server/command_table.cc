@@ -131,9 +131,7 @@ std::span<const Command> AllCommands() { return kCommands; }
 const Command* FindCommand(std::string_view name) {
   if (name.size() > kNameBytesMax) return nullptr;
   std::array<char, kNameBytesMax> lower{};
-  std::ranges::transform(name, lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-  });
+  std::ranges::transform(name, lower.begin(), [](char c) { return LowerCase(c); });
   const std::string_view wanted(lower.data(), name.size());
   const auto at = std::ranges::lower_bound(kCommands, wanted, {}, &Command::name);
   return at != std::end(kCommands) && at->name == wanted ? at : nullptr;

@@ -101,7 +101,7 @@ void CommandList(const Call& call) {
       EqualsIgnoringCase(call.arg(3), "pattern")) {
     pattern = call.arg(4);
   } else if (call.args().size() != 2) {
-    return call.Error("ERR syntax error");
+    return call.Error(kSyntaxError);
   }
   std::vector<std::string_view> names;
   for (const Command& command : AllCommands()) {

@@ -114,7 +114,7 @@ void ClientInfoLine(const Call& call) {
 }
 
 void ClientList(const Call& call) {
-  if (call.args().size() > 2) return call.Error("ERR syntax error");
+  if (call.args().size() > 2) return call.Error(kSyntaxError);
   call.reply().Verbatim("txt", call.server().clients().DescribeAll(call.worker().monotonic_ms()));
 }
 
@@ -168,7 +168,7 @@ void FinishClient(const Call& call, const Batch&, uint32_t) {
 }
 
 void RunAuth(Call& call) {
-  if (call.args().size() > 3) return call.Error("ERR syntax error");
+  if (call.args().size() > 3) return call.Error(kSyntaxError);
   const bool with_user = call.args().size() == 3;
   if (!with_user && call.worker().options().requirepass.empty()) {
     return call.Error(
@@ -222,7 +222,7 @@ void RunReset(Call& call) {
 
 void RunSelect(Call& call) {
   const auto index = ParseInt64(call.arg(1));
-  if (!index) return call.Error("ERR value is not an integer or out of range");
+  if (!index) return call.Error(kNotAnInteger);
   if (*index < 0 || *index >= call.server().keyspaces().count()) {
     return call.Error("ERR DB index is out of range");
   }

@@ -37,7 +37,7 @@ struct ScanArgs {
 // SCAN's options; an error text if they are wrong, else empty.
 std::string_view ParseScan(std::span<const std::string_view> options, ScanArgs& scan) {
   for (size_t i = 0; i < options.size(); i += 2) {
-    if (i + 1 == options.size()) return "ERR syntax error";
+    if (i + 1 == options.size()) return kSyntaxError;
     const std::string_view value = options[i + 1];
     if (EqualsIgnoringCase(options[i], "match")) {
       scan.pattern = value;
@@ -46,11 +46,11 @@ std::string_view ParseScan(std::span<const std::string_view> options, ScanArgs& 
       scan.only_strings = EqualsIgnoringCase(value, "string");
     } else if (EqualsIgnoringCase(options[i], "count")) {
       const auto count = ParseInt64(value);
-      if (!count) return "ERR value is not an integer or out of range";
-      if (*count < 1) return "ERR syntax error";
+      if (!count) return kNotAnInteger;
+      if (*count < 1) return kSyntaxError;
       scan.count = static_cast<uint32_t>(std::min<int64_t>(*count, kScanCountMax));
     } else {
-      return "ERR syntax error";
+      return kSyntaxError;
     }
   }
   return {};

@@ -12,8 +12,6 @@
 namespace skep::commands {
 namespace {
 
-constexpr std::string_view kSyntaxError = "ERR syntax error";
-constexpr std::string_view kNotAnInteger = "ERR value is not an integer or out of range";
 // A range of at most so many items shares the batch of the turn.
 constexpr uint64_t kSharedItemsMax = 128;
 constexpr uint32_t kKscanCountDefault = 100;

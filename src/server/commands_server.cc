@@ -81,7 +81,7 @@ bool ParseFlush(const Call& call) {
   if (call.args().size() == 1) return true;
   const bool known = call.args().size() == 2 && (EqualsIgnoringCase(call.arg(1), "sync") ||
                                                  EqualsIgnoringCase(call.arg(1), "async"));
-  if (!known) call.Error("ERR syntax error");
+  if (!known) call.Error(kSyntaxError);
   return known;
 }
 
@@ -136,7 +136,7 @@ void RunShutdown(Call& call) {
   for (const std::string_view arg : call.args().subspan(1)) {
     const bool known = EqualsIgnoringCase(arg, "nosave") || EqualsIgnoringCase(arg, "save") ||
                        EqualsIgnoringCase(arg, "now") || EqualsIgnoringCase(arg, "force");
-    if (!known) return call.Error("ERR syntax error");
+    if (!known) return call.Error(kSyntaxError);
   }
   // As in Redis there is no reply: the connection closes.
   call.session().closing = true;

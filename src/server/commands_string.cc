@@ -10,9 +10,6 @@
 namespace skep::commands {
 namespace {
 
-constexpr std::string_view kSyntaxError = "ERR syntax error";
-constexpr std::string_view kNotAnInteger = "ERR value is not an integer or out of range";
-
 struct SetArgs {
   Op op = Op::kPut;
   bool get = false;

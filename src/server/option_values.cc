@@ -23,26 +23,14 @@ constexpr Unit kUnits[] = {
     {"gb", 1024 * 1024 * 1024},
 };
 
-char LowerChar(char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 }  // namespace
-
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), LowerChar);
-  return lower;
-}
-
-bool EqualIgnoringCase(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, {}, LowerChar, LowerChar);
-}
 
 std::optional<uint64_t> ParseBytes(std::string_view text) {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::optional<uint64_t> number = ParseUint64(text.substr(0, digits));
   if (!number) return std::nullopt;
   for (const Unit& unit : kUnits) {
-    if (!EqualIgnoringCase(text.substr(digits), unit.name)) continue;
+    if (!EqualsIgnoringCase(text.substr(digits), unit.name)) continue;
     if (*number > UINT64_MAX / unit.bytes) return std::nullopt;
     return *number * unit.bytes;
   }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/decimal.h"
 #include "server/options.h"
 
@@ -23,9 +24,6 @@ std::optional<uint64_t> ParseBytes(std::string_view text);
 
 // The words between spaces.
 std::vector<std::string> SplitWords(std::string_view text);
-
-bool EqualIgnoringCase(std::string_view a, std::string_view b);
-std::string LowerCase(std::string_view text);
 
 // True for "127.0.0.1", "::1" and the like; false for host names.
 bool IsNumericAddress(std::string_view address);
@@ -72,8 +70,8 @@ template <auto kMember>
 struct Flag {
   static constexpr bool kIsList = false;
   static Status Set(ServerOptions& options, std::string_view value) {
-    const bool yes = EqualIgnoringCase(value, "yes");
-    if (!yes && !EqualIgnoringCase(value, "no")) {
+    const bool yes = EqualsIgnoringCase(value, "yes");
+    if (!yes && !EqualsIgnoringCase(value, "no")) {
       return {Code::kInvalidArgument, "argument must be 'yes' or 'no'"};
     }
     options.*kMember = yes;
@@ -97,7 +95,7 @@ struct OneOf {
   static constexpr bool kIsList = false;
   static Status Set(ServerOptions& options, std::string_view value) {
     for (const std::string_view choice : kChoices) {
-      if (!EqualIgnoringCase(value, choice)) continue;
+      if (!EqualsIgnoringCase(value, choice)) continue;
       options.*kMember = choice;
       return {};
     }

@@ -94,7 +94,7 @@ std::span<const OptionInfo> AllOptions() { return kOptions; }
 
 const OptionInfo* FindOption(std::string_view name) {
   const auto found = std::ranges::find_if(
-      kOptions, [&](const OptionInfo& option) { return EqualIgnoringCase(option.name, name); });
+      kOptions, [&](const OptionInfo& option) { return EqualsIgnoringCase(option.name, name); });
   return found == std::end(kOptions) ? nullptr : &*found;
 }
 

@@ -3,16 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
 
 namespace skep {
 namespace {
-
-std::string UpperCase(std::string_view text) {
-  std::string upper(text);
-  for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - ('a' - 'A') : c);
-  return upper;
-}
 
 void ReplyHelp(const Call& call, std::span<const Subcommand> subcommands) {
   RespWriter reply = call.reply();
