@@ -1,0 +1,138 @@
+#include "skep/scratch.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace skep {
+namespace {
+
+// What was handed out, and what must still be there.
+struct Kept {
+  std::string_view view;
+  std::string bytes;
+};
+
+void ExpectIntact(const std::vector<Kept>& kept) {
+  for (const Kept& k : kept) ASSERT_TRUE(k.view == k.bytes);
+}
+
+// Goal: after a move both sides are usable and share no memory: neither writes where the other's
+// views are.
+// Method: both go on in the block they would share if the moved-from side kept its position.
+TEST(Scratch, AMovedFromOneWritesElsewhere) {
+  Scratch from;
+  const std::string_view first = from.Copy("first");
+  Scratch to(std::move(from));
+  const std::string_view mine = to.Copy("mine");
+  const std::string_view other = from.Copy("OTHER");
+  EXPECT_EQ(first, "first");
+  EXPECT_EQ(mine, "mine");
+  EXPECT_EQ(other, "OTHER");
+  EXPECT_EQ(to.used(), 9u);
+  EXPECT_EQ(from.used(), 5u);
+  from.Clear();
+  EXPECT_EQ(from.Copy("again"), "again");
+  EXPECT_EQ(mine, "mine");
+}
+
+// Goal: the same for assignment, to one that already holds bytes.
+TEST(Scratch, AMovedFromOneWritesElsewhereAfterAssignment) {
+  Scratch from, to;
+  const std::string_view first = from.Copy("first");
+  to.Copy("old");
+  to = std::move(from);
+  const std::string_view mine = to.Copy("mine");
+  const std::string_view other = from.Copy("OTHER");
+  EXPECT_EQ(first, "first");
+  EXPECT_EQ(mine, "mine");
+  EXPECT_EQ(other, "OTHER");
+  EXPECT_EQ(to.used(), 9u);
+}
+
+// Goal: Clear keeps the first block and no other.
+// Method: the first allocation after each Clear is at the same place, whatever was allocated before
+// it: nothing, many blocks, or one larger than a block first.
+TEST(Scratch, ClearKeepsOneBlock) {
+  Scratch scratch;
+  const char* const first = scratch.Allocate(1);
+  for (const size_t bytes : {size_t{1}, Scratch::kBlockBytes, 10 * Scratch::kBlockBytes}) {
+    scratch.Allocate(bytes);
+    scratch.Allocate(bytes);
+    scratch.Clear();
+    EXPECT_EQ(scratch.used(), 0u);
+    EXPECT_EQ(scratch.Allocate(Scratch::kBlockBytes), first) << "the whole block is there again";
+    scratch.Clear();
+  }
+}
+
+// Goal: allocations larger than a block, as the first and later, are whole, and small ones go on.
+TEST(Scratch, LargeAllocations) {
+  for (const size_t before : {size_t{0}, size_t{1}, Scratch::kBlockBytes}) {
+    Scratch scratch;
+    std::vector<Kept> kept;
+    for (const size_t bytes : {before, Scratch::kBlockBytes + 1, size_t{1}, size_t{3} << 20,
+                               Scratch::kBlockBytes, size_t{100}}) {
+      std::string value(bytes, static_cast<char>('a' + kept.size()));
+      kept.push_back({.view = scratch.Copy(value), .bytes = std::move(value)});
+    }
+    ExpectIntact(kept);
+    scratch.Clear();
+    EXPECT_EQ(scratch.Copy("small"), "small");
+  }
+}
+
+TEST(Scratch, Concat) {
+  Scratch scratch;
+  EXPECT_EQ(scratch.Concat("ab", "cd"), "abcd");
+  EXPECT_EQ(scratch.Concat("", "cd"), "cd");
+  EXPECT_EQ(scratch.Concat("ab", ""), "ab");
+  EXPECT_EQ(scratch.Concat("", ""), "");
+  EXPECT_EQ(scratch.used(), 8u);
+}
+
+// Goal: every view is intact until its Scratch is cleared, however several are filled, moved and
+// cleared in turn.
+// Method: random steps on three of them beside a list of what each should hold.
+TEST(Scratch, AgreesWithModel) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 rng(seed);
+  constexpr size_t kScratches = 3;
+  Scratch scratches[kScratches];
+  std::vector<Kept> kept[kScratches];
+  size_t used[kScratches] = {};
+  const auto size = [&] { return rng() % 50 == 0 ? rng() % 100'000 : rng() % 3'000; };
+
+  for (int step = 0; step < 3'000; ++step) {
+    const size_t at = rng() % kScratches;
+    const size_t other = (at + 1) % kScratches;
+    const auto choice = rng() % 100;
+    if (choice < 2) {
+      scratches[at].Clear();
+      kept[at].clear();
+      used[at] = 0;
+    } else if (choice < 8) {
+      scratches[at] = std::move(scratches[other]);
+      scratches[other].Clear();
+      kept[at] = std::exchange(kept[other], {});
+      used[at] = std::exchange(used[other], 0);
+    } else {
+      std::string first(size(), static_cast<char>(rng())), second(size() % 7, 'x');
+      const std::string_view view = scratches[at].Concat(first, second);
+      kept[at].push_back({.view = view, .bytes = first + second});
+      used[at] += view.size();
+    }
+    ASSERT_EQ(scratches[at].used(), used[at]);
+    if (step % 50 == 0) {
+      for (const auto& list : kept) ExpectIntact(list);
+    }
+  }
+  for (const auto& list : kept) ExpectIntact(list);
+}
+
+}  // namespace
+}  // namespace skep
