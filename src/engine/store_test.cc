@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <thread>
 
@@ -99,6 +100,28 @@ TEST_P(StoreTest, AtomicBatches) {
   EXPECT_FALSE(batch.applied());
   EXPECT_EQ(batch.outcome(0).verdict, Verdict::kExists);
   EXPECT_EQ(*store_->Get("b"), "1");
+}
+
+// Goal: a condition that does not hold is no error of the call, and nothing is applied.
+// Method: each kind of condition, before a write that would show.
+TEST_P(StoreTest, AnUnmetConditionIsNoError) {
+  if (!Has(&EngineTraits::atomic)) GTEST_SKIP();
+  EXPECT_TRUE(store_->Put("a", "1").ok());
+  const std::vector<std::pair<std::function<void(Batch&)>, Verdict>> conditions = {
+      {[](Batch& b) { b.RequireAbsent("a"); }, Verdict::kExists},
+      {[](Batch& b) { b.RequirePresent("c"); }, Verdict::kAbsent},
+      {[](Batch& b) { b.RequireValue("a", "2"); }, Verdict::kMismatch},
+      {[](Batch& b) { b.RequireDigest("a", DigestOf("2")); }, Verdict::kMismatch}};
+  for (const auto& [require, verdict] : conditions) {
+    Batch batch(Batch::Kind::kAtomic);
+    batch.Put("b", "1");
+    require(batch);
+    EXPECT_TRUE(store_->Execute(batch).ok());
+    EXPECT_FALSE(batch.applied());
+    EXPECT_EQ(batch.outcome(0).verdict, Verdict::kAborted);
+    EXPECT_EQ(batch.outcome(1).verdict, verdict);
+    EXPECT_EQ(*store_->Get("b"), std::nullopt);
+  }
 }
 
 // Goal: keyspaces are apart; one that does not exist is refused by every call.
@@ -229,6 +252,31 @@ TEST_P(StoreTest, SnapshotsMoveAndEnd) {
   EXPECT_EQ(batch.outcome(0).value, "1");
   moved = Snapshot();
   EXPECT_EQ(store_->Statistics().keyspaces[0].snapshots, 0u);
+}
+
+// Goal: a snapshot is refused by every keyspace but its own, also by that of another store.
+// Method: the others hold as many keys, so that reading them would not show in the numbers.
+TEST_P(StoreTest, ASnapshotReadsItsOwnKeyspaceOnly) {
+  if (!Has(&EngineTraits::ordered) || !Has(&EngineTraits::snapshots)) GTEST_SKIP();
+  const auto other = OpenStore(GetParam());
+  EXPECT_TRUE(store_->Put("a", "0").ok());
+  EXPECT_TRUE(store_->Put("a", "1", 1).ok());
+  EXPECT_TRUE(other->Put("a", "2").ok());
+  const auto snapshot = store_->TakeSnapshot();
+  const auto foreign = other->TakeSnapshot();
+  ASSERT_TRUE(snapshot.has_value() && foreign.has_value());
+  const auto expect_refused = [&](const Snapshot& at, uint32_t keyspace) {
+    SCOPED_TRACE(testing::Message() << "keyspace " << keyspace);
+    const auto count = store_->Count(Range::All(), keyspace, &at);
+    ASSERT_FALSE(count.has_value());
+    EXPECT_EQ(count.error().code(), Code::kInvalidArgument);
+    Scanner scan = store_->Scan(Range::All(), {}, keyspace, &at);
+    EXPECT_FALSE(scan.Next());
+    EXPECT_EQ(scan.status().code(), Code::kInvalidArgument);
+  };
+  for (const uint32_t keyspace : {1u, 2u, 16u}) expect_refused(*snapshot, keyspace);
+  expect_refused(*foreign, 0);
+  EXPECT_EQ(*store_->Count(Range::All(), 0, &*snapshot), 1u);
 }
 
 TEST_P(StoreTest, CountsAndDeletesRanges) {
