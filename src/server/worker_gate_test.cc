@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/model_engine.h"
 #include "server/server.h"
@@ -66,6 +68,10 @@ class WorkerGate : public testing::Test {
   void Send(Client& client, std::initializer_list<std::string_view> args) {
     std::string bytes;
     AppendCommand(bytes, args);
+    SendBytes(client, bytes);
+  }
+
+  void SendBytes(Client& client, std::string_view bytes) {
     EXPECT_EQ(client.stream->Write(bytes), static_cast<ssize_t>(bytes.size()));
   }
 
@@ -137,6 +143,49 @@ TEST_F(WorkerGate, RangeReadsWaitForTheirConnectionsWrites) {
   Send(other, {"DEL", "a"});
   EXPECT_EQ(Got(other), ":1\r\n") << "executed before the range: it was not held up";
   EXPECT_EQ(Got(client), "+OK\r\n*0\r\n+OK\r\n:1\r\n") << "the range ran after the release";
+}
+
+// Goal: the same if the write and the read of many keys come in one packet: the read waits for the
+// release, though the write was not even executed when it was decoded.
+// Method: another connection's write, made between the two, shows when the read was executed.
+TEST_F(WorkerGate, RangeReadsWaitForWritesOfTheirPacket) {
+  const std::pair<std::vector<std::string_view>, std::string> reads[] = {
+      {{"KRANGE", "-", "+"}, "*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
+      {{"KRANGE", "-", "+", "LIMIT", "0", "9"}, "*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
+      {{"KCOUNT", "-", "+"}, ":2\r\n"},
+      {{"MGET", "a", "b"}, "*2\r\n$1\r\n1\r\n$1\r\n2\r\n"}};
+  for (const auto& [read, reply] : reads) {
+    SCOPED_TRACE(read[0]);
+    Client client = Connect();
+    Client other = Connect();
+    Send(other, {"FLUSHALL"});
+    EXPECT_EQ(Got(other), "+OK\r\n");
+    engine_->hold = true;
+    std::string packet;
+    AppendCommand(packet, {"SET", "a", "1"});
+    AppendCommand(packet, read);
+    SendBytes(client, packet);
+    EXPECT_EQ(Got(client), "");
+    Send(other, {"SET", "b", "2"});
+    EXPECT_EQ(Got(client), "");
+    engine_->Release(engine_->Statistics().version);
+    EXPECT_EQ(Got(client), "+OK\r\n" + reply);
+    engine_->hold = false;
+  }
+}
+
+// Goal: the number of keys does not leave before the writes it counts are released.
+TEST_F(WorkerGate, DbsizeWaitsForWhatItCounts) {
+  Client writer = Connect();
+  Client reader = Connect();
+  engine_->hold = true;
+  Send(writer, {"SET", "a", "1"});
+  EXPECT_EQ(Got(writer), "");
+  Send(reader, {"DBSIZE"});
+  EXPECT_EQ(Got(reader), "");
+  engine_->Release(1);
+  EXPECT_EQ(Got(reader), ":1\r\n");
+  EXPECT_EQ(Got(writer), "+OK\r\n");
 }
 
 // Goal: a gate of one keyspace holds up only what used that keyspace.
