@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "tests/simulation/numbered_keys.h"
 #include "tests/simulation/seeds.h"
@@ -27,12 +28,13 @@ ClusterOptions Small(bool lagging) {
   return options;
 }
 
-// The most that any connection is owed, as CLIENT LIST has it.
-uint64_t MostOwed(SimCluster& cluster) {
+// The largest of a field of CLIENT LIST: " omem=", what a connection is owed; " qbuf=", what is
+// kept of its input.
+uint64_t MostOf(SimCluster& cluster, std::string_view field) {
   const std::string list = cluster.server().clients().DescribeAll(0);
   uint64_t most = 0;
-  for (size_t at = list.find("omem="); at != std::string::npos; at = list.find("omem=", at + 1)) {
-    most = std::max<uint64_t>(most, std::strtoull(list.c_str() + at + 5, nullptr, 10));
+  for (size_t at = list.find(field); at != std::string::npos; at = list.find(field, at + 1)) {
+    most = std::max<uint64_t>(most, std::strtoull(list.c_str() + at + field.size(), nullptr, 10));
   }
   return most;
 }
@@ -71,7 +73,7 @@ class Impatient {
 RespReply AwaitBounded(SimCluster& cluster, SimClient& client) {
   uint64_t most_owed = 0, turns = 0;
   cluster.RunUntil([&] {
-    if (cluster.turns() != turns) most_owed = std::max(most_owed, MostOwed(cluster));
+    if (cluster.turns() != turns) most_owed = std::max(most_owed, MostOf(cluster, " omem="));
     turns = cluster.turns();
     return client.replies() > 0 || client.closed();
   });
@@ -164,6 +166,73 @@ TEST(BigReplies, EndAtTheAgeLimit) {
   EXPECT_GT(slow.received().size(), 100'000);
   SimClient& other = cluster.Connect();
   EXPECT_EQ(cluster.Ask(other, {"KCOUNT", "-", "+"}).integer, kKeys);
+}
+
+// Goal: a client that sends everything at once and finishes sending gets every reply, and all it
+// sent is done, though the end is there long before a task has come to its own.
+TEST(BigReplies, ServeAHalfClosedConnectionBehindATask) {
+  for (const uint64_t seed : Seeds(4)) {
+    SCOPED_TRACE(testing::Message() << "SKEP_SIM_SEED=" << seed);
+    SimCluster cluster(seed, {.config = "workers = 1\n", .lagging = seed % 2 == 0});
+    NumberedKeys keys(cluster, kKeys, 1);
+    SimClient& client = cluster.Connect();
+    client.Send({"KCOUNT", "-", "+"});
+    client.Send({"SET", "other", "1"});
+    client.Send({"ECHO", "end"});
+    client.FinishSending();
+    EXPECT_EQ(cluster.Await(client).integer, kKeys);
+    EXPECT_EQ(cluster.Await(client).text, "OK");
+    EXPECT_EQ(cluster.Await(client).text, "end");
+    EXPECT_EQ(cluster.Await(client).text, "closed");
+    EXPECT_EQ(cluster.Ask(cluster.Connect(), {"GET", "other"}).text, "1");
+  }
+}
+
+// Goal: the same where the replies are more than the server may hold.
+TEST(BigReplies, ServeAHalfClosedConnectionThatReadsSlowly) {
+  constexpr int kGets = 20;
+  const uint64_t seed = *Seeds(1).begin();
+  SimCluster cluster(seed, {.config = "workers = 1\n"});
+  SimClient& other = cluster.Connect();
+  const std::string value(1 << 20, 'v');
+  ASSERT_EQ(cluster.Ask(other, {"SET", "big", value}).text, "OK");
+  SimClient& slow = cluster.Connect();
+  slow.set_read_bytes_max(4'000);
+  for (int i = 0; i < kGets; ++i) slow.Send({"GET", "big"});
+  slow.Send({"SET", "other", "1"});
+  slow.FinishSending();
+  for (int i = 0; i < kGets; ++i) ASSERT_TRUE(cluster.Await(slow).text == value) << i;
+  EXPECT_EQ(cluster.Await(slow).text, "OK");
+  EXPECT_EQ(cluster.Await(slow).text, "closed");
+  EXPECT_EQ(cluster.Ask(other, {"GET", "other"}).text, "1");
+}
+
+// Goal: a client that reads all it is sent may ask for as much as it likes in one go: input that
+// has to wait for room in its replies stays in the kernel and is not taken for one long query.
+// Method: each reply is more than a connection is owed at once, so every command waits; keys are
+// long, so that the input is three times the limit.
+TEST(BigReplies, OfAnEagerReaderDoNotFillTheQueryBuffer) {
+  constexpr size_t kGets = 50;
+  const uint64_t seed = *Seeds(1).begin();
+  ClusterOptions options{.config = "workers = 1\nclient-query-buffer-limit = \"1mb\"\n"};
+  options.world.network.buffer_bytes = 2 << 20;
+  SimCluster cluster(seed, options);
+  SimClient& client = cluster.Connect();
+  const std::string key(60'000, 'k');
+  const std::string half(600'000, 'v');
+  ASSERT_EQ(cluster.Ask(client, {"SET", key, half}).text, "OK");
+  ASSERT_EQ(cluster.Ask(client, {"APPEND", key, half}).integer, 1'200'000);
+  for (size_t i = 0; i < kGets; ++i) client.Send({"GET", key});
+  uint64_t most_kept = 0, turns = 0;
+  cluster.RunUntil([&] {
+    if (cluster.turns() != turns) most_kept = std::max(most_kept, MostOf(cluster, " qbuf="));
+    turns = cluster.turns();
+    return client.replies() == kGets || client.closed();
+  });
+  EXPECT_EQ(client.replies(), kGets);
+  EXPECT_FALSE(client.closed());
+  EXPECT_LE(most_kept, 256 * 1024);
+  EXPECT_EQ(cluster.Await(client).text.size(), 2 * half.size());
 }
 
 // Goal: who goes away in the middle leaves nothing behind.

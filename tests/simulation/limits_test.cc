@@ -147,6 +147,34 @@ TEST(Limits, IdleTimeout) {
   EXPECT_TRUE(idle.closed());
 }
 
+// Goal: idle is who moves no bytes: a long upload and a long reply are not cut in the middle.
+// Method: the client writes and reads a little every now and then, through small buffers, so that
+// each of the two takes more than twice the timeout; then it does nothing.
+TEST(Limits, IdleTimeoutCountsBytes) {
+  const uint64_t seed = *Seeds(1).begin();
+  ClusterOptions options{.config = "timeout = 1\nworkers = 1\n"};
+  options.world.network.buffer_bytes = 4'000;
+  SimCluster cluster(seed, options);
+  const auto client = cluster.NewClient(2);
+  const std::string value(500'000, 'v');
+  const auto converse = [&](std::initializer_list<std::string_view> args) {
+    const uint64_t start_ms = cluster.sim().clock().MonotonicMs();
+    client->Send(args);
+    while (client->replies() == 0 && !client->closed()) {
+      client->Move();
+      cluster.RunFor(std::chrono::milliseconds(50));
+    }
+    EXPECT_GT(cluster.sim().clock().MonotonicMs(), start_ms + 2'000) << "the client was not slow";
+    return client->Take().value_or(RespReply()).text;
+  };
+  EXPECT_EQ(converse({"SET", "k", value}), "OK");
+  EXPECT_TRUE(converse({"GET", "k"}) == value);
+  cluster.RunFor(std::chrono::milliseconds(900));
+  EXPECT_EQ(cluster.server().connections(), 1);
+  cluster.RunFor(std::chrono::milliseconds(400));
+  EXPECT_EQ(cluster.server().connections(), 0);
+}
+
 // Goal: at the limit stores are refused and change nothing; reads and deletes go on, and make room.
 TEST(Limits, Maxmemory) {
   const uint64_t seed = *Seeds(1).begin();
