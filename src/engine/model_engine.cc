@@ -16,7 +16,8 @@ void Assign(std::pmr::string& to, std::string_view bytes) {
   if (fits) {
     to.assign(bytes);
   } else {
-    to = std::pmr::string(bytes, to.get_allocator());
+    // Not by assignment: it keeps the larger block if the new bytes fit into the string itself.
+    std::pmr::string(bytes, to.get_allocator()).swap(to);
   }
 }
 
