@@ -158,6 +158,61 @@ TEST_P(MemoryConformance, ReturnsToNearTheEmptyEngines) {
   EXPECT_EQ(subject_.budget().used(), empty);
 }
 
+// Goal: a value keeps no more memory than it needs, whatever was there before.
+// Method: from one MiB down to one byte, and to more than a short string holds in itself; by a
+// write of a new value and by one that changes the value.
+TEST_P(MemoryConformance, ShorterValuesGiveMemoryBack) {
+  const std::string big(1 << 20, 'b');
+  const auto bytes_after = [&](Op op, std::string_view value) {
+    Batch batch;
+    batch.Add({.op = op, .key = "key", .value = value});
+    EXPECT_EQ(Run(batch).verdict, Verdict::kDone);
+    subject_.MaintainAll();
+    return engine_.Statistics().bytes;
+  };
+  for (const std::string& shorter : {std::string("s"), std::string(1000, 's')}) {
+    for (const Op op : {Op::kPut, Op::kUpdate}) {
+      const uint64_t small = bytes_after(Op::kPut, shorter);
+      EXPECT_GE(bytes_after(Op::kPut, big), small + big.size() / 2);
+      EXPECT_LE(bytes_after(op, shorter), small + kSlackBytes);
+    }
+  }
+}
+
+// Goal: old versions do not keep the store full: at the limit the oldest snapshot is given up for
+// what is to be stored, and no younger one that need not be.
+TEST_P(MemoryConformance, TheLimitRevokesTheOldestSnapshot) {
+  SKEP_NEEDS(snapshots);
+  subject_.budget().set_limit(kLimitBytes);
+  Model model;
+  FillUp(model, 4000);
+  const auto oldest = engine_.OpenSnapshot(Subject::kStartMs);
+  Batch deletes;
+  for (const auto& [key, value] : model) deletes.Delete(key);
+  Run(deletes);
+  const auto younger = engine_.OpenSnapshot(Subject::kStartMs);
+  ASSERT_TRUE(oldest.has_value() && younger.has_value());
+  EXPECT_EQ(engine_.Statistics().items, 0u);
+  const auto get_at = [&](SnapshotRef snapshot) {
+    Batch batch;
+    batch.set_snapshot(snapshot);
+    batch.Get("key0");
+    return Run(batch);
+  };
+  ASSERT_EQ(get_at(*oldest).verdict, Verdict::kDone);
+
+  const std::string value(kLimitBytes / 2, 'v');
+  Batch batch;
+  batch.Put("key0", value);
+  EXPECT_EQ(Run(batch).verdict, Verdict::kDone);
+  EXPECT_EQ(get_at(*oldest).verdict, Verdict::kRefused);
+  EXPECT_EQ(get_at(*oldest).status.code(), Code::kSnapshotTooOld);
+  EXPECT_EQ(get_at(*younger).verdict, Verdict::kAbsent);
+  engine_.CloseSnapshot(*oldest);
+  engine_.CloseSnapshot(*younger);
+  subject_.ExpectNoOldVersions();
+}
+
 // Goal: an engine gives its budget back all it charged.
 TEST_P(MemoryConformance, ADestroyedEngineLeavesNothingCharged) {
   MemoryBudget budget;
