@@ -194,6 +194,34 @@ class PasswordTest(ServerTest):
             self.assertEqual(client.call("AUTH", "other"), "OK")
         self.check("OK", "CONFIG", "SET", "requirepass", "secret")
 
+    # Goal: an option holds from the command behind the one that sets it, in one packet and for
+    # connections that were there before.
+    def test_it_can_come_and_go(self):
+        with SkepServer() as server, server.connect() as client, server.connect() as older:
+            self.assertEqual(older.call("SET", "a", 1), "OK")
+            self.assertEqual(client.pipeline(["CONFIG", "SET", "requirepass", "x"], ["AUTH", "x"]),
+                             ["OK", "OK"])
+            with server.connect() as stranger:
+                self.assertEqual(stranger.call("GET", "a"), self.NOAUTH)
+                self.assertEqual(older.call("GET", "a"), b"1")
+                self.assertEqual(client.call("CONFIG", "SET", "requirepass", ""), "OK")
+                self.assertEqual(stranger.call("GET", "a"), b"1")
+                # Nor do the limits of strangers hold any more.
+                self.assertEqual(stranger.call("SET", "a", b"x" * 20_000), "OK")
+                self.assertEqual(stranger.call("EXISTS", *["a"] * 20), 20)
+                self.assertIsInstance(stranger.call("HELLO", 3), dict)
+
+    # Goal: a HELLO that is wrong anywhere does nothing at all.
+    def test_a_wrong_hello_does_not_log_in(self):
+        self.check(Error("ERR Syntax error in HELLO option 'NOPE'"),
+                   "HELLO", 3, "AUTH", "default", "secret", "NOPE")
+        self.check(self.NOAUTH, "PING")
+        self.check(self.WRONG, "HELLO", 3, "SETNAME", "me", "AUTH", "default", "wrong")
+        self.check(self.NOAUTH, "PING")
+        self.check("OK", "AUTH", "secret")
+        self.check(None, "CLIENT", "GETNAME")
+        self.assertIsInstance(self.client.call("HELLO"), list, "still protocol 2")
+
     # Goal: who has no password cannot make the server keep much.
     def test_small_limits_before_it(self):
         for request, text in ((b"*11\r\n", "unauthenticated multibulk length"),

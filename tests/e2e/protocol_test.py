@@ -74,6 +74,33 @@ class ShapeTest(ServerTest):
         self.assertRegex(self.client.call("INFO", "keyspace").decode(), "db0:keys=1")
         self.assertNotIn(b"# Server", self.client.call("INFO", "clients"))
 
+    # Goal: every error reply is counted once, whoever found the error: the decoder, the table of
+    # commands, the command before it ran or the store; nothing else is.
+    def test_error_count(self):
+        def errors():
+            info = self.client.call("INFO", "stats").decode()
+            return int(re.search(r"total_error_replies:(\d+)", info).group(1))
+
+        self.check("OK", "SET", "text", "abc")
+        for command in (["INCR", "text"], ["NOSUCH"], ["GET"], ["KRANGE", "x", "y"],
+                        ["INCRBY", "text", "x"], ["HELLO", 9], ["CONFIG", "SET", "nosuch", "x"]):
+            before = errors()
+            self.assertIsInstance(self.client.call(*command), Error, command)
+            self.assertEqual(errors(), before + 1, command)
+        before = errors()
+        for command in (["GET", "nosuch"], ["SETNX", "text", 1], ["DEL", "nosuch"]):
+            self.assertNotIsInstance(self.client.call(*command), Error, command)
+        self.assertEqual(errors(), before)
+
+    # Goal: matching takes time with the length of the pattern, so there is a longest one.
+    def test_pattern_limit(self):
+        too_long = Error("ERR pattern exceeds the maximum size (1024 bytes)")
+        self.check("OK", "SET", b"k" * 1024, 1)
+        self.check([b"k" * 1024], "KEYS", b"k" * 1024)
+        self.check(too_long, "KEYS", b"k" * 1025)
+        self.check([b"0", [b"k" * 1024]], "SCAN", 0, "MATCH", b"k" * 1023 + b"*")
+        self.check(too_long, "SCAN", 0, "MATCH", b"k" * 1024 + b"*")
+
     def test_time(self):
         before, after = self.client.call("TIME"), self.client.call("TIME")
         self.assertEqual([len(before), len(after)], [2, 2])
