@@ -9,16 +9,26 @@ namespace {
 
 const char* NameOf(Code code) {
   switch (code) {
-    case Code::kOk: return "ok";
-    case Code::kInvalidArgument: return "invalid argument";
-    case Code::kNotSupported: return "not supported";
-    case Code::kTooLarge: return "too large";
-    case Code::kOutOfMemory: return "out of memory";
-    case Code::kSnapshotTooOld: return "snapshot too old";
-    case Code::kUnavailable: return "unavailable";
-    case Code::kAborted: return "aborted";
-    case Code::kIo: return "I/O error";
-    case Code::kCorrupt: return "corrupt";
+    case Code::kOk:
+      return "ok";
+    case Code::kInvalidArgument:
+      return "invalid argument";
+    case Code::kNotSupported:
+      return "not supported";
+    case Code::kTooLarge:
+      return "too large";
+    case Code::kOutOfMemory:
+      return "out of memory";
+    case Code::kSnapshotTooOld:
+      return "snapshot too old";
+    case Code::kUnavailable:
+      return "unavailable";
+    case Code::kAborted:
+      return "aborted";
+    case Code::kIo:
+      return "I/O error";
+    case Code::kCorrupt:
+      return "corrupt";
   }
   return "unknown";
 }
