@@ -43,7 +43,7 @@ TEST(Shutdown, AcknowledgedIsDoneAndEverybodyIsClosed) {
     options.world.network = RandomNetwork(seed);
     SimCluster cluster(seed, options);
     NumberedKeys keys(cluster, 800, 200);
-    constexpr int64_t kIncrements = 300;
+    constexpr int64_t kIncrements = 1500;
     std::vector<SimClient*> counters;
     for (int i = 0; i < 3; ++i) {
       counters.push_back(&cluster.Connect());
@@ -55,7 +55,7 @@ TEST(Shutdown, AcknowledgedIsDoneAndEverybodyIsClosed) {
     SimClient& silent = cluster.Connect();
     silent.set_read_bytes_max(0);
     silent.Send({"KRANGE", "-", "+", "WITHVALUES"});
-    cluster.RunFor(std::chrono::nanoseconds(cluster.sim().random().Below(4'000'000)));
+    cluster.RunFor(std::chrono::nanoseconds(cluster.sim().random().Below(1'000'000)));
 
     SimClient& admin = cluster.Connect();
     if (seed % 2 == 0) {
