@@ -16,6 +16,7 @@ class SlowReaderTest(ServerTest):
     # go on. Under sanitizers memory says nothing, so only the service is checked.
     def test_a_reader_that_never_reads(self):
         self.check("OK", "SET", "big", b"x" * MIB)
+        self.check("OK", "SET", "n", "")
         self.client.pipeline(*(["SET", b"key:%04d" % i, b"v" * 10_000] for i in range(2000)))
         before = self.server.rss_bytes()
         deaf = []
