@@ -10,7 +10,13 @@
 
 include(CMakePackageConfigHelpers)
 
-add_library(skep STATIC $<TARGET_OBJECTS:skep_base> $<TARGET_OBJECTS:skep_engine>)
+set(objects)
+foreach(library skep_base skep_engine_base skep_engine skep_btree)
+  if(TARGET ${library})
+    list(APPEND objects $<TARGET_OBJECTS:${library}>)
+  endif()
+endforeach()
+add_library(skep STATIC ${objects})
 add_library(skep::skep ALIAS skep)
 set_target_properties(skep PROPERTIES LINKER_LANGUAGE CXX)
 target_compile_features(skep PUBLIC cxx_std_23)
