@@ -18,6 +18,7 @@ CLEAN = {
     "src/base/clock_test.cc": '#include "sim/sim_clock.h"\n',
     "src/engine/CMakeLists.txt": "skep_library(engine SOURCES store.cc)\n",
     "src/engine/engine.h": '// engine.h: an index.\n#pragma once\n#include "skep/store.h"\n',
+    "src/btree/btree_engine.h": '// btree_engine.h: a tree.\n#pragma once\n#include "engine/engine.h"\n',
     "src/engine/store.cc": '#include "base/clock.h"\nconst char* s = "// not gone.h";\n',
     "docs/page.md": "See [the door](../include/skep/store.h#x), `engine/engine.h`, "
                     "https://example.org/a.h and *_test.cc.\n",
@@ -80,9 +81,18 @@ class TidyTest(unittest.TestCase):
     def test_an_include_against_the_direction(self):
         for path, include in [("src/base/clock.h", "engine/engine.h"),
                               ("src/engine/engine.h", "wire/resp.h"),
+                              ("src/engine/engine.h", "btree/btree_engine.h"),
+                              ("src/btree/btree_engine.h", "server/server.h"),
                               ("include/skep/store.h", "base/clock.h")]:
             text = CLEAN[path] + f'#include "{include}"\n'
             self.assert_finds({path: text}, path, len(text.splitlines()), "may include only")
+
+    def test_only_the_factory_knows_engines(self):
+        include = '#include "btree/btree_engine.h"\n'
+        built = {"src/engine/CMakeLists.txt": "skep_library(engine SOURCES store.cc factory.cc)\n"}
+        self.assertEqual(self.findings({**built, "src/engine/factory.cc": include}), [])
+        self.assert_finds({"src/engine/store.cc": include}, "src/engine/store.cc", 1,
+                          "may include only")
 
     def test_a_folder_nobody_told_about(self):
         self.assert_finds({"src/new/a.h": "// a.h: a.\n#pragma once\n"}, "src/new/a.h", 1, "does not know")
@@ -90,8 +100,9 @@ class TidyTest(unittest.TestCase):
     def test_an_engine_with_a_socket_or_a_clock(self):
         for include, words in [("<sys/socket.h>", "a socket"), ('"base/network.h"', "a socket"),
                                ("<chrono>", "a clock"), ('"base/clock.h"', "a clock")]:
-            text = CLEAN["src/engine/engine.h"] + f"#include {include}\n"
-            self.assert_finds({"src/engine/engine.h": text}, "src/engine/engine.h", 4, words)
+            for header in ["src/engine/engine.h", "src/btree/btree_engine.h"]:
+                text = CLEAN[header] + f"#include {include}\n"
+                self.assert_finds({header: text}, header, 4, words)
 
 
 if __name__ == "__main__":
