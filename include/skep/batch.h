@@ -133,8 +133,8 @@ struct Outcome {
   uint32_t item_count = 0;  // kScan, kSample: how many items; Batch::items(slot) has them
   size_t first_item = 0;
   int64_t integer = 0;          // kCount, kDelete...: keys; kApply: the function's number
-  std::string_view value = {};  // kGet: the value. kReturnPrevious: the one before. kApply: what it
-                                // // returned. A comparison that failed: the value seen. See `more`
+  std::string_view value = {};  // kGet: the value. kReturnPrevious: the one before. kApply: what
+                                // it returned. A comparison that failed: the value seen. See `more`
   Status status = {};           // kRefused: why
   Version version = 0;          // kGet: of the write that stored the value; writes: their own
   Hint hint = {};               // if kWantHint and the engine gives hints
@@ -174,13 +174,11 @@ class Batch {
   }
   uint32_t CompareAndSet(std::string_view key, std::string_view expected, std::string_view value);
   uint32_t CompareDigestAndSet(std::string_view key, Digest expected, std::string_view value);
-  uint32_t Apply(std::string_view key, const Function* function,
-                 std::string_view operand);  // May return fewer items than asked for when
-                                             // scan_bytes_max or scan_visits_max is met; `more`
+  uint32_t Apply(std::string_view key, const Function* function, std::string_view operand);
+  // May return fewer items than asked for when scan_bytes_max or scan_visits_max is met; `more`
   // says so.
-  uint32_t Scan(const Range& range,
-                const ScanOptions& options =
-                    {});  // Visits at most `visits_max` keys; `more` says if that was too few.
+  uint32_t Scan(const Range& range, const ScanOptions& options = {});
+  // Visits at most `visits_max` keys; `more` says if that was too few.
   uint32_t Count(const Range& range, uint32_t visits_max = kNoLimit);
   uint32_t DeleteRange(const Range& range, uint32_t limit = kNoLimit);
   uint32_t DeleteAll();

@@ -128,11 +128,12 @@ class Store {
                              std::string_view value, uint32_t keyspace = 0);
 
   // Runs a batch and returns when every write in it is visible to every reader. Slots report their
-  // own refusals; the Status is that of the batch:  //   kInvalidArgument  no such keyspace
+  // own refusals; the Status is that of the batch:
+  //   kInvalidArgument  no such keyspace
   // That an atomic batch was not applied is no error: Batch::applied() tells.
-  Status Execute(Batch& batch,
-                 uint32_t keyspace = 0);  // A pass over the range at one version: `at`, or now.
-                                          // Takes no time until the first Next().
+  Status Execute(Batch& batch, uint32_t keyspace = 0);
+
+  // A pass over the range at one version: `at`, or now. Takes no time until the first Next().
   // `at` must be a snapshot of the same keyspace; another is answered with kInvalidArgument.
   Scanner Scan(const Range& range, const ScanOptions& options = {}, uint32_t keyspace = 0,
                const Snapshot* at = nullptr);

@@ -58,8 +58,9 @@ class Engine {
   //   kInvalidArgument  a condition outside an atomic batch; a write in a batch at a snapshot;
   //                     kSeekFloor with kReverse
   //   kTooLarge, kOutOfMemory, kSnapshotTooOld, and a function's own errors
-  virtual Version Execute(Batch& batch) = 0;  // Pins the newest released state. It is revoked
-                                              // `snapshot_age_ms_max` after `now_ms`, and earlier
+  virtual Version Execute(Batch& batch) = 0;
+
+  // Pins the newest released state. It is revoked `snapshot_age_ms_max` after `now_ms`, and earlier
   // if a write needs the memory it holds.
   //   kNotSupported  traits() says no
   virtual Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) = 0;
