@@ -136,7 +136,9 @@ struct Outcome {
   std::string_view value = {};  // kGet: the value. kReturnPrevious: the one before. kApply: what
                                 // it returned. A comparison that failed: the value seen. See `more`
   Status status = {};           // kRefused: why
-  Version version = 0;          // kGet: of the write that stored the value; writes: their own
+  Version version = 0;          // writes: their own, 0 if nothing was changed. kGet: one at which
+                                // the key had this value: not below the write that stored it, not
+                                // above the ticket; an engine may keep one version for many keys
   Hint hint = {};               // if kWantHint and the engine gives hints
 };
 

@@ -49,7 +49,7 @@ class Oracle {
     bool may_say_more = false;
     bool wrong_bound = false;  // where a scan says to go on loses or repeats keys
     bool wrote = false;
-    Version read_version = 0;  // kGet
+    Version read_version_min = 0;  // kGet: of the write that stored the value
   };
 
   Code StaticRefusal(const Request& request, const Batch& batch) const;
@@ -58,6 +58,7 @@ class Oracle {
   std::string CheckAborted(const Batch& batch, uint32_t culprit, const Expected& expected) const;
   std::string CheckRefusedAll(const Batch& batch, Code code) const;
   std::string CheckVersions(const Batch& batch, Version ticket, Version released) const;
+  static std::string CheckReadVersions(const Batch& batch);
 
   Expected Perform(const Batch& batch, uint32_t slot, Map& map) const;
   static Verdict Judge(const Request& request, const Map& map);
