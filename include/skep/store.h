@@ -94,7 +94,7 @@ struct StoreStatistics {
     std::string engine;
     uint64_t items = 0;            // live keys
     uint64_t bytes = 0;            // everything the engine holds
-    uint64_t old_versions = 0;     // kept for snapshots
+    uint64_t old_versions = 0;     // values or nodes kept for snapshots
     uint64_t snapshots = 0;        // live
     uint64_t oldest_snapshot = 0;  // its version; 0 if there is none
     Version released = 0;          // the newest version readers can see

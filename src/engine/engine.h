@@ -29,7 +29,7 @@ struct EngineTraits {
 struct EngineStatistics {
   uint64_t items = 0;           // live keys at the newest version
   uint64_t bytes = 0;           // memory charged to the budget
-  uint64_t old_versions = 0;    // values kept only for snapshots
+  uint64_t old_versions = 0;    // values or nodes kept only for snapshots
   uint64_t snapshots = 0;       // live ones
   Version oldest_snapshot = 0;  // 0: none
   Version version = 0;          // the newest one that `items` counts
@@ -57,7 +57,11 @@ class Engine {
   //   kNotSupported     traits() says no
   //   kInvalidArgument  a condition outside an atomic batch; a write in a batch at a snapshot;
   //                     kSeekFloor with kReverse
-  //   kTooLarge, kOutOfMemory, kSnapshotTooOld, and a function's own errors
+  //   kTooLarge, kSnapshotTooOld, and a function's own errors
+  //   kOutOfMemory      it stores, and the budget is over its limit or would be. Memory is counted
+  //                     as the engine takes it from the system: what fits into what it holds
+  //                     already may be stored until the budget is over. The engine first gives up
+  //                     what it can. Deletes are never refused.
   virtual Version Execute(Batch& batch) = 0;
 
   // Pins the newest released state. It is revoked `snapshot_age_ms_max` after `now_ms`, and earlier

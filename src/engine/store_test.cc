@@ -243,8 +243,8 @@ TEST_P(StoreTest, SnapshotsMoveAndEnd) {
     moved = std::move(*taken);
     EXPECT_FALSE(taken->valid());
   }
-  EXPECT_TRUE(store_->Put("a", "2").ok());
-  EXPECT_EQ(store_->Statistics().keyspaces[0].old_versions, 1u);
+  for (int i = 0; i < 200; ++i) EXPECT_TRUE(store_->Put("a", "2").ok());
+  EXPECT_GT(store_->Statistics().keyspaces[0].old_versions, 0u);
   Batch batch;
   batch.set_snapshot(moved.ref());
   batch.Get("a");
@@ -291,8 +291,11 @@ TEST_P(StoreTest, CountsAndDeletesRanges) {
 }
 
 // Goal: the limit is the whole store's; over it, what stores is refused and deletes work.
+// Method: two keyspaces fill it, a third finds it full. An engine that has to make a delete at the
+// limit, or to begin, may exceed it a little.
 TEST_P(StoreTest, TheMemoryLimitIsShared) {
-  constexpr uint64_t kLimit = 4 << 20;
+  constexpr uint64_t kLimit = 16 << 20;
+  constexpr uint64_t kExcessMax = 1 << 20;
   const auto store = OpenStore(GetParam(), kLimit);
   const std::string value(10'000, 'v');
   Status status;
@@ -306,7 +309,7 @@ TEST_P(StoreTest, TheMemoryLimitIsShared) {
   EXPECT_TRUE(*store->Delete(NumberedKey(0), 0));
   const StoreStatistics statistics = store->Statistics();
   EXPECT_EQ(statistics.memory_bytes_max, kLimit);
-  EXPECT_LE(statistics.memory_bytes, kLimit);
+  EXPECT_LE(statistics.memory_bytes, kLimit + kExcessMax);
   uint64_t items = 0;
   for (const auto& keyspace : statistics.keyspaces) items += keyspace.items;
   EXPECT_EQ(items, static_cast<uint64_t>(i) - 2);
