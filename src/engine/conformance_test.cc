@@ -169,6 +169,17 @@ TEST_P(LogConformance, TheOracleSeesADifference) {
   EXPECT_NE(subject_.oracle().Check(get, ticket, released), "");
 }
 
+TEST_P(LogConformance, TheOracleWantsNoVersionsOfAnEngineThatHasNone) {
+  SKEP_NEEDS(multi_version);
+  EngineTraits traits = traits_;
+  traits.multi_version = false;
+  Batch put;
+  put.Put("a", "1");
+  const Version ticket = engine_.Execute(put);
+  EXPECT_NE(Oracle(traits).Check(put, ticket, 0), "");
+  EXPECT_NE(Oracle(traits).Check(put, 0, 0), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, LogConformance, testing::ValuesIn(EnginesUnderTest()),
                          EngineTestName);
 

@@ -39,7 +39,8 @@ std::string Oracle::Check(const Batch& batch, Version ticket, Version released) 
   std::string difference =
       batch.kind() == Batch::Kind::kAtomic ? CheckAtomic(batch, map) : CheckUnordered(batch, map);
   if (!difference.empty()) return difference;
-  return CheckVersions(batch, ticket, released);
+  return traits_.multi_version ? CheckVersions(batch, ticket, released)
+                               : CheckNoVersions(batch, ticket);
 }
 
 // A slot that would be refused in any state may say so instead, and then abort an atomic batch.
@@ -96,6 +97,15 @@ std::string Oracle::CheckReadVersions(const Batch& batch) {
       return fmt::format("slot {}: read at {}, but replaced at {}", slot, out.version,
                          replaced->second);
     }
+  }
+  return {};
+}
+
+std::string Oracle::CheckNoVersions(const Batch& batch, Version ticket) {
+  if (ticket != 0) return "a ticket of an engine that has one version";
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    if (batch.outcome(slot).version == 0) continue;
+    return fmt::format("slot {}: a version of an engine that has one version", slot);
   }
   return {};
 }
@@ -349,7 +359,7 @@ Oracle::Expected Oracle::Sample(const Batch& batch, uint32_t slot, const Map& ma
   return expected;
 }
 
-std::string Oracle::Compare(const Batch& batch, uint32_t slot, const Expected& expected) {
+std::string Oracle::Compare(const Batch& batch, uint32_t slot, const Expected& expected) const {
   const Outcome& out = batch.outcome(slot);
   const auto differ = [&](std::string_view what) {
     return fmt::format("slot {} of {}, op {}: {}", slot, batch.size(),
@@ -375,7 +385,8 @@ std::string Oracle::Compare(const Batch& batch, uint32_t slot, const Expected& e
     return differ(
         fmt::format("version {}, before the write at {}", out.version, expected.read_version_min));
   }
-  if (expected.wrote != (out.version != 0) && IsWrite(batch.requests()[slot].op)) {
+  const bool has_version = IsWrite(batch.requests()[slot].op) && traits_.multi_version;
+  if (has_version && expected.wrote != (out.version != 0)) {
     return differ("a write has a version exactly if it changed something");
   }
   if (out.more && !expected.may_say_more) return differ("it says that there may be more");

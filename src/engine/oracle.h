@@ -59,6 +59,7 @@ class Oracle {
   std::string CheckRefusedAll(const Batch& batch, Code code) const;
   std::string CheckVersions(const Batch& batch, Version ticket, Version released) const;
   static std::string CheckReadVersions(const Batch& batch);
+  static std::string CheckNoVersions(const Batch& batch, Version ticket);
 
   Expected Perform(const Batch& batch, uint32_t slot, Map& map) const;
   static Verdict Judge(const Request& request, const Map& map);
@@ -70,7 +71,7 @@ class Oracle {
   static Expected DeleteRange(const Request& request, Map& map);
   static Expected DeleteAll(Map& map);
   static Expected Sample(const Batch& batch, uint32_t slot, const Map& map);
-  static std::string Compare(const Batch& batch, uint32_t slot, const Expected& expected);
+  std::string Compare(const Batch& batch, uint32_t slot, const Expected& expected) const;
 
   const EngineTraits traits_;
   Map map_;
