@@ -1,0 +1,261 @@
+// paper_layout.h: how a node's bytes are arranged: the layout of the paper (Honeycomb,
+// section 3.1).
+//
+// The tree is a template over a layout class with the members of PaperLayout; a layout made for the
+// CPU takes the same place.
+//
+//   body, from geometry.body_begin():
+//   +-------------+-------------+------------------------------+--------------------------------+
+//   | lower fence | upper fence | sorted block                 | log block, leaves only         |
+//   +-------------+-------------+------------------------------+--------------------------------+
+//                                                              ^ header.log_begin    word.used() ^
+//
+//   fence:          u16 length and flags | key. The lower one is inclusive (empty: all keys), the
+//                   upper one exclusive; kNoFence as its length: no upper bound.
+//   sorted item:    u16 key length and flags | key | payload
+//                   payload of a leaf:  u16 value length and flags | value
+//                   of an inner node:   Link, 8 bytes. Keys below the first are under header.left.
+//   segments:       the sorted block is cut into segments. The first key of each but the first lies
+//                   in the shortcut block instead, so that such a segment begins with a payload.
+//   shortcut block: u16 key length and flags | key | u16 offset of the segment, ascending.
+//   log item:       u16 back pointer | u8 order hint | u40 version delta | u16 key length and flags
+//                   | key | u16 value length and flags | value. A delete marker has no value.
+//
+//   back pointer    a key that is new to the leaf: the first sorted item with a larger key, or
+//                   log_begin. Else (flag kReplaces): the item it replaces, sorted or log.
+//   order hint      the item's rank among the log items present when it came; after equal keys.
+//   version delta   item version - node version. Deltas rise along the log, so what a reader may
+//                   not see is a suffix of it, and a rank never depends on a later item: the order
+//                   can be rebuilt of any prefix, without comparing keys.
+//
+// Offsets are from the beginning of the node. Lengths are below 2^12; the bits above are flags
+// (paper_layout_bytes.h).
+//
+// Invariants. True of what Build and Append write; Check() looks at each.
+//   P1  48 <= shortcut_end <= body_begin and body_begin < log_begin <= used <= node_bytes; an inner
+//       node has no log.
+//   P2  Keys, values and fences lie in their block, have no flags but their own, and are as long as
+//       stored.h says.
+//   P3  Shortcut entries fill the shortcut block up to shortcut_end; each offset is where an item
+//       begins, and is above the one before.
+//   P4  The sorted block has sorted_count items and ends at log_begin; its keys rise strictly.
+//   P5  The lower fence is below the upper one and every key is between them. The first separator
+//       of an inner node is not the lower fence: its leftmost child has a key range, too.
+//   P6  At most kLogItemsMax log items fill the log block; version deltas do not fall.
+//   P7  A back pointer that replaces names an older log item or a sorted item, another one a sorted
+//       item or log_begin; an order hint is at most the number of log items before.
+//   P8  Back pointer, kReplaces and order hint of a log item are what Find said before it came.
+//
+// Thread safety: the views read what is complete and will not change (node.h). Build and append
+// write buffers or bytes that no reader looks at yet.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "btree/node.h"
+#include "btree/paper_layout_sorted.h"
+#include "btree/stored.h"
+
+namespace skep::btree {
+
+class PaperLayout {
+ public:
+  class LeafCursor;
+
+  // What a leaf or an inner node is built of.
+  struct LeafItem {
+    StoredKey key;
+    StoredValue value;
+  };
+  struct InnerItem {
+    StoredKey separator;
+    Link child;  // of the keys from the separator up
+  };
+  struct Fences {
+    StoredKey lower;
+    StoredKey upper;  // ignored if unbounded
+    bool unbounded = true;
+  };
+
+  static constexpr uint32_t kLogItemsMax = 255;
+  static constexpr uint64_t kDeltaMax = (uint64_t{1} << 40) - 1;
+
+  // Where a key stands in a leaf, for a reader (the value) and for a writer (where to append).
+  struct Found {
+    bool present = false;  // there is a value
+    bool known = false;    // the leaf has an item of this key, maybe a delete marker
+    StoredKey key;         // if known: as stored
+    StoredValue value;     // if present
+    Version version = 0;   // if known: of the item; in the sorted block: the node version
+    uint16_t back_pointer = 0;
+    uint8_t order_hint = 0;
+  };
+
+  // The leaf as a reader at `read_version` sees it, which is at least the node version: `used` is
+  // word.used() as loaded before, with acquire. kNewest sees everything. Codec and node must
+  // outlive it. Cost: a few instructions.
+  class Leaf {
+   public:
+    static constexpr Version kNewest = UINT64_MAX;
+
+    Leaf(const Codec& codec, const NodeHeader* node, uint32_t used, Version read_version = kNewest);
+
+    // Cost: the shortcut block, one segment and the log; no allocation.
+    Found Find(std::string_view key) const;
+    uint32_t log_items() const;  // all up to `used`. Cost: the log
+    // Keys that have a value. Cost: the log, not the sorted block.
+    uint32_t CountPresent() const;
+    // Of the newest item it sees; the node version if it sees none of the log. Cost: the log.
+    Version newest_version() const;
+
+    const Codec& codec() const { return *codec_; }
+    const NodeHeader* node() const { return node_; }
+    uint32_t used() const { return used_; }
+
+   private:
+    friend class LeafCursor;
+    friend class PaperLayout;  // its checker
+
+    template <class Key>
+    Found FindKey(const Key& key) const;
+    void FindSorted(const paper::SortedPosition& at, bool equal, Found* found) const;
+    // Calls visit(offset, item) for each log item it sees, in the order they came.
+    template <class Visit>
+    void ForEachVisible(Visit visit) const;
+
+    const Codec* codec_;
+    const NodeHeader* node_;
+    uint32_t used_;
+    Version node_version_;
+    uint64_t delta_max_;  // of what it sees
+  };
+
+  // Walks the keys that have a value, in order, both ways. The constructor rebuilds the order of
+  // the log from the hints and compares no keys; nothing allocates.
+  class LeafCursor {
+   public:
+    explicit LeafCursor(const Leaf& leaf);  // at no item; `leaf` must outlive the cursor
+
+    bool valid() const;
+    void SeekFirst();
+    void SeekLast();
+    void SeekAtLeast(std::string_view key);  // the first key >= `key`
+    void SeekBelow(std::string_view key);    // the last key < `key`
+    void Next();                             // valid() only, as all below
+    void Prev();
+    StoredKey key() const;
+    StoredValue value() const;
+    Version version() const;  // as Found::version
+
+   private:
+    enum class Source : uint8_t { kNone, kSorted, kLog };  // where the current item is
+
+    // The newest visible item of a key that the log knows.
+    struct LogEntry {
+      uint16_t item;
+      uint16_t place;  // the sorted item it comes before, or hides
+      bool hides;
+      bool deleted;
+    };
+
+    uint32_t RebuildOrder(uint16_t* order) const;
+    void KeepNewest(const uint16_t* order, uint32_t count);
+    void GoToGapBefore(std::string_view key);
+    void StepForward();  // to the first item after the gap
+    void StepBack();     // to the last item before the gap
+    bool HidesSorted(uint32_t entry) const {
+      return entries_[entry].hides && entries_[entry].place == sorted_.offset();
+    }
+
+    const Leaf* leaf_;
+    // A gap in the merged order: sorted_ and entries_[entry_] are the first items after it. The
+    // current item, if there is one, comes next after the gap.
+    paper::SortedPosition sorted_;
+    uint32_t entry_ = 0;
+    uint32_t entry_count_ = 0;
+    Source source_ = Source::kNone;
+    std::array<LogEntry, kLogItemsMax> entries_;  // in the order of keys
+  };
+
+  class Inner {
+   public:
+    Inner(const Codec& codec, const NodeHeader* node);
+
+    // Children are numbered 0 .. count(); child i > 0 has the keys from separator(i - 1) up.
+    uint32_t count() const { return node_->sorted_count; }  // separators
+    // The child that has the key. `index` may be null; else it gets the child's number, at the cost
+    // of decoding all items before it.
+    Link ChildOf(std::string_view key, uint32_t* index) const;
+    // The child that has the keys just below `key`: as ChildOf, but a separator equal to `key`
+    // belongs to the right.
+    Link ChildBelow(std::string_view key, uint32_t* index) const;
+    // Everything, in order: separators and children 1 .. count(). Cost: the whole node.
+    void CopyTo(std::vector<InnerItem>* items) const;
+    Link leftmost() const { return {node_->left.load(std::memory_order_relaxed)}; }
+
+   private:
+    Link ChildAt(const paper::SortedPosition& at, bool found, uint32_t* index) const;
+
+    const Codec* codec_;
+    const NodeHeader* node_;
+  };
+
+  // Appends every outside block that the node names: fences, items and separators, log items that
+  // nobody sees any more included. Cost: the whole node.
+  static void BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t used,
+                       std::vector<OutsideBlock>* blocks);
+
+  static Fences FencesOf(const Codec& codec, const NodeHeader* node);
+  // Whether the node is where `key` belongs.
+  static bool Covers(const Codec& codec, const NodeHeader* node, std::string_view key);
+
+  // Upper bounds of log_begin of a node built of these: the sum if no key became a shortcut.
+  static uint32_t LeafItemBytes(const LeafItem& item);
+  static uint32_t InnerItemBytes(const InnerItem& item);
+  static uint32_t FenceBytes(const Fences& fences);
+
+  // Writes a node: shortcut_end, log_begin, level, sorted_count, shortcuts, fences and items, and
+  // in an inner node `left` (relaxed). `buffer` has room up to body_begin() + FenceBytes + the sum
+  // of item bytes. Items are ascending and inside the fences. Returns log_begin. word, version,
+  // older and the siblings are the caller's.
+  static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
+                            const Fences& fences, NodeHeader* buffer);
+  static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,
+                             std::span<const InnerItem> items, const Fences& fences,
+                             NodeHeader* buffer);
+
+  // The log. An item's bytes, header included.
+  static uint32_t LogItemBytes(const StoredKey& key, const StoredValue* value);
+  // Writes an item at `used` (the caller has seen that there is room) and returns the new end.
+  // `at` is what Find said of the key on a Leaf of this node up to `used`. Null `value`: a delete
+  // marker. The version is set after it is drawn, before `used` is published.
+  static uint32_t AppendToLog(NodeHeader* node, uint32_t used, const Found& at,
+                              const StoredKey& key, const StoredValue* value);
+  static void SetLogVersion(NodeHeader* node, uint32_t item, uint64_t delta);
+
+  // Checks P1 to P8, one node by itself. Never reads outside [node, node + used), whatever the
+  // bytes say; then all views and cursors stay inside as well. If codec.arena is null, outside keys
+  // are compared by their heads only, and may be in any order where these are equal. Null, or a
+  // literal that names the broken invariant. Cost: a search of the node for each log item.
+  static const char* Check(const Codec& codec, const NodeHeader* node, uint32_t used);
+
+ private:
+  class Checker;
+};
+
+template <class Visit>
+void PaperLayout::Leaf::ForEachVisible(Visit visit) const {
+  for (uint32_t at = node_->log_begin; at < used_;) {
+    const paper::LogItem item(node_, at);
+    if (item.delta() > delta_max_) return;  // and so are all that follow
+    visit(at, item);
+    at = item.end();
+  }
+}
+
+}  // namespace skep::btree

@@ -1,0 +1,58 @@
+// Inner nodes, and the fences of all nodes.
+
+#include "btree/paper_layout.h"
+
+namespace skep::btree {
+
+using paper::SortedPosition;
+
+PaperLayout::Inner::Inner(const Codec& codec, const NodeHeader* node)
+    : codec_(&codec), node_(node) {}
+
+Link PaperLayout::Inner::ChildOf(std::string_view key, uint32_t* index) const {
+  SortedPosition at(*codec_, node_);
+  const bool found = at.SeekAtMost(key);
+  return ChildAt(at, found, index);
+}
+
+Link PaperLayout::Inner::ChildBelow(std::string_view key, uint32_t* index) const {
+  SortedPosition at(*codec_, node_);
+  at.SeekAtLeast(key);
+  const bool found = at.PreviousOffset() != 0;
+  if (found) at.Previous();
+  return ChildAt(at, found, index);
+}
+
+Link PaperLayout::Inner::ChildAt(const SortedPosition& at, bool found, uint32_t* index) const {
+  if (index != nullptr) {
+    *index = found ? 1 : 0;
+    for (SortedPosition walk(*codec_, node_); walk.offset() < at.offset(); walk.Next()) ++*index;
+  }
+  return found ? paper::Load<Link>(node_, at.payload()) : leftmost();
+}
+
+void PaperLayout::Inner::CopyTo(std::vector<InnerItem>* items) const {
+  items->clear();
+  items->reserve(count());
+  for (SortedPosition at(*codec_, node_); !at.at_end(); at.Next()) {
+    items->push_back({.separator = at.key(), .child = paper::Load<Link>(node_, at.payload())});
+  }
+}
+
+PaperLayout::Fences PaperLayout::FencesOf(const Codec& codec, const NodeHeader* node) {
+  const uint32_t lower = codec.geometry.body_begin();
+  const uint32_t upper = paper::AfterBlob(node, lower);
+  Fences fences;
+  fences.lower = paper::KeyAt(node, lower);
+  fences.unbounded = paper::Load<uint16_t>(node, upper) == paper::kNoFence;
+  if (!fences.unbounded) fences.upper = paper::KeyAt(node, upper);
+  return fences;
+}
+
+bool PaperLayout::Covers(const Codec& codec, const NodeHeader* node, std::string_view key) {
+  const Fences fences = FencesOf(codec, node);
+  return codec.Compare(key, fences.lower) >= 0 &&
+         (fences.unbounded || codec.Compare(key, fences.upper) < 0);
+}
+
+}  // namespace skep::btree

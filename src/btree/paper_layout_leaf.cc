@@ -1,0 +1,107 @@
+// Searching a leaf, and its log.
+
+#include "btree/paper_layout.h"
+
+namespace skep::btree {
+
+using paper::LogItem;
+using paper::SortedPosition;
+
+PaperLayout::Leaf::Leaf(const Codec& codec, const NodeHeader* node, uint32_t used,
+                        Version read_version)
+    : codec_(&codec),
+      node_(node),
+      used_(used),
+      node_version_(node->version.load(std::memory_order_relaxed)),
+      delta_max_(read_version - node_version_) {
+  SKEP_DCHECK(read_version >= node_version_);
+}
+
+PaperLayout::Found PaperLayout::Leaf::Find(std::string_view key) const { return FindKey(key); }
+
+template <class Key>
+PaperLayout::Found PaperLayout::Leaf::FindKey(const Key& key) const {
+  Found found;
+  uint32_t rank = 0;
+  uint32_t newest = 0;
+  ForEachVisible([&](uint32_t at, const LogItem& item) {
+    const int order = codec_->Compare(key, item.key());
+    rank += order >= 0;
+    if (order == 0) newest = at;
+  });
+  found.order_hint = static_cast<uint8_t>(rank);
+  if (newest == 0) {
+    SortedPosition at(*codec_, node_);
+    const bool equal = at.SeekAtLeast(key);
+    FindSorted(at, equal, &found);
+    return found;
+  }
+  const LogItem item(node_, newest);
+  found.known = true;
+  found.present = !item.deleted();
+  found.key = item.key();
+  if (found.present) found.value = item.value();
+  found.version = node_version_ + item.delta();
+  found.back_pointer = static_cast<uint16_t>(newest);
+  return found;
+}
+
+void PaperLayout::Leaf::FindSorted(const SortedPosition& at, bool equal, Found* found) const {
+  found->back_pointer = static_cast<uint16_t>(at.offset());
+  if (!equal) return;
+  found->known = true;
+  found->present = true;
+  found->key = at.key();
+  found->value = paper::ValueAt(node_, at.payload());
+  found->version = node_version_;
+}
+
+uint32_t PaperLayout::Leaf::log_items() const {
+  uint32_t items = 0;
+  for (uint32_t at = node_->log_begin; at < used_; at = LogItem(node_, at).end()) ++items;
+  return items;
+}
+
+uint32_t PaperLayout::Leaf::CountPresent() const {
+  // What each item changes about the presence of its key. A sorted item always has a value.
+  uint32_t present = node_->sorted_count;
+  ForEachVisible([&](uint32_t, const LogItem& item) {
+    const uint32_t replaced = item.back_pointer();
+    const bool was_present =
+        item.replaces() && (replaced < node_->log_begin || !LogItem(node_, replaced).deleted());
+    present += !item.deleted();
+    present -= was_present;
+  });
+  return present;
+}
+
+Version PaperLayout::Leaf::newest_version() const {
+  uint64_t delta = 0;
+  ForEachVisible([&](uint32_t, const LogItem& item) { delta = item.delta(); });
+  return node_version_ + delta;
+}
+
+uint32_t PaperLayout::LogItemBytes(const StoredKey& key, const StoredValue* value) {
+  return paper::kLogItemHeaderBytes + paper::BytesOf(key) +
+         (value != nullptr ? paper::BytesOf(*value) : 0);
+}
+
+uint32_t PaperLayout::AppendToLog(NodeHeader* node, uint32_t used, const Found& at,
+                                  const StoredKey& key, const StoredValue* value) {
+  paper::Store(node, used, at.back_pointer | uint64_t{at.order_hint} << 16);
+  const uint32_t flags =
+      (value == nullptr ? paper::kDeleted : 0u) | (at.known ? paper::kReplaces : 0u);
+  const uint32_t after_key = paper::PutKey(node, used + paper::kLogItemHeaderBytes, key, flags);
+  return value == nullptr ? after_key : paper::PutValue(node, after_key, *value);
+}
+
+void PaperLayout::SetLogVersion(NodeHeader* node, uint32_t item, uint64_t delta) {
+  SKEP_DCHECK(delta <= kDeltaMax);
+  const auto placement = paper::Load<uint64_t>(node, item) & 0xffffff;
+  paper::Store(node, item, placement | delta << 24);
+}
+
+// For Check(), which has keys only as they are stored.
+template PaperLayout::Found PaperLayout::Leaf::FindKey(const StoredKey& key) const;
+
+}  // namespace skep::btree

@@ -1,0 +1,61 @@
+#include "btree/stored.h"
+
+namespace skep::btree {
+namespace {
+
+std::string_view HeadOf(const StoredKey& stored) {
+  return stored.bytes.substr(0, stored.bytes.size() - kStubBytes);
+}
+
+std::string_view WithoutMetadata(const StoredValue& stored) {
+  if (!stored.has_metadata) return stored.bytes;
+  return stored.bytes.substr(1 + static_cast<unsigned char>(stored.bytes[0]));
+}
+
+}  // namespace
+
+std::string_view Codec::Whole(const StoredKey& stored, Scratch& scratch) const {
+  if (!stored.outside) return stored.bytes;
+  return scratch.Concat(HeadOf(stored), RestOf(stored));
+}
+
+std::string_view Codec::Whole(const StoredValue& stored) const {
+  const std::string_view bytes = WithoutMetadata(stored);
+  if (!stored.outside) return bytes;
+  const Stub stub = StubOf(bytes);
+  return {OutsideBytes(stub.block), stub.size};
+}
+
+size_t Codec::SizeOf(const StoredKey& stored) const {
+  return stored.outside ? StubOf(stored.bytes).size : stored.bytes.size();
+}
+
+size_t Codec::SizeOf(const StoredValue& stored) const {
+  return stored.outside ? StubOf(stored.bytes).size : WithoutMetadata(stored).size();
+}
+
+int Codec::CompareOutside(std::string_view key, const StoredKey& stored) const {
+  const std::string_view head = HeadOf(stored);
+  const int order = CompareBytes(key.substr(0, head.size()), head);
+  if (order != 0) return order;
+  if (key.size() <= head.size())
+    return -1;  // a proper prefix: an outside key is more than its head
+  return arena == nullptr ? 0 : CompareBytes(key.substr(head.size()), RestOf(stored));
+}
+
+int Codec::CompareBothOutside(const StoredKey& a, const StoredKey& b) const {
+  const int order = CompareBytes(HeadOf(a), HeadOf(b));
+  if (order != 0 || arena == nullptr) return order;
+  return CompareBytes(RestOf(a), RestOf(b));
+}
+
+std::string_view Codec::RestOf(const StoredKey& stored) const {
+  const Stub stub = StubOf(stored.bytes);
+  return {OutsideBytes(stub.block), stub.size - HeadOf(stored).size()};
+}
+
+const char* Codec::OutsideBytes(Address block) const {
+  return reinterpret_cast<const char*>(arena->At(block)) + kOutsideHeaderBytes;
+}
+
+}  // namespace skep::btree

@@ -1,0 +1,98 @@
+// stored.h: keys and values as nodes hold them.
+//
+// A key of up to key_inline_max() bytes, or a value of up to value_inline_max(), is stored whole.
+// Of a longer one the node holds a stub, and the rest lies in an arena allocation of its own, the
+// outside block:
+//
+//   long key:    head, long_key_head_bytes() | size of the whole key u32 | Address u64
+//   long value:                                size of the whole value u32 | Address u64
+//
+//   outside block:  +--------------------+-----------------------+
+//                   | born, Version, 8 B | bytes                 |   long key: the bytes after the
+//                   +--------------------+-----------------------+   head; long value: all of them
+//
+// `born` is the version of the write that stored it; reclaim.h says what for.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "base/arena.h"
+#include "btree/compare_bytes.h"
+#include "btree/geometry.h"
+#include "skep/batch.h"
+#include "skep/scratch.h"
+
+namespace skep::btree {
+
+inline constexpr size_t kStubBytes = 12;
+inline constexpr size_t kOutsideHeaderBytes = 8;
+
+// A key as a node holds it: views into a node, or into a caller's buffer on its way to a node.
+struct StoredKey {
+  std::string_view bytes;
+  bool outside = false;  // `bytes` is head and stub
+};
+
+// A value as a node holds it.
+struct StoredValue {
+  std::string_view bytes;
+  bool outside = false;       // after the metadata, `bytes` is a stub
+  bool has_metadata = false;  // `bytes` begins with a length byte and that many bytes of metadata
+};
+
+// The stub at the end of an outside key, or of an outside value.
+struct Stub {
+  uint32_t size;  // of the whole key or value
+  Address block;
+};
+inline Stub StubOf(std::string_view stored_bytes) {
+  const char* const at = stored_bytes.data() + stored_bytes.size() - kStubBytes;
+  Stub stub;
+  std::memcpy(&stub.size, at, 4);
+  std::memcpy(&stub.block.bits, at + 4, 8);
+  return stub;
+}
+// The arena allocation of an outside block.
+struct OutsideBlock {
+  Address at;
+  uint32_t bytes;
+};
+
+inline void WriteStub(char* at, Stub stub) {
+  std::memcpy(at, &stub.size, 4);
+  std::memcpy(at + 4, &stub.block.bits, 8);
+}
+
+// What it takes to read what a node refers to. Thread safety: a value; the caller's epoch protects
+// what it reads.
+struct Codec {
+  Geometry geometry;
+  const Arena* arena = nullptr;
+
+  // <0, 0, >0 as `key` is below, equal to, above the stored one, in the order of unsigned bytes.
+  // Without an arena an outside key is compared by its head alone: 0 if that does not decide.
+  int Compare(std::string_view key, const StoredKey& stored) const {
+    return stored.outside ? CompareOutside(key, stored) : CompareBytes(key, stored.bytes);
+  }
+  int Compare(const StoredKey& a, const StoredKey& b) const {
+    if (!a.outside) return Compare(a.bytes, b);
+    return b.outside ? CompareBothOutside(a, b) : -CompareOutside(b.bytes, a);
+  }
+  // Whole bytes: of an inline one a view, of an outside one a copy in `scratch`.
+  std::string_view Whole(const StoredKey& stored, Scratch& scratch) const;
+  // Without the metadata. A view in either case: outside values are contiguous.
+  std::string_view Whole(const StoredValue& stored) const;
+  size_t SizeOf(const StoredKey& stored) const;
+  size_t SizeOf(const StoredValue& stored) const;  // without the metadata
+
+ private:
+  int CompareOutside(std::string_view key, const StoredKey& stored) const;
+  int CompareBothOutside(const StoredKey& a, const StoredKey& b) const;
+  // The bytes after the head of an outside key.
+  std::string_view RestOf(const StoredKey& stored) const;
+  const char* OutsideBytes(Address block) const;
+};
+
+}  // namespace skep::btree
