@@ -8,13 +8,15 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
+
 namespace skep {
 namespace {
 
 constexpr size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 // EINVAL: this kernel has no huge pages at all; what it gives is then plain for either wish.
-bool Advise(void* begin, size_t bytes, Pages pages) {
+bool AdviseKernel(void* begin, size_t bytes, Pages pages) {
   const int advice = pages == Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
   return madvise(begin, bytes, advice) == 0 || errno == EINVAL;
 }
@@ -45,7 +47,7 @@ Result<PageRegion> PageRegion::Reserve(size_t bytes, Pages pages) {
   if (mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) {
     return Fail(Code::kIo, "making memory writable", errno);
   }
-  if (!Advise(begin, size, pages)) return Fail(Code::kIo, "choosing the page size", errno);
+  if (!AdviseKernel(begin, size, pages)) return Fail(Code::kIo, "choosing the page size", errno);
   return region;
 }
 
@@ -65,6 +67,14 @@ PageRegion& PageRegion::operator=(PageRegion&& other) noexcept {
 
 PageRegion::~PageRegion() {
   if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
+}
+
+void PageRegion::Advise(size_t offset, size_t bytes, Pages pages) {
+  AdviseKernel(begin_ + offset, bytes, pages);
+}
+
+void PageRegion::GiveBack(size_t offset, size_t bytes) {
+  SKEP_CHECK(madvise(begin_ + offset, bytes, MADV_DONTNEED) == 0);
 }
 
 Result<uint64_t> PageRegion::HugeBytes() const {

@@ -36,6 +36,14 @@ class PageRegion {
   PageRegion& operator=(PageRegion&& other) noexcept;
   ~PageRegion();
 
+  // Asks for other pages under a part of it, not touched yet. A wish, as ever: what the system
+  // refuses stays as it was. Offset and size are multiples of kHugePageBytes.
+  void Advise(size_t offset, size_t bytes, Pages pages);
+
+  // Gives the pages of a part of it back to the system; the part is zero-filled again. Offset and
+  // size are multiples of the machine's page size. Nobody else may use the part meanwhile.
+  void GiveBack(size_t offset, size_t bytes);
+
   std::byte* begin() const { return begin_; }
   size_t size() const { return size_; }
 

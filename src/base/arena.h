@@ -1,0 +1,165 @@
+// arena.h: the memory an engine keeps its nodes and values in.
+//
+//   region 0 (64 GiB of address space, touched as it is needed)
+//   +--------- block, 2 MiB ---------+--------- block, 2 MiB ---------+ ...
+//   | span 64 KiB | span | span | .. |
+//   | slot slot slot slot ..         |
+//   +--------------------------------+
+//
+// A span holds slots of one size class (size_classes.h, slot_spans.h), or a run of spans holds one
+// allocation that is larger than every class. Spans are taken lowest first, so that memory drains
+// towards the beginning. A free span is kept for reuse while few are; beyond that its pages go back
+// to the system (span_pool.h). Another region is reserved when the first has no room; where the
+// system gives less address space than asked for, regions are smaller.
+//
+// Position-independent: an allocation is named by an Address, a region number and an offset, so
+// that another process or a device that maps the same bytes elsewhere can follow it.
+//
+// Memory limit: the arena charges its budget for every span it holds. An allocation that needs a
+// span the budget has no room for fails, unless it may exceed (deletes do, so that they always
+// work; a reserve of spans is kept for them where the system itself has no memory left). What is
+// free in the cache of another thread does not count as room: at the limit an allocation may fail
+// although a few slots of its size are idle there.
+//
+// Errors of its user (a double free, a wrong size) stop the process: a slot when its cache returns
+// it, a run at once. AddressSanitizer, where it is built in, sees free memory as poisoned.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/huge_pages.h"
+#include "base/memory_budget.h"
+
+namespace skep {
+
+// Where an allocation lies, wherever its arena is mapped.
+struct Address {
+  uint64_t bits = 0;  // region 16 | offset in bytes 48; 0 is no address
+  static Address Of(uint16_t region, uint64_t offset) {
+    return {.bits = uint64_t{region} << 48 | offset};
+  }
+  uint16_t region() const { return static_cast<uint16_t>(bits >> 48); }
+  uint64_t offset() const { return bits & ((uint64_t{1} << 48) - 1); }
+  explicit operator bool() const { return bits != 0; }
+  friend bool operator==(const Address&, const Address&) = default;
+};
+
+struct ArenaOptions {
+  MemoryBudget* budget = nullptr;  // must outlive the arena
+  Pages pages = Pages::kHuge;
+  uint64_t region_bytes = uint64_t{64} << 30;
+};
+
+struct ArenaStatistics {
+  uint64_t allocated_bytes = 0;  // in slots handed out, rounded up to their class
+  uint64_t held_bytes = 0;       // spans charged to the budget: resident, or about to be
+};
+
+class SlotSpans;
+class SpanPool;
+
+class Arena {
+ public:
+  static constexpr size_t kRegionsMax = 256;
+  static constexpr size_t kSpanBytes = 64 * 1024;
+  static constexpr size_t kSlotBytesMax = 32 * 1024;  // larger ones take whole spans
+  static constexpr size_t kBytesMax = size_t{128} << 20;
+
+  enum class Limit : uint8_t {
+    kObey,    // fails if the budget has no room for another span
+    kExceed,  // for what must work at the limit
+  };
+
+  // Free slots of one thread, so that most allocations take no lock: of each size class up to 8,
+  // and up to 32 KiB. Three words until it is used, then 3 KiB. Owner: one thread at a time. Of one
+  // arena at a time: must be flushed (Arena::Flush) before another one is used or it is destroyed,
+  // and before the arena is. Until then its slots keep their spans from going back to the system.
+  class Cache;
+
+  explicit Arena(const ArenaOptions& options);
+  ~Arena();  // gives everything back, allocated or not
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // The size that an allocation of `bytes` really takes: a multiple of 64; a multiple of 256 from
+  // 1024 up. 0 < bytes <= kBytesMax.
+  static size_t RoundUp(size_t bytes);
+
+  // Uninitialised memory of RoundUp(bytes) bytes; no address if there is none: the limit or the
+  // system refuses. Aligned to 64 bytes, and to 256 if RoundUp(bytes) is a multiple of 256.
+  // Thread-safe; each thread with its own cache. Cost: a few instructions from the cache, else a
+  // lock; a new span adds a system call and page faults.
+  Address Allocate(Cache& cache, size_t bytes, Limit limit);
+
+  // Gives the allocation back; `bytes` as it was allocated (or its RoundUp). Thread-safe.
+  void Free(Cache& cache, Address at, size_t bytes);
+
+  // Returns what the cache holds. Thread-safe; the cache must not be in use meanwhile.
+  void Flush(Cache& cache);
+
+  // Gives spans that are free back to the system until few are kept. Returns whether it gave any.
+  // Bounded: well under a millisecond.
+  bool Trim();
+
+  // Where the address is in this process. Valid as long as the allocation.
+  std::byte* At(Address at) const {
+    return bases_[at.region()].load(std::memory_order_relaxed) + at.offset();
+  }
+
+  ArenaStatistics Statistics() const;
+  // How many of its bytes are on huge pages now. Reads /proc/self/smaps: milliseconds.
+  Result<uint64_t> HugeBytes() const;
+
+  // For tests: the n-th Allocate from now fails once, as if the system had no memory (1: the next
+  // one; 0: none). Kinds of both limits count.
+  void FailAt(uint64_t n) { fail_at_.store(n, std::memory_order_relaxed); }
+
+  // Checks the accounts: every span is free or its slots add up, and what is charged is what is
+  // held. Null, or a literal that names the broken invariant. Nothing else may run meanwhile.
+  const char* Verify() const;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  struct Magazine;
+
+  bool FailsNow();
+  Magazine& MagazineOf(Cache& cache, size_t size_class);
+  bool Refill(Cache& cache, size_t size_class, Limit limit);
+  void Unload(Cache& cache, size_t size_class, size_t count);
+  Address AllocateRun(size_t bytes, Limit limit);
+  void FreeRun(Address at, size_t bytes);
+  Address TakeSpans(Lock& lock, uint32_t count, Limit limit);
+  bool ReturnBlock(Lock& lock, uint64_t kept_max);
+  const char* VerifyRuns() const;
+
+  std::array<std::atomic<std::byte*>, kRegionsMax> bases_{};
+  std::atomic<uint64_t> fail_at_{0};
+
+  mutable std::mutex mutex_;  // guards everything below
+  std::unique_ptr<SpanPool> pool_;
+  std::unique_ptr<SlotSpans> slots_;
+  uint64_t run_bytes_ = 0;
+  std::vector<Cache*> caches_;  // those that may hold something
+};
+
+class Arena::Cache {
+ public:
+  Cache();
+  ~Cache();
+  Cache(const Cache&) = delete;
+  Cache& operator=(const Cache&) = delete;
+
+ private:
+  friend class Arena;
+  Arena* arena_ = nullptr;                 // null: it holds nothing
+  std::unique_ptr<Magazine[]> magazines_;  // one a size class
+  std::atomic<uint64_t> bytes_{0};         // written by the owner
+};
+
+}  // namespace skep

@@ -1,0 +1,499 @@
+#include "base/arena.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "base/poison.h"
+#include "base/random.h"
+
+namespace skep {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+using Limit = Arena::Limit;
+
+// An arena with one cache that is flushed at the end.
+struct TestArena {
+  explicit TestArena(uint64_t limit_bytes = 0, uint64_t region_bytes = uint64_t{1} << 30)
+      : budget(limit_bytes), arena({.budget = &budget, .region_bytes = region_bytes}) {}
+  ~TestArena() { arena.Flush(cache); }
+
+  Address Allocate(size_t bytes, Limit limit = Limit::kObey) {
+    return arena.Allocate(cache, bytes, limit);
+  }
+  void Free(Address at, size_t bytes) { arena.Free(cache, at, bytes); }
+  void FlushAndTrim() {
+    arena.Flush(cache);
+    while (arena.Trim()) {
+    }
+  }
+  uint64_t held() const { return arena.Statistics().held_bytes; }
+  uint64_t allocated() const { return arena.Statistics().allocated_bytes; }
+
+  MemoryBudget budget;
+  Arena arena;
+  Arena::Cache cache;
+};
+
+struct Allocation {
+  Address at;
+  size_t bytes;
+  uint8_t pattern;
+};
+
+void Fill(const Arena& arena, const Allocation& allocation) {
+  std::memset(arena.At(allocation.at), allocation.pattern, Arena::RoundUp(allocation.bytes));
+}
+
+// The first and last bytes are enough to notice a neighbour that overlaps.
+bool IsIntact(const Arena& arena, const Allocation& allocation) {
+  const std::byte* at = arena.At(allocation.at);
+  const size_t size = Arena::RoundUp(allocation.bytes);
+  const auto is_pattern = [&](std::byte b) { return b == std::byte{allocation.pattern}; };
+  return std::all_of(at, at + 64, is_pattern) && std::all_of(at + size - 64, at + size, is_pattern);
+}
+
+uint64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t total = 0;
+  uint64_t resident = 0;
+  statm >> total >> resident;
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Small mostly, some of a node's size, few of several spans.
+size_t RandomSize(Random& random) {
+  if (random.Chance(1, 50)) return 1 + random.Below(5 * Arena::kSpanBytes);
+  if (random.Chance(1, 3)) return 2048 + random.Below(8192 - 2048);
+  return 1 + random.Below(random.Chance(1, 4) ? Arena::kSlotBytesMax : 1024);
+}
+
+// Goal: RoundUp is what its contract says: at least what is asked, of the promised alignment,
+// idempotent, monotone; and what it adds buys no slot less: waste is below the next slot's share.
+TEST(Arena, RoundUp) {
+  size_t last = 0;
+  for (size_t bytes = 1; bytes <= 3 * Arena::kSpanBytes; ++bytes) {
+    const size_t rounded = Arena::RoundUp(bytes);
+    ASSERT_GE(rounded, bytes);
+    ASSERT_GE(rounded, last) << bytes;
+    ASSERT_EQ(Arena::RoundUp(rounded), rounded) << bytes;
+    ASSERT_EQ(rounded % (rounded < 1024 ? 64 : 256), 0u) << bytes;
+    if (bytes <= 1024) {
+      ASSERT_LT(rounded - bytes, 64u);
+    }
+    if (bytes <= Arena::kSlotBytesMax) {
+      const size_t unit = bytes <= 1024 ? 64 : 256;
+      const size_t least = (bytes + unit - 1) / unit * unit;
+      ASSERT_EQ(Arena::kSpanBytes / rounded, Arena::kSpanBytes / least) << bytes;
+    } else {
+      ASSERT_LT(rounded - bytes, Arena::kSpanBytes) << bytes;
+    }
+    last = rounded;
+  }
+  EXPECT_EQ(Arena::RoundUp(1), 64u);
+  EXPECT_EQ(Arena::RoundUp(8192), 8192u);
+  EXPECT_EQ(Arena::RoundUp(Arena::kSlotBytesMax), Arena::kSlotBytesMax);
+  EXPECT_EQ(Arena::RoundUp(Arena::kBytesMax), Arena::kBytesMax);
+}
+
+// Goal: an arena that nobody used holds nothing, and what it held at the end it gives back.
+TEST(Arena, HoldsNothingAtFirstAndAtLast) {
+  MemoryBudget budget;
+  {
+    Arena arena({.budget = &budget});
+    EXPECT_EQ(budget.used(), 0u);
+    EXPECT_EQ(arena.Verify(), nullptr);
+    EXPECT_FALSE(arena.Trim());
+    Arena::Cache cache;
+    const Address at = arena.Allocate(cache, 100, Limit::kObey);
+    ASSERT_TRUE(at);
+    EXPECT_EQ(budget.used(), Arena::kSpanBytes);
+    EXPECT_EQ(arena.Statistics().allocated_bytes, 128u);
+    arena.Flush(cache);
+  }
+  EXPECT_EQ(budget.used(), 0u);
+}
+
+// Goal: allocations overlap nothing, are aligned, and are counted, whatever is allocated and freed.
+// Method: each is filled with its own byte, checked when it is freed; regions of 4 MiB so that
+// there are several; phases that mostly allocate and mostly free.
+TEST(Arena, AgreesWithModel) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  TestArena test(0, 4 * kMiB);
+  Arena& arena = test.arena;
+  std::vector<Allocation> live;
+  uint64_t model_bytes = 0;
+  std::set<uint16_t> regions;
+
+  for (int step = 0; step < 30000; ++step) {
+    const bool grows = step / 5000 % 2 == 0;
+    if (live.empty() || random.Chance(grows ? 2 : 1, 3)) {
+      const size_t bytes = RandomSize(random);
+      const Allocation made = {.at = test.Allocate(bytes),
+                               .bytes = bytes,
+                               .pattern = static_cast<uint8_t>(random.Next())};
+      ASSERT_TRUE(made.at);
+      const size_t alignment = Arena::RoundUp(bytes) % 256 == 0 ? 256 : 64;
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(arena.At(made.at)) % alignment, 0u) << bytes;
+      ASSERT_EQ(made.at.offset() % alignment, 0u);
+      Fill(arena, made);
+      live.push_back(made);
+      regions.insert(made.at.region());
+      model_bytes += Arena::RoundUp(bytes);
+    } else {
+      std::swap(live[random.Below(live.size())], live.back());
+      ASSERT_TRUE(IsIntact(arena, live.back())) << live.back().bytes;
+      model_bytes -= Arena::RoundUp(live.back().bytes);
+      test.Free(live.back().at,
+                random.Chance(1, 2) ? live.back().bytes : Arena::RoundUp(live.back().bytes));
+      live.pop_back();
+    }
+    if (random.Chance(1, 1000)) test.arena.Flush(test.cache);
+    if (random.Chance(1, 1000)) test.arena.Trim();
+    if (step % 500 == 0) {
+      ASSERT_STREQ(arena.Verify(), nullptr) << step;
+    }
+    ASSERT_EQ(test.allocated(), model_bytes);
+    ASSERT_EQ(test.held(), test.budget.used());
+    ASSERT_GE(test.held(), model_bytes);
+  }
+  EXPECT_GT(regions.size(), 2u);
+  for (const Allocation& allocation : live) {
+    ASSERT_TRUE(IsIntact(arena, allocation));
+    test.Free(allocation.at, allocation.bytes);
+  }
+  test.FlushAndTrim();
+  EXPECT_STREQ(arena.Verify(), nullptr);
+  EXPECT_EQ(test.held(), 0u);
+  EXPECT_EQ(test.allocated(), 0u);
+}
+
+// Goal: slots of a class pack: a span holds as many as fit.
+TEST(Arena, SlotsPack) {
+  for (size_t bytes : {64, 960, 1024, 5888, 8192, 21760, 32768}) {
+    TestArena test;
+    const size_t slots = Arena::kSpanBytes / bytes;
+    for (size_t i = 0; i < 3 * slots; ++i) ASSERT_TRUE(test.Allocate(bytes));
+    EXPECT_EQ(test.held(), 3 * Arena::kSpanBytes) << bytes;
+    ASSERT_TRUE(test.Allocate(bytes));
+    EXPECT_EQ(test.held(), 4 * Arena::kSpanBytes) << bytes;
+  }
+}
+
+// Goal: no allocation has the address 0, and memory fills from the beginning.
+TEST(Arena, AddressesBeginLow) {
+  TestArena test;
+  const Address first = test.Allocate(Arena::kSlotBytesMax);
+  EXPECT_EQ(first.region(), 0u);
+  EXPECT_GE(first.offset(), Arena::kSpanBytes);
+  EXPECT_LT(first.offset(), 2 * Arena::kSpanBytes);
+}
+
+// Goal: the limit is obeyed to the span, kExceed goes beyond it, what is freed can be had again.
+TEST(Arena, ObeysTheLimit) {
+  constexpr uint64_t kSpans = 10;
+  TestArena test(kSpans * Arena::kSpanBytes + Arena::kSpanBytes - 1);
+  std::vector<Address> slots;
+  while (const Address at = test.Allocate(8192)) slots.push_back(at);
+  EXPECT_EQ(slots.size(), kSpans * 8);
+  EXPECT_EQ(test.held(), kSpans * Arena::kSpanBytes);
+  EXPECT_FALSE(test.Allocate(64));
+  EXPECT_FALSE(test.Allocate(kMiB));
+
+  const Address beyond = test.Allocate(64, Limit::kExceed);
+  const Address run = test.Allocate(kMiB, Limit::kExceed);
+  ASSERT_TRUE(beyond && run);
+  EXPECT_EQ(test.held(), (kSpans + 1) * Arena::kSpanBytes + kMiB);
+  test.Free(run, kMiB);
+  test.Free(beyond, 64);
+
+  for (Address at : slots) test.Free(at, 8192);
+  test.FlushAndTrim();
+  EXPECT_EQ(test.held(), 0u);
+  EXPECT_TRUE(test.Allocate(kSpans * Arena::kSpanBytes));
+  EXPECT_FALSE(test.Allocate(64));
+  EXPECT_STREQ(test.arena.Verify(), nullptr);
+}
+
+// Goal: spans that are only kept do not stand in the way of a run at the limit.
+// Method: at the limit, free two spans that are not neighbours: both are kept and no run of two.
+TEST(Arena, GivesKeptSpansBackForARun) {
+  TestArena test(8 * Arena::kSpanBytes);
+  std::vector<Address> spans;
+  while (const Address at = test.Allocate(Arena::kSpanBytes)) spans.push_back(at);
+  ASSERT_EQ(spans.size(), 8u);
+  test.Free(spans[2], Arena::kSpanBytes);
+  test.Free(spans[5], Arena::kSpanBytes);
+  EXPECT_EQ(test.held(), 8 * Arena::kSpanBytes);
+  const Address run = test.Allocate(2 * Arena::kSpanBytes);
+  EXPECT_TRUE(run);
+  EXPECT_EQ(test.held(), 8 * Arena::kSpanBytes);
+  EXPECT_FALSE(test.Allocate(64));
+  EXPECT_STREQ(test.arena.Verify(), nullptr);
+}
+
+// Goal: runs up to the largest value, in regions that would be too small for them.
+TEST(Arena, LargeRuns) {
+  TestArena test(0, 4 * kMiB);
+  std::vector<Allocation> live;
+  for (size_t bytes : {Arena::kSlotBytesMax + 1, size_t{Arena::kSpanBytes + 1}, size_t{3 * kMiB},
+                       size_t{5 * kMiB}, size_t{64 * kMiB + 8}}) {
+    live.push_back({.at = test.Allocate(bytes), .bytes = bytes, .pattern = 7});
+    ASSERT_TRUE(live.back().at) << bytes;
+    Fill(test.arena, live.back());
+  }
+  EXPECT_STREQ(test.arena.Verify(), nullptr);
+  for (const Allocation& allocation : live) {
+    EXPECT_TRUE(IsIntact(test.arena, allocation));
+    test.Free(allocation.at, allocation.bytes);
+  }
+  test.FlushAndTrim();
+  EXPECT_EQ(test.held(), 0u);
+}
+
+// Goal: after a random 95 % of a tree's nodes are gone, most of their memory is, and new nodes take
+// the gaps; after all are gone, everything is, resident memory too.
+TEST(Arena, MemoryComesBack) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  constexpr size_t kBytes = 5500;
+  constexpr size_t kCount = 16000;
+  TestArena test;
+  test.Free(test.Allocate(kBytes), kBytes);  // its tables are there
+  test.FlushAndTrim();
+  EXPECT_EQ(test.held(), 0u);
+  std::vector<Allocation> live(kCount);
+  const uint64_t resident_before = ResidentBytes();
+  for (Allocation& allocation : live) {
+    allocation = {.at = test.Allocate(kBytes), .bytes = kBytes, .pattern = 1};
+    Fill(test.arena, allocation);
+  }
+  const uint64_t full = test.held();
+  EXPECT_GT(ResidentBytes(), resident_before + full * 9 / 10);
+
+  for (size_t i = kCount; i > 1; --i) std::swap(live[i - 1], live[random.Below(i)]);
+  const size_t left = kCount / 20;
+  for (size_t i = left; i < kCount; ++i) test.Free(live[i].at, kBytes);
+  live.resize(left);
+  test.FlushAndTrim();
+  EXPECT_STREQ(test.arena.Verify(), nullptr);
+  // Of spans of eleven, 0.95^11 = 57 % are wholly free.
+  EXPECT_LT(test.held(), full / 2);
+  const uint64_t sparse = test.held();
+  const size_t gaps = sparse / Arena::kSpanBytes * 11 - left;
+  for (size_t i = 0; i < gaps * 9 / 10; ++i) {
+    live.push_back({.at = test.Allocate(kBytes), .bytes = kBytes, .pattern = 2});
+    Fill(test.arena, live.back());
+  }
+  EXPECT_EQ(test.held(), sparse);
+
+  for (const Allocation& allocation : live) {
+    ASSERT_TRUE(IsIntact(test.arena, allocation));
+    test.Free(allocation.at, kBytes);
+  }
+  test.FlushAndTrim();
+  EXPECT_EQ(test.held(), 0u);
+  EXPECT_EQ(test.budget.used(), 0u);
+  EXPECT_LT(ResidentBytes(), resident_before + full / 20);
+}
+
+// Goal: an arena in use keeps few free spans without being asked: 1/32 of what it holds.
+TEST(Arena, KeepsFewFreeSpans) {
+  TestArena test;
+  std::vector<Address> spans;
+  for (int i = 0; i < 1000; ++i) spans.push_back(test.Allocate(Arena::kSpanBytes));
+  for (int i = 0; i < 500; ++i) {
+    test.Free(spans.back(), Arena::kSpanBytes);
+    spans.pop_back();
+    const uint64_t used = spans.size() * Arena::kSpanBytes;
+    ASSERT_LE(test.held() - used, test.held() / 32 + Arena::kSpanBytes);
+  }
+  EXPECT_FALSE(test.arena.Trim());
+  EXPECT_GT(test.held(), 500 * Arena::kSpanBytes) << "some are kept";
+}
+
+// Goal: the n-th allocation fails, of either limit and kind, and no other one does.
+TEST(Arena, FailAt) {
+  TestArena test;
+  for (uint64_t n = 1; n <= 20; ++n) {
+    test.arena.FailAt(n);
+    for (uint64_t i = 1; i <= 40; ++i) {
+      const size_t bytes = i % 3 == 0 ? 2 * Arena::kSpanBytes : 500;
+      const Address at = test.Allocate(bytes, i % 2 == 0 ? Limit::kObey : Limit::kExceed);
+      ASSERT_EQ(static_cast<bool>(at), i != n) << i << " of " << n;
+      if (at) test.Free(at, bytes);
+    }
+  }
+  test.arena.FailAt(1);
+  test.arena.FailAt(0);
+  EXPECT_TRUE(test.Allocate(1));
+}
+
+// Goal: where the system gives no more address space, deletes still get spans.
+// Method: forbid the process to grow. The region has 1023 spans for use; four are the reserve.
+TEST(Arena, ReserveWhenTheSystemRefuses) {
+  TestArena test(0, 64 * kMiB);
+  ASSERT_TRUE(test.Allocate(Arena::kSpanBytes));
+  std::ifstream statm("/proc/self/statm");
+  uint64_t pages = 0;
+  statm >> pages;
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit tight = before;
+  tight.rlim_cur = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + 32 * kMiB;
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+  uint64_t obeying = 1;
+  while (test.Allocate(Arena::kSpanBytes)) ++obeying;
+  uint64_t exceeding = 0;
+  while (test.Allocate(Arena::kSpanBytes, Limit::kExceed)) ++exceeding;
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(obeying, 1023u - 4);
+  EXPECT_EQ(exceeding, 4u);
+  EXPECT_TRUE(test.Allocate(Arena::kSpanBytes)) << "a second region";
+  EXPECT_STREQ(test.arena.Verify(), nullptr);
+}
+
+// Goal: a region that cannot be had is tried smaller.
+TEST(Arena, TakesSmallerRegions) {
+  TestArena test(0, uint64_t{1} << 40);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  std::ifstream statm("/proc/self/statm");
+  uint64_t pages = 0;
+  statm >> pages;
+  rlimit tight = before;
+  tight.rlim_cur = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + 512 * kMiB;
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+  const Address at = test.Allocate(100);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_TRUE(at);
+}
+
+// Goal: what one thread allocates another may free, at any time.
+// Method: threads that hand each other allocations through a shared pool, check them and free them;
+// another one trims and reads statistics. ThreadSanitizer and the patterns find what is wrong.
+TEST(Arena, Threads) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  constexpr int kThreads = 3;
+  constexpr int kSteps = 10000;
+  MemoryBudget budget;
+  Arena arena({.budget = &budget, .region_bytes = 8 * kMiB});
+  std::mutex mutex;
+  std::vector<Allocation> pool;
+  std::atomic<bool> done = false;
+  std::atomic<uint64_t> broken = 0;
+
+  const auto work = [&](int thread) {
+    SeededRandom random(seed + static_cast<uint64_t>(thread));
+    Arena::Cache cache;
+    for (int step = 0; step < kSteps; ++step) {
+      Allocation made = {
+          .at = {}, .bytes = RandomSize(random), .pattern = static_cast<uint8_t>(random.Next())};
+      made.at = arena.Allocate(cache, made.bytes, Limit::kObey);
+      Fill(arena, made);
+      Allocation other;
+      {
+        const std::lock_guard lock(mutex);
+        pool.push_back(made);
+        if (pool.size() < 500) continue;
+        std::swap(pool[random.Below(pool.size())], pool.back());
+        other = pool.back();
+        pool.pop_back();
+      }
+      if (!IsIntact(arena, other)) ++broken;
+      arena.Free(cache, other.at, other.bytes);
+    }
+    arena.Flush(cache);
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) threads.emplace_back(work, i);
+  std::thread trimmer([&] {
+    while (!done) {
+      arena.Trim();
+      if (const auto now = arena.Statistics(); now.allocated_bytes > now.held_bytes) ++broken;
+      std::this_thread::yield();
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  done = true;
+  trimmer.join();
+
+  EXPECT_EQ(broken, 0u);
+  EXPECT_STREQ(arena.Verify(), nullptr);
+  Arena::Cache cache;
+  for (const Allocation& allocation : pool) {
+    EXPECT_TRUE(IsIntact(arena, allocation));
+    arena.Free(cache, allocation.at, allocation.bytes);
+  }
+  arena.Flush(cache);
+  while (arena.Trim()) {
+  }
+  EXPECT_STREQ(arena.Verify(), nullptr);
+  EXPECT_EQ(budget.used(), 0u);
+}
+
+// Goal: freed memory is poisoned, memory handed out is not.
+TEST(Arena, PoisonsWhatIsFree) {
+  if (!kPoisons) GTEST_SKIP() << "only with AddressSanitizer";
+  TestArena test;
+  for (size_t bytes : {size_t{100}, size_t{8192}, 2 * Arena::kSpanBytes}) {
+    const Address at = test.Allocate(bytes);
+    const std::byte* begin = test.arena.At(at);
+    EXPECT_FALSE(IsPoisoned(begin));
+    EXPECT_FALSE(IsPoisoned(begin + Arena::RoundUp(bytes) - 1));
+    if (bytes <= Arena::kSlotBytesMax) {
+      EXPECT_TRUE(IsPoisoned(begin + Arena::RoundUp(bytes)));
+    }
+    test.Free(at, bytes);
+    EXPECT_TRUE(IsPoisoned(begin));
+    EXPECT_TRUE(IsPoisoned(begin + Arena::RoundUp(bytes) - 1));
+  }
+}
+
+using ArenaDeathTest = ::testing::Test;
+
+// Goal: the user's errors stop the process.
+TEST(ArenaDeathTest, DoubleFreeAndWrongSize) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  TestArena test;
+  const Address slot = test.Allocate(100);
+  const Address run = test.Allocate(kMiB);
+  EXPECT_DEATH(
+      {
+        test.Free(slot, 100);
+        test.Free(slot, 100);
+        test.arena.Flush(test.cache);
+      },
+      "");
+  EXPECT_DEATH(
+      {
+        test.Free(slot, 200);
+        test.arena.Flush(test.cache);
+      },
+      "");
+  EXPECT_DEATH(test.Free(run, kMiB / 2), "");
+  EXPECT_DEATH(
+      {
+        test.Free(run, kMiB);
+        test.Free(run, kMiB);
+      },
+      "");
+}
+
+}  // namespace
+}  // namespace skep

@@ -1,0 +1,187 @@
+#include "base/span_region.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/check.h"
+#include "base/poison.h"
+
+namespace skep {
+namespace {
+
+constexpr uint32_t kAll = ~uint32_t{0};
+static_assert(SpanRegion::kBlockSpans == 32, "a word a block");
+
+// How many of the highest blocks that keep spans BeginReturn() looks at.
+constexpr int kCandidates = 16;
+
+constexpr size_t TableBytes(size_t blocks) {
+  return blocks * (2 * sizeof(uint32_t) + SpanRegion::kBlockSpans * sizeof(SpanInfo));
+}
+
+// Bits [first, first + count) of a word; count > 0.
+constexpr uint32_t Mask(uint32_t first, uint32_t count) { return (kAll >> (32 - count)) << first; }
+
+// The bits at which `count` ones in a row begin; 0 < count <= 32.
+uint32_t BeginsOf(uint32_t bits, uint32_t count) {
+  for (uint32_t rest = count; rest > 1 && bits != 0;) {
+    const uint32_t step = rest / 2;
+    bits &= bits >> step;
+    rest -= step;
+  }
+  return bits;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SpanRegion>> SpanRegion::Reserve(size_t bytes, Pages pages) {
+  const size_t blocks = (bytes + kBlockBytes - 1) / kBlockBytes;
+  auto memory = PageRegion::Reserve(blocks * kBlockBytes, pages);
+  if (!memory) return Fail(memory.error());
+  auto tables = PageRegion::Reserve(TableBytes(blocks), Pages::kPlain);
+  if (!tables) return Fail(tables.error());
+  return std::unique_ptr<SpanRegion>(new SpanRegion(std::move(*memory), std::move(*tables)));
+}
+
+SpanRegion::SpanRegion(PageRegion memory, PageRegion tables)
+    : memory_(std::move(memory)),
+      tables_(std::move(tables)),
+      block_count_(static_cast<uint32_t>(memory_.size() / kBlockBytes)),
+      used_(reinterpret_cast<uint32_t*>(tables_.begin())),
+      kept_(used_ + block_count_),
+      infos_(reinterpret_cast<SpanInfo*>(kept_ + block_count_)) {}
+
+// What the allocator poisoned, the next mapping at the same place must not inherit.
+SpanRegion::~SpanRegion() { Unpoison(memory_.begin(), touched_end_ * kSpanBytes); }
+
+// function(block, mask): the spans, block by block.
+template <typename Function>
+void SpanRegion::ForEachBlock(uint32_t first, uint32_t count, Function function) {
+  while (count > 0) {
+    const uint32_t bit = first % kBlockSpans;
+    const uint32_t here = std::min(count, kBlockSpans - bit);
+    function(first / kBlockSpans, Mask(bit, here));
+    first += here;
+    count -= here;
+  }
+}
+
+std::optional<uint32_t> SpanRegion::FindFree(uint32_t count) const {
+  while (free_begin_ < block_count_ && used_[free_begin_] == kAll) ++free_begin_;
+  uint32_t run = 0;  // free spans up to the block's first bit
+  for (uint32_t block = free_begin_; block < block_count_; ++block) {
+    const uint32_t free = ~used_[block];
+    const uint32_t base = block * kBlockSpans;
+    const auto low = static_cast<uint32_t>(std::countr_one(free));
+    if (run + low >= count) return base - run;
+    if (count <= kBlockSpans) {
+      if (const uint32_t begins = BeginsOf(free, count); begins != 0) {
+        return base + static_cast<uint32_t>(std::countr_zero(begins));
+      }
+    }
+    run = free == kAll ? run + kBlockSpans : static_cast<uint32_t>(std::countl_one(free));
+  }
+  return std::nullopt;
+}
+
+std::optional<uint32_t> SpanRegion::FindKept() const {
+  if (kept_count_ == 0) return std::nullopt;
+  while (kept_[kept_begin_] == 0) ++kept_begin_;
+  return kept_begin_ * kBlockSpans + static_cast<uint32_t>(std::countr_zero(kept_[kept_begin_]));
+}
+
+uint32_t SpanRegion::FreshIn(uint32_t first, uint32_t count) const {
+  uint32_t kept = 0;
+  ForEachBlock(first, count, [&](uint32_t block, uint32_t mask) {
+    kept += static_cast<uint32_t>(std::popcount(kept_[block] & mask));
+  });
+  return count - kept;
+}
+
+void SpanRegion::Take(uint32_t first, uint32_t count) {
+  kept_count_ -= count - FreshIn(first, count);
+  used_count_ += count;
+  touched_end_ = std::max(touched_end_, first + count);
+  ForEachBlock(first, count, [&](uint32_t block, uint32_t mask) {
+    SKEP_DCHECK((used_[block] & mask) == 0);
+    used_[block] |= mask;
+    kept_[block] &= ~mask;
+  });
+}
+
+void SpanRegion::Keep(uint32_t first, uint32_t count) {
+  kept_count_ += count;
+  used_count_ -= count;
+  ForEachBlock(first, count, [&](uint32_t block, uint32_t mask) {
+    SKEP_DCHECK((used_[block] & mask) == mask);
+    used_[block] &= ~mask;
+    kept_[block] |= mask;
+  });
+  for (uint32_t span = first; span < first + count; ++span) {
+    infos_[span].kind = SpanInfo::Kind::kNone;
+  }
+  const uint32_t block = first / kBlockSpans;
+  free_begin_ = std::min(free_begin_, block);
+  kept_begin_ = std::min(kept_begin_, block);
+  kept_end_ = std::max(kept_end_, (first + count - 1) / kBlockSpans + 1);
+}
+
+uint32_t SpanRegion::ReturnableBlock() {
+  while (kept_[kept_end_ - 1] == 0) --kept_end_;
+  int candidates = kCandidates;
+  for (uint32_t block = kept_end_; block-- > kept_begin_ && candidates > 0;) {
+    if (kept_[block] == 0) continue;
+    if (used_[block] == 0) return block;
+    --candidates;
+  }
+  return kept_end_ - 1;
+}
+
+SpanRegion::Returning SpanRegion::BeginReturn() {
+  const uint32_t block = ReturnableBlock();
+  const Returning returning = {.block = block,
+                               .spans = ~used_[block],
+                               .kept = static_cast<uint32_t>(std::popcount(kept_[block]))};
+  kept_count_ -= returning.kept;
+  used_count_ += static_cast<uint32_t>(std::popcount(returning.spans));
+  used_[block] = kAll;
+  kept_[block] = 0;
+  return returning;
+}
+
+void SpanRegion::GiveBack(const Returning& returning) {
+  uint32_t rest = returning.spans;
+  while (rest != 0) {
+    const auto first = static_cast<uint32_t>(std::countr_zero(rest));
+    const auto count = static_cast<uint32_t>(std::countr_one(rest >> first));
+    memory_.GiveBack((size_t{returning.block} * kBlockSpans + first) * kSpanBytes,
+                     count * kSpanBytes);
+    rest &= ~Mask(first, count);
+  }
+}
+
+void SpanRegion::EndReturn(const Returning& returning) {
+  used_count_ -= static_cast<uint32_t>(std::popcount(returning.spans));
+  used_[returning.block] &= ~returning.spans;
+  free_begin_ = std::min(free_begin_, returning.block);
+}
+
+const char* SpanRegion::Verify() const {
+  uint32_t used = 0;
+  uint32_t kept = 0;
+  const uint32_t touched_blocks = (touched_end_ + kBlockSpans - 1) / kBlockSpans;
+  for (uint32_t block = 0; block < touched_blocks; ++block) {
+    if ((used_[block] & kept_[block]) != 0) return "R1: a span is used and kept";
+    if (block < free_begin_ && used_[block] != kAll) return "R3: a free span below free_begin";
+    if ((block < kept_begin_ || block >= kept_end_) && kept_[block] != 0) {
+      return "R3: a kept span outside its bounds";
+    }
+    used += static_cast<uint32_t>(std::popcount(used_[block]));
+    kept += static_cast<uint32_t>(std::popcount(kept_[block]));
+  }
+  if (used != used_count_ || kept != kept_count_) return "R2, R4: a count is not that of the bits";
+  return nullptr;
+}
+
+}  // namespace skep

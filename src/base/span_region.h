@@ -1,0 +1,132 @@
+// span_region.h: one region of an arena, and who has each of its spans.
+//
+//   +--------- block 0, 2 MiB ---------+--------- block 1, 2 MiB ---------+ ...     PageRegion
+//   | span 0 | span 1 | ..   | span 31 | span 32 | ..                     |
+//   +----------------------------------+----------------------------------+
+//   used   1 bit a span: somebody has it
+//   kept   1 bit a span: nobody has it, its pages are still here
+//   spans  SpanInfo, 144 bytes a span
+//
+// A span is used, kept, or fresh: neither, its pages are not here as far as we know (the kernel
+// gives 2 MiB at once, so a fresh span of a block that is partly used may be resident). The tables
+// are zero-filled memory of the system, so that a region costs what is used of it. They lie beside
+// the spans, not in them: slots pack, and what is cold stays off the huge pages.
+//
+// Invariants. Verify() checks them.
+//   R1  no span is both used and kept.
+//   R2  used_count and kept_count are the numbers of bits.
+//   R3  every span of a block below free_begin is used; every span that is kept is of a block from
+//       kept_begin to below kept_end.
+//   R4  no span at or above touched_end is used or kept.
+//
+// Thread safety: none, the arena's lock protects it; GiveBack() alone needs no lock.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/huge_pages.h"
+#include "base/size_classes.h"
+
+namespace skep {
+
+// What an arena knows about a span that is used.
+struct SpanInfo {
+  enum class Kind : uint8_t {
+    kNone,   // nobody's, or on its way back to the system
+    kSlots,  // cut into slots of one class
+    kRun,    // the first of the spans of a large allocation
+    kTail,   // another one of these
+  };
+
+  Kind kind;
+  uint8_t size_class;   // kSlots
+  uint16_t free_slots;  // kSlots
+  uint32_t run_spans;   // kRun
+  uint32_t previous;    // kSlots: neighbours in a list of SlotSpans
+  uint32_t next;
+  std::array<uint64_t, size_classes::kSlotsMax / 64> free;  // kSlots: one bit a free slot
+};
+static_assert(sizeof(SpanInfo) == 144);
+
+class SpanRegion {
+ public:
+  static constexpr size_t kSpanBytes = size_classes::kSpanBytes;
+  static constexpr size_t kBlockBytes = PageRegion::kHugePageBytes;
+  static constexpr uint32_t kBlockSpans = kBlockBytes / kSpanBytes;
+
+  // The free spans of one block on their way back to the system: used until they are back.
+  struct Returning {
+    uint32_t block;
+    uint32_t spans;  // a bit each
+    uint32_t kept;   // how many of them were kept
+  };
+
+  // At least `bytes` of address space, in whole blocks.
+  //   kIo  as PageRegion::Reserve
+  static Result<std::unique_ptr<SpanRegion>> Reserve(size_t bytes, Pages pages);
+  ~SpanRegion();
+
+  // Plain pages under the first block, whatever the others have: a region that is hardly used then
+  // does not cost a huge page. Before it is touched.
+  void MakeFirstBlockPlain() { memory_.Advise(0, kBlockBytes, Pages::kPlain); }
+
+  std::byte* begin() const { return memory_.begin(); }
+  uint32_t span_count() const { return block_count_ * kBlockSpans; }
+  // No span from here on was ever used.
+  uint32_t touched_end() const { return touched_end_; }
+  uint32_t used_count() const { return used_count_; }
+  uint32_t kept_count() const { return kept_count_; }
+  SpanInfo& info(uint32_t span) { return infos_[span]; }
+  const SpanInfo& info(uint32_t span) const { return infos_[span]; }
+
+  // The first span of the lowest `count` > 0 that follow each other and are not used.
+  std::optional<uint32_t> FindFree(uint32_t count) const;
+  // The lowest span that is kept.
+  std::optional<uint32_t> FindKept() const;
+  // How many of these are fresh; none of them is used.
+  uint32_t FreshIn(uint32_t first, uint32_t count) const;
+
+  // From kept or fresh to used.
+  void Take(uint32_t first, uint32_t count);
+  // From used to kept.
+  void Keep(uint32_t first, uint32_t count);
+
+  // Chooses what to give back: the free spans of a block of which none is used, if one of the
+  // highest that keep spans is so (then its huge page goes as a whole), else those of the highest.
+  // kept_count() > 0.
+  Returning BeginReturn();
+  // Needs no lock.
+  void GiveBack(const Returning& returning);
+  // From used to fresh.
+  void EndReturn(const Returning& returning);
+
+  Result<uint64_t> HugeBytes() const { return memory_.HugeBytes(); }
+  const char* Verify() const;
+
+ private:
+  SpanRegion(PageRegion memory, PageRegion tables);
+
+  uint32_t ReturnableBlock();
+  template <typename Function>
+  static void ForEachBlock(uint32_t first, uint32_t count, Function function);
+
+  PageRegion memory_;
+  PageRegion tables_;
+  const uint32_t block_count_;
+  uint32_t* used_;  // a word a block
+  uint32_t* kept_;
+  SpanInfo* infos_;
+
+  uint32_t used_count_ = 0;
+  uint32_t kept_count_ = 0;
+  uint32_t touched_end_ = 0;
+  mutable uint32_t free_begin_ = 0;  // blocks
+  mutable uint32_t kept_begin_ = 0;
+  uint32_t kept_end_ = 0;
+};
+
+}  // namespace skep
