@@ -6,6 +6,21 @@
 
 namespace skep {
 
+// What the engine "btree" may be told; the others ignore it.
+struct BtreeOptions {
+  // Of a full node: a power of two, 2048 to 32768.
+  uint32_t node_bytes = 8192;
+  // Of the changes that a leaf collects before they are merged into its sorted items: 0 to a
+  // quarter of node_bytes; 0 merges each at once.
+  uint32_t log_bytes = 512;
+  // False: old values are not kept. Then ranges, and atomic batches that only read, are not one
+  // state under concurrent writes, and there are no snapshots: what needs one (Store::Count,
+  // Store::Scan) is refused with kNotSupported.
+  bool multi_version = true;
+
+  friend bool operator==(const BtreeOptions&, const BtreeOptions&) = default;
+};
+
 struct Options {
   // The index of every keyspace; EngineNames() (store.h) lists what this build has.
   std::string engine = "model";
@@ -16,6 +31,7 @@ struct Options {
   uint64_t memory_bytes_max = 0;
   // A snapshot older than this is revoked: reads at it answer kSnapshotTooOld.
   uint64_t snapshot_age_ms_max = 5 * 60 * 1000;
+  BtreeOptions btree;
 };
 
 }  // namespace skep

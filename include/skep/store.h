@@ -110,7 +110,7 @@ std::vector<std::string> EngineNames();
 class Store {
  public:
   // Opens an empty store in this process's memory.
-  //   kInvalidArgument  no such engine, or no keyspaces
+  //   kInvalidArgument  no such engine, no keyspaces, or a number that options.h does not allow
   static Result<std::unique_ptr<Store>> Open(const Options& options);
   ~Store();
 

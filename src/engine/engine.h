@@ -10,6 +10,7 @@
 #include "base/memory_budget.h"
 #include "engine/release_gate.h"
 #include "skep/batch.h"
+#include "skep/options.h"
 #include "skep/status.h"
 
 namespace skep {
@@ -42,6 +43,7 @@ struct EngineStatistics {
 struct EngineOptions {
   MemoryBudget* budget = nullptr;  // must outlive the engine
   uint64_t snapshot_age_ms_max = 5 * 60 * 1000;
+  BtreeOptions btree;
 };
 
 class Engine {

@@ -1,6 +1,32 @@
 #include "engine/keyspaces.h"
 
+#include <bit>
+
 namespace skep {
+namespace {
+
+constexpr uint32_t kNodeBytesMin = 2048;
+constexpr uint32_t kNodeBytesMax = 32768;
+
+Status CheckBtree(const BtreeOptions& options) {
+  const uint32_t bytes = options.node_bytes;
+  if (!std::has_single_bit(bytes) || bytes < kNodeBytesMin || bytes > kNodeBytesMax) {
+    return {Code::kInvalidArgument, "the node bytes of a btree are a power of two, 2048 to 32768",
+            bytes};
+  }
+  if (options.log_bytes > bytes / 4) {
+    return {Code::kInvalidArgument, "the log bytes of a btree are at most a quarter of a node",
+            options.log_bytes};
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Keyspaces::Check(const Options& options) {
+  if (options.keyspaces == 0) return {Code::kInvalidArgument, "a store needs a keyspace"};
+  return CheckBtree(options.btree);
+}
 
 Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options) {
   const EngineInfo* const info = FindEngine(options.engine);
@@ -9,13 +35,15 @@ Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options) {
 }
 
 Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options, const EngineInfo& info) {
-  if (options.keyspaces == 0) return Fail(Code::kInvalidArgument, "a store needs a keyspace");
+  if (const Status s = Check(options); !s.ok()) return Fail(s);
   return std::unique_ptr<Keyspaces>(new Keyspaces(options, info));
 }
 
 Keyspaces::Keyspaces(const Options& options, const EngineInfo& info)
     : budget_(options.memory_bytes_max),
-      options_{.budget = &budget_, .snapshot_age_ms_max = options.snapshot_age_ms_max},
+      options_{.budget = &budget_,
+               .snapshot_age_ms_max = options.snapshot_age_ms_max,
+               .btree = options.btree},
       info_(info),
       engines_(options.keyspaces) {
   traits_ = at(0).traits();

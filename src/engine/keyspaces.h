@@ -15,7 +15,11 @@ namespace skep {
 // Thread-safe.
 class Keyspaces {
  public:
-  //   kInvalidArgument  no such engine, or no keyspaces
+  // Whether there can be keyspaces with these options, of whatever engine.
+  //   kInvalidArgument  no keyspaces, or a number that options.h does not allow
+  static Status Check(const Options& options);
+
+  //   kInvalidArgument  no such engine, or what Check says
   static Result<std::unique_ptr<Keyspaces>> Make(const Options& options);
   // Of this engine, whatever options.engine says. `info` must outlive the keyspaces.
   static Result<std::unique_ptr<Keyspaces>> Make(const Options& options, const EngineInfo& info);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "engine/factory.h"
+#include "engine/keyspaces.h"
 
 namespace skep {
 namespace {
@@ -54,6 +55,55 @@ TEST(StoreOpen, RefusesBadOptions) {
   EXPECT_EQ(Store::Open({.engine = "nonesuch"}).error().code(), Code::kInvalidArgument);
   EXPECT_EQ(Store::Open({.keyspaces = 0}).error().code(), Code::kInvalidArgument);
   EXPECT_FALSE(EngineNames().empty());
+}
+
+// Goal: a number that options.h does not allow is refused, and the refusal names it; those at the
+// limits are not.
+TEST(StoreOpen, RefusesBadBtreeOptions) {
+  const struct {
+    BtreeOptions options;
+    const char* says;  // null: allowed
+    uint64_t detail = 0;
+  } cases[] = {
+      {{.node_bytes = 2048, .log_bytes = 0}, nullptr},
+      {{.node_bytes = 2048, .log_bytes = 512}, nullptr},
+      {{.node_bytes = 32768, .log_bytes = 8192}, nullptr},
+      {{.multi_version = false}, nullptr},
+      {{.node_bytes = 0, .log_bytes = 0}, "node bytes", 0},
+      {{.node_bytes = 1024, .log_bytes = 0}, "node bytes", 1024},
+      {{.node_bytes = 65536}, "node bytes", 65536},
+      {{.node_bytes = 6000}, "node bytes", 6000},
+      {{.node_bytes = 2048, .log_bytes = 513}, "log bytes", 513},
+      {{.log_bytes = UINT32_MAX}, "log bytes", UINT32_MAX},
+  };
+  for (const auto& c : cases) {
+    const auto store = Store::Open({.btree = c.options});
+    EXPECT_EQ(store.has_value(), c.says == nullptr) << c.options.node_bytes;
+    if (store.has_value() || c.says == nullptr) continue;
+    EXPECT_EQ(store.error().code(), Code::kInvalidArgument);
+    EXPECT_NE(std::string(store.error().what()).find(c.says), std::string::npos);
+    EXPECT_EQ(store.error().detail(), c.detail);
+  }
+}
+
+// Goal: what a store is told reaches its engines.
+// Method: an engine that remembers what it was told; keyspaces make one at once for its traits.
+TEST(StoreOpen, TellsItsEngines) {
+  static EngineOptions told;
+  static constexpr EngineInfo kRemembers{
+      "remembers", "", [](const EngineOptions& options) -> std::unique_ptr<Engine> {
+        told = options;
+        return AllEngines()[0].make(options);
+      }};
+  const Options options{.memory_bytes_max = 1 << 20,
+                        .snapshot_age_ms_max = 7,
+                        .btree = {.node_bytes = 4096, .log_bytes = 0, .multi_version = false}};
+  const auto keyspaces = Keyspaces::Make(options, kRemembers);
+  ASSERT_TRUE(keyspaces.has_value());
+  EXPECT_EQ(told.budget, &(*keyspaces)->budget());
+  EXPECT_EQ(told.budget->limit(), options.memory_bytes_max);
+  EXPECT_EQ(told.snapshot_age_ms_max, options.snapshot_age_ms_max);
+  EXPECT_EQ(told.btree, options.btree);
 }
 
 // Goal: each point call says whether it happened.

@@ -26,13 +26,17 @@ TEST(CommandLine, DefaultsRun) {
 TEST(CommandLine, FlagsSetOptions) {
   const CommandLine line =
       Parse({"--port", "7000", "--bind", "127.0.0.1", "--bind", "::1", "--maxmemory=1gb",
-             "--protected-mode", "no", "--port", "7001", "--requirepass=-x y"});
+             "--protected-mode", "no", "--port", "7001", "--requirepass=-x y", "--btree-node-bytes",
+             "16kb", "--btree-log-bytes", "4096", "--btree-multi-version=no"});
   ASSERT_TRUE(line.run) << line.text;
   EXPECT_EQ(line.options.port, 7001) << "the last one counts";
   EXPECT_EQ(line.options.bind, (std::vector<std::string>{"127.0.0.1", "::1"}));
   EXPECT_EQ(line.options.maxmemory, uint64_t{1} << 30);
   EXPECT_FALSE(line.options.protected_mode);
   EXPECT_EQ(line.options.requirepass, "-x y");
+  EXPECT_EQ(line.options.btree_node_bytes, 16384u);
+  EXPECT_EQ(line.options.btree_log_bytes, 4096u);
+  EXPECT_FALSE(line.options.btree_multi_version);
 }
 
 TEST(CommandLine, AnEmptyBindLeavesTheUnixSocket) {
@@ -92,6 +96,8 @@ TEST(CommandLine, ErrorsAreOneLine) {
       {{"stray\nline"}, "stray line"},
       {{"--bind", "0.0.0.0"}, "requirepass"},
       {{"--engine", "nosuch"}, "unknown engine 'nosuch'"},
+      {{"--btree-node-bytes", "6000"}, "node bytes"},
+      {{"--btree-log-bytes", "4kb"}, "log bytes"},
       {{"--config", "/nonexistent/skep.toml"}, "/nonexistent/skep.toml: cannot be read"},
   };
   for (const auto& [arguments, says] : wrong) {

@@ -34,6 +34,9 @@ TEST_F(ConfigFile, SetsEveryType) {
                    "maxmemory = '4gb'\n"
                    "proto-max-bulk-len = 2097152\n"
                    "protected-mode = false\n"
+                   "btree-node-bytes = 4096\n"
+                   "btree-log-bytes = '1kb'\n"
+                   "btree-multi-version = false\n"
                    "loglevel = \"debug\"\n")
                   .ok())
       << error_;
@@ -42,6 +45,9 @@ TEST_F(ConfigFile, SetsEveryType) {
   EXPECT_EQ(options_.maxmemory, uint64_t{4} << 30);
   EXPECT_EQ(options_.proto_max_bulk_len, 2097152u);
   EXPECT_FALSE(options_.protected_mode);
+  EXPECT_EQ(options_.btree_node_bytes, 4096u);
+  EXPECT_EQ(options_.btree_log_bytes, 1024u);
+  EXPECT_FALSE(options_.btree_multi_version);
   EXPECT_EQ(options_.loglevel, "debug");
   EXPECT_EQ(options_.maxclients, ServerOptions{}.maxclients);
 }

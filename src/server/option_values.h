@@ -60,7 +60,8 @@ struct Bytes {
     const std::optional<uint64_t> bytes = ParseBytes(value);
     if (!bytes) return {Code::kInvalidArgument, "argument must be a memory value"};
     if (*bytes < kMin || *bytes > kMax) return NotBetween<kMin, kMax>();
-    options.*kMember = *bytes;
+    auto& member = options.*kMember;
+    member = static_cast<std::remove_reference_t<decltype(member)>>(*bytes);
     return {};
   }
   static std::string Get(const ServerOptions& options) { return fmt::to_string(options.*kMember); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/keyspaces.h"
 #include "server/glob.h"
 #include "server/option_values.h"
 #include "skep/store.h"
@@ -49,6 +50,15 @@ constexpr OptionInfo kOptions[] = {
     Row<Text<&S::engine>>("engine", "NAME", kAtStart, "Index that holds every keyspace."),
     Row<Number<&S::databases, 1, 65536>>("databases", "N", kAtStart,
                                          "Keyspaces that SELECT can choose."),
+    Row<Bytes<&S::btree_node_bytes, 2048, 32768>>(
+        "btree-node-bytes", "BYTES", kAtStart,
+        "Size of a node of the btree engine: a power of two."),
+    Row<Bytes<&S::btree_log_bytes, 0, 8192>>(
+        "btree-log-bytes", "BYTES", kAtStart,
+        "Changes a leaf collects before it is sorted: up to a quarter of a node."),
+    Row<Flag<&S::btree_multi_version>>(
+        "btree-multi-version", "yes|no", kAtStart,
+        "Keep old values: no gives up KSCAN, long ranges, and ranges of one instant."),
     Row<Number<&S::workers, 0, 1024>>("workers", "N", kAtStart,
                                       "Threads that serve connections; 0 is one a core."),
     Row<Bytes<&S::maxmemory, 0>>("maxmemory", "BYTES", kAnyTime,
@@ -132,7 +142,20 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
     return Refuse(why, fmt::format("unknown engine '{}'; this build has: {}", options.engine,
                                    fmt::join(engines, ", ")));
   }
+  if (const Status s = Keyspaces::Check(StoreOptions(options)); !s.ok()) {
+    return Refuse(why, s.ToString());
+  }
   return {};
+}
+
+Options StoreOptions(const ServerOptions& options) {
+  return {.engine = options.engine,
+          .keyspaces = options.databases,
+          .memory_bytes_max = options.maxmemory,
+          .snapshot_age_ms_max = options.snapshot_age_ms,
+          .btree = {.node_bytes = options.btree_node_bytes,
+                    .log_bytes = options.btree_log_bytes,
+                    .multi_version = options.btree_multi_version}};
 }
 
 }  // namespace skep

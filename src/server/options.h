@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "skep/options.h"
 #include "skep/status.h"
 
 namespace skep {
@@ -28,6 +29,9 @@ struct ServerOptions {
   uint32_t workers = 0;  // 0: one a core
   std::string engine = "model";
   uint32_t databases = 16;
+  uint32_t btree_node_bytes = BtreeOptions{}.node_bytes;
+  uint32_t btree_log_bytes = BtreeOptions{}.log_bytes;
+  bool btree_multi_version = BtreeOptions{}.multi_version;
   uint64_t proto_max_bulk_len = uint64_t{512} << 20;
   uint64_t client_query_buffer_limit = uint64_t{1} << 30;
   uint64_t client_output_buffer_limit = uint64_t{1} << 30;  // 0: no limit
@@ -68,7 +72,11 @@ std::vector<const OptionInfo*> MatchOptions(std::string_view pattern);
 Status SetOption(ServerOptions& options, std::string_view name, std::string_view value);
 
 // Whether a server may start with these options. *why is a line for a person if not.
-//   kInvalidArgument  open to other machines without a password; nowhere to listen; no such engine
+//   kInvalidArgument  open to other machines without a password; nowhere to listen; no such engine;
+//                     options of the engine that do not fit together
 Status CheckOptions(const ServerOptions& options, std::string* why);
+
+// How the server opens its keyspaces.
+Options StoreOptions(const ServerOptions& options);
 
 }  // namespace skep

@@ -49,7 +49,7 @@ TEST(Options, EveryRowSetsItsOwnMember) {
         option.name == "maxmemory-policy" || option.name == "appendonly" || option.name == "save";
     ServerOptions options;
     bool set = false;
-    for (const std::string_view value : {"no", "debug", "::1", "2097152", "7"}) {
+    for (const std::string_view value : {"no", "debug", "::1", "2097152", "7", "4096"}) {
       if (!set && option.get(options) != value) set = option.set(options, value).ok();
     }
     EXPECT_EQ(set, !one_choice);
@@ -86,6 +86,9 @@ TEST(Options, RefusesWithRedisTexts) {
       {"timeout", "-1", "argument must be between 0 and 2147483647 inclusive"},
       {"proto-max-bulk-len", "1",
        "argument must be between 1048576 and 9223372036854775807 inclusive"},
+      {"btree-node-bytes", "1024", "argument must be between 2048 and 32768 inclusive"},
+      {"btree-log-bytes", "8193", "argument must be between 0 and 8192 inclusive"},
+      {"btree-multi-version", "1", "argument must be 'yes' or 'no'"},
       {"protected-mode", "maybe", "argument must be 'yes' or 'no'"},
       {"loglevel", "foo",
        "argument(s) must be one of the following: debug, verbose, notice, warning"},
@@ -164,6 +167,45 @@ TEST(Options, ChecksTheRest) {
   EXPECT_TRUE(CheckOptions(options, &why).ok()) << why;
   options.unixsocket.assign(108, 'x');
   EXPECT_FALSE(CheckOptions(options, &why).ok());
+}
+
+// Goal: the engine's options that are wrong together stop the server; right ones reach the store.
+TEST(Options, ReachTheStore) {
+  std::string why;
+  ServerOptions options;
+  ASSERT_TRUE(SetOption(options, "btree-node-bytes", "6000").ok());
+  EXPECT_FALSE(CheckOptions(options, &why).ok());
+  EXPECT_THAT(why, HasSubstr("node bytes"));
+  ASSERT_TRUE(SetOption(options, "btree-node-bytes", "4kb").ok());
+  EXPECT_TRUE(CheckOptions(options, &why).ok());
+  ASSERT_TRUE(SetOption(options, "btree-log-bytes", "2048").ok());
+  EXPECT_FALSE(CheckOptions(options, &why).ok());
+  EXPECT_THAT(why, HasSubstr("log bytes"));
+  ASSERT_TRUE(SetOption(options, "btree-log-bytes", "1kb").ok());
+  ASSERT_TRUE(SetOption(options, "btree-multi-version", "no").ok());
+  EXPECT_TRUE(CheckOptions(options, &why).ok());
+
+  ASSERT_TRUE(SetOption(options, "databases", "7").ok());
+  ASSERT_TRUE(SetOption(options, "maxmemory", "1gb").ok());
+  ASSERT_TRUE(SetOption(options, "snapshot-age-ms", "9").ok());
+  const Options store = StoreOptions(options);
+  EXPECT_EQ(store.engine, options.engine);
+  EXPECT_EQ(store.keyspaces, 7u);
+  EXPECT_EQ(store.memory_bytes_max, uint64_t{1} << 30);
+  EXPECT_EQ(store.snapshot_age_ms_max, 9u);
+  EXPECT_EQ(store.btree,
+            (BtreeOptions{.node_bytes = 4096, .log_bytes = 1024, .multi_version = false}));
+}
+
+// Goal: a server and a library that are told nothing run the same.
+TEST(Options, DefaultsAreTheLibrarys) {
+  const Options server = StoreOptions(ServerOptions{});
+  const Options library;
+  EXPECT_EQ(server.engine, library.engine);
+  EXPECT_EQ(server.keyspaces, library.keyspaces);
+  EXPECT_EQ(server.memory_bytes_max, library.memory_bytes_max);
+  EXPECT_EQ(server.snapshot_age_ms_max, library.snapshot_age_ms_max);
+  EXPECT_EQ(server.btree, library.btree);
 }
 
 }  // namespace

@@ -55,10 +55,7 @@ Status Server::Start() {
     log_->error("{}", why);
     return s;
   }
-  const Options store{.engine = options_.engine,
-                      .keyspaces = options_.databases,
-                      .memory_bytes_max = options_.maxmemory,
-                      .snapshot_age_ms_max = options_.snapshot_age_ms};
+  const Options store = StoreOptions(options_);
   auto keyspaces = engine_ != nullptr ? Keyspaces::Make(store, *engine_) : Keyspaces::Make(store);
   if (!keyspaces) return keyspaces.error();
   keyspaces_ = std::move(*keyspaces);
