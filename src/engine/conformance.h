@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -22,14 +23,51 @@ inline unsigned PrintedSeed() {
   return seed;
 }
 
-inline std::vector<const EngineInfo*> EnginesUnderTest() {
-  std::vector<const EngineInfo*> engines;
-  for (const EngineInfo& info : AllEngines()) engines.push_back(&info);
-  return engines;
+// An engine, and options that are not its defaults.
+struct EngineVariant {
+  std::string name;  // in names of tests: letters, digits and underscores
+  const EngineInfo* info = nullptr;
+  EngineOptions options = {};
+
+  std::unique_ptr<Engine> Make(
+      MemoryBudget& budget,
+      uint64_t snapshot_age_ms_max = EngineOptions{}.snapshot_age_ms_max) const {
+    EngineOptions all = options;
+    all.budget = &budget;
+    all.snapshot_age_ms_max = snapshot_age_ms_max;
+    return info->make(all);
+  }
+};
+
+inline void PrintTo(const EngineVariant& variant, std::ostream* os) { *os << variant.name; }
+
+// Every engine with its defaults, then those of these variants whose engine this build has.
+inline std::vector<EngineVariant> EnginesUnderTest() {
+  struct Line {
+    const char* name;
+    const char* engine;
+    EngineOptions options;
+  };
+  const Line lines[] = {
+      {"btree_2048_0", "btree", {.btree = {.node_bytes = 2048, .log_bytes = 0}}},
+      {"btree_4096_1024", "btree", {.btree = {.node_bytes = 4096, .log_bytes = 1024}}},
+      {"btree_16384_512", "btree", {.btree = {.node_bytes = 16384, .log_bytes = 512}}},
+      {"btree_single_version", "btree", {.btree = {.multi_version = false}}},
+  };
+  std::vector<EngineVariant> variants;
+  for (const EngineInfo& info : AllEngines()) {
+    variants.push_back({.name = std::string(info.name), .info = &info});
+  }
+  for (const Line& line : lines) {
+    const EngineInfo* const info = FindEngine(line.engine);
+    if (info == nullptr) continue;
+    variants.push_back({.name = line.name, .info = info, .options = line.options});
+  }
+  return variants;
 }
 
-inline std::string EngineTestName(const testing::TestParamInfo<const EngineInfo*>& info) {
-  return std::string(info.param->name);
+inline std::string EngineTestName(const testing::TestParamInfo<EngineVariant>& info) {
+  return info.param.name;
 }
 
 // One engine and its oracle. Owner: the test's thread.
@@ -38,9 +76,8 @@ class Subject {
   static constexpr uint64_t kStartMs = 1'000'000;
   static constexpr uint64_t kSnapshotAgeMsMax = 10'000;
 
-  explicit Subject(const EngineInfo& info)
-      : engine_(info.make({.budget = &budget_, .snapshot_age_ms_max = kSnapshotAgeMsMax})),
-        oracle_(engine_->traits()) {}
+  explicit Subject(const EngineVariant& variant)
+      : engine_(variant.Make(budget_, kSnapshotAgeMsMax)), oracle_(engine_->traits()) {}
   // Takes an engine that is charged to another budget.
   explicit Subject(std::unique_ptr<Engine> engine)
       : engine_(std::move(engine)), oracle_(engine_->traits()) {}
@@ -101,9 +138,9 @@ class Subject {
   uint64_t now_ms_ = kStartMs;
 };
 
-class EngineConformance : public testing::TestWithParam<const EngineInfo*> {
+class EngineConformance : public testing::TestWithParam<EngineVariant> {
  protected:
-  Subject subject_{*GetParam()};
+  Subject subject_{GetParam()};
   Engine& engine_ = subject_.engine();
   const EngineTraits& traits_ = engine_.traits();
 };

@@ -191,7 +191,7 @@ TEST_P(MemoryConformance, ReturnsToNearTheEmptyEngines) {
   const uint64_t empty = subject_.budget().used();
   for (const bool by_range : {false, true}) {
     if (by_range && !traits_.ordered) break;
-    Subject fresh(*GetParam());
+    Subject fresh(GetParam());
     const uint64_t start = fresh.budget().used();
     std::vector<SnapshotRef> snapshots;
     const std::string value(kValueBytesMax, 'v');
@@ -278,7 +278,7 @@ TEST_P(MemoryConformance, TheLimitRevokesTheOldestSnapshot) {
 TEST_P(MemoryConformance, ADestroyedEngineLeavesNothingCharged) {
   MemoryBudget budget;
   {
-    const auto engine = GetParam()->make({.budget = &budget});
+    const auto engine = GetParam().Make(budget);
     const unsigned seed = PrintedSeed();
     RandomBatch random(seed);
     for (int i = 0; i < 200; ++i) {

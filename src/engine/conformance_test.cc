@@ -121,7 +121,7 @@ using LogConformance = EngineConformance;
 // Method: random logs over some hundred short keys, so that operations meet. The bytes of earlier
 // batches are looked at again after later ones.
 TEST_P(LogConformance, AgreesWithTheOracle) {
-  RunLogs([] { return Subject(*GetParam()); }, 20, 400);
+  RunLogs([] { return Subject(GetParam()); }, 20, 400);
 }
 
 // Goal: an engine that declares something unsupported refuses it with kNotSupported and changes
@@ -133,8 +133,7 @@ TEST_P(LogConformance, RefusesWhatItDeclaresUnsupported) {
     MemoryBudget budget;
     RunLogs(
         [&] {
-          auto inner = GetParam()->make(
-              {.budget = &budget, .snapshot_age_ms_max = Subject::kSnapshotAgeMsMax});
+          auto inner = GetParam().Make(budget, Subject::kSnapshotAgeMsMax);
           EngineTraits traits = inner->traits();
           traits.*feature = false;
           return Subject(std::make_unique<MaskedEngine>(std::move(inner), traits));
@@ -144,7 +143,7 @@ TEST_P(LogConformance, RefusesWhatItDeclaresUnsupported) {
 }
 
 TEST_P(LogConformance, RefusesSnapshotsItDoesNotHave) {
-  auto engine = GetParam()->make({.budget = &subject_.budget()});
+  auto engine = GetParam().Make(subject_.budget());
   EngineTraits traits = engine->traits();
   traits.snapshots = false;
   MaskedEngine masked(std::move(engine), traits);
