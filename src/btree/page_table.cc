@@ -1,0 +1,108 @@
+#include "btree/page_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace skep::btree {
+namespace {
+
+constexpr uint64_t kLidsMin = uint64_t{1} << 16;
+constexpr uint64_t kChargeBytes = 4096;
+
+static_assert(sizeof(std::atomic<uint64_t>) == 8 && std::atomic<uint64_t>::is_always_lock_free);
+
+uint64_t Row(uint16_t generation, Address buffer) {
+  return uint64_t{generation} << 48 | uint64_t{buffer.region()} << 32 | buffer.offset() >> 8;
+}
+
+uint16_t Next(uint16_t generation) {
+  return generation == UINT16_MAX ? 1 : static_cast<uint16_t>(generation + 1);
+}
+
+uint64_t WholePages(uint64_t bytes) {
+  return (bytes + kChargeBytes - 1) / kChargeBytes * kChargeBytes;
+}
+
+std::unique_ptr<PageRegion> ReservePlain(uint64_t bytes) {
+  auto region = PageRegion::Reserve(bytes, Pages::kPlain);
+  return region ? std::make_unique<PageRegion>(std::move(*region)) : nullptr;
+}
+
+}  // namespace
+
+PageTable::PageTable(MemoryBudget* budget, uint64_t lids_max)
+    : budget_(*budget), lids_max_(lids_max) {
+  SKEP_CHECK(lids_max >= 2 && lids_max <= uint64_t{1} << 32);
+  while (!Reserve() && lids_max_ > kLidsMin) lids_max_ /= 2;
+}
+
+PageTable::~PageTable() { budget_.Release(held_bytes_); }
+
+bool PageTable::Reserve() {
+  auto rows = ReservePlain(lids_max_ * sizeof(*rows_));
+  auto free = ReservePlain(lids_max_ * sizeof(*free_));
+  if (!rows || !free) return false;
+  rows_ = reinterpret_cast<std::atomic<uint64_t>*>(rows->begin());
+  free_ = reinterpret_cast<uint32_t*>(free->begin());
+  row_memory_ = std::move(rows);
+  free_memory_ = std::move(free);
+  return true;
+}
+
+Link PageTable::Allocate() {
+  const std::lock_guard lock(mutex_);
+  if (free_count_ > 0) {
+    const Lid lid = free_[--free_count_];
+    return Link::Of(lid, Load(lid).generation());
+  }
+  const Lid lid = end_.load(std::memory_order_relaxed);
+  if (rows_ == nullptr || lid == lids_max_) return {};
+  constexpr uint16_t kFirst = 1;
+  rows_[lid].store(Row(kFirst, {}), std::memory_order_relaxed);
+  end_.store(lid + 1,
+             std::memory_order_release);  // whoever sees the LID below the end sees its row
+  Charge();
+  return Link::Of(lid, kFirst);
+}
+
+void PageTable::Free(Link link) {
+  const std::lock_guard lock(mutex_);
+  const Lid lid = link.lid();
+  SKEP_CHECK(lid != 0 && lid < end_.load(std::memory_order_relaxed));
+  SKEP_CHECK(Load(lid).generation() == link.generation());  // else it was freed twice
+  rows_[lid].store(Row(Next(link.generation()), {}), std::memory_order_seq_cst);
+  free_[free_count_++] = static_cast<uint32_t>(lid);
+  if (free_count_ > free_count_max_) {
+    free_count_max_ = free_count_;
+    Charge();
+  }
+}
+
+void PageTable::Map(Link link, Address buffer) {
+  SKEP_DCHECK(buffer.offset() % 256 == 0 && buffer.offset() >> 40 == 0);
+  SKEP_DCHECK(link.lid() < end() && Load(link.lid()).generation() == link.generation());
+  rows_[link.lid()].store(Row(link.generation(), buffer), std::memory_order_seq_cst);
+}
+
+// Brings the budget to what the rows up to the end and the stack up to its highest touch.
+void PageTable::Charge() {
+  const uint64_t touched = WholePages(end_.load(std::memory_order_relaxed) * sizeof(*rows_)) +
+                           WholePages(free_count_max_ * sizeof(*free_));
+  if (touched == held_bytes_) return;
+  budget_.Charge(touched - held_bytes_);
+  held_bytes_ = touched;
+}
+
+uint64_t PageTable::allocated() const {
+  const std::lock_guard lock(mutex_);
+  return end_.load(std::memory_order_relaxed) - 1 - free_count_;
+}
+
+uint64_t PageTable::held_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return held_bytes_;
+}
+
+}  // namespace skep::btree

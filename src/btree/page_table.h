@@ -1,0 +1,97 @@
+// page_table.h: from LIDs to node buffers (Honeycomb, section 3.2).
+//
+// One 8-byte word a LID, so that a reader learns the generation and the buffer in one load, and a
+// subtree is replaced by one store:
+//
+//    63             48 47             32 31              0
+//   +-----------------+-----------------+-----------------+   buffers start at multiples of 256 B,
+//   |   generation    |     region      |  offset / 256   |   so a region may be 1 TiB
+//   +-----------------+-----------------+-----------------+   low 48 bits zero: no buffer
+//
+// Roles
+//   reader   Load(lid): sees the buffer complete, because Map stored it with release. Any thread.
+//   writer   Map(link, buffer) while it holds the lock of the node that is replaced, or while
+//            nobody else knows the LID.
+//   freer    Free(link), once no reader can hold the link: the generation goes up by one, so that
+//            whoever kept it too long finds out. Unless 65535 nodes had the LID meanwhile.
+//
+// Generations are 1 .. 65535, so neither a row that was never used nor Link() matches any link. A
+// row of a free LID holds the generation of its next link and no buffer. Rows are never given back
+// to the system: they are what remembers generations.
+//
+// The free LIDs are a stack of 4 bytes each in memory of its own, so that pushing one never copies
+// the others.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "base/arena.h"
+#include "base/huge_pages.h"
+#include "btree/link.h"
+
+namespace skep::btree {
+
+class PageTable {
+ public:
+  // A row of the table.
+  struct Entry {
+    uint64_t bits;
+    uint16_t generation() const { return static_cast<uint16_t>(bits >> 48); }
+    // No address if the LID has no buffer.
+    Address buffer() const {
+      return Address::Of(static_cast<uint16_t>(bits >> 32), (bits & 0xffffffff) << 8);
+    }
+  };
+
+  // Charges the budget for the pages it touches. `budget` must outlive the table. LIDs are below
+  // `lids_max`, 2 to 2^32; fewer if the system has less address space.
+  explicit PageTable(MemoryBudget* budget, uint64_t lids_max = uint64_t{1} << 28);
+  ~PageTable();
+  PageTable(const PageTable&) = delete;
+  PageTable& operator=(const PageTable&) = delete;
+
+  // A LID of its current generation, without a buffer; no link if all are taken or the system has
+  // no memory. Freed LIDs come first. Thread-safe.
+  Link Allocate();
+  // Unmaps the LID; its generation goes up. Thread-safe.
+  void Free(Link link);
+
+  // Thread-safe. Acquire: the buffer is seen as it was when it was mapped. lid < end().
+  Entry Load(Lid lid) const { return {rows_[lid].load(std::memory_order_acquire)}; }
+  // The buffer of the link; no address if the link is of another generation.
+  Address Find(Link link) const {
+    if (link.lid() >= end_.load(std::memory_order_acquire)) return {};
+    const Entry entry = Load(link.lid());
+    return entry.generation() == link.generation() ? entry.buffer() : Address();
+  }
+  // Keeps the link's generation. Sequentially consistent: see the argument about sibling links in
+  // the tree's header.
+  void Map(Link link, Address buffer);
+
+  // LIDs are 1 .. end()-1; for walks over all of them.
+  Lid end() const { return end_.load(std::memory_order_acquire); }
+  uint64_t allocated() const;   // LIDs in use
+  uint64_t held_bytes() const;  // charged
+
+ private:
+  bool Reserve();
+  void Charge();
+
+  MemoryBudget& budget_;
+  uint64_t lids_max_;
+  std::unique_ptr<PageRegion> row_memory_;
+  std::unique_ptr<PageRegion> free_memory_;
+  std::atomic<uint64_t>* rows_ = nullptr;  // null: the system has no address space
+  std::atomic<Lid> end_{1};                // written under the mutex; LID 0 is no LID
+
+  mutable std::mutex mutex_;  // guards what follows
+  uint32_t* free_ = nullptr;  // the stack
+  uint64_t free_count_ = 0;
+  uint64_t free_count_max_ = 0;  // there ever were
+  uint64_t held_bytes_ = 0;
+};
+
+}  // namespace skep::btree
