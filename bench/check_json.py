@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Runs skep-bench with --json and checks what it prints.
 
-usage: check_json.py path/to/skep-bench limits|ycsb option...
+usage: check_json.py path/to/skep-bench limits|ycsb|ordered option...
 
 Standard output must be one JSON object and nothing else; it must have every key of the interface,
 with figures that are possible; standard error must be empty, since it is no terminal.
@@ -18,6 +18,11 @@ YCSB_OPTIONS = ["engine", "host", "port", "workload", "dist", "records", "ops", 
                 "key-size", "value-size", "seed"]
 YCSB_FIGURES = ["mops", "p50_ns", "p99_ns", "p999_ns", "max_ns", "bytes_per_item", "rss_bytes",
                 "load_mops", "seconds"]
+
+
+ORDERED_OPTIONS = ["engine", "loads", "items", "ops", "repeats", "batch", "threads", "key-size",
+                   "value-size", "seed"]
+ORDERED_FIGURES = ["mops", "ratio", "p50_ns", "p99_ns", "p999_ns", "max_ns", "bytes_per_item"]
 
 
 def check_positive(result, names):
@@ -42,6 +47,29 @@ def check_ycsb(result, options):
         assert str(result[name.removeprefix("--")]) == value, name
 
 
+def check_ordered(result, options):
+    assert result["errors"] == 0 and result["agrees"]
+    missing = [name for name in ORDERED_OPTIONS if name not in result]
+    assert not missing, f"missing: {missing}"
+    for name, value in zip(options[0::2], options[1::2]):
+        name = name.removeprefix("--")
+        if name == "limits":
+            check_limits(result["limits"])
+        elif name in ("engine", "loads"):
+            assert result[name] == value.split(","), name
+        else:
+            assert str(result[name]) == value, name
+    wanted = [(engine, load) for load in result["loads"] for engine in result["engine"]]
+    assert [(row["engine"], row["workload"]) for row in result["rows"]] == wanted
+    for row in result["rows"]:
+        check_positive(row, ORDERED_FIGURES)
+        assert len(row["mops_of_repeats"]) == result["repeats"]
+        assert row["threads"] == result["threads"]
+        assert row["engine"] != result["engine"][0] or row["ratio"] == 1
+    assert [footprint["engine"] for footprint in result["footprints"]] == result["engine"]
+    assert all(footprint["contents_checksum"] != 0 for footprint in result["footprints"])
+
+
 def main():
     program, command, *options = sys.argv[1:]
     run = subprocess.run([program, command, "--json", *options], capture_output=True, text=True)
@@ -52,8 +80,10 @@ def main():
     assert result["machine"] and result["commit"]
     if command == "limits":
         check_limits(result)
-    else:
+    elif command == "ycsb":
         check_ycsb(result, options)
+    else:
+        check_ordered(result, options)
 
 
 main()

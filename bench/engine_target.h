@@ -10,8 +10,6 @@
 
 namespace skep::bench {
 
-// Batches are unordered. A read-modify-write is a read and a write of one key in one batch, which
-// keeps their order; as in YCSB, the value written does not depend on the one read.
 class EngineTarget final : public YcsbTarget {
  public:
   // `values` must outlive the target.

@@ -43,18 +43,19 @@ TEST(OpStream, RoundTrip) {
   stream.Add(OpKind::kUpdate, 2);
   stream.Add(OpKind::kInsert, 3);
   stream.Add(OpKind::kReadModifyWrite, 4);
-  for (uint32_t items = 1; items <= kScanItemsMax; ++items) stream.Add(OpKind::kScan, 5, items);
-  ASSERT_EQ(stream.size(), 4u + kScanItemsMax);
+  stream.Add(OpKind::kDelete, 5);
+  for (uint32_t items = 1; items <= kScanItemsMax; ++items) stream.Add(OpKind::kScan, 6, items);
+  ASSERT_EQ(stream.size(), 5u + kScanItemsMax);
   const std::array kinds = {OpKind::kRead, OpKind::kUpdate, OpKind::kInsert,
-                            OpKind::kReadModifyWrite};
+                            OpKind::kReadModifyWrite, OpKind::kDelete};
   for (uint64_t i = 0; i < kinds.size(); ++i) {
     EXPECT_EQ(stream.at(i).kind, kinds[i]);
     EXPECT_EQ(stream.at(i).scan_items, 0u);
     EXPECT_EQ(stream.at(i).key, KeyOf(i + 1));
   }
   for (uint32_t items = 1; items <= kScanItemsMax; ++items) {
-    EXPECT_EQ(stream.at(3 + items).kind, OpKind::kScan);
-    EXPECT_EQ(stream.at(3 + items).scan_items, items);
+    EXPECT_EQ(stream.at(4 + items).kind, OpKind::kScan);
+    EXPECT_EQ(stream.at(4 + items).scan_items, items);
   }
   stream.Clear();
   EXPECT_EQ(stream.size(), 0u);

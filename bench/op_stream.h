@@ -4,7 +4,8 @@
 // reading the stream is sequential, so the hardware prefetches it and it disturbs the measurement
 // by about key size / 64 cache lines an operation.
 //
-//   code  0 read, 1 update, 2 insert, 3 read-modify-write, 3 + n scan of n items (n = 1..100)
+//   code  0 read, 1 update, 2 insert, 3 read-modify-write, 4 delete,
+//         4 + n scan of n items (n = 1..100)
 #pragma once
 
 #include <cstddef>
@@ -58,7 +59,7 @@ class OpStream {
   }
 
  private:
-  static constexpr uint32_t kScanBase = static_cast<uint32_t>(OpKind::kReadModifyWrite);
+  static constexpr uint32_t kScanBase = static_cast<uint32_t>(OpKind::kDelete);
   static_assert(kScanBase + kScanItemsMax <= UINT8_MAX);
 
   KeyFormat format_;

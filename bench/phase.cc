@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 
 namespace skep::bench {
 namespace {
@@ -39,6 +41,7 @@ class Phase {
       all.ops += report.ops;
       all.latency_ns.Merge(report.latency_ns);
       all.tally.Merge(report.tally);
+      all.pinned &= report.pinned;
       if (all.status.ok()) all.status = report.status;
     }
     all.seconds = static_cast<double>(elapsed_ns_) * 1e-9;
@@ -59,6 +62,8 @@ class Phase {
 
   void RunLane(size_t index) {
     const Lane& lane = lanes_[index];
+    std::optional<ScopedPin> pin;
+    if (lane.core >= 0) reports_[index].pinned = pin.emplace(lane.core).pinned();
     OpStream stream(format_);
     uint64_t left = lane.ops;
     // failed_ changes only between the two barriers, so that all threads leave in one round.

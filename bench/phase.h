@@ -25,6 +25,7 @@ struct Lane {
   YcsbSession* session;
   OpSource* source;
   uint64_t ops;
+  int core = -1;  // the thread stays on it; negative: it runs wherever the system likes
 };
 
 struct PhaseReport {
@@ -34,7 +35,8 @@ struct PhaseReport {
   // all of it was answered and checked. The operations of a batch have one latency.
   Histogram latency_ns;
   Tally tally;
-  Status status;  // why it ended early: of the first lane that failed
+  bool pinned = true;  // every lane that asked for a core was kept there
+  Status status;       // why it ended early: of the first lane that failed
 
   double mops() const { return seconds > 0 ? static_cast<double>(ops) / seconds / 1e6 : 0; }
 };

@@ -33,10 +33,27 @@ void RenderBinary(uint64_t hash, char* to, size_t bytes) {
   std::memcpy(to + bytes - sizeof(big_endian), &big_endian, sizeof(big_endian));
 }
 
+// The finaliser of splitmix64: a bijection.
+uint64_t Mix(uint64_t number) {
+  number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
+  number = (number ^ (number >> 27)) * 0x94d049bb133111eb;
+  return number ^ (number >> 31);
+}
+
+// The first eight bytes alone tell numbers apart: a bijection of the number.
+void RenderRandom(uint64_t number, char* to, size_t bytes) {
+  uint64_t word = number;
+  for (size_t at = 0; at < bytes; at += sizeof(word)) {
+    word = Mix(word + 0x9e3779b97f4a7c15);
+    std::memcpy(to + at, &word, std::min(sizeof(word), bytes - at));
+  }
+}
+
 }  // namespace
 
 void KeyFormat::Render(uint64_t number, char* to) const {
   SKEP_DCHECK(bytes_ >= kBytesMin);
+  if (kind_ == Kind::kRandom) return RenderRandom(number, to, bytes_);
   const uint64_t hash = ScrambleFnv(number);
   if (bytes_ >= kDecimalBytesMin) {
     RenderDecimal(hash, to, bytes_);

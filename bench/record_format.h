@@ -8,6 +8,9 @@
 //   8 .. 22      zeros, the hash in 8 bytes, big-endian  binary; ordered as the hash
 //
 // Two numbers may hash alike: with n keys about n^2 / 2^64 of them do.
+//
+// KeyFormat::Random makes keys without a common beginning instead: all bytes are random, and no two
+// numbers have the same key.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +26,20 @@ class KeyFormat {
   static constexpr size_t kDecimalBytesMin = 23;
 
   // `bytes` >= kBytesMin.
-  explicit KeyFormat(size_t bytes) : bytes_(bytes) {}
+  explicit KeyFormat(size_t bytes) : KeyFormat(bytes, Kind::kYcsb) {}
+  static KeyFormat Random(size_t bytes) { return KeyFormat(bytes, Kind::kRandom); }
 
   size_t bytes() const { return bytes_; }
   // Writes the key of that number: bytes() bytes.
   void Render(uint64_t number, char* to) const;
 
  private:
+  enum class Kind : uint8_t { kYcsb, kRandom };
+
+  KeyFormat(size_t bytes, Kind kind) : bytes_(bytes), kind_(kind) {}
+
   size_t bytes_;
+  Kind kind_;
 };
 
 // Where values come from: windows of one random text, so that a value costs no work while the clock

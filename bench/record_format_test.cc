@@ -40,6 +40,28 @@ TEST(KeyFormat, BinaryKeepsTheOrderOfHashes) {
   }
 }
 
+// Goal: random keys are distinct, differ in their first bytes and in their last, and do not depend
+// on their length.
+TEST(KeyFormat, RandomIsRandomFromTheFirstByteOn) {
+  const auto render = [](size_t bytes, uint64_t number) {
+    std::string key(bytes, '\0');
+    KeyFormat::Random(bytes).Render(number, key.data());
+    return key;
+  };
+  for (size_t bytes : {8, 16, 21}) {
+    std::set<std::string> heads;
+    std::set<std::string> tails;
+    for (uint64_t number = 0; number < 1000; ++number) {
+      const std::string key = render(bytes, number);
+      heads.insert(key.substr(0, 4));
+      tails.insert(key.substr(bytes - 4));
+      EXPECT_EQ(key, render(40, number).substr(0, bytes));
+    }
+    EXPECT_GT(heads.size(), 990u) << bytes;
+    EXPECT_GT(tails.size(), 990u) << bytes;
+  }
+}
+
 // Goal: values have their size, stay inside the pool, and neighbours differ.
 TEST(ValuePool, WindowsHaveTheirSize) {
   for (size_t bytes : {size_t{0}, size_t{1}, size_t{100}, size_t{100'000}}) {

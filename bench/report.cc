@@ -25,6 +25,24 @@ std::string OrDash(const std::optional<double>& figure) {
 
 std::string Machine() { return fmt::format("{}, {} cores", CpuModel(), AllowedCores().size()); }
 
+Json FieldsOf(const LimitsReport& report) {
+  return {{"bytes", report.options.bytes},
+          {"repetitions", report.options.repetitions},
+          {"core", report.core},
+          {"pinned", report.pinned},
+          {"huge_fraction", report.huge_fraction},
+          {"huge_fraction_4k", report.huge_fraction_4k},
+          {"address_mops", report.address_mops},
+          {"random_read_mops", report.random_read_mops},
+          {"random_read_4k_mops", report.random_read_4k_mops},
+          {"random_rmw_mops", report.random_rmw_mops},
+          {"random_start_3200b_mops", report.random_start_3200b_mops},
+          {"chase_ns", report.chase_ns},
+          {"seq_read_gbs", report.seq_read_gbs},
+          {"loopback_rtt_us", report.loopback_rtt_us},
+          {"loopback_64_mops", report.loopback_64_mops}};
+}
+
 // One line an object: easy to append to a file of results.
 std::string Line(Json object) {
   object["machine"] = Machine();
@@ -42,6 +60,47 @@ std::string Row(std::string_view name, double figure, std::string_view unit) {
 
 std::string MicrosecondsRow(std::string_view name, uint64_t ns) {
   return Row(name, static_cast<double>(ns) / 1e3, "us");
+}
+
+double Microseconds(uint64_t ns) { return static_cast<double>(ns) / 1e3; }
+
+std::string OrderedTableRow(const OrderedRow& row) {
+  const Histogram& latency = row.latency_ns;
+  return fmt::format(
+      "  {:<12} {:<8} {:>9.3f} {:>7.2f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>8}{}\n",
+      row.load.name, row.engine, row.median_mops(), row.ratio, Microseconds(latency.Quantile(0.5)),
+      Microseconds(latency.Quantile(0.99)), Microseconds(latency.Quantile(0.999)),
+      Microseconds(latency.max()), OrDash(row.bytes_per_item),
+      row.agrees ? "" : "  answers differ from the first engine's");
+}
+
+Json JsonOf(const OrderedRow& row, uint32_t threads) {
+  const bool once = row.load.kind == OpKind::kInsert || row.load.kind == OpKind::kDelete;
+  return {{"engine", row.engine},
+          {"workload", row.load.name},
+          {"dist", once ? Json(nullptr) : Json(NameOf(row.load.distribution))},
+          {"threads", threads},
+          {"mops", row.median_mops()},
+          {"mops_of_repeats", row.mops},
+          {"ratio", row.ratio},
+          {"p50_ns", row.latency_ns.Quantile(0.5)},
+          {"p99_ns", row.latency_ns.Quantile(0.99)},
+          {"p999_ns", row.latency_ns.Quantile(0.999)},
+          {"max_ns", row.latency_ns.max()},
+          {"bytes_per_item", OrNull(row.bytes_per_item)},
+          {"checksum", row.checksum},
+          {"agrees", row.agrees},
+          {"errors", row.errors},
+          {"first_error", row.first_error}};
+}
+
+Json JsonOf(const OrderedFootprint& footprint) {
+  return {{"engine", footprint.engine},
+          {"bytes_per_item", OrNull(footprint.bytes_per_item)},
+          {"resident_bytes_per_item", OrNull(footprint.resident_bytes_per_item)},
+          {"huge_fraction", OrNull(footprint.huge_fraction)},
+          {"contents_checksum", footprint.contents_checksum},
+          {"agrees", footprint.agrees}};
 }
 
 bool InProcess(const YcsbOptions& options) { return options.host.empty(); }
@@ -67,22 +126,9 @@ std::string TableOf(const LimitsReport& report) {
 }
 
 std::string JsonOf(const LimitsReport& report) {
-  return Line({{"benchmark", "limits"},
-               {"bytes", report.options.bytes},
-               {"repetitions", report.options.repetitions},
-               {"core", report.core},
-               {"pinned", report.pinned},
-               {"huge_fraction", report.huge_fraction},
-               {"huge_fraction_4k", report.huge_fraction_4k},
-               {"address_mops", report.address_mops},
-               {"random_read_mops", report.random_read_mops},
-               {"random_read_4k_mops", report.random_read_4k_mops},
-               {"random_rmw_mops", report.random_rmw_mops},
-               {"random_start_3200b_mops", report.random_start_3200b_mops},
-               {"chase_ns", report.chase_ns},
-               {"seq_read_gbs", report.seq_read_gbs},
-               {"loopback_rtt_us", report.loopback_rtt_us},
-               {"loopback_64_mops", report.loopback_64_mops}});
+  Json object = {{"benchmark", "limits"}};
+  object.update(FieldsOf(report));
+  return Line(std::move(object));
 }
 
 std::string TableOf(const YcsbReport& report) {
@@ -140,6 +186,60 @@ std::string JsonOf(const YcsbReport& report) {
                {"items_scanned", report.run.tally.items_scanned},
                {"seconds", report.run.seconds},
                {"load_mops", report.load.mops()}});
+}
+
+std::string TableOf(const OrderedReport& report) {
+  const OrderedOptions& options = report.options;
+  std::string table = fmt::format(
+      "ordered indexes on {}\n  {} items of {} + {} bytes, batches of {}, {} threads{}, "
+      "{} operations, medians of {}\n",
+      Machine(), options.items, options.key_bytes, options.value_bytes, options.batch,
+      options.threads, report.pinned ? "" : " (not pinned)", options.ops, options.repeats);
+  if (report.limits) {
+    table += Row("random read", report.limits->random_read_mops, "M lines/s");
+    table += Row("random-start read, 3200 B", report.limits->random_start_3200b_mops, "M reads/s");
+  }
+  table +=
+      fmt::format("\n  {:<12} {:<8} {:>9} {:>7} {:>10} {:>10} {:>10} {:>10} {:>8}\n", "load",
+                  "engine", "M ops/s", "ratio", "p50 us", "p99 us", "p99.9 us", "max us", "B/item");
+  for (const OrderedRow& row : report.rows) table += OrderedTableRow(row);
+  table += fmt::format("\n  {:<8} {:>8} {:>15} {:>7}  {}\n", "engine", "B/item", "resident B/item",
+                       "huge", "contents");
+  for (const OrderedFootprint& footprint : report.footprints) {
+    table += fmt::format(
+        "  {:<8} {:>8} {:>15} {:>7}  {:016x}{}\n", footprint.engine,
+        OrDash(footprint.bytes_per_item), OrDash(footprint.resident_bytes_per_item),
+        footprint.huge_fraction ? fmt::format("{:.2f}", *footprint.huge_fraction) : "-",
+        footprint.contents_checksum, footprint.agrees ? "" : "  differ from the first engine's");
+  }
+  return table;
+}
+
+std::string JsonOf(const OrderedReport& report) {
+  const OrderedOptions& options = report.options;
+  Json rows = Json::array();
+  for (const OrderedRow& row : report.rows) rows.push_back(JsonOf(row, options.threads));
+  Json footprints = Json::array();
+  for (const OrderedFootprint& footprint : report.footprints) {
+    footprints.push_back(JsonOf(footprint));
+  }
+  return Line({{"benchmark", "ordered"},
+               {"engine", options.engines},
+               {"loads", options.loads},
+               {"items", options.items},
+               {"ops", options.ops},
+               {"repeats", options.repeats},
+               {"batch", options.batch},
+               {"threads", options.threads},
+               {"key-size", options.key_bytes},
+               {"value-size", options.value_bytes},
+               {"seed", options.seed},
+               {"pinned", report.pinned},
+               {"limits", report.limits ? FieldsOf(*report.limits) : Json(nullptr)},
+               {"rows", std::move(rows)},
+               {"footprints", std::move(footprints)},
+               {"errors", report.errors},
+               {"agrees", report.agrees}});
 }
 
 }  // namespace skep::bench

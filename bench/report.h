@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bench/limits.h"
+#include "bench/ordered.h"
 #include "bench/ycsb.h"
 
 namespace skep::bench {
@@ -16,5 +17,8 @@ std::string JsonOf(const LimitsReport& report);
 
 std::string TableOf(const YcsbReport& report);
 std::string JsonOf(const YcsbReport& report);
+
+std::string TableOf(const OrderedReport& report);
+std::string JsonOf(const OrderedReport& report);
 
 }  // namespace skep::bench

@@ -75,6 +75,59 @@ TEST(Report, LimitsJsonHasAllKeys) {
   EXPECT_EQ(object["random_read_mops"], 40);
 }
 
+OrderedReport SampleOrderedReport() {
+  OrderedReport report;
+  report.options.engines = {"absl", "model"};
+  report.options.loads = {"get_zipf"};
+  OrderedRow row = {.engine = "absl", .load = *FindOrderedLoad("get_zipf"), .mops = {2, 4, 3}};
+  row.latency_ns.Record(5000, 100);
+  report.rows.push_back(row);
+  row.engine = "model";
+  row.ratio = 0.25;
+  row.bytes_per_item = 47.5;
+  row.agrees = false;
+  report.rows.push_back(row);
+  report.footprints = {{.engine = "absl", .resident_bytes_per_item = 50.5}, {.engine = "model"}};
+  report.agrees = false;
+  return report;
+}
+
+// Goal: rows carry what a comparison of engines needs, under the names it uses elsewhere.
+TEST(Report, OrderedJsonHasAllKeys) {
+  OrderedReport report = SampleOrderedReport();
+  json object = json::parse(JsonOf(report));
+  for (const char* key : {"engine", "loads", "items", "ops", "repeats", "batch", "threads",
+                          "key-size", "value-size", "seed", "pinned", "limits", "rows",
+                          "footprints", "errors", "agrees", "machine", "commit"}) {
+    EXPECT_TRUE(object.contains(key)) << key;
+  }
+  const json& row = object["rows"][0];
+  EXPECT_EQ(row["engine"], "absl");
+  EXPECT_EQ(row["workload"], "get_zipf");
+  EXPECT_EQ(row["dist"], "zipfian");
+  EXPECT_EQ(row["threads"], 1);
+  EXPECT_EQ(row["mops"], 3);
+  EXPECT_EQ(row["p99_ns"], 5000);
+  EXPECT_EQ(row["bytes_per_item"], nullptr);
+  EXPECT_EQ(object["rows"][1]["ratio"], 0.25);
+  EXPECT_EQ(object["rows"][1]["agrees"], false);
+  EXPECT_EQ(object["footprints"][0]["resident_bytes_per_item"], 50.5);
+  EXPECT_EQ(object["footprints"][0]["huge_fraction"], nullptr);
+  EXPECT_EQ(object["limits"], nullptr);
+  report.limits = LimitsReport{.random_read_mops = 40};
+  object = json::parse(JsonOf(report));
+  EXPECT_EQ(object["limits"]["random_read_mops"], 40);
+  EXPECT_TRUE(object["limits"].contains("random_start_3200b_mops"));
+}
+
+TEST(Report, OrderedTableShowsWhoDisagrees) {
+  const std::string table = TableOf(SampleOrderedReport());
+  EXPECT_THAT(table, HasSubstr("3.000    1.00"));
+  EXPECT_THAT(table, HasSubstr("0.25"));
+  EXPECT_THAT(table, HasSubstr("50.5"));
+  EXPECT_THAT(table, HasSubstr("answers differ"));
+}
+
 TEST(Report, TablesNameTheirFigures) {
   const std::string ycsb = TableOf(SampleReport());
   EXPECT_THAT(ycsb, HasSubstr("1.50  M operations/s"));

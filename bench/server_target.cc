@@ -117,6 +117,9 @@ class ServerSession final : public YcsbSession {
         AppendCommand(out, {"GET", op.key});
         AppendCommand(out, {"SET", op.key, value});
         break;
+      case OpKind::kDelete:
+        AppendCommand(out, {"DEL", op.key});
+        break;
     }
   }
 
@@ -145,7 +148,8 @@ class ServerSession final : public YcsbSession {
     if (writes) {
       const auto reply = pipeline_.NextReply();
       if (!reply) return reply.error();
-      if (!reply->starts_with('+') && tally.errors == errors_before) CountWrong(*reply, tally);
+      const std::string_view good = op.kind == OpKind::kDelete ? ":1" : "+";
+      if (!reply->starts_with(good) && tally.errors == errors_before) CountWrong(*reply, tally);
     }
     return {};
   }

@@ -6,6 +6,7 @@
 //   read               GET key
 //   update, insert     SET key value
 //   read-modify-write  GET key, SET key value
+//   delete             DEL key
 //   scan               KRANGE [key + LIMIT 0 n WITHVALUES
 #pragma once
 

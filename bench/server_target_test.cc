@@ -121,6 +121,7 @@ TEST(ServerTarget, SendsTheCommands) {
   EXPECT_EQ(Ask(OpKind::kUpdate, "+OK\r\n").sent, set);
   EXPECT_EQ(Ask(OpKind::kInsert, "+OK\r\n").sent, set);
   EXPECT_EQ(Ask(OpKind::kReadModifyWrite, Bulk("abcde") + "+OK\r\n").sent, get + set);
+  EXPECT_EQ(Ask(OpKind::kDelete, ":1\r\n").sent, "*2\r\n" + Bulk("DEL") + Bulk(key));
   EXPECT_EQ(Ask(OpKind::kScan, "*2\r\n" + Bulk("k") + Bulk("v"), 37).sent,
             "*7\r\n" + Bulk("KRANGE") + Bulk("[" + key) + Bulk("+") + Bulk("LIMIT") + Bulk("0") +
                 Bulk("37") + Bulk("WITHVALUES"));
@@ -145,6 +146,8 @@ TEST(ServerTarget, JudgesReplies) {
       {OpKind::kUpdate, "+OK\r\n", 0, 0, ""},
       {OpKind::kUpdate, "-OOM planted\r\n", 1, 0, "-OOM planted"},
       {OpKind::kInsert, ":1\r\n", 1, 0, ":1"},
+      {OpKind::kDelete, ":1\r\n", 0, 0, ""},
+      {OpKind::kDelete, ":0\r\n", 1, 0, ":0"},
       {OpKind::kReadModifyWrite, Bulk("abcde") + "+OK\r\n", 0, 0, ""},
       {OpKind::kReadModifyWrite, "$-1\r\n+OK\r\n", 1, 0, "absent"},
       {OpKind::kReadModifyWrite, "-ERR first\r\n-ERR second\r\n", 1, 0, "first"},

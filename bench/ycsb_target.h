@@ -16,6 +16,7 @@ namespace skep::bench {
 struct Tally {
   uint64_t errors = 0;  // operations refused, or answered with what cannot be right
   uint64_t items_scanned = 0;
+  uint64_t checksum = 0;    // of what was returned (answer_checksum.h); 0 of a session without one
   std::string first_error;  // a line for a person
 
   void CountError(std::string_view why) {
@@ -25,6 +26,7 @@ struct Tally {
     if (errors == 0) first_error = other.first_error;
     errors += other.errors;
     items_scanned += other.items_scanned;
+    checksum += other.checksum;
   }
 };
 
@@ -34,7 +36,7 @@ class YcsbSession {
   virtual ~YcsbSession() = default;
   // Runs operations [first, first + count) of the stream as one batch, and checks every answer:
   //   read, read-modify-write  the key is there and its value has the right size
-  //   update, insert           stored
+  //   update, insert, delete   done
   //   scan                     at least the start key is there, and not more than was asked for
   // An error fails only its operation; a Status means that the session can do no more.
   //   kUnavailable, kIo  the connection broke

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/cpu.h"
 #include "bench/engine_target.h"
 #include "bench/op_generator.h"
 
@@ -73,6 +74,28 @@ TEST(Phase, RunsEveryLaneToItsEnd) {
     EXPECT_LE(sessions[i].largest, kBatch);
     EXPECT_LE(sources[i].largest, round_ops_max);
   }
+}
+
+// Goal: a lane stays on the core it asks for, and the phase says so; the others are left alone.
+// Method: sessions that look where they may run.
+TEST(Phase, PinsLanesThatAsk) {
+  class LookingSession final : public YcsbSession {
+   public:
+    Status Execute(const OpStream&, size_t, size_t, Tally&) override {
+      cores = AllowedCores();
+      return {};
+    }
+    std::vector<int> cores;
+  };
+  const std::vector<int> allowed = AllowedCores();
+  std::vector<LookingSession> sessions(2);
+  std::vector<CountingSource> sources(2);
+  const std::vector<Lane> lanes = {{&sessions[0], &sources[0], 10, allowed.back()},
+                                   {&sessions[1], &sources[1], 10}};
+  Progress progress("test", 0, lanes.size(), /*show=*/false);
+  EXPECT_TRUE(RunPhase(lanes, KeyFormat(8), 5, progress).pinned);
+  EXPECT_EQ(sessions[0].cores, std::vector<int>{allowed.back()});
+  EXPECT_EQ(sessions[1].cores, allowed);
 }
 
 // Goal: a session that breaks ends the phase for all, with its status, and nobody hangs.

@@ -16,7 +16,7 @@
 
 namespace skep::bench {
 
-enum class OpKind : uint8_t { kRead, kUpdate, kInsert, kReadModifyWrite, kScan };
+enum class OpKind : uint8_t { kRead, kUpdate, kInsert, kReadModifyWrite, kDelete, kScan };
 
 enum class Distribution : uint8_t {
   kUniform,  // over the records loaded

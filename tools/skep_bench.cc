@@ -1,4 +1,5 @@
-// skep-bench: what the machine can do (limits), and what Skep does (ycsb). bench/README.md.
+// skep-bench: what the machine can do (limits), what Skep does (ycsb), and what ordered indexes do
+// side by side (ordered). bench/README.md.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -6,6 +7,7 @@
 #include <string>
 
 #include "bench/limits.h"
+#include "bench/ordered.h"
 #include "bench/progress.h"
 #include "bench/report.h"
 #include "bench/ycsb.h"
@@ -44,6 +46,19 @@ int RunWorkload(const YcsbOptions& options, bool json) {
   return kFailed;
 }
 
+int RunOrderedLoads(const OrderedOptions& options, bool json) {
+  const auto report = RunOrdered(options);
+  if (!report) {
+    fmt::print(stderr, "skep-bench: {}\n", report.error());
+    return kFailed;
+  }
+  Print(*report, json);
+  if (report->sound()) return 0;
+  fmt::print(stderr, "skep-bench: {} operations failed{}\n", report->errors,
+             report->agrees ? "" : ", checksums differ");
+  return kFailed;
+}
+
 void AddLimitsOptions(CLI::App& app, LimitsOptions& options) {
   app.add_option("--bytes", options.bytes, "memory to measure in, as 512M or 8G")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
@@ -74,6 +89,34 @@ void AddYcsbOptions(CLI::App& app, YcsbOptions& options) {
       ->capture_default_str();
 }
 
+void AddOrderedOptions(CLI::App& app, OrderedOptions& options) {
+  app.add_option("--engine", options.engines,
+                 "indexes to compare, as absl,model; ratios are to the first")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option(
+         "--loads", options.loads,
+         "in this order: insert, get, update, delete, scan1 .. scan100; get, update and scans "
+         "also with _zipf behind their name")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--items", options.items, "in each index")->capture_default_str();
+  app.add_option("--ops,--operations", options.ops, "in a repeat of each load but insert")
+      ->capture_default_str();
+  app.add_option("--repeats", options.repeats, "of each load; figures are medians")
+      ->capture_default_str();
+  app.add_option("--batch", options.batch, "operations in one batch")->capture_default_str();
+  app.add_option("--threads", options.threads, "on one index")->capture_default_str();
+  app.add_option("--key-size,--key-bytes", options.key_bytes, "bytes, at least 8")
+      ->capture_default_str();
+  app.add_option("--value-size,--value-bytes", options.value_bytes, "bytes")->capture_default_str();
+  app.add_option("--seed", options.seed, "equal seeds choose equal operations")
+      ->capture_default_str();
+  app.add_option("--limits", options.limits_bytes,
+                 "measure the machine's limits first, in so much memory, as 8G")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -90,9 +133,15 @@ int main(int argc, char** argv) {
   AddYcsbOptions(*ycsb_app, ycsb);
   ycsb.show_progress = ErrorOutputIsTerminal();
 
-  for (CLI::App* command : {limits_app, ycsb_app}) {
+  OrderedOptions ordered;
+  CLI::App* ordered_app = app.add_subcommand("ordered", "ordered indexes side by side, in process");
+  AddOrderedOptions(*ordered_app, ordered);
+  ordered.show_progress = ErrorOutputIsTerminal();
+
+  for (CLI::App* command : {limits_app, ycsb_app, ordered_app}) {
     command->add_flag("--json", json, "one JSON object instead of a table");
   }
   CLI11_PARSE(app, argc, argv);
-  return limits_app->parsed() ? RunLimits(limits, json) : RunWorkload(ycsb, json);
+  if (limits_app->parsed()) return RunLimits(limits, json);
+  return ycsb_app->parsed() ? RunWorkload(ycsb, json) : RunOrderedLoads(ordered, json);
 }

@@ -1,0 +1,57 @@
+#include "bench/keyspace_target.h"
+
+#include <utility>
+
+#include "base/clock.h"
+#include "bench/batch_session.h"
+#include "bench/resident_memory.h"
+
+namespace skep::bench {
+namespace {
+
+constexpr uint64_t kBatchesBetweenMaintenance = 64;
+
+class EngineSession final : public BatchSession {
+ public:
+  EngineSession(Engine& engine, const ValuePool& values) : BatchSession(values), engine_(engine) {}
+
+ private:
+  Status Run(Batch& batch) override {
+    const uint64_t now_ms = SystemClock().WallMs();
+    batch.set_now_ms(now_ms);
+    engine_.gate().Wait(engine_.Execute(batch));
+    if (++batches_ % kBatchesBetweenMaintenance == 0) engine_.Maintain(now_ms);
+    return {};
+  }
+
+  Engine& engine_;
+  uint64_t batches_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<KeyspaceTarget>> KeyspaceTarget::Open(const std::string& engine,
+                                                             const ValuePool& values) {
+  auto keyspaces = Keyspaces::Make({.engine = engine, .keyspaces = 1});
+  if (!keyspaces) return Fail(keyspaces.error());
+  return std::unique_ptr<KeyspaceTarget>(new KeyspaceTarget(std::move(*keyspaces), values));
+}
+
+Result<std::unique_ptr<YcsbSession>> KeyspaceTarget::Connect() {
+  return std::make_unique<EngineSession>(keyspaces_->at(0), values_);
+}
+
+Result<Footprint> KeyspaceTarget::Measure() {
+  Engine& engine = keyspaces_->at(0);
+  while (engine.Maintain(SystemClock().WallMs())) {
+  }
+  const EngineStatistics statistics = engine.Statistics();
+  Footprint footprint = {.bytes_per_item = std::nullopt, .rss_bytes = ResidentBytes()};
+  if (statistics.items != 0) {
+    footprint.bytes_per_item =
+        static_cast<double>(statistics.bytes) / static_cast<double>(statistics.items);
+  }
+  return footprint;
+}
+
+}  // namespace skep::bench

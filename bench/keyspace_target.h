@@ -1,0 +1,34 @@
+// keyspace_target.h: benchmarks on an engine itself, without a store or a server around it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bench/record_format.h"
+#include "bench/ycsb_target.h"
+#include "engine/keyspaces.h"
+
+namespace skep::bench {
+
+// What a server's worker does with a batch and nothing else: execute it, wait until it is released,
+// and let the engine tidy up now and then.
+class KeyspaceTarget final : public YcsbTarget {
+ public:
+  // `values` must outlive the target.
+  //   kInvalidArgument  no such engine
+  static Result<std::unique_ptr<KeyspaceTarget>> Open(const std::string& engine,
+                                                      const ValuePool& values);
+
+  Result<std::unique_ptr<YcsbSession>> Connect() override;
+  // Lets the engine finish its background work first.
+  Result<Footprint> Measure() override;
+
+ private:
+  KeyspaceTarget(std::unique_ptr<Keyspaces> keyspaces, const ValuePool& values)
+      : keyspaces_(std::move(keyspaces)), values_(values) {}
+
+  std::unique_ptr<Keyspaces> keyspaces_;
+  const ValuePool& values_;
+};
+
+}  // namespace skep::bench
