@@ -56,10 +56,10 @@ class Engine {
   // the batch's ticket: the highest version it wrote or read. Replies may leave once the gate has
   // released the ticket. Never waits for another thread's operation. Thread-safe.
   //
-  // What a batch sees of writes that are executed but not released: points and the conditions and
-  // writes of atomic batches act on the newest value. Ranges, and atomic batches that only read,
-  // may read at the released version; a caller that wants them to see its own earlier writes waits
-  // for the gate first.
+  // What a batch sees of writes that are executed but not released: points, deletes of ranges, and
+  // the conditions and writes of atomic batches act on the newest value. Scans, counts, samples,
+  // and atomic batches that only read, may read at the released version; a caller that wants them
+  // to see its own earlier writes waits for the gate first.
   //   kNotSupported     traits() says no
   //   kInvalidArgument  a condition outside an atomic batch; a write in a batch at a snapshot;
   //                     kSeekFloor with kReverse
