@@ -190,13 +190,14 @@ class PaperLayout {
     uint32_t count() const { return node_->sorted_count; }  // separators
     // The child that has the key. `index` may be null; else it gets the child's number, at the cost
     // of decoding all items before it.
-    Link ChildOf(std::string_view key, uint32_t* index) const;
+    Link ChildOf(std::string_view key, uint32_t* index = nullptr) const;
     // The child that has the keys just below `key`: as ChildOf, but a separator equal to `key`
     // belongs to the right.
-    Link ChildBelow(std::string_view key, uint32_t* index) const;
+    Link ChildBelow(std::string_view key, uint32_t* index = nullptr) const;
     // Everything, in order: separators and children 1 .. count(). Cost: the whole node.
     void CopyTo(std::vector<InnerItem>* items) const;
     Link leftmost() const { return {node_->left.load(std::memory_order_relaxed)}; }
+    Link rightmost() const;
 
    private:
     Link ChildAt(const paper::SortedPosition& at, bool found, uint32_t* index) const;

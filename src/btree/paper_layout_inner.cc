@@ -23,6 +23,14 @@ Link PaperLayout::Inner::ChildBelow(std::string_view key, uint32_t* index) const
   return ChildAt(at, found, index);
 }
 
+Link PaperLayout::Inner::rightmost() const {
+  SortedPosition at(*codec_, node_);
+  at.SeekEnd();
+  const bool found = at.PreviousOffset() != 0;
+  if (found) at.Previous();
+  return ChildAt(at, found, nullptr);
+}
+
 Link PaperLayout::Inner::ChildAt(const SortedPosition& at, bool found, uint32_t* index) const {
   if (index != nullptr) {
     *index = found ? 1 : 0;
