@@ -18,7 +18,7 @@ static_assert(Arena::kSlotBytesMax == size_classes::kSlotBytesMax);
 constexpr size_t kMagazineSlots = 8;
 constexpr size_t kMagazineBytes = 32 * 1024;
 // 2 MiB each: some hundred microseconds.
-constexpr int kBlocksPerTrim = 4;
+constexpr size_t kBlocksAtOnce = 4;
 
 size_t MagazineSlots(size_t size_class) {
   return std::min(kMagazineSlots, kMagazineBytes / size_classes::SlotBytes(size_class));
@@ -103,9 +103,7 @@ void Arena::Flush(Cache& cache) {
 
 bool Arena::Trim() {
   Lock lock(mutex_);
-  int blocks = 0;
-  while (blocks < kBlocksPerTrim && ReturnBlock(lock, pool_->KeptMaxAtRest())) ++blocks;
-  return blocks > 0;
+  return ReturnBlocks(lock, pool_->KeptMaxAfterTrim(), kBlocksAtOnce);
 }
 
 // True once, for the call that the counter names.
@@ -150,13 +148,17 @@ bool Arena::Refill(Cache& cache, size_t size_class, Limit limit) {
 void Arena::Unload(Cache& cache, size_t size_class, size_t count) {
   Magazine& magazine = cache.magazines_[size_class];
   Lock lock(mutex_);
+  size_t spans = 0;
   for (Address at : std::span(magazine.slots).first(count)) {
-    if (const auto span = slots_->Give(at, size_class)) pool_->Keep(*span, 1);
+    const auto span = slots_->Give(at, size_class);
+    if (!span) continue;
+    pool_->Keep(*span, 1);
+    ++spans;
   }
   Add(cache.bytes_, -(count * size_classes::SlotBytes(size_class)));
   std::ranges::copy(std::span(magazine.slots).subspan(count), magazine.slots.begin());
   magazine.count -= static_cast<uint32_t>(count);
-  ReturnBlock(lock, pool_->KeptMax());
+  ReturnBlocks(lock, pool_->KeptMax(), spans);
 }
 
 Address Arena::AllocateRun(size_t bytes, Limit limit) {
@@ -184,7 +186,7 @@ void Arena::FreeRun(Address at, size_t bytes) {
   Poison(At(at), count * kSpanBytes);
   run_bytes_ -= count * kSpanBytes;
   pool_->Keep(SpanId::Of(at), count);
-  ReturnBlock(lock, pool_->KeptMax());
+  ReturnBlocks(lock, pool_->KeptMax(), kBlocksAtOnce);
 }
 
 // No address if the limit or the system refuses.
@@ -206,6 +208,13 @@ bool Arena::ReturnBlock(Lock& lock, uint64_t kept_max) {
   lock.lock();
   pool_->EndReturn(*returning);
   return true;
+}
+
+// Of `blocks_max` blocks at most; false if of none.
+bool Arena::ReturnBlocks(Lock& lock, uint64_t kept_max, size_t blocks_max) {
+  size_t blocks = 0;
+  while (blocks < blocks_max && ReturnBlock(lock, kept_max)) ++blocks;
+  return blocks > 0;
 }
 
 ArenaStatistics Arena::Statistics() const {

@@ -136,6 +136,7 @@ class Arena {
   void FreeRun(Address at, size_t bytes);
   Address TakeSpans(Lock& lock, uint32_t count, Limit limit);
   bool ReturnBlock(Lock& lock, uint64_t kept_max);
+  bool ReturnBlocks(Lock& lock, uint64_t kept_max, size_t blocks_max);
   const char* VerifyRuns() const;
 
   std::array<std::atomic<std::byte*>, kRegionsMax> bases_{};

@@ -329,19 +329,86 @@ TEST(Arena, MemoryComesBack) {
   }
 }
 
-// Goal: an arena in use keeps few free spans without being asked: 1/32 of what it holds.
+// Goal: an arena keeps few free spans: without being asked a block's or 1/32 of what it holds,
+// after Trim two or 1/32, and none if hardly any span is used.
 TEST(Arena, KeepsFewFreeSpans) {
   TestArena test;
   std::vector<Address> spans;
-  for (int i = 0; i < 1000; ++i) spans.push_back(test.Allocate(Arena::kSpanBytes));
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 2000; ++i) spans.push_back(test.Allocate(Arena::kSpanBytes));
+  const auto kept = [&] { return test.held() / Arena::kSpanBytes - spans.size(); };
+  const auto share = [&] { return test.held() / Arena::kSpanBytes / 32; };
+  while (spans.size() > 100) {
     test.Free(spans.back(), Arena::kSpanBytes);
     spans.pop_back();
-    const uint64_t used = spans.size() * Arena::kSpanBytes;
-    ASSERT_LE(test.held() - used, test.held() / 32 + Arena::kSpanBytes);
+    ASSERT_LE(kept(), std::max<uint64_t>(32, share()));
   }
+  EXPECT_GT(kept(), share());
+  EXPECT_TRUE(test.arena.Trim());
+  EXPECT_LE(kept(), std::max<uint64_t>(2, share()));
   EXPECT_FALSE(test.arena.Trim());
-  EXPECT_GT(test.held(), 500 * Arena::kSpanBytes) << "some are kept";
+  while (spans.size() > 1) {
+    test.Free(spans.back(), Arena::kSpanBytes);
+    spans.pop_back();
+  }
+  test.FlushAndTrim();
+  EXPECT_EQ(kept(), 0u);
+}
+
+// Goal: a block that gave back some spans gets no huge page meanwhile, and may have one again once
+// it is full: what the kernel holds is what is charged.
+// Method: two blocks past the first one; free every other span of them, and fill them again.
+// Which pages a block may have is in /proc/self/smaps: "nh" of VmFlags is MADV_NOHUGEPAGE.
+TEST(Arena, BlocksPartlyGivenBackArePlain) {
+  const auto may_be_huge = [](const std::byte* at) {
+    std::ifstream smaps("/proc/self/smaps");
+    bool inside = false;
+    for (std::string line; std::getline(smaps, line);) {
+      unsigned long first = 0;
+      unsigned long last = 0;
+      const auto address = reinterpret_cast<unsigned long>(at);
+      if (std::sscanf(line.c_str(), "%lx-%lx ", &first, &last) == 2) {
+        inside = first <= address && address < last;
+      } else if (inside && line.starts_with("VmFlags:")) {
+        return line.find(" nh") == std::string::npos;
+      }
+    }
+    return false;
+  };
+  if (access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) != 0) {
+    GTEST_SKIP() << "a kernel without huge pages";
+  }
+  constexpr size_t kBlock = 32;
+  TestArena test;
+  std::vector<Address> spans;
+  for (size_t i = 0; i < 3 * kBlock - 1; ++i) {  // span 0 is nobody's
+    spans.push_back(test.Allocate(Arena::kSpanBytes));
+    ASSERT_EQ(spans.back().offset(), (i + 1) * Arena::kSpanBytes);
+    if (i == 0) {
+      EXPECT_FALSE(may_be_huge(test.arena.At(spans[0]))) << "the first block begins so";
+    }
+  }
+  const std::byte* const second = test.arena.At(spans[kBlock]);
+  const std::byte* const third = test.arena.At(spans[2 * kBlock]);
+  EXPECT_TRUE(may_be_huge(test.arena.At(spans[0])));
+  EXPECT_TRUE(may_be_huge(second));
+  EXPECT_TRUE(may_be_huge(third));
+
+  for (size_t i = kBlock; i < spans.size(); i += 2) test.Free(spans[i], Arena::kSpanBytes);
+  test.FlushAndTrim();
+  EXPECT_EQ(test.arena.Verify(), nullptr);
+  EXPECT_FALSE(may_be_huge(second));
+  EXPECT_FALSE(may_be_huge(third));
+  for (size_t i = kBlock; i < spans.size(); i += 2) spans[i] = test.Allocate(Arena::kSpanBytes);
+  EXPECT_TRUE(may_be_huge(second));
+  EXPECT_TRUE(may_be_huge(third));
+
+  for (size_t i = 2 * kBlock; i < spans.size(); i += 2) test.Free(spans[i], Arena::kSpanBytes);
+  test.FlushAndTrim();
+  EXPECT_FALSE(may_be_huge(third));
+  for (size_t i = 2 * kBlock - 1; i < spans.size(); i += 2) test.Free(spans[i], Arena::kSpanBytes);
+  test.FlushAndTrim();
+  EXPECT_TRUE(may_be_huge(third)) << "wholly free";
+  EXPECT_EQ(test.arena.Verify(), nullptr);
 }
 
 // Goal: the n-th allocation fails, of either limit and kind, and no other one does.

@@ -76,6 +76,23 @@ TEST(PageRegion, Moves) {
   EXPECT_EQ(other->begin()[0], std::byte{42});
 }
 
+// Goal: what is given back reads as zero, and its neighbours are as they were, on either pages and
+// with other pages advised for a part.
+TEST(PageRegion, GivesBackAPart) {
+  for (Pages pages : {Pages::kHuge, Pages::kPlain}) {
+    auto region = PageRegion::Reserve(kBytes, pages);
+    ASSERT_TRUE(region);
+    region->Advise(0, PageRegion::kHugePageBytes, Pages::kPlain);
+    TouchAll(*region);
+    const size_t begin = PageRegion::kHugePageBytes - 65536;
+    region->GiveBack(begin, 2 * 65536);
+    for (size_t i = 0; i < region->size(); i += 4096) {
+      const bool is_back = i >= begin && i < begin + 2 * 65536;
+      ASSERT_EQ(region->begin()[i], std::byte{is_back ? uint8_t{0} : uint8_t{1}}) << i;
+    }
+  }
+}
+
 // Goal: a wish nobody can fulfil is an error with its errno, not a crash.
 TEST(PageRegion, RefusesMoreThanTheAddressSpace) {
   auto region = PageRegion::Reserve(size_t{1} << 60, Pages::kHuge);

@@ -11,8 +11,8 @@ constexpr uint64_t kRegionBytesMin = uint64_t{64} << 20;
 constexpr uint64_t kRegionBytesMax = uint64_t{1} << 40;
 static_assert(kRegionBytesMax / Arena::kSpanBytes == 1 << 24, "SpanId's 24 bits");
 
-constexpr uint64_t kKeptMin = 2;
 constexpr uint64_t kKeptFraction = 32;
+constexpr uint64_t kKeptAfterTrim = 2;
 // An arena with no more spans in use than these is as good as empty.
 constexpr uint64_t kUsedAtRest = 4;
 
@@ -93,10 +93,13 @@ void SpanPool::Keep(SpanId first, uint32_t count) {
   kept_spans_ += count;
 }
 
-uint64_t SpanPool::KeptMax() const { return std::max(kKeptMin, charged_spans_ / kKeptFraction); }
+uint64_t SpanPool::KeptMax() const {
+  return std::max<uint64_t>(SpanRegion::kBlockSpans, charged_spans_ / kKeptFraction);
+}
 
-uint64_t SpanPool::KeptMaxAtRest() const {
-  return charged_spans_ - kept_spans_ <= kUsedAtRest ? 0 : KeptMax();
+uint64_t SpanPool::KeptMaxAfterTrim() const {
+  if (charged_spans_ - kept_spans_ <= kUsedAtRest) return 0;
+  return std::max(kKeptAfterTrim, charged_spans_ / kKeptFraction);
 }
 
 std::optional<SpanPool::Returning> SpanPool::BeginReturn(uint64_t kept_max) {

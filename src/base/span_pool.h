@@ -78,10 +78,11 @@ class SpanPool {
   std::expected<SpanId, Refusal> Take(uint32_t count, Arena::Limit limit);
   void Keep(SpanId first, uint32_t count);
 
-  // How many spans may be kept while the arena is in use, and when it has come to rest: none then
-  // if hardly any span is used.
+  // How many spans may be kept: a block's, so that a small arena does not give back and take again
+  // what it needs in a moment, or 1/32 of all.
   uint64_t KeptMax() const;
-  uint64_t KeptMaxAtRest() const;
+  // How many are left by Trim: two, or 1/32 of all; none if hardly any span is used.
+  uint64_t KeptMaxAfterTrim() const;
   // Nothing if no more than `kept_max` are kept. One block at most, so that the work is bounded.
   std::optional<Returning> BeginReturn(uint64_t kept_max);
   static void GiveBack(const Returning& returning);

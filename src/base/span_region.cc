@@ -17,7 +17,8 @@ static_assert(SpanRegion::kBlockSpans == 32, "a word a block");
 constexpr int kCandidates = 16;
 
 constexpr size_t TableBytes(size_t blocks) {
-  return blocks * (2 * sizeof(uint32_t) + SpanRegion::kBlockSpans * sizeof(SpanInfo));
+  return blocks *
+         (2 * sizeof(uint32_t) + SpanRegion::kBlockSpans * sizeof(SpanInfo) + sizeof(bool));
 }
 
 // Bits [first, first + count) of a word; count > 0.
@@ -41,19 +42,27 @@ Result<std::unique_ptr<SpanRegion>> SpanRegion::Reserve(size_t bytes, Pages page
   if (!memory) return Fail(memory.error());
   auto tables = PageRegion::Reserve(TableBytes(blocks), Pages::kPlain);
   if (!tables) return Fail(tables.error());
-  return std::unique_ptr<SpanRegion>(new SpanRegion(std::move(*memory), std::move(*tables)));
+  return std::unique_ptr<SpanRegion>(new SpanRegion(std::move(*memory), std::move(*tables), pages));
 }
 
-SpanRegion::SpanRegion(PageRegion memory, PageRegion tables)
+SpanRegion::SpanRegion(PageRegion memory, PageRegion tables, Pages pages)
     : memory_(std::move(memory)),
       tables_(std::move(tables)),
+      pages_(pages),
       block_count_(static_cast<uint32_t>(memory_.size() / kBlockBytes)),
       used_(reinterpret_cast<uint32_t*>(tables_.begin())),
       kept_(used_ + block_count_),
-      infos_(reinterpret_cast<SpanInfo*>(kept_ + block_count_)) {}
+      infos_(reinterpret_cast<SpanInfo*>(kept_ + block_count_)),
+      plain_(reinterpret_cast<bool*>(infos_ + span_count())) {}
 
 // What the allocator poisoned, the next mapping at the same place must not inherit.
 SpanRegion::~SpanRegion() { Unpoison(memory_.begin(), touched_end_ * kSpanBytes); }
+
+void SpanRegion::MakeFirstBlockPlain() {
+  if (pages_ == Pages::kPlain) return;
+  Advise(0, Pages::kPlain);
+  plain_[0] = true;
+}
 
 // function(block, mask): the spans, block by block.
 template <typename Function>
@@ -107,7 +116,17 @@ void SpanRegion::Take(uint32_t first, uint32_t count) {
     SKEP_DCHECK((used_[block] & mask) == 0);
     used_[block] |= mask;
     kept_[block] &= ~mask;
+    MakeHugeIfFull(block);
   });
+}
+
+// The kernel may join its pages from now on. Spans on their way back count as used here; should
+// this wish cross theirs, the block has the wrong pages until it is full or gives back the next
+// time.
+void SpanRegion::MakeHugeIfFull(uint32_t block) {
+  if (used_[block] != kAll || !plain_[block]) return;
+  plain_[block] = false;
+  Advise(block, Pages::kHuge);
 }
 
 void SpanRegion::Keep(uint32_t first, uint32_t count) {
@@ -138,11 +157,19 @@ uint32_t SpanRegion::ReturnableBlock() {
   return kept_end_ - 1;
 }
 
+// What pages a block is to have from now on, if others: it gives back all its spans or some.
+std::optional<Pages> SpanRegion::AdviceFor(uint32_t block, bool is_whole) {
+  if (pages_ == Pages::kPlain || plain_[block] == !is_whole) return std::nullopt;
+  plain_[block] = !is_whole;
+  return is_whole ? Pages::kHuge : Pages::kPlain;
+}
+
 SpanRegion::Returning SpanRegion::BeginReturn() {
   const uint32_t block = ReturnableBlock();
   const Returning returning = {.block = block,
                                .spans = ~used_[block],
-                               .kept = static_cast<uint32_t>(std::popcount(kept_[block]))};
+                               .kept = static_cast<uint32_t>(std::popcount(kept_[block])),
+                               .advice = AdviceFor(block, used_[block] == 0)};
   kept_count_ -= returning.kept;
   used_count_ += static_cast<uint32_t>(std::popcount(returning.spans));
   used_[block] = kAll;
@@ -151,6 +178,7 @@ SpanRegion::Returning SpanRegion::BeginReturn() {
 }
 
 void SpanRegion::GiveBack(const Returning& returning) {
+  if (returning.advice) Advise(returning.block, *returning.advice);
   uint32_t rest = returning.spans;
   while (rest != 0) {
     const auto first = static_cast<uint32_t>(std::countr_zero(rest));

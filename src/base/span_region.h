@@ -5,12 +5,17 @@
 //   +----------------------------------+----------------------------------+
 //   used   1 bit a span: somebody has it
 //   kept   1 bit a span: nobody has it, its pages are still here
-//   spans  SpanInfo, 144 bytes a span
+//   plain  1 byte a block: it has plain pages although the region has huge ones
+//   infos  SpanInfo, 144 bytes a span
 //
-// A span is used, kept, or fresh: neither, its pages are not here as far as we know (the kernel
-// gives 2 MiB at once, so a fresh span of a block that is partly used may be resident). The tables
-// are zero-filled memory of the system, so that a region costs what is used of it. They lie beside
-// the spans, not in them: slots pack, and what is cold stays off the huge pages.
+// A span is used, kept, or fresh: neither, and its pages are not here, but for those that came with
+// the huge page of a neighbour. A block that gave back some of its spans gets plain pages until it
+// is wholly used or wholly free, else the kernel would in time fill it up with a huge page again,
+// and what was given back would be held, and not be charged, for nobody.
+//
+// The tables are zero-filled memory of the system, so that a region costs what is used of it (0.2
+// %, not charged). They lie beside the spans, not in them: slots pack, and what is cold stays off
+// the huge pages.
 //
 // Invariants. Verify() checks them.
 //   R1  no span is both used and kept.
@@ -63,6 +68,7 @@ class SpanRegion {
     uint32_t block;
     uint32_t spans;  // a bit each
     uint32_t kept;   // how many of them were kept
+    std::optional<Pages> advice;
   };
 
   // At least `bytes` of address space, in whole blocks.
@@ -70,9 +76,9 @@ class SpanRegion {
   static Result<std::unique_ptr<SpanRegion>> Reserve(size_t bytes, Pages pages);
   ~SpanRegion();
 
-  // Plain pages under the first block, whatever the others have: a region that is hardly used then
-  // does not cost a huge page. Before it is touched.
-  void MakeFirstBlockPlain() { memory_.Advise(0, kBlockBytes, Pages::kPlain); }
+  // Plain pages under the first block until it is full: a region that is hardly used then does not
+  // cost a huge page. Before it is touched.
+  void MakeFirstBlockPlain();
 
   std::byte* begin() const { return memory_.begin(); }
   uint32_t span_count() const { return block_count_ * kBlockSpans; }
@@ -108,18 +114,25 @@ class SpanRegion {
   const char* Verify() const;
 
  private:
-  SpanRegion(PageRegion memory, PageRegion tables);
+  SpanRegion(PageRegion memory, PageRegion tables, Pages pages);
 
+  void Advise(uint32_t block, Pages pages) {
+    memory_.Advise(block * kBlockBytes, kBlockBytes, pages);
+  }
+  void MakeHugeIfFull(uint32_t block);
+  std::optional<Pages> AdviceFor(uint32_t block, bool is_whole);
   uint32_t ReturnableBlock();
   template <typename Function>
   static void ForEachBlock(uint32_t first, uint32_t count, Function function);
 
   PageRegion memory_;
   PageRegion tables_;
+  const Pages pages_;
   const uint32_t block_count_;
   uint32_t* used_;  // a word a block
   uint32_t* kept_;
   SpanInfo* infos_;
+  bool* plain_;
 
   uint32_t used_count_ = 0;
   uint32_t kept_count_ = 0;
