@@ -141,7 +141,7 @@ class PaperLayout {
    public:
     explicit LeafCursor(const Leaf& leaf);  // at no item; `leaf` must outlive the cursor
 
-    bool valid() const;
+    bool valid() const { return source_ != Source::kNone; }
     void SeekFirst();
     void SeekLast();
     void SeekAtLeast(std::string_view key);  // the first key >= `key`
@@ -257,6 +257,39 @@ void PaperLayout::Leaf::ForEachVisible(Visit visit) const {
     visit(at, item);
     at = item.end();
   }
+}
+
+// A walk calls these for each item.
+inline void PaperLayout::LeafCursor::StepForward() {
+  while (entry_ < entry_count_ && entries_[entry_].place <= sorted_.offset()) {
+    if (!entries_[entry_].deleted) {
+      source_ = Source::kLog;
+      return;
+    }
+    if (HidesSorted(entry_)) sorted_.Next();
+    ++entry_;
+  }
+  source_ = sorted_.at_end() ? Source::kNone : Source::kSorted;
+}
+
+inline void PaperLayout::LeafCursor::Next() {
+  if (source_ == Source::kSorted) {
+    sorted_.Next();
+  } else {
+    if (HidesSorted(entry_)) sorted_.Next();
+    ++entry_;
+  }
+  StepForward();
+}
+
+inline StoredKey PaperLayout::LeafCursor::key() const {
+  if (source_ == Source::kSorted) return sorted_.key();
+  return paper::LogItem(leaf_->node_, entries_[entry_].item).key();
+}
+
+inline StoredValue PaperLayout::LeafCursor::value() const {
+  if (source_ == Source::kSorted) return paper::ValueAt(leaf_->node_, sorted_.payload());
+  return paper::LogItem(leaf_->node_, entries_[entry_].item).value();
 }
 
 }  // namespace skep::btree

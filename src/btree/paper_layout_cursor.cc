@@ -51,8 +51,6 @@ void PaperLayout::LeafCursor::KeepNewest(const uint16_t* order, uint32_t count) 
   }
 }
 
-bool PaperLayout::LeafCursor::valid() const { return source_ != Source::kNone; }
-
 void PaperLayout::LeafCursor::SeekFirst() {
   sorted_.SeekFirst();
   entry_ = 0;
@@ -84,29 +82,7 @@ void PaperLayout::LeafCursor::GoToGapBefore(std::string_view key) {
   entry_ = static_cast<uint32_t>(std::partition_point(begin, begin + entry_count_, below) - begin);
 }
 
-void PaperLayout::LeafCursor::Next() {
-  if (source_ == Source::kSorted) {
-    sorted_.Next();
-  } else {
-    if (HidesSorted(entry_)) sorted_.Next();
-    ++entry_;
-  }
-  StepForward();
-}
-
 void PaperLayout::LeafCursor::Prev() { StepBack(); }
-
-void PaperLayout::LeafCursor::StepForward() {
-  while (entry_ < entry_count_ && entries_[entry_].place <= sorted_.offset()) {
-    if (!entries_[entry_].deleted) {
-      source_ = Source::kLog;
-      return;
-    }
-    if (HidesSorted(entry_)) sorted_.Next();
-    ++entry_;
-  }
-  source_ = sorted_.at_end() ? Source::kNone : Source::kSorted;
-}
 
 void PaperLayout::LeafCursor::StepBack() {
   for (;;) {
@@ -124,16 +100,6 @@ void PaperLayout::LeafCursor::StepBack() {
     if (before != 0) sorted_.Previous();
     return;
   }
-}
-
-StoredKey PaperLayout::LeafCursor::key() const {
-  if (source_ == Source::kSorted) return sorted_.key();
-  return LogItem(leaf_->node_, entries_[entry_].item).key();
-}
-
-StoredValue PaperLayout::LeafCursor::value() const {
-  if (source_ == Source::kSorted) return paper::ValueAt(leaf_->node_, sorted_.payload());
-  return LogItem(leaf_->node_, entries_[entry_].item).value();
 }
 
 Version PaperLayout::LeafCursor::version() const {

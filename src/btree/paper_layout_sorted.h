@@ -94,7 +94,8 @@ class SortedPosition {
   uint32_t first_item_;
   Segment segment_;
   uint32_t item_;
-  // A ring of offsets just before item_, the nearest at before_end_ - 1.
+  // A ring of offsets just before item_, the nearest at before_end_ - 1, all of one segment.
+  Segment before_segment_;
   uint32_t before_end_ = 0;
   uint32_t before_count_ = 0;
   std::array<uint16_t, kBeforeMax> before_;
@@ -121,6 +122,19 @@ inline void SortedPosition::Next() {
   item_ = item_ == segment_.begin ? FirstItemEnd(segment_) : OtherItemEnd(item_);
   before_count_ = 0;
   LeaveFinishedSegment();
+}
+
+inline uint32_t SortedPosition::PreviousOffset() {
+  if (item_ == first_item_) return 0;
+  if (before_count_ == 0) KeepOffsetsBefore();
+  return before_[(before_end_ - 1) % kBeforeMax];
+}
+
+inline void SortedPosition::Previous() {
+  item_ = PreviousOffset();
+  segment_ = before_segment_;
+  --before_end_;
+  --before_count_;
 }
 
 template <class Key>
