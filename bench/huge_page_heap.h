@@ -26,6 +26,9 @@ class HugePageHeap {
   // `capacity_bytes` > 0 is address space: pages are taken as they are touched.
   //   kIo  as PageRegion::Reserve
   static Result<std::unique_ptr<HugePageHeap>> Open(size_t capacity_bytes);
+  ~HugePageHeap();
+  HugePageHeap(const HugePageHeap&) = delete;
+  HugePageHeap& operator=(const HugePageHeap&) = delete;
 
   // Stops the process if the capacity is used up, or `bytes` is over kBlockBytesMax.
   void* Allocate(size_t bytes);

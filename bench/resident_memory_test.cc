@@ -21,7 +21,7 @@ PageRegion Touched(Pages pages) {
 
 // Goal: growth is what was taken between Begin and End and kept, and nothing that happened between
 // End and the next Begin.
-// Method: regions so large that everything else in the process is noise (a sanitizer's too).
+// Method: regions so large that everything else in the process is noise.
 TEST(ResidentGrowth, CountsWhatIsKeptInItsTurns) {
   constexpr double kNoise = 0.2 * kBytes;
   ResidentGrowth growth;
