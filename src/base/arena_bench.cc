@@ -1,8 +1,7 @@
 // Question: what does a node buffer cost when a tree builds a new one and retires the old?
 // Sketch:   from the cache an allocation and a free are a handful of instructions on two warm
-// lines:
-//           about 5 ns a pair. Out of the cache's window, half of the magazine moves at a time
-//           under the lock: 20 ns for the lock, and a bitmap and its span's line for each slot.
+//           lines, about 5 ns a pair. Past it, half of a magazine moves at a time under the lock:
+//           20 ns for the lock, and a bitmap and its span's line for each slot.
 // Compare:  malloc and free of the same size.
 // Smoke:    CTest runs --benchmark_filter=buffers:1(/|$) so the file cannot rot.
 #include <benchmark/benchmark.h>
