@@ -103,7 +103,8 @@ class Arena {
   // Returns what the cache holds. Thread-safe; the cache must not be in use meanwhile.
   void Flush(Cache& cache);
 
-  // Gives spans that are free back to the system until few are kept. Returns whether it gave any.
+  // Gives spans that are free back to the system until few are kept, or none while the budget is
+  // over its limit. Returns whether it gave any.
   // Bounded: well under a millisecond.
   bool Trim();
 

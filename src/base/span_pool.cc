@@ -98,7 +98,8 @@ uint64_t SpanPool::KeptMax() const {
 }
 
 uint64_t SpanPool::KeptMaxAfterTrim() const {
-  if (charged_spans_ - kept_spans_ <= kUsedAtRest) return 0;
+  const bool over_limit = !budget_.HasRoomFor(0);
+  if (over_limit || charged_spans_ - kept_spans_ <= kUsedAtRest) return 0;
   return std::max(kKeptAfterTrim, charged_spans_ / kKeptFraction);
 }
 

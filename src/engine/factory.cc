@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "btree/btree_engine.h"
 #include "engine/model_engine.h"
 
 namespace skep {
 
 std::span<const EngineInfo> AllEngines() {
   static constexpr EngineInfo kEngines[] = {
+      {"btree", "ordered, multi-version B+tree with wait-free reads (Honeycomb)", &BtreeEngine::Make},
       {"model", "ordered, multi-version, behind one lock; the oracle of every other engine",
        [](const EngineOptions& options) -> std::unique_ptr<Engine> {
          return std::make_unique<ModelEngine>(options);

@@ -1,0 +1,113 @@
+// atomic_batch.h: batches that are applied whole or not at all, at one version.
+//
+// Points only. The leaves of all keys are locked, from left to right; then the requests are judged
+//   and performed in order on a copy of the few values they name; then everything that needs memory
+//   is made; then one version is drawn, written into every item, and the leaves are unlocked.
+//   Waiting for a leaf's lock is only waiting to the right, so there is no deadlock; and nobody who
+//   holds a lock to the right waits for one to the left.
+// With ranges. What a range names is not known beforehand, so the other writers are stopped
+//   (protocol P). The requests are performed on a copy of what they touch, laid over the newest
+//   state; a range delete is one delete for each key. Then as above.
+//
+// Room. A leaf whose log has no room for its items is merged with them; if that does not fit it is
+// split beforehand, where it will be needed (structure.h: that changes no data), and the batch
+// begins again. So at the moment of the version nothing can fail.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "btree/change.h"
+#include "btree/core.h"
+#include "btree/reader.h"
+#include "btree/structure.h"
+#include "btree/upkeep.h"
+#include "btree/writer.h"
+#include "engine/batch_writer.h"
+
+namespace skep::btree {
+
+// Owner: one execution of one batch. The slot is inside an epoch and has called BeginWrites.
+template <class Layout>
+class AtomicBatch {
+ public:
+  AtomicBatch(Core& core, Upkeep& upkeep, Slot& slot, Batch& batch, BatchWriter& out,
+              const EngineTraits& traits)
+      : core_(core),
+        upkeep_(upkeep),
+        slot_(slot),
+        batch_(batch),
+        out_(out),
+        traits_(traits),
+        structure_(core),
+        reader_(core) {}
+
+  // Returns the highest version it has seen or made.
+  Version Execute();
+
+ private:
+  // A key as the batch sees it.
+  struct State {
+    typename Layout::Found found;  // before
+    bool present = false;          // now
+    std::string_view value;
+    bool changed = false;
+  };
+  // Of the batch's keys, in order. The views live as long as the batch, the nodes by the epoch.
+  using States = std::map<std::string_view, State>;
+  struct LockedLeaf {
+    LeafPlace place;
+    std::vector<typename States::iterator> keys;
+  };
+
+  bool HasRanges() const;
+  Attempt Try(bool stopped);
+  Attempt LockKeys(Change<Layout>& change, std::vector<LockedLeaf>* leaves, bool changed_only);
+  bool LockLeaf(Change<Layout>& change, std::string_view key, LeafPlace* place);
+  State& StateOf(std::string_view key);
+  State Read(const LeafPlace& place, std::string_view key);
+
+  bool Judge();
+  bool Perform();
+  bool PerformSlot(uint32_t index);
+  void PerformPoint(uint32_t index);
+  void PerformRange(uint32_t index);
+  void PerformSample(uint32_t index);
+  template <typename Visit>
+  void ForEach(const Request& request, Visit visit);
+  template <typename Visit>
+  void ForEachForward(std::string_view lo, std::string_view hi, bool unbounded, Visit visit);
+  template <typename Visit>
+  void ForEachReverse(std::string_view lo, std::string_view hi, bool unbounded, Visit visit);
+  Item CopyOf(const typename States::value_type& state);
+  Item CopyOf(Cursor<Layout>& cursor);
+  std::string_view Floor(std::string_view key);
+
+  Attempt Apply(Change<Layout>& change, std::vector<LockedLeaf>& leaves);
+  Attempt Prepare(Change<Layout>& change, LockedLeaf& leaf, Storing& storing);
+  bool AppendAll(Change<Layout>& change, const LockedLeaf& leaf,
+                 std::span<const LeafEdit<Layout>> edits);
+  Attempt SplitFor(Change<Layout>& change, const typename Layout::Fences& fences,
+                   std::span<const typename Layout::LeafItem> items);
+  void Finish(Version version);
+  void BalanceErased();
+  void RefuseForMemory();
+
+  Core& core_;
+  Upkeep& upkeep_;
+  Slot& slot_;
+  Batch& batch_;
+  BatchWriter& out_;
+  const EngineTraits& traits_;
+  Structure<Layout> structure_;
+  Reader<Layout> reader_;
+  States states_;
+  std::vector<uint32_t> wrote_;                              // slots that changed something
+  std::vector<std::pair<NodeHeader*, uint32_t>> log_items_;  // to be given the version
+  Version seen_ = 0;
+};
+
+}  // namespace skep::btree

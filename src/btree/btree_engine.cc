@@ -1,0 +1,402 @@
+#include "btree/btree_engine.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "btree/atomic_batch.h"
+#include "btree/core.h"
+#include "btree/paper_layout.h"
+#include "btree/range_delete.h"
+#include "btree/ranges.h"
+#include "btree/reader.h"
+#include "btree/sampler.h"
+#include "btree/upkeep.h"
+#include "btree/verify.h"
+#include "btree/writer.h"
+#include "engine/batch_writer.h"
+#include "engine/point.h"
+
+namespace skep {
+
+using btree::Core;
+using btree::NodeHeader;
+using btree::Slot;
+using Layout = btree::PaperLayout;
+
+namespace {
+
+constexpr Version kNewest = Layout::Leaf::kNewest;
+constexpr size_t kRetiredMax = 64;  // pieces that a batch keeps to itself
+
+bool OnlyReads(const Batch& batch) {
+  return std::ranges::none_of(batch.requests(), [](const Request& r) { return IsWrite(r.op); });
+}
+
+class Contents final : public btree::NodeContents {
+ public:
+  // The core is made with its contents, and they need its codec and counters.
+  void Know(Core& core) { core_ = &core; }
+
+  void Children(const NodeHeader* inner, std::vector<btree::Link>* children) const override {
+    const Layout::Inner view(core_->codec, inner);
+    std::vector<Layout::InnerItem> items;
+    view.CopyTo(&items);
+    children->push_back(view.leftmost());
+    for (const Layout::InnerItem& item : items) children->push_back(item.child);
+  }
+  void Blocks(const NodeHeader* node, uint32_t used,
+              std::vector<btree::OutsideBlock>* blocks) const override {
+    if (!core_->has_blocks.load(std::memory_order_relaxed)) return;
+    Layout::BlocksOf(core_->codec, node, used, blocks);
+  }
+  void HasLeft(const NodeHeader* node) const override {
+    (node->is_leaf() ? core_->leaves : core_->inner_nodes).fetch_sub(1, std::memory_order_relaxed);
+  }
+
+ private:
+  Core* core_ = nullptr;
+};
+
+}  // namespace
+
+class BtreeEngine::Impl {
+ public:
+  Impl(const EngineOptions& options, ReleaseGate& gate)
+      : options_(options),
+        traits_{.name = "btree",
+                .snapshots = options.btree.multi_version,
+                .multi_version = options.btree.multi_version},
+        core_(options, gate, contents_),
+        upkeep_(core_) {
+    contents_.Know(core_);
+  }
+  ~Impl() {
+    core_.slots.ForEach([&](Slot& slot) { core_.arena.Flush(slot.cache); });
+  }
+
+  // The root, an empty leaf. False: no memory.
+  bool Plant();
+
+  Version Execute(Batch& batch);
+
+  const EngineOptions options_;
+  const EngineTraits traits_;
+  Contents contents_;
+  Core core_;
+  btree::Upkeep upkeep_;
+};
+
+namespace {
+
+// One batch from start to end.
+class Run {
+ public:
+  Run(Core& core, btree::Upkeep& upkeep, const EngineTraits& traits, Slot& slot, Batch& batch)
+      : core_(core),
+        upkeep_(upkeep),
+        traits_(traits),
+        slot_(slot),
+        batch_(batch),
+        out_(batch),
+        writer_(core, upkeep),
+        reader_(core) {}
+
+  // The batch's ticket.
+  Version Do() {
+    if (const Status s = CheckBatch(batch_, traits_); !s.ok()) {
+      out_.RefuseAll(s);
+      return 0;
+    }
+    core_.versions.EnterEpoch(slot_);
+    const Version ticket = DoBatch();
+    core_.versions.LeaveEpoch(slot_);
+    if (writes_) core_.versions.EndWrites(slot_);
+    return ticket;
+  }
+  // Versions may have been drawn.
+  bool wrote() const { return wrote_; }
+
+ private:
+  Version DoBatch() {
+    if (batch_.snapshot().id != 0) return DoAtSnapshot();
+    if (batch_.kind() == Batch::Kind::kUnordered) {
+      Version ticket = 0;
+      for (uint32_t i = 0; i < batch_.size(); ++i) {
+        ticket = std::max(ticket, DoSlot(i));
+        if (slot_.retired.size() > kRetiredMax) Reclaim();
+      }
+      return ticket;
+    }
+    if (OnlyReads(batch_) && core_.multi_version && !HasSample()) {
+      const Version at = BeginReading();
+      DoReads(at);
+      EndReading();
+      return at;
+    }
+    return DoAtomic();
+  }
+
+  const Request& request(uint32_t i) const { return batch_.requests()[i]; }
+
+  bool HasSample() const {
+    return std::ranges::any_of(batch_.requests(),
+                               [](const Request& r) { return r.op == Op::kSample; });
+  }
+
+  // Protocol S of versions.h.
+  Version BeginReading() {
+    if (!core_.multi_version) return 0;
+    slot_.read_floor.store(core_.gate.released(), std::memory_order_seq_cst);
+    return core_.gate.released();
+  }
+  void EndReading() { slot_.read_floor.store(Slot::kIdle, std::memory_order_release); }
+
+  void BeginWrites() {
+    core_.versions.BeginWrites(slot_);
+    writes_ = true;
+    wrote_ = true;
+  }
+  // In the middle of a long batch: it holds no pointers between two of its requests.
+  void Reclaim() {
+    PauseWrites();
+    core_.versions.LeaveEpoch(slot_);
+    upkeep_.Release();
+    upkeep_.AfterBatch(slot_);
+    core_.versions.EnterEpoch(slot_);
+  }
+  // Before something that takes its time: nobody has to wait for versions of ours.
+  void PauseWrites() {
+    if (writes_) core_.versions.EndWrites(slot_);
+    writes_ = false;
+  }
+
+  Version DoAtSnapshot() {
+    const SnapshotRef snapshot = batch_.snapshot();
+    slot_.read_floor.store(snapshot.version, std::memory_order_seq_cst);
+    if (core_.snapshots.IsLive(snapshot.id)) {
+      DoReads(snapshot.version);
+    } else {
+      out_.RefuseAll({Code::kSnapshotTooOld, "the snapshot is gone"});
+    }
+    EndReading();
+    return snapshot.version;
+  }
+
+  // A batch that only reads, all at one version.
+  void DoReads(Version at) {
+    const bool is_atomic = batch_.kind() == Batch::Kind::kAtomic;
+    for (uint32_t i = 0; i < batch_.size(); ++i) {
+      if (const Status s = CheckRequest(request(i), batch_, traits_); !s.ok()) {
+        out_.Refuse(i, s);
+      } else if (request(i).op == Op::kScan || request(i).op == Op::kCount) {
+        DoRange(i, at);
+      } else {
+        Get(i, at);
+      }
+      const Verdict verdict = out_.outcome(i).verdict;
+      const bool stops =
+          verdict == Verdict::kRefused || (IsCondition(request(i).op) && verdict != Verdict::kDone);
+      if (is_atomic && stops) return out_.AbortAllBut(i);
+    }
+  }
+
+  // Reads a point at a version, or as it is now; a condition too.
+  Version Get(uint32_t i, Version at) {
+    const Request& r = request(i);
+    std::optional<btree::LeafPlace> place;
+    if (at == kNewest) place = reader_.FromHint(btree::Link{r.hint.bits}, r.key);
+    if (!place) place = reader_.Find(r.key, at);
+    const Layout::Leaf leaf(core_.codec, place->node, place->word.used(), at);
+    const Layout::Found found = leaf.Find(r.key);
+    std::optional<std::string_view> now;
+    if (found.present) now = core_.codec.Whole(found.value);
+    ApplyPoint(r, now, traits_.value_bytes_max, out_, i);
+    const Version seen =
+        found.known ? found.version : place->node->version.load(std::memory_order_relaxed);
+    if (found.present) out_.outcome(i).version = seen;
+    if (r.has(Request::kWantHint)) out_.outcome(i).hint.bits = place->link.bits;
+    return seen;
+  }
+
+  void DoRange(uint32_t i, Version at) {
+    const btree::Ranges<Layout> ranges(core_, at);
+    if (request(i).op == Op::kScan) {
+      ranges.Scan(request(i), batch_.scan_bytes_max(), batch_.scan_visits_max(), out_, i);
+    } else {
+      ranges.Count(request(i), out_, i);
+    }
+  }
+
+  // One request of an unordered batch. What it has seen or made.
+  Version DoSlot(uint32_t i) {
+    const Request& r = request(i);
+    if (const Status s = CheckRequest(r, batch_, traits_); !s.ok()) {
+      out_.Refuse(i, s);
+      return 0;
+    }
+    switch (r.op) {
+      case Op::kGet:
+        return Get(i, kNewest);
+      case Op::kScan:
+      case Op::kCount: {
+        PauseWrites();
+        const Version at = BeginReading();
+        DoRange(i, at);
+        EndReading();
+        return at;
+      }
+      case Op::kSample:
+        return Sample(i);
+      case Op::kDeleteRange:
+      case Op::kDeleteAll:
+        return DeleteRange(i);
+      default:
+        if (!writes_) BeginWrites();
+        return writer_.Execute(slot_, r, traits_.value_bytes_max, out_, i);
+    }
+  }
+
+  Version Sample(uint32_t i) {
+    out_.BeginItems(i);
+    btree::Sampler<Layout> sampler(core_, request(i).random);
+    const auto item = sampler.Draw(out_.scratch());
+    out_.outcome(i).verdict = item ? Verdict::kDone : Verdict::kAbsent;
+    if (!item) return core_.Stamp(core_.versions.last_drawn());
+    out_.AddItem(i, *item);
+    return sampler.version();
+  }
+
+  Version DeleteRange(uint32_t i) {
+    const Request& r = request(i);
+    const bool all = r.op == Op::kDeleteAll;
+    PauseWrites();
+    BeginReading();
+    BeginWrites();
+    btree::RangeDelete<Layout> range_delete(core_, upkeep_);
+    const auto result = range_delete.Run(slot_, all ? std::string_view() : r.key, r.other,
+                                         all || r.has(Request::kNoUpperBound),
+                                         all || r.limit == kNoLimit ? UINT64_MAX : r.limit);
+    EndReading();
+    if (result.no_memory) {
+      out_.Refuse(i, {Code::kOutOfMemory, "the memory limit is reached", core_.budget.limit()});
+      return 0;
+    }
+    Outcome& outcome = out_.outcome(i);
+    outcome.verdict = Verdict::kDone;
+    outcome.integer = static_cast<int64_t>(result.keys);
+    outcome.version = result.version;
+    outcome.more = result.more;
+    if (result.more) outcome.value = out_.scratch().Copy(result.bound);
+    // That a key is absent may be due to a write that is not released.
+    return result.version != 0 ? result.version : core_.Stamp(core_.versions.last_drawn());
+  }
+
+  Version DoAtomic() {
+    BeginWrites();
+    if (batch_.size() == 1 && IsRangeDelete(request(0).op)) {
+      const Status s = CheckRequest(request(0), batch_, traits_);
+      if (s.ok()) return DeleteRange(0);
+    }
+    return btree::AtomicBatch<Layout>(core_, upkeep_, slot_, batch_, out_, traits_).Execute();
+  }
+
+  static bool IsRangeDelete(Op op) { return op == Op::kDeleteRange || op == Op::kDeleteAll; }
+
+  Core& core_;
+  btree::Upkeep& upkeep_;
+  const EngineTraits& traits_;
+  Slot& slot_;
+  Batch& batch_;
+  BatchWriter out_;
+  btree::Writer<Layout> writer_;
+  const btree::Reader<Layout> reader_;
+  bool writes_ = false;  // a write floor is announced
+  bool wrote_ = false;   // or was
+};
+
+}  // namespace
+
+bool BtreeEngine::Impl::Plant() {
+  Slot& slot = core_.slots.Take();
+  {
+    btree::Change<Layout> change(core_, slot, Arena::Limit::kExceed);
+    core_.root = change.NewLeaf({}, {});
+    if (core_.root) change.Publish();
+  }
+  core_.slots.Give(slot);
+  return static_cast<bool>(core_.root);
+}
+
+Version BtreeEngine::Impl::Execute(Batch& batch) {
+  core_.snapshots.CloseExpired(batch.now_ms());
+  Slot& slot = core_.slots.Take();
+  Run run(core_, upkeep_, traits_, slot, batch);
+  const Version ticket = run.Do();
+  if (run.wrote()) {
+    upkeep_.Release();
+    upkeep_.AfterBatch(slot);
+  }
+  core_.slots.Give(slot);
+  return core_.Stamp(ticket);
+}
+
+BtreeEngine::BtreeEngine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+BtreeEngine::~BtreeEngine() = default;
+
+std::unique_ptr<Engine> BtreeEngine::Make(const EngineOptions& options) {
+  auto engine = std::unique_ptr<BtreeEngine>(new BtreeEngine(nullptr));
+  engine->impl_ = std::make_unique<Impl>(options, engine->gate_);
+  if (!engine->impl_->Plant()) return nullptr;
+  return engine;
+}
+
+const EngineTraits& BtreeEngine::traits() const { return impl_->traits_; }
+Version BtreeEngine::Execute(Batch& batch) { return impl_->Execute(batch); }
+btree::Core& BtreeEngine::core() { return impl_->core_; }
+
+Result<SnapshotRef> BtreeEngine::OpenSnapshot(uint64_t now_ms) {
+  if (!impl_->traits_.snapshots) {
+    return Fail(Code::kNotSupported, "this engine keeps one version of a key");
+  }
+  impl_->core_.snapshots.CloseExpired(now_ms);
+  return impl_->core_.snapshots.Open(gate_, NewSnapshotId(),
+                                     now_ms + impl_->options_.snapshot_age_ms_max);
+}
+
+void BtreeEngine::CloseSnapshot(SnapshotRef snapshot) { impl_->core_.snapshots.Close(snapshot.id); }
+
+bool BtreeEngine::Maintain(uint64_t now_ms) {
+  Slot& slot = impl_->core_.slots.Take();
+  const bool more = impl_->upkeep_.Maintain(slot, now_ms);
+  impl_->core_.slots.Give(slot);
+  return more;
+}
+
+EngineStatistics BtreeEngine::Statistics() const {
+  const Core& core = impl_->core_;
+  const Version version = core.Stamp(core.versions.last_drawn());
+  const auto reclaim = core.reclaimer.Statistics();
+  return {.items = core.ItemCount(),
+          .bytes = core.arena.Statistics().held_bytes + core.table.held_bytes(),
+          .old_versions = reclaim.kept + reclaim.waiting,
+          .snapshots = core.snapshots.count(),
+          .oldest_snapshot = core.snapshots.oldest(),
+          .version = version};
+}
+
+const char* BtreeEngine::Verify() const { return btree::VerifyTree<Layout>(impl_->core_); }
+
+TreeStatistics BtreeEngine::Tree() const {
+  // A reader, so that nothing it looks at is freed.
+  Core& core = impl_->core_;
+  Slot& slot = core.slots.Take();
+  core.versions.EnterEpoch(slot);
+  TreeStatistics tree = btree::MeasureTree<Layout>(core);
+  core.versions.LeaveEpoch(slot);
+  core.slots.Give(slot);
+  return tree;
+}
+
+}  // namespace skep

@@ -1,0 +1,293 @@
+#include "btree/change.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "base/check.h"
+#include "btree/paper_layout.h"
+
+namespace skep::btree {
+namespace {
+
+constexpr uint32_t RoundUpTo256(uint32_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// Where nodes are built before their size is known. No node is longer than 32 KiB.
+NodeHeader* Workbench() {
+  alignas(64) static thread_local std::byte bytes[40 * 1024];
+  return reinterpret_cast<NodeHeader*>(bytes);
+}
+
+}  // namespace
+
+template <class Layout>
+Change<Layout>::~Change() {
+  Undo();
+}
+
+template <class Layout>
+bool Change<Layout>::Lock(NodeHeader* node, uint64_t word) {
+  if (!TryLock(node, word)) return false;
+  locked_.push_back({.node = node, .word = word});
+  return true;
+}
+
+template <class Layout>
+NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeHeader* replaces) {
+  const Address at = core_.arena.Allocate(slot_.cache, bytes, limit_);
+  if (!at) return nullptr;
+  NodeHeader* const made = core_.Node(at);
+  const NodeHeader* const bench = Workbench();
+  // Field by field: a node that died here may be looked at by readers outside the epochs.
+  new (made) NodeHeader;
+  made->left.store(bench->left.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  made->right.store(0, std::memory_order_relaxed);
+  made->older.store(0, std::memory_order_relaxed);
+  made->log_begin = bench->log_begin;
+  made->shortcut_end = bench->shortcut_end;
+  made->level = bench->level;
+  made->units = static_cast<uint8_t>(bytes / 256);
+  made->sorted_count = bench->sorted_count;
+  std::memcpy(made->bytes() + sizeof(NodeHeader), bench->bytes() + sizeof(NodeHeader),
+              used - sizeof(NodeHeader));
+  uint32_t sequence = 0;
+  if (replaces != nullptr) {
+    sequence = NodeWord{WordOf(replaces)}.sequence() + 1;
+    if (core_.multi_version) {
+      made->older.store(Older::Of(core_.table.Load(link.lid()).buffer()).bits,
+                        std::memory_order_relaxed);
+    }
+  }
+  made->word.store(NodeWord::Of(used, sequence).bits, std::memory_order_relaxed);
+  made_.push_back({.link = link, .node = made, .at = at, .replaces = replaces});
+  return made;
+}
+
+template <class Layout>
+bool Change<Layout>::MakeLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
+                              const Fences& fences) {
+  const Geometry& g = core_.codec.geometry;
+  const uint32_t used = Layout::BuildLeaf(core_.codec, items, fences, Workbench());
+  SKEP_CHECK(used <= g.node_bytes);
+  const uint32_t room = std::min(used + g.log_bytes_max, g.node_bytes);
+  NodeHeader* const made = Copy(link, used, RoundUpTo256(room), old);
+  if (made == nullptr) return false;
+  const bool has_siblings = old != nullptr && old->is_leaf();
+  made->left.store(has_siblings ? old->left.load(std::memory_order_seq_cst) : 0,
+                   std::memory_order_relaxed);
+  made->right.store(has_siblings ? old->right.load(std::memory_order_seq_cst) : 0,
+                    std::memory_order_relaxed);
+  const auto items_max = static_cast<uint32_t>(items.size()) + Layout::kLogItemsMax;
+  uint32_t seen = core_.leaf_items_max.load(std::memory_order_relaxed);
+  while (seen < items_max &&
+         !core_.leaf_items_max.compare_exchange_weak(seen, items_max, std::memory_order_relaxed)) {
+  }
+  return true;
+}
+
+template <class Layout>
+bool Change<Layout>::MakeInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
+                               std::span<const InnerItem> items, const Fences& fences) {
+  const uint32_t used =
+      Layout::BuildInner(core_.codec, level, leftmost, items, fences, Workbench());
+  SKEP_CHECK(used <= core_.codec.geometry.node_bytes);
+  return Copy(link, used, RoundUpTo256(used), old) != nullptr;
+}
+
+template <class Layout>
+Link Change<Layout>::FreshLink() {
+  unused_ = core_.table.Allocate();
+  return unused_;
+}
+
+template <class Layout>
+Link Change<Layout>::NewLeaf(std::span<const LeafItem> items, const Fences& fences) {
+  const Link link = FreshLink();
+  if (!link || !MakeLeaf(link, nullptr, items, fences)) return {};
+  unused_ = {};
+  return link;
+}
+
+template <class Layout>
+Link Change<Layout>::NewInner(uint8_t level, Link leftmost, std::span<const InnerItem> items,
+                              const Fences& fences) {
+  const Link link = FreshLink();
+  if (!link || !MakeInner(link, nullptr, level, leftmost, items, fences)) return {};
+  unused_ = {};
+  return link;
+}
+
+template <class Layout>
+bool Change<Layout>::ReplaceByLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
+                                   const Fences& fences) {
+  return MakeLeaf(link, old, items, fences);
+}
+
+template <class Layout>
+bool Change<Layout>::ReplaceByInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
+                                    std::span<const InnerItem> items, const Fences& fences) {
+  return MakeInner(link, old, level, leftmost, items, fences);
+}
+
+template <class Layout>
+typename Change<Layout>::Made& Change<Layout>::Find(Link link) {
+  return *std::ranges::find(made_, link, &Made::link);
+}
+
+template <class Layout>
+void Change<Layout>::SetSiblings(Link leaf, Link left, Link right) {
+  NodeHeader* const node = Find(leaf).node;
+  node->left.store(left.bits, std::memory_order_relaxed);
+  node->right.store(right.bits, std::memory_order_relaxed);
+}
+
+template <class Layout>
+void Change<Layout>::SetOrigin(Link made, Link origin) {
+  if (!core_.multi_version) return;
+  Find(made).node->older.store(Older::Of(origin).bits, std::memory_order_relaxed);
+}
+
+template <class Layout>
+void Change<Layout>::Leave(Link link, NodeHeader* node) {
+  leaving_.push_back({.link = link, .node = node});
+}
+
+template <class Layout>
+void Change<Layout>::Appended(NodeHeader* node, uint64_t word, uint32_t used) {
+  appends_.push_back({.node = node, .word = word, .used = used});
+}
+
+template <class Layout>
+bool Change<Layout>::Draw() {
+  core_.Sync(SyncPoint::kStructureBuilt);
+  drawn_ = core_.versions.Draw();
+  if (core_.versions.PhaseChanged(slot_)) return false;
+  version_ = core_.Stamp(drawn_);
+  storing_.SetBorn(version_);
+  return true;
+}
+
+template <class Layout>
+uint64_t Change<Layout>::WordOf(const NodeHeader* node) const {
+  return std::ranges::find(locked_, node, &Locked::node)->word;
+}
+
+template <class Layout>
+void Change<Layout>::MarkDead(NodeHeader* node, uint64_t mark) {
+  node->word.store(WordOf(node) | NodeWord::kLocked | mark, std::memory_order_seq_cst);
+}
+
+template <class Layout>
+void Change<Layout>::Count(const NodeHeader* node, uint64_t by) {
+  (node->is_leaf() ? core_.leaves : core_.inner_nodes).fetch_add(by, std::memory_order_relaxed);
+}
+
+template <class Layout>
+void Change<Layout>::Map(const Made& made) {
+  core_.table.Map(made.link, made.at);
+  core_.Sync(SyncPoint::kMergeMapped);
+  NodeHeader* const old = made.replaces;
+  if (old == nullptr) return;
+  MarkDead(old, NodeWord::kReplaced);
+  if (!made.node->is_leaf() || !old->is_leaf()) return;
+  // Sibling links that changed while the new buffer was built (structure.h, Relink).
+  made.node->left.store(old->left.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+  made.node->right.store(old->right.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+}
+
+template <class Layout>
+void Change<Layout>::Publish() {
+  for (const Made& made : made_) {
+    made.node->version.store(version_, std::memory_order_relaxed);
+    Count(made.node, 1);
+  }
+  for (const Made& made : made_) {
+    if (made.replaces == nullptr) Map(made);
+  }
+  for (const Leaving& leaving : leaving_) {
+    MarkDead(leaving.node, NodeWord::kRetired);
+    Count(leaving.node, -uint64_t{1});
+    slot_.retired.push_back({.kind = Retired::Kind::kNode, .link = leaving.link, .end = version_});
+  }
+  if (core_.has_blocks.load(std::memory_order_relaxed)) RetireBlocks();
+  for (const Made& made : made_) {
+    if (made.replaces == nullptr) continue;
+    const Address old = core_.table.Load(made.link.lid()).buffer();
+    Count(made.replaces, -uint64_t{1});
+    Map(made);
+    if (core_.multi_version) {
+      slot_.retired.push_back(
+          {.kind = Retired::Kind::kBuffer, .link = made.link, .at = old, .end = version_});
+    } else {
+      slot_.retired.push_back({.kind = Retired::Kind::kUnlinked,
+                               .bytes = static_cast<uint32_t>(made.replaces->buffer_bytes()),
+                               .at = old});
+    }
+  }
+  for (const Append& append : appends_) {
+    const NodeWord before{append.word};
+    append.node->word.store(NodeWord::Of(append.used, before.sequence() + 1).bits,
+                            std::memory_order_release);
+  }
+  // What was locked and stays as it is.
+  for (const Locked& locked : locked_) {
+    uint64_t held = locked.word | NodeWord::kLocked;
+    locked.node->word.compare_exchange_strong(held, locked.word, std::memory_order_release,
+                                              std::memory_order_relaxed);
+  }
+  storing_.Keep();
+  locked_.clear();
+  made_.clear();
+  leaving_.clear();
+  appends_.clear();
+  core_.Sync(SyncPoint::kStructureMapped);
+}
+
+// Retires the outside blocks that the old nodes name and the new ones do not.
+template <class Layout>
+void Change<Layout>::RetireBlocks() {
+  std::vector<OutsideBlock> before;
+  std::vector<OutsideBlock> after;
+  for (const Made& made : made_) {
+    const uint32_t used = NodeWord{made.node->word.load(std::memory_order_relaxed)}.used();
+    Layout::BlocksOf(core_.codec, made.node, used, &after);
+    if (made.replaces == nullptr) continue;
+    Layout::BlocksOf(core_.codec, made.replaces, NodeWord{WordOf(made.replaces)}.used(), &before);
+  }
+  for (const Leaving& leaving : leaving_) {
+    Layout::BlocksOf(core_.codec, leaving.node, NodeWord{WordOf(leaving.node)}.used(), &before);
+  }
+  const auto place = [](const OutsideBlock& block) { return block.at.bits; };
+  // A node may name a block twice: two log items of one key.
+  for (std::vector<OutsideBlock>* blocks : {&before, &after}) {
+    std::ranges::sort(*blocks, {}, place);
+    const auto rest = std::ranges::unique(*blocks, {}, place);
+    blocks->erase(rest.begin(), rest.end());
+  }
+  std::vector<OutsideBlock> gone;
+  std::ranges::set_difference(before, after, std::back_inserter(gone), {}, place, place);
+  for (const OutsideBlock& block : gone) {
+    slot_.retired.push_back(
+        {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = version_});
+  }
+}
+
+template <class Layout>
+void Change<Layout>::Undo() {
+  for (const Made& made : made_) {
+    core_.arena.Free(slot_.cache, made.at, made.node->buffer_bytes());
+    if (made.replaces == nullptr) core_.table.Free(made.link);
+  }
+  if (unused_) core_.table.Free(unused_);
+  unused_ = {};
+  for (const Locked& locked : locked_) UnlockUnchanged(locked.node, locked.word);
+  storing_.Drop();
+  made_.clear();
+  leaving_.clear();
+  appends_.clear();
+  locked_.clear();
+}
+
+template class Change<PaperLayout>;
+
+}  // namespace skep::btree

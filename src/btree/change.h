@@ -1,0 +1,129 @@
+// change.h: one change of nodes, made whole or not at all (Honeycomb, section 3.4).
+//
+//   lock        the nodes that are to be replaced or to leave, as they were read
+//   build       new nodes, where nobody sees them
+//   draw        the version, under the locks; if the writers were stopped meanwhile, give up
+//   publish     1 the buffers of new LIDs are mapped
+//               2 the nodes that leave are marked retired
+//               3 the buffers of LIDs that stay are swapped: of one LID in a change of structure,
+//               so
+//                 that one store shows the new subtree
+//               4 what was replaced is marked, and handed to the freer
+//
+// A reader at a version below that of the change comes to the old nodes, by the chain of the
+// swapped one; a reader of the newest state comes to all or none of the new ones. A node is marked
+// retired before a write can go to what replaces it, so whoever takes a hint and sees no mark reads
+// what was current then. A new node's `older` names the node it came from, if that is one.
+//
+// What a node names outside (stored.h) is carried over by its stubs. Publish() compares what the
+// old nodes named with what the new ones name, and retires the difference.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "btree/core.h"
+#include "btree/outside.h"
+
+namespace skep::btree {
+
+// How an attempt went.
+enum class Attempt : uint8_t {
+  kDone,
+  kAgain,     // something changed meanwhile; nothing was done
+  kNoMemory,  // nothing was done
+};
+
+// Owner: one attempt of one operation, inside its epoch. Undoes what was not published.
+template <class Layout>
+class Change {
+ public:
+  using LeafItem = typename Layout::LeafItem;
+  using InnerItem = typename Layout::InnerItem;
+  using Fences = typename Layout::Fences;
+
+  Change(Core& core, Slot& slot, Arena::Limit limit)
+      : core_(core), slot_(slot), limit_(limit), storing_(core, slot, limit) {}
+  ~Change();
+
+  // Locks the node if its word is still `word`.
+  bool Lock(NodeHeader* node, uint64_t word);
+
+  // New nodes. No link, or false: there is no memory.
+  Link NewLeaf(std::span<const LeafItem> items, const Fences& fences);
+  Link NewInner(uint8_t level, Link leftmost, std::span<const InnerItem> items,
+                const Fences& fences);
+  // Of the leaves made last: which neighbours they have, and which node they came from.
+  void SetSiblings(Link leaf, Link left, Link right);
+  void SetOrigin(Link made, Link origin);
+  // A new buffer for a LID; `old`, its newest one, is locked.
+  bool ReplaceByLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
+                     const Fences& fences);
+  bool ReplaceByInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
+                      std::span<const InnerItem> items, const Fences& fences);
+  // The node, locked, leaves the tree.
+  void Leave(Link link, NodeHeader* node);
+  // Items were written to the log of the node, locked as `word`, up to `used`.
+  void Appended(NodeHeader* node, uint64_t word, uint32_t used);
+
+  void set_limit(Arena::Limit limit) { limit_ = limit; }
+
+  // For what new nodes store themselves: separators and fences.
+  Storing& storing() { return storing_; }
+
+  // Draws the version. False: the writers were stopped since the operation began.
+  bool Draw();
+  Version version() const { return version_; }
+  void Publish();
+  // Undoes everything: gives the memory back and lets go of the locks.
+  void Undo();
+
+ private:
+  struct Locked {
+    NodeHeader* node;
+    uint64_t word;  // before
+  };
+  struct Made {
+    Link link;
+    NodeHeader* node;
+    Address at;
+    NodeHeader* replaces;  // null: a new LID
+  };
+  struct Leaving {
+    Link link;
+    NodeHeader* node;
+  };
+  struct Append {
+    NodeHeader* node;
+    uint64_t word;
+    uint32_t used;
+  };
+
+  NodeHeader* Copy(Link link, uint32_t used, uint32_t bytes, NodeHeader* replaces);
+  bool MakeLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items, const Fences& fences);
+  bool MakeInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
+                 std::span<const InnerItem> items, const Fences& fences);
+  Link FreshLink();
+  Made& Find(Link link);
+  uint64_t WordOf(const NodeHeader* node) const;
+  void MarkDead(NodeHeader* node, uint64_t mark);
+  void Map(const Made& made);
+  void RetireBlocks();
+  void Count(const NodeHeader* node, uint64_t by);
+
+  Core& core_;
+  Slot& slot_;
+  Arena::Limit limit_;
+  Storing storing_;
+  Version drawn_ = 0;
+  Version version_ = 0;
+  std::vector<Locked> locked_;
+  std::vector<Made> made_;
+  std::vector<Leaving> leaving_;
+  std::vector<Append> appends_;
+  Link unused_;  // a LID without a buffer: its node could not be made
+};
+
+}  // namespace skep::btree

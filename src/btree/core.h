@@ -1,0 +1,111 @@
+// core.h: what the parts of one tree share. It knows no layout.
+//
+// The way down: the root keeps one LID for ever; page_table.h leads from LIDs to buffers. The
+// protocols: versions.h (who may see and free what), snapshots.h, reclaim.h, structure.h (how the
+// tree changes shape).
+//
+// Node locks. The lock is a bit in the newest buffer of a node. It is taken by compare-and-swap of
+// the whole word, as it was read when the writer looked at the node, so it also tells that nothing
+// changed meanwhile. A holder of one lock may wait for others only to the right (keys above), or
+// upwards by trying and giving everything up on failure; so there is no deadlock. A buffer that was
+// replaced, or whose node left the tree, stays locked for ever.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/arena.h"
+#include "btree/node.h"
+#include "btree/page_table.h"
+#include "btree/reclaim.h"
+#include "btree/snapshots.h"
+#include "btree/stored.h"
+#include "btree/versions.h"
+#include "engine/engine.h"
+
+namespace skep::btree {
+
+// Places in the code where a test may stop a thread; interleavings_test.cc.
+enum class SyncPoint : uint8_t {
+  kReaderAtRoot,     // has its version, has not looked at the root
+  kReaderAtChild,    // has a link to a child, has not looked it up
+  kReaderInLeaf,     // has found its leaf buffer
+  kReaderAtSibling,  // has a link to a sibling
+  kWriterFoundLeaf,  // has found the place, has not locked
+  kWriterAppended,   // locked, item written, version not drawn
+  kWriterDrew,       // version drawn, nothing visible
+  kWriterPublished,  // visible to the newest readers, not released
+  kMergeBuilt,       // new buffer complete, not mapped
+  kMergeMapped,      // mapped, old buffer not marked yet
+  kStructureLocked,  // split or join: all locks held
+  kStructureBuilt,   // new nodes complete, not mapped
+  kStructureMapped,  // parent swapped, sibling links not redirected yet
+  kDetachStopped,    // range delete: writers are stopped
+  kDetachMapped,     // range delete: the subtrees are detached, writers still stopped
+  kReclaimUnlinked,  // the freer has unlinked, not freed
+};
+
+struct SyncHook {
+  void (*call)(void* context, SyncPoint point) = nullptr;
+  void* context = nullptr;
+};
+
+struct Core {
+  Core(const EngineOptions& options, ReleaseGate& release_gate, const NodeContents& contents)
+      : budget(*options.budget),
+        multi_version(options.btree.multi_version),
+        arena({.budget = options.budget}),
+        table(options.budget),
+        versions(slots),
+        gate(release_gate),
+        codec{.geometry = {.node_bytes = options.btree.node_bytes,
+                           .log_bytes_max = options.btree.log_bytes},
+              .arena = &arena},
+        reclaimer(arena, table, versions, snapshots, release_gate, contents) {}
+
+  NodeHeader* Node(Address at) const { return reinterpret_cast<NodeHeader*>(arena.At(at)); }
+  // The newest buffer of a link that is known to be good.
+  NodeHeader* Head(Link link) const { return Node(table.Load(link.lid()).buffer()); }
+  void Sync(SyncPoint point) const {
+    if (hook.call != nullptr) [[unlikely]]
+      hook.call(hook.context, point);
+  }
+  // Keys that have a value, by what every slot has added and taken away.
+  uint64_t ItemCount() const {
+    int64_t items = 0;
+    slots.ForEach([&](const Slot& slot) { items += slot.items.load(std::memory_order_relaxed); });
+    return items > 0 ? static_cast<uint64_t>(items) : 0;
+  }
+  // A version as it is stored and told: 0 without versions.
+  Version Stamp(Version drawn) const { return multi_version ? drawn : 0; }
+
+  MemoryBudget& budget;
+  const bool multi_version;
+  Arena arena;
+  PageTable table;
+  Slots slots;
+  Versions versions;
+  Snapshots snapshots;
+  ReleaseGate& gate;
+  const Codec codec;
+  Link root;
+  Reclaimer reclaimer;
+  SyncHook hook;                        // set before the first operation
+  std::atomic<bool> has_blocks{false};  // an outside block was made: nodes may name some
+  std::atomic<uint64_t> leaves{0};
+  std::atomic<uint64_t> inner_nodes{0};
+  std::atomic<uint32_t> leaf_items_max{1};  // no leaf ever had more keys
+};
+
+// Tries to lock what `word` was read from. On success the word in the node is `word` and the lock.
+inline bool TryLock(NodeHeader* node, uint64_t word) {
+  return (word & NodeWord::kLocked) == 0 &&
+         node->word.compare_exchange_strong(word, word | NodeWord::kLocked,
+                                            std::memory_order_seq_cst);
+}
+// Nothing was changed: the node is as it was before.
+inline void UnlockUnchanged(NodeHeader* node, uint64_t word) {
+  node->word.store(word, std::memory_order_release);
+}
+
+}  // namespace skep::btree

@@ -1,0 +1,93 @@
+// node.h: the header that every node buffer begins with, whatever its layout
+// (Honeycomb, section 3.1).
+//
+//   0          48               512                                                8192
+//   +----------+----------------+-----------------------------------+------------------+
+//   |  header  | shortcut block |  fences | sorted block            | log block        |
+//   +----------+----------------+-----------------------------------+------------------+
+//
+//   offset size  field
+//      0     8   word         lock, sequence, state and bytes used; WordFields below
+//      8     8   version      node version: of the write that made this buffer; UINT64_MAX: dead
+//     16     8   older        the previous buffer of this LID, or the LID this one was split from
+//     24     8   left         leaf: left sibling; inner node: leftmost child    (a Link)
+//     32     8   right        leaf: right sibling; inner node: unused           (a Link)
+//     40     2   log_begin    end of the sorted block, boundary to the log
+//     42     2   shortcut_end end of the shortcut block's used part
+//     44     1   level        0: leaf
+//     45     1   units        size of the buffer in 256 bytes: a buffer is as long as its content
+//                             and its log may become, not always as long as a full node
+//     46     2   sorted_count items of the sorted block
+//
+// Written once, before the buffer is mapped: version (but for the mark of death), log_begin to
+// sorted_count, the shortcut and sorted blocks. Changed later: word, older, left, right, all
+// aligned 8-byte atomics; and log bytes beyond what `word` says is used, which no reader looks at.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/arena.h"
+#include "btree/geometry.h"
+#include "btree/link.h"
+#include "skep/batch.h"
+
+namespace skep::btree {
+
+// The parts of NodeHeader::word:
+//    63         62        61            32 31         1  0
+//   +----------+---------+----------------+------------+---+   L: a writer holds the node
+//   | retired  | replaced|   bytes used   |  sequence  | L |   replaced: a newer buffer has the LID
+//   +----------+---------+----------------+------------+---+   retired: the LID is out of the tree
+struct NodeWord {
+  uint64_t bits = 0;
+  static constexpr uint64_t kLocked = 1;
+  static constexpr uint64_t kRetired = uint64_t{1} << 63;
+  static constexpr uint64_t kReplaced = uint64_t{1} << 62;
+  static NodeWord Of(uint32_t used, uint32_t sequence) {
+    return {uint64_t{used} << 32 | uint64_t{sequence & 0x7fffffff} << 1};
+  }
+
+  bool locked() const { return (bits & kLocked) != 0; }
+  bool retired() const { return (bits & kRetired) != 0; }
+  bool replaced() const { return (bits & kReplaced) != 0; }
+  // Nobody may change this buffer any more.
+  bool dead() const { return (bits & (kRetired | kReplaced)) != 0; }
+  uint32_t used() const { return static_cast<uint32_t>(bits >> 32) & 0x3fffffff; }
+  uint32_t sequence() const { return static_cast<uint32_t>(bits >> 1) & 0x7fffffff; }
+};
+
+struct NodeHeader {
+  static constexpr Version kDead = UINT64_MAX;
+
+  std::atomic<uint64_t> word;
+  std::atomic<Version> version;
+  std::atomic<uint64_t> older;
+  std::atomic<uint64_t> left;
+  std::atomic<uint64_t> right;
+  uint16_t log_begin;
+  uint16_t shortcut_end;
+  uint8_t level;
+  uint8_t units;
+  uint16_t sorted_count;
+
+  bool is_leaf() const { return level == 0; }
+  size_t buffer_bytes() const { return size_t{units} * 256; }
+  std::byte* bytes() { return reinterpret_cast<std::byte*>(this); }
+  const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(this); }
+};
+static_assert(sizeof(NodeHeader) == 48);
+static_assert(offsetof(NodeHeader, version) == 8);
+static_assert(offsetof(NodeHeader, older) == 16);
+static_assert(offsetof(NodeHeader, left) == 24);
+static_assert(offsetof(NodeHeader, right) == 32);
+static_assert(offsetof(NodeHeader, log_begin) == 40);
+static_assert(offsetof(NodeHeader, sorted_count) == 46);
+static_assert(Geometry{}.body_begin() == 512);
+static_assert(Geometry{}.shortcut_bytes() == 464);
+static_assert(Geometry{}.key_inline_max() == 460);
+static_assert(Geometry{}.value_inline_max() == 469);
+static_assert(sizeof(std::atomic<uint64_t>) == 8);
+
+}  // namespace skep::btree

@@ -1,0 +1,61 @@
+#include "btree/outside.h"
+
+#include <cstring>
+
+#include "btree/core.h"
+
+namespace skep::btree {
+
+bool Storing::Key(std::string_view key, StoredKey* stored) {
+  const Geometry& g = core_.codec.geometry;
+  if (key.size() <= g.key_inline_max()) {
+    *stored = {.bytes = key};
+    return true;
+  }
+  const size_t head = g.long_key_head_bytes();
+  char* const bytes = scratch_.Allocate(head + kStubBytes);
+  std::memcpy(bytes, key.data(), head);
+  if (!Add(key.substr(head), static_cast<uint32_t>(key.size()), bytes + head)) return false;
+  *stored = {.bytes = {bytes, head + kStubBytes}, .outside = true};
+  return true;
+}
+
+bool Storing::Value(std::string_view value, StoredValue* stored) {
+  if (value.size() <= core_.codec.geometry.value_inline_max()) {
+    *stored = {.bytes = value};
+    return true;
+  }
+  char* const bytes = scratch_.Allocate(kStubBytes);
+  if (!Add(value, static_cast<uint32_t>(value.size()), bytes)) return false;
+  *stored = {.bytes = {bytes, kStubBytes}, .outside = true};
+  return true;
+}
+
+bool Storing::Add(std::string_view bytes, uint32_t whole_size, char* stub) {
+  const auto size = static_cast<uint32_t>(bytes.size() + kOutsideHeaderBytes);
+  const Address at = core_.arena.Allocate(slot_.cache, size, limit_);
+  if (!at) return false;
+  core_.has_blocks.store(true, std::memory_order_relaxed);
+  std::memcpy(core_.arena.At(at) + kOutsideHeaderBytes, bytes.data(), bytes.size());
+  blocks_.push_back({.at = at, .bytes = size});
+  WriteStub(stub, {.size = whole_size, .block = at});
+  return true;
+}
+
+void Storing::SetBorn(Version version) {
+  for (const OutsideBlock& block : blocks_) {
+    std::memcpy(core_.arena.At(block.at), &version, sizeof version);
+  }
+}
+
+void Storing::Keep() { blocks_.clear(); }
+
+void Storing::Drop() {
+  for (const OutsideBlock& block : blocks_) {
+    core_.arena.Free(slot_.cache, block.at, block.bytes);
+  }
+  blocks_.clear();
+  scratch_.Clear();
+}
+
+}  // namespace skep::btree

@@ -1,0 +1,48 @@
+// outside.h: what does not fit into a node, on its way there; stored.h has the layout.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/arena.h"
+#include "btree/stored.h"
+#include "btree/versions.h"
+#include "skep/scratch.h"
+
+namespace skep::btree {
+
+struct Core;
+
+// The keys and values that one operation stores. Outside blocks made here are freed by the
+// destructor unless Keep() was called. Owner: one operation.
+class Storing {
+ public:
+  Storing(Core& core, Slot& slot, Arena::Limit limit) : core_(core), slot_(slot), limit_(limit) {}
+  Storing(const Storing&) = delete;
+  Storing& operator=(const Storing&) = delete;
+  ~Storing() { Drop(); }
+
+  // `key` or `value` as a node holds it: a view of it if it is short, else a new block and a stub,
+  // which is valid as long as this. False: no memory.
+  bool Key(std::string_view key, StoredKey* stored);
+  bool Value(std::string_view value, StoredValue* stored);
+
+  // The blocks so far are born at this version. Before anybody can see them.
+  void SetBorn(Version version);
+  // They belong to the tree now.
+  void Keep();
+  // Frees the blocks so far.
+  void Drop();
+
+ private:
+  bool Add(std::string_view bytes, uint32_t whole_size, char* stub);
+
+  Core& core_;
+  Slot& slot_;
+  const Arena::Limit limit_;
+  std::vector<OutsideBlock> blocks_;
+  Scratch scratch_;
+};
+
+}  // namespace skep::btree

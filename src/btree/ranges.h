@@ -1,0 +1,45 @@
+// ranges.h: scans and counts of a batch, at one version.
+//
+// A scan or count visits a bounded number of keys; a leaf without any counts as one, so that a
+// range full of empty leaves is bounded too. Where it stops, it says from where to go on: behind
+// the last item it gave or counted, or at a fence.
+#pragma once
+
+#include "btree/core.h"
+#include "btree/reader.h"
+#include "engine/batch_writer.h"
+
+namespace skep::btree {
+
+// Thread safety: as Reader.
+template <class Layout>
+class Ranges {
+ public:
+  Ranges(const Core& core, Version at) : core_(core), at_(at) {}
+
+  void Scan(const Request& request, size_t bytes_max, uint32_t visits_max, BatchWriter& out,
+            uint32_t index) const;
+  void Count(const Request& request, BatchWriter& out, uint32_t index) const;
+
+  struct Counted {
+    uint64_t keys = 0;
+    bool more = false;
+    std::string bound;  // if more: all counted keys are below, none other
+  };
+  // Of [lo, hi), at most `keys_max`, visiting at most `visits_max` keys or empty leaves.
+  Counted CountKeys(std::string_view lo, std::string_view hi, bool unbounded, uint64_t keys_max,
+                    uint64_t visits_max) const;
+
+ private:
+  class Bounds;
+  void ScanForward(const Request& request, size_t bytes_max, uint64_t visits_max, BatchWriter& out,
+                   uint32_t index) const;
+  void ScanReverse(const Request& request, size_t bytes_max, uint64_t visits_max, BatchWriter& out,
+                   uint32_t index) const;
+  bool SeekFloor(Cursor<Layout>& cursor, std::string_view key, Scratch& scratch) const;
+
+  const Core& core_;
+  const Version at_;
+};
+
+}  // namespace skep::btree

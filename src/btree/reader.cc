@@ -1,0 +1,164 @@
+#include "btree/reader.h"
+
+#include "base/check.h"
+#include "btree/paper_layout.h"
+
+namespace skep::btree {
+
+template <class Layout>
+NodeHeader* Reader<Layout>::Visible(NodeHeader* newest, Version at) const {
+  NodeHeader* node = newest;
+  while (node->version.load(std::memory_order_acquire) > at) {
+    const Older older{node->older.load(std::memory_order_seq_cst)};
+    const Address next = older.is_link() ? core_.table.Find(older.link()) : older.buffer();
+    if (!next) return nullptr;
+    node = core_.Node(next);
+  }
+  return node;
+}
+
+template <class Layout>
+template <typename Choose>
+LeafPlace Reader<Layout>::Descend(Version at, Choose choose) const {
+  core_.Sync(SyncPoint::kReaderAtRoot);
+  for (Link link = core_.root;;) {
+    NodeHeader* const newest = core_.Head(link);
+    NodeWord word{newest->word.load(std::memory_order_acquire)};
+    NodeHeader* const node = Visible(newest, at);
+    SKEP_DCHECK(node != nullptr);
+    if (node != newest) word.bits = node->word.load(std::memory_order_acquire);
+    if (node->is_leaf()) {
+      core_.Sync(SyncPoint::kReaderInLeaf);
+      return {.link = link, .node = node, .word = word};
+    }
+    link = choose(typename Layout::Inner(core_.codec, node));
+    core_.Sync(SyncPoint::kReaderAtChild);
+  }
+}
+
+template <class Layout>
+LeafPlace Reader<Layout>::Find(std::string_view key, Version at) const {
+  return Descend(at, [key](const typename Layout::Inner& inner) {
+    uint32_t index;
+    return inner.ChildOf(key, &index);
+  });
+}
+
+template <class Layout>
+LeafPlace Reader<Layout>::FindBelow(std::string_view key, Version at) const {
+  return Descend(at, [key](const typename Layout::Inner& inner) {
+    uint32_t index;
+    return inner.ChildBelow(key, &index);
+  });
+}
+
+template <class Layout>
+LeafPlace Reader<Layout>::FindLast(Version at) const {
+  return Descend(at, [](const typename Layout::Inner& inner) { return inner.rightmost(); });
+}
+
+template <class Layout>
+std::optional<LeafPlace> Reader<Layout>::FromHint(Link hint, std::string_view key) const {
+  // Asked before the word is read: a node that was detached later was in the tree now.
+  if (!hint || core_.reclaimer.detached()) return std::nullopt;
+  const Address at = core_.table.Find(hint);
+  if (!at) return std::nullopt;
+  NodeHeader* const node = core_.Node(at);
+  const NodeWord word{node->word.load(std::memory_order_acquire)};
+  if (word.retired() || !node->is_leaf() || !Layout::Covers(core_.codec, node, key)) {
+    return std::nullopt;
+  }
+  return LeafPlace{.link = hint, .node = node, .word = word};
+}
+
+template <class Layout>
+std::optional<LeafPlace> Reader<Layout>::FromSibling(Link link, std::string_view fence,
+                                                     bool is_upper, Version at) const {
+  if (!link || core_.reclaimer.detached()) return std::nullopt;
+  core_.Sync(SyncPoint::kReaderAtSibling);
+  const Address found = core_.table.Find(link);
+  if (!found) return std::nullopt;
+  NodeHeader* const newest = core_.Node(found);
+  NodeWord word{newest->word.load(std::memory_order_acquire)};
+  if (word.retired() || !newest->is_leaf()) return std::nullopt;
+  NodeHeader* const node = Visible(newest, at);
+  if (node == nullptr || !node->is_leaf()) return std::nullopt;
+  if (node != newest) word.bits = node->word.load(std::memory_order_acquire);
+  const auto fences = Layout::FencesOf(core_.codec, node);
+  if (is_upper && fences.unbounded) return std::nullopt;
+  const StoredKey& stored = is_upper ? fences.upper : fences.lower;
+  if (core_.codec.Compare(fence, stored) != 0) return std::nullopt;
+  return LeafPlace{.link = link, .node = node, .word = word};
+}
+
+template <class Layout>
+void Cursor<Layout>::Enter(const LeafPlace& place) {
+  place_ = place;
+  in_leaf_.reset();
+  leaf_.emplace(core_.codec, place.node, place.word.used(), at_);
+  in_leaf_.emplace(*leaf_);
+  const auto fences = Layout::FencesOf(core_.codec, place.node);
+  // The fences of the leaf before are still in use: by the caller of Enter.
+  Scratch& scratch = fences_[fence_turn_++ % 2];
+  scratch.Clear();
+  lower_ = core_.codec.Whole(fences.lower, scratch);
+  unbounded_ = fences.unbounded;
+  upper_ = unbounded_ ? std::string_view() : core_.codec.Whole(fences.upper, scratch);
+}
+
+template <class Layout>
+void Cursor<Layout>::SeekAtLeast(std::string_view key) {
+  Enter(reader_.Find(key, at_));
+  in_leaf_->SeekAtLeast(key);
+}
+
+template <class Layout>
+void Cursor<Layout>::SeekBelow(std::string_view key) {
+  Enter(reader_.FindBelow(key, at_));
+  in_leaf_->SeekBelow(key);
+}
+
+template <class Layout>
+void Cursor<Layout>::SeekLast() {
+  Enter(reader_.FindLast(at_));
+  in_leaf_->SeekLast();
+}
+
+template <class Layout>
+void Cursor<Layout>::NextLeaf() {
+  const Link right{place_.node->right.load(std::memory_order_acquire)};
+  const auto sibling = reader_.FromSibling(right, upper_, false, at_);
+  Enter(sibling ? *sibling : reader_.Find(upper_, at_));
+  in_leaf_->SeekFirst();
+}
+
+template <class Layout>
+void Cursor<Layout>::PrevLeaf() {
+  const Link left{place_.node->left.load(std::memory_order_acquire)};
+  const auto sibling = reader_.FromSibling(left, lower_, true, at_);
+  Enter(sibling ? *sibling : reader_.FindBelow(lower_, at_));
+  in_leaf_->SeekLast();
+}
+
+template <class Layout>
+bool Cursor<Layout>::Settle() {
+  while (!valid()) {
+    if (unbounded()) return false;
+    NextLeaf();
+  }
+  return true;
+}
+
+template <class Layout>
+bool Cursor<Layout>::SettleBack() {
+  while (!valid()) {
+    if (lower().empty()) return false;
+    PrevLeaf();
+  }
+  return true;
+}
+
+template class Reader<PaperLayout>;
+template class Cursor<PaperLayout>;
+
+}  // namespace skep::btree

@@ -1,0 +1,124 @@
+// reader.h: ways down the tree, and along its leaves (Honeycomb, section 3.3; spec section 7).
+//
+// Wait-free: a reader never waits, takes no lock and never begins again. At each node it follows
+// the chain of older buffers to the one of its version, of which there are as many as changes of
+// that node that are not released or that snapshots keep.
+//
+// Reading the newest state. A link read in a node that was current leads to a node that was in the
+// tree then. If that left the tree since, what it holds is the state at that moment, which lies
+// after the reader began. So a point read is right without looking back.
+//
+// Reading at version rv. Every node that was in the tree at rv still has its LID and the buffer of
+// rv, as long as the reader announces it (protocol S) or a snapshot pins it. From the root down,
+// each node is seen as of rv, so the links are those of rv.
+//
+// Along the leaves. A sibling link may be late (structure.h), so it is a hint: what it leads to is
+// taken only if it is not retired and its fence, at rv, continues the last one exactly. It was not
+// retired after the reader had chosen rv, so it has all writes up to rv. Otherwise the reader goes
+// down from the root to the fence. That also covers what the paper leaves open: a scan that leaves
+// a new leaf for the old one it was split from goes on from the old one's fence.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "btree/core.h"
+#include "skep/scratch.h"
+
+namespace skep::btree {
+
+// A leaf as a reader found it.
+struct LeafPlace {
+  Link link = {};
+  NodeHeader* node = nullptr;  // the buffer of its version
+  NodeWord word = {};          // of `node`, read with acquire
+};
+
+// Thread safety: stateless; the caller is inside an epoch, and has announced what it reads.
+template <class Layout>
+class Reader {
+ public:
+  static constexpr Version kNewest = Layout::Leaf::kNewest;
+
+  explicit Reader(const Core& core) : core_(core) {}
+
+  // The leaf of the key, at a version or kNewest.
+  LeafPlace Find(std::string_view key, Version at) const;
+  // The leaf of the keys just below `key`; `key` is not empty.
+  LeafPlace FindBelow(std::string_view key, Version at) const;
+  LeafPlace FindLast(Version at) const;
+  // The newest state of the leaf that a hint names, if it is where the key belongs.
+  std::optional<LeafPlace> FromHint(Link hint, std::string_view key) const;
+  // The leaf that `link` leads to at the version, if `begin` is its lower fence (or, with
+  // `is_upper`, its upper one).
+  std::optional<LeafPlace> FromSibling(Link link, std::string_view fence, bool is_upper,
+                                       Version at) const;
+
+  // The buffer of the chain from `newest` that shows the version; null if the chain has none.
+  NodeHeader* Visible(NodeHeader* newest, Version at) const;
+
+ private:
+  // `choose(inner)` names the child to go down to.
+  template <typename Choose>
+  LeafPlace Descend(Version at, Choose choose) const;
+
+  const Core& core_;
+};
+
+// Walks the keys that have a value at one version. Not thread-safe; as Reader otherwise.
+template <class Layout>
+class Cursor {
+ public:
+  Cursor(const Core& core, Version at) : core_(core), reader_(core), at_(at) {}
+
+  // Goes to the leaf where `key` belongs, and there to the first key >= `key`, or the last < `key`.
+  void SeekAtLeast(std::string_view key);
+  void SeekBelow(std::string_view key);  // `key` is not empty
+  void SeekLast();
+
+  // Whether it stands at an item of its leaf.
+  bool valid() const { return in_leaf_->valid(); }
+  void Next() { in_leaf_->Next(); }
+  void Prev() { in_leaf_->Prev(); }
+  // Whole. Valid until the cursor moves.
+  std::string_view key() {
+    scratch_.Clear();
+    return core_.codec.Whole(in_leaf_->key(), scratch_);
+  }
+  std::string_view value() const { return core_.codec.Whole(in_leaf_->value()); }
+  StoredKey stored_key() const { return in_leaf_->key(); }
+  StoredValue stored_value() const { return in_leaf_->value(); }
+
+  // The leaf's key range is [lower, upper). Valid until the cursor leaves the leaf.
+  std::string_view lower() const { return lower_; }
+  std::string_view upper() const { return upper_; }
+  bool unbounded() const { return unbounded_; }
+  const typename Layout::Leaf& leaf() const { return *leaf_; }
+
+  // To the first key of the next leaf, or the last one of the leaf before; there may be none in it.
+  // Not if the leaf is unbounded; not if lower() is empty.
+  void NextLeaf();
+  void PrevLeaf();
+
+  // If it stands at no item, goes on to the next leaf that has one. False at the end.
+  bool Settle();
+  // Likewise backwards, to the leaf before.
+  bool SettleBack();
+
+ private:
+  void Enter(const LeafPlace& place);
+
+  const Core& core_;
+  const Reader<Layout> reader_;
+  const Version at_;
+  LeafPlace place_;
+  std::optional<typename Layout::Leaf> leaf_;
+  std::optional<typename Layout::LeafCursor> in_leaf_;
+  std::string_view lower_, upper_;
+  bool unbounded_ = true;
+  Scratch scratch_;    // key()
+  Scratch fences_[2];  // of this leaf and the one before
+  uint32_t fence_turn_ = 0;
+};
+
+}  // namespace skep::btree

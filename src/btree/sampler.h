@@ -1,0 +1,39 @@
+// sampler.h: a key at random, each with the same chance.
+//
+// A LID is drawn, then a number below the most keys any leaf ever had. If the LID is a leaf of the
+// tree and has a key of that number, that is the one; if not, both are drawn again. So every key of
+// the tree has the same chance in every round. Expected cost: a few leaves; more right after large
+// deletes, while most LIDs are free.
+#pragma once
+
+#include <optional>
+
+#include "base/random.h"
+#include "btree/core.h"
+#include "skep/batch.h"
+
+namespace skep::btree {
+
+// Thread safety: as Reader.
+template <class Layout>
+class Sampler {
+ public:
+  Sampler(const Core& core, uint64_t seed) : core_(core), random_(seed) {}
+
+  // Below `bound`, which is not 0.
+  uint64_t Below(uint64_t bound) { return random_.Below(bound); }
+  // A key and value of the newest state; none if the tree is empty.
+  std::optional<Item> Draw(Scratch& scratch);
+
+  // The version of what was drawn last, at least.
+  Version version() const { return version_; }
+
+ private:
+  std::optional<Item> Take(Lid lid, uint64_t number, Scratch& scratch);
+
+  const Core& core_;
+  SeededRandom random_;
+  Version version_ = 0;
+};
+
+}  // namespace skep::btree

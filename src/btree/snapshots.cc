@@ -1,0 +1,101 @@
+#include "btree/snapshots.h"
+
+#include <algorithm>
+
+namespace skep::btree {
+
+SnapshotRef Snapshots::Open(const ReleaseGate& gate, uint64_t id, uint64_t deadline_ms) {
+  std::lock_guard lock(mutex_);
+  const Version version = gate.released();
+  pins_[id] = {.version = version, .deadline_ms = deadline_ms};
+  ++versions_[version];
+  next_deadline_ms_.store(std::min(next_deadline_ms_.load(std::memory_order_relaxed), deadline_ms),
+                          std::memory_order_relaxed);
+  return {.version = version, .id = id};
+}
+
+bool Snapshots::Close(uint64_t id) {
+  std::lock_guard lock(mutex_);
+  const auto pin = pins_.find(id);
+  if (pin == pins_.end()) return false;
+  Drop(pin);
+  return true;
+}
+
+void Snapshots::CloseExpired(uint64_t now_ms) {
+  if (now_ms < next_deadline_ms_.load(std::memory_order_relaxed)) return;
+  std::lock_guard lock(mutex_);
+  uint64_t next = UINT64_MAX;
+  for (auto pin = pins_.begin(); pin != pins_.end();) {
+    const auto here = pin++;
+    if (here->second.deadline_ms <= now_ms) {
+      Drop(here);
+    } else {
+      next = std::min(next, here->second.deadline_ms);
+    }
+  }
+  next_deadline_ms_.store(next, std::memory_order_relaxed);
+}
+
+bool Snapshots::CloseOldest() {
+  std::lock_guard lock(mutex_);
+  if (pins_.empty()) return false;
+  Drop(pins_.begin());
+  return true;
+}
+
+void Snapshots::Drop(std::map<uint64_t, Pin>::iterator pin) {
+  const auto version = versions_.find(pin->second.version);
+  pins_.erase(pin);
+  if (--version->second > 0) return;
+  if (const auto kept = kept_.find(version->first); kept != kept_.end()) {
+    released_.insert(released_.end(), kept->second.begin(), kept->second.end());
+    kept_.erase(kept);
+  }
+  versions_.erase(version);
+}
+
+bool Snapshots::IsLive(uint64_t id) const {
+  std::lock_guard lock(mutex_);
+  return pins_.contains(id);
+}
+
+size_t Snapshots::count() const {
+  std::lock_guard lock(mutex_);
+  return pins_.size();
+}
+
+Version Snapshots::oldest() const {
+  std::lock_guard lock(mutex_);
+  return versions_.empty() ? 0 : versions_.begin()->first;
+}
+
+void Snapshots::CopyPinned(std::vector<Version>* versions) const {
+  versions->clear();
+  std::lock_guard lock(mutex_);
+  for (const auto& [version, pins] : versions_) versions->push_back(version);
+}
+
+void Snapshots::Keep(Version version, const Retired& what) {
+  std::lock_guard lock(mutex_);
+  if (versions_.contains(version)) {
+    kept_[version].push_back(what);
+  } else {
+    released_.push_back(what);
+  }
+}
+
+void Snapshots::TakeReleased(std::vector<Retired>* out) {
+  std::lock_guard lock(mutex_);
+  out->insert(out->end(), released_.begin(), released_.end());
+  released_.clear();
+}
+
+uint64_t Snapshots::kept() const {
+  std::lock_guard lock(mutex_);
+  uint64_t n = released_.size();
+  for (const auto& [version, pieces] : kept_) n += pieces.size();
+  return n;
+}
+
+}  // namespace skep::btree

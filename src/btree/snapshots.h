@@ -1,0 +1,65 @@
+// snapshots.h: the versions that are pinned, and what is kept for them.
+//
+// Protocol S of versions.h covers reads inside a batch; a snapshot lives longer. The freer takes a
+// copy of the pinned versions after it has read the released version h, and drops only what was
+// replaced at a version <= h. Open() reads the released version under the mutex that the copy is
+// taken under, so a snapshot that is not in the copy reads at h or later.
+//
+// A batch that reads at a snapshot announces its version as read floor first, and only then asks
+// whether the snapshot is live: a freer that saw it revoked sees the floor.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "btree/versions.h"
+#include "engine/release_gate.h"
+#include "skep/batch.h"
+
+namespace skep::btree {
+
+// Thread-safe.
+class Snapshots {
+ public:
+  // Pins what `gate` has released.
+  SnapshotRef Open(const ReleaseGate& gate, uint64_t id, uint64_t deadline_ms);
+  // Drops the pin; false if there is none of that id. What was kept for it alone is to be looked at
+  // again: TakeReleased().
+  bool Close(uint64_t id);
+  // Drops those whose deadline has come. Cheap if there are none.
+  void CloseExpired(uint64_t now_ms);
+  // Drops the oldest; false if there is none.
+  bool CloseOldest();
+
+  bool IsLive(uint64_t id) const;
+  size_t count() const;
+  Version oldest() const;  // 0: none
+
+  // The pinned versions, ascending.
+  void CopyPinned(std::vector<Version>* versions) const;
+
+  // Keeps `what` until the pin at `version` goes. If it went meanwhile, it is released at once.
+  void Keep(Version version, const Retired& what);
+  // What was kept for pins that are gone, appended to `out`.
+  void TakeReleased(std::vector<Retired>* out);
+  uint64_t kept() const;  // pieces kept for pins
+
+ private:
+  struct Pin {
+    Version version;
+    uint64_t deadline_ms;
+  };
+  void Drop(std::map<uint64_t, Pin>::iterator pin);
+
+  mutable std::mutex mutex_;              // guards all but next_deadline_ms_
+  std::map<uint64_t, Pin> pins_;          // by id, so oldest first
+  std::map<Version, uint32_t> versions_;  // how many pins each version has
+  std::map<Version, std::vector<Retired>> kept_;
+  std::vector<Retired> released_;
+  std::atomic<uint64_t> next_deadline_ms_{UINT64_MAX};
+};
+
+}  // namespace skep::btree

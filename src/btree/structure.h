@@ -1,0 +1,130 @@
+// structure.h: how the tree grows and shrinks (Honeycomb, section 3.4; spec 5.3, 5.4).
+//
+// Every change of structure is neutral: it moves items between nodes and changes no key or value.
+// Writers ask for it when an item finds no room, and then begin their own operation again.
+//
+//   split    node -> two new nodes, even in bytes, or where the writer asks for it
+//   join     two siblings under one parent -> one new node, or two even ones
+//   root     keeps its LID: it grows by moving its content into two new children, and takes over
+//   the
+//            content of its child when it has only one
+//
+// Each is one Change (change.h): the node, its parent and, for a join, the sibling are locked; the
+// nodes leave, new LIDs come, and the parent's buffer is swapped, which is the paper's root of the
+// split. When the parent has no room for one more separator it is split first, in the same way and
+// on its own. So no change ever needs more than one level, and a split of three levels is three
+// small changes instead of a lock on the whole path.
+//
+// Sibling links are redirected after the swap, by Relink: it finds the leaves on both sides of a
+// fence and stores each other's link in them, without locks, and looks whether both are still the
+// newest. A writer that replaces a leaf copies the links, maps the new buffer, and then looks at
+// the old links again. All of these are seq_cst, so either Relink sees the new mapping and repeats,
+// or the writer sees the new link. Where both give up a link stays late, which costs a reader one
+// way down (reader.h) and nothing else. The paper locks both neighbours instead.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "btree/change.h"
+#include "btree/core.h"
+#include "btree/reader.h"
+
+namespace skep::btree {
+
+// A node on the way down, as it was read.
+struct Step {
+  Link link = {};
+  NodeHeader* node = nullptr;
+  uint64_t word = 0;
+  uint32_t child = 0;  // inner nodes: the way went on there
+};
+
+// The nodes from the root to a leaf.
+class Path {
+ public:
+  static constexpr size_t kDepthMax = 24;
+
+  void clear() { size_ = 0; }
+  void push(const Step& step) { steps_[size_++] = step; }
+  size_t size() const { return size_; }
+  Step& operator[](size_t i) { return steps_[i]; }
+  const Step& operator[](size_t i) const { return steps_[i]; }
+  const Step& leaf() const { return steps_[size_ - 1]; }
+
+ private:
+  std::array<Step, kDepthMax> steps_;
+  size_t size_ = 0;
+};
+
+// Thread safety: stateless but for the core. The caller is inside an epoch, has announced that it
+// writes, and has called Versions::BeginOperation before it descended.
+template <class Layout>
+class Structure {
+ public:
+  explicit Structure(Core& core) : core_(core), reader_(core) {}
+
+  // The newest way to the leaf of the key. Cost: half of each inner node, for the child's number.
+  void Descend(std::string_view key, Path* path) const;
+
+  // Splits the node at `depth`. `separator`: a key strictly inside its fences that becomes the
+  // first possible one of the right half (leaves only); null: even halves. Whether or not kDone,
+  // the path is no longer right.
+  Attempt Split(Slot& slot, const Path& path, size_t depth, Arena::Limit limit,
+                const std::string_view* separator = nullptr);
+
+  // Merges the log of the key's leaf, or splits it; kAgain if that is done, since the caller then
+  // has to find its place again.
+  Attempt Refresh(Slot& slot, std::string_view key, Arena::Limit limit);
+
+  // Joins what has become too small around the key, as far as nobody is in the way. Never fails:
+  // what it cannot do now is done at a later occasion. Returns the leaf of the key as it last saw
+  // it.
+  const NodeHeader* Balance(Slot& slot, std::string_view key);
+
+  // Lets the leaves on both sides of the fence know each other.
+  void Relink(std::string_view fence) const;
+
+  // The keys of the leaf that have a value, in order, as of `used`. Views into the node.
+  void Gather(const NodeHeader* leaf, uint32_t used,
+              std::vector<typename Layout::LeafItem>* items) const;
+
+ private:
+  using LeafItem = typename Layout::LeafItem;
+  using InnerItem = typename Layout::InnerItem;
+  using Fences = typename Layout::Fences;
+  struct Halves {
+    Link left, right;
+    StoredKey separator;  // for the parent
+    std::string text;     // the same, whole
+  };
+
+  Attempt GrowRoot(Slot& slot, const Step& root, Arena::Limit limit,
+                   const std::string_view* separator);
+  Attempt BalanceStep(Slot& slot, const Path& path);
+  Attempt CollapseRoot(Slot& slot, const Step& root);
+  Attempt Join(Slot& slot, const Path& path, size_t depth);
+  bool MakeHalves(Change<Layout>& change, const Step& node, const std::string_view* separator,
+                  Halves* halves) const;
+  bool MakeLeafHalves(Change<Layout>& change, std::span<const LeafItem> items, const Fences& fences,
+                      const std::string_view* separator, Halves* halves) const;
+  bool MakeInnerHalves(Change<Layout>& change, uint8_t level, Link leftmost,
+                       std::span<const InnerItem> items, const Fences& fences,
+                       Halves* halves) const;
+  bool JoinLeaves(Change<Layout>& change, const Step& left, const Step& right,
+                  Halves* halves) const;
+  bool JoinInner(Change<Layout>& change, const Step& left, const Step& right,
+                 const StoredKey& between, Halves* halves) const;
+  bool IsTooSmall(const NodeHeader* node) const;
+  uint32_t InnerBytes(const NodeHeader* node) const;
+
+  Core& core_;
+  const Reader<Layout> reader_;
+};
+
+// The shortest key that is above `left` and not above `right`; left < right.
+std::string_view ShortestSeparator(std::string_view left, std::string_view right);
+
+}  // namespace skep::btree

@@ -1,0 +1,68 @@
+#include "btree/upkeep.h"
+
+#include <thread>
+
+namespace skep::btree {
+namespace {
+
+constexpr uint32_t kPiecesAfterBatch = 16;  // at least
+constexpr uint32_t kPiecesMaintain = 512;   // well under a millisecond
+constexpr uint32_t kPiecesMakeRoom = 1 << 16;
+
+}  // namespace
+
+void Upkeep::Release() {
+  if (core_.multi_version) core_.gate.Release(core_.versions.Complete());
+}
+
+void Upkeep::AfterBatch(Slot& slot) {
+  if (slot.retired.empty()) return;
+  // More than came, so that a backlog shrinks.
+  const auto pieces = static_cast<uint32_t>(2 * slot.retired.size()) + kPiecesAfterBatch;
+  core_.reclaimer.Run(slot, pieces);
+}
+
+bool Upkeep::Maintain(Slot& slot, uint64_t now_ms) {
+  core_.snapshots.CloseExpired(now_ms);
+  Release();
+  ClearIdleSlots(slot);
+  const bool more = core_.reclaimer.Run(slot, kPiecesMaintain);
+  if (more) return true;
+  core_.arena.Flush(slot.cache);
+  return core_.arena.Trim();
+}
+
+void Upkeep::ClearIdleSlots(Slot& own) {
+  core_.slots.ForEach([&](Slot& slot) {
+    if (&slot == &own || !core_.slots.TryTake(slot)) return;
+    own.retired.insert(own.retired.end(), slot.retired.begin(), slot.retired.end());
+    slot.retired.clear();
+    core_.arena.Flush(slot.cache);
+    core_.slots.Give(slot);
+  });
+}
+
+bool Upkeep::ReclaimAll(Slot& slot) {
+  const uint64_t before = core_.arena.Statistics().allocated_bytes;
+  while (core_.reclaimer.Run(slot, kPiecesMakeRoom)) {
+  }
+  core_.arena.Flush(slot.cache);
+  while (core_.arena.Trim()) {
+  }
+  return core_.arena.Statistics().allocated_bytes < before;
+}
+
+bool Upkeep::MakeRoom(Slot& slot) {
+  core_.versions.LeaveEpoch(slot);
+  core_.versions.Raise(slot);
+  Release();
+  ClearIdleSlots(slot);
+  bool freed = ReclaimAll(slot);
+  while (!freed && core_.snapshots.kept() > 0 && core_.snapshots.CloseOldest()) {
+    freed = ReclaimAll(slot);
+  }
+  core_.versions.EnterEpoch(slot);
+  return freed;
+}
+
+}  // namespace skep::btree

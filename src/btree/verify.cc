@@ -1,0 +1,148 @@
+#include "btree/verify.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "btree/paper_layout.h"
+#include "btree/reclaim.h"
+
+namespace skep::btree {
+namespace {
+
+template <class Layout>
+class Verifier {
+ public:
+  explicit Verifier(const Core& core) : core_(core) {}
+
+  const char* Verify() {
+    if (const char* wrong = VisitNode(core_.root, "", std::nullopt, std::nullopt)) return wrong;
+    if (keys_ != core_.ItemCount()) return "T5: the slots count the keys";
+    const ReclaimStatistics out = core_.reclaimer.Statistics();
+    const uint64_t leaving = core_.table.allocated() - nodes_;
+    if (core_.table.allocated() < nodes_ ||
+        (leaving > 0 && out.waiting + out.kept + out.dying + out.detached == 0 &&
+         !SlotsHoldSome())) {
+      return "T6: every LID is in the tree or on its way out";
+    }
+    return core_.arena.Verify();
+  }
+
+ private:
+  bool SlotsHoldSome() const {
+    bool some = false;
+    core_.slots.ForEach([&](const Slot& slot) { some |= !slot.retired.empty(); });
+    return some;
+  }
+
+  const char* VisitNode(Link link, const std::string& lower,
+                        const std::optional<std::string>& upper, std::optional<uint8_t> level) {
+    ++nodes_;
+    const Address at = core_.table.Find(link);
+    if (!at) return "T2: a child's link leads to a node";
+    const NodeHeader* const node = core_.Node(at);
+    const NodeWord word{node->word.load(std::memory_order_acquire)};
+    if (word.dead() || word.locked()) return "T1: a node of the tree is not dead or locked";
+    if (level && node->level != *level) return "T3: levels fall by one";
+    if (const char* wrong = Layout::Check(core_.codec, node, word.used())) return wrong;
+    Scratch scratch;
+    const auto fences = Layout::FencesOf(core_.codec, node);
+    if (core_.codec.Whole(fences.lower, scratch) != lower ||
+        fences.unbounded == upper.has_value() ||
+        (upper && core_.codec.Whole(fences.upper, scratch) != *upper)) {
+      return "T2: fences are the parent's separators";
+    }
+    if (const char* wrong = VisitChain(node)) return wrong;
+    if (!node->is_leaf()) return VisitChildren(node, lower, upper);
+    const typename Layout::Leaf leaf(core_.codec, node, word.used());
+    if (leaf.newest_version() > core_.versions.last_drawn()) return "T4: versions were drawn";
+    keys_ += leaf.CountPresent();
+    return nullptr;
+  }
+
+  const char* VisitChildren(const NodeHeader* node, const std::string& lower,
+                            const std::optional<std::string>& upper) {
+    const typename Layout::Inner inner(core_.codec, node);
+    std::vector<typename Layout::InnerItem> items;
+    inner.CopyTo(&items);
+    const auto level = static_cast<uint8_t>(node->level - 1);
+    std::string from = lower;
+    Link child = inner.leftmost();
+    for (const auto& item : items) {
+      Scratch scratch;
+      const std::string separator(core_.codec.Whole(item.separator, scratch));
+      if (const char* wrong = VisitNode(child, from, separator, level)) return wrong;
+      from = separator;
+      child = item.child;
+    }
+    return VisitNode(child, from, upper, level);
+  }
+
+  const char* VisitChain(const NodeHeader* newest) {
+    const NodeHeader* node = newest;
+    Version version = node->version.load(std::memory_order_relaxed);
+    if (version > core_.versions.last_drawn()) return "T4: versions were drawn";
+    while (true) {
+      const Older older{node->older.load(std::memory_order_acquire)};
+      if (!older.buffer()) return nullptr;
+      node = core_.Node(older.buffer());
+      const Version before = node->version.load(std::memory_order_relaxed);
+      if (before >= version) return "T4: versions fall along a chain";
+      if (!NodeWord{node->word.load(std::memory_order_relaxed)}.replaced()) {
+        return "T4: an older buffer is marked replaced";
+      }
+      version = before;
+    }
+  }
+
+  const Core& core_;
+  uint64_t nodes_ = 0;
+  uint64_t keys_ = 0;
+};
+
+}  // namespace
+
+template <class Layout>
+const char* VerifyTree(const Core& core) {
+  return Verifier<Layout>(core).Verify();
+}
+
+template <class Layout>
+TreeStatistics MeasureTree(const Core& core) {
+  TreeStatistics tree;
+  for (Lid lid = 1; lid < core.table.end(); ++lid) {
+    const Address at = core.table.Load(lid).buffer();
+    if (!at) continue;
+    const NodeHeader* node = core.Node(at);
+    const NodeWord word{node->word.load(std::memory_order_acquire)};
+    uint64_t chain = 0;
+    for (Older older{node->older.load(std::memory_order_acquire)}; older.buffer();
+         older.bits = core.Node(older.buffer())->older.load(std::memory_order_acquire)) {
+      ++chain;
+    }
+    tree.chain_buffers += chain;
+    tree.chain_max = std::max(tree.chain_max, chain);
+    if (word.retired()) continue;
+    ++(node->is_leaf() ? tree.leaves : tree.inner_nodes);
+    tree.height = std::max<uint32_t>(tree.height, node->level + 1u);
+    tree.node_bytes += node->buffer_bytes();
+    tree.used_bytes += word.used();
+    if (node->is_leaf()) tree.log_bytes += word.used() - node->log_begin;
+  }
+  const ReclaimStatistics reclaim = core.reclaimer.Statistics();
+  tree.reclaim_waiting = reclaim.waiting;
+  tree.reclaim_kept = reclaim.kept;
+  tree.reclaim_dying = reclaim.dying;
+  tree.reclaim_detached = reclaim.detached;
+  tree.reclaim_behind = reclaim.behind;
+  const ArenaStatistics arena = core.arena.Statistics();
+  tree.arena_allocated = arena.allocated_bytes;
+  tree.arena_held = arena.held_bytes;
+  tree.huge_bytes = core.arena.HugeBytes().value_or(0);
+  return tree;
+}
+
+template const char* VerifyTree<PaperLayout>(const Core& core);
+template TreeStatistics MeasureTree<PaperLayout>(const Core& core);
+
+}  // namespace skep::btree

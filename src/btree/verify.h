@@ -1,0 +1,28 @@
+// verify.h: looks at a whole tree.
+//
+// Invariants. True whenever nothing writes; VerifyTree() checks them.
+//   T1  every node by itself is sound (PaperLayout::Check), and not marked dead or locked
+//   T2  the children of an inner node cover its key range without gap or overlap, by their fences
+//   T3  levels fall by one from parent to child; the root covers all keys
+//   T4  versions fall along a chain of older buffers, and each chain ends; no version is above the
+//       last one drawn, and in a log none is above it either
+//   T5  the number of keys is what the slots have counted
+//   T6  every LID in use is a node of the tree or on its way out
+//   T7  the arena's own accounts hold
+//   T8  outside blocks: a stub's size agrees with its key or value being outside
+#pragma once
+
+#include "btree/btree_engine.h"
+#include "btree/core.h"
+
+namespace skep::btree {
+
+// Null, or a literal that names the broken invariant. Nothing else may run meanwhile.
+template <class Layout>
+const char* VerifyTree(const Core& core);
+
+// Thread-safe; the caller is inside an epoch. Time: every node.
+template <class Layout>
+TreeStatistics MeasureTree(const Core& core);
+
+}  // namespace skep::btree

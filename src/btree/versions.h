@@ -1,0 +1,186 @@
+// versions.h: the order of writes, and who may still be looking at what
+// (Honeycomb, section 3.2; spec sections 3, 6).
+//
+// A Slot belongs to one thread while it executes one batch. It announces three things:
+//
+//   epoch         the global epoch when the batch began: it may hold pointers found since then
+//   read_floor    a released version: it may read at this one or a later one, at none before
+//   write_floor   it may have drawn this version or a later one and not finished; all versions it
+//                 drew before are finished
+//
+// Each is kIdle when it does not apply. Four protocols use them.
+//
+// V. Drawing and releasing. A writer announces write_floor = next_, then draws versions by
+//    fetch_add. Complete() reads next_, then every write_floor, and takes the lowest minus one.
+//    (V1) No version <= Complete() is unfinished. Take one, v. Complete() read next_ > v, so v was
+//         drawn before that. Its writer announced a floor <= v before drawing it, so the scan of
+//         the slots, which comes later still, sees that floor, or a later one, stored after v was
+//         finished. All these operations are seq_cst, so that "before" is their total order.
+//    (V2) Raising a floor between two writes may be a release store: a scan that sees the older,
+//         lower floor is only more careful, and one that sees the new one acquires the writes
+//         before.
+//    (V3) Every version is released in the end: a writer stores kIdle (seq_cst), then scans. Of two
+//         writers that finish together the one whose store comes second sees both idle.
+//    Nobody waits: a writer that finishes early leaves the release to a later one. A thread that
+//    stalls between announcing and finishing holds back what is drawn after, and nothing else.
+//
+// P. Stopping the writers, for changes of ranges (range_delete.h). An exclusive writer makes phase_
+//    odd, then draws v, then waits until every other floor is above v. A writer reads an even phase
+//    when it begins an operation and reads it again after it has drawn; if it changed, it writes
+//    nothing (its version stays unused), lets go of its locks and begins again.
+//    (P1) Who draws after v sees the odd phase, since both sides are seq_cst: phase_ was stored
+//         before v was drawn. So it writes nothing. Who drew before v either saw the change or
+//         finishes its write, and the exclusive writer waits for that: its floor stays <= v so
+//         long.
+//
+// S. Reading at a version. A reader announces read_floor = released, then reads at rv = released
+//    again. The freer reads h = released, then every read_floor; it drops what was replaced at
+//    version e only if e <= h and e <= every floor.
+//    (S1) If the scan missed the announcement, rv was read after h, so rv >= h >= e: the reader
+//    sees
+//         the replacement. If it saw the floor f, e <= f <= rv.
+//
+// E. Epochs. A reader announces the epoch, then looks for pointers. The freer unlinks, then
+// advances
+//    the epoch from t to t + 1, and frees once every announced epoch is above t.
+//    (E1) A reader whose announcement the scan missed looks after the scan, hence after the unlink:
+//         its loads of links to nodes are seq_cst as is the unlinking store.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/arena.h"
+#include "btree/link.h"
+#include "skep/batch.h"
+
+namespace skep::btree {
+
+// Something that left the tree at version `end`; reclaim.h.
+struct Retired {
+  enum class Kind : uint8_t {
+    kBuffer,    // the buffer at `at`, in the chain of `link`, replaced at `end`
+    kNode,      // the whole of `link`
+    kBlock,     // the outside block at `at`, of `bytes`
+    kSubtree,   // the node of `link` and all below it, detached at `end`
+    kUnlinked,  // `bytes` at `at` that no reader can find any more, whatever its version
+  };
+  Kind kind;
+  uint32_t bytes = 0;
+  Link link = {};
+  Address at = {};
+  Version end = 0;
+};
+
+struct alignas(128) Slot {
+  static constexpr uint64_t kIdle = UINT64_MAX;
+
+  std::atomic<bool> taken{false};
+  std::atomic<uint64_t> epoch{kIdle};
+  std::atomic<Version> read_floor{kIdle};
+  std::atomic<Version> write_floor{kIdle};
+  std::atomic<int64_t> items{0};  // keys added less keys deleted; written by the owner only
+
+  // Owner: who took the slot.
+  Arena::Cache cache;
+  std::vector<Retired> retired;
+  uint64_t phase = 0;  // of protocol P, when the operation began
+
+  void AddItems(int64_t n) {
+    items.store(items.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+};
+
+class Slots {
+ public:
+  // Batches executed at the same time; more wait for a slot.
+  static constexpr uint32_t kSlotsMax = 256;
+
+  // A free slot. Prefers the one this thread had before.
+  Slot& Take();
+  // A certain slot, if it is free: to clear up what its last owner left.
+  bool TryTake(Slot& slot) {
+    bool expected = false;
+    return slot.taken.compare_exchange_strong(expected, true, std::memory_order_acquire);
+  }
+  void Give(Slot& slot) { slot.taken.store(false, std::memory_order_release); }
+
+  // Every slot that was ever taken.
+  template <typename Visit>
+  void ForEach(Visit visit) {
+    const uint32_t end = end_.load(std::memory_order_seq_cst);
+    for (uint32_t i = 0; i < end; ++i) {
+      // seq_cst: a slot that the scan misses was not announced yet (V1, S1, E1).
+      if (Slot* const slot = slots_[i].load(std::memory_order_seq_cst)) visit(*slot);
+    }
+  }
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    const_cast<Slots*>(this)->ForEach([&](const Slot& slot) { visit(slot); });
+  }
+
+  Slots() = default;
+  ~Slots();
+
+ private:
+  Slot& Make(uint32_t index);
+
+  std::mutex mutex_;  // making a slot
+  std::array<std::atomic<Slot*>, kSlotsMax> slots_{};
+  std::atomic<uint32_t> end_{0};
+};
+
+class Versions {
+ public:
+  explicit Versions(Slots& slots) : slots_(slots) {}
+
+  // --- V, by the owner of the slot ---
+  void BeginWrites(Slot& slot) {
+    slot.write_floor.store(next_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+  }
+  Version Draw() { return next_.fetch_add(1, std::memory_order_seq_cst); }
+  // All that the slot has drawn is finished.
+  void Raise(Slot& slot) {
+    slot.write_floor.store(next_.load(std::memory_order_relaxed), std::memory_order_release);
+  }
+  void EndWrites(Slot& slot) { slot.write_floor.store(Slot::kIdle, std::memory_order_seq_cst); }
+  // The highest version so that it and all below are finished.
+  Version Complete() const;
+  Version last_drawn() const { return next_.load(std::memory_order_relaxed) - 1; }
+
+  // --- P ---
+  // Notes the phase at the beginning of an operation; waits while it is odd.
+  void BeginOperation(Slot& slot);
+  bool PhaseChanged(const Slot& slot) const {
+    return phase_.load(std::memory_order_seq_cst) != slot.phase;
+  }
+  // Between the two calls nobody else writes. One thread at a time: others wait. `slot` must have
+  // called BeginWrites and hold no node locks.
+  void StopWriters(Slot& slot);
+  void ResumeWriters(Slot& slot);
+
+  // --- S ---
+  Version LowestReadFloor() const;
+
+  // --- E ---
+  void EnterEpoch(Slot& slot) {
+    slot.epoch.store(epoch_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+  }
+  void LeaveEpoch(Slot& slot) { slot.epoch.store(Slot::kIdle, std::memory_order_release); }
+  uint64_t AdvanceEpoch() { return epoch_.fetch_add(1, std::memory_order_seq_cst); }
+  uint64_t LowestEpoch() const;
+
+ private:
+  Slots& slots_;
+  // Drawn and checked together, so on one cache line.
+  alignas(128) std::atomic<Version> next_{1};
+  std::atomic<uint64_t> phase_{0};
+  alignas(128) std::atomic<uint64_t> epoch_{1};
+  std::mutex exclusive_;
+};
+
+}  // namespace skep::btree

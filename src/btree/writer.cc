@@ -1,0 +1,181 @@
+#include "btree/writer.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "btree/paper_layout.h"
+#include "engine/point.h"
+
+namespace skep::btree {
+
+template <class Layout>
+void ApplyEdits(const Codec& codec, std::span<const LeafEdit<Layout>> edits,
+                std::vector<typename Layout::LeafItem>* items) {
+  using LeafItem = typename Layout::LeafItem;
+  std::vector<LeafItem> merged;
+  merged.reserve(items->size() + edits.size());
+  auto item = items->begin();
+  for (const LeafEdit<Layout>& edit : edits) {
+    const auto at = std::partition_point(
+        item, items->end(), [&](const LeafItem& i) { return codec.Compare(edit.key, i.key) > 0; });
+    merged.insert(merged.end(), item, at);
+    item = at;
+    if (item != items->end() && codec.Compare(edit.key, item->key) == 0) ++item;
+    if (!edit.erase) merged.push_back({.key = edit.stored_key, .value = edit.value});
+  }
+  merged.insert(merged.end(), item, items->end());
+  items->swap(merged);
+}
+
+template <class Layout>
+uint32_t LeafBytes(const Codec& codec, std::span<const typename Layout::LeafItem> items,
+                   const typename Layout::Fences& fences) {
+  uint32_t bytes = codec.geometry.body_begin() + Layout::FenceBytes(fences);
+  for (const auto& item : items) bytes += Layout::LeafItemBytes(item);
+  return bytes;
+}
+
+template <class Layout>
+LeafPlace Writer<Layout>::FindLeaf(const Request& request, bool may_use_hint) const {
+  if (may_use_hint && request.hint.bits != 0) {
+    if (const auto place = reader_.FromHint(Link{request.hint.bits}, request.key)) return *place;
+  }
+  return reader_.Find(request.key, Reader<Layout>::kNewest);
+}
+
+template <class Layout>
+Version Writer<Layout>::Execute(Slot& slot, const Request& request, size_t value_bytes_max,
+                                BatchWriter& out, uint32_t index) {
+  for (uint32_t tries = 0;; ++tries) {
+    if (tries > 3) std::this_thread::yield();
+    core_.versions.BeginOperation(slot);
+    const LeafPlace place = FindLeaf(request, tries == 0);
+    const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
+    const typename Layout::Found found = leaf.Find(request.key);
+    core_.Sync(SyncPoint::kWriterFoundLeaf);
+    std::optional<std::string_view> now;
+    if (found.present) now = core_.codec.Whole(found.value);
+    const PointEffect effect = ApplyPoint(request, now, value_bytes_max, out, index);
+    Outcome& outcome = out.outcome(index);
+    if (request.has(Request::kWantHint)) outcome.hint.bits = place.link.bits;
+    if (effect.action == PointEffect::Action::kKeep) {
+      return found.known ? found.version : place.node->version.load(std::memory_order_relaxed);
+    }
+
+    const bool erase = effect.action == PointEffect::Action::kErase;
+    Edit edit = {.found = &found,
+                 .edit = {.key = request.key, .stored_key = found.key, .erase = erase},
+                 .limit = erase ? Arena::Limit::kExceed : Arena::Limit::kObey};
+    Storing storing(core_, slot, edit.limit);
+    const bool stored = (erase || core_.budget.HasRoomFor(0)) &&
+                        (found.known || storing.Key(request.key, &edit.edit.stored_key)) &&
+                        (erase || storing.Value(effect.value, &edit.edit.value));
+    Attempt attempt = Attempt::kNoMemory;
+    bool is_small = false;
+    if (stored) {
+      const uint32_t bytes =
+          Layout::LogItemBytes(edit.edit.stored_key, erase ? nullptr : &edit.edit.value);
+      // A merge lets go of the old value, where an append would leave it to a later one.
+      const bool frees_block = found.present && found.value.outside;
+      const bool is_sparse = erase && IsSparse(place.node, leaf.CountPresent() - 1);
+      attempt = !frees_block && !is_sparse && HasLogRoom(leaf, bytes)
+                    ? Append(slot, leaf, place, edit, storing, &outcome.version)
+                    : Merge(slot, place, edit, storing, &outcome.version, &is_small);
+    }
+    if (attempt == Attempt::kDone) {
+      slot.AddItems(erase ? -1 : (found.present ? 0 : 1));
+      if (is_small) structure_.Balance(slot, request.key);
+      return outcome.version;
+    }
+    if (attempt == Attempt::kNoMemory) {
+      storing.Drop();
+      if (!upkeep_.MakeRoom(slot)) {
+        out.Refuse(index,
+                   {Code::kOutOfMemory, "the memory limit is reached", core_.budget.limit()});
+        return 0;
+      }
+    }
+  }
+}
+
+template <class Layout>
+bool Writer<Layout>::HasLogRoom(const typename Layout::Leaf& leaf, uint32_t bytes) const {
+  const uint32_t end = leaf.used() + bytes;
+  const NodeHeader* const node = leaf.node();
+  if (end - node->log_begin > core_.codec.geometry.log_bytes_max || end > node->buffer_bytes()) {
+    return false;
+  }
+  return leaf.log_items() < Layout::kLogItemsMax;
+}
+
+template <class Layout>
+Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
+                               const LeafPlace& place, const Edit& edit, Storing& storing,
+                               Version* version) {
+  NodeHeader* const node = place.node;
+  const uint64_t word = place.word.bits;
+  if (!TryLock(node, word)) return Attempt::kAgain;
+  const uint32_t used = leaf.used();
+  const uint32_t end = Layout::AppendToLog(node, used, *edit.found, edit.edit.stored_key,
+                                           edit.edit.erase ? nullptr : &edit.edit.value);
+  core_.Sync(SyncPoint::kWriterAppended);
+  const Version drawn = core_.versions.Draw();
+  core_.Sync(SyncPoint::kWriterDrew);
+  const Version made = core_.Stamp(drawn);
+  const uint64_t delta = made - node->version.load(std::memory_order_relaxed);
+  if (core_.versions.PhaseChanged(slot)) {
+    UnlockUnchanged(node, word);
+    return Attempt::kAgain;
+  }
+  if (delta > Layout::kDeltaMax) {
+    // Too far from the node version to be told: a merge brings that up to date.
+    UnlockUnchanged(node, word);
+    return structure_.Refresh(slot, edit.edit.key, edit.limit);
+  }
+  Layout::SetLogVersion(node, used, delta);
+  storing.SetBorn(made);
+  storing.Keep();
+  node->word.store(NodeWord::Of(end, NodeWord{word}.sequence() + 1).bits,
+                   std::memory_order_release);
+  core_.Sync(SyncPoint::kWriterPublished);
+  *version = made;
+  return Attempt::kDone;
+}
+
+template <class Layout>
+Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& edit,
+                              Storing& storing, Version* version, bool* is_small) {
+  std::vector<typename Layout::LeafItem> items;
+  structure_.Gather(place.node, place.word.used(), &items);
+  ApplyEdits<Layout>(core_.codec, std::span(&edit.edit, 1), &items);
+  const auto fences = Layout::FencesOf(core_.codec, place.node);
+  const uint32_t bytes = LeafBytes<Layout>(core_.codec, items, fences);
+  const Geometry& g = core_.codec.geometry;
+  if (bytes > g.leaf_bytes_max()) {
+    Path path;
+    structure_.Descend(edit.edit.key, &path);
+    if (path.leaf().node != place.node) return Attempt::kAgain;
+    const Attempt split = structure_.Split(slot, path, path.size() - 1, edit.limit);
+    return split == Attempt::kDone ? Attempt::kAgain : split;
+  }
+  Change<Layout> change(core_, slot, edit.limit);
+  if (!change.Lock(place.node, place.word.bits)) return Attempt::kAgain;
+  if (!change.ReplaceByLeaf(place.link, place.node, items, fences)) return Attempt::kNoMemory;
+  core_.Sync(SyncPoint::kMergeBuilt);
+  if (!change.Draw()) return Attempt::kAgain;
+  storing.SetBorn(change.version());
+  storing.Keep();
+  change.Publish();
+  core_.Sync(SyncPoint::kWriterPublished);
+  *version = change.version();
+  *is_small = edit.edit.erase && bytes < g.body_begin() + g.underflow_bytes();
+  return Attempt::kDone;
+}
+
+template void ApplyEdits<PaperLayout>(const Codec&, std::span<const LeafEdit<PaperLayout>>,
+                                      std::vector<PaperLayout::LeafItem>*);
+template uint32_t LeafBytes<PaperLayout>(const Codec&, std::span<const PaperLayout::LeafItem>,
+                                         const PaperLayout::Fences&);
+template class Writer<PaperLayout>;
+
+}  // namespace skep::btree

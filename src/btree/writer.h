@@ -1,0 +1,83 @@
+// writer.h: writes of one key (Honeycomb, section 3.4; spec 5.1, 5.2, 5.4).
+//
+//   find     the leaf, and in it the key, of the newest state, without locks
+//   decide   what becomes of the value
+//   append   lock the leaf if it is as it was read; write the item behind the log's end; draw the
+//            version; write it into the item; store size, sequence and unlocked state as one word.
+//            A reader sees no item or a whole one, and a reader at a version none it must not see.
+//   merge    if the log is full: a new buffer of the sorted items with the log and the new item
+//            worked in, mapped in place of the old one
+//   split    if that does not fit: structure.h; then from the beginning
+//
+// The version is drawn under the leaf's lock, so the versions of a log rise.
+#pragma once
+
+#include <vector>
+
+#include "btree/change.h"
+#include "btree/core.h"
+#include "btree/reader.h"
+#include "btree/structure.h"
+#include "btree/upkeep.h"
+#include "engine/batch_writer.h"
+
+namespace skep::btree {
+
+// Changes to the items of one leaf, ascending by key.
+template <class Layout>
+struct LeafEdit {
+  std::string_view key;
+  StoredKey stored_key;
+  bool erase = false;
+  StoredValue value;  // unless erase
+};
+
+// The items with the edits worked in. Views, as the items and the edits.
+template <class Layout>
+void ApplyEdits(const Codec& codec, std::span<const LeafEdit<Layout>> edits,
+                std::vector<typename Layout::LeafItem>* items);
+
+// Bytes of a leaf of these, at most.
+template <class Layout>
+uint32_t LeafBytes(const Codec& codec, std::span<const typename Layout::LeafItem> items,
+                   const typename Layout::Fences& fences);
+
+// Whether a leaf in which `present` keys are left should be merged though its log has room: most of
+// its sorted block is deleted.
+inline bool IsSparse(const NodeHeader* leaf, uint32_t present) {
+  return present * 4 < leaf->sorted_count;
+}
+
+// Thread safety: stateless but for the core. The caller is inside an epoch.
+template <class Layout>
+class Writer {
+ public:
+  Writer(Core& core, Upkeep& upkeep)
+      : core_(core), upkeep_(upkeep), structure_(core), reader_(core) {}
+
+  // A point operation that may write, in an unordered batch. Fills in its outcome and returns the
+  // highest version it has seen or made. The slot has called BeginWrites.
+  Version Execute(Slot& slot, const Request& request, size_t value_bytes_max, BatchWriter& out,
+                  uint32_t index);
+
+ private:
+  struct Edit {
+    const typename Layout::Found* found;
+    LeafEdit<Layout> edit;
+    Arena::Limit limit;
+  };
+
+  LeafPlace FindLeaf(const Request& request, bool may_use_hint) const;
+  bool HasLogRoom(const typename Layout::Leaf& leaf, uint32_t bytes) const;
+  Attempt Append(Slot& slot, const typename Layout::Leaf& leaf, const LeafPlace& place,
+                 const Edit& edit, Storing& storing, Version* version);
+  Attempt Merge(Slot& slot, const LeafPlace& place, const Edit& edit, Storing& storing,
+                Version* version, bool* is_small);
+
+  Core& core_;
+  Upkeep& upkeep_;
+  Structure<Layout> structure_;
+  const Reader<Layout> reader_;
+};
+
+}  // namespace skep::btree
