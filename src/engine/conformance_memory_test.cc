@@ -191,6 +191,7 @@ TEST_P(MemoryConformance, ReturnsToNearTheEmptyEngines) {
   const uint64_t empty = subject_.budget().used();
   for (const bool by_range : {false, true}) {
     if (by_range && !traits_.ordered) break;
+    SCOPED_TRACE(by_range ? "by range" : "by points");
     Subject fresh(GetParam());
     const uint64_t start = fresh.budget().used();
     std::vector<SnapshotRef> snapshots;

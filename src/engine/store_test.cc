@@ -341,8 +341,8 @@ TEST_P(StoreTest, CountsAndDeletesRanges) {
 }
 
 // Goal: the limit is the whole store's; over it, what stores is refused and deletes work.
-// Method: two keyspaces fill it, a third finds it full. An engine that has to make a delete at the
-// limit, or to begin, may exceed it a little.
+// Method: two keyspaces fill it, a third finds no room in it for more than what an engine may have
+// kept back. One that has to make a delete at the limit, or to begin, may exceed it a little.
 TEST_P(StoreTest, TheMemoryLimitIsShared) {
   constexpr uint64_t kLimit = 16 << 20;
   constexpr uint64_t kExcessMax = 1 << 20;
@@ -355,7 +355,7 @@ TEST_P(StoreTest, TheMemoryLimitIsShared) {
   }
   EXPECT_EQ(status.code(), Code::kOutOfMemory);
   EXPECT_EQ(status.detail(), kLimit);
-  EXPECT_EQ(store->Put("x", value, 2).code(), Code::kOutOfMemory);
+  EXPECT_EQ(store->Put("x", std::string(kExcessMax, 'v'), 2).code(), Code::kOutOfMemory);
   EXPECT_TRUE(*store->Delete(NumberedKey(0), 0));
   const StoreStatistics statistics = store->Statistics();
   EXPECT_EQ(statistics.memory_bytes_max, kLimit);
