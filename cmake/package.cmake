@@ -11,10 +11,8 @@
 include(CMakePackageConfigHelpers)
 
 set(objects)
-foreach(library skep_base skep_engine_base skep_engine skep_btree)
-  if(TARGET ${library})
-    list(APPEND objects $<TARGET_OBJECTS:${library}>)
-  endif()
+foreach(library skep_base skep_engine_base skep_btree skep_engine)
+  list(APPEND objects $<TARGET_OBJECTS:${library}>)
 endforeach()
 add_library(skep STATIC ${objects})
 add_library(skep::skep ALIAS skep)
