@@ -47,7 +47,7 @@ void PaperLayout::LeafCursor::KeepNewest(const uint16_t* order, uint32_t count) 
     }
     entry.item = order[i];
     entry.deleted = item.deleted();
-    if (!entry.deleted || entry.hides) entries_[entry_count_++] = entry;
+    entries_[entry_count_++] = entry;
   }
 }
 

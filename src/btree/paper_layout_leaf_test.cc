@@ -160,11 +160,14 @@ class LeafScenario {
       ASSERT_NO_FATAL_FAILURE(ExpectAt(cursor, values, it, version));
     }
     ASSERT_FALSE(cursor.valid());
-    cursor.SeekLast();
-    for (auto it = values.end(); it != values.begin(); cursor.Prev()) {
-      ASSERT_NO_FATAL_FAILURE(ExpectAt(cursor, values, --it, version));
+    PaperLayout::LeafCursor back(leaf);
+    back.SeekLast();
+    for (auto it = values.end(); it != values.begin(); back.Prev()) {
+      ASSERT_NO_FATAL_FAILURE(ExpectAt(back, values, --it, version));
     }
-    ASSERT_FALSE(cursor.valid());
+    ASSERT_FALSE(back.valid());
+    back.SeekFirst();
+    ASSERT_NO_FATAL_FAILURE(ExpectAt(back, values, values.begin(), version));
   }
 
   // Seeks to the key, then goes back and forth at random.

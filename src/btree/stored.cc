@@ -38,8 +38,7 @@ int Codec::CompareOutside(std::string_view key, const StoredKey& stored) const {
   const std::string_view head = HeadOf(stored);
   const int order = CompareBytes(key.substr(0, head.size()), head);
   if (order != 0) return order;
-  if (key.size() <= head.size())
-    return -1;  // a proper prefix: an outside key is more than its head
+  if (key.size() <= head.size()) return -1;  // an outside key is more than its head
   return arena == nullptr ? 0 : CompareBytes(key.substr(head.size()), RestOf(stored));
 }
 
