@@ -18,7 +18,8 @@ class PaperLayoutCheck : public testing::Test {
   PaperLayoutCheck() {
     std::vector<PaperLayout::LeafItem> items;
     for (int i = 0; i < 60; ++i) {
-      const std::string key = "k" + std::to_string(100 + i);
+      std::string key = "k";
+      key += std::to_string(100 + i);
       items.push_back({store_.Key(key), {.bytes = "value"}});
     }
     node_.BuildLeaf(items, {.lower = {.bytes = "k"}, .upper = {.bytes = "l"}, .unbounded = false});

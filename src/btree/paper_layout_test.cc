@@ -43,8 +43,9 @@ std::vector<PaperLayout::LeafItem> NumberedItems(TestStore& store, uint32_t coun
                                                  size_t value_bytes) {
   std::vector<PaperLayout::LeafItem> items;
   for (uint32_t i = 0; i < count; ++i) {
-    std::string key = std::to_string(1'000'000 + i);
-    key.insert(0, key_bytes - key.size(), 'k');
+    const std::string number = std::to_string(1'000'000 + i);
+    std::string key(key_bytes - number.size(), 'k');
+    key += number;
     items.push_back({store.Key(key), store.Value({.bytes = std::string(value_bytes, 'v')})});
   }
   return items;
