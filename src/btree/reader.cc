@@ -4,6 +4,21 @@
 #include "btree/paper_layout.h"
 
 namespace skep::btree {
+namespace {
+
+// Header and shortcut block are read from front to back: their lines come together.
+void PrefetchHead(const Codec& codec, const NodeHeader* node) {
+  const std::byte* const bytes = node->bytes();
+  for (uint32_t at = 0; at < codec.geometry.body_begin(); at += 64) __builtin_prefetch(bytes + at);
+}
+
+// The log is looked through whatever the sorted block says.
+void PrefetchLog(const NodeHeader* leaf, NodeWord word) {
+  const std::byte* const bytes = leaf->bytes();
+  for (uint32_t at = leaf->log_begin; at < word.used(); at += 64) __builtin_prefetch(bytes + at);
+}
+
+}  // namespace
 
 template <class Layout>
 NodeHeader* Reader<Layout>::Visible(NodeHeader* newest, Version at) const {
@@ -23,11 +38,13 @@ LeafPlace Reader<Layout>::Descend(Version at, Choose choose) const {
   core_.Sync(SyncPoint::kReaderAtRoot);
   for (Link link = core_.root;;) {
     NodeHeader* const newest = core_.Head(link);
+    PrefetchHead(core_.codec, newest);
     NodeWord word{newest->word.load(std::memory_order_acquire)};
     NodeHeader* const node = Visible(newest, at);
     SKEP_DCHECK(node != nullptr);
     if (node != newest) word.bits = node->word.load(std::memory_order_acquire);
     if (node->is_leaf()) {
+      PrefetchLog(node, word);
       core_.Sync(SyncPoint::kReaderInLeaf);
       return {.link = link, .node = node, .word = word};
     }
@@ -38,18 +55,12 @@ LeafPlace Reader<Layout>::Descend(Version at, Choose choose) const {
 
 template <class Layout>
 LeafPlace Reader<Layout>::Find(std::string_view key, Version at) const {
-  return Descend(at, [key](const typename Layout::Inner& inner) {
-    uint32_t index;
-    return inner.ChildOf(key, &index);
-  });
+  return Descend(at, [key](const typename Layout::Inner& inner) { return inner.ChildOf(key); });
 }
 
 template <class Layout>
 LeafPlace Reader<Layout>::FindBelow(std::string_view key, Version at) const {
-  return Descend(at, [key](const typename Layout::Inner& inner) {
-    uint32_t index;
-    return inner.ChildBelow(key, &index);
-  });
+  return Descend(at, [key](const typename Layout::Inner& inner) { return inner.ChildBelow(key); });
 }
 
 template <class Layout>
