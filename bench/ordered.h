@@ -31,7 +31,7 @@ namespace skep::bench {
 
 struct OrderedOptions {
   // Engines of Skep by their names, and kAbslName (absl_target.h). The first is what ratios are to.
-  std::vector<std::string> engines = {"absl", "model"};
+  std::vector<std::string> engines = {"absl", "btree"};
   std::vector<std::string> loads = {"insert", "get",     "get_zipf", "scan3",
                                     "scan24", "scan100", "update",   "delete"};
   uint64_t items = 1'000'000;

@@ -13,7 +13,7 @@
 namespace skep::bench {
 
 struct YcsbOptions {
-  std::string engine = "model";  // ignored if there is a host
+  std::string engine = "btree";  // ignored if there is a host
   char workload = 'a';
   std::optional<Distribution> distribution;  // the workload's own if there is none
   uint64_t records = 1'000'000;

@@ -23,7 +23,7 @@ struct BtreeOptions {
 
 struct Options {
   // The index of every keyspace; EngineNames() (store.h) lists what this build has.
-  std::string engine = "model";
+  std::string engine = "btree";
   // Keyspaces are numbered 0 .. keyspaces-1; one that was never written costs nothing.
   uint32_t keyspaces = 16;
   // Bytes the store may hold, its indexes included; 0 is no limit. Over it, writes that store are

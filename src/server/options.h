@@ -27,7 +27,7 @@ struct ServerOptions {
   std::string requirepass;        // empty: none
   bool protected_mode = true;
   uint32_t workers = 0;  // 0: one a core
-  std::string engine = "model";
+  std::string engine = "btree";
   uint32_t databases = 16;
   uint32_t btree_node_bytes = BtreeOptions{}.node_bytes;
   uint32_t btree_log_bytes = BtreeOptions{}.log_bytes;
