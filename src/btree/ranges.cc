@@ -1,5 +1,6 @@
 #include "btree/ranges.h"
 
+#include <algorithm>
 #include <string>
 
 #include "btree/paper_layout.h"
@@ -105,10 +106,10 @@ void Ranges<Layout>::ScanForward(const Request& r, size_t bytes_max, uint64_t vi
       }
       meter.Add(key, r.has(Request::kKeysOnly) ? std::string_view() : cursor.value());
     }
-    if (cursor.unbounded() || !IsBelow(cursor.upper(), r)) return;
+    if (cursor.walk().unbounded() || !IsBelow(cursor.walk().upper(), r)) return;
     if (meter.IsFull() && meter.added()) return meter.StopBehindLast();
     meter.Visit();
-    if (meter.IsFull() || !meter.MayVisit()) return meter.StopAt(cursor.upper());
+    if (meter.IsFull() || !meter.MayVisit()) return meter.StopAt(cursor.walk().upper());
     cursor.NextLeaf();
   }
 }
@@ -133,10 +134,10 @@ void Ranges<Layout>::ScanReverse(const Request& r, size_t bytes_max, uint64_t vi
       }
       meter.Add(key, r.has(Request::kKeysOnly) ? std::string_view() : cursor.value());
     }
-    if (cursor.lower() <= r.key) return;
+    if (cursor.walk().lower() <= r.key) return;
     if (meter.IsFull() && meter.added()) return meter.StopAt(meter.last_key());
     meter.Visit();
-    if (meter.IsFull() || !meter.MayVisit()) return meter.StopAt(cursor.lower());
+    if (meter.IsFull() || !meter.MayVisit()) return meter.StopAt(cursor.walk().lower());
     cursor.PrevLeaf();
   }
 }
@@ -147,40 +148,48 @@ typename Ranges<Layout>::Counted Ranges<Layout>::CountKeys(std::string_view lo, 
                                                            uint64_t visits_max) const {
   Counted counted;
   if (!unbounded && lo >= hi) return counted;
-  Cursor<Layout> cursor(core_, at_);
-  cursor.SeekAtLeast(lo);
-  bool whole_leaf = cursor.lower() >= lo;
+  LeafWalk<Layout> walk(core_, at_);
+  walk.Seek(lo);
   uint64_t visits = 0;
   while (true) {
-    const bool ends_here = !unbounded && (cursor.unbounded() || cursor.upper() > hi);
-    const bool is_whole = whole_leaf && !ends_here;
-    const uint64_t present = is_whole ? cursor.leaf().CountPresent() : 0;
-    if (is_whole && present <= keys_max - counted.keys && present <= visits_max - visits) {
+    const uint64_t room = std::min(keys_max - counted.keys, visits_max - visits);
+    const bool is_whole =
+        walk.lower() >= lo && (unbounded || (!walk.unbounded() && walk.upper() <= hi));
+    const uint64_t present = is_whole ? walk.leaf().CountPresent() : 0;
+    if (is_whole && present <= room) {
       counted.keys += present;
-      visits += present;
+      visits += std::max<uint64_t>(present, 1);
     } else {
-      for (; cursor.valid(); cursor.Next()) {
-        const std::string_view key = cursor.key();
-        if (!unbounded && key >= hi) return counted;
-        if (counted.keys == keys_max || visits == visits_max) {
-          counted.more = true;
-          counted.bound = key;
-          return counted;
-        }
-        ++counted.keys;
-        ++visits;
-      }
+      const uint64_t before = counted.keys;
+      if (!CountInLeaf(walk.leaf(), lo, hi, unbounded, room, &counted)) return counted;
+      visits += counted.keys - before;
     }
-    if (cursor.unbounded() || (!unbounded && cursor.upper() >= hi)) return counted;
-    if (is_whole && present == 0) ++visits;
+    if (walk.unbounded() || (!unbounded && walk.upper() >= hi)) return counted;
     if (visits >= visits_max) {
       counted.more = true;
-      counted.bound = cursor.upper();
+      counted.bound = walk.upper();
       return counted;
     }
-    cursor.NextLeaf();
-    whole_leaf = true;
+    walk.Next();
   }
+}
+
+// Counts up to `room` keys of [lo, hi) in a leaf. False if there are more.
+template <class Layout>
+bool Ranges<Layout>::CountInLeaf(const typename Layout::Leaf& leaf, std::string_view lo,
+                                 std::string_view hi, bool unbounded, uint64_t room,
+                                 Counted* counted) const {
+  typename Layout::LeafCursor cursor(leaf);
+  cursor.SeekAtLeast(lo);
+  for (; cursor.valid(); cursor.Next(), --room, ++counted->keys) {
+    if (!unbounded && core_.codec.Compare(hi, cursor.key()) <= 0) return true;
+    if (room > 0) continue;
+    Scratch scratch;
+    counted->more = true;
+    counted->bound = core_.codec.Whole(cursor.key(), scratch);
+    return false;
+  }
+  return true;
 }
 
 template <class Layout>

@@ -31,11 +31,12 @@ class Ranges {
                     uint64_t visits_max) const;
 
  private:
-  class Bounds;
   void ScanForward(const Request& request, size_t bytes_max, uint64_t visits_max, BatchWriter& out,
                    uint32_t index) const;
   void ScanReverse(const Request& request, size_t bytes_max, uint64_t visits_max, BatchWriter& out,
                    uint32_t index) const;
+  bool CountInLeaf(const typename Layout::Leaf& leaf, std::string_view lo, std::string_view hi,
+                   bool unbounded, uint64_t room, Counted* counted) const;
   bool SeekFloor(Cursor<Layout>& cursor, std::string_view key, Scratch& scratch) const;
 
   const Core& core_;

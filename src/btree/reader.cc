@@ -9,7 +9,8 @@ namespace {
 // Header and shortcut block are read from front to back: their lines come together.
 void PrefetchHead(const Codec& codec, const NodeHeader* node) {
   const std::byte* const bytes = node->bytes();
-  for (uint32_t at = 0; at < codec.geometry.body_begin(); at += 64) __builtin_prefetch(bytes + at);
+  // With the line of the fences.
+  for (uint32_t at = 0; at <= codec.geometry.body_begin(); at += 64) __builtin_prefetch(bytes + at);
 }
 
 // The log is looked through whatever the sorted block says.
@@ -90,8 +91,10 @@ std::optional<LeafPlace> Reader<Layout>::FromSibling(Link link, std::string_view
   const Address found = core_.table.Find(link);
   if (!found) return std::nullopt;
   NodeHeader* const newest = core_.Node(found);
+  PrefetchHead(core_.codec, newest);
   NodeWord word{newest->word.load(std::memory_order_acquire)};
   if (word.retired() || !newest->is_leaf()) return std::nullopt;
+  PrefetchLog(newest, word);
   NodeHeader* const node = Visible(newest, at);
   if (node == nullptr || !node->is_leaf()) return std::nullopt;
   if (node != newest) word.bits = node->word.load(std::memory_order_acquire);
@@ -103,11 +106,9 @@ std::optional<LeafPlace> Reader<Layout>::FromSibling(Link link, std::string_view
 }
 
 template <class Layout>
-void Cursor<Layout>::Enter(const LeafPlace& place) {
+void LeafWalk<Layout>::Enter(const LeafPlace& place) {
   place_ = place;
-  in_leaf_.reset();
   leaf_.emplace(core_.codec, place.node, place.word.used(), at_);
-  in_leaf_.emplace(*leaf_);
   const auto fences = Layout::FencesOf(core_.codec, place.node);
   // The fences of the leaf before are still in use: by the caller of Enter.
   Scratch& scratch = fences_[fence_turn_++ % 2];
@@ -118,43 +119,58 @@ void Cursor<Layout>::Enter(const LeafPlace& place) {
 }
 
 template <class Layout>
+void LeafWalk<Layout>::Next() {
+  const Link right{place_.node->right.load(std::memory_order_acquire)};
+  const auto sibling = reader_.FromSibling(right, upper_, false, at_);
+  Enter(sibling ? *sibling : reader_.Find(upper_, at_));
+}
+
+template <class Layout>
+void LeafWalk<Layout>::Prev() {
+  const Link left{place_.node->left.load(std::memory_order_acquire)};
+  const auto sibling = reader_.FromSibling(left, lower_, true, at_);
+  Enter(sibling ? *sibling : reader_.FindBelow(lower_, at_));
+}
+
+template <class Layout>
 void Cursor<Layout>::SeekAtLeast(std::string_view key) {
-  Enter(reader_.Find(key, at_));
+  walk_.Seek(key);
+  in_leaf_.emplace(walk_.leaf());
   in_leaf_->SeekAtLeast(key);
 }
 
 template <class Layout>
 void Cursor<Layout>::SeekBelow(std::string_view key) {
-  Enter(reader_.FindBelow(key, at_));
+  walk_.SeekBelow(key);
+  in_leaf_.emplace(walk_.leaf());
   in_leaf_->SeekBelow(key);
 }
 
 template <class Layout>
 void Cursor<Layout>::SeekLast() {
-  Enter(reader_.FindLast(at_));
+  walk_.SeekLast();
+  in_leaf_.emplace(walk_.leaf());
   in_leaf_->SeekLast();
 }
 
 template <class Layout>
 void Cursor<Layout>::NextLeaf() {
-  const Link right{place_.node->right.load(std::memory_order_acquire)};
-  const auto sibling = reader_.FromSibling(right, upper_, false, at_);
-  Enter(sibling ? *sibling : reader_.Find(upper_, at_));
+  walk_.Next();
+  in_leaf_.emplace(walk_.leaf());
   in_leaf_->SeekFirst();
 }
 
 template <class Layout>
 void Cursor<Layout>::PrevLeaf() {
-  const Link left{place_.node->left.load(std::memory_order_acquire)};
-  const auto sibling = reader_.FromSibling(left, lower_, true, at_);
-  Enter(sibling ? *sibling : reader_.FindBelow(lower_, at_));
+  walk_.Prev();
+  in_leaf_.emplace(walk_.leaf());
   in_leaf_->SeekLast();
 }
 
 template <class Layout>
 bool Cursor<Layout>::Settle() {
   while (!valid()) {
-    if (unbounded()) return false;
+    if (walk_.unbounded()) return false;
     NextLeaf();
   }
   return true;
@@ -163,13 +179,14 @@ bool Cursor<Layout>::Settle() {
 template <class Layout>
 bool Cursor<Layout>::SettleBack() {
   while (!valid()) {
-    if (lower().empty()) return false;
+    if (walk_.lower().empty()) return false;
     PrevLeaf();
   }
   return true;
 }
 
 template class Reader<PaperLayout>;
+template class LeafWalk<PaperLayout>;
 template class Cursor<PaperLayout>;
 
 }  // namespace skep::btree

@@ -65,11 +65,45 @@ class Reader {
   const Core& core_;
 };
 
+// Goes from leaf to leaf at one version. Not thread-safe; as Reader otherwise.
+template <class Layout>
+class LeafWalk {
+ public:
+  LeafWalk(const Core& core, Version at) : core_(core), reader_(core), at_(at) {}
+
+  // To the leaf of the key; of the keys just below `key`, which is not empty; to the last leaf.
+  void Seek(std::string_view key) { Enter(reader_.Find(key, at_)); }
+  void SeekBelow(std::string_view key) { Enter(reader_.FindBelow(key, at_)); }
+  void SeekLast() { Enter(reader_.FindLast(at_)); }
+  // To its neighbours. Not if the leaf is unbounded; not if lower() is empty.
+  void Next();
+  void Prev();
+
+  const typename Layout::Leaf& leaf() const { return *leaf_; }
+  // The leaf's key range is [lower, upper). Valid until the walk has left the leaf.
+  std::string_view lower() const { return lower_; }
+  std::string_view upper() const { return upper_; }
+  bool unbounded() const { return unbounded_; }
+
+ private:
+  void Enter(const LeafPlace& place);
+
+  const Core& core_;
+  const Reader<Layout> reader_;
+  const Version at_;
+  LeafPlace place_;
+  std::optional<typename Layout::Leaf> leaf_;
+  std::string_view lower_, upper_;
+  bool unbounded_ = true;
+  Scratch fences_[2];  // of this leaf and the one before
+  uint32_t fence_turn_ = 0;
+};
+
 // Walks the keys that have a value at one version. Not thread-safe; as Reader otherwise.
 template <class Layout>
 class Cursor {
  public:
-  Cursor(const Core& core, Version at) : core_(core), reader_(core), at_(at) {}
+  Cursor(const Core& core, Version at) : core_(core), walk_(core, at) {}
 
   // Goes to the leaf where `key` belongs, and there to the first key >= `key`, or the last < `key`.
   void SeekAtLeast(std::string_view key);
@@ -86,17 +120,11 @@ class Cursor {
     return core_.codec.Whole(in_leaf_->key(), scratch_);
   }
   std::string_view value() const { return core_.codec.Whole(in_leaf_->value()); }
-  StoredKey stored_key() const { return in_leaf_->key(); }
-  StoredValue stored_value() const { return in_leaf_->value(); }
 
-  // The leaf's key range is [lower, upper). Valid until the cursor leaves the leaf.
-  std::string_view lower() const { return lower_; }
-  std::string_view upper() const { return upper_; }
-  bool unbounded() const { return unbounded_; }
-  const typename Layout::Leaf& leaf() const { return *leaf_; }
+  const LeafWalk<Layout>& walk() const { return walk_; }
 
   // To the first key of the next leaf, or the last one of the leaf before; there may be none in it.
-  // Not if the leaf is unbounded; not if lower() is empty.
+  // Not if the leaf is unbounded; not if its lower fence is empty.
   void NextLeaf();
   void PrevLeaf();
 
@@ -106,19 +134,10 @@ class Cursor {
   bool SettleBack();
 
  private:
-  void Enter(const LeafPlace& place);
-
   const Core& core_;
-  const Reader<Layout> reader_;
-  const Version at_;
-  LeafPlace place_;
-  std::optional<typename Layout::Leaf> leaf_;
+  LeafWalk<Layout> walk_;
   std::optional<typename Layout::LeafCursor> in_leaf_;
-  std::string_view lower_, upper_;
-  bool unbounded_ = true;
-  Scratch scratch_;    // key()
-  Scratch fences_[2];  // of this leaf and the one before
-  uint32_t fence_turn_ = 0;
+  Scratch scratch_;  // key()
 };
 
 }  // namespace skep::btree

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "engine/batch_writer.h"
+#include "engine/point.h"
 
 namespace skep {
 namespace {
@@ -107,10 +108,8 @@ class ModelEngine::Run {
         return DeleteAll(r, out);
       case Op::kSample:
         return Sample(slot);
-      case Op::kApply:
-        return Apply(slot);
       default:
-        return Point(r, out);
+        return Point(slot);
     }
   }
 
@@ -123,89 +122,22 @@ class ModelEngine::Run {
     return value == nullptr ? std::string_view() : out_.scratch().Copy(value->bytes);
   }
 
-  void Point(const Request& r, Outcome& out) {
-    const auto at = engine_.map_.find(r.key);
-    const Value* const now = Visible(at);
-    out.verdict = Judge(r, now);
-    out.present = now != nullptr;
-    switch (r.op) {
-      case Op::kGet:
-        if (now == nullptr) return;
-        out.version = now->version;
-        if (r.has(Request::kNoValue)) {
-          out.integer = static_cast<int64_t>(now->bytes.size());
-        } else {
-          out.value = Copy(now);
-        }
-        return;
-      case Op::kPut:
-      case Op::kInsert:
-      case Op::kUpdate:
-      case Op::kDelete:
-        if (r.has(Request::kReturnPrevious)) out.value = Copy(now);
-        break;
-      default:
-        if (out.verdict != Verdict::kDone) out.value = Copy(now);
-        break;
-    }
-    if (!IsWrite(r.op) || out.verdict != Verdict::kDone) return;
-    if (r.op == Op::kDelete) {
-      Write(at, std::nullopt);
-    } else {
-      Write(FindOrMake(at, r.key), r.value);
-    }
-    out.version = write_version();
-  }
-
-  // Whether a point operation may act on the value it finds.
-  static Verdict Judge(const Request& r, const Value* now) {
-    switch (r.op) {
-      case Op::kInsert:
-      case Op::kRequireAbsent:
-        return now == nullptr ? Verdict::kDone : Verdict::kExists;
-      case Op::kPut:
-        return Verdict::kDone;
-      default:
-        break;
-    }
-    if (now == nullptr) return Verdict::kAbsent;
-    switch (r.op) {
-      case Op::kCompareAndSet:
-      case Op::kRequireValue:
-        return r.other == now->bytes ? Verdict::kDone : Verdict::kMismatch;
-      case Op::kCompareDigestAndSet:
-      case Op::kRequireDigest:
-        return r.digest == DigestOf(now->bytes) ? Verdict::kDone : Verdict::kMismatch;
-      default:
-        return Verdict::kDone;
-    }
-  }
-
-  void Apply(uint32_t slot) {
+  void Point(uint32_t slot) {
     const Request& r = request(slot);
     const auto at = engine_.map_.find(r.key);
     const Value* const now = Visible(at);
-    FunctionInput input{.operand = r.value, .scratch = &out_.scratch()};
-    if (now != nullptr) input.value = now->bytes;
-    const FunctionEffect effect = r.function->body(input);
-    if (!effect.status.ok()) return out_.Refuse(slot, effect.status);
+    std::optional<std::string_view> bytes;
+    if (now != nullptr) bytes = now->bytes;
+    const PointEffect effect = ApplyPoint(r, bytes, engine_.traits_.value_bytes_max, out_, slot);
     Outcome& out = out_.outcome(slot);
-    out.present = now != nullptr;
-    out.integer = effect.integer;
-    // It may be a view of the value that is about to change.
-    out.value = out_.scratch().Copy(effect.returned);
     switch (effect.action) {
-      case FunctionEffect::Action::kKeep:
+      case PointEffect::Action::kKeep:
+        if (r.op == Op::kGet && now != nullptr) out.version = now->version;
         return;
-      case FunctionEffect::Action::kErase:
-        if (now == nullptr) return;
+      case PointEffect::Action::kErase:
         Write(at, std::nullopt);
         break;
-      case FunctionEffect::Action::kReplace:
-        if (effect.value.size() > engine_.traits_.value_bytes_max) {
-          return out_.Refuse(slot, {Code::kTooLarge, "value exceeds the maximum size",
-                                    engine_.traits_.value_bytes_max});
-        }
+      case PointEffect::Action::kStore:
         Write(FindOrMake(at, r.key), effect.value);
         break;
     }
