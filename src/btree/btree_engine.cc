@@ -238,6 +238,8 @@ class Run {
     }
     switch (r.op) {
       case Op::kGet:
+        // Who stops the writers does not wait for a batch of reads.
+        if (writes_) core_.versions.Raise(slot_);
         return Get(i, kNewest);
       case Op::kScan:
       case Op::kCount: {

@@ -38,7 +38,6 @@ NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeH
   if (!at) return nullptr;
   NodeHeader* const made = core_.Node(at);
   const NodeHeader* const bench = Workbench();
-  // Field by field: a node that died here may be looked at by readers outside the epochs.
   new (made) NodeHeader;
   made->left.store(bench->left.load(std::memory_order_relaxed), std::memory_order_relaxed);
   made->right.store(0, std::memory_order_relaxed);
@@ -59,7 +58,8 @@ NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeH
     }
   }
   made->word.store(NodeWord::Of(used, sequence).bits, std::memory_order_relaxed);
-  made_.push_back({.link = link, .node = made, .at = at, .replaces = replaces});
+  made_.push_back(
+      {.link = link, .node = made, .at = at, .replaces = replaces, .left = 0, .right = 0});
   return made;
 }
 
@@ -72,11 +72,12 @@ bool Change<Layout>::MakeLeaf(Link link, NodeHeader* old, std::span<const LeafIt
   const uint32_t room = std::min(used + g.log_bytes_max, g.node_bytes);
   NodeHeader* const made = Copy(link, used, RoundUpTo256(room), old);
   if (made == nullptr) return false;
-  const bool has_siblings = old != nullptr && old->is_leaf();
-  made->left.store(has_siblings ? old->left.load(std::memory_order_seq_cst) : 0,
-                   std::memory_order_relaxed);
-  made->right.store(has_siblings ? old->right.load(std::memory_order_seq_cst) : 0,
-                    std::memory_order_relaxed);
+  if (old != nullptr && old->is_leaf()) {
+    made_.back().left = old->left.load(std::memory_order_seq_cst);
+    made_.back().right = old->right.load(std::memory_order_seq_cst);
+  }
+  made->left.store(made_.back().left, std::memory_order_relaxed);
+  made->right.store(made_.back().right, std::memory_order_relaxed);
   const auto items_max = static_cast<uint32_t>(items.size()) + Layout::kLogItemsMax;
   uint32_t seen = core_.leaf_items_max.load(std::memory_order_relaxed);
   while (seen < items_max &&
@@ -190,9 +191,19 @@ void Change<Layout>::Map(const Made& made) {
   if (old == nullptr) return;
   MarkDead(old, NodeWord::kReplaced);
   if (!made.node->is_leaf() || !old->is_leaf()) return;
-  // Sibling links that changed while the new buffer was built (structure.h, Relink).
-  made.node->left.store(old->left.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
-  made.node->right.store(old->right.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+  FollowSiblings(made);
+}
+
+// Takes over sibling links that changed in the old buffer while the new one was built, unless the
+// new one has got later ones already (structure.h, Relink).
+template <class Layout>
+void Change<Layout>::FollowSiblings(const Made& made) {
+  uint64_t left = made.left;
+  uint64_t right = made.right;
+  made.node->left.compare_exchange_strong(left, made.replaces->left.load(std::memory_order_seq_cst),
+                                          std::memory_order_seq_cst);
+  made.node->right.compare_exchange_strong(
+      right, made.replaces->right.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
 }
 
 template <class Layout>

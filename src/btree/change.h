@@ -90,6 +90,7 @@ class Change {
     NodeHeader* node;
     Address at;
     NodeHeader* replaces;  // null: a new LID
+    uint64_t left, right;  // leaves that replace one: its siblings when this was built
   };
   struct Leaving {
     Link link;
@@ -110,6 +111,7 @@ class Change {
   uint64_t WordOf(const NodeHeader* node) const;
   void MarkDead(NodeHeader* node, uint64_t mark);
   void Map(const Made& made);
+  static void FollowSiblings(const Made& made);
   void RetireBlocks();
   void Count(const NodeHeader* node, uint64_t by);
 

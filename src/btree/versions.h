@@ -33,6 +33,10 @@
 //         finishes its write, and the exclusive writer waits for that: its floor stays <= v so
 //         long.
 //
+//    (P2) Who raises its floor above v has read a next_ above v, with acquire, so when it then
+//    begins
+//         an operation it sees the odd phase: a raised floor never lets a writer slip in.
+//
 // S. Reading at a version. A reader announces read_floor = released, then reads at rv = released
 //    again. The freer reads h = released, then every read_floor; it drops what was replaced at
 //    version e only if e <= h and e <= every floor.
@@ -145,12 +149,15 @@ class Versions {
   Version Draw() { return next_.fetch_add(1, std::memory_order_seq_cst); }
   // All that the slot has drawn is finished.
   void Raise(Slot& slot) {
-    slot.write_floor.store(next_.load(std::memory_order_relaxed), std::memory_order_release);
+    // Acquire: (P2).
+    slot.write_floor.store(next_.load(std::memory_order_acquire), std::memory_order_release);
   }
   void EndWrites(Slot& slot) { slot.write_floor.store(Slot::kIdle, std::memory_order_seq_cst); }
   // The highest version so that it and all below are finished.
   Version Complete() const;
   Version last_drawn() const { return next_.load(std::memory_order_relaxed) - 1; }
+  // For tests: as if so many versions had been drawn and finished. Nothing else may run meanwhile.
+  void SkipForTests(Version count) { next_.fetch_add(count, std::memory_order_seq_cst); }
 
   // --- P ---
   // Notes the phase at the beginning of an operation; waits while it is odd.
