@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "skep/batch.h"
@@ -98,6 +99,8 @@ struct StoreStatistics {
     uint64_t snapshots = 0;        // live
     uint64_t oldest_snapshot = 0;  // its version; 0 if there is none
     Version released = 0;          // the newest version readers can see
+    // What its engine in particular tells, by name: docs/commands.md, "What INFO tells of engines".
+    std::vector<std::pair<std::string, uint64_t>> details;
   };
   std::vector<Keyspace> keyspaces;  // those in use
   uint64_t memory_bytes = 0;
@@ -137,7 +140,7 @@ class Store {
   // `at` must be a snapshot of the same keyspace; another is answered with kInvalidArgument.
   Scanner Scan(const Range& range, const ScanOptions& options = {}, uint32_t keyspace = 0,
                const Snapshot* at = nullptr);
-  // How many keys the range has, at one version; takes time with their number (model engine).
+  // How many keys the range has, at one version; takes time with their number.
   Result<uint64_t> Count(const Range& range, uint32_t keyspace = 0, const Snapshot* at = nullptr);
   // Deletes the first `limit` keys of the range, at one instant. Returns how many there were.
   Result<uint64_t> DeleteRange(const Range& range, uint32_t limit = kNoLimit,
@@ -146,6 +149,7 @@ class Store {
   // Pins the state of now.
   Result<Snapshot> TakeSnapshot(uint32_t keyspace = 0);
 
+  // Takes a millisecond or so for each large keyspace.
   StoreStatistics Statistics() const;
 
  private:

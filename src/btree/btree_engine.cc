@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "btree/atomic_batch.h"
 #include "btree/core.h"
+#include "btree/measure.h"
 #include "btree/paper_layout.h"
 #include "btree/range_delete.h"
 #include "btree/ranges.h"
@@ -29,6 +30,8 @@ namespace {
 
 constexpr Version kNewest = Layout::Leaf::kNewest;
 constexpr size_t kRetiredMax = 64;  // pieces that a batch keeps to itself
+// What Describe() looks at: about a millisecond's worth.
+constexpr btree::SurveyBounds kDescribed{.rows_max = 2048, .buffers_max = 4096};
 
 bool OnlyReads(const Batch& batch) {
   return std::ranges::none_of(batch.requests(), [](const Request& r) { return IsWrite(r.op); });
@@ -80,6 +83,8 @@ class BtreeEngine::Impl {
   bool Plant();
 
   Version Execute(Batch& batch);
+
+  TreeStatistics Survey(const btree::SurveyBounds& bounds);
 
   const EngineOptions options_;
   const EngineTraits traits_;
@@ -380,24 +385,39 @@ EngineStatistics BtreeEngine::Statistics() const {
   const Core& core = impl_->core_;
   const Version version = core.Stamp(core.versions.last_drawn());
   const auto reclaim = core.reclaimer.Statistics();
+  const auto snapshots = core.snapshots.Statistics();
   return {.items = core.ItemCount(),
           .bytes = core.arena.Statistics().held_bytes + core.table.held_bytes(),
           .old_versions = reclaim.kept + reclaim.waiting,
-          .snapshots = core.snapshots.count(),
-          .oldest_snapshot = core.snapshots.oldest(),
+          .snapshots = snapshots.count,
+          .oldest_snapshot = snapshots.oldest,
           .version = version};
 }
 
 const char* BtreeEngine::Verify() const { return btree::VerifyTree<Layout>(impl_->core_); }
 
-TreeStatistics BtreeEngine::Tree() const {
+TreeStatistics BtreeEngine::Impl::Survey(const btree::SurveyBounds& bounds) {
   // A reader, so that nothing it looks at is freed.
-  Core& core = impl_->core_;
-  Slot& slot = core.slots.Take();
-  core.versions.EnterEpoch(slot);
-  TreeStatistics tree = btree::MeasureTree<Layout>(core);
-  core.versions.LeaveEpoch(slot);
-  core.slots.Give(slot);
+  Slot& slot = core_.slots.Take();
+  core_.versions.EnterEpoch(slot);
+  TreeStatistics tree = btree::SurveyNodes(core_, bounds);
+  core_.versions.LeaveEpoch(slot);
+  core_.slots.Give(slot);
+  btree::AddCounters(core_, &tree);
+  return tree;
+}
+
+void BtreeEngine::Describe(uint64_t now_ms, const Teller& tell) const {
+  btree::Tell(impl_->Survey(kDescribed), tell);
+  const auto snapshots = impl_->core_.snapshots.Statistics();
+  const uint64_t age_max = impl_->options_.snapshot_age_ms_max;
+  const bool has_age = snapshots.count > 0 && now_ms + age_max > snapshots.oldest_deadline_ms;
+  tell("snapshot_age_ms", has_age ? now_ms + age_max - snapshots.oldest_deadline_ms : 0);
+}
+
+TreeStatistics BtreeEngine::Tree() const {
+  TreeStatistics tree = impl_->Survey({});
+  tree.huge_bytes = impl_->core_.arena.HugeBytes().value_or(0);
   return tree;
 }
 

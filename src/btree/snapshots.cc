@@ -60,14 +60,12 @@ bool Snapshots::IsLive(uint64_t id) const {
   return pins_.contains(id);
 }
 
-size_t Snapshots::count() const {
+SnapshotStatistics Snapshots::Statistics() const {
   std::lock_guard lock(mutex_);
-  return pins_.size();
-}
-
-Version Snapshots::oldest() const {
-  std::lock_guard lock(mutex_);
-  return versions_.empty() ? 0 : versions_.begin()->first;
+  if (pins_.empty()) return {};
+  return {.count = pins_.size(),
+          .oldest = versions_.begin()->first,
+          .oldest_deadline_ms = pins_.begin()->second.deadline_ms};
 }
 
 void Snapshots::CopyPinned(std::vector<Version>* versions) const {

@@ -21,6 +21,12 @@
 
 namespace skep::btree {
 
+struct SnapshotStatistics {
+  size_t count = 0;
+  Version oldest = 0;               // 0: none
+  uint64_t oldest_deadline_ms = 0;  // likewise
+};
+
 // Thread-safe.
 class Snapshots {
  public:
@@ -35,8 +41,7 @@ class Snapshots {
   bool CloseOldest();
 
   bool IsLive(uint64_t id) const;
-  size_t count() const;
-  Version oldest() const;  // 0: none
+  SnapshotStatistics Statistics() const;
 
   // The pinned versions, ascending.
   void CopyPinned(std::vector<Version>* versions) const;

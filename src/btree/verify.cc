@@ -107,42 +107,6 @@ const char* VerifyTree(const Core& core) {
   return Verifier<Layout>(core).Verify();
 }
 
-template <class Layout>
-TreeStatistics MeasureTree(const Core& core) {
-  TreeStatistics tree;
-  for (Lid lid = 1; lid < core.table.end(); ++lid) {
-    const Address at = core.table.Load(lid).buffer();
-    if (!at) continue;
-    const NodeHeader* node = core.Node(at);
-    const NodeWord word{node->word.load(std::memory_order_acquire)};
-    uint64_t chain = 0;
-    for (Older older{node->older.load(std::memory_order_acquire)}; older.buffer();
-         older.bits = core.Node(older.buffer())->older.load(std::memory_order_acquire)) {
-      ++chain;
-    }
-    tree.chain_buffers += chain;
-    tree.chain_max = std::max(tree.chain_max, chain);
-    if (word.retired()) continue;
-    ++(node->is_leaf() ? tree.leaves : tree.inner_nodes);
-    tree.height = std::max<uint32_t>(tree.height, node->level + 1u);
-    tree.node_bytes += node->buffer_bytes();
-    tree.used_bytes += word.used();
-    if (node->is_leaf()) tree.log_bytes += word.used() - node->log_begin;
-  }
-  const ReclaimStatistics reclaim = core.reclaimer.Statistics();
-  tree.reclaim_waiting = reclaim.waiting;
-  tree.reclaim_kept = reclaim.kept;
-  tree.reclaim_dying = reclaim.dying;
-  tree.reclaim_detached = reclaim.detached;
-  tree.reclaim_behind = reclaim.behind;
-  const ArenaStatistics arena = core.arena.Statistics();
-  tree.arena_allocated = arena.allocated_bytes;
-  tree.arena_held = arena.held_bytes;
-  tree.huge_bytes = core.arena.HugeBytes().value_or(0);
-  return tree;
-}
-
 template const char* VerifyTree<PaperLayout>(const Core& core);
-template TreeStatistics MeasureTree<PaperLayout>(const Core& core);
 
 }  // namespace skep::btree

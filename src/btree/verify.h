@@ -12,7 +12,6 @@
 //   T8  outside blocks: a stub's size agrees with its key or value being outside
 #pragma once
 
-#include "btree/btree_engine.h"
 #include "btree/core.h"
 
 namespace skep::btree {
@@ -20,9 +19,5 @@ namespace skep::btree {
 // Null, or a literal that names the broken invariant. Nothing else may run meanwhile.
 template <class Layout>
 const char* VerifyTree(const Core& core);
-
-// Thread-safe; the caller is inside an epoch. Time: every node.
-template <class Layout>
-TreeStatistics MeasureTree(const Core& core);
 
 }  // namespace skep::btree

@@ -10,4 +10,6 @@ uint64_t Engine::NewSnapshotId() {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+void Engine::Describe(uint64_t, const Teller&) const {}
+
 }  // namespace skep

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "base/memory_budget.h"
@@ -83,6 +84,12 @@ class Engine {
   virtual bool Maintain(uint64_t now_ms) = 0;
 
   virtual EngineStatistics Statistics() const = 0;
+
+  using Teller = std::function<void(std::string_view name, uint64_t value)>;
+  // Tells what this engine in particular knows about itself, for people who watch it: names are in
+  // snake_case and its own, the same ones in every call; values may be estimates. Takes a
+  // millisecond or so. Thread-safe.
+  virtual void Describe(uint64_t now_ms, const Teller& tell) const;
 
   // Checks every invariant the engine has. Null, or a literal that names the broken one. For tests;
   // nothing else may run meanwhile.

@@ -162,6 +162,7 @@ StoreStatistics Store::Statistics() const {
   StoreStatistics all;
   all.memory_bytes = keyspaces_->budget().used();
   all.memory_bytes_max = keyspaces_->budget().limit();
+  const uint64_t now_ms = SystemClock().WallMs();
   for (uint32_t i = 0; i < keyspaces_->count(); ++i) {
     const Engine* const engine = keyspaces_->if_used(i);
     if (engine == nullptr) continue;
@@ -173,7 +174,11 @@ StoreStatistics Store::Statistics() const {
                              .old_versions = s.old_versions,
                              .snapshots = s.snapshots,
                              .oldest_snapshot = s.oldest_snapshot,
-                             .released = engine->gate().released()});
+                             .released = engine->gate().released(),
+                             .details = {}});
+    auto& details = all.keyspaces.back().details;
+    engine->Describe(
+        now_ms, [&](std::string_view name, uint64_t value) { details.emplace_back(name, value); });
   }
   return all;
 }

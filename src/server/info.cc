@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 
@@ -130,24 +131,58 @@ void KeyspaceSection(Server& server, Out out) {
   }
 }
 
+// A line for each number an engine tells of itself: "db0_leaves:12".
+void EngineSection(Server& server, Out out) {
+  const uint64_t now_ms = server.environment().clock.WallMs();
+  for (uint32_t i = 0; i < server.keyspaces().count(); ++i) {
+    const Engine* const engine = server.keyspaces().if_used(i);
+    if (engine == nullptr) continue;
+    engine->Describe(now_ms, [&](std::string_view name, uint64_t value) {
+      fmt::format_to(out, "db{}_{}:{}\r\n", i, name, value);
+    });
+  }
+}
+
+// How many of the process's bytes are on huge pages, as far as the system tells.
+void HugePagesSection(Server&, Out out) {
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  for (std::string line; std::getline(rollup, line);) {
+    unsigned long kib = 0;
+    if (std::sscanf(line.c_str(), "AnonHugePages: %lu kB", &kib) != 1) continue;
+    fmt::format_to(out, "used_memory_huge:{}\r\n", uint64_t{kib} * 1024);
+  }
+}
+
 struct Section {
   std::string_view name;  // lower case
   std::string_view title;
   void (*write)(Server& server, Out out);
+  bool only_if_named = false;  // takes the system milliseconds
 };
 
 constexpr Section kSections[] = {
-    {"server", "Server", ServerSection}, {"clients", "Clients", ClientsSection},
-    {"memory", "Memory", MemorySection}, {"persistence", "Persistence", PersistenceSection},
-    {"stats", "Stats", StatsSection},    {"replication", "Replication", ReplicationSection},
-    {"cpu", "CPU", CpuSection},          {"keyspace", "Keyspace", KeyspaceSection},
+    {"server", "Server", ServerSection},
+    {"clients", "Clients", ClientsSection},
+    {"memory", "Memory", MemorySection},
+    {"persistence", "Persistence", PersistenceSection},
+    {"stats", "Stats", StatsSection},
+    {"replication", "Replication", ReplicationSection},
+    {"cpu", "CPU", CpuSection},
+    {"engine", "Engine", EngineSection},
+    {"keyspace", "Keyspace", KeyspaceSection},
+    {"hugepages", "HugePages", HugePagesSection, true},
 };
 
-bool IsWanted(std::string_view name, std::span<const std::string_view> sections) {
-  return sections.empty() || std::ranges::any_of(sections, [&](std::string_view wanted) {
-           return EqualsIgnoringCase(wanted, name) || EqualsIgnoringCase(wanted, "all") ||
-                  EqualsIgnoringCase(wanted, "default") || EqualsIgnoringCase(wanted, "everything");
-         });
+bool IsWanted(const Section& section, std::span<const std::string_view> sections) {
+  const auto names_it = [&](std::string_view wanted) {
+    if (EqualsIgnoringCase(wanted, section.name) || EqualsIgnoringCase(wanted, "everything")) {
+      return true;
+    }
+    return !section.only_if_named &&
+           (EqualsIgnoringCase(wanted, "all") || EqualsIgnoringCase(wanted, "default"));
+  };
+  if (sections.empty()) return !section.only_if_named;
+  return std::ranges::any_of(sections, names_it);
 }
 
 }  // namespace
@@ -155,7 +190,7 @@ bool IsWanted(std::string_view name, std::span<const std::string_view> sections)
 std::string DescribeServer(Server& server, std::span<const std::string_view> sections) {
   std::string text;
   for (const Section& section : kSections) {
-    if (!IsWanted(section.name, sections)) continue;
+    if (!IsWanted(section, sections)) continue;
     if (!text.empty()) text += "\r\n";
     fmt::format_to(std::back_inserter(text), "# {}\r\n", section.title);
     section.write(server, std::back_inserter(text));

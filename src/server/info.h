@@ -9,8 +9,9 @@ namespace skep {
 
 class Server;
 
-// The sections asked for (any case; none, "default", "all" and "everything": all of them), as
-// Redis lays them out: "# Section", then name:value lines, then an empty line. Thread-safe.
+// The sections asked for, as Redis lays them out: "# Section", then name:value lines, then an empty
+// line. Names in any case; none, "default" and "all": all that take no time; "everything": all of
+// them. Thread-safe.
 std::string DescribeServer(Server& server, std::span<const std::string_view> sections);
 
 }  // namespace skep

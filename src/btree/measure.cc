@@ -1,0 +1,146 @@
+#include "btree/measure.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+
+namespace skep::btree {
+namespace {
+
+// value * whole / part; 0 if there is no part to judge by.
+uint64_t Scaled(uint64_t value, uint64_t whole, uint64_t part) {
+  if (part == 0) return 0;
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(value) * whole / part);
+}
+
+class Survey {
+ public:
+  Survey(const Core& core, const SurveyBounds& bounds)
+      : core_(core),
+        rows_(core.table.end() - 1),
+        stretch_((rows_ + bounds.rows_max - 1) / bounds.rows_max),
+        buffers_left_(bounds.buffers_max) {}
+
+  TreeStatistics Take() {
+    // Other rows as the tree changes, the same ones while it rests.
+    SeededRandom random(core_.versions.last_drawn());
+    for (uint64_t first = 1; first <= rows_; first += stretch_) {
+      const uint64_t row = stretch_ == 1 ? first : first + random.Below(stretch_);
+      if (row <= rows_) VisitRow(row);
+    }
+    if (stretch_ > 1) ScaleUp();
+    tree_.height = core_.Head(core_.root)->level + 1u;
+    return tree_;
+  }
+
+ private:
+  void VisitRow(Lid lid) {
+    if (buffers_left_ > 0) ++rows_with_chain_;
+    const Address at = core_.table.Load(lid).buffer();
+    if (!at) return;
+    const NodeHeader* const node = core_.Node(at);
+    const NodeWord word{node->word.load(std::memory_order_acquire)};
+    const uint64_t chain = ChainOf(node);
+    tree_.chain_buffers += chain;
+    tree_.chain_max = std::max(tree_.chain_max, chain);
+    if (word.retired()) return;
+    ++tree_.sampled_nodes;
+    ++(node->is_leaf() ? tree_.leaves : tree_.inner_nodes);
+    tree_.node_bytes += node->buffer_bytes();
+    tree_.used_bytes += word.used();
+    if (node->is_leaf()) tree_.log_bytes += word.used() - node->log_begin;
+  }
+
+  // The older buffers of the node, as far as there may be a look at them.
+  uint64_t ChainOf(const NodeHeader* node) {
+    uint64_t length = 0;
+    while (buffers_left_ > 0) {
+      const Older older{node->older.load(std::memory_order_acquire)};
+      if (!older.buffer()) break;
+      node = core_.Node(older.buffer());
+      ++length;
+      --buffers_left_;
+    }
+    return length;
+  }
+
+  void ScaleUp() {
+    tree_.leaves = core_.leaves.load(std::memory_order_relaxed);
+    tree_.inner_nodes = core_.inner_nodes.load(std::memory_order_relaxed);
+    const uint64_t nodes = tree_.leaves + tree_.inner_nodes;
+    for (uint64_t* const bytes : {&tree_.node_bytes, &tree_.used_bytes, &tree_.log_bytes}) {
+      *bytes = Scaled(*bytes, nodes, tree_.sampled_nodes);
+    }
+    tree_.chain_buffers = Scaled(tree_.chain_buffers, rows_, rows_with_chain_);
+  }
+
+  const Core& core_;
+  const uint64_t rows_;
+  const uint64_t stretch_;  // rows for each one that is looked at
+  uint64_t buffers_left_;
+  uint64_t rows_with_chain_ = 0;  // looked at while chains were
+  TreeStatistics tree_;
+};
+
+}  // namespace
+
+TreeStatistics SurveyNodes(const Core& core, const SurveyBounds& bounds) {
+  return Survey(core, bounds).Take();
+}
+
+void AddCounters(const Core& core, TreeStatistics* tree) {
+  tree->items = core.ItemCount();
+  core.slots.ForEach([&](const Slot& slot) {
+    tree->executing += slot.epoch.load(std::memory_order_relaxed) != Slot::kIdle;
+  });
+  // Each is read before what it is above of, so that writes meanwhile do not count as a delay.
+  const Version drawn = core.Stamp(core.versions.last_drawn());
+  const Version released = core.gate.released();
+  const Version floor = core.versions.LowestReadFloor();
+  const SnapshotStatistics snapshots = core.snapshots.Statistics();
+  tree->unreleased = drawn - std::min(drawn, released);
+  tree->reader_behind = released - std::min(released, floor);
+  tree->snapshots = snapshots.count;
+  if (snapshots.count > 0) tree->snapshot_behind = released - std::min(released, snapshots.oldest);
+
+  const ReclaimStatistics reclaim = core.reclaimer.Statistics();
+  tree->reclaim_waiting = reclaim.waiting;
+  tree->reclaim_kept = reclaim.kept;
+  tree->reclaim_dying = reclaim.dying;
+  tree->reclaim_detached = reclaim.detached;
+  tree->reclaim_behind = reclaim.behind;
+  const ArenaStatistics arena = core.arena.Statistics();
+  tree->arena_allocated = arena.allocated_bytes;
+  tree->arena_held = arena.held_bytes;
+  tree->table_held = core.table.held_bytes();
+}
+
+void Tell(const TreeStatistics& tree, const Engine::Teller& tell) {
+  tell("items", tree.items);
+  tell("leaves", tree.leaves);
+  tell("inner_nodes", tree.inner_nodes);
+  tell("height", tree.height);
+  tell("sampled_nodes", tree.sampled_nodes);
+  tell("node_bytes", tree.node_bytes);
+  tell("used_bytes", tree.used_bytes);
+  tell("fill_percent", Scaled(100, tree.used_bytes, tree.node_bytes));
+  tell("log_bytes", tree.log_bytes);
+  tell("chain_buffers", tree.chain_buffers);
+  tell("chain_max", tree.chain_max);
+  tell("executing", tree.executing);
+  tell("unreleased", tree.unreleased);
+  tell("reader_behind", tree.reader_behind);
+  tell("snapshots", tree.snapshots);
+  tell("snapshot_behind", tree.snapshot_behind);
+  tell("reclaim_waiting", tree.reclaim_waiting);
+  tell("reclaim_kept", tree.reclaim_kept);
+  tell("reclaim_dying", tree.reclaim_dying);
+  tell("reclaim_detached", tree.reclaim_detached);
+  tell("reclaim_behind", tree.reclaim_behind);
+  tell("arena_allocated_bytes", tree.arena_allocated);
+  tell("arena_held_bytes", tree.arena_held);
+  tell("table_held_bytes", tree.table_held);
+  tell("bytes_per_item", Scaled(1, tree.arena_held + tree.table_held, tree.items));
+}
+
+}  // namespace skep::btree
