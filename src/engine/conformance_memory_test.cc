@@ -175,19 +175,19 @@ TEST_P(MemoryConformance, DeletingARangeMakesRoom) {
   SKEP_NEEDS(ordered);
   subject_.budget().set_limit(kLimitBytes);
   Model model;
-  const int refused = FillUp(model, 1000);
+  const int refused = FillUp(model, 4000);
   Batch batch;
   batch.DeleteRange(Range::All());
   EXPECT_EQ(Run(batch).integer, refused);
   Model again;
-  EXPECT_GT(FillUp(again, 1000), refused / 2);
+  EXPECT_GT(FillUp(again, 4000), refused / 2);
 }
 
 // Goal: what is deleted is given back, with and without snapshots meanwhile, by points and ranges.
 // Method: near the empty engine's bytes: what stays is under a twentieth of what was there.
 TEST_P(MemoryConformance, ReturnsToNearTheEmptyEngines) {
-  constexpr int kKeys = 60'000;
-  constexpr size_t kValueBytesMax = 2000;
+  constexpr int kKeys = 12'000;
+  constexpr size_t kValueBytesMax = 8000;
   const uint64_t empty = subject_.budget().used();
   for (const bool by_range : {false, true}) {
     if (by_range && !traits_.ordered) break;
