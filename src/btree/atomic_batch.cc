@@ -5,6 +5,7 @@
 
 #include "btree/paper_layout.h"
 #include "btree/sampler.h"
+#include "btree/scan_meter.h"
 #include "engine/point.h"
 
 namespace skep::btree {
@@ -127,7 +128,14 @@ Attempt AtomicBatch<Layout>::LockKeys(Change<Layout>& change, std::vector<Locked
       leaves->push_back({.place = place, .keys = {}});
     }
     leaves->back().keys.push_back(state);
-    if (!changed_only) state->second = Read(leaves->back().place, key);
+    if (changed_only) {
+      // It was read before the leaf was locked, and the leaf may have been merged or split since.
+      const LeafPlace& place = leaves->back().place;
+      state->second.found =
+          typename Layout::Leaf(core_.codec, place.node, place.word.used()).Find(key);
+    } else {
+      state->second = Read(leaves->back().place, key);
+    }
   }
   return Attempt::kDone;
 }
@@ -196,16 +204,17 @@ void AtomicBatch<Layout>::PerformPoint(uint32_t index) {
 }
 
 // Calls visit(item) for the keys of the range as the batch sees them, in order or backwards, until
-// it answers false. The views live as long as the batch.
+// it answers false. The views are valid during the call.
 template <class Layout>
 template <typename Visit>
 void AtomicBatch<Layout>::ForEach(const Request& r, Visit visit) {
   const bool all = r.op == Op::kDeleteAll;
   std::string_view lo = all ? std::string_view() : r.key;
-  if (r.has(Request::kSeekFloor)) lo = Floor(lo);
+  const bool is_scan = r.op == Op::kScan;
+  if (is_scan && r.has(Request::kSeekFloor)) lo = Floor(lo);
   const bool unbounded = all || r.has(Request::kNoUpperBound);
   if (!unbounded && lo >= r.other) return;
-  if (r.has(Request::kReverse)) {
+  if (is_scan && r.has(Request::kReverse)) {
     ForEachReverse(lo, r.other, unbounded, visit);
   } else {
     ForEachForward(lo, r.other, unbounded, visit);
@@ -220,7 +229,7 @@ void AtomicBatch<Layout>::ForEachForward(std::string_view lo, std::string_view h
   auto state = states_.lower_bound(lo);
   const auto visit_state = [&] {
     const auto here = state++;
-    return !here->second.present || visit(CopyOf(*here));
+    return !here->second.present || visit(Item{here->first, here->second.value});
   };
   Cursor<Layout> cursor(core_, Reader<Layout>::kNewest);
   for (cursor.SeekAtLeast(lo); cursor.Settle(); cursor.Next()) {
@@ -230,7 +239,7 @@ void AtomicBatch<Layout>::ForEachForward(std::string_view lo, std::string_view h
       if (!visit_state()) return;
     }
     const bool touched = state != states_.end() && state->first == key;
-    if (!(touched ? visit_state() : visit(CopyOf(cursor)))) return;
+    if (!(touched ? visit_state() : visit(Item{key, cursor.value()}))) return;
   }
   while (state != states_.end() && is_inside(state->first)) {
     if (!visit_state()) return;
@@ -245,7 +254,7 @@ void AtomicBatch<Layout>::ForEachReverse(std::string_view lo, std::string_view h
   const auto has_state = [&] { return state != states_.begin() && std::prev(state)->first >= lo; };
   const auto visit_state = [&] {
     --state;
-    return !state->second.present || visit(CopyOf(*state));
+    return !state->second.present || visit(Item{state->first, state->second.value});
   };
   Cursor<Layout> cursor(core_, Reader<Layout>::kNewest);
   if (unbounded) {
@@ -260,21 +269,11 @@ void AtomicBatch<Layout>::ForEachReverse(std::string_view lo, std::string_view h
       if (!visit_state()) return;
     }
     const bool touched = has_state() && std::prev(state)->first == key;
-    if (!(touched ? visit_state() : visit(CopyOf(cursor)))) return;
+    if (!(touched ? visit_state() : visit(Item{key, cursor.value()}))) return;
   }
   while (has_state()) {
     if (!visit_state()) return;
   }
-}
-
-template <class Layout>
-Item AtomicBatch<Layout>::CopyOf(const typename States::value_type& state) {
-  return {out_.scratch().Copy(state.first), out_.scratch().Copy(state.second.value)};
-}
-
-template <class Layout>
-Item AtomicBatch<Layout>::CopyOf(Cursor<Layout>& cursor) {
-  return {out_.scratch().Copy(cursor.key()), out_.scratch().Copy(cursor.value())};
 }
 
 // The largest key <= `key` as the batch sees it; `key` if there is none.
@@ -282,7 +281,7 @@ template <class Layout>
 std::string_view AtomicBatch<Layout>::Floor(std::string_view key) {
   std::string_view floor = key;
   ForEachReverse({}, KeyAfter(key, out_.scratch()), false, [&](const Item& item) {
-    floor = item.key;
+    floor = out_.scratch().Copy(item.key);
     return false;
   });
   return floor;
@@ -291,47 +290,25 @@ std::string_view AtomicBatch<Layout>::Floor(std::string_view key) {
 template <class Layout>
 void AtomicBatch<Layout>::PerformRange(uint32_t index) {
   const Request& r = batch_.requests()[index];
-  Outcome& outcome = out_.outcome(index);
-  outcome = {.verdict = Verdict::kDone};
+  out_.outcome(index) = {.verdict = Verdict::kDone};
   seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
+  if (r.op == Op::kScan) return PerformScan(index);
+  // Counts and deletes.
   const uint64_t most = r.limit == kNoLimit ? UINT64_MAX : r.limit;
-  const uint64_t visits_max = r.op == Op::kScan && batch_.scan_visits_max() != kNoLimit
-                                  ? std::max<uint64_t>(1, batch_.scan_visits_max())
-                                  : UINT64_MAX;
-  if (r.op == Op::kScan) out_.BeginItems(index);
-  size_t bytes = 0;
-  uint64_t visits = 0;
-  std::string_view last;
   std::vector<std::string_view> deleted;
+  uint64_t keys = 0;
+  Outcome& outcome = out_.outcome(index);
   ForEach(r, [&](const Item& item) {
-    const bool is_full = r.op == Op::kScan ? visits == most || bytes > batch_.scan_bytes_max() ||
-                                                 visits == visits_max
-                                           : visits == most;
-    if (is_full) {
+    if (keys == most) {
       outcome.more = true;
-      const bool reverse = r.has(Request::kReverse);
-      if (visits == 0) {
-        outcome.value = reverse ? KeyAfter(item.key, out_.scratch()) : item.key;
-      } else {
-        outcome.value = reverse || r.op != Op::kScan ? item.key : KeyAfter(last, out_.scratch());
-        if (reverse) outcome.value = last;
-      }
+      outcome.value = out_.scratch().Copy(item.key);
       return false;
     }
-    ++visits;
-    last = item.key;
-    if (r.op == Op::kScan) {
-      Item given = item;
-      if (r.has(Request::kKeysOnly)) given.value = {};
-      bytes += given.key.size() + given.value.size();
-      out_.AddItem(index, given);
-    } else if (r.op != Op::kCount) {
-      deleted.push_back(item.key);
-    }
+    ++keys;
+    if (r.op != Op::kCount) deleted.push_back(out_.scratch().Copy(item.key));
     return true;
   });
-  if (r.op == Op::kScan) return;
-  outcome.integer = static_cast<int64_t>(visits);
+  outcome.integer = static_cast<int64_t>(keys);
   for (const std::string_view key : deleted) {
     State& state = StateOf(key);
     state.changed = true;
@@ -339,6 +316,20 @@ void AtomicBatch<Layout>::PerformRange(uint32_t index) {
     state.value = {};
   }
   if (!deleted.empty()) wrote_.push_back(index);
+}
+
+template <class Layout>
+void AtomicBatch<Layout>::PerformScan(uint32_t index) {
+  const Request& r = batch_.requests()[index];
+  ScanMeter meter(r, batch_.scan_bytes_max(), batch_.scan_visits_max(), out_, index);
+  ForEach(r, [&](const Item& item) {
+    if (meter.MayAdd()) {
+      meter.Add(item);
+      return true;
+    }
+    meter.StopBefore(item.key);
+    return false;
+  });
 }
 
 // One of the keys that the batch has put, in proportion to their number; else one of the tree's
@@ -356,42 +347,48 @@ void AtomicBatch<Layout>::PerformSample(uint32_t index) {
     if (!state.present && state.found.present) ++erased;
   }
   Sampler<Layout> sampler(core_, batch_.requests()[index].random);
-  const uint64_t before = core_.ItemCount();
-  const uint64_t now = before - erased + added.size();
-  if (now == 0) {
-    outcome.verdict = Verdict::kAbsent;
-    return;
-  }
-  const uint64_t lot = sampler.Below(now);
+  // The counters may be a little late.
+  const uint64_t before = std::max(core_.ItemCount(), erased);
+  const uint64_t lot = sampler.Below(std::max<uint64_t>(1, before - erased + added.size()));
   const auto copy = [&](std::string_view bytes) { return out_.scratch().Copy(bytes); };
   if (lot < added.size()) {
     return out_.AddItem(index, {copy(added[lot].key), copy(added[lot].value)});
   }
-  while (const auto item = sampler.Draw(out_.scratch())) {
+  constexpr int kRounds = 64;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto item = sampler.Draw(out_.scratch());
+    if (!item) break;
     const auto state = states_.find(item->key);
     if (state == states_.end()) return out_.AddItem(index, *item);
-    if (state->second.present) return out_.AddItem(index, CopyOf(*state));
+    if (state->second.present) {
+      return out_.AddItem(index, {copy(state->first), copy(state->second.value)});
+    }
   }
+  // The batch has deleted most of what there was: any key that is left.
   outcome.verdict = Verdict::kAbsent;
+  ForEachForward({}, {}, true, [&](const Item& item) {
+    outcome.verdict = Verdict::kDone;
+    out_.AddItem(index, {copy(item.key), copy(item.value)});
+    return false;
+  });
 }
 
 template <class Layout>
 Attempt AtomicBatch<Layout>::Apply(Change<Layout>& change, std::vector<LockedLeaf>& leaves) {
   log_items_.clear();
+  separators_.clear();
   const bool stores = std::ranges::any_of(
       states_, [](const auto& entry) { return entry.second.changed && entry.second.present; });
-  if (stores && !core_.budget.HasRoomFor(0)) {
-    change.Undo();
-    return Attempt::kNoMemory;
+  limit_ = stores ? Arena::Limit::kObey : Arena::Limit::kExceed;
+  Storing storing(core_, slot_, limit_);
+  change.set_limit(limit_);
+  bool has_memory = !stores || core_.budget.HasRoomFor(0);
+  for (auto leaf = leaves.begin(); has_memory && leaf != leaves.end(); ++leaf) {
+    has_memory = Prepare(change, *leaf, storing);
   }
-  Storing storing(core_, slot_, stores ? Arena::Limit::kObey : Arena::Limit::kExceed);
-  change.set_limit(stores ? Arena::Limit::kObey : Arena::Limit::kExceed);
-  for (LockedLeaf& leaf : leaves) {
-    const Attempt a = Prepare(change, leaf, storing);
-    if (a != Attempt::kDone) {
-      change.Undo();
-      return a;
-    }
+  if (!has_memory || !separators_.empty()) {
+    change.Undo();
+    return has_memory ? SplitAll() : Attempt::kNoMemory;
   }
   if (!change.Draw()) {
     change.Undo();
@@ -403,8 +400,7 @@ Attempt AtomicBatch<Layout>::Apply(Change<Layout>& change, std::vector<LockedLea
       const std::string lower(
           core_.codec.Whole(Layout::FencesOf(core_.codec, node).lower, out_.scratch()));
       change.Undo();
-      const Attempt a = structure_.Refresh(slot_, lower, Arena::Limit::kObey);
-      return a == Attempt::kNoMemory ? a : Attempt::kAgain;
+      return structure_.Refresh(slot_, lower, limit_);
     }
     Layout::SetLogVersion(node, item, delta);
   }
@@ -415,10 +411,14 @@ Attempt AtomicBatch<Layout>::Apply(Change<Layout>& change, std::vector<LockedLea
   return Attempt::kDone;
 }
 
-// Writes the leaf's changes where nobody sees them yet: behind its log, or into a new buffer.
+// Writes the leaf's changes where nobody sees them yet: behind its log, or into a new buffer. If
+// neither has room, notes where it must be split. False: no memory.
 template <class Layout>
-Attempt AtomicBatch<Layout>::Prepare(Change<Layout>& change, LockedLeaf& leaf, Storing& storing) {
+bool AtomicBatch<Layout>::Prepare(Change<Layout>& change, const LockedLeaf& leaf,
+                                  Storing& storing) {
   std::vector<LeafEdit<Layout>> edits;
+  bool frees_block = false;
+  uint32_t erased = 0;
   for (const auto& key : leaf.keys) {
     const State& state = key->second;
     if (!state.changed || (!state.present && !state.found.present)) continue;
@@ -426,31 +426,63 @@ Attempt AtomicBatch<Layout>::Prepare(Change<Layout>& change, LockedLeaf& leaf, S
         .key = key->first, .stored_key = state.found.key, .erase = !state.present};
     if ((!state.found.known && !storing.Key(key->first, &edit.stored_key)) ||
         (state.present && !storing.Value(state.value, &edit.value))) {
-      return Attempt::kNoMemory;
+      return false;
     }
     edits.push_back(edit);
+    erased += edit.erase ? 1 : 0;
+    frees_block |= state.found.present && state.found.value.outside;
   }
-  // As in Writer: a merge lets go of old values outside.
-  const bool frees_block = std::ranges::any_of(leaf.keys, [](const auto& key) {
-    return key->second.changed && key->second.found.present && key->second.found.value.outside;
-  });
-  if (edits.empty()) return Attempt::kDone;
-  const auto erased =
-      static_cast<uint32_t>(std::ranges::count(edits, true, &LeafEdit<Layout>::erase));
-  const uint32_t present =
-      typename Layout::Leaf(core_.codec, leaf.place.node, leaf.place.word.used()).CountPresent();
-  const bool is_sparse = erased > 0 && IsSparse(leaf.place.node, present - erased);
-  if (!frees_block && !is_sparse && AppendAll(change, leaf, edits)) return Attempt::kDone;
+  if (edits.empty()) return true;
+  NodeHeader* const node = leaf.place.node;
+  const uint32_t used = leaf.place.word.used();
+  // As in Writer: a merge lets go of old values outside, and of a sorted block that is mostly gone.
+  const bool is_sparse =
+      erased > 0 &&
+      IsSparse(node, typename Layout::Leaf(core_.codec, node, used).CountPresent() - erased);
+  if (!frees_block && !is_sparse && AppendAll(change, leaf, edits)) return true;
 
   std::vector<typename Layout::LeafItem> items;
-  structure_.Gather(leaf.place.node, leaf.place.word.used(), &items);
+  structure_.Gather(node, used, &items);
   ApplyEdits<Layout>(core_.codec, edits, &items);
-  const auto fences = Layout::FencesOf(core_.codec, leaf.place.node);
+  const auto fences = Layout::FencesOf(core_.codec, node);
   if (LeafBytes<Layout>(core_.codec, items, fences) > core_.codec.geometry.leaf_bytes_max()) {
-    return SplitFor(change, fences, items);
+    NoteSeparators(items);
+    return true;
   }
-  return change.ReplaceByLeaf(leaf.place.link, leaf.place.node, items, fences) ? Attempt::kDone
-                                                                               : Attempt::kNoMemory;
+  return !separators_.empty() || change.ReplaceByLeaf(leaf.place.link, node, items, fences);
+}
+
+// Cuts what a leaf is to hold into pieces that fit, with room to grow.
+template <class Layout>
+void AtomicBatch<Layout>::NoteSeparators(std::span<const typename Layout::LeafItem> items) {
+  const Geometry& g = core_.codec.geometry;
+  const uint32_t piece_max =
+      (g.leaf_bytes_max() - g.body_begin() - 2 * (2 + g.key_inline_max())) * 2 / 3;
+  uint32_t bytes = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const uint32_t item_bytes = Layout::LeafItemBytes(items[i]);
+    if (i > 0 && bytes + item_bytes > piece_max) {
+      Scratch scratch;
+      separators_.emplace_back(ShortestSeparator(core_.codec.Whole(items[i - 1].key, scratch),
+                                                 core_.codec.Whole(items[i].key, scratch)));
+      bytes = 0;
+    }
+    bytes += item_bytes;
+  }
+}
+
+// Splits the leaves where they will be full. Nothing is locked now, so others may have split them,
+// too; then the batch finds out when it begins again.
+template <class Layout>
+Attempt AtomicBatch<Layout>::SplitAll() {
+  for (const std::string& separator : separators_) {
+    Path path;
+    structure_.Descend(separator, &path);
+    const std::string_view at = separator;
+    const Attempt a = structure_.Split(slot_, path, path.size() - 1, limit_, &at);
+    if (a == Attempt::kNoMemory) return a;
+  }
+  return Attempt::kAgain;
 }
 
 // False: there is no room for all of them.
@@ -478,25 +510,6 @@ bool AtomicBatch<Layout>::AppendAll(Change<Layout>& change, const LockedLeaf& le
   }
   change.Appended(node, leaf.place.word.bits, used);
   return true;
-}
-
-// Splits a leaf in the middle of what it is to hold, lets go of everything, and begins again.
-template <class Layout>
-Attempt AtomicBatch<Layout>::SplitFor(Change<Layout>& change, const typename Layout::Fences& fences,
-                                      std::span<const typename Layout::LeafItem> items) {
-  const uint32_t half = LeafBytes<Layout>(core_.codec, items, fences) / 2;
-  size_t cut = 1;
-  uint32_t bytes = Layout::LeafItemBytes(items[0]);
-  while (cut + 1 < items.size() && bytes < half) bytes += Layout::LeafItemBytes(items[cut++]);
-  Scratch scratch;
-  const std::string separator(ShortestSeparator(core_.codec.Whole(items[cut - 1].key, scratch),
-                                                core_.codec.Whole(items[cut].key, scratch)));
-  change.Undo();
-  Path path;
-  structure_.Descend(separator, &path);
-  const std::string_view at = separator;
-  const Attempt a = structure_.Split(slot_, path, path.size() - 1, Arena::Limit::kObey, &at);
-  return a == Attempt::kNoMemory ? a : Attempt::kAgain;
 }
 
 template <class Layout>

@@ -10,8 +10,11 @@
 //   state; a range delete is one delete for each key. Then as above.
 //
 // Room. A leaf whose log has no room for its items is merged with them; if that does not fit it is
-// split beforehand, where it will be needed (structure.h: that changes no data), and the batch
-// begins again. So at the moment of the version nothing can fail.
+// split beforehand, into as many as will be needed (structure.h: that changes no data), and the
+// batch begins again. So at the moment of the version nothing can fail.
+//
+// Cost: a map entry for each key the batch names or deletes. A batch with ranges holds up the other
+// writers, not the readers, for as long as it takes.
 #pragma once
 
 #include <map>
@@ -75,6 +78,7 @@ class AtomicBatch {
   bool PerformSlot(uint32_t index);
   void PerformPoint(uint32_t index);
   void PerformRange(uint32_t index);
+  void PerformScan(uint32_t index);
   void PerformSample(uint32_t index);
   template <typename Visit>
   void ForEach(const Request& request, Visit visit);
@@ -82,16 +86,14 @@ class AtomicBatch {
   void ForEachForward(std::string_view lo, std::string_view hi, bool unbounded, Visit visit);
   template <typename Visit>
   void ForEachReverse(std::string_view lo, std::string_view hi, bool unbounded, Visit visit);
-  Item CopyOf(const typename States::value_type& state);
-  Item CopyOf(Cursor<Layout>& cursor);
   std::string_view Floor(std::string_view key);
 
   Attempt Apply(Change<Layout>& change, std::vector<LockedLeaf>& leaves);
-  Attempt Prepare(Change<Layout>& change, LockedLeaf& leaf, Storing& storing);
+  bool Prepare(Change<Layout>& change, const LockedLeaf& leaf, Storing& storing);
   bool AppendAll(Change<Layout>& change, const LockedLeaf& leaf,
                  std::span<const LeafEdit<Layout>> edits);
-  Attempt SplitFor(Change<Layout>& change, const typename Layout::Fences& fences,
-                   std::span<const typename Layout::LeafItem> items);
+  void NoteSeparators(std::span<const typename Layout::LeafItem> items);
+  Attempt SplitAll();
   void Finish(Version version);
   void BalanceErased();
   void RefuseForMemory();
@@ -107,6 +109,8 @@ class AtomicBatch {
   States states_;
   std::vector<uint32_t> wrote_;                              // slots that changed something
   std::vector<std::pair<NodeHeader*, uint32_t>> log_items_;  // to be given the version
+  std::vector<std::string> separators_;                      // where leaves must be split first
+  Arena::Limit limit_ = Arena::Limit::kObey;
   Version seen_ = 0;
 };
 

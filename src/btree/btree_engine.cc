@@ -167,13 +167,14 @@ class Run {
   void Reclaim() {
     PauseWrites();
     core_.versions.LeaveEpoch(slot_);
-    upkeep_.Release();
     upkeep_.AfterBatch(slot_);
     core_.versions.EnterEpoch(slot_);
   }
   // Before something that takes its time: nobody has to wait for versions of ours.
   void PauseWrites() {
-    if (writes_) core_.versions.EndWrites(slot_);
+    if (!writes_) return;
+    core_.versions.EndWrites(slot_);
+    upkeep_.Release();
     writes_ = false;
   }
 
@@ -304,7 +305,11 @@ class Run {
     BeginWrites();
     if (batch_.size() == 1 && IsRangeDelete(request(0).op)) {
       const Status s = CheckRequest(request(0), batch_, traits_);
-      if (s.ok()) return DeleteRange(0);
+      if (s.ok()) {
+        const Version ticket = DeleteRange(0);
+        if (out_.outcome(0).verdict == Verdict::kRefused) out_.AbortAllBut(0);
+        return ticket;
+      }
     }
     return btree::AtomicBatch<Layout>(core_, upkeep_, slot_, batch_, out_, traits_).Execute();
   }

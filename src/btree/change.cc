@@ -57,7 +57,9 @@ NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeH
                         std::memory_order_relaxed);
     }
   }
-  made->word.store(NodeWord::Of(used, sequence).bits, std::memory_order_relaxed);
+  // A new node is locked until the tree leads to it: a forged hint might find it before.
+  const uint64_t lock = replaces == nullptr ? NodeWord::kLocked : 0;
+  made->word.store(NodeWord::Of(used, sequence).bits | lock, std::memory_order_relaxed);
   made_.push_back(
       {.link = link, .node = made, .at = at, .replaces = replaces, .left = 0, .right = 0});
   return made;
@@ -234,6 +236,11 @@ void Change<Layout>::Publish() {
                                .bytes = static_cast<uint32_t>(made.replaces->buffer_bytes()),
                                .at = old});
     }
+  }
+  for (const Made& made : made_) {
+    if (made.replaces != nullptr) continue;
+    const uint64_t word = made.node->word.load(std::memory_order_relaxed);
+    made.node->word.store(word & ~NodeWord::kLocked, std::memory_order_release);
   }
   for (const Append& append : appends_) {
     const NodeWord before{append.word};

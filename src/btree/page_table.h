@@ -59,8 +59,9 @@ class PageTable {
   // Unmaps the LID; its generation goes up. Thread-safe.
   void Free(Link link);
 
-  // Thread-safe. Acquire: the buffer is seen as it was when it was mapped. lid < end().
-  Entry Load(Lid lid) const { return {rows_[lid].load(std::memory_order_acquire)}; }
+  // Thread-safe. Sequentially consistent (E1 of versions.h): the buffer is seen as it was when it was
+  // mapped. lid < end().
+  Entry Load(Lid lid) const { return {rows_[lid].load(std::memory_order_seq_cst)}; }
   // The buffer of the link; no address if the link is of another generation.
   Address Find(Link link) const {
     if (link.lid() >= end_.load(std::memory_order_acquire)) return {};

@@ -13,7 +13,7 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
                                                               std::string_view hi, bool unbounded,
                                                               uint64_t limit) {
   Result result;
-  Ends ends{.lo = lo, .hi = hi, .unbounded = unbounded};
+  Ends ends;
   if (!unbounded && lo >= hi) return result;
   constexpr Version kNewest = Reader<Layout>::kNewest;
   Attempt attempt = Attempt::kAgain;
@@ -21,6 +21,8 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
     core_.versions.BeginOperation(slot);
     core_.versions.StopWriters(slot);
     core_.Sync(SyncPoint::kDetachStopped);
+    result = {};
+    ends = {.lo = lo, .hi = hi, .unbounded = unbounded};
     if (limit != UINT64_MAX) {
       const auto counted =
           Ranges<Layout>(core_, kNewest).CountKeys(lo, hi, unbounded, limit, UINT64_MAX);
@@ -44,12 +46,16 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
       return {.no_memory = true};
     }
   }
+  // Nobody has to wait for versions of ours while the keys are counted.
+  core_.versions.EndWrites(slot);
+  upkeep_.Release();
   if (core_.multi_version && result.version != 0) {
     result.keys = Ranges<Layout>(core_, result.version - 1)
                       .CountKeys(ends.lo, ends.hi, ends.unbounded, UINT64_MAX, UINT64_MAX)
                       .keys;
   }
   slot.AddItems(-static_cast<int64_t>(result.keys));
+  core_.versions.BeginWrites(slot);
   if (result.keys > 0) {
     structure_.Balance(slot, ends.lo);
     if (!ends.unbounded) structure_.Balance(slot, ends.hi);

@@ -5,8 +5,12 @@
 // the last item it gave or counted, or at a fence.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "btree/core.h"
 #include "btree/reader.h"
+#include "btree/scan_meter.h"
 #include "engine/batch_writer.h"
 
 namespace skep::btree {
@@ -31,13 +35,11 @@ class Ranges {
                     uint64_t visits_max) const;
 
  private:
-  void ScanForward(const Request& request, size_t bytes_max, uint64_t visits_max, BatchWriter& out,
-                   uint32_t index) const;
-  void ScanReverse(const Request& request, size_t bytes_max, uint64_t visits_max, BatchWriter& out,
-                   uint32_t index) const;
+  void ScanForward(const Request& request, ScanMeter& meter) const;
+  void ScanReverse(const Request& request, ScanMeter& meter) const;
   bool CountInLeaf(const typename Layout::Leaf& leaf, std::string_view lo, std::string_view hi,
                    bool unbounded, uint64_t room, Counted* counted) const;
-  bool SeekFloor(Cursor<Layout>& cursor, std::string_view key, Scratch& scratch) const;
+  bool SeekFloor(Cursor<Layout>& cursor, std::string_view key) const;
 
   const Core& core_;
   const Version at_;

@@ -13,10 +13,14 @@ Reclaimer::Reclaimer(Arena& arena, PageTable& table, Versions& versions, Snapsho
       gate_(gate),
       contents_(contents) {}
 
-bool Reclaimer::Run(Slot& slot, uint32_t pieces_max) {
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return false;
-  Collect(slot);
+bool Reclaimer::Run(Slot& slot, uint32_t pieces_max, bool wait) {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (wait) {
+    lock.lock();
+  } else if (!lock.try_lock()) {
+    return false;
+  }
+  const bool more_to_look_at = Collect(slot, pieces_max);
   // In this order (S1, snapshots.h).
   const Version released = gate_.released();
   snapshots_.CopyPinned(&pinned_);
@@ -32,10 +36,12 @@ bool Reclaimer::Run(Slot& slot, uint32_t pieces_max) {
   }
   pieces = pieces_max;
   const bool more_to_free = FreeSome(&pieces, slot);
-  return more_to_walk || more_to_free || (!waiting_.empty() && waiting_.front().end <= horizon_);
+  return more_to_look_at || more_to_walk || more_to_free ||
+         (!waiting_.empty() && waiting_.front().end <= horizon_);
 }
 
-void Reclaimer::Collect(Slot& slot) {
+// True if there is more that was kept for snapshots which are gone.
+bool Reclaimer::Collect(Slot& slot, uint32_t pieces_max) {
   for (const Retired& what : slot.retired) {
     if (what.kind == Retired::Kind::kSubtree) {
       subtrees_.push_back(what);
@@ -47,8 +53,9 @@ void Reclaimer::Collect(Slot& slot) {
   }
   slot.retired.clear();
   again_.clear();
-  snapshots_.TakeReleased(&again_);
+  const bool more = snapshots_.TakeReleased(&again_, pieces_max);
   waiting_.insert(waiting_.begin(), again_.begin(), again_.end());
+  return more;
 }
 
 // Moves a piece on: to dying, or into the keeping of a snapshot.
@@ -63,7 +70,7 @@ void Reclaimer::Advance(const Retired& what) {
   }
 }
 
-// The newest pinned version in [begin, end); 0 if there is none.
+// The newest pinned version in [begin, end); Slot::kIdle if there is none.
 Version Reclaimer::PinIn(Version begin, Version end) const {
   const auto above = std::lower_bound(pinned_.begin(), pinned_.end(), end);
   if (above == pinned_.begin()) return Slot::kIdle;
@@ -201,7 +208,8 @@ bool Reclaimer::FreeSome(uint32_t* pieces, Slot& slot) {
     Free(dying_.front().what, slot);
     dying_.pop_front();
   }
-  return !dying_.empty() && dying_.front().epoch < lowest;
+  // What died just now has no epoch yet.
+  return !dying_.empty() && (dying_.front().epoch == Slot::kIdle || dying_.front().epoch < lowest);
 }
 
 void Reclaimer::Free(const Retired& what, Slot& slot) {
@@ -214,12 +222,14 @@ void Reclaimer::Free(const Retired& what, Slot& slot) {
     arena_.Free(slot.cache, what.at, what.bytes);
     return;
   }
+  // Whoever came with a hint or a sibling link found it in the page table until now.
   const Address at = table_.Find(what.link);
   NodeHeader* const node = Node(at);
-  const size_t bytes = node->buffer_bytes();
   node->version.store(NodeHeader::kDead, std::memory_order_relaxed);
   table_.Free(what.link);
-  arena_.Free(slot.cache, at, bytes);
+  Die({.kind = Retired::Kind::kUnlinked,
+       .bytes = static_cast<uint32_t>(node->buffer_bytes()),
+       .at = at});
 }
 
 ReclaimStatistics Reclaimer::Statistics() const {

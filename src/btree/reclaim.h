@@ -7,7 +7,9 @@
 //               lies in its interval, it is unlinked; else it is kept for the newest snapshot that
 //               does, and looked at again when that goes.
 //   2 dying     until no reader that is executing can stand on it (protocol E). Then it is marked
-//               dead and freed.
+//               dead and freed. A whole node dies twice: no reader has its link from the tree after
+//               the first time, so it leaves the page table; but one with a hint or a sibling link
+//               could find it there until then, so its buffer is freed after a second time.
 //
 // Intervals. A buffer shows the state from its node version up to the version of the next newer one
 //   in its chain, or, if it is the last one of its LID, up to the version the LID was retired at.
@@ -73,6 +75,8 @@ struct ReclaimStatistics {
   uint64_t dying = 0;     // in stage 2
   uint64_t detached = 0;  // subtrees to walk, as far as known
   Version behind = 0;     // versions between the oldest waiting piece and the released one
+  // Executing readers stand in the way of some piece.
+  bool is_held_back() const { return waiting + dying + detached > 0; }
 };
 
 // Thread-safe.
@@ -83,8 +87,8 @@ class Reclaimer {
 
   // Takes over what `slot`, the caller's own, has retired, and moves up to `pieces_max` pieces on.
   // The slot must be out of its epoch. Returns whether there is more to do now. If another thread
-  // is at it, does nothing and returns false.
-  bool Run(Slot& slot, uint32_t pieces_max);
+  // is at it, waits for it, or does nothing and returns false.
+  bool Run(Slot& slot, uint32_t pieces_max, bool wait = false);
 
   // Subtrees that are about to be detached: to be called before the change is visible. Each must be
   // retired as kSubtree afterwards.
@@ -102,7 +106,7 @@ class Reclaimer {
     Retired what;
   };
 
-  void Collect(Slot& slot);
+  bool Collect(Slot& slot, uint32_t pieces_max);
   void Advance(const Retired& what);
   void AdvanceBuffer(const Retired& what);
   void AdvanceNode(const Retired& what);

@@ -1,20 +1,49 @@
 #include "btree/sampler.h"
 
+#include <algorithm>
+
 #include "btree/paper_layout.h"
+#include "btree/ranges.h"
 #include "btree/reader.h"
 
 namespace skep::btree {
 
 template <class Layout>
 std::optional<Item> Sampler<Layout>::Draw(Scratch& scratch) {
-  // Enough to find the one leaf among as many free LIDs, unless the tree is empty.
-  const uint64_t rounds = 64 * (core_.table.end() + 64);
-  for (uint64_t round = 0; round < rounds && core_.ItemCount() > 0; ++round) {
+  constexpr int kRounds = 2048;
+  for (int round = 0; round < kRounds; ++round) {
     const Lid lid = 1 + Below(core_.table.end() - 1);
     const uint64_t number = Below(core_.leaf_items_max.load(std::memory_order_relaxed));
     if (const auto item = Take(lid, number, scratch)) return item;
   }
-  return std::nullopt;
+  return CountAndTake(scratch);
+}
+
+// The number is drawn among all keys; what changes between counting and taking may move it.
+template <class Layout>
+std::optional<Item> Sampler<Layout>::CountAndTake(Scratch& scratch) {
+  const uint64_t keys = Ranges<Layout>(core_, Reader<Layout>::kNewest)
+                            .CountKeys({}, {}, true, UINT64_MAX, UINT64_MAX)
+                            .keys;
+  if (keys == 0) return std::nullopt;
+  uint64_t number = Below(keys);
+  LeafWalk<Layout> walk(core_, Reader<Layout>::kNewest);
+  std::optional<Item> item;
+  for (walk.Seek({});; walk.Next()) {
+    const uint64_t present = walk.leaf().CountPresent();
+    if (present > 0) item = ItemAt(walk.leaf(), std::min(number, present - 1), scratch);
+    if (number < present || walk.unbounded()) return item;
+    number -= present;
+  }
+}
+
+template <class Layout>
+Item Sampler<Layout>::ItemAt(const typename Layout::Leaf& leaf, uint64_t number, Scratch& scratch) {
+  typename Layout::LeafCursor cursor(leaf);
+  for (cursor.SeekFirst(); number > 0; --number) cursor.Next();
+  version_ = leaf.newest_version();
+  return {scratch.Copy(core_.codec.Whole(cursor.key(), scratch)),
+          scratch.Copy(core_.codec.Whole(cursor.value()))};
 }
 
 template <class Layout>
@@ -34,12 +63,7 @@ std::optional<Item> Sampler<Layout>::Take(Lid lid, uint64_t number, Scratch& scr
     const LeafPlace place = reader.Find(core_.codec.Whole(lower, scratch), Reader<Layout>::kNewest);
     if (place.link.lid() != lid) return std::nullopt;
   }
-  typename Layout::LeafCursor cursor(leaf);
-  cursor.SeekFirst();
-  for (; number > 0; --number) cursor.Next();
-  version_ = leaf.newest_version();
-  return Item{scratch.Copy(core_.codec.Whole(cursor.key(), scratch)),
-              scratch.Copy(core_.codec.Whole(cursor.value()))};
+  return ItemAt(leaf, number, scratch);
 }
 
 template class Sampler<PaperLayout>;

@@ -2,8 +2,9 @@
 //
 // A LID is drawn, then a number below the most keys any leaf ever had. If the LID is a leaf of the
 // tree and has a key of that number, that is the one; if not, both are drawn again. So every key of
-// the tree has the same chance in every round. Expected cost: a few leaves; more right after large
-// deletes, while most LIDs are free.
+// the tree has the same chance in every round. Expected cost: a few leaves. After large deletes,
+// when most LIDs are free, the rounds may all fail; then the tree has few leaves, and all are
+// counted.
 #pragma once
 
 #include <optional>
@@ -30,6 +31,8 @@ class Sampler {
 
  private:
   std::optional<Item> Take(Lid lid, uint64_t number, Scratch& scratch);
+  std::optional<Item> CountAndTake(Scratch& scratch);
+  Item ItemAt(const typename Layout::Leaf& leaf, uint64_t number, Scratch& scratch);
 
   const Core& core_;
   SeededRandom random_;

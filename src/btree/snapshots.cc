@@ -1,6 +1,7 @@
 #include "btree/snapshots.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace skep::btree {
 
@@ -49,7 +50,7 @@ void Snapshots::Drop(std::map<uint64_t, Pin>::iterator pin) {
   pins_.erase(pin);
   if (--version->second > 0) return;
   if (const auto kept = kept_.find(version->first); kept != kept_.end()) {
-    released_.insert(released_.end(), kept->second.begin(), kept->second.end());
+    released_.push_back(std::move(kept->second));
     kept_.erase(kept);
   }
   versions_.erase(version);
@@ -79,19 +80,27 @@ void Snapshots::Keep(Version version, const Retired& what) {
   if (versions_.contains(version)) {
     kept_[version].push_back(what);
   } else {
-    released_.push_back(what);
+    released_.push_back({what});
   }
 }
 
-void Snapshots::TakeReleased(std::vector<Retired>* out) {
+bool Snapshots::TakeReleased(std::vector<Retired>* out, size_t pieces_max) {
   std::lock_guard lock(mutex_);
-  out->insert(out->end(), released_.begin(), released_.end());
-  released_.clear();
+  while (pieces_max > 0 && !released_.empty()) {
+    std::vector<Retired>& pieces = released_.back();
+    const size_t taken = std::min(pieces_max, pieces.size());
+    out->insert(out->end(), pieces.end() - static_cast<ptrdiff_t>(taken), pieces.end());
+    pieces.resize(pieces.size() - taken);
+    pieces_max -= taken;
+    if (pieces.empty()) released_.pop_back();
+  }
+  return !released_.empty();
 }
 
 uint64_t Snapshots::kept() const {
   std::lock_guard lock(mutex_);
-  uint64_t n = released_.size();
+  uint64_t n = 0;
+  for (const auto& pieces : released_) n += pieces.size();
   for (const auto& [version, pieces] : kept_) n += pieces.size();
   return n;
 }

@@ -48,8 +48,8 @@ class Snapshots {
 
   // Keeps `what` until the pin at `version` goes. If it went meanwhile, it is released at once.
   void Keep(Version version, const Retired& what);
-  // What was kept for pins that are gone, appended to `out`.
-  void TakeReleased(std::vector<Retired>* out);
+  // Some of what was kept for pins that are gone, appended to `out`. True if there is more.
+  bool TakeReleased(std::vector<Retired>* out, size_t pieces_max);
   uint64_t kept() const;  // pieces kept for pins
 
  private:
@@ -63,7 +63,7 @@ class Snapshots {
   std::map<uint64_t, Pin> pins_;          // by id, so oldest first
   std::map<Version, uint32_t> versions_;  // how many pins each version has
   std::map<Version, std::vector<Retired>> kept_;
-  std::vector<Retired> released_;
+  std::vector<std::vector<Retired>> released_;  // none empty
   std::atomic<uint64_t> next_deadline_ms_{UINT64_MAX};
 };
 

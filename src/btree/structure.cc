@@ -166,6 +166,7 @@ Attempt Structure<Layout>::Split(Slot& slot, const Path& path, size_t depth, Are
     return Attempt::kAgain;
   }
   core_.Sync(SyncPoint::kStructureLocked);
+  if (separator != nullptr && !IsInside(node.node, *separator)) return Attempt::kAgain;
   Halves halves;
   if (!MakeHalves(change, node, separator, &halves)) return Attempt::kNoMemory;
   const bool is_leaf = node.node->is_leaf();
@@ -200,6 +201,14 @@ Attempt Structure<Layout>::Split(Slot& slot, const Path& path, size_t depth, Are
     if (!fences.unbounded) Relink(core_.codec.Whole(fences.upper, scratch));
   }
   return Attempt::kDone;
+}
+
+// Whether the key is above the node's lower fence and below its upper one.
+template <class Layout>
+bool Structure<Layout>::IsInside(const NodeHeader* node, std::string_view key) const {
+  const Fences fences = Layout::FencesOf(core_.codec, node);
+  return core_.codec.Compare(key, fences.lower) > 0 &&
+         (fences.unbounded || core_.codec.Compare(key, fences.upper) < 0);
 }
 
 template <class Layout>
@@ -392,8 +401,16 @@ Attempt Structure<Layout>::Join(Slot& slot, const Path& path, size_t depth) {
     items.erase(items.begin() + static_cast<ptrdiff_t>(first));
   }
   if (is_leaf) change.SetSiblings(halves.left, before, halves.right ? halves.right : after);
+  const Fences parent_fences = Layout::FencesOf(core_.codec, parent.node);
+  if (core_.codec.geometry.body_begin() + Layout::FenceBytes(parent_fences) +
+          BytesOf<Layout>(std::span<const InnerItem>(items)) >
+      core_.codec.geometry.node_bytes) {
+    // The new separator is longer than the old one.
+    change.Undo();
+    return Split(slot, path, depth - 1, Arena::Limit::kExceed);
+  }
   if (!change.ReplaceByInner(parent.link, parent.node, parent.node->level, leftmost, items,
-                             Layout::FencesOf(core_.codec, parent.node))) {
+                             parent_fences)) {
     return Attempt::kNoMemory;
   }
   change.Leave(left.link, left.node);

@@ -69,9 +69,9 @@ class Structure {
   // The newest way to the leaf of the key. Cost: half of each inner node, for the child's number.
   void Descend(std::string_view key, Path* path) const;
 
-  // Splits the node at `depth`. `separator`: a key strictly inside its fences that becomes the
-  // first possible one of the right half (leaves only); null: even halves. Whether or not kDone,
-  // the path is no longer right.
+  // Splits the node at `depth`. `separator`: a key that becomes the first possible one of the right
+  // half (leaves only; kAgain if it is not strictly inside the fences); null: even halves. Whether
+  // or not kDone, the path is no longer right.
   Attempt Split(Slot& slot, const Path& path, size_t depth, Arena::Limit limit,
                 const std::string_view* separator = nullptr);
 
@@ -118,6 +118,7 @@ class Structure {
   bool JoinInner(Change<Layout>& change, const Step& left, const Step& right,
                  const StoredKey& between, Halves* halves) const;
   bool IsTooSmall(const NodeHeader* node) const;
+  bool IsInside(const NodeHeader* node, std::string_view key) const;
   uint32_t InnerBytes(const NodeHeader* node) const;
 
   Core& core_;

@@ -44,7 +44,7 @@ void Upkeep::ClearIdleSlots(Slot& own) {
 
 bool Upkeep::ReclaimAll(Slot& slot) {
   const uint64_t before = core_.arena.Statistics().allocated_bytes;
-  while (core_.reclaimer.Run(slot, kPiecesMakeRoom)) {
+  while (core_.reclaimer.Run(slot, kPiecesMakeRoom, true)) {
   }
   core_.arena.Flush(slot.cache);
   while (core_.arena.Trim()) {
@@ -54,13 +54,16 @@ bool Upkeep::ReclaimAll(Slot& slot) {
 
 bool Upkeep::MakeRoom(Slot& slot) {
   core_.versions.LeaveEpoch(slot);
-  core_.versions.Raise(slot);
+  core_.versions.EndWrites(slot);
   Release();
   ClearIdleSlots(slot);
   bool freed = ReclaimAll(slot);
-  while (!freed && core_.snapshots.kept() > 0 && core_.snapshots.CloseOldest()) {
+  // While readers hold back what is on its way out, giving up snapshots frees nothing now.
+  while (!freed && !core_.reclaimer.Statistics().is_held_back() && core_.snapshots.kept() > 0 &&
+         core_.snapshots.CloseOldest()) {
     freed = ReclaimAll(slot);
   }
+  core_.versions.BeginWrites(slot);
   core_.versions.EnterEpoch(slot);
   return freed;
 }

@@ -25,7 +25,8 @@ struct EngineTraits {
   bool functions = true;  // kApply
   // False: only the newest values are kept. Under concurrent writes a range, or an atomic batch
   // that only reads, is then not one state (each key it names is as it was at some instant of the
-  // call, and none is lost or repeated); there are no snapshots; tickets and versions are all 0.
+  // call, and none is lost or repeated), and points may see an atomic batch that is being applied in
+  // part; there are no snapshots; tickets and versions are all 0.
   bool multi_version = true;
   // Longer keys or values are refused with kTooLarge. Every engine accepts the empty key and value.
   size_t key_bytes_max = 64 * 1024;
@@ -55,7 +56,9 @@ class Engine {
 
   // Runs the batch (batch.h says what that means), fills in an outcome for every slot and returns
   // the batch's ticket: the highest version it wrote or read. Replies may leave once the gate has
-  // released the ticket. Never waits for another thread's operation. Thread-safe.
+  // released the ticket. Never waits for a release. Reads wait for nobody; a write may wait for as
+  // long as another thread takes to change the nodes it needs, microseconds while that thread runs.
+  // Thread-safe.
   //
   // What a batch sees of writes that are executed but not released: points, deletes of ranges, and
   // the conditions and writes of atomic batches act on the newest value. Scans, counts, samples,
