@@ -31,6 +31,7 @@ enum class SyncPoint : uint8_t {
   kReaderAtChild,    // has a link to a child, has not looked it up
   kReaderInLeaf,     // has found its leaf buffer
   kReaderAtSibling,  // has a link to a sibling
+  kReaderAtHint,     // has the buffer that a hint or sibling link names, has not looked at it
   kWriterFoundLeaf,  // has found the place, has not locked
   kWriterAppended,   // locked, item written, version not drawn
   kWriterDrew,       // version drawn, nothing visible

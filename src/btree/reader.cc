@@ -75,6 +75,7 @@ std::optional<LeafPlace> Reader<Layout>::FromHint(Link hint, std::string_view ke
   if (!hint || core_.reclaimer.detached()) return std::nullopt;
   const Address at = core_.table.Find(hint);
   if (!at) return std::nullopt;
+  core_.Sync(SyncPoint::kReaderAtHint);
   NodeHeader* const node = core_.Node(at);
   const NodeWord word{node->word.load(std::memory_order_acquire)};
   if (word.retired() || !node->is_leaf() || !Layout::Covers(core_.codec, node, key)) {
@@ -90,6 +91,7 @@ std::optional<LeafPlace> Reader<Layout>::FromSibling(Link link, std::string_view
   core_.Sync(SyncPoint::kReaderAtSibling);
   const Address found = core_.table.Find(link);
   if (!found) return std::nullopt;
+  core_.Sync(SyncPoint::kReaderAtHint);
   NodeHeader* const newest = core_.Node(found);
   PrefetchHead(core_.codec, newest);
   NodeWord word{newest->word.load(std::memory_order_acquire)};
