@@ -1,6 +1,7 @@
 #include "btree/btree_engine.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -129,6 +130,7 @@ class Run {
     if (batch_.kind() == Batch::Kind::kUnordered) {
       Version ticket = 0;
       for (uint32_t i = 0; i < batch_.size(); ++i) {
+        if (i % kAhead == 0) LookAhead(i);
         ticket = std::max(ticket, DoSlot(i));
         if (slot_.retired.size() > kRetiredMax) Reclaim();
       }
@@ -144,6 +146,28 @@ class Run {
   }
 
   const Request& request(uint32_t i) const { return batch_.requests()[i]; }
+
+  // Finds the leaves of the next requests and asks for what will be looked at in them, so that the
+  // cache misses of several requests overlap. What it finds are hints.
+  void LookAhead(uint32_t first) {
+    const uint32_t end = std::min(first + kAhead, static_cast<uint32_t>(batch_.size()));
+    const bool alone = end - first == 1;
+    for (uint32_t i = first; i < end; ++i) {
+      const Request& r = request(i);
+      const bool seeks = r.op < Op::kSample || r.op == Op::kScan || r.op == Op::kCount;
+      ahead_[i - first] = !seeks || alone    ? btree::Link()
+                          : r.hint.bits != 0 ? btree::Link{r.hint.bits}
+                                             : reader_.FindLink(r.key);
+    }
+    if (alone) ahead_[0] = btree::Link{request(first).hint.bits};
+    for (uint32_t i = first; i < end && !alone; ++i) {
+      const Address at = core_.table.Find(ahead_[i - first]);
+      if (!at) continue;
+      const NodeHeader* const node = core_.Node(at);
+      const btree::NodeWord word{node->word.load(std::memory_order_acquire)};
+      if (node->is_leaf()) Layout::Leaf(core_.codec, node, word.used()).Prefetch(request(i).key);
+    }
+  }
 
   bool HasSample() const {
     return std::ranges::any_of(batch_.requests(),
@@ -212,7 +236,7 @@ class Run {
   Version Get(uint32_t i, Version at) {
     const Request& r = request(i);
     std::optional<btree::LeafPlace> place;
-    if (at == kNewest) place = reader_.FromHint(btree::Link{r.hint.bits}, r.key);
+    if (at == kNewest) place = reader_.FromHint(ahead_[i % kAhead], r.key);
     if (!place) place = reader_.Find(r.key, at);
     const Layout::Leaf leaf(core_.codec, place->node, place->word.used(), at);
     const Layout::Found found = leaf.Find(r.key);
@@ -262,7 +286,7 @@ class Run {
         return DeleteRange(i);
       default:
         if (!writes_) BeginWrites();
-        return writer_.Execute(slot_, r, traits_.value_bytes_max, out_, i);
+        return writer_.Execute(slot_, r, ahead_[i % kAhead], traits_.value_bytes_max, out_, i);
     }
   }
 
@@ -324,8 +348,10 @@ class Run {
   BatchWriter out_;
   btree::Writer<Layout> writer_;
   const btree::Reader<Layout> reader_;
-  bool writes_ = false;  // a write floor is announced
-  bool wrote_ = false;   // or was
+  static constexpr uint32_t kAhead = 16;
+  std::array<btree::Link, kAhead> ahead_;  // where the requests from the last multiple on may be
+  bool writes_ = false;                    // a write floor is announced
+  bool wrote_ = false;                     // or was
 };
 
 }  // namespace

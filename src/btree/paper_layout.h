@@ -107,6 +107,8 @@ class PaperLayout {
 
     // Cost: the shortcut block, one segment and the log; no allocation.
     Found Find(std::string_view key) const;
+    // Asks for the lines that Find will look at beyond the shortcut block, which it reads.
+    void Prefetch(std::string_view key) const;
     uint32_t log_items() const;  // all up to `used`. Cost: the log
     // Keys that have a value. Cost: the log, not the sorted block.
     uint32_t CountPresent() const;

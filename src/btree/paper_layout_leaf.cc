@@ -56,6 +56,13 @@ void PaperLayout::Leaf::FindSorted(const SortedPosition& at, bool equal, Found* 
   found->version = node_version_;
 }
 
+void PaperLayout::Leaf::Prefetch(std::string_view key) const {
+  for (uint32_t at = node_->log_begin; at < used_; at += 64) {
+    __builtin_prefetch(node_->bytes() + at);
+  }
+  SortedPosition(*codec_, node_).PrefetchSegmentOf(key);
+}
+
 uint32_t PaperLayout::Leaf::log_items() const {
   uint32_t items = 0;
   for (uint32_t at = node_->log_begin; at < used_; at = LogItem(node_, at).end()) ++items;

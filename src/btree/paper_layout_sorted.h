@@ -34,6 +34,8 @@ class SortedPosition {
   bool SeekAtMost(const Key& key);  // the last item with a key <= `key`; false: none, at the first
   void SeekFirst();
   void SeekEnd();
+  // Asks for the lines of the segment a search for the key will end in.
+  void PrefetchSegmentOf(std::string_view key);
 
   // Not at the end.
   void Next();

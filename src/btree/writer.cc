@@ -36,20 +36,18 @@ uint32_t LeafBytes(const Codec& codec, std::span<const typename Layout::LeafItem
 }
 
 template <class Layout>
-LeafPlace Writer<Layout>::FindLeaf(const Request& request, bool may_use_hint) const {
-  if (may_use_hint && request.hint.bits != 0) {
-    if (const auto place = reader_.FromHint(Link{request.hint.bits}, request.key)) return *place;
-  }
-  return reader_.Find(request.key, Reader<Layout>::kNewest);
+LeafPlace Writer<Layout>::FindLeaf(std::string_view key, Link hint) const {
+  if (const auto place = reader_.FromHint(hint, key)) return *place;
+  return reader_.Find(key, Reader<Layout>::kNewest);
 }
 
 template <class Layout>
-Version Writer<Layout>::Execute(Slot& slot, const Request& request, size_t value_bytes_max,
-                                BatchWriter& out, uint32_t index) {
+Version Writer<Layout>::Execute(Slot& slot, const Request& request, Link hint,
+                                size_t value_bytes_max, BatchWriter& out, uint32_t index) {
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
     core_.versions.BeginOperation(slot);
-    const LeafPlace place = FindLeaf(request, tries == 0);
+    const LeafPlace place = FindLeaf(request.key, tries == 0 ? hint : Link());
     const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
     const typename Layout::Found found = leaf.Find(request.key);
     core_.Sync(SyncPoint::kWriterFoundLeaf);

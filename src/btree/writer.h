@@ -56,9 +56,10 @@ class Writer {
       : core_(core), upkeep_(upkeep), structure_(core), reader_(core) {}
 
   // A point operation that may write, in an unordered batch. Fills in its outcome and returns the
-  // highest version it has seen or made. The slot has called BeginWrites.
-  Version Execute(Slot& slot, const Request& request, size_t value_bytes_max, BatchWriter& out,
-                  uint32_t index);
+  // highest version it has seen or made. `hint`: where its leaf may be. The slot has called
+  // BeginWrites.
+  Version Execute(Slot& slot, const Request& request, Link hint, size_t value_bytes_max,
+                  BatchWriter& out, uint32_t index);
 
  private:
   struct Edit {
@@ -67,7 +68,7 @@ class Writer {
     Arena::Limit limit;
   };
 
-  LeafPlace FindLeaf(const Request& request, bool may_use_hint) const;
+  LeafPlace FindLeaf(std::string_view key, Link hint) const;
   bool HasLogRoom(const typename Layout::Leaf& leaf, uint32_t bytes) const;
   Attempt Append(Slot& slot, const typename Layout::Leaf& leaf, const LeafPlace& place,
                  const Edit& edit, Storing& storing, Version* version);
