@@ -18,7 +18,7 @@ class Survey {
   Survey(const Core& core, const SurveyBounds& bounds)
       : core_(core),
         rows_(core.table.end() - 1),
-        stretch_((rows_ + bounds.rows_max - 1) / bounds.rows_max),
+        stretch_(1 + (rows_ - 1) / bounds.rows_max),
         buffers_left_(bounds.buffers_max) {}
 
   TreeStatistics Take() {

@@ -365,6 +365,28 @@ TEST_P(StoreTest, TheMemoryLimitIsShared) {
   EXPECT_EQ(items, static_cast<uint64_t>(i) - 2);
 }
 
+// Goal: what an engine tells of itself reaches the library's user, under names that a program can
+// use: each once, in snake_case, the same ones for every keyspace.
+TEST_P(StoreTest, StatisticsHaveTheEnginesDetails) {
+  EXPECT_TRUE(store_->Put("a", "1", 0).ok());
+  EXPECT_TRUE(store_->Put("b", "2", 3).ok());
+  const StoreStatistics statistics = store_->Statistics();
+  ASSERT_EQ(statistics.keyspaces.size(), 2u);
+  std::vector<std::map<std::string, uint64_t>> details(2);
+  for (size_t i = 0; i < 2; ++i) {
+    for (const auto& [name, value] : statistics.keyspaces[i].details) {
+      EXPECT_TRUE(details[i].emplace(name, value).second) << name;
+      EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"), std::string::npos) << name;
+    }
+  }
+  EXPECT_TRUE(std::ranges::equal(details[0], details[1], {},
+                                 &std::pair<const std::string, uint64_t>::first,
+                                 &std::pair<const std::string, uint64_t>::first));
+  if (GetParam() != "btree") return;
+  EXPECT_EQ(details[0].at("leaves"), 1u);
+  EXPECT_EQ(details[1].at("items"), 1u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, StoreTest, testing::ValuesIn(EngineNames()),
                          [](const auto& engine) { return engine.param; });
 

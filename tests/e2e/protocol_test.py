@@ -74,6 +74,36 @@ class ShapeTest(ServerTest):
         self.assertRegex(self.client.call("INFO", "keyspace").decode(), "db0:keys=1")
         self.assertNotIn(b"# Server", self.client.call("INFO", "clients"))
 
+    # Goal: what the engine of each used database tells of itself is there, also what holds memory
+    # back: a scan that nobody finishes. What takes the system time is there only by name.
+    def test_info_of_engines(self):
+        def fields(*sections):
+            info = self.client.call("INFO", *sections).decode()
+            return {name: int(value) for name, value in
+                    re.findall(r"(?m)^((?:db\d+|used_memory_huge)[a-z_]*):(\d+)\r$", info)}
+
+        self.check("OK", "SELECT", 3)
+        for i in range(500):
+            self.check("OK", "SET", f"key{i}", b"v" * 100)
+        self.check("OK", "SELECT", 0)
+        engine = fields("engine")
+        self.assertEqual((engine["db3_items"], engine["db3_snapshots"]), (500, 0))
+        self.assertGreater(engine["db3_leaves"], 1)
+        self.assertEqual(engine["db3_height"], 2)
+        self.assertNotIn("db1_leaves", engine)
+        self.check("OK", "SELECT", 3)
+        self.client.call("KSCAN", "-", "+", "COUNT", 1)
+        for i in range(500):
+            self.check("OK", "SET", f"key{i}", b"w" * 100)
+        engine = fields("engine")
+        self.assertEqual((engine["db3_snapshots"], engine["db3_snapshot_behind"]), (1, 500))
+        self.assertGreater(engine["db3_chain_buffers"], 0)
+        for sections in ((), ("all",), ("default",)):
+            self.assertIn("db3_leaves", fields(*sections))
+            self.assertNotIn("used_memory_huge", fields(*sections))
+        for section in ("HugePages", "everything"):
+            self.assertIn("used_memory_huge", fields(section))
+
     # Goal: every error reply is counted once, whoever found the error: the decoder, the table of
     # commands, the command before it ran or the store; nothing else is.
     def test_error_count(self):
