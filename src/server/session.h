@@ -60,7 +60,7 @@ struct Session {
 
   // The flush (worker.h) whose batch holds this connection's latest write and range read. Equal to
   // the worker's current flush: that request is not executed yet.
-  uint64_t write_flush = 0;
+  uint64_t point_flush = 0;
   uint64_t range_flush = 0;
   // Of its commands in one flush: how many there are, how many there may be (worker.h).
   uint64_t counted_flush = 0;

@@ -276,8 +276,8 @@ bool Worker::Dispatch(Session& session, std::span<const std::string_view> args) 
     return true;
   }
   if (command->has(Command::kRange)) {
-    // Its own writes first: only then is known whether they wait for a gate.
-    if (session.write_flush == flush_) Flush();
+    // Its own points first: only then is known whether they wait for a gate.
+    if (session.point_flush == flush_) Flush();
     if (!session.marks.empty()) {
       session.blocked = true;
       return false;
@@ -323,9 +323,8 @@ std::string_view Worker::Refusal(const Session& session, const Command* command,
 
 void Worker::RunPlanned(Session& session, const Command& command,
                         std::span<const std::string_view> args) {
-  const bool writes = command.has(Command::kWrite);
   const bool ranges = command.has(Command::kRange);
-  if (writes && session.range_flush == flush_) Flush();
+  if (!ranges && session.range_flush == flush_) Flush();
   KeyspaceBatch& shared = batches_[session.keyspace];
   if (!std::exchange(shared.used, true)) used_keyspaces_.push_back(session.keyspace);
   Batch& batch = shared.batch;
@@ -333,8 +332,7 @@ void Worker::RunPlanned(Session& session, const Command& command,
   const Plan plan = command.plan(Call(server_, *this, session, command, args), batch);
   if (plan.kind == Plan::Kind::kError) return PendError(session, plan.error);
   if (plan.kind == Plan::Kind::kAlone) return RunAlone(session, command, args);
-  if (writes) session.write_flush = flush_;
-  if (ranges) session.range_flush = flush_;
+  (ranges ? session.range_flush : session.point_flush) = flush_;
   Pend({.session = &session,
         .command = &command,
         .keyspace = session.keyspace,

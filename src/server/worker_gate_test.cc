@@ -174,6 +174,25 @@ TEST_F(WorkerGate, RangeReadsWaitForWritesOfTheirPacket) {
   }
 }
 
+// Goal: a connection does not go back in time: a range read sees at least what a point read before it
+// has seen, though that is not released yet.
+TEST_F(WorkerGate, RangeReadsWaitForWhatPointReadsSaw) {
+  Client writer = Connect();
+  Client reader = Connect();
+  engine_->hold = true;
+  Send(writer, {"SET", "a", "1"});
+  EXPECT_EQ(Got(writer), "");
+  std::string packet;
+  AppendCommand(packet, {"GET", "a"});
+  AppendCommand(packet, {"KCOUNT", "-", "+"});
+  SendBytes(reader, packet);
+  EXPECT_EQ(Got(reader), "");
+  engine_->hold = false;
+  Send(writer, {"SET", "b", "1"});
+  EXPECT_EQ(Got(writer), "+OK\r\n+OK\r\n");
+  EXPECT_EQ(Got(reader), "$1\r\n1\r\n:2\r\n") << "the count ran after the release";
+}
+
 // Goal: the number of keys does not leave before the writes it counts are released.
 TEST_F(WorkerGate, DbsizeWaitsForWhatItCounts) {
   Client writer = Connect();
