@@ -276,12 +276,8 @@ void Change<Layout>::RetireBlocks() {
     Layout::BlocksOf(core_.codec, leaving.node, NodeWord{WordOf(leaving.node)}.used(), &before);
   }
   const auto place = [](const OutsideBlock& block) { return block.at.bits; };
-  // A node may name a block twice: two log items of one key.
-  for (std::vector<OutsideBlock>* blocks : {&before, &after}) {
-    std::ranges::sort(*blocks, {}, place);
-    const auto rest = std::ranges::unique(*blocks, {}, place);
-    blocks->erase(rest.begin(), rest.end());
-  }
+  KeepEachOnce(&before);
+  KeepEachOnce(&after);
   std::vector<OutsideBlock> gone;
   std::ranges::set_difference(before, after, std::back_inserter(gone), {}, place, place);
   for (const OutsideBlock& block : gone) {

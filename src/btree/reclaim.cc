@@ -184,6 +184,7 @@ bool Reclaimer::WalkOne(const Retired& what) {
   }
   blocks_.clear();
   contents_.Blocks(node, NodeWord{word}.used(), &blocks_);
+  KeepEachOnce(&blocks_);
   for (const OutsideBlock& block : blocks_) {
     waiting_.push_back(
         {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = what.end});

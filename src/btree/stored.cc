@@ -1,5 +1,7 @@
 #include "btree/stored.h"
 
+#include <algorithm>
+
 namespace skep::btree {
 namespace {
 
@@ -13,6 +15,13 @@ std::string_view WithoutMetadata(const StoredValue& stored) {
 }
 
 }  // namespace
+
+void KeepEachOnce(std::vector<OutsideBlock>* blocks) {
+  const auto place = [](const OutsideBlock& block) { return block.at.bits; };
+  std::ranges::sort(*blocks, {}, place);
+  const auto rest = std::ranges::unique(*blocks, {}, place);
+  blocks->erase(rest.begin(), rest.end());
+}
 
 std::string_view Codec::Whole(const StoredKey& stored, Scratch& scratch) const {
   if (!stored.outside) return stored.bytes;

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "base/arena.h"
 #include "btree/compare_bytes.h"
@@ -59,6 +60,15 @@ struct OutsideBlock {
   Address at;
   uint32_t bytes;
 };
+// A node may name a block more than once: its sorted item and the log items of one key. Leaves each
+// block once, by address.
+void KeepEachOnce(std::vector<OutsideBlock>* blocks);
+
+// Of an outside value.
+inline OutsideBlock BlockOf(const StoredValue& value) {
+  const Stub stub = StubOf(value.bytes);
+  return {.at = stub.block, .bytes = static_cast<uint32_t>(stub.size + kOutsideHeaderBytes)};
+}
 
 inline void WriteStub(char* at, Stub stub) {
   std::memcpy(at, &stub.size, 4);
