@@ -376,6 +376,7 @@ void AtomicBatch<Layout>::PerformSample(uint32_t index) {
 template <class Layout>
 Attempt AtomicBatch<Layout>::Apply(Change<Layout>& change, std::vector<LockedLeaf>& leaves) {
   log_items_.clear();
+  replaced_.clear();
   separators_.clear();
   const bool stores = std::ranges::any_of(
       states_, [](const auto& entry) { return entry.second.changed && entry.second.present; });
@@ -407,6 +408,7 @@ Attempt AtomicBatch<Layout>::Apply(Change<Layout>& change, std::vector<LockedLea
   storing.SetBorn(change.version());
   storing.Keep();
   change.Publish();
+  for (const auto& found : replaced_) RetireReplaced(slot_, found, change.version());
   Finish(change.version());
   return Attempt::kDone;
 }
@@ -417,7 +419,6 @@ template <class Layout>
 bool AtomicBatch<Layout>::Prepare(Change<Layout>& change, const LockedLeaf& leaf,
                                   Storing& storing) {
   std::vector<LeafEdit<Layout>> edits;
-  bool frees_block = false;
   uint32_t erased = 0;
   for (const auto& key : leaf.keys) {
     const State& state = key->second;
@@ -430,16 +431,15 @@ bool AtomicBatch<Layout>::Prepare(Change<Layout>& change, const LockedLeaf& leaf
     }
     edits.push_back(edit);
     erased += edit.erase ? 1 : 0;
-    frees_block |= state.found.present && state.found.value.outside;
   }
   if (edits.empty()) return true;
   NodeHeader* const node = leaf.place.node;
   const uint32_t used = leaf.place.word.used();
-  // As in Writer: a merge lets go of old values outside, and of a sorted block that is mostly gone.
+  // As in Writer: a merge lets go of a sorted block that is mostly gone.
   const bool is_sparse =
       erased > 0 &&
       IsSparse(node, typename Layout::Leaf(core_.codec, node, used).CountPresent() - erased);
-  if (!frees_block && !is_sparse && AppendAll(change, leaf, edits)) return true;
+  if (!is_sparse && AppendAll(change, leaf, edits)) return true;
 
   std::vector<typename Layout::LeafItem> items;
   structure_.Gather(node, used, &items);
@@ -505,7 +505,8 @@ bool AtomicBatch<Layout>::AppendAll(Change<Layout>& change, const LockedLeaf& le
     // Among those written just now, too.
     const typename Layout::Leaf view(core_.codec, node, used);
     log_items_.emplace_back(node, used);
-    used = Layout::AppendToLog(node, used, view.Find(edit.key), edit.stored_key,
+    replaced_.push_back(view.Find(edit.key));
+    used = Layout::AppendToLog(node, used, replaced_.back(), edit.stored_key,
                                edit.erase ? nullptr : &edit.value);
   }
   change.Appended(node, leaf.place.word.bits, used);

@@ -109,6 +109,7 @@ class AtomicBatch {
   States states_;
   std::vector<uint32_t> wrote_;                              // slots that changed something
   std::vector<std::pair<NodeHeader*, uint32_t>> log_items_;  // to be given the version
+  std::vector<typename Layout::Found> replaced_;             // what log_items_ take the place of
   std::vector<std::string> separators_;                      // where leaves must be split first
   Arena::Limit limit_ = Arena::Limit::kObey;
   Version seen_ = 0;

@@ -208,8 +208,8 @@ class PaperLayout {
     const NodeHeader* node_;
   };
 
-  // Appends every outside block that the node names: fences, items and separators, log items that
-  // nobody sees any more included. Cost: the whole node.
+  // Appends every outside block that belongs to the node: of fences and separators, of all keys,
+  // and of the values that no later log item replaces. Cost: the whole node.
   static void BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t used,
                        std::vector<OutsideBlock>* blocks);
 

@@ -1,5 +1,7 @@
 // What a node of PaperLayout names outside itself.
 
+#include <algorithm>
+
 #include "btree/paper_layout.h"
 
 namespace skep::btree {
@@ -12,11 +14,16 @@ void AddKey(const Codec& codec, const StoredKey& key, std::vector<OutsideBlock>*
   blocks->push_back({.at = stub.block, .bytes = static_cast<uint32_t>(rest + kOutsideHeaderBytes)});
 }
 
-void AddValue(const StoredValue& value, std::vector<OutsideBlock>* blocks) {
-  if (!value.outside) return;
-  const Stub stub = StubOf(value.bytes);
-  blocks->push_back(
-      {.at = stub.block, .bytes = static_cast<uint32_t>(stub.size + kOutsideHeaderBytes)});
+// The items that a later log item replaces, by their offsets, ascending.
+std::vector<uint32_t> ReplacedItems(const NodeHeader* node, uint32_t used) {
+  std::vector<uint32_t> replaced;
+  for (uint32_t at = node->log_begin; at < used;) {
+    const paper::LogItem item(node, at);
+    if (item.replaces()) replaced.push_back(item.back_pointer());
+    at = item.end();
+  }
+  std::ranges::sort(replaced);
+  return replaced;
 }
 
 }  // namespace
@@ -26,14 +33,20 @@ void PaperLayout::BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t 
   const Fences fences = FencesOf(codec, node);
   AddKey(codec, fences.lower, blocks);
   if (!fences.unbounded) AddKey(codec, fences.upper, blocks);
+  const std::vector<uint32_t> replaced = ReplacedItems(node, used);
+  const auto add_value = [&](uint32_t item, const StoredValue& value) {
+    if (value.outside && !std::ranges::binary_search(replaced, item)) {
+      blocks->push_back(BlockOf(value));
+    }
+  };
   for (paper::SortedPosition at(codec, node); !at.at_end(); at.Next()) {
     AddKey(codec, at.key(), blocks);
-    if (node->is_leaf()) AddValue(paper::ValueAt(node, at.payload()), blocks);
+    if (node->is_leaf()) add_value(at.offset(), paper::ValueAt(node, at.payload()));
   }
   for (uint32_t at = node->log_begin; at < used;) {
     const paper::LogItem item(node, at);
     AddKey(codec, item.key(), blocks);
-    if (!item.deleted()) AddValue(item.value(), blocks);
+    if (!item.deleted()) add_value(at, item.value());
     at = item.end();
   }
 }

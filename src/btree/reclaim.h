@@ -13,9 +13,10 @@
 //
 // Intervals. A buffer shows the state from its node version up to the version of the next newer one
 //   in its chain, or, if it is the last one of its LID, up to the version the LID was retired at.
-//   An outside block is seen from `born`, the version of its write, up to the version of the change
-//   that no longer carried it over. A buffer that outlives one of its blocks is only read below
-//   `born` (its log shows the item to nobody), so nobody follows the stub.
+//   An outside block is seen from `born`, the version of its write, up to the version of the item
+//   that replaced its own in the log, or of the change that no longer carried it over. A buffer
+//   may name a block longer than that, but nobody follows the stub: a reader below `born` or from
+//   that version on sees another item.
 //
 // Chains. All older buffers of a LID hang on its newest one by NodeHeader::older. Only the freer
 //   changes `older` of a published buffer, under its mutex, and only to skip what nobody needs; a

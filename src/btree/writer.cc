@@ -73,10 +73,8 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, Link hint,
     if (stored) {
       const uint32_t bytes =
           Layout::LogItemBytes(edit.edit.stored_key, erase ? nullptr : &edit.edit.value);
-      // A merge lets go of the old value, where an append would leave it to a later one.
-      const bool frees_block = found.present && found.value.outside;
       const bool is_sparse = erase && IsSparse(place.node, leaf.CountPresent() - 1);
-      attempt = !frees_block && !is_sparse && HasLogRoom(leaf, bytes)
+      attempt = !is_sparse && HasLogRoom(leaf, bytes)
                     ? Append(slot, leaf, place, edit, storing, &outcome.version)
                     : Merge(slot, place, edit, storing, &outcome.version, &is_small);
     }
@@ -136,6 +134,7 @@ Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
   node->word.store(NodeWord::Of(end, NodeWord{word}.sequence() + 1).bits,
                    std::memory_order_release);
   core_.Sync(SyncPoint::kWriterPublished);
+  RetireReplaced(slot, *edit.found, made);
   *version = made;
   return Attempt::kDone;
 }

@@ -42,6 +42,16 @@ template <class Layout>
 uint32_t LeafBytes(const Codec& codec, std::span<const typename Layout::LeafItem> items,
                    const typename Layout::Fences& fences);
 
+// An item that was appended to a log replaces what was found: the old value's block, if it has one,
+// belongs to the node no longer.
+template <class Found>
+void RetireReplaced(Slot& slot, const Found& found, Version version) {
+  if (!found.present || !found.value.outside) return;
+  const OutsideBlock block = BlockOf(found.value);
+  slot.retired.push_back(
+      {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = version});
+}
+
 // Whether a leaf in which `present` keys are left should be merged though its log has room: most of
 // its sorted block is deleted.
 inline bool IsSparse(const NodeHeader* leaf, uint32_t present) {
