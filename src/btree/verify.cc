@@ -18,21 +18,40 @@ class Verifier {
   const char* Verify() {
     if (const char* wrong = VisitNode(core_.root, "", std::nullopt, std::nullopt)) return wrong;
     if (keys_ != core_.ItemCount()) return "T5: the slots count the keys";
-    const ReclaimStatistics out = core_.reclaimer.Statistics();
-    const uint64_t leaving = core_.table.allocated() - nodes_;
+    const bool something_leaves = SomethingLeaves();
     if (core_.table.allocated() < nodes_ ||
-        (leaving > 0 && out.waiting + out.kept + out.dying + out.detached == 0 &&
-         !SlotsHoldSome())) {
+        (core_.table.allocated() > nodes_ && !something_leaves)) {
       return "T6: every LID is in the tree or on its way out";
+    }
+    const uint64_t allocated = core_.arena.Statistics().allocated_bytes;
+    const uint64_t in_tree = node_bytes_ + BlockBytes();
+    if (allocated < in_tree || (allocated > in_tree && !something_leaves)) {
+      return "T9: what the arena holds is in the tree or on its way out";
     }
     return core_.arena.Verify();
   }
 
  private:
+  bool SomethingLeaves() const {
+    const ReclaimStatistics out = core_.reclaimer.Statistics();
+    return out.waiting + out.kept + out.dying + out.detached > 0 || SlotsHoldSome();
+  }
+
   bool SlotsHoldSome() const {
     bool some = false;
     core_.slots.ForEach([&](const Slot& slot) { some |= !slot.retired.empty(); });
     return some;
+  }
+
+  // Of the outside blocks that the nodes name. Several may name one.
+  uint64_t BlockBytes() {
+    const auto place = [](const OutsideBlock& block) { return block.at.bits; };
+    std::ranges::sort(blocks_, {}, place);
+    const auto twice = std::ranges::unique(blocks_, {}, place);
+    blocks_.erase(twice.begin(), twice.end());
+    uint64_t bytes = 0;
+    for (const OutsideBlock& block : blocks_) bytes += Arena::RoundUp(block.bytes);
+    return bytes;
   }
 
   const char* VisitNode(Link link, const std::string& lower,
@@ -45,6 +64,8 @@ class Verifier {
     if (word.dead() || word.locked()) return "T1: a node of the tree is not dead or locked";
     if (level && node->level != *level) return "T3: levels fall by one";
     if (const char* wrong = Layout::Check(core_.codec, node, word.used())) return wrong;
+    node_bytes_ += Arena::RoundUp(node->buffer_bytes());
+    Layout::BlocksOf(core_.codec, node, word.used(), &blocks_);
     Scratch scratch;
     const auto fences = Layout::FencesOf(core_.codec, node);
     if (core_.codec.Whole(fences.lower, scratch) != lower ||
@@ -98,6 +119,8 @@ class Verifier {
   const Core& core_;
   uint64_t nodes_ = 0;
   uint64_t keys_ = 0;
+  uint64_t node_bytes_ = 0;
+  std::vector<OutsideBlock> blocks_;
 };
 
 }  // namespace

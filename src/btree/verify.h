@@ -10,6 +10,8 @@
 //   T6  every LID in use is a node of the tree or on its way out
 //   T7  the arena's own accounts hold
 //   T8  outside blocks: a stub's size agrees with its key or value being outside
+//   T9  the arena holds the nodes of the tree, the outside blocks they name, and what is on its way
+//       out
 #pragma once
 
 #include "btree/core.h"

@@ -1,0 +1,234 @@
+// Memory of the tree: allocations that fail, what stays allocated, what snapshots cost.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "btree/tree_test_changes.h"
+
+namespace skep::btree {
+namespace {
+
+using changes::kAtomic;
+using changes::Kept;
+using changes::kUnordered;
+
+void PutBigValues(Batch& batch, uint32_t step) {
+  for (const uint32_t key : {11u, 12u, kMiddle}) {
+    batch.Put(Kept(batch, TestKey(key)),
+              Kept(batch, std::string(5000, static_cast<char>('a' + step % 26))));
+  }
+}
+void PutLongKeys(Batch& batch, uint32_t step) {
+  for (uint32_t i = 0; i < 12; ++i) {
+    const std::string key = TestKey(kMiddle) + std::string(900, 'x') + std::to_string(step + i);
+    batch.Put(Kept(batch, key), Kept(batch, std::string(100 * i, 'v')));
+  }
+}
+
+// What the table of changes does not have: values and keys outside the nodes.
+constexpr TreeChange kOutside[] = {
+    {"BigValues", 200, kUnordered, PutBigValues, [](const Effect&) { return true; }},
+    {"BigValuesAtomic", 200, kAtomic, PutBigValues, [](const Effect&) { return true; }},
+    {"LongKeys", 200, kUnordered, PutLongKeys, [](const Effect& e) { return e.leaves > 0; }},
+    {"LongKeysAtomic", 200, kAtomic, PutLongKeys, [](const Effect& e) { return e.leaves > 0; }},
+};
+
+std::vector<TreeChange> AllChanges() {
+  std::vector<TreeChange> all(std::begin(changes::kAll), std::end(changes::kAll));
+  all.insert(all.end(), std::begin(kOutside), std::end(kOutside));
+  return all;
+}
+
+// How many allocations `run` makes.
+template <typename Run>
+uint64_t AllocationsOf(Arena& arena, Run run) {
+  constexpr uint64_t kMany = 4096;
+  arena.FailAt(kMany);
+  run();
+  Arena::Cache cache;
+  uint64_t left = 1;
+  for (;; ++left) {
+    const Address at = arena.Allocate(cache, 64, Arena::Limit::kObey);
+    if (!at) break;
+    arena.Free(cache, at, 64);
+  }
+  arena.Flush(cache);
+  return kMany - left;
+}
+
+class FailingAllocation : public testing::TestWithParam<TreeChange> {
+ protected:
+  // Does the change while its n-th allocation fails, then again. How many requests were refused.
+  static uint32_t FailAt(uint64_t n, bool with_snapshot) {
+    Scene scene(GetParam());
+    scene.tree().MaintainAll();
+    SnapshotRef snapshot;
+    if (with_snapshot) snapshot = scene.tree().OpenSnapshot();
+    Batch batch = scene.NextBatch();
+    scene.tree().core().arena.FailAt(n);
+    scene.Run(batch);
+    scene.tree().core().arena.FailAt(0);
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < batch.size(); ++i) {
+      if (batch.outcome(i).verdict != Verdict::kRefused) continue;
+      ++refused;
+      EXPECT_EQ(batch.outcome(i).status.code(), Code::kOutOfMemory);
+    }
+    EXPECT_STREQ(scene.tree().engine().Verify(), nullptr);
+    scene.tree().MaintainAll();
+    const State now = scene.tree().Contents();
+    EXPECT_EQ(now, History(scene.history()).Replay());
+    scene.Run(batch);
+    if (with_snapshot) scene.tree().CloseSnapshot(snapshot);
+    scene.End();
+    return refused;
+  }
+};
+
+// Goal: whichever allocation of a change fails, each request is done or refused, whole; the tree
+// goes on, and nothing is lost.
+// Method: every allocation of every change fails once; with a snapshot the old nodes cannot be
+// freed to make room, until the snapshot is given up.
+TEST_P(FailingAllocation, IsDoneOrRefused) {
+  Scene scene(GetParam());
+  const uint64_t allocations = AllocationsOf(scene.tree().core().arena, [&] { scene.Step(); });
+  uint32_t refused = 0;
+  for (uint64_t n = 1; n <= allocations && !HasFailure(); ++n) {
+    SCOPED_TRACE(testing::Message() << "allocation " << n << " of " << allocations);
+    refused += FailAt(n, false);
+    FailAt(n, true);
+  }
+  if (allocations > 0) {
+    EXPECT_GT(refused, 0u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FailingAllocation, testing::ValuesIn(AllChanges()),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+class TreeMemory : public testing::TestWithParam<BtreeOptions> {
+ protected:
+  // Short and long keys, small and big values.
+  static State Assorted(uint32_t count) {
+    State state;
+    for (uint32_t i = 0; i < count; ++i) {
+      std::string key = TestKey(i);
+      if (i % 7 == 0) key += std::string(1000, 'x') + std::to_string(i);
+      state[key] = std::string(i % 5 == 0 ? 3000 : i % 100, 'v');
+    }
+    return state;
+  }
+};
+
+// Goal: what was deleted is given back to the last byte, by points and by range, also if a snapshot
+// held it.
+// Method: the bytes of an empty tree before and after. The last leaf may keep a delete marker for
+// want of a merge, so by points the bound is one node.
+TEST_P(TreeMemory, ADeletedTreeIsOneEmptyLeaf) {
+  const uint64_t empty = TestTree::EmptyBytes(GetParam());
+  for (const bool by_range : {false, true}) {
+    SCOPED_TRACE(by_range ? "by range" : "by points");
+    TestTree tree(GetParam());
+    const State state = Assorted(2000);
+    for (const auto& [key, value] : state) tree.Put(key, value);
+    tree.ExpectHolds(state);
+    const SnapshotRef snapshot = tree.OpenSnapshot();
+    if (by_range) {
+      ASSERT_EQ(tree.DeleteRange(Range::All()).integer, static_cast<int64_t>(state.size()));
+    } else {
+      for (const auto& [key, value] : state) ASSERT_EQ(tree.Delete(key).verdict, Verdict::kDone);
+    }
+    ASSERT_EQ(tree.Contents(snapshot), state);
+    tree.CloseSnapshot(snapshot);
+    tree.ExpectHolds({});
+    tree.ExpectNothingLeaked();
+    EXPECT_EQ(tree.Statistics().leaves, 1u);
+    EXPECT_EQ(tree.Statistics().inner_nodes, 0u);
+    if (by_range) {
+      EXPECT_EQ(tree.allocated_bytes(), empty);
+    } else {
+      EXPECT_LE(tree.allocated_bytes(), GetParam().node_bytes);
+    }
+  }
+}
+
+// Goal: a version that is too far from its leaf's to be told as a delta is not lost: the leaf is
+// merged first.
+// Method: the counter skips as far as a delta reaches, before a point write, a delete and an atomic
+// batch on the same leaves, and a little less, so that the last delta that fits is used too.
+TEST_P(TreeMemory, DeltasOfVersionsDoNotOverflow) {
+  for (const uint64_t skip : {uint64_t{1} << 40, (uint64_t{1} << 40) - 3, uint64_t{1} << 50}) {
+    TestTree tree(GetParam());
+    History history;
+    const auto run = [&](Batch& batch) { history.Note(batch, tree.Execute(batch)); };
+    Batch fill;
+    for (uint32_t i = 0; i < 60; ++i) {
+      fill.Put(Kept(fill, TestKey(i)), Kept(fill, TestValue("old")));
+    }
+    run(fill);
+    const SnapshotRef snapshot = tree.OpenSnapshot();
+    for (const Batch::Kind kind : {kUnordered, kAtomic, kUnordered}) {
+      tree.core().versions.SkipForTests(skip);
+      for (uint32_t i = 0; i < 4; ++i) {
+        Batch batch(kind);
+        batch.Put(Kept(batch, TestKey(i)), Kept(batch, TestValue("new")), Request::kReturnPrevious);
+        batch.Delete(Kept(batch, TestKey(30 + i)), Request::kReturnPrevious);
+        batch.Put(Kept(batch, TestKey(50 + i)), Kept(batch, TestValue("newer")));
+        run(batch);
+        Batch scan;
+        scan.Scan(Range::All());
+        run(scan);
+      }
+    }
+    Batch old;
+    old.set_snapshot(snapshot);
+    old.Scan(Range::All());
+    run(old);
+    tree.CloseSnapshot(snapshot);
+    const State state = history.Replay();
+    EXPECT_GT(tree.core().versions.last_drawn(), 3 * skip);
+    tree.ExpectHolds(state);
+    tree.ExpectNothingLeaked();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Nodes, TreeMemory,
+    testing::Values(kSmallNodes, BtreeOptions{.node_bytes = 2048, .log_bytes = 0}, BtreeOptions{}),
+    [](const auto& param) {
+      return std::to_string(param.param.node_bytes) + "_" + std::to_string(param.param.log_bytes);
+    });
+
+// Goal: a snapshot costs one copy of what changes after it, not one for each change.
+// Method: the bytes beyond the data's own, after each of 20 rounds of updates of all keys, in an
+// order of its own each; for one snapshot, and for two of which the second is younger.
+TEST(HeldSnapshots, CostOneCopyOfTheData) {
+  constexpr uint32_t kKeys = 5000;
+  for (const uint32_t snapshots_max : {1u, 2u}) {
+    TestTree tree(BtreeOptions{});
+    std::mt19937_64 rng(1);
+    std::vector<uint32_t> keys(kKeys);
+    for (uint32_t i = 0; i < kKeys; ++i) keys[i] = i;
+    const auto update = [&](char c) {
+      std::ranges::shuffle(keys, rng);
+      for (const uint32_t key : keys) tree.Put("key" + std::to_string(key), std::string(64, c));
+    };
+    update('a');
+    tree.MaintainAll();
+    const uint64_t data = tree.allocated_bytes();
+    std::vector<SnapshotRef> snapshots;
+    for (int round = 0; round < 20; ++round) {
+      if (round % 10 == 0 && snapshots.size() < snapshots_max) {
+        snapshots.push_back(tree.OpenSnapshot());
+      }
+      update(static_cast<char>('b' + round));
+      EXPECT_LE(tree.allocated_bytes() - data, data * 12 / 10 * snapshots.size()) << round;
+    }
+    for (const SnapshotRef snapshot : snapshots) tree.CloseSnapshot(snapshot);
+    tree.ExpectNothingLeaked();
+    EXPECT_LE(tree.allocated_bytes(), data * 11 / 10);
+  }
+}
+
+}  // namespace
+}  // namespace skep::btree
