@@ -3,10 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <map>
 
-#include "btree/tree_test_tree.h"
+#include "btree/tree_test_within.h"
 
 namespace skep::btree {
 namespace {
@@ -130,24 +129,6 @@ TEST(Measure, AHeldSnapshotShows) {
   told = Describe(tree);
   EXPECT_EQ(told.at("snapshots") + told.at("snapshot_behind") + told.at("snapshot_age_ms"), 0u);
   EXPECT_EQ(told.at("reclaim_kept") + told.at("chain_buffers"), 0u);
-}
-
-// Runs `inside` once, when the thread comes to `point` in `batch`.
-void RunWithin(TestTree& tree, Batch& batch, SyncPoint point, std::function<void()> inside) {
-  struct Stop {
-    SyncPoint point;
-    std::function<void()> inside;
-  } stop{point, std::move(inside)};
-  tree.core().hook = {.call =
-                          [](void* context, SyncPoint here) {
-                            Stop& at = *static_cast<Stop*>(context);
-                            if (here != at.point || !at.inside) return;
-                            std::exchange(at.inside, nullptr)();
-                          },
-                      .context = &stop};
-  tree.Execute(batch);
-  tree.core().hook = {};
-  EXPECT_FALSE(stop.inside) << "never came to the point";
 }
 
 // Goal: a reader that stalls in the middle of a scan shows, and so does what it holds back.
