@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
+#include <thread>
 
 #include "btree/tree_test_within.h"
 
@@ -168,6 +170,40 @@ TEST(Measure, AStalledWriterShows) {
     EXPECT_EQ(Describe(tree).at("unreleased"), 6u);
   });
   EXPECT_EQ(Describe(tree).at("unreleased"), 0u);
+}
+
+// Goal: whoever looks may do so at any time, and what it sees is near what there is.
+// Method: a thread describes a tree while two others let it grow and shrink, by points and by
+// range, under ThreadSanitizer and AddressSanitizer.
+TEST(Measure, WhileOthersWrite) {
+  constexpr uint32_t kKeys = 600;
+  TestTree tree;
+  std::atomic<int> writing{2};
+  const auto write = [&](char thread) {
+    for (int round = 0; round < 10; ++round) {
+      for (uint32_t i = 0; i < kKeys; ++i) tree.Put(thread + Key(i), std::string(40, 'v'));
+      const SnapshotRef snapshot = tree.OpenSnapshot();
+      tree.DeleteRange(Range::Between(thread + Key(50), thread + Key(kKeys - 50)));
+      tree.CloseSnapshot(snapshot);
+      tree.engine().Maintain(TestTree::kNowMs);
+    }
+    --writing;
+  };
+  std::thread first(write, 'a');
+  std::thread second(write, 'b');
+  do {
+    const Told told = Describe(tree);
+    EXPECT_LE(told.at("items"), 2 * kKeys);
+    EXPECT_LE(told.at("executing"), 2u);
+    EXPECT_LE(told.at("snapshots"), 2u);
+    EXPECT_LE(told.at("used_bytes"), told.at("node_bytes"));
+    EXPECT_GE(told.at("leaves"), 1u);
+  } while (writing > 0);
+  first.join();
+  second.join();
+  tree.MaintainAll();
+  EXPECT_EQ(Describe(tree).at("items"), 2 * 100u);
+  tree.ExpectNothingLeaked();
 }
 
 }  // namespace
