@@ -154,6 +154,7 @@ class Store {
 
  private:
   friend class Scanner;
+  friend class StoreForTests;  // leads to the engines; defined by whoever needs it
   explicit Store(std::unique_ptr<Keyspaces> keyspaces);
   bool IsOf(const Snapshot& snapshot, uint32_t keyspace) const;
 

@@ -29,8 +29,9 @@ bool SameAnswer(const Step& a, const Step& b) {
       return true;
     case Action::kAddDecimal:
     case Action::kCount:
-    case Action::kDeleteRange:
       return a.number == b.number;
+    case Action::kDeleteRange:
+      return a.number == b.number || a.number == kNotTold;
     case Action::kScan:
       return std::ranges::equal(a.items, b.items, [&](const Pair& x, const Pair& y) {
         return x.first == y.first && (a.keys_only || x.second == y.second);

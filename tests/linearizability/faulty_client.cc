@@ -64,6 +64,7 @@ Reply FaultyClient::ScanHalves(Step& step) {
   low.unbounded = false;
   Step high = step;
   high.key = middle;
+  high.floor = false;
   if (const Reply reply = PerformAlone(low); reply != Reply::kAnswered) return reply;
   const Reply reply = PerformAlone(high);
   step.items = low.items;

@@ -43,6 +43,7 @@ const char* NameOf(Action action) {
 void PrintRange(std::ostream& out, const Step& step) {
   out << " [" << step.key << ", " << (step.unbounded ? "..." : step.other) << ")";
   if (step.reverse) out << " reverse";
+  if (step.floor) out << " from-floor";
   if (step.keys_only) out << " keys-only";
   if (step.limit != kNoLimit) out << " limit " << step.limit;
 }

@@ -27,6 +27,8 @@
 namespace skep::linearizability {
 
 inline constexpr uint64_t kNever = UINT64_MAX;
+// As the number of a range that was deleted: whoever asked does not know it.
+inline constexpr int64_t kNotTold = -1;
 
 enum class Action : uint8_t {
   kGet,            // found
@@ -37,7 +39,8 @@ enum class Action : uint8_t {
   kCompareAndSet,  // happened: it was `other`
   kAddDecimal,     // number: the sum. Refused if the value now is not a decimal int64 or overflows
   kRename,         // key to `other`; happened: key was present. Replaces what `other` had
-  kScan,           // items: the first `limit` of [key, other), from its end if `reverse`
+  kScan,           // items: the first `limit` of [key, other), from its end if `reverse`, from the
+                   // largest key <= `key` if `floor` and there is one
   kCount,          // number
   kDeleteRange,    // the first `limit` of [key, other); number: how many there were
   kRequireAbsent,  // conditions, judged against the state before the operation
@@ -63,6 +66,7 @@ struct Step {
   std::string other = {};  // see Action; ranges: the exclusive upper bound, unless unbounded
   bool unbounded = false;
   bool reverse = false;
+  bool floor = false;      // kScan: not with `reverse`; `key` < `other`
   bool keys_only = false;  // kScan: the values of `items` mean nothing
   uint32_t limit = kNoLimit;
 

@@ -67,6 +67,7 @@ Model::Plan Model::PlanOf(const Step& step) {
     plan.begin = CellOf(step.key);
     plan.end = step.unbounded ? static_cast<uint32_t>(keys_.size()) : CellOf(step.other);
     plan.end = std::max(plan.begin, plan.end);
+    if (step.floor) plan.floor = CellOf(step.key + '\0');
   } else {
     plan.key = CellOf(step.key);
   }
@@ -203,9 +204,15 @@ Model::Answer Model::PerformRange(const Plan& plan) {
   const Step& step = *plan.step;
   uint32_t visited = 0;
   bool same = true;
-  const uint32_t width = plan.end - plan.begin;
+  uint32_t begin = plan.begin;
+  for (uint32_t at = plan.floor; at > 0; --at) {
+    if (cells_[at - 1] == kAbsent) continue;
+    begin = at - 1;
+    break;
+  }
+  const uint32_t width = plan.end - begin;
   for (uint32_t i = 0; i < width && visited < step.limit; ++i) {
-    const uint32_t at = step.reverse ? plan.end - 1 - i : plan.begin + i;
+    const uint32_t at = step.reverse ? plan.end - 1 - i : begin + i;
     if (cells_[at] == kAbsent) continue;
     if (step.action == Action::kScan) {
       same = same && visited < plan.items.size() && plan.items[visited].first == at &&
@@ -214,8 +221,12 @@ Model::Answer Model::PerformRange(const Plan& plan) {
     if (step.action == Action::kDeleteRange) cells_[at] = kAbsent;
     ++visited;
   }
-  same = same &&
-         (step.action == Action::kScan ? visited == plan.items.size() : visited == step.number);
+  if (step.action == Action::kScan) {
+    same = same && visited == plan.items.size();
+  } else {
+    const bool is_told = step.action == Action::kCount || step.number != kNotTold;
+    same = !is_told || visited == step.number;
+  }
   return same ? Answer::kAsRecorded : Answer::kOther;
 }
 

@@ -52,6 +52,7 @@ class Model {
     uint32_t other = 0;  // kRename: the target's cell
     uint32_t begin = 0;  // ranges: [begin, end) of the cells
     uint32_t end = 0;
+    uint32_t floor = 0;       // kScan from the floor: one past the highest cell it may begin at
     Cell value = kAbsent;     // to store
     Cell expected = kAbsent;  // kCompareAndSet, kRequireValue
     Cell found = kAbsent;     // kGet

@@ -11,8 +11,12 @@ using Map = Reference::Map;
 // The keys of [step.key, step.other) that the step visits, in its order.
 std::vector<std::string> Visited(const Map& map, const Step& step) {
   std::vector<std::string> keys;
+  std::string lo = step.key;
   for (const auto& [key, value] : map) {
-    if (key >= step.key && (step.unbounded || key < step.other)) keys.push_back(key);
+    if (step.floor && key <= step.key) lo = key;
+  }
+  for (const auto& [key, value] : map) {
+    if (key >= lo && (step.unbounded || key < step.other)) keys.push_back(key);
   }
   if (step.reverse) std::ranges::reverse(keys);
   if (keys.size() > step.limit) keys.resize(step.limit);

@@ -55,7 +55,8 @@ bool RespClient::Supports(const Operation& operation) const {
   if (operation.kind != Operation::Kind::kExecute) return false;
   const std::span<const Step> steps = operation.steps;
   if (steps.size() == 1) {
-    return !IsCondition(steps[0].action) && steps[0].action != Action::kCompareAndSet;
+    return !IsCondition(steps[0].action) && steps[0].action != Action::kCompareAndSet &&
+           !steps[0].floor;
   }
   return All(steps, Action::kGet) || All(steps, Action::kPut) || IsPutIfAllAbsent(steps) ||
          IsSetAndGet(steps);
@@ -129,11 +130,18 @@ Reply RespClient::PerformRange(Step& step) {
     if (reply) AppendItems(reply->elements, step);
     return ReplyOf(reply);
   }
+  const bool is_all = step.key.empty() && step.unbounded && step.limit == kNoLimit;
+  if (step.action == Action::kDeleteRange && is_all && ++clears_ % 2 == 0) return DeleteAll(step);
   const auto reply = step.action == Action::kCount
                          ? connection_.Ask({"KCOUNT", min, max})
                          : connection_.Ask({"KDELRANGE", min, max, "LIMIT", limit});
   if (reply) step.number = reply->integer;
   return ReplyOf(reply);
+}
+
+Reply RespClient::DeleteAll(Step& step) {
+  step.number = kNotTold;
+  return ReplyOf(connection_.Ask({"FLUSHDB"}));
 }
 
 Reply RespClient::ScanInChunks(Step& step) {

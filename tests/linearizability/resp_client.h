@@ -48,7 +48,7 @@ class RespConnection {
 //   get put insert update delete   GET, SET, SETNX, SET XX, DEL
 //   add rename                     INCRBY, RENAME
 //   scan                           KRANGE, and every other unlimited one KSCAN in chunks of two
-//   count delete-range             KCOUNT, KDELRANGE
+//   count delete-range             KCOUNT, KDELRANGE; every other one of all keys FLUSHDB
 //   puts                           MSET; with the condition that all keys are absent, MSETNX
 //   gets                           MGET
 //   a get and a put of one key     SET GET
@@ -64,6 +64,7 @@ class RespClient final : public KvClient {
   Reply Add(Operation& operation);
   Reply Rename(Step& step);
   Reply PerformRange(Step& step);
+  Reply DeleteAll(Step& step);
   Reply ScanInChunks(Step& step);
   Reply PerformBatch(Operation& operation);
   Reply PutIfAllAbsent(Operation& operation);
@@ -71,6 +72,7 @@ class RespClient final : public KvClient {
 
   RespConnection connection_;
   uint64_t scans_ = 0;
+  uint64_t clears_ = 0;  // range deletes of everything asked
 };
 
 }  // namespace skep::linearizability

@@ -11,50 +11,57 @@ Range RangeOf(const Step& step) {
   return {.lo = step.key, .hi = step.other, .unbounded = step.unbounded};
 }
 
-void AddTo(Batch& batch, const Step& step) {
-  switch (step.action) {
-    case Action::kGet:
-      batch.Get(step.key);
-      break;
+Op OpOf(Action action) {
+  switch (action) {
     case Action::kPut:
-      batch.Put(step.key, step.value);
-      break;
+      return Op::kPut;
     case Action::kInsert:
-      batch.Insert(step.key, step.value);
-      break;
+      return Op::kInsert;
     case Action::kUpdate:
-      batch.Update(step.key, step.value);
-      break;
+      return Op::kUpdate;
     case Action::kDelete:
-      batch.Delete(step.key);
-      break;
+      return Op::kDelete;
     case Action::kCompareAndSet:
-      batch.CompareAndSet(step.key, step.other, step.value);
-      break;
+      return Op::kCompareAndSet;
     case Action::kAddDecimal:
-      batch.Apply(step.key, functions::kAddDecimal, step.value);
-      break;
-    case Action::kRename:
-      break;  // Supports() keeps it out of batches
-    case Action::kScan:
-      batch.Scan(RangeOf(step),
-                 {.limit = step.limit, .reverse = step.reverse, .keys_only = step.keys_only});
-      break;
-    case Action::kCount:
-      batch.Count(RangeOf(step));
-      break;
-    case Action::kDeleteRange:
-      batch.DeleteRange(RangeOf(step), step.limit);
-      break;
+      return Op::kApply;
     case Action::kRequireAbsent:
-      batch.RequireAbsent(step.key);
-      break;
+      return Op::kRequireAbsent;
     case Action::kRequirePresent:
-      batch.RequirePresent(step.key);
-      break;
+      return Op::kRequirePresent;
     case Action::kRequireValue:
-      batch.RequireValue(step.key, step.other);
-      break;
+      return Op::kRequireValue;
+    default:
+      return Op::kGet;
+  }
+}
+
+Request PointOf(const Step& step) {
+  Request request{.op = OpOf(step.action), .key = step.key, .value = step.value};
+  if (step.action == Action::kAddDecimal) {
+    request.function = functions::kAddDecimal;
+  } else {
+    request.other = step.other;
+  }
+  return request;
+}
+
+ScanOptions OptionsOf(const Step& step) {
+  return {.limit = step.limit,
+          .reverse = step.reverse,
+          .keys_only = step.keys_only,
+          .seek_floor = step.floor};
+}
+
+void AddTo(Batch& batch, const Step& step) {
+  if (step.action == Action::kScan) {
+    batch.Scan(RangeOf(step), OptionsOf(step));
+  } else if (step.action == Action::kCount) {
+    batch.Count(RangeOf(step));
+  } else if (step.action == Action::kDeleteRange) {
+    batch.DeleteRange(RangeOf(step), step.limit);
+  } else {
+    batch.Add(PointOf(step));
   }
 }
 
@@ -102,6 +109,7 @@ Reply StoreClient::Perform(Operation& operation) {
 }
 
 Reply StoreClient::PerformPoint(Step& step) {
+  if (++points_ % 2 == 0) return PerformHinted(step);
   switch (step.action) {
     case Action::kGet:
       return Take(store_.Get(step.key), step.found);
@@ -118,16 +126,45 @@ Reply StoreClient::PerformPoint(Step& step) {
   }
 }
 
+Reply StoreClient::PerformHinted(Step& step) {
+  Request request = PointOf(step);
+  request.flags = Request::kWantHint;
+  const auto own = hints_.find(step.key);
+  if (own != hints_.end() && points_ % 4 == 0) {
+    request.hint = own->second;
+  } else if (!hints_.empty()) {
+    request.hint =
+        std::next(hints_.begin(), static_cast<ptrdiff_t>(points_ % hints_.size()))->second;
+  }
+  unordered_.Clear();
+  unordered_.Add(request);
+  if (!store_.Execute(unordered_).ok()) return Reply::kRefused;
+  const Outcome& out = unordered_.outcome(0);
+  if (out.verdict == Verdict::kRefused) return Reply::kRefused;
+  if (out.hint.bits != 0) hints_[step.key] = out.hint;
+  ReadAnswer(unordered_, 0, step);
+  return Reply::kAnswered;
+}
+
 Reply StoreClient::PerformRange(Step& step, const Snapshot* at) {
   if (step.action == Action::kScan) return Scan(step, at);
   if (step.action == Action::kCount) return Take(store_.Count(RangeOf(step), 0, at), step.number);
+  const bool is_all = step.key.empty() && step.unbounded && step.limit == kNoLimit;
+  if (is_all && ++clears_ % 2 == 0) return DeleteAll(step);
   return Take(store_.DeleteRange(RangeOf(step), step.limit), step.number);
 }
 
+Reply StoreClient::DeleteAll(Step& step) {
+  unordered_.Clear();
+  unordered_.DeleteAll();
+  if (!store_.Execute(unordered_).ok()) return Reply::kRefused;
+  if (unordered_.outcome(0).verdict == Verdict::kRefused) return Reply::kRefused;
+  step.number = unordered_.outcome(0).integer;
+  return Reply::kAnswered;
+}
+
 Reply StoreClient::Scan(Step& step, const Snapshot* at) {
-  const ScanOptions options{
-      .limit = step.limit, .reverse = step.reverse, .keys_only = step.keys_only};
-  Scanner scan = store_.Scan(RangeOf(step), options, 0, at);
+  Scanner scan = store_.Scan(RangeOf(step), OptionsOf(step), 0, at);
   while (scan.Next()) step.items.emplace_back(scan.key(), scan.value());
   return scan.status().ok() ? Reply::kAnswered : Reply::kRefused;
 }

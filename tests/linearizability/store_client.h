@@ -14,14 +14,18 @@ class StoreClient : public KvClient {
   explicit StoreClient(Store& store) : store_(store) {}
 
   bool Supports(const Operation& operation) const override;
-  // One step is asked through the store's own call where it has one, more as one atomic batch. A
-  // rename is a compare-and-set loop of batches: any of the batches may be its instant.
+  // One step is asked through the store's own call where it has one, more as one atomic batch.
+  // Every other point is a batch of one that takes a hint and gives one, often of another key;
+  // every other range-delete of everything is a delete-all. A rename is a compare-and-set loop of
+  // batches: any of the batches may be its instant.
   Reply Perform(Operation& operation) override;
 
  private:
   Reply PerformPoint(Step& step);
+  Reply PerformHinted(Step& step);
   Reply PerformRange(Step& step, const Snapshot* at);
   Reply Scan(Step& step, const Snapshot* at);
+  Reply DeleteAll(Step& step);
   Reply PerformBatch(Operation& operation);
   Reply Rename(Step& step);
   Reply OpenSnapshot(uint32_t number);
@@ -29,6 +33,9 @@ class StoreClient : public KvClient {
 
   Store& store_;
   std::map<uint32_t, Snapshot> snapshots_;
+  uint64_t points_ = 0;                // asked
+  uint64_t clears_ = 0;                // range deletes of everything asked
+  std::map<std::string, Hint> hints_;  // the latest of each key
   Batch unordered_;
   Batch atomic_{Batch::Kind::kAtomic};
 };

@@ -5,6 +5,15 @@
 
 namespace skep::linearizability {
 
+// 1'000'000'000 for each client, so that sums do not reach another one's.
+std::string ValueOf(const Mix& mix, uint32_t client, uint64_t n) {
+  const uint64_t decimal = (client + 1) * uint64_t{1'000'000'000} + 100 * n;
+  const uint32_t bytes = mix.value_bytes[n % mix.value_bytes.size()];
+  std::string value = std::to_string(decimal);
+  if (bytes > 0) value.append("~").append(std::to_string(bytes));
+  return value;
+}
+
 Workload::Workload(uint32_t client, uint64_t seed, const Mix& mix, Filter filter)
     : client_(client), mix_(mix), filter_(std::move(filter)), rng_(seed) {}
 
@@ -108,6 +117,8 @@ Step Workload::RangeStep() {
   }
   if (step.action == Action::kScan) {
     step.reverse = Below(3) == 0;
+    const bool is_range = step.unbounded || step.key < step.other;
+    step.floor = !step.reverse && !step.key.empty() && is_range && Below(3) == 0;
     step.keys_only = Below(8) == 0;
   }
   return step;
@@ -129,15 +140,12 @@ Step Workload::Condition() {
 
 std::string Workload::Key() { return std::string(1, static_cast<char>('a' + Below(mix_.keys))); }
 
-// 1'000'000'000 for each client; its later values are larger.
-std::string Workload::NewValue() {
-  return std::to_string((client_ + 1) * uint64_t{1'000'000'000} + 100 * ++values_);
-}
+std::string Workload::NewValue() { return ValueOf(mix_, client_, ++values_); }
 
 // One that this client stored not long ago.
 std::string Workload::OldValue() {
   const uint64_t back = Below(std::min<uint64_t>(values_ + 1, 4));
-  return std::to_string((client_ + 1) * uint64_t{1'000'000'000} + 100 * (values_ - back));
+  return ValueOf(mix_, client_, values_ - back);
 }
 
 }  // namespace skep::linearizability

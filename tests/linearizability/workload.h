@@ -1,8 +1,9 @@
 // workload.h: random operations on few keys, so that clients meet.
 //
 // Every value stored is a decimal that no other operation stores, so that a read tells which write
-// it saw, and kAddDecimal acts on whatever it finds. Batches like to write one value to several
-// keys: half of such a batch is then easy to see.
+// it saw, and kAddDecimal acts on whatever it finds. One that is to be longer is written
+// "<decimal>~<bytes>", which is no number; padded_client.h makes it as long as that. Batches like
+// to write one value to several keys: half of such a batch is then easy to see.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,12 @@ struct Mix {
   uint32_t ranges = 3;
   uint32_t batches = 3;
   uint32_t snapshots = 2;
+  // How long values are, in turn; 0: only the decimal.
+  std::vector<uint32_t> value_bytes = {0};
 };
+
+// The value number `n` (from 1 on) of a client.
+std::string ValueOf(const Mix& mix, uint32_t client, uint64_t n);
 
 // The operations of one client, in turn. Thread safety: one owner.
 class Workload {

@@ -1,0 +1,75 @@
+// padded_client.h: long keys and values for the store, short ones for the history.
+//
+//   history   c                               1000000100~85
+//   store     stem ... stem c pad ... pad     1000000100~QXDK...      85 bytes in all
+//
+// What the store holds is as long as it takes to spread a dozen keys over many leaves, with keys
+// and values inside nodes and outside; what the checker compares, and a person reads, stays short.
+// Keys keep their order. A value that comes back with one byte changed is shown as "damaged".
+//
+// Neighbours. Other keys may lie around the history's letters, or between them: a letter and
+// digits, "c0017". Nobody records who writes those (noise.h). So that the history is right without
+// them
+//   - around: a range without a bound gets one, at the end of the letters;
+//   - between: what a scan answers about neighbours is left out, and a limited one, or one from the
+//     floor, is written down as the plain scan whose answer it is: of the part that it covered. How
+//     many keys a range delete met is not told. Counts and limited deletes are not asked.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tests/linearizability/kv_client.h"
+
+namespace skep::linearizability {
+
+enum class Neighbours : uint8_t { kNone, kAround, kBetween };
+
+// How the keys of one round are made long. Thread safety: constant.
+class Padding {
+ public:
+  // From none to more than a node can hold.
+  explicit Padding(uint64_t seed);
+
+  std::string Key(std::string_view name) const;
+  // What Key() made this of; the bytes themselves if it made none of them.
+  std::string NameOf(std::string_view key) const;
+
+  static std::string Value(std::string_view name);
+  static std::string NameOfValue(std::string_view value);
+
+ private:
+  std::string_view PadOf(char letter) const;
+
+  std::string stem_;
+  std::array<std::string, 4> pads_;  // of letters, in turn
+};
+
+// Thread safety: one owner.
+class PaddedClient final : public KvClient {
+ public:
+  PaddedClient(std::unique_ptr<KvClient> inner, const Padding& padding, Neighbours neighbours)
+      : inner_(std::move(inner)), padding_(padding), neighbours_(neighbours) {}
+
+  bool Supports(const Operation& operation) const override;
+  Reply Perform(Operation& operation) override;
+
+ private:
+  Step Padded(const Step& step) const;
+  void TakeAnswer(const Step& answered, Step& step) const;
+  void ConfineScan(Step& step) const;
+
+  std::unique_ptr<KvClient> inner_;
+  const Padding padding_;
+  const Neighbours neighbours_;
+};
+
+// Whether the name is one of a neighbour, not of a key of the history.
+constexpr bool IsNeighbour(std::string_view name) {
+  return name.size() > 1 || (!name.empty() && (name[0] < 'a' || name[0] > 'z'));
+}
+
+}  // namespace skep::linearizability

@@ -1,0 +1,42 @@
+// round_shape.h: what the rounds of the tests with real threads are like, and on which stores.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "skep/options.h"
+#include "tests/linearizability/padded_client.h"
+#include "tests/linearizability/workload.h"
+
+namespace skep::linearizability {
+
+// A store under test.
+struct Variant {
+  const char* name;
+  const char* engine;
+  BtreeOptions btree = {};
+  bool is_tree() const { return std::string_view(engine) == "btree"; }
+};
+
+// Every engine; the tree with nodes of the default size, and with the smallest ones: without a log,
+// so that every write makes a new leaf, and with one of an item or two.
+std::span<const Variant> AllVariants();
+
+// One round, on an empty store.
+struct RoundShape {
+  Mix mix;
+  Neighbours neighbours = Neighbours::kNone;
+  uint32_t clients = 2;
+  bool filled = false;          // every key has a value at the beginning
+  uint32_t hold_up_one_in = 0;  // TreeProbe
+};
+
+// All kinds of rounds in turn: few keys alone; some twenty in several leaves, alone and with
+// neighbours around them; few keys with neighbours between them, points only or everything.
+RoundShape ShapeOf(uint64_t round);
+
+// Gives every key of the mix a value; what the store holds then.
+std::vector<Pair> Fill(KvClient& client, const Mix& mix);
+
+}  // namespace skep::linearizability
