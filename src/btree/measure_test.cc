@@ -180,7 +180,7 @@ TEST(Measure, WhileOthersWrite) {
   TestTree tree;
   std::atomic<int> writing{2};
   const auto write = [&](char thread) {
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < 4; ++round) {
       for (uint32_t i = 0; i < kKeys; ++i) tree.Put(thread + Key(i), std::string(40, 'v'));
       const SnapshotRef snapshot = tree.OpenSnapshot();
       tree.DeleteRange(Range::Between(thread + Key(50), thread + Key(kKeys - 50)));
