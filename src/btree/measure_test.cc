@@ -65,21 +65,21 @@ TEST(Measure, AgreesWithASmallTree) {
 }
 
 // Goal: a sample looks at no more than it may, and comes near the truth.
-// Method: a tree of many nodes, each with an older buffer or two that a snapshot holds; a tenth of
+// Method: a tree of many nodes, each with an older buffer or two that a snapshot holds; a fifth of
 // its rows. The rows are drawn from the version, which is the same in every run.
 TEST(Measure, ASampleIsNearTheTruth) {
   TestTree tree;
-  PutAll(tree, 20'000, 40);
+  PutAll(tree, 8000, 40);
   tree.MaintainAll();
   const SnapshotRef snapshot = tree.OpenSnapshot();
-  for (uint32_t i = 0; i < 20'000; i += 2) tree.Put(Key(i), std::string(40, 'w'));
+  for (uint32_t i = 0; i < 8000; i += 2) tree.Put(Key(i), std::string(40, 'w'));
   tree.MaintainAll();
   const TreeStatistics all = tree.Statistics();
   ASSERT_GT(all.chain_buffers, all.leaves / 2);
   const uint64_t rows = tree.core().table.end() - 1;
-  const TreeStatistics some = SurveyNodes(tree.core(), {.rows_max = rows / 10});
-  EXPECT_LE(some.sampled_nodes, rows / 10);
-  EXPECT_GE(some.sampled_nodes, rows / 20);
+  const TreeStatistics some = SurveyNodes(tree.core(), {.rows_max = rows / 5});
+  EXPECT_LE(some.sampled_nodes, rows / 5);
+  EXPECT_GE(some.sampled_nodes, rows / 10);
   EXPECT_EQ(some.leaves, all.leaves);
   EXPECT_EQ(some.inner_nodes, all.inner_nodes);
   EXPECT_EQ(some.height, all.height);
