@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -35,7 +36,11 @@ class Scratch {
   }
 
   // Copies of the given bytes, one after the other.
-  std::string_view Copy(std::string_view bytes);
+  std::string_view Copy(std::string_view bytes) {
+    char* const at = Allocate(bytes.size());
+    if (!bytes.empty()) std::memcpy(at, bytes.data(), bytes.size());
+    return {at, bytes.size()};
+  }
   std::string_view Concat(std::string_view first, std::string_view second);
 
   // Bytes handed out since the last Clear().

@@ -5,8 +5,6 @@
 
 namespace skep {
 
-std::string_view Scratch::Copy(std::string_view bytes) { return Concat(bytes, {}); }
-
 std::string_view Scratch::Concat(std::string_view first, std::string_view second) {
   char* at = Allocate(first.size() + second.size());
   std::copy(first.begin(), first.end(), at);

@@ -36,9 +36,11 @@ void Ranges<Layout>::ScanForward(const Request& r, ScanMeter& meter) const {
     cursor.SeekAtLeast(r.key);
   }
   while (true) {
+    const bool ends_here = !r.has(Request::kNoUpperBound) &&
+                           (cursor.walk().unbounded() || cursor.walk().upper() > r.other);
     for (; cursor.valid(); cursor.Next()) {
       const std::string_view key = cursor.key();
-      if (!IsBelow(key, r)) return;
+      if (ends_here && key >= r.other) return;
       if (!meter.MayAdd()) return meter.StopBefore(key);
       meter.Add({key, cursor.value()});
     }

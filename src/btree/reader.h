@@ -118,8 +118,10 @@ class Cursor {
   void Prev() { in_leaf_->Prev(); }
   // Whole. Valid until the cursor moves.
   std::string_view key() {
+    const StoredKey key = in_leaf_->key();
+    if (!key.outside) return key.bytes;
     scratch_.Clear();
-    return core_.codec.Whole(in_leaf_->key(), scratch_);
+    return core_.codec.Whole(key, scratch_);
   }
   std::string_view value() const { return core_.codec.Whole(in_leaf_->value()); }
 
