@@ -4,7 +4,7 @@ PORT ?= 6379
 SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench fuzz format lint clean
+.PHONY: help run build test bench fuzz soak format lint clean
 
 help:
 	@echo "make run [PORT=6379]      install what is missing, build, start skep-server"
@@ -12,6 +12,7 @@ help:
 	@echo "make test [TESTS=regex]   build every preset, run all tests"
 	@echo "make bench [RECORDS=n]    this machine's limits, then YCSB A to F"
 	@echo "make fuzz [SECONDS=60]    run every fuzzer for so long"
+	@echo "make soak [SECONDS=60]    threads and clients on one store for so long, every answer checked"
 	@echo "make format               format the code with clang-format"
 	@echo "make lint                 clang-format, clang-tidy and the tidy test; changes nothing"
 	@echo "make clean                remove build/"
@@ -38,6 +39,10 @@ bench:
 fuzz:
 	@scripts/install-packages build fuzz
 	@scripts/fuzz $(SECONDS)
+
+soak:
+	@scripts/install-packages build test
+	@scripts/soak $(SECONDS)
 
 format:
 	@scripts/install-packages lint

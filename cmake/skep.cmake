@@ -66,13 +66,13 @@ function(skep_runs_labels result)
   endforeach()
 endfunction()
 
-# skep_test(name SOURCES file... DEPS target... [LABELS label...] [TIMEOUT seconds]): a GoogleTest
-# binary; each of its tests is a ctest test.
+# skep_test(name SOURCES file... DEPS target... [LABELS label...] [TIMEOUT seconds]
+#           [ENVIRONMENT variable=value]): a GoogleTest binary; each of its tests is a ctest test.
 function(skep_test name)
   if(NOT SKEP_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;ENVIRONMENT" "SOURCES;DEPS;LABELS" ${ARGN})
   skep_runs_labels(wanted ${ARG_LABELS})
   if(NOT wanted)
     return()
@@ -84,7 +84,7 @@ function(skep_test name)
   target_link_libraries(${name} PRIVATE skep_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   include(GoogleTest)
   gtest_discover_tests(${name} TEST_PREFIX "${SKEP_TEST_PREFIX}" DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ENVIRONMENT "${ARG_ENVIRONMENT}")
 endfunction()
 
 # skep_benchmark(name SOURCES file... DEPS target... SMOKE regex): a Google Benchmark binary; ctest

@@ -99,7 +99,7 @@ void StoreHistories::RunRound(uint64_t seed, const RoundShape& shape) {
 // threads are held up where they may meet (tree_probe.h). A failure prints the seed and the
 // operations that no order explains. That the trees did change in every way is counted.
 TEST_P(StoreHistories, AreLinearizable) {
-  constexpr uint64_t kRoundsMin = 200;
+  constexpr uint64_t kRoundsMin = 60;
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);
   uint64_t rounds = 0;

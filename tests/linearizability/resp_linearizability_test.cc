@@ -113,7 +113,7 @@ void RespHistories::RunRound(uint64_t seed, const RoundShape& shape) {
 // as in the test without a server (linearizability_test.cc); what RESP cannot say is left out.
 // Every client must have had all its replies.
 TEST_P(RespHistories, AreLinearizable) {
-  constexpr uint64_t kRoundsMin = 40;
+  constexpr uint64_t kRoundsMin = 20;
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);
   uint64_t rounds = 0;
