@@ -1,6 +1,7 @@
 #include "tests/simulation/sim_cluster.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <array>
 #include <ostream>
@@ -27,6 +28,15 @@ void WriteFile(FileSystem& disk, const std::string& path, std::string_view bytes
   SKEP_CHECK(file.has_value() && (*file)->Append(bytes).ok() && (*file)->Sync().ok());
 }
 
+// The tree of this seed: with nodes of the usual size, or small ones with a short log or none, so
+// that a few hundred keys are many leaves. Any three seeds of one parity have one of each.
+std::string TreeConfig(uint64_t seed) {
+  constexpr std::array<const char*, 3> kConfigs = {
+      "", "btree-node-bytes = 2048\nbtree-log-bytes = 128\n",
+      "btree-node-bytes = 2048\nbtree-log-bytes = 0\n"};
+  return kConfigs[seed / 2 % kConfigs.size()];
+}
+
 }  // namespace
 
 SimNetworkOptions RandomNetwork(uint64_t seed) {
@@ -44,13 +54,15 @@ SimNetworkOptions RandomNetwork(uint64_t seed) {
 }
 
 SimCluster::SimCluster(uint64_t seed, const ClusterOptions& options) : sim_(seed, options.world) {
-  Start(options);
+  Start(seed, options);
 }
 
-void SimCluster::Start(const ClusterOptions& options) {
+SimCluster::~SimCluster() { DestroyServer(); }
+
+void SimCluster::Start(uint64_t seed, const ClusterOptions& options) {
   const std::string config =
       fmt::format("bind = [\"127.0.0.1\"]\nport = 6379\nlogfile = \"{}\"\n", kLogPath);
-  WriteFile(sim_.disk(), kConfigPath, config + options.config);
+  WriteFile(sim_.disk(), kConfigPath, config + TreeConfig(seed) + options.config);
   ServerOptions parsed;
   std::string error;
   const Status loaded = LoadConfig(sim_.disk(), kConfigPath, parsed, &error);
@@ -90,6 +102,11 @@ bool SimCluster::ReleaseSome() {
 }
 
 void SimCluster::DestroyServer() {
+  if (server_ == nullptr) return;
+  for (uint32_t i = 0; i < server_->keyspaces().count(); ++i) {
+    const Engine* const engine = server_->keyspaces().if_used(i);
+    if (engine != nullptr) EXPECT_STREQ(engine->Verify(), nullptr);
+  }
   for (const Simulation::ActorId actor : server_actors_) sim_.RemoveActor(actor);
   server_actors_.clear();
   server_.reset();

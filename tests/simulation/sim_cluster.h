@@ -6,7 +6,8 @@
 //
 // The server's options come from a file on the simulated disk, read by its own loader; its log is
 // on that disk as well. Each worker's event loop is one actor of the simulation, each client
-// another; nothing has a thread.
+// another; nothing has a thread. The engine is the server's usual one, the tree, with node sizes of
+// the seed, or a LaggingEngine.
 #pragma once
 
 #include <chrono>
@@ -42,6 +43,7 @@ class SimCluster {
 
   // Starts the server; stops the test program if its options are refused.
   explicit SimCluster(uint64_t seed, const ClusterOptions& options = {});
+  ~SimCluster();
 
   Simulation& sim() { return sim_; }
   Server& server() { return *server_; }
@@ -49,7 +51,7 @@ class SimCluster {
   // Turns of all workers so far.
   uint64_t turns() const { return turns_; }
   bool drained();
-  // The server's process is gone, in whatever state it was.
+  // The server's process is gone, in whatever state it was. Its engines must have been sound.
   void DestroyServer();
 
   // A client that moves by itself; lives as long as the cluster.
@@ -72,7 +74,7 @@ class SimCluster {
   }
 
  private:
-  void Start(const ClusterOptions& options);
+  void Start(uint64_t seed, const ClusterOptions& options);
   bool TurnWorker(Worker& worker);
   bool ReleaseSome();
 
