@@ -1,0 +1,489 @@
+// Places where the tree's promises meet: outside blocks and splits, hints and reclamation, counters
+// and sampling, memory and snapshots. Each test holds one place still and looks at one promise.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <optional>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "btree/paper_layout.h"
+#include "btree/reader.h"
+#include "btree/tree_test_changes.h"
+
+namespace skep::btree {
+namespace {
+
+using changes::kAtomic;
+using changes::Kept;
+using changes::kUnordered;
+
+// Ascending by `number`.
+std::string NumberedKey(std::string_view prefix, uint32_t number) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%06u", number);
+  return std::string(prefix) + text;
+}
+
+void Fill(TestTree& tree, const State& state) {
+  Batch batch;
+  for (const auto& [key, value] : state) batch.Put(key, value);
+  tree.Execute(batch);
+}
+
+State TestKeys(uint32_t count) {
+  State state;
+  for (uint32_t i = 0; i < count; ++i) state[TestKey(i)] = TestValue("old");
+  return state;
+}
+
+// Goal: what an atomic batch knows of where its keys are stored is what the leaf holds under the
+// lock, also if the batch has split the leaf since it first looked.
+// Method: the leaf knows a key with an outside block only as a delete marker, which the split drops
+// with the block. Then freed blocks are taken again, by keys of the same size.
+TEST(AtomicBatches, DoNotCarryOverBlocksThatASplitDropped) {
+  TestTree tree(BtreeOptions{});
+  State state;
+  for (uint32_t i = 0; i < 15; ++i) state[NumberedKey("a", i)] = std::string(60, 'x');
+  const std::string long_key = "m" + std::string(599, 'L');
+  tree.Put(long_key, "old");
+  Fill(tree, state);
+  tree.Delete(long_key);
+
+  Batch batch(kAtomic);
+  batch.Count(Range::Between("zz", "zzz"));
+  const auto put = [&](const std::string& key, const std::string& value) {
+    batch.Put(Kept(batch, key), Kept(batch, value));
+    state[key] = value;
+  };
+  put(long_key, "new");
+  for (uint32_t i = 0; i < 140; ++i) put(NumberedKey("b", i), std::string(60, 'y'));
+  tree.Execute(batch);
+  EXPECT_TRUE(batch.applied());
+  EXPECT_GT(tree.core().leaves.load(), 1u);
+
+  tree.MaintainAll();
+  State reuse;
+  for (uint32_t i = 0; i < 50; ++i) reuse["q" + std::string(598, 'Q') + std::to_string(i)] = "z";
+  Fill(tree, reuse);
+  state.merge(reuse);
+  tree.engine().gate().Wait(tree.core().versions.last_drawn());
+  tree.ExpectHolds(state);
+  tree.ExpectNothingLeaked();
+}
+
+// How somebody gets to a node without coming from the root.
+struct Shortcut {
+  const char* name;
+  void (*fill)(Batch& batch, Hint hint, std::string_view begin);  // `begin`: in the leaf before
+};
+
+constexpr Shortcut kShortcuts[] = {
+    {"ReadByHint",
+     [](Batch& batch, Hint hint, std::string_view) {
+       batch.Add({.op = Op::kGet, .key = Kept(batch, TestKey(kMiddle)), .hint = hint});
+     }},
+    {"WriteByHint",
+     [](Batch& batch, Hint hint, std::string_view) {
+       batch.Add({.op = Op::kPut,
+                  .flags = Request::kReturnPrevious,
+                  .key = Kept(batch, TestKey(kMiddle)),
+                  .value = Kept(batch, TestValue("hinted")),
+                  .hint = hint});
+     }},
+    {"ScanBySibling",
+     [](Batch& batch, Hint, std::string_view begin) {
+       batch.Scan(Range::From(Kept(batch, std::string(begin))));
+     }},
+};
+
+void PrintTo(const Shortcut& shortcut, std::ostream* os) { *os << shortcut.name; }
+
+class DyingNodes : public testing::TestWithParam<Shortcut> {
+ protected:
+  // Whether whoever asks the arena for memory may be given this buffer.
+  static bool IsFree(Arena& arena, Address buffer, size_t bytes) {
+    Arena::Cache cache;
+    std::vector<Address> taken;
+    bool found = false;
+    while (!found && taken.size() < 2000) {
+      taken.push_back(arena.Allocate(cache, bytes, Arena::Limit::kObey));
+      found = taken.back() == buffer;
+    }
+    for (const Address at : taken) arena.Free(cache, at, bytes);
+    arena.Flush(cache);
+    return found;
+  }
+};
+
+// Goal: a node that was found in the page table is not freed under whoever found it, also if its
+// way out of the tree had begun before.
+// Method: an older reader holds the node back while it dies; a younger one finds it by a hint, or
+// by a sibling link that is late, and stands before its first look; then the older one leaves.
+TEST_P(DyingNodes, StayUntilTheLastReaderHasLeft) {
+  TestTree tree;
+  Core& core = tree.core();
+  const Stage stage(core);
+  History history;
+  const auto run = [&](Batch& batch) { history.Note(batch, tree.Execute(batch)); };
+  Batch fill;
+  for (uint32_t i = 0; i < 400; ++i) {
+    fill.Put(Kept(fill, TestKey(i)), Kept(fill, TestValue("old")));
+  }
+  run(fill);
+  tree.MaintainAll();
+
+  constexpr Version kNewest = Reader<PaperLayout>::kNewest;
+  const Reader<PaperLayout> find(core);
+  const LeafPlace node = find.Find(TestKey(kMiddle), kNewest);
+  const auto lower_of = [&](const LeafPlace& place) {
+    Scratch scratch;
+    return std::string(
+        core.codec.Whole(PaperLayout::FencesOf(core.codec, place.node).lower, scratch));
+  };
+  const LeafPlace before = find.FindBelow(lower_of(node), kNewest);
+
+  Actor older(SyncPoint::kReaderInLeaf, 1, [&] { tree.Get(TestKey(0)); });
+  ASSERT_TRUE(older.WaitUntilStopped());
+  Batch split;
+  for (uint32_t part = 0; part < 30; ++part) {
+    split.Put(Kept(split, TestKeyBetween(kMiddle, part)), Kept(split, TestValue("split")));
+  }
+  run(split);
+  tree.MaintainAll();
+  const Address buffer = core.table.Find(node.link);
+  ASSERT_TRUE(buffer);
+  const size_t bytes = core.Node(buffer)->buffer_bytes();
+  ASSERT_TRUE(NodeWord{core.Node(buffer)->word.load()}.retired());
+  core.Head(before.link)->right.store(node.link.bits);  // a late link
+
+  Batch batch;
+  GetParam().fill(batch, Hint{node.link.bits}, lower_of(before));
+  Version ticket = 0;
+  Actor younger(SyncPoint::kReaderAtHint, 1, [&] { ticket = tree.Execute(batch); });
+  ASSERT_TRUE(younger.WaitUntilStopped());
+  older.Finish();
+  tree.MaintainAll();
+  EXPECT_FALSE(IsFree(core.arena, buffer, bytes));
+  younger.Finish();
+  history.Note(batch, ticket);
+
+  tree.MaintainAll();
+  EXPECT_TRUE(IsFree(core.arena, buffer, bytes));
+  const State state = history.Replay();
+  tree.engine().gate().Wait(core.versions.last_drawn());
+  tree.ExpectHolds(state);
+  tree.ExpectNothingLeaked();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DyingNodes, testing::ValuesIn(kShortcuts),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+// Goal: atomic batches that need the same leaf split at the same keys split it once; each is
+// applied whole, and no leaf has an empty key range.
+// Method: the first one is stopped at each of its ways down, among them those between two splits;
+// the second one runs as far as it can.
+TEST(AtomicBatches, SplitAtTheSameKeysOnce) {
+  const auto batch_of = [](char value) {
+    Batch batch(kAtomic);
+    for (uint32_t i = 0; i < 120; ++i) {
+      batch.Put(Kept(batch, TestKeyBetween(kMiddle, i)), Kept(batch, std::string(60, value)),
+                Request::kReturnPrevious);
+    }
+    return batch;
+  };
+  uint32_t stops = 0;
+  for (uint32_t nth = 1;; ++nth) {
+    SCOPED_TRACE(testing::Message() << "way down " << nth);
+    TestTree tree;
+    const Stage stage(tree.core());
+    Batch first = batch_of('1');
+    Batch second = batch_of('2');
+    Version tickets[2] = {};
+    Actor stopped(SyncPoint::kReaderAtRoot, nth, [&] { tickets[0] = tree.Execute(first); });
+    if (!stopped.WaitUntilStopped()) break;
+    ++stops;
+    Actor other([&] { tickets[1] = tree.Execute(second); });
+    other.LetRun();
+    stopped.Finish();
+    other.Finish();
+    // Where key ranges are wrong a scan may not end.
+    ASSERT_STREQ(tree.engine().Verify(), nullptr);
+    History history;
+    history.Note(first, tickets[0]);
+    history.Note(second, tickets[1]);
+    const State state = history.Replay();
+    ASSERT_EQ(state.size(), 120u);
+    tree.ExpectHolds(state);
+    tree.ExpectNothingLeaked();
+    ASSERT_FALSE(HasFailure());
+  }
+  EXPECT_GT(stops, 10u);
+}
+
+// Goal: sampling finds keys after most of the tree was deleted, each with the same chance.
+// Method: few keys are left, far apart. The numbers that decide are fixed.
+TEST(Sampling, FindsWhatIsLeft) {
+  TestTree tree(BtreeOptions{});
+  State state;
+  for (uint32_t i = 0; i < 20000; ++i) state[NumberedKey("k", i)] = "v";
+  Fill(tree, state);
+  std::map<std::string, uint32_t, std::less<>> seen;
+  for (const uint32_t left : {100u, 9000u, 9001u, 19999u}) seen[NumberedKey("k", left)] = 0;
+  Batch deletes;
+  for (const auto& [key, value] : state) {
+    if (!seen.contains(key)) deletes.Delete(key);
+  }
+  tree.Execute(deletes);
+  tree.MaintainAll();
+
+  constexpr uint32_t kDraws = 400;
+  Batch samples;
+  for (uint32_t i = 0; i < kDraws; ++i) samples.Sample(i);
+  tree.Execute(samples);
+  for (uint32_t i = 0; i < kDraws; ++i) {
+    ASSERT_EQ(samples.outcome(i).verdict, Verdict::kDone) << i;
+    ++seen.at(std::string(samples.items(i)[0].key));
+  }
+  for (const auto& [key, times] : seen) {
+    EXPECT_GT(times, kDraws / 8) << key;
+    EXPECT_LT(times, kDraws / 2) << key;
+  }
+}
+
+// Goal: a key that never leaves is found whatever others add and take away.
+// Method: a put is visible and not counted yet when another thread deletes its key: for a moment
+// the counters say that the tree is empty.
+TEST(Sampling, DoesNotTrustTheCounters) {
+  TestTree tree;
+  const Stage stage(tree.core());
+  tree.Put("stays", "v");
+  Actor putter(SyncPoint::kWriterPublished, 1, [&] { tree.Put("passes", "v"); });
+  ASSERT_TRUE(putter.WaitUntilStopped());
+  ASSERT_EQ(tree.Delete("passes").verdict, Verdict::kDone);
+  ASSERT_EQ(tree.core().ItemCount(), 0u);
+  Batch batch;
+  batch.Sample(5);
+  tree.Execute(batch);
+  ASSERT_EQ(batch.outcome(0).verdict, Verdict::kDone);
+  EXPECT_EQ(batch.items(0)[0].key, "stays");
+  putter.Finish();
+  tree.ExpectHolds({{"stays", "v"}});
+}
+
+class CountingOfRangeDelete : public testing::Test {
+ protected:
+  static constexpr uint32_t kKeys = 400;
+
+  static void DeleteAll(TestTree& tree) {
+    Batch batch;
+    batch.DeleteAll();
+    tree.Execute(batch);
+    EXPECT_EQ(batch.outcome(0).integer, kKeys);
+  }
+  // How many ways down it makes until the keys are gone. The next one is for counting.
+  static uint32_t WaysDownBeforeCounting() {
+    TestTree tree;
+    const Stage stage(tree.core());
+    Fill(tree, TestKeys(kKeys));
+    const uint64_t before = stage.reached(SyncPoint::kReaderAtRoot);
+    Actor deleter(SyncPoint::kDetachMapped, 1, [&] { DeleteAll(tree); });
+    EXPECT_TRUE(deleter.WaitUntilStopped());
+    return static_cast<uint32_t>(stage.reached(SyncPoint::kReaderAtRoot) - before);
+  }
+};
+
+// Goal: while a range delete counts what it has deleted, others write, their versions are released,
+// and another range delete has its turn.
+// Method: it is stopped on its way to the first leaf that it counts.
+TEST_F(CountingOfRangeDelete, HoldsUpNobody) {
+  const uint32_t ways_down = WaysDownBeforeCounting();
+  TestTree tree;
+  const Stage stage(tree.core());
+  Fill(tree, TestKeys(kKeys));
+  Actor deleter(SyncPoint::kReaderAtRoot, ways_down + 1, [&] { DeleteAll(tree); });
+  ASSERT_TRUE(deleter.WaitUntilStopped());
+  ASSERT_EQ(stage.reached(SyncPoint::kDetachMapped), 1u);
+  const Version put = tree.Put("one", "1").version;
+  ASSERT_TRUE(tree.engine().gate().IsReleased(put));
+  EXPECT_EQ(tree.DeleteRange(Range::Between("o", "p")).integer, 1);
+  tree.Put("two", "2");
+  EXPECT_EQ(tree.Contents(), (State{{"two", "2"}}));
+  EXPECT_FALSE(deleter.finished());
+  deleter.Finish();
+  tree.ExpectHolds({{"two", "2"}});
+  tree.ExpectNothingLeaked();
+}
+
+// Goal: a delete of at most so many keys that has to begin again looks for its end again.
+// Method: its first attempt finds no memory. While it makes room, another thread deletes half of
+// the range, so that the limit reaches further.
+TEST(RangeDeletes, WithALimitFindTheirEndAnew) {
+  TestTree tree;
+  Core& core = tree.core();
+  const Stage stage(core);
+  Fill(tree, TestKeys(100));
+  // What can be freed, more than the other thread does on its way.
+  State garbage;
+  for (uint32_t i = 0; i < 500; ++i) garbage[NumberedKey("g", i)] = std::string(3000, 'g');
+  Fill(tree, garbage);
+  const SnapshotRef snapshot = tree.OpenSnapshot();
+  Fill(tree, garbage);
+  tree.CloseSnapshot(snapshot);
+
+  Batch batch;
+  batch.DeleteRange(Range::Between("k", "l"), 55);
+  Actor deleter(SyncPoint::kDetachStopped, 1, [&] { tree.Execute(batch); });
+  ASSERT_TRUE(deleter.WaitUntilStopped());
+  core.arena.FailAt(1);
+  tree.engine().gate().CallWhenReleased(core.versions.last_drawn(), [&] {
+    Batch deletes;
+    for (uint32_t i = 10; i < 60; ++i) deletes.Delete(Kept(deletes, TestKey(i)));
+    std::thread([&] { tree.Execute(deletes); }).join();
+  });
+  deleter.Finish();
+  EXPECT_EQ(stage.reached(SyncPoint::kDetachStopped), 2u);
+  EXPECT_EQ(batch.outcome(0).integer, 50);
+  EXPECT_FALSE(batch.outcome(0).more);
+  Batch count;
+  count.Count(Range::Between("k", "l"));
+  tree.Execute(count);
+  EXPECT_EQ(count.outcome(0).integer, 0);
+  tree.ExpectNothingLeaked();
+}
+
+// Goal: an atomic batch that is refused says that it was not applied, also if it is nothing but a
+// range delete.
+// Method: there is no memory, and nothing that could be freed.
+TEST(RangeDeletes, SayWhetherTheAtomicBatchWasApplied) {
+  TestTree tree;
+  const State state = TestKeys(100);
+  for (const bool all : {false, true}) {
+    Fill(tree, state);
+    tree.MaintainAll();
+    Batch batch(kAtomic);
+    all ? batch.DeleteAll() : batch.DeleteRange(Range::All());
+    tree.core().arena.FailAt(1);
+    tree.Execute(batch);
+    EXPECT_EQ(batch.outcome(0).verdict, Verdict::kRefused);
+    EXPECT_FALSE(batch.applied());
+    tree.ExpectHolds(state);
+    tree.Execute(batch);
+    EXPECT_EQ(batch.outcome(0).integer, static_cast<int64_t>(state.size()));
+    EXPECT_TRUE(batch.applied());
+  }
+}
+
+// Goal: deletes work at the memory limit, also in atomic batches, and also where a leaf must be
+// split before a delete marker finds room.
+// Method: the budget is over its limit and every free slot is taken, so that each allocation needs
+// a span of its own; all keys are deleted.
+TEST(MemoryLimit, DoesNotStopAtomicDeletes) {
+  TestTree tree;
+  std::vector<std::string> keys;
+  for (uint32_t i = 0; i < 1000; ++i) {
+    keys.push_back(TestKey(i * 37 % 1000));
+    tree.Put(keys.back(), std::string(20 + i % 60, 'v'));
+  }
+  tree.MaintainAll();
+  tree.budget().set_limit(1);
+  Core& core = tree.core();
+  Arena::Cache cache;
+  std::vector<std::pair<Address, size_t>> taken;
+  for (size_t bytes = 256; bytes <= core.codec.geometry.node_bytes; bytes += 256) {
+    while (const Address at = core.arena.Allocate(cache, bytes, Arena::Limit::kObey)) {
+      taken.emplace_back(at, bytes);
+    }
+  }
+  EXPECT_EQ(tree.Put("x", "y").verdict, Verdict::kRefused);
+  uint32_t splits = 0;
+  for (const std::string& key : keys) {
+    const uint64_t leaves = core.leaves.load();
+    Batch batch(kAtomic);
+    batch.Delete(key);
+    tree.Execute(batch);
+    ASSERT_EQ(batch.outcome(0).verdict, Verdict::kDone) << key;
+    splits += core.leaves.load() > leaves ? 1 : 0;
+  }
+  EXPECT_GT(splits, 0u);
+  for (const auto& [at, bytes] : taken) core.arena.Free(cache, at, bytes);
+  core.arena.Flush(cache);
+  tree.ExpectHolds({});
+  tree.ExpectNothingLeaked();
+}
+
+// Goal: a write at the memory limit does not give up snapshots that free nothing now.
+// Method: a reader stands in an old epoch, so that nothing can be freed, whatever is given up.
+TEST(MemoryLimit, KeepsSnapshotsWhileAReaderStandsInTheWay) {
+  TestTree tree(BtreeOptions{});
+  const Stage stage(tree.core());
+  Fill(tree, TestKeys(1000));
+  std::vector<SnapshotRef> snapshots;
+  for (int round = 0; round < 20; ++round) {
+    snapshots.push_back(tree.OpenSnapshot());
+    for (uint32_t i = 0; i < 1000; i += 10) tree.Put(TestKey(i), TestValue("newer"));
+  }
+  tree.MaintainAll();
+  ASSERT_GT(tree.Statistics().reclaim_kept, 20u);
+  Actor reader(SyncPoint::kReaderInLeaf, 1, [&] { tree.Get(TestKey(1)); });
+  ASSERT_TRUE(reader.WaitUntilStopped());
+  tree.budget().set_limit(1);
+  EXPECT_EQ(tree.Put(TestKey(0), "x").verdict, Verdict::kRefused);
+  EXPECT_GE(tree.Statistics().snapshots, snapshots.size() - 1);
+  reader.Finish();
+  for (const SnapshotRef snapshot : snapshots) tree.CloseSnapshot(snapshot);
+  tree.ExpectNothingLeaked();
+}
+
+class BigAtomicBatches : public testing::TestWithParam<bool> {};
+
+// Goal: an atomic batch of many keys takes work in proportion to their number, wherever they go.
+// Method: all keys go into one gap. Counted are the ways down: for a batch that stops the writers
+// one a key, for looking; beyond that some for each leaf, for locking and splitting.
+TEST_P(BigAtomicBatches, TakeLinearWork) {
+  const bool with_range = GetParam();
+  for (const uint32_t keys : {8000u, 64000u}) {
+    TestTree tree(BtreeOptions{});
+    const Stage stage(tree.core());
+    tree.Put("a", "v");
+    tree.Put("z", "v");
+    Batch batch(kAtomic);
+    if (with_range) batch.Count(Range::Between("y", "z"));
+    const std::string value(60, 'v');
+    for (uint32_t i = 0; i < keys; ++i) batch.Put(Kept(batch, NumberedKey("k", i)), value);
+    tree.Execute(batch);
+    ASSERT_TRUE(batch.applied());
+    const uint64_t leaves = tree.core().leaves.load();
+    ASSERT_LT(leaves, keys / 40);
+    ASSERT_LT(stage.reached(SyncPoint::kReaderAtRoot), (with_range ? keys : 0) + 16 * leaves);
+    ASSERT_LT(stage.reached(SyncPoint::kStructureBuilt), 4 * leaves);
+    ASSERT_STREQ(tree.engine().Verify(), nullptr);
+    Batch count;
+    count.Count(Range::Between("k", "l"));
+    tree.Execute(count);
+    EXPECT_EQ(count.outcome(0).integer, keys);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BigAtomicBatches, testing::Bool(), [](const auto& param) {
+  return std::string(param.param ? "WithRange" : "Points");
+});
+
+// Goal: an atomic batch that writes, and counts a large range, holds none of it.
+// Method: the bytes the batch has handed out, beside those of the tree.
+TEST(AtomicBatches, CountWithoutCopying) {
+  TestTree tree(BtreeOptions{});
+  State state;
+  for (uint32_t i = 0; i < 3000; ++i) state[NumberedKey("k", i)] = std::string(1000, 'v');
+  Fill(tree, state);
+  Batch batch(kAtomic);
+  batch.Put("z", "v");
+  batch.Count(Range::All());
+  tree.Execute(batch);
+  EXPECT_EQ(batch.outcome(1).integer, 3001);
+  EXPECT_LT(batch.scratch().used(), 1000u);
+}
+
+}  // namespace
+}  // namespace skep::btree
