@@ -58,6 +58,8 @@ template <class Layout>
 void Structure<Layout>::Gather(const NodeHeader* leaf, uint32_t used,
                                std::vector<LeafItem>* items) const {
   const typename Layout::Leaf view(core_.codec, leaf, used);
+  // With room for what the writer may add.
+  items->reserve(items->size() + view.CountPresent() + 1);
   typename Layout::LeafCursor cursor(view);
   for (cursor.SeekFirst(); cursor.valid(); cursor.Next()) {
     items->push_back({.key = cursor.key(), .value = cursor.value()});

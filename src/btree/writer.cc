@@ -8,10 +8,32 @@
 
 namespace skep::btree {
 
+namespace {
+
+// One edit, in place.
+template <class Layout>
+void ApplyEdit(const Codec& codec, const LeafEdit<Layout>& edit,
+               std::vector<typename Layout::LeafItem>* items) {
+  using LeafItem = typename Layout::LeafItem;
+  const auto at = std::ranges::partition_point(
+      *items, [&](const LeafItem& item) { return codec.Compare(edit.key, item.key) > 0; });
+  const bool found = at != items->end() && codec.Compare(edit.key, at->key) == 0;
+  if (edit.erase) {
+    if (found) items->erase(at);
+  } else if (found) {
+    *at = {.key = edit.stored_key, .value = edit.value};
+  } else {
+    items->insert(at, {.key = edit.stored_key, .value = edit.value});
+  }
+}
+
+}  // namespace
+
 template <class Layout>
 void ApplyEdits(const Codec& codec, std::span<const LeafEdit<Layout>> edits,
                 std::vector<typename Layout::LeafItem>* items) {
   using LeafItem = typename Layout::LeafItem;
+  if (edits.size() == 1) return ApplyEdit<Layout>(codec, edits[0], items);
   std::vector<LeafItem> merged;
   merged.reserve(items->size() + edits.size());
   auto item = items->begin();
