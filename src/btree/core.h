@@ -20,36 +20,11 @@
 #include "btree/reclaim.h"
 #include "btree/snapshots.h"
 #include "btree/stored.h"
+#include "btree/sync_point.h"
 #include "btree/versions.h"
 #include "engine/engine.h"
 
 namespace skep::btree {
-
-// Places in the code where a test may stop a thread; interleavings_test.cc.
-enum class SyncPoint : uint8_t {
-  kReaderAtRoot,     // has its version, has not looked at the root
-  kReaderAtChild,    // has a link to a child, has not looked it up
-  kReaderInLeaf,     // has found its leaf buffer
-  kReaderAtSibling,  // has a link to a sibling
-  kReaderAtHint,     // has the buffer that a hint or sibling link names, has not looked at it
-  kWriterFoundLeaf,  // has found the place, has not locked
-  kWriterAppended,   // locked, item written, version not drawn
-  kWriterDrew,       // version drawn, nothing visible
-  kWriterPublished,  // visible to the newest readers, not released
-  kMergeBuilt,       // new buffer complete, not mapped
-  kMergeMapped,      // mapped, old buffer not marked yet
-  kStructureLocked,  // split or join: all locks held
-  kStructureBuilt,   // new nodes complete, not mapped
-  kStructureMapped,  // parent swapped, sibling links not redirected yet
-  kDetachStopped,    // range delete: writers are stopped
-  kDetachMapped,     // range delete: the subtrees are detached, writers still stopped
-  kReclaimUnlinked,  // the freer has unlinked, not freed
-};
-
-struct SyncHook {
-  void (*call)(void* context, SyncPoint point) = nullptr;
-  void* context = nullptr;
-};
 
 struct Core {
   Core(const EngineOptions& options, ReleaseGate& release_gate, const NodeContents& contents)
@@ -62,15 +37,12 @@ struct Core {
         codec{.geometry = {.node_bytes = options.btree.node_bytes,
                            .log_bytes_max = options.btree.log_bytes},
               .arena = &arena},
-        reclaimer(arena, table, versions, snapshots, release_gate, contents) {}
+        reclaimer(arena, table, versions, snapshots, release_gate, contents, hook) {}
 
   NodeHeader* Node(Address at) const { return reinterpret_cast<NodeHeader*>(arena.At(at)); }
   // The newest buffer of a link that is known to be good.
   NodeHeader* Head(Link link) const { return Node(table.Load(link.lid()).buffer()); }
-  void Sync(SyncPoint point) const {
-    if (hook.call != nullptr) [[unlikely]]
-      hook.call(hook.context, point);
-  }
+  void Sync(SyncPoint point) const { hook.Reach(point); }
   // Keys that have a value, by what every slot has added and taken away.
   uint64_t ItemCount() const {
     int64_t items = 0;

@@ -51,103 +51,59 @@ constexpr TreeRead kReads[] = {
     {"CountInside", Batch::Kind::kUnordered, false, CountInside},
 };
 
-void PrintTo(const TreeRead& read, std::ostream* os) { *os << read.name; }
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint32_t kNthFactor = 4;  // everything is slower by ten times
+#else
+constexpr uint32_t kNthFactor = 2;
+#endif
 
-// How often a point may have been reached, thinned out.
-uint32_t NextNth(uint32_t nth) { return nth < 4 ? nth + 1 : nth * 2; }
+// Calls stop_at(point, nth) for each point, for its first times and then more rarely, until it
+// answers that the point is not reached so often. How often it was.
+template <typename StopAt>
+uint32_t AtEach(std::span<const SyncPoint> points, StopAt stop_at) {
+  uint32_t stops = 0;
+  for (const SyncPoint point : points) {
+    for (uint32_t nth = 1;; nth = nth < 2 ? 2 : nth * kNthFactor) {
+      SCOPED_TRACE(testing::Message() << "point " << static_cast<int>(point) << " nth " << nth);
+      if (!stop_at(point, nth) || testing::Test::HasFailure()) break;
+      ++stops;
+    }
+    if (testing::Test::HasFailure()) break;
+  }
+  return stops;
+}
 
 Hint HintOfMiddle(TestTree& tree) {
   const std::string key = TestKey(kMiddle);
   return tree.Do({.op = Op::kGet, .flags = Request::kWantHint, .key = key}).hint;
 }
 
-using ReadAndChange = std::tuple<TreeRead, TreeChange>;
-
-class ReadsAgainstChanges : public testing::TestWithParam<ReadAndChange> {
- protected:
-  // False: the read does not come to the point so often.
-  bool StopReadAt(SyncPoint point, uint32_t nth) {
-    const auto& [read, change] = GetParam();
-    Scene scene(change);
-    SnapshotRef snapshot;
-    if (read.at_snapshot) snapshot = scene.tree().OpenSnapshot();
-    Batch batch(read.kind);
-    read.fill(batch, HintOfMiddle(scene.tree()));
-    batch.set_snapshot(snapshot);
-    Version ticket = 0;
-    Actor reader(point, nth, [&] { ticket = scene.tree().Execute(batch); });
-    const bool stopped = reader.WaitUntilStopped();
-    if (stopped) {
-      EXPECT_TRUE(change.happened(scene.Step()));
-      scene.ReuseMemory();
-    }
-    reader.Finish();
-    scene.history().Note(batch, ticket);
-    if (read.at_snapshot) {
-      Batch again(read.kind);
-      read.fill(again, {});
-      again.set_snapshot(snapshot);
-      scene.Run(again);
-      scene.tree().CloseSnapshot(snapshot);
-    }
-    scene.End();
-    return stopped;
-  }
-};
-
-// Goal: whatever happens between two steps of a read, it sees one state: of its version, or, a
-// point read of the newest state, one between its beginning and its end.
-// Method: the read is stopped; the change happens, what it frees is freed as far as a reader lets
-// it, and the memory is taken again (freed memory is poisoned under AddressSanitizer).
-TEST_P(ReadsAgainstChanges, SeeTheStateOfTheirVersion) {
-  for (const SyncPoint point : {SyncPoint::kReaderAtRoot, SyncPoint::kReaderAtChild,
-                                SyncPoint::kReaderInLeaf, SyncPoint::kReaderAtSibling}) {
-    for (uint32_t nth = 1;; nth = NextNth(nth)) {
-      SCOPED_TRACE(testing::Message() << "point " << static_cast<int>(point) << " nth " << nth);
-      if (!StopReadAt(point, nth) || HasFailure()) break;
-    }
-    if (HasFailure()) break;
-  }
-}
-
-std::string ReadAndChangeName(const testing::TestParamInfo<ReadAndChange>& info) {
-  return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param).name;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, ReadsAgainstChanges,
-                         testing::Combine(testing::ValuesIn(kReads),
-                                          testing::ValuesIn(changes::kAll)),
-                         ReadAndChangeName);
-
-constexpr SyncPoint kWriterPoints[] = {
-    SyncPoint::kWriterFoundLeaf, SyncPoint::kWriterAppended, SyncPoint::kWriterDrew,
-    SyncPoint::kWriterPublished, SyncPoint::kMergeBuilt,     SyncPoint::kMergeMapped,
-    SyncPoint::kStructureLocked, SyncPoint::kStructureBuilt, SyncPoint::kStructureMapped,
-    SyncPoint::kDetachStopped,   SyncPoint::kDetachMapped,
-};
-
 // A batch of a thread of its own.
 class Performer {
  public:
   Performer(TestTree& tree, Batch batch) : tree_(tree), batch_(std::move(batch)) {}
 
-  void Start() {
-    actor_.emplace([this] { ticket_ = tree_.Execute(batch_); });
-  }
+  void Start() { StartTo(SyncPoint::kReaderAtRoot, 0); }
   // False: it has come to its end.
   bool StartAndStop(SyncPoint point, uint32_t nth) {
-    actor_.emplace(point, nth, [this] { ticket_ = tree_.Execute(batch_); });
+    StartTo(point, nth);
     return actor_->WaitUntilStopped();
   }
   void LetRun() { actor_->LetRun(); }
   void Finish(History& history) {
     actor_->Finish();
-    history.Note(batch_, ticket_);
+    history.Note(batch_, ticket_, released_);
   }
 
  private:
+  void StartTo(SyncPoint point, uint32_t nth) {
+    released_ = tree_.engine().gate().released();
+    actor_.emplace(point, nth, [this] { ticket_ = tree_.Execute(batch_); });
+  }
+
   TestTree& tree_;
   Batch batch_;
+  Version released_ = 0;
   Version ticket_ = 0;
   std::optional<Actor> actor_;
 };
@@ -165,47 +121,134 @@ void ReadAll(Scene& scene) {
   scene.tree().CloseSnapshot(snapshot);
 }
 
-// Calls meanwhile(scene) while the change stands at each of its points. What that returns, threads
-// that may have to wait for the change, is finished after it.
-template <typename Meanwhile>
-void StopChangeEverywhere(const TreeChange& change, Meanwhile meanwhile) {
-  uint32_t stops = 0;
-  const auto stop_at = [&](SyncPoint point, uint32_t nth) {
-    SCOPED_TRACE(testing::Message() << "point " << static_cast<int>(point) << " nth " << nth);
-    Scene scene(change);
-    Performer writer(scene.tree(), scene.NextBatch());
-    std::deque<Performer> others;
-    const bool stopped = writer.StartAndStop(point, nth);
-    if (stopped) meanwhile(scene, others);
-    writer.Finish(scene.history());
-    for (Performer& other : others) other.Finish(scene.history());
+class Interleavings : public testing::TestWithParam<TreeChange> {
+ protected:
+  // False: the read does not come to the point so often.
+  static bool StopRead(const TreeRead& read, SyncPoint point, uint32_t nth) {
+    Scene scene(GetParam());
+    SnapshotRef snapshot;
+    if (read.at_snapshot) snapshot = scene.tree().OpenSnapshot();
+    Batch batch(read.kind);
+    read.fill(batch, HintOfMiddle(scene.tree()));
+    batch.set_snapshot(snapshot);
+    Performer reader(scene.tree(), std::move(batch));
+    const bool stopped = reader.StartAndStop(point, nth);
+    if (stopped) {
+      EXPECT_TRUE(GetParam().happened(scene.Step()));
+      scene.ReuseMemory();
+    }
+    reader.Finish(scene.history());
+    if (read.at_snapshot) {
+      Batch again(read.kind);
+      read.fill(again, {});
+      again.set_snapshot(snapshot);
+      scene.Run(again);
+      scene.tree().CloseSnapshot(snapshot);
+    }
     scene.End();
-    stops += stopped ? 1 : 0;
-    return stopped && !testing::Test::HasFailure();
-  };
-  for (const SyncPoint point : kWriterPoints) {
-    for (uint32_t nth = 1; stop_at(point, nth);) nth = NextNth(nth);
-    if (testing::Test::HasFailure()) return;
+    return stopped;
   }
-  EXPECT_GT(stops, 1u);
+
+  // Calls meanwhile(scene, others) while the change stands at each of its points. The others are
+  // threads that may have to wait for the change; they are finished after it.
+  template <typename Meanwhile>
+  static void StopChange(Meanwhile meanwhile) {
+    const uint32_t stops = AtEach(kWriterPoints, [&](SyncPoint point, uint32_t nth) {
+      Scene scene(GetParam());
+      Performer writer(scene.tree(), scene.NextBatch());
+      std::deque<Performer> others;
+      const bool stopped = writer.StartAndStop(point, nth);
+      if (stopped) meanwhile(scene, others);
+      writer.Finish(scene.history());
+      for (Performer& other : others) other.Finish(scene.history());
+      scene.End();
+      return stopped;
+    });
+    EXPECT_GT(stops, 2u);
+  }
+
+  // A reader begins after the freer has unlinked what the change replaced, and is stopped while
+  // that is freed and its memory taken again. False: it does not come to the point so often.
+  static bool StopFreerAndRead(const TreeRead& read, SyncPoint point, uint32_t nth) {
+    Scene scene(GetParam());
+    Batch batch(read.kind);
+    read.fill(batch, HintOfMiddle(scene.tree()));
+    {
+      // Nothing that the change replaces can be freed until this reader ends.
+      Batch scan;
+      scan.Scan(Range::All());
+      Performer early(scene.tree(), std::move(scan));
+      early.StartAndStop(SyncPoint::kReaderAtRoot, 1);
+      scene.Step();
+      early.Finish(scene.history());
+    }
+    SnapshotRef snapshot;
+    if (read.at_snapshot) snapshot = scene.tree().OpenSnapshot();
+    batch.set_snapshot(snapshot);
+    Performer reader(scene.tree(), std::move(batch));
+    Actor freer(SyncPoint::kReclaimUnlinked, 1, [&] { scene.tree().MaintainAll(); });
+    freer.WaitUntilStopped();
+    const bool stopped = reader.StartAndStop(point, nth);
+    ReadAll(scene);
+    freer.Finish();
+    scene.ReuseMemory();
+    reader.Finish(scene.history());
+    if (read.at_snapshot) scene.tree().CloseSnapshot(snapshot);
+    scene.End();
+    return stopped;
+  }
+
+  static constexpr SyncPoint kReaderPoints[] = {
+      SyncPoint::kReaderAtRoot,    SyncPoint::kReaderAtChild, SyncPoint::kReaderInLeaf,
+      SyncPoint::kReaderAtSibling, SyncPoint::kReaderAtHint,
+  };
+
+ private:
+  static constexpr SyncPoint kWriterPoints[] = {
+      SyncPoint::kReaderAtChild,  // on its way down
+      SyncPoint::kWriterFoundLeaf, SyncPoint::kWriterAppended, SyncPoint::kWriterDrew,
+      SyncPoint::kWriterPublished, SyncPoint::kMergeBuilt,     SyncPoint::kMergeMapped,
+      SyncPoint::kStructureLocked, SyncPoint::kStructureBuilt, SyncPoint::kStructureMapped,
+      SyncPoint::kDetachStopped,   SyncPoint::kDetachMapped,
+  };
+};
+
+// Goal: whatever happens between two steps of a read, it sees one state: of its version, or, a
+// point read of the newest state, one between its beginning and its end.
+// Method: the read is stopped; the change happens, what it frees is freed as far as a reader lets
+// it, and the memory is taken again (freed memory is poisoned under AddressSanitizer).
+TEST_P(Interleavings, AReadSeesTheStateOfItsVersion) {
+  for (const TreeRead& read : kReads) {
+    SCOPED_TRACE(read.name);
+    const uint32_t stops = AtEach(
+        kReaderPoints, [&](SyncPoint point, uint32_t nth) { return StopRead(read, point, nth); });
+    EXPECT_GT(stops, 0u);
+    if (HasFailure()) break;
+  }
 }
 
-using ReadsPassChanges = testing::TestWithParam<TreeChange>;
+// Goal: a reader that begins while memory is on its way to be freed does not find it.
+TEST_P(Interleavings, AReadDoesNotFindWhatIsBeingFreed) {
+  for (const TreeRead& read : kReads) {
+    SCOPED_TRACE(read.name);
+    AtEach(kReaderPoints, [&](SyncPoint point, uint32_t nth) {
+      return nth <= 2 && StopFreerAndRead(read, point, nth);
+    });
+    if (HasFailure()) break;
+  }
+}
 
 // Goal: a reader never waits for a writer, wherever that stands, and sees all of its write or
 // nothing.
 // Method: all reads, at the newest state and at a snapshot taken meanwhile, twice; what may be
 // freed is freed in between.
-TEST_P(ReadsPassChanges, AndSeeTheStateOfTheirVersion) {
-  StopChangeEverywhere(GetParam(), [](Scene& scene, std::deque<Performer>&) {
+TEST_P(Interleavings, ReadsPassAStoppedWriter) {
+  StopChange([](Scene& scene, std::deque<Performer>&) {
     ReadAll(scene);
     scene.tree().MaintainAll();
     ReadAll(scene);
   });
 }
-
-INSTANTIATE_TEST_SUITE_P(All, ReadsPassChanges, testing::ValuesIn(changes::kAll),
-                         [](const auto& param) { return std::string(param.param.name); });
 
 // What another writer does at the same place.
 struct TreeWrite {
@@ -239,34 +282,27 @@ constexpr TreeWrite kWrites[] = {
     {"AtomicRange", Batch::Kind::kAtomic, changes::DeleteRangeAndPut},
 };
 
-void PrintTo(const TreeWrite& write, std::ostream* os) { *os << write.name; }
-
-using WriteAndChange = std::tuple<TreeWrite, TreeChange>;
-using WritesMeetChanges = testing::TestWithParam<WriteAndChange>;
-
 // Goal: two writers at one place act one after the other, in the order of their versions; whoever
 // has to wait goes on when the other does; readers see neither half.
-// Method: the second one is started while the first is stopped, and runs as far as it can. It may
-// end before the first one goes on, or not; where it stands in its way it must not.
-TEST_P(WritesMeetChanges, ActOneAfterTheOther) {
-  const auto& [write, change] = GetParam();
-  StopChangeEverywhere(change, [&](Scene& scene, std::deque<Performer>& others) {
-    Batch batch(write.kind);
-    write.fill(batch, 0);
-    Performer& other = others.emplace_back(scene.tree(), std::move(batch));
-    other.Start();
-    other.LetRun();
-    ReadAll(scene);
-  });
+// Method: the second one is started while the first is stopped, and runs as far as it can: to its
+// end, or to where the first one stands in its way.
+TEST_P(Interleavings, TwoWritersActOneAfterTheOther) {
+  for (const TreeWrite& write : kWrites) {
+    SCOPED_TRACE(write.name);
+    StopChange([&](Scene& scene, std::deque<Performer>& others) {
+      Batch batch(write.kind);
+      write.fill(batch, 0);
+      Performer& other = others.emplace_back(scene.tree(), std::move(batch));
+      other.Start();
+      other.LetRun();
+      ReadAll(scene);
+    });
+    if (HasFailure()) break;
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, WritesMeetChanges,
-                         testing::Combine(testing::ValuesIn(kWrites),
-                                          testing::ValuesIn(changes::kAll)),
-                         [](const auto& param) {
-                           return std::string(std::get<0>(param.param).name) + "_" +
-                                  std::get<1>(param.param).name;
-                         });
+INSTANTIATE_TEST_SUITE_P(All, Interleavings, testing::ValuesIn(changes::kAll),
+                         [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace
 }  // namespace skep::btree

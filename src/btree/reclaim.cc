@@ -5,13 +5,15 @@
 namespace skep::btree {
 
 Reclaimer::Reclaimer(Arena& arena, PageTable& table, Versions& versions, Snapshots& snapshots,
-                     const ReleaseGate& gate, const NodeContents& contents)
+                     const ReleaseGate& gate, const NodeContents& contents,
+                     const SyncHook& hook)
     : arena_(arena),
       table_(table),
       versions_(versions),
       snapshots_(snapshots),
       gate_(gate),
-      contents_(contents) {}
+      contents_(contents),
+      hook_(hook) {}
 
 bool Reclaimer::Run(Slot& slot, uint32_t pieces_max, bool wait) {
   std::unique_lock lock(mutex_, std::defer_lock);
@@ -198,6 +200,7 @@ bool Reclaimer::WalkOne(const Retired& what) {
 bool Reclaimer::FreeSome(uint32_t* pieces, Slot& slot) {
   if (dying_.empty()) return false;
   if (dying_.back().epoch == Slot::kIdle) {
+    hook_.Reach(SyncPoint::kReclaimUnlinked);
     const uint64_t epoch = versions_.AdvanceEpoch();
     for (auto dying = dying_.rbegin(); dying != dying_.rend() && dying->epoch == Slot::kIdle;
          ++dying) {

@@ -40,6 +40,7 @@
 #include "btree/page_table.h"
 #include "btree/snapshots.h"
 #include "btree/stored.h"
+#include "btree/sync_point.h"
 #include "btree/versions.h"
 #include "engine/release_gate.h"
 
@@ -84,7 +85,7 @@ struct ReclaimStatistics {
 class Reclaimer {
  public:
   Reclaimer(Arena& arena, PageTable& table, Versions& versions, Snapshots& snapshots,
-            const ReleaseGate& gate, const NodeContents& contents);
+            const ReleaseGate& gate, const NodeContents& contents, const SyncHook& hook);
 
   // Takes over what `slot`, the caller's own, has retired, and moves up to `pieces_max` pieces on.
   // The slot must be out of its epoch. Returns whether there is more to do now. If another thread
@@ -127,6 +128,7 @@ class Reclaimer {
   Snapshots& snapshots_;
   const ReleaseGate& gate_;
   const NodeContents& contents_;
+  const SyncHook& hook_;
   std::atomic<uint64_t> detached_{0};
 
   mutable std::mutex mutex_;  // guards all below

@@ -210,7 +210,10 @@ class Scene {
     return effect;
   }
   // Executes and notes.
-  void Run(Batch& batch) { history_.Note(batch, tree_.Execute(batch)); }
+  void Run(Batch& batch) {
+    const Version released = tree_.engine().gate().released();
+    history_.Note(batch, tree_.Execute(batch), released);
+  }
 
   // Frees what can be freed and takes the memory again.
   void ReuseMemory() {

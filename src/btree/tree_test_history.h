@@ -2,7 +2,9 @@
 //
 // Every write says its version and every read one at which what it saw was so. So all that was
 // executed, by whatever threads, can be replayed in one sequence, and each answer compared with the
-// state at its version: serializability, by versions. Engines with versions only.
+// state at its version: serializability, by versions. If what was released before an operation is
+// told too, no operation may act on less than that: linearizability, as far as replies that wait
+// for the gate can tell. Engines with versions only.
 #pragma once
 
 #include <algorithm>
@@ -22,15 +24,15 @@ class History {
 
   // Notes what `batch` did and saw. Of a batch that writes, its writes and the values that they
   // returned; of another one its reads, if all are at one version: a single one, an atomic batch,
-  // or a batch at a snapshot.
-  void Note(const Batch& batch, Version ticket) {
+  // or a batch at a snapshot. `released`: the gate's version before it began.
+  void Note(const Batch& batch, Version ticket, Version released = 0) {
     const bool writes =
         std::ranges::any_of(batch.requests(), [](const Request& r) { return IsWrite(r.op); });
     for (uint32_t i = 0; i < batch.size(); ++i) {
       if (writes) {
-        NoteWrite(batch.requests()[i], batch.outcome(i));
+        NoteWrite(batch.requests()[i], batch.outcome(i), released);
       } else {
-        NoteRead(batch, i, ticket);
+        NoteRead(batch, i, ticket, released);
       }
     }
   }
@@ -76,8 +78,9 @@ class History {
   };
   using Kind = Event::Kind;
 
-  void NoteWrite(const Request& r, const Outcome& outcome) {
+  void NoteWrite(const Request& r, const Outcome& outcome, Version released) {
     if (outcome.version == 0) return;  // changed nothing
+    EXPECT_GT(outcome.version, released) << "a write acted on the past";
     Event event = {.kind = Kind::kPut, .version = outcome.version, .key = std::string(r.key)};
     switch (r.op) {
       case Op::kPut:
@@ -107,18 +110,25 @@ class History {
     events_.push_back(std::move(event));
   }
 
-  void NoteRead(const Batch& batch, uint32_t i, Version ticket) {
+  void NoteRead(const Batch& batch, uint32_t i, Version ticket, Version released) {
     const Request& r = batch.requests()[i];
     const Outcome& outcome = batch.outcome(i);
     if (outcome.verdict == Verdict::kRefused || outcome.verdict == Verdict::kAborted) return;
     Event event = {.kind = Kind::kSaw, .version = ticket, .key = std::string(r.key)};
+    const bool at_snapshot = batch.snapshot().id != 0;
+    const bool one_state = at_snapshot || batch.kind() == Batch::Kind::kAtomic;
     if (r.op == Op::kGet) {
-      const bool one_state =
-          batch.snapshot().id != 0 || batch.kind() == Batch::Kind::kAtomic || batch.size() == 1;
-      if (!one_state && !outcome.present) return;
-      if (!one_state) event.version = outcome.version;
+      if (!one_state && batch.size() > 1) {
+        if (!outcome.present) return;
+        event.version = outcome.version;
+      }
+      // Nobody wrote the key after the version that the read tells, up to its beginning.
+      if (!one_state) event.version = std::max(event.version, released);
       if (outcome.present) event.saw = std::string(outcome.value);
     } else {
+      if (!at_snapshot) {
+        EXPECT_GE(ticket, released) << "a range read the past";
+      }
       event.kind = r.op == Op::kScan ? Kind::kScanned : Kind::kCounted;
       SetRange(r, event);
       event.count = static_cast<uint64_t>(outcome.integer);
