@@ -1,0 +1,31 @@
+// What lies outside the nodes, when whole nodes go at once.
+#include <gtest/gtest.h>
+
+#include "btree/tree_test_tree.h"
+
+namespace skep::btree {
+namespace {
+
+// Goal: an outside block that a leaf names more than once is freed once when the leaf is detached.
+// Method: keys too long for a node, each written twice, so that the sorted item or log item and a
+// later log item name the same rest of the key; then all leaves but the outermost go by one range
+// delete.
+TEST(OutsideBlocks, NamedTwiceInADetachedLeafAreFreedOnce) {
+  TestTree tree;
+  State expected;
+  for (const char* const value : {"first", "second"}) {
+    for (uint32_t i = 100; i < 200; ++i) {
+      const std::string key = std::to_string(i) + std::string(100, 'k');
+      tree.Put(key, value);
+      expected[key] = value;
+    }
+  }
+  ASSERT_GT(tree.Statistics().leaves, 5u);
+  tree.ExpectHolds(expected);
+  tree.DeleteRange(Range::All());
+  tree.ExpectHolds({});
+  tree.ExpectNothingLeaked();
+}
+
+}  // namespace
+}  // namespace skep::btree
