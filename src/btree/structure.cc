@@ -307,6 +307,14 @@ Attempt Structure<Layout>::CollapseRoot(Slot& slot, const Step& root) {
   if (child->is_leaf()) {
     std::vector<LeafItem> items;
     Gather(child, NodeWord{word}.used(), &items);
+    const Geometry& g = core_.codec.geometry;
+    if (g.body_begin() + Layout::FenceBytes(fences) +
+            BytesOf<Layout>(std::span<const LeafItem>(items)) >
+        g.node_bytes) {
+      // Its log fills room that its shortcuts made; built anew it might have fewer of those. Its
+      // next merge will split it.
+      return Attempt::kAgain;
+    }
     made = change.ReplaceByLeaf(root.link, root.node, items, fences);
   } else {
     const typename Layout::Inner inner(core_.codec, child);
