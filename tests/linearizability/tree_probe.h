@@ -1,9 +1,8 @@
 // tree_probe.h: what a tree went through while threads worked on it, and threads held up in it.
 //
-// The tree names the places where its threads may meet (SyncPoint, btree/core.h). The probe counts
-// how often each was reached, which proves that a test does provoke splits, joins and range
-// deletes; and now and then it lets other threads run right there, so that rare meetings are
-// common.
+// The tree names the places where its threads may meet (btree/sync_point.h). The probe counts how
+// often each was reached, which proves that a test does provoke splits, joins and range deletes;
+// and now and then it lets other threads run right there, so that rare meetings are common.
 #pragma once
 
 #include <array>
@@ -12,10 +11,7 @@
 #include <ostream>
 
 #include "btree/btree_engine.h"
-
-namespace skep::btree {
-enum class SyncPoint : uint8_t;  // core.h, whose Address is not network.h's
-}
+#include "btree/sync_point.h"
 
 namespace skep::linearizability {
 

@@ -105,7 +105,8 @@ void SimCluster::DestroyServer() {
   if (server_ == nullptr) return;
   for (uint32_t i = 0; i < server_->keyspaces().count(); ++i) {
     const Engine* const engine = server_->keyspaces().if_used(i);
-    if (engine != nullptr) EXPECT_STREQ(engine->Verify(), nullptr);
+    if (engine == nullptr) continue;
+    EXPECT_STREQ(engine->Verify(), nullptr);
   }
   for (const Simulation::ActorId actor : server_actors_) sim_.RemoveActor(actor);
   server_actors_.clear();
