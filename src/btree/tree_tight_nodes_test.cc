@@ -8,6 +8,7 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "btree/change.h"
 #include "btree/paper_layout.h"
 #include "btree/tree_test_tree.h"
+#include "btree/tree_test_within.h"
 
 namespace skep::btree {
 namespace {
@@ -182,62 +184,93 @@ INSTANTIATE_TEST_SUITE_P(All, JoinsUnderAFullNode, testing::Values(0u, 1u), [](c
   return std::string(param.param == 0 ? "Leaves" : "InnerNodes");
 });
 
-// Full to the last byte, fences of 3 bytes; without a log.
-Plan FullLeaf(uint32_t number) {
+// Of the largest keys; fences of 3 bytes. Full to the last byte, if there is no log; or half full.
+Plan LargeLeaf(uint32_t number, bool is_full) {
   Plan leaf = {.lower = Short(number)};
-  const auto item_bytes = [](size_t key, size_t value) { return 2 + key + 2 + value; };
-  const size_t largest = item_bytes(kGeometry.key_inline_max(), kLargestValue.size());
-  size_t left = kNodeBytes - kGeometry.body_begin() - 2 * 5;
+  const auto item_bytes = [](size_t value_bytes) {
+    return 2 + kGeometry.key_inline_max() + 2 + value_bytes;
+  };
+  const size_t largest = item_bytes(kLargestValue.size());
+  size_t left = (kNodeBytes - kGeometry.body_begin() - 2 * 5) / (is_full ? 1 : 2);
   uint32_t part = 0;
   for (; left >= largest; left -= largest) leaf.items[Long(number, part++)] = kLargestValue;
-  leaf.items[Long(number, part)] =
-      std::string(left - item_bytes(kGeometry.key_inline_max(), 0), 'v');
+  leaf.items[Long(number, part)] = std::string(left - item_bytes(0), 'v');
   return leaf;
 }
 
-// Goal: a range delete gives the nodes at its two ends a fence that may be longer than the one they
-// had; those that have no room for it are split first.
-// Method: on the paths to both ends all nodes are full, and had short fences; the separator that
-// becomes the new fence is as long as possible, or is outside.
-TEST(RangeDeletes, GiveFullNodesLongerFences) {
-  for (const bool outside : {false, true}) {
-    const std::string separator = Long(510, 0) + (outside ? std::string(500, 'y') : "");
-    // Left: the last child of the last child is a full leaf.
+// An inner node of level 1 with as many children as it has room for. Its first or its last one is
+// `leaf`, the others are small; fences of 3 bytes.
+Plan FullNode(uint32_t number, const Plan& leaf, bool leaf_is_last) {
+  Plan node = {.lower = Short(number)};
+  if (!leaf_is_last) node.children.push_back(leaf);
+  for (uint32_t i = leaf_is_last ? 0 : 1; i < kShortSeparators + (leaf_is_last ? 0 : 1); ++i) {
+    node.children.push_back(SmallLeaf(Short(number + i), Short(number + i)));
+  }
+  if (leaf_is_last) node.children.push_back(leaf);
+  return node;
+}
+
+struct LongerFence {
+  bool of_full_leaf;  // else the leaves are half full, under full inner nodes
+  bool is_outside;
+};
+
+std::string NameOf(const LongerFence& fence) {
+  return std::string(fence.of_full_leaf ? "Leaves" : "InnerNodes") +
+         (fence.is_outside ? "Outside" : "Inline");
+}
+void PrintTo(const LongerFence& fence, std::ostream* os) { *os << NameOf(fence); }
+
+class RangeDeletesAtFullNodes : public testing::TestWithParam<LongerFence> {
+ protected:
+  // From the left: a path of full nodes down to their last children, what is to be deleted, a path
+  // down to the first leaf of a full node. Fences are short, but for the separator.
+  static Plan Tree() {
+    const bool is_full = GetParam().of_full_leaf;
+    const std::string separator = Long(510, 0) + std::string(GetParam().is_outside ? 500 : 0, 'y');
     constexpr uint32_t kLast = kShortSeparators;
-    Plan left_low = {.lower = Short(kLast)};
-    for (uint32_t i = 0; i < kShortSeparators; ++i) {
-      left_low.children.push_back(SmallLeaf(Short(kLast + i), Short(kLast + i)));
-    }
-    left_low.children.push_back(FullLeaf(2 * kLast));
     Plan left = {.lower = ""};
     for (uint32_t i = 0; i < kLast; ++i) {
       left.children.push_back(SmallNode(i == 0 ? "" : Short(i), Short(i), 1));
     }
-    left.children.push_back(left_low);
-    const Plan middle = SmallNode("500", "500", 2);
-    // Right: the first child of the second child is a full leaf.
-    Plan right_low = {.lower = "600", .children = {FullLeaf(600)}};
-    for (uint32_t i = 1; i <= kShortSeparators; ++i) {
-      right_low.children.push_back(SmallLeaf(Short(600 + i), Short(600 + i)));
-    }
-    const Plan right = {.lower = separator,
-                        .children = {SmallNode(separator, separator + "z", 1), right_low,
-                                     SmallNode("900", "900", 1)}};
-
-    TestTree tree(BtreeOptions{.node_bytes = kNodeBytes, .log_bytes = 0});
-    State state = Planter(tree).Plant({.lower = "", .children = {left, middle, right}});
-    tree.ExpectHolds(state);
-    const uint64_t leaves = tree.core().leaves.load();
-    const std::string begin = std::prev(state.lower_bound("500"))->first + "z";
-    const std::string end = Long(600, 0);
-    EXPECT_EQ(tree.DeleteRange(Range::Between(begin, end)).integer, 2);
-    state.erase(state.lower_bound(begin), state.lower_bound(end));
-    // Two leaves went, two were split.
-    EXPECT_EQ(tree.core().leaves.load(), leaves - 2 + 2);
-    tree.ExpectHolds(state);
-    tree.ExpectNothingLeaked();
+    left.children.push_back(FullNode(kLast, LargeLeaf(2 * kLast, is_full), true));
+    const Plan right = {
+        .lower = separator,
+        .children = {SmallNode(separator, separator + "z", 1),
+                     FullNode(600, LargeLeaf(600, is_full), false), SmallNode("900", "900", 1)}};
+    return {.lower = "", .children = {left, SmallNode("500", "500", 2), right}};
   }
+};
+
+// Goal: a range delete gives the nodes at its two ends a fence that may be longer than the one they
+// had; those that have no room for it are split first.
+// Method: on the way to both ends nodes are full and have short fences; the separator that becomes
+// the new one is as long as possible, or outside. The nodes are counted when the keys are gone.
+TEST_P(RangeDeletesAtFullNodes, SplitThemForALongerFence) {
+  TestTree tree(BtreeOptions{.node_bytes = kNodeBytes, .log_bytes = 0});
+  Core& core = tree.core();
+  State state = Planter(tree).Plant(Tree());
+  tree.ExpectHolds(state);
+  const uint64_t leaves = core.leaves.load();
+  const uint64_t inner_nodes = core.inner_nodes.load();
+  const std::string begin = std::prev(state.lower_bound("500"))->first + "z";
+  const std::string end = Long(600, 0);
+  Batch batch;
+  batch.DeleteRange(Range::Between(begin, end));
+  RunWithin(tree, batch, SyncPoint::kDetachMapped, [&] {
+    EXPECT_EQ(core.leaves.load(), leaves + (GetParam().of_full_leaf ? 2 : 0));
+    EXPECT_EQ(core.inner_nodes.load(), inner_nodes + 3);
+  });
+  EXPECT_EQ(batch.outcome(0).integer, 2);
+  state.erase(state.lower_bound(begin), state.lower_bound(end));
+  tree.ExpectHolds(state);
+  tree.ExpectNothingLeaked();
 }
+
+INSTANTIATE_TEST_SUITE_P(All, RangeDeletesAtFullNodes,
+                         testing::Values(LongerFence{true, false}, LongerFence{true, true},
+                                         LongerFence{false, false}, LongerFence{false, true}),
+                         [](const auto& param) { return NameOf(param.param); });
 
 // Goal: the last leaf of a tree takes the root's place if it fits. What it holds may be longer than
 // a node if it were built anew: its log has room that its shortcuts have made, and then other keys

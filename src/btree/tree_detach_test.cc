@@ -1,0 +1,165 @@
+// A tree that is emptied at once, while its nodes still stand there: what a snapshot, a hint or a
+// sibling link leads to before, during and after the walk through the detached subtrees.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "btree/tree_test_changes.h"
+
+namespace skep::btree {
+namespace {
+
+using changes::Kept;
+
+constexpr uint32_t kKeys = 6000;
+
+class DetachedTree : public testing::Test {
+ protected:
+  DetachedTree() : stage_(tree_.core()) {
+    Batch batch;
+    for (uint32_t i = 0; i < kKeys; ++i) {
+      const std::string key = TestKey(i * 37 % kKeys);
+      before_[key] = TestValue("old" + std::to_string(i));
+      batch.Put(Kept(batch, key), before_[key]);
+    }
+    tree_.Execute(batch);
+    tree_.MaintainAll();
+    for (const auto& [key, value] : before_) hints_[key] = HintOf(key);
+    snapshot_ = tree_.OpenSnapshot();
+  }
+
+  Hint HintOf(const std::string& key) {
+    return tree_.Do({.op = Op::kGet, .flags = Request::kWantHint, .key = key}).hint;
+  }
+
+  // One step of the walk, and of what follows it. True if there is more.
+  bool WalkOn(uint32_t pieces) {
+    Core& core = tree_.core();
+    Slot& slot = core.slots.Take();
+    const bool more = core.reclaimer.Run(slot, pieces);
+    core.slots.Give(slot);
+    return more;
+  }
+
+  // All of the snapshot: by scans both ways, a count, and points with hints that were good then.
+  void ExpectSnapshotHolds() {
+    ASSERT_EQ(tree_.Contents(snapshot_), before_);
+    ASSERT_EQ(tree_.Contents(snapshot_, true), before_);
+    Batch batch;
+    batch.set_snapshot(snapshot_);
+    batch.Count(Range::All());
+    for (const auto& [key, value] : before_) {
+      batch.Add({.op = Op::kGet, .key = key, .hint = hints_[key]});
+    }
+    tree_.Execute(batch);
+    EXPECT_EQ(batch.outcome(0).integer, kKeys);
+    uint32_t slot = 1;
+    for (const auto& [key, value] : before_) {
+      ASSERT_EQ(batch.outcome(slot++).value, value) << key;
+    }
+  }
+
+  // The newest state, by points with old hints.
+  void ExpectNewest(const State& state) {
+    for (const auto& [key, hint] : hints_) {
+      Batch batch;
+      batch.Add({.op = Op::kGet, .key = key, .hint = hint});
+      tree_.Execute(batch);
+      const auto expected = state.find(key);
+      ASSERT_EQ(batch.outcome(0).present, expected != state.end()) << key;
+      if (expected == state.end()) continue;
+      ASSERT_EQ(batch.outcome(0).value, expected->second) << key;
+    }
+  }
+
+  Outcome PutByHint(const std::string& key, const std::string& value) {
+    return tree_.Do({.op = Op::kPut, .key = key, .value = value, .hint = hints_[key]});
+  }
+
+  TestTree tree_;
+  const Stage stage_;
+  State before_;
+  std::map<std::string, Hint> hints_;
+  SnapshotRef snapshot_;
+};
+
+// Goal: when everything is deleted at once, a snapshot keeps all of it, readable in every way, and
+// hints that point into what was detached lead nobody astray.
+// Method: looked at when the subtrees are detached and the writers still stopped; then after each
+// of many small steps of the walk, while keys are put anew by their old hints; and when all is
+// done.
+TEST_F(DetachedTree, IsWholeAtTheSnapshotAndEmptyOtherwise) {
+  ASSERT_GE(tree_.Statistics().height, 4u);
+  Batch all;
+  all.DeleteAll();
+  Actor deleter(SyncPoint::kDetachMapped, 1, [&] { tree_.Execute(all); });
+  ASSERT_TRUE(deleter.WaitUntilStopped());
+  ASSERT_TRUE(tree_.core().reclaimer.detached());
+  ExpectSnapshotHolds();
+  ExpectNewest({});
+  deleter.Finish();
+  EXPECT_EQ(all.outcome(0).integer, kKeys);
+
+  State now;
+  uint32_t steps_detached = 0;
+  auto next = before_.begin();
+  for (bool more = true; more;) {
+    SCOPED_TRACE(testing::Message() << now.size() << " keys put anew");
+    const bool detached = tree_.core().reclaimer.detached();
+    steps_detached += detached ? 1 : 0;
+    const std::string value = TestValue("new");
+    ASSERT_EQ(PutByHint(next->first, value).verdict, Verdict::kDone);
+    now[next->first] = value;
+    std::advance(next, 7);
+    ExpectNewest(now);
+    more = WalkOn(detached ? 4 : 64);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(steps_detached, 10u);
+  ExpectSnapshotHolds();
+  tree_.ExpectHolds(now);
+  tree_.CloseSnapshot(snapshot_);
+  tree_.ExpectHolds(now);
+  tree_.ExpectNothingLeaked();
+}
+
+// Goal: a scan that is on its way through what is being detached goes on to its end at its version,
+// or, at the newest one, sees everything or nothing.
+// Method: scans stop at leaves near both ends and in the middle, forward and backward; then all is
+// deleted, walked and freed as far as they let it.
+TEST_F(DetachedTree, IsWholeForAScanOnItsWay) {
+  for (const bool reverse : {false, true}) {
+    for (const uint32_t nth : {1u, 2u, 40u, 100u}) {
+      SCOPED_TRACE(testing::Message() << (reverse ? "backward, leaf " : "forward, leaf ") << nth);
+      State seen;
+      Actor scan(SyncPoint::kReaderAtSibling, nth, [&] { seen = tree_.Contents({}, reverse); });
+      ASSERT_TRUE(scan.WaitUntilStopped());
+      Batch all;
+      all.DeleteAll();
+      tree_.Execute(all);
+      EXPECT_EQ(all.outcome(0).integer, kKeys);
+      tree_.MaintainAll();
+      Batch again;
+      for (uint32_t i = 0; i < 200; ++i)
+        again.Put(Kept(again, TestKeyBetween(i, 1)), "taken again");
+      tree_.Execute(again);
+      scan.Finish();
+      EXPECT_EQ(seen, before_);
+      tree_.DeleteRange(Range::All());
+      ExpectSnapshotHolds();
+      ExpectNewest({});
+      Batch back;
+      for (const auto& [key, value] : before_) back.Put(key, value);
+      tree_.Execute(back);
+      if (HasFailure()) return;
+    }
+  }
+  tree_.ExpectHolds(before_);
+  tree_.CloseSnapshot(snapshot_);
+  tree_.ExpectNothingLeaked();
+}
+
+}  // namespace
+}  // namespace skep::btree
