@@ -63,14 +63,17 @@ class DetachedTree : public testing::Test {
 
   // The newest state, by points with old hints.
   void ExpectNewest(const State& state) {
+    Batch batch;
+    for (const auto& [key, hint] : hints_) batch.Add({.op = Op::kGet, .key = key, .hint = hint});
+    tree_.Execute(batch);
+    uint32_t slot = 0;
     for (const auto& [key, hint] : hints_) {
-      Batch batch;
-      batch.Add({.op = Op::kGet, .key = key, .hint = hint});
-      tree_.Execute(batch);
+      const Outcome& outcome = batch.outcome(slot++);
       const auto expected = state.find(key);
-      ASSERT_EQ(batch.outcome(0).present, expected != state.end()) << key;
-      if (expected == state.end()) continue;
-      ASSERT_EQ(batch.outcome(0).value, expected->second) << key;
+      ASSERT_EQ(outcome.present, expected != state.end()) << key;
+      if (outcome.present) {
+        ASSERT_EQ(outcome.value, expected->second) << key;
+      }
     }
   }
 
@@ -127,11 +130,11 @@ TEST_F(DetachedTree, IsWholeAtTheSnapshotAndEmptyOtherwise) {
 
 // Goal: a scan that is on its way through what is being detached goes on to its end at its version,
 // or, at the newest one, sees everything or nothing.
-// Method: scans stop at leaves near both ends and in the middle, forward and backward; then all is
+// Method: scans stop at their first leaf and in the middle, forward and backward; then all is
 // deleted, walked and freed as far as they let it.
 TEST_F(DetachedTree, IsWholeForAScanOnItsWay) {
   for (const bool reverse : {false, true}) {
-    for (const uint32_t nth : {1u, 2u, 40u, 100u}) {
+    for (const uint32_t nth : {1u, 100u}) {
       SCOPED_TRACE(testing::Message() << (reverse ? "backward, leaf " : "forward, leaf ") << nth);
       State seen;
       Actor scan(SyncPoint::kReaderAtSibling, nth, [&] { seen = tree_.Contents({}, reverse); });
