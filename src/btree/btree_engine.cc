@@ -165,7 +165,9 @@ class Run {
       if (!at) continue;
       const NodeHeader* const node = core_.Node(at);
       const btree::NodeWord word{node->word.load(std::memory_order_acquire)};
-      if (node->is_leaf()) Layout::Leaf(core_.codec, node, word.used()).Prefetch(request(i).key);
+      // A leaf that has left the tree may name outside blocks that are gone.
+      if (!node->is_leaf() || word.retired()) continue;
+      Layout::Leaf(core_.codec, node, word.used()).Prefetch(request(i).key);
     }
   }
 
