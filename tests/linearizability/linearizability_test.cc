@@ -34,11 +34,11 @@ class SupportedClient final : public KvClient {
 
   bool Supports(const Operation& operation) const override {
     if (operation.kind != Operation::Kind::kExecute && !traits_.snapshots) return false;
-    if (operation.steps.size() > 1 && !SupportsBatch(operation)) return false;
+    if (operation.steps.size() > 1 && !HasWholeBatches()) return false;
     for (const Step& step : operation.steps) {
       if (IsRange(step.action) && !traits_.ordered) return false;
       if (step.action == Action::kAddDecimal && !traits_.functions) return false;
-      if (step.action == Action::kRename && !traits_.atomic) return false;
+      if (step.action == Action::kRename && !HasWholeBatches()) return false;
       // Alone they read at a snapshot.
       const bool reads = step.action == Action::kCount || step.action == Action::kScan;
       if (reads && operation.steps.size() == 1 && !traits_.snapshots) return false;
@@ -48,9 +48,8 @@ class SupportedClient final : public KvClient {
   Reply Perform(Operation& operation) override { return inner_.Perform(operation); }
 
  private:
-  bool SupportsBatch(const Operation& operation) const {
-    return traits_.atomic && (traits_.multi_version || Writes(operation));
-  }
+  // Without versions a point may see an atomic batch in part (engine.h).
+  bool HasWholeBatches() const { return traits_.atomic && traits_.multi_version; }
 
   StoreClient inner_;
   const EngineTraits& traits_;
