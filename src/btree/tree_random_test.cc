@@ -3,7 +3,6 @@
 // SKEP_TREE_TEST_ROUNDS (1) multiplies the operations of each thread.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <random>
 #include <thread>
 #include <vector>
@@ -21,11 +20,6 @@ constexpr int kOperations = 800;
 constexpr int kOperations = 6000;
 #endif
 constexpr int kThreads = 4;
-
-int Rounds() {
-  const char* const text = std::getenv("SKEP_TREE_TEST_ROUNDS");
-  return text == nullptr ? 1 : std::max(1, std::atoi(text));
-}
 
 struct Mix {
   const char* name;
@@ -283,7 +277,7 @@ class RandomSchedules : public testing::TestWithParam<Mix> {
     {
       std::vector<std::jthread> threads;
       for (Worker& worker : workers) {
-        threads.emplace_back([&worker] { worker.Run(kOperations * Rounds()); });
+        threads.emplace_back([&worker] { worker.Run(kOperations * RoundsOfTests()); });
       }
     }
     tree.core().hook = {};

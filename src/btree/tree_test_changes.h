@@ -70,6 +70,15 @@ inline void InsertNearBegin(Batch& batch, uint32_t step) {
 inline void DeleteFromMiddle(Batch& batch, uint32_t step) {
   batch.Delete(Kept(batch, TestKey(kMiddle - 60 + 2 * step)), Request::kReturnPrevious);
 }
+// Fills the leaves above the middle, then empties those below it, up to the middle.
+inline void DeleteBesideFullLeaves(Batch& batch, uint32_t step) {
+  constexpr uint32_t kInserts = 20;
+  if (step < kInserts) {
+    batch.Insert(Kept(batch, TestKey(kMiddle + 2 * step + 1)), Kept(batch, TestValue("inserted")));
+  } else {
+    batch.Delete(Kept(batch, TestKey(kMiddle - 40 + 2 * (step - kInserts))));
+  }
+}
 inline void DeleteFromBegin(Batch& batch, uint32_t step) {
   batch.Delete(Kept(batch, TestKey(2 * step)));
 }
@@ -132,7 +141,7 @@ inline constexpr TreeChange kAll[] = {
      [](const Effect& e) { return e.Reached(SyncPoint::kWriterAppended); }},
     {"JoinLeaves", 200, kUnordered, DeleteFromMiddle,
      [](const Effect& e) { return e.leaves == -1; }},
-    {"Redistribute", 200, kUnordered, DeleteFromMiddle,
+    {"Redistribute", 200, kUnordered, DeleteBesideFullLeaves,
      [](const Effect& e) { return e.leaves == 0 && e.Reached(SyncPoint::kStructureLocked); }},
     {"JoinInner", 450, kUnordered, DeleteFromBegin,
      [](const Effect& e) { return e.inner_nodes == -1 && e.height == 0; }},
@@ -169,11 +178,11 @@ inline void PrintTo(const TreeChange& change, std::ostream* os) { *os << change.
 class Scene {
  public:
   explicit Scene(const TreeChange& change) : change_(change), stage_(tree_.core()) {
-    Batch batch;
-    // 37 has no factor in common with the numbers of keys in the table.
+    // All at once: their leaves are made once.
+    Batch batch(Batch::Kind::kAtomic);
     for (uint32_t i = 0; i < change.keys; ++i) {
-      batch.Put(changes::Kept(batch, TestKey(2 * (i * 37 % change.keys))),
-                changes::Kept(batch, TestValue("old" + std::to_string(i))));
+      batch.Put(changes::Kept(batch, TestKey(2 * i)),
+                changes::Kept(batch, TestValue(std::to_string(i))));
     }
     Run(batch);
     tree_.MaintainAll();

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +13,7 @@
 
 #include "btree/btree_engine.h"
 #include "btree/core.h"
+#include "btree/measure.h"
 
 namespace skep::btree {
 
@@ -19,6 +22,12 @@ using State = std::map<std::string, std::string, std::less<>>;
 
 // Small nodes, so that a few hundred keys make three levels; a log of two or three items.
 inline constexpr BtreeOptions kSmallNodes{.node_bytes = 2048, .log_bytes = 320};
+
+// How long tests take their time: SKEP_TREE_TEST_ROUNDS, 1 unless it is set.
+inline int RoundsOfTests() {
+  const char* const text = std::getenv("SKEP_TREE_TEST_ROUNDS");
+  return text == nullptr ? 1 : std::max(1, std::atoi(text));
+}
 
 // Thread safety: as Engine; the model is its owner's.
 class TestTree {
@@ -33,7 +42,13 @@ class TestTree {
   BtreeEngine& engine() { return tree_; }
   Core& core() { return tree_.core(); }
   MemoryBudget& budget() { return budget_; }
-  TreeStatistics Statistics() const { return tree_.Tree(); }
+  // As BtreeEngine::Tree(), but for huge_bytes, which the system takes its time to tell. Nothing
+  // else frees nodes meanwhile.
+  TreeStatistics Statistics() {
+    TreeStatistics tree = SurveyNodes(core(), {});
+    AddCounters(core(), &tree);
+    return tree;
+  }
   uint64_t allocated_bytes() { return core().arena.Statistics().allocated_bytes; }
 
   Version Execute(Batch& batch) {
