@@ -21,7 +21,8 @@ class DetachedTree : public testing::Test {
     Batch batch;
     for (uint32_t i = 0; i < kKeys; ++i) {
       const std::string key = TestKey(i * 37 % kKeys);
-      before_[key] = TestValue("old" + std::to_string(i));
+      // Some are outside the nodes.
+      before_[key] = i % 50 == 0 ? std::string(3000, 'o') : TestValue("old" + std::to_string(i));
       batch.Put(Kept(batch, key), before_[key]);
     }
     tree_.Execute(batch);
@@ -112,7 +113,7 @@ TEST_F(DetachedTree, IsWholeAtTheSnapshotAndEmptyOtherwise) {
     SCOPED_TRACE(testing::Message() << now.size() << " keys put anew");
     const bool detached = tree_.core().reclaimer.detached();
     steps_detached += detached ? 1 : 0;
-    const std::string value = TestValue("new");
+    const std::string value(3000, 'n');  // takes what is freed too early
     ASSERT_EQ(PutByHint(next->first, value).verdict, Verdict::kDone);
     now[next->first] = value;
     std::advance(next, 7);
@@ -145,8 +146,8 @@ TEST_F(DetachedTree, IsWholeForAScanOnItsWay) {
       EXPECT_EQ(all.outcome(0).integer, kKeys);
       tree_.MaintainAll();
       Batch again;
-      for (uint32_t i = 0; i < 200; ++i)
-        again.Put(Kept(again, TestKeyBetween(i, 1)), "taken again");
+      const std::string big(3000, 'a');
+      for (uint32_t i = 0; i < 200; ++i) again.Put(Kept(again, TestKeyBetween(i, 1)), big);
       tree_.Execute(again);
       scan.Finish();
       EXPECT_EQ(seen, before_);
