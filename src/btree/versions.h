@@ -31,11 +31,9 @@
 //    (P1) Who draws after v sees the odd phase, since both sides are seq_cst: phase_ was stored
 //         before v was drawn. So it writes nothing. Who drew before v either saw the change or
 //         finishes its write, and the exclusive writer waits for that: its floor stays <= v so
-//         long.
-//
+//         long. (Waiting for the floors alone would do; looking again makes the wait short.)
 //    (P2) Who raises its floor above v has read a next_ above v, with acquire, so when it then
-//    begins
-//         an operation it sees the odd phase: a raised floor never lets a writer slip in.
+//         begins an operation it sees the odd phase: a raised floor never lets a writer slip in.
 //
 // S. Reading at a version. A reader announces read_floor = released, then reads at rv = released
 //    again. The freer reads h = released, then every read_floor; it drops what was replaced at
