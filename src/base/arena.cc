@@ -41,7 +41,7 @@ void Add(std::atomic<uint64_t>& sum, uint64_t value) {
 
 struct Arena::Magazine {
   uint32_t count = 0;
-  std::array<Address, kMagazineSlots> slots;
+  std::array<ArenaAddress, kMagazineSlots> slots;
 };
 
 Arena::Cache::Cache() = default;
@@ -60,7 +60,7 @@ size_t Arena::RoundUp(size_t bytes) {
                                 : SpansOf(bytes) * kSpanBytes;
 }
 
-Address Arena::Allocate(Cache& cache, size_t bytes, Limit limit) {
+ArenaAddress Arena::Allocate(Cache& cache, size_t bytes, Limit limit) {
   SKEP_DCHECK(bytes > 0 && bytes <= kBytesMax);
   if (FailsNow()) return {};
   if (bytes > kSlotBytesMax) return AllocateRun(bytes, limit);
@@ -68,14 +68,14 @@ Address Arena::Allocate(Cache& cache, size_t bytes, Limit limit) {
   const size_t size_class = size_classes::Of(bytes);
   Magazine& magazine = MagazineOf(cache, size_class);
   if (magazine.count == 0 && !Refill(cache, size_class, limit)) return {};
-  const Address at = magazine.slots[--magazine.count];
+  const ArenaAddress at = magazine.slots[--magazine.count];
   const size_t slot_bytes = size_classes::SlotBytes(size_class);
   Add(cache.bytes_, -slot_bytes);
   Unpoison(At(at), slot_bytes);
   return at;
 }
 
-void Arena::Free(Cache& cache, Address at, size_t bytes) {
+void Arena::Free(Cache& cache, ArenaAddress at, size_t bytes) {
   SKEP_DCHECK(at && bytes > 0 && bytes <= kBytesMax);
   if (bytes > kSlotBytesMax) return FreeRun(at, bytes);
 
@@ -129,11 +129,11 @@ Arena::Magazine& Arena::MagazineOf(Cache& cache, size_t size_class) {
 // The magazine is empty; false if it stays so.
 bool Arena::Refill(Cache& cache, size_t size_class, Limit limit) {
   Magazine& magazine = cache.magazines_[size_class];
-  const std::span<Address> to = std::span(magazine.slots).first(Portion(size_class));
+  const std::span<ArenaAddress> to = std::span(magazine.slots).first(Portion(size_class));
   Lock lock(mutex_);
   size_t taken = slots_->Take(size_class, to);
   if (taken == 0) {
-    const Address span = TakeSpans(lock, 1, limit);
+    const ArenaAddress span = TakeSpans(lock, 1, limit);
     if (!span) return false;
     Poison(At(span), kSpanBytes);
     slots_->Add(SpanId::Of(span), size_class);
@@ -149,7 +149,7 @@ void Arena::Unload(Cache& cache, size_t size_class, size_t count) {
   Magazine& magazine = cache.magazines_[size_class];
   Lock lock(mutex_);
   size_t spans = 0;
-  for (Address at : std::span(magazine.slots).first(count)) {
+  for (ArenaAddress at : std::span(magazine.slots).first(count)) {
     const auto span = slots_->Give(at, size_class);
     if (!span) continue;
     pool_->Keep(*span, 1);
@@ -161,10 +161,10 @@ void Arena::Unload(Cache& cache, size_t size_class, size_t count) {
   ReturnBlocks(lock, pool_->KeptMax(), spans);
 }
 
-Address Arena::AllocateRun(size_t bytes, Limit limit) {
+ArenaAddress Arena::AllocateRun(size_t bytes, Limit limit) {
   const uint32_t count = SpansOf(bytes);
   Lock lock(mutex_);
-  const Address at = TakeSpans(lock, count, limit);
+  const ArenaAddress at = TakeSpans(lock, count, limit);
   if (!at) return {};
   const SpanId first = SpanId::Of(at);
   for (uint32_t i = 1; i < count; ++i) {
@@ -178,7 +178,7 @@ Address Arena::AllocateRun(size_t bytes, Limit limit) {
   return at;
 }
 
-void Arena::FreeRun(Address at, size_t bytes) {
+void Arena::FreeRun(ArenaAddress at, size_t bytes) {
   const uint32_t count = SpansOf(bytes);
   Lock lock(mutex_);
   const SpanInfo& info = pool_->info(SpanId::Of(at));
@@ -190,7 +190,7 @@ void Arena::FreeRun(Address at, size_t bytes) {
 }
 
 // No address if the limit or the system refuses.
-Address Arena::TakeSpans(Lock& lock, uint32_t count, Limit limit) {
+ArenaAddress Arena::TakeSpans(Lock& lock, uint32_t count, Limit limit) {
   for (;;) {
     const auto taken = pool_->Take(count, limit);
     if (taken) return taken->address();

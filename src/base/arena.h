@@ -12,8 +12,8 @@
 // to the system (span_pool.h). Another region is reserved when the first has no room; where the
 // system gives less address space than asked for, regions are smaller.
 //
-// Position-independent: an allocation is named by an Address, a region number and an offset, so
-// that another process or a device that maps the same bytes elsewhere can follow it.
+// Position-independent: an allocation is named by an ArenaAddress, a region number and an offset,
+// so that another process or a device that maps the same bytes elsewhere can follow it.
 //
 // Memory limit: the arena charges its budget for every span it holds. An allocation that needs a
 // span the budget has no room for fails, unless it may exceed (deletes do, so that they always
@@ -39,15 +39,15 @@
 namespace skep {
 
 // Where an allocation lies, wherever its arena is mapped.
-struct Address {
+struct ArenaAddress {
   uint64_t bits = 0;  // region 16 | offset in bytes 48; 0 is no address
-  static Address Of(uint16_t region, uint64_t offset) {
+  static ArenaAddress Of(uint16_t region, uint64_t offset) {
     return {.bits = uint64_t{region} << 48 | offset};
   }
   uint16_t region() const { return static_cast<uint16_t>(bits >> 48); }
   uint64_t offset() const { return bits & ((uint64_t{1} << 48) - 1); }
   explicit operator bool() const { return bits != 0; }
-  friend bool operator==(const Address&, const Address&) = default;
+  friend bool operator==(const ArenaAddress&, const ArenaAddress&) = default;
 };
 
 struct ArenaOptions {
@@ -95,10 +95,10 @@ class Arena {
   // system refuses. Aligned to 64 bytes, and to 256 if RoundUp(bytes) is a multiple of 256.
   // Thread-safe; each thread with its own cache. Cost: a few instructions from the cache, else a
   // lock; a new span adds a system call and page faults.
-  Address Allocate(Cache& cache, size_t bytes, Limit limit);
+  ArenaAddress Allocate(Cache& cache, size_t bytes, Limit limit);
 
   // Gives the allocation back; `bytes` as it was allocated (or its RoundUp). Thread-safe.
-  void Free(Cache& cache, Address at, size_t bytes);
+  void Free(Cache& cache, ArenaAddress at, size_t bytes);
 
   // Returns what the cache holds. Thread-safe; the cache must not be in use meanwhile.
   void Flush(Cache& cache);
@@ -109,7 +109,7 @@ class Arena {
   bool Trim();
 
   // Where the address is in this process. Valid as long as the allocation.
-  std::byte* At(Address at) const {
+  std::byte* At(ArenaAddress at) const {
     return bases_[at.region()].load(std::memory_order_relaxed) + at.offset();
   }
 
@@ -133,9 +133,9 @@ class Arena {
   Magazine& MagazineOf(Cache& cache, size_t size_class);
   bool Refill(Cache& cache, size_t size_class, Limit limit);
   void Unload(Cache& cache, size_t size_class, size_t count);
-  Address AllocateRun(size_t bytes, Limit limit);
-  void FreeRun(Address at, size_t bytes);
-  Address TakeSpans(Lock& lock, uint32_t count, Limit limit);
+  ArenaAddress AllocateRun(size_t bytes, Limit limit);
+  void FreeRun(ArenaAddress at, size_t bytes);
+  ArenaAddress TakeSpans(Lock& lock, uint32_t count, Limit limit);
   bool ReturnBlock(Lock& lock, uint64_t kept_max);
   bool ReturnBlocks(Lock& lock, uint64_t kept_max, size_t blocks_max);
   const char* VerifyRuns() const;

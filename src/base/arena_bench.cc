@@ -23,18 +23,18 @@ class ArenaBuffers {
   ArenaBuffers() : arena_({.budget = &budget_}) {}
   ~ArenaBuffers() { arena_.Flush(cache_); }
   std::byte* Take() {
-    const Address at = arena_.Allocate(cache_, kNodeBytes, Arena::Limit::kObey);
+    const ArenaAddress at = arena_.Allocate(cache_, kNodeBytes, Arena::Limit::kObey);
     last_ = at;
     return arena_.At(at);
   }
-  Address last() const { return last_; }
-  void Give(Address at) { arena_.Free(cache_, at, kNodeBytes); }
+  ArenaAddress last() const { return last_; }
+  void Give(ArenaAddress at) { arena_.Free(cache_, at, kNodeBytes); }
 
  private:
   MemoryBudget budget_;
   Arena arena_;
   Arena::Cache cache_;
-  Address last_;
+  ArenaAddress last_;
 };
 
 class MallocBuffers {

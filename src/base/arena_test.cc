@@ -32,10 +32,10 @@ struct TestArena {
       : budget(limit_bytes), arena({.budget = &budget, .region_bytes = region_bytes}) {}
   ~TestArena() { arena.Flush(cache); }
 
-  Address Allocate(size_t bytes, Limit limit = Limit::kObey) {
+  ArenaAddress Allocate(size_t bytes, Limit limit = Limit::kObey) {
     return arena.Allocate(cache, bytes, limit);
   }
-  void Free(Address at, size_t bytes) { arena.Free(cache, at, bytes); }
+  void Free(ArenaAddress at, size_t bytes) { arena.Free(cache, at, bytes); }
   void FlushAndTrim() {
     arena.Flush(cache);
     while (arena.Trim()) {
@@ -50,7 +50,7 @@ struct TestArena {
 };
 
 struct Allocation {
-  Address at;
+  ArenaAddress at;
   size_t bytes;
   uint8_t pattern;
 };
@@ -85,7 +85,7 @@ uint64_t ResidentBytes() {
 uint64_t ResidentBytes(const Arena& arena, uint64_t bytes) {
   const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   std::vector<unsigned char> is_resident(bytes / page_bytes);
-  EXPECT_EQ(mincore(arena.At(Address()), bytes, is_resident.data()), 0);
+  EXPECT_EQ(mincore(arena.At(ArenaAddress()), bytes, is_resident.data()), 0);
   return static_cast<uint64_t>(std::ranges::count(is_resident, 1)) * page_bytes;
 }
 
@@ -133,7 +133,7 @@ TEST(Arena, HoldsNothingAtFirstAndAtLast) {
     EXPECT_EQ(arena.Verify(), nullptr);
     EXPECT_FALSE(arena.Trim());
     Arena::Cache cache;
-    const Address at = arena.Allocate(cache, 100, Limit::kObey);
+    const ArenaAddress at = arena.Allocate(cache, 100, Limit::kObey);
     ASSERT_TRUE(at);
     EXPECT_EQ(budget.used(), Arena::kSpanBytes);
     EXPECT_EQ(arena.Statistics().allocated_bytes, 128u);
@@ -213,7 +213,7 @@ TEST(Arena, SlotsPack) {
 // Goal: no allocation has the address 0, and memory fills from the beginning.
 TEST(Arena, AddressesBeginLow) {
   TestArena test;
-  const Address first = test.Allocate(Arena::kSlotBytesMax);
+  const ArenaAddress first = test.Allocate(Arena::kSlotBytesMax);
   EXPECT_EQ(first.region(), 0u);
   EXPECT_GE(first.offset(), Arena::kSpanBytes);
   EXPECT_LT(first.offset(), 2 * Arena::kSpanBytes);
@@ -223,21 +223,21 @@ TEST(Arena, AddressesBeginLow) {
 TEST(Arena, ObeysTheLimit) {
   constexpr uint64_t kSpans = 10;
   TestArena test(kSpans * Arena::kSpanBytes + Arena::kSpanBytes - 1);
-  std::vector<Address> slots;
-  while (const Address at = test.Allocate(8192)) slots.push_back(at);
+  std::vector<ArenaAddress> slots;
+  while (const ArenaAddress at = test.Allocate(8192)) slots.push_back(at);
   EXPECT_EQ(slots.size(), kSpans * 8);
   EXPECT_EQ(test.held(), kSpans * Arena::kSpanBytes);
   EXPECT_FALSE(test.Allocate(64));
   EXPECT_FALSE(test.Allocate(kMiB));
 
-  const Address beyond = test.Allocate(64, Limit::kExceed);
-  const Address run = test.Allocate(kMiB, Limit::kExceed);
+  const ArenaAddress beyond = test.Allocate(64, Limit::kExceed);
+  const ArenaAddress run = test.Allocate(kMiB, Limit::kExceed);
   ASSERT_TRUE(beyond && run);
   EXPECT_EQ(test.held(), (kSpans + 1) * Arena::kSpanBytes + kMiB);
   test.Free(run, kMiB);
   test.Free(beyond, 64);
 
-  for (Address at : slots) test.Free(at, 8192);
+  for (ArenaAddress at : slots) test.Free(at, 8192);
   test.FlushAndTrim();
   EXPECT_EQ(test.held(), 0u);
   EXPECT_TRUE(test.Allocate(kSpans * Arena::kSpanBytes));
@@ -249,13 +249,13 @@ TEST(Arena, ObeysTheLimit) {
 // Method: at the limit, free two spans that are not neighbours: both are kept and no run of two.
 TEST(Arena, GivesKeptSpansBackForARun) {
   TestArena test(8 * Arena::kSpanBytes);
-  std::vector<Address> spans;
-  while (const Address at = test.Allocate(Arena::kSpanBytes)) spans.push_back(at);
+  std::vector<ArenaAddress> spans;
+  while (const ArenaAddress at = test.Allocate(Arena::kSpanBytes)) spans.push_back(at);
   ASSERT_EQ(spans.size(), 8u);
   test.Free(spans[2], Arena::kSpanBytes);
   test.Free(spans[5], Arena::kSpanBytes);
   EXPECT_EQ(test.held(), 8 * Arena::kSpanBytes);
-  const Address run = test.Allocate(2 * Arena::kSpanBytes);
+  const ArenaAddress run = test.Allocate(2 * Arena::kSpanBytes);
   EXPECT_TRUE(run);
   EXPECT_EQ(test.held(), 8 * Arena::kSpanBytes);
   EXPECT_FALSE(test.Allocate(64));
@@ -336,7 +336,7 @@ TEST(Arena, MemoryComesBack) {
 // after Trim two or 1/32, and none if hardly any span is used.
 TEST(Arena, KeepsFewFreeSpans) {
   TestArena test;
-  std::vector<Address> spans;
+  std::vector<ArenaAddress> spans;
   for (int i = 0; i < 2000; ++i) spans.push_back(test.Allocate(Arena::kSpanBytes));
   const auto kept = [&] { return test.held() / Arena::kSpanBytes - spans.size(); };
   const auto share = [&] { return test.held() / Arena::kSpanBytes / 32; };
@@ -382,7 +382,7 @@ TEST(Arena, BlocksPartlyGivenBackArePlain) {
   }
   constexpr size_t kBlock = 32;
   TestArena test;
-  std::vector<Address> spans;
+  std::vector<ArenaAddress> spans;
   for (size_t i = 0; i < 3 * kBlock - 1; ++i) {  // span 0 is nobody's
     spans.push_back(test.Allocate(Arena::kSpanBytes));
     ASSERT_EQ(spans.back().offset(), (i + 1) * Arena::kSpanBytes);
@@ -421,7 +421,7 @@ TEST(Arena, FailAt) {
     test.arena.FailAt(n);
     for (uint64_t i = 1; i <= 40; ++i) {
       const size_t bytes = i % 3 == 0 ? 2 * Arena::kSpanBytes : 500;
-      const Address at = test.Allocate(bytes, i % 2 == 0 ? Limit::kObey : Limit::kExceed);
+      const ArenaAddress at = test.Allocate(bytes, i % 2 == 0 ? Limit::kObey : Limit::kExceed);
       ASSERT_EQ(static_cast<bool>(at), i != n) << i << " of " << n;
       if (at) test.Free(at, bytes);
     }
@@ -466,7 +466,7 @@ TEST(Arena, TakesSmallerRegions) {
   rlimit tight = before;
   tight.rlim_cur = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + 512 * kMiB;
   ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
-  const Address at = test.Allocate(100);
+  const ArenaAddress at = test.Allocate(100);
   ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
   EXPECT_TRUE(at);
 }
@@ -548,14 +548,14 @@ TEST(Arena, ThreadsWhileSpansGoBack) {
 
   const auto work = [&](uint8_t pattern) {
     Arena::Cache cache;
-    std::array<Address, 24> spans;
+    std::array<ArenaAddress, 24> spans;
     for (int wave = 0; wave < kWaves; ++wave) {
-      for (Address& at : spans) {
+      for (ArenaAddress& at : spans) {
         at = arena.Allocate(cache, Arena::kSpanBytes, Limit::kObey);
         std::byte* const begin = arena.At(at);
         for (size_t i = 0; i < Arena::kSpanBytes; i += kPageBytes) begin[i] = std::byte{pattern};
       }
-      for (const Address at : spans) {
+      for (const ArenaAddress at : spans) {
         const std::byte* const begin = arena.At(at);
         for (size_t i = 0; i < Arena::kSpanBytes; i += kPageBytes) {
           if (begin[i] != std::byte{pattern}) ++broken;
@@ -586,7 +586,7 @@ TEST(Arena, PoisonsWhatIsFree) {
   if (!kPoisons) GTEST_SKIP() << "only with AddressSanitizer";
   TestArena test;
   for (size_t bytes : {size_t{100}, size_t{8192}, 2 * Arena::kSpanBytes}) {
-    const Address at = test.Allocate(bytes);
+    const ArenaAddress at = test.Allocate(bytes);
     const std::byte* begin = test.arena.At(at);
     EXPECT_FALSE(IsPoisoned(begin));
     EXPECT_FALSE(IsPoisoned(begin + Arena::RoundUp(bytes) - 1));
@@ -605,8 +605,8 @@ using ArenaDeathTest = ::testing::Test;
 TEST(ArenaDeathTest, DoubleFreeAndWrongSize) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   TestArena test;
-  const Address slot = test.Allocate(100);
-  const Address run = test.Allocate(kMiB);
+  const ArenaAddress slot = test.Allocate(100);
+  const ArenaAddress run = test.Allocate(kMiB);
   EXPECT_DEATH(
       {
         test.Free(slot, 100);

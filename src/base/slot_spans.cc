@@ -37,7 +37,7 @@ size_t SlotSpans::GroupOf(const SpanInfo& info) {
   return (slots - info.free_slots) * kGroups / slots;
 }
 
-size_t SlotSpans::Take(size_t size_class, std::span<Address> to) {
+size_t SlotSpans::Take(size_t size_class, std::span<ArenaAddress> to) {
   const size_t slot_bytes = size_classes::SlotBytes(size_class);
   auto& heads = heads_[size_class];
   size_t taken = 0;
@@ -46,7 +46,7 @@ size_t SlotSpans::Take(size_t size_class, std::span<Address> to) {
       const SpanId id{heads[group]};
       SpanInfo& info = pool_.info(id);
       while (taken < to.size() && info.free_slots > 0) {
-        to[taken++] = Address{id.address().bits + TakeLowest(info) * slot_bytes};
+        to[taken++] = ArenaAddress{id.address().bits + TakeLowest(info) * slot_bytes};
       }
       MoveTo(id, info, group, GroupOf(info));
     }
@@ -65,7 +65,7 @@ void SlotSpans::Add(SpanId id, size_t size_class) {
   MoveTo(id, info, kUnlisted, 0);
 }
 
-std::optional<SpanId> SlotSpans::Give(Address at, size_t size_class) {
+std::optional<SpanId> SlotSpans::Give(ArenaAddress at, size_t size_class) {
   const SpanId id = SpanId::Of(at);
   SpanInfo& info = pool_.info(id);
   const size_t slot_bytes = size_classes::SlotBytes(size_class);

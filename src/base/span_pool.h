@@ -43,13 +43,13 @@ struct SpanId {
   uint32_t bits;  // region 8 | span 24
   static constexpr uint32_t kNone = ~uint32_t{0};
   static SpanId Of(uint32_t region, uint32_t span) { return {region << 24 | span}; }
-  static SpanId Of(Address at) {
+  static SpanId Of(ArenaAddress at) {
     return Of(at.region(), static_cast<uint32_t>(at.offset() / Arena::kSpanBytes));
   }
   uint32_t region() const { return bits >> 24; }
   uint32_t span() const { return bits & 0xffffff; }
-  Address address() const {
-    return Address::Of(static_cast<uint16_t>(region()), uint64_t{span()} * Arena::kSpanBytes);
+  ArenaAddress address() const {
+    return ArenaAddress::Of(static_cast<uint16_t>(region()), uint64_t{span()} * Arena::kSpanBytes);
   }
 };
 static_assert(Arena::kRegionsMax == 256);

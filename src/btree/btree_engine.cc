@@ -161,7 +161,7 @@ class Run {
     }
     if (alone) ahead_[0] = btree::Link{request(first).hint.bits};
     for (uint32_t i = first; i < end && !alone; ++i) {
-      const Address at = core_.table.Find(ahead_[i - first]);
+      const ArenaAddress at = core_.table.Find(ahead_[i - first]);
       if (!at) continue;
       const NodeHeader* const node = core_.Node(at);
       const btree::NodeWord word{node->word.load(std::memory_order_acquire)};

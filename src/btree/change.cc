@@ -34,7 +34,7 @@ bool Change<Layout>::Lock(NodeHeader* node, uint64_t word) {
 
 template <class Layout>
 NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeHeader* replaces) {
-  const Address at = core_.arena.Allocate(slot_.cache, bytes, limit_);
+  const ArenaAddress at = core_.arena.Allocate(slot_.cache, bytes, limit_);
   if (!at) return nullptr;
   NodeHeader* const made = core_.Node(at);
   const NodeHeader* const bench = Workbench();
@@ -225,7 +225,7 @@ void Change<Layout>::Publish() {
   if (core_.has_blocks.load(std::memory_order_relaxed)) RetireBlocks();
   for (const Made& made : made_) {
     if (made.replaces == nullptr) continue;
-    const Address old = core_.table.Load(made.link.lid()).buffer();
+    const ArenaAddress old = core_.table.Load(made.link.lid()).buffer();
     Count(made.replaces, -uint64_t{1});
     Map(made);
     if (core_.multi_version) {

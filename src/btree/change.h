@@ -88,7 +88,7 @@ class Change {
   struct Made {
     Link link;
     NodeHeader* node;
-    Address at;
+    ArenaAddress at;
     NodeHeader* replaces;  // null: a new LID
     uint64_t left, right;  // leaves that replace one: its siblings when this was built
   };

@@ -39,7 +39,7 @@ struct Core {
               .arena = &arena},
         reclaimer(arena, table, versions, snapshots, release_gate, contents, hook) {}
 
-  NodeHeader* Node(Address at) const { return reinterpret_cast<NodeHeader*>(arena.At(at)); }
+  NodeHeader* Node(ArenaAddress at) const { return reinterpret_cast<NodeHeader*>(arena.At(at)); }
   // The newest buffer of a link that is known to be good.
   NodeHeader* Head(Link link) const { return Node(table.Load(link.lid()).buffer()); }
   void Sync(SyncPoint point) const { hook.Reach(point); }

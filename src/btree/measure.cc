@@ -36,7 +36,7 @@ class Survey {
  private:
   void VisitRow(Lid lid) {
     if (buffers_left_ > 0) ++rows_with_chain_;
-    const Address at = core_.table.Load(lid).buffer();
+    const ArenaAddress at = core_.table.Load(lid).buffer();
     if (!at) return;
     const NodeHeader* const node = core_.Node(at);
     const NodeWord word{node->word.load(std::memory_order_acquire)};

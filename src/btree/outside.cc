@@ -33,7 +33,7 @@ bool Storing::Value(std::string_view value, StoredValue* stored) {
 
 bool Storing::Add(std::string_view bytes, uint32_t whole_size, char* stub) {
   const auto size = static_cast<uint32_t>(bytes.size() + kOutsideHeaderBytes);
-  const Address at = core_.arena.Allocate(slot_.cache, size, limit_);
+  const ArenaAddress at = core_.arena.Allocate(slot_.cache, size, limit_);
   if (!at) return false;
   core_.has_blocks.store(true, std::memory_order_relaxed);
   std::memcpy(core_.arena.At(at) + kOutsideHeaderBytes, bytes.data(), bytes.size());

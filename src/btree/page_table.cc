@@ -13,7 +13,7 @@ constexpr uint64_t kChargeBytes = 4096;
 
 static_assert(sizeof(std::atomic<uint64_t>) == 8 && std::atomic<uint64_t>::is_always_lock_free);
 
-uint64_t Row(uint16_t generation, Address buffer) {
+uint64_t Row(uint16_t generation, ArenaAddress buffer) {
   return uint64_t{generation} << 48 | uint64_t{buffer.region()} << 32 | buffer.offset() >> 8;
 }
 
@@ -80,7 +80,7 @@ void PageTable::Free(Link link) {
   }
 }
 
-void PageTable::Map(Link link, Address buffer) {
+void PageTable::Map(Link link, ArenaAddress buffer) {
   SKEP_DCHECK(buffer.offset() % 256 == 0 && buffer.offset() >> 40 == 0);
   SKEP_DCHECK(link.lid() < end() && Load(link.lid()).generation() == link.generation());
   rows_[link.lid()].store(Row(link.generation(), buffer), std::memory_order_seq_cst);

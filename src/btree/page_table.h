@@ -41,8 +41,8 @@ class PageTable {
     uint64_t bits;
     uint16_t generation() const { return static_cast<uint16_t>(bits >> 48); }
     // No address if the LID has no buffer.
-    Address buffer() const {
-      return Address::Of(static_cast<uint16_t>(bits >> 32), (bits & 0xffffffff) << 8);
+    ArenaAddress buffer() const {
+      return ArenaAddress::Of(static_cast<uint16_t>(bits >> 32), (bits & 0xffffffff) << 8);
     }
   };
 
@@ -59,18 +59,18 @@ class PageTable {
   // Unmaps the LID; its generation goes up. Thread-safe.
   void Free(Link link);
 
-  // Thread-safe. Sequentially consistent (E1 of versions.h): the buffer is seen as it was when it was
-  // mapped. lid < end().
+  // Thread-safe. Sequentially consistent (E1 of versions.h): the buffer is seen as it was when it
+  // was mapped. lid < end().
   Entry Load(Lid lid) const { return {rows_[lid].load(std::memory_order_seq_cst)}; }
   // The buffer of the link; no address if the link is of another generation.
-  Address Find(Link link) const {
+  ArenaAddress Find(Link link) const {
     if (link.lid() >= end_.load(std::memory_order_acquire)) return {};
     const Entry entry = Load(link.lid());
-    return entry.generation() == link.generation() ? entry.buffer() : Address();
+    return entry.generation() == link.generation() ? entry.buffer() : ArenaAddress();
   }
   // Keeps the link's generation. Sequentially consistent: see the argument about sibling links in
   // the tree's header.
-  void Map(Link link, Address buffer);
+  void Map(Link link, ArenaAddress buffer);
 
   // LIDs are 1 .. end()-1; for walks over all of them.
   Lid end() const { return end_.load(std::memory_order_acquire); }

@@ -19,8 +19,8 @@ namespace {
 
 constexpr uint64_t kLids = 1000;
 
-Address BufferOf(uint64_t n) {
-  return Address::Of(static_cast<uint16_t>(n % 7), (n % 1000 + 1) * 256);
+ArenaAddress BufferOf(uint64_t n) {
+  return ArenaAddress::Of(static_cast<uint16_t>(n % 7), (n % 1000 + 1) * 256);
 }
 
 // Goal: an empty table knows no link, and costs nothing.
@@ -43,8 +43,8 @@ TEST(PageTable, Rows) {
   PageTable table(&budget, kLids);
   const Link link = table.Allocate();
   EXPECT_FALSE(table.Find(link));
-  for (const Address buffer : {Address::Of(0, 256), Address::Of(UINT16_MAX, 0),
-                               Address::Of(UINT16_MAX, (uint64_t{1} << 40) - 256)}) {
+  for (const ArenaAddress buffer : {ArenaAddress::Of(0, 256), ArenaAddress::Of(UINT16_MAX, 0),
+                                    ArenaAddress::Of(UINT16_MAX, (uint64_t{1} << 40) - 256)}) {
     table.Map(link, buffer);
     EXPECT_EQ(table.Find(link), buffer);
     EXPECT_EQ(table.Load(link.lid()).buffer(), buffer);
@@ -64,7 +64,7 @@ TEST(PageTable, AgreesWithModel) {
   MemoryBudget budget;
   PageTable table(&budget, kLids);
   std::vector<Link> live;
-  std::map<Lid, Address> model;
+  std::map<Lid, ArenaAddress> model;
   std::vector<Link> stale;
 
   for (uint64_t step = 0; step < 20000; ++step) {
@@ -74,7 +74,7 @@ TEST(PageTable, AgreesWithModel) {
       ASSERT_EQ(static_cast<bool>(link), live.size() < kLids - 1);
       if (!link) continue;
       ASSERT_NE(link.generation(), 0u);
-      ASSERT_TRUE(model.emplace(link.lid(), Address()).second) << "given twice";
+      ASSERT_TRUE(model.emplace(link.lid(), ArenaAddress()).second) << "given twice";
       live.push_back(link);
     } else if (choice < 7) {
       const Link link = live[random.Below(live.size())];
@@ -219,7 +219,7 @@ TEST(PageTable, Threads) {
   MemoryBudget budget;
   PageTable table(&budget, kFewLids);
   const auto buffer_of = [](Link link) {
-    return Address::Of(link.generation(), (link.lid() + 1) * 256);
+    return ArenaAddress::Of(link.generation(), (link.lid() + 1) * 256);
   };
   std::vector<std::atomic<uint64_t>> owned(kFewLids);
   std::vector<std::atomic<uint64_t>> published(16);
@@ -254,7 +254,7 @@ TEST(PageTable, Threads) {
     SeededRandom random(seed);
     while (writing > 0) {
       const Link link{published[random.Below(published.size())]};
-      const Address found = table.Find(link);
+      const ArenaAddress found = table.Find(link);
       if (found && found != buffer_of(link)) ++broken;
     }
   };

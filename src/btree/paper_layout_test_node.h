@@ -72,7 +72,7 @@ class TestStore {
 
  private:
   std::string_view WithStub(std::string_view front, std::string_view outside, size_t size) {
-    const Address block =
+    const ArenaAddress block =
         arena_.Allocate(cache_, kOutsideHeaderBytes + outside.size(), Arena::Limit::kObey);
     SKEP_CHECK(block);
     std::memcpy(arena_.At(block) + kOutsideHeaderBytes, outside.data(), outside.size());

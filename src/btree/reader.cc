@@ -26,7 +26,7 @@ NodeHeader* Reader<Layout>::Visible(NodeHeader* newest, Version at) const {
   NodeHeader* node = newest;
   while (node->version.load(std::memory_order_acquire) > at) {
     const Older older{node->older.load(std::memory_order_seq_cst)};
-    const Address next = older.is_link() ? core_.table.Find(older.link()) : older.buffer();
+    const ArenaAddress next = older.is_link() ? core_.table.Find(older.link()) : older.buffer();
     if (!next) return nullptr;
     node = core_.Node(next);
   }
@@ -86,7 +86,7 @@ template <class Layout>
 std::optional<LeafPlace> Reader<Layout>::FromHint(Link hint, std::string_view key) const {
   // Asked before the word is read: a node that was detached later was in the tree now.
   if (!hint || core_.reclaimer.detached()) return std::nullopt;
-  const Address at = core_.table.Find(hint);
+  const ArenaAddress at = core_.table.Find(hint);
   if (!at) return std::nullopt;
   core_.Sync(SyncPoint::kReaderAtHint);
   NodeHeader* const node = core_.Node(at);
@@ -102,7 +102,7 @@ std::optional<LeafPlace> Reader<Layout>::FromSibling(Link link, std::string_view
                                                      bool is_upper, Version at) const {
   if (!link || core_.reclaimer.detached()) return std::nullopt;
   core_.Sync(SyncPoint::kReaderAtSibling);
-  const Address found = core_.table.Find(link);
+  const ArenaAddress found = core_.table.Find(link);
   if (!found) return std::nullopt;
   core_.Sync(SyncPoint::kReaderAtHint);
   NodeHeader* const newest = core_.Node(found);

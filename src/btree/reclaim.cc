@@ -5,8 +5,7 @@
 namespace skep::btree {
 
 Reclaimer::Reclaimer(Arena& arena, PageTable& table, Versions& versions, Snapshots& snapshots,
-                     const ReleaseGate& gate, const NodeContents& contents,
-                     const SyncHook& hook)
+                     const ReleaseGate& gate, const NodeContents& contents, const SyncHook& hook)
     : arena_(arena),
       table_(table),
       versions_(versions),
@@ -102,7 +101,7 @@ void Reclaimer::Prune(NodeHeader* head) {
 }
 
 void Reclaimer::AdvanceBuffer(const Retired& what) {
-  const Address head = table_.Find(what.link);
+  const ArenaAddress head = table_.Find(what.link);
   if (!head) return;  // the whole node is gone
   Prune(Node(head));
   // Is the one that this piece stands for still there?
@@ -121,7 +120,7 @@ void Reclaimer::AdvanceBuffer(const Retired& what) {
 }
 
 void Reclaimer::AdvanceNode(const Retired& what) {
-  const Address at = table_.Find(what.link);
+  const ArenaAddress at = table_.Find(what.link);
   if (!at) return;
   NodeHeader* const head = Node(at);
   Prune(head);
@@ -227,7 +226,7 @@ void Reclaimer::Free(const Retired& what, Slot& slot) {
     return;
   }
   // Whoever came with a hint or a sibling link found it in the page table until now.
-  const Address at = table_.Find(what.link);
+  const ArenaAddress at = table_.Find(what.link);
   NodeHeader* const node = Node(at);
   node->version.store(NodeHeader::kDead, std::memory_order_relaxed);
   table_.Free(what.link);

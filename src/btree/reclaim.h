@@ -49,14 +49,14 @@ namespace skep::btree {
 // NodeHeader::older, decoded.
 struct Older {
   uint64_t bits;
-  static Older Of(Address buffer) { return {buffer.bits}; }
+  static Older Of(ArenaAddress buffer) { return {buffer.bits}; }
   // LIDs of up to 40 bits: the low byte tells a link from a buffer, which starts at 256 B.
   static Older Of(Link link) {
     return {(link.bits & (uint64_t{0xffff} << 48)) | (link.lid() << 8) | 1};
   }
   bool is_link() const { return (bits & 0xff) == 1; }
   Link link() const { return Link::Of(bits << 16 >> 24, static_cast<uint16_t>(bits >> 48)); }
-  Address buffer() const { return is_link() ? Address() : Address{bits}; }
+  ArenaAddress buffer() const { return is_link() ? ArenaAddress() : ArenaAddress{bits}; }
 };
 
 // What the freer has to know of a layout.
@@ -119,7 +119,7 @@ class Reclaimer {
   bool FreeSome(uint32_t* pieces, Slot& slot);
   void Free(const Retired& what, Slot& slot);
   Version PinIn(Version begin, Version end) const;
-  NodeHeader* Node(Address at) const { return reinterpret_cast<NodeHeader*>(arena_.At(at)); }
+  NodeHeader* Node(ArenaAddress at) const { return reinterpret_cast<NodeHeader*>(arena_.At(at)); }
   void Die(const Retired& what) { dying_.push_back({.epoch = Slot::kIdle, .what = what}); }
 
   Arena& arena_;

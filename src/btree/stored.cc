@@ -62,7 +62,7 @@ std::string_view Codec::RestOf(const StoredKey& stored) const {
   return {OutsideBytes(stub.block), stub.size - HeadOf(stored).size()};
 }
 
-const char* Codec::OutsideBytes(Address block) const {
+const char* Codec::OutsideBytes(ArenaAddress block) const {
   return reinterpret_cast<const char*>(arena->At(block)) + kOutsideHeaderBytes;
 }
 

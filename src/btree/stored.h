@@ -4,8 +4,8 @@
 // Of a longer one the node holds a stub, and the rest lies in an arena allocation of its own, the
 // outside block:
 //
-//   long key:    head, long_key_head_bytes() | size of the whole key u32 | Address u64
-//   long value:                                size of the whole value u32 | Address u64
+//   long key:    head, long_key_head_bytes() | size of the whole key u32 | ArenaAddress u64
+//   long value:                                size of the whole value u32 | ArenaAddress u64
 //
 //   outside block:  +--------------------+-----------------------+
 //                   | born, Version, 8 B | bytes                 |   long key: the bytes after the
@@ -46,7 +46,7 @@ struct StoredValue {
 // The stub at the end of an outside key, or of an outside value.
 struct Stub {
   uint32_t size;  // of the whole key or value
-  Address block;
+  ArenaAddress block;
 };
 inline Stub StubOf(std::string_view stored_bytes) {
   const char* const at = stored_bytes.data() + stored_bytes.size() - kStubBytes;
@@ -57,7 +57,7 @@ inline Stub StubOf(std::string_view stored_bytes) {
 }
 // The arena allocation of an outside block.
 struct OutsideBlock {
-  Address at;
+  ArenaAddress at;
   uint32_t bytes;
 };
 // A node may name a block more than once: its sorted item and the log items of one key. Leaves each
@@ -102,7 +102,7 @@ struct Codec {
   int CompareBothOutside(const StoredKey& a, const StoredKey& b) const;
   // The bytes after the head of an outside key.
   std::string_view RestOf(const StoredKey& stored) const;
-  const char* OutsideBytes(Address block) const;
+  const char* OutsideBytes(ArenaAddress block) const;
 };
 
 }  // namespace skep::btree

@@ -48,7 +48,7 @@ uint64_t AllocationsOf(Arena& arena, Run run) {
   Arena::Cache cache;
   uint64_t left = 1;
   for (;; ++left) {
-    const Address at = arena.Allocate(cache, 64, Arena::Limit::kObey);
+    const ArenaAddress at = arena.Allocate(cache, 64, Arena::Limit::kObey);
     if (!at) break;
     arena.Free(cache, at, 64);
   }

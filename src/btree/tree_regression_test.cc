@@ -103,15 +103,15 @@ void PrintTo(const Shortcut& shortcut, std::ostream* os) { *os << shortcut.name;
 class DyingNodes : public testing::TestWithParam<Shortcut> {
  protected:
   // Whether whoever asks the arena for memory may be given this buffer.
-  static bool IsFree(Arena& arena, Address buffer, size_t bytes) {
+  static bool IsFree(Arena& arena, ArenaAddress buffer, size_t bytes) {
     Arena::Cache cache;
-    std::vector<Address> taken;
+    std::vector<ArenaAddress> taken;
     bool found = false;
     while (!found && taken.size() < 2000) {
       taken.push_back(arena.Allocate(cache, bytes, Arena::Limit::kObey));
       found = taken.back() == buffer;
     }
-    for (const Address at : taken) arena.Free(cache, at, bytes);
+    for (const ArenaAddress at : taken) arena.Free(cache, at, bytes);
     arena.Flush(cache);
     return found;
   }
@@ -152,7 +152,7 @@ TEST_P(DyingNodes, StayUntilTheLastReaderHasLeft) {
   }
   run(split);
   tree.MaintainAll();
-  const Address buffer = core.table.Find(node.link);
+  const ArenaAddress buffer = core.table.Find(node.link);
   ASSERT_TRUE(buffer);
   const size_t bytes = core.Node(buffer)->buffer_bytes();
   ASSERT_TRUE(NodeWord{core.Node(buffer)->word.load()}.retired());
@@ -390,9 +390,9 @@ TEST(MemoryLimit, DoesNotStopAtomicDeletes) {
   tree.budget().set_limit(1);
   Core& core = tree.core();
   Arena::Cache cache;
-  std::vector<std::pair<Address, size_t>> taken;
+  std::vector<std::pair<ArenaAddress, size_t>> taken;
   for (size_t bytes = 256; bytes <= core.codec.geometry.node_bytes; bytes += 256) {
-    while (const Address at = core.arena.Allocate(cache, bytes, Arena::Limit::kObey)) {
+    while (const ArenaAddress at = core.arena.Allocate(cache, bytes, Arena::Limit::kObey)) {
       taken.emplace_back(at, bytes);
     }
   }

@@ -57,7 +57,7 @@ class Verifier {
   const char* VisitNode(Link link, const std::string& lower,
                         const std::optional<std::string>& upper, std::optional<uint8_t> level) {
     ++nodes_;
-    const Address at = core_.table.Find(link);
+    const ArenaAddress at = core_.table.Find(link);
     if (!at) return "T2: a child's link leads to a node";
     const NodeHeader* const node = core_.Node(at);
     const NodeWord word{node->word.load(std::memory_order_acquire)};

@@ -74,7 +74,7 @@ struct Retired {
   Kind kind;
   uint32_t bytes = 0;
   Link link = {};
-  Address at = {};
+  ArenaAddress at = {};
   Version end = 0;
 };
 
