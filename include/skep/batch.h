@@ -18,6 +18,15 @@
 // Atomic: all or nothing, at one instant. Operations act in slot order and see the earlier ones.
 //   Conditions (Require...) are judged against the state before the batch. If one does not hold,
 //   or any operation is refused, nothing is applied: its slot says why, the others say kAborted.
+//   A long condition list costs one judgement each; the first that fails is the one that is named.
+// Atomic, in parts: what comes before the first BeginPart() is as above, and if it fails no part is
+//   applied. Each part is all or nothing by itself, judged against the state the parts before have
+//   left; one that fails leaves the others alone. All of it still happens at one instant. This is
+//   what Redis's EXEC does.
+//
+// Deadlines. A key may have one, in milliseconds since 1970. From that millisecond on the key is
+//   gone for every reader. A batch has one "now" (set_now_ms), a snapshot has that of its opening;
+//   what has been seen as gone stays gone, whatever a later batch's now says.
 //
 // Thread safety: none; a batch belongs to one thread at a time.
 #pragma once
@@ -59,66 +68,97 @@ enum class Op : uint8_t {
   kInsert,  // store only if absent
   kUpdate,  // store only if present
   kDelete,
-  kCompareAndSet,        // store only if the value equals `other`
-  kCompareDigestAndSet,  // store only if the value's digest equals `digest`
-  kApply,                // run `function` on the value; function.h
+  kExpire,  // change the deadline of a key that is present; its value stays
+  kMove,    // give value and deadline of `key` to the key `other`; atomic batches only
+  kApply,   // run `function` on the value; function.h. The deadline stays
   kSample,               // one key and value, uniformly at random; `random` decides
   kDeleteAll,            // every key of the keyspace; engines without order can do it too
   kScan,
   kCount,
   kDeleteRange,
+  kExpireRange,    // kExpire for every key of the range, one key after the other
   kRequireAbsent,  // conditions, in atomic batches only
   kRequirePresent,
-  kRequireValue,   // equals `other`
-  kRequireDigest,  // equals `digest`
+  kRequireValue,      // equals `other`
+  kRequireDigest,     // equals `digest`
+  kRequireUnchanged,  // nobody has written or deleted `key`, nor has it expired, since `watch`
+  kRequireEmpty,      // the range has no key
 };
 
 constexpr bool IsCondition(Op op) { return op >= Op::kRequireAbsent; }
-constexpr bool IsRange(Op op) { return op >= Op::kScan && op <= Op::kDeleteRange; }
-constexpr bool IsWrite(Op op) {
-  return (op >= Op::kPut && op <= Op::kApply) || op == Op::kDeleteRange || op == Op::kDeleteAll;
+constexpr bool IsRange(Op op) {
+  return (op >= Op::kScan && op <= Op::kExpireRange) || op == Op::kRequireEmpty;
 }
+constexpr bool IsWrite(Op op) {
+  return (op >= Op::kPut && op <= Op::kApply) || op == Op::kDeleteRange || op == Op::kDeleteAll ||
+         op == Op::kExpireRange;
+}
+
+// Deadlines a request may carry. 0: none.
+inline constexpr uint64_t kKeepDeadline = UINT64_MAX;  // the key keeps the one it has
+inline constexpr uint64_t kDeadlineMax = (uint64_t{1} << 56) - 1;  // larger: kInvalidArgument
 
 // What became of one request.
 enum class Verdict : uint8_t {
   kDone,      // done: found, stored, deleted, scanned, condition holds
   kAbsent,    // the key is absent: nothing read, updated or deleted; kRequirePresent fails
   kExists,    // the key is present: nothing inserted; kRequireAbsent fails
-  kMismatch,  // the value differs: nothing stored; kRequireValue/kRequireDigest fails
+  kMismatch,  // what `when` asks for does not hold: nothing stored; kRequireValue, kRequireDigest,
+              // kRequireUnchanged, kRequireEmpty fail
   kAborted,   // an atomic batch was not applied because of another slot
   kRefused,   // `status` says why; nothing was changed by this request
 };
 
-// One request: 64 bytes, one cache line.
 struct Request {
   enum Flag : uint8_t {
-    kReturnPrevious = 1,  // kPut, kInsert, kUpdate, kDelete: outcome.value is the value before
+    kReturnPrevious = 1,  // kPut, kInsert, kUpdate, kDelete, kExpire: outcome.value is the value
+                          // before
     kWantHint = 2,        // outcome.hint is wanted
     kReverse = 4,         // kScan: from the largest key down
     kKeysOnly = 8,        // kScan: items carry no values
     kSeekFloor = 16,      // kScan: start at the largest key <= key; not with kReverse
     kNoUpperBound = 32,   // ranges: there is no upper bound, `other` is ignored
     kNoValue = 64,        // kGet: outcome.integer is the length of the value, which is not copied
+    kKeepExisting = 128,  // kMove: not if `other` is present
+  };
+  // Further conditions of an operation: all that are given must hold, else it is not done.
+  enum When : uint8_t {
+    // kPut, kUpdate, kDelete. An absent key equals nothing; kPut with kDiffers stores it.
+    kEquals = 1,          // the value is `other`
+    kDiffers = 2,         // it is not
+    kDigestEquals = 4,    // the value's digest is `digest`
+    kDigestDiffers = 8,   // it is not
+    // kExpire, kExpireRange. No deadline is later than any.
+    kHasNoDeadline = 16,
+    kHasDeadline = 32,
+    kLater = 64,          // the new deadline is later than the one it has
+    kEarlier = 128,       // it is earlier
   };
 
   Op op = Op::kGet;
   uint8_t flags = 0;
-  uint32_t limit = kNoLimit;    // kScan: items; kCount: keys visited; kDeleteRange: keys deleted;
-                                // kNoLimit: as many as there are
+  uint8_t when = 0;             // of When
+  uint32_t limit = kNoLimit;    // kScan: items; kCount: keys visited; kDeleteRange, kExpireRange:
+                                // keys changed; kNoLimit: as many as there are
   std::string_view key = {};    // ranges: the inclusive lower bound
   std::string_view value = {};  // the value to store; kApply: the operand
   union {
-    std::string_view other = {};  // kCompareAndSet, kRequireValue: expected value;
+    std::string_view other = {};  // kEquals, kDiffers, kRequireValue: a value; kMove: a key;
                                   // ranges: the exclusive upper bound
-    Digest digest;                // kCompareDigestAndSet, kRequireDigest
+    Digest digest;                // kDigestEquals, kDigestDiffers, kRequireDigest
     const Function* function;     // kApply
     uint64_t random;              // kSample
+    uint64_t watch;               // kRequireUnchanged
   };
   Hint hint = {};
+  // kPut, kInsert, kUpdate: the deadline the key gets, or kKeepDeadline. kExpire, kExpireRange: the
+  // new one; 0: none any more. One that is not after now: the key is gone at once.
+  uint64_t deadline_ms = 0;
 
   bool has(Flag flag) const { return (flags & flag) != 0; }
+  bool needs(When what) const { return (when & what) != 0; }
 };
-static_assert(sizeof(Request) == 64);
+static_assert(sizeof(Request) == 72);
 
 struct Item {
   std::string_view key;
@@ -132,11 +172,15 @@ struct Outcome {
                             // bound to go on from: the lower one, with kReverse the upper one
   uint32_t item_count = 0;  // kScan, kSample: how many items; Batch::items(slot) has them
   size_t first_item = 0;
-  int64_t integer = 0;          // kCount, kDelete...: keys; kApply: the function's number
+  int64_t integer = 0;          // kCount, kDelete..., kExpireRange: keys; kApply: the function's
+                                // number
   std::string_view value = {};  // kGet: the value. kReturnPrevious: the one before. kApply: what
-                                // it returned. A comparison that failed: the value seen. See `more`
+                                // it returned. A comparison that failed: the value seen.
+                                // kRequireEmpty that fails: the range's first key. See `more`
   Status status = {};           // kRefused: why
-  Version version = 0;          // writes: their own, 0 if nothing was changed. kGet: one at which
+  uint64_t deadline_ms = 0;     // points: the one the key had before the operation; 0: none
+  Version version = 0;          // kRequireUnchanged that fails: of the write that changed the key,
+                                // 0 if it expired. writes: their own, 0 if nothing was changed. kGet: one at which
                                 // the key had this value: not below the write that stored it, not
                                 // above the ticket; an engine may keep one version for many keys
   Hint hint = {};               // if kWantHint and the engine gives hints
@@ -147,7 +191,8 @@ class Engine;
 // The handle an engine gives for a pinned version. Callers use Snapshot (store.h).
 struct SnapshotRef {
   Version version = 0;
-  uint64_t id = 0;  // 0: none
+  uint64_t id = 0;      // 0: none
+  uint64_t now_ms = 0;  // which deadlines have passed for it
 };
 
 class Batch {
@@ -174,6 +219,7 @@ class Batch {
   uint32_t Delete(std::string_view key, uint8_t flags = 0) {
     return AddPoint(Op::kDelete, key, {}, flags);
   }
+  // kUpdate, if the value is `expected`, or has this digest.
   uint32_t CompareAndSet(std::string_view key, std::string_view expected, std::string_view value);
   uint32_t CompareDigestAndSet(std::string_view key, Digest expected, std::string_view value);
   uint32_t Apply(std::string_view key, const Function* function, std::string_view operand);
@@ -184,12 +230,24 @@ class Batch {
   uint32_t Count(const Range& range, uint32_t visits_max = kNoLimit);
   uint32_t DeleteRange(const Range& range, uint32_t limit = kNoLimit);
   uint32_t DeleteAll();
+  // kExpire. `when` as in Request. Persist() takes the deadline away, if there is one.
+  uint32_t Expire(std::string_view key, uint64_t deadline_ms, uint8_t when = 0);
+  uint32_t Persist(std::string_view key) { return Expire(key, 0, Request::kHasDeadline); }
+  // Gives the keys of the range their deadline one after the other: all expire at one instant, but a
+  // reader of deadlines may meanwhile see some changed and others not. `limit` as in DeleteRange.
+  uint32_t ExpireRange(const Range& range, uint64_t deadline_ms, uint32_t limit = kNoLimit);
+  uint32_t Move(std::string_view from, std::string_view to, uint8_t flags = 0);
   // `random` chooses the key; equal numbers on equal states choose the same one. Not at a snapshot.
   uint32_t Sample(uint64_t random);
   uint32_t RequireAbsent(std::string_view key) { return AddPoint(Op::kRequireAbsent, key); }
   uint32_t RequirePresent(std::string_view key) { return AddPoint(Op::kRequirePresent, key); }
   uint32_t RequireValue(std::string_view key, std::string_view value);
   uint32_t RequireDigest(std::string_view key, Digest digest);
+  // `watch` is what Engine::Watch (or Store::Watch) gave for this key.
+  uint32_t RequireUnchanged(std::string_view key, uint64_t watch);
+  uint32_t RequireEmpty(const Range& range);
+  // What is added from here on is a part of its own. Atomic batches only.
+  void BeginPart() { part_begins_.push_back(static_cast<uint32_t>(requests_.size())); }
 
   // Settings of the whole batch. Clear() resets all but the kind.
   Kind kind() const { return kind_; }
@@ -212,8 +270,11 @@ class Batch {
   bool empty() const { return requests_.empty(); }
   std::span<const Request> requests() const { return requests_; }
   const Outcome& outcome(uint32_t slot) const { return outcomes_[slot]; }
-  // False if this atomic batch changed nothing because a condition or an operation failed.
+  // False if this atomic batch changed nothing because a condition or an operation failed; in a
+  // batch of parts: in what comes before them.
   bool applied() const { return applied_; }
+  // The first slots of the parts, ascending.
+  std::span<const uint32_t> part_begins() const { return part_begins_; }
   std::span<const Item> items(uint32_t slot) const {
     return std::span(items_).subspan(outcomes_[slot].first_item, outcomes_[slot].item_count);
   }
@@ -242,6 +303,7 @@ class Batch {
   uint32_t scan_visits_max_ = kNoLimit;
   bool applied_ = true;
   std::vector<Request> requests_;
+  std::vector<uint32_t> part_begins_;
   std::vector<Outcome> outcomes_;
   std::vector<Item> items_;
   Scratch scratch_;

@@ -25,11 +25,19 @@ std::string_view KeyAfter(std::string_view key, Scratch& scratch) {
 
 uint32_t Batch::CompareAndSet(std::string_view key, std::string_view expected,
                               std::string_view value) {
-  return Add({.op = Op::kCompareAndSet, .key = key, .value = value, .other = expected});
+  return Add({.op = Op::kUpdate,
+              .when = Request::kEquals,
+              .key = key,
+              .value = value,
+              .other = expected});
 }
 
 uint32_t Batch::CompareDigestAndSet(std::string_view key, Digest expected, std::string_view value) {
-  return Add({.op = Op::kCompareDigestAndSet, .key = key, .value = value, .digest = expected});
+  return Add({.op = Op::kUpdate,
+              .when = Request::kDigestEquals,
+              .key = key,
+              .value = value,
+              .digest = expected});
 }
 
 uint32_t Batch::Apply(std::string_view key, const Function* function, std::string_view operand) {
@@ -44,6 +52,15 @@ uint32_t Batch::Sample(uint64_t random) {
 }
 
 uint32_t Batch::DeleteAll() { return AddPoint(Op::kDeleteAll, {}); }
+
+uint32_t Batch::Expire(std::string_view key, uint64_t deadline_ms, uint8_t when) {
+  return Add(
+      {.op = Op::kExpire, .when = when, .key = key, .other = {}, .deadline_ms = deadline_ms});
+}
+
+uint32_t Batch::Move(std::string_view from, std::string_view to, uint8_t flags) {
+  return Add({.op = Op::kMove, .flags = flags, .key = from, .other = to});
+}
 
 namespace {
 
@@ -71,6 +88,22 @@ uint32_t Batch::DeleteRange(const Range& range, uint32_t limit) {
   return Add(RangeRequest(Op::kDeleteRange, range, limit));
 }
 
+uint32_t Batch::ExpireRange(const Range& range, uint64_t deadline_ms, uint32_t limit) {
+  Request request = RangeRequest(Op::kExpireRange, range, limit);
+  request.deadline_ms = deadline_ms;
+  return Add(request);
+}
+
+uint32_t Batch::RequireEmpty(const Range& range) {
+  return Add(RangeRequest(Op::kRequireEmpty, range, kNoLimit));
+}
+
+uint32_t Batch::RequireUnchanged(std::string_view key, uint64_t watch) {
+  Request request{.op = Op::kRequireUnchanged, .key = key, .other = {}};
+  request.watch = watch;
+  return Add(request);
+}
+
 uint32_t Batch::RequireValue(std::string_view key, std::string_view value) {
   return Add({.op = Op::kRequireValue, .key = key, .other = value});
 }
@@ -93,6 +126,7 @@ void ClearAndShrink(std::vector<T>& vector) {
 
 void Batch::Clear() {
   ClearAndShrink(requests_);
+  ClearAndShrink(part_begins_);
   ClearAndShrink(outcomes_);
   ClearAndShrink(items_);
   scratch_.Clear();

@@ -4,13 +4,18 @@
 
 namespace skep {
 
-void BatchWriter::AbortAllBut(uint32_t culprit) {
-  for (uint32_t slot = 0; slot < batch_.outcomes_.size(); ++slot) {
+void BatchWriter::AbortPart(const Part& part, uint32_t culprit) {
+  for (uint32_t slot = part.begin; slot < part.end; ++slot) {
     if (slot == culprit) continue;
     batch_.outcomes_[slot] = Outcome{};
     batch_.outcomes_[slot].verdict = Verdict::kAborted;
     batch_.outcomes_[slot].status = Status(Code::kAborted, "the batch was not applied");
   }
+}
+
+void BatchWriter::AbortAllBut(uint32_t culprit) {
+  const auto size = static_cast<uint32_t>(batch_.outcomes_.size());
+  AbortPart({.begin = 0, .end = size, .is_first = true}, culprit);
   batch_.applied_ = false;
 }
 
@@ -19,6 +24,9 @@ namespace {
 Status CheckSizes(const Request& request, const EngineTraits& traits) {
   if (IsRange(request.op)) return {};  // bounds may have any length
   if (request.key.size() > traits.key_bytes_max) {
+    return {Code::kTooLarge, "key exceeds the maximum size", traits.key_bytes_max};
+  }
+  if (request.op == Op::kMove && request.other.size() > traits.key_bytes_max) {
     return {Code::kTooLarge, "key exceeds the maximum size", traits.key_bytes_max};
   }
   if (request.value.size() > traits.value_bytes_max) {
@@ -40,9 +48,36 @@ Status CheckSupport(const Request& request, const Batch& batch, const EngineTrai
   return {};
 }
 
+// Deadlines, and the conditions an operation may carry.
+Status CheckWhen(const Request& request) {
+  const bool expires = request.op == Op::kExpire || request.op == Op::kExpireRange;
+  const bool keeps = request.deadline_ms == kKeepDeadline;
+  if (request.deadline_ms > kDeadlineMax && (!keeps || expires)) {
+    return {Code::kInvalidArgument, "the deadline is too late", kDeadlineMax};
+  }
+  const bool compares =
+      request.op == Op::kPut || request.op == Op::kUpdate || request.op == Op::kDelete;
+  constexpr uint8_t kOfValue = Request::kHasNoDeadline - 1;
+  const int of_value = request.when & kOfValue;
+  if ((of_value != 0 && !compares) || (request.when > kOfValue && !expires)) {
+    return {Code::kInvalidArgument, "a condition that this operation cannot have"};
+  }
+  // They share their operand.
+  if ((of_value & (of_value - 1)) != 0) {
+    return {Code::kInvalidArgument, "an operation compares its value once"};
+  }
+  return {};
+}
+
 Status CheckForm(const Request& request, const Batch& batch) {
   if (IsCondition(request.op) && batch.kind() != Batch::Kind::kAtomic) {
     return {Code::kInvalidArgument, "a condition needs an atomic batch"};
+  }
+  if (request.op == Op::kMove && batch.kind() != Batch::Kind::kAtomic) {
+    return {Code::kInvalidArgument, "a move needs an atomic batch"};
+  }
+  if (batch.snapshot().id != 0 && request.op == Op::kRequireUnchanged) {
+    return {Code::kInvalidArgument, "a snapshot has no watches"};
   }
   if (batch.snapshot().id != 0 && request.op == Op::kSample) {
     return {Code::kInvalidArgument, "a snapshot has no samples"};
@@ -53,12 +88,15 @@ Status CheckForm(const Request& request, const Batch& batch) {
   if (request.op == Op::kApply && request.function == nullptr) {
     return {Code::kInvalidArgument, "no such function"};
   }
-  return {};
+  return CheckWhen(request);
 }
 
 }  // namespace
 
 Status CheckBatch(const Batch& batch, const EngineTraits& traits) {
+  if (!batch.part_begins().empty() && batch.kind() != Batch::Kind::kAtomic) {
+    return {Code::kInvalidArgument, "only an atomic batch has parts"};
+  }
   if (batch.snapshot().id == 0) return {};
   if (!traits.snapshots) return {Code::kNotSupported, "this engine has no snapshots"};
   const auto writes = [](const Request& request) { return IsWrite(request.op); };

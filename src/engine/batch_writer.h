@@ -6,6 +6,25 @@
 
 namespace skep {
 
+// Slots of an atomic batch that are applied or not as one.
+struct Part {
+  uint32_t begin, end;
+  bool is_first;  // if it is not applied, no other is
+};
+
+// All parts in order; the first one may be empty, and is the whole batch if it has no parts.
+template <typename Visit>
+void ForEachPart(const Batch& batch, Visit visit) {
+  const auto begins = batch.part_begins();
+  const auto size = static_cast<uint32_t>(batch.size());
+  uint32_t begin = 0;
+  for (size_t i = 0; i <= begins.size(); ++i) {
+    const uint32_t end = i < begins.size() ? begins[i] : size;
+    if (!visit(Part{.begin = begin, .end = end, .is_first = i == 0})) return;
+    begin = end;
+  }
+}
+
 // Thread safety: the thread that executes the batch.
 class BatchWriter {
  public:
@@ -30,6 +49,8 @@ class BatchWriter {
   }
   // The atomic batch is not applied; the slot `culprit`, already set, says why.
   void AbortAllBut(uint32_t culprit);
+  // The same of one part.
+  void AbortPart(const Part& part, uint32_t culprit);
 
   // The items of one scan must be added one after the other: BeginItems, AddItem...
   void BeginItems(uint32_t slot) {

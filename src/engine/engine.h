@@ -3,6 +3,8 @@
 // An engine holds one keyspace. It knows no sockets, no clocks and no other engine.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,6 +12,7 @@
 
 #include "base/memory_budget.h"
 #include "engine/release_gate.h"
+#include "engine/watches.h"
 #include "skep/batch.h"
 #include "skep/options.h"
 #include "skep/status.h"
@@ -34,7 +37,8 @@ struct EngineTraits {
 };
 
 struct EngineStatistics {
-  uint64_t items = 0;           // live keys at the newest version
+  uint64_t items = 0;           // keys at the newest version, with those whose deadline has passed
+                                // and that Maintain has not reclaimed yet
   uint64_t bytes = 0;           // memory charged to the budget
   uint64_t old_versions = 0;    // values or nodes kept only for snapshots
   uint64_t snapshots = 0;       // live ones
@@ -65,8 +69,9 @@ class Engine {
   // and atomic batches that only read, may read at the released version; a caller that wants them
   // to see its own earlier writes waits for the gate first.
   //   kNotSupported     traits() says no
-  //   kInvalidArgument  a condition outside an atomic batch; a write in a batch at a snapshot;
-  //                     kSeekFloor with kReverse
+  //   kInvalidArgument  a condition or kMove outside an atomic batch; a write in a batch at a
+  //                     snapshot; kSeekFloor with kReverse; a deadline above kDeadlineMax; a watch
+  //                     that is not watched
   //   kTooLarge, kSnapshotTooOld, and a function's own errors
   //   kOutOfMemory      it stores, and the budget is over its limit or would be. Memory is counted
   //                     as the engine takes it from the system: what fits into what it holds
@@ -81,8 +86,21 @@ class Engine {
   // Drops the pin. Also right for a snapshot that was revoked meanwhile.
   virtual void CloseSnapshot(SnapshotRef snapshot) = 0;
 
+  // Begins to watch a key: returns the number that kRequireUnchanged takes, for as long as it is not
+  // given to Unwatch. The condition is exact: it fails if and only if since this call a write or a
+  // delete of the key has taken effect (also one that stored the same bytes, or changed the
+  // deadline), or its deadline has passed. Who reads the key after this call reads what the
+  // condition then speaks of. May wait as a write may. Thread-safe. Cost: a point read; and as long
+  // as any key is watched, a hash of the key for each write.
+  //   kNotSupported  traits().atomic is false
+  //   kTooLarge      the key
+  virtual Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) = 0;
+  // Also right for a number that is not watched any more.
+  void Unwatch(uint64_t watch) { watches_.Remove(watch); }
+
   // A bounded piece (well under a millisecond) of whatever the engine does in the background:
-  // revoking snapshots that are too old, freeing memory. Returns true if there is more to do now.
+  // revoking snapshots that are too old, freeing memory, and that of keys whose deadline has passed,
+  // the oldest first. Returns true if there is more to do now.
   // Thread-safe; callers run it now and then from any thread.
   virtual bool Maintain(uint64_t now_ms) = 0;
 
@@ -105,7 +123,22 @@ class Engine {
   // Unlike any other of the process: a snapshot of another engine is not taken for an own one.
   static uint64_t NewSnapshotId();
 
+  // The latest "now" that any batch, snapshot or upkeep has brought: what has been seen as expired
+  // stays so. A reader at a pinned version calls it after pinning: then whatever that version has
+  // made of an expired key, this now agrees.
+  uint64_t Advance(uint64_t now_ms) {
+    uint64_t latest = latest_now_ms_.load(std::memory_order_acquire);
+    while (latest < now_ms && !latest_now_ms_.compare_exchange_weak(
+                                  latest, now_ms, std::memory_order_acq_rel)) {
+    }
+    return std::max(latest, now_ms);
+  }
+
   ReleaseGate gate_;
+  Watches watches_;
+
+ private:
+  std::atomic<uint64_t> latest_now_ms_{0};
 };
 
 }  // namespace skep

@@ -23,7 +23,7 @@ void Assign(std::pmr::string& to, std::string_view bytes) {
 }
 
 constexpr size_t kSweepEntries = 16;      // of stale_ and the graveyard, at each batch
-constexpr size_t kMaintainEntries = 512;  // of stale_ or the graveyard, at each Maintain
+constexpr size_t kMaintainEntries = 512;  // of stale_, deadlines_ or the graveyard, at each Maintain
 
 }  // namespace
 
@@ -49,6 +49,9 @@ class ModelEngine::Run {
         return engine_.version_;
       }
       read_at_ = opened->second.version;
+      now_ms_ = opened->second.now_ms;
+    } else {
+      now_ms_ = engine_.Advance(batch_.now_ms());
     }
     if (atomic_) {
       DoAtomic();
@@ -71,22 +74,42 @@ class ModelEngine::Run {
       if (Stores(r.op)) incoming += r.key.size() + r.value.size();
     }
     room_ = engine_.MakeRoomFor(incoming);
-    for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    ForEachPart(batch_, [&](const Part& part) {
+      const auto culprit = DoPart(part);
+      if (!culprit) return true;
+      if (part.is_first) {
+        out_.AbortAllBut(*culprit);
+      } else {
+        out_.AbortPart(part, *culprit);
+      }
+      return !part.is_first;
+    });
+  }
+
+  // The slot because of which the part is not applied, if one is.
+  std::optional<uint32_t> DoPart(const Part& part) {
+    for (uint32_t slot = part.begin; slot < part.end; ++slot) {
       if (!IsCondition(request(slot).op)) continue;
       DoSlot(slot);
-      if (out_.outcome(slot).verdict != Verdict::kDone) return out_.AbortAllBut(slot);
+      if (out_.outcome(slot).verdict != Verdict::kDone) return slot;
     }
-    for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    for (uint32_t slot = part.begin; slot < part.end; ++slot) {
       if (IsCondition(request(slot).op)) continue;
       DoSlot(slot);
       if (out_.outcome(slot).verdict == Verdict::kRefused) {
         TakeBack();
-        return out_.AbortAllBut(slot);
+        return slot;
       }
     }
+    for (const Undo& undo : undo_) engine_.watches_.Touch(undo.key, write_version());
+    wrote_ = wrote_ || !undo_.empty();
+    undo_.clear();
+    return std::nullopt;
   }
 
-  static bool Stores(Op op) { return op >= Op::kPut && op <= Op::kApply && op != Op::kDelete; }
+  static bool Stores(Op op) {
+    return op >= Op::kPut && op <= Op::kApply && op != Op::kDelete && op != Op::kExpire;
+  }
 
   void DoSlot(uint32_t slot) {
     const Request& r = request(slot);
@@ -106,8 +129,16 @@ class ModelEngine::Run {
         return DeleteRange(r, out);
       case Op::kDeleteAll:
         return DeleteAll(r, out);
+      case Op::kExpireRange:
+        return ExpireRange(r, out);
+      case Op::kRequireEmpty:
+        return RequireEmpty(r, out);
+      case Op::kRequireUnchanged:
+        return RequireUnchanged(slot);
       case Op::kSample:
         return Sample(slot);
+      case Op::kMove:
+        return Move(r, out);
       default:
         return Point(slot);
     }
@@ -115,7 +146,9 @@ class ModelEngine::Run {
 
   // The visible value of the entry; null if the key is absent.
   const Value* Visible(Map::const_iterator at) const {
-    return at == engine_.map_.end() ? nullptr : ReadAt(at->second, read_at_);
+    if (at == engine_.map_.end()) return nullptr;
+    const Value* const value = ReadAt(at->second, read_at_);
+    return value != nullptr && !HasExpired(value->deadline_ms, now_ms_) ? value : nullptr;
   }
 
   std::string_view Copy(const Value* value) {
@@ -126,9 +159,10 @@ class ModelEngine::Run {
     const Request& r = request(slot);
     const auto at = engine_.map_.find(r.key);
     const Value* const now = Visible(at);
-    std::optional<std::string_view> bytes;
-    if (now != nullptr) bytes = now->bytes;
-    const PointEffect effect = ApplyPoint(r, bytes, engine_.traits_.value_bytes_max, out_, slot);
+    std::optional<PointState> state;
+    if (now != nullptr) state = StateOf(*now);
+    const PointEffect effect =
+        ApplyPoint(r, state, now_ms_, engine_.traits_.value_bytes_max, out_, slot);
     Outcome& out = out_.outcome(slot);
     switch (effect.action) {
       case PointEffect::Action::kKeep:
@@ -138,10 +172,51 @@ class ModelEngine::Run {
         Write(at, std::nullopt);
         break;
       case PointEffect::Action::kStore:
-        Write(FindOrMake(at, r.key), effect.value);
+        Write(FindOrMake(at, r.key), PointState{effect.value, effect.deadline_ms});
         break;
     }
     out.version = write_version();
+  }
+
+  static PointState StateOf(const Value& value) { return {value.bytes, value.deadline_ms}; }
+
+  void Move(const Request& r, Outcome& out) {
+    const auto from = engine_.map_.find(r.key);
+    const Value* const value = Visible(from);
+    out.present = value != nullptr;
+    if (value == nullptr) {
+      out.verdict = Verdict::kAbsent;
+      return;
+    }
+    const auto to = engine_.map_.find(r.other);
+    if (r.has(Request::kKeepExisting) && Visible(to) != nullptr) {
+      out.verdict = Verdict::kExists;
+      return;
+    }
+    if (r.key == r.other) return;
+    const std::string bytes(value->bytes);
+    const uint64_t deadline_ms = value->deadline_ms;
+    Write(from, std::nullopt);
+    Write(FindOrMake(to, r.other), PointState{bytes, deadline_ms});
+    out.version = write_version();
+  }
+
+  void RequireUnchanged(uint32_t slot) {
+    const auto seen = engine_.watches_.Judge(request(slot).watch, now_ms_);
+    if (!seen) return out_.Refuse(slot, {Code::kInvalidArgument, "no such watch"});
+    if (seen->unchanged) return;
+    out_.outcome(slot).verdict = Verdict::kMismatch;
+    out_.outcome(slot).version = seen->version;
+  }
+
+  void RequireEmpty(const Request& r, Outcome& out) {
+    const auto [from, to] = Bounds(r);
+    for (auto at = from; at != to; ++at) {
+      if (Visible(at) == nullptr) continue;
+      out.verdict = Verdict::kMismatch;
+      out.value = out_.scratch().Copy(at->first);
+      return;
+    }
   }
 
   // Calls visit(iterator, value) for the visible entries of [lo, hi) in order. Stops before an
@@ -161,7 +236,8 @@ class ModelEngine::Run {
         continue;
       }
       out.more = true;
-      out.value = GoOnBefore(at, reverse, visits > 0 && r.op != Op::kDeleteRange);
+      const bool erases = r.op == Op::kDeleteRange || r.op == Op::kExpireRange;
+      out.value = GoOnBefore(at, reverse, visits > 0 && !erases);
       return;
     }
   }
@@ -233,6 +309,22 @@ class ModelEngine::Run {
     DeleteFound(r, out);
   }
 
+  void ExpireRange(const Request& r, Outcome& out) {
+    ForEach(r, kNoLimit, out, [&](Map::iterator at, const Value& value) {
+      if (r.limit != kNoLimit && out.integer == int64_t{r.limit}) return false;
+      const PointEffect effect = ApplyExpiry(r, StateOf(value), now_ms_);
+      if (effect.action == PointEffect::Action::kKeep) return true;
+      ++out.integer;
+      if (effect.action == PointEffect::Action::kErase) {
+        Write(at, std::nullopt);
+      } else {
+        Write(at, PointState{std::string(effect.value), effect.deadline_ms});
+      }
+      return true;
+    });
+    if (out.integer > 0) out.version = write_version();
+  }
+
   void DeleteFound(const Request& r, Outcome& out) {
     const uint64_t most = r.limit == kNoLimit ? UINT64_MAX : r.limit;
     ForEach(r, kNoLimit, out, [&](Map::iterator at, const Value&) {
@@ -254,8 +346,14 @@ class ModelEngine::Run {
       return DeleteFound(all, out);
     }
     // The short way when nothing has to be kept.
-    out.integer = static_cast<int64_t>(e.live_.size());
+    for (const auto& [deadline_ms, key] : e.deadlines_) {
+      if (!HasExpired(deadline_ms, now_ms_)) break;
+      --out.integer;
+    }
+    out.integer += static_cast<int64_t>(e.live_.size());
     if (e.live_.empty()) return;
+    e.watches_.TouchRange({}, {}, true, write_version());
+    e.deadlines_.clear();
     e.graveyard_.push_back(std::move(e.map_));
     e.map_.clear();
     e.live_.clear();
@@ -270,12 +368,18 @@ class ModelEngine::Run {
   void Sample(uint32_t slot) {
     const auto& live = engine_.live_;
     out_.BeginItems(slot);
-    if (live.empty()) {
+    auto index = static_cast<size_t>(
+        (static_cast<unsigned __int128>(request(slot).random) * live.size()) >> 64);
+    // Past those that have expired.
+    size_t tries = live.size();
+    while (tries > 0 && Visible(live[index]) == nullptr) {
+      index = (index + 1) % live.size();
+      --tries;
+    }
+    if (tries == 0) {
       out_.outcome(slot).verdict = Verdict::kAbsent;
       return;
     }
-    const auto index = static_cast<size_t>(
-        (static_cast<unsigned __int128>(request(slot).random) * live.size()) >> 64);
     const auto at = live[index];
     out_.AddItem(slot, {.key = out_.scratch().Copy(at->first), .value = Copy(&at->second.newest)});
   }
@@ -285,20 +389,23 @@ class ModelEngine::Run {
                                     : engine_.map_.try_emplace(Bytes(key, &engine_.memory_)).first;
   }
 
-  void Write(Map::iterator at, std::optional<std::string_view> bytes) {
-    wrote_ = true;
+  void Write(Map::iterator at, std::optional<PointState> state) {
     if (atomic_) {
       const Value& newest = at->second.newest;
       undo_.push_back({.key = std::string(at->first),
                        .present = newest.present,
                        .version = newest.version,
+                       .deadline_ms = newest.deadline_ms,
                        .bytes = std::string(newest.bytes),
                        .pushed = engine_.KeepsNewest(at->second, write_version())});
+    } else {
+      wrote_ = true;
+      engine_.watches_.Touch(at->first, write_version());
     }
-    engine_.Write(at, bytes, write_version());
+    engine_.Write(at, state, write_version());
   }
 
-  // Puts back what this batch changed, last change first.
+  // Puts back what this part changed, last change first.
   void TakeBack() {
     for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) {
       const auto at = FindOrMake(engine_.map_.find(std::string_view(undo->key)), undo->key);
@@ -309,10 +416,10 @@ class ModelEngine::Run {
       }
       entry.newest.version = undo->version;
       entry.newest.bytes = undo->bytes;
-      engine_.SetPresent(at, undo->present);
+      engine_.SetPresent(at, undo->present, undo->deadline_ms);
       engine_.EraseIfEmpty(at);
     }
-    wrote_ = false;
+    undo_.clear();
   }
 
   ModelEngine& engine_;
@@ -321,6 +428,7 @@ class ModelEngine::Run {
   const bool atomic_;
   bool room_ = true;  // an atomic batch fits
   Version read_at_ = kNewest;
+  uint64_t now_ms_ = 0;
   bool wrote_ = false;
   std::vector<Undo> undo_;
 };
@@ -331,6 +439,7 @@ ModelEngine::ModelEngine(const EngineOptions& options)
       memory_(*options.budget),
       map_(&memory_),
       live_(&memory_),
+      deadlines_(&memory_),
       stale_(&memory_) {}
 
 Version ModelEngine::Execute(Batch& batch) {
@@ -363,16 +472,16 @@ bool ModelEngine::KeepsNewest(const Entry& entry, Version replaced_at) const {
          IsNeeded(entry.newest.version, replaced_at);
 }
 
-void ModelEngine::Write(Map::iterator at, std::optional<std::string_view> bytes, Version version) {
+void ModelEngine::Write(Map::iterator at, std::optional<PointState> state, Version version) {
   Entry& entry = at->second;
   if (KeepsNewest(entry, version)) {
-    entry.older.push_back(std::move(entry.newest));
+    entry.older.push_back(entry.newest);
     ++old_versions_;
     MarkStale(at);
   }
   entry.newest.version = version;
-  Assign(entry.newest.bytes, bytes.value_or(""));
-  SetPresent(at, bytes.has_value());
+  Assign(entry.newest.bytes, state ? state->value : std::string_view());
+  SetPresent(at, state.has_value(), state ? state->deadline_ms : 0);
   if (entry.stale) {
     Prune(entry);
   } else {
@@ -380,10 +489,14 @@ void ModelEngine::Write(Map::iterator at, std::optional<std::string_view> bytes,
   }
 }
 
-void ModelEngine::SetPresent(Map::iterator at, bool present) {
+void ModelEngine::SetPresent(Map::iterator at, bool present, uint64_t deadline_ms) {
   Entry& entry = at->second;
-  if (entry.newest.present == present) return;
-  entry.newest.present = present;
+  Value& newest = entry.newest;
+  if (newest.present && newest.deadline_ms != 0) deadlines_.erase({newest.deadline_ms, at->first});
+  newest.deadline_ms = present ? deadline_ms : 0;
+  if (newest.deadline_ms != 0) deadlines_.emplace(deadline_ms, at->first);
+  if (newest.present == present) return;
+  newest.present = present;
   if (present) {
     entry.live_index = live_.size();
     live_.push_back(at);
@@ -441,9 +554,25 @@ Result<SnapshotRef> ModelEngine::OpenSnapshot(uint64_t now_ms) {
   std::lock_guard lock(mutex_);
   RevokeOld(now_ms);
   const uint64_t id = NewSnapshotId();
-  snapshots_[id] = {.version = version_, .deadline_ms = now_ms + options_.snapshot_age_ms_max};
+  snapshots_[id] = {.version = version_,
+                    .deadline_ms = now_ms + options_.snapshot_age_ms_max,
+                    .now_ms = Advance(now_ms)};
   pinned_.insert(version_);
-  return SnapshotRef{.version = version_, .id = id};
+  return SnapshotRef{.version = version_, .id = id, .now_ms = snapshots_[id].now_ms};
+}
+
+Result<uint64_t> ModelEngine::Watch(std::string_view key, uint64_t now_ms) {
+  if (key.size() > traits_.key_bytes_max) {
+    return Fail(Code::kTooLarge, "key exceeds the maximum size", traits_.key_bytes_max);
+  }
+  std::lock_guard lock(mutex_);
+  const uint64_t id = watches_.Add(key);
+  const auto at = map_.find(key);
+  const Value* const value = at == map_.end() ? nullptr : &at->second.newest;
+  const bool present =
+      value != nullptr && value->present && !HasExpired(value->deadline_ms, Advance(now_ms));
+  watches_.Arm(id, present, present ? value->deadline_ms : 0);
+  return id;
 }
 
 void ModelEngine::CloseSnapshot(SnapshotRef snapshot) {
@@ -467,8 +596,23 @@ void ModelEngine::RevokeOld(uint64_t now_ms) {
 bool ModelEngine::Maintain(uint64_t now_ms) {
   std::lock_guard lock(mutex_);
   RevokeOld(now_ms);
-  const bool more = SweepSome(kMaintainEntries);
-  return BurySome(kMaintainEntries) || more;
+  const bool expires = ExpireSome(Advance(now_ms), kMaintainEntries);
+  const bool sweeps = SweepSome(kMaintainEntries);
+  return BurySome(kMaintainEntries) || sweeps || expires;
+}
+
+// Deletes up to `entries_max` keys that are past their deadline, by one write; true if some are
+// left.
+bool ModelEngine::ExpireSome(uint64_t now_ms, size_t entries_max) {
+  const auto is_due = [&] {
+    return !deadlines_.empty() && HasExpired(deadlines_.begin()->first, now_ms);
+  };
+  if (!is_due()) return false;
+  for (; entries_max > 0 && is_due(); --entries_max) {
+    Write(map_.find(deadlines_.begin()->second), std::nullopt, version_ + 1);
+  }
+  gate_.Release(++version_);
+  return is_due();
 }
 
 // Frees up to `entries_max` entries of deleted maps; true if some are left.
@@ -511,6 +655,7 @@ const char* ModelEngine::Verify() const {
   size_t live = 0;
   size_t old_versions = 0;
   size_t stale = 0;
+  size_t with_deadline = 0;
   for (const auto& [key, entry] : map_) {
     Version last = 0;
     for (const Value& value : entry.older) {
@@ -525,6 +670,10 @@ const char* ModelEngine::Verify() const {
       if (entry.live_index >= live_.size() || &live_[entry.live_index]->second != &entry) {
         return "M2: live_ leads back to each present entry";
       }
+      with_deadline += entry.newest.deadline_ms != 0 ? 1 : 0;
+      if (entry.newest.deadline_ms != 0 && !deadlines_.contains({entry.newest.deadline_ms, key})) {
+        return "M5: deadlines_ has every present entry with a deadline";
+      }
     }
     if ((!entry.older.empty() || !entry.newest.present) && !entry.stale) {
       return "M3: an entry with old values or none is stale";
@@ -532,6 +681,7 @@ const char* ModelEngine::Verify() const {
     old_versions += entry.older.size();
     stale += entry.stale ? 1 : 0;
   }
+  if (with_deadline != deadlines_.size()) return "M5: deadlines_ has no other entry";
   if (live != live_.size()) return "M2: live_ has exactly the present entries";
   if (stale != stale_.size()) return "M3: stale_ has each stale entry once";
   if (old_versions != old_versions_) return "M4: old_versions_ counts the old values";

@@ -10,7 +10,10 @@
 // Snapshots. A snapshot is the number of the last released version. An old value, written at v and
 //   replaced at w, is kept while a live snapshot s has v <= s < w. When a snapshot is dropped, the
 //   entries that hold old values are swept a few at a time (stale_).
-// Undo. Before an atomic batch changes an entry it keeps a copy; if a slot fails they are put back.
+// Undo. Before an atomic batch changes an entry it keeps a copy; if a slot fails those of its part
+//   are put back.
+// Deadlines. A key past its deadline counts as absent. Maintain() deletes such keys by a write of
+//   its own, in the order of their deadlines, which deadlines_ has.
 // Flush. Deleting everything while no snapshot lives hands the whole map to graveyard_, which is
 //   freed a few entries at a time, so that FLUSHALL holds nobody up.
 //
@@ -20,6 +23,7 @@
 //   M3  an entry that holds old values or whose newest is absent is marked stale, and is in stale_
 //       exactly once; an entry not marked is not in it.
 //   M4  old_versions_ is the number of old values.
+//   M5  deadlines_ has exactly the entries whose newest value is present and has a deadline.
 //
 // Cost: O(log n) for a point, O(log n + keys visited) for a range; deleted keys that a snapshot
 // still needs are visited too. Whatever a batch does, it does under the mutex: a range delete, an
@@ -37,6 +41,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/point.h"
 
 namespace skep {
 
@@ -49,6 +54,7 @@ class ModelEngine final : public Engine {
   const EngineTraits& traits() const override { return traits_; }
   Version Execute(Batch& batch) override;
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
+  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef snapshot) override;
   bool Maintain(uint64_t now_ms) override;
   EngineStatistics Statistics() const override;
@@ -60,6 +66,7 @@ class ModelEngine final : public Engine {
   struct Value {
     Version version = 0;
     bool present = false;
+    uint64_t deadline_ms = 0;  // 0: none
     Bytes bytes;
   };
   struct Entry {
@@ -75,20 +82,22 @@ class ModelEngine final : public Engine {
   struct OpenedSnapshot {
     Version version;
     uint64_t deadline_ms;
+    uint64_t now_ms;
   };
   // What an atomic batch found before it changed an entry.
   struct Undo {
     std::string key;
     bool present;
     Version version;
+    uint64_t deadline_ms;
     std::string bytes;
     bool pushed;  // the newest value was moved to `older`
   };
   class Run;  // one batch; model_engine.cc
 
   static const Value* ReadAt(const Entry& entry, Version at);
-  void Write(Map::iterator at, std::optional<std::string_view> bytes, Version version);
-  void SetPresent(Map::iterator at, bool present);
+  void Write(Map::iterator at, std::optional<PointState> state, Version version);
+  void SetPresent(Map::iterator at, bool present, uint64_t deadline_ms);
   bool IsNeeded(Version from, Version until) const;
   bool KeepsNewest(const Entry& entry, Version replaced_at) const;
   void MarkStale(Map::iterator at);
@@ -98,6 +107,7 @@ class ModelEngine final : public Engine {
   void Unpin(std::map<uint64_t, OpenedSnapshot>::iterator snapshot);
   void RevokeOld(uint64_t now_ms);
   bool BurySome(size_t entries_max);
+  bool ExpireSome(uint64_t now_ms, size_t entries_max);
   bool MakeRoomFor(uint64_t bytes);
 
   const EngineTraits traits_;
@@ -110,6 +120,7 @@ class ModelEngine final : public Engine {
   Version version_ = 0;                           // of the last batch that wrote
   std::map<uint64_t, OpenedSnapshot> snapshots_;  // by id, so oldest first
   std::multiset<Version> pinned_;                 // versions of snapshots_
+  std::pmr::set<std::pair<uint64_t, std::string_view>> deadlines_;  // and the keys they are of
   std::pmr::deque<Map::iterator> stale_;
   size_t sweep_left_ = 0;  // entries of stale_ to look at since a snapshot went
   size_t old_versions_ = 0;

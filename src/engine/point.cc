@@ -3,34 +3,54 @@
 namespace skep {
 namespace {
 
-// Whether the operation may act on the value it finds.
-Verdict Judge(const Request& r, std::optional<std::string_view> now) {
+constexpr uint8_t kComparesValue =
+    Request::kEquals | Request::kDiffers | Request::kDigestEquals | Request::kDigestDiffers;
+
+// What `when` says of the value.
+bool Holds(const Request& r, std::string_view value) {
+  if ((r.when & kComparesValue) == 0) return true;
+  if (r.needs(Request::kEquals)) return r.other == value;
+  if (r.needs(Request::kDiffers)) return r.other != value;
+  return (r.digest == DigestOf(value)) == r.needs(Request::kDigestEquals);
+}
+
+// Whether the operation may act on the key it finds.
+Verdict Judge(const Request& r, const std::optional<PointState>& now) {
   switch (r.op) {
     case Op::kInsert:
     case Op::kRequireAbsent:
       return now ? Verdict::kExists : Verdict::kDone;
     case Op::kPut:
-      return Verdict::kDone;
+      if (now) break;
+      return r.needs(Request::kEquals) || r.needs(Request::kDigestEquals) ? Verdict::kAbsent
+                                                                          : Verdict::kDone;
     default:
+      if (!now) return Verdict::kAbsent;
       break;
   }
-  if (!now) return Verdict::kAbsent;
   switch (r.op) {
-    case Op::kCompareAndSet:
     case Op::kRequireValue:
-      return r.other == *now ? Verdict::kDone : Verdict::kMismatch;
-    case Op::kCompareDigestAndSet:
+      return r.other == now->value ? Verdict::kDone : Verdict::kMismatch;
     case Op::kRequireDigest:
-      return r.digest == DigestOf(*now) ? Verdict::kDone : Verdict::kMismatch;
+      return r.digest == DigestOf(now->value) ? Verdict::kDone : Verdict::kMismatch;
     default:
-      return Verdict::kDone;
+      return Holds(r, now->value) ? Verdict::kDone : Verdict::kMismatch;
   }
 }
 
-PointEffect ApplyFunction(const Request& r, std::optional<std::string_view> now,
+// Storing with a deadline that has passed already is deleting.
+PointEffect Store(std::string_view value, uint64_t deadline_ms, bool present, uint64_t now_ms) {
+  if (!HasExpired(deadline_ms, now_ms)) {
+    return {.action = PointEffect::Action::kStore, .value = value, .deadline_ms = deadline_ms};
+  }
+  return {.action = present ? PointEffect::Action::kErase : PointEffect::Action::kKeep};
+}
+
+PointEffect ApplyFunction(const Request& r, const std::optional<PointState>& now,
                           size_t value_bytes_max, BatchWriter& out, uint32_t slot) {
-  const FunctionEffect effect =
-      r.function->body({.value = now, .operand = r.value, .scratch = &out.scratch()});
+  FunctionInput input{.operand = r.value, .scratch = &out.scratch()};
+  if (now) input.value = now->value;
+  const FunctionEffect effect = r.function->body(input);
   Status status = effect.status;
   if (status.ok() && effect.action == FunctionEffect::Action::kReplace &&
       effect.value.size() > value_bytes_max) {
@@ -51,30 +71,57 @@ PointEffect ApplyFunction(const Request& r, std::optional<std::string_view> now,
     case FunctionEffect::Action::kErase:
       return {.action = now ? PointEffect::Action::kErase : PointEffect::Action::kKeep};
     case FunctionEffect::Action::kReplace:
-      return {.action = PointEffect::Action::kStore, .value = effect.value};
+      return {.action = PointEffect::Action::kStore,
+              .value = effect.value,
+              .deadline_ms = now ? now->deadline_ms : 0};
   }
   return {};
 }
 
 }  // namespace
 
-PointEffect ApplyPoint(const Request& r, std::optional<std::string_view> now,
+PointEffect ApplyExpiry(const Request& r, const PointState& state, uint64_t now_ms) {
+  const auto order = [](uint64_t deadline_ms) { return deadline_ms - 1; };  // none is the latest
+  const uint64_t has = order(state.deadline_ms);
+  const uint64_t gets = order(r.deadline_ms);
+  if ((r.needs(Request::kHasNoDeadline) && state.deadline_ms != 0) ||
+      (r.needs(Request::kHasDeadline) && state.deadline_ms == 0) ||
+      (r.needs(Request::kLater) && gets <= has) || (r.needs(Request::kEarlier) && gets >= has)) {
+    return {};
+  }
+  return Store(state.value, r.deadline_ms, true, now_ms);
+}
+
+PointEffect ApplyPoint(const Request& r, std::optional<PointState> found, uint64_t now_ms,
                        size_t value_bytes_max, BatchWriter& out, uint32_t slot) {
+  std::optional<PointState> now = found;
+  if (now && HasExpired(now->deadline_ms, now_ms)) now.reset();
   Outcome& outcome = out.outcome(slot);
-  outcome = Outcome{.present = now.has_value()};
+  outcome = Outcome{.present = now.has_value(), .deadline_ms = now ? now->deadline_ms : 0};
   if (r.op == Op::kApply) return ApplyFunction(r, now, value_bytes_max, out, slot);
   outcome.verdict = Judge(r, now);
-  const bool done = outcome.verdict == Verdict::kDone;
   if (r.op == Op::kGet && r.has(Request::kNoValue)) {
-    if (now) outcome.integer = static_cast<int64_t>(now->size());
+    if (now) outcome.integer = static_cast<int64_t>(now->value.size());
     return {};
   }
   const bool returns =
       r.op == Op::kGet || r.has(Request::kReturnPrevious) || outcome.verdict == Verdict::kMismatch;
-  if (now && returns) outcome.value = out.scratch().Copy(*now);
-  if (!done || !IsWrite(r.op)) return {};
-  if (r.op == Op::kDelete) return {.action = PointEffect::Action::kErase};
-  return {.action = PointEffect::Action::kStore, .value = r.value};
+  if (now && returns) outcome.value = out.scratch().Copy(now->value);
+  if (outcome.verdict != Verdict::kDone || !IsWrite(r.op)) return {};
+  switch (r.op) {
+    case Op::kDelete:
+      return {.action = PointEffect::Action::kErase};
+    case Op::kExpire: {
+      const PointEffect effect = ApplyExpiry(r, *now, now_ms);
+      if (effect.action == PointEffect::Action::kKeep) outcome.verdict = Verdict::kMismatch;
+      return effect;
+    }
+    default: {
+      const bool keeps = r.deadline_ms == kKeepDeadline;
+      const uint64_t kept = now ? now->deadline_ms : 0;
+      return Store(r.value, keeps ? kept : r.deadline_ms, now.has_value(), now_ms);
+    }
+  }
 }
 
 }  // namespace skep

@@ -1,4 +1,4 @@
-// point.h: what a point operation, or a condition, makes of the value it finds. The same for every
+// point.h: what a point operation, or a condition, makes of the key it finds. The same for every
 // engine.
 #pragma once
 
@@ -10,17 +10,33 @@
 
 namespace skep {
 
-// What is to become of the value.
+// Whether a key with this deadline (0: none) is gone.
+inline bool HasExpired(uint64_t deadline_ms, uint64_t now_ms) {
+  return deadline_ms != 0 && deadline_ms <= now_ms;
+}
+
+// A key as an engine holds it, maybe past its deadline.
+struct PointState {
+  std::string_view value;
+  uint64_t deadline_ms = 0;  // 0: none
+};
+
+// What is to become of the key.
 struct PointEffect {
   enum class Action : uint8_t { kKeep, kStore, kErase };
   Action action = Action::kKeep;
-  std::string_view value = {};  // kStore: the caller's bytes, or in the batch's scratch
+  std::string_view value = {};  // kStore: the caller's bytes, the state's, or in the batch's scratch
+  uint64_t deadline_ms = 0;     // kStore
 };
 
-// Fills in the outcome of `slot`, but for its version and hint, and says what to do. `now` is the
-// value, none if the key is absent. May be called again if the value has changed meanwhile.
-//   kTooLarge  and a function's own errors: the outcome is kRefused, the value is kept
-PointEffect ApplyPoint(const Request& request, std::optional<std::string_view> now,
+// Fills in the outcome of `slot`, but for its version and hint, and says what to do. `found` is
+// what the engine holds; past its deadline it counts as absent (kKeep then leaves it where it is).
+// May be called again if the key has changed meanwhile. Not for kMove, ranges, kRequireUnchanged.
+//   kTooLarge  and a function's own errors: the outcome is kRefused, the key is kept
+PointEffect ApplyPoint(const Request& request, std::optional<PointState> found, uint64_t now_ms,
                        size_t value_bytes_max, BatchWriter& out, uint32_t slot);
+
+// What kExpire and kExpireRange make of a key that is present; kKeep if `when` does not hold.
+PointEffect ApplyExpiry(const Request& request, const PointState& state, uint64_t now_ms);
 
 }  // namespace skep
