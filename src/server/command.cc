@@ -31,14 +31,20 @@ bool Call::Refused(const Outcome& out) const {
   return true;
 }
 
-bool Call::Refused(const Batch& batch) const {
-  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+bool Call::Refused(const Batch& batch) const { return Refused(batch, 0, batch.size()); }
+
+bool Call::Refused(const Batch& batch, uint32_t slot, size_t count) const {
+  for (const uint32_t end = slot + static_cast<uint32_t>(count); slot < end; ++slot) {
     if (Refused(batch.outcome(slot))) return true;
   }
   return false;
 }
 
 Engine& Call::engine() const { return server_.keyspaces().at(session_.keyspace); }
+
+std::string WrongCountError(const Command& command) {
+  return fmt::format("ERR wrong number of arguments for '{}' command", command.name);
+}
 
 void Call::Execute(Batch& batch) const { worker_.ExecuteFor(session_, batch); }
 

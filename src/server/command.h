@@ -1,18 +1,23 @@
 // command.h: commands as data. The table (command_table.cc) says of each command how it looks, what
 // it does and how it is run; everything else about commands is derived from it.
 //
-// Three ways to run. All keep the rule that a connection's commands behave as if run one after
+// Four ways to run. All keep the rule that a connection's commands behave as if run one after
 // another (design: contracts).
-//   local  finish only. Needs no engine; runs in its turn among the replies of the batch.
-//   point  plan, finish. Plan adds requests to the batch of its keyspace, which the requests of
-//          every connection of the turn share; finish encodes the reply from their outcomes.
-//   alone  The batch is executed first, then the command runs by itself: it may execute batches of
-//          its own, as many as it needs, or start a Task.
+//   local   finish only. Needs no engine; runs in its turn among the replies of the batch.
+//   point   plan, finish. Plan adds requests to the batch of its keyspace, which the requests of
+//           every connection of the turn share; finish encodes the reply from their outcomes.
+//   atomic  plan, finish. Plan finds that its requests must act as one: the shared batch is
+//   executed
+//           first, then plan is called again with an atomic batch of the command's own.
+//   alone   The batch is executed first, then the command runs by itself: it may execute batches of
+//           its own, as many as it needs, or start a Task.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/ascii.h"
@@ -49,6 +54,8 @@ class Call {
   // If the request, or one of the batch's, was refused: true, and the error is the reply.
   bool Refused(const Outcome& out) const;
   bool Refused(const Batch& batch) const;
+  // The same of `count` slots from `slot` on.
+  bool Refused(const Batch& batch, uint32_t slot, size_t count) const;
 
   // The engine of the session's keyspace.
   Engine& engine() const;
@@ -71,17 +78,21 @@ inline constexpr std::string_view kNotAnInteger = "ERR value is not an integer o
 
 // What planning a command came to.
 struct Plan {
-  enum class Kind : uint8_t { kRequests, kAlone, kError };
+  enum class Kind : uint8_t { kRequests, kAtomic, kAlone, kError };
   Kind kind = Kind::kRequests;
   std::string_view error = {};  // with its code; a literal or in the batch's scratch
 
   static Plan Requests() { return {}; }
+  static Plan Atomic() { return {.kind = Kind::kAtomic}; }
   static Plan Alone() { return {.kind = Kind::kAlone}; }
   static Plan Error(std::string_view text) { return {.kind = Kind::kError, .error = text}; }
 };
 
+// Adds requests only if it returns Requests(). Atomic() and Alone() answer the shared, unordered
+// batch only: a batch of Kind::kAtomic takes every plan's requests.
 using PlanFunction = Plan (*)(const Call& call, Batch& batch);
-// `slot` is the first one the plan added.
+// `slot` is the first one the plan added. The batch may hold other commands' requests, so only the
+// verdicts of its own slots say what became of the command.
 using FinishFunction = void (*)(const Call& call, const Batch& batch, uint32_t slot);
 using AloneFunction = void (*)(Call& call);
 
@@ -113,6 +124,9 @@ struct Command {
 
   bool has(Flag flag) const { return (flags & flag) != 0; }
 };
+
+// "ERR wrong number of arguments for ... command".
+std::string WrongCountError(const Command& command);
 
 // Sorted by name.
 std::span<const Command> AllCommands();

@@ -43,22 +43,26 @@ void FinishValue(const Call& call, const Batch& batch, uint32_t slot);
 void FinishSet(const Call& call, const Batch& batch, uint32_t slot);
 void FinishWhether(const Call& call, const Batch& batch, uint32_t slot);
 void FinishInteger(const Call& call, const Batch& batch, uint32_t slot);
-void RunMget(Call& call);
-void RunMset(Call& call);
-void RunMsetNx(Call& call);
+Plan PlanMget(const Call& call, Batch& batch);
+Plan PlanMset(const Call& call, Batch& batch);
+Plan PlanMsetNx(const Call& call, Batch& batch);
+void FinishMget(const Call& call, const Batch& batch, uint32_t slot);
+void FinishMset(const Call& call, const Batch& batch, uint32_t slot);
+void FinishMsetNx(const Call& call, const Batch& batch, uint32_t slot);
 
 // commands_key.cc
 Plan PlanExists(const Call& call, Batch& batch);
 Plan PlanDel(const Call& call, Batch& batch);
 Plan PlanRandomKey(const Call& call, Batch& batch);
+Plan PlanRename(const Call& call, Batch& batch);
+Plan PlanRenameNx(const Call& call, Batch& batch);
+void FinishDoneCount(const Call& call, const Batch& batch, uint32_t slot);
+void FinishRename(const Call& call, const Batch& batch, uint32_t slot);
+void FinishRenameNx(const Call& call, const Batch& batch, uint32_t slot);
 void FinishType(const Call& call, const Batch& batch, uint32_t slot);
 void FinishRandomKey(const Call& call, const Batch& batch, uint32_t slot);
-void RunExists(Call& call);
-void RunDel(Call& call);
 void RunKeys(Call& call);
 void RunScan(Call& call);
-void RunRename(Call& call);
-void RunRenameNx(Call& call);
 
 // commands_range.cc
 Plan PlanKrange(const Call& call, Batch& batch);

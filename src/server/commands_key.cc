@@ -18,15 +18,6 @@ constexpr uint32_t kScanVisitsMax = 16 * 1024;
 // Matching takes time with pattern times key.
 constexpr size_t kPatternBytesMax = 1024;
 constexpr std::string_view kPatternTooLong = "ERR pattern exceeds the maximum size (1024 bytes)";
-constexpr int kRenameTries = 1000;
-
-void ReplyDoneCount(const Call& call, const Batch& batch) {
-  int64_t done = 0;
-  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-    if (batch.outcome(slot).verdict == Verdict::kDone) ++done;
-  }
-  call.reply().Integer(done);
-}
 
 struct ScanArgs {
   std::string_view pattern = "*";
@@ -64,49 +55,41 @@ void ReplyScan(const Call& call, uint64_t cursor, std::span<const std::string_vi
   for (const std::string_view key : keys) reply.Bulk(key);
 }
 
-// Renames in a loop of read and conditional batch: a round fails only if somebody else changed one
-// of the two keys meanwhile. Returns false if the destination exists and must not.
-enum class Renamed { kYes, kNoSource, kDestinationExists, kError };
-
-Renamed Rename(Call& call, bool keep_destination) {
-  const std::string_view from = call.arg(1);
-  const std::string_view to = call.arg(2);
-  for (int i = 0; i < kRenameTries; ++i) {
-    Batch read;
-    const uint32_t source = read.Get(from);
-    call.Execute(read);
-    if (call.Refused(read)) return Renamed::kError;
-    if (!read.outcome(source).present) return Renamed::kNoSource;
-    if (from == to) return keep_destination ? Renamed::kDestinationExists : Renamed::kYes;
-
-    const std::string_view value = read.outcome(source).value;
-    Batch move(Batch::Kind::kAtomic);
-    move.RequireValue(from, value);
-    uint32_t absent = UINT32_MAX;
-    if (keep_destination) absent = move.RequireAbsent(to);
-    move.Delete(from);
-    move.Put(to, value);
-    call.Execute(move);
-    if (call.Refused(move)) return Renamed::kError;
-    if (move.applied()) return Renamed::kYes;
-    if (keep_destination && move.outcome(absent).verdict == Verdict::kExists) {
-      return Renamed::kDestinationExists;
-    }
-  }
-  call.Error("ERR the key changed too often while it was renamed; try again");
-  return Renamed::kError;
+// RENAME and RENAMENX: true if the key was there and the request was not refused; else the error is
+// the reply.
+bool WasMovable(const Call& call, const Outcome& out) {
+  if (call.Refused(out)) return false;
+  if (out.verdict == Verdict::kAbsent) call.Error("ERR no such key");
+  return out.verdict != Verdict::kAbsent;
 }
 
 }  // namespace
 
 Plan PlanExists(const Call& call, Batch& batch) {
-  if (call.args().size() > 2) return Plan::Alone();
-  return PlanLength(call, batch);
+  const auto keys = call.args().subspan(1);
+  if (keys.size() > 1 && batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
+  for (const std::string_view key : keys) {
+    batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key, .other = {}});
+  }
+  return Plan::Requests();
 }
 
 Plan PlanDel(const Call& call, Batch& batch) {
-  if (call.args().size() > 2) return Plan::Alone();
-  batch.Delete(call.arg(1));
+  const auto keys = call.args().subspan(1);
+  if (keys.size() > 1 && batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
+  for (const std::string_view key : keys) batch.Delete(key);
+  return Plan::Requests();
+}
+
+Plan PlanRename(const Call& call, Batch& batch) {
+  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
+  batch.Move(call.arg(1), call.arg(2));
+  return Plan::Requests();
+}
+
+Plan PlanRenameNx(const Call& call, Batch& batch) {
+  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
+  batch.Move(call.arg(1), call.arg(2), Request::kKeepExisting);
   return Plan::Requests();
 }
 
@@ -128,20 +111,24 @@ void FinishRandomKey(const Call& call, const Batch& batch, uint32_t slot) {
   call.reply().Bulk(items[0].key);
 }
 
-void RunExists(Call& call) {
-  Batch batch(Batch::Kind::kAtomic);
-  for (const std::string_view key : call.args().subspan(1)) {
-    batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key, .other = {}});
+// Of as many slots as there are keys.
+void FinishDoneCount(const Call& call, const Batch& batch, uint32_t slot) {
+  const size_t keys = call.args().size() - 1;
+  if (call.Refused(batch, slot, keys)) return;
+  int64_t done = 0;
+  for (size_t i = 0; i < keys; ++i) {
+    if (batch.outcome(slot++).verdict == Verdict::kDone) ++done;
   }
-  call.Execute(batch);
-  if (!call.Refused(batch)) ReplyDoneCount(call, batch);
+  call.reply().Integer(done);
 }
 
-void RunDel(Call& call) {
-  Batch batch(Batch::Kind::kAtomic);
-  for (const std::string_view key : call.args().subspan(1)) batch.Delete(key);
-  call.Execute(batch);
-  if (!call.Refused(batch)) ReplyDoneCount(call, batch);
+void FinishRename(const Call& call, const Batch& batch, uint32_t slot) {
+  if (WasMovable(call, batch.outcome(slot))) call.reply().SimpleString("OK");
+}
+
+void FinishRenameNx(const Call& call, const Batch& batch, uint32_t slot) {
+  const Outcome& out = batch.outcome(slot);
+  if (WasMovable(call, out)) call.reply().Integer(out.verdict == Verdict::kDone ? 1 : 0);
 }
 
 void RunKeys(Call& call) {
@@ -199,30 +186,6 @@ void RunScan(Call& call) {
     cursors.EraseScan(*number);
   }
   ReplyScan(call, next, keys);
-}
-
-void RunRename(Call& call) {
-  switch (Rename(call, false)) {
-    case Renamed::kYes:
-      return call.reply().SimpleString("OK");
-    case Renamed::kNoSource:
-      return call.Error("ERR no such key");
-    default:
-      return;
-  }
-}
-
-void RunRenameNx(Call& call) {
-  switch (Rename(call, true)) {
-    case Renamed::kYes:
-      return call.reply().Integer(1);
-    case Renamed::kNoSource:
-      return call.Error("ERR no such key");
-    case Renamed::kDestinationExists:
-      return call.reply().Integer(0);
-    case Renamed::kError:
-      return;
-  }
 }
 
 }  // namespace skep::commands

@@ -50,17 +50,14 @@ Plan PlanAdd(const Call& call, Batch& batch, std::string_view delta) {
   return Plan::Requests();
 }
 
-// Puts all pairs of the arguments into the batch.
-void PutPairs(const Call& call, Batch& batch) {
-  for (size_t i = 1; i + 1 < call.args().size(); i += 2) batch.Put(call.arg(i), call.arg(i + 1));
-}
-
-// False, and the error sent, if keys and values do not pair up.
-bool HavePairs(const Call& call) {
-  if (call.args().size() % 2 == 1) return true;
-  call.Error("ERR wrong number of arguments for '" + std::string(call.command().name) +
-             "' command");
-  return false;
+// MSET and MSETNX: puts all pairs of the arguments, after the conditions, into an atomic batch.
+Plan PlanPairs(const Call& call, Batch& batch, bool only_if_absent) {
+  const size_t words = call.args().size();
+  if (words % 2 == 0) return Plan::Error(batch.scratch().Copy(WrongCountError(call.command())));
+  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
+  for (size_t i = 1; only_if_absent && i < words; i += 2) batch.RequireAbsent(call.arg(i));
+  for (size_t i = 1; i < words; i += 2) batch.Put(call.arg(i), call.arg(i + 1));
+  return Plan::Requests();
 }
 
 }  // namespace
@@ -148,30 +145,32 @@ void FinishInteger(const Call& call, const Batch& batch, uint32_t slot) {
   if (!call.Refused(out)) call.reply().Integer(out.integer);
 }
 
-void RunMget(Call& call) {
-  Batch batch(Batch::Kind::kAtomic);
+Plan PlanMget(const Call& call, Batch& batch) {
+  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
   for (const std::string_view key : call.args().subspan(1)) batch.Get(key);
-  call.Execute(batch);
-  if (call.Refused(batch)) return;
-  call.reply().Array(batch.size());
-  for (uint32_t slot = 0; slot < batch.size(); ++slot) FinishValue(call, batch, slot);
+  return Plan::Requests();
 }
 
-void RunMset(Call& call) {
-  if (!HavePairs(call)) return;
-  Batch batch(Batch::Kind::kAtomic);
-  PutPairs(call, batch);
-  call.Execute(batch);
-  if (!call.Refused(batch)) call.reply().SimpleString("OK");
+void FinishMget(const Call& call, const Batch& batch, uint32_t slot) {
+  const size_t keys = call.args().size() - 1;
+  if (call.Refused(batch, slot, keys)) return;
+  call.reply().Array(keys);
+  for (size_t i = 0; i < keys; ++i) ReplyValue(call, batch.outcome(slot++));
 }
 
-void RunMsetNx(Call& call) {
-  if (!HavePairs(call)) return;
-  Batch batch(Batch::Kind::kAtomic);
-  for (size_t i = 1; i < call.args().size(); i += 2) batch.RequireAbsent(call.arg(i));
-  PutPairs(call, batch);
-  call.Execute(batch);
-  if (!call.Refused(batch)) call.reply().Integer(batch.applied() ? 1 : 0);
+Plan PlanMset(const Call& call, Batch& batch) { return PlanPairs(call, batch, false); }
+Plan PlanMsetNx(const Call& call, Batch& batch) { return PlanPairs(call, batch, true); }
+
+void FinishMset(const Call& call, const Batch& batch, uint32_t slot) {
+  if (!call.Refused(batch, slot, call.args().size() / 2)) call.reply().SimpleString("OK");
+}
+
+void FinishMsetNx(const Call& call, const Batch& batch, uint32_t slot) {
+  const size_t pairs = call.args().size() / 2;
+  if (call.Refused(batch, slot, 2 * pairs)) return;
+  // The puts come last: one of them is done only if all are.
+  const Outcome& last = batch.outcome(slot + 2 * static_cast<uint32_t>(pairs) - 1);
+  call.reply().Integer(last.verdict == Verdict::kDone ? 1 : 0);
 }
 
 }  // namespace skep::commands

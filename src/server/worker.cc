@@ -312,8 +312,7 @@ std::string_view Worker::Refusal(const Session& session, const Command* command,
     return scratch_.Copy(text);
   }
   if (!AcceptsCount(command->arity, args.size())) {
-    return scratch_.Copy(
-        fmt::format("ERR wrong number of arguments for '{}' command", command->name));
+    return scratch_.Copy(WrongCountError(*command));
   }
   if (!IsAuthenticated(session) && !command->has(Command::kNoAuth)) {
     return "NOAUTH Authentication required.";
@@ -331,6 +330,7 @@ void Worker::RunPlanned(Session& session, const Command& command,
   const auto first = static_cast<uint32_t>(batch.size());
   const Plan plan = command.plan(Call(server_, *this, session, command, args), batch);
   if (plan.kind == Plan::Kind::kError) return PendError(session, plan.error);
+  if (plan.kind == Plan::Kind::kAtomic) return RunAtomic(session, command, args);
   if (plan.kind == Plan::Kind::kAlone) return RunAlone(session, command, args);
   (ranges ? session.range_flush : session.point_flush) = flush_;
   Pend({.session = &session,
@@ -340,6 +340,21 @@ void Worker::RunPlanned(Session& session, const Command& command,
         .has_slots = true},
        args);
   if (batch.size() >= kBatchMax) Flush();
+}
+
+void Worker::RunAtomic(Session& session, const Command& command,
+                       std::span<const std::string_view> args) {
+  Flush();
+  const Call call(server_, *this, session, command, args);
+  Batch batch(Batch::Kind::kAtomic);
+  const Plan plan = command.plan(call, batch);
+  if (plan.kind == Plan::Kind::kError) {
+    call.Error(plan.error);
+  } else {
+    ExecuteFor(session, batch);
+    command.finish(call, batch, 0);
+  }
+  Queue(session);
 }
 
 void Worker::RunAlone(Session& session, const Command& command,
