@@ -50,6 +50,33 @@ void FinishMget(const Call& call, const Batch& batch, uint32_t slot);
 void FinishMset(const Call& call, const Batch& batch, uint32_t slot);
 void FinishMsetNx(const Call& call, const Batch& batch, uint32_t slot);
 
+// commands_expiry.cc
+Plan PlanExpire(const Call& call, Batch& batch);
+Plan PlanPexpire(const Call& call, Batch& batch);
+Plan PlanExpireAt(const Call& call, Batch& batch);
+Plan PlanPexpireAt(const Call& call, Batch& batch);
+Plan PlanSetEx(const Call& call, Batch& batch);
+Plan PlanPsetEx(const Call& call, Batch& batch);
+Plan PlanPersist(const Call& call, Batch& batch);
+Plan PlanGetEx(const Call& call, Batch& batch);
+Plan PlanKexpire(const Call& call, Batch& batch);
+void FinishGetEx(const Call& call, const Batch& batch, uint32_t slot);
+void FinishTtl(const Call& call, const Batch& batch, uint32_t slot);
+void FinishPttl(const Call& call, const Batch& batch, uint32_t slot);
+void FinishExpireTime(const Call& call, const Batch& batch, uint32_t slot);
+void FinishPexpireTime(const Call& call, const Batch& batch, uint32_t slot);
+void RunKexpire(Call& call);
+
+// commands_batch.cc
+Plan PlanDelEx(const Call& call, Batch& batch);
+Plan PlanKcas(const Call& call, Batch& batch);
+Plan PlanMsetEx(const Call& call, Batch& batch);
+Plan PlanKbatch(const Call& call, Batch& batch);
+void FinishDigest(const Call& call, const Batch& batch, uint32_t slot);
+void FinishKcas(const Call& call, const Batch& batch, uint32_t slot);
+void FinishMsetEx(const Call& call, const Batch& batch, uint32_t slot);
+void FinishKbatch(const Call& call, const Batch& batch, uint32_t slot);
+
 // commands_key.cc
 Plan PlanExists(const Call& call, Batch& batch);
 Plan PlanDel(const Call& call, Batch& batch);

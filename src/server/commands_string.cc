@@ -4,6 +4,8 @@
 
 #include "base/decimal.h"
 #include "server/commands.h"
+#include "server/compare_args.h"
+#include "server/expiry_args.h"
 #include "server/server.h"
 #include "server/worker.h"
 
@@ -13,17 +15,22 @@ namespace {
 struct SetArgs {
   Op op = Op::kPut;
   bool get = false;
+  CompareOption compare;  // with kPut only
+  ExpiryOption expiry;
 };
 
-// SET key value [NX | XX] [GET]; nullopt for anything else.
+// SET key value option...; nullopt on a syntax error.
 std::optional<SetArgs> ParseSet(std::span<const std::string_view> args) {
   SetArgs set;
-  for (const std::string_view arg : args.subspan(3)) {
+  for (size_t i = 3; i < args.size();) {
+    if (set.op == Op::kPut && set.compare.Read(args, i)) continue;
+    if (set.expiry.Read(args, i, ExpiryOption::kTime | ExpiryOption::kKeep)) continue;
+    const std::string_view arg = args[i++];
     if (EqualsIgnoringCase(arg, "get")) {
       set.get = true;
-    } else if (EqualsIgnoringCase(arg, "nx") && set.op != Op::kUpdate) {
+    } else if (EqualsIgnoringCase(arg, "nx") && set.op != Op::kUpdate && !set.compare.given()) {
       set.op = Op::kInsert;
-    } else if (EqualsIgnoringCase(arg, "xx") && set.op != Op::kInsert) {
+    } else if (EqualsIgnoringCase(arg, "xx") && set.op != Op::kInsert && !set.compare.given()) {
       set.op = Op::kUpdate;
     } else {
       return std::nullopt;
@@ -77,6 +84,10 @@ Plan PlanSet(const Call& call, Batch& batch) {
   if (!set) return Plan::Error(kSyntaxError);
   Request request{.op = set->op, .key = call.arg(1), .value = call.arg(2), .other = {}};
   if (set->get) request.flags = Request::kReturnPrevious;
+  const auto error = set->expiry.Resolve(call.worker().wall_ms(), call.command().name,
+                                         batch.scratch(), request.deadline_ms);
+  if (!error.empty()) return Plan::Error(error);
+  if (!set->compare.Apply(request)) return Plan::Error(kNotADigest);
   batch.Add(request);
   return Plan::Requests();
 }

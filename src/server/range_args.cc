@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/ascii.h"
+
 namespace skep {
 namespace {
 
@@ -35,6 +37,11 @@ Result<Range> ParseRange(std::string_view min, std::string_view max, Scratch& sc
   if (max_form == Form::kClosed) range.hi = KeyAfter(max.substr(1), scratch);
   if (max_form == Form::kOpen) range.hi = max.substr(1);
   return IsEmpty(range) ? EmptyRange() : range;
+}
+
+Result<Range> ParseRangeWords(std::string_view first, std::string_view second, Scratch& scratch) {
+  if (EqualsIgnoringCase(first, "prefix")) return PrefixRange(second, scratch);
+  return ParseRange(first, second, scratch);
 }
 
 }  // namespace skep

@@ -1,0 +1,40 @@
+// batch_args.h: the words of KBATCH.
+//
+//   KBATCH [IF condition]... DO operation...
+//
+//   condition                        operation
+//   VALUE key value                  GET key
+//   DIGEST key digest                PUT key value [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]
+//   ABSENT key                       DELETE key
+//   PRESENT key                      INCRBY key number
+//   EMPTY min max | PREFIX prefix    APPEND key value
+//                                    EXPIRE key seconds
+//                                    PEXPIRE key milliseconds
+//                                    PERSIST key
+//                                    DELRANGE min max | PREFIX prefix
+//
+// Every word's meaning follows from its place: a key may be called DO, a value EX. Words are in any
+// case.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "skep/batch.h"
+#include "skep/scratch.h"
+
+namespace skep {
+
+// Conditions and operations of one KBATCH, together.
+inline constexpr size_t kKbatchMax = 4096;
+
+// Adds what `words` (all behind the name) say to `out`, an empty atomic batch: the conditions, then
+// the operations, one request each. Bytes that have to be built are in `scratch`. An error text
+// with its code, which names the condition or operation by its index, or empty; `out` is then
+// worthless.
+std::string_view ParseKbatch(std::span<const std::string_view> words, uint64_t now_ms,
+                             Scratch& scratch, Batch& out);
+
+}  // namespace skep
