@@ -283,7 +283,8 @@ TEST_P(MemoryConformance, ADestroyedEngineLeavesNothingCharged) {
     const unsigned seed = PrintedSeed();
     RandomBatch random(seed);
     for (int i = 0; i < 200; ++i) {
-      Batch batch;
+      Batch batch(i % 2 == 0 ? Batch::Kind::kUnordered : Batch::Kind::kAtomic);
+      batch.set_now_ms(Subject::kStartMs + static_cast<uint64_t>(i));
       random.Fill(batch);
       engine->Execute(batch);
       if (i % 50 == 0 && engine->traits().snapshots) {

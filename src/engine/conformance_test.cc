@@ -1,6 +1,7 @@
 // What every engine must pass: random logs against the oracle.
 #include "engine/conformance.h"
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 
@@ -19,8 +20,9 @@ std::string BytesOf(const Batch& batch) {
   return bytes;
 }
 
-// A random log on one subject: batches of both kinds, and snapshots if the engine has them, read
-// while they live and after they were revoked.
+// A random log on one subject: batches of both kinds, in which keys expire as time passes by
+// milliseconds; snapshots if the engine has them, read while they live and after they were revoked;
+// watches. Now and then the clock steps back.
 class Log {
  public:
   Log(Subject& subject, uint64_t seed) : subject_(subject), random_(seed) {}
@@ -34,8 +36,11 @@ class Log {
   }
 
   void CloseAll() {
+    subject_.set_now_ms(latest_ms_);
     for (const Pin& pin : pins_) subject_.Close(pin.snapshot);
     pins_.clear();
+    for (const auto& watched : watched_) subject_.Unwatch(watched.watch);
+    watched_.clear();
   }
 
  private:
@@ -47,18 +52,23 @@ class Log {
     Batch batch;
     std::string bytes;
   };
+  // How far the clock steps back.
+  static constexpr uint64_t kStepBackMs = 4;
 
   void Step() {
+    SetClock();
     const uint64_t lot = random_.Below(20);
     if (lot == 0 && pins_.size() < 6 && subject_.traits().snapshots) return Open();
     if (lot == 1 && !pins_.empty()) return CloseOne();
-    if (lot == 2) LetTimePass();
+    if (lot == 2) LetTimePass(random_.Below(Subject::kSnapshotAgeMsMax / 4));
+    if (lot == 19) return WatchOrUnwatch();
     Batch batch(random_.Below(2) == 0 ? Batch::Kind::kUnordered : Batch::Kind::kAtomic);
     if (lot <= 8 && !pins_.empty()) {
       batch.set_snapshot(pins_[random_.Below(pins_.size())].snapshot);
       // Writing at a snapshot, rarely: to be refused.
       lot == 3 ? random_.Fill(batch) : random_.FillWithReads(batch);
     } else {
+      batch.set_now_ms(subject_.now_ms());
       random_.Fill(batch);
     }
     subject_.Run(batch);
@@ -73,17 +83,53 @@ class Log {
         {.snapshot = opened[0], .revoked_at_ms = subject_.now_ms() + Subject::kSnapshotAgeMsMax});
   }
 
+  // Some milliseconds forward, or back from the latest that the engine has certainly been told.
+  void SetClock() {
+    if (random_.Below(3) == 0) LetTimePass(1 + random_.Below(3));
+    const bool back = subject_.oracle().now_ms() == latest_ms_ && random_.Below(4) == 0;
+    subject_.set_now_ms(latest_ms_ - (back ? random_.Below(kStepBackMs + 1) : 0));
+  }
+
+  void WatchOrUnwatch() {
+    constexpr size_t kWatchedMax = 8;
+    if (!subject_.traits().atomic) return;
+    if (watched_.size() < kWatchedMax) {
+      Batch keys;
+      const std::string key(random_.Key(keys));
+      watched_.push_back({.watch = subject_.Watch(key), .key = key});
+    } else {
+      // Some go on to be asked for, to be refused.
+      for (int i = 0; i < 4; ++i) subject_.Unwatch(watched_[random_.Below(kWatchedMax)].watch);
+      watched_.erase(watched_.begin(), watched_.begin() + 4);
+    }
+    random_.set_watched(watched_);
+  }
+
   void CloseOne() {
     const auto which = pins_.begin() + static_cast<ptrdiff_t>(random_.Below(pins_.size()));
     subject_.Close(which->snapshot);
     pins_.erase(which);
   }
 
-  void LetTimePass() {
-    subject_.Pass(random_.Below(Subject::kSnapshotAgeMsMax / 4));
-    subject_.MaintainAll();
+  void LetTimePass(uint64_t ms) {
+    latest_ms_ += ms;
+    subject_.set_now_ms(latest_ms_);
+    // Those whose end is near are not relied upon: a clock that steps back may put it off.
+    const auto is_doubtful = [&](const Pin& pin) {
+      return pin.revoked_at_ms <= latest_ms_ + kStepBackMs &&
+             latest_ms_ <= pin.revoked_at_ms + kStepBackMs;
+    };
     for (const Pin& pin : pins_) {
-      if (pin.revoked_at_ms <= subject_.now_ms()) subject_.oracle().DropSnapshot(pin.snapshot);
+      if (is_doubtful(pin)) subject_.Close(pin.snapshot);
+    }
+    std::erase_if(pins_, is_doubtful);
+    const auto is_over = [&](const Pin& pin) { return pin.revoked_at_ms <= latest_ms_; };
+    if (ms > kStepBackMs || std::ranges::any_of(pins_, is_over)) {
+      subject_.MaintainAll();
+      subject_.ExpectReclaimed();
+    }
+    for (const Pin& pin : pins_) {
+      if (is_over(pin)) subject_.oracle().DropSnapshot(pin.snapshot);
     }
   }
 
@@ -97,7 +143,9 @@ class Log {
 
   Subject& subject_;
   RandomBatch random_;
+  uint64_t latest_ms_ = Subject::kStartMs;
   std::vector<Pin> pins_;
+  std::vector<RandomBatch::WatchedKey> watched_;
   std::deque<Executed> executed_;
 };
 
@@ -110,6 +158,8 @@ void RunLogs(const std::function<Subject()>& make_subject, int logs, int steps) 
     log.Run(steps);
     if (testing::Test::HasFatalFailure()) return;
     log.CloseAll();
+    subject.MaintainAll();
+    subject.ExpectReclaimed();
     subject.ExpectNoOldVersions();
   }
 }

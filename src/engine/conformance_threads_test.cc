@@ -20,7 +20,7 @@ class ThreadConformance : public EngineConformance {
     std::atomic<bool> done = false;
     std::thread maintainer([&] {
       while (!done) {
-        engine_.Maintain(Subject::kStartMs);
+        engine_.Maintain(now_ms_);
         std::this_thread::yield();
       }
     });
@@ -34,10 +34,13 @@ class ThreadConformance : public EngineConformance {
 
   // Executes and waits for the ticket. False if an atomic batch was not applied.
   bool Run(Batch& batch) {
-    batch.set_now_ms(Subject::kStartMs);
+    batch.set_now_ms(now_ms_);
     engine_.gate().Wait(engine_.Execute(batch));
     return batch.applied();
   }
+
+  // Not in order with anything: engines must live with any.
+  std::atomic<uint64_t> now_ms_ = Subject::kStartMs;
 };
 
 std::string_view AccountKey(Batch& batch, uint64_t account) {
@@ -274,18 +277,25 @@ TEST_P(ThreadConformance, ScansSeeWholeBatches) {
 }
 
 // Goal: everything at once, for the sanitizers: no crash, no race, no broken invariant.
-// Method: random batches of all kinds on the same few keys, with snapshots and statistics.
+// Method: random batches of all kinds on the same few keys, which expire all the while, with
+// snapshots, watches and statistics.
 TEST_P(ThreadConformance, RandomBatchesOnSharedKeys) {
   const unsigned seed = PrintedSeed();
   Together([&](uint32_t thread) {
     RandomBatch random(seed + thread);
     for (int i = 0; i < 1500; ++i) {
       Batch batch(i % 2 == 0 ? Batch::Kind::kUnordered : Batch::Kind::kAtomic);
+      if (thread == 0 && i % 2 == 0) ++now_ms_;
+      batch.set_now_ms(now_ms_);
+      const std::string watched(random.Key(batch));
+      const auto watch = engine_.Watch(watched, now_ms_);
+      if (watch) random.set_watched({{.watch = *watch, .key = watched}});
       random.Fill(batch);
       Run(batch);
+      if (watch) engine_.Unwatch(*watch);
       EXPECT_GE(engine_.Statistics().bytes, 0u);
       if (!traits_.snapshots || i % 8 != 0) continue;
-      const auto snapshot = engine_.OpenSnapshot(Subject::kStartMs);
+      const auto snapshot = engine_.OpenSnapshot(now_ms_);
       ASSERT_TRUE(snapshot.has_value());
       Batch reads;
       reads.set_snapshot(*snapshot);

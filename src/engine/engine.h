@@ -96,7 +96,7 @@ class Engine {
   //   kTooLarge      the key
   virtual Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) = 0;
   // Also right for a number that is not watched any more.
-  void Unwatch(uint64_t watch) { watches_.Remove(watch); }
+  virtual void Unwatch(uint64_t watch) { watches_.Remove(watch); }
 
   // A bounded piece (well under a millisecond) of whatever the engine does in the background:
   // revoking snapshots that are too old, freeing memory, and that of keys whose deadline has passed,

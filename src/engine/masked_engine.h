@@ -1,11 +1,13 @@
 // masked_engine.h: an engine that pretends to be able to do less, for tests.
 //
 // It shows what an engine does that declares something unsupported: it refuses that with
-// kNotSupported and passes on the rest.
+// kNotSupported and passes on the rest: the other slots, or, of an atomic batch, the other parts.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "engine/batch_writer.h"
 #include "engine/engine.h"
@@ -30,49 +32,92 @@ class MaskedEngine final : public Engine {
     if (!traits_.snapshots) return Fail(Code::kNotSupported, "this engine has no snapshots");
     return inner_->OpenSnapshot(now_ms);
   }
+  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
+    if (!traits_.atomic) return Fail(Code::kNotSupported, "this engine has no atomic batches");
+    return inner_->Watch(key, now_ms);
+  }
+  void Unwatch(uint64_t watch) override { inner_->Unwatch(watch); }
   void CloseSnapshot(SnapshotRef snapshot) override { inner_->CloseSnapshot(snapshot); }
   bool Maintain(uint64_t now_ms) override { return inner_->Maintain(now_ms); }
   EngineStatistics Statistics() const override { return inner_->Statistics(); }
   const char* Verify() const override { return inner_->Verify(); }
 
  private:
+  // What is not passed on, and the slot because of which.
+  struct Left {
+    Part part;
+    uint32_t culprit;
+    Status status;
+  };
+
   Version ExecuteSupported(Batch& batch) {
     if (const Status status = CheckBatch(batch, traits_); !status.ok()) {
       BatchWriter(batch).RefuseAll(status);
       return gate_.released();
     }
     const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
+    std::vector<Left> left_out;
+    ForEachPart(batch, [&](const Part& part) {
+      for (uint32_t slot = part.begin; slot < part.end; ++slot) {
+        const Status status = CheckRequest(batch.requests()[slot], batch, traits_);
+        if (status.code() != Code::kNotSupported) continue;
+        const Part whole =
+            is_atomic ? part : Part{.begin = slot, .end = slot + 1, .is_first = false};
+        left_out.push_back({.part = whole, .culprit = slot, .status = status});
+        if (is_atomic) break;
+      }
+      return true;
+    });
+    if (left_out.empty()) return inner_->Execute(batch);
+    if (is_atomic && left_out[0].part.is_first) return AbortAll(batch, left_out[0]);
+    return ExecuteRest(batch, left_out);
+  }
+
+  Version AbortAll(Batch& batch, const Left& because) {
+    Batch nothing;
+    nothing.set_now_ms(batch.now_ms());
+    inner_->Execute(nothing);  // time passes also for what is refused
+    BatchWriter writer(batch);
+    writer.Refuse(because.culprit, because.status);
+    writer.AbortAllBut(because.culprit);
+    return gate_.released();
+  }
+
+  // All but the parts that are left out, which are ascending.
+  Version ExecuteRest(Batch& batch, const std::vector<Left>& left_out) {
     Batch supported(batch.kind());
     supported.set_snapshot(batch.snapshot());
     supported.set_now_ms(batch.now_ms());
     supported.set_scan_bytes_max(batch.scan_bytes_max());
-    std::vector<std::pair<uint32_t, Status>> refused;
+    supported.set_scan_visits_max(batch.scan_visits_max());
+    const auto is_left_out = [&](uint32_t slot) {
+      return std::ranges::any_of(left_out, [&](const Left& left) {
+        return slot >= left.part.begin && slot < left.part.end;
+      });
+    };
+    size_t parts = 0;
     for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-      const Request& request = batch.requests()[slot];
-      const Status status = CheckRequest(request, batch, traits_);
-      if (status.code() == Code::kNotSupported) {
-        refused.emplace_back(slot, status);
-      } else {
-        supported.Add(request);
+      for (; parts < batch.part_begins().size() && batch.part_begins()[parts] == slot; ++parts) {
+        supported.BeginPart();
       }
+      if (!is_left_out(slot)) supported.Add(batch.requests()[slot]);
     }
-    if (refused.empty()) return inner_->Execute(batch);
-    if (!is_atomic) return ExecuteRest(batch, supported, refused);
+    const Version ticket = inner_->Execute(supported);
     BatchWriter writer(batch);
-    writer.Refuse(refused[0].first, refused[0].second);
-    writer.AbortAllBut(refused[0].first);
-    return gate_.released();
-  }
-
-  Version ExecuteRest(Batch& batch, Batch& supported,
-                      const std::vector<std::pair<uint32_t, Status>>& refused) {
-    const Version ticket = supported.empty() ? gate_.released() : inner_->Execute(supported);
-    BatchWriter writer(batch);
-    for (const auto& [slot, status] : refused) writer.Refuse(slot, status);
     uint32_t from = 0;
+    uint32_t culprit = 0;
     for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-      const bool is_refused = writer.outcome(slot).status.code() == Code::kNotSupported;
-      if (!is_refused) Copy(supported, from++, writer, slot);
+      if (is_left_out(slot)) continue;
+      if (supported.outcome(from).verdict != Verdict::kAborted) culprit = slot;
+      Copy(supported, from++, writer, slot);
+    }
+    if (!supported.applied()) {
+      writer.AbortAllBut(culprit);
+      return ticket;
+    }
+    for (const Left& left : left_out) {
+      writer.Refuse(left.culprit, left.status);
+      writer.AbortPart(left.part, left.culprit);
     }
     return ticket;
   }

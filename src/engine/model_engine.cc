@@ -475,7 +475,11 @@ bool ModelEngine::KeepsNewest(const Entry& entry, Version replaced_at) const {
 void ModelEngine::Write(Map::iterator at, std::optional<PointState> state, Version version) {
   Entry& entry = at->second;
   if (KeepsNewest(entry, version)) {
-    entry.older.push_back(entry.newest);
+    // A copy, for `state` may be part of the newest; one that is charged to the budget.
+    entry.older.push_back({.version = entry.newest.version,
+                           .present = entry.newest.present,
+                           .deadline_ms = entry.newest.deadline_ms,
+                           .bytes = Bytes(entry.newest.bytes, &memory_)});
     ++old_versions_;
     MarkStale(at);
   }

@@ -7,40 +7,36 @@
 namespace skep {
 namespace {
 
-// The visible keys of the range, ascending. kSeekFloor moves its start.
-std::vector<std::string> KeysIn(const Request& r, const Oracle::Map& map) {
-  std::string lo(r.key);
-  if (r.has(Request::kSeekFloor)) {
-    for (const auto& [key, stored] : map) {
-      if (key <= r.key) lo = key;
-    }
-  }
-  std::vector<std::string> keys;
-  for (const auto& [key, stored] : map) {
-    if (key >= lo && (r.has(Request::kNoUpperBound) || key < r.other)) keys.push_back(key);
-  }
-  return keys;
-}
-
 bool OnlyReads(const Batch& batch) {
   return std::ranges::none_of(batch.requests(), [](const Request& r) { return IsWrite(r.op); });
 }
 
+bool IsPoint(Op op) { return !IsRange(op) && op != Op::kDeleteAll && op != Op::kSample; }
+
 }  // namespace
 
 std::string Oracle::Check(const Batch& batch, Version ticket, Version released) {
-  const bool at_snapshot = batch.snapshot().id != 0;
-  if (at_snapshot && !traits_.snapshots) return CheckRefusedAll(batch, Code::kNotSupported);
-  if (at_snapshot && !OnlyReads(batch)) return CheckRefusedAll(batch, Code::kInvalidArgument);
-  if (at_snapshot && !pinned_.contains(batch.snapshot().id)) {
-    return CheckRefusedAll(batch, Code::kSnapshotTooOld);
+  if (const Code code = BatchRefusal(batch); code != Code::kOk) {
+    return CheckRefusedAll(batch, code);
   }
-  Map& map = at_snapshot ? pinned_[batch.snapshot().id] : map_;
-  std::string difference =
-      batch.kind() == Batch::Kind::kAtomic ? CheckAtomic(batch, map) : CheckUnordered(batch, map);
+  const bool at_snapshot = batch.snapshot().id != 0;
+  OracleState& state = at_snapshot ? pinned_.at(batch.snapshot().id) : state_;
+  if (!at_snapshot) state.Advance(batch.now_ms());
+  std::string difference = batch.kind() == Batch::Kind::kAtomic ? CheckAtomic(batch, state)
+                                                                : CheckUnordered(batch, state);
   if (!difference.empty()) return difference;
   return traits_.multi_version ? CheckVersions(batch, ticket, released)
                                : CheckNoVersions(batch, ticket);
+}
+
+// kOk, or why every slot must be refused.
+Code Oracle::BatchRefusal(const Batch& batch) const {
+  const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
+  if (!batch.part_begins().empty() && !is_atomic) return Code::kInvalidArgument;
+  if (batch.snapshot().id == 0) return Code::kOk;
+  if (!traits_.snapshots) return Code::kNotSupported;
+  if (!OnlyReads(batch)) return Code::kInvalidArgument;
+  return pinned_.contains(batch.snapshot().id) ? Code::kOk : Code::kSnapshotTooOld;
 }
 
 // A slot that would be refused in any state may say so instead, and then abort an atomic batch.
@@ -89,8 +85,9 @@ std::string Oracle::CheckReadVersions(const Batch& batch) {
   for (auto slot = static_cast<uint32_t>(batch.size()); slot-- > 0;) {
     const Request& r = batch.requests()[slot];
     const Outcome& out = batch.outcome(slot);
-    const bool is_point = !IsRange(r.op) && r.op != Op::kDeleteAll;
-    if (IsWrite(r.op) && is_point && out.version != 0) replaced_at[r.key] = out.version;
+    const bool writes = IsWrite(r.op) && IsPoint(r.op) && out.version != 0;
+    if (writes) replaced_at[r.key] = out.version;
+    if (writes && r.op == Op::kMove) replaced_at[r.other] = out.version;
     if (r.op != Op::kGet || out.verdict != Verdict::kDone) continue;
     const auto replaced = replaced_at.find(r.key);
     if (replaced != replaced_at.end() && out.version > replaced->second) {
@@ -110,253 +107,138 @@ std::string Oracle::CheckNoVersions(const Batch& batch, Version ticket) {
   return {};
 }
 
-std::string Oracle::CheckUnordered(const Batch& batch, Map& map) {
+std::string Oracle::CheckUnordered(const Batch& batch, OracleState& state) const {
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-    const Expected expected = Perform(batch, slot, map);
+    const Expected expected = Perform(batch, slot, state);
     if (std::string d = Compare(batch, slot, expected); !d.empty()) return d;
   }
   return batch.applied() ? "" : "an unordered batch says it was not applied";
 }
 
-// Which slot is named does not matter if several stop the batch; that it does stop it does.
-std::string Oracle::CheckAtomic(const Batch& batch, Map& map) {
-  Map changed = map;
-  std::map<uint32_t, Expected> culprits;
-  bool stopped = false;
-  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-    const Request& r = batch.requests()[slot];
-    const bool is_condition = IsCondition(r.op);
-    const bool is_refused = StaticRefusal(r, batch) != Code::kOk;
-    if (stopped && !is_condition && !is_refused) continue;  // it acts on nothing determined
-    const Expected expected = Perform(batch, slot, is_condition ? map : changed);
-    const bool stops =
-        is_condition ? expected.verdict != Verdict::kDone : expected.verdict == Verdict::kRefused;
-    if (stops) culprits.emplace(slot, expected);
-    if (stops && !is_condition) stopped = true;
-    if (!culprits.empty() || batch.applied() == false) continue;
-    if (std::string d = Compare(batch, slot, expected); !d.empty()) return d;
-  }
-  if (culprits.empty() != batch.applied()) {
-    return fmt::format("applied: {}, though {} slots stop it", batch.applied(), culprits.size());
-  }
-  if (culprits.empty()) {
-    map = std::move(changed);
-    return {};
-  }
-  for (const auto& [slot, expected] : culprits) {
-    if (batch.outcome(slot).verdict != Verdict::kAborted) {
-      return CheckAborted(batch, slot, expected);
+std::string Oracle::CheckAtomic(const Batch& batch, OracleState& state) const {
+  std::string difference;
+  const auto size = static_cast<uint32_t>(batch.size());
+  ForEachPart(batch, [&](const Part& part) {
+    bool is_applied = false;
+    difference = CheckPart(batch, part, state, is_applied);
+    if (!difference.empty()) return false;
+    if (!part.is_first) return true;
+    if (is_applied != batch.applied()) {
+      difference = fmt::format("applied: {}, though it must be {}", batch.applied(), is_applied);
+    } else if (!is_applied) {
+      difference = CheckAborted(batch, {.begin = part.end, .end = size, .is_first = false}, {});
     }
-  }
-  return "not applied, and no slot says why";
+    return is_applied && difference.empty();
+  });
+  return difference;
 }
 
-std::string Oracle::CheckAborted(const Batch& batch, uint32_t culprit,
-                                 const Expected& expected) const {
-  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-    const Outcome& out = batch.outcome(slot);
-    if (slot != culprit && out.verdict != Verdict::kAborted) {
-      const bool all_refused = !traits_.atomic && out.status.code() == Code::kNotSupported;
-      if (!all_refused) return fmt::format("slot {}: not aborted because of {}", slot, culprit);
+// If it is applied, `state` is what it has made of it, else what it was. Of several slots that stop
+// it, any may be named that is refused in every state; else the first condition that does not hold,
+// for conditions come first; else the first operation that is refused.
+std::string Oracle::CheckPart(const Batch& batch, const Part& part, OracleState& state,
+                              bool& is_applied) const {
+  std::map<uint32_t, Expected> culprits;
+  std::map<uint32_t, Expected> all;
+  OracleState changed = state;
+  const auto stops = [&](uint32_t slot) {
+    const Expected& expected = all.emplace(slot, Perform(batch, slot, changed)).first->second;
+    const bool is_condition = IsCondition(batch.requests()[slot].op);
+    const bool is_culprit =
+        is_condition ? expected.verdict != Verdict::kDone : expected.verdict == Verdict::kRefused;
+    if (is_culprit) culprits.emplace(slot, expected);
+    return is_culprit;
+  };
+  bool stopped = false;
+  for (const bool conditions : {true, false}) {
+    for (uint32_t slot = part.begin; slot < part.end && !stopped; ++slot) {
+      if (IsCondition(batch.requests()[slot].op) == conditions) stopped = stops(slot);
     }
   }
-  return Compare(batch, culprit, expected);
+  is_applied = !stopped;
+  if (is_applied) {
+    for (const auto& [slot, expected] : all) {
+      if (std::string d = Compare(batch, slot, expected); !d.empty()) return d;
+    }
+    state = std::move(changed);
+    return {};
+  }
+  for (uint32_t slot = part.begin; slot < part.end; ++slot) {
+    const Code code = StaticRefusal(batch.requests()[slot], batch);
+    if (code == Code::kOk) continue;
+    culprits.try_emplace(slot, Expected{.verdict = Verdict::kRefused, .code = code});
+  }
+  return CheckAborted(batch, part, culprits);
+}
+
+// One of the culprits is named, if there are any; all other slots are aborted.
+std::string Oracle::CheckAborted(const Batch& batch, const Part& part,
+                                 const std::map<uint32_t, Expected>& culprits) const {
+  bool named = culprits.empty();
+  for (uint32_t slot = part.begin; slot < part.end; ++slot) {
+    const Outcome& out = batch.outcome(slot);
+    if (out.verdict == Verdict::kAborted) {
+      if (out.status.code() != Code::kAborted) return fmt::format("slot {}: not kAborted", slot);
+      continue;
+    }
+    if (!traits_.atomic && out.status.code() == Code::kNotSupported) {
+      named = true;
+      continue;
+    }
+    const auto culprit = culprits.find(slot);
+    if (named || culprit == culprits.end()) {
+      return fmt::format("slot {}: not aborted, though its part is not applied", slot);
+    }
+    named = true;
+    if (std::string d = Compare(batch, slot, culprit->second); !d.empty()) return d;
+  }
+  return named ? "" : fmt::format("slots {} to {}: none says why", part.begin, part.end);
 }
 
 // kOk, or why the request must be refused whatever the state.
 Code Oracle::StaticRefusal(const Request& r, const Batch& batch) const {
-  const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
-  if (is_atomic && !traits_.atomic) return Code::kNotSupported;
+  if (batch.kind() == Batch::Kind::kAtomic && !traits_.atomic) return Code::kNotSupported;
   if (IsRange(r.op) && !traits_.ordered) return Code::kNotSupported;
   if (r.op == Op::kApply && !traits_.functions) return Code::kNotSupported;
-  if (IsCondition(r.op) && !is_atomic) return Code::kInvalidArgument;
-  if (r.op == Op::kSample && batch.snapshot().id != 0) return Code::kInvalidArgument;
-  if (r.has(Request::kSeekFloor) && r.has(Request::kReverse)) return Code::kInvalidArgument;
-  if (IsRange(r.op) || r.op == Op::kSample) return Code::kOk;
+  if (const Code code = FormRefusal(r, batch); code != Code::kOk) return code;
+  if (!IsPoint(r.op)) return Code::kOk;
   if (r.key.size() > traits_.key_bytes_max) return Code::kTooLarge;
+  if (r.op == Op::kMove && r.other.size() > traits_.key_bytes_max) return Code::kTooLarge;
   if (r.value.size() > traits_.value_bytes_max) return Code::kTooLarge;
   return Code::kOk;
 }
 
-Oracle::Expected Oracle::Perform(const Batch& batch, uint32_t slot, Map& map) const {
-  const Request& r = batch.requests()[slot];
-  const Outcome& out = batch.outcome(slot);
-  if (const Code code = StaticRefusal(r, batch); code != Code::kOk) {
+Code Oracle::FormRefusal(const Request& r, const Batch& batch) const {
+  const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
+  const bool at_snapshot = batch.snapshot().id != 0;
+  if ((IsCondition(r.op) || r.op == Op::kMove) && !is_atomic) return Code::kInvalidArgument;
+  if (at_snapshot && (r.op == Op::kSample || r.op == Op::kRequireUnchanged)) {
+    return Code::kInvalidArgument;
+  }
+  if (r.has(Request::kSeekFloor) && r.has(Request::kReverse)) return Code::kInvalidArgument;
+  return WhenRefusal(r);
+}
+
+Code Oracle::WhenRefusal(const Request& r) {
+  const bool may_keep = r.op != Op::kExpire && r.op != Op::kExpireRange;
+  if (r.deadline_ms > kDeadlineMax && !(may_keep && r.deadline_ms == kKeepDeadline)) {
+    return Code::kInvalidArgument;
+  }
+  const bool of_deadline = r.needs(Request::kHasNoDeadline) || r.needs(Request::kHasDeadline) ||
+                           r.needs(Request::kLater) || r.needs(Request::kEarlier);
+  if (of_deadline && may_keep) return Code::kInvalidArgument;
+  const int of_value = r.needs(Request::kEquals) + r.needs(Request::kDiffers) +
+                       r.needs(Request::kDigestEquals) + r.needs(Request::kDigestDiffers);
+  const bool compares = r.op == Op::kPut || r.op == Op::kUpdate || r.op == Op::kDelete;
+  if (of_value > 1 || (of_value == 1 && !compares)) return Code::kInvalidArgument;
+  return Code::kOk;
+}
+
+Expected Oracle::Perform(const Batch& batch, uint32_t slot, OracleState& state) const {
+  if (const Code code = StaticRefusal(batch.requests()[slot], batch); code != Code::kOk) {
     return {.verdict = Verdict::kRefused, .code = code};
   }
-  switch (r.op) {
-    case Op::kScan:
-      return Scan(batch, slot, map);
-    case Op::kCount:
-      return Count(r, out, map);
-    case Op::kDeleteRange:
-      return DeleteRange(r, map);
-    case Op::kDeleteAll:
-      return DeleteAll(map);
-    case Op::kSample:
-      return Sample(batch, slot, map);
-    case Op::kApply:
-      return Apply(r, out, map);
-    default:
-      return Point(r, out, map);
-  }
-}
-
-Verdict Oracle::Judge(const Request& r, const Map& map) {
-  const auto at = map.find(r.key);
-  const bool present = at != map.end();
-  switch (r.op) {
-    case Op::kPut:
-      return Verdict::kDone;
-    case Op::kInsert:
-    case Op::kRequireAbsent:
-      return present ? Verdict::kExists : Verdict::kDone;
-    case Op::kCompareAndSet:
-    case Op::kRequireValue:
-      if (present && at->second.value != r.other) return Verdict::kMismatch;
-      break;
-    case Op::kCompareDigestAndSet:
-    case Op::kRequireDigest:
-      if (present && DigestOf(at->second.value) != r.digest) return Verdict::kMismatch;
-      break;
-    default:
-      break;
-  }
-  return present ? Verdict::kDone : Verdict::kAbsent;
-}
-
-Oracle::Expected Oracle::Point(const Request& r, const Outcome& out, Map& map) {
-  Expected expected{.verdict = Judge(r, map)};
-  const auto at = map.find(r.key);
-  const bool present = at != map.end();
-  const bool done = expected.verdict == Verdict::kDone;
-  expected.value_matters =
-      r.op == Op::kGet || expected.verdict == Verdict::kMismatch || r.has(Request::kReturnPrevious);
-  expected.present = present;
-  if (present && r.has(Request::kNoValue)) {
-    expected.integer = static_cast<int64_t>(at->second.value.size());
-  } else if (present) {
-    expected.value = at->second.value;
-  }
-  if (r.op == Op::kGet && done) expected.read_version_min = at->second.version;
-  if (!IsWrite(r.op) || !done) return expected;
-  expected.wrote = true;
-  if (r.op == Op::kDelete) {
-    map.erase(at);
-  } else {
-    map[std::string(r.key)] = {.value = std::string(r.value), .version = out.version};
-  }
-  return expected;
-}
-
-Oracle::Expected Oracle::Apply(const Request& r, const Outcome& out, Map& map) const {
-  const auto at = map.find(r.key);
-  Scratch scratch;
-  FunctionInput input{.operand = r.value, .scratch = &scratch};
-  if (at != map.end()) input.value = at->second.value;
-  const FunctionEffect effect = r.function->body(input);
-  if (!effect.status.ok()) return {.verdict = Verdict::kRefused, .code = effect.status.code()};
-  Expected expected{.integer = effect.integer,
-                    .present = at != map.end(),
-                    .value_matters = true,
-                    .value = std::string(effect.returned)};
-  switch (effect.action) {
-    case FunctionEffect::Action::kKeep:
-      break;
-    case FunctionEffect::Action::kErase:
-      expected.wrote = at != map.end();
-      if (at != map.end()) map.erase(at);
-      break;
-    case FunctionEffect::Action::kReplace:
-      if (effect.value.size() > traits_.value_bytes_max) {
-        return {.verdict = Verdict::kRefused, .code = Code::kTooLarge};
-      }
-      expected.wrote = true;
-      map[std::string(r.key)] = {.value = std::string(effect.value), .version = out.version};
-      break;
-  }
-  return expected;
-}
-
-Oracle::Expected Oracle::Scan(const Batch& batch, uint32_t slot, const Map& map) {
-  const Request& r = batch.requests()[slot];
-  const Outcome& out = batch.outcome(slot);
-  std::vector<std::string> keys = KeysIn(r, map);
-  if (r.has(Request::kReverse)) std::ranges::reverse(keys);
-  Expected expected{.items_matter = true,
-                    .wrong_bound = out.more && !MayGoOnFrom(batch, slot, map)};
-  size_t bytes = 0;
-  for (const std::string& key : keys) {
-    expected.may_say_more = expected.items.size() == r.limit || bytes > batch.scan_bytes_max();
-    expected.must_say_more = expected.may_say_more;
-    if (expected.must_say_more) return expected;
-    const bool stopped = out.more && expected.items.size() == out.item_count;
-    if (stopped && batch.scan_visits_max() != kNoLimit) {
-      expected.may_say_more = true;
-      return expected;
-    }
-    const bool wants_value = !r.has(Request::kKeysOnly);
-    expected.items.emplace_back(key, wants_value ? map.find(key)->second.value : "");
-    bytes += key.size() + expected.items.back().second.size();
-  }
-  // More visits than items: there may be deleted keys behind them.
-  expected.may_say_more = expected.items.size() == r.limit || bytes > batch.scan_bytes_max() ||
-                          batch.scan_visits_max() != kNoLimit;
-  return expected;
-}
-
-// What was seen lies before the bound to go on from, all that was not behind it.
-bool Oracle::MayGoOnFrom(const Batch& batch, uint32_t slot, const Map& map) {
-  const Request& r = batch.requests()[slot];
-  const std::string_view bound = batch.outcome(slot).value;
-  const bool reverse = r.has(Request::kReverse);
-  const auto items = batch.items(slot);
-  const auto seen = [&](const std::string& key) {
-    return std::ranges::find(items, key, &Item::key) != items.end();
-  };
-  return std::ranges::all_of(KeysIn(r, map), [&](const std::string& key) {
-    return seen(key) == (reverse ? key >= bound : key < bound);
-  });
-}
-
-// A count may stop anywhere once it has visited `limit` keys; where it says it stopped, it must
-// have counted what is before.
-Oracle::Expected Oracle::Count(const Request& r, const Outcome& out, const Map& map) {
-  const std::vector<std::string> keys = KeysIn(r, map);
-  Expected expected{.integer = static_cast<int64_t>(keys.size())};
-  expected.may_say_more = r.limit != kNoLimit;
-  expected.must_say_more = keys.size() > r.limit;
-  if (!out.more) return expected;
-  expected.integer =
-      std::ranges::count_if(keys, [&](const std::string& key) { return key < out.value; });
-  if (expected.integer > r.limit || out.value <= r.key) expected.may_say_more = false;
-  return expected;
-}
-
-Oracle::Expected Oracle::DeleteRange(const Request& r, Map& map) {
-  std::vector<std::string> keys = KeysIn(r, map);
-  Expected expected{.must_say_more = keys.size() > r.limit, .may_say_more = keys.size() >= r.limit};
-  if (keys.size() > r.limit) keys.resize(r.limit);
-  for (const std::string& key : keys) map.erase(key);
-  expected.integer = static_cast<int64_t>(keys.size());
-  expected.wrote = !keys.empty();
-  return expected;
-}
-
-Oracle::Expected Oracle::DeleteAll(Map& map) {
-  const Expected expected{.integer = static_cast<int64_t>(map.size()), .wrote = !map.empty()};
-  map.clear();
-  return expected;
-}
-
-Oracle::Expected Oracle::Sample(const Batch& batch, uint32_t slot, const Map& map) {
-  if (map.empty()) return {.verdict = Verdict::kAbsent, .items_matter = true};
-  Expected expected{.items_matter = true};
-  const auto items = batch.items(slot);
-  const auto at = items.size() == 1 ? map.find(items[0].key) : map.end();
-  expected.items.emplace_back("a key of the map", "");
-  if (at != map.end()) expected.items = {{at->first, at->second.value}};
-  return expected;
+  return state.Perform(batch, slot);
 }
 
 std::string Oracle::Compare(const Batch& batch, uint32_t slot, const Expected& expected) const {
@@ -377,7 +259,12 @@ std::string Oracle::Compare(const Batch& batch, uint32_t slot, const Expected& e
   if (out.integer != expected.integer) {
     return differ(fmt::format("integer {} instead of {}", out.integer, expected.integer));
   }
-  if (out.present != expected.present) return differ(fmt::format("present: {}", out.present));
+  if (expected.is_point && out.present != expected.present) {
+    return differ(fmt::format("present: {}", out.present));
+  }
+  if (expected.is_point && out.deadline_ms != expected.deadline_ms) {
+    return differ(fmt::format("deadline {} instead of {}", out.deadline_ms, expected.deadline_ms));
+  }
   if (expected.value_matters && out.value != expected.value) {
     return differ(fmt::format("value '{}' instead of '{}'", out.value, expected.value));
   }
@@ -385,14 +272,19 @@ std::string Oracle::Compare(const Batch& batch, uint32_t slot, const Expected& e
     return differ(
         fmt::format("version {}, before the write at {}", out.version, expected.read_version_min));
   }
+  const bool knows_change = expected.changed_version_matters && traits_.multi_version;
+  if (knows_change && out.version != expected.changed_version) {
+    return differ(
+        fmt::format("changed at {} instead of {}", out.version, expected.changed_version));
+  }
   const bool has_version = IsWrite(batch.requests()[slot].op) && traits_.multi_version;
   if (has_version && expected.wrote != (out.version != 0)) {
     return differ("a write has a version exactly if it changed something");
   }
   if (out.more && !expected.may_say_more) return differ("it says that there may be more");
   if (!out.more && expected.must_say_more) return differ("it does not say that there is more");
-  if (!expected.items_matter) return {};
   if (expected.wrong_bound) return differ("the bound to go on from loses or repeats keys");
+  if (!expected.items_matter) return {};
   const bool same = std::ranges::equal(
       batch.items(slot), expected.items,
       [](const Item& a, const auto& b) { return a.key == b.first && a.value == b.second; });

@@ -33,23 +33,31 @@ RandomBatch::RandomBatch(uint64_t seed) : rng_(seed) {}
 void RandomBatch::Fill(Batch& batch) {
   if (Below(8) == 0) batch.set_scan_bytes_max(Below(64));
   if (Below(8) == 0) batch.set_scan_visits_max(static_cast<uint32_t>(Below(12)));
-  uint64_t left = 1 + Below(12);
-  if (batch.kind() == Batch::Kind::kAtomic) {
-    for (; left > 0; --left) {
-      const uint64_t lot = Below(12);
-      lot < 8    ? AddPoint(batch, Side::kAnywhere)
-      : lot < 10 ? AddRange(batch, Side::kAnywhere)
-                 : AddRead(batch);
-      if (Below(12) == 0) AddCondition(batch);
-    }
-    return;
-  }
+  const uint64_t requests = 1 + Below(12);
+  if (batch.kind() == Batch::Kind::kAtomic) return FillAtomic(batch, requests);
   const uint64_t form = Below(3);
   if (form == 1) return FillWithReads(batch);
   const Side side = form == 0 ? Side::kAnywhere : Side::kBelowPivot;
-  for (; left > 0; --left) AddPoint(batch, side);
+  for (uint64_t left = requests; left > 0; --left) AddPoint(batch, side);
   if (form == 2) AddRange(batch, Side::kAbovePivot);
-  if (Below(40) == 0) AddCondition(batch);  // to be refused
+  // To be refused.
+  if (Below(40) == 0) AddCondition(batch);
+  if (Below(40) == 0) AddMove(batch);
+  if (Below(80) == 0) batch.BeginPart();
+}
+
+void RandomBatch::FillAtomic(Batch& batch, uint64_t requests) {
+  // Parts may be empty, the first one too.
+  const bool has_parts = Below(3) == 0;
+  for (; requests > 0; --requests) {
+    if (has_parts && Below(4) == 0) batch.BeginPart();
+    const uint64_t lot = Below(24);
+    lot < 14   ? AddPoint(batch, Side::kAnywhere)
+    : lot < 18 ? AddRange(batch, Side::kAnywhere)
+    : lot < 20 ? AddMove(batch)
+               : AddRead(batch);
+    if (Below(12) == 0) AddCondition(batch);
+  }
 }
 
 void RandomBatch::FillWithReads(Batch& batch) {
@@ -63,34 +71,50 @@ void RandomBatch::Add(Batch& batch, Request request) {
 }
 
 void RandomBatch::AddPoint(Batch& batch, Side side) {
-  Request r{.key = Key(batch, side)};
-  if (Below(3) == 0) r.flags |= Request::kReturnPrevious;
-  constexpr Op kOps[] = {Op::kGet,
-                         Op::kGet,
-                         Op::kPut,
-                         Op::kPut,
-                         Op::kInsert,
-                         Op::kUpdate,
-                         Op::kDelete,
-                         Op::kCompareAndSet,
-                         Op::kApply,
-                         Op::kApply,
-                         Op::kCompareDigestAndSet};
-  r.op = kOps[Below(std::size(kOps))];
-  if (r.op != Op::kGet && r.op != Op::kDelete) r.value = Value(batch);
-  if (r.op > Op::kDelete) r.flags = 0;
+  constexpr Op kOps[] = {Op::kGet,    Op::kGet,    Op::kPut,    Op::kPut,   Op::kPut,  Op::kInsert,
+                         Op::kUpdate, Op::kDelete, Op::kExpire, Op::kApply, Op::kApply};
+  Request r{.op = kOps[Below(std::size(kOps))], .key = Key(batch, side)};
+  const bool stores = r.op == Op::kPut || r.op == Op::kInsert || r.op == Op::kUpdate;
+  if (r.op != Op::kApply && Below(3) == 0) r.flags |= Request::kReturnPrevious;
+  if (stores) r.value = Value(batch);
+  if (stores && Below(2) == 0) r.deadline_ms = Below(4) == 0 ? kKeepDeadline : Deadline(batch);
   if (r.op == Op::kGet && Below(4) == 0) r.flags |= Request::kNoValue;
-  if (r.op == Op::kCompareAndSet) r.other = Value(batch);
-  if (r.op == Op::kCompareDigestAndSet) r.digest = DigestOf(Value(batch));
+  if (r.op == Op::kExpire) {
+    r.deadline_ms = Deadline(batch);
+    r.when = WhenOfDeadline();
+  }
+  if (r.op == Op::kPut || r.op == Op::kUpdate || r.op == Op::kDelete) AddComparison(batch, r);
+  // To be refused: what the operation cannot have.
+  if (Below(200) == 0) r.when = static_cast<uint8_t>(Below(256));
   if (r.op == Op::kApply) {
     constexpr std::string_view kOperands[] = {"erase", "keep", "fail", ""};
     const uint64_t which = Below(3);
     r.function = which == 0   ? functions::kAddDecimal
                  : which == 1 ? functions::kAppend
                               : ReverseFunction();
-    if (which == 2) r.value = kOperands[Below(std::size(kOperands))];
+    r.value = which == 2 ? kOperands[Below(std::size(kOperands))] : Value(batch);
   }
   Add(batch, r);
+}
+
+void RandomBatch::AddComparison(Batch& batch, Request& request) {
+  if (Below(3) != 0) return;
+  constexpr Request::When kWhens[] = {Request::kEquals, Request::kDiffers, Request::kDigestEquals,
+                                      Request::kDigestDiffers};
+  const Request::When when = kWhens[Below(std::size(kWhens))];
+  request.when = when;
+  if (when == Request::kEquals || when == Request::kDiffers) {
+    request.other = Value(batch);
+  } else {
+    request.digest = DigestOf(Value(batch));
+  }
+}
+
+// Onto itself now and then.
+void RandomBatch::AddMove(Batch& batch) {
+  const std::string_view from = Key(batch);
+  const std::string_view to = Below(8) == 0 ? from : Key(batch);
+  batch.Move(from, to, Below(3) == 0 ? Request::kKeepExisting : 0);
 }
 
 void RandomBatch::AddRead(Batch& batch) {
@@ -116,7 +140,7 @@ void RandomBatch::AddScan(Batch& batch, Side side) {
 }
 
 void RandomBatch::AddRange(Batch& batch, Side side) {
-  switch (Below(4)) {
+  switch (Below(5)) {
     case 0:
       batch.Count(ARange(batch, side), Limit());
       return;
@@ -127,15 +151,29 @@ void RandomBatch::AddRange(Batch& batch, Side side) {
         batch.DeleteRange(ARange(batch, side), Limit());
       }
       return;
+    case 2:
+      return AddExpireRange(batch, side);
     default:
       return AddScan(batch, side);
   }
 }
 
+void RandomBatch::AddExpireRange(Batch& batch, Side side) {
+  const Range range = ARange(batch, side);
+  Request r{.op = Op::kExpireRange,
+            .when = WhenOfDeadline(),
+            .limit = Limit(),
+            .key = range.lo,
+            .other = range.hi,
+            .deadline_ms = Deadline(batch)};
+  if (range.unbounded) r.flags |= Request::kNoUpperBound;
+  batch.Add(r);
+}
+
 // Mostly ones that hold, for otherwise no atomic batch would be applied.
 void RandomBatch::AddCondition(Batch& batch) {
   const std::string_view key = Key(batch, Side::kAnywhere);
-  switch (Below(8)) {
+  switch (Below(10)) {
     case 0:
       batch.RequirePresent(key);
       return;
@@ -145,10 +183,26 @@ void RandomBatch::AddCondition(Batch& batch) {
     case 2:
       batch.RequireDigest(key, DigestOf(Value(batch)));
       return;
+    case 3:
+    case 4:
+      return AddUnchanged(batch);
+    case 5:
+      batch.RequireEmpty(ARange(batch, Side::kAnywhere));
+      return;
     default:
       batch.RequireAbsent(key);
       return;
   }
+}
+
+void RandomBatch::AddUnchanged(Batch& batch) {
+  constexpr uint64_t kNoWatch = UINT64_MAX;
+  if (watched_.empty()) {
+    if (Below(8) == 0) batch.RequireUnchanged(Key(batch), kNoWatch);
+    return;
+  }
+  const WatchedKey& one = watched_[Below(watched_.size())];
+  batch.RequireUnchanged(batch.scratch().Copy(one.key), one.watch);
 }
 
 Range RandomBatch::ARange(Batch& batch, Side side) {
@@ -182,6 +236,40 @@ std::string_view RandomBatch::Value(Batch& batch) {
       "", "0", "1", "-2", "9223372036854775807", std::string_view("\0\xff", 2)};
   if (Below(8) == 0) return batch.scratch().Copy(std::string(Below(300), 'x'));
   return kValues[Below(std::size(kValues))];
+}
+
+// Mostly near now, on both sides of it.
+uint64_t RandomBatch::Deadline(const Batch& batch) {
+  switch (Below(32)) {
+    case 0:
+      return kDeadlineMax;
+    case 1:
+      return kDeadlineMax + Below(2);  // one more is to be refused
+    case 2:
+    case 3:
+    case 4:
+      return batch.now_ms() + 1000;
+    case 5:
+    case 6:
+    case 7:
+      return 0;
+    default: {
+      constexpr uint64_t kBeforeMax = 3;
+      const uint64_t at = batch.now_ms() + Below(12);
+      return at > kBeforeMax ? at - kBeforeMax : 1;
+    }
+  }
+}
+
+uint8_t RandomBatch::WhenOfDeadline() {
+  if (Below(3) == 0) return 0;
+  constexpr uint8_t kWhens[] = {Request::kHasNoDeadline,
+                                Request::kHasDeadline,
+                                Request::kLater,
+                                Request::kEarlier,
+                                Request::kHasDeadline | Request::kLater,
+                                Request::kHasDeadline | Request::kEarlier};
+  return kWhens[Below(std::size(kWhens))];
 }
 
 uint32_t RandomBatch::Limit() {

@@ -4,11 +4,17 @@
 // counts have one right answer only if the batch does not write what they see. Three forms do:
 //   points alone, also many on one key; reads alone, ranges included; and points below a pivot with
 //   one operation on the range above it.
-// Atomic batches act in slot order: anything goes.
+// Atomic batches act in slot order: anything goes, in parts too.
+//
+// Deadlines lie a few milliseconds around the batch's now, before as well as after it, so that keys
+// expire between the batches of a log whose time passes in such steps.
 #pragma once
 
 #include <random>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "skep/batch.h"
 
@@ -18,28 +24,45 @@ class RandomBatch {
  public:
   explicit RandomBatch(uint64_t seed);
 
-  // Adds requests to an empty batch. Their bytes live in the batch's scratch.
+  // What kRequireUnchanged may be asked of.
+  struct WatchedKey {
+    uint64_t watch;
+    std::string key;
+  };
+
+  // Adds requests to an empty batch whose now is set. Their bytes live in the batch's scratch.
   void Fill(Batch& batch);
   // The same, but reads only, without conditions: for snapshots.
   void FillWithReads(Batch& batch);
 
   uint64_t Below(uint64_t bound) { return rng_() % bound; }
+  // One of the keys that batches are about, in the batch's scratch.
+  std::string_view Key(Batch& batch) { return Key(batch, Side::kAnywhere); }
+  void set_watched(std::vector<WatchedKey> watched) { watched_ = std::move(watched); }
 
  private:
   enum class Side : uint8_t { kBelowPivot, kAbovePivot, kAnywhere };
 
+  void FillAtomic(Batch& batch, uint64_t requests);
   void AddPoint(Batch& batch, Side side);
+  void AddComparison(Batch& batch, Request& request);
+  void AddMove(Batch& batch);
   void AddRead(Batch& batch);
   void AddScan(Batch& batch, Side side);
   void AddRange(Batch& batch, Side side);
+  void AddExpireRange(Batch& batch, Side side);
   void AddCondition(Batch& batch);
   void Add(Batch& batch, Request request);
+  void AddUnchanged(Batch& batch);
   Range ARange(Batch& batch, Side side);
   std::string_view Key(Batch& batch, Side side);
   std::string_view Value(Batch& batch);
+  uint64_t Deadline(const Batch& batch);
+  uint8_t WhenOfDeadline();
   uint32_t Limit();
 
   std::mt19937_64 rng_;
+  std::vector<WatchedKey> watched_;
 };
 
 // Registered once in the process: reverses the value and returns the old one; by the operand:
