@@ -63,15 +63,17 @@ std::string ClientRegistry::Line(const ClientInfo& client, uint64_t now_ms) {
   const auto seconds_since = [&](uint64_t ms) { return (now_ms - std::min(now_ms, ms)) / 1000; };
   const uint64_t input = load(client.input_bytes);
   const uint64_t output = load(client.output_bytes);
+  const int64_t queued = load(client.queued);
   // Redis's fields in Redis's order: clients parse them. What has no meaning here is constant.
   return fmt::format(
-      "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags=N db={} sub=0 psub=0 ssub=0 "
-      "multi=-1 qbuf={} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem={} "
+      "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 "
+      "multi={} watch={} qbuf={} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 "
+      "omem={} "
       "tot-mem={} events=r cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={}\n",
       client.id, client.peer, client.local, client.name, seconds_since(client.connected_ms),
-      seconds_since(load(client.last_active_ms)), load(client.keyspace), input, output,
-      input + output, load(client.last_command), load(client.protocol), client.library_name,
-      client.library_version);
+      seconds_since(load(client.last_active_ms)), queued < 0 ? 'N' : 'x', load(client.keyspace),
+      queued, load(client.watched), input, output, input + output, load(client.last_command),
+      load(client.protocol), client.library_name, client.library_version);
 }
 
 }  // namespace skep

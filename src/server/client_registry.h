@@ -24,6 +24,8 @@ struct ClientInfo {
   std::atomic<int> protocol{2};
   std::atomic<uint64_t> input_bytes{0};   // received and not yet executed
   std::atomic<uint64_t> output_bytes{0};  // replies not yet sent
+  std::atomic<int64_t> queued{-1};        // commands since MULTI; -1: none was given
+  std::atomic<uint64_t> watched{0};       // keys
 
   // Under the registry's mutex.
   std::string name;

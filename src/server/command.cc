@@ -15,7 +15,7 @@ void Call::Error(std::string_view text) const {
 void Call::Error(Status status) const {
   switch (status.code()) {
     case Code::kOutOfMemory:
-      return Error("OOM command not allowed when used memory > 'maxmemory'.");
+      return Error(kOutOfMemory);
     case Code::kSnapshotTooOld:
       return Error("SNAPSHOTTOOOLD the scan took longer than snapshot-age-ms; begin it again");
     case Code::kTooLarge:

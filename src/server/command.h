@@ -11,6 +11,7 @@
 //           first, then plan is called again with an atomic batch of the command's own.
 //   alone   The batch is executed first, then the command runs by itself: it may execute batches of
 //           its own, as many as it needs, or start a Task.
+// In a transaction (transaction.h) the plans of all its commands fill one atomic batch.
 #pragma once
 
 #include <cstdint>
@@ -73,6 +74,8 @@ class Call {
 };
 
 // Redis's texts for what many commands can get wrong.
+inline constexpr std::string_view kOutOfMemory =
+    "OOM command not allowed when used memory > 'maxmemory'.";
 inline constexpr std::string_view kSyntaxError = "ERR syntax error";
 inline constexpr std::string_view kNotAnInteger = "ERR value is not an integer or out of range";
 
@@ -110,6 +113,7 @@ struct Command {
     kRange = 16,   // reads a range, or several keys at one version
     kNoAuth = 32,  // allowed before AUTH
     kAdmin = 64,
+    kUnqueued = 128,  // runs at once in a transaction, and knows what to make of it
   };
 
   std::string_view name;  // lower case
@@ -121,6 +125,10 @@ struct Command {
   PlanFunction plan = nullptr;
   FinishFunction finish = nullptr;
   AloneFunction alone = nullptr;
+
+  // Why it is not allowed in a transaction; empty if it is. A command that is, and that has no
+  // plan, runs while EXEC's replies are encoded: it must reply at once and execute no batch.
+  std::string_view no_multi = {};
 
   bool has(Flag flag) const { return (flags & flag) != 0; }
 };

@@ -20,6 +20,9 @@ void FinishCommand(const Call& call, const Batch& batch, uint32_t slot);
 
 // commands_server.cc
 void RunConfig(Call& call);
+Plan PlanDbsize(const Call& call, Batch& batch);
+Plan PlanFlushDb(const Call& call, Batch& batch);
+void FinishFlushDb(const Call& call, const Batch& batch, uint32_t slot);
 void RunDbsize(Call& call);
 void RunInfo(Call& call);
 void FinishTime(const Call& call, const Batch& batch, uint32_t slot);
@@ -88,20 +91,35 @@ void FinishRename(const Call& call, const Batch& batch, uint32_t slot);
 void FinishRenameNx(const Call& call, const Batch& batch, uint32_t slot);
 void FinishType(const Call& call, const Batch& batch, uint32_t slot);
 void FinishRandomKey(const Call& call, const Batch& batch, uint32_t slot);
+Plan PlanKeys(const Call& call, Batch& batch);
+Plan PlanScan(const Call& call, Batch& batch);
+void FinishKeys(const Call& call, const Batch& batch, uint32_t slot);
+void FinishScan(const Call& call, const Batch& batch, uint32_t slot);
 void RunKeys(Call& call);
 void RunScan(Call& call);
 
 // commands_range.cc
 Plan PlanKrange(const Call& call, Batch& batch);
+Plan PlanKcount(const Call& call, Batch& batch);
+Plan PlanKdelrange(const Call& call, Batch& batch);
 Plan PlanKfloor(const Call& call, Batch& batch);
 Plan PlanKceil(const Call& call, Batch& batch);
 Plan PlanKfirst(const Call& call, Batch& batch);
 Plan PlanKlast(const Call& call, Batch& batch);
 void FinishKrange(const Call& call, const Batch& batch, uint32_t slot);
+void FinishCount(const Call& call, const Batch& batch, uint32_t slot);
 void FinishNeighbour(const Call& call, const Batch& batch, uint32_t slot);
 void RunKrange(Call& call);
 void RunKcount(Call& call);
 void RunKdelrange(Call& call);
 void RunKscan(Call& call);
+
+// commands_transaction.cc
+Plan PlanMulti(const Call& call, Batch& batch);
+Plan PlanDiscard(const Call& call, Batch& batch);
+void FinishOk(const Call& call, const Batch& batch, uint32_t slot);
+void RunExec(Call& call);
+void RunWatch(Call& call);
+void RunUnwatch(Call& call);
 
 }  // namespace skep::commands

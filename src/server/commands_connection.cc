@@ -213,6 +213,7 @@ void RunQuit(Call& call) {
 
 void RunReset(Call& call) {
   Session& session = call.session();
+  session.EndTransaction();
   SetProtocol(session, 2);
   SetKeyspace(session, 0);
   session.authenticated = call.worker().options().requirepass.empty();
@@ -226,7 +227,11 @@ void RunSelect(Call& call) {
   if (*index < 0 || *index >= call.server().keyspaces().count()) {
     return call.Error("ERR DB index is out of range");
   }
-  SetKeyspace(call.session(), static_cast<uint32_t>(*index));
+  const auto keyspace = static_cast<uint32_t>(*index);
+  if (keyspace != call.session().keyspace && !call.session().watched.empty()) {
+    return call.Error("ERR SELECT while keys are watched: a transaction is about one database");
+  }
+  SetKeyspace(call.session(), keyspace);
   call.reply().SimpleString("OK");
 }
 

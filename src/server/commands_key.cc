@@ -63,6 +63,43 @@ bool WasMovable(const Call& call, const Outcome& out) {
   return out.verdict != Verdict::kAbsent;
 }
 
+// Where the keys are that can match the pattern. `whole`: all of them do.
+Range PatternRange(std::string_view pattern, Scratch& scratch, bool* whole) {
+  return PrefixRange(scratch.Copy(LiteralPrefix(pattern, whole)), scratch);
+}
+
+std::vector<std::string_view> MatchingKeys(std::span<const Item> items, std::string_view pattern) {
+  std::vector<std::string_view> keys;
+  for (const Item& item : items) {
+    if (GlobMatch(pattern, item.key)) keys.push_back(item.key);
+  }
+  return keys;
+}
+
+// Adds what SCAN reads.
+Plan AddScan(const Call& call, Batch& batch) {
+  const auto number = ParseUint64(call.arg(1));
+  if (!number) return Plan::Error("ERR invalid cursor");
+  ScanArgs scan;
+  if (const auto error = ParseScan(call.args().subspan(2), scan); !error.empty()) {
+    return Plan::Error(error);
+  }
+  bool whole = false;
+  Range range = PatternRange(scan.pattern, batch.scratch(), &whole);
+  if (*number != 0) {
+    const auto from = call.server().cursors().Find(*number, call.worker().monotonic_ms());
+    if (!from) return Plan::Error("ERR invalid cursor: unknown or expired; start at 0");
+    if ((*from)->keyspace != call.session().keyspace) {
+      return Plan::Error("ERR invalid cursor: it belongs to another database");
+    }
+    range.lo = std::max(range.lo, batch.scratch().Copy((*from)->next_key));
+  }
+  // Another type than strings has no keys.
+  const uint32_t limit = scan.only_strings ? scan.count : 0;
+  batch.Scan(range, {.limit = limit, .keys_only = true});
+  return Plan::Requests();
+}
+
 }  // namespace
 
 Plan PlanExists(const Call& call, Batch& batch) {
@@ -131,61 +168,66 @@ void FinishRenameNx(const Call& call, const Batch& batch, uint32_t slot) {
   if (WasMovable(call, out)) call.reply().Integer(out.verdict == Verdict::kDone ? 1 : 0);
 }
 
-void RunKeys(Call& call) {
-  const std::string_view pattern = call.arg(1);
-  if (pattern.size() > kPatternBytesMax) return call.Error(kPatternTooLong);
+Plan PlanKeys(const Call& call, Batch& batch) {
+  if (call.arg(1).size() > kPatternBytesMax) return Plan::Error(kPatternTooLong);
+  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
   bool whole = false;
-  const std::string prefix = LiteralPrefix(pattern, &whole);
+  batch.Scan(PatternRange(call.arg(1), batch.scratch(), &whole), {.keys_only = true});
+  return Plan::Requests();
+}
+
+void FinishKeys(const Call& call, const Batch& batch, uint32_t slot) {
+  const Outcome& out = batch.outcome(slot);
+  if (call.Refused(out)) return;
+  if (out.more) return call.Error(kTransactionScanError);
+  const auto keys = MatchingKeys(batch.items(slot), call.arg(1));
+  call.reply().Array(keys.size());
+  for (const std::string_view key : keys) call.reply().Bulk(key);
+}
+
+void RunKeys(Call& call) {
   Scratch scratch;
-  RangeTask::Start(call, {.range = PrefixRange(prefix, scratch),
+  bool whole = false;
+  const Range range = PatternRange(call.arg(1), scratch, &whole);
+  RangeTask::Start(call, {.range = range,
                           .options = {.keys_only = true},
-                          .pattern = whole ? std::nullopt : std::optional(pattern)});
+                          .pattern = whole ? std::nullopt : std::optional(call.arg(1))});
+}
+
+Plan PlanScan(const Call& call, Batch& batch) {
+  return batch.kind() == Batch::Kind::kAtomic ? AddScan(call, batch) : Plan::Alone();
+}
+
+void FinishScan(const Call& call, const Batch& batch, uint32_t slot) {
+  const Outcome& out = batch.outcome(slot);
+  if (call.Refused(out)) return;
+  ScanArgs scan;
+  ParseScan(call.args().subspan(2), scan);
+  if (!scan.only_strings) return ReplyScan(call, 0, {});
+  const uint64_t number = ParseUint64(call.arg(1)).value_or(0);
+  auto& cursors = call.server().cursors();
+  uint64_t next = 0;
+  if (out.more) {
+    auto cursor = std::make_shared<ScanCursor>();
+    cursor->next_key = out.value;
+    cursor->keyspace = call.session().keyspace;
+    const size_t bytes = sizeof(ScanCursor) + cursor->next_key.size();
+    next = cursors.Put(std::move(cursor), bytes, call.worker().monotonic_ms(), number);
+  } else if (number != 0) {
+    cursors.EraseScan(number);
+  }
+  ReplyScan(call, next, MatchingKeys(batch.items(slot), scan.pattern));
 }
 
 void RunScan(Call& call) {
-  const auto number = ParseUint64(call.arg(1));
-  if (!number) return call.Error("ERR invalid cursor");
-  ScanArgs scan;
-  if (const auto error = ParseScan(call.args().subspan(2), scan); !error.empty()) {
-    return call.Error(error);
-  }
-  Worker& worker = call.worker();
-  auto& cursors = call.server().cursors();
-  bool whole = false;
-  const std::string prefix = LiteralPrefix(scan.pattern, &whole);
   Batch batch;
-  Range range = PrefixRange(prefix, batch.scratch());
-  std::shared_ptr<const ScanCursor> from;
-  if (*number != 0) {
-    from = cursors.Find(*number, worker.monotonic_ms()).value_or(nullptr);
-    if (from == nullptr) return call.Error("ERR invalid cursor: unknown or expired; start at 0");
-    if (from->keyspace != call.session().keyspace) {
-      return call.Error("ERR invalid cursor: it belongs to another database");
-    }
-    range.lo = std::max(range.lo, std::string_view(from->next_key));
-  }
-  if (!scan.only_strings) return ReplyScan(call, 0, {});
-  const uint32_t slot = batch.Scan(range, {.limit = scan.count, .keys_only = true});
   batch.set_scan_bytes_max(kScanBytesMax);
   batch.set_scan_visits_max(kScanVisitsMax);
+  if (const Plan plan = AddScan(call, batch); plan.kind == Plan::Kind::kError) {
+    return call.Error(plan.error);
+  }
   call.Execute(batch);
-  if (call.Refused(batch)) return;
-
-  std::vector<std::string_view> keys;
-  for (const Item& item : batch.items(slot)) {
-    if (whole || GlobMatch(scan.pattern, item.key)) keys.push_back(item.key);
-  }
-  uint64_t next = 0;
-  if (batch.outcome(slot).more) {
-    auto cursor = std::make_shared<ScanCursor>();
-    cursor->next_key = batch.outcome(slot).value;
-    cursor->keyspace = call.session().keyspace;
-    const size_t bytes = sizeof(ScanCursor) + cursor->next_key.size();
-    next = cursors.Put(std::move(cursor), bytes, worker.monotonic_ms(), *number);
-  } else if (*number != 0) {
-    cursors.EraseScan(*number);
-  }
-  ReplyScan(call, next, keys);
+  FinishScan(call, batch, 0);
 }
 
 }  // namespace skep::commands

@@ -185,6 +185,12 @@ void ReplyChunk(Call& call, const KeyScan& scan, uint64_t token) {
   ReplyItems(call, batch.items(slot), !scan.options.keys_only);
 }
 
+// How many items of the range KRANGE looks at.
+uint64_t WantedItems(const RangeArgs& args) {
+  if (args.limit == 0) return 0;
+  return args.limit == kNoLimit ? UINT64_MAX : args.offset + args.limit;
+}
+
 }  // namespace
 
 Plan PlanKrange(const Call& call, Batch& batch) {
@@ -192,20 +198,21 @@ Plan PlanKrange(const Call& call, Batch& batch) {
   const auto error =
       ParseRangeArgs(call.args(), kRev | kLimit | kWithValues, batch.scratch(), args);
   if (!error.empty()) return Plan::Error(error);
-  uint64_t wanted = args.limit == kNoLimit ? UINT64_MAX : args.offset + args.limit;
-  if (args.limit == 0) wanted = 0;
-  if (wanted > kSharedItemsMax) return Plan::Alone();
-  batch.Scan(args.range, {.limit = static_cast<uint32_t>(wanted),
+  const uint64_t wanted = WantedItems(args);
+  if (wanted > kSharedItemsMax && batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
+  batch.Scan(args.range, {.limit = static_cast<uint32_t>(std::min<uint64_t>(wanted, kNoLimit)),
                           .reverse = args.reverse,
                           .keys_only = !args.with_values});
   return Plan::Requests();
 }
 
 void FinishKrange(const Call& call, const Batch& batch, uint32_t slot) {
-  if (call.Refused(batch.outcome(slot))) return;
+  const Outcome& out = batch.outcome(slot);
+  if (call.Refused(out)) return;
   RangeArgs args;
   Scratch scratch;
   ParseRangeArgs(call.args(), kRev | kLimit | kWithValues, scratch, args);
+  if (out.more && out.item_count < WantedItems(args)) return call.Error(kTransactionScanError);
   const auto items = batch.items(slot);
   ReplyItems(call, items.subspan(std::min<size_t>(args.offset, items.size())), args.with_values);
 }
@@ -221,22 +228,45 @@ void RunKrange(Call& call) {
        .offset = args.offset});
 }
 
+Plan PlanKcount(const Call& call, Batch& batch) {
+  RangeArgs args;
+  const auto error = ParseRangeArgs(call.args(), 0, batch.scratch(), args);
+  if (!error.empty()) return Plan::Error(error);
+  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
+  batch.Count(args.range, kTransactionScanKeysMax);
+  return Plan::Requests();
+}
+
+void FinishCount(const Call& call, const Batch& batch, uint32_t slot) {
+  const Outcome& out = batch.outcome(slot);
+  if (call.Refused(out)) return;
+  if (out.more) return call.Error(kTransactionScanError);
+  call.reply().Integer(out.integer);
+}
+
 void RunKcount(Call& call) {
   RangeArgs args;
   Scratch scratch;
-  const auto error = ParseRangeArgs(call.args(), 0, scratch, args);
-  if (!error.empty()) return call.Error(error);
+  ParseRangeArgs(call.args(), 0, scratch, args);
   RangeTask::Start(call, {.range = args.range, .count_only = true});
+}
+
+Plan PlanKdelrange(const Call& call, Batch& batch) {
+  RangeArgs args;
+  const auto error = ParseRangeArgs(call.args(), kLimitCount, batch.scratch(), args);
+  if (!error.empty()) return Plan::Error(error);
+  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
+  batch.DeleteRange(args.range, args.limit);
+  return Plan::Requests();
 }
 
 void RunKdelrange(Call& call) {
   RangeArgs args;
   Batch batch;
-  const auto error = ParseRangeArgs(call.args(), kLimitCount, batch.scratch(), args);
-  if (!error.empty()) return call.Error(error);
+  ParseRangeArgs(call.args(), kLimitCount, batch.scratch(), args);
   const uint32_t slot = batch.DeleteRange(args.range, args.limit);
   call.Execute(batch);
-  if (!call.Refused(batch)) call.reply().Integer(batch.outcome(slot).integer);
+  FinishInteger(call, batch, slot);
 }
 
 Plan PlanKfloor(const Call& call, Batch& batch) {

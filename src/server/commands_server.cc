@@ -75,19 +75,21 @@ constexpr Subcommand kConfigSubcommands[] = {
     {"set", -4, "<option> <value> [<option> <value> ...]", "Set options, all or none.", ConfigSet},
 };
 
-// FLUSHDB and FLUSHALL take SYNC or ASYNC; both are the same here. False, and the error sent, for
-// anything else.
-bool ParseFlush(const Call& call) {
-  if (call.args().size() == 1) return true;
-  const bool known = call.args().size() == 2 && (EqualsIgnoringCase(call.arg(1), "sync") ||
-                                                 EqualsIgnoringCase(call.arg(1), "async"));
-  if (!known) call.Error(kSyntaxError);
-  return known;
+// FLUSHDB and FLUSHALL take SYNC or ASYNC; both are the same here. False for anything else.
+bool IsFlush(std::span<const std::string_view> args) {
+  return args.size() == 1 || (args.size() == 2 && (EqualsIgnoringCase(args[1], "sync") ||
+                                                   EqualsIgnoringCase(args[1], "async")));
 }
 
 }  // namespace
 
 void RunConfig(Call& call) { RunSubcommand(call, kConfigSubcommands); }
+
+Plan PlanDbsize(const Call&, Batch& batch) {
+  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
+  batch.Count(Range::All(), kTransactionScanKeysMax);
+  return Plan::Requests();
+}
 
 void RunDbsize(Call& call) {
   Engine& engine = call.engine();
@@ -107,16 +109,26 @@ void FinishTime(const Call& call, const Batch&, uint32_t) {
   call.reply().Bulk(std::to_string(now_us % 1'000'000));
 }
 
-void RunFlushDb(Call& call) {
-  if (!ParseFlush(call)) return;
-  Batch batch;
+Plan PlanFlushDb(const Call& call, Batch& batch) {
+  if (!IsFlush(call.args())) return Plan::Error(kSyntaxError);
+  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
   batch.DeleteAll();
+  return Plan::Requests();
+}
+
+void FinishFlushDb(const Call& call, const Batch& batch, uint32_t slot) {
+  if (!call.Refused(batch.outcome(slot))) call.reply().SimpleString("OK");
+}
+
+void RunFlushDb(Call& call) {
+  Batch batch;
+  const uint32_t slot = batch.DeleteAll();
   call.Execute(batch);
-  if (!call.Refused(batch)) call.reply().SimpleString("OK");
+  FinishFlushDb(call, batch, slot);
 }
 
 void RunFlushAll(Call& call) {
-  if (!ParseFlush(call)) return;
+  if (!IsFlush(call.args())) return call.Error(kSyntaxError);
   Session& session = call.session();
   const uint32_t own = session.keyspace;
   bool refused = false;

@@ -22,6 +22,7 @@
 #include "base/network.h"
 #include "engine/engine.h"
 #include "server/client_registry.h"
+#include "server/transaction.h"
 #include "wire/resp_decoder.h"
 
 namespace skep {
@@ -53,6 +54,8 @@ struct Session {
   uint64_t out_base = 0;   // position of out[0] in the stream of replies
   std::deque<Mark> marks;  // positions rise
   std::unique_ptr<Task> task;
+  std::unique_ptr<Transaction> transaction;  // since MULTI
+  WatchedKeys watched;                       // in `keyspace`
 
   int protocol = 2;
   uint32_t keyspace = 0;
@@ -78,8 +81,13 @@ struct Session {
   bool peer_finished = false;  // nothing more will come
   bool closing = false;        // close once `out` is sent
   bool dead = false;           // close at the end of the turn
-  uint64_t charged_bytes = 0;  // of the memory budget, for `in` and `out`
+  uint64_t charged_bytes = 0;  // of the memory budget: `in`, `out`, the transaction
 
+  // As EXEC and DISCARD do.
+  void EndTransaction() {
+    transaction.reset();
+    watched.Clear();
+  }
   bool paused() const { return task != nullptr || blocked || stalled; }
   size_t unsent() const { return out.size() - out_begin; }
   size_t sendable() const {

@@ -272,7 +272,16 @@ void Worker::LimitPipeline(Session& session) {
 bool Worker::Dispatch(Session& session, std::span<const std::string_view> args) {
   const Command* const command = FindCommand(args[0]);
   if (const auto refusal = Refusal(session, command, args); !refusal.empty()) {
-    PendError(session, refusal);
+    PendRefusal(session, command, refusal);
+    return true;
+  }
+  if (session.transaction != nullptr && !command->has(Command::kUnqueued)) {
+    static constexpr Command kQueued{.finish = [](const Call& call, const Batch&, uint32_t) {
+      call.reply().SimpleString("QUEUED");
+    }};
+    session.transaction->Add(*command, args);
+    Bump(statistics_.commands);
+    Pend({.session = &session, .command = &kQueued}, {});
     return true;
   }
   if (command->has(Command::kRange)) {
@@ -317,7 +326,37 @@ std::string_view Worker::Refusal(const Session& session, const Command* command,
   if (!IsAuthenticated(session) && !command->has(Command::kNoAuth)) {
     return "NOAUTH Authentication required.";
   }
+  return session.transaction == nullptr ? std::string_view()
+                                        : RefusalToQueue(session, *command, args);
+}
+
+std::string_view Worker::RefusalToQueue(const Session& session, const Command& command,
+                                        std::span<const std::string_view> args) {
+  if (!command.no_multi.empty()) {
+    return scratch_.Concat("ERR Command not allowed inside a transaction: ", command.no_multi);
+  }
+  if (command.has(Command::kUnqueued)) return {};
+  // What deletes is queued even so: it is how memory becomes free.
+  const bool deletes = command.has(Command::kWrite) && !command.has(Command::kStores);
+  if (!deletes && !server_.keyspaces().budget().HasRoomFor(0)) return kOutOfMemory;
+  if (session.transaction->bytes() + Transaction::BytesOf(args) >
+      options_.client_query_buffer_limit) {
+    return "ERR the transaction exceeds client-query-buffer-limit";
+  }
   return {};
+}
+
+// As Redis: a command that cannot run dooms its transaction, and an EXEC that cannot run ends it.
+void Worker::PendRefusal(Session& session, const Command* command, std::string_view refusal) {
+  if (command != nullptr && command->name == "exec") {
+    session.EndTransaction();
+    constexpr std::string_view kCode = "ERR ";
+    if (refusal.starts_with(kCode)) refusal.remove_prefix(kCode.size());
+    return PendError(session,
+                     scratch_.Concat("EXECABORT Transaction discarded because of: ", refusal));
+  }
+  if (session.transaction != nullptr) session.transaction->Doom();
+  PendError(session, refusal);
 }
 
 void Worker::RunPlanned(Session& session, const Command& command,
@@ -332,12 +371,13 @@ void Worker::RunPlanned(Session& session, const Command& command,
   if (plan.kind == Plan::Kind::kError) return PendError(session, plan.error);
   if (plan.kind == Plan::Kind::kAtomic) return RunAtomic(session, command, args);
   if (plan.kind == Plan::Kind::kAlone) return RunAlone(session, command, args);
-  (ranges ? session.range_flush : session.point_flush) = flush_;
+  const bool has_slots = batch.size() > first;
+  if (has_slots) (ranges ? session.range_flush : session.point_flush) = flush_;
   Pend({.session = &session,
         .command = &command,
         .keyspace = session.keyspace,
         .first_slot = first,
-        .has_slots = true},
+        .has_slots = has_slots},
        args);
   if (batch.size() >= kBatchMax) Flush();
 }
@@ -562,13 +602,19 @@ void Worker::UpdateInterest(Session& session) {
 
 // Charges the buffers of the session to the memory budget.
 void Worker::UpdateAccount(Session& session) {
-  const uint64_t bytes = session.in.capacity() + session.out.capacity();
+  const Transaction* const transaction = session.transaction.get();
+  const uint64_t bytes = session.in.capacity() + session.out.capacity() + session.watched.bytes() +
+                         (transaction != nullptr ? transaction->bytes() : 0);
   MemoryBudget& budget = server_.keyspaces().budget();
   if (bytes > session.charged_bytes) budget.Charge(bytes - session.charged_bytes);
   if (bytes < session.charged_bytes) budget.Release(session.charged_bytes - bytes);
   session.charged_bytes = bytes;
   session.info->input_bytes.store(session.in.size() - session.in_used, std::memory_order_relaxed);
   session.info->output_bytes.store(session.unsent(), std::memory_order_relaxed);
+  session.info->queued.store(
+      transaction != nullptr ? static_cast<int64_t>(transaction->size()) : -1,
+      std::memory_order_relaxed);
+  session.info->watched.store(session.watched.size(), std::memory_order_relaxed);
 }
 
 void Worker::Kill(Session& session) {

@@ -11,10 +11,10 @@
 // How a connection's commands behave as if run one after another, though they share batches: the
 // engine keeps the order of operations on one key, and a range read in a batch sees one state that
 // may hold any of the batch's writes. So a range flushes first if the batch holds a point of its
-// own connection, and a point flushes first if it holds such a range. Multi-key commands have an
-// atomic batch of their own. A range or multi-key read also waits until what the connection's
-// earlier commands have written or seen is released, since it may read at the released version
-// (engine.h).
+// own connection, and a point flushes first if it holds such a range. Multi-key commands and
+// transactions have an atomic batch of their own. A range or multi-key read, or a transaction, also
+// waits until what the connection's earlier commands have written or seen is released, since it may
+// read at the released version (engine.h).
 //
 // Back-pressure: a connection is not read, and none of its commands is executed, while it has more
 // than kUnsentMax bytes of replies to take, while its task runs or while it waits for a gate. Its
@@ -128,6 +128,9 @@ class Worker {
   bool Dispatch(Session& session, std::span<const std::string_view> args);
   std::string_view Refusal(const Session& session, const Command* command,
                            std::span<const std::string_view> args);
+  std::string_view RefusalToQueue(const Session& session, const Command& command,
+                                  std::span<const std::string_view> args);
+  void PendRefusal(Session& session, const Command* command, std::string_view refusal);
   void RunPlanned(Session& session, const Command& command, std::span<const std::string_view> args);
   void RunAtomic(Session& session, const Command& command, std::span<const std::string_view> args);
   void RunAlone(Session& session, const Command& command, std::span<const std::string_view> args);

@@ -27,6 +27,9 @@ class HoldingEngine final : public Engine {
   }
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override { return inner_.OpenSnapshot(now_ms); }
   void CloseSnapshot(SnapshotRef snapshot) override { inner_.CloseSnapshot(snapshot); }
+  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
+    return inner_.Watch(key, now_ms);
+  }
   bool Maintain(uint64_t now_ms) override { return inner_.Maintain(now_ms); }
   EngineStatistics Statistics() const override { return inner_.Statistics(); }
   const char* Verify() const override { return inner_.Verify(); }

@@ -1,0 +1,131 @@
+// MULTI and EXEC, WATCH and their opposites. transaction.h says how they work.
+#include <vector>
+
+#include "base/check.h"
+#include "server/commands.h"
+#include "server/server.h"
+#include "server/worker.h"
+
+namespace skep::commands {
+namespace {
+
+// One EXEC from start to end.
+class Execution {
+ public:
+  Execution(const Call& call, Transaction& transaction) : call_(call), transaction_(transaction) {}
+
+  void Run() {
+    call_.session().watched.Require(batch_);
+    const size_t conditions = batch_.size();
+    transaction_.ForEach([&](const Command& command, std::span<const std::string_view> args) {
+      PlanPart(command, args);
+    });
+    batch_.set_scan_bytes_max(kTransactionScanBytesMax);
+    batch_.set_scan_visits_max(kTransactionScanKeysMax);
+    if (!batch_.empty()) call_.Execute(batch_);
+    if (conditions > 0 && !batch_.applied()) {
+      if (!call_.Refused(batch_, 0, conditions)) call_.reply().NullArray();
+      return;
+    }
+    call_.reply().Array(steps_.size());
+    for (Step& step : steps_) Finish(step);
+  }
+
+ private:
+  // A queued command, planned.
+  struct Step {
+    Call call;
+    uint32_t slot;
+    std::string_view error;
+  };
+
+  void PlanPart(const Command& command, std::span<const std::string_view> args) {
+    // A command that adds nothing has no part; the first part begins behind the conditions.
+    const auto slot = static_cast<uint32_t>(batch_.size());
+    if (batch_.part_begins().empty() || batch_.part_begins().back() != slot) batch_.BeginPart();
+    Step& step = steps_.emplace_back(
+        Step{.call = Call(call_.server(), call_.worker(), call_.session(), command, args),
+             .slot = slot,
+             .error = {}});
+    if (command.plan == nullptr) return;
+    const Plan plan = command.plan(step.call, batch_);
+    SKEP_CHECK(plan.kind == Plan::Kind::kRequests || plan.kind == Plan::Kind::kError);
+    step.error = plan.error;
+  }
+
+  void Finish(Step& step) {
+    const Command& command = step.call.command();
+    if (!step.error.empty()) {
+      step.call.Error(step.error);
+    } else if (command.finish != nullptr) {
+      command.finish(step.call, batch_, step.slot);
+    } else {
+      command.alone(step.call);
+    }
+  }
+
+  const Call& call_;
+  Transaction& transaction_;
+  Batch batch_{Batch::Kind::kAtomic};
+  std::vector<Step> steps_;
+};
+
+}  // namespace
+
+Plan PlanMulti(const Call& call, Batch&) {
+  Session& session = call.session();
+  if (session.transaction != nullptr) return Plan::Error("ERR MULTI calls can not be nested");
+  session.transaction = std::make_unique<Transaction>();
+  return Plan::Requests();
+}
+
+Plan PlanDiscard(const Call& call, Batch&) {
+  Session& session = call.session();
+  if (session.transaction == nullptr) return Plan::Error("ERR DISCARD without MULTI");
+  session.EndTransaction();
+  return Plan::Requests();
+}
+
+void FinishOk(const Call& call, const Batch&, uint32_t) { call.reply().SimpleString("OK"); }
+
+void RunExec(Call& call) {
+  Session& session = call.session();
+  if (session.transaction == nullptr) return call.Error("ERR EXEC without MULTI");
+  // Not in the session any more when the queued commands look at it.
+  const auto transaction = std::move(session.transaction);
+  if (transaction->doomed()) {
+    call.Error("EXECABORT Transaction discarded because of previous errors.");
+  } else {
+    Execution(call, *transaction).Run();
+  }
+  session.EndTransaction();
+}
+
+void RunWatch(Call& call) {
+  Session& session = call.session();
+  if (session.transaction != nullptr) return call.Error("ERR WATCH inside MULTI is not allowed");
+  const auto keys = call.args().subspan(1);
+  size_t bytes = session.watched.bytes();
+  for (const std::string_view key : keys) bytes += WatchedKeys::BytesOf(key);
+  if (bytes > call.worker().options().client_query_buffer_limit) {
+    return call.Error("ERR the watched keys exceed client-query-buffer-limit");
+  }
+  const Status watched = session.watched.Add(call.engine(), keys, call.worker().wall_ms());
+  if (!watched.ok()) return call.Error(watched);
+  // The reply waits for the release of what is watched, and so does every later read of this
+  // connection that may read at the released version: none sees a state from before the watch.
+  Batch batch;
+  for (const std::string_view key : keys) {
+    batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key, .other = {}});
+  }
+  call.Execute(batch);
+  call.reply().SimpleString("OK");
+}
+
+// In a transaction it does nothing, as in Redis: EXEC has judged the watches already.
+void RunUnwatch(Call& call) {
+  call.session().watched.Clear();
+  call.reply().SimpleString("OK");
+}
+
+}  // namespace skep::commands

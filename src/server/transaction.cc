@@ -1,0 +1,79 @@
+#include "server/transaction.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace skep {
+
+size_t Transaction::BytesOf(std::span<const std::string_view> args) {
+  size_t bytes = sizeof(Queued);
+  for (const std::string_view arg : args) bytes += arg.size() + sizeof(size_t);
+  return bytes;
+}
+
+void Transaction::Add(const Command& command, std::span<const std::string_view> args) {
+  if (doomed_) return;
+  queued_.push_back({.command = &command, .first_arg = ends_.size(), .arg_count = args.size()});
+  for (const std::string_view arg : args) {
+    words_ += arg;
+    ends_.push_back(words_.size());
+  }
+}
+
+void Transaction::Doom() {
+  *this = {};
+  doomed_ = true;
+}
+
+size_t Transaction::bytes() const {
+  return words_.capacity() + ends_.capacity() * sizeof(size_t) +
+         queued_.capacity() * sizeof(Queued);
+}
+
+std::span<const std::string_view> Transaction::Args() {
+  args_.clear();
+  args_.reserve(ends_.size());
+  size_t begin = 0;
+  for (const size_t end : ends_) {
+    args_.push_back(std::string_view(words_).substr(begin, end - begin));
+    begin = end;
+  }
+  return args_;
+}
+
+Status WatchedKeys::Add(Engine& engine, std::span<const std::string_view> keys, uint64_t now_ms) {
+  SKEP_CHECK(engine_ == nullptr || engine_ == &engine);
+  engine_ = &engine;
+  std::map<std::string, uint64_t, std::less<>> added;
+  for (const std::string_view key : keys) {
+    if (watches_.contains(key) || added.contains(key)) continue;
+    const auto watch = engine.Watch(key, now_ms);
+    if (!watch) {
+      for (const auto& [name, number] : added) engine.Unwatch(number);
+      return watch.error();
+    }
+    added.emplace(key, *watch);
+  }
+  for (const auto& [key, number] : added) bytes_ += BytesOf(key);
+  watches_.merge(added);
+  return {};
+}
+
+void WatchedKeys::Require(Batch& batch) const {
+  for (const auto& [key, number] : watches_) batch.RequireUnchanged(key, number);
+}
+
+void WatchedKeys::Clear() {
+  for (const auto& [key, number] : watches_) engine_->Unwatch(number);
+  watches_.clear();
+  engine_ = nullptr;
+  bytes_ = 0;
+}
+
+size_t WatchedKeys::BytesOf(std::string_view key) {
+  constexpr size_t kNodes = 256;  // of the maps here and in the engine
+  return 2 * key.size() + kNodes;
+}
+
+}  // namespace skep
