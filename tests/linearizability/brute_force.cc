@@ -17,15 +17,24 @@ Operation Asked(Operation operation) {
     step.found.reset();
     step.number = 0;
     step.items.clear();
+    step.told = false;
+    step.stops = false;
+    if (step.action == Action::kGet) step.deadline = 0;
   }
   return operation;
 }
 
+// Of what was not told, nothing is known.
+bool SameSeen(const Step& a, const Step& b) { return !a.told || a.found == b.found; }
+
 bool SameAnswer(const Step& a, const Step& b) {
+  if (a.stops || b.stops) return a.stops == b.stops && SameSeen(a, b);
   switch (a.action) {
     case Action::kGet:
-      return a.found == b.found;
+      return a.found == b.found && (!a.told || a.deadline == b.deadline);
     case Action::kPut:
+    case Action::kWatch:
+    case Action::kTick:
       return true;
     case Action::kAddDecimal:
     case Action::kCount:
@@ -37,17 +46,37 @@ bool SameAnswer(const Step& a, const Step& b) {
         return x.first == y.first && (a.keys_only || x.second == y.second);
       });
     default:
-      return IsCondition(a.action) || a.happened == b.happened;
+      return IsCondition(a.action) || (a.happened == b.happened && SameSeen(a, b));
   }
 }
 
-// Whether a store that answers `performed` could have answered `recorded`. Any step that stops the
-// operation may be named as the culprit, not only the first.
+bool IsInStoppedPart(const std::vector<Step>& steps, size_t index) {
+  size_t begin = index;
+  while (begin > 0 && !steps[begin].begins_part) --begin;
+  if (!steps[begin].begins_part) return false;
+  for (size_t i = begin; i == begin || (i < steps.size() && !steps[i].begins_part); ++i) {
+    if (steps[i].stops) return true;
+  }
+  return false;
+}
+
+// Whether a store that answers `performed` could have answered `recorded`.
 bool SameAnswers(const Operation& recorded, const Operation& performed) {
   if (recorded.is_pending()) return true;
   if (recorded.applied != performed.applied) return false;
-  if (!recorded.applied) return true;
-  return std::ranges::equal(recorded.steps, performed.steps, SameAnswer);
+  if (!recorded.applied) {
+    return !recorded.culprit ||
+           (recorded.culprit == performed.culprit &&
+            SameSeen(recorded.steps[*recorded.culprit], performed.steps[*recorded.culprit]));
+  }
+  for (size_t i = 0; i < recorded.steps.size(); ++i) {
+    const Step& a = recorded.steps[i];
+    const Step& b = performed.steps[i];
+    if (a.stops != b.stops) return false;
+    const bool means_nothing = !a.stops && IsInStoppedPart(performed.steps, i);
+    if (!means_nothing && !SameAnswer(a, b)) return false;
+  }
+  return true;
 }
 
 bool Search(const History& left, const Reference& state) {
@@ -59,7 +88,7 @@ bool Search(const History& left, const Reference& state) {
     first_return = std::min(first_return, operation.returned);
   }
   for (size_t i = 0; i < left.size(); ++i) {
-    if (left[i].call > first_return) continue;
+    if (left[i].call > first_return || left[i].now > state.now()) continue;
     Operation performed = Asked(left[i]);
     Reference next = state;
     next.Perform(performed);

@@ -16,7 +16,9 @@ using Group = std::vector<size_t>;
 
 bool SeesEveryKey(const Operation& operation) {
   return operation.kind != Operation::Kind::kExecute ||
-         std::ranges::any_of(operation.steps, [](const Step& s) { return IsRange(s.action); });
+         std::ranges::any_of(operation.steps, [](const Step& s) {
+           return IsRange(s.action) || s.action == Action::kTick;
+         });
 }
 
 // (4) of checker.h: without a reply and without an effect, it says nothing.

@@ -26,8 +26,8 @@
 //       as not placing it yet, and is not tried. One that only reads can be left out.
 //   (5) If nothing but points and batches of points occurs, the keys fall into groups that no
 //       operation connects. Linearizability is local (Herlihy and Wing, theorem 1): the history is
-//       linearizable if and only if the part of each group is. Ranges and snapshots see every key,
-//       so one of them is enough to keep the history whole.
+//       linearizable if and only if the part of each group is. Ranges, snapshots and ticks see
+//       every key, so one of them is enough to keep the history whole.
 //
 // The counterexample. All orders get stuck at some return, the latest of them at R: everything that
 // returned before R could be ordered, but not with the operation that returns at R. So the history

@@ -278,7 +278,13 @@ TEST(Checker, AcceptsHistoriesThatAreRightByConstruction) {
 void ChangeAnswer(Step& step, std::mt19937_64& rng) {
   switch (step.action) {
     case Action::kGet:
-      step.found = rng() % 2 == 0 ? std::nullopt : std::optional<std::string>("1000000100");
+      if (step.told && rng() % 3 == 0) {
+        ++step.deadline;
+      } else {
+        step.found = rng() % 2 == 0 ? std::nullopt : std::optional<std::string>("1000000100");
+      }
+      break;
+    case Action::kTick:  // its answer says nothing
       break;
     case Action::kScan:
       if (step.items.empty() || rng() % 3 == 0) {
@@ -290,8 +296,29 @@ void ChangeAnswer(Step& step, std::mt19937_64& rng) {
       }
       break;
     default:
+      if (step.told && rng() % 2 == 0) {
+        step.found = rng() % 2 == 0 ? "a" : "1000000100";
+        return;
+      }
       step.happened = !step.happened;
       step.number += rng() % 2 == 0 ? 1 : -1;
+  }
+}
+
+// That it was applied, or was not, or because of another step.
+void ChangeEnding(Operation& operation, std::mt19937_64& rng) {
+  const uint32_t index = static_cast<uint32_t>(rng() % operation.steps.size());
+  Step& step = operation.steps[index];
+  uint32_t parts = 0;
+  for (uint32_t i = 0; i <= index; ++i) parts += operation.steps[i].begins_part ? 1 : 0;
+  if (parts > 0) {
+    step.stops = !step.stops;
+  } else if (operation.applied || rng() % 2 == 0) {
+    operation.applied = false;
+    operation.culprit = index;
+  } else {
+    operation.applied = true;
+    operation.culprit.reset();
   }
 }
 
@@ -303,6 +330,8 @@ void Mutate(History& history, std::mt19937_64& rng) {
     operation.call += rng() % (operation.returned - operation.call);
   } else if (form == 1 && !operation.is_pending()) {
     operation.returned -= rng() % (operation.returned - operation.call);
+  } else if (operation.steps.size() > 1 && form == 2) {
+    ChangeEnding(operation, rng);
   } else if (!operation.steps.empty()) {
     ChangeAnswer(operation.steps[rng() % operation.steps.size()], rng);
   }
@@ -322,9 +351,9 @@ TEST(Checker, AgreesWithBruteForce) {
     options.mix.keys = 2;
     if (round % 2 == 0) options.lost_per_mille = 50;
     if (round % 5 == 0) options.mix = {.keys = 2, .ranges = 0, .batches = 1, .snapshots = 0};
+    if (round % 3 == 0) options.mix.transactions = 8;
     History history = ScheduledHistory(rng(), options);
     for (uint64_t i = rng() % 4; i > 0; --i) Mutate(history, rng);
-    for (Operation& operation : history) operation.culprit.reset();
     const CheckResult result = CheckLinearizable(history);
     const bool expected = IsLinearizableByBruteForce(history);
     std::ostringstream text;

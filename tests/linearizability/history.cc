@@ -20,6 +20,12 @@ const char* NameOf(Action action) {
       return "delete";
     case Action::kCompareAndSet:
       return "compare-and-set";
+    case Action::kCompareAndDelete:
+      return "compare-and-delete";
+    case Action::kPutIfDiffers:
+      return "put-if-differs";
+    case Action::kExpire:
+      return "expire";
     case Action::kAddDecimal:
       return "add";
     case Action::kRename:
@@ -30,12 +36,20 @@ const char* NameOf(Action action) {
       return "count";
     case Action::kDeleteRange:
       return "delete-range";
+    case Action::kWatch:
+      return "watch";
+    case Action::kTick:
+      return "tick";
     case Action::kRequireAbsent:
       return "require-absent";
     case Action::kRequirePresent:
       return "require-present";
     case Action::kRequireValue:
       return "require-value";
+    case Action::kRequireUnchanged:
+      return "require-unchanged";
+    case Action::kRequireEmpty:
+      return "require-empty";
   }
   return "?";
 }
@@ -51,26 +65,35 @@ void PrintRange(std::ostream& out, const Step& step) {
 void PrintRequest(std::ostream& out, const Step& step) {
   out << NameOf(step.action);
   if (IsRange(step.action)) return PrintRange(out, step);
-  out << " " << step.key;
-  switch (step.action) {
-    case Action::kCompareAndSet:
-      out << " " << step.other << " -> " << step.value;
-      break;
-    case Action::kRename:
-      out << " to " << step.other;
-      break;
-    case Action::kRequireValue:
-      out << " " << step.other;
-      break;
-    default:
-      if (!step.value.empty()) out << " " << step.value;
+  if (!step.key.empty()) out << " " << step.key;
+  if (IsComparison(step.action)) out << (step.by_digest ? " digest of " : " ") << step.other;
+  if (step.action == Action::kRename) out << " to " << step.other;
+  if (!step.value.empty()) out << (IsComparison(step.action) ? " -> " : " ") << step.value;
+  if (step.keep_existing) out << " keep-existing";
+  const bool watches = step.action == Action::kWatch || step.action == Action::kRequireUnchanged;
+  if (watches) out << " #" << step.watch;
+  if (step.action == Action::kGet) return;
+  if (step.deadline == kKeep) {
+    out << " keep-deadline";
+  } else if (step.deadline != 0) {
+    out << " @" << step.deadline;
   }
 }
 
+void PrintFound(std::ostream& out, const Step& step) {
+  out << ", " << (step.found ? *step.found : "nothing") << " seen";
+}
+
 void PrintAnswer(std::ostream& out, const Step& step) {
+  if (step.stops) {
+    out << ": stops its part";
+    if (step.told) PrintFound(out, step);
+    return;
+  }
   switch (step.action) {
     case Action::kGet:
       out << ": " << step.found.value_or("(absent)");
+      if (step.told && step.deadline != 0) out << " @" << step.deadline;
       break;
     case Action::kScan:
       out << ":";
@@ -89,8 +112,12 @@ void PrintAnswer(std::ostream& out, const Step& step) {
     case Action::kUpdate:
     case Action::kDelete:
     case Action::kCompareAndSet:
+    case Action::kCompareAndDelete:
+    case Action::kPutIfDiffers:
+    case Action::kExpire:
     case Action::kRename:
       out << (step.happened ? ": yes" : ": no");
+      if (!step.happened && step.told) PrintFound(out, step);
       break;
     default:
       break;
@@ -119,17 +146,21 @@ std::ostream& operator<<(std::ostream& out, const Operation& operation) {
     case Operation::Kind::kExecute:
       break;
   }
+  if (operation.now != 0) out << "at " << operation.now << " ";
   const bool answered = !operation.is_pending() && operation.applied;
   const char* separator = "";
   for (const Step& step : operation.steps) {
-    out << separator;
+    out << (step.begins_part ? " || " : separator);
     PrintRequest(out, step);
     if (answered) PrintAnswer(out, step);
     separator = " | ";
   }
   if (!operation.applied) {
     out << ": refused";
-    if (operation.culprit) out << " because of step " << *operation.culprit;
+    if (operation.culprit) {
+      out << " because of step " << *operation.culprit;
+      if (const Step& step = operation.steps[*operation.culprit]; step.told) PrintFound(out, step);
+    }
   }
   return out;
 }

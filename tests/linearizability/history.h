@@ -13,6 +13,15 @@
 // kNever: it may have taken effect at any instant after its call, or never. An operation that was
 // refused with the promise that nothing was changed does not belong in a history, unless the
 // refusal depends on the state (Operation::applied).
+//
+// Watches. One step begins to watch a key, under a number; a condition of a later operation holds
+// if and only if nothing has been written to the key since then: both instants are in the order.
+//
+// Time is a small number that only rises. A tick is an operation too: from its instant on, for
+// everybody, keys with that deadline or an earlier one are gone. A store learns the time from
+// whoever comes along with it; such an operation is two in a history, a tick and one that acts at
+// some instant after it (Operation::now). So whatever told the time acts at the new time, and so
+// does everything that is ordered after the tick, whatever its own clock says.
 #pragma once
 
 #include <cstdint>
@@ -31,30 +40,49 @@ inline constexpr uint64_t kNever = UINT64_MAX;
 inline constexpr int64_t kNotTold = -1;
 
 enum class Action : uint8_t {
-  kGet,            // found
-  kPut,            //
-  kInsert,         // happened: it was absent
-  kUpdate,         // happened: it was present
-  kDelete,         // happened: it was present
-  kCompareAndSet,  // happened: it was `other`
-  kAddDecimal,     // number: the sum. Refused if the value now is not a decimal int64 or overflows
-  kRename,         // key to `other`; happened: key was present. Replaces what `other` had
-  kScan,           // items: the first `limit` of [key, other), from its end if `reverse`, from the
-                   // largest key <= `key` if `floor` and there is one
-  kCount,          // number
-  kDeleteRange,    // the first `limit` of [key, other); number: how many there were
-  kRequireAbsent,  // conditions, judged against the state before the operation
+  kGet,               // found; `deadline` too if it was told
+  kPut,               //
+  kInsert,            // happened: it was absent
+  kUpdate,            // happened: it was present
+  kDelete,            // happened: it was present
+  kCompareAndSet,     // happened: it was `other`
+  kCompareAndDelete,  // the same
+  kPutIfDiffers,      // happened: it was absent or not `other`
+  kExpire,            // changes the deadline; happened: it was present
+  kAddDecimal,   // number: the sum. Refused if the value now is not a decimal int64 or overflows
+  kRename,       // key to `other`, with its deadline; happened: key was present, and `other` not if
+                 // `keep_existing`. Replaces what `other` had. To itself: nothing is written
+  kScan,         // items: the first `limit` of [key, other), from its end if `reverse`, from the
+                 // largest key <= `key` if `floor` and there is one
+  kCount,        // number
+  kDeleteRange,  // the first `limit` of [key, other); number: how many there were
+  kWatch,        // begins to watch the key, as number `watch`
+  kTick,         // the time is `deadline`, if it was earlier; alone in its operation
+  kRequireAbsent,  // conditions, judged against the state before the operation, or before the part
   kRequirePresent,
-  kRequireValue,  // equals `other`
+  kRequireValue,      // equals `other`
+  kRequireUnchanged,  // nothing was written to `key`, nor has it expired, since `watch` began; ends
+                      // that watch. In the first part only
+  kRequireEmpty,      // [key, other) has no key
 };
 
 constexpr bool IsCondition(Action action) { return action >= Action::kRequireAbsent; }
 constexpr bool IsRange(Action action) {
-  return action >= Action::kScan && action <= Action::kDeleteRange;
+  return (action >= Action::kScan && action <= Action::kDeleteRange) ||
+         action == Action::kRequireEmpty;
 }
 constexpr bool IsWrite(Action action) {
-  return (action >= Action::kPut && action <= Action::kRename) || action == Action::kDeleteRange;
+  return (action >= Action::kPut && action <= Action::kRename) || action == Action::kDeleteRange ||
+         action == Action::kTick;
 }
+// Whether it looks for the value `other`.
+constexpr bool IsComparison(Action action) {
+  return (action >= Action::kCompareAndSet && action <= Action::kPutIfDiffers) ||
+         action == Action::kRequireValue;
+}
+
+// As a deadline to store: the one that the key has.
+inline constexpr uint64_t kKeep = UINT64_MAX;
 
 using Pair = std::pair<std::string, std::string>;
 
@@ -66,19 +94,31 @@ struct Step {
   std::string other = {};  // see Action; ranges: the exclusive upper bound, unless unbounded
   bool unbounded = false;
   bool reverse = false;
-  bool floor = false;      // kScan: not with `reverse`; `key` < `other`
-  bool keys_only = false;  // kScan: the values of `items` mean nothing
+  bool floor = false;          // kScan: not with `reverse`; `key` < `other`
+  bool keys_only = false;      // kScan: the values of `items` mean nothing
+  bool keep_existing = false;  // kRename
+  bool by_digest = false;      // comparisons: of the digests; the answer is the same
+  bool begins_part = false;    // Operation
   uint32_t limit = kNoLimit;
+  uint32_t watch = 0;
+  uint64_t deadline = 0;  // kPut, kInsert, kUpdate, kExpire: to store, 0 is none. See also Action
 
   // What came back; see Action for what each sets.
   bool happened = false;
   std::optional<std::string> found = {};
   int64_t number = 0;
   std::vector<Pair> items = {};
+  // kGet: `deadline` is the key's. Comparisons and kRequireEmpty that do not hold: `found` is the
+  // value seen, or the range's first key.
+  bool told = false;
+  bool stops = false;  // its part, which is not the first, was not applied because of it
 
   friend bool operator==(const Step&, const Step&) = default;
 };
 
+// Parts. The steps before the first that begins a part are all or nothing; if they are not applied
+// nothing is. Each part after them is all or nothing by itself, on the state that those before it
+// have left.
 struct Operation {
   enum class Kind : uint8_t {
     kExecute,        // the steps, on the state of the moment
@@ -93,8 +133,9 @@ struct Operation {
   Kind kind = Kind::kExecute;
   uint32_t snapshot = 0;
   std::vector<Step> steps = {};
-  // False: told that nothing was changed, because of step `culprit` (a condition that does not
-  // hold, a refused step) if it was told which. The other steps' answers mean nothing.
+  uint64_t now = 0;  // it acts when this time has come: after a kTick with it, or a later one
+  // False: told that nothing was changed, because of step `culprit` if it was told which: the first
+  // condition that does not hold, or the first refused step. The other steps' answers mean nothing.
   bool applied = true;
   std::optional<uint32_t> culprit = {};
 

@@ -30,15 +30,16 @@ namespace {
 // What the engine declares to support, and the store's client can ask.
 class SupportedClient final : public KvClient {
  public:
-  SupportedClient(Store& store, const EngineTraits& traits) : inner_(store), traits_(traits) {}
+  SupportedClient(Store& store, Engine& engine) : inner_(store, engine), traits_(engine.traits()) {}
 
   bool Supports(const Operation& operation) const override {
     if (operation.kind != Operation::Kind::kExecute && !traits_.snapshots) return false;
-    if (operation.steps.size() > 1 && !HasWholeBatches()) return false;
+    if (operation.steps.size() > 1 && !HasWholeBatches() && !ChangesOneKey(operation)) return false;
     for (const Step& step : operation.steps) {
       if (IsRange(step.action) && !traits_.ordered) return false;
       if (step.action == Action::kAddDecimal && !traits_.functions) return false;
       if (step.action == Action::kRename && !HasWholeBatches()) return false;
+      if (step.action == Action::kWatch && !traits_.atomic) return false;
       // Alone they read at a snapshot.
       const bool reads = step.action == Action::kCount || step.action == Action::kScan;
       if (reads && operation.steps.size() == 1 && !traits_.snapshots) return false;
@@ -50,6 +51,13 @@ class SupportedClient final : public KvClient {
  private:
   // Without versions a point may see an atomic batch in part (engine.h).
   bool HasWholeBatches() const { return traits_.atomic && traits_.multi_version; }
+  // Nobody can see a part of that, whatever its conditions.
+  bool ChangesOneKey(const Operation& operation) const {
+    const auto is_point = [](const Step& step) { return !IsRange(step.action); };
+    const auto acts = [](const Step& step) { return !IsCondition(step.action); };
+    return traits_.atomic && std::ranges::all_of(operation.steps, is_point) &&
+           std::ranges::count_if(operation.steps, acts) == 1;
+  }
 
   StoreClient inner_;
   const EngineTraits& traits_;
@@ -58,7 +66,9 @@ class SupportedClient final : public KvClient {
 class StoreHistories : public testing::TestWithParam<const Variant*> {
  protected:
   std::unique_ptr<Store> NewStore() const {
-    return std::move(*Store::Open({.engine = GetParam()->engine, .btree = GetParam()->btree}));
+    return std::move(*Store::Open({.engine = GetParam()->engine,
+                                   .snapshot_age_ms_max = kSnapshotAgeMsMax,
+                                   .btree = GetParam()->btree}));
   }
 
   // One round on a new store, which is sound afterwards.
@@ -73,8 +83,8 @@ void StoreHistories::RunRound(uint64_t seed, const RoundShape& shape) {
   TreeProbe probe(engine, tally_, shape.hold_up_one_in);
   const Padding padding(seed);
   const auto new_client = [&](Neighbours neighbours) {
-    return std::make_unique<PaddedClient>(
-        std::make_unique<SupportedClient>(*store, engine.traits()), padding, neighbours);
+    return std::make_unique<PaddedClient>(std::make_unique<SupportedClient>(*store, engine),
+                                          padding, neighbours);
   };
   CheckOptions check;
   if (shape.filled) check.initial = Fill(*new_client(Neighbours::kNone), shape.mix);
@@ -131,7 +141,8 @@ TEST_P(StoreHistories, OfEachFaultAreCaught) {
     for (; round < kRoundsMax && answer == Answer::kLinearizable; ++round) {
       const auto store = NewStore();
       const History history = RunHistory(3, 100, seed + round, {.keys = 4}, [&](uint32_t) {
-        return std::make_unique<FaultyClient>(std::make_unique<StoreClient>(*store), fault);
+        return std::make_unique<FaultyClient>(
+            std::make_unique<StoreClient>(*store, StoreForTests::EngineOf(*store)), fault);
       });
       answer = CheckLinearizable(history).answer;
     }

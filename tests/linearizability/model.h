@@ -1,19 +1,25 @@
 // model.h: what a store must answer, as a function from state and operation to state.
 //
-// The keys of a history are known before the search, so a state is a row of cells:
+// The keys of a history are known before the search, so a state is a row of words:
 //
-//   +-------------------------------+------------------------------+
-//   | one cell a key, in key order  | one cell a snapshot number   |
-//   +-------------------------------+------------------------------+
-//     0: absent; else a value's       0: not open; else 1 + the number
-//     number in values_               of the pinned keys' row in pins_
+//   +--------------------+--------------------+-------------------+-------------------+-----+
+//   | one word a key, in | one word a key:    | one word a        | one word a        | now |
+//   | key order: value   | its deadline       | snapshot number   | watch number      |     |
+//   +--------------------+--------------------+-------------------+-------------------+-----+
+//     0: absent; else      0: none. That of     0: not open; else   0: none; 1: its key
+//     a value's number     an absent key is 0   1 + the number of   was written since;
+//     in values_                                the pinned keys'    else 2 + its key
+//                                               row in pins_
 //
-// A range of keys is a run of cells. Rows are interned (word_table.h): a state is one number, and
-// the search copies and compares states by it.
+// A range of keys is a run of words. Rows are interned (word_table.h): a state is one number, and
+// the search copies and compares states by it. So that states which nothing can tell apart are one,
+//   - keys past their deadline leave the row when the time comes, and no row holds one;
+//   - a watch does not count writes: it says whether there was any.
 #pragma once
 
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -38,54 +44,87 @@ class Model {
   // nullopt. An operation without a reply may answer anything.
   std::optional<StateId> Act(StateId state, uint32_t index);
 
-  // The keys that are present, as "a=1 b=2".
+  // The keys that are present, as "a=1 b=2@7", and the time, if there is one.
   std::string Describe(StateId state) const;
 
  private:
-  using Cell = uint32_t;
-  static constexpr Cell kAbsent = 0;
+  using Word = uint32_t;
+  static constexpr Word kAbsent = 0;
+  static constexpr Word kNotWatched = 0;
+  static constexpr Word kWritten = 1;
+  static constexpr Word kWatched = 2;
 
   // A Step whose keys and values are numbers.
   struct Plan {
     const Step* step;
-    uint32_t key = 0;    // points: its cell
-    uint32_t other = 0;  // kRename: the target's cell
-    uint32_t begin = 0;  // ranges: [begin, end) of the cells
+    uint32_t key = 0;    // points: its index
+    uint32_t other = 0;  // kRename: the target's
+    uint32_t begin = 0;  // ranges: [begin, end) of the keys
     uint32_t end = 0;
-    uint32_t floor = 0;       // kScan from the floor: one past the highest cell it may begin at
-    Cell value = kAbsent;     // to store
-    Cell expected = kAbsent;  // kCompareAndSet, kRequireValue
-    Cell found = kAbsent;     // kGet
-    int64_t delta = 0;        // kAddDecimal
-    std::vector<std::pair<uint32_t, Cell>> items = {};
+    uint32_t floor = 0;       // kScan from the floor: one past the highest key it may begin at
+    uint32_t first = 0;       // kRequireEmpty: the key that was seen
+    Word value = kAbsent;     // to store
+    Word expected = kAbsent;  // comparisons
+    Word found = kAbsent;
+    int64_t delta = 0;  // kAddDecimal
+    std::vector<std::pair<uint32_t, Word>> items = {};
+  };
+  // What is all or nothing: plans [begin, end) of an operation.
+  struct Part {
+    uint32_t begin, end;
+    bool is_first;
+  };
+  struct Request {
+    std::vector<Plan> plans;
+    std::vector<Part> parts;  // the first one may be empty
+  };
+  struct Ending {
+    std::optional<uint32_t> culprit;  // the part was not applied because of this step
+    bool same = true;                 // else: whether every step answered as recorded
   };
   enum class Answer : uint8_t { kAsRecorded, kOther, kRefused };
 
   void CollectKeys(const std::vector<Pair>& initial);
   Plan PlanOf(const Step& step);
-  uint32_t CellOf(std::string_view key) const;
-  Cell ValueOf(std::string_view value);
+  static std::vector<Part> PartsOf(const Operation& operation);
+  uint32_t IndexOf(std::string_view key) const;
+  Word ValueOf(std::string_view value);
 
-  bool Execute(const Operation& operation, const std::vector<Plan>& plans);
-  bool RefusedAsRecorded(const Operation& operation, const std::vector<Plan>& plans,
-                         std::optional<uint32_t> refused) const;
-  static bool Holds(const Plan& plan, std::span<const uint32_t> cells);
+  // The words of cells_.
+  uint32_t key_count() const { return static_cast<uint32_t>(keys_.size()); }
+  Word& deadline(uint32_t key) { return cells_[key_count() + key]; }
+  Word& pin(uint32_t snapshot) { return cells_[2 * key_count() + snapshot]; }
+  uint32_t watch_at(uint32_t watch) const { return 2 * key_count() + snapshots_ + watch; }
+  Word& now() { return cells_.back(); }
+
+  bool Execute(const Operation& operation, const Request& request);
+  Ending PerformPart(const std::vector<Plan>& plans, Part part);
+  bool EndedAsRecorded(const Operation& operation, const Request& request, Part part,
+                       const Ending& ending) const;
+  bool SawAsRecorded(const Plan& plan) const;
+  bool Holds(const Plan& plan) const;
   Answer Perform(const Plan& plan);
+  Answer Decide(const Plan& plan, bool happens);
   Answer PerformRange(const Plan& plan);
+  Answer Read(const Plan& plan);
   Answer Add(const Plan& plan);
   Answer Rename(const Plan& plan);
+  void Tick(uint64_t time);
+  void Write(uint32_t key, Word value, uint64_t deadline_wanted);
+  void Touch(uint32_t key);
 
   const History& history_;
   std::vector<std::string> keys_;   // ascending
   uint32_t snapshots_ = 0;          // numbers 0 .. snapshots_-1 occur
+  uint32_t watches_ = 0;            // the same
   std::deque<std::string> values_;  // values_[0] stands for "absent"
-  std::unordered_map<std::string_view, Cell> value_ids_;
-  std::vector<std::vector<Plan>> plans_;  // of each operation
+  std::unordered_map<std::string_view, Word> value_ids_;
+  std::vector<Request> requests_;  // of each operation
   std::optional<WordTable> states_;
   std::optional<WordTable> pins_;
   StateId initial_ = 0;
-  std::vector<uint32_t> before_;  // the state an operation acts on
-  std::vector<uint32_t> cells_;   // what it makes of it
+  std::vector<Word> before_;  // the state a part acts on
+  std::vector<Word> cells_;   // what it makes of it
 };
 
 }  // namespace skep::linearizability

@@ -81,7 +81,7 @@ std::string Padding::NameOfValue(std::string_view value) {
 bool PaddedClient::Supports(const Operation& operation) const {
   if (neighbours_ == Neighbours::kBetween) {
     for (const Step& step : operation.steps) {
-      if (step.action == Action::kCount) return false;
+      if (step.action == Action::kCount || step.action == Action::kRequireEmpty) return false;
       if (step.action == Action::kDeleteRange && step.limit != kNoLimit) return false;
     }
   }
@@ -116,7 +116,13 @@ Step PaddedClient::Padded(const Step& step) const {
 void PaddedClient::TakeAnswer(const Step& answered, Step& step) const {
   step.happened = answered.happened;
   step.number = answered.number;
-  if (answered.found) step.found = Padding::NameOfValue(*answered.found);
+  step.told = answered.told;
+  step.stops = answered.stops;
+  step.deadline = answered.deadline;
+  if (answered.found) {
+    step.found = IsRange(step.action) ? padding_.NameOf(*answered.found)
+                                      : Padding::NameOfValue(*answered.found);
+  }
   for (const auto& [key, value] : answered.items) {
     step.items.emplace_back(padding_.NameOf(key), Padding::NameOfValue(value));
   }

@@ -13,7 +13,8 @@
 //   - around: a range without a bound gets one, at the end of the letters;
 //   - between: what a scan answers about neighbours is left out, and a limited one, or one from the
 //     floor, is written down as the plain scan whose answer it is: of the part that it covered. How
-//     many keys a range delete met is not told. Counts and limited deletes are not asked.
+//     many keys a range delete met is not told. Counts, limited deletes and
+//     whether a range is empty are not asked.
 #pragma once
 
 #include <array>

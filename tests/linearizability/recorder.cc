@@ -2,6 +2,18 @@
 
 namespace skep::linearizability {
 
+void MakeNumbersOwn(Operation& operation) {
+  operation.snapshot += operation.client * Workload::kSnapshotsMax;
+  for (Step& step : operation.steps) step.watch += operation.client * Workload::kWatchesMax;
+}
+
+Operation TickOf(const Operation& operation) {
+  return {.client = operation.client,
+          .call = operation.call,
+          .returned = operation.returned,
+          .steps = {{.action = Action::kTick, .deadline = operation.now}}};
+}
+
 History RunClient(KvClient& client, Workload& workload, uint32_t operations,
                   std::atomic<uint64_t>& clock) {
   using Kind = Operation::Kind;
@@ -18,7 +30,9 @@ History RunClient(KvClient& client, Workload& workload, uint32_t operations,
     if (reply != KvClient::Reply::kAnswered && (is_open || is_read)) {
       workload.Forget(operation.snapshot);
     }
-    operation.snapshot += operation.client * Workload::kSnapshotsMax;
+    MakeNumbersOwn(operation);
+    // Also when the operation is refused: the time may have been told.
+    if (operation.now != 0) history.push_back(TickOf(operation));
     if (reply != KvClient::Reply::kRefused) history.push_back(std::move(operation));
     if (reply == KvClient::Reply::kLost) break;
   }

@@ -13,8 +13,15 @@
 
 namespace skep::linearizability {
 
+// Numbers of snapshots and watches that no other client has.
+void MakeNumbersOwn(Operation& operation);
+
+// That the operation tells the time, Operation::now, as an operation of its own.
+Operation TickOf(const Operation& operation);
+
 // One client's operations, with their times. A client that lost a reply stops there, as a client
-// whose connection broke. Numbers of snapshots become `client`'s own in the history.
+// whose connection broke. An operation that tells the time comes twice: as a tick, and as
+// itself.
 History RunClient(KvClient& client, Workload& workload, uint32_t operations,
                   std::atomic<uint64_t>& clock);
 
@@ -28,12 +35,13 @@ History RunHistory(uint32_t threads, uint32_t operations, uint64_t seed, const M
   for (uint32_t i = 0; i < threads; ++i) clients.push_back(make_client(i));
   std::vector<History> parts(threads);
   std::atomic<uint64_t> clock = 0;
+  std::atomic<uint64_t> time = 0;
   std::barrier start(threads);
   {
     std::vector<std::jthread> running;
     for (uint32_t i = 0; i < threads; ++i) {
       running.emplace_back([&, i] {
-        Workload workload(i, seed * 31 + i, mix,
+        Workload workload(i, seed * 31 + i, mix, time,
                           [&](const Operation& o) { return clients[i]->Supports(o); });
         start.arrive_and_wait();
         parts[i] = RunClient(*clients[i], workload, operations, clock);

@@ -1,11 +1,15 @@
 // reference.h: a sequential store that is as plain as possible: a std::map, copied for a snapshot.
 //
 // It answers the operations of the tests. The checker's own model (model.h) shares no code with it,
-// so that each finds the other's mistakes.
+// so that each finds the other's mistakes: here each key counts what happened to it, a watch
+// remembers the count, and a key past its deadline stays where it is until somebody looks.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "tests/linearizability/history.h"
 
@@ -13,18 +17,45 @@ namespace skep::linearizability {
 
 class Reference {
  public:
-  using Map = std::map<std::string, std::string>;
-
-  // Performs the operation at once and fills in its answers.
+  // Performs the operation at once and fills in its answers. Operation::now is not later than
+  // now().
   void Perform(Operation& operation);
 
-  const Map& map() const { return map_; }
+  // Of the latest kTick.
+  uint64_t now() const { return state_.now; }
 
  private:
+  struct Entry {
+    std::optional<std::string> value;
+    uint64_t deadline = 0;
+    uint64_t writes = 0;  // ever
+  };
+  struct State {
+    std::map<std::string, Entry> entries;
+    uint64_t now = 0;
+
+    bool IsPresent(const std::string& key) const;
+    std::optional<std::string> Find(const std::string& key) const;
+    uint64_t DeadlineOf(const std::string& key) const;
+    // A key that expires has changed as if somebody had written it.
+    uint64_t ChangesOf(const std::string& key) const;
+    void Store(const std::string& key, const std::string& value, uint64_t deadline);
+    void Erase(const std::string& key);
+  };
+
+  // Performs steps [begin, end), or none. The one because of which it was none.
+  std::optional<uint32_t> PerformPart(Operation& operation, uint32_t begin, uint32_t end);
+  bool Holds(Step& step) const;
+  bool PerformStep(Step& step);
+  void PerformPoint(Step& step);
+  bool Add(Step& step);
+  void Rename(Step& step);
+  void PerformRange(Step& step);
   void Execute(Operation& operation);
 
-  Map map_;
-  std::map<uint32_t, Map> pinned_;  // by snapshot number
+  State state_;
+  std::map<uint32_t, State> pinned_;      // by snapshot number
+  std::map<uint32_t, uint64_t> watched_;  // by watch number: the key's changes at that time
 };
 
 }  // namespace skep::linearizability

@@ -12,6 +12,14 @@ bool All(std::span<const Step> steps, Action action) {
   return std::ranges::all_of(steps, [&](const Step& step) { return step.action == action; });
 }
 
+// The server's clock is the machine's: no deadlines, nobody tells the time.
+bool HasCommand(const Step& step) {
+  return step.deadline == 0 && !step.begins_part && !step.floor && !step.keep_existing &&
+         !IsComparison(step.action) && step.action != Action::kExpire &&
+         step.action != Action::kWatch && step.action != Action::kTick &&
+         (!IsCondition(step.action) || step.action == Action::kRequireAbsent);
+}
+
 // As MSETNX: conditions that keys are absent, and puts of the same keys in the same order.
 bool IsPutIfAllAbsent(std::span<const Step> steps) {
   if (steps.size() % 2 != 0) return false;
@@ -52,14 +60,11 @@ void AppendItems(std::span<const RespReply> flat, Step& step) {
 }  // namespace
 
 bool RespClient::Supports(const Operation& operation) const {
-  if (operation.kind != Operation::Kind::kExecute) return false;
+  if (operation.kind != Operation::Kind::kExecute || operation.now != 0) return false;
   const std::span<const Step> steps = operation.steps;
-  if (steps.size() == 1) {
-    return !IsCondition(steps[0].action) && steps[0].action != Action::kCompareAndSet &&
-           !steps[0].floor;
-  }
-  return All(steps, Action::kGet) || All(steps, Action::kPut) || IsPutIfAllAbsent(steps) ||
-         IsSetAndGet(steps);
+  if (!std::ranges::all_of(steps, HasCommand)) return false;
+  return (steps.size() == 1 && !IsCondition(steps[0].action)) || All(steps, Action::kGet) ||
+         All(steps, Action::kPut) || IsPutIfAllAbsent(steps) || IsSetAndGet(steps);
 }
 
 Reply RespClient::Perform(Operation& operation) {

@@ -121,6 +121,7 @@ TEST_P(RespHistories, AreLinearizable) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
     RoundShape shape = ShapeOf(round);
     shape.mix.snapshots = 0;
+    shape.mix.ticks = 0;
     RunRound(seed + round, shape);
     ++rounds;
   });
@@ -145,7 +146,7 @@ TEST_P(RespHistories, OfEachFaultAreCaught) {
     Answer answer = Answer::kLinearizable;
     for (uint64_t round = 0; round < 200 && answer == Answer::kLinearizable; ++round) {
       FlushAll();
-      const Mix mix{.keys = 4, .snapshots = 0};
+      const Mix mix{.keys = 4, .snapshots = 0, .ticks = 0};
       const History history = RunHistory(3, 100, seed + round, mix, [&](uint32_t) {
         return std::make_unique<FaultyClient>(NewClient(), fault);
       });

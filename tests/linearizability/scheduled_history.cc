@@ -1,9 +1,10 @@
 #include "tests/linearizability/scheduled_history.h"
 
+#include <atomic>
 #include <memory>
-#include <optional>
 #include <random>
 
+#include "tests/linearizability/recorder.h"
 #include "tests/linearizability/reference.h"
 
 namespace skep::linearizability {
@@ -23,19 +24,20 @@ class Schedule {
  private:
   struct Player {
     std::unique_ptr<Workload> workload;
-    std::optional<size_t> operation;  // in history_, called and not returned
-    bool performed = false;
+    std::vector<size_t>
+        called;            // in history_, not returned: an operation, maybe its tick before it
+    size_t performed = 0;  // of them
   };
 
   Player NewPlayer() {
     const uint32_t client = clients_++;
     const auto any = [](const Operation&) { return true; };
-    return {.workload = std::make_unique<Workload>(client, rng_(), options_.mix, any)};
+    return {.workload = std::make_unique<Workload>(client, rng_(), options_.mix, time_, any)};
   }
 
   bool InFlight() const {
     for (const Player& player : players_) {
-      if (player.operation) return true;
+      if (!player.called.empty()) return true;
     }
     return false;
   }
@@ -44,26 +46,34 @@ class Schedule {
     ++now_;
     PerformSomeLost();
     Player& player = players_[rng_() % players_.size()];
-    if (!player.operation) {
+    if (player.called.empty()) {
       if (history_.size() < options_.operations) Call(player);
     } else if (rng_() % 1000 < options_.lost_per_mille) {
-      if (!player.performed) lost_.push_back(*player.operation);
+      // The tick last: it may be performed first.
+      while (player.called.size() > player.performed) {
+        lost_.push_back(player.called.back());
+        player.called.pop_back();
+      }
       player = NewPlayer();
-    } else if (!player.performed) {
-      reference_.Perform(history_[*player.operation]);
-      player.performed = true;
+    } else if (player.performed < player.called.size()) {
+      reference_.Perform(history_[player.called[player.performed++]]);
     } else {
-      history_[*player.operation].returned = now_;
-      player.operation.reset();
+      for (const size_t operation : player.called) history_[operation].returned = now_;
+      player.called.clear();
     }
   }
 
   void Call(Player& player) {
     Operation operation = player.workload->Next();
     operation.call = now_;
-    operation.snapshot += operation.client * Workload::kSnapshotsMax;
-    player.operation = history_.size();
-    player.performed = false;
+    MakeNumbersOwn(operation);
+    player.performed = 0;
+    if (operation.now != 0) Add(player, TickOf(operation));
+    Add(player, std::move(operation));
+  }
+
+  void Add(Player& player, Operation operation) {
+    player.called.push_back(history_.size());
     history_.push_back(std::move(operation));
   }
 
@@ -71,7 +81,8 @@ class Schedule {
     if (lost_.empty() || rng_() % 8 != 0) return;
     if (rng_() % 2 == 0) {
       Operation effect = history_[lost_.back()];
-      if (effect.kind == Operation::Kind::kExecute) reference_.Perform(effect);
+      const bool may = effect.kind == Operation::Kind::kExecute && effect.now <= reference_.now();
+      if (may) reference_.Perform(effect);
     }
     lost_.pop_back();
   }
@@ -79,6 +90,7 @@ class Schedule {
   std::mt19937_64 rng_;
   const ScheduleOptions options_;
   uint64_t now_ = 0;
+  std::atomic<uint64_t> time_ = 0;
   uint32_t clients_ = 0;  // ever made
   std::vector<Player> players_;
   std::vector<size_t> lost_;  // without reply and not performed yet

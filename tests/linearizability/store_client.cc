@@ -11,20 +11,31 @@ Range RangeOf(const Step& step) {
   return {.lo = step.key, .hi = step.other, .unbounded = step.unbounded};
 }
 
+// The year 3000: the time of a history is later than any machine's.
+constexpr uint64_t kEpochMs = 32'503'680'000'000;
+
+uint64_t MsOf(uint64_t time) { return time == 0 ? 0 : kEpochMs + time; }
+uint64_t TimeOf(uint64_t ms) { return ms == 0 ? 0 : ms - kEpochMs; }
+
 Op OpOf(Action action) {
   switch (action) {
     case Action::kPut:
+    case Action::kPutIfDiffers:
       return Op::kPut;
     case Action::kInsert:
       return Op::kInsert;
     case Action::kUpdate:
+    case Action::kCompareAndSet:
       return Op::kUpdate;
     case Action::kDelete:
+    case Action::kCompareAndDelete:
       return Op::kDelete;
-    case Action::kCompareAndSet:
-      return Op::kCompareAndSet;
+    case Action::kExpire:
+      return Op::kExpire;
     case Action::kAddDecimal:
       return Op::kApply;
+    case Action::kRename:
+      return Op::kMove;
     case Action::kRequireAbsent:
       return Op::kRequireAbsent;
     case Action::kRequirePresent:
@@ -36,13 +47,33 @@ Op OpOf(Action action) {
   }
 }
 
+// The step looks for a value, or for its digest.
+void AddComparison(const Step& step, Request& request) {
+  const bool is_condition = IsCondition(step.action);
+  const bool differs = step.action == Action::kPutIfDiffers;
+  if (step.by_digest) {
+    request.digest = DigestOf(step.other);
+    if (is_condition)
+      request.op = Op::kRequireDigest;
+    else
+      request.when = differs ? Request::kDigestDiffers : Request::kDigestEquals;
+  } else {
+    request.other = step.other;
+    if (!is_condition) request.when = differs ? Request::kDiffers : Request::kEquals;
+  }
+}
+
 Request PointOf(const Step& step) {
   Request request{.op = OpOf(step.action), .key = step.key, .value = step.value};
   if (step.action == Action::kAddDecimal) {
     request.function = functions::kAddDecimal;
-  } else {
+  } else if (step.action == Action::kRename) {
     request.other = step.other;
+    if (step.keep_existing) request.flags = Request::kKeepExisting;
+  } else if (IsComparison(step.action)) {
+    AddComparison(step, request);
   }
+  request.deadline_ms = step.deadline == kKeep ? kKeepDeadline : MsOf(step.deadline);
   return request;
 }
 
@@ -53,25 +84,52 @@ ScanOptions OptionsOf(const Step& step) {
           .seek_floor = step.floor};
 }
 
-void AddTo(Batch& batch, const Step& step) {
-  if (step.action == Action::kScan) {
-    batch.Scan(RangeOf(step), OptionsOf(step));
-  } else if (step.action == Action::kCount) {
-    batch.Count(RangeOf(step));
-  } else if (step.action == Action::kDeleteRange) {
-    batch.DeleteRange(RangeOf(step), step.limit);
-  } else {
-    batch.Add(PointOf(step));
-  }
-}
-
 void ReadAnswer(const Batch& batch, uint32_t slot, Step& step) {
   const Outcome& out = batch.outcome(slot);
   step.happened = out.verdict == Verdict::kDone;
   step.number = out.integer;
-  if (step.action == Action::kGet && step.happened) step.found = std::string(out.value);
+  if (step.action == Action::kGet) {
+    step.told = true;
+    step.deadline = TimeOf(out.deadline_ms);
+    if (step.happened) step.found = std::string(out.value);
+  } else if (!step.happened &&
+             (IsComparison(step.action) || step.action == Action::kRequireEmpty)) {
+    step.told = true;
+    if (out.verdict == Verdict::kMismatch) step.found = std::string(out.value);
+  }
   if (step.action != Action::kScan) return;
   for (const Item& item : batch.items(slot)) step.items.emplace_back(item.key, item.value);
+}
+
+// Whether the slot is why its part was not applied.
+bool Stops(const Batch& batch, uint32_t slot) {
+  const Verdict verdict = batch.outcome(slot).verdict;
+  if (verdict == Verdict::kRefused) return true;
+  return IsCondition(batch.requests()[slot].op) && verdict != Verdict::kDone &&
+         verdict != Verdict::kAborted;
+}
+
+// Whether what stopped it is something that a history may say.
+bool IsByState(const Outcome& out) {
+  return out.verdict != Verdict::kRefused || out.status.code() == Code::kInvalidArgument;
+}
+
+// No call of the store's own can say it.
+bool NeedsBatch(const Operation& operation) {
+  const Step& step = operation.steps.front();
+  if (operation.steps.size() > 1 || operation.now != 0 || step.deadline != 0) return true;
+  switch (step.action) {
+    case Action::kCompareAndSet:
+      return step.by_digest;
+    case Action::kCompareAndDelete:
+    case Action::kPutIfDiffers:
+    case Action::kExpire:
+    case Action::kAddDecimal:
+    case Action::kRename:
+      return true;
+    default:
+      return false;
+  }
 }
 
 template <typename T>
@@ -83,15 +141,16 @@ Reply Take(const Result<T>& result, auto& answer) {
 
 }  // namespace
 
-bool StoreClient::Supports(const Operation& operation) const {
-  const auto is_rename = [](const Step& step) { return step.action == Action::kRename; };
-  return operation.steps.size() <= 1 || std::ranges::none_of(operation.steps, is_rename);
+StoreClient::~StoreClient() {
+  for (const auto& [number, watch] : watches_) engine_.Unwatch(watch);
 }
+
+bool StoreClient::Supports(const Operation&) const { return true; }
 
 Reply StoreClient::Perform(Operation& operation) {
   switch (operation.kind) {
     case Operation::Kind::kOpenSnapshot:
-      return OpenSnapshot(operation.snapshot);
+      return OpenSnapshot(operation.snapshot, operation.now);
     case Operation::Kind::kCloseSnapshot:
       snapshots_.erase(operation.snapshot);
       return Reply::kAnswered;
@@ -101,11 +160,17 @@ Reply StoreClient::Perform(Operation& operation) {
       break;
   }
   Step& step = operation.steps.front();
-  if (operation.steps.size() > 1 || step.action == Action::kAddDecimal) {
-    return PerformBatch(operation);
-  }
-  if (step.action == Action::kRename) return Rename(step);
+  if (step.action == Action::kTick) return Tick(step.deadline);
+  if (step.action == Action::kWatch) return Watch(step);
+  if (NeedsBatch(operation)) return PerformBatch(operation);
   return IsRange(step.action) ? PerformRange(step, nullptr) : PerformPoint(step);
+}
+
+Status StoreClient::Execute(Batch& batch, uint64_t now) {
+  if (now == 0) return store_.Execute(batch);
+  batch.set_now_ms(MsOf(now));
+  engine_.gate().Wait(engine_.Execute(batch));
+  return {};
 }
 
 Reply StoreClient::PerformPoint(Step& step) {
@@ -138,7 +203,7 @@ Reply StoreClient::PerformHinted(Step& step) {
   }
   unordered_.Clear();
   unordered_.Add(request);
-  if (!store_.Execute(unordered_).ok()) return Reply::kRefused;
+  if (!Execute(unordered_).ok()) return Reply::kRefused;
   const Outcome& out = unordered_.outcome(0);
   if (out.verdict == Verdict::kRefused) return Reply::kRefused;
   if (out.hint.bits != 0) hints_[step.key] = out.hint;
@@ -157,7 +222,7 @@ Reply StoreClient::PerformRange(Step& step, const Snapshot* at) {
 Reply StoreClient::DeleteAll(Step& step) {
   unordered_.Clear();
   unordered_.DeleteAll();
-  if (!store_.Execute(unordered_).ok()) return Reply::kRefused;
+  if (!Execute(unordered_).ok()) return Reply::kRefused;
   if (unordered_.outcome(0).verdict == Verdict::kRefused) return Reply::kRefused;
   step.number = unordered_.outcome(0).integer;
   return Reply::kAnswered;
@@ -170,54 +235,115 @@ Reply StoreClient::Scan(Step& step, const Snapshot* at) {
 }
 
 Reply StoreClient::PerformBatch(Operation& operation) {
-  const bool one = operation.steps.size() == 1;
-  Batch& batch = one ? unordered_ : atomic_;
+  std::vector<Step>& steps = operation.steps;
+  const bool is_atomic = steps.size() > 1 || steps.front().action == Action::kRename;
+  Batch& batch = is_atomic ? atomic_ : unordered_;
   batch.Clear();
-  for (const Step& step : operation.steps) AddTo(batch, step);
-  const Status status = store_.Execute(batch);
-  if (!status.ok()) return Reply::kRefused;
+  bool is_complete = true;
+  for (const Step& step : steps) is_complete = Add(batch, step) && is_complete;
+  if (operation.now != 0) latest_ = operation.now;
+  const uint64_t now = operation.now != 0 || ++batches_ % 2 == 0 ? latest_ : 0;
+  const bool executed = is_complete && Execute(batch, now).ok();
+  for (const Step& step : steps) {
+    if (step.action == Action::kRequireUnchanged) Unwatch(step.watch);
+  }
+  if (!executed) return Reply::kRefused;
+  const auto begins = batch.part_begins();
+  const size_t first_end = begins.empty() ? steps.size() : begins.front();
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-    const Outcome& out = batch.outcome(slot);
-    const bool stops =
-        out.verdict == Verdict::kRefused || (!batch.applied() && out.verdict != Verdict::kAborted);
-    if (stops) {
+    const bool stops = Stops(batch, slot);
+    if (stops && !IsByState(batch.outcome(slot))) return Reply::kRefused;
+    ReadAnswer(batch, slot, steps[slot]);
+    if (!stops) continue;
+    if (slot >= first_end) {
+      steps[slot].stops = true;
+    } else if (operation.applied) {
       operation.applied = false;
       operation.culprit = slot;
     }
   }
-  if (!operation.applied) {
-    const Outcome& out = batch.outcome(*operation.culprit);
-    const bool by_state = out.verdict != Verdict::kRefused ||
-                          out.status.code() == Code::kInvalidArgument;  // a function's
-    return by_state ? Reply::kAnswered : Reply::kRefused;
-  }
-  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-    ReadAnswer(batch, slot, operation.steps[slot]);
-  }
   return Reply::kAnswered;
 }
 
-Reply StoreClient::Rename(Step& step) {
-  while (true) {
-    const auto now = store_.Get(step.key);
-    if (!now) return Reply::kRefused;
-    step.happened = now->has_value();
-    if (!step.happened) return Reply::kAnswered;
-    atomic_.Clear();
-    atomic_.RequireValue(step.key, **now);
-    atomic_.Delete(step.key);
-    atomic_.Put(step.other, **now);
-    const Status status = store_.Execute(atomic_);
-    if (!status.ok()) return Reply::kRefused;
-    if (atomic_.applied()) return Reply::kAnswered;
-    if (atomic_.outcome(0).verdict == Verdict::kRefused) return Reply::kRefused;
+// False if the step is of a watch that there is not.
+bool StoreClient::Add(Batch& batch, const Step& step) const {
+  if (step.begins_part) batch.BeginPart();
+  switch (step.action) {
+    case Action::kScan:
+      batch.Scan(RangeOf(step), OptionsOf(step));
+      return true;
+    case Action::kCount:
+      batch.Count(RangeOf(step));
+      return true;
+    case Action::kDeleteRange:
+      batch.DeleteRange(RangeOf(step), step.limit);
+      return true;
+    case Action::kRequireEmpty:
+      batch.RequireEmpty(RangeOf(step));
+      return true;
+    case Action::kRequireUnchanged: {
+      const auto watch = watches_.find(step.watch);
+      if (watch == watches_.end()) return false;
+      batch.RequireUnchanged(step.key, watch->second);
+      return true;
+    }
+    default:
+      batch.Add(PointOf(step));
+      return true;
   }
 }
 
-Reply StoreClient::OpenSnapshot(uint32_t number) {
-  Result<Snapshot> taken = store_.TakeSnapshot();
-  if (!taken) return Reply::kRefused;
-  snapshots_.insert_or_assign(number, std::move(*taken));
+// By upkeep, by a read, by a snapshot.
+Reply StoreClient::Tick(uint64_t time) {
+  latest_ = time;
+  switch (++ticks_ % 3) {
+    case 0:
+      engine_.Maintain(MsOf(time));
+      return Reply::kAnswered;
+    case 1:
+      if (engine_.traits().snapshots) {
+        const auto ref = engine_.OpenSnapshot(MsOf(time));
+        if (!ref) return Reply::kRefused;
+        engine_.CloseSnapshot(*ref);
+        return Reply::kAnswered;
+      }
+      break;
+    default:
+      break;
+  }
+  unordered_.Clear();
+  unordered_.Get("");
+  return Execute(unordered_, time).ok() ? Reply::kAnswered : Reply::kRefused;
+}
+
+Reply StoreClient::Watch(Step& step) {
+  Unwatch(step.watch);
+  const auto watch = engine_.Watch(step.key, MsOf(latest_));
+  if (!watch) return Reply::kRefused;
+  watches_[step.watch] = *watch;
+  return Reply::kAnswered;
+}
+
+void StoreClient::Unwatch(uint32_t watch) {
+  const auto at = watches_.find(watch);
+  if (at == watches_.end()) return;
+  engine_.Unwatch(at->second);
+  watches_.erase(at);
+}
+
+Reply StoreClient::OpenSnapshot(uint32_t number, uint64_t now) {
+  Snapshot snapshot;
+  if (now == 0) {
+    Result<Snapshot> taken = store_.TakeSnapshot();
+    if (!taken) return Reply::kRefused;
+    snapshot = std::move(*taken);
+  } else {
+    latest_ = now;
+    const auto ref = engine_.OpenSnapshot(MsOf(now));
+    if (!ref) return Reply::kRefused;
+    snapshot = Snapshot(engine_, *ref);
+  }
+  snapshots_.insert_or_assign(number, std::move(snapshot));
   return Reply::kAnswered;
 }
 
@@ -228,7 +354,7 @@ Reply StoreClient::ReadSnapshot(Operation& operation) {
   unordered_.Clear();
   unordered_.set_snapshot(at.ref());
   unordered_.Get(step.key);
-  if (!store_.Execute(unordered_).ok()) return Reply::kRefused;
+  if (!Execute(unordered_).ok()) return Reply::kRefused;
   if (unordered_.outcome(0).verdict == Verdict::kRefused) return Reply::kRefused;
   ReadAnswer(unordered_, 0, step);
   return Reply::kAnswered;

@@ -1,23 +1,35 @@
 // store_client.h: a store in this process (skep/store.h) as a client of the checker's tests.
+//
+// Half of what it asks goes through the store, whose clock is the machine's; the rest straight to
+// its engine (engine/engine.h), with the time of the history. That one lies far in the future, so
+// each call through the store comes with a clock that is late, which must not bring back what has
+// expired.
 #pragma once
 
 #include <map>
 
+#include "engine/engine.h"
 #include "skep/store.h"
 #include "tests/linearizability/kv_client.h"
 
 namespace skep::linearizability {
 
+// For Options: the clocks differ by more than any other age would allow.
+inline constexpr uint64_t kSnapshotAgeMsMax = uint64_t{1} << 50;
+
 class StoreClient : public KvClient {
  public:
-  // The store must outlive the client.
-  explicit StoreClient(Store& store) : store_(store) {}
+  // `engine` is that of the store's keyspace 0. The store must outlive the client and have
+  // kSnapshotAgeMsMax.
+  StoreClient(Store& store, Engine& engine) : store_(store), engine_(engine) {}
+  ~StoreClient() override;
+  StoreClient(const StoreClient&) = delete;
+  StoreClient& operator=(const StoreClient&) = delete;
 
   bool Supports(const Operation& operation) const override;
   // One step is asked through the store's own call where it has one, more as one atomic batch.
   // Every other point is a batch of one that takes a hint and gives one, often of another key;
-  // every other range-delete of everything is a delete-all. A rename is a compare-and-set loop of
-  // batches: any of the batches may be its instant.
+  // every other range-delete of everything is a delete-all.
   Reply Perform(Operation& operation) override;
 
  private:
@@ -27,13 +39,23 @@ class StoreClient : public KvClient {
   Reply Scan(Step& step, const Snapshot* at);
   Reply DeleteAll(Step& step);
   Reply PerformBatch(Operation& operation);
-  Reply Rename(Step& step);
-  Reply OpenSnapshot(uint32_t number);
+  bool Add(Batch& batch, const Step& step) const;
+  Reply Tick(uint64_t time);
+  Reply Watch(Step& step);
+  void Unwatch(uint32_t watch);
+  Reply OpenSnapshot(uint32_t number, uint64_t now);
   Reply ReadSnapshot(Operation& operation);
+  // 0: through the store.
+  Status Execute(Batch& batch, uint64_t now = 0);
 
   Store& store_;
+  Engine& engine_;
   std::map<uint32_t, Snapshot> snapshots_;
-  uint64_t points_ = 0;                // asked
+  std::map<uint32_t, uint64_t> watches_;  // the engine's numbers
+  uint64_t latest_ = 0;                   // time that a call has told
+  uint64_t points_ = 0;                   // asked
+  uint64_t batches_ = 0;
+  uint64_t ticks_ = 0;
   uint64_t clears_ = 0;                // range deletes of everything asked
   std::map<std::string, Hint> hints_;  // the latest of each key
   Batch unordered_;

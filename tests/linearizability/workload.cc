@@ -5,6 +5,21 @@
 
 namespace skep::linearizability {
 
+namespace {
+
+bool IsTick(const Operation& operation) {
+  return !operation.steps.empty() && operation.steps.front().action == Action::kTick;
+}
+
+// Reading at a snapshot and watching need not pass the time on.
+bool MayTellTime(const Operation& operation) {
+  return operation.kind == Operation::Kind::kOpenSnapshot ||
+         (operation.kind == Operation::Kind::kExecute &&
+          operation.steps.front().action != Action::kWatch);
+}
+
+}  // namespace
+
 // 1'000'000'000 for each client, so that sums do not reach another one's.
 std::string ValueOf(const Mix& mix, uint32_t client, uint64_t n) {
   const uint64_t decimal = (client + 1) * uint64_t{1'000'000'000} + 100 * n;
@@ -14,27 +29,42 @@ std::string ValueOf(const Mix& mix, uint32_t client, uint64_t n) {
   return value;
 }
 
-Workload::Workload(uint32_t client, uint64_t seed, const Mix& mix, Filter filter)
-    : client_(client), mix_(mix), filter_(std::move(filter)), rng_(seed) {}
+Workload::Workload(uint32_t client, uint64_t seed, const Mix& mix, std::atomic<uint64_t>& time,
+                   Filter filter)
+    : client_(client), mix_(mix), time_(time), filter_(std::move(filter)), rng_(seed) {}
 
 Operation Workload::Next() {
-  Operation operation;
-  do {
-    operation = Draw();
-    operation.client = client_;
-  } while (!filter_(operation));
+  while (planned_.empty()) {
+    planned_ = Draw();
+    if (!std::ranges::all_of(planned_, filter_)) planned_.clear();
+  }
+  Operation operation = std::move(planned_.front());
+  planned_.pop_front();
+  operation.client = client_;
   if (operation.kind == Operation::Kind::kOpenSnapshot) open_[operation.snapshot] = true;
   if (operation.kind == Operation::Kind::kCloseSnapshot) open_[operation.snapshot] = false;
+  if (IsTick(operation)) {
+    operation.steps.front().deadline = time_.fetch_add(1) + 1;
+  } else if (mix_.ticks > 0 && MayTellTime(operation) && Below(12) == 0) {
+    operation.now = 1;
+    operation.now = filter_(operation) ? time_.fetch_add(1) + 1 : 0;
+  }
   return operation;
 }
 
-Operation Workload::Draw() {
-  uint64_t lot = Below(mix_.points + mix_.ranges + mix_.batches + mix_.snapshots);
-  if (lot < mix_.points) return Point();
+std::deque<Operation> Workload::Draw() {
+  uint64_t lot = Below(mix_.points + mix_.ranges + mix_.batches + mix_.snapshots +
+                       mix_.transactions + mix_.ticks);
+  if (lot < mix_.points) return {Point()};
   lot -= mix_.points;
-  if (lot < mix_.ranges) return OneRange();
+  if (lot < mix_.ranges) return {OneRange()};
   lot -= mix_.ranges;
-  return lot < mix_.batches ? ABatch() : OnSnapshot();
+  if (lot < mix_.batches) return {Below(4) == 0 ? InParts() : ABatch()};
+  lot -= mix_.batches;
+  if (lot < mix_.snapshots) return {OnSnapshot()};
+  lot -= mix_.snapshots;
+  if (lot < mix_.transactions) return Transaction();
+  return {ATick()};
 }
 
 Operation Workload::Point() { return {.steps = {PointStep()}}; }
@@ -76,6 +106,49 @@ Operation Workload::ABatch() {
   return operation;
 }
 
+// Conditions, then parts.
+Operation Workload::InParts() {
+  Operation operation;
+  for (uint64_t i = Below(2); i > 0; --i) operation.steps.push_back(Condition());
+  AddParts(operation);
+  return operation;
+}
+
+// Of one step each, or of one or two; the latter may have conditions of their own.
+void Workload::AddParts(Operation& operation) {
+  const bool each = Below(2) == 0;
+  for (uint64_t i = 2 + Below(2); i > 0; --i) {
+    Step step = Below(4) == 0 ? RangeStep() : PointStep();
+    step.begins_part = each || Below(2) == 0;
+    operation.steps.push_back(std::move(step));
+    if (!each && Below(4) == 0) operation.steps.push_back(Condition());
+  }
+}
+
+// Reads are in between, and now and then a write: a client's own counts too.
+std::deque<Operation> Workload::Transaction() {
+  std::deque<Operation> operations;
+  Operation last;
+  const uint64_t watches = 1 + Below(kWatchesMax);
+  for (uint32_t watch = 0; watch < watches; ++watch) {
+    const std::string key = Key();
+    operations.push_back({.steps = {{.action = Action::kWatch, .key = key, .watch = watch}}});
+    last.steps.push_back({.action = Action::kRequireUnchanged, .key = key, .watch = watch});
+  }
+  for (uint64_t i = Below(3); i > 0; --i) {
+    operations.push_back(Below(6) == 0 ? Point() : Operation{.steps = {ReadStep()}});
+  }
+  if (Below(2) == 0) {
+    AddParts(last);
+  } else {
+    for (uint64_t i = 1 + Below(2); i > 0; --i) last.steps.push_back(PointStep());
+  }
+  operations.push_back(std::move(last));
+  return operations;
+}
+
+Operation Workload::ATick() { return {.steps = {{.action = Action::kTick}}}; }
+
 Operation Workload::OnSnapshot() {
   const uint32_t number = static_cast<uint32_t>(Below(kSnapshotsMax));
   if (!open_[number]) return {.kind = Operation::Kind::kOpenSnapshot, .snapshot = number};
@@ -89,20 +162,48 @@ Step Workload::PointStep() {
     case 1:
       return {.action = Action::kGet, .key = Key()};
     case 2:
-      return {.action = Action::kPut, .key = Key(), .value = NewValue()};
+      return StoreStep(Action::kPut);
     case 3:
-      return {.action = Action::kInsert, .key = Key(), .value = NewValue()};
+      return StoreStep(Action::kInsert);
     case 4:
-      return {.action = Action::kUpdate, .key = Key(), .value = NewValue()};
+      return StoreStep(Action::kUpdate);
     case 5:
+      if (mix_.ticks > 0 && Below(3) == 0) {
+        return {.action = Action::kExpire, .key = Key(), .deadline = Deadline()};
+      }
       return {.action = Action::kDelete, .key = Key()};
     case 6:
-      if (Below(3) == 0) return {.action = Action::kRename, .key = Key(), .other = Key()};
-      return {
-          .action = Action::kCompareAndSet, .key = Key(), .value = NewValue(), .other = OldValue()};
+      return CompareStep();
     default:
       return {.action = Action::kAddDecimal, .key = Key(), .value = std::to_string(Below(3))};
   }
+}
+
+Step Workload::StoreStep(Action action) {
+  Step step{.action = action, .key = Key(), .value = NewValue()};
+  if (mix_.ticks == 0) return step;
+  const uint64_t form = Below(6);
+  step.deadline = form == 0 ? kKeep : form < 3 ? Deadline() : 0;
+  return step;
+}
+
+Step Workload::CompareStep() {
+  Step step{.key = Key(), .other = OldValue(), .by_digest = Below(2) == 0};
+  switch (Below(6)) {
+    case 0:
+      return {
+          .action = Action::kRename, .key = Key(), .other = Key(), .keep_existing = Below(3) == 0};
+    case 1:
+      step.action = Action::kCompareAndDelete;
+      return step;
+    case 2:
+      step.action = Action::kPutIfDiffers;
+      break;
+    default:
+      step.action = Action::kCompareAndSet;
+  }
+  step.value = NewValue();
+  return step;
 }
 
 Step Workload::RangeStep() {
@@ -132,10 +233,22 @@ Step Workload::ReadStep() {
 }
 
 Step Workload::Condition() {
-  const uint64_t form = Below(3);
-  if (form == 0) return {.action = Action::kRequireAbsent, .key = Key()};
-  if (form == 1) return {.action = Action::kRequirePresent, .key = Key()};
-  return {.action = Action::kRequireValue, .key = Key(), .other = OldValue()};
+  switch (Below(4)) {
+    case 0:
+      return {.action = Action::kRequireAbsent, .key = Key()};
+    case 1:
+      return {.action = Action::kRequirePresent, .key = Key()};
+    case 2: {
+      Step step{.action = Action::kRequireEmpty, .key = Key(), .unbounded = Below(8) == 0};
+      if (!step.unbounded) step.other = Key();
+      return step;
+    }
+    default:
+      return {.action = Action::kRequireValue,
+              .key = Key(),
+              .other = OldValue(),
+              .by_digest = Below(2) == 0};
+  }
 }
 
 std::string Workload::Key() { return std::string(1, static_cast<char>('a' + Below(mix_.keys))); }
@@ -147,5 +260,8 @@ std::string Workload::OldValue() {
   const uint64_t back = Below(std::min<uint64_t>(values_ + 1, 4));
   return ValueOf(mix_, client_, values_ - back);
 }
+
+// Soon: another operation or two and it has come.
+uint64_t Workload::Deadline() { return time_.load() + 1 + Below(3); }
 
 }  // namespace skep::linearizability

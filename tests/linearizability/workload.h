@@ -6,6 +6,8 @@
 // to write one value to several keys: half of such a batch is then easy to see.
 #pragma once
 
+#include <atomic>
+#include <deque>
 #include <functional>
 #include <random>
 #include <string>
@@ -22,6 +24,8 @@ struct Mix {
   uint32_t ranges = 3;
   uint32_t batches = 3;
   uint32_t snapshots = 2;
+  uint32_t transactions = 1;  // each is several operations: watches, reads, a batch that needs them
+  uint32_t ticks = 1;         // 0: no deadlines either
   // How long values are, in turn; 0: only the decimal.
   std::vector<uint32_t> value_bytes = {0};
 };
@@ -34,34 +38,47 @@ class Workload {
  public:
   using Filter = std::function<bool(const Operation&)>;
   static constexpr uint32_t kSnapshotsMax = 2;  // that one client holds open
+  static constexpr uint32_t kWatchesMax = 2;
 
-  // `filter` says what may be asked; some point must pass it.
-  Workload(uint32_t client, uint64_t seed, const Mix& mix, Filter filter);
+  // `filter` says what may be asked; some point must pass it. `time` is the latest that any client
+  // of the history has made; the workload makes it rise.
+  Workload(uint32_t client, uint64_t seed, const Mix& mix, std::atomic<uint64_t>& time,
+           Filter filter);
 
-  // What to ask next, without answers. Snapshot numbers are 0 .. kSnapshotsMax-1.
+  // What to ask next, without answers. Snapshot numbers are 0 .. kSnapshotsMax-1, those of watches
+  // 0 .. kWatchesMax-1. A time that an operation brings is nobody else's.
   Operation Next();
   // Tells that the snapshot could not be opened or is gone.
   void Forget(uint32_t snapshot) { open_[snapshot] = false; }
 
  private:
-  Operation Draw();
+  std::deque<Operation> Draw();
   Operation Point();
   Operation OneRange();
   Operation ABatch();
+  Operation InParts();
   Operation OnSnapshot();
+  Operation ATick();
+  std::deque<Operation> Transaction();
+  void AddParts(Operation& operation);
   Step PointStep();
+  Step StoreStep(Action action);
+  Step CompareStep();
   Step RangeStep();
   Step ReadStep();
   Step Condition();
   std::string Key();
   std::string NewValue();
   std::string OldValue();
+  uint64_t Deadline();
   uint64_t Below(uint64_t bound) { return rng_() % bound; }
 
   const uint32_t client_;
   const Mix mix_;
+  std::atomic<uint64_t>& time_;
   const Filter filter_;
   std::mt19937_64 rng_;
+  std::deque<Operation> planned_;
   uint64_t values_ = 0;  // made so far
   bool open_[kSnapshotsMax] = {};
 };
