@@ -1,0 +1,103 @@
+"""differences.py: where Skep answers otherwise than Redis 7.0, and why. The list only shrinks.
+
+An entry says precisely which answers it allows: the three patterns match the whole of the command,
+as script.py writes it, and of both replies; a group of one may be named in those after it. Each has
+an example, whose last command must still be answered in this way: an entry that is not needed any
+more fails the test.
+"""
+
+import re
+from dataclasses import dataclass
+
+from .script import line
+
+
+@dataclass(frozen=True)
+class Entry:
+    reason: str
+    command: bytes
+    redis: bytes
+    skep: bytes
+    example: tuple
+    parts_ways: bool = False  # the two servers hold different things from here on
+
+    def matches(self, command, redis, skep):
+        pattern = b"%s\n(?:%s)(?:%s)" % (self.command, self.redis, self.skep)
+        answers = b"%s\n%s%s" % (command, redis, skep)
+        return re.fullmatch(pattern, answers, re.DOTALL | re.IGNORECASE)
+
+
+DIFFERENCES = {
+    "HELLO names the server": Entry(
+        reason="The server is Skep, and has Skep's version. Everything else is the same.",
+        command=rb"HELLO.*",
+        redis=rb"(?P<size>[*%]\d+\r\n)\$6\r\nserver\r\n\$5\r\nredis\r\n\$7\r\nversion\r\n\$6\r\n"
+              rb"7\.0\.\d+(?P<protocol>\r\n\$5\r\nproto\r\n:\d\r\n\$2\r\nid\r\n:)\d+"
+              rb"(?P<rest>\r\n\$4\r\nmode\r\n.*)",
+        skep=rb"(?P=size)\$6\r\nserver\r\n\$4\r\nskep\r\n\$7\r\nversion\r\n\$\d+\r\n"
+             rb"[\d.]+(?P=protocol)\d+(?P=rest)",
+        example=("HELLO 3",)),
+    "HELLO is done whole or not at all": Entry(
+        reason="Redis acts on each option before it has read the next: of two errors it tells the "
+               "first, and what came before stays done.",
+        command=rb"HELLO \d (?:AUTH|SETNAME) .*",
+        redis=rb"-(?:WRONGPASS|ERR Client names cannot contain) [^\r]*\r\n",
+        skep=rb"-ERR Syntax error in HELLO option .*",
+        example=("HELLO 3 AUTH nobody any nosuch",)),
+    "errors quote whole words": Entry(
+        reason="Redis ends a word that it quotes in an error at the word's first zero byte.",
+        command=rb".*\\x00.*",
+        redis=rb"-ERR (?P<told>(?:unknown command '|Unsupported option |Syntax error in HELLO "
+              rb"option ')[^\x00]*)(?:'.*)?\r\n",
+        skep=rb"-ERR (?P=told)\x00.*\r\n",
+        example=(r'NOSUCH "a\x00b"',)),
+    "SCAN knows its cursors": Entry(
+        reason="A cursor is a place in the order of keys, kept by the server; Redis takes any "
+               "number for one, and answers with some keys.",
+        command=rb'SCAN (?:"(?:1\\x00)?"|[+-]?\d+)(?: .*)?',
+        redis=rb"(?!-ERR invalid cursor).*",
+        skep=rb"-ERR invalid cursor[^\r]*\r\n",
+        example=("SCAN 12345",)),
+    "a transaction is about one database: SELECT": Entry(
+        reason="An atomic batch belongs to one keyspace, and so do the keys that are watched.",
+        command=rb"SELECT \d+",
+        redis=rb"\+(?:QUEUED|OK)\r\n",
+        skep=rb"-ERR [^\r]*: a transaction is about one database\r\n",
+        example=("MULTI", "SELECT 1"),
+        parts_ways=True),
+    "a transaction is about one database: FLUSHALL": Entry(
+        reason="An atomic batch belongs to one keyspace.",
+        command=rb"FLUSHALL.*",
+        redis=rb"\+QUEUED\r\n",
+        skep=rb"-ERR Command not allowed inside a transaction: a transaction is about one "
+             rb"database\r\n",
+        example=("MULTI", "FLUSHALL"),
+        parts_ways=True),
+    "deadlines end": Entry(
+        reason="A deadline is at most 2^56 - 1 milliseconds after 1970, some two million years: an "
+               "item has seven bytes for it.",
+        command=rb"(?:PEXPIREAT|SET|GETEX) .*\d{17,}.*",
+        redis=rb"(?!-).*",
+        skep=rb"-ERR invalid expire time in '\w+' command\r\n",
+        example=("SET a 1", "PEXPIREAT a 72057594037927936"),
+        parts_ways=True),
+    "keys are short": Entry(
+        reason="A key is at most 65536 bytes long.",
+        command=rb"SET k{65537,} v",
+        redis=rb"\+OK\r\n",
+        skep=rb"-ERR [^\r]*\r\n",
+        example=(f"SET {'k' * 65537} v",),
+        parts_ways=True),
+    "patterns are short": Entry(
+        reason="Matching takes time with the pattern's length times the key's.",
+        command=rb"KEYS a{1025,}",
+        redis=rb"\*0\r\n",
+        skep=rb"-ERR pattern exceeds the maximum size \(1024 bytes\)\r\n",
+        example=(f"KEYS {'a' * 1025}",)),
+}
+
+
+def listed(command, redis, skep):
+    """The entry that allows these answers, or None."""
+    return next((entry for entry in DIFFERENCES.values()
+                 if entry.matches(line(command), redis, skep)), None)

@@ -1,0 +1,94 @@
+"""replies.py: when two replies say the same.
+
+Replies are compared as the bytes that came. Where Redis promises less than bytes, what it promises
+is compared: KEYS and SCAN have no order, relative deadlines are read at two different moments.
+"""
+
+from .script import name
+from .words import ABSOLUTE_MS, SLACK_MS
+
+
+def parts(raw):
+    """The elements of an array reply, as they came; None if it is no array."""
+    if raw[:1] not in b"*~" or raw[1:2] == b"-":
+        return None
+    at = raw.index(b"\r\n") + 2
+    found = []
+    for _ in range(int(raw[1:at - 2])):
+        end = end_of(raw, at)
+        found.append(raw[at:end])
+        at = end
+    return found
+
+
+def end_of(raw, at):
+    kind = raw[at:at + 1]
+    end = raw.index(b"\r\n", at) + 2
+    count = raw[at + 1:end - 2]
+    if kind in b"$=":
+        return end if count == b"-1" else end + int(count) + 2
+    if kind in b"*~>%" and count != b"-1":
+        for _ in range(int(count) * (2 if kind == b"%" else 1)):
+            end = end_of(raw, end)
+    return end
+
+
+def number(raw):
+    return int(raw[1:-2]) if raw[:1] == b":" else None
+
+
+def same_set(redis, skep):
+    a, b = parts(redis), parts(skep)
+    return a is not None and b is not None and sorted(a) == sorted(b)
+
+
+# Of an iteration that is not complete nothing can be said: the order is the server's own.
+def same_scan(redis, skep):
+    a, b = parts(redis), parts(skep)
+    if a is None or b is None or len(a) != 2 or len(b) != 2:
+        return False
+    complete = b"$1\r\n0\r\n"
+    return a[0] != complete or b[0] != complete or same_set(a[1], b[1])
+
+
+# Which key is luck. The driver asks each server whether it has the one it named.
+def same_key(redis, skep):
+    return redis[:1] == skep[:1] == b"$" and b"$-1\r\n" not in (redis, skep)
+
+
+def same_time(unit_ms, absolute):
+    """A number of units; an absolute one that is not near now was given by a client, exactly."""
+    exact = {(ms + unit_ms // 2) // unit_ms for ms in ABSOLUTE_MS} if absolute else ()
+
+    def same(redis, skep):
+        a, b = number(redis), number(skep)
+        return (a is not None and b is not None and a > 0 and b > 0 and a not in exact
+                and b not in exact and abs(a - b) * unit_ms <= SLACK_MS)
+
+    return same
+
+
+COMPARE = {
+    "KEYS": same_set,
+    "SCAN": same_scan,
+    "RANDOMKEY": same_key,
+    "TTL": same_time(1000, absolute=False),
+    "PTTL": same_time(1, absolute=False),
+    "EXPIRETIME": same_time(1000, absolute=True),
+    "PEXPIRETIME": same_time(1, absolute=True),
+}
+
+
+def same(command, redis, skep):
+    """Whether the two replies to the command say the same."""
+    compare = COMPARE.get(name(command))
+    return redis == skep or (compare is not None and compare(redis, skep))
+
+
+def answers(command, queued, redis, skep):
+    """Commands with their two replies: an EXEC's are those of what was queued."""
+    if name(command) == "EXEC":
+        a, b = parts(redis), parts(skep)
+        if a is not None and b is not None and len(a) == len(b) == len(queued):
+            return list(zip(queued, a, b))
+    return [(command, redis, skep)]

@@ -1,0 +1,134 @@
+"""streams.py: random streams of steps, the same ones from the same seed.
+
+A stream is made of pieces: one command, a pipeline, a transaction with other clients' commands in
+between, a counter at the edge of its range. Now and then a command has something wrong in it.
+"""
+
+import random
+
+from .script import Step, name
+from .table import COMMANDS
+from .words import INT64_MAX, INT64_MIN, Words
+
+CLIENTS = [1, 2, 3, 4]
+PIPELINE_MAX = 12
+
+
+class Stream:
+    def __init__(self, seed):
+        self.words = Words(random.Random(seed))
+        self.steps = []
+        self._client = 1
+        self._bound = set()  # clients that may be in a transaction or watch keys
+
+    def piece(self):
+        """Adds one piece; several clients take turns, each for some time."""
+        words = self.words
+        if words.chance(0.3):
+            self._client = words.pick(CLIENTS)
+        kind = words.rng.random()
+        if kind < 0.08:
+            self._pipeline(self._client)
+        elif kind < 0.14:
+            self._transaction(self._client)
+        elif kind < 0.16:
+            self._overflow(self._client)
+        else:
+            self._one(self._client)
+
+    def _one(self, client):
+        words = self.words
+        words.expires = False
+        command = self._command(client)
+        inline = words.chance(0.03)
+        self._add(client, [command], inline, words.expires)
+
+    # No deadline passes inside a pipeline: whether a later command still finds the key is luck.
+    def _pipeline(self, client):
+        words = self.words
+        commands = []
+        for _ in range(words.rng.randrange(2, PIPELINE_MAX)):
+            words.expires = False
+            command = self._command(client)
+            if not words.expires:
+                commands.append(command)
+        if commands:
+            self._add(client, commands)
+
+    def _transaction(self, client):
+        words = self.words
+        for _ in range(words.pick([0, 0, 1, 1, 2])):
+            self._say(client, b"WATCH", *words.keys())
+        self._meanwhile(client)
+        self._say(client, b"MULTI")
+        for _ in range(words.rng.randrange(6)):
+            self._one(client)
+            self._meanwhile(client)
+        self._say(client, words.pick([b"EXEC"] * 8 + [b"DISCARD"]))
+
+    def _overflow(self, client):
+        words = self.words
+        key = words.key()
+        verb, edge = words.pick([(b"INCR", INT64_MAX), (b"INCRBY", INT64_MAX),
+                                 (b"DECR", INT64_MIN), (b"DECRBY", INT64_MIN)])
+        self._say(client, b"SET", key, b"%d" % edge)
+        self._say(client, verb, key, *([words.number()] if verb.endswith(b"BY") else []))
+
+    def _say(self, client, *command):
+        self._note(client, command)
+        self._add(client, [command])
+
+    def _add(self, client, commands, inline=False, expires=False):
+        self.steps.append(Step(client, tuple(commands), inline, expires))
+
+    def _note(self, client, command):
+        if name(command) in ("MULTI", "WATCH"):
+            self._bound.add(client)
+        elif name(command) in ("EXEC", "DISCARD", "RESET") and len(command) == 1:
+            self._bound.discard(client)
+
+    def _meanwhile(self, client):
+        if self.words.chance(0.15):
+            self._one(self.words.pick([other for other in CLIENTS if other != client]))
+
+    # Some come as often as all others, so that a run sees each in all its ways.
+    def _command(self, client):
+        words = self.words
+        rare = words.chance(0.2)
+        wanted = words.pick(NAMES) if rare else words.rng.choices(NAMES, WEIGHTS)[0]
+        # A transaction of Skep is about one database: differences.py has the examples.
+        if wanted in ("SELECT", "FLUSHALL") and client in self._bound:
+            wanted = "FLUSHDB"
+        command = [words.case(wanted.encode()), *COMMANDS[wanted].draw(words)]
+        if words.chance(0.5 if rare else 0.02):
+            spoil(words, command)
+        self._note(client, command)
+        return tuple(command)
+
+
+NAMES = list(COMMANDS)
+WEIGHTS = [command.weight for command in COMMANDS.values()]
+
+
+def spoil(words, command):
+    """Makes the command one that is probably wrong."""
+    kind = words.rng.random()
+    if kind < 0.4:
+        del command[max(1, words.pick([1, len(command) - 1])):]
+    elif kind < 0.8:
+        command += [words.junk() for _ in range(words.pick([1, 2]))]
+    elif kind < 0.95:
+        command[words.rng.randrange(len(command))] = words.junk()
+    else:
+        command[0] = words.pick([b"NOSUCH", b"", b"GETT", b"\x00\r\n"])
+
+
+def stream(seed, commands):
+    """Steps with at least so many commands."""
+    made = Stream(seed)
+    done = count = 0
+    while count < commands:
+        made.piece()
+        count += sum(len(step.commands) for step in made.steps[done:])
+        done = len(made.steps)
+    return made.steps

@@ -1,0 +1,119 @@
+"""words.py: arguments. Few keys, so that commands meet; values and numbers at every edge.
+
+Deadlines are such that two servers agree whatever the clock says and however slow they are. A
+deadline is
+  - absolute and far, out of a few, so that equal ones meet: both servers store the same number;
+  - relative and far: no two of a stream, and no absolute one, are nearer than SLACK_MS, so the
+    order of two deadlines never depends on when the commands arrive;
+  - in the past, or a few milliseconds ahead: whoever sends the command then waits until the key is
+    gone on both servers.
+"""
+
+SLACK_MS = 900_000  # how far apart two servers may read the same relative deadline
+STRIDE_MS = 10_000_000
+STRIDES = 100_000  # the farthest relative deadline is some thirty years ahead
+YEAR_2100_S = 4_102_444_800
+
+FAR_S = [YEAR_2100_S, YEAR_2100_S + 1, 5_000_000_000]
+FAR_MS = [1000 * YEAR_2100_S + more for more in (0, 1, 499, 500, 501, 999, 1000)]
+ABSOLUTE_MS = frozenset(FAR_MS) | {1000 * s for s in FAR_S}
+PAST_S = [1, 1_262_304_000]
+PAST_MS = [1, 999, 1_262_304_000_000]
+
+KEYS = [b"a", b"b", b"c", b"d", b"n", b"", b"key:1", b"key:10", b"A", b"\x00\r\n\xff"]
+COMMON_KEYS = KEYS[:5]
+DATABASES = [0, 1, 2]
+
+INT64_MAX = 2**63 - 1
+INT64_MIN = -2**63
+NUMBERS = [b"0", b"1", b"-1", b"5", b"-7", b"100", b"%d" % INT64_MAX, b"%d" % (INT64_MAX - 1),
+           b"%d" % (INT64_MIN + 1), b"%d" % INT64_MIN]
+NOT_NUMBERS = [b"abc", b"", b"1.5", b" 1", b"1 ", b"01", b"-0", b"+1", b"%d" % (INT64_MAX + 1),
+               b"%d" % (INT64_MIN - 1), b"9" * 40, b"1\x00", b"0x1", b"1e3"]
+TEXTS = [b"x", b"yy", b"", b"\x00\r\n\xff", b"hello world", b"z" * 1000, b"a'b\"c\\"]
+PATTERNS = [b"*", b"a", b"a*", b"?", b"key:*", b"key:?", b"*1*", b"[ab]", b"[^a]", b"", b"\\a",
+            b"[a-c]", b"key:1", b"nosuch*", b"[", b"\x00*"]
+# None is a number: by luck it would be a deadline that passes soon.
+JUNK = [b"nosuch", b"", b"NX", b"XX", b"GET", b"EX", b"\xff"] + NOT_NUMBERS
+
+
+class Words:
+    """Draws arguments; `expires` says whether one since the last reset was a deadline that passes
+    at once."""
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.expires = False
+        self._used_strides = set()
+
+    def chance(self, probability):
+        return self.rng.random() < probability
+
+    def pick(self, choices):
+        return self.rng.choice(choices)
+
+    def case(self, word):
+        return self.pick([word, word, word, word.lower(), word.title()])
+
+    def key(self):
+        return self.pick(COMMON_KEYS if self.chance(0.8) else KEYS)
+
+    def keys(self):
+        return [self.key() for _ in range(self.rng.randrange(1, 4))]
+
+    def value(self):
+        return self.pick(TEXTS) if self.chance(0.5) else self.number()
+
+    def pairs(self):
+        return [word for key in self.keys() for word in (key, self.value())]
+
+    def number(self):
+        if self.chance(0.25):
+            return self.pick(NOT_NUMBERS)
+        return self.pick(NUMBERS) if self.chance(0.6) else b"%d" % self.rng.randrange(-100, 100)
+
+    def junk(self):
+        return self.pick(JUNK)
+
+    def _far(self):
+        while (stride := self.rng.randrange(1, STRIDES)) in self._used_strides:
+            pass
+        self._used_strides.add(stride)
+        return stride * STRIDE_MS + self.rng.randrange(1000)
+
+    def seconds(self):
+        """For EX and EXPIRE."""
+        return b"%d" % (self._far() // 1000) if self.chance(0.85) else self.wrong_time()
+
+    def milliseconds(self):
+        """For PX and PEXPIRE."""
+        if self.chance(0.1):
+            self.expires = True
+            return b"%d" % self.rng.randrange(1, 10)
+        return b"%d" % self._far() if self.chance(0.85) else self.wrong_time()
+
+    def second(self):
+        """For EXAT and EXPIREAT."""
+        if self.chance(0.1):
+            self.expires = True
+            return b"%d" % self.pick(PAST_S)
+        return b"%d" % self.pick(FAR_S) if self.chance(0.85) else self.wrong_time()
+
+    def millisecond(self):
+        """For PXAT and PEXPIREAT."""
+        if self.chance(0.1):
+            self.expires = True
+            return b"%d" % self.pick(PAST_MS)
+        return b"%d" % self.pick(FAR_MS) if self.chance(0.85) else self.wrong_time(None)
+
+    def wrong_time(self, too_late=INT64_MAX):
+        """No time, or one that is too early, or too late for its unit and base."""
+        if self.chance(0.4):
+            return self.pick(NOT_NUMBERS)
+        return b"%d" % self.pick([0, -1, -1000, -INT64_MAX, too_late or -1])
+
+    def deadline(self):
+        """An option of SET and GETEX with its argument."""
+        option, amount = self.pick([(b"EX", self.seconds), (b"PX", self.milliseconds),
+                                    (b"EXAT", self.second), (b"PXAT", self.millisecond)])
+        return [self.case(option), amount()]
