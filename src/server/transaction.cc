@@ -22,7 +22,10 @@ void Transaction::Add(const Command& command, std::span<const std::string_view> 
 }
 
 void Transaction::Doom() {
-  *this = {};
+  // Swapped, not assigned: what is assigned to keeps its memory.
+  std::vector<Queued>().swap(queued_);
+  std::string().swap(words_);
+  std::vector<size_t>().swap(ends_);
   doomed_ = true;
 }
 

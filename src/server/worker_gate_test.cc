@@ -177,8 +177,8 @@ TEST_F(WorkerGate, RangeReadsWaitForWritesOfTheirPacket) {
   }
 }
 
-// Goal: a connection does not go back in time: a range read sees at least what a point read before it
-// has seen, though that is not released yet.
+// Goal: a connection does not go back in time: a range read sees at least what a point read before
+// it has seen, though that is not released yet.
 TEST_F(WorkerGate, RangeReadsWaitForWhatPointReadsSaw) {
   Client writer = Connect();
   Client reader = Connect();
@@ -222,6 +222,65 @@ TEST_F(WorkerGate, KeyspacesHaveGatesOfTheirOwn) {
   EXPECT_EQ(Got(client), "");
   engine_->Release(1);
   EXPECT_EQ(Got(client), "+OK\r\n");
+}
+
+// Goal: a transaction runs after the release of what its connection has written or seen before,
+// since it may read at the released version; its own reply waits for what it wrote.
+TEST_F(WorkerGate, TransactionsWaitForTheirConnectionsWrites) {
+  Client client = Connect();
+  Client other = Connect();
+  engine_->hold = true;
+  std::string packet;
+  AppendCommand(packet, {"SET", "a", "1"});
+  AppendCommand(packet, {"MULTI"});
+  AppendCommand(packet, {"KRANGE", "-", "+"});
+  AppendCommand(packet, {"SET", "c", "3"});
+  AppendCommand(packet, {"EXEC"});
+  SendBytes(client, packet);
+  EXPECT_EQ(Got(client), "");
+  Send(other, {"SET", "b", "2"});
+  EXPECT_EQ(Got(other), "");
+  engine_->Release(engine_->Statistics().version);
+  EXPECT_EQ(Got(other), "+OK\r\n");
+  EXPECT_EQ(Got(client), "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n")
+      << "EXEC's own write is not released";
+  engine_->Release(engine_->Statistics().version);
+  EXPECT_TRUE(Got(client).ends_with("*2\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n+OK\r\n"))
+      << client.received;
+}
+
+// Goal: who watches a key reads nothing older than what is watched, though ranges and reads of many
+// keys read at the released version: else an update could be lost.
+TEST_F(WorkerGate, WatchWaitsForWhatItWatches) {
+  Client writer = Connect();
+  Client watcher = Connect();
+  engine_->hold = true;
+  Send(writer, {"SET", "a", "1"});
+  EXPECT_EQ(Got(writer), "");
+  std::string packet;
+  AppendCommand(packet, {"WATCH", "a"});
+  AppendCommand(packet, {"MGET", "a"});
+  SendBytes(watcher, packet);
+  EXPECT_EQ(Got(watcher), "");
+  engine_->Release(1);
+  EXPECT_EQ(Got(watcher), "+OK\r\n*1\r\n$1\r\n1\r\n");
+}
+
+// Goal: that a transaction lost is not told before the write it lost to is released.
+TEST_F(WorkerGate, LostTransactionsWaitForTheWinner) {
+  Client writer = Connect();
+  Client watcher = Connect();
+  Send(watcher, {"WATCH", "a"});
+  EXPECT_EQ(Got(watcher), "+OK\r\n");
+  engine_->hold = true;
+  Send(writer, {"SET", "a", "1"});
+  EXPECT_EQ(Got(writer), "");
+  Send(watcher, {"MULTI"});
+  Send(watcher, {"PING"});
+  Send(watcher, {"EXEC"});
+  EXPECT_EQ(Got(watcher), "+OK\r\n+OK\r\n+QUEUED\r\n");
+  engine_->Release(1);
+  EXPECT_EQ(Got(watcher), "+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n");
 }
 
 // Goal: what waits for a gate is sent before a clean end.

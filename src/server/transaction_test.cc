@@ -1,0 +1,197 @@
+// What a connection queues and watches: the parts by themselves, and on a server in one thread.
+#include "server/transaction.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/model_engine.h"
+#include "server/command.h"
+#include "server/server.h"
+#include "sim/simulation.h"
+#include "wire/resp_reply.h"
+
+namespace skep {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::vector<std::string_view> ViewsOf(const Words& words) { return {words.begin(), words.end()}; }
+
+// The numbers that an engine gives to watches rise from 1: whether it still has this one.
+bool IsWatched(Engine& engine, uint64_t watch) {
+  Batch batch(Batch::Kind::kAtomic);
+  const uint32_t slot = batch.RequireUnchanged("any", watch);
+  engine.Execute(batch);
+  return batch.outcome(slot).verdict != Verdict::kRefused;
+}
+
+// Goal: a queue gives back what it was given, though the words it was given are gone.
+// Method: random commands from a printed seed, a few of them with long words.
+TEST(Transaction, KeepsItsCommands) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 rng(seed);
+  const auto commands = AllCommands();
+  std::vector<std::pair<const Command*, Words>> model;
+  Transaction transaction;
+  size_t bytes = 0;
+  for (int i = 0; i < 1000; ++i) {
+    Words words(1 + rng() % 5);
+    for (std::string& word : words)
+      word.assign(rng() % (i % 100 == 0 ? 5000 : 20), static_cast<char>(rng()));
+    const Command& command = commands[rng() % commands.size()];
+    bytes += Transaction::BytesOf(ViewsOf(words));
+    transaction.Add(command, ViewsOf(words));
+    model.emplace_back(&command, words);
+  }
+  EXPECT_EQ(transaction.size(), model.size());
+  EXPECT_GE(transaction.bytes(), bytes)
+      << "what queueing costs is not less than what was asked for";
+  auto expected = model.begin();
+  transaction.ForEach([&](const Command& command, std::span<const std::string_view> args) {
+    ASSERT_NE(expected, model.end());
+    EXPECT_EQ(&command, expected->first);
+    EXPECT_TRUE(std::ranges::equal(args, expected->second));
+    ++expected;
+  });
+  EXPECT_EQ(expected, model.end());
+}
+
+// Goal: a doomed transaction holds nothing, and takes nothing any more.
+TEST(Transaction, HoldsNothingOnceDoomed) {
+  const Words words{"set", "a", std::string(1000, 'x')};
+  Transaction transaction;
+  transaction.Add(AllCommands().front(), ViewsOf(words));
+  transaction.Doom();
+  transaction.Add(AllCommands().front(), ViewsOf(words));
+  EXPECT_TRUE(transaction.doomed());
+  EXPECT_EQ(transaction.size(), 0u);
+  EXPECT_LT(transaction.bytes(), 100u);
+}
+
+// Goal: every command can be asked for in a transaction: it adds to the batch, or runs at once, or
+// says why it cannot.
+TEST(Transaction, EveryCommandHasAnAnswer) {
+  // These execute no batch, start no task and reply at once.
+  constexpr std::string_view kRunInPlace[] = {"auth", "config", "hello", "info", "unwatch"};
+  for (const Command& command : AllCommands()) {
+    SCOPED_TRACE(command.name);
+    EXPECT_TRUE(command.plan == nullptr || command.finish != nullptr);
+    if (command.has(Command::kUnqueued) || !command.no_multi.empty()) continue;
+    EXPECT_TRUE(command.finish != nullptr || std::ranges::count(kRunInPlace, command.name) == 1);
+  }
+}
+
+class WatchedKeysTest : public testing::Test {
+ protected:
+  MemoryBudget budget_;
+  ModelEngine engine_{EngineOptions{.budget = &budget_}};
+};
+
+// Goal: the first change of any watched key is seen, and none of a key that is not watched.
+TEST_F(WatchedKeysTest, SeeChanges) {
+  const auto holds = [&](const WatchedKeys& watched) {
+    Batch batch(Batch::Kind::kAtomic);
+    watched.Require(batch);
+    engine_.Execute(batch);
+    return batch.applied();
+  };
+  const auto put = [&](std::string_view key) {
+    Batch batch;
+    batch.Put(key, "1");
+    engine_.Execute(batch);
+  };
+  const std::vector<std::string_view> keys{"a", "b", "a"};
+  WatchedKeys watched;
+  ASSERT_TRUE(watched.Add(engine_, keys, 0).ok());
+  EXPECT_EQ(watched.size(), 2u);
+  put("c");
+  EXPECT_TRUE(holds(watched));
+  put("b");
+  EXPECT_FALSE(holds(watched));
+  ASSERT_TRUE(watched.Add(engine_, keys, 0).ok());
+  EXPECT_FALSE(holds(watched)) << "watched from the first time on";
+  watched.Clear();
+  ASSERT_TRUE(watched.Add(engine_, keys, 0).ok());
+  EXPECT_TRUE(holds(watched));
+}
+
+// Goal: what is watched ends with Clear() and with the owner, and at once if not all can be
+// watched.
+TEST_F(WatchedKeysTest, AreUnwatched) {
+  {
+    WatchedKeys watched;
+    ASSERT_TRUE(watched.Add(engine_, std::vector<std::string_view>{"a", "b"}, 0).ok());
+    EXPECT_TRUE(IsWatched(engine_, 1) && IsWatched(engine_, 2));
+    EXPECT_GT(watched.bytes(), 0u);
+    watched.Clear();
+    EXPECT_TRUE(watched.empty());
+    EXPECT_EQ(watched.bytes(), 0u);
+    EXPECT_FALSE(IsWatched(engine_, 1) || IsWatched(engine_, 2));
+    ASSERT_TRUE(watched.Add(engine_, std::vector<std::string_view>{"a"}, 0).ok());
+    const std::string long_key(engine_.traits().key_bytes_max + 1, 'x');
+    const std::vector<std::string_view> keys{"b", "c", long_key};
+    EXPECT_EQ(watched.Add(engine_, keys, 0).code(), Code::kTooLarge);
+    EXPECT_EQ(watched.size(), 1u);
+    EXPECT_TRUE(IsWatched(engine_, 3));
+    EXPECT_FALSE(IsWatched(engine_, 4) || IsWatched(engine_, 5));
+  }
+  EXPECT_FALSE(IsWatched(engine_, 3));
+}
+
+// Goal: a watch does not outlive what ends it: EXEC whatever it answers, DISCARD, UNWATCH, RESET,
+// QUIT, a peer that is gone.
+TEST(TransactionOnServer, LeavesNoWatch) {
+  static ModelEngine* engine;
+  static constexpr EngineInfo kModel{"model", "",
+                                     [](const EngineOptions& options) -> std::unique_ptr<Engine> {
+                                       auto made = std::make_unique<ModelEngine>(options);
+                                       engine = made.get();
+                                       return made;
+                                     }};
+  Simulation sim(5);
+  ServerOptions options;
+  options.workers = 1;
+  options.logfile = "log";
+  Server server(options, {sim.clock(), sim.random(), sim.disk(), sim.network()}, &kModel);
+  ASSERT_TRUE(server.Start().ok());
+  sim.AddActor("worker", [&] { return server.worker(0).Turn(-1); });
+  const auto settle = [&] { sim.RunUntil([] { return false; }, std::chrono::milliseconds(20)); };
+  uint64_t watch = 0;
+  const std::vector<Words> ends{{"MULTI", "SET a 1", "EXEC"},
+                                {"SET a 2", "MULTI", "EXEC"},
+                                {"MULTI", "NOSUCH", "EXEC"},
+                                {"MULTI", "EXEC x"},
+                                {"MULTI", "DISCARD"},
+                                {"UNWATCH"},
+                                {"RESET"},
+                                {"QUIT"},
+                                {"gone"},
+                                {"MULTI", "gone"}};
+  for (const Words& end : ends) {
+    SCOPED_TRACE(end.back());
+    auto stream = std::move(*sim.network().Connect("127.0.0.1:6379"));
+    const auto send = [&](std::string line) {
+      line += "\r\n";
+      for (std::string_view rest = line; !rest.empty(); settle()) {
+        const ssize_t taken = stream->Write(rest);
+        ASSERT_TRUE(taken > 0 || taken == -EAGAIN);
+        rest.remove_prefix(static_cast<size_t>(std::max<ssize_t>(taken, 0)));
+      }
+    };
+    send("WATCH a");
+    ASSERT_TRUE(IsWatched(*engine, ++watch));
+    for (const std::string& line : end) line == "gone" ? stream.reset() : send(line);
+    settle();
+    EXPECT_FALSE(IsWatched(*engine, watch));
+  }
+}
+
+}  // namespace
+}  // namespace skep
