@@ -82,5 +82,19 @@ TEST(RangeArgs, RefusesOtherForms) {
   }
 }
 
+// Goal: the two words of a range are bounds, or PREFIX and a prefix of any bytes.
+TEST(RangeArgs, TakesAPrefixForBounds) {
+  Scratch scratch;
+  for (const std::string& prefix : {""s, "a"s, "-"s, "PREFIX"s, "\xff"s}) {
+    const Result<Range> range = ParseRangeWords("Prefix", prefix, scratch);
+    ASSERT_TRUE(range.has_value());
+    for (const std::string& key : {""s, "a"s, "ab"s, "-x"s, "PREFIX"s, "\xff\xff"s}) {
+      EXPECT_EQ(Holds(*range, key), key.starts_with(prefix)) << prefix << " " << key;
+    }
+  }
+  EXPECT_TRUE(ParseRangeWords("[a", "+", scratch).has_value());
+  EXPECT_FALSE(ParseRangeWords("[a", "prefix", scratch).has_value());
+}
+
 }  // namespace
 }  // namespace skep
