@@ -19,13 +19,6 @@ bool AtomicBatch<Layout>::HasRanges() const {
 
 template <class Layout>
 Version AtomicBatch<Layout>::Execute() {
-  for (uint32_t i = 0; i < batch_.size(); ++i) {
-    const Status status = CheckRequest(batch_.requests()[i], batch_, traits_);
-    if (status.ok()) continue;
-    out_.Refuse(i, status);
-    out_.AbortAllBut(i);
-    return 0;
-  }
   const bool has_ranges = HasRanges();
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
@@ -75,11 +68,17 @@ Attempt AtomicBatch<Layout>::Try(bool stopped) {
   std::vector<LockedLeaf> leaves;
   if (!stopped) {
     for (const Request& r : batch_.requests()) {
+      if (!CheckRequest(r, batch_, traits_).ok()) continue;
       states_.try_emplace(r.key);
+      if (r.op == Op::kMove) states_.try_emplace(r.other);
     }
     if (const Attempt a = LockKeys(change, &leaves, false); a != Attempt::kDone) return a;
   }
-  if (!Judge() || !Perform()) return Attempt::kDone;  // not applied; `change` lets go
+  now_ms_ = core_.now.Advance(batch_.now_ms());
+  for (auto& [key, state] : states_) {
+    if (HasExpired(state.deadline_ms, now_ms_)) state.present = false;
+  }
+  if (!PerformAll()) return Attempt::kDone;  // not applied; `change` lets go
   if (wrote_.empty()) return Attempt::kDone;
   while (true) {
     if (stopped) {
@@ -99,7 +98,10 @@ typename AtomicBatch<Layout>::State AtomicBatch<Layout>::Read(const LeafPlace& p
   State state;
   state.found = leaf.Find(key);
   state.present = state.found.present;
-  if (state.present) state.value = core_.codec.Whole(state.found.value);
+  if (state.present) {
+    state.value = core_.codec.Whole(state.found.value);
+    state.deadline_ms = DeadlineOf(state.found.value);
+  }
   seen_ = std::max(seen_, state.found.known ? state.found.version
                                             : place.node->version.load(std::memory_order_relaxed));
   return state;
@@ -142,65 +144,151 @@ Attempt AtomicBatch<Layout>::LockKeys(Change<Layout>& change, std::vector<Locked
 
 // What the batch sees of the key now.
 template <class Layout>
-typename AtomicBatch<Layout>::State& AtomicBatch<Layout>::StateOf(std::string_view key) {
+typename AtomicBatch<Layout>::States::iterator AtomicBatch<Layout>::StateOf(std::string_view key) {
   const auto [state, is_new] = states_.try_emplace(key);
-  if (is_new) state->second = Read(reader_.Find(key, Reader<Layout>::kNewest), key);
-  return state->second;
+  if (!is_new) return state;
+  state->second = Read(reader_.Find(key, Reader<Layout>::kNewest), key);
+  if (HasExpired(state->second.deadline_ms, now_ms_)) state->second.present = false;
+  return state;
 }
 
-// The conditions, on the state before.
+// All parts, in order. False: the first one is not applied, so nothing is.
 template <class Layout>
-bool AtomicBatch<Layout>::Judge() {
-  for (uint32_t i = 0; i < batch_.size(); ++i) {
-    const Request& r = batch_.requests()[i];
-    if (!IsCondition(r.op)) continue;
-    PerformPoint(i);
-    if (out_.outcome(i).verdict == Verdict::kDone) continue;
-    out_.AbortAllBut(i);
-    return false;
-  }
-  return true;
+bool AtomicBatch<Layout>::PerformAll() {
+  bool applied = true;
+  ForEachPart(batch_, [&](const Part& part) {
+    const auto culprit = PerformPart(part);
+    if (!culprit) return true;
+    TakeBack(part);
+    applied = !part.is_first;
+    if (applied) {
+      out_.AbortPart(part, *culprit);
+    } else {
+      out_.AbortAllBut(*culprit);
+    }
+    return applied;
+  });
+  return applied;
 }
 
-// The operations, in order. False: one was refused.
+// The conditions, on the state before; then the operations, in order. The slot that stops it, if
+// one does.
 template <class Layout>
-bool AtomicBatch<Layout>::Perform() {
-  for (uint32_t i = 0; i < batch_.size(); ++i) {
-    if (IsCondition(batch_.requests()[i].op)) continue;
-    if (PerformSlot(i)) continue;
-    out_.AbortAllBut(i);
-    return false;
+std::optional<uint32_t> AtomicBatch<Layout>::PerformPart(const Part& part) {
+  undo_.clear();
+  for (uint32_t i = part.begin; i < part.end; ++i) {
+    const Status status = CheckRequest(batch_.requests()[i], batch_, traits_);
+    if (status.ok()) continue;
+    out_.Refuse(i, status);
+    return i;
   }
-  return true;
+  for (const bool conditions : {true, false}) {
+    for (uint32_t i = part.begin; i < part.end; ++i) {
+      if (IsCondition(batch_.requests()[i].op) != conditions) continue;
+      PerformSlot(i);
+      const Verdict verdict = out_.outcome(i).verdict;
+      if (conditions ? verdict != Verdict::kDone : verdict == Verdict::kRefused) return i;
+    }
+  }
+  return std::nullopt;
 }
 
 template <class Layout>
-bool AtomicBatch<Layout>::PerformSlot(uint32_t index) {
-  const Request& r = batch_.requests()[index];
-  if (r.op == Op::kSample) {
-    PerformSample(index);
-  } else if (IsRange(r.op) || r.op == Op::kDeleteAll) {
-    PerformRange(index);
-  } else {
-    PerformPoint(index);
+void AtomicBatch<Layout>::TakeBack(const Part& part) {
+  for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) undo->first->second = undo->second;
+  undo_.clear();
+  std::erase_if(wrote_, [&](uint32_t slot) { return slot >= part.begin; });
+}
+
+template <class Layout>
+void AtomicBatch<Layout>::PerformSlot(uint32_t index) {
+  switch (batch_.requests()[index].op) {
+    case Op::kSample:
+      return PerformSample(index);
+    case Op::kScan:
+    case Op::kCount:
+    case Op::kDeleteRange:
+    case Op::kDeleteAll:
+    case Op::kExpireRange:
+      return PerformRange(index);
+    case Op::kRequireEmpty:
+      return RequireEmpty(index);
+    case Op::kRequireUnchanged:
+      return RequireUnchanged(index);
+    case Op::kMove:
+      return PerformMove(index);
+    default:
+      return PerformPoint(index);
   }
-  return out_.outcome(index).verdict != Verdict::kRefused;
+}
+
+// Stores or erases, in the copy.
+template <class Layout>
+void AtomicBatch<Layout>::SetState(typename States::iterator at, const PointEffect& effect) {
+  State& state = at->second;
+  undo_.emplace_back(at, state);
+  state.changed = true;
+  state.present = effect.action == PointEffect::Action::kStore;
+  state.value = effect.value;
+  state.deadline_ms = effect.deadline_ms;
 }
 
 template <class Layout>
 void AtomicBatch<Layout>::PerformPoint(uint32_t index) {
   const Request& r = batch_.requests()[index];
-  State& state = StateOf(r.key);
-  std::optional<std::string_view> now;
-  if (state.present) now = state.value;
-  const PointEffect effect = ApplyPoint(r, now, traits_.value_bytes_max, out_, index);
+  const auto at = StateOf(r.key);
+  const State& state = at->second;
+  std::optional<PointState> now;
+  if (state.present) now = {state.value, state.deadline_ms};
+  const PointEffect effect = ApplyPoint(r, now, now_ms_, traits_.value_bytes_max, out_, index);
   Outcome& outcome = out_.outcome(index);
   if (r.op == Op::kGet && state.present && !state.changed) outcome.version = state.found.version;
   if (effect.action == PointEffect::Action::kKeep) return;
-  state.changed = true;
-  state.present = effect.action == PointEffect::Action::kStore;
-  state.value = effect.value;
+  SetState(at, effect);
   wrote_.push_back(index);
+}
+
+template <class Layout>
+void AtomicBatch<Layout>::PerformMove(uint32_t index) {
+  const Request& r = batch_.requests()[index];
+  const auto from = StateOf(r.key);
+  const auto to = StateOf(r.other);
+  Outcome& outcome = out_.outcome(index);
+  outcome = {.verdict = Verdict::kDone, .present = from->second.present};
+  if (!from->second.present) {
+    outcome.verdict = Verdict::kAbsent;
+  } else if (r.has(Request::kKeepExisting) && to->second.present) {
+    outcome.verdict = Verdict::kExists;
+  } else if (from != to) {
+    outcome.deadline_ms = from->second.deadline_ms;
+    SetState(to, {.action = PointEffect::Action::kStore,
+                  .value = from->second.value,
+                  .deadline_ms = from->second.deadline_ms});
+    SetState(from, {.action = PointEffect::Action::kErase});
+    wrote_.push_back(index);
+  }
+}
+
+template <class Layout>
+void AtomicBatch<Layout>::RequireUnchanged(uint32_t index) {
+  const auto seen = core_.watches.Judge(batch_.requests()[index].watch, now_ms_);
+  if (!seen) return out_.Refuse(index, {Code::kInvalidArgument, "no such watch"});
+  out_.outcome(index) = {.verdict = seen->unchanged ? Verdict::kDone : Verdict::kMismatch,
+                         .version = seen->version};
+  seen_ = std::max(seen_, seen->version);
+}
+
+template <class Layout>
+void AtomicBatch<Layout>::RequireEmpty(uint32_t index) {
+  const Request& r = batch_.requests()[index];
+  Outcome& outcome = out_.outcome(index);
+  outcome = {.verdict = Verdict::kDone};
+  seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
+  ForEach(r, [&](const Item& item) {
+    outcome.verdict = Verdict::kMismatch;
+    outcome.value = out_.scratch().Copy(item.key);
+    return false;
+  });
 }
 
 // Calls visit(item) for the keys of the range as the batch sees them, in order or backwards, until
@@ -231,7 +319,7 @@ void AtomicBatch<Layout>::ForEachForward(std::string_view lo, std::string_view h
     const auto here = state++;
     return !here->second.present || visit(Item{here->first, here->second.value});
   };
-  Cursor<Layout> cursor(core_, Reader<Layout>::kNewest);
+  Cursor<Layout> cursor(core_, Reader<Layout>::kNewest, now_ms_);
   for (cursor.SeekAtLeast(lo); cursor.Settle(); cursor.Next()) {
     const std::string_view key = cursor.key();
     if (!is_inside(key)) break;
@@ -256,7 +344,7 @@ void AtomicBatch<Layout>::ForEachReverse(std::string_view lo, std::string_view h
     --state;
     return !state->second.present || visit(Item{state->first, state->second.value});
   };
-  Cursor<Layout> cursor(core_, Reader<Layout>::kNewest);
+  Cursor<Layout> cursor(core_, Reader<Layout>::kNewest, now_ms_);
   if (unbounded) {
     cursor.SeekLast();
   } else {
@@ -293,29 +381,35 @@ void AtomicBatch<Layout>::PerformRange(uint32_t index) {
   out_.outcome(index) = {.verdict = Verdict::kDone};
   seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
   if (r.op == Op::kScan) return PerformScan(index);
-  // Counts and deletes.
+  // Counts and changes.
   const uint64_t most = r.limit == kNoLimit ? UINT64_MAX : r.limit;
-  std::vector<std::string_view> deleted;
-  uint64_t keys = 0;
+  std::vector<std::string_view> keys;
+  uint64_t count = 0;
   Outcome& outcome = out_.outcome(index);
   ForEach(r, [&](const Item& item) {
-    if (keys == most) {
+    if (count == most) {
       outcome.more = true;
       outcome.value = out_.scratch().Copy(item.key);
       return false;
     }
-    ++keys;
-    if (r.op != Op::kCount) deleted.push_back(out_.scratch().Copy(item.key));
+    ++count;
+    if (r.op != Op::kCount) keys.push_back(out_.scratch().Copy(item.key));
     return true;
   });
-  outcome.integer = static_cast<int64_t>(keys);
-  for (const std::string_view key : deleted) {
-    State& state = StateOf(key);
-    state.changed = true;
-    state.present = false;
-    state.value = {};
+  for (const std::string_view key : keys) {
+    const auto at = StateOf(key);
+    PointEffect effect = {.action = PointEffect::Action::kErase};
+    if (r.op == Op::kExpireRange) {
+      effect = ApplyExpiry(r, {at->second.value, at->second.deadline_ms}, now_ms_);
+    }
+    if (effect.action == PointEffect::Action::kKeep) {
+      --count;
+    } else {
+      SetState(at, effect);
+    }
   }
-  if (!deleted.empty()) wrote_.push_back(index);
+  outcome.integer = static_cast<int64_t>(count);
+  if (!keys.empty() && count > 0) wrote_.push_back(index);
 }
 
 template <class Layout>
@@ -343,10 +437,11 @@ void AtomicBatch<Layout>::PerformSample(uint32_t index) {
   std::vector<Item> added;
   uint64_t erased = 0;
   for (const auto& [key, state] : states_) {
-    if (state.present && !state.found.present) added.push_back({key, state.value});
-    if (!state.present && state.found.present) ++erased;
+    const bool was_present = state.found.present && !HasExpired(DeadlineOf(state.found.value), now_ms_);
+    if (state.present && !was_present) added.push_back({key, state.value});
+    if (!state.present && was_present) ++erased;
   }
-  Sampler<Layout> sampler(core_, batch_.requests()[index].random);
+  Sampler<Layout> sampler(core_, batch_.requests()[index].random, now_ms_);
   // The counters may be a little late.
   const uint64_t before = std::max(core_.ItemCount(), erased);
   const uint64_t lot = sampler.Below(std::max<uint64_t>(1, before - erased + added.size()));
@@ -405,6 +500,9 @@ Attempt AtomicBatch<Layout>::Apply(Change<Layout>& change, std::vector<LockedLea
     }
     Layout::SetLogVersion(node, item, delta);
   }
+  for (const auto& [key, state] : states_) {
+    if (state.changed) core_.watches.Touch(key, change.version());
+  }
   storing.SetBorn(change.version());
   storing.Keep();
   change.Publish();
@@ -426,7 +524,7 @@ bool AtomicBatch<Layout>::Prepare(Change<Layout>& change, const LockedLeaf& leaf
     LeafEdit<Layout> edit = {
         .key = key->first, .stored_key = state.found.key, .erase = !state.present};
     if ((!state.found.known && !storing.Key(key->first, &edit.stored_key)) ||
-        (state.present && !storing.Value(state.value, &edit.value))) {
+        (state.present && !storing.Value(state.value, state.deadline_ms, &edit.value))) {
       return false;
     }
     edits.push_back(edit);
@@ -457,7 +555,7 @@ template <class Layout>
 void AtomicBatch<Layout>::NoteSeparators(std::span<const typename Layout::LeafItem> items) {
   const Geometry& g = core_.codec.geometry;
   const uint32_t piece_max =
-      (g.leaf_bytes_max() - g.body_begin() - 2 * (2 + g.key_inline_max())) * 2 / 3;
+      (g.leaf_bytes_max() - g.fences_begin() - 2 * (2 + g.key_inline_max())) * 2 / 3;
   uint32_t bytes = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     const uint32_t item_bytes = Layout::LeafItemBytes(items[i]);
@@ -508,6 +606,7 @@ bool AtomicBatch<Layout>::AppendAll(Change<Layout>& change, const LockedLeaf& le
     replaced_.push_back(view.Find(edit.key));
     used = Layout::AppendToLog(node, used, replaced_.back(), edit.stored_key,
                                edit.erase ? nullptr : &edit.value);
+    if (!edit.erase) LowerDeadline<Layout>(core_, leaf.place.link.lid(), node, edit.value);
   }
   change.Appended(node, leaf.place.word.bits, used);
   return true;

@@ -13,6 +13,9 @@
 // split beforehand, into as many as will be needed (structure.h: that changes no data), and the
 // batch begins again. So at the moment of the version nothing can fail.
 //
+// Parts. Each is judged and performed on what the parts before have left in the copy; one that fails
+//   is taken back there. What is written in the end is what the copy has become.
+//
 // Cost: a map entry for each key the batch names or deletes. A batch with ranges holds up the other
 // writers, not the readers, for as long as it takes.
 #pragma once
@@ -30,6 +33,7 @@
 #include "btree/upkeep.h"
 #include "btree/writer.h"
 #include "engine/batch_writer.h"
+#include "engine/point.h"
 
 namespace skep::btree {
 
@@ -54,9 +58,10 @@ class AtomicBatch {
  private:
   // A key as the batch sees it.
   struct State {
-    typename Layout::Found found;  // before
+    typename Layout::Found found;  // before, maybe expired
     bool present = false;          // now
     std::string_view value;
+    uint64_t deadline_ms = 0;
     bool changed = false;
   };
   // Of the batch's keys, in order. The views live as long as the batch, the nodes by the epoch.
@@ -70,14 +75,19 @@ class AtomicBatch {
   Attempt Try(bool stopped);
   Attempt LockKeys(Change<Layout>& change, std::vector<LockedLeaf>* leaves, bool changed_only);
   bool LockLeaf(Change<Layout>& change, std::string_view key, LeafPlace* place);
-  State& StateOf(std::string_view key);
+  typename States::iterator StateOf(std::string_view key);
+  void SetState(typename States::iterator at, const PointEffect& effect);
+  void TakeBack(const Part& part);
   State Read(const LeafPlace& place, std::string_view key);
 
-  bool Judge();
-  bool Perform();
-  bool PerformSlot(uint32_t index);
+  bool PerformAll();
+  std::optional<uint32_t> PerformPart(const Part& part);
+  void PerformSlot(uint32_t index);
   void PerformPoint(uint32_t index);
+  void PerformMove(uint32_t index);
   void PerformRange(uint32_t index);
+  void RequireEmpty(uint32_t index);
+  void RequireUnchanged(uint32_t index);
   void PerformScan(uint32_t index);
   void PerformSample(uint32_t index);
   template <typename Visit>
@@ -107,6 +117,8 @@ class AtomicBatch {
   Structure<Layout> structure_;
   Reader<Layout> reader_;
   States states_;
+  uint64_t now_ms_ = 0;
+  std::vector<std::pair<typename States::iterator, State>> undo_;  // what the part has changed
   std::vector<uint32_t> wrote_;                              // slots that changed something
   std::vector<std::pair<NodeHeader*, uint32_t>> log_items_;  // to be given the version
   std::vector<typename Layout::Found> replaced_;             // what log_items_ take the place of

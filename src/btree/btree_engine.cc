@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "btree/atomic_batch.h"
 #include "btree/core.h"
+#include "btree/expirer.h"
 #include "btree/measure.h"
 #include "btree/paper_layout.h"
 #include "btree/range_delete.h"
@@ -30,7 +34,8 @@ using Layout = btree::PaperLayout;
 namespace {
 
 constexpr Version kNewest = Layout::Leaf::kNewest;
-constexpr size_t kRetiredMax = 64;  // pieces that a batch keeps to itself
+constexpr size_t kRetiredMax = 64;       // pieces that a batch keeps to itself
+constexpr uint32_t kLeavesMaintain = 8;  // cleaned of expired keys, at each Maintain
 // What Describe() looks at: about a millisecond's worth.
 constexpr btree::SurveyBounds kDescribed{.rows_max = 2048, .buffers_max = 4096};
 
@@ -67,13 +72,14 @@ class Contents final : public btree::NodeContents {
 
 class BtreeEngine::Impl {
  public:
-  Impl(const EngineOptions& options, ReleaseGate& gate)
+  Impl(const EngineOptions& options, ReleaseGate& gate, LatestNow& now, Watches& watches)
       : options_(options),
         traits_{.name = "btree",
                 .snapshots = options.btree.multi_version,
                 .multi_version = options.btree.multi_version},
-        core_(options, gate, contents_),
-        upkeep_(core_) {
+        core_(options, gate, now, watches, contents_),
+        upkeep_(core_),
+        expirer_(core_) {
     contents_.Know(core_);
   }
   ~Impl() {
@@ -84,6 +90,7 @@ class BtreeEngine::Impl {
   bool Plant();
 
   Version Execute(Batch& batch);
+  uint64_t Watch(std::string_view key, uint64_t now_ms);
 
   TreeStatistics Survey(const btree::SurveyBounds& bounds);
 
@@ -92,6 +99,7 @@ class BtreeEngine::Impl {
   Contents contents_;
   Core core_;
   btree::Upkeep upkeep_;
+  btree::Expirer<Layout> expirer_;
 };
 
 namespace {
@@ -115,6 +123,7 @@ class Run {
       out_.RefuseAll(s);
       return 0;
     }
+    now_ms_ = core_.now.Advance(batch_.now_ms());
     core_.versions.EnterEpoch(slot_);
     const Version ticket = DoBatch();
     core_.versions.LeaveEpoch(slot_);
@@ -136,7 +145,7 @@ class Run {
       }
       return ticket;
     }
-    if (OnlyReads(batch_) && core_.multi_version && !HasSample()) {
+    if (OnlyReads(batch_) && core_.multi_version && !NeedsNewest()) {
       const Version at = BeginReading();
       DoReads(at);
       EndReading();
@@ -171,16 +180,22 @@ class Run {
     }
   }
 
-  bool HasSample() const {
-    return std::ranges::any_of(batch_.requests(),
-                               [](const Request& r) { return r.op == Op::kSample; });
+  // Has something that is not read at a version.
+  bool NeedsNewest() const {
+    return std::ranges::any_of(batch_.requests(), [](const Request& r) {
+      return r.op == Op::kSample || r.op == Op::kRequireUnchanged;
+    });
   }
 
   // Protocol S of versions.h.
   Version BeginReading() {
-    if (!core_.multi_version) return 0;
-    slot_.read_floor.store(core_.gate.released(), std::memory_order_seq_cst);
-    return core_.gate.released();
+    Version at = 0;
+    if (core_.multi_version) {
+      slot_.read_floor.store(core_.gate.released(), std::memory_order_seq_cst);
+      at = core_.gate.released();
+    }
+    now_ms_ = core_.now.Advance(batch_.now_ms());
+    return at;
   }
   void EndReading() { slot_.read_floor.store(Slot::kIdle, std::memory_order_release); }
 
@@ -207,6 +222,7 @@ class Run {
   Version DoAtSnapshot() {
     const SnapshotRef snapshot = batch_.snapshot();
     slot_.read_floor.store(snapshot.version, std::memory_order_seq_cst);
+    now_ms_ = snapshot.now_ms;
     if (core_.snapshots.IsLive(snapshot.id)) {
       DoReads(snapshot.version);
     } else {
@@ -218,19 +234,35 @@ class Run {
 
   // A batch that only reads, all at one version.
   void DoReads(Version at) {
-    const bool is_atomic = batch_.kind() == Batch::Kind::kAtomic;
-    for (uint32_t i = 0; i < batch_.size(); ++i) {
-      if (const Status s = CheckRequest(request(i), batch_, traits_); !s.ok()) {
-        out_.Refuse(i, s);
-      } else if (request(i).op == Op::kScan || request(i).op == Op::kCount) {
-        DoRange(i, at);
-      } else {
-        Get(i, at);
+    if (batch_.kind() == Batch::Kind::kUnordered) {
+      for (uint32_t i = 0; i < batch_.size(); ++i) Read(i, at);
+      return;
+    }
+    ForEachPart(batch_, [&](const Part& part) {
+      for (uint32_t i = part.begin; i < part.end; ++i) {
+        Read(i, at);
+        const Verdict verdict = out_.outcome(i).verdict;
+        const bool stops = verdict == Verdict::kRefused ||
+                           (IsCondition(request(i).op) && verdict != Verdict::kDone);
+        if (!stops) continue;
+        if (!part.is_first) {
+          out_.AbortPart(part, i);
+          return true;
+        }
+        out_.AbortAllBut(i);
+        return false;
       }
-      const Verdict verdict = out_.outcome(i).verdict;
-      const bool stops =
-          verdict == Verdict::kRefused || (IsCondition(request(i).op) && verdict != Verdict::kDone);
-      if (is_atomic && stops) return out_.AbortAllBut(i);
+      return true;
+    });
+  }
+
+  void Read(uint32_t i, Version at) {
+    if (const Status s = CheckRequest(request(i), batch_, traits_); !s.ok()) {
+      out_.Refuse(i, s);
+    } else if (IsRange(request(i).op)) {
+      DoRange(i, at);
+    } else {
+      Get(i, at);
     }
   }
 
@@ -242,22 +274,25 @@ class Run {
     if (!place) place = reader_.Find(r.key, at);
     const Layout::Leaf leaf(core_.codec, place->node, place->word.used(), at);
     const Layout::Found found = leaf.Find(r.key);
-    std::optional<std::string_view> now;
-    if (found.present) now = core_.codec.Whole(found.value);
-    ApplyPoint(r, now, traits_.value_bytes_max, out_, i);
+    std::optional<PointState> state;
+    if (found.present) state = {core_.codec.Whole(found.value), btree::DeadlineOf(found.value)};
+    ApplyPoint(r, state, now_ms_, traits_.value_bytes_max, out_, i);
     const Version seen =
         found.known ? found.version : place->node->version.load(std::memory_order_relaxed);
-    if (found.present) out_.outcome(i).version = seen;
+    if (out_.outcome(i).present) out_.outcome(i).version = seen;
     if (r.has(Request::kWantHint)) out_.outcome(i).hint.bits = place->link.bits;
     return seen;
   }
 
   void DoRange(uint32_t i, Version at) {
-    const btree::Ranges<Layout> ranges(core_, at);
-    if (request(i).op == Op::kScan) {
-      ranges.Scan(request(i), batch_.scan_bytes_max(), batch_.scan_visits_max(), out_, i);
-    } else {
-      ranges.Count(request(i), out_, i);
+    const btree::Ranges<Layout> ranges(core_, at, now_ms_);
+    switch (request(i).op) {
+      case Op::kScan:
+        return ranges.Scan(request(i), batch_.scan_bytes_max(), batch_.scan_visits_max(), out_, i);
+      case Op::kCount:
+        return ranges.Count(request(i), out_, i);
+      default:
+        return ranges.RequireEmpty(request(i), out_, i);
     }
   }
 
@@ -286,15 +321,18 @@ class Run {
       case Op::kDeleteRange:
       case Op::kDeleteAll:
         return DeleteRange(i);
+      case Op::kExpireRange:
+        return ExpireRange(i);
       default:
         if (!writes_) BeginWrites();
-        return writer_.Execute(slot_, r, ahead_[i % kAhead], traits_.value_bytes_max, out_, i);
+        return writer_.Execute(slot_, r, now_ms_, ahead_[i % kAhead], traits_.value_bytes_max, out_,
+                               i);
     }
   }
 
   Version Sample(uint32_t i) {
     out_.BeginItems(i);
-    btree::Sampler<Layout> sampler(core_, request(i).random);
+    btree::Sampler<Layout> sampler(core_, request(i).random, now_ms_);
     const auto item = sampler.Draw(out_.scratch());
     out_.outcome(i).verdict = item ? Verdict::kDone : Verdict::kAbsent;
     if (!item) return core_.Stamp(core_.versions.last_drawn());
@@ -311,7 +349,8 @@ class Run {
     btree::RangeDelete<Layout> range_delete(core_, upkeep_);
     const auto result = range_delete.Run(slot_, all ? std::string_view() : r.key, r.other,
                                          all || r.has(Request::kNoUpperBound),
-                                         all || r.limit == kNoLimit ? UINT64_MAX : r.limit);
+                                         all || r.limit == kNoLimit ? UINT64_MAX : r.limit,
+                                         batch_.now_ms());
     EndReading();
     if (result.no_memory) {
       out_.Refuse(i, {Code::kOutOfMemory, "the memory limit is reached", core_.budget.limit()});
@@ -325,6 +364,52 @@ class Run {
     if (result.more) outcome.value = out_.scratch().Copy(result.bound);
     // That a key is absent may be due to a write that is not released.
     return result.version != 0 ? result.version : core_.Stamp(core_.versions.last_drawn());
+  }
+
+  // Each key by a write of its own. In steps, so that nobody waits for the nodes or versions of a
+  // long range.
+  Version ExpireRange(uint32_t i) {
+    constexpr uint32_t kStep = 64;
+    const Request r = request(i);
+    Version ticket = 0;
+    int64_t changed = 0;
+    std::string from(r.key);
+    Outcome result = {.verdict = Verdict::kDone};
+    std::vector<std::string> keys;
+    do {
+      keys.clear();
+      PauseWrites();
+      BeginWrites();
+      btree::Cursor<Layout> cursor(core_, kNewest, now_ms_);
+      for (cursor.SeekAtLeast(from); keys.size() < kStep && cursor.Settle(); cursor.Next()) {
+        if (!r.has(Request::kNoUpperBound) && cursor.key() >= r.other) break;
+        keys.emplace_back(cursor.key());
+      }
+      for (const std::string& key : keys) {
+        if (changed == int64_t{r.limit} && r.limit != kNoLimit) {
+          result.more = true;
+          result.value = out_.scratch().Copy(key);
+          break;
+        }
+        Request one = r;
+        one.op = Op::kExpire;
+        one.key = key;
+        one.flags = 0;
+        const Version seen =
+            writer_.Execute(slot_, one, now_ms_, {}, traits_.value_bytes_max, out_, i);
+        ticket = std::max(ticket, seen);
+        const Outcome& outcome = out_.outcome(i);
+        if (outcome.verdict == Verdict::kRefused) return ticket;
+        if (outcome.verdict != Verdict::kDone) continue;
+        ++changed;
+        result.version = outcome.version;
+      }
+      if (slot_.retired.size() > kRetiredMax) Reclaim();
+      if (!keys.empty()) from = keys.back() + '\0';
+    } while (keys.size() == kStep && !result.more);
+    result.integer = changed;
+    out_.outcome(i) = result;
+    return ticket;
   }
 
   Version DoAtomic() {
@@ -347,6 +432,7 @@ class Run {
   const EngineTraits& traits_;
   Slot& slot_;
   Batch& batch_;
+  uint64_t now_ms_ = 0;
   BatchWriter out_;
   btree::Writer<Layout> writer_;
   const btree::Reader<Layout> reader_;
@@ -382,12 +468,44 @@ Version BtreeEngine::Impl::Execute(Batch& batch) {
   return core_.Stamp(ticket);
 }
 
+// watches.h: under the leaf's lock no write of the key takes effect, and who locks the leaf later
+// sees the watch.
+uint64_t BtreeEngine::Impl::Watch(std::string_view key, uint64_t now_ms) {
+  const uint64_t watch = core_.watches.Add(key);
+  Slot& slot = core_.slots.Take();
+  core_.versions.EnterEpoch(slot);
+  core_.versions.BeginWrites(slot);
+  const btree::Reader<Layout> reader(core_);
+  for (bool armed = false; !armed;) {
+    core_.versions.BeginOperation(slot);
+    const btree::LeafPlace place = reader.Find(key, kNewest);
+    if (!btree::TryLock(place.node, place.word.bits)) {
+      std::this_thread::yield();
+      continue;
+    }
+    armed = !core_.versions.PhaseChanged(slot);
+    if (armed) {
+      const auto found = Layout::Leaf(core_.codec, place.node, place.word.used()).Find(key);
+      const uint64_t deadline_ms = found.present ? btree::DeadlineOf(found.value) : 0;
+      const bool present = found.present && !HasExpired(deadline_ms, core_.now.Advance(now_ms));
+      core_.watches.Arm(watch, present, present ? deadline_ms : 0);
+    }
+    btree::UnlockUnchanged(place.node, place.word.bits);
+  }
+  core_.versions.LeaveEpoch(slot);
+  core_.versions.EndWrites(slot);
+  upkeep_.Release();
+  core_.slots.Give(slot);
+  return watch;
+}
+
 BtreeEngine::BtreeEngine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 BtreeEngine::~BtreeEngine() = default;
 
 std::unique_ptr<Engine> BtreeEngine::Make(const EngineOptions& options) {
   auto engine = std::unique_ptr<BtreeEngine>(new BtreeEngine(nullptr));
-  engine->impl_ = std::make_unique<Impl>(options, engine->gate_);
+  engine->impl_ =
+      std::make_unique<Impl>(options, engine->gate_, engine->now_, engine->watches_);
   if (!engine->impl_->Plant()) return nullptr;
   return engine;
 }
@@ -401,15 +519,25 @@ Result<SnapshotRef> BtreeEngine::OpenSnapshot(uint64_t now_ms) {
     return Fail(Code::kNotSupported, "this engine keeps one version of a key");
   }
   impl_->core_.snapshots.CloseExpired(now_ms);
-  return impl_->core_.snapshots.Open(gate_, NewSnapshotId(),
-                                     now_ms + impl_->options_.snapshot_age_ms_max);
+  SnapshotRef snapshot = impl_->core_.snapshots.Open(
+      gate_, NewSnapshotId(), now_ms + impl_->options_.snapshot_age_ms_max);
+  snapshot.now_ms = now_.Advance(now_ms);
+  return snapshot;
+}
+
+Result<uint64_t> BtreeEngine::Watch(std::string_view key, uint64_t now_ms) {
+  if (key.size() > impl_->traits_.key_bytes_max) {
+    return Fail(Code::kTooLarge, "key exceeds the maximum size", impl_->traits_.key_bytes_max);
+  }
+  return impl_->Watch(key, now_ms);
 }
 
 void BtreeEngine::CloseSnapshot(SnapshotRef snapshot) { impl_->core_.snapshots.Close(snapshot.id); }
 
 bool BtreeEngine::Maintain(uint64_t now_ms) {
   Slot& slot = impl_->core_.slots.Take();
-  const bool more = impl_->upkeep_.Maintain(slot, now_ms);
+  const bool expires = impl_->expirer_.Run(slot, now_.Advance(now_ms), kLeavesMaintain);
+  const bool more = impl_->upkeep_.Maintain(slot, now_ms) || expires;
   impl_->core_.slots.Give(slot);
   return more;
 }
@@ -445,6 +573,8 @@ void BtreeEngine::Describe(uint64_t now_ms, const Teller& tell) const {
   const auto snapshots = impl_->core_.snapshots.Statistics();
   const uint64_t age_max = impl_->options_.snapshot_age_ms_max;
   const bool has_age = snapshots.count > 0 && now_ms + age_max > snapshots.oldest_deadline_ms;
+  tell("expiring_leaves", impl_->core_.expiry.size());
+  tell("expired_keys", impl_->core_.expired_keys.load(std::memory_order_relaxed));
   tell("snapshot_age_ms", has_age ? now_ms + age_max - snapshots.oldest_deadline_ms : 0);
 }
 

@@ -196,6 +196,19 @@ void Change<Layout>::Map(const Made& made) {
   FollowSiblings(made);
 }
 
+// Lets the expiry queue know of a new leaf, or of one whose deadline fell. Before anybody can find
+// it, so that the queue is never late.
+template <class Layout>
+void Change<Layout>::QueueDeadline(const Made& made) {
+  if (!made.node->is_leaf()) return;
+  const uint64_t deadline_ms = Layout::NodeDeadline(core_.codec, made.node);
+  const NodeHeader* const old = made.replaces;
+  const bool fell = old == nullptr || !old->is_leaf() ||
+                    deadline_ms < Layout::NodeDeadline(core_.codec, old);
+  if (!fell || deadline_ms == Layout::kNoDeadline) return;
+  core_.expiry.Add(made.link.lid(), deadline_ms);
+}
+
 // Takes over sibling links that changed in the old buffer while the new one was built, unless the
 // new one has got later ones already (structure.h, Relink).
 template <class Layout>
@@ -213,6 +226,7 @@ void Change<Layout>::Publish() {
   for (const Made& made : made_) {
     made.node->version.store(version_, std::memory_order_relaxed);
     Count(made.node, 1);
+    QueueDeadline(made);
   }
   for (const Made& made : made_) {
     if (made.replaces == nullptr) Map(made);

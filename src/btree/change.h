@@ -109,6 +109,7 @@ class Change {
   Link FreshLink();
   Made& Find(Link link);
   uint64_t WordOf(const NodeHeader* node) const;
+  void QueueDeadline(const Made& made);
   void MarkDead(NodeHeader* node, uint64_t mark);
   void Map(const Made& made);
   static void FollowSiblings(const Made& made);

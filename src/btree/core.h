@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "base/arena.h"
+#include "btree/expiry_queue.h"
 #include "btree/node.h"
 #include "btree/page_table.h"
 #include "btree/reclaim.h"
@@ -27,13 +28,16 @@
 namespace skep::btree {
 
 struct Core {
-  Core(const EngineOptions& options, ReleaseGate& release_gate, const NodeContents& contents)
+  Core(const EngineOptions& options, ReleaseGate& release_gate, LatestNow& latest_now,
+       Watches& key_watches, const NodeContents& contents)
       : budget(*options.budget),
         multi_version(options.btree.multi_version),
         arena({.budget = options.budget}),
         table(options.budget),
         versions(slots),
         gate(release_gate),
+        now(latest_now),
+        watches(key_watches),
         codec{.geometry = {.node_bytes = options.btree.node_bytes,
                            .log_bytes_max = options.btree.log_bytes},
               .arena = &arena},
@@ -60,10 +64,14 @@ struct Core {
   Versions versions;
   Snapshots snapshots;
   ReleaseGate& gate;
+  LatestNow& now;
+  Watches& watches;
   const Codec codec;
   Link root;
   Reclaimer reclaimer;
   SyncHook hook;                        // set before the first operation
+  ExpiryQueue expiry;
+  std::atomic<uint64_t> expired_keys{0};  // that were reclaimed
   std::atomic<bool> has_blocks{false};  // an outside block was made: nodes may name some
   std::atomic<uint64_t> leaves{0};
   std::atomic<uint64_t> inner_nodes{0};

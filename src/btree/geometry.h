@@ -15,9 +15,11 @@ struct Geometry {
   // Header and shortcut block together: one fetch, 512 bytes.
   constexpr uint32_t body_begin() const { return node_bytes / 16; }
   constexpr uint32_t shortcut_bytes() const { return body_begin() - 48; }
+  // After the deadline word of a node (paper_layout.h).
+  constexpr uint32_t fences_begin() const { return body_begin() + 8; }
   // One largest key, its length and its offset fill the shortcut block exactly.
   constexpr uint32_t key_inline_max() const { return shortcut_bytes() - 4; }
-  constexpr uint32_t value_inline_max() const { return key_inline_max() + 9; }
+  constexpr uint32_t value_inline_max() const { return key_inline_max() + 9; }  // with metadata
   // What a longer key keeps in the node, before the size and address of its rest (12 bytes).
   constexpr uint32_t long_key_head_bytes() const { return key_inline_max() - 12; }
   // A leaf that is built anew may fill up to here, so that its log has room.

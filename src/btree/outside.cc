@@ -20,14 +20,25 @@ bool Storing::Key(std::string_view key, StoredKey* stored) {
   return true;
 }
 
-bool Storing::Value(std::string_view value, StoredValue* stored) {
-  if (value.size() <= core_.codec.geometry.value_inline_max()) {
+bool Storing::Value(std::string_view value, uint64_t deadline_ms, StoredValue* stored) {
+  const size_t metadata = deadline_ms == 0 ? 0 : 1 + kDeadlineBytes;
+  const bool outside = metadata + value.size() > core_.codec.geometry.value_inline_max();
+  if (!outside && metadata == 0) {
     *stored = {.bytes = value};
     return true;
   }
-  char* const bytes = scratch_.Allocate(kStubBytes);
-  if (!Add(value, static_cast<uint32_t>(value.size()), bytes)) return false;
-  *stored = {.bytes = {bytes, kStubBytes}, .outside = true};
+  const size_t size = metadata + (outside ? kStubBytes : value.size());
+  char* const bytes = scratch_.Allocate(size);
+  if (metadata > 0) {
+    bytes[0] = kDeadlineBytes;
+    std::memcpy(bytes + 1, &deadline_ms, kDeadlineBytes);
+  }
+  if (!outside) {
+    std::memcpy(bytes + metadata, value.data(), value.size());
+  } else if (!Add(value, static_cast<uint32_t>(value.size()), bytes + metadata)) {
+    return false;
+  }
+  *stored = {.bytes = {bytes, size}, .outside = outside, .has_metadata = metadata > 0};
   return true;
 }
 

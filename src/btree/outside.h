@@ -26,7 +26,8 @@ class Storing {
   // `key` or `value` as a node holds it: a view of it if it is short, else a new block and a stub,
   // which is valid as long as this. False: no memory.
   bool Key(std::string_view key, StoredKey* stored);
-  bool Value(std::string_view value, StoredValue* stored);
+  // A short value with a deadline is copied, to be behind it.
+  bool Value(std::string_view value, uint64_t deadline_ms, StoredValue* stored);
 
   // The blocks so far are born at this version. Before anybody can see them.
   void SetBorn(Version version);

@@ -5,11 +5,14 @@
 // CPU takes the same place.
 //
 //   body, from geometry.body_begin():
-//   +-------------+-------------+------------------------------+--------------------------------+
-//   | lower fence | upper fence | sorted block                 | log block, leaves only         |
-//   +-------------+-------------+------------------------------+--------------------------------+
-//                                                              ^ header.log_begin    word.used() ^
+//   +----------+-------------+-------------+--------------------+-------------------------------+
+//   | deadline | lower fence | upper fence | sorted block       | log block, leaves only        |
+//   +----------+-------------+-------------+--------------------+-------------------------------+
+//                                                               ^ header.log_begin   word.used() ^
 //
+//   deadline:       8 bytes, an aligned atomic: no item of the node, old or new, has an earlier one;
+//                   kNoDeadline if none has any. It only falls, before the item that lowers it can
+//                   be seen. So most readers need not look for items that have expired.
 //   fence:          u16 length and flags | key. The lower one is inclusive (empty: all keys), the
 //                   upper one exclusive; kNoFence as its length: no upper bound.
 //   sorted item:    u16 key length and flags | key | payload
@@ -45,6 +48,7 @@
 //   P7  A back pointer that replaces names an older log item or a sorted item, another one a sorted
 //       item or log_begin; an order hint is at most the number of log items before.
 //   P8  Back pointer, kReplaces and order hint of a log item are what Find said before it came.
+//   P9  The node's deadline is not above any of its items', and metadata is as stored.h says.
 //
 // Thread safety: the views read what is complete and will not change (node.h). Build and append
 // write buffers or bytes that no reader looks at yet.
@@ -84,6 +88,7 @@ class PaperLayout {
 
   static constexpr uint32_t kLogItemsMax = 255;
   static constexpr uint64_t kDeltaMax = (uint64_t{1} << 40) - 1;
+  static constexpr uint64_t kNoDeadline = UINT64_MAX;
 
   // Where a key stands in a leaf, for a reader (the value) and for a writer (where to append).
   struct Found {
@@ -97,20 +102,23 @@ class PaperLayout {
   };
 
   // The leaf as a reader at `read_version` sees it, which is at least the node version: `used` is
-  // word.used() as loaded before, with acquire. kNewest sees everything. Codec and node must
+  // word.used() as loaded before, with acquire. kNewest sees everything. Cursors and counts leave
+  // out what has expired at `now_ms`; Find() does not. kNoTime: nothing has. Codec and node must
   // outlive it. Cost: a few instructions.
   class Leaf {
    public:
     static constexpr Version kNewest = UINT64_MAX;
+    static constexpr uint64_t kNoTime = 0;
 
-    Leaf(const Codec& codec, const NodeHeader* node, uint32_t used, Version read_version = kNewest);
+    Leaf(const Codec& codec, const NodeHeader* node, uint32_t used, Version read_version = kNewest,
+         uint64_t now_ms = kNoTime);
 
     // Cost: the shortcut block, one segment and the log; no allocation.
     Found Find(std::string_view key) const;
     // Asks for the lines that Find will look at beyond the shortcut block, which it reads.
     void Prefetch(std::string_view key) const;
     uint32_t log_items() const;  // all up to `used`. Cost: the log
-    // Keys that have a value. Cost: the log, not the sorted block.
+    // Keys that have a value. Cost: the log; the sorted block only if something may have expired.
     uint32_t CountPresent() const;
     // Of the newest item it sees; the node version if it sees none of the log. Cost: the log.
     Version newest_version() const;
@@ -130,11 +138,18 @@ class PaperLayout {
     template <class Visit>
     void ForEachVisible(Visit visit) const;
 
+    uint32_t CountLive() const;
+    bool HasExpired(const StoredValue& value) const {
+      const uint64_t deadline_ms = DeadlineOf(value);
+      return deadline_ms != 0 && deadline_ms <= now_ms_;
+    }
+
     const Codec* codec_;
     const NodeHeader* node_;
     uint32_t used_;
     Version node_version_;
     uint64_t delta_max_;  // of what it sees
+    uint64_t now_ms_;     // kNoTime also if nothing in the node has expired then
   };
 
   // Walks the keys that have a value, in order, both ways. The constructor rebuilds the order of
@@ -168,8 +183,14 @@ class PaperLayout {
     uint32_t RebuildOrder(uint16_t* order) const;
     void KeepNewest(const uint16_t* order, uint32_t count);
     void GoToGapBefore(std::string_view key);
-    void StepForward();  // to the first item after the gap
-    void StepBack();     // to the last item before the gap
+    void StepForward();  // to the first live item after the gap
+    void StepBack();     // to the last live item before the gap
+    void TakeNext();     // the first item after the gap
+    void TakePrevious();
+    void PassCurrent();  // puts the gap behind the current item
+    bool HasExpired() const {
+      return leaf_->now_ms_ != Leaf::kNoTime && valid() && leaf_->HasExpired(value());
+    }
     bool HidesSorted(uint32_t entry) const {
       return entries_[entry].hides && entries_[entry].place == sorted_.offset();
     }
@@ -214,6 +235,10 @@ class PaperLayout {
                        std::vector<OutsideBlock>* blocks);
 
   static Fences FencesOf(const Codec& codec, const NodeHeader* node);
+  // The node's deadline; see above. Lowering it is for who has locked the leaf or builds it, and
+  // returns whether it fell.
+  static uint64_t NodeDeadline(const Codec& codec, const NodeHeader* node);
+  static bool LowerDeadline(const Codec& codec, NodeHeader* node, uint64_t deadline_ms);
   // Whether the node is where `key` belongs.
   static bool Covers(const Codec& codec, const NodeHeader* node, std::string_view key);
 
@@ -223,8 +248,8 @@ class PaperLayout {
   static uint32_t FenceBytes(const Fences& fences);
 
   // Writes a node: shortcut_end, log_begin, level, sorted_count, shortcuts, fences and items, and
-  // in an inner node `left` (relaxed). `buffer` has room up to body_begin() + FenceBytes + the sum
-  // of item bytes. Items are ascending and inside the fences. Returns log_begin. word, version,
+  // in an inner node `left` (relaxed), and the deadline. `buffer` has room up to fences_begin() +
+  // FenceBytes + the sum of item bytes. Items are ascending and inside the fences. Returns log_begin. word, version,
   // older and the siblings are the caller's.
   static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
                             const Fences& fences, NodeHeader* buffer);
@@ -241,7 +266,7 @@ class PaperLayout {
                               const StoredKey& key, const StoredValue* value);
   static void SetLogVersion(NodeHeader* node, uint32_t item, uint64_t delta);
 
-  // Checks P1 to P8, one node by itself. Never reads outside [node, node + used), whatever the
+  // Checks P1 to P9, one node by itself. Never reads outside [node, node + used), whatever the
   // bytes say; then all views and cursors stay inside as well. If codec.arena is null, outside keys
   // are compared by their heads only, and may be in any order where these are equal. Null, or a
   // literal that names the broken invariant. Cost: a search of the node for each log item.
@@ -263,6 +288,10 @@ void PaperLayout::Leaf::ForEachVisible(Visit visit) const {
 
 // A walk calls these for each item.
 inline void PaperLayout::LeafCursor::StepForward() {
+  for (TakeNext(); HasExpired(); TakeNext()) PassCurrent();
+}
+
+inline void PaperLayout::LeafCursor::TakeNext() {
   while (entry_ < entry_count_ && entries_[entry_].place <= sorted_.offset()) {
     if (!entries_[entry_].deleted) {
       source_ = Source::kLog;
@@ -274,13 +303,17 @@ inline void PaperLayout::LeafCursor::StepForward() {
   source_ = sorted_.at_end() ? Source::kNone : Source::kSorted;
 }
 
-inline void PaperLayout::LeafCursor::Next() {
+inline void PaperLayout::LeafCursor::PassCurrent() {
   if (source_ == Source::kSorted) {
     sorted_.Next();
   } else {
     if (HidesSorted(entry_)) sorted_.Next();
     ++entry_;
   }
+}
+
+inline void PaperLayout::LeafCursor::Next() {
+  PassCurrent();
   StepForward();
 }
 

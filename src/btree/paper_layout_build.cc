@@ -89,12 +89,25 @@ uint32_t PutFences(NodeHeader* node, uint32_t at, const PaperLayout::Fences& fen
   return at + paper::kLengthBytes;
 }
 
+uint64_t EarliestDeadline(std::span<const PaperLayout::LeafItem> items) {
+  uint64_t earliest = PaperLayout::kNoDeadline;
+  for (const PaperLayout::LeafItem& item : items) {
+    // None, 0, is the latest.
+    earliest = std::min(earliest, DeadlineOf(item.value) - 1);
+  }
+  return earliest == PaperLayout::kNoDeadline ? earliest : earliest + 1;
+}
+uint64_t EarliestDeadline(std::span<const PaperLayout::InnerItem>) {
+  return PaperLayout::kNoDeadline;
+}
+
 template <class Item>
 uint32_t Build(const Codec& codec, uint8_t level, std::span<const Item> items,
                const PaperLayout::Fences& fences, NodeHeader* node) {
   SegmentPlan plan = PlanOf(codec.geometry, items);
   uint32_t shortcut = paper::kShortcutBegin;
-  uint32_t at = PutFences(node, codec.geometry.body_begin(), fences);
+  paper::Store(node, codec.geometry.body_begin(), EarliestDeadline(items));
+  uint32_t at = PutFences(node, codec.geometry.fences_begin(), fences);
   for (const Item& item : items) {
     const StoredKey& key = KeyOf(item);
     if (plan.Begins(BytesOf(key), PayloadBytes(item))) {

@@ -35,7 +35,7 @@ class PaperLayout::Checker {
         node_->shortcut_end > geometry_.body_begin()) {
       return "P1: end of the shortcut block";
     }
-    if (node_->log_begin <= geometry_.body_begin() || node_->log_begin > used_) {
+    if (node_->log_begin <= geometry_.fences_begin() || node_->log_begin > used_) {
       return "P1: end of the sorted block";
     }
     if (!node_->is_leaf() && node_->log_begin != used_) return "P1: an inner node with a log";
@@ -43,7 +43,7 @@ class PaperLayout::Checker {
   }
 
   const char* Fences() {
-    uint32_t at = geometry_.body_begin();
+    uint32_t at = geometry_.fences_begin();
     if (!PassKey(&at, node_->log_begin, 0)) return "P2: the lower fence";
     if (at + paper::kLengthBytes > node_->log_begin) return "P2: the upper fence";
     if (Load<uint16_t>(node_, at) == paper::kNoFence) {
@@ -78,7 +78,7 @@ class PaperLayout::Checker {
       } else if (!PassKey(&at, node_->log_begin, 0)) {
         return "P2: a sorted item's key";
       }
-      if (!PassPayload(&at)) return "P2: a sorted item's payload";
+      if (!PassPayload(&at)) return "P2, P9: a sorted item's payload";
     }
     if (next_segment != segments_.size()) return "P3: a shortcut leads to no item";
     if (items_.size() != node_->sorted_count) return "P4: number of sorted items";
@@ -94,7 +94,7 @@ class PaperLayout::Checker {
       uint32_t end = at + paper::kLogItemHeaderBytes;
       if (!PassKey(&end, used_, paper::kDeleted | paper::kReplaces)) return "P2: a log item's key";
       const LogItem item(node_, at);
-      if (!item.deleted() && !PassValue(&end, used_)) return "P2: a log item's value";
+      if (!item.deleted() && !PassValue(&end, used_)) return "P2, P9: a log item's value";
       if (item.delta() < delta) return "P6: version deltas fall";
       delta = item.delta();
       at = end;
@@ -182,12 +182,15 @@ class PaperLayout::Checker {
     uint32_t bytes = *at - value;
     if ((length & paper::kMetadata) != 0) {
       if (bytes == 0) return false;
-      const uint32_t metadata = 1u + Load<uint8_t>(node_, value);
-      if (metadata > bytes) return false;
-      bytes -= metadata;
+      if (Load<uint8_t>(node_, value) != kDeadlineBytes || bytes < 1 + kDeadlineBytes) return false;
+      bytes -= 1 + kDeadlineBytes;
+      const StoredValue stored{.bytes = paper::BytesAt(node_, value, 1 + kDeadlineBytes),
+                               .has_metadata = true};
+      const uint64_t deadline_ms = DeadlineOf(stored);
+      if (deadline_ms == 0 || deadline_ms < NodeDeadline(codec_, node_)) return false;
     }
-    return (length & paper::kOutside) != 0 ? bytes == kStubBytes
-                                           : bytes <= geometry_.value_inline_max();
+    if ((length & paper::kOutside) != 0) return bytes == kStubBytes;
+    return *at - value <= geometry_.value_inline_max();
   }
 
   bool PassPayload(uint32_t* at) {

@@ -85,6 +85,11 @@ void PaperLayout::LeafCursor::GoToGapBefore(std::string_view key) {
 void PaperLayout::LeafCursor::Prev() { StepBack(); }
 
 void PaperLayout::LeafCursor::StepBack() {
+  do TakePrevious();
+  while (HasExpired());
+}
+
+void PaperLayout::LeafCursor::TakePrevious() {
   for (;;) {
     const uint32_t before = sorted_.PreviousOffset();
     const LogEntry* const entry = entry_ > 0 ? &entries_[entry_ - 1] : nullptr;

@@ -118,7 +118,7 @@ void CheckInner(const Codec& codec, const NodeHeader* node) {
   SKEP_CHECK(inner.rightmost() == (items.empty() ? inner.leftmost() : items.back().child));
 
   const auto fences = PaperLayout::FencesOf(codec, node);
-  uint32_t bytes = codec.geometry.body_begin() + PaperLayout::FenceBytes(fences);
+  uint32_t bytes = codec.geometry.fences_begin() + PaperLayout::FenceBytes(fences);
   for (const auto& item : items) bytes += PaperLayout::InnerItemBytes(item);
   std::vector<uint64_t> buffer((bytes + 7) / 8);
   auto* const copy = reinterpret_cast<NodeHeader*>(buffer.data());

@@ -48,7 +48,7 @@ void PaperLayout::Inner::CopyTo(std::vector<InnerItem>* items) const {
 }
 
 PaperLayout::Fences PaperLayout::FencesOf(const Codec& codec, const NodeHeader* node) {
-  const uint32_t lower = codec.geometry.body_begin();
+  const uint32_t lower = codec.geometry.fences_begin();
   const uint32_t upper = paper::AfterBlob(node, lower);
   Fences fences;
   fences.lower = paper::KeyAt(node, lower);

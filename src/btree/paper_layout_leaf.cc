@@ -1,4 +1,4 @@
-// Searching a leaf, and its log.
+// Searching a leaf, its log, and its deadline.
 
 #include "btree/paper_layout.h"
 
@@ -8,12 +8,13 @@ using paper::LogItem;
 using paper::SortedPosition;
 
 PaperLayout::Leaf::Leaf(const Codec& codec, const NodeHeader* node, uint32_t used,
-                        Version read_version)
+                        Version read_version, uint64_t now_ms)
     : codec_(&codec),
       node_(node),
       used_(used),
       node_version_(node->version.load(std::memory_order_relaxed)),
-      delta_max_(read_version - node_version_) {
+      delta_max_(read_version - node_version_),
+      now_ms_(now_ms != kNoTime && NodeDeadline(codec, node) <= now_ms ? now_ms : kNoTime) {
   SKEP_DCHECK(read_version >= node_version_);
 }
 
@@ -69,7 +70,15 @@ uint32_t PaperLayout::Leaf::log_items() const {
   return items;
 }
 
+uint32_t PaperLayout::Leaf::CountLive() const {
+  uint32_t live = 0;
+  LeafCursor cursor(*this);
+  for (cursor.SeekFirst(); cursor.valid(); cursor.Next()) ++live;
+  return live;
+}
+
 uint32_t PaperLayout::Leaf::CountPresent() const {
+  if (now_ms_ != kNoTime) return CountLive();
   // What each item changes about the presence of its key. A sorted item always has a value.
   uint32_t present = node_->sorted_count;
   ForEachVisible([&](uint32_t, const LogItem& item) {
@@ -86,6 +95,27 @@ Version PaperLayout::Leaf::newest_version() const {
   uint64_t delta = 0;
   ForEachVisible([&](uint32_t, const LogItem& item) { delta = item.delta(); });
   return node_version_ + delta;
+}
+
+namespace {
+
+std::atomic_ref<uint64_t> DeadlineWord(const Codec& codec, const NodeHeader* node) {
+  auto* const at = const_cast<std::byte*>(node->bytes()) + codec.geometry.body_begin();
+  return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(at));
+}
+
+}  // namespace
+
+uint64_t PaperLayout::NodeDeadline(const Codec& codec, const NodeHeader* node) {
+  // Relaxed: who has seen an item, by an acquire load of the node's word, sees its deadline here.
+  return DeadlineWord(codec, node).load(std::memory_order_relaxed);
+}
+
+bool PaperLayout::LowerDeadline(const Codec& codec, NodeHeader* node, uint64_t deadline_ms) {
+  const auto word = DeadlineWord(codec, node);
+  if (deadline_ms == 0 || word.load(std::memory_order_relaxed) <= deadline_ms) return false;
+  word.store(deadline_ms, std::memory_order_relaxed);
+  return true;
 }
 
 uint32_t PaperLayout::LogItemBytes(const StoredKey& key, const StoredValue* value) {

@@ -105,7 +105,7 @@ class SortedPosition {
 
 // Offset after the fences: where the sorted block begins.
 inline uint32_t SortedBegin(const Geometry& geometry, const NodeHeader* node) {
-  const uint32_t upper = AfterBlob(node, geometry.body_begin());
+  const uint32_t upper = AfterBlob(node, geometry.fences_begin());
   return Load<uint16_t>(node, upper) == kNoFence ? upper + kLengthBytes : AfterBlob(node, upper);
 }
 

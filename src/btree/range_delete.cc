@@ -11,7 +11,7 @@ namespace skep::btree {
 template <class Layout>
 typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::string_view lo,
                                                               std::string_view hi, bool unbounded,
-                                                              uint64_t limit) {
+                                                              uint64_t limit, uint64_t now_ms) {
   Result result;
   Ends ends;
   if (!unbounded && lo >= hi) return result;
@@ -21,11 +21,12 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
     core_.versions.BeginOperation(slot);
     core_.versions.StopWriters(slot);
     core_.Sync(SyncPoint::kDetachStopped);
+    now_ms = core_.now.Advance(now_ms);
     result = {};
     ends = {.lo = lo, .hi = hi, .unbounded = unbounded};
     if (limit != UINT64_MAX) {
       const auto counted =
-          Ranges<Layout>(core_, kNewest).CountKeys(lo, hi, unbounded, limit, UINT64_MAX);
+          Ranges<Layout>(core_, kNewest, now_ms).CountKeys(lo, hi, unbounded, limit, UINT64_MAX);
       result.more = counted.more;
       if (counted.more) {
         result.bound = counted.bound;
@@ -33,12 +34,9 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
       }
     }
     // Without versions there is no state before to count in later.
-    if (!core_.multi_version) {
-      result.keys = Ranges<Layout>(core_, kNewest)
-                        .CountKeys(ends.lo, ends.hi, ends.unbounded, UINT64_MAX, UINT64_MAX)
-                        .keys;
-    }
-    attempt = HasKey(ends) ? Detach(slot, ends, &result.version) : Attempt::kDone;
+    const bool has_key = HasKey(ends, now_ms);
+    if (!core_.multi_version && has_key) CountDeleted(ends, kNewest, now_ms, &result);
+    attempt = has_key ? Detach(slot, ends, &result.version) : Attempt::kDone;
     core_.Sync(SyncPoint::kDetachMapped);
     core_.versions.ResumeWriters(slot);
     if (attempt == Attempt::kDone) break;
@@ -50,11 +48,9 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
   core_.versions.EndWrites(slot);
   upkeep_.Release();
   if (core_.multi_version && result.version != 0) {
-    result.keys = Ranges<Layout>(core_, result.version - 1)
-                      .CountKeys(ends.lo, ends.hi, ends.unbounded, UINT64_MAX, UINT64_MAX)
-                      .keys;
+    CountDeleted(ends, result.version - 1, now_ms, &result);
   }
-  slot.AddItems(-static_cast<int64_t>(result.keys));
+  slot.AddItems(-static_cast<int64_t>(result.all_keys));
   core_.versions.BeginWrites(slot);
   if (result.keys > 0) {
     structure_.Balance(slot, ends.lo);
@@ -64,8 +60,24 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
 }
 
 template <class Layout>
-bool RangeDelete<Layout>::HasKey(const Ends& ends) const {
-  Cursor<Layout> cursor(core_, Reader<Layout>::kNewest);
+uint64_t RangeDelete<Layout>::CountAll(const Ends& ends, Version at, uint64_t now_ms) const {
+  return Ranges<Layout>(core_, at, now_ms)
+      .CountKeys(ends.lo, ends.hi, ends.unbounded, UINT64_MAX, UINT64_MAX)
+      .keys;
+}
+
+// How many keys the range had at the version.
+template <class Layout>
+void RangeDelete<Layout>::CountDeleted(const Ends& ends, Version at, uint64_t now_ms,
+                                       Result* result) const {
+  result->keys = CountAll(ends, at, now_ms);
+  result->all_keys = core_.expiry.was_used() ? CountAll(ends, at, Reader<Layout>::kNoTime)
+                                             : result->keys;
+}
+
+template <class Layout>
+bool RangeDelete<Layout>::HasKey(const Ends& ends, uint64_t now_ms) const {
+  Cursor<Layout> cursor(core_, Reader<Layout>::kNewest, now_ms);
   cursor.SeekAtLeast(ends.lo);
   return cursor.Settle() && (ends.unbounded || cursor.key() < ends.hi);
 }
@@ -115,6 +127,7 @@ Attempt RangeDelete<Layout>::RewriteLeaf(Slot& slot, const Step& leaf, const End
   if (!change.Lock(leaf.node, leaf.word)) return Attempt::kAgain;
   if (!change.ReplaceByLeaf(leaf.link, leaf.node, items, fences)) return Attempt::kNoMemory;
   if (!change.Draw()) return Attempt::kAgain;
+  core_.watches.TouchRange(ends.lo, ends.hi, ends.unbounded, change.version());
   change.Publish();
   *version = change.version();
   return Attempt::kDone;
@@ -168,7 +181,7 @@ Attempt RangeDelete<Layout>::BuildSide(Slot& slot, Change<Layout>& change, const
       children.erase(children.begin(), children.begin() + step.child);
     }
     if (!new_fences(step.node, &fences)) return Attempt::kNoMemory;
-    uint32_t bytes = core_.codec.geometry.body_begin() + Layout::FenceBytes(fences);
+    uint32_t bytes = core_.codec.geometry.fences_begin() + Layout::FenceBytes(fences);
     for (const InnerItem& child : children) bytes += Layout::InnerItemBytes(child);
     if (bytes > node_bytes) {
       change.Undo();
@@ -255,6 +268,7 @@ Attempt RangeDelete<Layout>::DetachBetween(Slot& slot, const Path& left, const P
   }
   core_.reclaimer.AnnounceDetached(detached.size());
   change.Draw();  // the phase is ours
+  core_.watches.TouchRange(ends.lo, ends.hi, ends.unbounded, change.version());
   change.Publish();
   *version = change.version();
   for (const Link link : detached) {

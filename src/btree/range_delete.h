@@ -38,15 +38,18 @@ class RangeDelete {
   struct Result {
     bool no_memory = false;  // nothing was deleted
     uint64_t keys = 0;
-    Version version = 0;  // if keys > 0
+    uint64_t all_keys = 0;  // with those that had expired
+    Version version = 0;    // if keys > 0
     bool more = false;    // there may be more than `limit`; `bound` is where to go on
     std::string bound;
   };
 
   RangeDelete(Core& core, Upkeep& upkeep) : core_(core), upkeep_(upkeep), structure_(core) {}
 
-  // Deletes the first `limit` keys of [lo, hi).
-  Result Run(Slot& slot, std::string_view lo, std::string_view hi, bool unbounded, uint64_t limit);
+  // Deletes the first `limit` keys of [lo, hi) that have not expired; and all that have between
+  // them, which are not counted.
+  Result Run(Slot& slot, std::string_view lo, std::string_view hi, bool unbounded, uint64_t limit,
+             uint64_t now_ms);
 
  private:
   using LeafItem = typename Layout::LeafItem;
@@ -69,7 +72,9 @@ class RangeDelete {
                     bool is_left, const Ends& ends, std::string_view sep, bool sep_unbounded,
                     Side* side);
   void CollectDetached(const Path& path, size_t common, bool is_left, std::vector<Link>* links);
-  bool HasKey(const Ends& ends) const;
+  bool HasKey(const Ends& ends, uint64_t now_ms) const;
+  uint64_t CountAll(const Ends& ends, Version at, uint64_t now_ms) const;
+  void CountDeleted(const Ends& ends, Version at, uint64_t now_ms, Result* result) const;
 
   Core& core_;
   Upkeep& upkeep_;

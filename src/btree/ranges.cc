@@ -30,7 +30,7 @@ void Ranges<Layout>::Scan(const Request& r, size_t bytes_max, uint32_t visits_ma
 
 template <class Layout>
 void Ranges<Layout>::ScanForward(const Request& r, ScanMeter& meter) const {
-  Cursor<Layout> cursor(core_, at_);
+  Cursor<Layout> cursor(core_, at_, now_ms_);
   if (!r.has(Request::kSeekFloor) || !SeekFloor(cursor, r.key)) {
     if (IsEmptyRange(r)) return;
     cursor.SeekAtLeast(r.key);
@@ -54,7 +54,7 @@ void Ranges<Layout>::ScanForward(const Request& r, ScanMeter& meter) const {
 template <class Layout>
 void Ranges<Layout>::ScanReverse(const Request& r, ScanMeter& meter) const {
   if (IsEmptyRange(r)) return;
-  Cursor<Layout> cursor(core_, at_);
+  Cursor<Layout> cursor(core_, at_, now_ms_);
   if (r.has(Request::kNoUpperBound)) {
     cursor.SeekLast();
   } else {
@@ -87,7 +87,7 @@ typename Ranges<Layout>::Counted Ranges<Layout>::CountKeys(std::string_view lo, 
                                                            uint64_t visits_max) const {
   Counted counted;
   if (!unbounded && lo >= hi) return counted;
-  LeafWalk<Layout> walk(core_, at_);
+  LeafWalk<Layout> walk(core_, at_, now_ms_);
   walk.Seek(lo);
   uint64_t visits = 0;
   while (true) {
@@ -141,6 +141,17 @@ void Ranges<Layout>::Count(const Request& r, BatchWriter& out, uint32_t index) c
   outcome.integer = static_cast<int64_t>(counted.keys);
   outcome.more = counted.more;
   if (counted.more) outcome.value = out.scratch().Copy(counted.bound);
+}
+
+template <class Layout>
+void Ranges<Layout>::RequireEmpty(const Request& r, BatchWriter& out, uint32_t index) const {
+  Cursor<Layout> cursor(core_, at_, now_ms_);
+  cursor.SeekAtLeast(r.key);
+  Outcome& outcome = out.outcome(index);
+  outcome.verdict = Verdict::kDone;
+  if (!cursor.Settle() || !IsBelow(cursor.key(), r)) return;
+  outcome.verdict = Verdict::kMismatch;
+  outcome.value = out.scratch().Copy(cursor.key());
 }
 
 template class Ranges<PaperLayout>;

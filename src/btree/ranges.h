@@ -1,4 +1,4 @@
-// ranges.h: scans and counts of a batch, at one version.
+// ranges.h: scans and counts of a batch, at one version and time.
 //
 // A scan or count visits a bounded number of keys; a leaf without any counts as one, so that a
 // range full of empty leaves is bounded too. Where it stops, it says from where to go on: behind
@@ -19,11 +19,12 @@ namespace skep::btree {
 template <class Layout>
 class Ranges {
  public:
-  Ranges(const Core& core, Version at) : core_(core), at_(at) {}
+  Ranges(const Core& core, Version at, uint64_t now_ms) : core_(core), at_(at), now_ms_(now_ms) {}
 
   void Scan(const Request& request, size_t bytes_max, uint32_t visits_max, BatchWriter& out,
             uint32_t index) const;
   void Count(const Request& request, BatchWriter& out, uint32_t index) const;
+  void RequireEmpty(const Request& request, BatchWriter& out, uint32_t index) const;
 
   struct Counted {
     uint64_t keys = 0;
@@ -43,6 +44,7 @@ class Ranges {
 
   const Core& core_;
   const Version at_;
+  const uint64_t now_ms_;
 };
 
 }  // namespace skep::btree

@@ -123,7 +123,7 @@ std::optional<LeafPlace> Reader<Layout>::FromSibling(Link link, std::string_view
 template <class Layout>
 void LeafWalk<Layout>::Enter(const LeafPlace& place) {
   place_ = place;
-  leaf_.emplace(core_.codec, place.node, place.word.used(), at_);
+  leaf_.emplace(core_.codec, place.node, place.word.used(), at_, now_ms_);
   const auto fences = Layout::FencesOf(core_.codec, place.node);
   // The fences of the leaf before are still in use: by the caller of Enter.
   Scratch& scratch = fences_[fence_turn_++ % 2];

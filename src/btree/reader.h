@@ -39,6 +39,7 @@ template <class Layout>
 class Reader {
  public:
   static constexpr Version kNewest = Layout::Leaf::kNewest;
+  static constexpr uint64_t kNoTime = Layout::Leaf::kNoTime;
 
   explicit Reader(const Core& core) : core_(core) {}
 
@@ -67,11 +68,13 @@ class Reader {
   const Core& core_;
 };
 
-// Goes from leaf to leaf at one version. Not thread-safe; as Reader otherwise.
+// Goes from leaf to leaf at one version; what has expired at `now_ms` (kNoTime: nothing) is not
+// there. Not thread-safe; as Reader otherwise.
 template <class Layout>
 class LeafWalk {
  public:
-  LeafWalk(const Core& core, Version at) : core_(core), reader_(core), at_(at) {}
+  LeafWalk(const Core& core, Version at, uint64_t now_ms)
+      : core_(core), reader_(core), at_(at), now_ms_(now_ms) {}
 
   // To the leaf of the key; of the keys just below `key`, which is not empty; to the last leaf.
   void Seek(std::string_view key) { Enter(reader_.Find(key, at_)); }
@@ -93,6 +96,7 @@ class LeafWalk {
   const Core& core_;
   const Reader<Layout> reader_;
   const Version at_;
+  const uint64_t now_ms_;
   LeafPlace place_;
   std::optional<typename Layout::Leaf> leaf_;
   std::string_view lower_, upper_;
@@ -101,11 +105,11 @@ class LeafWalk {
   uint32_t fence_turn_ = 0;
 };
 
-// Walks the keys that have a value at one version. Not thread-safe; as Reader otherwise.
+// Walks the keys that have a value at one version and time. Not thread-safe; as Reader otherwise.
 template <class Layout>
 class Cursor {
  public:
-  Cursor(const Core& core, Version at) : core_(core), walk_(core, at) {}
+  Cursor(const Core& core, Version at, uint64_t now_ms) : core_(core), walk_(core, at, now_ms) {}
 
   // Goes to the leaf where `key` belongs, and there to the first key >= `key`, or the last < `key`.
   void SeekAtLeast(std::string_view key);
@@ -124,6 +128,7 @@ class Cursor {
     return core_.codec.Whole(key, scratch_);
   }
   std::string_view value() const { return core_.codec.Whole(in_leaf_->value()); }
+  uint64_t deadline_ms() const { return DeadlineOf(in_leaf_->value()); }
 
   const LeafWalk<Layout>& walk() const { return walk_; }
 

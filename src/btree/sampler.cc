@@ -5,6 +5,7 @@
 #include "btree/paper_layout.h"
 #include "btree/ranges.h"
 #include "btree/reader.h"
+#include "engine/point.h"
 
 namespace skep::btree {
 
@@ -22,12 +23,12 @@ std::optional<Item> Sampler<Layout>::Draw(Scratch& scratch) {
 // The number is drawn among all keys; what changes between counting and taking may move it.
 template <class Layout>
 std::optional<Item> Sampler<Layout>::CountAndTake(Scratch& scratch) {
-  const uint64_t keys = Ranges<Layout>(core_, Reader<Layout>::kNewest)
+  const uint64_t keys = Ranges<Layout>(core_, Reader<Layout>::kNewest, now_ms_)
                             .CountKeys({}, {}, true, UINT64_MAX, UINT64_MAX)
                             .keys;
   if (keys == 0) return std::nullopt;
   uint64_t number = Below(keys);
-  LeafWalk<Layout> walk(core_, Reader<Layout>::kNewest);
+  LeafWalk<Layout> walk(core_, Reader<Layout>::kNewest, now_ms_);
   std::optional<Item> item;
   for (walk.Seek({});; walk.Next()) {
     const uint64_t present = walk.leaf().CountPresent();
@@ -38,12 +39,14 @@ std::optional<Item> Sampler<Layout>::CountAndTake(Scratch& scratch) {
 }
 
 template <class Layout>
-Item Sampler<Layout>::ItemAt(const typename Layout::Leaf& leaf, uint64_t number, Scratch& scratch) {
+std::optional<Item> Sampler<Layout>::ItemAt(const typename Layout::Leaf& leaf, uint64_t number,
+                                            Scratch& scratch) {
   typename Layout::LeafCursor cursor(leaf);
   for (cursor.SeekFirst(); number > 0; --number) cursor.Next();
+  if (HasExpired(DeadlineOf(cursor.value()), now_ms_)) return std::nullopt;
   version_ = leaf.newest_version();
-  return {scratch.Copy(core_.codec.Whole(cursor.key(), scratch)),
-          scratch.Copy(core_.codec.Whole(cursor.value()))};
+  return Item{scratch.Copy(core_.codec.Whole(cursor.key(), scratch)),
+              scratch.Copy(core_.codec.Whole(cursor.value()))};
 }
 
 template <class Layout>

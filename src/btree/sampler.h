@@ -1,7 +1,8 @@
 // sampler.h: a key at random, each with the same chance.
 //
 // A LID is drawn, then a number below the most keys any leaf ever had. If the LID is a leaf of the
-// tree and has a key of that number, that is the one; if not, both are drawn again. So every key of
+// tree and has a key of that number that has not expired, that is the one; if not, both are drawn
+// again. So every key of
 // the tree has the same chance in every round. Expected cost: a few leaves. After large deletes,
 // when most LIDs are free, the rounds may all fail; then the tree has few leaves, and all are
 // counted.
@@ -19,7 +20,8 @@ namespace skep::btree {
 template <class Layout>
 class Sampler {
  public:
-  Sampler(const Core& core, uint64_t seed) : core_(core), random_(seed) {}
+  Sampler(const Core& core, uint64_t seed, uint64_t now_ms)
+      : core_(core), random_(seed), now_ms_(now_ms) {}
 
   // Below `bound`, which is not 0.
   uint64_t Below(uint64_t bound) { return random_.Below(bound); }
@@ -32,10 +34,11 @@ class Sampler {
  private:
   std::optional<Item> Take(Lid lid, uint64_t number, Scratch& scratch);
   std::optional<Item> CountAndTake(Scratch& scratch);
-  Item ItemAt(const typename Layout::Leaf& leaf, uint64_t number, Scratch& scratch);
+  std::optional<Item> ItemAt(const typename Layout::Leaf& leaf, uint64_t number, Scratch& scratch);
 
   const Core& core_;
   SeededRandom random_;
+  const uint64_t now_ms_;
   Version version_ = 0;
 };
 

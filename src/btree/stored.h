@@ -12,6 +12,10 @@
 //                   +--------------------+-----------------------+   head; long value: all of them
 //
 // `born` is the version of the write that stored it; reclaim.h says what for.
+//
+// Metadata. A value that has some begins with it: a length byte and that many bytes. There is one
+//   form: a deadline in milliseconds since 1970, 7 bytes, little-endian. So a key that expires
+//   takes 8 bytes more, and no other key any.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +33,7 @@ namespace skep::btree {
 
 inline constexpr size_t kStubBytes = 12;
 inline constexpr size_t kOutsideHeaderBytes = 8;
+inline constexpr uint32_t kDeadlineBytes = 7;  // in the metadata
 
 // A key as a node holds it: views into a node, or into a caller's buffer on its way to a node.
 struct StoredKey {
@@ -42,6 +47,14 @@ struct StoredValue {
   bool outside = false;       // after the metadata, `bytes` is a stub
   bool has_metadata = false;  // `bytes` begins with a length byte and that many bytes of metadata
 };
+
+// Until when the key is there; 0: no deadline.
+inline uint64_t DeadlineOf(const StoredValue& value) {
+  if (!value.has_metadata || value.bytes[0] != kDeadlineBytes) return 0;
+  uint64_t deadline_ms = 0;
+  std::memcpy(&deadline_ms, value.bytes.data() + 1, kDeadlineBytes);
+  return deadline_ms;
+}
 
 // The stub at the end of an outside key, or of an outside value.
 struct Stub {

@@ -70,7 +70,7 @@ template <class Layout>
 uint32_t Structure<Layout>::InnerBytes(const NodeHeader* node) const {
   std::vector<InnerItem> items;
   typename Layout::Inner(core_.codec, node).CopyTo(&items);
-  return core_.codec.geometry.body_begin() +
+  return core_.codec.geometry.fences_begin() +
          Layout::FenceBytes(Layout::FencesOf(core_.codec, node)) + BytesOf<Layout>(items);
 }
 
@@ -91,7 +91,7 @@ bool Structure<Layout>::MakeLeafHalves(Change<Layout>& change, std::span<const L
       std::max(BytesOf<Layout>(items.first(cut)), BytesOf<Layout>(items.subspan(cut)));
   const Geometry& g = core_.codec.geometry;
   const uint32_t fences_max = 2 * (2 + g.key_inline_max());
-  if (separator == nullptr || g.body_begin() + fences_max + larger > g.leaf_bytes_max()) {
+  if (separator == nullptr || g.fences_begin() + fences_max + larger > g.leaf_bytes_max()) {
     SKEP_CHECK(items.size() >= 2);
     cut = Middle(items, 1, items.size() - 1, BytesOf<Layout>(items), Layout::LeafItemBytes);
     Scratch scratch;
@@ -249,7 +249,7 @@ Attempt Structure<Layout>::Refresh(Slot& slot, std::string_view key, Arena::Limi
   const Fences fences = Layout::FencesOf(core_.codec, leaf.node);
   const Geometry& g = core_.codec.geometry;
   Attempt attempt = Attempt::kAgain;
-  if (g.body_begin() + Layout::FenceBytes(fences) +
+  if (g.fences_begin() + Layout::FenceBytes(fences) +
           BytesOf<Layout>(std::span<const LeafItem>(items)) >
       g.leaf_bytes_max()) {
     attempt = Split(slot, path, path.size() - 1, limit);
@@ -265,7 +265,7 @@ Attempt Structure<Layout>::Refresh(Slot& slot, std::string_view key, Arena::Limi
 template <class Layout>
 bool Structure<Layout>::IsTooSmall(const NodeHeader* node) const {
   const Geometry& g = core_.codec.geometry;
-  return node->log_begin < g.body_begin() + g.underflow_bytes();
+  return node->log_begin < g.fences_begin() + g.underflow_bytes();
 }
 
 template <class Layout>
@@ -308,7 +308,7 @@ Attempt Structure<Layout>::CollapseRoot(Slot& slot, const Step& root) {
     std::vector<LeafItem> items;
     Gather(child, NodeWord{word}.used(), &items);
     const Geometry& g = core_.codec.geometry;
-    if (g.body_begin() + Layout::FenceBytes(fences) +
+    if (g.fences_begin() + Layout::FenceBytes(fences) +
             BytesOf<Layout>(std::span<const LeafItem>(items)) >
         g.node_bytes) {
       // Its log fills room that its shortcuts made; built anew it might have fewer of those. Its
@@ -339,7 +339,7 @@ bool Structure<Layout>::JoinLeaves(Change<Layout>& change, const Step& left, con
   Fences fences = Layout::FencesOf(core_.codec, right.node);
   fences.lower = Layout::FencesOf(core_.codec, left.node).lower;
   const Geometry& g = core_.codec.geometry;
-  const uint32_t bytes = g.body_begin() + Layout::FenceBytes(fences) +
+  const uint32_t bytes = g.fences_begin() + Layout::FenceBytes(fences) +
                          BytesOf<Layout>(std::span<const LeafItem>(items));
   if (bytes > g.join_bytes_max()) return MakeLeafHalves(change, items, fences, nullptr, halves);
   halves->left = change.NewLeaf(items, fences);
@@ -360,7 +360,7 @@ bool Structure<Layout>::JoinInner(Change<Layout>& change, const Step& left, cons
   Fences fences = Layout::FencesOf(core_.codec, right.node);
   fences.lower = Layout::FencesOf(core_.codec, left.node).lower;
   const Geometry& g = core_.codec.geometry;
-  const uint32_t bytes = g.body_begin() + Layout::FenceBytes(fences) +
+  const uint32_t bytes = g.fences_begin() + Layout::FenceBytes(fences) +
                          BytesOf<Layout>(std::span<const InnerItem>(items));
   const uint8_t level = left.node->level;
   if (bytes > g.join_bytes_max()) {
@@ -412,7 +412,7 @@ Attempt Structure<Layout>::Join(Slot& slot, const Path& path, size_t depth) {
   }
   if (is_leaf) change.SetSiblings(halves.left, before, halves.right ? halves.right : after);
   const Fences parent_fences = Layout::FencesOf(core_.codec, parent.node);
-  if (core_.codec.geometry.body_begin() + Layout::FenceBytes(parent_fences) +
+  if (core_.codec.geometry.fences_begin() + Layout::FenceBytes(parent_fences) +
           BytesOf<Layout>(std::span<const InnerItem>(items)) >
       core_.codec.geometry.node_bytes) {
     // The new separator is longer than the old one.

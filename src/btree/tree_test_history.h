@@ -86,7 +86,6 @@ class History {
       case Op::kPut:
       case Op::kInsert:
       case Op::kUpdate:
-      case Op::kCompareAndSet:
         event.value = r.value;
         break;
       case Op::kDelete:
@@ -104,7 +103,7 @@ class History {
     if (r.has(Request::kReturnPrevious)) {
       event.previous.emplace();
       if (outcome.present) *event.previous = std::string(outcome.value);
-    } else if (r.op == Op::kCompareAndSet) {
+    } else if (r.needs(Request::kEquals)) {
       event.previous = std::string(r.other);
     }
     events_.push_back(std::move(event));

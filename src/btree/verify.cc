@@ -78,6 +78,11 @@ class Verifier {
     const typename Layout::Leaf leaf(core_.codec, node, word.used());
     if (leaf.newest_version() > core_.versions.last_drawn()) return "T4: versions were drawn";
     keys_ += leaf.CountPresent();
+    if (const uint64_t deadline_ms = Layout::NodeDeadline(core_.codec, node);
+        deadline_ms != Layout::kNoDeadline &&
+        core_.expiry.Find(link.lid()).value_or(UINT64_MAX) > deadline_ms) {
+      return "T10: the expiry queue has every leaf with a deadline";
+    }
     return nullptr;
   }
 

@@ -12,6 +12,7 @@
 //   T8  outside blocks: a stub's size agrees with its key or value being outside
 //   T9  the arena holds the nodes of the tree, the outside blocks they name, and what is on its way
 //       out
+//   T10 the expiry queue has every leaf with a deadline, at its deadline or before
 #pragma once
 
 #include "btree/core.h"

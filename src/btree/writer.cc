@@ -52,7 +52,7 @@ void ApplyEdits(const Codec& codec, std::span<const LeafEdit<Layout>> edits,
 template <class Layout>
 uint32_t LeafBytes(const Codec& codec, std::span<const typename Layout::LeafItem> items,
                    const typename Layout::Fences& fences) {
-  uint32_t bytes = codec.geometry.body_begin() + Layout::FenceBytes(fences);
+  uint32_t bytes = codec.geometry.fences_begin() + Layout::FenceBytes(fences);
   for (const auto& item : items) bytes += Layout::LeafItemBytes(item);
   return bytes;
 }
@@ -64,7 +64,7 @@ LeafPlace Writer<Layout>::FindLeaf(std::string_view key, Link hint) const {
 }
 
 template <class Layout>
-Version Writer<Layout>::Execute(Slot& slot, const Request& request, Link hint,
+Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t now_ms, Link hint,
                                 size_t value_bytes_max, BatchWriter& out, uint32_t index) {
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
@@ -73,9 +73,9 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, Link hint,
     const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
     const typename Layout::Found found = leaf.Find(request.key);
     core_.Sync(SyncPoint::kWriterFoundLeaf);
-    std::optional<std::string_view> now;
-    if (found.present) now = core_.codec.Whole(found.value);
-    const PointEffect effect = ApplyPoint(request, now, value_bytes_max, out, index);
+    std::optional<PointState> state;
+    if (found.present) state = {core_.codec.Whole(found.value), DeadlineOf(found.value)};
+    const PointEffect effect = ApplyPoint(request, state, now_ms, value_bytes_max, out, index);
     Outcome& outcome = out.outcome(index);
     if (request.has(Request::kWantHint)) outcome.hint.bits = place.link.bits;
     if (effect.action == PointEffect::Action::kKeep) {
@@ -85,11 +85,12 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, Link hint,
     const bool erase = effect.action == PointEffect::Action::kErase;
     Edit edit = {.found = &found,
                  .edit = {.key = request.key, .stored_key = found.key, .erase = erase},
-                 .limit = erase ? Arena::Limit::kExceed : Arena::Limit::kObey};
+                 .limit = erase ? Arena::Limit::kExceed : Arena::Limit::kObey,
+                 .now_ms = now_ms};
     Storing storing(core_, slot, edit.limit);
     const bool stored = (erase || core_.budget.HasRoomFor(0)) &&
                         (found.known || storing.Key(request.key, &edit.edit.stored_key)) &&
-                        (erase || storing.Value(effect.value, &edit.edit.value));
+                        (erase || storing.Value(effect.value, effect.deadline_ms, &edit.edit.value));
     Attempt attempt = Attempt::kNoMemory;
     bool is_small = false;
     if (stored) {
@@ -151,6 +152,8 @@ Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
     return structure_.Refresh(slot, edit.edit.key, edit.limit);
   }
   Layout::SetLogVersion(node, used, delta);
+  if (!edit.edit.erase) LowerDeadline<Layout>(core_, place.link.lid(), node, edit.edit.value);
+  core_.watches.Touch(edit.edit.key, made);
   storing.SetBorn(made);
   storing.Keep();
   node->word.store(NodeWord::Of(end, NodeWord{word}.sequence() + 1).bits,
@@ -167,6 +170,8 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
   std::vector<typename Layout::LeafItem> items;
   structure_.Gather(place.node, place.word.used(), &items);
   ApplyEdits<Layout>(core_.codec, std::span(&edit.edit, 1), &items);
+  const uint64_t expired =
+      core_.expiry.was_used() ? EraseExpired<Layout>(edit.now_ms, &items) : 0;
   const auto fences = Layout::FencesOf(core_.codec, place.node);
   const uint32_t bytes = LeafBytes<Layout>(core_.codec, items, fences);
   const Geometry& g = core_.codec.geometry;
@@ -184,10 +189,12 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
   if (!change.Draw()) return Attempt::kAgain;
   storing.SetBorn(change.version());
   storing.Keep();
+  core_.watches.Touch(edit.edit.key, change.version());
   change.Publish();
   core_.Sync(SyncPoint::kWriterPublished);
+  CountExpired(core_, slot, expired);
   *version = change.version();
-  *is_small = edit.edit.erase && bytes < g.body_begin() + g.underflow_bytes();
+  *is_small = edit.edit.erase && bytes < g.fences_begin() + g.underflow_bytes();
   return Attempt::kDone;
 }
 

@@ -6,7 +6,7 @@
 //            version; write it into the item; store size, sequence and unlocked state as one word.
 //            A reader sees no item or a whole one, and a reader at a version none it must not see.
 //   merge    if the log is full: a new buffer of the sorted items with the log and the new item
-//            worked in, mapped in place of the old one
+//            worked in, and without those that have expired, mapped in place of the old one
 //   split    if that does not fit: structure.h; then from the beginning
 //
 // The version is drawn under the leaf's lock, so the versions of a log rise.
@@ -20,6 +20,7 @@
 #include "btree/structure.h"
 #include "btree/upkeep.h"
 #include "engine/batch_writer.h"
+#include "engine/point.h"
 
 namespace skep::btree {
 
@@ -41,6 +42,28 @@ void ApplyEdits(const Codec& codec, std::span<const LeafEdit<Layout>> edits,
 template <class Layout>
 uint32_t LeafBytes(const Codec& codec, std::span<const typename Layout::LeafItem> items,
                    const typename Layout::Fences& fences);
+
+// Takes out what has expired; returns how many items that were.
+template <class Layout>
+uint64_t EraseExpired(uint64_t now_ms, std::vector<typename Layout::LeafItem>* items) {
+  return std::erase_if(*items, [now_ms](const typename Layout::LeafItem& item) {
+    return HasExpired(DeadlineOf(item.value), now_ms);
+  });
+}
+
+// That many of them left the tree.
+inline void CountExpired(Core& core, Slot& slot, uint64_t items) {
+  if (items == 0) return;
+  slot.AddItems(-static_cast<int64_t>(items));
+  core.expired_keys.fetch_add(items, std::memory_order_relaxed);
+}
+
+// A value with a deadline is about to be appended to the leaf, which the caller has locked.
+template <class Layout>
+void LowerDeadline(Core& core, Lid leaf, NodeHeader* node, const StoredValue& value) {
+  if (!Layout::LowerDeadline(core.codec, node, DeadlineOf(value))) return;
+  core.expiry.Add(leaf, DeadlineOf(value));
+}
 
 // An item that was appended to a log replaces what was found: the old value's block, if it has one,
 // belongs to the node no longer.
@@ -68,14 +91,15 @@ class Writer {
   // A point operation that may write, in an unordered batch. Fills in its outcome and returns the
   // highest version it has seen or made. `hint`: where its leaf may be. The slot has called
   // BeginWrites.
-  Version Execute(Slot& slot, const Request& request, Link hint, size_t value_bytes_max,
-                  BatchWriter& out, uint32_t index);
+  Version Execute(Slot& slot, const Request& request, uint64_t now_ms, Link hint,
+                  size_t value_bytes_max, BatchWriter& out, uint32_t index);
 
  private:
   struct Edit {
     const typename Layout::Found* found;
     LeafEdit<Layout> edit;
     Arena::Limit limit;
+    uint64_t now_ms;
   };
 
   LeafPlace FindLeaf(std::string_view key, Link hint) const;

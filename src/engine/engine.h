@@ -52,6 +52,25 @@ struct EngineOptions {
   BtreeOptions btree;
 };
 
+// The latest "now" that any batch, snapshot or upkeep has brought: what has been seen as expired
+// stays so, whatever the clocks do. Thread-safe.
+class LatestNow {
+ public:
+  // A reader at a pinned version calls it after pinning, a writer of several keys after locking:
+  // then whatever that state has made of an expired key, this now agrees.
+  uint64_t Advance(uint64_t now_ms) {
+    // Acquire, and release by who raises it: who sees a write sees the now it was made at.
+    uint64_t latest = latest_.load(std::memory_order_acquire);
+    while (latest < now_ms &&
+           !latest_.compare_exchange_weak(latest, now_ms, std::memory_order_acq_rel)) {
+    }
+    return std::max(latest, now_ms);
+  }
+
+ private:
+  std::atomic<uint64_t> latest_{0};
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -123,22 +142,9 @@ class Engine {
   // Unlike any other of the process: a snapshot of another engine is not taken for an own one.
   static uint64_t NewSnapshotId();
 
-  // The latest "now" that any batch, snapshot or upkeep has brought: what has been seen as expired
-  // stays so. A reader at a pinned version calls it after pinning: then whatever that version has
-  // made of an expired key, this now agrees.
-  uint64_t Advance(uint64_t now_ms) {
-    uint64_t latest = latest_now_ms_.load(std::memory_order_acquire);
-    while (latest < now_ms && !latest_now_ms_.compare_exchange_weak(
-                                  latest, now_ms, std::memory_order_acq_rel)) {
-    }
-    return std::max(latest, now_ms);
-  }
-
   ReleaseGate gate_;
+  LatestNow now_;
   Watches watches_;
-
- private:
-  std::atomic<uint64_t> latest_now_ms_{0};
 };
 
 }  // namespace skep

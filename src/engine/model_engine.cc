@@ -51,7 +51,7 @@ class ModelEngine::Run {
       read_at_ = opened->second.version;
       now_ms_ = opened->second.now_ms;
     } else {
-      now_ms_ = engine_.Advance(batch_.now_ms());
+      now_ms_ = engine_.now_.Advance(batch_.now_ms());
     }
     if (atomic_) {
       DoAtomic();
@@ -362,7 +362,7 @@ class ModelEngine::Run {
     e.sweep_left_ = 0;
     e.old_versions_ = 0;
     wrote_ = true;
-    out.version = write_version();
+    if (out.integer > 0) out.version = write_version();
   }
 
   void Sample(uint32_t slot) {
@@ -560,7 +560,7 @@ Result<SnapshotRef> ModelEngine::OpenSnapshot(uint64_t now_ms) {
   const uint64_t id = NewSnapshotId();
   snapshots_[id] = {.version = version_,
                     .deadline_ms = now_ms + options_.snapshot_age_ms_max,
-                    .now_ms = Advance(now_ms)};
+                    .now_ms = now_.Advance(now_ms)};
   pinned_.insert(version_);
   return SnapshotRef{.version = version_, .id = id, .now_ms = snapshots_[id].now_ms};
 }
@@ -574,7 +574,7 @@ Result<uint64_t> ModelEngine::Watch(std::string_view key, uint64_t now_ms) {
   const auto at = map_.find(key);
   const Value* const value = at == map_.end() ? nullptr : &at->second.newest;
   const bool present =
-      value != nullptr && value->present && !HasExpired(value->deadline_ms, Advance(now_ms));
+      value != nullptr && value->present && !HasExpired(value->deadline_ms, now_.Advance(now_ms));
   watches_.Arm(id, present, present ? value->deadline_ms : 0);
   return id;
 }
@@ -600,7 +600,7 @@ void ModelEngine::RevokeOld(uint64_t now_ms) {
 bool ModelEngine::Maintain(uint64_t now_ms) {
   std::lock_guard lock(mutex_);
   RevokeOld(now_ms);
-  const bool expires = ExpireSome(Advance(now_ms), kMaintainEntries);
+  const bool expires = ExpireSome(now_.Advance(now_ms), kMaintainEntries);
   const bool sweeps = SweepSome(kMaintainEntries);
   return BurySome(kMaintainEntries) || sweeps || expires;
 }

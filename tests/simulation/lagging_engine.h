@@ -32,6 +32,10 @@ class LaggingEngine final : public Engine {
   Version Execute(Batch& batch) override;
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef snapshot) override { opened_.erase(snapshot.id); }
+  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
+    return inner_->Watch(key, now_ms);
+  }
+  void Unwatch(uint64_t watch) override { inner_->Unwatch(watch); }
   bool Maintain(uint64_t now_ms) override { return inner_->Maintain(now_ms); }
   EngineStatistics Statistics() const override { return inner_->Statistics(); }
   const char* Verify() const override { return inner_->Verify(); }

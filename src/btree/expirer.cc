@@ -1,0 +1,81 @@
+#include "btree/expirer.h"
+
+#include <algorithm>
+
+#include "btree/paper_layout.h"
+#include "btree/writer.h"
+
+namespace skep::btree {
+
+template <class Layout>
+bool Expirer<Layout>::Run(Slot& slot, uint64_t now_ms, uint32_t leaves_max) {
+  std::optional<Lid> leaf = core_.expiry.Take(now_ms);
+  if (!leaf) return false;
+  for (; leaf; leaf = core_.expiry.Take(now_ms)) {
+    if (leaves_max-- == 0) {
+      // Not its turn yet; where it stood does not matter, it is due.
+      core_.expiry.Add(*leaf, now_ms);
+      return true;
+    }
+    core_.versions.EnterEpoch(slot);
+    core_.versions.BeginWrites(slot);
+    Clean(slot, *leaf, now_ms);
+    core_.versions.LeaveEpoch(slot);
+    core_.versions.EndWrites(slot);
+  }
+  return false;
+}
+
+template <class Layout>
+void Expirer<Layout>::Clean(Slot& slot, Lid leaf, uint64_t now_ms) {
+  // Writers that are faster than we are merge the leaf, and so clean it themselves.
+  constexpr int kTries = 4;
+  for (int i = 0; i < kTries; ++i) {
+    core_.versions.BeginOperation(slot);
+    const PageTable::Entry entry = core_.table.Load(leaf);
+    if (!entry.buffer()) return;
+    const NodeHeader* const node = core_.Node(entry.buffer());
+    if (!node->is_leaf()) return;
+    // The LID may be out of the tree, or another leaf's by now: what the tree says counts.
+    Scratch scratch;
+    const std::string_view lower =
+        core_.codec.Whole(Layout::FencesOf(core_.codec, node).lower, scratch);
+    const LeafPlace place = reader_.Find(lower, Reader<Layout>::kNewest);
+    if (place.link.lid() != leaf) return;
+    const uint64_t deadline_ms = Layout::NodeDeadline(core_.codec, place.node);
+    if (deadline_ms > now_ms) {
+      if (deadline_ms != Layout::kNoDeadline) core_.expiry.Add(leaf, deadline_ms);
+      return;
+    }
+    if (TryClean(slot, place, now_ms) == Attempt::kDone) return;
+  }
+  core_.expiry.Add(leaf, now_ms);
+}
+
+template <class Layout>
+Attempt Expirer<Layout>::TryClean(Slot& slot, const LeafPlace& place, uint64_t now_ms) {
+  std::vector<typename Layout::LeafItem> items;
+  structure_.Gather(place.node, place.word.used(), &items);
+  const uint64_t expired = EraseExpired<Layout>(now_ms, &items);
+  const auto fences = Layout::FencesOf(core_.codec, place.node);
+  const uint32_t bytes = LeafBytes<Layout>(core_.codec, items, fences);
+  const Geometry& g = core_.codec.geometry;
+  Scratch scratch;
+  const std::string_view lower = core_.codec.Whole(fences.lower, scratch);
+  if (bytes > g.leaf_bytes_max()) {
+    // Sorted block and log together are too much for one leaf: it is split, and each half is due.
+    return structure_.Refresh(slot, lower, Arena::Limit::kExceed);
+  }
+  Change<Layout> change(core_, slot, Arena::Limit::kExceed);
+  if (!change.Lock(place.node, place.word.bits)) return Attempt::kAgain;
+  if (!change.ReplaceByLeaf(place.link, place.node, items, fences)) return Attempt::kNoMemory;
+  if (!change.Draw()) return Attempt::kAgain;
+  change.Publish();
+  CountExpired(core_, slot, expired);
+  if (bytes < g.fences_begin() + g.underflow_bytes()) structure_.Balance(slot, lower);
+  return Attempt::kDone;
+}
+
+template class Expirer<PaperLayout>;
+
+}  // namespace skep::btree

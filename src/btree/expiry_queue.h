@@ -1,0 +1,84 @@
+// expiry_queue.h: which leaf holds the key that expires next.
+//
+// Every leaf knows a bound of its items' deadlines (paper_layout.h). The queue orders the leaves by
+// it, so keys are reclaimed in the order of their deadlines and a leaf is rewritten once for all of
+// its keys that have expired by then. It costs an entry a leaf, none a key, and is touched only when
+// a leaf's bound falls or a leaf is new.
+//
+// Invariant. A leaf of the tree that has a deadline d has an entry at d or earlier, but for a moment:
+//   between the lowering of the bound and Add(), under the leaf's lock, and while Expirer has taken
+//   the entry. An entry may be too early, or of a LID that is no leaf any more: who takes it looks.
+//
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "btree/link.h"
+
+namespace skep::btree {
+
+class ExpiryQueue {
+ public:
+  // The leaf has an item with this deadline, not 0. Keeps the earliest one of a leaf.
+  void Add(Lid leaf, uint64_t deadline_ms) {
+    was_used_.store(true, std::memory_order_relaxed);
+    std::lock_guard lock(mutex_);
+    const auto [at, is_new] = of_leaf_.try_emplace(leaf, deadline_ms);
+    if (!is_new) {
+      if (at->second <= deadline_ms) return;
+      by_deadline_.erase({at->second, leaf});
+      at->second = deadline_ms;
+    }
+    by_deadline_.emplace(deadline_ms, leaf);
+    SetNext();
+  }
+
+  // Takes the leaf with the earliest deadline, if that is not after now. Cheap if there is none.
+  std::optional<Lid> Take(uint64_t now_ms) {
+    // Relaxed: it is looked at again under the mutex, or a little later.
+    if (next_ms_.load(std::memory_order_relaxed) > now_ms) return std::nullopt;
+    std::lock_guard lock(mutex_);
+    if (by_deadline_.empty() || by_deadline_.begin()->first > now_ms) return std::nullopt;
+    const Lid leaf = by_deadline_.begin()->second;
+    by_deadline_.erase(by_deadline_.begin());
+    of_leaf_.erase(leaf);
+    SetNext();
+    return leaf;
+  }
+
+  // The entry of a leaf; none if it has none.
+  std::optional<uint64_t> Find(Lid leaf) const {
+    std::lock_guard lock(mutex_);
+    const auto at = of_leaf_.find(leaf);
+    if (at == of_leaf_.end()) return std::nullopt;
+    return at->second;
+  }
+  size_t size() const {
+    std::lock_guard lock(mutex_);
+    return by_deadline_.size();
+  }
+  // Some item ever had a deadline. Relaxed: Add() comes before the item can be seen, so who has seen
+  // the item sees this.
+  bool was_used() const { return was_used_.load(std::memory_order_relaxed); }
+
+ private:
+  void SetNext() {
+    next_ms_.store(by_deadline_.empty() ? UINT64_MAX : by_deadline_.begin()->first,
+                   std::memory_order_relaxed);
+  }
+
+  std::atomic<bool> was_used_{false};
+  std::atomic<uint64_t> next_ms_{UINT64_MAX};
+  mutable std::mutex mutex_;  // guards all below
+  std::set<std::pair<uint64_t, Lid>> by_deadline_;
+  std::unordered_map<Lid, uint64_t> of_leaf_;
+};
+
+}  // namespace skep::btree
