@@ -5,82 +5,11 @@
 #include <random>
 
 #include "tests/linearizability/brute_force.h"
-#include "tests/linearizability/reference.h"
+#include "tests/linearizability/planted_history.h"
 #include "tests/linearizability/scheduled_history.h"
 
 namespace skep::linearizability {
 namespace {
-
-using Items = std::vector<Pair>;
-using Kind = Operation::Kind;
-
-// A history by hand: operations of one step or more, each with its times.
-Operation Op(uint64_t call, uint64_t returned, std::vector<Step> steps) {
-  return {.call = call, .returned = returned, .steps = std::move(steps)};
-}
-Operation Lost(uint64_t call, std::vector<Step> steps) {
-  return Op(call, kNever, std::move(steps));
-}
-Operation Open(uint64_t call, uint64_t returned) {
-  return {.call = call, .returned = returned, .kind = Kind::kOpenSnapshot};
-}
-Operation AtSnapshot(uint64_t call, uint64_t returned, Step step) {
-  return {.call = call, .returned = returned, .kind = Kind::kReadSnapshot, .steps = {step}};
-}
-Operation Refused(uint64_t call, uint64_t returned, uint32_t culprit, std::vector<Step> steps) {
-  return {.call = call,
-          .returned = returned,
-          .steps = std::move(steps),
-          .applied = false,
-          .culprit = culprit};
-}
-
-Step Put(std::string key, std::string value) {
-  return {.action = Action::kPut, .key = std::move(key), .value = std::move(value)};
-}
-Step Got(std::string key, std::optional<std::string> found) {
-  return {.action = Action::kGet, .key = std::move(key), .found = std::move(found)};
-}
-Step Scanned(Items items) {
-  return {.action = Action::kScan, .unbounded = true, .items = std::move(items)};
-}
-Step Counted(int64_t number) {
-  return {.action = Action::kCount, .unbounded = true, .number = number};
-}
-Step RangeDeleted(int64_t number) {
-  return {.action = Action::kDeleteRange, .unbounded = true, .number = number};
-}
-Step Added(std::string key, std::string delta, int64_t sum) {
-  return {.action = Action::kAddDecimal, .key = std::move(key), .value = delta, .number = sum};
-}
-Step Swapped(std::string key, std::string from, std::string to, bool happened) {
-  return {.action = Action::kCompareAndSet,
-          .key = std::move(key),
-          .value = std::move(to),
-          .other = std::move(from),
-          .happened = happened};
-}
-Step Inserted(std::string key, std::string value, bool happened) {
-  return {.action = Action::kInsert, .key = std::move(key), .value = value, .happened = happened};
-}
-Step RequireValue(std::string key, std::string value) {
-  return {.action = Action::kRequireValue, .key = std::move(key), .other = std::move(value)};
-}
-
-void ExpectLinearizable(const History& history) {
-  const CheckResult result = CheckLinearizable(history);
-  EXPECT_EQ(result.answer, Answer::kLinearizable) << result.explanation;
-  EXPECT_TRUE(history.size() > 7 || IsLinearizableByBruteForce(history));
-}
-
-// Also that the explanation names the operation that no order explains.
-void ExpectViolation(const History& history, size_t culprit) {
-  const CheckResult result = CheckLinearizable(history);
-  ASSERT_EQ(result.answer, Answer::kNotLinearizable);
-  EXPECT_EQ(result.culprit, culprit) << result.explanation;
-  EXPECT_NE(result.explanation.find("operation #" + std::to_string(culprit)), std::string::npos);
-  EXPECT_TRUE(history.size() > 7 || !IsLinearizableByBruteForce(history));
-}
 
 // Goal: every kind of violation that a store with a bug would show is found, and the nearest
 // history that is right passes.
