@@ -111,8 +111,8 @@ enum class Verdict : uint8_t {
 
 struct Request {
   enum Flag : uint8_t {
-    kReturnPrevious = 1,  // kPut, kInsert, kUpdate, kDelete, kExpire: outcome.value is the value
-                          // before
+    kReturnPrevious = 1,  // kPut, kInsert, kUpdate, kDelete, kExpire, kRequireAbsent:
+                          // outcome.value is the value before
     kWantHint = 2,        // outcome.hint is wanted
     kReverse = 4,         // kScan: from the largest key down
     kKeysOnly = 8,        // kScan: items carry no values

@@ -90,8 +90,8 @@ TEST(ExpiryArgs, OneOptionOnly) {
   const std::vector<std::vector<std::string_view>> options = {
       {"EX", "1"}, {"px", "1"}, {"ExAt", "1"}, {"PXAT", "1"}, {"keepttl"}, {"PERSIST"}};
   const std::vector<ExpiryOption::Kind> kinds = {ExpiryOption::kTime, ExpiryOption::kTime,
-                                       ExpiryOption::kTime, ExpiryOption::kTime,
-                                       ExpiryOption::kKeep, ExpiryOption::kPersist};
+                                                 ExpiryOption::kTime, ExpiryOption::kTime,
+                                                 ExpiryOption::kKeep, ExpiryOption::kPersist};
   for (size_t a = 0; a < options.size(); ++a) {
     for (const unsigned allowed : {1u, 2u, 4u, 3u, 5u, 7u}) {
       ExpiryOption option;

@@ -25,8 +25,8 @@ bool IsEmpty(const Range& range);
 //   kInvalidArgument  a bound has none of the four forms; `what` is Redis's text without "ERR "
 Result<Range> ParseRange(std::string_view min, std::string_view max, Scratch& scratch);
 
-// The same of `min max` or `PREFIX prefix`: the keys that begin with `prefix`. "PREFIX" is no bound,
-// so that the two cannot be taken for each other.
+// The same of `min max` or `PREFIX prefix`: the keys that begin with `prefix`. "PREFIX" is no
+// bound, so that the two cannot be taken for each other.
 Result<Range> ParseRangeWords(std::string_view first, std::string_view second, Scratch& scratch);
 
 }  // namespace skep
