@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <random>
 #include <string>
@@ -176,6 +177,30 @@ class Subject {
 
 class EngineConformance : public testing::TestWithParam<EngineVariant> {
  protected:
+  // So long that engines which keep short ones in their nodes keep these elsewhere.
+  static constexpr size_t kLongBytes = 700;
+
+  // A key or value that begins with `text`.
+  static std::string Long(std::string_view text) {
+    return std::string(text) + std::string(kLongBytes, 'x');
+  }
+
+  Outcome Put(std::string_view key, std::string_view value, uint64_t deadline_ms = 0) {
+    return subject_.RunOne(
+        {.op = Op::kPut, .key = key, .value = value, .other = {}, .deadline_ms = deadline_ms});
+  }
+  std::optional<std::string> Get(std::string_view key) {
+    const Outcome& out = subject_.RunOne({.op = Op::kGet, .key = key});
+    if (out.verdict != Verdict::kDone) return std::nullopt;
+    return std::string(out.value);
+  }
+  // 0: none, or no such key.
+  uint64_t DeadlineOf(std::string_view key) {
+    return subject_.RunOne({.op = Op::kGet, .key = key}).deadline_ms;
+  }
+  // What the engine holds, with keys that have expired and are not reclaimed.
+  uint64_t items() const { return engine_.Statistics().items; }
+
   Subject subject_{GetParam()};
   Engine& engine_ = subject_.engine();
   const EngineTraits& traits_ = engine_.traits();

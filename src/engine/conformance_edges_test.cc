@@ -8,12 +8,6 @@ namespace {
 
 class EdgeConformance : public EngineConformance {
  protected:
-  void Put(std::string_view key, std::string_view value) {
-    Batch batch;
-    batch.Put(key, value);
-    subject_.Run(batch);
-  }
-
   // The whole keyspace, by one scan at `snapshot` or now; compared with the oracle.
   void ScanAll(SnapshotRef snapshot = {}) {
     Batch batch;
