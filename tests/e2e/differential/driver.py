@@ -5,6 +5,7 @@ same one on both servers. Nothing depends on time: whoever sets a deadline that 
 (Step.expires) has the driver wait until both servers say that the key is gone.
 """
 
+import sys
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from .words import DATABASES, KEYS, SLACK_MS
 
 CLOSED = b"(the connection is closed)\r\n"
 NO_ANSWER = b"(no answer)\r\n"
+NEVER = sys.maxsize
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ class Twins:
 
     def __init__(self, servers):
         self.ends = [server.connect(timeout=PATIENCE_S) for server in servers]
+        self.unbind()
+
+    def unbind(self):
+        """It watches nothing, and is in no transaction."""
+        self.bound_at = NEVER  # how many commands had been sent when it began to
         self.queued = []
         self.expires = False  # something in the queue does
 
@@ -90,12 +97,13 @@ def read(end):
 
 
 class Driver:
-    """Runs one list of steps on two empty servers: Redis and Skep. `allow(command, redis, skep)`
-    gives the entry of the list by which answers may differ, or None."""
+    """Runs one list of steps on two empty servers: Redis and Skep. `allow(command, redis,
+    skep, before)` gives the entry of the list by which answers may differ, or None."""
 
     def __init__(self, servers, coverage=None, allow=listed):
         self.coverage = coverage or Coverage()
         self._allow = allow
+        self._said = []  # all commands, as lines
         self._parted = False  # by an entry that says so: nothing more can be compared
         self._servers = servers
         self._clients = {}
@@ -141,9 +149,10 @@ class Driver:
 
     def _judge(self, client, command, redis, skep, expires):
         self.coverage.note(command, redis)
+        self._said.append(line(command))
         for answer in answers(command, client.queued, redis, skep):
             if not same(*answer):
-                entry = self._allow(*answer)
+                entry = self._allow(*answer, self._said[client.bound_at:])
                 if entry is None:
                     return answer
                 self._parted |= entry.parts_ways
@@ -151,13 +160,14 @@ class Driver:
             client.queued.append(command)
             client.expires |= expires
             return None
+        if name(command) in ("MULTI", "WATCH"):
+            client.bound_at = min(client.bound_at, len(self._said))
         if name(command) == "EXEC":
             for queued, reply in zip(client.queued, parts(redis) or []):
                 self.coverage.note(queued, reply)
-        if name(command) in ("EXEC", "DISCARD", "RESET") and redis[:1] != b"-" or (
-                redis.startswith(b"-EXECABORT")):
+        if ends_transaction(command, redis):
             expires |= client.expires
-            client.queued, client.expires = [], False
+            client.unbind()
         if expires:
             self.wait_until_expired()
         return None
@@ -208,6 +218,11 @@ class Driver:
                 if not same(command, redis, skep):
                     return command, redis, skep
         return None
+
+
+def ends_transaction(command, redis):
+    return (redis.startswith(b"-EXECABORT") or
+            name(command) in ("EXEC", "DISCARD", "RESET") and redis[:1] != b"-")
 
 
 def scan_whole(end, command, reply):

@@ -29,17 +29,19 @@ class Stream:
         kind = words.rng.random()
         if kind < 0.08:
             self._pipeline(self._client)
-        elif kind < 0.14:
-            self._transaction(self._client)
         elif kind < 0.16:
+            self._transaction(self._client)
+        elif kind < 0.18:
             self._overflow(self._client)
+        elif kind < 0.21:
+            self._watch(self._client)
         else:
             self._one(self._client)
 
-    def _one(self, client):
+    def _one(self, client, rare=False):
         words = self.words
         words.expires = False
-        command = self._command(client)
+        command = self._command(client, rare)
         inline = words.chance(0.03)
         self._add(client, [command], inline, words.expires)
 
@@ -55,16 +57,31 @@ class Stream:
         if commands:
             self._add(client, commands)
 
+    # The watched keys are few, so that what comes in between often meets one.
     def _transaction(self, client):
         words = self.words
+        watched = []
         for _ in range(words.pick([0, 0, 1, 1, 2])):
-            self._say(client, b"WATCH", *words.keys())
-        self._meanwhile(client)
+            watched = words.keys()
+            self._say(client, b"WATCH", *watched)
+        words.focus = words.pick(watched) if watched else None
+        self._meanwhile([client, *CLIENTS])
         self._say(client, b"MULTI")
         for _ in range(words.rng.randrange(6)):
             self._one(client)
-            self._meanwhile(client)
+            self._meanwhile([other for other in CLIENTS if other != client])
         self._say(client, words.pick([b"EXEC"] * 8 + [b"DISCARD"]))
+        words.focus = None
+
+    # Which commands count as a change of a watched key.
+    def _watch(self, client):
+        words = self.words
+        words.focus = words.key()
+        self._say(client, b"WATCH", words.focus)
+        self._one(words.pick(CLIENTS), rare=True)
+        self._say(client, b"MULTI")
+        self._say(client, b"EXEC")
+        words.focus = None
 
     def _overflow(self, client):
         words = self.words
@@ -87,14 +104,14 @@ class Stream:
         elif name(command) in ("EXEC", "DISCARD", "RESET") and len(command) == 1:
             self._bound.discard(client)
 
-    def _meanwhile(self, client):
-        if self.words.chance(0.15):
-            self._one(self.words.pick([other for other in CLIENTS if other != client]))
+    def _meanwhile(self, clients):
+        while self.words.chance(0.3):
+            self._one(self.words.pick(clients))
 
-    # Some come as often as all others, so that a run sees each in all its ways.
-    def _command(self, client):
+    # Some are as often one command as any other, so that a run sees each in all its ways.
+    def _command(self, client, rare=False):
         words = self.words
-        rare = words.chance(0.2)
+        rare = rare or words.chance(0.2)
         wanted = words.pick(NAMES) if rare else words.rng.choices(NAMES, WEIGHTS)[0]
         # A transaction of Skep is about one database: differences.py has the examples.
         if wanted in ("SELECT", "FLUSHALL") and client in self._bound:

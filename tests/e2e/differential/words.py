@@ -44,6 +44,7 @@ class Words:
     def __init__(self, rng):
         self.rng = rng
         self.expires = False
+        self.focus = None  # a key that is drawn more often than others
         self._used_strides = set()
 
     def chance(self, probability):
@@ -56,6 +57,8 @@ class Words:
         return self.pick([word, word, word, word.lower(), word.title()])
 
     def key(self):
+        if self.focus is not None and self.chance(0.7):
+            return self.focus
         return self.pick(COMMON_KEYS if self.chance(0.8) else KEYS)
 
     def keys(self):
@@ -94,14 +97,14 @@ class Words:
 
     def second(self):
         """For EXAT and EXPIREAT."""
-        if self.chance(0.1):
+        if self.chance(0.25):
             self.expires = True
             return b"%d" % self.pick(PAST_S)
         return b"%d" % self.pick(FAR_S) if self.chance(0.85) else self.wrong_time()
 
     def millisecond(self):
         """For PXAT and PEXPIREAT."""
-        if self.chance(0.1):
+        if self.chance(0.25):
             self.expires = True
             return b"%d" % self.pick(PAST_MS)
         return b"%d" % self.pick(FAR_MS) if self.chance(0.85) else self.wrong_time(None)
