@@ -1,5 +1,7 @@
 #include "tests/linearizability/recorder.h"
 
+#include <mutex>
+
 namespace skep::linearizability {
 
 void MakeNumbersOwn(Operation& operation) {
@@ -14,13 +16,37 @@ Operation TickOf(const Operation& operation) {
           .steps = {{.action = Action::kTick, .deadline = operation.now}}};
 }
 
+namespace {
+
+// `quiet`, held as the operation asks for; nothing if there is none.
+class Turn {
+ public:
+  Turn(const Operation& operation, std::shared_mutex* quiet) {
+    if (quiet == nullptr) return;
+    const bool ticks = operation.now != 0 || (!operation.steps.empty() &&
+                                              operation.steps.front().action == Action::kTick);
+    if (ticks) {
+      alone_ = std::unique_lock(*quiet);
+    } else {
+      shared_ = std::shared_lock(*quiet);
+    }
+  }
+
+ private:
+  std::unique_lock<std::shared_mutex> alone_;
+  std::shared_lock<std::shared_mutex> shared_;
+};
+
+}  // namespace
+
 History RunClient(KvClient& client, Workload& workload, uint32_t operations,
-                  std::atomic<uint64_t>& clock) {
+                  std::atomic<uint64_t>& clock, std::shared_mutex* quiet) {
   using Kind = Operation::Kind;
   History history;
   history.reserve(operations);
   for (uint32_t i = 0; i < operations; ++i) {
     Operation operation = workload.Next();
+    const Turn turn(operation, quiet);
     // seq_cst: one total order of all calls and returns, which real time agrees with.
     operation.call = clock.fetch_add(1);
     const KvClient::Reply reply = client.Perform(operation);

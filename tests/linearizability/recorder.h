@@ -5,6 +5,7 @@
 #include <barrier>
 #include <functional>
 #include <memory>
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -22,8 +23,9 @@ Operation TickOf(const Operation& operation);
 // One client's operations, with their times. A client that lost a reply stops there, as a client
 // whose connection broke. An operation that tells the time comes twice: as a tick, and as
 // itself.
+// If there is a `quiet`, operations that tell the time hold it alone, all others share it.
 History RunClient(KvClient& client, Workload& workload, uint32_t operations,
-                  std::atomic<uint64_t>& clock);
+                  std::atomic<uint64_t>& clock, std::shared_mutex* quiet);
 
 // `threads` clients of `operations` each, all at once; make_client(i) gives a
 // std::unique_ptr<KvClient> and is called in this thread. `seed` decides what they ask (not how
@@ -36,6 +38,7 @@ History RunHistory(uint32_t threads, uint32_t operations, uint64_t seed, const M
   std::vector<History> parts(threads);
   std::atomic<uint64_t> clock = 0;
   std::atomic<uint64_t> time = 0;
+  std::shared_mutex quiet;
   std::barrier start(threads);
   {
     std::vector<std::jthread> running;
@@ -44,7 +47,8 @@ History RunHistory(uint32_t threads, uint32_t operations, uint64_t seed, const M
         Workload workload(i, seed * 31 + i, mix, time,
                           [&](const Operation& o) { return clients[i]->Supports(o); });
         start.arrive_and_wait();
-        parts[i] = RunClient(*clients[i], workload, operations, clock);
+        parts[i] =
+            RunClient(*clients[i], workload, operations, clock, mix.quiet_ticks ? &quiet : nullptr);
       });
     }
   }

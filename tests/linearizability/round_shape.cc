@@ -8,7 +8,7 @@ namespace skep::linearizability {
 
 std::span<const Variant> AllVariants() {
   static constexpr std::array<Variant, 5> kVariants = {{
-      {"model", "model"},
+      {.name = "model", .engine = "model", .is_time_one = true},
       {"btree", "btree"},
       {"btree_2048_no_log", "btree", {.node_bytes = 2048, .log_bytes = 0}},
       {"btree_2048_log_128", "btree", {.node_bytes = 2048, .log_bytes = 128}},

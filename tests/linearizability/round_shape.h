@@ -16,6 +16,9 @@ struct Variant {
   const char* name;
   const char* engine;
   BtreeOptions btree = {};
+  // A tick acts at one instant, also for what is in flight. Elsewhere an operation acts at a time
+  // that it learns at some other instant of its call than that at which it acts.
+  bool is_time_one = false;
   bool is_tree() const { return std::string_view(engine) == "btree"; }
 };
 

@@ -321,7 +321,10 @@ Reply StoreClient::Watch(Step& step) {
   const auto watch = engine_.Watch(step.key, MsOf(latest_));
   if (!watch) return Reply::kRefused;
   watches_[step.watch] = *watch;
-  return Reply::kAnswered;
+  // What the watch has seen may not be released yet; a scan would read what was before.
+  unordered_.Clear();
+  unordered_.Get(step.key);
+  return Execute(unordered_, latest_).ok() ? Reply::kAnswered : Reply::kRefused;
 }
 
 void StoreClient::Unwatch(uint32_t watch) {

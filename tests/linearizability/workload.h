@@ -26,6 +26,7 @@ struct Mix {
   uint32_t snapshots = 2;
   uint32_t transactions = 1;  // each is several operations: watches, reads, a batch that needs them
   uint32_t ticks = 1;         // 0: no deadlines either
+  bool quiet_ticks = false;   // nothing else is in flight while time is told
   // How long values are, in turn; 0: only the decimal.
   std::vector<uint32_t> value_bytes = {0};
 };
