@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 
 #include "base/decimal.h"
 #include "server/batch_args.h"

@@ -1,6 +1,4 @@
 // Deadlines of keys: EXPIRE and TTL and their kin, GETEX, SETEX, KEXPIRE.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <optional>
