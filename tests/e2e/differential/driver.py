@@ -17,7 +17,7 @@ from .differences import listed
 from .replies import answers, parts, same
 from .script import line, name
 from .table import outcome
-from .words import DATABASES, KEYS, SLACK_MS
+from .words import DATABASES, SLACK_MS
 
 CLOSED = b"(the connection is closed)\r\n"
 NO_ANSWER = b"(no answer)\r\n"
@@ -202,21 +202,21 @@ class Driver:
 
     def _is_settled(self, end):
         for database in DATABASES:
-            _, size, keys, *times = end.pipeline(
-                ["SELECT", database], ["DBSIZE"], ["KEYS", "*"], *(["PTTL", key] for key in KEYS))
+            _, keys = end.pipeline(["SELECT", database], ["KEYS", "*"])
+            *times, size = end.pipeline(*(["PTTL", key] for key in keys), ["DBSIZE"])
             if any(0 <= ms < SLACK_MS for ms in times) or size != len(keys):
                 return False
         return True
 
     def _compare_contents(self):
         for database in DATABASES:
-            commands = [(b"SELECT", b"%d" % database), (b"KEYS", b"*"),
-                        *((verb, key) for verb in (b"GET", b"PEXPIRETIME") for key in KEYS)]
-            pairs = self._control.ask(b"".join(encode(*command) for command in commands),
-                                      len(commands))
-            for command, (redis, skep) in zip(commands, pairs):
-                if not same(command, redis, skep):
-                    return command, redis, skep
+            self._control.say("SELECT", database)
+            keys = self._control.ends[0].call("KEYS", "*")
+            for command in ((b"KEYS", b"*"), *((verb, key) for key in keys
+                                               for verb in (b"GET", b"PEXPIRETIME"))):
+                replies = self._control.say(*command)
+                if not same(command, *replies):
+                    return command, *replies
         return None
 
 
