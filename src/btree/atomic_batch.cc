@@ -437,7 +437,8 @@ void AtomicBatch<Layout>::PerformSample(uint32_t index) {
   std::vector<Item> added;
   uint64_t erased = 0;
   for (const auto& [key, state] : states_) {
-    const bool was_present = state.found.present && !HasExpired(DeadlineOf(state.found.value), now_ms_);
+    const bool was_present =
+        state.found.present && !HasExpired(DeadlineOf(state.found.value), now_ms_);
     if (state.present && !was_present) added.push_back({key, state.value});
     if (!state.present && was_present) ++erased;
   }

@@ -13,7 +13,8 @@
 // split beforehand, into as many as will be needed (structure.h: that changes no data), and the
 // batch begins again. So at the moment of the version nothing can fail.
 //
-// Parts. Each is judged and performed on what the parts before have left in the copy; one that fails
+// Parts. Each is judged and performed on what the parts before have left in the copy; one that
+// fails
 //   is taken back there. What is written in the end is what the copy has become.
 //
 // Cost: a map entry for each key the batch names or deletes. A batch with ranges holds up the other
@@ -119,10 +120,10 @@ class AtomicBatch {
   States states_;
   uint64_t now_ms_ = 0;
   std::vector<std::pair<typename States::iterator, State>> undo_;  // what the part has changed
-  std::vector<uint32_t> wrote_;                              // slots that changed something
-  std::vector<std::pair<NodeHeader*, uint32_t>> log_items_;  // to be given the version
-  std::vector<typename Layout::Found> replaced_;             // what log_items_ take the place of
-  std::vector<std::string> separators_;                      // where leaves must be split first
+  std::vector<uint32_t> wrote_;                                    // slots that changed something
+  std::vector<std::pair<NodeHeader*, uint32_t>> log_items_;        // to be given the version
+  std::vector<typename Layout::Found> replaced_;  // what log_items_ take the place of
+  std::vector<std::string> separators_;           // where leaves must be split first
   Arena::Limit limit_ = Arena::Limit::kObey;
   Version seen_ = 0;
 };

@@ -347,10 +347,9 @@ class Run {
     BeginReading();
     BeginWrites();
     btree::RangeDelete<Layout> range_delete(core_, upkeep_);
-    const auto result = range_delete.Run(slot_, all ? std::string_view() : r.key, r.other,
-                                         all || r.has(Request::kNoUpperBound),
-                                         all || r.limit == kNoLimit ? UINT64_MAX : r.limit,
-                                         batch_.now_ms());
+    const auto result = range_delete.Run(
+        slot_, all ? std::string_view() : r.key, r.other, all || r.has(Request::kNoUpperBound),
+        all || r.limit == kNoLimit ? UINT64_MAX : r.limit, batch_.now_ms());
     EndReading();
     if (result.no_memory) {
       out_.Refuse(i, {Code::kOutOfMemory, "the memory limit is reached", core_.budget.limit()});
@@ -504,8 +503,7 @@ BtreeEngine::~BtreeEngine() = default;
 
 std::unique_ptr<Engine> BtreeEngine::Make(const EngineOptions& options) {
   auto engine = std::unique_ptr<BtreeEngine>(new BtreeEngine(nullptr));
-  engine->impl_ =
-      std::make_unique<Impl>(options, engine->gate_, engine->now_, engine->watches_);
+  engine->impl_ = std::make_unique<Impl>(options, engine->gate_, engine->now_, engine->watches_);
   if (!engine->impl_->Plant()) return nullptr;
   return engine;
 }
@@ -519,8 +517,8 @@ Result<SnapshotRef> BtreeEngine::OpenSnapshot(uint64_t now_ms) {
     return Fail(Code::kNotSupported, "this engine keeps one version of a key");
   }
   impl_->core_.snapshots.CloseExpired(now_ms);
-  SnapshotRef snapshot = impl_->core_.snapshots.Open(
-      gate_, NewSnapshotId(), now_ms + impl_->options_.snapshot_age_ms_max);
+  SnapshotRef snapshot = impl_->core_.snapshots.Open(gate_, NewSnapshotId(),
+                                                     now_ms + impl_->options_.snapshot_age_ms_max);
   snapshot.now_ms = now_.Advance(now_ms);
   return snapshot;
 }

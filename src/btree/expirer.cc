@@ -47,13 +47,14 @@ void Expirer<Layout>::Clean(Slot& slot, Lid leaf, uint64_t now_ms) {
       if (deadline_ms != Layout::kNoDeadline) core_.expiry.Add(leaf, deadline_ms);
       return;
     }
-    if (TryClean(slot, place, now_ms) == Attempt::kDone) return;
+    TryClean(slot, place, now_ms);
+    // Whether or not that was done: the leaf has no entry, so what it has become is looked at.
   }
   core_.expiry.Add(leaf, now_ms);
 }
 
 template <class Layout>
-Attempt Expirer<Layout>::TryClean(Slot& slot, const LeafPlace& place, uint64_t now_ms) {
+void Expirer<Layout>::TryClean(Slot& slot, const LeafPlace& place, uint64_t now_ms) {
   std::vector<typename Layout::LeafItem> items;
   structure_.Gather(place.node, place.word.used(), &items);
   const uint64_t expired = EraseExpired<Layout>(now_ms, &items);
@@ -64,16 +65,17 @@ Attempt Expirer<Layout>::TryClean(Slot& slot, const LeafPlace& place, uint64_t n
   const std::string_view lower = core_.codec.Whole(fences.lower, scratch);
   if (bytes > g.leaf_bytes_max()) {
     // Sorted block and log together are too much for one leaf: it is split, and each half is due.
-    return structure_.Refresh(slot, lower, Arena::Limit::kExceed);
+    structure_.Refresh(slot, lower, Arena::Limit::kExceed);
+    return;
   }
   Change<Layout> change(core_, slot, Arena::Limit::kExceed);
-  if (!change.Lock(place.node, place.word.bits)) return Attempt::kAgain;
-  if (!change.ReplaceByLeaf(place.link, place.node, items, fences)) return Attempt::kNoMemory;
-  if (!change.Draw()) return Attempt::kAgain;
+  if (!change.Lock(place.node, place.word.bits) ||
+      !change.ReplaceByLeaf(place.link, place.node, items, fences) || !change.Draw()) {
+    return;
+  }
   change.Publish();
   CountExpired(core_, slot, expired);
   if (bytes < g.fences_begin() + g.underflow_bytes()) structure_.Balance(slot, lower);
-  return Attempt::kDone;
 }
 
 template class Expirer<PaperLayout>;

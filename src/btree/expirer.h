@@ -23,7 +23,7 @@ class Expirer {
 
  private:
   void Clean(Slot& slot, Lid leaf, uint64_t now_ms);
-  Attempt TryClean(Slot& slot, const LeafPlace& place, uint64_t now_ms);
+  void TryClean(Slot& slot, const LeafPlace& place, uint64_t now_ms);
 
   Core& core_;
   Structure<Layout> structure_;

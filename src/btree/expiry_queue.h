@@ -2,10 +2,11 @@
 //
 // Every leaf knows a bound of its items' deadlines (paper_layout.h). The queue orders the leaves by
 // it, so keys are reclaimed in the order of their deadlines and a leaf is rewritten once for all of
-// its keys that have expired by then. It costs an entry a leaf, none a key, and is touched only when
-// a leaf's bound falls or a leaf is new.
+// its keys that have expired by then. It costs an entry a leaf, none a key, and is touched only
+// when a leaf's bound falls or a leaf is new.
 //
-// Invariant. A leaf of the tree that has a deadline d has an entry at d or earlier, but for a moment:
+// Invariant. A leaf of the tree that has a deadline d has an entry at d or earlier, but for a
+// moment:
 //   between the lowering of the bound and Add(), under the leaf's lock, and while Expirer has taken
 //   the entry. An entry may be too early, or of a LID that is no leaf any more: who takes it looks.
 //
@@ -64,8 +65,8 @@ class ExpiryQueue {
     std::lock_guard lock(mutex_);
     return by_deadline_.size();
   }
-  // Some item ever had a deadline. Relaxed: Add() comes before the item can be seen, so who has seen
-  // the item sees this.
+  // Some item ever had a deadline. Relaxed: Add() comes before the item can be seen, so who has
+  // seen the item sees this.
   bool was_used() const { return was_used_.load(std::memory_order_relaxed); }
 
  private:

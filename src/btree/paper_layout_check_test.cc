@@ -20,7 +20,7 @@ class PaperLayoutCheck : public testing::Test {
     for (int i = 0; i < 60; ++i) {
       std::string key = "k";
       key += std::to_string(100 + i);
-      items.push_back({store_.Key(key), {.bytes = "value"}});
+      items.push_back({store_.Key(key), {.bytes = "some value"}});
     }
     node_.BuildLeaf(items, {.lower = {.bytes = "k"}, .upper = {.bytes = "l"}, .unbounded = false});
     for (const char* key : {"k130", "k130", "kx"}) {
@@ -95,14 +95,25 @@ TEST_F(PaperLayoutCheck, FlagsOfASortedKey) {
   ExpectBroken("P2");
 }
 
-TEST_F(PaperLayoutCheck, MetadataLongerThanItsValue) {
+TEST_F(PaperLayoutCheck, MetadataIsADeadline) {
   const uint32_t first = paper::SortedBegin(store_.geometry(), node());
   const uint32_t value = paper::AfterBlob(node(), first);
-  Set<uint16_t>(value, 5 | paper::kMetadata);
-  Set<uint8_t>(value + 2, 4);
+  const auto length = paper::Load<uint16_t>(node(), value);
+  ASSERT_GE(length, 8);
+  Set<uint16_t>(value, length | paper::kMetadata);
+  Set<uint64_t>(store_.geometry().body_begin(), 1000);
+  Set<uint64_t>(value + 2, 7 | uint64_t{1000} << 8);
   EXPECT_EQ(node_.Check(), nullptr);
-  Set<uint8_t>(value + 2, 5);
-  ExpectBroken("P2");
+  Set<uint64_t>(value + 2, 7 | uint64_t{999} << 8);
+  ExpectBroken("P2, P9");
+  Set<uint64_t>(value + 2, 7);
+  ExpectBroken("P2, P9");
+  Set<uint64_t>(value + 2, 6 | uint64_t{1000} << 8);
+  ExpectBroken("P2, P9");
+  Set<uint64_t>(value + 2, 7 | uint64_t{1000} << 8);
+  EXPECT_EQ(node_.Check(), nullptr);
+  Set<uint16_t>(value, 7 | paper::kMetadata);
+  ExpectBroken("P2, P9");
 }
 
 TEST_F(PaperLayoutCheck, ShortcutsLeadToItems) {
@@ -125,7 +136,7 @@ TEST_F(PaperLayoutCheck, NumberAndOrderOfItems) {
 }
 
 TEST_F(PaperLayoutCheck, Fences) {
-  const uint32_t lower = store_.geometry().body_begin();
+  const uint32_t lower = store_.geometry().fences_begin();
   Set<char>(lower + 2, 'm');
   ExpectBroken("P5: fences");
   Set<char>(lower + 2, 'k');

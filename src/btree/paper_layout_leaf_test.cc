@@ -83,14 +83,14 @@ class LeafScenario {
   }
   PlainValue RandomValue() {
     PlainValue value = {.bytes = RandomBytes(random_, random_.Below(shape_.value_bytes_max + 1))};
-    if (random_.Chance(1, 3)) value.metadata = RandomBytes(random_, random_.Below(20));
+    if (random_.Chance(1, 3)) value.deadline_ms = 1 + random_.Below(20);
     return value;
   }
 
   void BuildRandomBase() {
     const Geometry& geometry = store_.geometry();
     LeafModel::Values base;
-    uint32_t bytes = geometry.body_begin() + 4;
+    uint32_t bytes = geometry.fences_begin() + 4;
     for (uint64_t wanted = random_.Below(200); wanted > 0; --wanted) {
       const std::string key = RandomKey();
       if (base.contains(key)) continue;
@@ -152,7 +152,7 @@ class LeafScenario {
   }
 
   void ExpectWalks(Version version, const LeafModel::Values& values) {
-    const auto leaf = node_.leaf(version);
+    const auto leaf = node_.leaf(version, now_ms_);
     PaperLayout::LeafCursor cursor(leaf);
     ASSERT_FALSE(cursor.valid());
     cursor.SeekFirst();
@@ -172,7 +172,7 @@ class LeafScenario {
 
   // Seeks to the key, then goes back and forth at random.
   void ExpectSeeks(const std::string& key, Version version, const LeafModel::Values& values) {
-    const auto leaf = node_.leaf(version);
+    const auto leaf = node_.leaf(version, now_ms_);
     PaperLayout::LeafCursor cursor(leaf);
     auto it = values.lower_bound(key);
     if (random_.Chance(1, 2)) {
@@ -195,9 +195,14 @@ class LeafScenario {
   }
 
   void ExpectAgrees(Version version) {
-    SCOPED_TRACE(testing::Message() << "read version " << version);
-    const LeafModel::Values values = model_.At(version);
-    const auto leaf = node_.leaf(version);
+    now_ms_ = random_.Chance(1, 4) ? 0 : random_.Below(24);
+    SCOPED_TRACE(testing::Message() << "read version " << version << " at " << now_ms_);
+    const LeafModel::Values held = model_.At(version);
+    LeafModel::Values values = held;
+    std::erase_if(values, [&](const auto& item) {
+      return item.second.deadline_ms != 0 && item.second.deadline_ms <= now_ms_;
+    });
+    const auto leaf = node_.leaf(version, now_ms_);
     ASSERT_EQ(leaf.CountPresent(), values.size());
     const auto after = std::ranges::upper_bound(versions_, version);
     ASSERT_EQ(leaf.newest_version(), after == versions_.begin() ? kNodeVersion : *std::prev(after));
@@ -206,7 +211,7 @@ class LeafScenario {
     std::vector<std::string> keys = model_.Keys();
     for (int i = 0; i < 10; ++i) keys.push_back(RandomKey());
     for (const std::string& key : keys) {
-      ASSERT_NO_FATAL_FAILURE(ExpectFound(key, version, values));
+      ASSERT_NO_FATAL_FAILURE(ExpectFound(key, version, held));
       ASSERT_NO_FATAL_FAILURE(ExpectSeeks(key, version, values));
     }
   }
@@ -217,14 +222,15 @@ class LeafScenario {
   TestNode node_;
   LeafModel model_;
   std::vector<Version> versions_;  // of the log
+  uint64_t now_ms_ = 0;
 };
 
 class PaperLeaf : public testing::TestWithParam<Shape> {};
 
-// Goal: a leaf agrees with a map at every version it knows: finds, walks and seeks both ways,
-// counts. Only a prefix of the log is visible at an old version, so this is also the suffix rule.
-// Method: random base items and a random log, in several shapes of keys and values; Check() after
-// each append says that what Find gives leads to back pointers and hints that fit.
+// Goal: a leaf agrees with a map at every version it knows and any time: finds, walks and seeks
+// both ways, counts. Only a prefix of the log is visible at an old version, so this is also the
+// suffix rule. Method: random base items and a random log, in several shapes of keys and values;
+// Check() after each append says that what Find gives leads to back pointers and hints that fit.
 TEST_P(PaperLeaf, AgreesWithModelAtEveryVersion) {
   const unsigned seed = std::random_device{}();
   for (unsigned round = 0; round < 4; ++round) {

@@ -22,7 +22,7 @@ namespace skep::btree {
 // A value as its user knows it.
 struct PlainValue {
   std::string bytes;
-  std::optional<std::string> metadata;
+  uint64_t deadline_ms = 0;  // 0: none
   friend bool operator==(const PlainValue&, const PlainValue&) = default;
 };
 
@@ -47,9 +47,12 @@ class TestStore {
 
   StoredValue Value(const PlainValue& value) {
     std::string front;
-    if (value.metadata) front = static_cast<char>(value.metadata->size()) + *value.metadata;
-    StoredValue stored = {.has_metadata = value.metadata.has_value()};
-    stored.outside = value.bytes.size() > geometry().value_inline_max();
+    if (value.deadline_ms != 0) {
+      front.assign(1 + kDeadlineBytes, '\x07');
+      std::memcpy(front.data() + 1, &value.deadline_ms, kDeadlineBytes);
+    }
+    StoredValue stored = {.has_metadata = !front.empty()};
+    stored.outside = front.size() + value.bytes.size() > geometry().value_inline_max();
     stored.bytes = stored.outside ? WithStub(front, value.bytes, value.bytes.size())
                                   : scratch_.Concat(front, value.bytes);
     return stored;
@@ -64,9 +67,7 @@ class TestStore {
   PlainValue Whole(const StoredValue& stored) {
     PlainValue value = {.bytes = std::string(codec_.Whole(stored))};
     SKEP_CHECK(codec_.SizeOf(stored) == value.bytes.size());
-    if (stored.has_metadata) {
-      value.metadata = stored.bytes.substr(1, static_cast<unsigned char>(stored.bytes[0]));
-    }
+    value.deadline_ms = DeadlineOf(stored);
     return value;
   }
 
@@ -121,11 +122,13 @@ class TestNode {
     const uint32_t end = item + PaperLayout::LogItemBytes(key, value);
     Resize(end);
     SKEP_CHECK(PaperLayout::AppendToLog(node(), item, at, key, value) == end);
+    if (value != nullptr) PaperLayout::LowerDeadline(codec_, node(), DeadlineOf(*value));
     PaperLayout::SetLogVersion(node(), item, delta);
   }
 
-  PaperLayout::Leaf leaf(Version read_version = PaperLayout::Leaf::kNewest) const {
-    return PaperLayout::Leaf(codec_, node(), used_, read_version);
+  PaperLayout::Leaf leaf(Version read_version = PaperLayout::Leaf::kNewest,
+                         uint64_t now_ms = PaperLayout::Leaf::kNoTime) const {
+    return PaperLayout::Leaf(codec_, node(), used_, read_version, now_ms);
   }
   PaperLayout::Inner inner() const { return PaperLayout::Inner(codec_, node()); }
   const char* Check() const { return PaperLayout::Check(codec_, node(), used_); }

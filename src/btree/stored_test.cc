@@ -82,16 +82,16 @@ TEST(Codec, WithoutAnArenaComparesHeads) {
   EXPECT_EQ(heads.Compare(stored, other), 0);
 }
 
-// Goal: a value comes back whole, without its metadata, wherever it lies.
+// Goal: a value comes back whole, and its deadline, wherever it lies.
 TEST(Codec, ValuesComeBackWhole) {
   TestStore store({});
   const uint32_t inline_max = store.geometry().value_inline_max();
-  for (const uint32_t size : {0u, 1u, inline_max, inline_max + 1, 100'000u}) {
-    for (const auto& metadata : {std::optional<std::string>(), std::optional<std::string>(""),
-                                 std::optional<std::string>(std::string(255, 'm'))}) {
-      const PlainValue value = {.bytes = std::string(size, 'v'), .metadata = metadata};
+  for (const uint32_t size :
+       {0u, 1u, inline_max - 8, inline_max - 7, inline_max, inline_max + 1, 100'000u}) {
+    for (const uint64_t deadline_ms : {uint64_t{0}, uint64_t{1}, kDeadlineMax}) {
+      const PlainValue value = {.bytes = std::string(size, 'v'), .deadline_ms = deadline_ms};
       const StoredValue stored = store.Value(value);
-      EXPECT_EQ(stored.outside, size > inline_max);
+      EXPECT_EQ(stored.outside, size + (deadline_ms == 0 ? 0 : 8) > inline_max);
       EXPECT_EQ(store.Whole(stored), value);
     }
   }

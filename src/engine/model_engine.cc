@@ -22,8 +22,9 @@ void Assign(std::pmr::string& to, std::string_view bytes) {
   }
 }
 
-constexpr size_t kSweepEntries = 16;      // of stale_ and the graveyard, at each batch
-constexpr size_t kMaintainEntries = 512;  // of stale_, deadlines_ or the graveyard, at each Maintain
+constexpr size_t kSweepEntries = 16;  // of stale_ and the graveyard, at each batch
+constexpr size_t kMaintainEntries =
+    512;  // of stale_, deadlines_ or the graveyard, at each Maintain
 
 }  // namespace
 

@@ -117,9 +117,9 @@ class ModelEngine final : public Engine {
   mutable std::mutex mutex_;  // guards everything below
   Map map_;
   std::pmr::vector<Map::iterator> live_;
-  Version version_ = 0;                           // of the last batch that wrote
-  std::map<uint64_t, OpenedSnapshot> snapshots_;  // by id, so oldest first
-  std::multiset<Version> pinned_;                 // versions of snapshots_
+  Version version_ = 0;                                             // of the last batch that wrote
+  std::map<uint64_t, OpenedSnapshot> snapshots_;                    // by id, so oldest first
+  std::multiset<Version> pinned_;                                   // versions of snapshots_
   std::pmr::set<std::pair<uint64_t, std::string_view>> deadlines_;  // and the keys they are of
   std::pmr::deque<Map::iterator> stale_;
   size_t sweep_left_ = 0;  // entries of stale_ to look at since a snapshot went

@@ -25,8 +25,9 @@ struct PointState {
 struct PointEffect {
   enum class Action : uint8_t { kKeep, kStore, kErase };
   Action action = Action::kKeep;
-  std::string_view value = {};  // kStore: the caller's bytes, the state's, or in the batch's scratch
-  uint64_t deadline_ms = 0;     // kStore
+  std::string_view value =
+      {};                    // kStore: the caller's bytes, the state's, or in the batch's scratch
+  uint64_t deadline_ms = 0;  // kStore
 };
 
 // Fills in the outcome of `slot`, but for its version and hint, and says what to do. `found` is

@@ -5,7 +5,9 @@
 
 namespace skep {
 
-size_t Watches::CellOf(std::string_view key) { return XXH3_64bits(key.data(), key.size()) % kCells; }
+size_t Watches::CellOf(std::string_view key) {
+  return XXH3_64bits(key.data(), key.size()) % kCells;
+}
 
 uint64_t Watches::Add(std::string_view key) {
   std::lock_guard lock(mutex_);
