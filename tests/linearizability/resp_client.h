@@ -11,6 +11,7 @@
 
 #include "base/network.h"
 #include "tests/linearizability/kv_client.h"
+#include "tests/linearizability/resp_steps.h"
 #include "wire/resp_reply.h"
 
 namespace skep::linearizability {
@@ -43,34 +44,27 @@ class RespConnection {
   std::string received_;
 };
 
-// Steps as commands:
-//
-//   get put insert update delete   GET, SET, SETNX, SET XX, DEL
-//   add rename                     INCRBY, RENAME
-//   scan                           KRANGE, and every other unlimited one KSCAN in chunks of two
-//   count delete-range             KCOUNT, KDELRANGE; every other one of all keys FLUSHDB
-//   puts                           MSET; with the condition that all keys are absent, MSETNX
-//   gets                           MGET
-//   a get and a put of one key     SET GET
+// Steps that go together are one command (resp_steps.h). Parts, and what needs watched keys to be
+// unchanged, are a transaction: MULTI, a command for each part, EXEC. Of unlimited scans every
+// other one is KSCAN in chunks of two; of deletes of everything FLUSHDB.
 class RespClient final : public KvClient {
  public:
   RespClient(Network& network, const Address& address) : connection_(network, address) {}
 
+  // Watches only as a server has them: EXEC needs all that the client has begun.
   bool Supports(const Operation& operation) const override;
   Reply Perform(Operation& operation) override;
 
  private:
-  Reply PerformPoint(Operation& operation);
-  Reply Add(Operation& operation);
-  Reply Rename(Step& step);
-  Reply PerformRange(Step& step);
+  std::optional<RespReply> Ask(const std::vector<std::string>& words);
+  Reply PerformAlone(Operation& operation);
   Reply DeleteAll(Step& step);
   Reply ScanInChunks(Step& step);
-  Reply PerformBatch(Operation& operation);
-  Reply PutIfAllAbsent(Operation& operation);
-  Reply SetAndGet(Operation& operation);
+  Reply Transaction(Operation& operation);
+  Reply ReadParts(const RespReply& reply, std::span<const RespSteps> parts, Operation& operation);
 
   RespConnection connection_;
+  uint64_t asked_ = 0;
   uint64_t scans_ = 0;
   uint64_t clears_ = 0;  // range deletes of everything asked
 };

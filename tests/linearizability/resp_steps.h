@@ -1,0 +1,71 @@
+// resp_steps.h: steps that are performed together, as one command of the protocol.
+//
+//   one step          GET, SET, SETNX, SET XX, DEL, INCRBY, RENAME, RENAMENX, WATCH
+//                     compare-and-set: KCAS or SET IFEQ; compare-and-delete: DELEX; put-if-differs:
+//                     SET IFNE; by digest: IFDEQ, IFDNE
+//                     KRANGE, KCOUNT, KDELRANGE
+//   gets, puts        MGET, MSET
+//   puts of keys that must all be absent, or present
+//                     MSETNX or MSETEX NX, MSETEX XX
+//   a get and a put of one key
+//                     SET GET
+//   conditions, gets, puts, deletes, additions, range deletes
+//                     KBATCH; those above too
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/linearizability/history.h"
+#include "tests/linearizability/kv_client.h"
+#include "wire/resp_reply.h"
+
+namespace skep::linearizability {
+
+class RespSteps {
+ public:
+  // What stopped the steps: `culprit` is an index in them, if it is known which.
+  struct Ending {
+    KvClient::Reply reply = KvClient::Reply::kAnswered;
+    bool applied = true;
+    std::optional<uint32_t> culprit = {};
+  };
+
+  static bool HasCommand(std::span<const Step> steps);
+
+  // HasCommand(steps), and they outlive this. Where two commands can say it, `other` takes the one
+  // that is less usual.
+  RespSteps(std::span<Step> steps, bool other);
+
+  std::vector<std::string> Command() const;
+  // Fills in the steps' answers. An error is a refusal that changed nothing; anything else that is
+  // not expected passes, for the checker to see.
+  Ending Read(const RespReply& reply) const;
+  // The same if the steps are a part of a transaction: Step::stops tells what stopped it. False:
+  // the reply does not say that.
+  bool ReadPart(const RespReply& reply) const;
+
+ private:
+  enum class Form : uint8_t { kOne, kGets, kPuts, kPutIfAll, kSetAndGet, kBatch };
+
+  static std::optional<Form> FormOf(std::span<const Step> steps, bool other);
+  std::vector<std::string> PutIfAll() const;
+  std::vector<std::string> Batch() const;
+  Ending ReadBatch(const RespReply& reply) const;
+  Ending ReadFailed(const RespReply& failed, std::span<const uint32_t> conditions) const;
+
+  const std::span<Step> steps_;
+  const bool other_;
+  const Form form_;
+};
+
+// "-" or "[key", "+" or "(other".
+std::string MinOf(const Step& step);
+std::string MaxOf(const Step& step);
+// Appends what a range's reply says, flat, as RESP2 has it.
+void AppendItems(std::span<const RespReply> flat, Step& step);
+
+}  // namespace skep::linearizability
