@@ -81,13 +81,9 @@ std::string_view ParseRangeOption(std::span<const std::string_view> args, size_t
 // NAME (min max | PREFIX p) option...; an error text, or empty.
 std::string_view ParseRangeArgs(std::span<const std::string_view> args, unsigned allowed,
                                 Scratch& scratch, RangeArgs& out) {
-  if (EqualsIgnoringCase(args[1], "prefix")) {
-    out.range = PrefixRange(args[2], scratch);
-  } else {
-    const auto range = ParseRange(args[1], args[2], scratch);
-    if (!range) return TextOf(range.error(), scratch);
-    out.range = *range;
-  }
+  const auto range = ParseRangeWords(args[1], args[2], scratch);
+  if (!range) return TextOf(range.error(), scratch);
+  out.range = *range;
   for (size_t i = 3; i < args.size();) {
     if (const auto error = ParseRangeOption(args, i, allowed, out); !error.empty()) return error;
   }
