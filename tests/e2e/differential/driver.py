@@ -8,7 +8,7 @@ same one on both servers. Nothing depends on time: whoever sets a deadline that 
 import sys
 import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from resp import Closed, encode
 from skep_process import PATIENCE_S
@@ -21,6 +21,7 @@ from .words import DATABASES, SLACK_MS
 
 CLOSED = b"(the connection is closed)\r\n"
 NO_ANSWER = b"(no answer)\r\n"
+QUEUED = b"+QUEUED\r\n"
 NEVER = sys.maxsize
 
 
@@ -43,10 +44,12 @@ class Coverage:
         self.errors = defaultdict(Counter)
 
     def note(self, command, redis):
+        if redis == QUEUED:
+            return
         self.commands += 1
         if redis[:1] == b"-":
             self.errors[name(command)][redis.decode("latin-1").strip()] += 1
-        elif redis != b"+QUEUED\r\n":
+        else:
             self.answers[name(command)][outcome(redis)] += 1
 
 
@@ -135,8 +138,19 @@ class Driver:
 
     def _take(self, step):
         client = self.client(step.client)
-        data = (line(step.commands[0]) + b"\r\n" if step.inline
-                else b"".join(encode(*command) for command in step.commands))
+        if step.inline:
+            return self._send(client, line(step.commands[0]) + b"\r\n", step)
+        # After an EXEC that gives a key a deadline that passes at once the rest has to wait.
+        alone = [replace(step, commands=(command,)) for command in step.commands]
+        for each in alone if client.expires else [step]:
+            data = b"".join(encode(*command) for command in each.commands)
+            if found := self._send(client, data, each):
+                return found
+            if self._parted:
+                break
+        return None
+
+    def _send(self, client, data, step):
         pairs = client.ask(data, len(step.commands))
         for command, (redis, skep) in zip(step.commands, pairs):
             if found := self._judge(client, command, redis, skep, step.expires):
@@ -156,7 +170,7 @@ class Driver:
                 if entry is None:
                     return answer
                 self._parted |= entry.parts_ways
-        if redis == b"+QUEUED\r\n":
+        if redis == QUEUED:
             client.queued.append(command)
             client.expires |= expires
             return None
@@ -212,9 +226,10 @@ class Driver:
         for database in DATABASES:
             self._control.say("SELECT", database)
             keys = self._control.ends[0].call("KEYS", "*")
-            for command in ((b"KEYS", b"*"), *((verb, key) for key in keys
-                                               for verb in (b"GET", b"PEXPIRETIME"))):
-                replies = self._control.say(*command)
+            commands = [(b"KEYS", b"*"),
+                        *((verb, key) for key in keys for verb in (b"GET", b"PEXPIRETIME"))]
+            data = b"".join(encode(*command) for command in commands)
+            for command, replies in zip(commands, self._control.ask(data, len(commands))):
                 if not same(command, *replies):
                     return command, *replies
         return None

@@ -8,18 +8,30 @@ import random
 
 from .script import Step, name
 from .table import COMMANDS
-from .words import INT64_MAX, INT64_MIN, Words
+from .words import FAR_MS, INT64_MAX, INT64_MIN, MANY_KEYS, Words
 
 CLIENTS = [1, 2, 3, 4]
 PIPELINE_MAX = 12
+LONG_PIPELINE_MAX = 200
 
 
 class Stream:
     def __init__(self, seed):
-        self.words = Words(random.Random(seed))
+        rng = random.Random(seed)
+        self.words = Words(rng, many_keys=rng.random() < 0.1)
         self.steps = []
         self._client = 1
         self._bound = set()  # clients that may be in a transaction or watch keys
+        if self.words.many_keys:
+            self._fill()
+
+    # Some of the many keys begin with a deadline.
+    def _fill(self):
+        words = self.words
+        for i in range(0, len(MANY_KEYS), PIPELINE_MAX):
+            keys = MANY_KEYS[i:i + PIPELINE_MAX]
+            self._say(1, b"MSET", *(word for key in keys for word in (key, b"v" * 300)))
+            self._say(1, b"PEXPIREAT", words.pick(keys), b"%d" % words.pick(FAR_MS))
 
     def piece(self):
         """Adds one piece; several clients take turns, each for some time."""
@@ -49,7 +61,8 @@ class Stream:
     def _pipeline(self, client):
         words = self.words
         commands = []
-        for _ in range(words.rng.randrange(2, PIPELINE_MAX)):
+        length_max = LONG_PIPELINE_MAX if words.chance(0.02) else PIPELINE_MAX
+        for _ in range(words.rng.randrange(2, length_max)):
             words.expires = False
             command = self._command(client)
             if not words.expires:

@@ -1,4 +1,5 @@
-"""words.py: arguments. Few keys, so that commands meet; values and numbers at every edge.
+"""words.py: arguments. Few keys, so that commands meet, or so many that they do not fit into a node
+of a tree; values and numbers at every edge.
 
 Deadlines are such that two servers agree whatever the clock says and however slow they are. A
 deadline is
@@ -22,6 +23,7 @@ PAST_MS = [1, 999, 1_262_304_000_000]
 
 KEYS = [b"a", b"b", b"c", b"d", b"n", b"", b"key:1", b"key:10", b"A", b"\x00\r\n\xff"]
 COMMON_KEYS = KEYS[:5]
+MANY_KEYS = [b"key:%d" % i for i in range(300)]
 DATABASES = [0, 1, 2]
 
 INT64_MAX = 2**63 - 1
@@ -41,8 +43,9 @@ class Words:
     """Draws arguments; `expires` says whether one since the last reset was a deadline that passes
     at once."""
 
-    def __init__(self, rng):
+    def __init__(self, rng, many_keys=False):
         self.rng = rng
+        self.many_keys = many_keys
         self.expires = False
         self.focus = None  # a key that is drawn more often than others
         self._used_strides = set()
@@ -59,6 +62,8 @@ class Words:
     def key(self):
         if self.focus is not None and self.chance(0.7):
             return self.focus
+        if self.many_keys and self.chance(0.7):
+            return self.pick(MANY_KEYS)
         return self.pick(COMMON_KEYS if self.chance(0.8) else KEYS)
 
     def keys(self):
