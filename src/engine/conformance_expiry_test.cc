@@ -383,6 +383,17 @@ TEST_P(ExpiryConformance, AClockThatStepsBackResurrectsNothing) {
     ExpectDrawnAndPresent({"b"});
     EXPECT_EQ(subject_.RunOne({.op = Op::kInsert, .key = "a", .value = "2"}).verdict,
               Verdict::kDone);
+    if (traits_.ordered) {
+      Put("c", "1", Time(13));
+      Put("d", "1");
+      At(12);
+      Put("d", "1", Time(14));
+      At(15);
+      ASSERT_EQ(Get("a"), "2");
+      At(5);
+      EXPECT_EQ(subject_.RunOne({.op = Op::kDeleteRange, .key = "c", .other = "e"}).integer, 0);
+      EXPECT_EQ(subject_.RunOne({.op = Op::kDelete, .key = "d"}).verdict, Verdict::kAbsent);
+    }
     // A deadline between the two times has passed.
     Put("b", "2", Time(11));
     ExpectKeys({"a"});

@@ -295,7 +295,7 @@ Expected OracleState::ExpireRange(const Request& r, const Outcome& out) {
   std::erase_if(keys, [&](const std::string& key) { return !FitsWhen(r, Find(key)); });
   const Expected expected = ChangeFirst(keys, r, out);
   for (int64_t i = 0; i < expected.integer; ++i) {
-    Expire(keys[static_cast<size_t>(i)], r.deadline_ms, out.version);
+    Expire(keys[static_cast<size_t>(i)], r.deadline_ms, kUnknown);
   }
   return expected;
 }
@@ -329,8 +329,9 @@ Expected OracleState::RequireUnchanged(const Request& r) const {
   const Watched& watched = at->second;
   if (!watched.touched && !HasExpired(watched)) return {};
   // Of one that expired before it was written, an engine may know either.
+  const bool is_known = watched.touched && watched.version != kUnknown;
   return {.verdict = Verdict::kMismatch,
-          .changed_version_matters = watched.touched && !watched.expired_before,
+          .changed_version_matters = is_known && !watched.expired_before,
           .changed_version = watched.version};
 }
 

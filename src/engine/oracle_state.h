@@ -71,6 +71,8 @@ class OracleState {
     Version version = 0;          // of the first write since
   };
   using Keys = std::vector<std::string>;
+  // The version of a write to one key of a kExpireRange, which may have many.
+  static constexpr Version kUnknown = 0;
 
   bool IsGone(uint64_t deadline_ms) const { return deadline_ms != 0 && deadline_ms <= now_ms_; }
   bool HasExpired(const Watched& watched) const {

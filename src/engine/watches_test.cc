@@ -1,0 +1,164 @@
+// Watches by themselves: what is touched, and the protocol of watches.h in threads.
+#include "engine/watches.h"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace skep {
+namespace {
+
+class WatchesTest : public testing::Test {
+ protected:
+  uint64_t Add(std::string_view key, bool present = true, uint64_t deadline_ms = 0) {
+    const uint64_t watch = watches_.Add(key);
+    watches_.Arm(watch, present, deadline_ms);
+    return watch;
+  }
+  bool IsUnchanged(uint64_t watch, uint64_t now_ms = 1) {
+    const auto seen = watches_.Judge(watch, now_ms);
+    EXPECT_TRUE(seen.has_value());
+    return seen && seen->unchanged;
+  }
+
+  Watches watches_;
+};
+
+TEST_F(WatchesTest, TheFirstTouchCounts) {
+  const uint64_t watch = Add("a");
+  const uint64_t other = Add("b");
+  EXPECT_TRUE(IsUnchanged(watch));
+  watches_.Touch("a", 5);
+  watches_.Touch("a", 6);
+  EXPECT_FALSE(IsUnchanged(watch));
+  EXPECT_EQ(watches_.Judge(watch, 1)->version, 5u);
+  EXPECT_TRUE(IsUnchanged(other));
+  const uint64_t later = Add("a");
+  EXPECT_TRUE(IsUnchanged(later));
+  watches_.Touch("a", 7);
+  EXPECT_EQ(watches_.Judge(later, 1)->version, 7u);
+  EXPECT_EQ(watches_.Judge(watch, 1)->version, 5u);
+}
+
+// Goal: what happened before Arm() is part of what the watch speaks of.
+TEST_F(WatchesTest, ArmForgetsWhatCameBefore) {
+  const uint64_t watch = watches_.Add("a");
+  watches_.Touch("a", 5);
+  watches_.Arm(watch, true, 0);
+  EXPECT_TRUE(IsUnchanged(watch));
+}
+
+TEST_F(WatchesTest, DeadlinesOfPresentKeysPass) {
+  const uint64_t present = Add("a", true, 10);
+  const uint64_t absent = Add("a", false, 0);
+  const uint64_t forever = Add("a", true, 0);
+  EXPECT_TRUE(IsUnchanged(present, 9));
+  EXPECT_FALSE(IsUnchanged(present, 10));
+  EXPECT_EQ(watches_.Judge(present, 10)->version, 0u);
+  EXPECT_TRUE(IsUnchanged(absent, UINT64_MAX));
+  EXPECT_TRUE(IsUnchanged(forever, UINT64_MAX));
+}
+
+// Goal: a range touches the keys in [lo, hi) that were present, and not those that came later and
+// were touched then.
+TEST_F(WatchesTest, Ranges) {
+  const uint64_t a = Add("a");
+  const uint64_t b = Add("b");
+  const uint64_t absent = Add("b", false);
+  const uint64_t c = Add("c");
+  const uint64_t touched = Add("b");
+  watches_.Touch("x", 3);
+  watches_.TouchRange("b", "b", false, 4);
+  EXPECT_TRUE(IsUnchanged(b));
+  watches_.TouchRange("b", "c", false, 5);
+  EXPECT_TRUE(IsUnchanged(a));
+  EXPECT_FALSE(IsUnchanged(b));
+  EXPECT_TRUE(IsUnchanged(absent));
+  EXPECT_TRUE(IsUnchanged(c));
+  watches_.TouchRange("", "ignored", true, 6);
+  EXPECT_FALSE(IsUnchanged(a));
+  EXPECT_FALSE(IsUnchanged(c));
+  EXPECT_EQ(watches_.Judge(touched, 1)->version, 5u);
+}
+
+// Goal: what is removed is unknown, once and twice; the others go on.
+TEST_F(WatchesTest, Removal) {
+  const uint64_t first = Add("a");
+  const uint64_t second = Add("a");
+  EXPECT_NE(first, second);
+  watches_.Remove(first);
+  watches_.Remove(first);
+  watches_.Remove(12345);
+  EXPECT_FALSE(watches_.Judge(first, 1).has_value());
+  EXPECT_TRUE(IsUnchanged(second));
+  watches_.Touch("a", 5);
+  EXPECT_FALSE(IsUnchanged(second));
+  watches_.Arm(first, true, 0);  // too late: it stays unknown
+  EXPECT_FALSE(watches_.Judge(first, 1).has_value());
+}
+
+// Goal: keys that share a cell of the hash table are told apart, and removing one keeps the other.
+// Method: far more keys than cells.
+TEST_F(WatchesTest, SharedCells) {
+  constexpr int kKeys = 5000;
+  std::vector<uint64_t> ids;
+  for (int i = 0; i < kKeys; ++i) ids.push_back(Add(std::to_string(i)));
+  for (int i = 0; i < kKeys; i += 2) watches_.Remove(ids[static_cast<size_t>(i)]);
+  for (int i = 1; i < kKeys; i += 4) watches_.Touch(std::to_string(i), 9);
+  for (int i = 1; i < kKeys; i += 2) {
+    EXPECT_EQ(IsUnchanged(ids[static_cast<size_t>(i)]), i % 4 != 1) << i;
+  }
+}
+
+// Goal: a write is either read by whoever arms the watch, or touches it, whatever the threads do.
+// Method: a counter under a lock that stands for the lock of the key's node. Writers touch and
+// count; watchers arm with the counter as they read it, and later see it unchanged exactly if the
+// counter is still what it was.
+TEST_F(WatchesTest, NoWriteIsMissed) {
+  constexpr int kRounds = 5000;
+  std::mutex node;
+  uint64_t counter = 0;  // guarded by node
+  {
+    std::vector<std::jthread> threads;
+    for (int writer = 0; writer < 2; ++writer) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < kRounds; ++i) {
+          std::lock_guard lock(node);
+          watches_.Touch("key", counter + 1);
+          ++counter;
+        }
+      });
+    }
+    for (int watcher = 0; watcher < 2; ++watcher) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < kRounds; ++i) {
+          const uint64_t watch = watches_.Add("key");
+          uint64_t read = 0;
+          {
+            std::lock_guard lock(node);
+            watches_.Arm(watch, true, 0);
+            read = counter;
+          }
+          if (i % 2 == 0) std::this_thread::yield();
+          {
+            std::lock_guard lock(node);
+            const auto seen = watches_.Judge(watch, 1);
+            ASSERT_TRUE(seen.has_value());
+            ASSERT_EQ(seen->unchanged, counter == read);
+            if (!seen->unchanged) {
+              ASSERT_EQ(seen->version, read + 1);
+            }
+          }
+          watches_.Remove(watch);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(counter, 2u * kRounds);
+}
+
+}  // namespace
+}  // namespace skep
