@@ -22,6 +22,7 @@ void ReplyInfo(RespWriter reply, const Command& command) {
   for (const auto& [flag, name] : kFlagNames) {
     if (command.has(flag)) flags.push_back(name);
   }
+  if (!command.no_multi.empty()) flags.push_back("no_multi");
   reply.Array(10);
   reply.Bulk(command.name);
   reply.Integer(command.arity);
