@@ -243,7 +243,7 @@ class Batch {
   uint32_t RequirePresent(std::string_view key) { return AddPoint(Op::kRequirePresent, key); }
   uint32_t RequireValue(std::string_view key, std::string_view value);
   uint32_t RequireDigest(std::string_view key, Digest digest);
-  // `watch` is what Engine::Watch (or Store::Watch) gave for this key.
+  // `watch` is what Engine::Watch gave for this key; of a Store, the id() of its Watch.
   uint32_t RequireUnchanged(std::string_view key, uint64_t watch);
   uint32_t RequireEmpty(const Range& range);
   // What is added from here on is a part of its own. Atomic batches only.

@@ -15,6 +15,7 @@
 //   kOutOfMemory    calls that store: Options::memory_bytes_max is reached
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -57,6 +58,34 @@ class Snapshot {
   Engine* engine_ = nullptr;
   SnapshotRef ref_;
 };
+
+// A key that is watched: Batch::RequireUnchanged(key, watch.id()) holds until somebody writes or
+// deletes the key, or it expires. Watch first, then read, then execute the batch that depends on
+// what was read. Dropping it (destruction) ends it. Movable. Must not outlive its store. Costs all
+// writers of the keyspace a little as long as it lives. Thread safety: one owner.
+class Watch {
+ public:
+  Watch() = default;
+  // Takes over what Engine::Watch gave. Users of a Store call WatchKey().
+  Watch(Engine& engine, uint64_t id) : engine_(&engine), id_(id) {}
+  Watch(Watch&& other) noexcept;
+  Watch& operator=(Watch&& other) noexcept;
+  ~Watch();
+
+  bool valid() const { return engine_ != nullptr; }
+  uint64_t id() const { return id_; }
+
+ private:
+  Engine* engine_ = nullptr;
+  uint64_t id_ = 0;
+};
+
+// When a key expires: from this millisecond of the system's clock on it is gone.
+using Deadline = std::chrono::sys_time<std::chrono::milliseconds>;
+// Never. Later than any other.
+inline constexpr Deadline kNever = Deadline::max();
+// So long from now.
+Deadline DeadlineAfter(std::chrono::milliseconds lifetime);
 
 // A pass over a range at one version, in chunks, so that its memory is bounded however long the
 // range is. Views are valid until the next call of Next(). Thread safety: one owner.
@@ -130,6 +159,18 @@ class Store {
   Result<bool> CompareAndSet(std::string_view key, std::string_view expected,
                              std::string_view value, uint32_t keyspace = 0);
 
+  // Keys that expire. A deadline that is not after now makes the key gone at once.
+  //   kInvalidArgument  a deadline after kDeadlineMax (batch.h), some two million years from now
+  Status PutUntil(std::string_view key, std::string_view value, Deadline deadline,
+                  uint32_t keyspace = 0);
+  // Gives a key another deadline, or none with kNever. False if the key is absent.
+  Result<bool> Expire(std::string_view key, Deadline deadline, uint32_t keyspace = 0);
+  // kNever if the key has none; nothing if it is absent.
+  Result<std::optional<Deadline>> DeadlineOf(std::string_view key, uint32_t keyspace = 0);
+
+  // Begins to watch a key, for a transaction that is judged by what became of it: see Watch.
+  Result<Watch> WatchKey(std::string_view key, uint32_t keyspace = 0);
+
   // Runs a batch and returns when every write in it is visible to every reader. Slots report their
   // own refusals; the Status is that of the batch:
   //   kInvalidArgument  no such keyspace
@@ -148,6 +189,12 @@ class Store {
 
   // Pins the state of now.
   Result<Snapshot> TakeSnapshot(uint32_t keyspace = 0);
+
+  // A bounded piece, well under a millisecond for each keyspace, of what can be done beside the
+  // calls: freeing expired keys, the oldest first, and memory; revoking old snapshots. True if
+  // there is more to do now. Nobody else does it: a program whose keys expire calls this now and
+  // then, on any thread.
+  bool Maintain();
 
   // Takes a millisecond or so for each large keyspace.
   StoreStatistics Statistics() const;

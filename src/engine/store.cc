@@ -34,6 +34,23 @@ Snapshot::~Snapshot() {
   if (engine_ != nullptr) engine_->CloseSnapshot(ref_);
 }
 
+Watch::Watch(Watch&& other) noexcept
+    : engine_(std::exchange(other.engine_, nullptr)), id_(std::exchange(other.id_, 0)) {}
+
+Watch& Watch::operator=(Watch&& other) noexcept {
+  std::swap(engine_, other.engine_);
+  std::swap(id_, other.id_);
+  return *this;
+}
+
+Watch::~Watch() {
+  if (engine_ != nullptr) engine_->Unwatch(id_);
+}
+
+Deadline DeadlineAfter(std::chrono::milliseconds lifetime) {
+  return Deadline(std::chrono::milliseconds(SystemClock().WallMs()) + lifetime);
+}
+
 std::vector<std::string> EngineNames() {
   std::vector<std::string> names;
   for (const EngineInfo& info : AllEngines()) names.emplace_back(info.name);
@@ -115,6 +132,54 @@ Result<bool> Store::CompareAndSet(std::string_view key, std::string_view expecte
   batch.CompareAndSet(key, expected, value);
   return WhetherDone(*this, batch, keyspace);
 }
+
+namespace {
+
+// As requests have it. What is before 1970 has passed as well as its first millisecond.
+uint64_t MillisecondsOf(Deadline deadline) {
+  if (deadline == kNever) return 0;
+  return static_cast<uint64_t>(std::max<int64_t>(1, deadline.time_since_epoch().count()));
+}
+
+}  // namespace
+
+Status Store::PutUntil(std::string_view key, std::string_view value, Deadline deadline,
+                       uint32_t keyspace) {
+  Batch batch;
+  batch.Add({.op = Op::kPut,
+             .key = key,
+             .value = value,
+             .other = {},
+             .deadline_ms = MillisecondsOf(deadline)});
+  const auto out = ExecuteOne(*this, batch, keyspace);
+  return out ? Status() : out.error();
+}
+
+Result<bool> Store::Expire(std::string_view key, Deadline deadline, uint32_t keyspace) {
+  Batch batch;
+  batch.Expire(key, MillisecondsOf(deadline));
+  return WhetherDone(*this, batch, keyspace);
+}
+
+Result<std::optional<Deadline>> Store::DeadlineOf(std::string_view key, uint32_t keyspace) {
+  Batch batch;
+  batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
+  const auto out = ExecuteOne(*this, batch, keyspace);
+  if (!out) return Fail(out.error());
+  if ((*out)->verdict == Verdict::kAbsent) return std::nullopt;
+  if ((*out)->deadline_ms == 0) return kNever;
+  return Deadline(std::chrono::milliseconds((*out)->deadline_ms));
+}
+
+Result<Watch> Store::WatchKey(std::string_view key, uint32_t keyspace) {
+  if (keyspace >= keyspaces_->count()) return Fail(kNoSuchKeyspace);
+  Engine& engine = keyspaces_->at(keyspace);
+  const auto id = engine.Watch(key, SystemClock().WallMs());
+  if (!id) return Fail(id.error());
+  return Watch(engine, *id);
+}
+
+bool Store::Maintain() { return keyspaces_->Maintain(SystemClock().WallMs()); }
 
 Result<uint64_t> Store::DeleteRange(const Range& range, uint32_t limit, uint32_t keyspace) {
   Batch batch;

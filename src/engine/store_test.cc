@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <thread>
@@ -174,6 +175,96 @@ TEST_P(StoreTest, AnUnmetConditionIsNoError) {
   }
 }
 
+// Goal: deadlines are given, told, changed, taken away and kept; what has passed is gone at once.
+TEST_P(StoreTest, Deadlines) {
+  using std::chrono::hours;
+  const Deadline later = DeadlineAfter(hours(1));
+  EXPECT_EQ(*store_->DeadlineOf("a"), std::nullopt);
+  EXPECT_FALSE(*store_->Expire("a", later));
+  EXPECT_TRUE(store_->PutUntil("a", "1", later).ok());
+  EXPECT_EQ(*store_->DeadlineOf("a"), later);
+  EXPECT_EQ(*store_->Get("a"), "1");
+  EXPECT_TRUE(*store_->Expire("a", later + hours(1)));
+  EXPECT_EQ(*store_->DeadlineOf("a"), later + hours(1));
+  EXPECT_TRUE(*store_->Expire("a", kNever));
+  EXPECT_EQ(*store_->DeadlineOf("a"), kNever);
+  EXPECT_TRUE(store_->PutUntil("a", "2", later).ok());
+  EXPECT_TRUE(store_->Put("a", "3").ok());
+  EXPECT_EQ(*store_->DeadlineOf("a"), kNever);
+  EXPECT_TRUE(store_->PutUntil("a", "4", kNever).ok());
+  EXPECT_EQ(*store_->DeadlineOf("a"), kNever);
+  for (const Deadline passed : {DeadlineAfter(-hours(1)), Deadline(), Deadline::min()}) {
+    EXPECT_TRUE(store_->PutUntil("a", "5", passed).ok());
+    EXPECT_EQ(*store_->Get("a"), std::nullopt);
+    EXPECT_TRUE(store_->Put("a", "6").ok());
+    EXPECT_TRUE(*store_->Expire("a", passed));
+    EXPECT_EQ(*store_->Get("a"), std::nullopt);
+  }
+  const Deadline latest{std::chrono::milliseconds(kDeadlineMax)};
+  EXPECT_TRUE(store_->PutUntil("a", "7", latest).ok());
+  EXPECT_EQ(*store_->DeadlineOf("a"), latest);
+  const Deadline too_late = latest + std::chrono::milliseconds(1);
+  EXPECT_EQ(store_->PutUntil("a", "8", too_late).code(), Code::kInvalidArgument);
+  EXPECT_EQ(store_->Expire("a", too_late).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(*store_->Get("a"), "7");
+}
+
+// Goal: keys expire by the system's clock, for points, counts and scans; then Maintain() frees
+// them.
+TEST_P(StoreTest, KeysExpireAndAreFreed) {
+  for (int i = 0; i < kMany; ++i) {
+    const Deadline deadline = i % 2 == 0 ? DeadlineAfter(std::chrono::milliseconds(5)) : kNever;
+    EXPECT_TRUE(store_->PutUntil(NumberedKey(i), "1", deadline).ok());
+  }
+  while (store_->Get(NumberedKey(kMany - 2))->has_value()) std::this_thread::yield();
+  EXPECT_EQ(*store_->Get(NumberedKey(0)), std::nullopt);
+  EXPECT_EQ(*store_->Get(NumberedKey(1)), "1");
+  if (Has(&EngineTraits::ordered) && Has(&EngineTraits::snapshots)) {
+    EXPECT_EQ(*store_->Count(Range::All()), static_cast<uint64_t>(kMany / 2));
+    int items = 0;
+    for (Scanner scan = store_->Scan(Range::All()); scan.Next();) ++items;
+    EXPECT_EQ(items, kMany / 2);
+  }
+  while (store_->Maintain()) {
+  }
+  EXPECT_EQ(store_->Statistics().keyspaces[0].items, static_cast<uint64_t>(kMany / 2));
+}
+
+// Goal: a transaction is applied if what it has read is unchanged, and is not otherwise; a dropped
+// watch is none.
+TEST_P(StoreTest, Watches) {
+  if (!Has(&EngineTraits::atomic)) GTEST_SKIP();
+  EXPECT_TRUE(store_->Put("a", "1").ok());
+  Watch moved;
+  EXPECT_FALSE(moved.valid());
+  {
+    auto watch = store_->WatchKey("a");
+    ASSERT_TRUE(watch.has_value());
+    moved = std::move(*watch);
+    EXPECT_FALSE(watch->valid());
+  }
+  const auto verdict_of = [&](uint64_t id) {
+    Batch batch(Batch::Kind::kAtomic);
+    batch.RequireUnchanged("a", id);
+    batch.Get("a");
+    EXPECT_TRUE(store_->Execute(batch).ok());
+    return batch.outcome(0).verdict;
+  };
+  EXPECT_EQ(verdict_of(moved.id()), Verdict::kDone);
+  EXPECT_TRUE(store_->Put("a", "1").ok());
+  EXPECT_EQ(verdict_of(moved.id()), Verdict::kMismatch);
+  const uint64_t dropped = moved.id();
+  moved = Watch();
+  EXPECT_EQ(verdict_of(dropped), Verdict::kRefused);
+  // In the keyspace it was asked for.
+  const auto elsewhere = store_->WatchKey("a", 1);
+  const auto here = store_->WatchKey("a");
+  ASSERT_TRUE(elsewhere.has_value() && here.has_value());
+  EXPECT_TRUE(store_->Put("a", "2", 1).ok());
+  EXPECT_EQ(verdict_of(here->id()), Verdict::kDone);
+  EXPECT_EQ(store_->WatchKey(std::string(64 * 1024 + 1, 'k')).error().code(), Code::kTooLarge);
+}
+
 // Goal: keyspaces are apart; one that does not exist is refused by every call.
 TEST_P(StoreTest, Keyspaces) {
   EXPECT_TRUE(store_->Put("a", "0").ok());
@@ -188,6 +279,10 @@ TEST_P(StoreTest, Keyspaces) {
   EXPECT_EQ(store_->Update("a", "1", 16).error().code(), refused);
   EXPECT_EQ(store_->Delete("a", 16).error().code(), refused);
   EXPECT_EQ(store_->CompareAndSet("a", "1", "2", 16).error().code(), refused);
+  EXPECT_EQ(store_->PutUntil("a", "1", kNever, 16).code(), refused);
+  EXPECT_EQ(store_->Expire("a", kNever, 16).error().code(), refused);
+  EXPECT_EQ(store_->DeadlineOf("a", 16).error().code(), refused);
+  EXPECT_EQ(store_->WatchKey("a", 16).error().code(), refused);
   EXPECT_EQ(store_->Count(Range::All(), 16).error().code(), refused);
   EXPECT_EQ(store_->DeleteRange(Range::All(), kNoLimit, 16).error().code(), refused);
   EXPECT_EQ(store_->TakeSnapshot(16).error().code(), refused);

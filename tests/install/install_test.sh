@@ -2,7 +2,7 @@
 # Goal: a program outside this tree compiles, links and runs with the installed package alone.
 # Method: install into an empty prefix, move the prefix (nothing in it may remember where it was),
 # build examples/ as a stranger would, once with find_package and once with pkg-config, and compare
-# what both print with examples/quickstart.expected.
+# what they print with examples/*.expected.
 #
 # Usage: install_test.sh SOURCE_DIR BUILD_DIR WORK_DIR CXX
 set -euo pipefail
@@ -20,13 +20,15 @@ prefix=$work_dir/prefix
 
 # A copy, so that no relative path leads back into the tree.
 cp -r "$source_dir/examples" "$work_dir/examples"
-expected=$work_dir/examples/quickstart.expected
+examples=$work_dir/examples
 
 echo "== find_package(skep)"
 cmake -S "$work_dir/examples" -B "$work_dir/cmake" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix"
 cmake --build "$work_dir/cmake"
-"$work_dir/cmake/quickstart" | diff "$expected" -
+for example in quickstart transactions; do
+  "$work_dir/cmake/$example" | diff "$examples/$example.expected" -
+done
 
 echo "== pkg-config skep"
 pc_dirs=("$prefix"/lib*/pkgconfig "$prefix"/lib/*/pkgconfig)
@@ -34,9 +36,9 @@ PKG_CONFIG_PATH=$(IFS=: && echo "${pc_dirs[*]}")
 export PKG_CONFIG_PATH
 for mode in "" --static; do
   # shellcheck disable=SC2046  # the flags are words
-  "$cxx" -std=c++23 "$work_dir/examples/quickstart.cc" -o "$work_dir/quickstart" \
+  "$cxx" -std=c++23 "$examples/quickstart.cc" -o "$work_dir/quickstart" \
     $(pkg-config $mode --cflags --libs skep)
-  "$work_dir/quickstart" | diff "$expected" -
+  "$work_dir/quickstart" | diff "$examples/quickstart.expected" -
 done
 
 echo "== installed programs start"
