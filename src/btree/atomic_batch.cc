@@ -63,6 +63,7 @@ template <class Layout>
 Attempt AtomicBatch<Layout>::Try(bool stopped) {
   states_.clear();
   wrote_.clear();
+  changed_by_batch_.clear();
   seen_ = 0;
   Change<Layout> change(core_, slot_, Arena::Limit::kObey);
   std::vector<LockedLeaf> leaves;
@@ -273,9 +274,16 @@ template <class Layout>
 void AtomicBatch<Layout>::RequireUnchanged(uint32_t index) {
   const auto seen = core_.watches.Judge(batch_.requests()[index].watch, now_ms_);
   if (!seen) return out_.Refuse(index, {Code::kInvalidArgument, "no such watch"});
-  out_.outcome(index) = {.verdict = seen->unchanged ? Verdict::kDone : Verdict::kMismatch,
-                         .version = seen->version};
+  Outcome& outcome = out_.outcome(index);
+  outcome = {.verdict = seen->unchanged ? Verdict::kDone : Verdict::kMismatch,
+             .version = seen->version};
   seen_ = std::max(seen_, seen->version);
+  if (!seen->unchanged) return;
+  // An earlier part may have changed it; what it wrote gets its version later.
+  const auto state = states_.find(batch_.requests()[index].key);
+  if (state == states_.end() || !state->second.changed) return;
+  outcome.verdict = Verdict::kMismatch;
+  changed_by_batch_.push_back(index);
 }
 
 template <class Layout>
@@ -381,18 +389,20 @@ void AtomicBatch<Layout>::PerformRange(uint32_t index) {
   out_.outcome(index) = {.verdict = Verdict::kDone};
   seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
   if (r.op == Op::kScan) return PerformScan(index);
-  // Counts and changes.
   const uint64_t most = r.limit == kNoLimit ? UINT64_MAX : r.limit;
-  std::vector<std::string_view> keys;
-  uint64_t count = 0;
   Outcome& outcome = out_.outcome(index);
+  uint64_t count = 0;
+  const auto stop_before = [&](std::string_view key) {
+    outcome.more = true;
+    outcome.value = out_.scratch().Copy(key);
+  };
+  std::vector<std::string_view> keys;  // to be changed: the limit of kExpireRange is of these
   ForEach(r, [&](const Item& item) {
     if (count == most) {
-      outcome.more = true;
-      outcome.value = out_.scratch().Copy(item.key);
+      stop_before(item.key);
       return false;
     }
-    ++count;
+    if (r.op != Op::kExpireRange) ++count;
     if (r.op != Op::kCount) keys.push_back(out_.scratch().Copy(item.key));
     return true;
   });
@@ -400,13 +410,15 @@ void AtomicBatch<Layout>::PerformRange(uint32_t index) {
     const auto at = StateOf(key);
     PointEffect effect = {.action = PointEffect::Action::kErase};
     if (r.op == Op::kExpireRange) {
+      if (count == most) {
+        stop_before(key);
+        break;
+      }
       effect = ApplyExpiry(r, {at->second.value, at->second.deadline_ms}, now_ms_);
+      if (effect.action == PointEffect::Action::kKeep) continue;
+      ++count;
     }
-    if (effect.action == PointEffect::Action::kKeep) {
-      --count;
-    } else {
-      SetState(at, effect);
-    }
+    SetState(at, effect);
   }
   outcome.integer = static_cast<int64_t>(count);
   if (!keys.empty() && count > 0) wrote_.push_back(index);
@@ -616,6 +628,7 @@ bool AtomicBatch<Layout>::AppendAll(Change<Layout>& change, const LockedLeaf& le
 template <class Layout>
 void AtomicBatch<Layout>::Finish(Version version) {
   for (const uint32_t index : wrote_) out_.outcome(index).version = version;
+  for (const uint32_t index : changed_by_batch_) out_.outcome(index).version = version;
   // A value the batch itself wrote has the batch's version.
   for (uint32_t i = 0; i < batch_.size(); ++i) {
     const Request& r = batch_.requests()[i];

@@ -9,25 +9,21 @@ namespace skep::btree {
 
 template <class Layout>
 bool Expirer<Layout>::Run(Slot& slot, uint64_t now_ms, uint32_t leaves_max) {
-  std::optional<Lid> leaf = core_.expiry.Take(now_ms);
-  if (!leaf) return false;
-  for (; leaf; leaf = core_.expiry.Take(now_ms)) {
-    if (leaves_max-- == 0) {
-      // Not its turn yet; where it stood does not matter, it is due.
-      core_.expiry.Add(*leaf, now_ms);
-      return true;
-    }
+  for (; leaves_max > 0 && core_.expiry.IsDue(now_ms); --leaves_max) {
+    const auto entry = core_.expiry.Take(now_ms);
+    if (!entry) break;
     core_.versions.EnterEpoch(slot);
     core_.versions.BeginWrites(slot);
-    Clean(slot, *leaf, now_ms);
+    Clean(slot, *entry, now_ms);
     core_.versions.LeaveEpoch(slot);
     core_.versions.EndWrites(slot);
   }
-  return false;
+  return core_.expiry.IsDue(now_ms);
 }
 
 template <class Layout>
-void Expirer<Layout>::Clean(Slot& slot, Lid leaf, uint64_t now_ms) {
+void Expirer<Layout>::Clean(Slot& slot, const ExpiryQueue::Entry& due, uint64_t now_ms) {
+  const Lid leaf = due.leaf;
   // Writers that are faster than we are merge the leaf, and so clean it themselves.
   constexpr int kTries = 4;
   for (int i = 0; i < kTries; ++i) {
@@ -50,7 +46,7 @@ void Expirer<Layout>::Clean(Slot& slot, Lid leaf, uint64_t now_ms) {
     TryClean(slot, place, now_ms);
     // Whether or not that was done: the leaf has no entry, so what it has become is looked at.
   }
-  core_.expiry.Add(leaf, now_ms);
+  core_.expiry.Add(leaf, due.deadline_ms);
 }
 
 template <class Layout>

@@ -22,7 +22,7 @@ class Expirer {
   bool Run(Slot& slot, uint64_t now_ms, uint32_t leaves_max);
 
  private:
-  void Clean(Slot& slot, Lid leaf, uint64_t now_ms);
+  void Clean(Slot& slot, const ExpiryQueue::Entry& due, uint64_t now_ms);
   void TryClean(Slot& slot, const LeafPlace& place, uint64_t now_ms);
 
   Core& core_;

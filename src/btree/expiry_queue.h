@@ -41,17 +41,21 @@ class ExpiryQueue {
     SetNext();
   }
 
-  // Takes the leaf with the earliest deadline, if that is not after now. Cheap if there is none.
-  std::optional<Lid> Take(uint64_t now_ms) {
-    // Relaxed: it is looked at again under the mutex, or a little later.
-    if (next_ms_.load(std::memory_order_relaxed) > now_ms) return std::nullopt;
+  struct Entry {
+    uint64_t deadline_ms;
+    Lid leaf;
+  };
+  // Some entry is due. Relaxed: it is asked again a little later.
+  bool IsDue(uint64_t now_ms) const { return next_ms_.load(std::memory_order_relaxed) <= now_ms; }
+  // Takes the entry with the earliest deadline, if that is not after now.
+  std::optional<Entry> Take(uint64_t now_ms) {
     std::lock_guard lock(mutex_);
     if (by_deadline_.empty() || by_deadline_.begin()->first > now_ms) return std::nullopt;
-    const Lid leaf = by_deadline_.begin()->second;
+    const auto [deadline_ms, leaf] = *by_deadline_.begin();
     by_deadline_.erase(by_deadline_.begin());
     of_leaf_.erase(leaf);
     SetNext();
-    return leaf;
+    return Entry{.deadline_ms = deadline_ms, .leaf = leaf};
   }
 
   // The entry of a leaf; none if it has none.
