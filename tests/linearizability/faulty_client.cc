@@ -1,6 +1,15 @@
 #include "tests/linearizability/faulty_client.h"
 
+#include <algorithm>
+#include <functional>
+#include <iterator>
+
 namespace skep::linearizability {
+namespace {
+
+bool NeedsUnchanged(const Step& step) { return step.action == Action::kRequireUnchanged; }
+
+}  // namespace
 
 using Reply = KvClient::Reply;
 
@@ -11,7 +20,11 @@ Reply FaultyClient::Perform(Operation& operation) {
   }
   if (operation.kind != Kind::kExecute) return inner_->Perform(operation);
   Step& step = operation.steps.front();
+  if (fault_ == Fault::kWatchesLate) return WatchLate(operation);
+  if (fault_ == Fault::kSeesThePast) return TellThePast(operation);
   if (operation.steps.size() > 1) {
+    if (fault_ == Fault::kForgetsWatches) return ForgetWatches(operation);
+    if (fault_ == Fault::kJudgesFirst) return JudgeFirst(operation);
     return fault_ == Fault::kSplitsBatches ? SplitBatch(operation) : inner_->Perform(operation);
   }
   if (fault_ == Fault::kReadsFromACache && step.action == Action::kGet) return Get(step);
@@ -45,7 +58,7 @@ Reply FaultyClient::Get(Step& step) {
 // Without conditions: they would need the batch. Refusals stay what they were.
 Reply FaultyClient::SplitBatch(Operation& operation) {
   for (const Step& step : operation.steps) {
-    if (IsCondition(step.action) || step.action == Action::kAddDecimal) {
+    if (IsCondition(step.action) || step.action == Action::kAddDecimal || step.begins_part) {
       return inner_->Perform(operation);
     }
   }
@@ -89,6 +102,67 @@ Reply FaultyClient::AddByPut(Step& step) {
   step.number = std::stoll(get.found.value_or("0")) + std::stoll(step.value);
   Step put{.action = Action::kPut, .key = step.key, .value = std::to_string(step.number)};
   return PerformAlone(put);
+}
+
+Reply FaultyClient::ForgetWatches(Operation& operation) {
+  Operation asked = operation;
+  std::erase_if(asked.steps, NeedsUnchanged);
+  const size_t forgotten = operation.steps.size() - asked.steps.size();
+  if (forgotten == 0 || asked.steps.empty() || ++batches_ % 2 == 0) {
+    return inner_->Perform(operation);
+  }
+  const Reply reply = inner_->Perform(asked);
+  operation.applied = asked.applied;
+  operation.culprit = asked.culprit;
+  if (operation.culprit) *operation.culprit += static_cast<uint32_t>(forgotten);
+  std::ranges::copy(asked.steps, operation.steps.begin() + static_cast<ptrdiff_t>(forgotten));
+  return reply;
+}
+
+Reply FaultyClient::WatchLate(Operation& operation) {
+  if (operation.steps.front().action == Action::kWatch) {
+    late_.push_back(operation);
+    return Reply::kAnswered;
+  }
+  if (!NeedsUnchanged(operation.steps.front())) return inner_->Perform(operation);
+  for (Operation& watch : late_) {
+    if (const Reply reply = inner_->Perform(watch); reply != Reply::kAnswered) return reply;
+  }
+  late_.clear();
+  return inner_->Perform(operation);
+}
+
+// Only where nothing else can stop the rest.
+Reply FaultyClient::JudgeFirst(Operation& operation) {
+  const auto is_condition = [](const Step& step) { return IsCondition(step.action); };
+  const auto resists = [](const Step& step) {
+    return step.begins_part || NeedsUnchanged(step) || step.action == Action::kAddDecimal;
+  };
+  Operation conditions = operation;
+  std::erase_if(conditions.steps, std::not_fn(is_condition));
+  if (conditions.steps.empty() || std::ranges::any_of(operation.steps, resists)) {
+    return inner_->Perform(operation);
+  }
+  // A batch has at least two steps.
+  conditions.steps.push_back(conditions.steps.back());
+  if (!inner_->Supports(conditions)) return inner_->Perform(operation);
+  if (const Reply reply = inner_->Perform(conditions); reply != Reply::kAnswered) return reply;
+  if (!conditions.applied) return inner_->Perform(operation);
+  for (Step& step : operation.steps) {
+    if (is_condition(step)) continue;
+    if (const Reply reply = PerformAlone(step); reply != Reply::kAnswered) return reply;
+  }
+  return Reply::kAnswered;
+}
+
+Reply FaultyClient::TellThePast(Operation& operation) {
+  const Reply reply = inner_->Perform(operation);
+  for (Step& step : operation.steps) {
+    if (!step.told || !IsComparison(step.action)) continue;
+    const auto [at, is_new] = cache_.try_emplace(step.key, step.found);
+    if (!is_new) std::swap(at->second, step.found);
+  }
+  return reply;
 }
 
 }  // namespace skep::linearizability

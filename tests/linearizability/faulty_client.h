@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/linearizability/kv_client.h"
 
@@ -18,10 +19,16 @@ enum class Fault : uint8_t {
   kCountsByGets,       // a count is one get for each key of the alphabet
   kMovesItsSnapshots,  // a snapshot is read at the present
   kReadsThenWrites,    // an addition is a get and a put
+  kForgetsWatches,     // every other batch does not need what it should to be unchanged
+  kWatchesLate,        // a key is watched when the next batch goes out
+  kJudgesFirst,        // conditions are a batch of their own, before the rest
+  kSeesThePast,        // a comparison that fails tells what was seen by the last one of the key
 };
 inline constexpr Fault kFaults[] = {Fault::kReadsFromACache,   Fault::kSplitsBatches,
                                     Fault::kScansInTwoHalves,  Fault::kCountsByGets,
-                                    Fault::kMovesItsSnapshots, Fault::kReadsThenWrites};
+                                    Fault::kMovesItsSnapshots, Fault::kReadsThenWrites,
+                                    Fault::kForgetsWatches,    Fault::kWatchesLate,
+                                    Fault::kJudgesFirst,       Fault::kSeesThePast};
 
 class FaultyClient final : public KvClient {
  public:
@@ -39,10 +46,16 @@ class FaultyClient final : public KvClient {
   Reply ScanHalves(Step& step);
   Reply CountByGets(Step& step);
   Reply AddByPut(Step& step);
+  Reply ForgetWatches(Operation& operation);
+  Reply WatchLate(Operation& operation);
+  Reply JudgeFirst(Operation& operation);
+  Reply TellThePast(Operation& operation);
 
   std::unique_ptr<KvClient> inner_;
   const Fault fault_;
   std::map<std::string, std::optional<std::string>> cache_;
+  std::vector<Operation> late_;  // watches
+  uint64_t batches_ = 0;
 };
 
 }  // namespace skep::linearizability

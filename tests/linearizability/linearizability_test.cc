@@ -9,6 +9,7 @@
 #include "engine/keyspaces.h"
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/faulty_client.h"
+#include "tests/linearizability/history_tally.h"
 #include "tests/linearizability/noise.h"
 #include "tests/linearizability/padded_client.h"
 #include "tests/linearizability/recorder.h"
@@ -75,6 +76,7 @@ class StoreHistories : public testing::TestWithParam<const Variant*> {
   void RunRound(uint64_t seed, const RoundShape& shape);
 
   TreeTally tally_;
+  HistoryTally history_tally_;
 };
 
 void StoreHistories::RunRound(uint64_t seed, const RoundShape& shape) {
@@ -94,6 +96,7 @@ void StoreHistories::RunRound(uint64_t seed, const RoundShape& shape) {
     history = RunHistory(shape.clients, 40, seed, shape.mix,
                          [&](uint32_t) { return new_client(shape.neighbours); });
   }
+  history_tally_.Add(history);
   const CheckResult result = CheckLinearizable(history, check);
   ASSERT_EQ(result.answer, Answer::kLinearizable) << result.explanation;
   ASSERT_STREQ(engine.Verify(), nullptr);
@@ -119,7 +122,20 @@ TEST_P(StoreHistories, AreLinearizable) {
     RunRound(seed + round, shape);
     ++rounds;
   });
-  if (HasFatalFailure() || !GetParam()->is_tree()) return;
+  if (HasFatalFailure()) return;
+  std::cout << history_tally_ << "\n";
+  EXPECT_GT(history_tally_.unchanged, 0u);
+  EXPECT_GT(history_tally_.changed, 0u);
+  EXPECT_GT(history_tally_.held, 0u);
+  EXPECT_GT(history_tally_.failed, 0u);
+  EXPECT_GT(history_tally_.seen, 0u);
+  EXPECT_GT(history_tally_.ticks, rounds);
+  EXPECT_GT(history_tally_.deadlines, rounds);
+  if (GetParam()->btree.multi_version) {
+    EXPECT_GT(history_tally_.parts, 0u);
+    EXPECT_GT(history_tally_.stopped, 0u);
+  }
+  if (!GetParam()->is_tree()) return;
   std::cout << rounds << " rounds: " << tally_ << "\n";
   EXPECT_GT(tally_.restructurings(), rounds);
   EXPECT_GT(tally_.range_deletes(), rounds);
@@ -133,7 +149,8 @@ TEST_P(StoreHistories, AreLinearizable) {
 // Goal: the test above would see a store that is wrong.
 // Method: rounds on four keys through a client with one fault; some round must be caught, and soon.
 TEST_P(StoreHistories, OfEachFaultAreCaught) {
-  if (!GetParam()->btree.multi_version) GTEST_SKIP() << "the faults are in ranges and snapshots";
+  if (!GetParam()->btree.multi_version)
+    GTEST_SKIP() << "the faults are in ranges, snapshots and batches";
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);
   constexpr uint64_t kRoundsMax = 2000;
@@ -142,7 +159,8 @@ TEST_P(StoreHistories, OfEachFaultAreCaught) {
     Answer answer = Answer::kLinearizable;
     for (; round < kRoundsMax && answer == Answer::kLinearizable; ++round) {
       const auto store = NewStore();
-      const History history = RunHistory(3, 100, seed + round, {.keys = 4}, [&](uint32_t) {
+      const Mix mix{.keys = 4, .ticks = 0};
+      const History history = RunHistory(3, 100, seed + round, mix, [&](uint32_t) {
         return std::make_unique<FaultyClient>(
             std::make_unique<StoreClient>(*store, StoreForTests::EngineOf(*store)), fault);
       });

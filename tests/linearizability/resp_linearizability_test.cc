@@ -10,6 +10,7 @@
 #include "server/server.h"
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/faulty_client.h"
+#include "tests/linearizability/history_tally.h"
 #include "tests/linearizability/noise.h"
 #include "tests/linearizability/padded_client.h"
 #include "tests/linearizability/recorder.h"
@@ -82,6 +83,7 @@ class RespHistories : public testing::TestWithParam<const Variant*> {
   void RunRound(uint64_t seed, const RoundShape& shape);
 
   TreeTally tally_;
+  HistoryTally history_tally_;
   RunningServer server_{*GetParam(), tally_};
 };
 
@@ -102,6 +104,7 @@ void RespHistories::RunRound(uint64_t seed, const RoundShape& shape) {
   }
   ASSERT_EQ(history.size(), shape.clients * kOperations);
   for (const Operation& operation : history) ASSERT_FALSE(operation.is_pending()) << operation;
+  history_tally_.Add(history);
   const CheckResult result = CheckLinearizable(history, check);
   ASSERT_EQ(result.answer, Answer::kLinearizable) << result.explanation;
   server_.Note();
@@ -128,6 +131,14 @@ TEST_P(RespHistories, AreLinearizable) {
   if (HasFatalFailure()) return;
   server_.End();
   EXPECT_STREQ(server_.engine().Verify(), nullptr);
+  std::cout << history_tally_ << "\n";
+  EXPECT_GT(history_tally_.unchanged, 0u);
+  EXPECT_GT(history_tally_.changed, 0u);
+  EXPECT_GT(history_tally_.held, 0u);
+  EXPECT_GT(history_tally_.failed, 0u);
+  EXPECT_GT(history_tally_.seen, 0u);
+  EXPECT_GT(history_tally_.parts, 0u);
+  EXPECT_GT(history_tally_.stopped, 0u);
   if (!GetParam()->is_tree()) return;
   std::cout << rounds << " rounds: " << tally_ << "\n";
   EXPECT_GT(tally_.restructurings(), rounds);
@@ -141,8 +152,9 @@ TEST_P(RespHistories, AreLinearizable) {
 TEST_P(RespHistories, OfEachFaultAreCaught) {
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);
-  for (const Fault fault : {Fault::kReadsFromACache, Fault::kSplitsBatches,
-                            Fault::kScansInTwoHalves, Fault::kReadsThenWrites}) {
+  for (const Fault fault :
+       {Fault::kReadsFromACache, Fault::kSplitsBatches, Fault::kScansInTwoHalves,
+        Fault::kReadsThenWrites, Fault::kWatchesLate, Fault::kSeesThePast}) {
     Answer answer = Answer::kLinearizable;
     for (uint64_t round = 0; round < 200 && answer == Answer::kLinearizable; ++round) {
       FlushAll();

@@ -99,8 +99,10 @@ Operation Workload::ABatch() {
       }
       break;
     }
-    default:
-      while (steps.size() < count) steps.push_back(Below(4) == 0 ? RangeStep() : PointStep());
+    default: {
+      const size_t fewer = count - Below(2);
+      while (steps.size() < fewer) steps.push_back(Below(4) == 0 ? RangeStep() : PointStep());
+    }
   }
   for (uint64_t i = Below(3); i > 0; --i) steps.push_back(Condition());
   return operation;
