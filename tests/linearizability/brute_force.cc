@@ -40,6 +40,7 @@ bool SameAnswer(const Step& a, const Step& b) {
     case Action::kCount:
       return a.number == b.number;
     case Action::kDeleteRange:
+    case Action::kExpireRange:
       return a.number == b.number || a.number == kNotTold;
     case Action::kScan:
       return std::ranges::equal(a.items, b.items, [&](const Pair& x, const Pair& y) {

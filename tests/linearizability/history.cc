@@ -36,6 +36,8 @@ const char* NameOf(Action action) {
       return "count";
     case Action::kDeleteRange:
       return "delete-range";
+    case Action::kExpireRange:
+      return "expire-range";
     case Action::kWatch:
       return "watch";
     case Action::kTick:
@@ -60,6 +62,7 @@ void PrintRange(std::ostream& out, const Step& step) {
   if (step.floor) out << " from-floor";
   if (step.keys_only) out << " keys-only";
   if (step.limit != kNoLimit) out << " limit " << step.limit;
+  if (step.deadline != 0) out << " @" << step.deadline;
 }
 
 void PrintRequest(std::ostream& out, const Step& step) {
@@ -106,6 +109,7 @@ void PrintAnswer(std::ostream& out, const Step& step) {
     case Action::kAddDecimal:
     case Action::kCount:
     case Action::kDeleteRange:
+    case Action::kExpireRange:
       out << ": " << step.number;
       break;
     case Action::kInsert:

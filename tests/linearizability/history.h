@@ -56,6 +56,7 @@ enum class Action : uint8_t {
                  // largest key <= `key` if `floor` and there is one
   kCount,        // number
   kDeleteRange,  // the first `limit` of [key, other); number: how many there were
+  kExpireRange,  // gives them that deadline; number: the same
   kWatch,        // begins to watch the key, as number `watch`
   kTick,         // the time is `deadline`, if it was earlier; alone in its operation
   kRequireAbsent,  // conditions, judged against the state before the operation, or before the part
@@ -68,12 +69,12 @@ enum class Action : uint8_t {
 
 constexpr bool IsCondition(Action action) { return action >= Action::kRequireAbsent; }
 constexpr bool IsRange(Action action) {
-  return (action >= Action::kScan && action <= Action::kDeleteRange) ||
+  return (action >= Action::kScan && action <= Action::kExpireRange) ||
          action == Action::kRequireEmpty;
 }
 constexpr bool IsWrite(Action action) {
   return (action >= Action::kPut && action <= Action::kRename) || action == Action::kDeleteRange ||
-         action == Action::kTick;
+         action == Action::kExpireRange || action == Action::kTick;
 }
 // Whether it looks for the value `other`.
 constexpr bool IsComparison(Action action) {
@@ -101,7 +102,8 @@ struct Step {
   bool begins_part = false;    // Operation
   uint32_t limit = kNoLimit;
   uint32_t watch = 0;
-  uint64_t deadline = 0;  // kPut, kInsert, kUpdate, kExpire: to store, 0 is none. See also Action
+  uint64_t deadline =
+      0;  // kPut, kInsert, kUpdate, kExpire, kExpireRange: to store, 0 is none. See also Action
 
   // What came back; see Action for what each sets.
   bool happened = false;

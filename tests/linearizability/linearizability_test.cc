@@ -39,7 +39,8 @@ class SupportedClient final : public KvClient {
     for (const Step& step : operation.steps) {
       if (IsRange(step.action) && !traits_.ordered) return false;
       if (step.action == Action::kAddDecimal && !traits_.functions) return false;
-      if (step.action == Action::kRename && !HasWholeBatches()) return false;
+      const bool is_batch = step.action == Action::kRename || step.action == Action::kExpireRange;
+      if (is_batch && !HasWholeBatches()) return false;
       if (step.action == Action::kWatch && !traits_.atomic) return false;
       // Alone they read at a snapshot.
       const bool reads = step.action == Action::kCount || step.action == Action::kScan;

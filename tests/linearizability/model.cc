@@ -312,6 +312,7 @@ Model::Answer Model::PerformRange(const Plan& plan) {
              (step.keys_only || plan.items[visited].second == cells_[at]);
     }
     if (step.action == Action::kDeleteRange) Write(at, kAbsent, 0);
+    if (step.action == Action::kExpireRange) Write(at, cells_[at], step.deadline);
     ++visited;
   }
   if (step.action == Action::kScan) {

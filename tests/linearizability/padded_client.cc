@@ -82,7 +82,7 @@ bool PaddedClient::Supports(const Operation& operation) const {
   if (neighbours_ == Neighbours::kBetween) {
     for (const Step& step : operation.steps) {
       if (step.action == Action::kCount || step.action == Action::kRequireEmpty) return false;
-      if (step.action == Action::kDeleteRange && step.limit != kNoLimit) return false;
+      if (step.action != Action::kScan && step.limit != kNoLimit) return false;
     }
   }
   return inner_->Supports(operation);
@@ -129,7 +129,8 @@ void PaddedClient::TakeAnswer(const Step& answered, Step& step) const {
   if (neighbours_ == Neighbours::kNone) return;
   if (step.action == Action::kScan) ConfineScan(step);
   const bool is_counted = neighbours_ == Neighbours::kAround;
-  if (step.action == Action::kDeleteRange && !is_counted) step.number = kNotTold;
+  const bool is_change = IsRange(step.action) && IsWrite(step.action);
+  if (is_change && !is_counted) step.number = kNotTold;
 }
 
 // To what its answer says of the history's keys.

@@ -230,6 +230,9 @@ void Reference::PerformRange(Step& step) {
       step.items.emplace_back(key, step.keys_only ? "" : *state_.Find(key));
     }
     if (step.action == Action::kDeleteRange) state_.Erase(key);
+    if (step.action == Action::kExpireRange) {
+      state_.Store(key, *state_.Find(key), step.deadline);
+    }
   }
 }
 

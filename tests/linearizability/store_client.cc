@@ -236,7 +236,9 @@ Reply StoreClient::Scan(Step& step, const Snapshot* at) {
 
 Reply StoreClient::PerformBatch(Operation& operation) {
   std::vector<Step>& steps = operation.steps;
-  const bool is_atomic = steps.size() > 1 || steps.front().action == Action::kRename;
+  // Alone, a range gets its deadline key by key.
+  const bool is_atomic = steps.size() > 1 || steps.front().action == Action::kRename ||
+                         steps.front().action == Action::kExpireRange;
   Batch& batch = is_atomic ? atomic_ : unordered_;
   batch.Clear();
   bool is_complete = true;
@@ -277,6 +279,9 @@ bool StoreClient::Add(Batch& batch, const Step& step) const {
       return true;
     case Action::kDeleteRange:
       batch.DeleteRange(RangeOf(step), step.limit);
+      return true;
+    case Action::kExpireRange:
+      batch.ExpireRange(RangeOf(step), MsOf(step.deadline), step.limit);
       return true;
     case Action::kRequireEmpty:
       batch.RequireEmpty(RangeOf(step));

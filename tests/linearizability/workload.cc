@@ -212,6 +212,10 @@ Step Workload::RangeStep() {
   Step step;
   const uint64_t form = Below(8);
   step.action = form < 5 ? Action::kScan : form < 7 ? Action::kCount : Action::kDeleteRange;
+  if (step.action == Action::kDeleteRange && mix_.ticks > 0 && Below(3) == 0) {
+    step.action = Action::kExpireRange;
+    step.deadline = Deadline();
+  }
   if (Below(2) == 0) step.key = Key();
   step.unbounded = Below(2) == 0;
   if (!step.unbounded) step.other = Key();
@@ -230,7 +234,10 @@ Step Workload::RangeStep() {
 Step Workload::ReadStep() {
   if (Below(2) == 0) return {.action = Action::kGet, .key = Key()};
   Step step = RangeStep();
-  if (step.action == Action::kDeleteRange) step.action = Action::kScan;
+  if (IsWrite(step.action)) {
+    step.action = Action::kScan;
+    step.deadline = 0;
+  }
   return step;
 }
 
