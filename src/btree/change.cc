@@ -196,8 +196,8 @@ void Change<Layout>::Map(const Made& made) {
   FollowSiblings(made);
 }
 
-// Lets the expiry queue know of a new leaf, or of one whose deadline fell. Before anybody can find
-// it, so that the queue is never late.
+// Lets the expiry queue know of a new leaf, or of one whose deadline fell. Once the tree leads to
+// it: an entry of a leaf that the tree does not lead to is dropped by whoever takes it.
 template <class Layout>
 void Change<Layout>::QueueDeadline(const Made& made) {
   if (!made.node->is_leaf()) return;
@@ -226,7 +226,6 @@ void Change<Layout>::Publish() {
   for (const Made& made : made_) {
     made.node->version.store(version_, std::memory_order_relaxed);
     Count(made.node, 1);
-    QueueDeadline(made);
   }
   for (const Made& made : made_) {
     if (made.replaces == nullptr) Map(made);
@@ -251,6 +250,7 @@ void Change<Layout>::Publish() {
                                .at = old});
     }
   }
+  for (const Made& made : made_) QueueDeadline(made);
   for (const Made& made : made_) {
     if (made.replaces != nullptr) continue;
     const uint64_t word = made.node->word.load(std::memory_order_relaxed);

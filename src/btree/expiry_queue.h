@@ -6,9 +6,10 @@
 // when a leaf's bound falls or a leaf is new.
 //
 // Invariant. A leaf of the tree that has a deadline d has an entry at d or earlier, but for a
-// moment:
-//   between the lowering of the bound and Add(), under the leaf's lock, and while Expirer has taken
-//   the entry. An entry may be too early, or of a LID that is no leaf any more: who takes it looks.
+//   moment: while whoever lowered the bound or mapped the leaf is on the way to Add(), and while
+//   Expirer has taken the entry. An entry may be too early, or of a LID that is no leaf any more:
+//   who takes it looks. Add() comes after the tree leads to the leaf, so an entry whose leaf is not
+//   in the tree may be dropped.
 //
 // Thread-safe.
 #pragma once
@@ -69,8 +70,8 @@ class ExpiryQueue {
     std::lock_guard lock(mutex_);
     return by_deadline_.size();
   }
-  // Some item ever had a deadline. Relaxed: Add() comes before the item can be seen, so who has
-  // seen the item sees this.
+  // Some item ever had a deadline. Relaxed: Add() comes before its writer's floor rises, so who has
+  // stopped the writers sees this.
   bool was_used() const { return was_used_.load(std::memory_order_relaxed); }
 
  private:
