@@ -1,8 +1,11 @@
 // Where deadlines meet what else happens to a tree. Each test holds one place still.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 
+#include "btree/expirer.h"
+#include "btree/paper_layout.h"
 #include "btree/tree_test_changes.h"
 #include "btree/tree_test_within.h"
 
@@ -13,6 +16,17 @@ using changes::Kept;
 
 constexpr uint64_t kNow = TestTree::kNowMs;
 constexpr uint64_t kDeadline = kNow + 1000;
+
+Outcome DoAt(TestTree& tree, const Request& request, uint64_t now_ms) {
+  Batch batch;
+  batch.set_now_ms(now_ms);
+  batch.Add(request);
+  tree.engine().Execute(batch);
+  return batch.outcome(0);
+}
+Verdict GetAt(TestTree& tree, std::string_view key, uint64_t now_ms) {
+  return DoAt(tree, {.op = Op::kGet, .key = key, .other = {}}, now_ms).verdict;
+}
 
 Request PutUntil(Batch& batch, uint32_t number, uint64_t deadline_ms) {
   return {.op = Op::kPut,
@@ -56,6 +70,35 @@ TEST(Expiry, UpkeepInTheMiddleOfASplitForgetsNoLeaf) {
     EXPECT_STREQ(tree.engine().Verify(), nullptr);
     MaintainAllAt(tree, kDeadline);
     EXPECT_EQ(tree.engine().Statistics().items, 0u);
+  }
+}
+
+// Goal: a write does not bring back what somebody has seen as gone.
+// Method: between looking at the key and locking its leaf the write meets a reader whose clock is
+// ahead of its own, past the deadline. By the log, and by a merge.
+TEST(Expiry, WhatWasSeenAsGoneIsGoneForAWriteOnItsWay) {
+  constexpr std::string_view kKey = "key";
+  const Request writes[] = {
+      {.op = Op::kExpire, .when = Request::kHasDeadline, .key = kKey, .other = {}},
+      {.op = Op::kUpdate, .key = kKey, .value = "new", .other = {}},
+      {.op = Op::kPut, .when = Request::kEquals, .key = kKey, .value = "new", .other = "old"},
+      {.op = Op::kApply, .key = kKey, .value = "x", .function = functions::kAppend},
+  };
+  for (const uint32_t log_bytes : {320u, 0u}) {
+    for (const Request& write : writes) {
+      SCOPED_TRACE(testing::Message()
+                   << log_bytes << " bytes of log, op " << static_cast<int>(write.op));
+      TestTree tree(BtreeOptions{.node_bytes = 2048, .log_bytes = log_bytes});
+      tree.Do({.op = Op::kPut, .key = kKey, .value = "old", .other = {}, .deadline_ms = kDeadline});
+      Batch batch;
+      batch.Add(write);
+      RunWithin(tree, batch, SyncPoint::kWriterFoundLeaf,
+                [&] { EXPECT_EQ(GetAt(tree, kKey, kDeadline), Verdict::kAbsent); });
+      EXPECT_FALSE(batch.outcome(0).present);
+      if (write.op == Op::kApply) continue;  // on an absent key it makes a new one
+      EXPECT_EQ(batch.outcome(0).verdict, Verdict::kAbsent);
+      EXPECT_EQ(GetAt(tree, kKey, kDeadline), Verdict::kAbsent);
+    }
   }
 }
 

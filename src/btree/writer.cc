@@ -69,6 +69,7 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t now
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
     core_.versions.BeginOperation(slot);
+    if (tries > 0) now_ms = std::max(now_ms, core_.now.Latest());
     const LeafPlace place = FindLeaf(request.key, tries == 0 ? hint : Link());
     const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
     const typename Layout::Found found = leaf.Find(request.key);
@@ -117,6 +118,13 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t now
   }
 }
 
+// Whether the key, which was there when the edit was decided on, is gone for others by now.
+template <class Layout>
+bool Writer<Layout>::HasExpiredSince(const Edit& edit) const {
+  const uint64_t deadline_ms = edit.found->present ? DeadlineOf(edit.found->value) : 0;
+  return deadline_ms > edit.now_ms && HasExpired(deadline_ms, core_.now.Latest());
+}
+
 template <class Layout>
 bool Writer<Layout>::HasLogRoom(const typename Layout::Leaf& leaf, uint32_t bytes) const {
   const uint32_t end = leaf.used() + bytes;
@@ -134,6 +142,10 @@ Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
   NodeHeader* const node = place.node;
   const uint64_t word = place.word.bits;
   if (!TryLock(node, word)) return Attempt::kAgain;
+  if (HasExpiredSince(edit)) {
+    UnlockUnchanged(node, word);
+    return Attempt::kAgain;
+  }
   const uint32_t used = leaf.used();
   const uint32_t end = Layout::AppendToLog(node, used, *edit.found, edit.edit.stored_key,
                                            edit.edit.erase ? nullptr : &edit.edit.value);
@@ -183,7 +195,7 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
     return split == Attempt::kDone ? Attempt::kAgain : split;
   }
   Change<Layout> change(core_, slot, edit.limit);
-  if (!change.Lock(place.node, place.word.bits)) return Attempt::kAgain;
+  if (!change.Lock(place.node, place.word.bits) || HasExpiredSince(edit)) return Attempt::kAgain;
   if (!change.ReplaceByLeaf(place.link, place.node, items, fences)) return Attempt::kNoMemory;
   core_.Sync(SyncPoint::kMergeBuilt);
   if (!change.Draw()) return Attempt::kAgain;

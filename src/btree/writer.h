@@ -2,8 +2,9 @@
 //
 //   find     the leaf, and in it the key, of the newest state, without locks
 //   decide   what becomes of the value
-//   append   lock the leaf if it is as it was read; write the item behind the log's end; draw the
-//            version; write it into the item; store size, sequence and unlocked state as one word.
+//   append   lock the leaf if it is as it was read, and look whether the key has expired since it
+//            was; write the item behind the log's end; draw the version; write it into the item;
+//            store size, sequence and unlocked state as one word.
 //            A reader sees no item or a whole one, and a reader at a version none it must not see.
 //   merge    if the log is full: a new buffer of the sorted items with the log and the new item
 //            worked in, and without those that have expired, mapped in place of the old one
@@ -103,6 +104,7 @@ class Writer {
   };
 
   LeafPlace FindLeaf(std::string_view key, Link hint) const;
+  bool HasExpiredSince(const Edit& edit) const;
   bool HasLogRoom(const typename Layout::Leaf& leaf, uint32_t bytes) const;
   Attempt Append(Slot& slot, const typename Layout::Leaf& leaf, const LeafPlace& place,
                  const Edit& edit, Storing& storing, Version* version);

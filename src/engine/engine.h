@@ -57,7 +57,12 @@ struct EngineOptions {
 class LatestNow {
  public:
   // A reader at a pinned version calls it after pinning, a writer of several keys after locking:
-  // then whatever that state has made of an expired key, this now agrees.
+  // then whatever that state has made of an expired key, this now agrees. A writer of one key looks
+  // at Latest() once it has locked, and decides again if the key has expired meanwhile.
+  //
+  // Limit. A write that has looked may still be on its way to its readers when another batch brings
+  // a later now and sees its key as gone. So two batches that overlap may disagree on a key that
+  // expires while both run.
   uint64_t Advance(uint64_t now_ms) {
     // Acquire, and release by who raises it: who sees a write sees the now it was made at.
     uint64_t latest = latest_.load(std::memory_order_acquire);
@@ -66,6 +71,7 @@ class LatestNow {
     }
     return std::max(latest, now_ms);
   }
+  uint64_t Latest() const { return latest_.load(std::memory_order_seq_cst); }
 
  private:
   std::atomic<uint64_t> latest_{0};
