@@ -125,6 +125,7 @@ TEST_P(RespHistories, AreLinearizable) {
     RoundShape shape = ShapeOf(round);
     shape.mix.snapshots = 0;
     shape.mix.ticks = 0;
+    shape.mix.transactions = 2;
     RunRound(seed + round, shape);
     ++rounds;
   });

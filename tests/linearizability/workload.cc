@@ -79,13 +79,14 @@ Operation Workload::ABatch() {
     case 0:
       while (steps.size() < count) steps.push_back(ReadStep());
       return operation;
-    case 1:
-      while (steps.size() < count)
-        steps.push_back({.action = Action::kRequireAbsent, .key = Key()});
+    case 1: {
+      const Action needed = Below(3) == 0 ? Action::kRequirePresent : Action::kRequireAbsent;
+      while (steps.size() < count) steps.push_back({.action = needed, .key = Key()});
       for (size_t i = 0; i < count; ++i) {
         steps.push_back({.action = Action::kPut, .key = steps[i].key, .value = NewValue()});
       }
       return operation;
+    }
     case 2: {
       const std::string key = Key();
       steps.push_back({.action = Action::kGet, .key = key});
