@@ -328,9 +328,8 @@ void AtomicBatch<Layout>::ForEachForward(std::string_view lo, std::string_view h
     return !here->second.present || visit(Item{here->first, here->second.value});
   };
   Cursor<Layout> cursor(core_, Reader<Layout>::kNewest, now_ms_);
-  for (cursor.SeekAtLeast(lo); cursor.Settle(); cursor.Next()) {
+  for (cursor.SeekAtLeast(lo); cursor.Settle(hi, unbounded); cursor.Next()) {
     const std::string_view key = cursor.key();
-    if (!is_inside(key)) break;
     while (state != states_.end() && state->first < key) {
       if (!visit_state()) return;
     }
@@ -358,9 +357,8 @@ void AtomicBatch<Layout>::ForEachReverse(std::string_view lo, std::string_view h
   } else {
     cursor.SeekBelow(hi);
   }
-  for (; cursor.SettleBack(); cursor.Prev()) {
+  for (; cursor.SettleBack(lo); cursor.Prev()) {
     const std::string_view key = cursor.key();
-    if (key < lo) break;
     while (has_state() && std::prev(state)->first > key) {
       if (!visit_state()) return;
     }

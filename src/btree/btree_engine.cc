@@ -370,6 +370,7 @@ class Run {
   Version ExpireRange(uint32_t i) {
     constexpr uint32_t kStep = 64;
     const Request r = request(i);
+    const bool unbounded = r.has(Request::kNoUpperBound);
     Version ticket = 0;
     int64_t changed = 0;
     std::string from(r.key);
@@ -380,8 +381,8 @@ class Run {
       PauseWrites();
       BeginWrites();
       btree::Cursor<Layout> cursor(core_, kNewest, now_ms_);
-      for (cursor.SeekAtLeast(from); keys.size() < kStep && cursor.Settle(); cursor.Next()) {
-        if (!r.has(Request::kNoUpperBound) && cursor.key() >= r.other) break;
+      cursor.SeekAtLeast(from);
+      for (; keys.size() < kStep && cursor.Settle(r.other, unbounded); cursor.Next()) {
         keys.emplace_back(cursor.key());
       }
       for (const std::string& key : keys) {

@@ -79,7 +79,7 @@ template <class Layout>
 bool RangeDelete<Layout>::HasKey(const Ends& ends, uint64_t now_ms) const {
   Cursor<Layout> cursor(core_, Reader<Layout>::kNewest, now_ms);
   cursor.SeekAtLeast(ends.lo);
-  return cursor.Settle() && (ends.unbounded || cursor.key() < ends.hi);
+  return cursor.Settle(ends.hi, ends.unbounded);
 }
 
 template <class Layout>

@@ -78,7 +78,7 @@ template <class Layout>
 bool Ranges<Layout>::SeekFloor(Cursor<Layout>& cursor, std::string_view key) const {
   Scratch scratch;
   cursor.SeekBelow(KeyAfter(key, scratch));
-  return cursor.SettleBack();
+  return cursor.SettleBack({});
 }
 
 template <class Layout>
@@ -149,7 +149,7 @@ void Ranges<Layout>::RequireEmpty(const Request& r, BatchWriter& out, uint32_t i
   cursor.SeekAtLeast(r.key);
   Outcome& outcome = out.outcome(index);
   outcome.verdict = Verdict::kDone;
-  if (!cursor.Settle() || !IsBelow(cursor.key(), r)) return;
+  if (!cursor.Settle(r.other, r.has(Request::kNoUpperBound))) return;
   outcome.verdict = Verdict::kMismatch;
   outcome.value = out.scratch().Copy(cursor.key());
 }

@@ -183,21 +183,21 @@ void Cursor<Layout>::PrevLeaf() {
 }
 
 template <class Layout>
-bool Cursor<Layout>::Settle() {
+bool Cursor<Layout>::Settle(std::string_view hi, bool unbounded) {
   while (!valid()) {
-    if (walk_.unbounded()) return false;
+    if (walk_.unbounded() || (!unbounded && walk_.upper() >= hi)) return false;
     NextLeaf();
   }
-  return true;
+  return unbounded || key() < hi;
 }
 
 template <class Layout>
-bool Cursor<Layout>::SettleBack() {
+bool Cursor<Layout>::SettleBack(std::string_view lo) {
   while (!valid()) {
-    if (walk_.lower().empty()) return false;
+    if (walk_.lower() <= lo) return false;
     PrevLeaf();
   }
-  return true;
+  return key() >= lo;
 }
 
 template class Reader<PaperLayout>;

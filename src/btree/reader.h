@@ -137,10 +137,12 @@ class Cursor {
   void NextLeaf();
   void PrevLeaf();
 
-  // If it stands at no item, goes on to the next leaf that has one. False at the end.
-  bool Settle();
-  // Likewise backwards, to the leaf before.
-  bool SettleBack();
+  // If it stands at no item, goes on to the next leaf that has one. False: there is no item below
+  // `hi`. Cost: the leaves on the way, which may all be empty, but none that begins at `hi` or
+  // behind it.
+  bool Settle(std::string_view hi, bool unbounded);
+  // Likewise backwards, to the leaf before. False: there is no item from `lo` up.
+  bool SettleBack(std::string_view lo);
 
  private:
   const Core& core_;

@@ -102,5 +102,46 @@ TEST(Expiry, WhatWasSeenAsGoneIsGoneForAWriteOnItsWay) {
   }
 }
 
+// Goal: who asks whether a range has a key does not go on behind it, through any number of leaves
+// whose keys have all expired; some ask while the other writers are stopped.
+// Method: behind an empty range lie many such leaves; how many leaves are visited is counted.
+TEST(Expiry, AnEmptyRangeCostsNothingBehindIt) {
+  TestTree tree;
+  for (uint32_t i = 0; i < 1000; ++i) PutUntil(tree, i, kDeadline);
+  ASSERT_GT(tree.core().leaves.load(), 50u);
+  const Stage stage(tree.core());
+  const auto visits_of = [&](Batch::Kind kind, Op op, uint8_t flags) {
+    const std::string lo = TestKeyBetween(500, 1);
+    const std::string hi = TestKeyBetween(500, 2);
+    const uint64_t before =
+        stage.reached(SyncPoint::kReaderInLeaf) + stage.reached(SyncPoint::kReaderAtSibling);
+    Batch batch(kind);
+    batch.set_now_ms(kDeadline);
+    batch.Add({.op = op, .flags = flags, .key = lo, .other = hi, .deadline_ms = 0});
+    batch.Add({.op = Op::kPut, .key = "a", .value = "", .other = {}});
+    tree.engine().Execute(batch);
+    EXPECT_EQ(batch.outcome(0).verdict, Verdict::kDone);
+    return stage.reached(SyncPoint::kReaderInLeaf) + stage.reached(SyncPoint::kReaderAtSibling) -
+           before;
+  };
+  constexpr auto kUnordered = Batch::Kind::kUnordered;
+  constexpr auto kAtomic = Batch::Kind::kAtomic;
+  EXPECT_LT(visits_of(kUnordered, Op::kDeleteRange, 0), 10u);
+  EXPECT_LT(visits_of(kUnordered, Op::kExpireRange, 0), 10u);
+  EXPECT_LT(visits_of(kAtomic, Op::kDeleteRange, 0), 10u);
+  EXPECT_LT(visits_of(kAtomic, Op::kRequireEmpty, 0), 10u);
+  EXPECT_LT(visits_of(kAtomic, Op::kScan, 0), 10u);
+  EXPECT_LT(visits_of(kAtomic, Op::kScan, Request::kReverse), 10u);
+  Batch reads(kAtomic);
+  reads.set_now_ms(kDeadline);
+  const std::string lo = TestKeyBetween(500, 1);
+  const std::string hi = TestKeyBetween(500, 2);
+  reads.RequireEmpty(Range::Between(lo, hi));
+  const uint64_t before = stage.reached(SyncPoint::kReaderAtSibling);
+  tree.engine().Execute(reads);
+  EXPECT_TRUE(reads.applied());
+  EXPECT_LT(stage.reached(SyncPoint::kReaderAtSibling) - before, 10u);
+}
+
 }  // namespace
 }  // namespace skep::btree
