@@ -386,9 +386,12 @@ class Run {
         keys.emplace_back(cursor.key());
       }
       for (const std::string& key : keys) {
-        if (changed == int64_t{r.limit} && r.limit != kNoLimit) {
+        const auto stop_before = [&] {
           result.more = true;
           result.value = out_.scratch().Copy(key);
+        };
+        if (changed == int64_t{r.limit} && r.limit != kNoLimit) {
+          stop_before();
           break;
         }
         Request one = r;
@@ -399,7 +402,12 @@ class Run {
             writer_.Execute(slot_, one, now_ms_, {}, traits_.value_bytes_max, out_, i);
         ticket = std::max(ticket, seen);
         const Outcome& outcome = out_.outcome(i);
-        if (outcome.verdict == Verdict::kRefused) return ticket;
+        if (outcome.verdict == Verdict::kRefused) {
+          // What is refused has changed nothing.
+          if (changed == 0) return ticket;
+          stop_before();
+          break;
+        }
         if (outcome.verdict != Verdict::kDone) continue;
         ++changed;
         result.version = outcome.version;

@@ -143,5 +143,35 @@ TEST(Expiry, AnEmptyRangeCostsNothingBehindIt) {
   EXPECT_LT(stage.reached(SyncPoint::kReaderAtSibling) - before, 10u);
 }
 
+// Goal: a range that gets a deadline says how far it came, if memory ends in the middle; what is
+// refused has changed nothing.
+// Method: a tree that is full to its limit, so that leaves of short keys cannot take eight bytes
+// more for each.
+TEST(Expiry, ARangeThatMeetsTheMemoryLimitSaysHowFarItCame) {
+  TestTree tree(kSmallNodes, 4 << 20);
+  uint32_t keys = 0;
+  while (tree.Put(TestKey(keys), TestValue("v")).verdict == Verdict::kDone) ++keys;
+  int64_t changed = 0;
+  std::string lo;
+  while (true) {
+    Batch batch;
+    batch.ExpireRange(Range::From(lo), kDeadline);
+    tree.Execute(batch);
+    const Outcome& outcome = batch.outcome(0);
+    if (outcome.verdict == Verdict::kRefused) break;
+    changed += outcome.integer;
+    ASSERT_TRUE(outcome.more) << "there was room";
+    ASSERT_GT(outcome.integer, 0);
+    lo = outcome.value;
+  }
+  int64_t with_deadline = 0;
+  for (uint32_t i = 0; i < keys; ++i) {
+    const std::string key = TestKey(i);
+    if (tree.Do({.op = Op::kGet, .key = key, .other = {}}).deadline_ms != 0) ++with_deadline;
+  }
+  EXPECT_GT(with_deadline, 0);
+  EXPECT_EQ(changed, with_deadline);
+}
+
 }  // namespace
 }  // namespace skep::btree
