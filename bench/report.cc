@@ -103,6 +103,65 @@ Json JsonOf(const OrderedFootprint& footprint) {
           {"agrees", footprint.agrees}};
 }
 
+constexpr const char* kPartNames[kExpiryParts] = {"before", "during", "after"};
+
+std::string TableRow(std::string_view name, const ExpiryPartReport& part) {
+  const Histogram& latency = part.latency_ns;
+  return fmt::format("  {:<10} {:>8.2f} {:>10} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>10.1f}\n",
+                     name, part.seconds, latency.count(), part.kops(),
+                     Microseconds(latency.Quantile(0.5)), Microseconds(latency.Quantile(0.99)),
+                     Microseconds(latency.Quantile(0.999)), Microseconds(latency.max()));
+}
+
+std::string Mebibytes(const std::optional<uint64_t>& bytes) {
+  return bytes ? std::to_string(*bytes >> 20) : "-";
+}
+
+std::string TableOf(const ExpiryTurn& turn) {
+  std::string rows;
+  for (size_t i = 0; i < kExpiryParts; ++i) rows += TableRow(kPartNames[i], turn.parts[i]);
+  rows += fmt::format(
+      "  p99 during / before {:.2f}; reclaimed {:.2f} s after the last deadline; resident MiB: "
+      "without {}, loaded {}, after {}\n",
+      turn.p99_ratio(), turn.reclaim_seconds, Mebibytes(turn.memory_before.rss_bytes),
+      Mebibytes(turn.memory_loaded.rss_bytes), Mebibytes(turn.memory_after.rss_bytes));
+  if (turn.late_ns.count() > 0) {
+    rows +=
+        fmt::format("  sent late by the client itself: p99 {:.1f} us, max {:.1f} us\n",
+                    Microseconds(turn.late_ns.Quantile(0.99)), Microseconds(turn.late_ns.max()));
+  }
+  return rows;
+}
+
+Json JsonOf(const ExpiryPartReport& part) {
+  return {{"seconds", part.seconds},
+          {"ops", part.latency_ns.count()},
+          {"kops", part.kops()},
+          {"p50_ns", part.latency_ns.Quantile(0.5)},
+          {"p99_ns", part.latency_ns.Quantile(0.99)},
+          {"p999_ns", part.latency_ns.Quantile(0.999)},
+          {"max_ns", part.latency_ns.max()}};
+}
+
+Json JsonOf(const ExpiryServer::Memory& memory) {
+  return {{"used_bytes", OrNull(memory.used_bytes)}, {"rss_bytes", OrNull(memory.rss_bytes)}};
+}
+
+Json JsonOf(const ExpiryTurn& turn) {
+  const bool open = turn.late_ns.count() > 0;
+  Json object;
+  for (size_t i = 0; i < kExpiryParts; ++i) object[kPartNames[i]] = JsonOf(turn.parts[i]);
+  object.update({{"p99_ratio", turn.p99_ratio()},
+                 {"reclaim_seconds", turn.reclaim_seconds},
+                 {"late_p99_ns", open ? Json(turn.late_ns.Quantile(0.99)) : Json(nullptr)},
+                 {"late_max_ns", open ? Json(turn.late_ns.max()) : Json(nullptr)},
+                 {"memory_before", JsonOf(turn.memory_before)},
+                 {"memory_loaded", JsonOf(turn.memory_loaded)},
+                 {"memory_after", JsonOf(turn.memory_after)},
+                 {"errors", turn.tally.errors}});
+  return object;
+}
+
 bool InProcess(const YcsbOptions& options) { return options.host.empty(); }
 
 }  // namespace
@@ -240,6 +299,50 @@ std::string JsonOf(const OrderedReport& report) {
                {"footprints", std::move(footprints)},
                {"errors", report.errors},
                {"agrees", report.agrees}});
+}
+
+std::string TableOf(const ExpiryReport& report) {
+  const ExpiryOptions& options = report.options;
+  const std::string pace = options.rate != 0 ? fmt::format("open loop, {} commands/s", options.rate)
+                                             : fmt::format("closed loop, depth {}", options.depth);
+  std::string table = fmt::format(
+      "expiry on {} at {}:{}\n  {} keys expire within one second, {} stay, {} + {} bytes; GET and "
+      "SET, {}, {} connections\n\n",
+      report.server, options.host, options.port, options.items, options.stay, options.key_bytes,
+      options.value_bytes, pace, options.connections);
+  table += fmt::format("  {:<10} {:>8} {:>10} {:>9} {:>9} {:>9} {:>9} {:>10}\n", "part", "seconds",
+                       "commands", "K/s", "p50 us", "p99 us", "p99.9 us", "max us");
+  for (const ExpiryTurn& turn : report.turns) table += TableOf(turn) + "\n";
+  table += Row("p99 during / before", report.median_p99_ratio(), "median of the repeats");
+  table += Row("reclaimed after", report.median_reclaim_seconds(), "s, median of the repeats");
+  table += Row("errors", std::to_string(report.errors), report.first_error);
+  return table;
+}
+
+std::string JsonOf(const ExpiryReport& report) {
+  const ExpiryOptions& options = report.options;
+  Json turns = Json::array();
+  for (const ExpiryTurn& turn : report.turns) turns.push_back(JsonOf(turn));
+  return Line({{"benchmark", "expiry"},
+               {"server", report.server},
+               {"host", options.host},
+               {"port", options.port},
+               {"items", options.items},
+               {"stay", options.stay},
+               {"connections", options.connections},
+               {"depth", options.rate == 0 ? Json(options.depth) : Json(nullptr)},
+               {"rate", options.rate},
+               {"seconds", options.seconds},
+               {"lead", options.lead_seconds},
+               {"repeats", options.repeats},
+               {"key-size", options.key_bytes},
+               {"value-size", options.value_bytes},
+               {"seed", options.seed},
+               {"p99_ratio", report.median_p99_ratio()},
+               {"reclaim_seconds", report.median_reclaim_seconds()},
+               {"turns", std::move(turns)},
+               {"errors", report.errors},
+               {"first_error", report.first_error}});
 }
 
 }  // namespace skep::bench

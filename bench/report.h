@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "bench/expiry.h"
 #include "bench/limits.h"
 #include "bench/ordered.h"
 #include "bench/ycsb.h"
@@ -20,5 +21,8 @@ std::string JsonOf(const YcsbReport& report);
 
 std::string TableOf(const OrderedReport& report);
 std::string JsonOf(const OrderedReport& report);
+
+std::string TableOf(const ExpiryReport& report);
+std::string JsonOf(const ExpiryReport& report);
 
 }  // namespace skep::bench

@@ -36,6 +36,9 @@ class TcpConnection {
   //   kIo           the errno; ETIMEDOUT after kTimeoutMs
   Status Receive(std::string& to);
 
+  // To wait for it among others.
+  int descriptor() const { return socket_.get(); }
+
  private:
   explicit TcpConnection(FileDescriptor socket) : socket_(std::move(socket)) {}
 

@@ -1,11 +1,13 @@
-// skep-bench: what the machine can do (limits), what Skep does (ycsb), and what ordered indexes do
-// side by side (ordered). bench/README.md.
+// skep-bench: what the machine can do (limits), what Skep does (ycsb), what ordered indexes do side
+// by side (ordered), and what clients feel when very many keys expire at once (expiry).
+// bench/README.md.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 
+#include "bench/expiry.h"
 #include "bench/limits.h"
 #include "bench/ordered.h"
 #include "bench/progress.h"
@@ -56,6 +58,19 @@ int RunOrderedLoads(const OrderedOptions& options, bool json) {
   if (report->sound()) return 0;
   fmt::print(stderr, "skep-bench: {} operations failed{}\n", report->errors,
              report->agrees ? "" : ", checksums differ");
+  return kFailed;
+}
+
+int RunMassExpiry(const ExpiryOptions& options, bool json) {
+  const auto report = RunExpiry(options);
+  if (!report) {
+    fmt::print(stderr, "skep-bench: {}\n", report.error());
+    return kFailed;
+  }
+  Print(*report, json);
+  if (report->errors == 0) return 0;
+  fmt::print(stderr, "skep-bench: {} commands failed, the first: {}\n", report->errors,
+             report->first_error);
   return kFailed;
 }
 
@@ -117,6 +132,35 @@ void AddOrderedOptions(CLI::App& app, OrderedOptions& options) {
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
 }
 
+void AddExpiryOptions(CLI::App& app, ExpiryOptions& options) {
+  app.add_option("--host", options.host, "the server is there; keys that stay are kept")
+      ->capture_default_str();
+  app.add_option("--port", options.port, "of the server")->capture_default_str();
+  app.add_option("--items", options.items, "keys that expire within one second")
+      ->capture_default_str();
+  app.add_option("--stay", options.stay, "keys that do not: commands are on these")
+      ->capture_default_str();
+  app.add_option("--connections", options.connections, "for the commands, in one thread")
+      ->capture_default_str();
+  auto* depth = app.add_option("--depth", options.depth,
+                               "closed loop: commands on their way on each connection")
+                    ->capture_default_str();
+  app.add_option("--rate", options.rate,
+                 "open loop: commands a second, together, sent by the clock; 0: a closed loop")
+      ->excludes(depth)
+      ->capture_default_str();
+  app.add_option("--seconds", options.seconds, "measured before the first deadline, and after all")
+      ->capture_default_str();
+  app.add_option("--lead", options.lead_seconds,
+                 "seconds for storing the keys that expire; 0: judged by those that stay")
+      ->capture_default_str();
+  app.add_option("--repeats", options.repeats, "ratios are medians")->capture_default_str();
+  app.add_option("--key-size", options.key_bytes, "bytes, at least 8")->capture_default_str();
+  app.add_option("--value-size", options.value_bytes, "bytes")->capture_default_str();
+  app.add_option("--seed", options.seed, "equal seeds choose equal commands")
+      ->capture_default_str();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -138,10 +182,17 @@ int main(int argc, char** argv) {
   AddOrderedOptions(*ordered_app, ordered);
   ordered.show_progress = ErrorOutputIsTerminal();
 
-  for (CLI::App* command : {limits_app, ycsb_app, ordered_app}) {
+  ExpiryOptions expiry;
+  CLI::App* expiry_app =
+      app.add_subcommand("expiry", "a server's other commands while very many keys expire");
+  AddExpiryOptions(*expiry_app, expiry);
+  expiry.show_progress = ErrorOutputIsTerminal();
+
+  for (CLI::App* command : {limits_app, ycsb_app, ordered_app, expiry_app}) {
     command->add_flag("--json", json, "one JSON object instead of a table");
   }
   CLI11_PARSE(app, argc, argv);
   if (limits_app->parsed()) return RunLimits(limits, json);
+  if (expiry_app->parsed()) return RunMassExpiry(expiry, json);
   return ycsb_app->parsed() ? RunWorkload(ycsb, json) : RunOrderedLoads(ordered, json);
 }
