@@ -71,11 +71,12 @@ class ThreadConformance : public EngineConformance {
     for (int i = 0; i < 300; ++i) {
       Batch batch;
       for (int j = 0; j < 20; ++j) {
-        const std::string number = std::to_string(i * j % 97);
-        const std::string key = (j % 2 == 0 ? "left" : last) + number;
+        std::string key = j % 2 == 0 ? "left" : last;
+        key += std::to_string(i * j % 97);
+        if (j % 5 == 0) key += long_text;
         batch.Add({.op = Op::kPut,
-                   .key = batch.scratch().Concat(key, j % 5 == 0 ? long_text : ""),
-                   .value = j % 3 == 0 ? long_text : "1",
+                   .key = batch.scratch().Copy(key),
+                   .value = j % 3 == 0 ? std::string_view(long_text) : "1",
                    .other = {},
                    .deadline_ms = j % 4 == 0 ? now_ms_ + 1 : 0});
       }
