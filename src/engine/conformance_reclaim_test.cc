@@ -207,7 +207,7 @@ TEST_P(ReclaimConformance, ManyKeysComeAndExpire) {
 // Method: the bytes of an engine with many keys, with and without deadlines.
 TEST_P(ReclaimConformance, ADeadlineCostsFewBytes) {
   if (traits_.name == "model") GTEST_SKIP() << "the model keeps an ordered set";
-  constexpr int kKeys = 200'000;
+  constexpr int kKeys = 50'000;
   constexpr uint64_t kBytesMax = 20;
   const auto bytes_with = [&](auto deadline_of) {
     MemoryBudget budget;
