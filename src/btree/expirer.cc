@@ -31,8 +31,10 @@ void Expirer<Layout>::Clean(Slot& slot, const ExpiryQueue::Entry& due, uint64_t 
     const PageTable::Entry entry = core_.table.Load(leaf);
     if (!entry.buffer()) return;
     const NodeHeader* const node = core_.Node(entry.buffer());
-    if (!node->is_leaf()) return;
-    // The LID may be out of the tree, or another leaf's by now: what the tree says counts.
+    // A leaf that has left the tree may name outside blocks that are gone.
+    const NodeWord word{node->word.load(std::memory_order_acquire)};
+    if (!node->is_leaf() || word.retired()) return;
+    // The LID may be out of the tree all the same: what the tree says counts.
     Scratch scratch;
     const std::string_view lower =
         core_.codec.Whole(Layout::FencesOf(core_.codec, node).lower, scratch);
