@@ -200,5 +200,22 @@ TEST(Expiry, ARangeThatMeetsTheMemoryLimitSaysHowFarItCame) {
   EXPECT_EQ(changed, with_deadline);
 }
 
+// Goal: leaves that writes have cleaned of most of their keys are joined, too.
+// Method: each write of a tree without logs is a merge. All keys but a few of each leaf expire, and
+// those are written again.
+TEST(Expiry, LeavesThatWritesHaveCleanedAreJoined) {
+  constexpr uint32_t kKeys = 1000;
+  TestTree tree(BtreeOptions{.node_bytes = 2048, .log_bytes = 0});
+  for (uint32_t i = 0; i < kKeys; ++i) PutUntil(tree, i, kDeadline);
+  const uint64_t leaves = tree.core().leaves.load();
+  for (uint32_t i = 0; i < kKeys; i += 5) {
+    const std::string key = TestKey(i);
+    DoAt(tree, {.op = Op::kPut, .key = key, .value = "", .other = {}}, kDeadline);
+  }
+  MaintainAllAt(tree, kDeadline);
+  EXPECT_EQ(tree.engine().Statistics().items, kKeys / 5);
+  EXPECT_LT(tree.core().leaves.load(), leaves / 2);
+}
+
 }  // namespace
 }  // namespace skep::btree

@@ -206,7 +206,7 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
   core_.Sync(SyncPoint::kWriterPublished);
   CountExpired(core_, slot, expired);
   *version = change.version();
-  *is_small = edit.edit.erase && bytes < g.fences_begin() + g.underflow_bytes();
+  *is_small = (edit.edit.erase || expired > 0) && bytes < g.fences_begin() + g.underflow_bytes();
   return Attempt::kDone;
 }
 
