@@ -2,12 +2,14 @@
 """Runs skep-bench with --json and checks what it prints.
 
 usage: check_json.py path/to/skep-bench limits|ycsb|ordered option...
+       check_json.py path/to/skep-bench expiry path/to/skep-server option...
 
 Standard output must be one JSON object and nothing else; it must have every key of the interface,
 with figures that are possible; standard error must be empty, since it is no terminal.
 """
 
 import json
+import re
 import subprocess
 import sys
 
@@ -22,6 +24,9 @@ YCSB_FIGURES = ["mops", "p50_ns", "p99_ns", "p999_ns", "max_ns", "bytes_per_item
 
 ORDERED_OPTIONS = ["engine", "loads", "items", "ops", "repeats", "batch", "threads", "key-size",
                    "value-size", "seed"]
+EXPIRY_OPTIONS = ["server", "host", "port", "items", "stay", "connections", "depth", "rate",
+                  "seconds", "lead", "repeats", "key-size", "value-size", "seed"]
+EXPIRY_FIGURES = ["seconds", "ops", "kops", "p50_ns", "p99_ns", "p999_ns", "max_ns"]
 ORDERED_FIGURES = ["mops", "ratio", "p50_ns", "p99_ns", "p999_ns", "max_ns", "bytes_per_item"]
 
 
@@ -70,8 +75,43 @@ def check_ordered(result, options):
     assert all(footprint["contents_checksum"] != 0 for footprint in result["footprints"])
 
 
+def check_expiry(result, options):
+    missing = [name for name in EXPIRY_OPTIONS if name not in result]
+    assert not missing, f"missing: {missing}"
+    for name, value in zip(options[0::2], options[1::2]):
+        assert str(result[name.removeprefix("--")]) == value, name
+    assert result["errors"] == 0, result["first_error"]
+    assert result["server"].startswith("skep ")
+    assert len(result["turns"]) == result["repeats"]
+    for turn in result["turns"]:
+        for part in ("before", "during", "after"):
+            check_positive(turn[part], EXPIRY_FIGURES)
+        for memory in ("memory_before", "memory_loaded", "memory_after"):
+            check_positive(turn[memory], ["used_bytes", "rss_bytes"])
+
+
+def with_server(server, run):
+    """Calls run(port) while the server listens on loopback, on a port the system chose."""
+    with subprocess.Popen([server, "--bind", "127.0.0.1", "--port", "0"], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        try:
+            for line in process.stdout:
+                if found := re.search(r"127\.0\.0\.1:(\d+)", line):
+                    return run(found.group(1))
+            raise AssertionError("the server did not start")
+        finally:
+            process.terminate()
+
+
 def main():
     program, command, *options = sys.argv[1:]
+    if command != "expiry":
+        return check(program, command, options)
+    server, *options = options
+    return with_server(server, lambda port: check(program, command, ["--port", port, *options]))
+
+
+def check(program, command, options):
     run = subprocess.run([program, command, "--json", *options], capture_output=True, text=True)
     assert run.returncode == 0, f"exit status {run.returncode}: {run.stderr}"
     assert run.stderr == "", run.stderr
@@ -82,6 +122,8 @@ def main():
         check_limits(result)
     elif command == "ycsb":
         check_ycsb(result, options)
+    elif command == "expiry":
+        check_expiry(result, options)
     else:
         check_ordered(result, options)
 

@@ -123,7 +123,8 @@ class ExpiryClient::Impl {
     prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
     timeline_ = &timeline;
     measured_ = &measured;
-    begin_ns_ = NowNs();
+    // What was meant to be measured is, even if the thread began late.
+    begin_ns_ = std::min(NowNs(), timeline.before_begins_ns());
     issued_ = 0;
     for (;;) {
       const uint64_t now_ns = NowNs();

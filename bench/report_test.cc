@@ -128,6 +128,52 @@ TEST(Report, OrderedTableShowsWhoDisagrees) {
   EXPECT_THAT(table, HasSubstr("answers differ"));
 }
 
+ExpiryReport SampleExpiryReport() {
+  ExpiryReport report;
+  report.server = "skep 1";
+  for (const uint64_t during_ns : {3000u, 2000u, 9000u}) {
+    ExpiryTurn& turn = report.turns.emplace_back();
+    turn.parts[0].seconds = 2;
+    turn.parts[0].latency_ns.Record(1000, 6000);
+    turn.parts[1].seconds = 1;
+    turn.parts[1].latency_ns.Record(during_ns, 50);
+    turn.reclaim_seconds = 0.5;
+    turn.memory_loaded.rss_bytes = 7 << 20;
+  }
+  return report;
+}
+
+// Goal: the JSON object has every option and each repeat's parts; ratios are medians; what is not
+// known, or not of this kind of loop, is null.
+TEST(Report, ExpiryJsonHasAllKeys) {
+  ExpiryReport report = SampleExpiryReport();
+  json object = json::parse(JsonOf(report));
+  for (const char* key : {"server",          "host",     "port",       "items",       "stay",
+                          "connections",     "depth",    "rate",       "seconds",     "lead",
+                          "repeats",         "key-size", "value-size", "seed",        "p99_ratio",
+                          "reclaim_seconds", "turns",    "errors",     "first_error", "machine",
+                          "commit"}) {
+    EXPECT_TRUE(object.contains(key)) << key;
+  }
+  EXPECT_NEAR(object["p99_ratio"].get<double>(), 3, 0.05);
+  EXPECT_EQ(object["reclaim_seconds"], 0.5);
+  const json& turn = object["turns"][2];
+  EXPECT_EQ(turn["before"]["ops"], 6000);
+  EXPECT_EQ(turn["before"]["kops"], 3);
+  EXPECT_EQ(turn["before"]["p99_ns"], 1000);
+  EXPECT_EQ(turn["during"]["max_ns"], 9000);
+  EXPECT_EQ(turn["memory_loaded"]["rss_bytes"], 7 << 20);
+  EXPECT_EQ(turn["memory_after"]["rss_bytes"], nullptr);
+  EXPECT_EQ(turn["late_p99_ns"], nullptr);
+  EXPECT_EQ(object["depth"], 1);
+
+  report.options.rate = 1000;
+  report.turns[0].late_ns.Record(70);
+  object = json::parse(JsonOf(report));
+  EXPECT_EQ(object["depth"], nullptr);
+  EXPECT_EQ(object["turns"][0]["late_p99_ns"], 70);
+}
+
 TEST(Report, TablesNameTheirFigures) {
   const std::string ycsb = TableOf(SampleReport());
   EXPECT_THAT(ycsb, HasSubstr("1.50  M operations/s"));
@@ -135,6 +181,9 @@ TEST(Report, TablesNameTheirFigures) {
   LimitsReport report;
   report.chase_ns = 123.4;
   EXPECT_THAT(TableOf(report), HasSubstr("123.40  ns/line"));
+  const std::string expiry = TableOf(SampleExpiryReport());
+  EXPECT_THAT(expiry, HasSubstr("3.00  median of the repeats"));
+  EXPECT_THAT(expiry, HasSubstr("loaded 7, after -"));
 }
 
 }  // namespace
