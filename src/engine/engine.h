@@ -114,8 +114,9 @@ class Engine {
   // Begins to watch a key: returns the number that kRequireUnchanged takes, for as long as it is not
   // given to Unwatch. The condition is exact: it fails if and only if since this call a write or a
   // delete of the key has taken effect (also one that stored the same bytes, or changed the
-  // deadline), or its deadline has passed. Who reads the key after this call reads what the
-  // condition then speaks of. May wait as a write may. Thread-safe. Cost: a point read; and as long
+  // deadline), or its deadline has passed. Who reads the newest value after this call reads what the
+  // condition then speaks of; who may read at the released version (see Execute) first waits for
+  // the ticket of such a read. May wait as a write may. Thread-safe. Cost: a point read; and as long
   // as any key is watched, a hash of the key for each write.
   //   kNotSupported  traits().atomic is false
   //   kTooLarge      the key

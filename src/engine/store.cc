@@ -176,7 +176,12 @@ Result<Watch> Store::WatchKey(std::string_view key, uint32_t keyspace) {
   Engine& engine = keyspaces_->at(keyspace);
   const auto id = engine.Watch(key, SystemClock().WallMs());
   if (!id) return Fail(id.error());
-  return Watch(engine, *id);
+  Watch watch(engine, *id);
+  // What it has seen may not be released yet; a scan that comes next would not see it.
+  Batch read;
+  read.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key, .other = {}});
+  if (Status s = Execute(read, keyspace); !s.ok()) return Fail(s);
+  return watch;
 }
 
 bool Store::Maintain() { return keyspaces_->Maintain(SystemClock().WallMs()); }
