@@ -255,11 +255,7 @@ size_t Worker::Decode(Session& session, std::string_view input) {
 
 // Keeps the replies of one connection's pipeline in bounds.
 void Worker::LimitPipeline(Session& session) {
-  if (session.counted_flush != flush_) {
-    session.counted_flush = flush_;
-    session.count = 0;
-  }
-  if (session.count++ >= session.count_max) {
+  if (session.counted_flush == flush_ && session.count >= session.count_max) {
     Flush();
     const uint64_t bytes_each = flushed_bytes_ / session.count_max + 1;
     const uint64_t fit = std::min<uint64_t>(kUnsentMax / bytes_each, 2 * session.count_max);
@@ -408,6 +404,9 @@ void Worker::RunAlone(Session& session, const Command& command,
 }
 
 void Worker::Pend(Pending pending, std::span<const std::string_view> args) {
+  Session& session = *pending.session;
+  if (std::exchange(session.counted_flush, flush_) != flush_) session.count = 0;
+  ++session.count;
   pending.first_arg = static_cast<uint32_t>(kept_args_.size());
   pending.arg_count = static_cast<uint32_t>(args.size());
   kept_args_.insert(kept_args_.end(), args.begin(), args.end());

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What one client may do to the server and to the others: limits, slow readers, passwords."""
 
+import re
 import time
 import unittest
 
@@ -63,6 +64,22 @@ class SlowReaderTest(ServerTest):
                     self.assertLessEqual(i, 97 * len(seen))
                 else:
                     self.assertNotIn(i, seen)
+
+    # Goal: how many commands of a pipeline run at once, before the size of their replies is known,
+    # does not grow by what has no such reply.
+    # Method: a value that comes in hundreds of pieces, and commands that run alone; then a pipeline
+    # of large replies. The first sixteen of them are one batch, the others almost one each.
+    def test_a_large_argument_is_not_a_long_pipeline(self):
+        def batches():
+            return int(re.search(rb"total_batches:(\d+)", self.client.call("INFO", "stats")).group(1))
+
+        value = b"v" * (8 * MIB)
+        self.check("OK", "SET", "large", value)
+        self.client.pipeline(*[("INFO", "server")] * 200)
+        before = batches()
+        replies = self.client.pipeline(*[("GET", "large")] * 40)
+        self.assertTrue(all(reply == value for reply in replies))
+        self.assertGreater(batches() - before, 12)
 
     def test_output_buffer_limit_closes_the_connection(self):
         self.check("OK", "SET", "big", b"x" * (8 * MIB))
