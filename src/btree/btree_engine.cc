@@ -325,8 +325,8 @@ class Run {
         return ExpireRange(i);
       default:
         if (!writes_) BeginWrites();
-        return writer_.Execute(slot_, r, now_ms_, ahead_[i % kAhead], traits_.value_bytes_max, out_,
-                               i);
+        return writer_.Execute(slot_, r, &now_ms_, ahead_[i % kAhead], traits_.value_bytes_max,
+                               out_, i);
     }
   }
 
@@ -399,7 +399,7 @@ class Run {
         one.key = key;
         one.flags = 0;
         const Version seen =
-            writer_.Execute(slot_, one, now_ms_, {}, traits_.value_bytes_max, out_, i);
+            writer_.Execute(slot_, one, &now_ms_, {}, traits_.value_bytes_max, out_, i);
         ticket = std::max(ticket, seen);
         const Outcome& outcome = out_.outcome(i);
         if (outcome.verdict == Verdict::kRefused) {

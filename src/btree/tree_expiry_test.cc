@@ -92,11 +92,13 @@ TEST(Expiry, WhatWasSeenAsGoneIsGoneForAWriteOnItsWay) {
       tree.Do({.op = Op::kPut, .key = kKey, .value = "old", .other = {}, .deadline_ms = kDeadline});
       Batch batch;
       batch.Add(write);
+      batch.Get(kKey);
       RunWithin(tree, batch, SyncPoint::kWriterFoundLeaf,
                 [&] { EXPECT_EQ(GetAt(tree, kKey, kDeadline), Verdict::kAbsent); });
       EXPECT_FALSE(batch.outcome(0).present);
       if (write.op == Op::kApply) continue;  // on an absent key it makes a new one
       EXPECT_EQ(batch.outcome(0).verdict, Verdict::kAbsent);
+      EXPECT_EQ(batch.outcome(1).verdict, Verdict::kAbsent);
       EXPECT_EQ(GetAt(tree, kKey, kDeadline), Verdict::kAbsent);
     }
   }

@@ -64,19 +64,19 @@ LeafPlace Writer<Layout>::FindLeaf(std::string_view key, Link hint) const {
 }
 
 template <class Layout>
-Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t now_ms, Link hint,
+Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* now_ms, Link hint,
                                 size_t value_bytes_max, BatchWriter& out, uint32_t index) {
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
     core_.versions.BeginOperation(slot);
-    if (tries > 0) now_ms = std::max(now_ms, core_.now.Latest());
+    if (tries > 0) *now_ms = std::max(*now_ms, core_.now.Latest());
     const LeafPlace place = FindLeaf(request.key, tries == 0 ? hint : Link());
     const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
     const typename Layout::Found found = leaf.Find(request.key);
     core_.Sync(SyncPoint::kWriterFoundLeaf);
     std::optional<PointState> state;
     if (found.present) state = {core_.codec.Whole(found.value), DeadlineOf(found.value)};
-    const PointEffect effect = ApplyPoint(request, state, now_ms, value_bytes_max, out, index);
+    const PointEffect effect = ApplyPoint(request, state, *now_ms, value_bytes_max, out, index);
     Outcome& outcome = out.outcome(index);
     if (request.has(Request::kWantHint)) outcome.hint.bits = place.link.bits;
     if (effect.action == PointEffect::Action::kKeep) {
@@ -87,7 +87,7 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t now
     Edit edit = {.found = &found,
                  .edit = {.key = request.key, .stored_key = found.key, .erase = erase},
                  .limit = erase ? Arena::Limit::kExceed : Arena::Limit::kObey,
-                 .now_ms = now_ms};
+                 .now_ms = *now_ms};
     Storing storing(core_, slot, edit.limit);
     const bool stored = (erase || core_.budget.HasRoomFor(0)) &&
                         (found.known || storing.Key(request.key, &edit.edit.stored_key)) &&

@@ -90,9 +90,10 @@ class Writer {
       : core_(core), upkeep_(upkeep), structure_(core), reader_(core) {}
 
   // A point operation that may write, in an unordered batch. Fills in its outcome and returns the
-  // highest version it has seen or made. `hint`: where its leaf may be. The slot has called
+  // highest version it has seen or made. `now_ms` is what deadlines are judged by; it goes on if
+  // the key has expired for others meanwhile. `hint`: where its leaf may be. The slot has called
   // BeginWrites.
-  Version Execute(Slot& slot, const Request& request, uint64_t now_ms, Link hint,
+  Version Execute(Slot& slot, const Request& request, uint64_t* now_ms, Link hint,
                   size_t value_bytes_max, BatchWriter& out, uint32_t index);
 
  private:
