@@ -17,7 +17,7 @@ class EngineSession final : public BatchSession {
 
  private:
   Status Run(Batch& batch) override {
-    const uint64_t now_ms = SystemClock().WallMs();
+    const uint64_t now_ms = SystemClock().TimeMs();
     batch.set_now_ms(now_ms);
     engine_.gate().Wait(engine_.Execute(batch));
     if (++batches_ % kBatchesBetweenMaintenance == 0) engine_.Maintain(now_ms);
@@ -43,7 +43,7 @@ Result<std::unique_ptr<YcsbSession>> KeyspaceTarget::Connect() {
 
 Result<Footprint> KeyspaceTarget::Measure() {
   Engine& engine = keyspaces_->at(0);
-  while (engine.Maintain(SystemClock().WallMs())) {
+  while (engine.Maintain(SystemClock().TimeMs())) {
   }
   const EngineStatistics statistics = engine.Statistics();
   Footprint footprint = {.bytes_per_item = std::nullopt, .rss_bytes = ResidentBytes()};

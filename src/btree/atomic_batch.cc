@@ -635,11 +635,14 @@ void AtomicBatch<Layout>::Finish(Version version) {
   }
   seen_ = std::max(seen_, version);
   int64_t items = 0;
+  int64_t deadlines = 0;
   for (const auto& [key, state] : states_) {
     if (!state.changed) continue;
     items += (state.present ? 1 : 0) - (state.found.present ? 1 : 0);
+    deadlines += state.present && state.deadline_ms != 0 ? 1 : 0;
+    deadlines -= state.found.present && DeadlineOf(state.found.value) != 0 ? 1 : 0;
   }
-  slot_.AddItems(items);
+  slot_.AddItems(items, deadlines);
 }
 
 template class AtomicBatch<PaperLayout>;

@@ -555,6 +555,7 @@ EngineStatistics BtreeEngine::Statistics() const {
   const auto reclaim = core.reclaimer.Statistics();
   const auto snapshots = core.snapshots.Statistics();
   return {.items = core.ItemCount(),
+          .deadlines = core.DeadlineCount(),
           .bytes = core.arena.Statistics().held_bytes + core.table.held_bytes(),
           .old_versions = reclaim.kept + reclaim.waiting,
           .snapshots = snapshots.count,

@@ -47,11 +47,13 @@ struct Core {
   // The newest buffer of a link that is known to be good.
   NodeHeader* Head(Link link) const { return Node(table.Load(link.lid()).buffer()); }
   void Sync(SyncPoint point) const { hook.Reach(point); }
-  // Keys that have a value, by what every slot has added and taken away.
-  uint64_t ItemCount() const {
-    int64_t items = 0;
-    slots.ForEach([&](const Slot& slot) { items += slot.items.load(std::memory_order_relaxed); });
-    return items > 0 ? static_cast<uint64_t>(items) : 0;
+  // Keys that have a value, by what every slot has added and taken away; those with a deadline.
+  uint64_t ItemCount() const { return Sum(&Slot::items); }
+  uint64_t DeadlineCount() const { return Sum(&Slot::deadlines); }
+  uint64_t Sum(std::atomic<int64_t> Slot::* number) const {
+    int64_t sum = 0;
+    slots.ForEach([&](const Slot& slot) { sum += (slot.*number).load(std::memory_order_relaxed); });
+    return sum > 0 ? static_cast<uint64_t>(sum) : 0;
   }
   // A version as it is stored and told: 0 without versions.
   Version Stamp(Version drawn) const { return multi_version ? drawn : 0; }
@@ -69,10 +71,10 @@ struct Core {
   const Codec codec;
   Link root;
   Reclaimer reclaimer;
-  SyncHook hook;                        // set before the first operation
+  SyncHook hook;  // set before the first operation
   ExpiryQueue expiry;
   std::atomic<uint64_t> expired_keys{0};  // that were reclaimed
-  std::atomic<bool> has_blocks{false};  // an outside block was made: nodes may name some
+  std::atomic<bool> has_blocks{false};    // an outside block was made: nodes may name some
   std::atomic<uint64_t> leaves{0};
   std::atomic<uint64_t> inner_nodes{0};
   std::atomic<uint32_t> leaf_items_max{1};  // no leaf ever had more keys

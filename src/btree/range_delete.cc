@@ -50,7 +50,8 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
   if (core_.multi_version && result.version != 0) {
     CountDeleted(ends, result.version - 1, now_ms, &result);
   }
-  slot.AddItems(-static_cast<int64_t>(result.all_keys));
+  slot.AddItems(-static_cast<int64_t>(result.all_keys),
+                -static_cast<int64_t>(result.with_deadline));
   core_.versions.BeginWrites(slot);
   if (result.keys > 0) {
     structure_.Balance(slot, ends.lo);
@@ -71,8 +72,11 @@ template <class Layout>
 void RangeDelete<Layout>::CountDeleted(const Ends& ends, Version at, uint64_t now_ms,
                                        Result* result) const {
   result->keys = CountAll(ends, at, now_ms);
-  result->all_keys = core_.expiry.was_used() ? CountAll(ends, at, Reader<Layout>::kNoTime)
-                                             : result->keys;
+  result->all_keys = result->keys;
+  if (!core_.expiry.was_used()) return;
+  result->all_keys = CountAll(ends, at, Reader<Layout>::kNoTime);
+  result->with_deadline = Ranges<Layout>(core_, at, Reader<Layout>::kNoTime)
+                              .CountDeadlines(ends.lo, ends.hi, ends.unbounded);
 }
 
 template <class Layout>

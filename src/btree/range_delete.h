@@ -39,7 +39,8 @@ class RangeDelete {
     bool no_memory = false;  // nothing was deleted
     uint64_t keys = 0;
     uint64_t all_keys = 0;  // with those that had expired
-    Version version = 0;    // if keys > 0
+    uint64_t with_deadline = 0;
+    Version version = 0;  // if keys > 0
     bool more = false;    // there may be more than `limit`; `bound` is where to go on
     std::string bound;
   };

@@ -113,6 +113,23 @@ typename Ranges<Layout>::Counted Ranges<Layout>::CountKeys(std::string_view lo, 
   }
 }
 
+template <class Layout>
+uint64_t Ranges<Layout>::CountDeadlines(std::string_view lo, std::string_view hi,
+                                        bool unbounded) const {
+  uint64_t count = 0;
+  LeafWalk<Layout> walk(core_, at_, now_ms_);
+  for (walk.Seek(lo);; walk.Next()) {
+    if (Layout::NodeDeadline(core_.codec, walk.leaf().node()) != Layout::kNoDeadline) {
+      typename Layout::LeafCursor cursor(walk.leaf());
+      for (cursor.SeekAtLeast(lo); cursor.valid(); cursor.Next()) {
+        if (!unbounded && core_.codec.Compare(hi, cursor.key()) <= 0) return count;
+        count += DeadlineOf(cursor.value()) != 0 ? 1 : 0;
+      }
+    }
+    if (walk.unbounded() || (!unbounded && walk.upper() >= hi)) return count;
+  }
+}
+
 // Counts up to `room` keys of [lo, hi) in a leaf. False if there are more.
 template <class Layout>
 bool Ranges<Layout>::CountInLeaf(const typename Layout::Leaf& leaf, std::string_view lo,

@@ -35,6 +35,9 @@ class Ranges {
   Counted CountKeys(std::string_view lo, std::string_view hi, bool unbounded, uint64_t keys_max,
                     uint64_t visits_max) const;
 
+  // Of [lo, hi) that have a deadline. Cost: the leaves that have such.
+  uint64_t CountDeadlines(std::string_view lo, std::string_view hi, bool unbounded) const;
+
  private:
   void ScanForward(const Request& request, ScanMeter& meter) const;
   void ScanReverse(const Request& request, ScanMeter& meter) const;

@@ -17,6 +17,7 @@ class Verifier {
 
   const char* Verify() {
     if (const char* wrong = VisitNode(core_.root, "", std::nullopt, std::nullopt)) return wrong;
+    if (deadlines_ != core_.DeadlineCount()) return "T5: the slots count the deadlines";
     if (keys_ != core_.ItemCount()) return "T5: the slots count the keys";
     const bool something_leaves = SomethingLeaves();
     if (core_.table.allocated() < nodes_ ||
@@ -78,6 +79,10 @@ class Verifier {
     const typename Layout::Leaf leaf(core_.codec, node, word.used());
     if (leaf.newest_version() > core_.versions.last_drawn()) return "T4: versions were drawn";
     keys_ += leaf.CountPresent();
+    typename Layout::LeafCursor cursor(leaf);
+    for (cursor.SeekFirst(); cursor.valid(); cursor.Next()) {
+      deadlines_ += DeadlineOf(cursor.value()) != 0 ? 1 : 0;
+    }
     if (const uint64_t deadline_ms = Layout::NodeDeadline(core_.codec, node);
         deadline_ms != Layout::kNoDeadline &&
         core_.expiry.Find(link.lid()).value_or(UINT64_MAX) > deadline_ms) {
@@ -124,6 +129,7 @@ class Verifier {
   const Core& core_;
   uint64_t nodes_ = 0;
   uint64_t keys_ = 0;
+  uint64_t deadlines_ = 0;
   uint64_t node_bytes_ = 0;
   std::vector<OutsideBlock> blocks_;
 };

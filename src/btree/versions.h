@@ -85,15 +85,20 @@ struct alignas(128) Slot {
   std::atomic<uint64_t> epoch{kIdle};
   std::atomic<Version> read_floor{kIdle};
   std::atomic<Version> write_floor{kIdle};
-  std::atomic<int64_t> items{0};  // keys added less keys deleted; written by the owner only
+  // Written by the owner only.
+  std::atomic<int64_t> items{0};      // keys added less keys deleted
+  std::atomic<int64_t> deadlines{0};  // the same of keys with a deadline
 
   // Owner: who took the slot.
   Arena::Cache cache;
   std::vector<Retired> retired;
   uint64_t phase = 0;  // of protocol P, when the operation began
 
-  void AddItems(int64_t n) {
+  void AddItems(int64_t n, int64_t with_deadline) {
     items.store(items.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+    if (with_deadline == 0) return;
+    deadlines.store(deadlines.load(std::memory_order_relaxed) + with_deadline,
+                    std::memory_order_relaxed);
   }
 };
 

@@ -57,6 +57,11 @@ uint32_t LeafBytes(const Codec& codec, std::span<const typename Layout::LeafItem
   return bytes;
 }
 
+// 1 if there is a value and it has a deadline.
+inline int64_t HasDeadline(bool absent, const StoredValue& value) {
+  return !absent && DeadlineOf(value) != 0 ? 1 : 0;
+}
+
 template <class Layout>
 LeafPlace Writer<Layout>::FindLeaf(std::string_view key, Link hint) const {
   if (const auto place = reader_.FromHint(hint, key)) return *place;
@@ -89,9 +94,10 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
                  .limit = erase ? Arena::Limit::kExceed : Arena::Limit::kObey,
                  .now_ms = *now_ms};
     Storing storing(core_, slot, edit.limit);
-    const bool stored = (erase || core_.budget.HasRoomFor(0)) &&
-                        (found.known || storing.Key(request.key, &edit.edit.stored_key)) &&
-                        (erase || storing.Value(effect.value, effect.deadline_ms, &edit.edit.value));
+    const bool stored =
+        (erase || core_.budget.HasRoomFor(0)) &&
+        (found.known || storing.Key(request.key, &edit.edit.stored_key)) &&
+        (erase || storing.Value(effect.value, effect.deadline_ms, &edit.edit.value));
     Attempt attempt = Attempt::kNoMemory;
     bool is_small = false;
     if (stored) {
@@ -103,7 +109,8 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
                     : Merge(slot, place, edit, storing, &outcome.version, &is_small);
     }
     if (attempt == Attempt::kDone) {
-      slot.AddItems(erase ? -1 : (found.present ? 0 : 1));
+      slot.AddItems(erase ? -1 : (found.present ? 0 : 1),
+                    HasDeadline(erase, edit.edit.value) - HasDeadline(!found.present, found.value));
       if (is_small) structure_.Balance(slot, request.key);
       return outcome.version;
     }
@@ -182,8 +189,7 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
   std::vector<typename Layout::LeafItem> items;
   structure_.Gather(place.node, place.word.used(), &items);
   ApplyEdits<Layout>(core_.codec, std::span(&edit.edit, 1), &items);
-  const uint64_t expired =
-      core_.expiry.was_used() ? EraseExpired<Layout>(edit.now_ms, &items) : 0;
+  const uint64_t expired = core_.expiry.was_used() ? EraseExpired<Layout>(edit.now_ms, &items) : 0;
   const auto fences = Layout::FencesOf(core_.codec, place.node);
   const uint32_t bytes = LeafBytes<Layout>(core_.codec, items, fences);
   const Geometry& g = core_.codec.geometry;

@@ -55,7 +55,7 @@ uint64_t EraseExpired(uint64_t now_ms, std::vector<typename Layout::LeafItem>* i
 // That many of them left the tree.
 inline void CountExpired(Core& core, Slot& slot, uint64_t items) {
   if (items == 0) return;
-  slot.AddItems(-static_cast<int64_t>(items));
+  slot.AddItems(-static_cast<int64_t>(items), -static_cast<int64_t>(items));
   core.expired_keys.fetch_add(items, std::memory_order_relaxed);
 }
 

@@ -39,6 +39,7 @@ struct EngineTraits {
 struct EngineStatistics {
   uint64_t items = 0;           // keys at the newest version, with those whose deadline has passed
                                 // and that Maintain has not reclaimed yet
+  uint64_t deadlines = 0;       // of those: keys that have a deadline
   uint64_t bytes = 0;           // memory charged to the budget
   uint64_t old_versions = 0;    // values or nodes kept only for snapshots
   uint64_t snapshots = 0;       // live ones

@@ -38,9 +38,7 @@ FunctionEffect AddDecimal(const FunctionInput& input) {
 
 FunctionEffect Append(const FunctionInput& input) {
   const std::string_view now = input.value.value_or("");
-  if (input.value && input.operand.empty()) {
-    return {.integer = static_cast<int64_t>(now.size())};
-  }
+  // Appending nothing is a write, too: who watches the key hears of it, as in Redis.
   const std::string_view joined =
       now.empty() ? input.operand : input.scratch->Concat(now, input.operand);
   return {.action = FunctionEffect::Action::kReplace,

@@ -648,6 +648,7 @@ bool ModelEngine::MakeRoomFor(uint64_t bytes) {
 EngineStatistics ModelEngine::Statistics() const {
   std::lock_guard lock(mutex_);
   return {.items = live_.size(),
+          .deadlines = deadlines_.size(),
           .bytes = memory_.used(),
           .old_versions = old_versions_,
           .snapshots = snapshots_.size(),

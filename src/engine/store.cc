@@ -48,7 +48,7 @@ Watch::~Watch() {
 }
 
 Deadline DeadlineAfter(std::chrono::milliseconds lifetime) {
-  return Deadline(std::chrono::milliseconds(SystemClock().WallMs()) + lifetime);
+  return Deadline(std::chrono::milliseconds(SystemClock().TimeMs()) + lifetime);
 }
 
 std::vector<std::string> EngineNames() {
@@ -69,7 +69,7 @@ Store::~Store() = default;
 Status Store::Execute(Batch& batch, uint32_t keyspace) {
   if (keyspace >= keyspaces_->count()) return kNoSuchKeyspace;
   Engine& engine = keyspaces_->at(keyspace);
-  batch.set_now_ms(SystemClock().WallMs());
+  batch.set_now_ms(SystemClock().TimeMs());
   engine.gate().Wait(engine.Execute(batch));
   return {};
 }
@@ -174,7 +174,7 @@ Result<std::optional<Deadline>> Store::DeadlineOf(std::string_view key, uint32_t
 Result<Watch> Store::WatchKey(std::string_view key, uint32_t keyspace) {
   if (keyspace >= keyspaces_->count()) return Fail(kNoSuchKeyspace);
   Engine& engine = keyspaces_->at(keyspace);
-  const auto id = engine.Watch(key, SystemClock().WallMs());
+  const auto id = engine.Watch(key, SystemClock().TimeMs());
   if (!id) return Fail(id.error());
   Watch watch(engine, *id);
   // What it has seen may not be released yet; a scan that comes next would not see it.
@@ -184,7 +184,7 @@ Result<Watch> Store::WatchKey(std::string_view key, uint32_t keyspace) {
   return watch;
 }
 
-bool Store::Maintain() { return keyspaces_->Maintain(SystemClock().WallMs()); }
+bool Store::Maintain() { return keyspaces_->Maintain(SystemClock().TimeMs()); }
 
 Result<uint64_t> Store::DeleteRange(const Range& range, uint32_t limit, uint32_t keyspace) {
   Batch batch;
@@ -223,7 +223,7 @@ Result<uint64_t> Store::Count(const Range& range, uint32_t keyspace, const Snaps
 Result<Snapshot> Store::TakeSnapshot(uint32_t keyspace) {
   if (keyspace >= keyspaces_->count()) return Fail(kNoSuchKeyspace);
   Engine& engine = keyspaces_->at(keyspace);
-  const auto ref = engine.OpenSnapshot(SystemClock().WallMs());
+  const auto ref = engine.OpenSnapshot(SystemClock().TimeMs());
   if (!ref) return Fail(ref.error());
   return Snapshot(engine, *ref);
 }
@@ -232,7 +232,7 @@ StoreStatistics Store::Statistics() const {
   StoreStatistics all;
   all.memory_bytes = keyspaces_->budget().used();
   all.memory_bytes_max = keyspaces_->budget().limit();
-  const uint64_t now_ms = SystemClock().WallMs();
+  const uint64_t now_ms = SystemClock().TimeMs();
   for (uint32_t i = 0; i < keyspaces_->count(); ++i) {
     const Engine* const engine = keyspaces_->if_used(i);
     if (engine == nullptr) continue;

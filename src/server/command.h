@@ -31,6 +31,7 @@ namespace skep {
 class Server;
 class Worker;
 struct Command;
+struct Subcommand;
 
 // One command being run. Views are valid until the flush ends.
 class Call {
@@ -129,6 +130,8 @@ struct Command {
   // Why it is not allowed in a transaction; empty if it is. A command that is, and that has no
   // plan, runs while EXEC's replies are encoded: it must reply at once and execute no batch.
   std::string_view no_multi = {};
+  // Of a command whose second word says what it does; subcommands.h.
+  std::span<const Subcommand> (*subcommands)() = nullptr;
 
   bool has(Flag flag) const { return (flags & flag) != 0; }
 };

@@ -18,18 +18,19 @@ constexpr std::string_view kOneDatabase = "a transaction is about one database";
 constexpr std::string_view kSkep = "0.1.0";  // commands that Redis does not have
 
 // name, arity, flags, first and last key, step, group, since, arguments, summary,
-// plan, finish, alone, no_multi
+// plan, finish, alone, no_multi, subcommands
 constexpr Command kCommands[] = {
     {"append", 3, kPointStore, 1, 1, 1, "string", "2.0.0", "key value",
      "Appends a string to the value of a key.", PlanAppend, FinishInteger},
     {"auth", -2, kLocal | kNoAuth, 0, 0, 0, "connection", "1.0.0", "[username] password",
      "Authenticates the connection.", nullptr, nullptr, RunAuth},
     {"client", -2, kLocal, 0, 0, 0, "connection", "2.4.0", "subcommand [argument ...]",
-     "Describes and names client connections.", nullptr, FinishClient},
+     "Describes and names client connections.", nullptr, FinishClient, nullptr, {},
+     ClientSubcommands},
     {"command", -1, kLocal, 0, 0, 0, "server", "2.8.13", "[subcommand [name ...]]",
-     "Describes the commands.", nullptr, FinishCommand},
+     "Describes the commands.", nullptr, FinishCommand, nullptr, {}, CommandSubcommands},
     {"config", -2, kAdmin, 0, 0, 0, "server", "2.0.0", "subcommand [argument ...]",
-     "Reads and sets options.", nullptr, nullptr, RunConfig},
+     "Reads and sets options.", nullptr, nullptr, RunConfig, {}, ConfigSubcommands},
     {"dbsize", 1, kPointRead, 0, 0, 0, "server", "1.0.0", "", "Returns the number of keys.",
      PlanDbsize, FinishCount, RunDbsize},
     {"decr", 2, kPointStore, 1, 1, 1, "string", "1.0.0", "key",

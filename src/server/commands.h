@@ -9,6 +9,7 @@ namespace skep::commands {
 void FinishPing(const Call& call, const Batch& batch, uint32_t slot);
 void FinishEcho(const Call& call, const Batch& batch, uint32_t slot);
 void FinishClient(const Call& call, const Batch& batch, uint32_t slot);
+std::span<const Subcommand> ClientSubcommands();
 void RunAuth(Call& call);
 void RunHello(Call& call);
 void RunQuit(Call& call);
@@ -17,9 +18,11 @@ void RunSelect(Call& call);
 
 // commands_command.cc
 void FinishCommand(const Call& call, const Batch& batch, uint32_t slot);
+std::span<const Subcommand> CommandSubcommands();
 
 // commands_server.cc
 void RunConfig(Call& call);
+std::span<const Subcommand> ConfigSubcommands();
 Plan PlanDbsize(const Call& call, Batch& batch);
 Plan PlanFlushDb(const Call& call, Batch& batch);
 void FinishFlushDb(const Call& call, const Batch& batch, uint32_t slot);

@@ -55,7 +55,7 @@ std::string_view ParseMsetEx(const Call& call, Scratch& scratch, MsetExArgs& out
     out.condition = condition;
     ++i;
   }
-  return expiry.Resolve(call.worker().wall_ms(), call.command().name, scratch, out.deadline_ms);
+  return expiry.Resolve(call.worker().time_ms(), call.command().name, scratch, out.deadline_ms);
 }
 
 // ---- KBATCH ----
@@ -152,7 +152,7 @@ Plan PlanKcas(const Call& call, Batch& batch) {
                   .key = args[1],
                   .value = args[3],
                   .other = args[2]};
-  const auto error = expiry.Resolve(call.worker().wall_ms(), call.command().name, batch.scratch(),
+  const auto error = expiry.Resolve(call.worker().time_ms(), call.command().name, batch.scratch(),
                                     request.deadline_ms);
   if (!error.empty()) return Plan::Error(error);
   batch.Add(request);
@@ -199,7 +199,7 @@ Plan PlanKbatch(const Call& call, Batch& batch) {
   if (batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
   Batch requests(Batch::Kind::kAtomic);
   const auto error =
-      ParseKbatch(call.args().subspan(1), call.worker().wall_ms(), batch.scratch(), requests);
+      ParseKbatch(call.args().subspan(1), call.worker().time_ms(), batch.scratch(), requests);
   if (!error.empty()) return Plan::Error(error);
   for (const Request& request : requests.requests()) batch.Add(request);
   return Plan::Requests();

@@ -123,7 +123,9 @@ constexpr Subcommand kCommandSubcommands[] = {
 
 void FinishCommand(const Call& call, const Batch&, uint32_t) {
   if (call.args().size() == 1) return CommandInfo(call);
-  RunSubcommand(call, kCommandSubcommands);
+  RunSubcommand(call);
 }
+
+std::span<const Subcommand> CommandSubcommands() { return kCommandSubcommands; }
 
 }  // namespace skep::commands

@@ -163,9 +163,9 @@ void FinishPing(const Call& call, const Batch&, uint32_t) {
 
 void FinishEcho(const Call& call, const Batch&, uint32_t) { call.reply().Bulk(call.arg(1)); }
 
-void FinishClient(const Call& call, const Batch&, uint32_t) {
-  RunSubcommand(call, kClientSubcommands);
-}
+void FinishClient(const Call& call, const Batch&, uint32_t) { RunSubcommand(call); }
+
+std::span<const Subcommand> ClientSubcommands() { return kClientSubcommands; }
 
 void RunAuth(Call& call) {
   if (call.args().size() > 3) return call.Error(kSyntaxError);

@@ -114,7 +114,7 @@ std::shared_ptr<KeyScan> BeginKscan(Call& call) {
     return nullptr;
   }
   Engine& engine = call.engine();
-  const auto ref = engine.OpenSnapshot(call.worker().wall_ms());
+  const auto ref = engine.OpenSnapshot(call.worker().time_ms());
   if (!ref) {
     call.Error(ref.error());
     return nullptr;

@@ -83,7 +83,9 @@ bool IsFlush(std::span<const std::string_view> args) {
 
 }  // namespace
 
-void RunConfig(Call& call) { RunSubcommand(call, kConfigSubcommands); }
+void RunConfig(Call& call) { RunSubcommand(call); }
+
+std::span<const Subcommand> ConfigSubcommands() { return kConfigSubcommands; }
 
 Plan PlanDbsize(const Call&, Batch& batch) {
   if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();

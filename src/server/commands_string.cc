@@ -84,7 +84,7 @@ Plan PlanSet(const Call& call, Batch& batch) {
   if (!set) return Plan::Error(kSyntaxError);
   Request request{.op = set->op, .key = call.arg(1), .value = call.arg(2), .other = {}};
   if (set->get) request.flags = Request::kReturnPrevious;
-  const auto error = set->expiry.Resolve(call.worker().wall_ms(), call.command().name,
+  const auto error = set->expiry.Resolve(call.worker().time_ms(), call.command().name,
                                          batch.scratch(), request.deadline_ms);
   if (!error.empty()) return Plan::Error(error);
   if (!set->compare.Apply(request)) return Plan::Error(kNotADigest);

@@ -110,7 +110,7 @@ void RunWatch(Call& call) {
   if (bytes > call.worker().options().client_query_buffer_limit) {
     return call.Error("ERR the watched keys exceed client-query-buffer-limit");
   }
-  const Status watched = session.watched.Add(call.engine(), keys, call.worker().wall_ms());
+  const Status watched = session.watched.Add(call.engine(), keys, call.worker().time_ms());
   if (!watched.ok()) return call.Error(watched);
   // The reply waits for the release of what is watched, and so does every later read of this
   // connection that may read at the released version: none sees a state from before the watch.

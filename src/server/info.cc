@@ -124,16 +124,16 @@ void KeyspaceSection(Server& server, Out out) {
     const EngineStatistics s = engine->Statistics();
     if (s.items == 0 && s.snapshots == 0) continue;
     fmt::format_to(out,
-                   "db{}:keys={},expires=0,avg_ttl=0,engine={},bytes={},old_versions={},"
+                   "db{}:keys={},expires={},avg_ttl=0,engine={},bytes={},old_versions={},"
                    "snapshots={},released={}\r\n",
-                   i, s.items, engine->traits().name, s.bytes, s.old_versions, s.snapshots,
-                   engine->gate().released());
+                   i, s.items, s.deadlines, engine->traits().name, s.bytes, s.old_versions,
+                   s.snapshots, engine->gate().released());
   }
 }
 
 // A line for each number an engine tells of itself: "db0_leaves:12".
 void EngineSection(Server& server, Out out) {
-  const uint64_t now_ms = server.environment().clock.WallMs();
+  const uint64_t now_ms = server.environment().clock.TimeMs();
   for (uint32_t i = 0; i < server.keyspaces().count(); ++i) {
     const Engine* const engine = server.keyspaces().if_used(i);
     if (engine == nullptr) continue;

@@ -21,23 +21,34 @@ void ReplyHelp(const Call& call, std::span<const Subcommand> subcommands) {
   reply.SimpleString("    Print this help.");
 }
 
+bool IsHelp(std::span<const std::string_view> args) {
+  return args.size() == 2 && EqualsIgnoringCase(args[1], "help");
+}
+
+// Null if there is none of that name.
+const Subcommand* Find(const Command& command, std::string_view name) {
+  const auto subcommands = command.subcommands();
+  const auto at = std::ranges::find_if(
+      subcommands, [&](const Subcommand& s) { return EqualsIgnoringCase(name, s.name); });
+  return at == subcommands.end() ? nullptr : &*at;
+}
+
 }  // namespace
 
-void RunSubcommand(const Call& call, std::span<const Subcommand> subcommands) {
-  const std::string_view name = call.arg(1);
-  const size_t count = call.args().size();
-  if (EqualsIgnoringCase(name, "help") && count == 2) return ReplyHelp(call, subcommands);
-  const auto sub = std::ranges::find_if(
-      subcommands, [&](const Subcommand& s) { return EqualsIgnoringCase(name, s.name); });
-  if (sub == subcommands.end()) {
-    return call.Error(fmt::format("ERR unknown subcommand '{}'. Try {} HELP.", name.substr(0, 128),
-                                  UpperCase(call.command().name)));
+std::string SubcommandError(const Command& command, std::span<const std::string_view> args) {
+  if (command.subcommands == nullptr || args.size() < 2 || IsHelp(args)) return {};
+  const Subcommand* const sub = Find(command, args[1]);
+  if (sub == nullptr) {
+    return fmt::format("ERR unknown subcommand '{}'. Try {} HELP.", args[1].substr(0, 128),
+                       UpperCase(command.name));
   }
-  if (!AcceptsCount(sub->arity, count)) {
-    return call.Error(fmt::format("ERR wrong number of arguments for '{}|{}' command",
-                                  call.command().name, sub->name));
-  }
-  sub->run(call);
+  if (AcceptsCount(sub->arity, args.size())) return {};
+  return fmt::format("ERR wrong number of arguments for '{}|{}' command", command.name, sub->name);
+}
+
+void RunSubcommand(const Call& call) {
+  if (IsHelp(call.args())) return ReplyHelp(call, call.command().subcommands());
+  Find(call.command(), call.arg(1))->run(call);
 }
 
 }  // namespace skep

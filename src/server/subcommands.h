@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "server/command.h"
@@ -15,7 +16,12 @@ struct Subcommand {
   void (*run)(const Call& call);
 };
 
-// Runs the one that call.arg(1) names, answers HELP, or says what is wrong as Redis does.
-void RunSubcommand(const Call& call, std::span<const Subcommand> subcommands);
+// What is wrong with the second word, or the number of words, of a command that has subcommands, as
+// Redis says it; empty if nothing is.
+std::string SubcommandError(const Command& command, std::span<const std::string_view> args);
+
+// Runs the one that call.arg(1) names, or answers HELP. There is such a one: SubcommandError() was
+// asked before the command was run or queued.
+void RunSubcommand(const Call& call);
 
 }  // namespace skep

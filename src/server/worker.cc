@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/server.h"
+#include "server/subcommands.h"
 
 namespace skep {
 namespace {
@@ -103,7 +104,7 @@ bool Worker::Turn(int timeout_ms) {
 void Worker::ReadClocksAndOptions() {
   Clock& clock = server_.environment().clock;
   monotonic_ms_ = clock.MonotonicMs();
-  wall_ms_ = clock.WallMs();
+  time_ms_ = clock.TimeMs();
   RefreshOptions();
 }
 
@@ -319,6 +320,9 @@ std::string_view Worker::Refusal(const Session& session, const Command* command,
   if (!AcceptsCount(command->arity, args.size())) {
     return scratch_.Copy(WrongCountError(*command));
   }
+  if (const auto error = SubcommandError(*command, args); !error.empty()) {
+    return scratch_.Copy(error);
+  }
   if (!IsAuthenticated(session) && !command->has(Command::kNoAuth)) {
     return "NOAUTH Authentication required.";
   }
@@ -420,7 +424,7 @@ void Worker::PendError(Session& session, std::string_view text) {
 
 void Worker::ExecuteFor(Session& session, Batch& batch) {
   Engine& engine = server_.keyspaces().at(session.keyspace);
-  batch.set_now_ms(wall_ms_);
+  batch.set_now_ms(time_ms_);
   MarkTicket(session, engine, engine.Execute(batch));
   Bump(statistics_.batches);
   Bump(statistics_.batch_requests, batch.size());
@@ -433,7 +437,7 @@ void Worker::Flush() {
   for (const uint32_t keyspace : used_keyspaces_) {
     KeyspaceBatch& kb = batches_[keyspace];
     if (kb.batch.empty()) continue;
-    kb.batch.set_now_ms(wall_ms_);
+    kb.batch.set_now_ms(time_ms_);
     kb.ticket = server_.keyspaces().at(keyspace).Execute(kb.batch);
     Bump(statistics_.batches);
     Bump(statistics_.batch_requests, kb.batch.size());
@@ -638,10 +642,10 @@ void Worker::BuryDead() {
 
 // Every now and then: what no event asks for.
 void Worker::Upkeep() {
-  if (upkeep_left_) upkeep_left_ = server_.keyspaces().Maintain(wall_ms_);
+  if (upkeep_left_) upkeep_left_ = server_.keyspaces().Maintain(time_ms_);
   if (monotonic_ms_ < next_upkeep_ms_) return;
   next_upkeep_ms_ = monotonic_ms_ + kUpkeepMs;
-  upkeep_left_ = server_.keyspaces().Maintain(wall_ms_);
+  upkeep_left_ = server_.keyspaces().Maintain(time_ms_);
   server_.cursors().Expire(monotonic_ms_, 64);
   server_.key_scans().Expire(monotonic_ms_, 64);
   for (Listener* listener : std::exchange(exhausted_, {})) {

@@ -74,14 +74,6 @@ DIFFERENCES = {
         example=("WATCH a", "SET a 1 PXAT 1", "MULTI", "EXEC"),
         after=SET_GONE,
         parts_ways=True),
-    "to append nothing is no change": Entry(
-        reason="The value is not written again: a watched key has not changed.",
-        command=rb"EXEC",
-        redis=rb"(?:\*-1|_)\r\n",
-        skep=rb"\*\d.*",
-        example=("SET a 1", "WATCH a", 'APPEND a ""', "MULTI", "EXEC"),
-        after=rb'APPEND \S+ ""',
-        parts_ways=True),
     "SCAN knows its cursors": Entry(
         reason="A cursor is a place in the order of keys, kept by the server; Redis takes any "
                "number for one, and answers with some keys.",
