@@ -371,7 +371,6 @@ class Run {
     constexpr uint32_t kStep = 64;
     const Request r = request(i);
     const bool unbounded = r.has(Request::kNoUpperBound);
-    Version ticket = 0;
     int64_t changed = 0;
     std::string from(r.key);
     Outcome result = {.verdict = Verdict::kDone};
@@ -398,13 +397,11 @@ class Run {
         one.op = Op::kExpire;
         one.key = key;
         one.flags = 0;
-        const Version seen =
-            writer_.Execute(slot_, one, &now_ms_, {}, traits_.value_bytes_max, out_, i);
-        ticket = std::max(ticket, seen);
+        writer_.Execute(slot_, one, &now_ms_, {}, traits_.value_bytes_max, out_, i);
         const Outcome& outcome = out_.outcome(i);
         if (outcome.verdict == Verdict::kRefused) {
           // What is refused has changed nothing.
-          if (changed == 0) return ticket;
+          if (changed == 0) return core_.Stamp(core_.versions.last_drawn());
           stop_before();
           break;
         }
@@ -417,7 +414,8 @@ class Run {
     } while (keys.size() == kStep && !result.more);
     result.integer = changed;
     out_.outcome(i) = result;
-    return ticket;
+    // That a key is absent may be due to a write that is not released.
+    return core_.Stamp(core_.versions.last_drawn());
   }
 
   Version DoAtomic() {

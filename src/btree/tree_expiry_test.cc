@@ -219,5 +219,23 @@ TEST(Expiry, LeavesThatWritesHaveCleanedAreJoined) {
   EXPECT_LT(tree.core().leaves.load(), leaves / 2);
 }
 
+// Goal: the answer of a range that gets a deadline waits for what it has seen, also for deletes.
+// Method: the range's only key is gone for the newest readers, and not yet for those of what is
+// released.
+TEST(Expiry, ARangeWaitsForTheDeletesItHasSeen) {
+  TestTree tree;
+  tree.Put("key", "v");
+  Batch batch;
+  batch.Delete("key");
+  RunWithin(tree, batch, SyncPoint::kWriterPublished, [&] {
+    Batch range;
+    range.ExpireRange(Range::All(), kDeadline);
+    const Version ticket = tree.Execute(range);
+    EXPECT_EQ(range.outcome(0).integer, 0);
+    EXPECT_EQ(tree.Contents().size(), 1u);
+    EXPECT_FALSE(tree.engine().gate().IsReleased(ticket));
+  });
+}
+
 }  // namespace
 }  // namespace skep::btree
