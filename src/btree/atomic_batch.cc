@@ -198,7 +198,7 @@ template <class Layout>
 void AtomicBatch<Layout>::TakeBack(const Part& part) {
   for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) undo->first->second = undo->second;
   undo_.clear();
-  std::erase_if(wrote_, [&](uint32_t slot) { return slot >= part.begin; });
+  while (!wrote_.empty() && wrote_.back() >= part.begin) wrote_.pop_back();
 }
 
 template <class Layout>

@@ -50,7 +50,7 @@ class Planter {
       EXPECT_TRUE(change.Draw());
       change.Publish();
     }
-    slot_.AddItems(static_cast<int64_t>(state_.size()));
+    slot_.AddItems(static_cast<int64_t>(state_.size()), 0);
     core_.versions.EndWrites(slot_);
     core_.gate.Release(core_.versions.Complete());
     core_.slots.Give(slot_);
