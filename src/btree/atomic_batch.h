@@ -120,7 +120,7 @@ class AtomicBatch {
   States states_;
   uint64_t now_ms_ = 0;
   std::vector<std::pair<typename States::iterator, State>> undo_;  // what the part has changed
-  std::vector<uint32_t> wrote_;                                    // slots that changed something
+  std::vector<uint32_t> wrote_;             // slots that changed something, ascending
   std::vector<uint32_t> changed_by_batch_;  // slots that require what the batch itself has changed
   std::vector<std::pair<NodeHeader*, uint32_t>> log_items_;  // to be given the version
   std::vector<typename Layout::Found> replaced_;             // what log_items_ take the place of
