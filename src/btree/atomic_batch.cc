@@ -31,8 +31,12 @@ Version AtomicBatch<Layout>::Execute() {
       return seen_;
     }
     if (attempt == Attempt::kNoMemory && !upkeep_.MakeRoom(slot_)) {
-      RefuseForMemory();
-      return 0;
+      if (no_room_) {
+        RefuseForMemory(0);
+        out_.AbortAllBut(0);
+        return 0;
+      }
+      no_room_ = true;
     }
   }
 }
@@ -49,14 +53,9 @@ void AtomicBatch<Layout>::BalanceErased() {
 }
 
 template <class Layout>
-void AtomicBatch<Layout>::RefuseForMemory() {
-  const auto stores = [](const Request& r) { return IsWrite(r.op) && r.op != Op::kDelete; };
-  const auto requests = batch_.requests();
-  const auto culprit =
-      static_cast<uint32_t>(std::ranges::find_if(requests, stores) - requests.begin());
-  const uint32_t index = culprit == batch_.size() ? 0 : culprit;
+void AtomicBatch<Layout>::RefuseForMemory(uint32_t index) {
+  out_.outcome(index) = {};
   out_.Refuse(index, {Code::kOutOfMemory, "the memory limit is reached", core_.budget.limit()});
-  out_.AbortAllBut(index);
 }
 
 template <class Layout>
@@ -186,7 +185,9 @@ std::optional<uint32_t> AtomicBatch<Layout>::PerformPart(const Part& part) {
   for (const bool conditions : {true, false}) {
     for (uint32_t i = part.begin; i < part.end; ++i) {
       if (IsCondition(batch_.requests()[i].op) != conditions) continue;
+      stored_ = false;
       PerformSlot(i);
+      if (stored_ && no_room_) RefuseForMemory(i);
       const Verdict verdict = out_.outcome(i).verdict;
       if (conditions ? verdict != Verdict::kDone : verdict == Verdict::kRefused) return i;
     }
@@ -230,6 +231,7 @@ void AtomicBatch<Layout>::SetState(typename States::iterator at, const PointEffe
   undo_.emplace_back(at, state);
   state.changed = true;
   state.present = effect.action == PointEffect::Action::kStore;
+  stored_ |= state.present;
   state.value = effect.value;
   state.deadline_ms = effect.deadline_ms;
 }

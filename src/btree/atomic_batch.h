@@ -11,7 +11,8 @@
 //
 // Room. A leaf whose log has no room for its items is merged with them; if that does not fit it is
 // split beforehand, into as many as will be needed (structure.h: that changes no data), and the
-// batch begins again. So at the moment of the version nothing can fail.
+// batch begins again. So at the moment of the version nothing can fail. If there is no memory, it
+// begins again without the parts that store something.
 //
 // Parts. Each is judged and performed on what the parts before have left in the copy; one that
 // fails
@@ -107,7 +108,7 @@ class AtomicBatch {
   Attempt SplitAll();
   void Finish(Version version);
   void BalanceErased();
-  void RefuseForMemory();
+  void RefuseForMemory(uint32_t index);
 
   Core& core_;
   Upkeep& upkeep_;
@@ -119,6 +120,8 @@ class AtomicBatch {
   Reader<Layout> reader_;
   States states_;
   uint64_t now_ms_ = 0;
+  bool no_room_ = false;  // what stores something is refused, and with it its part
+  bool stored_ = false;   // the slot that is being performed has
   std::vector<std::pair<typename States::iterator, State>> undo_;  // what the part has changed
   std::vector<uint32_t> wrote_;             // slots that changed something, ascending
   std::vector<uint32_t> changed_by_batch_;  // slots that require what the batch itself has changed

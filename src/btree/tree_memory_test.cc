@@ -106,6 +106,42 @@ TEST_P(FailingAllocation, IsDoneOrRefused) {
 INSTANTIATE_TEST_SUITE_P(All, FailingAllocation, testing::ValuesIn(AllChanges()),
                          [](const auto& param) { return std::string(param.param.name); });
 
+// Goal: at the memory limit the parts of an atomic batch that store something are refused, each for
+// itself, and no others: deletes never are.
+// Method: a full tree; parts of both kinds, and one that does both. Also without parts.
+TEST(FullTree, PartsThatStoreAreRefusedAndNoOthers) {
+  TestTree tree(kSmallNodes, 4 << 20);
+  State state;
+  for (uint32_t i = 0; tree.Put(TestKey(i), TestValue("v")).verdict == Verdict::kDone; ++i) {
+    state[TestKey(i)] = TestValue("v");
+  }
+  const std::string big(1 << 20, 'b');
+  Batch parts(kAtomic);
+  for (uint32_t i = 0; i < 4; ++i) {
+    parts.BeginPart();
+    if (i % 2 == 1) parts.Put("big", big);
+    parts.Delete(Kept(parts, TestKey(i)));
+  }
+  tree.Execute(parts);
+  EXPECT_TRUE(parts.applied());
+  const Verdict verdicts[] = {Verdict::kDone, Verdict::kRefused, Verdict::kAborted,
+                              Verdict::kDone, Verdict::kRefused, Verdict::kAborted};
+  for (uint32_t slot = 0; slot < parts.size(); ++slot) {
+    EXPECT_EQ(parts.outcome(slot).verdict, verdicts[slot]) << slot;
+  }
+  EXPECT_EQ(parts.outcome(1).status.code(), Code::kOutOfMemory);
+  for (const uint32_t i : {0u, 2u}) state.erase(TestKey(i));
+  Batch whole(kAtomic);
+  whole.Delete(Kept(whole, TestKey(1)));
+  whole.Put("big", big);
+  tree.Execute(whole);
+  EXPECT_FALSE(whole.applied());
+  EXPECT_EQ(whole.outcome(0).verdict, Verdict::kAborted);
+  EXPECT_EQ(whole.outcome(1).status.code(), Code::kOutOfMemory);
+  tree.ExpectHolds(state);
+  tree.ExpectNothingLeaked();
+}
+
 class TreeMemory : public testing::TestWithParam<BtreeOptions> {
  protected:
   // Short and long keys, small and big values.

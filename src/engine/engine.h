@@ -28,8 +28,8 @@ struct EngineTraits {
   bool functions = true;  // kApply
   // False: only the newest values are kept. Under concurrent writes a range, or an atomic batch
   // that only reads, is then not one state (each key it names is as it was at some instant of the
-  // call, and none is lost or repeated), and points may see an atomic batch that is being applied in
-  // part; there are no snapshots; tickets and versions are all 0.
+  // call, and none is lost or repeated), and points may see an atomic batch that is being applied
+  // in part; there are no snapshots; tickets and versions are all 0.
   bool multi_version = true;
   // Longer keys or values are refused with kTooLarge. Every engine accepts the empty key and value.
   size_t key_bytes_max = 64 * 1024;
@@ -102,7 +102,8 @@ class Engine {
   //   kOutOfMemory      it stores, and the budget is over its limit or would be. Memory is counted
   //                     as the engine takes it from the system: what fits into what it holds
   //                     already may be stored until the budget is over. The engine first gives up
-  //                     what it can. Deletes are never refused.
+  //                     what it can. Deletes are never refused; of the parts of an atomic batch
+  //                     only those that store something are.
   virtual Version Execute(Batch& batch) = 0;
 
   // Pins the newest released state. It is revoked `snapshot_age_ms_max` after `now_ms`, and earlier
@@ -112,13 +113,13 @@ class Engine {
   // Drops the pin. Also right for a snapshot that was revoked meanwhile.
   virtual void CloseSnapshot(SnapshotRef snapshot) = 0;
 
-  // Begins to watch a key: returns the number that kRequireUnchanged takes, for as long as it is not
-  // given to Unwatch. The condition is exact: it fails if and only if since this call a write or a
-  // delete of the key has taken effect (also one that stored the same bytes, or changed the
-  // deadline), or its deadline has passed. Who reads the newest value after this call reads what the
-  // condition then speaks of; who may read at the released version (see Execute) first waits for
-  // the ticket of such a read. May wait as a write may. Thread-safe. Cost: a point read; and as long
-  // as any key is watched, a hash of the key for each write.
+  // Begins to watch a key: returns the number that kRequireUnchanged takes, for as long as it is
+  // not given to Unwatch. The condition is exact: it fails if and only if since this call a write
+  // or a delete of the key has taken effect (also one that stored the same bytes, or changed the
+  // deadline), or its deadline has passed. Who reads the newest value after this call reads what
+  // the condition then speaks of; who may read at the released version (see Execute) first waits
+  // for the ticket of such a read. May wait as a write may. Thread-safe. Cost: a point read; and as
+  // long as any key is watched, a hash of the key for each write.
   //   kNotSupported  traits().atomic is false
   //   kTooLarge      the key
   virtual Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) = 0;
@@ -126,9 +127,9 @@ class Engine {
   virtual void Unwatch(uint64_t watch) { watches_.Remove(watch); }
 
   // A bounded piece (well under a millisecond) of whatever the engine does in the background:
-  // revoking snapshots that are too old, freeing memory, and that of keys whose deadline has passed,
-  // the oldest first. Returns true if there is more to do now.
-  // Thread-safe; callers run it now and then from any thread.
+  // revoking snapshots that are too old, freeing memory, and that of keys whose deadline has
+  // passed, the oldest first. Returns true if there is more to do now. Thread-safe; callers run it
+  // now and then from any thread.
   virtual bool Maintain(uint64_t now_ms) = 0;
 
   virtual EngineStatistics Statistics() const = 0;
