@@ -60,10 +60,11 @@ TEST(ExpiryTimeline, KnowsTheParts) {
 // clock, and leaves the keys that stay.
 // Method: a server whose clock is an hour ahead and that reclaims late.
 TEST(Expiry, MeasuresAllParts) {
-  ExpiryTestServer server({.clock_lead_ms = 3'600'000, .reclaim_delay_ms = 150});
+  ExpiryTestServer server({.clock_lead_ms = 3'600'000, .reclaim_delay_ms = 400});
   ExpiryOptions options = SmallOptions(server);
   options.connections = 3;
   options.depth = 4;
+  options.seconds = 0.5;
   options.repeats = 2;
   const auto report = RunExpiry(options);
   ASSERT_TRUE(report.has_value()) << report.error();
@@ -73,8 +74,8 @@ TEST(Expiry, MeasuresAllParts) {
   for (const ExpiryTurn& turn : report->turns) {
     for (const ExpiryPartReport& part : turn.parts) EXPECT_GT(part.latency_ns.count(), 0u);
     EXPECT_GT(turn.p99_ratio(), 0);
-    EXPECT_GE(turn.reclaim_seconds, 0.15);
-    EXPECT_GE(turn.part(ExpiryPart::kDuring).seconds, 1.15);
+    EXPECT_GE(turn.reclaim_seconds, 0.2);
+    EXPECT_GE(turn.part(ExpiryPart::kDuring).seconds, 1.2);
     EXPECT_EQ(turn.memory_before.used_bytes, options.stay * 100);
     EXPECT_EQ(turn.memory_loaded.rss_bytes, (options.stay + options.items) * 200);
     EXPECT_EQ(turn.memory_after.used_bytes, options.stay * 100);
@@ -101,7 +102,7 @@ TEST(Expiry, AnOpenLoopCountsWhatAStallHeldUp) {
   EXPECT_NEAR(static_cast<double>(turn.part(ExpiryPart::kBefore).latency_ns.count()), 200, 1);
   const ExpiryPartReport& during = turn.part(ExpiryPart::kDuring);
   const auto commands = static_cast<double>(during.latency_ns.count());
-  EXPECT_NEAR(commands, during.seconds * 1e3, 60);  // its end is known a question later
+  EXPECT_GE(commands, during.seconds * 1e3 - 1);
   constexpr double kHeldUp = kStallMs / 2 - 2;
   EXPECT_GE(during.latency_ns.Quantile(1 - kHeldUp / commands), kStallMs / 2 * kNsPerMs);
   EXPECT_GT(turn.late_ns.count(), 0u);
