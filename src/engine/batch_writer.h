@@ -6,6 +6,10 @@
 
 namespace skep {
 
+// What the values that the points of a batch return and make may take until it is cleared. A point
+// beyond that is refused with kTooLarge: else a few small requests could take any memory.
+inline constexpr size_t kAnswerBytesMax = size_t{1} << 30;
+
 // Slots of an atomic batch that are applied or not as one.
 struct Part {
   uint32_t begin, end;

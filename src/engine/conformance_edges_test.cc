@@ -1,6 +1,7 @@
 // What every engine must pass: the edges of keys, values, ranges, snapshots, functions.
 #include <algorithm>
 
+#include "engine/batch_writer.h"
 #include "engine/conformance.h"
 
 namespace skep {
@@ -74,6 +75,25 @@ TEST_P(EdgeConformance, ValuesAtTheirLimit) {
   const uint32_t grown = batch.Apply("a", functions::kAppend, "x");
   subject_.Run(batch);
   EXPECT_EQ(batch.outcome(grown).status.code(), Code::kTooLarge);
+}
+
+// Goal: small requests do not make a batch take any amount of memory.
+// Method: one large value is read again and again; the first reads are answered, the last is not.
+TEST_P(EdgeConformance, TheValuesOfABatchAreBounded) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a gigabyte and its shadow";
+#endif
+  const std::string value(traits_.value_bytes_max, 'v');
+  Batch put;
+  put.Put("a", value);
+  engine_.gate().Wait(engine_.Execute(put));
+  Batch batch;
+  const auto fit = static_cast<uint32_t>(kAnswerBytesMax / value.size());
+  for (uint32_t i = 0; i < fit + 2; ++i) batch.Get("a");
+  engine_.Execute(batch);
+  EXPECT_EQ(batch.outcome(fit - 1).verdict, Verdict::kDone);
+  EXPECT_EQ(batch.outcome(fit + 1).status.code(), Code::kTooLarge);
+  EXPECT_EQ(batch.outcome(fit + 1).status.detail(), kAnswerBytesMax);
 }
 
 // Goal: an atomic batch with one request over a limit changes nothing.

@@ -98,7 +98,9 @@ class Engine {
   //   kInvalidArgument  a condition or kMove outside an atomic batch; a write in a batch at a
   //                     snapshot; kSeekFloor with kReverse; a deadline above kDeadlineMax; a watch
   //                     that is not watched
-  //   kTooLarge, kSnapshotTooOld, and a function's own errors
+  //   kTooLarge        a key or value; a point when the values of the batch's answers, and those it
+  //                    made on the way, take more than kAnswerBytesMax (batch_writer.h) already
+  //   kSnapshotTooOld, and a function's own errors
   //   kOutOfMemory      it stores, and the budget is over its limit or would be. Memory is counted
   //                     as the engine takes it from the system: what fits into what it holds
   //                     already may be stored until the budget is over. The engine first gives up

@@ -98,6 +98,11 @@ PointEffect ApplyPoint(const Request& r, std::optional<PointState> found, uint64
   if (now && HasExpired(now->deadline_ms, now_ms)) now.reset();
   Outcome& outcome = out.outcome(slot);
   outcome = Outcome{.present = now.has_value(), .deadline_ms = now ? now->deadline_ms : 0};
+  if (out.scratch().used() > kAnswerBytesMax) {
+    out.Refuse(slot, {Code::kTooLarge, "the values of a batch exceed the maximum size",
+                      kAnswerBytesMax});
+    return {};
+  }
   if (r.op == Op::kApply) return ApplyFunction(r, now, value_bytes_max, out, slot);
   outcome.verdict = Judge(r, now);
   if (r.op == Op::kGet && r.has(Request::kNoValue)) {

@@ -33,7 +33,8 @@ struct PointEffect {
 // Fills in the outcome of `slot`, but for its version and hint, and says what to do. `found` is
 // what the engine holds; past its deadline it counts as absent (kKeep then leaves it where it is).
 // May be called again if the key has changed meanwhile. Not for kMove, ranges, kRequireUnchanged.
-//   kTooLarge  and a function's own errors: the outcome is kRefused, the key is kept
+//   kTooLarge  (also: kAnswerBytesMax is reached) and a function's own errors: the outcome is
+//              kRefused, the key is kept
 PointEffect ApplyPoint(const Request& request, std::optional<PointState> found, uint64_t now_ms,
                        size_t value_bytes_max, BatchWriter& out, uint32_t slot);
 
