@@ -35,7 +35,6 @@ namespace {
 
 constexpr Version kNewest = Layout::Leaf::kNewest;
 constexpr size_t kRetiredMax = 64;       // pieces that a batch keeps to itself
-constexpr uint32_t kLeavesMaintain = 8;  // cleaned of expired keys, at each Maintain
 // What Describe() looks at: about a millisecond's worth.
 constexpr btree::SurveyBounds kDescribed{.rows_max = 2048, .buffers_max = 4096};
 
@@ -541,7 +540,7 @@ void BtreeEngine::CloseSnapshot(SnapshotRef snapshot) { impl_->core_.snapshots.C
 
 bool BtreeEngine::Maintain(uint64_t now_ms) {
   Slot& slot = impl_->core_.slots.Take();
-  const bool expires = impl_->expirer_.Run(slot, now_.Advance(now_ms), kLeavesMaintain);
+  const bool expires = impl_->expirer_.Run(slot, now_.Advance(now_ms), impl_->options_.expiry_lag_ms);
   const bool more = impl_->upkeep_.Maintain(slot, now_ms) || expires;
   impl_->core_.slots.Give(slot);
   return more;
@@ -554,6 +553,7 @@ EngineStatistics BtreeEngine::Statistics() const {
   const auto snapshots = core.snapshots.Statistics();
   return {.items = core.ItemCount(),
           .deadlines = core.DeadlineCount(),
+          .expired_keys = core.expired_keys.load(std::memory_order_relaxed),
           .bytes = core.arena.Statistics().held_bytes + core.table.held_bytes(),
           .old_versions = reclaim.kept + reclaim.waiting,
           .snapshots = snapshots.count,
@@ -580,7 +580,6 @@ void BtreeEngine::Describe(uint64_t now_ms, const Teller& tell) const {
   const uint64_t age_max = impl_->options_.snapshot_age_ms_max;
   const bool has_age = snapshots.count > 0 && now_ms + age_max > snapshots.oldest_deadline_ms;
   tell("expiring_leaves", impl_->core_.expiry.size());
-  tell("expired_keys", impl_->core_.expired_keys.load(std::memory_order_relaxed));
   tell("snapshot_age_ms", has_age ? now_ms + age_max - snapshots.oldest_deadline_ms : 0);
 }
 

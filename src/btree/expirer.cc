@@ -8,17 +8,24 @@
 namespace skep::btree {
 
 template <class Layout>
-bool Expirer<Layout>::Run(Slot& slot, uint64_t now_ms, uint32_t leaves_max) {
-  for (; leaves_max > 0 && core_.expiry.IsDue(now_ms); --leaves_max) {
-    const auto entry = core_.expiry.Take(now_ms);
+bool Expirer<Layout>::Run(Slot& slot, uint64_t now_ms, uint64_t lag_ms) {
+  constexpr uint64_t kBehindMs = 250;  // for each leaf more in a piece
+  constexpr uint64_t kLeavesMax = 8;
+  const uint64_t due_ms = now_ms - std::min(now_ms, lag_ms);
+  if (!core_.expiry.IsDue(due_ms)) return false;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  for (uint64_t done = 0, leaves = 1; done < leaves; ++done) {
+    const auto entry = core_.expiry.Take(due_ms);
     if (!entry) break;
+    leaves = std::min(1 + (due_ms - entry->deadline_ms) / kBehindMs, kLeavesMax);
     core_.versions.EnterEpoch(slot);
     core_.versions.BeginWrites(slot);
     Clean(slot, *entry, now_ms);
     core_.versions.LeaveEpoch(slot);
     core_.versions.EndWrites(slot);
   }
-  return core_.expiry.IsDue(now_ms);
+  return core_.expiry.IsDue(due_ms);
 }
 
 template <class Layout>

@@ -3,7 +3,13 @@
 // Such keys are gone for every reader already; what is left to do is to free their memory. A leaf
 // whose turn it is (expiry_queue.h) is built anew without them, by a change like any other, at a
 // version of its own: snapshots that still see the keys keep the old buffer.
+//
+// Nobody waits for it, and the processor is needed elsewhere, so it works in small pieces and in
+// one thread at a time, and begins some time after the deadline: a leaf whose keys expire one after
+// the other is cleaned once for many. The pieces grow if it falls behind.
 #pragma once
+
+#include <mutex>
 
 #include "btree/change.h"
 #include "btree/core.h"
@@ -17,14 +23,15 @@ class Expirer {
  public:
   explicit Expirer(Core& core) : core_(core), structure_(core), reader_(core) {}
 
-  // Looks at up to `leaves_max` leaves, the one with the earliest deadline first. Returns whether
-  // there are more that are due. Cost: a merge for each leaf, some 20 us.
-  bool Run(Slot& slot, uint64_t now_ms, uint32_t leaves_max);
+  // Cleans a leaf or a few whose deadline was `lag_ms` ago or more, the earliest first. Returns
+  // whether there are more; false also if another thread is at it. Cost: some 10 us for each leaf.
+  bool Run(Slot& slot, uint64_t now_ms, uint64_t lag_ms);
 
  private:
   void Clean(Slot& slot, const ExpiryQueue::Entry& due, uint64_t now_ms);
   void TryClean(Slot& slot, const LeafPlace& place, uint64_t now_ms);
 
+  std::mutex mutex_;  // held by who cleans
   Core& core_;
   Structure<Layout> structure_;
   const Reader<Layout> reader_;

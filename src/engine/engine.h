@@ -40,6 +40,7 @@ struct EngineStatistics {
   uint64_t items = 0;           // keys at the newest version, with those whose deadline has passed
                                 // and that Maintain has not reclaimed yet
   uint64_t deadlines = 0;       // of those: keys that have a deadline
+  uint64_t expired_keys = 0;    // reclaimed since the start, because their deadline had passed
   uint64_t bytes = 0;           // memory charged to the budget
   uint64_t old_versions = 0;    // values or nodes kept only for snapshots
   uint64_t snapshots = 0;       // live ones
@@ -50,6 +51,9 @@ struct EngineStatistics {
 struct EngineOptions {
   MemoryBudget* budget = nullptr;  // must outlive the engine
   uint64_t snapshot_age_ms_max = 5 * 60 * 1000;
+  // How long after its deadline a key may be left before Maintain begins to reclaim it, so that what
+  // expires about the same time is reclaimed together.
+  uint64_t expiry_lag_ms = 0;
   BtreeOptions btree;
 };
 

@@ -28,6 +28,12 @@ Status Keyspaces::Check(const Options& options) {
   return CheckBtree(options.btree);
 }
 
+namespace {
+
+constexpr uint64_t kExpiryLagMs = 500;
+
+}  // namespace
+
 Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options) {
   const EngineInfo* const info = FindEngine(options.engine);
   if (info == nullptr) return Fail(Code::kInvalidArgument, "no engine of that name");
@@ -43,6 +49,7 @@ Keyspaces::Keyspaces(const Options& options, const EngineInfo& info)
     : budget_(options.memory_bytes_max),
       options_{.budget = &budget_,
                .snapshot_age_ms_max = options.snapshot_age_ms_max,
+               .expiry_lag_ms = kExpiryLagMs,
                .btree = options.btree},
       info_(info),
       engines_(options.keyspaces) {

@@ -615,6 +615,7 @@ bool ModelEngine::ExpireSome(uint64_t now_ms, size_t entries_max) {
   if (!is_due()) return false;
   for (; entries_max > 0 && is_due(); --entries_max) {
     Write(map_.find(deadlines_.begin()->second), std::nullopt, version_ + 1);
+    ++expired_keys_;
   }
   gate_.Release(++version_);
   return is_due();
@@ -649,6 +650,7 @@ EngineStatistics ModelEngine::Statistics() const {
   std::lock_guard lock(mutex_);
   return {.items = live_.size(),
           .deadlines = deadlines_.size(),
+          .expired_keys = expired_keys_,
           .bytes = memory_.used(),
           .old_versions = old_versions_,
           .snapshots = snapshots_.size(),

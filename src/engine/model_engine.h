@@ -124,6 +124,7 @@ class ModelEngine final : public Engine {
   std::pmr::deque<Map::iterator> stale_;
   size_t sweep_left_ = 0;  // entries of stale_ to look at since a snapshot went
   size_t old_versions_ = 0;
+  uint64_t expired_keys_ = 0;
   std::vector<Map> graveyard_;
 };
 

@@ -95,15 +95,25 @@ void MemorySection(Server& server, Out out) {
 
 void PersistenceSection(Server&, Out out) { fmt::format_to(out, "loading:0\r\naof_enabled:0\r\n"); }
 
+// Of all databases, since the start.
+uint64_t ExpiredKeys(Server& server) {
+  uint64_t keys = 0;
+  for (uint32_t i = 0; i < server.keyspaces().count(); ++i) {
+    const Engine* const engine = server.keyspaces().if_used(i);
+    if (engine != nullptr) keys += engine->Statistics().expired_keys;
+  }
+  return keys;
+}
+
 void StatsSection(Server& server, Out out) {
   const Totals all = Sum(server);
   fmt::format_to(out,
                  "total_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
                  "rejected_connections:{}\r\ntotal_net_input_bytes:{}\r\n"
                  "total_net_output_bytes:{}\r\ntotal_error_replies:{}\r\ntotal_batches:{}\r\n"
-                 "total_batch_requests:{}\r\n",
+                 "total_batch_requests:{}\r\nexpired_keys:{}\r\n",
                  all.connections, all.commands, all.rejected, all.input_bytes, all.output_bytes,
-                 all.errors, all.batches, all.batch_requests);
+                 all.errors, all.batches, all.batch_requests, ExpiredKeys(server));
 }
 
 void ReplicationSection(Server&, Out out) {

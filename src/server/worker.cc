@@ -19,6 +19,7 @@ constexpr size_t kReadBytesMin = 16 * 1024;  // at least, if the connection has 
 constexpr uint32_t kPipelineMax = 256;       // commands of a connection in a flush
 constexpr uint32_t kBatchMax = 512;          // requests, about
 constexpr uint64_t kUpkeepMs = 100;
+constexpr int kUpkeepPauseMs = 1;
 constexpr uint64_t kDrainMs = 1000;         // for replies to be taken at the end
 constexpr int kAcceptsMax = 256;            // in a turn
 constexpr uint64_t kTasksNs = 500'000;      // for the tasks of all connections, in a turn
@@ -68,10 +69,12 @@ void Worker::Adopt(std::unique_ptr<Stream> stream) {
 }
 
 bool Worker::Turn(int timeout_ms) {
-  const bool busy = !tasks_.empty() || !resumed_.empty() || upkeep_left_;
-  const int patience = static_cast<int>(kUpkeepMs);
-  const auto events =
-      poller_->Wait(busy ? 0 : (timeout_ms < 0 ? patience : std::min(timeout_ms, patience)));
+  const bool has_work = !tasks_.empty() || !resumed_.empty();
+  const bool busy = has_work || upkeep_left_;
+  // Upkeep that is left has a piece in each turn; without other work there are few turns, since
+  // nobody waits for it and clients may need the processor.
+  const int patience = has_work ? 0 : upkeep_left_ ? kUpkeepPauseMs : static_cast<int>(kUpkeepMs);
+  const auto events = poller_->Wait(timeout_ms < 0 ? patience : std::min(timeout_ms, patience));
   ReadClocksAndOptions();
   const bool adopted = AdoptWaiting();
   // Before the network: a connection is read only when all that was read of it is executed.
