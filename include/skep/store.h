@@ -191,9 +191,9 @@ class Store {
   Result<Snapshot> TakeSnapshot(uint32_t keyspace = 0);
 
   // A bounded piece, well under a millisecond for each keyspace, of what can be done beside the
-  // calls: freeing expired keys, the oldest first, and memory; revoking old snapshots. True if
-  // there is more to do now. Nobody else does it: a program whose keys expire calls this now and
-  // then, on any thread.
+  // calls: freeing keys that expired half a second ago or more, the oldest first, and memory;
+  // revoking old snapshots. True if there is more to do now. Nobody else does it: a program whose
+  // keys expire calls this now and then, on any thread.
   bool Maintain();
 
   // Takes a millisecond or so for each large keyspace.

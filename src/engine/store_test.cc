@@ -225,9 +225,10 @@ TEST_P(StoreTest, KeysExpireAndAreFreed) {
     for (Scanner scan = store_->Scan(Range::All()); scan.Next();) ++items;
     EXPECT_EQ(items, kMany / 2);
   }
-  while (store_->Maintain()) {
-  }
-  EXPECT_EQ(store_->Statistics().keyspaces[0].items, static_cast<uint64_t>(kMany / 2));
+  // Some time after the deadline.
+  const auto items = [&] { return store_->Statistics().keyspaces[0].items; };
+  while (items() > uint64_t{kMany / 2}) store_->Maintain();
+  EXPECT_EQ(items(), uint64_t{kMany / 2});
 }
 
 // Goal: a transaction is applied if what it has read is unchanged, and is not otherwise; a dropped
