@@ -19,9 +19,9 @@ from differential.script import parse_steps
 from differential.shrink import report, shrink
 from differential.streams import stream
 from differential.table import COMMANDS, ELSEWHERE
-from skep_process import REDIS_BINARY, RedisServer, SkepServer
+from skep_process import REDIS_BINARY, SANITIZED, RedisServer, SkepServer
 
-COMMANDS_TOTAL = int(os.environ.get("SKEP_DIFFERENTIAL_COMMANDS", 60_000))
+COMMANDS_TOTAL = int(os.environ.get("SKEP_DIFFERENTIAL_COMMANDS", 15_000 if SANITIZED else 60_000))
 STREAM_COMMANDS = 300
 # Below this, luck decides what a run has seen.
 COVERAGE_COMMANDS_MIN = 50_000
