@@ -11,6 +11,7 @@ from resp import encode
 from skep_process import PATIENCE_S, SANITIZED, SkepServer
 
 COUNT = 1_000 if SANITIZED else 10_000
+WAVES = 9
 
 
 def raise_descriptor_limit():
@@ -70,12 +71,13 @@ class CrowdTest(unittest.TestCase):
 
     # Goal: all connections are served, and none leaves anything behind.
     # Method: waves that open, talk, and close in different ways; between them the server must count
-    # no connection but one, and afterwards hold no more memory than when it had seen a wave of each
-    # kind (whole requests, cut requests): what the allocator keeps for them it may keep once.
+    # no connection but one, and its memory must not grow from a wave to the next of its kind (whole
+    # requests, cut requests). Of all these growths the median counts: the allocator may keep some
+    # memory once, a leak comes with each wave. 100 bytes a connection are found.
     def test_opening_and_closing(self):
         with SkepServer("--maxclients", self.count + 100) as server, server.connect() as client:
             resident = []
-            for wave in range(5):
+            for wave in range(WAVES):
                 connections = open_connections(server.port, self.count // 5)
                 exchange(connections, encode("PING"), b"+PONG\r\n")
                 send(connections, encode("INCR", f"wave{wave}")[:-7 * (wave % 2) or None])
@@ -87,7 +89,8 @@ class CrowdTest(unittest.TestCase):
                     pass
                 resident.append(server.rss_bytes())
             if not SANITIZED:
-                self.assertLess(resident[-1] - resident[1], 2 << 20, resident)
+                growths = sorted(b - a for a, b in zip(resident, resident[2:]))
+                self.assertLess(growths[len(growths) // 2], self.count // 5 * 100, resident)
 
     # Goal: an idle connection costs less than 4 KB, and a crowd of them hinders nobody.
     def test_all_at_once(self):
