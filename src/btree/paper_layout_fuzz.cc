@@ -137,9 +137,10 @@ void CheckNode(uint8_t choice, const uint8_t* data, uint32_t used) {
   const std::unique_ptr<void, decltype(&std::free)> buffer(std::malloc(used), &std::free);
   std::memcpy(buffer.get(), data, used);
   auto* const node = static_cast<NodeHeader*>(buffer.get());
+  // Before the check: what it says of the log is about what a reader above this version sees.
+  if (used >= sizeof(NodeHeader)) node->version.store(1);
   if (PaperLayout::Check(codec, node, used) != nullptr) return;
   if (!node->is_leaf()) return CheckInner(codec, node);
-  node->version.store(1);
   for (const Version read_version : {Version{1}, Version{1} + (choice >> 2), UINT64_MAX}) {
     CheckLeaf(codec, node, used, read_version);
   }
