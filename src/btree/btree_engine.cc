@@ -34,7 +34,7 @@ using Layout = btree::PaperLayout;
 namespace {
 
 constexpr Version kNewest = Layout::Leaf::kNewest;
-constexpr size_t kRetiredMax = 64;       // pieces that a batch keeps to itself
+constexpr size_t kRetiredMax = 64;  // pieces that a batch keeps to itself
 // What Describe() looks at: about a millisecond's worth.
 constexpr btree::SurveyBounds kDescribed{.rows_max = 2048, .buffers_max = 4096};
 
@@ -540,7 +540,8 @@ void BtreeEngine::CloseSnapshot(SnapshotRef snapshot) { impl_->core_.snapshots.C
 
 bool BtreeEngine::Maintain(uint64_t now_ms) {
   Slot& slot = impl_->core_.slots.Take();
-  const bool expires = impl_->expirer_.Run(slot, now_.Advance(now_ms), impl_->options_.expiry_lag_ms);
+  const bool expires =
+      impl_->expirer_.Run(slot, now_.Advance(now_ms), impl_->options_.expiry_lag_ms);
   const bool more = impl_->upkeep_.Maintain(slot, now_ms) || expires;
   impl_->core_.slots.Give(slot);
   return more;

@@ -16,6 +16,10 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
   Ends ends;
   if (!unbounded && lo >= hi) return result;
   constexpr Version kNewest = Reader<Layout>::kNewest;
+  typename Ranges<Layout>::Tally deleted;
+  const auto tally_at = [&](Version at) {
+    return Ranges<Layout>(core_, at, now_ms).TallyKeys(ends.lo, ends.hi, ends.unbounded);
+  };
   Attempt attempt = Attempt::kAgain;
   while (true) {
     core_.versions.BeginOperation(slot);
@@ -23,6 +27,7 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
     core_.Sync(SyncPoint::kDetachStopped);
     now_ms = core_.now.Advance(now_ms);
     result = {};
+    deleted = {};
     ends = {.lo = lo, .hi = hi, .unbounded = unbounded};
     if (limit != UINT64_MAX) {
       const auto counted =
@@ -33,9 +38,9 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
         ends = {.lo = lo, .hi = result.bound, .unbounded = false};
       }
     }
-    // Without versions there is no state before to count in later.
     const bool has_key = HasKey(ends, now_ms);
-    if (!core_.multi_version && has_key) CountDeleted(ends, kNewest, now_ms, &result);
+    // Without versions there is no state before to count in later.
+    if (!core_.multi_version && has_key) deleted = tally_at(kNewest);
     attempt = has_key ? Detach(slot, ends, &result.version) : Attempt::kDone;
     core_.Sync(SyncPoint::kDetachMapped);
     core_.versions.ResumeWriters(slot);
@@ -47,36 +52,15 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
   // Nobody has to wait for versions of ours while the keys are counted.
   core_.versions.EndWrites(slot);
   upkeep_.Release();
-  if (core_.multi_version && result.version != 0) {
-    CountDeleted(ends, result.version - 1, now_ms, &result);
-  }
-  slot.AddItems(-static_cast<int64_t>(result.all_keys),
-                -static_cast<int64_t>(result.with_deadline));
+  if (core_.multi_version && result.version != 0) deleted = tally_at(result.version - 1);
+  slot.AddItems(-static_cast<int64_t>(deleted.held), -static_cast<int64_t>(deleted.with_deadline));
+  result.keys = deleted.live;
   core_.versions.BeginWrites(slot);
   if (result.keys > 0) {
     structure_.Balance(slot, ends.lo);
     if (!ends.unbounded) structure_.Balance(slot, ends.hi);
   }
   return result;
-}
-
-template <class Layout>
-uint64_t RangeDelete<Layout>::CountAll(const Ends& ends, Version at, uint64_t now_ms) const {
-  return Ranges<Layout>(core_, at, now_ms)
-      .CountKeys(ends.lo, ends.hi, ends.unbounded, UINT64_MAX, UINT64_MAX)
-      .keys;
-}
-
-// How many keys the range had at the version.
-template <class Layout>
-void RangeDelete<Layout>::CountDeleted(const Ends& ends, Version at, uint64_t now_ms,
-                                       Result* result) const {
-  result->keys = CountAll(ends, at, now_ms);
-  result->all_keys = result->keys;
-  if (!core_.expiry.was_used()) return;
-  result->all_keys = CountAll(ends, at, Reader<Layout>::kNoTime);
-  result->with_deadline = Ranges<Layout>(core_, at, Reader<Layout>::kNoTime)
-                              .CountDeadlines(ends.lo, ends.hi, ends.unbounded);
 }
 
 template <class Layout>

@@ -38,8 +38,6 @@ class RangeDelete {
   struct Result {
     bool no_memory = false;  // nothing was deleted
     uint64_t keys = 0;
-    uint64_t all_keys = 0;  // with those that had expired
-    uint64_t with_deadline = 0;
     Version version = 0;  // if keys > 0
     bool more = false;    // there may be more than `limit`; `bound` is where to go on
     std::string bound;
@@ -74,8 +72,6 @@ class RangeDelete {
                     Side* side);
   void CollectDetached(const Path& path, size_t common, bool is_left, std::vector<Link>* links);
   bool HasKey(const Ends& ends, uint64_t now_ms) const;
-  uint64_t CountAll(const Ends& ends, Version at, uint64_t now_ms) const;
-  void CountDeleted(const Ends& ends, Version at, uint64_t now_ms, Result* result) const;
 
   Core& core_;
   Upkeep& upkeep_;

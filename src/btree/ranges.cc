@@ -4,6 +4,7 @@
 #include <string>
 
 #include "btree/paper_layout.h"
+#include "engine/point.h"
 
 namespace skep::btree {
 namespace {
@@ -114,19 +115,35 @@ typename Ranges<Layout>::Counted Ranges<Layout>::CountKeys(std::string_view lo, 
 }
 
 template <class Layout>
-uint64_t Ranges<Layout>::CountDeadlines(std::string_view lo, std::string_view hi,
-                                        bool unbounded) const {
-  uint64_t count = 0;
-  LeafWalk<Layout> walk(core_, at_, now_ms_);
+typename Ranges<Layout>::Tally Ranges<Layout>::TallyKeys(std::string_view lo, std::string_view hi,
+                                                         bool unbounded) const {
+  Tally tally;
+  LeafWalk<Layout> walk(core_, at_, Reader<Layout>::kNoTime);
   for (walk.Seek(lo);; walk.Next()) {
-    if (Layout::NodeDeadline(core_.codec, walk.leaf().node()) != Layout::kNoDeadline) {
-      typename Layout::LeafCursor cursor(walk.leaf());
-      for (cursor.SeekAtLeast(lo); cursor.valid(); cursor.Next()) {
-        if (!unbounded && core_.codec.Compare(hi, cursor.key()) <= 0) return count;
-        count += DeadlineOf(cursor.value()) != 0 ? 1 : 0;
-      }
+    const bool is_whole =
+        walk.lower() >= lo && (unbounded || (!walk.unbounded() && walk.upper() <= hi));
+    const NodeHeader* const node = walk.leaf().node();
+    if (is_whole && Layout::NodeDeadline(core_.codec, node) == Layout::kNoDeadline) {
+      const uint64_t present = walk.leaf().CountPresent();
+      tally.live += present;
+      tally.held += present;
+    } else {
+      TallyLeaf(walk.leaf(), lo, hi, unbounded, &tally);
     }
-    if (walk.unbounded() || (!unbounded && walk.upper() >= hi)) return count;
+    if (walk.unbounded() || (!unbounded && walk.upper() >= hi)) return tally;
+  }
+}
+
+template <class Layout>
+void Ranges<Layout>::TallyLeaf(const typename Layout::Leaf& leaf, std::string_view lo,
+                               std::string_view hi, bool unbounded, Tally* tally) const {
+  typename Layout::LeafCursor cursor(leaf);
+  for (cursor.SeekAtLeast(lo); cursor.valid(); cursor.Next()) {
+    if (!unbounded && core_.codec.Compare(hi, cursor.key()) <= 0) return;
+    const uint64_t deadline_ms = DeadlineOf(cursor.value());
+    ++tally->held;
+    tally->live += HasExpired(deadline_ms, now_ms_) ? 0 : 1;
+    tally->with_deadline += deadline_ms != 0 ? 1 : 0;
   }
 }
 

@@ -35,14 +35,21 @@ class Ranges {
   Counted CountKeys(std::string_view lo, std::string_view hi, bool unbounded, uint64_t keys_max,
                     uint64_t visits_max) const;
 
-  // Of [lo, hi) that have a deadline. Cost: the leaves that have such.
-  uint64_t CountDeadlines(std::string_view lo, std::string_view hi, bool unbounded) const;
+  struct Tally {
+    uint64_t live = 0;
+    uint64_t held = 0;           // with those that have expired
+    uint64_t with_deadline = 0;  // of `held`
+  };
+  // All of [lo, hi), in one pass. Cost: the logs; whole leaves only where there are deadlines.
+  Tally TallyKeys(std::string_view lo, std::string_view hi, bool unbounded) const;
 
  private:
   void ScanForward(const Request& request, ScanMeter& meter) const;
   void ScanReverse(const Request& request, ScanMeter& meter) const;
   bool CountInLeaf(const typename Layout::Leaf& leaf, std::string_view lo, std::string_view hi,
                    bool unbounded, uint64_t room, Counted* counted) const;
+  void TallyLeaf(const typename Layout::Leaf& leaf, std::string_view lo, std::string_view hi,
+                 bool unbounded, Tally* tally) const;
   bool SeekFloor(Cursor<Layout>& cursor, std::string_view key) const;
 
   const Core& core_;
