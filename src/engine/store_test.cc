@@ -234,7 +234,7 @@ TEST_P(StoreTest, KeysExpireAndAreFreed) {
 // Goal: a transaction is applied if what it has read is unchanged, and is not otherwise; a dropped
 // watch is none.
 TEST_P(StoreTest, Watches) {
-  if (!Has(&EngineTraits::atomic)) GTEST_SKIP();
+  if (!Has(&EngineTraits::atomic)) GTEST_SKIP() << "no atomic batches";
   EXPECT_TRUE(store_->Put("a", "1").ok());
   Watch moved;
   EXPECT_FALSE(moved.valid());

@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
 """Goal: a Redis user gets the replies and error texts of Redis, byte for byte.
 Method: the same bytes go to skep-server and to the packaged redis-server 7.0, in RESP2 and RESP3;
-every reply must have the same bytes. Conversations are written as one types them in redis-cli; a
-line that begins with ~ has an answer whose order is Redis's own, so its lines are compared sorted.
+every reply must have the same bytes. Conversations are written as beside_redis.py says.
 """
 
 import random
-import re
 import unittest
 
+from beside_redis import BesideRedisTest, in_any_order
 from resp import Closed, encode
-from skep_process import REDIS_BINARY, RedisServer, SkepServer
 
 CONVERSATIONS = {
     "connection": r"""
@@ -422,59 +420,9 @@ PROTOCOL_ERRORS = [
 ]
 
 
-def words(line):
-    """The words of a line; in quotes, escapes are those of redis-cli."""
-    return [word[1:-1].encode().decode("unicode_escape").encode("latin-1")
-            if word.startswith('"') else word.encode()
-            for word in re.findall(r'"(?:\\.|[^"\\])*"|\S+', line)]
-
-
-def lines(conversation):
-    """Pairs: whether the order counts, and the command's words."""
-    for line in conversation.strip().splitlines():
-        line = line.strip()
-        yield not line.startswith("~"), words(line.removeprefix("~"))
-
-
-def in_any_order(raw):
-    return sorted(raw.split(b"\r\n"))
-
-
-@unittest.skipUnless(REDIS_BINARY, "Redis is not installed")
-class CompareTest(unittest.TestCase):
-    maxDiff = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.redis = RedisServer()
-        cls.addClassCleanup(cls.redis.stop)
-        cls.skep = SkepServer()
-        cls.addClassCleanup(cls.skep.stop)
-
-    def connect_both(self, protocol=2):
-        pair = (self.redis.connect(), self.skep.connect())
-        for connection in pair:
-            self.addCleanup(connection.close)
-            connection.call("FLUSHALL")
-            if protocol == 3:
-                connection.call("HELLO", 3)
-        return pair
-
-    def replies(self, pair, data):
-        for connection in pair:
-            connection.send(data)
-        return [connection.read_reply()[1] for connection in pair]
-
+class CompareTest(BesideRedisTest):
     def test_conversations(self):
-        for protocol in (2, 3):
-            for name, conversation in CONVERSATIONS.items():
-                pair = self.connect_both(protocol)
-                for ordered, command in lines(conversation):
-                    with self.subTest(name=name, protocol=protocol, command=command):
-                        redis, skep = self.replies(pair, encode(*command))
-                        if not ordered:
-                            redis, skep = in_any_order(redis), in_any_order(skep)
-                        self.assertEqual(skep, redis)
+        self.check_conversations(CONVERSATIONS)
 
     def test_raw_requests(self):
         for name, requests in RAW.items():

@@ -12,6 +12,7 @@ import os
 import random
 import unittest
 
+from beside_redis import BesideRedisTest
 from differential.differences import DIFFERENCES, listed
 from differential.driver import Coverage, Driver
 from differential.replies import number
@@ -19,7 +20,7 @@ from differential.script import parse_steps
 from differential.shrink import report, shrink
 from differential.streams import stream
 from differential.table import COMMANDS, ELSEWHERE
-from skep_process import REDIS_BINARY, SANITIZED, RedisServer, SkepServer
+from skep_process import SANITIZED
 
 COMMANDS_TOTAL = int(os.environ.get("SKEP_DIFFERENTIAL_COMMANDS", 15_000 if SANITIZED else 60_000))
 STREAM_COMMANDS = 300
@@ -27,16 +28,10 @@ STREAM_COMMANDS = 300
 COVERAGE_COMMANDS_MIN = 50_000
 
 
-@unittest.skipUnless(REDIS_BINARY, "Redis is not installed")
-class DifferentialTest(unittest.TestCase):
-    maxDiff = None
-
+class DifferentialTest(BesideRedisTest):
     @classmethod
     def setUpClass(cls):
-        cls.redis = RedisServer()
-        cls.addClassCleanup(cls.redis.stop)
-        cls.skep = SkepServer()
-        cls.addClassCleanup(cls.skep.stop)
+        super().setUpClass()
         cls.servers = (cls.redis, cls.skep)
 
     # Goal: equal answers and equal contents, whatever is sent.

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Transactions as clients see them: MULTI, EXEC, DISCARD, WATCH, UNWATCH."""
 
-import random
 import threading
 import time
 import unittest
 
-from compare_test import lines
+from beside_redis import BesideRedisTest, lines
 from resp import Error, encode
-from skep_process import REDIS_BINARY, RedisServer, ServerTest, SkepServer
+from skep_process import ServerTest, SkepServer
 
 ABORTED = "EXECABORT Transaction discarded because of previous errors."
 NOT_ALLOWED = "ERR Command not allowed inside a transaction: "
@@ -198,38 +197,11 @@ CONVERSATIONS = {
 }
 
 
-@unittest.skipUnless(REDIS_BINARY, "Redis is not installed")
-class CompareTest(unittest.TestCase):
+class CompareTest(BesideRedisTest):
     """The same conversations with Redis 7.0 give the same bytes."""
 
-    maxDiff = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.redis = RedisServer()
-        cls.addClassCleanup(cls.redis.stop)
-        cls.skep = SkepServer()
-        cls.addClassCleanup(cls.skep.stop)
-
-    def connect_both(self, protocol):
-        pair = (self.redis.connect(), self.skep.connect())
-        for connection in pair:
-            self.addCleanup(connection.close)
-            connection.call("FLUSHALL")
-            if protocol == 3:
-                connection.call("HELLO", 3)
-        return pair
-
     def test_conversations(self):
-        for protocol in (2, 3):
-            for name, conversation in CONVERSATIONS.items():
-                pair = self.connect_both(protocol)
-                for _, command in lines(conversation):
-                    with self.subTest(name=name, protocol=protocol, command=command):
-                        for connection in pair:
-                            connection.send(encode(*command))
-                        redis, skep = (connection.read_reply()[1] for connection in pair)
-                        self.assertEqual(skep, redis)
+        self.check_conversations(CONVERSATIONS)
 
     def test_conversations_in_one_packet(self):
         for protocol in (2, 3):
@@ -242,36 +214,6 @@ class CompareTest(unittest.TestCase):
                     with self.subTest(name=name, protocol=protocol, command=command):
                         redis, skep = (connection.read_reply()[1] for connection in pair)
                         self.assertEqual(skep, redis)
-
-    # Goal: two connections that watch, queue and write the same few keys in any order get what they
-    # get of Redis.
-    # Method: random commands from a printed seed; one at a time, so that the order is known.
-    def test_random_conversations(self):
-        seed = random.randrange(1 << 32)
-        rng = random.Random(seed)
-        for protocol in (2, 3):
-            clients = [self.connect_both(protocol) for _ in range(2)]
-            for step in range(3000):
-                command = random_command(rng)
-                pair = rng.choice(clients)
-                for connection in pair:
-                    connection.send(encode(*command))
-                redis, skep = (connection.read_reply()[1] for connection in pair)
-                self.assertEqual(skep, redis, (seed, step, command))
-
-
-def random_command(rng):
-    def key():
-        return rng.choice(["a", "b", "c", "n"])
-
-    return rng.choice([
-        ("MULTI",), ("EXEC",), ("EXEC",), ("EXEC",), ("DISCARD",), ("UNWATCH",), ("WATCH", key()),
-        ("WATCH", key(), key()), ("SET", key(), rng.randrange(3)), ("GET", key()), ("DEL", key()),
-        ("DEL", key(), key()), ("MSET", key(), 1, key(), 2), ("MSETNX", key(), 1, key(), 2),
-        ("MGET", key(), key()), ("INCR", "n"), ("INCR", key()), ("SETNX", key(), 5), ("DBSIZE",),
-        ("APPEND", key(), "x"), ("RENAME", key(), key()), ("RENAMENX", key(), key()),
-        ("EXISTS", key(), key()), ("GETDEL", key()), ("SET", key(), 1, "XX"), ("PING",),
-        rng.choice([("SET", key()), ("NOSUCH",), ("FLUSHDB",), ("FLUSHDB",)])])
 
 
 class TransactionTest(ServerTest):
