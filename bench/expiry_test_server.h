@@ -4,10 +4,8 @@
 // time after the last deadline.
 #pragma once
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -22,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/file_descriptor.h"
+#include "bench/loopback_listener.h"
 #include "wire/resp_decoder.h"
 
 namespace skep::bench {
@@ -39,21 +38,11 @@ class ExpiryTestServer {
   };
   static constexpr uint64_t kStallAfterMs = 200;  // the first deadline
 
-  explicit ExpiryTestServer(const Behaviour& behaviour)
-      : behaviour_(behaviour), listener_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    auto* raw = reinterpret_cast<sockaddr*>(&address);
-    socklen_t length = sizeof(address);
-    EXPECT_EQ(bind(listener_.get(), raw, length), 0);
-    EXPECT_EQ(listen(listener_.get(), 16), 0);
-    EXPECT_EQ(getsockname(listener_.get(), raw, &length), 0);
-    port_ = ntohs(address.sin_port);
+  explicit ExpiryTestServer(const Behaviour& behaviour) : behaviour_(behaviour) {
     thread_ = std::jthread([this](std::stop_token stop) { Serve(std::move(stop)); });
   }
 
-  uint16_t port() const { return port_; }
+  uint16_t port() const { return listener_.port(); }
   // The server ends with it; then its keys can be looked at.
   void Stop() {
     thread_.request_stop();
@@ -66,7 +55,7 @@ class ExpiryTestServer {
 
  private:
   struct Client {
-    explicit Client(int descriptor) : socket(descriptor) {}
+    explicit Client(FileDescriptor accepted) : socket(std::move(accepted)) {}
     FileDescriptor socket;
     RespDecoder decoder;
     std::string in;
@@ -75,7 +64,7 @@ class ExpiryTestServer {
 
   void Serve(std::stop_token stop) {
     while (!stop.stop_requested()) {
-      std::vector<pollfd> polled = {{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
+      std::vector<pollfd> polled = {{.fd = listener_.descriptor(), .events = POLLIN, .revents = 0}};
       for (const Client& client : clients_) {
         polled.push_back({.fd = client.socket.get(), .events = POLLIN, .revents = 0});
       }
@@ -85,7 +74,7 @@ class ExpiryTestServer {
         if (polled[i].revents != 0) Read(clients_[i - 1]);
       }
       std::erase_if(clients_, [](const Client& client) { return client.gone; });
-      if (polled[0].revents != 0) clients_.emplace_back(accept(listener_.get(), nullptr, nullptr));
+      if (polled[0].revents != 0) clients_.emplace_back(listener_.Accept());
     }
   }
 
@@ -162,8 +151,7 @@ class ExpiryTestServer {
   using Deadline = std::pair<const std::string, uint64_t>;
 
   Behaviour behaviour_;
-  FileDescriptor listener_;
-  uint16_t port_ = 0;
+  const LoopbackListener listener_;
   std::atomic<bool> foreign_ = false;
   // The thread's, until it has ended.
   std::vector<Client> clients_;

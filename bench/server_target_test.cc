@@ -1,10 +1,8 @@
 #include "bench/server_target.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include <utility>
 
 #include "base/file_descriptor.h"
+#include "bench/loopback_listener.h"
 
 namespace skep::bench {
 namespace {
@@ -29,23 +28,14 @@ constexpr size_t kValueBytes = 5;
 class ScriptedServer {
  public:
   explicit ScriptedServer(std::string script, size_t piece = SIZE_MAX)
-      : listener_(socket(AF_INET, SOCK_STREAM, 0)), script_(std::move(script)), piece_(piece) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    auto* raw = reinterpret_cast<sockaddr*>(&address);
-    socklen_t length = sizeof(address);
-    EXPECT_EQ(bind(listener_.get(), raw, length), 0);
-    EXPECT_EQ(listen(listener_.get(), 1), 0);
-    EXPECT_EQ(getsockname(listener_.get(), raw, &length), 0);
-    port_ = ntohs(address.sin_port);
+      : script_(std::move(script)), piece_(piece) {
     thread_ = std::thread([this] { Serve(); });
   }
   ~ScriptedServer() {
     if (thread_.joinable()) thread_.join();
   }
 
-  uint16_t port() const { return port_; }
+  uint16_t port() const { return listener_.port(); }
   // All bytes the client sent; call it when the client is gone.
   std::string Received() {
     thread_.join();
@@ -54,7 +44,7 @@ class ScriptedServer {
 
  private:
   void Serve() {
-    const FileDescriptor client(accept(listener_.get(), nullptr, nullptr));
+    const FileDescriptor client = listener_.Accept();
     if (!Read(client)) return;
     std::string_view left = script_;
     while (!left.empty()) {
@@ -76,8 +66,7 @@ class ScriptedServer {
     return true;
   }
 
-  FileDescriptor listener_;
-  uint16_t port_ = 0;
+  const LoopbackListener listener_;
   const std::string script_;
   const size_t piece_;
   std::string received_;  // the thread's until it is joined
