@@ -1,6 +1,7 @@
 // Memory of the tree: allocations that fail, what stays allocated, what snapshots cost.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <random>
 
 #include "btree/tree_test_changes.h"
@@ -186,6 +187,33 @@ TEST_P(TreeMemory, ADeletedTreeIsOneEmptyLeaf) {
       EXPECT_LE(tree.allocated_bytes(), GetParam().node_bytes);
     }
   }
+}
+
+// Goal: a deadline costs 8 bytes of its item, and what nodes leave free beside; an item without one
+// pays nothing for those that have one.
+// Method: the bytes in use of two trees with the same keys, the keys of one with deadlines.
+TEST_P(TreeMemory, ADeadlineCostsFewBytes) {
+  constexpr uint32_t kKeys = 20'000;
+  constexpr uint64_t kBytesMax = 14;
+  const auto bytes_with = [](uint64_t deadline_ms) {
+    TestTree tree(GetParam());
+    for (uint32_t i = 0; i < kKeys; ++i) {
+      Batch batch;
+      batch.Add({.op = Op::kPut,
+                 .key = Kept(batch, TestKey(i)),
+                 .value = "some value",
+                 .other = {},
+                 .deadline_ms = deadline_ms == 0 ? 0 : deadline_ms + i});
+      tree.Execute(batch);
+    }
+    tree.MaintainAll();
+    return tree.allocated_bytes();
+  };
+  const uint64_t without = bytes_with(0);
+  const uint64_t with = bytes_with(2 * TestTree::kNowMs);
+  std::printf("%.1f bytes an item more\n", (double(with) - double(without)) / kKeys);
+  EXPECT_GE(with, without + 7 * kKeys);
+  EXPECT_LE(with, without + kBytesMax * kKeys);
 }
 
 // Goal: a version that is too far from its leaf's to be told as a delta is not lost: the leaf is

@@ -202,28 +202,6 @@ TEST_P(ReclaimConformance, ManyKeysComeAndExpire) {
   subject_.ExpectNoOldVersions();
 }
 
-// Goal: a deadline costs 8 bytes of its item and little beside; an item without one pays nothing
-// for those that have one.
-// Method: the bytes of an engine with many keys, with and without deadlines.
-TEST_P(ReclaimConformance, ADeadlineCostsFewBytes) {
-  if (traits_.name == "model") GTEST_SKIP() << "the model keeps an ordered set";
-  constexpr int kKeys = 50'000;
-  constexpr uint64_t kBytesMax = 20;
-  const auto bytes_with = [&](auto deadline_of) {
-    MemoryBudget budget;
-    const auto engine = GetParam().Make(budget);
-    PutMany(*engine, "key", kKeys, "some value", deadline_of);
-    while (engine->Maintain(kStart)) {
-    }
-    return engine->Statistics().bytes;
-  };
-  const uint64_t without = bytes_with([](int) { return uint64_t{0}; });
-  const uint64_t with = bytes_with([](int i) { return kStart + 1 + static_cast<uint64_t>(i); });
-  std::printf("%.1f bytes an item, %.1f with a deadline\n", double(without) / kKeys,
-              double(with) / kKeys);
-  EXPECT_LE(with, without + kBytesMax * kKeys);
-}
-
 INSTANTIATE_TEST_SUITE_P(Engines, ReclaimConformance, testing::ValuesIn(EnginesUnderTest()),
                          EngineTestName);
 
