@@ -189,7 +189,7 @@ TEST(Limits, Maxmemory) {
   ASSERT_GT(stored, 10);
   ASSERT_LT(stored, 1'000);
   EXPECT_LE(UsedBytes(cluster), 17 << 20);
-  const std::string large(400'000, 'v');  // whatever the buffers of the refused SET gave back
+  const std::string large(2'000'000, 'v');  // more than the buffers of the refused SET gave back
   EXPECT_EQ(cluster.Ask(client, {"SET", "k0", large}).text, kOutOfMemory);
   EXPECT_EQ(cluster.Ask(client, {"APPEND", "k0", large}).text, kOutOfMemory);
   EXPECT_EQ(cluster.Ask(client, {"MSET", "a", "1", "b", large}).text, kOutOfMemory);
