@@ -6,13 +6,19 @@
 
 namespace skep {
 
+// How the tree arranges the bytes of a node.
+//   kHeads  made for the CPU: a search compares 16-bit heads of keys, side by side
+//   kPaper  Honeycomb's: what a device reads
+enum class NodeLayout : uint8_t { kHeads, kPaper };
+
 // What the engine "btree" may be told; the others ignore it.
 struct BtreeOptions {
   // Of a full node: a power of two, 2048 to 32768.
   uint32_t node_bytes = 8192;
   // Of the changes that a leaf collects before they are merged into its sorted items: 0 to a
   // quarter of node_bytes; 0 merges each at once.
-  uint32_t log_bytes = 512;
+  uint32_t log_bytes = 1024;
+  NodeLayout layout = NodeLayout::kPaper;
   // False: old values are not kept. Then ranges, and atomic batches that only read, are not one
   // state under concurrent writes, and there are no snapshots: what needs one (Store::Count,
   // Store::Scan) is refused with kNotSupported.

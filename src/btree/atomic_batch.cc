@@ -556,7 +556,7 @@ bool AtomicBatch<Layout>::Prepare(Change<Layout>& change, const LockedLeaf& leaf
   structure_.Gather(node, used, &items);
   ApplyEdits<Layout>(core_.codec, edits, &items);
   const auto fences = Layout::FencesOf(core_.codec, node);
-  if (LeafBytes<Layout>(core_.codec, items, fences) > core_.codec.geometry.leaf_bytes_max()) {
+  if (Layout::LeafBytes(core_.codec, items, fences) > Layout::LeafBytesMax(core_.codec.geometry)) {
     NoteSeparators(items);
     return true;
   }
@@ -568,7 +568,7 @@ template <class Layout>
 void AtomicBatch<Layout>::NoteSeparators(std::span<const typename Layout::LeafItem> items) {
   const Geometry& g = core_.codec.geometry;
   const uint32_t piece_max =
-      (g.leaf_bytes_max() - g.fences_begin() - 2 * (2 + g.key_inline_max())) * 2 / 3;
+      (Layout::LeafBytesMax(g) - Layout::FixedBytes(g) - 2 * Layout::SeparatorBytesMax(g)) * 2 / 3;
   uint32_t bytes = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     const uint32_t item_bytes = Layout::LeafItemBytes(items[i]);
@@ -602,22 +602,18 @@ bool AtomicBatch<Layout>::AppendAll(Change<Layout>& change, const LockedLeaf& le
                                     std::span<const LeafEdit<Layout>> edits) {
   NodeHeader* const node = leaf.place.node;
   uint32_t used = leaf.place.word.used();
-  const uint32_t log_items = typename Layout::Leaf(core_.codec, node, used).log_items() +
-                             static_cast<uint32_t>(edits.size());
-  uint32_t end = used;
+  uint32_t bytes = 0;
   for (const LeafEdit<Layout>& edit : edits) {
-    end += Layout::LogItemBytes(edit.stored_key, edit.erase ? nullptr : &edit.value);
+    bytes += Layout::LogItemBytes(edit.stored_key, edit.erase ? nullptr : &edit.value);
   }
-  if (end - node->log_begin > core_.codec.geometry.log_bytes_max || end > node->buffer_bytes() ||
-      log_items > Layout::kLogItemsMax) {
-    return false;
-  }
+  const auto items = static_cast<uint32_t>(edits.size());
+  if (!Layout::HasLogRoom(core_.codec, node, used, bytes, items)) return false;
   for (const LeafEdit<Layout>& edit : edits) {
     // Among those written just now, too.
     const typename Layout::Leaf view(core_.codec, node, used);
     log_items_.emplace_back(node, used);
     replaced_.push_back(view.Find(edit.key));
-    used = Layout::AppendToLog(node, used, replaced_.back(), edit.stored_key,
+    used = Layout::AppendToLog(core_.codec, node, used, replaced_.back(), edit.stored_key,
                                edit.erase ? nullptr : &edit.value);
     if (!edit.erase) LowerDeadline<Layout>(core_, leaf.place.link.lid(), node, edit.value);
   }

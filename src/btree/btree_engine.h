@@ -78,7 +78,11 @@ class BtreeEngine final : public Engine {
 
  private:
   class Impl;
-  explicit BtreeEngine(std::unique_ptr<Impl> impl);
+  template <class Layout>
+  class ImplOf;
+
+  BtreeEngine();
+  std::unique_ptr<Impl> MakeImpl(const EngineOptions& options);
 
   std::unique_ptr<Impl> impl_;
 };

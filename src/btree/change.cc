@@ -68,10 +68,9 @@ NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeH
 template <class Layout>
 bool Change<Layout>::MakeLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
                               const Fences& fences) {
-  const Geometry& g = core_.codec.geometry;
   const uint32_t used = Layout::BuildLeaf(core_.codec, items, fences, Workbench());
-  SKEP_CHECK(used <= g.node_bytes);
-  const uint32_t room = std::min(used + g.log_bytes_max, g.node_bytes);
+  SKEP_CHECK(used <= core_.codec.geometry.node_bytes);
+  const uint32_t room = Layout::LeafBufferBytes(core_.codec, Workbench(), used);
   NodeHeader* const made = Copy(link, used, RoundUpTo256(room), old);
   if (made == nullptr) return false;
   if (old != nullptr && old->is_leaf()) {
@@ -203,8 +202,8 @@ void Change<Layout>::QueueDeadline(const Made& made) {
   if (!made.node->is_leaf()) return;
   const uint64_t deadline_ms = Layout::NodeDeadline(core_.codec, made.node);
   const NodeHeader* const old = made.replaces;
-  const bool fell = old == nullptr || !old->is_leaf() ||
-                    deadline_ms < Layout::NodeDeadline(core_.codec, old);
+  const bool fell =
+      old == nullptr || !old->is_leaf() || deadline_ms < Layout::NodeDeadline(core_.codec, old);
   if (!fell || deadline_ms == Layout::kNoDeadline) return;
   core_.expiry.Add(made.link.lid(), deadline_ms);
 }

@@ -64,11 +64,11 @@ void Expirer<Layout>::TryClean(Slot& slot, const LeafPlace& place, uint64_t now_
   structure_.Gather(place.node, place.word.used(), &items);
   const uint64_t expired = EraseExpired<Layout>(now_ms, &items);
   const auto fences = Layout::FencesOf(core_.codec, place.node);
-  const uint32_t bytes = LeafBytes<Layout>(core_.codec, items, fences);
+  const uint32_t bytes = Layout::LeafBytes(core_.codec, items, fences);
   const Geometry& g = core_.codec.geometry;
   Scratch scratch;
   const std::string_view lower = core_.codec.Whole(fences.lower, scratch);
-  if (bytes > g.leaf_bytes_max()) {
+  if (bytes > Layout::LeafBytesMax(g)) {
     // Sorted block and log together are too much for one leaf: it is split, and each half is due.
     structure_.Refresh(slot, lower, Arena::Limit::kExceed);
     return;
@@ -80,7 +80,7 @@ void Expirer<Layout>::TryClean(Slot& slot, const LeafPlace& place, uint64_t now_
   }
   change.Publish();
   CountExpired(core_, slot, expired);
-  if (bytes < g.fences_begin() + g.underflow_bytes()) structure_.Balance(slot, lower);
+  if (bytes < Layout::FixedBytes(g) + g.underflow_bytes()) structure_.Balance(slot, lower);
 }
 
 template class Expirer<PaperLayout>;

@@ -22,8 +22,6 @@ struct Geometry {
   constexpr uint32_t value_inline_max() const { return key_inline_max() + 9; }  // with metadata
   // What a longer key keeps in the node, before the size and address of its rest (12 bytes).
   constexpr uint32_t long_key_head_bytes() const { return key_inline_max() - 12; }
-  // A leaf that is built anew may fill up to here, so that its log has room.
-  constexpr uint32_t leaf_bytes_max() const { return node_bytes - log_bytes_max; }
   // After a merge, a node with less in it than this is joined with a sibling.
   constexpr uint32_t underflow_bytes() const { return node_bytes / 4; }
   // Two siblings become one if they fit into this.

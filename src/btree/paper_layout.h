@@ -10,8 +10,8 @@
 //   +----------+-------------+-------------+--------------------+-------------------------------+
 //                                                               ^ header.log_begin   word.used() ^
 //
-//   deadline:       8 bytes, an aligned atomic: no item of the node, old or new, has an earlier one;
-//                   kNoDeadline if none has any. It only falls, before the item that lowers it can
+//   deadline:       8 bytes, an aligned atomic: no item of the node, old or new, has an earlier one
+//                   (kNoDeadline: none has any). It only falls, before the item that lowers it can
 //                   be seen. So most readers need not look for items that have expired.
 //   fence:          u16 length and flags | key. The lower one is inclusive (empty: all keys), the
 //                   upper one exclusive; kNoFence as its length: no upper bound.
@@ -62,6 +62,7 @@
 #include <vector>
 
 #include "btree/node.h"
+#include "btree/node_items.h"
 #include "btree/paper_layout_sorted.h"
 #include "btree/stored.h"
 
@@ -71,20 +72,9 @@ class PaperLayout {
  public:
   class LeafCursor;
 
-  // What a leaf or an inner node is built of.
-  struct LeafItem {
-    StoredKey key;
-    StoredValue value;
-  };
-  struct InnerItem {
-    StoredKey separator;
-    Link child;  // of the keys from the separator up
-  };
-  struct Fences {
-    StoredKey lower;
-    StoredKey upper;  // ignored if unbounded
-    bool unbounded = true;
-  };
+  using LeafItem = btree::LeafItem;
+  using InnerItem = btree::InnerItem;
+  using Fences = btree::Fences;
 
   static constexpr uint32_t kLogItemsMax = 255;
   static constexpr uint64_t kDeltaMax = (uint64_t{1} << 40) - 1;
@@ -242,15 +232,36 @@ class PaperLayout {
   // Whether the node is where `key` belongs.
   static bool Covers(const Codec& codec, const NodeHeader* node, std::string_view key);
 
-  // Upper bounds of log_begin of a node built of these: the sum if no key became a shortcut.
+  // The first lines that a search reads, and the lines of the log, which is looked through whatever
+  // the sorted block says: asks for them, so that they come together. `word`: of the leaf.
+  static void PrefetchHead(const Codec& codec, const NodeHeader* node);
+  static void PrefetchLog(const NodeHeader* leaf, NodeWord word);
+
+  // A node's bytes without fences and items.
+  static uint32_t FixedBytes(const Geometry& geometry) { return geometry.fences_begin(); }
+  // What an item, or the fences, add to a node at most; by these a node is cut in halves.
   static uint32_t LeafItemBytes(const LeafItem& item);
   static uint32_t InnerItemBytes(const InnerItem& item);
   static uint32_t FenceBytes(const Fences& fences);
+  // Upper bounds of log_begin of a node built of these: exact if no key becomes a shortcut. Of a
+  // key that is still to be stored, its first key_inline_max() bytes will do. Cost: a step an item.
+  static uint32_t LeafBytes(const Codec& codec, std::span<const LeafItem> items,
+                            const Fences& fences);
+  static uint32_t InnerBytes(const Codec& codec, std::span<const InnerItem> items,
+                             const Fences& fences);
+  // What one more separator may add to InnerBytes.
+  static uint32_t SeparatorBytesMax(const Geometry& geometry);
+  // LeafBytes of a leaf that is built anew may be this, so that its log has room.
+  static uint32_t LeafBytesMax(const Geometry& geometry) {
+    return geometry.node_bytes - geometry.log_bytes_max;
+  }
+  // How long a buffer a leaf gets that was `built`, and is `used` long: with room for its log.
+  static uint32_t LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used);
 
   // Writes a node: shortcut_end, log_begin, level, sorted_count, shortcuts, fences and items, and
-  // in an inner node `left` (relaxed), and the deadline. `buffer` has room up to fences_begin() +
-  // FenceBytes + the sum of item bytes. Items are ascending and inside the fences. Returns log_begin. word, version,
-  // older and the siblings are the caller's.
+  // in an inner node `left` (relaxed), and the deadline. `buffer` has room for LeafBytes or
+  // InnerBytes. Items are ascending and inside the fences. Returns log_begin. word, version, older
+  // and the siblings are the caller's.
   static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
                             const Fences& fences, NodeHeader* buffer);
   static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,
@@ -259,10 +270,13 @@ class PaperLayout {
 
   // The log. An item's bytes, header included.
   static uint32_t LogItemBytes(const StoredKey& key, const StoredValue* value);
+  // Whether a leaf that is `used` long has room for some more `items` of `bytes` together.
+  static bool HasLogRoom(const Codec& codec, const NodeHeader* node, uint32_t used, uint32_t bytes,
+                         uint32_t items);
   // Writes an item at `used` (the caller has seen that there is room) and returns the new end.
   // `at` is what Find said of the key on a Leaf of this node up to `used`. Null `value`: a delete
   // marker. The version is set after it is drawn, before `used` is published.
-  static uint32_t AppendToLog(NodeHeader* node, uint32_t used, const Found& at,
+  static uint32_t AppendToLog(const Codec& codec, NodeHeader* node, uint32_t used, const Found& at,
                               const StoredKey& key, const StoredValue* value);
   static void SetLogVersion(NodeHeader* node, uint32_t item, uint64_t delta);
 
@@ -284,6 +298,18 @@ void PaperLayout::Leaf::ForEachVisible(Visit visit) const {
     visit(at, item);
     at = item.end();
   }
+}
+
+// Header and shortcut block are read from front to back.
+inline void PaperLayout::PrefetchHead(const Codec& codec, const NodeHeader* node) {
+  const std::byte* const bytes = node->bytes();
+  // With the line of the fences.
+  for (uint32_t at = 0; at <= codec.geometry.body_begin(); at += 64) __builtin_prefetch(bytes + at);
+}
+
+inline void PaperLayout::PrefetchLog(const NodeHeader* leaf, NodeWord word) {
+  const std::byte* const bytes = leaf->bytes();
+  for (uint32_t at = leaf->log_begin; at < word.used(); at += 64) __builtin_prefetch(bytes + at);
 }
 
 // A walk calls these for each item.

@@ -140,6 +140,28 @@ uint32_t PaperLayout::FenceBytes(const Fences& fences) {
   return BytesOf(fences.lower) + (fences.unbounded ? paper::kLengthBytes : BytesOf(fences.upper));
 }
 
+uint32_t PaperLayout::LeafBytes(const Codec& codec, std::span<const LeafItem> items,
+                                const Fences& fences) {
+  uint32_t bytes = FixedBytes(codec.geometry) + FenceBytes(fences);
+  for (const LeafItem& item : items) bytes += LeafItemBytes(item);
+  return bytes;
+}
+
+uint32_t PaperLayout::InnerBytes(const Codec& codec, std::span<const InnerItem> items,
+                                 const Fences& fences) {
+  uint32_t bytes = FixedBytes(codec.geometry) + FenceBytes(fences);
+  for (const InnerItem& item : items) bytes += InnerItemBytes(item);
+  return bytes;
+}
+
+uint32_t PaperLayout::SeparatorBytesMax(const Geometry& geometry) {
+  return paper::kLengthBytes + geometry.key_inline_max() + paper::kLinkBytes;
+}
+
+uint32_t PaperLayout::LeafBufferBytes(const Codec& codec, const NodeHeader*, uint32_t used) {
+  return std::min(used + codec.geometry.log_bytes_max, codec.geometry.node_bytes);
+}
+
 uint32_t PaperLayout::BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
                                 const Fences& fences, NodeHeader* buffer) {
   return Build(codec, 0, items, fences, buffer);

@@ -123,7 +123,16 @@ uint32_t PaperLayout::LogItemBytes(const StoredKey& key, const StoredValue* valu
          (value != nullptr ? paper::BytesOf(*value) : 0);
 }
 
-uint32_t PaperLayout::AppendToLog(NodeHeader* node, uint32_t used, const Found& at,
+bool PaperLayout::HasLogRoom(const Codec& codec, const NodeHeader* node, uint32_t used,
+                             uint32_t bytes, uint32_t items) {
+  const uint32_t end = used + bytes;
+  if (end - node->log_begin > codec.geometry.log_bytes_max || end > node->buffer_bytes()) {
+    return false;
+  }
+  return Leaf(codec, node, used).log_items() + items <= kLogItemsMax;
+}
+
+uint32_t PaperLayout::AppendToLog(const Codec&, NodeHeader* node, uint32_t used, const Found& at,
                                   const StoredKey& key, const StoredValue* value) {
   paper::Store(node, used, at.back_pointer | uint64_t{at.order_hint} << 16);
   const uint32_t flags =

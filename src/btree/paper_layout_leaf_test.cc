@@ -96,7 +96,7 @@ class LeafScenario {
       if (base.contains(key)) continue;
       const PlainValue value = RandomValue();
       bytes += PaperLayout::LeafItemBytes({store_.Key(key), store_.Value(value)});
-      if (bytes > geometry.leaf_bytes_max()) break;
+      if (bytes > PaperLayout::LeafBytesMax(geometry)) break;
       base[key] = value;
       model_.Set(key, kNodeVersion, value);
     }

@@ -101,7 +101,7 @@ TEST(PaperLayout, SegmentsKeepTheirRules) {
     TestNode node(store.codec());
     const uint64_t key_bytes = 8 + random.Below(random.Chance(1, 2) ? 16 : 100);
     const uint64_t value_bytes = random.Below(random.Chance(1, 2) ? 16 : 100);
-    const uint64_t room = geometry.leaf_bytes_max() - geometry.body_begin() - 4;
+    const uint64_t room = PaperLayout::LeafBytesMax(geometry) - geometry.body_begin() - 4;
     const auto count = static_cast<uint32_t>(random.Below(room / (4 + key_bytes + value_bytes)));
     node.BuildLeaf(NumberedItems(store, count, key_bytes, value_bytes));
     ASSERT_EQ(node.Check(), nullptr);

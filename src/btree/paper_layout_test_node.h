@@ -121,7 +121,7 @@ class TestNode {
     const uint32_t item = used_;
     const uint32_t end = item + PaperLayout::LogItemBytes(key, value);
     Resize(end);
-    SKEP_CHECK(PaperLayout::AppendToLog(node(), item, at, key, value) == end);
+    SKEP_CHECK(PaperLayout::AppendToLog(codec_, node(), item, at, key, value) == end);
     if (value != nullptr) PaperLayout::LowerDeadline(codec_, node(), DeadlineOf(*value));
     PaperLayout::SetLogVersion(node(), item, delta);
   }

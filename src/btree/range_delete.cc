@@ -108,7 +108,7 @@ Attempt RangeDelete<Layout>::RewriteLeaf(Slot& slot, const Step& leaf, const End
            (ends.unbounded || core_.codec.Compare(ends.hi, item.key) > 0);
   });
   const auto fences = Layout::FencesOf(core_.codec, leaf.node);
-  if (LeafBytes<Layout>(core_.codec, items, fences) > core_.codec.geometry.node_bytes) {
+  if (Layout::LeafBytes(core_.codec, items, fences) > core_.codec.geometry.node_bytes) {
     return structure_.Refresh(slot, ends.lo, Arena::Limit::kExceed);
   }
   Change<Layout> change(core_, slot, Arena::Limit::kExceed);
@@ -143,7 +143,7 @@ Attempt RangeDelete<Layout>::BuildSide(Slot& slot, Change<Layout>& change, const
                    : core_.codec.Compare(ends.hi, item.key) > 0;
   });
   if (!new_fences(leaf.node, &fences)) return Attempt::kNoMemory;
-  if (LeafBytes<Layout>(core_.codec, items, fences) > node_bytes) {
+  if (Layout::LeafBytes(core_.codec, items, fences) > node_bytes) {
     change.Undo();
     return structure_.Split(slot, path, path.size() - 1, Arena::Limit::kExceed) ==
                    Attempt::kNoMemory
@@ -169,9 +169,7 @@ Attempt RangeDelete<Layout>::BuildSide(Slot& slot, Change<Layout>& change, const
       children.erase(children.begin(), children.begin() + step.child);
     }
     if (!new_fences(step.node, &fences)) return Attempt::kNoMemory;
-    uint32_t bytes = core_.codec.geometry.fences_begin() + Layout::FenceBytes(fences);
-    for (const InnerItem& child : children) bytes += Layout::InnerItemBytes(child);
-    if (bytes > node_bytes) {
+    if (Layout::InnerBytes(core_.codec, children, fences) > node_bytes) {
       change.Undo();
       return structure_.Split(slot, path, depth, Arena::Limit::kExceed) == Attempt::kNoMemory
                  ? Attempt::kNoMemory

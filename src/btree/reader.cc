@@ -4,22 +4,6 @@
 #include "btree/paper_layout.h"
 
 namespace skep::btree {
-namespace {
-
-// Header and shortcut block are read from front to back: their lines come together.
-void PrefetchHead(const Codec& codec, const NodeHeader* node) {
-  const std::byte* const bytes = node->bytes();
-  // With the line of the fences.
-  for (uint32_t at = 0; at <= codec.geometry.body_begin(); at += 64) __builtin_prefetch(bytes + at);
-}
-
-// The log is looked through whatever the sorted block says.
-void PrefetchLog(const NodeHeader* leaf, NodeWord word) {
-  const std::byte* const bytes = leaf->bytes();
-  for (uint32_t at = leaf->log_begin; at < word.used(); at += 64) __builtin_prefetch(bytes + at);
-}
-
-}  // namespace
 
 template <class Layout>
 NodeHeader* Reader<Layout>::Visible(NodeHeader* newest, Version at) const {
@@ -39,13 +23,13 @@ LeafPlace Reader<Layout>::Descend(Version at, Choose choose) const {
   core_.Sync(SyncPoint::kReaderAtRoot);
   for (Link link = core_.root;;) {
     NodeHeader* const newest = core_.Head(link);
-    PrefetchHead(core_.codec, newest);
+    Layout::PrefetchHead(core_.codec, newest);
     NodeWord word{newest->word.load(std::memory_order_acquire)};
     NodeHeader* const node = Visible(newest, at);
     SKEP_DCHECK(node != nullptr);
     if (node != newest) word.bits = node->word.load(std::memory_order_acquire);
     if (node->is_leaf()) {
-      PrefetchLog(node, word);
+      Layout::PrefetchLog(node, word);
       core_.Sync(SyncPoint::kReaderInLeaf);
       return {.link = link, .node = node, .word = word};
     }
@@ -78,7 +62,7 @@ Link Reader<Layout>::FindLink(std::string_view key) const {
     node = core_.Head(link);
   }
   if (!node->is_leaf()) link = typename Layout::Inner(core_.codec, node).ChildOf(key);
-  PrefetchHead(core_.codec, core_.Head(link));
+  Layout::PrefetchHead(core_.codec, core_.Head(link));
   return link;
 }
 
@@ -106,10 +90,10 @@ std::optional<LeafPlace> Reader<Layout>::FromSibling(Link link, std::string_view
   if (!found) return std::nullopt;
   core_.Sync(SyncPoint::kReaderAtHint);
   NodeHeader* const newest = core_.Node(found);
-  PrefetchHead(core_.codec, newest);
+  Layout::PrefetchHead(core_.codec, newest);
   NodeWord word{newest->word.load(std::memory_order_acquire)};
   if (word.retired() || !newest->is_leaf()) return std::nullopt;
-  PrefetchLog(newest, word);
+  Layout::PrefetchLog(newest, word);
   NodeHeader* const node = Visible(newest, at);
   if (node == nullptr || !node->is_leaf()) return std::nullopt;
   if (node != newest) word.bits = node->word.load(std::memory_order_acquire);

@@ -70,8 +70,20 @@ template <class Layout>
 uint32_t Structure<Layout>::InnerBytes(const NodeHeader* node) const {
   std::vector<InnerItem> items;
   typename Layout::Inner(core_.codec, node).CopyTo(&items);
-  return core_.codec.geometry.fences_begin() +
-         Layout::FenceBytes(Layout::FencesOf(core_.codec, node)) + BytesOf<Layout>(items);
+  return Layout::InnerBytes(core_.codec, items, Layout::FencesOf(core_.codec, node));
+}
+
+// Whether both parts fit a leaf: one with nearly everything and a longer fence might not.
+template <class Layout>
+bool Structure<Layout>::CanCut(std::span<const LeafItem> items, size_t cut, const Fences& fences,
+                               std::string_view separator) const {
+  const Geometry& g = core_.codec.geometry;
+  const StoredKey fence = {.bytes = separator.substr(0, g.key_inline_max())};
+  const Fences left = {.lower = fences.lower, .upper = fence, .unbounded = false};
+  const Fences right = {.lower = fence, .upper = fences.upper, .unbounded = fences.unbounded};
+  return std::max(Layout::LeafBytes(core_.codec, items.first(cut), left),
+                  Layout::LeafBytes(core_.codec, items.subspan(cut), right)) <=
+         Layout::LeafBytesMax(g);
 }
 
 template <class Layout>
@@ -86,12 +98,7 @@ bool Structure<Layout>::MakeLeafHalves(Change<Layout>& change, std::span<const L
     };
     cut = static_cast<size_t>(std::ranges::partition_point(items, is_below) - items.begin());
   }
-  // One half with nearly everything and a longer fence might not fit.
-  const uint32_t larger =
-      std::max(BytesOf<Layout>(items.first(cut)), BytesOf<Layout>(items.subspan(cut)));
-  const Geometry& g = core_.codec.geometry;
-  const uint32_t fences_max = 2 * (2 + g.key_inline_max());
-  if (separator == nullptr || g.fences_begin() + fences_max + larger > g.leaf_bytes_max()) {
+  if (separator == nullptr || !CanCut(items, cut, fences, *separator)) {
     SKEP_CHECK(items.size() >= 2);
     cut = Middle(items, 1, items.size() - 1, BytesOf<Layout>(items), Layout::LeafItemBytes);
     Scratch scratch;
@@ -158,8 +165,7 @@ Attempt Structure<Layout>::Split(Slot& slot, const Path& path, size_t depth, Are
   const Step& parent = path[depth - 1];
   const Geometry& g = core_.codec.geometry;
   // Room for the largest separator: how long this one is depends on where the cut will be.
-  const uint32_t separator_bytes_max = 2 + g.key_inline_max() + 8;
-  if (InnerBytes(parent.node) + separator_bytes_max > g.node_bytes) {
+  if (InnerBytes(parent.node) + Layout::SeparatorBytesMax(g) > g.node_bytes) {
     return Split(slot, path, depth - 1, limit);
   }
 
@@ -249,9 +255,7 @@ Attempt Structure<Layout>::Refresh(Slot& slot, std::string_view key, Arena::Limi
   const Fences fences = Layout::FencesOf(core_.codec, leaf.node);
   const Geometry& g = core_.codec.geometry;
   Attempt attempt = Attempt::kAgain;
-  if (g.fences_begin() + Layout::FenceBytes(fences) +
-          BytesOf<Layout>(std::span<const LeafItem>(items)) >
-      g.leaf_bytes_max()) {
+  if (Layout::LeafBytes(core_.codec, items, fences) > Layout::LeafBytesMax(g)) {
     attempt = Split(slot, path, path.size() - 1, limit);
   } else {
     Change<Layout> change(core_, slot, limit);
@@ -265,7 +269,7 @@ Attempt Structure<Layout>::Refresh(Slot& slot, std::string_view key, Arena::Limi
 template <class Layout>
 bool Structure<Layout>::IsTooSmall(const NodeHeader* node) const {
   const Geometry& g = core_.codec.geometry;
-  return node->log_begin < g.fences_begin() + g.underflow_bytes();
+  return node->log_begin < Layout::FixedBytes(g) + g.underflow_bytes();
 }
 
 template <class Layout>
@@ -307,10 +311,7 @@ Attempt Structure<Layout>::CollapseRoot(Slot& slot, const Step& root) {
   if (child->is_leaf()) {
     std::vector<LeafItem> items;
     Gather(child, NodeWord{word}.used(), &items);
-    const Geometry& g = core_.codec.geometry;
-    if (g.fences_begin() + Layout::FenceBytes(fences) +
-            BytesOf<Layout>(std::span<const LeafItem>(items)) >
-        g.node_bytes) {
+    if (Layout::LeafBytes(core_.codec, items, fences) > core_.codec.geometry.node_bytes) {
       // Its log fills room that its shortcuts made; built anew it might have fewer of those. Its
       // next merge will split it.
       return Attempt::kAgain;
@@ -338,10 +339,10 @@ bool Structure<Layout>::JoinLeaves(Change<Layout>& change, const Step& left, con
   Gather(right.node, NodeWord{right.word}.used(), &items);
   Fences fences = Layout::FencesOf(core_.codec, right.node);
   fences.lower = Layout::FencesOf(core_.codec, left.node).lower;
-  const Geometry& g = core_.codec.geometry;
-  const uint32_t bytes = g.fences_begin() + Layout::FenceBytes(fences) +
-                         BytesOf<Layout>(std::span<const LeafItem>(items));
-  if (bytes > g.join_bytes_max()) return MakeLeafHalves(change, items, fences, nullptr, halves);
+  const uint32_t bytes = Layout::LeafBytes(core_.codec, items, fences);
+  if (bytes > core_.codec.geometry.join_bytes_max()) {
+    return MakeLeafHalves(change, items, fences, nullptr, halves);
+  }
   halves->left = change.NewLeaf(items, fences);
   return static_cast<bool>(halves->left);
 }
@@ -359,11 +360,8 @@ bool Structure<Layout>::JoinInner(Change<Layout>& change, const Step& left, cons
   items.insert(items.end(), right_items.begin(), right_items.end());
   Fences fences = Layout::FencesOf(core_.codec, right.node);
   fences.lower = Layout::FencesOf(core_.codec, left.node).lower;
-  const Geometry& g = core_.codec.geometry;
-  const uint32_t bytes = g.fences_begin() + Layout::FenceBytes(fences) +
-                         BytesOf<Layout>(std::span<const InnerItem>(items));
   const uint8_t level = left.node->level;
-  if (bytes > g.join_bytes_max()) {
+  if (Layout::InnerBytes(core_.codec, items, fences) > core_.codec.geometry.join_bytes_max()) {
     return MakeInnerHalves(change, level, left_inner.leftmost(), items, fences, halves);
   }
   halves->left = change.NewInner(level, left_inner.leftmost(), items, fences);
@@ -412,9 +410,7 @@ Attempt Structure<Layout>::Join(Slot& slot, const Path& path, size_t depth) {
   }
   if (is_leaf) change.SetSiblings(halves.left, before, halves.right ? halves.right : after);
   const Fences parent_fences = Layout::FencesOf(core_.codec, parent.node);
-  if (core_.codec.geometry.fences_begin() + Layout::FenceBytes(parent_fences) +
-          BytesOf<Layout>(std::span<const InnerItem>(items)) >
-      core_.codec.geometry.node_bytes) {
+  if (Layout::InnerBytes(core_.codec, items, parent_fences) > core_.codec.geometry.node_bytes) {
     // The new separator is longer than the old one.
     change.Undo();
     return Split(slot, path, depth - 1, Arena::Limit::kExceed);

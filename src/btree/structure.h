@@ -108,6 +108,8 @@ class Structure {
   Attempt Join(Slot& slot, const Path& path, size_t depth);
   bool MakeHalves(Change<Layout>& change, const Step& node, const std::string_view* separator,
                   Halves* halves) const;
+  bool CanCut(std::span<const LeafItem> items, size_t cut, const Fences& fences,
+              std::string_view separator) const;
   bool MakeLeafHalves(Change<Layout>& change, std::span<const LeafItem> items, const Fences& fences,
                       const std::string_view* separator, Halves* halves) const;
   bool MakeInnerHalves(Change<Layout>& change, uint8_t level, Link leftmost,

@@ -417,7 +417,7 @@ TEST(MemoryLimit, DoesNotStopAtomicDeletes) {
 // Goal: a write at the memory limit does not give up snapshots that free nothing now.
 // Method: a reader stands in an old epoch, so that nothing can be freed, whatever is given up.
 TEST(MemoryLimit, KeepsSnapshotsWhileAReaderStandsInTheWay) {
-  TestTree tree(BtreeOptions{});
+  TestTree tree(BtreeOptions{.log_bytes = 512});
   const Stage stage(tree.core());
   Fill(tree, TestKeys(1000));
   std::vector<SnapshotRef> snapshots;

@@ -14,9 +14,9 @@ namespace {
 template <class Layout>
 void ApplyEdit(const Codec& codec, const LeafEdit<Layout>& edit,
                std::vector<typename Layout::LeafItem>* items) {
-  using LeafItem = typename Layout::LeafItem;
+  using Item = typename Layout::LeafItem;
   const auto at = std::ranges::partition_point(
-      *items, [&](const LeafItem& item) { return codec.Compare(edit.key, item.key) > 0; });
+      *items, [&](const Item& item) { return codec.Compare(edit.key, item.key) > 0; });
   const bool found = at != items->end() && codec.Compare(edit.key, at->key) == 0;
   if (edit.erase) {
     if (found) items->erase(at);
@@ -32,14 +32,14 @@ void ApplyEdit(const Codec& codec, const LeafEdit<Layout>& edit,
 template <class Layout>
 void ApplyEdits(const Codec& codec, std::span<const LeafEdit<Layout>> edits,
                 std::vector<typename Layout::LeafItem>* items) {
-  using LeafItem = typename Layout::LeafItem;
+  using Item = typename Layout::LeafItem;
   if (edits.size() == 1) return ApplyEdit<Layout>(codec, edits[0], items);
-  std::vector<LeafItem> merged;
+  std::vector<Item> merged;
   merged.reserve(items->size() + edits.size());
   auto item = items->begin();
   for (const LeafEdit<Layout>& edit : edits) {
     const auto at = std::partition_point(
-        item, items->end(), [&](const LeafItem& i) { return codec.Compare(edit.key, i.key) > 0; });
+        item, items->end(), [&](const Item& i) { return codec.Compare(edit.key, i.key) > 0; });
     merged.insert(merged.end(), item, at);
     item = at;
     if (item != items->end() && codec.Compare(edit.key, item->key) == 0) ++item;
@@ -47,14 +47,6 @@ void ApplyEdits(const Codec& codec, std::span<const LeafEdit<Layout>> edits,
   }
   merged.insert(merged.end(), item, items->end());
   items->swap(merged);
-}
-
-template <class Layout>
-uint32_t LeafBytes(const Codec& codec, std::span<const typename Layout::LeafItem> items,
-                   const typename Layout::Fences& fences) {
-  uint32_t bytes = codec.geometry.fences_begin() + Layout::FenceBytes(fences);
-  for (const auto& item : items) bytes += Layout::LeafItemBytes(item);
-  return bytes;
 }
 
 // 1 if there is a value and it has a deadline.
@@ -104,9 +96,10 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
       const uint32_t bytes =
           Layout::LogItemBytes(edit.edit.stored_key, erase ? nullptr : &edit.edit.value);
       const bool is_sparse = erase && IsSparse(place.node, leaf.CountPresent() - 1);
-      attempt = !is_sparse && HasLogRoom(leaf, bytes)
-                    ? Append(slot, leaf, place, edit, storing, &outcome.version)
-                    : Merge(slot, place, edit, storing, &outcome.version, &is_small);
+      const bool has_room =
+          !is_sparse && Layout::HasLogRoom(core_.codec, place.node, leaf.used(), bytes, 1);
+      attempt = has_room ? Append(slot, leaf, place, edit, storing, &outcome.version)
+                         : Merge(slot, place, edit, storing, &outcome.version, &is_small);
     }
     if (attempt == Attempt::kDone) {
       slot.AddItems(erase ? -1 : (found.present ? 0 : 1),
@@ -133,16 +126,6 @@ bool Writer<Layout>::HasExpiredSince(const Edit& edit) const {
 }
 
 template <class Layout>
-bool Writer<Layout>::HasLogRoom(const typename Layout::Leaf& leaf, uint32_t bytes) const {
-  const uint32_t end = leaf.used() + bytes;
-  const NodeHeader* const node = leaf.node();
-  if (end - node->log_begin > core_.codec.geometry.log_bytes_max || end > node->buffer_bytes()) {
-    return false;
-  }
-  return leaf.log_items() < Layout::kLogItemsMax;
-}
-
-template <class Layout>
 Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
                                const LeafPlace& place, const Edit& edit, Storing& storing,
                                Version* version) {
@@ -154,8 +137,9 @@ Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
     return Attempt::kAgain;
   }
   const uint32_t used = leaf.used();
-  const uint32_t end = Layout::AppendToLog(node, used, *edit.found, edit.edit.stored_key,
-                                           edit.edit.erase ? nullptr : &edit.edit.value);
+  const uint32_t end =
+      Layout::AppendToLog(core_.codec, node, used, *edit.found, edit.edit.stored_key,
+                          edit.edit.erase ? nullptr : &edit.edit.value);
   core_.Sync(SyncPoint::kWriterAppended);
   const Version drawn = core_.versions.Draw();
   core_.Sync(SyncPoint::kWriterDrew);
@@ -191,9 +175,9 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
   ApplyEdits<Layout>(core_.codec, std::span(&edit.edit, 1), &items);
   const uint64_t expired = core_.expiry.was_used() ? EraseExpired<Layout>(edit.now_ms, &items) : 0;
   const auto fences = Layout::FencesOf(core_.codec, place.node);
-  const uint32_t bytes = LeafBytes<Layout>(core_.codec, items, fences);
+  const uint32_t bytes = Layout::LeafBytes(core_.codec, items, fences);
   const Geometry& g = core_.codec.geometry;
-  if (bytes > g.leaf_bytes_max()) {
+  if (bytes > Layout::LeafBytesMax(g)) {
     Path path;
     structure_.Descend(edit.edit.key, &path);
     if (path.leaf().node != place.node) return Attempt::kAgain;
@@ -212,14 +196,13 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
   core_.Sync(SyncPoint::kWriterPublished);
   CountExpired(core_, slot, expired);
   *version = change.version();
-  *is_small = (edit.edit.erase || expired > 0) && bytes < g.fences_begin() + g.underflow_bytes();
+  *is_small =
+      (edit.edit.erase || expired > 0) && bytes < Layout::FixedBytes(g) + g.underflow_bytes();
   return Attempt::kDone;
 }
 
 template void ApplyEdits<PaperLayout>(const Codec&, std::span<const LeafEdit<PaperLayout>>,
                                       std::vector<PaperLayout::LeafItem>*);
-template uint32_t LeafBytes<PaperLayout>(const Codec&, std::span<const PaperLayout::LeafItem>,
-                                         const PaperLayout::Fences&);
 template class Writer<PaperLayout>;
 
 }  // namespace skep::btree

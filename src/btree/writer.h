@@ -39,11 +39,6 @@ template <class Layout>
 void ApplyEdits(const Codec& codec, std::span<const LeafEdit<Layout>> edits,
                 std::vector<typename Layout::LeafItem>* items);
 
-// Bytes of a leaf of these, at most.
-template <class Layout>
-uint32_t LeafBytes(const Codec& codec, std::span<const typename Layout::LeafItem> items,
-                   const typename Layout::Fences& fences);
-
 // Takes out what has expired; returns how many items that were.
 template <class Layout>
 uint64_t EraseExpired(uint64_t now_ms, std::vector<typename Layout::LeafItem>* items) {
@@ -106,7 +101,6 @@ class Writer {
 
   LeafPlace FindLeaf(std::string_view key, Link hint) const;
   bool HasExpiredSince(const Edit& edit) const;
-  bool HasLogRoom(const typename Layout::Leaf& leaf, uint32_t bytes) const;
   Attempt Append(Slot& slot, const typename Layout::Leaf& leaf, const LeafPlace& place,
                  const Edit& edit, Storing& storing, Version* version);
   Attempt Merge(Slot& slot, const LeafPlace& place, const Edit& edit, Storing& storing,

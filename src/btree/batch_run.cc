@@ -1,0 +1,365 @@
+#include "btree/batch_run.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "btree/atomic_batch.h"
+#include "btree/paper_layout.h"
+#include "btree/range_delete.h"
+#include "btree/ranges.h"
+#include "btree/sampler.h"
+#include "engine/point.h"
+
+namespace skep::btree {
+namespace {
+
+constexpr size_t kRetiredMax = 64;  // pieces that a batch keeps to itself
+
+bool OnlyReads(const Batch& batch) {
+  return std::ranges::none_of(batch.requests(), [](const Request& r) { return IsWrite(r.op); });
+}
+
+bool IsRangeDelete(Op op) { return op == Op::kDeleteRange || op == Op::kDeleteAll; }
+
+}  // namespace
+
+template <class Layout>
+Version BatchRun<Layout>::Do() {
+  if (const Status s = CheckBatch(batch_, traits_); !s.ok()) {
+    out_.RefuseAll(s);
+    return 0;
+  }
+  now_ms_ = core_.now.Advance(batch_.now_ms());
+  core_.versions.EnterEpoch(slot_);
+  const Version ticket = DoBatch();
+  core_.versions.LeaveEpoch(slot_);
+  if (writes_) core_.versions.EndWrites(slot_);
+  return ticket;
+}
+
+template <class Layout>
+Version BatchRun<Layout>::DoBatch() {
+  if (batch_.snapshot().id != 0) return DoAtSnapshot();
+  if (batch_.kind() == Batch::Kind::kUnordered) return DoUnordered();
+  if (OnlyReads(batch_) && core_.multi_version && !NeedsNewest()) {
+    const Version at = BeginReading();
+    DoReads(at);
+    EndReading();
+    return at;
+  }
+  return DoAtomic();
+}
+
+template <class Layout>
+Version BatchRun<Layout>::DoUnordered() {
+  Version ticket = 0;
+  for (uint32_t i = 0; i < batch_.size(); ++i) {
+    if (i % kAhead == 0) LookAhead(i);
+    ticket = std::max(ticket, DoSlot(i));
+    if (slot_.retired.size() > kRetiredMax) Reclaim();
+  }
+  return ticket;
+}
+
+// Finds the leaves of the next requests and asks for what will be looked at in them, so that the
+// cache misses of several requests overlap. What it finds are hints.
+template <class Layout>
+void BatchRun<Layout>::LookAhead(uint32_t first) {
+  const uint32_t end = std::min(first + kAhead, static_cast<uint32_t>(batch_.size()));
+  const bool alone = end - first == 1;
+  for (uint32_t i = first; i < end; ++i) {
+    const Request& r = request(i);
+    const bool seeks = r.op < Op::kSample || r.op == Op::kScan || r.op == Op::kCount;
+    ahead_[i - first] = !seeks || alone    ? Link()
+                        : r.hint.bits != 0 ? Link{r.hint.bits}
+                                           : reader_.FindLink(r.key);
+  }
+  if (alone) ahead_[0] = Link{request(first).hint.bits};
+  for (uint32_t i = first; i < end && !alone; ++i) {
+    const ArenaAddress at = core_.table.Find(ahead_[i - first]);
+    if (!at) continue;
+    const NodeHeader* const node = core_.Node(at);
+    const NodeWord word{node->word.load(std::memory_order_acquire)};
+    // A leaf that has left the tree may name outside blocks that are gone.
+    if (!node->is_leaf() || word.retired()) continue;
+    typename Layout::Leaf(core_.codec, node, word.used()).Prefetch(request(i).key);
+  }
+}
+
+// Has something that is not read at a version.
+template <class Layout>
+bool BatchRun<Layout>::NeedsNewest() const {
+  return std::ranges::any_of(batch_.requests(), [](const Request& r) {
+    return r.op == Op::kSample || r.op == Op::kRequireUnchanged;
+  });
+}
+
+// Protocol S of versions.h.
+template <class Layout>
+Version BatchRun<Layout>::BeginReading() {
+  Version at = 0;
+  if (core_.multi_version) {
+    slot_.read_floor.store(core_.gate.released(), std::memory_order_seq_cst);
+    at = core_.gate.released();
+  }
+  now_ms_ = core_.now.Advance(batch_.now_ms());
+  return at;
+}
+
+template <class Layout>
+void BatchRun<Layout>::EndReading() {
+  slot_.read_floor.store(Slot::kIdle, std::memory_order_release);
+}
+
+template <class Layout>
+void BatchRun<Layout>::BeginWrites() {
+  core_.versions.BeginWrites(slot_);
+  writes_ = true;
+  wrote_ = true;
+}
+
+// In the middle of a long batch: it holds no pointers between two of its requests.
+template <class Layout>
+void BatchRun<Layout>::Reclaim() {
+  PauseWrites();
+  core_.versions.LeaveEpoch(slot_);
+  upkeep_.AfterBatch(slot_);
+  core_.versions.EnterEpoch(slot_);
+}
+
+// Before something that takes its time: nobody has to wait for versions of ours.
+template <class Layout>
+void BatchRun<Layout>::PauseWrites() {
+  if (!writes_) return;
+  core_.versions.EndWrites(slot_);
+  upkeep_.Release();
+  writes_ = false;
+}
+
+template <class Layout>
+Version BatchRun<Layout>::DoAtSnapshot() {
+  const SnapshotRef snapshot = batch_.snapshot();
+  slot_.read_floor.store(snapshot.version, std::memory_order_seq_cst);
+  now_ms_ = snapshot.now_ms;
+  if (core_.snapshots.IsLive(snapshot.id)) {
+    DoReads(snapshot.version);
+  } else {
+    out_.RefuseAll({Code::kSnapshotTooOld, "the snapshot is gone"});
+  }
+  EndReading();
+  return snapshot.version;
+}
+
+// A batch that only reads, all at one version.
+template <class Layout>
+void BatchRun<Layout>::DoReads(Version at) {
+  if (batch_.kind() == Batch::Kind::kUnordered) {
+    for (uint32_t i = 0; i < batch_.size(); ++i) Read(i, at);
+    return;
+  }
+  ForEachPart(batch_, [&](const Part& part) {
+    for (uint32_t i = part.begin; i < part.end; ++i) {
+      Read(i, at);
+      const Verdict verdict = out_.outcome(i).verdict;
+      const bool stops =
+          verdict == Verdict::kRefused || (IsCondition(request(i).op) && verdict != Verdict::kDone);
+      if (!stops) continue;
+      if (!part.is_first) {
+        out_.AbortPart(part, i);
+        return true;
+      }
+      out_.AbortAllBut(i);
+      return false;
+    }
+    return true;
+  });
+}
+
+template <class Layout>
+void BatchRun<Layout>::Read(uint32_t i, Version at) {
+  if (const Status s = CheckRequest(request(i), batch_, traits_); !s.ok()) {
+    out_.Refuse(i, s);
+  } else if (IsRange(request(i).op)) {
+    DoRange(i, at);
+  } else {
+    Get(i, at);
+  }
+}
+
+// Reads a point at a version, or as it is now; a condition too.
+template <class Layout>
+Version BatchRun<Layout>::Get(uint32_t i, Version at) {
+  const Request& r = request(i);
+  std::optional<LeafPlace> place;
+  if (at == kNewest) place = reader_.FromHint(ahead_[i % kAhead], r.key);
+  if (!place) place = reader_.Find(r.key, at);
+  const typename Layout::Leaf leaf(core_.codec, place->node, place->word.used(), at);
+  const typename Layout::Found found = leaf.Find(r.key);
+  std::optional<PointState> state;
+  if (found.present) state = {core_.codec.Whole(found.value), DeadlineOf(found.value)};
+  ApplyPoint(r, state, now_ms_, traits_.value_bytes_max, out_, i);
+  const Version seen =
+      found.known ? found.version : place->node->version.load(std::memory_order_relaxed);
+  if (out_.outcome(i).present) out_.outcome(i).version = seen;
+  if (r.has(Request::kWantHint)) out_.outcome(i).hint.bits = place->link.bits;
+  return seen;
+}
+
+template <class Layout>
+void BatchRun<Layout>::DoRange(uint32_t i, Version at) {
+  const Ranges<Layout> ranges(core_, at, now_ms_);
+  switch (request(i).op) {
+    case Op::kScan:
+      return ranges.Scan(request(i), batch_.scan_bytes_max(), batch_.scan_visits_max(), out_, i);
+    case Op::kCount:
+      return ranges.Count(request(i), out_, i);
+    default:
+      return ranges.RequireEmpty(request(i), out_, i);
+  }
+}
+
+// One request of an unordered batch. What it has seen or made.
+template <class Layout>
+Version BatchRun<Layout>::DoSlot(uint32_t i) {
+  const Request& r = request(i);
+  if (const Status s = CheckRequest(r, batch_, traits_); !s.ok()) {
+    out_.Refuse(i, s);
+    return 0;
+  }
+  switch (r.op) {
+    case Op::kGet:
+      // Who stops the writers does not wait for a batch of reads.
+      if (writes_) core_.versions.Raise(slot_);
+      return Get(i, kNewest);
+    case Op::kScan:
+    case Op::kCount: {
+      PauseWrites();
+      const Version at = BeginReading();
+      DoRange(i, at);
+      EndReading();
+      return at;
+    }
+    case Op::kSample:
+      return Sample(i);
+    case Op::kDeleteRange:
+    case Op::kDeleteAll:
+      return DeleteRange(i);
+    case Op::kExpireRange:
+      return ExpireRange(i);
+    default:
+      if (!writes_) BeginWrites();
+      return writer_.Execute(slot_, r, &now_ms_, ahead_[i % kAhead], traits_.value_bytes_max, out_,
+                             i);
+  }
+}
+
+template <class Layout>
+Version BatchRun<Layout>::Sample(uint32_t i) {
+  out_.BeginItems(i);
+  Sampler<Layout> sampler(core_, request(i).random, now_ms_);
+  const auto item = sampler.Draw(out_.scratch());
+  out_.outcome(i).verdict = item ? Verdict::kDone : Verdict::kAbsent;
+  if (!item) return core_.Stamp(core_.versions.last_drawn());
+  out_.AddItem(i, *item);
+  return sampler.version();
+}
+
+template <class Layout>
+Version BatchRun<Layout>::DeleteRange(uint32_t i) {
+  const Request& r = request(i);
+  const bool all = r.op == Op::kDeleteAll;
+  PauseWrites();
+  BeginReading();
+  BeginWrites();
+  RangeDelete<Layout> range_delete(core_, upkeep_);
+  const auto result = range_delete.Run(
+      slot_, all ? std::string_view() : r.key, r.other, all || r.has(Request::kNoUpperBound),
+      all || r.limit == kNoLimit ? UINT64_MAX : r.limit, batch_.now_ms());
+  EndReading();
+  if (result.no_memory) {
+    out_.Refuse(i, {Code::kOutOfMemory, "the memory limit is reached", core_.budget.limit()});
+    return 0;
+  }
+  Outcome& outcome = out_.outcome(i);
+  outcome.verdict = Verdict::kDone;
+  outcome.integer = static_cast<int64_t>(result.keys);
+  outcome.version = result.version;
+  outcome.more = result.more;
+  if (result.more) outcome.value = out_.scratch().Copy(result.bound);
+  // That a key is absent may be due to a write that is not released.
+  return result.version != 0 ? result.version : core_.Stamp(core_.versions.last_drawn());
+}
+
+// Each key by a write of its own. In steps, so that nobody waits for the nodes or versions of a
+// long range.
+template <class Layout>
+Version BatchRun<Layout>::ExpireRange(uint32_t i) {
+  constexpr uint32_t kStep = 64;
+  const Request r = request(i);
+  const bool unbounded = r.has(Request::kNoUpperBound);
+  int64_t changed = 0;
+  std::string from(r.key);
+  Outcome result = {.verdict = Verdict::kDone};
+  std::vector<std::string> keys;
+  do {
+    keys.clear();
+    PauseWrites();
+    BeginWrites();
+    Cursor<Layout> cursor(core_, kNewest, now_ms_);
+    cursor.SeekAtLeast(from);
+    for (; keys.size() < kStep && cursor.Settle(r.other, unbounded); cursor.Next()) {
+      keys.emplace_back(cursor.key());
+    }
+    for (const std::string& key : keys) {
+      const auto stop_before = [&] {
+        result.more = true;
+        result.value = out_.scratch().Copy(key);
+      };
+      if (changed == int64_t{r.limit} && r.limit != kNoLimit) {
+        stop_before();
+        break;
+      }
+      Request one = r;
+      one.op = Op::kExpire;
+      one.key = key;
+      one.flags = 0;
+      writer_.Execute(slot_, one, &now_ms_, {}, traits_.value_bytes_max, out_, i);
+      const Outcome& outcome = out_.outcome(i);
+      if (outcome.verdict == Verdict::kRefused) {
+        // What is refused has changed nothing.
+        if (changed == 0) return core_.Stamp(core_.versions.last_drawn());
+        stop_before();
+        break;
+      }
+      if (outcome.verdict != Verdict::kDone) continue;
+      ++changed;
+      result.version = outcome.version;
+    }
+    if (slot_.retired.size() > kRetiredMax) Reclaim();
+    if (!keys.empty()) from = keys.back() + '\0';
+  } while (keys.size() == kStep && !result.more);
+  result.integer = changed;
+  out_.outcome(i) = result;
+  // That a key is absent may be due to a write that is not released.
+  return core_.Stamp(core_.versions.last_drawn());
+}
+
+template <class Layout>
+Version BatchRun<Layout>::DoAtomic() {
+  BeginWrites();
+  if (batch_.size() == 1 && IsRangeDelete(request(0).op)) {
+    const Status s = CheckRequest(request(0), batch_, traits_);
+    if (s.ok()) {
+      const Version ticket = DeleteRange(0);
+      if (out_.outcome(0).verdict == Verdict::kRefused) out_.AbortAllBut(0);
+      return ticket;
+    }
+  }
+  return AtomicBatch<Layout>(core_, upkeep_, slot_, batch_, out_, traits_).Execute();
+}
+
+template class BatchRun<PaperLayout>;
+
+}  // namespace skep::btree

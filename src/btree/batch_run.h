@@ -1,0 +1,82 @@
+// batch_run.h: one batch from start to end.
+//
+// It enters an epoch, announces what the batch reads or that it writes (versions.h), and leads each
+// request to what performs it: points to Reader and Writer, ranges to Ranges and RangeDelete, an
+// atomic batch that writes to AtomicBatch. An unordered batch is a sequence of requests, each by
+// itself; between two of them nothing is held but the epoch, so a long batch lets go of it there
+// now and then.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "btree/core.h"
+#include "btree/reader.h"
+#include "btree/upkeep.h"
+#include "btree/writer.h"
+#include "engine/batch_writer.h"
+
+namespace skep::btree {
+
+// Owner: one execution of one batch. The slot is outside its epoch.
+template <class Layout>
+class BatchRun {
+ public:
+  BatchRun(Core& core, Upkeep& upkeep, const EngineTraits& traits, Slot& slot, Batch& batch)
+      : core_(core),
+        upkeep_(upkeep),
+        traits_(traits),
+        slot_(slot),
+        batch_(batch),
+        out_(batch),
+        writer_(core, upkeep),
+        reader_(core) {}
+
+  // Fills in the outcomes, and returns the batch's ticket. Once.
+  Version Do();
+  // Versions may have been drawn.
+  bool wrote() const { return wrote_; }
+
+ private:
+  static constexpr Version kNewest = Reader<Layout>::kNewest;
+  static constexpr uint32_t kAhead = 16;
+
+  const Request& request(uint32_t i) const { return batch_.requests()[i]; }
+  bool NeedsNewest() const;
+
+  Version BeginReading();
+  void EndReading();
+  void BeginWrites();
+  void PauseWrites();
+  void Reclaim();
+
+  Version DoBatch();
+  Version DoUnordered();
+  Version DoAtomic();
+  Version DoAtSnapshot();
+  void DoReads(Version at);
+  void LookAhead(uint32_t first);
+
+  Version DoSlot(uint32_t i);
+  void Read(uint32_t i, Version at);
+  Version Get(uint32_t i, Version at);
+  void DoRange(uint32_t i, Version at);
+  Version Sample(uint32_t i);
+  Version DeleteRange(uint32_t i);
+  Version ExpireRange(uint32_t i);
+
+  Core& core_;
+  Upkeep& upkeep_;
+  const EngineTraits& traits_;
+  Slot& slot_;
+  Batch& batch_;
+  uint64_t now_ms_ = 0;
+  BatchWriter out_;
+  Writer<Layout> writer_;
+  const Reader<Layout> reader_;
+  std::array<Link, kAhead> ahead_;  // where the requests from the last multiple on may be
+  bool writes_ = false;             // a write floor is announced
+  bool wrote_ = false;              // or was
+};
+
+}  // namespace skep::btree
