@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 #include "btree/sampler.h"
 #include "btree/scan_meter.h"
@@ -644,5 +645,6 @@ void AtomicBatch<Layout>::Finish(Version version) {
 }
 
 template class AtomicBatch<PaperLayout>;
+template class AtomicBatch<HeadLayout>;
 
 }  // namespace skep::btree

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "btree/atomic_batch.h"
+#include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 #include "btree/range_delete.h"
 #include "btree/ranges.h"
@@ -361,5 +362,6 @@ Version BatchRun<Layout>::DoAtomic() {
 }
 
 template class BatchRun<PaperLayout>;
+template class BatchRun<HeadLayout>;
 
 }  // namespace skep::btree

@@ -8,6 +8,7 @@
 #include "btree/core.h"
 #include "btree/expirer.h"
 #include "btree/measure.h"
+#include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 #include "btree/reader.h"
 #include "btree/upkeep.h"
@@ -191,6 +192,7 @@ BtreeEngine::~BtreeEngine() = default;
 std::unique_ptr<BtreeEngine::Impl> BtreeEngine::MakeImpl(const EngineOptions& options) {
   switch (options.btree.layout) {
     case NodeLayout::kHeads:
+      return std::make_unique<ImplOf<btree::HeadLayout>>(options, gate_, now_, watches_);
     case NodeLayout::kPaper:
       return std::make_unique<ImplOf<btree::PaperLayout>>(options, gate_, now_, watches_);
   }

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 
 namespace skep::btree {
@@ -316,5 +317,6 @@ void Change<Layout>::Undo() {
 }
 
 template class Change<PaperLayout>;
+template class Change<HeadLayout>;
 
 }  // namespace skep::btree

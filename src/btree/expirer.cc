@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 #include "btree/writer.h"
 
@@ -84,5 +85,6 @@ void Expirer<Layout>::TryClean(Slot& slot, const LeafPlace& place, uint64_t now_
 }
 
 template class Expirer<PaperLayout>;
+template class Expirer<HeadLayout>;
 
 }  // namespace skep::btree

@@ -47,8 +47,8 @@ class Survey {
     ++tree_.sampled_nodes;
     ++(node->is_leaf() ? tree_.leaves : tree_.inner_nodes);
     tree_.node_bytes += node->buffer_bytes();
-    tree_.used_bytes += word.used();
-    if (node->is_leaf()) tree_.log_bytes += word.used() - node->log_begin;
+    tree_.used_bytes += word.bytes_used();
+    if (node->is_leaf()) tree_.log_bytes += word.bytes_used() - node->log_begin;
   }
 
   // The older buffers of the node, as far as there may be a look at them.

@@ -54,7 +54,9 @@ struct NodeWord {
   bool replaced() const { return (bits & kReplaced) != 0; }
   // Nobody may change this buffer any more.
   bool dead() const { return (bits & (kRetired | kReplaced)) != 0; }
+  // The lower 16 bits are bytes; what a layout has in those above is its own.
   uint32_t used() const { return static_cast<uint32_t>(bits >> 32) & 0x3fffffff; }
+  uint32_t bytes_used() const { return used() & 0xffff; }
   uint32_t sequence() const { return static_cast<uint32_t>(bits >> 1) & 0x7fffffff; }
 };
 

@@ -1,107 +1,19 @@
-// paper_layout_bytes.h: single fields, keys, values and log items at their offsets in a node of
-// PaperLayout. Knows how they are written, not where they belong.
+// paper_layout_bytes.h: the items of a log in a node of PaperLayout, and its sizes.
 //
-//   bits of a length:   15        14         13         12    11      0
-//                      +---------+----------+----------+-----+---------+
-//   of a key           | outside | deleted  | replaces |  0  | length  |   deleted and replaces: in
-//   of a value         | outside | metadata |    0     |  0  | length  |   the log only
-//                      +---------+----------+----------+-----+---------+
 //   header of a log item, one word: back pointer 16 (low) | order hint 8 | version delta 40 (high)
-//
-// The readers trust what they read: on bytes of unknown origin, PaperLayout::Check comes first.
 #pragma once
 
-#include <bit>
 #include <cstdint>
-#include <cstring>
 
-#include "base/check.h"
-#include "btree/node.h"
-#include "btree/stored.h"
+#include "btree/blob.h"
 
 namespace skep::btree::paper {
 
-static_assert(std::endian::native == std::endian::little);
-
-inline constexpr uint16_t kLengthMask = 0x0fff;
-inline constexpr uint16_t kOutside = 0x8000;   // keys and values
-inline constexpr uint16_t kDeleted = 0x4000;   // keys
-inline constexpr uint16_t kReplaces = 0x2000;  // keys
-inline constexpr uint16_t kMetadata = 0x4000;  // values
-inline constexpr uint16_t kNoFence = 0xffff;
+using namespace blob;
 
 inline constexpr uint32_t kShortcutBegin = sizeof(NodeHeader);
-inline constexpr uint32_t kLengthBytes = 2;
 inline constexpr uint32_t kOffsetBytes = 2;
-inline constexpr uint32_t kLinkBytes = sizeof(Link);
 inline constexpr uint32_t kLogItemHeaderBytes = 8;
-
-template <class T>
-T Load(const NodeHeader* node, uint32_t at) {
-  T value;
-  std::memcpy(&value, node->bytes() + at, sizeof(T));
-  return value;
-}
-template <class T>
-void Store(NodeHeader* node, uint32_t at, T value) {
-  std::memcpy(node->bytes() + at, &value, sizeof(T));
-}
-inline std::string_view BytesAt(const NodeHeader* node, uint32_t at, uint32_t length) {
-  return {reinterpret_cast<const char*>(node->bytes()) + at, length};
-}
-
-// Keys and values: what is stored at an offset, and the offset after it.
-inline StoredKey KeyAt(const NodeHeader* node, uint32_t at) {
-  const auto length = Load<uint16_t>(node, at);
-  return {.bytes = BytesAt(node, at + kLengthBytes, length & kLengthMask),
-          .outside = (length & kOutside) != 0};
-}
-inline StoredValue ValueAt(const NodeHeader* node, uint32_t at) {
-  const auto length = Load<uint16_t>(node, at);
-  return {.bytes = BytesAt(node, at + kLengthBytes, length & kLengthMask),
-          .outside = (length & kOutside) != 0,
-          .has_metadata = (length & kMetadata) != 0};
-}
-inline uint32_t AfterBlob(const NodeHeader* node, uint32_t at) {
-  return at + kLengthBytes + (Load<uint16_t>(node, at) & kLengthMask);
-}
-
-inline uint32_t BytesOf(const StoredKey& key) {
-  return kLengthBytes + static_cast<uint32_t>(key.bytes.size());
-}
-inline uint32_t BytesOf(const StoredValue& value) {
-  return kLengthBytes + static_cast<uint32_t>(value.bytes.size());
-}
-
-// As memcpy, without a call for the usual sizes of keys and values: a merge copies a few hundred.
-inline void CopyBytes(std::byte* to, const char* from, size_t bytes) {
-  if (bytes > 32) {
-    std::memcpy(to, from, bytes);
-  } else if (bytes >= 16) {
-    std::memcpy(to, from, 16);
-    std::memmove(to + bytes - 16, from + bytes - 16, 16);
-  } else if (bytes >= 8) {
-    std::memcpy(to, from, 8);
-    std::memmove(to + bytes - 8, from + bytes - 8, 8);
-  } else {
-    for (size_t i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(from[i]);
-  }
-}
-
-// Writers return the offset after what they wrote.
-inline uint32_t PutBlob(NodeHeader* node, uint32_t at, std::string_view bytes, uint32_t flags) {
-  SKEP_DCHECK(bytes.size() <= kLengthMask);
-  Store(node, at, static_cast<uint16_t>(bytes.size() | flags));
-  CopyBytes(node->bytes() + at + kLengthBytes, bytes.data(), bytes.size());
-  return at + kLengthBytes + static_cast<uint32_t>(bytes.size());
-}
-inline uint32_t PutKey(NodeHeader* node, uint32_t at, const StoredKey& key, uint32_t flags = 0) {
-  return PutBlob(node, at, key.bytes, flags | (key.outside ? kOutside : 0u));
-}
-inline uint32_t PutValue(NodeHeader* node, uint32_t at, const StoredValue& value) {
-  return PutBlob(node, at, value.bytes,
-                 (value.outside ? kOutside : 0u) | (value.has_metadata ? kMetadata : 0u));
-}
 
 // An item of the log. A view.
 class LogItem {

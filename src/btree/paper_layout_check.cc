@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "btree/blob_check.h"
 #include "btree/paper_layout.h"
 
 namespace skep::btree {
@@ -17,7 +18,7 @@ using paper::LogItem;
 class PaperLayout::Checker {
  public:
   Checker(const Codec& codec, const NodeHeader* node, uint32_t used)
-      : codec_(codec), geometry_(codec.geometry), node_(node), used_(used) {}
+      : codec_(codec), geometry_(codec.geometry), node_(node), used_(used), blobs_(codec, node) {}
 
   const char* Run() {
     for (const auto step :
@@ -44,20 +45,14 @@ class PaperLayout::Checker {
 
   const char* Fences() {
     uint32_t at = geometry_.fences_begin();
-    if (!PassKey(&at, node_->log_begin, 0)) return "P2: the lower fence";
-    if (at + paper::kLengthBytes > node_->log_begin) return "P2: the upper fence";
-    if (Load<uint16_t>(node_, at) == paper::kNoFence) {
-      at += paper::kLengthBytes;
-    } else if (!PassKey(&at, node_->log_begin, 0)) {
-      return "P2: the upper fence";
-    }
+    if (!blobs_.PassFences(&at, node_->log_begin)) return "P2: the fences";
     sorted_begin_ = at;
     return nullptr;
   }
 
   const char* Shortcuts() {
     for (uint32_t at = paper::kShortcutBegin; at != node_->shortcut_end;) {
-      if (!PassKey(&at, node_->shortcut_end, 0)) return "P2: a shortcut's key";
+      if (!blobs_.PassKey(&at, node_->shortcut_end)) return "P2: a shortcut's key";
       if (at + paper::kOffsetBytes > node_->shortcut_end) return "P3: a shortcut's offset";
       const auto segment = Load<uint16_t>(node_, at);
       if (segment <= (segments_.empty() ? sorted_begin_ : segments_.back())) {
@@ -75,7 +70,7 @@ class PaperLayout::Checker {
       items_.push_back(at);
       if (next_segment < segments_.size() && at == segments_[next_segment]) {
         ++next_segment;
-      } else if (!PassKey(&at, node_->log_begin, 0)) {
+      } else if (!blobs_.PassKey(&at, node_->log_begin)) {
         return "P2: a sorted item's key";
       }
       if (!PassPayload(&at)) return "P2, P9: a sorted item's payload";
@@ -92,9 +87,11 @@ class PaperLayout::Checker {
       if (log_items_.size() > kLogItemsMax) return "P6: too many log items";
       if (at + paper::kLogItemHeaderBytes > used_) return "P6: a log item's header";
       uint32_t end = at + paper::kLogItemHeaderBytes;
-      if (!PassKey(&end, used_, paper::kDeleted | paper::kReplaces)) return "P2: a log item's key";
+      if (!blobs_.PassKey(&end, used_, paper::kDeleted | paper::kReplaces))
+        return "P2: a log item's key";
       const LogItem item(node_, at);
-      if (!item.deleted() && !PassValue(&end, used_)) return "P2, P9: a log item's value";
+      if (!item.deleted() && !blobs_.PassValue(&end, used_, NodeDeadline(codec_, node_)))
+        return "P2, P9: a log item's value";
       if (item.delta() < delta) return "P6: version deltas fall";
       delta = item.delta();
       at = end;
@@ -118,17 +115,20 @@ class PaperLayout::Checker {
 
   const char* SortedOrder() {
     const auto fences = FencesOf(codec_, node_);
-    if (!fences.unbounded && !Rises(fences.lower, fences.upper)) return "P5: fences do not rise";
+    if (!fences.unbounded && !blobs_.Rises(fences.lower, fences.upper))
+      return "P5: fences do not rise";
     paper::SortedPosition at(codec_, node_);
     if (at.at_end()) return nullptr;
     StoredKey key = at.key();
     if (codec_.Compare(key, fences.lower) < 0) return "P5: a key below the lower fence";
-    if (!node_->is_leaf() && !Rises(fences.lower, key)) return "P5: a leftmost child without keys";
+    if (!node_->is_leaf() && !blobs_.Rises(fences.lower, key))
+      return "P5: a leftmost child without keys";
     for (at.Next(); !at.at_end(); at.Next()) {
-      if (!Rises(key, at.key())) return "P4: keys do not rise";
+      if (!blobs_.Rises(key, at.key())) return "P4: keys do not rise";
       key = at.key();
     }
-    if (!fences.unbounded && !Rises(key, fences.upper)) return "P5: a key above the upper fence";
+    if (!fences.unbounded && !blobs_.Rises(key, fences.upper))
+      return "P5: a key above the upper fence";
     return nullptr;
   }
 
@@ -138,10 +138,10 @@ class PaperLayout::Checker {
       const LogItem item(node_, at);
       const StoredKey key = item.key();
       if (codec_.Compare(key, fences.lower) < 0) return "P5: a log item below the lower fence";
-      if (!fences.unbounded && !Rises(key, fences.upper)) {
+      if (!fences.unbounded && !blobs_.Rises(key, fences.upper)) {
         return "P5: a log item above the upper fence";
       }
-      if (has_undecided_) continue;
+      if (blobs_.has_undecided()) continue;
       const Found found = Leaf(codec_, node_, at).FindKey(key);
       if (item.back_pointer() != found.back_pointer || item.replaces() != found.known) {
         return "P8: a back pointer to another key";
@@ -151,50 +151,10 @@ class PaperLayout::Checker {
     return nullptr;
   }
 
-  // Whether a < b, as far as can be told.
-  bool Rises(const StoredKey& a, const StoredKey& b) const {
-    const int order = codec_.Compare(a, b);
-    return order < 0 || (order == 0 && codec_.arena == nullptr && (a.outside || b.outside));
-  }
-
-  // Each goes past what is at *at, if it is legal and ends at most at `end`.
-  bool PassKey(uint32_t* at, uint32_t end, uint32_t flags_allowed) {
-    if (*at + paper::kLengthBytes > end) return false;
-    const auto length = Load<uint16_t>(node_, *at);
-    if ((length & ~paper::kLengthMask & ~paper::kOutside & ~flags_allowed) != 0) return false;
-    const uint32_t key = *at + paper::kLengthBytes;
-    *at = key + (length & paper::kLengthMask);
-    if (*at > end) return false;
-    const uint32_t bytes = *at - key;
-    if ((length & paper::kOutside) == 0) return bytes <= geometry_.key_inline_max();
-    has_undecided_ |= codec_.arena == nullptr;
-    return bytes == geometry_.key_inline_max() &&
-           StubOf(paper::BytesAt(node_, key, bytes)).size > geometry_.key_inline_max();
-  }
-
-  bool PassValue(uint32_t* at, uint32_t end) {
-    if (*at + paper::kLengthBytes > end) return false;
-    const auto length = Load<uint16_t>(node_, *at);
-    if ((length & ~paper::kLengthMask & ~paper::kOutside & ~paper::kMetadata) != 0) return false;
-    const uint32_t value = *at + paper::kLengthBytes;
-    *at = value + (length & paper::kLengthMask);
-    if (*at > end) return false;
-    uint32_t bytes = *at - value;
-    if ((length & paper::kMetadata) != 0) {
-      if (bytes == 0) return false;
-      if (Load<uint8_t>(node_, value) != kDeadlineBytes || bytes < 1 + kDeadlineBytes) return false;
-      bytes -= 1 + kDeadlineBytes;
-      const StoredValue stored{.bytes = paper::BytesAt(node_, value, 1 + kDeadlineBytes),
-                               .has_metadata = true};
-      const uint64_t deadline_ms = DeadlineOf(stored);
-      if (deadline_ms == 0 || deadline_ms < NodeDeadline(codec_, node_)) return false;
-    }
-    if ((length & paper::kOutside) != 0) return bytes == kStubBytes;
-    return *at - value <= geometry_.value_inline_max();
-  }
-
   bool PassPayload(uint32_t* at) {
-    if (node_->is_leaf()) return PassValue(at, node_->log_begin);
+    if (node_->is_leaf()) {
+      return blobs_.PassValue(at, node_->log_begin, NodeDeadline(codec_, node_));
+    }
     *at += paper::kLinkBytes;
     return *at <= node_->log_begin;
   }
@@ -204,7 +164,7 @@ class PaperLayout::Checker {
   const NodeHeader* node_;
   uint32_t used_;
   uint32_t sorted_begin_ = 0;
-  bool has_undecided_ = false;       // keys of which only the heads can be compared
+  BlobChecker blobs_;
   std::vector<uint32_t> segments_;   // offsets: of the segments but the first,
   std::vector<uint32_t> items_;      // of the sorted items,
   std::vector<uint32_t> log_items_;  // of the log items

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 #include "btree/ranges.h"
 #include "btree/writer.h"
@@ -272,5 +273,6 @@ Attempt RangeDelete<Layout>::DetachBetween(Slot& slot, const Path& left, const P
 }
 
 template class RangeDelete<PaperLayout>;
+template class RangeDelete<HeadLayout>;
 
 }  // namespace skep::btree

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 #include "engine/point.h"
 
@@ -189,5 +190,6 @@ void Ranges<Layout>::RequireEmpty(const Request& r, BatchWriter& out, uint32_t i
 }
 
 template class Ranges<PaperLayout>;
+template class Ranges<HeadLayout>;
 
 }  // namespace skep::btree

@@ -1,6 +1,7 @@
 #include "btree/reader.h"
 
 #include "base/check.h"
+#include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 
 namespace skep::btree {
@@ -185,7 +186,10 @@ bool Cursor<Layout>::SettleBack(std::string_view lo) {
 }
 
 template class Reader<PaperLayout>;
+template class Reader<HeadLayout>;
 template class LeafWalk<PaperLayout>;
+template class LeafWalk<HeadLayout>;
 template class Cursor<PaperLayout>;
+template class Cursor<HeadLayout>;
 
 }  // namespace skep::btree

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 #include "btree/ranges.h"
 #include "btree/reader.h"
@@ -70,5 +71,6 @@ std::optional<Item> Sampler<Layout>::Take(Lid lid, uint64_t number, Scratch& scr
 }
 
 template class Sampler<PaperLayout>;
+template class Sampler<HeadLayout>;
 
 }  // namespace skep::btree

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 
 namespace skep::btree {
@@ -451,5 +452,6 @@ void Structure<Layout>::Relink(std::string_view fence) const {
 }
 
 template class Structure<PaperLayout>;
+template class Structure<HeadLayout>;
 
 }  // namespace skep::btree

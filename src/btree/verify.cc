@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 #include "btree/reclaim.h"
 
@@ -142,5 +143,6 @@ const char* VerifyTree(const Core& core) {
 }
 
 template const char* VerifyTree<PaperLayout>(const Core& core);
+template const char* VerifyTree<HeadLayout>(const Core& core);
 
 }  // namespace skep::btree

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 #include "engine/point.h"
 
@@ -203,6 +204,9 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
 
 template void ApplyEdits<PaperLayout>(const Codec&, std::span<const LeafEdit<PaperLayout>>,
                                       std::vector<PaperLayout::LeafItem>*);
+template void ApplyEdits<HeadLayout>(const Codec&, std::span<const LeafEdit<HeadLayout>>,
+                                      std::vector<HeadLayout::LeafItem>*);
 template class Writer<PaperLayout>;
+template class Writer<HeadLayout>;
 
 }  // namespace skep::btree

@@ -1,0 +1,303 @@
+// head_layout.h: a node's bytes arranged for a CPU: few cache lines a search, many compared at
+// once.
+//
+// Beside its items, a node has the head of each key: 16 bits that rise with the keys. Of a key, the
+// bytes behind what all keys of the node have in common are taken as a number of 64 bits, less
+// that of the first key, shifted so that the last key's still fits (heads::Form). So
+//
+//   head(a) < head(b)  =>  a < b          and nothing follows from equal heads: then keys decide.
+//
+// 32 heads are a cache line and are compared in some ten instructions; every 32nd one, or if there
+// are many items every 64th and so on, is sampled beside the header. With 150 items of random keys
+// a search ends at the right item but for one in a thousand, having read the lines
+//
+//   header, log heads and samples (two lines)  ->  one segment of heads  ->  the item
+//
+// leaf
+//   offset size
+//      0    48   header (node.h); shortcut_end: where the fences are
+//     48    16   Form
+//     64    48   heads of the log items, in the order they came
+//    112    16   samples: the first heads of segments 1 .. 8; 0xffff where there is none
+//    128     8   deadline, as PaperLayout's
+//    136     8   newest: no log item is of a later version
+//    144    48   u16 offsets of the log items
+//    192    2N   heads of the sorted items; N is their number rounded up to whole segments, and
+//                what is too many is 0xffff
+//           2n   only if the items have not all one form: their offsets
+//                sorted items. If all have keys of one length and flags and values of one length
+//                and flags, just key | value, else  u16 key form | key | u16 value form | value
+//                fences: u16 form | lower key, u16 form | upper key (kNoFence: none)
+//                log items, from header.log_begin: u32 version delta | u16 key form | u16 value
+//                form | key | value. A delete marker (a flag of the key) has no value.
+//
+// inner node
+//      0    64   header, Form (no item forms)
+//     64    64   samples: the first heads of segments 1 .. 32
+//    128    2N   heads of the separators
+//           8n   Links: child i + 1 has the keys from separator i up; header.left those below all
+//           2n   offsets of the separators, then these: u16 form | key; then the fences
+//
+// Forms and lengths are blob.h's. A leaf is as long as its content and its log may become; the
+// sorted block may fill node_bytes, and the log comes on top of that.
+//
+// Log. Up to 24 items, in the order of their versions, so what a reader may not see is a suffix.
+// There are no back pointers or order hints as in the paper: a reader that needs their order sorts
+// the heads.
+//
+// Who writes what. All but the log is written before the buffer is mapped. To append: item, offset,
+// head, `newest`, then word, with release. Readers look at items and offsets only below what `word`
+// says; at log heads in whole words, some of which may hold heads beyond that, and mask them; at
+// `newest`, which may be ahead of `word`: then they look at the versions of the items.
+//
+// Invariants. True of what Build and Append write; Check() looks at each.
+//   H1  The blocks lie one behind the other inside what is used, and the log's offsets are where
+//   its
+//       items begin.
+//   H2  Keys, values and fences have no flags but their own, and are as long as stored.h says.
+//   H3  Sorted keys rise strictly and lie between the fences, and so do the log's; the first
+//       separator of an inner node is not its lower fence.
+//   H4  Heads, samples and log heads are those of their keys; what is too many is 0xffff.
+//   H5  `prefix` bytes are common to all sorted keys, `guaranteed` ones to both fences.
+//   H6  Version deltas do not fall, and `newest` is not below the last one.
+//   H7  A log item replaces (flag kReplaces) exactly if its key had a value before it.
+//   H8  The deadline is not above any item's, and metadata is as stored.h says.
+//
+// Thread safety: as PaperLayout. Members do what those of PaperLayout of the same name do; here is
+// said what differs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "btree/head_layout_bytes.h"
+#include "btree/node.h"
+#include "btree/node_items.h"
+#include "btree/stored.h"
+
+namespace skep::btree {
+
+class HeadLayout {
+ public:
+  class LeafCursor;
+  using LeafItem = btree::LeafItem;
+  using InnerItem = btree::InnerItem;
+  using Fences = btree::Fences;
+
+  static constexpr uint32_t kLogItemsMax = heads::kLogItemsMax;
+  static constexpr uint64_t kDeltaMax = UINT32_MAX;
+  static constexpr uint64_t kNoDeadline = UINT64_MAX;
+
+  struct Found {
+    bool present = false;  // there is a value
+    bool known = false;    // the leaf has an item of this key, maybe a delete marker
+    StoredKey key;         // if known: as stored
+    StoredValue value;     // if present
+    Version version = 0;   // if known: of the item; in the sorted block: the node version
+    uint16_t head = 0;     // of the key, in this node
+  };
+
+  // The items of the sorted block. A view.
+  class Sorted {
+   public:
+    explicit Sorted(const NodeHeader* node);
+    uint32_t count() const { return count_; }
+    bool is_uniform() const { return stride_ != 0; }
+    uint32_t stride() const { return stride_; }                               // if uniform
+    uint32_t key_bytes() const { return key_form_ & blob::kLengthMask; }      // if uniform
+    uint32_t value_bytes() const { return value_form_ & blob::kLengthMask; }  // if uniform
+    // Whether values are just what is stored: uniform, not outside, and without metadata.
+    bool is_plain() const {
+      return is_uniform() && ((key_form_ | value_form_) & ~blob::kLengthMask) == 0;
+    }
+    uint16_t head(uint32_t i) const { return heads_[i]; }
+    uint32_t offset(uint32_t i) const {
+      return is_uniform() ? items_ + i * stride_ : blob::Load<uint16_t>(node_, items_ + 2 * i);
+    }
+    StoredKey key(uint32_t i) const;
+    StoredValue value(uint32_t i) const;
+    // The first item with a head >= `head`.
+    uint32_t LowerBound(uint16_t head) const;
+    // The first item with a key >= `key`, whose head is `head`; *equal: it has that key.
+    template <class Key>
+    uint32_t Seek(const Codec& codec, const Key& key, uint16_t head, bool* equal) const;
+
+   private:
+    const NodeHeader* node_;
+    const uint16_t* heads_;
+    uint32_t count_;
+    uint32_t items_;   // offset of the items, or of their offsets
+    uint32_t stride_;  // 0: not uniform
+    uint16_t key_form_;
+    uint16_t value_form_;
+  };
+
+  class Leaf {
+   public:
+    static constexpr Version kNewest = UINT64_MAX;
+    static constexpr uint64_t kNoTime = 0;
+
+    Leaf(const Codec& codec, const NodeHeader* node, uint32_t used, Version read_version = kNewest,
+         uint64_t now_ms = kNoTime);
+
+    // Cost: four cache lines, usually.
+    Found Find(std::string_view key) const;
+    // Asks for the segment of heads that a search for the key will read; the header's lines are
+    // there. Then, once that has come, for the item.
+    void Prefetch(std::string_view key) const;
+    void PrefetchItem(std::string_view key) const;
+    uint32_t log_items() const { return heads::Fill::Of(used_).log_items; }
+    uint32_t CountPresent() const;
+    Version newest_version() const;
+
+    const Codec& codec() const { return *codec_; }
+    const NodeHeader* node() const { return node_; }
+    uint32_t used() const { return used_; }
+
+   private:
+    friend class LeafCursor;
+    friend class HeadLayout;
+
+    heads::LogItem Log(uint32_t i) const { return {node_, heads::LogOffset(node_, i)}; }
+    bool HasExpired(const StoredValue& value) const {
+      const uint64_t deadline_ms = DeadlineOf(value);
+      return deadline_ms != 0 && deadline_ms <= now_ms_;
+    }
+    uint32_t CountLive() const;
+
+    const Codec* codec_;
+    const NodeHeader* node_;
+    uint32_t used_;
+    uint32_t visible_;  // log items it sees
+    Version node_version_;
+    uint64_t now_ms_;
+  };
+
+  class LeafCursor {
+   public:
+    explicit LeafCursor(const Leaf& leaf);
+
+    bool valid() const { return source_ != Source::kNone; }
+    void SeekFirst();
+    void SeekLast();
+    void SeekAtLeast(std::string_view key);
+    void SeekBelow(std::string_view key);
+    void Next();
+    void Prev();
+    StoredKey key() const;
+    StoredValue value() const;
+    Version version() const;
+
+    // Plain items (Sorted::is_plain) from the current one on that come one after the other, at
+    // most `most`: 0 if the current one is not plain, else at least 1.
+    uint32_t RunLength(uint32_t most) const;
+    // Of the current item, if it begins a run: key | value, `stride` bytes on to the next.
+    const char* run() const {
+      return reinterpret_cast<const char*>(leaf_->node_->bytes()) + sorted_.offset(at_);
+    }
+    const Sorted& sorted() const { return sorted_; }
+    void SkipRun(uint32_t count);  // goes on behind that many items of the run
+
+   private:
+    enum class Source : uint8_t { kNone, kSorted, kLog };
+
+    void SortLog();
+    bool GoToGapBefore(std::string_view key);
+    void StepForward();
+    void StepBack();
+    void TakeNext();
+    void TakePrevious();
+    void PassCurrent();
+    heads::LogItem Entry(uint32_t entry) const { return leaf_->Log(order_[entry]); }
+    int CompareWithSorted(uint32_t entry, uint32_t item) const;
+    bool HasExpired() const {
+      return leaf_->now_ms_ != Leaf::kNoTime && valid() && leaf_->HasExpired(value());
+    }
+
+    const Leaf* leaf_;
+    Sorted sorted_;
+    // A gap in the merged order: sorted item at_ and entry_ are the first behind it, and the
+    // current item is the first of the two, or both: if hides_.
+    uint32_t at_ = 0;
+    uint32_t entry_ = 0;
+    uint32_t entry_count_ = 0;
+    Source source_ = Source::kNone;
+    bool hides_ = false;
+    // The newest visible log item of each key, by the order of keys.
+    std::array<uint8_t, kLogItemsMax> order_;
+  };
+
+  class Inner {
+   public:
+    Inner(const Codec& codec, const NodeHeader* node) : codec_(&codec), node_(node) {}
+
+    uint32_t count() const { return node_->sorted_count; }
+    Link ChildOf(std::string_view key, uint32_t* index = nullptr) const;
+    Link ChildBelow(std::string_view key, uint32_t* index = nullptr) const;
+    void CopyTo(std::vector<InnerItem>* items) const;
+    Link leftmost() const { return {node_->left.load(std::memory_order_relaxed)}; }
+    Link rightmost() const { return Child(count()); }
+
+   private:
+    friend class HeadLayout;
+    uint32_t links() const { return heads::AfterHeads(node_); }
+    Link Child(uint32_t i) const {
+      return i == 0 ? leftmost() : blob::Load<Link>(node_, links() + 8 * (i - 1));
+    }
+    StoredKey separator(uint32_t i) const {
+      return blob::KeyAt(node_, blob::Load<uint16_t>(node_, links() + 8 * count() + 2 * i));
+    }
+    // The first separator >= the key; *equal: it is the key.
+    uint32_t Seek(std::string_view key, bool* equal) const;
+
+    const Codec* codec_;
+    const NodeHeader* node_;
+  };
+
+  static void BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t used,
+                       std::vector<OutsideBlock>* blocks);
+
+  static Fences FencesOf(const Codec& codec, const NodeHeader* node);
+  static uint64_t NodeDeadline(const Codec& codec, const NodeHeader* node);
+  static bool LowerDeadline(const Codec& codec, NodeHeader* node, uint64_t deadline_ms);
+  static bool Covers(const Codec& codec, const NodeHeader* node, std::string_view key);
+
+  static uint32_t FixedBytes(const Geometry& geometry);
+  static uint32_t LeafItemBytes(const LeafItem& item);
+  static uint32_t InnerItemBytes(const InnerItem& item);
+  static uint32_t FenceBytes(const Fences& fences);
+  static uint32_t LeafBytes(const Codec& codec, std::span<const LeafItem> items,
+                            const Fences& fences);
+  static uint32_t InnerBytes(const Codec& codec, std::span<const InnerItem> items,
+                             const Fences& fences);
+  static uint32_t SeparatorBytesMax(const Geometry& geometry);
+  static uint32_t LeafBytesMax(const Geometry& geometry);
+  static uint32_t LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used);
+  static bool HasLogRoom(const Codec& codec, const NodeHeader* node, uint32_t used, uint32_t bytes,
+                         uint32_t items);
+
+  static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
+                            const Fences& fences, NodeHeader* buffer);
+  static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,
+                             std::span<const InnerItem> items, const Fences& fences,
+                             NodeHeader* buffer);
+
+  static uint32_t LogItemBytes(const StoredKey& key, const StoredValue* value);
+  static uint32_t AppendToLog(const Codec& codec, NodeHeader* node, uint32_t used, const Found& at,
+                              const StoredKey& key, const StoredValue* value);
+  static void SetLogVersion(NodeHeader* node, uint32_t used, uint64_t delta);
+
+  // Header, samples and what else a search looks at first.
+  static void PrefetchHead(const Codec& codec, const NodeHeader* node);
+  static void PrefetchLog(const NodeHeader* leaf, NodeWord word);
+
+  static const char* Check(const Codec& codec, const NodeHeader* node, uint32_t used);
+
+ private:
+  class Checker;
+};
+
+}  // namespace skep::btree

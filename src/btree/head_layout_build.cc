@@ -1,0 +1,231 @@
+// Building nodes: the form that all keys of a node share, and writing the bytes.
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "btree/head_layout_search.h"
+
+namespace skep::btree {
+namespace {
+
+using heads::Form;
+
+uint32_t CommonPrefix(std::string_view a, std::string_view b) {
+  const auto [in_a, in_b] = std::ranges::mismatch(a, b);
+  return static_cast<uint32_t>(in_a - a.begin());
+}
+
+// Of `first` and `last`, the keys at the ends of a node, all keys between have the common prefix.
+Form FormOf(const Codec& codec, std::string_view first, std::string_view last, bool has_two,
+            const Fences& fences) {
+  // The words of outside keys lie in what of them is in the node.
+  const uint32_t prefix_max = std::min(255u, codec.geometry.long_key_head_bytes() - 8);
+  Form form = {.base = 0,
+               .key_form = heads::kMixed,
+               .value_form = 0,
+               .shift = 48,
+               .prefix = 0,
+               .guaranteed = 0,
+               .unused = 0};
+  if (!fences.unbounded) {
+    const uint32_t common =
+        CommonPrefix(heads::OwnBytes(fences.lower), heads::OwnBytes(fences.upper));
+    form.guaranteed = static_cast<uint8_t>(std::min(common, prefix_max));
+  }
+  form.prefix = form.guaranteed;
+  if (!has_two) return form;
+  form.prefix = static_cast<uint8_t>(
+      std::max<uint32_t>(form.guaranteed, std::min(CommonPrefix(first, last), prefix_max)));
+  form.base = heads::WordAt(first, form.prefix);
+  const auto width = std::bit_width(heads::WordAt(last, form.prefix) - form.base);
+  form.shift = static_cast<uint8_t>(std::max(static_cast<int>(width) - 16, 0));
+  return form;
+}
+
+bool HaveOneForm(std::span<const LeafItem> items) {
+  if (items.empty()) return false;
+  const uint16_t key = heads::FormOfKey(items[0].key);
+  const uint16_t value = heads::FormOfValue(items[0].value);
+  if (((key | value) & blob::kLengthMask) == 0) return false;
+  return std::ranges::all_of(items, [&](const LeafItem& item) {
+    return heads::FormOfKey(item.key) == key && heads::FormOfValue(item.value) == value;
+  });
+}
+
+uint32_t Bytes(const LeafItem& item) {
+  return static_cast<uint32_t>(item.key.bytes.size() + item.value.bytes.size());
+}
+
+// Fills up the array of heads and takes the samples.
+void FinishHeads(uint16_t* all, uint32_t count, uint16_t* samples, uint32_t samples_max) {
+  std::fill(all + count, all + heads::HeadSlots(count), uint16_t{0xffff});
+  const uint32_t shift = heads::SampleShift(count, samples_max);
+  for (uint32_t i = 0; i < samples_max; ++i) {
+    const uint32_t at = (i + 1) << shift;
+    samples[i] = at < count ? all[at] : 0xffff;
+  }
+}
+
+uint16_t* NumbersAt(NodeHeader* node, uint32_t at) {
+  return reinterpret_cast<uint16_t*>(node->bytes() + at);
+}
+
+uint32_t PutFences(NodeHeader* node, uint32_t at, const Fences& fences) {
+  node->shortcut_end = static_cast<uint16_t>(at);
+  at = blob::PutKey(node, at, fences.lower);
+  if (!fences.unbounded) return blob::PutKey(node, at, fences.upper);
+  blob::Store(node, at, blob::kNoFence);
+  return at + blob::kLengthBytes;
+}
+
+uint64_t EarliestDeadline(std::span<const LeafItem> items) {
+  uint64_t earliest = HeadLayout::kNoDeadline;
+  for (const LeafItem& item : items) {
+    // None, 0, is the latest.
+    earliest = std::min(earliest, DeadlineOf(item.value) - 1);
+  }
+  return earliest == HeadLayout::kNoDeadline ? earliest : earliest + 1;
+}
+
+// Writes the items from `at` on, and returns what comes behind them.
+uint32_t PutUniform(NodeHeader* node, uint32_t at, std::span<const LeafItem> items) {
+  std::byte* to = node->bytes() + at;
+  for (const LeafItem& item : items) {
+    blob::CopyBytes(to, item.key.bytes.data(), item.key.bytes.size());
+    to += item.key.bytes.size();
+    blob::CopyBytes(to, item.value.bytes.data(), item.value.bytes.size());
+    to += item.value.bytes.size();
+  }
+  return static_cast<uint32_t>(to - node->bytes());
+}
+
+uint32_t PutMixed(NodeHeader* node, uint32_t offsets, std::span<const LeafItem> items) {
+  uint32_t at = offsets + 2 * static_cast<uint32_t>(items.size());
+  for (const LeafItem& item : items) {
+    blob::Store(node, offsets, static_cast<uint16_t>(at));
+    offsets += 2;
+    at = blob::PutKey(node, at, item.key);
+    at = blob::PutValue(node, at, item.value);
+  }
+  return at;
+}
+
+void PutForm(NodeHeader* node, const Form& form) {
+  std::memcpy(node->bytes() + heads::kFormAt, &form, sizeof(form));
+}
+
+}  // namespace
+
+uint32_t HeadLayout::FixedBytes(const Geometry&) {
+  return heads::kLeafHeadsAt + 2 * heads::kSegmentHeads;
+}
+
+uint32_t HeadLayout::LeafItemBytes(const LeafItem& item) {
+  return 2 + 2 + 2 * blob::kLengthBytes + Bytes(item);
+}
+
+uint32_t HeadLayout::InnerItemBytes(const InnerItem& item) {
+  return 2 + blob::kLinkBytes + 2 + blob::BytesOf(item.separator);
+}
+
+uint32_t HeadLayout::FenceBytes(const Fences& fences) {
+  return blob::BytesOf(fences.lower) +
+         (fences.unbounded ? blob::kLengthBytes : blob::BytesOf(fences.upper));
+}
+
+uint32_t HeadLayout::LeafBytes(const Codec&, std::span<const LeafItem> items,
+                               const Fences& fences) {
+  const auto count = static_cast<uint32_t>(items.size());
+  uint32_t bytes = heads::kLeafHeadsAt + 2 * heads::HeadSlots(count) + FenceBytes(fences);
+  if (HaveOneForm(items)) return bytes + count * Bytes(items[0]);
+  for (const LeafItem& item : items) bytes += 2 + 2 * blob::kLengthBytes + Bytes(item);
+  return bytes;
+}
+
+uint32_t HeadLayout::InnerBytes(const Codec&, std::span<const InnerItem> items,
+                                const Fences& fences) {
+  const auto count = static_cast<uint32_t>(items.size());
+  uint32_t bytes = heads::kInnerHeadsAt + 2 * heads::HeadSlots(count) + FenceBytes(fences);
+  for (const InnerItem& item : items) bytes += InnerItemBytes(item) - 2;
+  return bytes;
+}
+
+uint32_t HeadLayout::SeparatorBytesMax(const Geometry& geometry) {
+  return 2 * heads::kSegmentHeads + blob::kLinkBytes + 2 + blob::kLengthBytes +
+         geometry.key_inline_max();
+}
+
+uint32_t HeadLayout::LeafBytesMax(const Geometry& geometry) {
+  // The log comes on top; no buffer is larger than the largest node.
+  return std::min(geometry.node_bytes, 32768 - geometry.log_bytes_max);
+}
+
+uint32_t HeadLayout::LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used) {
+  const Sorted sorted(built);
+  uint32_t log = codec.geometry.log_bytes_max;
+  if (sorted.is_uniform()) {
+    log = std::min(log, kLogItemsMax * (heads::kLogItemHeaderBytes + sorted.stride()));
+  }
+  return used + log;
+}
+
+uint32_t HeadLayout::BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
+                               const Fences& fences, NodeHeader* buffer) {
+  const auto count = static_cast<uint32_t>(items.size());
+  buffer->level = 0;
+  buffer->sorted_count = static_cast<uint16_t>(count);
+  Form form = count == 0 ? FormOf(codec, {}, {}, false, fences)
+                         : FormOf(codec, heads::OwnBytes(items.front().key),
+                                  heads::OwnBytes(items.back().key), count > 1, fences);
+  const bool uniform = HaveOneForm(items);
+  if (uniform) {
+    form.key_form = heads::FormOfKey(items[0].key);
+    form.value_form = heads::FormOfValue(items[0].value);
+  }
+  PutForm(buffer, form);
+  std::memset(buffer->bytes() + heads::kLogHeadsAt, 0, 2 * kLogItemsMax);
+  std::memset(buffer->bytes() + heads::kLogOffsetsAt, 0, 2 * kLogItemsMax);
+  blob::Store(buffer, heads::kDeadlineAt, EarliestDeadline(items));
+  blob::Store(buffer, heads::kNewestAt, uint64_t{0});
+  uint16_t* const all = NumbersAt(buffer, heads::kLeafHeadsAt);
+  for (uint32_t i = 0; i < count; ++i) {
+    all[i] = heads::Scale(form, heads::WordAt(heads::OwnBytes(items[i].key), form.prefix));
+  }
+  FinishHeads(all, count, NumbersAt(buffer, heads::kLeafSamplesAt), heads::kLeafSamplesMax);
+  uint32_t at = heads::AfterHeads(buffer);
+  at = uniform ? PutUniform(buffer, at, items) : PutMixed(buffer, at, items);
+  at = PutFences(buffer, at, fences);
+  buffer->log_begin = static_cast<uint16_t>(at);
+  return at;
+}
+
+uint32_t HeadLayout::BuildInner(const Codec& codec, uint8_t level, Link leftmost,
+                                std::span<const InnerItem> items, const Fences& fences,
+                                NodeHeader* buffer) {
+  SKEP_DCHECK(level > 0);
+  const auto count = static_cast<uint32_t>(items.size());
+  buffer->left.store(leftmost.bits, std::memory_order_relaxed);
+  buffer->level = level;
+  buffer->sorted_count = static_cast<uint16_t>(count);
+  const Form form = count == 0 ? FormOf(codec, {}, {}, false, fences)
+                               : FormOf(codec, heads::OwnBytes(items.front().separator),
+                                        heads::OwnBytes(items.back().separator), count > 1, fences);
+  PutForm(buffer, form);
+  uint16_t* const all = NumbersAt(buffer, heads::kInnerHeadsAt);
+  const uint32_t links = heads::AfterHeads(buffer);
+  const uint32_t offsets = links + 8 * count;
+  uint32_t at = offsets + 2 * count;
+  for (uint32_t i = 0; i < count; ++i) {
+    const StoredKey& separator = items[i].separator;
+    all[i] = heads::Scale(form, heads::WordAt(heads::OwnBytes(separator), form.prefix));
+    blob::Store(buffer, links + 8 * i, items[i].child);
+    blob::Store(buffer, offsets + 2 * i, static_cast<uint16_t>(at));
+    at = blob::PutKey(buffer, at, separator);
+  }
+  FinishHeads(all, count, NumbersAt(buffer, heads::kInnerSamplesAt), heads::kInnerSamplesMax);
+  at = PutFences(buffer, at, fences);
+  buffer->log_begin = static_cast<uint16_t>(at);
+  return at;
+}
+
+}  // namespace skep::btree

@@ -1,0 +1,184 @@
+// head_layout_bytes.h: the fields of a node of HeadLayout, and the heads of keys. Knows how they
+// are written, not what a search makes of them. head_layout.h has the picture.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "btree/blob.h"
+#include "btree/lanes.h"
+#include "btree/node.h"
+
+namespace skep::btree::heads {
+
+using namespace blob;
+
+inline constexpr uint32_t kFormAt = sizeof(NodeHeader);
+inline constexpr uint32_t kLogHeadsAt = 64;  // leaf
+inline constexpr uint32_t kLogItemsMax = 24;
+inline constexpr uint32_t kLeafSamplesAt = 112;
+inline constexpr uint32_t kLeafSamplesMax = 8;
+inline constexpr uint32_t kDeadlineAt = 128;  // leaf
+inline constexpr uint32_t kNewestAt = 136;    // leaf
+inline constexpr uint32_t kLogOffsetsAt = 144;
+inline constexpr uint32_t kLeafHeadsAt = 192;
+inline constexpr uint32_t kInnerSamplesAt = 64;
+inline constexpr uint32_t kInnerSamplesMax = 32;
+inline constexpr uint32_t kInnerHeadsAt = 128;
+inline constexpr uint32_t kSegmentHeads = 32;  // compared at once: a cache line
+inline constexpr uint32_t kLogItemHeaderBytes = 8;
+inline constexpr uint16_t kMixed = 0xffff;  // no form that all items share
+static_assert(kLogHeadsAt + 2 * kLogItemsMax == kLeafSamplesAt);
+static_assert(kLogOffsetsAt + 2 * kLogItemsMax == kLeafHeadsAt);
+
+// How heads are made of keys, and what all items of a leaf have in common: 16 bytes at kFormAt.
+struct Form {
+  uint64_t base;        // of the first key: its bytes from `prefix` on, the first one highest
+  uint16_t key_form;    // length and flags of every key (blob.h), or kMixed
+  uint16_t value_form;  // likewise of every value, if key_form is not kMixed
+  uint8_t shift;
+  uint8_t prefix;      // all keys of the sorted block have these bytes in common
+  uint8_t guaranteed;  // and of these, so many all keys that belong to the node have
+  uint8_t unused;
+};
+static_assert(sizeof(Form) == 16);
+
+inline const Form& FormOf(const NodeHeader* node) {
+  return *reinterpret_cast<const Form*>(node->bytes() + kFormAt);
+}
+
+inline const uint16_t* HeadsOf(const NodeHeader* node) {
+  const uint32_t at = node->is_leaf() ? kLeafHeadsAt : kInnerHeadsAt;
+  return reinterpret_cast<const uint16_t*>(node->bytes() + at);
+}
+
+// Entries of the array of heads: whole segments, at least one, the last one filled up.
+inline uint32_t HeadSlots(uint32_t items) {
+  return std::max(kSegmentHeads, (items + kSegmentHeads - 1) / kSegmentHeads * kSegmentHeads);
+}
+inline uint32_t AfterHeads(const NodeHeader* node) {
+  return (node->is_leaf() ? kLeafHeadsAt : kInnerHeadsAt) + 2 * HeadSlots(node->sorted_count);
+}
+
+// Log2 of the heads from one sample to the next.
+inline uint32_t SampleShift(uint32_t items, uint32_t samples_max) {
+  uint32_t shift = 5;
+  while ((items >> shift) > samples_max) ++shift;
+  return shift;
+}
+
+// The 8 bytes of `key` from `at` on as a number, the first byte highest; zeros behind its end.
+inline uint64_t WordAt(std::string_view key, size_t at) {
+  uint64_t word = 0;
+  if (at + 8 <= key.size()) [[likely]] {
+    std::memcpy(&word, key.data() + at, 8);
+    return __builtin_bswap64(word);
+  }
+  for (size_t i = at; i < key.size(); ++i) {
+    word |= uint64_t{static_cast<unsigned char>(key[i])} << (56 - 8 * (i - at));
+  }
+  return word;
+}
+
+inline uint16_t Scale(const Form& form, uint64_t word) {
+  if (word <= form.base) return 0;
+  return static_cast<uint16_t>(std::min<uint64_t>((word - form.base) >> form.shift, 0xffff));
+}
+
+// What of a stored key is its own bytes.
+inline std::string_view OwnBytes(const StoredKey& key) {
+  return key.outside ? key.bytes.substr(0, key.bytes.size() - kStubBytes) : key.bytes;
+}
+
+// The log's heads change under readers, so they are read and written as whole words.
+inline std::atomic_ref<uint64_t> LogHeadsWord(const NodeHeader* node, uint32_t index) {
+  auto* const at = const_cast<std::byte*>(node->bytes()) + kLogHeadsAt;
+  return std::atomic_ref<uint64_t>(reinterpret_cast<uint64_t*>(at)[index]);
+}
+inline uint16_t LogHead(const NodeHeader* node, uint32_t index) {
+  const uint64_t word = LogHeadsWord(node, index / 4).load(std::memory_order_relaxed);
+  return static_cast<uint16_t>(word >> (16 * (index % 4)));
+}
+// By the holder of the lock.
+inline void SetLogHead(NodeHeader* node, uint32_t index, uint16_t head) {
+  const auto word = LogHeadsWord(node, index / 4);
+  const uint32_t at = 16 * (index % 4);
+  const uint64_t others = word.load(std::memory_order_relaxed) & ~(uint64_t{0xffff} << at);
+  word.store(others | uint64_t{head} << at, std::memory_order_relaxed);
+}
+// A bit for each of the first `count` log items with this head.
+inline uint32_t LogItemsWith(const NodeHeader* node, uint32_t count, uint16_t head) {
+  const auto word = [&](uint32_t i) {
+    return LogHeadsWord(node, i).load(std::memory_order_relaxed);
+  };
+  const uint32_t bits = Equal8(word(0), word(1), head) | Equal8(word(2), word(3), head) << 8 |
+                        Equal8(word(4), word(5), head) << 16;
+  return bits & ((uint32_t{1} << count) - 1);
+}
+
+inline uint32_t LogOffset(const NodeHeader* node, uint32_t index) {
+  return Load<uint16_t>(node, kLogOffsetsAt + 2 * index);
+}
+
+inline std::atomic_ref<uint64_t> AtomicAt(const NodeHeader* node, uint32_t at) {
+  return std::atomic_ref<uint64_t>(
+      *reinterpret_cast<uint64_t*>(const_cast<std::byte*>(node->bytes()) + at));
+}
+
+// How far a leaf is filled, as NodeWord::used() has it.
+struct Fill {
+  uint32_t bytes;
+  uint32_t log_items;
+  static Fill Of(uint32_t used) { return {used & 0xffff, used >> 16}; }
+  uint32_t used() const { return bytes | log_items << 16; }
+};
+
+// An item of the log: u32 version delta | u16 key form | u16 value form | key | value. A view.
+class LogItem {
+ public:
+  LogItem(const NodeHeader* node, uint32_t at)
+      : node_(node),
+        at_(at),
+        key_form_(Load<uint16_t>(node, at + 4)),
+        value_form_(Load<uint16_t>(node, at + 6)) {}
+
+  uint32_t at() const { return at_; }
+  uint64_t delta() const { return Load<uint32_t>(node_, at_); }
+  bool deleted() const { return (key_form_ & kDeleted) != 0; }
+  // The key had a value before.
+  bool replaces() const { return (key_form_ & kReplaces) != 0; }
+  StoredKey key() const {
+    return {.bytes = BytesAt(node_, at_ + kLogItemHeaderBytes, key_form_ & kLengthMask),
+            .outside = (key_form_ & kOutside) != 0};
+  }
+  StoredValue value() const {  // unless deleted
+    return {.bytes = BytesAt(node_, at_ + kLogItemHeaderBytes + (key_form_ & kLengthMask),
+                             value_form_ & kLengthMask),
+            .outside = (value_form_ & kOutside) != 0,
+            .has_metadata = (value_form_ & kMetadata) != 0};
+  }
+  uint32_t end() const {
+    return at_ + kLogItemHeaderBytes + (key_form_ & kLengthMask) + (value_form_ & kLengthMask);
+  }
+
+ private:
+  const NodeHeader* node_;
+  uint32_t at_;
+  uint16_t key_form_;
+  uint16_t value_form_;
+};
+
+inline uint16_t FormOfKey(const StoredKey& key) {
+  return static_cast<uint16_t>(key.bytes.size() | (key.outside ? kOutside : 0u));
+}
+inline uint16_t FormOfValue(const StoredValue& value) {
+  return static_cast<uint16_t>(value.bytes.size() | (value.outside ? kOutside : 0u) |
+                               (value.has_metadata ? kMetadata : 0u));
+}
+
+}  // namespace skep::btree::heads

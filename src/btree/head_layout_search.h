@@ -1,0 +1,215 @@
+// head_layout_search.h: searching nodes of HeadLayout; what every operation does several times.
+#pragma once
+
+#include <bit>
+
+#include "btree/head_layout.h"
+
+namespace skep::btree {
+
+namespace heads {
+
+// The head of a key in a node whose first item has the key that `first()` returns. Right for keys
+// that begin with the node's guaranteed prefix.
+template <class First>
+uint16_t HeadIn(const NodeHeader* node, std::string_view own_bytes, First first) {
+  const Form& form = FormOf(node);
+  if (form.prefix != form.guaranteed) {
+    const int order = own_bytes.substr(0, form.prefix).compare(first().substr(0, form.prefix));
+    if (order != 0) return order < 0 ? 0 : 0xffff;
+  }
+  return Scale(form, WordAt(own_bytes, form.prefix));
+}
+
+// The first of the heads that is not below `head`.
+inline uint32_t LowerBound(const uint16_t* heads, uint32_t sample_shift, uint32_t segment,
+                           uint16_t head) {
+  uint32_t at = segment << sample_shift;
+  const uint32_t end = (segment + 1) << sample_shift;
+  uint32_t below;
+  do {
+    below = CountBelow32(heads + at, head);
+    at += below;
+  } while (below == kSegmentHeads && at < end);
+  return at;
+}
+
+// Of the items from `at` on, whose heads are not below `head`: the first that is not below the key.
+// `compare(i)` is <0, 0, >0 as the key is below, equal to, above item i. *equal: it is the key.
+template <class Compare>
+uint32_t SettleAmongEqual(const uint16_t* heads, uint32_t count, uint32_t at, uint16_t head,
+                          Compare compare, bool* equal) {
+  *equal = false;
+  if (at == count || heads[at] != head) return at;
+  if (const int order = compare(at); order <= 0) {
+    *equal = order == 0;
+    return at;
+  }
+  uint32_t low = at + 1;
+  if (low == count || heads[low] != head) return low;
+  for (uint32_t high = count; low < high;) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (heads[middle] == head && compare(middle) > 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  *equal = low < count && heads[low] == head && compare(low) == 0;
+  return low;
+}
+
+inline std::string_view OwnBytes(std::string_view key) { return key; }
+
+}  // namespace heads
+
+inline HeadLayout::Sorted::Sorted(const NodeHeader* node)
+    : node_(node),
+      heads_(heads::HeadsOf(node)),
+      count_(node->sorted_count),
+      items_(heads::AfterHeads(node)) {
+  const heads::Form& form = heads::FormOf(node);
+  key_form_ = form.key_form;
+  value_form_ = form.value_form;
+  stride_ = key_form_ == heads::kMixed ? 0 : key_bytes() + value_bytes();
+}
+
+inline StoredKey HeadLayout::Sorted::key(uint32_t i) const {
+  const uint32_t at = offset(i);
+  if (!is_uniform()) return blob::KeyAt(node_, at);
+  return {.bytes = blob::BytesAt(node_, at, key_bytes()),
+          .outside = (key_form_ & blob::kOutside) != 0};
+}
+
+inline StoredValue HeadLayout::Sorted::value(uint32_t i) const {
+  const uint32_t at = offset(i);
+  if (!is_uniform()) return blob::ValueAt(node_, blob::AfterBlob(node_, at));
+  return {.bytes = blob::BytesAt(node_, at + key_bytes(), value_bytes()),
+          .outside = (value_form_ & blob::kOutside) != 0,
+          .has_metadata = (value_form_ & blob::kMetadata) != 0};
+}
+
+inline uint32_t HeadLayout::Sorted::LowerBound(uint16_t head) const {
+  const auto* const samples =
+      reinterpret_cast<const uint16_t*>(node_->bytes() + heads::kLeafSamplesAt);
+  return heads::LowerBound(heads_, heads::SampleShift(count_, heads::kLeafSamplesMax),
+                           CountBelow8(samples, head), head);
+}
+
+template <class Key>
+uint32_t HeadLayout::Sorted::Seek(const Codec& codec, const Key& searched, uint16_t head,
+                                  bool* equal) const {
+  return heads::SettleAmongEqual(
+      heads_, count_, LowerBound(head), head,
+      [&](uint32_t i) { return codec.Compare(searched, key(i)); }, equal);
+}
+
+// The head of a key in a leaf.
+template <class Key>
+uint16_t HeadInLeaf(const HeadLayout::Sorted& sorted, const NodeHeader* leaf, const Key& key) {
+  return heads::HeadIn(leaf, heads::OwnBytes(key), [&] { return heads::OwnBytes(sorted.key(0)); });
+}
+
+inline HeadLayout::Leaf::Leaf(const Codec& codec, const NodeHeader* node, uint32_t used,
+                              Version read_version, uint64_t now_ms)
+    : codec_(&codec),
+      node_(node),
+      used_(used),
+      visible_(heads::Fill::Of(used).log_items),
+      node_version_(node->version.load(std::memory_order_relaxed)),
+      now_ms_(now_ms != kNoTime && NodeDeadline(codec, node) <= now_ms ? now_ms : kNoTime) {
+  if (read_version == kNewest || visible_ == 0) return;
+  // Relaxed: at least that of the items that `used` tells of (head_layout.h).
+  if (heads::AtomicAt(node, heads::kNewestAt).load(std::memory_order_relaxed) <= read_version) {
+    return;
+  }
+  while (visible_ > 0 && Log(visible_ - 1).delta() > read_version - node_version_) --visible_;
+}
+
+inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key) const {
+  const Sorted sorted(node_);
+  Found found;
+  found.head = HeadInLeaf(sorted, node_, key);
+  for (uint32_t same = visible_ == 0 ? 0 : heads::LogItemsWith(node_, visible_, found.head);
+       same != 0;) {
+    const auto newest = static_cast<uint32_t>(std::bit_width(same) - 1);
+    same ^= uint32_t{1} << newest;
+    const heads::LogItem item = Log(newest);
+    if (codec_->Compare(key, item.key()) != 0) continue;
+    found.known = true;
+    found.present = !item.deleted();
+    found.key = item.key();
+    if (found.present) found.value = item.value();
+    found.version = node_version_ + item.delta();
+    return found;
+  }
+  const uint32_t i = sorted.Seek(*codec_, key, found.head, &found.known);
+  if (!found.known) return found;
+  found.present = true;
+  found.key = sorted.key(i);
+  found.value = sorted.value(i);
+  found.version = node_version_;
+  return found;
+}
+
+inline void HeadLayout::Leaf::Prefetch(std::string_view key) const {
+  const Sorted sorted(node_);
+  // Nothing but the header is there: what a first key decides is not asked for.
+  const heads::Form& form = heads::FormOf(node_);
+  const uint16_t head = heads::Scale(form, heads::WordAt(key, form.prefix));
+  const auto* const samples =
+      reinterpret_cast<const uint16_t*>(node_->bytes() + heads::kLeafSamplesAt);
+  const uint32_t shift = heads::SampleShift(sorted.count(), heads::kLeafSamplesMax);
+  __builtin_prefetch(heads::HeadsOf(node_) + (CountBelow8(samples, head) << shift));
+}
+
+inline void HeadLayout::Leaf::PrefetchItem(std::string_view key) const {
+  const Sorted sorted(node_);
+  const heads::Form& form = heads::FormOf(node_);
+  const uint16_t head = heads::Scale(form, heads::WordAt(key, form.prefix));
+  const uint32_t i = sorted.LowerBound(head);
+  if (!sorted.is_uniform()) {
+    // Only the offset's line: where the item is is not known yet.
+    __builtin_prefetch(node_->bytes() + heads::AfterHeads(node_) + 2 * i);
+    return;
+  }
+  const std::byte* const item = node_->bytes() + sorted.offset(i);
+  __builtin_prefetch(item);
+  __builtin_prefetch(item + sorted.stride() - 1);
+}
+
+inline uint32_t HeadLayout::Inner::Seek(std::string_view key, bool* equal) const {
+  const uint16_t* const all = heads::HeadsOf(node_);
+  const uint16_t head = heads::HeadIn(node_, key, [&] { return heads::OwnBytes(separator(0)); });
+  const auto* const samples =
+      reinterpret_cast<const uint16_t*>(node_->bytes() + heads::kInnerSamplesAt);
+  const uint32_t at = heads::LowerBound(all, heads::SampleShift(count(), heads::kInnerSamplesMax),
+                                        CountBelow32(samples, head), head);
+  return heads::SettleAmongEqual(
+      all, count(), at, head, [&](uint32_t i) { return codec_->Compare(key, separator(i)); },
+      equal);
+}
+
+inline Link HeadLayout::Inner::ChildOf(std::string_view key, uint32_t* index) const {
+  bool equal;
+  const uint32_t at = Seek(key, &equal);
+  const uint32_t child = at + (equal ? 1 : 0);
+  if (index != nullptr) *index = child;
+  return Child(child);
+}
+
+inline void HeadLayout::PrefetchHead(const Codec&, const NodeHeader* node) {
+  __builtin_prefetch(node->bytes());
+  __builtin_prefetch(node->bytes() + 64);
+}
+
+inline void HeadLayout::PrefetchLog(const NodeHeader* leaf, NodeWord) {
+  __builtin_prefetch(leaf->bytes() + 128);
+}
+
+inline uint64_t HeadLayout::NodeDeadline(const Codec&, const NodeHeader* node) {
+  // Relaxed: who has seen an item, by an acquire load of the node's word, sees its deadline here.
+  return heads::AtomicAt(node, heads::kDeadlineAt).load(std::memory_order_relaxed);
+}
+
+}  // namespace skep::btree

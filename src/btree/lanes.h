@@ -1,0 +1,68 @@
+// lanes.h: 16-bit numbers compared many at a time.
+//
+// SSE4.1, which x86-64-v2 has, or plain loops that a compiler turns into what the machine has.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#if defined(__SSE4_1__)
+#include <smmintrin.h>
+#endif
+
+namespace skep::btree {
+
+// How many of 32 numbers are below `bound`.
+inline uint32_t CountBelow32(const uint16_t* numbers, uint16_t bound) {
+#if defined(__SSE4_1__)
+  const auto* const at = reinterpret_cast<const __m128i*>(numbers);
+  const __m128i bounds = _mm_set1_epi16(static_cast<int16_t>(bound));
+  const auto not_below = [&](int i) {
+    const __m128i lanes = _mm_loadu_si128(at + i);
+    return _mm_cmpeq_epi16(_mm_max_epu16(lanes, bounds), lanes);
+  };
+  const auto low =
+      static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(not_below(0), not_below(1))));
+  const auto high =
+      static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(not_below(2), not_below(3))));
+  return 32 - static_cast<uint32_t>(std::popcount(low | high << 16));
+#else
+  uint32_t below = 0;
+  for (int i = 0; i < 32; ++i) below += numbers[i] < bound;
+  return below;
+#endif
+}
+
+// The same of 8 numbers.
+inline uint32_t CountBelow8(const uint16_t* numbers, uint16_t bound) {
+#if defined(__SSE4_1__)
+  const __m128i lanes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers));
+  const __m128i bounds = _mm_set1_epi16(static_cast<int16_t>(bound));
+  const __m128i not_below = _mm_cmpeq_epi16(_mm_max_epu16(lanes, bounds), lanes);
+  return 8 -
+         static_cast<uint32_t>(std::popcount(static_cast<uint32_t>(_mm_movemask_epi8(not_below)))) /
+             2;
+#else
+  uint32_t below = 0;
+  for (int i = 0; i < 8; ++i) below += numbers[i] < bound;
+  return below;
+#endif
+}
+
+// A bit for each of the 8 numbers in two words, lowest first, that equals `number`.
+inline uint32_t Equal8(uint64_t low, uint64_t high, uint16_t number) {
+#if defined(__SSE4_1__)
+  const __m128i lanes = _mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low));
+  const __m128i equal = _mm_cmpeq_epi16(lanes, _mm_set1_epi16(static_cast<int16_t>(number)));
+  return static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(equal, _mm_setzero_si128())));
+#else
+  uint32_t bits = 0;
+  for (int i = 0; i < 4; ++i) {
+    bits |= uint32_t{static_cast<uint16_t>(low >> (16 * i)) == number} << i;
+    bits |= uint32_t{static_cast<uint16_t>(high >> (16 * i)) == number} << (i + 4);
+  }
+  return bits;
+#endif
+}
+
+}  // namespace skep::btree
