@@ -24,10 +24,10 @@ TEST(CommandLine, DefaultsRun) {
 }
 
 TEST(CommandLine, FlagsSetOptions) {
-  const CommandLine line =
-      Parse({"--port", "7000", "--bind", "127.0.0.1", "--bind", "::1", "--maxmemory=1gb",
-             "--protected-mode", "no", "--port", "7001", "--requirepass=-x y", "--btree-node-bytes",
-             "16kb", "--btree-log-bytes", "4096", "--btree-multi-version=no"});
+  const CommandLine line = Parse(
+      {"--port", "7000", "--bind", "127.0.0.1", "--bind", "::1", "--maxmemory=1gb",
+       "--protected-mode", "no", "--port", "7001", "--requirepass=-x y", "--btree-node-bytes",
+       "16kb", "--btree-log-bytes", "4096", "--btree-layout", "heads", "--btree-multi-version=no"});
   ASSERT_TRUE(line.run) << line.text;
   EXPECT_EQ(line.options.port, 7001) << "the last one counts";
   EXPECT_EQ(line.options.bind, (std::vector<std::string>{"127.0.0.1", "::1"}));
@@ -36,6 +36,7 @@ TEST(CommandLine, FlagsSetOptions) {
   EXPECT_EQ(line.options.requirepass, "-x y");
   EXPECT_EQ(line.options.btree_node_bytes, 16384u);
   EXPECT_EQ(line.options.btree_log_bytes, 4096u);
+  EXPECT_EQ(line.options.btree_layout, NodeLayout::kHeads);
   EXPECT_FALSE(line.options.btree_multi_version);
 }
 

@@ -36,6 +36,7 @@ TEST_F(ConfigFile, SetsEveryType) {
                    "protected-mode = false\n"
                    "btree-node-bytes = 4096\n"
                    "btree-log-bytes = '1kb'\n"
+                   "btree-layout = 'paper'\n"
                    "btree-multi-version = false\n"
                    "loglevel = \"debug\"\n")
                   .ok())
@@ -47,6 +48,7 @@ TEST_F(ConfigFile, SetsEveryType) {
   EXPECT_FALSE(options_.protected_mode);
   EXPECT_EQ(options_.btree_node_bytes, 4096u);
   EXPECT_EQ(options_.btree_log_bytes, 1024u);
+  EXPECT_EQ(options_.btree_layout, NodeLayout::kPaper);
   EXPECT_FALSE(options_.btree_multi_version);
   EXPECT_EQ(options_.loglevel, "debug");
   EXPECT_EQ(options_.maxclients, ServerOptions{}.maxclients);

@@ -91,6 +91,11 @@ struct Text {
   static std::string Get(const ServerOptions& options) { return options.*kMember; }
 };
 
+template <typename Choices>
+std::string NotOneOf(const Choices& choices) {
+  return fmt::format("argument(s) must be one of the following: {}", fmt::join(choices, ", "));
+}
+
 template <auto kMember, const auto& kChoices>
 struct OneOf {
   static constexpr bool kIsList = false;
@@ -100,11 +105,29 @@ struct OneOf {
       options.*kMember = choice;
       return {};
     }
-    static const std::string what =
-        fmt::format("argument(s) must be one of the following: {}", fmt::join(kChoices, ", "));
+    static const std::string what = NotOneOf(kChoices);
     return {Code::kInvalidArgument, what.c_str()};
   }
   static std::string Get(const ServerOptions& options) { return options.*kMember; }
+};
+
+// An enumeration whose values are numbered as their names.
+template <auto kMember, const auto& kNames>
+struct Choice {
+  static constexpr bool kIsList = false;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    using Value = std::remove_cvref_t<decltype(options.*kMember)>;
+    for (size_t i = 0; i < kNames.size(); ++i) {
+      if (!EqualsIgnoringCase(value, kNames[i])) continue;
+      options.*kMember = static_cast<Value>(i);
+      return {};
+    }
+    static const std::string what = NotOneOf(kNames);
+    return {Code::kInvalidArgument, what.c_str()};
+  }
+  static std::string Get(const ServerOptions& options) {
+    return std::string(kNames[static_cast<size_t>(options.*kMember)]);
+  }
 };
 
 template <auto kMember>

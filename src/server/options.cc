@@ -20,6 +20,9 @@ using S = ServerOptions;
 enum When : bool { kAtStart = false, kAnyTime = true };
 
 constexpr std::array<std::string_view, 4> kLogLevels = {"debug", "verbose", "notice", "warning"};
+constexpr std::array<std::string_view, 2> kNodeLayouts = {"heads", "paper"};
+static_assert(static_cast<int>(NodeLayout::kHeads) == 0);
+static_assert(static_cast<int>(NodeLayout::kPaper) == 1);
 constexpr std::array<std::string_view, 1> kPolicies = {"noeviction"};
 // Clients ask for the ways Redis has to keep data; these are the only answers yet.
 constexpr std::array<std::string_view, 1> kNoLog = {"no"};
@@ -56,6 +59,9 @@ constexpr OptionInfo kOptions[] = {
     Row<Bytes<&S::btree_log_bytes, 0, 8192>>(
         "btree-log-bytes", "BYTES", kAtStart,
         "Changes a leaf collects before it is sorted: up to a quarter of a node."),
+    Row<Choice<&S::btree_layout, kNodeLayouts>>(
+        "btree-layout", "heads|paper", kAtStart,
+        "How a node's bytes are arranged: heads is for the CPU, paper is Honeycomb's."),
     Row<Flag<&S::btree_multi_version>>(
         "btree-multi-version", "yes|no", kAtStart,
         "Keep old values: no gives up KSCAN, long ranges, and ranges of one instant."),
@@ -155,6 +161,7 @@ Options StoreOptions(const ServerOptions& options) {
           .snapshot_age_ms_max = options.snapshot_age_ms,
           .btree = {.node_bytes = options.btree_node_bytes,
                     .log_bytes = options.btree_log_bytes,
+                    .layout = options.btree_layout,
                     .multi_version = options.btree_multi_version}};
 }
 

@@ -31,6 +31,7 @@ struct ServerOptions {
   uint32_t databases = 16;
   uint32_t btree_node_bytes = BtreeOptions{}.node_bytes;
   uint32_t btree_log_bytes = BtreeOptions{}.log_bytes;
+  NodeLayout btree_layout = BtreeOptions{}.layout;
   bool btree_multi_version = BtreeOptions{}.multi_version;
   uint64_t proto_max_bulk_len = uint64_t{512} << 20;
   uint64_t client_query_buffer_limit = uint64_t{1} << 30;

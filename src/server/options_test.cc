@@ -49,7 +49,8 @@ TEST(Options, EveryRowSetsItsOwnMember) {
         option.name == "maxmemory-policy" || option.name == "appendonly" || option.name == "save";
     ServerOptions options;
     bool set = false;
-    for (const std::string_view value : {"no", "debug", "::1", "2097152", "7", "4096"}) {
+    for (const std::string_view value :
+         {"no", "debug", "::1", "2097152", "7", "4096", "heads", "paper"}) {
       if (!set && option.get(options) != value) set = option.set(options, value).ok();
     }
     EXPECT_EQ(set, !one_choice);
@@ -88,6 +89,7 @@ TEST(Options, RefusesWithRedisTexts) {
        "argument must be between 1048576 and 9223372036854775807 inclusive"},
       {"btree-node-bytes", "1024", "argument must be between 2048 and 32768 inclusive"},
       {"btree-log-bytes", "8193", "argument must be between 0 and 8192 inclusive"},
+      {"btree-layout", "page", "argument(s) must be one of the following: heads, paper"},
       {"btree-multi-version", "1", "argument must be 'yes' or 'no'"},
       {"protected-mode", "maybe", "argument must be 'yes' or 'no'"},
       {"loglevel", "foo",
@@ -188,13 +190,20 @@ TEST(Options, ReachTheStore) {
   ASSERT_TRUE(SetOption(options, "databases", "7").ok());
   ASSERT_TRUE(SetOption(options, "maxmemory", "1gb").ok());
   ASSERT_TRUE(SetOption(options, "snapshot-age-ms", "9").ok());
+  for (const auto& [name, layout] :
+       {std::pair("paper", NodeLayout::kPaper), std::pair("Heads", NodeLayout::kHeads)}) {
+    ASSERT_TRUE(SetOption(options, "btree-layout", name).ok());
+    EXPECT_EQ(StoreOptions(options).btree.layout, layout);
+  }
   const Options store = StoreOptions(options);
   EXPECT_EQ(store.engine, options.engine);
   EXPECT_EQ(store.keyspaces, 7u);
   EXPECT_EQ(store.memory_bytes_max, uint64_t{1} << 30);
   EXPECT_EQ(store.snapshot_age_ms_max, 9u);
-  EXPECT_EQ(store.btree,
-            (BtreeOptions{.node_bytes = 4096, .log_bytes = 1024, .multi_version = false}));
+  EXPECT_EQ(store.btree, (BtreeOptions{.node_bytes = 4096,
+                                       .log_bytes = 1024,
+                                       .layout = NodeLayout::kHeads,
+                                       .multi_version = false}));
 }
 
 // Goal: a server and a library that are told nothing run the same.
