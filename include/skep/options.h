@@ -18,7 +18,7 @@ struct BtreeOptions {
   // Of the changes that a leaf collects before they are merged into its sorted items: 0 to a
   // quarter of node_bytes; 0 merges each at once.
   uint32_t log_bytes = 1024;
-  NodeLayout layout = NodeLayout::kPaper;
+  NodeLayout layout = NodeLayout::kHeads;
   // False: old values are not kept. Then ranges, and atomic batches that only read, are not one
   // state under concurrent writes, and there are no snapshots: what needs one (Store::Count,
   // Store::Scan) is refused with kNotSupported.
