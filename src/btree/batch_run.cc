@@ -57,36 +57,11 @@ template <class Layout>
 Version BatchRun<Layout>::DoUnordered() {
   Version ticket = 0;
   for (uint32_t i = 0; i < batch_.size(); ++i) {
-    if (i % kAhead == 0) LookAhead(i);
+    if (i % LookAhead<Layout>::kWindow == 0) look_ahead_.Look(batch_, i);
     ticket = std::max(ticket, DoSlot(i));
     if (slot_.retired.size() > kRetiredMax) Reclaim();
   }
   return ticket;
-}
-
-// Finds the leaves of the next requests and asks for what will be looked at in them, so that the
-// cache misses of several requests overlap. What it finds are hints.
-template <class Layout>
-void BatchRun<Layout>::LookAhead(uint32_t first) {
-  const uint32_t end = std::min(first + kAhead, static_cast<uint32_t>(batch_.size()));
-  const bool alone = end - first == 1;
-  for (uint32_t i = first; i < end; ++i) {
-    const Request& r = request(i);
-    const bool seeks = r.op < Op::kSample || r.op == Op::kScan || r.op == Op::kCount;
-    ahead_[i - first] = !seeks || alone    ? Link()
-                        : r.hint.bits != 0 ? Link{r.hint.bits}
-                                           : reader_.FindLink(r.key);
-  }
-  if (alone) ahead_[0] = Link{request(first).hint.bits};
-  for (uint32_t i = first; i < end && !alone; ++i) {
-    const ArenaAddress at = core_.table.Find(ahead_[i - first]);
-    if (!at) continue;
-    const NodeHeader* const node = core_.Node(at);
-    const NodeWord word{node->word.load(std::memory_order_acquire)};
-    // A leaf that has left the tree may name outside blocks that are gone.
-    if (!node->is_leaf() || word.retired()) continue;
-    typename Layout::Leaf(core_.codec, node, word.used()).Prefetch(request(i).key);
-  }
 }
 
 // Has something that is not read at a version.
@@ -125,6 +100,7 @@ void BatchRun<Layout>::BeginWrites() {
 template <class Layout>
 void BatchRun<Layout>::Reclaim() {
   PauseWrites();
+  look_ahead_.Forget();
   core_.versions.LeaveEpoch(slot_);
   upkeep_.AfterBatch(slot_);
   core_.versions.EnterEpoch(slot_);
@@ -180,6 +156,7 @@ void BatchRun<Layout>::DoReads(Version at) {
 
 template <class Layout>
 void BatchRun<Layout>::Read(uint32_t i, Version at) {
+  if (i % LookAhead<Layout>::kWindow == 0) look_ahead_.Look(batch_, i);
   if (const Status s = CheckRequest(request(i), batch_, traits_); !s.ok()) {
     out_.Refuse(i, s);
   } else if (IsRange(request(i).op)) {
@@ -189,22 +166,35 @@ void BatchRun<Layout>::Read(uint32_t i, Version at) {
   }
 }
 
+// The leaf of request `i` at a version, or as it is now. What was found ahead is the newest buffer;
+// if that was made at `at` or before, it is what a reader at `at` sees, too.
+template <class Layout>
+LeafPlace BatchRun<Layout>::LeafOf(uint32_t i, Version at) const {
+  const Request& r = request(i);
+  std::optional<LeafPlace> place = look_ahead_.Current(i);
+  if (!place && at == kNewest) place = reader_.FromHint(Link{r.hint.bits}, r.key);
+  if (place && place->node->version.load(std::memory_order_relaxed) <= at) return *place;
+  return reader_.Find(r.key, at);
+}
+
 // Reads a point at a version, or as it is now; a condition too.
 template <class Layout>
 Version BatchRun<Layout>::Get(uint32_t i, Version at) {
   const Request& r = request(i);
-  std::optional<LeafPlace> place;
-  if (at == kNewest) place = reader_.FromHint(ahead_[i % kAhead], r.key);
-  if (!place) place = reader_.Find(r.key, at);
-  const typename Layout::Leaf leaf(core_.codec, place->node, place->word.used(), at);
+  const LeafPlace place = LeafOf(i, at);
+  const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used(), at);
   const typename Layout::Found found = leaf.Find(r.key);
   std::optional<PointState> state;
   if (found.present) state = {core_.codec.Whole(found.value), DeadlineOf(found.value)};
-  ApplyPoint(r, state, now_ms_, traits_.value_bytes_max, out_, i);
+  if (r.op == Op::kGet) {
+    ApplyGet(r, state, now_ms_, out_, i);
+  } else {
+    ApplyPoint(r, state, now_ms_, traits_.value_bytes_max, out_, i);
+  }
   const Version seen =
-      found.known ? found.version : place->node->version.load(std::memory_order_relaxed);
+      found.known ? found.version : place.node->version.load(std::memory_order_relaxed);
   if (out_.outcome(i).present) out_.outcome(i).version = seen;
-  if (r.has(Request::kWantHint)) out_.outcome(i).hint.bits = place->link.bits;
+  if (r.has(Request::kWantHint)) out_.outcome(i).hint.bits = place.link.bits;
   return seen;
 }
 
@@ -225,9 +215,11 @@ void BatchRun<Layout>::DoRange(uint32_t i, Version at) {
 template <class Layout>
 Version BatchRun<Layout>::DoSlot(uint32_t i) {
   const Request& r = request(i);
-  if (const Status s = CheckRequest(r, batch_, traits_); !s.ok()) {
-    out_.Refuse(i, s);
-    return 0;
+  if (!IsSoundGet(r, traits_)) {
+    if (const Status s = CheckRequest(r, batch_, traits_); !s.ok()) {
+      out_.Refuse(i, s);
+      return 0;
+    }
   }
   switch (r.op) {
     case Op::kGet:
@@ -251,8 +243,7 @@ Version BatchRun<Layout>::DoSlot(uint32_t i) {
       return ExpireRange(i);
     default:
       if (!writes_) BeginWrites();
-      return writer_.Execute(slot_, r, &now_ms_, ahead_[i % kAhead], traits_.value_bytes_max, out_,
-                             i);
+      return writer_.Execute(slot_, r, &now_ms_, &look_ahead_, traits_.value_bytes_max, out_, i);
   }
 }
 
@@ -326,7 +317,7 @@ Version BatchRun<Layout>::ExpireRange(uint32_t i) {
       one.op = Op::kExpire;
       one.key = key;
       one.flags = 0;
-      writer_.Execute(slot_, one, &now_ms_, {}, traits_.value_bytes_max, out_, i);
+      writer_.Execute(slot_, one, &now_ms_, nullptr, traits_.value_bytes_max, out_, i);
       const Outcome& outcome = out_.outcome(i);
       if (outcome.verdict == Verdict::kRefused) {
         // What is refused has changed nothing.

@@ -7,10 +7,11 @@
 // now and then.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
 
 #include "btree/core.h"
+#include "btree/look_ahead.h"
 #include "btree/reader.h"
 #include "btree/upkeep.h"
 #include "btree/writer.h"
@@ -30,7 +31,8 @@ class BatchRun {
         batch_(batch),
         out_(batch),
         writer_(core, upkeep),
-        reader_(core) {}
+        reader_(core),
+        look_ahead_(core) {}
 
   // Fills in the outcomes, and returns the batch's ticket. Once.
   Version Do();
@@ -39,7 +41,6 @@ class BatchRun {
 
  private:
   static constexpr Version kNewest = Reader<Layout>::kNewest;
-  static constexpr uint32_t kAhead = 16;
 
   const Request& request(uint32_t i) const { return batch_.requests()[i]; }
   bool NeedsNewest() const;
@@ -55,10 +56,10 @@ class BatchRun {
   Version DoAtomic();
   Version DoAtSnapshot();
   void DoReads(Version at);
-  void LookAhead(uint32_t first);
 
   Version DoSlot(uint32_t i);
   void Read(uint32_t i, Version at);
+  LeafPlace LeafOf(uint32_t i, Version at) const;
   Version Get(uint32_t i, Version at);
   void DoRange(uint32_t i, Version at);
   Version Sample(uint32_t i);
@@ -74,9 +75,9 @@ class BatchRun {
   BatchWriter out_;
   Writer<Layout> writer_;
   const Reader<Layout> reader_;
-  std::array<Link, kAhead> ahead_;  // where the requests from the last multiple on may be
-  bool writes_ = false;             // a write floor is announced
-  bool wrote_ = false;              // or was
+  LookAhead<Layout> look_ahead_;
+  bool writes_ = false;  // a write floor is announced
+  bool wrote_ = false;   // or was
 };
 
 }  // namespace skep::btree

@@ -290,8 +290,9 @@ class HeadLayout {
                               const StoredKey& key, const StoredValue* value);
   static void SetLogVersion(NodeHeader* node, uint32_t used, uint64_t delta);
 
-  // Header, samples and what else a search looks at first.
+  // What a search looks at first, in a leaf and in an inner node.
   static void PrefetchHead(const Codec& codec, const NodeHeader* node);
+  static void PrefetchInner(const Codec& codec, const NodeHeader* node);
   static void PrefetchLog(const NodeHeader* leaf, NodeWord word);
 
   static const char* Check(const Codec& codec, const NodeHeader* node, uint32_t used);

@@ -198,9 +198,14 @@ inline Link HeadLayout::Inner::ChildOf(std::string_view key, uint32_t* index) co
   return Child(child);
 }
 
-inline void HeadLayout::PrefetchHead(const Codec&, const NodeHeader* node) {
+inline void HeadLayout::PrefetchInner(const Codec&, const NodeHeader* node) {
   __builtin_prefetch(node->bytes());
   __builtin_prefetch(node->bytes() + 64);
+}
+
+inline void HeadLayout::PrefetchHead(const Codec& codec, const NodeHeader* node) {
+  PrefetchInner(codec, node);
+  __builtin_prefetch(node->bytes() + 128);
 }
 
 inline void HeadLayout::PrefetchLog(const NodeHeader* leaf, NodeWord) {

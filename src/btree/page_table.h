@@ -62,6 +62,8 @@ class PageTable {
   // Thread-safe. Sequentially consistent (E1 of versions.h): the buffer is seen as it was when it
   // was mapped. lid < end().
   Entry Load(Lid lid) const { return {rows_[lid].load(std::memory_order_seq_cst)}; }
+  // Asks for the row.
+  void Prefetch(Lid lid) const { __builtin_prefetch(&rows_[lid]); }
   // The buffer of the link; no address if the link is of another generation.
   ArenaAddress Find(Link link) const {
     if (link.lid() >= end_.load(std::memory_order_acquire)) return {};

@@ -107,7 +107,8 @@ class PaperLayout {
     Found Find(std::string_view key) const;
     // Asks for the lines that Find will look at beyond the shortcut block, which it reads.
     void Prefetch(std::string_view key) const;
-    uint32_t log_items() const;  // all up to `used`. Cost: the log
+    void PrefetchItem(std::string_view) const {}  // Prefetch() has asked for it
+    uint32_t log_items() const;                   // all up to `used`. Cost: the log
     // Keys that have a value. Cost: the log; the sorted block only if something may have expired.
     uint32_t CountPresent() const;
     // Of the newest item it sees; the node version if it sees none of the log. Cost: the log.
@@ -235,6 +236,9 @@ class PaperLayout {
   // The first lines that a search reads, and the lines of the log, which is looked through whatever
   // the sorted block says: asks for them, so that they come together. `word`: of the leaf.
   static void PrefetchHead(const Codec& codec, const NodeHeader* node);
+  static void PrefetchInner(const Codec& codec, const NodeHeader* node) {
+    PrefetchHead(codec, node);
+  }
   static void PrefetchLog(const NodeHeader* leaf, NodeWord word);
 
   // A node's bytes without fences and items.

@@ -55,19 +55,6 @@ LeafPlace Reader<Layout>::FindLast(Version at) const {
 }
 
 template <class Layout>
-Link Reader<Layout>::FindLink(std::string_view key) const {
-  Link link = core_.root;
-  NodeHeader* node = core_.Head(link);
-  while (node->level > 1) {
-    link = typename Layout::Inner(core_.codec, node).ChildOf(key);
-    node = core_.Head(link);
-  }
-  if (!node->is_leaf()) link = typename Layout::Inner(core_.codec, node).ChildOf(key);
-  Layout::PrefetchHead(core_.codec, core_.Head(link));
-  return link;
-}
-
-template <class Layout>
 std::optional<LeafPlace> Reader<Layout>::FromHint(Link hint, std::string_view key) const {
   // Asked before the word is read: a node that was detached later was in the tree now.
   if (!hint || core_.reclaimer.detached()) return std::nullopt;

@@ -48,8 +48,6 @@ class Reader {
   // The leaf of the keys just below `key`; `key` is not empty.
   LeafPlace FindBelow(std::string_view key, Version at) const;
   LeafPlace FindLast(Version at) const;
-  // The link of the key's leaf in the newest state, a hint; its first lines are on their way.
-  Link FindLink(std::string_view key) const;
   // The newest state of the leaf that a hint names, if it is where the key belongs.
   std::optional<LeafPlace> FromHint(Link hint, std::string_view key) const;
   // The leaf that `link` leads to at the version, if `begin` is its lower fence (or, with

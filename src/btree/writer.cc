@@ -56,19 +56,24 @@ inline int64_t HasDeadline(bool absent, const StoredValue& value) {
 }
 
 template <class Layout>
-LeafPlace Writer<Layout>::FindLeaf(std::string_view key, Link hint) const {
-  if (const auto place = reader_.FromHint(hint, key)) return *place;
-  return reader_.Find(key, Reader<Layout>::kNewest);
+LeafPlace Writer<Layout>::FindLeaf(const Request& request, uint32_t index,
+                                   const LookAhead<Layout>* look_ahead) const {
+  if (look_ahead != nullptr) {
+    if (const auto place = look_ahead->Current(index)) return *place;
+    if (const auto place = reader_.FromHint(Link{request.hint.bits}, request.key)) return *place;
+  }
+  return reader_.Find(request.key, Reader<Layout>::kNewest);
 }
 
 template <class Layout>
-Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* now_ms, Link hint,
-                                size_t value_bytes_max, BatchWriter& out, uint32_t index) {
+Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* now_ms,
+                                const LookAhead<Layout>* look_ahead, size_t value_bytes_max,
+                                BatchWriter& out, uint32_t index) {
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
     core_.versions.BeginOperation(slot);
     if (tries > 0) *now_ms = std::max(*now_ms, core_.now.Latest());
-    const LeafPlace place = FindLeaf(request.key, tries == 0 ? hint : Link());
+    const LeafPlace place = FindLeaf(request, index, tries == 0 ? look_ahead : nullptr);
     const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
     const typename Layout::Found found = leaf.Find(request.key);
     core_.Sync(SyncPoint::kWriterFoundLeaf);
@@ -205,7 +210,7 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
 template void ApplyEdits<PaperLayout>(const Codec&, std::span<const LeafEdit<PaperLayout>>,
                                       std::vector<PaperLayout::LeafItem>*);
 template void ApplyEdits<HeadLayout>(const Codec&, std::span<const LeafEdit<HeadLayout>>,
-                                      std::vector<HeadLayout::LeafItem>*);
+                                     std::vector<HeadLayout::LeafItem>*);
 template class Writer<PaperLayout>;
 template class Writer<HeadLayout>;
 

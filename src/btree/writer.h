@@ -17,6 +17,7 @@
 
 #include "btree/change.h"
 #include "btree/core.h"
+#include "btree/look_ahead.h"
 #include "btree/reader.h"
 #include "btree/structure.h"
 #include "btree/upkeep.h"
@@ -86,10 +87,12 @@ class Writer {
 
   // A point operation that may write, in an unordered batch. Fills in its outcome and returns the
   // highest version it has seen or made. `now_ms` is what deadlines are judged by; it goes on if
-  // the key has expired for others meanwhile. `hint`: where its leaf may be. The slot has called
+  // the key has expired for others meanwhile. `look_ahead` may know the
+  // leaf of request `index`; null: it does not. The slot has called
   // BeginWrites.
-  Version Execute(Slot& slot, const Request& request, uint64_t* now_ms, Link hint,
-                  size_t value_bytes_max, BatchWriter& out, uint32_t index);
+  Version Execute(Slot& slot, const Request& request, uint64_t* now_ms,
+                  const LookAhead<Layout>* look_ahead, size_t value_bytes_max, BatchWriter& out,
+                  uint32_t index);
 
  private:
   struct Edit {
@@ -99,7 +102,8 @@ class Writer {
     uint64_t now_ms;
   };
 
-  LeafPlace FindLeaf(std::string_view key, Link hint) const;
+  LeafPlace FindLeaf(const Request& request, uint32_t index,
+                     const LookAhead<Layout>* look_ahead) const;
   bool HasExpiredSince(const Edit& edit) const;
   Attempt Append(Slot& slot, const typename Layout::Leaf& leaf, const LeafPlace& place,
                  const Edit& edit, Storing& storing, Version* version);

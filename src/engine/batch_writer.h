@@ -46,6 +46,11 @@ class BatchWriter {
     outcome(slot).verdict = Verdict::kRefused;
     outcome(slot).status = status;
   }
+  // The answers of the batch have reached kAnswerBytesMax.
+  void RefuseAnswer(uint32_t slot) {
+    Refuse(slot,
+           {Code::kTooLarge, "the values of a batch exceed the maximum size", kAnswerBytesMax});
+  }
   // Every slot.
   void RefuseAll(Status status) {
     for (Outcome& o : batch_.outcomes_) o = {.verdict = Verdict::kRefused, .status = status};
@@ -77,5 +82,13 @@ Status CheckBatch(const Batch& batch, const EngineTraits& traits);
 // Whether the request is well-formed in this batch for an engine with these traits: kOk, or why it
 // must be refused.
 Status CheckRequest(const Request& request, const Batch& batch, const EngineTraits& traits);
+
+// Whether it is a plain kGet to which CheckRequest has no objection in any unordered batch.
+inline bool IsSoundGet(const Request& request, const EngineTraits& traits) {
+  constexpr uint8_t kPlain = Request::kWantHint | Request::kNoValue;
+  return request.op == Op::kGet && (request.flags & ~kPlain) == 0 && request.when == 0 &&
+         request.deadline_ms == 0 && request.value.empty() &&
+         request.key.size() <= traits.key_bytes_max;
+}
 
 }  // namespace skep

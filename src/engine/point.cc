@@ -94,23 +94,22 @@ PointEffect ApplyExpiry(const Request& r, const PointState& state, uint64_t now_
 
 PointEffect ApplyPoint(const Request& r, std::optional<PointState> found, uint64_t now_ms,
                        size_t value_bytes_max, BatchWriter& out, uint32_t slot) {
+  if (r.op == Op::kGet) {
+    out.outcome(slot) = Outcome{};
+    ApplyGet(r, found, now_ms, out, slot);
+    return {};
+  }
   std::optional<PointState> now = found;
   if (now && HasExpired(now->deadline_ms, now_ms)) now.reset();
   Outcome& outcome = out.outcome(slot);
   outcome = Outcome{.present = now.has_value(), .deadline_ms = now ? now->deadline_ms : 0};
   if (out.scratch().used() > kAnswerBytesMax) {
-    out.Refuse(slot, {Code::kTooLarge, "the values of a batch exceed the maximum size",
-                      kAnswerBytesMax});
+    out.RefuseAnswer(slot);
     return {};
   }
   if (r.op == Op::kApply) return ApplyFunction(r, now, value_bytes_max, out, slot);
   outcome.verdict = Judge(r, now);
-  if (r.op == Op::kGet && r.has(Request::kNoValue)) {
-    if (now) outcome.integer = static_cast<int64_t>(now->value.size());
-    return {};
-  }
-  const bool returns =
-      r.op == Op::kGet || r.has(Request::kReturnPrevious) || outcome.verdict == Verdict::kMismatch;
+  const bool returns = r.has(Request::kReturnPrevious) || outcome.verdict == Verdict::kMismatch;
   if (now && returns) outcome.value = out.scratch().Copy(now->value);
   if (outcome.verdict != Verdict::kDone || !IsWrite(r.op)) return {};
   switch (r.op) {

@@ -38,6 +38,25 @@ struct PointEffect {
 PointEffect ApplyPoint(const Request& request, std::optional<PointState> found, uint64_t now_ms,
                        size_t value_bytes_max, BatchWriter& out, uint32_t slot);
 
+// The same of a kGet.
+inline void ApplyGet(const Request& request, const std::optional<PointState>& found,
+                     uint64_t now_ms, BatchWriter& out, uint32_t slot) {
+  Outcome& outcome = out.outcome(slot);
+  if (!found || HasExpired(found->deadline_ms, now_ms)) {
+    outcome.verdict = Verdict::kAbsent;
+    return;
+  }
+  if (out.scratch().used() > kAnswerBytesMax) return out.RefuseAnswer(slot);
+  outcome.verdict = Verdict::kDone;
+  outcome.present = true;
+  outcome.deadline_ms = found->deadline_ms;
+  if (request.has(Request::kNoValue)) {
+    outcome.integer = static_cast<int64_t>(found->value.size());
+  } else {
+    outcome.value = out.scratch().Copy(found->value);
+  }
+}
+
 // What kExpire and kExpireRange make of a key that is present; kKeep if `when` does not hold.
 PointEffect ApplyExpiry(const Request& request, const PointState& state, uint64_t now_ms);
 

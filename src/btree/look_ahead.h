@@ -1,0 +1,131 @@
+// look_ahead.h: the ways down to the leaves of many requests, side by side.
+//
+// One descent is a chain of cache misses, each of which has to come before the next can be asked
+// for; a core can wait for dozens of misses at a time. So a window of requests goes down together,
+// level by level, and each step asks for what all of them need in the next one:
+//
+//   inner levels   search the node  ->  row of the page table  ->  header of the child
+//   leaves         header, samples  ->  what a search reads    ->  the item
+//
+// What it finds are places, not truths: between here and the execution of a request, requests
+// before it in the batch and other threads change the tree. Current() says whether a place still
+// holds: then the leaf's node is the newest of its LID, which is in the tree, so its key range is
+// what it was when the tree led here.
+//
+//   Proof. A buffer is replaced by mapping another one, and marked later; it leaves the tree by a
+//   mark, or in a detached subtree. Current() sees detached() false, then the row, then the mark,
+//   as Reader::FromHint does. If row and mark are as before, the node was current when the row was
+//   loaded, so it has every write of its keys that finished before that, this thread's own ones
+//   included. The epoch, which has not been left since the window was looked at, keeps the buffer
+//   from being another node.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "btree/core.h"
+#include "btree/reader.h"
+#include "skep/batch.h"
+
+namespace skep::btree {
+
+// Owner: one batch in its epoch.
+template <class Layout>
+class LookAhead {
+ public:
+  // Requests of a window: enough to keep all misses a core can have in flight, few enough that what
+  // was fetched for the last one is still there.
+  static constexpr uint32_t kWindow = 32;
+
+  explicit LookAhead(const Core& core) : core_(core) {}
+
+  // Looks for the leaves of the requests from `first` on, of a window at most; the places of others
+  // are forgotten.
+  void Look(const Batch& batch, uint32_t first);
+  // The epoch was left.
+  void Forget() { end_ = first_; }
+
+  // The leaf of request `i`, if it has been found and the place still holds.
+  std::optional<LeafPlace> Current(uint32_t i) const;
+
+ private:
+  struct Way {
+    NodeHeader* node;  // null: not looked for
+    Link link;
+  };
+
+  void Descend(const Batch& batch);
+
+  const Core& core_;
+  uint32_t first_ = 0;
+  uint32_t end_ = 0;
+  std::array<Way, kWindow> ways_;
+};
+
+template <class Layout>
+void LookAhead<Layout>::Look(const Batch& batch, uint32_t first) {
+  first_ = first;
+  end_ = std::min(first + kWindow, static_cast<uint32_t>(batch.size()));
+  // What is alone has nobody to wait beside.
+  if (end_ - first_ < 2) return Forget();
+  NodeHeader* const root = core_.Head(core_.root);
+  for (uint32_t i = first_; i < end_; ++i) {
+    const Request& r = batch.requests()[i];
+    const bool seeks = r.op < Op::kSample || r.op == Op::kScan || r.op == Op::kCount;
+    const bool looks = seeks && r.hint.bits == 0 && !r.has(Request::kReverse);
+    ways_[i - first_] = {.node = looks ? root : nullptr, .link = core_.root};
+  }
+  Descend(batch);
+}
+
+template <class Layout>
+void LookAhead<Layout>::Descend(const Batch& batch) {
+  const uint32_t count = end_ - first_;
+  const auto key = [&](uint32_t i) { return batch.requests()[first_ + i].key; };
+  for (uint32_t level = core_.Head(core_.root)->level; level > 0; --level) {
+    for (uint32_t i = 0; i < count; ++i) {
+      Way& way = ways_[i];
+      if (way.node == nullptr || way.node->is_leaf()) continue;
+      way.link = typename Layout::Inner(core_.codec, way.node).ChildOf(key(i));
+      core_.table.Prefetch(way.link.lid());
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+      Way& way = ways_[i];
+      if (way.node == nullptr || way.node->is_leaf()) continue;
+      way.node = core_.Head(way.link);
+      if (level > 1) {
+        Layout::PrefetchInner(core_.codec, way.node);
+      } else {
+        Layout::PrefetchHead(core_.codec, way.node);
+      }
+    }
+  }
+  const auto for_each_leaf = [&](auto visit) {
+    for (uint32_t i = 0; i < count; ++i) {
+      const NodeHeader* const node = ways_[i].node;
+      if (node == nullptr || !node->is_leaf()) continue;
+      const NodeWord word{node->word.load(std::memory_order_acquire)};
+      // A leaf that has left the tree may name outside blocks that are gone.
+      if (word.retired()) continue;
+      visit(typename Layout::Leaf(core_.codec, node, word.used()), key(i));
+    }
+  };
+  for_each_leaf([](const auto& leaf, std::string_view at) { leaf.Prefetch(at); });
+  for_each_leaf([](const auto& leaf, std::string_view at) { leaf.PrefetchItem(at); });
+}
+
+template <class Layout>
+std::optional<LeafPlace> LookAhead<Layout>::Current(uint32_t i) const {
+  if (i < first_ || i >= end_) return std::nullopt;
+  const Way& way = ways_[i - first_];
+  if (way.node == nullptr || !way.node->is_leaf() || core_.reclaimer.detached()) {
+    return std::nullopt;
+  }
+  if (core_.Head(way.link) != way.node) return std::nullopt;
+  const NodeWord word{way.node->word.load(std::memory_order_acquire)};
+  if (word.dead()) return std::nullopt;
+  return LeafPlace{.link = way.link, .node = way.node, .word = word};
+}
+
+}  // namespace skep::btree
