@@ -30,8 +30,7 @@ class HeadLayout::Checker {
 
  private:
   const char* Sizes() {
-    const uint32_t heads_at = node_->is_leaf() ? heads::kLeafHeadsAt : heads::kInnerHeadsAt;
-    if (fill_.bytes > 32768 || fill_.bytes < heads_at) return "H1: bytes used";
+    if (fill_.bytes > 32768 || fill_.bytes < heads::kInnerHeadsAt) return "H1: bytes used";
     if (node_->log_begin > fill_.bytes) return "H1: end of the sorted block";
     if (!node_->is_leaf() && (node_->log_begin != fill_.bytes || fill_.log_items != 0)) {
       return "H1: an inner node with a log";

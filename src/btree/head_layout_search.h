@@ -1,8 +1,10 @@
 // head_layout_search.h: searching nodes of HeadLayout; what every operation does several times.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 
+#include "base/prefetch.h"
 #include "btree/head_layout.h"
 
 namespace skep::btree {
@@ -21,11 +23,12 @@ uint16_t HeadIn(const NodeHeader* node, std::string_view own_bytes, First first)
   return Scale(form, WordAt(own_bytes, form.prefix));
 }
 
-// The first of the heads that is not below `head`.
-inline uint32_t LowerBound(const uint16_t* heads, uint32_t sample_shift, uint32_t segment,
-                           uint16_t head) {
+// The first of the `count` heads that is not below `head`.
+inline uint32_t LowerBound(const uint16_t* heads, uint32_t count, uint32_t sample_shift,
+                           uint32_t segment, uint16_t head) {
   uint32_t at = segment << sample_shift;
-  const uint32_t end = (segment + 1) << sample_shift;
+  // A last segment may end before the next sample's place.
+  const uint32_t end = std::min(count, (segment + 1) << sample_shift);
   uint32_t below;
   do {
     below = CountBelow32(heads + at, head);
@@ -92,7 +95,7 @@ inline StoredValue HeadLayout::Sorted::value(uint32_t i) const {
 inline uint32_t HeadLayout::Sorted::LowerBound(uint16_t head) const {
   const auto* const samples =
       reinterpret_cast<const uint16_t*>(node_->bytes() + heads::kLeafSamplesAt);
-  return heads::LowerBound(heads_, heads::SampleShift(count_, heads::kLeafSamplesMax),
+  return heads::LowerBound(heads_, count_, heads::SampleShift(count_, heads::kLeafSamplesMax),
                            CountBelow8(samples, head), head);
 }
 
@@ -160,7 +163,7 @@ inline void HeadLayout::Leaf::Prefetch(std::string_view key) const {
   const auto* const samples =
       reinterpret_cast<const uint16_t*>(node_->bytes() + heads::kLeafSamplesAt);
   const uint32_t shift = heads::SampleShift(sorted.count(), heads::kLeafSamplesMax);
-  __builtin_prefetch(heads::HeadsOf(node_) + (CountBelow8(samples, head) << shift));
+  FetchLine(heads::HeadsOf(node_) + (CountBelow8(samples, head) << shift));
 }
 
 inline void HeadLayout::Leaf::PrefetchItem(std::string_view key) const {
@@ -170,12 +173,12 @@ inline void HeadLayout::Leaf::PrefetchItem(std::string_view key) const {
   const uint32_t i = sorted.LowerBound(head);
   if (!sorted.is_uniform()) {
     // Only the offset's line: where the item is is not known yet.
-    __builtin_prefetch(node_->bytes() + heads::AfterHeads(node_) + 2 * i);
+    FetchLine(node_->bytes() + heads::AfterHeads(node_) + 2 * i);
     return;
   }
   const std::byte* const item = node_->bytes() + sorted.offset(i);
-  __builtin_prefetch(item);
-  __builtin_prefetch(item + sorted.stride() - 1);
+  FetchLine(item);
+  FetchLine(item + sorted.stride() - 1);
 }
 
 inline uint32_t HeadLayout::Inner::Seek(std::string_view key, bool* equal) const {
@@ -183,8 +186,9 @@ inline uint32_t HeadLayout::Inner::Seek(std::string_view key, bool* equal) const
   const uint16_t head = heads::HeadIn(node_, key, [&] { return heads::OwnBytes(separator(0)); });
   const auto* const samples =
       reinterpret_cast<const uint16_t*>(node_->bytes() + heads::kInnerSamplesAt);
-  const uint32_t at = heads::LowerBound(all, heads::SampleShift(count(), heads::kInnerSamplesMax),
-                                        CountBelow32(samples, head), head);
+  const uint32_t at =
+      heads::LowerBound(all, count(), heads::SampleShift(count(), heads::kInnerSamplesMax),
+                        CountBelow32(samples, head), head);
   return heads::SettleAmongEqual(
       all, count(), at, head, [&](uint32_t i) { return codec_->Compare(key, separator(i)); },
       equal);
@@ -199,17 +203,17 @@ inline Link HeadLayout::Inner::ChildOf(std::string_view key, uint32_t* index) co
 }
 
 inline void HeadLayout::PrefetchInner(const Codec&, const NodeHeader* node) {
-  __builtin_prefetch(node->bytes());
-  __builtin_prefetch(node->bytes() + 64);
+  FetchLine(node->bytes());
+  FetchLine(node->bytes() + 64);
 }
 
 inline void HeadLayout::PrefetchHead(const Codec& codec, const NodeHeader* node) {
   PrefetchInner(codec, node);
-  __builtin_prefetch(node->bytes() + 128);
+  FetchLine(node->bytes() + 128);
 }
 
 inline void HeadLayout::PrefetchLog(const NodeHeader* leaf, NodeWord) {
-  __builtin_prefetch(leaf->bytes() + 128);
+  FetchLine(leaf->bytes() + 128);
 }
 
 inline uint64_t HeadLayout::NodeDeadline(const Codec&, const NodeHeader* node) {
