@@ -30,6 +30,7 @@
 
 #include "base/arena.h"
 #include "base/huge_pages.h"
+#include "base/prefetch.h"
 #include "btree/link.h"
 
 namespace skep::btree {
@@ -63,7 +64,7 @@ class PageTable {
   // was mapped. lid < end().
   Entry Load(Lid lid) const { return {rows_[lid].load(std::memory_order_seq_cst)}; }
   // Asks for the row.
-  void Prefetch(Lid lid) const { __builtin_prefetch(&rows_[lid]); }
+  void Prefetch(Lid lid) const { FetchLine(&rows_[lid]); }
   // The buffer of the link; no address if the link is of another generation.
   ArenaAddress Find(Link link) const {
     if (link.lid() >= end_.load(std::memory_order_acquire)) return {};

@@ -61,6 +61,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/prefetch.h"
 #include "btree/node.h"
 #include "btree/node_items.h"
 #include "btree/paper_layout_sorted.h"
@@ -308,12 +309,12 @@ void PaperLayout::Leaf::ForEachVisible(Visit visit) const {
 inline void PaperLayout::PrefetchHead(const Codec& codec, const NodeHeader* node) {
   const std::byte* const bytes = node->bytes();
   // With the line of the fences.
-  for (uint32_t at = 0; at <= codec.geometry.body_begin(); at += 64) __builtin_prefetch(bytes + at);
+  for (uint32_t at = 0; at <= codec.geometry.body_begin(); at += 64) FetchLine(bytes + at);
 }
 
 inline void PaperLayout::PrefetchLog(const NodeHeader* leaf, NodeWord word) {
   const std::byte* const bytes = leaf->bytes();
-  for (uint32_t at = leaf->log_begin; at < word.used(); at += 64) __builtin_prefetch(bytes + at);
+  for (uint32_t at = leaf->log_begin; at < word.used(); at += 64) FetchLine(bytes + at);
 }
 
 // A walk calls these for each item.

@@ -1,5 +1,6 @@
 // Searching a leaf, its log, and its deadline.
 
+#include "base/prefetch.h"
 #include "btree/paper_layout.h"
 
 namespace skep::btree {
@@ -59,7 +60,7 @@ void PaperLayout::Leaf::FindSorted(const SortedPosition& at, bool equal, Found* 
 
 void PaperLayout::Leaf::Prefetch(std::string_view key) const {
   for (uint32_t at = node_->log_begin; at < used_; at += 64) {
-    __builtin_prefetch(node_->bytes() + at);
+    FetchLine(node_->bytes() + at);
   }
   SortedPosition(*codec_, node_).PrefetchSegmentOf(key);
 }

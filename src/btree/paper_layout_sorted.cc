@@ -1,5 +1,7 @@
 #include "btree/paper_layout_sorted.h"
 
+#include "base/prefetch.h"
+
 namespace skep::btree::paper {
 
 void SortedPosition::SeekEnd() {
@@ -12,7 +14,7 @@ void SortedPosition::SeekEnd() {
 void SortedPosition::PrefetchSegmentOf(std::string_view key) {
   EnterSegmentOf(key);
   for (uint32_t at = segment_.begin; at < segment_.end; at += 64) {
-    __builtin_prefetch(node_->bytes() + at);
+    FetchLine(node_->bytes() + at);
   }
 }
 
