@@ -142,11 +142,11 @@ void ReadAll(Scene& scene) {
   scene.tree().CloseSnapshot(snapshot);
 }
 
-class Interleavings : public testing::TestWithParam<TreeChange> {
+class Interleavings : public OnEachLayoutWith<TreeChange> {
  protected:
   // False: the read does not come to the point so often.
   static bool StopRead(const TreeRead& read, SyncPoint point, uint32_t nth) {
-    Scene scene(GetParam());
+    Scene scene(GetCase());
     SnapshotRef snapshot;
     if (read.at_snapshot) snapshot = scene.tree().OpenSnapshot();
     Batch batch(read.kind);
@@ -155,7 +155,7 @@ class Interleavings : public testing::TestWithParam<TreeChange> {
     Performer reader(scene.tree(), std::move(batch));
     const bool stopped = reader.StartAndStop(point, nth);
     if (stopped) {
-      EXPECT_TRUE(GetParam().happened(scene.Step()));
+      EXPECT_TRUE(GetCase().happened(scene.Step()));
       scene.ReuseMemory();
     }
     reader.Finish(scene.history());
@@ -175,7 +175,7 @@ class Interleavings : public testing::TestWithParam<TreeChange> {
   template <typename Meanwhile>
   static void StopChange(Meanwhile meanwhile) {
     const uint32_t stops = AtEach(kWriterPoints, kNthMax, [&](SyncPoint point, uint32_t nth) {
-      Scene scene(GetParam());
+      Scene scene(GetCase());
       Performer writer(scene.tree(), scene.NextBatch());
       std::deque<Performer> others;
       const bool stopped = writer.StartAndStop(point, nth);
@@ -191,7 +191,7 @@ class Interleavings : public testing::TestWithParam<TreeChange> {
   // A reader begins after the freer has unlinked what the change replaced, and is stopped while
   // that is freed and its memory taken again. False: it does not come to the point so often.
   static bool StopFreerAndRead(const TreeRead& read, SyncPoint point, uint32_t nth) {
-    Scene scene(GetParam());
+    Scene scene(GetCase());
     Batch batch(read.kind);
     read.fill(batch, HintOfMiddle(scene.tree()));
     {
@@ -239,7 +239,7 @@ class Interleavings : public testing::TestWithParam<TreeChange> {
 // Method: the read is stopped; the change happens, what it frees is freed as far as a reader lets
 // it, and the memory is taken again (freed memory is poisoned under AddressSanitizer).
 TEST_P(Interleavings, AReadSeesTheStateOfItsVersion) {
-  ForEachMet(kReads, GetParam(), [](const TreeRead& read) {
+  ForEachMet(kReads, GetCase(), [](const TreeRead& read) {
     const uint32_t stops = AtEach(kReaderPoints, kNthMax, [&](SyncPoint point, uint32_t nth) {
       return StopRead(read, point, nth);
     });
@@ -249,7 +249,7 @@ TEST_P(Interleavings, AReadSeesTheStateOfItsVersion) {
 
 // Goal: a reader that begins while memory is on its way to be freed does not find it.
 TEST_P(Interleavings, AReadDoesNotFindWhatIsBeingFreed) {
-  ForEachMet(kReads, GetParam(), [](const TreeRead& read) {
+  ForEachMet(kReads, GetCase(), [](const TreeRead& read) {
     AtEach(kReaderPoints, 1,
            [&](SyncPoint point, uint32_t nth) { return StopFreerAndRead(read, point, nth); });
   });
@@ -304,7 +304,7 @@ constexpr TreeWrite kWrites[] = {
 // Method: the second one is started while the first is stopped, and runs as far as it can: to its
 // end, or to where the first one stands in its way.
 TEST_P(Interleavings, TwoWritersActOneAfterTheOther) {
-  ForEachMet(kWrites, GetParam(), [](const TreeWrite& write) {
+  ForEachMet(kWrites, GetCase(), [](const TreeWrite& write) {
     StopChange([&](Scene& scene, std::deque<Performer>& others) {
       Batch batch(write.kind);
       write.fill(batch, 0);
@@ -316,8 +316,8 @@ TEST_P(Interleavings, TwoWritersActOneAfterTheOther) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Interleavings, testing::ValuesIn(changes::kAll),
-                         [](const auto& param) { return std::string(param.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, Interleavings, EachLayoutWith(changes::kAll),
+                         LayoutAndCaseName<TreeChange>);
 
 }  // namespace
 }  // namespace skep::btree

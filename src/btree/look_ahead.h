@@ -76,7 +76,9 @@ void LookAhead<Layout>::Look(const Batch& batch, uint32_t first) {
     const bool looks = seeks && r.hint.bits == 0 && !r.has(Request::kReverse);
     ways_[i - first_] = {.node = looks ? root : nullptr, .link = core_.root};
   }
+  core_.Sync(SyncPoint::kReaderAtRoot);
   Descend(batch);
+  core_.Sync(SyncPoint::kReaderInLeaf);
 }
 
 template <class Layout>
@@ -90,6 +92,7 @@ void LookAhead<Layout>::Descend(const Batch& batch) {
       way.link = typename Layout::Inner(core_.codec, way.node).ChildOf(key(i));
       core_.table.Prefetch(way.link.lid());
     }
+    core_.Sync(SyncPoint::kReaderAtChild);
     for (uint32_t i = 0; i < count; ++i) {
       Way& way = ways_[i];
       if (way.node == nullptr || way.node->is_leaf()) continue;
@@ -123,6 +126,7 @@ std::optional<LeafPlace> LookAhead<Layout>::Current(uint32_t i) const {
     return std::nullopt;
   }
   if (core_.Head(way.link) != way.node) return std::nullopt;
+  core_.Sync(SyncPoint::kReaderAtHint);
   const NodeWord word{way.node->word.load(std::memory_order_acquire)};
   if (word.dead()) return std::nullopt;
   return LeafPlace{.link = way.link, .node = way.node, .word = word};

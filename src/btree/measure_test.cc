@@ -28,10 +28,12 @@ void PutAll(TestTree& tree, uint32_t keys, size_t value_bytes) {
   for (uint32_t i = 0; i < keys; ++i) tree.Put(Key(i), std::string(value_bytes, 'v'));
 }
 
+class Measure : public OnEachLayout {};
+
 // Goal: of a tree that is looked at whole the numbers are exact: those of its own walk, those that
 // it counts and those that follow from what was put in.
 // Method: an empty tree, one of one leaf, one of some hundred; each with its own arithmetic.
-TEST(Measure, AgreesWithASmallTree) {
+TEST_P(Measure, AgreesWithASmallTree) {
   for (const uint32_t keys : {0u, 10u, 5000u}) {
     SCOPED_TRACE(keys);
     TestTree tree;
@@ -67,7 +69,7 @@ TEST(Measure, AgreesWithASmallTree) {
 // Goal: a sample looks at no more than it may, and comes near the truth.
 // Method: a tree of many nodes, each with an older buffer or two that a snapshot holds; a fifth of
 // its rows. The rows are drawn from the version, which is the same in every run.
-TEST(Measure, ASampleIsNearTheTruth) {
+TEST_P(Measure, ASampleIsNearTheTruth) {
   TestTree tree;
   PutAll(tree, 8000, 40);
   tree.MaintainAll();
@@ -101,7 +103,7 @@ TEST(Measure, ASampleIsNearTheTruth) {
 
 // Goal: a held snapshot shows: that it is there, how far behind and how old it is, what is kept for
 // it; and no more once it is gone.
-TEST(Measure, AHeldSnapshotShows) {
+TEST_P(Measure, AHeldSnapshotShows) {
   TestTree tree;
   PutAll(tree, 500, 40);
   tree.MaintainAll();
@@ -135,7 +137,7 @@ TEST(Measure, AHeldSnapshotShows) {
 
 // Goal: a reader that stalls in the middle of a scan shows, and so does what it holds back.
 // Method: one thread; the scan stops in its first leaf while its own thread writes.
-TEST(Measure, AStalledReaderShows) {
+TEST_P(Measure, AStalledReaderShows) {
   TestTree tree;
   PutAll(tree, 500, 40);
   tree.MaintainAll();
@@ -160,7 +162,7 @@ TEST(Measure, AStalledReaderShows) {
 
 // Goal: a writer that stalls with a version it has drawn shows: what others write is not released.
 // Method: as above; the others write to the other end of the tree, since the leaf is locked.
-TEST(Measure, AStalledWriterShows) {
+TEST_P(Measure, AStalledWriterShows) {
   TestTree tree;
   PutAll(tree, 500, 40);
   Batch put;
@@ -175,7 +177,7 @@ TEST(Measure, AStalledWriterShows) {
 // Goal: whoever looks may do so at any time, and what it sees is near what there is.
 // Method: a thread describes a tree while two others let it grow and shrink, by points and by
 // range, under ThreadSanitizer and AddressSanitizer.
-TEST(Measure, WhileOthersWrite) {
+TEST_P(Measure, WhileOthersWrite) {
   constexpr uint32_t kKeys = 600;
   TestTree tree;
   std::atomic<int> writing{2};
@@ -205,6 +207,8 @@ TEST(Measure, WhileOthersWrite) {
   EXPECT_EQ(Describe(tree).at("items"), 2 * 100u);
   tree.ExpectNothingLeaked();
 }
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Measure, EachLayout(), LayoutName);
 
 }  // namespace
 }  // namespace skep::btree

@@ -6,11 +6,13 @@
 namespace skep::btree {
 namespace {
 
+class OutsideBlocks : public OnEachLayout {};
+
 // Goal: an outside block that a leaf names more than once is freed once when the leaf is detached.
 // Method: keys too long for a node, each written twice, so that the sorted item or log item and a
 // later log item name the same rest of the key; then all leaves but the outermost go by one range
 // delete.
-TEST(OutsideBlocks, NamedTwiceInADetachedLeafAreFreedOnce) {
+TEST_P(OutsideBlocks, NamedTwiceInADetachedLeafAreFreedOnce) {
   TestTree tree;
   State expected;
   for (const char* const value : {"first", "second"}) {
@@ -26,6 +28,8 @@ TEST(OutsideBlocks, NamedTwiceInADetachedLeafAreFreedOnce) {
   tree.ExpectHolds({});
   tree.ExpectNothingLeaked();
 }
+
+INSTANTIATE_TEST_SUITE_P(Layouts, OutsideBlocks, EachLayout(), LayoutName);
 
 }  // namespace
 }  // namespace skep::btree

@@ -15,7 +15,7 @@ using changes::Kept;
 
 constexpr uint32_t kKeys = 6000;
 
-class DetachedTree : public testing::Test {
+class DetachedTree : public OnEachLayout {
  protected:
   DetachedTree() : stage_(tree_.core()) {
     Batch batch;
@@ -94,7 +94,7 @@ class DetachedTree : public testing::Test {
 // Method: looked at when the subtrees are detached and the writers still stopped; then after each
 // of many small steps of the walk, while keys are put anew by their old hints; and when all is
 // done.
-TEST_F(DetachedTree, IsWholeAtTheSnapshotAndEmptyOtherwise) {
+TEST_P(DetachedTree, IsWholeAtTheSnapshotAndEmptyOtherwise) {
   ASSERT_GE(tree_.Statistics().height, 4u);
   Batch all;
   all.DeleteAll();
@@ -133,7 +133,7 @@ TEST_F(DetachedTree, IsWholeAtTheSnapshotAndEmptyOtherwise) {
 // or, at the newest one, sees everything or nothing.
 // Method: scans stop at their first leaf and in the middle, forward and backward; then all is
 // deleted, walked and freed as far as they let it.
-TEST_F(DetachedTree, IsWholeForAScanOnItsWay) {
+TEST_P(DetachedTree, IsWholeForAScanOnItsWay) {
   for (const bool reverse : {false, true}) {
     for (const uint32_t nth : {1u, 100u}) {
       SCOPED_TRACE(testing::Message() << (reverse ? "backward, leaf " : "forward, leaf ") << nth);
@@ -164,6 +164,8 @@ TEST_F(DetachedTree, IsWholeForAScanOnItsWay) {
   tree_.CloseSnapshot(snapshot_);
   tree_.ExpectNothingLeaked();
 }
+
+INSTANTIATE_TEST_SUITE_P(Layouts, DetachedTree, EachLayout(), LayoutName);
 
 }  // namespace
 }  // namespace skep::btree

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "btree/expirer.h"
-#include "btree/paper_layout.h"
 #include "btree/tree_test_changes.h"
 #include "btree/tree_test_within.h"
 
@@ -55,11 +54,13 @@ void MaintainAllAt(TestTree& tree, uint64_t now_ms) {
   }
 }
 
+class Expiry : public OnEachLayout {};
+
 // Goal: no leaf loses its place in the expiry queue, so that its memory comes back, also if its
 // entry is looked at before the tree leads to it.
 // Method: the root, or a leaf below it, is split while all its keys are due; upkeep runs when the
 // first half is mapped.
-TEST(Expiry, UpkeepInTheMiddleOfASplitForgetsNoLeaf) {
+TEST_P(Expiry, UpkeepInTheMiddleOfASplitForgetsNoLeaf) {
   for (const uint32_t leaves : {1u, 4u}) {
     SCOPED_TRACE(testing::Message() << leaves << " leaves");
     TestTree tree;
@@ -76,7 +77,7 @@ TEST(Expiry, UpkeepInTheMiddleOfASplitForgetsNoLeaf) {
 // Goal: a write does not bring back what somebody has seen as gone.
 // Method: between looking at the key and locking its leaf the write meets a reader whose clock is
 // ahead of its own, past the deadline. By the log, and by a merge.
-TEST(Expiry, WhatWasSeenAsGoneIsGoneForAWriteOnItsWay) {
+TEST_P(Expiry, WhatWasSeenAsGoneIsGoneForAWriteOnItsWay) {
   constexpr std::string_view kKey = "key";
   const Request writes[] = {
       {.op = Op::kExpire, .when = Request::kHasDeadline, .key = kKey, .other = {}},
@@ -108,7 +109,7 @@ TEST(Expiry, WhatWasSeenAsGoneIsGoneForAWriteOnItsWay) {
 // is in the page table still. AddressSanitizer tells.
 // Method: keys, and so fences, that lie outside the nodes; all are deleted at once. After each
 // piece that is reclaimed all LIDs are said to be due.
-TEST(Expiry, UpkeepDoesNotReadTheFencesOfLeavesThatHaveLeft) {
+TEST_P(Expiry, UpkeepDoesNotReadTheFencesOfLeavesThatHaveLeft) {
   const std::string begin(200, 'k');
   TestTree tree;
   {
@@ -120,13 +121,15 @@ TEST(Expiry, UpkeepDoesNotReadTheFencesOfLeavesThatHaveLeft) {
   }
   tree.Do({.op = Op::kDeleteAll});
   Slot& slot = tree.core().slots.Take();
-  Expirer<PaperLayout> expirer(tree.core());
-  while (tree.core().reclaimer.Run(slot, 1)) {
-    const Lid end = tree.core().table.end();
-    for (Lid lid = 1; lid < end; ++lid) tree.core().expiry.Add(lid, 1);
-    while (expirer.Run(slot, kNow, 0)) {
+  VisitLayoutOfTest([&]<class Layout>() {
+    Expirer<Layout> expirer(tree.core());
+    while (tree.core().reclaimer.Run(slot, 1)) {
+      const Lid end = tree.core().table.end();
+      for (Lid lid = 1; lid < end; ++lid) tree.core().expiry.Add(lid, 1);
+      while (expirer.Run(slot, kNow, 0)) {
+      }
     }
-  }
+  });
   tree.core().slots.Give(slot);
   EXPECT_EQ(tree.core().expiry.size(), 0u);
   tree.ExpectNothingLeaked();
@@ -135,7 +138,7 @@ TEST(Expiry, UpkeepDoesNotReadTheFencesOfLeavesThatHaveLeft) {
 // Goal: who asks whether a range has a key does not go on behind it, through any number of leaves
 // whose keys have all expired; some ask while the other writers are stopped.
 // Method: behind an empty range lie many such leaves; how many leaves are visited is counted.
-TEST(Expiry, AnEmptyRangeCostsNothingBehindIt) {
+TEST_P(Expiry, AnEmptyRangeCostsNothingBehindIt) {
   TestTree tree;
   for (uint32_t i = 0; i < 1000; ++i) PutUntil(tree, i, kDeadline);
   ASSERT_GT(tree.core().leaves.load(), 50u);
@@ -177,7 +180,7 @@ TEST(Expiry, AnEmptyRangeCostsNothingBehindIt) {
 // refused has changed nothing.
 // Method: a tree that is full to its limit, so that leaves of short keys cannot take eight bytes
 // more for each.
-TEST(Expiry, ARangeThatMeetsTheMemoryLimitSaysHowFarItCame) {
+TEST_P(Expiry, ARangeThatMeetsTheMemoryLimitSaysHowFarItCame) {
   TestTree tree(kSmallNodes, 4 << 20);
   uint32_t keys = 0;
   while (tree.Put(TestKey(keys), TestValue("v")).verdict == Verdict::kDone) ++keys;
@@ -206,7 +209,7 @@ TEST(Expiry, ARangeThatMeetsTheMemoryLimitSaysHowFarItCame) {
 // Goal: leaves that writes have cleaned of most of their keys are joined, too.
 // Method: each write of a tree without logs is a merge. All keys but a few of each leaf expire, and
 // those are written again.
-TEST(Expiry, LeavesThatWritesHaveCleanedAreJoined) {
+TEST_P(Expiry, LeavesThatWritesHaveCleanedAreJoined) {
   constexpr uint32_t kKeys = 1000;
   TestTree tree(BtreeOptions{.node_bytes = 2048, .log_bytes = 0});
   for (uint32_t i = 0; i < kKeys; ++i) PutUntil(tree, i, kDeadline);
@@ -223,7 +226,7 @@ TEST(Expiry, LeavesThatWritesHaveCleanedAreJoined) {
 // Goal: the answer of a range that gets a deadline waits for what it has seen, also for deletes.
 // Method: the range's only key is gone for the newest readers, and not yet for those of what is
 // released.
-TEST(Expiry, ARangeWaitsForTheDeletesItHasSeen) {
+TEST_P(Expiry, ARangeWaitsForTheDeletesItHasSeen) {
   TestTree tree;
   tree.Put("key", "v");
   Batch batch;
@@ -237,6 +240,8 @@ TEST(Expiry, ARangeWaitsForTheDeletesItHasSeen) {
     EXPECT_FALSE(tree.engine().gate().IsReleased(ticket));
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Expiry, EachLayout(), LayoutName);
 
 }  // namespace
 }  // namespace skep::btree

@@ -33,11 +33,13 @@ void ExpectAllWithHint(TestTree& tree, const State& state, Hint hint) {
   }
 }
 
+class Hints : public OnEachLayout {};
+
 // Goal: nobody follows what a leaf names outside once the leaf has left the tree, though its LID is
 // kept for a snapshot: what no snapshot can see is freed before the leaf.
 // Method: keys that come after a snapshot, to the leaf that was the root; the leaf is split and the
 // keys deleted, so that their bytes are freed, while the snapshot keeps the leaf.
-TEST(Hints, ToALeafThatIsKeptForASnapshot) {
+TEST_P(Hints, ToALeafThatIsKeptForASnapshot) {
   TestTree tree({.node_bytes = 2048, .log_bytes = 0});
   State state;
   const auto put = [&](uint32_t number) {
@@ -67,7 +69,7 @@ TEST(Hints, ToALeafThatIsKeptForASnapshot) {
 // and nothing else.
 // Method: one hint, before a range delete, after it, once the subtrees are freed, and after their
 // LIDs were given to other leaves.
-TEST(Hints, ToALeafThatWasDetached) {
+TEST_P(Hints, ToALeafThatWasDetached) {
   TestTree tree({.node_bytes = 2048, .log_bytes = 64});
   State state;
   const auto put_all = [&](std::string_view value) {
@@ -95,6 +97,8 @@ TEST(Hints, ToALeafThatWasDetached) {
   tree.ExpectHolds(state);
   tree.ExpectNothingLeaked();
 }
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Hints, EachLayout(), LayoutName);
 
 }  // namespace
 }  // namespace skep::btree

@@ -57,11 +57,11 @@ uint64_t AllocationsOf(Arena& arena, Run run) {
   return kMany - left;
 }
 
-class FailingAllocation : public testing::TestWithParam<TreeChange> {
+class FailingAllocation : public OnEachLayoutWith<TreeChange> {
  protected:
   // Does the change while its n-th allocation fails, then again. How many requests were refused.
   static uint32_t FailAt(uint64_t n, bool with_snapshot) {
-    Scene scene(GetParam());
+    Scene scene(GetCase());
     scene.tree().MaintainAll();
     SnapshotRef snapshot;
     if (with_snapshot) snapshot = scene.tree().OpenSnapshot();
@@ -91,7 +91,7 @@ class FailingAllocation : public testing::TestWithParam<TreeChange> {
 // Method: every allocation of every change fails once; with a snapshot the old nodes cannot be
 // freed to make room, until the snapshot is given up.
 TEST_P(FailingAllocation, IsDoneOrRefused) {
-  Scene scene(GetParam());
+  Scene scene(GetCase());
   const uint64_t allocations = AllocationsOf(scene.tree().core().arena, [&] { scene.Step(); });
   uint32_t refused = 0;
   for (uint64_t n = 1; n <= allocations && !HasFailure(); ++n) {
@@ -104,13 +104,15 @@ TEST_P(FailingAllocation, IsDoneOrRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FailingAllocation, testing::ValuesIn(AllChanges()),
-                         [](const auto& param) { return std::string(param.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, FailingAllocation, EachLayoutWith(AllChanges()),
+                         LayoutAndCaseName<TreeChange>);
+
+class FullTree : public OnEachLayout {};
 
 // Goal: at the memory limit the parts of an atomic batch that store something are refused, each for
 // itself, and no others: deletes never are.
 // Method: a full tree; parts of both kinds, and one that does both. Also without parts.
-TEST(FullTree, PartsThatStoreAreRefusedAndNoOthers) {
+TEST_P(FullTree, PartsThatStoreAreRefusedAndNoOthers) {
   TestTree tree(kSmallNodes, 4 << 20);
   State state;
   for (uint32_t i = 0; tree.Put(TestKey(i), TestValue("v")).verdict == Verdict::kDone; ++i) {
@@ -143,7 +145,7 @@ TEST(FullTree, PartsThatStoreAreRefusedAndNoOthers) {
   tree.ExpectNothingLeaked();
 }
 
-class TreeMemory : public testing::TestWithParam<BtreeOptions> {
+class TreeMemory : public OnEachLayoutWith<BtreeOptions> {
  protected:
   // Short and long keys, small and big values.
   static State Assorted(uint32_t count) {
@@ -162,10 +164,10 @@ class TreeMemory : public testing::TestWithParam<BtreeOptions> {
 // Method: the bytes of an empty tree before and after. The last leaf may keep a delete marker for
 // want of a merge, so by points the bound is one node.
 TEST_P(TreeMemory, ADeletedTreeIsOneEmptyLeaf) {
-  const uint64_t empty = TestTree::EmptyBytes(GetParam());
+  const uint64_t empty = TestTree::EmptyBytes(GetCase());
   for (const bool by_range : {false, true}) {
     SCOPED_TRACE(by_range ? "by range" : "by points");
-    TestTree tree(GetParam());
+    TestTree tree(GetCase());
     const State state = Assorted(2000);
     for (const auto& [key, value] : state) tree.Put(key, value);
     tree.ExpectHolds(state);
@@ -184,7 +186,7 @@ TEST_P(TreeMemory, ADeletedTreeIsOneEmptyLeaf) {
     if (by_range) {
       EXPECT_EQ(tree.allocated_bytes(), empty);
     } else {
-      EXPECT_LE(tree.allocated_bytes(), GetParam().node_bytes);
+      EXPECT_LE(tree.allocated_bytes(), GetCase().node_bytes);
     }
   }
 }
@@ -194,9 +196,12 @@ TEST_P(TreeMemory, ADeletedTreeIsOneEmptyLeaf) {
 // Method: the bytes in use of two trees with the same keys, the keys of one with deadlines.
 TEST_P(TreeMemory, ADeadlineCostsFewBytes) {
   constexpr uint32_t kKeys = 20'000;
-  constexpr uint64_t kBytesMax = 14;
+  // What a leaf of the layout for CPUs has once is shared by few items if nodes are small.
+  const bool is_shared_by_few =
+      LayoutOfTest::current() == NodeLayout::kHeads && GetCase().node_bytes == 2048;
+  const uint64_t bytes_max = is_shared_by_few ? 24 : 14;
   const auto bytes_with = [](uint64_t deadline_ms) {
-    TestTree tree(GetParam());
+    TestTree tree(GetCase());
     for (uint32_t i = 0; i < kKeys; ++i) {
       Batch batch;
       batch.Add({.op = Op::kPut,
@@ -213,7 +218,7 @@ TEST_P(TreeMemory, ADeadlineCostsFewBytes) {
   const uint64_t with = bytes_with(2 * TestTree::kNowMs);
   std::printf("%.1f bytes an item more\n", (double(with) - double(without)) / kKeys);
   EXPECT_GE(with, without + 7 * kKeys);
-  EXPECT_LE(with, without + kBytesMax * kKeys);
+  EXPECT_LE(with, without + bytes_max * kKeys);
 }
 
 // Goal: a version that is too far from its leaf's to be told as a delta is not lost: the leaf is
@@ -221,8 +226,9 @@ TEST_P(TreeMemory, ADeadlineCostsFewBytes) {
 // Method: the counter skips as far as a delta reaches, before a point write, a delete and an atomic
 // batch on the same leaves, and a little less, so that the last delta that fits is used too.
 TEST_P(TreeMemory, DeltasOfVersionsDoNotOverflow) {
-  for (const uint64_t skip : {uint64_t{1} << 40, (uint64_t{1} << 40) - 3, uint64_t{1} << 50}) {
-    TestTree tree(GetParam());
+  const uint64_t reach = 1 + VisitLayoutOfTest([]<class Layout>() { return Layout::kDeltaMax; });
+  for (const uint64_t skip : {reach, reach - 3, uint64_t{1} << 50}) {
+    TestTree tree(GetCase());
     History history;
     const auto run = [&](Batch& batch) { history.Note(batch, tree.Execute(batch)); };
     Batch fill;
@@ -256,17 +262,22 @@ TEST_P(TreeMemory, DeltasOfVersionsDoNotOverflow) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Nodes, TreeMemory,
-    testing::Values(kSmallNodes, BtreeOptions{.node_bytes = 2048, .log_bytes = 0}, BtreeOptions{}),
-    [](const auto& param) {
-      return std::to_string(param.param.node_bytes) + "_" + std::to_string(param.param.log_bytes);
-    });
+constexpr BtreeOptions kNodes[] = {kSmallNodes, {.node_bytes = 2048, .log_bytes = 0}, {}};
+
+std::string NodesName(const testing::TestParamInfo<LayoutAndCase<BtreeOptions>>& info) {
+  const auto& [layout, options] = info.param;
+  return std::to_string(options.node_bytes) + "_" + std::to_string(options.log_bytes) + "_" +
+         NameOf(layout);
+}
+
+INSTANTIATE_TEST_SUITE_P(Nodes, TreeMemory, EachLayoutWith(kNodes), NodesName);
+
+class HeldSnapshots : public OnEachLayout {};
 
 // Goal: a snapshot costs one copy of what changes after it, not one for each change.
 // Method: the bytes beyond the data's own, after each of 20 rounds of updates of all keys, in an
 // order of its own each; for one snapshot, and for two of which the second is younger.
-TEST(HeldSnapshots, CostOneCopyOfTheData) {
+TEST_P(HeldSnapshots, CostOneCopyOfTheData) {
   constexpr uint32_t kKeys = 5000;
   for (const uint32_t snapshots_max : {1u, 2u}) {
     TestTree tree(BtreeOptions{});
@@ -290,9 +301,13 @@ TEST(HeldSnapshots, CostOneCopyOfTheData) {
     }
     for (const SnapshotRef snapshot : snapshots) tree.CloseSnapshot(snapshot);
     tree.ExpectNothingLeaked();
-    EXPECT_LE(tree.allocated_bytes(), data * 11 / 10);
+    EXPECT_LE(tree.allocated_bytes(), data * 12 / 10);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Layouts, FullTree, EachLayout(), LayoutName);
+
+INSTANTIATE_TEST_SUITE_P(Layouts, HeldSnapshots, EachLayout(), LayoutName);
 
 }  // namespace
 }  // namespace skep::btree

@@ -267,13 +267,13 @@ unsigned PrintedSeed() {
   return seed;
 }
 
-class RandomSchedules : public testing::TestWithParam<Mix> {
+class RandomSchedules : public OnEachLayoutWith<Mix> {
  protected:
   // Runs the mix and returns what was noted.
   History Run(TestTree& tree, uint64_t seed) {
     Stalls stalls(tree.core(), seed);
     std::vector<Worker> workers;
-    for (int i = 0; i < kThreads; ++i) workers.emplace_back(tree, GetParam(), i, seed + 100 + i);
+    for (int i = 0; i < kThreads; ++i) workers.emplace_back(tree, GetCase(), i, seed + 100 + i);
     {
       std::vector<std::jthread> threads;
       for (Worker& worker : workers) {
@@ -293,7 +293,7 @@ class RandomSchedules : public testing::TestWithParam<Mix> {
 // Method: the threads' answers are replayed. Stalls at sync points hold back what others retire.
 TEST_P(RandomSchedules, AreOneSequence) {
   const unsigned seed = PrintedSeed();
-  TestTree tree(GetParam().btree);
+  TestTree tree(GetCase().btree);
   History history = Run(tree, seed);
   const State state = history.Replay();
   ASSERT_FALSE(HasFailure()) << "seed " << seed;
@@ -304,7 +304,7 @@ TEST_P(RandomSchedules, AreOneSequence) {
 // Goal: without versions, too, the tree stays sound and gives everything back.
 TEST_P(RandomSchedules, LeaveASoundTreeWithoutVersions) {
   const unsigned seed = PrintedSeed();
-  BtreeOptions options = GetParam().btree;
+  BtreeOptions options = GetCase().btree;
   options.multi_version = false;
   TestTree tree(options);
   Run(tree, seed);
@@ -312,8 +312,7 @@ TEST_P(RandomSchedules, LeaveASoundTreeWithoutVersions) {
   tree.ExpectNothingLeaked();
 }
 
-INSTANTIATE_TEST_SUITE_P(Mixes, RandomSchedules, testing::ValuesIn(kMixes),
-                         [](const auto& param) { return std::string(param.param.name); });
+INSTANTIATE_TEST_SUITE_P(Mixes, RandomSchedules, EachLayoutWith(kMixes), LayoutAndCaseName<Mix>);
 
 }  // namespace
 }  // namespace skep::btree

@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "btree/paper_layout.h"
 #include "btree/reader.h"
 #include "btree/tree_test_changes.h"
 
@@ -38,11 +37,13 @@ State TestKeys(uint32_t count) {
   return state;
 }
 
+class AtomicBatches : public OnEachLayout {};
+
 // Goal: what an atomic batch knows of where its keys are stored is what the leaf holds under the
 // lock, also if the batch has split the leaf since it first looked.
 // Method: the leaf knows a key with an outside block only as a delete marker, which the split drops
 // with the block. Then freed blocks are taken again, by keys of the same size.
-TEST(AtomicBatches, DoNotCarryOverBlocksThatASplitDropped) {
+TEST_P(AtomicBatches, DoNotCarryOverBlocksThatASplitDropped) {
   TestTree tree(BtreeOptions{});
   State state;
   for (uint32_t i = 0; i < 15; ++i) state[NumberedKey("a", i)] = std::string(60, 'x');
@@ -100,7 +101,7 @@ constexpr Shortcut kShortcuts[] = {
 
 void PrintTo(const Shortcut& shortcut, std::ostream* os) { *os << shortcut.name; }
 
-class DyingNodes : public testing::TestWithParam<Shortcut> {
+class DyingNodes : public OnEachLayoutWith<Shortcut> {
  protected:
   // Whether whoever asks the arena for memory may be given this buffer.
   static bool IsFree(Arena& arena, ArenaAddress buffer, size_t bytes) {
@@ -134,15 +135,21 @@ TEST_P(DyingNodes, StayUntilTheLastReaderHasLeft) {
   run(fill);
   tree.MaintainAll();
 
-  constexpr Version kNewest = Reader<PaperLayout>::kNewest;
-  const Reader<PaperLayout> find(core);
-  const LeafPlace node = find.Find(TestKey(kMiddle), kNewest);
+  const auto leaf_of = [&](std::string_view key, bool below) {
+    return VisitLayoutOfTest([&]<class Layout>() {
+      const Reader<Layout> reader(core);
+      return below ? reader.FindBelow(key, Reader<Layout>::kNewest)
+                   : reader.Find(key, Reader<Layout>::kNewest);
+    });
+  };
   const auto lower_of = [&](const LeafPlace& place) {
     Scratch scratch;
-    return std::string(
-        core.codec.Whole(PaperLayout::FencesOf(core.codec, place.node).lower, scratch));
+    const StoredKey lower = VisitLayoutOfTest(
+        [&]<class Layout>() { return Layout::FencesOf(core.codec, place.node).lower; });
+    return std::string(core.codec.Whole(lower, scratch));
   };
-  const LeafPlace before = find.FindBelow(lower_of(node), kNewest);
+  const LeafPlace node = leaf_of(TestKey(kMiddle), false);
+  const LeafPlace before = leaf_of(lower_of(node), true);
 
   Actor older(SyncPoint::kReaderInLeaf, 1, [&] { tree.Get(TestKey(0)); });
   ASSERT_TRUE(older.WaitUntilStopped());
@@ -159,7 +166,7 @@ TEST_P(DyingNodes, StayUntilTheLastReaderHasLeft) {
   core.Head(before.link)->right.store(node.link.bits);  // a late link
 
   Batch batch;
-  GetParam().fill(batch, Hint{node.link.bits}, lower_of(before));
+  GetCase().fill(batch, Hint{node.link.bits}, lower_of(before));
   Version ticket = 0;
   Actor younger(SyncPoint::kReaderAtHint, 1, [&] { ticket = tree.Execute(batch); });
   ASSERT_TRUE(younger.WaitUntilStopped());
@@ -177,14 +184,13 @@ TEST_P(DyingNodes, StayUntilTheLastReaderHasLeft) {
   tree.ExpectNothingLeaked();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DyingNodes, testing::ValuesIn(kShortcuts),
-                         [](const auto& param) { return std::string(param.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, DyingNodes, EachLayoutWith(kShortcuts), LayoutAndCaseName<Shortcut>);
 
 // Goal: atomic batches that need the same leaf split at the same keys split it once; each is
 // applied whole, and no leaf has an empty key range.
 // Method: the first one is stopped at each of its ways down, among them those between two splits;
 // the second one runs as far as it can.
-TEST(AtomicBatches, SplitAtTheSameKeysOnce) {
+TEST_P(AtomicBatches, SplitAtTheSameKeysOnce) {
   const auto batch_of = [](char value) {
     Batch batch(kAtomic);
     for (uint32_t i = 0; i < 120; ++i) {
@@ -222,9 +228,11 @@ TEST(AtomicBatches, SplitAtTheSameKeysOnce) {
   EXPECT_GT(stops, 10u);
 }
 
+class Sampling : public OnEachLayout {};
+
 // Goal: sampling finds keys after most of the tree was deleted, each with the same chance.
 // Method: few keys are left, far apart. The numbers that decide are fixed.
-TEST(Sampling, FindsWhatIsLeft) {
+TEST_P(Sampling, FindsWhatIsLeft) {
   TestTree tree(BtreeOptions{});
   State state;
   for (uint32_t i = 0; i < 20000; ++i) state[NumberedKey("k", i)] = "v";
@@ -255,7 +263,7 @@ TEST(Sampling, FindsWhatIsLeft) {
 // Goal: a key that never leaves is found whatever others add and take away.
 // Method: a put is visible and not counted yet when another thread deletes its key: for a moment
 // the counters say that the tree is empty.
-TEST(Sampling, DoesNotTrustTheCounters) {
+TEST_P(Sampling, DoesNotTrustTheCounters) {
   TestTree tree;
   const Stage stage(tree.core());
   tree.Put("stays", "v");
@@ -272,7 +280,7 @@ TEST(Sampling, DoesNotTrustTheCounters) {
   tree.ExpectHolds({{"stays", "v"}});
 }
 
-class CountingOfRangeDelete : public testing::Test {
+class CountingOfRangeDelete : public OnEachLayout {
  protected:
   static constexpr uint32_t kKeys = 400;
 
@@ -297,7 +305,7 @@ class CountingOfRangeDelete : public testing::Test {
 // Goal: while a range delete counts what it has deleted, others write, their versions are released,
 // and another range delete has its turn.
 // Method: it is stopped on its way to the first leaf that it counts.
-TEST_F(CountingOfRangeDelete, HoldsUpNobody) {
+TEST_P(CountingOfRangeDelete, HoldsUpNobody) {
   const uint32_t ways_down = WaysDownBeforeCounting();
   TestTree tree;
   const Stage stage(tree.core());
@@ -316,10 +324,12 @@ TEST_F(CountingOfRangeDelete, HoldsUpNobody) {
   tree.ExpectNothingLeaked();
 }
 
+class RangeDeletes : public OnEachLayout {};
+
 // Goal: a delete of at most so many keys that has to begin again looks for its end again.
 // Method: its first attempt finds no memory. While it makes room, another thread deletes half of
 // the range, so that the limit reaches further.
-TEST(RangeDeletes, WithALimitFindTheirEndAnew) {
+TEST_P(RangeDeletes, WithALimitFindTheirEndAnew) {
   TestTree tree;
   Core& core = tree.core();
   const Stage stage(core);
@@ -356,7 +366,7 @@ TEST(RangeDeletes, WithALimitFindTheirEndAnew) {
 // Goal: an atomic batch that is refused says that it was not applied, also if it is nothing but a
 // range delete.
 // Method: there is no memory, and nothing that could be freed.
-TEST(RangeDeletes, SayWhetherTheAtomicBatchWasApplied) {
+TEST_P(RangeDeletes, SayWhetherTheAtomicBatchWasApplied) {
   TestTree tree;
   const State state = TestKeys(100);
   for (const bool all : {false, true}) {
@@ -375,11 +385,13 @@ TEST(RangeDeletes, SayWhetherTheAtomicBatchWasApplied) {
   }
 }
 
+class MemoryLimit : public OnEachLayout {};
+
 // Goal: deletes work at the memory limit, also in atomic batches, and also where a leaf must be
 // split before a delete marker finds room.
 // Method: the budget is over its limit and every free slot is taken, so that each allocation needs
 // a span of its own; all keys are deleted.
-TEST(MemoryLimit, DoesNotStopAtomicDeletes) {
+TEST_P(MemoryLimit, DoesNotStopAtomicDeletes) {
   TestTree tree;
   std::vector<std::string> keys;
   for (uint32_t i = 0; i < 1000; ++i) {
@@ -416,7 +428,7 @@ TEST(MemoryLimit, DoesNotStopAtomicDeletes) {
 
 // Goal: a write at the memory limit does not give up snapshots that free nothing now.
 // Method: a reader stands in an old epoch, so that nothing can be freed, whatever is given up.
-TEST(MemoryLimit, KeepsSnapshotsWhileAReaderStandsInTheWay) {
+TEST_P(MemoryLimit, KeepsSnapshotsWhileAReaderStandsInTheWay) {
   TestTree tree(BtreeOptions{.log_bytes = 512});
   const Stage stage(tree.core());
   Fill(tree, TestKeys(1000));
@@ -437,13 +449,13 @@ TEST(MemoryLimit, KeepsSnapshotsWhileAReaderStandsInTheWay) {
   tree.ExpectNothingLeaked();
 }
 
-class BigAtomicBatches : public testing::TestWithParam<bool> {};
+class BigAtomicBatches : public OnEachLayoutWith<bool> {};
 
 // Goal: an atomic batch of many keys takes work in proportion to their number, wherever they go.
 // Method: all keys go into one gap. Counted are the ways down: for a batch that stops the writers
 // one a key, for looking; beyond that some for each leaf, for locking and splitting.
 TEST_P(BigAtomicBatches, TakeLinearWork) {
-  const bool with_range = GetParam();
+  const bool with_range = GetCase();
   for (const uint32_t keys : {8000u, 64000u}) {
     TestTree tree(BtreeOptions{});
     const Stage stage(tree.core());
@@ -467,13 +479,17 @@ TEST_P(BigAtomicBatches, TakeLinearWork) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BigAtomicBatches, testing::Bool(), [](const auto& param) {
-  return std::string(param.param ? "WithRange" : "Points");
-});
+std::string BigBatchName(const testing::TestParamInfo<LayoutAndCase<bool>>& info) {
+  const auto& [layout, with_range] = info.param;
+  return std::string(with_range ? "WithRange_" : "Points_") + NameOf(layout);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BigAtomicBatches, testing::Combine(EachLayout(), testing::Bool()),
+                         BigBatchName);
 
 // Goal: an atomic batch that writes, and counts a large range, holds none of it.
 // Method: the bytes the batch has handed out, beside those of the tree.
-TEST(AtomicBatches, CountWithoutCopying) {
+TEST_P(AtomicBatches, CountWithoutCopying) {
   TestTree tree(BtreeOptions{});
   State state;
   for (uint32_t i = 0; i < 3000; ++i) state[NumberedKey("k", i)] = std::string(1000, 'v');
@@ -485,6 +501,16 @@ TEST(AtomicBatches, CountWithoutCopying) {
   EXPECT_EQ(batch.outcome(1).integer, 3001);
   EXPECT_LT(batch.scratch().used(), 1000u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Layouts, AtomicBatches, EachLayout(), LayoutName);
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Sampling, EachLayout(), LayoutName);
+
+INSTANTIATE_TEST_SUITE_P(Layouts, RangeDeletes, EachLayout(), LayoutName);
+
+INSTANTIATE_TEST_SUITE_P(Layouts, MemoryLimit, EachLayout(), LayoutName);
+
+INSTANTIATE_TEST_SUITE_P(Layouts, CountingOfRangeDelete, EachLayout(), LayoutName);
 
 }  // namespace
 }  // namespace skep::btree

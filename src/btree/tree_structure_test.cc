@@ -103,7 +103,7 @@ std::mt19937_64 PrintedRandom() {
   return std::mt19937_64(seed);
 }
 
-using SmallTree = std::tuple<BtreeOptions, Shape, Order>;
+using SmallTree = std::tuple<NodeLayout, BtreeOptions, Shape, Order>;
 
 class TreeStructure : public testing::TestWithParam<SmallTree> {
  protected:
@@ -130,11 +130,12 @@ class TreeStructure : public testing::TestWithParam<SmallTree> {
     ExpectSound();
   }
 
-  const BtreeOptions options_ = std::get<0>(GetParam());
+  const LayoutOfTest layout_{std::get<0>(GetParam())};
+  const BtreeOptions options_ = std::get<1>(GetParam());
   const Geometry geometry_ = {.node_bytes = options_.node_bytes,
                               .log_bytes_max = options_.log_bytes};
-  const Shape shape_ = std::get<1>(GetParam());
-  const Order order_ = std::get<2>(GetParam());
+  const Shape shape_ = std::get<2>(GetParam());
+  const Order order_ = std::get<3>(GetParam());
   TestTree tree_{options_};
   State state_;
   uint32_t puts_ = 0;
@@ -160,18 +161,18 @@ TEST_P(TreeStructure, AgreesWithMapAtEveryStep) {
 }
 
 std::string SmallTreeName(const testing::TestParamInfo<SmallTree>& info) {
-  const auto& [options, shape, order] = info.param;
+  const auto& [layout, options, shape, order] = info.param;
   return std::string(shape.name) + order.name + std::to_string(options.node_bytes) + "_" +
-         std::to_string(options.log_bytes);
+         std::to_string(options.log_bytes) + "_" + NameOf(layout);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TreeStructure,
-                         testing::Combine(testing::ValuesIn(kNodes), testing::ValuesIn(kShapes),
-                                          testing::ValuesIn(kOrders)),
+                         testing::Combine(EachLayout(), testing::ValuesIn(kNodes),
+                                          testing::ValuesIn(kShapes), testing::ValuesIn(kOrders)),
                          SmallTreeName);
 
 // A larger tree of small items.
-class TreeShape : public testing::TestWithParam<Order> {
+class TreeShape : public OnEachLayoutWith<Order> {
  protected:
   static constexpr BtreeOptions kOptions = {.node_bytes = 2048, .log_bytes = 128};
   static constexpr uint32_t kKeys = 20'000;
@@ -194,8 +195,8 @@ class TreeShape : public testing::TestWithParam<Order> {
 // Method: the numbers of nodes after inserts, after 90 % were deleted, and after all were.
 TEST_P(TreeShape, FollowsTheNumberOfKeys) {
   std::mt19937_64 rng = PrintedRandom();
-  const bool is_random = GetParam().numbers == AtRandom;
-  for (const uint32_t number : GetParam().numbers(kKeys, rng)) Put(number);
+  const bool is_random = GetCase().numbers == AtRandom;
+  for (const uint32_t number : GetCase().numbers(kKeys, rng)) Put(number);
   const TreeStatistics full = tree_.Statistics();
   EXPECT_GE(Fill(), is_random ? 0.6 : 0.45);
   EXPECT_LE(full.node_bytes,
@@ -218,13 +219,14 @@ TEST_P(TreeShape, FollowsTheNumberOfKeys) {
   tree_.ExpectNothingLeaked();
 }
 
-INSTANTIATE_TEST_SUITE_P(Orders, TreeShape, testing::ValuesIn(kOrders),
-                         [](const auto& param) { return std::string(param.param.name); });
+INSTANTIATE_TEST_SUITE_P(Orders, TreeShape, EachLayoutWith(kOrders), LayoutAndCaseName<Order>);
+
+class AtomicStructure : public OnEachLayout {};
 
 // Goal: an atomic batch may need any number of new leaves at one place, or make any number go.
 // Method: thousands of keys between two neighbours, with a condition that fails, then without one;
 // then the same keys deleted by another batch. A snapshot in between sees all or none.
-TEST(AtomicStructure, ThousandsOfKeysBetweenTwoNeighbours) {
+TEST_P(AtomicStructure, ThousandsOfKeysBetweenTwoNeighbours) {
   constexpr uint32_t kKeys = 5000;
   const std::string value_of_all(60, 'v');
   TestTree tree(BtreeOptions{.node_bytes = 2048, .log_bytes = 64});
@@ -262,6 +264,8 @@ TEST(AtomicStructure, ThousandsOfKeysBetweenTwoNeighbours) {
   tree.ExpectNothingLeaked();
   EXPECT_LE(tree.Statistics().leaves, leaves / 10);
 }
+
+INSTANTIATE_TEST_SUITE_P(Layouts, AtomicStructure, EachLayout(), LayoutName);
 
 }  // namespace
 }  // namespace skep::btree

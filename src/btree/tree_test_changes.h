@@ -186,13 +186,14 @@ class Scene {
     }
     Run(batch);
     tree_.MaintainAll();
-    static std::map<std::string, uint32_t> steps_before;
-    const auto known = steps_before.find(change.name);
+    static std::map<std::pair<NodeLayout, std::string>, uint32_t> steps_before;
+    const std::pair key(LayoutOfTest::current(), std::string(change.name));
+    const auto known = steps_before.find(key);
     if (known == steps_before.end() && !trying_) {
-      steps_before[change.name] = StepsBefore(change);
+      steps_before[key] = StepsBefore(change);
     }
     if (trying_) return;
-    for (uint32_t i = 0; i < steps_before[change.name]; ++i) Step();
+    for (uint32_t i = 0; i < steps_before[key]; ++i) Step();
   }
 
   TestTree& tree() { return tree_; }

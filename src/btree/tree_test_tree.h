@@ -14,6 +14,7 @@
 #include "btree/btree_engine.h"
 #include "btree/core.h"
 #include "btree/measure.h"
+#include "btree/tree_test_layouts.h"
 
 namespace skep::btree {
 
@@ -29,14 +30,14 @@ inline int RoundsOfTests() {
   return text == nullptr ? 1 : std::max(1, std::atoi(text));
 }
 
-// Thread safety: as Engine; the model is its owner's.
+// Of the layout of the test. Thread safety: as Engine; the model is its owner's.
 class TestTree {
  public:
   static constexpr uint64_t kNowMs = 1'000'000;
 
   explicit TestTree(const BtreeOptions& options = kSmallNodes, uint64_t limit_bytes = 0)
       : budget_(limit_bytes),
-        engine_(BtreeEngine::Make({.budget = &budget_, .btree = options})),
+        engine_(BtreeEngine::Make({.budget = &budget_, .btree = OfTest(options)})),
         tree_(static_cast<BtreeEngine&>(*engine_)) {}
 
   BtreeEngine& engine() { return tree_; }
@@ -135,6 +136,11 @@ class TestTree {
   }
 
  private:
+  static BtreeOptions OfTest(BtreeOptions options) {
+    options.layout = LayoutOfTest::current();
+    return options;
+  }
+
   MemoryBudget budget_;
   const std::unique_ptr<Engine> engine_;
   BtreeEngine& tree_;

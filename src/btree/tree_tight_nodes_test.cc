@@ -1,6 +1,7 @@
 // Nodes that are as full as they may be, where a change makes a separator or a fence longer.
 //
-// Such trees are rare, so they are planted: node by node, from a plan.
+// Such trees are rare, so they are planted: node by node, from a plan. The plans count the bytes of
+// the paper's layout.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -151,7 +152,10 @@ Plan FullOfLongKeys(uint32_t number, uint32_t level) {
   return plan;
 }
 
-class JoinsUnderAFullNode : public testing::TestWithParam<uint32_t> {};
+class JoinsUnderAFullNode : public testing::TestWithParam<uint32_t> {
+ private:
+  const LayoutOfTest layout_{NodeLayout::kPaper};
+};
 
 // Goal: two siblings that are evened out may need a longer separator than before, of which their
 // parent takes as many as fit; then it is split.
@@ -242,6 +246,9 @@ class RangeDeletesAtFullNodes : public testing::TestWithParam<LongerFence> {
                      FullNode(600, LargeLeaf(600, is_full), false), SmallNode("900", "900", 1)}};
     return {.lower = "", .children = {left, SmallNode("500", "500", 2), right}};
   }
+
+ private:
+  const LayoutOfTest layout_{NodeLayout::kPaper};
 };
 
 // Goal: a range delete gives the nodes at its two ends a fence that may be longer than the one they
@@ -280,6 +287,7 @@ INSTANTIATE_TEST_SUITE_P(All, RangeDeletesAtFullNodes,
 // Method: in the leaf, a long key is the shortcut; with one item more it would be a short key. That
 // item comes while a range delete, which leaves this leaf alone, counts.
 TEST(RootCollapse, WaitsForALeafThatFits) {
+  const LayoutOfTest layout(NodeLayout::kPaper);
   Plan leaf = {.lower = ""};
   const auto largest = [](size_t bytes) { return kLargestValue.substr(0, bytes); };
   leaf.items[Long(100, 0)] = largest(45);

@@ -11,10 +11,12 @@ namespace {
 
 constexpr auto kAtomic = Batch::Kind::kAtomic;
 
+class Watches : public OnEachLayout {};
+
 // Goal: what a watch has seen can be waited for, so that no read that comes next is older than it.
 // Method: a key is watched when a write of it is visible and not released. A read of what is
 // released is older; the ticket of a read of the newest value says how long to wait.
-TEST(Watches, TheTicketOfAReadCoversWhatAWatchHasSeen) {
+TEST_P(Watches, TheTicketOfAReadCoversWhatAWatchHasSeen) {
   TestTree tree;
   tree.Put("key", "old");
   const auto released_value = [&] {
@@ -43,6 +45,8 @@ TEST(Watches, TheTicketOfAReadCoversWhatAWatchHasSeen) {
   EXPECT_TRUE(batch.applied());
   tree.engine().Unwatch(watch);
 }
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Watches, EachLayout(), LayoutName);
 
 }  // namespace
 }  // namespace skep::btree
