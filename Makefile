@@ -4,13 +4,14 @@ PORT ?= 6379
 SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench fuzz soak format lint clean
+.PHONY: help run build test bench bench-ordered fuzz soak format lint clean
 
 help:
 	@echo "make run [PORT=6379]      install what is missing, build, start skep-server"
 	@echo "make build                install what is missing, build build/release/bin/"
 	@echo "make test [TESTS=regex]   build every preset, run all tests"
 	@echo "make bench [RECORDS=n]    this machine's limits, then YCSB A to F"
+	@echo "make bench-ordered [ITEMS=n]    Skep beside absl::btree_map and other peers: docs/figures/"
 	@echo "make fuzz [SECONDS=60]    run every fuzzer for so long"
 	@echo "make soak [SECONDS=60]    threads and clients on one store for so long, every answer checked"
 	@echo "make format               format the code with clang-format"
@@ -28,13 +29,19 @@ build:
 	@scripts/build release
 
 test:
-	@scripts/install-packages build test fuzz
+	@scripts/install-packages build test fuzz peers
 	@scripts/test $(if $(TESTS),-R '$(TESTS)')
 
 bench:
 	@scripts/install-packages build
 	@scripts/build release skep-bench
 	@scripts/bench $(RECORDS)
+
+# RECORDS is another name for ITEMS.
+bench-ordered:
+	@scripts/install-packages build peers
+	@scripts/build release skep-bench
+	@scripts/bench-ordered $(or $(ITEMS),$(RECORDS))
 
 fuzz:
 	@scripts/install-packages build fuzz

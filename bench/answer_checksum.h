@@ -1,9 +1,12 @@
 // answer_checksum.h: one number over everything that operations returned.
 //
-// It keeps the compiler and the engine honest (every byte of every answer is read), and two engines
-// that ran the same operations must have the same one. Positions are weighed in, so that items in a
-// wrong order and answers in the wrong slot show. Terms do not wait for each other, so that it
-// costs about a nanosecond for each 16 bytes.
+// It keeps the compiler and the engine honest (every answer is read), and two engines that ran the
+// same operations must have the same one. Positions are weighed in, so that items in a wrong order
+// and answers in the wrong slot show.
+//
+// It must not be what is measured. So it reads one word of each cache line of a key or value, and
+// the last word: all there is of 16 bytes, every line of longer ones. Terms do not wait for each
+// other; an item of 16 + 16 bytes costs about ten instructions.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +17,20 @@
 namespace skep::bench {
 
 inline uint64_t SumOfBytes(std::string_view bytes) {
-  uint64_t sum = bytes.size();
-  uint64_t word = 0;
-  size_t at = 0;
-  for (; at + sizeof(word) <= bytes.size(); at += sizeof(word)) {
-    std::memcpy(&word, bytes.data() + at, sizeof(word));
-    sum = sum * 3 + word;
+  constexpr size_t kLineBytes = 64;
+  uint64_t last = 0;
+  if (bytes.size() < sizeof(last)) {
+    std::memcpy(&last, bytes.data(), bytes.size());
+    return 3 * last + bytes.size();
   }
-  if (at == bytes.size()) return sum;
-  word = 0;
-  std::memcpy(&word, bytes.data() + at, bytes.size() - at);
-  return sum * 3 + word;
+  std::memcpy(&last, bytes.data() + bytes.size() - sizeof(last), sizeof(last));
+  uint64_t sum = 3 * last + bytes.size();
+  for (size_t at = 0; at + sizeof(last) < bytes.size(); at += kLineBytes) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, sizeof(word));
+    sum += (at + 5) * word;
+  }
+  return sum;
 }
 
 // `index`: of the operation in its batch.

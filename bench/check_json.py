@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Runs skep-bench with --json and checks what it prints.
 
-usage: check_json.py path/to/skep-bench limits|ycsb|ordered option...
+usage: check_json.py path/to/skep-bench limits|ycsb|compare option...
        check_json.py path/to/skep-bench expiry path/to/skep-server option...
 
 Standard output must be one JSON object and nothing else; it must have every key of the interface,
@@ -16,18 +16,17 @@ import sys
 LIMITS_FIGURES = ["random_read_mops", "random_rmw_mops", "random_read_4k_mops",
                   "random_start_3200b_mops", "chase_ns", "seq_read_gbs", "loopback_rtt_us",
                   "loopback_64_mops", "address_mops"]
-YCSB_OPTIONS = ["engine", "host", "port", "workload", "dist", "records", "ops", "threads", "batch",
-                "key-size", "value-size", "seed"]
+YCSB_OPTIONS = ["engine", "host", "port", "workload", "scan-length", "read-percent", "dist",
+                "records", "ops", "threads", "batch", "key-size", "value-size", "seed"]
 YCSB_FIGURES = ["mops", "p50_ns", "p99_ns", "p999_ns", "max_ns", "bytes_per_item", "rss_bytes",
                 "load_mops", "seconds"]
-
-
-ORDERED_OPTIONS = ["engine", "loads", "items", "ops", "repeats", "batch", "threads", "key-size",
-                   "value-size", "seed"]
+COMPARE_OPTIONS = ["engines", "peers", "workloads", "dist", "items", "ops", "repeats", "batch",
+                   "threads", "key-size", "value-size", "seed", "apart"]
+COMPARE_FIGURES = ["mops", "ratio", "p50_ns", "p99_ns", "p999_ns", "max_ns"]
 EXPIRY_OPTIONS = ["server", "host", "port", "items", "stay", "connections", "depth", "rate",
                   "seconds", "lead", "repeats", "key-size", "value-size", "seed"]
 EXPIRY_FIGURES = ["seconds", "ops", "kops", "p50_ns", "p99_ns", "p999_ns", "max_ns"]
-ORDERED_FIGURES = ["mops", "ratio", "p50_ns", "p99_ns", "p999_ns", "max_ns", "bytes_per_item"]
+WITHOUT_ORDER = ["boost", "cuckoo", "tbb-hash"]
 
 
 def check_positive(result, names):
@@ -47,31 +46,50 @@ def check_ycsb(result, options):
     assert not missing, f"missing: {missing}"
     assert result["errors"] == 0, result["first_error"]
     assert result["p50_ns"] <= result["p99_ns"] <= result["p999_ns"] <= result["max_ns"]
-    assert (result["items_scanned"] > 0) == (result["workload"] == "e")
+    assert (result["items_scanned"] > 0) == (result["workload"] in ("e", "scan", "cloud"))
     for name, value in zip(options[0::2], options[1::2]):
+        if name == "--ops" and result["workload"] == "load":
+            value = str(result["records"])
         assert str(result[name.removeprefix("--")]) == value, name
 
 
-def check_ordered(result, options):
+def check_compare_row(row, result):
+    assert row["threads"] == result["threads"]
+    name = row["workload"]
+    if row["engine"] in WITHOUT_ORDER and (name == "e" or name.startswith(("scan", "cloud"))):
+        assert row["mops"] is None and row["ratio"] is None
+        return
+    first = (result["peers"] + result["engines"])[0]
+    figures = COMPARE_FIGURES
+    if row["ratio"] is None and first in WITHOUT_ORDER:
+        figures = [name for name in figures if name != "ratio"]
+    check_positive(row, figures)
+    assert row["bytes_per_item"] >= 0
+    assert len(row["mops_of_repeats"]) == result["repeats"]
+    assert row["engine"] != first or row["ratio"] == 1
+
+
+def check_compare(result, options):
     assert result["errors"] == 0 and result["agrees"]
-    missing = [name for name in ORDERED_OPTIONS if name not in result]
+    missing = [name for name in COMPARE_OPTIONS if name not in result]
     assert not missing, f"missing: {missing}"
+    assert result["apart"] == ("--apart" in options)
+    options = [option for option in options if option != "--apart"]
     for name, value in zip(options[0::2], options[1::2]):
         name = name.removeprefix("--")
         if name == "limits":
             check_limits(result["limits"])
-        elif name in ("engine", "loads"):
-            assert result[name] == value.split(","), name
+        elif isinstance(result[name], list):
+            assert ",".join(result[name]) == ("" if value == "none" else value), name
         else:
             assert str(result[name]) == value, name
-    wanted = [(engine, load) for load in result["loads"] for engine in result["engine"]]
+    subjects = result["peers"] + result["engines"]
+    workloads = [name.partition(":")[0] for name in result["workloads"]]
+    wanted = [(subject, name) for name in workloads for subject in subjects]
     assert [(row["engine"], row["workload"]) for row in result["rows"]] == wanted
     for row in result["rows"]:
-        check_positive(row, ORDERED_FIGURES)
-        assert len(row["mops_of_repeats"]) == result["repeats"]
-        assert row["threads"] == result["threads"]
-        assert row["engine"] != result["engine"][0] or row["ratio"] == 1
-    assert [footprint["engine"] for footprint in result["footprints"]] == result["engine"]
+        check_compare_row(row, result)
+    assert [footprint["engine"] for footprint in result["footprints"]] == subjects
     assert all(footprint["contents_checksum"] != 0 for footprint in result["footprints"])
 
 
@@ -125,7 +143,7 @@ def check(program, command, options):
     elif command == "expiry":
         check_expiry(result, options)
     else:
-        check_ordered(result, options)
+        check_compare(result, options)
 
 
 main()

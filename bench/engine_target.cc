@@ -20,9 +20,9 @@ class StoreSession final : public BatchSession {
 
 }  // namespace
 
-Result<std::unique_ptr<EngineTarget>> EngineTarget::Open(const std::string& engine,
+Result<std::unique_ptr<EngineTarget>> EngineTarget::Open(const Options& options,
                                                          const ValuePool& values) {
-  auto store = Store::Open({.engine = engine, .keyspaces = 1});
+  auto store = Store::Open(options);
   if (!store) return Fail(store.error());
   return std::unique_ptr<EngineTarget>(new EngineTarget(std::move(*store), values));
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "bench/record_format.h"
 #include "bench/ycsb_target.h"
@@ -13,8 +12,8 @@ namespace skep::bench {
 class EngineTarget final : public YcsbTarget {
  public:
   // `values` must outlive the target.
-  //   kInvalidArgument  no such engine
-  static Result<std::unique_ptr<EngineTarget>> Open(const std::string& engine,
+  //   kInvalidArgument  no such engine, or not with these options
+  static Result<std::unique_ptr<EngineTarget>> Open(const Options& options,
                                                     const ValuePool& values);
 
   Result<std::unique_ptr<YcsbSession>> Connect() override;

@@ -53,7 +53,7 @@ std::string Complaint(const ExpiryOptions& options) {
 
 // GETs and SETs, half and half, on keys that stay, each equally often.
 OpStream MakeOps(const ExpiryOptions& options) {
-  const WorkloadPlan plan = {.workload = *FindWorkload('a'),
+  const WorkloadPlan plan = {.workload = *FindWorkload("a"),
                              .distribution = Distribution::kUniform,
                              .records = options.stay,
                              .ops = kOpsMax,

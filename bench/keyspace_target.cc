@@ -30,9 +30,9 @@ class EngineSession final : public BatchSession {
 
 }  // namespace
 
-Result<std::unique_ptr<KeyspaceTarget>> KeyspaceTarget::Open(const std::string& engine,
+Result<std::unique_ptr<KeyspaceTarget>> KeyspaceTarget::Open(const Options& options,
                                                              const ValuePool& values) {
-  auto keyspaces = Keyspaces::Make({.engine = engine, .keyspaces = 1});
+  auto keyspaces = Keyspaces::Make(options);
   if (!keyspaces) return Fail(keyspaces.error());
   return std::unique_ptr<KeyspaceTarget>(new KeyspaceTarget(std::move(*keyspaces), values));
 }

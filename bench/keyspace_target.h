@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "bench/record_format.h"
 #include "bench/ycsb_target.h"
@@ -15,8 +14,8 @@ namespace skep::bench {
 class KeyspaceTarget final : public YcsbTarget {
  public:
   // `values` must outlive the target.
-  //   kInvalidArgument  no such engine
-  static Result<std::unique_ptr<KeyspaceTarget>> Open(const std::string& engine,
+  //   kInvalidArgument  no such engine, or not with these options
+  static Result<std::unique_ptr<KeyspaceTarget>> Open(const Options& options,
                                                       const ValuePool& values);
 
   Result<std::unique_ptr<YcsbSession>> Connect() override;

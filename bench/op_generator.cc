@@ -53,8 +53,18 @@ bool KeyChooser::Exists(uint64_t number, uint64_t inserted) const {
   return beyond % plan_.threads == thread_ && beyond / plan_.threads < inserted;
 }
 
+// Inserted keys are a thread's own already.
+uint64_t KeyChooser::Own(uint64_t number) const {
+  if (number >= plan_.records) return number;
+  const uint64_t own = number - number % plan_.threads + thread_;
+  return own < plan_.records ? own : own - plan_.threads;
+}
+
 OpGenerator::OpGenerator(const WorkloadPlan& plan, uint32_t thread)
-    : workload_(plan.workload), random_(SeedOf(plan, thread)), keys_(plan, thread) {}
+    : workload_(plan.workload),
+      own_updates_(plan.own_updates),
+      random_(SeedOf(plan, thread)),
+      keys_(plan, thread) {}
 
 void OpGenerator::Fill(OpStream& stream, size_t count) {
   for (size_t i = 0; i < count; ++i) {
@@ -63,9 +73,12 @@ void OpGenerator::Fill(OpStream& stream, size_t count) {
       stream.Add(kind, keys_.InsertedNumber(inserted_++));
     } else if (kind == OpKind::kScan) {
       const uint64_t start = keys_.Draw(random_, inserted_);
-      stream.Add(kind, start, static_cast<uint32_t>(1 + random_.Below(kScanItemsMax)));
+      const uint64_t lengths = workload_.scan_items_max - workload_.scan_items_min + 1;
+      stream.Add(kind, start,
+                 workload_.scan_items_min + static_cast<uint32_t>(random_.Below(lengths)));
     } else {
-      stream.Add(kind, keys_.Draw(random_, inserted_));
+      const uint64_t number = keys_.Draw(random_, inserted_);
+      stream.Add(kind, own_updates_ && kind != OpKind::kRead ? keys_.Own(number) : number);
     }
   }
 }

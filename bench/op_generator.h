@@ -26,6 +26,9 @@ struct WorkloadPlan {
   uint64_t ops;      // of all threads
   uint32_t threads;  // > 0
   uint64_t seed;
+  // Whether threads update keys of their own, so that what is stored in the end does not depend on
+  // who was faster; then there are at least as many records as threads. YCSB's threads do not.
+  bool own_updates = false;
 
   // As many as YCSB foresees: twice the expected number.
   uint64_t InsertsForeseen() const { return 2 * ops * workload.insert / 100; }
@@ -42,6 +45,8 @@ class KeyChooser {
 
   // `inserted`: how many keys this thread has inserted.
   uint64_t Draw(Random& random, uint64_t inserted);
+  // A key that only this thread updates: `number`, which is there, or one near it.
+  uint64_t Own(uint64_t number) const;
   // The number of this thread's insertion `index` (from 0).
   uint64_t InsertedNumber(uint64_t index) const {
     return plan_.records + index * plan_.threads + thread_;
@@ -64,10 +69,13 @@ class OpGenerator final : public OpSource {
   OpGenerator(const WorkloadPlan& plan, uint32_t thread);
   void Fill(OpStream& stream, size_t count) override;
 
+  uint64_t inserted() const { return inserted_; }
+
  private:
   OpKind DrawKind();
 
-  Workload workload_;
+  const Workload workload_;
+  const bool own_updates_;
   SeededRandom random_;
   KeyChooser keys_;
   uint64_t inserted_ = 0;

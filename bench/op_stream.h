@@ -1,11 +1,11 @@
 // op_stream.h: operations of a benchmark, made before the clock starts.
 //
-// An operation takes one byte for what it is and its key's bytes, laid out one behind the other:
+// An operation takes two bytes for what it is and its key's bytes, laid out one behind the other:
 // reading the stream is sequential, so the hardware prefetches it and it disturbs the measurement
 // by about key size / 64 cache lines an operation.
 //
 //   code  0 read, 1 update, 2 insert, 3 read-modify-write, 4 delete,
-//         4 + n scan of n items (n = 1..100)
+//         4 + n scan of n items (n = 1..kScanItemsMax)
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class OpStream {
  public:
   explicit OpStream(KeyFormat format) : format_(format) {}
 
-  static size_t BytesPerOp(KeyFormat format) { return 1 + format.bytes(); }
+  static size_t BytesPerOp(KeyFormat format) { return sizeof(Code) + format.bytes(); }
 
   size_t size() const { return codes_.size(); }
 
@@ -43,8 +43,8 @@ class OpStream {
 
   void Add(OpKind kind, uint64_t key_number, uint32_t scan_items = 0) {
     SKEP_DCHECK(kind != OpKind::kScan || (scan_items >= 1 && scan_items <= kScanItemsMax));
-    codes_.push_back(static_cast<uint8_t>(kind == OpKind::kScan ? kScanBase + scan_items
-                                                                : static_cast<uint32_t>(kind)));
+    codes_.push_back(static_cast<Code>(kind == OpKind::kScan ? kScanBase + scan_items
+                                                             : static_cast<uint32_t>(kind)));
     const size_t at = keys_.size();
     keys_.resize(at + format_.bytes());
     format_.Render(key_number, keys_.data() + at);
@@ -52,18 +52,19 @@ class OpStream {
 
   // `index` < size(). The key is valid until the stream changes.
   YcsbOp at(size_t index) const {
-    const uint8_t code = codes_[index];
+    const Code code = codes_[index];
     return {.kind = code > kScanBase ? OpKind::kScan : static_cast<OpKind>(code),
-            .scan_items = code > kScanBase ? code - kScanBase : 0,
+            .scan_items = code > kScanBase ? code - kScanBase : 0u,
             .key = {keys_.data() + index * format_.bytes(), format_.bytes()}};
   }
 
  private:
+  using Code = uint16_t;
   static constexpr uint32_t kScanBase = static_cast<uint32_t>(OpKind::kDelete);
-  static_assert(kScanBase + kScanItemsMax <= UINT8_MAX);
+  static_assert(kScanBase + kScanItemsMax <= UINT16_MAX);
 
   KeyFormat format_;
-  std::vector<uint8_t> codes_;
+  std::vector<Code> codes_;
   std::string keys_;
 };
 

@@ -64,29 +64,46 @@ std::string MicrosecondsRow(std::string_view name, uint64_t ns) {
 
 double Microseconds(uint64_t ns) { return static_cast<double>(ns) / 1e3; }
 
-std::string OrderedTableRow(const OrderedRow& row) {
-  const Histogram& latency = row.latency_ns;
-  return fmt::format(
-      "  {:<12} {:<8} {:>9.3f} {:>7.2f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>8}{}\n",
-      row.load.name, row.engine, row.median_mops(), row.ratio, Microseconds(latency.Quantile(0.5)),
-      Microseconds(latency.Quantile(0.99)), Microseconds(latency.Quantile(0.999)),
-      Microseconds(latency.max()), OrDash(row.bytes_per_item),
-      row.agrees ? "" : "  answers differ from the first engine's");
+std::string OrDash(const CompareRow& row, double quantile) {
+  if (row.mops.empty()) return "-";
+  return fmt::format("{:.1f}", Microseconds(row.latency_ns.Quantile(quantile)));
 }
 
-Json JsonOf(const OrderedRow& row, uint32_t threads) {
-  const bool once = row.load.kind == OpKind::kInsert || row.load.kind == OpKind::kDelete;
+std::string NameAndDistribution(const CompareWorkload& what) {
+  if (what.workload.sweep) return what.workload.name;
+  return fmt::format("{} {}", what.workload.name, NameOf(what.distribution));
+}
+
+// What a reader must know of a row beside its figures.
+const char* RemarkOn(const CompareRow& row) {
+  if (row.mops.empty()) return "  has no order: points only";
+  return row.agrees ? "" : "  answers differ from the first one's";
+}
+
+std::string TableRow(const CompareRow& row) {
+  const auto mops = row.median_mops();
+  return fmt::format("  {:<16} {:>9} {:>7} {:>10} {:>10} {:>10} {:>8}  {}{}\n",
+                     NameAndDistribution(row.what), mops ? fmt::format("{:.3f}", *mops) : "-",
+                     row.ratio ? fmt::format("{:.2f}", *row.ratio) : "-", OrDash(row, 0.5),
+                     OrDash(row, 0.99), OrDash(row, 0.999), OrDash(row.bytes_per_item), row.engine,
+                     RemarkOn(row));
+}
+
+Json JsonOf(const CompareRow& row, uint32_t threads) {
+  const bool ran = !row.mops.empty();
+  const auto quantile = [&](double q) { return ran ? Json(row.latency_ns.Quantile(q)) : Json(); };
+  const bool once = row.what.workload.sweep.has_value();
   return {{"engine", row.engine},
-          {"workload", row.load.name},
-          {"dist", once ? Json(nullptr) : Json(NameOf(row.load.distribution))},
+          {"workload", row.what.workload.name},
+          {"dist", once ? Json(nullptr) : Json(NameOf(row.what.distribution))},
           {"threads", threads},
-          {"mops", row.median_mops()},
+          {"mops", OrNull(row.median_mops())},
           {"mops_of_repeats", row.mops},
-          {"ratio", row.ratio},
-          {"p50_ns", row.latency_ns.Quantile(0.5)},
-          {"p99_ns", row.latency_ns.Quantile(0.99)},
-          {"p999_ns", row.latency_ns.Quantile(0.999)},
-          {"max_ns", row.latency_ns.max()},
+          {"ratio", OrNull(row.ratio)},
+          {"p50_ns", quantile(0.5)},
+          {"p99_ns", quantile(0.99)},
+          {"p999_ns", quantile(0.999)},
+          {"max_ns", ran ? Json(row.latency_ns.max()) : Json(nullptr)},
           {"bytes_per_item", OrNull(row.bytes_per_item)},
           {"checksum", row.checksum},
           {"agrees", row.agrees},
@@ -94,7 +111,7 @@ Json JsonOf(const OrderedRow& row, uint32_t threads) {
           {"first_error", row.first_error}};
 }
 
-Json JsonOf(const OrderedFootprint& footprint) {
+Json JsonOf(const CompareFootprint& footprint) {
   return {{"engine", footprint.engine},
           {"bytes_per_item", OrNull(footprint.bytes_per_item)},
           {"resident_bytes_per_item", OrNull(footprint.resident_bytes_per_item)},
@@ -224,7 +241,9 @@ std::string JsonOf(const YcsbReport& report) {
                {"engine", in_process ? Json(options.engine) : Json(nullptr)},
                {"host", in_process ? Json(nullptr) : Json(options.host)},
                {"port", in_process ? Json(nullptr) : Json(options.port)},
-               {"workload", std::string(1, options.workload)},
+               {"workload", options.workload},
+               {"scan-length", options.scan_length},
+               {"read-percent", options.read_percent},
                {"dist", NameOf(options.distribution.value())},
                {"records", options.records},
                {"ops", options.ops},
@@ -247,44 +266,47 @@ std::string JsonOf(const YcsbReport& report) {
                {"load_mops", report.load.mops()}});
 }
 
-std::string TableOf(const OrderedReport& report) {
-  const OrderedOptions& options = report.options;
+std::string TableOf(const CompareReport& report) {
+  const CompareOptions& options = report.options;
   std::string table = fmt::format(
-      "ordered indexes on {}\n  {} items of {} + {} bytes, batches of {}, {} threads{}, "
-      "{} operations, medians of {}\n",
+      "indexes side by side on {}\n  {} items of {} + {} bytes, batches of {}, {} threads{}, "
+      "{} operations, medians of {}{}\n",
       Machine(), options.items, options.key_bytes, options.value_bytes, options.batch,
-      options.threads, report.pinned ? "" : " (not pinned)", options.ops, options.repeats);
+      options.threads, report.pinned ? "" : " (not pinned)", options.ops, options.repeats,
+      options.apart ? ", one subject at a time in memory" : "");
   if (report.limits) {
     table += Row("random read", report.limits->random_read_mops, "M lines/s");
     table += Row("random-start read, 3200 B", report.limits->random_start_3200b_mops, "M reads/s");
   }
-  table +=
-      fmt::format("\n  {:<12} {:<8} {:>9} {:>7} {:>10} {:>10} {:>10} {:>10} {:>8}\n", "load",
-                  "engine", "M ops/s", "ratio", "p50 us", "p99 us", "p99.9 us", "max us", "B/item");
-  for (const OrderedRow& row : report.rows) table += OrderedTableRow(row);
-  table += fmt::format("\n  {:<8} {:>8} {:>15} {:>7}  {}\n", "engine", "B/item", "resident B/item",
-                       "huge", "contents");
-  for (const OrderedFootprint& footprint : report.footprints) {
-    table += fmt::format(
-        "  {:<8} {:>8} {:>15} {:>7}  {:016x}{}\n", footprint.engine,
-        OrDash(footprint.bytes_per_item), OrDash(footprint.resident_bytes_per_item),
-        footprint.huge_fraction ? fmt::format("{:.2f}", *footprint.huge_fraction) : "-",
-        footprint.contents_checksum, footprint.agrees ? "" : "  differ from the first engine's");
+  table += fmt::format("\n  {:<16} {:>9} {:>7} {:>10} {:>10} {:>10} {:>8}  {}\n", "workload",
+                       "M ops/s", "ratio", "p50 us", "p99 us", "p99.9 us", "B/item", "subject");
+  for (const CompareRow& row : report.rows) table += TableRow(row);
+  table += fmt::format("\n  {:>8} {:>15} {:>6} {:<16}  {}\n", "B/item", "resident B/item", "huge",
+                       "contents", "subject");
+  for (const CompareFootprint& footprint : report.footprints) {
+    table +=
+        fmt::format("  {:>8} {:>15} {:>6} {:016x}  {}{}\n", OrDash(footprint.bytes_per_item),
+                    OrDash(footprint.resident_bytes_per_item),
+                    footprint.huge_fraction ? fmt::format("{:.2f}", *footprint.huge_fraction) : "-",
+                    footprint.contents_checksum, footprint.engine,
+                    footprint.agrees ? "" : "  differ from the first one's");
   }
   return table;
 }
 
-std::string JsonOf(const OrderedReport& report) {
-  const OrderedOptions& options = report.options;
+std::string JsonOf(const CompareReport& report) {
+  const CompareOptions& options = report.options;
   Json rows = Json::array();
-  for (const OrderedRow& row : report.rows) rows.push_back(JsonOf(row, options.threads));
+  for (const CompareRow& row : report.rows) rows.push_back(JsonOf(row, options.threads));
   Json footprints = Json::array();
-  for (const OrderedFootprint& footprint : report.footprints) {
+  for (const CompareFootprint& footprint : report.footprints) {
     footprints.push_back(JsonOf(footprint));
   }
-  return Line({{"benchmark", "ordered"},
-               {"engine", options.engines},
-               {"loads", options.loads},
+  return Line({{"benchmark", "compare"},
+               {"engines", options.engines},
+               {"peers", options.peers},
+               {"workloads", options.workloads},
+               {"dist", options.distribution ? Json(NameOf(*options.distribution)) : Json(nullptr)},
                {"items", options.items},
                {"ops", options.ops},
                {"repeats", options.repeats},
@@ -293,6 +315,7 @@ std::string JsonOf(const OrderedReport& report) {
                {"key-size", options.key_bytes},
                {"value-size", options.value_bytes},
                {"seed", options.seed},
+               {"apart", options.apart},
                {"pinned", report.pinned},
                {"limits", report.limits ? FieldsOf(*report.limits) : Json(nullptr)},
                {"rows", std::move(rows)},

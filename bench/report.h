@@ -6,9 +6,9 @@
 
 #include <string>
 
+#include "bench/compare.h"
 #include "bench/expiry.h"
 #include "bench/limits.h"
-#include "bench/ordered.h"
 #include "bench/ycsb.h"
 
 namespace skep::bench {
@@ -19,8 +19,8 @@ std::string JsonOf(const LimitsReport& report);
 std::string TableOf(const YcsbReport& report);
 std::string JsonOf(const YcsbReport& report);
 
-std::string TableOf(const OrderedReport& report);
-std::string JsonOf(const OrderedReport& report);
+std::string TableOf(const CompareReport& report);
+std::string JsonOf(const CompareReport& report);
 
 std::string TableOf(const ExpiryReport& report);
 std::string JsonOf(const ExpiryReport& report);

@@ -29,10 +29,10 @@ TEST(Report, YcsbJsonHasAllKeys) {
   EXPECT_EQ(text.find('\n'), text.size() - 1);
   const json object = json::parse(text);
   for (const char* key :
-       {"engine",    "workload", "dist",       "records", "ops",    "threads",
-        "batch",     "key-size", "value-size", "seed",    "host",   "port",
-        "mops",      "p50_ns",   "p99_ns",     "p999_ns", "max_ns", "bytes_per_item",
-        "rss_bytes", "errors",   "machine",    "commit"}) {
+       {"engine", "workload",       "scan-length", "read-percent", "dist",       "records",
+        "ops",    "threads",        "batch",       "key-size",     "value-size", "seed",
+        "host",   "port",           "mops",        "p50_ns",       "p99_ns",     "p999_ns",
+        "max_ns", "bytes_per_item", "rss_bytes",   "errors",       "machine",    "commit"}) {
     EXPECT_TRUE(object.contains(key)) << key;
   }
   EXPECT_EQ(object["mops"], 1.5);
@@ -75,13 +75,19 @@ TEST(Report, LimitsJsonHasAllKeys) {
   EXPECT_EQ(object["random_read_mops"], 40);
 }
 
-OrderedReport SampleOrderedReport() {
-  OrderedReport report;
-  report.options.engines = {"absl", "model"};
-  report.options.loads = {"get_zipf"};
-  OrderedRow row = {.engine = "absl", .load = *FindOrderedLoad("get_zipf"), .mops = {2, 4, 3}};
+CompareReport SampleCompareReport() {
+  CompareReport report;
+  report.options.engines = {"model"};
+  report.options.peers = {"absl", "boost"};
+  report.options.workloads = {"scan3:zipfian"};
+  CompareRow row;
+  row.engine = "absl";
+  row.what = {FindWorkload("scan3").value(), Distribution::kZipfian};
+  row.mops = {2, 4, 3};
+  row.ratio = 1;
   row.latency_ns.Record(5000, 100);
   report.rows.push_back(row);
+  report.rows.push_back({.engine = "boost", .what = row.what});
   row.engine = "model";
   row.ratio = 0.25;
   row.bytes_per_item = 47.5;
@@ -92,25 +98,29 @@ OrderedReport SampleOrderedReport() {
   return report;
 }
 
-// Goal: rows carry what a comparison of engines needs, under the names it uses elsewhere.
-TEST(Report, OrderedJsonHasAllKeys) {
-  OrderedReport report = SampleOrderedReport();
+// Goal: rows carry what a comparison needs, under the names it uses elsewhere.
+TEST(Report, CompareJsonHasAllKeys) {
+  CompareReport report = SampleCompareReport();
   json object = json::parse(JsonOf(report));
-  for (const char* key : {"engine", "loads", "items", "ops", "repeats", "batch", "threads",
-                          "key-size", "value-size", "seed", "pinned", "limits", "rows",
-                          "footprints", "errors", "agrees", "machine", "commit"}) {
+  for (const char* key :
+       {"engines", "peers",   "workloads",  "dist",       "items",  "ops",     "repeats",
+        "batch",   "threads", "key-size",   "value-size", "seed",   "apart",   "pinned",
+        "limits",  "rows",    "footprints", "errors",     "agrees", "machine", "commit"}) {
     EXPECT_TRUE(object.contains(key)) << key;
   }
   const json& row = object["rows"][0];
   EXPECT_EQ(row["engine"], "absl");
-  EXPECT_EQ(row["workload"], "get_zipf");
+  EXPECT_EQ(row["workload"], "scan3");
   EXPECT_EQ(row["dist"], "zipfian");
   EXPECT_EQ(row["threads"], 1);
   EXPECT_EQ(row["mops"], 3);
   EXPECT_EQ(row["p99_ns"], 5000);
   EXPECT_EQ(row["bytes_per_item"], nullptr);
-  EXPECT_EQ(object["rows"][1]["ratio"], 0.25);
-  EXPECT_EQ(object["rows"][1]["agrees"], false);
+  EXPECT_EQ(object["rows"][1]["mops"], nullptr);
+  EXPECT_EQ(object["rows"][1]["ratio"], nullptr);
+  EXPECT_EQ(object["rows"][1]["p50_ns"], nullptr);
+  EXPECT_EQ(object["rows"][2]["ratio"], 0.25);
+  EXPECT_EQ(object["rows"][2]["agrees"], false);
   EXPECT_EQ(object["footprints"][0]["resident_bytes_per_item"], 50.5);
   EXPECT_EQ(object["footprints"][0]["huge_fraction"], nullptr);
   EXPECT_EQ(object["limits"], nullptr);
@@ -120,12 +130,13 @@ TEST(Report, OrderedJsonHasAllKeys) {
   EXPECT_TRUE(object["limits"].contains("random_start_3200b_mops"));
 }
 
-TEST(Report, OrderedTableShowsWhoDisagrees) {
-  const std::string table = TableOf(SampleOrderedReport());
+TEST(Report, CompareTableShowsWhoDisagrees) {
+  const std::string table = TableOf(SampleCompareReport());
   EXPECT_THAT(table, HasSubstr("3.000    1.00"));
   EXPECT_THAT(table, HasSubstr("0.25"));
   EXPECT_THAT(table, HasSubstr("50.5"));
   EXPECT_THAT(table, HasSubstr("answers differ"));
+  EXPECT_THAT(table, HasSubstr("boost  has no order"));
 }
 
 ExpiryReport SampleExpiryReport() {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -30,6 +31,12 @@ std::optional<uint64_t> ResidentHugeBytes() {
 void MapLargeBlocks() {
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mallopt(M_TRIM_THRESHOLD, 1 << 20);
+}
+
+void RestartWithHugeMalloc(char** argv) {
+  constexpr const char* kTunables = "GLIBC_TUNABLES";
+  if (std::getenv(kTunables) != nullptr) return;
+  if (setenv(kTunables, "glibc.malloc.hugetlb=1", 1) == 0) execv("/proc/self/exe", argv);
 }
 
 void ResidentGrowth::Begin() { begin_ = Read(); }

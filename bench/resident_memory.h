@@ -14,6 +14,11 @@ std::optional<uint64_t> ResidentHugeBytes();  // of them on huge pages; smaps_ro
 // they are freed. Left alone, it would keep up to 64 MiB in each thread's heap. For start-up.
 void MapLargeBlocks();
 
+// Begins the process anew with a malloc that asks for huge pages, which glibc's does only if it is
+// told so by the environment; so that what a peer gets from malloc is not slower for its page
+// tables alone. Does nothing if the environment has a wish of its own. For the beginning of main().
+void RestartWithHugeMalloc(char** argv);
+
 // How much the process grew while something was done, summed over several times: with subjects
 // that take turns in one process, each grows only in its own turns.
 //

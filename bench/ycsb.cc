@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "bench/engine_spec.h"
 #include "bench/engine_target.h"
 #include "bench/op_generator.h"
 #include "bench/server_target.h"
@@ -32,13 +33,27 @@ const char* Complaint(const YcsbOptions& options, const WorkloadPlan& plan) {
   return nullptr;
 }
 
-Result<std::unique_ptr<YcsbTarget>> OpenTarget(const YcsbOptions& options,
-                                               const ValuePool& values) {
+std::optional<Workload> WorkloadOf(const YcsbOptions& options) {
+  if (options.workload == "scan") return FindWorkload(fmt::format("scan{}", options.scan_length));
+  if (options.workload == "cloud")
+    return FindWorkload(fmt::format("cloud{}", options.read_percent));
+  const auto workload = FindWorkload(options.workload);
+  if (workload && workload->sweep == OpKind::kDelete) return std::nullopt;
+  return workload;
+}
+
+std::expected<std::unique_ptr<YcsbTarget>, std::string> OpenTarget(const YcsbOptions& options,
+                                                                   const ValuePool& values) {
   if (!options.host.empty()) {
     return std::make_unique<ServerTarget>(options.host, options.port, values);
   }
-  auto target = EngineTarget::Open(options.engine, values);
-  if (!target) return Fail(target.error());
+  const auto store = ParseEngineSpec(options.engine);
+  if (!store) return Problem(store.error());
+  auto target = EngineTarget::Open(*store, values);
+  if (!target) {
+    return Problem(fmt::format("{}; this build has: {}", target.error().ToString(),
+                               fmt::join(EngineNames(), ", ")));
+  }
   return std::move(*target);
 }
 
@@ -83,13 +98,15 @@ std::expected<YcsbReport, std::string> RunOn(YcsbTarget& target, const YcsbOptio
   YcsbRun run(target, options, plan);
   if (Status status = run.ConnectAll(); !status.ok()) return Problem(status.ToString());
   YcsbReport report = {.options = options};
-  report.load = run.Run<LoadGenerator>("load", plan.records, kLoadBatch);
+  const bool load_only = plan.workload.sweep.has_value();
+  report.load =
+      run.Run<LoadGenerator>("load", plan.records, load_only ? options.batch : kLoadBatch);
   if (!report.load.status.ok()) return Problem(report.load.status.ToString());
   if (report.load.tally.errors != 0) {
     return Problem(fmt::format("{} of {} records could not be loaded: {}", report.load.tally.errors,
                                plan.records, report.load.tally.first_error));
   }
-  report.run = run.Run<OpGenerator>("run", plan.ops, options.batch);
+  report.run = load_only ? report.load : run.Run<OpGenerator>("run", plan.ops, options.batch);
   if (!report.run.status.ok()) return Problem(report.run.status.ToString());
   const auto footprint = target.Measure();
   if (!footprint) return Problem(footprint.error().ToString());
@@ -100,8 +117,13 @@ std::expected<YcsbReport, std::string> RunOn(YcsbTarget& target, const YcsbOptio
 }  // namespace
 
 std::expected<YcsbReport, std::string> RunYcsb(YcsbOptions options) {
-  const Workload* workload = FindWorkload(options.workload);
-  if (workload == nullptr) return Problem("--workload must be one of a, b, c, d, e, f");
+  const auto workload = WorkloadOf(options);
+  if (!workload) {
+    return Problem(
+        "--workload must be one of a, b, c, d, e, f, get, load, update, scan, cloud; "
+        "--scan-length 1 to 10000, --read-percent 0 to 100");
+  }
+  if (workload->sweep) options.ops = options.records;
   options.distribution = options.distribution.value_or(workload->distribution);
   const WorkloadPlan plan = {.workload = *workload,
                              .distribution = *options.distribution,
@@ -113,11 +135,7 @@ std::expected<YcsbReport, std::string> RunYcsb(YcsbOptions options) {
 
   const ValuePool values(options.value_bytes, options.seed);
   const auto target = OpenTarget(options, values);
-  if (!target && options.host.empty()) {
-    return Problem(fmt::format("{}; this build has: {}", target.error().ToString(),
-                               fmt::join(EngineNames(), ", ")));
-  }
-  if (!target) return Problem(target.error().ToString());
+  if (!target) return Problem(target.error());
   return RunOn(**target, options, plan);
 }
 

@@ -13,8 +13,11 @@
 namespace skep::bench {
 
 struct YcsbOptions {
-  std::string engine = "btree";  // ignored if there is a host
-  char workload = 'a';
+  std::string engine = "btree";  // engine_spec.h; ignored if there is a host
+  // ycsb_workload.h, but `delete`; or `scan`, of scan_length items, or `cloud`, of read_percent.
+  std::string workload = "a";
+  uint32_t scan_length = 24;
+  uint32_t read_percent = 95;
   std::optional<Distribution> distribution;  // the workload's own if there is none
   uint64_t records = 1'000'000;
   uint64_t ops = 1'000'000;
@@ -29,9 +32,10 @@ struct YcsbOptions {
 };
 
 struct YcsbReport {
-  YcsbOptions options;  // with the distribution filled in
+  YcsbOptions
+      options;  // with the distribution filled in; `ops` are the records if that is the load
   PhaseReport load;
-  PhaseReport run;
+  PhaseReport run;      // of the workload `load` the same
   Footprint footprint;  // after the run
 };
 

@@ -2,30 +2,69 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <iterator>
 
 namespace skep::bench {
 namespace {
 
-constexpr Workload kWorkloads[] = {
-    {'a', 50, 50, 0, 0, 0, Distribution::kZipfian}, {'b', 95, 5, 0, 0, 0, Distribution::kZipfian},
-    {'c', 100, 0, 0, 0, 0, Distribution::kZipfian}, {'d', 95, 0, 5, 0, 0, Distribution::kLatest},
-    {'e', 0, 0, 5, 95, 0, Distribution::kZipfian},  {'f', 50, 0, 0, 0, 50, Distribution::kZipfian},
+const Workload kCore[] = {
+    {.name = "a", .read = 50, .update = 50, .distribution = Distribution::kZipfian},
+    {.name = "b", .read = 95, .update = 5, .distribution = Distribution::kZipfian},
+    {.name = "c", .read = 100, .distribution = Distribution::kZipfian},
+    {.name = "d", .read = 95, .insert = 5, .distribution = Distribution::kLatest},
+    {.name = "e", .insert = 5, .scan = 95, .distribution = Distribution::kZipfian},
+    {.name = "f", .read = 50, .read_modify_write = 50, .distribution = Distribution::kZipfian},
 };
 
-static_assert(std::ranges::all_of(kWorkloads, [](const Workload& w) {
-  return w.read + w.update + w.insert + w.scan + w.read_modify_write == 100;
-}));
+const Workload kFurther[] = {
+    {.name = "get", .read = 100},
+    {.name = "update", .update = 100},
+    {.name = "load", .sweep = OpKind::kInsert},
+    {.name = "delete", .sweep = OpKind::kDelete},
+};
 
 // In the order of the enumeration.
 constexpr std::array<std::string_view, 3> kDistributions = {"uniform", "zipfian", "latest"};
 
+// The number behind the prefix, if that is what the name is.
+std::optional<uint32_t> NumberBehind(std::string_view prefix, std::string_view name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const std::string_view digits = name.substr(prefix.size());
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return number;
+}
+
+const Workload* FindNamed(std::span<const Workload> workloads, std::string_view name) {
+  const auto found = std::ranges::find(workloads, name, &Workload::name);
+  return found == workloads.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
-std::span<const Workload> AllWorkloads() { return kWorkloads; }
+std::span<const Workload> CoreWorkloads() { return kCore; }
 
-const Workload* FindWorkload(char name) {
-  const auto found = std::ranges::find(kWorkloads, name, &Workload::name);
-  return found == std::end(kWorkloads) ? nullptr : found;
+std::optional<Workload> FindWorkload(std::string_view name) {
+  for (const std::span<const Workload> workloads :
+       {std::span<const Workload>(kCore), std::span<const Workload>(kFurther)}) {
+    if (const Workload* workload = FindNamed(workloads, name)) return *workload;
+  }
+  if (const auto items = NumberBehind("scan", name)) {
+    if (*items < 1 || *items > kScanItemsMax) return std::nullopt;
+    return Workload{
+        .name = std::string(name), .scan = 100, .scan_items_min = *items, .scan_items_max = *items};
+  }
+  if (const auto percent = NumberBehind("cloud", name)) {
+    if (*percent > 100) return std::nullopt;
+    return Workload{.name = std::string(name),
+                    .insert = 100 - static_cast<int>(*percent),
+                    .scan = static_cast<int>(*percent),
+                    .scan_items_min = 3,
+                    .scan_items_max = 4};
+  }
+  return std::nullopt;
 }
 
 std::string_view NameOf(Distribution distribution) {

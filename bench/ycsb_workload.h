@@ -1,4 +1,6 @@
-// ycsb_workload.h: the six core workloads of YCSB, by their own definitions.
+// ycsb_workload.h: the workloads of the benchmarks: what share of which operation, on which keys.
+//
+// YCSB's six core workloads, by their own definitions:
 //
 //   name  read  update  insert  scan  read-modify-write  keys are chosen
 //   a       50      50                                   zipfian
@@ -7,11 +9,22 @@
 //   d       95               5                           latest
 //   e                        5    95                     zipfian; 1..100 items, uniform
 //   f       50                                       50  zipfian
+//
+// And further ones:
+//
+//   get     100                                          uniform
+//   update         100                                   uniform
+//   scanN                         100                    uniform; N items (1..kScanItemsMax)
+//   cloudP               100-P     P (0..100)            uniform; 3 or 4 items: the storage of a
+//                                                        cloud, Honeycomb section 6
+//   load     every key is inserted once
+//   delete   every key is deleted once
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace skep::bench {
@@ -24,18 +37,25 @@ enum class Distribution : uint8_t {
   kLatest,   // Zipf over age: the newest key is the hottest
 };
 
+inline constexpr uint32_t kScanItemsMax = 10'000;
+
 struct Workload {
-  char name;
-  // Per cent; the sum is 100.
-  int read, update, insert, scan, read_modify_write;
-  Distribution distribution;  // the default
+  std::string name;
+  // Per cent; the sum is 100. All are 0 if there is a sweep.
+  int read = 0, update = 0, insert = 0, scan = 0, read_modify_write = 0;
+  Distribution distribution = Distribution::kUniform;  // the default
+  // How many items a scan is of: each number equally often.
+  uint32_t scan_items_min = 1;
+  uint32_t scan_items_max = 100;
+  std::optional<OpKind> sweep = std::nullopt;  // kInsert, kDelete: each key once, instead of a mix
+
+  bool writes() const { return update + insert + read_modify_write > 0 || sweep; }
 };
 
-inline constexpr uint32_t kScanItemsMax = 100;
-
-std::span<const Workload> AllWorkloads();
-// Null if there is no such workload.
-const Workload* FindWorkload(char name);
+// YCSB's own: a to f.
+std::span<const Workload> CoreWorkloads();
+// Nothing if there is no such workload.
+std::optional<Workload> FindWorkload(std::string_view name);
 
 std::string_view NameOf(Distribution distribution);
 std::optional<Distribution> FindDistribution(std::string_view name);

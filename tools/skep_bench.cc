@@ -1,17 +1,20 @@
-// skep-bench: what the machine can do (limits), what Skep does (ycsb), what ordered indexes do side
-// by side (ordered), and what clients feel when very many keys expire at once (expiry).
+// skep-bench: what the machine can do (limits), what Skep does (ycsb), what indexes do side by side
+// (compare), and what clients feel when very many keys expire at once (expiry).
 // bench/README.md.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
+#include <vector>
 
+#include "bench/compare.h"
+#include "bench/engine_spec.h"
 #include "bench/expiry.h"
 #include "bench/limits.h"
-#include "bench/ordered.h"
 #include "bench/progress.h"
 #include "bench/report.h"
+#include "bench/resident_memory.h"
 #include "bench/ycsb.h"
 
 namespace {
@@ -19,6 +22,7 @@ namespace {
 using namespace skep::bench;
 
 constexpr int kFailed = 1;
+constexpr const char* kNone = "none";
 
 template <typename Report>
 void Print(const Report& report, bool json) {
@@ -48,8 +52,8 @@ int RunWorkload(const YcsbOptions& options, bool json) {
   return kFailed;
 }
 
-int RunOrderedLoads(const OrderedOptions& options, bool json) {
-  const auto report = RunOrdered(options);
+int RunComparison(const CompareOptions& options, bool json) {
+  const auto report = RunCompare(options);
   if (!report) {
     fmt::print(stderr, "skep-bench: {}\n", report.error());
     return kFailed;
@@ -80,18 +84,30 @@ void AddLimitsOptions(CLI::App& app, LimitsOptions& options) {
       ->capture_default_str();
 }
 
+void AddDistribution(CLI::App& app, std::optional<Distribution>& distribution) {
+  app.add_option_function<std::string>(
+         "--dist", [&](const std::string& name) { distribution = FindDistribution(name); },
+         "how keys are chosen; without it, as the workload defines")
+      ->check(CLI::IsMember({"uniform", "zipfian", "latest"}));
+}
+
 void AddYcsbOptions(CLI::App& app, YcsbOptions& options) {
-  auto* engine = app.add_option("--engine", options.engine, "the index, in this process")
+  auto* engine = app.add_option("--engine", options.engine,
+                                "the index, in this process: btree:layout=paper,node=4096")
                      ->capture_default_str();
   auto* host = app.add_option("--host", options.host,
                               "run against the server there, by RESP pipelines; its keys are kept");
   app.add_option("--port", options.port, "of the server")->needs(host)->capture_default_str();
   host->excludes(engine);
-  app.add_option("--workload", options.workload, "a, b, c, d, e or f")->capture_default_str();
-  app.add_option_function<std::string>(
-         "--dist", [&](const std::string& name) { options.distribution = FindDistribution(name); },
-         "how keys are chosen; without it, as the workload defines")
-      ->check(CLI::IsMember({"uniform", "zipfian", "latest"}));
+  app.add_option("--workload", options.workload,
+                 "a, b, c, d, e, f, get, update, load, scan or cloud")
+      ->capture_default_str();
+  app.add_option("--scan-length", options.scan_length, "items, of the workload scan")
+      ->capture_default_str();
+  app.add_option("--read-percent", options.read_percent,
+                 "of the workload cloud: scans of 3 or 4 items; the rest are inserts")
+      ->capture_default_str();
+  AddDistribution(app, options.distribution);
   app.add_option("--records", options.records, "loaded before the run")->capture_default_str();
   app.add_option("--ops", options.ops, "of all threads together")->capture_default_str();
   app.add_option("--threads", options.threads, "each with its own connection to a server")
@@ -104,29 +120,44 @@ void AddYcsbOptions(CLI::App& app, YcsbOptions& options) {
       ->capture_default_str();
 }
 
-void AddOrderedOptions(CLI::App& app, OrderedOptions& options) {
-  app.add_option("--engine", options.engines,
-                 "indexes to compare, as absl,model; ratios are to the first")
+void AddCompareOptions(CLI::App& app, CompareOptions& options) {
+  app.add_option_function<std::vector<std::string>>(
+         "--engines",
+         [&](const std::vector<std::string>& pieces) {
+           options.engines = JoinEngineSpecs(pieces);
+           std::erase(options.engines, kNone);
+         },
+         "of Skep, as btree,btree:layout=paper,node=4096; or none")
+      ->delimiter(',')
+      ->default_str("btree");
+  app.add_option_function<std::vector<std::string>>(
+         "--peers",
+         [&](const std::vector<std::string>& names) {
+           options.peers = names;
+           std::erase(options.peers, kNone);
+         },
+         "absl, rocksdb, lmdb, tbb-map, tbb-hash, cuckoo, boost; ratios are to the first; or none")
+      ->delimiter(',')
+      ->default_str("absl");
+  app.add_option("--workloads", options.workloads,
+                 "in this order: load, get, a .. f, scanN, cloudP (P % scans), update, delete; "
+                 "NAME:DIST chooses keys by another distribution")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option(
-         "--loads", options.loads,
-         "in this order: insert, get, update, delete, scan1 .. scan100; get, update and scans "
-         "also with _zipf behind their name")
-      ->delimiter(',')
-      ->capture_default_str();
+  AddDistribution(app, options.distribution);
   app.add_option("--items", options.items, "in each index")->capture_default_str();
-  app.add_option("--ops,--operations", options.ops, "in a repeat of each load but insert")
+  app.add_option("--ops", options.ops, "in a repeat of each workload but load")
       ->capture_default_str();
-  app.add_option("--repeats", options.repeats, "of each load; figures are medians")
+  app.add_option("--repeats", options.repeats, "of each workload; figures are medians")
       ->capture_default_str();
   app.add_option("--batch", options.batch, "operations in one batch")->capture_default_str();
   app.add_option("--threads", options.threads, "on one index")->capture_default_str();
-  app.add_option("--key-size,--key-bytes", options.key_bytes, "bytes, at least 8")
-      ->capture_default_str();
-  app.add_option("--value-size,--value-bytes", options.value_bytes, "bytes")->capture_default_str();
+  app.add_option("--key-size", options.key_bytes, "bytes, at least 8")->capture_default_str();
+  app.add_option("--value-size", options.value_bytes, "bytes")->capture_default_str();
   app.add_option("--seed", options.seed, "equal seeds choose equal operations")
       ->capture_default_str();
+  app.add_flag("--apart", options.apart,
+               "one subject at a time in memory, loaded anew for each repeat");
   app.add_option("--limits", options.limits_bytes,
                  "measure the machine's limits first, in so much memory, as 8G")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
@@ -173,14 +204,14 @@ int main(int argc, char** argv) {
   AddLimitsOptions(*limits_app, limits);
 
   YcsbOptions ycsb;
-  CLI::App* ycsb_app = app.add_subcommand("ycsb", "YCSB's core workloads, a to f");
+  CLI::App* ycsb_app = app.add_subcommand("ycsb", "YCSB's core workloads, and some more");
   AddYcsbOptions(*ycsb_app, ycsb);
   ycsb.show_progress = ErrorOutputIsTerminal();
 
-  OrderedOptions ordered;
-  CLI::App* ordered_app = app.add_subcommand("ordered", "ordered indexes side by side, in process");
-  AddOrderedOptions(*ordered_app, ordered);
-  ordered.show_progress = ErrorOutputIsTerminal();
+  CompareOptions compare;
+  CLI::App* compare_app = app.add_subcommand("compare", "indexes side by side, in process");
+  AddCompareOptions(*compare_app, compare);
+  compare.show_progress = ErrorOutputIsTerminal();
 
   ExpiryOptions expiry;
   CLI::App* expiry_app =
@@ -188,11 +219,12 @@ int main(int argc, char** argv) {
   AddExpiryOptions(*expiry_app, expiry);
   expiry.show_progress = ErrorOutputIsTerminal();
 
-  for (CLI::App* command : {limits_app, ycsb_app, ordered_app, expiry_app}) {
+  for (CLI::App* command : {limits_app, ycsb_app, compare_app, expiry_app}) {
     command->add_flag("--json", json, "one JSON object instead of a table");
   }
   CLI11_PARSE(app, argc, argv);
+  if (compare_app->parsed()) RestartWithHugeMalloc(argv);
   if (limits_app->parsed()) return RunLimits(limits, json);
   if (expiry_app->parsed()) return RunMassExpiry(expiry, json);
-  return ycsb_app->parsed() ? RunWorkload(ycsb, json) : RunOrderedLoads(ordered, json);
+  return ycsb_app->parsed() ? RunWorkload(ycsb, json) : RunComparison(compare, json);
 }

@@ -1,0 +1,30 @@
+// engine_spec.h: an engine and its options as one word on a command line.
+//
+//   btree
+//   btree:layout=paper,node=4096,log=256,mvcc=off
+//
+//   option  of BtreeOptions
+//   layout  layout: heads or paper
+//   node    node_bytes
+//   log     log_bytes
+//   mvcc    multi_version: on or off
+#pragma once
+
+#include <expected>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skep/options.h"
+
+namespace skep::bench {
+
+// A store of one keyspace with that engine. Whether there is such an engine and whether it takes
+// these numbers is for Store::Open to say; the error is a line for a person.
+std::expected<Options, std::string> ParseEngineSpec(std::string_view spec);
+
+// The specs of a list that was cut at every comma: an element `option=value` belongs to the spec
+// before it.
+std::vector<std::string> JoinEngineSpecs(const std::vector<std::string>& pieces);
+
+}  // namespace skep::bench
