@@ -49,11 +49,21 @@ inline std::vector<EngineVariant> EnginesUnderTest() {
     const char* engine;
     EngineOptions options;
   };
+  constexpr NodeLayout kPaper = NodeLayout::kPaper;
   const Line lines[] = {
+      {"btree_paper", "btree", {.btree = {.layout = kPaper}}},
       {"btree_2048_0", "btree", {.btree = {.node_bytes = 2048, .log_bytes = 0}}},
+      {"btree_2048_320_paper",
+       "btree",
+       {.btree = {.node_bytes = 2048, .log_bytes = 320, .layout = kPaper}}},
       {"btree_4096_1024", "btree", {.btree = {.node_bytes = 4096, .log_bytes = 1024}}},
-      {"btree_16384_512", "btree", {.btree = {.node_bytes = 16384, .log_bytes = 512}}},
+      {"btree_16384_512_paper",
+       "btree",
+       {.btree = {.node_bytes = 16384, .log_bytes = 512, .layout = kPaper}}},
       {"btree_single_version", "btree", {.btree = {.multi_version = false}}},
+      {"btree_single_version_paper",
+       "btree",
+       {.btree = {.layout = kPaper, .multi_version = false}}},
   };
   std::vector<EngineVariant> variants;
   for (const EngineInfo& info : AllEngines()) {

@@ -57,6 +57,7 @@ class RunningServer {
     options.engine = variant.engine;
     options.btree_node_bytes = variant.btree.node_bytes;
     options.btree_log_bytes = variant.btree.log_bytes;
+    options.btree_layout = variant.btree.layout;
     return options;
   }
 

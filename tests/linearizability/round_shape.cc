@@ -7,11 +7,16 @@
 namespace skep::linearizability {
 
 std::span<const Variant> AllVariants() {
-  static constexpr std::array<Variant, 5> kVariants = {{
+  constexpr NodeLayout kPaper = NodeLayout::kPaper;
+  static constexpr std::array<Variant, 7> kVariants = {{
       {.name = "model", .engine = "model", .is_time_one = true},
       {"btree", "btree"},
+      {"btree_paper", "btree", {.layout = kPaper}},
       {"btree_2048_no_log", "btree", {.node_bytes = 2048, .log_bytes = 0}},
       {"btree_2048_log_128", "btree", {.node_bytes = 2048, .log_bytes = 128}},
+      {"btree_2048_log_320_paper",
+       "btree",
+       {.node_bytes = 2048, .log_bytes = 320, .layout = kPaper}},
       {"btree_one_version",
        "btree",
        {.node_bytes = 2048, .log_bytes = 128, .multi_version = false}},

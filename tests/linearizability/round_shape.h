@@ -22,8 +22,8 @@ struct Variant {
   bool is_tree() const { return std::string_view(engine) == "btree"; }
 };
 
-// Every engine; the tree with nodes of the default size, and with the smallest ones: without a log,
-// so that every write makes a new leaf, and with one of an item or two.
+// Every engine; the tree, of either layout, with nodes of the default size, and with the smallest
+// ones: without a log, so that every write makes a new leaf, and with one of a few items.
 std::span<const Variant> AllVariants();
 
 // One round, on an empty store.
