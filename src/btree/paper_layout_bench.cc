@@ -19,11 +19,13 @@
 #include <vector>
 
 #include "base/huge_pages.h"
-#include "btree/paper_layout_test_node.h"
+#include "btree/layout_test_node.h"
+#include "btree/paper_layout.h"
 
 namespace skep::btree {
 namespace {
 
+using TestNode = LayoutTestNode<PaperLayout>;
 constexpr uint64_t kSeed = 1;
 constexpr uint32_t kItems = 200;
 constexpr uint32_t kLogItems = 6;

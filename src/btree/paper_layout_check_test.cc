@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "btree/paper_layout_test_node.h"
+#include "btree/layout_test_node.h"
+#include "btree/paper_layout.h"
 
 namespace skep::btree {
 namespace {
 
+using TestNode = LayoutTestNode<PaperLayout>;
 using testing::StartsWith;
 
 // A leaf of 60 items under fences, of 4 KB so that it has a few segments; its log replaces a sorted

@@ -1,18 +1,20 @@
-// Building nodes: sizes, shortcuts and segments, fences, inner nodes. The log: order hints.
+// Building nodes: sizes, shortcuts and segments. The log: order hints.
+
+#include "btree/paper_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <random>
 #include <set>
 
-#include "btree/paper_layout_test_node.h"
+#include "btree/layout_test_node.h"
 
 namespace skep::btree {
 namespace {
 
+using TestNode = LayoutTestNode<PaperLayout>;
 using testing::ElementsAre;
 
 // The shortcut block and the segments of a node, as their bytes are.
@@ -205,85 +207,6 @@ TEST(PaperLayout, OrderHintsRebuildTheOrderOfAnyLog) {
     const std::set<std::string> distinct(keys.begin(), keys.end());
     ASSERT_EQ(node.Check(), nullptr);
     ASSERT_THAT(KeysOf(node), testing::ElementsAreArray(distinct));
-  }
-}
-
-// Goal: a node covers its lower fence and what is between, not its upper fence; long fences too.
-TEST(PaperLayout, CoversWhatIsBetweenItsFences) {
-  TestStore store({});
-  TestNode all(store.codec());
-  all.BuildLeaf({});
-  EXPECT_TRUE(PaperLayout::FencesOf(store.codec(), all.node()).unbounded);
-  EXPECT_TRUE(PaperLayout::Covers(store.codec(), all.node(), ""));
-  EXPECT_TRUE(PaperLayout::Covers(store.codec(), all.node(), std::string(70000, '\xff')));
-
-  const std::string lower = std::string(1000, 'm') + "b";
-  const std::string upper = std::string(1000, 'm') + "d";
-  TestNode node(store.codec());
-  node.BuildLeaf({}, {.lower = store.Key(lower), .upper = store.Key(upper), .unbounded = false});
-  ASSERT_EQ(node.Check(), nullptr);
-  const auto fences = PaperLayout::FencesOf(store.codec(), node.node());
-  EXPECT_EQ(store.Whole(fences.lower), lower);
-  EXPECT_EQ(store.Whole(fences.upper), upper);
-  const auto covers = [&](std::string_view key) {
-    return PaperLayout::Covers(store.codec(), node.node(), key);
-  };
-  EXPECT_TRUE(covers(lower));
-  EXPECT_TRUE(covers(std::string(1000, 'm') + "c"));
-  EXPECT_FALSE(covers(upper));
-  EXPECT_FALSE(covers(std::string(1000, 'm') + "a"));
-  EXPECT_FALSE(covers("m"));
-  EXPECT_FALSE(covers("n"));
-}
-
-// Goal: an inner node leads every key to its child, and a copy of its items builds it again.
-// Method: random separators, long ones among them, against std::map.
-TEST(PaperLayout, InnerNodeAgreesWithModel) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  SeededRandom random(seed);
-  for (int round = 0; round < 40; ++round) {
-    TestStore store({.node_bytes = 2048u << random.Below(4), .segment_bytes_min = 64});
-    const uint64_t size_max = random.Chance(1, 4) ? 2500 : 1 + random.Below(20);
-    std::map<std::string, Link> model;
-    uint32_t bytes = store.geometry().body_begin() + 4;
-    for (uint64_t i = random.Below(400); i > 0; --i) {
-      const std::string key = RandomBytes(random, 1 + random.Below(size_max));
-      bytes += PaperLayout::InnerItemBytes({store.Key(key), {}});
-      if (bytes > store.geometry().node_bytes) break;
-      model[key] = Link::Of(i + 1, static_cast<uint16_t>(round));
-    }
-    std::vector<PaperLayout::InnerItem> items;
-    for (const auto& [key, link] : model) items.push_back({store.Key(key), link});
-    const Link leftmost = Link::Of(99999, 1);
-    TestNode node(store.codec());
-    node.BuildInner(leftmost, items);
-    ASSERT_EQ(node.Check(), nullptr);
-    ASSERT_EQ(node.inner().count(), model.size());
-    ASSERT_EQ(node.inner().leftmost(), leftmost);
-    ASSERT_EQ(node.inner().rightmost(), model.empty() ? leftmost : model.rbegin()->second);
-
-    const auto expect_child = [&](auto next, Link child, uint32_t index) {
-      ASSERT_EQ(child, next == model.begin() ? leftmost : std::prev(next)->second);
-      ASSERT_EQ(index, std::distance(model.begin(), next));
-    };
-    const auto expect_key = [&](const std::string& key) {
-      uint32_t index = 0;
-      const Link of = node.inner().ChildOf(key, &index);
-      expect_child(model.upper_bound(key), of, index);
-      ASSERT_EQ(node.inner().ChildOf(key), of);
-      const Link below = node.inner().ChildBelow(key, &index);
-      expect_child(model.lower_bound(key), below, index);
-    };
-    for (const auto& [key, link] : model) expect_key(key);
-    for (int i = 0; i < 200; ++i) expect_key(RandomBytes(random, random.Below(size_max + 2)));
-
-    std::vector<PaperLayout::InnerItem> copy = {{}};
-    node.inner().CopyTo(&copy);
-    TestNode again(store.codec());
-    again.BuildInner(node.inner().leftmost(), copy);
-    ASSERT_EQ(again.used(), node.used());
-    ASSERT_EQ(std::memcmp(again.node(), node.node(), node.used()), 0);
   }
 }
 

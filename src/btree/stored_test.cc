@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "btree/paper_layout_test_node.h"
+#include "btree/layout_test_node.h"
 
 namespace skep::btree {
 namespace {

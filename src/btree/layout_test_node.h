@@ -1,4 +1,4 @@
-// paper_layout_test_node.h: nodes, keys and values for the tests of PaperLayout.
+// layout_test_node.h: nodes, keys and values for the tests of the layouts.
 #pragma once
 
 #include <cstdlib>
@@ -15,7 +15,9 @@
 #include "base/check.h"
 #include "base/memory_budget.h"
 #include "base/random.h"
-#include "btree/paper_layout.h"
+#include "btree/node.h"
+#include "btree/node_items.h"
+#include "btree/stored.h"
 
 namespace skep::btree {
 
@@ -92,57 +94,65 @@ class TestStore {
 
 // A node in a heap block of exactly the bytes it uses, so that AddressSanitizer sees whoever reads
 // beyond them.
-class TestNode {
+template <class Layout>
+class LayoutTestNode {
  public:
-  explicit TestNode(const Codec& codec, Version version = 0) : codec_(codec) {
-    // Zeros, as building leaves the unused part of the shortcut block alone.
-    bytes_.reset(static_cast<std::byte*>(std::calloc(codec.geometry.node_bytes, 1)));
+  explicit LayoutTestNode(const Codec& codec, Version version = 0) : codec_(codec) {
+    // Zeros, as building may leave parts alone.
+    bytes_.reset(static_cast<std::byte*>(std::calloc(BytesMax(), 1)));
     new (bytes_.get()) NodeHeader{};
     node()->version.store(version);
   }
 
-  void BuildLeaf(std::span<const PaperLayout::LeafItem> items,
-                 const PaperLayout::Fences& fences = {}) {
-    Resize(PaperLayout::BuildLeaf(codec_, items, fences, node()));
+  void BuildLeaf(std::span<const LeafItem> items, const Fences& fences = {}) {
+    Resize(Layout::BuildLeaf(codec_, items, fences, node()));
   }
-  void BuildInner(Link leftmost, std::span<const PaperLayout::InnerItem> items,
-                  const PaperLayout::Fences& fences = {}) {
-    Resize(PaperLayout::BuildInner(codec_, 1, leftmost, items, fences, node()));
+  void BuildInner(Link leftmost, std::span<const InnerItem> items, const Fences& fences = {}) {
+    Resize(Layout::BuildInner(codec_, 1, leftmost, items, fences, node()));
   }
 
+  // More than a tree lets a log have: as many bytes as the node has left.
   bool HasRoomFor(const StoredKey& key, const StoredValue* value) const {
-    return used_ + PaperLayout::LogItemBytes(key, value) <= codec_.geometry.node_bytes &&
-           leaf().log_items() < PaperLayout::kLogItemsMax;
+    return bytes_used() + Layout::LogItemBytes(key, value) <= BytesMax() &&
+           leaf().log_items() < Layout::kLogItemsMax;
   }
   // As a writer would. `whole` is `key` as its user knows it; null `value`: a delete marker.
   void Append(std::string_view whole, const StoredKey& key, const StoredValue* value,
               uint64_t delta) {
-    const PaperLayout::Found at = leaf().Find(whole);
-    const uint32_t item = used_;
-    const uint32_t end = item + PaperLayout::LogItemBytes(key, value);
+    const auto at = leaf().Find(whole);
+    const uint32_t before = used_;
+    const uint32_t end = bytes_used() + Layout::LogItemBytes(key, value);
     Resize(end);
-    SKEP_CHECK(PaperLayout::AppendToLog(codec_, node(), item, at, key, value) == end);
-    if (value != nullptr) PaperLayout::LowerDeadline(codec_, node(), DeadlineOf(*value));
-    PaperLayout::SetLogVersion(node(), item, delta);
+    const uint32_t after = Layout::AppendToLog(codec_, node(), before, at, key, value);
+    SKEP_CHECK((after & kBytesMask) == end);
+    if (value != nullptr) Layout::LowerDeadline(codec_, node(), DeadlineOf(*value));
+    Layout::SetLogVersion(node(), before, delta);
+    used_ = after;
   }
 
-  PaperLayout::Leaf leaf(Version read_version = PaperLayout::Leaf::kNewest,
-                         uint64_t now_ms = PaperLayout::Leaf::kNoTime) const {
-    return PaperLayout::Leaf(codec_, node(), used_, read_version, now_ms);
+  typename Layout::Leaf leaf(Version read_version = Layout::Leaf::kNewest,
+                             uint64_t now_ms = Layout::Leaf::kNoTime) const {
+    return typename Layout::Leaf(codec_, node(), used_, read_version, now_ms);
   }
-  PaperLayout::Inner inner() const { return PaperLayout::Inner(codec_, node()); }
-  const char* Check() const { return PaperLayout::Check(codec_, node(), used_); }
+  typename Layout::Inner inner() const { return typename Layout::Inner(codec_, node()); }
+  const char* Check() const { return Layout::Check(codec_, node(), used_); }
 
   NodeHeader* node() { return reinterpret_cast<NodeHeader*>(bytes_.get()); }
   const NodeHeader* node() const { return reinterpret_cast<const NodeHeader*>(bytes_.get()); }
-  uint32_t used() const { return used_; }
+  uint32_t used() const { return used_; }  // as NodeWord::used() has it
+  uint32_t bytes_used() const { return used_ & kBytesMask; }
 
  private:
   struct Free {
     void operator()(std::byte* bytes) const { std::free(bytes); }
   };
+  static constexpr uint32_t kBytesMask = 0xffff;
 
+  uint32_t BytesMax() const {
+    return Layout::LeafBytesMax(codec_.geometry) + codec_.geometry.log_bytes_max;
+  }
   void Resize(uint32_t bytes) {
+    SKEP_CHECK(bytes <= BytesMax());  // else the test asks for too much
     bytes_.reset(static_cast<std::byte*>(std::realloc(bytes_.release(), bytes)));
     used_ = bytes;
   }

@@ -1,0 +1,79 @@
+#include "btree/lanes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+#include "base/random.h"
+
+namespace skep::btree {
+namespace {
+
+// Where signed and unsigned, and saturated and other, arithmetic differ.
+constexpr uint16_t kEdges[] = {0, 1, 2, 0x7ffe, 0x7fff, 0x8000, 0x8001, 0xfffd, 0xfffe, 0xffff};
+
+uint16_t Edge(Random& random) { return kEdges[random.Below(std::size(kEdges))]; }
+
+template <size_t kCount>
+uint32_t CountBelow(const std::array<uint16_t, kCount>& numbers, uint16_t bound) {
+  return static_cast<uint32_t>(
+      std::ranges::count_if(numbers, [&](uint16_t number) { return number < bound; }));
+}
+
+// Goal: numbers are counted as plain loops count them, wherever they lie, in memory of any
+// alignment that numbers have.
+// Method: each edge against each bound at each place alone; then random edges at all places.
+TEST(Lanes, CountAsPlainLoops) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  std::array<uint16_t, 33> room;
+  for (size_t shift = 0; shift < 2; ++shift) {
+    uint16_t* const at = room.data() + shift;
+    const auto expect_counts = [&](uint16_t bound) {
+      std::array<uint16_t, 32> numbers;
+      std::copy_n(at, 32, numbers.begin());
+      ASSERT_EQ(CountBelow32(at, bound), CountBelow(numbers, bound)) << bound;
+      std::array<uint16_t, 8> first;
+      std::copy_n(at, 8, first.begin());
+      ASSERT_EQ(CountBelow8(at, bound), CountBelow(first, bound)) << bound;
+    };
+    for (const uint16_t number : kEdges) {
+      for (size_t place = 0; place < 32; ++place) {
+        for (const uint16_t other : {uint16_t{0}, uint16_t{0xffff}}) {
+          std::fill_n(at, 32, other);
+          at[place] = number;
+          for (const uint16_t bound : kEdges) ASSERT_NO_FATAL_FAILURE(expect_counts(bound));
+        }
+      }
+    }
+    for (int round = 0; round < 20000; ++round) {
+      std::generate_n(at, 32, [&] { return Edge(random); });
+      ASSERT_NO_FATAL_FAILURE(expect_counts(Edge(random)));
+    }
+  }
+}
+
+// Goal: each bit says whether the number at its place is the one looked for.
+TEST(Lanes, EqualHasABitForEachNumber) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  for (int round = 0; round < 20000; ++round) {
+    const uint16_t number = Edge(random);
+    std::array<uint16_t, 8> numbers;
+    std::array<uint64_t, 2> words = {};
+    uint32_t expected = 0;
+    for (uint32_t i = 0; i < 8; ++i) {
+      numbers[i] = Edge(random);
+      words[i / 4] |= uint64_t{numbers[i]} << (16 * (i % 4));
+      expected |= uint32_t{numbers[i] == number} << i;
+    }
+    ASSERT_EQ(Equal8(words[0], words[1], number), expected) << number;
+  }
+}
+
+}  // namespace
+}  // namespace skep::btree
