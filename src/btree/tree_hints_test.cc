@@ -75,7 +75,7 @@ TEST_P(Hints, ToALeafThatWasDetached) {
   const auto put_all = [&](std::string_view value) {
     for (uint32_t i = 0; i < kKeys; ++i) {
       tree.Put(LongKey(i), value);
-      state[LongKey(i)] = value;
+      state.insert_or_assign(LongKey(i), std::string(value));
     }
   };
   put_all("first");

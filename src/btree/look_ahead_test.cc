@@ -1,0 +1,90 @@
+// Places of requests that were looked up together, when requests before them have moved everything.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "btree/tree_test_changes.h"
+
+namespace skep::btree {
+namespace {
+
+using changes::Kept;
+
+class Windows : public OnEachLayoutWith<uint32_t> {
+ protected:
+  static constexpr uint32_t kKeys = 200;
+
+  std::string RandomKey() { return TestKey(static_cast<uint32_t>(rng_() % kKeys)); }
+
+  // Adds a request and does it to the state. What a get must find, if it is one.
+  void AddRandom(Batch& batch, bool grows) {
+    const std::string key = RandomKey();
+    const uint64_t lot = rng_() % 100;
+    std::optional<std::string> found;
+    if (lot < 35) {
+      const auto at = state_.find(key);
+      if (at != state_.end()) found = at->second;
+      batch.Get(Kept(batch, key));
+    } else if (lot < 95) {
+      if (grows == (lot < 85)) {
+        state_[key] = TestValue("v" + std::to_string(++writes_));
+        batch.Put(Kept(batch, key), Kept(batch, state_[key]));
+      } else {
+        state_.erase(key);
+        batch.Delete(Kept(batch, key));
+      }
+    } else {
+      const std::string end = RandomKey();
+      if (key < end) state_.erase(state_.lower_bound(key), state_.lower_bound(end));
+      batch.DeleteRange(Range::Between(Kept(batch, key), Kept(batch, end)));
+    }
+    expected_.push_back(found);
+  }
+
+  std::mt19937_64 rng_;
+  State state_;
+  std::vector<std::optional<std::string>> expected_;
+  uint64_t writes_ = 0;
+};
+
+// Goal: a request sees what the requests before it in its batch have done, wherever its leaf went.
+// Method: few keys, which come and go, so that the requests of one window merge, split, join and
+// detach each other's leaves; gets between them, by a model.
+TEST_P(Windows, SeeTheWritesBeforeThem) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  rng_.seed(seed);
+  TestTree tree({.node_bytes = 2048, .log_bytes = GetCase()});
+  for (uint32_t round = 0; round < 400; ++round) {
+    Batch batch;
+    expected_.clear();
+    for (uint32_t i = 0; i < 100; ++i) AddRandom(batch, round / 4 % 2 == 0);
+    tree.Execute(batch);
+    for (uint32_t i = 0; i < batch.size(); ++i) {
+      if (batch.requests()[i].op != Op::kGet) continue;
+      const Outcome& outcome = batch.outcome(i);
+      ASSERT_EQ(outcome.present, expected_[i].has_value()) << round << " " << i;
+      if (outcome.present) {
+        ASSERT_EQ(outcome.value, *expected_[i]) << round << " " << i;
+      }
+    }
+    if (round % 16 == 0) tree.ExpectHolds(state_);
+    if (HasFatalFailure()) return;
+  }
+  tree.ExpectHolds(state_);
+  tree.ExpectNothingLeaked();
+}
+
+std::string WindowsName(const testing::TestParamInfo<LayoutAndCase<uint32_t>>& info) {
+  const auto& [layout, log_bytes] = info.param;
+  return std::string("Log") + std::to_string(log_bytes) + "_" + NameOf(layout);
+}
+
+INSTANTIATE_TEST_SUITE_P(Logs, Windows, testing::Combine(EachLayout(), testing::Values(0u, 320u)),
+                         WindowsName);
+
+}  // namespace
+}  // namespace skep::btree
