@@ -16,7 +16,8 @@
 namespace skep::btree {
 namespace {
 
-constexpr size_t kRetiredMax = 64;  // pieces that a batch keeps to itself
+constexpr size_t kRetiredMax = 64;    // pieces that a batch keeps to itself
+constexpr uint32_t kShortScan = 256;  // items that are read without pausing writes
 
 bool OnlyReads(const Batch& batch) {
   return std::ranges::none_of(batch.requests(), [](const Request& r) { return IsWrite(r.op); });
@@ -61,6 +62,7 @@ Version BatchRun<Layout>::DoUnordered() {
     ticket = std::max(ticket, DoSlot(i));
     if (slot_.retired.size() > kRetiredMax) Reclaim();
   }
+  if (reads_) EndReading();
   return ticket;
 }
 
@@ -81,12 +83,22 @@ Version BatchRun<Layout>::BeginReading() {
     at = core_.gate.released();
   }
   now_ms_ = core_.now.Advance(batch_.now_ms());
+  reads_ = true;
+  read_at_ = at;
   return at;
+}
+
+// That of the scans of an unordered batch, which follow each other: one for all, as each may see
+// any or none of the batch's own writes.
+template <class Layout>
+Version BatchRun<Layout>::ReadingVersion() {
+  return reads_ ? read_at_ : BeginReading();
 }
 
 template <class Layout>
 void BatchRun<Layout>::EndReading() {
   slot_.read_floor.store(Slot::kIdle, std::memory_order_release);
+  reads_ = false;
 }
 
 template <class Layout>
@@ -100,6 +112,7 @@ void BatchRun<Layout>::BeginWrites() {
 template <class Layout>
 void BatchRun<Layout>::Reclaim() {
   PauseWrites();
+  if (reads_) EndReading();
   look_ahead_.Forget();
   core_.versions.LeaveEpoch(slot_);
   upkeep_.AfterBatch(slot_);
@@ -166,14 +179,23 @@ void BatchRun<Layout>::Read(uint32_t i, Version at) {
   }
 }
 
-// The leaf of request `i` at a version, or as it is now. What was found ahead is the newest buffer;
-// if that was made at `at` or before, it is what a reader at `at` sees, too.
+// The leaf of request `i`, if it was found ahead. It is the newest buffer; if that was made at `at`
+// or before, it is what a reader at `at` sees.
+template <class Layout>
+std::optional<LeafPlace> BatchRun<Layout>::PlaceAhead(uint32_t i, Version at) const {
+  const std::optional<LeafPlace> place = look_ahead_.Current(i);
+  if (!place || place->node->version.load(std::memory_order_relaxed) > at) return std::nullopt;
+  return place;
+}
+
+// The leaf of request `i` at a version, or as it is now.
 template <class Layout>
 LeafPlace BatchRun<Layout>::LeafOf(uint32_t i, Version at) const {
+  if (const auto place = PlaceAhead(i, at)) return *place;
   const Request& r = request(i);
-  std::optional<LeafPlace> place = look_ahead_.Current(i);
-  if (!place && at == kNewest) place = reader_.FromHint(Link{r.hint.bits}, r.key);
-  if (place && place->node->version.load(std::memory_order_relaxed) <= at) return *place;
+  if (at == kNewest) {
+    if (const auto place = reader_.FromHint(Link{r.hint.bits}, r.key)) return *place;
+  }
   return reader_.Find(r.key, at);
 }
 
@@ -203,7 +225,8 @@ void BatchRun<Layout>::DoRange(uint32_t i, Version at) {
   const Ranges<Layout> ranges(core_, at, now_ms_);
   switch (request(i).op) {
     case Op::kScan:
-      return ranges.Scan(request(i), batch_.scan_bytes_max(), batch_.scan_visits_max(), out_, i);
+      return ranges.Scan(request(i), batch_.scan_bytes_max(), batch_.scan_visits_max(),
+                         PlaceAhead(i, at), out_, i);
     case Op::kCount:
       return ranges.Count(request(i), out_, i);
     default:
@@ -228,10 +251,13 @@ Version BatchRun<Layout>::DoSlot(uint32_t i) {
       return Get(i, kNewest);
     case Op::kScan:
     case Op::kCount: {
-      PauseWrites();
-      const Version at = BeginReading();
+      if (r.limit > kShortScan) {
+        PauseWrites();
+      } else if (writes_) {
+        core_.versions.Raise(slot_);
+      }
+      const Version at = ReadingVersion();
       DoRange(i, at);
-      EndReading();
       return at;
     }
     case Op::kSample:

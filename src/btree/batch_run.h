@@ -47,6 +47,7 @@ class BatchRun {
 
   Version BeginReading();
   void EndReading();
+  Version ReadingVersion();
   void BeginWrites();
   void PauseWrites();
   void Reclaim();
@@ -59,6 +60,7 @@ class BatchRun {
 
   Version DoSlot(uint32_t i);
   void Read(uint32_t i, Version at);
+  std::optional<LeafPlace> PlaceAhead(uint32_t i, Version at) const;
   LeafPlace LeafOf(uint32_t i, Version at) const;
   Version Get(uint32_t i, Version at);
   void DoRange(uint32_t i, Version at);
@@ -78,6 +80,8 @@ class BatchRun {
   LookAhead<Layout> look_ahead_;
   bool writes_ = false;  // a write floor is announced
   bool wrote_ = false;   // or was
+  bool reads_ = false;   // a read floor is announced
+  Version read_at_ = 0;  // then: the version
 };
 
 }  // namespace skep::btree

@@ -191,18 +191,15 @@ class HeadLayout {
     StoredValue value() const;
     Version version() const;
 
-    // Plain items (Sorted::is_plain) from the current one on that come one after the other, at
-    // most `most`: 0 if the current one is not plain, else at least 1.
-    uint32_t RunLength(uint32_t most) const;
-    // Of the current item, if it begins a run: key | value, `stride` bytes on to the next.
-    const char* run() const {
-      return reinterpret_cast<const char*>(leaf_->node_->bytes()) + sorted_.offset(at_);
-    }
-    const Sorted& sorted() const { return sorted_; }
+    // The current item and those behind it, as far as they make one run, at most `most`; none if
+    // the current one has metadata or lies outside.
+    PlainRun Run(uint32_t most) const;
     void SkipRun(uint32_t count);  // goes on behind that many items of the run
 
    private:
     enum class Source : uint8_t { kNone, kSorted, kLog };
+
+    uint32_t RunLength(uint32_t most) const;
 
     void SortLog();
     bool GoToGapBefore(std::string_view key);

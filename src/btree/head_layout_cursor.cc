@@ -168,10 +168,16 @@ Version HeadLayout::LeafCursor::version() const {
   return leaf_->node_version_ + (source_ == Source::kSorted ? 0 : Entry(entry_).delta());
 }
 
+PlainRun HeadLayout::LeafCursor::Run(uint32_t most) const {
+  if (source_ != Source::kSorted || !sorted_.is_plain()) return {};
+  return {.at = reinterpret_cast<const char*>(leaf_->node_->bytes()) + sorted_.offset(at_),
+          .count = RunLength(most),
+          .key_bytes = sorted_.key_bytes(),
+          .value_bytes = sorted_.value_bytes()};
+}
+
+// How many sorted items from the current one on come before the log's next one.
 uint32_t HeadLayout::LeafCursor::RunLength(uint32_t most) const {
-  if (source_ != Source::kSorted || !sorted_.is_plain() || leaf_->now_ms_ != Leaf::kNoTime) {
-    return 0;
-  }
   const uint32_t end = std::min(sorted_.count(), at_ + std::min(most, sorted_.count()));
   if (entry_ == entry_count_) return end - at_;
   const uint16_t next = heads::LogHead(leaf_->node_, order_[entry_]);

@@ -1,6 +1,10 @@
 // node_items.h: what nodes are built of, whatever their layout.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
 #include "btree/link.h"
 #include "btree/stored.h"
 
@@ -21,6 +25,18 @@ struct Fences {
   StoredKey lower;
   StoredKey upper;  // ignored if unbounded
   bool unbounded = true;
+};
+
+// Items of a leaf that come one after the other in order and in memory, whole and without metadata:
+// key | value | key | value ...
+struct PlainRun {
+  const char* at = nullptr;
+  uint32_t count = 0;
+  uint32_t key_bytes = 0;
+  uint32_t value_bytes = 0;
+
+  uint32_t stride() const { return key_bytes + value_bytes; }
+  std::string_view last_key() const { return {at + size_t{count - 1} * stride(), key_bytes}; }
 };
 
 }  // namespace skep::btree

@@ -159,7 +159,9 @@ class PaperLayout {
     void Prev();
     StoredKey key() const;
     StoredValue value() const;
-    Version version() const;  // as Found::version
+    Version version() const;                     // as Found::version
+    PlainRun Run(uint32_t) const { return {}; }  // its items have their lengths between them
+    void SkipRun(uint32_t) {}
 
    private:
     enum class Source : uint8_t { kNone, kSorted, kLog };  // where the current item is

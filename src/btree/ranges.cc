@@ -19,38 +19,55 @@ bool IsEmptyRange(const Request& r) { return !r.has(Request::kNoUpperBound) && r
 }  // namespace
 
 template <class Layout>
-void Ranges<Layout>::Scan(const Request& r, size_t bytes_max, uint32_t visits_max, BatchWriter& out,
+void Ranges<Layout>::Scan(const Request& r, size_t bytes_max, uint32_t visits_max,
+                          const std::optional<LeafPlace>& place, BatchWriter& out,
                           uint32_t index) const {
   out.outcome(index).verdict = Verdict::kDone;
   ScanMeter meter(r, bytes_max, visits_max, out, index);
   if (r.has(Request::kReverse)) {
     ScanReverse(r, meter);
   } else {
-    ScanForward(r, meter);
+    ScanForward(r, place, meter);
   }
 }
 
 template <class Layout>
-void Ranges<Layout>::ScanForward(const Request& r, ScanMeter& meter) const {
+void Ranges<Layout>::ScanForward(const Request& r, const std::optional<LeafPlace>& place,
+                                 ScanMeter& meter) const {
   Cursor<Layout> cursor(core_, at_, now_ms_);
   if (!r.has(Request::kSeekFloor) || !SeekFloor(cursor, r.key)) {
     if (IsEmptyRange(r)) return;
-    cursor.SeekAtLeast(r.key);
+    cursor.SeekAtLeast(r.key, place);
   }
-  while (true) {
-    const bool ends_here = !r.has(Request::kNoUpperBound) &&
-                           (cursor.walk().unbounded() || cursor.walk().upper() > r.other);
-    for (; cursor.valid(); cursor.Next()) {
-      const std::string_view key = cursor.key();
-      if (ends_here && key >= r.other) return;
-      if (!meter.MayAdd()) return meter.StopBefore(key);
-      meter.Add({key, cursor.value()});
-    }
+  while (ScanLeaf(cursor, r, meter)) {
     const LeafWalk<Layout>& walk = cursor.walk();
     if (walk.unbounded() || !IsBelow(walk.upper(), r)) return;
     if (meter.StopsAtFence(walk.upper())) return;
     cursor.NextLeaf();
   }
+}
+
+// From the cursor to the end of its leaf. False: the scan has ended.
+template <class Layout>
+bool Ranges<Layout>::ScanLeaf(Cursor<Layout>& cursor, const Request& r, ScanMeter& meter) const {
+  const bool unbounded = r.has(Request::kNoUpperBound);
+  while (cursor.valid()) {
+    if (!meter.MayAdd()) {
+      meter.StopBefore(cursor.key());
+      return false;
+    }
+    if (const auto run = cursor.Run(meter.room());
+        run.count > 0 && (unbounded || run.last_key() < r.other)) {
+      const uint32_t added = meter.AddRun(run);
+      cursor.SkipRun(added);
+      continue;
+    }
+    const std::string_view key = cursor.key();
+    if (!unbounded && key >= r.other) return false;
+    meter.Add({key, cursor.value()});
+    cursor.Next();
+  }
+  return true;
 }
 
 template <class Layout>

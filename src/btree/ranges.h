@@ -5,6 +5,7 @@
 // the last item it gave or counted, or at a fence.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,8 +22,9 @@ class Ranges {
  public:
   Ranges(const Core& core, Version at, uint64_t now_ms) : core_(core), at_(at), now_ms_(now_ms) {}
 
-  void Scan(const Request& request, size_t bytes_max, uint32_t visits_max, BatchWriter& out,
-            uint32_t index) const;
+  // `place`: the leaf of request.key at the version, if it is known.
+  void Scan(const Request& request, size_t bytes_max, uint32_t visits_max,
+            const std::optional<LeafPlace>& place, BatchWriter& out, uint32_t index) const;
   void Count(const Request& request, BatchWriter& out, uint32_t index) const;
   void RequireEmpty(const Request& request, BatchWriter& out, uint32_t index) const;
 
@@ -44,7 +46,9 @@ class Ranges {
   Tally TallyKeys(std::string_view lo, std::string_view hi, bool unbounded) const;
 
  private:
-  void ScanForward(const Request& request, ScanMeter& meter) const;
+  void ScanForward(const Request& request, const std::optional<LeafPlace>& place,
+                   ScanMeter& meter) const;
+  bool ScanLeaf(Cursor<Layout>& cursor, const Request& request, ScanMeter& meter) const;
   void ScanReverse(const Request& request, ScanMeter& meter) const;
   bool CountInLeaf(const typename Layout::Leaf& leaf, std::string_view lo, std::string_view hi,
                    bool unbounded, uint64_t room, Counted* counted) const;

@@ -96,9 +96,16 @@ template <class Layout>
 void LeafWalk<Layout>::Enter(const LeafPlace& place) {
   place_ = place;
   leaf_.emplace(core_.codec, place.node, place.word.used(), at_, now_ms_);
-  const auto fences = Layout::FencesOf(core_.codec, place.node);
-  // The fences of the leaf before are still in use: by the caller of Enter.
-  Scratch& scratch = fences_[fence_turn_++ % 2];
+  has_fences_ = false;
+  ++turn_;  // the fences of the leaf before are still in use
+}
+
+template <class Layout>
+void LeafWalk<Layout>::ReadFences() const {
+  if (has_fences_) return;
+  has_fences_ = true;
+  const auto fences = Layout::FencesOf(core_.codec, place_.node);
+  Scratch& scratch = scratch_[turn_ % 2];
   scratch.Clear();
   lower_ = core_.codec.Whole(fences.lower, scratch);
   unbounded_ = fences.unbounded;
@@ -108,20 +115,26 @@ void LeafWalk<Layout>::Enter(const LeafPlace& place) {
 template <class Layout>
 void LeafWalk<Layout>::Next() {
   const Link right{place_.node->right.load(std::memory_order_acquire)};
-  const auto sibling = reader_.FromSibling(right, upper_, false, at_);
-  Enter(sibling ? *sibling : reader_.Find(upper_, at_));
+  const std::string_view fence = upper();
+  const auto sibling = reader_.FromSibling(right, fence, false, at_);
+  Enter(sibling ? *sibling : reader_.Find(fence, at_));
 }
 
 template <class Layout>
 void LeafWalk<Layout>::Prev() {
   const Link left{place_.node->left.load(std::memory_order_acquire)};
-  const auto sibling = reader_.FromSibling(left, lower_, true, at_);
-  Enter(sibling ? *sibling : reader_.FindBelow(lower_, at_));
+  const std::string_view fence = lower();
+  const auto sibling = reader_.FromSibling(left, fence, true, at_);
+  Enter(sibling ? *sibling : reader_.FindBelow(fence, at_));
 }
 
 template <class Layout>
-void Cursor<Layout>::SeekAtLeast(std::string_view key) {
-  walk_.Seek(key);
+void Cursor<Layout>::SeekAtLeast(std::string_view key, const std::optional<LeafPlace>& place) {
+  if (place) {
+    walk_.EnterAt(*place);
+  } else {
+    walk_.Seek(key);
+  }
   in_leaf_.emplace(walk_.leaf());
   in_leaf_->SeekAtLeast(key);
 }

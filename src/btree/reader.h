@@ -23,6 +23,7 @@
 #include <string_view>
 
 #include "btree/core.h"
+#include "btree/node_items.h"
 #include "skep/scratch.h"
 
 namespace skep::btree {
@@ -76,6 +77,7 @@ class LeafWalk {
 
   // To the leaf of the key; of the keys just below `key`, which is not empty; to the last leaf.
   void Seek(std::string_view key) { Enter(reader_.Find(key, at_)); }
+  void EnterAt(const LeafPlace& place) { Enter(place); }
   void SeekBelow(std::string_view key) { Enter(reader_.FindBelow(key, at_)); }
   void SeekLast() { Enter(reader_.FindLast(at_)); }
   // To its neighbours. Not if the leaf is unbounded; not if lower() is empty.
@@ -84,12 +86,22 @@ class LeafWalk {
 
   const typename Layout::Leaf& leaf() const { return *leaf_; }
   // The leaf's key range is [lower, upper). Valid until the walk has left the leaf.
-  std::string_view lower() const { return lower_; }
-  std::string_view upper() const { return upper_; }
-  bool unbounded() const { return unbounded_; }
+  std::string_view lower() const {
+    ReadFences();
+    return lower_;
+  }
+  std::string_view upper() const {
+    ReadFences();
+    return upper_;
+  }
+  bool unbounded() const {
+    ReadFences();
+    return unbounded_;
+  }
 
  private:
   void Enter(const LeafPlace& place);
+  void ReadFences() const;
 
   const Core& core_;
   const Reader<Layout> reader_;
@@ -97,10 +109,12 @@ class LeafWalk {
   const uint64_t now_ms_;
   LeafPlace place_;
   std::optional<typename Layout::Leaf> leaf_;
-  std::string_view lower_, upper_;
-  bool unbounded_ = true;
-  Scratch fences_[2];  // of this leaf and the one before
-  uint32_t fence_turn_ = 0;
+  // The leaf's fences, which lie apart from what a short scan reads.
+  mutable bool has_fences_ = false;
+  mutable std::string_view lower_, upper_;
+  mutable bool unbounded_ = true;
+  mutable Scratch scratch_[2];  // for those of this leaf and the one before
+  uint32_t turn_ = 0;
 };
 
 // Walks the keys that have a value at one version and time. Not thread-safe; as Reader otherwise.
@@ -110,13 +124,17 @@ class Cursor {
   Cursor(const Core& core, Version at, uint64_t now_ms) : core_(core), walk_(core, at, now_ms) {}
 
   // Goes to the leaf where `key` belongs, and there to the first key >= `key`, or the last < `key`.
-  void SeekAtLeast(std::string_view key);
+  // `place`: that leaf, if it is known.
+  void SeekAtLeast(std::string_view key, const std::optional<LeafPlace>& place = {});
   void SeekBelow(std::string_view key);  // `key` is not empty
   void SeekLast();
 
   // Whether it stands at an item of its leaf.
   bool valid() const { return in_leaf_->valid(); }
   void Next() { in_leaf_->Next(); }
+  // The current item and those behind it, as far as they lie together; at most `most`, maybe none.
+  PlainRun Run(uint32_t most) const { return in_leaf_->Run(most); }
+  void SkipRun(uint32_t count) { in_leaf_->SkipRun(count); }
   void Prev() { in_leaf_->Prev(); }
   // Whole. Valid until the cursor moves.
   std::string_view key() {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
+#include "btree/node_items.h"
 #include "engine/batch_writer.h"
 #include "skep/batch.h"
 
@@ -33,6 +35,36 @@ class ScanMeter {
     out_.AddItem(index_, given);
     last_key_ = given.key;
     ++visits_;
+  }
+  // How many items it may give at most, as far as their bytes allow.
+  uint32_t room() const {
+    const uint32_t items = request_.limit - out_.outcome(index_).item_count;
+    return static_cast<uint32_t>(std::min<uint64_t>(items, visits_max_ - visits_));
+  }
+  // Copies the items of the run, which has at most room(), until it IsFull(). Returns how many.
+  uint32_t AddRun(const PlainRun& run) {
+    const bool keys_only = request_.has(Request::kKeysOnly);
+    const uint32_t bytes_each = run.key_bytes + (keys_only ? 0 : run.value_bytes);
+    const size_t before_full = (bytes_max_ - bytes_) / std::max(bytes_each, 1u);
+    const uint32_t count =
+        before_full < run.count ? static_cast<uint32_t>(before_full) + 1 : run.count;
+    char* to = out_.scratch().Allocate(size_t{count} * bytes_each);
+    if (!keys_only) {
+      std::memcpy(to, run.at, size_t{count} * bytes_each);
+    } else {
+      for (uint32_t i = 0; i < count; ++i) {
+        std::memcpy(to + i * bytes_each, run.at + i * run.stride(), bytes_each);
+      }
+    }
+    for (Item& item : out_.AddItems(index_, count)) {
+      item.key = {to, run.key_bytes};
+      if (!keys_only) item.value = {to + run.key_bytes, run.value_bytes};
+      to += bytes_each;
+    }
+    bytes_ += size_t{count} * bytes_each;
+    visits_ += count;
+    last_key_ = {to - bytes_each, run.key_bytes};
+    return count;
   }
   // A leaf without an item counts as one that was visited.
   void PassLeaf() { ++visits_; }

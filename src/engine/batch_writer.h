@@ -1,6 +1,8 @@
 // batch_writer.h: how an engine fills in a batch's outcomes.
 #pragma once
 
+#include <span>
+
 #include "engine/engine.h"
 #include "skep/batch.h"
 
@@ -69,6 +71,14 @@ class BatchWriter {
   void AddItem(uint32_t slot, Item item) {
     batch_.items_.push_back(item);
     ++outcome(slot).item_count;
+  }
+
+  // Room for `count` more items of the scan; to be filled in before anything else is added.
+  std::span<Item> AddItems(uint32_t slot, uint32_t count) {
+    const size_t first = batch_.items_.size();
+    batch_.items_.resize(first + count);
+    outcome(slot).item_count += count;
+    return std::span(batch_.items_).subspan(first);
   }
 
  private:
