@@ -1,0 +1,209 @@
+// layout_fuzz.h: what a node of unknown bytes must keep to, in any layout.
+//
+// Whatever the bytes, Check() reads nothing outside them; if it finds nothing wrong, then the views
+// read nothing outside them either and tell one story: what the cursor walks forward it walks
+// backward, Find finds it, CountPresent counts it, and a copy of an inner node checks too.
+//
+// Outside keys are compared by their heads: there is no arena. Of nodes that have some, only what
+// does not follow from the order of keys is asked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "btree/node.h"
+#include "btree/node_items.h"
+#include "btree/stored.h"
+
+namespace skep::btree {
+
+template <class Layout>
+class LayoutFuzz {
+ public:
+  // `has_outside_keys` says so of a node that has passed Check(); `used` is as NodeWord::used().
+  LayoutFuzz(const Geometry& geometry,
+             bool (*has_outside_keys)(const Codec&, const NodeHeader*, uint32_t))
+      : codec_{.geometry = geometry}, has_outside_keys_(has_outside_keys) {}
+
+  // Of a node of `bytes` bytes; leaves are read as of `above` versions above the node's own, too.
+  void CheckNode(const uint8_t* data, uint32_t bytes, uint32_t used, uint64_t above) {
+    // Of its own and exactly as long as the node, so that AddressSanitizer sees its end.
+    const std::unique_ptr<void, decltype(&std::free)> buffer(std::malloc(bytes), &std::free);
+    std::memcpy(buffer.get(), data, bytes);
+    auto* const node = static_cast<NodeHeader*>(buffer.get());
+    // Before the check: what it says of the log is about what a reader above this version sees.
+    if (bytes >= sizeof(NodeHeader)) node->version.store(1);
+    if (Layout::Check(codec_, node, used) != nullptr) return;
+    std::vector<OutsideBlock> blocks;
+    Layout::BlocksOf(codec_, node, used, &blocks);
+    if (!node->is_leaf()) return CheckInner(node);
+    for (const Version read_version : {Version{1}, Version{1} + above, UINT64_MAX}) {
+      CheckLeaf(Leaf(codec_, node, used, read_version));
+      CheckLeafAtATime(Leaf(codec_, node, used, read_version, 1 + above));
+    }
+  }
+
+ private:
+  using Leaf = typename Layout::Leaf;
+  using Cursor = typename Layout::LeafCursor;
+
+  struct SeenItem {
+    StoredKey key;
+    StoredValue value;
+    Version version;
+    friend bool operator==(const SeenItem& a, const SeenItem& b) {
+      return a.key.bytes.data() == b.key.bytes.data() &&
+             a.value.bytes.data() == b.value.bytes.data() && a.version == b.version;
+    }
+  };
+
+  static SeenItem ItemAt(const Cursor& cursor) {
+    return {.key = cursor.key(), .value = cursor.value(), .version = cursor.version()};
+  }
+
+  // Reads every byte, so that AddressSanitizer sees one that is outside.
+  static void Touch(std::string_view bytes) {
+    volatile unsigned sum = 0;
+    for (const char byte : bytes) sum = sum + static_cast<unsigned char>(byte);
+  }
+
+  static std::vector<SeenItem> Walk(const Leaf& leaf) {
+    std::vector<SeenItem> items;
+    Cursor cursor(leaf);
+    for (cursor.SeekFirst(); cursor.valid(); cursor.Next()) {
+      items.push_back(ItemAt(cursor));
+      Touch(items.back().key.bytes);
+      Touch(items.back().value.bytes);
+    }
+    return items;
+  }
+
+  static void CheckBackwards(const Leaf& leaf, const std::vector<SeenItem>& items) {
+    Cursor cursor(leaf);
+    cursor.SeekLast();
+    for (size_t i = items.size(); i-- > 0; cursor.Prev()) {
+      SKEP_CHECK(cursor.valid() && ItemAt(cursor) == items[i]);
+    }
+    SKEP_CHECK(!cursor.valid());
+  }
+
+  // Where a layout has runs: they are made of what a walk sees.
+  static void CheckRuns(const Leaf& leaf, const std::vector<SeenItem>& items) {
+    if constexpr (requires(Cursor cursor) { cursor.RunLength(1); }) {
+      Cursor cursor(leaf);
+      cursor.SeekFirst();
+      for (size_t i = 0; i < items.size();) {
+        SKEP_CHECK(cursor.valid() && ItemAt(cursor) == items[i]);
+        const uint32_t count = cursor.RunLength(1000);
+        SKEP_CHECK(count <= items.size() - i);
+        if (count == 0) {
+          cursor.Next();
+          ++i;
+          continue;
+        }
+        for (uint32_t j = 0; j < count; ++j) {
+          SKEP_CHECK(cursor.run() + j * cursor.sorted().stride() == items[i + j].key.bytes.data());
+        }
+        i += count;
+        cursor.SkipRun(count);
+      }
+      SKEP_CHECK(!cursor.valid());
+    }
+  }
+
+  // All that follows from the order of keys.
+  static void CheckSearches(const Leaf& leaf, const std::vector<SeenItem>& items) {
+    Cursor cursor(leaf);
+    for (size_t i = 0; i < items.size(); ++i) {
+      const std::string_view key = items[i].key.bytes;
+      const auto found = leaf.Find(key);
+      SKEP_CHECK(found.present && found.known);
+      SKEP_CHECK((SeenItem{found.key, found.value, found.version} == items[i]));
+      cursor.SeekAtLeast(key);
+      SKEP_CHECK(cursor.valid() && ItemAt(cursor) == items[i]);
+      cursor.SeekBelow(key);
+      SKEP_CHECK(cursor.valid() == (i > 0));
+      SKEP_CHECK(i == 0 || ItemAt(cursor) == items[i - 1]);
+      SKEP_CHECK(Layout::Covers(leaf.codec(), leaf.node(), key));
+    }
+  }
+
+  // A seek from any bytes ends between what is below and what is not.
+  static void CheckSeek(const Leaf& leaf, std::string_view key) {
+    Cursor cursor(leaf);
+    cursor.SeekAtLeast(key);
+    if (cursor.valid()) {
+      SKEP_CHECK(cursor.key().bytes >= key);
+      cursor.Prev();
+      SKEP_CHECK(!cursor.valid() || cursor.key().bytes < key);
+    }
+    cursor.SeekBelow(key);
+    if (!cursor.valid()) return;
+    SKEP_CHECK(cursor.key().bytes < key);
+    cursor.Next();
+    SKEP_CHECK(!cursor.valid() || cursor.key().bytes >= key);
+  }
+
+  // Where a part of the keys is not known.
+  static void OnlyRead(const Leaf& leaf, const std::vector<SeenItem>& items) {
+    Cursor cursor(leaf);
+    for (cursor.SeekLast(); cursor.valid(); cursor.Prev()) Touch(cursor.key().bytes);
+    for (const SeenItem& item : items) {
+      leaf.Find(item.key.bytes);
+      cursor.SeekBelow(item.key.bytes);
+    }
+    leaf.CountPresent();
+  }
+
+  void CheckLeaf(const Leaf& leaf) const {
+    const std::vector<SeenItem> items = Walk(leaf);
+    if (has_outside_keys_(codec_, leaf.node(), leaf.used())) return OnlyRead(leaf, items);
+    SKEP_CHECK(leaf.CountPresent() == items.size());
+    CheckBackwards(leaf, items);
+    CheckRuns(leaf, items);
+    CheckSearches(leaf, items);
+    for (size_t i = 0; i < items.size() && i < 16; ++i) CheckSeek(leaf, items[i].value.bytes);
+  }
+
+  void CheckLeafAtATime(const Leaf& leaf) const {
+    const std::vector<SeenItem> items = Walk(leaf);
+    if (has_outside_keys_(codec_, leaf.node(), leaf.used())) return OnlyRead(leaf, items);
+    SKEP_CHECK(leaf.CountPresent() == items.size());
+    CheckBackwards(leaf, items);
+    CheckRuns(leaf, items);
+  }
+
+  void CheckInner(const NodeHeader* node) const {
+    const typename Layout::Inner inner(codec_, node);
+    std::vector<InnerItem> items;
+    inner.CopyTo(&items);
+    SKEP_CHECK(items.size() == inner.count());
+    for (const InnerItem& item : items) {
+      Touch(item.separator.bytes);
+      uint32_t index;
+      inner.ChildBelow(item.separator.bytes, &index);
+      const Link child = inner.ChildOf(item.separator.bytes, &index);
+      SKEP_CHECK(item.separator.outside || (child == item.child && index > 0));
+    }
+    SKEP_CHECK(inner.rightmost() == (items.empty() ? inner.leftmost() : items.back().child));
+
+    const Fences fences = Layout::FencesOf(codec_, node);
+    std::vector<uint64_t> buffer((Layout::InnerBytes(codec_, items, fences) + 7) / 8);
+    auto* const copy = reinterpret_cast<NodeHeader*>(buffer.data());
+    const uint32_t used =
+        Layout::BuildInner(codec_, node->level, inner.leftmost(), items, fences, copy);
+    if (used <= codec_.geometry.node_bytes) {
+      SKEP_CHECK(Layout::Check(codec_, copy, used) == nullptr);
+    }
+  }
+
+  const Codec codec_;
+  bool (*const has_outside_keys_)(const Codec&, const NodeHeader*, uint32_t);
+};
+
+}  // namespace skep::btree
