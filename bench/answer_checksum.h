@@ -16,21 +16,39 @@
 
 namespace skep::bench {
 
-inline uint64_t SumOfBytes(std::string_view bytes) {
+namespace internal {
+
+inline uint64_t WordAt(const char* at) {
+  uint64_t word;
+  std::memcpy(&word, at, sizeof(word));
+  return word;
+}
+
+// Of what SumOfBytes has no word for otherwise.
+inline uint64_t SumOfShortOrLong(std::string_view bytes) {
   constexpr size_t kLineBytes = 64;
-  uint64_t last = 0;
-  if (bytes.size() < sizeof(last)) {
-    std::memcpy(&last, bytes.data(), bytes.size());
-    return 3 * last + bytes.size();
+  uint64_t sum = 0;
+  if (bytes.size() < sizeof(sum)) {
+    std::memcpy(&sum, bytes.data(), bytes.size());
+    return 3 * sum + bytes.size();
   }
-  std::memcpy(&last, bytes.data() + bytes.size() - sizeof(last), sizeof(last));
-  uint64_t sum = 3 * last + bytes.size();
-  for (size_t at = 0; at + sizeof(last) < bytes.size(); at += kLineBytes) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, sizeof(word));
-    sum += (at + 5) * word;
+  for (size_t at = kLineBytes; at + sizeof(sum) < bytes.size(); at += kLineBytes) {
+    sum += (at + 1) * WordAt(bytes.data() + at);
   }
   return sum;
+}
+
+}  // namespace internal
+
+inline uint64_t SumOfBytes(std::string_view bytes) {
+  constexpr size_t kShort = sizeof(uint64_t);
+  constexpr size_t kLong = 64 + sizeof(uint64_t);
+  if (bytes.size() < kShort) [[unlikely]]
+    return internal::SumOfShortOrLong(bytes);
+  const uint64_t sum = internal::WordAt(bytes.data()) + bytes.size() +
+                       3 * internal::WordAt(bytes.data() + bytes.size() - kShort);
+  if (bytes.size() <= kLong) return sum;
+  return sum + internal::SumOfShortOrLong(bytes);
 }
 
 // `index`: of the operation in its batch.
@@ -38,10 +56,9 @@ inline uint64_t ChecksumOfValue(size_t index, std::string_view value) {
   return (2 * index + 1) * SumOfBytes(value);
 }
 
-// `position`: of the item in its scan. The sum over a scan is its answer's; weigh it by
-// ChecksumOfScan.
-inline uint64_t ChecksumOfItem(size_t position, std::string_view key, std::string_view value) {
-  return (2 * position + 1) * (SumOfBytes(key) + 7 * SumOfBytes(value));
+// The sum over the items of a scan so far, with one more. Weigh the last by ChecksumOfScan.
+inline uint64_t AddItem(uint64_t sum, std::string_view key, std::string_view value) {
+  return 3 * sum + SumOfBytes(key) + 5 * SumOfBytes(value);
 }
 
 inline uint64_t ChecksumOfScan(size_t index, uint64_t items_sum) {

@@ -2,58 +2,40 @@
 
 #include "bench/answer_checksum.h"
 
+// What is in the loops of Execute is under the clock: functions of this file alone, for inlining.
 namespace skep::bench {
+namespace {
 
-Status BatchSession::Execute(const OpStream& stream, size_t first, size_t count, Tally& tally) {
-  batch_.Clear();
-  for (size_t i = first; i < first + count; ++i) Add(stream.at(i), values_.at(i));
-  if (Status status = Run(batch_); !status.ok()) return status;
-  uint32_t slot = 0;
-  for (size_t i = 0; i < count; ++i) slot = Check(stream.at(first + i), i, slot, tally);
-  return {};
-}
-
-void BatchSession::Add(const YcsbOp& op, std::string_view value) {
+// `index`: of the operation in its stream; says which value a write stores.
+void Add(const YcsbOp& op, const ValuePool& values, size_t index, Batch& batch) {
   switch (op.kind) {
     case OpKind::kRead:
-      batch_.Get(op.key);
+      batch.Get(op.key);
       break;
     case OpKind::kUpdate:
-      batch_.Put(op.key, value);
+      batch.Put(op.key, values.at(index));
       break;
     case OpKind::kInsert:
-      batch_.Insert(op.key, value);
+      batch.Insert(op.key, values.at(index));
       break;
     case OpKind::kReadModifyWrite:
-      batch_.Get(op.key);
-      batch_.Put(op.key, value);
+      batch.Get(op.key);
+      batch.Put(op.key, values.at(index));
       break;
     case OpKind::kDelete:
-      batch_.Delete(op.key);
+      batch.Delete(op.key);
       break;
     case OpKind::kScan:
-      batch_.Scan(Range::From(op.key), {.limit = op.scan_items});
+      batch.Scan(Range::From(op.key), {.limit = op.scan_items});
       break;
   }
 }
 
-uint32_t BatchSession::Check(const YcsbOp& op, size_t index, uint32_t slot, Tally& tally) const {
-  const Outcome& outcome = batch_.outcome(slot);
-  const char* wrong = Complaint(op, outcome);
-  tally.items_scanned += outcome.item_count;
-  tally.checksum += ChecksumOf(index, slot);
-  if (op.kind == OpKind::kReadModifyWrite) {
-    ++slot;
-    if (wrong == nullptr && batch_.outcome(slot).verdict != Verdict::kDone) wrong = "not stored";
-  }
-  if (wrong != nullptr) tally.CountError(wrong);
-  return slot + 1;
-}
-
-const char* BatchSession::Complaint(const YcsbOp& op, const Outcome& outcome) const {
+// What is wrong with an outcome that is not what its operation must get.
+const char* Complaint(const Outcome& outcome) {
   switch (outcome.verdict) {
     case Verdict::kDone:
-      break;
+      return "a value or a scan has the wrong size, or a write was not done";
     case Verdict::kAbsent:
       return "a key that was inserted is absent";
     case Verdict::kExists:
@@ -65,25 +47,48 @@ const char* BatchSession::Complaint(const YcsbOp& op, const Outcome& outcome) co
     case Verdict::kRefused:
       return outcome.status.what();
   }
-  const bool reads = op.kind == OpKind::kRead || op.kind == OpKind::kReadModifyWrite;
-  if (reads && outcome.value.size() != values_.value_bytes()) {
-    return "a value has the wrong size";
-  }
-  if (op.kind == OpKind::kScan && (outcome.item_count == 0 || outcome.item_count > op.scan_items)) {
-    return "a scan returned a wrong number of items";
-  }
-  return nullptr;
+  return "an unknown verdict";
 }
 
-uint64_t BatchSession::ChecksumOf(size_t index, uint32_t slot) const {
-  const Outcome& outcome = batch_.outcome(slot);
-  if (outcome.item_count == 0) return ChecksumOfValue(index, outcome.value);
+uint64_t SumOfItems(const Batch& batch, uint32_t slot) {
   uint64_t sum = 0;
-  size_t position = 0;
-  for (const Item& item : batch_.items(slot)) {
-    sum += ChecksumOfItem(position++, item.key, item.value);
+  for (const Item& item : batch.items(slot)) sum = AddItem(sum, item.key, item.value);
+  return sum;
+}
+
+// Checks the slots of operation `index` of the batch; returns the slot behind them.
+uint32_t Check(const YcsbOp& op, size_t value_bytes, size_t index, const Batch& batch,
+               uint32_t slot, Tally& tally) {
+  const Outcome& outcome = batch.outcome(slot);
+  bool good = outcome.verdict == Verdict::kDone;
+  uint32_t next = slot + 1;
+  if (op.kind == OpKind::kScan) {
+    tally.items_scanned += outcome.item_count;
+    tally.checksum += ChecksumOfScan(index, SumOfItems(batch, slot));
+    good &= outcome.item_count > 0 && outcome.item_count <= op.scan_items;
+  } else if (op.kind == OpKind::kRead || op.kind == OpKind::kReadModifyWrite) {
+    tally.checksum += ChecksumOfValue(index, outcome.value);
+    good &= outcome.value.size() == value_bytes;
+    if (op.kind == OpKind::kReadModifyWrite) {
+      good &= batch.outcome(next++).verdict == Verdict::kDone;
+    }
   }
-  return ChecksumOfScan(index, sum);
+  if (!good) [[unlikely]]
+    tally.CountError(Complaint(outcome));
+  return next;
+}
+
+}  // namespace
+
+Status BatchSession::Execute(const OpStream& stream, size_t first, size_t count, Tally& tally) {
+  batch_.Clear();
+  for (size_t i = first; i < first + count; ++i) Add(stream.at(i), values_, i, batch_);
+  if (Status status = Run(batch_); !status.ok()) return status;
+  uint32_t slot = 0;
+  for (size_t i = 0; i < count; ++i) {
+    slot = Check(stream.at(first + i), values_.value_bytes(), i, batch_, slot, tally);
+  }
+  return {};
 }
 
 }  // namespace skep::bench

@@ -1,8 +1,6 @@
 // batch_session.h: a benchmark's operations as one reused skep::Batch.
 #pragma once
 
-#include <string_view>
-
 #include "bench/record_format.h"
 #include "bench/ycsb_target.h"
 #include "skep/batch.h"
@@ -21,13 +19,6 @@ class BatchSession : public YcsbSession {
  private:
   // Runs the batch until its outcomes are released. Nothing else may be done with it meanwhile.
   virtual Status Run(Batch& batch) = 0;
-
-  void Add(const YcsbOp& op, std::string_view value);
-  // Checks the slots of operation `index` of the batch; returns the slot behind them.
-  uint32_t Check(const YcsbOp& op, size_t index, uint32_t slot, Tally& tally) const;
-  // Null if the outcome is what the operation must get.
-  const char* Complaint(const YcsbOp& op, const Outcome& outcome) const;
-  uint64_t ChecksumOf(size_t index, uint32_t slot) const;
 
   const ValuePool& values_;
   Batch batch_;

@@ -40,7 +40,7 @@ class LoopSession final : public YcsbSession {
     if (!Begin(stream, first, count)) return {Code::kIo, "the peer began no batch"};
     for (size_t i = 0; i < count; ++i) {
       const YcsbOp op = stream.at(first + i);
-      if (!Do(op, values_.at(first + i), i, tally)) {
+      if (!Do(op, first + i, i, tally)) {
         tally.CountError("a key was absent or there already, or the peer failed");
       }
     }
@@ -70,17 +70,18 @@ class LoopSession final : public YcsbSession {
     return true;
   }
 
-  // False if the outcome is not what the operation must get.
-  bool Do(const YcsbOp& op, std::string_view value, size_t index, Tally& tally) {
+  // False if the outcome is not what the operation must get. `number`: of the operation in its
+  // stream; says which value a write stores. `index`: in its batch.
+  bool Do(const YcsbOp& op, size_t number, size_t index, Tally& tally) {
     switch (op.kind) {
       case OpKind::kRead:
         return Read(op.key, index, tally);
       case OpKind::kUpdate:
-        return access_.Update(op.key, value);
+        return access_.Update(op.key, values_.at(number));
       case OpKind::kInsert:
-        return access_.Insert(op.key, value);
+        return access_.Insert(op.key, values_.at(number));
       case OpKind::kReadModifyWrite:
-        return Read(op.key, index, tally) && access_.Update(op.key, value);
+        return Read(op.key, index, tally) && access_.Update(op.key, values_.at(number));
       case OpKind::kDelete:
         return access_.Delete(op.key);
       case OpKind::kScan:
@@ -100,7 +101,8 @@ class LoopSession final : public YcsbSession {
       uint32_t position = 0;
       const bool done =
           access_.Scan(op.key, op.scan_items, [&](std::string_view key, std::string_view value) {
-            sum += ChecksumOfItem(position++, key, value);
+            sum = AddItem(sum, key, value);
+            ++position;
           });
       tally.checksum += ChecksumOfScan(index, sum);
       tally.items_scanned += position;

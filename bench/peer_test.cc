@@ -200,9 +200,8 @@ TEST(AnswerChecksum, SeesBytesAndPositions) {
   }
   EXPECT_NE(ChecksumOfValue(0, "a") + ChecksumOfValue(1, "b"),
             ChecksumOfValue(0, "b") + ChecksumOfValue(1, "a"));
-  EXPECT_NE(ChecksumOfItem(0, "a", "x") + ChecksumOfItem(1, "b", "y"),
-            ChecksumOfItem(0, "b", "y") + ChecksumOfItem(1, "a", "x"));
-  EXPECT_NE(ChecksumOfItem(0, "a", "x"), ChecksumOfItem(0, "x", "a"));
+  EXPECT_NE(AddItem(AddItem(0, "a", "x"), "b", "y"), AddItem(AddItem(0, "b", "y"), "a", "x"));
+  EXPECT_NE(AddItem(0, "a", "x"), AddItem(0, "x", "a"));
 }
 
 }  // namespace

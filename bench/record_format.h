@@ -50,7 +50,7 @@ class ValuePool {
 
   size_t value_bytes() const { return value_bytes_; }
   std::string_view at(uint64_t index) const {
-    return std::string_view(text_).substr(index * kStrideBytes % kWindows, value_bytes_);
+    return {text_.data() + index * kStrideBytes % kWindows, value_bytes_};
   }
 
  private:
