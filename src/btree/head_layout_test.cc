@@ -312,7 +312,7 @@ TEST(HeadLayout, RunsArePlainItemsUpToTheLog) {
     const auto leaf = node.leaf();
     HeadLayout::LeafCursor cursor(leaf);
     cursor.SeekAtLeast(NumberKey(number));
-    return cursor.RunLength(most);
+    return cursor.Run(most).count;
   };
   EXPECT_EQ(run_from(0, 1000), 100);
   EXPECT_EQ(run_from(1, UINT32_MAX), 99);
@@ -336,7 +336,7 @@ TEST(HeadLayout, RunsArePlainItemsUpToTheLog) {
   const auto leaf = mixed.leaf();
   HeadLayout::LeafCursor cursor(leaf);
   cursor.SeekFirst();
-  EXPECT_EQ(cursor.RunLength(10), 0);
+  EXPECT_EQ(cursor.Run(10).count, 0);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <random>
-#include <type_traits>
 
 #include "btree/head_layout_search.h"
 #include "btree/layout_test_node.h"
@@ -305,28 +304,25 @@ class LeafScenario {
   }
 
   // A walk that skips runs, from the key on, sees each item once; a run is of plain items.
-  void ExpectRuns(const std::string& key, const LeafModel::Values& values)
-    requires std::is_same_v<Layout, HeadLayout>
-  {
+  void ExpectRuns(const std::string& key, const LeafModel::Values& values) {
     const auto leaf = LeafAt(now_ms_);
     Cursor cursor(leaf);
     cursor.SeekAtLeast(key);
     for (auto it = values.lower_bound(key); it != values.end();) {
       ASSERT_NO_FATAL_FAILURE(ExpectAt(cursor, values, it));
       const auto most = static_cast<uint32_t>(1 + random_.Below(random_.Chance(1, 2) ? 4 : 1000));
-      const uint32_t count = cursor.RunLength(most);
-      ASSERT_LE(count, most);
-      const HeadLayout::Sorted& sorted = cursor.sorted();
-      for (uint32_t i = 0; i < count; ++i, ++it) {
+      const PlainRun run = cursor.Run(most);
+      ASSERT_LE(run.count, most);
+      for (uint32_t i = 0; i < run.count; ++i, ++it) {
         ASSERT_NE(it, values.end());
-        const char* const item = cursor.run() + i * sorted.stride();
-        ASSERT_EQ(std::string_view(item, sorted.key_bytes()), it->first);
-        ASSERT_EQ(std::string_view(item + sorted.key_bytes(), sorted.value_bytes()),
-                  it->second.bytes);
+        const char* const item = run.at + i * run.stride();
+        ASSERT_EQ(std::string_view(item, run.key_bytes), it->first);
+        ASSERT_EQ(std::string_view(item + run.key_bytes, run.value_bytes), it->second.bytes);
         ASSERT_EQ(it->second.deadline_ms, 0);
       }
-      if (count > 0) {
-        cursor.SkipRun(count);
+      if (run.count > 0) {
+        ASSERT_EQ(run.last_key(), std::prev(it)->first);
+        cursor.SkipRun(run.count);
       } else {
         cursor.Next();
         ++it;
@@ -359,12 +355,13 @@ class LeafScenario {
     std::vector<std::string> keys = model_.Keys();
     for (int i = 0; i < 10; ++i) keys.push_back(RandomKey());
     for (const std::string& key : keys) ASSERT_NO_FATAL_FAILURE(ExpectFound(key, held));
-    for (int i = 0; i < 30; ++i) keys.push_back(StrangeKey());
-    for (const std::string& key : keys) ASSERT_NO_FATAL_FAILURE(ExpectSeeks(key, values));
-    if constexpr (std::is_same_v<Layout, HeadLayout>) {
-      ASSERT_NO_FATAL_FAILURE(ExpectRuns("", values));
-      for (int i = 0; i < 5; ++i) ASSERT_NO_FATAL_FAILURE(ExpectRuns(StrangeKey(), values));
+    for (int i = 0; i < 60; ++i) {
+      const std::string key =
+          random_.Chance(2, 3) ? keys[random_.Below(keys.size())] : StrangeKey();
+      ASSERT_NO_FATAL_FAILURE(ExpectSeeks(key, values));
     }
+    ASSERT_NO_FATAL_FAILURE(ExpectRuns("", values));
+    for (int i = 0; i < 5; ++i) ASSERT_NO_FATAL_FAILURE(ExpectRuns(StrangeKey(), values));
   }
 
   // The blocks of all keys, and of the values that nothing replaced.
