@@ -28,6 +28,7 @@ inline uint64_t WordAt(const char* at) {
 inline uint64_t SumOfShortOrLong(std::string_view bytes) {
   constexpr size_t kLineBytes = 64;
   uint64_t sum = 0;
+  if (bytes.empty()) return 0;  // of nowhere, perhaps
   if (bytes.size() < sizeof(sum)) {
     std::memcpy(&sum, bytes.data(), bytes.size());
     return 3 * sum + bytes.size();
