@@ -113,7 +113,6 @@ template <class Layout>
 void BatchRun<Layout>::Reclaim() {
   PauseWrites();
   if (reads_) EndReading();
-  look_ahead_.Forget();
   core_.versions.LeaveEpoch(slot_);
   upkeep_.AfterBatch(slot_);
   core_.versions.EnterEpoch(slot_);

@@ -32,7 +32,7 @@ class BatchRun {
         out_(batch),
         writer_(core, upkeep),
         reader_(core),
-        look_ahead_(core) {}
+        look_ahead_(core, slot) {}
 
   // Fills in the outcomes, and returns the batch's ticket. Once.
   Version Do();

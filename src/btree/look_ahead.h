@@ -16,8 +16,9 @@
 //   mark, or in a detached subtree. Current() sees detached() false, then the row, then the mark,
 //   as Reader::FromHint does. If row and mark are as before, the node was current when the row was
 //   loaded, so it has every write of its keys that finished before that, this thread's own ones
-//   included. The epoch, which has not been left since the window was looked at, keeps the buffer
-//   from being another node.
+//   included. The epoch keeps the buffer from being another node. Who makes room for a write leaves
+//   it: then what was found is forgotten, unless the slot has entered the same epoch again, in
+//   which nothing was freed that had been in the tree at its beginning (E in versions.h).
 #pragma once
 
 #include <array>
@@ -30,7 +31,7 @@
 
 namespace skep::btree {
 
-// Owner: one batch in its epoch.
+// Owner: one batch; `slot` is in its epoch.
 template <class Layout>
 class LookAhead {
  public:
@@ -38,13 +39,11 @@ class LookAhead {
   // was fetched for the last one is still there.
   static constexpr uint32_t kWindow = 32;
 
-  explicit LookAhead(const Core& core) : core_(core) {}
+  LookAhead(const Core& core, const Slot& slot) : core_(core), slot_(slot) {}
 
   // Looks for the leaves of the requests from `first` on, of a window at most; the places of others
   // are forgotten.
   void Look(const Batch& batch, uint32_t first);
-  // The epoch was left.
-  void Forget() { end_ = first_; }
 
   // The leaf of request `i`, if it has been found and the place still holds.
   std::optional<LeafPlace> Current(uint32_t i) const;
@@ -57,7 +56,11 @@ class LookAhead {
 
   void Descend(const Batch& batch);
 
+  uint64_t epoch() const { return slot_.epoch.load(std::memory_order_relaxed); }
+
   const Core& core_;
+  const Slot& slot_;
+  uint64_t epoch_ = Slot::kIdle;  // when the window was looked at
   uint32_t first_ = 0;
   uint32_t end_ = 0;
   std::array<Way, kWindow> ways_;
@@ -65,10 +68,14 @@ class LookAhead {
 
 template <class Layout>
 void LookAhead<Layout>::Look(const Batch& batch, uint32_t first) {
+  epoch_ = epoch();
   first_ = first;
   end_ = std::min(first + kWindow, static_cast<uint32_t>(batch.size()));
   // What is alone has nobody to wait beside.
-  if (end_ - first_ < 2) return Forget();
+  if (end_ - first_ < 2) {
+    end_ = first_;
+    return;
+  }
   NodeHeader* const root = core_.Head(core_.root);
   for (uint32_t i = first_; i < end_; ++i) {
     const Request& r = batch.requests()[i];
@@ -120,7 +127,7 @@ void LookAhead<Layout>::Descend(const Batch& batch) {
 
 template <class Layout>
 std::optional<LeafPlace> LookAhead<Layout>::Current(uint32_t i) const {
-  if (i < first_ || i >= end_) return std::nullopt;
+  if (i < first_ || i >= end_ || epoch() != epoch_) return std::nullopt;
   const Way& way = ways_[i - first_];
   if (way.node == nullptr || !way.node->is_leaf() || core_.reclaimer.detached()) {
     return std::nullopt;

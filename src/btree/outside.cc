@@ -34,7 +34,7 @@ bool Storing::Value(std::string_view value, uint64_t deadline_ms, StoredValue* s
     std::memcpy(bytes + 1, &deadline_ms, kDeadlineBytes);
   }
   if (!outside) {
-    std::memcpy(bytes + metadata, value.data(), value.size());
+    value.copy(bytes + metadata, value.size());  // an empty one may be null
   } else if (!Add(value, static_cast<uint32_t>(value.size()), bytes + metadata)) {
     return false;
   }
