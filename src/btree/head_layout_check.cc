@@ -125,6 +125,8 @@ class HeadLayout::Checker {
     if (form.shift > 48) return "H4: shift";
     const auto fences = FencesOf(codec_, node_);
     const std::string_view lower = heads::OwnBytes(fences.lower);
+    // The word behind it lies in what of outside keys is in the node.
+    if (form.prefix + 8u > codec_.geometry.long_key_head_bytes()) return "H5: a prefix too long";
     if (form.guaranteed > form.prefix) return "H5: prefixes";
     if (form.guaranteed > 0) {
       if (fences.unbounded || lower.size() < form.guaranteed ||

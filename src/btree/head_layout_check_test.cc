@@ -364,6 +364,22 @@ TEST_F(HeadLayoutCheck, APrefixIsOfKeysAndOfFences) {
   ExpectBroken(empty, "H5: what the fences have in common");
 }
 
+// Else outside keys, of which a node has the beginning, and keys that are searched for, which are
+// whole, would have different heads.
+TEST_F(HeadLayoutCheck, AWordBehindThePrefixIsInTheNode) {
+  const std::string common(300, 'c');
+  const StoredKey key = store_.Key(common);
+  std::vector<LeafItem> items = {{key, {}}};
+  TestNode node(store_.codec());
+  node.BuildLeaf(items, {.lower = key, .upper = store_.Key(common + "d"), .unbounded = false});
+  ASSERT_STREQ(node.Check(), nullptr);
+  heads::Form form = FormOf(node);
+  ASSERT_EQ(form.prefix, store_.geometry().long_key_head_bytes() - 8);
+  form.prefix = ++form.guaranteed;
+  SetForm(node, form);
+  ExpectBroken(node, "H5: a prefix too long");
+}
+
 TEST_F(HeadLayoutCheck, VersionsRise) {
   Set<uint32_t>(uniform_, log_item(uniform_, 2), 4);
   EXPECT_STREQ(uniform_.Check(), nullptr);  // of one batch
