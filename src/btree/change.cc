@@ -13,13 +13,14 @@ namespace {
 
 constexpr uint32_t RoundUpTo256(uint32_t bytes) { return (bytes + 255) / 256 * 256; }
 
-// Where nodes are built before their size is known. No node is longer than 32 KiB.
-NodeHeader* Workbench() {
+}  // namespace
+
+// No node is longer than 32 KiB.
+template <class Layout>
+NodeHeader* Change<Layout>::Workbench() {
   alignas(64) static thread_local std::byte bytes[40 * 1024];
   return reinterpret_cast<NodeHeader*>(bytes);
 }
-
-}  // namespace
 
 template <class Layout>
 Change<Layout>::~Change() {
@@ -69,7 +70,12 @@ NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeH
 template <class Layout>
 bool Change<Layout>::MakeLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
                               const Fences& fences) {
-  const uint32_t used = Layout::BuildLeaf(core_.codec, items, fences, Workbench());
+  return PlaceLeaf(link, old, Layout::BuildLeaf(core_.codec, items, fences, Workbench()));
+}
+
+// The leaf in the workbench gets a buffer.
+template <class Layout>
+bool Change<Layout>::PlaceLeaf(Link link, NodeHeader* old, uint32_t used) {
   SKEP_CHECK(used <= core_.codec.geometry.node_bytes);
   const uint32_t room = Layout::LeafBufferBytes(core_.codec, Workbench(), used);
   NodeHeader* const made = Copy(link, used, RoundUpTo256(room), old);
@@ -80,7 +86,7 @@ bool Change<Layout>::MakeLeaf(Link link, NodeHeader* old, std::span<const LeafIt
   }
   made->left.store(made_.back().left, std::memory_order_relaxed);
   made->right.store(made_.back().right, std::memory_order_relaxed);
-  const auto items_max = static_cast<uint32_t>(items.size()) + Layout::kLogItemsMax;
+  const uint32_t items_max = made->sorted_count + Layout::kLogItemsMax;
   uint32_t seen = core_.leaf_items_max.load(std::memory_order_relaxed);
   while (seen < items_max &&
          !core_.leaf_items_max.compare_exchange_weak(seen, items_max, std::memory_order_relaxed)) {
@@ -124,6 +130,11 @@ template <class Layout>
 bool Change<Layout>::ReplaceByLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
                                    const Fences& fences) {
   return MakeLeaf(link, old, items, fences);
+}
+
+template <class Layout>
+bool Change<Layout>::ReplaceByMerged(Link link, NodeHeader* old, uint32_t used) {
+  return PlaceLeaf(link, old, used);
 }
 
 template <class Layout>

@@ -61,12 +61,17 @@ class Change {
   // A new buffer for a LID; `old`, its newest one, is locked.
   bool ReplaceByLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
                      const Fences& fences);
+  // By what Layout::MergeLeaf has built in the workbench, `used` long.
+  bool ReplaceByMerged(Link link, NodeHeader* old, uint32_t used);
   bool ReplaceByInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
                       std::span<const InnerItem> items, const Fences& fences);
   // The node, locked, leaves the tree.
   void Leave(Link link, NodeHeader* node);
   // Items were written to the log of the node, locked as `word`, up to `used`.
   void Appended(NodeHeader* node, uint64_t word, uint32_t used);
+
+  // Where nodes are built before their size is known; one a thread.
+  static NodeHeader* Workbench();
 
   void set_limit(Arena::Limit limit) { limit_ = limit; }
 
@@ -104,6 +109,7 @@ class Change {
 
   NodeHeader* Copy(Link link, uint32_t used, uint32_t bytes, NodeHeader* replaces);
   bool MakeLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items, const Fences& fences);
+  bool PlaceLeaf(Link link, NodeHeader* old, uint32_t used);
   bool MakeInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
                  std::span<const InnerItem> items, const Fences& fences);
   Link FreshLink();

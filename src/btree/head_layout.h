@@ -81,6 +81,9 @@
 namespace skep::btree {
 
 class HeadLayout {
+  class Checker;
+  class Merger;
+
  public:
   class LeafCursor;
   using LeafItem = btree::LeafItem;
@@ -146,9 +149,9 @@ class HeadLayout {
     // Cost: four cache lines, usually.
     Found Find(std::string_view key) const;
     // Asks for the segment of heads that a search for the key will read; the header's lines are
-    // there. Then, once that has come, for the item.
+    // there. Then, once that has come, for the first `items` from the key on.
     void Prefetch(std::string_view key) const;
-    void PrefetchItem(std::string_view key) const;
+    void PrefetchItem(std::string_view key, uint32_t items = 1) const;
     uint32_t log_items() const { return heads::Fill::Of(used_).log_items; }
     uint32_t CountPresent() const;
     Version newest_version() const;
@@ -183,8 +186,8 @@ class HeadLayout {
     bool valid() const { return source_ != Source::kNone; }
     void SeekFirst();
     void SeekLast();
-    void SeekAtLeast(std::string_view key);
-    void SeekBelow(std::string_view key);
+    void SeekAtLeast(std::string_view key, KeyIs where = KeyIs::kAny);
+    void SeekBelow(std::string_view key, KeyIs where = KeyIs::kAny);
     void Next();
     void Prev();
     StoredKey key() const;
@@ -197,12 +200,15 @@ class HeadLayout {
     void SkipRun(uint32_t count);  // goes on behind that many items of the run
 
    private:
+    friend class Merger;
     enum class Source : uint8_t { kNone, kSorted, kLog };
 
     uint32_t RunLength(uint32_t most) const;
 
     void SortLog();
-    bool GoToGapBefore(std::string_view key);
+    void SettleEqualHeads();
+    void GoToGapBefore(std::string_view key, KeyIs where);
+    bool GoToEndIfOutside(std::string_view key);
     void StepForward();
     void StepBack();
     void TakeNext();
@@ -223,8 +229,9 @@ class HeadLayout {
     uint32_t entry_count_ = 0;
     Source source_ = Source::kNone;
     bool hides_ = false;
-    // The newest visible log item of each key, by the order of keys.
+    // The newest visible log item of each key, by the order of keys, and their heads.
     std::array<uint8_t, kLogItemsMax> order_;
+    std::array<uint16_t, kLogItemsMax> entry_heads_;
   };
 
   class Inner {
@@ -278,6 +285,13 @@ class HeadLayout {
 
   static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
                             const Fences& fences, NodeHeader* buffer);
+  // Builds what BuildLeaf would of the leaf's items as of `used` and one edit: the key gets the
+  // value, or null: goes. Returns 0 if it cannot, since the items are not all plain and of one
+  // form, and else the log_begin; writes nothing if that is above `bytes_max`. Cost: the log, and
+  // copying.
+  static uint32_t MergeLeaf(const Codec& codec, const NodeHeader* leaf, uint32_t used,
+                            const StoredKey& key, const StoredValue* value, uint32_t bytes_max,
+                            NodeHeader* buffer);
   static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,
                              std::span<const InnerItem> items, const Fences& fences,
                              NodeHeader* buffer);
@@ -293,9 +307,6 @@ class HeadLayout {
   static void PrefetchLog(const NodeHeader* leaf, NodeWord word);
 
   static const char* Check(const Codec& codec, const NodeHeader* node, uint32_t used);
-
- private:
-  class Checker;
 };
 
 }  // namespace skep::btree

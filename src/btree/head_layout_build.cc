@@ -1,5 +1,7 @@
 // Building nodes: the form that all keys of a node share, and writing the bytes.
 
+#include "btree/head_layout_build.h"
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -15,33 +17,6 @@ uint32_t CommonPrefix(std::string_view a, std::string_view b) {
   return static_cast<uint32_t>(in_a - a.begin());
 }
 
-// Of `first` and `last`, the keys at the ends of a node, all keys between have the common prefix.
-Form FormOf(const Codec& codec, std::string_view first, std::string_view last, bool has_two,
-            const Fences& fences) {
-  // The words of outside keys lie in what of them is in the node.
-  const uint32_t prefix_max = std::min(255u, codec.geometry.long_key_head_bytes() - 8);
-  Form form = {.base = 0,
-               .key_form = heads::kMixed,
-               .value_form = 0,
-               .shift = 48,
-               .prefix = 0,
-               .guaranteed = 0,
-               .unused = 0};
-  if (!fences.unbounded) {
-    const uint32_t common =
-        CommonPrefix(heads::OwnBytes(fences.lower), heads::OwnBytes(fences.upper));
-    form.guaranteed = static_cast<uint8_t>(std::min(common, prefix_max));
-  }
-  form.prefix = form.guaranteed;
-  if (!has_two) return form;
-  form.prefix = static_cast<uint8_t>(
-      std::max<uint32_t>(form.guaranteed, std::min(CommonPrefix(first, last), prefix_max)));
-  form.base = heads::WordAt(first, form.prefix);
-  const auto width = std::bit_width(heads::WordAt(last, form.prefix) - form.base);
-  form.shift = static_cast<uint8_t>(std::max(static_cast<int>(width) - 16, 0));
-  return form;
-}
-
 bool HaveOneForm(std::span<const LeafItem> items) {
   if (items.empty()) return false;
   const uint16_t key = heads::FormOfKey(items[0].key);
@@ -54,20 +29,6 @@ bool HaveOneForm(std::span<const LeafItem> items) {
 
 uint32_t Bytes(const LeafItem& item) {
   return static_cast<uint32_t>(item.key.bytes.size() + item.value.bytes.size());
-}
-
-// Fills up the array of heads and takes the samples.
-void FinishHeads(uint16_t* all, uint32_t count, uint16_t* samples, uint32_t samples_max) {
-  std::fill(all + count, all + heads::HeadSlots(count), uint16_t{0xffff});
-  const uint32_t shift = heads::SampleShift(count, samples_max);
-  for (uint32_t i = 0; i < samples_max; ++i) {
-    const uint32_t at = (i + 1) << shift;
-    samples[i] = at < count ? all[at] : 0xffff;
-  }
-}
-
-uint16_t* NumbersAt(NodeHeader* node, uint32_t at) {
-  return reinterpret_cast<uint16_t*>(node->bytes() + at);
 }
 
 uint32_t PutFences(NodeHeader* node, uint32_t at, const Fences& fences) {
@@ -110,11 +71,58 @@ uint32_t PutMixed(NodeHeader* node, uint32_t offsets, std::span<const LeafItem> 
   return at;
 }
 
-void PutForm(NodeHeader* node, const Form& form) {
-  std::memcpy(node->bytes() + heads::kFormAt, &form, sizeof(form));
+}  // namespace
+
+Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_view last,
+                     bool has_two, const Fences& fences) {
+  // The words of outside keys lie in what of them is in the node.
+  const uint32_t prefix_max = std::min(255u, codec.geometry.long_key_head_bytes() - 8);
+  Form form = {.base = 0,
+               .key_form = heads::kMixed,
+               .value_form = 0,
+               .shift = 48,
+               .prefix = 0,
+               .guaranteed = 0,
+               .unused = 0};
+  if (!fences.unbounded) {
+    const uint32_t common =
+        CommonPrefix(heads::OwnBytes(fences.lower), heads::OwnBytes(fences.upper));
+    form.guaranteed = static_cast<uint8_t>(std::min(common, prefix_max));
+  }
+  form.prefix = form.guaranteed;
+  if (!has_two) return form;
+  form.prefix = static_cast<uint8_t>(
+      std::max<uint32_t>(form.guaranteed, std::min(CommonPrefix(first, last), prefix_max)));
+  form.base = heads::WordAt(first, form.prefix);
+  const auto width = std::bit_width(heads::WordAt(last, form.prefix) - form.base);
+  form.shift = static_cast<uint8_t>(std::max(static_cast<int>(width) - 16, 0));
+  return form;
 }
 
-}  // namespace
+void heads::PutForm(NodeHeader* node, const Form& form) {
+  std::memcpy(node->bytes() + kFormAt, &form, sizeof(form));
+}
+
+void heads::PutEmptyLog(NodeHeader* leaf, uint64_t deadline_ms) {
+  std::memset(leaf->bytes() + kLogHeadsAt, 0, 2 * kLogItemsMax);
+  std::memset(leaf->bytes() + kLogOffsetsAt, 0, 2 * kLogItemsMax);
+  Store(leaf, kDeadlineAt, deadline_ms);
+  Store(leaf, kNewestAt, uint64_t{0});
+}
+
+void heads::FinishHeads(NodeHeader* node) {
+  const bool is_leaf = node->is_leaf();
+  const uint32_t count = node->sorted_count;
+  uint16_t* const all = NumbersAt(node, is_leaf ? kLeafHeadsAt : kInnerHeadsAt);
+  uint16_t* const samples = NumbersAt(node, is_leaf ? kLeafSamplesAt : kInnerSamplesAt);
+  const uint32_t samples_max = is_leaf ? kLeafSamplesMax : kInnerSamplesMax;
+  std::fill(all + count, all + HeadSlots(count), uint16_t{0xffff});
+  const uint32_t shift = SampleShift(count, samples_max);
+  for (uint32_t i = 0; i < samples_max; ++i) {
+    const uint32_t at = (i + 1) << shift;
+    samples[i] = at < count ? all[at] : 0xffff;
+  }
+}
 
 uint32_t HeadLayout::FixedBytes(const Geometry&) {
   return heads::kLeafHeadsAt + 2 * heads::kSegmentHeads;
@@ -174,24 +182,21 @@ uint32_t HeadLayout::BuildLeaf(const Codec& codec, std::span<const LeafItem> ite
   const auto count = static_cast<uint32_t>(items.size());
   buffer->level = 0;
   buffer->sorted_count = static_cast<uint16_t>(count);
-  Form form = count == 0 ? FormOf(codec, {}, {}, false, fences)
-                         : FormOf(codec, heads::OwnBytes(items.front().key),
-                                  heads::OwnBytes(items.back().key), count > 1, fences);
+  Form form = count == 0 ? heads::MakeForm(codec, {}, {}, false, fences)
+                         : heads::MakeForm(codec, heads::OwnBytes(items.front().key),
+                                           heads::OwnBytes(items.back().key), count > 1, fences);
   const bool uniform = HaveOneForm(items);
   if (uniform) {
     form.key_form = heads::FormOfKey(items[0].key);
     form.value_form = heads::FormOfValue(items[0].value);
   }
-  PutForm(buffer, form);
-  std::memset(buffer->bytes() + heads::kLogHeadsAt, 0, 2 * kLogItemsMax);
-  std::memset(buffer->bytes() + heads::kLogOffsetsAt, 0, 2 * kLogItemsMax);
-  blob::Store(buffer, heads::kDeadlineAt, EarliestDeadline(items));
-  blob::Store(buffer, heads::kNewestAt, uint64_t{0});
-  uint16_t* const all = NumbersAt(buffer, heads::kLeafHeadsAt);
+  heads::PutForm(buffer, form);
+  heads::PutEmptyLog(buffer, EarliestDeadline(items));
+  uint16_t* const all = heads::NumbersAt(buffer, heads::kLeafHeadsAt);
   for (uint32_t i = 0; i < count; ++i) {
     all[i] = heads::Scale(form, heads::WordAt(heads::OwnBytes(items[i].key), form.prefix));
   }
-  FinishHeads(all, count, NumbersAt(buffer, heads::kLeafSamplesAt), heads::kLeafSamplesMax);
+  heads::FinishHeads(buffer);
   uint32_t at = heads::AfterHeads(buffer);
   at = uniform ? PutUniform(buffer, at, items) : PutMixed(buffer, at, items);
   at = PutFences(buffer, at, fences);
@@ -207,11 +212,12 @@ uint32_t HeadLayout::BuildInner(const Codec& codec, uint8_t level, Link leftmost
   buffer->left.store(leftmost.bits, std::memory_order_relaxed);
   buffer->level = level;
   buffer->sorted_count = static_cast<uint16_t>(count);
-  const Form form = count == 0 ? FormOf(codec, {}, {}, false, fences)
-                               : FormOf(codec, heads::OwnBytes(items.front().separator),
-                                        heads::OwnBytes(items.back().separator), count > 1, fences);
-  PutForm(buffer, form);
-  uint16_t* const all = NumbersAt(buffer, heads::kInnerHeadsAt);
+  const Form form =
+      count == 0 ? heads::MakeForm(codec, {}, {}, false, fences)
+                 : heads::MakeForm(codec, heads::OwnBytes(items.front().separator),
+                                   heads::OwnBytes(items.back().separator), count > 1, fences);
+  heads::PutForm(buffer, form);
+  uint16_t* const all = heads::NumbersAt(buffer, heads::kInnerHeadsAt);
   const uint32_t links = heads::AfterHeads(buffer);
   const uint32_t offsets = links + 8 * count;
   uint32_t at = offsets + 2 * count;
@@ -222,7 +228,7 @@ uint32_t HeadLayout::BuildInner(const Codec& codec, uint8_t level, Link leftmost
     blob::Store(buffer, offsets + 2 * i, static_cast<uint16_t>(at));
     at = blob::PutKey(buffer, at, separator);
   }
-  FinishHeads(all, count, NumbersAt(buffer, heads::kInnerSamplesAt), heads::kInnerSamplesMax);
+  heads::FinishHeads(buffer);
   at = PutFences(buffer, at, fences);
   buffer->log_begin = static_cast<uint16_t>(at);
   return at;

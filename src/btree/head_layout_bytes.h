@@ -121,6 +121,24 @@ inline uint32_t LogItemsWith(const NodeHeader* node, uint32_t count, uint16_t he
   return bits & ((uint32_t{1} << count) - 1);
 }
 
+// All log heads; those that are not published may be any.
+inline void CopyLogHeads(const NodeHeader* node, uint16_t* to) {
+  for (uint32_t i = 0; i < kLogItemsMax / 4; ++i) {
+    const uint64_t word = LogHeadsWord(node, i).load(std::memory_order_relaxed);
+    std::memcpy(to + 4 * i, &word, sizeof(word));
+  }
+}
+// Of 24 heads: a bit for each that equals `head`; how many are below.
+inline uint32_t EqualOf24(const uint16_t* all, uint16_t head) {
+  uint64_t words[6];
+  std::memcpy(words, all, sizeof(words));
+  return Equal8(words[0], words[1], head) | Equal8(words[2], words[3], head) << 8 |
+         Equal8(words[4], words[5], head) << 16;
+}
+inline uint32_t CountBelow24(const uint16_t* all, uint16_t head) {
+  return CountBelow8(all, head) + CountBelow8(all + 8, head) + CountBelow8(all + 16, head);
+}
+
 inline uint32_t LogOffset(const NodeHeader* node, uint32_t index) {
   return Load<uint16_t>(node, kLogOffsetsAt + 2 * index);
 }

@@ -1,6 +1,7 @@
 // The merged order of a leaf's sorted block and log.
 
 #include <algorithm>
+#include <bit>
 
 #include "btree/head_layout_search.h"
 
@@ -12,37 +13,57 @@ HeadLayout::LeafCursor::LeafCursor(const Leaf& leaf) : leaf_(&leaf), sorted_(lea
   SortLog();
 }
 
-// By insertion: a log is short, and the heads lie together. A later item of a key takes the place
-// of an earlier one.
+// Each item goes where its rank says: the number of heads below its own, and of equal ones before
+// it. No branch depends on the heads.
 void HeadLayout::LeafCursor::SortLog() {
-  const NodeHeader* const node = leaf_->node_;
+  entry_count_ = leaf_->visible_;
+  if (entry_count_ == 0) return;
+  std::array<uint16_t, kLogItemsMax> arrived;
+  heads::CopyLogHeads(leaf_->node_, arrived.data());
+  std::fill(arrived.begin() + entry_count_, arrived.end(), uint16_t{0xffff});
+  entry_heads_.fill(0xffff);
+  bool has_equal = false;
+  for (uint32_t i = 0; i < entry_count_; ++i) {
+    const uint32_t equal = heads::EqualOf24(arrived.data(), arrived[i]);
+    const uint32_t before = equal & ((uint32_t{1} << i) - 1);
+    has_equal |= before != 0;
+    const uint32_t rank = heads::CountBelow24(arrived.data(), arrived[i]) +
+                          static_cast<uint32_t>(std::popcount(before));
+    order_[rank] = static_cast<uint8_t>(i);
+    entry_heads_[rank] = arrived[i];
+  }
+  if (has_equal) SettleEqualHeads();
+}
+
+// Items with equal heads are in the order they came: sorts them by their keys, and leaves of each
+// key the last one.
+void HeadLayout::LeafCursor::SettleEqualHeads() {
   const Codec& codec = *leaf_->codec_;
-  std::array<uint16_t, kLogItemsMax> sorted_heads;
-  for (uint32_t i = 0; i < leaf_->visible_; ++i) {
-    const uint16_t head = heads::LogHead(node, i);
-    uint32_t to = entry_count_;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < entry_count_; ++i) {
+    const uint16_t head = entry_heads_[i];
+    const uint8_t item = order_[i];
+    uint32_t to = kept;
     int order = 1;
-    for (; to > 0 && sorted_heads[to - 1] >= head; --to) {
-      if (sorted_heads[to - 1] > head) continue;
-      order = codec.Compare(leaf_->Log(i).key(), Entry(to - 1).key());
+    for (; to > 0 && entry_heads_[to - 1] == head; --to) {
+      order = codec.Compare(leaf_->Log(item).key(), Entry(to - 1).key());
       if (order >= 0) break;
     }
-    if (order == 0 && to > 0 && sorted_heads[to - 1] == head) {
-      order_[to - 1] = static_cast<uint8_t>(i);
+    if (order == 0) {
+      order_[to - 1] = item;
       continue;
     }
-    for (uint32_t from = entry_count_++; from > to; --from) {
-      sorted_heads[from] = sorted_heads[from - 1];
-      order_[from] = order_[from - 1];
-    }
-    sorted_heads[to] = head;
-    order_[to] = static_cast<uint8_t>(i);
+    std::copy_backward(order_.begin() + to, order_.begin() + kept, order_.begin() + kept + 1);
+    order_[to] = item;
+    entry_heads_[kept++] = head;
   }
+  std::fill(entry_heads_.begin() + kept, entry_heads_.end(), uint16_t{0xffff});
+  entry_count_ = kept;
 }
 
 // <0, 0, >0 as the log item is below, equal to, above the sorted item.
 int HeadLayout::LeafCursor::CompareWithSorted(uint32_t entry, uint32_t item) const {
-  const int order = int{heads::LogHead(leaf_->node_, order_[entry])} - int{sorted_.head(item)};
+  const int order = int{entry_heads_[entry]} - int{sorted_.head(item)};
   return order != 0 ? order : leaf_->codec_->Compare(Entry(entry).key(), sorted_.key(item));
 }
 
@@ -58,40 +79,42 @@ void HeadLayout::LeafCursor::SeekLast() {
   StepBack();
 }
 
-void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key) {
-  GoToGapBefore(key);
+void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, KeyIs where) {
+  GoToGapBefore(key, where);
   StepForward();
 }
 
-void HeadLayout::LeafCursor::SeekBelow(std::string_view key) {
-  GoToGapBefore(key);
+void HeadLayout::LeafCursor::SeekBelow(std::string_view key, KeyIs where) {
+  GoToGapBefore(key, where);
   StepBack();
 }
 
-// The key may be one that does not belong to the leaf. False then.
-bool HeadLayout::LeafCursor::GoToGapBefore(std::string_view key) {
+// Heads say nothing of a key that does not begin as all keys of the leaf do.
+bool HeadLayout::LeafCursor::GoToEndIfOutside(std::string_view key) {
+  const NodeHeader* const node = leaf_->node_;
+  const uint32_t guaranteed = heads::FormOf(node).guaranteed;
+  if (guaranteed == 0) return false;
+  const std::string_view lower = FencesOf(*leaf_->codec_, node).lower.bytes;
+  const int order = key.substr(0, guaranteed).compare(lower.substr(0, guaranteed));
+  if (order == 0) return false;
+  at_ = order < 0 ? 0 : sorted_.count();
+  entry_ = order < 0 ? 0 : entry_count_;
+  return true;
+}
+
+void HeadLayout::LeafCursor::GoToGapBefore(std::string_view key, KeyIs where) {
+  if (where == KeyIs::kAny && GoToEndIfOutside(key)) return;
   const NodeHeader* const node = leaf_->node_;
   const Codec& codec = *leaf_->codec_;
-  if (const uint32_t guaranteed = heads::FormOf(node).guaranteed; guaranteed > 0) {
-    const std::string_view lower = FencesOf(codec, node).lower.bytes;
-    const int order = key.substr(0, guaranteed).compare(lower.substr(0, guaranteed));
-    if (order != 0) {
-      at_ = order < 0 ? 0 : sorted_.count();
-      entry_ = order < 0 ? 0 : entry_count_;
-      return false;
-    }
-  }
   const uint16_t head = HeadInLeaf(sorted_, node, key);
   bool equal;
   at_ = sorted_.Seek(codec, key, head, &equal);
-  const auto is_below = [&](uint8_t i) {
-    const uint16_t other = heads::LogHead(node, i);
-    return other != head ? other < head : codec.Compare(key, leaf_->Log(i).key()) > 0;
-  };
-  const auto begin = order_.begin();
-  entry_ =
-      static_cast<uint32_t>(std::partition_point(begin, begin + entry_count_, is_below) - begin);
-  return true;
+  entry_ = 0;
+  while (entry_ < entry_count_ &&
+         (entry_heads_[entry_] < head ||
+          (entry_heads_[entry_] == head && codec.Compare(key, Entry(entry_).key()) > 0))) {
+    ++entry_;
+  }
 }
 
 void HeadLayout::LeafCursor::StepForward() {
@@ -180,7 +203,7 @@ PlainRun HeadLayout::LeafCursor::Run(uint32_t most) const {
 uint32_t HeadLayout::LeafCursor::RunLength(uint32_t most) const {
   const uint32_t end = std::min(sorted_.count(), at_ + std::min(most, sorted_.count()));
   if (entry_ == entry_count_) return end - at_;
-  const uint16_t next = heads::LogHead(leaf_->node_, order_[entry_]);
+  const uint16_t next = entry_heads_[entry_];
   if (sorted_.head(end - 1) < next) return end - at_;
   // The current item comes before the log's next one; those with lower heads do, too.
   uint32_t run_end = at_ + 1;

@@ -166,7 +166,7 @@ inline void HeadLayout::Leaf::Prefetch(std::string_view key) const {
   FetchLine(heads::HeadsOf(node_) + (CountBelow8(samples, head) << shift));
 }
 
-inline void HeadLayout::Leaf::PrefetchItem(std::string_view key) const {
+inline void HeadLayout::Leaf::PrefetchItem(std::string_view key, uint32_t items) const {
   const Sorted sorted(node_);
   const heads::Form& form = heads::FormOf(node_);
   const uint16_t head = heads::Scale(form, heads::WordAt(key, form.prefix));
@@ -176,9 +176,12 @@ inline void HeadLayout::Leaf::PrefetchItem(std::string_view key) const {
     FetchLine(node_->bytes() + heads::AfterHeads(node_) + 2 * i);
     return;
   }
+  // The hardware sees where a longer scan goes.
+  constexpr uint32_t kBytesMax = 512;
   const std::byte* const item = node_->bytes() + sorted.offset(i);
-  FetchLine(item);
-  FetchLine(item + sorted.stride() - 1);
+  const uint32_t bytes = std::min(std::min(items, kBytesMax) * sorted.stride(), kBytesMax);
+  for (uint32_t at = 0; at < bytes; at += 64) FetchLine(item + at);
+  FetchLine(item + bytes - 1);
 }
 
 inline uint32_t HeadLayout::Inner::Seek(std::string_view key, bool* equal) const {

@@ -118,11 +118,13 @@ void LookAhead<Layout>::Descend(const Batch& batch) {
       const NodeWord word{node->word.load(std::memory_order_acquire)};
       // A leaf that has left the tree may name outside blocks that are gone.
       if (word.retired()) continue;
-      visit(typename Layout::Leaf(core_.codec, node, word.used()), key(i));
+      visit(typename Layout::Leaf(core_.codec, node, word.used()), batch.requests()[first_ + i]);
     }
   };
-  for_each_leaf([](const auto& leaf, std::string_view at) { leaf.Prefetch(at); });
-  for_each_leaf([](const auto& leaf, std::string_view at) { leaf.PrefetchItem(at); });
+  for_each_leaf([](const auto& leaf, const Request& r) { leaf.Prefetch(r.key); });
+  for_each_leaf([](const auto& leaf, const Request& r) {
+    leaf.PrefetchItem(r.key, r.op == Op::kScan ? std::max(r.limit, 1u) : 1);
+  });
 }
 
 template <class Layout>

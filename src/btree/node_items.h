@@ -27,6 +27,12 @@ struct Fences {
   bool unbounded = true;
 };
 
+// What is known of a key that is looked for in a leaf.
+enum class KeyIs : uint8_t {
+  kOfLeaf,  // between the fences; the upper one is allowed
+  kAny,
+};
+
 // Items of a leaf that come one after the other in order and in memory, whole and without metadata:
 // key | value | key | value ...
 struct PlainRun {

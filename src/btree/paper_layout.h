@@ -108,8 +108,8 @@ class PaperLayout {
     Found Find(std::string_view key) const;
     // Asks for the lines that Find will look at beyond the shortcut block, which it reads.
     void Prefetch(std::string_view key) const;
-    void PrefetchItem(std::string_view) const {}  // Prefetch() has asked for it
-    uint32_t log_items() const;                   // all up to `used`. Cost: the log
+    void PrefetchItem(std::string_view, uint32_t = 1) const {}  // Prefetch() has asked for it
+    uint32_t log_items() const;                                 // all up to `used`. Cost: the log
     // Keys that have a value. Cost: the log; the sorted block only if something may have expired.
     uint32_t CountPresent() const;
     // Of the newest item it sees; the node version if it sees none of the log. Cost: the log.
@@ -153,9 +153,10 @@ class PaperLayout {
     bool valid() const { return source_ != Source::kNone; }
     void SeekFirst();
     void SeekLast();
-    void SeekAtLeast(std::string_view key);  // the first key >= `key`
-    void SeekBelow(std::string_view key);    // the last key < `key`
-    void Next();                             // valid() only, as all below
+    // The first key >= `key`; the last key < `key`. `where` is what is known of it.
+    void SeekAtLeast(std::string_view key, KeyIs where = KeyIs::kAny);
+    void SeekBelow(std::string_view key, KeyIs where = KeyIs::kAny);
+    void Next();  // valid() only, as all below
     void Prev();
     StoredKey key() const;
     StoredValue value() const;
@@ -271,6 +272,11 @@ class PaperLayout {
   // and the siblings are the caller's.
   static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
                             const Fences& fences, NodeHeader* buffer);
+  // A faster way to merge than gathering and building: there is none.
+  static uint32_t MergeLeaf(const Codec&, const NodeHeader*, uint32_t, const StoredKey&,
+                            const StoredValue*, uint32_t, NodeHeader*) {
+    return 0;
+  }
   static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,
                              std::span<const InnerItem> items, const Fences& fences,
                              NodeHeader* buffer);

@@ -63,12 +63,12 @@ void PaperLayout::LeafCursor::SeekLast() {
   StepBack();
 }
 
-void PaperLayout::LeafCursor::SeekAtLeast(std::string_view key) {
+void PaperLayout::LeafCursor::SeekAtLeast(std::string_view key, KeyIs) {
   GoToGapBefore(key);
   StepForward();
 }
 
-void PaperLayout::LeafCursor::SeekBelow(std::string_view key) {
+void PaperLayout::LeafCursor::SeekBelow(std::string_view key, KeyIs) {
   GoToGapBefore(key);
   StepBack();
 }

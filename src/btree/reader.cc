@@ -136,14 +136,14 @@ void Cursor<Layout>::SeekAtLeast(std::string_view key, const std::optional<LeafP
     walk_.Seek(key);
   }
   in_leaf_.emplace(walk_.leaf());
-  in_leaf_->SeekAtLeast(key);
+  in_leaf_->SeekAtLeast(key, KeyIs::kOfLeaf);
 }
 
 template <class Layout>
 void Cursor<Layout>::SeekBelow(std::string_view key) {
   walk_.SeekBelow(key);
   in_leaf_.emplace(walk_.leaf());
-  in_leaf_->SeekBelow(key);
+  in_leaf_->SeekBelow(key, KeyIs::kOfLeaf);
 }
 
 template <class Layout>

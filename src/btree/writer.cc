@@ -173,15 +173,31 @@ Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
   return Attempt::kDone;
 }
 
+// The items of the leaf with the edit worked in.
+template <class Layout>
+void Writer<Layout>::MergeItems(const LeafPlace& place, const Edit& edit, Merged* merged) {
+  const bool may_expire = core_.expiry.was_used();
+  if (!may_expire) {
+    merged->bytes =
+        Layout::MergeLeaf(core_.codec, place.node, place.word.used(), edit.edit.stored_key,
+                          edit.edit.erase ? nullptr : &edit.edit.value,
+                          Layout::LeafBytesMax(core_.codec.geometry), Change<Layout>::Workbench());
+    merged->in_workbench = merged->bytes != 0;
+    if (merged->in_workbench) return;
+  }
+  structure_.Gather(place.node, place.word.used(), &merged->items);
+  ApplyEdits<Layout>(core_.codec, std::span(&edit.edit, 1), &merged->items);
+  if (may_expire) merged->expired = EraseExpired<Layout>(edit.now_ms, &merged->items);
+  merged->bytes =
+      Layout::LeafBytes(core_.codec, merged->items, Layout::FencesOf(core_.codec, place.node));
+}
+
 template <class Layout>
 Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& edit,
                               Storing& storing, Version* version, bool* is_small) {
-  std::vector<typename Layout::LeafItem> items;
-  structure_.Gather(place.node, place.word.used(), &items);
-  ApplyEdits<Layout>(core_.codec, std::span(&edit.edit, 1), &items);
-  const uint64_t expired = core_.expiry.was_used() ? EraseExpired<Layout>(edit.now_ms, &items) : 0;
-  const auto fences = Layout::FencesOf(core_.codec, place.node);
-  const uint32_t bytes = Layout::LeafBytes(core_.codec, items, fences);
+  Merged merged;
+  MergeItems(place, edit, &merged);
+  const uint32_t bytes = merged.bytes;
   const Geometry& g = core_.codec.geometry;
   if (bytes > Layout::LeafBytesMax(g)) {
     Path path;
@@ -192,7 +208,11 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
   }
   Change<Layout> change(core_, slot, edit.limit);
   if (!change.Lock(place.node, place.word.bits) || HasExpiredSince(edit)) return Attempt::kAgain;
-  if (!change.ReplaceByLeaf(place.link, place.node, items, fences)) return Attempt::kNoMemory;
+  const bool made = merged.in_workbench
+                        ? change.ReplaceByMerged(place.link, place.node, bytes)
+                        : change.ReplaceByLeaf(place.link, place.node, merged.items,
+                                               Layout::FencesOf(core_.codec, place.node));
+  if (!made) return Attempt::kNoMemory;
   core_.Sync(SyncPoint::kMergeBuilt);
   if (!change.Draw()) return Attempt::kAgain;
   storing.SetBorn(change.version());
@@ -200,10 +220,10 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
   core_.watches.Touch(edit.edit.key, change.version());
   change.Publish();
   core_.Sync(SyncPoint::kWriterPublished);
-  CountExpired(core_, slot, expired);
+  CountExpired(core_, slot, merged.expired);
   *version = change.version();
-  *is_small =
-      (edit.edit.erase || expired > 0) && bytes < Layout::FixedBytes(g) + g.underflow_bytes();
+  *is_small = (edit.edit.erase || merged.expired > 0) &&
+              bytes < Layout::FixedBytes(g) + g.underflow_bytes();
   return Attempt::kDone;
 }
 

@@ -102,11 +102,19 @@ class Writer {
     uint64_t now_ms;
   };
 
+  struct Merged {
+    uint32_t bytes = 0;                                 // of the new leaf
+    bool in_workbench = false;                          // it is built, if it is not too large
+    std::vector<typename Layout::LeafItem> items = {};  // else
+    uint64_t expired = 0;                               // items that were left out
+  };
+
   LeafPlace FindLeaf(const Request& request, uint32_t index,
                      const LookAhead<Layout>* look_ahead) const;
   bool HasExpiredSince(const Edit& edit) const;
   Attempt Append(Slot& slot, const typename Layout::Leaf& leaf, const LeafPlace& place,
                  const Edit& edit, Storing& storing, Version* version);
+  void MergeItems(const LeafPlace& place, const Edit& edit, Merged* merged);
   Attempt Merge(Slot& slot, const LeafPlace& place, const Edit& edit, Storing& storing,
                 Version* version, bool* is_small);
 

@@ -1,0 +1,22 @@
+// head_layout_build.h: what building and merging nodes of HeadLayout share.
+#pragma once
+
+#include "btree/head_layout.h"
+
+namespace skep::btree::heads {
+
+// Of a node with the sorted keys `first` to `last` (own bytes), which are two or more if `has_two`,
+// and else none or one. No form of items.
+Form MakeForm(const Codec& codec, std::string_view first, std::string_view last, bool has_two,
+              const Fences& fences);
+void PutForm(NodeHeader* node, const Form& form);
+// The parts of a leaf's header that its log changes.
+void PutEmptyLog(NodeHeader* leaf, uint64_t deadline_ms);
+// Fills up the array of heads and takes the samples. The node has its level and number of items.
+void FinishHeads(NodeHeader* node);
+
+inline uint16_t* NumbersAt(NodeHeader* node, uint32_t at) {
+  return reinterpret_cast<uint16_t*>(node->bytes() + at);
+}
+
+}  // namespace skep::btree::heads
