@@ -97,10 +97,30 @@ bool Change<Layout>::PlaceLeaf(Link link, NodeHeader* old, uint32_t used) {
 template <class Layout>
 bool Change<Layout>::MakeInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
                                std::span<const InnerItem> items, const Fences& fences) {
-  const uint32_t used =
-      Layout::BuildInner(core_.codec, level, leftmost, items, fences, Workbench());
+  return PlaceInner(link, old,
+                    Layout::BuildInner(core_.codec, level, leftmost, items, fences, Workbench()));
+}
+
+// The inner node in the workbench gets a buffer.
+template <class Layout>
+bool Change<Layout>::PlaceInner(Link link, NodeHeader* old, uint32_t used) {
   SKEP_CHECK(used <= core_.codec.geometry.node_bytes);
   return Copy(link, used, RoundUpTo256(used), old) != nullptr;
+}
+
+template <class Layout>
+bool Change<Layout>::InsertChild(Link link, NodeHeader* old, uint32_t child, Link left,
+                                 const StoredKey& separator, Link right) {
+  const uint32_t used =
+      Layout::InsertChild(core_.codec, old, child, left, separator, right, Workbench());
+  if (used != 0) return PlaceInner(link, old, used);
+  const typename Layout::Inner inner(core_.codec, old);
+  std::vector<InnerItem> items;
+  inner.CopyTo(&items);
+  Link leftmost = inner.leftmost();
+  (child == 0 ? leftmost : items[child - 1].child) = left;
+  items.insert(items.begin() + child, {.separator = separator, .child = right});
+  return MakeInner(link, old, old->level, leftmost, items, Layout::FencesOf(core_.codec, old));
 }
 
 template <class Layout>

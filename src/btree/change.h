@@ -65,6 +65,10 @@ class Change {
   bool ReplaceByMerged(Link link, NodeHeader* old, uint32_t used);
   bool ReplaceByInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
                       std::span<const InnerItem> items, const Fences& fences);
+  // The same, with a child split: its child number `child` becomes `left`, and behind it come
+  // `separator` and `right`.
+  bool InsertChild(Link link, NodeHeader* old, uint32_t child, Link left,
+                   const StoredKey& separator, Link right);
   // The node, locked, leaves the tree.
   void Leave(Link link, NodeHeader* node);
   // Items were written to the log of the node, locked as `word`, up to `used`.
@@ -110,6 +114,7 @@ class Change {
   NodeHeader* Copy(Link link, uint32_t used, uint32_t bytes, NodeHeader* replaces);
   bool MakeLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items, const Fences& fences);
   bool PlaceLeaf(Link link, NodeHeader* old, uint32_t used);
+  bool PlaceInner(Link link, NodeHeader* old, uint32_t used);
   bool MakeInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
                  std::span<const InnerItem> items, const Fences& fences);
   Link FreshLink();

@@ -152,6 +152,13 @@ class HeadLayout {
     // there. Then, once that has come, for the first `items` from the key on.
     void Prefetch(std::string_view key) const;
     void PrefetchItem(std::string_view key, uint32_t items = 1) const;
+    // Asks for where a write of the key writes: the end of the log, or the whole leaf, if that has
+    // no room and will be merged.
+    void PrefetchWrite() const;
+    // Whether `items` from the key on may go beyond the leaf; asks for the fences then.
+    bool GoesBeyond(std::string_view key, uint32_t items) const;
+    // Of a leaf that is read from its beginning, once the header has come.
+    void PrefetchFirst() const;
     uint32_t log_items() const { return heads::Fill::Of(used_).log_items; }
     uint32_t CountPresent() const;
     Version newest_version() const;
@@ -170,6 +177,7 @@ class HeadLayout {
       return deadline_ms != 0 && deadline_ms <= now_ms_;
     }
     uint32_t CountLive() const;
+    void PrefetchLogItems(uint16_t head, uint32_t end) const;
 
     const Codec* codec_;
     const NodeHeader* node_;
@@ -277,6 +285,7 @@ class HeadLayout {
                             const Fences& fences);
   static uint32_t InnerBytes(const Codec& codec, std::span<const InnerItem> items,
                              const Fences& fences);
+  static uint32_t InnerBytesOf(const Codec&, const NodeHeader* inner) { return inner->log_begin; }
   static uint32_t SeparatorBytesMax(const Geometry& geometry);
   static uint32_t LeafBytesMax(const Geometry& geometry);
   static uint32_t LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used);
@@ -295,6 +304,11 @@ class HeadLayout {
   static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,
                              std::span<const InnerItem> items, const Fences& fences,
                              NodeHeader* buffer);
+
+  // Builds an inner node as `old`, but that its child number `child` is `left`, and behind it come
+  // `separator` and `right`. Returns 0 if it cannot, else the log_begin.
+  static uint32_t InsertChild(const Codec& codec, const NodeHeader* old, uint32_t child, Link left,
+                              const StoredKey& separator, Link right, NodeHeader* buffer);
 
   static uint32_t LogItemBytes(const StoredKey& key, const StoredValue* value);
   static uint32_t AppendToLog(const Codec& codec, NodeHeader* node, uint32_t used, const Found& at,

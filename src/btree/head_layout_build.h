@@ -15,6 +15,10 @@ void PutEmptyLog(NodeHeader* leaf, uint64_t deadline_ms);
 // Fills up the array of heads and takes the samples. The node has its level and number of items.
 void FinishHeads(NodeHeader* node);
 
+inline bool MakesEqualHeads(const Form& a, const Form& b) {
+  return a.base == b.base && a.shift == b.shift && a.prefix == b.prefix;
+}
+
 inline uint16_t* NumbersAt(NodeHeader* node, uint32_t at) {
   return reinterpret_cast<uint16_t*>(node->bytes() + at);
 }

@@ -139,9 +139,8 @@ void HeadLayout::Merger::WriteItems(std::byte* to) const {
 }
 
 void HeadLayout::Merger::WriteHeads(const heads::Form& form, NodeHeader* buffer) const {
-  const heads::Form& old = heads::FormOf(node_);
   uint16_t* to = heads::NumbersAt(buffer, heads::kLeafHeadsAt);
-  if (form.base == old.base && form.shift == old.shift && form.prefix == old.prefix) {
+  if (heads::MakesEqualHeads(form, heads::FormOf(node_))) {
     ForEach(
         [&](uint32_t begin, uint32_t end) {
           for (uint32_t i = begin; i < end; ++i) *to++ = sorted_.head(i);

@@ -166,6 +166,17 @@ inline void HeadLayout::Leaf::Prefetch(std::string_view key) const {
   FetchLine(heads::HeadsOf(node_) + (CountBelow8(samples, head) << shift));
 }
 
+// Those with heads from `head` on that come before sorted item `end`.
+inline void HeadLayout::Leaf::PrefetchLogItems(uint16_t head, uint32_t end) const {
+  const Sorted sorted(node_);
+  const uint16_t last = end < sorted.count() ? sorted.head(end) : uint16_t{0xffff};
+  std::array<uint16_t, kLogItemsMax> all;
+  heads::CopyLogHeads(node_, all.data());
+  for (uint32_t i = 0; i < visible_; ++i) {
+    if (all[i] >= head && all[i] <= last) FetchLine(node_->bytes() + heads::LogOffset(node_, i));
+  }
+}
+
 inline void HeadLayout::Leaf::PrefetchItem(std::string_view key, uint32_t items) const {
   const Sorted sorted(node_);
   const heads::Form& form = heads::FormOf(node_);
@@ -176,12 +187,42 @@ inline void HeadLayout::Leaf::PrefetchItem(std::string_view key, uint32_t items)
     FetchLine(node_->bytes() + heads::AfterHeads(node_) + 2 * i);
     return;
   }
+  if (items > 1 && visible_ > 0) PrefetchLogItems(head, i + std::min(items, sorted.count()));
   // The hardware sees where a longer scan goes.
   constexpr uint32_t kBytesMax = 512;
   const std::byte* const item = node_->bytes() + sorted.offset(i);
   const uint32_t bytes = std::min(std::min(items, kBytesMax) * sorted.stride(), kBytesMax);
   for (uint32_t at = 0; at < bytes; at += 64) FetchLine(item + at);
   FetchLine(item + bytes - 1);
+}
+
+inline void HeadLayout::Leaf::PrefetchWrite() const {
+  const heads::Fill fill = heads::Fill::Of(used_);
+  if (HasLogRoom(*codec_, node_, used_, Sorted(node_).stride() + heads::kLogItemHeaderBytes, 1)) {
+    FetchLine(node_->bytes() + fill.bytes);
+    FetchLine(node_->bytes() + fill.bytes + 63);
+    return;
+  }
+  for (uint32_t at = heads::kLeafHeadsAt; at < fill.bytes; at += 64) {
+    FetchLine(node_->bytes() + at);
+  }
+}
+
+inline bool HeadLayout::Leaf::GoesBeyond(std::string_view key, uint32_t items) const {
+  const Sorted sorted(node_);
+  const heads::Form& form = heads::FormOf(node_);
+  const uint16_t head = heads::Scale(form, heads::WordAt(key, form.prefix));
+  if (sorted.LowerBound(head) + uint64_t{items} <= sorted.count()) return false;
+  FetchLine(node_->bytes() + node_->shortcut_end);
+  return true;
+}
+
+inline void HeadLayout::Leaf::PrefetchFirst() const {
+  const Sorted sorted(node_);
+  FetchLine(node_->bytes() + heads::kLeafHeadsAt);
+  FetchLine(node_->bytes() + node_->shortcut_end);
+  const std::byte* const items = node_->bytes() + heads::AfterHeads(node_);
+  for (uint32_t at = 0; at < 256; at += 64) FetchLine(items + at);
 }
 
 inline uint32_t HeadLayout::Inner::Seek(std::string_view key, bool* equal) const {

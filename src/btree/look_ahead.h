@@ -21,9 +21,11 @@
 //   which nothing was freed that had been in the tree at its beginning (E in versions.h).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "btree/core.h"
 #include "btree/reader.h"
@@ -55,6 +57,7 @@ class LookAhead {
   };
 
   void Descend(const Batch& batch);
+  void FetchBeyond(std::span<Way> ways) const;
 
   uint64_t epoch() const { return slot_.epoch.load(std::memory_order_relaxed); }
 
@@ -122,9 +125,34 @@ void LookAhead<Layout>::Descend(const Batch& batch) {
     }
   };
   for_each_leaf([](const auto& leaf, const Request& r) { leaf.Prefetch(r.key); });
-  for_each_leaf([](const auto& leaf, const Request& r) {
+  std::array<Way, kWindow> beyond;
+  uint32_t beyond_count = 0;
+  for_each_leaf([&](const auto& leaf, const Request& r) {
     leaf.PrefetchItem(r.key, r.op == Op::kScan ? std::max(r.limit, 1u) : 1);
+    if (IsWrite(r.op)) leaf.PrefetchWrite();
+    if (r.op != Op::kScan || !leaf.GoesBeyond(r.key, r.limit)) return;
+    const Link right{leaf.node()->right.load(std::memory_order_acquire)};
+    if (!right) return;
+    beyond[beyond_count++] = {.node = nullptr, .link = right};
+    core_.table.Prefetch(right.lid());
   });
+  FetchBeyond(std::span(beyond).first(beyond_count));
+}
+
+// The leaves that scans go on to.
+template <class Layout>
+void LookAhead<Layout>::FetchBeyond(std::span<Way> ways) const {
+  for (Way& way : ways) {
+    const ArenaAddress at = core_.table.Find(way.link);
+    if (!at) continue;
+    way.node = core_.Node(at);
+    Layout::PrefetchHead(core_.codec, way.node);
+  }
+  for (const Way& way : ways) {
+    if (way.node == nullptr || !way.node->is_leaf()) continue;
+    const NodeWord word{way.node->word.load(std::memory_order_acquire)};
+    typename Layout::Leaf(core_.codec, way.node, word.used()).PrefetchFirst();
+  }
 }
 
 template <class Layout>

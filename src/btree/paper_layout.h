@@ -108,8 +108,12 @@ class PaperLayout {
     Found Find(std::string_view key) const;
     // Asks for the lines that Find will look at beyond the shortcut block, which it reads.
     void Prefetch(std::string_view key) const;
-    void PrefetchItem(std::string_view, uint32_t = 1) const {}  // Prefetch() has asked for it
-    uint32_t log_items() const;                                 // all up to `used`. Cost: the log
+    // Prefetch() has asked for it all.
+    void PrefetchItem(std::string_view, uint32_t = 1) const {}
+    void PrefetchWrite() const {}
+    bool GoesBeyond(std::string_view, uint32_t) const { return false; }
+    void PrefetchFirst() const {}
+    uint32_t log_items() const;  // all up to `used`. Cost: the log
     // Keys that have a value. Cost: the log; the sorted block only if something may have expired.
     uint32_t CountPresent() const;
     // Of the newest item it sees; the node version if it sees none of the log. Cost: the log.
@@ -258,6 +262,8 @@ class PaperLayout {
   static uint32_t InnerBytes(const Codec& codec, std::span<const InnerItem> items,
                              const Fences& fences);
   // What one more separator may add to InnerBytes.
+  // The same of an inner node's own items.
+  static uint32_t InnerBytesOf(const Codec& codec, const NodeHeader* inner);
   static uint32_t SeparatorBytesMax(const Geometry& geometry);
   // LeafBytes of a leaf that is built anew may be this, so that its log has room.
   static uint32_t LeafBytesMax(const Geometry& geometry) {
@@ -275,6 +281,10 @@ class PaperLayout {
   // A faster way to merge than gathering and building: there is none.
   static uint32_t MergeLeaf(const Codec&, const NodeHeader*, uint32_t, const StoredKey&,
                             const StoredValue*, uint32_t, NodeHeader*) {
+    return 0;
+  }
+  static uint32_t InsertChild(const Codec&, const NodeHeader*, uint32_t, Link, const StoredKey&,
+                              Link, NodeHeader*) {
     return 0;
   }
   static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,

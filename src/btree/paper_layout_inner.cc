@@ -47,6 +47,12 @@ void PaperLayout::Inner::CopyTo(std::vector<InnerItem>* items) const {
   }
 }
 
+uint32_t PaperLayout::InnerBytesOf(const Codec& codec, const NodeHeader* inner) {
+  std::vector<InnerItem> items;
+  Inner(codec, inner).CopyTo(&items);
+  return InnerBytes(codec, items, FencesOf(codec, inner));
+}
+
 PaperLayout::Fences PaperLayout::FencesOf(const Codec& codec, const NodeHeader* node) {
   const uint32_t lower = codec.geometry.fences_begin();
   const uint32_t upper = paper::AfterBlob(node, lower);

@@ -67,13 +67,6 @@ void Structure<Layout>::Gather(const NodeHeader* leaf, uint32_t used,
   }
 }
 
-template <class Layout>
-uint32_t Structure<Layout>::InnerBytes(const NodeHeader* node) const {
-  std::vector<InnerItem> items;
-  typename Layout::Inner(core_.codec, node).CopyTo(&items);
-  return Layout::InnerBytes(core_.codec, items, Layout::FencesOf(core_.codec, node));
-}
-
 // Whether both parts fit a leaf: one with nearly everything and a longer fence might not.
 template <class Layout>
 bool Structure<Layout>::CanCut(std::span<const LeafItem> items, size_t cut, const Fences& fences,
@@ -166,7 +159,8 @@ Attempt Structure<Layout>::Split(Slot& slot, const Path& path, size_t depth, Are
   const Step& parent = path[depth - 1];
   const Geometry& g = core_.codec.geometry;
   // Room for the largest separator: how long this one is depends on where the cut will be.
-  if (InnerBytes(parent.node) + Layout::SeparatorBytesMax(g) > g.node_bytes) {
+  if (Layout::InnerBytesOf(core_.codec, parent.node) + Layout::SeparatorBytesMax(g) >
+      g.node_bytes) {
     return Split(slot, path, depth - 1, limit);
   }
 
@@ -188,15 +182,8 @@ Attempt Structure<Layout>::Split(Slot& slot, const Path& path, size_t depth, Are
   change.SetOrigin(halves.left, node.link);
   change.SetOrigin(halves.right, node.link);
 
-  const typename Layout::Inner inner(core_.codec, parent.node);
-  std::vector<InnerItem> items;
-  inner.CopyTo(&items);
-  Link leftmost = inner.leftmost();
-  (parent.child == 0 ? leftmost : items[parent.child - 1].child) = halves.left;
-  items.insert(items.begin() + parent.child,
-               {.separator = halves.separator, .child = halves.right});
-  if (!change.ReplaceByInner(parent.link, parent.node, parent.node->level, leftmost, items,
-                             Layout::FencesOf(core_.codec, parent.node))) {
+  if (!change.InsertChild(parent.link, parent.node, parent.child, halves.left, halves.separator,
+                          halves.right)) {
     return Attempt::kNoMemory;
   }
   change.Leave(node.link, node.node);

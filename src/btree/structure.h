@@ -121,7 +121,6 @@ class Structure {
                  const StoredKey& between, Halves* halves) const;
   bool IsTooSmall(const NodeHeader* node) const;
   bool IsInside(const NodeHeader* node, std::string_view key) const;
-  uint32_t InnerBytes(const NodeHeader* node) const;
 
   Core& core_;
   const Reader<Layout> reader_;
