@@ -48,7 +48,8 @@ class ScanMeter {
     const size_t before_full = (bytes_max_ - bytes_) / std::max(bytes_each, 1u);
     const uint32_t count =
         before_full < run.count ? static_cast<uint32_t>(before_full) + 1 : run.count;
-    char* to = out_.scratch().Allocate(size_t{count} * bytes_each);
+    // At least one byte, so that there is a place: key and value may be empty.
+    char* to = out_.scratch().Allocate(std::max<size_t>(size_t{count} * bytes_each, 1));
     if (!keys_only) {
       std::memcpy(to, run.at, size_t{count} * bytes_each);
     } else {
