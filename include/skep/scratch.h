@@ -17,6 +17,7 @@ namespace skep {
 class Scratch {
  public:
   static constexpr size_t kBlockBytes = 16 * 1024;
+  static constexpr size_t kKeptBytesMax = 256 * 1024;
 
   Scratch() = default;
   Scratch(Scratch&& other) noexcept { Swap(other); }
@@ -46,14 +47,20 @@ class Scratch {
   // Bytes handed out since the last Clear().
   size_t used() const { return used_; }
 
-  // Drops everything. Keeps at most one block of kBlockBytes.
+  // Drops everything. Keeps at most one block, of at most kKeptBytesMax.
   void Clear();
 
  private:
+  struct Block {
+    std::unique_ptr<char[]> at;
+    size_t bytes;
+  };
+
   void Grow(size_t bytes);
+  void AddBlock(size_t bytes);
   void Swap(Scratch& other) noexcept;
 
-  std::vector<std::unique_ptr<char[]>> blocks_;  // blocks_[0], if any, has kBlockBytes
+  std::vector<Block> blocks_;
   char* next_ = nullptr;
   size_t left_ = 0;
   size_t used_ = 0;

@@ -13,9 +13,13 @@ std::string_view Scratch::Concat(std::string_view first, std::string_view second
 }
 
 void Scratch::Clear() {
-  if (blocks_.size() > 1) blocks_.resize(1);
-  next_ = blocks_.empty() ? nullptr : blocks_[0].get();
-  left_ = blocks_.empty() ? 0 : kBlockBytes;
+  if (blocks_.size() > 1) {
+    // The last block is the largest.
+    if (blocks_.back().bytes <= kKeptBytesMax) std::swap(blocks_.front(), blocks_.back());
+    blocks_.resize(1);
+  }
+  next_ = blocks_.empty() ? nullptr : blocks_[0].at.get();
+  left_ = blocks_.empty() ? 0 : blocks_[0].bytes;
   used_ = 0;
 }
 
@@ -27,15 +31,15 @@ void Scratch::Swap(Scratch& other) noexcept {
 }
 
 void Scratch::Grow(size_t bytes) {
-  // Later blocks double, so that a large batch costs few of them; the first is the one kept.
-  const size_t wanted = blocks_.empty() ? kBlockBytes : std::max(used_, kBlockBytes);
-  if (blocks_.empty() && bytes > kBlockBytes) {
-    blocks_.push_back(std::make_unique_for_overwrite<char[]>(kBlockBytes));
-  }
-  const size_t block = blocks_.empty() ? kBlockBytes : std::max(wanted, bytes);
-  blocks_.push_back(std::make_unique_for_overwrite<char[]>(block));
-  next_ = blocks_.back().get();
-  left_ = block;
+  if (blocks_.empty()) AddBlock(kBlockBytes);
+  // Later blocks double, so that a large batch costs few of them.
+  if (bytes > left_) AddBlock(std::max({used_, kBlockBytes, bytes}));
+}
+
+void Scratch::AddBlock(size_t bytes) {
+  blocks_.push_back({.at = std::make_unique_for_overwrite<char[]>(bytes), .bytes = bytes});
+  next_ = blocks_.back().at.get();
+  left_ = bytes;
 }
 
 }  // namespace skep

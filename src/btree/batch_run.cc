@@ -204,7 +204,7 @@ Version BatchRun<Layout>::Get(uint32_t i, Version at) {
   const Request& r = request(i);
   const LeafPlace place = LeafOf(i, at);
   const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used(), at);
-  const typename Layout::Found found = leaf.Find(r.key);
+  const typename Layout::Found found = leaf.Find(r.key, place.spot);
   std::optional<PointState> state;
   if (found.present) state = {core_.codec.Whole(found.value), DeadlineOf(found.value)};
   if (r.op == Op::kGet) {

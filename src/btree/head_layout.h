@@ -126,7 +126,13 @@ class HeadLayout {
     uint32_t LowerBound(uint16_t head) const;
     // The first item with a key >= `key`, whose head is `head`; *equal: it has that key.
     template <class Key>
-    uint32_t Seek(const Codec& codec, const Key& key, uint16_t head, bool* equal) const;
+    uint32_t Seek(const Codec& codec, const Key& key, uint16_t head, bool* equal) const {
+      return SeekFrom(codec, key, head, LowerBound(head), equal);
+    }
+    // The same, if LowerBound(head) is known.
+    template <class Key>
+    uint32_t SeekFrom(const Codec& codec, const Key& key, uint16_t head, uint32_t lower_bound,
+                      bool* equal) const;
 
    private:
     const NodeHeader* node_;
@@ -146,17 +152,18 @@ class HeadLayout {
     Leaf(const Codec& codec, const NodeHeader* node, uint32_t used, Version read_version = kNewest,
          uint64_t now_ms = kNoTime);
 
-    // Cost: four cache lines, usually.
-    Found Find(std::string_view key) const;
+    // Cost: four cache lines, usually; the item's line if `spot` is known.
+    Found Find(std::string_view key, const LeafSpot& spot = {}) const;
     // Asks for the segment of heads that a search for the key will read; the header's lines are
-    // there. Then, once that has come, for the first `items` from the key on.
-    void Prefetch(std::string_view key) const;
-    void PrefetchItem(std::string_view key, uint32_t items = 1) const;
+    // there. Then, once that has come, for the first `items` from the key on, and completes the
+    // spot.
+    LeafSpot Prefetch(std::string_view key) const;
+    void PrefetchItems(uint32_t items, LeafSpot* spot) const;
     // Asks for where a write of the key writes: the end of the log, or the whole leaf, if that has
     // no room and will be merged.
     void PrefetchWrite() const;
-    // Whether `items` from the key on may go beyond the leaf; asks for the fences then.
-    bool GoesBeyond(std::string_view key, uint32_t items) const;
+    // Whether `items` from a known spot on may go beyond the leaf; asks for the fences then.
+    bool GoesBeyond(const LeafSpot& spot, uint32_t items) const;
     // Of a leaf that is read from its beginning, once the header has come.
     void PrefetchFirst() const;
     uint32_t log_items() const { return heads::Fill::Of(used_).log_items; }
@@ -177,7 +184,7 @@ class HeadLayout {
       return deadline_ms != 0 && deadline_ms <= now_ms_;
     }
     uint32_t CountLive() const;
-    void PrefetchLogItems(uint16_t head, uint32_t end) const;
+    uint32_t LogItemsBetween(uint16_t head, uint32_t end) const;
 
     const Codec* codec_;
     const NodeHeader* node_;
@@ -195,6 +202,9 @@ class HeadLayout {
     void SeekFirst();
     void SeekLast();
     void SeekAtLeast(std::string_view key, KeyIs where = KeyIs::kAny);
+    // The same of a key of the leaf, and a spot that may be known. The cursor goes on for at most
+    // `items` items.
+    void SeekAtLeast(std::string_view key, const LeafSpot& spot, uint32_t items);
     void SeekBelow(std::string_view key, KeyIs where = KeyIs::kAny);
     void Next();
     void Prev();
@@ -216,6 +226,8 @@ class HeadLayout {
     void SortLog();
     void SettleEqualHeads();
     void GoToGapBefore(std::string_view key, KeyIs where);
+    uint16_t GoToSorted(std::string_view key, const LeafSpot& spot);
+    void GoToEntry(std::string_view key, uint16_t head);
     bool GoToEndIfOutside(std::string_view key);
     void StepForward();
     void StepBack();
@@ -235,6 +247,7 @@ class HeadLayout {
     uint32_t at_ = 0;
     uint32_t entry_ = 0;
     uint32_t entry_count_ = 0;
+    bool has_sorted_log_ = false;
     Source source_ = Source::kNone;
     bool hides_ = false;
     // The newest visible log item of each key, by the order of keys, and their heads.

@@ -135,6 +135,11 @@ inline uint32_t EqualOf24(const uint16_t* all, uint16_t head) {
   return Equal8(words[0], words[1], head) | Equal8(words[2], words[3], head) << 8 |
          Equal8(words[4], words[5], head) << 16;
 }
+// A bit for each that is not below.
+inline uint32_t NotBelow24(const uint16_t* all, uint32_t head) {
+  const auto bound = static_cast<uint16_t>(head);
+  return NotBelow8(all, bound) | NotBelow8(all + 8, bound) << 8 | NotBelow8(all + 16, bound) << 16;
+}
 inline uint32_t CountBelow24(const uint16_t* all, uint16_t head) {
   return CountBelow8(all, head) + CountBelow8(all + 8, head) + CountBelow8(all + 16, head);
 }

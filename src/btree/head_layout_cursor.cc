@@ -9,13 +9,13 @@ namespace skep::btree {
 
 using heads::LogItem;
 
-HeadLayout::LeafCursor::LeafCursor(const Leaf& leaf) : leaf_(&leaf), sorted_(leaf.node()) {
-  SortLog();
-}
+HeadLayout::LeafCursor::LeafCursor(const Leaf& leaf) : leaf_(&leaf), sorted_(leaf.node()) {}
 
 // Each item goes where its rank says: the number of heads below its own, and of equal ones before
 // it. No branch depends on the heads.
 void HeadLayout::LeafCursor::SortLog() {
+  if (has_sorted_log_) return;
+  has_sorted_log_ = true;
   entry_count_ = leaf_->visible_;
   if (entry_count_ == 0) return;
   std::array<uint16_t, kLogItemsMax> arrived;
@@ -68,23 +68,41 @@ int HeadLayout::LeafCursor::CompareWithSorted(uint32_t entry, uint32_t item) con
 }
 
 void HeadLayout::LeafCursor::SeekFirst() {
+  SortLog();
   at_ = 0;
   entry_ = 0;
   StepForward();
 }
 
 void HeadLayout::LeafCursor::SeekLast() {
+  SortLog();
   at_ = sorted_.count();
   entry_ = entry_count_;
   StepBack();
 }
 
 void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, KeyIs where) {
+  SortLog();
   GoToGapBefore(key, where);
   StepForward();
 }
 
+void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, const LeafSpot& spot,
+                                         uint32_t items) {
+  const uint16_t head = GoToSorted(key, spot);
+  // Where the next so many items are sorted ones that follow each other, the log has no say.
+  const uint64_t end = uint64_t{at_} + items;
+  const bool is_apart = !has_sorted_log_ && end < sorted_.count() &&
+                        leaf_->LogItemsBetween(head, static_cast<uint32_t>(end)) == 0;
+  if (!is_apart) {
+    SortLog();
+    GoToEntry(key, head);
+  }
+  StepForward();
+}
+
 void HeadLayout::LeafCursor::SeekBelow(std::string_view key, KeyIs where) {
+  SortLog();
   GoToGapBefore(key, where);
   StepBack();
 }
@@ -104,11 +122,21 @@ bool HeadLayout::LeafCursor::GoToEndIfOutside(std::string_view key) {
 
 void HeadLayout::LeafCursor::GoToGapBefore(std::string_view key, KeyIs where) {
   if (where == KeyIs::kAny && GoToEndIfOutside(key)) return;
-  const NodeHeader* const node = leaf_->node_;
-  const Codec& codec = *leaf_->codec_;
-  const uint16_t head = HeadInLeaf(sorted_, node, key);
+  GoToEntry(key, GoToSorted(key, {}));
+}
+
+// To the first sorted item >= the key. Returns the key's head.
+uint16_t HeadLayout::LeafCursor::GoToSorted(std::string_view key, const LeafSpot& spot) {
+  const uint16_t head = spot.known ? spot.head : HeadInLeaf(sorted_, leaf_->node_, key);
+  const uint32_t lower_bound = spot.known ? spot.at : sorted_.LowerBound(head);
   bool equal;
-  at_ = sorted_.Seek(codec, key, head, &equal);
+  at_ = sorted_.SeekFrom(*leaf_->codec_, key, head, lower_bound, &equal);
+  return head;
+}
+
+// To the first log item >= the key.
+void HeadLayout::LeafCursor::GoToEntry(std::string_view key, uint16_t head) {
+  const Codec& codec = *leaf_->codec_;
   entry_ = 0;
   while (entry_ < entry_count_ &&
          (entry_heads_[entry_] < head ||

@@ -52,7 +52,8 @@ class HeadLayout::Merger {
 bool HeadLayout::Merger::Plan(const StoredKey& key, const StoredValue* value) {
   if (!sorted_.is_plain()) return false;
   count_ = sorted_.count();
-  const LeafCursor order(leaf_);
+  LeafCursor order(leaf_);
+  order.SortLog();
   if (!AddEdit(key, value, order)) return false;
   return count_ >= 2;
 }

@@ -100,10 +100,10 @@ inline uint32_t HeadLayout::Sorted::LowerBound(uint16_t head) const {
 }
 
 template <class Key>
-uint32_t HeadLayout::Sorted::Seek(const Codec& codec, const Key& searched, uint16_t head,
-                                  bool* equal) const {
+uint32_t HeadLayout::Sorted::SeekFrom(const Codec& codec, const Key& searched, uint16_t head,
+                                      uint32_t lower_bound, bool* equal) const {
   return heads::SettleAmongEqual(
-      heads_, count_, LowerBound(head), head,
+      heads_, count_, lower_bound, head,
       [&](uint32_t i) { return codec.Compare(searched, key(i)); }, equal);
 }
 
@@ -129,10 +129,11 @@ inline HeadLayout::Leaf::Leaf(const Codec& codec, const NodeHeader* node, uint32
   while (visible_ > 0 && Log(visible_ - 1).delta() > read_version - node_version_) --visible_;
 }
 
-inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key) const {
+inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key,
+                                                const LeafSpot& spot) const {
   const Sorted sorted(node_);
   Found found;
-  found.head = HeadInLeaf(sorted, node_, key);
+  found.head = spot.known ? spot.head : HeadInLeaf(sorted, node_, key);
   for (uint32_t same = visible_ == 0 ? 0 : heads::LogItemsWith(node_, visible_, found.head);
        same != 0;) {
     const auto newest = static_cast<uint32_t>(std::bit_width(same) - 1);
@@ -146,7 +147,8 @@ inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key) const {
     found.version = node_version_ + item.delta();
     return found;
   }
-  const uint32_t i = sorted.Seek(*codec_, key, found.head, &found.known);
+  const uint32_t lower_bound = spot.known ? spot.at : sorted.LowerBound(found.head);
+  const uint32_t i = sorted.SeekFrom(*codec_, key, found.head, lower_bound, &found.known);
   if (!found.known) return found;
   found.present = true;
   found.key = sorted.key(i);
@@ -155,44 +157,53 @@ inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key) const {
   return found;
 }
 
-inline void HeadLayout::Leaf::Prefetch(std::string_view key) const {
-  const Sorted sorted(node_);
-  // Nothing but the header is there: what a first key decides is not asked for.
+inline LeafSpot HeadLayout::Leaf::Prefetch(std::string_view key) const {
   const heads::Form& form = heads::FormOf(node_);
-  const uint16_t head = heads::Scale(form, heads::WordAt(key, form.prefix));
+  // Nothing but the header is there: what a first key decides is not looked at.
+  if (form.prefix != form.guaranteed) return {};
+  const LeafSpot spot = {.head = heads::Scale(form, heads::WordAt(key, form.prefix)),
+                         .known = true};
   const auto* const samples =
       reinterpret_cast<const uint16_t*>(node_->bytes() + heads::kLeafSamplesAt);
-  const uint32_t shift = heads::SampleShift(sorted.count(), heads::kLeafSamplesMax);
-  FetchLine(heads::HeadsOf(node_) + (CountBelow8(samples, head) << shift));
+  const uint32_t shift = heads::SampleShift(node_->sorted_count, heads::kLeafSamplesMax);
+  FetchLine(heads::HeadsOf(node_) + (CountBelow8(samples, spot.head) << shift));
+  return spot;
 }
 
-// Those with heads from `head` on that come before sorted item `end`.
-inline void HeadLayout::Leaf::PrefetchLogItems(uint16_t head, uint32_t end) const {
+// A bit for each log item it sees with a head from `head` on that may come before sorted item `end`.
+inline uint32_t HeadLayout::Leaf::LogItemsBetween(uint16_t head, uint32_t end) const {
+  if (visible_ == 0) return 0;
   const Sorted sorted(node_);
-  const uint16_t last = end < sorted.count() ? sorted.head(end) : uint16_t{0xffff};
   std::array<uint16_t, kLogItemsMax> all;
   heads::CopyLogHeads(node_, all.data());
-  for (uint32_t i = 0; i < visible_; ++i) {
-    if (all[i] >= head && all[i] <= last) FetchLine(node_->bytes() + heads::LogOffset(node_, i));
-  }
+  const uint32_t from = heads::NotBelow24(all.data(), head);
+  const uint32_t behind = end < sorted.count() && sorted.head(end) != 0xffff
+                              ? heads::NotBelow24(all.data(), sorted.head(end) + 1)
+                              : 0;
+  return from & ~behind & ((uint32_t{1} << visible_) - 1);
 }
 
-inline void HeadLayout::Leaf::PrefetchItem(std::string_view key, uint32_t items) const {
+inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) const {
+  if (!spot->known) return;
   const Sorted sorted(node_);
-  const heads::Form& form = heads::FormOf(node_);
-  const uint16_t head = heads::Scale(form, heads::WordAt(key, form.prefix));
-  const uint32_t i = sorted.LowerBound(head);
+  const uint32_t at = sorted.LowerBound(spot->head);
+  spot->at = static_cast<uint16_t>(at);
   if (!sorted.is_uniform()) {
     // Only the offset's line: where the item is is not known yet.
-    FetchLine(node_->bytes() + heads::AfterHeads(node_) + 2 * i);
+    FetchLine(node_->bytes() + heads::AfterHeads(node_) + 2 * at);
     return;
   }
-  if (items > 1 && visible_ > 0) PrefetchLogItems(head, i + std::min(items, sorted.count()));
+  if (items > 1) {
+    uint32_t log_items = LogItemsBetween(spot->head, at + std::min(items, sorted.count()));
+    for (; log_items != 0; log_items &= log_items - 1) {
+      FetchLine(node_->bytes() + heads::LogOffset(node_, std::countr_zero(log_items)));
+    }
+  }
   // The hardware sees where a longer scan goes.
   constexpr uint32_t kBytesMax = 512;
-  const std::byte* const item = node_->bytes() + sorted.offset(i);
+  const std::byte* const item = node_->bytes() + sorted.offset(at);
   const uint32_t bytes = std::min(std::min(items, kBytesMax) * sorted.stride(), kBytesMax);
-  for (uint32_t at = 0; at < bytes; at += 64) FetchLine(item + at);
+  for (uint32_t i = 0; i < bytes; i += 64) FetchLine(item + i);
   FetchLine(item + bytes - 1);
 }
 
@@ -208,11 +219,8 @@ inline void HeadLayout::Leaf::PrefetchWrite() const {
   }
 }
 
-inline bool HeadLayout::Leaf::GoesBeyond(std::string_view key, uint32_t items) const {
-  const Sorted sorted(node_);
-  const heads::Form& form = heads::FormOf(node_);
-  const uint16_t head = heads::Scale(form, heads::WordAt(key, form.prefix));
-  if (sorted.LowerBound(head) + uint64_t{items} <= sorted.count()) return false;
+inline bool HeadLayout::Leaf::GoesBeyond(const LeafSpot& spot, uint32_t items) const {
+  if (!spot.known || spot.at + uint64_t{items} <= node_->sorted_count) return false;
   FetchLine(node_->bytes() + node_->shortcut_end);
   return true;
 }

@@ -189,8 +189,9 @@ TEST(HeadLayout, LeafFindsAtEveryCount) {
         if (cursor.valid()) {
           ASSERT_EQ(cursor.key().bytes, NumberKey(2 * below - 1));
         }
-        leaf.Prefetch(key);
-        leaf.PrefetchItem(key);
+        LeafSpot spot = leaf.Prefetch(key);
+        leaf.PrefetchItems(1, &spot);
+        ASSERT_EQ(leaf.Find(key, spot).known, leaf.Find(key).known);
       }
     }
   }

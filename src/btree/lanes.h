@@ -49,6 +49,20 @@ inline uint32_t CountBelow8(const uint16_t* numbers, uint16_t bound) {
 #endif
 }
 
+// A bit for each of 8 numbers, the first lowest, that is not below `bound`.
+inline uint32_t NotBelow8(const uint16_t* numbers, uint16_t bound) {
+#if defined(__SSE4_1__)
+  const __m128i lanes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers));
+  const __m128i bounds = _mm_set1_epi16(static_cast<int16_t>(bound));
+  const __m128i not_below = _mm_cmpeq_epi16(_mm_max_epu16(lanes, bounds), lanes);
+  return static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(not_below, _mm_setzero_si128())));
+#else
+  uint32_t bits = 0;
+  for (int i = 0; i < 8; ++i) bits |= uint32_t{numbers[i] >= bound} << i;
+  return bits;
+#endif
+}
+
 // A bit for each of the 8 numbers in two words, lowest first, that equals `number`.
 inline uint32_t Equal8(uint64_t low, uint64_t high, uint16_t number) {
 #if defined(__SSE4_1__)

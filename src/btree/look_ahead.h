@@ -54,6 +54,7 @@ class LookAhead {
   struct Way {
     NodeHeader* node;  // null: not looked for
     Link link;
+    LeafSpot spot = {};  // in the leaf
   };
 
   void Descend(const Batch& batch);
@@ -121,16 +122,20 @@ void LookAhead<Layout>::Descend(const Batch& batch) {
       const NodeWord word{node->word.load(std::memory_order_acquire)};
       // A leaf that has left the tree may name outside blocks that are gone.
       if (word.retired()) continue;
-      visit(typename Layout::Leaf(core_.codec, node, word.used()), batch.requests()[first_ + i]);
+      visit(typename Layout::Leaf(core_.codec, node, word.used()), batch.requests()[first_ + i],
+            ways_[i]);
     }
   };
-  for_each_leaf([](const auto& leaf, const Request& r) { leaf.Prefetch(r.key); });
+  for_each_leaf([](const auto& leaf, const Request& r, Way& way) {
+    way.spot = leaf.Prefetch(r.key);
+  });
   std::array<Way, kWindow> beyond;
   uint32_t beyond_count = 0;
-  for_each_leaf([&](const auto& leaf, const Request& r) {
-    leaf.PrefetchItem(r.key, r.op == Op::kScan ? std::max(r.limit, 1u) : 1);
+  for_each_leaf([&](const auto& leaf, const Request& r, Way& way) {
+    const uint32_t items = r.op == Op::kScan ? std::max(r.limit, 1u) : 1;
+    leaf.PrefetchItems(items, &way.spot);
     if (IsWrite(r.op)) leaf.PrefetchWrite();
-    if (r.op != Op::kScan || !leaf.GoesBeyond(r.key, r.limit)) return;
+    if (r.op != Op::kScan || !leaf.GoesBeyond(way.spot, items)) return;
     const Link right{leaf.node()->right.load(std::memory_order_acquire)};
     if (!right) return;
     beyond[beyond_count++] = {.node = nullptr, .link = right};
@@ -166,7 +171,7 @@ std::optional<LeafPlace> LookAhead<Layout>::Current(uint32_t i) const {
   core_.Sync(SyncPoint::kReaderAtHint);
   const NodeWord word{way.node->word.load(std::memory_order_acquire)};
   if (word.dead()) return std::nullopt;
-  return LeafPlace{.link = way.link, .node = way.node, .word = word};
+  return LeafPlace{.link = way.link, .node = way.node, .word = word, .spot = way.spot};
 }
 
 }  // namespace skep::btree

@@ -105,13 +105,13 @@ class PaperLayout {
          uint64_t now_ms = kNoTime);
 
     // Cost: the shortcut block, one segment and the log; no allocation.
-    Found Find(std::string_view key) const;
+    Found Find(std::string_view key, const LeafSpot& = {}) const;
     // Asks for the lines that Find will look at beyond the shortcut block, which it reads.
-    void Prefetch(std::string_view key) const;
+    LeafSpot Prefetch(std::string_view key) const;
     // Prefetch() has asked for it all.
-    void PrefetchItem(std::string_view, uint32_t = 1) const {}
+    void PrefetchItems(uint32_t, LeafSpot*) const {}
     void PrefetchWrite() const {}
-    bool GoesBeyond(std::string_view, uint32_t) const { return false; }
+    bool GoesBeyond(const LeafSpot&, uint32_t) const { return false; }
     void PrefetchFirst() const {}
     uint32_t log_items() const;  // all up to `used`. Cost: the log
     // Keys that have a value. Cost: the log; the sorted block only if something may have expired.
@@ -159,6 +159,7 @@ class PaperLayout {
     void SeekLast();
     // The first key >= `key`; the last key < `key`. `where` is what is known of it.
     void SeekAtLeast(std::string_view key, KeyIs where = KeyIs::kAny);
+    void SeekAtLeast(std::string_view key, const LeafSpot&, uint32_t) { SeekAtLeast(key); }
     void SeekBelow(std::string_view key, KeyIs where = KeyIs::kAny);
     void Next();  // valid() only, as all below
     void Prev();

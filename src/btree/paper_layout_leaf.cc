@@ -19,7 +19,9 @@ PaperLayout::Leaf::Leaf(const Codec& codec, const NodeHeader* node, uint32_t use
   SKEP_DCHECK(read_version >= node_version_);
 }
 
-PaperLayout::Found PaperLayout::Leaf::Find(std::string_view key) const { return FindKey(key); }
+PaperLayout::Found PaperLayout::Leaf::Find(std::string_view key, const LeafSpot&) const {
+  return FindKey(key);
+}
 
 template <class Key>
 PaperLayout::Found PaperLayout::Leaf::FindKey(const Key& key) const {
@@ -58,11 +60,12 @@ void PaperLayout::Leaf::FindSorted(const SortedPosition& at, bool equal, Found* 
   found->version = node_version_;
 }
 
-void PaperLayout::Leaf::Prefetch(std::string_view key) const {
+LeafSpot PaperLayout::Leaf::Prefetch(std::string_view key) const {
   for (uint32_t at = node_->log_begin; at < used_; at += 64) {
     FetchLine(node_->bytes() + at);
   }
   SortedPosition(*codec_, node_).PrefetchSegmentOf(key);
+  return {};
 }
 
 uint32_t PaperLayout::Leaf::log_items() const {

@@ -37,7 +37,7 @@ void Ranges<Layout>::ScanForward(const Request& r, const std::optional<LeafPlace
   Cursor<Layout> cursor(core_, at_, now_ms_);
   if (!r.has(Request::kSeekFloor) || !SeekFloor(cursor, r.key)) {
     if (IsEmptyRange(r)) return;
-    cursor.SeekAtLeast(r.key, place);
+    cursor.SeekAtLeast(r.key, place, meter.room());
   }
   while (ScanLeaf(cursor, r, meter)) {
     const LeafWalk<Layout>& walk = cursor.walk();

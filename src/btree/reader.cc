@@ -129,14 +129,15 @@ void LeafWalk<Layout>::Prev() {
 }
 
 template <class Layout>
-void Cursor<Layout>::SeekAtLeast(std::string_view key, const std::optional<LeafPlace>& place) {
+void Cursor<Layout>::SeekAtLeast(std::string_view key, const std::optional<LeafPlace>& place,
+                                 uint32_t items) {
   if (place) {
     walk_.EnterAt(*place);
   } else {
     walk_.Seek(key);
   }
   in_leaf_.emplace(walk_.leaf());
-  in_leaf_->SeekAtLeast(key, KeyIs::kOfLeaf);
+  in_leaf_->SeekAtLeast(key, place ? place->spot : LeafSpot(), items);
 }
 
 template <class Layout>

@@ -33,6 +33,7 @@ struct LeafPlace {
   Link link = {};
   NodeHeader* node = nullptr;  // the buffer of its version
   NodeWord word = {};          // of `node`, read with acquire
+  LeafSpot spot = {};          // where the key that was looked for is
 };
 
 // Thread safety: stateless; the caller is inside an epoch, and has announced what it reads.
@@ -124,8 +125,9 @@ class Cursor {
   Cursor(const Core& core, Version at, uint64_t now_ms) : core_(core), walk_(core, at, now_ms) {}
 
   // Goes to the leaf where `key` belongs, and there to the first key >= `key`, or the last < `key`.
-  // `place`: that leaf, if it is known.
-  void SeekAtLeast(std::string_view key, const std::optional<LeafPlace>& place = {});
+  // `place`: that leaf, if it is known. At most `items` items are then asked for in it.
+  void SeekAtLeast(std::string_view key, const std::optional<LeafPlace>& place = {},
+                   uint32_t items = UINT32_MAX);
   void SeekBelow(std::string_view key);  // `key` is not empty
   void SeekLast();
 

@@ -75,7 +75,7 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
     if (tries > 0) *now_ms = std::max(*now_ms, core_.now.Latest());
     const LeafPlace place = FindLeaf(request, index, tries == 0 ? look_ahead : nullptr);
     const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
-    const typename Layout::Found found = leaf.Find(request.key);
+    const typename Layout::Found found = leaf.Find(request.key, place.spot);
     core_.Sync(SyncPoint::kWriterFoundLeaf);
     std::optional<PointState> state;
     if (found.present) state = {core_.codec.Whole(found.value), DeadlineOf(found.value)};
