@@ -53,20 +53,26 @@ TEST(Scratch, AMovedFromOneWritesElsewhereAfterAssignment) {
   EXPECT_EQ(to.used(), 9u);
 }
 
-// Goal: Clear keeps the first block and no other.
-// Method: the first allocation after each Clear is at the same place, whatever was allocated before
-// it: nothing, many blocks, or one larger than a block first.
+// Goal: Clear keeps one block, large enough for rounds of one size up to kKeptBytesMax, and none
+// that is larger than that.
+// Method: after two rounds all of a round lies in one block, whatever was allocated before; after
+// one with a block of more than kKeptBytesMax, the block that was there before is there again.
 TEST(Scratch, ClearKeepsOneBlock) {
   Scratch scratch;
-  const char* const first = scratch.Allocate(1);
-  for (const size_t bytes : {size_t{1}, Scratch::kBlockBytes, 10 * Scratch::kBlockBytes}) {
-    scratch.Allocate(bytes);
-    scratch.Allocate(bytes);
-    scratch.Clear();
-    EXPECT_EQ(scratch.used(), 0u);
-    EXPECT_EQ(scratch.Allocate(Scratch::kBlockBytes), first) << "the whole block is there again";
+  for (const size_t bytes : {size_t{1}, Scratch::kBlockBytes, Scratch::kKeptBytesMax}) {
+    for (int round = 0; round < 2; ++round) {
+      scratch.Allocate(bytes);
+      scratch.Clear();
+      EXPECT_EQ(scratch.used(), 0u);
+    }
+    const char* const first = scratch.Allocate(1);
+    EXPECT_EQ(scratch.Allocate(bytes - 1), first + 1);
     scratch.Clear();
   }
+  const char* const kept = scratch.Allocate(1);
+  scratch.Allocate(Scratch::kKeptBytesMax + 1);
+  scratch.Clear();
+  EXPECT_EQ(scratch.Allocate(1), kept);
 }
 
 // Goal: allocations larger than a block, as the first and later, are whole, and small ones go on.

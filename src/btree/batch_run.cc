@@ -267,6 +267,8 @@ Version BatchRun<Layout>::DoSlot(uint32_t i) {
     case Op::kExpireRange:
       return ExpireRange(i);
     default:
+      // What a scan still holds back might be the room that a write needs.
+      if (reads_) EndReading();
       if (!writes_) BeginWrites();
       return writer_.Execute(slot_, r, &now_ms_, &look_ahead_, traits_.value_bytes_max, out_, i);
   }

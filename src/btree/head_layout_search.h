@@ -129,8 +129,7 @@ inline HeadLayout::Leaf::Leaf(const Codec& codec, const NodeHeader* node, uint32
   while (visible_ > 0 && Log(visible_ - 1).delta() > read_version - node_version_) --visible_;
 }
 
-inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key,
-                                                const LeafSpot& spot) const {
+inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key, const LeafSpot& spot) const {
   const Sorted sorted(node_);
   Found found;
   found.head = spot.known ? spot.head : HeadInLeaf(sorted, node_, key);
@@ -170,7 +169,8 @@ inline LeafSpot HeadLayout::Leaf::Prefetch(std::string_view key) const {
   return spot;
 }
 
-// A bit for each log item it sees with a head from `head` on that may come before sorted item `end`.
+// A bit for each log item it sees with a head from `head` on that may come before sorted item
+// `end`.
 inline uint32_t HeadLayout::Leaf::LogItemsBetween(uint16_t head, uint32_t end) const {
   if (visible_ == 0) return 0;
   const Sorted sorted(node_);

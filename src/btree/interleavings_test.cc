@@ -53,8 +53,8 @@ constexpr TreeRead kReads[] = {
 
 // Where everything takes ten times as long, a point is not looked at as often, and a change meets
 // only one in so many others, each time other ones; SKEP_TREE_TEST_ROUNDS=2 is for all of them.
-// ThreadSanitizer has little to find while threads wait for each other. The second layout meets half
-// as many there.
+// ThreadSanitizer has little to find while threads wait for each other. The second layout meets
+// half as many there.
 #if defined(__SANITIZE_THREAD__)
 constexpr uint32_t kNthMax = 1;
 constexpr size_t kOneIn = 4;

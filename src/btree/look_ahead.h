@@ -126,9 +126,8 @@ void LookAhead<Layout>::Descend(const Batch& batch) {
             ways_[i]);
     }
   };
-  for_each_leaf([](const auto& leaf, const Request& r, Way& way) {
-    way.spot = leaf.Prefetch(r.key);
-  });
+  for_each_leaf(
+      [](const auto& leaf, const Request& r, Way& way) { way.spot = leaf.Prefetch(r.key); });
   std::array<Way, kWindow> beyond;
   uint32_t beyond_count = 0;
   for_each_leaf([&](const auto& leaf, const Request& r, Way& way) {

@@ -16,7 +16,8 @@ class Upkeep {
   // A little reclaiming, in proportion to what the batch has retired. Outside the slot's epoch.
   void AfterBatch(Slot& slot);
 
-  // A bounded piece of everything there is to do but for keys that expire (expirer.h). True if there is more to do now.
+  // A bounded piece of everything there is to do but for keys that expire (expirer.h). True if
+  // there is more to do now.
   bool Maintain(Slot& slot, uint64_t now_ms);
 
   // After an allocation failed: reclaims what can be; gives up the oldest snapshot if that is not
