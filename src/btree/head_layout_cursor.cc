@@ -90,9 +90,11 @@ void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, KeyIs where) {
 void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, const LeafSpot& spot,
                                          uint32_t items) {
   const uint16_t head = GoToSorted(key, spot);
-  // Where the next so many items are sorted ones that follow each other, the log has no say.
+  // Where the next so many items are sorted ones that follow each other, the log has no say. Not if
+  // some have expired: more are passed then.
   const uint64_t end = uint64_t{at_} + items;
-  const bool is_apart = !has_sorted_log_ && end < sorted_.count() &&
+  const bool is_apart = !has_sorted_log_ && leaf_->now_ms_ == Leaf::kNoTime &&
+                        end < sorted_.count() &&
                         leaf_->LogItemsBetween(head, static_cast<uint32_t>(end)) == 0;
   if (!is_apart) {
     SortLog();

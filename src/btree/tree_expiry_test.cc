@@ -74,6 +74,34 @@ TEST_P(Expiry, UpkeepInTheMiddleOfASplitForgetsNoLeaf) {
   }
 }
 
+// Goal: a short scan over keys that have expired sees what was written behind them.
+// Method: scans of a few items from each key, side by side, of a leaf whose sorted block begins
+// with keys that expire; the log's writes lie behind those. By a model.
+TEST_P(Expiry, ShortScansSeeWhatIsWrittenBehindExpiredKeys) {
+  TestTree tree(BtreeOptions{.log_bytes = 1024});
+  State state;
+  for (uint32_t i = 0; i < 40; ++i) PutUntil(tree, i, i < 20 ? kDeadline : 0);
+  for (uint32_t i = 20; i < 40; ++i) state[TestKey(i)] = TestValue("v");
+  for (const uint32_t i : {21u, 23u}) {
+    tree.Delete(TestKey(i));
+    state.erase(TestKey(i));
+  }
+  tree.Put(TestKeyBetween(22, 1), "new");
+  state[TestKeyBetween(22, 1)] = "new";
+
+  Batch batch;
+  batch.set_now_ms(kDeadline);
+  for (uint32_t i = 0; i < 24; ++i) {
+    batch.Scan(Range::From(Kept(batch, TestKey(i))), {.limit = 5});
+  }
+  tree.engine().Execute(batch);
+  for (uint32_t i = 0; i < 24; ++i) {
+    auto expected = state.lower_bound(TestKey(i));
+    ASSERT_EQ(batch.items(i).size(), 5u);
+    for (const Item& item : batch.items(i)) EXPECT_EQ(item.key, (expected++)->first) << i;
+  }
+}
+
 // Goal: a write does not bring back what somebody has seen as gone.
 // Method: between looking at the key and locking its leaf the write meets a reader whose clock is
 // ahead of its own, past the deadline. By the log, and by a merge.
