@@ -17,8 +17,8 @@
 //   as Reader::FromHint does. If row and mark are as before, the node was current when the row was
 //   loaded, so it has every write of its keys that finished before that, this thread's own ones
 //   included. The epoch keeps the buffer from being another node. Who makes room for a write leaves
-//   it: then what was found is forgotten, unless the slot has entered the same epoch again, in
-//   which nothing was freed that had been in the tree at its beginning (E in versions.h).
+//   it: then what was found is forgotten. That the epoch's number is the same again would not be
+//   enough: between reading the number and announcing it a slot holds nothing back.
 #pragma once
 
 #include <algorithm>
@@ -60,11 +60,9 @@ class LookAhead {
   void Descend(const Batch& batch);
   void FetchBeyond(std::span<Way> ways) const;
 
-  uint64_t epoch() const { return slot_.epoch.load(std::memory_order_relaxed); }
-
   const Core& core_;
   const Slot& slot_;
-  uint64_t epoch_ = Slot::kIdle;  // when the window was looked at
+  uint64_t stay_ = 0;  // of the slot in an epoch, when the window was looked at
   uint32_t first_ = 0;
   uint32_t end_ = 0;
   std::array<Way, kWindow> ways_;
@@ -72,7 +70,7 @@ class LookAhead {
 
 template <class Layout>
 void LookAhead<Layout>::Look(const Batch& batch, uint32_t first) {
-  epoch_ = epoch();
+  stay_ = slot_.stays;
   first_ = first;
   end_ = std::min(first + kWindow, static_cast<uint32_t>(batch.size()));
   // What is alone has nobody to wait beside.
@@ -161,7 +159,7 @@ void LookAhead<Layout>::FetchBeyond(std::span<Way> ways) const {
 
 template <class Layout>
 std::optional<LeafPlace> LookAhead<Layout>::Current(uint32_t i) const {
-  if (i < first_ || i >= end_ || epoch() != epoch_) return std::nullopt;
+  if (i < first_ || i >= end_ || slot_.stays != stay_) return std::nullopt;
   const Way& way = ways_[i - first_];
   if (way.node == nullptr || !way.node->is_leaf() || core_.reclaimer.detached()) {
     return std::nullopt;

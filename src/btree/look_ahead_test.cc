@@ -1,4 +1,6 @@
 // Places of requests that were looked up together, when requests before them have moved everything.
+#include "btree/look_ahead.h"
+
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -6,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "btree/head_layout_search.h"
 #include "btree/tree_test_changes.h"
 
 namespace skep::btree {
@@ -77,6 +80,39 @@ TEST_P(Windows, SeeTheWritesBeforeThem) {
   tree.ExpectHolds(state_);
   tree.ExpectNothingLeaked();
 }
+
+class Places : public OnEachLayout {};
+
+// Goal: no place outlives the stay in an epoch that it was found in. A slot that leaves, and comes
+// back while the epoch is the same, may have read the number before others went on to the next one
+// and freed what nobody seemed to look at.
+// Method: the slot comes back at once.
+TEST_P(Places, AreForgottenWithTheEpoch) {
+  TestTree tree;
+  for (uint32_t i = 0; i < 200; ++i) tree.Put(TestKey(i), TestValue("v"));
+  tree.MaintainAll();
+  Core& core = tree.core();
+  Slot& slot = core.slots.Take();
+  core.versions.EnterEpoch(slot);
+  VisitLayoutOfTest([&]<class Layout>() {
+    LookAhead<Layout> look_ahead(core, slot);
+    Batch batch;
+    for (const uint32_t i : {1u, 100u}) batch.Get(Kept(batch, TestKey(i)));
+    look_ahead.Look(batch, 0);
+    EXPECT_TRUE(look_ahead.Current(0));
+    EXPECT_TRUE(look_ahead.Current(1));
+    const uint64_t epoch = slot.epoch.load();
+    core.versions.LeaveEpoch(slot);
+    core.versions.EnterEpoch(slot);
+    EXPECT_EQ(slot.epoch.load(), epoch);
+    EXPECT_FALSE(look_ahead.Current(0));
+    EXPECT_FALSE(look_ahead.Current(1));
+  });
+  core.versions.LeaveEpoch(slot);
+  core.slots.Give(slot);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Places, EachLayout(), LayoutName);
 
 std::string WindowsName(const testing::TestParamInfo<LayoutAndCase<uint32_t>>& info) {
   const auto& [layout, log_bytes] = info.param;

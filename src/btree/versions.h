@@ -93,6 +93,7 @@ struct alignas(128) Slot {
   Arena::Cache cache;
   std::vector<Retired> retired;
   uint64_t phase = 0;  // of protocol P, when the operation began
+  uint64_t stays = 0;  // in epochs, with the one it is in
 
   void AddItems(int64_t n, int64_t with_deadline) {
     items.store(items.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
@@ -178,6 +179,7 @@ class Versions {
 
   // --- E ---
   void EnterEpoch(Slot& slot) {
+    ++slot.stays;
     slot.epoch.store(epoch_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
   }
   void LeaveEpoch(Slot& slot) { slot.epoch.store(Slot::kIdle, std::memory_order_release); }
