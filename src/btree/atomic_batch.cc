@@ -557,7 +557,7 @@ bool AtomicBatch<Layout>::Prepare(Change<Layout>& change, const LockedLeaf& leaf
   structure_.Gather(node, used, &items);
   ApplyEdits<Layout>(core_.codec, edits, &items);
   const auto fences = Layout::FencesOf(core_.codec, node);
-  if (Layout::LeafBytes(core_.codec, items, fences) > Layout::LeafBytesMax(core_.codec.geometry)) {
+  if (!Layout::FitsLeaf(core_.codec, items, fences)) {
     NoteSeparators(items);
     return true;
   }

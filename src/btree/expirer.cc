@@ -69,7 +69,7 @@ void Expirer<Layout>::TryClean(Slot& slot, const LeafPlace& place, uint64_t now_
   const Geometry& g = core_.codec.geometry;
   Scratch scratch;
   const std::string_view lower = core_.codec.Whole(fences.lower, scratch);
-  if (bytes > Layout::LeafBytesMax(g)) {
+  if (!Layout::FitsLeaf(core_.codec, items, fences)) {
     // Sorted block and log together are too much for one leaf: it is split, and each half is due.
     structure_.Refresh(slot, lower, Arena::Limit::kExceed);
     return;

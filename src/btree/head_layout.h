@@ -301,6 +301,12 @@ class HeadLayout {
   static uint32_t InnerBytesOf(const Codec&, const NodeHeader* inner) { return inner->log_begin; }
   static uint32_t SeparatorBytesMax(const Geometry& geometry);
   static uint32_t LeafBytesMax(const Geometry& geometry);
+  // Not if its items, if they get forms of their own, are too many to be split in two.
+  static bool FitsLeaf(const Codec& codec, std::span<const LeafItem> items, const Fences& fences);
+  // The log comes on top of every leaf.
+  static bool CanBeLeaf(const Codec& codec, std::span<const LeafItem> items, const Fences& fences) {
+    return FitsLeaf(codec, items, fences);
+  }
   static uint32_t LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used);
   static bool HasLogRoom(const Codec& codec, const NodeHeader* node, uint32_t used, uint32_t bytes,
                          uint32_t items);
@@ -309,8 +315,8 @@ class HeadLayout {
                             const Fences& fences, NodeHeader* buffer);
   // Builds what BuildLeaf would of the leaf's items as of `used` and one edit: the key gets the
   // value, or null: goes. Returns 0 if it cannot, since the items are not all plain and of one
-  // form, and else the log_begin; writes nothing if that is above `bytes_max`. Cost: the log, and
-  // copying.
+  // form, or are many and small, and else the log_begin; writes nothing if that is above
+  // `bytes_max`. Cost: the log, and copying.
   static uint32_t MergeLeaf(const Codec& codec, const NodeHeader* leaf, uint32_t used,
                             const StoredKey& key, const StoredValue* value, uint32_t bytes_max,
                             NodeHeader* buffer);

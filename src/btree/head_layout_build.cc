@@ -27,6 +27,9 @@ bool HaveOneForm(std::span<const LeafItem> items) {
   });
 }
 
+// What an item takes beside its key and value, unless all have one form.
+constexpr uint32_t kOffsetAndForms = 2 + 2 * blob::kLengthBytes;
+
 uint32_t Bytes(const LeafItem& item) {
   return static_cast<uint32_t>(item.key.bytes.size() + item.value.bytes.size());
 }
@@ -129,7 +132,7 @@ uint32_t HeadLayout::FixedBytes(const Geometry&) {
 }
 
 uint32_t HeadLayout::LeafItemBytes(const LeafItem& item) {
-  return 2 + 2 + 2 * blob::kLengthBytes + Bytes(item);
+  return 2 + kOffsetAndForms + Bytes(item);
 }
 
 uint32_t HeadLayout::InnerItemBytes(const InnerItem& item) {
@@ -146,7 +149,7 @@ uint32_t HeadLayout::LeafBytes(const Codec&, std::span<const LeafItem> items,
   const auto count = static_cast<uint32_t>(items.size());
   uint32_t bytes = heads::kLeafHeadsAt + 2 * heads::HeadSlots(count) + FenceBytes(fences);
   if (HaveOneForm(items)) return bytes + count * Bytes(items[0]);
-  for (const LeafItem& item : items) bytes += 2 + 2 * blob::kLengthBytes + Bytes(item);
+  for (const LeafItem& item : items) bytes += kOffsetAndForms + Bytes(item);
   return bytes;
 }
 
@@ -166,6 +169,20 @@ uint32_t HeadLayout::SeparatorBytesMax(const Geometry& geometry) {
 uint32_t HeadLayout::LeafBytesMax(const Geometry& geometry) {
   // The log comes on top; no buffer is larger than the largest node.
   return std::min(geometry.node_bytes, 32768 - geometry.log_bytes_max);
+}
+
+// A leaf and its log are split when they are too much for one: a fifth too much, and the log, leave
+// half a leaf room for the largest item and fence.
+bool heads::HasRoomForForms(const Geometry& geometry, uint32_t bytes, uint32_t items) {
+  return 5 * (bytes + items * kOffsetAndForms) <= 6 * HeadLayout::LeafBytesMax(geometry);
+}
+
+bool HeadLayout::FitsLeaf(const Codec& codec, std::span<const LeafItem> items,
+                          const Fences& fences) {
+  const uint32_t bytes = LeafBytes(codec, items, fences);
+  return bytes <= LeafBytesMax(codec.geometry) &&
+         (!HaveOneForm(items) ||
+          heads::HasRoomForForms(codec.geometry, bytes, static_cast<uint32_t>(items.size())));
 }
 
 uint32_t HeadLayout::LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used) {

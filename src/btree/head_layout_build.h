@@ -15,6 +15,10 @@ void PutEmptyLog(NodeHeader* leaf, uint64_t deadline_ms);
 // Fills up the array of heads and takes the samples. The node has its level and number of items.
 void FinishHeads(NodeHeader* node);
 
+// Whether a leaf of one form, so long and of so many items, can be split in two when they come to
+// have a form each.
+bool HasRoomForForms(const Geometry& geometry, uint32_t bytes, uint32_t items);
+
 inline bool MakesEqualHeads(const Form& a, const Form& b) {
   return a.base == b.base && a.shift == b.shift && a.prefix == b.prefix;
 }

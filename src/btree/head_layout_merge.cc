@@ -9,6 +9,14 @@
 
 namespace skep::btree {
 
+namespace {
+
+// Of a key and a value in the largest node.
+constexpr Geometry kLargest{.node_bytes = 32768};
+constexpr size_t kItemBytesMax = kLargest.key_inline_max() + kLargest.value_inline_max();
+
+}  // namespace
+
 class HeadLayout::Merger {
  public:
   Merger(const Codec& codec, const NodeHeader* leaf, uint32_t used)
@@ -46,7 +54,7 @@ class HeadLayout::Merger {
   uint32_t count_ = 0;  // items afterwards
   uint32_t piece_count_ = 0;
   std::array<Piece, kLogItemsMax + 1> pieces_;
-  std::array<char, 1024> edit_;  // the edit's item; no inline key and value are longer
+  std::array<char, kItemBytesMax> edit_;  // the edit's item
 };
 
 bool HeadLayout::Merger::Plan(const StoredKey& key, const StoredValue* value) {
@@ -55,7 +63,7 @@ bool HeadLayout::Merger::Plan(const StoredKey& key, const StoredValue* value) {
   LeafCursor order(leaf_);
   order.SortLog();
   if (!AddEdit(key, value, order)) return false;
-  return count_ >= 2;
+  return count_ >= 2 && heads::HasRoomForForms(codec_.geometry, bytes(), count_);
 }
 
 // The log's items and the edit, by the order of their keys. The edit takes the place of an item of
@@ -66,10 +74,8 @@ bool HeadLayout::Merger::AddEdit(const StoredKey& key, const StoredValue* value,
   if (heads::FormOfKey(key) != form.key_form) return false;
   if (value != nullptr && heads::FormOfValue(*value) != form.value_form) return false;
   char* const item = edit_.data();
-  std::memcpy(item, key.bytes.data(), key.bytes.size());
-  if (value != nullptr) {
-    std::memcpy(item + key.bytes.size(), value->bytes.data(), value->bytes.size());
-  }
+  key.bytes.copy(item, key.bytes.size());
+  if (value != nullptr) value->bytes.copy(item + key.bytes.size(), value->bytes.size());
   const uint16_t head = HeadInLeaf(sorted_, node_, key);
   bool is_added = false;
   for (uint32_t i = 0; i < order.entry_count_; ++i) {

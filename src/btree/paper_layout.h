@@ -270,6 +270,13 @@ class PaperLayout {
   static uint32_t LeafBytesMax(const Geometry& geometry) {
     return geometry.node_bytes - geometry.log_bytes_max;
   }
+  // Whether a leaf can be built of the items: so that its log has room; at all.
+  static bool FitsLeaf(const Codec& codec, std::span<const LeafItem> items, const Fences& fences) {
+    return LeafBytes(codec, items, fences) <= LeafBytesMax(codec.geometry);
+  }
+  static bool CanBeLeaf(const Codec& codec, std::span<const LeafItem> items, const Fences& fences) {
+    return LeafBytes(codec, items, fences) <= codec.geometry.node_bytes;
+  }
   // How long a buffer a leaf gets that was `built`, and is `used` long: with room for its log.
   static uint32_t LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used);
 

@@ -109,7 +109,7 @@ Attempt RangeDelete<Layout>::RewriteLeaf(Slot& slot, const Step& leaf, const End
            (ends.unbounded || core_.codec.Compare(ends.hi, item.key) > 0);
   });
   const auto fences = Layout::FencesOf(core_.codec, leaf.node);
-  if (Layout::LeafBytes(core_.codec, items, fences) > core_.codec.geometry.node_bytes) {
+  if (!Layout::CanBeLeaf(core_.codec, items, fences)) {
     return structure_.Refresh(slot, ends.lo, Arena::Limit::kExceed);
   }
   Change<Layout> change(core_, slot, Arena::Limit::kExceed);
@@ -144,7 +144,7 @@ Attempt RangeDelete<Layout>::BuildSide(Slot& slot, Change<Layout>& change, const
                    : core_.codec.Compare(ends.hi, item.key) > 0;
   });
   if (!new_fences(leaf.node, &fences)) return Attempt::kNoMemory;
-  if (Layout::LeafBytes(core_.codec, items, fences) > node_bytes) {
+  if (!Layout::CanBeLeaf(core_.codec, items, fences)) {
     change.Undo();
     return structure_.Split(slot, path, path.size() - 1, Arena::Limit::kExceed) ==
                    Attempt::kNoMemory

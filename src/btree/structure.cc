@@ -75,9 +75,8 @@ bool Structure<Layout>::CanCut(std::span<const LeafItem> items, size_t cut, cons
   const StoredKey fence = {.bytes = separator.substr(0, g.key_inline_max())};
   const Fences left = {.lower = fences.lower, .upper = fence, .unbounded = false};
   const Fences right = {.lower = fence, .upper = fences.upper, .unbounded = fences.unbounded};
-  return std::max(Layout::LeafBytes(core_.codec, items.first(cut), left),
-                  Layout::LeafBytes(core_.codec, items.subspan(cut), right)) <=
-         Layout::LeafBytesMax(g);
+  return Layout::FitsLeaf(core_.codec, items.first(cut), left) &&
+         Layout::FitsLeaf(core_.codec, items.subspan(cut), right);
 }
 
 template <class Layout>
@@ -93,12 +92,27 @@ bool Structure<Layout>::MakeLeafHalves(Change<Layout>& change, std::span<const L
     cut = static_cast<size_t>(std::ranges::partition_point(items, is_below) - items.begin());
   }
   if (separator == nullptr || !CanCut(items, cut, fences, *separator)) {
-    SKEP_CHECK(items.size() >= 2);
-    cut = Middle(items, 1, items.size() - 1, BytesOf<Layout>(items), Layout::LeafItemBytes);
-    Scratch scratch;
-    halves->text = ShortestSeparator(core_.codec.Whole(items[cut - 1].key, scratch),
-                                     core_.codec.Whole(items[cut].key, scratch));
+    cut = EvenCut(items, &halves->text);
   }
+  return BuildLeafHalves(change, items, cut, fences, halves);
+}
+
+// Where to cut the leaf into even halves, which `separator` then separates.
+template <class Layout>
+size_t Structure<Layout>::EvenCut(std::span<const LeafItem> items, std::string* separator) const {
+  SKEP_CHECK(items.size() >= 2);
+  const size_t cut =
+      Middle(items, 1, items.size() - 1, BytesOf<Layout>(items), Layout::LeafItemBytes);
+  Scratch scratch;
+  *separator = ShortestSeparator(core_.codec.Whole(items[cut - 1].key, scratch),
+                                 core_.codec.Whole(items[cut].key, scratch));
+  return cut;
+}
+
+// `halves` has the separator's text.
+template <class Layout>
+bool Structure<Layout>::BuildLeafHalves(Change<Layout>& change, std::span<const LeafItem> items,
+                                        size_t cut, const Fences& fences, Halves* halves) const {
   Fences left = fences;
   Fences right = fences;
   left.unbounded = false;
@@ -241,9 +255,8 @@ Attempt Structure<Layout>::Refresh(Slot& slot, std::string_view key, Arena::Limi
   std::vector<LeafItem> items;
   Gather(leaf.node, NodeWord{leaf.word}.used(), &items);
   const Fences fences = Layout::FencesOf(core_.codec, leaf.node);
-  const Geometry& g = core_.codec.geometry;
   Attempt attempt = Attempt::kAgain;
-  if (Layout::LeafBytes(core_.codec, items, fences) > Layout::LeafBytesMax(g)) {
+  if (!Layout::FitsLeaf(core_.codec, items, fences)) {
     attempt = Split(slot, path, path.size() - 1, limit);
   } else {
     Change<Layout> change(core_, slot, limit);
@@ -299,9 +312,9 @@ Attempt Structure<Layout>::CollapseRoot(Slot& slot, const Step& root) {
   if (child->is_leaf()) {
     std::vector<LeafItem> items;
     Gather(child, NodeWord{word}.used(), &items);
-    if (Layout::LeafBytes(core_.codec, items, fences) > core_.codec.geometry.node_bytes) {
-      // Its log fills room that its shortcuts made; built anew it might have fewer of those. Its
-      // next merge will split it.
+    if (!Layout::CanBeLeaf(core_.codec, items, fences)) {
+      // With its log it is too much for one leaf; in the paper's layout, because the log fills room
+      // that its shortcuts made, of which there might be fewer. Its next merge will split it.
       return Attempt::kAgain;
     }
     made = change.ReplaceByLeaf(root.link, root.node, items, fences);
@@ -328,8 +341,12 @@ bool Structure<Layout>::JoinLeaves(Change<Layout>& change, const Step& left, con
   Fences fences = Layout::FencesOf(core_.codec, right.node);
   fences.lower = Layout::FencesOf(core_.codec, left.node).lower;
   const uint32_t bytes = Layout::LeafBytes(core_.codec, items, fences);
-  if (bytes > core_.codec.geometry.join_bytes_max()) {
-    return MakeLeafHalves(change, items, fences, nullptr, halves);
+  if (bytes > core_.codec.geometry.join_bytes_max() ||
+      !Layout::FitsLeaf(core_.codec, items, fences)) {
+    const size_t cut = EvenCut(items, &halves->text);
+    // Two leaves and their logs may be too much for two leaves.
+    return CanCut(items, cut, fences, halves->text) &&
+           BuildLeafHalves(change, items, cut, fences, halves);
   }
   halves->left = change.NewLeaf(items, fences);
   return static_cast<bool>(halves->left);

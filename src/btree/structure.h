@@ -112,6 +112,9 @@ class Structure {
               std::string_view separator) const;
   bool MakeLeafHalves(Change<Layout>& change, std::span<const LeafItem> items, const Fences& fences,
                       const std::string_view* separator, Halves* halves) const;
+  size_t EvenCut(std::span<const LeafItem> items, std::string* separator) const;
+  bool BuildLeafHalves(Change<Layout>& change, std::span<const LeafItem> items, size_t cut,
+                       const Fences& fences, Halves* halves) const;
   bool MakeInnerHalves(Change<Layout>& change, uint8_t level, Link leftmost,
                        std::span<const InnerItem> items, const Fences& fences,
                        Halves* halves) const;

@@ -449,6 +449,27 @@ TEST_P(MemoryLimit, KeepsSnapshotsWhileAReaderStandsInTheWay) {
   tree.ExpectNothingLeaked();
 }
 
+// Goal: what the writes of a batch replace makes room for its later ones, also behind a scan.
+// Method: little room, and values of which each write replaces one.
+TEST_P(MemoryLimit, IsNotReachedByWhatAScanOfTheBatchHoldsBack) {
+  constexpr size_t kBytes = 1 << 20;
+  TestTree tree;
+  for (uint32_t i = 0; i < 8; ++i) tree.Put(TestKey(i), std::string(kBytes, 'a'));
+  tree.MaintainAll();
+  tree.budget().set_limit(tree.budget().used() + 5 * kBytes);
+  const std::string value(kBytes, 'b');
+  Batch batch;
+  for (uint32_t i = 0; i < 24; ++i) {
+    batch.Scan(Range::All(), {.limit = 1, .keys_only = true});
+    batch.Put(Kept(batch, TestKey(i % 8)), value);
+  }
+  tree.Execute(batch);
+  for (uint32_t i = 0; i < batch.size(); ++i) {
+    EXPECT_EQ(batch.outcome(i).verdict, Verdict::kDone) << i;
+  }
+  tree.ExpectNothingLeaked();
+}
+
 class BigAtomicBatches : public OnEachLayoutWith<bool> {};
 
 // Goal: an atomic batch of many keys takes work in proportion to their number, wherever they go.
@@ -501,6 +522,77 @@ TEST_P(AtomicBatches, CountWithoutCopying) {
   EXPECT_EQ(batch.outcome(1).integer, 3001);
   EXPECT_LT(batch.scratch().used(), 1000u);
 }
+
+class LeavesOfOneForm : public OnEachLayout {};
+
+// Goal: a leaf whose items have one form, keys and values as long as they may be, is merged right,
+// however large its node is.
+// Method: values of the largest inline size for each node size, each written more than once.
+TEST_P(LeavesOfOneForm, MayHaveTheLongestValues) {
+  for (const uint32_t node_bytes : {8192u, 16384u, 32768u}) {
+    SCOPED_TRACE(testing::Message() << "node bytes " << node_bytes);
+    const Geometry geometry{.node_bytes = node_bytes};
+    TestTree tree({.node_bytes = node_bytes, .log_bytes = node_bytes / 4});
+    State state;
+    for (uint32_t i = 0; i < 400; ++i) {
+      const std::string key = NumberedKey("k", i * 7 % 100);
+      state[key] = NumberedKey(std::string(geometry.value_inline_max() - 6, 'v'), i);
+      tree.Put(key, state[key]);
+    }
+    tree.ExpectHolds(state);
+  }
+}
+
+// Goal: a leaf full of small items of one form finds room, in halves, when some get another form.
+// Method: many keys of few bytes in no order, so that some leaves are full; then every 50th gets a
+// longer value.
+TEST_P(LeavesOfOneForm, HaveRoomForOtherForms) {
+  for (const uint32_t key_bytes : {2u, 3u, 4u, 6u, 8u}) {
+    for (const uint32_t node_bytes : {2048u, 8192u, 32768u}) {
+      SCOPED_TRACE(testing::Message() << key_bytes << " bytes a key, node bytes " << node_bytes);
+      TestTree tree({.node_bytes = node_bytes, .log_bytes = node_bytes / 4});
+      State state;
+      const auto key = [&](uint32_t i) {
+        return std::string(key_bytes - 2, 'k') +
+               std::string{static_cast<char>(i >> 8), static_cast<char>(i)};
+      };
+      for (uint32_t i = 0; i < 20000; ++i) {
+        const std::string small = key(i * 7919 % 20000);
+        state[small] = "";
+        tree.Put(small, "");
+      }
+      Batch batch;
+      for (uint32_t i = 0; i < 20000; i += 50) {
+        batch.Put(Kept(batch, key(i)), "longer");
+        state[key(i)] = "longer";
+      }
+      tree.Execute(batch);
+      tree.ExpectHolds(state);
+    }
+  }
+}
+
+// Goal: what a range delete leaves of a leaf is a leaf that has room for its log.
+// Method: leaves and logs as large as they may be; deletes of one key at a time between writes.
+TEST_P(LeavesOfOneForm, HaveRoomForTheirLogAfterRangeDeletes) {
+  TestTree tree({.node_bytes = 32768, .log_bytes = 8192});
+  State state;
+  for (uint32_t i = 0; i < 4000; ++i) {
+    const std::string key = NumberedKey("k", i * 1103 % 4000);
+    state[key] = std::string(i % 3 == 0 ? 300 : 299, 'v');
+    tree.Put(key, state[key]);
+    if (i % 5 != 4) continue;
+    const auto gone = state.lower_bound(NumberedKey("k", i * 1103 % 4000 / 2));
+    tree.DeleteRange(Range::Between(gone->first, gone->first + "."));
+    state.erase(gone);
+    if (i % 50 == 49) {
+      ASSERT_STREQ(tree.engine().Verify(), nullptr) << i;
+    }
+  }
+  tree.ExpectHolds(state);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, LeavesOfOneForm, EachLayout(), LayoutName);
 
 INSTANTIATE_TEST_SUITE_P(Layouts, AtomicBatches, EachLayout(), LayoutName);
 

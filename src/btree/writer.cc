@@ -178,18 +178,20 @@ template <class Layout>
 void Writer<Layout>::MergeItems(const LeafPlace& place, const Edit& edit, Merged* merged) {
   const bool may_expire = core_.expiry.was_used();
   if (!may_expire) {
-    merged->bytes =
-        Layout::MergeLeaf(core_.codec, place.node, place.word.used(), edit.edit.stored_key,
-                          edit.edit.erase ? nullptr : &edit.edit.value,
-                          Layout::LeafBytesMax(core_.codec.geometry), Change<Layout>::Workbench());
+    const uint32_t bytes_max = Layout::LeafBytesMax(core_.codec.geometry);
+    merged->bytes = Layout::MergeLeaf(
+        core_.codec, place.node, place.word.used(), edit.edit.stored_key,
+        edit.edit.erase ? nullptr : &edit.edit.value, bytes_max, Change<Layout>::Workbench());
+    merged->fits = merged->bytes <= bytes_max;
     merged->in_workbench = merged->bytes != 0;
     if (merged->in_workbench) return;
   }
   structure_.Gather(place.node, place.word.used(), &merged->items);
   ApplyEdits<Layout>(core_.codec, std::span(&edit.edit, 1), &merged->items);
   if (may_expire) merged->expired = EraseExpired<Layout>(edit.now_ms, &merged->items);
-  merged->bytes =
-      Layout::LeafBytes(core_.codec, merged->items, Layout::FencesOf(core_.codec, place.node));
+  const auto fences = Layout::FencesOf(core_.codec, place.node);
+  merged->bytes = Layout::LeafBytes(core_.codec, merged->items, fences);
+  merged->fits = Layout::FitsLeaf(core_.codec, merged->items, fences);
 }
 
 template <class Layout>
@@ -199,7 +201,7 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
   MergeItems(place, edit, &merged);
   const uint32_t bytes = merged.bytes;
   const Geometry& g = core_.codec.geometry;
-  if (bytes > Layout::LeafBytesMax(g)) {
+  if (!merged.fits) {
     Path path;
     structure_.Descend(edit.edit.key, &path);
     if (path.leaf().node != place.node) return Attempt::kAgain;

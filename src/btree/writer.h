@@ -104,7 +104,8 @@ class Writer {
 
   struct Merged {
     uint32_t bytes = 0;                                 // of the new leaf
-    bool in_workbench = false;                          // it is built, if it is not too large
+    bool fits = false;                                  // it is not too large
+    bool in_workbench = false;                          // it is built, if it fits
     std::vector<typename Layout::LeafItem> items = {};  // else
     uint64_t expired = 0;                               // items that were left out
   };
