@@ -262,6 +262,9 @@ class HeadLayout {
     uint32_t count() const { return node_->sorted_count; }
     Link ChildOf(std::string_view key, uint32_t* index = nullptr) const;
     Link ChildBelow(std::string_view key, uint32_t* index = nullptr) const;
+    // ChildOf in two steps: the first asks for the link, the second reads it.
+    uint64_t Locate(std::string_view key) const;
+    Link Located(uint64_t located) const { return Child(static_cast<uint32_t>(located)); }
     void CopyTo(std::vector<InnerItem>* items) const;
     Link leftmost() const { return {node_->left.load(std::memory_order_relaxed)}; }
     Link rightmost() const { return Child(count()); }

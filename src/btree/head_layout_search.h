@@ -246,6 +246,14 @@ inline uint32_t HeadLayout::Inner::Seek(std::string_view key, bool* equal) const
       equal);
 }
 
+inline uint64_t HeadLayout::Inner::Locate(std::string_view key) const {
+  bool equal;
+  const uint32_t at = Seek(key, &equal);
+  const uint32_t child = at + (equal ? 1 : 0);
+  FetchLine(node_->bytes() + links() + 8 * child - 8);
+  return child;
+}
+
 inline Link HeadLayout::Inner::ChildOf(std::string_view key, uint32_t* index) const {
   bool equal;
   const uint32_t at = Seek(key, &equal);

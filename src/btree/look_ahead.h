@@ -4,7 +4,7 @@
 // for; a core can wait for dozens of misses at a time. So a window of requests goes down together,
 // level by level, and each step asks for what all of them need in the next one:
 //
-//   inner levels   search the node  ->  row of the page table  ->  header of the child
+//   inner levels   search the node  ->  link  ->  row of the page table  ->  header of the child
 //   leaves         header, samples  ->  what a search reads    ->  the item
 //
 // What it finds are places, not truths: between here and the execution of a request, requests
@@ -54,7 +54,8 @@ class LookAhead {
   struct Way {
     NodeHeader* node;  // null: not looked for
     Link link;
-    LeafSpot spot = {};  // in the leaf
+    LeafSpot spot = {};    // in the leaf
+    uint64_t located = 0;  // in an inner node
   };
 
   void Descend(const Batch& batch);
@@ -98,7 +99,12 @@ void LookAhead<Layout>::Descend(const Batch& batch) {
     for (uint32_t i = 0; i < count; ++i) {
       Way& way = ways_[i];
       if (way.node == nullptr || way.node->is_leaf()) continue;
-      way.link = typename Layout::Inner(core_.codec, way.node).ChildOf(key(i));
+      way.located = typename Layout::Inner(core_.codec, way.node).Locate(key(i));
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+      Way& way = ways_[i];
+      if (way.node == nullptr || way.node->is_leaf()) continue;
+      way.link = typename Layout::Inner(core_.codec, way.node).Located(way.located);
       core_.table.Prefetch(way.link.lid());
     }
     core_.Sync(SyncPoint::kReaderAtChild);

@@ -217,6 +217,9 @@ class PaperLayout {
     // The child that has the keys just below `key`: as ChildOf, but a separator equal to `key`
     // belongs to the right.
     Link ChildBelow(std::string_view key, uint32_t* index = nullptr) const;
+    // ChildOf in two steps: the first asks for the link, the second reads it.
+    uint64_t Locate(std::string_view key) const { return ChildOf(key).bits; }
+    Link Located(uint64_t located) const { return {located}; }
     // Everything, in order: separators and children 1 .. count(). Cost: the whole node.
     void CopyTo(std::vector<InnerItem>* items) const;
     Link leftmost() const { return {node_->left.load(std::memory_order_relaxed)}; }
