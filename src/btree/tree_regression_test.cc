@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <optional>
+#include <random>
 #include <set>
 #include <thread>
 #include <vector>
@@ -547,25 +548,21 @@ TEST_P(LeavesOfOneForm, MayHaveTheLongestValues) {
 // Method: many keys of few bytes in no order, so that some leaves are full; then every 50th gets a
 // longer value.
 TEST_P(LeavesOfOneForm, HaveRoomForOtherForms) {
-  for (const uint32_t key_bytes : {2u, 3u, 4u, 6u, 8u}) {
-    for (const uint32_t node_bytes : {2048u, 8192u, 32768u}) {
+  constexpr uint32_t kKeys = 6000;
+  for (const uint32_t key_bytes : {2u, 3u, 4u, 6u}) {
+    for (const uint32_t node_bytes : {2048u, 8192u}) {
       SCOPED_TRACE(testing::Message() << key_bytes << " bytes a key, node bytes " << node_bytes);
       TestTree tree({.node_bytes = node_bytes, .log_bytes = node_bytes / 4});
       State state;
-      const auto key = [&](uint32_t i) {
-        return std::string(key_bytes - 2, 'k') +
-               std::string{static_cast<char>(i >> 8), static_cast<char>(i)};
-      };
-      for (uint32_t i = 0; i < 20000; ++i) {
-        const std::string small = key(i * 7919 % 20000);
-        state[small] = "";
-        tree.Put(small, "");
-      }
       Batch batch;
-      for (uint32_t i = 0; i < 20000; i += 50) {
-        batch.Put(Kept(batch, key(i)), "longer");
-        state[key(i)] = "longer";
-      }
+      const auto put = [&](uint32_t i, std::string_view value) {
+        const std::string key = std::string(key_bytes - 2, 'k') +
+                                std::string{static_cast<char>(i >> 8), static_cast<char>(i)};
+        batch.Put(Kept(batch, key), value);
+        state[key] = value;
+      };
+      for (uint32_t i = 0; i < kKeys; ++i) put(i * 1019 % kKeys, "");
+      for (uint32_t i = 0; i < kKeys; i += 50) put(i, "longer");
       tree.Execute(batch);
       tree.ExpectHolds(state);
     }
@@ -593,6 +590,101 @@ TEST_P(LeavesOfOneForm, HaveRoomForTheirLogAfterRangeDeletes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, LeavesOfOneForm, EachLayout(), LayoutName);
+
+class ScansOfAWindow : public OnEachLayout {
+ protected:
+  static constexpr uint64_t kDeadline = TestTree::kNowMs + 1;
+  static constexpr uint32_t kKeys = 700;
+
+  std::string RandomKey() {
+    return NumberedKey("k", static_cast<uint32_t>(rng_() % kKeys)).substr(0, rng_() % 8 + 1);
+  }
+
+  // A write of one key. Some values are of another size, some expire before the scans.
+  void Write(TestTree& tree) {
+    const std::string key = NumberedKey("k", static_cast<uint32_t>(rng_() % kKeys));
+    const uint64_t lot = rng_() % 100;
+    state_.erase(key);
+    if (lot < 30) {
+      tree.Delete(key);
+    } else if (lot >= 100 - expiring_) {
+      tree.Do({.op = Op::kPut, .key = key, .value = "expiring", .deadline_ms = kDeadline});
+    } else {
+      state_[key] =
+          lot < 30 + others_ ? std::string(lot, 'o') : std::to_string(rng_()).substr(0, 9);
+      tree.Put(key, state_[key]);
+    }
+  }
+
+  // What the scan of [lo, hi) gave is how the keys there begin, it ends where it must, and says so.
+  void ExpectGiven(const Batch& batch, uint32_t i, std::string_view hi, size_t bytes_max) const {
+    const Request& r = batch.requests()[i];
+    const Outcome& outcome = batch.outcome(i);
+    const bool keys_only = r.has(Request::kKeysOnly);
+    auto at = state_.lower_bound(r.key);
+    const auto end = r.key < hi ? state_.lower_bound(hi) : at;
+    size_t bytes = 0;
+    uint32_t given = 0;
+    for (; at != end && given < r.limit && bytes <= bytes_max; ++at, ++given) {
+      ASSERT_LT(given, batch.items(i).size());
+      const Item& item = batch.items(i)[given];
+      ASSERT_EQ(item.key, at->first);
+      ASSERT_EQ(item.value, keys_only ? "" : at->second);
+      bytes += item.key.size() + item.value.size();
+    }
+    ASSERT_EQ(batch.items(i).size(), given);
+    ASSERT_TRUE(at == end || outcome.more);
+    if (!outcome.more) return;
+    ASSERT_TRUE(at == end || outcome.value <= at->first);
+    if (given > 0) {
+      ASSERT_GT(outcome.value, std::prev(at)->first);
+    }
+  }
+
+  std::mt19937_64 rng_;
+  State state_;
+  uint64_t others_ = 0;    // of 100 writes
+  uint64_t expiring_ = 0;  // likewise
+};
+
+// Goal: scans of a batch give what is there, to their limits of items and bytes and no further.
+// Method: random writes of items of one form, with some others, with some that expire; scans of
+// random ranges and limits, none and the largest ones among them, side by side. By a model.
+TEST_P(ScansOfAWindow, GiveWhatTheirLimitsAllow) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  rng_.seed(seed);
+  constexpr uint32_t kLimits[] = {0, 1, 2, 3, 5, 24, 100, 1000, kNoLimit};
+  constexpr size_t kBytes[] = {0, 1, 15, 16, 17, 100, 1000, SIZE_MAX};
+  for (const auto& [others, expiring] : {std::pair(0, 0), std::pair(5, 0), std::pair(5, 20)}) {
+    TestTree tree(BtreeOptions{.node_bytes = 4096});
+    state_.clear();
+    others_ = static_cast<uint64_t>(others);
+    expiring_ = static_cast<uint64_t>(expiring);
+    for (uint32_t i = 0; i < 1000; ++i) Write(tree);
+    for (uint32_t round = 0; round < 100; ++round) {
+      for (uint32_t i = rng_() % 8; i > 0; --i) Write(tree);
+      Batch batch;
+      std::vector<std::string> ends;
+      for (uint32_t i = 0; i < 40; ++i) {
+        ends.push_back(RandomKey());
+        batch.Scan(Range::Between(Kept(batch, RandomKey()), Kept(batch, ends.back())),
+                   {.limit = kLimits[rng_() % std::size(kLimits)], .keys_only = rng_() % 4 == 0});
+      }
+      const size_t bytes_max = kBytes[rng_() % std::size(kBytes)];
+      batch.set_scan_bytes_max(bytes_max);
+      batch.set_now_ms(kDeadline);
+      tree.engine().Execute(batch);
+      for (uint32_t i = 0; i < batch.size(); ++i) {
+        SCOPED_TRACE(testing::Message() << others << " " << expiring << " " << round << " " << i);
+        ExpectGiven(batch, i, ends[i], bytes_max);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, ScansOfAWindow, EachLayout(), LayoutName);
 
 INSTANTIATE_TEST_SUITE_P(Layouts, AtomicBatches, EachLayout(), LayoutName);
 
