@@ -2,7 +2,7 @@
 //
 // Byte strings in the order of their unsigned bytes; a proper prefix comes first. As memcmp and
 // then the sizes, but without a call where the first 32 bytes decide: keys are short, and a search
-// in a node compares some twenty of them.
+// in a node of the paper's layout compares some twenty of them.
 #pragma once
 
 #include <algorithm>

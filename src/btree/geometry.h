@@ -9,7 +9,8 @@ namespace skep::btree {
 // safety: a value.
 struct Geometry {
   uint32_t node_bytes = 8192;        // of a full node; a power of two, 2048 to 32768
-  uint32_t log_bytes_max = 512;      // a log block larger than this is merged; 0: always
+  uint32_t log_bytes_max = 512;      // a log block larger than this is merged; 0: always. The
+                                     // paper's; BtreeOptions has its own default
   uint32_t segment_bytes_min = 256;  // of the sorted block, between two shortcuts
 
   // Header and shortcut block together: one fetch, 512 bytes.

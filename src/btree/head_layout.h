@@ -7,9 +7,9 @@
 //
 //   head(a) < head(b)  =>  a < b          and nothing follows from equal heads: then keys decide.
 //
-// 32 heads are a cache line and are compared in some ten instructions; every 32nd one, or if there
-// are many items every 64th and so on, is sampled beside the header. With 150 items of random keys
-// a search ends at the right item but for one in a thousand, having read the lines
+// 32 heads are a cache line and are compared in some twenty instructions; every 32nd one, or if
+// there are many items every 64th and so on, is sampled beside the header. With 150 items of random
+// keys a search ends at the right item but for one in a thousand, having read the lines
 //
 //   header, log heads and samples (two lines)  ->  one segment of heads  ->  the item
 //
@@ -213,7 +213,8 @@ class HeadLayout {
     Version version() const;
 
     // The current item and those behind it, as far as they make one run, at most `most`; none if
-    // the current one has metadata or lies outside.
+    // the leaf's items have several forms, have metadata or lie outside, or the current one is the
+    // log's.
     PlainRun Run(uint32_t most) const;
     void SkipRun(uint32_t count);  // goes on behind that many items of the run
 

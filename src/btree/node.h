@@ -1,5 +1,5 @@
 // node.h: the header that every node buffer begins with, whatever its layout
-// (Honeycomb, section 3.1).
+// (Honeycomb, section 3.1). In the paper's layout:
 //
 //   0          48               512                                                8192
 //   +----------+----------------+-----------------------------------+------------------+
@@ -13,14 +13,15 @@
 //     24     8   left         leaf: left sibling; inner node: leftmost child    (a Link)
 //     32     8   right        leaf: right sibling; inner node: unused           (a Link)
 //     40     2   log_begin    end of the sorted block, boundary to the log
-//     42     2   shortcut_end end of the shortcut block's used part
-//     44     1   level        0: leaf
-//     45     1   units        size of the buffer in 256 bytes: a buffer is as long as its content
+//     42     2   shortcut_end end of the shortcut block's used part; HeadLayout: where the fences
+//     are 44     1   level        0: leaf 45     1   units        size of the buffer in 256 bytes:
+//     a buffer is as long as its content
 //                             and its log may become, not always as long as a full node
 //     46     2   sorted_count items of the sorted block
 //
 // Written once, before the buffer is mapped: version (but for the mark of death), log_begin to
-// sorted_count, the shortcut and sorted blocks. Changed later: word, older, left, right, all
+// sorted_count, and what lies before log_begin but for a leaf's deadline and what HeadLayout has of
+// the log there. Changed later: word, older, left, right, all
 // aligned 8-byte atomics; and log bytes beyond what `word` says is used, which no reader looks at.
 #pragma once
 

@@ -1,8 +1,8 @@
 // paper_layout.h: how a node's bytes are arranged: the layout of the paper (Honeycomb,
 // section 3.1).
 //
-// The tree is a template over a layout class with the members of PaperLayout; a layout made for the
-// CPU takes the same place.
+// The tree is a template over a layout class with the members of PaperLayout; HeadLayout is the
+// other one.
 //
 //   body, from geometry.body_begin():
 //   +----------+-------------+-------------+--------------------+-------------------------------+
