@@ -160,8 +160,8 @@ inline LeafSpot HeadLayout::Leaf::Prefetch(std::string_view key) const {
   const heads::Form& form = heads::FormOf(node_);
   // Nothing but the header is there: what a first key decides is not looked at.
   if (form.prefix != form.guaranteed) return {};
-  const LeafSpot spot = {.head = heads::Scale(form, heads::WordAt(key, form.prefix)),
-                         .known = true};
+  const LeafSpot spot = {
+      .head = heads::Scale(form, heads::WordAt(key, form.prefix)), .at = 0, .known = true};
   const auto* const samples =
       reinterpret_cast<const uint16_t*>(node_->bytes() + heads::kLeafSamplesAt);
   const uint32_t shift = heads::SampleShift(node_->sorted_count, heads::kLeafSamplesMax);

@@ -51,15 +51,18 @@ class LookAhead {
   std::optional<LeafPlace> Current(uint32_t i) const;
 
  private:
+  // Set as far as the way goes: a batch does not pay for ways it does not take.
   struct Way {
     NodeHeader* node;  // null: not looked for
-    Link link;
-    LeafSpot spot = {};    // in the leaf
-    uint64_t located = 0;  // in an inner node
+    uint64_t link_bits;
+    uint64_t located;  // in an inner node
+    LeafSpot spot;     // in the leaf
+
+    Link link() const { return {link_bits}; }
   };
 
   void Descend(const Batch& batch);
-  void FetchBeyond(std::span<Way> ways) const;
+  void FetchBeyond(std::span<const uint64_t> links) const;
 
   const Core& core_;
   const Slot& slot_;
@@ -84,7 +87,8 @@ void LookAhead<Layout>::Look(const Batch& batch, uint32_t first) {
     const Request& r = batch.requests()[i];
     const bool seeks = r.op < Op::kSample || r.op == Op::kScan || r.op == Op::kCount;
     const bool looks = seeks && r.hint.bits == 0 && !r.has(Request::kReverse);
-    ways_[i - first_] = {.node = looks ? root : nullptr, .link = core_.root};
+    ways_[i - first_] = {
+        .node = looks ? root : nullptr, .link_bits = core_.root.bits, .located = 0, .spot = {}};
   }
   core_.Sync(SyncPoint::kReaderAtRoot);
   Descend(batch);
@@ -104,14 +108,15 @@ void LookAhead<Layout>::Descend(const Batch& batch) {
     for (uint32_t i = 0; i < count; ++i) {
       Way& way = ways_[i];
       if (way.node == nullptr || way.node->is_leaf()) continue;
-      way.link = typename Layout::Inner(core_.codec, way.node).Located(way.located);
-      core_.table.Prefetch(way.link.lid());
+      const Link link = typename Layout::Inner(core_.codec, way.node).Located(way.located);
+      way.link_bits = link.bits;
+      core_.table.Prefetch(link.lid());
     }
     core_.Sync(SyncPoint::kReaderAtChild);
     for (uint32_t i = 0; i < count; ++i) {
       Way& way = ways_[i];
       if (way.node == nullptr || way.node->is_leaf()) continue;
-      way.node = core_.Head(way.link);
+      way.node = core_.Head(way.link());
       if (level > 1) {
         Layout::PrefetchInner(core_.codec, way.node);
       } else {
@@ -132,7 +137,7 @@ void LookAhead<Layout>::Descend(const Batch& batch) {
   };
   for_each_leaf(
       [](const auto& leaf, const Request& r, Way& way) { way.spot = leaf.Prefetch(r.key); });
-  std::array<Way, kWindow> beyond;
+  std::array<uint64_t, kWindow> beyond;  // links
   uint32_t beyond_count = 0;
   for_each_leaf([&](const auto& leaf, const Request& r, Way& way) {
     const uint32_t items = r.op == Op::kScan ? std::max(r.limit, 1u) : 1;
@@ -141,25 +146,25 @@ void LookAhead<Layout>::Descend(const Batch& batch) {
     if (r.op != Op::kScan || !leaf.GoesBeyond(way.spot, items)) return;
     const Link right{leaf.node()->right.load(std::memory_order_acquire)};
     if (!right) return;
-    beyond[beyond_count++] = {.node = nullptr, .link = right};
+    beyond[beyond_count++] = right.bits;
     core_.table.Prefetch(right.lid());
   });
-  FetchBeyond(std::span(beyond).first(beyond_count));
+  FetchBeyond(std::span<const uint64_t>(beyond).first(beyond_count));
 }
 
 // The leaves that scans go on to.
 template <class Layout>
-void LookAhead<Layout>::FetchBeyond(std::span<Way> ways) const {
-  for (Way& way : ways) {
-    const ArenaAddress at = core_.table.Find(way.link);
-    if (!at) continue;
-    way.node = core_.Node(at);
-    Layout::PrefetchHead(core_.codec, way.node);
+void LookAhead<Layout>::FetchBeyond(std::span<const uint64_t> links) const {
+  for (const uint64_t bits : links) {
+    const ArenaAddress at = core_.table.Find(Link{bits});
+    if (at) Layout::PrefetchHead(core_.codec, core_.Node(at));
   }
-  for (const Way& way : ways) {
-    if (way.node == nullptr || !way.node->is_leaf()) continue;
-    const NodeWord word{way.node->word.load(std::memory_order_acquire)};
-    typename Layout::Leaf(core_.codec, way.node, word.used()).PrefetchFirst();
+  for (const uint64_t bits : links) {
+    const ArenaAddress at = core_.table.Find(Link{bits});
+    const NodeHeader* const node = at ? core_.Node(at) : nullptr;
+    if (node == nullptr || !node->is_leaf()) continue;
+    const NodeWord word{node->word.load(std::memory_order_acquire)};
+    typename Layout::Leaf(core_.codec, node, word.used()).PrefetchFirst();
   }
 }
 
@@ -170,11 +175,11 @@ std::optional<LeafPlace> LookAhead<Layout>::Current(uint32_t i) const {
   if (way.node == nullptr || !way.node->is_leaf() || core_.reclaimer.detached()) {
     return std::nullopt;
   }
-  if (core_.Head(way.link) != way.node) return std::nullopt;
+  if (core_.Head(way.link()) != way.node) return std::nullopt;
   core_.Sync(SyncPoint::kReaderAtHint);
   const NodeWord word{way.node->word.load(std::memory_order_acquire)};
   if (word.dead()) return std::nullopt;
-  return LeafPlace{.link = way.link, .node = way.node, .word = word, .spot = way.spot};
+  return LeafPlace{.link = way.link(), .node = way.node, .word = word, .spot = way.spot};
 }
 
 }  // namespace skep::btree

@@ -35,9 +35,9 @@ enum class KeyIs : uint8_t {
 
 // What a search for a key in a leaf has found out so far, as long as the leaf has this buffer.
 struct LeafSpot {
-  uint16_t head = 0;   // of the key
-  uint16_t at = 0;     // the first sorted item that has no lower head
-  bool known = false;  // else nothing
+  uint16_t head;  // of the key
+  uint16_t at;    // the first sorted item that has no lower head
+  bool known;     // else nothing
 };
 
 // Items of a leaf that come one after the other in order and in memory, whole and without metadata:
