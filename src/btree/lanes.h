@@ -33,22 +33,6 @@ inline uint32_t CountBelow32(const uint16_t* numbers, uint16_t bound) {
 #endif
 }
 
-// The same of 8 numbers.
-inline uint32_t CountBelow8(const uint16_t* numbers, uint16_t bound) {
-#if defined(__SSE4_1__)
-  const __m128i lanes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers));
-  const __m128i bounds = _mm_set1_epi16(static_cast<int16_t>(bound));
-  const __m128i not_below = _mm_cmpeq_epi16(_mm_max_epu16(lanes, bounds), lanes);
-  return 8 -
-         static_cast<uint32_t>(std::popcount(static_cast<uint32_t>(_mm_movemask_epi8(not_below)))) /
-             2;
-#else
-  uint32_t below = 0;
-  for (int i = 0; i < 8; ++i) below += numbers[i] < bound;
-  return below;
-#endif
-}
-
 // A bit for each of 8 numbers, the first lowest, that is not below `bound`.
 inline uint32_t NotBelow8(const uint16_t* numbers, uint16_t bound) {
 #if defined(__SSE4_1__)
@@ -61,6 +45,11 @@ inline uint32_t NotBelow8(const uint16_t* numbers, uint16_t bound) {
   for (int i = 0; i < 8; ++i) bits |= uint32_t{numbers[i] >= bound} << i;
   return bits;
 #endif
+}
+
+// How many of 8 numbers are below `bound`.
+inline uint32_t CountBelow8(const uint16_t* numbers, uint16_t bound) {
+  return 8 - static_cast<uint32_t>(std::popcount(NotBelow8(numbers, bound)));
 }
 
 // A bit for each of the 8 numbers in two words, lowest first, that equals `number`.

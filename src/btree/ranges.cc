@@ -53,7 +53,8 @@ bool Ranges<Layout>::ScanLeaf(Cursor<Layout>& cursor, const Request& r, ScanMete
   const bool unbounded = r.has(Request::kNoUpperBound);
   while (cursor.valid()) {
     if (!meter.MayAdd()) {
-      meter.StopBefore(cursor.key());
+      const std::string_view key = cursor.key();
+      if (unbounded || key < r.other) meter.StopBefore(key);
       return false;
     }
     if (const auto run = cursor.Run(meter.room());

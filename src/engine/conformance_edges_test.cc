@@ -43,6 +43,26 @@ TEST_P(EdgeConformance, AnyBytesAreKeysAndValues) {
   if (traits_.ordered) ScanAll();
 }
 
+// Goal: a scan that has given all of its range says that there is no more, though there are keys
+// behind the range; one that has not says that there is.
+// Method: every limit around the number of keys in a range, forward and back.
+TEST_P(EdgeConformance, AScanThatHasGivenAllSaysSo) {
+  SKEP_NEEDS(ordered);
+  Batch load;
+  for (const char* key : {"a1", "b1", "b2", "b3", "c1"}) load.Put(key, "v");
+  subject_.Run(load);
+  for (const bool reverse : {false, true}) {
+    for (uint32_t limit = 1; limit <= 4; ++limit) {
+      Batch batch;
+      const uint32_t slot =
+          batch.Scan(Range::Between("b", "c"), {.limit = limit, .reverse = reverse});
+      subject_.Run(batch);
+      EXPECT_EQ(batch.items(slot).size(), std::min(limit, 3u));
+      EXPECT_EQ(batch.outcome(slot).more, limit < 3) << limit;
+    }
+  }
+}
+
 // Goal: the largest key and value that the traits name are stored; one byte more is refused, names
 // the limit and changes nothing.
 TEST_P(EdgeConformance, KeysAndValuesAtTheirLimits) {

@@ -51,8 +51,8 @@ struct EngineStatistics {
 struct EngineOptions {
   MemoryBudget* budget = nullptr;  // must outlive the engine
   uint64_t snapshot_age_ms_max = 5 * 60 * 1000;
-  // How long after its deadline a key may be left before Maintain begins to reclaim it, so that what
-  // expires about the same time is reclaimed together.
+  // How long after its deadline a key may be left before Maintain begins to reclaim it, so that
+  // what expires about the same time is reclaimed together.
   uint64_t expiry_lag_ms = 0;
   BtreeOptions btree;
 };
