@@ -5,66 +5,41 @@
 #include <functional>
 #include <utility>
 
-#include "bench/fixed_bytes.h"
 #include "bench/huge_page_heap.h"
+#include "bench/map_index.h"
 
 namespace skep::bench {
 namespace {
 
 template <size_t kKeyWords, size_t kValueWords>
-class AbslIndex {
- public:
-  using Access = AbslIndex&;
+using AbslMap = absl::btree_map<
+    WordKey<kKeyWords>, FixedValue<kValueWords>, std::less<WordKey<kKeyWords>>,
+    HugePageAllocator<std::pair<const WordKey<kKeyWords>, FixedValue<kValueWords>>>>;
 
+// The heap outlives the map in it.
+struct OwnsHeap {
+  std::unique_ptr<HugePageHeap> heap;
+};
+
+template <size_t kKeyWords, size_t kValueWords>
+class AbslIndex : OwnsHeap, public MapIndex<AbslMap<kKeyWords, kValueWords>> {
+ public:
   static Result<std::unique_ptr<AbslIndex>> Open(const PeerSetup& setup) {
     // Only address space: twice what a tree takes whose nodes were all left with the fewest items.
-    const size_t capacity = setup.items_max * sizeof(std::pair<Key, Value>) * 8;
-    auto heap = HugePageHeap::Open(capacity + PageRegion::kHugePageBytes);
-    if (!heap) return Fail(heap.error());
-    return std::unique_ptr<AbslIndex>(new AbslIndex(std::move(*heap)));
+    const size_t capacity = setup.items_max * sizeof(typename Map::value_type) * 8;
+    auto opened = HugePageHeap::Open(capacity + PageRegion::kHugePageBytes);
+    if (!opened) return Fail(opened.error());
+    return std::unique_ptr<AbslIndex>(new AbslIndex(std::move(*opened)));
   }
 
-  Access access() { return *this; }
-  std::optional<uint64_t> HeldBytes() const { return heap_->held_bytes(); }
-  uint64_t size() const { return map_.size(); }
-
-  template <typename Use>
-  bool Read(std::string_view key, Use use) const {
-    const auto at = map_.find(Key::Of(key));
-    if (at == map_.end()) return false;
-    use(at->second.view());
-    return true;
-  }
-  bool Insert(std::string_view key, std::string_view value) {
-    return map_.emplace(Key::Of(key), Value::Of(value)).second;
-  }
-  bool Update(std::string_view key, std::string_view value) {
-    const auto at = map_.find(Key::Of(key));
-    if (at == map_.end()) return false;
-    at->second = Value::Of(value);
-    return true;
-  }
-  bool Delete(std::string_view key) { return map_.erase(Key::Of(key)) == 1; }
-  template <typename Use>
-  bool Scan(std::string_view key, uint32_t items, Use use) const {
-    for (auto at = map_.lower_bound(Key::Of(key)); items > 0 && at != map_.end(); ++at, --items) {
-      const auto bytes = at->first.Bytes();
-      use({bytes.data(), bytes.size()}, at->second.view());
-    }
-    return true;
-  }
+  std::optional<uint64_t> HeldBytes() const { return heap->held_bytes(); }
 
  private:
-  using Key = WordKey<kKeyWords>;
-  using Value = FixedValue<kValueWords>;
-  using Map =
-      absl::btree_map<Key, Value, std::less<Key>, HugePageAllocator<std::pair<const Key, Value>>>;
+  using Map = AbslMap<kKeyWords, kValueWords>;
 
-  explicit AbslIndex(std::unique_ptr<HugePageHeap> heap)
-      : heap_(std::move(heap)), map_(std::less<Key>(), typename Map::allocator_type(*heap_)) {}
-
-  std::unique_ptr<HugePageHeap> heap_;
-  Map map_;
+  explicit AbslIndex(std::unique_ptr<HugePageHeap> opened)
+      : OwnsHeap{std::move(opened)},
+        MapIndex<Map>(std::less<typename Map::key_type>(), typename Map::allocator_type(*heap)) {}
 };
 
 }  // namespace

@@ -7,16 +7,18 @@
 //   uint64_t size() const;                       items
 //   using Access; Access access();               what one session uses: may be Index& itself
 //
-// and its Access with
+// and its Access with these, all bool; false: it failed, or as below
 //
-//   template <typename Use> bool Read(std::string_view key, Use use);   use(value) if it is there
-//   bool Insert(std::string_view key, std::string_view value);          false: it was there, or
-//   failed bool Update(std::string_view key, std::string_view value);          false: absent, or
-//   failed bool Delete(std::string_view key);                                  false: absent, or
-//   failed template <typename Use> bool Scan(std::string_view key, uint32_t items, Use use);
-//       use(key, value) for at most `items` from the smallest key >= `key` on; indexes with order
-//   bool BeginBatch(bool writes); bool EndBatch();   if it has them: around each batch; false:
-//   failed
+//   Read(std::string_view key, Use use)                         absent; else use(value) was called
+//   Insert(std::string_view key, std::string_view value)        it was there
+//   Update(std::string_view key, std::string_view value)        absent
+//   Delete(std::string_view key)                                absent
+//
+// and, if it has order or batches, with
+//
+//   Scan(std::string_view key, uint32_t items, Use use)         calls use(key, value) for at most
+//                                                               `items` keys from `key` on
+//   BeginBatch(bool writes), EndBatch()                         around each batch
 //
 // An index that cannot tell whether a key was there calls what it did good.
 #pragma once

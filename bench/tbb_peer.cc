@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "bench/fixed_bytes.h"
+#include "bench/map_index.h"
 
 namespace skep::bench {
 namespace {
@@ -56,50 +56,9 @@ class HashIndex {
 };
 
 template <size_t kKeyWords, size_t kValueWords>
-class SkipListIndex {
- public:
-  using Access = SkipListIndex&;
-
-  static Result<std::unique_ptr<SkipListIndex>> Open(const PeerSetup&) {
-    return std::make_unique<SkipListIndex>();
-  }
-
-  Access access() { return *this; }
-  std::optional<uint64_t> HeldBytes() const { return std::nullopt; }
-  uint64_t size() const { return map_.size(); }
-
-  template <typename Use>
-  bool Read(std::string_view key, Use use) const {
-    const auto at = map_.find(Key::Of(key));
-    if (at == map_.end()) return false;
-    use(at->second.view());
-    return true;
-  }
-  bool Insert(std::string_view key, std::string_view value) {
-    return map_.emplace(Key::Of(key), Value::Of(value)).second;
-  }
-  bool Update(std::string_view key, std::string_view value) {
-    const auto at = map_.find(Key::Of(key));
-    if (at == map_.end()) return false;
-    at->second = Value::Of(value);
-    return true;
-  }
-  bool Delete(std::string_view key) { return map_.unsafe_erase(Key::Of(key)) == 1; }
-  template <typename Use>
-  bool Scan(std::string_view key, uint32_t items, Use use) const {
-    for (auto at = map_.lower_bound(Key::Of(key)); items > 0 && at != map_.end(); ++at, --items) {
-      const auto bytes = at->first.Bytes();
-      use({bytes.data(), bytes.size()}, at->second.view());
-    }
-    return true;
-  }
-
- private:
-  using Key = WordKey<kKeyWords>;
-  using Value = FixedValue<kValueWords>;
-
-  tbb::concurrent_map<Key, Value, std::less<Key>, std::allocator<std::pair<const Key, Value>>> map_;
-};
+using SkipListIndex = MapIndex<tbb::concurrent_map<
+    WordKey<kKeyWords>, FixedValue<kValueWords>, std::less<WordKey<kKeyWords>>,
+    std::allocator<std::pair<const WordKey<kKeyWords>, FixedValue<kValueWords>>>>>;
 
 }  // namespace
 
