@@ -25,11 +25,8 @@ std::string_view KeyAfter(std::string_view key, Scratch& scratch) {
 
 uint32_t Batch::CompareAndSet(std::string_view key, std::string_view expected,
                               std::string_view value) {
-  return Add({.op = Op::kUpdate,
-              .when = Request::kEquals,
-              .key = key,
-              .value = value,
-              .other = expected});
+  return Add(
+      {.op = Op::kUpdate, .when = Request::kEquals, .key = key, .value = value, .other = expected});
 }
 
 uint32_t Batch::CompareDigestAndSet(std::string_view key, Digest expected, std::string_view value) {

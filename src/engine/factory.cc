@@ -9,7 +9,8 @@ namespace skep {
 
 std::span<const EngineInfo> AllEngines() {
   static constexpr EngineInfo kEngines[] = {
-      {"btree", "ordered, multi-version B+tree with wait-free reads (Honeycomb)", &BtreeEngine::Make},
+      {"btree", "ordered, multi-version B+tree with wait-free reads (Honeycomb)",
+       &BtreeEngine::Make},
       {"model", "ordered, multi-version, behind one lock; the oracle of every other engine",
        [](const EngineOptions& options) -> std::unique_ptr<Engine> {
          return std::make_unique<ModelEngine>(options);
