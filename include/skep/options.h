@@ -15,8 +15,8 @@ enum class NodeLayout : uint8_t { kHeads, kPaper };
 struct BtreeOptions {
   // Of a full node: a power of two, 2048 to 32768.
   uint32_t node_bytes = 8192;
-  // Of the changes that a leaf collects before they are merged into its sorted items: 0 to a
-  // quarter of node_bytes; 0 merges each at once.
+  // Of the changes that a leaf collects before they are merged into its sorted items; 0 merges
+  // each at once. At most a quarter of node_bytes counts.
   uint32_t log_bytes = 1024;
   NodeLayout layout = NodeLayout::kHeads;
   // False: old values are not kept. Then ranges, and atomic batches that only read, are not one

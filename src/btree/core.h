@@ -11,6 +11,7 @@
 // replaced, or whose node left the tree, stays locked for ever.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -39,7 +40,8 @@ struct Core {
         now(latest_now),
         watches(key_watches),
         codec{.geometry = {.node_bytes = options.btree.node_bytes,
-                           .log_bytes_max = options.btree.log_bytes},
+                           .log_bytes_max =
+                               std::min(options.btree.log_bytes, options.btree.node_bytes / 4)},
               .arena = &arena},
         reclaimer(arena, table, versions, snapshots, release_gate, contents, hook) {}
 

@@ -14,10 +14,6 @@ Status CheckBtree(const BtreeOptions& options) {
     return {Code::kInvalidArgument, "the node bytes of a btree are a power of two, 2048 to 32768",
             bytes};
   }
-  if (options.log_bytes > bytes / 4) {
-    return {Code::kInvalidArgument, "the log bytes of a btree are at most a quarter of a node",
-            options.log_bytes};
-  }
   return {};
 }
 

@@ -180,9 +180,6 @@ TEST(Options, ReachTheStore) {
   EXPECT_THAT(why, HasSubstr("node bytes"));
   ASSERT_TRUE(SetOption(options, "btree-node-bytes", "4kb").ok());
   EXPECT_TRUE(CheckOptions(options, &why).ok());
-  ASSERT_TRUE(SetOption(options, "btree-log-bytes", "2048").ok());
-  EXPECT_FALSE(CheckOptions(options, &why).ok());
-  EXPECT_THAT(why, HasSubstr("log bytes"));
   ASSERT_TRUE(SetOption(options, "btree-log-bytes", "1kb").ok());
   ASSERT_TRUE(SetOption(options, "btree-multi-version", "no").ok());
   EXPECT_TRUE(CheckOptions(options, &why).ok());
