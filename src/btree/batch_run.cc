@@ -178,24 +178,12 @@ void BatchRun<Layout>::Read(uint32_t i, Version at) {
   }
 }
 
-// The leaf of request `i`, if it was found ahead. It is the newest buffer; if that was made at `at`
-// or before, it is what a reader at `at` sees.
-template <class Layout>
-std::optional<LeafPlace> BatchRun<Layout>::PlaceAhead(uint32_t i, Version at) const {
-  const std::optional<LeafPlace> place = look_ahead_.Current(i);
-  if (!place || place->node->version.load(std::memory_order_relaxed) > at) return std::nullopt;
-  return place;
-}
-
 // The leaf of request `i` at a version, or as it is now.
 template <class Layout>
 LeafPlace BatchRun<Layout>::LeafOf(uint32_t i, Version at) const {
-  if (const auto place = PlaceAhead(i, at)) return *place;
-  const Request& r = request(i);
-  if (at == kNewest) {
-    if (const auto place = reader_.FromHint(Link{r.hint.bits}, r.key)) return *place;
-  }
-  return reader_.Find(r.key, at);
+  if (at == kNewest) return look_ahead_.Newest(i, request(i));
+  if (const auto place = look_ahead_.CurrentAt(i, at)) return *place;
+  return reader_.Find(request(i).key, at);
 }
 
 // Reads a point at a version, or as it is now; a condition too.
@@ -225,7 +213,7 @@ void BatchRun<Layout>::DoRange(uint32_t i, Version at) {
   switch (request(i).op) {
     case Op::kScan:
       return ranges.Scan(request(i), batch_.scan_bytes_max(), batch_.scan_visits_max(),
-                         PlaceAhead(i, at), out_, i);
+                         look_ahead_.CurrentAt(i, at), out_, i);
     case Op::kCount:
       return ranges.Count(request(i), out_, i);
     default:

@@ -60,7 +60,6 @@ class BatchRun {
 
   Version DoSlot(uint32_t i);
   void Read(uint32_t i, Version at);
-  std::optional<LeafPlace> PlaceAhead(uint32_t i, Version at) const;
   LeafPlace LeafOf(uint32_t i, Version at) const;
   Version Get(uint32_t i, Version at);
   void DoRange(uint32_t i, Version at);

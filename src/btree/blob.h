@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "btree/node.h"
+#include "btree/node_items.h"
 #include "btree/stored.h"
 
 namespace skep::btree::blob {
@@ -97,6 +98,25 @@ inline uint32_t PutKey(NodeHeader* node, uint32_t at, const StoredKey& key, uint
 inline uint32_t PutValue(NodeHeader* node, uint32_t at, const StoredValue& value) {
   return PutBlob(node, at, value.bytes,
                  (value.outside ? kOutside : 0u) | (value.has_metadata ? kMetadata : 0u));
+}
+
+// Fences: u16 form | lower key, u16 form | upper key, or kNoFence.
+inline Fences FencesAt(const NodeHeader* node, uint32_t at) {
+  const uint32_t upper = AfterBlob(node, at);
+  Fences fences;
+  fences.lower = KeyAt(node, at);
+  fences.unbounded = Load<uint16_t>(node, upper) == kNoFence;
+  if (!fences.unbounded) fences.upper = KeyAt(node, upper);
+  return fences;
+}
+inline uint32_t BytesOf(const Fences& fences) {
+  return BytesOf(fences.lower) + (fences.unbounded ? kLengthBytes : BytesOf(fences.upper));
+}
+inline uint32_t PutFences(NodeHeader* node, uint32_t at, const Fences& fences) {
+  at = PutKey(node, at, fences.lower);
+  if (!fences.unbounded) return PutKey(node, at, fences.upper);
+  Store(node, at, kNoFence);
+  return at + kLengthBytes;
 }
 
 }  // namespace skep::btree::blob

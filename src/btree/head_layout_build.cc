@@ -34,21 +34,12 @@ uint32_t Bytes(const LeafItem& item) {
   return static_cast<uint32_t>(item.key.bytes.size() + item.value.bytes.size());
 }
 
+// Behind the items, where the node ends.
 uint32_t PutFences(NodeHeader* node, uint32_t at, const Fences& fences) {
   node->shortcut_end = static_cast<uint16_t>(at);
-  at = blob::PutKey(node, at, fences.lower);
-  if (!fences.unbounded) return blob::PutKey(node, at, fences.upper);
-  blob::Store(node, at, blob::kNoFence);
-  return at + blob::kLengthBytes;
-}
-
-uint64_t EarliestDeadline(std::span<const LeafItem> items) {
-  uint64_t earliest = HeadLayout::kNoDeadline;
-  for (const LeafItem& item : items) {
-    // None, 0, is the latest.
-    earliest = std::min(earliest, DeadlineOf(item.value) - 1);
-  }
-  return earliest == HeadLayout::kNoDeadline ? earliest : earliest + 1;
+  at = blob::PutFences(node, at, fences);
+  node->log_begin = static_cast<uint16_t>(at);
+  return at;
 }
 
 // Writes the items from `at` on, and returns what comes behind them.
@@ -139,10 +130,7 @@ uint32_t HeadLayout::InnerItemBytes(const InnerItem& item) {
   return 2 + blob::kLinkBytes + 2 + blob::BytesOf(item.separator);
 }
 
-uint32_t HeadLayout::FenceBytes(const Fences& fences) {
-  return blob::BytesOf(fences.lower) +
-         (fences.unbounded ? blob::kLengthBytes : blob::BytesOf(fences.upper));
-}
+uint32_t HeadLayout::FenceBytes(const Fences& fences) { return blob::BytesOf(fences); }
 
 uint32_t HeadLayout::LeafBytes(const Codec&, std::span<const LeafItem> items,
                                const Fences& fences) {
@@ -216,9 +204,7 @@ uint32_t HeadLayout::BuildLeaf(const Codec& codec, std::span<const LeafItem> ite
   heads::FinishHeads(buffer);
   uint32_t at = heads::AfterHeads(buffer);
   at = uniform ? PutUniform(buffer, at, items) : PutMixed(buffer, at, items);
-  at = PutFences(buffer, at, fences);
-  buffer->log_begin = static_cast<uint16_t>(at);
-  return at;
+  return PutFences(buffer, at, fences);
 }
 
 uint32_t HeadLayout::BuildInner(const Codec& codec, uint8_t level, Link leftmost,
@@ -246,9 +232,7 @@ uint32_t HeadLayout::BuildInner(const Codec& codec, uint8_t level, Link leftmost
     at = blob::PutKey(buffer, at, separator);
   }
   heads::FinishHeads(buffer);
-  at = PutFences(buffer, at, fences);
-  buffer->log_begin = static_cast<uint16_t>(at);
-  return at;
+  return PutFences(buffer, at, fences);
 }
 
 }  // namespace skep::btree

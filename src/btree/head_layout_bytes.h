@@ -90,11 +90,6 @@ inline uint16_t Scale(const Form& form, uint64_t word) {
   return static_cast<uint16_t>(std::min<uint64_t>((word - form.base) >> form.shift, 0xffff));
 }
 
-// What of a stored key is its own bytes.
-inline std::string_view OwnBytes(const StoredKey& key) {
-  return key.outside ? key.bytes.substr(0, key.bytes.size() - kStubBytes) : key.bytes;
-}
-
 // The log's heads change under readers, so they are read and written as whole words.
 inline std::atomic_ref<uint64_t> LogHeadsWord(const NodeHeader* node, uint32_t index) {
   auto* const at = const_cast<std::byte*>(node->bytes()) + kLogHeadsAt;

@@ -76,19 +76,11 @@ void HeadLayout::SetLogVersion(NodeHeader* node, uint32_t used, uint64_t delta) 
 }
 
 HeadLayout::Fences HeadLayout::FencesOf(const Codec&, const NodeHeader* node) {
-  const uint32_t lower = node->shortcut_end;
-  const uint32_t upper = blob::AfterBlob(node, lower);
-  Fences fences;
-  fences.lower = blob::KeyAt(node, lower);
-  fences.unbounded = blob::Load<uint16_t>(node, upper) == blob::kNoFence;
-  if (!fences.unbounded) fences.upper = blob::KeyAt(node, upper);
-  return fences;
+  return blob::FencesAt(node, node->shortcut_end);
 }
 
 bool HeadLayout::Covers(const Codec& codec, const NodeHeader* node, std::string_view key) {
-  const Fences fences = FencesOf(codec, node);
-  return codec.Compare(key, fences.lower) >= 0 &&
-         (fences.unbounded || codec.Compare(key, fences.upper) < 0);
+  return FencesOf(codec, node).Cover(codec, key);
 }
 
 Link HeadLayout::Inner::ChildBelow(std::string_view key, uint32_t* index) const {
@@ -106,29 +98,14 @@ void HeadLayout::Inner::CopyTo(std::vector<InnerItem>* items) const {
   }
 }
 
-namespace {
-
-void AddKey(const Codec& codec, const StoredKey& key, std::vector<OutsideBlock>* blocks) {
-  if (!key.outside) return;
-  const Stub stub = StubOf(key.bytes);
-  const size_t rest = stub.size - codec.geometry.long_key_head_bytes();
-  blocks->push_back({.at = stub.block, .bytes = static_cast<uint32_t>(rest + kOutsideHeaderBytes)});
-}
-
-void AddValue(const StoredValue& value, std::vector<OutsideBlock>* blocks) {
-  if (value.outside) blocks->push_back(BlockOf(value));
-}
-
-}  // namespace
-
 void HeadLayout::BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t used,
                           std::vector<OutsideBlock>* blocks) {
   const Fences fences = FencesOf(codec, node);
-  AddKey(codec, fences.lower, blocks);
-  if (!fences.unbounded) AddKey(codec, fences.upper, blocks);
+  AddBlock(fences.lower, blocks);
+  if (!fences.unbounded) AddBlock(fences.upper, blocks);
   if (!node->is_leaf()) {
     const Inner inner(codec, node);
-    for (uint32_t i = 0; i < inner.count(); ++i) AddKey(codec, inner.separator(i), blocks);
+    for (uint32_t i = 0; i < inner.count(); ++i) AddBlock(inner.separator(i), blocks);
     return;
   }
   const Leaf leaf(codec, node, used);
@@ -137,7 +114,7 @@ void HeadLayout::BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t u
   std::vector<bool> hidden(sorted.count());
   for (uint32_t i = 0; i < leaf.log_items(); ++i) {
     const LogItem item = leaf.Log(i);
-    AddKey(codec, item.key(), blocks);
+    AddBlock(item.key(), blocks);
     bool equal;
     const uint32_t at = sorted.Seek(codec, item.key(), heads::LogHead(node, i), &equal);
     if (equal) hidden[at] = true;
@@ -146,11 +123,11 @@ void HeadLayout::BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t u
       is_newest &= heads::LogHead(node, later) != heads::LogHead(node, i) ||
                    codec.Compare(item.key(), leaf.Log(later).key()) != 0;
     }
-    if (is_newest && !item.deleted()) AddValue(item.value(), blocks);
+    if (is_newest && !item.deleted()) AddBlock(item.value(), blocks);
   }
   for (uint32_t i = 0; i < sorted.count(); ++i) {
-    AddKey(codec, sorted.key(i), blocks);
-    if (!hidden[i]) AddValue(sorted.value(i), blocks);
+    AddBlock(sorted.key(i), blocks);
+    if (!hidden[i]) AddBlock(sorted.value(i), blocks);
   }
 }
 

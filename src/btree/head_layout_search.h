@@ -62,6 +62,7 @@ uint32_t SettleAmongEqual(const uint16_t* heads, uint32_t count, uint32_t at, ui
   return low;
 }
 
+using btree::OwnBytes;
 inline std::string_view OwnBytes(std::string_view key) { return key; }
 
 }  // namespace heads

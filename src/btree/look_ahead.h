@@ -41,7 +41,7 @@ class LookAhead {
   // was fetched for the last one is still there.
   static constexpr uint32_t kWindow = 32;
 
-  LookAhead(const Core& core, const Slot& slot) : core_(core), slot_(slot) {}
+  LookAhead(const Core& core, const Slot& slot) : core_(core), slot_(slot), reader_(core) {}
 
   // Looks for the leaves of the requests from `first` on, of a window at most; the places of others
   // are forgotten.
@@ -49,6 +49,12 @@ class LookAhead {
 
   // The leaf of request `i`, if it has been found and the place still holds.
   std::optional<LeafPlace> Current(uint32_t i) const;
+  // The same at a version: what was found is the newest buffer; if that was made at `at` or before,
+  // it is what a reader at `at` sees.
+  std::optional<LeafPlace> CurrentAt(uint32_t i, Version at) const;
+  // The newest leaf of request `i`, wherever it comes from: the window, the request's hint, the
+  // root.
+  LeafPlace Newest(uint32_t i, const Request& request) const;
 
  private:
   // Set as far as the way goes: a batch does not pay for ways it does not take.
@@ -66,6 +72,7 @@ class LookAhead {
 
   const Core& core_;
   const Slot& slot_;
+  const Reader<Layout> reader_;
   uint64_t stay_ = 0;  // of the slot in an epoch, when the window was looked at
   uint32_t first_ = 0;
   uint32_t end_ = 0;
@@ -180,6 +187,20 @@ std::optional<LeafPlace> LookAhead<Layout>::Current(uint32_t i) const {
   const NodeWord word{way.node->word.load(std::memory_order_acquire)};
   if (word.dead()) return std::nullopt;
   return LeafPlace{.link = way.link(), .node = way.node, .word = word, .spot = way.spot};
+}
+
+template <class Layout>
+std::optional<LeafPlace> LookAhead<Layout>::CurrentAt(uint32_t i, Version at) const {
+  const std::optional<LeafPlace> place = Current(i);
+  if (!place || place->node->version.load(std::memory_order_relaxed) > at) return std::nullopt;
+  return place;
+}
+
+template <class Layout>
+LeafPlace LookAhead<Layout>::Newest(uint32_t i, const Request& request) const {
+  if (const auto place = Current(i)) return *place;
+  if (const auto place = reader_.FromHint(Link{request.hint.bits}, request.key)) return *place;
+  return reader_.Find(request.key, Reader<Layout>::kNewest);
 }
 
 }  // namespace skep::btree

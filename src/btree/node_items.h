@@ -1,8 +1,10 @@
 // node_items.h: what nodes are built of, whatever their layout.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "btree/link.h"
@@ -25,7 +27,18 @@ struct Fences {
   StoredKey lower;
   StoredKey upper;  // ignored if unbounded
   bool unbounded = true;
+
+  bool Cover(const Codec& codec, std::string_view key) const {
+    return codec.Compare(key, lower) >= 0 && (unbounded || codec.Compare(key, upper) < 0);
+  }
 };
+
+// The earliest deadline of the items; UINT64_MAX: none has one.
+inline uint64_t EarliestDeadline(std::span<const LeafItem> items) {
+  uint64_t before = UINT64_MAX;
+  for (const LeafItem& item : items) before = std::min(before, DeadlineOf(item.value) - 1);
+  return before == UINT64_MAX ? before : before + 1;
+}
 
 // What is known of a key that is looked for in a leaf.
 enum class KeyIs : uint8_t {

@@ -7,13 +7,6 @@
 namespace skep::btree {
 namespace {
 
-void AddKey(const Codec& codec, const StoredKey& key, std::vector<OutsideBlock>* blocks) {
-  if (!key.outside) return;
-  const Stub stub = StubOf(key.bytes);
-  const size_t rest = stub.size - codec.geometry.long_key_head_bytes();
-  blocks->push_back({.at = stub.block, .bytes = static_cast<uint32_t>(rest + kOutsideHeaderBytes)});
-}
-
 // The items that a later log item replaces, by their offsets, ascending.
 std::vector<uint32_t> ReplacedItems(const NodeHeader* node, uint32_t used) {
   std::vector<uint32_t> replaced;
@@ -31,8 +24,8 @@ std::vector<uint32_t> ReplacedItems(const NodeHeader* node, uint32_t used) {
 void PaperLayout::BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t used,
                            std::vector<OutsideBlock>* blocks) {
   const Fences fences = FencesOf(codec, node);
-  AddKey(codec, fences.lower, blocks);
-  if (!fences.unbounded) AddKey(codec, fences.upper, blocks);
+  AddBlock(fences.lower, blocks);
+  if (!fences.unbounded) AddBlock(fences.upper, blocks);
   const std::vector<uint32_t> replaced = ReplacedItems(node, used);
   const auto add_value = [&](uint32_t item, const StoredValue& value) {
     if (value.outside && !std::ranges::binary_search(replaced, item)) {
@@ -40,12 +33,12 @@ void PaperLayout::BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t 
     }
   };
   for (paper::SortedPosition at(codec, node); !at.at_end(); at.Next()) {
-    AddKey(codec, at.key(), blocks);
+    AddBlock(at.key(), blocks);
     if (node->is_leaf()) add_value(at.offset(), paper::ValueAt(node, at.payload()));
   }
   for (uint32_t at = node->log_begin; at < used;) {
     const paper::LogItem item(node, at);
-    AddKey(codec, item.key(), blocks);
+    AddBlock(item.key(), blocks);
     if (!item.deleted()) add_value(at, item.value());
     at = item.end();
   }

@@ -82,21 +82,6 @@ SegmentPlan PlanOf(const Geometry& geometry, std::span<const Item> items) {
   return SegmentPlan(geometry, static_cast<uint32_t>(items.size()), key_bytes, bytes);
 }
 
-uint32_t PutFences(NodeHeader* node, uint32_t at, const PaperLayout::Fences& fences) {
-  at = paper::PutKey(node, at, fences.lower);
-  if (!fences.unbounded) return paper::PutKey(node, at, fences.upper);
-  paper::Store(node, at, paper::kNoFence);
-  return at + paper::kLengthBytes;
-}
-
-uint64_t EarliestDeadline(std::span<const PaperLayout::LeafItem> items) {
-  uint64_t earliest = PaperLayout::kNoDeadline;
-  for (const PaperLayout::LeafItem& item : items) {
-    // None, 0, is the latest.
-    earliest = std::min(earliest, DeadlineOf(item.value) - 1);
-  }
-  return earliest == PaperLayout::kNoDeadline ? earliest : earliest + 1;
-}
 uint64_t EarliestDeadline(std::span<const PaperLayout::InnerItem>) {
   return PaperLayout::kNoDeadline;
 }
@@ -107,7 +92,7 @@ uint32_t Build(const Codec& codec, uint8_t level, std::span<const Item> items,
   SegmentPlan plan = PlanOf(codec.geometry, items);
   uint32_t shortcut = paper::kShortcutBegin;
   paper::Store(node, codec.geometry.body_begin(), EarliestDeadline(items));
-  uint32_t at = PutFences(node, codec.geometry.fences_begin(), fences);
+  uint32_t at = paper::PutFences(node, codec.geometry.fences_begin(), fences);
   for (const Item& item : items) {
     const StoredKey& key = KeyOf(item);
     if (plan.Begins(BytesOf(key), PayloadBytes(item))) {
@@ -136,9 +121,7 @@ uint32_t PaperLayout::InnerItemBytes(const InnerItem& item) {
   return BytesOf(item.separator) + PayloadBytes(item);
 }
 
-uint32_t PaperLayout::FenceBytes(const Fences& fences) {
-  return BytesOf(fences.lower) + (fences.unbounded ? paper::kLengthBytes : BytesOf(fences.upper));
-}
+uint32_t PaperLayout::FenceBytes(const Fences& fences) { return BytesOf(fences); }
 
 uint32_t PaperLayout::LeafBytes(const Codec& codec, std::span<const LeafItem> items,
                                 const Fences& fences) {

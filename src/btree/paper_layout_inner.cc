@@ -54,19 +54,11 @@ uint32_t PaperLayout::InnerBytesOf(const Codec& codec, const NodeHeader* inner) 
 }
 
 PaperLayout::Fences PaperLayout::FencesOf(const Codec& codec, const NodeHeader* node) {
-  const uint32_t lower = codec.geometry.fences_begin();
-  const uint32_t upper = paper::AfterBlob(node, lower);
-  Fences fences;
-  fences.lower = paper::KeyAt(node, lower);
-  fences.unbounded = paper::Load<uint16_t>(node, upper) == paper::kNoFence;
-  if (!fences.unbounded) fences.upper = paper::KeyAt(node, upper);
-  return fences;
+  return paper::FencesAt(node, codec.geometry.fences_begin());
 }
 
 bool PaperLayout::Covers(const Codec& codec, const NodeHeader* node, std::string_view key) {
-  const Fences fences = FencesOf(codec, node);
-  return codec.Compare(key, fences.lower) >= 0 &&
-         (fences.unbounded || codec.Compare(key, fences.upper) < 0);
+  return FencesOf(codec, node).Cover(codec, key);
 }
 
 }  // namespace skep::btree

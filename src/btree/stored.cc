@@ -5,10 +5,6 @@
 namespace skep::btree {
 namespace {
 
-std::string_view HeadOf(const StoredKey& stored) {
-  return stored.bytes.substr(0, stored.bytes.size() - kStubBytes);
-}
-
 std::string_view WithoutMetadata(const StoredValue& stored) {
   if (!stored.has_metadata) return stored.bytes;
   return stored.bytes.substr(1 + static_cast<unsigned char>(stored.bytes[0]));
@@ -25,7 +21,7 @@ void KeepEachOnce(std::vector<OutsideBlock>* blocks) {
 
 std::string_view Codec::Whole(const StoredKey& stored, Scratch& scratch) const {
   if (!stored.outside) return stored.bytes;
-  return scratch.Concat(HeadOf(stored), RestOf(stored));
+  return scratch.Concat(OwnBytes(stored), RestOf(stored));
 }
 
 std::string_view Codec::Whole(const StoredValue& stored) const {
@@ -44,7 +40,7 @@ size_t Codec::SizeOf(const StoredValue& stored) const {
 }
 
 int Codec::CompareOutside(std::string_view key, const StoredKey& stored) const {
-  const std::string_view head = HeadOf(stored);
+  const std::string_view head = OwnBytes(stored);
   const int order = CompareBytes(key.substr(0, head.size()), head);
   if (order != 0) return order;
   if (key.size() <= head.size()) return -1;  // an outside key is more than its head
@@ -52,14 +48,14 @@ int Codec::CompareOutside(std::string_view key, const StoredKey& stored) const {
 }
 
 int Codec::CompareBothOutside(const StoredKey& a, const StoredKey& b) const {
-  const int order = CompareBytes(HeadOf(a), HeadOf(b));
+  const int order = CompareBytes(OwnBytes(a), OwnBytes(b));
   if (order != 0 || arena == nullptr) return order;
   return CompareBytes(RestOf(a), RestOf(b));
 }
 
 std::string_view Codec::RestOf(const StoredKey& stored) const {
   const Stub stub = StubOf(stored.bytes);
-  return {OutsideBytes(stub.block), stub.size - HeadOf(stored).size()};
+  return {OutsideBytes(stub.block), stub.size - OwnBytes(stored).size()};
 }
 
 const char* Codec::OutsideBytes(ArenaAddress block) const {

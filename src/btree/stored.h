@@ -77,10 +77,27 @@ struct OutsideBlock {
 // block once, by address.
 void KeepEachOnce(std::vector<OutsideBlock>* blocks);
 
+// What of a key's own bytes the node holds.
+inline std::string_view OwnBytes(const StoredKey& key) {
+  return key.outside ? key.bytes.substr(0, key.bytes.size() - kStubBytes) : key.bytes;
+}
+
+// Of an outside key.
+inline OutsideBlock BlockOf(const StoredKey& key) {
+  const Stub stub = StubOf(key.bytes);
+  const size_t rest = stub.size - OwnBytes(key).size();
+  return {.at = stub.block, .bytes = static_cast<uint32_t>(rest + kOutsideHeaderBytes)};
+}
 // Of an outside value.
 inline OutsideBlock BlockOf(const StoredValue& value) {
   const Stub stub = StubOf(value.bytes);
   return {.at = stub.block, .bytes = static_cast<uint32_t>(stub.size + kOutsideHeaderBytes)};
+}
+
+// Appends the block of a key or value that has one.
+template <typename Stored>
+void AddBlock(const Stored& stored, std::vector<OutsideBlock>* blocks) {
+  if (stored.outside) blocks->push_back(BlockOf(stored));
 }
 
 inline void WriteStub(char* at, Stub stub) {

@@ -56,16 +56,6 @@ inline int64_t HasDeadline(bool absent, const StoredValue& value) {
 }
 
 template <class Layout>
-LeafPlace Writer<Layout>::FindLeaf(const Request& request, uint32_t index,
-                                   const LookAhead<Layout>* look_ahead) const {
-  if (look_ahead != nullptr) {
-    if (const auto place = look_ahead->Current(index)) return *place;
-    if (const auto place = reader_.FromHint(Link{request.hint.bits}, request.key)) return *place;
-  }
-  return reader_.Find(request.key, Reader<Layout>::kNewest);
-}
-
-template <class Layout>
 Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* now_ms,
                                 const LookAhead<Layout>* look_ahead, size_t value_bytes_max,
                                 BatchWriter& out, uint32_t index) {
@@ -73,7 +63,9 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
     if (tries > 3) std::this_thread::yield();
     core_.versions.BeginOperation(slot);
     if (tries > 0) *now_ms = std::max(*now_ms, core_.now.Latest());
-    const LeafPlace place = FindLeaf(request, index, tries == 0 ? look_ahead : nullptr);
+    const LeafPlace place = tries == 0 && look_ahead != nullptr
+                                ? look_ahead->Newest(index, request)
+                                : reader_.Find(request.key, Reader<Layout>::kNewest);
     const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
     const typename Layout::Found found = leaf.Find(request.key, place.spot);
     core_.Sync(SyncPoint::kWriterFoundLeaf);
@@ -176,19 +168,19 @@ Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
 // The items of the leaf with the edit worked in.
 template <class Layout>
 void Writer<Layout>::MergeItems(const LeafPlace& place, const Edit& edit, Merged* merged) {
-  const bool may_expire = core_.expiry.was_used();
-  if (!may_expire) {
-    const uint32_t bytes_max = Layout::LeafBytesMax(core_.codec.geometry);
-    merged->bytes = Layout::MergeLeaf(
-        core_.codec, place.node, place.word.used(), edit.edit.stored_key,
-        edit.edit.erase ? nullptr : &edit.edit.value, bytes_max, Change<Layout>::Workbench());
-    merged->fits = merged->bytes <= bytes_max;
-    merged->in_workbench = merged->bytes != 0;
-    if (merged->in_workbench) return;
-  }
+  const uint32_t bytes_max = Layout::LeafBytesMax(core_.codec.geometry);
+  merged->bytes = Layout::MergeLeaf(
+      core_.codec, place.node, place.word.used(), edit.edit.stored_key,
+      edit.edit.erase ? nullptr : &edit.edit.value, bytes_max, Change<Layout>::Workbench());
+  merged->fits = merged->bytes <= bytes_max;
+  merged->in_workbench = merged->bytes != 0;
+  // It has no items with deadlines, so none that have expired.
+  if (merged->in_workbench) return;
   structure_.Gather(place.node, place.word.used(), &merged->items);
   ApplyEdits<Layout>(core_.codec, std::span(&edit.edit, 1), &merged->items);
-  if (may_expire) merged->expired = EraseExpired<Layout>(edit.now_ms, &merged->items);
+  if (core_.expiry.was_used()) {
+    merged->expired = EraseExpired<Layout>(edit.now_ms, &merged->items);
+  }
   const auto fences = Layout::FencesOf(core_.codec, place.node);
   merged->bytes = Layout::LeafBytes(core_.codec, merged->items, fences);
   merged->fits = Layout::FitsLeaf(core_.codec, merged->items, fences);

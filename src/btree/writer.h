@@ -110,8 +110,6 @@ class Writer {
     uint64_t expired = 0;                               // items that were left out
   };
 
-  LeafPlace FindLeaf(const Request& request, uint32_t index,
-                     const LookAhead<Layout>* look_ahead) const;
   bool HasExpiredSince(const Edit& edit) const;
   Attempt Append(Slot& slot, const typename Layout::Leaf& leaf, const LeafPlace& place,
                  const Edit& edit, Storing& storing, Version* version);
