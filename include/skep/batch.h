@@ -38,6 +38,7 @@
 #include <vector>
 
 #include "skep/function.h"
+#include "skep/items.h"
 #include "skep/scan.h"
 #include "skep/scratch.h"
 #include "skep/status.h"
@@ -68,11 +69,11 @@ enum class Op : uint8_t {
   kInsert,  // store only if absent
   kUpdate,  // store only if present
   kDelete,
-  kExpire,  // change the deadline of a key that is present; its value stays
-  kMove,    // give value and deadline of `key` to the key `other`; atomic batches only
-  kApply,   // run `function` on the value; function.h. The deadline stays
-  kSample,               // one key and value, uniformly at random; `random` decides
-  kDeleteAll,            // every key of the keyspace; engines without order can do it too
+  kExpire,     // change the deadline of a key that is present; its value stays
+  kMove,       // give value and deadline of `key` to the key `other`; atomic batches only
+  kApply,      // run `function` on the value; function.h. The deadline stays
+  kSample,     // one key and value, uniformly at random; `random` decides
+  kDeleteAll,  // every key of the keyspace; engines without order can do it too
   kScan,
   kCount,
   kDeleteRange,
@@ -95,7 +96,7 @@ constexpr bool IsWrite(Op op) {
 }
 
 // Deadlines a request may carry. 0: none.
-inline constexpr uint64_t kKeepDeadline = UINT64_MAX;  // the key keeps the one it has
+inline constexpr uint64_t kKeepDeadline = UINT64_MAX;              // the key keeps the one it has
 inline constexpr uint64_t kDeadlineMax = (uint64_t{1} << 56) - 1;  // larger: kInvalidArgument
 
 // What became of one request.
@@ -124,15 +125,15 @@ struct Request {
   // Further conditions of an operation: all that are given must hold, else it is not done.
   enum When : uint8_t {
     // kPut, kUpdate, kDelete. An absent key equals nothing; kPut with kDiffers stores it.
-    kEquals = 1,          // the value is `other`
-    kDiffers = 2,         // it is not
-    kDigestEquals = 4,    // the value's digest is `digest`
-    kDigestDiffers = 8,   // it is not
+    kEquals = 1,         // the value is `other`
+    kDiffers = 2,        // it is not
+    kDigestEquals = 4,   // the value's digest is `digest`
+    kDigestDiffers = 8,  // it is not
     // kExpire, kExpireRange. No deadline is later than any.
     kHasNoDeadline = 16,
     kHasDeadline = 32,
-    kLater = 64,          // the new deadline is later than the one it has
-    kEarlier = 128,       // it is earlier
+    kLater = 64,     // the new deadline is later than the one it has
+    kEarlier = 128,  // it is earlier
   };
 
   Op op = Op::kGet;
@@ -160,18 +161,13 @@ struct Request {
 };
 static_assert(sizeof(Request) == 72);
 
-struct Item {
-  std::string_view key;
-  std::string_view value;
-};
-
 struct Outcome {
   Verdict verdict = Verdict::kRefused;
-  bool present = false;     // points: the key was there before the operation
-  bool more = false;        // ranges: stopped by a limit and there may be more; `value` is the
-                            // bound to go on from: the lower one, with kReverse the upper one
-  uint32_t item_count = 0;  // kScan, kSample: how many items; Batch::items(slot) has them
-  size_t first_item = 0;
+  bool present = false;         // points: the key was there before the operation
+  bool more = false;            // ranges: stopped by a limit and there may be more; `value` is the
+                                // bound to go on from: the lower one, with kReverse the upper one
+  uint32_t item_count = 0;      // kScan, kSample: how many items; Batch::items(slot) has them
+  uint32_t first_run = 0;       // of the batch's runs (items.h); the items begin there
   int64_t integer = 0;          // kCount, kDelete..., kExpireRange: keys; kApply: the function's
                                 // number
   std::string_view value = {};  // kGet: the value. kReturnPrevious: the one before. kApply: what
@@ -180,10 +176,10 @@ struct Outcome {
   Status status = {};           // kRefused: why
   uint64_t deadline_ms = 0;     // points: the one the key had before the operation; 0: none
   Version version = 0;          // kRequireUnchanged that fails: of the write that changed the key,
-                                // 0 if it expired. writes: their own, 0 if nothing was changed. kGet: one at which
-                                // the key had this value: not below the write that stored it, not
-                                // above the ticket; an engine may keep one version for many keys
-  Hint hint = {};               // if kWantHint and the engine gives hints
+                        // 0 if it expired. writes: their own, 0 if nothing was changed. kGet: one
+                        // at which the key had this value: not below the write that stored it, not
+                        // above the ticket; an engine may keep one version for many keys
+  Hint hint = {};  // if kWantHint and the engine gives hints
 };
 
 class Engine;
@@ -233,8 +229,8 @@ class Batch {
   // kExpire. `when` as in Request. Persist() takes the deadline away, if there is one.
   uint32_t Expire(std::string_view key, uint64_t deadline_ms, uint8_t when = 0);
   uint32_t Persist(std::string_view key) { return Expire(key, 0, Request::kHasDeadline); }
-  // Gives the keys of the range their deadline one after the other: all expire at one instant, but a
-  // reader of deadlines may meanwhile see some changed and others not. `limit` as in DeleteRange.
+  // Gives the keys of the range their deadline one after the other: all expire at one instant, but
+  // a reader of deadlines may meanwhile see some changed and others not. `limit` as in DeleteRange.
   uint32_t ExpireRange(const Range& range, uint64_t deadline_ms, uint32_t limit = kNoLimit);
   uint32_t Move(std::string_view from, std::string_view to, uint8_t flags = 0);
   // `random` chooses the key; equal numbers on equal states choose the same one. Not at a snapshot.
@@ -275,8 +271,10 @@ class Batch {
   bool applied() const { return applied_; }
   // The first slots of the parts, ascending.
   std::span<const uint32_t> part_begins() const { return part_begins_; }
-  std::span<const Item> items(uint32_t slot) const {
-    return std::span(items_).subspan(outcomes_[slot].first_item, outcomes_[slot].item_count);
+  // The items of a scan or sample, as they come: with kReverse from the largest key down.
+  ItemRange items(uint32_t slot) const {
+    const Outcome& outcome = outcomes_[slot];
+    return {runs_.data() + outcome.first_run, outcome.item_count};
   }
 
   // Bytes that live until Clear(): for keys a caller has to build.
@@ -305,7 +303,7 @@ class Batch {
   std::vector<Request> requests_;
   std::vector<uint32_t> part_begins_;
   std::vector<Outcome> outcomes_;
-  std::vector<Item> items_;
+  std::vector<ItemRun> runs_;
   Scratch scratch_;
 };
 

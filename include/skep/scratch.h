@@ -36,6 +36,13 @@ class Scratch {
     return at;
   }
 
+  // Where the next `bytes` bytes that are allocated will lie: for what is written before its size
+  // is known. Valid until the next call.
+  char* Room(size_t bytes) {
+    if (bytes > left_) Grow(bytes);
+    return next_;
+  }
+
   // Copies of the given bytes, one after the other.
   std::string_view Copy(std::string_view bytes) {
     char* const at = Allocate(bytes.size());

@@ -112,7 +112,7 @@ class Scanner {
   ScanOptions options_;
   uint64_t left_ = 0;  // items still wanted
   Batch batch_;
-  uint32_t index_ = 0;  // of the next item in the current chunk
+  ItemRange::Iterator next_, end_;  // of the current chunk
   bool more_ = true;
   Item item_;
   Status status_;

@@ -1,6 +1,7 @@
 #include "skep/scratch.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace skep {
@@ -13,9 +14,11 @@ std::string_view Scratch::Concat(std::string_view first, std::string_view second
 }
 
 void Scratch::Clear() {
-  if (blocks_.size() > 1) {
-    // The last block is the largest.
-    if (blocks_.back().bytes <= kKeptBytesMax) std::swap(blocks_.front(), blocks_.back());
+  if (blocks_.size() > 1 && used_ <= kKeptBytesMax) {
+    // One block for all that was used: the next round of this size does not grow.
+    blocks_.clear();
+    AddBlock(std::bit_ceil(std::max(used_, kBlockBytes)));
+  } else if (blocks_.size() > 1) {
     blocks_.resize(1);
   }
   next_ = blocks_.empty() ? nullptr : blocks_[0].at.get();

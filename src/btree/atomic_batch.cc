@@ -459,25 +459,24 @@ void AtomicBatch<Layout>::PerformSample(uint32_t index) {
   // The counters may be a little late.
   const uint64_t before = std::max(core_.ItemCount(), erased);
   const uint64_t lot = sampler.Below(std::max<uint64_t>(1, before - erased + added.size()));
-  const auto copy = [&](std::string_view bytes) { return out_.scratch().Copy(bytes); };
   if (lot < added.size()) {
-    return out_.AddItem(index, {copy(added[lot].key), copy(added[lot].value)});
+    out_.AddItem(index, added[lot]);
+    return;
   }
   constexpr int kRounds = 64;
   for (int round = 0; round < kRounds; ++round) {
     const auto item = sampler.Draw(out_.scratch());
     if (!item) break;
     const auto state = states_.find(item->key);
-    if (state == states_.end()) return out_.AddItem(index, *item);
-    if (state->second.present) {
-      return out_.AddItem(index, {copy(state->first), copy(state->second.value)});
-    }
+    if (state != states_.end() && !state->second.present) continue;
+    out_.AddItem(index, state == states_.end() ? *item : Item{state->first, state->second.value});
+    return;
   }
   // The batch has deleted most of what there was: any key that is left.
   outcome.verdict = Verdict::kAbsent;
   ForEachForward({}, {}, true, [&](const Item& item) {
     outcome.verdict = Verdict::kDone;
-    out_.AddItem(index, {copy(item.key), copy(item.value)});
+    out_.AddItem(index, item);
     return false;
   });
 }

@@ -69,6 +69,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -124,6 +125,8 @@ class HeadLayout {
     StoredValue value(uint32_t i) const;
     // The first item with a head >= `head`.
     uint32_t LowerBound(uint16_t head) const;
+    // How many items from item `from` on have heads below `head`.
+    uint32_t CountBelow(uint32_t from, uint16_t head) const;
     // The first item with a key >= `key`, whose head is `head`; *equal: it has that key.
     template <class Key>
     uint32_t Seek(const Codec& codec, const Key& key, uint16_t head, bool* equal) const {
@@ -212,17 +215,20 @@ class HeadLayout {
     StoredValue value() const;
     Version version() const;
 
-    // The current item and those behind it, as far as they make one run, at most `most`; none if
-    // the leaf's items have several forms, have metadata or lie outside, or the current one is the
-    // log's.
-    PlainRun Run(uint32_t most) const;
-    void SkipRun(uint32_t count);  // goes on behind that many items of the run
+    // That of the sorted block; none if its items have several forms, have metadata or lie outside.
+    // Items of the log may have another one.
+    std::optional<PlainForm> plain_form() const {
+      if (!sorted_.is_plain()) return std::nullopt;
+      return PlainForm{.key_bytes = sorted_.key_bytes(), .value_bytes = sorted_.value_bytes()};
+    }
+    // Only if there is a plain_form(). Cost: copying; a few instructions for each item of the log.
+    uint32_t CopyPlain(uint32_t most, bool keys_only, char* to);
 
    private:
     friend class Merger;
     enum class Source : uint8_t { kNone, kSorted, kLog };
 
-    uint32_t RunLength(uint32_t most) const;
+    uint32_t PlaceOfEntry(bool* hides) const;
 
     void SortLog();
     void SettleEqualHeads();

@@ -180,6 +180,10 @@ class LogItem {
             .outside = (value_form_ & kOutside) != 0,
             .has_metadata = (value_form_ & kMetadata) != 0};
   }
+  // Whether it is a whole key and value without metadata, of these lengths.
+  bool is_plain(uint32_t key_bytes, uint32_t value_bytes) const {
+    return (key_form_ & ~kReplaces) == key_bytes && value_form_ == value_bytes;
+  }
   uint32_t end() const {
     return at_ + kLogItemHeaderBytes + (key_form_ & kLengthMask) + (value_form_ & kLengthMask);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "btree/head_layout_search.h"
 
@@ -12,27 +13,30 @@ using heads::LogItem;
 HeadLayout::LeafCursor::LeafCursor(const Leaf& leaf) : leaf_(&leaf), sorted_(leaf.node()) {}
 
 // Each item goes where its rank says: the number of heads below its own, and of equal ones before
-// it. No branch depends on the heads.
+// it. No branch depends on the heads, but on whether there are equal ones.
 void HeadLayout::LeafCursor::SortLog() {
   if (has_sorted_log_) return;
   has_sorted_log_ = true;
   entry_count_ = leaf_->visible_;
   if (entry_count_ == 0) return;
   std::array<uint16_t, kLogItemsMax> arrived;
+  std::array<uint16_t, kLogItemsMax> ranks;
   heads::CopyLogHeads(leaf_->node_, arrived.data());
-  std::fill(arrived.begin() + entry_count_, arrived.end(), uint16_t{0xffff});
+  RanksAmong24(arrived.data(), entry_count_, ranks.data());
   entry_heads_.fill(0xffff);
-  bool has_equal = false;
-  for (uint32_t i = 0; i < entry_count_; ++i) {
-    const uint32_t equal = heads::EqualOf24(arrived.data(), arrived[i]);
-    const uint32_t before = equal & ((uint32_t{1} << i) - 1);
-    has_equal |= before != 0;
-    const uint32_t rank = heads::CountBelow24(arrived.data(), arrived[i]) +
-                          static_cast<uint32_t>(std::popcount(before));
+  uint32_t taken = 0;
+  const auto place = [&](uint32_t i, uint32_t rank) {
     order_[rank] = static_cast<uint8_t>(i);
     entry_heads_[rank] = arrived[i];
+    taken |= uint32_t{1} << rank;
+  };
+  for (uint32_t i = 0; i < entry_count_; ++i) place(i, ranks[i]);
+  if (taken == (uint32_t{1} << entry_count_) - 1) return;
+  for (uint32_t i = 0; i < entry_count_; ++i) {
+    const uint32_t before = heads::EqualOf24(arrived.data(), arrived[i]) & ((uint32_t{1} << i) - 1);
+    place(i, ranks[i] + static_cast<uint32_t>(std::popcount(before)));
   }
-  if (has_equal) SettleEqualHeads();
+  SettleEqualHeads();
 }
 
 // Items with equal heads are in the order they came: sorts them by their keys, and leaves of each
@@ -221,29 +225,58 @@ Version HeadLayout::LeafCursor::version() const {
   return leaf_->node_version_ + (source_ == Source::kSorted ? 0 : Entry(entry_).delta());
 }
 
-PlainRun HeadLayout::LeafCursor::Run(uint32_t most) const {
-  if (source_ != Source::kSorted || !sorted_.is_plain()) return {};
-  return {.at = reinterpret_cast<const char*>(leaf_->node_->bytes()) + sorted_.offset(at_),
-          .count = RunLength(most),
-          .key_bytes = sorted_.key_bytes(),
-          .value_bytes = sorted_.value_bytes()};
+namespace {
+
+// Copies `count` items of the form that lie side by side. Returns where the copies end.
+inline char* CopyItems(const std::byte* from, uint32_t count, const PlainForm& form, bool keys_only,
+                       char* to) {
+  if (!keys_only) {
+    const size_t size = size_t{count} * form.stride();
+    blob::CopyBytes(reinterpret_cast<std::byte*>(to), reinterpret_cast<const char*>(from), size);
+    return to + size;
+  }
+  for (uint32_t i = 0; i < count; ++i, from += form.stride(), to += form.key_bytes) {
+    std::memcpy(to, from, form.key_bytes);
+  }
+  return to;
 }
 
-// How many sorted items from the current one on come before the log's next one.
-uint32_t HeadLayout::LeafCursor::RunLength(uint32_t most) const {
-  const uint32_t end = std::min(sorted_.count(), at_ + std::min(most, sorted_.count()));
-  if (entry_ == entry_count_) return end - at_;
-  const uint16_t next = entry_heads_[entry_];
-  if (sorted_.head(end - 1) < next) return end - at_;
-  // The current item comes before the log's next one; those with lower heads do, too.
-  uint32_t run_end = at_ + 1;
-  while (run_end < end && sorted_.head(run_end) < next) ++run_end;
-  return run_end - at_;
-}
+}  // namespace
 
-void HeadLayout::LeafCursor::SkipRun(uint32_t count) {
-  at_ += count;
+uint32_t HeadLayout::LeafCursor::CopyPlain(uint32_t most, bool keys_only, char* to) {
+  const PlainForm form = *plain_form();
+  const std::byte* const bytes = leaf_->node_->bytes();
+  uint32_t left = most;
+  const auto copy_sorted = [&](uint32_t count) {
+    if (count == 0) return;
+    to = CopyItems(bytes + sorted_.offset(at_), count, form, keys_only, to);
+    at_ += count;
+    left -= count;
+  };
+  while (left > 0 && entry_ < entry_count_) {
+    const LogItem item = Entry(entry_);
+    bool hides;
+    const uint32_t place = PlaceOfEntry(&hides);
+    copy_sorted(std::min(place - at_, left));
+    if (left == 0) break;
+    if (!item.deleted()) {
+      if (!item.is_plain(form.key_bytes, form.value_bytes)) break;
+      to = CopyItems(bytes + item.at() + heads::kLogItemHeaderBytes, 1, form, keys_only, to);
+      --left;
+    }
+    at_ += hides ? 1 : 0;
+    ++entry_;
+  }
+  if (entry_ == entry_count_) copy_sorted(std::min(sorted_.count() - at_, left));
   StepForward();
+  return most - left;
+}
+
+// The first sorted item that the log's next one comes before or, if *hides, is hidden by it.
+uint32_t HeadLayout::LeafCursor::PlaceOfEntry(bool* hides) const {
+  const uint16_t head = entry_heads_[entry_];
+  return sorted_.SeekFrom(*leaf_->codec_, Entry(entry_).key(), head,
+                          at_ + sorted_.CountBelow(at_, head), hides);
 }
 
 }  // namespace skep::btree

@@ -100,6 +100,17 @@ inline uint32_t HeadLayout::Sorted::LowerBound(uint16_t head) const {
                            CountBelow8(samples, head), head);
 }
 
+// Heads are compared in whole segments; those before `from` are below if any behind it is.
+inline uint32_t HeadLayout::Sorted::CountBelow(uint32_t from, uint16_t head) const {
+  uint32_t at = from / heads::kSegmentHeads * heads::kSegmentHeads;
+  uint32_t below;
+  do {
+    below = CountBelow32(heads_ + at, head);
+    at += below;
+  } while (below == heads::kSegmentHeads && at < count_);
+  return at <= from ? 0 : std::min(at, count_) - from;
+}
+
 template <class Key>
 uint32_t HeadLayout::Sorted::SeekFrom(const Codec& codec, const Key& searched, uint16_t head,
                                       uint32_t lower_bound, bool* equal) const {

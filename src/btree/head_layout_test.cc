@@ -9,6 +9,7 @@
 
 #include "btree/head_layout_search.h"
 #include "btree/layout_test_node.h"
+#include "skep/items.h"
 
 namespace skep::btree {
 namespace {
@@ -300,36 +301,58 @@ TEST(HeadLayout, BufferHasRoomForTheLog) {
   }
 }
 
-// Goal: without a log all plain items that are left are one run; with one, a run ends before the
-// log's next item, and what the log hides is in none. Items with deadlines, or of several sizes,
-// make no runs.
-TEST(HeadLayout, RunsArePlainItemsUpToTheLog) {
+// Goal: all items that have the form of the sorted block are copied in one go, those of the log in
+// their places and without what it hides, up to the first one of another form. A leaf whose sorted
+// items have several forms has none.
+TEST(HeadLayout, CopiesWhatHasTheFormOfTheSortedBlock) {
   TestStore store({});
   Items items(store);
   for (uint32_t i = 0; i < 100; ++i) items.Add(NumberKey(1000 * i), "value");
   TestNode node(store.codec());
   node.BuildLeaf(items);
-  const auto run_from = [&](uint32_t number, uint32_t most) {
+  // Of how many the copies are; they must be the keys from the number on, as the model has them.
+  std::set<uint32_t> model;
+  for (uint32_t i = 0; i < 100; ++i) model.insert(1000 * i);
+  const auto copied_from = [&](uint32_t number, uint32_t most, bool keys_only = false) {
     const auto leaf = node.leaf();
     HeadLayout::LeafCursor cursor(leaf);
     cursor.SeekAtLeast(NumberKey(number));
-    return cursor.Run(most).count;
+    const PlainForm form = *cursor.plain_form();
+    ItemRun run = {.key_bytes = form.key_bytes, .value_bytes = keys_only ? 0 : form.value_bytes};
+    std::string copies(200 * run.stride(), '?');
+    run.at = copies.data();
+    run.count = cursor.CopyPlain(most, keys_only, copies.data());
+    auto expected = model.lower_bound(number);
+    for (uint32_t i = 0; i < run.count; ++i, ++expected) {
+      EXPECT_EQ(run[i].key, NumberKey(*expected));
+      EXPECT_EQ(run[i].value, keys_only ? "" : "value");
+    }
+    EXPECT_EQ(run.end(), copies.data() + copies.find_last_not_of('?') + 1) << "wrote behind";
+    return run.count;
   };
-  EXPECT_EQ(run_from(0, 1000), 100);
-  EXPECT_EQ(run_from(1, UINT32_MAX), 99);
-  EXPECT_EQ(run_from(99000, 1000), 1);
-  EXPECT_EQ(run_from(30000, 7), 7);
+  EXPECT_EQ(copied_from(0, 1000), 100);
+  EXPECT_EQ(copied_from(1, UINT32_MAX, true), 99);
+  EXPECT_EQ(copied_from(99000, 1000), 1);
+  EXPECT_EQ(copied_from(30000, 7), 7);
 
   const StoredValue value = {.bytes = "value"};
+  const StoredValue longer = {.bytes = "longer value"};
   node.Append(NumberKey(50000), store.Key(NumberKey(50000)), &value, 1);
   node.Append(NumberKey(70000), store.Key(NumberKey(70000)), nullptr, 2);
   node.Append(NumberKey(80500), store.Key(NumberKey(80500)), &value, 3);
-  EXPECT_EQ(run_from(0, 1000), 50);
-  EXPECT_EQ(run_from(50000, 1000), 0);  // the log's
-  EXPECT_EQ(run_from(50001, 1000), 19);
-  EXPECT_EQ(run_from(70000, 1000), 10);  // 70000 is gone
-  EXPECT_EQ(run_from(80001, 1000), 0);
-  EXPECT_EQ(run_from(81000, 1000), 19);
+  node.Append(NumberKey(99500), store.Key(NumberKey(99500)), &value, 4);
+  model.insert({80500, 99500});
+  model.erase(70000);
+  EXPECT_EQ(copied_from(0, 1000), 101);
+  EXPECT_EQ(copied_from(50000, 1000), 51);
+  EXPECT_EQ(copied_from(50000, 1), 1);  // the log's
+  EXPECT_EQ(copied_from(69500, 2, true), 2);
+  EXPECT_EQ(copied_from(80001, 1000), 21);
+  EXPECT_EQ(copied_from(99001, 1000), 1);
+  node.Append(NumberKey(90500), store.Key(NumberKey(90500)), &longer, 5);
+  EXPECT_EQ(copied_from(0, 1000), 91);
+  EXPECT_EQ(copied_from(90001, 1000), 0);
+  EXPECT_EQ(copied_from(90501, 1000), 10);
 
   TestNode mixed(store.codec());
   items.Add(NumberKey(100000), "longer value");
@@ -337,7 +360,7 @@ TEST(HeadLayout, RunsArePlainItemsUpToTheLog) {
   const auto leaf = mixed.leaf();
   HeadLayout::LeafCursor cursor(leaf);
   cursor.SeekFirst();
-  EXPECT_EQ(cursor.Run(10).count, 0);
+  EXPECT_FALSE(cursor.plain_form());
 }
 
 }  // namespace

@@ -52,6 +52,31 @@ inline uint32_t CountBelow8(const uint16_t* numbers, uint16_t bound) {
   return 8 - static_cast<uint32_t>(std::popcount(NotBelow8(numbers, bound)));
 }
 
+// For each of the first `count` of 24 numbers: how many of these are below it. What lies behind
+// them is read, and may be any; ranks behind are any.
+inline void RanksAmong24(const uint16_t* numbers, uint32_t count, uint16_t* ranks) {
+#if defined(__SSE4_1__)
+  const auto* const at = reinterpret_cast<const __m128i*>(numbers);
+  const auto load = [&](int i) {  // so that signed numbers compare as these do
+    return _mm_xor_si128(_mm_loadu_si128(at + i), _mm_set1_epi16(INT16_MIN));
+  };
+  const __m128i lanes[3] = {load(0), load(1), load(2)};
+  __m128i below[3] = {};
+  for (uint32_t i = 0; i < count; ++i) {
+    const __m128i one = _mm_set1_epi16(static_cast<int16_t>(numbers[i] ^ 0x8000));
+    for (int k = 0; k < 3; ++k) {
+      below[k] = _mm_sub_epi16(below[k], _mm_cmpgt_epi16(lanes[k], one));
+    }
+  }
+  for (int k = 0; k < 3; ++k) _mm_storeu_si128(reinterpret_cast<__m128i*>(ranks) + k, below[k]);
+#else
+  for (uint32_t i = 0; i < 24; ++i) {
+    ranks[i] = 0;
+    for (uint32_t j = 0; j < count; ++j) ranks[i] += numbers[j] < numbers[i];
+  }
+#endif
+}
+
 // A bit for each of the 8 numbers in two words, lowest first, that equals `number`.
 inline uint32_t Equal8(uint64_t low, uint64_t high, uint16_t number) {
 #if defined(__SSE4_1__)

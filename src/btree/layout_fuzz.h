@@ -19,6 +19,7 @@
 #include "btree/node.h"
 #include "btree/node_items.h"
 #include "btree/stored.h"
+#include "skep/items.h"
 
 namespace skep::btree {
 
@@ -92,21 +93,28 @@ class LayoutFuzz {
     SKEP_CHECK(!cursor.valid());
   }
 
-  // Runs are made of what a walk sees.
-  static void CheckRuns(const Leaf& leaf, const std::vector<SeenItem>& items) {
+  // What is copied is what a walk sees.
+  static void CheckCopies(const Leaf& leaf, const std::vector<SeenItem>& items) {
     Cursor cursor(leaf);
     cursor.SeekFirst();
     for (size_t i = 0; i < items.size();) {
       SKEP_CHECK(cursor.valid() && ItemAt(cursor) == items[i]);
-      const PlainRun run = cursor.Run(1000);
-      SKEP_CHECK(run.count <= items.size() - i);
-      for (uint32_t j = 0; j < run.count; ++j) {
-        SKEP_CHECK(run.at + j * run.stride() == items[i + j].key.bytes.data());
+      const auto form = cursor.plain_form();
+      ItemRun run;
+      std::string copies;
+      if (form) {
+        run.key_bytes = form->key_bytes;
+        run.value_bytes = form->value_bytes;
+        copies.resize((items.size() - i) * form->stride());
+        run.count = cursor.CopyPlain(static_cast<uint32_t>(items.size() - i), false, copies.data());
+        run.at = copies.data();
       }
-      if (run.count > 0) {
-        i += run.count;
-        cursor.SkipRun(run.count);
-      } else {
+      for (uint32_t j = 0; j < run.count; ++j, ++i) {
+        SKEP_CHECK(run[j].key == items[i].key.bytes && !items[i].key.outside);
+        SKEP_CHECK(run[j].value == items[i].value.bytes && !items[i].value.outside);
+        SKEP_CHECK(!items[i].value.has_metadata);
+      }
+      if (run.count == 0) {
         ++i;
         cursor.Next();
       }
@@ -163,7 +171,7 @@ class LayoutFuzz {
     if (has_outside_keys_(codec_, leaf.node(), leaf.used())) return OnlyRead(leaf, items);
     SKEP_CHECK(leaf.CountPresent() == items.size());
     CheckBackwards(leaf, items);
-    CheckRuns(leaf, items);
+    CheckCopies(leaf, items);
     CheckSearches(leaf, items);
     for (size_t i = 0; i < items.size() && i < 16; ++i) CheckSeek(leaf, items[i].value.bytes);
   }
@@ -173,7 +181,7 @@ class LayoutFuzz {
     if (has_outside_keys_(codec_, leaf.node(), leaf.used())) return OnlyRead(leaf, items);
     SKEP_CHECK(leaf.CountPresent() == items.size());
     CheckBackwards(leaf, items);
-    CheckRuns(leaf, items);
+    CheckCopies(leaf, items);
   }
 
   void CheckInner(const NodeHeader* node) const {

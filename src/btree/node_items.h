@@ -53,16 +53,13 @@ struct LeafSpot {
   bool known;     // else nothing
 };
 
-// Items of a leaf that come one after the other in order and in memory, whole and without metadata:
-// key | value | key | value ...
-struct PlainRun {
-  const char* at = nullptr;
-  uint32_t count = 0;
+// Items that are stored as they are, whole and without metadata, with keys of one length and values
+// of one length. So they are copied as bytes: key | value | key | value ...
+struct PlainForm {
   uint32_t key_bytes = 0;
   uint32_t value_bytes = 0;
 
   uint32_t stride() const { return key_bytes + value_bytes; }
-  std::string_view last_key() const { return {at + size_t{count - 1} * stride(), key_bytes}; }
 };
 
 }  // namespace skep::btree

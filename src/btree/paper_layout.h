@@ -57,6 +57,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -165,9 +166,13 @@ class PaperLayout {
     void Prev();
     StoredKey key() const;
     StoredValue value() const;
-    Version version() const;                     // as Found::version
-    PlainRun Run(uint32_t) const { return {}; }  // its items have their lengths between them
-    void SkipRun(uint32_t) {}
+    Version version() const;  // as Found::version
+
+    // The form of the leaf's items, if they have one. None: here lengths lie between the items.
+    std::optional<PlainForm> plain_form() const { return std::nullopt; }
+    // Copies the current item and those behind it, `most` of them, as long as they have the form,
+    // and goes on behind them; with `keys_only`, without values. Returns how many.
+    uint32_t CopyPlain(uint32_t, bool, char*) { return 0; }
 
    private:
     enum class Source : uint8_t { kNone, kSorted, kLog };  // where the current item is

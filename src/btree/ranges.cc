@@ -51,17 +51,17 @@ void Ranges<Layout>::ScanForward(const Request& r, const std::optional<LeafPlace
 template <class Layout>
 bool Ranges<Layout>::ScanLeaf(Cursor<Layout>& cursor, const Request& r, ScanMeter& meter) const {
   const bool unbounded = r.has(Request::kNoUpperBound);
+  const auto form = cursor.plain_form();
   while (cursor.valid()) {
     if (!meter.MayAdd()) {
       const std::string_view key = cursor.key();
       if (unbounded || key < r.other) meter.StopBefore(key);
       return false;
     }
-    if (const auto run = cursor.Run(meter.room());
-        run.count > 0 && (unbounded || run.last_key() < r.other)) {
-      const uint32_t added = meter.AddRun(run);
-      cursor.SkipRun(added);
-      continue;
+    if (form) {
+      const ScanMeter::Added added = meter.AddPlain(*form, cursor);
+      if (added == ScanMeter::Added::kLast) return false;
+      if (added == ScanMeter::Added::kSome) continue;
     }
     const std::string_view key = cursor.key();
     if (!unbounded && key >= r.other) return false;

@@ -134,9 +134,11 @@ class Cursor {
   // Whether it stands at an item of its leaf.
   bool valid() const { return in_leaf_->valid(); }
   void Next() { in_leaf_->Next(); }
-  // The current item and those behind it, as far as they lie together; at most `most`, maybe none.
-  PlainRun Run(uint32_t most) const { return in_leaf_->Run(most); }
-  void SkipRun(uint32_t count) { in_leaf_->SkipRun(count); }
+  // As LeafCursor, in this leaf.
+  std::optional<PlainForm> plain_form() const { return in_leaf_->plain_form(); }
+  uint32_t CopyPlain(uint32_t most, bool keys_only, char* to) {
+    return in_leaf_->CopyPlain(most, keys_only, to);
+  }
   void Prev() { in_leaf_->Prev(); }
   // Whole. Valid until the cursor moves.
   std::string_view key() {

@@ -29,43 +29,39 @@ class ScanMeter {
   bool MayAdd() const { return !IsFull() && visits_ < visits_max_; }
   // Copies the item.
   void Add(const Item& item) {
-    Item given{.key = out_.scratch().Copy(item.key)};
-    if (!request_.has(Request::kKeysOnly)) given.value = out_.scratch().Copy(item.value);
-    bytes_ += given.key.size() + given.value.size();
-    out_.AddItem(index_, given);
-    last_key_ = given.key;
-    ++visits_;
+    const std::string_view value = keys_only() ? std::string_view() : item.value;
+    const Item given = out_.AddItem(index_, {.key = item.key, .value = value});
+    Count({.at = given.key.data(),
+           .count = 1,
+           .key_bytes = static_cast<uint32_t>(given.key.size()),
+           .value_bytes = static_cast<uint32_t>(given.value.size())});
   }
   // How many items it may give at most, as far as their bytes allow.
   uint32_t room() const {
     const uint32_t items = request_.limit - out_.outcome(index_).item_count;
     return static_cast<uint32_t>(std::min<uint64_t>(items, visits_max_ - visits_));
   }
-  // Copies the items of the run, which has at most room(), until it IsFull(). Returns how many.
-  uint32_t AddRun(const PlainRun& run) {
-    const bool keys_only = request_.has(Request::kKeysOnly);
-    const uint32_t bytes_each = run.key_bytes + (keys_only ? 0 : run.value_bytes);
-    const size_t before_full = (bytes_max_ - bytes_) / std::max(bytes_each, 1u);
-    const uint32_t count =
-        before_full < run.count ? static_cast<uint32_t>(before_full) + 1 : run.count;
-    // At least one byte, so that there is a place: key and value may be empty.
-    char* to = out_.scratch().Allocate(std::max<size_t>(size_t{count} * bytes_each, 1));
-    if (!keys_only) {
-      std::memcpy(to, run.at, size_t{count} * bytes_each);
-    } else {
-      for (uint32_t i = 0; i < count; ++i) {
-        std::memcpy(to + i * bytes_each, run.at + i * run.stride(), bytes_each);
-      }
+  enum class Added : uint8_t {
+    kNone,  // the current item has not the form
+    kSome,  // and the cursor is behind them
+    kLast,  // or none; the next one is not below the range's upper bound
+  };
+  // If MayAdd(). Copies items of the leaf's form from the cursor's current one on, as many as may
+  // be added, up to some kilobytes.
+  template <class Cursor>
+  Added AddPlain(const PlainForm& form, Cursor& cursor) {
+    ItemRun run = {.key_bytes = form.key_bytes, .value_bytes = keys_only() ? 0 : form.value_bytes};
+    const uint32_t most = MostOf(run.stride());
+    char* const to = out_.scratch().Room(most * run.stride());
+    const uint32_t copied = cursor.CopyPlain(most, keys_only(), to);
+    if (copied == 0) return Added::kNone;
+    run.at = to;
+    run.count = CountBelowEnd(run, copied);
+    if (run.count > 0) {
+      out_.AddItems(index_, run);
+      Count(run);
     }
-    for (Item& item : out_.AddItems(index_, count)) {
-      item.key = {to, run.key_bytes};
-      if (!keys_only) item.value = {to + run.key_bytes, run.value_bytes};
-      to += bytes_each;
-    }
-    bytes_ += size_t{count} * bytes_each;
-    visits_ += count;
-    last_key_ = {to - bytes_each, run.key_bytes};
-    return count;
+    return run.count == copied ? Added::kSome : Added::kLast;
   }
   // A leaf without an item counts as one that was visited.
   void PassLeaf() { ++visits_; }
@@ -88,6 +84,39 @@ class ScanMeter {
   }
 
  private:
+  static constexpr size_t kCopyBytesMax = 8192;    // at once
+  static constexpr uint32_t kCopyBoundedMax = 32;  // items, of which some may be out of the range
+
+  bool keys_only() const { return request_.has(Request::kKeysOnly); }
+  bool unbounded() const { return request_.has(Request::kNoUpperBound); }
+
+  // How many items of this size may be copied at once, at least one: until it IsFull().
+  uint32_t MostOf(size_t item_bytes) const {
+    const size_t bytes_each = std::max<size_t>(item_bytes, 1);
+    size_t most = std::min<size_t>(room(), std::max<size_t>(kCopyBytesMax / bytes_each, 1));
+    if (!unbounded()) most = std::min<size_t>(most, kCopyBoundedMax);
+    const size_t before_full = (bytes_max_ - bytes_) / bytes_each;
+    return static_cast<uint32_t>(before_full < most ? before_full + 1 : most);
+  }
+  // How many of the first `count` items of the run, which rise, are in the range.
+  uint32_t CountBelowEnd(const ItemRun& run, uint32_t count) const {
+    if (unbounded() || run[count - 1].key < request_.other) return count;
+    uint32_t low = 0;
+    for (uint32_t high = count - 1; low < high;) {
+      const uint32_t middle = low + (high - low) / 2;
+      if (run[middle].key < request_.other) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+  void Count(const ItemRun& added) {
+    bytes_ += added.count * added.stride();
+    visits_ += added.count;
+    last_key_ = added[added.count - 1].key;
+  }
   // No further item may be added.
   bool IsFull() const {
     return out_.outcome(index_).item_count == request_.limit || bytes_ > bytes_max_;

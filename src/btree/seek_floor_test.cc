@@ -13,7 +13,7 @@ std::string FloorOf(TestTree& tree, const std::string& key) {
   Batch batch;
   batch.Scan(Range::From(key), {.limit = 1, .keys_only = true, .seek_floor = true});
   tree.Execute(batch);
-  return batch.items(0).empty() ? "" : std::string(batch.items(0)[0].key);
+  return batch.items(0).empty() ? "" : std::string(batch.items(0).front().key);
 }
 
 class SeekFloor : public OnEachLayout {};

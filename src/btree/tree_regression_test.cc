@@ -253,7 +253,7 @@ TEST_P(Sampling, FindsWhatIsLeft) {
   tree.Execute(samples);
   for (uint32_t i = 0; i < kDraws; ++i) {
     ASSERT_EQ(samples.outcome(i).verdict, Verdict::kDone) << i;
-    ++seen.at(std::string(samples.items(i)[0].key));
+    ++seen.at(std::string(samples.items(i).front().key));
   }
   for (const auto& [key, times] : seen) {
     EXPECT_GT(times, kDraws / 8) << key;
@@ -276,7 +276,7 @@ TEST_P(Sampling, DoesNotTrustTheCounters) {
   batch.Sample(5);
   tree.Execute(batch);
   ASSERT_EQ(batch.outcome(0).verdict, Verdict::kDone);
-  EXPECT_EQ(batch.items(0)[0].key, "stays");
+  EXPECT_EQ(batch.items(0).front().key, "stays");
   putter.Finish();
   tree.ExpectHolds({{"stays", "v"}});
 }
@@ -625,9 +625,10 @@ class ScansOfAWindow : public OnEachLayout {
     const auto end = r.key < hi ? state_.lower_bound(hi) : at;
     size_t bytes = 0;
     uint32_t given = 0;
+    auto next = batch.items(i).begin();
     for (; at != end && given < r.limit && bytes <= bytes_max; ++at, ++given) {
       ASSERT_LT(given, batch.items(i).size());
-      const Item& item = batch.items(i)[given];
+      const Item item = *next++;
       ASSERT_EQ(item.key, at->first);
       ASSERT_EQ(item.value, keys_only ? "" : at->second);
       bytes += item.key.size() + item.value.size();

@@ -23,6 +23,17 @@ std::string_view KeyAfter(std::string_view key, Scratch& scratch) {
   return scratch.Concat(key, {"\0", 1});
 }
 
+ItemRange ItemRange::Without(size_t count) const {
+  if (count >= size()) return {};
+  ItemRange others = *this;
+  Iterator& from = others.begin_;
+  from.left_ -= count;
+  for (; count >= from.rest_.count; from.rest_ = *from.next_++) count -= from.rest_.count;
+  from.rest_.at += count * from.rest_.stride();
+  from.rest_.count -= static_cast<uint32_t>(count);
+  return others;
+}
+
 uint32_t Batch::CompareAndSet(std::string_view key, std::string_view expected,
                               std::string_view value) {
   return Add(
@@ -125,7 +136,7 @@ void Batch::Clear() {
   ClearAndShrink(requests_);
   ClearAndShrink(part_begins_);
   ClearAndShrink(outcomes_);
-  ClearAndShrink(items_);
+  ClearAndShrink(runs_);
   scratch_.Clear();
   snapshot_ = {};
   now_ms_ = 0;

@@ -1,7 +1,7 @@
 // batch_writer.h: how an engine fills in a batch's outcomes.
 #pragma once
 
-#include <span>
+#include <cstring>
 
 #include "engine/engine.h"
 #include "skep/batch.h"
@@ -37,7 +37,7 @@ class BatchWriter {
   // Drops earlier outcomes and makes one for every request, kRefused until set.
   explicit BatchWriter(Batch& batch) : batch_(batch) {
     batch.outcomes_.assign(batch.requests_.size(), Outcome{});
-    batch.items_.clear();
+    batch.runs_.clear();
     batch.applied_ = true;
   }
 
@@ -63,25 +63,41 @@ class BatchWriter {
   // The same of one part.
   void AbortPart(const Part& part, uint32_t culprit);
 
-  // The items of one scan must be added one after the other: BeginItems, AddItem...
+  // The items of one scan must be added one after the other: BeginItems, AddItem or AddItems...
   void BeginItems(uint32_t slot) {
-    outcome(slot).first_item = batch_.items_.size();
+    outcome(slot).first_run = static_cast<uint32_t>(batch_.runs_.size());
     outcome(slot).item_count = 0;
   }
-  void AddItem(uint32_t slot, Item item) {
-    batch_.items_.push_back(item);
-    ++outcome(slot).item_count;
+  // Copies the item. Returns the copy.
+  Item AddItem(uint32_t slot, const Item& item) {
+    char* const at = scratch().Room(item.key.size() + item.value.size());
+    if (!item.key.empty()) std::memcpy(at, item.key.data(), item.key.size());
+    if (!item.value.empty()) {
+      std::memcpy(at + item.key.size(), item.value.data(), item.value.size());
+    }
+    const auto key_bytes = static_cast<uint32_t>(item.key.size());
+    const auto value_bytes = static_cast<uint32_t>(item.value.size());
+    AddItems(slot, {.at = at, .count = 1, .key_bytes = key_bytes, .value_bytes = value_bytes});
+    return {.key = {at, key_bytes}, .value = {at + key_bytes, value_bytes}};
   }
-
-  // Room for `count` more items of the scan; to be filled in before anything else is added.
-  std::span<Item> AddItems(uint32_t slot, uint32_t count) {
-    const size_t first = batch_.items_.size();
-    batch_.items_.resize(first + count);
-    outcome(slot).item_count += count;
-    return std::span(batch_.items_).subspan(first);
+  // Adds items that were written to what scratch().Room() returned; nothing was allocated since.
+  void AddItems(uint32_t slot, const ItemRun& run) {
+    scratch().Allocate(run.count * run.stride());
+    Outcome& to = outcome(slot);
+    if (to.item_count == 0 || !Continues(batch_.runs_.back(), run)) {
+      batch_.runs_.push_back(run);
+    } else {
+      batch_.runs_.back().count += run.count;
+    }
+    to.item_count += run.count;
   }
 
  private:
+  static bool Continues(const ItemRun& before, const ItemRun& run) {
+    return before.key_bytes == run.key_bytes && before.value_bytes == run.value_bytes &&
+           before.end() == run.at;
+  }
+
   Batch& batch_;
 };
 

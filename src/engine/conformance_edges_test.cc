@@ -330,8 +330,8 @@ TEST_P(EdgeConformance, Samples) {
   subject_.Run(again);
   ASSERT_FALSE(HasFatalFailure());
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-    ++drawn[std::string(batch.items(slot)[0].key)];
-    ASSERT_EQ(batch.items(slot)[0].key, again.items(slot)[0].key);
+    ++drawn[std::string(batch.items(slot).front().key)];
+    ASSERT_EQ(batch.items(slot).front().key, again.items(slot).front().key);
   }
   EXPECT_EQ(drawn.size(), kKeys);
   for (const auto& [key, times] : drawn) {

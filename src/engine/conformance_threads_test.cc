@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <map>
+#include <ranges>
 #include <thread>
 
 #include "engine/conformance.h"
@@ -289,8 +290,7 @@ TEST_P(ThreadConformance, EachThreadSeesItsOwnPrefix) {
         return item.key == pair.first && item.value == pair.second;
       };
       ASSERT_TRUE(std::ranges::equal(ranges.items(0), mine, same));
-      ASSERT_TRUE(std::equal(ranges.items(1).begin(), ranges.items(1).end(), mine.rbegin(),
-                             mine.rend(), same));
+      ASSERT_TRUE(std::ranges::equal(ranges.items(1), mine | std::views::reverse, same));
       if (i % 50 == 49) {
         Batch deletes;
         deletes.DeleteRange(range);
@@ -329,7 +329,7 @@ TEST_P(ThreadConformance, ScansSeeWholeBatches) {
       for (const uint32_t slot : {0u, 1u}) {
         const auto items = batch.items(slot);
         ASSERT_TRUE(items.empty() || items.size() == 3) << items.size();
-        for (const Item& item : items) ASSERT_EQ(item.value, items[0].value);
+        for (const Item& item : items) ASSERT_EQ(item.value, items.front().value);
       }
       ASSERT_TRUE(batch.outcome(2).integer == 0 || batch.outcome(2).integer == 3);
     }

@@ -127,8 +127,7 @@ class MaskedEngine final : public Engine {
     to.outcome(to_slot).value = to.scratch().Copy(from.outcome(from_slot).value);
     to.BeginItems(to_slot);
     for (const Item& item : from.items(from_slot)) {
-      to.AddItem(to_slot,
-                 {.key = to.scratch().Copy(item.key), .value = to.scratch().Copy(item.value)});
+      to.AddItem(to_slot, item);
     }
   }
 

@@ -282,18 +282,20 @@ class ModelEngine::Run {
     const auto is_full = [&] {
       return out.item_count == r.limit || bytes > batch_.scan_bytes_max();
     };
-    Item item;
+    std::string_view last;
     ForEach(r, batch_.scan_visits_max(), out, [&](Map::iterator at, const Value& value) {
       if (is_full()) return false;
-      item.key = out_.scratch().Copy(at->first);
-      if (!r.has(Request::kKeysOnly)) item.value = Copy(&value);
+      const bool keys_only = r.has(Request::kKeysOnly);
+      const Item item = out_.AddItem(
+          slot, {.key = at->first,
+                 .value = keys_only ? std::string_view() : std::string_view(value.bytes)});
       bytes += item.key.size() + item.value.size();
-      out_.AddItem(slot, item);
+      last = item.key;
       return true;
     });
     // Not behind the deleted keys that followed: they may be back by then.
     if (out.more && is_full() && out.item_count > 0) {
-      out.value = r.has(Request::kReverse) ? item.key : KeyAfter(item.key, out_.scratch());
+      out.value = r.has(Request::kReverse) ? last : KeyAfter(last, out_.scratch());
     }
   }
 
@@ -382,7 +384,7 @@ class ModelEngine::Run {
       return;
     }
     const auto at = live[index];
-    out_.AddItem(slot, {.key = out_.scratch().Copy(at->first), .value = Copy(&at->second.newest)});
+    out_.AddItem(slot, {.key = at->first, .value = at->second.newest.bytes});
   }
 
   Map::iterator FindOrMake(Map::iterator at, std::string_view key) {

@@ -311,9 +311,9 @@ Expected OracleState::Sample(const Batch& batch, uint32_t slot) const {
   if (live() == 0) return {.verdict = Verdict::kAbsent, .items_matter = true};
   Expected expected{.items_matter = true};
   const auto items = batch.items(slot);
-  const Stored* const drawn = items.size() == 1 ? Find(items[0].key) : nullptr;
+  const Stored* const drawn = items.size() == 1 ? Find(items.front().key) : nullptr;
   expected.items.emplace_back("a key of the map", "");
-  if (drawn != nullptr) expected.items = {{std::string(items[0].key), drawn->value}};
+  if (drawn != nullptr) expected.items = {{std::string(items.front().key), drawn->value}};
   return expected;
 }
 

@@ -276,11 +276,11 @@ bool Store::IsOf(const Snapshot& snapshot, uint32_t keyspace) const {
 
 bool Scanner::Next() {
   // A chunk may come without an item: it only got past deleted keys.
-  while (batch_.empty() || index_ == batch_.items(0).size()) {
+  while (next_ == end_) {
     if (!status_.ok() || !more_ || left_ == 0) return false;
     status_ = Fetch();
   }
-  item_ = batch_.items(0)[index_++];
+  item_ = *next_++;
   --left_;
   return true;
 }
@@ -300,9 +300,10 @@ Status Scanner::Fetch() {
   ScanOptions chunk = options_;
   chunk.limit = static_cast<uint32_t>(std::min<uint64_t>(left_, kChunkItems));
   batch_.Scan({.lo = lo_, .hi = hi_, .unbounded = unbounded_}, chunk);
-  index_ = 0;
+  next_ = end_;
   const auto out = ExecuteOne(*store_, batch_, keyspace_);
   if (!out) return out.error();
+  next_ = batch_.items(0).begin();
   more_ = (*out)->more;
   if (more_) {
     (options_.reverse ? hi_ : lo_).assign((*out)->value);

@@ -68,7 +68,7 @@ Range PatternRange(std::string_view pattern, Scratch& scratch, bool* whole) {
   return PrefixRange(scratch.Copy(LiteralPrefix(pattern, whole)), scratch);
 }
 
-std::vector<std::string_view> MatchingKeys(std::span<const Item> items, std::string_view pattern) {
+std::vector<std::string_view> MatchingKeys(const ItemRange& items, std::string_view pattern) {
   std::vector<std::string_view> keys;
   for (const Item& item : items) {
     if (GlobMatch(pattern, item.key)) keys.push_back(item.key);
@@ -145,7 +145,7 @@ void FinishRandomKey(const Call& call, const Batch& batch, uint32_t slot) {
   if (call.Refused(batch.outcome(slot))) return;
   const auto items = batch.items(slot);
   if (items.empty()) return call.reply().Null();
-  call.reply().Bulk(items[0].key);
+  call.reply().Bulk(items.front().key);
 }
 
 // Of as many slots as there are keys.

@@ -209,8 +209,7 @@ void FinishKrange(const Call& call, const Batch& batch, uint32_t slot) {
   Scratch scratch;
   ParseRangeArgs(call.args(), kRev | kLimit | kWithValues, scratch, args);
   if (out.more && out.item_count < WantedItems(args)) return call.Error(kTransactionScanError);
-  const auto items = batch.items(slot);
-  ReplyItems(call, items.subspan(std::min<size_t>(args.offset, items.size())), args.with_values);
+  ReplyItems(call, batch.items(slot).Without(args.offset), args.with_values);
 }
 
 void RunKrange(Call& call) {
@@ -289,8 +288,9 @@ void FinishNeighbour(const Call& call, const Batch& batch, uint32_t slot) {
   RespWriter reply = call.reply();
   if (items.empty()) return with_value ? reply.NullArray() : reply.Null();
   if (with_value) reply.Array(2);
-  reply.Bulk(items[0].key);
-  if (with_value) reply.Bulk(items[0].value);
+  const Item item = items.front();
+  reply.Bulk(item.key);
+  if (with_value) reply.Bulk(item.value);
 }
 
 void RunKscan(Call& call) {

@@ -32,13 +32,18 @@ bool TrySend(Call& call, const RangeTask::Query& query) {
   }
   if (out.more && out.item_count < wanted) return false;
   if (out.more && query.pattern) return false;
-  std::vector<Item> items;
-  for (const Item& item : batch.items(slot)) {
-    if (!query.pattern || GlobMatch(*query.pattern, item.key)) items.push_back(item);
+  const bool with_values = !query.options.keys_only;
+  if (!query.pattern) {
+    ReplyItems(call, batch.items(slot).Without(query.offset), with_values);
+    return true;
   }
-  const auto kept =
-      std::span<const Item>(items).subspan(std::min<size_t>(query.offset, items.size()));
-  ReplyItems(call, kept, !query.options.keys_only);
+  std::vector<Item> matching;
+  for (const Item& item : batch.items(slot)) {
+    if (GlobMatch(*query.pattern, item.key)) matching.push_back(item);
+  }
+  const size_t first = std::min<size_t>(query.offset, matching.size());
+  ReplyItemsHead(call, matching.size() - first, with_values);
+  for (size_t i = first; i < matching.size(); ++i) ReplyItem(call, matching[i], with_values);
   return true;
 }
 
@@ -70,7 +75,7 @@ void ReplyItem(const Call& call, const Item& item, bool with_values) {
   if (with_values) reply.Bulk(item.value);
 }
 
-void ReplyItems(const Call& call, std::span<const Item> items, bool with_values) {
+void ReplyItems(const Call& call, const ItemRange& items, bool with_values) {
   ReplyItemsHead(call, items.size(), with_values);
   for (const Item& item : items) ReplyItem(call, item, with_values);
 }

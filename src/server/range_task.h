@@ -23,7 +23,7 @@ namespace skep {
 
 // How a list of items is sent: flat, but pairs of key and value are arrays in RESP3, as ZRANGE
 // WITHSCORES has them.
-void ReplyItems(const Call& call, std::span<const Item> items, bool with_values);
+void ReplyItems(const Call& call, const ItemRange& items, bool with_values);
 void ReplyItemsHead(const Call& call, size_t items, bool with_values);
 void ReplyItem(const Call& call, const Item& item, bool with_values);
 

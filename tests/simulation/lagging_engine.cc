@@ -28,7 +28,7 @@ void CopyOutcome(const Batch& from, BatchWriter& to, uint32_t slot) {
   to.outcome(slot).value = to.scratch().Copy(from.outcome(0).value);
   to.BeginItems(slot);
   for (const Item& item : from.items(0)) {
-    to.AddItem(slot, {to.scratch().Copy(item.key), to.scratch().Copy(item.value)});
+    to.AddItem(slot, item);
   }
 }
 

@@ -1,0 +1,94 @@
+// items.h: what a scan gives.
+//
+// Items are not described one by one: those that follow each other with keys of one length and
+// values of one length lie side by side in memory and are one run, so that a scan of items of one
+// size costs little more than copying their bytes. Readers need not know: an ItemRange makes the
+// items as it goes along.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+namespace skep {
+
+struct Item {
+  std::string_view key;
+  std::string_view value;
+};
+
+// key | value | key | value ...
+struct ItemRun {
+  const char* at = nullptr;
+  uint32_t count = 0;
+  uint32_t key_bytes = 0;
+  uint32_t value_bytes = 0;
+
+  size_t stride() const { return size_t{key_bytes} + value_bytes; }
+  const char* end() const { return at + count * stride(); }
+  Item operator[](uint32_t i) const {
+    const char* const item = at + i * stride();
+    return {.key = {item, key_bytes}, .value = {item + key_bytes, value_bytes}};
+  }
+};
+
+// The items of some runs, in order. A view, and a forward range of Items, which are made on the
+// fly: `for (const Item& item : items)`. Its iterators may outlive it, not the runs.
+class ItemRange {
+ public:
+  class Iterator {
+   public:
+    using value_type = Item;
+    using reference = Item;
+    using difference_type = ptrdiff_t;
+    using iterator_concept = std::forward_iterator_tag;
+    using iterator_category = std::input_iterator_tag;  // what it leads to is not an object
+
+    Iterator() = default;
+
+    Item operator*() const { return rest_[0]; }
+    Iterator& operator++() {
+      --left_;
+      rest_.at += rest_.stride();
+      if (--rest_.count == 0 && left_ > 0) rest_ = *next_++;
+      return *this;
+    }
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    // Of two of one range.
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.left_ == b.left_; }
+
+   private:
+    friend class ItemRange;
+    Iterator(const ItemRun* run, size_t left) : left_(left) {
+      if (left == 0) return;
+      rest_ = *run;
+      next_ = run + 1;
+    }
+
+    ItemRun rest_;  // of the current run
+    const ItemRun* next_ = nullptr;
+    size_t left_ = 0;  // items from here to the end
+  };
+
+  ItemRange() = default;
+  // `size` items from the first one of `runs` on; none of the runs is empty.
+  ItemRange(const ItemRun* runs, size_t size) : begin_(runs, size) {}
+
+  Iterator begin() const { return begin_; }
+  Iterator end() const { return {}; }
+  size_t size() const { return begin_.left_; }
+  bool empty() const { return size() == 0; }
+  Item front() const { return *begin_; }  // not if empty
+  // All but the first `count`; none if there are not more. Cost: the runs that are passed.
+  ItemRange Without(size_t count) const;
+
+ private:
+  Iterator begin_;
+};
+
+}  // namespace skep
