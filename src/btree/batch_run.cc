@@ -58,7 +58,7 @@ template <class Layout>
 Version BatchRun<Layout>::DoUnordered() {
   Version ticket = 0;
   for (uint32_t i = 0; i < batch_.size(); ++i) {
-    if (i % LookAhead<Layout>::kWindow == 0) look_ahead_.Look(batch_, i);
+    look_ahead_.Approach(batch_, i);
     ticket = std::max(ticket, DoSlot(i));
     if (slot_.retired.size() > kRetiredMax) Reclaim();
   }
@@ -168,7 +168,7 @@ void BatchRun<Layout>::DoReads(Version at) {
 
 template <class Layout>
 void BatchRun<Layout>::Read(uint32_t i, Version at) {
-  if (i % LookAhead<Layout>::kWindow == 0) look_ahead_.Look(batch_, i);
+  look_ahead_.Approach(batch_, i);
   if (const Status s = CheckRequest(request(i), batch_, traits_); !s.ok()) {
     out_.Refuse(i, s);
   } else if (IsRange(request(i).op)) {

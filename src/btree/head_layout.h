@@ -167,8 +167,11 @@ class HeadLayout {
     void PrefetchWrite() const;
     // Whether `items` from a known spot on may go beyond the leaf; asks for the fences then.
     bool GoesBeyond(const LeafSpot& spot, uint32_t items) const;
-    // Of a leaf that is read from its beginning, once the header has come.
-    void PrefetchFirst() const;
+    // Of a leaf that a scan goes on to, once the header has come: what it enters by.
+    void PrefetchFences() const;
+    // Asks for all that a scan of so many items from sorted item `from` on reads in this leaf, once
+    // the header has come.
+    void PrefetchScan(uint32_t from, uint32_t items) const;
     uint32_t log_items() const { return heads::Fill::Of(used_).log_items; }
     uint32_t CountPresent() const;
     Version newest_version() const;

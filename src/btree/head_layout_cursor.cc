@@ -143,10 +143,10 @@ uint16_t HeadLayout::LeafCursor::GoToSorted(std::string_view key, const LeafSpot
 // To the first log item >= the key.
 void HeadLayout::LeafCursor::GoToEntry(std::string_view key, uint16_t head) {
   const Codec& codec = *leaf_->codec_;
-  entry_ = 0;
-  while (entry_ < entry_count_ &&
-         (entry_heads_[entry_] < head ||
-          (entry_heads_[entry_] == head && codec.Compare(key, Entry(entry_).key()) > 0))) {
+  if (entry_count_ == 0) return;
+  entry_ = heads::CountBelow24(entry_heads_.data(), head);
+  while (entry_ < entry_count_ && entry_heads_[entry_] == head &&
+         codec.Compare(key, Entry(entry_).key()) > 0) {
     ++entry_;
   }
 }

@@ -205,14 +205,14 @@ inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) cons
     FetchLine(node_->bytes() + heads::AfterHeads(node_) + 2 * at);
     return;
   }
-  if (items > 1) {
+  if (items > 1 && items <= heads::kSegmentHeads) {
     uint32_t log_items = LogItemsBetween(spot->head, at + std::min(items, sorted.count()));
     for (; log_items != 0; log_items &= log_items - 1) {
       FetchLine(node_->bytes() + heads::LogOffset(node_, std::countr_zero(log_items)));
     }
   }
-  // The hardware sees where a longer scan goes.
-  constexpr uint32_t kBytesMax = 512;
+  // The rest of a longer scan is for PrefetchScan.
+  constexpr uint32_t kBytesMax = 1024;
   const std::byte* const item = node_->bytes() + sorted.offset(at);
   const uint32_t bytes = std::min(std::min(items, kBytesMax) * sorted.stride(), kBytesMax);
   for (uint32_t i = 0; i < bytes; i += 64) FetchLine(item + i);
@@ -237,12 +237,19 @@ inline bool HeadLayout::Leaf::GoesBeyond(const LeafSpot& spot, uint32_t items) c
   return true;
 }
 
-inline void HeadLayout::Leaf::PrefetchFirst() const {
-  const Sorted sorted(node_);
-  FetchLine(node_->bytes() + heads::kLeafHeadsAt);
+inline void HeadLayout::Leaf::PrefetchFences() const {
   FetchLine(node_->bytes() + node_->shortcut_end);
-  const std::byte* const items = node_->bytes() + heads::AfterHeads(node_);
-  for (uint32_t at = 0; at < 256; at += 64) FetchLine(items + at);
+}
+
+inline void HeadLayout::Leaf::PrefetchScan(uint32_t from, uint32_t items) const {
+  const Sorted sorted(node_);
+  if (!sorted.is_uniform()) return;
+  const uint32_t end = from + std::min(items, sorted.count() - from);
+  FetchLines(node_->bytes() + sorted.offset(from), node_->bytes() + sorted.offset(end));
+  if (visible_ == 0) return;
+  // Where the log's items go, and these.
+  FetchLines(heads::HeadsOf(node_) + from, heads::HeadsOf(node_) + end);
+  FetchLines(node_->bytes() + node_->log_begin, node_->bytes() + heads::Fill::Of(used_).bytes);
 }
 
 inline uint32_t HeadLayout::Inner::Seek(std::string_view key, bool* equal) const {

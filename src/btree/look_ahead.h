@@ -43,9 +43,15 @@ class LookAhead {
 
   LookAhead(const Core& core, const Slot& slot) : core_(core), slot_(slot), reader_(core) {}
 
-  // Looks for the leaves of the requests from `first` on, of a window at most; the places of others
-  // are forgotten.
-  void Look(const Batch& batch, uint32_t first);
+  // To be called for each request in turn, before it is executed. Looks for the leaves of a window
+  // of requests whenever one begins; the places of others are forgotten.
+  void Approach(const Batch& batch, uint32_t i) {
+    if (i % kWindow == 0) {
+      Look(batch, i);
+      FetchScan(batch, i);
+    }
+    FetchScan(batch, i + 1);
+  }
 
   // The leaf of request `i`, if it has been found and the place still holds.
   std::optional<LeafPlace> Current(uint32_t i) const;
@@ -57,18 +63,38 @@ class LookAhead {
   LeafPlace Newest(uint32_t i, const Request& request) const;
 
  private:
+  // Items of a scan that is fetched whole with its window.
+  static constexpr uint32_t kShortScan = 32;
+
   // Set as far as the way goes: a batch does not pay for ways it does not take.
   struct Way {
     NodeHeader* node;  // null: not looked for
     uint64_t link_bits;
-    uint64_t located;  // in an inner node
-    LeafSpot spot;     // in the leaf
+    uint64_t located;          // in an inner node
+    LeafSpot spot;             // in the leaf
+    const NodeHeader* beyond;  // the leaf behind, if a scan goes on to it
 
     Link link() const { return {link_bits}; }
   };
+  // To the leaf behind, of the request of that number in the window.
+  struct Step {
+    uint64_t link_bits;
+    uint32_t request;
+  };
 
+  void Look(const Batch& batch, uint32_t first);
   void Descend(const Batch& batch);
-  void FetchBeyond(std::span<const uint64_t> links) const;
+  void FetchBeyond(const Batch& batch, std::span<const Step> steps);
+  void FetchScan(const Batch& batch, uint32_t i) const;
+  void FetchItemsBeyond(const Way& way, uint32_t items) const;
+
+  static uint32_t ItemsOf(const Request& r) {
+    return r.op == Op::kScan ? std::max(r.limit, 1u) : 1;
+  }
+  typename Layout::Leaf LeafOf(const NodeHeader* node) const {
+    const NodeWord word{node->word.load(std::memory_order_acquire)};
+    return {core_.codec, node, word.used()};
+  }
 
   const Core& core_;
   const Slot& slot_;
@@ -94,8 +120,11 @@ void LookAhead<Layout>::Look(const Batch& batch, uint32_t first) {
     const Request& r = batch.requests()[i];
     const bool seeks = r.op < Op::kSample || r.op == Op::kScan || r.op == Op::kCount;
     const bool looks = seeks && r.hint.bits == 0 && !r.has(Request::kReverse);
-    ways_[i - first_] = {
-        .node = looks ? root : nullptr, .link_bits = core_.root.bits, .located = 0, .spot = {}};
+    ways_[i - first_] = {.node = looks ? root : nullptr,
+                         .link_bits = core_.root.bits,
+                         .located = 0,
+                         .spot = {},
+                         .beyond = nullptr};
   }
   core_.Sync(SyncPoint::kReaderAtRoot);
   Descend(batch);
@@ -144,35 +173,61 @@ void LookAhead<Layout>::Descend(const Batch& batch) {
   };
   for_each_leaf(
       [](const auto& leaf, const Request& r, Way& way) { way.spot = leaf.Prefetch(r.key); });
-  std::array<uint64_t, kWindow> beyond;  // links
-  uint32_t beyond_count = 0;
+  std::array<Step, kWindow> steps;
+  uint32_t step_count = 0;
   for_each_leaf([&](const auto& leaf, const Request& r, Way& way) {
-    const uint32_t items = r.op == Op::kScan ? std::max(r.limit, 1u) : 1;
+    const uint32_t items = ItemsOf(r);
     leaf.PrefetchItems(items, &way.spot);
     if (IsWrite(r.op)) leaf.PrefetchWrite();
     if (r.op != Op::kScan || !leaf.GoesBeyond(way.spot, items)) return;
     const Link right{leaf.node()->right.load(std::memory_order_acquire)};
     if (!right) return;
-    beyond[beyond_count++] = right.bits;
+    steps[step_count++] = {.link_bits = right.bits,
+                           .request = static_cast<uint32_t>(&way - ways_.data())};
     core_.table.Prefetch(right.lid());
   });
-  FetchBeyond(std::span<const uint64_t>(beyond).first(beyond_count));
+  FetchBeyond(batch, std::span<const Step>(steps).first(step_count));
 }
 
 // The leaves that scans go on to.
 template <class Layout>
-void LookAhead<Layout>::FetchBeyond(std::span<const uint64_t> links) const {
-  for (const uint64_t bits : links) {
-    const ArenaAddress at = core_.table.Find(Link{bits});
-    if (at) Layout::PrefetchHead(core_.codec, core_.Node(at));
+void LookAhead<Layout>::FetchBeyond(const Batch& batch, std::span<const Step> steps) {
+  for (const Step& step : steps) {
+    const ArenaAddress at = core_.table.Find(Link{step.link_bits});
+    if (!at) continue;
+    const NodeHeader* const node = core_.Node(at);
+    Layout::PrefetchHead(core_.codec, node);
+    ways_[step.request].beyond = node;
   }
-  for (const uint64_t bits : links) {
-    const ArenaAddress at = core_.table.Find(Link{bits});
-    const NodeHeader* const node = at ? core_.Node(at) : nullptr;
-    if (node == nullptr || !node->is_leaf()) continue;
-    const NodeWord word{node->word.load(std::memory_order_acquire)};
-    typename Layout::Leaf(core_.codec, node, word.used()).PrefetchFirst();
+  for (const Step& step : steps) {
+    Way& way = ways_[step.request];
+    if (way.beyond == nullptr) continue;
+    if (!way.beyond->is_leaf()) {
+      way.beyond = nullptr;
+      continue;
+    }
+    LeafOf(way.beyond).PrefetchFences();
+    const uint32_t items = ItemsOf(batch.requests()[first_ + step.request]);
+    if (items <= kShortScan) FetchItemsBeyond(way, items);
   }
+}
+
+// What a scan reads beyond what the window asks for. All that at once would be more than a cache
+// holds and more than a core can wait for; so it is asked for while the scan before it copies.
+template <class Layout>
+void LookAhead<Layout>::FetchScan(const Batch& batch, uint32_t i) const {
+  if (i >= end_ || slot_.stays != stay_) return;
+  const Request& r = batch.requests()[i];
+  const Way& way = ways_[i - first_];
+  if (r.op != Op::kScan || !way.spot.known || r.limit <= kShortScan) return;
+  LeafOf(way.node).PrefetchScan(way.spot.at, r.limit);
+  if (way.beyond != nullptr) FetchItemsBeyond(way, r.limit);
+}
+
+template <class Layout>
+void LookAhead<Layout>::FetchItemsBeyond(const Way& way, uint32_t items) const {
+  const uint32_t here = uint32_t{way.node->sorted_count} - way.spot.at;
+  if (here < items) LeafOf(way.beyond).PrefetchScan(0, items - here);
 }
 
 template <class Layout>

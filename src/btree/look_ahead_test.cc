@@ -98,7 +98,7 @@ TEST_P(Places, AreForgottenWithTheEpoch) {
     LookAhead<Layout> look_ahead(core, slot);
     Batch batch;
     for (const uint32_t i : {1u, 100u}) batch.Get(Kept(batch, TestKey(i)));
-    look_ahead.Look(batch, 0);
+    look_ahead.Approach(batch, 0);
     EXPECT_TRUE(look_ahead.Current(0));
     EXPECT_TRUE(look_ahead.Current(1));
     const uint64_t epoch = slot.epoch.load();

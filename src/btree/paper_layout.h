@@ -113,7 +113,8 @@ class PaperLayout {
     void PrefetchItems(uint32_t, LeafSpot*) const {}
     void PrefetchWrite() const {}
     bool GoesBeyond(const LeafSpot&, uint32_t) const { return false; }
-    void PrefetchFirst() const {}
+    void PrefetchFences() const {}
+    void PrefetchScan(uint32_t, uint32_t) const {}
     uint32_t log_items() const;  // all up to `used`. Cost: the log
     // Keys that have a value. Cost: the log; the sorted block only if something may have expired.
     uint32_t CountPresent() const;
