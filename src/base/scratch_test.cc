@@ -91,6 +91,33 @@ TEST(Scratch, LargeAllocations) {
   }
 }
 
+// Goal: room is where the next allocation lies, also if it has to be made, and takes nothing.
+TEST(Scratch, RoomIsWhereTheNextBytesLie) {
+  Scratch scratch;
+  for (const size_t bytes : {size_t{10}, Scratch::kBlockBytes, size_t{7}, size_t{1} << 20}) {
+    const size_t used = scratch.used();
+    char* const room = scratch.Room(bytes);
+    EXPECT_EQ(scratch.used(), used);
+    std::fill_n(room, bytes, 'r');
+    EXPECT_EQ(scratch.Allocate(bytes / 2), room);
+    EXPECT_EQ(scratch.Copy(""), "");
+    EXPECT_EQ(scratch.Allocate(1), room + bytes / 2);
+  }
+}
+
+// Goal: a round that was spread over blocks has one block the next time.
+TEST(Scratch, ARoundOfManyBlocksGetsOne) {
+  Scratch scratch;
+  constexpr size_t kPieces = 50;
+  constexpr size_t kPieceBytes = Scratch::kKeptBytesMax / kPieces;
+  for (size_t i = 0; i < kPieces; ++i) scratch.Allocate(kPieceBytes);
+  scratch.Clear();
+  const char* const first = scratch.Allocate(kPieceBytes);
+  for (size_t i = 1; i < kPieces; ++i) {
+    EXPECT_EQ(scratch.Allocate(kPieceBytes), first + i * kPieceBytes);
+  }
+}
+
 TEST(Scratch, Concat) {
   Scratch scratch;
   EXPECT_EQ(scratch.Concat("ab", "cd"), "abcd");

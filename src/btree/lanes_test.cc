@@ -75,5 +75,26 @@ TEST(Lanes, EqualHasABitForEachNumber) {
   }
 }
 
+// Goal: ranks are those among the first numbers, whatever lies behind these.
+TEST(Lanes, RanksAreAmongTheFirstNumbers) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  for (int round = 0; round < 20000; ++round) {
+    std::array<uint16_t, 24> numbers;
+    for (uint16_t& number : numbers) {
+      number = random.Chance(1, 2) ? Edge(random) : static_cast<uint16_t>(random.Next());
+    }
+    const auto count = static_cast<uint32_t>(random.Below(numbers.size() + 1));
+    std::array<uint16_t, 24> ranks;
+    RanksAmong24(numbers.data(), count, ranks.data());
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto below = std::count_if(numbers.begin(), numbers.begin() + count,
+                                       [&](uint16_t number) { return number < numbers[i]; });
+      ASSERT_EQ(ranks[i], below) << i << " of " << count;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace skep::btree

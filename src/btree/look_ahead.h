@@ -7,6 +7,9 @@
 //   inner levels   search the node  ->  link  ->  row of the page table  ->  header of the child
 //   leaves         header, samples  ->  what a search reads    ->  the item
 //
+// A long scan reads more than a window of them could keep in the cache; it is fetched when the
+// request before it is executed.
+//
 // What it finds are places, not truths: between here and the execution of a request, requests
 // before it in the batch and other threads change the tree. Current() says whether a place still
 // holds: then the leaf's node is the newest of its LID, which is in the tree, so its key range is
@@ -88,8 +91,11 @@ class LookAhead {
   void FetchScan(const Batch& batch, uint32_t i) const;
   void FetchItemsBeyond(const Way& way, uint32_t items) const;
 
+  // How many items are fetched for it. A range that has an end may be a short one.
   static uint32_t ItemsOf(const Request& r) {
-    return r.op == Op::kScan ? std::max(r.limit, 1u) : 1;
+    if (r.op != Op::kScan) return 1;
+    const uint32_t items = std::max(r.limit, 1u);
+    return r.has(Request::kNoUpperBound) ? items : std::min(items, kShortScan);
   }
   typename Layout::Leaf LeafOf(const NodeHeader* node) const {
     const NodeWord word{node->word.load(std::memory_order_acquire)};
@@ -219,9 +225,10 @@ void LookAhead<Layout>::FetchScan(const Batch& batch, uint32_t i) const {
   if (i >= end_ || slot_.stays != stay_) return;
   const Request& r = batch.requests()[i];
   const Way& way = ways_[i - first_];
-  if (r.op != Op::kScan || !way.spot.known || r.limit <= kShortScan) return;
-  LeafOf(way.node).PrefetchScan(way.spot.at, r.limit);
-  if (way.beyond != nullptr) FetchItemsBeyond(way, r.limit);
+  const uint32_t items = ItemsOf(r);
+  if (items <= kShortScan || !way.spot.known) return;
+  LeafOf(way.node).PrefetchScan(way.spot.at, items);
+  if (way.beyond != nullptr) FetchItemsBeyond(way, items);
 }
 
 template <class Layout>

@@ -1,6 +1,8 @@
 // What every engine must pass: the edges of keys, values, ranges, snapshots, functions.
 #include <algorithm>
+#include <random>
 
+#include "base/random.h"
 #include "engine/batch_writer.h"
 #include "engine/conformance.h"
 
@@ -60,6 +62,57 @@ TEST_P(EdgeConformance, AScanThatHasGivenAllSaysSo) {
       EXPECT_EQ(batch.items(slot).size(), std::min(limit, 3u));
       EXPECT_EQ(batch.outcome(slot).more, limit < 3) << limit;
     }
+  }
+}
+
+// Goal: scans give what is there, whatever sizes items have, whether they lie together, were
+// written since, replaced or deleted, have deadlines or lie outside: the oracle knows.
+// Method: keys of one size with values of one size, as engines like them best; then writes among
+// them that keep the form, and more and more that do not; after each step several scans in one
+// batch, of short and long ranges, with and without an upper bound, both ways, with and without
+// values, limits of items and bytes.
+TEST_P(EdgeConformance, ScansOfItemsOfAllForms) {
+  SKEP_NEEDS(ordered);
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  constexpr uint64_t kKeys = 600;
+  const auto key_of = [](uint64_t i) { return std::to_string(1000 + i); };
+  const auto random_value = [&](int step) {
+    const uint64_t size = random.Below(10) >= static_cast<uint64_t>(step) ? 8
+                          : random.Chance(1, 20)                          ? 3000
+                                                                          : random.Below(12);
+    return std::string(size, static_cast<char>('a' + random.Below(26)));
+  };
+  Batch load;
+  for (uint64_t i = 0; i < kKeys; i += 2) {
+    load.Put(load.scratch().Copy(key_of(i)), load.scratch().Copy(random_value(0)));
+  }
+  subject_.Run(load);
+  for (int step = 0; step < 10; ++step) {
+    Batch writes;
+    for (uint64_t i = random.Below(60); i > 0; --i) {
+      std::string key = key_of(random.Below(kKeys));
+      if (step > 6 && random.Chance(1, 5)) key += "longer";
+      Request write = {.op = random.Chance(1, 4) ? Op::kDelete : Op::kPut,
+                       .key = writes.scratch().Copy(key)};
+      if (write.op == Op::kPut) write.value = writes.scratch().Copy(random_value(step));
+      if (write.op == Op::kPut && step > 3 && random.Chance(1, 10)) {
+        write.deadline_ms = Subject::kStartMs + 1000;
+      }
+      writes.Add(write);
+    }
+    subject_.Run(writes);
+    Batch scans;
+    if (random.Chance(1, 3)) scans.set_scan_bytes_max(random.Below(2000));
+    for (int i = 0; i < 20; ++i) {
+      const std::string_view lo = scans.scratch().Copy(key_of(random.Below(kKeys)));
+      const std::string_view hi = scans.scratch().Copy(key_of(random.Below(kKeys)));
+      ScanOptions options = {.reverse = random.Chance(1, 4), .keys_only = random.Chance(1, 4)};
+      if (random.Chance(1, 2)) options.limit = static_cast<uint32_t>(random.Below(150));
+      scans.Scan(random.Chance(1, 2) ? Range::From(lo) : Range::Between(lo, hi), options);
+    }
+    ASSERT_NO_FATAL_FAILURE(subject_.Run(scans));
   }
 }
 
