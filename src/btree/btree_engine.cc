@@ -83,7 +83,7 @@ class BtreeEngine::ImplOf final : public Impl {
  public:
   ImplOf(const EngineOptions& options, ReleaseGate& gate, LatestNow& now, Watches& watches)
       : Impl(options),
-        core_(options, gate, now, watches, contents_),
+        core_(options, gate, now, watches, contents_, Layout::kFrontBytes),
         upkeep_(core_),
         expirer_(core_) {
     contents_.Know(core_);

@@ -11,7 +11,11 @@
 namespace skep::btree {
 namespace {
 
-constexpr uint32_t RoundUpTo256(uint32_t bytes) { return (bytes + 255) / 256 * 256; }
+// Of a node that takes so many bytes.
+template <class Layout>
+constexpr uint32_t BufferBytes(uint32_t node_bytes) {
+  return (Layout::kFrontBytes + node_bytes + 255) / 256 * 256;
+}
 
 }  // namespace
 
@@ -19,7 +23,7 @@ constexpr uint32_t RoundUpTo256(uint32_t bytes) { return (bytes + 255) / 256 * 2
 template <class Layout>
 NodeHeader* Change<Layout>::Workbench() {
   alignas(64) static thread_local std::byte bytes[40 * 1024];
-  return reinterpret_cast<NodeHeader*>(bytes);
+  return NodeIn(bytes, Layout::kFrontBytes);
 }
 
 template <class Layout>
@@ -49,6 +53,8 @@ NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeH
   made->level = bench->level;
   made->units = static_cast<uint8_t>(bytes / 256);
   made->sorted_count = bench->sorted_count;
+  std::memcpy(made->bytes() - Layout::kFrontBytes, bench->bytes() - Layout::kFrontBytes,
+              Layout::kFrontBytes);
   std::memcpy(made->bytes() + sizeof(NodeHeader), bench->bytes() + sizeof(NodeHeader),
               used - sizeof(NodeHeader));
   uint32_t sequence = 0;
@@ -78,7 +84,7 @@ template <class Layout>
 bool Change<Layout>::PlaceLeaf(Link link, NodeHeader* old, uint32_t used) {
   SKEP_CHECK(used <= core_.codec.geometry.node_bytes);
   const uint32_t room = Layout::LeafBufferBytes(core_.codec, Workbench(), used);
-  NodeHeader* const made = Copy(link, used, RoundUpTo256(room), old);
+  NodeHeader* const made = Copy(link, used, BufferBytes<Layout>(room), old);
   if (made == nullptr) return false;
   if (old != nullptr && old->is_leaf()) {
     made_.back().left = old->left.load(std::memory_order_seq_cst);
@@ -105,7 +111,7 @@ bool Change<Layout>::MakeInner(Link link, NodeHeader* old, uint8_t level, Link l
 template <class Layout>
 bool Change<Layout>::PlaceInner(Link link, NodeHeader* old, uint32_t used) {
   SKEP_CHECK(used <= core_.codec.geometry.node_bytes);
-  return Copy(link, used, RoundUpTo256(used), old) != nullptr;
+  return Copy(link, used, BufferBytes<Layout>(used), old) != nullptr;
 }
 
 template <class Layout>

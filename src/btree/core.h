@@ -30,9 +30,10 @@ namespace skep::btree {
 
 struct Core {
   Core(const EngineOptions& options, ReleaseGate& release_gate, LatestNow& latest_now,
-       Watches& key_watches, const NodeContents& contents)
+       Watches& key_watches, const NodeContents& contents, uint32_t bytes_before_node)
       : budget(*options.budget),
         multi_version(options.btree.multi_version),
+        front_bytes(bytes_before_node),
         arena({.budget = options.budget}),
         table(options.budget),
         versions(slots),
@@ -43,9 +44,10 @@ struct Core {
                            .log_bytes_max =
                                std::min(options.btree.log_bytes, options.btree.node_bytes / 4)},
               .arena = &arena},
-        reclaimer(arena, table, versions, snapshots, release_gate, contents, hook) {}
+        reclaimer(arena, table, versions, snapshots, release_gate, contents, hook, front_bytes) {}
 
-  NodeHeader* Node(ArenaAddress at) const { return reinterpret_cast<NodeHeader*>(arena.At(at)); }
+  // The node in a buffer.
+  NodeHeader* Node(ArenaAddress buffer) const { return NodeIn(arena.At(buffer), front_bytes); }
   // The newest buffer of a link that is known to be good.
   NodeHeader* Head(Link link) const { return Node(table.Load(link.lid()).buffer()); }
   void Sync(SyncPoint point) const { hook.Reach(point); }
@@ -62,6 +64,7 @@ struct Core {
 
   MemoryBudget& budget;
   const bool multi_version;
+  const uint32_t front_bytes;  // of a buffer, before the node in it: the layout's kFrontBytes
   Arena arena;
   PageTable table;
   Slots slots;

@@ -13,6 +13,8 @@ struct Geometry {
                                      // paper's; BtreeOptions has its own default
   uint32_t segment_bytes_min = 256;  // of the sorted block, between two shortcuts
 
+  static constexpr uint32_t kBufferBytesMax = 32768;
+
   // Header and shortcut block together: one fetch, 512 bytes.
   constexpr uint32_t body_begin() const { return node_bytes / 16; }
   constexpr uint32_t shortcut_bytes() const { return body_begin() - 48; }
@@ -23,6 +25,10 @@ struct Geometry {
   constexpr uint32_t value_inline_max() const { return key_inline_max() + 9; }  // with metadata
   // What a longer key keeps in the node, before the size and address of its rest (12 bytes).
   constexpr uint32_t long_key_head_bytes() const { return key_inline_max() - 12; }
+  // Of an inner node: with what a layout has before it, it still has a slot in the arena.
+  constexpr uint32_t inner_bytes_max() const {
+    return node_bytes < kBufferBytesMax ? node_bytes : kBufferBytesMax - 64;
+  }
   // After a merge, a node with less in it than this is joined with a sibling.
   constexpr uint32_t underflow_bytes() const { return node_bytes / 4; }
   // Two siblings become one if they fit into this.

@@ -7,58 +7,68 @@
 //
 //   head(a) < head(b)  =>  a < b          and nothing follows from equal heads: then keys decide.
 //
-// 32 heads are a cache line and are compared in some twenty instructions; every 32nd one, or if
-// there are many items every 64th and so on, is sampled beside the header. With 150 items of random
-// keys a search ends at the right item but for one in a thousand, having read the lines
+// 32 heads are a cache line and are compared in some twenty instructions; of every 32nd one, or if
+// there are many items every 64th and so on, the upper byte is sampled in the node's search line.
+// With 150 items of random keys a search ends at the right item but for one in a thousand. It reads
 //
-//   header, log heads and samples (two lines)  ->  one segment of heads  ->  the item
+//   the search line  ->  one segment of heads  ->  the item
 //
-// leaf
+// and the front and a log item, if a tag says that the log may have the key. Scans and writes read
+// the front and the log heads as well.
+//
+// leaf; each line of the picture is one of the cache
 //   offset size
-//      0    48   header (node.h); shortcut_end: where the fences are
+//    -32     8   newest: no log item is of a later version                     the front
+//    -24    24   places of the log items: offset from log_begin, in units of 8
+//      0    32   header up to sorted_count (node.h); shortcut_end: where the fences are
+//
+//     32    16   word, version                                                 the search line
 //     48    16   Form
-//     64    48   heads of the log items, in the order they came
-//    112    16   samples: the first heads of segments 1 .. 8; 0xffff where there is none
-//    128     8   deadline, as PaperLayout's
-//    136     8   newest: no log item is of a later version
-//    144    48   u16 offsets of the log items
-//    192    2N   heads of the sorted items; N is their number rounded up to whole segments, and
+//     64     8   samples: upper bytes of the first heads of segments 1 .. 8; 0xff if there is none
+//     72    24   tags of the log items: the lower bytes of their heads
+//
+//     96    48   heads of the log items, in the order they came                the log heads
+//    144     8   deadline, as PaperLayout's
+//    152     8   unused
+//
+//    160    2N   heads of the sorted items; N is their number rounded up to whole segments, and
 //                what is too many is 0xffff
 //           2n   only if the items have not all one form: their offsets
 //                sorted items. If all have keys of one length and flags and values of one length
 //                and flags, just key | value, else  u16 key form | key | u16 value form | value
 //                fences: u16 form | lower key, u16 form | upper key (kNoFence: none)
-//                log items, from header.log_begin: u32 version delta | u16 key form | u16 value
-//                form | key | value. A delete marker (a flag of the key) has no value.
+//                log items, from header.log_begin, each at a multiple of 8 from there: u32 version
+//                delta | u16 key form | u16 value form | key | value. A delete marker (a flag of
+//                the key) has no value.
 //
 // inner node
-//      0    64   header, Form (no item forms)
-//     64    64   samples: the first heads of segments 1 .. 32
-//    128    2N   heads of the separators
+//    -32    64   32 unused bytes; header up to sorted_count
+//     32    64   word, version, Form (no item forms), and 32 samples
+//     96    2N   heads of the separators
 //           8n   Links: child i + 1 has the keys from separator i up; header.left those below all
 //           2n   offsets of the separators, then these: u16 form | key; then the fences
 //
 // Forms and lengths are blob.h's. A leaf is as long as its content and its log may become; the
 // sorted block may fill node_bytes, and the log comes on top of that.
 //
-// Log. Up to 24 items, in the order of their versions, so what a reader may not see is a suffix.
+// Log. Up to 24 items in up to 2048 bytes, in the order of their versions, so what a reader may not
+// see is a suffix.
 // There are no back pointers or order hints as in the paper: a reader that needs their order sorts
 // the heads.
 //
-// Who writes what. All but the log is written before the buffer is mapped. To append: item, offset,
-// head, `newest`, then word, with release. Readers look at items and offsets only below what `word`
-// says; at log heads in whole words, some of which may hold heads beyond that, and mask them; at
-// `newest`, which may be ahead of `word`: then they look at the versions of the items.
+// Who writes what. All but the log is written before the buffer is mapped. To append: item, place,
+// head, tag, `newest`, then word, with release. Readers look at items and places only below what
+// `word` says; at heads and tags in whole words, some of which may hold such beyond that, and mask
+// them; at `newest`, which may be ahead of `word`: then they look at the versions of the items.
 //
 // Invariants. True of what Build and Append write; Check() looks at each.
-//   H1  The blocks lie one behind the other inside what is used, and the log's offsets are where
-//   its
-//       items begin.
+//   H1  The blocks lie one behind the other inside what is used, the log's places are where its
+//       items begin, and the form's count is the header's.
 //   H2  Keys, values and fences have no flags but their own, and are as long as stored.h says.
 //   H3  Sorted keys rise strictly and lie between the fences, and so do the log's; the first
 //       separator of an inner node is not its lower fence.
-//   H4  Heads, samples and log heads are those of their keys; what is too many is 0xffff.
-//   H5  `prefix` bytes are common to all sorted keys, `guaranteed` ones to both fences.
+//   H4  Heads, samples, log heads and tags are those of their keys; what is too many is 0xffff.
+//   H5  `prefix` bytes are common to all sorted keys; not to both fences exactly if `is_surmised`.
 //   H6  Version deltas do not fall, and `newest` is not below the last one.
 //   H7  A log item replaces (flag kReplaces) exactly if its key had a value before it.
 //   H8  The deadline is not above any item's, and metadata is as stored.h says.
@@ -91,7 +101,9 @@ class HeadLayout {
   using InnerItem = btree::InnerItem;
   using Fences = btree::Fences;
 
+  static constexpr uint32_t kFrontBytes = heads::kFrontBytes;
   static constexpr uint32_t kLogItemsMax = heads::kLogItemsMax;
+  static constexpr uint32_t kLogBytesMax = heads::kLogBytesMax;
   static constexpr uint64_t kDeltaMax = UINT32_MAX;
   static constexpr uint64_t kNoDeadline = UINT64_MAX;
 
@@ -155,10 +167,10 @@ class HeadLayout {
     Leaf(const Codec& codec, const NodeHeader* node, uint32_t used, Version read_version = kNewest,
          uint64_t now_ms = kNoTime);
 
-    // Cost: four cache lines, usually; the item's line if `spot` is known.
+    // Cost: three cache lines, usually; the item's line if `spot` is known.
     Found Find(std::string_view key, const LeafSpot& spot = {}) const;
-    // Asks for the segment of heads that a search for the key will read; the header's lines are
-    // there. Then, once that has come, for the first `items` from the key on, and completes the
+    // Asks for the segment of heads that a search for the key will read; the search line is there.
+    // Then, once that has come, for the first `items` from the key on, and completes the
     // spot.
     LeafSpot Prefetch(std::string_view key) const;
     void PrefetchItems(uint32_t items, LeafSpot* spot) const;
@@ -269,7 +281,7 @@ class HeadLayout {
    public:
     Inner(const Codec& codec, const NodeHeader* node) : codec_(&codec), node_(node) {}
 
-    uint32_t count() const { return node_->sorted_count; }
+    uint32_t count() const { return heads::FormOf(node_).count; }
     Link ChildOf(std::string_view key, uint32_t* index = nullptr) const;
     Link ChildBelow(std::string_view key, uint32_t* index = nullptr) const;
     // ChildOf in two steps: the first asks for the link, the second reads it.
@@ -281,7 +293,7 @@ class HeadLayout {
 
    private:
     friend class HeadLayout;
-    uint32_t links() const { return heads::AfterHeads(node_); }
+    uint32_t links() const { return heads::AfterHeads(false, count()); }
     Link Child(uint32_t i) const {
       return i == 0 ? leftmost() : blob::Load<Link>(node_, links() + 8 * (i - 1));
     }
@@ -314,6 +326,10 @@ class HeadLayout {
   static uint32_t InnerBytesOf(const Codec&, const NodeHeader* inner) { return inner->log_begin; }
   static uint32_t SeparatorBytesMax(const Geometry& geometry);
   static uint32_t LeafBytesMax(const Geometry& geometry);
+  // Of a log, with this geometry.
+  static uint32_t LogBytesMax(const Geometry& geometry) {
+    return std::min(geometry.log_bytes_max, kLogBytesMax);
+  }
   // Not if its items, if they get forms of their own, are too many to be split in two.
   static bool FitsLeaf(const Codec& codec, std::span<const LeafItem> items, const Fences& fences);
   // The log comes on top of every leaf.
@@ -347,10 +363,11 @@ class HeadLayout {
                               const StoredKey& key, const StoredValue* value);
   static void SetLogVersion(NodeHeader* node, uint32_t used, uint64_t delta);
 
-  // What a search looks at first, in a leaf and in an inner node.
+  // What a search looks at first. Of a leaf, also what scans and writes need of its header.
   static void PrefetchHead(const Codec& codec, const NodeHeader* node);
-  static void PrefetchInner(const Codec& codec, const NodeHeader* node);
-  static void PrefetchLog(const NodeHeader* leaf, NodeWord word);
+  static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool points_only);
+  // Once the header has come; nothing here.
+  static void PrefetchLog(const NodeHeader*, NodeWord) {}
 
   static const char* Check(const Codec& codec, const NodeHeader* node, uint32_t used);
 };

@@ -12,11 +12,6 @@ namespace {
 
 using heads::Form;
 
-uint32_t CommonPrefix(std::string_view a, std::string_view b) {
-  const auto [in_a, in_b] = std::ranges::mismatch(a, b);
-  return static_cast<uint32_t>(in_a - a.begin());
-}
-
 bool HaveOneForm(std::span<const LeafItem> items) {
   if (items.empty()) return false;
   const uint16_t key = heads::FormOfKey(items[0].key);
@@ -68,28 +63,25 @@ uint32_t PutMixed(NodeHeader* node, uint32_t offsets, std::span<const LeafItem> 
 }  // namespace
 
 Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_view last,
-                     bool has_two, const Fences& fences) {
+                     uint32_t count, const Fences& fences) {
   // The words of outside keys lie in what of them is in the node.
   const uint32_t prefix_max = std::min(255u, codec.geometry.long_key_head_bytes() - 8);
   Form form = {.base = 0,
                .key_form = heads::kMixed,
                .value_form = 0,
+               .count = static_cast<uint16_t>(count),
                .shift = 48,
-               .prefix = 0,
-               .guaranteed = 0,
-               .unused = 0};
-  if (!fences.unbounded) {
-    const uint32_t common =
-        CommonPrefix(heads::OwnBytes(fences.lower), heads::OwnBytes(fences.upper));
-    form.guaranteed = static_cast<uint8_t>(std::min(common, prefix_max));
-  }
-  form.prefix = form.guaranteed;
-  if (!has_two) return form;
-  form.prefix = static_cast<uint8_t>(
-      std::max<uint32_t>(form.guaranteed, std::min(CommonPrefix(first, last), prefix_max)));
+               .is_surmised = 0,
+               .prefix = 0};
+  const uint32_t guaranteed = std::min(heads::GuaranteedPrefix(fences), prefix_max);
+  form.prefix = static_cast<uint8_t>(guaranteed);
+  if (count < 2) return form;
+  const uint32_t common = std::min(heads::CommonPrefix(first, last), prefix_max);
+  form.prefix = static_cast<uint8_t>(std::max(guaranteed, common));
+  form.is_surmised = form.prefix != guaranteed;
   form.base = heads::WordAt(first, form.prefix);
   const auto width = std::bit_width(heads::WordAt(last, form.prefix) - form.base);
-  form.shift = static_cast<uint8_t>(std::max(static_cast<int>(width) - 16, 0));
+  form.shift = static_cast<uint8_t>(std::max(static_cast<int>(width) - 16, 0)) & 0x7f;
   return form;
 }
 
@@ -98,29 +90,27 @@ void heads::PutForm(NodeHeader* node, const Form& form) {
 }
 
 void heads::PutEmptyLog(NodeHeader* leaf, uint64_t deadline_ms) {
+  *FrontOf(leaf) = {};
+  std::memset(leaf->bytes() + kTagsAt, 0, kLogItemsMax);
   std::memset(leaf->bytes() + kLogHeadsAt, 0, 2 * kLogItemsMax);
-  std::memset(leaf->bytes() + kLogOffsetsAt, 0, 2 * kLogItemsMax);
   Store(leaf, kDeadlineAt, deadline_ms);
-  Store(leaf, kNewestAt, uint64_t{0});
 }
 
 void heads::FinishHeads(NodeHeader* node) {
   const bool is_leaf = node->is_leaf();
   const uint32_t count = node->sorted_count;
   uint16_t* const all = NumbersAt(node, is_leaf ? kLeafHeadsAt : kInnerHeadsAt);
-  uint16_t* const samples = NumbersAt(node, is_leaf ? kLeafSamplesAt : kInnerSamplesAt);
+  std::byte* const samples = node->bytes() + kSamplesAt;
   const uint32_t samples_max = is_leaf ? kLeafSamplesMax : kInnerSamplesMax;
   std::fill(all + count, all + HeadSlots(count), uint16_t{0xffff});
   const uint32_t shift = SampleShift(count, samples_max);
   for (uint32_t i = 0; i < samples_max; ++i) {
     const uint32_t at = (i + 1) << shift;
-    samples[i] = at < count ? all[at] : 0xffff;
+    samples[i] = static_cast<std::byte>(at < count ? all[at] >> 8 : 0xff);
   }
 }
 
-uint32_t HeadLayout::FixedBytes(const Geometry&) {
-  return heads::kLeafHeadsAt + 2 * heads::kSegmentHeads;
-}
+uint32_t HeadLayout::FixedBytes(const Geometry&) { return heads::AfterHeads(true, 0); }
 
 uint32_t HeadLayout::LeafItemBytes(const LeafItem& item) {
   return 2 + kOffsetAndForms + Bytes(item);
@@ -135,7 +125,7 @@ uint32_t HeadLayout::FenceBytes(const Fences& fences) { return blob::BytesOf(fen
 uint32_t HeadLayout::LeafBytes(const Codec&, std::span<const LeafItem> items,
                                const Fences& fences) {
   const auto count = static_cast<uint32_t>(items.size());
-  uint32_t bytes = heads::kLeafHeadsAt + 2 * heads::HeadSlots(count) + FenceBytes(fences);
+  uint32_t bytes = heads::AfterHeads(true, count) + FenceBytes(fences);
   if (HaveOneForm(items)) return bytes + count * Bytes(items[0]);
   for (const LeafItem& item : items) bytes += kOffsetAndForms + Bytes(item);
   return bytes;
@@ -144,7 +134,7 @@ uint32_t HeadLayout::LeafBytes(const Codec&, std::span<const LeafItem> items,
 uint32_t HeadLayout::InnerBytes(const Codec&, std::span<const InnerItem> items,
                                 const Fences& fences) {
   const auto count = static_cast<uint32_t>(items.size());
-  uint32_t bytes = heads::kInnerHeadsAt + 2 * heads::HeadSlots(count) + FenceBytes(fences);
+  uint32_t bytes = heads::AfterHeads(false, count) + FenceBytes(fences);
   for (const InnerItem& item : items) bytes += InnerItemBytes(item) - 2;
   return bytes;
 }
@@ -155,8 +145,9 @@ uint32_t HeadLayout::SeparatorBytesMax(const Geometry& geometry) {
 }
 
 uint32_t HeadLayout::LeafBytesMax(const Geometry& geometry) {
-  // The log comes on top; no buffer is larger than the largest node.
-  return std::min(geometry.node_bytes, 32768 - geometry.log_bytes_max);
+  // The log comes on top.
+  return std::min(geometry.node_bytes,
+                  Geometry::kBufferBytesMax - kFrontBytes - LogBytesMax(geometry));
 }
 
 // A leaf and its log are split when they are too much for one: a fifth too much, and the log, leave
@@ -175,9 +166,9 @@ bool HeadLayout::FitsLeaf(const Codec& codec, std::span<const LeafItem> items,
 
 uint32_t HeadLayout::LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used) {
   const Sorted sorted(built);
-  uint32_t log = codec.geometry.log_bytes_max;
+  uint32_t log = LogBytesMax(codec.geometry);
   if (sorted.is_uniform()) {
-    log = std::min(log, kLogItemsMax * (heads::kLogItemHeaderBytes + sorted.stride()));
+    log = std::min(log, kLogItemsMax * heads::LogItem::BytesOf(sorted.stride()));
   }
   return used + log;
 }
@@ -187,9 +178,9 @@ uint32_t HeadLayout::BuildLeaf(const Codec& codec, std::span<const LeafItem> ite
   const auto count = static_cast<uint32_t>(items.size());
   buffer->level = 0;
   buffer->sorted_count = static_cast<uint16_t>(count);
-  Form form = count == 0 ? heads::MakeForm(codec, {}, {}, false, fences)
+  Form form = count == 0 ? heads::MakeForm(codec, {}, {}, 0, fences)
                          : heads::MakeForm(codec, heads::OwnBytes(items.front().key),
-                                           heads::OwnBytes(items.back().key), count > 1, fences);
+                                           heads::OwnBytes(items.back().key), count, fences);
   const bool uniform = HaveOneForm(items);
   if (uniform) {
     form.key_form = heads::FormOfKey(items[0].key);
@@ -202,7 +193,7 @@ uint32_t HeadLayout::BuildLeaf(const Codec& codec, std::span<const LeafItem> ite
     all[i] = heads::Scale(form, heads::WordAt(heads::OwnBytes(items[i].key), form.prefix));
   }
   heads::FinishHeads(buffer);
-  uint32_t at = heads::AfterHeads(buffer);
+  uint32_t at = heads::AfterHeads(true, count);
   at = uniform ? PutUniform(buffer, at, items) : PutMixed(buffer, at, items);
   return PutFences(buffer, at, fences);
 }
@@ -215,13 +206,13 @@ uint32_t HeadLayout::BuildInner(const Codec& codec, uint8_t level, Link leftmost
   buffer->left.store(leftmost.bits, std::memory_order_relaxed);
   buffer->level = level;
   buffer->sorted_count = static_cast<uint16_t>(count);
-  const Form form =
-      count == 0 ? heads::MakeForm(codec, {}, {}, false, fences)
-                 : heads::MakeForm(codec, heads::OwnBytes(items.front().separator),
-                                   heads::OwnBytes(items.back().separator), count > 1, fences);
+  const Form form = count == 0
+                        ? heads::MakeForm(codec, {}, {}, 0, fences)
+                        : heads::MakeForm(codec, heads::OwnBytes(items.front().separator),
+                                          heads::OwnBytes(items.back().separator), count, fences);
   heads::PutForm(buffer, form);
   uint16_t* const all = heads::NumbersAt(buffer, heads::kInnerHeadsAt);
-  const uint32_t links = heads::AfterHeads(buffer);
+  const uint32_t links = heads::AfterHeads(false, count);
   const uint32_t offsets = links + 8 * count;
   uint32_t at = offsets + 2 * count;
   for (uint32_t i = 0; i < count; ++i) {

@@ -5,9 +5,8 @@
 
 namespace skep::btree::heads {
 
-// Of a node with the sorted keys `first` to `last` (own bytes), which are two or more if `has_two`,
-// and else none or one. No form of items.
-Form MakeForm(const Codec& codec, std::string_view first, std::string_view last, bool has_two,
+// Of a node with `count` sorted keys, `first` to `last` (own bytes). No form of items.
+Form MakeForm(const Codec& codec, std::string_view first, std::string_view last, uint32_t count,
               const Fences& fences);
 void PutForm(NodeHeader* node, const Form& form);
 // The parts of a leaf's header that its log changes.

@@ -13,38 +13,56 @@
 #include "btree/blob.h"
 #include "btree/lanes.h"
 #include "btree/node.h"
+#include "btree/node_items.h"
+#include "btree/stored.h"
 
 namespace skep::btree::heads {
 
 using namespace blob;
 
-inline constexpr uint32_t kFormAt = sizeof(NodeHeader);
-inline constexpr uint32_t kLogHeadsAt = 64;  // leaf
 inline constexpr uint32_t kLogItemsMax = 24;
-inline constexpr uint32_t kLeafSamplesAt = 112;
-inline constexpr uint32_t kLeafSamplesMax = 8;
-inline constexpr uint32_t kDeadlineAt = 128;  // leaf
-inline constexpr uint32_t kNewestAt = 136;    // leaf
-inline constexpr uint32_t kLogOffsetsAt = 144;
-inline constexpr uint32_t kLeafHeadsAt = 192;
-inline constexpr uint32_t kInnerSamplesAt = 64;
-inline constexpr uint32_t kInnerSamplesMax = 32;
-inline constexpr uint32_t kInnerHeadsAt = 128;
 inline constexpr uint32_t kSegmentHeads = 32;  // compared at once: a cache line
 inline constexpr uint32_t kLogItemHeaderBytes = 8;
+inline constexpr uint32_t kLogUnit =
+    8;  // log items begin at multiples, counted from the log's begin
+inline constexpr uint32_t kLogBytesMax = 256 * kLogUnit;
 inline constexpr uint16_t kMixed = 0xffff;  // no form that all items share
-static_assert(kLogHeadsAt + 2 * kLogItemsMax == kLeafSamplesAt);
-static_assert(kLogOffsetsAt + 2 * kLogItemsMax == kLeafHeadsAt);
+
+inline constexpr uint32_t kSearchLineAt = offsetof(NodeHeader, word);
+inline constexpr uint32_t kFormAt = sizeof(NodeHeader);
+inline constexpr uint32_t kSamplesAt = 64;
+inline constexpr uint32_t kLeafSamplesMax = 8;
+inline constexpr uint32_t kTagsAt = 72;  // leaf
+inline constexpr uint32_t kInnerSamplesMax = 32;
+inline constexpr uint32_t kInnerHeadsAt = 96;
+inline constexpr uint32_t kLogHeadsAt = 96;   // leaf
+inline constexpr uint32_t kDeadlineAt = 144;  // leaf
+inline constexpr uint32_t kLeafHeadsAt = 160;
+static_assert(kSearchLineAt + 64 == kTagsAt + kLogItemsMax);
+static_assert(kSearchLineAt + 64 == kSamplesAt + kInnerSamplesMax);
+static_assert(kLogHeadsAt + 2 * kLogItemsMax == kDeadlineAt);
+
+// What lies before a node: a leaf's. So that kSearchLineAt begins a cache line.
+struct Front {
+  uint64_t newest;               // no log item is of a later version
+  uint8_t places[kLogItemsMax];  // of the log's items, in units: LogOffset()
+};
+inline constexpr uint32_t kFrontBytes = sizeof(Front);
+static_assert((kFrontBytes + kSearchLineAt) % 64 == 0);
+
+inline Front* FrontOf(const NodeHeader* leaf) {
+  return reinterpret_cast<Front*>(const_cast<std::byte*>(leaf->bytes()) - kFrontBytes);
+}
 
 // How heads are made of keys, and what all items of a leaf have in common: 16 bytes at kFormAt.
 struct Form {
   uint64_t base;        // of the first key: its bytes from `prefix` on, the first one highest
   uint16_t key_form;    // length and flags of every key (blob.h), or kMixed
   uint16_t value_form;  // likewise of every value, if key_form is not kMixed
-  uint8_t shift;
-  uint8_t prefix;      // all keys of the sorted block have these bytes in common
-  uint8_t guaranteed;  // and of these, so many all keys that belong to the node have
-  uint8_t unused;
+  uint16_t count;       // the header's sorted_count, in the line that searches read
+  uint8_t shift : 7;
+  uint8_t is_surmised : 1;  // not all keys that belong to the node begin with the prefix
+  uint8_t prefix;           // all keys of the sorted block have these bytes in common
 };
 static_assert(sizeof(Form) == 16);
 
@@ -52,17 +70,29 @@ inline const Form& FormOf(const NodeHeader* node) {
   return *reinterpret_cast<const Form*>(node->bytes() + kFormAt);
 }
 
-inline const uint16_t* HeadsOf(const NodeHeader* node) {
-  const uint32_t at = node->is_leaf() ? kLeafHeadsAt : kInnerHeadsAt;
+inline const uint16_t* HeadsOf(const NodeHeader* node, bool is_leaf) {
+  const uint32_t at = is_leaf ? kLeafHeadsAt : kInnerHeadsAt;
   return reinterpret_cast<const uint16_t*>(node->bytes() + at);
 }
 
+inline uint32_t CommonPrefix(std::string_view a, std::string_view b) {
+  const auto [in_a, in_b] = std::ranges::mismatch(a, b);
+  return static_cast<uint32_t>(in_a - a.begin());
+}
+using btree::OwnBytes;
+inline std::string_view OwnBytes(std::string_view key) { return key; }
+
+// What all keys between two fences begin with.
+inline uint32_t GuaranteedPrefix(const Fences& fences) {
+  return fences.unbounded ? 0 : CommonPrefix(OwnBytes(fences.lower), OwnBytes(fences.upper));
+}
+
 // Entries of the array of heads: whole segments, at least one, the last one filled up.
-inline uint32_t HeadSlots(uint32_t items) {
+inline constexpr uint32_t HeadSlots(uint32_t items) {
   return std::max(kSegmentHeads, (items + kSegmentHeads - 1) / kSegmentHeads * kSegmentHeads);
 }
-inline uint32_t AfterHeads(const NodeHeader* node) {
-  return (node->is_leaf() ? kLeafHeadsAt : kInnerHeadsAt) + 2 * HeadSlots(node->sorted_count);
+inline constexpr uint32_t AfterHeads(bool is_leaf, uint32_t items) {
+  return (is_leaf ? kLeafHeadsAt : kInnerHeadsAt) + 2 * HeadSlots(items);
 }
 
 // Log2 of the heads from one sample to the next.
@@ -106,14 +136,29 @@ inline void SetLogHead(NodeHeader* node, uint32_t index, uint16_t head) {
   const uint64_t others = word.load(std::memory_order_relaxed) & ~(uint64_t{0xffff} << at);
   word.store(others | uint64_t{head} << at, std::memory_order_relaxed);
 }
-// A bit for each of the first `count` log items with this head.
-inline uint32_t LogItemsWith(const NodeHeader* node, uint32_t count, uint16_t head) {
-  const auto word = [&](uint32_t i) {
-    return LogHeadsWord(node, i).load(std::memory_order_relaxed);
-  };
-  const uint32_t bits = Equal8(word(0), word(1), head) | Equal8(word(2), word(3), head) << 8 |
-                        Equal8(word(4), word(5), head) << 16;
-  return bits & ((uint32_t{1} << count) - 1);
+
+// Of a head: what tells most log items that a search does not want without looking at them. Read
+// and written as whole words, too.
+inline uint8_t TagOf(uint16_t head) { return static_cast<uint8_t>(head); }
+inline std::atomic_ref<uint64_t> TagsWord(const NodeHeader* node, uint32_t index) {
+  auto* const at = const_cast<std::byte*>(node->bytes()) + kTagsAt;
+  return std::atomic_ref<uint64_t>(reinterpret_cast<uint64_t*>(at)[index]);
+}
+// By the holder of the lock.
+inline void SetTag(NodeHeader* node, uint32_t index, uint8_t tag) {
+  const auto word = TagsWord(node, index / 8);
+  const uint32_t at = 8 * (index % 8);
+  const uint64_t others = word.load(std::memory_order_relaxed) & ~(uint64_t{0xff} << at);
+  word.store(others | uint64_t{tag} << at, std::memory_order_relaxed);
+}
+inline uint8_t Tag(const NodeHeader* node, uint32_t index) {
+  const uint64_t word = TagsWord(node, index / 8).load(std::memory_order_relaxed);
+  return static_cast<uint8_t>(word >> (8 * (index % 8)));
+}
+// A bit for each of the first `count` log items with this tag.
+inline uint32_t LogItemsTagged(const NodeHeader* node, uint32_t count, uint8_t tag) {
+  const auto word = [&](uint32_t i) { return TagsWord(node, i).load(std::memory_order_relaxed); };
+  return EqualBytes24(word(0), word(1), word(2), tag) & ((uint32_t{1} << count) - 1);
 }
 
 // All log heads; those that are not published may be any.
@@ -139,13 +184,20 @@ inline uint32_t CountBelow24(const uint16_t* all, uint16_t head) {
   return CountBelow8(all, head) + CountBelow8(all + 8, head) + CountBelow8(all + 16, head);
 }
 
-inline uint32_t LogOffset(const NodeHeader* node, uint32_t index) {
-  return Load<uint16_t>(node, kLogOffsetsAt + 2 * index);
-}
-
 inline std::atomic_ref<uint64_t> AtomicAt(const NodeHeader* node, uint32_t at) {
   return std::atomic_ref<uint64_t>(
       *reinterpret_cast<uint64_t*>(const_cast<std::byte*>(node->bytes()) + at));
+}
+
+inline uint32_t LogOffset(const NodeHeader* node, uint32_t index) {
+  return node->log_begin + kLogUnit * FrontOf(node)->places[index];
+}
+inline void SetLogOffset(NodeHeader* node, uint32_t index, uint32_t offset) {
+  SKEP_DCHECK(offset - node->log_begin < kLogBytesMax);
+  FrontOf(node)->places[index] = static_cast<uint8_t>((offset - node->log_begin) / kLogUnit);
+}
+inline std::atomic_ref<uint64_t> NewestOf(const NodeHeader* node) {
+  return std::atomic_ref<uint64_t>(FrontOf(node)->newest);
 }
 
 // How far a leaf is filled, as NodeWord::used() has it.
@@ -184,8 +236,13 @@ class LogItem {
   bool is_plain(uint32_t key_bytes, uint32_t value_bytes) const {
     return (key_form_ & ~kReplaces) == key_bytes && value_form_ == value_bytes;
   }
+  // Where the next one begins.
   uint32_t end() const {
-    return at_ + kLogItemHeaderBytes + (key_form_ & kLengthMask) + (value_form_ & kLengthMask);
+    return at_ + BytesOf((key_form_ & kLengthMask) + (value_form_ & kLengthMask));
+  }
+  // What an item takes whose key and value have so many bytes.
+  static uint32_t BytesOf(uint32_t content_bytes) {
+    return (kLogItemHeaderBytes + content_bytes + kLogUnit - 1) / kLogUnit * kLogUnit;
   }
 
  private:

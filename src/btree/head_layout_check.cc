@@ -36,12 +36,13 @@ class HeadLayout::Checker {
       return "H1: an inner node with a log";
     }
     if (fill_.log_items > kLogItemsMax) return "H1: too many log items";
-    if (heads::AfterHeads(node_) > node_->log_begin) return "H1: heads";
+    if (heads::FormOf(node_).count != node_->sorted_count) return "H1: the number of items";
+    if (AfterHeads() > node_->log_begin) return "H1: heads";
     return nullptr;
   }
 
   const char* Items() {
-    uint32_t at = heads::AfterHeads(node_);
+    uint32_t at = AfterHeads();
     const char* const wrong = node_->is_leaf() ? LeafItems(&at) : Separators(&at);
     if (wrong != nullptr) return wrong;
     if (node_->shortcut_end != at) return "H1: the fences are not behind the items";
@@ -113,8 +114,7 @@ class HeadLayout::Checker {
     }
     if (at != fill_.bytes) return "H1: end of the log";
     if (fill_.log_items == 0) return nullptr;
-    const uint64_t newest =
-        heads::AtomicAt(node_, heads::kNewestAt).load(std::memory_order_relaxed);
+    const uint64_t newest = heads::NewestOf(node_).load(std::memory_order_relaxed);
     const Version version = node_->version.load(std::memory_order_relaxed);
     return newest < version + delta ? "H6: the newest version" : nullptr;
   }
@@ -124,19 +124,11 @@ class HeadLayout::Checker {
     const heads::Form& form = heads::FormOf(node_);
     if (form.shift > 48) return "H4: shift";
     const auto fences = FencesOf(codec_, node_);
-    const std::string_view lower = heads::OwnBytes(fences.lower);
     // The word behind it lies in what of outside keys is in the node.
     if (form.prefix + 8u > codec_.geometry.long_key_head_bytes()) return "H5: a prefix too long";
-    if (form.guaranteed > form.prefix) return "H5: prefixes";
-    if (form.guaranteed > 0) {
-      if (fences.unbounded || lower.size() < form.guaranteed ||
-          !heads::OwnBytes(fences.upper).starts_with(lower.substr(0, form.guaranteed))) {
-        return "H5: what the fences have in common";
-      }
-    }
-    if (node_->sorted_count == 0) {
-      return form.prefix == form.guaranteed ? nullptr : "H5: a prefix of no keys";
-    }
+    const bool is_guaranteed = form.prefix <= heads::GuaranteedPrefix(fences);
+    if (is_guaranteed == (form.is_surmised != 0)) return "H5: what the fences have in common";
+    if (node_->sorted_count == 0) return is_guaranteed ? nullptr : "H5: a prefix of no keys";
     const std::string_view first = heads::OwnBytes(Key(0));
     if (first.size() < form.prefix) return "H5: a prefix longer than a key";
     for (uint32_t i = 0; i < node_->sorted_count; ++i) {
@@ -169,19 +161,17 @@ class HeadLayout::Checker {
 
   const char* Heads() {
     const uint32_t count = node_->sorted_count;
-    const uint16_t* const all = heads::HeadsOf(node_);
+    const uint16_t* const all = heads::HeadsOf(node_, node_->is_leaf());
     for (uint32_t i = 0; i < heads::HeadSlots(count); ++i) {
       if (all[i] != (i < count ? HeadOf(Key(i)) : 0xffff)) return "H4: a head";
     }
     const uint32_t samples_max =
         node_->is_leaf() ? heads::kLeafSamplesMax : heads::kInnerSamplesMax;
-    const uint32_t samples_at = node_->is_leaf() ? heads::kLeafSamplesAt : heads::kInnerSamplesAt;
     const uint32_t shift = heads::SampleShift(count, samples_max);
     for (uint32_t i = 0; i < samples_max; ++i) {
       const uint32_t at = (i + 1) << shift;
-      if (blob::Load<uint16_t>(node_, samples_at + 2 * i) != (at < count ? all[at] : 0xffff)) {
-        return "H4: a sample";
-      }
+      const uint32_t sample = at < count ? all[at] >> 8 : 0xff;
+      if (blob::Load<uint8_t>(node_, heads::kSamplesAt + i) != sample) return "H4: a sample";
     }
     return nullptr;
   }
@@ -197,6 +187,7 @@ class HeadLayout::Checker {
         return "H3: a log item above the upper fence";
       }
       if (heads::LogHead(node_, i) != HeadOf(key)) return "H4: a log item's head";
+      if (heads::Tag(node_, i) != heads::TagOf(HeadOf(key))) return "H4: a log item's tag";
       if (blobs_.has_undecided()) continue;
       if (item.replaces() != HadValue(i, key)) return "H7: what a log item replaces";
     }
@@ -215,6 +206,7 @@ class HeadLayout::Checker {
     return false;
   }
 
+  uint32_t AfterHeads() const { return heads::AfterHeads(node_->is_leaf(), node_->sorted_count); }
   StoredKey Key(uint32_t i) const {
     return node_->is_leaf() ? Sorted(node_).key(i) : Inner(codec_, node_).separator(i);
   }

@@ -82,10 +82,10 @@ TEST_F(HeadLayoutCheck, SoundNodesHaveNothingBroken) {
 TEST_F(HeadLayoutCheck, BytesInUse) {
   const uint32_t used = uniform_.bytes_used();
   EXPECT_THAT(CheckUpTo(uniform_, 0, 0), StartsWith("H1: bytes used"));
-  EXPECT_THAT(CheckUpTo(uniform_, 127, 0), StartsWith("H1: bytes used"));
+  EXPECT_THAT(CheckUpTo(uniform_, heads::kInnerHeadsAt - 1, 0), StartsWith("H1: bytes used"));
   EXPECT_THAT(CheckUpTo(uniform_, 32769, 4), StartsWith("H1: bytes used"));
   EXPECT_THAT(CheckUpTo(uniform_, 200, 0), StartsWith("H1: end of the sorted block"));
-  EXPECT_THAT(CheckUpTo(uniform_, used - 1, 4), StartsWith("H2: a log item's key"));
+  EXPECT_THAT(CheckUpTo(uniform_, used - 8, 4), StartsWith("H2: a log item's key"));
   EXPECT_THAT(CheckUpTo(uniform_, used, 3), StartsWith("H1: end of the log"));
   EXPECT_THAT(CheckUpTo(uniform_, used, 5), StartsWith("H1: a log item's offset"));
   EXPECT_THAT(CheckUpTo(uniform_, used, 25), StartsWith("H1: too many log items"));
@@ -94,7 +94,7 @@ TEST_F(HeadLayoutCheck, BytesInUse) {
 TEST_F(HeadLayoutCheck, EndOfTheSortedBlock) {
   uniform_.node()->log_begin++;
   ExpectBroken(uniform_, "H1: the log is not behind the fences");
-  uniform_.node()->log_begin = 192 + 2 * 96 - 1;
+  uniform_.node()->log_begin = heads::AfterHeads(true, 70) - 1;
   ExpectBroken(uniform_, "H1: heads");
   inner_.node()->log_begin--;
   ExpectBroken(inner_, "H1: an inner node with a log");
@@ -115,22 +115,26 @@ TEST_F(HeadLayoutCheck, FencesAreBehindTheItems) {
 
 TEST_F(HeadLayoutCheck, NumberOfItems) {
   for (TestNode* node : {&uniform_, &mixed_, &inner_}) {
+    heads::Form form = FormOf(*node);
+    form.count = 69;
+    SetForm(*node, form);
+    ExpectBroken(*node, "H1: the number of items");
     node->node()->sorted_count = 69;
     EXPECT_NE(node->Check(), nullptr);
-    node->node()->sorted_count = 65535;
+    node->node()->sorted_count = form.count = 65535;
+    SetForm(*node, form);
     ExpectBroken(*node, "H1: heads");
   }
 }
 
 TEST_F(HeadLayoutCheck, OffsetsAreWhereItemsBegin) {
-  const uint32_t leaf = heads::AfterHeads(mixed_.node());
+  const uint32_t leaf = heads::AfterHeads(true, 70);
   Set<uint16_t>(mixed_, leaf + 2 * 5, Get<uint16_t>(mixed_, leaf + 2 * 5) + 1);
   ExpectBroken(mixed_, "H1: an item's offset");
-  const uint32_t inner = heads::AfterHeads(inner_.node()) + 8 * 70;
+  const uint32_t inner = heads::AfterHeads(false, 70) + 8 * 70;
   Set<uint16_t>(inner_, inner + 2 * 5, Get<uint16_t>(inner_, inner));
   ExpectBroken(inner_, "H1: a separator's offset");
-  const uint32_t log = heads::kLogOffsetsAt + 2;
-  Set<uint16_t>(uniform_, log, Get<uint16_t>(uniform_, log) + 1);
+  heads::FrontOf(uniform_.node())->places[1]++;
   ExpectBroken(uniform_, "H1: a log item's offset");
 }
 
@@ -170,7 +174,7 @@ TEST_F(HeadLayoutCheck, FlagsAndLengthsOfOneForm) {
 }
 
 TEST_F(HeadLayoutCheck, FlagsAndLengthsOfMixedItems) {
-  const uint32_t first = Get<uint16_t>(mixed_, heads::AfterHeads(mixed_.node()));
+  const uint32_t first = Get<uint16_t>(mixed_, heads::AfterHeads(true, 70));
   for (const uint32_t form : {6 | blob::kReplaces, 6 | blob::kOutside, 0x0fff}) {
     Set<uint16_t>(mixed_, first, static_cast<uint16_t>(form));
     ExpectBroken(mixed_, "H2: a sorted item's key");
@@ -178,7 +182,7 @@ TEST_F(HeadLayoutCheck, FlagsAndLengthsOfMixedItems) {
   Set<uint16_t>(mixed_, first, 6);
   Set<uint16_t>(mixed_, first + 8, 10 | 0x2000);
   ExpectBroken(mixed_, "H2, H8: a sorted item's value");
-  const uint32_t separator = Get<uint16_t>(inner_, heads::AfterHeads(inner_.node()) + 8 * 70);
+  const uint32_t separator = Get<uint16_t>(inner_, heads::AfterHeads(false, 70) + 8 * 70);
   Set<uint16_t>(inner_, separator, 6 | blob::kDeleted);
   ExpectBroken(inner_, "H2: a separator");
 }
@@ -212,7 +216,7 @@ TEST_F(HeadLayoutCheck, MetadataIsADeadline) {
   heads::Form form = FormOf(uniform_);
   form.value_form |= blob::kMetadata;
   SetForm(uniform_, form);
-  const uint32_t items = heads::AfterHeads(uniform_.node());
+  const uint32_t items = heads::AfterHeads(true, 70);
   for (uint32_t i = 0; i < 70; ++i) {
     Set<uint64_t>(uniform_, items + 16 * i + 6, 7 | uint64_t{1000 + i} << 8);
   }
@@ -237,10 +241,10 @@ TEST_F(HeadLayoutCheck, DeadlineOfALogItem) {
 }
 
 TEST_F(HeadLayoutCheck, KeysRise) {
-  const uint32_t items = heads::AfterHeads(uniform_.node());
+  const uint32_t items = heads::AfterHeads(true, 70);
   Set<char>(uniform_, items + 16 + 5, '0');  // kab101 becomes kab100
   ExpectBroken(uniform_, "H3: keys do not rise");
-  const uint32_t separator = Get<uint16_t>(inner_, heads::AfterHeads(inner_.node()) + 8 * 70);
+  const uint32_t separator = Get<uint16_t>(inner_, heads::AfterHeads(false, 70) + 8 * 70);
   Set<char>(inner_, separator + 2 + 5, '9');  // kab100 becomes kab109
   ExpectBroken(inner_, "H3: keys do not rise");
 }
@@ -257,10 +261,6 @@ TEST_F(HeadLayoutCheck, KeysAreBetweenTheFences) {
   set_fences("la", "lb");
   ExpectBroken(uniform_, "H3: a key below");
   set_fences("jz", "k!");
-  ExpectBroken(uniform_, "H5: what the fences have in common");
-  heads::Form form = FormOf(uniform_);
-  form.guaranteed = 0;
-  SetForm(uniform_, form);
   ExpectBroken(uniform_, "H3: a key above");
 }
 
@@ -311,13 +311,13 @@ TEST_F(HeadLayoutCheck, HeadsFollowTheForm) {
 
 TEST_F(HeadLayoutCheck, SamplesAreTheFirstHeadsOfSegments) {
   for (const uint32_t sample : {0u, 1u, 2u, 7u}) {
-    const uint32_t at = heads::kLeafSamplesAt + 2 * sample;
-    const auto head = Get<uint16_t>(uniform_, at);
-    Set<uint16_t>(uniform_, at, head - 1);
+    const uint32_t at = heads::kSamplesAt + sample;
+    const auto upper_byte = Get<uint8_t>(uniform_, at);
+    Set<uint8_t>(uniform_, at, upper_byte - 1);
     ExpectBroken(uniform_, "H4: a sample");
-    Set<uint16_t>(uniform_, at, head);
+    Set<uint8_t>(uniform_, at, upper_byte);
   }
-  Set<uint16_t>(inner_, heads::kInnerSamplesAt + 2 * 31, 0);
+  Set<uint8_t>(inner_, heads::kSamplesAt + 31, 0);
   ExpectBroken(inner_, "H4: a sample");
 }
 
@@ -326,22 +326,23 @@ TEST_F(HeadLayoutCheck, LogHeadsAreThoseOfTheirKeys) {
   heads::SetLogHead(uniform_.node(), 2, head - 1);
   ExpectBroken(uniform_, "H4: a log item's head");
   heads::SetLogHead(uniform_.node(), 2, head);
+  heads::SetTag(uniform_.node(), 2, heads::TagOf(head) + 1);
+  ExpectBroken(uniform_, "H4: a log item's tag");
+  heads::SetTag(uniform_.node(), 2, heads::TagOf(head));
   heads::SetLogHead(uniform_.node(), 4, 0);  // of no item yet
+  heads::SetTag(uniform_.node(), 4, 1);
   EXPECT_STREQ(uniform_.Check(), nullptr);
 }
 
 TEST_F(HeadLayoutCheck, PrefixesAreCommon) {
   for (TestNode* node : {&uniform_, &mixed_, &inner_}) {
     const heads::Form sound = FormOf(*node);
-    ASSERT_EQ(sound.guaranteed, 1);
-    ASSERT_EQ(sound.prefix, 4);  // of kab100 and kab169
+    ASSERT_EQ(sound.is_surmised, 1);  // of the fences it is 1
+    ASSERT_EQ(sound.prefix, 4);       // of kab100 and kab169
     heads::Form form = sound;
-    form.guaranteed = 2;
+    form.is_surmised = 0;
     SetForm(*node, form);
     ExpectBroken(*node, "H5: what the fences have in common");
-    form.guaranteed = 5;
-    SetForm(*node, form);
-    ExpectBroken(*node, "H5: prefixes");
     form = sound;
     form.prefix = 5;
     SetForm(*node, form);
@@ -358,10 +359,10 @@ TEST_F(HeadLayoutCheck, APrefixIsOfKeysAndOfFences) {
   heads::Form form = FormOf(empty);
   form.prefix = 1;
   SetForm(empty, form);
-  ExpectBroken(empty, "H5: a prefix of no keys");
-  form.guaranteed = 1;
-  SetForm(empty, form);
   ExpectBroken(empty, "H5: what the fences have in common");
+  form.is_surmised = 1;
+  SetForm(empty, form);
+  ExpectBroken(empty, "H5: a prefix of no keys");
 }
 
 // Else outside keys, of which a node has the beginning, and keys that are searched for, which are
@@ -375,7 +376,7 @@ TEST_F(HeadLayoutCheck, AWordBehindThePrefixIsInTheNode) {
   ASSERT_STREQ(node.Check(), nullptr);
   heads::Form form = FormOf(node);
   ASSERT_EQ(form.prefix, store_.geometry().long_key_head_bytes() - 8);
-  form.prefix = ++form.guaranteed;
+  form.prefix++;
   SetForm(node, form);
   ExpectBroken(node, "H5: a prefix too long");
 }
@@ -385,9 +386,9 @@ TEST_F(HeadLayoutCheck, VersionsRise) {
   EXPECT_STREQ(uniform_.Check(), nullptr);  // of one batch
   Set<uint32_t>(uniform_, log_item(uniform_, 2), 5);
   ExpectBroken(uniform_, "H6: version deltas fall");
-  Set<uint32_t>(mixed_, heads::kNewestAt, 3);
+  heads::NewestOf(mixed_.node()) = 3;
   ExpectBroken(mixed_, "H6: the newest version");
-  Set<uint32_t>(mixed_, heads::kNewestAt, 9);  // ahead of what is used
+  heads::NewestOf(mixed_.node()) = 9;  // ahead of what is used
   EXPECT_STREQ(mixed_.Check(), nullptr);
 }
 

@@ -116,9 +116,10 @@ void HeadLayout::LeafCursor::SeekBelow(std::string_view key, KeyIs where) {
 // Heads say nothing of a key that does not begin as all keys of the leaf do.
 bool HeadLayout::LeafCursor::GoToEndIfOutside(std::string_view key) {
   const NodeHeader* const node = leaf_->node_;
-  const uint32_t guaranteed = heads::FormOf(node).guaranteed;
-  if (guaranteed == 0) return false;
-  const std::string_view lower = FencesOf(*leaf_->codec_, node).lower.bytes;
+  if (heads::FormOf(node).prefix == 0) return false;
+  const Fences fences = FencesOf(*leaf_->codec_, node);
+  const uint32_t guaranteed = heads::GuaranteedPrefix(fences);
+  const std::string_view lower = heads::OwnBytes(fences.lower);
   const int order = key.substr(0, guaranteed).compare(lower.substr(0, guaranteed));
   if (order == 0) return false;
   at_ = order < 0 ? 0 : sorted_.count();

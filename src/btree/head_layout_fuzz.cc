@@ -28,7 +28,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2 || size > 2 + 32768) return 0;
   const uint8_t choice = data[0];
   LayoutFuzz<HeadLayout> fuzz({.node_bytes = 2048u << (choice & 3)}, HasOutsideKeys);
-  const heads::Fill fill = {.bytes = static_cast<uint32_t>(size - 2), .log_items = data[1]};
-  fuzz.CheckNode(data + 2, fill.bytes, fill.used(), choice >> 2);
+  const auto bytes = static_cast<uint32_t>(size - 2);
+  if (bytes < HeadLayout::kFrontBytes) return 0;
+  const heads::Fill fill = {.bytes = bytes - HeadLayout::kFrontBytes, .log_items = data[1]};
+  fuzz.CheckNode(data + 2, bytes, fill.used(), choice >> 2);
   return 0;
 }

@@ -20,7 +20,7 @@ uint32_t HeadLayout::InsertChild(const Codec& codec, const NodeHeader* old, uint
   buffer->sorted_count = static_cast<uint16_t>(count + 1);
   buffer->left.store(child == 0 ? left.bits : inner.leftmost().bits, std::memory_order_relaxed);
 
-  const uint32_t links = heads::AfterHeads(buffer);
+  const uint32_t links = heads::AfterHeads(false, count + 1);
   copy(links, inner.links(), 8 * child);
   if (child > 0) blob::Store(buffer, links + 8 * (child - 1), left);
   blob::Store(buffer, links + 8 * child, right);
@@ -50,17 +50,19 @@ uint32_t HeadLayout::InsertChild(const Codec& codec, const NodeHeader* old, uint
   buffer->log_begin =
       static_cast<uint16_t>(middle + separator_bytes + (old->log_begin - old_middle));
 
-  const Inner made(codec, buffer);
+  const auto own_bytes = [&](uint32_t i) {
+    const auto offset = blob::Load<uint16_t>(buffer, offsets + 2 * i);
+    return heads::OwnBytes(blob::KeyAt(buffer, offset));
+  };
   const heads::Form form =
-      heads::MakeForm(codec, heads::OwnBytes(made.separator(0)),
-                      heads::OwnBytes(made.separator(count)), true, FencesOf(codec, old));
+      heads::MakeForm(codec, own_bytes(0), own_bytes(count), count + 1, FencesOf(codec, old));
   heads::PutForm(buffer, form);
   uint16_t* const to = heads::NumbersAt(buffer, heads::kInnerHeadsAt);
   const auto head_of = [&](uint32_t i) {
-    return heads::Scale(form, heads::WordAt(heads::OwnBytes(made.separator(i)), form.prefix));
+    return heads::Scale(form, heads::WordAt(own_bytes(i), form.prefix));
   };
   if (heads::MakesEqualHeads(form, heads::FormOf(old))) {
-    const uint16_t* const from = heads::HeadsOf(old);
+    const uint16_t* const from = heads::HeadsOf(old, false);
     std::copy(from, from + child, to);
     to[child] = head_of(child);
     std::copy(from + child, from + count, to + child + 1);

@@ -38,16 +38,16 @@ bool HeadLayout::LowerDeadline(const Codec&, NodeHeader* node, uint64_t deadline
 }
 
 uint32_t HeadLayout::LogItemBytes(const StoredKey& key, const StoredValue* value) {
-  return heads::kLogItemHeaderBytes + static_cast<uint32_t>(key.bytes.size()) +
-         (value != nullptr ? static_cast<uint32_t>(value->bytes.size()) : 0);
+  return LogItem::BytesOf(
+      static_cast<uint32_t>(key.bytes.size() + (value != nullptr ? value->bytes.size() : 0)));
 }
 
 bool HeadLayout::HasLogRoom(const Codec& codec, const NodeHeader* node, uint32_t used,
                             uint32_t bytes, uint32_t items) {
   const Fill fill = Fill::Of(used);
   const uint32_t end = fill.bytes + bytes;
-  return fill.log_items + items <= kLogItemsMax && end <= node->buffer_bytes() &&
-         end - node->log_begin <= codec.geometry.log_bytes_max;
+  return fill.log_items + items <= kLogItemsMax && kFrontBytes + end <= node->buffer_bytes() &&
+         end - node->log_begin <= LogBytesMax(codec.geometry);
 }
 
 uint32_t HeadLayout::AppendToLog(const Codec&, NodeHeader* node, uint32_t used, const Found& at,
@@ -63,16 +63,17 @@ uint32_t HeadLayout::AppendToLog(const Codec&, NodeHeader* node, uint32_t used, 
   if (value != nullptr) {
     blob::CopyBytes(bytes + key.bytes.size(), value->bytes.data(), value->bytes.size());
   }
-  blob::Store(node, heads::kLogOffsetsAt + 2 * fill.log_items, static_cast<uint16_t>(item));
+  heads::SetLogOffset(node, fill.log_items, item);
   heads::SetLogHead(node, fill.log_items, at.head);
+  heads::SetTag(node, fill.log_items, heads::TagOf(at.head));
   return Fill{.bytes = item + LogItemBytes(key, value), .log_items = fill.log_items + 1}.used();
 }
 
 void HeadLayout::SetLogVersion(NodeHeader* node, uint32_t used, uint64_t delta) {
   SKEP_DCHECK(delta <= kDeltaMax);
   blob::Store(node, Fill::Of(used).bytes, static_cast<uint32_t>(delta));
-  heads::AtomicAt(node, heads::kNewestAt)
-      .store(node->version.load(std::memory_order_relaxed) + delta, std::memory_order_relaxed);
+  heads::NewestOf(node).store(node->version.load(std::memory_order_relaxed) + delta,
+                              std::memory_order_relaxed);
 }
 
 HeadLayout::Fences HeadLayout::FencesOf(const Codec&, const NodeHeader* node) {

@@ -115,7 +115,7 @@ void HeadLayout::Merger::AddPiece(const StoredKey& key, const char* item, uint16
 }
 
 uint32_t HeadLayout::Merger::bytes() const {
-  return heads::kLeafHeadsAt + 2 * heads::HeadSlots(count_) + count_ * sorted_.stride() +
+  return heads::AfterHeads(true, count_) + count_ * sorted_.stride() +
          (node_->log_begin - node_->shortcut_end);
 }
 
@@ -164,7 +164,7 @@ void HeadLayout::Merger::WriteHeads(const heads::Form& form, NodeHeader* buffer)
 uint32_t HeadLayout::Merger::Write(NodeHeader* buffer) const {
   buffer->level = 0;
   buffer->sorted_count = static_cast<uint16_t>(count_);
-  const uint32_t items = heads::AfterHeads(buffer);
+  const uint32_t items = heads::AfterHeads(true, count_);
   WriteItems(buffer->bytes() + items);
   const uint32_t fences = items + count_ * sorted_.stride();
   const uint32_t fence_bytes = node_->log_begin - node_->shortcut_end;
@@ -175,7 +175,7 @@ uint32_t HeadLayout::Merger::Write(NodeHeader* buffer) const {
   const uint32_t key_bytes = sorted_.key_bytes();
   heads::Form form = heads::MakeForm(codec_, blob::BytesAt(buffer, items, key_bytes),
                                      blob::BytesAt(buffer, fences - sorted_.stride(), key_bytes),
-                                     true, FencesOf(codec_, node_));
+                                     count_, FencesOf(codec_, node_));
   form.key_form = heads::FormOf(node_).key_form;
   form.value_form = heads::FormOf(node_).value_form;
   heads::PutForm(buffer, form);

@@ -16,24 +16,33 @@ namespace heads {
 template <class First>
 uint16_t HeadIn(const NodeHeader* node, std::string_view own_bytes, First first) {
   const Form& form = FormOf(node);
-  if (form.prefix != form.guaranteed) {
+  if (form.is_surmised) {
     const int order = own_bytes.substr(0, form.prefix).compare(first().substr(0, form.prefix));
     if (order != 0) return order < 0 ? 0 : 0xffff;
   }
   return Scale(form, WordAt(own_bytes, form.prefix));
 }
 
-// The first of the `count` heads that is not below `head`.
-inline uint32_t LowerBound(const uint16_t* heads, uint32_t count, uint32_t sample_shift,
-                           uint32_t segment, uint16_t head) {
-  uint32_t at = segment << sample_shift;
-  // A last segment may end before the next sample's place.
-  const uint32_t end = std::min(count, (segment + 1) << sample_shift);
+// Where a search for `head` begins: the segment of the last sample below it. Samples have only
+// their upper bytes, so it may have to go on beyond the next one.
+inline uint32_t LeafSegment(const NodeHeader* leaf, uint16_t head) {
+  const uint32_t passed =
+      CountBytesBelow8(leaf->bytes() + kSamplesAt, static_cast<uint8_t>(head >> 8));
+  return passed << SampleShift(FormOf(leaf).count, kLeafSamplesMax);
+}
+inline uint32_t InnerSegment(const NodeHeader* inner, uint16_t head) {
+  const uint32_t passed =
+      CountBytesBelow32(inner->bytes() + kSamplesAt, static_cast<uint8_t>(head >> 8));
+  return passed << SampleShift(FormOf(inner).count, kInnerSamplesMax);
+}
+
+// The first of the `count` heads that is not below `head`, none of which is before `at`.
+inline uint32_t LowerBound(const uint16_t* heads, uint32_t count, uint32_t at, uint16_t head) {
   uint32_t below;
   do {
     below = CountBelow32(heads + at, head);
     at += below;
-  } while (below == kSegmentHeads && at < end);
+  } while (below == kSegmentHeads && at < count);
   return at;
 }
 
@@ -62,17 +71,13 @@ uint32_t SettleAmongEqual(const uint16_t* heads, uint32_t count, uint32_t at, ui
   return low;
 }
 
-using btree::OwnBytes;
-inline std::string_view OwnBytes(std::string_view key) { return key; }
-
 }  // namespace heads
 
 inline HeadLayout::Sorted::Sorted(const NodeHeader* node)
-    : node_(node),
-      heads_(heads::HeadsOf(node)),
-      count_(node->sorted_count),
-      items_(heads::AfterHeads(node)) {
+    : node_(node), heads_(heads::HeadsOf(node, true)) {
   const heads::Form& form = heads::FormOf(node);
+  count_ = form.count;
+  items_ = heads::AfterHeads(true, count_);
   key_form_ = form.key_form;
   value_form_ = form.value_form;
   stride_ = key_form_ == heads::kMixed ? 0 : key_bytes() + value_bytes();
@@ -94,10 +99,7 @@ inline StoredValue HeadLayout::Sorted::value(uint32_t i) const {
 }
 
 inline uint32_t HeadLayout::Sorted::LowerBound(uint16_t head) const {
-  const auto* const samples =
-      reinterpret_cast<const uint16_t*>(node_->bytes() + heads::kLeafSamplesAt);
-  return heads::LowerBound(heads_, count_, heads::SampleShift(count_, heads::kLeafSamplesMax),
-                           CountBelow8(samples, head), head);
+  return heads::LowerBound(heads_, count_, heads::LeafSegment(node_, head), head);
 }
 
 // Heads are compared in whole segments; those before `from` are below if any behind it is.
@@ -135,9 +137,7 @@ inline HeadLayout::Leaf::Leaf(const Codec& codec, const NodeHeader* node, uint32
       now_ms_(now_ms != kNoTime && NodeDeadline(codec, node) <= now_ms ? now_ms : kNoTime) {
   if (read_version == kNewest || visible_ == 0) return;
   // Relaxed: at least that of the items that `used` tells of (head_layout.h).
-  if (heads::AtomicAt(node, heads::kNewestAt).load(std::memory_order_relaxed) <= read_version) {
-    return;
-  }
+  if (heads::NewestOf(node).load(std::memory_order_relaxed) <= read_version) return;
   while (visible_ > 0 && Log(visible_ - 1).delta() > read_version - node_version_) --visible_;
 }
 
@@ -145,7 +145,7 @@ inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key, const Leaf
   const Sorted sorted(node_);
   Found found;
   found.head = spot.known ? spot.head : HeadInLeaf(sorted, node_, key);
-  for (uint32_t same = visible_ == 0 ? 0 : heads::LogItemsWith(node_, visible_, found.head);
+  for (uint32_t same = heads::LogItemsTagged(node_, visible_, heads::TagOf(found.head));
        same != 0;) {
     const auto newest = static_cast<uint32_t>(std::bit_width(same) - 1);
     same ^= uint32_t{1} << newest;
@@ -170,14 +170,14 @@ inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key, const Leaf
 
 inline LeafSpot HeadLayout::Leaf::Prefetch(std::string_view key) const {
   const heads::Form& form = heads::FormOf(node_);
-  // Nothing but the header is there: what a first key decides is not looked at.
-  if (form.prefix != form.guaranteed) return {};
+  // Nothing but the line of searches is there: what a first key decides is not looked at.
+  if (form.is_surmised) return {};
   const LeafSpot spot = {
       .head = heads::Scale(form, heads::WordAt(key, form.prefix)), .at = 0, .known = true};
-  const auto* const samples =
-      reinterpret_cast<const uint16_t*>(node_->bytes() + heads::kLeafSamplesAt);
-  const uint32_t shift = heads::SampleShift(node_->sorted_count, heads::kLeafSamplesMax);
-  FetchLine(heads::HeadsOf(node_) + (CountBelow8(samples, spot.head) << shift));
+  FetchLine(heads::HeadsOf(node_, true) + heads::LeafSegment(node_, spot.head));
+  if (heads::LogItemsTagged(node_, visible_, heads::TagOf(spot.head)) != 0) {
+    FetchLine(heads::FrontOf(node_));
+  }
   return spot;
 }
 
@@ -197,12 +197,18 @@ inline uint32_t HeadLayout::Leaf::LogItemsBetween(uint16_t head, uint32_t end) c
 
 inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) const {
   if (!spot->known) return;
+  if (items == 1) {
+    uint32_t same = heads::LogItemsTagged(node_, visible_, heads::TagOf(spot->head));
+    for (; same != 0; same &= same - 1) {
+      FetchLine(node_->bytes() + heads::LogOffset(node_, std::countr_zero(same)));
+    }
+  }
   const Sorted sorted(node_);
   const uint32_t at = sorted.LowerBound(spot->head);
   spot->at = static_cast<uint16_t>(at);
   if (!sorted.is_uniform()) {
     // Only the offset's line: where the item is is not known yet.
-    FetchLine(node_->bytes() + heads::AfterHeads(node_) + 2 * at);
+    FetchLine(node_->bytes() + heads::AfterHeads(true, sorted.count()) + 2 * at);
     return;
   }
   if (items > 1 && items <= heads::kSegmentHeads) {
@@ -232,7 +238,7 @@ inline void HeadLayout::Leaf::PrefetchWrite() const {
 }
 
 inline bool HeadLayout::Leaf::GoesBeyond(const LeafSpot& spot, uint32_t items) const {
-  if (!spot.known || spot.at + uint64_t{items} <= node_->sorted_count) return false;
+  if (!spot.known || spot.at + uint64_t{items} <= heads::FormOf(node_).count) return false;
   FetchLine(node_->bytes() + node_->shortcut_end);
   return true;
 }
@@ -248,18 +254,14 @@ inline void HeadLayout::Leaf::PrefetchScan(uint32_t from, uint32_t items) const 
   FetchLines(node_->bytes() + sorted.offset(from), node_->bytes() + sorted.offset(end));
   if (visible_ == 0) return;
   // Where the log's items go, and these.
-  FetchLines(heads::HeadsOf(node_) + from, heads::HeadsOf(node_) + end);
+  FetchLines(heads::HeadsOf(node_, true) + from, heads::HeadsOf(node_, true) + end);
   FetchLines(node_->bytes() + node_->log_begin, node_->bytes() + heads::Fill::Of(used_).bytes);
 }
 
 inline uint32_t HeadLayout::Inner::Seek(std::string_view key, bool* equal) const {
-  const uint16_t* const all = heads::HeadsOf(node_);
+  const uint16_t* const all = heads::HeadsOf(node_, false);
   const uint16_t head = heads::HeadIn(node_, key, [&] { return heads::OwnBytes(separator(0)); });
-  const auto* const samples =
-      reinterpret_cast<const uint16_t*>(node_->bytes() + heads::kInnerSamplesAt);
-  const uint32_t at =
-      heads::LowerBound(all, count(), heads::SampleShift(count(), heads::kInnerSamplesMax),
-                        CountBelow32(samples, head), head);
+  const uint32_t at = heads::LowerBound(all, count(), heads::InnerSegment(node_, head), head);
   return heads::SettleAmongEqual(
       all, count(), at, head, [&](uint32_t i) { return codec_->Compare(key, separator(i)); },
       equal);
@@ -281,18 +283,15 @@ inline Link HeadLayout::Inner::ChildOf(std::string_view key, uint32_t* index) co
   return Child(child);
 }
 
-inline void HeadLayout::PrefetchInner(const Codec&, const NodeHeader* node) {
-  FetchLine(node->bytes());
-  FetchLine(node->bytes() + 64);
+inline void HeadLayout::PrefetchHead(const Codec&, const NodeHeader* node) {
+  FetchLine(node->bytes() + heads::kSearchLineAt);
 }
 
-inline void HeadLayout::PrefetchHead(const Codec& codec, const NodeHeader* node) {
-  PrefetchInner(codec, node);
-  FetchLine(node->bytes() + 128);
-}
-
-inline void HeadLayout::PrefetchLog(const NodeHeader* leaf, NodeWord) {
-  FetchLine(leaf->bytes() + 128);
+inline void HeadLayout::PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool points_only) {
+  PrefetchHead(codec, leaf);
+  if (points_only) return;
+  FetchLine(heads::FrontOf(leaf));
+  FetchLine(leaf->bytes() + heads::kLogHeadsAt);
 }
 
 inline uint64_t HeadLayout::NodeDeadline(const Codec&, const NodeHeader* node) {

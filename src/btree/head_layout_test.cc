@@ -38,7 +38,7 @@ std::string NumberKey(uint32_t number) {
 }
 
 std::vector<uint16_t> HeadsOf(const NodeHeader* node) {
-  const uint16_t* const all = heads::HeadsOf(node);
+  const uint16_t* const all = heads::HeadsOf(node, node->is_leaf());
   return {all, all + node->sorted_count};
 }
 
@@ -57,19 +57,19 @@ TEST(HeadLayout, HasTheSizesOfItsPicture) {
   constexpr uint32_t kFences = 2 + 2;
   TestNode empty(store.codec());
   empty.BuildLeaf({});
-  EXPECT_EQ(empty.used(), 192 + 2 * 32 + kFences);
+  EXPECT_EQ(empty.used(), 160 + 2 * 32 + kFences);
   TestNode leaf(store.codec());
   leaf.BuildLeaf(uniform);
-  EXPECT_EQ(leaf.used(), 192 + 2 * 160 + 150 * 32 + kFences);
+  EXPECT_EQ(leaf.used(), 160 + 2 * 160 + 150 * 32 + kFences);
   TestNode other(store.codec());
   other.BuildLeaf(mixed);
-  EXPECT_EQ(other.used(), 192 + 2 * 160 + 150 * (2 + 2 + 4 + 2 + 1) + 5 + kFences);
+  EXPECT_EQ(other.used(), 160 + 2 * 160 + 150 * (2 + 2 + 4 + 2 + 1) + 5 + kFences);
   TestNode inner(store.codec());
   inner.BuildInner(Link::Of(1000, 0), separators);
-  EXPECT_EQ(inner.used(), 128 + 2 * 160 + 150 * (8 + 2 + 2 + 4) + kFences);
+  EXPECT_EQ(inner.used(), 96 + 2 * 160 + 150 * (8 + 2 + 2 + 4) + kFences);
   const StoredValue value = {.bytes = "abc"};
-  EXPECT_EQ(HeadLayout::LogItemBytes({.bytes = "key"}, &value), 4 + 2 + 2 + 3 + 3);
-  EXPECT_EQ(HeadLayout::LogItemBytes({.bytes = "key"}, nullptr), 4 + 2 + 2 + 3);
+  EXPECT_EQ(HeadLayout::LogItemBytes({.bytes = "key"}, &value), 4 + 2 + 2 + 3 + 3 + 2);
+  EXPECT_EQ(HeadLayout::LogItemBytes({.bytes = "key"}, nullptr), 4 + 2 + 2 + 3 + 5);
 }
 
 // Goal: random keys nearly all have heads of their own, also behind what they have in common, and
@@ -221,11 +221,11 @@ TEST(HeadLayout, InnerNodeFindsAtEveryCount) {
 }
 
 // Goal: where heads say nothing, keys decide.
-// Method: 300 keys that begin with the same 80 bytes, and one below and one above them that share
+// Method: 300 keys that begin with the same 60 bytes, and one below and one above them that share
 // none: the heads of the 300 are equal. The log is between the items.
 TEST(HeadLayout, EqualHeadsLeaveItToTheKeys) {
   TestStore store({.node_bytes = 32768, .log_bytes_max = 8192});
-  const auto key_of = [](uint32_t number) { return std::string(80, 'k') + NumberKey(number); };
+  const auto key_of = [](uint32_t number) { return std::string(60, 'k') + NumberKey(number); };
   Items items(store);
   items.Add("a", "value");
   for (uint32_t i = 0; i < 300; ++i) items.Add(key_of(4 * i + 2), "value");
@@ -281,7 +281,7 @@ TEST(HeadLayout, BufferHasRoomForTheLog) {
     Items items(store);
     for (uint32_t i = 0; i < 100; ++i) items.Add(NumberKey(i), "0123456789ab");
     const std::unique_ptr<uint64_t[]> buffer(new uint64_t[1 << 10]());
-    auto* const node = new (buffer.get()) NodeHeader{};
+    auto* const node = new (buffer.get() + HeadLayout::kFrontBytes / 8) NodeHeader{};
     uint32_t used = HeadLayout::BuildLeaf(store.codec(), items, {}, node);
     const uint32_t bytes = HeadLayout::LeafBufferBytes(store.codec(), node, used);
     node->units = static_cast<uint8_t>((bytes + 255) / 256);

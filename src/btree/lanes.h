@@ -1,9 +1,10 @@
-// lanes.h: 16-bit numbers compared many at a time.
+// lanes.h: 16-bit numbers, and bytes, compared many at a time.
 //
 // SSE4.1, which x86-64-v2 has, or plain loops that a compiler turns into what the machine has.
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #if defined(__SSE4_1__)
@@ -74,6 +75,57 @@ inline void RanksAmong24(const uint16_t* numbers, uint32_t count, uint16_t* rank
     ranks[i] = 0;
     for (uint32_t j = 0; j < count; ++j) ranks[i] += numbers[j] < numbers[i];
   }
+#endif
+}
+
+// How many of the first 8, or of all 32 bytes are below `bound`.
+inline uint32_t CountBytesBelow8(const std::byte* bytes, uint8_t bound) {
+#if defined(__SSE4_1__)
+  const __m128i lanes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes));
+  const __m128i bounds = _mm_set1_epi8(static_cast<char>(bound));
+  const __m128i not_below = _mm_cmpeq_epi8(_mm_max_epu8(lanes, bounds), lanes);
+  return 8 - static_cast<uint32_t>(
+                 std::popcount(static_cast<uint32_t>(_mm_movemask_epi8(not_below)) & 0xffu));
+#else
+  uint32_t below = 0;
+  for (int i = 0; i < 8; ++i) below += static_cast<uint8_t>(bytes[i]) < bound;
+  return below;
+#endif
+}
+inline uint32_t CountBytesBelow32(const std::byte* bytes, uint8_t bound) {
+#if defined(__SSE4_1__)
+  const auto* const at = reinterpret_cast<const __m128i*>(bytes);
+  const __m128i bounds = _mm_set1_epi8(static_cast<char>(bound));
+  const auto not_below = [&](int i) {
+    const __m128i lanes = _mm_loadu_si128(at + i);
+    const __m128i mask = _mm_cmpeq_epi8(_mm_max_epu8(lanes, bounds), lanes);
+    return static_cast<uint32_t>(_mm_movemask_epi8(mask));
+  };
+  return 32 - static_cast<uint32_t>(std::popcount(not_below(0) | not_below(1) << 16));
+#else
+  uint32_t below = 0;
+  for (int i = 0; i < 32; ++i) below += static_cast<uint8_t>(bytes[i]) < bound;
+  return below;
+#endif
+}
+
+// A bit for each of the 24 bytes in three words, lowest first, that equals `byte`.
+inline uint32_t EqualBytes24(uint64_t first, uint64_t second, uint64_t third, uint8_t byte) {
+#if defined(__SSE4_1__)
+  const __m128i wanted = _mm_set1_epi8(static_cast<char>(byte));
+  const auto equal = [&](uint64_t high, uint64_t low) {
+    const __m128i lanes = _mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low));
+    return static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(lanes, wanted)));
+  };
+  return equal(second, first) | (equal(0, third) & 0xff) << 16;
+#else
+  uint32_t bits = 0;
+  for (int i = 0; i < 8; ++i) {
+    bits |= uint32_t{static_cast<uint8_t>(first >> (8 * i)) == byte} << i;
+    bits |= uint32_t{static_cast<uint8_t>(second >> (8 * i)) == byte} << (i + 8);
+    bits |= uint32_t{static_cast<uint8_t>(third >> (8 * i)) == byte} << (i + 16);
+  }
+  return bits;
 #endif
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <random>
 
 #include "base/random.h"
@@ -53,6 +54,31 @@ TEST(Lanes, CountAsPlainLoops) {
       std::generate_n(at, 32, [&] { return Edge(random); });
       ASSERT_NO_FATAL_FAILURE(expect_counts(Edge(random)));
     }
+  }
+}
+
+// Goal: the same of bytes: how many are below a bound, and which are equal.
+// Method: random bytes near the ends and the middle of their range, against plain loops.
+TEST(Lanes, BytesAsPlainLoops) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  constexpr uint8_t kByteEdges[] = {0, 1, 0x7e, 0x7f, 0x80, 0x81, 0xfe, 0xff};
+  const auto edge = [&] { return kByteEdges[random.Below(std::size(kByteEdges))]; };
+  for (int round = 0; round < 20000; ++round) {
+    std::array<uint8_t, 33> room;
+    std::ranges::generate(room, edge);
+    const uint8_t* const bytes = room.data() + random.Below(2);
+    const auto* const at = reinterpret_cast<const std::byte*>(bytes);
+    const uint8_t bound = edge();
+    const auto is_below = [&](uint8_t byte) { return byte < bound; };
+    ASSERT_EQ(CountBytesBelow8(at, bound), std::count_if(bytes, bytes + 8, is_below));
+    ASSERT_EQ(CountBytesBelow32(at, bound), std::count_if(bytes, bytes + 32, is_below));
+    std::array<uint64_t, 3> words;
+    std::memcpy(words.data(), bytes, sizeof(words));
+    uint32_t equal = 0;
+    for (uint32_t i = 0; i < 24; ++i) equal |= uint32_t{bytes[i] == bound} << i;
+    ASSERT_EQ(EqualBytes24(words[0], words[1], words[2], bound), equal);
   }
 }
 

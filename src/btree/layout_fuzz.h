@@ -31,14 +31,15 @@ class LayoutFuzz {
              bool (*has_outside_keys)(const Codec&, const NodeHeader*, uint32_t))
       : codec_{.geometry = geometry}, has_outside_keys_(has_outside_keys) {}
 
-  // Of a node of `bytes` bytes; leaves are read as of `above` versions above the node's own, too.
+  // Of a node of `bytes` bytes, those before it included; leaves are read as of `above` versions
+  // above the node's own, too.
   void CheckNode(const uint8_t* data, uint32_t bytes, uint32_t used, uint64_t above) {
     // Of its own and exactly as long as the node, so that AddressSanitizer sees its end.
     const std::unique_ptr<void, decltype(&std::free)> buffer(std::malloc(bytes), &std::free);
     std::memcpy(buffer.get(), data, bytes);
-    auto* const node = static_cast<NodeHeader*>(buffer.get());
+    NodeHeader* const node = NodeIn(static_cast<std::byte*>(buffer.get()), Layout::kFrontBytes);
     // Before the check: what it says of the log is about what a reader above this version sees.
-    if (bytes >= sizeof(NodeHeader)) node->version.store(1);
+    if (bytes >= Layout::kFrontBytes + sizeof(NodeHeader)) node->version.store(1);
     if (Layout::Check(codec_, node, used) != nullptr) return;
     std::vector<OutsideBlock> blocks;
     Layout::BlocksOf(codec_, node, used, &blocks);
@@ -199,8 +200,8 @@ class LayoutFuzz {
     SKEP_CHECK(inner.rightmost() == (items.empty() ? inner.leftmost() : items.back().child));
 
     const Fences fences = Layout::FencesOf(codec_, node);
-    std::vector<uint64_t> buffer((Layout::InnerBytes(codec_, items, fences) + 7) / 8);
-    auto* const copy = reinterpret_cast<NodeHeader*>(buffer.data());
+    std::vector<std::byte> buffer(Layout::kFrontBytes + Layout::InnerBytes(codec_, items, fences));
+    NodeHeader* const copy = NodeIn(buffer.data(), Layout::kFrontBytes);
     const uint32_t used =
         Layout::BuildInner(codec_, node->level, inner.leftmost(), items, fences, copy);
     if (used <= codec_.geometry.node_bytes) {

@@ -92,15 +92,15 @@ class TestStore {
   Codec codec_;
 };
 
-// A node in a heap block of exactly the bytes it uses, so that AddressSanitizer sees whoever reads
-// beyond them.
+// A node in a heap block of exactly the bytes it uses, its front included, so that AddressSanitizer
+// sees whoever reads beyond them.
 template <class Layout>
 class LayoutTestNode {
  public:
   explicit LayoutTestNode(const Codec& codec, Version version = 0) : codec_(codec) {
     // Zeros, as building may leave parts alone.
-    bytes_.reset(static_cast<std::byte*>(std::calloc(BytesMax(), 1)));
-    new (bytes_.get()) NodeHeader{};
+    bytes_.reset(static_cast<std::byte*>(std::calloc(Layout::kFrontBytes + BytesMax(), 1)));
+    new (node()) NodeHeader{};
     node()->version.store(version);
   }
 
@@ -111,9 +111,10 @@ class LayoutTestNode {
     Resize(Layout::BuildInner(codec_, 1, leftmost, items, fences, node()));
   }
 
-  // More than a tree lets a log have: as many bytes as the node has left.
+  // More than a tree lets a log have: as many bytes as the node has left, or the layout can name.
   bool HasRoomFor(const StoredKey& key, const StoredValue* value) const {
-    return bytes_used() + Layout::LogItemBytes(key, value) <= BytesMax() &&
+    const uint32_t end = bytes_used() + Layout::LogItemBytes(key, value);
+    return end <= BytesMax() && end - node()->log_begin <= Layout::kLogBytesMax &&
            leaf().log_items() < Layout::kLogItemsMax;
   }
   // As a writer would. `whole` is `key` as its user knows it; null `value`: a delete marker.
@@ -137,8 +138,8 @@ class LayoutTestNode {
   typename Layout::Inner inner() const { return typename Layout::Inner(codec_, node()); }
   const char* Check() const { return Layout::Check(codec_, node(), used_); }
 
-  NodeHeader* node() { return reinterpret_cast<NodeHeader*>(bytes_.get()); }
-  const NodeHeader* node() const { return reinterpret_cast<const NodeHeader*>(bytes_.get()); }
+  NodeHeader* node() { return NodeIn(bytes_.get(), Layout::kFrontBytes); }
+  const NodeHeader* node() const { return NodeIn(bytes_.get(), Layout::kFrontBytes); }
   uint32_t used() const { return used_; }  // as NodeWord::used() has it
   uint32_t bytes_used() const { return used_ & kBytesMask; }
 
@@ -153,7 +154,8 @@ class LayoutTestNode {
   }
   void Resize(uint32_t bytes) {
     SKEP_CHECK(bytes <= BytesMax());  // else the test asks for too much
-    bytes_.reset(static_cast<std::byte*>(std::realloc(bytes_.release(), bytes)));
+    bytes_.reset(
+        static_cast<std::byte*>(std::realloc(bytes_.release(), Layout::kFrontBytes + bytes)));
     used_ = bytes;
   }
 

@@ -30,6 +30,7 @@
 #include <optional>
 #include <span>
 
+#include "base/check.h"
 #include "btree/core.h"
 #include "btree/reader.h"
 #include "skep/batch.h"
@@ -71,7 +72,7 @@ class LookAhead {
 
   // Set as far as the way goes: a batch does not pay for ways it does not take.
   struct Way {
-    NodeHeader* node;  // null: not looked for
+    NodeHeader* node;  // null: not looked for; in the end a leaf
     uint64_t link_bits;
     uint64_t located;          // in an inner node
     LeafSpot spot;             // in the leaf
@@ -86,7 +87,7 @@ class LookAhead {
   };
 
   void Look(const Batch& batch, uint32_t first);
-  void Descend(const Batch& batch);
+  void Descend(const Batch& batch, uint32_t root_level);
   void FetchBeyond(const Batch& batch, std::span<const Step> steps);
   void FetchScan(const Batch& batch, uint32_t i) const;
   void FetchItemsBeyond(const Way& way, uint32_t items) const;
@@ -133,23 +134,23 @@ void LookAhead<Layout>::Look(const Batch& batch, uint32_t first) {
                          .beyond = nullptr};
   }
   core_.Sync(SyncPoint::kReaderAtRoot);
-  Descend(batch);
+  Descend(batch, root->level);
   core_.Sync(SyncPoint::kReaderInLeaf);
 }
 
 template <class Layout>
-void LookAhead<Layout>::Descend(const Batch& batch) {
+void LookAhead<Layout>::Descend(const Batch& batch, uint32_t root_level) {
   const uint32_t count = end_ - first_;
-  const auto key = [&](uint32_t i) { return batch.requests()[first_ + i].key; };
-  for (uint32_t level = core_.Head(core_.root)->level; level > 0; --level) {
+  const auto request = [&](uint32_t i) -> const Request& { return batch.requests()[first_ + i]; };
+  for (uint32_t level = root_level; level > 0; --level) {
     for (uint32_t i = 0; i < count; ++i) {
       Way& way = ways_[i];
-      if (way.node == nullptr || way.node->is_leaf()) continue;
-      way.located = typename Layout::Inner(core_.codec, way.node).Locate(key(i));
+      if (way.node == nullptr) continue;
+      way.located = typename Layout::Inner(core_.codec, way.node).Locate(request(i).key);
     }
     for (uint32_t i = 0; i < count; ++i) {
       Way& way = ways_[i];
-      if (way.node == nullptr || way.node->is_leaf()) continue;
+      if (way.node == nullptr) continue;
       const Link link = typename Layout::Inner(core_.codec, way.node).Located(way.located);
       way.link_bits = link.bits;
       core_.table.Prefetch(link.lid());
@@ -157,24 +158,24 @@ void LookAhead<Layout>::Descend(const Batch& batch) {
     core_.Sync(SyncPoint::kReaderAtChild);
     for (uint32_t i = 0; i < count; ++i) {
       Way& way = ways_[i];
-      if (way.node == nullptr || way.node->is_leaf()) continue;
+      if (way.node == nullptr) continue;
       way.node = core_.Head(way.link());
       if (level > 1) {
-        Layout::PrefetchInner(core_.codec, way.node);
-      } else {
         Layout::PrefetchHead(core_.codec, way.node);
+      } else {
+        Layout::PrefetchLeaf(core_.codec, way.node, request(i).op == Op::kGet);
       }
     }
   }
   const auto for_each_leaf = [&](auto visit) {
     for (uint32_t i = 0; i < count; ++i) {
       const NodeHeader* const node = ways_[i].node;
-      if (node == nullptr || !node->is_leaf()) continue;
+      if (node == nullptr) continue;
+      SKEP_DCHECK(node->is_leaf());
       const NodeWord word{node->word.load(std::memory_order_acquire)};
       // A leaf that has left the tree may name outside blocks that are gone.
       if (word.retired()) continue;
-      visit(typename Layout::Leaf(core_.codec, node, word.used()), batch.requests()[first_ + i],
-            ways_[i]);
+      visit(typename Layout::Leaf(core_.codec, node, word.used()), request(i), ways_[i]);
     }
   };
   for_each_leaf(
@@ -202,7 +203,7 @@ void LookAhead<Layout>::FetchBeyond(const Batch& batch, std::span<const Step> st
     const ArenaAddress at = core_.table.Find(Link{step.link_bits});
     if (!at) continue;
     const NodeHeader* const node = core_.Node(at);
-    Layout::PrefetchHead(core_.codec, node);
+    Layout::PrefetchLeaf(core_.codec, node, false);
     ways_[step.request].beyond = node;
   }
   for (const Step& step : steps) {
@@ -241,9 +242,7 @@ template <class Layout>
 std::optional<LeafPlace> LookAhead<Layout>::Current(uint32_t i) const {
   if (i < first_ || i >= end_ || slot_.stays != stay_) return std::nullopt;
   const Way& way = ways_[i - first_];
-  if (way.node == nullptr || !way.node->is_leaf() || core_.reclaimer.detached()) {
-    return std::nullopt;
-  }
+  if (way.node == nullptr || core_.reclaimer.detached()) return std::nullopt;
   if (core_.Head(way.link()) != way.node) return std::nullopt;
   core_.Sync(SyncPoint::kReaderAtHint);
   const NodeWord word{way.node->word.load(std::memory_order_acquire)};

@@ -7,17 +7,20 @@
 //   +----------+----------------+-----------------------------------+------------------+
 //
 //   offset size  field
-//      0     8   word         lock, sequence, state and bytes used; WordFields below
-//      8     8   version      node version: of the write that made this buffer; UINT64_MAX: dead
-//     16     8   older        the previous buffer of this LID, or the LID this one was split from
-//     24     8   left         leaf: left sibling; inner node: leftmost child    (a Link)
-//     32     8   right        leaf: right sibling; inner node: unused           (a Link)
-//     40     2   log_begin    end of the sorted block, boundary to the log
-//     42     2   shortcut_end end of the shortcut block's used part; HeadLayout: where the fences
-//     are 44     1   level        0: leaf 45     1   units        size of the buffer in 256 bytes:
-//     a buffer is as long as its content
-//                             and its log may become, not always as long as a full node
-//     46     2   sorted_count items of the sorted block
+//      0     8   older        the previous buffer of this LID, or the LID this one was split from
+//      8     8   left         leaf: left sibling; inner node: leftmost child    (a Link)
+//     16     8   right        leaf: right sibling; inner node: unused           (a Link)
+//     24     2   log_begin    end of the sorted block, boundary to the log
+//     26     2   shortcut_end end of the shortcut block's used part; HeadLayout: of the items
+//     28     1   level        0: leaf
+//     29     1   units        of 256 bytes, which the buffer has: what its content and its log may
+//                             come to, not always a full node
+//     30     2   sorted_count items of the sorted block
+//     32     8   word         lock, sequence, state and bytes used; NodeWord
+//     40     8   version      node version: of the write that made this buffer; UINT64_MAX: dead
+//
+// What every search reads comes last, so that a layout can put it into one cache line with what
+// searches read of its own: HeadLayout's nodes begin 32 bytes behind a line (Core::Node).
 //
 // Written once, before the buffer is mapped: version (but for the mark of death), log_begin to
 // sorted_count, and what lies before log_begin but for a leaf's deadline and what HeadLayout has of
@@ -64,8 +67,6 @@ struct NodeWord {
 struct NodeHeader {
   static constexpr Version kDead = UINT64_MAX;
 
-  std::atomic<uint64_t> word;
-  std::atomic<Version> version;
   std::atomic<uint64_t> older;
   std::atomic<uint64_t> left;
   std::atomic<uint64_t> right;
@@ -74,19 +75,25 @@ struct NodeHeader {
   uint8_t level;
   uint8_t units;
   uint16_t sorted_count;
+  std::atomic<uint64_t> word;
+  std::atomic<Version> version;
 
   bool is_leaf() const { return level == 0; }
   size_t buffer_bytes() const { return size_t{units} * 256; }
   std::byte* bytes() { return reinterpret_cast<std::byte*>(this); }
   const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(this); }
 };
+// The node in a buffer whose layout has so many bytes before it.
+inline NodeHeader* NodeIn(std::byte* buffer, uint32_t front_bytes) {
+  return reinterpret_cast<NodeHeader*>(buffer + front_bytes);
+}
 static_assert(sizeof(NodeHeader) == 48);
-static_assert(offsetof(NodeHeader, version) == 8);
-static_assert(offsetof(NodeHeader, older) == 16);
-static_assert(offsetof(NodeHeader, left) == 24);
-static_assert(offsetof(NodeHeader, right) == 32);
-static_assert(offsetof(NodeHeader, log_begin) == 40);
-static_assert(offsetof(NodeHeader, sorted_count) == 46);
+static_assert(offsetof(NodeHeader, left) == 8);
+static_assert(offsetof(NodeHeader, right) == 16);
+static_assert(offsetof(NodeHeader, log_begin) == 24);
+static_assert(offsetof(NodeHeader, sorted_count) == 30);
+static_assert(offsetof(NodeHeader, word) == 32);
+static_assert(offsetof(NodeHeader, version) == 40);
 static_assert(Geometry{}.body_begin() == 512);
 static_assert(Geometry{}.shortcut_bytes() == 464);
 static_assert(Geometry{}.key_inline_max() == 460);

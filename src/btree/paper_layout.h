@@ -79,6 +79,8 @@ class PaperLayout {
   using Fences = btree::Fences;
 
   static constexpr uint32_t kLogItemsMax = 255;
+  static constexpr uint32_t kFrontBytes = 0;
+  static constexpr uint32_t kLogBytesMax = UINT32_MAX;
   static constexpr uint64_t kDeltaMax = (uint64_t{1} << 40) - 1;
   static constexpr uint64_t kNoDeadline = UINT64_MAX;
 
@@ -254,8 +256,8 @@ class PaperLayout {
   // The first lines that a search reads, and the lines of the log, which is looked through whatever
   // the sorted block says: asks for them, so that they come together. `word`: of the leaf.
   static void PrefetchHead(const Codec& codec, const NodeHeader* node);
-  static void PrefetchInner(const Codec& codec, const NodeHeader* node) {
-    PrefetchHead(codec, node);
+  static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool) {
+    PrefetchHead(codec, leaf);
   }
   static void PrefetchLog(const NodeHeader* leaf, NodeWord word);
 

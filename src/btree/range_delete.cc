@@ -128,7 +128,7 @@ template <class Layout>
 Attempt RangeDelete<Layout>::BuildSide(Slot& slot, Change<Layout>& change, const Path& path,
                                        size_t common, bool is_left, const Ends& ends,
                                        std::string_view sep, bool sep_unbounded, Side* side) {
-  const uint32_t node_bytes = core_.codec.geometry.node_bytes;
+  const uint32_t inner_bytes_max = core_.codec.geometry.inner_bytes_max();
   const auto new_fences = [&](const NodeHeader* node, typename Layout::Fences* fences) {
     *fences = Layout::FencesOf(core_.codec, node);
     if (!is_left) return change.storing().Key(sep, &fences->lower);
@@ -170,7 +170,7 @@ Attempt RangeDelete<Layout>::BuildSide(Slot& slot, Change<Layout>& change, const
       children.erase(children.begin(), children.begin() + step.child);
     }
     if (!new_fences(step.node, &fences)) return Attempt::kNoMemory;
-    if (Layout::InnerBytes(core_.codec, children, fences) > node_bytes) {
+    if (Layout::InnerBytes(core_.codec, children, fences) > inner_bytes_max) {
       change.Undo();
       return structure_.Split(slot, path, depth, Arena::Limit::kExceed) == Attempt::kNoMemory
                  ? Attempt::kNoMemory

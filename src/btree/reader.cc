@@ -22,14 +22,18 @@ template <class Layout>
 template <typename Choose>
 LeafPlace Reader<Layout>::Descend(Version at, Choose choose) const {
   core_.Sync(SyncPoint::kReaderAtRoot);
-  for (Link link = core_.root;;) {
+  Link link = core_.root;
+  // Counted down from the root's, as the field is not in the line that a search reads.
+  for (int level = -1;; --level) {
     NodeHeader* const newest = core_.Head(link);
     Layout::PrefetchHead(core_.codec, newest);
     NodeWord word{newest->word.load(std::memory_order_acquire)};
     NodeHeader* const node = Visible(newest, at);
     SKEP_DCHECK(node != nullptr);
     if (node != newest) word.bits = node->word.load(std::memory_order_acquire);
-    if (node->is_leaf()) {
+    if (level < 0) level = node->level;
+    SKEP_DCHECK(level == node->level);
+    if (level == 0) {
       Layout::PrefetchLog(node, word);
       core_.Sync(SyncPoint::kReaderInLeaf);
       return {.link = link, .node = node, .word = word};
@@ -78,7 +82,7 @@ std::optional<LeafPlace> Reader<Layout>::FromSibling(Link link, std::string_view
   if (!found) return std::nullopt;
   core_.Sync(SyncPoint::kReaderAtHint);
   NodeHeader* const newest = core_.Node(found);
-  Layout::PrefetchHead(core_.codec, newest);
+  Layout::PrefetchLeaf(core_.codec, newest, false);
   NodeWord word{newest->word.load(std::memory_order_acquire)};
   if (word.retired() || !newest->is_leaf()) return std::nullopt;
   Layout::PrefetchLog(newest, word);

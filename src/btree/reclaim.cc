@@ -5,14 +5,16 @@
 namespace skep::btree {
 
 Reclaimer::Reclaimer(Arena& arena, PageTable& table, Versions& versions, Snapshots& snapshots,
-                     const ReleaseGate& gate, const NodeContents& contents, const SyncHook& hook)
+                     const ReleaseGate& gate, const NodeContents& contents, const SyncHook& hook,
+                     uint32_t front_bytes)
     : arena_(arena),
       table_(table),
       versions_(versions),
       snapshots_(snapshots),
       gate_(gate),
       contents_(contents),
-      hook_(hook) {}
+      hook_(hook),
+      front_bytes_(front_bytes) {}
 
 bool Reclaimer::Run(Slot& slot, uint32_t pieces_max, bool wait) {
   std::unique_lock lock(mutex_, std::defer_lock);
@@ -217,11 +219,14 @@ bool Reclaimer::FreeSome(uint32_t* pieces, Slot& slot) {
 
 void Reclaimer::Free(const Retired& what, Slot& slot) {
   if (what.kind != Retired::Kind::kNode) {
-    // The mark of death, for readers outside the epochs. A block's `born` is where a node's word
-    // is.
+    // The mark of death, for readers outside the epochs: in a node's word, in a block's `born`.
     const uint64_t dead = NodeWord::kRetired | NodeWord::kReplaced | NodeWord::kLocked;
-    std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(arena_.At(what.at)))
-        .store(dead, std::memory_order_relaxed);
+    if (what.kind == Retired::Kind::kUnlinked) {
+      Node(what.at)->word.store(dead, std::memory_order_relaxed);
+    } else {
+      std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(arena_.At(what.at)))
+          .store(dead, std::memory_order_relaxed);
+    }
     arena_.Free(slot.cache, what.at, what.bytes);
     return;
   }

@@ -85,7 +85,8 @@ struct ReclaimStatistics {
 class Reclaimer {
  public:
   Reclaimer(Arena& arena, PageTable& table, Versions& versions, Snapshots& snapshots,
-            const ReleaseGate& gate, const NodeContents& contents, const SyncHook& hook);
+            const ReleaseGate& gate, const NodeContents& contents, const SyncHook& hook,
+            uint32_t front_bytes);
 
   // Takes over what `slot`, the caller's own, has retired, and moves up to `pieces_max` pieces on.
   // The slot must be out of its epoch. Returns whether there is more to do now. If another thread
@@ -119,7 +120,7 @@ class Reclaimer {
   bool FreeSome(uint32_t* pieces, Slot& slot);
   void Free(const Retired& what, Slot& slot);
   Version PinIn(Version begin, Version end) const;
-  NodeHeader* Node(ArenaAddress at) const { return reinterpret_cast<NodeHeader*>(arena_.At(at)); }
+  NodeHeader* Node(ArenaAddress buffer) const { return NodeIn(arena_.At(buffer), front_bytes_); }
   void Die(const Retired& what) { dying_.push_back({.epoch = Slot::kIdle, .what = what}); }
 
   Arena& arena_;
@@ -129,6 +130,7 @@ class Reclaimer {
   const ReleaseGate& gate_;
   const NodeContents& contents_;
   const SyncHook& hook_;
+  const uint32_t front_bytes_;
   std::atomic<uint64_t> detached_{0};
 
   mutable std::mutex mutex_;  // guards all below

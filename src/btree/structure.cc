@@ -174,7 +174,7 @@ Attempt Structure<Layout>::Split(Slot& slot, const Path& path, size_t depth, Are
   const Geometry& g = core_.codec.geometry;
   // Room for the largest separator: how long this one is depends on where the cut will be.
   if (Layout::InnerBytesOf(core_.codec, parent.node) + Layout::SeparatorBytesMax(g) >
-      g.node_bytes) {
+      g.inner_bytes_max()) {
     return Split(slot, path, depth - 1, limit);
   }
 
@@ -415,7 +415,8 @@ Attempt Structure<Layout>::Join(Slot& slot, const Path& path, size_t depth) {
   }
   if (is_leaf) change.SetSiblings(halves.left, before, halves.right ? halves.right : after);
   const Fences parent_fences = Layout::FencesOf(core_.codec, parent.node);
-  if (Layout::InnerBytes(core_.codec, items, parent_fences) > core_.codec.geometry.node_bytes) {
+  if (Layout::InnerBytes(core_.codec, items, parent_fences) >
+      core_.codec.geometry.inner_bytes_max()) {
     // The new separator is longer than the old one.
     change.Undo();
     return Split(slot, path, depth - 1, Arena::Limit::kExceed);
