@@ -17,6 +17,10 @@ static_assert(Arena::kSlotBytesMax == size_classes::kSlotBytesMax);
 
 constexpr size_t kMagazineSlots = 8;
 constexpr size_t kMagazineBytes = 32 * 1024;
+// Slots from this size on are few to a span. If a thread used again what it has just freed, a span
+// with holes would keep them: so these go back to the spans at once, where the fullest has the next
+// allocation, and sparse ones drain.
+constexpr size_t kPackedBytesMin = 1024;
 // 2 MiB each: some hundred microseconds.
 constexpr size_t kBlocksAtOnce = 4;
 
@@ -84,6 +88,7 @@ void Arena::Free(Cache& cache, ArenaAddress at, size_t bytes) {
   Magazine& magazine = MagazineOf(cache, size_class);
   SKEP_DCHECK(std::ranges::count(std::span(magazine.slots).first(magazine.count), at) == 0);
   Poison(At(at), slot_bytes);
+  if (slot_bytes >= kPackedBytesMin) return GiveSlots(size_class, {&at, 1});
   if (magazine.count == MagazineSlots(size_class)) Unload(cache, size_class, Portion(size_class));
   magazine.slots[magazine.count++] = at;
   Add(cache.bytes_, slot_bytes);
@@ -147,17 +152,21 @@ bool Arena::Refill(Cache& cache, size_t size_class, Limit limit) {
 // Returns the slots that are longest in the magazine to their spans.
 void Arena::Unload(Cache& cache, size_t size_class, size_t count) {
   Magazine& magazine = cache.magazines_[size_class];
+  Add(cache.bytes_, -(count * size_classes::SlotBytes(size_class)));
+  GiveSlots(size_class, std::span(magazine.slots).first(count));
+  std::ranges::copy(std::span(magazine.slots).subspan(count), magazine.slots.begin());
+  magazine.count -= static_cast<uint32_t>(count);
+}
+
+void Arena::GiveSlots(size_t size_class, std::span<const ArenaAddress> slots) {
   Lock lock(mutex_);
   size_t spans = 0;
-  for (ArenaAddress at : std::span(magazine.slots).first(count)) {
+  for (const ArenaAddress at : slots) {
     const auto span = slots_->Give(at, size_class);
     if (!span) continue;
     pool_->Keep(*span, 1);
     ++spans;
   }
-  Add(cache.bytes_, -(count * size_classes::SlotBytes(size_class)));
-  std::ranges::copy(std::span(magazine.slots).subspan(count), magazine.slots.begin());
-  magazine.count -= static_cast<uint32_t>(count);
   ReturnBlocks(lock, pool_->KeptMax(), spans);
 }
 

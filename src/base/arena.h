@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "base/huge_pages.h"
@@ -133,6 +134,7 @@ class Arena {
   Magazine& MagazineOf(Cache& cache, size_t size_class);
   bool Refill(Cache& cache, size_t size_class, Limit limit);
   void Unload(Cache& cache, size_t size_class, size_t count);
+  void GiveSlots(size_t size_class, std::span<const ArenaAddress> slots);
   ArenaAddress AllocateRun(size_t bytes, Limit limit);
   void FreeRun(ArenaAddress at, size_t bytes);
   ArenaAddress TakeSpans(Lock& lock, uint32_t count, Limit limit);

@@ -11,10 +11,11 @@
 namespace skep::btree {
 namespace {
 
-// Of a node that takes so many bytes.
+// What a node of so many bytes gets: all that the arena gives for them. In units of NodeHeader's.
 template <class Layout>
-constexpr uint32_t BufferBytes(uint32_t node_bytes) {
-  return (Layout::kFrontBytes + node_bytes + 255) / 256 * 256;
+uint32_t BufferBytes(uint32_t node_bytes) {
+  const uint32_t bytes = Layout::kFrontBytes + node_bytes;
+  return static_cast<uint32_t>(Arena::RoundUp((bytes + 255) / 256 * 256));
 }
 
 }  // namespace

@@ -164,11 +164,15 @@ bool HeadLayout::FitsLeaf(const Codec& codec, std::span<const LeafItem> items,
           heads::HasRoomForForms(codec.geometry, bytes, static_cast<uint32_t>(items.size())));
 }
 
+// Room for fewer log items than there may be: a buffer is larger than what is asked for by half a
+// size of the arena, on average, and what it has more is the log's too.
+constexpr uint32_t kLogItemsMin = 16;
+
 uint32_t HeadLayout::LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used) {
   const Sorted sorted(built);
   uint32_t log = LogBytesMax(codec.geometry);
   if (sorted.is_uniform()) {
-    log = std::min(log, kLogItemsMax * heads::LogItem::BytesOf(sorted.stride()));
+    log = std::min(log, kLogItemsMin * heads::LogItem::BytesOf(sorted.stride()));
   }
   return used + log;
 }
