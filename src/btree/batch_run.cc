@@ -225,7 +225,7 @@ void BatchRun<Layout>::DoRange(uint32_t i, Version at) {
 template <class Layout>
 Version BatchRun<Layout>::DoSlot(uint32_t i) {
   const Request& r = request(i);
-  if (!IsSoundGet(r, traits_)) {
+  if (!IsSoundPoint(r, traits_)) {
     if (const Status s = CheckRequest(r, batch_, traits_); !s.ok()) {
       out_.Refuse(i, s);
       return 0;

@@ -109,6 +109,10 @@ inline uint64_t WordAt(std::string_view key, size_t at) {
     std::memcpy(&word, key.data() + at, 8);
     return __builtin_bswap64(word);
   }
+  if (at < key.size() && key.size() >= 8) {
+    std::memcpy(&word, key.data() + key.size() - 8, 8);
+    return __builtin_bswap64(word) << 8 * (at + 8 - key.size());
+  }
   for (size_t i = at; i < key.size(); ++i) {
     word |= uint64_t{static_cast<unsigned char>(key[i])} << (56 - 8 * (i - at));
   }

@@ -11,12 +11,12 @@
 // request before it is executed.
 //
 // What it finds are places, not truths: between here and the execution of a request, requests
-// before it in the batch and other threads change the tree. Current() says whether a place still
+// before it in the batch and other threads change the tree. Holds() says whether a place still
 // holds: then the leaf's node is the newest of its LID, which is in the tree, so its key range is
 // what it was when the tree led here.
 //
 //   Proof. A buffer is replaced by mapping another one, and marked later; it leaves the tree by a
-//   mark, or in a detached subtree. Current() sees detached() false, then the row, then the mark,
+//   mark, or in a detached subtree. Holds() sees detached() false, then the row, then the mark,
 //   as Reader::FromHint does. If row and mark are as before, the node was current when the row was
 //   loaded, so it has every write of its keys that finished before that, this thread's own ones
 //   included. The epoch keeps the buffer from being another node. Who makes room for a write leaves
@@ -57,10 +57,9 @@ class LookAhead {
     FetchScan(batch, i + 1);
   }
 
-  // The leaf of request `i`, if it has been found and the place still holds.
-  std::optional<LeafPlace> Current(uint32_t i) const;
-  // The same at a version: what was found is the newest buffer; if that was made at `at` or before,
-  // it is what a reader at `at` sees.
+  // The leaf of request `i` for a reader at version `at`, if it has been found and the place still
+  // holds: what was found is the newest buffer; if that was made at `at` or before, it is what such
+  // a reader sees.
   std::optional<LeafPlace> CurrentAt(uint32_t i, Version at) const;
   // The newest leaf of request `i`, wherever it comes from: the window, the request's hint, the
   // root.
@@ -86,6 +85,12 @@ class LookAhead {
     uint32_t request;
   };
 
+  // The leaf's word, if the place of request `i` holds; else nothing is said of it.
+  bool Holds(uint32_t i, NodeWord* word) const;
+  LeafPlace PlaceOf(uint32_t i, NodeWord word) const {
+    const Way& way = ways_[i - first_];
+    return {.link = way.link(), .node = way.node, .word = word, .spot = way.spot};
+  }
   void Look(const Batch& batch, uint32_t first);
   void Descend(const Batch& batch, uint32_t root_level);
   void FetchBeyond(const Batch& batch, std::span<const Step> steps);
@@ -239,27 +244,27 @@ void LookAhead<Layout>::FetchItemsBeyond(const Way& way, uint32_t items) const {
 }
 
 template <class Layout>
-std::optional<LeafPlace> LookAhead<Layout>::Current(uint32_t i) const {
-  if (i < first_ || i >= end_ || slot_.stays != stay_) return std::nullopt;
+bool LookAhead<Layout>::Holds(uint32_t i, NodeWord* word) const {
+  if (i < first_ || i >= end_ || slot_.stays != stay_) return false;
   const Way& way = ways_[i - first_];
-  if (way.node == nullptr || core_.reclaimer.detached()) return std::nullopt;
-  if (core_.Head(way.link()) != way.node) return std::nullopt;
+  if (way.node == nullptr || core_.reclaimer.detached()) return false;
+  if (core_.Head(way.link()) != way.node) return false;
   core_.Sync(SyncPoint::kReaderAtHint);
-  const NodeWord word{way.node->word.load(std::memory_order_acquire)};
-  if (word.dead()) return std::nullopt;
-  return LeafPlace{.link = way.link(), .node = way.node, .word = word, .spot = way.spot};
+  *word = {way.node->word.load(std::memory_order_acquire)};
+  return !word->dead();
 }
 
 template <class Layout>
 std::optional<LeafPlace> LookAhead<Layout>::CurrentAt(uint32_t i, Version at) const {
-  const std::optional<LeafPlace> place = Current(i);
-  if (!place || place->node->version.load(std::memory_order_relaxed) > at) return std::nullopt;
-  return place;
+  NodeWord word;
+  if (!Holds(i, &word)) return std::nullopt;
+  if (ways_[i - first_].node->version.load(std::memory_order_relaxed) > at) return std::nullopt;
+  return PlaceOf(i, word);
 }
 
 template <class Layout>
 LeafPlace LookAhead<Layout>::Newest(uint32_t i, const Request& request) const {
-  if (const auto place = Current(i)) return *place;
+  if (NodeWord word; Holds(i, &word)) return PlaceOf(i, word);
   if (const auto place = reader_.FromHint(Link{request.hint.bits}, request.key)) return *place;
   return reader_.Find(request.key, Reader<Layout>::kNewest);
 }

@@ -99,14 +99,14 @@ TEST_P(Places, AreForgottenWithTheEpoch) {
     Batch batch;
     for (const uint32_t i : {1u, 100u}) batch.Get(Kept(batch, TestKey(i)));
     look_ahead.Approach(batch, 0);
-    EXPECT_TRUE(look_ahead.Current(0));
-    EXPECT_TRUE(look_ahead.Current(1));
+    EXPECT_TRUE(look_ahead.CurrentAt(0, UINT64_MAX));
+    EXPECT_TRUE(look_ahead.CurrentAt(1, UINT64_MAX));
     const uint64_t epoch = slot.epoch.load();
     core.versions.LeaveEpoch(slot);
     core.versions.EnterEpoch(slot);
     EXPECT_EQ(slot.epoch.load(), epoch);
-    EXPECT_FALSE(look_ahead.Current(0));
-    EXPECT_FALSE(look_ahead.Current(1));
+    EXPECT_FALSE(look_ahead.CurrentAt(0, UINT64_MAX));
+    EXPECT_FALSE(look_ahead.CurrentAt(1, UINT64_MAX));
   });
   core.versions.LeaveEpoch(slot);
   core.slots.Give(slot);

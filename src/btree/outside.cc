@@ -2,17 +2,10 @@
 
 #include <cstring>
 
-#include "btree/core.h"
-
 namespace skep::btree {
 
-bool Storing::Key(std::string_view key, StoredKey* stored) {
-  const Geometry& g = core_.codec.geometry;
-  if (key.size() <= g.key_inline_max()) {
-    *stored = {.bytes = key};
-    return true;
-  }
-  const size_t head = g.long_key_head_bytes();
+bool Storing::LongKey(std::string_view key, StoredKey* stored) {
+  const size_t head = core_.codec.geometry.long_key_head_bytes();
   char* const bytes = scratch_.Allocate(head + kStubBytes);
   std::memcpy(bytes, key.data(), head);
   if (!Add(key.substr(head), static_cast<uint32_t>(key.size()), bytes + head)) return false;
@@ -20,13 +13,10 @@ bool Storing::Key(std::string_view key, StoredKey* stored) {
   return true;
 }
 
-bool Storing::Value(std::string_view value, uint64_t deadline_ms, StoredValue* stored) {
+// A long value, or one with a deadline.
+bool Storing::CopyValue(std::string_view value, uint64_t deadline_ms, StoredValue* stored) {
   const size_t metadata = deadline_ms == 0 ? 0 : 1 + kDeadlineBytes;
   const bool outside = metadata + value.size() > core_.codec.geometry.value_inline_max();
-  if (!outside && metadata == 0) {
-    *stored = {.bytes = value};
-    return true;
-  }
   const size_t size = metadata + (outside ? kStubBytes : value.size());
   char* const bytes = scratch_.Allocate(size);
   if (metadata > 0) {
@@ -59,9 +49,7 @@ void Storing::SetBorn(Version version) {
   }
 }
 
-void Storing::Keep() { blocks_.clear(); }
-
-void Storing::Drop() {
+void Storing::DropCopies() {
   for (const OutsideBlock& block : blocks_) {
     core_.arena.Free(slot_.cache, block.at, block.bytes);
   }

@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "btree/core.h"
 #include "btree/stored.h"
 #include "btree/versions.h"
 #include "skep/scratch.h"
 
 namespace skep::btree {
-
-struct Core;
 
 // The keys and values that one operation stores. Outside blocks made here are freed by the
 // destructor unless Keep() was called. Owner: one operation.
@@ -25,24 +24,39 @@ class Storing {
 
   // `key` or `value` as a node holds it: a view of it if it is short, else a new block and a stub,
   // which is valid as long as this. False: no memory.
-  bool Key(std::string_view key, StoredKey* stored);
+  bool Key(std::string_view key, StoredKey* stored) {
+    if (key.size() > core_.codec.geometry.key_inline_max()) return LongKey(key, stored);
+    *stored = {.bytes = key};
+    return true;
+  }
   // A short value with a deadline is copied, to be behind it.
-  bool Value(std::string_view value, uint64_t deadline_ms, StoredValue* stored);
+  bool Value(std::string_view value, uint64_t deadline_ms, StoredValue* stored) {
+    if (deadline_ms != 0 || value.size() > core_.codec.geometry.value_inline_max()) {
+      return CopyValue(value, deadline_ms, stored);
+    }
+    *stored = {.bytes = value};
+    return true;
+  }
 
   // The blocks so far are born at this version. Before anybody can see them.
   void SetBorn(Version version);
   // They belong to the tree now.
-  void Keep();
+  void Keep() { blocks_.clear(); }
   // Frees the blocks so far.
-  void Drop();
+  void Drop() {
+    if (scratch_.used() != 0) DropCopies();
+  }
 
  private:
+  bool LongKey(std::string_view key, StoredKey* stored);
+  bool CopyValue(std::string_view value, uint64_t deadline_ms, StoredValue* stored);
+  void DropCopies();
   bool Add(std::string_view bytes, uint32_t whole_size, char* stub);
 
   Core& core_;
   Slot& slot_;
   const Arena::Limit limit_;
-  std::vector<OutsideBlock> blocks_;
+  std::vector<OutsideBlock> blocks_;  // named by stubs in scratch_
   Scratch scratch_;
 };
 

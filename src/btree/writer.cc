@@ -79,14 +79,17 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
     }
 
     const bool erase = effect.action == PointEffect::Action::kErase;
+    // An outside key that is there keeps its block.
+    const bool has_block = found.known && found.key.outside;
     Edit edit = {.found = &found,
-                 .edit = {.key = request.key, .stored_key = found.key, .erase = erase},
+                 .edit = {.key = request.key, .erase = erase},
                  .limit = erase ? Arena::Limit::kExceed : Arena::Limit::kObey,
                  .now_ms = *now_ms};
+    if (has_block) edit.edit.stored_key = found.key;
     Storing storing(core_, slot, edit.limit);
     const bool stored =
         (erase || core_.budget.HasRoomFor(0)) &&
-        (found.known || storing.Key(request.key, &edit.edit.stored_key)) &&
+        (has_block || storing.Key(request.key, &edit.edit.stored_key)) &&
         (erase || storing.Value(effect.value, effect.deadline_ms, &edit.edit.value));
     Attempt attempt = Attempt::kNoMemory;
     bool is_small = false;

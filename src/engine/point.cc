@@ -15,7 +15,7 @@ bool Holds(const Request& r, std::string_view value) {
 }
 
 // Whether the operation may act on the key it finds.
-Verdict Judge(const Request& r, const std::optional<PointState>& now) {
+Verdict Judge(const Request& r, const PointState* now) {
   switch (r.op) {
     case Op::kInsert:
     case Op::kRequireAbsent:
@@ -46,10 +46,10 @@ PointEffect Store(std::string_view value, uint64_t deadline_ms, bool present, ui
   return {.action = present ? PointEffect::Action::kErase : PointEffect::Action::kKeep};
 }
 
-PointEffect ApplyFunction(const Request& r, const std::optional<PointState>& now,
-                          size_t value_bytes_max, BatchWriter& out, uint32_t slot) {
+PointEffect ApplyFunction(const Request& r, const PointState* now, size_t value_bytes_max,
+                          BatchWriter& out, uint32_t slot) {
   FunctionInput input{.operand = r.value, .scratch = &out.scratch()};
-  if (now) input.value = now->value;
+  if (now != nullptr) input.value = now->value;
   const FunctionEffect effect = r.function->body(input);
   Status status = effect.status;
   if (status.ok() && effect.action == FunctionEffect::Action::kReplace &&
@@ -92,17 +92,17 @@ PointEffect ApplyExpiry(const Request& r, const PointState& state, uint64_t now_
   return Store(state.value, r.deadline_ms, true, now_ms);
 }
 
-PointEffect ApplyPoint(const Request& r, std::optional<PointState> found, uint64_t now_ms,
+PointEffect ApplyPoint(const Request& r, const std::optional<PointState>& found, uint64_t now_ms,
                        size_t value_bytes_max, BatchWriter& out, uint32_t slot) {
   if (r.op == Op::kGet) {
     out.outcome(slot) = Outcome{};
     ApplyGet(r, found, now_ms, out, slot);
     return {};
   }
-  std::optional<PointState> now = found;
-  if (now && HasExpired(now->deadline_ms, now_ms)) now.reset();
+  const bool present = found && !HasExpired(found->deadline_ms, now_ms);
+  const PointState* const now = present ? &*found : nullptr;
   Outcome& outcome = out.outcome(slot);
-  outcome = Outcome{.present = now.has_value(), .deadline_ms = now ? now->deadline_ms : 0};
+  outcome = Outcome{.present = present, .deadline_ms = present ? now->deadline_ms : 0};
   if (out.scratch().used() > kAnswerBytesMax) {
     out.RefuseAnswer(slot);
     return {};
@@ -110,7 +110,7 @@ PointEffect ApplyPoint(const Request& r, std::optional<PointState> found, uint64
   if (r.op == Op::kApply) return ApplyFunction(r, now, value_bytes_max, out, slot);
   outcome.verdict = Judge(r, now);
   const bool returns = r.has(Request::kReturnPrevious) || outcome.verdict == Verdict::kMismatch;
-  if (now && returns) outcome.value = out.scratch().Copy(now->value);
+  if (present && returns) outcome.value = out.scratch().Copy(now->value);
   if (outcome.verdict != Verdict::kDone || !IsWrite(r.op)) return {};
   switch (r.op) {
     case Op::kDelete:
@@ -122,8 +122,8 @@ PointEffect ApplyPoint(const Request& r, std::optional<PointState> found, uint64
     }
     default: {
       const bool keeps = r.deadline_ms == kKeepDeadline;
-      const uint64_t kept = now ? now->deadline_ms : 0;
-      return Store(r.value, keeps ? kept : r.deadline_ms, now.has_value(), now_ms);
+      const uint64_t kept = present ? now->deadline_ms : 0;
+      return Store(r.value, keeps ? kept : r.deadline_ms, present, now_ms);
     }
   }
 }

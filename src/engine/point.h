@@ -35,8 +35,8 @@ struct PointEffect {
 // May be called again if the key has changed meanwhile. Not for kMove, ranges, kRequireUnchanged.
 //   kTooLarge  (also: kAnswerBytesMax is reached) and a function's own errors: the outcome is
 //              kRefused, the key is kept
-PointEffect ApplyPoint(const Request& request, std::optional<PointState> found, uint64_t now_ms,
-                       size_t value_bytes_max, BatchWriter& out, uint32_t slot);
+PointEffect ApplyPoint(const Request& request, const std::optional<PointState>& found,
+                       uint64_t now_ms, size_t value_bytes_max, BatchWriter& out, uint32_t slot);
 
 // The same of a kGet.
 inline void ApplyGet(const Request& request, const std::optional<PointState>& found,
