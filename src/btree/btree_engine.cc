@@ -111,7 +111,7 @@ bool BtreeEngine::ImplOf<Layout>::Plant() {
   Slot& slot = core_.slots.Take();
   {
     btree::Change<Layout> change(core_, slot, Arena::Limit::kExceed);
-    core_.root = change.NewLeaf({}, {});
+    core_.root = change.NewLeaf(std::span<const typename Layout::LeafItem>(), {});
     if (core_.root) change.Publish();
   }
   core_.slots.Give(slot);

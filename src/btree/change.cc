@@ -138,8 +138,18 @@ Link Change<Layout>::FreshLink() {
 
 template <class Layout>
 Link Change<Layout>::NewLeaf(std::span<const LeafItem> items, const Fences& fences) {
+  return PlaceNewLeaf(Layout::BuildLeaf(core_.codec, items, fences, Workbench()));
+}
+
+template <class Layout>
+Link Change<Layout>::NewLeaf(const PlainRun& items, const Fences& fences) {
+  return PlaceNewLeaf(Layout::BuildLeaf(core_.codec, items, fences, Workbench()));
+}
+
+template <class Layout>
+Link Change<Layout>::PlaceNewLeaf(uint32_t used) {
   const Link link = FreshLink();
-  if (!link || !MakeLeaf(link, nullptr, items, fences)) return {};
+  if (!link || !PlaceLeaf(link, nullptr, used)) return {};
   unused_ = {};
   return link;
 }

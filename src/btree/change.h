@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "btree/core.h"
+#include "btree/node_items.h"
 #include "btree/outside.h"
 
 namespace skep::btree {
@@ -53,6 +54,7 @@ class Change {
 
   // New nodes. No link, or false: there is no memory.
   Link NewLeaf(std::span<const LeafItem> items, const Fences& fences);
+  Link NewLeaf(const PlainRun& items, const Fences& fences);
   Link NewInner(uint8_t level, Link leftmost, std::span<const InnerItem> items,
                 const Fences& fences);
   // Of the leaves made last: which neighbours they have, and which node they came from.
@@ -113,6 +115,7 @@ class Change {
 
   NodeHeader* Copy(Link link, uint32_t used, uint32_t bytes, NodeHeader* replaces);
   bool MakeLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items, const Fences& fences);
+  Link PlaceNewLeaf(uint32_t used);
   bool PlaceLeaf(Link link, NodeHeader* old, uint32_t used);
   bool PlaceInner(Link link, NodeHeader* old, uint32_t used);
   bool MakeInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,

@@ -342,13 +342,19 @@ class HeadLayout {
 
   static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
                             const Fences& fences, NodeHeader* buffer);
+  static uint32_t BuildLeaf(const Codec& codec, const PlainRun& items, const Fences& fences,
+                            NodeHeader* buffer);
   // Builds what BuildLeaf would of the leaf's items as of `used` and one edit: the key gets the
   // value, or null: goes. Returns 0 if it cannot, since the items are not all plain and of one
-  // form, or are many and small, and else the log_begin; writes nothing if that is above
-  // `bytes_max`. Cost: the log, and copying.
+  // form, or fewer than two, and else the log_begin. Writes nothing if that is above `bytes_max`,
+  // or if FitsLeaf would say no: then it returns more than that. Cost: the log, and copying.
   static uint32_t MergeLeaf(const Codec& codec, const NodeHeader* leaf, uint32_t used,
                             const StoredKey& key, const StoredValue* value, uint32_t bytes_max,
                             NodeHeader* buffer);
+  // A copy of the leaf's items as of `used`, if all are plain and of one form; else none. Cost: as
+  // MergeLeaf.
+  static PlainRun GatherPlain(const Codec& codec, const NodeHeader* leaf, uint32_t used,
+                              Scratch& scratch);
   static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,
                              std::span<const InnerItem> items, const Fences& fences,
                              NodeHeader* buffer);

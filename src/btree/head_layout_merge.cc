@@ -1,5 +1,6 @@
 // Merging the log of a leaf whose items all have one form, without looking at them one by one: runs
-// of items and heads between the log's are copied as they are.
+// of items and heads between the log's are copied as they are. To split such a leaf, its items are
+// merged into one run, of which the halves are built.
 
 #include <algorithm>
 #include <array>
@@ -22,10 +23,14 @@ class HeadLayout::Merger {
   Merger(const Codec& codec, const NodeHeader* leaf, uint32_t used)
       : codec_(codec), node_(leaf), leaf_(codec, leaf, used), sorted_(leaf) {}
 
-  // False: not all items are plain and of the leaf's form.
+  // Of the log and an edit, or of the log alone. False: not all items are plain and of the leaf's
+  // form.
   bool Plan(const StoredKey& key, const StoredValue* value);
+  bool Plan();
+  uint32_t count() const { return count_; }
   uint32_t bytes() const;
   uint32_t Write(NodeHeader* buffer) const;
+  PlainRun CopyItems(Scratch& scratch) const;
 
  private:
   // A change to the sorted items.
@@ -62,8 +67,18 @@ bool HeadLayout::Merger::Plan(const StoredKey& key, const StoredValue* value) {
   count_ = sorted_.count();
   LeafCursor order(leaf_);
   order.SortLog();
-  if (!AddEdit(key, value, order)) return false;
-  return count_ >= 2 && heads::HasRoomForForms(codec_.geometry, bytes(), count_);
+  return AddEdit(key, value, order);
+}
+
+bool HeadLayout::Merger::Plan() {
+  if (!sorted_.is_plain()) return false;
+  count_ = sorted_.count();
+  LeafCursor order(leaf_);
+  order.SortLog();
+  for (uint32_t i = 0; i < order.entry_count_; ++i) {
+    if (!AddLogItem(order.Entry(i), order.entry_heads_[i])) return false;
+  }
+  return true;
 }
 
 // The log's items and the edit, by the order of their keys. The edit takes the place of an item of
@@ -189,8 +204,25 @@ uint32_t HeadLayout::MergeLeaf(const Codec& codec, const NodeHeader* leaf, uint3
                                const StoredKey& key, const StoredValue* value, uint32_t bytes_max,
                                NodeHeader* buffer) {
   Merger merger(codec, leaf, used);
-  if (!merger.Plan(key, value)) return 0;
-  return merger.bytes() > bytes_max ? merger.bytes() : merger.Write(buffer);
+  if (!merger.Plan(key, value) || merger.count() < 2) return 0;
+  const uint32_t bytes = merger.bytes();
+  if (!heads::HasRoomForForms(codec.geometry, bytes, merger.count())) return UINT32_MAX;
+  return bytes > bytes_max ? bytes : merger.Write(buffer);
+}
+
+PlainRun HeadLayout::Merger::CopyItems(Scratch& scratch) const {
+  char* const to = scratch.Allocate(size_t{count_} * sorted_.stride());
+  WriteItems(reinterpret_cast<std::byte*>(to));
+  return {.at = to,
+          .count = count_,
+          .key_bytes = sorted_.key_bytes(),
+          .value_bytes = sorted_.value_bytes()};
+}
+
+PlainRun HeadLayout::GatherPlain(const Codec& codec, const NodeHeader* leaf, uint32_t used,
+                                 Scratch& scratch) {
+  Merger merger(codec, leaf, used);
+  return merger.Plan() ? merger.CopyItems(scratch) : PlainRun{};
 }
 
 }  // namespace skep::btree

@@ -297,11 +297,13 @@ class PaperLayout {
   // and the siblings are the caller's.
   static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
                             const Fences& fences, NodeHeader* buffer);
-  // A faster way to merge than gathering and building: there is none.
+  // Faster ways to merge and to split than gathering and building: there are none.
   static uint32_t MergeLeaf(const Codec&, const NodeHeader*, uint32_t, const StoredKey&,
                             const StoredValue*, uint32_t, NodeHeader*) {
     return 0;
   }
+  static PlainRun GatherPlain(const Codec&, const NodeHeader*, uint32_t, Scratch&) { return {}; }
+  static uint32_t BuildLeaf(const Codec&, const PlainRun&, const Fences&, NodeHeader*) { return 0; }
   static uint32_t InsertChild(const Codec&, const NodeHeader*, uint32_t, Link, const StoredKey&,
                               Link, NodeHeader*) {
     return 0;

@@ -94,7 +94,17 @@ bool Structure<Layout>::MakeLeafHalves(Change<Layout>& change, std::span<const L
   if (separator == nullptr || !CanCut(items, cut, fences, *separator)) {
     cut = EvenCut(items, &halves->text);
   }
-  return BuildLeafHalves(change, items, cut, fences, halves);
+  return BuildLeafHalves(change, items.first(cut), items.subspan(cut), fences, halves);
+}
+
+// All items are of one size, so the middle one is where the bytes are even.
+template <class Layout>
+bool Structure<Layout>::MakePlainHalves(Change<Layout>& change, const PlainRun& items,
+                                        const Fences& fences, Halves* halves) const {
+  SKEP_CHECK(items.count >= 2);
+  const uint32_t cut = items.count / 2;
+  halves->text = ShortestSeparator(items.key(cut - 1), items.key(cut));
+  return BuildLeafHalves(change, items.first(cut), items.subrun(cut), fences, halves);
 }
 
 // Where to cut the leaf into even halves, which `separator` then separates.
@@ -111,8 +121,10 @@ size_t Structure<Layout>::EvenCut(std::span<const LeafItem> items, std::string* 
 
 // `halves` has the separator's text.
 template <class Layout>
-bool Structure<Layout>::BuildLeafHalves(Change<Layout>& change, std::span<const LeafItem> items,
-                                        size_t cut, const Fences& fences, Halves* halves) const {
+template <class Items>
+bool Structure<Layout>::BuildLeafHalves(Change<Layout>& change, const Items& left_items,
+                                        const Items& right_items, const Fences& fences,
+                                        Halves* halves) const {
   Fences left = fences;
   Fences right = fences;
   left.unbounded = false;
@@ -121,9 +133,9 @@ bool Structure<Layout>::BuildLeafHalves(Change<Layout>& change, std::span<const 
       !change.storing().Key(halves->text, &right.lower)) {
     return false;
   }
-  halves->left = change.NewLeaf(items.first(cut), left);
+  halves->left = change.NewLeaf(left_items, left);
   if (!halves->left) return false;
-  halves->right = change.NewLeaf(items.subspan(cut), right);
+  halves->right = change.NewLeaf(right_items, right);
   return static_cast<bool>(halves->right);
 }
 
@@ -155,8 +167,14 @@ bool Structure<Layout>::MakeHalves(Change<Layout>& change, const Step& node,
                                    const std::string_view* separator, Halves* halves) const {
   const Fences fences = Layout::FencesOf(core_.codec, node.node);
   if (node.node->is_leaf()) {
+    const uint32_t used = NodeWord{node.word}.used();
+    Scratch scratch;
+    if (separator == nullptr) {
+      const PlainRun run = Layout::GatherPlain(core_.codec, node.node, used, scratch);
+      if (run.count > 0) return MakePlainHalves(change, run, fences, halves);
+    }
     std::vector<LeafItem> items;
-    Gather(node.node, NodeWord{node.word}.used(), &items);
+    Gather(node.node, used, &items);
     return MakeLeafHalves(change, items, fences, separator, halves);
   }
   const typename Layout::Inner inner(core_.codec, node.node);
@@ -346,7 +364,8 @@ bool Structure<Layout>::JoinLeaves(Change<Layout>& change, const Step& left, con
     const size_t cut = EvenCut(items, &halves->text);
     // Two leaves and their logs may be too much for two leaves.
     return CanCut(items, cut, fences, halves->text) &&
-           BuildLeafHalves(change, items, cut, fences, halves);
+           BuildLeafHalves(change, std::span<const LeafItem>(items).first(cut),
+                           std::span<const LeafItem>(items).subspan(cut), fences, halves);
   }
   halves->left = change.NewLeaf(items, fences);
   return static_cast<bool>(halves->left);

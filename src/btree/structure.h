@@ -30,6 +30,7 @@
 
 #include "btree/change.h"
 #include "btree/core.h"
+#include "btree/node_items.h"
 #include "btree/reader.h"
 
 namespace skep::btree {
@@ -112,8 +113,11 @@ class Structure {
               std::string_view separator) const;
   bool MakeLeafHalves(Change<Layout>& change, std::span<const LeafItem> items, const Fences& fences,
                       const std::string_view* separator, Halves* halves) const;
+  bool MakePlainHalves(Change<Layout>& change, const PlainRun& items, const Fences& fences,
+                       Halves* halves) const;
   size_t EvenCut(std::span<const LeafItem> items, std::string* separator) const;
-  bool BuildLeafHalves(Change<Layout>& change, std::span<const LeafItem> items, size_t cut,
+  template <class Items>
+  bool BuildLeafHalves(Change<Layout>& change, const Items& left_items, const Items& right_items,
                        const Fences& fences, Halves* halves) const;
   bool MakeInnerHalves(Change<Layout>& change, uint8_t level, Link leftmost,
                        std::span<const InnerItem> items, const Fences& fences,

@@ -177,7 +177,8 @@ void Writer<Layout>::MergeItems(const LeafPlace& place, const Edit& edit, Merged
       edit.edit.erase ? nullptr : &edit.edit.value, bytes_max, Change<Layout>::Workbench());
   merged->fits = merged->bytes <= bytes_max;
   merged->in_workbench = merged->bytes != 0;
-  // It has no items with deadlines, so none that have expired.
+  // If that could be told without gathering, it has no items with deadlines, so none that have
+  // expired.
   if (merged->in_workbench) return;
   structure_.Gather(place.node, place.word.used(), &merged->items);
   ApplyEdits<Layout>(core_.codec, std::span(&edit.edit, 1), &merged->items);
