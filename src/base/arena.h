@@ -78,9 +78,9 @@ class Arena {
   };
 
   // Free slots of one thread, so that most allocations take no lock: of each size class up to 8,
-  // and up to 32 KiB. Three words until it is used, then 3 KiB. Owner: one thread at a time. Of one
-  // arena at a time: must be flushed (Arena::Flush) before another one is used or it is destroyed,
-  // and before the arena is. Until then its slots keep their spans from going back to the system.
+  // and up to 32 KiB; none that were freed from 1 KiB up. Three words until it is used, then 3 KiB.
+  // Owner: one thread at a time. Of one arena at a time: must be flushed (Arena::Flush) before
+  // another one or the arena goes. Until then its slots keep their spans from the system.
   class Cache;
 
   explicit Arena(const ArenaOptions& options);
