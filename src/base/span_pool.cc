@@ -11,7 +11,9 @@ constexpr uint64_t kRegionBytesMin = uint64_t{64} << 20;
 constexpr uint64_t kRegionBytesMax = uint64_t{1} << 40;
 static_assert(kRegionBytesMax / Arena::kSpanBytes == 1 << 24, "SpanId's 24 bits");
 
-constexpr uint64_t kKeptFraction = 128;
+// What is free lies here and there, so to give back a little of it would cost many blocks their huge
+// pages.
+constexpr uint64_t kKeptFraction = 12;
 constexpr uint64_t kKeptAfterTrim = 2;
 // An arena with no more spans in use than these is as good as empty.
 constexpr uint64_t kUsedAtRest = 4;

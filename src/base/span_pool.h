@@ -79,9 +79,9 @@ class SpanPool {
   void Keep(SpanId first, uint32_t count);
 
   // How many spans may be kept: a block's, so that a small arena does not give back and take again
-  // what it needs in a moment, or 1/128 of all.
+  // what it needs in a moment, or 1/12 of all.
   uint64_t KeptMax() const;
-  // How many are left by Trim: two, or 1/128 of all; none if hardly any span is used.
+  // How many are left by Trim: two, or 1/12 of all; none if hardly any span is used.
   uint64_t KeptMaxAfterTrim() const;
   // Nothing if no more than `kept_max` are kept. One block at most, so that the work is bounded.
   std::optional<Returning> BeginReturn(uint64_t kept_max);

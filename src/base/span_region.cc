@@ -149,12 +149,14 @@ void SpanRegion::Keep(uint32_t first, uint32_t count) {
 uint32_t SpanRegion::ReturnableBlock() {
   while (kept_[kept_end_ - 1] == 0) --kept_end_;
   int candidates = kCandidates;
+  uint32_t best = kept_end_ - 1;
   for (uint32_t block = kept_end_; block-- > kept_begin_ && candidates > 0;) {
     if (kept_[block] == 0) continue;
     if (used_[block] == 0) return block;
+    if (std::popcount(kept_[block]) > std::popcount(kept_[best])) best = block;
     --candidates;
   }
-  return kept_end_ - 1;
+  return best;
 }
 
 // What pages a block is to have from now on, if others: it gives back all its spans or some.

@@ -102,7 +102,8 @@ class SpanRegion {
   void Keep(uint32_t first, uint32_t count);
 
   // Chooses what to give back: the free spans of a block of which none is used, if one of the
-  // highest that keep spans is so (then its huge page goes as a whole), else those of the highest.
+  // highest that keep spans is so (then its huge page goes as a whole), else those of the one of
+  // these that keeps most.
   // kept_count() > 0.
   Returning BeginReturn();
   // Needs no lock.
