@@ -86,13 +86,13 @@ Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_vie
 }
 
 void heads::PutForm(NodeHeader* node, const Form& form) {
+  *FrontOf(node) = {};
   std::memcpy(node->bytes() + kFormAt, &form, sizeof(form));
 }
 
 void heads::PutEmptyLog(NodeHeader* leaf, uint64_t deadline_ms) {
-  *FrontOf(leaf) = {};
   std::memset(leaf->bytes() + kTagsAt, 0, kLogItemsMax);
-  std::memset(leaf->bytes() + kLogHeadsAt, 0, 2 * kLogItemsMax);
+  std::memset(leaf->bytes() + kLogHeadsAt, 0, kLeafHeadsAt - kLogHeadsAt);
   Store(leaf, kDeadlineAt, deadline_ms);
 }
 
@@ -207,7 +207,7 @@ uint32_t HeadLayout::BuildLeaf(const Codec& codec, const PlainRun& items, const 
   SKEP_DCHECK(items.count > 0 && items.stride() > 0);
   buffer->level = 0;
   buffer->sorted_count = static_cast<uint16_t>(items.count);
-  Form form = heads::MakeForm(codec, items.key(0), items.last_key(), items.count > 1, fences);
+  Form form = heads::MakeForm(codec, items.key(0), items.last_key(), items.count, fences);
   form.key_form = static_cast<uint16_t>(items.key_bytes);
   form.value_form = static_cast<uint16_t>(items.value_bytes);
   heads::PutForm(buffer, form);
@@ -217,7 +217,7 @@ uint32_t HeadLayout::BuildLeaf(const Codec& codec, const PlainRun& items, const 
     all[i] = heads::Scale(form, heads::WordAt(items.key(i), form.prefix));
   }
   heads::FinishHeads(buffer);
-  const uint32_t at = heads::AfterHeads(buffer);
+  const uint32_t at = heads::AfterHeads(true, items.count);
   const uint32_t bytes = items.count * items.stride();
   std::memcpy(buffer->bytes() + at, items.at, bytes);
   return PutFences(buffer, at + bytes, fences);

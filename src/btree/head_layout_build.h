@@ -8,6 +8,7 @@ namespace skep::btree::heads {
 // Of a node with `count` sorted keys, `first` to `last` (own bytes). No form of items.
 Form MakeForm(const Codec& codec, std::string_view first, std::string_view last, uint32_t count,
               const Fences& fences);
+// With an empty front.
 void PutForm(NodeHeader* node, const Form& form);
 // The parts of a leaf's header that its log changes.
 void PutEmptyLog(NodeHeader* leaf, uint64_t deadline_ms);

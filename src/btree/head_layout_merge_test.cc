@@ -17,8 +17,10 @@ using Model = std::map<std::string, std::string>;
 // Room for any node, zeroed: what building leaves alone is equal in all.
 class Buffer {
  public:
-  Buffer() : bytes_(new uint64_t[5 * 1024]()) { new (bytes_.get()) NodeHeader{}; }
-  NodeHeader* node() { return reinterpret_cast<NodeHeader*>(bytes_.get()); }
+  Buffer() : bytes_(new uint64_t[5 * 1024]()) { new (node()) NodeHeader{}; }
+  NodeHeader* node() {
+    return NodeIn(reinterpret_cast<std::byte*>(bytes_.get()), HeadLayout::kFrontBytes);
+  }
 
  private:
   std::unique_ptr<uint64_t[]> bytes_;

@@ -276,7 +276,7 @@ TEST(HeadLayout, StubsAreNoPartOfHeads) {
 // Goal: a leaf's buffer has room for 16 log items like its sorted ones, or for what a log may be;
 // and a log takes what a larger buffer has, up to 24 items.
 TEST(HeadLayout, BufferHasRoomForTheLog) {
-  for (const auto [log_bytes, more_units] :
+  for (const auto& [log_bytes, more_units] :
        {std::pair(0u, 1u), std::pair(500u, 0u), std::pair(1024u, 0u), std::pair(2048u, 2u)}) {
     TestStore store({.log_bytes_max = log_bytes});
     Items items(store);
@@ -285,7 +285,7 @@ TEST(HeadLayout, BufferHasRoomForTheLog) {
     auto* const node = new (buffer.get() + HeadLayout::kFrontBytes / 8) NodeHeader{};
     uint32_t used = HeadLayout::BuildLeaf(store.codec(), items, {}, node);
     const uint32_t bytes = HeadLayout::LeafBufferBytes(store.codec(), node, used);
-    node->units = static_cast<uint8_t>((bytes + 255) / 256 + more_units);
+    node->units = static_cast<uint8_t>((HeadLayout::kFrontBytes + bytes + 255) / 256 + more_units);
     const StoredKey key = {.bytes = "4bytes..", .outside = false};
     const StoredValue value = {.bytes = "01234567"};
     const uint32_t item = HeadLayout::LogItemBytes(key, &value);
