@@ -65,12 +65,15 @@ class PlainLeaf {
     const std::string key = SomeKey();
     const StoredKey stored = store_.Key(key);
     if (random_.Chance(1, 4)) {
+      if (!node_.HasRoomFor(stored, nullptr)) return;
       node_.Append(key, stored, nullptr, 100 - delta);
       model_.erase(key);
       return;
     }
-    model_[key] = RandomValue();
-    const StoredValue value = store_.Value({.bytes = model_[key]});
+    const std::string bytes = RandomValue();
+    const StoredValue value = store_.Value({.bytes = bytes});
+    if (!node_.HasRoomFor(stored, &value)) return;
+    model_[key] = bytes;
     node_.Append(key, stored, &value, 100 - delta);
   }
 
