@@ -57,7 +57,7 @@ uint64_t SumOfItems(const Batch& batch, uint32_t slot) {
 }
 
 // Checks the slots of operation `index` of the batch; returns the slot behind them.
-uint32_t Check(const YcsbOp& op, size_t value_bytes, size_t index, const Batch& batch,
+uint32_t Check(const YcsbOp& op, const ValuePool& values, size_t index, const Batch& batch,
                uint32_t slot, Tally& tally) {
   const Outcome& outcome = batch.outcome(slot);
   bool good = outcome.verdict == Verdict::kDone;
@@ -68,7 +68,7 @@ uint32_t Check(const YcsbOp& op, size_t value_bytes, size_t index, const Batch& 
     good &= outcome.item_count > 0 && outcome.item_count <= op.scan_items;
   } else if (op.kind == OpKind::kRead || op.kind == OpKind::kReadModifyWrite) {
     tally.checksum += ChecksumOfValue(index, outcome.value);
-    good &= outcome.value.size() == value_bytes;
+    good &= values.IsSizeOfValue(outcome.value.size());
     if (op.kind == OpKind::kReadModifyWrite) {
       good &= batch.outcome(next++).verdict == Verdict::kDone;
     }
@@ -86,7 +86,7 @@ Status BatchSession::Execute(const OpStream& stream, size_t first, size_t count,
   if (Status status = Run(batch_); !status.ok()) return status;
   uint32_t slot = 0;
   for (size_t i = 0; i < count; ++i) {
-    slot = Check(stream.at(first + i), values_.value_bytes(), i, batch_, slot, tally);
+    slot = Check(stream.at(first + i), values_, i, batch_, slot, tally);
   }
   return {};
 }

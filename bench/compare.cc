@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "base/cpu.h"
 #include "bench/compare_subject.h"
+#include "bench/core_round_trip.h"
 #include "bench/repeat.h"
 #include "bench/resident_memory.h"
 
@@ -30,17 +33,24 @@ std::expected<CompareWorkload, std::string> ParseWorkload(const std::string& tex
   return what;
 }
 
+template <typename Number>
+bool AreAtLeast(const std::vector<Number>& numbers, Number least) {
+  return !numbers.empty() && std::ranges::min(numbers) >= least;
+}
+
 // Null, or what is wrong with the options.
 const char* Complaint(const CompareOptions& options) {
   if (options.workloads.empty()) return "--workloads must name at least one";
-  if (options.items == 0) return "--items must be at least 1";
-  if (options.items < options.threads) return "--items must be at least --threads";
+  if (!AreAtLeast<uint64_t>(options.items, 1)) return "--items must be at least 1";
+  if (!AreAtLeast(options.threads, 1u)) return "--threads must be at least 1";
+  if (!AreAtLeast(options.batches, 1u)) return "--batch must be at least 1";
+  if (options.snapshots.empty()) return "--snapshots must name at least one number";
+  const uint64_t items_min = std::ranges::min(options.items);
+  if (items_min < std::ranges::max(options.threads)) return "--items must be at least --threads";
   if (options.ops == 0) return "--ops must be at least 1";
-  if (options.threads == 0) return "--threads must be at least 1";
-  if (options.batch == 0) return "--batch must be at least 1";
   if (options.repeats <= 0) return "--repeats must be at least 1";
   if (options.key_bytes < KeyFormat::kBytesMin) return "--key-size must be at least 8";
-  if (options.ops / 100 > options.items) return "--items are too few for so many --ops";
+  if (options.ops / 100 > items_min) return "--items are too few for so many --ops";
   return nullptr;
 }
 
@@ -58,12 +68,32 @@ std::expected<std::vector<SubjectKind>, std::string> FindSubjects(const CompareO
   }
   if (kinds.empty()) return Problem("--engines or --peers must name at least one");
   for (const SubjectKind& kind : kinds) {
-    if (options.threads > 1 && !kind.threads) {
+    if (std::ranges::min(options.threads) > 1 && !kind.threads) {
       return Problem(fmt::format("{} has no threads: --threads 1", kind.name));
     }
   }
   return kinds;
 }
+
+// What the first subject answered. Others must agree that have had the same turns; of those that
+// lacked something for a turn that writes, nobody knows.
+class Answers {
+ public:
+  bool Agree(uint64_t history, uint64_t checksum) {
+    if (!known_) *this = Answers(history, checksum);
+    return history != history_ || checksum == checksum_;
+  }
+
+  Answers() = default;
+
+ private:
+  Answers(uint64_t history, uint64_t checksum)
+      : known_(true), history_(history), checksum_(checksum) {}
+
+  bool known_ = false;
+  uint64_t history_ = 0;
+  uint64_t checksum_ = 0;
+};
 
 // Whether the answers do not depend on which of several operations came first.
 bool HasOneAnswer(const Workload& workload, uint32_t threads) {
@@ -79,18 +109,29 @@ class Comparison {
              std::vector<CompareWorkload> workloads)
       : kinds_(std::move(kinds)),
         workloads_(std::move(workloads)),
-        values_(options.value_bytes, options.seed),
+        settings_(SettingsOf(options)),
+        values_(options.mixed_sizes ? ValuePool::Mixed(options.seed)
+                                    : ValuePool(options.value_bytes, options.seed)),
         report_{.options = options} {
-    for (const SubjectKind& kind : kinds_) {
-      subjects_.push_back(std::make_unique<CompareSubject>(kind, report_.options, values_));
-      report_.footprints.push_back({.engine = kind.name});
-    }
-    for (const CompareWorkload& what : workloads_) {
+    for (const uint64_t items : options.items) {
       for (const SubjectKind& kind : kinds_) {
-        report_.rows.push_back({.engine = kind.name, .what = what});
+        subjects_.push_back(
+            std::make_unique<CompareSubject>(kind, items, report_.options, values_));
+        report_.footprints.push_back({.engine = kind.name, .items = items});
       }
     }
-    first_checksums_.resize(workloads_.size() * static_cast<size_t>(options.repeats));
+    for (const CompareWorkload& what : workloads_) {
+      for (const CompareSetting& setting : settings_) {
+        for (const SubjectKind& kind : kinds_) {
+          report_.rows.push_back({.engine = kind.name,
+                                  .what = what,
+                                  .setting = setting,
+                                  .lacks = kind.Lacks(what.workload, setting)});
+        }
+      }
+    }
+    first_answers_.resize(workloads_.size() * settings_.size() * repeats());
+    first_contents_.resize(options.items.size() * repeats());
   }
 
   std::expected<CompareReport, std::string> Run() {
@@ -101,9 +142,7 @@ class Comparison {
     }
     auto done = report_.options.apart ? RunApart() : RunTogether();
     if (!done) return Problem(std::move(done.error()));
-    for (size_t i = 0; i < report_.rows.size(); ++i) {
-      report_.rows[i].ratio = RatioOf(report_.rows[i], report_.rows[i - i % kinds_.size()]);
-    }
+    AddRatios();
     return std::move(report_);
   }
 
@@ -113,12 +152,14 @@ class Comparison {
   Done RunTogether() {
     for (size_t workload = 0; workload < workloads_.size(); ++workload) {
       for (int repeat = 0; repeat < report_.options.repeats; ++repeat) {
-        for (size_t subject = 0; subject < subjects_.size(); ++subject) {
-          if (Done done = Turn(workload, repeat, subject); !done) return done;
+        for (size_t setting = 0; setting < settings_.size(); ++setting) {
+          for (size_t subject = 0; subject < subjects_.size(); ++subject) {
+            if (Done done = Turn(workload, setting, repeat, subject); !done) return done;
+          }
         }
       }
     }
-    for (size_t subject = 0; subject < subjects_.size(); ++subject) AddFootprint(subject);
+    for (size_t subject = 0; subject < subjects_.size(); ++subject) AddFootprint(subject, 0);
     return {};
   }
 
@@ -126,35 +167,53 @@ class Comparison {
     for (int repeat = 0; repeat < report_.options.repeats; ++repeat) {
       for (size_t subject = 0; subject < subjects_.size(); ++subject) {
         for (size_t workload = 0; workload < workloads_.size(); ++workload) {
-          if (Done done = Turn(workload, repeat, subject); !done) return done;
+          for (size_t setting = 0; setting < settings_.size(); ++setting) {
+            if (Done done = Turn(workload, setting, repeat, subject); !done) return done;
+          }
         }
-        AddFootprint(subject);
+        AddFootprint(subject, repeat);
         subjects_[subject]->Drop();
       }
     }
     return {};
   }
 
-  Done Turn(size_t workload, int repeat, size_t subject) {
+  // Nothing to do if the subject is not of the setting's items, or lacks something.
+  Done Turn(size_t workload, size_t setting, int repeat, size_t subject) {
     const CompareWorkload& what = workloads_[workload];
+    const size_t cell = workload * settings_.size() + setting;
     CompareSubject& turner = *subjects_[subject];
-    if (!turner.kind().CanRun(what.workload)) return {};
-    const auto turn = turner.Turn(what, report_.options.seed + static_cast<uint64_t>(repeat));
-    const Status status = turn ? turn->status : turn.error();
+    CompareRow& row = report_.rows[cell * kinds_.size() + subject % kinds_.size()];
+    if (subject / kinds_.size() != IndexOfItems(setting) || row.lacks != nullptr) return {};
+    AddRoundTrip(row);
+    const auto turn =
+        turner.Turn(what, row.setting, report_.options.seed + static_cast<uint64_t>(repeat));
+    const Status status = turn ? turn->phase.status : turn.error();
     if (!status.ok()) return Problem(turner.kind().name + ": " + status.ToString());
+    AddRoundTrip(row);
 
-    CompareRow& row = report_.rows[workload * subjects_.size() + subject];
-    AddTurn(*turn, row);
-    row.bytes_per_item = turner.Measure().bytes_per_item;
+    AddTurn(turn->phase, row);
+    row.bytes_per_item = turn->bytes_per_item;
     if (!row.bytes_per_item) row.bytes_per_item = ResidentOf(turner);
-    if (HasOneAnswer(what.workload, report_.options.threads)) {
-      auto& first = first_checksums_[workload * static_cast<size_t>(report_.options.repeats) +
-                                     static_cast<size_t>(repeat)];
-      row.agrees &= turn->tally.checksum == first.value_or(turn->tally.checksum);
-      first = first.value_or(turn->tally.checksum);
+    row.pinned_bytes_per_item = std::max(row.pinned_bytes_per_item, turn->pinned_bytes_per_item);
+    if (HasOneAnswer(what.workload, row.setting.threads)) {
+      Answers& first = first_answers_[cell * repeats() + static_cast<size_t>(repeat)];
+      row.agrees &= first.Agree(turn->history, turn->phase.tally.checksum);
       report_.agrees &= row.agrees;
     }
     return {};
+  }
+
+  size_t repeats() const { return static_cast<size_t>(report_.options.repeats); }
+
+  // Of SettingsOf's order: items change slowest.
+  size_t IndexOfItems(size_t setting) const {
+    return setting / (settings_.size() / report_.options.items.size());
+  }
+
+  static void AddRoundTrip(CompareRow& row) {
+    if (row.setting.threads < 2) return;
+    if (const auto ns = CoreRoundTripNs(AllowedCores())) row.core_round_trip_ns.push_back(*ns);
   }
 
   void AddTurn(const PhaseReport& turn, CompareRow& row) {
@@ -167,6 +226,15 @@ class Comparison {
     report_.pinned &= turn.pinned;
   }
 
+  void AddRatios() {
+    const size_t cells = settings_.size() * kinds_.size();  // of a workload
+    for (size_t i = 0; i < report_.rows.size(); ++i) {
+      CompareRow& row = report_.rows[i];
+      row.ratio = RatioOf(row, report_.rows[i - i % kinds_.size()]);
+      row.setting_ratio = RatioOf(row, report_.rows[i / cells * cells + i % kinds_.size()]);
+    }
+  }
+
   static std::optional<double> RatioOf(const CompareRow& row, const CompareRow& first) {
     if (row.mops.empty() || first.mops.empty()) return std::nullopt;
     std::vector<double> ratios;
@@ -177,12 +245,12 @@ class Comparison {
   std::optional<double> ResidentOf(const CompareSubject& subject) const {
     const auto bytes = subject.growth().bytes();
     if (!bytes) return std::nullopt;
-    return static_cast<double>(*bytes) / static_cast<double>(report_.options.items);
+    return static_cast<double>(*bytes) / static_cast<double>(subject.items());
   }
 
   // While the subject still holds its items; of one that could run no workload nothing is known.
   // Apart, the contents of all repeats add up, and the rest is of the last one.
-  void AddFootprint(size_t index) {
+  void AddFootprint(size_t index, int repeat) {
     CompareSubject& subject = *subjects_[index];
     if (!subject.loaded()) return;
     CompareFootprint& footprint = report_.footprints[index];
@@ -191,17 +259,21 @@ class Comparison {
     footprint.huge_fraction = subject.growth().huge_fraction();
     const Tally tally = subject.ReadBack().tally;
     footprint.contents_checksum += tally.checksum;
-    footprint.agrees = footprint.contents_checksum == report_.footprints[0].contents_checksum;
+    Answers& first =
+        first_contents_[index / kinds_.size() * repeats() + static_cast<size_t>(repeat)];
+    footprint.agrees &= first.Agree(subject.history(), tally.checksum);
     report_.errors += tally.errors;
     report_.agrees &= footprint.agrees;
   }
 
   const std::vector<SubjectKind> kinds_;
   const std::vector<CompareWorkload> workloads_;
+  const std::vector<CompareSetting> settings_;
   const ValuePool values_;
   CompareReport report_;
   std::vector<std::unique_ptr<CompareSubject>> subjects_;  // they use what is above
-  std::vector<std::optional<uint64_t>> first_checksums_;   // by workload and repeat
+  std::vector<Answers> first_answers_;                     // by workload, setting, repeat
+  std::vector<Answers> first_contents_;                    // by items, repeat (0 if not apart)
 };
 
 }  // namespace
@@ -209,6 +281,29 @@ class Comparison {
 std::optional<double> CompareRow::median_mops() const {
   if (mops.empty()) return std::nullopt;
   return Median(mops);
+}
+
+bool CompareRow::one_placement() const {
+  // Two threads of one core, cores of one die, and dies differ by more; noise by less.
+  constexpr double kSpread = 1.6;
+  if (core_round_trip_ns.empty()) return true;
+  const auto [least, most] = std::ranges::minmax(core_round_trip_ns);
+  return most <= kSpread * least;
+}
+
+std::vector<CompareSetting> SettingsOf(const CompareOptions& options) {
+  std::vector<CompareSetting> settings;
+  for (const uint64_t items : options.items) {
+    for (const uint32_t batch : options.batches) {
+      for (const uint32_t threads : options.threads) {
+        for (const uint32_t snapshots : options.snapshots) {
+          settings.push_back(
+              {.items = items, .batch = batch, .threads = threads, .snapshots = snapshots});
+        }
+      }
+    }
+  }
+  return settings;
 }
 
 std::expected<CompareReport, std::string> RunCompare(const CompareOptions& options) {

@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/cpu.h"
+#include "bench/churn.h"
 #include "bench/engine_spec.h"
+#include "bench/hot_keys.h"
 #include "bench/key_sweep.h"
 #include "bench/keyspace_target.h"
 #include "bench/progress.h"
@@ -18,6 +21,26 @@ namespace {
 
 // The order of insertion is part of what a figure means: it is the same in every turn.
 constexpr uint64_t kLoadSeed = 0;
+
+// Of what is not under the clock.
+constexpr uint32_t kUntimedBatch = 64;
+
+std::vector<uint64_t> SharesOf(uint64_t ops, uint32_t threads) {
+  std::vector<uint64_t> shares;
+  for (uint32_t thread = 0; thread < threads; ++thread) {
+    shares.push_back(ops / threads + (thread < ops % threads ? 1 : 0));
+  }
+  return shares;
+}
+
+// Which value a write stores depends on the thread's stream, whose rounds are whole batches.
+uint64_t HistoryWith(uint64_t history, const CompareWorkload& what, const CompareSetting& setting,
+                     uint64_t seed) {
+  const std::string turn =
+      fmt::format("{} {} {} {} {} {}", history, what.workload.name, NameOf(what.distribution),
+                  setting.batch, setting.threads, seed);
+  return std::hash<std::string>()(turn);
+}
 
 // What happened outside the clock counts only if it went wrong.
 void AddErrors(const PhaseReport& untimed, PhaseReport& report) {
@@ -45,8 +68,12 @@ std::expected<SubjectKind, std::string> SubjectKind::OfPeer(const std::string& n
     return std::unexpected(fmt::format(
         "the peer {} is not in this build: install {} and build again", name, peer->package));
   }
-  return SubjectKind{
-      .name = name, .peer = peer, .engine = {}, .ordered = peer->ordered, .threads = peer->threads};
+  return SubjectKind{.name = name,
+                     .peer = peer,
+                     .engine = {},
+                     .ordered = peer->ordered,
+                     .threads = peer->threads,
+                     .snapshots = false};
 }
 
 std::expected<SubjectKind, std::string> SubjectKind::OfEngine(const std::string& spec) {
@@ -63,80 +90,138 @@ std::expected<SubjectKind, std::string> SubjectKind::OfEngine(const std::string&
                      .peer = nullptr,
                      .engine = std::move(*options),
                      .ordered = (*keyspaces)->traits().ordered,
-                     .threads = true};
+                     .threads = true,
+                     .snapshots = (*keyspaces)->traits().snapshots};
 }
 
-CompareSubject::CompareSubject(const SubjectKind& kind, const CompareOptions& options,
-                               const ValuePool& values)
-    : kind_(kind), options_(options), values_(values), cores_(AllowedCores()) {}
+const char* SubjectKind::Lacks(const Workload& workload, const CompareSetting& setting) const {
+  if (workload.scan > 0 && !ordered) return "order";
+  if (setting.threads > 1 && !threads) return "threads";
+  if (setting.snapshots > 0 && !snapshots) return "snapshots";
+  return nullptr;
+}
 
-Result<PhaseReport> CompareSubject::Turn(const CompareWorkload& what, uint64_t seed) {
+CompareSubject::CompareSubject(const SubjectKind& kind, uint64_t items,
+                               const CompareOptions& options, const ValuePool& values)
+    : kind_(kind), items_(items), options_(options), values_(values), cores_(AllowedCores()) {}
+
+Result<CompareTurn> CompareSubject::Turn(const CompareWorkload& what, const CompareSetting& setting,
+                                         uint64_t seed) {
   growth_.Begin();
-  auto report = [&]() -> Result<PhaseReport> {
-    if (what.workload.sweep == OpKind::kInsert) return Load();
+  auto turn = [&]() -> Result<CompareTurn> {
+    const Workload& workload = what.workload;
+    if (workload.sweep == OpKind::kInsert) return Load(setting);
     PhaseReport loading;
     if (target_ == nullptr) {
-      auto loaded = Load();
+      auto loaded = Load({.items = items_, .batch = kUntimedBatch});
       if (!loaded) return loaded;
-      loading = std::move(*loaded);
+      loading = std::move(loaded->phase);
     }
-    PhaseReport turn = what.workload.sweep ? Delete(seed) : Mix(what, seed);
-    AddErrors(loading, turn);
-    return turn;
+    auto done = workload.sweep          ? Delete(setting, seed)
+                : workload.remove > 0   ? Change(what, setting, seed)
+                : workload.hot_keys > 0 ? ReadHot(what, setting, seed)
+                                        : Mix(what, setting, seed);
+    if (!done) return done;
+    done->history = history_;
+    if (workload.writes()) history_ = HistoryWith(history_, what, setting, seed);
+    AddErrors(loading, done->phase);
+    return done;
   }();
   growth_.End();
-  return report;
+  return turn;
 }
 
-Result<PhaseReport> CompareSubject::Load() {
+Result<CompareTurn> CompareSubject::Load(const CompareSetting& setting) {
   if (Status status = Renew(); !status.ok()) return Fail(status);
-  return Sweep("load", OpKind::kInsert, options_.items, kLoadSeed);
+  history_ = setting.threads;
+  return Timed(SweepOf("load", OpKind::kInsert, items_, setting.threads, kLoadSeed), setting);
 }
 
-PhaseReport CompareSubject::Delete(uint64_t seed) {
-  const uint64_t ops = std::min(options_.ops, options_.items);
-  PhaseReport report = Sweep("delete", OpKind::kDelete, ops, seed);
-  AddErrors(Sweep("insert again", OpKind::kInsert, ops, seed), report);
-  return report;
+Result<CompareTurn> CompareSubject::Delete(const CompareSetting& setting, uint64_t seed) {
+  const uint64_t ops = std::min(options_.ops, items_);
+  const uint32_t threads = setting.threads;
+  auto turn = Timed(SweepOf("delete", OpKind::kDelete, ops, threads, seed), setting);
+  if (!turn) return turn;
+  AddErrors(Run(SweepOf("insert again", OpKind::kInsert, ops, threads, seed), kUntimedBatch),
+            turn->phase);
+  return turn;
 }
 
-PhaseReport CompareSubject::Mix(const CompareWorkload& what, uint64_t seed) {
+Result<CompareTurn> CompareSubject::Change(const CompareWorkload& what,
+                                           const CompareSetting& setting, uint64_t seed) {
+  Work changes = {
+      .what = what.workload.name, .sources = {}, .ops = SharesOf(options_.ops, setting.threads)};
+  std::vector<const Churn*> churns;  // the same
+  for (uint32_t thread = 0; thread < setting.threads; ++thread) {
+    auto churn = std::make_unique<Churn>(what.workload, items_, thread, setting.threads, seed);
+    churns.push_back(churn.get());
+    changes.sources.push_back(std::move(churn));
+  }
+  auto turn = Timed(changes, setting);
+  if (!turn || !turn->phase.status.ok()) return turn;
+
+  Work undone = {.what = "undo", .sources = {}, .ops = {}};
+  for (const Churn* churn : churns) {
+    auto undo = std::make_unique<Churn::Undo>(*churn);
+    undone.ops.push_back(undo->ops());
+    undone.sources.push_back(std::move(undo));
+  }
+  AddErrors(Run(undone, kUntimedBatch), turn->phase);
+  return turn;
+}
+
+Result<CompareTurn> CompareSubject::ReadHot(const CompareWorkload& what,
+                                            const CompareSetting& setting, uint64_t seed) {
+  const std::vector<uint64_t> numbers = FirstKeys(format(), items_, what.workload.hot_keys);
+  Work reads = {
+      .what = what.workload.name, .sources = {}, .ops = SharesOf(options_.ops, setting.threads)};
+  for (uint32_t thread = 0; thread < setting.threads; ++thread) {
+    reads.sources.push_back(std::make_unique<HotKeys>(numbers, seed * setting.threads + thread));
+  }
+  return Timed(reads, setting);
+}
+
+Result<CompareTurn> CompareSubject::Mix(const CompareWorkload& what, const CompareSetting& setting,
+                                        uint64_t seed) {
   const WorkloadPlan plan = {.workload = what.workload,
                              .distribution = what.distribution,
-                             .records = options_.items,
+                             .records = items_,
                              .ops = options_.ops,
-                             .threads = options_.threads,
+                             .threads = setting.threads,
                              .seed = seed,
                              .own_updates = true};
-  std::vector<std::unique_ptr<OpSource>> mixes;
+  Work mix = {
+      .what = what.workload.name, .sources = {}, .ops = SharesOf(options_.ops, setting.threads)};
   std::vector<const OpGenerator*> generators;  // the same
-  for (uint32_t thread = 0; thread < options_.threads; ++thread) {
+  for (uint32_t thread = 0; thread < setting.threads; ++thread) {
     auto generator = std::make_unique<OpGenerator>(plan, thread);
     generators.push_back(generator.get());
-    mixes.push_back(std::move(generator));
+    mix.sources.push_back(std::move(generator));
   }
-  PhaseReport report = Run(what.workload.name, mixes, Shares(options_.ops));
-  if (what.workload.insert == 0 || !report.status.ok()) return report;
+  auto turn = Timed(mix, setting);
+  if (what.workload.insert == 0 || !turn || !turn->phase.status.ok()) return turn;
 
-  std::vector<std::unique_ptr<OpSource>> inserted;
-  std::vector<uint64_t> ops;
-  for (uint32_t thread = 0; thread < options_.threads; ++thread) {
-    inserted.push_back(
-        std::make_unique<InsertedKeys>(OpKind::kDelete, options_.items, thread, options_.threads));
-    ops.push_back(generators[thread]->inserted());
+  Work inserted = {.what = "delete what was inserted", .sources = {}, .ops = {}};
+  for (uint32_t thread = 0; thread < setting.threads; ++thread) {
+    inserted.sources.push_back(
+        std::make_unique<InsertedKeys>(OpKind::kDelete, items_, thread, setting.threads));
+    inserted.ops.push_back(generators[thread]->inserted());
   }
-  AddErrors(Run("delete what was inserted", inserted, ops), report);
-  return report;
+  AddErrors(Run(inserted, kUntimedBatch), turn->phase);
+  return turn;
 }
 
 PhaseReport CompareSubject::ReadBack() {
-  return Sweep("read back", OpKind::kRead, std::min(options_.ops, options_.items), options_.seed);
+  return Run(SweepOf("read back", OpKind::kRead, std::min(options_.ops, items_),
+                     options_.threads.front(), options_.seed),
+             kUntimedBatch);
 }
 
 void CompareSubject::Drop() {
   growth_.Begin();
   sessions_.clear();
   target_.reset();
+  history_ = 0;
   growth_.End();
 }
 
@@ -145,9 +230,8 @@ Footprint CompareSubject::Measure() { return target_->Measure().value_or(Footpri
 Status CompareSubject::Renew() {
   sessions_.clear();
   target_.reset();
-  const PeerSetup setup = {.key_bytes = options_.key_bytes,
-                           .values = values_,
-                           .items_max = options_.items + options_.ops};
+  const PeerSetup setup = {
+      .key_bytes = format().bytes(), .values = values_, .items_max = items_ + options_.ops};
   if (kind_.peer != nullptr) {
     auto target = kind_.peer->open(setup);
     if (!target) return target.error();
@@ -157,7 +241,7 @@ Status CompareSubject::Renew() {
     if (!target) return target.error();
     target_ = std::move(*target);
   }
-  for (uint32_t thread = 0; thread < options_.threads; ++thread) {
+  for (uint32_t thread = 0; thread < std::ranges::max(options_.threads); ++thread) {
     auto session = target_->Connect();
     if (!session) return session.error();
     sessions_.push_back(std::move(*session));
@@ -165,37 +249,53 @@ Status CompareSubject::Renew() {
   return {};
 }
 
-PhaseReport CompareSubject::Sweep(std::string what, OpKind kind, uint64_t ops, uint64_t seed) {
-  std::vector<std::unique_ptr<OpSource>> sources;
-  for (uint32_t thread = 0; thread < options_.threads; ++thread) {
-    sources.push_back(
-        std::make_unique<KeySweep>(kind, options_.items, thread, options_.threads, seed));
+CompareSubject::Work CompareSubject::SweepOf(std::string what, OpKind kind, uint64_t ops,
+                                             uint32_t threads, uint64_t seed) const {
+  Work work = {.what = std::move(what), .sources = {}, .ops = SharesOf(ops, threads)};
+  for (uint32_t thread = 0; thread < threads; ++thread) {
+    work.sources.push_back(std::make_unique<KeySweep>(kind, items_, thread, threads, seed));
   }
-  return Run(std::move(what), sources, Shares(ops));
+  return work;
 }
 
-PhaseReport CompareSubject::Run(std::string what,
-                                const std::vector<std::unique_ptr<OpSource>>& sources,
-                                const std::vector<uint64_t>& ops) {
+// What is pinned is what an index holds with its snapshots beyond what it holds a moment later
+// without them.
+Result<CompareTurn> CompareSubject::Timed(const Work& work, const CompareSetting& setting) {
+  std::vector<std::unique_ptr<HeldSnapshot>> held;
+  for (uint32_t i = 0; i < setting.snapshots; ++i) {
+    auto snapshot = target_->Hold();
+    if (!snapshot) return Fail(snapshot.error());
+    held.push_back(std::move(*snapshot));
+  }
+  CompareTurn turn = {.phase = Run(work, setting.batch)};
+  if (!held.empty()) turn.pinned_bytes_per_item = Measure().bytes_per_item;
+  for (const auto& snapshot : held) {
+    if (!snapshot->Readable()) turn.phase.tally.CountError("a snapshot was revoked");
+  }
+  held.clear();
+  turn.bytes_per_item = Measure().bytes_per_item;
+  if (turn.pinned_bytes_per_item && turn.bytes_per_item) {
+    *turn.pinned_bytes_per_item -= *turn.bytes_per_item;
+  }
+  return turn;
+}
+
+PhaseReport CompareSubject::Run(const Work& work, uint32_t batch) {
   std::vector<Lane> lanes;
   uint64_t total = 0;
-  for (size_t thread = 0; thread < sources.size(); ++thread) {
+  for (size_t thread = 0; thread < work.sources.size(); ++thread) {
     lanes.push_back({.session = sessions_[thread].get(),
-                     .source = sources[thread].get(),
-                     .ops = ops[thread],
+                     .source = work.sources[thread].get(),
+                     .ops = work.ops[thread],
                      .core = cores_[thread % cores_.size()]});
-    total += ops[thread];
+    total += work.ops[thread];
   }
-  Progress progress(kind_.name + " " + what, total, lanes.size(), options_.show_progress);
-  return RunPhase(lanes, KeyFormat::Random(options_.key_bytes), options_.batch, progress);
+  Progress progress(kind_.name + " " + work.what, total, lanes.size(), options_.show_progress);
+  return RunPhase(lanes, format(), batch, progress);
 }
 
-std::vector<uint64_t> CompareSubject::Shares(uint64_t ops) const {
-  std::vector<uint64_t> shares;
-  for (uint32_t thread = 0; thread < options_.threads; ++thread) {
-    shares.push_back(ops / options_.threads + (thread < ops % options_.threads ? 1 : 0));
-  }
-  return shares;
+KeyFormat CompareSubject::format() const {
+  return options_.mixed_sizes ? KeyFormat::Mixed() : KeyFormat::Random(options_.key_bytes);
 }
 
 }  // namespace skep::bench

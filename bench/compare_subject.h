@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,34 +23,51 @@ struct SubjectKind {
   std::string name;      // as it was asked for
   const PeerInfo* peer;  // or null:
   Options engine;
-  bool ordered;  // has scans
-  bool threads;  // more than one
+  bool ordered;    // has scans
+  bool threads;    // more than one
+  bool snapshots;  // can hold them
 
   // Otherwise a line for a person.
   static std::expected<SubjectKind, std::string> OfPeer(const std::string& name);
   static std::expected<SubjectKind, std::string> OfEngine(const std::string& spec);
 
-  bool CanRun(const Workload& workload) const { return ordered || workload.scan == 0; }
+  // What it would need to run that; null if it can.
+  const char* Lacks(const Workload& workload, const CompareSetting& setting) const;
+};
+
+// One turn: the part under the clock, and how things stood at its end.
+struct CompareTurn {
+  PhaseReport phase;
+  std::optional<double> bytes_per_item;         // once no snapshot is held
+  std::optional<double> pinned_bytes_per_item;  // what the snapshots held beyond that
+  uint64_t history = 0;                         // the subject's, before the turn
 };
 
 // Thread safety: none; one owner. Turns make their own threads.
 class CompareSubject {
  public:
-  // All must outlive the subject. The index is made by the first turn.
-  CompareSubject(const SubjectKind& kind, const CompareOptions& options, const ValuePool& values);
+  // All must outlive the subject. The index, of so many items, is made by the first turn.
+  CompareSubject(const SubjectKind& kind, uint64_t items, const CompareOptions& options,
+                 const ValuePool& values);
 
   const SubjectKind& kind() const { return kind_; }
+  uint64_t items() const { return items_; }
 
-  // One turn of the workload, which the subject can run. Equal seeds make equal operations. What is
-  // reported is of the part under the clock, but errors of the others count too.
+  // One turn of the workload in a setting of as many items, for which the subject lacks nothing.
+  // Equal seeds make equal operations. What is reported is of the part under the clock, but errors
+  // of the others count too.
   //   kInvalidArgument, kNotSupported  no such engine, or not for these options
   //   kIo                              no address space, or no file
-  Result<PhaseReport> Turn(const CompareWorkload& what, uint64_t seed);
+  Result<CompareTurn> Turn(const CompareWorkload& what, const CompareSetting& setting,
+                           uint64_t seed);
 
   // Reads back `options.ops` of the keys, or all if they are fewer. After the first turn.
   PhaseReport ReadBack();
   // Whether it has had a turn since it was made or dropped.
   bool loaded() const { return target_ != nullptr; }
+  // Of all writes since the index was made: subjects of as many items with equal histories have
+  // equal contents.
+  uint64_t history() const { return history_; }
   // Frees all it holds. The next turn makes a new index.
   void Drop();
 
@@ -57,21 +75,35 @@ class CompareSubject {
   const ResidentGrowth& growth() const { return growth_; }  // in all turns and drops so far
 
  private:
+  // One source a thread, and how many operations of each.
+  struct Work {
+    std::string what;
+    std::vector<std::unique_ptr<OpSource>> sources;
+    std::vector<uint64_t> ops;
+  };
+
   Status Renew();
-  Result<PhaseReport> Load();
-  PhaseReport Delete(uint64_t seed);
-  PhaseReport Mix(const CompareWorkload& what, uint64_t seed);
-  PhaseReport Sweep(std::string what, OpKind kind, uint64_t ops, uint64_t seed);
-  // `ops[t]` operations from `sources[t]` on thread t.
-  PhaseReport Run(std::string what, const std::vector<std::unique_ptr<OpSource>>& sources,
-                  const std::vector<uint64_t>& ops);
-  std::vector<uint64_t> Shares(uint64_t ops) const;
+  Result<CompareTurn> Load(const CompareSetting& setting);
+  Result<CompareTurn> Delete(const CompareSetting& setting, uint64_t seed);
+  Result<CompareTurn> Change(const CompareWorkload& what, const CompareSetting& setting,
+                             uint64_t seed);
+  Result<CompareTurn> ReadHot(const CompareWorkload& what, const CompareSetting& setting,
+                              uint64_t seed);
+  Result<CompareTurn> Mix(const CompareWorkload& what, const CompareSetting& setting,
+                          uint64_t seed);
+  Work SweepOf(std::string what, OpKind kind, uint64_t ops, uint32_t threads, uint64_t seed) const;
+  Result<CompareTurn> Timed(const Work& work, const CompareSetting& setting);
+  PhaseReport Run(const Work& work, uint32_t batch);
+
+  KeyFormat format() const;
 
   const SubjectKind& kind_;
+  const uint64_t items_;
   const CompareOptions& options_;
   const ValuePool& values_;
   const std::vector<int> cores_;
   ResidentGrowth growth_;
+  uint64_t history_ = 0;
   std::unique_ptr<YcsbTarget> target_;
   std::vector<std::unique_ptr<YcsbSession>> sessions_;  // by thread; they use the target
 };

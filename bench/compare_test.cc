@@ -15,14 +15,15 @@ namespace {
 using testing::HasSubstr;
 
 CompareOptions SmallOptions() {
-  return {.engines = {"model"},
-          .peers = {"absl"},
-          .workloads = {"load", "get", "get:zipfian", "a", "b", "c", "d", "e", "f", "scan3",
-                        "scan100", "cloud95", "cloud50", "update:zipfian", "delete"},
-          .items = 500,
-          .ops = 1000,
-          .batch = 16,
-          .repeats = 3};
+  return {
+      .engines = {"model"},
+      .peers = {"absl"},
+      .workloads = {"load", "get", "get:zipfian", "a", "b", "c", "d", "e", "f", "scan3", "scan100",
+                    "cloud95", "cloud50", "hot1", "hot32", "update:zipfian", "churn", "delete"},
+      .items = {500},
+      .batches = {16},
+      .ops = 1000,
+      .repeats = 3};
 }
 
 // Every ordered engine of this build.
@@ -35,7 +36,7 @@ std::vector<std::string> OrderedEngines() {
 }
 
 uint64_t OpsOf(const CompareRow& row, const CompareOptions& options) {
-  return 3 * (row.what.workload.sweep ? options.items : options.ops);
+  return 3 * (row.what.workload.sweep ? options.items[0] : options.ops);
 }
 
 void ExpectSound(const CompareReport& report, const CompareOptions& options) {
@@ -86,7 +87,75 @@ TEST(Compare, ThreadsShareOneIndex) {
   CompareOptions options = SmallOptions();
   options.engines = {"model", "model"};
   options.peers = {};
-  options.threads = 3;
+  options.threads = {3};
+  const auto report = RunCompare(options);
+  ASSERT_TRUE(report.has_value()) << report.error();
+  EXPECT_TRUE(report->sound());
+}
+
+// Goal: every combination of settings has its rows, in their order, with what is measured of it;
+// subjects that lack something for one have no figures there, and answers are compared all the same
+// where they had the same turns.
+TEST(Compare, RunsAllSettings) {
+  for (const bool apart : {false, true}) {
+    CompareOptions options = SmallOptions();
+    options.engines = {"btree", "model"};
+    options.workloads = {"a", "churn", "get", "scan3"};
+    options.items = {300, 900};
+    options.batches = {1, 16};
+    options.threads = {1, 2};
+    options.snapshots = {0, 1};
+    options.apart = apart;
+    const auto report = RunCompare(options);
+    ASSERT_TRUE(report.has_value()) << report.error();
+    EXPECT_TRUE(report->sound());
+    const std::vector<CompareSetting> settings = SettingsOf(options);
+    ASSERT_EQ(settings.size(), 16u);
+    ASSERT_EQ(report->rows.size(), 4 * settings.size() * 3);
+    for (size_t i = 0; i < report->rows.size(); ++i) {
+      const CompareRow& row = report->rows[i];
+      const CompareSetting& setting = settings[i / 3 % settings.size()];
+      SCOPED_TRACE(testing::Message() << i << row.engine << row.what.workload.name);
+      EXPECT_EQ(row.setting.items, setting.items);
+      EXPECT_EQ(row.setting.batch, setting.batch);
+      EXPECT_EQ(row.setting.threads, setting.threads);
+      EXPECT_EQ(row.setting.snapshots, setting.snapshots);
+      const bool runs = row.engine != "absl" || setting.threads + setting.snapshots == 1;
+      EXPECT_EQ(row.median_mops().has_value(), runs);
+      EXPECT_EQ(row.lacks == nullptr, runs);
+      EXPECT_EQ(row.setting_ratio.has_value(), runs);
+      EXPECT_EQ(row.pinned_bytes_per_item.has_value(), setting.snapshots == 1 && runs);
+      EXPECT_TRUE(setting.threads == 2 || row.core_round_trip_ns.empty());
+    }
+    EXPECT_EQ(report->rows[0].setting_ratio, 1);
+    ASSERT_EQ(report->footprints.size(), 6u);
+    EXPECT_EQ(report->footprints[2].items, 300u);
+    EXPECT_EQ(report->footprints[3].items, 900u);
+  }
+}
+
+// Goal: a held snapshot shows in what is pinned, and what is pinned is not counted as the items'.
+// Method: updates of all items, several times over, so that about a copy of 32 bytes an item stays.
+TEST(Compare, SnapshotsPinWhatChanges) {
+  CompareOptions options = SmallOptions();
+  options.peers = {};
+  options.engines = {"btree"};
+  options.workloads = {"update"};
+  options.items = {20'000};
+  options.ops = 100'000;
+  options.snapshots = {0, 1};
+  const auto report = RunCompare(options);
+  ASSERT_TRUE(report.has_value()) << report.error();
+  EXPECT_TRUE(report->sound());
+  EXPECT_FALSE(report->rows[0].pinned_bytes_per_item);
+  EXPECT_GT(report->rows[1].pinned_bytes_per_item.value_or(0), 16);
+}
+
+// Goal: subjects agree on mixed sizes as well.
+TEST(Compare, SizesMayBeMixed) {
+  CompareOptions options = SmallOptions();
+  options.engines = OrderedEngines();
+  options.mixed_sizes = true;
   const auto report = RunCompare(options);
   ASSERT_TRUE(report.has_value()) << report.error();
   EXPECT_TRUE(report->sound());
@@ -191,15 +260,17 @@ TEST(Compare, RefusesWrongOptions) {
   EXPECT_THAT(complaint([](auto& o) { o.peers = {"redis"}; }), HasSubstr("this build has absl"));
   EXPECT_THAT(complaint([](auto& o) { o.workloads = {}; }), HasSubstr("--workloads"));
   for (const char* name : {"put", "scan0", "scan", "scan3x", "cloud101", "scan4294967299",
-                           "get:", "get:normal", "load:zipfian", "insert"}) {
+                           "get:", "get:normal", "load:zipfian", "insert", "hot0"}) {
     EXPECT_THAT(complaint([&](auto& o) { o.workloads = {name}; }), HasSubstr(name));
   }
-  EXPECT_THAT(complaint([](auto& o) { o.items = 0; }), HasSubstr("--items"));
-  EXPECT_THAT(complaint([](auto& o) { o.items = 9; }), HasSubstr("--items"));
+  EXPECT_THAT(complaint([](auto& o) { o.items = {0}; }), HasSubstr("--items"));
+  EXPECT_THAT(complaint([](auto& o) { o.items = {9}; }), HasSubstr("--items"));
   EXPECT_THAT(complaint([](auto& o) { o.ops = 0; }), HasSubstr("--ops"));
-  EXPECT_THAT(complaint([](auto& o) { o.threads = 0; }), HasSubstr("--threads"));
-  EXPECT_THAT(complaint([](auto& o) { o.threads = 2; }), HasSubstr("no threads"));
-  EXPECT_THAT(complaint([](auto& o) { o.batch = 0; }), HasSubstr("--batch"));
+  EXPECT_THAT(complaint([](auto& o) { o.threads = {0}; }), HasSubstr("--threads"));
+  EXPECT_THAT(complaint([](auto& o) { o.threads = {2}; }), HasSubstr("no threads"));
+  EXPECT_THAT(complaint([](auto& o) { o.batches = {0}; }), HasSubstr("--batch"));
+  EXPECT_THAT(complaint([](auto& o) { o.batches = {}; }), HasSubstr("--batch"));
+  EXPECT_THAT(complaint([](auto& o) { o.snapshots = {}; }), HasSubstr("--snapshots"));
   EXPECT_THAT(complaint([](auto& o) { o.repeats = 0; }), HasSubstr("--repeats"));
   EXPECT_THAT(complaint([](auto& o) { o.key_bytes = 7; }), HasSubstr("--key-size"));
   EXPECT_THAT(complaint([](auto& o) { o.value_bytes = 100; }), HasSubstr("absl"));

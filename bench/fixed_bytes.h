@@ -1,9 +1,12 @@
 // fixed_bytes.h: keys and values of 8, 16, 24 or 32 bytes as plain structs, for containers whose
-// types are fixed when they are compiled.
+// types are fixed when they are compiled. Of a mixture each takes as much as the largest, and a
+// word for its size: a pointer to a block of its own size would cost more, and a miss.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,8 +20,18 @@
 namespace skep::bench {
 
 inline constexpr size_t kWordBytes = sizeof(uint64_t);
-inline constexpr size_t kWordsMax = 4;
+inline constexpr size_t kWordsMax = kMixedSizes;
+static_assert(kWordBytes == kMixedStepBytes);
 static_assert(std::endian::native == std::endian::little);
+
+// The first `length` of some bytes.
+struct FixedView {
+  const char* data() const { return bytes.data(); }
+  size_t size() const { return length; }
+
+  std::array<char, kMixedBytesMax> bytes;
+  size_t length;
+};
 
 // The bytes of a key as big-endian words: their order is memcmp's.
 template <size_t kWords>
@@ -48,6 +61,24 @@ struct WordKey {
   }
 };
 
+// Of mixed sizes: zeros behind the key, which is one of a set where no key begins another.
+template <>
+struct WordKey<0> {
+  static WordKey Of(std::string_view bytes) {
+    std::array<char, kMixedBytesMax> padded = {};
+    std::memcpy(padded.data(), bytes.data(), std::min(bytes.size(), padded.size()));
+    return {.words = WordKey<kWordsMax>::Of({padded.data(), padded.size()}).words,
+            .size = bytes.size()};
+  }
+  FixedView Bytes() const {
+    return {.bytes = WordKey<kWordsMax>{.words = words}.Bytes(), .length = size};
+  }
+  friend auto operator<=>(const WordKey&, const WordKey&) = default;
+
+  std::array<uint64_t, kWordsMax> words;
+  uint64_t size;
+};
+
 // A multiplication a word, both halves of the product folded: every bit of the result depends on
 // all.
 struct WordKeyHash {
@@ -75,7 +106,22 @@ struct FixedValue {
   std::array<char, kWords * kWordBytes> bytes;
 };
 
-// A target on the index for the sizes of the setup: Index<key words, value words>, loop_target.h.
+template <>
+struct FixedValue<0> {
+  static FixedValue Of(std::string_view bytes) {
+    FixedValue value;
+    value.size = std::min(bytes.size(), value.bytes.size());
+    std::memcpy(value.bytes.data(), bytes.data(), value.size);
+    return value;
+  }
+  std::string_view view() const { return {bytes.data(), size}; }
+
+  std::array<char, kMixedBytesMax> bytes;
+  uint64_t size;
+};
+
+// A target on the index for the sizes of the setup: Index<key words, value words>, loop_target.h;
+// both 0 for mixed sizes.
 //   kNotSupported  keys or values are not of 8, 16, 24 or 32 bytes
 template <template <size_t, size_t> typename Index>
 Result<std::unique_ptr<YcsbTarget>> OpenFixed(const PeerSetup& setup) {
@@ -83,11 +129,9 @@ Result<std::unique_ptr<YcsbTarget>> OpenFixed(const PeerSetup& setup) {
   static constexpr auto kOpen = []<size_t... kAt>(std::index_sequence<kAt...>) {
     return std::array{&LoopTarget<Index<kAt / kWordsMax + 1, kAt % kWordsMax + 1>>::Open...};
   }(std::make_index_sequence<kWordsMax * kWordsMax>());
-  const auto is_words = [](size_t bytes) {
-    return bytes % kWordBytes == 0 && bytes > 0 && bytes <= kWordsMax * kWordBytes;
-  };
+  if (setup.values.mixed()) return LoopTarget<Index<0, 0>>::Open(setup);
   const size_t value_bytes = setup.values.value_bytes();
-  if (!is_words(setup.key_bytes) || !is_words(value_bytes)) {
+  if (!IsMixedSize(setup.key_bytes) || !IsMixedSize(value_bytes)) {
     return Fail(Code::kNotSupported, "keys and values are of 8, 16, 24 or 32 bytes");
   }
   const size_t key_words = setup.key_bytes / kWordBytes;

@@ -17,23 +17,15 @@ uint64_t StrideOf(uint64_t items) {
 
 }  // namespace
 
-KeySweep::KeySweep(OpKind kind, uint64_t items, uint32_t thread, uint32_t threads, uint64_t seed)
-    : kind_(kind), items_(items) {
-  const uint64_t stride = StrideOf(items_);
-  next_ = Modulo(SeededRandom(seed).Below(items_), thread, stride);
-  step_ = Modulo(0, threads, stride);
+SweepOrder::SweepOrder(uint64_t items, uint64_t seed)
+    : items_(items), first_(SeededRandom(seed).Below(items)), stride_(StrideOf(items)) {}
+
+uint64_t SweepOrder::at(uint64_t index) const {
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(index) * stride_ + first_) % items_);
 }
 
 void KeySweep::Fill(OpStream& stream, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    stream.Add(kind_, next_);
-    next_ = Modulo(next_, 1, step_);
-  }
-}
-
-uint64_t KeySweep::Modulo(uint64_t base, uint64_t times, uint64_t step) const {
-  const auto sum = static_cast<unsigned __int128>(times) * step + base;
-  return static_cast<uint64_t>(sum % items_);
+  for (size_t i = 0; i < count; ++i, next_ += step_) stream.Add(kind_, order_.at(next_));
 }
 
 void InsertedKeys::Fill(OpStream& stream, size_t count) {

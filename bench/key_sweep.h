@@ -9,22 +9,34 @@
 
 namespace skep::bench {
 
+// The numbers 0 .. items-1, each once, in an order that is neither theirs nor that of the keys.
+class SweepOrder {
+ public:
+  // `items` > 0. `seed` says where the order begins.
+  SweepOrder(uint64_t items, uint64_t seed);
+  // The one at `index`, which is counted modulo the items.
+  uint64_t at(uint64_t index) const;
+
+ private:
+  uint64_t items_;
+  uint64_t first_;
+  uint64_t stride_;
+};
+
 // Takes keys 0 .. items-1, each once as long as no more than `items` are taken by all threads
-// together, in an order that is neither that of the numbers nor that of the keys.
+// together: thread t of T those at t, t + T, ... of the order.
 class KeySweep final : public OpSource {
  public:
-  // `items` > 0, `threads` > `thread`. `seed` says where the sweep begins.
-  KeySweep(OpKind kind, uint64_t items, uint32_t thread, uint32_t threads, uint64_t seed);
+  // `items` > 0, `threads` > `thread`.
+  KeySweep(OpKind kind, uint64_t items, uint32_t thread, uint32_t threads, uint64_t seed)
+      : kind_(kind), order_(items, seed), next_(thread), step_(threads) {}
   void Fill(OpStream& stream, size_t count) override;
 
  private:
-  // (base + times * step) modulo items.
-  uint64_t Modulo(uint64_t base, uint64_t times, uint64_t step) const;
-
   const OpKind kind_;
-  const uint64_t items_;
+  const SweepOrder order_;
   uint64_t next_;
-  uint64_t step_;
+  const uint64_t step_;
 };
 
 // Takes the keys a thread has inserted, the first one first: numbers as OpGenerator gives them.

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "bench/batch_session.h"
 #include "bench/resident_memory.h"
+#include "skep/store.h"
 
 namespace skep::bench {
 namespace {
@@ -28,6 +29,23 @@ class EngineSession final : public BatchSession {
   uint64_t batches_ = 0;
 };
 
+class EngineSnapshot final : public HeldSnapshot {
+ public:
+  EngineSnapshot(Engine& engine, SnapshotRef ref) : engine_(engine), snapshot_(engine, ref) {}
+
+  bool Readable() override {
+    Batch batch;
+    batch.set_snapshot(snapshot_.ref());
+    batch.Get("any key");
+    engine_.Execute(batch);
+    return batch.outcome(0).verdict != Verdict::kRefused;
+  }
+
+ private:
+  Engine& engine_;
+  Snapshot snapshot_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<KeyspaceTarget>> KeyspaceTarget::Open(const Options& options,
@@ -39,6 +57,13 @@ Result<std::unique_ptr<KeyspaceTarget>> KeyspaceTarget::Open(const Options& opti
 
 Result<std::unique_ptr<YcsbSession>> KeyspaceTarget::Connect() {
   return std::make_unique<EngineSession>(keyspaces_->at(0), values_);
+}
+
+Result<std::unique_ptr<HeldSnapshot>> KeyspaceTarget::Hold() {
+  Engine& engine = keyspaces_->at(0);
+  const auto ref = engine.OpenSnapshot(SystemClock().TimeMs());
+  if (!ref) return Fail(ref.error());
+  return std::make_unique<EngineSnapshot>(engine, *ref);
 }
 
 Result<Footprint> KeyspaceTarget::Measure() {

@@ -19,6 +19,7 @@ class KeyspaceTarget final : public YcsbTarget {
                                                       const ValuePool& values);
 
   Result<std::unique_ptr<YcsbSession>> Connect() override;
+  Result<std::unique_ptr<HeldSnapshot>> Hold() override;
   // Lets the engine finish its background work first.
   Result<Footprint> Measure() override;
 

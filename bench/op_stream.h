@@ -55,7 +55,7 @@ class OpStream {
     const Code code = codes_[index];
     return {.kind = code > kScanBase ? OpKind::kScan : static_cast<OpKind>(code),
             .scan_items = code > kScanBase ? code - kScanBase : 0u,
-            .key = {keys_.data() + index * format_.bytes(), format_.bytes()}};
+            .key = format_.KeyAt(keys_.data() + index * format_.bytes())};
   }
 
  private:

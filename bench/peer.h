@@ -5,7 +5,7 @@
 // is a loop, or one transaction where the peer has such.
 //
 //   name      what                               order  threads  keys and values
-//   absl      absl::btree_map                    yes    one      8, 16, 24, 32 bytes
+//   absl      absl::btree_map                    yes    one      8, 16, 24, 32 bytes, or a mixture
 //   rocksdb   RocksDB, all in one skip list      yes    any      any
 //   lmdb      LMDB on tmpfs                      yes    any      any; keys up to 511 bytes
 //   tbb-map   tbb::concurrent_map (skip list)    yes    one: its erase is not for more; as absl
@@ -25,7 +25,7 @@
 namespace skep::bench {
 
 struct PeerSetup {
-  size_t key_bytes;
+  size_t key_bytes;         // of the largest, if sizes are mixed, as `values` are
   const ValuePool& values;  // must outlive the target
   uint64_t items_max;       // that will ever be there at a time
 };

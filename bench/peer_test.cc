@@ -75,6 +75,25 @@ class PeerTest : public testing::TestWithParam<const PeerInfo*> {
     EXPECT_EQ(player.tally.items_scanned, model.tally.items_scanned);
     EXPECT_EQ(player.tally.errors, model.tally.errors) << player.tally.first_error;
   }
+  void ExpectAnswersOfTheModel(const KeyFormat& format, const ValuePool& values) const {
+    Player player(Open(format.bytes(), values));
+    Player model(OpenModel(values));
+    const auto run = [&](const OpStream& stream) {
+      player.Run(stream);
+      model.Run(stream);
+      ExpectEqual(player, model);
+    };
+    run(SweepOf(format, OpKind::kInsert, kItems));
+    for (const char* workload : {"get", "a", "update", "f"}) run(MixOf(format, workload, 300));
+    if (peer().ordered) run(MixOf(format, "scan24", 100));
+    run(MixOf(format, "d", 300));
+    run(SweepOf(format, OpKind::kDelete, kItems / 2));
+    if (peer().ordered) run(MixOf(format, "scan3", 100));
+    EXPECT_EQ(player.tally.errors, 0u) << player.tally.first_error;
+    run(MixOf(format, "get", 300));
+    EXPECT_GT(player.tally.errors, 0u) << "deleted keys were asked for";
+    EXPECT_NE(player.tally.checksum, 0u);
+  }
 };
 
 // Goal: a peer answers every operation as Skep's oracle engine does, for every size it takes, so
@@ -85,27 +104,14 @@ TEST_P(PeerTest, AnswersAsTheModelEngine) {
   for (size_t key_bytes : {8, 16, 24, 32}) {
     for (size_t value_bytes : {8, 16, 24, 32}) {
       SCOPED_TRACE(testing::Message() << key_bytes << " + " << value_bytes);
-      const KeyFormat format = KeyFormat::Random(key_bytes);
-      const ValuePool values(value_bytes, 1);
-      Player player(Open(key_bytes, values));
-      Player model(OpenModel(values));
-      const auto run = [&](const OpStream& stream) {
-        player.Run(stream);
-        model.Run(stream);
-        ExpectEqual(player, model);
-      };
-      run(SweepOf(format, OpKind::kInsert, kItems));
-      for (const char* workload : {"get", "a", "update", "f"}) run(MixOf(format, workload, 300));
-      if (peer().ordered) run(MixOf(format, "scan24", 100));
-      run(MixOf(format, "d", 300));
-      run(SweepOf(format, OpKind::kDelete, kItems / 2));
-      if (peer().ordered) run(MixOf(format, "scan3", 100));
-      EXPECT_EQ(player.tally.errors, 0u) << player.tally.first_error;
-      run(MixOf(format, "get", 300));
-      EXPECT_GT(player.tally.errors, 0u) << "deleted keys were asked for";
-      EXPECT_NE(player.tally.checksum, 0u);
+      ExpectAnswersOfTheModel(KeyFormat::Random(key_bytes), ValuePool(value_bytes, 1));
     }
   }
+}
+
+// Goal: the same of mixed sizes.
+TEST_P(PeerTest, AnswersAsTheModelEngineOnMixedSizes) {
+  ExpectAnswersOfTheModel(KeyFormat::Mixed(), ValuePool::Mixed(1));
 }
 
 // Goal: it says what it holds, if it says so at all: not less than the items.

@@ -53,7 +53,7 @@ void RenderRandom(uint64_t number, char* to, size_t bytes) {
 
 void KeyFormat::Render(uint64_t number, char* to) const {
   SKEP_DCHECK(bytes_ >= kBytesMin);
-  if (kind_ == Kind::kRandom) return RenderRandom(number, to, bytes_);
+  if (kind_ != Kind::kYcsb) return RenderRandom(number, to, bytes_);
   const uint64_t hash = ScrambleFnv(number);
   if (bytes_ >= kDecimalBytesMin) {
     RenderDecimal(hash, to, bytes_);

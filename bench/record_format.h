@@ -10,7 +10,8 @@
 // Two numbers may hash alike: with n keys about n^2 / 2^64 of them do.
 //
 // KeyFormat::Random makes keys without a common beginning instead: all bytes are random, and no two
-// numbers have the same key.
+// numbers have the same key. KeyFormat::Mixed makes the same keys, but of 8, 16, 24 or 32 bytes:
+// two bits of the first word say which, so a key's size can be told from its bytes.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,14 @@
 #include <string_view>
 
 namespace skep::bench {
+
+// The sizes of a mixture: each multiple of a word up to four of them.
+inline constexpr size_t kMixedStepBytes = 8;
+inline constexpr size_t kMixedSizes = 4;
+inline constexpr size_t kMixedBytesMax = kMixedSizes * kMixedStepBytes;
+inline bool IsMixedSize(size_t bytes) {
+  return bytes != 0 && bytes % kMixedStepBytes == 0 && bytes <= kMixedBytesMax;
+}
 
 class KeyFormat {
  public:
@@ -29,12 +38,23 @@ class KeyFormat {
   explicit KeyFormat(size_t bytes) : KeyFormat(bytes, Kind::kYcsb) {}
   static KeyFormat Random(size_t bytes) { return KeyFormat(bytes, Kind::kRandom); }
 
+  static KeyFormat Mixed() { return KeyFormat(kMixedBytesMax, Kind::kMixed); }
+
+  // Of a key; of the largest in a mixture.
   size_t bytes() const { return bytes_; }
-  // Writes the key of that number: bytes() bytes.
+  // Writes bytes() bytes, at whose beginning is the key of that number.
   void Render(uint64_t number, char* to) const;
+  // What Render wrote.
+  std::string_view KeyAt(const char* rendered) const {
+    if (kind_ != Kind::kMixed) [[likely]]
+      return {rendered, bytes_};
+    const size_t steps =
+        static_cast<unsigned char>(rendered[kMixedStepBytes - 1]) % kMixedSizes + 1;
+    return {rendered, steps * kMixedStepBytes};
+  }
 
  private:
-  enum class Kind : uint8_t { kYcsb, kRandom };
+  enum class Kind : uint8_t { kYcsb, kRandom, kMixed };
 
   KeyFormat(size_t bytes, Kind kind) : bytes_(bytes), kind_(kind) {}
 
@@ -48,9 +68,24 @@ class ValuePool {
  public:
   ValuePool(size_t value_bytes, uint64_t seed);
 
+  // Values of 8, 16, 24 and 32 bytes, in turn.
+  static ValuePool Mixed(uint64_t seed) {
+    ValuePool pool(kMixedBytesMax, seed);
+    pool.mixed_ = true;
+    return pool;
+  }
+
+  bool mixed() const { return mixed_; }
+  // Of a value; of the largest in a mixture.
   size_t value_bytes() const { return value_bytes_; }
+  bool IsSizeOfValue(size_t bytes) const {
+    return mixed_ ? IsMixedSize(bytes) : bytes == value_bytes_;
+  }
   std::string_view at(uint64_t index) const {
-    return {text_.data() + index * kStrideBytes % kWindows, value_bytes_};
+    const char* const window = text_.data() + index * kStrideBytes % kWindows;
+    if (!mixed_) [[likely]]
+      return {window, value_bytes_};
+    return {window, (index % kMixedSizes + 1) * kMixedStepBytes};
   }
 
  private:
@@ -58,6 +93,7 @@ class ValuePool {
   static constexpr size_t kStrideBytes = 73;  // prime: all windows are used
 
   size_t value_bytes_;
+  bool mixed_ = false;
   std::string text_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
 #include <set>
 #include <string>
 
@@ -60,6 +62,41 @@ TEST(KeyFormat, RandomIsRandomFromTheFirstByteOn) {
     EXPECT_GT(heads.size(), 990u) << bytes;
     EXPECT_GT(tails.size(), 990u) << bytes;
   }
+}
+
+// Goal: a mixture has each size equally often, its keys are those of Random cut short, and no key
+// begins another. Method: five standard deviations of a binomial.
+TEST(KeyFormat, MixedHasEverySize) {
+  constexpr uint64_t kKeys = 4000;
+  const KeyFormat mixed = KeyFormat::Mixed();
+  std::map<size_t, double> counts;
+  std::set<std::string> heads;
+  for (uint64_t number = 0; number < kKeys; ++number) {
+    std::string rendered(mixed.bytes(), '\0');
+    mixed.Render(number, rendered.data());
+    const std::string key(mixed.KeyAt(rendered.data()));
+    std::string random(key.size(), '\0');
+    KeyFormat::Random(key.size()).Render(number, random.data());
+    EXPECT_EQ(key, random);
+    EXPECT_TRUE(heads.insert(key.substr(0, 8)).second);
+    ++counts[key.size()];
+  }
+  ASSERT_EQ(counts.size(), 4u);
+  for (const auto& [bytes, count] : counts) {
+    EXPECT_TRUE(IsMixedSize(bytes)) << bytes;
+    EXPECT_NEAR(count, kKeys / 4.0, 5 * std::sqrt(kKeys * 0.25 * 0.75)) << bytes;
+  }
+}
+
+// Goal: a mixture of values has each size equally often, and knows its sizes.
+TEST(ValuePool, MixedHasEverySize) {
+  const ValuePool pool = ValuePool::Mixed(3);
+  std::map<size_t, int> counts;
+  for (uint64_t index = 0; index < 400; ++index) ++counts[pool.at(index).size()];
+  EXPECT_EQ(counts, (std::map<size_t, int>{{8, 100}, {16, 100}, {24, 100}, {32, 100}}));
+  for (const auto& [bytes, count] : counts) EXPECT_TRUE(pool.IsSizeOfValue(bytes));
+  for (size_t bytes : {0, 7, 12, 40}) EXPECT_FALSE(pool.IsSizeOfValue(bytes)) << bytes;
+  EXPECT_FALSE(ValuePool(16, 3).IsSizeOfValue(8));
 }
 
 // Goal: values have their size, stay inside the pool, and neighbours differ.

@@ -1,10 +1,18 @@
 #include "bench/report.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "bench_commit.h"
 
@@ -24,6 +32,23 @@ std::string OrDash(const std::optional<double>& figure) {
 }
 
 std::string Machine() { return fmt::format("{}, {} cores", CpuModel(), AllowedCores().size()); }
+
+// In UTC: 2026-11-21.
+std::string Today() {
+  const auto now = static_cast<std::time_t>(SystemClock().WallUs() / 1'000'000);
+  return fmt::format("{:%F}", fmt::gmtime(now));
+}
+
+// How this process was called, whatever folder it is in; empty if the system does not say.
+std::string CommandLine() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string line((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!line.empty()) line.pop_back();
+  const std::string_view program(line.data(), std::strlen(line.c_str()));
+  line.erase(0, program.rfind('/') + 1);
+  std::ranges::replace(line, '\0', ' ');
+  return line;
+}
 
 Json FieldsOf(const LimitsReport& report) {
   return {{"bytes", report.options.bytes},
@@ -47,6 +72,8 @@ Json FieldsOf(const LimitsReport& report) {
 std::string Line(Json object) {
   object["machine"] = Machine();
   object["commit"] = kCommit;
+  object["date"] = Today();
+  object["command"] = CommandLine();
   return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -74,37 +101,62 @@ std::string NameAndDistribution(const CompareWorkload& what) {
   return fmt::format("{} {}", what.workload.name, NameOf(what.distribution));
 }
 
-// What a reader must know of a row beside its figures.
-const char* RemarkOn(const CompareRow& row) {
-  if (row.mops.empty()) return "  has no order: points only";
-  return row.agrees ? "" : "  answers differ from the first one's";
+Json SizeOf(const CompareOptions& options, size_t bytes) {
+  return options.mixed_sizes ? Json("mixed") : Json(bytes);
+}
+std::string SizeName(const CompareOptions& options, size_t bytes) {
+  return options.mixed_sizes ? "mixed" : std::to_string(bytes);
 }
 
-std::string TableRow(const CompareRow& row) {
+// What a reader must know of a row beside its figures.
+std::string RemarkOn(const CompareRow& row) {
+  if (row.lacks != nullptr) return fmt::format("  has no {}", row.lacks);
+  if (!row.agrees) return "  answers differ from the first one's";
+  return row.one_placement() ? "" : "  cores moved meanwhile";
+}
+
+// What tells the rows of one workload and subject apart, if anything does.
+std::string NameOf(const CompareSetting& setting, const CompareOptions& options) {
+  std::string name;
+  if (options.items.size() > 1) name += fmt::format(", items {}", setting.items);
+  if (options.batches.size() > 1) name += fmt::format(", batch {}", setting.batch);
+  if (options.threads.size() > 1) name += fmt::format(", threads {}", setting.threads);
+  if (options.snapshots.size() > 1) name += fmt::format(", snapshots {}", setting.snapshots);
+  return name;
+}
+
+std::string TableRow(const CompareRow& row, const CompareOptions& options) {
   const auto mops = row.median_mops();
   return fmt::format("  {:<16} {:>9} {:>7} {:>10} {:>10} {:>10} {:>8}  {}{}\n",
                      NameAndDistribution(row.what), mops ? fmt::format("{:.3f}", *mops) : "-",
                      row.ratio ? fmt::format("{:.2f}", *row.ratio) : "-", OrDash(row, 0.5),
                      OrDash(row, 0.99), OrDash(row, 0.999), OrDash(row.bytes_per_item), row.engine,
-                     RemarkOn(row));
+                     NameOf(row.setting, options) + RemarkOn(row));
 }
 
-Json JsonOf(const CompareRow& row, uint32_t threads) {
+Json JsonOf(const CompareRow& row) {
   const bool ran = !row.mops.empty();
   const auto quantile = [&](double q) { return ran ? Json(row.latency_ns.Quantile(q)) : Json(); };
   const bool once = row.what.workload.sweep.has_value();
   return {{"engine", row.engine},
           {"workload", row.what.workload.name},
           {"dist", once ? Json(nullptr) : Json(NameOf(row.what.distribution))},
-          {"threads", threads},
+          {"items", row.setting.items},
+          {"batch", row.setting.batch},
+          {"threads", row.setting.threads},
+          {"snapshots", row.setting.snapshots},
           {"mops", OrNull(row.median_mops())},
           {"mops_of_repeats", row.mops},
           {"ratio", OrNull(row.ratio)},
+          {"setting_ratio", OrNull(row.setting_ratio)},
           {"p50_ns", quantile(0.5)},
           {"p99_ns", quantile(0.99)},
           {"p999_ns", quantile(0.999)},
           {"max_ns", ran ? Json(row.latency_ns.max()) : Json(nullptr)},
           {"bytes_per_item", OrNull(row.bytes_per_item)},
+          {"pinned_bytes_per_item", OrNull(row.pinned_bytes_per_item)},
+          {"core_round_trip_ns", row.core_round_trip_ns},
+          {"one_placement", row.one_placement()},
           {"checksum", row.checksum},
           {"agrees", row.agrees},
           {"errors", row.errors},
@@ -113,6 +165,7 @@ Json JsonOf(const CompareRow& row, uint32_t threads) {
 
 Json JsonOf(const CompareFootprint& footprint) {
   return {{"engine", footprint.engine},
+          {"items", footprint.items},
           {"bytes_per_item", OrNull(footprint.bytes_per_item)},
           {"resident_bytes_per_item", OrNull(footprint.resident_bytes_per_item)},
           {"huge_fraction", OrNull(footprint.huge_fraction)},
@@ -271,24 +324,26 @@ std::string TableOf(const CompareReport& report) {
   std::string table = fmt::format(
       "indexes side by side on {}\n  {} items of {} + {} bytes, batches of {}, {} threads{}, "
       "{} operations, medians of {}{}\n",
-      Machine(), options.items, options.key_bytes, options.value_bytes, options.batch,
-      options.threads, report.pinned ? "" : " (not pinned)", options.ops, options.repeats,
-      options.apart ? ", one subject at a time in memory" : "");
+      Machine(), fmt::join(options.items, ", "), SizeName(options, options.key_bytes),
+      SizeName(options, options.value_bytes), fmt::join(options.batches, ", "),
+      fmt::join(options.threads, ", "), report.pinned ? "" : " (not pinned)", options.ops,
+      options.repeats, options.apart ? ", one subject at a time in memory" : "");
   if (report.limits) {
     table += Row("random read", report.limits->random_read_mops, "M lines/s");
     table += Row("random-start read, 3200 B", report.limits->random_start_3200b_mops, "M reads/s");
   }
   table += fmt::format("\n  {:<16} {:>9} {:>7} {:>10} {:>10} {:>10} {:>8}  {}\n", "workload",
                        "M ops/s", "ratio", "p50 us", "p99 us", "p99.9 us", "B/item", "subject");
-  for (const CompareRow& row : report.rows) table += TableRow(row);
+  for (const CompareRow& row : report.rows) table += TableRow(row, options);
   table += fmt::format("\n  {:>8} {:>15} {:>6} {:<16}  {}\n", "B/item", "resident B/item", "huge",
                        "contents", "subject");
   for (const CompareFootprint& footprint : report.footprints) {
     table +=
-        fmt::format("  {:>8} {:>15} {:>6} {:016x}  {}{}\n", OrDash(footprint.bytes_per_item),
+        fmt::format("  {:>8} {:>15} {:>6} {:016x}  {}{}{}\n", OrDash(footprint.bytes_per_item),
                     OrDash(footprint.resident_bytes_per_item),
                     footprint.huge_fraction ? fmt::format("{:.2f}", *footprint.huge_fraction) : "-",
                     footprint.contents_checksum, footprint.engine,
+                    options.items.size() > 1 ? fmt::format(", items {}", footprint.items) : "",
                     footprint.agrees ? "" : "  differ from the first one's");
   }
   return table;
@@ -297,7 +352,7 @@ std::string TableOf(const CompareReport& report) {
 std::string JsonOf(const CompareReport& report) {
   const CompareOptions& options = report.options;
   Json rows = Json::array();
-  for (const CompareRow& row : report.rows) rows.push_back(JsonOf(row, options.threads));
+  for (const CompareRow& row : report.rows) rows.push_back(JsonOf(row));
   Json footprints = Json::array();
   for (const CompareFootprint& footprint : report.footprints) {
     footprints.push_back(JsonOf(footprint));
@@ -310,10 +365,11 @@ std::string JsonOf(const CompareReport& report) {
                {"items", options.items},
                {"ops", options.ops},
                {"repeats", options.repeats},
-               {"batch", options.batch},
+               {"batch", options.batches},
                {"threads", options.threads},
-               {"key-size", options.key_bytes},
-               {"value-size", options.value_bytes},
+               {"snapshots", options.snapshots},
+               {"key-size", SizeOf(options, options.key_bytes)},
+               {"value-size", SizeOf(options, options.value_bytes)},
                {"seed", options.seed},
                {"apart", options.apart},
                {"pinned", report.pinned},

@@ -11,6 +11,8 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::StartsWith;
 
 YcsbReport SampleReport() {
   YcsbReport report;
@@ -87,10 +89,14 @@ CompareReport SampleCompareReport() {
   row.ratio = 1;
   row.latency_ns.Record(5000, 100);
   report.rows.push_back(row);
-  report.rows.push_back({.engine = "boost", .what = row.what});
+  report.rows.push_back({.engine = "boost", .what = row.what, .lacks = "order"});
   row.engine = "model";
   row.ratio = 0.25;
   row.bytes_per_item = 47.5;
+  row.setting.snapshots = 1;
+  row.setting_ratio = 0.9;
+  row.pinned_bytes_per_item = 12.5;
+  row.core_round_trip_ns = {100, 300};
   row.agrees = false;
   report.rows.push_back(row);
   report.footprints = {{.engine = "absl", .resident_bytes_per_item = 50.5}, {.engine = "model"}};
@@ -103,11 +109,15 @@ TEST(Report, CompareJsonHasAllKeys) {
   CompareReport report = SampleCompareReport();
   json object = json::parse(JsonOf(report));
   for (const char* key :
-       {"engines", "peers",   "workloads",  "dist",       "items",  "ops",     "repeats",
-        "batch",   "threads", "key-size",   "value-size", "seed",   "apart",   "pinned",
-        "limits",  "rows",    "footprints", "errors",     "agrees", "machine", "commit"}) {
+       {"engines",    "peers",    "workloads",  "dist",    "items",  "ops",      "repeats", "batch",
+        "threads",    "key-size", "value-size", "seed",    "apart",  "pinned",   "limits",  "rows",
+        "footprints", "errors",   "agrees",     "machine", "commit", "snapshots"}) {
     EXPECT_TRUE(object.contains(key)) << key;
   }
+  EXPECT_THAT(object["date"].get<std::string>(), MatchesRegex("20..-..-.."));
+  EXPECT_THAT(object["command"].get<std::string>(), StartsWith("skep_bench_test"));
+  EXPECT_EQ(object["items"], json::array({1'000'000}));
+  EXPECT_EQ(object["key-size"], 16);
   const json& row = object["rows"][0];
   EXPECT_EQ(row["engine"], "absl");
   EXPECT_EQ(row["workload"], "scan3");
@@ -121,9 +131,17 @@ TEST(Report, CompareJsonHasAllKeys) {
   EXPECT_EQ(object["rows"][1]["p50_ns"], nullptr);
   EXPECT_EQ(object["rows"][2]["ratio"], 0.25);
   EXPECT_EQ(object["rows"][2]["agrees"], false);
+  EXPECT_EQ(object["rows"][2]["snapshots"], 1);
+  EXPECT_EQ(object["rows"][2]["setting_ratio"], 0.9);
+  EXPECT_EQ(object["rows"][2]["pinned_bytes_per_item"], 12.5);
+  EXPECT_EQ(object["rows"][2]["core_round_trip_ns"], json::array({100, 300}));
+  EXPECT_EQ(object["rows"][2]["one_placement"], false);
+  EXPECT_EQ(row["one_placement"], true);
   EXPECT_EQ(object["footprints"][0]["resident_bytes_per_item"], 50.5);
   EXPECT_EQ(object["footprints"][0]["huge_fraction"], nullptr);
   EXPECT_EQ(object["limits"], nullptr);
+  report.options.mixed_sizes = true;
+  EXPECT_EQ(json::parse(JsonOf(report))["value-size"], "mixed");
   report.limits = LimitsReport{.random_read_mops = 40};
   object = json::parse(JsonOf(report));
   EXPECT_EQ(object["limits"]["random_read_mops"], 40);
@@ -137,6 +155,10 @@ TEST(Report, CompareTableShowsWhoDisagrees) {
   EXPECT_THAT(table, HasSubstr("50.5"));
   EXPECT_THAT(table, HasSubstr("answers differ"));
   EXPECT_THAT(table, HasSubstr("boost  has no order"));
+  CompareReport moved = SampleCompareReport();
+  moved.rows[2].agrees = true;
+  moved.options.snapshots = {0, 1};
+  EXPECT_THAT(TableOf(moved), HasSubstr("model, snapshots 1  cores moved"));
 }
 
 ExpiryReport SampleExpiryReport() {

@@ -38,7 +38,7 @@ std::optional<Workload> WorkloadOf(const YcsbOptions& options) {
   if (options.workload == "cloud")
     return FindWorkload(fmt::format("cloud{}", options.read_percent));
   const auto workload = FindWorkload(options.workload);
-  if (workload && workload->sweep == OpKind::kDelete) return std::nullopt;
+  if (workload && workload->is_for_compare()) return std::nullopt;
   return workload;
 }
 

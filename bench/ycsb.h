@@ -14,7 +14,8 @@ namespace skep::bench {
 
 struct YcsbOptions {
   std::string engine = "btree";  // engine_spec.h; ignored if there is a host
-  // ycsb_workload.h, but `delete`; or `scan`, of scan_length items, or `cloud`, of read_percent.
+  // ycsb_workload.h, but those for compare; or `scan`, of scan_length items, or `cloud`, of
+  // read_percent.
   std::string workload = "a";
   uint32_t scan_length = 24;
   uint32_t read_percent = 95;

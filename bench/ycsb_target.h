@@ -49,11 +49,24 @@ struct Footprint {
   std::optional<uint64_t> rss_bytes;     // of the process that holds them
 };
 
+// A state of the target that stays readable until it is dropped.
+class HeldSnapshot {
+ public:
+  virtual ~HeldSnapshot() = default;
+  // Whether it can still be read: a snapshot may be revoked.
+  virtual bool Readable() = 0;
+};
+
 class YcsbTarget {
  public:
   virtual ~YcsbTarget() = default;
   // Thread-safe. The session must not outlive the target.
   virtual Result<std::unique_ptr<YcsbSession>> Connect() = 0;
+  // Holds the state of this moment, which must not outlive the target.
+  //   kNotSupported  the target has no snapshots, or this benchmark does not use them
+  virtual Result<std::unique_ptr<HeldSnapshot>> Hold() {
+    return Fail(Code::kNotSupported, "no snapshots of this target");
+  }
   // What it takes now. Unknown figures are left out.
   virtual Result<Footprint> Measure() = 0;
 };

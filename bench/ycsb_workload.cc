@@ -20,6 +20,7 @@ const Workload kCore[] = {
 const Workload kFurther[] = {
     {.name = "get", .read = 100},
     {.name = "update", .update = 100},
+    {.name = "churn", .update = 34, .insert = 33, .remove = 33},
     {.name = "load", .sweep = OpKind::kInsert},
     {.name = "delete", .sweep = OpKind::kDelete},
 };
@@ -55,6 +56,10 @@ std::optional<Workload> FindWorkload(std::string_view name) {
     if (*items < 1 || *items > kScanItemsMax) return std::nullopt;
     return Workload{
         .name = std::string(name), .scan = 100, .scan_items_min = *items, .scan_items_max = *items};
+  }
+  if (const auto keys = NumberBehind("hot", name)) {
+    if (*keys < 1 || *keys > kHotKeysMax) return std::nullopt;
+    return Workload{.name = std::string(name), .read = 100, .hot_keys = *keys};
   }
   if (const auto percent = NumberBehind("cloud", name)) {
     if (*percent > 100) return std::nullopt;

@@ -17,8 +17,15 @@
 //   scanN                         100                    uniform; N items (1..kScanItemsMax)
 //   cloudP               100-P     P (0..100)            uniform; 3 or 4 items: the storage of a
 //                                                        cloud, Honeycomb section 6
+//   hotN    100                                          uniform over the N keys that are first in
+//                                                        order: one key, or about one leaf
+//   churn            34      33                          uniform; 33 % deletes of loaded or
+//   inserted
+//                                                        keys, so that their number stays
 //   load     every key is inserted once
 //   delete   every key is deleted once
+//
+// hotN, churn and delete are for skep-bench compare.
 #pragma once
 
 #include <cstdint>
@@ -38,18 +45,22 @@ enum class Distribution : uint8_t {
 };
 
 inline constexpr uint32_t kScanItemsMax = 10'000;
+inline constexpr uint32_t kHotKeysMax = 10'000;
 
 struct Workload {
   std::string name;
   // Per cent; the sum is 100. All are 0 if there is a sweep.
-  int read = 0, update = 0, insert = 0, scan = 0, read_modify_write = 0;
+  int read = 0, update = 0, insert = 0, scan = 0, read_modify_write = 0, remove = 0;
   Distribution distribution = Distribution::kUniform;  // the default
   // How many items a scan is of: each number equally often.
   uint32_t scan_items_min = 1;
   uint32_t scan_items_max = 100;
   std::optional<OpKind> sweep = std::nullopt;  // kInsert, kDelete: each key once, instead of a mix
+  uint32_t hot_keys = 0;  // reads are of so many keys, the first in order; 0: of any
 
-  bool writes() const { return update + insert + read_modify_write > 0 || sweep; }
+  bool writes() const { return update + insert + read_modify_write + remove > 0 || sweep; }
+  // Whether it needs what only skep-bench compare does: items that are put back, keys in order.
+  bool is_for_compare() const { return hot_keys > 0 || remove > 0 || sweep == OpKind::kDelete; }
 };
 
 // YCSB's own: a to f.

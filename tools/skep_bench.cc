@@ -139,23 +139,35 @@ void AddCompareOptions(CLI::App& app, CompareOptions& options) {
          "absl, rocksdb, lmdb, tbb-map, tbb-hash, cuckoo, boost; ratios are to the first; or none")
       ->delimiter(',')
       ->default_str("absl");
-  app.add_option("--workloads", options.workloads,
-                 "in this order: load, get, a .. f, scanN, cloudP (P % scans), update, delete; "
-                 "NAME:DIST chooses keys by another distribution")
+  app.add_option(
+         "--workloads", options.workloads,
+         "in this order: load, get, a .. f, scanN, cloudP (P % scans), hotN (reads of N "
+         "neighbours), update, churn, delete; NAME:DIST chooses keys by another distribution")
       ->delimiter(',')
       ->capture_default_str();
   AddDistribution(app, options.distribution);
-  app.add_option("--items", options.items, "in each index")->capture_default_str();
+  app.add_option("--items", options.items, "in each index; several: an index of each")
+      ->delimiter(',')
+      ->capture_default_str();
   app.add_option("--ops", options.ops, "in a repeat of each workload but load")
       ->capture_default_str();
   app.add_option("--repeats", options.repeats, "of each workload; figures are medians")
       ->capture_default_str();
-  app.add_option("--batch", options.batch, "operations in one batch")->capture_default_str();
-  app.add_option("--threads", options.threads, "on one index")->capture_default_str();
+  app.add_option("--batch", options.batches, "operations in one batch; several: in turn")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "on one index; several: in turn")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--snapshots", options.snapshots, "held during a turn; several: in turn")
+      ->delimiter(',')
+      ->capture_default_str();
   app.add_option("--key-size", options.key_bytes, "bytes, at least 8")->capture_default_str();
   app.add_option("--value-size", options.value_bytes, "bytes")->capture_default_str();
   app.add_option("--seed", options.seed, "equal seeds choose equal operations")
       ->capture_default_str();
+  app.add_flag("--mixed-sizes", options.mixed_sizes,
+               "keys and values of 8, 16, 24 and 32 bytes, instead of one size");
   app.add_flag("--apart", options.apart,
                "one subject at a time in memory, loaded anew for each repeat");
   app.add_option("--limits", options.limits_bytes,
