@@ -5,13 +5,25 @@
     plot.py bar   --x workload --series engine --y mops --out mops.svg run.json
     plot.py line  --x workload --x-match 'scan(\\d+)' --series engine --log-x --log-y ... run.json
     plot.py table --x workload --series engine --y ratio run.json        # to standard output
+    plot.py table --x workload --series engine --y mops=M/s --y 'p99_ns/1000=p99, us' \\
+        --into page.md --section speed --image mops.svg run.json
 
 Input: files of JSON objects, one a line. An object with `rows` gives one point for each of them,
 which has the object's own fields too (so options can be x or series); any other object is one point.
-Points with equal x and series are averaged by their median. A point whose y is null is left out.
+Points with equal x and series are averaged by their median, and so is a y that is a list. A point
+whose y is null or an empty list is left out.
+
+A y is FIELD, FIELD/DIVISOR, or one of these with =LABEL. A chart has one; a table has a column for
+each of them and each series, but for those whose names --omit finds.
+
+With --into the table goes into a page, between the lines `<!-- figures of NAME -->` and `<!-- end of
+NAME -->`, which are there already, instead of what is between them; before it an image of the chart
+(--image), behind it how it was made: every command, the machine, the date and the commit, from the
+same files. So no figure is copied by hand, and what a page says of its figures is true.
 
 The x axis of a line has numbers; with --x-match they are what the first group of a regular expression
-finds in the field. In bars and tables x are words, in the order they are met. A `{a}` in --x or
+finds in the field. --in-order joins its points in the order they are met, for curves that turn
+back. In bars and tables x are words, in the order they are met. A `{a}` in --x or
 --series is replaced by field a: --x '{workload} {dist}'. The chart follows the reader's preference
 for dark or light.
 """
@@ -70,26 +82,50 @@ def text_of(value):
     return "" if value is None else str(value)
 
 
+class Figure:
+    """What to show of a point: FIELD[/DIVISOR][=LABEL]."""
+
+    def __init__(self, text):
+        number, _, label = text.partition("=")
+        self.field, _, divisor = number.partition("/")
+        self.label, self.divisor = label or number, float(divisor or 1)
+
+    def of(self, point):
+        value = field(point, self.field)
+        if isinstance(value, list):
+            value = statistics.median(value) if value else None
+        return None if value is None else float(value) / self.divisor
+
+
 class Data:
     """The y of each series at each x, and what is seen of both, in the order it was met."""
 
     def __init__(self, points, options, numeric_x):
         samples = {}
-        for point in points:
-            if not all(text_of(point.get(k)) == v for k, v in options.where):
-                continue
-            x, y = self.x_of(point, options, numeric_x), field(point, options.y)
-            if x is None or y is None:
-                continue
-            series = text_of(field(point, options.series)) if options.series else options.y
-            series = options.rename.get(series, series)
-            samples.setdefault(series, {}).setdefault(x, []).append(float(y))
+        for figure in options.y:
+            for point in points:
+                if not all(text_of(point.get(k)) == v for k, v in options.where):
+                    continue
+                x, y = self.x_of(point, options, numeric_x), figure.of(point)
+                if x is None or y is None:
+                    continue
+                series = self.series_of(point, figure, options)
+                if not (options.omit and re.search(options.omit, series)):
+                    samples.setdefault(series, {}).setdefault(x, []).append(y)
         self.y = {series: {x: statistics.median(all_y) for x, all_y in of_x.items()}
                   for series, of_x in samples.items()}
         xs = dict.fromkeys(x for of_x in self.y.values() for x in of_x)
         self.xs = sorted(xs) if numeric_x else list(xs)
         if not self.y:
             sys.exit("plot.py: no point has both x and y")
+
+    @staticmethod
+    def series_of(point, figure, options):
+        if not options.series:
+            return figure.label
+        series = text_of(field(point, options.series))
+        series = options.rename.get(series, series)
+        return series if len(options.y) == 1 else f"{series} {figure.label}"
 
     @staticmethod
     def x_of(point, options, numeric_x):
@@ -189,13 +225,14 @@ class Chart:
 
     def draw(self):
         options = self.options
-        self.add("text", options.title or f"{options.y} by {words(options.x)}", class_="title",
+        label = options.y[0].label
+        self.add("text", options.title or f"{label} by {words(options.x)}", class_="title",
                  x=LEFT, y=22)
         middle = (LEFT + WIDTH - RIGHT) / 2
         self.add("text", options.x_label or words(options.x), x=middle, y=HEIGHT - 8,
                  text_anchor="middle")
         centre = (self.top + self.bottom) / 2
-        self.add("text", options.y_label or options.y, x=16, y=centre, text_anchor="middle",
+        self.add("text", options.y_label or label, x=16, y=centre, text_anchor="middle",
                  transform=f"rotate(-90 16 {centre:.1f})")
         for tick in self.y.ticks:
             at = self.y.at(tick)
@@ -249,7 +286,8 @@ class Chart:
             self.add("line", class_="grid", x1=x, x2=x, y1=self.top, y2=self.bottom)
             self.add("text", label, x=x, y=self.bottom + 16, text_anchor="middle")
         for i, (series, of_x) in enumerate(self.data.y.items()):
-            points = [(scale.at(x), self.y.at(of_x[x]), x) for x in sorted(of_x)]
+            met = of_x if self.options.in_order else sorted(of_x)
+            points = [(scale.at(x), self.y.at(of_x[x]), x) for x in met]
             self.add("polyline", class_=f"line c{i % COLOURS}",
                      points=" ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points))
             for px, py, x in points:
@@ -268,10 +306,38 @@ def table_of(data, options):
     head = [options.x_label or words(options.x), *data.y]
     lines = [head, ["---"] + ["---:"] * len(data.y)]
     for x in data.xs:
-        lines.append([x] + [options.format.format(of_x[x]) if x in of_x else "-"
+        lines.append([x] + [format_of(of_x[x], options) if x in of_x else "-"
                             for of_x in data.y.values()])
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n"
                    for line in lines)
+
+
+def format_of(number, options):
+    return options.format.format(number) if options.format else short(number)
+
+
+def origin_of(points):
+    """How these points were made."""
+    commands = "\n".join(dict.fromkeys(point["command"] for point in points))
+    origins = dict.fromkeys(f"{point['machine']}; {point['date']}; commit {point['commit']}."
+                            for point in points)
+    return f"```sh\n{commands}\n```\n\n" + "\n".join(origins) + "\n"
+
+
+def put_into(page, section, text):
+    begin, end = f"<!-- figures of {section} -->\n", f"<!-- end of {section} -->\n"
+    with open(page, encoding="utf-8") as f:
+        whole = f.read()
+    if whole.count(begin) != 1 or whole.count(end) != 1 or whole.index(begin) > whole.index(end):
+        sys.exit(f"plot.py: {page} has no section {section}")
+    head, rest = whole.split(begin)
+    tail = rest.split(end)[1]
+    write(page, f"{head}{begin}\n{text}\n{end}{tail}")
+
+
+def write(name, text):
+    with open(name, "w", encoding="utf-8") as f:
+        f.write(text)
 
 
 def pair(text):
@@ -292,7 +358,9 @@ def parse(arguments):
     parser.add_argument("files", nargs="+", help="JSON objects, one a line")
     parser.add_argument("--x", required=True, help="field or {field} template")
     parser.add_argument("--x-match", help="x is the first group of this regular expression")
-    parser.add_argument("--y", required=True, help="field")
+    parser.add_argument("--y", required=True, type=Figure, action="append",
+                        help="field, field/divisor, field=label")
+    parser.add_argument("--omit", help="regular expression of columns to leave out")
     parser.add_argument("--series", help="field or {field} template")
     parser.add_argument("--where", type=pair, action="append", default=[], help="field=value")
     parser.add_argument("--rename", type=pair, action="append", default=[], help="as met=as shown")
@@ -303,21 +371,33 @@ def parse(arguments):
     parser.add_argument("--y-label")
     parser.add_argument("--log-x", action="store_true")
     parser.add_argument("--log-y", action="store_true")
-    parser.add_argument("--format", default="{:.2f}", help="of a table's numbers")
+    parser.add_argument("--in-order", action="store_true", help="of a line's points")
+    parser.add_argument("--format", help="of a table's numbers; three digits if not given")
     parser.add_argument("--out", help="file to write; standard output if not given")
+    parser.add_argument("--into", help="page to put a table into, with how it was made")
+    parser.add_argument("--section", help="of that page")
+    parser.add_argument("--image", help="file of the chart, as that page names it")
     options = parser.parse_args(arguments)
     options.rename = dict(options.rename)
+    if len(options.y) > 1 and options.kind != "table":
+        parser.error("a chart has one --y")
+    if bool(options.into) != bool(options.section) or (options.into and options.kind != "table"):
+        parser.error("--into needs a table and a --section")
     return options
 
 
 def main(arguments):
     options = parse(arguments)
-    data = Data(read_points(options.files), options, numeric_x=options.kind == "line")
+    points = list(read_points(options.files))
+    data = Data(points, options, numeric_x=options.kind == "line")
     text = table_of(data, options) if options.kind == "table" else Chart(data, options).draw()
-    if not options.out:
-        return sys.stdout.write(text)
-    with open(options.out, "w", encoding="utf-8") as f:
-        return f.write(text)
+    if options.into:
+        image = f"![{options.section}]({options.image})\n\n" if options.image else ""
+        put_into(options.into, options.section, f"{image}{text}\n{origin_of(points)}")
+    elif options.out:
+        write(options.out, text)
+    else:
+        sys.stdout.write(text)
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class PlotTest(unittest.TestCase):
     def test_points_of_several_objects_are_their_median(self):
         table = self.run_plot("table", "--x", "threads", "--y", "mops",
                               results=[{"threads": 2, "mops": m} for m in (1, 9, 2)])
-        self.assertEqual(table, "| threads | mops |\n| --- | ---: |\n| 2 | 2.00 |\n")
+        self.assertEqual(table, "| threads | mops |\n| --- | ---: |\n| 2 | 2 |\n")
 
     def test_tables_have_a_line_for_each_x_and_a_column_for_each_series(self):
         table = self.run_plot("table", "--x", "{workload} x{threads}", "--y", "mops",
@@ -73,6 +73,42 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(table, "| workload xthreads | absl | tree |\n| --- | ---: | ---: |\n"
                                 "| scan1 x1 | 1 | 4 |\n| scan10 x1 | 2 | 8 |\n"
                                 "| scan100 x1 | 4 | - |\n")
+
+    def test_tables_have_columns_for_several_figures(self):
+        result = {"threads": 2, "rows": [
+            {"engine": "a", "x": 1, "mops": 0.12345, "p99_ns": 2500, "probes": [4, 2, 900]},
+            {"engine": "b", "x": 1, "mops": 12.345, "p99_ns": 1.5e6, "probes": []}]}
+        table = self.run_plot("table", "--x", "x", "--y", "mops=M/s", "--y", "p99_ns/1000=p99, us",
+                              "--y", "probes", "--series", "engine", "--omit", "^a M/s$",
+                              results=[result])
+        self.assertEqual(table, "| x | b M/s | a p99, us | b p99, us | a probes |\n"
+                                "| --- | ---: | ---: | ---: | ---: |\n"
+                                "| 1 | 12.3 | 2.5 | 1500 | 4 |\n")
+
+    def test_lines_may_turn_back(self):
+        result = {"rows": [{"mops": 1, "ns": 1}, {"mops": 3, "ns": 2}, {"mops": 2, "ns": 3}]}
+        arguments = ("line", "--x", "mops", "--y", "ns")
+        for more, turns in (((), False), (("--in-order",), True)):
+            line = self.svg(*arguments, *more, results=[result]).find(SVG + "polyline")
+            xs = [float(point.partition(",")[0]) for point in line.get("points").split()]
+            self.assertEqual(xs != sorted(xs), turns)
+
+    def test_a_section_of_a_page_is_replaced(self):
+        made = {"machine": "M, 2 cores", "date": "2026-11-21", "commit": "abc"}
+        results = [{"x": x, "y": x * x, "command": f"skep-bench {x}", **made} for x in (2, 3)]
+        mark = "<!-- figures of one -->\n{}<!-- end of one -->\n"
+        table = ("\n![one](one.svg)\n\n| x | y |\n| --- | ---: |\n| 2 | 4 |\n| 3 | 9 |\n\n"
+                 "```sh\nskep-bench 2\nskep-bench 3\n```\n\nM, 2 cores; 2026-11-21; commit abc.\n\n")
+        with tempfile.NamedTemporaryFile("w+", suffix=".md") as page:
+            page.write("before\n" + mark.format("old\n") + "after\n")
+            page.flush()
+            arguments = ("table", "--x", "x", "--y", "y", "--into", page.name, "--image", "one.svg")
+            for _ in range(2):
+                self.assertEqual(self.run_plot(*arguments, "--section", "one", results=results), "")
+                with open(page.name, encoding="utf-8") as f:
+                    self.assertEqual(f.read(), "before\n" + mark.format(table) + "after\n")
+            with self.assertRaises(SystemExit):
+                self.run_plot(*arguments, "--section", "two", results=results)
 
     def test_where_chooses_points(self):
         svg = self.svg("bar", "--x", "workload", "--y", "mops", "--where", "engine=absl",
