@@ -11,7 +11,7 @@ help:
 	@echo "make build                install what is missing, build build/release/bin/"
 	@echo "make test [TESTS=regex]   build every preset, run all tests"
 	@echo "make bench [RECORDS=n]    this machine's limits, then YCSB A to F"
-	@echo "make bench-ordered [ITEMS=n]    Skep beside absl::btree_map and other peers: docs/figures/"
+	@echo "make bench-ordered [RECORDS=n] [STEPS=...]    every figure of docs/ordered.md"
 	@echo "make fuzz [SECONDS=60]    run every fuzzer for so long"
 	@echo "make soak [SECONDS=60]    threads and clients on one store for so long, every answer checked"
 	@echo "make format               format the code with clang-format"
@@ -37,11 +37,11 @@ bench:
 	@scripts/build release skep-bench
 	@scripts/bench $(RECORDS)
 
-# RECORDS is another name for ITEMS.
+# RECORDS, STEPS and more: the beginning of the script has them. ITEMS is another name for RECORDS.
 bench-ordered:
 	@scripts/install-packages build peers
 	@scripts/build release skep-bench
-	@scripts/bench-ordered $(or $(ITEMS),$(RECORDS))
+	@RECORDS='$(or $(RECORDS),$(ITEMS))' scripts/bench-ordered
 
 fuzz:
 	@scripts/install-packages build fuzz

@@ -8,7 +8,9 @@ Standard output must be one JSON object and nothing else; it must have every key
 with figures that are possible; standard error must be empty, since it is no terminal.
 """
 
+import itertools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -21,12 +23,14 @@ YCSB_OPTIONS = ["engine", "host", "port", "workload", "scan-length", "read-perce
 YCSB_FIGURES = ["mops", "p50_ns", "p99_ns", "p999_ns", "max_ns", "bytes_per_item", "rss_bytes",
                 "load_mops", "seconds"]
 COMPARE_OPTIONS = ["engines", "peers", "workloads", "dist", "items", "ops", "repeats", "batch",
-                   "threads", "key-size", "value-size", "seed", "apart"]
-COMPARE_FIGURES = ["mops", "ratio", "p50_ns", "p99_ns", "p999_ns", "max_ns"]
+                   "threads", "snapshots", "key-size", "value-size", "seed", "apart"]
+COMPARE_SETTINGS = ["items", "batch", "threads", "snapshots"]
+COMPARE_FIGURES = ["mops", "ratio", "setting_ratio", "p50_ns", "p99_ns", "p999_ns", "max_ns"]
 EXPIRY_OPTIONS = ["server", "host", "port", "items", "stay", "connections", "depth", "rate",
                   "seconds", "lead", "repeats", "key-size", "value-size", "seed"]
 EXPIRY_FIGURES = ["seconds", "ops", "kops", "p50_ns", "p99_ns", "p999_ns", "max_ns"]
 WITHOUT_ORDER = ["boost", "cuckoo", "tbb-hash"]
+WITHOUT_THREADS = ["absl", "boost", "tbb-map"]
 
 
 def check_positive(result, names):
@@ -53,20 +57,35 @@ def check_ycsb(result, options):
         assert str(result[name.removeprefix("--")]) == value, name
 
 
+def lacks_something(engine, row, result):
+    scans = row["workload"] == "e" or row["workload"].startswith(("scan", "cloud"))
+    return (scans and engine in WITHOUT_ORDER or row["threads"] > 1 and engine in WITHOUT_THREADS
+            or row["snapshots"] > 0 and engine in result["peers"])
+
+
 def check_compare_row(row, result):
-    assert row["threads"] == result["threads"]
-    name = row["workload"]
-    if row["engine"] in WITHOUT_ORDER and (name == "e" or name.startswith(("scan", "cloud"))):
-        assert row["mops"] is None and row["ratio"] is None
+    if lacks_something(row["engine"], row, result):
+        assert row["mops"] is None and row["ratio"] is None and row["setting_ratio"] is None
         return
     first = (result["peers"] + result["engines"])[0]
     figures = COMPARE_FIGURES
-    if row["ratio"] is None and first in WITHOUT_ORDER:
+    if lacks_something(first, row, result):
         figures = [name for name in figures if name != "ratio"]
     check_positive(row, figures)
     assert row["bytes_per_item"] >= 0
+    assert (row["pinned_bytes_per_item"] is not None) == (row["snapshots"] > 0)
+    assert row["threads"] > 1 or row["core_round_trip_ns"] == []
     assert len(row["mops_of_repeats"]) == result["repeats"]
     assert row["engine"] != first or row["ratio"] == 1
+
+
+def check_compare_option(name, value, result):
+    if name == "limits":
+        check_limits(result["limits"])
+    elif isinstance(result[name], list):
+        assert ",".join(map(str, result[name])) == ("" if value == "none" else value), name
+    else:
+        assert str(result[name]) == value, name
 
 
 def check_compare(result, options):
@@ -74,22 +93,20 @@ def check_compare(result, options):
     missing = [name for name in COMPARE_OPTIONS if name not in result]
     assert not missing, f"missing: {missing}"
     assert result["apart"] == ("--apart" in options)
-    options = [option for option in options if option != "--apart"]
+    assert (result["key-size"] == "mixed") == ("--mixed-sizes" in options)
+    options = [option for option in options if option not in ("--apart", "--mixed-sizes")]
     for name, value in zip(options[0::2], options[1::2]):
-        name = name.removeprefix("--")
-        if name == "limits":
-            check_limits(result["limits"])
-        elif isinstance(result[name], list):
-            assert ",".join(result[name]) == ("" if value == "none" else value), name
-        else:
-            assert str(result[name]) == value, name
+        check_compare_option(name.removeprefix("--"), value, result)
     subjects = result["peers"] + result["engines"]
     workloads = [name.partition(":")[0] for name in result["workloads"]]
-    wanted = [(subject, name) for name in workloads for subject in subjects]
-    assert [(row["engine"], row["workload"]) for row in result["rows"]] == wanted
+    settings = list(itertools.product(*(result[name] for name in COMPARE_SETTINGS)))
+    wanted = list(itertools.product(workloads, settings, subjects))
+    assert [(row["workload"], tuple(row[name] for name in COMPARE_SETTINGS), row["engine"])
+            for row in result["rows"]] == wanted
     for row in result["rows"]:
         check_compare_row(row, result)
-    assert [footprint["engine"] for footprint in result["footprints"]] == subjects
+    assert [(footprint["items"], footprint["engine"]) for footprint in result["footprints"]] == list(
+        itertools.product(result["items"], subjects))
     assert all(footprint["contents_checksum"] != 0 for footprint in result["footprints"])
 
 
@@ -136,6 +153,8 @@ def check(program, command, options):
     assert run.stdout.count("\n") == 1 and run.stdout.endswith("\n"), "one line is one result"
     result = json.loads(run.stdout)
     assert result["machine"] and result["commit"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", result["date"])
+    assert result["command"] == " ".join([os.path.basename(program), command, "--json", *options])
     if command == "limits":
         check_limits(result)
     elif command == "ycsb":

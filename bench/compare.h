@@ -97,7 +97,7 @@ struct CompareRow {
   // At the end of the last turn, once no snapshot is held: by the subject's own account; else what
   // the process grew by.
   std::optional<double> bytes_per_item;
-  // What the snapshots held beyond that: the most of all turns.
+  // What was held for the snapshots at the end of a turn (compare_subject.h): the most of all turns.
   std::optional<double> pinned_bytes_per_item;
   // Nanoseconds between the first two cores, before and after each turn of several threads.
   std::vector<double> core_round_trip_ns;

@@ -258,9 +258,13 @@ CompareSubject::Work CompareSubject::SweepOf(std::string what, OpKind kind, uint
   return work;
 }
 
-// What is pinned is what an index holds with its snapshots beyond what it holds a moment later
-// without them.
 Result<CompareTurn> CompareSubject::Timed(const Work& work, const CompareSetting& setting) {
+  if (setting.snapshots == 0) {
+    CompareTurn turn = {.phase = Run(work, setting.batch)};
+    turn.bytes_per_item = Measure().bytes_per_item;
+    return turn;
+  }
+  const std::optional<double> before = Measure().bytes_per_item;
   std::vector<std::unique_ptr<HeldSnapshot>> held;
   for (uint32_t i = 0; i < setting.snapshots; ++i) {
     auto snapshot = target_->Hold();
@@ -268,15 +272,14 @@ Result<CompareTurn> CompareSubject::Timed(const Work& work, const CompareSetting
     held.push_back(std::move(*snapshot));
   }
   CompareTurn turn = {.phase = Run(work, setting.batch)};
-  if (!held.empty()) turn.pinned_bytes_per_item = Measure().bytes_per_item;
+  const double with_snapshots = Measure().bytes_per_item.value_or(0);
   for (const auto& snapshot : held) {
     if (!snapshot->Readable()) turn.phase.tally.CountError("a snapshot was revoked");
   }
   held.clear();
   turn.bytes_per_item = Measure().bytes_per_item;
-  if (turn.pinned_bytes_per_item && turn.bytes_per_item) {
-    *turn.pinned_bytes_per_item -= *turn.bytes_per_item;
-  }
+  const double after = turn.bytes_per_item.value_or(0);
+  turn.pinned_bytes_per_item = with_snapshots - std::min(before.value_or(after), after);
   return turn;
 }
 

@@ -38,9 +38,11 @@ struct SubjectKind {
 // One turn: the part under the clock, and how things stood at its end.
 struct CompareTurn {
   PhaseReport phase;
-  std::optional<double> bytes_per_item;         // once no snapshot is held
-  std::optional<double> pinned_bytes_per_item;  // what the snapshots held beyond that
-  uint64_t history = 0;                         // the subject's, before the turn
+  std::optional<double> bytes_per_item;  // once no snapshot is held
+  // What it held with the snapshots beyond what it held before or holds after, whichever is less:
+  // also the holes that what they pinned has left.
+  std::optional<double> pinned_bytes_per_item;
+  uint64_t history = 0;  // the subject's, before the turn
 };
 
 // Thread safety: none; one owner. Turns make their own threads.

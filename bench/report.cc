@@ -116,12 +116,21 @@ std::string RemarkOn(const CompareRow& row) {
 }
 
 // What tells the rows of one workload and subject apart, if anything does.
-std::string NameOf(const CompareSetting& setting, const CompareOptions& options) {
+std::string SettingOf(const CompareRow& row, const CompareOptions& options) {
   std::string name;
-  if (options.items.size() > 1) name += fmt::format(", items {}", setting.items);
-  if (options.batches.size() > 1) name += fmt::format(", batch {}", setting.batch);
-  if (options.threads.size() > 1) name += fmt::format(", threads {}", setting.threads);
-  if (options.snapshots.size() > 1) name += fmt::format(", snapshots {}", setting.snapshots);
+  const auto add = [&](std::string_view what, size_t choices, uint64_t number) {
+    if (choices > 1) name += fmt::format(", {} {}", what, number);
+  };
+  add("items", options.items.size(), row.setting.items);
+  add("batch", options.batches.size(), row.setting.batch);
+  add("threads", options.threads.size(), row.setting.threads);
+  add("snapshots", options.snapshots.size(), row.setting.snapshots);
+  if (!name.empty() && row.setting_ratio) {
+    name += fmt::format(": {:.2f} times the first", *row.setting_ratio);
+  }
+  if (row.pinned_bytes_per_item) {
+    name += fmt::format(", {:.1f} B/item pinned", *row.pinned_bytes_per_item);
+  }
   return name;
 }
 
@@ -131,7 +140,7 @@ std::string TableRow(const CompareRow& row, const CompareOptions& options) {
                      NameAndDistribution(row.what), mops ? fmt::format("{:.3f}", *mops) : "-",
                      row.ratio ? fmt::format("{:.2f}", *row.ratio) : "-", OrDash(row, 0.5),
                      OrDash(row, 0.99), OrDash(row, 0.999), OrDash(row.bytes_per_item), row.engine,
-                     NameOf(row.setting, options) + RemarkOn(row));
+                     SettingOf(row, options) + RemarkOn(row));
 }
 
 Json JsonOf(const CompareRow& row) {

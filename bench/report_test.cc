@@ -158,7 +158,9 @@ TEST(Report, CompareTableShowsWhoDisagrees) {
   CompareReport moved = SampleCompareReport();
   moved.rows[2].agrees = true;
   moved.options.snapshots = {0, 1};
-  EXPECT_THAT(TableOf(moved), HasSubstr("model, snapshots 1  cores moved"));
+  EXPECT_THAT(
+      TableOf(moved),
+      HasSubstr("model, snapshots 1: 0.90 times the first, 12.5 B/item pinned  cores moved"));
 }
 
 ExpiryReport SampleExpiryReport() {
