@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -75,24 +76,17 @@ std::expected<std::vector<SubjectKind>, std::string> FindSubjects(const CompareO
   return kinds;
 }
 
-// What the first subject answered. Others must agree that have had the same turns; of those that
-// lacked something for a turn that writes, nobody knows.
+// What subjects answered in one turn. Those must agree whose turns before it were the same; a
+// subject that lacked something for one that writes has other contents.
 class Answers {
  public:
+  // Whether the first with this history answered alike.
   bool Agree(uint64_t history, uint64_t checksum) {
-    if (!known_) *this = Answers(history, checksum);
-    return history != history_ || checksum == checksum_;
+    return checksum_of_.try_emplace(history, checksum).first->second == checksum;
   }
 
-  Answers() = default;
-
  private:
-  Answers(uint64_t history, uint64_t checksum)
-      : known_(true), history_(history), checksum_(checksum) {}
-
-  bool known_ = false;
-  uint64_t history_ = 0;
-  uint64_t checksum_ = 0;
+  std::map<uint64_t, uint64_t> checksum_of_;  // by history
 };
 
 // Whether the answers do not depend on which of several operations came first.
@@ -130,8 +124,8 @@ class Comparison {
         }
       }
     }
-    first_answers_.resize(workloads_.size() * settings_.size() * repeats());
-    first_contents_.resize(options.items.size() * repeats());
+    answers_.resize(workloads_.size() * settings_.size() * repeats());
+    contents_.resize(options.items.size() * repeats());
   }
 
   std::expected<CompareReport, std::string> Run() {
@@ -197,8 +191,8 @@ class Comparison {
     if (!row.bytes_per_item) row.bytes_per_item = ResidentOf(turner);
     row.pinned_bytes_per_item = std::max(row.pinned_bytes_per_item, turn->pinned_bytes_per_item);
     if (HasOneAnswer(what.workload, row.setting.threads)) {
-      Answers& first = first_answers_[cell * repeats() + static_cast<size_t>(repeat)];
-      row.agrees &= first.Agree(turn->history, turn->phase.tally.checksum);
+      Answers& answers = answers_[cell * repeats() + static_cast<size_t>(repeat)];
+      row.agrees &= answers.Agree(turn->history, turn->phase.tally.checksum);
       report_.agrees &= row.agrees;
     }
     return {};
@@ -259,9 +253,8 @@ class Comparison {
     footprint.huge_fraction = subject.growth().huge_fraction();
     const Tally tally = subject.ReadBack().tally;
     footprint.contents_checksum += tally.checksum;
-    Answers& first =
-        first_contents_[index / kinds_.size() * repeats() + static_cast<size_t>(repeat)];
-    footprint.agrees &= first.Agree(subject.history(), tally.checksum);
+    Answers& answers = contents_[index / kinds_.size() * repeats() + static_cast<size_t>(repeat)];
+    footprint.agrees &= answers.Agree(subject.history(), tally.checksum);
     report_.errors += tally.errors;
     report_.agrees &= footprint.agrees;
   }
@@ -272,8 +265,8 @@ class Comparison {
   const ValuePool values_;
   CompareReport report_;
   std::vector<std::unique_ptr<CompareSubject>> subjects_;  // they use what is above
-  std::vector<Answers> first_answers_;                     // by workload, setting, repeat
-  std::vector<Answers> first_contents_;                    // by items, repeat (0 if not apart)
+  std::vector<Answers> answers_;                           // by workload, setting, repeat
+  std::vector<Answers> contents_;                          // by items, repeat (0 if not apart)
 };
 
 }  // namespace

@@ -91,13 +91,14 @@ struct CompareRow {
   std::optional<double> setting_ratio;  // the same, of one subject: to the first setting
   Histogram latency_ns;                 // PhaseReport's
   uint64_t checksum = 0;
-  bool agrees = true;  // with the first subject, in every repeat
+  bool agrees = true;  // in every repeat, with the first subject that has had the same turns
   uint64_t errors = 0;
   std::string first_error;
   // At the end of the last turn, once no snapshot is held: by the subject's own account; else what
   // the process grew by.
   std::optional<double> bytes_per_item;
-  // What was held for the snapshots at the end of a turn (compare_subject.h): the most of all turns.
+  // What was held for the snapshots at the end of a turn (compare_subject.h): the most of all
+  // turns.
   std::optional<double> pinned_bytes_per_item;
   // Nanoseconds between the first two cores, before and after each turn of several threads.
   std::vector<double> core_round_trip_ns;
@@ -115,7 +116,7 @@ struct CompareFootprint {
   std::optional<double> resident_bytes_per_item;  // what the process grew by in its turns
   std::optional<double> huge_fraction;            // how much of that is on huge pages
   uint64_t contents_checksum = 0;                 // of what was read back
-  bool agrees = true;                             // with the first subject of as many items
+  bool agrees = true;                             // with the first of the same turns
 };
 
 struct CompareReport {

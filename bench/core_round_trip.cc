@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <future>
 #include <thread>
 
 #include "base/cpu.h"
@@ -10,8 +11,8 @@
 namespace skep::bench {
 namespace {
 
-constexpr int kSeries = 9;
-constexpr uint32_t kRoundTrips = 500;  // of a series: shorter than what a scheduler gives a thread
+constexpr int kSeries = 7;
+constexpr uint32_t kRoundTrips = 100;  // of a series: much shorter than a turn of the scheduler
 constexpr uint32_t kAll = kSeries * kRoundTrips;
 
 void AwaitWord(const std::atomic<uint32_t>& word, uint32_t wanted) {
@@ -28,16 +29,20 @@ void Echo(std::atomic<uint32_t>& word) {
 
 }  // namespace
 
+// Both threads are on their cores before the first round trip: on one core they would wait for the
+// scheduler each time.
 std::optional<double> CoreRoundTripNs(const std::vector<int>& cores) {
   if (cores.size() < 2) return std::nullopt;
-  alignas(64) std::atomic<uint32_t> word = 0;
-  bool echo_pinned = false;
-  std::jthread echo([&] {
-    const ScopedPin pin(cores[1]);
-    echo_pinned = pin.pinned();
-    Echo(word);
-  });
   const ScopedPin pin(cores[0]);
+  if (!pin.pinned()) return std::nullopt;
+  alignas(64) std::atomic<uint32_t> word = 0;
+  std::promise<bool> echo_pinned;
+  std::jthread echo([&] {
+    const ScopedPin echo_pin(cores[1]);
+    echo_pinned.set_value(echo_pin.pinned());
+    if (echo_pin.pinned()) Echo(word);
+  });
+  if (!echo_pinned.get_future().get()) return std::nullopt;
   uint32_t trip = 0;
   const double seconds = MedianSeconds(kSeries, [&](int) {
     for (uint32_t i = 0; i < kRoundTrips; ++i, ++trip) {
@@ -45,8 +50,6 @@ std::optional<double> CoreRoundTripNs(const std::vector<int>& cores) {
       AwaitWord(word, 2 * trip + 2);
     }
   });
-  echo.join();
-  if (!pin.pinned() || !echo_pinned) return std::nullopt;
   return seconds * 1e9 / kRoundTrips;
 }
 
