@@ -15,9 +15,9 @@
 
 namespace skep::bench {
 
-// Nanoseconds of a round trip between the first two of `cores`, the median of some short series, well
-// under a millisecond in all; nothing if there is one core, or if the system does not keep a thread on
-// its core. Not for use from several threads at a time.
+// Nanoseconds of a round trip between the first two of `cores`, the median of some short series,
+// well under a millisecond in all; nothing if there is one core, or if the system does not keep a
+// thread on its core. Not for use from several threads at a time.
 std::optional<double> CoreRoundTripNs(const std::vector<int>& cores);
 
 }  // namespace skep::bench
