@@ -141,8 +141,9 @@ class PlainLeaf {
     ASSERT_EQ(HeadLayout::MergeLeaf(store_.codec(), node_.node(), node_.used(), store_.Key(key),
                                     &value, 8192, made.node()),
               0u);
-    if (node_.leaf().log_items() == HeadLayout::kLogItemsMax) return;
-    node_.Append(key, store_.Key(key), &value, 100);
+    const StoredKey stored = store_.Key(key);
+    if (!node_.HasRoomFor(stored, &value)) return;
+    node_.Append(key, stored, &value, 100);
     Scratch scratch;
     ASSERT_EQ(HeadLayout::GatherPlain(store_.codec(), node_.node(), node_.used(), scratch).count,
               0u);
