@@ -98,7 +98,7 @@ TEST(CommandLine, ErrorsAreOneLine) {
       {{"--bind", "0.0.0.0"}, "requirepass"},
       {{"--engine", "nosuch"}, "unknown engine 'nosuch'"},
       {{"--btree-node-bytes", "6000"}, "node bytes"},
-      {{"--btree-log-bytes", "4kb"}, "log bytes"},
+      {{"--btree-log-bytes", "9kb"}, "btree-log-bytes"},
       {{"--config", "/nonexistent/skep.toml"}, "/nonexistent/skep.toml: cannot be read"},
   };
   for (const auto& [arguments, says] : wrong) {
