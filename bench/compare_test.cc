@@ -54,7 +54,9 @@ void ExpectSound(const CompareReport& report, const CompareOptions& options) {
     EXPECT_TRUE(row.agrees);
     EXPECT_EQ(row.errors, 0u) << row.first_error;
     // After `delete` there is no item.
-    if (workload != "delete") EXPECT_GT(row.bytes_per_item.value_or(0), 16 + 16);
+    if (workload != "delete") {
+      EXPECT_GT(row.bytes_per_item.value_or(0), 16 + 16);
+    }
     EXPECT_EQ(row.latency_ns.count(), OpsOf(row, options));
     const Workload& mix = row.what.workload;
     EXPECT_EQ(row.checksum != 0, mix.read + mix.read_modify_write + mix.scan > 0);
