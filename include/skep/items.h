@@ -31,6 +31,11 @@ struct ItemRun {
     const char* const item = at + i * stride();
     return {.key = {item, key_bytes}, .value = {item + key_bytes, value_bytes}};
   }
+  // The first `n` of them; those from number `begin` on.
+  ItemRun First(uint32_t n) const { return {at, n, key_bytes, value_bytes}; }
+  ItemRun From(uint32_t begin) const {
+    return {at + begin * stride(), count - begin, key_bytes, value_bytes};
+  }
 };
 
 // The items of some runs, in order. A view, and a forward range of Items, which are made on the

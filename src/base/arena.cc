@@ -28,8 +28,8 @@ size_t MagazineSlots(size_t size_class) {
   return std::min(kMagazineSlots, kMagazineBytes / size_classes::SlotBytes(size_class));
 }
 
-// How many slots go to or from the spans at once: half of them, so that neither an allocation nor a
-// free that follows needs the lock again.
+// How many slots go to or from the spans at once: half of them, so that neither an allocation nor,
+// below kPackedBytesMin, a free that follows needs the lock again.
 size_t Portion(size_t size_class) { return (MagazineSlots(size_class) + 1) / 2; }
 
 uint32_t SpansOf(size_t bytes) {

@@ -15,9 +15,12 @@ std::string_view Scratch::Concat(std::string_view first, std::string_view second
 
 void Scratch::Clear() {
   if (blocks_.size() > 1 && used_ <= kKeptBytesMax) {
-    // One block for all that was used: the next round of this size does not grow.
+    // One block as large as all there were, what Room() left unused included: the next round of
+    // this size does not grow.
+    size_t bytes = 0;
+    for (const Block& block : blocks_) bytes += block.bytes;
     blocks_.clear();
-    AddBlock(std::bit_ceil(std::max(used_, kBlockBytes)));
+    AddBlock(std::min(std::bit_ceil(bytes), kKeptBytesMax));
   } else if (blocks_.size() > 1) {
     blocks_.resize(1);
   }

@@ -69,6 +69,17 @@ TEST(Scratch, ClearKeepsOneBlock) {
     EXPECT_EQ(scratch.Allocate(bytes - 1), first + 1);
     scratch.Clear();
   }
+  // Room that was asked for and not used counts, too.
+  scratch = Scratch();
+  for (int round = 0; round < 3; ++round) {
+    const char* const first = scratch.Allocate(27000);
+    scratch.Room(8192);
+    const char* const last = scratch.Allocate(3000);
+    if (round > 0) {
+      EXPECT_EQ(last, first + 27000);
+    }
+    scratch.Clear();
+  }
   const char* const kept = scratch.Allocate(1);
   scratch.Allocate(Scratch::kKeptBytesMax + 1);
   scratch.Clear();

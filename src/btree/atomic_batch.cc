@@ -465,7 +465,7 @@ void AtomicBatch<Layout>::PerformSample(uint32_t index) {
   }
   constexpr int kRounds = 64;
   for (int round = 0; round < kRounds; ++round) {
-    const auto item = sampler.Draw(out_.scratch());
+    const auto item = sampler.Draw();
     if (!item) break;
     const auto state = states_.find(item->key);
     if (state != states_.end() && !state->second.present) continue;

@@ -266,7 +266,7 @@ template <class Layout>
 Version BatchRun<Layout>::Sample(uint32_t i) {
   out_.BeginItems(i);
   Sampler<Layout> sampler(core_, request(i).random, now_ms_);
-  const auto item = sampler.Draw(out_.scratch());
+  const auto item = sampler.Draw();
   out_.outcome(i).verdict = item ? Verdict::kDone : Verdict::kAbsent;
   if (!item) return core_.Stamp(core_.versions.last_drawn());
   out_.AddItem(i, *item);

@@ -41,6 +41,7 @@ bool Change<Layout>::Lock(NodeHeader* node, uint64_t word) {
 
 template <class Layout>
 NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeHeader* replaces) {
+  SKEP_CHECK(bytes <= Geometry::kBufferBytesMax);  // what `units` can say
   const ArenaAddress at = core_.arena.Allocate(slot_.cache, bytes, limit_);
   if (!at) return nullptr;
   NodeHeader* const made = core_.Node(at);
@@ -111,7 +112,7 @@ bool Change<Layout>::MakeInner(Link link, NodeHeader* old, uint8_t level, Link l
 // The inner node in the workbench gets a buffer.
 template <class Layout>
 bool Change<Layout>::PlaceInner(Link link, NodeHeader* old, uint32_t used) {
-  SKEP_CHECK(used <= core_.codec.geometry.node_bytes);
+  SKEP_CHECK(used <= core_.codec.geometry.inner_bytes_max());
   return Copy(link, used, BufferBytes<Layout>(used), old) != nullptr;
 }
 
@@ -142,7 +143,7 @@ Link Change<Layout>::NewLeaf(std::span<const LeafItem> items, const Fences& fenc
 }
 
 template <class Layout>
-Link Change<Layout>::NewLeaf(const PlainRun& items, const Fences& fences) {
+Link Change<Layout>::NewLeaf(const ItemRun& items, const Fences& fences) {
   return PlaceNewLeaf(Layout::BuildLeaf(core_.codec, items, fences, Workbench()));
 }
 

@@ -67,7 +67,8 @@
 //   H2  Keys, values and fences have no flags but their own, and are as long as stored.h says.
 //   H3  Sorted keys rise strictly and lie between the fences, and so do the log's; the first
 //       separator of an inner node is not its lower fence.
-//   H4  Heads, samples, log heads and tags are those of their keys; what is too many is 0xffff.
+//   H4  Heads, samples, log heads and tags are those of their keys; heads and samples that are too
+//       many are 0xffff and 0xff.
 //   H5  `prefix` bytes are common to all sorted keys; not to both fences exactly if `is_surmised`.
 //   H6  Version deltas do not fall, and `newest` is not below the last one.
 //   H7  A log item replaces (flag kReplaces) exactly if its key had a value before it.
@@ -342,7 +343,7 @@ class HeadLayout {
 
   static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
                             const Fences& fences, NodeHeader* buffer);
-  static uint32_t BuildLeaf(const Codec& codec, const PlainRun& items, const Fences& fences,
+  static uint32_t BuildLeaf(const Codec& codec, const ItemRun& items, const Fences& fences,
                             NodeHeader* buffer);
   // Builds what BuildLeaf would of the leaf's items as of `used` and one edit: the key gets the
   // value, or null: goes. Returns 0 if it cannot, since the items are not all plain and of one
@@ -353,8 +354,8 @@ class HeadLayout {
                             NodeHeader* buffer);
   // A copy of the leaf's items as of `used`, if all are plain and of one form; else none. Cost: as
   // MergeLeaf.
-  static PlainRun GatherPlain(const Codec& codec, const NodeHeader* leaf, uint32_t used,
-                              Scratch& scratch);
+  static ItemRun GatherPlain(const Codec& codec, const NodeHeader* leaf, uint32_t used,
+                             Scratch& scratch);
   static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,
                              std::span<const InnerItem> items, const Fences& fences,
                              NodeHeader* buffer);
@@ -371,7 +372,7 @@ class HeadLayout {
 
   // What a search looks at first. Of a leaf, also what scans and writes need of its header.
   static void PrefetchHead(const Codec& codec, const NodeHeader* node);
-  static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool points_only);
+  static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool gets_only);
   // Once the header has come; nothing here.
   static void PrefetchLog(const NodeHeader*, NodeWord) {}
 

@@ -202,23 +202,23 @@ uint32_t HeadLayout::BuildLeaf(const Codec& codec, std::span<const LeafItem> ite
   return PutFences(buffer, at, fences);
 }
 
-uint32_t HeadLayout::BuildLeaf(const Codec& codec, const PlainRun& items, const Fences& fences,
+uint32_t HeadLayout::BuildLeaf(const Codec& codec, const ItemRun& items, const Fences& fences,
                                NodeHeader* buffer) {
   SKEP_DCHECK(items.count > 0 && items.stride() > 0);
   buffer->level = 0;
   buffer->sorted_count = static_cast<uint16_t>(items.count);
-  Form form = heads::MakeForm(codec, items.key(0), items.last_key(), items.count, fences);
+  Form form = heads::MakeForm(codec, items[0].key, items[items.count - 1].key, items.count, fences);
   form.key_form = static_cast<uint16_t>(items.key_bytes);
   form.value_form = static_cast<uint16_t>(items.value_bytes);
   heads::PutForm(buffer, form);
   heads::PutEmptyLog(buffer, kNoDeadline);
   uint16_t* const all = heads::NumbersAt(buffer, heads::kLeafHeadsAt);
   for (uint32_t i = 0; i < items.count; ++i) {
-    all[i] = heads::Scale(form, heads::WordAt(items.key(i), form.prefix));
+    all[i] = heads::Scale(form, heads::WordAt(items[i].key, form.prefix));
   }
   heads::FinishHeads(buffer);
   const uint32_t at = heads::AfterHeads(true, items.count);
-  const uint32_t bytes = items.count * items.stride();
+  const auto bytes = static_cast<uint32_t>(items.count * items.stride());
   std::memcpy(buffer->bytes() + at, items.at, bytes);
   return PutFences(buffer, at + bytes, fences);
 }

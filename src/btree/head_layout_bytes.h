@@ -23,8 +23,8 @@ using namespace blob;
 inline constexpr uint32_t kLogItemsMax = 24;
 inline constexpr uint32_t kSegmentHeads = 32;  // compared at once: a cache line
 inline constexpr uint32_t kLogItemHeaderBytes = 8;
-inline constexpr uint32_t kLogUnit =
-    8;  // log items begin at multiples, counted from the log's begin
+// Log items begin at multiples of this, counted from the log's begin.
+inline constexpr uint32_t kLogUnit = 8;
 inline constexpr uint32_t kLogBytesMax = 256 * kLogUnit;
 inline constexpr uint16_t kMixed = 0xffff;  // no form that all items share
 
@@ -49,6 +49,8 @@ struct Front {
 };
 inline constexpr uint32_t kFrontBytes = sizeof(Front);
 static_assert((kFrontBytes + kSearchLineAt) % 64 == 0);
+static_assert(Geometry{.node_bytes = Geometry::kBufferBytesMax}.inner_bytes_max() + kFrontBytes <=
+              Geometry::kBufferBytesMax);
 
 inline Front* FrontOf(const NodeHeader* leaf) {
   return reinterpret_cast<Front*>(const_cast<std::byte*>(leaf->bytes()) - kFrontBytes);

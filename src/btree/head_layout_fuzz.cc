@@ -1,7 +1,7 @@
 // Property: layout_fuzz.h, of HeadLayout.
 //
 // Input: byte 0 chooses geometry and read version, byte 1 is the number of log items; the rest is a
-// node from byte 0 of its header up to its last byte in use.
+// node from byte 0 of its front up to its last byte in use.
 
 #include "btree/head_layout_search.h"
 #include "btree/layout_fuzz.h"

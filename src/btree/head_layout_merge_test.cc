@@ -115,17 +115,17 @@ class PlainLeaf {
   // A part of what is gathered builds what the same items build.
   void ExpectGathers() {
     Scratch scratch;
-    const PlainRun run =
+    const ItemRun run =
         HeadLayout::GatherPlain(store_.codec(), node_.node(), node_.used(), scratch);
     ASSERT_EQ(run.count, model_.size());
     if (run.count == 0) return;
     const auto cut = static_cast<uint32_t>(random_.Below(run.count));
     const auto middle = std::next(model_.begin(), cut);
-    ASSERT_NO_FATAL_FAILURE(ExpectBuilds(Model(middle, model_.end()), run.subrun(cut)));
+    ASSERT_NO_FATAL_FAILURE(ExpectBuilds(Model(middle, model_.end()), run.From(cut)));
     if (cut == 0) return;
-    ASSERT_NO_FATAL_FAILURE(ExpectBuilds(Model(model_.begin(), middle), run.first(cut)));
+    ASSERT_NO_FATAL_FAILURE(ExpectBuilds(Model(model_.begin(), middle), run.First(cut)));
   }
-  void ExpectBuilds(const Model& model, const PlainRun& run) {
+  void ExpectBuilds(const Model& model, const ItemRun& run) {
     Buffer made;
     const uint32_t used = HeadLayout::BuildLeaf(store_.codec(), run, fences_, made.node());
     ASSERT_NO_FATAL_FAILURE(ExpectBuilt(model, made, used));

@@ -104,6 +104,7 @@ inline uint32_t HeadLayout::Sorted::LowerBound(uint16_t head) const {
 
 // Heads are compared in whole segments; those before `from` are below if any behind it is.
 inline uint32_t HeadLayout::Sorted::CountBelow(uint32_t from, uint16_t head) const {
+  if (from == count_) return 0;
   uint32_t at = from / heads::kSegmentHeads * heads::kSegmentHeads;
   uint32_t below;
   do {
@@ -227,7 +228,7 @@ inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) cons
 
 inline void HeadLayout::Leaf::PrefetchWrite() const {
   const heads::Fill fill = heads::Fill::Of(used_);
-  if (HasLogRoom(*codec_, node_, used_, Sorted(node_).stride() + heads::kLogItemHeaderBytes, 1)) {
+  if (HasLogRoom(*codec_, node_, used_, heads::LogItem::BytesOf(Sorted(node_).stride()), 1)) {
     FetchLine(node_->bytes() + fill.bytes);
     FetchLine(node_->bytes() + fill.bytes + 63);
     return;
@@ -287,9 +288,9 @@ inline void HeadLayout::PrefetchHead(const Codec&, const NodeHeader* node) {
   FetchLine(node->bytes() + heads::kSearchLineAt);
 }
 
-inline void HeadLayout::PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool points_only) {
+inline void HeadLayout::PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool gets_only) {
   PrefetchHead(codec, leaf);
-  if (points_only) return;
+  if (gets_only) return;
   FetchLine(heads::FrontOf(leaf));
   FetchLine(leaf->bytes() + heads::kLogHeadsAt);
 }

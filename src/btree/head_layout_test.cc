@@ -368,5 +368,26 @@ TEST(HeadLayout, CopiesWhatHasTheFormOfTheSortedBlock) {
   EXPECT_FALSE(cursor.plain_form());
 }
 
+// Goal: placing a log item behind the last sorted one reads nothing behind whole segments of heads.
+// Method: 32 items of one byte, so that the node ends where the next segment would; it lies in a
+// block of its own length, of which AddressSanitizer sees the end.
+TEST(HeadLayout, ALogItemBehindAWholeSegment) {
+  TestStore store({});
+  Items items(store);
+  for (char key = 'A'; key < 'A' + 32; ++key) items.Add(std::string(1, key), "");
+  TestNode node(store.codec());
+  node.BuildLeaf(items);
+  const StoredValue value = {};
+  node.Append("z", {.bytes = "z"}, &value, 1);
+  ASSERT_STREQ(node.Check(), nullptr);
+  const auto leaf = node.leaf();
+  HeadLayout::LeafCursor cursor(leaf);
+  cursor.SeekFirst();
+  std::string copies(33, '?');
+  EXPECT_EQ(cursor.CopyPlain(32, false, copies.data()), 32u);
+  EXPECT_EQ(cursor.CopyPlain(32, false, copies.data() + 32), 1u);
+  EXPECT_EQ(copies, "ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`z");
+}
+
 }  // namespace
 }  // namespace skep::btree

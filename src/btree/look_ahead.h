@@ -5,7 +5,7 @@
 // level by level, and each step asks for what all of them need in the next one:
 //
 //   inner levels   search the node  ->  link  ->  row of the page table  ->  header of the child
-//   leaves         header, samples  ->  what a search reads    ->  the item
+//   leaves         search line  ->  segment of heads  ->  the item
 //
 // A long scan reads more than a window of them could keep in the cache; it is fetched when the
 // request before it is executed.

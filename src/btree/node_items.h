@@ -62,20 +62,4 @@ struct PlainForm {
   uint32_t stride() const { return key_bytes + value_bytes; }
 };
 
-// Some of these.
-struct PlainRun {
-  const char* at = nullptr;
-  uint32_t count = 0;
-  uint32_t key_bytes = 0;
-  uint32_t value_bytes = 0;
-
-  uint32_t stride() const { return key_bytes + value_bytes; }
-  std::string_view key(uint32_t i) const { return {at + size_t{i} * stride(), key_bytes}; }
-  PlainRun first(uint32_t n) const { return {at, n, key_bytes, value_bytes}; }
-  PlainRun subrun(uint32_t begin) const {
-    return {at + size_t{begin} * stride(), count - begin, key_bytes, value_bytes};
-  }
-  std::string_view last_key() const { return {at + size_t{count - 1} * stride(), key_bytes}; }
-};
-
 }  // namespace skep::btree

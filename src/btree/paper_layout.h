@@ -302,8 +302,11 @@ class PaperLayout {
                             const StoredValue*, uint32_t, NodeHeader*) {
     return 0;
   }
-  static PlainRun GatherPlain(const Codec&, const NodeHeader*, uint32_t, Scratch&) { return {}; }
-  static uint32_t BuildLeaf(const Codec&, const PlainRun&, const Fences&, NodeHeader*) { return 0; }
+  static ItemRun GatherPlain(const Codec&, const NodeHeader*, uint32_t, Scratch&) { return {}; }
+  static uint32_t BuildLeaf(const Codec&, const ItemRun&, const Fences&, NodeHeader*) {
+    SKEP_CHECK(!"GatherPlain gives nothing to build of");
+    return 0;
+  }
   static uint32_t InsertChild(const Codec&, const NodeHeader*, uint32_t, Link, const StoredKey&,
                               Link, NodeHeader*) {
     return 0;

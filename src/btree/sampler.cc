@@ -11,19 +11,20 @@
 namespace skep::btree {
 
 template <class Layout>
-std::optional<Item> Sampler<Layout>::Draw(Scratch& scratch) {
+std::optional<Item> Sampler<Layout>::Draw() {
+  scratch_.Clear();
   constexpr int kRounds = 2048;
   for (int round = 0; round < kRounds; ++round) {
     const Lid lid = 1 + Below(core_.table.end() - 1);
     const uint64_t number = Below(core_.leaf_items_max.load(std::memory_order_relaxed));
-    if (const auto item = Take(lid, number, scratch)) return item;
+    if (const auto item = Take(lid, number)) return item;
   }
-  return CountAndTake(scratch);
+  return CountAndTake();
 }
 
 // The number is drawn among all keys; what changes between counting and taking may move it.
 template <class Layout>
-std::optional<Item> Sampler<Layout>::CountAndTake(Scratch& scratch) {
+std::optional<Item> Sampler<Layout>::CountAndTake() {
   const uint64_t keys = Ranges<Layout>(core_, Reader<Layout>::kNewest, now_ms_)
                             .CountKeys({}, {}, true, UINT64_MAX, UINT64_MAX)
                             .keys;
@@ -33,25 +34,24 @@ std::optional<Item> Sampler<Layout>::CountAndTake(Scratch& scratch) {
   std::optional<Item> item;
   for (walk.Seek({});; walk.Next()) {
     const uint64_t present = walk.leaf().CountPresent();
-    if (present > 0) item = ItemAt(walk.leaf(), std::min(number, present - 1), scratch);
+    if (present > 0) item = ItemAt(walk.leaf(), std::min(number, present - 1));
     if (number < present || walk.unbounded()) return item;
     number -= present;
   }
 }
 
 template <class Layout>
-std::optional<Item> Sampler<Layout>::ItemAt(const typename Layout::Leaf& leaf, uint64_t number,
-                                            Scratch& scratch) {
+std::optional<Item> Sampler<Layout>::ItemAt(const typename Layout::Leaf& leaf, uint64_t number) {
   typename Layout::LeafCursor cursor(leaf);
   for (cursor.SeekFirst(); number > 0; --number) cursor.Next();
   if (HasExpired(DeadlineOf(cursor.value()), now_ms_)) return std::nullopt;
   version_ = leaf.newest_version();
-  return Item{scratch.Copy(core_.codec.Whole(cursor.key(), scratch)),
-              scratch.Copy(core_.codec.Whole(cursor.value()))};
+  return Item{scratch_.Copy(core_.codec.Whole(cursor.key(), scratch_)),
+              scratch_.Copy(core_.codec.Whole(cursor.value()))};
 }
 
 template <class Layout>
-std::optional<Item> Sampler<Layout>::Take(Lid lid, uint64_t number, Scratch& scratch) {
+std::optional<Item> Sampler<Layout>::Take(Lid lid, uint64_t number) {
   const PageTable::Entry entry = core_.table.Load(lid);
   if (!entry.buffer()) return std::nullopt;
   const bool detached = core_.reclaimer.detached();
@@ -64,10 +64,11 @@ std::optional<Item> Sampler<Layout>::Take(Lid lid, uint64_t number, Scratch& scr
     // It may be out of the tree without knowing it.
     const StoredKey lower = Layout::FencesOf(core_.codec, node).lower;
     const Reader<Layout> reader(core_);
-    const LeafPlace place = reader.Find(core_.codec.Whole(lower, scratch), Reader<Layout>::kNewest);
+    const LeafPlace place =
+        reader.Find(core_.codec.Whole(lower, scratch_), Reader<Layout>::kNewest);
     if (place.link.lid() != lid) return std::nullopt;
   }
-  return ItemAt(leaf, number, scratch);
+  return ItemAt(leaf, number);
 }
 
 template class Sampler<PaperLayout>;

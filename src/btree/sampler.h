@@ -25,21 +25,22 @@ class Sampler {
 
   // Below `bound`, which is not 0.
   uint64_t Below(uint64_t bound) { return random_.Below(bound); }
-  // A key and value of the newest state; none if the tree is empty.
-  std::optional<Item> Draw(Scratch& scratch);
+  // A key and value of the newest state; none if the tree is empty. Valid until the next draw.
+  std::optional<Item> Draw();
 
   // The version of what was drawn last, at least.
   Version version() const { return version_; }
 
  private:
-  std::optional<Item> Take(Lid lid, uint64_t number, Scratch& scratch);
-  std::optional<Item> CountAndTake(Scratch& scratch);
-  std::optional<Item> ItemAt(const typename Layout::Leaf& leaf, uint64_t number, Scratch& scratch);
+  std::optional<Item> Take(Lid lid, uint64_t number);
+  std::optional<Item> CountAndTake();
+  std::optional<Item> ItemAt(const typename Layout::Leaf& leaf, uint64_t number);
 
   const Core& core_;
   SeededRandom random_;
   const uint64_t now_ms_;
   Version version_ = 0;
+  Scratch scratch_;  // for what was drawn
 };
 
 }  // namespace skep::btree

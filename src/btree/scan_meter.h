@@ -35,7 +35,7 @@ class ScanMeter {
            .key_bytes = static_cast<uint32_t>(given.key.size()),
            .value_bytes = static_cast<uint32_t>(given.value.size())});
   }
-  // How many items it may give at most, as far as their bytes allow.
+  // How many items it may give at most, whatever their bytes.
   uint32_t room() const {
     const uint32_t items = request_.limit - out_.outcome(index_).item_count;
     return static_cast<uint32_t>(std::min<uint64_t>(items, visits_max_ - visits_));
@@ -43,7 +43,7 @@ class ScanMeter {
   enum class Added : uint8_t {
     kNone,  // the current item has not the form
     kSome,  // and the cursor is behind them
-    kLast,  // or none; the next one is not below the range's upper bound
+    kLast,  // some or none: what comes next is not below the range's upper bound
   };
   // If MayAdd(). Copies items of the leaf's form from the cursor's current one on, as many as may
   // be added, up to some kilobytes.
@@ -51,7 +51,8 @@ class ScanMeter {
   Added AddPlain(const PlainForm& form, Cursor& cursor) {
     ItemRun run = {.key_bytes = form.key_bytes, .value_bytes = keys_only() ? 0 : form.value_bytes};
     const uint32_t most = MostOf(run.stride());
-    char* const to = out_.scratch().Room(most * run.stride());
+    // At least one byte, so that there is a place: key and value may be empty.
+    char* const to = out_.scratch().Room(std::max<size_t>(most * run.stride(), 1));
     const uint32_t copied = cursor.CopyPlain(most, keys_only(), to);
     if (copied == 0) return Added::kNone;
     run.at = to;

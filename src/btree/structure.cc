@@ -99,12 +99,12 @@ bool Structure<Layout>::MakeLeafHalves(Change<Layout>& change, std::span<const L
 
 // All items are of one size, so the middle one is where the bytes are even.
 template <class Layout>
-bool Structure<Layout>::MakePlainHalves(Change<Layout>& change, const PlainRun& items,
+bool Structure<Layout>::MakePlainHalves(Change<Layout>& change, const ItemRun& items,
                                         const Fences& fences, Halves* halves) const {
   SKEP_CHECK(items.count >= 2);
   const uint32_t cut = items.count / 2;
-  halves->text = ShortestSeparator(items.key(cut - 1), items.key(cut));
-  return BuildLeafHalves(change, items.first(cut), items.subrun(cut), fences, halves);
+  halves->text = ShortestSeparator(items[cut - 1].key, items[cut].key);
+  return BuildLeafHalves(change, items.First(cut), items.From(cut), fences, halves);
 }
 
 // Where to cut the leaf into even halves, which `separator` then separates.
@@ -170,7 +170,7 @@ bool Structure<Layout>::MakeHalves(Change<Layout>& change, const Step& node,
     const uint32_t used = NodeWord{node.word}.used();
     Scratch scratch;
     if (separator == nullptr) {
-      const PlainRun run = Layout::GatherPlain(core_.codec, node.node, used, scratch);
+      const ItemRun run = Layout::GatherPlain(core_.codec, node.node, used, scratch);
       if (run.count > 0) return MakePlainHalves(change, run, fences, halves);
     }
     std::vector<LeafItem> items;

@@ -69,7 +69,7 @@ struct Retired {
     kNode,      // the whole of `link`
     kBlock,     // the outside block at `at`, of `bytes`
     kSubtree,   // the node of `link` and all below it, detached at `end`
-    kUnlinked,  // `bytes` at `at` that no reader can find any more, whatever its version
+    kUnlinked,  // the buffer of a node at `at`, of `bytes`, that no reader can find any more
   };
   Kind kind;
   uint32_t bytes = 0;

@@ -45,6 +45,22 @@ TEST_P(EdgeConformance, AnyBytesAreKeysAndValues) {
   if (traits_.ordered) ScanAll();
 }
 
+// Goal: a key without bytes is an item like any other when it is the only one and comes without its
+// value, so that the item has no bytes at all.
+TEST_P(EdgeConformance, AnItemOfNoBytes) {
+  if (!traits_.ordered) GTEST_SKIP() << "no ranges";
+  Batch batch;
+  batch.Put("", "x");
+  subject_.Run(batch);
+  batch.Clear();
+  batch.Scan(Range::All(), {.keys_only = true});
+  subject_.Run(batch);
+  ASSERT_EQ(batch.items(0).size(), 1u);
+  EXPECT_EQ(batch.items(0).front().key, "");
+  EXPECT_EQ(batch.items(0).front().value, "");
+  EXPECT_FALSE(batch.outcome(0).more);
+}
+
 // Goal: a scan that has given all of its range says that there is no more, though there are keys
 // behind the range; one that has not says that there is.
 // Method: every limit around the number of keys in a range, forward and back.
