@@ -304,7 +304,7 @@ class PaperLayout {
   }
   static ItemRun GatherPlain(const Codec&, const NodeHeader*, uint32_t, Scratch&) { return {}; }
   static uint32_t BuildLeaf(const Codec&, const ItemRun&, const Fences&, NodeHeader*) {
-    SKEP_CHECK(!"GatherPlain gives nothing to build of");
+    SKEP_CHECK(false);  // GatherPlain gives nothing to build of
     return 0;
   }
   static uint32_t InsertChild(const Codec&, const NodeHeader*, uint32_t, Link, const StoredKey&,
