@@ -286,12 +286,12 @@ class Batch {
   friend class BatchWriter;  // engine/batch_writer.h: how engines fill in outcomes
 
   uint32_t AddPoint(Op op, std::string_view key, std::string_view value = {}, uint8_t flags = 0) {
-    Request request;
+    Request& request = requests_.emplace_back();
     request.op = op;
     request.flags = flags;
     request.key = key;
     request.value = value;
-    return Add(request);
+    return static_cast<uint32_t>(requests_.size() - 1);
   }
 
   Kind kind_;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "skep/copy_bytes.h"
+
 namespace skep {
 
 // A bump allocator. Allocation is a pointer increment; everything is dropped at once by Clear(),
@@ -46,7 +48,7 @@ class Scratch {
   // Copies of the given bytes, one after the other.
   std::string_view Copy(std::string_view bytes) {
     char* const at = Allocate(bytes.size());
-    if (!bytes.empty()) std::memcpy(at, bytes.data(), bytes.size());
+    CopyBytes(at, bytes.data(), bytes.size());
     return {at, bytes.size()};
   }
   std::string_view Concat(std::string_view first, std::string_view second);

@@ -17,7 +17,7 @@ namespace skep::btree {
 namespace {
 
 constexpr size_t kRetiredMax = 64;    // pieces that a batch keeps to itself
-constexpr uint32_t kShortScan = 256;  // items that are read without pausing writes
+constexpr uint32_t kUnpausedItems = 256;  // of a scan: read without pausing writes
 
 bool OnlyReads(const Batch& batch) {
   return std::ranges::none_of(batch.requests(), [](const Request& r) { return IsWrite(r.op); });
@@ -174,23 +174,21 @@ void BatchRun<Layout>::Read(uint32_t i, Version at) {
   } else if (IsRange(request(i).op)) {
     DoRange(i, at);
   } else {
-    Get(i, at);
+    Get(i, LeafOf(i, at), at);
   }
 }
 
-// The leaf of request `i` at a version, or as it is now.
+// The leaf of request `i` at a version.
 template <class Layout>
 LeafPlace BatchRun<Layout>::LeafOf(uint32_t i, Version at) const {
-  if (at == kNewest) return look_ahead_.Newest(i, request(i));
   if (const auto place = look_ahead_.CurrentAt(i, at)) return *place;
   return reader_.Find(request(i).key, at);
 }
 
 // Reads a point at a version, or as it is now; a condition too.
 template <class Layout>
-Version BatchRun<Layout>::Get(uint32_t i, Version at) {
+Version BatchRun<Layout>::Get(uint32_t i, const LeafPlace& place, Version at) {
   const Request& r = request(i);
-  const LeafPlace place = LeafOf(i, at);
   const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used(), at);
   const typename Layout::Found found = leaf.Find(r.key, place.spot);
   std::optional<PointState> state;
@@ -204,6 +202,20 @@ Version BatchRun<Layout>::Get(uint32_t i, Version at) {
       found.known ? found.version : place.node->version.load(std::memory_order_relaxed);
   if (out_.outcome(i).present) out_.outcome(i).version = seen;
   if (r.has(Request::kWantHint)) out_.outcome(i).hint.bits = place.link.bits;
+  return seen;
+}
+
+// The same of a kGet, as it is now.
+template <class Layout>
+inline Version BatchRun<Layout>::GetNewest(uint32_t i) {
+  const Request& r = request(i);
+  const LeafPlace place = look_ahead_.Newest(i, r);
+  std::string_view value;
+  if (r.flags != 0 || !Layout::FindPlain(place.node, place.word.used(), r.key, place.spot, &value))
+    return Get(i, place, kNewest);
+  ApplyGet(r, PointState{.value = value}, now_ms_, out_, i);
+  const Version seen = place.node->version.load(std::memory_order_relaxed);
+  if (out_.outcome(i).present) out_.outcome(i).version = seen;
   return seen;
 }
 
@@ -225,7 +237,7 @@ void BatchRun<Layout>::DoRange(uint32_t i, Version at) {
 template <class Layout>
 Version BatchRun<Layout>::DoSlot(uint32_t i) {
   const Request& r = request(i);
-  if (!IsSoundPoint(r, traits_)) {
+  if (!IsSoundPoint(r, traits_)) [[unlikely]] {
     if (const Status s = CheckRequest(r, batch_, traits_); !s.ok()) {
       out_.Refuse(i, s);
       return 0;
@@ -235,10 +247,10 @@ Version BatchRun<Layout>::DoSlot(uint32_t i) {
     case Op::kGet:
       // Who stops the writers does not wait for a batch of reads.
       if (writes_) core_.versions.Raise(slot_);
-      return Get(i, kNewest);
+      return GetNewest(i);
     case Op::kScan:
     case Op::kCount: {
-      if (r.limit > kShortScan) {
+      if (r.limit > kUnpausedItems) {
         PauseWrites();
       } else if (writes_) {
         core_.versions.Raise(slot_);

@@ -61,7 +61,8 @@ class BatchRun {
   Version DoSlot(uint32_t i);
   void Read(uint32_t i, Version at);
   LeafPlace LeafOf(uint32_t i, Version at) const;
-  Version Get(uint32_t i, Version at);
+  Version Get(uint32_t i, const LeafPlace& place, Version at);
+  Version GetNewest(uint32_t i);
   void DoRange(uint32_t i, Version at);
   Version Sample(uint32_t i);
   Version DeleteRange(uint32_t i);

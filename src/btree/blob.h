@@ -18,6 +18,7 @@
 #include "btree/node.h"
 #include "btree/node_items.h"
 #include "btree/stored.h"
+#include "skep/copy_bytes.h"
 
 namespace skep::btree::blob {
 
@@ -68,21 +69,6 @@ inline uint32_t BytesOf(const StoredKey& key) {
 }
 inline uint32_t BytesOf(const StoredValue& value) {
   return kLengthBytes + static_cast<uint32_t>(value.bytes.size());
-}
-
-// As memcpy, without a call for the usual sizes of keys and values: a merge copies a few hundred.
-inline void CopyBytes(std::byte* to, const char* from, size_t bytes) {
-  if (bytes > 32) {
-    std::memcpy(to, from, bytes);
-  } else if (bytes >= 16) {
-    std::memcpy(to, from, 16);
-    std::memmove(to + bytes - 16, from + bytes - 16, 16);
-  } else if (bytes >= 8) {
-    std::memcpy(to, from, 8);
-    std::memmove(to + bytes - 8, from + bytes - 8, 8);
-  } else {
-    for (size_t i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(from[i]);
-  }
 }
 
 // Writers return the offset after what they wrote.

@@ -203,6 +203,7 @@ class HeadLayout {
       return deadline_ms != 0 && deadline_ms <= now_ms_;
     }
     uint32_t CountLive() const;
+    uint32_t Tagged(uint16_t head, const LeafSpot& spot) const;
     uint32_t LogItemsBetween(uint16_t head, uint32_t end) const;
 
     const Codec* codec_;
@@ -307,6 +308,12 @@ class HeadLayout {
     const Codec* codec_;
     const NodeHeader* node_;
   };
+
+  // The cheap answer for most reads of the newest state: true if the log has nothing of the key,
+  // and its item in the sorted block is plain; then its value. Else nothing is said. `spot` is
+  // completed.
+  static bool FindPlain(const NodeHeader* leaf, uint32_t used, std::string_view key,
+                        const LeafSpot& spot, std::string_view* value);
 
   static void BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t used,
                        std::vector<OutsideBlock>* blocks);

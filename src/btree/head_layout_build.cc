@@ -41,9 +41,9 @@ uint32_t PutFences(NodeHeader* node, uint32_t at, const Fences& fences) {
 uint32_t PutUniform(NodeHeader* node, uint32_t at, std::span<const LeafItem> items) {
   std::byte* to = node->bytes() + at;
   for (const LeafItem& item : items) {
-    blob::CopyBytes(to, item.key.bytes.data(), item.key.bytes.size());
+    CopyBytes(to, item.key.bytes.data(), item.key.bytes.size());
     to += item.key.bytes.size();
-    blob::CopyBytes(to, item.value.bytes.data(), item.value.bytes.size());
+    CopyBytes(to, item.value.bytes.data(), item.value.bytes.size());
     to += item.value.bytes.size();
   }
   return static_cast<uint32_t>(to - node->bytes());

@@ -233,7 +233,7 @@ inline char* CopyItems(const std::byte* from, uint32_t count, const PlainForm& f
                        char* to) {
   if (!keys_only) {
     const size_t size = size_t{count} * form.stride();
-    blob::CopyBytes(reinterpret_cast<std::byte*>(to), reinterpret_cast<const char*>(from), size);
+    CopyBytes(to, reinterpret_cast<const char*>(from), size);
     return to + size;
   }
   for (uint32_t i = 0; i < count; ++i, from += form.stride(), to += form.key_bytes) {

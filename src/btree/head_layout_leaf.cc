@@ -59,9 +59,9 @@ uint32_t HeadLayout::AppendToLog(const Codec&, NodeHeader* node, uint32_t used, 
   blob::Store(node, item + 4, static_cast<uint16_t>(heads::FormOfKey(key) | flags));
   blob::Store(node, item + 6, value == nullptr ? uint16_t{0} : heads::FormOfValue(*value));
   std::byte* const bytes = node->bytes() + item + heads::kLogItemHeaderBytes;
-  blob::CopyBytes(bytes, key.bytes.data(), key.bytes.size());
+  CopyBytes(bytes, key.bytes.data(), key.bytes.size());
   if (value != nullptr) {
-    blob::CopyBytes(bytes + key.bytes.size(), value->bytes.data(), value->bytes.size());
+    CopyBytes(bytes + key.bytes.size(), value->bytes.data(), value->bytes.size());
   }
   heads::SetLogOffset(node, fill.log_items, item);
   heads::SetLogHead(node, fill.log_items, at.head);

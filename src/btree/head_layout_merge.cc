@@ -155,7 +155,7 @@ void HeadLayout::Merger::WriteItems(std::byte* to) const {
         to += bytes;
       },
       [&](const Piece& piece) {
-        blob::CopyBytes(to, piece.item, stride);
+        CopyBytes(to, piece.item, stride);
         to += stride;
       });
 }

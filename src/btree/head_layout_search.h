@@ -105,12 +105,8 @@ inline uint32_t HeadLayout::Sorted::LowerBound(uint16_t head) const {
 // Heads are compared in whole segments; those before `from` are below if any behind it is.
 inline uint32_t HeadLayout::Sorted::CountBelow(uint32_t from, uint16_t head) const {
   if (from == count_) return 0;
-  uint32_t at = from / heads::kSegmentHeads * heads::kSegmentHeads;
-  uint32_t below;
-  do {
-    below = CountBelow32(heads_ + at, head);
-    at += below;
-  } while (below == heads::kSegmentHeads && at < count_);
+  const uint32_t segment = from / heads::kSegmentHeads * heads::kSegmentHeads;
+  const uint32_t at = heads::LowerBound(heads_, count_, segment, head);
   return at <= from ? 0 : std::min(at, count_) - from;
 }
 
@@ -142,12 +138,31 @@ inline HeadLayout::Leaf::Leaf(const Codec& codec, const NodeHeader* node, uint32
   while (visible_ > 0 && Log(visible_ - 1).delta() > read_version - node_version_) --visible_;
 }
 
+// A bit for each log item it sees that may have a key with this head.
+inline uint32_t HeadLayout::Leaf::Tagged(uint16_t head, const LeafSpot& spot) const {
+  if (!spot.known || spot.used != used_) {
+    return heads::LogItemsTagged(node_, visible_, heads::TagOf(head));
+  }
+  return spot.tagged & ((uint32_t{1} << visible_) - 1);
+}
+
+inline bool HeadLayout::FindPlain(const NodeHeader* leaf, uint32_t used, std::string_view key,
+                                  const LeafSpot& spot, std::string_view* value) {
+  if (!spot.known || spot.used != used || spot.tagged != 0) return false;
+  const Sorted sorted(leaf);
+  if (!sorted.is_plain() || key.size() != sorted.key_bytes()) return false;
+  if (spot.at >= sorted.count() || sorted.head(spot.at) != spot.head) return false;
+  const std::string_view item = blob::BytesAt(leaf, sorted.offset(spot.at), sorted.stride());
+  if (!EqualBytes(item.data(), key.data(), key.size())) return false;
+  *value = item.substr(key.size());
+  return true;
+}
+
 inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key, const LeafSpot& spot) const {
   const Sorted sorted(node_);
   Found found;
   found.head = spot.known ? spot.head : HeadInLeaf(sorted, node_, key);
-  for (uint32_t same = heads::LogItemsTagged(node_, visible_, heads::TagOf(found.head));
-       same != 0;) {
+  for (uint32_t same = Tagged(found.head, spot); same != 0;) {
     const auto newest = static_cast<uint32_t>(std::bit_width(same) - 1);
     same ^= uint32_t{1} << newest;
     const heads::LogItem item = Log(newest);
@@ -173,13 +188,11 @@ inline LeafSpot HeadLayout::Leaf::Prefetch(std::string_view key) const {
   const heads::Form& form = heads::FormOf(node_);
   // Nothing but the line of searches is there: what a first key decides is not looked at.
   if (form.is_surmised) return {};
-  const LeafSpot spot = {
-      .head = heads::Scale(form, heads::WordAt(key, form.prefix)), .at = 0, .known = true};
-  FetchLine(heads::HeadsOf(node_, true) + heads::LeafSegment(node_, spot.head));
-  if (heads::LogItemsTagged(node_, visible_, heads::TagOf(spot.head)) != 0) {
-    FetchLine(heads::FrontOf(node_));
-  }
-  return spot;
+  const uint16_t head = heads::Scale(form, heads::WordAt(key, form.prefix));
+  FetchLine(heads::HeadsOf(node_, true) + heads::LeafSegment(node_, head));
+  const uint32_t tagged = heads::LogItemsTagged(node_, visible_, heads::TagOf(head));
+  if (tagged != 0) FetchLine(heads::FrontOf(node_));
+  return {.head = head, .at = 0, .known = true, .used = used_, .tagged = tagged};
 }
 
 // A bit for each log item it sees with a head from `head` on that may come before sorted item
@@ -199,8 +212,7 @@ inline uint32_t HeadLayout::Leaf::LogItemsBetween(uint16_t head, uint32_t end) c
 inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) const {
   if (!spot->known) return;
   if (items == 1) {
-    uint32_t same = heads::LogItemsTagged(node_, visible_, heads::TagOf(spot->head));
-    for (; same != 0; same &= same - 1) {
+    for (uint32_t same = spot->tagged; same != 0; same &= same - 1) {
       FetchLine(node_->bytes() + heads::LogOffset(node_, std::countr_zero(same)));
     }
   }
@@ -212,7 +224,13 @@ inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) cons
     FetchLine(node_->bytes() + heads::AfterHeads(true, sorted.count()) + 2 * at);
     return;
   }
-  if (items > 1 && items <= heads::kSegmentHeads) {
+  const std::byte* const item = node_->bytes() + sorted.offset(at);
+  if (items == 1) {
+    FetchLine(item);
+    FetchLine(item + sorted.stride() - 1);
+    return;
+  }
+  if (items <= kShortScan) {
     uint32_t log_items = LogItemsBetween(spot->head, at + std::min(items, sorted.count()));
     for (; log_items != 0; log_items &= log_items - 1) {
       FetchLine(node_->bytes() + heads::LogOffset(node_, std::countr_zero(log_items)));
@@ -220,7 +238,6 @@ inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) cons
   }
   // The rest of a longer scan is for PrefetchScan.
   constexpr uint32_t kBytesMax = 1024;
-  const std::byte* const item = node_->bytes() + sorted.offset(at);
   const uint32_t bytes = std::min(std::min(items, kBytesMax) * sorted.stride(), kBytesMax);
   for (uint32_t i = 0; i < bytes; i += 64) FetchLine(item + i);
   FetchLine(item + bytes - 1);
@@ -259,7 +276,8 @@ inline void HeadLayout::Leaf::PrefetchScan(uint32_t from, uint32_t items) const 
   FetchLines(node_->bytes() + node_->log_begin, node_->bytes() + heads::Fill::Of(used_).bytes);
 }
 
-inline uint32_t HeadLayout::Inner::Seek(std::string_view key, bool* equal) const {
+[[gnu::always_inline]] inline uint32_t HeadLayout::Inner::Seek(std::string_view key,
+                                                               bool* equal) const {
   const uint16_t* const all = heads::HeadsOf(node_, false);
   const uint16_t head = heads::HeadIn(node_, key, [&] { return heads::OwnBytes(separator(0)); });
   const uint32_t at = heads::LowerBound(all, count(), heads::InnerSegment(node_, head), head);

@@ -4,8 +4,10 @@
 // for; a core can wait for dozens of misses at a time. So a window of requests goes down together,
 // level by level, and each step asks for what all of them need in the next one:
 //
-//   inner levels   search the node  ->  link  ->  row of the page table  ->  header of the child
-//   leaves         search line  ->  segment of heads  ->  the item
+//   lowest inner level   search the node  ->  link  ->  row of the page table  ->  the leaf's
+//   header leaves               search line  ->  segment of heads  ->  the item
+//
+// The nodes above are so few that they stay in the caches.
 //
 // A long scan reads more than a window of them could keep in the cache; it is fetched when the
 // request before it is executed.
@@ -22,6 +24,12 @@
 //   included. The epoch keeps the buffer from being another node. Who makes room for a write leaves
 //   it: then what was found is forgotten. That the epoch's number is the same again would not be
 //   enough: between reading the number and announcing it a slot holds nothing back.
+//
+// A read of the newest state needs no such look as long as nothing but such reads was executed
+// since its window was looked at. Its buffer was the newest of a node of the tree when the row was
+// loaded, which is within the batch's time. Rows and, at the end, words are loaded in the order of
+// the requests, and a buffer that was replaced has no write that the next one lacks; so of two
+// reads of one key the later one sees what the first saw, or more.
 #pragma once
 
 #include <algorithm>
@@ -52,9 +60,10 @@ class LookAhead {
   void Approach(const Batch& batch, uint32_t i) {
     if (i % kWindow == 0) {
       Look(batch, i);
-      FetchScan(batch, i);
+      if (has_scans_) FetchScan(batch, i);
     }
-    FetchScan(batch, i + 1);
+    is_fresh_ &= batch.requests()[i].op == Op::kGet;
+    if (has_scans_) FetchScan(batch, i + 1);
   }
 
   // The leaf of request `i` for a reader at version `at`, if it has been found and the place still
@@ -63,12 +72,18 @@ class LookAhead {
   std::optional<LeafPlace> CurrentAt(uint32_t i, Version at) const;
   // The newest leaf of request `i`, wherever it comes from: the window, the request's hint, the
   // root.
-  LeafPlace Newest(uint32_t i, const Request& request) const;
+  LeafPlace Newest(uint32_t i, const Request& request) {
+    if (is_fresh_ && slot_.stays == stay_) {
+      const Way& way = ways_[i - first_];
+      const NodeWord word{way.node == nullptr ? NodeWord::kRetired
+                                              : way.node->word.load(std::memory_order_acquire)};
+      if (!word.dead()) return PlaceOf(way, word);
+      is_fresh_ = false;
+    }
+    return NewestAgain(i, request);
+  }
 
  private:
-  // Items of a scan that is fetched whole with its window.
-  static constexpr uint32_t kShortScan = 32;
-
   // Set as far as the way goes: a batch does not pay for ways it does not take.
   struct Way {
     NodeHeader* node;  // null: not looked for; in the end a leaf
@@ -87,10 +102,10 @@ class LookAhead {
 
   // The leaf's word, if the place of request `i` holds; else nothing is said of it.
   bool Holds(uint32_t i, NodeWord* word) const;
-  LeafPlace PlaceOf(uint32_t i, NodeWord word) const {
-    const Way& way = ways_[i - first_];
+  static LeafPlace PlaceOf(const Way& way, NodeWord word) {
     return {.link = way.link(), .node = way.node, .word = word, .spot = way.spot};
   }
+  LeafPlace NewestAgain(uint32_t i, const Request& request) const;
   void Look(const Batch& batch, uint32_t first);
   void Descend(const Batch& batch, uint32_t root_level);
   void FetchBeyond(const Batch& batch, std::span<const Step> steps);
@@ -114,6 +129,9 @@ class LookAhead {
   uint64_t stay_ = 0;  // of the slot in an epoch, when the window was looked at
   uint32_t first_ = 0;
   uint32_t end_ = 0;
+  bool is_fresh_ =
+      false;  // since the window was looked at, nothing was done but reads at its places
+  bool has_scans_ = false;  // that are fetched one by one
   std::array<Way, kWindow> ways_;
 };
 
@@ -122,8 +140,10 @@ void LookAhead<Layout>::Look(const Batch& batch, uint32_t first) {
   stay_ = slot_.stays;
   first_ = first;
   end_ = std::min(first + kWindow, static_cast<uint32_t>(batch.size()));
+  has_scans_ = false;
   // What is alone has nobody to wait beside.
-  if (end_ - first_ < 2) {
+  is_fresh_ = end_ - first_ >= 2;
+  if (!is_fresh_) {
     end_ = first_;
     return;
   }
@@ -132,11 +152,12 @@ void LookAhead<Layout>::Look(const Batch& batch, uint32_t first) {
     const Request& r = batch.requests()[i];
     const bool seeks = r.op < Op::kSample || r.op == Op::kScan || r.op == Op::kCount;
     const bool looks = seeks && r.hint.bits == 0 && !r.has(Request::kReverse);
-    ways_[i - first_] = {.node = looks ? root : nullptr,
-                         .link_bits = core_.root.bits,
-                         .located = 0,
-                         .spot = {},
-                         .beyond = nullptr};
+    has_scans_ |= r.op == Op::kScan && ItemsOf(r) > kShortScan;
+    Way& way = ways_[i - first_];
+    way.node = looks ? root : nullptr;
+    way.link_bits = core_.root.bits;
+    way.spot.known = false;
+    way.beyond = nullptr;
   }
   core_.Sync(SyncPoint::kReaderAtRoot);
   Descend(batch, root->level);
@@ -145,54 +166,53 @@ void LookAhead<Layout>::Look(const Batch& batch, uint32_t first) {
 
 template <class Layout>
 void LookAhead<Layout>::Descend(const Batch& batch, uint32_t root_level) {
-  const uint32_t count = end_ - first_;
-  const auto request = [&](uint32_t i) -> const Request& { return batch.requests()[first_ + i]; };
-  for (uint32_t level = root_level; level > 0; --level) {
+  const Request* const requests = batch.requests().data() + first_;
+  const auto for_each = [&](auto visit) {
+    const uint32_t count = end_ - first_;
     for (uint32_t i = 0; i < count; ++i) {
-      Way& way = ways_[i];
-      if (way.node == nullptr) continue;
-      way.located = typename Layout::Inner(core_.codec, way.node).Locate(request(i).key);
+      if (ways_[i].node != nullptr) visit(ways_[i], requests[i]);
     }
-    for (uint32_t i = 0; i < count; ++i) {
-      Way& way = ways_[i];
-      if (way.node == nullptr) continue;
+  };
+  for (uint32_t level = root_level; level > 1; --level) {
+    for_each([&](Way& way, const Request& r) {
+      way.node = core_.Head(typename Layout::Inner(core_.codec, way.node).ChildOf(r.key));
+      Layout::PrefetchHead(core_.codec, way.node);
+    });
+    core_.Sync(SyncPoint::kReaderAtChild);
+  }
+  if (root_level > 0) {
+    for_each([&](Way& way, const Request& r) {
+      way.located = typename Layout::Inner(core_.codec, way.node).Locate(r.key);
+    });
+    for_each([&](Way& way, const Request&) {
       const Link link = typename Layout::Inner(core_.codec, way.node).Located(way.located);
       way.link_bits = link.bits;
       core_.table.Prefetch(link.lid());
-    }
+    });
     core_.Sync(SyncPoint::kReaderAtChild);
-    for (uint32_t i = 0; i < count; ++i) {
-      Way& way = ways_[i];
-      if (way.node == nullptr) continue;
+    for_each([&](Way& way, const Request& r) {
       way.node = core_.Head(way.link());
-      if (level > 1) {
-        Layout::PrefetchHead(core_.codec, way.node);
-      } else {
-        Layout::PrefetchLeaf(core_.codec, way.node, request(i).op == Op::kGet);
-      }
-    }
+      Layout::PrefetchLeaf(core_.codec, way.node, r.op == Op::kGet);
+    });
   }
-  const auto for_each_leaf = [&](auto visit) {
-    for (uint32_t i = 0; i < count; ++i) {
-      const NodeHeader* const node = ways_[i].node;
-      if (node == nullptr) continue;
-      SKEP_DCHECK(node->is_leaf());
-      const NodeWord word{node->word.load(std::memory_order_acquire)};
-      // A leaf that has left the tree may name outside blocks that are gone.
-      if (word.retired()) continue;
-      visit(typename Layout::Leaf(core_.codec, node, word.used()), request(i), ways_[i]);
-    }
-  };
-  for_each_leaf(
-      [](const auto& leaf, const Request& r, Way& way) { way.spot = leaf.Prefetch(r.key); });
+  for_each([&](Way& way, const Request& r) {
+    SKEP_DCHECK(way.node->is_leaf());
+    const NodeWord word{way.node->word.load(std::memory_order_acquire)};
+    // A leaf that has left the tree may name outside blocks that are gone.
+    if (word.retired()) return;
+    way.spot = typename Layout::Leaf(core_.codec, way.node, word.used()).Prefetch(r.key);
+  });
   std::array<Step, kWindow> steps;
   uint32_t step_count = 0;
-  for_each_leaf([&](const auto& leaf, const Request& r, Way& way) {
+  for_each([&](Way& way, const Request& r) {
+    if (!way.spot.known) return;
+    const typename Layout::Leaf leaf(core_.codec, way.node, way.spot.used);
     const uint32_t items = ItemsOf(r);
     leaf.PrefetchItems(items, &way.spot);
+    if (r.op == Op::kGet) return;
     if (IsWrite(r.op)) leaf.PrefetchWrite();
     if (r.op != Op::kScan || !leaf.GoesBeyond(way.spot, items)) return;
-    const Link right{leaf.node()->right.load(std::memory_order_acquire)};
+    const Link right{way.node->right.load(std::memory_order_acquire)};
     if (!right) return;
     steps[step_count++] = {.link_bits = right.bits,
                            .request = static_cast<uint32_t>(&way - ways_.data())};
@@ -259,12 +279,12 @@ std::optional<LeafPlace> LookAhead<Layout>::CurrentAt(uint32_t i, Version at) co
   NodeWord word;
   if (!Holds(i, &word)) return std::nullopt;
   if (ways_[i - first_].node->version.load(std::memory_order_relaxed) > at) return std::nullopt;
-  return PlaceOf(i, word);
+  return PlaceOf(ways_[i - first_], word);
 }
 
 template <class Layout>
-LeafPlace LookAhead<Layout>::Newest(uint32_t i, const Request& request) const {
-  if (NodeWord word; Holds(i, &word)) return PlaceOf(i, word);
+LeafPlace LookAhead<Layout>::NewestAgain(uint32_t i, const Request& request) const {
+  if (NodeWord word; Holds(i, &word)) return PlaceOf(ways_[i - first_], word);
   if (const auto place = reader_.FromHint(Link{request.hint.bits}, request.key)) return *place;
   return reader_.Find(request.key, Reader<Layout>::kNewest);
 }

@@ -99,6 +99,8 @@ TEST_P(Places, AreForgottenWithTheEpoch) {
     Batch batch;
     for (const uint32_t i : {1u, 100u}) batch.Get(Kept(batch, TestKey(i)));
     look_ahead.Approach(batch, 0);
+    const NodeHeader* const found = look_ahead.Newest(0, batch.requests()[0]).node;
+    EXPECT_EQ(found, Reader<Layout>(core).Find(TestKey(1), UINT64_MAX).node);
     EXPECT_TRUE(look_ahead.CurrentAt(0, UINT64_MAX));
     EXPECT_TRUE(look_ahead.CurrentAt(1, UINT64_MAX));
     const uint64_t epoch = slot.epoch.load();
@@ -107,6 +109,7 @@ TEST_P(Places, AreForgottenWithTheEpoch) {
     EXPECT_EQ(slot.epoch.load(), epoch);
     EXPECT_FALSE(look_ahead.CurrentAt(0, UINT64_MAX));
     EXPECT_FALSE(look_ahead.CurrentAt(1, UINT64_MAX));
+    EXPECT_FALSE(look_ahead.Newest(0, batch.requests()[0]).spot.known);
   });
   core.versions.LeaveEpoch(slot);
   core.slots.Give(slot);

@@ -46,11 +46,17 @@ enum class KeyIs : uint8_t {
   kAny,
 };
 
+// Items of a scan whose log items are fetched one by one, with its window (look_ahead.h). Of a
+// longer one the whole log is.
+inline constexpr uint32_t kShortScan = 32;
+
 // What a search for a key in a leaf has found out so far, as long as the leaf has this buffer.
 struct LeafSpot {
-  uint16_t head;  // of the key
-  uint16_t at;    // the first sorted item that has no lower head
-  bool known;     // else nothing
+  uint16_t head;    // of the key
+  uint16_t at;      // the first sorted item that has no lower head
+  bool known;       // else nothing
+  uint32_t used;    // of the node's word, then
+  uint32_t tagged;  // a bit for each item of that log that may have the key
 };
 
 // Items that are stored as they are, whole and without metadata, with keys of one length and values

@@ -242,6 +242,10 @@ class PaperLayout {
 
   // Appends every outside block that belongs to the node: of fences and separators, of all keys,
   // and of the values that no later log item replaces. Cost: the whole node.
+  static bool FindPlain(const NodeHeader*, uint32_t, std::string_view, const LeafSpot&,
+                        std::string_view*) {
+    return false;
+  }
   static void BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t used,
                        std::vector<OutsideBlock>* blocks);
 

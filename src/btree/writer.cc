@@ -57,7 +57,7 @@ inline int64_t HasDeadline(bool absent, const StoredValue& value) {
 
 template <class Layout>
 Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* now_ms,
-                                const LookAhead<Layout>* look_ahead, size_t value_bytes_max,
+                                LookAhead<Layout>* look_ahead, size_t value_bytes_max,
                                 BatchWriter& out, uint32_t index) {
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();

@@ -71,10 +71,8 @@ class BatchWriter {
   // Copies the item. Returns the copy.
   Item AddItem(uint32_t slot, const Item& item) {
     char* const at = scratch().Room(item.key.size() + item.value.size());
-    if (!item.key.empty()) std::memcpy(at, item.key.data(), item.key.size());
-    if (!item.value.empty()) {
-      std::memcpy(at + item.key.size(), item.value.data(), item.value.size());
-    }
+    CopyBytes(at, item.key.data(), item.key.size());
+    CopyBytes(at + item.key.size(), item.value.data(), item.value.size());
     const auto key_bytes = static_cast<uint32_t>(item.key.size());
     const auto value_bytes = static_cast<uint32_t>(item.value.size());
     AddItems(slot, {.at = at, .count = 1, .key_bytes = key_bytes, .value_bytes = value_bytes});

@@ -1,0 +1,26 @@
+// copy_bytes.h: memcpy for what is mostly short.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+namespace skep {
+
+// As memcpy, without a call for the usual sizes of keys and values: batches and merges copy a few
+// hundred. The bytes may not overlap.
+template <class Byte>
+void CopyBytes(Byte* to, const char* from, size_t bytes) {
+  if (bytes > 32) {
+    std::memcpy(to, from, bytes);
+  } else if (bytes >= 16) {
+    std::memcpy(to, from, 16);
+    std::memmove(to + bytes - 16, from + bytes - 16, 16);
+  } else if (bytes >= 8) {
+    std::memcpy(to, from, 8);
+    std::memmove(to + bytes - 8, from + bytes - 8, 8);
+  } else {
+    for (size_t i = 0; i < bytes; ++i) to[i] = static_cast<Byte>(from[i]);
+  }
+}
+
+}  // namespace skep
