@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "btree/head_layout_search.h"
@@ -89,7 +90,7 @@ class Places : public OnEachLayout {};
 // Method: the slot comes back at once.
 TEST_P(Places, AreForgottenWithTheEpoch) {
   TestTree tree;
-  for (uint32_t i = 0; i < 200; ++i) tree.Put(TestKey(i), TestValue("v"));
+  for (uint32_t i = 0; i < 2000; ++i) tree.Put(TestKey(i), TestValue("v"));
   tree.MaintainAll();
   Core& core = tree.core();
   Slot& slot = core.slots.Take();
@@ -97,10 +98,12 @@ TEST_P(Places, AreForgottenWithTheEpoch) {
   VisitLayoutOfTest([&]<class Layout>() {
     LookAhead<Layout> look_ahead(core, slot);
     Batch batch;
-    for (const uint32_t i : {1u, 100u}) batch.Get(Kept(batch, TestKey(i)));
+    for (const uint32_t i : {1000u, 1100u}) batch.Get(Kept(batch, TestKey(i)));
     look_ahead.Approach(batch, 0);
-    const NodeHeader* const found = look_ahead.Newest(0, batch.requests()[0]).node;
-    EXPECT_EQ(found, Reader<Layout>(core).Find(TestKey(1), UINT64_MAX).node);
+    const Request& request = batch.requests()[0];
+    const LeafPlace found = look_ahead.Newest(0, request);
+    EXPECT_EQ(found.node, Reader<Layout>(core).Find(request.key, UINT64_MAX).node);
+    EXPECT_EQ(found.spot.known, (std::is_same_v<Layout, HeadLayout>));
     EXPECT_TRUE(look_ahead.CurrentAt(0, UINT64_MAX));
     EXPECT_TRUE(look_ahead.CurrentAt(1, UINT64_MAX));
     const uint64_t epoch = slot.epoch.load();
@@ -109,7 +112,7 @@ TEST_P(Places, AreForgottenWithTheEpoch) {
     EXPECT_EQ(slot.epoch.load(), epoch);
     EXPECT_FALSE(look_ahead.CurrentAt(0, UINT64_MAX));
     EXPECT_FALSE(look_ahead.CurrentAt(1, UINT64_MAX));
-    EXPECT_FALSE(look_ahead.Newest(0, batch.requests()[0]).spot.known);
+    EXPECT_FALSE(look_ahead.Newest(0, request).spot.known);
   });
   core.versions.LeaveEpoch(slot);
   core.slots.Give(slot);
