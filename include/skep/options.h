@@ -16,7 +16,8 @@ struct BtreeOptions {
   // Of a full node: a power of two, 2048 to 32768.
   uint32_t node_bytes = 8192;
   // Of the changes that a leaf collects before they are merged into its sorted items; 0 merges
-  // each at once. At most a quarter of node_bytes counts.
+  // each at once. At most a quarter of node_bytes counts, and with kHeads at most 2048, or 24
+  // changes.
   uint32_t log_bytes = 1024;
   NodeLayout layout = NodeLayout::kHeads;
   // False: old values are not kept. Then ranges, and atomic batches that only read, are not one

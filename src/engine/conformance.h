@@ -192,7 +192,7 @@ class EngineConformance : public testing::TestWithParam<EngineVariant> {
 
   // A key or value that begins with `text`.
   static std::string Long(std::string_view text) {
-    return std::string(text) + std::string(kLongBytes, 'x');
+    return std::string(text).append(kLongBytes, 'x');
   }
 
   Outcome Put(std::string_view key, std::string_view value, uint64_t deadline_ms = 0) {

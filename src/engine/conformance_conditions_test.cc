@@ -194,7 +194,7 @@ TEST_P(ConditionConformance, RequireEmpty) {
   };
   EXPECT_TRUE(is_empty(Range::All()));
   std::vector<SnapshotRef> snapshots;
-  for (int i = 0; i < 200; ++i) Put(std::string("c") + std::to_string(i), "1");
+  for (int i = 0; i < 200; ++i) Put(std::string("c").append(std::to_string(i)), "1");
   Put("e", "1", subject_.now_ms() + 10);
   if (traits_.snapshots) subject_.Open(snapshots);
   EXPECT_FALSE(is_empty(Range::All()));
