@@ -20,7 +20,7 @@ class EngineSession final : public BatchSession {
   Status Run(Batch& batch) override {
     const uint64_t now_ms = SystemClock().TimeMs();
     batch.set_now_ms(now_ms);
-    engine_.gate().Wait(engine_.Execute(batch));
+    engine_.AwaitRelease(engine_.Execute(batch));
     if (++batches_ % kBatchesBetweenMaintenance == 0) engine_.Maintain(now_ms);
     return {};
   }

@@ -15,6 +15,15 @@ std::vector<int> AllowedCores();
 // What the processor calls itself ("model name" of /proc/cpuinfo); "unknown" if it does not say.
 std::string CpuModel();
 
+// For a thread that looks again and again: leaves the core to its twin for a moment.
+inline void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 // Keeps the calling thread on one core until it is destroyed, on the same thread; then the thread
 // may run where it could before. pinned() is false if the system refused: nothing has changed then.
 class ScopedPin {

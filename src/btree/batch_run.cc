@@ -246,14 +246,14 @@ Version BatchRun<Layout>::DoSlot(uint32_t i) {
   switch (r.op) {
     case Op::kGet:
       // Who stops the writers does not wait for a batch of reads.
-      if (writes_) core_.versions.Raise(slot_);
+      if (writes_) core_.versions.RaiseInTime(slot_);
       return GetNewest(i);
     case Op::kScan:
     case Op::kCount: {
       if (r.limit > kUnpausedItems) {
         PauseWrites();
       } else if (writes_) {
-        core_.versions.Raise(slot_);
+        core_.versions.RaiseInTime(slot_);
       }
       const Version at = ReadingVersion();
       DoRange(i, at);

@@ -70,6 +70,7 @@ class BtreeEngine::Impl {
   virtual Version Execute(Batch& batch) = 0;
   virtual uint64_t Watch(std::string_view key, uint64_t now_ms) = 0;
   virtual bool Maintain(uint64_t now_ms) = 0;
+  virtual void Release() = 0;
   virtual const char* Verify() = 0;
 
   TreeStatistics Survey(const btree::SurveyBounds& bounds);
@@ -97,6 +98,7 @@ class BtreeEngine::ImplOf final : public Impl {
   Version Execute(Batch& batch) override;
   uint64_t Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
+  void Release() override { upkeep_.Release(); }
   const char* Verify() override { return btree::VerifyTree<Layout>(core_); }
 
  private:
@@ -233,6 +235,8 @@ void BtreeEngine::CloseSnapshot(SnapshotRef snapshot) {
 }
 
 bool BtreeEngine::Maintain(uint64_t now_ms) { return impl_->Maintain(now_ms); }
+
+void BtreeEngine::Release() { impl_->Release(); }
 
 EngineStatistics BtreeEngine::Statistics() const {
   const Core& core = impl_->core();

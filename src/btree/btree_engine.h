@@ -63,6 +63,7 @@ class BtreeEngine final : public Engine {
   void CloseSnapshot(SnapshotRef snapshot) override;
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
+  void Release() override;
   EngineStatistics Statistics() const override;
   // TreeStatistics by name, of a sample of the nodes and without huge_bytes; the age of the oldest
   // snapshot, in milliseconds.

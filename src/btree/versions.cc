@@ -40,7 +40,7 @@ Version Versions::Complete() const {
 }
 
 void Versions::BeginOperation(Slot& slot) {
-  Raise(slot);
+  RaiseInTime(slot);
   slot.phase = phase_.load(std::memory_order_seq_cst);
   while (slot.phase % 2 != 0) {
     std::this_thread::yield();

@@ -18,7 +18,8 @@
 //         finished. All these operations are seq_cst, so that "before" is their total order.
 //    (V2) Raising a floor between two writes may be a release store: a scan that sees the older,
 //         lower floor is only more careful, and one that sees the new one acquires the writes
-//         before.
+//         before. For the same reason it need not be raised at once: next_ is a line that all
+//         writers take from each other, so it is read for that only now and then.
 //    (V3) Every version is released in the end: a writer stores kIdle (seq_cst), then scans. Of two
 //         writers that finish together the one whose store comes second sees both idle.
 //    Nobody waits: a writer that finishes early leaves the release to a later one. A thread that
@@ -34,6 +35,8 @@
 //         long. (Waiting for the floors alone would do; looking again makes the wait short.)
 //    (P2) Who raises its floor above v has read a next_ above v, with acquire, so when it then
 //         begins an operation it sees the odd phase: a raised floor never lets a writer slip in.
+//    (P3) The exclusive writer waits no longer than operations take: whoever sees the odd phase
+//         between two of them raises its floor, again and again until it is above v.
 //
 // S. Reading at a version. A reader announces read_floor = released, then reads at rv = released
 //    again. The freer reads h = released, then every read_floor; it drops what was replaced at
@@ -93,6 +96,7 @@ struct alignas(128) Slot {
   Arena::Cache cache;
   std::vector<Retired> retired;
   uint64_t phase = 0;  // of protocol P, when the operation began
+  uint32_t steps = 0;  // of batches that write: operations that began, or had no need to
   uint64_t stays = 0;  // in epochs, with the one it is in
 
   void AddItems(int64_t n, int64_t with_deadline) {
@@ -156,6 +160,12 @@ class Versions {
     // Acquire: (P2).
     slot.write_floor.store(next_.load(std::memory_order_acquire), std::memory_order_release);
   }
+  // Instead of Raise() between two operations of a batch that writes.
+  void RaiseInTime(Slot& slot) {
+    if (++slot.steps % kRaiseEvery == 0 || phase_.load(std::memory_order_seq_cst) % 2 != 0) {
+      Raise(slot);
+    }
+  }
   void EndWrites(Slot& slot) { slot.write_floor.store(Slot::kIdle, std::memory_order_seq_cst); }
   // The highest version so that it and all below are finished.
   Version Complete() const;
@@ -187,10 +197,12 @@ class Versions {
   uint64_t LowestEpoch() const;
 
  private:
+  // Releases lag behind by so many operations of a batch at most.
+  static constexpr uint32_t kRaiseEvery = 8;
+
   Slots& slots_;
-  // Drawn and checked together, so on one cache line.
-  alignas(128) std::atomic<Version> next_{1};
-  std::atomic<uint64_t> phase_{0};
+  alignas(128) std::atomic<Version> next_{1};    // written by every write
+  alignas(128) std::atomic<uint64_t> phase_{0};  // read by every write
   alignas(128) std::atomic<uint64_t> epoch_{1};
   std::mutex exclusive_;
 };

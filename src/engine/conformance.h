@@ -99,7 +99,7 @@ class Subject {
     batch.set_now_ms(now_ms_);
     const Version released = engine_->gate().released();
     const Version ticket = engine_->Execute(batch);
-    engine_->gate().Wait(ticket);
+    engine_->AwaitRelease(ticket);
     ASSERT_GE(engine_->gate().released(), released);
     ASSERT_EQ(oracle_.Check(batch, ticket, released), "");
     ASSERT_STREQ(engine_->Verify(), nullptr);

@@ -150,6 +150,14 @@ class Engine {
   // nothing else may run meanwhile.
   virtual const char* Verify() const = 0;
 
+  // Releases what is finished, also of batches that are still executing. Thread-safe. Cost: a
+  // load for each thread that ever executed a batch.
+  virtual void Release() {}
+  // Blocks until the ticket is released. What holds it back is, most often, a batch of another
+  // thread that has drawn an earlier version and finishes it in a moment: so it looks for some
+  // microseconds before it sleeps, as to be woken takes longer. Thread-safe.
+  void AwaitRelease(Version ticket);
+
   ReleaseGate& gate() { return gate_; }
   const ReleaseGate& gate() const { return gate_; }
 

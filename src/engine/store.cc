@@ -70,7 +70,7 @@ Status Store::Execute(Batch& batch, uint32_t keyspace) {
   if (keyspace >= keyspaces_->count()) return kNoSuchKeyspace;
   Engine& engine = keyspaces_->at(keyspace);
   batch.set_now_ms(SystemClock().TimeMs());
-  engine.gate().Wait(engine.Execute(batch));
+  engine.AwaitRelease(engine.Execute(batch));
   return {};
 }
 

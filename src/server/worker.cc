@@ -476,6 +476,8 @@ void Worker::FinishPending() {
 
 void Worker::MarkTicket(Session& session, Engine& engine, Version ticket) {
   if (engine.gate().IsReleased(ticket)) return;
+  engine.Release();
+  if (engine.gate().IsReleased(ticket)) return;
   if (!session.marks.empty()) {
     const Session::Mark& last = session.marks.back();
     if (last.engine == &engine && last.ticket >= ticket) return;
