@@ -40,7 +40,16 @@ Version Versions::Complete() const {
 }
 
 void Versions::BeginOperation(Slot& slot) {
+  Raise(slot);
+  ReadPhase(slot);
+}
+
+void Versions::BeginPoint(Slot& slot) {
   RaiseInTime(slot);
+  ReadPhase(slot);
+}
+
+void Versions::ReadPhase(Slot& slot) {
   slot.phase = phase_.load(std::memory_order_seq_cst);
   while (slot.phase % 2 != 0) {
     std::this_thread::yield();

@@ -176,6 +176,8 @@ class Versions {
   // --- P ---
   // Notes the phase at the beginning of an operation; waits while it is odd.
   void BeginOperation(Slot& slot);
+  // The same of a point: its batch raises the floor now and then.
+  void BeginPoint(Slot& slot);
   bool PhaseChanged(const Slot& slot) const {
     return phase_.load(std::memory_order_seq_cst) != slot.phase;
   }
@@ -197,6 +199,8 @@ class Versions {
   uint64_t LowestEpoch() const;
 
  private:
+  void ReadPhase(Slot& slot);
+
   // Releases lag behind by so many operations of a batch at most.
   static constexpr uint32_t kRaiseEvery = 8;
 

@@ -61,7 +61,7 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
                                 BatchWriter& out, uint32_t index) {
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
-    core_.versions.BeginOperation(slot);
+    core_.versions.BeginPoint(slot);
     if (tries > 0) *now_ms = std::max(*now_ms, core_.now.Latest());
     const LeafPlace place = tries == 0 && look_ahead != nullptr
                                 ? look_ahead->Newest(index, request)

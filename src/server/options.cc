@@ -58,8 +58,7 @@ constexpr OptionInfo kOptions[] = {
         "Size of a node of the btree engine: a power of two."),
     Row<Bytes<&S::btree_log_bytes, 0, 8192>>(
         "btree-log-bytes", "BYTES", kAtStart,
-        "Changes a leaf collects before it is sorted; at most a quarter of a node counts, and of "
-        "layout heads 2048."),
+        "Changes a leaf collects before it is sorted: up to 1/4 of a node, of heads 2048."),
     Row<Choice<&S::btree_layout, kNodeLayouts>>(
         "btree-layout", "heads|paper", kAtStart,
         "How a node's bytes are arranged: heads is for the CPU, paper is Honeycomb's."),
