@@ -22,7 +22,7 @@ LINES_MAX = 900
 
 SKIPPED_FOLDERS = {".git", ".cache", "build", "node_modules", "__pycache__"}
 SKIPPED_FILES = {"package-lock.json", "LICENSE"}
-TEXT_SUFFIXES = {".h", ".cc", ".py", ".sh", ".cmake", ".md", ".txt", ".in", ".json", ""}
+TEXT_SUFFIXES = {".h", ".cc", ".py", ".sh", ".cmake", ".md", ".txt", ".in", ".json", ".svg", ""}
 CODE_SUFFIXES = {".h", ".cc", ".py", ".sh", ".cmake", ""}
 
 # What each folder may include, by the first part of the path in quotes. The public headers are
