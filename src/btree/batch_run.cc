@@ -16,7 +16,7 @@
 namespace skep::btree {
 namespace {
 
-constexpr size_t kRetiredMax = 64;    // pieces that a batch keeps to itself
+constexpr size_t kRetiredMax = 64;        // pieces that a batch keeps to itself
 constexpr uint32_t kUnpausedItems = 256;  // of a scan: read without pausing writes
 
 bool OnlyReads(const Batch& batch) {
