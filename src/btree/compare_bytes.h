@@ -16,21 +16,6 @@ namespace skep::btree {
 
 static_assert(std::endian::native == std::endian::little);
 
-// As memcmp == 0, without a call for keys of a usual size.
-inline bool EqualBytes(const char* a, const char* b, size_t bytes) {
-  const auto differ = [&](size_t at) {
-    uint64_t x, y;
-    std::memcpy(&x, a + at, 8);
-    std::memcpy(&y, b + at, 8);
-    return x != y;
-  };
-  if (bytes < 8 || bytes > 64) return std::memcmp(a, b, bytes) == 0;
-  for (size_t at = 0; at < bytes - 8; at += 8) {
-    if (differ(at)) return false;
-  }
-  return !differ(bytes - 8);
-}
-
 // <0, 0, >0. Reads nothing outside the two strings.
 inline int CompareBytes(std::string_view a, std::string_view b) {
   const auto load8 = [](const char* at) {

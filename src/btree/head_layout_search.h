@@ -153,7 +153,7 @@ inline bool HeadLayout::FindPlain(const NodeHeader* leaf, uint32_t used, std::st
   if (!sorted.is_plain() || key.size() != sorted.key_bytes()) return false;
   if (spot.at >= sorted.count() || sorted.head(spot.at) != spot.head) return false;
   const std::string_view item = blob::BytesAt(leaf, sorted.offset(spot.at), sorted.stride());
-  if (!EqualBytes(item.data(), key.data(), key.size())) return false;
+  if (CompareBytes(key, item.substr(0, key.size())) != 0) return false;
   *value = item.substr(key.size());
   return true;
 }

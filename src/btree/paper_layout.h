@@ -240,12 +240,14 @@ class PaperLayout {
     const NodeHeader* node_;
   };
 
-  // Appends every outside block that belongs to the node: of fences and separators, of all keys,
-  // and of the values that no later log item replaces. Cost: the whole node.
+  // Has no quick answer: says nothing.
   static bool FindPlain(const NodeHeader*, uint32_t, std::string_view, const LeafSpot&,
                         std::string_view*) {
     return false;
   }
+
+  // Appends every outside block that belongs to the node: of fences and separators, of all keys,
+  // and of the values that no later log item replaces. Cost: the whole node.
   static void BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t used,
                        std::vector<OutsideBlock>* blocks);
 

@@ -96,7 +96,7 @@ struct alignas(128) Slot {
   Arena::Cache cache;
   std::vector<Retired> retired;
   uint64_t phase = 0;  // of protocol P, when the operation began
-  uint32_t steps = 0;  // of batches that write: operations that began, or had no need to
+  uint32_t steps = 0;  // between operations of batches that write: RaiseInTime
   uint64_t stays = 0;  // in epochs, with the one it is in
 
   void AddItems(int64_t n, int64_t with_deadline) {

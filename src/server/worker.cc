@@ -476,12 +476,12 @@ void Worker::FinishPending() {
 
 void Worker::MarkTicket(Session& session, Engine& engine, Version ticket) {
   if (engine.gate().IsReleased(ticket)) return;
-  engine.Release();
-  if (engine.gate().IsReleased(ticket)) return;
   if (!session.marks.empty()) {
     const Session::Mark& last = session.marks.back();
     if (last.engine == &engine && last.ticket >= ticket) return;
   }
+  engine.Release();
+  if (engine.gate().IsReleased(ticket)) return;
   session.marks.push_back({.from = session.out_end(), .engine = &engine, .ticket = ticket});
   if (!session.waiting) waiting_.push_back(&session);
   session.waiting = true;
