@@ -11,7 +11,7 @@
 include(CMakePackageConfigHelpers)
 
 set(objects)
-foreach(library skep_base skep_engine_base skep_btree skep_engine)
+foreach(library skep_base skep_engine_base skep_btree skep_hash skep_engine)
   list(APPEND objects $<TARGET_OBJECTS:${library}>)
 endforeach()
 add_library(skep STATIC ${objects})

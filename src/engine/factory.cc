@@ -4,6 +4,7 @@
 
 #include "btree/btree_engine.h"
 #include "engine/model_engine.h"
+#include "hash/hash_engine.h"
 
 namespace skep {
 
@@ -11,6 +12,8 @@ std::span<const EngineInfo> AllEngines() {
   static constexpr EngineInfo kEngines[] = {
       {"btree", "ordered, multi-version B+tree with wait-free reads (Honeycomb)",
        &BtreeEngine::Make},
+      {"hash", "unordered, one version; for points, atomics and batches (KV-Direct)",
+       [](const EngineOptions& options) { return HashEngine::Make(options); }},
       {"model", "ordered, multi-version, behind one lock; the oracle of every other engine",
        [](const EngineOptions& options) -> std::unique_ptr<Engine> {
          return std::make_unique<ModelEngine>(options);

@@ -1,0 +1,193 @@
+#include "hash/atomic_run.h"
+
+#include <algorithm>
+
+#include "hash/sampler.h"
+
+namespace skep::hash {
+namespace {
+
+bool NeedsAll(Op op) { return op == Op::kSample || op == Op::kDeleteAll; }
+
+}  // namespace
+
+void AtomicRun::Do() {
+  Lock();
+  now_ms_ = core_.now.Advance(batch_.now_ms());
+  ForEachPart(batch_, [&](const Part& part) {
+    const auto culprit = DoPart(part);
+    if (!culprit) return true;
+    if (part.is_first) {
+      out_.AbortAllBut(*culprit);
+    } else {
+      out_.AbortPart(part, *culprit);
+    }
+    return !part.is_first;
+  });
+  Unlock();
+}
+
+void AtomicRun::Lock() {
+  for (const Request& r : batch_.requests()) {
+    if (NeedsAll(r.op)) locked_.set();
+    locked_.set(core_.PartitionOf(HashOf(r.key)));
+    if (r.op == Op::kMove) locked_.set(core_.PartitionOf(HashOf(r.other)));
+  }
+  for (size_t i = 0; i < core_.partitions.size(); ++i) {
+    if (locked_[i]) core_.partitions[i]->lock.Lock();
+  }
+}
+
+void AtomicRun::Unlock() {
+  for (size_t i = 0; i < core_.partitions.size(); ++i) {
+    if (locked_[i]) core_.partitions[i]->lock.Unlock();
+  }
+}
+
+// The slot because of which the part is not applied, if one is.
+std::optional<uint32_t> AtomicRun::DoPart(const Part& part) {
+  constexpr size_t kKeysASlot = 2;
+  station_.Reset(kKeysASlot * (part.end - part.begin), 0);
+  is_cleared_ = false;
+  if (const auto culprit = DoConditions(part)) return culprit;
+  for (uint32_t slot = part.begin; slot < part.end; ++slot) {
+    if (IsCondition(request(slot).op)) continue;
+    DoSlot(slot);
+    if (out_.outcome(slot).verdict == Verdict::kRefused) return slot;
+  }
+  return Commit(part);
+}
+
+std::optional<uint32_t> AtomicRun::DoConditions(const Part& part) {
+  for (uint32_t slot = part.begin; slot < part.end; ++slot) {
+    if (!IsCondition(request(slot).op)) continue;
+    DoSlot(slot);
+    if (out_.outcome(slot).verdict != Verdict::kDone) return slot;
+  }
+  return std::nullopt;
+}
+
+Station::Entry& AtomicRun::EntryOf(std::string_view key) {
+  const Key k = KeyOf(key);
+  const auto [entry, is_new] = station_.Add(k);
+  if (is_new && !is_cleared_) Station::Load(entry, core_.TableOf(k.hash), now_ms_);
+  return entry;
+}
+
+void AtomicRun::DoSlot(uint32_t slot) {
+  const Request& r = request(slot);
+  if (const Status s = CheckRequest(r, batch_, traits_); !s.ok()) return out_.Refuse(slot, s);
+  switch (r.op) {
+    case Op::kMove:
+      return Move(slot);
+    case Op::kRequireUnchanged:
+      return RequireUnchanged(slot);
+    case Op::kDeleteAll:
+      return DeleteAll(slot);
+    case Op::kSample:
+      return Sample(slot);
+    default:
+      return Point(slot);
+  }
+}
+
+void AtomicRun::Point(uint32_t slot) {
+  const Request& r = request(slot);
+  Station::Entry& entry = EntryOf(r.key);
+  const PointEffect effect =
+      ApplyPoint(r, entry.state(), now_ms_, traits_.value_bytes_max, out_, slot);
+  const bool stores = effect.action == PointEffect::Action::kStore && r.op != Op::kExpire;
+  if (stores && !core_.budget.HasRoomFor(0)) return out_.Refuse(slot, core_.OutOfMemory());
+  Station::Apply(entry, effect, r, slot, out_.scratch());
+}
+
+void AtomicRun::Move(uint32_t slot) {
+  const Request& r = request(slot);
+  // Both, before either is held: adding an entry leaves the others where they are.
+  Station::Entry& from = EntryOf(r.key);
+  Station::Entry& to = EntryOf(r.other);
+  Outcome& outcome = out_.outcome(slot);
+  outcome = {.verdict = Verdict::kDone,
+             .present = from.is_present,
+             .deadline_ms = from.is_present ? from.deadline_ms : 0};
+  if (!from.is_present) {
+    outcome.verdict = Verdict::kAbsent;
+    return;
+  }
+  if (r.has(Request::kKeepExisting) && to.is_present) {
+    outcome.verdict = Verdict::kExists;
+    return;
+  }
+  if (&from == &to) return;
+  if (!core_.budget.HasRoomFor(0)) return out_.Refuse(slot, core_.OutOfMemory());
+  const PointEffect store = {
+      .action = PointEffect::Action::kStore, .value = from.value, .deadline_ms = from.deadline_ms};
+  Station::Apply(to, store, r, slot, out_.scratch());
+  Station::Apply(from, {.action = PointEffect::Action::kErase}, r, slot, out_.scratch());
+}
+
+void AtomicRun::RequireUnchanged(uint32_t slot) {
+  const auto seen = core_.watches.Judge(request(slot).watch, now_ms_);
+  if (!seen) return out_.Refuse(slot, {Code::kInvalidArgument, "no such watch"});
+  Outcome& outcome = out_.outcome(slot);
+  outcome.verdict = seen->unchanged ? Verdict::kDone : Verdict::kMismatch;
+}
+
+void AtomicRun::DeleteAll(uint32_t slot) {
+  int64_t keys = 0;
+  for (const auto& partition : core_.partitions) {
+    if (is_cleared_) break;
+    const Table& table = partition->table;
+    keys += static_cast<int64_t>(table.items() - table.deadlines().CountDue(now_ms_));
+  }
+  for (Station::Entry& entry : station_.entries()) {
+    if (!is_cleared_ && entry.was_live) --keys;
+    if (!entry.is_present) continue;
+    ++keys;
+    entry.is_present = false;
+    entry.is_written = true;
+  }
+  is_cleared_ = true;
+  out_.outcome(slot) = {.verdict = Verdict::kDone, .integer = keys};
+}
+
+void AtomicRun::Sample(uint32_t slot) {
+  out_.BeginItems(slot);
+  const auto drawn = Sampler(core_, request(slot).random, now_ms_, &station_, is_cleared_).Draw();
+  out_.outcome(slot).verdict = drawn ? Verdict::kDone : Verdict::kAbsent;
+  if (!drawn) return;
+  Scratch& scratch = out_.scratch();
+  out_.AddItem(slot, {.key = scratch.Copy(drawn->key), .value = scratch.Copy(drawn->value)});
+}
+
+// The slot for which there is no memory, if there is one; then nothing is changed.
+std::optional<uint32_t> AtomicRun::Commit(const Part& part) {
+  std::vector<Writing> writings;
+  for (const Station::Entry& entry : station_.entries()) {
+    if (!entry.is_written || !entry.is_present) continue;
+    const bool stores = entry.last_store != Station::kNone;
+    Writing writing{.table = &core_.TableOf(entry.key.hash), .key = entry.key, .prepared = {}};
+    if (!writing.table->Prepare(entry.key, entry.value, entry.deadline_ms,
+                                stores ? Arena::Limit::kObey : Arena::Limit::kExceed,
+                                &writing.prepared)) {
+      for (const Writing& w : writings) w.table->Drop(w.prepared);
+      const uint32_t culprit = stores ? entry.last_store : part.begin;
+      out_.Refuse(culprit, core_.OutOfMemory());
+      return culprit;
+    }
+    writings.push_back(writing);
+  }
+  if (is_cleared_) {
+    for (const auto& partition : core_.partitions) partition->table.EraseAll();
+    core_.watches.TouchRange({}, {}, true, 0);
+  }
+  for (const Station::Entry& entry : station_.entries()) {
+    if (!entry.is_written) continue;
+    core_.watches.Touch(entry.key.bytes, 0);
+    if (!entry.is_present) core_.TableOf(entry.key.hash).Erase(entry.key);
+  }
+  for (const Writing& w : writings) w.table->Install(w.key, w.prepared);
+  return std::nullopt;
+}
+
+}  // namespace skep::hash

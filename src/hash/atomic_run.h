@@ -1,0 +1,62 @@
+// atomic_run.h: an atomic batch: all or nothing, part by part, at one instant.
+//
+// All partitions that the batch names are locked, in their order, for as long as it takes. A part
+// is done on a station (station.h), which starts from what the table holds and has nothing to take
+// back if a slot fails: it is forgotten. A part that succeeds is written: first all memory is taken
+// (Table::Prepare) and every byte copied, then all is installed, which cannot fail.
+#pragma once
+
+#include <bitset>
+#include <optional>
+#include <vector>
+
+#include "engine/batch_writer.h"
+#include "hash/core.h"
+#include "hash/station.h"
+
+namespace skep::hash {
+
+// Owner: one execution of one batch.
+class AtomicRun {
+ public:
+  // The station is free to be used.
+  AtomicRun(Core& core, const EngineTraits& traits, Batch& batch, BatchWriter& out,
+            Station& station)
+      : core_(core), traits_(traits), batch_(batch), out_(out), station_(station) {}
+
+  // Fills in the outcomes.
+  void Do();
+
+ private:
+  struct Writing {
+    Table* table;
+    Key key;
+    Table::Prepared prepared;
+  };
+
+  const Request& request(uint32_t slot) const { return batch_.requests()[slot]; }
+
+  void Lock();
+  void Unlock();
+  std::optional<uint32_t> DoPart(const Part& part);
+  std::optional<uint32_t> DoConditions(const Part& part);
+  Station::Entry& EntryOf(std::string_view key);
+  void DoSlot(uint32_t slot);
+  void Point(uint32_t slot);
+  void Move(uint32_t slot);
+  void RequireUnchanged(uint32_t slot);
+  void DeleteAll(uint32_t slot);
+  void Sample(uint32_t slot);
+  std::optional<uint32_t> Commit(const Part& part);
+
+  Core& core_;
+  const EngineTraits& traits_;
+  Batch& batch_;
+  BatchWriter& out_;
+  Station& station_;
+  uint64_t now_ms_ = 0;
+  bool is_cleared_ = false;  // the part has deleted everything: what the tables have does not count
+  std::bitset<kPartitionsMax> locked_;
+};
+
+}  // namespace skep::hash

@@ -1,0 +1,69 @@
+#include "hash/bucket_array.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+
+namespace skep::hash {
+
+BucketArray::~BucketArray() { budget_.Release(held_bytes_); }
+
+bool BucketArray::Reserve() {
+  for (size_t bytes = kReservedBytesMax; !memory_; bytes /= 2) {
+    if (bytes < kReservedBytesMin) return false;
+    if (auto region = PageRegion::Reserve(bytes, Pages::kHuge)) memory_ = std::move(*region);
+  }
+  memory_->Advise(0, PageRegion::kHugePageBytes, Pages::kPlain);
+  buckets_ = reinterpret_cast<Bucket*>(memory_->begin());
+  Hold(HeldFor(1));
+  count_.store(1, std::memory_order_relaxed);
+  return true;
+}
+
+uint64_t BucketArray::HeldFor(uint64_t count) {
+  static const uint64_t kPageBytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  constexpr uint64_t kHuge = PageRegion::kHugePageBytes;
+  const uint64_t bytes = count * sizeof(Bucket);
+  if (bytes > kHuge) return (bytes + kHuge - 1) / kHuge * kHuge;
+  return std::max(kPageBytes, std::bit_ceil(bytes));
+}
+
+void BucketArray::Hold(uint64_t bytes) {
+  if (bytes > held_bytes_) {
+    budget_.Charge(bytes - held_bytes_);
+  } else if (bytes < held_bytes_) {
+    memory_->GiveBack(bytes, held_bytes_ - bytes);
+    budget_.Release(held_bytes_ - bytes);
+  }
+  held_bytes_ = bytes;
+}
+
+bool BucketArray::Add() {
+  const uint64_t bytes = HeldFor(count() + 1);
+  if (bytes > memory_->size()) return false;
+  if (bytes > held_bytes_) {
+    if (!budget_.HasRoomFor(bytes - held_bytes_)) return false;
+    Hold(bytes);
+  }
+  count_.store(count() + 1, std::memory_order_relaxed);
+  return true;
+}
+
+void BucketArray::RemoveLast() {
+  SKEP_DCHECK(count() > 1);
+  count_.store(count() - 1, std::memory_order_relaxed);
+  // Not what the next few Add() would ask for again.
+  const uint64_t bytes = HeldFor(count() + count() / 4);
+  if (bytes < held_bytes_) Hold(bytes);
+}
+
+void BucketArray::Clear() {
+  Hold(HeldFor(1));
+  buckets_[0] = Bucket{};
+  count_.store(1, std::memory_order_relaxed);
+}
+
+}  // namespace skep::hash

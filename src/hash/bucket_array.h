@@ -1,0 +1,69 @@
+// bucket_array.h: the buckets that a table finds by index, one behind the other, as many as it
+// needs.
+//
+//   reserved address space (4 GiB, or what the system gives)
+//   +--------+--------+----------------------+----------------------+ - - - - - - - -
+//   | bucket | bucket | ..     first 2 MiB   | 2 MiB on a huge page | not touched
+//   +--------+--------+----------------------+----------------------+ - - - - - - - -
+//                                                  ^ count()        ^ held_bytes()
+//
+// It grows and shrinks at its end, a bucket at a time, and never moves. Memory is charged as it is
+// begun: the next power of two up to 2 MiB, then 2 MiB at a time. The first 2 MiB have plain pages,
+// so that a small table does not cost a huge one.
+//
+// Thread safety: its partition's lock protects it. count() and Prefetch() may be called at any
+// time; what they say may be out of date.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/huge_pages.h"
+#include "base/memory_budget.h"
+#include "base/prefetch.h"
+#include "hash/bucket.h"
+
+namespace skep::hash {
+
+class BucketArray {
+ public:
+  // The budget outlives it.
+  explicit BucketArray(MemoryBudget& budget) : budget_(budget) {}
+  ~BucketArray();
+  BucketArray(const BucketArray&) = delete;
+  BucketArray& operator=(const BucketArray&) = delete;
+
+  // Before anything else. It then has one bucket, whatever the limit. False: no address space.
+  bool Reserve();
+
+  Bucket& operator[](uint64_t index) { return buckets_[index]; }
+  const Bucket& operator[](uint64_t index) const { return buckets_[index]; }
+  uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  uint64_t held_bytes() const { return held_bytes_; }
+  void Prefetch(uint64_t index) const { FetchLine(buckets_ + index); }
+
+  // One more empty bucket. False: the budget has no room for its memory, or all is used.
+  bool Add();
+  // One less. It must be empty, and not the only one.
+  void RemoveLast();
+  // Back to one empty bucket.
+  void Clear();
+
+ private:
+  static constexpr size_t kReservedBytesMax = size_t{4} << 30;
+  static constexpr size_t kReservedBytesMin = size_t{64} << 20;
+
+  // What is held for so many buckets.
+  static uint64_t HeldFor(uint64_t count);
+  void Hold(uint64_t bytes);
+
+  MemoryBudget& budget_;
+  std::optional<PageRegion> memory_;
+  Bucket* buckets_ = nullptr;
+  std::atomic<uint64_t> count_{0};
+  uint64_t held_bytes_ = 0;
+};
+
+}  // namespace skep::hash

@@ -1,0 +1,50 @@
+// core.h: what the parts of the hash engine share.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/engine.h"
+#include "hash/partition.h"
+
+namespace skep::hash {
+
+struct Core {
+  MemoryBudget& budget;
+  LatestNow& now;
+  Watches& watches;
+  Arena arena;
+  std::vector<std::unique_ptr<Partition>> partitions;  // a power of two
+
+  // All must outlive it. Partitions are added by who makes it.
+  Core(MemoryBudget& the_budget, LatestNow& the_now, Watches& the_watches)
+      : budget(the_budget), now(the_now), watches(the_watches), arena({.budget = &the_budget}) {}
+
+  uint32_t PartitionOf(uint64_t hash) const {
+    return hash::PartitionOf(hash, static_cast<uint32_t>(partitions.size()));
+  }
+  Table& TableOf(uint64_t hash) { return partitions[PartitionOf(hash)]->table; }
+  Status OutOfMemory() const {
+    return {Code::kOutOfMemory, "the memory limit is reached", budget.limit()};
+  }
+};
+
+// Holds every partition.
+class AllLocked {
+ public:
+  explicit AllLocked(const Core& core) : core_(core) {
+    for (const auto& partition : core_.partitions) partition->lock.Lock();
+  }
+  ~AllLocked() {
+    for (const auto& partition : core_.partitions) partition->lock.Unlock();
+  }
+  AllLocked(const AllLocked&) = delete;
+  AllLocked& operator=(const AllLocked&) = delete;
+
+ private:
+  const Core& core_;
+};
+
+}  // namespace skep::hash

@@ -1,0 +1,213 @@
+#include "hash/hash_engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <thread>
+
+#include "base/check.h"
+#include "engine/batch_writer.h"
+#include "engine/point.h"
+#include "hash/atomic_run.h"
+#include "hash/point_run.h"
+#include "hash/sampler.h"
+
+namespace skep {
+
+using hash::AllLocked;
+using hash::Partition;
+using hash::Table;
+
+namespace {
+
+constexpr uint32_t kPartitionsMin = 16;
+
+uint32_t DefaultPartitions() {
+  const uint32_t cpus = std::max(1u, std::thread::hardware_concurrency());
+  return std::clamp(std::bit_ceil(4 * cpus), kPartitionsMin, hash::kPartitionsMax);
+}
+
+class Locked {
+ public:
+  explicit Locked(Partition& partition) : partition_(partition) { partition_.lock.Lock(); }
+  ~Locked() { partition_.lock.Unlock(); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  Partition& partition_;
+};
+
+// Its memory is used again by the thread's next batch, whatever the engine.
+hash::Station& StationOfThread() {
+  static thread_local hash::Station station;
+  return station;
+}
+
+}  // namespace
+
+HashEngine::HashEngine(const EngineOptions& options)
+    : options_(options),
+      traits_{.name = "hash", .ordered = false, .snapshots = false, .multi_version = false},
+      core_(*options.budget, now_, watches_) {}
+
+std::unique_ptr<Engine> HashEngine::Make(const EngineOptions& options) {
+  return Make(options, Options{});
+}
+
+std::unique_ptr<HashEngine> HashEngine::Make(const EngineOptions& options, const Options& own) {
+  auto engine = std::unique_ptr<HashEngine>(new HashEngine(options));
+  hash::Core& core = engine->core_;
+  const uint32_t partitions = own.partitions != 0 ? own.partitions : DefaultPartitions();
+  SKEP_CHECK(std::has_single_bit(partitions) && partitions <= hash::kPartitionsMax);
+  for (uint32_t i = 0; i < partitions; ++i) {
+    core.partitions.push_back(std::make_unique<Partition>(core.arena, core.budget, own.table));
+    if (!core.partitions.back()->table.Reserve()) return nullptr;
+  }
+  return engine;
+}
+
+Version HashEngine::Execute(Batch& batch) {
+  BatchWriter out(batch);
+  if (const Status s = CheckBatch(batch, traits_); !s.ok()) {
+    out.RefuseAll(s);
+    return 0;
+  }
+  if (batch.kind() == Batch::Kind::kAtomic) {
+    hash::AtomicRun(core_, traits_, batch, out, StationOfThread()).Do();
+  } else {
+    ExecuteUnordered(batch, out);
+  }
+  return 0;
+}
+
+void HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
+  now_.Advance(batch.now_ms());
+  hash::PointRun points(core_, traits_, batch, out, StationOfThread());
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    const Request& r = batch.requests()[slot];
+    if (!IsSoundGet(r, traits_)) {
+      if (const Status s = CheckRequest(r, batch, traits_); !s.ok()) {
+        out.Refuse(slot, s);
+        continue;
+      }
+    }
+    if (r.op != Op::kSample && r.op != Op::kDeleteAll) {
+      points.Add(slot);
+      continue;
+    }
+    points.Flush();
+    if (r.op == Op::kSample) {
+      Sample(r, out, slot);
+    } else {
+      DeleteAll(out, slot);
+    }
+  }
+  points.Flush();
+}
+
+void HashEngine::DeleteAll(BatchWriter& out, uint32_t slot) {
+  const AllLocked all(core_);
+  const uint64_t now_ms = now_.Latest();
+  uint64_t keys = 0;
+  for (const auto& partition : core_.partitions) {
+    Table& table = partition->table;
+    keys += table.items() - table.deadlines().CountDue(now_ms);
+    table.Clear();
+  }
+  watches_.TouchRange({}, {}, true, 0);
+  out.outcome(slot).verdict = Verdict::kDone;
+  out.outcome(slot).integer = static_cast<int64_t>(keys);
+}
+
+void HashEngine::Sample(const Request& r, BatchWriter& out, uint32_t slot) {
+  out.BeginItems(slot);
+  const AllLocked all(core_);
+  const auto drawn = hash::Sampler(core_, r.random, now_.Latest(), nullptr, false).Draw();
+  out.outcome(slot).verdict = drawn ? Verdict::kDone : Verdict::kAbsent;
+  if (!drawn) return;
+  Scratch& scratch = out.scratch();
+  out.AddItem(slot, {.key = scratch.Copy(drawn->key), .value = scratch.Copy(drawn->value)});
+}
+
+Result<SnapshotRef> HashEngine::OpenSnapshot(uint64_t) {
+  return Fail(Code::kNotSupported, "this engine keeps one version of a key");
+}
+
+// watches.h: under the partition's lock no write of the key takes effect, and who locks it later
+// sees the watch.
+Result<uint64_t> HashEngine::Watch(std::string_view key, uint64_t now_ms) {
+  if (key.size() > traits_.key_bytes_max) {
+    return Fail(Code::kTooLarge, "key exceeds the maximum size", traits_.key_bytes_max);
+  }
+  const uint64_t watch = watches_.Add(key);
+  const hash::Key k = hash::KeyOf(key);
+  Partition& partition = *core_.partitions[core_.PartitionOf(k.hash)];
+  const Locked locked(partition);
+  hash::Station::Entry entry{.key = k};
+  hash::Station::Load(entry, partition.table, now_.Advance(now_ms));
+  watches_.Arm(watch, entry.is_present, entry.is_present ? entry.deadline_ms : 0);
+  return watch;
+}
+
+// A piece of each partition, so that the oldest go first on the whole.
+bool HashEngine::Maintain(uint64_t now_ms) {
+  constexpr size_t kKeys = 1024;
+  const size_t keys_each = std::max<size_t>(1, kKeys / core_.partitions.size());
+  const uint64_t now = now_.Advance(now_ms);
+  const uint64_t due_ms = now - std::min(now, options_.expiry_lag_ms);
+  bool has_more = false;
+  uint64_t expired = 0;
+  for (const auto& partition : core_.partitions) {
+    const Locked locked(*partition);
+    Table& table = partition->table;
+    const auto* first = table.deadlines().First();
+    for (size_t erased = 0; first != nullptr && first->deadline_ms <= due_ms;
+         first = table.deadlines().First()) {
+      if (erased >= keys_each) {
+        has_more = true;
+        break;
+      }
+      const size_t count = table.EraseDue(first->hash, first->deadline_ms);
+      erased += count;
+      expired += count;
+    }
+    table.Trim();
+  }
+  expired_keys_.fetch_add(expired, std::memory_order_relaxed);
+  return core_.arena.Trim() || has_more;
+}
+
+EngineStatistics HashEngine::Statistics() const {
+  EngineStatistics statistics{.expired_keys = expired_keys_.load(std::memory_order_relaxed),
+                              .bytes = core_.arena.Statistics().held_bytes};
+  for (const auto& partition : core_.partitions) {
+    const Locked locked(*partition);
+    statistics.items += partition->table.items();
+    statistics.deadlines += partition->table.deadlines().size();
+    statistics.bytes += partition->table.own_bytes();
+  }
+  return statistics;
+}
+
+void HashEngine::Describe(uint64_t, const Teller& tell) const {
+  uint64_t buckets = 0;
+  uint64_t chained = 0;
+  for (const auto& partition : core_.partitions) {
+    const Locked locked(*partition);
+    buckets += partition->table.bucket_count();
+    chained += partition->table.chained_buckets();
+  }
+  tell("partitions", core_.partitions.size());
+  tell("buckets", buckets);
+  tell("chained_buckets", chained);
+}
+
+const char* HashEngine::Verify() const {
+  for (const auto& partition : core_.partitions) {
+    if (const char* broken = partition->table.Verify()) return broken;
+  }
+  return core_.arena.Verify();
+}
+
+}  // namespace skep

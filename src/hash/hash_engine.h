@@ -1,0 +1,54 @@
+// hash_engine.h: KV-Direct's hash table as an engine.
+//
+//   Execute --+-- points of an unordered batch ---> PointRun --+--> Station --> Table
+//             +-- atomic batches -----------------> AtomicRun -+                  |
+//             +-- kSample, kDeleteAll: all partitions locked                Slabs, Arena
+//
+// No order, no old versions, no snapshots: what needs them is refused, and tickets are 0. Points
+// and atomic batches, those that only read as well, are linearizable all the same (partition.h).
+#pragma once
+
+#include <memory>
+
+#include "engine/engine.h"
+#include "hash/core.h"
+
+namespace skep {
+
+class BatchWriter;
+
+class HashEngine final : public Engine {
+ public:
+  struct Options {
+    uint32_t partitions = 0;  // a power of two up to hash::kPartitionsMax; 0: four for each CPU
+    hash::TableOptions table;
+  };
+
+  // Null: no address space.
+  static std::unique_ptr<Engine> Make(const EngineOptions& options);
+  static std::unique_ptr<HashEngine> Make(const EngineOptions& options, const Options& own);
+
+  const EngineTraits& traits() const override { return traits_; }
+  Version Execute(Batch& batch) override;
+  Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
+  void CloseSnapshot(SnapshotRef) override {}
+  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
+  bool Maintain(uint64_t now_ms) override;
+  EngineStatistics Statistics() const override;
+  void Describe(uint64_t now_ms, const Teller& tell) const override;
+  const char* Verify() const override;
+
+ private:
+  explicit HashEngine(const EngineOptions& options);
+
+  void ExecuteUnordered(Batch& batch, BatchWriter& out);
+  void DeleteAll(BatchWriter& out, uint32_t slot);
+  void Sample(const Request& request, BatchWriter& out, uint32_t slot);
+
+  const EngineOptions options_;
+  const EngineTraits traits_;
+  hash::Core core_;
+  std::atomic<uint64_t> expired_keys_{0};
+};
+
+}  // namespace skep

@@ -1,0 +1,78 @@
+// partition.h: a part of the keyspace that one thread at a time works on (KV-Direct, section 5.2:
+// a partition for each of ten NICs).
+//
+// A key's partition is chosen by bits of its hash. Each has its own lock, table, slabs and
+// deadlines; they share the arena, whose 64 KiB spans they take and give back, and nothing else.
+//
+// Protocol
+//   point    locks the key's partition, does all points of the batch that fall into it, unlocks.
+//            The order of partitions is the thread's own, and one that is taken is left for later,
+//            so threads get out of each other's way. It holds one lock at a time.
+//   several  (an atomic batch, a delete of everything, a sample) locks all partitions it needs,
+//            the lowest first, does everything, and unlocks. Holds and waits only upwards, so no
+//            two of them wait for each other, and a point never holds what it waits with.
+//
+// Why that is linearizable
+//   (1) Whatever a point reads or writes lies in its partition and changes only under its lock. It
+//       takes effect at any instant while the lock is held: nobody sees anything in between.
+//   (2) Several partitions that are locked together have such an instant too: once the last is
+//       locked until the first is unlocked. So an atomic batch is seen whole or not at all, by
+//       points as well, though each of them locks but one.
+//   (3) What has been seen as expired stays so: the latest "now" is read after locking (engine.h).
+//
+// What it costs. A locked exchange and a store for each partition that a batch meets, a nanosecond
+// or two a key in batches of 256, for reads as for writes; and readers wait while another thread is
+// in their partition, some microseconds while that thread runs. One that is suspended there delays
+// who needs this partition until it is back: waiters yield. Readers that would wait for nobody need
+// a version to validate, for which a bucket of ten slots has no room.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+
+#include "hash/table.h"
+
+namespace skep::hash {
+
+class SpinLock {
+ public:
+  bool TryLock() {
+    // The load keeps those who wait from taking the line away from who holds it.
+    return !is_taken_.load(std::memory_order_relaxed) &&
+           !is_taken_.exchange(true, std::memory_order_acquire);
+  }
+  void Lock() {
+    constexpr int kSpins = 128;
+    for (int spins = 0; !TryLock(); ++spins) {
+      if (spins < kSpins) {
+        Pause();
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  }
+  void Unlock() { is_taken_.store(false, std::memory_order_release); }
+
+ private:
+  static void Pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+
+  std::atomic<bool> is_taken_{false};
+};
+
+struct alignas(64) Partition {
+  Partition(Arena& arena, MemoryBudget& budget, const TableOptions& options)
+      : table(arena, budget, options) {}
+
+  SpinLock lock;
+  Table table;  // guarded by lock; Table::Prefetch needs none
+};
+
+}  // namespace skep::hash

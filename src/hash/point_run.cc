@@ -1,0 +1,168 @@
+#include "hash/point_run.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace skep::hash {
+
+void PointRun::Add(uint32_t slot) {
+  if (count_ == kWindow) Flush();
+  const Request& r = batch_.requests()[slot];
+  Operation& operation = operations_[count_++];
+  operation.key = KeyOf(r.key);
+  operation.slot = slot;
+  writes_ = writes_ || r.op != Op::kGet;
+  core_.TableOf(operation.key.hash).Prefetch(operation.key.hash);
+}
+
+void PointRun::Flush() {
+  if (count_ == 0) return;
+  if (count_ == 1) {
+    order_[0] = 0;
+    Partition& partition = *core_.partitions[core_.PartitionOf(operations_[0].key.hash)];
+    partition.lock.Lock();
+    RunLocked(partition, std::span(order_).first(1));
+  } else {
+    Sort();
+    RunGroups();
+  }
+  count_ = 0;
+  writes_ = false;
+}
+
+// Stable.
+void PointRun::Sort() {
+  const auto groups = std::span(groups_).first(core_.partitions.size());
+  std::ranges::fill(groups, Group{});
+  for (uint32_t i = 0; i < count_; ++i) {
+    ++groups_[core_.PartitionOf(operations_[i].key.hash)].end;
+  }
+  uint16_t begin = 0;
+  for (Group& group : groups) {
+    const uint16_t size = group.end;
+    group = {.begin = begin, .end = begin};
+    begin = static_cast<uint16_t>(begin + size);
+  }
+  for (uint32_t i = 0; i < count_; ++i) {
+    order_[groups_[core_.PartitionOf(operations_[i].key.hash)].end++] = static_cast<uint16_t>(i);
+  }
+}
+
+// Threads begin at different partitions, and come back to those that are taken.
+void PointRun::RunGroups() {
+  static std::atomic<uint32_t> next_thread{0};
+  static thread_local const uint32_t thread = next_thread.fetch_add(1, std::memory_order_relaxed);
+  constexpr uint32_t kStride = 7;  // odd: neighbours begin far from each other
+  const auto mask = static_cast<uint32_t>(core_.partitions.size() - 1);
+  uint32_t left = 0;
+  for (const bool waits : {false, true}) {
+    for (uint32_t i = 0; i <= mask; ++i) {
+      Group& group = groups_[(thread * kStride + i) & mask];
+      if (group.begin == group.end) continue;
+      Partition& partition = *core_.partitions[(thread * kStride + i) & mask];
+      if (waits) {
+        partition.lock.Lock();
+      } else if (!partition.lock.TryLock()) {
+        ++left;
+        continue;
+      }
+      RunLocked(partition, std::span(order_).subspan(group.begin, group.end - group.begin));
+      group.end = group.begin;
+    }
+    if (left == 0) return;
+  }
+}
+
+// Unlocks it.
+void PointRun::RunLocked(Partition& partition, std::span<const uint16_t> operations) {
+  now_ms_ = core_.now.Latest();
+  if (writes_) {
+    Combine(partition.table, operations);
+  } else {
+    Read(partition.table, operations);
+  }
+  partition.lock.Unlock();
+}
+
+void PointRun::Read(Table& table, std::span<const uint16_t> operations) {
+  std::array<uint16_t, kWindow> waiting;
+  uint32_t waiting_count = 0;
+  for (const uint16_t i : operations) {
+    const Operation& operation = operations_[i];
+    if (const Table::Place place = table.FindInline(operation.key)) {
+      Get(table, place, operation);
+    } else {
+      table.PrefetchRecord(operation.key);
+      waiting[waiting_count++] = i;
+    }
+  }
+  for (uint32_t i = 0; i < waiting_count; ++i) {
+    const Operation& operation = operations_[waiting[i]];
+    Get(table, table.Find(operation.key), operation);
+  }
+}
+
+void PointRun::Get(Table& table, const Table::Place& place, const Operation& operation) {
+  std::optional<PointState> state;
+  if (place) {
+    const Pair pair = table.Read(place);
+    state = {.value = pair.value, .deadline_ms = pair.deadline_ms};
+  }
+  ApplyGet(batch_.requests()[operation.slot], state, now_ms_, out_, operation.slot);
+}
+
+void PointRun::Combine(Table& table, std::span<const uint16_t> operations) {
+  station_.Reset(operations.size(), kWindow);
+  for (const uint16_t i : operations) table.PrefetchRecord(operations_[i].key);
+  for (const uint16_t i : operations) {
+    const auto [entry, is_new] = station_.Add(operations_[i].key);
+    if (is_new) Station::Load(entry, table, now_ms_);
+    station_.Chain(entry, i);
+    Do(entry, i);
+  }
+  for (Station::Entry& entry : station_.entries()) {
+    if (entry.is_written && !Write(table, entry)) DoAgain(table, entry);
+  }
+}
+
+// On the entry alone.
+void PointRun::Do(Station::Entry& entry, uint32_t i) {
+  const Request& r = request(i);
+  const uint32_t slot = operations_[i].slot;
+  const PointEffect effect =
+      ApplyPoint(r, entry.state(), now_ms_, traits_.value_bytes_max, out_, slot);
+  const bool stores = effect.action == PointEffect::Action::kStore && r.op != Op::kExpire;
+  if (stores && !core_.budget.HasRoomFor(0)) return out_.Refuse(slot, core_.OutOfMemory());
+  Station::Apply(entry, effect, r, slot, out_.scratch());
+}
+
+// What the entry has become. False: no memory, nothing is changed. A new deadline alone is given
+// even at the limit.
+bool PointRun::Write(Table& table, const Station::Entry& entry) {
+  const Arena::Limit limit =
+      entry.last_store == Station::kNone ? Arena::Limit::kExceed : Arena::Limit::kObey;
+  bool is_done = true;
+  if (!entry.is_present) {
+    table.Erase(entry.key);
+  } else if (entry.has_new_value) {
+    is_done = table.Store(entry.key, entry.value, entry.deadline_ms, limit);
+  } else {
+    is_done = table.SetDeadline(entry.key, entry.deadline_ms, limit);
+  }
+  if (is_done) core_.watches.Touch(entry.key.bytes, 0);
+  return is_done;
+}
+
+// Each operation of the chain by itself, in order.
+void PointRun::DoAgain(Table& table, const Station::Entry& entry) {
+  for (uint32_t i = entry.first; i != Station::kNone; i = station_.Next(i)) {
+    Station::Entry alone{.key = entry.key};
+    Station::Load(alone, table, now_ms_);
+    Do(alone, i);
+    if (alone.is_written && !Write(table, alone)) {
+      out_.Refuse(operations_[i].slot, core_.OutOfMemory());
+    }
+  }
+}
+
+}  // namespace skep::hash

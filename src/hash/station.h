@@ -1,0 +1,143 @@
+// station.h: the reservation station: operations on one key are done one after the other on a value
+// that is at hand, and the table is written once (KV-Direct, section 3.3.3).
+//
+//   batch   a+1  b=5  a+1  a?  c+1  a+1
+//            |         |    |        |
+//   entry a  load -- apply apply -- apply ------> one write of the table
+//
+// The paper's station keeps 1024 slots by hash and takes two keys of one slot for dependent. Here a
+// slot compares the key itself, so that different keys never wait for each other.
+//
+// Order. An entry's operations are applied as they arrive; each sees what the ones before have made
+// of the key. One that fails leaves the value as it was and those behind it go on from there.
+// Failure of the write. If the table has no memory for the final value, nothing of the chain has
+// happened yet: it is done again from the table's value, each operation written by itself, so that
+// exactly those fail that the memory does not suffice for. The chain is kept for that.
+//
+// Owner: one thread, for the points of one partition or of one part of an atomic batch.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/point.h"
+#include "hash/key.h"
+#include "hash/table.h"
+
+namespace skep::hash {
+
+class Station {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  struct Entry {
+    Key key;
+    std::string_view value;  // the table's bytes, the caller's, or the batch's scratch
+    uint64_t deadline_ms = 0;
+    uint32_t first = kNone;  // of the chain: an operation's number; Next() leads on
+    uint32_t last = kNone;
+    uint32_t last_store = kNone;  // the slot of the last request that stored
+    bool is_present = false;      // now
+    bool was_live = false;        // in the table, and not expired
+    bool is_written = false;
+    bool has_new_value = false;  // else the value is the one in the table
+
+    std::optional<PointState> state() const {
+      if (!is_present) return std::nullopt;
+      return PointState{.value = value, .deadline_ms = deadline_ms};
+    }
+  };
+
+  // Forgets everything, and has room for `keys` keys and `operations` operations.
+  void Reset(size_t keys, size_t operations);
+
+  // The key's entry. A new one (the bool) is to be loaded, and valid until the next Reset.
+  std::pair<Entry&, bool> Add(const Key& key);
+  // Null if there is none.
+  const Entry* Find(const Key& key) const;
+  // Operation number `operation` is of this entry.
+  void Chain(Entry& entry, uint32_t operation);
+  uint32_t Next(uint32_t operation) const { return next_[operation]; }
+
+  std::span<Entry> entries() { return {entries_.data(), count_}; }
+  std::span<const Entry> entries() const { return {entries_.data(), count_}; }
+
+  // What the table has of the key, an expired one as absent.
+  static void Load(Entry& entry, Table& table, uint64_t now_ms);
+
+  // What ApplyPoint said of a request to this entry, which `scratch` outlives.
+  static void Apply(Entry& entry, const PointEffect& effect, const Request& request, uint32_t slot,
+                    Scratch& scratch);
+
+ private:
+  size_t SlotOf(const Key& key) const;
+
+  std::vector<Entry> entries_;
+  size_t count_ = 0;
+  std::vector<uint32_t> slots_;  // by hash, then the next free one: an entry's number + 1, or 0
+  size_t mask_ = 0;
+  std::vector<uint32_t> next_;
+};
+
+inline void Station::Reset(size_t keys, size_t operations) {
+  constexpr size_t kSlotsAKey = 4;
+  const size_t slots = std::bit_ceil(keys * kSlotsAKey + 1);
+  if (entries_.size() < keys) entries_.resize(keys);
+  if (next_.size() < operations) next_.resize(operations);
+  count_ = 0;
+  slots_.assign(slots, 0);
+  mask_ = slots - 1;
+}
+
+// Where the key is, or may be put.
+inline size_t Station::SlotOf(const Key& key) const {
+  size_t at = key.hash & mask_;
+  while (slots_[at] != 0) {
+    const Key& other = entries_[slots_[at] - 1].key;
+    if (other.hash == key.hash && other.head == key.head && other.bytes == key.bytes) break;
+    at = (at + 1) & mask_;
+  }
+  return at;
+}
+
+inline std::pair<Station::Entry&, bool> Station::Add(const Key& key) {
+  const size_t at = SlotOf(key);
+  if (slots_[at] != 0) return {entries_[slots_[at] - 1], false};
+  slots_[at] = static_cast<uint32_t>(++count_);
+  Entry& entry = entries_[count_ - 1];
+  entry = Entry{.key = key};
+  return {entry, true};
+}
+
+inline const Station::Entry* Station::Find(const Key& key) const {
+  const size_t at = SlotOf(key);
+  return slots_[at] == 0 ? nullptr : &entries_[slots_[at] - 1];
+}
+
+inline void Station::Chain(Entry& entry, uint32_t operation) {
+  next_[operation] = kNone;
+  if (entry.first == kNone) {
+    entry.first = operation;
+  } else {
+    next_[entry.last] = operation;
+  }
+  entry.last = operation;
+}
+
+inline void Station::Load(Entry& entry, Table& table, uint64_t now_ms) {
+  const Table::Place place = table.Find(entry.key);
+  if (!place) return;
+  const Pair pair = table.Read(place);
+  if (HasExpired(pair.deadline_ms, now_ms)) return;
+  entry.value = pair.value;
+  entry.deadline_ms = pair.deadline_ms;
+  entry.is_present = true;
+  entry.was_live = true;
+}
+
+}  // namespace skep::hash

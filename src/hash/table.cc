@@ -1,0 +1,385 @@
+#include "hash/table.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace skep::hash {
+
+Table::Table(Arena& arena, MemoryBudget& budget, const TableOptions& options)
+    : arena_(arena), options_(options), slabs_(arena, cache_), index_(budget), deadlines_(budget) {}
+
+Table::~Table() {
+  if (index_.count() > 0) Clear();
+  arena_.Flush(cache_);
+}
+
+bool Table::Store(const Key& key, std::string_view value, uint64_t deadline_ms,
+                  Arena::Limit limit) {
+  const Place place = Find(key);
+  const Pair pair = {.key = key.bytes, .value = value, .deadline_ms = deadline_ms};
+  if (place && StoreInPlace(place, pair, key.hash)) return true;
+  Prepared prepared;
+  if (!Prepare(key, value, deadline_ms, limit, &prepared)) return false;
+  Install(key, prepared);
+  return true;
+}
+
+// Where the pair is if that is where it has to be, and of the right size. False: it is not.
+bool Table::StoreInPlace(const Place& place, const Pair& pair, uint64_t hash) {
+  Bucket& bucket = *place.bucket;
+  const size_t bytes = pair.key.size() + pair.value.size();
+  const bool is_inline = IsInline(pair);
+  if (is_inline != bucket.IsPair(place.item)) return false;
+  if (is_inline) {
+    if (Bucket::SlotsFor(bytes) != place.item.slots) return false;
+    bucket.SetPair(place.item, pair.key, pair.value);
+    return true;
+  }
+  const Bucket::Pointer pointer = bucket.PointerAt(place.item.slot);
+  const Record record = RecordAt(pointer);
+  const Record::Form form = Record::FormOf(pair);
+  const bool was_large = record.form() == Record::Form::kLarge;
+  if (Slabs::ClassOf(Record::SlabBytes(pair, form)) != pointer.size_class ||
+      (form == Record::Form::kLarge) != was_large) {
+    return false;
+  }
+  ArenaAddress body = {};
+  if (was_large) {
+    if (Arena::RoundUp(bytes) != Arena::RoundUp(record.body_bytes())) return false;
+    body = record.body_at();
+  }
+  deadlines_.Remove(record.deadline_ms(), hash);
+  Record::Write(slabs_.At(pointer.address), pair, form, was_large ? arena_.At(body) : nullptr,
+                body);
+  deadlines_.Add(pair.deadline_ms, hash);
+  return true;
+}
+
+bool Table::SetDeadline(const Key& key, uint64_t deadline_ms, Arena::Limit limit) {
+  const Place place = Find(key);
+  if (!place) return true;
+  const Pair pair = Read(place);
+  if (!place.bucket->IsPair(place.item) && deadline_ms != 0) {
+    const Bucket::Pointer pointer = place.bucket->PointerAt(place.item.slot);
+    if (RecordAt(pointer).form() != Record::Form::kShort) {
+      deadlines_.Remove(pair.deadline_ms, key.hash);
+      Record::WriteDeadline(slabs_.At(pointer.address), deadline_ms);
+      deadlines_.Add(deadline_ms, key.hash);
+      return true;
+    }
+  }
+  return Store(key, pair.value, deadline_ms, limit);
+}
+
+bool Table::Erase(const Key& key) {
+  const Place place = Find(key);
+  if (!place) return false;
+  Remove(place, key.hash);
+  Shrink();
+  return true;
+}
+
+size_t Table::EraseDue(uint64_t hash, uint64_t due_ms) {
+  const auto find = [&]() -> Place {
+    Bucket* previous = nullptr;
+    for (Bucket* bucket = &index_[BucketOf(hash)]; bucket != nullptr; bucket = Next(*bucket)) {
+      for (uint32_t left = bucket->pointers(); left != 0; left &= left - 1) {
+        const auto slot = static_cast<uint8_t>(std::countr_zero(left));
+        const uint64_t deadline_ms = RecordAt(bucket->PointerAt(slot)).deadline_ms();
+        if (deadline_ms != 0 && deadline_ms <= due_ms) {
+          return {bucket, previous, {.slot = slot, .slots = 1}};
+        }
+      }
+      previous = bucket;
+    }
+    return {};
+  };
+  size_t erased = 0;
+  for (Place place = find(); place; place = find()) {
+    Remove(place, HashOfItem(*place.bucket, place.item));
+    ++erased;
+  }
+  if (erased > 0) Shrink();
+  return erased;
+}
+
+void Table::Clear() {
+  if (large_ > 0) {
+    for (uint64_t i = 0; i < index_.count(); ++i) {
+      for (const Bucket* bucket = &index_[i]; bucket != nullptr; bucket = Next(*bucket)) {
+        bucket->ForEach([&](BucketItem item) {
+          if (!bucket->IsPair(item)) FreeRecord(bucket->PointerAt(item.slot));
+        });
+      }
+    }
+  }
+  slabs_.DropAll();
+  index_.Clear();
+  deadlines_.Clear();
+  items_ = used_slots_ = large_ = chained_ = 0;
+  spare_count_ = prepared_ = 0;
+  spares_ = 0;
+}
+
+void Table::EraseAll() {
+  for (;;) {
+    Bucket& last = index_[index_.count() - 1];
+    while (last.used() > 0) {
+      const BucketItem item = last.ItemAt(0);
+      Remove({&last, nullptr, item}, HashOfItem(last, item));
+    }
+    if (index_.count() == 1) return;
+    index_.RemoveLast();
+  }
+}
+
+bool Table::Prepare(const Key& key, std::string_view value, uint64_t deadline_ms,
+                    Arena::Limit limit, Prepared* prepared) {
+  if (!HoldSpares(prepared_ + 1, limit)) return false;
+  const Pair pair = {.key = key.bytes, .value = value, .deadline_ms = deadline_ms};
+  prepared->hash = key.hash;
+  prepared->deadline_ms = deadline_ms;
+  prepared->key_bytes = static_cast<uint32_t>(key.bytes.size());
+  prepared->bytes = static_cast<uint32_t>(key.bytes.size() + value.size());
+  prepared->is_inline = IsInline(pair);
+  if (prepared->is_inline) {
+    std::ranges::copy(key.bytes, prepared->pair);
+    std::ranges::copy(value, prepared->pair + key.bytes.size());
+  } else {
+    const Record::Form form = Record::FormOf(pair);
+    prepared->size_class = static_cast<uint8_t>(Slabs::ClassOf(Record::SlabBytes(pair, form)));
+    prepared->record = NewRecord(pair, form, limit);
+    if (prepared->record == 0) return false;
+  }
+  ++prepared_;
+  return true;
+}
+
+// 0: no memory.
+SlabAddress Table::NewRecord(const Pair& pair, Record::Form form, Arena::Limit limit) {
+  const uint32_t size_class = Slabs::ClassOf(Record::SlabBytes(pair, form));
+  const SlabAddress at = slabs_.Allocate(size_class, limit);
+  if (at == 0) return 0;
+  ArenaAddress body = {};
+  if (form == Record::Form::kLarge) {
+    body = arena_.Allocate(cache_, pair.key.size() + pair.value.size(), limit);
+    if (!body) {
+      slabs_.Free(size_class, at);
+      return 0;
+    }
+    ++large_;
+  }
+  Record::Write(slabs_.At(at), pair, form, body ? arena_.At(body) : nullptr, body);
+  return at;
+}
+
+void Table::FreeRecord(Bucket::Pointer pointer) {
+  const Record record = RecordAt(pointer);
+  if (record.form() == Record::Form::kLarge) {
+    arena_.Free(cache_, record.body_at(), record.body_bytes());
+    --large_;
+  }
+  slabs_.Free(pointer.size_class, pointer.address);
+}
+
+void Table::Install(const Key& key, const Prepared& prepared) {
+  if (const Place place = Find(key)) Remove(place, key.hash);
+  const uint32_t slots = prepared.is_inline ? Bucket::SlotsFor(prepared.bytes) : 1;
+  Bucket* const bucket = MakeRoom(key.hash, slots);
+  if (prepared.is_inline) {
+    const std::string_view pair(prepared.pair, prepared.bytes);
+    bucket->AddPair(pair.substr(0, prepared.key_bytes), pair.substr(prepared.key_bytes));
+  } else {
+    bucket->AddPointer({.size_class = prepared.size_class,
+                        .secondary = SecondaryOf(key.hash),
+                        .address = prepared.record});
+  }
+  deadlines_.Add(prepared.deadline_ms, key.hash);
+  used_slots_ += slots;
+  ++items_;
+  --prepared_;
+  Grow();
+  if (prepared_ == 0) FreeSpares(1);
+}
+
+void Table::Drop(const Prepared& prepared) {
+  if (!prepared.is_inline) {
+    FreeRecord({.size_class = prepared.size_class, .secondary = 0, .address = prepared.record});
+  }
+  --prepared_;
+}
+
+// The first bucket of the key's chain with so many free slots; a spare one behind it if none has.
+Bucket* Table::MakeRoom(uint64_t hash, uint32_t slots) {
+  Bucket* bucket = &index_[BucketOf(hash)];
+  while (bucket->room() < slots) {
+    Bucket* const next = Next(*bucket);
+    bucket = next != nullptr ? next : Extend(bucket);
+  }
+  return bucket;
+}
+
+Bucket* Table::Extend(Bucket* last) {
+  SKEP_CHECK(spare_count_ > 0);
+  const SlabAddress at = spares_;
+  Bucket* const bucket = BucketAt(at);
+  spares_ = bucket->chain();
+  --spare_count_;
+  bucket->set_chain(0);
+  last->set_chain(at);
+  ++chained_;
+  return bucket;
+}
+
+void Table::Remove(const Place& place, uint64_t hash) {
+  Bucket& bucket = *place.bucket;
+  if (!bucket.IsPair(place.item)) {
+    const Bucket::Pointer pointer = bucket.PointerAt(place.item.slot);
+    deadlines_.Remove(RecordAt(pointer).deadline_ms(), hash);
+    FreeRecord(pointer);
+  }
+  used_slots_ -= place.item.slots;
+  --items_;
+  bucket.Remove(place.item);
+  CloseGap(place);
+}
+
+// Fills the gap in a bucket from the last one of its chain, and unlinks what is then empty.
+void Table::CloseGap(const Place& place) {
+  Bucket* const bucket = place.bucket;
+  Bucket* previous = place.previous;
+  Bucket* last = bucket;
+  while (Bucket* const next = Next(*last)) {
+    previous = last;
+    last = next;
+  }
+  if (last != bucket) {
+    for (uint32_t slot = 0; slot < last->used();) {
+      const BucketItem item = last->ItemAt(slot);
+      if (item.slots > bucket->room()) {
+        slot += item.slots;
+        continue;
+      }
+      bucket->Add(*last, item);
+      last->Remove(item);
+    }
+  }
+  if (last->used() == 0 && previous != nullptr) Unlink(previous, last);
+}
+
+void Table::Unlink(Bucket* previous, Bucket* bucket) {
+  const SlabAddress at = previous->chain();
+  previous->set_chain(bucket->chain());
+  --chained_;
+  slabs_.Free(Slabs::ClassOf(sizeof(Bucket)), at);
+}
+
+// Has at least so many empty buckets ready. False: no memory.
+bool Table::HoldSpares(uint32_t count, Arena::Limit limit) {
+  while (spare_count_ < count) {
+    const SlabAddress at = slabs_.Allocate(Slabs::ClassOf(sizeof(Bucket)), limit);
+    if (at == 0) return false;
+    KeepSpare(at);
+  }
+  return true;
+}
+
+void Table::KeepSpare(SlabAddress at) {
+  *BucketAt(at) = Bucket{};
+  BucketAt(at)->set_chain(spares_);
+  spares_ = at;
+  ++spare_count_;
+}
+
+void Table::FreeSpares(uint32_t kept_max) {
+  while (spare_count_ > kept_max) {
+    const SlabAddress at = spares_;
+    spares_ = BucketAt(at)->chain();
+    --spare_count_;
+    slabs_.Free(Slabs::ClassOf(sizeof(Bucket)), at);
+  }
+}
+
+void Table::Trim() {
+  FreeSpares(prepared_);
+  slabs_.Flush();
+  arena_.Flush(cache_);
+}
+
+// Two splits at most, so that a table that has fallen behind catches up.
+void Table::Grow() {
+  for (int i = 0; i < 2 && used_slots_ > options_.fill_slots * index_.count(); ++i) {
+    if (!Split()) return;
+  }
+}
+
+void Table::Shrink() {
+  if (index_.count() > 1 && used_slots_ * 5 < options_.fill_slots * index_.count() * 2) Merge();
+}
+
+bool Table::Split() {
+  const uint64_t count = index_.count();
+  const uint64_t bit = std::bit_floor(count);
+  const uint64_t from = count - bit;
+  uint32_t chained = 0;
+  for (const Bucket* at = &index_[from]; (at = Next(*at)) != nullptr;) ++chained;
+  // Each half may need as many chained buckets as the whole.
+  if (!HoldSpares(prepared_ + chained, Arena::Limit::kObey) || !index_.Add()) return false;
+  TakeChain(from);
+  for (const Bucket& bucket : taken_) {
+    bucket.ForEach([&](BucketItem item) {
+      const bool moves = (HashOfItem(bucket, item) & bit) != 0;
+      PutBack(bucket, item, &index_[moves ? count : from]);
+    });
+  }
+  FreeSpares(prepared_ + 1);
+  index_.Prefetch(from + 1);
+  return true;
+}
+
+bool Table::Merge() {
+  const uint64_t last = index_.count() - 1;
+  const uint64_t into = last - std::bit_floor(last);
+  if (!HoldSpares(prepared_ + 1, Arena::Limit::kObey)) return false;
+  TakeChain(last);
+  index_.RemoveLast();
+  for (const Bucket& bucket : taken_) {
+    bucket.ForEach([&](BucketItem item) { PutBack(bucket, item, &index_[into]); });
+  }
+  FreeSpares(prepared_ + 1);
+  return true;
+}
+
+// Moves the buckets of a chain to taken_. Starts fetching their records. How many were chained.
+uint32_t Table::TakeChain(uint64_t index) {
+  taken_.clear();
+  taken_.push_back(index_[index]);
+  index_[index] = Bucket{};
+  while (const SlabAddress at = taken_.back().chain()) {
+    taken_.push_back(*BucketAt(at));
+    KeepSpare(at);
+    --chained_;
+  }
+  for (const Bucket& bucket : taken_) {
+    for (uint32_t left = bucket.pointers(); left != 0; left &= left - 1) {
+      FetchLine(slabs_.At(bucket.PointerAt(static_cast<uint32_t>(std::countr_zero(left))).address));
+    }
+  }
+  return static_cast<uint32_t>(taken_.size() - 1);
+}
+
+uint64_t Table::HashOfItem(const Bucket& bucket, BucketItem item) const {
+  return HashOf(ReadItem(bucket, item).key);
+}
+
+void Table::PutBack(const Bucket& from, BucketItem item, Bucket* head) {
+  Bucket* bucket = head;
+  while (bucket->room() < item.slots) {
+    Bucket* const next = Next(*bucket);
+    bucket = next != nullptr ? next : Extend(bucket);
+  }
+  bucket->Add(from, item);
+}
+
+}  // namespace skep::hash

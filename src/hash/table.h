@@ -1,0 +1,246 @@
+// table.h: the hash table of one partition (KV-Direct, section 3.3), which grows and shrinks
+// online.
+//
+//   index (bucket_array.h)              slabs (slabs.h), in the arena
+//   +----------+----------+---          +-------------+
+//   | bucket 0 | bucket 1 | ..   chain  | bucket, 64 B| -> ..
+//   +----------+----------+---   -----> +-------------+
+//     |    |                            +--------+-----------+-------------+
+//     |    +-- pointer slot ----------> | header | key bytes | value bytes |  record.h
+//     |                                 +--------+-----------+-------------+
+//     +-- inline pair, in the bucket itself (bucket.h)     | large
+//                                                          v
+//                                       +-----------------------------+
+//                                       | key bytes | value bytes     |  an allocation of the arena
+//                                       +-----------------------------+
+//
+// Where a pair lies. In the bucket if it has no deadline and takes at most inline_bytes_max;
+//   else in a slab of 32 to 512 B; if it is longer than that, the slab says where. A key is in the
+//   chain of one bucket, at most once, and is always compared in full.
+// Growth is linear hashing: with n buckets, a key's is the low bits of its hash, one bit less where
+//   that would be n or more. One bucket more, n, takes its items from bucket n - floor(n), floor(n)
+//   being the largest power of two not above n. An insert adds a bucket while there are more than
+//   fill_slots used slots for each; a delete gives one up when there are fewer than 2/5 of that. So
+//   every operation's share of growth is the items of one or two chains, a dozen or two; their
+//   records are fetched side by side to hash their keys again. If the budget refuses, chains grow.
+// Chains. A bucket that is full gets another one from the slabs. A delete moves items of the last
+//   bucket of its chain into the gap, and a chained bucket that has become empty is unlinked.
+// Failure. Whoever stores takes all memory first (Prepare) and then changes the table (Install), so
+//   nothing is ever half stored, and several pairs can be stored as one.
+//
+// Who reads. Everything but the prefetches needs the partition's lock, reads too (partition.h says
+// why), and views of the table's memory are valid until it is released or the table is changed.
+//
+// Cost. GET: one line if the pair is inline, two if it has a record, and one for each bucket of the
+// chain before. PUT the same, and the lines are written.
+//
+// Invariants. Verify() checks them.
+//   T1  every bucket keeps those of bucket.h; a chained one is not empty.
+//   T2  a key is in the chain its hash leads to, once; a pointer has its secondary hash.
+//   T3  a pair lies where it has to, and its record has the size of its slab.
+//   T4  the counters and the slabs' account add up.
+//   T5  the deadlines are those of the records.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/arena.h"
+#include "hash/bucket.h"
+#include "hash/bucket_array.h"
+#include "hash/deadlines.h"
+#include "hash/record.h"
+#include "hash/slabs.h"
+
+namespace skep::hash {
+
+struct TableOptions {
+  uint32_t inline_bytes_max = 25;  // up to Bucket::kInlineBytesMax
+  uint32_t fill_slots = 6;         // of the ten of a bucket of the index
+};
+
+class Table {
+ public:
+  // Where a pair is. Valid until the table is changed.
+  struct Place {
+    Bucket* bucket = nullptr;    // null: nowhere
+    Bucket* previous = nullptr;  // in the chain; null: it is the first
+    BucketItem item = {};
+    explicit operator bool() const { return bucket != nullptr; }
+  };
+
+  // A pair whose memory is there, to be installed or dropped.
+  struct Prepared {
+    uint64_t hash;
+    uint64_t deadline_ms;
+    uint32_t key_bytes;
+    uint32_t bytes;  // key and value
+    bool is_inline;
+    uint8_t size_class;  // of the record
+    SlabAddress record;
+    char pair[Bucket::kInlineBytesMax];  // if it is inline
+  };
+
+  // All outlive it.
+  Table(Arena& arena, MemoryBudget& budget, const TableOptions& options);
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  // Before anything else. False: no address space.
+  bool Reserve() { return index_.Reserve(); }
+
+  // Starts fetching the key's bucket. Without the lock.
+  void Prefetch(uint64_t hash) const { index_.Prefetch(BucketOf(hash)); }
+  // Starts fetching what may be the key's record; the bucket should be here by now.
+  void PrefetchRecord(const Key& key) const;
+
+  Place Find(const Key& key);
+  // Only if it lies in the first bucket of its chain, inline.
+  Place FindInline(const Key& key) {
+    Bucket& bucket = index_[BucketOf(key.hash)];
+    const BucketItem item = bucket.Find(key);
+    return item.slots != 0 ? Place{&bucket, nullptr, item} : Place{};
+  }
+  Pair Read(const Place& place) const;
+
+  // Stores or replaces. The value may be a view of the one that is there. False: no memory; nothing
+  // is changed.
+  bool Store(const Key& key, std::string_view value, uint64_t deadline_ms, Arena::Limit limit);
+  // The key's value stays. Nothing if the key is absent.
+  bool SetDeadline(const Key& key, uint64_t deadline_ms, Arena::Limit limit);
+  // False if the key is absent.
+  bool Erase(const Key& key);
+  // Erases whatever in the key's chain has a deadline at or before this. How many.
+  size_t EraseDue(uint64_t hash, uint64_t due_ms);
+  // Everything. Faster than EraseAll(), but nothing may be prepared.
+  void Clear();
+  void EraseAll();
+
+  // Copies the pair into memory of its own. False: no memory.
+  bool Prepare(const Key& key, std::string_view value, uint64_t deadline_ms, Arena::Limit limit,
+               Prepared* prepared);
+  // Stores it, instead of what is there. Cannot fail. `key` as it was prepared.
+  void Install(const Key& key, const Prepared& prepared);
+  void Drop(const Prepared& prepared);
+
+  // Calls visit(pair) for each of the chain that begins at this bucket of the index.
+  template <typename Visit>
+  void ForEachIn(uint64_t index, Visit visit) const;
+  uint64_t bucket_count() const { return index_.count(); }
+
+  uint64_t items() const { return items_; }
+  const Deadlines& deadlines() const { return deadlines_; }
+  // What it holds beside the arena's memory.
+  uint64_t own_bytes() const { return index_.held_bytes() + deadlines_.bytes(); }
+  uint64_t chained_buckets() const { return chained_; }
+
+  // Gives back what is kept for the next operations. Bounded.
+  void Trim();
+  // Null, or a literal that names the broken invariant.
+  const char* Verify() const;
+
+ private:
+  struct Tally;  // table_verify.cc
+
+  uint64_t BucketOf(uint64_t hash) const;
+  Bucket* Next(const Bucket& bucket) const {
+    return bucket.chain() == 0 ? nullptr : BucketAt(bucket.chain());
+  }
+  Bucket* BucketAt(SlabAddress at) const { return reinterpret_cast<Bucket*>(slabs_.At(at)); }
+  Record RecordAt(Bucket::Pointer pointer) const { return Record(slabs_.At(pointer.address)); }
+  Pair ReadItem(const Bucket& bucket, BucketItem item) const;
+  bool IsInline(const Pair& pair) const {
+    return pair.deadline_ms == 0 &&
+           pair.key.size() + pair.value.size() <= options_.inline_bytes_max;
+  }
+
+  bool StoreInPlace(const Place& place, const Pair& pair, uint64_t hash);
+  SlabAddress NewRecord(const Pair& pair, Record::Form form, Arena::Limit limit);
+  void FreeRecord(Bucket::Pointer pointer);
+  Bucket* MakeRoom(uint64_t hash, uint32_t slots);
+  Bucket* Extend(Bucket* last);
+  void Remove(const Place& place, uint64_t hash);
+  void CloseGap(const Place& place);
+  void Unlink(Bucket* previous, Bucket* bucket);
+
+  bool HoldSpares(uint32_t count, Arena::Limit limit);
+  void KeepSpare(SlabAddress at);
+  void FreeSpares(uint32_t kept_max);
+
+  void Grow();
+  void Shrink();
+  bool Split();
+  bool Merge();
+  uint32_t TakeChain(uint64_t index);
+  uint64_t HashOfItem(const Bucket& bucket, BucketItem item) const;
+  void PutBack(const Bucket& from, BucketItem item, Bucket* head);
+
+  const char* VerifyChain(uint64_t index, Tally* tally) const;
+  const char* VerifyItem(const Bucket& bucket, BucketItem item, Tally* tally) const;
+
+  Arena& arena_;
+  const TableOptions options_;
+  Arena::Cache cache_;
+  Slabs slabs_;
+  BucketArray index_;
+  Deadlines deadlines_;
+  uint64_t items_ = 0;
+  uint64_t used_slots_ = 0;
+  uint64_t large_ = 0;         // records whose body is in the arena
+  uint64_t chained_ = 0;       // buckets in chains
+  uint32_t prepared_ = 0;      // and not installed or dropped yet
+  uint32_t spare_count_ = 0;   // at least prepared_: each may need a bucket for its chain
+  SlabAddress spares_ = 0;     // a chain of empty buckets
+  std::vector<Bucket> taken_;  // by TakeChain
+};
+
+inline uint64_t Table::BucketOf(uint64_t hash) const {
+  const uint64_t count = index_.count();
+  const uint64_t mask = std::bit_ceil(count) - 1;
+  const uint64_t index = IndexOf(hash) & mask;
+  return index < count ? index : index & mask >> 1;
+}
+
+inline Pair Table::ReadItem(const Bucket& bucket, BucketItem item) const {
+  if (!bucket.IsPair(item)) return RecordAt(bucket.PointerAt(item.slot)).Read(arena_);
+  const Bucket::Pair pair = bucket.PairOf(item);
+  return {.key = pair.key, .value = pair.value};
+}
+
+inline Pair Table::Read(const Place& place) const { return ReadItem(*place.bucket, place.item); }
+
+inline Table::Place Table::Find(const Key& key) {
+  const uint32_t secondary = SecondaryOf(key.hash);
+  Bucket* previous = nullptr;
+  for (Bucket* bucket = &index_[BucketOf(key.hash)]; bucket != nullptr; bucket = Next(*bucket)) {
+    if (const BucketItem item = bucket->Find(key); item.slots != 0) return {bucket, previous, item};
+    for (uint32_t left = bucket->Match(secondary); left != 0; left &= left - 1) {
+      const auto slot = static_cast<uint8_t>(std::countr_zero(left));
+      if (RecordAt(bucket->PointerAt(slot)).Read(arena_).key == key.bytes) {
+        return {bucket, previous, {.slot = slot, .slots = 1}};
+      }
+    }
+    previous = bucket;
+  }
+  return {};
+}
+
+inline void Table::PrefetchRecord(const Key& key) const {
+  const Bucket& bucket = index_[BucketOf(key.hash)];
+  for (uint32_t left = bucket.Match(SecondaryOf(key.hash)); left != 0; left &= left - 1) {
+    const auto slot = static_cast<uint32_t>(std::countr_zero(left));
+    FetchLine(slabs_.At(bucket.PointerAt(slot).address));
+  }
+  if (bucket.chain() != 0) FetchLine(BucketAt(bucket.chain()));
+}
+
+template <typename Visit>
+void Table::ForEachIn(uint64_t index, Visit visit) const {
+  for (const Bucket* bucket = &index_[index]; bucket != nullptr; bucket = Next(*bucket)) {
+    bucket->ForEach([&](BucketItem item) { visit(ReadItem(*bucket, item)); });
+  }
+}
+
+}  // namespace skep::hash
