@@ -1,0 +1,166 @@
+// Question: how near does the engine come to the memory's own rate of random reads, and what does
+//           it cost beside the memory?
+// Sketch:   a GET of an inline pair is one line. In the cache it is the hash (3 ns), the sort by
+//           partition (2 ns), the probe (3 ns) and the outcome (5 ns); past it, as long as the
+//           lines of a window overlap, whichever is longer. Additions to one key never leave the
+//           station: the function, and the outcome.
+// Compare:  the same batches with only their lines read (lines): what the memory allows.
+// Smoke:    CTest runs --benchmark_filter=items:1024(/|$) so the file cannot rot.
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "hash/hash_engine.h"
+
+namespace skep {
+namespace {
+
+constexpr uint32_t kBatch = 256;
+
+// Items of fixed sizes: key i is the bytes of i, in a scrambled order.
+class Items {
+ public:
+  Items(uint64_t count, size_t key_bytes, size_t value_bytes)
+      : count_(count), key_bytes_(key_bytes), value_(value_bytes, 'v') {
+    engine_ = HashEngine::Make({.budget = &budget_});
+    Batch batch;
+    for (uint64_t i = 0; i < count_; i += kBatch) {
+      batch.Clear();
+      for (uint64_t j = i; j < std::min(i + kBatch, count_); ++j) batch.Put(Key(batch, j), value_);
+      engine_->Execute(batch);
+    }
+  }
+
+  std::string_view Key(Batch& batch, uint64_t i) const {
+    char* const at = batch.scratch().Allocate(std::max<size_t>(key_bytes_, 8));
+    std::memset(at, 0, key_bytes_);
+    std::memcpy(at, &i, std::min<size_t>(key_bytes_, 8));
+    return {at, key_bytes_};
+  }
+
+  // Batches of requests for random keys, to be executed again and again.
+  std::vector<Batch> Batches(Op op, size_t count) const {
+    SeededRandom random(7);
+    std::vector<Batch> batches(count);
+    for (Batch& batch : batches) {
+      for (uint32_t i = 0; i < kBatch; ++i) {
+        batch.Add({.op = op,
+                   .key = Key(keys_, random.Below(count_)),
+                   .value = op == Op::kPut ? std::string_view(value_) : ""});
+      }
+    }
+    return batches;
+  }
+
+  Engine& engine() { return *engine_; }
+  uint64_t bytes() const { return engine_->Statistics().bytes; }
+
+ private:
+  const uint64_t count_;
+  const size_t key_bytes_;
+  const std::string value_;
+  MemoryBudget budget_;
+  std::unique_ptr<Engine> engine_;
+  mutable Batch keys_;
+};
+
+void Report(benchmark::State& state, uint64_t checksum) {
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * kBatch);
+  state.counters["checksum"] = static_cast<double>(checksum);
+}
+
+template <Op kOp>
+void BM_Points(benchmark::State& state) {
+  const auto count = static_cast<uint64_t>(state.range(0));
+  Items items(count, static_cast<size_t>(state.range(1)), static_cast<size_t>(state.range(2)));
+  std::vector<Batch> batches = items.Batches(kOp, std::max<uint64_t>(1, 4 * count / kBatch / 8));
+  size_t next = 0;
+  uint64_t checksum = 0;
+  for (auto _ : state) {
+    Batch& batch = batches[next];
+    next = next + 1 == batches.size() ? 0 : next + 1;
+    items.engine().Execute(batch);
+    checksum += batch.outcome(kBatch - 1).value.size();
+    batch.scratch().Clear();
+  }
+  Report(state, checksum / state.iterations());
+  const auto pair_bytes = static_cast<double>(state.range(1) + state.range(2));
+  state.counters["utilisation"] =
+      pair_bytes * static_cast<double>(count) / static_cast<double>(items.bytes());
+}
+
+// The value before is returned.
+FunctionEffect Add64(const FunctionInput& input) {
+  uint64_t now = 0;
+  uint64_t by = 0;
+  if (input.value) std::memcpy(&now, input.value->data(), sizeof(now));
+  std::memcpy(&by, input.operand.data(), sizeof(by));
+  now += by;
+  char* const at = input.scratch->Allocate(sizeof(now));
+  std::memcpy(at, &now, sizeof(now));
+  return {.action = FunctionEffect::Action::kReplace,
+          .value = {at, sizeof(now)},
+          .returned = input.value.value_or("")};
+}
+
+// Additions to `keys` keys.
+void BM_Add(benchmark::State& state) {
+  static const Function* const add = *RegisterFunction("bench-add64", Add64);
+  MemoryBudget budget;
+  const auto engine = HashEngine::Make({.budget = &budget});
+  const uint64_t one = 1;
+  const std::string_view operand(reinterpret_cast<const char*>(&one), sizeof(one));
+  Batch batch;
+  Batch keys;
+  SeededRandom random(7);
+  for (uint32_t i = 0; i < kBatch; ++i) {
+    const uint64_t key = random.Below(static_cast<uint64_t>(state.range(0)));
+    batch.Apply(keys.scratch().Copy({reinterpret_cast<const char*>(&key), sizeof(key)}), add,
+                operand);
+  }
+  for (auto _ : state) {
+    engine->Execute(batch);
+    benchmark::DoNotOptimize(batch.outcome(kBatch - 1).value);
+    batch.scratch().Clear();
+  }
+  Report(state, 0);
+}
+
+// One random line a request, all of a batch fetched first.
+void BM_Lines(benchmark::State& state) {
+  const auto lines = static_cast<uint64_t>(state.range(0));
+  auto memory = PageRegion::Reserve(lines * 64, Pages::kHuge);
+  if (!memory) return state.SkipWithError("no memory");
+  std::memset(memory->begin(), 1, memory->size());
+  SeededRandom random(7);
+  std::vector<uint32_t> order(std::max<uint64_t>(kBatch, lines / 2 / kBatch * kBatch));
+  for (uint32_t& line : order) line = static_cast<uint32_t>(random.Below(lines));
+  size_t next = 0;
+  uint64_t checksum = 0;
+  for (auto _ : state) {
+    for (uint32_t i = 0; i < kBatch; ++i) FetchLine(memory->begin() + order[next + i] * 64UL);
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      checksum += static_cast<uint64_t>(memory->begin()[order[next + i] * 64UL]);
+    }
+    next = next + kBatch >= order.size() ? 0 : next + kBatch;
+  }
+  Report(state, checksum / state.iterations());
+}
+
+void Sizes(benchmark::internal::Benchmark* b) {
+  b->ArgNames({"items", "key", "value"});
+  for (const int64_t items : {1 << 10, 1 << 22}) {
+    b->Args({items, 5, 5})->Args({items, 8, 7})->Args({items, 8, 8})->Args({items, 8, 40});
+  }
+}
+
+BENCHMARK(BM_Points<Op::kGet>)->Name("get")->Apply(Sizes);
+BENCHMARK(BM_Points<Op::kPut>)->Name("put")->Apply(Sizes);
+BENCHMARK(BM_Add)->Name("add")->ArgName("items")->Arg(1)->Arg(1024);
+BENCHMARK(BM_Lines)->Name("lines")->ArgName("items")->Arg(1024)->Arg(1 << 22)->Arg(1 << 23);
+
+}  // namespace
+}  // namespace skep
