@@ -48,6 +48,8 @@ using SlabAddress = uint32_t;
 inline constexpr size_t kSlabUnitBytes = 32;
 inline constexpr SlabAddress kSlabAddressMax = (1u << 31) - 1;
 
+constexpr uint64_t LowBits(uint32_t count) { return (uint64_t{1} << count) - 1; }
+
 // What is in a bucket: a pointer (one slot) or an inline pair.
 struct BucketItem {
   uint8_t slot;
@@ -96,30 +98,24 @@ class alignas(64) Bucket {
 
   // The pointers with this secondary hash, a bit each.
   uint32_t Match(uint32_t secondary) const {
-    uint32_t matches = 0;
-    for (uint32_t left = pointers(); left != 0; left &= left - 1) {
-      const auto slot = static_cast<uint32_t>(std::countr_zero(left));
-      matches |= uint32_t{SlotWord(slot) >> 31 == secondary} << slot;
-    }
-    return matches;
+    constexpr uint64_t kSecondaryMask = LowBits(kSecondaryBits) << 31;
+    return SlotsLike(uint64_t{secondary} << 31, kSecondaryMask) & pointers();
   }
 
   // The inline pair of this key; of no slots if it is not here.
   BucketItem Find(const Key& key) const {
-    const size_t size = key.bytes.size();
-    const uint64_t head_mask = size >= 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * size) - 1;
-    const uint32_t t = types();
-    const uint32_t more = t >> 20 & t >> 10 & t;
-    for (uint32_t left = pairs(); left != 0; left &= left - 1) {
-      const auto slot = static_cast<uint32_t>(std::countr_zero(left));
-      if (((Load<uint64_t>(slot * kSlotBytes) ^ key.head) & head_mask) != 0) continue;
-      const uint32_t slots = SlotsFrom(more, slot);
-      if (KeyBytes(Code(slot, slots), slots) != size) continue;
-      if (size > 8 && std::memcmp(&bytes_[slot * kSlotBytes + 8], key.bytes.data() + 8, size - 8))
-        continue;
-      return {.slot = static_cast<uint8_t>(slot), .slots = static_cast<uint8_t>(slots)};
-    }
-    return {.slot = 0, .slots = 0};
+    const Found found = Search(key);
+    return {.slot = static_cast<uint8_t>(found.slot), .slots = static_cast<uint8_t>(found.slots)};
+  }
+  // The same; false if it is not here.
+  bool FindValue(const Key& key, std::string_view* value) const {
+    const Found found = Search(key);
+    if (found.slots == 0) return false;
+    const size_t key_bytes = key.bytes.size();
+    const auto* const at = reinterpret_cast<const char*>(&bytes_[found.slot * kSlotBytes]);
+    *value = {at + key_bytes,
+              found.slots * kSlotBytes - key_bytes - Padding(found.code, found.slots)};
+    return true;
   }
 
   BucketItem ItemAt(uint32_t slot) const {
@@ -131,10 +127,10 @@ class alignas(64) Bucket {
   // Views of the bucket.
   Pair PairOf(BucketItem item) const {
     const uint32_t code = Code(item.slot, item.slots);
-    const uint32_t unit = item.slots == 1 ? 6 : 5;
     const auto* const at = reinterpret_cast<const char*>(&bytes_[item.slot * kSlotBytes]);
-    const uint32_t key = code / unit;
-    return {.key = {at, key}, .value = {at + key, item.slots * kSlotBytes - key - code % unit}};
+    const uint32_t key = KeyBytes(code, item.slots);
+    const uint32_t value = item.slots * kSlotBytes - key - Padding(code, item.slots);
+    return {.key = {at, key}, .value = {at + key, value}};
   }
   Pointer PointerAt(uint32_t slot) const {
     const uint64_t word = SlotWord(slot);
@@ -212,7 +208,6 @@ class alignas(64) Bucket {
   static constexpr uint32_t kMoreType = 7;
   static constexpr uint64_t kLengthsMask = (uint64_t{1} << 50) - 1;
 
-  static constexpr uint64_t LowBits(uint32_t count) { return (uint64_t{1} << count) - 1; }
   static uint64_t Without(uint64_t bits, uint32_t at, uint32_t count) {
     return (bits & LowBits(at)) | (bits >> count & ~LowBits(at));
   }
@@ -221,6 +216,45 @@ class alignas(64) Bucket {
   }
   static uint32_t KeyBytes(uint32_t code, uint32_t slots) {
     return slots == 1 ? code / 6 : code / 5;
+  }
+  static uint32_t Padding(uint32_t code, uint32_t slots) {
+    return slots == 1 ? code % 6 : code % 5;
+  }
+
+  struct Found {
+    uint32_t slot;
+    uint32_t slots;  // 0: it is not here
+    uint32_t code;
+  };
+  Found Search(const Key& key) const {
+    const size_t size = key.bytes.size();
+    const uint64_t head_mask = size >= 8 ? ~uint64_t{0} : LowBits(8 * static_cast<uint32_t>(size));
+    const uint32_t t = types();
+    for (uint32_t left = SlotsLike(key.head, head_mask) & pairs(); left != 0; left &= left - 1) {
+      const auto slot = static_cast<uint32_t>(std::countr_zero(left));
+      const uint32_t slots = SlotsFrom(t >> 20 & t >> 10 & t, slot);
+      const uint32_t code = Code(slot, slots);
+      if (KeyBytes(code, slots) != size) continue;
+      const uint8_t* const rest = &bytes_[slot * kSlotBytes + 8];
+      if (size > 8 && std::memcmp(rest, key.bytes.data() + 8, size - 8) != 0) continue;
+      return {.slot = slot, .slots = slots, .code = code};
+    }
+    return {.slot = 0, .slots = 0, .code = 0};
+  }
+
+  // A bit for each slot whose eight bytes, its own and the next three, are `word` under the mask.
+  // All ten are compared, two at a time: which of them it is no branch has to guess.
+  uint32_t SlotsLike(uint64_t word, uint64_t mask) const {
+    using Two = uint64_t __attribute__((vector_size(16)));
+    const Two words = {word, word};
+    const Two masks = {mask, mask};
+    Two all = {0, 0};
+    for (uint32_t slot = 0; slot < kSlots; slot += 2) {
+      const Two two = {Load<uint64_t>(slot * kSlotBytes), Load<uint64_t>((slot + 1) * kSlotBytes)};
+      const Two bits = {uint64_t{1} << slot, uint64_t{2} << slot};
+      all |= static_cast<Two>(((two ^ words) & masks) == Two{0, 0}) & bits;
+    }
+    return static_cast<uint32_t>(all[0] | all[1]);
   }
 
   template <typename T>

@@ -19,7 +19,7 @@ bool BucketArray::Reserve() {
   memory_->Advise(0, PageRegion::kHugePageBytes, Pages::kPlain);
   buckets_ = reinterpret_cast<Bucket*>(memory_->begin());
   Hold(HeldFor(1));
-  count_.store(1, std::memory_order_relaxed);
+  SetCount(1);
   return true;
 }
 
@@ -41,6 +41,11 @@ void BucketArray::Hold(uint64_t bytes) {
   held_bytes_ = bytes;
 }
 
+void BucketArray::SetCount(uint64_t count) {
+  mask_.store(std::bit_ceil(count) - 1, std::memory_order_relaxed);
+  count_.store(count, std::memory_order_relaxed);
+}
+
 bool BucketArray::Add() {
   const uint64_t bytes = HeldFor(count() + 1);
   if (bytes > memory_->size()) return false;
@@ -48,13 +53,13 @@ bool BucketArray::Add() {
     if (!budget_.HasRoomFor(bytes - held_bytes_)) return false;
     Hold(bytes);
   }
-  count_.store(count() + 1, std::memory_order_relaxed);
+  SetCount(count() + 1);
   return true;
 }
 
 void BucketArray::RemoveLast() {
   SKEP_DCHECK(count() > 1);
-  count_.store(count() - 1, std::memory_order_relaxed);
+  SetCount(count() - 1);
   // Not what the next few Add() would ask for again.
   const uint64_t bytes = HeldFor(count() + count() / 4);
   if (bytes < held_bytes_) Hold(bytes);
@@ -63,7 +68,7 @@ void BucketArray::RemoveLast() {
 void BucketArray::Clear() {
   Hold(HeldFor(1));
   buckets_[0] = Bucket{};
-  count_.store(1, std::memory_order_relaxed);
+  SetCount(1);
 }
 
 }  // namespace skep::hash

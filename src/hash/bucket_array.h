@@ -41,6 +41,13 @@ class BucketArray {
   Bucket& operator[](uint64_t index) { return buckets_[index]; }
   const Bucket& operator[](uint64_t index) const { return buckets_[index]; }
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  // Which bucket has the keys of this index (key.h): its low bits, one bit less where there is no
+  // such bucket.
+  uint64_t BucketOf(uint64_t index) const {
+    const uint64_t mask = mask_.load(std::memory_order_relaxed);
+    const uint64_t at = index & mask;
+    return at < count() ? at : at & mask >> 1;
+  }
   uint64_t held_bytes() const { return held_bytes_; }
   void Prefetch(uint64_t index) const { FetchLine(buckets_ + index); }
 
@@ -58,12 +65,14 @@ class BucketArray {
   // What is held for so many buckets.
   static uint64_t HeldFor(uint64_t count);
   void Hold(uint64_t bytes);
+  void SetCount(uint64_t count);
 
-  MemoryBudget& budget_;
-  std::optional<PageRegion> memory_;
   Bucket* buckets_ = nullptr;
   std::atomic<uint64_t> count_{0};
+  std::atomic<uint64_t> mask_{0};  // the least 2^n - 1 that is not below count_ - 1
+  std::optional<PageRegion> memory_;
   uint64_t held_bytes_ = 0;
+  MemoryBudget& budget_;
 };
 
 }  // namespace skep::hash

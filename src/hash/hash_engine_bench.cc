@@ -41,20 +41,6 @@ class Items {
     return {at, key_bytes_};
   }
 
-  // Batches of requests for random keys, to be executed again and again.
-  std::vector<Batch> Batches(Op op, size_t count) const {
-    SeededRandom random(7);
-    std::vector<Batch> batches(count);
-    for (Batch& batch : batches) {
-      for (uint32_t i = 0; i < kBatch; ++i) {
-        batch.Add({.op = op,
-                   .key = Key(keys_, random.Below(count_)),
-                   .value = op == Op::kPut ? std::string_view(value_) : ""});
-      }
-    }
-    return batches;
-  }
-
   Engine& engine() { return *engine_; }
   uint64_t bytes() const { return engine_->Statistics().bytes; }
 
@@ -64,7 +50,39 @@ class Items {
   const std::string value_;
   MemoryBudget budget_;
   std::unique_ptr<Engine> engine_;
-  mutable Batch keys_;
+};
+
+// One batch whose keys are written anew for each execution, as those of a busy connection are.
+class Requests {
+ public:
+  Requests(Op op, uint64_t items, size_t key_bytes, size_t value_bytes)
+      : key_bytes_(key_bytes), keys_(kBatch * key_bytes + 8), value_(value_bytes, 'w') {
+    SeededRandom random(7);
+    stream_.resize(std::max<uint64_t>(kBatch, std::min<uint64_t>(items, 1 << 20)));
+    for (uint32_t& key : stream_) key = static_cast<uint32_t>(random.Below(items));
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      batch_.Add({.op = op,
+                  .key = {keys_.data() + i * key_bytes, key_bytes},
+                  .value = op == Op::kPut ? std::string_view(value_) : ""});
+    }
+  }
+
+  Batch& Next() {
+    batch_.scratch().Clear();
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      std::memcpy(&keys_[i * key_bytes_], &stream_[next_ + i], sizeof(uint32_t));
+    }
+    next_ = next_ + 2 * kBatch > stream_.size() ? 0 : next_ + kBatch;
+    return batch_;
+  }
+
+ private:
+  const size_t key_bytes_;
+  std::vector<char> keys_;
+  const std::string value_;
+  std::vector<uint32_t> stream_;
+  size_t next_ = 0;
+  Batch batch_;
 };
 
 void Report(benchmark::State& state, uint64_t checksum) {
@@ -76,15 +94,13 @@ template <Op kOp>
 void BM_Points(benchmark::State& state) {
   const auto count = static_cast<uint64_t>(state.range(0));
   Items items(count, static_cast<size_t>(state.range(1)), static_cast<size_t>(state.range(2)));
-  std::vector<Batch> batches = items.Batches(kOp, std::max<uint64_t>(1, 4 * count / kBatch / 8));
-  size_t next = 0;
+  Requests requests(kOp, count, static_cast<size_t>(state.range(1)),
+                    static_cast<size_t>(state.range(2)));
   uint64_t checksum = 0;
   for (auto _ : state) {
-    Batch& batch = batches[next];
-    next = next + 1 == batches.size() ? 0 : next + 1;
+    Batch& batch = requests.Next();
     items.engine().Execute(batch);
     checksum += batch.outcome(kBatch - 1).value.size();
-    batch.scratch().Clear();
   }
   Report(state, checksum / state.iterations());
   const auto pair_bytes = static_cast<double>(state.range(1) + state.range(2));

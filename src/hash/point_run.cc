@@ -89,8 +89,9 @@ void PointRun::Read(Table& table, std::span<const uint16_t> operations) {
   uint32_t waiting_count = 0;
   for (const uint16_t i : operations) {
     const Operation& operation = operations_[i];
-    if (const Table::Place place = table.FindInline(operation.key)) {
-      Get(table, place, operation);
+    std::string_view value;
+    if (table.FindInline(operation.key, &value)) {
+      ApplyGet(request(i), PointState{.value = value}, now_ms_, out_, operation.slot);
     } else {
       table.PrefetchRecord(operation.key);
       waiting[waiting_count++] = i;
@@ -98,17 +99,13 @@ void PointRun::Read(Table& table, std::span<const uint16_t> operations) {
   }
   for (uint32_t i = 0; i < waiting_count; ++i) {
     const Operation& operation = operations_[waiting[i]];
-    Get(table, table.Find(operation.key), operation);
+    std::optional<PointState> state;
+    if (const Table::Place place = table.Find(operation.key)) {
+      const Pair pair = table.Read(place);
+      state = {.value = pair.value, .deadline_ms = pair.deadline_ms};
+    }
+    ApplyGet(request(waiting[i]), state, now_ms_, out_, operation.slot);
   }
-}
-
-void PointRun::Get(Table& table, const Table::Place& place, const Operation& operation) {
-  std::optional<PointState> state;
-  if (place) {
-    const Pair pair = table.Read(place);
-    state = {.value = pair.value, .deadline_ms = pair.deadline_ms};
-  }
-  ApplyGet(batch_.requests()[operation.slot], state, now_ms_, out_, operation.slot);
 }
 
 void PointRun::Combine(Table& table, std::span<const uint16_t> operations) {

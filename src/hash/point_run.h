@@ -54,7 +54,6 @@ class PointRun {
   void RunLocked(Partition& partition, std::span<const uint16_t> operations);
   void Run(Table& table, std::span<const uint16_t> operations);
   void Read(Table& table, std::span<const uint16_t> operations);
-  void Get(Table& table, const Table::Place& place, const Operation& operation);
   void Combine(Table& table, std::span<const uint16_t> operations);
   void Do(Station::Entry& entry, uint32_t operation);
   bool Write(Table& table, const Station::Entry& entry);

@@ -12,7 +12,8 @@
 // of the key. One that fails leaves the value as it was and those behind it go on from there.
 // Failure of the write. If the table has no memory for the final value, nothing of the chain has
 // happened yet: it is done again from the table's value, each operation written by itself, so that
-// exactly those fail that the memory does not suffice for. The chain is kept for that.
+// those fail that the memory does not suffice for. The chain is kept for that. A value that is
+// replaced within its chain needs no memory and is not refused.
 //
 // Owner: one thread, for the points of one partition or of one part of an atomic batch.
 #pragma once

@@ -97,11 +97,9 @@ class Table {
   void PrefetchRecord(const Key& key) const;
 
   Place Find(const Key& key);
-  // Only if it lies in the first bucket of its chain, inline.
-  Place FindInline(const Key& key) {
-    Bucket& bucket = index_[BucketOf(key.hash)];
-    const BucketItem item = bucket.Find(key);
-    return item.slots != 0 ? Place{&bucket, nullptr, item} : Place{};
+  // The value, if it lies inline in the first bucket of its chain; then it has no deadline.
+  bool FindInline(const Key& key, std::string_view* value) const {
+    return index_[BucketOf(key.hash)].FindValue(key, value);
   }
   Pair Read(const Place& place) const;
 
@@ -144,7 +142,7 @@ class Table {
  private:
   struct Tally;  // table_verify.cc
 
-  uint64_t BucketOf(uint64_t hash) const;
+  uint64_t BucketOf(uint64_t hash) const { return index_.BucketOf(IndexOf(hash)); }
   Bucket* Next(const Bucket& bucket) const {
     return bucket.chain() == 0 ? nullptr : BucketAt(bucket.chain());
   }
@@ -180,11 +178,11 @@ class Table {
   const char* VerifyChain(uint64_t index, Tally* tally) const;
   const char* VerifyItem(const Bucket& bucket, BucketItem item, Tally* tally) const;
 
+  BucketArray index_;  // first: every operation reads it
   Arena& arena_;
   const TableOptions options_;
   Arena::Cache cache_;
   Slabs slabs_;
-  BucketArray index_;
   Deadlines deadlines_;
   uint64_t items_ = 0;
   uint64_t used_slots_ = 0;
@@ -195,13 +193,6 @@ class Table {
   SlabAddress spares_ = 0;     // a chain of empty buckets
   std::vector<Bucket> taken_;  // by TakeChain
 };
-
-inline uint64_t Table::BucketOf(uint64_t hash) const {
-  const uint64_t count = index_.count();
-  const uint64_t mask = std::bit_ceil(count) - 1;
-  const uint64_t index = IndexOf(hash) & mask;
-  return index < count ? index : index & mask >> 1;
-}
 
 inline Pair Table::ReadItem(const Bucket& bucket, BucketItem item) const {
   if (!bucket.IsPair(item)) return RecordAt(bucket.PointerAt(item.slot)).Read(arena_);

@@ -1,0 +1,241 @@
+// The station as the engine uses it: whole batches against the same requests one after the other.
+#include "hash/station.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <string>
+
+#include "engine/random_batch.h"
+#include "hash/hash_engine.h"
+
+namespace skep::hash {
+namespace {
+
+constexpr uint64_t kNowMs = 1'000'000;
+
+// Two engines of one partition: one gets batches, the other one request at a time.
+class Twins {
+ public:
+  Twins() : batched_(Make(budget_of_batched_)), single_(Make(budget_of_single_)) {}
+
+  // Each slot must say the same.
+  void Run(Batch& batch) {
+    batch.set_now_ms(kNowMs);
+    batched_->Execute(batch);
+    for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+      SCOPED_TRACE(testing::Message() << "slot " << slot << " of " << batch.size() << ", op "
+                                      << static_cast<int>(batch.requests()[slot].op));
+      Batch one;
+      one.set_now_ms(kNowMs);
+      one.Add(batch.requests()[slot]);
+      single_->Execute(one);
+      const Outcome& a = batch.outcome(slot);
+      const Outcome& b = one.outcome(0);
+      ASSERT_EQ(a.verdict, b.verdict) << a.status.ToString() << " " << b.status.ToString();
+      ASSERT_EQ(a.status.code(), b.status.code());
+      if (a.verdict == Verdict::kRefused) continue;
+      ASSERT_EQ(a.value, b.value);
+      ASSERT_EQ(a.integer, b.integer);
+      ASSERT_EQ(a.present, b.present);
+      ASSERT_EQ(a.deadline_ms, b.deadline_ms);
+    }
+    ASSERT_STREQ(batched_->Verify(), nullptr);
+    ASSERT_EQ(batched_->Statistics().items, single_->Statistics().items);
+    ASSERT_EQ(batched_->Statistics().deadlines, single_->Statistics().deadlines);
+  }
+
+ private:
+  static std::unique_ptr<HashEngine> Make(MemoryBudget& budget) {
+    return HashEngine::Make({.budget = &budget}, {.partitions = 1, .table = {}});
+  }
+
+  MemoryBudget budget_of_batched_;
+  MemoryBudget budget_of_single_;
+  std::unique_ptr<HashEngine> batched_;
+  std::unique_ptr<HashEngine> single_;
+};
+
+std::string_view Number(Batch& batch, uint64_t number) {
+  return batch.scratch().Copy(std::to_string(number));
+}
+
+// A point of any kind, that may fail: a function that refuses, a comparison that does not hold.
+void AddRandom(Batch& batch, std::string_view key, std::mt19937_64& rng) {
+  constexpr std::string_view kOperands[] = {"erase", "keep", "fail", ""};
+  constexpr size_t kSizes[] = {0, 1, 10, 24, 40, 200, 700, 5000};
+  const std::string value(kSizes[rng() % std::size(kSizes)], static_cast<char>('a' + rng() % 26));
+  Request r{.op = Op::kGet, .key = key};
+  switch (rng() % 10) {
+    case 0:
+    case 1:
+      break;
+    case 2:
+    case 3:
+      r.op = rng() % 2 == 0 ? Op::kPut : Op::kInsert;
+      r.value = rng() % 2 == 0 ? batch.scratch().Copy(value) : Number(batch, rng() % 100);
+      if (rng() % 4 == 0) r.deadline_ms = kNowMs + rng() % 50;
+      break;
+    case 4:
+      r.op = Op::kDelete;
+      break;
+    case 5:
+      r.op = Op::kExpire;
+      r.deadline_ms = rng() % 3 == 0 ? 0 : kNowMs + rng() % 50;
+      break;
+    case 6:
+      r.op = Op::kUpdate;
+      r.value = "7";
+      r.when = Request::kEquals;
+      r.other = Number(batch, rng() % 10);
+      break;
+    case 7:
+      r.op = Op::kApply;
+      r.function = ReverseFunction();
+      r.value = kOperands[rng() % std::size(kOperands)];
+      break;
+    case 8:
+      r.op = Op::kApply;
+      r.function = functions::kAppend;
+      r.value = "1";
+      break;
+    default:
+      r.op = Op::kApply;
+      r.function = functions::kAddDecimal;
+      r.value = Number(batch, rng() % 5);
+  }
+  if (rng() % 3 == 0 && r.op != Op::kApply) r.flags |= Request::kReturnPrevious;
+  batch.Add(r);
+}
+
+// Goal: a batch answers, and leaves the table, as its requests one after the other.
+// Method: storms on one key, on a few and on many, of every kind of point, failures inside chains,
+// deletes and values of all sizes; as many keys as make the table grow in the middle of a batch.
+TEST(Station, AgreesWithOneAfterTheOther) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937_64 rng(seed);
+  Twins twins;
+  for (const uint64_t keys : {1, 2, 5, 40, 2000}) {
+    for (int i = 0; i < 60; ++i) {
+      Batch batch;
+      for (uint64_t left = 1 + rng() % 600; left > 0; --left) {
+        AddRandom(batch, Number(batch, rng() % keys), rng);
+      }
+      twins.Run(batch);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+// What a batch of puts, deletes, gets and appends must answer, given which of them were refused.
+class Replay {
+ public:
+  // Those refused must store, and change nothing. How many were.
+  int Check(const Batch& batch) {
+    int refused = 0;
+    for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+      const Request& r = batch.requests()[slot];
+      const Outcome& out = batch.outcome(slot);
+      const std::string key(r.key);
+      const auto at = values_.find(key);
+      const bool present = at != values_.end();
+      SCOPED_TRACE(testing::Message() << "slot " << slot << " of " << batch.size());
+      if (out.verdict == Verdict::kRefused) {
+        EXPECT_EQ(out.status.code(), Code::kOutOfMemory);
+        EXPECT_TRUE(r.op == Op::kPut || r.op == Op::kApply);
+        ++refused;
+        continue;
+      }
+      EXPECT_EQ(out.present, present);
+      if (r.op != Op::kApply) EXPECT_EQ(out.value, present ? at->second : "");
+      if (r.op == Op::kPut) values_[key] = r.value;
+      if (r.op == Op::kDelete) values_.erase(key);
+      if (r.op != Op::kApply) continue;
+      values_[key] += r.value;
+      EXPECT_EQ(out.integer, static_cast<int64_t>(values_[key].size()));
+    }
+    return refused;
+  }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+// Goal: a write that finds no memory fails operations of its chain, and those that go on see what
+// has really happened.
+// Method: chains of small and huge values on three keys, of which the huge ones do not fit. What
+// was refused has changed nothing: a replay without it gives every answer, also those of the next
+// batch. The batches are long enough to end, now and then, in a huge value and in a small one.
+TEST(Station, NoMemoryInTheMiddleOfAChain) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937_64 rng(seed);
+  MemoryBudget budget(8 << 20);
+  const auto engine = HashEngine::Make({.budget = &budget}, {.partitions = 1, .table = {}});
+  const std::string huge(9 << 20, 'h');
+  const std::string medium(2000, 'm');
+  Replay replay;
+  int refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    Batch batch;
+    for (uint64_t left = 1 + rng() % 12; left > 0; --left) {
+      const std::string_view key = Number(batch, rng() % 3);
+      switch (rng() % 5) {
+        case 0:
+          batch.Put(key, huge, Request::kReturnPrevious);
+          break;
+        case 1:
+          batch.Put(key, rng() % 2 == 0 ? std::string_view(medium) : "1", Request::kReturnPrevious);
+          break;
+        case 2:
+          batch.Delete(key, Request::kReturnPrevious);
+          break;
+        case 3:
+          batch.Get(key);
+          break;
+        default:
+          batch.Apply(key, functions::kAppend, rng() % 3 == 0 ? std::string_view(huge) : "2");
+      }
+    }
+    engine->Execute(batch);
+    refused += replay.Check(batch);
+    ASSERT_STREQ(engine->Verify(), nullptr);
+    ASSERT_LE(budget.used(), budget.limit());
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(refused, 50);
+}
+
+// Goal: keys that share their place in the station do not wait for each other, nor are they taken
+// for one another.
+// Method: keys with equal hashes, which no real ones have.
+TEST(Station, TellsKeysOfOneHashApart) {
+  Station station;
+  constexpr uint32_t kKeys = 50;
+  station.Reset(kKeys, 2 * kKeys);
+  std::vector<std::string> texts;
+  for (uint32_t i = 0; i < kKeys; ++i) texts.push_back(std::to_string(i).append("-of-one-hash"));
+  const auto key = [&](uint32_t i) {
+    return Key{.bytes = texts[i], .hash = 77, .head = HeadOf(texts[i])};
+  };
+  for (uint32_t i = 0; i < 2 * kKeys; ++i) {
+    const auto [entry, is_new] = station.Add(key(i % kKeys));
+    EXPECT_EQ(is_new, i < kKeys);
+    EXPECT_EQ(entry.key.bytes, texts[i % kKeys]);
+    station.Chain(entry, i);
+  }
+  ASSERT_EQ(station.entries().size(), kKeys);
+  for (uint32_t i = 0; i < kKeys; ++i) {
+    const Station::Entry* const entry = station.Find(key(i));
+    ASSERT_NE(entry, nullptr);
+    EXPECT_EQ(entry->first, i);
+    EXPECT_EQ(station.Next(i), i + kKeys);
+    EXPECT_EQ(station.Next(i + kKeys), Station::kNone);
+  }
+  EXPECT_EQ(station.Find({.bytes = "other", .hash = 77, .head = HeadOf("other")}), nullptr);
+}
+
+}  // namespace
+}  // namespace skep::hash
