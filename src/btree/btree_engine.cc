@@ -61,7 +61,8 @@ class BtreeEngine::Impl {
       : options_(options),
         traits_{.name = "btree",
                 .snapshots = options.btree.multi_version,
-                .multi_version = options.btree.multi_version} {}
+                .multi_version = options.btree.multi_version,
+                .whole_batches = options.btree.multi_version} {}
   virtual ~Impl() = default;
 
   virtual Core& core() = 0;

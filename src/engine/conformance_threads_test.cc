@@ -186,8 +186,8 @@ class Bank {
 };
 
 // Goal: atomic batches are all or nothing for everybody: no reader sees money between accounts.
-// Method: every thread transfers, and sums up now and then by scan, by gets, and twice at one
-// snapshot; an engine of one version is summed up at the end alone.
+// Method: every thread transfers, and sums up now and then by gets, by scan, and twice at one
+// snapshot; an engine that does not show batches whole is summed up at the end alone.
 TEST_P(ThreadConformance, TransfersKeepTheSum) {
   SKEP_NEEDS(atomic);
   const unsigned seed = PrintedSeed();
@@ -197,7 +197,7 @@ TEST_P(ThreadConformance, TransfersKeepTheSum) {
     std::mt19937_64 rng(seed + thread);
     for (int i = 0; i < 2000; ++i) {
       transfers += bank.Transfer(rng) ? 1 : 0;
-      if (i % 4 != 0 || !traits_.multi_version) continue;
+      if (i % 4 != 0 || !traits_.whole_batches) continue;
       EXPECT_EQ(bank.SumByGets(), Bank::kTotal);
       if (!traits_.ordered) continue;
       EXPECT_EQ(bank.SumByScan(Batch::Kind::kUnordered), Bank::kTotal);

@@ -26,11 +26,13 @@ struct EngineTraits {
   bool atomic = true;     // atomic batches over any keys
   bool snapshots = true;  // OpenSnapshot
   bool functions = true;  // kApply
-  // False: only the newest values are kept. Under concurrent writes a range, or an atomic batch
-  // that only reads, is then not one state (each key it names is as it was at some instant of the
-  // call, and none is lost or repeated), and points may see an atomic batch that is being applied
-  // in part; there are no snapshots; tickets and versions are all 0.
+  // False: only the newest values are kept. Under concurrent writes a range is then not one state
+  // (each key is as it was at some instant of the call, and none is lost or repeated); there are no
+  // snapshots; tickets and versions are all 0.
   bool multi_version = true;
+  // False, and only without versions: an atomic batch that only reads is not one state either, and
+  // points may see an atomic batch that is being applied in part.
+  bool whole_batches = true;
   // Longer keys or values are refused with kTooLarge. Every engine accepts the empty key and value.
   size_t key_bytes_max = 64 * 1024;
   size_t value_bytes_max = 64 * 1024 * 1024;

@@ -51,8 +51,7 @@ class SupportedClient final : public KvClient {
   Reply Perform(Operation& operation) override { return inner_.Perform(operation); }
 
  private:
-  // Without versions a point may see an atomic batch in part (engine.h).
-  bool HasWholeBatches() const { return traits_.atomic && traits_.multi_version; }
+  bool HasWholeBatches() const { return traits_.atomic && traits_.whole_batches; }
   // Nobody can see a part of that, whatever its conditions.
   bool ChangesOneKey(const Operation& operation) const {
     const auto is_point = [](const Step& step) { return !IsRange(step.action); };
@@ -150,8 +149,9 @@ TEST_P(StoreHistories, AreLinearizable) {
 // Goal: the test above would see a store that is wrong.
 // Method: rounds on four keys through a client with one fault; some round must be caught, and soon.
 TEST_P(StoreHistories, OfEachFaultAreCaught) {
-  if (!GetParam()->btree.multi_version)
+  if (!StoreForTests::EngineOf(*NewStore()).traits().multi_version) {
     GTEST_SKIP() << "the faults are in ranges, snapshots and batches";
+  }
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);
   constexpr uint64_t kRoundsMax = 2000;

@@ -8,8 +8,9 @@ namespace skep::linearizability {
 
 std::span<const Variant> AllVariants() {
   constexpr NodeLayout kPaper = NodeLayout::kPaper;
-  static constexpr std::array<Variant, 7> kVariants = {{
+  static constexpr std::array<Variant, 8> kVariants = {{
       {.name = "model", .engine = "model", .is_time_one = true},
+      {.name = "hash", .engine = "hash", .is_time_one = true},
       {"btree", "btree"},
       {"btree_paper", "btree", {.layout = kPaper}},
       {"btree_2048_no_log", "btree", {.node_bytes = 2048, .log_bytes = 0}},
