@@ -2,29 +2,23 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bitset>
 
 namespace skep::hash {
-
-void PointRun::Add(uint32_t slot) {
-  if (count_ == kWindow) Flush();
-  const Request& r = batch_.requests()[slot];
-  Operation& operation = operations_[count_++];
-  operation.key = KeyOf(r.key);
-  operation.slot = slot;
-  writes_ = writes_ || r.op != Op::kGet;
-  core_.TableOf(operation.key.hash).Prefetch(operation.key.hash);
-}
 
 void PointRun::Flush() {
   if (count_ == 0) return;
   if (count_ == 1) {
     order_[0] = 0;
+    groups_[0] = {.begin = 0, .end = 1};
     Partition& partition = *core_.partitions[core_.PartitionOf(operations_[0].key.hash)];
     partition.lock.Lock();
-    RunLocked(partition, std::span(order_).first(1));
+    Finish(partition.table, groups_[0]);
+    partition.lock.Unlock();
   } else {
     Sort();
-    RunGroups();
+    RunGroups(&PointRun::Look);
+    RunGroups(&PointRun::Finish);
   }
   count_ = 0;
   writes_ = false;
@@ -48,69 +42,72 @@ void PointRun::Sort() {
   }
 }
 
-// Threads begin at different partitions, and come back to those that are taken.
-void PointRun::RunGroups() {
+// Does one step with each group that is not empty, and its table locked. Threads begin at different
+// partitions, and come back to those that are taken.
+void PointRun::RunGroups(void (PointRun::*step)(Table&, Group&)) {
   static std::atomic<uint32_t> next_thread{0};
   static thread_local const uint32_t thread = next_thread.fetch_add(1, std::memory_order_relaxed);
   constexpr uint32_t kStride = 7;  // odd: neighbours begin far from each other
   const auto mask = static_cast<uint32_t>(core_.partitions.size() - 1);
-  uint32_t left = 0;
-  for (const bool waits : {false, true}) {
-    for (uint32_t i = 0; i <= mask; ++i) {
-      Group& group = groups_[(thread * kStride + i) & mask];
-      if (group.begin == group.end) continue;
-      Partition& partition = *core_.partitions[(thread * kStride + i) & mask];
-      if (waits) {
-        partition.lock.Lock();
-      } else if (!partition.lock.TryLock()) {
-        ++left;
-        continue;
-      }
-      RunLocked(partition, std::span(order_).subspan(group.begin, group.end - group.begin));
-      group.end = group.begin;
+  std::bitset<kPartitionsMax> left;
+  for (uint32_t i = 0; i <= mask; ++i) {
+    const uint32_t p = (thread * kStride + i) & mask;
+    if (groups_[p].begin == groups_[p].end) continue;
+    Partition& partition = *core_.partitions[p];
+    if (!partition.lock.TryLock()) {
+      left.set(p);
+      continue;
     }
-    if (left == 0) return;
+    (this->*step)(partition.table, groups_[p]);
+    partition.lock.Unlock();
+  }
+  for (uint32_t p = 0; left.any() && p <= mask; ++p) {
+    if (!left[p]) continue;
+    Partition& partition = *core_.partitions[p];
+    partition.lock.Lock();
+    (this->*step)(partition.table, groups_[p]);
+    partition.lock.Unlock();
   }
 }
 
-// Unlocks it.
-void PointRun::RunLocked(Partition& partition, std::span<const uint16_t> operations) {
-  now_ms_ = core_.now.Latest();
+// Reads what is at hand, if the window only reads, and leaves the rest in the group. Starts
+// fetching the records of that.
+void PointRun::Look(Table& table, Group& group) {
   if (writes_) {
-    Combine(partition.table, operations);
-  } else {
-    Read(partition.table, operations);
+    for (const uint16_t i : OperationsOf(group)) table.PrefetchRecord(operations_[i].key);
+    return;
   }
-  partition.lock.Unlock();
-}
-
-void PointRun::Read(Table& table, std::span<const uint16_t> operations) {
-  std::array<uint16_t, kWindow> waiting;
-  uint32_t waiting_count = 0;
-  for (const uint16_t i : operations) {
+  now_ms_ = core_.now.Latest();
+  uint16_t end = group.begin;
+  for (const uint16_t i : OperationsOf(group)) {
     const Operation& operation = operations_[i];
     std::string_view value;
     if (table.FindInline(operation.key, &value)) {
       ApplyGet(request(i), PointState{.value = value}, now_ms_, out_, operation.slot);
     } else {
       table.PrefetchRecord(operation.key);
-      waiting[waiting_count++] = i;
+      order_[end++] = i;
     }
   }
-  for (uint32_t i = 0; i < waiting_count; ++i) {
-    const Operation& operation = operations_[waiting[i]];
+  group.end = end;
+}
+
+void PointRun::Finish(Table& table, Group& group) {
+  now_ms_ = core_.now.Latest();
+  if (writes_) return Combine(table, OperationsOf(group));
+  for (const uint16_t i : OperationsOf(group)) {
+    const Operation& operation = operations_[i];
     std::optional<PointState> state;
     if (const Table::Place place = table.Find(operation.key)) {
       const Pair pair = table.Read(place);
       state = {.value = pair.value, .deadline_ms = pair.deadline_ms};
     }
-    ApplyGet(request(waiting[i]), state, now_ms_, out_, operation.slot);
+    ApplyGet(request(i), state, now_ms_, out_, operation.slot);
   }
 }
 
 void PointRun::Combine(Table& table, std::span<const uint16_t> operations) {
   station_.Reset(operations.size(), kWindow);
-  for (const uint16_t i : operations) table.PrefetchRecord(operations_[i].key);
   for (const uint16_t i : operations) {
     const auto [entry, is_new] = station_.Add(operations_[i].key);
     if (is_new) Station::Load(entry, table, now_ms_);

@@ -3,13 +3,15 @@
 //   window of up to 256 requests
 //     hash, fetch the bucket          for each, so that all misses overlap
 //     sort by partition               stable: the order for one key is that of arrival
-//     for each partition, locked:
-//       only reads    what is inline answers at once; records are fetched, then read
-//       else          records are fetched, then the station (station.h) does the operations in
-//                     order, and writes each key that has changed once
+//     look, partition by partition    the bucket is read: where all requests are reads, what it has
+//                                     inline is answered; what is elsewhere is fetched
+//     finish, partition by partition  what is left is read; or, where one request writes, the
+//                                     station (station.h) does the operations in order, and writes
+//                                     each key that has changed once
 //
-// Operations on different keys are independent, so that it does not matter which partition comes
-// first.
+// Each step locks a partition for as long as it needs it. Between the two the bucket may change:
+// the second does not rely on what the first has seen. Operations on different keys are
+// independent, so that it does not matter which partition comes first.
 #pragma once
 
 #include <array>
@@ -41,19 +43,22 @@ class PointRun {
     uint32_t slot;
   };
 
-  const Request& request(uint32_t operation) const {
-    return batch_.requests()[operations_[operation].slot];
-  }
-
+  // Those of one partition.
   struct Group {
     uint16_t begin, end;  // in order_
   };
 
+  std::span<const uint16_t> OperationsOf(const Group& group) const {
+    return std::span(order_).subspan(group.begin, group.end - group.begin);
+  }
+  const Request& request(uint32_t operation) const {
+    return batch_.requests()[operations_[operation].slot];
+  }
+
   void Sort();
-  void RunGroups();
-  void RunLocked(Partition& partition, std::span<const uint16_t> operations);
-  void Run(Table& table, std::span<const uint16_t> operations);
-  void Read(Table& table, std::span<const uint16_t> operations);
+  void RunGroups(void (PointRun::*step)(Table&, Group&));
+  void Look(Table& table, Group& group);
+  void Finish(Table& table, Group& group);
   void Combine(Table& table, std::span<const uint16_t> operations);
   void Do(Station::Entry& entry, uint32_t operation);
   bool Write(Table& table, const Station::Entry& entry);
@@ -71,5 +76,15 @@ class PointRun {
   std::array<uint16_t, kWindow> order_;       // numbers of operations, by partition
   std::array<Group, kPartitionsMax> groups_;  // of each partition
 };
+
+inline void PointRun::Add(uint32_t slot) {
+  if (count_ == kWindow) Flush();
+  const Request& r = batch_.requests()[slot];
+  Operation& operation = operations_[count_++];
+  operation.key = KeyOf(r.key);
+  operation.slot = slot;
+  writes_ = writes_ || r.op != Op::kGet;
+  core_.TableOf(operation.key.hash).Prefetch(operation.key.hash);
+}
 
 }  // namespace skep::hash
