@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "base/check.h"
 
@@ -27,14 +28,16 @@ uint64_t BucketArray::HeldFor(uint64_t count) {
   static const uint64_t kPageBytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   constexpr uint64_t kHuge = PageRegion::kHugePageBytes;
   const uint64_t bytes = count * sizeof(Bucket);
-  if (bytes > kHuge) return (bytes + kHuge - 1) / kHuge * kHuge;
+  if (bytes > kPlainBytesMax) return (bytes + kHuge - 1) / kHuge * kHuge;
   return std::max(kPageBytes, std::bit_ceil(bytes));
 }
 
 void BucketArray::Hold(uint64_t bytes) {
   if (bytes > held_bytes_) {
     budget_.Charge(bytes - held_bytes_);
+    if (held_bytes_ <= kPlainBytesMax && bytes > kPlainBytesMax) MakeFirstPageHuge();
   } else if (bytes < held_bytes_) {
+    if (bytes <= kPlainBytesMax) memory_->Advise(0, PageRegion::kHugePageBytes, Pages::kPlain);
     memory_->GiveBack(bytes, held_bytes_ - bytes);
     budget_.Release(held_bytes_ - bytes);
   }
@@ -44,6 +47,14 @@ void BucketArray::Hold(uint64_t bytes) {
 void BucketArray::SetCount(uint64_t count) {
   mask_.store(std::bit_ceil(count) - 1, std::memory_order_relaxed);
   count_.store(count, std::memory_order_relaxed);
+}
+
+// A huge page comes only where nothing is.
+void BucketArray::MakeFirstPageHuge() {
+  const std::vector<std::byte> content(memory_->begin(), memory_->begin() + held_bytes_);
+  if (held_bytes_ > 0) memory_->GiveBack(0, held_bytes_);
+  memory_->Advise(0, PageRegion::kHugePageBytes, Pages::kHuge);
+  std::ranges::copy(content, memory_->begin());
 }
 
 bool BucketArray::Add() {

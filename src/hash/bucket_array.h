@@ -3,13 +3,14 @@
 //
 //   reserved address space (4 GiB, or what the system gives)
 //   +--------+--------+----------------------+----------------------+ - - - - - - - -
-//   | bucket | bucket | ..     first 2 MiB   | 2 MiB on a huge page | not touched
+//   | bucket | bucket | ..  2 MiB, huge page | 2 MiB, huge page     | not touched
 //   +--------+--------+----------------------+----------------------+ - - - - - - - -
 //                                                  ^ count()        ^ held_bytes()
 //
 // It grows and shrinks at its end, a bucket at a time, and never moves. Memory is charged as it is
-// begun: the next power of two up to 2 MiB, then 2 MiB at a time. The first 2 MiB have plain pages,
-// so that a small table does not cost a huge one.
+// begun: the next power of two up to 1 MiB, then 2 MiB at a time. Up to 1 MiB it has plain pages,
+// so that a small table does not cost a huge one; what is there then is copied, once, to the first
+// huge page, some hundred microseconds.
 //
 // Thread safety: its partition's lock protects it. count() and Prefetch() may be called at any
 // time; what they say may be out of date.
@@ -60,11 +61,13 @@ class BucketArray {
 
  private:
   static constexpr size_t kReservedBytesMax = size_t{4} << 30;
+  static constexpr size_t kPlainBytesMax = PageRegion::kHugePageBytes / 2;
   static constexpr size_t kReservedBytesMin = size_t{64} << 20;
 
   // What is held for so many buckets.
   static uint64_t HeldFor(uint64_t count);
   void Hold(uint64_t bytes);
+  void MakeFirstPageHuge();
   void SetCount(uint64_t count);
 
   Bucket* buckets_ = nullptr;

@@ -30,12 +30,13 @@ bool Table::StoreInPlace(const Place& place, const Pair& pair, uint64_t hash) {
   Bucket& bucket = *place.bucket;
   const size_t bytes = pair.key.size() + pair.value.size();
   const bool is_inline = IsInline(pair);
-  if (is_inline != bucket.IsPair(place.item)) return false;
-  if (is_inline) {
-    if (Bucket::SlotsFor(bytes) != place.item.slots) return false;
+  const bool was_inline = bucket.IsPair(place.item);
+  if (was_inline) {
+    if (!is_inline || Bucket::SlotsFor(bytes) != place.item.slots) return false;
     bucket.SetPair(place.item, pair.key, pair.value);
     return true;
   }
+  if (is_inline && bucket.room() + 1 >= Bucket::SlotsFor(bytes)) return false;
   const Bucket::Pointer pointer = bucket.PointerAt(place.item.slot);
   const Record record = RecordAt(pointer);
   const Record::Form form = Record::FormOf(pair);
@@ -50,6 +51,7 @@ bool Table::StoreInPlace(const Place& place, const Pair& pair, uint64_t hash) {
     body = record.body_at();
   }
   deadlines_.Remove(record.deadline_ms(), hash);
+  wanted_slots_ += SlotsWanted(pair) - SlotsWanted(record.Read(arena_));
   Record::Write(slabs_.At(pointer.address), pair, form, was_large ? arena_.At(body) : nullptr,
                 body);
   deadlines_.Add(pair.deadline_ms, hash);
@@ -63,6 +65,7 @@ bool Table::SetDeadline(const Key& key, uint64_t deadline_ms, Arena::Limit limit
   if (!place.bucket->IsPair(place.item) && deadline_ms != 0) {
     const Bucket::Pointer pointer = place.bucket->PointerAt(place.item.slot);
     if (RecordAt(pointer).form() != Record::Form::kShort) {
+      wanted_slots_ -= SlotsWanted(pair) - 1;
       deadlines_.Remove(pair.deadline_ms, key.hash);
       Record::WriteDeadline(slabs_.At(pointer.address), deadline_ms);
       deadlines_.Add(deadline_ms, key.hash);
@@ -117,7 +120,7 @@ void Table::Clear() {
   slabs_.DropAll();
   index_.Clear();
   deadlines_.Clear();
-  items_ = used_slots_ = large_ = chained_ = 0;
+  items_ = wanted_slots_ = large_ = chained_ = 0;
   spare_count_ = prepared_ = 0;
   spares_ = 0;
 }
@@ -185,22 +188,47 @@ void Table::FreeRecord(Bucket::Pointer pointer) {
 
 void Table::Install(const Key& key, const Prepared& prepared) {
   if (const Place place = Find(key)) Remove(place, key.hash);
-  const uint32_t slots = prepared.is_inline ? Bucket::SlotsFor(prepared.bytes) : 1;
-  Bucket* const bucket = MakeRoom(key.hash, slots);
+  Bucket* const head = &index_[BucketOf(key.hash)];
   if (prepared.is_inline) {
     const std::string_view pair(prepared.pair, prepared.bytes);
-    bucket->AddPair(pair.substr(0, prepared.key_bytes), pair.substr(prepared.key_bytes));
+    AddShort(head, pair.substr(0, prepared.key_bytes), pair.substr(prepared.key_bytes), key.hash);
+    wanted_slots_ += Bucket::SlotsFor(prepared.bytes);
   } else {
-    bucket->AddPointer({.size_class = prepared.size_class,
-                        .secondary = SecondaryOf(key.hash),
-                        .address = prepared.record});
+    MakeRoom(head, 1)->AddPointer({.size_class = prepared.size_class,
+                                   .secondary = SecondaryOf(key.hash),
+                                   .address = prepared.record});
+    ++wanted_slots_;
   }
   deadlines_.Add(prepared.deadline_ms, key.hash);
-  used_slots_ += slots;
   ++items_;
   --prepared_;
   Grow();
   if (prepared_ == 0) FreeSpares(1);
+}
+
+// Puts a pair that may lie inline into the chain: inline if a bucket has room, else in a slab if
+// one has room for a pointer and there is memory, else in another bucket.
+void Table::AddShort(Bucket* head, std::string_view key, std::string_view value, uint64_t hash) {
+  const uint32_t slots = Bucket::SlotsFor(key.size() + value.size());
+  Bucket* gap = nullptr;
+  Bucket* last = nullptr;
+  for (Bucket* bucket = head; bucket != nullptr; bucket = Next(*bucket)) {
+    const uint32_t room = bucket->room();
+    if (room >= slots) return bucket->AddPair(key, value);
+    if (room > 0 && gap == nullptr) gap = bucket;
+    last = bucket;
+  }
+  if (gap != nullptr) {
+    const Pair pair = {.key = key, .value = value};
+    const Record::Form form = Record::Form::kShort;
+    if (const SlabAddress at = NewRecord(pair, form, Arena::Limit::kObey)) {
+      const uint32_t size_class = Slabs::ClassOf(Record::SlabBytes(pair, form));
+      return gap->AddPointer({.size_class = static_cast<uint8_t>(size_class),
+                              .secondary = SecondaryOf(hash),
+                              .address = at});
+    }
+  }
+  Extend(last)->AddPair(key, value);
 }
 
 void Table::Drop(const Prepared& prepared) {
@@ -210,9 +238,9 @@ void Table::Drop(const Prepared& prepared) {
   --prepared_;
 }
 
-// The first bucket of the key's chain with so many free slots; a spare one behind it if none has.
-Bucket* Table::MakeRoom(uint64_t hash, uint32_t slots) {
-  Bucket* bucket = &index_[BucketOf(hash)];
+// The first bucket of the chain with so many free slots; a spare one behind it if none has.
+Bucket* Table::MakeRoom(Bucket* head, uint32_t slots) {
+  Bucket* bucket = head;
   while (bucket->room() < slots) {
     Bucket* const next = Next(*bucket);
     bucket = next != nullptr ? next : Extend(bucket);
@@ -234,12 +262,12 @@ Bucket* Table::Extend(Bucket* last) {
 
 void Table::Remove(const Place& place, uint64_t hash) {
   Bucket& bucket = *place.bucket;
+  wanted_slots_ -= SlotsWanted(Read(place));
   if (!bucket.IsPair(place.item)) {
     const Bucket::Pointer pointer = bucket.PointerAt(place.item.slot);
     deadlines_.Remove(RecordAt(pointer).deadline_ms(), hash);
     FreeRecord(pointer);
   }
-  used_slots_ -= place.item.slots;
   --items_;
   bucket.Remove(place.item);
   CloseGap(place);
@@ -309,13 +337,13 @@ void Table::Trim() {
 
 // Two splits at most, so that a table that has fallen behind catches up.
 void Table::Grow() {
-  for (int i = 0; i < 2 && used_slots_ > options_.fill_slots * index_.count(); ++i) {
+  for (int i = 0; i < 2 && wanted_slots_ > options_.fill_slots * index_.count(); ++i) {
     if (!Split()) return;
   }
 }
 
 void Table::Shrink() {
-  if (index_.count() > 1 && used_slots_ * 5 < options_.fill_slots * index_.count() * 2) Merge();
+  if (index_.count() > 1 && wanted_slots_ * 5 < options_.fill_slots * index_.count() * 2) Merge();
 }
 
 bool Table::Split() {
@@ -329,10 +357,12 @@ bool Table::Split() {
   TakeChain(from);
   for (const Bucket& bucket : taken_) {
     bucket.ForEach([&](BucketItem item) {
-      const bool moves = (HashOfItem(bucket, item) & bit) != 0;
-      PutBack(bucket, item, &index_[moves ? count : from]);
+      const uint64_t hash = HashOfItem(bucket, item);
+      PutBack(bucket, item, &index_[(hash & bit) != 0 ? count : from], hash);
     });
   }
+  DrawIn(&index_[from]);
+  DrawIn(&index_[count]);
   FreeSpares(prepared_ + 1);
   index_.Prefetch(from + 1);
   return true;
@@ -345,7 +375,8 @@ bool Table::Merge() {
   TakeChain(last);
   index_.RemoveLast();
   for (const Bucket& bucket : taken_) {
-    bucket.ForEach([&](BucketItem item) { PutBack(bucket, item, &index_[into]); });
+    bucket.ForEach(
+        [&](BucketItem item) { PutBack(bucket, item, &index_[into], HashOfItem(bucket, item)); });
   }
   FreeSpares(prepared_ + 1);
   return true;
@@ -373,13 +404,29 @@ uint64_t Table::HashOfItem(const Bucket& bucket, BucketItem item) const {
   return HashOf(ReadItem(bucket, item).key);
 }
 
-void Table::PutBack(const Bucket& from, BucketItem item, Bucket* head) {
-  Bucket* bucket = head;
-  while (bucket->room() < item.slots) {
-    Bucket* const next = Next(*bucket);
-    bucket = next != nullptr ? next : Extend(bucket);
+void Table::PutBack(const Bucket& from, BucketItem item, Bucket* head, uint64_t hash) {
+  if (!from.IsPair(item)) {
+    MakeRoom(head, 1)->Add(from, item);
+  } else {
+    const Bucket::Pair pair = from.PairOf(item);
+    AddShort(head, pair.key, pair.value, hash);
   }
-  bucket->Add(from, item);
+}
+
+// Makes pairs inline that lie in slabs for want of room in this bucket.
+void Table::DrawIn(Bucket* bucket) {
+  if (bucket->chain() != 0) return;
+  // The last one first: removing an item moves those behind it.
+  for (uint32_t left = bucket->pointers(); left != 0;) {
+    const auto slot = static_cast<uint32_t>(std::bit_width(left) - 1);
+    left &= ~(1u << slot);
+    const Bucket::Pointer pointer = bucket->PointerAt(slot);
+    const Pair pair = RecordAt(pointer).Read(arena_);
+    if (!IsInline(pair) || SlotsWanted(pair) > bucket->room() + 1) continue;
+    bucket->Remove({.slot = static_cast<uint8_t>(slot), .slots = 1});
+    bucket->AddPair(pair.key, pair.value);
+    FreeRecord(pointer);
+  }
 }
 
 }  // namespace skep::hash

@@ -14,15 +14,18 @@
 //                                       | key bytes | value bytes     |  an allocation of the arena
 //                                       +-----------------------------+
 //
-// Where a pair lies. In the bucket if it has no deadline and takes at most inline_bytes_max;
-//   else in a slab of 32 to 512 B; if it is longer than that, the slab says where. A key is in the
-//   chain of one bucket, at most once, and is always compared in full.
+// Where a pair lies. In the bucket if it has no deadline, takes at most inline_bytes_max, and the
+//   bucket has room for it; else in a slab of 32 to 512 B; if it is longer than that, the slab says
+//   where. A short pair in a slab costs what a chained bucket would, one line more, and less
+//   memory; a split draws it in again. A key is in the chain of one bucket, at most once, and is
+//   always compared in full.
 // Growth is linear hashing: with n buckets, a key's is the low bits of its hash, one bit less where
 //   that would be n or more. One bucket more, n, takes its items from bucket n - floor(n), floor(n)
 //   being the largest power of two not above n. An insert adds a bucket while there are more than
-//   fill_slots used slots for each; a delete gives one up when there are fewer than 2/5 of that. So
-//   every operation's share of growth is the items of one or two chains, a dozen or two; their
-//   records are fetched side by side to hash their keys again. If the budget refuses, chains grow.
+//   fill_slots slots wanted for each (what its pairs would take if all that may were inline); a
+//   delete gives one up when there are fewer than 2/5 of that. So every operation's share of growth
+//   is the items of one or two chains, a dozen or two; their records are fetched side by side to
+//   hash their keys again. If the budget refuses, chains grow.
 // Chains. A bucket that is full gets another one from the slabs. A delete moves items of the last
 //   bucket of its chain into the gap, and a chained bucket that has become empty is unlinked.
 // Failure. Whoever stores takes all memory first (Prepare) and then changes the table (Install), so
@@ -37,7 +40,7 @@
 // Invariants. Verify() checks them.
 //   T1  every bucket keeps those of bucket.h; a chained one is not empty.
 //   T2  a key is in the chain its hash leads to, once; a pointer has its secondary hash.
-//   T3  a pair lies where it has to, and its record has the size of its slab.
+//   T3  what must not lie inline does not, and a record has the size of its slab.
 //   T4  the counters and the slabs' account add up.
 //   T5  the deadlines are those of the records.
 #pragma once
@@ -154,10 +157,16 @@ class Table {
            pair.key.size() + pair.value.size() <= options_.inline_bytes_max;
   }
 
+  // What a bucket should have for it, if it is large enough.
+  uint64_t SlotsWanted(const Pair& pair) const {
+    return IsInline(pair) ? Bucket::SlotsFor(pair.key.size() + pair.value.size()) : 1;
+  }
+
   bool StoreInPlace(const Place& place, const Pair& pair, uint64_t hash);
   SlabAddress NewRecord(const Pair& pair, Record::Form form, Arena::Limit limit);
   void FreeRecord(Bucket::Pointer pointer);
-  Bucket* MakeRoom(uint64_t hash, uint32_t slots);
+  void AddShort(Bucket* head, std::string_view key, std::string_view value, uint64_t hash);
+  Bucket* MakeRoom(Bucket* head, uint32_t slots);
   Bucket* Extend(Bucket* last);
   void Remove(const Place& place, uint64_t hash);
   void CloseGap(const Place& place);
@@ -173,7 +182,8 @@ class Table {
   bool Merge();
   uint32_t TakeChain(uint64_t index);
   uint64_t HashOfItem(const Bucket& bucket, BucketItem item) const;
-  void PutBack(const Bucket& from, BucketItem item, Bucket* head);
+  void PutBack(const Bucket& from, BucketItem item, Bucket* head, uint64_t hash);
+  void DrawIn(Bucket* bucket);
 
   const char* VerifyChain(uint64_t index, Tally* tally) const;
   const char* VerifyItem(const Bucket& bucket, BucketItem item, Tally* tally) const;
@@ -185,7 +195,7 @@ class Table {
   Slabs slabs_;
   Deadlines deadlines_;
   uint64_t items_ = 0;
-  uint64_t used_slots_ = 0;
+  uint64_t wanted_slots_ = 0;  // wanted by all pairs
   uint64_t large_ = 0;         // records whose body is in the arena
   uint64_t chained_ = 0;       // buckets in chains
   uint32_t prepared_ = 0;      // and not installed or dropped yet

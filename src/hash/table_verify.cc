@@ -19,7 +19,7 @@ const char* Table::Verify() const {
   for (uint64_t i = 0; i < index_.count(); ++i) {
     if (const char* broken = VerifyChain(i, &tally)) return broken;
   }
-  if (tally.items != items_ || tally.slots != used_slots_ || tally.large != large_ ||
+  if (tally.items != items_ || tally.slots != wanted_slots_ || tally.large != large_ ||
       tally.chained != chained_) {
     return "T4: the counters are what a walk finds";
   }
@@ -53,9 +53,10 @@ const char* Table::VerifyChain(uint64_t index, Tally* tally) const {
 const char* Table::VerifyItem(const Bucket& bucket, BucketItem item, Tally* tally) const {
   const Pair pair = ReadItem(bucket, item);
   ++tally->items;
-  tally->slots += item.slots;
-  if (IsInline(pair) != bucket.IsPair(item)) return "T3: a pair lies where it has to";
-  if (bucket.IsPair(item)) return nullptr;
+  tally->slots += SlotsWanted(pair);
+  if (bucket.IsPair(item)) {
+    return IsInline(pair) ? nullptr : "T3: what must not lie inline does not";
+  }
   const Bucket::Pointer pointer = bucket.PointerAt(item.slot);
   const uint64_t hash = HashOf(pair.key);
   if (pointer.secondary != SecondaryOf(hash)) return "T2: a pointer has its secondary hash";
