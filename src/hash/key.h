@@ -59,9 +59,35 @@ struct Key {
   uint64_t head;  // HeadOf(bytes)
 };
 
-inline uint64_t HashOf(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+inline bool IsSame(const Key& a, const Key& b) {
+  constexpr size_t kHeadBytes = sizeof(Key::head);
+  const size_t size = a.bytes.size();
+  return a.hash == b.hash && a.head == b.head && size == b.bytes.size() &&
+         (size <= kHeadBytes || std::memcmp(a.bytes.data() + kHeadBytes,
+                                            b.bytes.data() + kHeadBytes, size - kHeadBytes) == 0);
+}
+
+// Short keys are hashed by two multiplications to 128 bits, as wyhash does; others by XXH3. `head`
+// is HeadOf(bytes).
+inline uint64_t HashOf(std::string_view bytes, uint64_t head) {
+  constexpr uint64_t kA = 0xa0761d6478bd642f;
+  constexpr uint64_t kB = 0xe7037ed1a0b428db;
+  constexpr uint64_t kC = 0x8ebc6af09c88c6e3;
+  const size_t size = bytes.size();
+  if (size > 16) return XXH3_64bits(bytes.data(), size);
+  const auto mix = [](uint64_t a, uint64_t b) {
+    const auto product = static_cast<unsigned __int128>(a) * b;
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+  };
+  uint64_t tail = 0;
+  if (size > 8) std::memcpy(&tail, bytes.data() + size - 8, 8);
+  return mix(mix(head ^ kA, tail ^ kB) ^ kC, size ^ kB);
+}
+inline uint64_t HashOf(std::string_view bytes) { return HashOf(bytes, HeadOf(bytes)); }
+
 inline Key KeyOf(std::string_view bytes) {
-  return {.bytes = bytes, .hash = HashOf(bytes), .head = HeadOf(bytes)};
+  const uint64_t head = HeadOf(bytes);
+  return {.bytes = bytes, .hash = HashOf(bytes, head), .head = head};
 }
 
 }  // namespace skep::hash

@@ -11,7 +11,7 @@ void PointRun::Flush() {
   if (count_ == 1) {
     order_[0] = 0;
     groups_[0] = {.begin = 0, .end = 1};
-    Partition& partition = *core_.partitions[core_.PartitionOf(operations_[0].key.hash)];
+    Partition& partition = *partitions_[operations_[0].partition];
     partition.lock.Lock();
     Finish(partition.table, groups_[0]);
     partition.lock.Unlock();
@@ -26,10 +26,10 @@ void PointRun::Flush() {
 
 // Stable.
 void PointRun::Sort() {
-  const auto groups = std::span(groups_).first(core_.partitions.size());
+  const auto groups = std::span(groups_).first(mask_ + 1);
   std::ranges::fill(groups, Group{});
   for (uint32_t i = 0; i < count_; ++i) {
-    ++groups_[core_.PartitionOf(operations_[i].key.hash)].end;
+    ++groups_[operations_[i].partition].end;
   }
   uint16_t begin = 0;
   for (Group& group : groups) {
@@ -38,7 +38,7 @@ void PointRun::Sort() {
     begin = static_cast<uint16_t>(begin + size);
   }
   for (uint32_t i = 0; i < count_; ++i) {
-    order_[groups_[core_.PartitionOf(operations_[i].key.hash)].end++] = static_cast<uint16_t>(i);
+    order_[groups_[operations_[i].partition].end++] = static_cast<uint16_t>(i);
   }
 }
 
@@ -48,12 +48,11 @@ void PointRun::RunGroups(void (PointRun::*step)(Table&, Group&)) {
   static std::atomic<uint32_t> next_thread{0};
   static thread_local const uint32_t thread = next_thread.fetch_add(1, std::memory_order_relaxed);
   constexpr uint32_t kStride = 7;  // odd: neighbours begin far from each other
-  const auto mask = static_cast<uint32_t>(core_.partitions.size() - 1);
   std::bitset<kPartitionsMax> left;
-  for (uint32_t i = 0; i <= mask; ++i) {
-    const uint32_t p = (thread * kStride + i) & mask;
+  for (uint32_t i = 0; i <= mask_; ++i) {
+    const uint32_t p = (thread * kStride + i) & mask_;
     if (groups_[p].begin == groups_[p].end) continue;
-    Partition& partition = *core_.partitions[p];
+    Partition& partition = *partitions_[p];
     if (!partition.lock.TryLock()) {
       left.set(p);
       continue;
@@ -61,9 +60,9 @@ void PointRun::RunGroups(void (PointRun::*step)(Table&, Group&)) {
     (this->*step)(partition.table, groups_[p]);
     partition.lock.Unlock();
   }
-  for (uint32_t p = 0; left.any() && p <= mask; ++p) {
+  for (uint32_t p = 0; left.any() && p <= mask_; ++p) {
     if (!left[p]) continue;
-    Partition& partition = *core_.partitions[p];
+    Partition& partition = *partitions_[p];
     partition.lock.Lock();
     (this->*step)(partition.table, groups_[p]);
     partition.lock.Unlock();
@@ -74,7 +73,12 @@ void PointRun::RunGroups(void (PointRun::*step)(Table&, Group&)) {
 // fetching the records of that.
 void PointRun::Look(Table& table, Group& group) {
   if (writes_) {
-    for (const uint16_t i : OperationsOf(group)) table.PrefetchRecord(operations_[i].key);
+    uint64_t last = 0;
+    for (const uint16_t i : OperationsOf(group)) {
+      const Key& key = operations_[i].key;
+      if (key.hash != last) table.PrefetchRecord(key);
+      last = key.hash;
+    }
     return;
   }
   now_ms_ = core_.now.Latest();

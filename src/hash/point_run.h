@@ -28,7 +28,13 @@ class PointRun {
  public:
   // The station is free to be used.
   PointRun(Core& core, const EngineTraits& traits, Batch& batch, BatchWriter& out, Station& station)
-      : core_(core), traits_(traits), batch_(batch), out_(out), station_(station) {}
+      : core_(core),
+        partitions_(core.partitions.data()),
+        mask_(static_cast<uint32_t>(core.partitions.size() - 1)),
+        traits_(traits),
+        batch_(batch),
+        out_(out),
+        station_(station) {}
 
   // A well-formed point. It is done by the next Flush() at the latest.
   void Add(uint32_t slot);
@@ -41,6 +47,7 @@ class PointRun {
   struct Operation {
     Key key;
     uint32_t slot;
+    uint32_t partition;
   };
 
   // Those of one partition.
@@ -65,6 +72,8 @@ class PointRun {
   void DoAgain(Table& table, const Station::Entry& entry);
 
   Core& core_;
+  const std::unique_ptr<Partition>* const partitions_;
+  const uint32_t mask_;  // the number of partitions, less one
   const EngineTraits& traits_;
   Batch& batch_;
   BatchWriter& out_;
@@ -83,8 +92,9 @@ inline void PointRun::Add(uint32_t slot) {
   Operation& operation = operations_[count_++];
   operation.key = KeyOf(r.key);
   operation.slot = slot;
+  operation.partition = hash::PartitionOf(operation.key.hash, mask_ + 1);
   writes_ = writes_ || r.op != Op::kGet;
-  core_.TableOf(operation.key.hash).Prefetch(operation.key.hash);
+  partitions_[operation.partition]->table.Prefetch(operation.key.hash);
 }
 
 }  // namespace skep::hash

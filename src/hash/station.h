@@ -100,7 +100,7 @@ inline size_t Station::SlotOf(const Key& key) const {
   size_t at = key.hash & mask_;
   while (slots_[at] != 0) {
     const Key& other = entries_[slots_[at] - 1].key;
-    if (other.hash == key.hash && other.head == key.head && other.bytes == key.bytes) break;
+    if (IsSame(key, other)) break;
     at = (at + 1) & mask_;
   }
   return at;
