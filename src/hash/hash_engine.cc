@@ -193,14 +193,20 @@ EngineStatistics HashEngine::Statistics() const {
 void HashEngine::Describe(uint64_t, const Teller& tell) const {
   uint64_t buckets = 0;
   uint64_t chained = 0;
+  uint64_t own_bytes = 0;
   for (const auto& partition : core_.partitions) {
     const Locked locked(*partition);
     buckets += partition->table.bucket_count();
     chained += partition->table.chained_buckets();
+    own_bytes += partition->table.own_bytes();
   }
+  const ArenaStatistics arena = core_.arena.Statistics();
   tell("partitions", core_.partitions.size());
   tell("buckets", buckets);
   tell("chained_buckets", chained);
+  tell("index_held_bytes", own_bytes);
+  tell("arena_allocated_bytes", arena.allocated_bytes);
+  tell("arena_held_bytes", arena.held_bytes);
 }
 
 const char* HashEngine::Verify() const {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
@@ -61,15 +62,27 @@ std::string_view Number(Batch& batch, uint64_t number) {
   return batch.scratch().Copy(std::to_string(number));
 }
 
+// Its new value is a part of the old one, where that lies.
+FunctionEffect DropFirst(const FunctionInput& input) {
+  const std::string_view now = input.value.value_or("");
+  return {.action = FunctionEffect::Action::kReplace,
+          .value = now.substr(std::min<size_t>(now.size(), 1)),
+          .integer = static_cast<int64_t>(now.size())};
+}
+
 // A point of any kind, that may fail: a function that refuses, a comparison that does not hold.
 void AddRandom(Batch& batch, std::string_view key, std::mt19937_64& rng) {
   constexpr std::string_view kOperands[] = {"erase", "keep", "fail", ""};
   constexpr size_t kSizes[] = {0, 1, 10, 24, 40, 200, 700, 5000};
   const std::string value(kSizes[rng() % std::size(kSizes)], static_cast<char>('a' + rng() % 26));
   Request r{.op = Op::kGet, .key = key};
+  static const Function* const drop_first = *RegisterFunction("test-drop-first", DropFirst);
   switch (rng() % 10) {
     case 0:
+      break;
     case 1:
+      r.op = Op::kApply;
+      r.function = drop_first;
       break;
     case 2:
     case 3:
