@@ -11,7 +11,7 @@ void PointRun::Flush() {
   if (count_ == 1) {
     order_[0] = 0;
     groups_[0] = {.begin = 0, .end = 1};
-    Partition& partition = *partitions_[operations_[0].partition];
+    Partition& partition = PartitionOf(operations_[0].group);
     partition.lock.Lock();
     Finish(partition.table, groups_[0]);
     partition.lock.Unlock();
@@ -21,6 +21,7 @@ void PointRun::Flush() {
     RunGroups(&PointRun::Finish);
   }
   count_ = 0;
+  fetched_ = 0;
   writes_ = false;
 }
 
@@ -29,7 +30,7 @@ void PointRun::Sort() {
   const auto groups = std::span(groups_).first(mask_ + 1);
   std::ranges::fill(groups, Group{});
   for (uint32_t i = 0; i < count_; ++i) {
-    ++groups_[operations_[i].partition].end;
+    ++groups_[operations_[i].group].end;
   }
   uint16_t begin = 0;
   for (Group& group : groups) {
@@ -38,33 +39,46 @@ void PointRun::Sort() {
     begin = static_cast<uint16_t>(begin + size);
   }
   for (uint32_t i = 0; i < count_; ++i) {
-    order_[groups_[operations_[i].partition].end++] = static_cast<uint16_t>(i);
+    order_[groups_[operations_[i].group].end++] = static_cast<uint16_t>(i);
   }
 }
 
-// Does one step with each group that is not empty, and its table locked. Threads begin at different
-// partitions, and come back to those that are taken.
-void PointRun::RunGroups(void (PointRun::*step)(Table&, Group&)) {
+// Threads begin at different partitions, so that they meet less.
+uint32_t PointRun::FirstOfThread() {
   static std::atomic<uint32_t> next_thread{0};
   static thread_local const uint32_t thread = next_thread.fetch_add(1, std::memory_order_relaxed);
   constexpr uint32_t kStride = 7;  // odd: neighbours begin far from each other
+  return thread * kStride;
+}
+
+// The buckets of the operations before this place in order_.
+void PointRun::FetchTo(uint32_t end) {
+  for (end = std::min(end, count_); fetched_ < end; ++fetched_) {
+    const Operation& operation = operations_[order_[fetched_]];
+    PartitionOf(operation.group).table.Prefetch(operation.key.hash);
+  }
+}
+
+// Does one step with each group that is not empty, and its table locked. Those that are taken come
+// last.
+void PointRun::RunGroups(void (PointRun::*step)(Table&, Group&)) {
   std::bitset<kPartitionsMax> left;
   for (uint32_t i = 0; i <= mask_; ++i) {
-    const uint32_t p = (thread * kStride + i) & mask_;
-    if (groups_[p].begin == groups_[p].end) continue;
-    Partition& partition = *partitions_[p];
+    if (groups_[i].begin == groups_[i].end) continue;
+    FetchTo(groups_[i].end + kAhead);
+    Partition& partition = PartitionOf(i);
     if (!partition.lock.TryLock()) {
-      left.set(p);
+      left.set(i);
       continue;
     }
-    (this->*step)(partition.table, groups_[p]);
+    (this->*step)(partition.table, groups_[i]);
     partition.lock.Unlock();
   }
-  for (uint32_t p = 0; left.any() && p <= mask_; ++p) {
-    if (!left[p]) continue;
-    Partition& partition = *partitions_[p];
+  for (uint32_t i = 0; left.any() && i <= mask_; ++i) {
+    if (!left[i]) continue;
+    Partition& partition = PartitionOf(i);
     partition.lock.Lock();
-    (this->*step)(partition.table, groups_[p]);
+    (this->*step)(partition.table, groups_[i]);
     partition.lock.Unlock();
   }
 }

@@ -1,8 +1,9 @@
 // point_run.h: the points of an unordered batch.
 //
 //   window of up to 256 requests
-//     hash, fetch the bucket          for each, so that all misses overlap
-//     sort by partition               stable: the order for one key is that of arrival
+//     hash, sort by partition         stable: the order for one key is that of arrival
+//     fetch the buckets               some way ahead of the next step, which has enough to do until
+//                                     they are here
 //     look, partition by partition    the bucket is read: where all requests are reads, what it has
 //                                     inline is answered; what is elsewhere is fetched
 //     finish, partition by partition  what is left is read; or, where one request writes, the
@@ -31,6 +32,7 @@ class PointRun {
       : core_(core),
         partitions_(core.partitions.data()),
         mask_(static_cast<uint32_t>(core.partitions.size() - 1)),
+        first_(FirstOfThread() & mask_),
         traits_(traits),
         batch_(batch),
         out_(out),
@@ -43,11 +45,13 @@ class PointRun {
 
  private:
   static constexpr uint32_t kWindow = 256;
+  // How far ahead buckets are fetched: more than a core has lines in flight.
+  static constexpr uint32_t kAhead = 40;
 
   struct Operation {
     Key key;
     uint32_t slot;
-    uint32_t partition;
+    uint32_t group;
   };
 
   // Those of one partition.
@@ -62,7 +66,11 @@ class PointRun {
     return batch_.requests()[operations_[operation].slot];
   }
 
+  static uint32_t FirstOfThread();
+
+  Partition& PartitionOf(uint32_t group) const { return *partitions_[(group + first_) & mask_]; }
   void Sort();
+  void FetchTo(uint32_t end);
   void RunGroups(void (PointRun::*step)(Table&, Group&));
   void Look(Table& table, Group& group);
   void Finish(Table& table, Group& group);
@@ -73,7 +81,8 @@ class PointRun {
 
   Core& core_;
   const std::unique_ptr<Partition>* const partitions_;
-  const uint32_t mask_;  // the number of partitions, less one
+  const uint32_t mask_;   // the number of partitions, less one
+  const uint32_t first_;  // the partition of group 0
   const EngineTraits& traits_;
   Batch& batch_;
   BatchWriter& out_;
@@ -81,9 +90,10 @@ class PointRun {
   uint64_t now_ms_ = 0;
   uint32_t count_ = 0;
   bool writes_ = false;
+  uint32_t fetched_ = 0;  // of order_
   std::array<Operation, kWindow> operations_;
-  std::array<uint16_t, kWindow> order_;       // numbers of operations, by partition
-  std::array<Group, kPartitionsMax> groups_;  // of each partition
+  std::array<uint16_t, kWindow> order_;  // numbers of operations, by group
+  std::array<Group, kPartitionsMax> groups_;
 };
 
 inline void PointRun::Add(uint32_t slot) {
@@ -92,9 +102,8 @@ inline void PointRun::Add(uint32_t slot) {
   Operation& operation = operations_[count_++];
   operation.key = KeyOf(r.key);
   operation.slot = slot;
-  operation.partition = hash::PartitionOf(operation.key.hash, mask_ + 1);
+  operation.group = (hash::PartitionOf(operation.key.hash, mask_ + 1) - first_) & mask_;
   writes_ = writes_ || r.op != Op::kGet;
-  partitions_[operation.partition]->table.Prefetch(operation.key.hash);
 }
 
 }  // namespace skep::hash
