@@ -172,13 +172,7 @@ class alignas(64) Bucket {
     set_lengths(lengths() | codes << 5 * slot);
   }
 
-  // Changes that leave all other items in place. The pair must take as many slots as before.
-  void SetPointer(uint32_t slot, const Pointer& pointer) {
-    SetSlot(slot, pointer);
-    const uint32_t keep = types() & ~(0x100401u << slot);
-    set_types(keep);
-    SetType(slot, pointer.size_class + 1u);
-  }
+  // Leaves all other items in place. The pair must take as many slots as before.
   void SetPair(BucketItem item, std::string_view key, std::string_view value) {
     set_lengths(lengths() & ~(LowBits(5 * item.slots) << 5 * item.slot));
     Fill(item.slot, item.slots, key, value);

@@ -141,7 +141,6 @@ bool Table::Prepare(const Key& key, std::string_view value, uint64_t deadline_ms
                     Arena::Limit limit, Prepared* prepared) {
   if (!HoldSpares(prepared_ + 1, limit)) return false;
   const Pair pair = {.key = key.bytes, .value = value, .deadline_ms = deadline_ms};
-  prepared->hash = key.hash;
   prepared->deadline_ms = deadline_ms;
   prepared->key_bytes = static_cast<uint32_t>(key.bytes.size());
   prepared->bytes = static_cast<uint32_t>(key.bytes.size() + value.size());

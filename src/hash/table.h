@@ -75,7 +75,6 @@ class Table {
 
   // A pair whose memory is there, to be installed or dropped.
   struct Prepared {
-    uint64_t hash;
     uint64_t deadline_ms;
     uint32_t key_bytes;
     uint32_t bytes;  // key and value
