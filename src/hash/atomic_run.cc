@@ -156,8 +156,7 @@ void AtomicRun::Sample(uint32_t slot) {
   const auto drawn = Sampler(core_, request(slot).random, now_ms_, &station_, is_cleared_).Draw();
   out_.outcome(slot).verdict = drawn ? Verdict::kDone : Verdict::kAbsent;
   if (!drawn) return;
-  Scratch& scratch = out_.scratch();
-  out_.AddItem(slot, {.key = scratch.Copy(drawn->key), .value = scratch.Copy(drawn->value)});
+  out_.AddItem(slot, {.key = drawn->key, .value = drawn->value});
 }
 
 // The slot for which there is no memory, if there is one; then nothing is changed.

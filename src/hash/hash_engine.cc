@@ -86,7 +86,7 @@ void HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
   hash::PointRun points(core_, traits_, batch, out, StationOfThread());
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     const Request& r = batch.requests()[slot];
-    if (!IsSoundGet(r, traits_)) {
+    if (!IsSoundPoint(r, traits_)) {
       if (const Status s = CheckRequest(r, batch, traits_); !s.ok()) {
         out.Refuse(slot, s);
         continue;
@@ -126,8 +126,7 @@ void HashEngine::Sample(const Request& r, BatchWriter& out, uint32_t slot) {
   const auto drawn = hash::Sampler(core_, r.random, now_.Latest(), nullptr, false).Draw();
   out.outcome(slot).verdict = drawn ? Verdict::kDone : Verdict::kAbsent;
   if (!drawn) return;
-  Scratch& scratch = out.scratch();
-  out.AddItem(slot, {.key = scratch.Copy(drawn->key), .value = scratch.Copy(drawn->value)});
+  out.AddItem(slot, {.key = drawn->key, .value = drawn->value});
 }
 
 Result<SnapshotRef> HashEngine::OpenSnapshot(uint64_t) {
