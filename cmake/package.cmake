@@ -22,7 +22,7 @@ target_include_directories(skep PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # skep-config.cmake.in and skep.pc.in name the same libraries.
-target_link_libraries(skep PUBLIC fmt::fmt Threads::Threads)
+target_link_libraries(skep PUBLIC fmt::fmt hwy::hwy Threads::Threads)
 if(SKEP_SANITIZE)
   target_compile_options(skep PUBLIC -fsanitize=${SKEP_SANITIZE})
   target_link_options(skep PUBLIC -fsanitize=${SKEP_SANITIZE})

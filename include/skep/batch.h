@@ -219,6 +219,23 @@ class Batch {
   uint32_t CompareAndSet(std::string_view key, std::string_view expected, std::string_view value);
   uint32_t CompareDigestAndSet(std::string_view key, Digest expected, std::string_view value);
   uint32_t Apply(std::string_view key, const Function* function, std::string_view operand);
+  // The same of functions of elements (function.h). An error, kRefused with kInvalidArgument: the
+  // key is absent, or sizes do not fit.
+  //   UpdateElements  `operands`: the elements the function takes, for all or for each (options).
+  //                   outcome.integer: how many elements; outcome.value: what options.returns says
+  //   ReduceElements  `first_state`: 8 bytes, or none. outcome.value: the state, 8 bytes, or none
+  //                   if there is nothing to begin with; outcome.integer: as a number, if it is one
+  //   FilterElements  `operand`: an element. outcome.value: those that are wanted; outcome.integer:
+  //                   how many
+  uint32_t UpdateElements(std::string_view key, const Function* update, std::string_view operands,
+                          const UpdateOptions& options = {});
+  uint32_t ReduceElements(std::string_view key, const Function* reduce,
+                          std::string_view first_state = {}) {
+    return Apply(key, reduce, first_state);
+  }
+  uint32_t FilterElements(std::string_view key, const Function* filter, std::string_view operand) {
+    return Apply(key, filter, operand);
+  }
   // May return fewer items than asked for when scan_bytes_max or scan_visits_max is met; `more`
   // says so.
   uint32_t Scan(const Range& range, const ScanOptions& options = {});

@@ -3,23 +3,57 @@
 // A function sees one value and an operand and says what becomes of the value. The engine runs it
 // between reading and writing the value, so the whole is one atomic operation and one slot of a
 // batch, without a round trip and without a compare-and-set loop.
+//
+// Functions of elements. A value may be a vector: elements of one type, little-endian, one behind
+// the other, without a header; a number is a vector of one. A value does not know its type: it is
+// what the function says, and its size must be a multiple of the element's. Three kinds:
+//
+//   update   element, operands -> element, for each; one operand for all or one for each element
+//   reduce   state, element -> state, from the first element to the last
+//   filter   element, operand -> whether it is wanted; the answer is those that are
+//
+// Each is registered for every type it makes sense of, under (kind, name, type). Built in:
+//
+//   update   add sub mul min max set    all types; integers wrap around
+//            and or xor                 integers
+//            addsat                     integers: stays at the smallest or largest number
+//            cas                        operands expected, desired: where the element is the
+//            expected
+//                                       one
+//            addwrap                    operands delta, low, step: adds delta, and step where the
+//            sum
+//                                       is below low (TPC-C's S_QUANTITY: -quantity, 10, 91)
+//   reduce   sum min max count any      any: 1 if an element is not 0, else 0
+//   filter   eq ne lt le gt ge
+//
+// A sum of floats is the sum of 16 sums, that of element i being number i % 16: the same on every
+// machine, whatever its vectors are.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include "skep/scratch.h"
 #include "skep/status.h"
 
 namespace skep {
 
+struct Function;
+
 struct FunctionInput {
   std::optional<std::string_view> value;  // the value now; nullopt if the key is absent
   std::string_view operand;               // what the request carried
   Scratch* scratch;                       // where to build results; lives as long as the batch
+  const Function* function;               // the one that runs
+  size_t value_bytes_max;                 // a larger value is refused; do not build one
 };
 
 struct FunctionEffect {
@@ -36,9 +70,60 @@ struct FunctionEffect {
 // Any thread may run it at any time.
 using FunctionBody = FunctionEffect (*)(const FunctionInput& input);
 
+// What a vector is made of.
+enum class Element : uint8_t { kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF32, kF64 };
+inline constexpr size_t kElements = 10;
+
+size_t BytesOf(Element element);
+std::string_view NameOf(Element element);  // "i8" .. "f64"
+std::optional<Element> ElementNamed(std::string_view name);
+
+// The Element of an arithmetic type.
+template <class T>
+constexpr Element ElementOf() {
+  constexpr int size = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+  if constexpr (std::floating_point<T>) return sizeof(T) == 4 ? Element::kF32 : Element::kF64;
+  return static_cast<Element>(size + (std::is_signed_v<T> ? 0 : 4));
+}
+
+// The state of a reduce function, by the type of its elements.
+template <class T>
+using StateOf = std::conditional_t<std::floating_point<T>, double,
+                                   std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+
+enum class FunctionKind : uint8_t { kPlain, kUpdate, kReduce, kFilter };
+
+std::string_view NameOf(FunctionKind kind);  // "plain", "update", "reduce", "filter"
+
+// The loops over elements. `in` and `out` do not overlap, and need not be aligned.
+struct ElementKernel {
+  // operands: of all elements, or of each.
+  using Update = void (*)(const Function&, const char* in, const char* operands, bool is_vector,
+                          char* out, size_t count);
+  // `state`, 8 bytes, is read and written.
+  using Reduce = void (*)(const Function&, const char* in, size_t count, char* state);
+  // Returns how many elements it has written.
+  using Filter = size_t (*)(const Function&, const char* in, const char* operand, char* out,
+                            size_t count);
+  Update update = nullptr;
+  Reduce reduce = nullptr;
+  Filter filter = nullptr;
+  void (*user)() = nullptr;  // what a registered function of one element is, behind the type
+};
+
 struct Function {
   std::string name;
   FunctionBody body;
+  FunctionKind kind = FunctionKind::kPlain;
+  // What follows is of functions of elements.
+  Element element = Element::kI8;
+  uint8_t operands = 0;            // for an element; of a reduce function 0
+  Element state = Element::kI64;   // kReduce: kI64, kU64 or kF64
+  bool starts_with_first = false;  // kReduce: no elements have no result
+  uint64_t first_state = 0;        // kReduce: the bytes of the state without an initial one
+  ElementKernel kernel = {};
+
+  size_t operand_bytes() const { return operands * BytesOf(element); }
 };
 
 // Registers `body` under `name`. Do it at start-up, before any store is open; a registered function
@@ -48,6 +133,36 @@ Result<const Function*> RegisterFunction(std::string_view name, FunctionBody bod
 
 // The function of that name; null if there is none. Thread-safe; takes a lock, so look up once.
 const Function* FindFunction(std::string_view name);
+// The function of elements; likewise.
+const Function* FindFunction(FunctionKind kind, std::string_view name, Element element);
+// All that are registered, by kind, name and element. Thread-safe.
+std::vector<const Function*> AllFunctions();
+
+// Registers a function of elements, as above. It must be pure: any thread may run it, for elements
+// in any order.
+//   kInvalidArgument  the name is empty, longer than 64 bytes, or taken for this kind and type
+template <class T>
+using UpdateFunction = T (*)(T element, T operand);
+template <class T>
+Result<const Function*> RegisterUpdate(std::string_view name, UpdateFunction<T> function);
+// Without an initial state it begins with 0.
+template <class T>
+using ReduceFunction = StateOf<T> (*)(StateOf<T> state, T element);
+template <class T>
+Result<const Function*> RegisterReduce(std::string_view name, ReduceFunction<T> function);
+template <class T>
+using FilterFunction = bool (*)(T element, T operand);
+template <class T>
+Result<const Function*> RegisterFilter(std::string_view name, FilterFunction<T> function);
+
+// How an update is done; the request's operand begins with it.
+struct UpdateOptions {
+  enum class Returns : uint8_t { kNothing, kOld, kNew };
+
+  Returns returns = Returns::kNothing;  // as Outcome::value
+  bool is_vector = false;               // operands for each element, else one set for all
+  uint32_t create = 0;                  // an absent key is so many elements of 0; 0: it is an error
+};
 
 // Built in.
 namespace functions {
@@ -58,5 +173,90 @@ extern const Function* const kAddDecimal;
 // Appends the operand: `integer` is the new length in bytes.
 extern const Function* const kAppend;
 }  // namespace functions
+
+namespace function_internal {
+
+// Registers `function` under its kind, name and element; the body is that of its kind.
+Result<const Function*> RegisterElements(Function function);
+
+template <class T>
+T LoadElement(const char* at, size_t i) {
+  T element;
+  std::memcpy(&element, at + i * sizeof(T), sizeof(T));
+  return element;
+}
+template <class T>
+void StoreElement(char* at, size_t i, T element) {
+  std::memcpy(at + i * sizeof(T), &element, sizeof(T));
+}
+template <class Pointer>
+Pointer UserOf(const Function& function) {
+  return reinterpret_cast<Pointer>(function.kernel.user);
+}
+
+}  // namespace function_internal
+
+template <class T>
+Result<const Function*> RegisterUpdate(std::string_view name, UpdateFunction<T> function) {
+  using namespace function_internal;
+  return RegisterElements(
+      {.name = std::string(name),
+       .kind = FunctionKind::kUpdate,
+       .element = ElementOf<T>(),
+       .operands = 1,
+       .kernel = {.update =
+                      [](const Function& self, const char* in, const char* operands, bool is_vector,
+                         char* out, size_t count) {
+                        const auto update = UserOf<UpdateFunction<T>>(self);
+                        for (size_t i = 0; i < count; ++i) {
+                          const T operand = LoadElement<T>(operands, is_vector ? i : 0);
+                          StoreElement(out, i, update(LoadElement<T>(in, i), operand));
+                        }
+                      },
+                  .user = reinterpret_cast<void (*)()>(function)}});
+}
+
+template <class T>
+Result<const Function*> RegisterReduce(std::string_view name, ReduceFunction<T> function) {
+  using namespace function_internal;
+  return RegisterElements(
+      {.name = std::string(name),
+       .kind = FunctionKind::kReduce,
+       .element = ElementOf<T>(),
+       .state = ElementOf<StateOf<T>>(),
+       .kernel = {.reduce =
+                      [](const Function& self, const char* in, size_t count, char* at) {
+                        const auto reduce = UserOf<ReduceFunction<T>>(self);
+                        auto state = LoadElement<StateOf<T>>(at, 0);
+                        for (size_t i = 0; i < count; ++i) {
+                          state = reduce(state, LoadElement<T>(in, i));
+                        }
+                        StoreElement(at, 0, state);
+                      },
+                  .user = reinterpret_cast<void (*)()>(function)}});
+}
+
+template <class T>
+Result<const Function*> RegisterFilter(std::string_view name, FilterFunction<T> function) {
+  using namespace function_internal;
+  return RegisterElements({.name = std::string(name),
+                           .kind = FunctionKind::kFilter,
+                           .element = ElementOf<T>(),
+                           .operands = 1,
+                           .kernel = {.filter =
+                                          [](const Function& self, const char* in,
+                                             const char* operand, char* out, size_t count) {
+                                            const auto is_wanted = UserOf<FilterFunction<T>>(self);
+                                            const T bound = LoadElement<T>(operand, 0);
+                                            size_t wanted = 0;
+                                            for (size_t i = 0; i < count; ++i) {
+                                              const T element = LoadElement<T>(in, i);
+                                              if (is_wanted(element, bound))
+                                                StoreElement(out, wanted++, element);
+                                            }
+                                            return wanted;
+                                          },
+                                      .user = reinterpret_cast<void (*)()>(function)}});
+}
 
 }  // namespace skep

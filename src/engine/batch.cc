@@ -3,6 +3,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "engine/element_functions.h"
+
 namespace skep {
 
 Digest DigestOf(std::string_view value) {
@@ -50,6 +52,11 @@ uint32_t Batch::CompareDigestAndSet(std::string_view key, Digest expected, std::
 
 uint32_t Batch::Apply(std::string_view key, const Function* function, std::string_view operand) {
   return Add({.op = Op::kApply, .key = key, .value = operand, .function = function});
+}
+
+uint32_t Batch::UpdateElements(std::string_view key, const Function* update,
+                               std::string_view operands, const UpdateOptions& options) {
+  return Apply(key, update, UpdateOperand(options, operands, scratch_));
 }
 
 uint32_t Batch::Sample(uint64_t random) {

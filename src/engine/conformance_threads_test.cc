@@ -336,6 +336,42 @@ TEST_P(ThreadConformance, ScansSeeWholeBatches) {
   });
 }
 
+// Goal: an update of a vector is one operation: nobody sees a part of it, and none is lost.
+// Method: threads add 1 to each element and get what they have made; one adds another number to
+// each, and takes it away. All elements are equal whenever anybody looks.
+TEST_P(ThreadConformance, VectorUpdatesAreWhole) {
+  constexpr int kUpdates = 500;
+  constexpr uint32_t kCount = 100;
+  const Function* const add = FindFunction(FunctionKind::kUpdate, "add", Element::kI64);
+  const auto elements_of = [](std::string_view bytes) {
+    std::vector<int64_t> elements(bytes.size() / sizeof(int64_t));
+    std::memcpy(elements.data(), bytes.data(), bytes.size());
+    return elements;
+  };
+  Together([&](uint32_t thread) {
+    for (int i = 0; i < kUpdates; ++i) {
+      Batch batch;
+      for (const int64_t number : {1, i % 2 == 0 ? 1000 : -1000}) {
+        if (number != 1 && thread > 0) continue;
+        const std::string_view bytes(reinterpret_cast<const char*>(&number), sizeof(number));
+        batch.UpdateElements("v", add, bytes,
+                             {.returns = UpdateOptions::Returns::kNew, .create = kCount});
+      }
+      batch.Get("v");
+      Run(batch);
+      for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+        const auto elements = elements_of(batch.outcome(slot).value);
+        ASSERT_EQ(elements.size(), kCount);
+        for (const int64_t element : elements) ASSERT_EQ(element, elements[0]);
+      }
+    }
+  });
+  Batch batch;
+  batch.Get("v");
+  Run(batch);
+  EXPECT_EQ(elements_of(batch.outcome(0).value)[0], int64_t{kUpdates} * kThreads);
+}
+
 // Goal: no optimistic increment is lost, whatever else is written meanwhile.
 // Method: threads watch a counter, read it, and put its successor if it is unchanged, else again;
 // some with short keys, some with long ones, so that counters lie in every place. Beside them the

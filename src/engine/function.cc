@@ -3,20 +3,53 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 
 #include "base/decimal.h"
+#include "engine/element_functions.h"
 
 namespace skep {
 namespace {
 
+using Name = std::tuple<FunctionKind, std::string, Element>;
+
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, std::unique_ptr<Function>, std::less<>> by_name;  // guarded by mutex
+  std::map<Name, std::unique_ptr<Function>> by_name;  // guarded by mutex
+
+  Registry() {
+    for (Function& function : BuiltInElementFunctions()) {
+      function.body = BodyOf(function.kind);
+      Add(std::move(function));
+    }
+  }
+  // Null if there is one of that name.
+  const Function* Add(Function function) {
+    const auto [at, fresh] = by_name.try_emplace({function.kind, function.name, function.element});
+    if (!fresh) return nullptr;
+    at->second = std::make_unique<Function>(std::move(function));
+    return at->second.get();
+  }
 };
 
 Registry& TheRegistry() {
   static Registry* const registry = new Registry;  // lives as long as the process
   return *registry;
+}
+
+Result<const Function*> Register(Function function) {
+  constexpr size_t kNameBytesMax = 64;
+  if (function.name.empty() || function.name.size() > kNameBytesMax) {
+    return Fail(Code::kInvalidArgument, "a function's name has 1 to 64 bytes",
+                function.name.size());
+  }
+  Registry& registry = TheRegistry();
+  std::lock_guard lock(registry.mutex);
+  const Function* const added = registry.Add(std::move(function));
+  if (added == nullptr) {
+    return Fail(Code::kInvalidArgument, "a function of that name is registered");
+  }
+  return added;
 }
 
 FunctionEffect AddDecimal(const FunctionInput& input) {
@@ -49,23 +82,31 @@ FunctionEffect Append(const FunctionInput& input) {
 }  // namespace
 
 Result<const Function*> RegisterFunction(std::string_view name, FunctionBody body) {
-  constexpr size_t kNameBytesMax = 64;
-  if (name.empty() || name.size() > kNameBytesMax) {
-    return Fail(Code::kInvalidArgument, "a function's name has 1 to 64 bytes", name.size());
-  }
-  Registry& registry = TheRegistry();
-  std::lock_guard lock(registry.mutex);
-  auto [at, fresh] = registry.by_name.try_emplace(std::string(name));
-  if (!fresh) return Fail(Code::kInvalidArgument, "a function of that name is registered");
-  at->second = std::make_unique<Function>(Function{.name = at->first, .body = body});
-  return at->second.get();
+  return Register({.name = std::string(name), .body = body});
+}
+
+Result<const Function*> function_internal::RegisterElements(Function function) {
+  function.body = BodyOf(function.kind);
+  return Register(std::move(function));
 }
 
 const Function* FindFunction(std::string_view name) {
+  return FindFunction(FunctionKind::kPlain, name, {});
+}
+
+const Function* FindFunction(FunctionKind kind, std::string_view name, Element element) {
   Registry& registry = TheRegistry();
   std::lock_guard lock(registry.mutex);
-  const auto at = registry.by_name.find(name);
+  const auto at = registry.by_name.find({kind, std::string(name), element});
   return at == registry.by_name.end() ? nullptr : at->second.get();
+}
+
+std::vector<const Function*> AllFunctions() {
+  Registry& registry = TheRegistry();
+  std::lock_guard lock(registry.mutex);
+  std::vector<const Function*> all;
+  for (const auto& [name, function] : registry.by_name) all.push_back(function.get());
+  return all;
 }
 
 namespace functions {

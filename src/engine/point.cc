@@ -48,7 +48,11 @@ PointEffect Store(std::string_view value, uint64_t deadline_ms, bool present, ui
 
 PointEffect ApplyFunction(const Request& r, const PointState* now, size_t value_bytes_max,
                           BatchWriter& out, uint32_t slot) {
-  FunctionInput input{.operand = r.value, .scratch = &out.scratch()};
+  FunctionInput input{.value = {},
+                      .operand = r.value,
+                      .scratch = &out.scratch(),
+                      .function = r.function,
+                      .value_bytes_max = value_bytes_max};
   if (now != nullptr) input.value = now->value;
   const FunctionEffect effect = r.function->body(input);
   Status status = effect.status;

@@ -117,6 +117,17 @@ void RunKcount(Call& call);
 void RunKdelrange(Call& call);
 void RunKscan(Call& call);
 
+// commands_function.cc
+Plan PlanVupdate(const Call& call, Batch& batch);
+Plan PlanVreduce(const Call& call, Batch& batch);
+Plan PlanVfilter(const Call& call, Batch& batch);
+void FinishVupdate(const Call& call, const Batch& batch, uint32_t slot);
+void FinishVreduce(const Call& call, const Batch& batch, uint32_t slot);
+void FinishVfilter(const Call& call, const Batch& batch, uint32_t slot);
+void FinishFn(const Call& call, const Batch& batch, uint32_t slot);
+std::span<const Subcommand> FnSubcommands();
+void RunKreduce(Call& call);
+
 // commands_transaction.cc
 Plan PlanMulti(const Call& call, Batch& batch);
 Plan PlanDiscard(const Call& call, Batch& batch);

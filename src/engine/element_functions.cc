@@ -1,0 +1,145 @@
+#include "engine/element_functions.h"
+
+#include <array>
+#include <cstring>
+
+namespace skep {
+namespace {
+
+constexpr std::array<std::string_view, kElements> kNames = {"i8",  "i16", "i32", "i64", "u8",
+                                                            "u16", "u32", "u64", "f32", "f64"};
+constexpr std::array<size_t, kElements> kBytes = {1, 2, 4, 8, 1, 2, 4, 8, 4, 8};
+
+FunctionEffect Refused(const char* why) { return {.status = {Code::kInvalidArgument, why}}; }
+
+constexpr const char* kNoKey = "no such key";
+
+FunctionEffect Update(const FunctionInput& input) {
+  const Function& f = *input.function;
+  if (input.operand.size() < kUpdateHeaderBytes) return Refused("the operand of an update is cut");
+  const auto returns = ReturnsOf(input.operand);
+  const bool is_vector = input.operand[1] != 0;
+  uint32_t create;
+  std::memcpy(&create, input.operand.data() + 4, sizeof(create));
+  const std::string_view operands = input.operand.substr(kUpdateHeaderBytes);
+
+  std::string_view old;
+  if (input.value) {
+    old = *input.value;
+  } else if (create == 0) {
+    return Refused(kNoKey);
+  } else {
+    const size_t bytes = create * BytesOf(f.element);
+    if (bytes > input.value_bytes_max) {
+      return {.status = {Code::kTooLarge, "value exceeds the maximum size", input.value_bytes_max}};
+    }
+    char* const zeros = input.scratch->Allocate(bytes);
+    std::memset(zeros, 0, bytes);
+    old = {zeros, bytes};
+  }
+  if (const Status s = CheckElements(f, old.size()); !s.ok()) return {.status = s};
+  const size_t count = old.size() / BytesOf(f.element);
+  if (operands.size() != f.operand_bytes() * (is_vector ? count : 1)) {
+    return Refused(is_vector ? "the vector of operands does not fit the value's length"
+                             : "the number of operands is not the function's");
+  }
+  char* const out = input.scratch->Allocate(old.size());
+  f.kernel.update(f, old.data(), operands.data(), is_vector, out, count);
+  const std::string_view made(out, old.size());
+  FunctionEffect effect = {.action = FunctionEffect::Action::kReplace,
+                           .value = made,
+                           .integer = static_cast<int64_t>(count)};
+  if (returns == UpdateOptions::Returns::kOld) effect.returned = old;
+  if (returns == UpdateOptions::Returns::kNew) effect.returned = made;
+  return effect;
+}
+
+FunctionEffect Reduce(const FunctionInput& input) {
+  const Function& f = *input.function;
+  if (!input.value) return Refused(kNoKey);
+  if (const Status s = CheckElements(f, input.value->size()); !s.ok()) return {.status = s};
+  if (!input.operand.empty() && input.operand.size() != kStateBytes) {
+    return Refused("a reduction begins with a state of 8 bytes");
+  }
+  const size_t count = input.value->size() / BytesOf(f.element);
+  if (count == 0 && input.operand.empty() && f.starts_with_first) return {};
+  const std::string_view first = input.operand.empty() ? FirstState(f) : input.operand;
+  char* const state = input.scratch->Allocate(kStateBytes);
+  std::memcpy(state, first.data(), kStateBytes);
+  f.kernel.reduce(f, input.value->data(), count, state);
+  FunctionEffect effect = {.returned = {state, kStateBytes}};
+  if (f.state != Element::kF64) std::memcpy(&effect.integer, state, kStateBytes);
+  return effect;
+}
+
+FunctionEffect Filter(const FunctionInput& input) {
+  const Function& f = *input.function;
+  if (!input.value) return Refused(kNoKey);
+  if (const Status s = CheckElements(f, input.value->size()); !s.ok()) return {.status = s};
+  if (input.operand.size() != f.operand_bytes()) {
+    return Refused("the number of operands is not the function's");
+  }
+  const size_t bytes = BytesOf(f.element);
+  char* const out = input.scratch->Allocate(input.value->size());
+  const size_t wanted = f.kernel.filter(f, input.value->data(), input.operand.data(), out,
+                                        input.value->size() / bytes);
+  return {.returned = {out, wanted * bytes}, .integer = static_cast<int64_t>(wanted)};
+}
+
+}  // namespace
+
+size_t BytesOf(Element element) { return kBytes[static_cast<size_t>(element)]; }
+
+std::string_view NameOf(Element element) { return kNames[static_cast<size_t>(element)]; }
+
+std::string_view NameOf(FunctionKind kind) {
+  constexpr std::string_view kKinds[] = {"plain", "update", "reduce", "filter"};
+  return kKinds[static_cast<size_t>(kind)];
+}
+
+std::optional<Element> ElementNamed(std::string_view name) {
+  for (size_t i = 0; i < kElements; ++i) {
+    if (kNames[i] == name) return static_cast<Element>(i);
+  }
+  return std::nullopt;
+}
+
+std::string_view UpdateOperand(const UpdateOptions& options, std::string_view operands,
+                               Scratch& scratch) {
+  char* const at = scratch.Allocate(kUpdateHeaderBytes + operands.size());
+  std::memset(at, 0, kUpdateHeaderBytes);
+  at[0] = static_cast<char>(options.returns);
+  at[1] = options.is_vector ? 1 : 0;
+  std::memcpy(at + 4, &options.create, sizeof(options.create));
+  CopyBytes(at + kUpdateHeaderBytes, operands.data(), operands.size());
+  return {at, kUpdateHeaderBytes + operands.size()};
+}
+
+UpdateOptions::Returns ReturnsOf(std::string_view update_operand) {
+  return static_cast<UpdateOptions::Returns>(update_operand[0]);
+}
+
+FunctionBody BodyOf(FunctionKind kind) {
+  switch (kind) {
+    case FunctionKind::kUpdate:
+      return Update;
+    case FunctionKind::kReduce:
+      return Reduce;
+    case FunctionKind::kFilter:
+      return Filter;
+    case FunctionKind::kPlain:
+      break;
+  }
+  return nullptr;
+}
+
+Status CheckElements(const Function& function, size_t bytes) {
+  if (bytes % BytesOf(function.element) == 0) return {};
+  return {Code::kInvalidArgument, "the value's length is not a multiple of the element's"};
+}
+
+std::string_view FirstState(const Function& reduce) {
+  return {reinterpret_cast<const char*>(&reduce.first_state), kStateBytes};
+}
+
+}  // namespace skep

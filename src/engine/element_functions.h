@@ -1,0 +1,39 @@
+// element_functions.h: how updates, reductions and filters of elements are run.
+//
+// The operand of an update, as a request carries it:
+//
+//   +---------+-----------+---+---+-------------+-----------------------------------+
+//   | returns | is_vector | 0 | 0 | create, u32 | operands, elements little-endian  |
+//   +---------+-----------+---+---+-------------+-----------------------------------+
+//
+// That of a reduction is empty, or a state of 8 bytes; that of a filter is an element.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "skep/function.h"
+
+namespace skep {
+
+inline constexpr size_t kUpdateHeaderBytes = 8;
+inline constexpr size_t kStateBytes = 8;
+
+std::string_view UpdateOperand(const UpdateOptions& options, std::string_view operands,
+                               Scratch& scratch);
+
+UpdateOptions::Returns ReturnsOf(std::string_view update_operand);
+
+// The body of all functions of a kind.
+FunctionBody BodyOf(FunctionKind kind);
+
+// What is wrong with a value of so many bytes as a vector of these; kOk: nothing.
+Status CheckElements(const Function& function, size_t bytes);
+// The bytes a reduction begins with.
+std::string_view FirstState(const Function& reduce);
+
+// Those built in: without bodies, on the best instructions the machine has.
+std::vector<Function> BuiltInElementFunctions();
+
+}  // namespace skep
