@@ -89,9 +89,9 @@ std::expected<SubjectKind, std::string> SubjectKind::OfEngine(const std::string&
   return SubjectKind{.name = spec,
                      .peer = nullptr,
                      .engine = std::move(*options),
-                     .ordered = (*keyspaces)->traits().ordered,
+                     .ordered = (*keyspaces)->at(0).traits().ordered,
                      .threads = true,
-                     .snapshots = (*keyspaces)->traits().snapshots};
+                     .snapshots = (*keyspaces)->at(0).traits().snapshots};
 }
 
 const char* SubjectKind::Lacks(const Workload& workload, const CompareSetting& setting) const {

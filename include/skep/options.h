@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace skep {
@@ -33,6 +34,8 @@ struct Options {
   std::string engine = "btree";
   // Keyspaces are numbered 0 .. keyspaces-1; one that was never written costs nothing.
   uint32_t keyspaces = 16;
+  // The index of single keyspaces, by their number, instead of `engine`.
+  std::map<uint32_t, std::string> keyspace_engines;
   // Bytes the store may hold, its indexes included; 0 is no limit. Over it, writes that store are
   // refused with kOutOfMemory; reads and deletes go on.
   uint64_t memory_bytes_max = 0;

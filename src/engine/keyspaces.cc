@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "base/check.h"
+
 namespace skep {
 namespace {
 
@@ -21,6 +23,14 @@ Status CheckBtree(const BtreeOptions& options) {
 
 Status Keyspaces::Check(const Options& options) {
   if (options.keyspaces == 0) return {Code::kInvalidArgument, "a store needs a keyspace"};
+  for (const auto& [index, engine] : options.keyspace_engines) {
+    if (index >= options.keyspaces) {
+      return {Code::kInvalidArgument, "an engine for a keyspace that there is not", index};
+    }
+    if (FindEngine(engine) == nullptr) {
+      return {Code::kInvalidArgument, "no engine of the name for a keyspace", index};
+    }
+  }
   return CheckBtree(options.btree);
 }
 
@@ -47,9 +57,9 @@ Keyspaces::Keyspaces(const Options& options, const EngineInfo& info)
                .snapshot_age_ms_max = options.snapshot_age_ms_max,
                .expiry_lag_ms = kExpiryLagMs,
                .btree = options.btree},
-      info_(info),
+      infos_(options.keyspaces, &info),
       engines_(options.keyspaces) {
-  traits_ = at(0).traits();
+  for (const auto& [index, engine] : options.keyspace_engines) infos_[index] = FindEngine(engine);
 }
 
 Keyspaces::~Keyspaces() {
@@ -60,7 +70,8 @@ Engine& Keyspaces::MakeEngine(uint32_t index) {
   std::lock_guard lock(mutex_);
   Engine* engine = engines_[index].load(std::memory_order_acquire);
   if (engine == nullptr) {
-    engine = info_.make(options_).release();
+    engine = infos_[index]->make(options_).release();
+    SKEP_CHECK(engine != nullptr);  // else there is not even address space
     engines_[index].store(engine, std::memory_order_release);
   }
   return *engine;

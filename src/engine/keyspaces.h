@@ -16,12 +16,13 @@ namespace skep {
 class Keyspaces {
  public:
   // Whether there can be keyspaces with these options, of whatever engine.
-  //   kInvalidArgument  no keyspaces, or a number that options.h does not allow
+  //   kInvalidArgument  no keyspaces, a number that options.h does not allow, an engine for a
+  //                     keyspace that there is not, or one that there is not for a keyspace
   static Status Check(const Options& options);
 
   //   kInvalidArgument  no such engine, or what Check says
   static Result<std::unique_ptr<Keyspaces>> Make(const Options& options);
-  // Of this engine, whatever options.engine says. `info` must outlive the keyspaces.
+  // With this one for options.engine. `info` must outlive the keyspaces.
   static Result<std::unique_ptr<Keyspaces>> Make(const Options& options, const EngineInfo& info);
   ~Keyspaces();
 
@@ -36,7 +37,6 @@ class Keyspaces {
 
   MemoryBudget& budget() { return budget_; }
   const MemoryBudget& budget() const { return budget_; }
-  const EngineTraits& traits() const { return traits_; }
 
   // A bounded piece of every engine's background work; true if there is more to do now.
   bool Maintain(uint64_t now_ms);
@@ -47,9 +47,8 @@ class Keyspaces {
 
   MemoryBudget budget_;
   EngineOptions options_;
-  const EngineInfo& info_;
-  EngineTraits traits_;
-  std::mutex mutex_;  // making an engine
+  std::vector<const EngineInfo*> infos_;  // of each keyspace
+  std::mutex mutex_;                      // making an engine
   // Acquire pairs with the release store in MakeEngine: who sees the pointer sees the engine.
   std::vector<std::atomic<Engine*>> engines_;  // owned
 };

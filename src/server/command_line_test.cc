@@ -40,6 +40,16 @@ TEST(CommandLine, FlagsSetOptions) {
   EXPECT_FALSE(line.options.btree_multi_version);
 }
 
+TEST(CommandLine, KeyspacesHaveEnginesOfTheirOwn) {
+  const CommandLine line = Parse({"--keyspace", "3=model", "--keyspace", "1=hash"});
+  ASSERT_TRUE(line.run) << line.text;
+  EXPECT_EQ(line.options.keyspace_engines,
+            (std::map<uint32_t, std::string>{{1, "hash"}, {3, "model"}}));
+  EXPECT_EQ(FindOption("keyspace")->get(line.options), "1=hash 3=model");
+  EXPECT_FALSE(Parse({"--keyspace", "1=nosuch"}).run);
+  EXPECT_FALSE(Parse({"--databases", "2", "--keyspace", "2=hash"}).run);
+}
+
 TEST(CommandLine, AnEmptyBindLeavesTheUnixSocket) {
   const CommandLine line = Parse({"--bind", "", "--unixsocket", "/run/skep.sock"});
   ASSERT_TRUE(line.run) << line.text;

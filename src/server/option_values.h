@@ -148,5 +148,31 @@ struct Addresses {
   }
 };
 
+// A map of numbers to names: "1=hash 3=model".
+template <auto kMember>
+struct NumberedNames {
+  static constexpr bool kIsList = true;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    std::remove_cvref_t<decltype(options.*kMember)> names;
+    for (const std::string& word : SplitWords(value)) {
+      const size_t equal = word.find('=');
+      const auto number = ParseDecimal<uint32_t>(std::string_view(word).substr(0, equal));
+      if (!number || equal == std::string::npos || equal + 1 == word.size()) {
+        return {Code::kInvalidArgument, "argument must be a list of number=name"};
+      }
+      names[*number] = word.substr(equal + 1);
+    }
+    options.*kMember = std::move(names);
+    return {};
+  }
+  static std::string Get(const ServerOptions& options) {
+    std::string text;
+    for (const auto& [number, name] : options.*kMember) {
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ", number, name);
+    }
+    return text;
+  }
+};
+
 }  // namespace option_values
 }  // namespace skep

@@ -53,6 +53,9 @@ constexpr OptionInfo kOptions[] = {
     Row<Text<&S::engine>>("engine", "NAME", kAtStart, "Index that holds every keyspace."),
     Row<Number<&S::databases, 1, 65536>>("databases", "N", kAtStart,
                                          "Keyspaces that SELECT can choose."),
+    Row<NumberedNames<&S::keyspace_engines>>(
+        "keyspace", "N=ENGINE", kAtStart,
+        "Index of one keyspace, instead of engine; may be given more than once."),
     Row<Bytes<&S::btree_node_bytes, 2048, 32768>>(
         "btree-node-bytes", "BYTES", kAtStart,
         "Size of a node of the btree engine: a power of two."),
@@ -144,8 +147,11 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
     return Refuse(why, fmt::format("unixsocket is longer than {} bytes", kPathMax));
   }
   const std::vector<std::string> engines = EngineNames();
-  if (std::ranges::find(engines, options.engine) == engines.end()) {
-    return Refuse(why, fmt::format("unknown engine '{}'; this build has: {}", options.engine,
+  std::vector<std::string> named = {options.engine};
+  for (const auto& [index, engine] : options.keyspace_engines) named.push_back(engine);
+  for (const std::string& engine : named) {
+    if (std::ranges::find(engines, engine) != engines.end()) continue;
+    return Refuse(why, fmt::format("unknown engine '{}'; this build has: {}", engine,
                                    fmt::join(engines, ", ")));
   }
   if (const Status s = Keyspaces::Check(StoreOptions(options)); !s.ok()) {
@@ -157,6 +163,7 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
 Options StoreOptions(const ServerOptions& options) {
   return {.engine = options.engine,
           .keyspaces = options.databases,
+          .keyspace_engines = options.keyspace_engines,
           .memory_bytes_max = options.maxmemory,
           .snapshot_age_ms_max = options.snapshot_age_ms,
           .btree = {.node_bytes = options.btree_node_bytes,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,7 @@ struct ServerOptions {
   uint32_t workers = 0;  // 0: one a core
   std::string engine = "btree";
   uint32_t databases = 16;
+  std::map<uint32_t, std::string> keyspace_engines;  // by number, instead of `engine`
   uint32_t btree_node_bytes = BtreeOptions{}.node_bytes;
   uint32_t btree_log_bytes = BtreeOptions{}.log_bytes;
   NodeLayout btree_layout = BtreeOptions{}.layout;

@@ -96,6 +96,10 @@ TEST(Options, RefusesWithRedisTexts) {
        "argument(s) must be one of the following: debug, verbose, notice, warning"},
       {"maxmemory-policy", "allkeys-lru", "argument(s) must be one of the following: noeviction"},
       {"bind", "127.0.0.1 example", "argument must be a list of numeric addresses"},
+      {"keyspace", "1", "argument must be a list of number=name"},
+      {"keyspace", "x=hash", "argument must be a list of number=name"},
+      {"keyspace", "1=", "argument must be a list of number=name"},
+      {"keyspace", "1=hash 4294967296=hash", "argument must be a list of number=name"},
       {"nosuch", "1", "unknown option"},
   };
   for (const auto& refusal : refusals) {

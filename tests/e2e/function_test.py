@@ -47,7 +47,7 @@ class UpdateTest(ServerTest):
     def test_a_deadline_stays(self):
         self.check("OK", "SET", "v", packed("i", 1), "EX", 100)
         self.check(1, "VUPDATE", "v", "add", "i32", 1)
-        self.assertGreater(self.call("TTL", "v"), 90)
+        self.assertGreater(self.client.call("TTL", "v"), 90)
 
     def test_what_is_refused_changes_nothing(self):
         value = packed("i", 1, 2)
@@ -125,7 +125,7 @@ class ReadTest(ServerTest):
 
     def test_fn_list(self):
         functions = {(f[b"kind"], f[b"name"]): f for f in
-                     ({e[i]: e[i + 1] for i in range(0, 8, 2)} for e in self.call("FN", "LIST"))}
+                     ({e[i]: e[i + 1] for i in range(0, 8, 2)} for e in self.client.call("FN", "LIST"))}
         add = functions[b"update", b"add"]
         self.assertEqual(add[b"operands"], 1)
         self.assertEqual(add[b"types"], [b"i8", b"i16", b"i32", b"i64", b"u8", b"u16", b"u32", b"u64",
@@ -139,8 +139,8 @@ class ReadTest(ServerTest):
 class RangeTest(ServerTest):
     def test_kreduce(self):
         for i in range(3000):
-            self.call("SET", f"k{i:04}", packed("i", i, 1))
-        self.call("SET", "other", "123")
+            self.client.call("SET", f"k{i:04}", packed("i", i, 1))
+        self.client.call("SET", "other", "123")
         self.check(3000 * 2999 // 2 + 3000, "KREDUCE", "PREFIX", "k", "sum", "i32")
         self.check(2999, "KREDUCE", "[k0000", "[k9", "max", "i32")
         self.check(0, "KREDUCE", "[k0000", "(k0001", "min", "i32")
@@ -152,6 +152,35 @@ class RangeTest(ServerTest):
                    "KREDUCE", "-", "+", "add", "i32")
         self.check(Error("ERR min or max not valid string range item"),
                    "KREDUCE", "k", "+", "sum", "i32")
+
+
+class KeyspaceTest(ServerTest):
+    """A keyspace with an engine of its own."""
+
+    OPTIONS = ("--keyspace", "1=hash")
+
+    def test_functions_in_both(self):
+        for keyspace in (0, 1):
+            self.check("OK", "SELECT", keyspace)
+            self.check(2, "VUPDATE", "v", "add", "i16", 7, "CREATE", 2)
+            self.check(packed("h", 7, 7), "GET", "v")
+            self.check(14, "VREDUCE", "v", "sum", "i16")
+            self.check(packed("h", 7, 7), "VFILTER", "v", "gt", "i16", 6)
+            self.check(1, "DBSIZE")
+
+    def test_order_is_refused_where_there_is_none(self):
+        no_order = Error("ERR this engine has no order")
+        self.check("OK", "SELECT", 1)
+        self.check("OK", "SET", "a", 1)
+        self.check(no_order, "KRANGE", "-", "+")
+        self.check(no_order, "KCOUNT", "-", "+")
+        self.check(no_order, "KDELRANGE", "-", "+")
+        self.check(no_order, "KREDUCE", "-", "+", "sum", "u8")
+        self.check(no_order, "KFIRST")
+        self.check(b"1", "GET", "a")
+        self.check("OK", "SELECT", 0)
+        self.check([], "KRANGE", "-", "+")
+        self.assertIn(b"1=hash", self.client.call("CONFIG", "GET", "keyspace"))
 
 
 if __name__ == "__main__":
