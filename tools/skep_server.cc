@@ -9,9 +9,11 @@
 #include <cstdio>
 #include <ctime>
 #include <span>
+#include <string>
 #include <thread>
 
 #include "server/command_line.h"
+#include "server/function_library.h"
 #include "server/server.h"
 #include "server/version.h"
 
@@ -73,6 +75,12 @@ int main(int argc, char** argv) {
   if (!line.run) {
     std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);
     return line.exit_code;
+  }
+  for (const std::string& path : line.options.function_libraries) {
+    if (const std::string why = skep::LoadFunctionLibrary(path); !why.empty()) {
+      std::fprintf(stderr, "skep-server: --function-library: %s\n", why.c_str());
+      return 1;
+    }
   }
   // Blocked before any thread starts, so that only AwaitEnd sees them.
   sigset_t signals;

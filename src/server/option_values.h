@@ -148,6 +148,18 @@ struct Addresses {
   }
 };
 
+template <auto kMember>
+struct Words {
+  static constexpr bool kIsList = true;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    options.*kMember = SplitWords(value);
+    return {};
+  }
+  static std::string Get(const ServerOptions& options) {
+    return fmt::format("{}", fmt::join(options.*kMember, " "));
+  }
+};
+
 // A map of numbers to names: "1=hash 3=model".
 template <auto kMember>
 struct NumberedNames {

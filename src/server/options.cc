@@ -56,6 +56,9 @@ constexpr OptionInfo kOptions[] = {
     Row<NumberedNames<&S::keyspace_engines>>(
         "keyspace", "N=ENGINE", kAtStart,
         "Index of one keyspace, instead of engine; may be given more than once."),
+    Row<Words<&S::function_libraries>>(
+        "function-library", "PATH", kAtStart,
+        "Shared object with functions of your own; may be given more than once."),
     Row<Bytes<&S::btree_node_bytes, 2048, 32768>>(
         "btree-node-bytes", "BYTES", kAtStart,
         "Size of a node of the btree engine: a power of two."),

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Functions of elements as clients see them: FN, VUPDATE, VREDUCE, VFILTER, KREDUCE."""
 
+import os
 import struct
+import subprocess
 import unittest
 
 from resp import Error
-from skep_process import ServerTest
+from skep_process import ServerTest, SkepServer
 
 SYNTAX = "ERR syntax error"
 NO_KEY = "ERR no such key"
@@ -181,6 +183,33 @@ class KeyspaceTest(ServerTest):
         self.check("OK", "SELECT", 0)
         self.check([], "KRANGE", "-", "+")
         self.assertIn(b"1=hash", self.client.call("CONFIG", "GET", "keyspace"))
+
+
+class LibraryTest(unittest.TestCase):
+    """Functions of users, in a shared object."""
+
+    LIBRARY = os.environ["SKEP_FUNCTIONS"]
+
+    def test_functions_of_a_library(self):
+        with SkepServer("--function-library", self.LIBRARY) as server, server.connect() as client:
+            self.assertEqual(client.call("SET", "v", packed("f", -1, 2)), "OK")
+            self.assertEqual(client.call("VUPDATE", "v", "relu", "f32", 0, "RETURN", "NEW"),
+                             packed("f", 0, 2))
+            self.assertEqual(client.call("VREDUCE", "v", "squares", "f32"), b"4")
+            self.assertEqual(client.call("SET", "n", packed("q", 3, 4, 6)), "OK")
+            self.assertEqual(client.call("VFILTER", "n", "multiple", "i64", 3), packed("q", 3, 6))
+
+    def test_a_library_that_is_none_is_told_before_anything_is_served(self):
+        for path in ("/nowhere/functions.so", __file__):
+            run = subprocess.run([os.environ["SKEP_SERVER"], "--port", "0",
+                                  "--function-library", path], capture_output=True, timeout=60)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn(b"--function-library", run.stderr)
+        twice = subprocess.run([os.environ["SKEP_SERVER"], "--port", "0", "--function-library",
+                                self.LIBRARY, "--function-library", self.LIBRARY],
+                               capture_output=True, timeout=60)
+        self.assertEqual(twice.returncode, 1)
+        self.assertIn(b"says that it has failed", twice.stderr)
 
 
 if __name__ == "__main__":
