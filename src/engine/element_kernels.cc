@@ -1,13 +1,17 @@
 // The built-in functions of elements (elements.h) in loops, compiled once for each set of vector
 // instructions; which one runs is decided at start (Highway). The compiler makes the vectors: it
 // does for any type and function what could else be written for some of them.
-#include <array>
+#include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "engine/element_functions.h"
 #include "engine/elements.h"
 
+// Two sets with the same instructions for this.
+#define HWY_DISABLED_TARGETS HWY_AVX3_DL
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/element_kernels.cc"
 #include <hwy/foreach_target.h>
@@ -95,7 +99,7 @@ class Maker {
     AddUpdate<elements::Set<T>>("set");
     AddUpdate<CompareAndSet<T>>("cas");
     AddUpdate<AddWrapping<T>>("addwrap");
-    if constexpr (Integer<T>) {
+    if constexpr (std::integral<T>) {
       AddUpdate<elements::And<T>>("and");
       AddUpdate<elements::Or<T>>("or");
       AddUpdate<elements::Xor<T>>("xor");

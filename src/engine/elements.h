@@ -2,15 +2,11 @@
 // (element_kernels.cc), which are these in a loop.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <limits>
 #include <type_traits>
 
 namespace skep::elements {
-
-template <class T>
-concept Integer = std::integral<T>;
 
 // Integers wrap around.
 template <class T>
@@ -62,19 +58,19 @@ template <class T>
 struct Set : UpdateOf<T> {
   static T Of(T, const T* b) { return b[0]; }
 };
-template <Integer T>
+template <class T>
 struct And : UpdateOf<T> {
   static T Of(T a, const T* b) { return static_cast<T>(a & b[0]); }
 };
-template <Integer T>
+template <class T>
 struct Or : UpdateOf<T> {
   static T Of(T a, const T* b) { return static_cast<T>(a | b[0]); }
 };
-template <Integer T>
+template <class T>
 struct Xor : UpdateOf<T> {
   static T Of(T a, const T* b) { return static_cast<T>(a ^ b[0]); }
 };
-template <Integer T>
+template <class T>
 struct AddSaturating : UpdateOf<T> {
   static T Of(T a, const T* b) {
     T sum;
