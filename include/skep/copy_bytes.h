@@ -18,6 +18,9 @@ void CopyBytes(Byte* to, const char* from, size_t bytes) {
   } else if (bytes >= 8) {
     std::memcpy(to, from, 8);
     std::memmove(to + bytes - 8, from + bytes - 8, 8);
+  } else if (bytes >= 4) {
+    std::memcpy(to, from, 4);
+    std::memmove(to + bytes - 4, from + bytes - 4, 4);
   } else {
     for (size_t i = 0; i < bytes; ++i) to[i] = static_cast<Byte>(from[i]);
   }

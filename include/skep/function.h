@@ -95,11 +95,12 @@ enum class FunctionKind : uint8_t { kPlain, kUpdate, kReduce, kFilter };
 
 std::string_view NameOf(FunctionKind kind);  // "plain", "update", "reduce", "filter"
 
-// The loops over elements. `in` and `out` do not overlap, and need not be aligned.
+// The loops over elements, which need not be aligned. What is read and what is written do not
+// overlap, but for an update's elements, which are changed where they are.
 struct ElementKernel {
   // operands: of all elements, or of each.
-  using Update = void (*)(const Function&, const char* in, const char* operands, bool is_vector,
-                          char* out, size_t count);
+  using Update = void (*)(const Function&, char* elements, const char* operands, bool is_vector,
+                          size_t count);
   // `state`, 8 bytes, is read and written.
   using Reduce = void (*)(const Function&, const char* in, size_t count, char* state);
   // Returns how many elements it has written.
@@ -205,12 +206,12 @@ Result<const Function*> RegisterUpdate(std::string_view name, UpdateFunction<T> 
        .element = ElementOf<T>(),
        .operands = 1,
        .kernel = {.update =
-                      [](const Function& self, const char* in, const char* operands, bool is_vector,
-                         char* out, size_t count) {
+                      [](const Function& self, char* elements, const char* operands, bool is_vector,
+                         size_t count) {
                         const auto update = UserOf<UpdateFunction<T>>(self);
                         for (size_t i = 0; i < count; ++i) {
                           const T operand = LoadElement<T>(operands, is_vector ? i : 0);
-                          StoreElement(out, i, update(LoadElement<T>(in, i), operand));
+                          StoreElement(elements, i, update(LoadElement<T>(elements, i), operand));
                         }
                       },
                   .user = reinterpret_cast<void (*)()>(function)}});

@@ -15,6 +15,23 @@ std::vector<int> AllowedCores();
 // What the processor calls itself ("model name" of /proc/cpuinfo); "unknown" if it does not say.
 std::string CpuModel();
 
+#if defined(__x86_64__)
+// Whether the processor has AVX-512 with instructions for 8- and 16-bit lanes, and the permutation
+// of bytes. Code for it is assembly: a function compiled for it is not inlined into one that is
+// not. Not used under AddressSanitizer, which does not see what assembly reads: so its tests check
+// the other way, too.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kUsesAvx512 = false;
+inline constexpr bool kUsesAvx512Vbmi = false;
+#else
+inline const bool kUsesAvx512 = [] {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}();
+inline const bool kUsesAvx512Vbmi = kUsesAvx512 && __builtin_cpu_supports("avx512vbmi");
+#endif
+#endif
+
 // For a thread that looks again and again: leaves the core to its twin for a moment.
 inline void Pause() {
 #if defined(__x86_64__)

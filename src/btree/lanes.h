@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/cpu.h"
+
 #if defined(__SSE4_1__)
 #include <smmintrin.h>
 #endif
@@ -18,19 +20,7 @@ namespace skep::btree {
 #if defined(__SSE4_1__)
 namespace wide {
 
-// Not under AddressSanitizer, which does not see what assembly reads: so its tests check the other
-// way, too.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kIsUsed = false;
-#else
-inline const bool kIsUsed = [] {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-}();
-#endif
-
-// Assembly, since a function compiled for AVX-512 is not inlined into one that is not. Registers
-// from 16 on are unknown to code for less, and need no vzeroupper behind them.
+// Registers from 16 on are unknown to code for less, and need no vzeroupper behind them.
 #if defined(__AVX512F__)
 #define SKEP_WIDE_CLOBBERS "xmm16", "k1"
 #else
@@ -67,7 +57,7 @@ inline uint32_t BytesBelow32(const std::byte* bytes, uint8_t bound) {
 // How many of 32 numbers are below `bound`.
 inline uint32_t CountBelow32(const uint16_t* numbers, uint16_t bound) {
 #if defined(__SSE4_1__)
-  if (wide::kIsUsed) return static_cast<uint32_t>(std::popcount(wide::Below32(numbers, bound)));
+  if (kUsesAvx512) return static_cast<uint32_t>(std::popcount(wide::Below32(numbers, bound)));
   const auto* const at = reinterpret_cast<const __m128i*>(numbers);
   const __m128i bounds = _mm_set1_epi16(static_cast<int16_t>(bound));
   const auto not_below = [&](int i) {
@@ -147,7 +137,7 @@ inline uint32_t CountBytesBelow8(const std::byte* bytes, uint8_t bound) {
 inline uint32_t CountBytesBelow32(const std::byte* bytes, uint8_t bound) {
 #if defined(__SSE4_1__)
   const auto* const at = reinterpret_cast<const __m128i*>(bytes);
-  if (wide::kIsUsed) return static_cast<uint32_t>(std::popcount(wide::BytesBelow32(bytes, bound)));
+  if (kUsesAvx512) return static_cast<uint32_t>(std::popcount(wide::BytesBelow32(bytes, bound)));
   const __m128i bounds = _mm_set1_epi8(static_cast<char>(bound));
   const auto not_below = [&](int i) {
     const __m128i lanes = _mm_loadu_si128(at + i);

@@ -107,10 +107,11 @@ Status CheckBatch(const Batch& batch, const EngineTraits& traits);
 // must be refused.
 Status CheckRequest(const Request& request, const Batch& batch, const EngineTraits& traits);
 
-// Whether it reads, stores or deletes one key, without a condition or a deadline, and CheckRequest
-// has no objection to it in any unordered batch. The cheap answer for most requests.
+// Whether it reads, stores, deletes or changes one key, without a condition or a deadline, and
+// CheckRequest has no objection to it in any unordered batch. The cheap answer for most requests.
 inline bool IsSoundPoint(const Request& request, const EngineTraits& traits) {
-  return request.op <= Op::kDelete && (request.flags & Request::kReverse) == 0 &&
+  const bool applies = request.op == Op::kApply && request.function != nullptr && traits.functions;
+  return (request.op <= Op::kDelete || applies) && (request.flags & Request::kReverse) == 0 &&
          request.when == 0 && request.deadline_ms == 0 &&
          request.key.size() <= traits.key_bytes_max &&
          request.value.size() <= traits.value_bytes_max;

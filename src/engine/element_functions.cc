@@ -16,20 +16,15 @@ constexpr const char* kNoKey = "no such key";
 
 FunctionEffect Update(const FunctionInput& input) {
   const Function& f = *input.function;
-  if (input.operand.size() < kUpdateHeaderBytes) return Refused("the operand of an update is cut");
-  const auto returns = ReturnsOf(input.operand);
-  const bool is_vector = input.operand[1] != 0;
-  uint32_t create;
-  std::memcpy(&create, input.operand.data() + 4, sizeof(create));
-  const std::string_view operands = input.operand.substr(kUpdateHeaderBytes);
-
+  const auto update = ParseUpdate(input.operand);
+  if (!update) return Refused("the operand of an update is cut");
   std::string_view old;
   if (input.value) {
     old = *input.value;
-  } else if (create == 0) {
+  } else if (update->create == 0) {
     return Refused(kNoKey);
   } else {
-    const size_t bytes = create * BytesOf(f.element);
+    const size_t bytes = update->create * BytesOf(f.element);
     if (bytes > input.value_bytes_max) {
       return {.status = {Code::kTooLarge, "value exceeds the maximum size", input.value_bytes_max}};
     }
@@ -37,20 +32,17 @@ FunctionEffect Update(const FunctionInput& input) {
     std::memset(zeros, 0, bytes);
     old = {zeros, bytes};
   }
-  if (const Status s = CheckElements(f, old.size()); !s.ok()) return {.status = s};
+  if (const Status s = CheckUpdate(f, *update, old.size()); !s.ok()) return {.status = s};
   const size_t count = old.size() / BytesOf(f.element);
-  if (operands.size() != f.operand_bytes() * (is_vector ? count : 1)) {
-    return Refused(is_vector ? "the vector of operands does not fit the value's length"
-                             : "the number of operands is not the function's");
-  }
-  char* const out = input.scratch->Allocate(old.size());
-  f.kernel.update(f, old.data(), operands.data(), is_vector, out, count);
-  const std::string_view made(out, old.size());
+  char* const elements = input.scratch->Allocate(old.size());
+  CopyBytes(elements, old.data(), old.size());
+  f.kernel.update(f, elements, update->operands.data(), update->is_vector, count);
+  const std::string_view made(elements, old.size());
   FunctionEffect effect = {.action = FunctionEffect::Action::kReplace,
                            .value = made,
                            .integer = static_cast<int64_t>(count)};
-  if (returns == UpdateOptions::Returns::kOld) effect.returned = old;
-  if (returns == UpdateOptions::Returns::kNew) effect.returned = made;
+  if (update->returns == UpdateOptions::Returns::kOld) effect.returned = old;
+  if (update->returns == UpdateOptions::Returns::kNew) effect.returned = made;
   return effect;
 }
 
@@ -115,8 +107,22 @@ std::string_view UpdateOperand(const UpdateOptions& options, std::string_view op
   return {at, kUpdateHeaderBytes + operands.size()};
 }
 
-UpdateOptions::Returns ReturnsOf(std::string_view update_operand) {
-  return static_cast<UpdateOptions::Returns>(update_operand[0]);
+std::optional<UpdateOperands> ParseUpdate(std::string_view operand) {
+  if (operand.size() < kUpdateHeaderBytes) return std::nullopt;
+  UpdateOperands parsed = {.returns = static_cast<UpdateOptions::Returns>(operand[0]),
+                           .is_vector = operand[1] != 0,
+                           .operands = operand.substr(kUpdateHeaderBytes)};
+  std::memcpy(&parsed.create, operand.data() + 4, sizeof(parsed.create));
+  return parsed;
+}
+
+Status CheckUpdate(const Function& update, const UpdateOperands& operands, size_t bytes) {
+  if (const Status s = CheckElements(update, bytes); !s.ok()) return s;
+  const size_t sets = operands.is_vector ? bytes / BytesOf(update.element) : 1;
+  if (operands.operands.size() == update.operand_bytes() * sets) return {};
+  return {Code::kInvalidArgument, operands.is_vector
+                                      ? "the vector of operands does not fit the value's length"
+                                      : "the number of operands is not the function's"};
 }
 
 FunctionBody BodyOf(FunctionKind kind) {

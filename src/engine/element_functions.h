@@ -9,6 +9,7 @@
 // That of a reduction is empty, or a state of 8 bytes; that of a filter is an element.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,16 @@ inline constexpr size_t kStateBytes = 8;
 std::string_view UpdateOperand(const UpdateOptions& options, std::string_view operands,
                                Scratch& scratch);
 
-UpdateOptions::Returns ReturnsOf(std::string_view update_operand);
+struct UpdateOperands {
+  UpdateOptions::Returns returns;
+  bool is_vector;
+  uint32_t create = 0;
+  std::string_view operands;
+};
+// Nothing if it is shorter than its header.
+std::optional<UpdateOperands> ParseUpdate(std::string_view operand);
+// What is wrong with this update of a value of so many bytes; kOk: nothing.
+Status CheckUpdate(const Function& update, const UpdateOperands& operands, size_t bytes);
 
 // The body of all functions of a kind.
 FunctionBody BodyOf(FunctionKind kind);

@@ -26,8 +26,7 @@ using function_internal::LoadElement;
 using function_internal::StoreElement;
 
 template <class F, bool kIsVector>
-void UpdateAll(const char* __restrict in, const char* __restrict operands, char* __restrict out,
-               size_t count) {
+void UpdateAll(char* __restrict elements, const char* __restrict operands, size_t count) {
   using T = typename F::Element;
   constexpr size_t kOperands = F::kOperands;
   T of_all[kOperands];
@@ -35,17 +34,19 @@ void UpdateAll(const char* __restrict in, const char* __restrict operands, char*
   for (size_t i = 0; i < count; ++i) {
     T each[kOperands];
     if (kIsVector) std::memcpy(each, operands + i * sizeof(each), sizeof(each));
-    StoreElement(out, i, F::Of(LoadElement<T>(in, i), kIsVector ? each : of_all));
+    StoreElement(elements, i, F::Of(LoadElement<T>(elements, i), kIsVector ? each : of_all));
   }
 }
 
 template <class F>
-void Update(const Function&, const char* in, const char* operands, bool is_vector, char* out,
-            size_t count) {
-  if (is_vector) {
-    UpdateAll<F, true>(in, operands, out, count);
+void Update(const Function&, char* elements, const char* operands, bool is_vector, size_t count) {
+  if (count == 1) {
+    // A counter: without what a loop over vectors looks at first.
+    UpdateAll<F, false>(elements, operands, 1);
+  } else if (is_vector) {
+    UpdateAll<F, true>(elements, operands, count);
   } else {
-    UpdateAll<F, false>(in, operands, out, count);
+    UpdateAll<F, false>(elements, operands, count);
   }
 }
 

@@ -11,11 +11,11 @@ namespace {
 void Updates(benchmark::State& state, const char* name, Element element) {
   const Function& f = *FindFunction(FunctionKind::kUpdate, name, element);
   const auto bytes = static_cast<size_t>(state.range(0));
-  const std::string in(bytes, '\1');
-  std::string out(bytes, '\0');
+  const std::string operand(16, '\1');
+  std::string vector(bytes, '\1');
   for (auto _ : state) {
-    f.kernel.update(f, in.data(), in.data(), false, out.data(), bytes / BytesOf(element));
-    benchmark::DoNotOptimize(out.data());
+    f.kernel.update(f, vector.data(), operand.data(), false, bytes / BytesOf(element));
+    benchmark::DoNotOptimize(vector.data());
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(bytes));

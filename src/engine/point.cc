@@ -1,5 +1,9 @@
 #include "engine/point.h"
 
+#include <algorithm>
+
+#include "engine/element_functions.h"
+
 namespace skep {
 namespace {
 
@@ -83,6 +87,55 @@ PointEffect ApplyFunction(const Request& r, const PointState* now, size_t value_
 }
 
 }  // namespace
+
+uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
+                       uint64_t deadline_ms, BatchWriter& out, uint32_t slot) {
+  const Request& first = requests.front();
+  const Function& update = *first.function;
+  const auto parsed = ParseUpdate(first.value);
+  const Status status = parsed ? CheckUpdate(update, *parsed, value.size())
+                               : Status(Code::kInvalidArgument, "the operand of an update is cut");
+  if (!status.ok()) {
+    out.outcome(slot) = {.present = true, .deadline_ms = deadline_ms};
+    out.Refuse(slot, status);
+    return 1;
+  }
+  using Returns = UpdateOptions::Returns;
+  const Returns returns = parsed->returns;
+  const size_t size = value.size();
+  if (returns != Returns::kNothing && out.scratch().used() > kAnswerBytesMax) {
+    out.RefuseAnswer(slot);
+    return 1;
+  }
+  constexpr size_t kAnswersBytesMax = size_t{64} << 10;  // of those that are done together
+  const size_t count_max = returns == Returns::kNothing || size == 0
+                               ? requests.size()
+                               : std::clamp<size_t>(kAnswersBytesMax / size, 1, requests.size());
+  const auto is_same = [&](const Request& r) {
+    return r.op == Op::kApply && r.function == &update && r.value.size() == first.value.size() &&
+           std::memcmp(r.value.data(), first.value.data(), kUpdateHeaderBytes) == 0;
+  };
+  size_t count = 1;
+  while (count < count_max && is_same(requests[count])) ++count;
+  char* answer = returns == Returns::kNothing ? nullptr : out.scratch().Allocate(count * size);
+  const size_t elements = size / BytesOf(update.element);
+  for (size_t i = 0; i < count; ++i) {
+    Outcome& outcome = out.outcome(slot + static_cast<uint32_t>(i));
+    if (returns == Returns::kOld) CopyBytes(answer, value.data(), size);
+    update.kernel.update(update, value.data(), requests[i].value.data() + kUpdateHeaderBytes,
+                         parsed->is_vector, elements);
+    if (returns == Returns::kNew) CopyBytes(answer, value.data(), size);
+    outcome.verdict = Verdict::kDone;
+    outcome.present = true;
+    outcome.deadline_ms = deadline_ms;
+    outcome.integer = static_cast<int64_t>(elements);
+    if (answer != nullptr) {
+      outcome.value = {answer, size};
+      answer += size;
+    }
+  }
+  return static_cast<uint32_t>(count);
+}
 
 PointEffect ApplyExpiry(const Request& r, const PointState& state, uint64_t now_ms) {
   const auto order = [](uint64_t deadline_ms) { return deadline_ms - 1; };  // none is the latest

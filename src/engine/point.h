@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "engine/batch_writer.h"
@@ -56,6 +57,18 @@ inline void ApplyGet(const Request& request, const std::optional<PointState>& fo
     outcome.value = out.scratch().Copy(found->value);
   }
 }
+
+inline bool IsUpdate(const Request& request) {
+  return request.op == Op::kApply && request.function->kind == FunctionKind::kUpdate;
+}
+
+// An update of elements in the bytes of the value that the engine holds, if nobody may see the
+// value before any more. `requests` are of its key, in order, the first of them IsUpdate(): it is
+// done, and so are those that follow it and are the same function with the same options. Fills in
+// their outcomes, from `slot` on, which are as BatchWriter made them. Returns how many. One that
+// does not fit the value is refused, and nothing is changed.
+uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
+                       uint64_t deadline_ms, BatchWriter& out, uint32_t slot);
 
 // What kExpire and kExpireRange make of a key that is present; kKeep if `when` does not hold.
 PointEffect ApplyExpiry(const Request& request, const PointState& state, uint64_t now_ms);

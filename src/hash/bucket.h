@@ -40,6 +40,8 @@
 
 #include "base/check.h"
 #include "hash/key.h"
+#include "hash/slot_windows.h"
+#include "skep/copy_bytes.h"
 
 namespace skep::hash {
 
@@ -58,8 +60,7 @@ struct BucketItem {
 
 class alignas(64) Bucket {
  public:
-  static constexpr uint32_t kSlots = 10;
-  static constexpr uint32_t kSlotBytes = 5;
+  static constexpr uint32_t kSlots = kSlotCount;
   static constexpr uint32_t kInlineBytesMax = kSlots * kSlotBytes;
   static constexpr uint32_t kAllSlots = (1u << kSlots) - 1;
 
@@ -99,7 +100,7 @@ class alignas(64) Bucket {
   // The pointers with this secondary hash, a bit each.
   uint32_t Match(uint32_t secondary) const {
     constexpr uint64_t kSecondaryMask = LowBits(kSecondaryBits) << 31;
-    return SlotsLike(uint64_t{secondary} << 31, kSecondaryMask) & pointers();
+    return SlotsLike(bytes_, uint64_t{secondary} << 31, kSecondaryMask) & pointers();
   }
 
   // The inline pair of this key; of no slots if it is not here.
@@ -107,14 +108,19 @@ class alignas(64) Bucket {
     const Found found = Search(key);
     return {.slot = static_cast<uint8_t>(found.slot), .slots = static_cast<uint8_t>(found.slots)};
   }
-  // The same; false if it is not here.
+  // Its value; false if it is not here.
   bool FindValue(const Key& key, std::string_view* value) const {
     const Found found = Search(key);
     if (found.slots == 0) return false;
-    const size_t key_bytes = key.bytes.size();
-    const auto* const at = reinterpret_cast<const char*>(&bytes_[found.slot * kSlotBytes]);
-    *value = {at + key_bytes,
-              found.slots * kSlotBytes - key_bytes - Padding(found.code, found.slots)};
+    *value = {reinterpret_cast<const char*>(&bytes_[found.slot * kSlotBytes]) + key.bytes.size(),
+              ValueBytes(found, key)};
+    return true;
+  }
+  // Gives the inline pair of this key another value of the same size; false if there is none.
+  bool Overwrite(const Key& key, std::string_view value) {
+    const Found found = Search(key);
+    if (found.slots == 0 || ValueBytes(found, key) != value.size()) return false;
+    CopyBytes(&bytes_[found.slot * kSlotBytes] + key.bytes.size(), value.data(), value.size());
     return true;
   }
 
@@ -220,11 +226,15 @@ class alignas(64) Bucket {
     uint32_t slots;  // 0: it is not here
     uint32_t code;
   };
+  static size_t ValueBytes(const Found& found, const Key& key) {
+    return found.slots * kSlotBytes - key.bytes.size() - Padding(found.code, found.slots);
+  }
   Found Search(const Key& key) const {
     const size_t size = key.bytes.size();
     const uint64_t head_mask = size >= 8 ? ~uint64_t{0} : LowBits(8 * static_cast<uint32_t>(size));
     const uint32_t t = types();
-    for (uint32_t left = SlotsLike(key.head, head_mask) & pairs(); left != 0; left &= left - 1) {
+    for (uint32_t left = SlotsLike(bytes_, key.head, head_mask) & pairs(); left != 0;
+         left &= left - 1) {
       const auto slot = static_cast<uint32_t>(std::countr_zero(left));
       const uint32_t slots = SlotsFrom(t >> 20 & t >> 10 & t, slot);
       const uint32_t code = Code(slot, slots);
@@ -234,21 +244,6 @@ class alignas(64) Bucket {
       return {.slot = slot, .slots = slots, .code = code};
     }
     return {.slot = 0, .slots = 0, .code = 0};
-  }
-
-  // A bit for each slot whose eight bytes, its own and the next three, are `word` under the mask.
-  // All ten are compared, two at a time: which of them it is no branch has to guess.
-  uint32_t SlotsLike(uint64_t word, uint64_t mask) const {
-    using Two = uint64_t __attribute__((vector_size(16)));
-    const Two words = {word, word};
-    const Two masks = {mask, mask};
-    Two all = {0, 0};
-    for (uint32_t slot = 0; slot < kSlots; slot += 2) {
-      const Two two = {Load<uint64_t>(slot * kSlotBytes), Load<uint64_t>((slot + 1) * kSlotBytes)};
-      const Two bits = {uint64_t{1} << slot, uint64_t{2} << slot};
-      all |= static_cast<Two>(((two ^ words) & masks) == Two{0, 0}) & bits;
-    }
-    return static_cast<uint32_t>(all[0] | all[1]);
   }
 
   template <typename T>

@@ -8,6 +8,7 @@
 // Smoke:    CTest runs --benchmark_filter=items:1024(/|$) so the file cannot rot.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -108,41 +109,48 @@ void BM_Points(benchmark::State& state) {
       pair_bytes * static_cast<double>(count) / static_cast<double>(items.bytes());
 }
 
-// The value before is returned.
-FunctionEffect Add64(const FunctionInput& input) {
-  uint64_t now = 0;
-  uint64_t by = 0;
-  if (input.value) std::memcpy(&now, input.value->data(), sizeof(now));
-  std::memcpy(&by, input.operand.data(), sizeof(by));
-  now += by;
-  char* const at = input.scratch->Allocate(sizeof(now));
-  std::memcpy(at, &now, sizeof(now));
-  return {.action = FunctionEffect::Action::kReplace,
-          .value = {at, sizeof(now)},
-          .returned = input.value.value_or("")};
-}
-
-// Additions to `keys` keys.
+// Additions to vectors of so many i64, over so many keys; they return the vector before, if it is
+// of one.
 void BM_Add(benchmark::State& state) {
-  static const Function* const add = *RegisterFunction("bench-add64", Add64);
+  const auto keys = static_cast<uint64_t>(state.range(0));
+  const auto elements = static_cast<uint32_t>(state.range(1));
+  const Function* const add = FindFunction(FunctionKind::kUpdate, "add", Element::kI64);
+  const UpdateOptions options = {
+      .returns = elements == 1 ? UpdateOptions::Returns::kOld : UpdateOptions::Returns::kNothing,
+      .create = elements};
   MemoryBudget budget;
   const auto engine = HashEngine::Make({.budget = &budget});
   const uint64_t one = 1;
   const std::string_view operand(reinterpret_cast<const char*>(&one), sizeof(one));
-  Batch batch;
-  Batch keys;
-  SeededRandom random(7);
-  for (uint32_t i = 0; i < kBatch; ++i) {
-    const uint64_t key = random.Below(static_cast<uint64_t>(state.range(0)));
-    batch.Apply(keys.scratch().Copy({reinterpret_cast<const char*>(&key), sizeof(key)}), add,
-                operand);
+  const auto bytes_of = [](const uint64_t& key) {
+    return std::string_view(reinterpret_cast<const char*>(&key), sizeof(key));
+  };
+  Batch operands;  // whose scratch outlives the answers
+  for (uint64_t key = 0; key < keys; ++key) {
+    operands.Clear();
+    operands.UpdateElements(bytes_of(key), add, operand, options);
+    engine->Execute(operands);
   }
+  std::vector<uint64_t> stream(keys == 1 ? kBatch : std::max<uint64_t>(keys, 1 << 16));
+  SeededRandom random(7);
+  for (uint64_t& key : stream) key = random.Below(keys);
+  std::vector<uint64_t> keys_now(kBatch);
+  operands.Clear();
+  Batch batch;
+  for (uint64_t& key : keys_now) {
+    operands.UpdateElements(bytes_of(key), add, operand, options);
+    batch.Add(operands.requests().back());
+  }
+  size_t next = 0;
   for (auto _ : state) {
+    batch.scratch().Clear();
+    std::copy_n(&stream[next], kBatch, keys_now.begin());
+    next = next + 2 * kBatch > stream.size() ? 0 : next + kBatch;
     engine->Execute(batch);
     benchmark::DoNotOptimize(batch.outcome(kBatch - 1).value);
-    batch.scratch().Clear();
   }
   Report(state, 0);
+  state.SetBytesProcessed(state.items_processed() * elements * 8);
 }
 
 // One random line a request, all of a batch fetched first.
@@ -175,7 +183,14 @@ void Sizes(benchmark::internal::Benchmark* b) {
 
 BENCHMARK(BM_Points<Op::kGet>)->Name("get")->Apply(Sizes);
 BENCHMARK(BM_Points<Op::kPut>)->Name("put")->Apply(Sizes);
-BENCHMARK(BM_Add)->Name("add")->ArgName("items")->Arg(1)->Arg(1024);
+BENCHMARK(BM_Add)
+    ->Name("add")
+    ->ArgNames({"items", "elements"})
+    ->Args({1, 1})
+    ->Args({1024, 1})
+    ->Args({1 << 22, 1})
+    ->Args({1, 8})
+    ->Args({1 << 17, 512});
 BENCHMARK(BM_Lines)->Name("lines")->ArgName("items")->Arg(1024)->Arg(1 << 22)->Arg(1 << 23);
 
 }  // namespace

@@ -59,12 +59,16 @@ struct Key {
   uint64_t head;  // HeadOf(bytes)
 };
 
+// `head` is HeadOf(bytes).
+inline bool IsSame(const Key& key, std::string_view bytes, uint64_t head) {
+  const size_t size = key.bytes.size();
+  return key.head == head && size == bytes.size() &&
+         (size <= sizeof(head) ||
+          std::memcmp(key.bytes.data() + sizeof(head), bytes.data() + sizeof(head),
+                      size - sizeof(head)) == 0);
+}
 inline bool IsSame(const Key& a, const Key& b) {
-  constexpr size_t kHeadBytes = sizeof(Key::head);
-  const size_t size = a.bytes.size();
-  return a.hash == b.hash && a.head == b.head && size == b.bytes.size() &&
-         (size <= kHeadBytes || std::memcmp(a.bytes.data() + kHeadBytes,
-                                            b.bytes.data() + kHeadBytes, size - kHeadBytes) == 0);
+  return a.hash == b.hash && IsSame(a, b.bytes, b.head);
 }
 
 // Short keys are hashed by two multiplications to 128 bits, as wyhash does; others by XXH3. `head`
@@ -85,9 +89,10 @@ inline uint64_t HashOf(std::string_view bytes, uint64_t head) {
 }
 inline uint64_t HashOf(std::string_view bytes) { return HashOf(bytes, HeadOf(bytes)); }
 
-inline Key KeyOf(std::string_view bytes) {
-  const uint64_t head = HeadOf(bytes);
+// `head` is HeadOf(bytes).
+inline Key KeyOf(std::string_view bytes, uint64_t head) {
   return {.bytes = bytes, .hash = HashOf(bytes, head), .head = head};
 }
+inline Key KeyOf(std::string_view bytes) { return KeyOf(bytes, HeadOf(bytes)); }
 
 }  // namespace skep::hash

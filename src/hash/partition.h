@@ -32,6 +32,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "base/cpu.h"
 #include "hash/table.h"
 
 namespace skep::hash {
@@ -56,14 +57,6 @@ class SpinLock {
   void Unlock() { is_taken_.store(false, std::memory_order_release); }
 
  private:
-  static void Pause() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-  }
-
   std::atomic<bool> is_taken_{false};
 };
 

@@ -8,18 +8,13 @@ namespace skep::hash {
 
 void PointRun::Flush() {
   if (count_ == 0) return;
-  if (count_ == 1) {
-    order_[0] = 0;
-    groups_[0] = {.begin = 0, .end = 1};
-    Partition& partition = PartitionOf(operations_[0].group);
-    partition.lock.Lock();
-    Finish(partition.table, groups_[0]);
-    partition.lock.Unlock();
-  } else {
-    Sort();
-    RunGroups(&PointRun::Look);
-    RunGroups(&PointRun::Finish);
+  if (writes_) {
+    station_.Reset(0, kWindow);
+    seen_.fill(0);
   }
+  Sort();
+  if (count_ > 1) RunGroups(&PointRun::Look);
+  RunGroups(&PointRun::Finish);
   count_ = 0;
   fetched_ = 0;
   writes_ = false;
@@ -30,7 +25,10 @@ void PointRun::Sort() {
   const auto groups = std::span(groups_).first(mask_ + 1);
   std::ranges::fill(groups, Group{});
   for (uint32_t i = 0; i < count_; ++i) {
-    ++groups_[operations_[i].group].end;
+    ++groups_[units_[i].group].end;
+    if (!writes_) continue;
+    uint8_t& seen = seen_[SeenSlotOf(units_[i].key)];
+    seen = static_cast<uint8_t>((seen << 1 | 1) & 3);
   }
   uint16_t begin = 0;
   for (Group& group : groups) {
@@ -39,7 +37,7 @@ void PointRun::Sort() {
     begin = static_cast<uint16_t>(begin + size);
   }
   for (uint32_t i = 0; i < count_; ++i) {
-    order_[groups_[operations_[i].group].end++] = static_cast<uint16_t>(i);
+    order_[groups_[units_[i].group].end++] = static_cast<uint16_t>(i);
   }
 }
 
@@ -51,11 +49,11 @@ uint32_t PointRun::FirstOfThread() {
   return thread * kStride;
 }
 
-// The buckets of the operations before this place in order_.
+// The buckets of the units before this place in order_.
 void PointRun::FetchTo(uint32_t end) {
   for (end = std::min(end, count_); fetched_ < end; ++fetched_) {
-    const Operation& operation = operations_[order_[fetched_]];
-    PartitionOf(operation.group).table.Prefetch(operation.key.hash);
+    const Unit& unit = units_[order_[fetched_]];
+    PartitionOf(unit.group).table.Prefetch(unit.key.hash);
   }
 }
 
@@ -87,23 +85,18 @@ void PointRun::RunGroups(void (PointRun::*step)(Table&, Group&)) {
 // fetching the records of that.
 void PointRun::Look(Table& table, Group& group) {
   if (writes_) {
-    uint64_t last = 0;
-    for (const uint16_t i : OperationsOf(group)) {
-      const Key& key = operations_[i].key;
-      if (key.hash != last) table.PrefetchRecord(key);
-      last = key.hash;
-    }
+    for (const uint16_t i : UnitsOf(group)) table.PrefetchRecord(units_[i].key);
     return;
   }
   now_ms_ = core_.now.Latest();
   uint16_t end = group.begin;
-  for (const uint16_t i : OperationsOf(group)) {
-    const Operation& operation = operations_[i];
+  for (const uint16_t i : UnitsOf(group)) {
+    const Unit& unit = units_[i];
     std::string_view value;
-    if (table.FindInline(operation.key, &value)) {
-      ApplyGet(request(i), PointState{.value = value}, now_ms_, out_, operation.slot);
+    if (table.FindInline(unit.key, &value)) {
+      Answer(unit, PointState{.value = value});
     } else {
-      table.PrefetchRecord(operation.key);
+      table.PrefetchRecord(unit.key);
       order_[end++] = i;
     }
   }
@@ -112,35 +105,108 @@ void PointRun::Look(Table& table, Group& group) {
 
 void PointRun::Finish(Table& table, Group& group) {
   now_ms_ = core_.now.Latest();
-  if (writes_) return Combine(table, OperationsOf(group));
-  for (const uint16_t i : OperationsOf(group)) {
-    const Operation& operation = operations_[i];
-    std::optional<PointState> state;
-    if (const Table::Place place = table.Find(operation.key)) {
-      const Pair pair = table.Read(place);
-      state = {.value = pair.value, .deadline_ms = pair.deadline_ms};
-    }
-    ApplyGet(request(i), state, now_ms_, out_, operation.slot);
+  if (writes_) return Change(table, group);
+  for (const uint16_t i : UnitsOf(group)) Read(table, units_[i]);
+}
+
+inline void PointRun::Answer(const Unit& unit, const std::optional<PointState>& state) {
+  for (uint32_t slot = unit.slot; slot < unit.slot + unit.count; ++slot) {
+    ApplyGet(requests_[slot], state, now_ms_, out_, slot);
   }
 }
 
-void PointRun::Combine(Table& table, std::span<const uint16_t> operations) {
-  station_.Reset(operations.size(), kWindow);
-  for (const uint16_t i : operations) {
-    const auto [entry, is_new] = station_.Add(operations_[i].key);
+void PointRun::Read(Table& table, const Unit& unit) {
+  std::optional<PointState> state;
+  if (const Table::Place place = table.Find(unit.key)) {
+    const Pair pair = table.Read(place);
+    state = {.value = pair.value, .deadline_ms = pair.deadline_ms};
+  }
+  Answer(unit, state);
+}
+
+// First the keys that occur once: what the station has of the others are views of the table.
+void PointRun::Change(Table& table, Group& group) {
+  uint16_t end = group.begin;
+  for (const uint16_t i : UnitsOf(group)) {
+    if (seen_[SeenSlotOf(units_[i].key)] == 1) {
+      ChangeOne(table, i);
+    } else {
+      order_[end++] = i;
+    }
+  }
+  group.end = end;
+  if (group.begin < end) Combine(table, UnitsOf(group));
+}
+
+void PointRun::ChangeOne(Table& table, uint32_t i) {
+  const Unit& unit = units_[i];
+  if (unit.count == 1) {
+    if (requests_[unit.slot].op == Op::kGet) return Read(table, unit);
+    if (Put(table, unit)) return;
+  }
+  Station::Entry entry{.key = unit.key};
+  Station::Load(entry, table, now_ms_);
+  Do(entry, i);
+  Write(table, entry);
+}
+
+// False: it is more than a put, or has to be refused.
+bool PointRun::Put(Table& table, const Unit& unit) {
+  const Request& r = requests_[unit.slot];
+  if (r.op != Op::kPut || r.flags != 0 || r.when != 0 || r.deadline_ms != 0) return false;
+  if (!core_.budget.HasRoomFor(0) || out_.scratch().used() > kAnswerBytesMax) return false;
+  Outcome& outcome = out_.outcome(unit.slot);
+  if (table.OverwriteInline(unit.key, r.value)) {
+    outcome.present = true;
+  } else {
+    const Table::Place place = table.Find(unit.key);
+    const uint64_t deadline_ms = place ? table.Read(place).deadline_ms : 0;
+    outcome.present = place && !HasExpired(deadline_ms, now_ms_);
+    if (outcome.present) outcome.deadline_ms = deadline_ms;
+    if (!table.StoreAt(place, unit.key, r.value, 0, Arena::Limit::kObey)) {
+      out_.Refuse(unit.slot, core_.OutOfMemory());
+      return true;
+    }
+  }
+  outcome.verdict = Verdict::kDone;
+  core_.watches.Touch(unit.key.bytes, 0);
+  return true;
+}
+
+void PointRun::Combine(Table& table, std::span<const uint16_t> units) {
+  station_.Reset(units.size(), kWindow);
+  for (const uint16_t i : units) {
+    const auto [entry, is_new] = station_.Add(units_[i].key);
     if (is_new) Station::Load(entry, table, now_ms_);
-    station_.Chain(entry, i);
     Do(entry, i);
   }
-  for (Station::Entry& entry : station_.entries()) {
-    if (entry.is_written && !Write(table, entry)) DoAgain(table, entry);
+  for (const Station::Entry& entry : station_.entries()) Write(table, entry);
+}
+
+// The requests of a unit, on the entry; updates of elements in the table's bytes, while these are
+// the value.
+void PointRun::Do(Station::Entry& entry, uint32_t i) {
+  const Unit& unit = units_[i];
+  station_.Chain(entry, i);
+  for (uint32_t done = 0; done < unit.count;) {
+    const uint32_t slot = unit.slot + done;
+    if (IsUpdate(requests_[slot]) && entry.is_present && !entry.is_written &&
+        core_.budget.HasRoomFor(0)) {
+      core_.watches.Touch(unit.key.bytes, 0);
+      const std::span value(const_cast<char*>(entry.value.data()), entry.value.size());
+      done += UpdateInPlace(requests_.subspan(slot, unit.count - done), value, entry.deadline_ms,
+                            out_, slot);
+      entry.first = i;
+      entry.done = done;
+    } else {
+      Do(entry, requests_[slot], slot);
+      ++done;
+    }
   }
 }
 
 // On the entry alone.
-void PointRun::Do(Station::Entry& entry, uint32_t i) {
-  const Request& r = request(i);
-  const uint32_t slot = operations_[i].slot;
+void PointRun::Do(Station::Entry& entry, const Request& r, uint32_t slot) {
   const PointEffect effect =
       ApplyPoint(r, entry.state(), now_ms_, traits_.value_bytes_max, out_, slot);
   const bool stores = effect.action == PointEffect::Action::kStore && r.op != Op::kExpire;
@@ -148,9 +214,24 @@ void PointRun::Do(Station::Entry& entry, uint32_t i) {
   Station::Apply(entry, effect, r, slot, out_.scratch());
 }
 
-// What the entry has become. False: no memory, nothing is changed. A new deadline alone is given
-// even at the limit.
-bool PointRun::Write(Table& table, const Station::Entry& entry) {
+// What the entry has become. Without memory for that, each operation of the chain by itself, in
+// order.
+void PointRun::Write(Table& table, const Station::Entry& entry) {
+  if (!entry.is_written || TryWrite(table, entry)) return;
+  uint32_t done = entry.done;
+  for (uint32_t i = entry.first; i != Station::kNone; i = station_.Next(i), done = 0) {
+    for (; done < units_[i].count; ++done) {
+      const uint32_t slot = units_[i].slot + done;
+      Station::Entry alone{.key = entry.key};
+      Station::Load(alone, table, now_ms_);
+      Do(alone, requests_[slot], slot);
+      if (alone.is_written && !TryWrite(table, alone)) out_.Refuse(slot, core_.OutOfMemory());
+    }
+  }
+}
+
+// False: no memory, nothing is changed. A new deadline alone is given even at the limit.
+bool PointRun::TryWrite(Table& table, const Station::Entry& entry) {
   const Arena::Limit limit =
       entry.last_store == Station::kNone ? Arena::Limit::kExceed : Arena::Limit::kObey;
   bool is_done = true;
@@ -163,18 +244,6 @@ bool PointRun::Write(Table& table, const Station::Entry& entry) {
   }
   if (is_done) core_.watches.Touch(entry.key.bytes, 0);
   return is_done;
-}
-
-// Each operation of the chain by itself, in order.
-void PointRun::DoAgain(Table& table, const Station::Entry& entry) {
-  for (uint32_t i = entry.first; i != Station::kNone; i = station_.Next(i)) {
-    Station::Entry alone{.key = entry.key};
-    Station::Load(alone, table, now_ms_);
-    Do(alone, i);
-    if (alone.is_written && !Write(table, alone)) {
-      out_.Refuse(operations_[i].slot, core_.OutOfMemory());
-    }
-  }
 }
 
 }  // namespace skep::hash

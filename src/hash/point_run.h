@@ -1,18 +1,23 @@
 // point_run.h: the points of an unordered batch.
 //
-//   window of up to 256 requests
+//   window of up to 256 units, a unit being consecutive requests of one key
 //     hash, sort by partition         stable: the order for one key is that of arrival
 //     fetch the buckets               some way ahead of the next step, which has enough to do until
 //                                     they are here
 //     look, partition by partition    the bucket is read: where all requests are reads, what it has
 //                                     inline is answered; what is elsewhere is fetched
-//     finish, partition by partition  what is left is read; or, where one request writes, the
-//                                     station (station.h) does the operations in order, and writes
-//                                     each key that has changed once
+//     finish, partition by partition  what is left is done
 //
 // Each step locks a partition for as long as it needs it. Between the two the bucket may change:
 // the second does not rely on what the first has seen. Operations on different keys are
 // independent, so that it does not matter which partition comes first.
+//
+// Where a request of the window writes, a unit whose key occurs once is done on the table at once,
+// with one write for all its requests. Keys that occur more often, as 1024 slots by hash tell,
+// which may take two keys for one but never one for two, go to the station (station.h): it does the
+// operations in order, and writes each key that has changed once. An update of elements is done in
+// the table's own bytes where nothing else of its key waits to be written: nobody sees them until
+// the partition is unlocked, and it cannot fail once it has begun.
 #pragma once
 
 #include <array>
@@ -34,7 +39,7 @@ class PointRun {
         mask_(static_cast<uint32_t>(core.partitions.size() - 1)),
         first_(FirstOfThread() & mask_),
         traits_(traits),
-        batch_(batch),
+        requests_(batch.requests()),
         out_(out),
         station_(station) {}
 
@@ -47,10 +52,13 @@ class PointRun {
   static constexpr uint32_t kWindow = 256;
   // How far ahead buckets are fetched: more than a core has lines in flight.
   static constexpr uint32_t kAhead = 40;
+  static constexpr uint32_t kSeenSlots = 1024;
 
-  struct Operation {
+  // Consecutive requests of one key.
+  struct Unit {
     Key key;
     uint32_t slot;
+    uint32_t count;
     uint32_t group;
   };
 
@@ -59,14 +67,12 @@ class PointRun {
     uint16_t begin, end;  // in order_
   };
 
-  std::span<const uint16_t> OperationsOf(const Group& group) const {
+  std::span<const uint16_t> UnitsOf(const Group& group) const {
     return std::span(order_).subspan(group.begin, group.end - group.begin);
-  }
-  const Request& request(uint32_t operation) const {
-    return batch_.requests()[operations_[operation].slot];
   }
 
   static uint32_t FirstOfThread();
+  static size_t SeenSlotOf(const Key& key) { return key.hash >> 32 & (kSeenSlots - 1); }
 
   Partition& PartitionOf(uint32_t group) const { return *partitions_[(group + first_) & mask_]; }
   void Sort();
@@ -74,36 +80,54 @@ class PointRun {
   void RunGroups(void (PointRun::*step)(Table&, Group&));
   void Look(Table& table, Group& group);
   void Finish(Table& table, Group& group);
-  void Combine(Table& table, std::span<const uint16_t> operations);
-  void Do(Station::Entry& entry, uint32_t operation);
-  bool Write(Table& table, const Station::Entry& entry);
-  void DoAgain(Table& table, const Station::Entry& entry);
+  void Answer(const Unit& unit, const std::optional<PointState>& state);
+  void Read(Table& table, const Unit& unit);
+  void Change(Table& table, Group& group);
+  void ChangeOne(Table& table, uint32_t unit);
+  bool Put(Table& table, const Unit& unit);
+  void Combine(Table& table, std::span<const uint16_t> units);
+  void Do(Station::Entry& entry, uint32_t unit);
+  void Do(Station::Entry& entry, const Request& request, uint32_t slot);
+  void Write(Table& table, const Station::Entry& entry);
+  bool TryWrite(Table& table, const Station::Entry& entry);
 
   Core& core_;
   const std::unique_ptr<Partition>* const partitions_;
   const uint32_t mask_;   // the number of partitions, less one
   const uint32_t first_;  // the partition of group 0
   const EngineTraits& traits_;
-  Batch& batch_;
+  const std::span<const Request> requests_;
   BatchWriter& out_;
   Station& station_;
   uint64_t now_ms_ = 0;
   uint32_t count_ = 0;
   bool writes_ = false;
   uint32_t fetched_ = 0;  // of order_
-  std::array<Operation, kWindow> operations_;
-  std::array<uint16_t, kWindow> order_;  // numbers of operations, by group
+  std::array<Unit, kWindow> units_;
+  std::array<uint16_t, kWindow> order_;  // numbers of units, by group
   std::array<Group, kPartitionsMax> groups_;
+  std::array<uint8_t, kSeenSlots> seen_;  // by hash: units of the window; 3 is two or more
 };
 
 inline void PointRun::Add(uint32_t slot) {
-  if (count_ == kWindow) Flush();
-  const Request& r = batch_.requests()[slot];
-  Operation& operation = operations_[count_++];
-  operation.key = KeyOf(r.key);
-  operation.slot = slot;
-  operation.group = (hash::PartitionOf(operation.key.hash, mask_ + 1) - first_) & mask_;
-  writes_ = writes_ || r.op != Op::kGet;
+  const Request& r = requests_[slot];
+  const bool writes = r.op != Op::kGet;
+  const uint64_t head = HeadOf(r.key);
+  if (count_ > 0) {
+    Unit& last = units_[count_ - 1];
+    if (IsSame(last.key, r.key, head) && last.slot + last.count == slot) {
+      ++last.count;
+      writes_ = writes_ || writes;
+      return;
+    }
+    if (count_ == kWindow) Flush();
+  }
+  Unit& unit = units_[count_++];
+  unit.key = KeyOf(r.key, head);
+  unit.slot = slot;
+  unit.count = 1;
+  unit.group = (hash::PartitionOf(unit.key.hash, mask_ + 1) - first_) & mask_;
+  writes_ = writes_ || writes;
 }
 
 }  // namespace skep::hash

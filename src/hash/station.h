@@ -13,7 +13,9 @@
 // Failure of the write. If the table has no memory for the final value, nothing of the chain has
 // happened yet: it is done again from the table's value, each operation written by itself, so that
 // those fail that the memory does not suffice for. The chain is kept for that. A value that is
-// replaced within its chain needs no memory and is not refused.
+// replaced within its chain needs no memory and is not refused. What was done in the table's own
+// bytes (an update of elements, before anything else is written) has happened: the chain begins
+// behind it.
 //
 // Owner: one thread, for the points of one partition or of one part of an atomic batch.
 #pragma once
@@ -40,8 +42,9 @@ class Station {
     Key key;
     std::string_view value;  // the table's bytes, the caller's, or the batch's scratch
     uint64_t deadline_ms = 0;
-    uint32_t first = kNone;  // of the chain: an operation's number; Next() leads on
+    uint32_t first = kNone;  // of the chain: a unit's number; Next() leads on
     uint32_t last = kNone;
+    uint32_t done = 0;            // requests of the first unit that are not to be done again
     uint32_t last_store = kNone;  // the slot of the last request that stored
     bool is_present = false;      // now
     bool was_live = false;        // in the table, and not expired
@@ -54,16 +57,17 @@ class Station {
     }
   };
 
-  // Forgets everything, and has room for `keys` keys and `operations` operations.
-  void Reset(size_t keys, size_t operations);
+  // Forgets everything, and has room for `keys` keys and `units` units: consecutive requests of one
+  // key.
+  void Reset(size_t keys, size_t units);
 
   // The key's entry. A new one (the bool) is to be loaded, and valid until the next Reset.
   std::pair<Entry&, bool> Add(const Key& key);
   // Null if there is none.
   const Entry* Find(const Key& key) const;
-  // Operation number `operation` is of this entry.
-  void Chain(Entry& entry, uint32_t operation);
-  uint32_t Next(uint32_t operation) const { return next_[operation]; }
+  // Unit number `unit` is of this entry.
+  void Chain(Entry& entry, uint32_t unit);
+  uint32_t Next(uint32_t unit) const { return next_[unit]; }
 
   std::span<Entry> entries() { return {entries_.data(), count_}; }
   std::span<const Entry> entries() const { return {entries_.data(), count_}; }
@@ -85,11 +89,11 @@ class Station {
   std::vector<uint32_t> next_;
 };
 
-inline void Station::Reset(size_t keys, size_t operations) {
+inline void Station::Reset(size_t keys, size_t units) {
   constexpr size_t kSlotsAKey = 4;
   const size_t slots = std::bit_ceil(keys * kSlotsAKey + 1);
   if (entries_.size() < keys) entries_.resize(keys);
-  if (next_.size() < operations) next_.resize(operations);
+  if (next_.size() < units) next_.resize(units);
   count_ = 0;
   slots_.assign(slots, 0);
   mask_ = slots - 1;
@@ -120,14 +124,14 @@ inline const Station::Entry* Station::Find(const Key& key) const {
   return slots_[at] == 0 ? nullptr : &entries_[slots_[at] - 1];
 }
 
-inline void Station::Chain(Entry& entry, uint32_t operation) {
-  next_[operation] = kNone;
+inline void Station::Chain(Entry& entry, uint32_t unit) {
+  next_[unit] = kNone;
   if (entry.first == kNone) {
-    entry.first = operation;
+    entry.first = unit;
   } else {
-    next_[entry.last] = operation;
+    next_[entry.last] = unit;
   }
-  entry.last = operation;
+  entry.last = unit;
 }
 
 inline void Station::Load(Entry& entry, Table& table, uint64_t now_ms) {

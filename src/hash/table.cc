@@ -14,9 +14,8 @@ Table::~Table() {
   arena_.Flush(cache_);
 }
 
-bool Table::Store(const Key& key, std::string_view value, uint64_t deadline_ms,
-                  Arena::Limit limit) {
-  const Place place = Find(key);
+bool Table::StoreAt(const Place& place, const Key& key, std::string_view value,
+                    uint64_t deadline_ms, Arena::Limit limit) {
   const Pair pair = {.key = key.bytes, .value = value, .deadline_ms = deadline_ms};
   if (place && StoreInPlace(place, pair, key.hash)) return true;
   Prepared prepared;

@@ -104,10 +104,20 @@ class Table {
     return index_[BucketOf(key.hash)].FindValue(key, value);
   }
   Pair Read(const Place& place) const;
+  // Gives a pair that lies inline in the first bucket of its chain another value of the same size.
+  // False: it does not, and nothing is changed.
+  bool OverwriteInline(const Key& key, std::string_view value) {
+    return index_[BucketOf(key.hash)].Overwrite(key, value);
+  }
 
   // Stores or replaces. The value may be a view of the one that is there. False: no memory; nothing
   // is changed.
-  bool Store(const Key& key, std::string_view value, uint64_t deadline_ms, Arena::Limit limit);
+  bool Store(const Key& key, std::string_view value, uint64_t deadline_ms, Arena::Limit limit) {
+    return StoreAt(Find(key), key, value, deadline_ms, limit);
+  }
+  // The same of a key that is at this place, or absent.
+  bool StoreAt(const Place& place, const Key& key, std::string_view value, uint64_t deadline_ms,
+               Arena::Limit limit);
   // The key's value stays. Nothing if the key is absent.
   bool SetDeadline(const Key& key, uint64_t deadline_ms, Arena::Limit limit);
   // False if the key is absent.

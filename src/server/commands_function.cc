@@ -171,7 +171,7 @@ Plan PlanVupdate(const Call& call, Batch& batch) {
 void FinishVupdate(const Call& call, const Batch& batch, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
   if (call.Refused(out)) return;
-  if (ReturnsOf(batch.requests()[slot].value) == UpdateOptions::Returns::kNothing) {
+  if (ParseUpdate(batch.requests()[slot].value)->returns == UpdateOptions::Returns::kNothing) {
     call.reply().Integer(out.integer);
   } else {
     call.reply().Bulk(out.value);
