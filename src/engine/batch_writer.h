@@ -1,6 +1,7 @@
 // batch_writer.h: how an engine fills in a batch's outcomes.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/engine.h"
@@ -36,7 +37,8 @@ class BatchWriter {
  public:
   // Drops earlier outcomes and makes one for every request, kRefused until set.
   explicit BatchWriter(Batch& batch) : batch_(batch) {
-    batch.outcomes_.assign(batch.requests_.size(), Outcome{});
+    batch.outcomes_.resize(batch.requests_.size());
+    std::fill(batch.outcomes_.begin(), batch.outcomes_.end(), Outcome{});
     batch.runs_.clear();
     batch.applied_ = true;
   }

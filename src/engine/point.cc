@@ -1,6 +1,7 @@
 #include "engine/point.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "engine/element_functions.h"
 
@@ -119,20 +120,27 @@ uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
   while (count < count_max && is_same(requests[count])) ++count;
   char* answer = returns == Returns::kNothing ? nullptr : out.scratch().Allocate(count * size);
   const size_t elements = size / BytesOf(update.element);
-  for (size_t i = 0; i < count; ++i) {
-    Outcome& outcome = out.outcome(slot + static_cast<uint32_t>(i));
-    if (returns == Returns::kOld) CopyBytes(answer, value.data(), size);
-    update.kernel.update(update, value.data(), requests[i].value.data() + kUpdateHeaderBytes,
-                         parsed->is_vector, elements);
-    if (returns == Returns::kNew) CopyBytes(answer, value.data(), size);
-    outcome.verdict = Verdict::kDone;
-    outcome.present = true;
-    outcome.deadline_ms = deadline_ms;
-    outcome.integer = static_cast<int64_t>(elements);
-    if (answer != nullptr) {
-      outcome.value = {answer, size};
-      answer += size;
+  const auto do_all = [&](const auto bytes) {
+    Outcome* outcome = &out.outcome(slot);
+    for (size_t i = 0; i < count; ++i, ++outcome) {
+      if (returns == Returns::kOld) std::memcpy(answer, value.data(), bytes);
+      update.kernel.update(update, value.data(), requests[i].value.data() + kUpdateHeaderBytes,
+                           parsed->is_vector, elements);
+      if (returns == Returns::kNew) std::memcpy(answer, value.data(), bytes);
+      outcome->verdict = Verdict::kDone;
+      outcome->present = true;
+      outcome->deadline_ms = deadline_ms;
+      outcome->integer = static_cast<int64_t>(elements);
+      if (answer == nullptr) continue;
+      outcome->value = {answer, bytes};
+      answer += bytes;
     }
+  };
+  // Counters.
+  if (size == 8) {
+    do_all(std::integral_constant<size_t, 8>());
+  } else {
+    do_all(size);
   }
   return static_cast<uint32_t>(count);
 }

@@ -18,7 +18,7 @@
 // zero. Its lengths share one code, in the length bits of its first slot, or of its first two. Of a
 // pair of n slots, k bytes of key and p bytes of padding:
 //   n == 1   6 * k + p    at most 30, five bits; p is 0..5
-//   n >= 2   5 * k + p    at most 250, ten bits; p is 0..4
+//   n >= 2   8 * k + p    at most 404, ten bits; p is 0..4
 // So any pair of up to 50 bytes has a code, the empty key and value included, and no slot spends a
 // header. (The paper marks the ends of keys and values in a bitmap of the same 50 bits, and does
 // not say how it tells an empty value.)
@@ -215,10 +215,10 @@ class alignas(64) Bucket {
     return 1 + static_cast<uint32_t>(std::countr_one(more >> slot >> 1));
   }
   static uint32_t KeyBytes(uint32_t code, uint32_t slots) {
-    return slots == 1 ? code / 6 : code / 5;
+    return slots == 1 ? code / 6 : code >> 3;
   }
   static uint32_t Padding(uint32_t code, uint32_t slots) {
-    return slots == 1 ? code % 6 : code % 5;
+    return slots == 1 ? code % 6 : code & 7;
   }
 
   struct Found {
@@ -290,7 +290,7 @@ class alignas(64) Bucket {
     if (!value.empty()) std::memmove(at + key.size(), value.data(), value.size());
     if (!key.empty()) std::memmove(at, key.data(), key.size());
     std::memset(at + key.size() + value.size(), 0, padding);
-    const uint64_t code = key.size() * (slots == 1 ? 6 : 5) + padding;
+    const uint64_t code = key.size() * (slots == 1 ? 6 : 8) + padding;
     set_lengths(lengths() | code << 5 * slot);
   }
 

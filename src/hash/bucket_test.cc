@@ -99,7 +99,7 @@ void ExpectHas(const Bucket& bucket, const std::vector<Known>& items, SlabAddres
 TEST(Bucket, EveryLengthOfKeyAndValueAtEverySlot) {
   std::mt19937_64 rng(1);
   for (uint32_t before = 0; before < Bucket::kSlots; ++before) {
-    for (size_t bytes = 0; bytes <= (Bucket::kSlots - before) * Bucket::kSlotBytes; ++bytes) {
+    for (size_t bytes = 0; bytes <= (Bucket::kSlots - before) * kSlotBytes; ++bytes) {
       for (size_t key = 0; key <= bytes; ++key) {
         Bucket bucket{};
         std::vector<Known> items;
@@ -198,7 +198,7 @@ TEST(Bucket, AFlippedBitIsFoundOrHarmless) {
       bucket.ForEach([&](BucketItem item) {
         if (!bucket.IsPair(item)) return;
         const Bucket::Pair pair = bucket.PairOf(item);
-        EXPECT_LE(pair.key.size() + pair.value.size(), item.slots * Bucket::kSlotBytes);
+        EXPECT_LE(pair.key.size() + pair.value.size(), item.slots * kSlotBytes);
       });
     }
   }

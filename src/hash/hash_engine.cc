@@ -38,10 +38,14 @@ class Locked {
   Partition& partition_;
 };
 
-// Its memory is used again by the thread's next batch, whatever the engine.
+// Their memory is used again by the thread's next batch, whatever the engine.
 hash::Station& StationOfThread() {
   static thread_local hash::Station station;
   return station;
+}
+hash::PointRun::Window& WindowOfThread() {
+  static thread_local hash::PointRun::Window window;
+  return window;
 }
 
 }  // namespace
@@ -83,24 +87,24 @@ Version HashEngine::Execute(Batch& batch) {
 
 void HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
   now_.Advance(batch.now_ms());
-  hash::PointRun points(core_, traits_, batch, out, StationOfThread());
-  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+  hash::PointRun points(core_, traits_, batch, out, StationOfThread(), WindowOfThread());
+  for (uint32_t slot = 0; slot < batch.size();) {
     const Request& r = batch.requests()[slot];
     if (!IsSoundPoint(r, traits_)) {
       if (const Status s = CheckRequest(r, batch, traits_); !s.ok()) {
-        out.Refuse(slot, s);
+        out.Refuse(slot++, s);
         continue;
       }
     }
     if (r.op != Op::kSample && r.op != Op::kDeleteAll) {
-      points.Add(slot);
+      slot = points.Add(slot);
       continue;
     }
     points.Flush();
     if (r.op == Op::kSample) {
-      Sample(r, out, slot);
+      Sample(r, out, slot++);
     } else {
-      DeleteAll(out, slot);
+      DeleteAll(out, slot++);
     }
   }
   points.Flush();

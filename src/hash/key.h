@@ -71,14 +71,18 @@ inline bool IsSame(const Key& a, const Key& b) {
   return a.hash == b.hash && IsSame(a, b.bytes, b.head);
 }
 
+[[gnu::noinline]] inline uint64_t LongHashOf(std::string_view bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
 // Short keys are hashed by two multiplications to 128 bits, as wyhash does; others by XXH3. `head`
 // is HeadOf(bytes).
-inline uint64_t HashOf(std::string_view bytes, uint64_t head) {
+[[gnu::always_inline]] inline uint64_t HashOf(std::string_view bytes, uint64_t head) {
   constexpr uint64_t kA = 0xa0761d6478bd642f;
   constexpr uint64_t kB = 0xe7037ed1a0b428db;
   constexpr uint64_t kC = 0x8ebc6af09c88c6e3;
   const size_t size = bytes.size();
-  if (size > 16) return XXH3_64bits(bytes.data(), size);
+  if (size > 16) [[unlikely]] return LongHashOf(bytes);
   const auto mix = [](uint64_t a, uint64_t b) {
     const auto product = static_cast<unsigned __int128>(a) * b;
     return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);

@@ -6,11 +6,69 @@
 
 namespace skep::hash {
 
+inline std::span<const uint16_t> PointRun::UnitsOf(const Group& group) const {
+  return std::span(window_.order).subspan(group.begin, group.end - group.begin);
+}
+
+namespace {
+
+// Whether b is what a is, but for the bytes of its key and value; so it is as well-formed if its
+// key is as long.
+inline bool IsAlike(const Request& a, const Request& b) {
+  return a.op == b.op && a.flags == b.flags && a.when == b.when && a.function == b.function &&
+         a.deadline_ms == b.deadline_ms && a.value.size() == b.value.size();
+}
+
+}  // namespace
+
+uint32_t PointRun::Add(uint32_t slot) {
+  // Of this function's own, so that they need not be written with each request.
+  const Request* const requests = requests_.data();
+  const auto size = static_cast<uint32_t>(requests_.size());
+  Unit* const units = window_.units.data();
+  uint32_t count = count_;
+  bool writes = writes_;
+  do {
+    const Request& r = requests[slot];
+    const uint64_t head = HeadOf(r.key);
+    if (count > 0) {
+      Unit& last = units[count - 1];
+      if (IsSame(last.key, r.key, head) && last.end == slot) {
+        writes = writes || r.op != Op::kGet;
+        while (slot + 1 < size && IsAlike(r, requests[slot + 1]) &&
+               IsSame(last.key, requests[slot + 1].key, HeadOf(requests[slot + 1].key))) {
+          ++slot;
+        }
+        last.end = slot + 1;
+        continue;
+      }
+      if (count == kWindow) {
+        count_ = count;
+        writes_ = writes;
+        Flush();
+        count = 0;
+        writes = false;
+      }
+    }
+    writes = writes || r.op != Op::kGet;
+    Unit& unit = units[count++];
+    unit.key = KeyOf(r.key, head);
+    unit.begin = slot;
+    unit.end = slot + 1;
+    const uint32_t partition = hash::PartitionOf(unit.key.hash, mask_ + 1);
+    unit.table = &partitions_[partition]->table;
+    unit.group = (partition - first_) & mask_;
+  } while (++slot < size && IsSoundPoint(requests[slot], traits_));
+  count_ = count;
+  writes_ = writes;
+  return slot;
+}
+
 void PointRun::Flush() {
   if (count_ == 0) return;
   if (writes_) {
     station_.Reset(0, kWindow);
-    seen_.fill(0);
+    window_.seen.fill(0);
   }
   Sort();
   if (count_ > 1) RunGroups(&PointRun::Look);
@@ -22,12 +80,12 @@ void PointRun::Flush() {
 
 // Stable.
 void PointRun::Sort() {
-  const auto groups = std::span(groups_).first(mask_ + 1);
+  const auto groups = std::span(window_.groups).first(mask_ + 1);
   std::ranges::fill(groups, Group{});
   for (uint32_t i = 0; i < count_; ++i) {
-    ++groups_[units_[i].group].end;
+    ++window_.groups[window_.units[i].group].end;
     if (!writes_) continue;
-    uint8_t& seen = seen_[SeenSlotOf(units_[i].key)];
+    uint8_t& seen = window_.seen[SeenSlotOf(window_.units[i].key)];
     seen = static_cast<uint8_t>((seen << 1 | 1) & 3);
   }
   uint16_t begin = 0;
@@ -37,7 +95,7 @@ void PointRun::Sort() {
     begin = static_cast<uint16_t>(begin + size);
   }
   for (uint32_t i = 0; i < count_; ++i) {
-    order_[groups_[units_[i].group].end++] = static_cast<uint16_t>(i);
+    window_.order[window_.groups[window_.units[i].group].end++] = static_cast<uint16_t>(i);
   }
 }
 
@@ -49,11 +107,11 @@ uint32_t PointRun::FirstOfThread() {
   return thread * kStride;
 }
 
-// The buckets of the units before this place in order_.
+// The buckets of the units before this place in window_.order.
 void PointRun::FetchTo(uint32_t end) {
   for (end = std::min(end, count_); fetched_ < end; ++fetched_) {
-    const Unit& unit = units_[order_[fetched_]];
-    PartitionOf(unit.group).table.Prefetch(unit.key.hash);
+    const Unit& unit = window_.units[window_.order[fetched_]];
+    unit.table->Prefetch(unit.key.hash);
   }
 }
 
@@ -62,21 +120,21 @@ void PointRun::FetchTo(uint32_t end) {
 void PointRun::RunGroups(void (PointRun::*step)(Table&, Group&)) {
   std::bitset<kPartitionsMax> left;
   for (uint32_t i = 0; i <= mask_; ++i) {
-    if (groups_[i].begin == groups_[i].end) continue;
-    FetchTo(groups_[i].end + kAhead);
+    if (window_.groups[i].begin == window_.groups[i].end) continue;
+    FetchTo(window_.groups[i].end + kAhead);
     Partition& partition = PartitionOf(i);
     if (!partition.lock.TryLock()) {
       left.set(i);
       continue;
     }
-    (this->*step)(partition.table, groups_[i]);
+    (this->*step)(partition.table, window_.groups[i]);
     partition.lock.Unlock();
   }
   for (uint32_t i = 0; left.any() && i <= mask_; ++i) {
     if (!left[i]) continue;
     Partition& partition = PartitionOf(i);
     partition.lock.Lock();
-    (this->*step)(partition.table, groups_[i]);
+    (this->*step)(partition.table, window_.groups[i]);
     partition.lock.Unlock();
   }
 }
@@ -85,19 +143,19 @@ void PointRun::RunGroups(void (PointRun::*step)(Table&, Group&)) {
 // fetching the records of that.
 void PointRun::Look(Table& table, Group& group) {
   if (writes_) {
-    for (const uint16_t i : UnitsOf(group)) table.PrefetchRecord(units_[i].key);
+    for (const uint16_t i : UnitsOf(group)) table.PrefetchRecord(window_.units[i].key);
     return;
   }
   now_ms_ = core_.now.Latest();
   uint16_t end = group.begin;
   for (const uint16_t i : UnitsOf(group)) {
-    const Unit& unit = units_[i];
+    const Unit& unit = window_.units[i];
     std::string_view value;
     if (table.FindInline(unit.key, &value)) {
       Answer(unit, PointState{.value = value});
     } else {
       table.PrefetchRecord(unit.key);
-      order_[end++] = i;
+      window_.order[end++] = i;
     }
   }
   group.end = end;
@@ -106,11 +164,11 @@ void PointRun::Look(Table& table, Group& group) {
 void PointRun::Finish(Table& table, Group& group) {
   now_ms_ = core_.now.Latest();
   if (writes_) return Change(table, group);
-  for (const uint16_t i : UnitsOf(group)) Read(table, units_[i]);
+  for (const uint16_t i : UnitsOf(group)) Read(table, window_.units[i]);
 }
 
 inline void PointRun::Answer(const Unit& unit, const std::optional<PointState>& state) {
-  for (uint32_t slot = unit.slot; slot < unit.slot + unit.count; ++slot) {
+  for (uint32_t slot = unit.begin; slot < unit.end; ++slot) {
     ApplyGet(requests_[slot], state, now_ms_, out_, slot);
   }
 }
@@ -128,10 +186,10 @@ void PointRun::Read(Table& table, const Unit& unit) {
 void PointRun::Change(Table& table, Group& group) {
   uint16_t end = group.begin;
   for (const uint16_t i : UnitsOf(group)) {
-    if (seen_[SeenSlotOf(units_[i].key)] == 1) {
+    if (window_.seen[SeenSlotOf(window_.units[i].key)] == 1) {
       ChangeOne(table, i);
     } else {
-      order_[end++] = i;
+      window_.order[end++] = i;
     }
   }
   group.end = end;
@@ -139,9 +197,9 @@ void PointRun::Change(Table& table, Group& group) {
 }
 
 void PointRun::ChangeOne(Table& table, uint32_t i) {
-  const Unit& unit = units_[i];
-  if (unit.count == 1) {
-    if (requests_[unit.slot].op == Op::kGet) return Read(table, unit);
+  const Unit& unit = window_.units[i];
+  if (unit.end - unit.begin == 1) {
+    if (requests_[unit.begin].op == Op::kGet) return Read(table, unit);
     if (Put(table, unit)) return;
   }
   Station::Entry entry{.key = unit.key};
@@ -152,10 +210,10 @@ void PointRun::ChangeOne(Table& table, uint32_t i) {
 
 // False: it is more than a put, or has to be refused.
 bool PointRun::Put(Table& table, const Unit& unit) {
-  const Request& r = requests_[unit.slot];
+  const Request& r = requests_[unit.begin];
   if (r.op != Op::kPut || r.flags != 0 || r.when != 0 || r.deadline_ms != 0) return false;
   if (!core_.budget.HasRoomFor(0) || out_.scratch().used() > kAnswerBytesMax) return false;
-  Outcome& outcome = out_.outcome(unit.slot);
+  Outcome& outcome = out_.outcome(unit.begin);
   if (table.OverwriteInline(unit.key, r.value)) {
     outcome.present = true;
   } else {
@@ -164,7 +222,7 @@ bool PointRun::Put(Table& table, const Unit& unit) {
     outcome.present = place && !HasExpired(deadline_ms, now_ms_);
     if (outcome.present) outcome.deadline_ms = deadline_ms;
     if (!table.StoreAt(place, unit.key, r.value, 0, Arena::Limit::kObey)) {
-      out_.Refuse(unit.slot, core_.OutOfMemory());
+      out_.Refuse(unit.begin, core_.OutOfMemory());
       return true;
     }
   }
@@ -176,7 +234,7 @@ bool PointRun::Put(Table& table, const Unit& unit) {
 void PointRun::Combine(Table& table, std::span<const uint16_t> units) {
   station_.Reset(units.size(), kWindow);
   for (const uint16_t i : units) {
-    const auto [entry, is_new] = station_.Add(units_[i].key);
+    const auto [entry, is_new] = station_.Add(window_.units[i].key);
     if (is_new) Station::Load(entry, table, now_ms_);
     Do(entry, i);
   }
@@ -186,21 +244,20 @@ void PointRun::Combine(Table& table, std::span<const uint16_t> units) {
 // The requests of a unit, on the entry; updates of elements in the table's bytes, while these are
 // the value.
 void PointRun::Do(Station::Entry& entry, uint32_t i) {
-  const Unit& unit = units_[i];
+  const Unit& unit = window_.units[i];
   station_.Chain(entry, i);
-  for (uint32_t done = 0; done < unit.count;) {
-    const uint32_t slot = unit.slot + done;
+  for (uint32_t slot = unit.begin; slot < unit.end;) {
     if (IsUpdate(requests_[slot]) && entry.is_present && !entry.is_written &&
         core_.budget.HasRoomFor(0)) {
       core_.watches.Touch(unit.key.bytes, 0);
       const std::span value(const_cast<char*>(entry.value.data()), entry.value.size());
-      done += UpdateInPlace(requests_.subspan(slot, unit.count - done), value, entry.deadline_ms,
+      slot += UpdateInPlace(requests_.subspan(slot, unit.end - slot), value, entry.deadline_ms,
                             out_, slot);
       entry.first = i;
-      entry.done = done;
+      entry.done = slot - unit.begin;
     } else {
       Do(entry, requests_[slot], slot);
-      ++done;
+      ++slot;
     }
   }
 }
@@ -220,8 +277,8 @@ void PointRun::Write(Table& table, const Station::Entry& entry) {
   if (!entry.is_written || TryWrite(table, entry)) return;
   uint32_t done = entry.done;
   for (uint32_t i = entry.first; i != Station::kNone; i = station_.Next(i), done = 0) {
-    for (; done < units_[i].count; ++done) {
-      const uint32_t slot = units_[i].slot + done;
+    const Unit& unit = window_.units[i];
+    for (uint32_t slot = unit.begin + done; slot < unit.end; ++slot) {
       Station::Entry alone{.key = entry.key};
       Station::Load(alone, table, now_ms_);
       Do(alone, requests_[slot], slot);

@@ -13,7 +13,7 @@
 // independent, so that it does not matter which partition comes first.
 //
 // Where a request of the window writes, a unit whose key occurs once is done on the table at once,
-// with one write for all its requests. Keys that occur more often, as 1024 slots by hash tell,
+// with one write for all its requests. Keys that occur more often, as 4096 slots by hash tell,
 // which may take two keys for one but never one for two, go to the station (station.h): it does the
 // operations in order, and writes each key that has changed once. An update of elements is done in
 // the table's own bytes where nothing else of its key waits to be written: nobody sees them until
@@ -32,8 +32,11 @@ namespace skep::hash {
 // Owner: one execution of one batch.
 class PointRun {
  public:
-  // The station is free to be used.
-  PointRun(Core& core, const EngineTraits& traits, Batch& batch, BatchWriter& out, Station& station)
+  struct Window;
+
+  // Station and window are free to be used.
+  PointRun(Core& core, const EngineTraits& traits, Batch& batch, BatchWriter& out, Station& station,
+           Window& window)
       : core_(core),
         partitions_(core.partitions.data()),
         mask_(static_cast<uint32_t>(core.partitions.size() - 1)),
@@ -41,10 +44,12 @@ class PointRun {
         traits_(traits),
         requests_(batch.requests()),
         out_(out),
-        station_(station) {}
+        station_(station),
+        window_(window) {}
 
-  // A well-formed point. It is done by the next Flush() at the latest.
-  void Add(uint32_t slot);
+  // A well-formed point, and those behind it that IsSoundPoint() knows. They are done by the next
+  // Flush() at the latest. The slot behind them.
+  uint32_t Add(uint32_t slot);
   // Fills in the outcomes of all that were added.
   void Flush();
 
@@ -52,25 +57,22 @@ class PointRun {
   static constexpr uint32_t kWindow = 256;
   // How far ahead buckets are fetched: more than a core has lines in flight.
   static constexpr uint32_t kAhead = 40;
-  static constexpr uint32_t kSeenSlots = 1024;
+  static constexpr uint32_t kSeenSlots = 4096;
 
   // Consecutive requests of one key.
   struct Unit {
     Key key;
-    uint32_t slot;
-    uint32_t count;
+    const Table* table;   // for what needs no lock
+    uint32_t begin, end;  // slots
     uint32_t group;
   };
 
   // Those of one partition.
   struct Group {
-    uint16_t begin, end;  // in order_
+    uint16_t begin, end;  // in the window's order
   };
 
-  std::span<const uint16_t> UnitsOf(const Group& group) const {
-    return std::span(order_).subspan(group.begin, group.end - group.begin);
-  }
-
+  std::span<const uint16_t> UnitsOf(const Group& group) const;
   static uint32_t FirstOfThread();
   static size_t SeenSlotOf(const Key& key) { return key.hash >> 32 & (kSeenSlots - 1); }
 
@@ -102,32 +104,16 @@ class PointRun {
   uint64_t now_ms_ = 0;
   uint32_t count_ = 0;
   bool writes_ = false;
-  uint32_t fetched_ = 0;  // of order_
-  std::array<Unit, kWindow> units_;
-  std::array<uint16_t, kWindow> order_;  // numbers of units, by group
-  std::array<Group, kPartitionsMax> groups_;
-  std::array<uint8_t, kSeenSlots> seen_;  // by hash: units of the window; 3 is two or more
+  uint32_t fetched_ = 0;  // of the window's order
+  Window& window_;
 };
 
-inline void PointRun::Add(uint32_t slot) {
-  const Request& r = requests_[slot];
-  const bool writes = r.op != Op::kGet;
-  const uint64_t head = HeadOf(r.key);
-  if (count_ > 0) {
-    Unit& last = units_[count_ - 1];
-    if (IsSame(last.key, r.key, head) && last.slot + last.count == slot) {
-      ++last.count;
-      writes_ = writes_ || writes;
-      return;
-    }
-    if (count_ == kWindow) Flush();
-  }
-  Unit& unit = units_[count_++];
-  unit.key = KeyOf(r.key, head);
-  unit.slot = slot;
-  unit.count = 1;
-  unit.group = (hash::PartitionOf(unit.key.hash, mask_ + 1) - first_) & mask_;
-  writes_ = writes_ || writes;
-}
+// What a window is worked on in: too large to be made anew for each batch.
+struct PointRun::Window {
+  std::array<Unit, kWindow> units;
+  std::array<uint16_t, kWindow> order;  // numbers of units, by group
+  std::array<Group, kPartitionsMax> groups;
+  std::array<uint8_t, kSeenSlots> seen;  // by hash: units of the window; 3 is two or more
+};
 
 }  // namespace skep::hash
