@@ -166,7 +166,10 @@ void OracleState::Expire(std::string_view key, uint64_t deadline_ms, Version at)
 Expected OracleState::Apply(const Request& r, const Outcome& out) {
   const Stored* const now = Find(r.key);
   Scratch scratch;
-  FunctionInput input{.operand = r.value, .scratch = &scratch};
+  FunctionInput input{.operand = r.value,
+                      .scratch = &scratch,
+                      .function = r.function,
+                      .value_bytes_max = traits_.value_bytes_max};
   if (now != nullptr) input.value = now->value;
   const FunctionEffect effect = r.function->body(input);
   if (!effect.status.ok()) return {.verdict = Verdict::kRefused, .code = effect.status.code()};

@@ -86,15 +86,50 @@ void RandomBatch::AddPoint(Batch& batch, Side side) {
   if (r.op == Op::kPut || r.op == Op::kUpdate || r.op == Op::kDelete) AddComparison(batch, r);
   // To be refused: what the operation cannot have.
   if (Below(200) == 0) r.when = static_cast<uint8_t>(Below(256));
-  if (r.op == Op::kApply) {
-    constexpr std::string_view kOperands[] = {"erase", "keep", "fail", ""};
-    const uint64_t which = Below(3);
-    r.function = which == 0   ? functions::kAddDecimal
-                 : which == 1 ? functions::kAppend
-                              : ReverseFunction();
-    r.value = which == 2 ? kOperands[Below(std::size(kOperands))] : Value(batch);
-  }
+  if (r.op == Op::kApply) ChooseFunction(batch, r);
   Add(batch, r);
+  // Some keys several times in a row.
+  if (Below(6) == 0) Add(batch, r);
+}
+
+void RandomBatch::ChooseFunction(Batch& batch, Request& request) {
+  constexpr std::string_view kOperands[] = {"erase", "keep", "fail", ""};
+  switch (Below(6)) {
+    case 0:
+      request.function = functions::kAddDecimal;
+      request.value = Value(batch);
+      return;
+    case 1:
+      request.function = functions::kAppend;
+      request.value = Value(batch);
+      return;
+    case 2:
+      request.function = ReverseFunction();
+      request.value = kOperands[Below(std::size(kOperands))];
+      return;
+    case 3:
+      request.function = FindFunction(FunctionKind::kReduce, "sum", Element::kU8);
+      return;
+    default:
+      return ChooseUpdate(batch, request);
+  }
+}
+
+// Of bytes, which any value is a vector of, or of two at a time. Some do not fit.
+void RandomBatch::ChooseUpdate(Batch& batch, Request& request) {
+  const Element element = Below(3) == 0 ? Element::kU16 : Element::kI8;
+  UpdateOptions options;
+  options.returns = static_cast<UpdateOptions::Returns>(Below(3));
+  options.is_vector = Below(4) == 0;
+  options.create = Below(2) == 0 ? static_cast<uint32_t>(Below(5)) : 0;
+  const size_t operands = options.is_vector ? Below(6) : 1;
+  char* const at = batch.scratch().Allocate(operands * BytesOf(element));
+  for (size_t i = 0; i < operands * BytesOf(element); ++i) at[i] = static_cast<char>(Below(256));
+  const Function* const add = FindFunction(FunctionKind::kUpdate, "add", element);
+  Batch made;
+  made.UpdateElements(request.key, add, {at, operands * BytesOf(element)}, options);
+  request.function = add;
+  request.value = batch.scratch().Copy(made.requests().front().value);
 }
 
 void RandomBatch::AddComparison(Batch& batch, Request& request) {

@@ -46,6 +46,8 @@ class RandomBatch {
   void FillAtomic(Batch& batch, uint64_t requests);
   void AddPoint(Batch& batch, Side side);
   void AddComparison(Batch& batch, Request& request);
+  void ChooseFunction(Batch& batch, Request& request);
+  void ChooseUpdate(Batch& batch, Request& request);
   void AddMove(Batch& batch);
   void AddRead(Batch& batch);
   void AddScan(Batch& batch, Side side);

@@ -249,10 +249,11 @@ void PointRun::Do(Station::Entry& entry, uint32_t i) {
   for (uint32_t slot = unit.begin; slot < unit.end;) {
     if (IsUpdate(requests_[slot]) && entry.is_present && !entry.is_written &&
         core_.budget.HasRoomFor(0)) {
-      core_.watches.Touch(unit.key.bytes, 0);
       const std::span value(const_cast<char*>(entry.value.data()), entry.value.size());
+      const uint32_t begin = slot;
       slot += UpdateInPlace(requests_.subspan(slot, unit.end - slot), value, entry.deadline_ms,
                             out_, slot);
+      if (out_.outcome(begin).verdict == Verdict::kDone) core_.watches.Touch(unit.key.bytes, 0);
       entry.first = i;
       entry.done = slot - unit.begin;
     } else {

@@ -155,10 +155,19 @@ class Replay {
       const auto at = values_.find(key);
       const bool present = at != values_.end();
       SCOPED_TRACE(testing::Message() << "slot " << slot << " of " << batch.size());
+      const bool updates = r.op == Op::kApply && r.function->kind == FunctionKind::kUpdate;
+      if (updates && !present) {
+        EXPECT_EQ(out.status.code(), Code::kInvalidArgument);
+        continue;
+      }
       if (out.verdict == Verdict::kRefused) {
         EXPECT_EQ(out.status.code(), Code::kOutOfMemory);
         EXPECT_TRUE(r.op == Op::kPut || r.op == Op::kApply);
         ++refused;
+        continue;
+      }
+      if (updates) {
+        CheckUpdate(r, out);
         continue;
       }
       EXPECT_EQ(out.present, present);
@@ -175,6 +184,14 @@ class Replay {
   }
 
  private:
+  // One was added to each byte, and the value before returned.
+  void CheckUpdate(const Request& r, const Outcome& out) {
+    std::string& value = values_[std::string(r.key)];
+    EXPECT_EQ(out.value, value);
+    for (char& c : value) ++c;
+    EXPECT_EQ(out.integer, static_cast<int64_t>(value.size()));
+  }
+
   std::map<std::string, std::string> values_;
 };
 
@@ -191,13 +208,15 @@ TEST(Station, NoMemoryInTheMiddleOfAChain) {
   const auto engine = HashEngine::Make({.budget = &budget}, {.partitions = 1, .table = {}});
   const std::string huge(5 << 18, 'h');
   const std::string medium(2000, 'm');
+  const Function* const add = FindFunction(FunctionKind::kUpdate, "add", Element::kI8);
+  const std::string one = "\1";
   Replay replay;
   int refused = 0;
   for (int i = 0; i < 300; ++i) {
     Batch batch;
     for (uint64_t left = 1 + rng() % 12; left > 0; --left) {
       const std::string_view key = Number(batch, rng() % 3);
-      switch (rng() % 5) {
+      switch (rng() % 6) {
         case 0:
           batch.Put(key, huge, Request::kReturnPrevious);
           break;
@@ -209,6 +228,11 @@ TEST(Station, NoMemoryInTheMiddleOfAChain) {
           break;
         case 3:
           batch.Get(key);
+          break;
+        case 4:
+          for (uint64_t times = 1 + rng() % 3; times > 0; --times) {
+            batch.UpdateElements(key, add, one, {.returns = UpdateOptions::Returns::kOld});
+          }
           break;
         default:
           batch.Apply(key, functions::kAppend, rng() % 3 == 0 ? std::string_view(huge) : "2");
