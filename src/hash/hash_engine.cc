@@ -52,7 +52,8 @@ HashEngine::HashEngine(const EngineOptions& options)
       core_(*options.budget, now_, watches_) {}
 
 std::unique_ptr<Engine> HashEngine::Make(const EngineOptions& options) {
-  return Make(options, Options{});
+  return Make(options, {.table = {.inline_bytes_max = options.hash.inline_bytes_max,
+                                  .fill_slots = options.hash.fill_slots}});
 }
 
 std::unique_ptr<HashEngine> HashEngine::Make(const EngineOptions& options, const Options& own) {

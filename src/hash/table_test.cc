@@ -270,6 +270,34 @@ TEST(Table, PreparedPairsAreInstalledOrDropped) {
   }
 }
 
+// Goal: the lines that are counted are those of the pair's place: its chain, and its record.
+// Method: a table of one bucket; then a chain of records whose secondary hashes differ.
+TEST(Table, CountsTheLinesOfAPair) {
+  struct Case {
+    size_t value_bytes;
+    uint32_t get, put;
+  };
+  // Key and value of 3 bytes more: inline; records of 32, 64, 65 and 512 bytes; one with a body.
+  for (const Case& c : {Case{5, 1, 2}, Case{27, 2, 3}, Case{59, 2, 3}, Case{60, 3, 5},
+                        Case{507, 9, 17}, Case{1021, 18, 35}}) {
+    Checked checked;
+    ASSERT_TRUE(checked.Store("key", std::string(c.value_bytes, 'v')));
+    const Table::Lines lines = checked.table().LinesOf(KeyOf("key"));
+    EXPECT_EQ(lines.get, c.get) << c.value_bytes;
+    EXPECT_EQ(lines.put, c.put) << c.value_bytes;
+    EXPECT_EQ(checked.table().LinesOf(KeyOf("absent")).put, 0u);
+  }
+  Checked checked({.inline_bytes_max = 0, .fill_slots = 1000});
+  constexpr uint32_t kKeys = 25;
+  for (uint32_t i = 0; i < kKeys; ++i) ASSERT_TRUE(checked.Store(ShortKey(i), "v"));
+  ASSERT_EQ(checked.table().chained_buckets(), 2u);
+  uint32_t sum = 0;
+  for (uint32_t i = 0; i < kKeys; ++i) sum += checked.table().LinesOf(KeyOf(ShortKey(i))).get;
+  EXPECT_GE(sum, 10u * 2 + 10 * 3 + 5 * 4);
+  EXPECT_LE(sum, 10u * 2 + 10 * 3 + 5 * 4 + 3);  // few of 25 share a secondary hash
+  EXPECT_GE(checked.table().LinesOf(KeyOf("absent")).get, 3u);
+}
+
 // Goal: a growing table does a bounded share of the growth at each insert.
 // Method: however many keys there are, an insert adds two buckets at most.
 TEST(Table, GrowsInSmallSteps) {
