@@ -47,6 +47,15 @@ TEST(SlabHeap, SlabsDoNotOverlap) {
   EXPECT_GT(bytes_taken, kEnd - kBegin - 1024);
 }
 
+// Goal: what is left of a larger slab becomes smaller ones.
+TEST(SlabHeap, LargerSlabsAreSplit) {
+  SlabHeap heap(0, SlabHeap::kBlockBytes, 8);
+  ASSERT_TRUE(heap.Allocate(64));
+  for (uint32_t bytes = 64; bytes < SlabHeap::kBlockBytes; bytes += 8)
+    ASSERT_TRUE(heap.Allocate(8));
+  EXPECT_FALSE(heap.Allocate(8));
+}
+
 // Goal: an almost empty table costs what its design promises. Inline: one read; one read and one
 // write. A record or value adds a read, and a write; one of 256 bytes that is four lines.
 TEST(AccessModel, AnAlmostEmptyTableCostsTheLeast) {
@@ -75,6 +84,19 @@ TEST(AccessModel, AnAlmostEmptyTableCostsTheLeast) {
       EXPECT_NEAR(report.at[0].get.lines, c.get_lines, 0.02);
     }
   }
+}
+
+// Goal: what is counted at one utilisation does not depend on what was counted before.
+TEST(AccessModel, EachUtilisationIsCountedAlone) {
+  constexpr double kBoth[] = {0.1, 0.5};
+  constexpr double kLast[] = {0.5};
+  const FillReport both = Fill(*MakeChaining(kSmall), kSmall, kTenBytes, kBoth);
+  const FillReport last = Fill(*MakeChaining(kSmall), kSmall, kTenBytes, kLast);
+  ASSERT_EQ(both.at.size(), 2u);
+  ASSERT_EQ(last.at.size(), 1u);
+  EXPECT_EQ(both.at[1].insert.requests, last.at[0].insert.requests);
+  EXPECT_EQ(both.at[1].get.requests, last.at[0].get.requests);
+  EXPECT_GT(both.at[1].insert.requests, both.at[0].insert.requests);
 }
 
 // Goal: nobody holds more than there is memory for, by the bytes that its slots and slabs take, and

@@ -102,6 +102,17 @@ TEST(DispatchModel, BalancesBothMemories) {
   }
 }
 
+// Goal: a cache as large as what it caches never misses: both memories work at their full rate.
+TEST(DispatchModel, ACacheOfEverythingNeverMisses) {
+  for (const Popularity popularity : {Popularity::kUniform, Popularity::kZipf}) {
+    for (const double r : {0.5, 1.0, 8.0}) {
+      const DispatchModel model = {.k = 1, .r = r, .popularity = popularity};
+      EXPECT_NEAR(model.BestRatio(), r / (1 + r), 1e-9);
+      EXPECT_NEAR(model.Throughput(), 1 + r, 1e-9);
+    }
+  }
+}
+
 // Goal: the solver agrees with the one case that has a formula: uniform, l = r (1 - k).
 TEST(DispatchModel, UniformIsAFormula) {
   for (double r = 0.1; r < 3; r += 0.17) {

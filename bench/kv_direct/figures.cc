@@ -131,13 +131,13 @@ void FillFigure10(KvDirectReport& report) {
   }
 }
 
-// Of the engine's own table with as many pairs as take half of the model's memory.
+// Of the engine's own table, with so many pairs that its spans of slabs are small beside it.
 void AddOwnTable(const KvDirectOptions& options, const PairSizes& sizes, double utilisation,
                  Row& row) {
   const uint32_t value = sizes.pair_max - sizes.key;
   const auto chosen = hash::ChooseTableOptions(sizes.key, value, utilisation);
   const auto pairs =
-      static_cast<uint32_t>(std::min<uint64_t>(options.bytes / 2 / sizes.pair_max, (1u << 24) - 1));
+      static_cast<uint32_t>(std::min<uint64_t>(2 * options.bytes / sizes.pair_max, (1u << 24) - 1));
   const auto layout = hash::MeasureLayout(chosen, sizes.key, value, pairs);
   row.insert(row.end(), {layout.get_lines, layout.put_lines, layout.utilisation});
 }

@@ -61,6 +61,8 @@ std::unique_ptr<HashEngine> HashEngine::Make(const EngineOptions& options, const
   hash::Core& core = engine->core_;
   const uint32_t partitions = own.partitions != 0 ? own.partitions : DefaultPartitions();
   SKEP_CHECK(std::has_single_bit(partitions) && partitions <= hash::kPartitionsMax);
+  SKEP_CHECK(own.table.inline_bytes_max <= hash::Bucket::kInlineBytesMax);
+  SKEP_CHECK(own.table.fill_slots > 0);
   for (uint32_t i = 0; i < partitions; ++i) {
     core.partitions.push_back(std::make_unique<Partition>(core.arena, core.budget, own.table));
     if (!core.partitions.back()->table.Reserve()) return nullptr;
