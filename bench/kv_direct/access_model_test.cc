@@ -129,7 +129,7 @@ TEST(AccessModel, HoldsWhatTheMemoryHas) {
 // cuckoo and hopscotch end below the utilisation that it reaches. In records it is one more, and
 // near the end of memory an insert into the other two costs more, and a GET of hopscotch does not.
 TEST(AccessModel, ComparesAsThePaperSays) {
-  const auto ratios = Steps(0.02);
+  const auto ratios = Steps(0.04);
   constexpr uint32_t kLimits[] = {0, 25};
   constexpr double kUtilisations[] = {0.3, 0.4, 0.5, 0.6, 0.9};
   const auto choose = [&](Structure structure, const PairSizes& sizes) {
@@ -158,7 +158,7 @@ TEST(AccessModel, ComparesAsThePaperSays) {
 // Goal: the paper's rule. Of all index ratios that hold a utilisation the largest costs the least.
 // Method: all ratios are tried, and compared with the largest.
 TEST(AccessModel, TheLargestIndexThatHoldsItIsTheBest) {
-  const auto ratios = Steps(0.02);
+  const auto ratios = Steps(0.04);
   constexpr double kUtilisations[] = {0.2, 0.4, 0.6};
   AccessModelOptions options = kSmall;
   options.inline_bytes_max = 10;

@@ -4,9 +4,8 @@
 //   6   pairs of 5 to 50 B, each length equally likely; for each point the best index ratio
 //   9   the same pairs, and pairs of 10 B; inline up to 25 B
 //   10  pairs of one size; the better of inline and not
-//   11  pairs of 10 B (key 5) and 254 B (key 8); the best setting of each structure. Beside them
-//   the
-//       engine's own table, with the options of hash/tuning.h
+//   11  pairs of 10 B (key 5) and 62 B (key 8); the best setting of each structure; and the
+//       engine's own table with the options of hash/tuning.h, and the utilisation that it has
 //   12  half of all slots are free, in random order
 #pragma once
 

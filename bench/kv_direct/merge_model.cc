@@ -8,7 +8,7 @@
 namespace skep::bench {
 namespace {
 
-constexpr uint32_t kDigitBits = 11;
+constexpr uint32_t kDigitBits = 9;
 constexpr uint32_t kDigits = 1u << kDigitBits;
 constexpr uint32_t kWordGroups = 64 / kMergeGroup;
 
@@ -27,11 +27,15 @@ size_t ShareBegin(size_t count, uint32_t thread, uint32_t threads) {
 
 // The largest aligned blocks of a group of sixteen slots, of which these bits are free.
 void AddGroup(uint32_t first_slot, uint32_t bits, MergedBlocks& blocks) {
+  constexpr std::array<uint32_t, kMergeClasses> kAligned = {0xffff, 0x5555, 0x1111, 0x0101, 0x0001};
+  std::array<uint32_t, kMergeClasses> whole = {bits};  // a bit at the first slot of each block
+  for (uint32_t c = 1; c < kMergeClasses; ++c) {
+    whole[c] = whole[c - 1] & whole[c - 1] >> (1u << (c - 1)) & kAligned[c];
+  }
   for (uint32_t c = kMergeClasses; c-- > 0 && bits != 0;) {
-    const uint32_t slots = 1u << c;
-    const uint32_t block = (1u << slots) - 1;
-    for (uint32_t at = 0; at < kMergeGroup; at += slots) {
-      if ((bits >> at & block) != block) continue;
+    const uint32_t block = (1u << (1u << c)) - 1;
+    for (uint32_t left = whole[c] & bits; left != 0; left &= left - 1) {
+      const auto at = static_cast<uint32_t>(std::countr_zero(left));
       blocks[c].push_back(first_slot + at);
       bits &= ~(block << at);
     }

@@ -6,10 +6,8 @@
 //                                 0 1 2 3 8 9 ..              aligned to their size:  0: 4, 8: 2
 //
 //   MergeByBitmap  sets a bit for each, anywhere in a map of all slots, then walks the map
-//   MergeBySort    radix sort, eleven bits a pass, then walks what is sorted; it goes through
-//   memory
-//                  in 2048 streams instead of at random, and its time does not depend on how many
-//                  slots there are that are not free
+//   MergeBySort    radix sort, nine bits a pass, then walks what is sorted: 512 streams through
+//                  memory instead of random words, and no map of the slots that are not free
 //
 // Threads divide the slots that come in, or groups of sixteen adjacent ones. In the map two threads
 // may set bits of one word, so more than one sets them by an atomic operation.
