@@ -8,6 +8,15 @@
 //   node    node_bytes
 //   log     log_bytes
 //   mvcc    multi_version: on or off
+//
+//   hash:inline=25,fill=6
+//   hash:pair=8+16,utilisation=0.5
+//
+//   option       of HashOptions
+//   inline       inline_bytes_max
+//   fill         fill_slots
+//   pair         bytes of key and value: the best of both for such pairs (hash/tuning.h), and
+//   utilisation    for this part of memory; 0.5 unless it is said. Neither goes with the other two
 #pragma once
 
 #include <expected>

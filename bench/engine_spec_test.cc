@@ -28,6 +28,33 @@ TEST(EngineSpec, NamesAnEngineAndItsOptions) {
   EXPECT_EQ(others->btree, BtreeOptions());
 }
 
+// Goal: a hash table's options are set, or chosen for a size of pairs; half a choice is refused.
+TEST(EngineSpec, NamesOrChoosesTheOptionsOfAHashTable) {
+  const auto plain = ParseEngineSpec("hash");
+  ASSERT_TRUE(plain) << plain.error();
+  EXPECT_EQ(plain->hash, HashOptions());
+  const auto named = ParseEngineSpec("hash:inline=40,fill=9");
+  ASSERT_TRUE(named) << named.error();
+  EXPECT_EQ(named->engine, "hash");
+  EXPECT_EQ(named->hash, (HashOptions{.inline_bytes_max = 40, .fill_slots = 9}));
+
+  const auto roomy = ParseEngineSpec("hash:pair=8+8,utilisation=0.2");
+  const auto dense = ParseEngineSpec("hash:utilisation=0.42,pair=8+8");
+  ASSERT_TRUE(roomy && dense);
+  EXPECT_EQ(roomy->hash.inline_bytes_max, 16u);
+  EXPECT_LT(roomy->hash.fill_slots, dense->hash.fill_slots);
+  const auto half = ParseEngineSpec("hash:pair=5+5");
+  const auto same = ParseEngineSpec("hash:pair=5+5,utilisation=0.5");
+  ASSERT_TRUE(half && same);
+  EXPECT_EQ(half->hash, same->hash);
+  for (const char* spec : {"hash:utilisation=0.5", "hash:pair=8+8,fill=3", "hash:pair=8",
+                           "hash:pair=0+8", "hash:pair=8+8,utilisation=1", "hash:inline=x"}) {
+    const auto options = ParseEngineSpec(spec);
+    ASSERT_FALSE(options) << spec;
+    EXPECT_THAT(options.error(), HasSubstr(spec));
+  }
+}
+
 // Goal: what is not understood is named, whole.
 TEST(EngineSpec, RefusesWhatItDoesNotKnow) {
   for (const char* spec :

@@ -241,6 +241,10 @@ Json JsonOf(const ExpiryTurn& turn) {
   return object;
 }
 
+size_t KvDirectWidth(const KvDirectColumn& column) {
+  return std::max<size_t>(column.name.size(), 8);
+}
+
 bool InProcess(const YcsbOptions& options) { return options.host.empty(); }
 
 }  // namespace
@@ -431,6 +435,43 @@ std::string JsonOf(const ExpiryReport& report) {
                {"turns", std::move(turns)},
                {"errors", report.errors},
                {"first_error", report.first_error}});
+}
+
+std::string TableOf(const KvDirectReport& report) {
+  std::string table = report.title + "\n";
+  for (const KvDirectColumn& column : report.columns) {
+    table += fmt::format("  {:>{}}", column.name, KvDirectWidth(column));
+  }
+  table += "\n";
+  for (const auto& row : report.rows) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      const KvDirectColumn& column = report.columns[i];
+      const std::string figure = row[i] ? fmt::format("{:.{}f}", *row[i], column.digits) : "-";
+      table += fmt::format("  {:>{}}", figure, KvDirectWidth(column));
+    }
+    table += "\n";
+  }
+  return table;
+}
+
+std::string JsonOf(const KvDirectReport& report) {
+  const KvDirectOptions& options = report.options;
+  const bool is_table = options.table != 0;
+  Json rows = Json::array();
+  for (const auto& row : report.rows) {
+    Json object = Json::object();
+    for (size_t i = 0; i < row.size(); ++i) object[report.columns[i].name] = OrNull(row[i]);
+    rows.push_back(std::move(object));
+  }
+  return Line({{"benchmark", "kv-direct"},
+               {"table", is_table ? Json(options.table) : Json(nullptr)},
+               {"figure", is_table ? Json(nullptr) : Json(options.figure)},
+               {"mode", options.mode == DispatchMode::kPaper ? "paper" : "exact"},
+               {"bytes", options.bytes},
+               {"slots", options.slots},
+               {"seed", options.seed},
+               {"title", report.title},
+               {"rows", std::move(rows)}});
 }
 
 }  // namespace skep::bench

@@ -8,6 +8,7 @@
 
 #include "bench/compare.h"
 #include "bench/expiry.h"
+#include "bench/kv_direct/figures.h"
 #include "bench/limits.h"
 #include "bench/ycsb.h"
 
@@ -24,5 +25,8 @@ std::string JsonOf(const CompareReport& report);
 
 std::string TableOf(const ExpiryReport& report);
 std::string JsonOf(const ExpiryReport& report);
+
+std::string TableOf(const KvDirectReport& report);
+std::string JsonOf(const KvDirectReport& report);
 
 }  // namespace skep::bench

@@ -1,5 +1,6 @@
 // skep-bench: what the machine can do (limits), what Skep does (ycsb), what indexes do side by side
-// (compare), and what clients feel when very many keys expire at once (expiry).
+// (compare), what clients feel when very many keys expire at once (expiry), and what KV-Direct's
+// models say (kv-direct).
 // bench/README.md.
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "bench/compare.h"
 #include "bench/engine_spec.h"
 #include "bench/expiry.h"
+#include "bench/kv_direct/figures.h"
 #include "bench/limits.h"
 #include "bench/progress.h"
 #include "bench/report.h"
@@ -76,6 +78,16 @@ int RunMassExpiry(const ExpiryOptions& options, bool json) {
   fmt::print(stderr, "skep-bench: {} commands failed, the first: {}\n", report->errors,
              report->first_error);
   return kFailed;
+}
+
+int RunModel(const KvDirectOptions& options, bool json) {
+  const auto report = RunKvDirect(options);
+  if (!report) {
+    fmt::print(stderr, "skep-bench: {}\n", report.error());
+    return kFailed;
+  }
+  Print(*report, json);
+  return 0;
 }
 
 void AddLimitsOptions(CLI::App& app, LimitsOptions& options) {
@@ -204,6 +216,29 @@ void AddExpiryOptions(CLI::App& app, ExpiryOptions& options) {
       ->capture_default_str();
 }
 
+void AddKvDirectOptions(CLI::App& app, KvDirectOptions& options) {
+  auto* what = app.add_option_group("what");
+  what->add_option("--table", options.table, "load dispatch: 5, its best ratio; 6, its gain");
+  what->add_option("--figure", options.figure,
+                   "accesses by inline limit (6), by index ratio and utilisation (9), best index "
+                   "ratio (10), beside cuckoo and hopscotch (11); merging free slabs (12)");
+  what->require_option(1);
+  app.add_option_function<std::string>(
+         "--mode",
+         [&](const std::string& name) {
+           options.mode = name == "paper" ? DispatchMode::kPaper : DispatchMode::kExact;
+         },
+         "of the tables: as printed, or without the errors of the print")
+      ->check(CLI::IsMember({"paper", "exact"}))
+      ->default_str("exact");
+  app.add_option("--bytes", options.bytes, "memory of a model, figures 6 to 11")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->capture_default_str();
+  app.add_option("--slots", options.slots, "of 32 B, half of them free, figure 12")
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "of the models' hashes")->capture_default_str();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -231,12 +266,18 @@ int main(int argc, char** argv) {
   AddExpiryOptions(*expiry_app, expiry);
   expiry.show_progress = ErrorOutputIsTerminal();
 
-  for (CLI::App* command : {limits_app, ycsb_app, compare_app, expiry_app}) {
+  KvDirectOptions kv_direct;
+  CLI::App* kv_direct_app =
+      app.add_subcommand("kv-direct", "tables and figures of KV-Direct, from models of it");
+  AddKvDirectOptions(*kv_direct_app, kv_direct);
+
+  for (CLI::App* command : {limits_app, ycsb_app, compare_app, expiry_app, kv_direct_app}) {
     command->add_flag("--json", json, "one JSON object instead of a table");
   }
   CLI11_PARSE(app, argc, argv);
   if (compare_app->parsed()) RestartWithHugeMalloc(argv);
   if (limits_app->parsed()) return RunLimits(limits, json);
+  if (kv_direct_app->parsed()) return RunModel(kv_direct, json);
   if (expiry_app->parsed()) return RunMassExpiry(expiry, json);
   return ycsb_app->parsed() ? RunWorkload(ycsb, json) : RunComparison(compare, json);
 }

@@ -29,6 +29,17 @@ struct BtreeOptions {
   friend bool operator==(const BtreeOptions&, const BtreeOptions&) = default;
 };
 
+// What the engine "hash" may be told; the others ignore it.
+struct HashOptions {
+  // A key and value of up to so many bytes lie in a bucket, if it has room: 0 to 50.
+  uint32_t inline_bytes_max = 25;
+  // Slots of 5 bytes wanted for each bucket, which has ten: 1 to 40. Fewer cost memory, more cost
+  // time.
+  uint32_t fill_slots = 6;
+
+  friend bool operator==(const HashOptions&, const HashOptions&) = default;
+};
+
 struct Options {
   // The index of every keyspace; EngineNames() (store.h) lists what this build has.
   std::string engine = "btree";
@@ -42,6 +53,7 @@ struct Options {
   // A snapshot older than this is revoked: reads at it answer kSnapshotTooOld.
   uint64_t snapshot_age_ms_max = 5 * 60 * 1000;
   BtreeOptions btree;
+  HashOptions hash;
 };
 
 }  // namespace skep

@@ -57,6 +57,7 @@ struct EngineOptions {
   // what expires about the same time is reclaimed together.
   uint64_t expiry_lag_ms = 0;
   BtreeOptions btree;
+  HashOptions hash;
 };
 
 // The latest "now" that any batch, snapshot or upkeep has brought: what has been seen as expired

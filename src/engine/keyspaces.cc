@@ -9,12 +9,26 @@ namespace {
 
 constexpr uint32_t kNodeBytesMin = 2048;
 constexpr uint32_t kNodeBytesMax = 32768;
+constexpr uint32_t kInlineBytesMax = 50;
+constexpr uint32_t kFillSlotsMax = 40;
 
 Status CheckBtree(const BtreeOptions& options) {
   const uint32_t bytes = options.node_bytes;
   if (!std::has_single_bit(bytes) || bytes < kNodeBytesMin || bytes > kNodeBytesMax) {
     return {Code::kInvalidArgument, "the node bytes of a btree are a power of two, 2048 to 32768",
             bytes};
+  }
+  return {};
+}
+
+Status CheckHash(const HashOptions& options) {
+  if (options.inline_bytes_max > kInlineBytesMax) {
+    return {Code::kInvalidArgument, "at most 50 bytes of a hash table's pair lie inline",
+            options.inline_bytes_max};
+  }
+  if (options.fill_slots == 0 || options.fill_slots > kFillSlotsMax) {
+    return {Code::kInvalidArgument, "the fill slots of a hash table are 1 to 40",
+            options.fill_slots};
   }
   return {};
 }
@@ -31,7 +45,8 @@ Status Keyspaces::Check(const Options& options) {
       return {Code::kInvalidArgument, "no engine of the name for a keyspace", index};
     }
   }
-  return CheckBtree(options.btree);
+  if (const Status s = CheckBtree(options.btree); !s.ok()) return s;
+  return CheckHash(options.hash);
 }
 
 namespace {
@@ -56,7 +71,8 @@ Keyspaces::Keyspaces(const Options& options, const EngineInfo& info)
       options_{.budget = &budget_,
                .snapshot_age_ms_max = options.snapshot_age_ms_max,
                .expiry_lag_ms = kExpiryLagMs,
-               .btree = options.btree},
+               .btree = options.btree,
+               .hash = options.hash},
       infos_(options.keyspaces, &info),
       engines_(options.keyspaces) {
   for (const auto& [index, engine] : options.keyspace_engines) infos_[index] = FindEngine(engine);

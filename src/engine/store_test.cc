@@ -87,8 +87,31 @@ TEST(StoreOpen, RefusesBadBtreeOptions) {
   }
 }
 
+// Goal: the same of a hash table's options.
+TEST(StoreOpen, RefusesBadHashOptions) {
+  const struct {
+    HashOptions options;
+    const char* says;  // null: allowed
+    uint64_t detail = 0;
+  } cases[] = {
+      {{.inline_bytes_max = 0, .fill_slots = 1}, nullptr},
+      {{.inline_bytes_max = 50, .fill_slots = 40}, nullptr},
+      {{.inline_bytes_max = 51}, "inline", 51},
+      {{.fill_slots = 0}, "fill slots", 0},
+      {{.fill_slots = 41}, "fill slots", 41},
+  };
+  for (const auto& c : cases) {
+    const auto store = Store::Open({.engine = "hash", .hash = c.options});
+    EXPECT_EQ(store.has_value(), c.says == nullptr) << c.detail;
+    if (store.has_value() || c.says == nullptr) continue;
+    EXPECT_EQ(store.error().code(), Code::kInvalidArgument);
+    EXPECT_NE(std::string(store.error().what()).find(c.says), std::string::npos);
+    EXPECT_EQ(store.error().detail(), c.detail);
+  }
+}
+
 // Goal: what a store is told reaches its engines.
-// Method: an engine that remembers what it was told; keyspaces make one at once for its traits.
+// Method: an engine that remembers what it was told when it was first used.
 TEST(StoreOpen, TellsItsEngines) {
   static EngineOptions told;
   static constexpr EngineInfo kRemembers{
@@ -98,13 +121,16 @@ TEST(StoreOpen, TellsItsEngines) {
       }};
   const Options options{.memory_bytes_max = 1 << 20,
                         .snapshot_age_ms_max = 7,
-                        .btree = {.node_bytes = 4096, .log_bytes = 0, .multi_version = false}};
+                        .btree = {.node_bytes = 4096, .log_bytes = 0, .multi_version = false},
+                        .hash = {.inline_bytes_max = 7, .fill_slots = 3}};
   const auto keyspaces = Keyspaces::Make(options, kRemembers);
   ASSERT_TRUE(keyspaces.has_value());
+  (*keyspaces)->at(0);
   EXPECT_EQ(told.budget, &(*keyspaces)->budget());
   EXPECT_EQ(told.budget->limit(), options.memory_bytes_max);
   EXPECT_EQ(told.snapshot_age_ms_max, options.snapshot_age_ms_max);
   EXPECT_EQ(told.btree, options.btree);
+  EXPECT_EQ(told.hash, options.hash);
 }
 
 // Goal: each point call says whether it happened.

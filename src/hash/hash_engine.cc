@@ -56,7 +56,8 @@ HashEngine::HashEngine(const EngineOptions& options)
       core_(*options.budget, now_, watches_) {}
 
 std::unique_ptr<Engine> HashEngine::Make(const EngineOptions& options) {
-  return Make(options, Options{});
+  return Make(options, {.table = {.inline_bytes_max = options.hash.inline_bytes_max,
+                                  .fill_slots = options.hash.fill_slots}});
 }
 
 std::unique_ptr<HashEngine> HashEngine::Make(const EngineOptions& options, const Options& own) {
@@ -64,6 +65,8 @@ std::unique_ptr<HashEngine> HashEngine::Make(const EngineOptions& options, const
   hash::Core& core = engine->core_;
   const uint32_t partitions = own.partitions != 0 ? own.partitions : DefaultPartitions();
   SKEP_CHECK(std::has_single_bit(partitions) && partitions <= hash::kPartitionsMax);
+  SKEP_CHECK(own.table.inline_bytes_max <= hash::Bucket::kInlineBytesMax);
+  SKEP_CHECK(own.table.fill_slots > 0);
   for (uint32_t i = 0; i < partitions; ++i) {
     core.partitions.push_back(std::make_unique<Partition>(core.arena, core.budget, own.table));
     if (!core.partitions.back()->table.Reserve()) return nullptr;

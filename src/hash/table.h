@@ -73,6 +73,12 @@ class Table {
     explicit operator bool() const { return bucket != nullptr; }
   };
 
+  // Lines of memory, 64 bytes each.
+  struct Lines {
+    uint32_t get;  // a GET reads
+    uint32_t put;  // a PUT of a value of the same length reads and writes; 0: the key is absent
+  };
+
   // A pair whose memory is there, to be installed or dropped.
   struct Prepared {
     uint64_t deadline_ms;
@@ -109,6 +115,8 @@ class Table {
   bool OverwriteInline(const Key& key, std::string_view value) {
     return index_[BucketOf(key.hash)].Overwrite(key, value);
   }
+  // What the key's operations cost now. A walk of its chain of its own, for tests and figures.
+  Lines LinesOf(const Key& key) const;
 
   // Stores or replaces. The value may be a view of the one that is there. False: no memory; nothing
   // is changed.

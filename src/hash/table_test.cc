@@ -270,6 +270,36 @@ TEST(Table, PreparedPairsAreInstalledOrDropped) {
   }
 }
 
+// Goal: the lines that are counted are those of the pair's place: its chain, and its record.
+// Method: tables of one pair; then a chain of records.
+TEST(Table, CountsTheLinesOfAPair) {
+  struct Case {
+    size_t value_bytes;
+    uint32_t get, put;
+  };
+  // Key and value of 3 bytes more: inline; records of 32, 64, 65 and 512 bytes; one with a body.
+  for (const Case& c : {Case{5, 1, 2}, Case{27, 2, 3}, Case{59, 2, 3}, Case{60, 3, 5},
+                        Case{507, 9, 17}, Case{1021, 18, 35}}) {
+    Checked checked;
+    ASSERT_TRUE(checked.Store("key", std::string(c.value_bytes, 'v')));
+    const Table::Lines lines = checked.table().LinesOf(KeyOf("key"));
+    EXPECT_EQ(lines.get, c.get) << c.value_bytes;
+    EXPECT_EQ(lines.put, c.put) << c.value_bytes;
+    EXPECT_EQ(checked.table().LinesOf(KeyOf("absent")).put, 0u);
+  }
+  // One chain of two buckets; every record before a key's own has its secondary hash too.
+  Checked checked({.inline_bytes_max = 0, .fill_slots = 1000});
+  const std::vector<std::string> keys = CollidingKeys(15, 5);
+  for (const std::string& key : keys) ASSERT_TRUE(checked.Store(key, "v"));
+  ASSERT_EQ(checked.table().chained_buckets(), 1u);
+  for (uint32_t i = 0; i < keys.size(); ++i) {
+    const Table::Lines lines = checked.table().LinesOf(KeyOf(keys[i]));
+    const uint32_t buckets = i < Bucket::kSlots ? 1 : 2;
+    EXPECT_EQ(lines.get, buckets + i + 1);
+    EXPECT_EQ(lines.put, buckets + i + 2);
+  }
+}
+
 // Goal: a growing table does a bounded share of the growth at each insert.
 // Method: however many keys there are, an insert adds two buckets at most.
 TEST(Table, GrowsInSmallSteps) {
