@@ -11,10 +11,12 @@
 #include "hash/atomic_run.h"
 #include "hash/point_run.h"
 #include "hash/sampler.h"
+#include "hash/walker.h"
 
 namespace skep {
 
 using hash::AllLocked;
+using hash::Locked;
 using hash::Partition;
 using hash::Table;
 
@@ -27,16 +29,10 @@ uint32_t DefaultPartitions() {
   return std::clamp(std::bit_ceil(4 * cpus), kPartitionsMin, hash::kPartitionsMax);
 }
 
-class Locked {
- public:
-  explicit Locked(Partition& partition) : partition_(partition) { partition_.lock.Lock(); }
-  ~Locked() { partition_.lock.Unlock(); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  Partition& partition_;
-};
+// Operations that no single key is of.
+bool IsOfWhole(Op op) {
+  return op == Op::kSample || op == Op::kDeleteAll || op == Op::kWalk || op == Op::kCount;
+}
 
 // Its memory is used again by the thread's next batch, whatever the engine.
 hash::Station& StationOfThread() {
@@ -48,7 +44,11 @@ hash::Station& StationOfThread() {
 
 HashEngine::HashEngine(const EngineOptions& options)
     : options_(options),
-      traits_{.name = "hash", .ordered = false, .snapshots = false, .multi_version = false},
+      traits_{.name = "hash",
+              .ordered = false,
+              .snapshots = false,
+              .walks = true,
+              .multi_version = false},
       core_(*options.budget, now_, watches_) {}
 
 std::unique_ptr<Engine> HashEngine::Make(const EngineOptions& options) {
@@ -92,29 +92,38 @@ void HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
         continue;
       }
     }
-    if (r.op != Op::kSample && r.op != Op::kDeleteAll) {
+    if (!IsOfWhole(r.op)) {
       points.Add(slot);
       continue;
     }
     points.Flush();
-    if (r.op == Op::kSample) {
-      Sample(r, out, slot);
-    } else {
-      DeleteAll(out, slot);
+    switch (r.op) {
+      case Op::kSample:
+        Sample(r, out, slot);
+        break;
+      case Op::kWalk:
+        hash::Walker(core_, batch, slot, out).Walk();
+        break;
+      case Op::kCount:
+        CountAll(out, slot);
+        break;
+      default:
+        DeleteAll(out, slot);
     }
   }
   points.Flush();
 }
 
+void HashEngine::CountAll(BatchWriter& out, uint32_t slot) {
+  const AllLocked all(core_);
+  const uint64_t keys = core_.LiveItems(now_.Latest());
+  out.outcome(slot) = {.verdict = Verdict::kDone, .integer = static_cast<int64_t>(keys)};
+}
+
 void HashEngine::DeleteAll(BatchWriter& out, uint32_t slot) {
   const AllLocked all(core_);
-  const uint64_t now_ms = now_.Latest();
-  uint64_t keys = 0;
-  for (const auto& partition : core_.partitions) {
-    Table& table = partition->table;
-    keys += table.items() - table.deadlines().CountDue(now_ms);
-    table.Clear();
-  }
+  const uint64_t keys = core_.LiveItems(now_.Latest());
+  for (const auto& partition : core_.partitions) partition->table.Clear();
   watches_.TouchRange({}, {}, true, 0);
   out.outcome(slot).verdict = Verdict::kDone;
   out.outcome(slot).integer = static_cast<int64_t>(keys);

@@ -2,7 +2,8 @@
 //
 //   Execute --+-- points of an unordered batch ---> PointRun --+--> Station --> Table
 //             +-- atomic batches -----------------> AtomicRun -+                  |
-//             +-- kSample, kDeleteAll: all partitions locked                Slabs, Arena
+//             +-- kSample, kDeleteAll, kCount: all partitions locked        Slabs, Arena
+//             +-- kWalk: a few chains at a time ----------------> Walker ----> Table
 //
 // No order, no old versions, no snapshots: what needs them is refused, and tickets are 0. Points
 // and atomic batches, those that only read as well, are linearizable all the same (partition.h).
@@ -42,6 +43,7 @@ class HashEngine final : public Engine {
   explicit HashEngine(const EngineOptions& options);
 
   void ExecuteUnordered(Batch& batch, BatchWriter& out);
+  void CountAll(BatchWriter& out, uint32_t slot);
   void DeleteAll(BatchWriter& out, uint32_t slot);
   void Sample(const Request& request, BatchWriter& out, uint32_t slot);
 

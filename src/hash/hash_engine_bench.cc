@@ -3,7 +3,9 @@
 // Sketch:   a GET of an inline pair is one line. In the cache it is the hash (3 ns), the sort by
 //           partition (2 ns), the probe (3 ns) and the outcome (5 ns); past it, as long as the
 //           lines of a window overlap, whichever is longer. Additions to one key never leave the
-//           station: the function, and the outcome.
+//           station: the function, and the outcome. A walk hashes each key again and copies it:
+//           some 20 ns, and a line if there is a record; with short steps, the chain again at each
+//           step. A put beside a snapshot walk finds its interval in a tree, 100 ns and more.
 // Compare:  the same batches with only their lines read (lines): what the memory allows.
 // Smoke:    CTest runs --benchmark_filter=items:1024(/|$) so the file cannot rot.
 #include <benchmark/benchmark.h>
@@ -25,7 +27,7 @@ class Items {
  public:
   Items(uint64_t count, size_t key_bytes, size_t value_bytes)
       : count_(count), key_bytes_(key_bytes), value_(value_bytes, 'v') {
-    engine_ = HashEngine::Make({.budget = &budget_});
+    engine_ = HashEngine::Make({.budget = &budget_}, {});
     Batch batch;
     for (uint64_t i = 0; i < count_; i += kBatch) {
       batch.Clear();
@@ -41,7 +43,7 @@ class Items {
     return {at, key_bytes_};
   }
 
-  Engine& engine() { return *engine_; }
+  HashEngine& engine() { return *engine_; }
   uint64_t bytes() const { return engine_->Statistics().bytes; }
 
  private:
@@ -49,7 +51,7 @@ class Items {
   const size_t key_bytes_;
   const std::string value_;
   MemoryBudget budget_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<HashEngine> engine_;
 };
 
 // One batch whose keys are written anew for each execution, as those of a busy connection are.
@@ -145,6 +147,24 @@ void BM_Add(benchmark::State& state) {
   Report(state, 0);
 }
 
+// Whole walks, by steps of kWalk of so many items.
+void BM_Walk(benchmark::State& state) {
+  Items items(static_cast<uint64_t>(state.range(0)), 8, 8);
+  Batch batch;
+  int64_t walked = 0;
+  for (auto _ : state) {
+    uint64_t cursor = 0;
+    do {
+      batch.Clear();
+      batch.Walk(cursor, {.limit = static_cast<uint32_t>(state.range(1)), .keys_only = true});
+      items.engine().Execute(batch);
+      walked += batch.outcome(0).item_count;
+      cursor = static_cast<uint64_t>(batch.outcome(0).integer);
+    } while (cursor != 0);
+  }
+  state.SetItemsProcessed(walked);
+}
+
 // One random line a request, all of a batch fetched first.
 void BM_Lines(benchmark::State& state) {
   const auto lines = static_cast<uint64_t>(state.range(0));
@@ -176,6 +196,13 @@ void Sizes(benchmark::internal::Benchmark* b) {
 BENCHMARK(BM_Points<Op::kGet>)->Name("get")->Apply(Sizes);
 BENCHMARK(BM_Points<Op::kPut>)->Name("put")->Apply(Sizes);
 BENCHMARK(BM_Add)->Name("add")->ArgName("items")->Arg(1)->Arg(1024);
+BENCHMARK(BM_Walk)
+    ->Name("walk")
+    ->ArgNames({"items", "step"})
+    ->Args({1 << 10, 10})
+    ->Args({1 << 10, 1000})
+    ->Args({1 << 22, 10})
+    ->Args({1 << 22, 1000});
 BENCHMARK(BM_Lines)->Name("lines")->ArgName("items")->Arg(1024)->Arg(1 << 22)->Arg(1 << 23);
 
 }  // namespace

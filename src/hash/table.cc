@@ -100,7 +100,8 @@ size_t Table::EraseDue(uint64_t hash, uint64_t due_ms) {
   };
   size_t erased = 0;
   for (Place place = find(); place; place = find()) {
-    Remove(place, HashOfItem(*place.bucket, place.item));
+    const uint64_t its_hash = HashOfItem(*place.bucket, place.item);
+    Remove(place, its_hash);
     ++erased;
   }
   if (erased > 0) Shrink();
@@ -134,6 +135,14 @@ void Table::EraseAll() {
     }
     if (index_.count() == 1) return;
     index_.RemoveLast();
+  }
+}
+
+void Table::PrefetchChains(Position from, int count) const {
+  for (; count > 0 && from < kPositionEnd; --count) {
+    const Chain chain = ChainAt(from);
+    index_.Prefetch(chain.index);
+    from = chain.end;
   }
 }
 

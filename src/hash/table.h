@@ -45,6 +45,7 @@
 //   T5  the deadlines are those of the records.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -53,6 +54,7 @@
 #include "hash/bucket.h"
 #include "hash/bucket_array.h"
 #include "hash/deadlines.h"
+#include "hash/position.h"
 #include "hash/record.h"
 #include "hash/slabs.h"
 
@@ -129,6 +131,15 @@ class Table {
   template <typename Visit>
   void ForEachIn(uint64_t index, Visit visit) const;
   uint64_t bucket_count() const { return index_.count(); }
+
+  // The chain that has the keys of this position, and which positions it has: [begin, end).
+  struct Chain {
+    uint64_t index;
+    Position begin, end;
+  };
+  Chain ChainAt(Position position) const;
+  // Starts fetching the first buckets of the next `count` chains.
+  void PrefetchChains(Position from, int count) const;
 
   uint64_t items() const { return items_; }
   const Deadlines& deadlines() const { return deadlines_; }
@@ -241,6 +252,16 @@ void Table::ForEachIn(uint64_t index, Visit visit) const {
   for (const Bucket* bucket = &index_[index]; bucket != nullptr; bucket = Next(*bucket)) {
     bucket->ForEach([&](BucketItem item) { visit(ReadItem(*bucket, item)); });
   }
+}
+
+inline Table::Chain Table::ChainAt(Position position) const {
+  const uint64_t index = index_.BucketOf(IndexAt(position));
+  const uint64_t mask = std::bit_ceil(index_.count()) - 1;
+  // A bucket whose other half is not there yet has the keys of both.
+  const bool is_split = (index | (mask + 1) / 2) < index_.count();
+  const auto bits = static_cast<uint32_t>(std::bit_width(mask)) - (is_split ? 0 : 1);
+  const Position begin = PositionOf(index);
+  return {.index = index, .begin = begin, .end = begin + (kPositionEnd >> bits)};
 }
 
 }  // namespace skep::hash
