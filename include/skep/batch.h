@@ -74,8 +74,9 @@ enum class Op : uint8_t {
   kApply,      // run `function` on the value; function.h. The deadline stays
   kSample,     // one key and value, uniformly at random; `random` decides
   kDeleteAll,  // every key of the keyspace; engines without order can do it too
+  kWalk,       // keys in an order of the engine's own, from `cursor` on; unordered batches only
   kScan,
-  kCount,
+  kCount,  // of everything, and without a limit, engines without order can do it too
   kDeleteRange,
   kExpireRange,    // kExpire for every key of the range, one key after the other
   kRequireAbsent,  // conditions, in atomic batches only
@@ -116,7 +117,7 @@ struct Request {
                           // outcome.value is the value before
     kWantHint = 2,        // outcome.hint is wanted
     kReverse = 4,         // kScan: from the largest key down
-    kKeysOnly = 8,        // kScan: items carry no values
+    kKeysOnly = 8,        // kScan, kWalk: items carry no values
     kSeekFloor = 16,      // kScan: start at the largest key <= key; not with kReverse
     kNoUpperBound = 32,   // ranges: there is no upper bound, `other` is ignored
     kNoValue = 64,        // kGet: outcome.integer is the length of the value, which is not copied
@@ -139,8 +140,8 @@ struct Request {
   Op op = Op::kGet;
   uint8_t flags = 0;
   uint8_t when = 0;             // of When
-  uint32_t limit = kNoLimit;    // kScan: items; kCount: keys visited; kDeleteRange, kExpireRange:
-                                // keys changed; kNoLimit: as many as there are
+  uint32_t limit = kNoLimit;    // kScan, kWalk: items; kCount: keys visited; kDeleteRange,
+                                // kExpireRange: keys changed; kNoLimit: as many as there are
   std::string_view key = {};    // ranges: the inclusive lower bound
   std::string_view value = {};  // the value to store; kApply: the operand
   union {
@@ -149,6 +150,7 @@ struct Request {
     Digest digest;                // kDigestEquals, kDigestDiffers, kRequireDigest
     const Function* function;     // kApply
     uint64_t random;              // kSample
+    uint64_t cursor;              // kWalk
     uint64_t watch;               // kRequireUnchanged
   };
   Hint hint = {};
@@ -166,10 +168,11 @@ struct Outcome {
   bool present = false;         // points: the key was there before the operation
   bool more = false;            // ranges: stopped by a limit and there may be more; `value` is the
                                 // bound to go on from: the lower one, with kReverse the upper one
-  uint32_t item_count = 0;      // kScan, kSample: how many items; Batch::items(slot) has them
+  uint32_t item_count = 0;      // kScan, kWalk, kSample: how many items; Batch::items(slot) has
+                                // them
   uint32_t first_run = 0;       // of the batch's runs (items.h); the items begin there
   int64_t integer = 0;          // kCount, kDelete..., kExpireRange: keys; kApply: the function's
-                                // number
+                                // number; kWalk: the cursor to go on from, 0 at the end
   std::string_view value = {};  // kGet: the value. kReturnPrevious: the one before. kApply: what
                                 // it returned. A comparison that failed: the value seen.
                                 // kRequireEmpty that fails: the range's first key. See `more`
@@ -239,6 +242,18 @@ class Batch {
   // May return fewer items than asked for when scan_bytes_max or scan_visits_max is met; `more`
   // says so.
   uint32_t Scan(const Range& range, const ScanOptions& options = {});
+  // A step of a walk over all keys, for engines that have no order (EngineTraits::walks; others:
+  // kNotSupported). `cursor`: 0 to begin, then outcome.integer of the step before, until that is 0;
+  // 56 bits at most, and nothing is kept for it. A key that is there from the first step to the
+  // last comes exactly once, with a value it had in between; one that is not comes once or not at
+  // all; none comes twice, however much is written, grows and shrinks meanwhile. Each step sees
+  // some keys at one instant, and the next ones at another.
+  //   Stops at options.limit items (at least 1), at scan_bytes_max or at scan_visits_max, as a scan
+  //   does; a step may come back without an item before the end. It may exceed its limits by keys
+  //   whose hashes agree in 47 bits.
+  //   kInvalidArgument  in an atomic batch; a cursor that no walk gives
+  // Cost: a hash of every key that is passed; others wait for a few dozen keys at most.
+  uint32_t Walk(uint64_t cursor, const WalkOptions& options = {});
   // Visits at most `visits_max` keys; `more` says if that was too few.
   uint32_t Count(const Range& range, uint32_t visits_max = kNoLimit);
   uint32_t DeleteRange(const Range& range, uint32_t limit = kNoLimit);
@@ -270,11 +285,13 @@ class Batch {
   // The one "now" of the batch, in milliseconds of wall-clock time. The store sets it.
   void set_now_ms(uint64_t now_ms) { now_ms_ = now_ms; }
   uint64_t now_ms() const { return now_ms_; }
-  // Each scan stops once its keys and values exceed this many bytes (at least one item comes).
+  // Each scan or walk stops once its keys and values exceed this many bytes (at least one item
+  // comes).
   void set_scan_bytes_max(size_t bytes) { scan_bytes_max_ = bytes; }
   size_t scan_bytes_max() const { return scan_bytes_max_; }
   // Each scan stops once it has visited so many keys, also such as it leaves out because they are
-  // deleted or younger than the snapshot: it may come back without an item, and `more`.
+  // deleted or younger than the snapshot: it may come back without an item, and `more`. A walk
+  // counts its buckets too.
   void set_scan_visits_max(uint32_t keys) { scan_visits_max_ = keys; }
   uint32_t scan_visits_max() const { return scan_visits_max_; }
 
@@ -288,7 +305,7 @@ class Batch {
   bool applied() const { return applied_; }
   // The first slots of the parts, ascending.
   std::span<const uint32_t> part_begins() const { return part_begins_; }
-  // The items of a scan or sample, as they come: with kReverse from the largest key down.
+  // The items of a scan, walk or sample, as they come: with kReverse from the largest key down.
   ItemRange items(uint32_t slot) const {
     const Outcome& outcome = outcomes_[slot];
     return {runs_.data() + outcome.first_run, outcome.item_count};

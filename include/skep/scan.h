@@ -1,4 +1,4 @@
-// scan.h: ranges of the ordered keyspace.
+// scan.h: ranges of the ordered keyspace, and how they and walks are read.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,12 @@ struct ScanOptions {
   bool keys_only = false;
   // Honeycomb's form (section 3.1): start at the largest key <= lo, if there is one. Forward only.
   bool seek_floor = false;
+};
+
+// Of a step through all keys in no order (Batch::Walk).
+struct WalkOptions {
+  uint32_t limit = kNoLimit;  // items
+  bool keys_only = false;
 };
 
 }  // namespace skep

@@ -66,6 +66,13 @@ uint32_t Batch::Sample(uint64_t random) {
   return Add(request);
 }
 
+uint32_t Batch::Walk(uint64_t cursor, const WalkOptions& options) {
+  Request request{.op = Op::kWalk, .limit = options.limit, .other = {}};
+  request.cursor = cursor;
+  if (options.keys_only) request.flags |= Request::kKeysOnly;
+  return Add(request);
+}
+
 uint32_t Batch::DeleteAll() { return AddPoint(Op::kDeleteAll, {}); }
 
 uint32_t Batch::Expire(std::string_view key, uint64_t deadline_ms, uint8_t when) {

@@ -39,8 +39,11 @@ Status CheckSupport(const Request& request, const Batch& batch, const EngineTrai
   if (batch.kind() == Batch::Kind::kAtomic && !traits.atomic) {
     return {Code::kNotSupported, "this engine has no atomic batches"};
   }
-  if (IsRange(request.op) && !traits.ordered) {
+  if (IsRange(request.op) && !traits.ordered && !CountsAll(request)) {
     return {Code::kNotSupported, "this engine has no order"};
+  }
+  if (request.op == Op::kWalk && !traits.walks) {
+    return {Code::kNotSupported, "this engine has no walks"};
   }
   if (request.op == Op::kApply && !traits.functions) {
     return {Code::kNotSupported, "this engine has no functions"};
@@ -75,6 +78,12 @@ Status CheckForm(const Request& request, const Batch& batch) {
   }
   if (request.op == Op::kMove && batch.kind() != Batch::Kind::kAtomic) {
     return {Code::kInvalidArgument, "a move needs an atomic batch"};
+  }
+  if (request.op == Op::kWalk && batch.kind() == Batch::Kind::kAtomic) {
+    return {Code::kInvalidArgument, "a walk is not of one instant, as an atomic batch is"};
+  }
+  if (batch.snapshot().id != 0 && request.op == Op::kWalk) {
+    return {Code::kInvalidArgument, "a snapshot has no walks"};
   }
   if (batch.snapshot().id != 0 && request.op == Op::kRequireUnchanged) {
     return {Code::kInvalidArgument, "a snapshot has no watches"};

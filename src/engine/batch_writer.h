@@ -109,6 +109,12 @@ Status CheckBatch(const Batch& batch, const EngineTraits& traits);
 // must be refused.
 Status CheckRequest(const Request& request, const Batch& batch, const EngineTraits& traits);
 
+// Whether it counts every key, which needs no order.
+inline bool CountsAll(const Request& request) {
+  return request.op == Op::kCount && request.key.empty() && request.has(Request::kNoUpperBound) &&
+         request.limit == kNoLimit;
+}
+
 // Whether it reads, stores, deletes or changes one key, without a condition or a deadline, and
 // CheckRequest has no objection to it in any unordered batch. The cheap answer for most requests.
 inline bool IsSoundPoint(const Request& request, const EngineTraits& traits) {

@@ -178,8 +178,9 @@ TEST_P(LogConformance, AgreesWithTheOracle) {
 // nothing, and does the rest.
 // Method: the same logs, with each trait masked in turn; the oracle knows the traits.
 TEST_P(LogConformance, RefusesWhatItDeclaresUnsupported) {
-  for (bool EngineTraits::* feature : {&EngineTraits::ordered, &EngineTraits::atomic,
-                                       &EngineTraits::snapshots, &EngineTraits::functions}) {
+  for (bool EngineTraits::* feature :
+       {&EngineTraits::ordered, &EngineTraits::atomic, &EngineTraits::snapshots,
+        &EngineTraits::functions, &EngineTraits::walks}) {
     MemoryBudget budget;
     RunLogs(
         [&] {

@@ -22,10 +22,11 @@ namespace skep {
 // What an engine can do. What it cannot, it must refuse with kNotSupported, changing nothing.
 struct EngineTraits {
   std::string_view name;
-  bool ordered = true;    // kScan, kCount, kDeleteRange
+  bool ordered = true;    // ranges; without, only a kCount of everything (CountsAll)
   bool atomic = true;     // atomic batches over any keys
   bool snapshots = true;  // OpenSnapshot
   bool functions = true;  // kApply
+  bool walks = false;     // kWalk: what an engine without order has instead of kScan
   // False: only the newest values are kept. Under concurrent writes a range is then not one state
   // (each key is as it was at some instant of the call, and none is lost or repeated); there are no
   // snapshots; tickets and versions are all 0.
@@ -102,9 +103,9 @@ class Engine {
   // and atomic batches that only read, may read at the released version; a caller that wants them
   // to see its own earlier writes waits for the gate first.
   //   kNotSupported     traits() says no
-  //   kInvalidArgument  a condition or kMove outside an atomic batch; a write in a batch at a
-  //                     snapshot; kSeekFloor with kReverse; a deadline above kDeadlineMax; a watch
-  //                     that is not watched
+  //   kInvalidArgument  a condition or kMove outside an atomic batch, or kWalk inside one; a write
+  //                     in a batch at a snapshot; kSeekFloor with kReverse; a deadline above
+  //                     kDeadlineMax; a watch that is not watched; a cursor that no walk gives
   //   kTooLarge        a key or value; a point when the values of the batch's answers, and those it
   //                    made on the way, take more than kAnswerBytesMax (batch_writer.h) already
   //   kSnapshotTooOld, and a function's own errors

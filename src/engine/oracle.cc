@@ -11,7 +11,14 @@ bool OnlyReads(const Batch& batch) {
   return std::ranges::none_of(batch.requests(), [](const Request& r) { return IsWrite(r.op); });
 }
 
-bool IsPoint(Op op) { return !IsRange(op) && op != Op::kDeleteAll && op != Op::kSample; }
+bool IsPoint(Op op) {
+  return !IsRange(op) && op != Op::kDeleteAll && op != Op::kSample && op != Op::kWalk;
+}
+
+bool CountsEverything(const Request& r) {
+  return r.op == Op::kCount && r.key.empty() && r.has(Request::kNoUpperBound) &&
+         r.limit == kNoLimit;
+}
 
 }  // namespace
 
@@ -198,7 +205,8 @@ std::string Oracle::CheckAborted(const Batch& batch, const Part& part,
 // kOk, or why the request must be refused whatever the state.
 Code Oracle::StaticRefusal(const Request& r, const Batch& batch) const {
   if (batch.kind() == Batch::Kind::kAtomic && !traits_.atomic) return Code::kNotSupported;
-  if (IsRange(r.op) && !traits_.ordered) return Code::kNotSupported;
+  if (IsRange(r.op) && !traits_.ordered && !CountsEverything(r)) return Code::kNotSupported;
+  if (r.op == Op::kWalk && !traits_.walks) return Code::kNotSupported;
   if (r.op == Op::kApply && !traits_.functions) return Code::kNotSupported;
   if (const Code code = FormRefusal(r, batch); code != Code::kOk) return code;
   if (!IsPoint(r.op)) return Code::kOk;
@@ -212,9 +220,9 @@ Code Oracle::FormRefusal(const Request& r, const Batch& batch) const {
   const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
   const bool at_snapshot = batch.snapshot().id != 0;
   if ((IsCondition(r.op) || r.op == Op::kMove) && !is_atomic) return Code::kInvalidArgument;
-  if (at_snapshot && (r.op == Op::kSample || r.op == Op::kRequireUnchanged)) {
-    return Code::kInvalidArgument;
-  }
+  if (r.op == Op::kWalk && is_atomic) return Code::kInvalidArgument;
+  const bool is_of_now = r.op == Op::kSample || r.op == Op::kWalk || r.op == Op::kRequireUnchanged;
+  if (at_snapshot && is_of_now) return Code::kInvalidArgument;
   if (r.has(Request::kSeekFloor) && r.has(Request::kReverse)) return Code::kInvalidArgument;
   return WhenRefusal(r);
 }

@@ -1,6 +1,7 @@
 #include "engine/oracle_state.h"
 
 #include <algorithm>
+#include <set>
 
 namespace skep {
 
@@ -76,6 +77,8 @@ Expected OracleState::Perform(const Batch& batch, uint32_t slot) {
       return DeleteAll(out);
     case Op::kSample:
       return Sample(batch, slot);
+    case Op::kWalk:
+      return Walk(batch, slot);
     case Op::kApply:
       return Apply(r, out);
     case Op::kMove:
@@ -317,6 +320,30 @@ Expected OracleState::Sample(const Batch& batch, uint32_t slot) const {
   const Stored* const drawn = items.size() == 1 ? Find(items.front().key) : nullptr;
   expected.items.emplace_back("a key of the map", "");
   if (drawn != nullptr) expected.items = {{std::string(items.front().key), drawn->value}};
+  return expected;
+}
+
+// A step: keys of the map in any order, each once. If it begins at the beginning and comes to the
+// end, all of them; it may stop before only because of a limit.
+Expected OracleState::Walk(const Batch& batch, uint32_t slot) const {
+  const Request& r = batch.requests()[slot];
+  const int64_t next = batch.outcome(slot).integer;
+  const bool may_stop = r.limit != kNoLimit || batch.scan_bytes_max() != SIZE_MAX ||
+                        batch.scan_visits_max() != kNoLimit;
+  Expected expected{.items_matter = true};
+  std::set<std::string_view> seen;
+  for (const Item& item : batch.items(slot)) {
+    const Stored* const stored = Find(item.key);
+    if (stored == nullptr || !seen.insert(item.key).second) {
+      expected.items.emplace_back("a key of the map, once", "");
+      continue;
+    }
+    const bool keys_only = r.has(Request::kKeysOnly);
+    expected.items.emplace_back(item.key, keys_only ? std::string() : stored->value);
+  }
+  if (next != 0 && may_stop) expected.integer = next;
+  if (r.cursor == 0 && next == 0 && seen.size() < live())
+    expected.items.emplace_back("more keys", "");
   return expected;
 }
 

@@ -100,6 +100,7 @@ class OracleState {
   Expected ChangeFirst(Keys keys, const Request& request, const Outcome& outcome) const;
   Expected DeleteAll(const Outcome& outcome);
   Expected Sample(const Batch& batch, uint32_t slot) const;
+  Expected Walk(const Batch& batch, uint32_t slot) const;
   Expected RequireEmpty(const Request& request) const;
   Expected RequireUnchanged(const Request& request) const;
 

@@ -161,6 +161,9 @@ void RandomBatch::AddRead(Batch& batch) {
       return;
     case 2:
       if (batch.snapshot().id == 0) batch.Sample(rng_());
+      if (Below(4) == 0 && batch.kind() == Batch::Kind::kUnordered) {
+        batch.Walk(0, {.limit = Limit(), .keys_only = Below(2) == 0});
+      }
       [[fallthrough]];
     default:
       return AddScan(batch, Side::kAnywhere);

@@ -7,7 +7,7 @@
 namespace skep::hash {
 namespace {
 
-bool NeedsAll(Op op) { return op == Op::kSample || op == Op::kDeleteAll; }
+bool NeedsAll(Op op) { return op == Op::kSample || op == Op::kDeleteAll || op == Op::kCount; }
 
 }  // namespace
 
@@ -86,6 +86,9 @@ void AtomicRun::DoSlot(uint32_t slot) {
       return DeleteAll(slot);
     case Op::kSample:
       return Sample(slot);
+    case Op::kCount:
+      out_.outcome(slot) = {.verdict = Verdict::kDone, .integer = CountAll()};
+      return;
     default:
       return Point(slot);
   }
@@ -133,17 +136,20 @@ void AtomicRun::RequireUnchanged(uint32_t slot) {
   outcome.verdict = seen->unchanged ? Verdict::kDone : Verdict::kMismatch;
 }
 
-void AtomicRun::DeleteAll(uint32_t slot) {
-  int64_t keys = 0;
-  for (const auto& partition : core_.partitions) {
-    if (is_cleared_) break;
-    const Table& table = partition->table;
-    keys += static_cast<int64_t>(table.items() - table.deadlines().CountDue(now_ms_));
-  }
-  for (Station::Entry& entry : station_.entries()) {
+// As the part has left them so far.
+int64_t AtomicRun::CountAll() const {
+  int64_t keys = is_cleared_ ? 0 : static_cast<int64_t>(core_.LiveItems(now_ms_));
+  for (const Station::Entry& entry : station_.entries()) {
     if (!is_cleared_ && entry.was_live) --keys;
+    if (entry.is_present) ++keys;
+  }
+  return keys;
+}
+
+void AtomicRun::DeleteAll(uint32_t slot) {
+  const int64_t keys = CountAll();
+  for (Station::Entry& entry : station_.entries()) {
     if (!entry.is_present) continue;
-    ++keys;
     entry.is_present = false;
     entry.is_written = true;
   }

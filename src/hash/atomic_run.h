@@ -45,6 +45,7 @@ class AtomicRun {
   void Point(uint32_t slot);
   void Move(uint32_t slot);
   void RequireUnchanged(uint32_t slot);
+  int64_t CountAll() const;
   void DeleteAll(uint32_t slot);
   void Sample(uint32_t slot);
   std::optional<uint32_t> Commit(const Part& part);

@@ -77,8 +77,10 @@ void BucketArray::RemoveLast() {
 }
 
 void BucketArray::Clear() {
+  const uint64_t had = count();
   Hold(HeldFor(1));
-  buckets_[0] = Bucket{};
+  // What was given back comes again as zeros; the rest will be added again as it is.
+  std::fill_n(buckets_, std::min(had, held_bytes_ / sizeof(Bucket)), Bucket{});
   SetCount(1);
 }
 

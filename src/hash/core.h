@@ -26,6 +26,15 @@ struct Core {
     return hash::PartitionOf(hash, static_cast<uint32_t>(partitions.size()));
   }
   Table& TableOf(uint64_t hash) { return partitions[PartitionOf(hash)]->table; }
+  // Keys that have not expired. All partitions must be locked.
+  uint64_t LiveItems(uint64_t now_ms) const {
+    uint64_t items = 0;
+    for (const auto& partition : partitions) {
+      const Table& table = partition->table;
+      items += table.items() - table.deadlines().CountDue(now_ms);
+    }
+    return items;
+  }
   Status OutOfMemory() const {
     return {Code::kOutOfMemory, "the memory limit is reached", budget.limit()};
   }

@@ -11,11 +11,14 @@
 #include "hash/atomic_run.h"
 #include "hash/point_run.h"
 #include "hash/sampler.h"
+#include "hash/walker.h"
 
 namespace skep {
 
 using hash::AllLocked;
+using hash::Locked;
 using hash::Partition;
+using hash::SnapshotWalk;
 using hash::Table;
 
 namespace {
@@ -27,16 +30,10 @@ uint32_t DefaultPartitions() {
   return std::clamp(std::bit_ceil(4 * cpus), kPartitionsMin, hash::kPartitionsMax);
 }
 
-class Locked {
- public:
-  explicit Locked(Partition& partition) : partition_(partition) { partition_.lock.Lock(); }
-  ~Locked() { partition_.lock.Unlock(); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  Partition& partition_;
-};
+// Operations that no single key is of.
+bool IsOfWhole(Op op) {
+  return op == Op::kSample || op == Op::kDeleteAll || op == Op::kWalk || op == Op::kCount;
+}
 
 // Their memory is used again by the thread's next batch, whatever the engine.
 hash::Station& StationOfThread() {
@@ -52,7 +49,11 @@ hash::PointRun::Window& WindowOfThread() {
 
 HashEngine::HashEngine(const EngineOptions& options)
     : options_(options),
-      traits_{.name = "hash", .ordered = false, .snapshots = false, .multi_version = false},
+      traits_{.name = "hash",
+              .ordered = false,
+              .snapshots = false,
+              .walks = true,
+              .multi_version = false},
       core_(*options.budget, now_, watches_) {}
 
 std::unique_ptr<Engine> HashEngine::Make(const EngineOptions& options) {
@@ -99,29 +100,39 @@ void HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
         continue;
       }
     }
-    if (r.op != Op::kSample && r.op != Op::kDeleteAll) {
+    if (!IsOfWhole(r.op)) {
       slot = points.Add(slot);
       continue;
     }
     points.Flush();
-    if (r.op == Op::kSample) {
-      Sample(r, out, slot++);
-    } else {
-      DeleteAll(out, slot++);
+    switch (r.op) {
+      case Op::kSample:
+        Sample(r, out, slot);
+        break;
+      case Op::kWalk:
+        hash::Walker(core_, batch, slot, out).Walk();
+        break;
+      case Op::kCount:
+        CountAll(out, slot);
+        break;
+      default:
+        DeleteAll(out, slot);
     }
+    ++slot;
   }
   points.Flush();
 }
 
+void HashEngine::CountAll(BatchWriter& out, uint32_t slot) {
+  const AllLocked all(core_);
+  const uint64_t keys = core_.LiveItems(now_.Latest());
+  out.outcome(slot) = {.verdict = Verdict::kDone, .integer = static_cast<int64_t>(keys)};
+}
+
 void HashEngine::DeleteAll(BatchWriter& out, uint32_t slot) {
   const AllLocked all(core_);
-  const uint64_t now_ms = now_.Latest();
-  uint64_t keys = 0;
-  for (const auto& partition : core_.partitions) {
-    Table& table = partition->table;
-    keys += table.items() - table.deadlines().CountDue(now_ms);
-    table.Clear();
-  }
+  const uint64_t keys = core_.LiveItems(now_.Latest());
+  for (const auto& partition : core_.partitions) partition->table.Clear();
   watches_.TouchRange({}, {}, true, 0);
   out.outcome(slot).verdict = Verdict::kDone;
   out.outcome(slot).integer = static_cast<int64_t>(keys);
@@ -138,6 +149,10 @@ void HashEngine::Sample(const Request& r, BatchWriter& out, uint32_t slot) {
 
 Result<SnapshotRef> HashEngine::OpenSnapshot(uint64_t) {
   return Fail(Code::kNotSupported, "this engine keeps one version of a key");
+}
+
+Result<std::unique_ptr<SnapshotWalk>> HashEngine::OpenSnapshotWalk(uint64_t now_ms) {
+  return SnapshotWalk::Open(core_, now_ms);
 }
 
 // watches.h: under the partition's lock no write of the key takes effect, and who locks it later
@@ -179,6 +194,7 @@ bool HashEngine::Maintain(uint64_t now_ms) {
       expired += count;
     }
     table.Trim();
+    if (hash::PreImages* const images = table.pre_images()) images->GiveWay();
   }
   expired_keys_.fetch_add(expired, std::memory_order_relaxed);
   return core_.arena.Trim() || has_more;

@@ -3,7 +3,9 @@
 // Sketch:   a GET of an inline pair is one line. In the cache it is the hash (3 ns), the sort by
 //           partition (2 ns), the probe (3 ns) and the outcome (5 ns); past it, as long as the
 //           lines of a window overlap, whichever is longer. Additions to one key never leave the
-//           station: the function, and the outcome.
+//           station: the function, and the outcome. A walk hashes each key again and copies it:
+//           some 20 ns, and a line if there is a record; with short steps, the chain again at each
+//           step. A put beside a snapshot walk finds its interval in a tree, 100 ns and more.
 // Compare:  the same batches with only their lines read (lines): what the memory allows.
 // Smoke:    CTest runs --benchmark_filter=items:1024(/|$) so the file cannot rot.
 #include <benchmark/benchmark.h>
@@ -26,7 +28,7 @@ class Items {
  public:
   Items(uint64_t count, size_t key_bytes, size_t value_bytes)
       : count_(count), key_bytes_(key_bytes), value_(value_bytes, 'v') {
-    engine_ = HashEngine::Make({.budget = &budget_});
+    engine_ = HashEngine::Make({.budget = &budget_}, {});
     Batch batch;
     for (uint64_t i = 0; i < count_; i += kBatch) {
       batch.Clear();
@@ -42,7 +44,7 @@ class Items {
     return {at, key_bytes_};
   }
 
-  Engine& engine() { return *engine_; }
+  HashEngine& engine() { return *engine_; }
   uint64_t bytes() const { return engine_->Statistics().bytes; }
 
  private:
@@ -50,7 +52,7 @@ class Items {
   const size_t key_bytes_;
   const std::string value_;
   MemoryBudget budget_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<HashEngine> engine_;
 };
 
 // One batch whose keys are written anew for each execution, as those of a busy connection are.
@@ -153,6 +155,48 @@ void BM_Add(benchmark::State& state) {
   state.SetBytesProcessed(state.items_processed() * elements * 8);
 }
 
+// Whole walks, by steps of kWalk of so many items.
+void BM_Walk(benchmark::State& state) {
+  Items items(static_cast<uint64_t>(state.range(0)), 8, 8);
+  Batch batch;
+  int64_t walked = 0;
+  for (auto _ : state) {
+    uint64_t cursor = 0;
+    do {
+      batch.Clear();
+      batch.Walk(cursor, {.limit = static_cast<uint32_t>(state.range(1)), .keys_only = true});
+      items.engine().Execute(batch);
+      walked += batch.outcome(0).item_count;
+      cursor = static_cast<uint64_t>(batch.outcome(0).integer);
+    } while (cursor != 0);
+  }
+  state.SetItemsProcessed(walked);
+}
+
+// Puts while a snapshot walk is open that has not begun: each first saves its chain, later ones
+// find it saved. Compare with put, where none is open.
+void BM_PutBesideSnapshotWalk(benchmark::State& state) {
+  const auto count = static_cast<uint64_t>(state.range(0));
+  Items items(count, 8, 8);
+  Requests requests(Op::kPut, count, 8, 8);
+  const auto walk = items.engine().OpenSnapshotWalk(0);
+  for (auto _ : state) items.engine().Execute(requests.Next());
+  Report(state, 0);
+}
+
+// Whole snapshot walks; nobody writes.
+void BM_SnapshotWalk(benchmark::State& state) {
+  Items items(static_cast<uint64_t>(state.range(0)), 8, 8);
+  int64_t walked = 0;
+  for (auto _ : state) {
+    const auto walk = items.engine().OpenSnapshotWalk(0);
+    for (auto pairs = (*walk)->Next(); !pairs->empty(); pairs = (*walk)->Next()) {
+      walked += static_cast<int64_t>(pairs->size());
+    }
+  }
+  state.SetItemsProcessed(walked);
+}
+
 // One random line a request, all of a batch fetched first.
 void BM_Lines(benchmark::State& state) {
   const auto lines = static_cast<uint64_t>(state.range(0));
@@ -191,6 +235,19 @@ BENCHMARK(BM_Add)
     ->Args({1 << 22, 1})
     ->Args({1, 8})
     ->Args({1 << 17, 512});
+BENCHMARK(BM_Walk)
+    ->Name("walk")
+    ->ArgNames({"items", "step"})
+    ->Args({1 << 10, 10})
+    ->Args({1 << 10, 1000})
+    ->Args({1 << 22, 10})
+    ->Args({1 << 22, 1000});
+BENCHMARK(BM_SnapshotWalk)->Name("snapshot_walk")->ArgName("items")->Arg(1024)->Arg(1 << 22);
+BENCHMARK(BM_PutBesideSnapshotWalk)
+    ->Name("put_beside_snapshot_walk")
+    ->ArgName("items")
+    ->Arg(1024)
+    ->Arg(1 << 22);
 BENCHMARK(BM_Lines)->Name("lines")->ArgName("items")->Arg(1024)->Arg(1 << 22)->Arg(1 << 23);
 
 }  // namespace

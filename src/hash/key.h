@@ -82,7 +82,8 @@ inline bool IsSame(const Key& a, const Key& b) {
   constexpr uint64_t kB = 0xe7037ed1a0b428db;
   constexpr uint64_t kC = 0x8ebc6af09c88c6e3;
   const size_t size = bytes.size();
-  if (size > 16) [[unlikely]] return LongHashOf(bytes);
+  if (size > 16) [[unlikely]]
+    return LongHashOf(bytes);
   const auto mix = [](uint64_t a, uint64_t b) {
     const auto product = static_cast<unsigned __int128>(a) * b;
     return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);

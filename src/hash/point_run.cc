@@ -204,7 +204,7 @@ void PointRun::ChangeOne(Table& table, uint32_t i) {
   }
   Station::Entry entry{.key = unit.key};
   Station::Load(entry, table, now_ms_);
-  Do(entry, i);
+  Do(table, entry, i);
   Write(table, entry);
 }
 
@@ -236,20 +236,20 @@ void PointRun::Combine(Table& table, std::span<const uint16_t> units) {
   for (const uint16_t i : units) {
     const auto [entry, is_new] = station_.Add(window_.units[i].key);
     if (is_new) Station::Load(entry, table, now_ms_);
-    Do(entry, i);
+    Do(table, entry, i);
   }
   for (const Station::Entry& entry : station_.entries()) Write(table, entry);
 }
 
 // The requests of a unit, on the entry; updates of elements in the table's bytes, while these are
 // the value.
-void PointRun::Do(Station::Entry& entry, uint32_t i) {
+void PointRun::Do(Table& table, Station::Entry& entry, uint32_t i) {
   const Unit& unit = window_.units[i];
   station_.Chain(entry, i);
   for (uint32_t slot = unit.begin; slot < unit.end;) {
     if (IsUpdate(requests_[slot]) && entry.is_present && !entry.is_written &&
         core_.budget.HasRoomFor(0)) {
-      const std::span value(const_cast<char*>(entry.value.data()), entry.value.size());
+      const std::span<char> value = table.Writable(unit.key, entry.value);
       const uint32_t begin = slot;
       slot += UpdateInPlace(requests_.subspan(slot, unit.end - slot), value, entry.deadline_ms,
                             out_, slot);

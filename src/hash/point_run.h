@@ -88,7 +88,7 @@ class PointRun {
   void ChangeOne(Table& table, uint32_t unit);
   bool Put(Table& table, const Unit& unit);
   void Combine(Table& table, std::span<const uint16_t> units);
-  void Do(Station::Entry& entry, uint32_t unit);
+  void Do(Table& table, Station::Entry& entry, uint32_t unit);
   void Do(Station::Entry& entry, const Request& request, uint32_t slot);
   void Write(Table& table, const Station::Entry& entry);
   bool TryWrite(Table& table, const Station::Entry& entry);

@@ -31,6 +31,9 @@
 // Failure. Whoever stores takes all memory first (Prepare) and then changes the table (Install), so
 //   nothing is ever half stored, and several pairs can be stored as one.
 //
+// Before a pair changes, whoever reads the table as it was at one instant is told (pre_images.h). A
+//   split or a merge changes no pair and no position (position.h): nobody needs to know.
+//
 // Who reads. Everything but the prefetches needs the partition's lock, reads too (partition.h says
 // why), and views of the table's memory are valid until it is released or the table is changed.
 //
@@ -45,18 +48,24 @@
 //   T5  the deadlines are those of the records.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/arena.h"
 #include "hash/bucket.h"
 #include "hash/bucket_array.h"
 #include "hash/deadlines.h"
+#include "hash/position.h"
 #include "hash/record.h"
 #include "hash/slabs.h"
 
 namespace skep::hash {
+
+class PreImages;
 
 struct TableOptions {
   uint32_t inline_bytes_max = 25;  // up to Bucket::kInlineBytesMax
@@ -113,10 +122,17 @@ class Table {
   // Gives a pair that lies inline in the first bucket of its chain another value of the same size.
   // False: it does not, and nothing is changed.
   bool OverwriteInline(const Key& key, std::string_view value) {
+    BeforeChange(key.hash);
     return index_[BucketOf(key.hash)].Overwrite(key, value);
   }
   // What the key's operations cost now. A walk of its chain of its own, for tests and figures.
   Lines LinesOf(const Key& key) const;
+
+  // The bytes of the value that Read() gave for this key, to be changed where they are.
+  std::span<char> Writable(const Key& key, std::string_view value) {
+    BeforeChange(key.hash);
+    return {const_cast<char*>(value.data()), value.size()};
+  }
 
   // Stores or replaces. The value may be a view of the one that is there. False: no memory; nothing
   // is changed.
@@ -147,6 +163,19 @@ class Table {
   template <typename Visit>
   void ForEachIn(uint64_t index, Visit visit) const;
   uint64_t bucket_count() const { return index_.count(); }
+
+  // The chain that has the keys of this position, and which positions it has: [begin, end).
+  struct Chain {
+    uint64_t index;
+    Position begin, end;
+  };
+  Chain ChainAt(Position position) const;
+  // Starts fetching the first buckets of the next `count` chains.
+  void PrefetchChains(Position from, int count) const;
+
+  // Who is told before pairs change (pre_images.h); null: nobody.
+  PreImages* pre_images() const { return pre_images_; }
+  void set_pre_images(PreImages* pre_images) { pre_images_ = pre_images; }
 
   uint64_t items() const { return items_; }
   const Deadlines& deadlines() const { return deadlines_; }
@@ -179,6 +208,13 @@ class Table {
     return IsInline(pair) ? Bucket::SlotsFor(pair.key.size() + pair.value.size()) : 1;
   }
 
+  // Before what is stored of a key changes: of one whose hash leads to the same chain as this one.
+  void BeforeChange(uint64_t hash) {
+    if (pre_images_ != nullptr) [[unlikely]]
+      SavePreImage(hash);
+  }
+  void SavePreImage(uint64_t hash);
+  void SavePreImages();
   bool StoreInPlace(const Place& place, const Pair& pair, uint64_t hash);
   SlabAddress NewRecord(const Pair& pair, Record::Form form, Arena::Limit limit);
   void FreeRecord(Bucket::Pointer pointer);
@@ -206,6 +242,7 @@ class Table {
   const char* VerifyItem(const Bucket& bucket, BucketItem item, Tally* tally) const;
 
   BucketArray index_;  // first: every operation reads it
+  PreImages* pre_images_ = nullptr;
   Arena& arena_;
   const TableOptions options_;
   Arena::Cache cache_;
@@ -259,6 +296,16 @@ void Table::ForEachIn(uint64_t index, Visit visit) const {
   for (const Bucket* bucket = &index_[index]; bucket != nullptr; bucket = Next(*bucket)) {
     bucket->ForEach([&](BucketItem item) { visit(ReadItem(*bucket, item)); });
   }
+}
+
+inline Table::Chain Table::ChainAt(Position position) const {
+  const uint64_t index = index_.BucketOf(IndexAt(position));
+  const uint64_t mask = std::bit_ceil(index_.count()) - 1;
+  // A bucket whose other half is not there yet has the keys of both.
+  const bool is_split = (index | (mask + 1) / 2) < index_.count();
+  const auto bits = static_cast<uint32_t>(std::bit_width(mask)) - (is_split ? 0 : 1);
+  const Position begin = PositionOf(index);
+  return {.index = index, .begin = begin, .end = begin + (kPositionEnd >> bits)};
 }
 
 }  // namespace skep::hash

@@ -138,6 +138,7 @@ TEST(Table, AgreesWithAMap) {
       most_buckets = std::max(most_buckets, checked.table().bucket_count());
       if (phase % 4 == 3) checked.EraseDue(rng() % 1000);
       if (phase % 5 == 4) checked.table().Trim();
+      if (phase % 6 == 1) checked.Clear();
       checked.ExpectAll();
       if (testing::Test::HasFatalFailure()) return;
     }

@@ -6,6 +6,7 @@
 #include "server/glob.h"
 #include "server/range_task.h"
 #include "server/server.h"
+#include "server/walk_task.h"
 #include "server/worker.h"
 
 namespace skep::commands {
@@ -18,6 +19,9 @@ constexpr uint32_t kScanVisitsMax = 16 * 1024;
 // Matching takes time with pattern times key.
 constexpr size_t kPatternBytesMax = 1024;
 constexpr std::string_view kPatternTooLong = "ERR pattern exceeds the maximum size (1024 bytes)";
+
+constexpr std::string_view kNoWalkInTransaction =
+    "ERR this database has no order: in a transaction its keys cannot be listed";
 
 struct ScanArgs {
   std::string_view pattern = "*";
@@ -76,6 +80,8 @@ std::vector<std::string_view> MatchingKeys(const ItemRange& items, std::string_v
   return keys;
 }
 
+bool HasOrder(const Call& call) { return call.engine().traits().ordered; }
+
 // Adds what SCAN reads.
 Plan AddScan(const Call& call, Batch& batch) {
   const auto number = ParseUint64(call.arg(1));
@@ -83,6 +89,10 @@ Plan AddScan(const Call& call, Batch& batch) {
   ScanArgs scan;
   if (const auto error = ParseScan(call.args().subspan(2), scan); !error.empty()) {
     return Plan::Error(error);
+  }
+  if (!HasOrder(call)) {
+    batch.Walk(*number, {.limit = scan.count, .keys_only = true});
+    return Plan::Requests();
   }
   bool whole = false;
   Range range = PatternRange(scan.pattern, batch.scratch(), &whole);
@@ -171,6 +181,7 @@ void FinishRenameNx(const Call& call, const Batch& batch, uint32_t slot) {
 Plan PlanKeys(const Call& call, Batch& batch) {
   if (call.arg(1).size() > kPatternBytesMax) return Plan::Error(kPatternTooLong);
   if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
+  if (!HasOrder(call)) return Plan::Error(kNoWalkInTransaction);
   bool whole = false;
   batch.Scan(PatternRange(call.arg(1), batch.scratch(), &whole), {.keys_only = true});
   return Plan::Requests();
@@ -186,6 +197,7 @@ void FinishKeys(const Call& call, const Batch& batch, uint32_t slot) {
 }
 
 void RunKeys(Call& call) {
+  if (!HasOrder(call)) return WalkTask::Start(call, call.arg(1));
   Scratch scratch;
   bool whole = false;
   const Range range = PatternRange(call.arg(1), scratch, &whole);
@@ -195,7 +207,8 @@ void RunKeys(Call& call) {
 }
 
 Plan PlanScan(const Call& call, Batch& batch) {
-  return batch.kind() == Batch::Kind::kAtomic ? AddScan(call, batch) : Plan::Alone();
+  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
+  return HasOrder(call) ? AddScan(call, batch) : Plan::Error(kNoWalkInTransaction);
 }
 
 void FinishScan(const Call& call, const Batch& batch, uint32_t slot) {
@@ -204,6 +217,10 @@ void FinishScan(const Call& call, const Batch& batch, uint32_t slot) {
   ScanArgs scan;
   ParseScan(call.args().subspan(2), scan);
   if (!scan.only_strings) return ReplyScan(call, 0, {});
+  if (!HasOrder(call)) {
+    const auto next = static_cast<uint64_t>(out.integer);
+    return ReplyScan(call, next, MatchingKeys(batch.items(slot), scan.pattern));
+  }
   const uint64_t number = ParseUint64(call.arg(1)).value_or(0);
   auto& cursors = call.server().cursors();
   uint64_t next = 0;

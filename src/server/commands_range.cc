@@ -114,6 +114,10 @@ std::shared_ptr<KeyScan> BeginKscan(Call& call) {
     return nullptr;
   }
   Engine& engine = call.engine();
+  if (!engine.traits().ordered) {
+    call.Error(Status(Code::kNotSupported, "this engine has no order"));
+    return nullptr;
+  }
   const auto ref = engine.OpenSnapshot(call.worker().time_ms());
   if (!ref) {
     call.Error(ref.error());

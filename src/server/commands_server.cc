@@ -87,9 +87,11 @@ void RunConfig(Call& call) { RunSubcommand(call); }
 
 std::span<const Subcommand> ConfigSubcommands() { return kConfigSubcommands; }
 
-Plan PlanDbsize(const Call&, Batch& batch) {
+Plan PlanDbsize(const Call& call, Batch& batch) {
   if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
-  batch.Count(Range::All(), kTransactionScanKeysMax);
+  // Where there is no order, a count of everything visits no key.
+  const bool visits = call.engine().traits().ordered;
+  batch.Count(Range::All(), visits ? kTransactionScanKeysMax : kNoLimit);
   return Plan::Requests();
 }
 

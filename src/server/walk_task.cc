@@ -1,0 +1,60 @@
+#include "server/walk_task.h"
+
+#include <memory>
+
+#include "server/glob.h"
+#include "server/server.h"
+#include "server/worker.h"
+
+namespace skep {
+namespace {
+
+// One piece: what is done without letting other connections in.
+constexpr uint32_t kChunkVisits = 4096;
+constexpr size_t kChunkBytes = 256 * 1024;
+// Reads go on at the memory limit: such a reply is made whatever is left.
+constexpr size_t kBytesFree = 1 << 20;
+
+}  // namespace
+
+void WalkTask::Start(Call& call, std::string_view pattern) {
+  auto task = std::unique_ptr<WalkTask>(new WalkTask(call.server().keyspaces().budget(), pattern));
+  if (task->Step(call)) call.Start(std::move(task));
+}
+
+bool WalkTask::Step(Call& call) { return is_collected_ ? Send(call) : Collect(call); }
+
+bool WalkTask::Collect(Call& call) {
+  Batch batch;
+  batch.set_scan_visits_max(kChunkVisits);
+  batch.set_scan_bytes_max(kChunkBytes);
+  const uint32_t slot = batch.Walk(cursor_, {.keys_only = true});
+  call.Execute(batch);
+  if (call.Refused(batch)) return false;
+  RespWriter writer(keys_, call.session().protocol);
+  for (const Item& item : batch.items(slot)) {
+    if (!GlobMatch(pattern_, item.key)) continue;
+    writer.Bulk(item.key);
+    ++count_;
+  }
+  budget_.Charge(keys_.capacity() - charged_bytes_);
+  charged_bytes_ = keys_.capacity();
+  cursor_ = static_cast<uint64_t>(batch.outcome(slot).integer);
+  if (keys_.size() > kBytesFree && !budget_.HasRoomFor(0)) {
+    call.Error(kOutOfMemory);
+    return false;
+  }
+  if (cursor_ != 0) return true;
+  is_collected_ = true;
+  call.reply().Array(count_);
+  return Send(call);
+}
+
+bool WalkTask::Send(Call& call) {
+  const std::string_view piece = std::string_view(keys_).substr(sent_, kChunkBytes);
+  call.session().out.append(piece);
+  sent_ += piece.size();
+  return sent_ < keys_.size();
+}
+
+}  // namespace skep
