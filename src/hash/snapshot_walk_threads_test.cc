@@ -25,13 +25,14 @@ std::string GroupKey(uint64_t group, uint64_t i) {
   return "group:" + std::to_string(group) + ":" + std::to_string(i);
 }
 
-// Threads that write until they are told to stop.
+// Threads that write until they are told to stop. All have begun when it is made.
 class Writers {
  public:
   Writers(HashEngine& engine, unsigned seed) : engine_(engine) {
     for (uint32_t i = 0; i < kWriters; ++i) {
       threads_.emplace_back([this, seed, i] { Write(seed + i, i); });
     }
+    while (begun_.load(std::memory_order_acquire) < kWriters) std::this_thread::yield();
   }
   ~Writers() {
     stop_.store(true, std::memory_order_relaxed);
@@ -63,11 +64,13 @@ class Writers {
       }
       engine_.Execute(crowd);
       if (step % 64 == 0) engine_.Maintain(1);
+      if (step == 20) begun_.fetch_add(1, std::memory_order_release);
     }
   }
 
   HashEngine& engine_;
   std::atomic<bool> stop_{false};
+  std::atomic<uint32_t> begun_{0};
   std::vector<std::thread> threads_;
 };
 
