@@ -40,19 +40,23 @@ if(SKEP_FUZZERS)
   target_compile_options(skep_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# skep_library(name SOURCES file... DEPS target...): one folder's code. Headers are found by search.
+# skep_library(name SOURCES file... [APART file...] DEPS target...): one folder's code. Headers are
+# found by search. All presets but release compile several files as one (CMAKE_UNITY_BUILD), which
+# reads their headers once; not those APART, whose local names others have too.
 function(skep_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
-  add_library(${name} STATIC ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "" "" "SOURCES;APART;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES} ${ARG_APART})
+  set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_link_libraries(${name} PUBLIC skep_flags ${ARG_DEPS})
 endfunction()
 
-# Labels of tests, and where they run (SKEP_LABELS_SKIPPED, which the presets set):
+# Labels of tests, and where they run (SKEP_LABELS_SKIPPED and SKEP_BENCHMARKS, which the presets
+# set):
 #   (none)  a unit test: in every preset
 #   single  one thread and no memory tricks, so that ThreadSanitizer has nothing to find: not in tsan
 #   slow    takes more than some seconds: not in dev and tsan, where it would take ten times that
 #   e2e     real clients against a real process: not in tsan, which has the server's own tests
-#   bench   a benchmark's smoke run: release only
+#   bench   a benchmark's smoke run: where benchmarks are built, which is release only
 #   fuzz    a fuzzer: in the preset of its own
 set(SKEP_LABELS_SKIPPED "" CACHE STRING "Tests with one of these labels are neither built nor run")
 
@@ -66,13 +70,18 @@ function(skep_runs_labels result)
   endforeach()
 endfunction()
 
-# skep_test(name SOURCES file... DEPS target... [LABELS label...] [TIMEOUT seconds]
-#           [ENVIRONMENT variable=value]): a GoogleTest binary; each of its tests is a ctest test.
+# Tests are compiled once and run once: their own code may be optimised less than what they test.
+set(SKEP_TEST_FLAGS "" CACHE STRING "Compiler options of the tests, after those of the build type")
+add_library(skep_test_flags INTERFACE)
+target_compile_options(skep_test_flags INTERFACE ${SKEP_TEST_FLAGS})
+
+# skep_test(name SOURCES file... [APART file...] DEPS target... [LABELS label...]
+#           [TIMEOUT seconds] [ENVIRONMENT variable=value]): a GoogleTest binary; each of its tests is a ctest test.
 function(skep_test name)
   if(NOT SKEP_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT;ENVIRONMENT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;ENVIRONMENT" "SOURCES;APART;DEPS;LABELS" ${ARGN})
   skep_runs_labels(wanted ${ARG_LABELS})
   if(NOT wanted)
     return()
@@ -80,8 +89,10 @@ function(skep_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE skep_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  add_executable(${name} ${ARG_SOURCES} ${ARG_APART})
+  set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  target_link_libraries(${name} PRIVATE skep_flags ${ARG_DEPS} skep_test_flags GTest::gmock
+    GTest::gtest_main)
   include(GoogleTest)
   # A property without a value would take the next one's name for it.
   set(properties TIMEOUT ${ARG_TIMEOUT})
@@ -98,8 +109,7 @@ endfunction()
 # skep_benchmark(name SOURCES file... DEPS target... SMOKE regex): a Google Benchmark binary; ctest
 # runs the benchmarks the regex chooses, so that the file cannot rot.
 function(skep_benchmark name)
-  skep_runs_labels(wanted bench)
-  if(NOT SKEP_BENCHMARKS OR NOT wanted)
+  if(NOT SKEP_BENCHMARKS)
     return()
   endif()
   cmake_parse_arguments(ARG "" "SMOKE" "SOURCES;DEPS" ${ARGN})

@@ -19,6 +19,7 @@
 
 #include "base/poison.h"
 #include "base/random.h"
+#include "base/sanitized.h"
 
 namespace skep {
 namespace {
@@ -67,11 +68,7 @@ bool IsIntact(const Arena& arena, const Allocation& allocation) {
   return std::all_of(at, at + 64, is_pattern) && std::all_of(at + size - 64, at + size, is_pattern);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kHasShadow = true;  // what the process holds is not only what it uses
-#else
-constexpr bool kHasShadow = false;
-#endif
+constexpr bool kHasShadow = kSanitized;  // what the process holds is not only what it uses
 
 uint64_t ResidentBytes() {
   std::ifstream statm("/proc/self/statm");

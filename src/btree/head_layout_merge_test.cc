@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "base/sanitized.h"
 #include "btree/head_layout_search.h"
 #include "btree/layout_test_node.h"
 
@@ -170,7 +171,7 @@ class PlainLeaf {
 // Method: random leaves of alike keys, with logs up to the longest, against std::map.
 TEST(HeadLayoutMerge, AgreesWithBuilding) {
   const unsigned seed = std::random_device{}();
-  for (unsigned round = 0; round < 2000; ++round) {
+  for (unsigned round = 0; round < Rounds(2000u); ++round) {
     SCOPED_TRACE(testing::Message() << "seed " << seed + round);
     PlainLeaf leaf(seed + round);
     ASSERT_NO_FATAL_FAILURE(leaf.ExpectMerges());

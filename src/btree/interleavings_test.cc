@@ -57,10 +57,10 @@ constexpr TreeRead kReads[] = {
 // half as many there.
 #if defined(__SANITIZE_THREAD__)
 constexpr uint32_t kNthMax = 1;
-constexpr size_t kOneIn = 4;
+constexpr size_t kOneIn = 8;
 #elif defined(__SANITIZE_ADDRESS__)
 constexpr uint32_t kNthMax = 2;
-constexpr size_t kOneIn = 3;
+constexpr size_t kOneIn = 6;
 #else
 constexpr uint32_t kNthMax = UINT32_MAX;
 constexpr size_t kOneIn = 1;

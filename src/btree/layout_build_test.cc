@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "base/sanitized.h"
 #include "btree/head_layout_search.h"
 #include "btree/layout_test_node.h"
 #include "btree/paper_layout.h"
@@ -140,7 +141,7 @@ class InnerScenario {
 // thousand, against std::map.
 TYPED_TEST(LayoutBuild, InnerNodeAgreesWithModel) {
   const unsigned seed = std::random_device{}();
-  for (unsigned round = 0; round < 60; ++round) {
+  for (unsigned round = 0; round < Rounds(60u); ++round) {
     SCOPED_TRACE(testing::Message() << "seed " << seed + round);
     InnerScenario<TypeParam> scenario(seed + round);
     ASSERT_NO_FATAL_FAILURE(scenario.Run());

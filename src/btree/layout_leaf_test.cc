@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "base/sanitized.h"
 #include "btree/head_layout_search.h"
 #include "btree/layout_test_node.h"
 #include "btree/paper_layout.h"
@@ -16,11 +17,7 @@
 namespace skep::btree {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr unsigned kRounds = 2;
-#else
-constexpr unsigned kRounds = 6;
-#endif
+constexpr unsigned kRounds = kSanitized ? 2 : 6;
 
 constexpr Version kNodeVersion = 1000;
 

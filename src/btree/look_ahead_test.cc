@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "btree/head_layout_search.h"
 #include "btree/tree_test_changes.h"
 
@@ -62,7 +63,7 @@ TEST_P(Windows, SeeTheWritesBeforeThem) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   rng_.seed(seed);
   TestTree tree({.node_bytes = 2048, .log_bytes = GetCase()});
-  for (uint32_t round = 0; round < 400; ++round) {
+  for (uint32_t round = 0; round < Rounds(400u); ++round) {
     Batch batch;
     expected_.clear();
     for (uint32_t i = 0; i < 100; ++i) AddRandom(batch, round / 4 % 2 == 0);

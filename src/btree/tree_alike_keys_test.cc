@@ -9,16 +9,13 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/sanitized.h"
 #include "btree/tree_test_tree.h"
 
 namespace skep::btree {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kSteps = 300;
-#else
-constexpr int kSteps = 2500;
-#endif
+constexpr int kSteps = kSanitized ? 300 : 2500;
 
 std::string Digits(uint64_t number) {
   return {static_cast<char>(number >> 8), static_cast<char>(number & 0xff)};

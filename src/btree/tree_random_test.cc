@@ -8,17 +8,14 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/sanitized.h"
 #include "btree/tree_test_history.h"
 #include "btree/tree_test_tree.h"
 
 namespace skep::btree {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kOperations = 800;
-#else
-constexpr int kOperations = 6000;
-#endif
+constexpr int kOperations = kSanitized ? 800 : 6000;
 constexpr int kThreads = 4;
 
 struct Mix {

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "base/random.h"
+#include "base/sanitized.h"
 #include "engine/batch_writer.h"
 #include "engine/conformance.h"
 
@@ -169,9 +170,7 @@ TEST_P(EdgeConformance, ValuesAtTheirLimit) {
 // Goal: small requests do not make a batch take any amount of memory.
 // Method: one large value is read again and again; the first reads are answered, the last is not.
 TEST_P(EdgeConformance, TheValuesOfABatchAreBounded) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a gigabyte and its shadow";
-#endif
+  if (kSanitized) GTEST_SKIP() << "a gigabyte and its shadow";
   const std::string value(traits_.value_bytes_max, 'v');
   Batch put;
   put.Put("a", value);

@@ -7,6 +7,7 @@
 #include <ranges>
 #include <thread>
 
+#include "base/sanitized.h"
 #include "engine/conformance.h"
 
 namespace skep {
@@ -69,7 +70,7 @@ class ThreadConformance : public EngineConformance {
   // values among it.
   void Trample(const std::string& last) {
     const std::string long_text(kLongBytes, 'y');
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < Rounds(300); ++i) {
       Batch batch;
       for (int j = 0; j < 20; ++j) {
         std::string key = j % 2 == 0 ? "left" : last;
@@ -195,7 +196,7 @@ TEST_P(ThreadConformance, TransfersKeepTheSum) {
   std::atomic<int> transfers = 0;
   Together([&](uint32_t thread) {
     std::mt19937_64 rng(seed + thread);
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < Rounds(2000); ++i) {
       transfers += bank.Transfer(rng) ? 1 : 0;
       if (i % 4 != 0 || !traits_.whole_batches) continue;
       EXPECT_EQ(bank.SumByGets(), Bank::kTotal);
@@ -210,7 +211,7 @@ TEST_P(ThreadConformance, TransfersKeepTheSum) {
       engine_.CloseSnapshot(*snapshot);
     }
   });
-  EXPECT_GT(transfers, 100);
+  EXPECT_GT(transfers, Rounds(100));
   EXPECT_EQ(bank.SumByGets(), Bank::kTotal);
   subject_.ExpectNoOldVersions();
 }
@@ -218,7 +219,7 @@ TEST_P(ThreadConformance, TransfersKeepTheSum) {
 // Goal: no addition is lost, in unordered and in atomic batches, and tickets are released.
 TEST_P(ThreadConformance, AdditionsAddUp) {
   SKEP_NEEDS(functions);
-  constexpr int kBatches = 2000;
+  constexpr int kBatches = Rounds(2000);
   Together([&](uint32_t) {
     Version released = 0;
     for (int i = 0; i < kBatches; ++i) {
@@ -251,7 +252,7 @@ TEST_P(ThreadConformance, EachThreadSeesItsOwnPrefix) {
     std::mt19937_64 rng(seed + thread);
     std::map<std::string, std::string> mine;
     const std::string prefix = std::string(1, static_cast<char>('a' + thread)) + ":";
-    for (int i = 0; i < 1500; ++i) {
+    for (int i = 0; i < Rounds(1500); ++i) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << " thread " << thread << " batch " << i);
       Batch batch;
       std::vector<std::optional<std::string>> expected;  // of each slot, what was there before
@@ -310,7 +311,7 @@ TEST_P(ThreadConformance, ScansSeeWholeBatches) {
   SKEP_NEEDS(ordered);
   SKEP_NEEDS(multi_version);
   Together([&](uint32_t thread) {
-    for (int i = 0; i < 1500; ++i) {
+    for (int i = 0; i < Rounds(1500); ++i) {
       if (thread % 2 == 0) {
         Batch batch(Batch::Kind::kAtomic);
         const std::string_view value =
@@ -340,7 +341,7 @@ TEST_P(ThreadConformance, ScansSeeWholeBatches) {
 // Method: threads add 1 to each element and get what they have made; one adds another number to
 // each, and takes it away. All elements are equal whenever anybody looks.
 TEST_P(ThreadConformance, VectorUpdatesAreWhole) {
-  constexpr int kUpdates = 500;
+  constexpr int kUpdates = Rounds(500);
   constexpr uint32_t kCount = 100;
   const Function* const add = FindFunction(FunctionKind::kUpdate, "add", Element::kI64);
   const auto elements_of = [](std::string_view bytes) {
@@ -379,7 +380,7 @@ TEST_P(ThreadConformance, VectorUpdatesAreWhole) {
 // number of its increments; that some failed shows that they met.
 TEST_P(ThreadConformance, OptimisticIncrementsAddUp) {
   SKEP_NEEDS(atomic);
-  constexpr int kIncrements = 400;
+  constexpr int kIncrements = Rounds(400);
   const std::string keys[] = {"m", Long("m")};
   std::atomic<int> retries = 0;
   Together([&](uint32_t thread) {
@@ -406,7 +407,7 @@ TEST_P(ThreadConformance, OptimisticIncrementsAddUp) {
 // back by a delete, or by a deadline that then passes.
 TEST_P(ThreadConformance, AWatchedLockExcludes) {
   SKEP_NEEDS(atomic);
-  constexpr int kTurns = 200;
+  constexpr int kTurns = Rounds(200);
   int before = 0;  // both guarded by the key "lock"
   int after = 0;
   std::atomic<int> holders = 0;
@@ -449,7 +450,7 @@ TEST_P(ThreadConformance, RandomBatchesOnSharedKeys) {
   const unsigned seed = PrintedSeed();
   Together([&](uint32_t thread) {
     RandomBatch random(seed + thread);
-    for (int i = 0; i < 1500; ++i) {
+    for (int i = 0; i < Rounds(1500); ++i) {
       Batch batch(i % 2 == 0 ? Batch::Kind::kUnordered : Batch::Kind::kAtomic);
       if (thread == 0 && i % 2 == 0) ++now_ms_;
       batch.set_now_ms(now_ms_);

@@ -1,7 +1,7 @@
 // function_library.h: functions of users, from shared objects that are loaded before the server
 // serves (the option function-library).
 //
-//   // g++ -std=c++23 -shared -fPIC mine.cc -o mine.so $(pkg-config --cflags skep)
+//   // g++ -std=c++23 -shared -fPIC functions.cc -o functions.so $(pkg-config --cflags skep)
 //   #include <skep/function.h>
 //   extern "C" bool SkepRegisterFunctions() {
 //     return skep::RegisterUpdate<float>("relu", [](float x, float) { return x < 0 ? 0 : x; })

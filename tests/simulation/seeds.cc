@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <random>
 
+#include "base/sanitized.h"
+
 namespace skep::simulation {
 namespace {
 
@@ -18,7 +20,7 @@ uint64_t NumberOr(const char* variable, uint64_t otherwise) {
 std::ranges::iota_view<uint64_t, uint64_t> Seeds(uint64_t count) {
   const uint64_t first = NumberOr("SKEP_SIM_SEED", std::random_device{}());
   fmt::print("SKEP_SIM_SEED={}\n", first);
-  return {first, first + NumberOr("SKEP_SIM_SEEDS", count)};
+  return {first, first + NumberOr("SKEP_SIM_SEEDS", Rounds(count))};
 }
 
 }  // namespace skep::simulation

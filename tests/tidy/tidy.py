@@ -9,8 +9,9 @@ Prints one line `file:line: what is wrong` a finding and exits 1 if there is any
   references  a file that a comment or a page names exists
   length      no file is longer than LINES_MAX
   includes    includes point the way of docs/architecture.md; engines know no sockets, no clocks
+  own header  a.cc includes a.h before anything else, so that it compiles alone
 
-That each header compiles alone is the build target skep_headers_alone, run by its own test.
+That the other headers compile alone is the build target skep_headers_alone, run by its own test.
 """
 
 import os
@@ -222,8 +223,21 @@ def check_one_include(f, number, quoted, system, allowed):
                 yield f.path, number, f"{folder} must not include {what}: {quoted or system}"
 
 
+def check_own_header(files):
+    headers = {f.path for f in files if f.suffix == ".h"}
+    for f in files:
+        header = f.path.removesuffix(".cc") + ".h"
+        if f.suffix != ".cc" or header not in headers:
+            continue
+        included = ((number, found.group(1) or found.group(2))
+                    for number, line in enumerate(f.lines, 1) if (found := INCLUDE.match(line)))
+        number, first = next(included, (1, ""))
+        if not first or not ("/" + header).endswith("/" + first):
+            yield f.path, number, f"the first include must be {header}"
+
+
 CHECKS = [check_built, check_header, check_leftovers, check_references, check_length,
-          check_includes]
+          check_includes, check_own_header]
 
 
 def check_tree(root):

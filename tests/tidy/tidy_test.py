@@ -87,6 +87,12 @@ class TidyTest(unittest.TestCase):
             text = CLEAN[path] + f'#include "{include}"\n'
             self.assert_finds({path: text}, path, len(text.splitlines()), "may include only")
 
+    def test_a_file_that_does_not_begin_with_its_header(self):
+        late = {"src/base/clock.cc": '#include <cstdint>\n#include "base/clock.h"\n'}
+        self.assert_finds(late, "src/base/clock.cc", 1, "src/base/clock.h")
+        never = {"src/base/clock.cc": "int a;\n"}
+        self.assert_finds(never, "src/base/clock.cc", 1, "src/base/clock.h")
+
     def test_only_the_factory_knows_engines(self):
         include = '#include "btree/btree_engine.h"\n'
         built = {"src/engine/CMakeLists.txt": "skep_library(engine SOURCES store.cc factory.cc)\n"}

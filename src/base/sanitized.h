@@ -1,0 +1,21 @@
+// sanitized.h: for tests: whether a sanitizer makes everything slower and larger.
+#pragma once
+
+#include <algorithm>
+
+namespace skep {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+// How often a test does something random that it does `rounds` times at full speed. The preset
+// release makes them all; a sanitizer needs to see each line, not each number.
+template <typename Int>
+constexpr Int Rounds(Int rounds) {
+  return kSanitized ? std::max<Int>(rounds / 5, 1) : rounds;
+}
+
+}  // namespace skep
