@@ -18,6 +18,7 @@ namespace skep {
 using hash::AllLocked;
 using hash::Locked;
 using hash::Partition;
+using hash::SnapshotWalk;
 using hash::Table;
 
 namespace {
@@ -142,6 +143,10 @@ Result<SnapshotRef> HashEngine::OpenSnapshot(uint64_t) {
   return Fail(Code::kNotSupported, "this engine keeps one version of a key");
 }
 
+Result<std::unique_ptr<SnapshotWalk>> HashEngine::OpenSnapshotWalk(uint64_t now_ms) {
+  return SnapshotWalk::Open(core_, now_ms);
+}
+
 // watches.h: under the partition's lock no write of the key takes effect, and who locks it later
 // sees the watch.
 Result<uint64_t> HashEngine::Watch(std::string_view key, uint64_t now_ms) {
@@ -181,6 +186,7 @@ bool HashEngine::Maintain(uint64_t now_ms) {
       expired += count;
     }
     table.Trim();
+    if (hash::PreImages* const images = table.pre_images()) images->GiveWay();
   }
   expired_keys_.fetch_add(expired, std::memory_order_relaxed);
   return core_.arena.Trim() || has_more;

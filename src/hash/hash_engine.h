@@ -7,12 +7,14 @@
 //
 // No order, no old versions, no snapshots: what needs them is refused, and tickets are 0. Points
 // and atomic batches, those that only read as well, are linearizable all the same (partition.h).
+// What has to be saved as it was at one instant is read by a SnapshotWalk.
 #pragma once
 
 #include <memory>
 
 #include "engine/engine.h"
 #include "hash/core.h"
+#include "hash/snapshot_walk.h"
 
 namespace skep {
 
@@ -33,6 +35,10 @@ class HashEngine final : public Engine {
   Version Execute(Batch& batch) override;
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef) override {}
+  // Begins to give every pair as of now, while writers go on; snapshot_walk.h. Thread-safe. Must
+  // end before the engine.
+  //   kUnavailable  another one is open
+  Result<std::unique_ptr<hash::SnapshotWalk>> OpenSnapshotWalk(uint64_t now_ms);
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
   EngineStatistics Statistics() const override;

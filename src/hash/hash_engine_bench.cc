@@ -165,6 +165,30 @@ void BM_Walk(benchmark::State& state) {
   state.SetItemsProcessed(walked);
 }
 
+// Puts while a snapshot walk is open that has not begun: each first saves its chain, later ones
+// find it saved. Compare with put, where none is open.
+void BM_PutBesideSnapshotWalk(benchmark::State& state) {
+  const auto count = static_cast<uint64_t>(state.range(0));
+  Items items(count, 8, 8);
+  Requests requests(Op::kPut, count, 8, 8);
+  const auto walk = items.engine().OpenSnapshotWalk(0);
+  for (auto _ : state) items.engine().Execute(requests.Next());
+  Report(state, 0);
+}
+
+// Whole snapshot walks; nobody writes.
+void BM_SnapshotWalk(benchmark::State& state) {
+  Items items(static_cast<uint64_t>(state.range(0)), 8, 8);
+  int64_t walked = 0;
+  for (auto _ : state) {
+    const auto walk = items.engine().OpenSnapshotWalk(0);
+    for (auto pairs = (*walk)->Next(); !pairs->empty(); pairs = (*walk)->Next()) {
+      walked += static_cast<int64_t>(pairs->size());
+    }
+  }
+  state.SetItemsProcessed(walked);
+}
+
 // One random line a request, all of a batch fetched first.
 void BM_Lines(benchmark::State& state) {
   const auto lines = static_cast<uint64_t>(state.range(0));
@@ -203,6 +227,12 @@ BENCHMARK(BM_Walk)
     ->Args({1 << 10, 1000})
     ->Args({1 << 22, 10})
     ->Args({1 << 22, 1000});
+BENCHMARK(BM_SnapshotWalk)->Name("snapshot_walk")->ArgName("items")->Arg(1024)->Arg(1 << 22);
+BENCHMARK(BM_PutBesideSnapshotWalk)
+    ->Name("put_beside_snapshot_walk")
+    ->ArgName("items")
+    ->Arg(1024)
+    ->Arg(1 << 22);
 BENCHMARK(BM_Lines)->Name("lines")->ArgName("items")->Arg(1024)->Arg(1 << 22)->Arg(1 << 23);
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "hash/pre_images.h"
 
 namespace skep::hash {
 
@@ -16,6 +17,7 @@ Table::~Table() {
 
 bool Table::Store(const Key& key, std::string_view value, uint64_t deadline_ms,
                   Arena::Limit limit) {
+  BeforeChange(key.hash);
   const Place place = Find(key);
   const Pair pair = {.key = key.bytes, .value = value, .deadline_ms = deadline_ms};
   if (place && StoreInPlace(place, pair, key.hash)) return true;
@@ -61,6 +63,7 @@ bool Table::StoreInPlace(const Place& place, const Pair& pair, uint64_t hash) {
 bool Table::SetDeadline(const Key& key, uint64_t deadline_ms, Arena::Limit limit) {
   const Place place = Find(key);
   if (!place) return true;
+  BeforeChange(key.hash);
   const Pair pair = Read(place);
   if (!place.bucket->IsPair(place.item) && deadline_ms != 0) {
     const Bucket::Pointer pointer = place.bucket->PointerAt(place.item.slot);
@@ -78,6 +81,7 @@ bool Table::SetDeadline(const Key& key, uint64_t deadline_ms, Arena::Limit limit
 bool Table::Erase(const Key& key) {
   const Place place = Find(key);
   if (!place) return false;
+  BeforeChange(key.hash);
   Remove(place, key.hash);
   Shrink();
   return true;
@@ -101,6 +105,7 @@ size_t Table::EraseDue(uint64_t hash, uint64_t due_ms) {
   size_t erased = 0;
   for (Place place = find(); place; place = find()) {
     const uint64_t its_hash = HashOfItem(*place.bucket, place.item);
+    BeforeChange(its_hash);
     Remove(place, its_hash);
     ++erased;
   }
@@ -109,6 +114,7 @@ size_t Table::EraseDue(uint64_t hash, uint64_t due_ms) {
 }
 
 void Table::Clear() {
+  SavePreImages();
   if (large_ > 0) {
     for (uint64_t i = 0; i < index_.count(); ++i) {
       for (const Bucket* bucket = &index_[i]; bucket != nullptr; bucket = Next(*bucket)) {
@@ -127,6 +133,7 @@ void Table::Clear() {
 }
 
 void Table::EraseAll() {
+  SavePreImages();
   for (;;) {
     Bucket& last = index_[index_.count() - 1];
     while (last.used() > 0) {
@@ -144,6 +151,12 @@ void Table::PrefetchChains(Position from, int count) const {
     index_.Prefetch(chain.index);
     from = chain.end;
   }
+}
+
+void Table::SavePreImage(uint64_t hash) { pre_images_->Save(*this, PositionOf(hash)); }
+
+void Table::SavePreImages() {
+  if (pre_images_ != nullptr) pre_images_->SaveAll(*this);
 }
 
 bool Table::Prepare(const Key& key, std::string_view value, uint64_t deadline_ms,
@@ -195,6 +208,7 @@ void Table::FreeRecord(Bucket::Pointer pointer) {
 }
 
 void Table::Install(const Key& key, const Prepared& prepared) {
+  BeforeChange(key.hash);
   if (const Place place = Find(key)) Remove(place, key.hash);
   Bucket* const head = &index_[BucketOf(key.hash)];
   if (prepared.is_inline) {

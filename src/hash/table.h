@@ -31,6 +31,9 @@
 // Failure. Whoever stores takes all memory first (Prepare) and then changes the table (Install), so
 //   nothing is ever half stored, and several pairs can be stored as one.
 //
+// Before a pair changes, whoever reads the table as it was at one instant is told (pre_images.h). A
+//   split or a merge changes no pair and no position (position.h): nobody needs to know.
+//
 // Who reads. Everything but the prefetches needs the partition's lock, reads too (partition.h says
 // why), and views of the table's memory are valid until it is released or the table is changed.
 //
@@ -59,6 +62,8 @@
 #include "hash/slabs.h"
 
 namespace skep::hash {
+
+class PreImages;
 
 struct TableOptions {
   uint32_t inline_bytes_max = 25;  // up to Bucket::kInlineBytesMax
@@ -141,6 +146,10 @@ class Table {
   // Starts fetching the first buckets of the next `count` chains.
   void PrefetchChains(Position from, int count) const;
 
+  // Who is told before pairs change (pre_images.h); null: nobody.
+  PreImages* pre_images() const { return pre_images_; }
+  void set_pre_images(PreImages* pre_images) { pre_images_ = pre_images; }
+
   uint64_t items() const { return items_; }
   const Deadlines& deadlines() const { return deadlines_; }
   // What it holds beside the arena's memory.
@@ -172,6 +181,13 @@ class Table {
     return IsInline(pair) ? Bucket::SlotsFor(pair.key.size() + pair.value.size()) : 1;
   }
 
+  // Before what is stored of a key changes: of one whose hash leads to the same chain as this one.
+  void BeforeChange(uint64_t hash) {
+    if (pre_images_ != nullptr) [[unlikely]]
+      SavePreImage(hash);
+  }
+  void SavePreImage(uint64_t hash);
+  void SavePreImages();
   bool StoreInPlace(const Place& place, const Pair& pair, uint64_t hash);
   SlabAddress NewRecord(const Pair& pair, Record::Form form, Arena::Limit limit);
   void FreeRecord(Bucket::Pointer pointer);
@@ -199,6 +215,7 @@ class Table {
   const char* VerifyItem(const Bucket& bucket, BucketItem item, Tally* tally) const;
 
   BucketArray index_;  // first: every operation reads it
+  PreImages* pre_images_ = nullptr;
   Arena& arena_;
   const TableOptions options_;
   Arena::Cache cache_;

@@ -1,0 +1,157 @@
+// pre_images.h: the pairs of one table as they were when a snapshot walk began, for those positions
+// (position.h) where they have changed since.
+//
+//   positions   0            done                                                     end
+//               |== walked ===|....|=== saved ===|..........|= saved =|................|
+//
+//   walked   the walk has given their pairs
+//   saved    the pairs of the beginning are here
+//   else     the table still has the pairs of the beginning, and no others
+//
+// Protocol. All under the partition's lock.
+//   writer  before it changes what is stored of a key (Table::BeforeChange): if the key's position
+//           is neither walked nor saved, saves the pairs of that position and of those around it
+//           that are not either, as far as the key's chain goes.
+//   walk    takes the next interval, from `done` on: a saved one from here, or one that is not from
+//           the table, as far as the chain goes; then `done` is its end.
+//
+// Why the walk gives the pairs of the beginning, each once
+//   (1) At the beginning nothing is walked or saved, and the table has the pairs of the beginning.
+//   (2) A position that is neither walked nor saved has the pairs of the beginning: nobody has
+//       changed one of them, for he would have saved it first. Splits and merges move pairs to
+//       other buckets and give no key another position; they need not be told.
+//   (3) What a writer saves is of such positions, so by (2) the pairs of the beginning; and all
+//       pairs of those positions: a chain has all keys of its interval.
+//   (4) So each position is walked once, with the pairs of the beginning, from here or from there.
+// Several partitions begin together while all are locked (snapshot_walk.h).
+//
+// If the budget has no room for what is to be saved, all that is here is dropped, the walk is lost
+// and its owner told; the writer goes on.
+//
+// Cost of a write while a walk is open: a look for its position, O(log intervals); and once for
+// each chain, a copy of its pairs. Of one that deletes everything: a copy of everything that is not
+// walked yet, under all locks.
+//
+// Thread safety: its partition's lock.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory_resource>
+#include <string_view>
+#include <vector>
+
+#include "base/memory_budget.h"
+#include "engine/point.h"
+#include "hash/position.h"
+#include "hash/table.h"
+
+namespace skep::hash {
+
+// What the pre-images of all tables have in common.
+struct SnapshotWalkState {
+  explicit SnapshotWalkState(MemoryBudget& the_budget) : budget(the_budget), memory(the_budget) {}
+
+  // This much is left to those who store.
+  static constexpr uint64_t kBytesLeft = Arena::kSpanBytes;
+
+  // At the beginning.
+  bool WasGone(const Pair& pair) const { return HasExpired(pair.deadline_ms, now_ms); }
+
+  MemoryBudget& budget;
+  BudgetedMemory memory;
+  uint64_t now_ms = 0;  // of the beginning
+  // Relaxed: who needs what was not saved looks under the lock of whoever did not save it.
+  std::atomic<bool> is_lost{false};
+};
+
+class PreImages {
+ public:
+  // It outlives them.
+  explicit PreImages(SnapshotWalkState& state) : state_(state), saved_(&state.memory) {}
+
+  // Before a pair at this position changes.
+  void Save(const Table& table, Position position);
+  // Before all do.
+  void SaveAll(const Table& table);
+
+  Position done() const { return done_; }
+  // Calls visit(pair) for the pairs of the beginning of the next interval: no more than one chain
+  // has or had. done() is then its end. It must be before kPositionEnd.
+  template <typename Visit>
+  void Take(const Table& table, Visit visit);
+
+  // Drops everything if the budget has no room left: the walk is lost.
+  void GiveWay();
+
+ private:
+  // Before the key and value of each pair.
+  struct Header {
+    uint64_t deadline_ms;
+    uint32_t key_bytes;
+    uint32_t value_bytes;
+  };
+  // The pairs of an interval that were there at the beginning, one behind the other.
+  struct Saved {
+    Position end;
+    std::pmr::vector<char> pairs;
+  };
+  using Intervals = std::pmr::map<Position, Saved>;  // by their first position
+
+  // Of what the chain at this bucket has in [begin, end), what was there at the beginning.
+  template <typename Visit>
+  void ForEachIn(const Table& table, uint64_t index, Position begin, Position end,
+                 Visit visit) const;
+  template <typename Visit>
+  static void ForEachOf(const Saved& saved, Visit visit);
+  // The first interval that ends behind this position.
+  Intervals::iterator IntervalFrom(Position position);
+  static void Append(const Pair& pair, std::pmr::vector<char>* to);
+  void GiveUp();
+
+  SnapshotWalkState& state_;
+  Position done_ = 0;
+  Intervals saved_;  // none meets another; all begin at done_ or behind it
+};
+
+template <typename Visit>
+void PreImages::Take(const Table& table, Visit visit) {
+  const auto next = saved_.begin();
+  if (next != saved_.end() && next->first == done_) {
+    ForEachOf(next->second, visit);
+    done_ = next->second.end;
+    saved_.erase(next);
+    return;
+  }
+  const Table::Chain chain = table.ChainAt(done_);
+  const Position end = next == saved_.end() ? chain.end : std::min(chain.end, next->first);
+  ForEachIn(table, chain.index, done_, end, visit);
+  done_ = end;
+}
+
+template <typename Visit>
+void PreImages::ForEachIn(const Table& table, uint64_t index, Position begin, Position end,
+                          Visit visit) const {
+  table.ForEachIn(index, [&](const Pair& pair) {
+    const Position position = PositionOf(HashOf(pair.key));
+    if (position >= begin && position < end && !state_.WasGone(pair)) visit(pair);
+  });
+}
+
+template <typename Visit>
+void PreImages::ForEachOf(const Saved& saved, Visit visit) {
+  for (std::string_view left(saved.pairs.data(), saved.pairs.size()); !left.empty();) {
+    Header header;
+    std::memcpy(&header, left.data(), sizeof(header));
+    left.remove_prefix(sizeof(header));
+    visit(Pair{.key = left.substr(0, header.key_bytes),
+               .value = left.substr(header.key_bytes, header.value_bytes),
+               .deadline_ms = header.deadline_ms});
+    left.remove_prefix(size_t{header.key_bytes} + header.value_bytes);
+  }
+}
+
+}  // namespace skep::hash

@@ -1,0 +1,62 @@
+#include "hash/snapshot_walk.h"
+
+namespace skep::hash {
+
+SnapshotWalk::SnapshotWalk(Core& core) : core_(core), state_(core.budget) {
+  for (size_t i = 0; i < core.partitions.size(); ++i) {
+    images_.push_back(std::make_unique<PreImages>(state_));
+  }
+}
+
+Result<std::unique_ptr<SnapshotWalk>> SnapshotWalk::Open(Core& core, uint64_t now_ms) {
+  auto walk = std::unique_ptr<SnapshotWalk>(new SnapshotWalk(core));
+  const AllLocked all(core);
+  if (core.partitions[0]->table.pre_images() != nullptr) {
+    return Fail(Code::kUnavailable, "another snapshot is being read");
+  }
+  walk->state_.now_ms = core.now.Advance(now_ms);
+  for (size_t i = 0; i < core.partitions.size(); ++i) {
+    core.partitions[i]->table.set_pre_images(walk->images_[i].get());
+  }
+  walk->is_open_ = true;
+  return walk;
+}
+
+// What was saved is freed when nothing is locked any more.
+SnapshotWalk::~SnapshotWalk() {
+  if (!is_open_) return;
+  const AllLocked all(core_);
+  for (const auto& partition : core_.partitions) partition->table.set_pre_images(nullptr);
+}
+
+Result<std::span<const Pair>> SnapshotWalk::Next() {
+  pairs_.clear();
+  scratch_.Clear();
+  while (partition_ < core_.partitions.size() && !HasEnough()) {
+    if (!TakeSome()) {
+      return Fail(Code::kSnapshotTooOld, "no memory for what has changed since the snapshot");
+    }
+  }
+  return pairs_;
+}
+
+// Of one partition. False: the walk is lost.
+bool SnapshotWalk::TakeSome() {
+  Partition& partition = *core_.partitions[partition_];
+  PreImages& images = *images_[partition_];
+  const Locked locked(partition);
+  if (state_.is_lost.load(std::memory_order_relaxed)) return false;
+  partition.table.PrefetchChains(images.done(), kChainsALock);
+  for (int chains = 0; chains < kChainsALock && !HasEnough(); ++chains) {
+    if (images.done() == kPositionEnd) break;
+    images.Take(partition.table, [&](const Pair& pair) {
+      pairs_.push_back({.key = scratch_.Copy(pair.key),
+                        .value = scratch_.Copy(pair.value),
+                        .deadline_ms = pair.deadline_ms});
+    });
+  }
+  if (images.done() == kPositionEnd) ++partition_;
+  return true;
+}
+
+}  // namespace skep::hash
