@@ -159,6 +159,59 @@ class RandomWrites {
   std::vector<std::string> alike_;
 };
 
+// Goal: chains that have merged across what is walked or saved are saved as far as they are
+// neither. Method: one table. The walk takes so many chains, for each number of them; then keys are
+// erased, those that are walked and some others, so that the table shrinks to few buckets; the rest
+// is replaced, or everything erased, and the walk goes on to its end.
+TEST(PreImages, ChainsThatHaveMerged) {
+  enum class Then { kReplace, kEraseAll, kClear };
+  constexpr int kKeys = 300;
+  std::mt19937_64 rng(7);
+  size_t straddled = 0;
+  for (const Then then : {Then::kReplace, Then::kEraseAll, Then::kClear}) {
+    for (int taken = 0; taken < 80; ++taken) {
+      SCOPED_TRACE(testing::Message() << taken << " taken, then " << static_cast<int>(then));
+      MemoryBudget budget;
+      Arena arena({.budget = &budget, .pages = Pages::kPlain});
+      Table table(arena, budget, {});
+      ASSERT_TRUE(table.Reserve());
+      SnapshotWalkState state(budget);
+      PreImages images(state);
+      const auto store = [&](int i, std::string_view value) {
+        const std::string key = std::to_string(i) + "key";
+        ASSERT_TRUE(table.Store(KeyOf(key), value, 0, Arena::Limit::kObey));
+      };
+      for (int i = 0; i < kKeys; ++i) store(i, "old");
+      table.set_pre_images(&images);
+      size_t pairs = 0;
+      std::map<std::string, std::string> seen;
+      const auto take = [&] {
+        images.Take(table, [&](const Pair& pair) {
+          ++pairs;
+          seen.emplace(pair.key, pair.value);
+        });
+      };
+      for (int i = 0; i < taken && images.done() < kPositionEnd; ++i) take();
+      const Position done = images.done();
+      for (int i = 0; i < kKeys; ++i) {
+        const std::string key = std::to_string(i) + "key";
+        const bool is_walked = PositionOf(HashOf(key)) < done;
+        if (is_walked ? rng() % 10 != 0 : rng() % 4 != 0) table.Erase(KeyOf(key));
+      }
+      if (done < kPositionEnd && table.ChainAt(done).begin < done) ++straddled;
+      if (then == Then::kEraseAll) table.EraseAll();
+      if (then == Then::kClear) table.Clear();
+      for (int i = 0; i < 2 * kKeys; ++i) store(i, "new");
+      while (images.done() < kPositionEnd) take();
+      ASSERT_EQ(pairs, size_t{kKeys});
+      ASSERT_EQ(seen.size(), size_t{kKeys});
+      for (const auto& [key, value] : seen) ASSERT_EQ(value, "old") << key;
+      table.set_pre_images(nullptr);
+    }
+  }
+  EXPECT_GT(straddled, 20u);
+}
+
 // Goal: a walk gives exactly the pairs of its opening, each once, whatever is written meanwhile,
 // and leaves no memory behind. Method: a model; between the steps batches of both kinds store,
 // delete, give deadlines and let them pass, over keys of which 200 have one position. In the middle
