@@ -14,9 +14,6 @@
 #include <cstring>
 #include <string_view>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 namespace skep::hash {
 
 inline constexpr uint32_t kSecondaryBits = 9;
@@ -71,16 +68,18 @@ inline bool IsSame(const Key& a, const Key& b) {
   return a.hash == b.hash && IsSame(a, b.bytes, b.head);
 }
 
-[[gnu::noinline]] inline uint64_t LongHashOf(std::string_view bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
+// What keys are hashed with, drawn anew by each process: whoever chooses keys cannot choose such as
+// have one hash and make one chain of everything.
+struct HashSecrets {
+  uint64_t head, tail, mixed, size;
+};
+extern const HashSecrets kHashSecrets;
+
+uint64_t LongHashOf(std::string_view bytes);
 
 // Short keys are hashed by two multiplications to 128 bits, as wyhash does; others by XXH3. `head`
 // is HeadOf(bytes).
 [[gnu::always_inline]] inline uint64_t HashOf(std::string_view bytes, uint64_t head) {
-  constexpr uint64_t kA = 0xa0761d6478bd642f;
-  constexpr uint64_t kB = 0xe7037ed1a0b428db;
-  constexpr uint64_t kC = 0x8ebc6af09c88c6e3;
   const size_t size = bytes.size();
   if (size > 16) [[unlikely]]
     return LongHashOf(bytes);
@@ -90,7 +89,8 @@ inline bool IsSame(const Key& a, const Key& b) {
   };
   uint64_t tail = 0;
   if (size > 8) std::memcpy(&tail, bytes.data() + size - 8, 8);
-  return mix(mix(head ^ kA, tail ^ kB) ^ kC, size ^ kB);
+  const HashSecrets& secrets = kHashSecrets;
+  return mix(mix(head ^ secrets.head, tail ^ secrets.tail) ^ secrets.mixed, size ^ secrets.size);
 }
 inline uint64_t HashOf(std::string_view bytes) { return HashOf(bytes, HeadOf(bytes)); }
 

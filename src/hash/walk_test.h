@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hash/key.h"
 #include "hash/position.h"
 
 namespace skep::hash {
@@ -12,12 +13,11 @@ namespace skep::hash {
 // Keys of one hash, so of one position: the second half of these 16 bytes makes the first one's
 // factor zero (HashOf).
 inline std::vector<std::string> KeysOfOneHash(size_t count) {
-  constexpr uint64_t kTail = 0xe7037ed1a0b428db;
   std::vector<std::string> keys;
   for (uint64_t i = 0; i < count; ++i) {
     std::string key(16, '\0');
     std::memcpy(key.data(), &i, sizeof(i));
-    std::memcpy(key.data() + 8, &kTail, sizeof(kTail));
+    std::memcpy(key.data() + 8, &kHashSecrets.tail, sizeof(uint64_t));
     keys.push_back(std::move(key));
   }
   return keys;
