@@ -11,6 +11,7 @@ constexpr uint32_t kNodeBytesMin = 2048;
 constexpr uint32_t kNodeBytesMax = 32768;
 constexpr uint32_t kInlineBytesMax = 50;
 constexpr uint32_t kFillSlotsMax = 40;
+constexpr uint64_t kExpiryLagMs = 500;
 
 Status CheckBtree(const BtreeOptions& options) {
   const uint32_t bytes = options.node_bytes;
@@ -49,12 +50,6 @@ Status Keyspaces::Check(const Options& options) {
   return CheckHash(options.hash);
 }
 
-namespace {
-
-constexpr uint64_t kExpiryLagMs = 500;
-
-}  // namespace
-
 Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options) {
   const EngineInfo* const info = FindEngine(options.engine);
   if (info == nullptr) return Fail(Code::kInvalidArgument, "no engine of that name");
@@ -76,6 +71,7 @@ Keyspaces::Keyspaces(const Options& options, const EngineInfo& info)
       infos_(options.keyspaces, &info),
       engines_(options.keyspaces) {
   for (const auto& [index, engine] : options.keyspace_engines) infos_[index] = FindEngine(engine);
+  at(0);  // what a process cannot do without, it should have at start
 }
 
 Keyspaces::~Keyspaces() {

@@ -77,7 +77,7 @@ class UpdateTest(ServerTest):
         self.check(Error(LENGTH), "VUPDATE", "odd", "add", "i16", 1)
         self.check(b"123", "GET", "odd")
         self.check(Error(NO_KEY), "VUPDATE", "none", "add", "i32", 1)
-        self.check(Error("ERR value exceeds the maximum size"),
+        self.check(Error("ERR value exceeds the maximum size (67108864 bytes)"),
                    "VUPDATE", "none", "add", "i64", 1, "CREATE", 4294967295)
         self.check(0, "EXISTS", "none")
 
