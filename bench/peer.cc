@@ -9,6 +9,7 @@ namespace {
 // SKEP_OPEN_...: from CMakeLists.txt; the function, or nullptr.
 constexpr PeerInfo kPeers[] = {
     {"absl", "libabsl-dev", /*ordered=*/true, /*threads=*/false, OpenAbsl},
+    {"absl-hash", "libabsl-dev", /*ordered=*/false, /*threads=*/false, OpenAbslHash},
     {"rocksdb", "librocksdb-dev", /*ordered=*/true, /*threads=*/true, SKEP_OPEN_ROCKSDB},
     {"lmdb", "liblmdb-dev", /*ordered=*/true, /*threads=*/true, SKEP_OPEN_LMDB},
     {"tbb-map", "libtbb-dev", /*ordered=*/true, /*threads=*/false, SKEP_OPEN_TBB_MAP},

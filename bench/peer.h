@@ -6,6 +6,7 @@
 //
 //   name      what                               order  threads  keys and values
 //   absl      absl::btree_map                    yes    one      8, 16, 24, 32 bytes, or a mixture
+//   absl-hash absl::flat_hash_map                no     one      as absl
 //   rocksdb   RocksDB, all in one skip list      yes    any      any
 //   lmdb      LMDB on tmpfs                      yes    any      any; keys up to 511 bytes
 //   tbb-map   tbb::concurrent_map (skip list)    yes    one: its erase is not for more; as absl
@@ -48,6 +49,7 @@ const PeerInfo* FindPeer(std::string_view name);
 
 // Each in a file of its own, which says how it is set up; some builds have not all.
 Result<std::unique_ptr<YcsbTarget>> OpenAbsl(const PeerSetup& setup);
+Result<std::unique_ptr<YcsbTarget>> OpenAbslHash(const PeerSetup& setup);
 Result<std::unique_ptr<YcsbTarget>> OpenBoost(const PeerSetup& setup);
 Result<std::unique_ptr<YcsbTarget>> OpenCuckoo(const PeerSetup& setup);
 Result<std::unique_ptr<YcsbTarget>> OpenLmdb(const PeerSetup& setup);
