@@ -76,8 +76,9 @@ add_library(skep_test_flags INTERFACE)
 target_compile_options(skep_test_flags INTERFACE ${SKEP_TEST_FLAGS})
 
 # skep_test(name SOURCES file... [APART file...] DEPS target... [LABELS label...]
-#           [TIMEOUT seconds] [ENVIRONMENT variable=value]): a GoogleTest binary; each of its tests is a ctest test.
-# With a sanitizer, where to start a process takes longer than most tests, the binary is one.
+#           [TIMEOUT seconds] [ENVIRONMENT variable=value]): a GoogleTest binary; each of its tests
+# is a ctest test. With a sanitizer, where to start a process takes longer than most tests, the whole
+# binary is one.
 function(skep_test name)
   if(NOT SKEP_TESTS)
     return()
