@@ -76,7 +76,9 @@ add_library(skep_test_flags INTERFACE)
 target_compile_options(skep_test_flags INTERFACE ${SKEP_TEST_FLAGS})
 
 # skep_test(name SOURCES file... [APART file...] DEPS target... [LABELS label...]
-#           [TIMEOUT seconds] [ENVIRONMENT variable=value]): a GoogleTest binary; each of its tests is a ctest test.
+#           [TIMEOUT seconds] [ENVIRONMENT variable=value]): a GoogleTest binary; each of its tests
+# is a ctest test. With a sanitizer, where to start a process takes longer than most tests, the whole
+# binary is one.
 function(skep_test name)
   if(NOT SKEP_TESTS)
     return()
@@ -87,7 +89,7 @@ function(skep_test name)
     return()
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
+    set(ARG_TIMEOUT 600)
   endif()
   add_executable(${name} ${ARG_SOURCES} ${ARG_APART})
   set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -102,8 +104,13 @@ function(skep_test name)
   if(ARG_ENVIRONMENT)
     list(APPEND properties ENVIRONMENT "${ARG_ENVIRONMENT}")
   endif()
-  gtest_discover_tests(${name} TEST_PREFIX "${SKEP_TEST_PREFIX}" DISCOVERY_TIMEOUT 60
-    PROPERTIES ${properties})
+  if(SKEP_SANITIZE)
+    add_test(NAME ${SKEP_TEST_PREFIX}${name} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${SKEP_TEST_PREFIX}${name} PROPERTIES ${properties})
+  else()
+    gtest_discover_tests(${name} TEST_PREFIX "${SKEP_TEST_PREFIX}" DISCOVERY_TIMEOUT 60
+      PROPERTIES ${properties})
+  endif()
 endfunction()
 
 # skep_benchmark(name SOURCES file... DEPS target... SMOKE regex): a Google Benchmark binary; ctest

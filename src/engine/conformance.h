@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "engine/factory.h"
 #include "engine/oracle.h"
 #include "engine/random_batch.h"
@@ -74,6 +75,16 @@ inline std::vector<EngineVariant> EnginesUnderTest() {
     if (info == nullptr) continue;
     variants.push_back({.name = line.name, .info = info, .options = line.options});
   }
+  return variants;
+}
+
+// For tests that fill much memory, which a sanitizer makes dear: there without nodes of other
+// sizes.
+inline std::vector<EngineVariant> EnginesUnderMemoryTest() {
+  std::vector<EngineVariant> variants = EnginesUnderTest();
+  std::erase_if(variants, [](const EngineVariant& variant) {
+    return kSanitized && variant.options.btree.node_bytes != BtreeOptions{}.node_bytes;
+  });
   return variants;
 }
 

@@ -4,7 +4,6 @@
 // 8 KiB, spans of 64 KiB. So the tests store many times that, and delete what lies together.
 #include <map>
 
-#include "base/sanitized.h"
 #include "engine/conformance.h"
 
 namespace skep {
@@ -295,15 +294,6 @@ TEST_P(MemoryConformance, ADestroyedEngineLeavesNothingCharged) {
     EXPECT_EQ(engine->Statistics().bytes, budget.used());
   }
   EXPECT_EQ(budget.used(), 0u);
-}
-
-// Under a sanitizer, which makes memory dear, without nodes of other sizes.
-std::vector<EngineVariant> EnginesUnderMemoryTest() {
-  std::vector<EngineVariant> variants = EnginesUnderTest();
-  std::erase_if(variants, [](const EngineVariant& variant) {
-    return kSanitized && variant.options.btree.node_bytes != BtreeOptions{}.node_bytes;
-  });
-  return variants;
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, MemoryConformance, testing::ValuesIn(EnginesUnderMemoryTest()),

@@ -2,6 +2,7 @@
 // deadlines, in bounded pieces, with all their memory.
 #include <algorithm>
 
+#include "base/sanitized.h"
 #include "engine/conformance.h"
 
 namespace skep {
@@ -171,7 +172,7 @@ TEST_P(ReclaimConformance, ManyKeysComeAndExpire) {
   const auto key_of = [&](Batch& batch, uint64_t i) {
     return batch.scratch().Copy("key" + std::to_string(i) + (i % 16 == 0 ? Long(":") : ""));
   };
-  for (int step = 0; step < 300; ++step) {
+  for (int step = 0; step < Rounds(300); ++step) {
     Batch batch(step % 4 == 0 && traits_.atomic ? Batch::Kind::kAtomic : Batch::Kind::kUnordered);
     for (int i = 0; i < 40; ++i) {
       constexpr Op kOps[] = {Op::kPut, Op::kPut, Op::kPut, Op::kExpire, Op::kDelete, Op::kGet};
@@ -202,7 +203,7 @@ TEST_P(ReclaimConformance, ManyKeysComeAndExpire) {
   subject_.ExpectNoOldVersions();
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, ReclaimConformance, testing::ValuesIn(EnginesUnderTest()),
+INSTANTIATE_TEST_SUITE_P(Engines, ReclaimConformance, testing::ValuesIn(EnginesUnderMemoryTest()),
                          EngineTestName);
 
 }  // namespace

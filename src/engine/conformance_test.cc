@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 
+#include "base/sanitized.h"
 #include "engine/masked_engine.h"
 
 namespace skep {
@@ -171,7 +172,7 @@ using LogConformance = EngineConformance;
 // Method: random logs over some hundred short keys, so that operations meet. The bytes of earlier
 // batches are looked at again after later ones.
 TEST_P(LogConformance, AgreesWithTheOracle) {
-  RunLogs([] { return Subject(GetParam()); }, 20, 400);
+  RunLogs([] { return Subject(GetParam()); }, Rounds(20), 400);
 }
 
 // Goal: an engine that declares something unsupported refuses it with kNotSupported and changes

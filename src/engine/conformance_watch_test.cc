@@ -2,6 +2,7 @@
 // change of their key, and nothing else.
 #include <functional>
 
+#include "base/sanitized.h"
 #include "engine/conformance.h"
 #include "engine/masked_engine.h"
 
@@ -306,7 +307,7 @@ TEST_P(WatchConformance, AWatchedBatchThatOnlyReads) {
 // Goal: watches are apart: many on one key, many keys, of which each write touches its own.
 TEST_P(WatchConformance, ManyWatches) {
   SKEP_NEEDS(atomic);
-  constexpr int kKeys = 2000;
+  constexpr int kKeys = Rounds(2000);
   const auto key_of = [](int i) { return "key" + std::to_string(i); };
   std::vector<uint64_t> watches;
   for (int i = 0; i < kKeys; ++i) watches.push_back(subject_.Watch(key_of(i)));
