@@ -123,10 +123,10 @@ uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
   const auto do_all = [&](const auto bytes) {
     Outcome* outcome = &out.outcome(slot);
     for (size_t i = 0; i < count; ++i, ++outcome) {
-      if (returns == Returns::kOld) std::memcpy(answer, value.data(), bytes);
+      if (returns == Returns::kOld) CopyBytes(answer, value.data(), bytes);
       update.kernel.update(update, value.data(), requests[i].value.data() + kUpdateHeaderBytes,
                            parsed->is_vector, elements);
-      if (returns == Returns::kNew) std::memcpy(answer, value.data(), bytes);
+      if (returns == Returns::kNew) CopyBytes(answer, value.data(), bytes);
       outcome->verdict = Verdict::kDone;
       outcome->present = true;
       outcome->deadline_ms = deadline_ms;

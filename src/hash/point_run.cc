@@ -15,8 +15,8 @@ namespace {
 // Whether b is what a is, but for the bytes of its key and value; so it is as well-formed if its
 // key is as long.
 inline bool IsAlike(const Request& a, const Request& b) {
-  return a.op == b.op && a.flags == b.flags && a.when == b.when && a.function == b.function &&
-         a.deadline_ms == b.deadline_ms && a.value.size() == b.value.size();
+  return a.op == b.op && a.flags == b.flags && a.when == b.when && a.deadline_ms == b.deadline_ms &&
+         a.value.size() == b.value.size() && (a.op != Op::kApply || a.function == b.function);
 }
 
 }  // namespace
@@ -161,10 +161,19 @@ void PointRun::Look(Table& table, Group& group) {
   group.end = end;
 }
 
+// `number` is the place in the window's order of the unit that is worked on now.
+inline void PointRun::PrefetchNext(Table& table, const Group& group, const uint16_t& number) {
+  const uint16_t* const next = &number + 1;
+  if (next < &window_.order[0] + group.end) table.PrefetchBody(window_.units[*next].key);
+}
+
 void PointRun::Finish(Table& table, Group& group) {
   now_ms_ = core_.now.Latest();
   if (writes_) return Change(table, group);
-  for (const uint16_t i : UnitsOf(group)) Read(table, window_.units[i]);
+  for (const uint16_t& i : UnitsOf(group)) {
+    PrefetchNext(table, group, i);
+    Read(table, window_.units[i]);
+  }
 }
 
 inline void PointRun::Answer(const Unit& unit, const std::optional<PointState>& state) {
@@ -185,7 +194,8 @@ void PointRun::Read(Table& table, const Unit& unit) {
 // First the keys that occur once: what the station has of the others are views of the table.
 void PointRun::Change(Table& table, Group& group) {
   uint16_t end = group.begin;
-  for (const uint16_t i : UnitsOf(group)) {
+  for (const uint16_t& i : UnitsOf(group)) {
+    PrefetchNext(table, group, i);
     if (window_.seen[SeenSlotOf(window_.units[i].key)] == 1) {
       ChangeOne(table, i);
     } else {

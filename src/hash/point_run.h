@@ -82,6 +82,7 @@ class PointRun {
   void RunGroups(void (PointRun::*step)(Table&, Group&));
   void Look(Table& table, Group& group);
   void Finish(Table& table, Group& group);
+  void PrefetchNext(Table& table, const Group& group, const uint16_t& number);
   void Answer(const Unit& unit, const std::optional<PointState>& state);
   void Read(Table& table, const Unit& unit);
   void Change(Table& table, Group& group);

@@ -15,6 +15,18 @@ Table::~Table() {
   arena_.Flush(cache_);
 }
 
+// Compares no key: that would wait for what is to be fetched.
+void Table::PrefetchLarge(const Key& key) const {
+  constexpr size_t kBytesMax = 4096;  // more than a core has lines in flight
+  const Bucket& bucket = index_[BucketOf(key.hash)];
+  for (uint32_t left = bucket.Match(SecondaryOf(key.hash)); left != 0; left &= left - 1) {
+    const Record record = RecordAt(bucket.PointerAt(static_cast<uint32_t>(std::countr_zero(left))));
+    if (record.form() != Record::Form::kLarge) continue;
+    const std::byte* const body = arena_.At(record.body_at());
+    FetchLines(body, body + std::min(record.body_bytes(), kBytesMax));
+  }
+}
+
 bool Table::StoreAt(const Place& place, const Key& key, std::string_view value,
                     uint64_t deadline_ms, Arena::Limit limit) {
   BeforeChange(key.hash);

@@ -113,6 +113,12 @@ class Table {
   // Starts fetching what may be the key's record; the bucket should be here by now.
   void PrefetchRecord(const Key& key) const;
 
+  // Starts fetching the beginning of the key's value if it is a large one; the record should be
+  // here by now.
+  void PrefetchBody(const Key& key) const {
+    if (large_ > 0) PrefetchLarge(key);
+  }
+
   Place Find(const Key& key);
   // The value, if it lies inline in the first bucket of its chain; then it has no deadline.
   bool FindInline(const Key& key, std::string_view* value) const {
@@ -215,6 +221,7 @@ class Table {
   }
   void SavePreImage(uint64_t hash);
   void SavePreImages();
+  void PrefetchLarge(const Key& key) const;
   bool StoreInPlace(const Place& place, const Pair& pair, uint64_t hash);
   SlabAddress NewRecord(const Pair& pair, Record::Form form, Arena::Limit limit);
   void FreeRecord(Bucket::Pointer pointer);
