@@ -13,7 +13,8 @@ float Relu(float element, float threshold) { return element < threshold ? thresh
 
 double Squares(double state, float element) { return state + double{element} * element; }
 
-bool IsMultiple(int64_t element, int64_t of) { return of != 0 && element % of == 0; }
+// What is undefined in C++ stops the server: here 0, and the smallest number by -1.
+bool IsMultiple(int64_t element, int64_t of) { return of == -1 || (of != 0 && element % of == 0); }
 
 }  // namespace
 

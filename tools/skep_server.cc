@@ -76,19 +76,21 @@ int main(int argc, char** argv) {
     std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);
     return line.exit_code;
   }
-  for (const std::string& path : line.options.function_libraries) {
-    if (const std::string why = skep::LoadFunctionLibrary(path); !why.empty()) {
-      std::fprintf(stderr, "skep-server: --function-library: %s\n", why.c_str());
-      return 1;
-    }
-  }
-  // Blocked before any thread starts, so that only AwaitEnd sees them.
+  // Blocked before any thread starts, one of a function library included, so that only AwaitEnd
+  // sees them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+
+  for (const std::string& path : line.options.function_libraries) {
+    if (const std::string why = skep::LoadFunctionLibrary(path); !why.empty()) {
+      std::fprintf(stderr, "skep-server: --function-library: %s\n", why.c_str());
+      return 1;
+    }
+  }
 
   const bool fewer_clients = FitOpenFiles(line.options);
   skep::Server server(line.options, skep::SystemEnvironment());

@@ -224,7 +224,8 @@ class Batch {
   uint32_t Apply(std::string_view key, const Function* function, std::string_view operand);
   // The same of functions of elements (function.h). An error, kRefused with kInvalidArgument: the
   // key is absent, or sizes do not fit.
-  //   UpdateElements  `operands`: the elements the function takes, for all or for each (options).
+  //   UpdateElements  `operands`: the elements the function takes, for all or for each (options);
+  //                   8 bytes less than the largest value at most.
   //                   outcome.integer: how many elements; outcome.value: what options.returns says
   //   ReduceElements  `first_state`: 8 bytes, or none. outcome.value: the state, 8 bytes, or none
   //                   if there is nothing to begin with; outcome.integer: as a number, if it is one

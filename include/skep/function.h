@@ -17,12 +17,11 @@
 //   update   add sub mul min max set    all types; integers wrap around
 //            and or xor                 integers
 //            addsat                     integers: stays at the smallest or largest number
-//            cas                        operands expected, desired: where the element is the
-//            expected
-//                                       one
-//            addwrap                    operands delta, low, step: adds delta, and step where the
-//            sum
-//                                       is below low (TPC-C's S_QUANTITY: -quantity, 10, 91)
+//            cas                        all types; operands expected, desired: where the element
+//                                       is the expected one
+//            addwrap                    all types; operands delta, low, step: adds delta, and step
+//                                       where the sum is below low (TPC-C's S_QUANTITY:
+//                                       -quantity, 10, 91)
 //   reduce   sum min max count any      any: 1 if an element is not 0, else 0
 //   filter   eq ne lt le gt ge
 //
@@ -81,6 +80,7 @@ std::optional<Element> ElementNamed(std::string_view name);
 // The Element of an arithmetic type.
 template <class T>
 constexpr Element ElementOf() {
+  static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8);
   constexpr int size = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
   if constexpr (std::floating_point<T>) return sizeof(T) == 4 ? Element::kF32 : Element::kF64;
   return static_cast<Element>(size + (std::is_signed_v<T> ? 0 : 4));
@@ -141,7 +141,8 @@ std::vector<const Function*> AllFunctions();
 
 // Registers a function of elements, as above. It must be pure: any thread may run it, for elements
 // in any order.
-//   kInvalidArgument  the name is empty, longer than 64 bytes, or taken for this kind and type
+//   kInvalidArgument  the name is empty, longer than 64 bytes, has a capital letter (commands take
+//                     either), or is taken for this kind and type
 template <class T>
 using UpdateFunction = T (*)(T element, T operand);
 template <class T>

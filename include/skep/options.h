@@ -43,7 +43,7 @@ struct HashOptions {
 struct Options {
   // The index of every keyspace; EngineNames() (store.h) lists what this build has.
   std::string engine = "btree";
-  // Keyspaces are numbered 0 .. keyspaces-1; one that was never written costs nothing.
+  // Keyspaces are numbered 0 .. keyspaces-1; one that was never used costs nothing.
   uint32_t keyspaces = 16;
   // The index of single keyspaces, by their number, instead of `engine`.
   std::map<uint32_t, std::string> keyspace_engines;

@@ -17,7 +17,7 @@ constexpr const char* kNoKey = "no such key";
 FunctionEffect Update(const FunctionInput& input) {
   const Function& f = *input.function;
   const auto update = ParseUpdate(input.operand);
-  if (!update) return Refused("the operand of an update is cut");
+  if (!update) return Refused("not the operand of an update");
   std::string_view old;
   if (input.value) {
     old = *input.value;
@@ -109,6 +109,8 @@ std::string_view UpdateOperand(const UpdateOptions& options, std::string_view op
 
 std::optional<UpdateOperands> ParseUpdate(std::string_view operand) {
   if (operand.size() < kUpdateHeaderBytes) return std::nullopt;
+  constexpr auto kLast = static_cast<char>(UpdateOptions::Returns::kNew);
+  if (operand[0] < 0 || operand[0] > kLast) return std::nullopt;
   UpdateOperands parsed = {.returns = static_cast<UpdateOptions::Returns>(operand[0]),
                            .is_vector = operand[1] != 0,
                            .operands = operand.substr(kUpdateHeaderBytes)};

@@ -30,7 +30,7 @@ struct UpdateOperands {
   uint32_t create = 0;
   std::string_view operands;
 };
-// Nothing if it is shorter than its header.
+// Nothing if its header is not one.
 std::optional<UpdateOperands> ParseUpdate(std::string_view operand);
 // What is wrong with this update of a value of so many bytes; kOk: nothing.
 Status CheckUpdate(const Function& update, const UpdateOperands& operands, size_t bytes);

@@ -13,7 +13,8 @@ std::span<const EngineInfo> AllEngines() {
       {"btree", "ordered, multi-version B+tree with wait-free reads (Honeycomb)",
        &BtreeEngine::Make},
       {"hash", "unordered, one version; for points, atomics and batches (KV-Direct)",
-       [](const EngineOptions& options) { return HashEngine::Make(options); }},
+       [](const EngineOptions& options) { return HashEngine::Make(options); },
+       HashEngine::kKeyspacesMax},
       {"model", "ordered, multi-version, behind one lock; the oracle of every other engine",
        [](const EngineOptions& options) -> std::unique_ptr<Engine> {
          return std::make_unique<ModelEngine>(options);

@@ -1,6 +1,7 @@
 // factory.h: the one place that knows engines by name.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -13,6 +14,8 @@ struct EngineInfo {
   std::string_view name;
   std::string_view summary;
   std::unique_ptr<Engine> (*make)(const EngineOptions& options);
+  // Of one store: each may reserve much address space.
+  uint32_t keyspaces_max = UINT32_MAX;
 };
 
 std::span<const EngineInfo> AllEngines();

@@ -1,5 +1,6 @@
 #include "skep/function.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -86,6 +87,11 @@ Result<const Function*> RegisterFunction(std::string_view name, FunctionBody bod
 }
 
 Result<const Function*> function_internal::RegisterElements(Function function) {
+  const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+  if (std::ranges::any_of(function.name, is_upper)) {
+    return Fail(Code::kInvalidArgument,
+                "a function of elements has no capital letters in its name");
+  }
   function.body = BodyOf(function.kind);
   return Register(std::move(function));
 }

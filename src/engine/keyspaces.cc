@@ -1,6 +1,8 @@
 #include "engine/keyspaces.h"
 
 #include <bit>
+#include <map>
+#include <string>
 
 #include "base/check.h"
 
@@ -38,12 +40,23 @@ Status CheckHash(const HashOptions& options) {
 
 Status Keyspaces::Check(const Options& options) {
   if (options.keyspaces == 0) return {Code::kInvalidArgument, "a store needs a keyspace"};
+  std::map<std::string, uint32_t> counts;  // keyspaces by engine
+  counts[options.engine] = options.keyspaces;
   for (const auto& [index, engine] : options.keyspace_engines) {
     if (index >= options.keyspaces) {
       return {Code::kInvalidArgument, "an engine for a keyspace that there is not", index};
     }
     if (FindEngine(engine) == nullptr) {
       return {Code::kInvalidArgument, "no engine of the name for a keyspace", index};
+    }
+    --counts[options.engine];
+    ++counts[engine];
+  }
+  for (const auto& [engine, count] : counts) {
+    const EngineInfo* const info = FindEngine(engine);
+    if (info != nullptr && count > info->keyspaces_max) {
+      return {Code::kInvalidArgument, "too many keyspaces of one engine: fewer, or another engine",
+              info->keyspaces_max};
     }
   }
   if (const Status s = CheckBtree(options.btree); !s.ok()) return s;

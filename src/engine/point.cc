@@ -95,19 +95,15 @@ uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
   const Function& update = *first.function;
   const auto parsed = ParseUpdate(first.value);
   const Status status = parsed ? CheckUpdate(update, *parsed, value.size())
-                               : Status(Code::kInvalidArgument, "the operand of an update is cut");
-  if (!status.ok()) {
+                               : Status(Code::kInvalidArgument, "not the operand of an update");
+  if (!status.ok() || out.scratch().used() > kAnswerBytesMax) {
     out.outcome(slot) = {.present = true, .deadline_ms = deadline_ms};
-    out.Refuse(slot, status);
+    status.ok() ? out.RefuseAnswer(slot) : out.Refuse(slot, status);
     return 1;
   }
   using Returns = UpdateOptions::Returns;
   const Returns returns = parsed->returns;
   const size_t size = value.size();
-  if (returns != Returns::kNothing && out.scratch().used() > kAnswerBytesMax) {
-    out.RefuseAnswer(slot);
-    return 1;
-  }
   constexpr size_t kAnswersBytesMax = size_t{64} << 10;  // of those that are done together
   const size_t count_max = returns == Returns::kNothing || size == 0
                                ? requests.size()

@@ -111,7 +111,7 @@ TEST(StoreOpen, RefusesBadHashOptions) {
 }
 
 // Goal: what a store is told reaches its engines.
-// Method: an engine that remembers what it was told when it was first used.
+// Method: an engine that remembers what it was told when it was made.
 TEST(StoreOpen, TellsItsEngines) {
   static EngineOptions told;
   static constexpr EngineInfo kRemembers{

@@ -22,6 +22,9 @@ class BatchWriter;
 
 class HashEngine final : public Engine {
  public:
+  // Each partition is some mappings of the process, of which a system allows 65530 (vm.max_map_count).
+  static constexpr uint32_t kKeyspacesMax = 64;
+
   struct Options {
     uint32_t partitions = 0;  // a power of two up to hash::kPartitionsMax; 0: four for each CPU
     hash::TableOptions table;

@@ -1,5 +1,7 @@
 #include "hash/sampler.h"
 
+#include <algorithm>
+
 #include "engine/point.h"
 
 namespace skep::hash {
@@ -45,9 +47,12 @@ std::optional<Pair> Sampler::Draw() {
 
 // Nothing if what was drawn does not count, or after too many tries.
 std::optional<Pair> Sampler::DrawFrom(const Table& table, int* tries) {
+  // A bucket that is not split yet has the keys of two.
+  constexpr uint64_t kPlacesMin = 32;
+  const uint64_t places = std::max<uint64_t>(kPlacesMin, uint64_t{4} * table.options().fill_slots);
   while (++*tries < kTriesMax) {
     const uint64_t bucket = Below(table.bucket_count());
-    uint64_t left = Below(kDraws);
+    uint64_t left = Below(places);
     std::optional<Pair> drawn;
     table.ForEachIn(bucket, [&](const Pair& pair) {
       if (left-- == 0) drawn = pair;

@@ -1,10 +1,11 @@
 // sampler.h: one key of all partitions, uniformly at random.
 //
-// A partition is drawn by its number of keys; in it a bucket of the index, and one of kDraws places
+// A partition is drawn by its number of keys; in it a bucket of the index, and one of some places
 // of its chain. If that is empty, another bucket: so a key in a long chain is as likely as one that
-// is alone. A chain has no more than kDraws keys but by a chance that nobody will see. A key that
-// has expired, or that an atomic batch has changed, is not taken: all is drawn anew. When that has
-// failed often, hardly any key is left that counts: all are counted, and one of them taken.
+// is alone. There are several times as many places as a chain is meant to have keys: one that has
+// more is a chance that nobody will see. A key that has expired, or that an atomic batch has
+// changed, is not taken: all is drawn anew. When that has failed often, hardly any key is left that
+// counts: all are counted, and one of them taken.
 #pragma once
 
 #include <optional>
@@ -27,7 +28,6 @@ class Sampler {
   std::optional<Pair> Draw();
 
  private:
-  static constexpr uint32_t kDraws = 32;
   static constexpr int kTriesMax = 2000;
 
   uint64_t Next();

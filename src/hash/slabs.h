@@ -19,7 +19,8 @@
 // have no larger block than it needs before it breaks one. A span that is wholly free goes back to
 // the arena, and so to the system, or to larger values; Flush() empties the pools for that.
 //
-// Addresses have 31 bits: only spans of the arena's first region are used, 64 GiB.
+// Addresses have 31 bits: only spans of the arena's first region are used, 64 GiB. Large values of
+// the same engine lie there, too.
 //
 // Invariants. Verify() checks them.
 //   A1  used_bytes() + free_bytes() + the headers is the size of all spans.

@@ -27,7 +27,7 @@ inline constexpr WindowBytes kWindowBytes = [] {
   WindowBytes bytes = {};
   for (uint8_t i = 0; i < 64; ++i) {
     bytes.first[i] = static_cast<uint8_t>(i / 8 * kSlotBytes + i % 8);
-    bytes.last[i] = i < 16 ? static_cast<uint8_t>((8 + i / 8) * kSlotBytes + i % 8) : 0;
+    bytes.last[i] = i < 16 ? static_cast<uint8_t>((8 + i / 8) * kSlotBytes + i % 8) : uint8_t{0};
   }
   return bytes;
 }();

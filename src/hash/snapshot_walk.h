@@ -13,7 +13,7 @@
 //
 // Cost. No walk is open: a branch that is never taken, for each write. A walk: a hash and a copy of
 // every pair. Memory: what writers save is charged to the budget, at most all pairs; what Next()
-// gives is not, some hundred KiB or one long pair.
+// gives is not, some hundred KiB, or the pairs of one chain.
 // The budget's end: if there is no room for what must be saved, or for those who store (found by
 // Engine::Maintain), the walk is lost: what was saved is freed, piece by piece as writers and
 // upkeep come by, and Next() says so.

@@ -91,6 +91,13 @@ class Station {
 
 inline void Station::Reset(size_t keys, size_t units) {
   constexpr size_t kSlotsAKey = 4;
+  // What a huge batch once took is not kept for ever.
+  constexpr size_t kKeptMax = 16 * 1024;
+  if (entries_.size() > kKeptMax && keys <= kKeptMax) {
+    std::vector<Entry>().swap(entries_);
+    std::vector<uint32_t>().swap(slots_);
+    std::vector<uint32_t>().swap(next_);
+  }
   const size_t slots = std::bit_ceil(keys * kSlotsAKey + 1);
   if (entries_.size() < keys) entries_.resize(keys);
   if (next_.size() < units) next_.resize(units);

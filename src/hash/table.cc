@@ -79,7 +79,7 @@ bool Table::SetDeadline(const Key& key, uint64_t deadline_ms, Arena::Limit limit
   if (!place.bucket->IsPair(place.item) && deadline_ms != 0) {
     const Bucket::Pointer pointer = place.bucket->PointerAt(place.item.slot);
     if (RecordAt(pointer).form() != Record::Form::kShort) {
-      wanted_slots_ -= SlotsWanted(pair) - 1;
+      SKEP_DCHECK(SlotsWanted(pair) == 1);
       deadlines_.Remove(pair.deadline_ms, key.hash);
       Record::WriteDeadline(slabs_.At(pointer.address), deadline_ms);
       deadlines_.Add(deadline_ms, key.hash);

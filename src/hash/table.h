@@ -183,6 +183,7 @@ class Table {
   PreImages* pre_images() const { return pre_images_; }
   void set_pre_images(PreImages* pre_images) { pre_images_ = pre_images; }
 
+  const TableOptions& options() const { return options_; }
   uint64_t items() const { return items_; }
   const Deadlines& deadlines() const { return deadlines_; }
   // What it holds beside the arena's memory.

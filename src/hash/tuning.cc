@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kFillSlotsMax = 20;  // more gains little memory, and costs many lines
 constexpr int kPositions = 8;           // of a round of splits
 constexpr double kLoadMin = 0.5;        // pairs a bucket: an insert adds two buckets at most
-constexpr double kLineBytes = sizeof(Bucket);
+constexpr double kBucketBytes = sizeof(Bucket);
 
 // What a pair takes of a table, inline or not.
 struct PairShape {
@@ -35,8 +35,8 @@ PairShape ShapeOf(const TableOptions& options, size_t key_bytes, size_t value_by
           .slots = is_inline ? Bucket::SlotsFor(bytes) : 1,
           .record_bytes = static_cast<double>(Slabs::BytesOf(Slabs::ClassOf(record)) +
                                               (is_large ? Arena::RoundUp(bytes) : 0)),
-          .record_lines = std::ceil(static_cast<double>(record) / kLineBytes) +
-                          (is_large ? std::ceil(static_cast<double>(bytes) / kLineBytes) : 0)};
+          .record_lines = std::ceil(static_cast<double>(record) / kBucketBytes) +
+                          (is_large ? std::ceil(static_cast<double>(bytes) / kBucketBytes) : 0)};
 }
 
 // Sums over the pairs of one chain.

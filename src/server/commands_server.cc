@@ -88,9 +88,9 @@ void RunConfig(Call& call) { RunSubcommand(call); }
 std::span<const Subcommand> ConfigSubcommands() { return kConfigSubcommands; }
 
 Plan PlanDbsize(const Call& call, Batch& batch) {
-  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
   // Where there is no order, a count of everything visits no key.
   const bool visits = call.engine().traits().ordered;
+  if (visits && batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
   batch.Count(Range::All(), visits ? kTransactionScanKeysMax : kNoLimit);
   return Plan::Requests();
 }

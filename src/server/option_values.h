@@ -172,7 +172,9 @@ struct NumberedNames {
       if (!number || equal == std::string::npos || equal + 1 == word.size()) {
         return {Code::kInvalidArgument, "argument must be a list of number=name"};
       }
-      names[*number] = word.substr(equal + 1);
+      if (!names.emplace(*number, word.substr(equal + 1)).second) {
+        return {Code::kInvalidArgument, "argument names a number twice"};
+      }
     }
     options.*kMember = std::move(names);
     return {};

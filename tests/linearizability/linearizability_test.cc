@@ -150,7 +150,7 @@ TEST_P(StoreHistories, AreLinearizable) {
 // Method: rounds on four keys through a client with one fault; some round must be caught, and soon.
 TEST_P(StoreHistories, OfEachFaultAreCaught) {
   if (!StoreForTests::EngineOf(*NewStore()).traits().multi_version) {
-    GTEST_SKIP() << "the faults are in ranges, snapshots and batches";
+    GTEST_SKIP() << "some of the faults are in what this engine does not have";
   }
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);

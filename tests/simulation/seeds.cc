@@ -20,7 +20,10 @@ uint64_t NumberOr(const char* variable, uint64_t otherwise) {
 std::ranges::iota_view<uint64_t, uint64_t> Seeds(uint64_t count) {
   const uint64_t first = NumberOr("SKEP_SIM_SEED", std::random_device{}());
   fmt::print("SKEP_SIM_SEED={}\n", first);
-  return {first, first + NumberOr("SKEP_SIM_SEEDS", Rounds(count))};
+  // Of a few each may be of a kind of its own.
+  constexpr uint64_t kFew = 12;
+  const uint64_t rounds = count <= kFew ? count : Rounds(count);
+  return {first, first + NumberOr("SKEP_SIM_SEEDS", rounds)};
 }
 
 }  // namespace skep::simulation
