@@ -198,6 +198,10 @@ class LibraryTest(unittest.TestCase):
             self.assertEqual(client.call("VREDUCE", "v", "squares", "f32"), b"4")
             self.assertEqual(client.call("SET", "n", packed("q", 3, 4, 6)), "OK")
             self.assertEqual(client.call("VFILTER", "n", "multiple", "i64", 3), packed("q", 3, 6))
+            smallest = packed("q", -2**63)
+            self.assertEqual(client.call("SET", "n", smallest), "OK")
+            self.assertEqual(client.call("VFILTER", "n", "multiple", "i64", -1), smallest)
+            self.assertEqual(client.call("VFILTER", "n", "multiple", "i64", 0), b"")
 
     def test_a_library_that_is_none_is_told_before_anything_is_served(self):
         for path in ("/nowhere/functions.so", __file__):
