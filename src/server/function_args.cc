@@ -1,5 +1,7 @@
 #include "server/function_args.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <optional>
 
@@ -10,6 +12,7 @@ namespace skep {
 namespace {
 
 constexpr std::string_view kSyntax = "syntax error";
+constexpr size_t kShownBytes = 64;  // of a word that an error quotes
 
 std::string Lower(std::string_view text) {
   std::string lower;
@@ -34,8 +37,8 @@ bool Append(std::string_view text, std::string* bytes) {
 }
 
 std::string NoNumber(std::string_view text, Element element) {
-  return "'" + std::string(text.substr(0, 64)) + "' is not a number of type " +
-         std::string(NameOf(element)) + ", or out of range";
+  return fmt::format("'{}' is not a number of type {}, or out of range",
+                     text.substr(0, kShownBytes), NameOf(element));
 }
 
 // [RETURN OLD | NEW | NONE] [CREATE n]
@@ -94,11 +97,11 @@ bool AppendElement(std::string_view number, Element element, std::string* bytes)
 std::string ParseFunctionArgs(FunctionKind kind, std::span<const std::string_view> words,
                               FunctionArgs* args) {
   const auto element = ElementNamed(Lower(words[1]));
-  if (!element) return "unknown type '" + std::string(words[1].substr(0, 64)) + "'";
+  if (!element) return fmt::format("unknown type '{}'", words[1].substr(0, kShownBytes));
   args->function = FindFunction(kind, Lower(words[0]), *element);
   if (args->function == nullptr) {
-    return "unknown " + std::string(NameOf(kind)) + " function '" +
-           std::string(words[0].substr(0, 64)) + "' of " + std::string(NameOf(*element));
+    return fmt::format("unknown {} function '{}' of {}", NameOf(kind),
+                       words[0].substr(0, kShownBytes), NameOf(*element));
   }
   words = words.subspan(2);
   if (kind == FunctionKind::kReduce) {
