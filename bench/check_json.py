@@ -30,8 +30,8 @@ EXPIRY_OPTIONS = ["server", "host", "port", "items", "stay", "connections", "dep
                   "seconds", "lead", "repeats", "key-size", "value-size", "seed"]
 EXPIRY_FIGURES = ["seconds", "ops", "kops", "p50_ns", "p99_ns", "p999_ns", "max_ns"]
 KV_DIRECT_OPTIONS = ["table", "figure", "mode", "bytes", "slots", "seed"]
-WITHOUT_ORDER = ["boost", "cuckoo", "tbb-hash"]
-WITHOUT_THREADS = ["absl", "boost", "tbb-map"]
+WITHOUT_ORDER = ["absl-hash", "boost", "cuckoo", "tbb-hash"]
+WITHOUT_THREADS = ["absl-hash", "absl", "boost", "tbb-map"]
 
 
 def check_positive(result, names):
