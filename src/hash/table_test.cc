@@ -145,7 +145,8 @@ TEST(Table, AgreesWithAMap) {
     for (const auto& [key, value] : std::unordered_map(checked.model())) checked.Erase(key);
     checked.ExpectAll();
     EXPECT_GT(most_buckets, 50u);
-    EXPECT_LT(checked.table().bucket_count(), 4u);
+    // Each delete gives up one bucket at most, so that a few may be left.
+    EXPECT_LT(checked.table().bucket_count(), 16u);
     checked.table().Trim();
     EXPECT_EQ(checked.arena().Statistics().allocated_bytes, 0u);
   }
