@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,6 +74,15 @@ class PosixFile final : public File {
     return {};
   }
 
+  Status Allocate(uint64_t bytes) override {
+    const int error = posix_fallocate(fd_.get(), 0, Offset(bytes));
+    if (error != 0) {
+      return {Code::kIo, "cannot allocate a file's space", static_cast<uint64_t>(error)};
+    }
+    end_ = std::max(end_, bytes);
+    return {};
+  }
+
   Result<uint64_t> Size() override {
     struct stat about;
     if (fstat(fd_.get(), &about) < 0) return Fail(IoError("cannot read a file's size"));
@@ -98,6 +108,14 @@ class PosixFile final : public File {
   uint64_t end_;  // where Append goes on
 };
 
+class PosixLock final : public FileLock {
+ public:
+  explicit PosixLock(FileDescriptor fd) : fd_(std::move(fd)) {}
+
+ private:
+  FileDescriptor fd_;
+};
+
 int OpenFlags(FileSystem::Mode mode) {
   switch (mode) {
     case FileSystem::Mode::kRead:
@@ -119,6 +137,17 @@ class PosixFiles final : public FileSystem {
     if (!fd.valid() || fstat(fd.get(), &about) < 0) return Fail(IoError("cannot open a file"));
     if (S_ISDIR(about.st_mode)) return Fail(Code::kIo, "cannot open a file", EISDIR);
     return std::make_unique<PosixFile>(std::move(fd), static_cast<uint64_t>(about.st_size));
+  }
+
+  Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
+    FileDescriptor fd(Uninterrupted(
+        [&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kFileMode); }));
+    if (!fd.valid()) return Fail(IoError("cannot open a file"));
+    if (Uninterrupted([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) < 0) {
+      if (errno == EWOULDBLOCK) return Fail(Code::kUnavailable, "a file is locked by another");
+      return Fail(IoError("cannot lock a file"));
+    }
+    return std::make_unique<PosixLock>(std::move(fd));
   }
 
   Status Rename(const std::string& from, const std::string& to) override {

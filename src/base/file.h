@@ -12,7 +12,7 @@
 
 namespace skep {
 
-// An open file. Thread safety: one owner, but ReadAt may run beside anything.
+// An open file. Thread safety: one owner, but ReadAt and Sync may run beside anything.
 // Errors: kIo with the errno; a short write is retried inside and ends in kIo if it cannot finish.
 class File {
  public:
@@ -26,7 +26,16 @@ class File {
   // may be assumed of any byte written since the last Sync that succeeded.
   virtual Status Sync() = 0;
   virtual Status Truncate(uint64_t bytes) = 0;
+  // Takes the space of the first `bytes` from the system, so that writes there do not fail for lack
+  // of it; what was not written reads as zeroes. The file is then at least so long.
+  virtual Status Allocate(uint64_t bytes) = 0;
   virtual Result<uint64_t> Size() = 0;
+};
+
+// Held until it is destroyed, or the process ends.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
 };
 
 class FileSystem {
@@ -45,6 +54,10 @@ class FileSystem {
   virtual Result<std::vector<std::string>> List(const std::string& path) = 0;  // names, sorted
   // Makes creations, renames and removals in `path` survive a power loss.
   virtual Status SyncDirectory(const std::string& path) = 0;
+
+  // Makes the file, if it is not there, and locks it.
+  //   kUnavailable  another process, or a lock of this one, holds it
+  virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
 
   // The whole file as bytes.
   Result<std::string> ReadAll(const std::string& path);

@@ -57,6 +57,11 @@ class SimFile final : public File {
     return IoError("cannot truncate a file", error);
   }
 
+  Status Allocate(uint64_t bytes) override {
+    const uint64_t now = inode_->content().size();
+    return bytes <= now ? Status() : Write(now, std::string(bytes - now, '\0'));
+  }
+
   Result<uint64_t> Size() override {
     if (!IsAlive()) return Fail(IoError("cannot read a file's size", EIO));
     return inode_->content().size();
@@ -101,11 +106,26 @@ class SimFile final : public File {
   uint64_t crashes_;  // of the disk, when it was opened
 };
 
+class SimFileSystem::HeldLock final : public FileLock {
+ public:
+  HeldLock(SimFileSystem& disk, const std::string& path)
+      : disk_(disk), path_(path), crashes_(disk.crashes_) {}
+  ~HeldLock() override {
+    if (crashes_ == disk_.crashes_) disk_.locks_.erase(path_);
+  }
+
+ private:
+  SimFileSystem& disk_;
+  const std::string path_;
+  const uint64_t crashes_;  // of the disk: a power loss has let go of it
+};
+
 SimFileSystem::SimFileSystem(uint64_t seed, Trace& trace, Options options)
     : trace_(trace), options_(options), random_(seed) {}
 
 void SimFileSystem::Crash() {
   ++crashes_;
+  locks_.clear();
   names_.LosePower(random_);
   trace_.Note(Trace::Event::kCrash, crashes_, names_.TotalBytes());
 }
@@ -174,6 +194,12 @@ Result<std::unique_ptr<File>> SimFileSystem::Open(const std::string& path, Mode 
   }
   trace_.Note(Trace::Event::kFileOpen, Trace::Of(path), static_cast<uint64_t>(mode));
   return std::make_unique<SimFile>(*this, node->file, mode != Mode::kRead);
+}
+
+Result<std::unique_ptr<FileLock>> SimFileSystem::Lock(const std::string& path) {
+  if (const auto file = Open(path, Mode::kReadWrite); !file) return Fail(file.error());
+  if (!locks_.insert(path).second) return Fail(Code::kUnavailable, "a file is locked by another");
+  return std::make_unique<HeldLock>(*this, path);
 }
 
 Status SimFileSystem::Rename(const std::string& from, const std::string& to) {

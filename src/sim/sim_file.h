@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,9 +57,11 @@ class SimFileSystem final : public FileSystem {
   Status CreateDirectory(const std::string& path) override;
   Result<std::vector<std::string>> List(const std::string& path) override;
   Status SyncDirectory(const std::string& path) override;
+  Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
 
  private:
   friend class SimFile;
+  class HeldLock;
   struct Plan {
     Operation operation;
     uint64_t successes_left;
@@ -76,6 +79,7 @@ class SimFileSystem final : public FileSystem {
   SeededRandom random_;
   SimNames names_;
   std::vector<Plan> plans_;
+  std::set<std::string> locks_;
   uint64_t crashes_ = 0;
 };
 
