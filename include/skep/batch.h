@@ -185,6 +185,23 @@ struct Outcome {
   Hint hint = {};  // if kWantHint and the engine gives hints
 };
 
+// What a request has made of a key, or found, where neither it nor its outcome says. For logs and
+// snapshots.
+struct Effect {
+  enum class Kind : uint8_t {
+    kNothing,  // these three: of a kApply
+    kStore,
+    kErase,
+    kDeadline,  // of a key of a kExpireRange, or of an item of a kScan that has one, in their order
+  };
+  Kind kind = Kind::kNothing;
+  uint32_t slot = 0;
+  std::string_view value = {};  // kStore
+  std::string_view key = {};    // kDeadline
+  uint64_t deadline_ms = 0;     // kDeadline
+  Version version = 0;          // kExpireRange; 0: the outcome's
+};
+
 class Engine;
 
 // The handle an engine gives for a pinned version. Callers use Snapshot (store.h).
@@ -295,6 +312,8 @@ class Batch {
   // counts its buckets too.
   void set_scan_visits_max(uint32_t keys) { scan_visits_max_ = keys; }
   uint32_t scan_visits_max() const { return scan_visits_max_; }
+  // Wants effects().
+  void set_notes_effects(bool notes) { notes_effects_ = notes; }
 
   // Reading. Outcomes exist once the batch was executed.
   size_t size() const { return requests_.size(); }
@@ -311,6 +330,9 @@ class Batch {
     const Outcome& outcome = outcomes_[slot];
     return {runs_.data() + outcome.first_run, outcome.item_count};
   }
+
+  // Of a kApply the last one counts; one that is done and has none has updated elements in place.
+  std::span<const Effect> effects() const { return effects_; }
 
   // Bytes that live until Clear(): for keys a caller has to build.
   Scratch& scratch() { return scratch_; }
@@ -335,10 +357,12 @@ class Batch {
   size_t scan_bytes_max_ = SIZE_MAX;
   uint32_t scan_visits_max_ = kNoLimit;
   bool applied_ = true;
+  bool notes_effects_ = false;
   std::vector<Request> requests_;
   std::vector<uint32_t> part_begins_;
   std::vector<Outcome> outcomes_;
   std::vector<ItemRun> runs_;
+  std::vector<Effect> effects_;
   Scratch scratch_;
 };
 

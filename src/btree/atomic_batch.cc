@@ -56,7 +56,7 @@ void AtomicBatch<Layout>::BalanceErased() {
 template <class Layout>
 void AtomicBatch<Layout>::RefuseForMemory(uint32_t index) {
   out_.outcome(index) = {};
-  out_.Refuse(index, {Code::kOutOfMemory, "the memory limit is reached", core_.budget.limit()});
+  out_.RefuseMemory(index, core_.budget);
 }
 
 template <class Layout>
@@ -156,17 +156,14 @@ typename AtomicBatch<Layout>::States::iterator AtomicBatch<Layout>::StateOf(std:
 // All parts, in order. False: the first one is not applied, so nothing is.
 template <class Layout>
 bool AtomicBatch<Layout>::PerformAll() {
+  out_.ForgetEffects();
   bool applied = true;
   ForEachPart(batch_, [&](const Part& part) {
     const auto culprit = PerformPart(part);
     if (!culprit) return true;
     TakeBack(part);
+    out_.Abort(part, *culprit);
     applied = !part.is_first;
-    if (applied) {
-      out_.AbortPart(part, *culprit);
-    } else {
-      out_.AbortAllBut(*culprit);
-    }
     return applied;
   });
   return applied;
@@ -418,6 +415,7 @@ void AtomicBatch<Layout>::PerformRange(uint32_t index) {
       effect = ApplyExpiry(r, {at->second.value, at->second.deadline_ms}, now_ms_);
       if (effect.action == PointEffect::Action::kKeep) continue;
       ++count;
+      out_.NoteDeadline(index, key, r.deadline_ms);
     }
     SetState(at, effect);
   }

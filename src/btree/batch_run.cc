@@ -155,12 +155,8 @@ void BatchRun<Layout>::DoReads(Version at) {
       const bool stops =
           verdict == Verdict::kRefused || (IsCondition(request(i).op) && verdict != Verdict::kDone);
       if (!stops) continue;
-      if (!part.is_first) {
-        out_.AbortPart(part, i);
-        return true;
-      }
-      out_.AbortAllBut(i);
-      return false;
+      out_.Abort(part, i);
+      return !part.is_first;
     }
     return true;
   });
@@ -298,7 +294,7 @@ Version BatchRun<Layout>::DeleteRange(uint32_t i) {
       all || r.limit == kNoLimit ? UINT64_MAX : r.limit, batch_.now_ms());
   EndReading();
   if (result.no_memory) {
-    out_.Refuse(i, {Code::kOutOfMemory, "the memory limit is reached", core_.budget.limit()});
+    out_.RefuseMemory(i, core_.budget);
     return 0;
   }
   Outcome& outcome = out_.outcome(i);
@@ -355,6 +351,7 @@ Version BatchRun<Layout>::ExpireRange(uint32_t i) {
       if (outcome.verdict != Verdict::kDone) continue;
       ++changed;
       result.version = outcome.version;
+      out_.NoteDeadline(i, key, r.deadline_ms, outcome.version);
     }
     if (slot_.retired.size() > kRetiredMax) Reclaim();
     if (!keys.empty()) from = keys.back() + '\0';

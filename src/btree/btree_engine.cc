@@ -213,15 +213,31 @@ const EngineTraits& BtreeEngine::traits() const { return impl_->traits_; }
 Version BtreeEngine::Execute(Batch& batch) { return impl_->Execute(batch); }
 btree::Core& BtreeEngine::core() { return impl_->core(); }
 
-Result<SnapshotRef> BtreeEngine::OpenSnapshot(uint64_t now_ms) {
+Result<SnapshotRef> BtreeEngine::Pin(uint64_t now_ms, uint64_t until_ms) {
   if (!impl_->traits_.snapshots) {
     return Fail(Code::kNotSupported, "this engine keeps one version of a key");
   }
   impl_->core().snapshots.CloseExpired(now_ms);
-  SnapshotRef snapshot = impl_->core().snapshots.Open(gate_, NewSnapshotId(),
-                                                      now_ms + impl_->options_.snapshot_age_ms_max);
+  SnapshotRef snapshot = impl_->core().snapshots.Open(gate_, NewSnapshotId(), until_ms);
   snapshot.now_ms = now_.Advance(now_ms);
   return snapshot;
+}
+
+Result<SnapshotRef> BtreeEngine::OpenSnapshot(uint64_t now_ms) {
+  return Pin(now_ms, now_ms + impl_->options_.snapshot_age_ms_max);
+}
+
+// Of no age limit: it takes as long as the tree is large.
+Result<std::unique_ptr<PairWalk>> BtreeEngine::OpenWalk(uint64_t now_ms) {
+  const auto snapshot = Pin(now_ms, UINT64_MAX);
+  if (!snapshot) return Fail(snapshot.error());
+  return WalkBySnapshot(*this, *snapshot);
+}
+
+void BtreeEngine::StartAfter(Version version, uint64_t now_ms) {
+  now_.Advance(now_ms);
+  impl_->core().versions.StartAfter(version);
+  impl_->Release();
 }
 
 Result<uint64_t> BtreeEngine::Watch(std::string_view key, uint64_t now_ms) {

@@ -61,6 +61,8 @@ class BtreeEngine final : public Engine {
   Version Execute(Batch& batch) override;
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef snapshot) override;
+  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override;
+  void StartAfter(Version version, uint64_t now_ms) override;
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
   void Release() override;
@@ -84,6 +86,7 @@ class BtreeEngine final : public Engine {
 
   BtreeEngine();
   std::unique_ptr<Impl> MakeImpl(const EngineOptions& options);
+  Result<SnapshotRef> Pin(uint64_t now_ms, uint64_t until_ms);
 
   std::unique_ptr<Impl> impl_;
 };

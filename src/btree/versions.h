@@ -170,8 +170,11 @@ class Versions {
   // The highest version so that it and all below are finished.
   Version Complete() const;
   Version last_drawn() const { return next_.load(std::memory_order_relaxed) - 1; }
-  // For tests: as if so many versions had been drawn and finished. Nothing else may run meanwhile.
-  void SkipForTests(Version count) { next_.fetch_add(count, std::memory_order_seq_cst); }
+  // As if all up to this version had been drawn and finished. Nothing else may run meanwhile.
+  void StartAfter(Version version) {
+    if (next_.load(std::memory_order_relaxed) > version) return;
+    next_.store(version + 1, std::memory_order_seq_cst);
+  }
 
   // --- P ---
   // Notes the phase at the beginning of an operation; waits while it is odd.

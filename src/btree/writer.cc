@@ -111,8 +111,7 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
     if (attempt == Attempt::kNoMemory) {
       storing.Drop();
       if (!upkeep_.MakeRoom(slot)) {
-        out.Refuse(index,
-                   {Code::kOutOfMemory, "the memory limit is reached", core_.budget.limit()});
+        out.RefuseMemory(index, core_.budget);
         return 0;
       }
     }

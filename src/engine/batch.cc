@@ -151,12 +151,14 @@ void Batch::Clear() {
   ClearAndShrink(part_begins_);
   ClearAndShrink(outcomes_);
   ClearAndShrink(runs_);
+  ClearAndShrink(effects_);
   scratch_.Clear();
   snapshot_ = {};
   now_ms_ = 0;
   scan_bytes_max_ = SIZE_MAX;
   scan_visits_max_ = kNoLimit;
   applied_ = true;
+  notes_effects_ = false;
 }
 
 }  // namespace skep

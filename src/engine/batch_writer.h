@@ -40,6 +40,7 @@ class BatchWriter {
     batch.outcomes_.resize(batch.requests_.size());
     std::fill(batch.outcomes_.begin(), batch.outcomes_.end(), Outcome{});
     batch.runs_.clear();
+    batch.effects_.clear();
     batch.applied_ = true;
   }
 
@@ -55,6 +56,10 @@ class BatchWriter {
     Refuse(slot,
            {Code::kTooLarge, "the values of a batch exceed the maximum size", kAnswerBytesMax});
   }
+  // A write for which there is no memory.
+  void RefuseMemory(uint32_t slot, const MemoryBudget& budget) {
+    Refuse(slot, {Code::kOutOfMemory, "the memory limit is reached", budget.limit()});
+  }
   // Every slot.
   void RefuseAll(Status status) {
     for (Outcome& o : batch_.outcomes_) o = {.verdict = Verdict::kRefused, .status = status};
@@ -64,6 +69,29 @@ class BatchWriter {
   void AbortAllBut(uint32_t culprit);
   // The same of one part.
   void AbortPart(const Part& part, uint32_t culprit);
+  // Whichever of these it comes to if the part is not applied.
+  void Abort(const Part& part, uint32_t culprit) {
+    part.is_first ? AbortAllBut(culprit) : AbortPart(part, culprit);
+  }
+
+  bool notes_effects() const { return batch_.notes_effects_; }
+  // What a kApply makes of its key, if the batch wants effects. `value` lives as long as the batch.
+  void Note(uint32_t slot, Effect::Kind kind, std::string_view value = {}) {
+    if (!batch_.notes_effects_) return;
+    batch_.effects_.push_back({.kind = kind, .slot = slot, .value = value});
+  }
+  // That a kExpireRange has given this deadline, or a kScan found it.
+  void NoteDeadline(uint32_t slot, std::string_view key, uint64_t deadline_ms,
+                    Version version = 0) {
+    if (!batch_.notes_effects_) return;
+    batch_.effects_.push_back({.kind = Effect::Kind::kDeadline,
+                               .slot = slot,
+                               .key = scratch().Copy(key),
+                               .deadline_ms = deadline_ms,
+                               .version = version});
+  }
+  // The batch is executed once more.
+  void ForgetEffects() { batch_.effects_.clear(); }
 
   // The items of one scan must be added one after the other: BeginItems, AddItem or AddItems...
   void BeginItems(uint32_t slot) {

@@ -17,7 +17,7 @@ constexpr const char* kNoKey = "no such key";
 FunctionEffect Update(const FunctionInput& input) {
   const Function& f = *input.function;
   const auto update = ParseUpdate(input.operand);
-  if (!update) return Refused("not the operand of an update");
+  if (!update) return {.status = update.error()};
   std::string_view old;
   if (input.value) {
     old = *input.value;
@@ -107,10 +107,11 @@ std::string_view UpdateOperand(const UpdateOptions& options, std::string_view op
   return {at, kUpdateHeaderBytes + operands.size()};
 }
 
-std::optional<UpdateOperands> ParseUpdate(std::string_view operand) {
-  if (operand.size() < kUpdateHeaderBytes) return std::nullopt;
+Result<UpdateOperands> ParseUpdate(std::string_view operand) {
   constexpr auto kLast = static_cast<char>(UpdateOptions::Returns::kNew);
-  if (operand[0] < 0 || operand[0] > kLast) return std::nullopt;
+  if (operand.size() < kUpdateHeaderBytes || operand[0] < 0 || operand[0] > kLast) {
+    return Fail(Code::kInvalidArgument, "not the operand of an update");
+  }
   UpdateOperands parsed = {.returns = static_cast<UpdateOptions::Returns>(operand[0]),
                            .is_vector = operand[1] != 0,
                            .operands = operand.substr(kUpdateHeaderBytes)};

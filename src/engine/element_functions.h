@@ -9,7 +9,6 @@
 // That of a reduction is empty, or a state of 8 bytes; that of a filter is an element.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,8 +29,8 @@ struct UpdateOperands {
   uint32_t create = 0;
   std::string_view operands;
 };
-// Nothing if its header is not one.
-std::optional<UpdateOperands> ParseUpdate(std::string_view operand);
+// kInvalidArgument: its header is not one.
+Result<UpdateOperands> ParseUpdate(std::string_view operand);
 // What is wrong with this update of a value of so many bytes; kOk: nothing.
 Status CheckUpdate(const Function& update, const UpdateOperands& operands, size_t bytes);
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/memory_budget.h"
+#include "engine/pair_walk.h"
 #include "engine/release_gate.h"
 #include "engine/watches.h"
 #include "skep/batch.h"
@@ -57,6 +58,10 @@ struct EngineOptions {
   // How long after its deadline a key may be left before Maintain begins to reclaim it, so that
   // what expires about the same time is reclaimed together.
   uint64_t expiry_lag_ms = 0;
+  // An engine without versions numbers its writes all the same, in an order that is that of each
+  // key: outcome.version of a write that is done, and tickets, which the gate does not know. For
+  // logs.
+  bool numbers_writes = false;
   BtreeOptions btree;
   HashOptions hash;
 };
@@ -154,6 +159,16 @@ class Engine {
   // nothing else may run meanwhile.
   virtual const char* Verify() const = 0;
 
+  // The latest version, or number, of which it is known that all up to it are drawn and finished;
+  // what is drawn after this call is above it. Thread-safe.
+  virtual Version Latest() const { return gate_.released(); }
+  // Whatever is drawn from now on is above this version, and time is not before `now_ms`. Nothing
+  // else may run meanwhile.
+  virtual void StartAfter(Version version, uint64_t now_ms) = 0;
+  // Every pair as of one instant that lies within the call; pair_walk.h.
+  //   kUnavailable  the engine can have one at a time, and it is open
+  virtual Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) = 0;
+
   // Releases what is finished, also of batches that are still executing. Thread-safe. Cost: a
   // load for each thread that ever executed a batch.
   virtual void Release() {}
@@ -161,6 +176,11 @@ class Engine {
   // thread that has drawn an earlier version and finishes it in a moment: so it looks for some
   // microseconds before it sleeps, as to be woken takes longer. Thread-safe.
   void AwaitRelease(Version ticket);
+
+  // Released when what the version stands for survives a power loss, as far as somebody has asked
+  // for that with WantSync(). Without a log it is gate().
+  virtual ReleaseGate& synced_gate() { return gate_; }
+  virtual void WantSync() {}
 
   ReleaseGate& gate() { return gate_; }
   const ReleaseGate& gate() const { return gate_; }

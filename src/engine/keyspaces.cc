@@ -63,25 +63,24 @@ Status Keyspaces::Check(const Options& options) {
   return CheckHash(options.hash);
 }
 
-Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options) {
-  const EngineInfo* const info = FindEngine(options.engine);
+Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options, const EngineInfo* info,
+                                                   EngineWrapper* wrapper) {
+  if (info == nullptr) info = FindEngine(options.engine);
   if (info == nullptr) return Fail(Code::kInvalidArgument, "no engine of that name");
-  return Make(options, *info);
-}
-
-Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options, const EngineInfo& info) {
   if (const Status s = Check(options); !s.ok()) return Fail(s);
-  return std::unique_ptr<Keyspaces>(new Keyspaces(options, info));
+  return std::unique_ptr<Keyspaces>(new Keyspaces(options, *info, wrapper));
 }
 
-Keyspaces::Keyspaces(const Options& options, const EngineInfo& info)
+Keyspaces::Keyspaces(const Options& options, const EngineInfo& info, EngineWrapper* wrapper)
     : budget_(options.memory_bytes_max),
       options_{.budget = &budget_,
                .snapshot_age_ms_max = options.snapshot_age_ms_max,
                .expiry_lag_ms = kExpiryLagMs,
+               .numbers_writes = wrapper != nullptr,
                .btree = options.btree,
                .hash = options.hash},
       infos_(options.keyspaces, &info),
+      wrapper_(wrapper),
       engines_(options.keyspaces) {
   for (const auto& [index, engine] : options.keyspace_engines) infos_[index] = FindEngine(engine);
   at(0);  // what a process cannot do without, it should have at start
@@ -95,8 +94,10 @@ Engine& Keyspaces::MakeEngine(uint32_t index) {
   std::lock_guard lock(mutex_);
   Engine* engine = engines_[index].load(std::memory_order_acquire);
   if (engine == nullptr) {
-    engine = infos_[index]->make(options_).release();
-    SKEP_CHECK(engine != nullptr);  // else there is not even address space
+    auto made = infos_[index]->make(options_);
+    SKEP_CHECK(made != nullptr);  // else there is not even address space
+    if (wrapper_ != nullptr) made = wrapper_->Wrap(index, std::move(made));
+    engine = made.release();
     engines_[index].store(engine, std::memory_order_release);
   }
   return *engine;

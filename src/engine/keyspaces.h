@@ -12,6 +12,13 @@
 
 namespace skep {
 
+// What puts something around the engines of a store.
+class EngineWrapper {
+ public:
+  virtual ~EngineWrapper() = default;
+  virtual std::unique_ptr<Engine> Wrap(uint32_t keyspace, std::unique_ptr<Engine> engine) = 0;
+};
+
 // Thread-safe.
 class Keyspaces {
  public:
@@ -20,12 +27,16 @@ class Keyspaces {
   //                     keyspace that there is not, or one that there is not for a keyspace
   static Status Check(const Options& options);
 
+  // `info`: this one for options.engine. `wrapper`: each engine numbers its writes and is wrapped
+  // when it is made. Both must outlive the keyspaces, if given.
   //   kInvalidArgument  no such engine, or what Check says
-  static Result<std::unique_ptr<Keyspaces>> Make(const Options& options);
-  // With this one for options.engine. `info` must outlive the keyspaces.
-  static Result<std::unique_ptr<Keyspaces>> Make(const Options& options, const EngineInfo& info);
+  static Result<std::unique_ptr<Keyspaces>> Make(const Options& options,
+                                                 const EngineInfo* info = nullptr,
+                                                 EngineWrapper* wrapper = nullptr);
   ~Keyspaces();
 
+  // The name of the engine that a keyspace has, or will have.
+  std::string_view engine_name(uint32_t index) const { return infos_[index]->name; }
   uint32_t count() const { return static_cast<uint32_t>(engines_.size()); }
   // The engine of a keyspace, made on first use. `index` < count().
   Engine& at(uint32_t index) {
@@ -42,12 +53,13 @@ class Keyspaces {
   bool Maintain(uint64_t now_ms);
 
  private:
-  Keyspaces(const Options& options, const EngineInfo& info);
+  Keyspaces(const Options& options, const EngineInfo& info, EngineWrapper* wrapper);
   Engine& MakeEngine(uint32_t index);
 
   MemoryBudget budget_;
   EngineOptions options_;
   std::vector<const EngineInfo*> infos_;  // of each keyspace
+  EngineWrapper* const wrapper_;
   std::mutex mutex_;                      // making an engine
   // Acquire pairs with the release store in MakeEngine: who sees the pointer sees the engine.
   std::vector<std::atomic<Engine*>> engines_;  // owned

@@ -78,11 +78,7 @@ class ModelEngine::Run {
     ForEachPart(batch_, [&](const Part& part) {
       const auto culprit = DoPart(part);
       if (!culprit) return true;
-      if (part.is_first) {
-        out_.AbortAllBut(*culprit);
-      } else {
-        out_.AbortPart(part, *culprit);
-      }
+      out_.Abort(part, *culprit);
       return !part.is_first;
     });
   }
@@ -116,8 +112,7 @@ class ModelEngine::Run {
     const Request& r = request(slot);
     if (Status s = CheckRequest(r, batch_, engine_.traits_); !s.ok()) return out_.Refuse(slot, s);
     if (Stores(r.op) && !(atomic_ ? room_ : engine_.MakeRoomFor(r.key.size() + r.value.size()))) {
-      return out_.Refuse(slot, {Code::kOutOfMemory, "the memory limit is reached",
-                                engine_.options_.budget->limit()});
+      return out_.RefuseMemory(slot, *engine_.options_.budget);
     }
     Outcome& out = out_.outcome(slot);
     out.verdict = Verdict::kDone;
@@ -131,7 +126,7 @@ class ModelEngine::Run {
       case Op::kDeleteAll:
         return DeleteAll(r, out);
       case Op::kExpireRange:
-        return ExpireRange(r, out);
+        return ExpireRange(slot);
       case Op::kRequireEmpty:
         return RequireEmpty(r, out);
       case Op::kRequireUnchanged:
@@ -291,6 +286,7 @@ class ModelEngine::Run {
                  .value = keys_only ? std::string_view() : std::string_view(value.bytes)});
       bytes += item.key.size() + item.value.size();
       last = item.key;
+      if (value.deadline_ms != 0) out_.NoteDeadline(slot, item.key, value.deadline_ms);
       return true;
     });
     // Not behind the deleted keys that followed: they may be back by then.
@@ -312,12 +308,15 @@ class ModelEngine::Run {
     DeleteFound(r, out);
   }
 
-  void ExpireRange(const Request& r, Outcome& out) {
+  void ExpireRange(uint32_t slot) {
+    const Request& r = request(slot);
+    Outcome& out = out_.outcome(slot);
     ForEach(r, kNoLimit, out, [&](Map::iterator at, const Value& value) {
       if (r.limit != kNoLimit && out.integer == int64_t{r.limit}) return false;
       const PointEffect effect = ApplyExpiry(r, StateOf(value), now_ms_);
       if (effect.action == PointEffect::Action::kKeep) return true;
       ++out.integer;
+      out_.NoteDeadline(slot, at->first, r.deadline_ms);
       if (effect.action == PointEffect::Action::kErase) {
         Write(at, std::nullopt);
       } else {
@@ -560,12 +559,25 @@ bool ModelEngine::SweepSome(size_t entries_max) {
 Result<SnapshotRef> ModelEngine::OpenSnapshot(uint64_t now_ms) {
   std::lock_guard lock(mutex_);
   RevokeOld(now_ms);
+  // A clock that went back must not make it too old for what is read at its own now.
+  const uint64_t latest_ms = now_.Advance(now_ms);
   const uint64_t id = NewSnapshotId();
   snapshots_[id] = {.version = version_,
-                    .deadline_ms = now_ms + options_.snapshot_age_ms_max,
-                    .now_ms = now_.Advance(now_ms)};
+                    .deadline_ms = latest_ms + options_.snapshot_age_ms_max,
+                    .now_ms = latest_ms};
   pinned_.insert(version_);
   return SnapshotRef{.version = version_, .id = id, .now_ms = snapshots_[id].now_ms};
+}
+
+Result<std::unique_ptr<PairWalk>> ModelEngine::OpenWalk(uint64_t now_ms) {
+  return WalkBySnapshot(*this, OpenSnapshot(now_ms).value());
+}
+
+void ModelEngine::StartAfter(Version version, uint64_t now_ms) {
+  std::lock_guard lock(mutex_);
+  now_.Advance(now_ms);
+  version_ = std::max(version_, version);
+  gate_.Release(version_);
 }
 
 Result<uint64_t> ModelEngine::Watch(std::string_view key, uint64_t now_ms) {

@@ -51,6 +51,14 @@ PointEffect Store(std::string_view value, uint64_t deadline_ms, bool present, ui
   return {.action = present ? PointEffect::Action::kErase : PointEffect::Action::kKeep};
 }
 
+// A function may give back a part of the value that it replaces.
+void NoteStored(std::string_view value, const PointState* now, BatchWriter& out, uint32_t slot) {
+  if (!out.notes_effects()) return;
+  const bool is_part = now != nullptr && !value.empty() && value.data() >= now->value.data() &&
+                       value.data() < now->value.data() + now->value.size();
+  out.Note(slot, Effect::Kind::kStore, is_part ? out.scratch().Copy(value) : value);
+}
+
 PointEffect ApplyFunction(const Request& r, const PointState* now, size_t value_bytes_max,
                           BatchWriter& out, uint32_t slot) {
   FunctionInput input{.value = {},
@@ -76,10 +84,13 @@ PointEffect ApplyFunction(const Request& r, const PointState* now, size_t value_
   outcome.value = out.scratch().Copy(effect.returned);
   switch (effect.action) {
     case FunctionEffect::Action::kKeep:
+      out.Note(slot, Effect::Kind::kNothing);
       return {};
     case FunctionEffect::Action::kErase:
+      out.Note(slot, now ? Effect::Kind::kErase : Effect::Kind::kNothing);
       return {.action = now ? PointEffect::Action::kErase : PointEffect::Action::kKeep};
     case FunctionEffect::Action::kReplace:
+      NoteStored(effect.value, now, out, slot);
       return {.action = PointEffect::Action::kStore,
               .value = effect.value,
               .deadline_ms = now ? now->deadline_ms : 0};
@@ -94,8 +105,7 @@ uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
   const Request& first = requests.front();
   const Function& update = *first.function;
   const auto parsed = ParseUpdate(first.value);
-  const Status status = parsed ? CheckUpdate(update, *parsed, value.size())
-                               : Status(Code::kInvalidArgument, "not the operand of an update");
+  const Status status = parsed ? CheckUpdate(update, *parsed, value.size()) : parsed.error();
   if (!status.ok() || out.scratch().used() > kAnswerBytesMax) {
     out.outcome(slot) = {.present = true, .deadline_ms = deadline_ms};
     status.ok() ? out.RefuseAnswer(slot) : out.Refuse(slot, status);

@@ -11,20 +11,37 @@ bool NeedsAll(Op op) { return op == Op::kSample || op == Op::kDeleteAll || op ==
 
 }  // namespace
 
-void AtomicRun::Do() {
+Version AtomicRun::Do() {
   Lock();
   now_ms_ = core_.now.Advance(batch_.now_ms());
   ForEachPart(batch_, [&](const Part& part) {
     const auto culprit = DoPart(part);
     if (!culprit) return true;
-    if (part.is_first) {
-      out_.AbortAllBut(*culprit);
-    } else {
-      out_.AbortPart(part, *culprit);
-    }
+    out_.Abort(part, *culprit);
     return !part.is_first;
   });
+  const Version ticket = core_.numbers.wanted() ? Number() : 0;
   Unlock();
+  return ticket;
+}
+
+// Before what it locked is unlocked: numbers.h.
+Version AtomicRun::Number() {
+  Version number = 0;
+  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    Outcome& outcome = out_.outcome(slot);
+    if (!IsWrite(request(slot).op) || outcome.verdict != Verdict::kDone) continue;
+    if (number == 0) number = core_.numbers.Draw();
+    outcome.version = number;
+  }
+  Version ticket = 0;
+  for (size_t i = 0; i < core_.partitions.size(); ++i) {
+    if (!locked_[i]) continue;
+    Version& last = core_.partitions[i]->number;
+    if (number != 0) last = number;
+    ticket = std::max(ticket, last);
+  }
+  return ticket;
 }
 
 void AtomicRun::Lock() {
@@ -34,13 +51,13 @@ void AtomicRun::Lock() {
     if (r.op == Op::kMove) locked_.set(core_.PartitionOf(HashOf(r.other)));
   }
   for (size_t i = 0; i < core_.partitions.size(); ++i) {
-    if (locked_[i]) core_.partitions[i]->lock.Lock();
+    if (locked_[i]) core_.partitions[i]->lock.lock();
   }
 }
 
 void AtomicRun::Unlock() {
   for (size_t i = 0; i < core_.partitions.size(); ++i) {
-    if (locked_[i]) core_.partitions[i]->lock.Unlock();
+    if (locked_[i]) core_.partitions[i]->lock.unlock();
   }
 }
 
@@ -96,12 +113,7 @@ void AtomicRun::DoSlot(uint32_t slot) {
 
 void AtomicRun::Point(uint32_t slot) {
   const Request& r = request(slot);
-  Station::Entry& entry = EntryOf(r.key);
-  const PointEffect effect =
-      ApplyPoint(r, entry.state(), now_ms_, traits_.value_bytes_max, out_, slot);
-  const bool stores = effect.action == PointEffect::Action::kStore && r.op != Op::kExpire;
-  if (stores && !core_.budget.HasRoomFor(0)) return out_.Refuse(slot, core_.OutOfMemory());
-  Station::Apply(entry, effect, r, slot, out_.scratch());
+  Station::Do(EntryOf(r.key), r, slot, now_ms_, traits_, core_.budget, out_);
 }
 
 void AtomicRun::Move(uint32_t slot) {
@@ -122,7 +134,7 @@ void AtomicRun::Move(uint32_t slot) {
     return;
   }
   if (&from == &to) return;
-  if (!core_.budget.HasRoomFor(0)) return out_.Refuse(slot, core_.OutOfMemory());
+  if (!core_.budget.HasRoomFor(0)) return out_.RefuseMemory(slot, core_.budget);
   const PointEffect store = {
       .action = PointEffect::Action::kStore, .value = from.value, .deadline_ms = from.deadline_ms};
   Station::Apply(to, store, r, slot, out_.scratch());
@@ -177,7 +189,7 @@ std::optional<uint32_t> AtomicRun::Commit(const Part& part) {
                                 &writing.prepared)) {
       for (const Writing& w : writings) w.table->Drop(w.prepared);
       const uint32_t culprit = stores ? entry.last_store : part.begin;
-      out_.Refuse(culprit, core_.OutOfMemory());
+      out_.RefuseMemory(culprit, core_.budget);
       return culprit;
     }
     writings.push_back(writing);

@@ -24,8 +24,8 @@ class AtomicRun {
             Station& station)
       : core_(core), traits_(traits), batch_(batch), out_(out), station_(station) {}
 
-  // Fills in the outcomes.
-  void Do();
+  // Fills in the outcomes. Returns the ticket.
+  Version Do();
 
  private:
   struct Writing {
@@ -38,6 +38,7 @@ class AtomicRun {
 
   void Lock();
   void Unlock();
+  Version Number();
   std::optional<uint32_t> DoPart(const Part& part);
   std::optional<uint32_t> DoConditions(const Part& part);
   Station::Entry& EntryOf(std::string_view key);

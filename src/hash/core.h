@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "hash/numbers.h"
 #include "hash/partition.h"
 
 namespace skep::hash {
@@ -15,12 +16,17 @@ struct Core {
   MemoryBudget& budget;
   LatestNow& now;
   Watches& watches;
+  Numbers numbers;
   Arena arena;
   std::vector<std::unique_ptr<Partition>> partitions;  // a power of two
 
   // All must outlive it. Partitions are added by who makes it.
-  Core(MemoryBudget& the_budget, LatestNow& the_now, Watches& the_watches)
-      : budget(the_budget), now(the_now), watches(the_watches), arena({.budget = &the_budget}) {}
+  Core(MemoryBudget& the_budget, LatestNow& the_now, Watches& the_watches, bool numbers_writes)
+      : budget(the_budget),
+        now(the_now),
+        watches(the_watches),
+        numbers(numbers_writes),
+        arena({.budget = &the_budget}) {}
 
   uint32_t PartitionOf(uint64_t hash) const {
     return hash::PartitionOf(hash, static_cast<uint32_t>(partitions.size()));
@@ -35,19 +41,16 @@ struct Core {
     }
     return items;
   }
-  Status OutOfMemory() const {
-    return {Code::kOutOfMemory, "the memory limit is reached", budget.limit()};
-  }
 };
 
 // Holds every partition.
 class AllLocked {
  public:
   explicit AllLocked(const Core& core) : core_(core) {
-    for (const auto& partition : core_.partitions) partition->lock.Lock();
+    for (const auto& partition : core_.partitions) partition->lock.lock();
   }
   ~AllLocked() {
-    for (const auto& partition : core_.partitions) partition->lock.Unlock();
+    for (const auto& partition : core_.partitions) partition->lock.unlock();
   }
   AllLocked(const AllLocked&) = delete;
   AllLocked& operator=(const AllLocked&) = delete;

@@ -16,7 +16,6 @@
 namespace skep {
 
 using hash::AllLocked;
-using hash::Locked;
 using hash::Partition;
 using hash::SnapshotWalk;
 using hash::Table;
@@ -54,7 +53,7 @@ HashEngine::HashEngine(const EngineOptions& options)
               .snapshots = false,
               .walks = true,
               .multi_version = false},
-      core_(*options.budget, now_, watches_) {}
+      core_(*options.budget, now_, watches_, options.numbers_writes) {}
 
 std::unique_ptr<Engine> HashEngine::Make(const EngineOptions& options) {
   return Make(options, {.table = {.inline_bytes_max = options.hash.inline_bytes_max,
@@ -82,16 +81,15 @@ Version HashEngine::Execute(Batch& batch) {
     return 0;
   }
   if (batch.kind() == Batch::Kind::kAtomic) {
-    hash::AtomicRun(core_, traits_, batch, out, StationOfThread()).Do();
-  } else {
-    ExecuteUnordered(batch, out);
+    return hash::AtomicRun(core_, traits_, batch, out, StationOfThread()).Do();
   }
-  return 0;
+  return ExecuteUnordered(batch, out);
 }
 
-void HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
+Version HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
   now_.Advance(batch.now_ms());
   hash::PointRun points(core_, traits_, batch, out, StationOfThread(), WindowOfThread());
+  bool looks_at_all = false;
   for (uint32_t slot = 0; slot < batch.size();) {
     const Request& r = batch.requests()[slot];
     if (!IsSoundPoint(r, traits_)) {
@@ -105,6 +103,7 @@ void HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
       continue;
     }
     points.Flush();
+    looks_at_all = true;
     switch (r.op) {
       case Op::kSample:
         Sample(r, out, slot);
@@ -121,6 +120,7 @@ void HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
     ++slot;
   }
   points.Flush();
+  return looks_at_all ? core_.numbers.last() : points.ticket();
 }
 
 void HashEngine::CountAll(BatchWriter& out, uint32_t slot) {
@@ -134,8 +134,12 @@ void HashEngine::DeleteAll(BatchWriter& out, uint32_t slot) {
   const uint64_t keys = core_.LiveItems(now_.Latest());
   for (const auto& partition : core_.partitions) partition->table.Clear();
   watches_.TouchRange({}, {}, true, 0);
-  out.outcome(slot).verdict = Verdict::kDone;
-  out.outcome(slot).integer = static_cast<int64_t>(keys);
+  Outcome& outcome = out.outcome(slot);
+  outcome.verdict = Verdict::kDone;
+  outcome.integer = static_cast<int64_t>(keys);
+  if (!core_.numbers.wanted()) return;
+  outcome.version = core_.numbers.Draw();
+  for (const auto& partition : core_.partitions) partition->number = outcome.version;
 }
 
 void HashEngine::Sample(const Request& r, BatchWriter& out, uint32_t slot) {
@@ -151,8 +155,13 @@ Result<SnapshotRef> HashEngine::OpenSnapshot(uint64_t) {
   return Fail(Code::kNotSupported, "this engine keeps one version of a key");
 }
 
-Result<std::unique_ptr<SnapshotWalk>> HashEngine::OpenSnapshotWalk(uint64_t now_ms) {
+Result<std::unique_ptr<PairWalk>> HashEngine::OpenWalk(uint64_t now_ms) {
   return SnapshotWalk::Open(core_, now_ms);
+}
+
+void HashEngine::StartAfter(Version version, uint64_t now_ms) {
+  now_.Advance(now_ms);
+  core_.numbers.StartAfter(version);
 }
 
 // watches.h: under the partition's lock no write of the key takes effect, and who locks it later
@@ -164,7 +173,7 @@ Result<uint64_t> HashEngine::Watch(std::string_view key, uint64_t now_ms) {
   const uint64_t watch = watches_.Add(key);
   const hash::Key k = hash::KeyOf(key);
   Partition& partition = *core_.partitions[core_.PartitionOf(k.hash)];
-  const Locked locked(partition);
+  const std::lock_guard locked(partition.lock);
   hash::Station::Entry entry{.key = k};
   hash::Station::Load(entry, partition.table, now_.Advance(now_ms));
   watches_.Arm(watch, entry.is_present, entry.is_present ? entry.deadline_ms : 0);
@@ -180,7 +189,7 @@ bool HashEngine::Maintain(uint64_t now_ms) {
   bool has_more = false;
   uint64_t expired = 0;
   for (const auto& partition : core_.partitions) {
-    const Locked locked(*partition);
+    const std::lock_guard locked(partition->lock);
     Table& table = partition->table;
     const auto* first = table.deadlines().First();
     for (size_t erased = 0; first != nullptr && first->deadline_ms <= due_ms;
@@ -204,7 +213,7 @@ EngineStatistics HashEngine::Statistics() const {
   EngineStatistics statistics{.expired_keys = expired_keys_.load(std::memory_order_relaxed),
                               .bytes = core_.arena.Statistics().held_bytes};
   for (const auto& partition : core_.partitions) {
-    const Locked locked(*partition);
+    const std::lock_guard locked(partition->lock);
     statistics.items += partition->table.items();
     statistics.deadlines += partition->table.deadlines().size();
     statistics.bytes += partition->table.own_bytes();
@@ -217,7 +226,7 @@ void HashEngine::Describe(uint64_t, const Teller& tell) const {
   uint64_t chained = 0;
   uint64_t own_bytes = 0;
   for (const auto& partition : core_.partitions) {
-    const Locked locked(*partition);
+    const std::lock_guard locked(partition->lock);
     buckets += partition->table.bucket_count();
     chained += partition->table.chained_buckets();
     own_bytes += partition->table.own_bytes();

@@ -22,7 +22,8 @@ class BatchWriter;
 
 class HashEngine final : public Engine {
  public:
-  // Each partition is some mappings of the process, of which a system allows 65530 (vm.max_map_count).
+  // Each partition is some mappings of the process, of which a system allows 65530
+  // (vm.max_map_count).
   static constexpr uint32_t kKeyspacesMax = 64;
 
   struct Options {
@@ -38,10 +39,10 @@ class HashEngine final : public Engine {
   Version Execute(Batch& batch) override;
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef) override {}
-  // Begins to give every pair as of now, while writers go on; snapshot_walk.h. Thread-safe. Must
-  // end before the engine.
-  //   kUnavailable  another one is open
-  Result<std::unique_ptr<hash::SnapshotWalk>> OpenSnapshotWalk(uint64_t now_ms);
+  Version Latest() const override { return core_.numbers.last(); }
+  void StartAfter(Version version, uint64_t now_ms) override;
+  // snapshot_walk.h
+  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override;
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
   EngineStatistics Statistics() const override;
@@ -51,7 +52,7 @@ class HashEngine final : public Engine {
  private:
   explicit HashEngine(const EngineOptions& options);
 
-  void ExecuteUnordered(Batch& batch, BatchWriter& out);
+  Version ExecuteUnordered(Batch& batch, BatchWriter& out);
   void CountAll(BatchWriter& out, uint32_t slot);
   void DeleteAll(BatchWriter& out, uint32_t slot);
   void Sample(const Request& request, BatchWriter& out, uint32_t slot);

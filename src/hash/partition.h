@@ -39,16 +39,17 @@
 
 namespace skep::hash {
 
+// As the standard's mutexes, for std::lock_guard.
 class SpinLock {
  public:
-  bool TryLock() {
+  bool try_lock() {
     // The load keeps those who wait from taking the line away from who holds it.
     return !is_taken_.load(std::memory_order_relaxed) &&
            !is_taken_.exchange(true, std::memory_order_acquire);
   }
-  void Lock() {
+  void lock() {
     constexpr int kSpins = 128;
-    for (int spins = 0; !TryLock(); ++spins) {
+    for (int spins = 0; !try_lock(); ++spins) {
       if (spins < kSpins) {
         Pause();
       } else {
@@ -56,7 +57,7 @@ class SpinLock {
       }
     }
   }
-  void Unlock() { is_taken_.store(false, std::memory_order_release); }
+  void unlock() { is_taken_.store(false, std::memory_order_release); }
 
  private:
   std::atomic<bool> is_taken_{false};
@@ -67,19 +68,8 @@ struct alignas(64) Partition {
       : table(arena, budget, options) {}
 
   SpinLock lock;
-  Table table;  // guarded by lock; Table::Prefetch needs none
-};
-
-// Holds one partition.
-class Locked {
- public:
-  explicit Locked(Partition& partition) : partition_(partition) { partition_.lock.Lock(); }
-  ~Locked() { partition_.lock.Unlock(); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  Partition& partition_;
+  Version number = 0;  // of its last write; guarded by lock
+  Table table;         // guarded by lock; Table::Prefetch needs none
 };
 
 }  // namespace skep::hash

@@ -73,6 +73,7 @@ void PointRun::Flush() {
   Sort();
   if (count_ > 1) RunGroups(&PointRun::Look);
   RunGroups(&PointRun::Finish);
+  if (writes_ && core_.numbers.wanted()) TellNumbers();
   count_ = 0;
   fetched_ = 0;
   writes_ = false;
@@ -91,7 +92,7 @@ void PointRun::Sort() {
   uint16_t begin = 0;
   for (Group& group : groups) {
     const uint16_t size = group.end;
-    group = {.begin = begin, .end = begin};
+    group = {.begin = begin, .end = begin, .number = 0};
     begin = static_cast<uint16_t>(begin + size);
   }
   for (uint32_t i = 0; i < count_; ++i) {
@@ -123,19 +124,39 @@ void PointRun::RunGroups(void (PointRun::*step)(Table&, Group&)) {
     if (window_.groups[i].begin == window_.groups[i].end) continue;
     FetchTo(window_.groups[i].end + kAhead);
     Partition& partition = PartitionOf(i);
-    if (!partition.lock.TryLock()) {
+    if (!partition.lock.try_lock()) {
       left.set(i);
       continue;
     }
     (this->*step)(partition.table, window_.groups[i]);
-    partition.lock.Unlock();
+    Number(partition, window_.groups[i]);
+    partition.lock.unlock();
   }
   for (uint32_t i = 0; left.any() && i <= mask_; ++i) {
     if (!left[i]) continue;
     Partition& partition = PartitionOf(i);
-    partition.lock.Lock();
+    partition.lock.lock();
     (this->*step)(partition.table, window_.groups[i]);
-    partition.lock.Unlock();
+    Number(partition, window_.groups[i]);
+    partition.lock.unlock();
+  }
+}
+
+// Before its partition is unlocked: numbers.h.
+inline void PointRun::Number(Partition& partition, Group& group) {
+  if (!core_.numbers.wanted()) return;
+  if (writes_) group.number = partition.number = core_.numbers.Draw();
+  ticket_ = std::max(ticket_, partition.number);
+}
+
+void PointRun::TellNumbers() {
+  for (const Unit& unit : std::span(window_.units).first(count_)) {
+    for (uint32_t slot = unit.begin; slot < unit.end; ++slot) {
+      Outcome& outcome = out_.outcome(slot);
+      if (IsWrite(requests_[slot].op) && outcome.verdict == Verdict::kDone) {
+        outcome.version = window_.groups[unit.group].number;
+      }
+    }
   }
 }
 
@@ -232,7 +253,7 @@ bool PointRun::Put(Table& table, const Unit& unit) {
     outcome.present = place && !HasExpired(deadline_ms, now_ms_);
     if (outcome.present) outcome.deadline_ms = deadline_ms;
     if (!table.StoreAt(place, unit.key, r.value, 0, Arena::Limit::kObey)) {
-      out_.Refuse(unit.begin, core_.OutOfMemory());
+      out_.RefuseMemory(unit.begin, core_.budget);
       return true;
     }
   }
@@ -267,19 +288,10 @@ void PointRun::Do(Table& table, Station::Entry& entry, uint32_t i) {
       entry.first = i;
       entry.done = slot - unit.begin;
     } else {
-      Do(entry, requests_[slot], slot);
+      Station::Do(entry, requests_[slot], slot, now_ms_, traits_, core_.budget, out_);
       ++slot;
     }
   }
-}
-
-// On the entry alone.
-void PointRun::Do(Station::Entry& entry, const Request& r, uint32_t slot) {
-  const PointEffect effect =
-      ApplyPoint(r, entry.state(), now_ms_, traits_.value_bytes_max, out_, slot);
-  const bool stores = effect.action == PointEffect::Action::kStore && r.op != Op::kExpire;
-  if (stores && !core_.budget.HasRoomFor(0)) return out_.Refuse(slot, core_.OutOfMemory());
-  Station::Apply(entry, effect, r, slot, out_.scratch());
 }
 
 // What the entry has become. Without memory for that, each operation of the chain by itself, in
@@ -292,8 +304,8 @@ void PointRun::Write(Table& table, const Station::Entry& entry) {
     for (uint32_t slot = unit.begin + done; slot < unit.end; ++slot) {
       Station::Entry alone{.key = entry.key};
       Station::Load(alone, table, now_ms_);
-      Do(alone, requests_[slot], slot);
-      if (alone.is_written && !TryWrite(table, alone)) out_.Refuse(slot, core_.OutOfMemory());
+      Station::Do(alone, requests_[slot], slot, now_ms_, traits_, core_.budget, out_);
+      if (alone.is_written && !TryWrite(table, alone)) out_.RefuseMemory(slot, core_.budget);
     }
   }
 }

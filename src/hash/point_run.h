@@ -52,6 +52,8 @@ class PointRun {
   uint32_t Add(uint32_t slot);
   // Fills in the outcomes of all that were added.
   void Flush();
+  // Of all that is done.
+  Version ticket() const { return ticket_; }
 
  private:
   static constexpr uint32_t kWindow = 256;
@@ -70,6 +72,7 @@ class PointRun {
   // Those of one partition.
   struct Group {
     uint16_t begin, end;  // in the window's order
+    Version number;       // of its writes, if they are numbered
   };
 
   std::span<const uint16_t> UnitsOf(const Group& group) const;
@@ -80,6 +83,8 @@ class PointRun {
   void Sort();
   void FetchTo(uint32_t end);
   void RunGroups(void (PointRun::*step)(Table&, Group&));
+  void Number(Partition& partition, Group& group);
+  void TellNumbers();
   void Look(Table& table, Group& group);
   void Finish(Table& table, Group& group);
   void PrefetchNext(Table& table, const Group& group, const uint16_t& number);
@@ -90,7 +95,6 @@ class PointRun {
   bool Put(Table& table, const Unit& unit);
   void Combine(Table& table, std::span<const uint16_t> units);
   void Do(Table& table, Station::Entry& entry, uint32_t unit);
-  void Do(Station::Entry& entry, const Request& request, uint32_t slot);
   void Write(Table& table, const Station::Entry& entry);
   bool TryWrite(Table& table, const Station::Entry& entry);
 
@@ -103,6 +107,7 @@ class PointRun {
   BatchWriter& out_;
   Station& station_;
   uint64_t now_ms_ = 0;
+  Version ticket_ = 0;
   uint32_t count_ = 0;
   bool writes_ = false;
   uint32_t fetched_ = 0;  // of the window's order

@@ -24,15 +24,9 @@
 #include <string_view>
 
 #include "base/arena.h"
+#include "engine/pair_walk.h"
 
 namespace skep::hash {
-
-// A key and what belongs to it. Views of the table's memory, or of a caller's.
-struct Pair {
-  std::string_view key;
-  std::string_view value;
-  uint64_t deadline_ms = 0;  // 0: none
-};
 
 class Record {
  public:

@@ -8,15 +8,7 @@ namespace skep::hash {
 
 Sampler::Sampler(const Core& core, uint64_t random, uint64_t now_ms, const Station* station,
                  bool is_empty)
-    : core_(core), state_(random), now_ms_(now_ms), station_(station), is_empty_(is_empty) {}
-
-// SplitMix64.
-uint64_t Sampler::Next() {
-  uint64_t z = state_ += 0x9e3779b97f4a7c15;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-  z = (z ^ z >> 27) * 0x94d049bb133111eb;
-  return z ^ z >> 31;
-}
+    : core_(core), random_(random), now_ms_(now_ms), station_(station), is_empty_(is_empty) {}
 
 std::optional<Pair> Sampler::Draw() {
   if (is_empty_) return DrawOfAll();
@@ -26,7 +18,7 @@ std::optional<Pair> Sampler::Draw() {
   ForEachFresh([&](const Pair&) { ++fresh; });
   if (items == 0) return DrawOfAll();
   for (int tries = 0; tries < kTriesMax; ++tries) {
-    uint64_t at = Below(items + fresh);
+    uint64_t at = random_.Below(items + fresh);
     std::optional<Pair> drawn;
     if (at >= items) {
       at -= items;
@@ -51,8 +43,8 @@ std::optional<Pair> Sampler::DrawFrom(const Table& table, int* tries) {
   constexpr uint64_t kPlacesMin = 32;
   const uint64_t places = std::max<uint64_t>(kPlacesMin, uint64_t{4} * table.options().fill_slots);
   while (++*tries < kTriesMax) {
-    const uint64_t bucket = Below(table.bucket_count());
-    uint64_t left = Below(places);
+    const uint64_t bucket = random_.Below(table.bucket_count());
+    uint64_t left = random_.Below(places);
     std::optional<Pair> drawn;
     table.ForEachIn(bucket, [&](const Pair& pair) {
       if (left-- == 0) drawn = pair;
@@ -100,7 +92,7 @@ std::optional<Pair> Sampler::DrawOfAll() {
   uint64_t count = 0;
   ForEach([&](const Pair&) { ++count; });
   if (count == 0) return std::nullopt;
-  uint64_t left = Below(count);
+  uint64_t left = random_.Below(count);
   std::optional<Pair> drawn;
   ForEach([&](const Pair& pair) {
     if (left-- == 0) drawn = pair;

@@ -10,6 +10,7 @@
 
 #include <optional>
 
+#include "base/random.h"
 #include "hash/core.h"
 #include "hash/station.h"
 
@@ -30,10 +31,6 @@ class Sampler {
  private:
   static constexpr int kTriesMax = 2000;
 
-  uint64_t Next();
-  uint64_t Below(uint64_t bound) {
-    return static_cast<uint64_t>((static_cast<unsigned __int128>(Next()) * bound) >> 64);
-  }
   std::optional<Pair> DrawFrom(const Table& table, int* tries);
   // What the pair of a table counts as.
   std::optional<Pair> Judge(const Pair& pair) const;
@@ -44,7 +41,7 @@ class Sampler {
   std::optional<Pair> DrawOfAll();
 
   const Core& core_;
-  uint64_t state_;
+  SeededRandom random_;
   const uint64_t now_ms_;
   const Station* const station_;
   const bool is_empty_;

@@ -1,5 +1,7 @@
 #include "hash/snapshot_walk.h"
 
+#include <mutex>
+
 namespace skep::hash {
 
 SnapshotWalk::SnapshotWalk(Core& core) : core_(core), state_(core.budget) {
@@ -8,13 +10,14 @@ SnapshotWalk::SnapshotWalk(Core& core) : core_(core), state_(core.budget) {
   }
 }
 
-Result<std::unique_ptr<SnapshotWalk>> SnapshotWalk::Open(Core& core, uint64_t now_ms) {
+Result<std::unique_ptr<PairWalk>> SnapshotWalk::Open(Core& core, uint64_t now_ms) {
   auto walk = std::unique_ptr<SnapshotWalk>(new SnapshotWalk(core));
   const AllLocked all(core);
   if (core.partitions[0]->table.pre_images() != nullptr) {
     return Fail(Code::kUnavailable, "another snapshot is being read");
   }
-  walk->state_.now_ms = core.now.Advance(now_ms);
+  walk->now_ms_ = walk->state_.now_ms = core.now.Advance(now_ms);
+  walk->version_ = core.numbers.last();
   for (size_t i = 0; i < core.partitions.size(); ++i) {
     core.partitions[i]->table.set_pre_images(walk->images_[i].get());
   }
@@ -44,7 +47,7 @@ Result<std::span<const Pair>> SnapshotWalk::Next() {
 bool SnapshotWalk::TakeSome() {
   Partition& partition = *core_.partitions[partition_];
   PreImages& images = *images_[partition_];
-  const Locked locked(partition);
+  const std::lock_guard locked(partition.lock);
   if (state_.is_lost.load(std::memory_order_relaxed)) return false;
   partition.table.PrefetchChains(images.done(), kChainsALock);
   for (int chains = 0; chains < kChainsALock && !HasEnough(); ++chains) {

@@ -31,18 +31,18 @@
 namespace skep::hash {
 
 // Thread safety: one owner. Must end before the engine.
-class SnapshotWalk {
+class SnapshotWalk final : public PairWalk {
  public:
   // The instant lies within the call. One at a time.
   //   kUnavailable  another one is open
-  static Result<std::unique_ptr<SnapshotWalk>> Open(Core& core, uint64_t now_ms);
-  ~SnapshotWalk();
+  static Result<std::unique_ptr<PairWalk>> Open(Core& core, uint64_t now_ms);
+  ~SnapshotWalk() override;
   SnapshotWalk(const SnapshotWalk&) = delete;
   SnapshotWalk& operator=(const SnapshotWalk&) = delete;
 
   // The next pairs, in no order; none at the end. They are valid until the next call.
   //   kSnapshotTooOld  there was no memory for what writers have changed: from now on, always
-  Result<std::span<const Pair>> Next();
+  Result<std::span<const Pair>> Next() override;
 
  private:
   static constexpr int kChainsALock = 8;

@@ -75,6 +75,10 @@ class Station {
   // What the table has of the key, an expired one as absent.
   static void Load(Entry& entry, Table& table, uint64_t now_ms);
 
+  // Does a request on the entry and fills in the outcome of `slot`, but for a failing write. What
+  // stores is refused while there is no memory.
+  static void Do(Entry& entry, const Request& request, uint32_t slot, uint64_t now_ms,
+                 const EngineTraits& traits, const MemoryBudget& budget, BatchWriter& out);
   // What ApplyPoint said of a request to this entry, which `scratch` outlives.
   static void Apply(Entry& entry, const PointEffect& effect, const Request& request, uint32_t slot,
                     Scratch& scratch);

@@ -1,6 +1,7 @@
 #include "hash/walker.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "engine/point.h"
 
@@ -14,7 +15,7 @@ void Walker::Walk() {
   const auto is_full = [&] { return HasEnough() || visits_ >= batch_.scan_visits_max(); };
   do {
     Partition& partition = *core_.partitions[cursor >> kIndexBits];
-    const Locked locked(partition);
+    const std::lock_guard locked(partition.lock);
     const uint64_t now_ms = core_.now.Latest();
     const uint64_t first = cursor & ~LowBits(kIndexBits);
     Position position = cursor & LowBits(kIndexBits);

@@ -1,0 +1,69 @@
+#include "engine/pair_walk.h"
+
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace skep {
+namespace {
+
+class SnapshotWalk final : public PairWalk {
+ public:
+  SnapshotWalk(Engine& engine, SnapshotRef snapshot) : engine_(engine), snapshot_(snapshot) {
+    version_ = snapshot.version;
+    now_ms_ = snapshot.now_ms;
+  }
+  ~SnapshotWalk() override { engine_.CloseSnapshot(snapshot_); }
+
+  Result<std::span<const Pair>> Next() override {
+    pairs_.clear();
+    while (pairs_.empty() && !at_end_) {
+      if (const Status s = Fetch(); !s.ok()) return Fail(s);
+    }
+    return pairs_;
+  }
+
+ private:
+  static constexpr uint32_t kItems = 1024;
+  static constexpr size_t kBytes = 256 * 1024;
+  static constexpr uint32_t kVisits = 16 * 1024;
+
+  Status Fetch() {
+    batch_.Clear();
+    batch_.set_snapshot(snapshot_);
+    batch_.set_now_ms(snapshot_.now_ms);
+    batch_.set_scan_bytes_max(kBytes);
+    batch_.set_scan_visits_max(kVisits);
+    batch_.set_notes_effects(true);
+    batch_.Scan(Range::From(from_), {.limit = kItems});
+    engine_.Execute(batch_);
+    const Outcome& out = batch_.outcome(0);
+    if (out.verdict == Verdict::kRefused) return out.status;
+    auto deadline = batch_.effects().begin();
+    for (const Item& item : batch_.items(0)) {
+      Pair& pair = pairs_.emplace_back(Pair{.key = item.key, .value = item.value});
+      if (deadline == batch_.effects().end() || deadline->key != item.key) continue;
+      pair.deadline_ms = deadline->deadline_ms;
+      ++deadline;
+    }
+    at_end_ = !out.more;
+    if (out.more) from_.assign(out.value);
+    return {};
+  }
+
+  Engine& engine_;
+  const SnapshotRef snapshot_;
+  std::string from_;
+  bool at_end_ = false;
+  Batch batch_;
+  std::vector<Pair> pairs_;
+};
+
+}  // namespace
+
+std::unique_ptr<PairWalk> WalkBySnapshot(Engine& engine, SnapshotRef snapshot) {
+  return std::make_unique<SnapshotWalk>(engine, snapshot);
+}
+
+}  // namespace skep

@@ -1,0 +1,46 @@
+// pair_walk.h: every pair of an engine as of one instant, piece by piece, while others write: what
+// a snapshot is made of.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "skep/batch.h"
+#include "skep/status.h"
+
+namespace skep {
+
+class Engine;
+
+// A key and what belongs to it. A view.
+struct Pair {
+  std::string_view key;
+  std::string_view value;
+  uint64_t deadline_ms = 0;  // 0: none
+};
+
+// Thread safety: one owner. Must end before the engine.
+class PairWalk {
+ public:
+  virtual ~PairWalk() = default;
+  // The next pairs; none at the end. An ordered engine gives them in order. Those whose deadline
+  // had passed at the instant are left out. Valid until the next call.
+  //   kSnapshotTooOld  there was no memory for what has changed since the instant: from now on,
+  //                    always
+  virtual Result<std::span<const Pair>> Next() = 0;
+
+  // The instant: all writes up to this version, or number (Engine::Latest), and none after it.
+  Version version() const { return version_; }
+  uint64_t now_ms() const { return now_ms_; }
+
+ protected:
+  Version version_ = 0;
+  uint64_t now_ms_ = 0;
+};
+
+// By scans at a snapshot of the engine, which it closes in the end.
+std::unique_ptr<PairWalk> WalkBySnapshot(Engine& engine, SnapshotRef snapshot);
+
+}  // namespace skep

@@ -1,0 +1,103 @@
+#include "engine/partial_batch.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/batch_writer.h"
+
+namespace skep {
+namespace {
+
+// What is not executed, and the slot because of which.
+struct Left {
+  Part part;
+  uint32_t culprit;
+  Status status;
+};
+
+std::vector<Left> LeftOut(const Batch& batch, const std::function<Status(uint32_t)>& why_not) {
+  const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
+  std::vector<Left> left_out;
+  ForEachPart(batch, [&](const Part& part) {
+    for (uint32_t slot = part.begin; slot < part.end; ++slot) {
+      const Status status = why_not(slot);
+      if (status.ok()) continue;
+      const Part whole = is_atomic ? part : Part{.begin = slot, .end = slot + 1, .is_first = false};
+      left_out.push_back({.part = whole, .culprit = slot, .status = status});
+      if (is_atomic) break;
+    }
+    return true;
+  });
+  return left_out;
+}
+
+Version AbortAll(Engine& engine, Batch& batch, const Left& because) {
+  Batch nothing;
+  nothing.set_now_ms(batch.now_ms());
+  const Version ticket = engine.Execute(nothing);  // time passes also for what is refused
+  BatchWriter writer(batch);
+  writer.Refuse(because.culprit, because.status);
+  writer.AbortAllBut(because.culprit);
+  return ticket;
+}
+
+void Copy(const Batch& from, uint32_t from_slot, BatchWriter& to, uint32_t to_slot) {
+  to.outcome(to_slot) = from.outcome(from_slot);
+  to.outcome(to_slot).value = to.scratch().Copy(from.outcome(from_slot).value);
+  to.BeginItems(to_slot);
+  for (const Item& item : from.items(from_slot)) {
+    to.AddItem(to_slot, item);
+  }
+}
+
+// All but the parts that are left out, which are ascending.
+Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_out) {
+  Batch rest(batch.kind());
+  rest.set_snapshot(batch.snapshot());
+  rest.set_now_ms(batch.now_ms());
+  rest.set_scan_bytes_max(batch.scan_bytes_max());
+  rest.set_scan_visits_max(batch.scan_visits_max());
+  const auto is_left_out = [&](uint32_t slot) {
+    return std::ranges::any_of(left_out, [&](const Left& left) {
+      return slot >= left.part.begin && slot < left.part.end;
+    });
+  };
+  size_t parts = 0;
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    for (; parts < batch.part_begins().size() && batch.part_begins()[parts] == slot; ++parts) {
+      rest.BeginPart();
+    }
+    if (!is_left_out(slot)) rest.Add(batch.requests()[slot]);
+  }
+  const Version ticket = engine.Execute(rest);
+  BatchWriter writer(batch);
+  uint32_t from = 0;
+  uint32_t culprit = 0;
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    if (is_left_out(slot)) continue;
+    if (rest.outcome(from).verdict != Verdict::kAborted) culprit = slot;
+    Copy(rest, from++, writer, slot);
+  }
+  if (!rest.applied()) {
+    writer.AbortAllBut(culprit);
+    return ticket;
+  }
+  for (const Left& left : left_out) {
+    writer.Refuse(left.culprit, left.status);
+    writer.AbortPart(left.part, left.culprit);
+  }
+  return ticket;
+}
+
+}  // namespace
+
+Version ExecutePartly(Engine& engine, Batch& batch,
+                      const std::function<Status(uint32_t slot)>& why_not) {
+  const std::vector<Left> left_out = LeftOut(batch, why_not);
+  if (left_out.empty()) return engine.Execute(batch);
+  const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
+  if (is_atomic && left_out[0].part.is_first) return AbortAll(engine, batch, left_out[0]);
+  return ExecuteRest(engine, batch, left_out);
+}
+
+}  // namespace skep
