@@ -2,9 +2,10 @@
 
 PORT ?= 6379
 SECONDS ?= 60
+ROUNDS ?= 500
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-ordered fuzz soak format lint clean
+.PHONY: help run build test bench bench-ordered fuzz soak crash format lint clean
 
 help:
 	@echo "make run [PORT=6379]      install what is missing, build, start skep-server"
@@ -14,6 +15,7 @@ help:
 	@echo "make bench-ordered [RECORDS=n] [STEPS=...]    every figure of docs/ordered.md"
 	@echo "make fuzz [SECONDS=60]    run every fuzzer for so long"
 	@echo "make soak [SECONDS=60]    threads and clients on one store for so long, every answer checked"
+	@echo "make crash [ROUNDS=500]   kill a server, and take its power, so often; what is recovered is checked"
 	@echo "make format               format the code with clang-format"
 	@echo "make lint                 clang-format, clang-tidy and the tidy test; changes nothing"
 	@echo "make clean                remove build/"
@@ -50,6 +52,10 @@ fuzz:
 soak:
 	@scripts/install-packages build test
 	@scripts/soak $(SECONDS)
+
+crash:
+	@scripts/install-packages build test
+	@scripts/crash $(ROUNDS)
 
 format:
 	@scripts/install-packages lint

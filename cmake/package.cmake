@@ -1,6 +1,6 @@
 # What `cmake --install` puts where, and how other projects find it:
 #
-#   bin/skep-server, bin/skep-bench, ...
+#   bin/skep-server, bin/skep-check, ...
 #   include/skep/*.h
 #   lib/libskep.a               every library folder in one archive
 #   lib/cmake/skep/             find_package(skep), target skep::skep
@@ -11,7 +11,8 @@
 include(CMakePackageConfigHelpers)
 
 set(objects)
-foreach(library skep_base skep_engine_base skep_btree skep_hash skep_engine)
+foreach(library skep_base skep_engine_base skep_btree skep_hash skep_engine skep_durable
+    skep_store)
   list(APPEND objects $<TARGET_OBJECTS:${library}>)
 endforeach()
 add_library(skep STATIC ${objects})
@@ -22,7 +23,7 @@ target_include_directories(skep PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # skep-config.cmake.in and skep.pc.in name the same libraries.
-target_link_libraries(skep PUBLIC fmt::fmt hwy::hwy Threads::Threads)
+target_link_libraries(skep PUBLIC fmt::fmt hwy::hwy zstd::libzstd_shared Threads::Threads)
 if(SKEP_SANITIZE)
   target_compile_options(skep PUBLIC -fsanitize=${SKEP_SANITIZE})
   target_link_options(skep PUBLIC -fsanitize=${SKEP_SANITIZE})
@@ -43,7 +44,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/skep.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(DIRECTORY include/skep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
 
-foreach(program skep-server skep-bench)
+foreach(program skep-server skep-check skep-dump skep-bench)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()

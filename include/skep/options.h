@@ -40,6 +40,13 @@ struct HashOptions {
   friend bool operator==(const HashOptions&, const HashOptions&) = default;
 };
 
+// When the log of a store that is kept in a directory is synced. A write that was answered survives
+// the end of the process in any case.
+//   kNo           now and then: a power loss may cost seconds
+//   kEverySecond  a power loss costs at most the last second
+//   kAlways       before a write is answered, or a read of it: a power loss costs nothing
+enum class LogSync : uint8_t { kNo, kEverySecond, kAlways };
+
 struct Options {
   // The index of every keyspace; EngineNames() (store.h) lists what this build has.
   std::string engine = "btree";
@@ -52,6 +59,14 @@ struct Options {
   uint64_t memory_bytes_max = 0;
   // A snapshot older than this is revoked: reads at it answer kSnapshotTooOld.
   uint64_t snapshot_age_ms_max = 5 * 60 * 1000;
+  // Where the data are kept: a log of all writes, and snapshots. Made if it is not there. Empty: in
+  // memory only.
+  std::string directory;
+  LogSync log_sync = LogSync::kEverySecond;
+  // Of one file of the log; two are taken from the disk at once.
+  uint64_t log_segment_bytes = uint64_t{64} << 20;
+  // That read the directory when the store is opened; 0: one a core.
+  uint32_t recovery_threads = 0;
   BtreeOptions btree;
   HashOptions hash;
 };

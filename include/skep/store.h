@@ -13,6 +13,8 @@
 //   kTooLarge       a key over EngineTraits' key limit (64 KiB) or value over its limit (64 MiB)
 //   kNotSupported   the engine of that keyspace cannot do it (no order, no snapshots, ...)
 //   kOutOfMemory    calls that store: Options::memory_bytes_max is reached
+//   kIo             calls that write, of a store with a directory: the log cannot be written (the
+//                   disk is full, or failed); reads go on, and writes when it can be written again
 #pragma once
 
 #include <chrono>
@@ -33,6 +35,9 @@ namespace skep {
 
 class Keyspaces;
 class Store;
+namespace durable {
+class Persistence;
+}
 
 // One state of one keyspace, pinned. Reading at it costs nothing extra; keeping it makes the store
 // keep old values of what changes meanwhile. Dropping it (destruction) frees them. Movable.
@@ -141,9 +146,16 @@ std::vector<std::string> EngineNames();
 
 class Store {
  public:
-  // Opens an empty store in this process's memory.
-  //   kInvalidArgument  no such engine, no keyspaces, or a number that options.h does not allow
-  static Result<std::unique_ptr<Store>> Open(const Options& options);
+  // Opens a store in this process's memory: empty, or with what is in options.directory.
+  //   kInvalidArgument  no such engine, no keyspaces, or a number that options.h does not allow; a
+  //                     keyspace has another engine in the directory, or a function is not
+  //                     registered that its log has
+  //   kUnavailable      another store, of this process or another, has the directory
+  //   kCorrupt, kIo     a file of the directory is damaged, or cannot be read or written
+  // *problem, if given, is then a line for a person, with the file and where it is damaged.
+  static Result<std::unique_ptr<Store>> Open(const Options& options,
+                                             std::string* problem = nullptr);
+  // What is in the directory is then complete and synced. Nothing else of the store may run.
   ~Store();
 
   // The calls below act on this keyspace. Thread-safe; the default is 0.
@@ -190,6 +202,15 @@ class Store {
   // Pins the state of now.
   Result<Snapshot> TakeSnapshot(uint32_t keyspace = 0);
 
+  // Writes a snapshot of all keyspaces to the directory, from which the next start is faster, and
+  // drops the log before it. Takes as long as it takes; other calls go on. The store does it by
+  // itself when the log has become long.
+  //   kNotSupported    the store has no directory
+  //   kUnavailable     a snapshot is being written
+  //   kIo              the disk; what was there before is still there
+  //   kSnapshotTooOld  there was no memory for what changed meanwhile
+  Status SaveSnapshot();
+
   // A bounded piece, well under a millisecond for each keyspace, of what can be done beside the
   // calls: freeing keys that expired half a second ago or more, the oldest first, and memory;
   // revoking old snapshots. True if there is more to do now. Nobody else does it: a program whose
@@ -202,9 +223,10 @@ class Store {
  private:
   friend class Scanner;
   friend class StoreForTests;  // leads to the engines; defined by whoever needs it
-  explicit Store(std::unique_ptr<Keyspaces> keyspaces);
+  Store(std::unique_ptr<durable::Persistence> persistence, std::unique_ptr<Keyspaces> keyspaces);
   bool IsOf(const Snapshot& snapshot, uint32_t keyspace) const;
 
+  std::unique_ptr<durable::Persistence> persistence_;  // null: in memory only
   std::unique_ptr<Keyspaces> keyspaces_;
 };
 

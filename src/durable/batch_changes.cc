@@ -1,0 +1,157 @@
+#include "durable/batch_changes.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "durable/change.h"
+
+namespace skep::durable {
+namespace {
+
+using Kind = Change::Kind;
+
+class BatchChanges {
+ public:
+  BatchChanges(const Batch& batch, uint32_t keyspace, std::string& to)
+      : batch_(batch), keyspace_(keyspace), to_(to) {}
+
+  ChangesWritten Write() {
+    for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+      const Request& r = batch_.requests()[slot];
+      const Outcome& out = batch_.outcome(slot);
+      if (IsWrite(r.op) && out.verdict == Verdict::kDone && out.version != 0) Write(slot, r, out);
+    }
+    return written_;
+  }
+
+ private:
+  void Add(const Change& change) {
+    if (!encoder_) encoder_.emplace(to_, keyspace_, batch_.now_ms(), LowestVersion());
+    encoder_->Add(change);
+    written_.last = std::max(written_.last, change.version);
+    ++written_.count;
+  }
+
+  Version LowestVersion() const {
+    Version lowest = UINT64_MAX;
+    for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+      const Outcome& out = batch_.outcome(slot);
+      if (IsWrite(batch_.requests()[slot].op) && out.version != 0) {
+        lowest = std::min(lowest, out.version);
+      }
+    }
+    // A kExpireRange has one for each key; its outcome has the last.
+    for (const Effect& effect : batch_.effects()) {
+      if (effect.version != 0) lowest = std::min(lowest, effect.version);
+    }
+    return lowest;
+  }
+
+  void Write(uint32_t slot, const Request& r, const Outcome& out) {
+    Change change{.version = out.version, .key = r.key};
+    switch (r.op) {
+      case Op::kPut:
+      case Op::kInsert:
+      case Op::kUpdate: {
+        const uint64_t kept = out.present ? out.deadline_ms : 0;
+        change.value = r.value;
+        change.deadline_ms = r.deadline_ms == kKeepDeadline ? kept : r.deadline_ms;
+        change.kind = change.deadline_ms == 0 ? Kind::kPut : Kind::kPutUntil;
+        return Add(change);
+      }
+      case Op::kDelete:
+        change.kind = Kind::kErase;
+        return Add(change);
+      case Op::kExpire:
+        change.kind = Kind::kSetDeadline;
+        change.deadline_ms = r.deadline_ms;
+        return Add(change);
+      case Op::kMove:
+        change.kind = Kind::kMove;
+        change.value = r.other;
+        return Add(change);
+      case Op::kApply:
+        return WriteApplied(slot, r, out);
+      case Op::kDeleteAll:
+        change.kind = Kind::kEraseAll;
+        change.key = {};
+        return Add(change);
+      case Op::kDeleteRange:
+        return WriteErased(r, out);
+      case Op::kExpireRange:
+        return WriteExpired(slot, out);
+      default:
+        return;
+    }
+  }
+
+  // With a limit it has erased the keys below the bound to go on from.
+  void WriteErased(const Request& r, const Outcome& out) {
+    Change change{.kind = Kind::kEraseRange, .version = out.version, .key = r.key};
+    if (out.more) {
+      change.value = out.value;
+    } else if (r.has(Request::kNoUpperBound)) {
+      change.kind = Kind::kEraseFrom;
+    } else {
+      change.value = r.other;
+    }
+    Add(change);
+  }
+
+  void WriteExpired(uint32_t slot, const Outcome& out) {
+    for (const Effect& effect : batch_.effects()) {
+      if (effect.slot != slot) continue;
+      Add({.kind = Kind::kSetDeadline,
+           .version = effect.version != 0 ? effect.version : out.version,
+           .key = effect.key,
+           .deadline_ms = effect.deadline_ms});
+    }
+  }
+
+  void WriteApplied(uint32_t slot, const Request& r, const Outcome& out) {
+    const Effect* const effect = EffectOf(slot);
+    Change change{.version = out.version, .key = r.key};
+    if (effect != nullptr && effect->kind == Effect::Kind::kNothing) return;
+    if (effect != nullptr && effect->kind == Effect::Kind::kErase) {
+      change.kind = Kind::kErase;
+      return Add(change);
+    }
+    if (effect != nullptr && effect->value.size() <= r.value.size() + kValueBytesMore) {
+      change.value = effect->value;
+      change.deadline_ms = out.present ? out.deadline_ms : 0;
+      change.kind = change.deadline_ms == 0 ? Kind::kPut : Kind::kPutUntil;
+      return Add(change);
+    }
+    // What had expired is still there for a replay.
+    if (!out.present) Add({.kind = Kind::kErase, .version = out.version, .key = r.key});
+    change.kind = Kind::kApply;
+    change.function = r.function;
+    change.value = r.value;
+    Add(change);
+  }
+
+  // Of a kApply. Null: it has none.
+  const Effect* EffectOf(uint32_t slot) {
+    if (by_slot_.empty()) {
+      by_slot_.resize(batch_.size());
+      for (const Effect& effect : batch_.effects()) by_slot_[effect.slot] = &effect;
+    }
+    return by_slot_[slot];
+  }
+
+  const Batch& batch_;
+  const uint32_t keyspace_;
+  std::string& to_;
+  std::optional<ChangeEncoder> encoder_;
+  std::vector<const Effect*> by_slot_;  // the last one
+  ChangesWritten written_;
+};
+
+}  // namespace
+
+ChangesWritten WriteChanges(const Batch& batch, uint32_t keyspace, std::string& to) {
+  return BatchChanges(batch, keyspace, to).Write();
+}
+
+}  // namespace skep::durable

@@ -1,0 +1,109 @@
+// change.h: what a write has made of a keyspace, as the log has it.
+//
+// A batch that has changed something is one record of the log. Its payload:
+//
+//   +------+----------+------------+--------------+--------+--------+----
+//   | type | keyspace | now        | base version | change | change | ...
+//   | 1    | varint   | varint, ms | varint       |        |        |
+//   +------+----------+------------+--------------+--------+--------+----
+//
+// A change:
+//   +------+-----------------+------------+-----+-------------------------------------------------
+//   | kind | version - base  | key length | key | by kind (below)
+//   | 1    | varint          | varint     |     |
+//   +------+-----------------+------------+-----+-------------------------------------------------
+//   put             value length varint, value                     the key has no deadline
+//   put until       deadline varint, value length varint, value
+//   erase           -
+//   set deadline    deadline varint; 0: none any more
+//   move            length varint, the key it goes to
+//   apply           element 1, name length varint, name, operand length varint, operand
+//                   a function of elements (kind update) or a plain one, on the value at hand
+//   erase range     length varint, upper bound                     the key is the lower one
+//   erase from      -                                              there is no upper bound
+//   erase all       -                                              the key is empty
+//
+// Changes of a keyspace are replayed in the order of their versions, those of one version in the
+// order of the record. Time does not pass in a replay: a key that had expired when it was written
+// is erased by a change of its own first. So each change does again exactly what it did.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "skep/batch.h"
+#include "skep/status.h"
+
+namespace skep::durable {
+
+struct Change {
+  enum class Kind : uint8_t {
+    kPut = 1,
+    kPutUntil,
+    kErase,
+    kSetDeadline,
+    kMove,
+    kApply,
+    kEraseRange,
+    kEraseFrom,
+    kEraseAll,
+  };
+  Kind kind = Kind::kPut;
+  Version version = 0;
+  std::string_view key = {};
+  std::string_view value = {};  // put: the value; move: the key; erase range: the upper bound;
+                                // apply: the operand
+  uint64_t deadline_ms = 0;
+  const Function* function = nullptr;  // apply
+};
+
+// Writes the payload of one batch. Thread safety: one owner.
+class ChangeEncoder {
+ public:
+  // Appends to `to`, which outlives it. No version is below `base`.
+  ChangeEncoder(std::string& to, uint32_t keyspace, uint64_t now_ms, Version base);
+  void Add(const Change& change);
+
+ private:
+  std::string& to_;
+  const Version base_;
+};
+
+// Reads it. Views are of the payload.
+class ChangeDecoder {
+ public:
+  // kCorrupt, with the offset in the payload: it is not one, or of a newer format.
+  static Result<ChangeDecoder> Open(std::string_view payload);
+
+  uint32_t keyspace() const { return keyspace_; }
+  uint64_t now_ms() const { return now_ms_; }
+  // The next change; nothing at the end.
+  //   kCorrupt          as above
+  //   kInvalidArgument  a function that is not registered: missing_function() is its name
+  Result<std::optional<Change>> Next();
+  const std::string& missing_function() const { return missing_function_; }
+  // The same, but a function may be one that is not registered: the change has none then.
+  Result<std::optional<Change>> NextOfAny();
+  // Of the last kApply: its function, and of what elements; nothing if it is a plain one.
+  std::string_view function_name() const { return function_name_; }
+  std::optional<Element> function_element() const { return function_element_; }
+
+ private:
+  explicit ChangeDecoder(std::string_view payload) : payload_(payload), left_(payload) {}
+  std::unexpected<Status> Corrupt() const;
+  bool ReadFields(Change& change);
+  bool ReadFunction(Change& change);
+
+  std::string_view payload_;
+  std::string_view left_;
+  uint32_t keyspace_ = 0;
+  uint64_t now_ms_ = 0;
+  Version base_ = 0;
+  std::string missing_function_;
+  std::string_view function_name_;
+  std::optional<Element> function_element_;
+};
+
+}  // namespace skep::durable

@@ -1,0 +1,47 @@
+#include "durable/directory.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "durable/log_format.h"
+
+namespace skep::durable {
+namespace {
+
+constexpr std::string_view kSnapshotPrefix = "snapshot-";
+constexpr std::string_view kSnapshotSuffix = ".sks";
+constexpr std::string_view kTemporary = ".tmp";
+
+}  // namespace
+
+std::string SnapshotName(uint64_t position) {
+  return fmt::format("{}{:016x}{}", kSnapshotPrefix, position, kSnapshotSuffix);
+}
+
+std::optional<uint64_t> PositionOfSnapshot(std::string_view name) {
+  uint64_t position = 0;
+  if (!name.starts_with(kSnapshotPrefix)) return std::nullopt;
+  const char* const digits = name.data() + kSnapshotPrefix.size();
+  const auto [end, error] = std::from_chars(digits, name.data() + name.size(), position, 16);
+  if (error != std::errc() || SnapshotName(position) != name) return std::nullopt;
+  return position;
+}
+
+bool IsUnfinishedSnapshot(std::string_view name) {
+  return name.starts_with(kSnapshotPrefix) && name.ends_with(kTemporary);
+}
+
+// The names are sorted, and so are the positions: they have the same number of digits.
+Result<StoreFiles> ListStoreFiles(FileSystem& files, const std::string& directory) {
+  const auto names = files.List(directory);
+  if (!names) return Fail(names.error());
+  StoreFiles found;
+  for (const std::string& name : *names) {
+    if (const auto segment = PositionOfSegment(name)) found.segments.push_back(*segment);
+    if (const auto snapshot = PositionOfSnapshot(name)) found.snapshots.push_back(*snapshot);
+  }
+  return found;
+}
+
+}  // namespace skep::durable

@@ -1,0 +1,31 @@
+// keyspace_file.h: which engine each keyspace of a directory has, in a file of its own.
+//
+//   skep-keyspaces 1
+//   0 btree
+//   3 hash
+//   crc 1c291ca3          CRC-32C of the lines before, in hexadecimal
+//
+// A keyspace is added when it is used for the first time, before anything of it is logged.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/file.h"
+
+namespace skep::durable {
+
+inline constexpr const char* kKeyspaceFile = "keyspaces";
+
+using KeyspaceEngines = std::map<uint32_t, std::string>;
+
+// Empty if there is no such file.
+//   kCorrupt  it is damaged; `detail` is the number of the line
+//   kNotSupported  of a newer version
+Result<KeyspaceEngines> ReadKeyspaceFile(FileSystem& files, const std::string& directory);
+// In place of the one there is, all or nothing.
+Status WriteKeyspaceFile(FileSystem& files, const std::string& directory,
+                         const KeyspaceEngines& engines);
+
+}  // namespace skep::durable

@@ -1,0 +1,392 @@
+#include "durable/log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/crc32c.h"
+#include "durable/varint.h"
+
+namespace skep::durable {
+namespace {
+
+// With kEverySecond a write is not older than this when its sync begins, so that the second has
+// room for the sync itself.
+constexpr uint64_t kSyncAfterMs = 500;
+constexpr uint64_t kMendEveryMs = 100;
+constexpr int kIdleMs = 1000;
+constexpr int kRoundsMax = 16;  // that one thread writes for others
+// Not synced, in memory. Above the first a sync is due; above the second nothing more is written
+// until one has succeeded, and replies wait.
+constexpr size_t kKeptBytesDue = size_t{32} << 20;
+constexpr size_t kKeptBytesMax = size_t{128} << 20;
+
+void Bump(std::atomic<uint64_t>& counter) { counter.fetch_add(1, std::memory_order_relaxed); }
+
+}  // namespace
+
+Log::Log(FileSystem& files, Clock& clock, const Options& options)
+    : clock_(clock),
+      segments_(files, options.directory, options.log_segment_bytes),
+      policy_(options.log_sync) {}
+
+Log::~Log() { StopThread(); }
+
+void Log::AddKeyspace(uint32_t keyspace, const Engine& inner, ReleaseGate& written,
+                      ReleaseGate& synced) {
+  std::scoped_lock lock(writing_, mutex_);
+  keyspaces_.push_back(std::make_unique<Keyspace>(
+      Keyspace{.index = keyspace, .inner = &inner, .written = &written, .synced = &synced}));
+}
+
+const Log::Keyspace& Log::KeyspaceOf(uint32_t index) const {
+  const auto at = std::ranges::find(keyspaces_, index, &Keyspace::index);
+  SKEP_CHECK(at != keyspaces_.end());
+  return **at;
+}
+
+Log::Keyspace& Log::KeyspaceOf(uint32_t index) {
+  return const_cast<Keyspace&>(std::as_const(*this).KeyspaceOf(index));
+}
+
+Status Log::Begin(uint64_t position, std::string records) {
+  std::lock_guard writing(writing_);
+  std::string payload = {static_cast<char>(RecordType::kStart)};
+  AppendVarint(payload, kLogVersion);
+  std::string start;
+  {
+    std::lock_guard lock(mutex_);
+    end_ = position + records.size();
+    pending_ = std::move(records);
+    AppendRecord(payload, Crc32c(payload));
+    start = std::exchange(pending_, {});
+  }
+  if (const Status s = segments_.Begin(position, start); !s.ok()) return s;
+  SetSynced(segments_.position());
+  return {};
+}
+
+void Log::SetSynced(uint64_t position) {
+  synced_position_.store(position, std::memory_order_relaxed);
+  written_position_.store(segments_.position(), std::memory_order_relaxed);
+  std::erase_if(kept_, [&](const Chunk& chunk) {
+    if (chunk.position + chunk.bytes.size() > position) return false;
+    kept_bytes_ -= chunk.bytes.size();
+    return true;
+  });
+}
+
+// ---- Writers ----
+
+Log::Floor Log::Enter(uint32_t keyspace) {
+  std::lock_guard lock(mutex_);
+  if (free_floors_.empty()) {
+    free_floors_.push_back(floors_.size());
+    floors_.emplace_back();
+  }
+  const Floor floor = free_floors_.back();
+  free_floors_.pop_back();
+  floors_[floor] = {.keyspace = keyspace, .floor = KeyspaceOf(keyspace).inner->Latest()};
+  return floor;
+}
+
+void Log::Leave(uint32_t keyspace, Floor floor, const Record& record) {
+  const uint32_t crc = Crc32c(record.payload);
+  std::lock_guard lock(mutex_);
+  floors_[floor].floor = kNoFloor;
+  free_floors_.push_back(floor);
+  if (record.payload.empty()) return;
+  AppendRecord(record.payload, crc);
+  Keyspace& of = KeyspaceOf(keyspace);
+  of.last_appended = std::max(of.last_appended, record.last);
+  Bump(records_);
+  changes_.fetch_add(record.changes, std::memory_order_relaxed);
+}
+
+void Log::AppendRecord(std::string_view payload, uint32_t payload_crc) {
+  char header[kRecordHeaderBytes];
+  WriteHeader({.payload_crc = payload_crc, .payload_bytes = payload.size(), .position = end_},
+              header);
+  pending_.append(header, sizeof(header));
+  pending_.append(payload);
+  end_ += sizeof(header) + payload.size();
+}
+
+Log::Mark Log::MarkOf(uint32_t keyspace) const {
+  std::lock_guard lock(mutex_);
+  return {.position = end_, .version = KeyspaceOf(keyspace).last_appended};
+}
+
+// ---- Writing ----
+
+void Log::Publish() {
+  if (policy() == LogSync::kAlways) return WantSync();
+  wanted_.store(true, std::memory_order_seq_cst);
+  for (int round = 0; wanted_.load(std::memory_order_seq_cst); ++round) {
+    if (round == kRoundsMax) return Wake();
+    std::unique_lock writing(writing_, std::try_to_lock);
+    if (!writing.owns_lock()) return;
+    wanted_.store(false, std::memory_order_seq_cst);
+    if (WriteTaken().ok()) ReleaseWritten();
+  }
+}
+
+void Log::WantSync() {
+  if (!wants_sync_.exchange(true, std::memory_order_seq_cst)) Wake();
+}
+
+// What was appended, with the progress that it makes. Holds writing_.
+Log::Chunk Log::Take() {
+  std::lock_guard lock(mutex_);
+  const uint64_t begin = end_ - pending_.size();
+  bool has_progress = false;
+  for (const auto& keyspace : keyspaces_) {
+    Version complete = keyspace->inner->Latest();
+    for (const Held& held : floors_) {
+      if (held.keyspace == keyspace->index) complete = std::min(complete, held.floor);
+    }
+    keyspace->taken = std::max(keyspace->taken, complete);
+    has_progress |=
+        keyspace->last_appended > keyspace->progress && keyspace->taken > keyspace->progress;
+  }
+  if (has_progress || !pending_.empty()) AppendProgress();
+  return {.position = begin, .bytes = std::exchange(pending_, {})};
+}
+
+void Log::AppendProgress() {
+  std::string payload = {static_cast<char>(RecordType::kProgress)};
+  AppendVarint(payload, synced_position_.load(std::memory_order_relaxed));
+  const auto is_news = [](const auto& keyspace) { return keyspace->taken > keyspace->progress; };
+  AppendVarint(payload, static_cast<uint64_t>(std::ranges::count_if(keyspaces_, is_news)));
+  for (const auto& keyspace : keyspaces_) {
+    if (!is_news(keyspace)) continue;
+    keyspace->progress = keyspace->taken;
+    AppendVarint(payload, keyspace->index);
+    AppendVarint(payload, keyspace->taken);
+  }
+  AppendRecord(payload, Crc32c(payload));
+}
+
+// Holds writing_. Not kOk: nothing may be acknowledged.
+Status Log::WriteTaken() {
+  if (has_failed_) return failure_;
+  if (kept_bytes_ > kKeptBytesMax) {
+    WantSync();  // which publishes
+    return {Code::kUnavailable, "the disk is slower than the writes"};
+  }
+  Chunk chunk = Take();
+  if (chunk.bytes.empty()) return {};
+  const Status s = WriteChunk(std::move(chunk));
+  if (!s.ok()) SetFailed(s);
+  return s;
+}
+
+Status Log::WriteChunk(Chunk chunk) {
+  const Status s = segments_.Write(chunk.bytes);
+  written_position_.store(segments_.position(), std::memory_order_relaxed);
+  Bump(writes_);
+  kept_bytes_ += chunk.bytes.size();
+  kept_.push_back(std::move(chunk));
+  if (kept_bytes_ > kKeptBytesDue) WantSync();
+  return s;
+}
+
+void Log::SetFailed(Status status) {
+  has_failed_ = true;
+  std::lock_guard lock(mutex_);
+  failure_ = status;
+  admits_.store(false, std::memory_order_relaxed);
+}
+
+// Holds writing_. With kAlways what is written is not yet to be told.
+void Log::ReleaseWritten() {
+  if (policy() == LogSync::kAlways) return;
+  for (const auto& keyspace : keyspaces_) keyspace->written->Release(keyspace->taken);
+}
+
+// ---- The log's own work ----
+
+int Log::Step() {
+  const uint64_t now_ms = clock_.MonotonicMs();
+  if (wanted_.load(std::memory_order_seq_cst)) Publish();
+  {
+    std::unique_lock writing(writing_);
+    if (has_failed_) {
+      if (now_ms < next_mend_ms_) return static_cast<int>(next_mend_ms_ - now_ms);
+      next_mend_ms_ = now_ms + kMendEveryMs;
+      if (!Mend().ok()) return kMendEveryMs;
+    }
+  }
+  Status space = segments_.Prepare();
+  uint64_t drop_before = 0;
+  {
+    std::lock_guard lock(mutex_);
+    space_ = space;
+    drop_before = std::exchange(drop_before_, 0);
+    admits_.store(failure_.ok() && space_.ok(), std::memory_order_relaxed);
+  }
+  if (drop_before != 0) static_cast<void>(segments_.DropBefore(drop_before));
+  const bool is_asked = wants_sync_.exchange(false, std::memory_order_seq_cst);
+  bool is_synced = false;
+  {
+    std::lock_guard lock(writing_);
+    if (is_asked) static_cast<void>(WriteTaken());
+    is_synced = kept_.empty();
+  }
+  if (is_synced || policy() == LogSync::kNo) unsynced_since_ms_ = 0;
+  if (!is_synced && unsynced_since_ms_ == 0) unsynced_since_ms_ = now_ms;
+  const bool is_due =
+      policy() != LogSync::kNo && !is_synced && now_ms - unsynced_since_ms_ >= kSyncAfterMs;
+  if (is_asked || is_due) {
+    static_cast<void>(Sync());
+    unsynced_since_ms_ = 0;
+  }
+  if (!space.ok()) return kMendEveryMs;
+  return policy() == LogSync::kEverySecond ? static_cast<int>(kSyncAfterMs) / 4 : kIdleMs;
+}
+
+Status Log::Sync() {
+  uint64_t position = 0;
+  {
+    std::lock_guard writing(writing_);
+    if (has_failed_) return failure_;
+    position = segments_.position();
+    for (const auto& keyspace : keyspaces_) keyspace->synced_to = keyspace->taken;
+    if (position == synced_position_.load(std::memory_order_relaxed)) {
+      ReleaseSynced();
+      return {};
+    }
+  }
+  const uint64_t begin_ns = clock_.MonotonicNs();
+  const auto synced = segments_.Sync();
+  const uint64_t took_ns = clock_.MonotonicNs() - begin_ns;
+  Bump(syncs_);
+  if (took_ns > sync_ns_max_.load(std::memory_order_relaxed)) {
+    sync_ns_max_.store(took_ns, std::memory_order_relaxed);
+  }
+  {
+    std::lock_guard writing(writing_);
+    if (!synced) {
+      SetFailed(synced.error());
+      return synced.error();
+    }
+    SetSynced(position);
+    ReleaseSynced();
+  }
+  // What waited for room, or was appended meanwhile.
+  if (policy() != LogSync::kAlways) Publish();
+  return {};
+}
+
+void Log::ReleaseSynced() {
+  for (const auto& keyspace : keyspaces_) {
+    keyspace->synced->Release(keyspace->synced_to);
+    keyspace->written->Release(keyspace->synced_to);
+  }
+}
+
+// Holds writing_.
+Status Log::Mend() {
+  const uint64_t from = kept_.empty() ? segments_.position() : kept_.front().position;
+  std::string bytes;
+  for (const Chunk& chunk : kept_) bytes += chunk.bytes;
+  if (const Status s = segments_.Begin(from, bytes); !s.ok()) return s;
+  SetSynced(segments_.position());
+  has_failed_ = false;
+  for (const auto& keyspace : keyspaces_) keyspace->synced_to = keyspace->taken;
+  ReleaseSynced();
+  wants_sync_.store(true, std::memory_order_seq_cst);  // for what was appended meanwhile
+  std::lock_guard lock(mutex_);
+  failure_ = {};
+  return {};
+}
+
+Status Log::status() const {
+  std::lock_guard lock(mutex_);
+  return failure_.ok() ? space_ : failure_;
+}
+
+void Log::set_policy(LogSync policy) {
+  policy_.store(policy, std::memory_order_relaxed);
+  WantSync();
+}
+
+LogStatistics Log::statistics() const {
+  return {.position = written_position_.load(std::memory_order_relaxed),
+          .synced_position = synced_position_.load(std::memory_order_relaxed),
+          .records = records_.load(std::memory_order_relaxed),
+          .changes = changes_.load(std::memory_order_relaxed),
+          .writes = writes_.load(std::memory_order_relaxed),
+          .syncs = syncs_.load(std::memory_order_relaxed),
+          .sync_ns_max = sync_ns_max_.load(std::memory_order_relaxed)};
+}
+
+void Log::DropBefore(uint64_t position) {
+  {
+    std::lock_guard lock(mutex_);
+    drop_before_ = std::max(drop_before_, position);
+  }
+  Wake();
+}
+
+// ---- The thread ----
+
+void Log::StartThread() {
+  thread_ = std::thread([this] { RunThread(); });
+}
+
+void Log::RunThread() {
+  std::unique_lock lock(thread_mutex_);
+  while (!is_stopping_) {
+    is_woken_ = false;
+    lock.unlock();
+    const int wait_ms = Step();
+    lock.lock();
+    wake_.wait_for(lock, std::chrono::milliseconds(wait_ms),
+                   [&] { return is_woken_ || is_stopping_; });
+  }
+}
+
+void Log::Wake() {
+  {
+    std::lock_guard lock(thread_mutex_);
+    is_woken_ = true;
+  }
+  wake_.notify_one();
+}
+
+void Log::StopThread() {
+  {
+    std::lock_guard lock(thread_mutex_);
+    is_stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+Status Log::Close() {
+  StopThread();
+  std::lock_guard writing(writing_);
+  if (std::exchange(has_ended_, true)) return {};
+  if (has_failed_) {
+    if (const Status s = Mend(); !s.ok()) return s;
+  }
+  // Its being there says that all before it was synced.
+  const char end = static_cast<char>(RecordType::kEnd);
+  for (const bool is_end : {false, true}) {
+    if (is_end) {
+      std::lock_guard lock(mutex_);
+      AppendRecord({&end, 1}, Crc32c({&end, 1}));
+    }
+    Chunk chunk = Take();
+    if (!chunk.bytes.empty()) {
+      if (const Status s = WriteChunk(std::move(chunk)); !s.ok()) return s;
+    }
+    const auto synced = segments_.Sync();
+    if (!synced) return synced.error();
+    SetSynced(*synced);
+  }
+  return {};
+}
+
+}  // namespace skep::durable

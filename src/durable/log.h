@@ -1,0 +1,204 @@
+// log.h: the write-ahead log of all keyspaces: what is appended, when it is written, synced, and
+// what that tells the gates.
+//
+// Who                      does                                          holds
+//   writer of a keyspace   Enter, executes its batch, Leave              mutex_, for a moment each
+//   whoever wants replies  Publish: everything appended is written       writing_
+//   the log's own thread   Step: with `always` writes; syncs; mends      writing_ to write or mend
+//
+// Complete versions. A keyspace's version is complete once every write up to it has been appended.
+//   Enter(k)   notes a floor: what the keyspace's Latest() is now. What the batch draws is above
+//   it. Leave      appends the batch's record, if it has changed something, and takes the floor
+//   away. Publish    reads V = Latest() of each keyspace; then, under mutex_, takes all that was
+//   appended
+//              and C = min(V, floors).
+//   (C1) Every change of a version v <= C is in what was taken, or was taken before. Take its
+//   batch.
+//        Latest() says that v was drawn before it answered V >= v, so the batch had entered before
+//        that, with a floor below v. At the time of the taking it had not left: then its floor
+//        would be below v and C, too. So it had left, and what it appended was taken.
+//   (C2) All gets complete: who leaves last has all others' floors gone, publishes afterwards, and
+//        its keyspace's Latest() rises to what was drawn as the engine says (release_gate.h).
+// Each write ends with a progress record that has C. Recovery applies what is complete by the last
+// one; so it makes a state that there was, and has every reply that was ever sent: the gate of a
+// keyspace is released to C after the write, or with `always` after the sync behind it.
+//
+// Publish never waits: who finds somebody writing leaves it to them (wanted_ is looked at again
+// after the lock is given back), and who has written for others for some rounds leaves it to the
+// log's thread. With `always` it only wakes that thread.
+//
+// Failures. What is not synced is kept in memory, and synced when it is much. If a write or sync
+// fails, nothing more is written or acknowledged, and what was sent to be written may or may not be
+// on the disk. Step() then begins a new segment from the last synced position on, writes there what
+// was kept, and syncs it; once that has succeeded the log goes on, and only then. Meanwhile, and
+// while there is no space for the next segment, status() is not kOk: writes are refused by whoever
+// admits them (durable_engine.h), reads go on; what waits for the log goes on waiting.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "durable/log_files.h"
+#include "durable/log_format.h"
+#include "engine/engine.h"
+#include "skep/options.h"
+
+namespace skep::durable {
+
+struct LogStatistics {
+  uint64_t position = 0;         // written
+  uint64_t synced_position = 0;  // and synced
+  uint64_t records = 0;          // appended since the start: batches
+  uint64_t changes = 0;          // in them
+  uint64_t writes = 0;
+  uint64_t syncs = 0;
+  uint64_t sync_ns_max = 0;  // the longest
+};
+
+class Log {
+ public:
+  // Writes go to options.directory. Nothing is written before Begin(). `files` and `clock` must
+  // outlive it.
+  Log(FileSystem& files, Clock& clock, const Options& options);
+  ~Log();
+
+  // A keyspace whose engine, `inner`, is asked for its latest version, and whose `written` and
+  // `synced` gates are released as it gets complete. They must outlive the log. Before its first
+  // Enter. Thread-safe.
+  void AddKeyspace(uint32_t keyspace, const Engine& inner, ReleaseGate& written,
+                   ReleaseGate& synced);
+  // Begins to write at this position, with these records, which the log may have already.
+  Status Begin(uint64_t position, std::string records);
+
+  // Between the two calls a batch is executed that may write. Thread-safe.
+  using Floor = size_t;
+  struct Record {
+    std::string_view payload;  // empty: nothing was changed
+    uint64_t changes = 0;
+    Version last = 0;  // the highest version of a change
+  };
+  Floor Enter(uint32_t keyspace);
+  void Leave(uint32_t keyspace, Floor floor, const Record& record);
+
+  // Sees to it that what was appended before is written. Thread-safe; costs a system call if nobody
+  // else is writing.
+  void Publish();
+  // Somebody waits for a `synced` gate.
+  void WantSync();
+
+  // Whether writes may be admitted; if not, status() says why.
+  bool admits() const { return admits_.load(std::memory_order_relaxed); }
+  Status status() const;
+  LogSync policy() const { return policy_.load(std::memory_order_relaxed); }
+  void set_policy(LogSync policy);
+  LogStatistics statistics() const;
+  // The log before the position has no change of the keyspace above the version.
+  struct Mark {
+    uint64_t position = 0;
+    Version version = 0;
+  };
+  Mark MarkOf(uint32_t keyspace) const;
+
+  // One round of the log's own work: what is due. Returns in how many milliseconds it wants to be
+  // called again; Wake() calls for it sooner. One thread.
+  int Step();
+  // Whether somebody waits for a step.
+  bool wants_step() const { return wants_sync_.load(std::memory_order_seq_cst); }
+  // Calls Step() until it is stopped, on a thread of the log's own.
+  void StartThread();
+  void StopThread();
+  // Segments without anything from the position on are not needed. Done by the next Step().
+  void DropBefore(uint64_t position);
+
+  // Stops the thread, writes and syncs all, and says in the log that it has ended. Nobody may enter
+  // any more. Without it, what is not written is lost, as if the process had been killed.
+  Status Close();
+
+ private:
+  struct Keyspace {
+    uint32_t index = 0;
+    const Engine* inner = nullptr;
+    ReleaseGate* written = nullptr;
+    ReleaseGate* synced = nullptr;
+    Version last_appended = 0;
+    Version progress = 0;  // what the log says is complete
+    Version taken = 0;     // what was complete when something was last taken
+    Version synced_to = 0;
+  };
+  struct Held {
+    uint32_t keyspace = 0;
+    Version floor = kNoFloor;
+  };
+  // What was written, or is to be, from a position on.
+  struct Chunk {
+    uint64_t position = 0;
+    std::string bytes;
+  };
+
+  static constexpr Version kNoFloor = UINT64_MAX;
+
+  Keyspace& KeyspaceOf(uint32_t index);
+  const Keyspace& KeyspaceOf(uint32_t index) const;
+  void AppendRecord(std::string_view payload, uint32_t payload_crc);
+  Chunk Take();
+  void AppendProgress();
+  Status WriteTaken();
+  Status WriteChunk(Chunk chunk);
+  void SetSynced(uint64_t position);
+  void ReleaseWritten();
+  void ReleaseSynced();
+  Status Sync();
+  Status Mend();
+  void SetFailed(Status status);
+  void Wake();
+  void RunThread();
+
+  Clock& clock_;
+  LogFiles segments_;
+  std::atomic<LogSync> policy_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::string pending_;       // records, ready to be written
+  uint64_t end_ = 0;          // behind them
+  std::vector<Held> floors_;
+  std::vector<Floor> free_floors_;
+  std::vector<std::unique_ptr<Keyspace>> keyspaces_;
+  Status failure_;  // of a write or sync
+  Status space_;    // why there is no next segment
+  uint64_t drop_before_ = 0;
+  std::atomic<bool> admits_{true};  // relaxed: a hint, who is let in wrongly waits for the gate
+
+  // Taken before mutex_. Who holds it writes; guards what follows.
+  std::mutex writing_;
+  std::vector<Chunk> kept_;  // not synced, or not even written
+  size_t kept_bytes_ = 0;
+  bool has_failed_ = false;
+  bool has_ended_ = false;
+
+  // Set before what it asks for is looked at: Publish().
+  std::atomic<bool> wanted_{false};
+  std::atomic<bool> wants_sync_{false};
+
+  // Relaxed: for people to read.
+  std::atomic<uint64_t> written_position_{0}, synced_position_{0}, records_{0}, changes_{0},
+      writes_{0}, syncs_{0}, sync_ns_max_{0};
+
+  uint64_t unsynced_since_ms_ = 0;  // Step's; 0: all is synced
+  uint64_t next_mend_ms_ = 0;       // Step's
+
+  std::mutex thread_mutex_;  // guards what follows
+  std::condition_variable wake_;
+  bool is_woken_ = false;
+  bool is_stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace skep::durable

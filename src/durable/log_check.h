@@ -1,0 +1,81 @@
+// log_check.h: what is in the log, and whether it is sound, without an engine.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "durable/change.h"
+#include "durable/damage.h"
+
+namespace skep::durable {
+
+// A change as the log has it. The views are valid in the call only.
+struct LoggedChange {
+  uint64_t position = 0;  // of its record
+  uint32_t keyspace = 0;
+  Change change;
+  std::string_view function_name = {};  // kApply
+  std::optional<Element> function_element = {};
+};
+using ChangeVisit = std::function<void(const LoggedChange&)>;
+
+struct KeyspaceInLog {
+  uint64_t changes = 0;
+  Version highest = 0;
+  Version complete = 0;  // 0: nothing says so
+};
+
+struct SegmentCheck {
+  static constexpr size_t kKinds = static_cast<size_t>(Change::Kind::kEraseAll) + 1;
+
+  std::string file;
+  uint64_t begin = 0;       // position of its first record
+  uint64_t end = 0;         // behind the last one
+  uint64_t file_bytes = 0;  // with what lies behind that
+  uint64_t records = 0;
+  uint64_t batches = 0;  // records of changes; the others by type:
+  uint64_t progresses = 0;
+  uint64_t starts = 0;
+  uint64_t ends = 0;
+  std::array<uint64_t, kKinds> changes = {};  // by Change::Kind
+  std::map<uint32_t, KeyspaceInLog> keyspaces;
+  uint64_t synced_position = 0;  // the highest that it names
+
+  uint64_t all_changes() const;
+};
+
+struct LogCheck {
+  std::vector<SegmentCheck> segments;  // ascending
+  std::map<uint32_t, KeyspaceInLog> keyspaces;
+  uint64_t end = 0;  // behind the last record
+  uint64_t synced_position = 0;
+  bool is_ended = false;    // the store was closed
+  uint64_t incomplete = 0;  // changes that a recovery will drop
+  std::string torn_file;    // bytes of an incomplete record are at the end
+  uint64_t torn_offset = 0;
+  std::vector<Damage> damage;      // from `needed` on
+  std::vector<Damage> not_needed;  // damage before
+};
+
+// Reads all of the log of a directory, from its first segment on. `needed`: the position from which
+// on a recovery needs it. `visit` may be empty. Damage is passed over.
+//   kIo            on an error *file is what could not be read
+//   kNotSupported  the log is of a newer format, which is the detail
+// Memory: the largest record, and 8 bytes for each change that is not complete.
+Result<LogCheck> CheckLog(FileSystem& files, const std::string& directory, uint64_t needed,
+                          const ChangeVisit& visit, std::string* file);
+// The same of one segment by itself. What lies behind its last record may be of an older segment.
+//   kCorrupt  where in the log it lies is not known
+Result<LogCheck> CheckSegment(FileSystem& files, const std::string& path, const ChangeVisit& visit);
+
+// "put", "put until", ...
+std::string_view NameOf(Change::Kind kind);
+
+}  // namespace skep::durable

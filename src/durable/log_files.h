@@ -1,0 +1,69 @@
+// log_files.h: the files the log is written to: a segment at a time, and the next one, ready.
+//
+// The next segment is taken from the disk before the current one is full. So a full disk is known
+// while there is still room for all that was begun: who admits writes stops them when there is no
+// next segment (log.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+
+namespace skep::durable {
+
+// Thread safety: one thread writes at a time, and one syncs and prepares at a time.
+class LogFiles {
+ public:
+  // `files` must outlive it.
+  LogFiles(FileSystem& files, std::string directory, uint64_t segment_bytes)
+      : files_(files), directory_(std::move(directory)), segment_bytes_(segment_bytes) {}
+
+  // Begins a segment at the position, with these bytes, which are then synced, and goes on behind
+  // them: what other segments have of that part of the log does not count any more. They count
+  // until all of it is there. To be called before the first write, and after one has failed, or a
+  // sync.
+  Status Begin(uint64_t position, std::string_view bytes);
+  // At the end. If it fails the log has to be begun anew, from what is not synced on.
+  Status Write(std::string_view bytes);
+  // Behind the last byte written.
+  uint64_t position() const { return position_; }
+
+  // All that was written before the call. Returns the position up to which it is synced.
+  Result<uint64_t> Sync();
+
+  // Makes the next segment, if there is none.
+  Status Prepare();
+  bool is_prepared() const;
+
+  // Drops the segments that have nothing from the position on. One becomes the next one, if there
+  // is none.
+  Status DropBefore(uint64_t position);
+
+ private:
+  struct Segment {
+    std::shared_ptr<File> file;
+    uint64_t begin = 0;
+  };
+
+  std::string PathOf(std::string_view name) const { return directory_ + "/" + std::string(name); }
+  std::string NextPath() const { return PathOf("log-next.tmp"); }
+  Status TakeNext(uint64_t begin, uint64_t position);
+
+  FileSystem& files_;
+  const std::string directory_;
+  const uint64_t segment_bytes_;
+
+  mutable std::mutex mutex_;  // guards what follows; not held during input and output
+  Segment current_;
+  uint64_t position_ = 0;  // its writer may read it without the mutex
+  std::shared_ptr<File> next_;
+  std::vector<std::shared_ptr<File>> unsynced_;  // segments before the current one
+  bool names_unsynced_ = false;
+};
+
+}  // namespace skep::durable

@@ -1,0 +1,238 @@
+#include "durable/log_files.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "durable/log_format.h"
+#include "durable/log_test.h"
+
+namespace skep::durable {
+namespace {
+
+using Operation = SimFileSystem::Operation;
+
+constexpr uint64_t kSegmentBytes = 100;
+constexpr const char* kNext = "log-next.tmp";
+
+class LogFilesTest : public testing::Test {
+ protected:
+  LogFilesTest() : disk_(1, trace_, {.short_reads_ppm = 0}) {
+    EXPECT_TRUE(disk_.CreateDirectory(kTestDirectory).ok());
+  }
+
+  // So many bytes that say where in the log they are.
+  std::string Bytes(size_t count) {
+    std::string bytes(count, '\0');
+    for (size_t i = 0; i < count; ++i) bytes[i] = ByteAt(files_.position() + i);
+    return bytes;
+  }
+  static char ByteAt(uint64_t position) { return static_cast<char>(1 + position % 100); }
+
+  void Write(size_t count) { ASSERT_TRUE(files_.Write(Bytes(count)).ok()); }
+  void Begin(uint64_t position, size_t count) {
+    std::string bytes(count, '\0');
+    for (size_t i = 0; i < count; ++i) bytes[i] = ByteAt(position + i);
+    ASSERT_TRUE(files_.Begin(position, bytes).ok());
+  }
+
+  std::vector<std::string> Names() {
+    std::vector<std::string> names;
+    for (const auto& [name, bytes] : TakeImage(disk_)) names.push_back(name);
+    return names;
+  }
+
+  // The bytes of the log from a position on, as its segments have them, until they are others.
+  uint64_t GoodUpTo(uint64_t position) {
+    std::map<uint64_t, std::string> segments;
+    for (const auto& [name, bytes] : TakeImage(disk_)) {
+      if (const auto begin = PositionOfSegment(name)) segments[*begin] = bytes;
+    }
+    while (true) {
+      auto at = segments.upper_bound(position);
+      if (at == segments.begin()) return position;
+      --at;
+      const uint64_t offset = position - at->first;
+      if (offset >= at->second.size() || at->second[offset] != ByteAt(position)) return position;
+      ++position;
+    }
+  }
+
+  Trace trace_;
+  SimFileSystem disk_;
+  LogFiles files_{disk_, kTestDirectory, kSegmentBytes};
+};
+
+// Goal: what was written is in segments that are named by where they begin, and were taken whole.
+TEST_F(LogFilesTest, Rotates) {
+  Begin(1'000, 30);
+  EXPECT_EQ(files_.position(), 1'030u);
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(files_.Prepare().ok());
+    Write(40);
+  }
+  EXPECT_EQ(GoodUpTo(1'000), files_.position());
+  EXPECT_EQ(Names(),
+            (std::vector<std::string>{SegmentName(1'000), SegmentName(1'070), SegmentName(1'150),
+                                      SegmentName(1'230), SegmentName(1'310)}));
+  for (const auto& [name, bytes] : TakeImage(disk_)) EXPECT_EQ(bytes.size(), kSegmentBytes) << name;
+}
+
+// Goal: a segment that ends exactly where its bytes do is used to its end.
+TEST_F(LogFilesTest, FillsASegmentToItsEnd) {
+  Begin(0, 0);
+  ASSERT_TRUE(files_.Prepare().ok());
+  Write(60);
+  Write(40);
+  EXPECT_TRUE(files_.is_prepared());
+  Write(1);
+  EXPECT_FALSE(files_.is_prepared());
+  EXPECT_EQ(GoodUpTo(0), 101u);
+}
+
+// Goal: without a next segment, and for a write larger than one, the current one grows.
+TEST_F(LogFilesTest, Grows) {
+  Begin(0, 10);
+  EXPECT_FALSE(files_.is_prepared());
+  Write(95);
+  Write(300);
+  EXPECT_EQ(Names(), std::vector<std::string>{SegmentName(0)});
+  ASSERT_TRUE(files_.Prepare().ok());
+  Write(250);
+  Write(5);
+  EXPECT_EQ(Names(), (std::vector<std::string>{SegmentName(0), SegmentName(405)}));
+  EXPECT_EQ(GoodUpTo(0), 660u);
+}
+
+// Goal: what Sync() says is there after a power loss, names included.
+// Method: writes and syncs in all orders, over several segments, on disks that lose other parts.
+TEST_F(LogFilesTest, SyncedSurvives) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 rng(seed);
+    Trace trace;
+    SimFileSystem disk(seed, trace, {.short_reads_ppm = 0});
+    ASSERT_TRUE(disk.CreateDirectory(kTestDirectory).ok());
+    ASSERT_TRUE(disk.SyncDirectory(".").ok());
+    LogFiles files(disk, kTestDirectory, kSegmentBytes);
+    ASSERT_TRUE(files.Begin(0, "").ok());
+    std::string log;
+    uint64_t synced = 0;
+    for (uint64_t steps = rng() % 40; steps > 0; --steps) {
+      ASSERT_TRUE(rng() % 2 == 0 || files.Prepare().ok());
+      const std::string bytes(rng() % 60, static_cast<char>(1 + rng() % 100));
+      ASSERT_TRUE(files.Write(bytes).ok());
+      log += bytes;
+      if (rng() % 4 != 0) continue;
+      const auto position = files.Sync();
+      ASSERT_TRUE(position.has_value());
+      ASSERT_EQ(*position, log.size());
+      synced = *position;
+    }
+    disk.Crash();
+    std::string left;
+    for (const auto& [name, bytes] : TakeImage(disk)) {
+      const auto begin = PositionOfSegment(name);
+      if (!begin) continue;
+      left.resize(*begin, '\0');
+      left += bytes;
+    }
+    ASSERT_EQ(left.substr(0, synced), log.substr(0, synced));
+  }
+}
+
+// Goal: what is behind Begin() counts no more, what is before it does.
+TEST_F(LogFilesTest, BeginsAnew) {
+  Begin(0, 50);
+  ASSERT_TRUE(files_.Prepare().ok());
+  Write(60);
+  Begin(40, 20);
+  EXPECT_EQ(files_.position(), 60u);
+  EXPECT_EQ(GoodUpTo(0), 110u) << "the segment at 50 is left to who begins";
+  EXPECT_EQ(Names(), (std::vector<std::string>{SegmentName(0), SegmentName(40), SegmentName(50)}));
+}
+
+// Goal: only what has nothing from the position on is dropped.
+TEST_F(LogFilesTest, DropsBefore) {
+  Begin(0, 0);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(files_.Prepare().ok());
+    Write(80);
+  }
+  ASSERT_TRUE(files_.Prepare().ok());
+  const std::vector<std::string> all = Names();
+  ASSERT_EQ(all.size(), 6u);  // with the next one
+  for (const uint64_t position : {0, 1, 79}) {
+    ASSERT_TRUE(files_.DropBefore(position).ok());
+    EXPECT_EQ(Names(), all) << position;
+  }
+  ASSERT_TRUE(files_.DropBefore(80).ok());
+  EXPECT_EQ(Names().front(), SegmentName(80));
+  ASSERT_TRUE(files_.DropBefore(239).ok());
+  EXPECT_EQ(Names().front(), SegmentName(160));
+  ASSERT_TRUE(files_.DropBefore(UINT64_MAX).ok());
+  EXPECT_EQ(Names(), (std::vector<std::string>{SegmentName(320), kNext}))
+      << "the current one stays";
+  EXPECT_EQ(GoodUpTo(320), 400u);
+}
+
+// Goal: a dropped segment becomes the next one, whatever it holds, if there is none.
+TEST_F(LogFilesTest, UsesASegmentAgain) {
+  Begin(0, 80);
+  ASSERT_TRUE(files_.Prepare().ok());
+  Write(80);
+  ASSERT_FALSE(files_.is_prepared());
+  ASSERT_TRUE(files_.DropBefore(80).ok());
+  EXPECT_TRUE(files_.is_prepared());
+  EXPECT_EQ(Names(), (std::vector<std::string>{SegmentName(80), kNext}));
+  EXPECT_EQ(TakeImage(disk_)[kNext].front(), ByteAt(0)) << "not emptied";
+  Write(30);
+  EXPECT_EQ(Names(), (std::vector<std::string>{SegmentName(80), SegmentName(160)}));
+  EXPECT_EQ(GoodUpTo(80), 190u);
+}
+
+// Goal: on a full disk there is no next segment, and nothing of it is left lying about.
+TEST_F(LogFilesTest, NoRoomForTheNext) {
+  Begin(0, 10);
+  disk_.set_options({.short_reads_ppm = 0, .capacity_bytes = kSegmentBytes + 50});
+  const Status status = files_.Prepare();
+  EXPECT_EQ(status.code(), Code::kIo);
+  EXPECT_EQ(status.detail(), static_cast<uint64_t>(ENOSPC));
+  EXPECT_FALSE(files_.is_prepared());
+  EXPECT_EQ(Names(), std::vector<std::string>{SegmentName(0)});
+  Write(90);  // its room was taken before
+  disk_.set_options({.short_reads_ppm = 0});
+  EXPECT_TRUE(files_.Prepare().ok());
+  EXPECT_EQ(GoodUpTo(0), 100u);
+}
+
+// Goal: after a failure the log is whole again from what was synced on.
+// Method: each operation of what goes on afterwards fails once, and it is begun anew.
+TEST_F(LogFilesTest, BeginsAnewAfterFailures) {
+  uint64_t from = 0;
+  for (const Operation operation : {Operation::kWrite, Operation::kSync, Operation::kDirectory}) {
+    for (uint64_t successes = 0; successes < 4; ++successes) {
+      SCOPED_TRACE(successes);
+      Begin(from, 10);
+      Write(20);
+      disk_.FailOnce(operation, successes, EIO);
+      int failures = 0;
+      std::string bytes(20, '\0');
+      for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = ByteAt(from + 10 + i);
+      while (!files_.Begin(from + 10, bytes).ok() || !files_.Prepare().ok() ||
+             !files_.Write(Bytes(90)).ok() || !files_.Sync()) {
+        ASSERT_LT(++failures, 2);
+      }
+      EXPECT_EQ(failures, 1);
+      EXPECT_EQ(GoodUpTo(from), from + 120);
+      from += 1'000;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skep::durable

@@ -1,0 +1,226 @@
+#include "durable/log_reader.h"
+
+#include <algorithm>
+
+#include "base/crc32c.h"
+#include "durable/snapshot_block.h"
+#include "durable/varint.h"
+
+namespace skep::durable {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+}  // namespace
+
+void AppendRecord(std::string& to, uint64_t position, std::string_view payload) {
+  char header[kRecordHeaderBytes];
+  WriteHeader(
+      {.payload_crc = Crc32c(payload), .payload_bytes = payload.size(), .position = position},
+      header);
+  to.append(header, sizeof(header));
+  to.append(payload);
+}
+
+std::optional<Progress> ReadProgress(std::string_view payload) {
+  if (payload.empty() || payload[0] != static_cast<char>(RecordType::kProgress)) {
+    return std::nullopt;
+  }
+  payload.remove_prefix(1);
+  Progress progress;
+  uint64_t count = 0;
+  if (!TakeVarint(payload, &progress.synced_position) || !TakeVarint(payload, &count)) {
+    return std::nullopt;
+  }
+  for (uint64_t i = 0; i < count; ++i) {
+    uint64_t keyspace = 0;
+    uint64_t version = 0;
+    if (!TakeVarint(payload, &keyspace) || keyspace > UINT32_MAX ||
+        !TakeVarint(payload, &version)) {
+      return std::nullopt;
+    }
+    progress.complete.push_back({static_cast<uint32_t>(keyspace), version});
+  }
+  if (!payload.empty()) return std::nullopt;
+  return progress;
+}
+
+Result<std::unique_ptr<LogReader>> LogReader::Open(FileSystem& files, const std::string& directory,
+                                                   uint64_t position) {
+  const auto names = files.List(directory);
+  if (!names) return Fail(names.error());
+  std::vector<Segment> segments;  // by position, as the names are sorted
+  for (const std::string& name : *names) {
+    const auto begin = PositionOfSegment(name);
+    if (!begin) continue;
+    if (!segments.empty()) segments.back().end = *begin;
+    segments.push_back({.begin = *begin, .path = directory + "/" + name});
+  }
+  auto reader = std::unique_ptr<LogReader>(new LogReader(files, std::move(segments), position));
+  const auto& all = reader->segments_;
+  if (all.empty()) return reader;
+  const auto at = std::ranges::find_if(all, [&](const Segment& segment) {
+    return segment.begin <= position && position < segment.end;
+  });
+  if (at == all.end()) {
+    return skep::Fail(Code::kCorrupt, "the log does not reach back to the snapshot", position);
+  }
+  reader->segment_ = static_cast<size_t>(at - all.begin());
+  return reader;
+}
+
+Result<std::unique_ptr<LogReader>> LogReader::OpenSegmentFile(FileSystem& files,
+                                                              const std::string& path) {
+  auto begin = PositionOfSegment(std::string_view(path).substr(path.rfind('/') + 1));
+  if (!begin) {
+    auto file = files.Open(path, FileSystem::Mode::kRead);
+    if (!file) return Fail(file.error());
+    char header[kRecordHeaderBytes];
+    if (const Status s = ReadExactly(**file, 0, header, sizeof(header)); !s.ok()) return Fail(s);
+    begin = PositionInHeader(header);
+    if (!ReadHeader(header, *begin)) {
+      return Fail(Code::kCorrupt, "where in the log the segment lies is not known");
+    }
+  }
+  std::vector<Segment> segments = {{.begin = *begin, .path = path}};
+  return std::unique_ptr<LogReader>(new LogReader(files, std::move(segments), *begin));
+}
+
+Status LogReader::OpenSegment(size_t number) {
+  if (open_segment_ == number) return {};
+  open_segment_ = SIZE_MAX;
+  path_ = segments_[number].path;
+  auto file = files_.Open(path_, FileSystem::Mode::kRead);
+  if (!file) return file.error();
+  const auto size = (*file)->Size();
+  if (!size) return size.error();
+  open_ = std::move(*file);
+  file_bytes_ = *size;
+  open_segment_ = number;
+  buffer_.clear();
+  return {};
+}
+
+// Of the open file, to bytes_. False: it has not so many.
+Result<bool> LogReader::Read(uint64_t offset, size_t bytes) {
+  if (offset > file_bytes_ || bytes > file_bytes_ - offset) return false;
+  const bool is_there =
+      offset >= buffer_offset_ && offset + bytes <= buffer_offset_ + buffer_.size();
+  if (!is_there) {
+    buffer_.resize(std::min<uint64_t>(std::max(bytes, kBufferBytes), file_bytes_ - offset));
+    buffer_offset_ = offset;
+    for (size_t have = 0; have < buffer_.size();) {
+      const auto got = open_->ReadAt(offset + have, buffer_.data() + have, buffer_.size() - have);
+      if (!got || *got == 0) buffer_.clear();
+      if (!got) return Fail(got.error());
+      if (*got == 0) return false;
+      have += *got;
+    }
+  }
+  bytes_ = std::string_view(buffer_).substr(offset - buffer_offset_, bytes);
+  return true;
+}
+
+// Of the open segment; bytes_ is its payload. False: there is none.
+Result<bool> LogReader::ReadRecord(uint64_t offset) {
+  const auto has_header = Read(offset, kRecordHeaderBytes);
+  if (!has_header || !*has_header) return has_header;
+  const auto header = ReadHeader(bytes_.data(), segments_[open_segment_].begin + offset);
+  if (!header || header->payload_bytes == 0) return false;
+  const auto has_payload = Read(offset + kRecordHeaderBytes, header->payload_bytes);
+  if (!has_payload || !*has_payload) return has_payload;
+  return Crc32c(bytes_) == header->payload_crc;
+}
+
+Result<std::optional<LogRecord>> LogReader::Next() {
+  if (segments_.empty()) return std::nullopt;
+  if (position_ >= segments_[segment_].end) ++segment_;
+  if (const Status s = OpenSegment(segment_); !s.ok()) return Fail(s);
+  const uint64_t offset = position_ - segments_[segment_].begin;
+  const auto is_good = ReadRecord(offset);
+  if (!is_good) return Fail(is_good.error());
+  if (*is_good) {
+    const LogRecord record = {
+        .position = position_, .type = static_cast<RecordType>(bytes_[0]), .payload = bytes_};
+    position_ += kRecordHeaderBytes + bytes_.size();
+    return record;
+  }
+  const std::string path = path_;
+  const auto was_synced = WasSynced();
+  if (!was_synced) return Fail(was_synced.error());
+  path_ = path;
+  if (*was_synced) {
+    return Fail(Code::kCorrupt, "a record of the log is damaged", offset);
+  }
+  const auto rest = Read(offset, std::min<uint64_t>(kRecordHeaderBytes, file_bytes_ - offset));
+  is_torn_ = rest && *rest && std::ranges::any_of(bytes_, [](char c) { return c != 0; });
+  return std::nullopt;
+}
+
+// Where in the open segment, from the offset on, a header with the right position may be. Few other
+// bytes look so; most of what is behind the end of the log is zeroes, and there are many.
+Result<std::optional<uint64_t>> LogReader::FindPosition(uint64_t offset, uint64_t end) {
+  const uint64_t begin = segments_[open_segment_].begin;
+  while (offset + kRecordHeaderBytes <= end) {
+    const auto is_there = Read(offset, kRecordHeaderBytes);
+    if (!is_there) return Fail(is_there.error());
+    if (!*is_there) break;
+    const uint64_t buffer_end = std::min(end, buffer_offset_ + buffer_.size());
+    for (; offset + kRecordHeaderBytes <= buffer_end; ++offset) {
+      const char* const header = buffer_.data() + (offset - buffer_offset_);
+      if (PositionIn(header) == begin + offset) return offset;
+    }
+  }
+  return std::nullopt;
+}
+
+// The next good record of a segment or of those behind it, from the offset on: its offset.
+Result<std::optional<uint64_t>> LogReader::FindRecord(size_t* segment, uint64_t offset) {
+  for (; *segment < segments_.size(); ++*segment, offset = 0) {
+    if (const Status s = OpenSegment(*segment); !s.ok()) return Fail(s);
+    const Segment& in = segments_[*segment];
+    const uint64_t end = std::min(file_bytes_, in.end - in.begin);
+    while (true) {
+      const auto maybe = FindPosition(offset, end);
+      if (!maybe) return Fail(maybe.error());
+      if (!*maybe) break;
+      const auto is_good = ReadRecord(**maybe);
+      if (!is_good) return Fail(is_good.error());
+      if (*is_good) return maybe;
+      offset = **maybe + 1;
+    }
+  }
+  return std::nullopt;
+}
+
+// Whether a record behind position_ says that what is there was synced.
+Result<bool> LogReader::WasSynced() {
+  size_t segment = segment_;
+  uint64_t offset = position_ - segments_[segment_].begin + 1;
+  while (true) {
+    const auto found = FindRecord(&segment, offset);
+    if (!found) return Fail(found.error());
+    if (!*found) break;
+    const auto progress = ReadProgress(bytes_);
+    if (progress && progress->synced_position > position_) return true;
+    // Only a store that was closed has an end.
+    if (bytes_[0] == static_cast<char>(RecordType::kEnd)) return true;
+    offset = **found + kRecordHeaderBytes + bytes_.size();
+  }
+  if (const Status s = OpenSegment(segment_); !s.ok()) return Fail(s);
+  return false;
+}
+
+Result<std::optional<uint64_t>> LogReader::Skip() {
+  size_t segment = segment_;
+  const auto found = FindRecord(&segment, position_ - segments_[segment_].begin + 1);
+  if (!found) return Fail(found.error());
+  if (!*found) return std::nullopt;
+  const uint64_t to = segments_[segment].begin + **found;
+  const uint64_t left_out = to - position_;
+  segment_ = segment;
+  position_ = to;
+  return left_out;
+}
+
+}  // namespace skep::durable

@@ -1,0 +1,112 @@
+// log_test.h: directories as plain data, and the states that come out of them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "durable/log_reader.h"
+#include "durable/persistence.h"
+#include "sim/sim_clock.h"
+#include "sim/sim_file.h"
+
+namespace skep::durable {
+
+// The bytes of files by their names in a directory.
+using Image = std::map<std::string, std::string>;
+// All pairs of a keyspace, with their deadlines.
+using State = std::map<std::string, std::pair<std::string, uint64_t>>;
+
+inline constexpr const char* kTestDirectory = "data";
+inline constexpr uint64_t kTestSegmentBytes = 64 * 1024;
+
+inline Image TakeImage(FileSystem& files) {
+  Image image;
+  const auto names = files.List(kTestDirectory);
+  SKEP_CHECK(names.has_value());
+  for (const std::string& name : *names) {
+    image[name] = *files.ReadAll(std::string(kTestDirectory) + "/" + name);
+  }
+  return image;
+}
+
+inline void StoreImage(FileSystem& files, const Image& image) {
+  SKEP_CHECK(files.CreateDirectory(kTestDirectory).ok());
+  for (const auto& [name, bytes] : image) {
+    auto file = files.Open(std::string(kTestDirectory) + "/" + name, FileSystem::Mode::kCreate);
+    SKEP_CHECK(file && (*file)->Append(bytes).ok());
+  }
+}
+
+inline State StateOf(Engine& engine, uint64_t now_ms) {
+  State state;
+  const auto walk = *engine.OpenWalk(now_ms);
+  while (true) {
+    const auto pairs = walk->Next();
+    SKEP_CHECK(pairs.has_value());
+    if (pairs->empty()) return state;
+    for (const Pair& pair : *pairs) {
+      state[std::string(pair.key)] = {std::string(pair.value), pair.deadline_ms};
+    }
+  }
+}
+
+// A store on a simulated disk that holds what an image has.
+class TestStore {
+ public:
+  static constexpr uint32_t kKeyspaces = 2;
+
+  TestStore(const Image& image, LogSync log_sync, uint64_t segment_bytes,
+            const std::string& engine = "model")
+      : disk_(1, trace_, {.short_reads_ppm = 0}),
+        store_{.engine = engine,
+               .keyspaces = kKeyspaces,
+               .directory = kTestDirectory,
+               .log_sync = log_sync,
+               .log_segment_bytes = segment_bytes} {
+    StoreImage(disk_, image);
+    auto opened = Persistence::Open(disk_, clock_, store_, &problem_);
+    if (!opened) {
+      status_ = opened.error();
+      return;
+    }
+    persistence_ = std::move(*opened);
+    keyspaces_ = std::move(*Keyspaces::Make(store_, nullptr, persistence_.get()));
+    status_ = persistence_->Recover(*keyspaces_, &report_, &problem_);
+  }
+
+  // Of the start.
+  const Status& status() const { return status_; }
+  const std::string& problem() const { return problem_; }
+  const RecoveryReport& report() const { return report_; }
+
+  Persistence& persistence() { return *persistence_; }
+  Log& log() { return persistence_->log(); }
+  SimFileSystem& disk() { return disk_; }
+  Engine& engine(uint32_t keyspace) { return keyspaces_->at(keyspace); }
+
+  uint64_t now_ms() { return clock_.TimeMs(); }
+
+  // Of both keyspaces.
+  std::vector<State> States() {
+    std::vector<State> states;
+    for (uint32_t i = 0; i < kKeyspaces; ++i) states.push_back(StateOf(engine(i), now_ms()));
+    return states;
+  }
+
+ private:
+  Trace trace_;
+  SimClock clock_;
+  SimFileSystem disk_;
+  const Options store_;
+  Status status_;
+  std::string problem_;
+  RecoveryReport report_;
+  std::unique_ptr<Persistence> persistence_;
+  std::unique_ptr<Keyspaces> keyspaces_;
+};
+
+}  // namespace skep::durable

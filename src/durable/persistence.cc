@@ -1,0 +1,473 @@
+#include "durable/persistence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "durable/directory.h"
+#include "durable/log_format.h"
+#include "durable/log_reader.h"
+#include "durable/replay.h"
+#include "durable/snapshot_loader.h"
+#include "durable/snapshot_reader.h"
+#include "durable/snapshot_writer.h"
+
+namespace skep::durable {
+namespace {
+
+std::string ParentOf(std::string_view directory) {
+  while (directory.size() > 1 && directory.ends_with('/')) directory.remove_suffix(1);
+  const size_t slash = directory.rfind('/');
+  if (slash == std::string_view::npos) return ".";
+  return std::string(directory.substr(0, std::max<size_t>(slash, 1)));
+}
+
+}  // namespace
+
+Persistence::Persistence(FileSystem& files, Clock& clock, const Options& options, bool repairs)
+    : files_(files),
+      clock_(clock),
+      directory_(options.directory),
+      recovery_threads_(options.recovery_threads != 0
+                            ? options.recovery_threads
+                            : std::max(1u, std::thread::hardware_concurrency())),
+      is_repair_(repairs),
+      log_(files, clock, options) {}
+
+Persistence::~Persistence() { StopThreads(); }
+
+Result<std::unique_ptr<Persistence>> Persistence::Open(FileSystem& files, Clock& clock,
+                                                       const Options& options, std::string* problem,
+                                                       bool repairs) {
+  const std::string& directory = options.directory;
+  const auto fail = [&](Status status, std::string_view what) {
+    *problem = fmt::format("{}: {}", what, status.ToString());
+    return Fail(status);
+  };
+  if (const Status s = files.CreateDirectory(directory); !s.ok()) return fail(s, directory);
+  const std::string parent = ParentOf(directory);
+  if (const Status s = files.SyncDirectory(parent); !s.ok()) return fail(s, parent);
+  auto persistence = std::unique_ptr<Persistence>(new Persistence(files, clock, options, repairs));
+  auto lock = files.Lock(persistence->PathOf(kLockFile));
+  if (!lock) return fail(lock.error(), directory);
+  persistence->lock_ = std::move(*lock);
+  auto recorded = ReadKeyspaceFile(files, directory);
+  if (!recorded) return fail(recorded.error(), persistence->PathOf(kKeyspaceFile));
+  for (const auto& [index, engine] : *recorded) {
+    const auto own = options.keyspace_engines.find(index);
+    const std::string& wanted =
+        own != options.keyspace_engines.end() ? own->second : options.engine;
+    if (index < options.keyspaces && wanted == engine) continue;
+    constexpr Status kOther(Code::kInvalidArgument, "a keyspace is configured otherwise");
+    *problem = index < options.keyspaces
+                   ? fmt::format("{}: keyspace {} is of the engine {}, the configuration says {}",
+                                 directory, index, engine, wanted)
+                   : fmt::format("{}: there is a keyspace {}, the configuration has only {}",
+                                 directory, index, options.keyspaces);
+    return Fail(kOther);
+  }
+  persistence->recorded_ = std::move(*recorded);
+  return persistence;
+}
+
+std::unique_ptr<Engine> Persistence::Wrap(uint32_t keyspace, std::unique_ptr<Engine> engine) {
+  const std::string name(engine->traits().name);
+  auto durable = std::make_unique<DurableEngine>(std::move(engine), keyspace, log_);
+  std::lock_guard lock(mutex_);
+  engines_[keyspace] = durable.get();
+  const auto [at, is_new] = recorded_.emplace(keyspace, name);
+  // If it fails, the next start writes it; until then the engine is not checked.
+  if (is_new) static_cast<void>(WriteKeyspaceFile(files_, directory_, recorded_));
+  return durable;
+}
+
+DurableEngine* Persistence::EngineOf(uint32_t keyspace) {
+  std::lock_guard lock(mutex_);
+  const auto at = engines_.find(keyspace);
+  return at == engines_.end() ? nullptr : at->second;
+}
+
+// ---- Recovery ----
+
+Status Persistence::Recover(Keyspaces& keyspaces, RecoveryReport* report, std::string* problem) {
+  has_.assign(keyspaces.count(), 0);
+  // What was stored is kept, also under a smaller limit than it was stored under.
+  const uint64_t limit = keyspaces.budget().limit();
+  keyspaces.budget().set_limit(0);
+  LogTail tail;
+  const auto start = FindStart(report, problem);
+  Status status = start ? Load(keyspaces, *start, report, problem) : start.error();
+  if (status.ok()) status = ReplayLog(keyspaces, *start, &tail, report, problem);
+  keyspaces.budget().set_limit(limit);
+  if (!status.ok()) return status;
+  status = GoOn(std::move(tail));
+  if (status.ok() && report->repair.has_damage()) status = FinishRepair(&report->repair);
+  if (!status.ok()) *problem = fmt::format("{}: {}", directory_, status.ToString());
+  return status;
+}
+
+// The newest snapshot, unless a repair has a better one.
+Result<RecoveryStart> Persistence::FindStart(RecoveryReport* report, std::string* problem) {
+  const auto names = files_.List(directory_);
+  if (!names) return Fail(names.error());
+  for (const std::string& name : *names) {
+    if (IsUnfinishedSnapshot(name)) static_cast<void>(files_.Remove(PathOf(name)));
+  }
+  if (is_repair_) return ChooseStart(files_, directory_, &report->repair, problem);
+  const auto found = ListStoreFiles(files_, directory_);
+  if (!found) return Fail(found.error());
+  RecoveryStart start;
+  if (found->snapshots.empty()) return start;
+  start.position = start.newest = found->snapshots.back();
+  start.snapshot = PathOf(SnapshotName(start.position));
+  return start;
+}
+
+Status Persistence::Load(Keyspaces& keyspaces, const RecoveryStart& start, RecoveryReport* report,
+                         std::string* problem) {
+  if (start.snapshot.empty()) return {};
+  const uint64_t begin_ns = clock_.MonotonicNs();
+  report->snapshot = start.snapshot;
+  const Status s = start.is_whole ? LoadWhole(keyspaces, report) : LoadRest(keyspaces, report);
+  if (!s.ok()) {
+    *problem = fmt::format("{}: {}", start.snapshot, s.ToString());
+    return s;
+  }
+  report->snapshot_ns = clock_.MonotonicNs() - begin_ns;
+  std::lock_guard lock(mutex_);
+  snapshots_.log_position = start.position;
+  snapshots_.last_items = report->snapshot_items;
+  return {};
+}
+
+Status Persistence::LoadWhole(Keyspaces& keyspaces, RecoveryReport* report) {
+  const auto reader = SnapshotReader::Open(files_, report->snapshot);
+  if (!reader) return reader.error();
+  if (const Status s = MakeEngines(keyspaces, (*reader)->keyspaces()); !s.ok()) return s;
+  const auto engine_of = [&](uint32_t index) -> Result<Engine*> {
+    return &EngineOf(index)->inner();
+  };
+  if (const Status s = LoadSnapshot(**reader, engine_of, recovery_threads_); !s.ok()) return s;
+  StartEngines((*reader)->keyspaces());
+  report->snapshot_items = (*reader)->items();
+  std::lock_guard lock(mutex_);
+  snapshots_.last_ms = (*reader)->created_ms();
+  return {};
+}
+
+Status Persistence::LoadRest(Keyspaces& keyspaces, RecoveryReport* report) {
+  const auto engine_of = [&](uint32_t index) -> Result<Engine*> {
+    if (const Status s = MakeEngines(keyspaces, {{.index = index}}); !s.ok()) return Fail(s);
+    return &EngineOf(index)->inner();
+  };
+  const auto salvage = LoadDamagedSnapshot(files_, report->snapshot, engine_of);
+  if (!salvage) return salvage.error();
+  if (const Status s = MakeEngines(keyspaces, salvage->keyspaces); !s.ok()) return s;
+  StartEngines(salvage->keyspaces);
+  report->snapshot_items = salvage->items;
+  return {};
+}
+
+// Of these keyspaces, and notes of which version the snapshot has them.
+Status Persistence::MakeEngines(Keyspaces& keyspaces,
+                                const std::vector<SnapshotKeyspace>& snapshot) {
+  for (const SnapshotKeyspace& keyspace : snapshot) {
+    if (keyspace.index >= keyspaces.count()) {
+      return {Code::kInvalidArgument, "the snapshot has a keyspace that there is not",
+              keyspace.index};
+    }
+    keyspaces.at(keyspace.index);
+    has_[keyspace.index] = keyspace.version;
+  }
+  return {};
+}
+
+void Persistence::StartEngines(const std::vector<SnapshotKeyspace>& snapshot) {
+  uint64_t now_ms = 0;
+  for (const SnapshotKeyspace& keyspace : snapshot) now_ms = std::max(now_ms, keyspace.now_ms);
+  for (const auto& [index, engine] : engines_) engine->StartAfter(has_[index], now_ms);
+}
+
+// *tail: what the end of the log is.
+Status Persistence::ReplayLog(Keyspaces& keyspaces, const RecoveryStart& start, LogTail* tail,
+                              RecoveryReport* report, std::string* problem) {
+  const uint64_t begin_ns = clock_.MonotonicNs();
+  tail->position = start.position;
+  const auto reader = LogReader::Open(files_, directory_, start.position);
+  if (!reader) {
+    *problem = fmt::format("{}: {}", directory_, reader.error().ToString());
+    return reader.error();
+  }
+  std::map<uint32_t, std::unique_ptr<Engine>> patient;
+  const auto find = [&](uint32_t index) -> Replay::Target {
+    if (index >= keyspaces.count()) return {};
+    keyspaces.at(index);
+    Engine* engine = &EngineOf(index)->inner();
+    if (is_repair_) {
+      engine = (patient[index] = MakePatient(*engine, &report->repair.refused)).get();
+    }
+    return {.engine = engine, .has = has_[index]};
+  };
+  // A repair counts what is refused, one after the other.
+  Replay replay(find, is_repair_ ? 1 : recovery_threads_);
+  HoleKeeper holes(replay, keyspaces.count(), &report->repair);
+  const auto fail_at = [&](uint64_t position, Status s) {
+    *problem = fmt::format("{}, record at {}: {}", (*reader)->file(), position,
+                           replay.problem().empty() ? s.ToString() : replay.problem());
+    return s;
+  };
+  while (true) {
+    const auto record = (*reader)->Next();
+    if (!record) {
+      if (is_repair_ && record.error().code() == Code::kCorrupt) {
+        if (const Status s = holes.Skip(**reader); !s.ok()) return s;
+        *tail = {.position = (*reader)->position(), .records = {}};
+        continue;
+      }
+      *problem = fmt::format("{}: {}; skep-check --repair keeps what is good", (*reader)->file(),
+                             record.error().ToString());
+      return record.error();
+    }
+    const uint64_t position = *record ? (*record)->position : (*reader)->position();
+    if (!*record || (*record)->type == RecordType::kStart) {
+      if (const Status s = holes.Settle(); !s.ok()) return fail_at(position, s);
+    }
+    if (!*record) break;
+    if (const Status s = replay.Add(**record); !s.ok()) {
+      if (!is_repair_ || s.code() != Code::kCorrupt) return fail_at(position, s);
+      holes.LeaveOut(**reader, **record);
+      *tail = {.position = (*reader)->position(), .records = {}};
+      continue;
+    }
+    AppendRecord(tail->records, position, (*record)->payload);
+    const auto progress = ReadProgress((*record)->payload);
+    if (!progress || progress->synced_position <= tail->position) continue;
+    tail->records.erase(0, progress->synced_position - tail->position);
+    tail->position = progress->synced_position;
+  }
+  if (const Status s = replay.Finish(); !s.ok()) {
+    *problem = fmt::format("{}: {}", directory_, s.ToString());
+    return s;
+  }
+  report->log_dropped = replay.dropped();
+  report->log_records = replay.records();
+  report->log_changes = replay.changes();
+  report->log_ns = clock_.MonotonicNs() - begin_ns;
+  if ((*reader)->is_torn()) {
+    report->torn_file = (*reader)->file();
+    report->torn_offset = (*reader)->offset();
+  }
+  if (is_repair_ && (*reader)->position() < start.newest) {
+    AddMissingEnd(directory_, (*reader)->position(), start.newest, &report->repair.lost);
+    *tail = {.position = start.newest, .records = {}};
+  }
+  for (const auto& [index, engine] : engines_) {
+    engine->StartAfter(std::max(has_[index], replay.LastVersion(index)), replay.now_ms());
+  }
+  return {};
+}
+
+// Writes the tail once more: a process before this one may have failed to sync it, and what a sync
+// has failed to write may be read until the power is lost, but never gets to the disk.
+Status Persistence::GoOn(LogTail tail) {
+  const uint64_t position = tail.position;
+  if (const Status s = log_.Begin(position, std::move(tail.records)); !s.ok()) return s;
+  const auto names = files_.List(directory_);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    const auto begin = PositionOfSegment(name);
+    if (!begin || *begin <= position) continue;
+    if (const Status s = files_.Remove(PathOf(name)); !s.ok()) return s;
+  }
+  return files_.SyncDirectory(directory_);
+}
+
+// What was recovered becomes a snapshot; only then is anything put aside.
+Status Persistence::FinishRepair(RepairReport* report) {
+  for (const auto* places : {&report->lost, &report->made_good}) {
+    for (const Damage& damage : *places) damaged_.insert(damage.file);
+  }
+  if (const Status s = Save(); !s.ok()) return s;
+  const auto names = files_.List(directory_);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    if (!damaged_.contains(PathOf(name))) continue;
+    std::string aside = PathOf(name) + kDamagedSuffix;
+    if (const Status s = files_.Rename(PathOf(name), aside); !s.ok()) return s;
+    report->put_aside.push_back(std::move(aside));
+  }
+  if (const Status s = files_.SyncDirectory(directory_); !s.ok()) return s;
+  log_.Step();  // drops the segments that the snapshot has made superfluous
+  return {};
+}
+
+// ---- Snapshots ----
+
+SnapshotStatistics Persistence::snapshots() const {
+  std::lock_guard lock(mutex_);
+  return snapshots_;
+}
+
+Status Persistence::Save() {
+  std::unique_lock saving(saving_, std::try_to_lock);
+  if (!saving.owns_lock()) return {Code::kUnavailable, "a snapshot is being written"};
+  const uint64_t begin_ms = clock_.MonotonicMs();
+  SnapshotStatistics statistics;
+  {
+    std::lock_guard lock(mutex_);
+    snapshots_.is_saving = true;
+    statistics = snapshots_;
+    saved_changes_ = log_.statistics().changes;
+    last_begin_ms_ = begin_ms;
+  }
+  statistics.last_status = WriteSnapshot(&statistics);
+  statistics.last_took_ms = clock_.MonotonicMs() - begin_ms;
+  statistics.is_saving = false;
+  ++statistics.finished;
+  std::lock_guard lock(mutex_);
+  snapshots_ = statistics;
+  return statistics.last_status;
+}
+
+bool Persistence::RequestSave() {
+  {
+    std::lock_guard lock(mutex_);
+    if (snapshots_.is_saving || std::exchange(is_wanted_, true)) return false;
+  }
+  wake_.notify_all();
+  return true;
+}
+
+void Persistence::SetSavePoints(std::vector<SavePoint> points) {
+  std::lock_guard lock(mutex_);
+  save_points_ = std::move(points);
+}
+
+// Under mutex_. One that has failed is tried again after a while.
+bool Persistence::IsDue() const {
+  constexpr uint64_t kLogBytesMin = uint64_t{1} << 30;
+  constexpr uint64_t kLogRatioMax = 2;
+  constexpr uint64_t kTryAgainMs = 5'000;
+  const LogStatistics log = log_.statistics();
+  const uint64_t since_ms = clock_.MonotonicMs() - last_begin_ms_;
+  const uint64_t changes = log.changes - saved_changes_;
+  if (!snapshots_.last_status.ok()) return since_ms >= kTryAgainMs;
+  const uint64_t log_bytes = log.position - snapshots_.log_position;
+  if (log_bytes > std::max(kLogBytesMin, kLogRatioMax * snapshots_.last_bytes)) return true;
+  return std::ranges::any_of(save_points_, [&](const SavePoint& point) {
+    return changes >= point.changes && since_ms >= point.seconds * 1000;
+  });
+}
+
+void Persistence::StartThreads() {
+  log_.StartThread();
+  last_begin_ms_ = clock_.MonotonicMs();
+  saver_ = std::thread([this] { RunSaver(); });
+}
+
+void Persistence::RunSaver() {
+  constexpr std::chrono::seconds kLook(1);
+  std::unique_lock lock(mutex_);
+  while (!is_stopping_) {
+    wake_.wait_for(lock, kLook, [&] { return is_wanted_ || is_stopping_; });
+    if (is_stopping_) return;
+    lock.unlock();
+    StepSaver();
+    lock.lock();
+  }
+}
+
+bool Persistence::StepSaver() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!std::exchange(is_wanted_, false) && !IsDue()) return false;
+    snapshots_.is_saving = true;  // from here on, for who asks
+  }
+  static_cast<void>(Save());
+  return true;
+}
+
+void Persistence::StopThreads() {
+  {
+    std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  wake_.notify_all();
+  if (saver_.joinable()) saver_.join();
+  log_.StopThread();
+}
+
+Status Persistence::Close() {
+  StopThreads();
+  return log_.Close();
+}
+
+Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
+  std::map<uint32_t, DurableEngine*> engines;
+  {
+    std::lock_guard lock(mutex_);
+    engines = engines_;
+  }
+  uint64_t position = UINT64_MAX;
+  std::map<uint32_t, Version> at_least;
+  for (const auto& [index, engine] : engines) {
+    const Log::Mark mark = log_.MarkOf(index);
+    position = std::min(position, mark.position);
+    at_least[index] = mark.version;
+  }
+  const std::string path = PathOf(SnapshotName(position));
+  auto writer = SnapshotWriter::Create(files_, path, clock_.TimeMs());
+  if (!writer) return writer.error();
+  std::vector<SnapshotKeyspace> keyspaces;
+  uint64_t items = 0;
+  for (const auto& [index, engine] : engines) {
+    // Of a version that the log has, so it is drawn; it is released when those before it are.
+    while (engine->Latest() < at_least[index]) {
+      engine->inner().Release();
+      std::this_thread::yield();
+    }
+    const auto walk = engine->OpenWalk(clock_.TimeMs());
+    if (!walk) return walk.error();
+    while (true) {
+      const auto pairs = (*walk)->Next();
+      if (!pairs) return pairs.error();
+      if (is_stopping_.load(std::memory_order_relaxed)) {
+        return {Code::kUnavailable, "the store is being closed"};
+      }
+      if (pairs->empty()) break;
+      for (const Pair& pair : *pairs) {
+        const Status s = (*writer)->Add(index, pair.key, pair.value, pair.deadline_ms);
+        if (!s.ok()) return s;
+      }
+      items += pairs->size();
+    }
+    keyspaces.push_back({.index = index,
+                         .engine = std::string(engine->traits().name),
+                         .version = (*walk)->version(),
+                         .now_ms = (*walk)->now_ms(),
+                         .log_position = position});
+  }
+  if (const Status s = (*writer)->Finish(std::move(keyspaces)); !s.ok()) return s;
+  statistics->last_ms = clock_.TimeMs();
+  statistics->last_items = items;
+  statistics->last_bytes = (*writer)->bytes_written();
+  statistics->log_position = position;
+  log_.DropBefore(position);
+  return RemoveSnapshotsBefore(position);
+}
+
+Status Persistence::RemoveSnapshotsBefore(uint64_t position) {
+  const auto names = files_.List(directory_);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    const auto of = PositionOfSnapshot(name);
+    if (!of || *of >= position || damaged_.contains(PathOf(name))) continue;
+    if (const Status s = files_.Remove(PathOf(name)); !s.ok()) return s;
+  }
+  return {};
+}
+
+}  // namespace skep::durable

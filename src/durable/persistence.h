@@ -1,0 +1,167 @@
+// persistence.h: the keyspaces of a store, kept in a directory.
+//
+//   DIRECTORY/lock                          held by the process that has it open
+//            keyspaces                      keyspace_file.h
+//            log-0000000003ffc2d8.skl ...   log_format.h
+//            log-next.tmp                   the next segment
+//            snapshot-0000000003ffd010.sks  snapshot_format.h; by the position of the log from
+//                                           which on the log is needed
+//
+// Snapshot. The position P of the log is noted, and for each keyspace the highest version that the
+// log has before it; once that is released, all pairs are written as of a version S not below it.
+// So what the log has before P is in the snapshot, and of what it has behind it, what is not above
+// S. Then older snapshots go, and the log before P.
+// Recovery. The newest snapshot is read, then the log from its P on: of each keyspace what is above
+// its S (replay.h). Versions go on behind the highest one there was.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "durable/durable_engine.h"
+#include "durable/keyspace_file.h"
+#include "durable/log.h"
+#include "durable/repair.h"
+#include "durable/snapshot_format.h"
+#include "engine/keyspaces.h"
+
+namespace skep::durable {
+
+// What a recovery has found. Times in nanoseconds.
+struct RecoveryReport {
+  std::string snapshot;  // the file; empty: none
+  uint64_t snapshot_items = 0;
+  uint64_t snapshot_ns = 0;
+  uint64_t log_records = 0;
+  uint64_t log_changes = 0;  // applied
+  uint64_t log_dropped = 0;  // changes that were never complete: nobody was told of them
+  uint64_t log_ns = 0;
+  std::string torn_file;  // the end of the log was torn, and cut; empty: it was not
+  uint64_t torn_offset = 0;
+  RepairReport repair;
+};
+
+struct SnapshotStatistics {
+  uint64_t finished = 0;      // since the start, also such as failed
+  uint64_t last_ms = 0;       // when the last one that succeeded was done; 0: never
+  Status last_status;         // of the last one
+  uint64_t last_took_ms = 0;  // of the last one
+  uint64_t last_items = 0;    // of the last one that succeeded
+  uint64_t last_bytes = 0;    // likewise
+  bool is_saving = false;
+  uint64_t log_position = 0;  // from which on the log is needed
+};
+
+// Thread-safe, once it is recovered.
+class Persistence final : public EngineWrapper {
+ public:
+  // Makes options.directory if it is not there, and takes hold of it. On an error *problem is a
+  // line for a person.
+  //   kIo, kCorrupt     a file cannot be read or written, or is damaged
+  //   kUnavailable      another process has the directory
+  //   kInvalidArgument  a keyspace has another engine in the directory
+  // `repairs`: damage does not end the recovery. What is good is taken (repair.h) and written as a
+  // new snapshot, and the damaged files are put aside, called what they were with ".damaged" behind
+  // it. Nothing is put aside before that snapshot is on the disk.
+  static Result<std::unique_ptr<Persistence>> Open(FileSystem& files, Clock& clock,
+                                                   const Options& options, std::string* problem,
+                                                   bool repairs = false);
+  ~Persistence() override;
+
+  std::unique_ptr<Engine> Wrap(uint32_t keyspace, std::unique_ptr<Engine> engine) override;
+
+  // Fills the keyspaces, which this wraps, and makes the log ready for more. Once, before anything
+  // else. On an error *problem names file and offset.
+  //   kIo, kCorrupt, kOutOfMemory
+  //   kInvalidArgument  the directory needs what is not configured: a keyspace, a function
+  Status Recover(Keyspaces& keyspaces, RecoveryReport* report, std::string* problem);
+
+  Log& log() { return log_; }
+
+  // Writes a snapshot of all keyspaces and drops what it makes superfluous. Takes as long as it
+  // takes; writers go on.
+  //   kUnavailable     one is being written
+  //   kIo              the disk; what was there is still there
+  //   kSnapshotTooOld  there was no memory for what changed meanwhile
+  Status Save();
+  // Asks the thread below for one. False: one is being written.
+  bool RequestSave();
+  SnapshotStatistics snapshots() const;
+  // When a snapshot is due, after so many seconds with so many changes at least; whatever they are,
+  // one is due when the log is much longer than the last one.
+  struct SavePoint {
+    uint64_t seconds = 0;
+    uint64_t changes = 0;
+  };
+  void SetSavePoints(std::vector<SavePoint> points);
+
+  // Starts the log's thread, and one that writes snapshots.
+  void StartThreads();
+  // What the second one does, once: a snapshot, if one was asked for or is due. Returns whether it
+  // was.
+  bool StepSaver();
+  // Before the engines are destroyed. A snapshot that is being written is given up.
+  void StopThreads();
+  // The same, and ends the log (Log::Close); nobody may write any more.
+  Status Close();
+
+ private:
+  // The end of the log, from where on it is not known to be synced.
+  struct LogTail {
+    uint64_t position = 0;
+    std::string records;
+  };
+
+  Persistence(FileSystem& files, Clock& clock, const Options& options, bool repairs);
+
+  std::string PathOf(const std::string& name) const { return directory_ + "/" + name; }
+  Result<RecoveryStart> FindStart(RecoveryReport* report, std::string* problem);
+  Status Load(Keyspaces& keyspaces, const RecoveryStart& start, RecoveryReport* report,
+              std::string* problem);
+  Status LoadWhole(Keyspaces& keyspaces, RecoveryReport* report);
+  Status LoadRest(Keyspaces& keyspaces, RecoveryReport* report);
+  Status MakeEngines(Keyspaces& keyspaces, const std::vector<SnapshotKeyspace>& snapshot);
+  void StartEngines(const std::vector<SnapshotKeyspace>& snapshot);
+  Status ReplayLog(Keyspaces& keyspaces, const RecoveryStart& start, LogTail* tail,
+                   RecoveryReport* report, std::string* problem);
+  Status GoOn(LogTail tail);
+  Status FinishRepair(RepairReport* report);
+  Status WriteSnapshot(SnapshotStatistics* statistics);
+  Status RemoveSnapshotsBefore(uint64_t position);
+  bool IsDue() const;
+  void RunSaver();
+  DurableEngine* EngineOf(uint32_t keyspace);
+
+  FileSystem& files_;
+  Clock& clock_;
+  const std::string directory_;
+  const uint32_t recovery_threads_;
+  const bool is_repair_;
+  std::unique_ptr<FileLock> lock_;
+  Log log_;
+  std::vector<Version> has_;       // by keyspace: the version that the snapshot was of
+  std::set<std::string> damaged_;  // files that a repair keeps
+
+  mutable std::mutex mutex_;  // guards what follows
+  KeyspaceEngines recorded_;
+  std::map<uint32_t, DurableEngine*> engines_;
+  SnapshotStatistics snapshots_;
+  std::vector<SavePoint> save_points_;
+  uint64_t saved_changes_ = 0;  // Log's, when the last snapshot was begun
+  uint64_t last_begin_ms_ = 0;  // monotonic: of the last snapshot
+  bool is_wanted_ = false;
+  std::atomic<bool> is_stopping_{false};
+  std::condition_variable wake_;
+  std::thread saver_;
+
+  std::mutex saving_;  // held by who writes a snapshot
+};
+
+}  // namespace skep::durable

@@ -1,0 +1,26 @@
+// repair_directory.h: makes a damaged directory one that a server starts with.
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "durable/persistence.h"
+#include "skep/options.h"
+#include "skep/status.h"
+
+namespace skep::durable {
+
+// Recovers what can be recovered (Persistence::Open), and ends the log. The engines are
+// those that the directory names; where it does not any more, those of `options`. What was wrong is
+// in RecoveryReport::repair; if nothing was, this was a start and an end of the store.
+// On an error *problem is a line for a person; the files can then be repaired once more.
+//   kUnavailable      a process has the directory open
+//   kInvalidArgument  the log needs a function that is not registered, or a keyspace that neither
+//                     the directory nor `options` has
+//   kNotSupported     a newer Skep wrote a file
+//   kIo, kOutOfMemory
+Result<RecoveryReport> RepairDirectory(FileSystem& files, Clock& clock, Options options,
+                                       std::string* problem);
+
+}  // namespace skep::durable

@@ -1,0 +1,204 @@
+#include "durable/snapshot_block.h"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace skep::durable {
+namespace {
+
+constexpr int kZstdLevel = 1;
+// A frame that decompressors skip: magic, length of the rest, the rest.
+constexpr uint32_t kSkippedFrameMagic = 0x184d2a50;
+constexpr size_t kSkippedFrameHeadBytes = 8;
+
+void AppendVarint(uint64_t number, std::string* to) {
+  for (; number >= 0x80; number >>= 7) to->push_back(static_cast<char>(number | 0x80));
+  to->push_back(static_cast<char>(number));
+}
+
+// Takes a varint off the front; false if there is none that fits 64 bits.
+bool TakeVarint(std::string_view* from, uint64_t* number) {
+  *number = 0;
+  for (int shift = 0; shift < 64 && !from->empty(); shift += 7) {
+    const auto byte = static_cast<uint8_t>(from->front());
+    from->remove_prefix(1);
+    if (shift == 63 && byte > 1) return false;
+    *number |= uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+// Takes one item off the front. `key` has the key before it, and then its own.
+bool TakeItem(std::string_view* from, std::string* key, SnapshotItem* item) {
+  uint64_t shared;
+  uint64_t key_bytes;
+  uint64_t value_bytes;
+  if (!TakeVarint(from, &shared) || !TakeVarint(from, &key_bytes) ||
+      !TakeVarint(from, &value_bytes) || !TakeVarint(from, &item->deadline_ms)) {
+    return false;
+  }
+  if (shared > key->size() || key_bytes > kSnapshotKeyBytesMax - shared) return false;
+  if (value_bytes > kSnapshotValueBytesMax || from->size() < key_bytes + value_bytes) return false;
+  key->resize(shared);
+  key->append(from->substr(0, key_bytes));
+  item->key = *key;
+  item->value = from->substr(key_bytes, value_bytes);
+  from->remove_prefix(key_bytes + value_bytes);
+  return true;
+}
+
+size_t StoredBytesMin(size_t raw_bytes) {
+  return (raw_bytes + kSnapshotExpansionMax - 1) / kSnapshotExpansionMax;
+}
+
+}  // namespace
+
+bool SnapshotBlockBuilder::HasRoom(size_t key_bytes, size_t value_bytes) const {
+  const size_t more = kSnapshotItemHeadBytesMax + key_bytes + value_bytes;
+  return empty() || raw_.size() + more <= kSnapshotBlockBytes;
+}
+
+void SnapshotBlockBuilder::Add(const SnapshotItem& item) {
+  SKEP_DCHECK(HasRoom(item.key.size(), item.value.size()));
+  const auto [end, _] = std::ranges::mismatch(item.key, last_key_);
+  const auto shared = static_cast<size_t>(end - item.key.begin());
+  const std::string_view rest = item.key.substr(shared);
+  AppendVarint(shared, &raw_);
+  AppendVarint(rest.size(), &raw_);
+  AppendVarint(item.value.size(), &raw_);
+  AppendVarint(item.deadline_ms, &raw_);
+  raw_ += rest;
+  raw_ += item.value;
+  last_key_.resize(shared);
+  last_key_ += rest;
+  ++items_;
+}
+
+void SnapshotBlockBuilder::Clear() {
+  raw_.clear();
+  last_key_.clear();
+  items_ = 0;
+}
+
+SnapshotBlockEncoder::SnapshotBlockEncoder() : zstd_(ZSTD_createCCtx(), &ZSTD_freeCCtx) {}
+SnapshotBlockEncoder::~SnapshotBlockEncoder() = default;
+
+void SnapshotBlockEncoder::Encode(const SnapshotBlockBuilder& items, uint32_t keyspace,
+                                  std::string* block) {
+  constexpr size_t kHeaderBytes = sizeof(SnapshotBlockHeader);
+  const std::string_view raw = items.raw();
+  auto encoding = SnapshotEncoding::kZstd;
+  block->resize_and_overwrite(kHeaderBytes + raw.size(), [&](char* bytes, size_t) {
+    size_t stored = Compress(raw, bytes + kHeaderBytes);
+    if (stored == 0) {
+      encoding = SnapshotEncoding::kRaw;
+      stored = raw.copy(bytes + kHeaderBytes, raw.size());
+    }
+    return kHeaderBytes + stored;
+  });
+  const std::string_view payload = std::string_view(*block).substr(kHeaderBytes);
+  const SnapshotBlockHeader header = {.magic = kSnapshotBlockMagic,
+                                      .stored_bytes = static_cast<uint32_t>(payload.size()),
+                                      .raw_bytes = static_cast<uint32_t>(raw.size()),
+                                      .items = items.items(),
+                                      .keyspace = keyspace,
+                                      .encoding = encoding,
+                                      .payload_crc = Crc32c(payload),
+                                      .crc = 0};
+  block->replace(0, kHeaderBytes, BytesOf(header));
+}
+
+// Writes at most as many bytes as there are; returns how many, 0 if it cannot make them fewer.
+size_t SnapshotBlockEncoder::Compress(std::string_view raw, char* to) {
+  if (zstd_ == nullptr) return 0;
+  const size_t bytes =
+      ZSTD_compressCCtx(zstd_.get(), to, raw.size() - 1, raw.data(), raw.size(), kZstdLevel);
+  if (ZSTD_isError(bytes) != 0) return 0;
+  const size_t wanted = StoredBytesMin(raw.size());
+  if (bytes >= wanted) return bytes;
+
+  const size_t padding = std::max(wanted - bytes, kSkippedFrameHeadBytes);
+  if (bytes + padding >= raw.size()) return 0;
+  const auto padding_rest = static_cast<uint32_t>(padding - kSkippedFrameHeadBytes);
+  BytesOf(kSkippedFrameMagic).copy(to + bytes, sizeof(uint32_t));
+  BytesOf(padding_rest).copy(to + bytes + sizeof(uint32_t), sizeof(uint32_t));
+  std::memset(to + bytes + kSkippedFrameHeadBytes, 0, padding_rest);
+  return bytes + padding;
+}
+
+uint32_t SealBlock(uint64_t offset, std::string* block) {
+  constexpr size_t kCrcAt = offsetof(SnapshotBlockHeader, crc);
+  const uint32_t crc = CrcAt(offset, std::string_view(*block).substr(0, kCrcAt));
+  block->replace(kCrcAt, sizeof(crc), BytesOf(crc));
+  return crc;
+}
+
+bool IsBlockHeader(const SnapshotBlockHeader& header, uint64_t offset, uint64_t end) {
+  constexpr size_t kCrcAt = offsetof(SnapshotBlockHeader, crc);
+  if (header.magic != kSnapshotBlockMagic ||
+      header.crc != CrcAt(offset, BytesOf(header).substr(0, kCrcAt))) {
+    return false;
+  }
+  const uint64_t stored = header.stored_bytes;
+  const uint64_t raw = header.raw_bytes;
+  const bool is_whole = offset + sizeof(header) + stored <= end;
+  const bool is_bounded = raw <= kSnapshotRawBytesMax && raw <= stored * kSnapshotExpansionMax;
+  const bool is_known = header.encoding == SnapshotEncoding::kZstd ||
+                        (header.encoding == SnapshotEncoding::kRaw && stored == raw);
+  return is_whole && is_bounded && is_known && header.items > 0;
+}
+
+Result<std::string> ReadBlockItems(File& file, uint64_t offset, const SnapshotBlockHeader& header) {
+  // GCC 12 tells the function of the capacity where it should of the size: it is not asked.
+  std::string stored;
+  Status status;
+  stored.resize_and_overwrite(header.stored_bytes, [&](char* bytes, size_t) {
+    status = ReadExactly(file, offset + sizeof(header), bytes, header.stored_bytes);
+    return status.ok() ? header.stored_bytes : 0;
+  });
+  if (!status.ok()) return Fail(status);
+  if (Crc32c(stored) != header.payload_crc) {
+    return Fail(Code::kCorrupt, "a block of a snapshot file is damaged", offset);
+  }
+  if (header.encoding == SnapshotEncoding::kRaw) return stored;
+
+  std::string raw;
+  raw.resize_and_overwrite(header.raw_bytes, [&](char* bytes, size_t) {
+    const size_t got = ZSTD_decompress(bytes, header.raw_bytes, stored.data(), stored.size());
+    return ZSTD_isError(got) != 0 ? 0 : got;
+  });
+  if (raw.size() != header.raw_bytes) {
+    return Fail(Code::kCorrupt, "a block of a snapshot file cannot be decompressed", offset);
+  }
+  return raw;
+}
+
+Status VisitItems(std::string_view raw, uint32_t items, uint64_t offset,
+                  const SnapshotVisit& visit) {
+  const Status malformed(Code::kCorrupt, "a block of a snapshot file has malformed items", offset);
+  std::string key;
+  for (uint32_t i = 0; i < items; ++i) {
+    SnapshotItem item;
+    if (!TakeItem(&raw, &key, &item)) return malformed;
+    if (const Status status = visit(item); !status.ok()) return status;
+  }
+  return raw.empty() ? Status() : malformed;
+}
+
+Status ReadExactly(File& file, uint64_t offset, char* to, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    const Result<size_t> got = file.ReadAt(offset + done, to + done, bytes - done);
+    if (!got) return got.error();
+    if (*got == 0) return Status(Code::kCorrupt, "a snapshot file ends too early", offset);
+    done += *got;
+  }
+  return {};
+}
+
+}  // namespace skep::durable

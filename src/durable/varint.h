@@ -1,0 +1,48 @@
+// varint.h: numbers in as many bytes as they need: seven bits a byte, the lowest first; the high
+// bit says that another byte follows.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace skep::durable {
+
+inline void AppendVarint(std::string& to, uint64_t number) {
+  char bytes[10];
+  size_t count = 0;
+  for (; number >= 0x80; number >>= 7) bytes[count++] = static_cast<char>(number | 0x80);
+  bytes[count++] = static_cast<char>(number);
+  to.append(bytes, count);
+}
+
+// Takes a number from the front. False: there is none, or it has more than 64 bits.
+inline bool TakeVarint(std::string_view& from, uint64_t* number) {
+  uint64_t result = 0;
+  for (size_t i = 0; i < from.size() && i < 10; ++i) {
+    const auto byte = static_cast<uint8_t>(from[i]);
+    if (i == 9 && byte > 1) return false;
+    result |= uint64_t{byte & 0x7fu} << (7 * i);
+    if (byte >= 0x80) continue;
+    *number = result;
+    from.remove_prefix(i + 1);
+    return true;
+  }
+  return false;
+}
+
+inline void AppendBytes(std::string& to, std::string_view bytes) {
+  AppendVarint(to, bytes.size());
+  to.append(bytes);
+}
+
+// Takes a length and so many bytes. False: there are not so many.
+inline bool TakeBytes(std::string_view& from, std::string_view* bytes) {
+  uint64_t length = 0;
+  if (!TakeVarint(from, &length) || length > from.size()) return false;
+  *bytes = from.substr(0, length);
+  from.remove_prefix(length);
+  return true;
+}
+
+}  // namespace skep::durable

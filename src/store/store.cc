@@ -1,0 +1,346 @@
+#include "skep/store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "durable/persistence.h"
+#include "engine/keyspaces.h"
+
+namespace skep {
+namespace {
+
+// A chunk of a Scanner: enough to make the cost of a batch small, little enough to keep.
+constexpr uint32_t kChunkItems = 256;
+constexpr size_t kChunkBytes = 256 * 1024;
+constexpr uint32_t kChunkVisits = 4096;
+// Keys a count visits before it lets others in.
+constexpr uint32_t kCountVisits = 16 * 1024;
+
+constexpr Status kNoSuchKeyspace(Code::kInvalidArgument, "no such keyspace");
+constexpr Status kForeignSnapshot(Code::kInvalidArgument, "the snapshot is of another keyspace");
+
+}  // namespace
+
+Snapshot::Snapshot(Snapshot&& other) noexcept
+    : engine_(std::exchange(other.engine_, nullptr)), ref_(std::exchange(other.ref_, {})) {}
+
+Snapshot& Snapshot::operator=(Snapshot&& other) noexcept {
+  std::swap(engine_, other.engine_);
+  std::swap(ref_, other.ref_);
+  return *this;
+}
+
+Snapshot::~Snapshot() {
+  if (engine_ != nullptr) engine_->CloseSnapshot(ref_);
+}
+
+Watch::Watch(Watch&& other) noexcept
+    : engine_(std::exchange(other.engine_, nullptr)), id_(std::exchange(other.id_, 0)) {}
+
+Watch& Watch::operator=(Watch&& other) noexcept {
+  std::swap(engine_, other.engine_);
+  std::swap(id_, other.id_);
+  return *this;
+}
+
+Watch::~Watch() {
+  if (engine_ != nullptr) engine_->Unwatch(id_);
+}
+
+Deadline DeadlineAfter(std::chrono::milliseconds lifetime) {
+  return Deadline(std::chrono::milliseconds(SystemClock().TimeMs()) + lifetime);
+}
+
+std::vector<std::string> EngineNames() {
+  std::vector<std::string> names;
+  for (const EngineInfo& info : AllEngines()) names.emplace_back(info.name);
+  return names;
+}
+
+Result<std::unique_ptr<Store>> Store::Open(const Options& options, std::string* problem) {
+  std::string unwanted;
+  if (problem == nullptr) problem = &unwanted;
+  std::unique_ptr<durable::Persistence> persistence;
+  if (!options.directory.empty()) {
+    auto opened = durable::Persistence::Open(PosixFileSystem(), SystemClock(), options, problem);
+    if (!opened) return Fail(opened.error());
+    persistence = std::move(*opened);
+  }
+  auto keyspaces = Keyspaces::Make(options, nullptr, persistence.get());
+  if (!keyspaces) {
+    *problem = keyspaces.error().ToString();
+    return Fail(keyspaces.error());
+  }
+  auto store = std::unique_ptr<Store>(new Store(std::move(persistence), std::move(*keyspaces)));
+  if (store->persistence_ != nullptr) {
+    durable::RecoveryReport report;
+    const Status s = store->persistence_->Recover(*store->keyspaces_, &report, problem);
+    if (!s.ok()) return Fail(s);
+    store->persistence_->StartThreads();
+  }
+  return store;
+}
+
+Store::Store(std::unique_ptr<durable::Persistence> persistence,
+             std::unique_ptr<Keyspaces> keyspaces)
+    : persistence_(std::move(persistence)), keyspaces_(std::move(keyspaces)) {}
+
+// A failure has been told to who wrote, or nothing was written.
+Store::~Store() {
+  if (persistence_ != nullptr) static_cast<void>(persistence_->Close());
+}
+
+Status Store::SaveSnapshot() {
+  if (persistence_ == nullptr) return {Code::kNotSupported, "the store has no directory"};
+  return persistence_->Save();
+}
+
+Status Store::Execute(Batch& batch, uint32_t keyspace) {
+  if (keyspace >= keyspaces_->count()) return kNoSuchKeyspace;
+  Engine& engine = keyspaces_->at(keyspace);
+  batch.set_now_ms(SystemClock().TimeMs());
+  engine.AwaitRelease(engine.Execute(batch));
+  return {};
+}
+
+namespace {
+
+// The outcome of a batch of one.
+Result<const Outcome*> ExecuteOne(Store& store, Batch& batch, uint32_t keyspace) {
+  if (Status s = store.Execute(batch, keyspace); !s.ok()) return Fail(s);
+  const Outcome& out = batch.outcome(0);
+  if (out.verdict == Verdict::kRefused) return Fail(out.status);
+  return &out;
+}
+
+Result<bool> WhetherDone(Store& store, Batch& batch, uint32_t keyspace) {
+  const auto out = ExecuteOne(store, batch, keyspace);
+  if (!out) return Fail(out.error());
+  return (*out)->verdict == Verdict::kDone;
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> Store::Get(std::string_view key, uint32_t keyspace) {
+  Batch batch;
+  batch.Get(key);
+  const auto out = ExecuteOne(*this, batch, keyspace);
+  if (!out) return Fail(out.error());
+  if ((*out)->verdict == Verdict::kAbsent) return std::nullopt;
+  return std::string((*out)->value);
+}
+
+Status Store::Put(std::string_view key, std::string_view value, uint32_t keyspace) {
+  Batch batch;
+  batch.Put(key, value);
+  const auto out = ExecuteOne(*this, batch, keyspace);
+  return out ? Status() : out.error();
+}
+
+Result<bool> Store::Insert(std::string_view key, std::string_view value, uint32_t keyspace) {
+  Batch batch;
+  batch.Insert(key, value);
+  return WhetherDone(*this, batch, keyspace);
+}
+
+Result<bool> Store::Update(std::string_view key, std::string_view value, uint32_t keyspace) {
+  Batch batch;
+  batch.Update(key, value);
+  return WhetherDone(*this, batch, keyspace);
+}
+
+Result<bool> Store::Delete(std::string_view key, uint32_t keyspace) {
+  Batch batch;
+  batch.Delete(key);
+  return WhetherDone(*this, batch, keyspace);
+}
+
+Result<bool> Store::CompareAndSet(std::string_view key, std::string_view expected,
+                                  std::string_view value, uint32_t keyspace) {
+  Batch batch;
+  batch.CompareAndSet(key, expected, value);
+  return WhetherDone(*this, batch, keyspace);
+}
+
+namespace {
+
+// As requests have it. What is before 1970 has passed as well as its first millisecond.
+uint64_t MillisecondsOf(Deadline deadline) {
+  if (deadline == kNever) return 0;
+  return static_cast<uint64_t>(std::max<int64_t>(1, deadline.time_since_epoch().count()));
+}
+
+}  // namespace
+
+Status Store::PutUntil(std::string_view key, std::string_view value, Deadline deadline,
+                       uint32_t keyspace) {
+  Batch batch;
+  batch.Add({.op = Op::kPut,
+             .key = key,
+             .value = value,
+             .other = {},
+             .deadline_ms = MillisecondsOf(deadline)});
+  const auto out = ExecuteOne(*this, batch, keyspace);
+  return out ? Status() : out.error();
+}
+
+Result<bool> Store::Expire(std::string_view key, Deadline deadline, uint32_t keyspace) {
+  Batch batch;
+  batch.Expire(key, MillisecondsOf(deadline));
+  return WhetherDone(*this, batch, keyspace);
+}
+
+Result<std::optional<Deadline>> Store::DeadlineOf(std::string_view key, uint32_t keyspace) {
+  Batch batch;
+  batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
+  const auto out = ExecuteOne(*this, batch, keyspace);
+  if (!out) return Fail(out.error());
+  if ((*out)->verdict == Verdict::kAbsent) return std::nullopt;
+  if ((*out)->deadline_ms == 0) return kNever;
+  return Deadline(std::chrono::milliseconds((*out)->deadline_ms));
+}
+
+Result<Watch> Store::WatchKey(std::string_view key, uint32_t keyspace) {
+  if (keyspace >= keyspaces_->count()) return Fail(kNoSuchKeyspace);
+  Engine& engine = keyspaces_->at(keyspace);
+  const auto id = engine.Watch(key, SystemClock().TimeMs());
+  if (!id) return Fail(id.error());
+  Watch watch(engine, *id);
+  // What it has seen may not be released yet; a scan that comes next would not see it.
+  Batch read;
+  read.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key, .other = {}});
+  if (Status s = Execute(read, keyspace); !s.ok()) return Fail(s);
+  return watch;
+}
+
+bool Store::Maintain() { return keyspaces_->Maintain(SystemClock().TimeMs()); }
+
+Result<uint64_t> Store::DeleteRange(const Range& range, uint32_t limit, uint32_t keyspace) {
+  Batch batch;
+  batch.DeleteRange(range, limit);
+  const auto out = ExecuteOne(*this, batch, keyspace);
+  if (!out) return Fail(out.error());
+  return static_cast<uint64_t>((*out)->integer);
+}
+
+Result<uint64_t> Store::Count(const Range& range, uint32_t keyspace, const Snapshot* at) {
+  Snapshot own;
+  if (at == nullptr) {
+    auto taken = TakeSnapshot(keyspace);
+    if (!taken) return Fail(taken.error());
+    own = std::move(*taken);
+    at = &own;
+  }
+  if (!IsOf(*at, keyspace)) return Fail(kForeignSnapshot);
+  uint64_t count = 0;
+  std::string lo(range.lo);
+  Range left = range;
+  Batch batch;
+  while (true) {
+    batch.Clear();
+    left.lo = lo;
+    batch.set_snapshot(at->ref());
+    batch.Count(left, kCountVisits);
+    const auto out = ExecuteOne(*this, batch, keyspace);
+    if (!out) return Fail(out.error());
+    count += static_cast<uint64_t>((*out)->integer);
+    if (!(*out)->more) return count;
+    lo.assign((*out)->value);
+  }
+}
+
+Result<Snapshot> Store::TakeSnapshot(uint32_t keyspace) {
+  if (keyspace >= keyspaces_->count()) return Fail(kNoSuchKeyspace);
+  Engine& engine = keyspaces_->at(keyspace);
+  const auto ref = engine.OpenSnapshot(SystemClock().TimeMs());
+  if (!ref) return Fail(ref.error());
+  return Snapshot(engine, *ref);
+}
+
+StoreStatistics Store::Statistics() const {
+  StoreStatistics all;
+  all.memory_bytes = keyspaces_->budget().used();
+  all.memory_bytes_max = keyspaces_->budget().limit();
+  const uint64_t now_ms = SystemClock().TimeMs();
+  for (uint32_t i = 0; i < keyspaces_->count(); ++i) {
+    const Engine* const engine = keyspaces_->if_used(i);
+    if (engine == nullptr) continue;
+    const EngineStatistics s = engine->Statistics();
+    all.keyspaces.push_back({.index = i,
+                             .engine = std::string(engine->traits().name),
+                             .items = s.items,
+                             .bytes = s.bytes,
+                             .old_versions = s.old_versions,
+                             .snapshots = s.snapshots,
+                             .oldest_snapshot = s.oldest_snapshot,
+                             .released = engine->gate().released(),
+                             .details = {}});
+    auto& details = all.keyspaces.back().details;
+    engine->Describe(
+        now_ms, [&](std::string_view name, uint64_t value) { details.emplace_back(name, value); });
+  }
+  return all;
+}
+
+Scanner Store::Scan(const Range& range, const ScanOptions& options, uint32_t keyspace,
+                    const Snapshot* at) {
+  Scanner scanner;
+  scanner.store_ = this;
+  scanner.keyspace_ = keyspace;
+  scanner.lo_ = range.lo;
+  scanner.hi_ = range.hi;
+  scanner.unbounded_ = range.unbounded;
+  scanner.options_ = options;
+  scanner.left_ = options.limit == kNoLimit ? UINT64_MAX : options.limit;
+  if (at != nullptr) {
+    scanner.at_ = at->ref();
+    if (!IsOf(*at, keyspace)) scanner.status_ = kForeignSnapshot;
+  }
+  return scanner;
+}
+
+bool Store::IsOf(const Snapshot& snapshot, uint32_t keyspace) const {
+  return keyspace < keyspaces_->count() && snapshot.engine_ == keyspaces_->if_used(keyspace);
+}
+
+bool Scanner::Next() {
+  // A chunk may come without an item: it only got past deleted keys.
+  while (next_ == end_) {
+    if (!status_.ok() || !more_ || left_ == 0) return false;
+    status_ = Fetch();
+  }
+  item_ = *next_++;
+  --left_;
+  return true;
+}
+
+// Gets the next chunk.
+Status Scanner::Fetch() {
+  if (at_.id == 0) {
+    auto taken = store_->TakeSnapshot(keyspace_);
+    if (!taken) return taken.error();
+    own_ = std::move(*taken);
+    at_ = own_.ref();
+  }
+  batch_.Clear();
+  batch_.set_snapshot(at_);
+  batch_.set_scan_bytes_max(kChunkBytes);
+  batch_.set_scan_visits_max(kChunkVisits);
+  ScanOptions chunk = options_;
+  chunk.limit = static_cast<uint32_t>(std::min<uint64_t>(left_, kChunkItems));
+  batch_.Scan({.lo = lo_, .hi = hi_, .unbounded = unbounded_}, chunk);
+  next_ = end_;
+  const auto out = ExecuteOne(*store_, batch_, keyspace_);
+  if (!out) return out.error();
+  next_ = batch_.items(0).begin();
+  more_ = (*out)->more;
+  if (more_) {
+    (options_.reverse ? hi_ : lo_).assign((*out)->value);
+    unbounded_ = unbounded_ && !options_.reverse;
+    options_.seek_floor = false;
+  }
+  return {};
+}
+
+}  // namespace skep
