@@ -20,6 +20,9 @@ void Call::Error(Status status) const {
       return Error("SNAPSHOTTOOOLD the scan took longer than snapshot-age-ms; begin it again");
     case Code::kTooLarge:
       return Error(fmt::format("ERR {} ({} bytes)", status.what(), status.detail()));
+    case Code::kIo:
+      return Error(fmt::format("MISCONF the log cannot be written, so writes are refused: {} ({})",
+                               status.what(), strerrordesc_np(static_cast<int>(status.detail()))));
     default:
       return Error(fmt::format("ERR {}", status.what()));
   }

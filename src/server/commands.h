@@ -33,6 +33,11 @@ void RunFlushAll(Call& call);
 void RunFlushDb(Call& call);
 void RunShutdown(Call& call);
 
+// commands_persistence.cc
+void RunSave(Call& call);
+void RunBgSave(Call& call);
+void FinishLastSave(const Call& call, const Batch& batch, uint32_t slot);
+
 // commands_string.cc
 Plan PlanGet(const Call& call, Batch& batch);
 Plan PlanLength(const Call& call, Batch& batch);

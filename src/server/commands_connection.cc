@@ -141,7 +141,25 @@ void ClientGetName(const Call& call) {
   return name.empty() ? call.reply().Null() : call.reply().Bulk(name);
 }
 
+void ClientDurability(const Call& call) {
+  const bool always = EqualsIgnoringCase(call.arg(2), "always");
+  const bool next = EqualsIgnoringCase(call.arg(2), "next");
+  if (!always && !next && !EqualsIgnoringCase(call.arg(2), "default")) {
+    return call.Error("ERR durability is ALWAYS, NEXT or DEFAULT");
+  }
+  if (call.server().persistence() == nullptr) {
+    return call.Error("ERR the data are in memory only: start the server with --dir");
+  }
+  constexpr int kThisAndNext = 2;
+  call.session().syncs = next ? kThisAndNext : 0;
+  call.session().syncs_always = always;
+  call.reply().SimpleString("OK");
+}
+
 constexpr Subcommand kClientSubcommands[] = {
+    {"durability", 3, "<ALWAYS | NEXT | DEFAULT>",
+     "Reply when a write survives a power loss: always, to the next command; or as appendfsync says.",
+     ClientDurability},
     {"getname", 2, "", "Return the name of the current connection.", ClientGetName},
     {"id", 2, "", "Return the ID of the current connection.", ClientId},
     {"info", 2, "", "Return information about the current client connection.", ClientInfoLine},
@@ -215,6 +233,8 @@ void RunReset(Call& call) {
   Session& session = call.session();
   session.EndTransaction();
   SetProtocol(session, 2);
+  session.syncs_always = false;
+  session.syncs = 0;
   SetKeyspace(session, 0);
   session.authenticated = call.worker().options().requirepass.empty();
   call.server().clients().SetName(*session.info, "");

@@ -20,12 +20,20 @@ constexpr size_t kKscanBytesMax = 1 << 20;  // of a chunk
 constexpr uint32_t kKscanVisitsMax = 2 * kKscanCountMax;
 
 // Which of the options of a range command are allowed.
-enum RangeOption : unsigned { kRev = 1, kLimit = 2, kLimitCount = 4, kWithValues = 8, kCount = 16 };
+enum RangeOption : unsigned {
+  kRev = 1,
+  kLimit = 2,
+  kLimitCount = 4,
+  kWithValues = 8,
+  kCount = 16,
+  kWithDeadlines = 32,
+};
 
 struct RangeArgs {
   Range range;
   bool reverse = false;
   bool with_values = false;
+  bool with_deadlines = false;
   uint64_t offset = 0;
   uint32_t limit = kNoLimit;
   uint32_t count = kKscanCountDefault;
@@ -51,6 +59,10 @@ std::string_view ParseRangeOption(std::span<const std::string_view> args, size_t
   }
   if ((allowed & kWithValues) != 0 && EqualsIgnoringCase(name, "withvalues")) {
     out.with_values = true;
+    return {};
+  }
+  if ((allowed & kWithDeadlines) != 0 && EqualsIgnoringCase(name, "withdeadlines")) {
+    out.with_deadlines = true;
     return {};
   }
   if ((allowed & kLimit) != 0 && EqualsIgnoringCase(name, "limit") && left >= 2) {
@@ -108,7 +120,8 @@ Plan PlanNeighbour(const Call& call, Batch& batch, size_t words, const Range& ra
 std::shared_ptr<KeyScan> BeginKscan(Call& call) {
   Scratch scratch;
   RangeArgs args;
-  const auto error = ParseRangeArgs(call.args(), kRev | kCount | kWithValues, scratch, args);
+  const auto error =
+      ParseRangeArgs(call.args(), kRev | kCount | kWithValues | kWithDeadlines, scratch, args);
   if (!error.empty()) {
     call.Error(error);
     return nullptr;
@@ -130,6 +143,7 @@ std::shared_ptr<KeyScan> BeginKscan(Call& call) {
   scan->hi = args.range.hi;
   scan->unbounded = args.range.unbounded;
   scan->options = {.limit = args.count, .reverse = args.reverse, .keys_only = !args.with_values};
+  scan->with_deadlines = args.with_deadlines;
   return scan;
 }
 
@@ -161,11 +175,28 @@ std::shared_ptr<const KeyScan> GoOn(const KeyScan& scan, std::string_view bound)
   return next;
 }
 
+// The items of a batch's only scan, each with its deadline, -1 if it has none.
+void ReplyWithDeadlines(const Call& call, const Batch& batch, bool with_values) {
+  RespWriter reply = call.reply();
+  const size_t fields = with_values ? 3 : 2;
+  const bool is_flat = reply.protocol() == 2;
+  reply.Array(batch.items(0).size() * (is_flat ? fields : 1));
+  auto deadline = batch.effects().begin();
+  for (const Item& item : batch.items(0)) {
+    if (!is_flat) reply.Array(fields);
+    reply.Bulk(item.key);
+    if (with_values) reply.Bulk(item.value);
+    const bool has_deadline = deadline != batch.effects().end() && deadline->key == item.key;
+    reply.Integer(has_deadline ? static_cast<int64_t>((deadline++)->deadline_ms) : -1);
+  }
+}
+
 void ReplyChunk(Call& call, const KeyScan& scan, uint64_t token) {
   Batch batch;
   batch.set_snapshot(scan.snapshot->ref());
   batch.set_scan_bytes_max(kKscanBytesMax);
   batch.set_scan_visits_max(kKscanVisitsMax);
+  batch.set_notes_effects(scan.with_deadlines);
   const Range left{.lo = scan.lo, .hi = scan.hi, .unbounded = scan.unbounded};
   const uint32_t slot = batch.Scan(left, scan.options);
   call.Execute(batch);
@@ -182,7 +213,11 @@ void ReplyChunk(Call& call, const KeyScan& scan, uint64_t token) {
   RespWriter reply = call.reply();
   reply.Array(2);
   reply.Bulk(std::to_string(next));
-  ReplyItems(call, batch.items(slot), !scan.options.keys_only);
+  if (scan.with_deadlines) {
+    ReplyWithDeadlines(call, batch, !scan.options.keys_only);
+  } else {
+    ReplyItems(call, batch.items(slot), !scan.options.keys_only);
+  }
 }
 
 // How many items of the range KRANGE looks at.

@@ -93,7 +93,28 @@ void MemorySection(Server& server, Out out) {
                  Human(budget.limit()), server.options().maxmemory_policy);
 }
 
-void PersistenceSection(Server&, Out out) { fmt::format_to(out, "loading:0\r\naof_enabled:0\r\n"); }
+void PersistenceSection(Server& server, Out out) {
+  durable::Persistence* const persistence = server.persistence();
+  if (persistence == nullptr) {
+    fmt::format_to(out, "loading:0\r\naof_enabled:0\r\n");
+    return;
+  }
+  const durable::SnapshotStatistics snapshot = persistence->snapshots();
+  const durable::LogStatistics log = persistence->log().statistics();
+  const Status status = persistence->log().status();
+  fmt::format_to(
+      out,
+      "loading:0\r\naof_enabled:1\r\naof_last_write_status:{}\r\nlog_position:{}\r\n"
+      "log_synced_position:{}\r\nlog_bytes_to_replay:{}\r\nlog_records:{}\r\nlog_changes:{}\r\n"
+      "log_writes:{}\r\nlog_syncs:{}\r\nlog_sync_usec_max:{}\r\n"
+      "rdb_bgsave_in_progress:{}\r\nrdb_last_save_time:{}\r\nrdb_last_bgsave_status:{}\r\n"
+      "rdb_last_bgsave_time_sec:{}\r\nsnapshot_items:{}\r\nsnapshot_bytes:{}\r\n",
+      status.ok() ? "ok" : "err", log.position, log.synced_position,
+      log.position - snapshot.log_position, log.records, log.changes, log.writes, log.syncs,
+      log.sync_ns_max / 1000, snapshot.is_saving ? 1 : 0, snapshot.last_ms / 1000,
+      snapshot.last_status.ok() ? "ok" : "err", snapshot.last_took_ms / 1000, snapshot.last_items,
+      snapshot.last_bytes);
+}
 
 // Of all databases, since the start.
 uint64_t ExpiredKeys(Server& server) {

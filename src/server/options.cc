@@ -24,9 +24,7 @@ constexpr std::array<std::string_view, 2> kNodeLayouts = {"heads", "paper"};
 static_assert(static_cast<int>(NodeLayout::kHeads) == 0);
 static_assert(static_cast<int>(NodeLayout::kPaper) == 1);
 constexpr std::array<std::string_view, 1> kPolicies = {"noeviction"};
-// Clients ask for the ways Redis has to keep data; these are the only answers yet.
-constexpr std::array<std::string_view, 1> kNoLog = {"no"};
-constexpr std::array<std::string_view, 1> kNoSnapshots = {""};
+constexpr std::array<std::string_view, 3> kSyncs = {"always", "everysec", "no"};
 constexpr uint64_t kMiB = 1 << 20;
 
 template <typename Value>
@@ -34,6 +32,21 @@ constexpr OptionInfo Row(std::string_view name, std::string_view value_name, Whe
                          std::string_view help) {
   return {name, value_name, help, when == kAnyTime, Value::kIsList, &Value::Set, &Value::Get};
 }
+
+struct SavePoints {
+  static constexpr bool kIsList = true;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    ServerOptions changed = options;
+    changed.save = fmt::format("{}", fmt::join(SplitWords(value), " "));
+    const size_t words = SplitWords(value).size();
+    if (SavePointsOf(changed).size() != words || words % 2 != 0) {
+      return {Code::kInvalidArgument, "Invalid save parameters"};
+    }
+    options.save = changed.save;
+    return {};
+  }
+  static std::string Get(const ServerOptions& options) { return options.save; }
+};
 
 constexpr OptionInfo kOptions[] = {
     Row<Addresses<&S::bind>>("bind", "ADDRESS", kAtStart,
@@ -78,10 +91,20 @@ constexpr OptionInfo kOptions[] = {
     Row<OneOf<&S::maxmemory_policy, kPolicies>>(
         "maxmemory-policy", "NAME", kAnyTime,
         "What happens at the limit; noeviction refuses writes."),
-    Row<OneOf<&S::appendonly, kNoLog>>("appendonly", "no", kAtStart,
-                                       "Log of writes; this version keeps data in memory only."),
-    Row<OneOf<&S::save, kNoSnapshots>>("save", "\"\"", kAtStart,
-                                       "Points of saving; this version keeps data in memory only."),
+    Row<Text<&S::dir>>("dir", "PATH", kAtStart,
+                       "Directory to keep the data in; empty keeps them in memory only."),
+    Row<Flag<&S::appendonly>>("appendonly", "yes|no", kAtStart,
+                              "With dir, log every write; there is no other way yet."),
+    Row<OneOf<&S::appendfsync, kSyncs>>(
+        "appendfsync", "always|everysec|no", kAnyTime,
+        "When the log is synced, and a write survives a power loss."),
+    Row<Bytes<&S::log_segment_bytes, 4096, uint64_t{1} << 40>>(
+        "log-segment-bytes", "BYTES", kAtStart,
+        "Size of a file of the log; two are taken from the disk at once."),
+    Row<Number<&S::recovery_threads, 0, 1024>>(
+        "recovery-threads", "N", kAtStart, "Threads that read dir at the start; 0 is one a core."),
+    Row<SavePoints>("save", "SECONDS CHANGES ...", kAnyTime,
+                    "Write a snapshot after so many seconds if so many keys were changed."),
     Row<Bytes<&S::proto_max_bulk_len, kMiB>>("proto-max-bulk-len", "BYTES", kAnyTime,
                                              "Longest argument a command may have."),
     Row<Bytes<&S::client_query_buffer_limit, kMiB>>(
@@ -160,15 +183,36 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
   if (const Status s = Keyspaces::Check(StoreOptions(options)); !s.ok()) {
     return Refuse(why, s.ToString());
   }
+  if (!options.dir.empty() && !options.appendonly) {
+    return Refuse(why, "appendonly no: with dir every write is logged");
+  }
+  if (!options.dir.empty() && !options.btree_multi_version) {
+    return Refuse(why, "btree-multi-version no: a store that is kept in dir needs versions");
+  }
   return {};
 }
 
+std::vector<uint64_t> SavePointsOf(const ServerOptions& options) {
+  std::vector<uint64_t> numbers;
+  for (const std::string& word : SplitWords(options.save)) {
+    if (const auto number = ParseDecimal<uint32_t>(word)) numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 Options StoreOptions(const ServerOptions& options) {
+  const LogSync log_sync = options.appendfsync == "always" ? LogSync::kAlways
+                           : options.appendfsync == "no"   ? LogSync::kNo
+                                                           : LogSync::kEverySecond;
   return {.engine = options.engine,
           .keyspaces = options.databases,
           .keyspace_engines = options.keyspace_engines,
           .memory_bytes_max = options.maxmemory,
           .snapshot_age_ms_max = options.snapshot_age_ms,
+          .directory = options.dir,
+          .log_sync = log_sync,
+          .log_segment_bytes = options.log_segment_bytes,
+          .recovery_threads = options.recovery_threads,
           .btree = {.node_bytes = options.btree_node_bytes,
                     .log_bytes = options.btree_log_bytes,
                     .layout = options.btree_layout,

@@ -23,9 +23,13 @@ struct ServerOptions {
   uint32_t maxclients = 10'000;
   uint64_t maxmemory = 0;  // bytes; 0: no limit
   std::string maxmemory_policy = "noeviction";
-  std::string save;               // always empty: nothing is saved
-  std::string appendonly = "no";  // always: there is no log
-  std::string requirepass;        // empty: none
+  std::string dir;                       // where the data are kept; empty: in memory only
+  bool appendonly = true;                // with dir: every write is logged
+  std::string appendfsync = "everysec";  // with dir: when the log is synced
+  uint32_t recovery_threads = 0;         // 0: one a core
+  uint64_t log_segment_bytes = uint64_t{64} << 20;
+  std::string save = "3600 1";  // with dir: points of snapshots
+  std::string requirepass;                       // empty: none
   bool protected_mode = true;
   uint32_t workers = 0;  // 0: one a core
   std::string engine = "btree";
@@ -79,6 +83,9 @@ Status SetOption(ServerOptions& options, std::string_view name, std::string_view
 //   kInvalidArgument  open to other machines without a password; nowhere to listen; no such engine;
 //                     options of the engine that do not fit together
 Status CheckOptions(const ServerOptions& options, std::string* why);
+
+// The numbers of the option save, in pairs: seconds, changes.
+std::vector<uint64_t> SavePointsOf(const ServerOptions& options);
 
 // How the server opens its keyspaces.
 Options StoreOptions(const ServerOptions& options);

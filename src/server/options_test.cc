@@ -45,8 +45,7 @@ TEST(Options, EveryRowReadsWhatItPrints) {
 TEST(Options, EveryRowSetsItsOwnMember) {
   for (const OptionInfo& option : AllOptions()) {
     SCOPED_TRACE(option.name);
-    const bool one_choice =
-        option.name == "maxmemory-policy" || option.name == "appendonly" || option.name == "save";
+    const bool one_choice = option.name == "maxmemory-policy" || option.name == "save";
     ServerOptions options;
     bool set = false;
     for (const std::string_view value :

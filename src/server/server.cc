@@ -30,6 +30,32 @@ uint32_t WorkersOf(const ServerOptions& options) {
   return options.workers != 0 ? options.workers : std::max(1u, std::thread::hardware_concurrency());
 }
 
+std::vector<durable::Persistence::SavePoint> PersistencePoints(const ServerOptions& options) {
+  const std::vector<uint64_t> numbers = SavePointsOf(options);
+  std::vector<durable::Persistence::SavePoint> points;
+  for (size_t i = 0; i + 1 < numbers.size(); i += 2) {
+    points.push_back({.seconds = numbers[i], .changes = std::max<uint64_t>(numbers[i + 1], 1)});
+  }
+  return points;
+}
+
+void LogRecovery(spdlog::logger& log, const durable::RecoveryReport& report) {
+  constexpr double kSecond = 1e9;
+  if (!report.snapshot.empty()) {
+    log.info("{}: {} items in {:.2f} s", report.snapshot, report.snapshot_items,
+             static_cast<double>(report.snapshot_ns) / kSecond);
+  }
+  log.info("log: {} changes of {} records in {:.2f} s", report.log_changes, report.log_records,
+           static_cast<double>(report.log_ns) / kSecond);
+  if (!report.torn_file.empty()) {
+    log.warn("{}: the end of the log was torn, and is cut at its byte {}", report.torn_file,
+             report.torn_offset);
+  }
+  if (report.log_dropped > 0) {
+    log.warn("log: {} changes that nobody was told of are dropped", report.log_dropped);
+  }
+}
+
 }  // namespace
 
 Server::Server(const ServerOptions& options, const Environment& environment,
@@ -44,7 +70,10 @@ Server::Server(const ServerOptions& options, const Environment& environment,
       cursors_(kCursorsMax, kCursorBytesMax, options.cursor_ttl_ms, environment.random),
       key_scans_(kKeyScansMax, kKeyScanBytesMax, options.cursor_ttl_ms, environment.random) {}
 
-Server::~Server() = default;
+// The threads look at the engines.
+Server::~Server() {
+  if (persistence_ != nullptr) persistence_->StopThreads();
+}
 
 Status Server::Start() {
   auto log = MakeLog(options_, environment_.files, environment_.clock);
@@ -55,10 +84,7 @@ Status Server::Start() {
     log_->error("{}", why);
     return s;
   }
-  const Options store = StoreOptions(options_);
-  auto keyspaces = engine_ != nullptr ? Keyspaces::Make(store, *engine_) : Keyspaces::Make(store);
-  if (!keyspaces) return keyspaces.error();
-  keyspaces_ = std::move(*keyspaces);
+  if (const Status s = OpenKeyspaces(); !s.ok()) return s;
   for (uint32_t i = 0; i < WorkersOf(options_); ++i) {
     workers_.push_back(std::make_unique<Worker>(*this));
   }
@@ -74,7 +100,34 @@ Status Server::Start() {
   return {};
 }
 
+Status Server::OpenKeyspaces() {
+  const Options store = StoreOptions(options_);
+  std::string problem;
+  if (!options_.dir.empty()) {
+    auto persistence =
+        durable::Persistence::Open(environment_.files, environment_.clock, store, &problem);
+    if (!persistence) {
+      log_->error("{}", problem);
+      return persistence.error();
+    }
+    persistence_ = std::move(*persistence);
+  }
+  auto keyspaces = Keyspaces::Make(store, engine_, persistence_.get());
+  if (!keyspaces) return keyspaces.error();
+  keyspaces_ = std::move(*keyspaces);
+  if (persistence_ == nullptr) return {};
+  durable::RecoveryReport report;
+  if (const Status s = persistence_->Recover(*keyspaces_, &report, &problem); !s.ok()) {
+    log_->error("{}", problem);
+    return s;
+  }
+  LogRecovery(*log_, report);
+  persistence_->SetSavePoints(PersistencePoints(options_));
+  return {};
+}
+
 void Server::Run() {
+  if (persistence_ != nullptr) persistence_->StartThreads();
   std::vector<std::thread> threads;
   for (auto& worker : workers_) {
     threads.emplace_back([this, &worker] {
@@ -85,6 +138,10 @@ void Server::Run() {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  if (persistence_ == nullptr) return;
+  if (const Status s = persistence_->Close(); !s.ok()) {
+    log_->error("the log could not be ended: {}", s.ToString());
+  }
 }
 
 void Server::Stop() {
@@ -123,6 +180,10 @@ std::string Server::SetOptions(std::span<const OptionChange> changes) {
   cursors_.set_ttl_ms(changed.cursor_ttl_ms);
   key_scans_.set_ttl_ms(changed.cursor_ttl_ms);
   SetLogLevel(*log_, changed);
+  if (persistence_ != nullptr) {
+    persistence_->log().set_policy(StoreOptions(changed).log_sync);
+    persistence_->SetSavePoints(PersistencePoints(changed));
+  }
   options_version_.fetch_add(1, std::memory_order_release);
   return {};
 }

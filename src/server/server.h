@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/environment.h"
+#include "durable/persistence.h"
 #include "engine/keyspaces.h"
 #include "server/client_registry.h"
 #include "server/cursor_table.h"
@@ -36,6 +37,7 @@ struct KeyScan {
   std::string lo, hi;
   ScanOptions options;  // limit: items a chunk
   bool unbounded;
+  bool with_deadlines;
 };
 
 class Server {
@@ -47,7 +49,8 @@ class Server {
 
   // Opens the store and listens. Starts no thread: either call Run(), or turn the workers.
   //   kInvalidArgument  CheckOptions() says why
-  //   kIo               the errno of the address that could not be listened on
+  //   kIo               the errno of the address that could not be listened on, or of a file
+  //   kCorrupt, ...     the directory cannot be recovered: persistence.h; the log says why
   Status Start();
   // Serves with a thread a worker until Stop() is called, then returns when all have ended.
   void Run();
@@ -64,6 +67,8 @@ class Server {
   // What the workers share. All thread-safe.
   const Environment& environment() const { return environment_; }
   Keyspaces& keyspaces() { return *keyspaces_; }
+  // Null: in memory only.
+  durable::Persistence* persistence() { return persistence_.get(); }
   ClientRegistry& clients() { return clients_; }
   CursorTable<std::shared_ptr<const ScanCursor>>& cursors() { return cursors_; }
   CursorTable<std::shared_ptr<const KeyScan>>& key_scans() { return key_scans_; }
@@ -93,7 +98,10 @@ class Server {
   std::string run_id_;
   std::atomic<bool> stopping_{false};
 
+  Status OpenKeyspaces();
+
   // Declared in the order in which they must outlive each other.
+  std::unique_ptr<durable::Persistence> persistence_;
   std::unique_ptr<Keyspaces> keyspaces_;
   ClientRegistry clients_;
   CursorTable<std::shared_ptr<const ScanCursor>> cursors_;

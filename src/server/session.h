@@ -36,12 +36,14 @@ class Task {
   virtual ~Task() = default;
   // Does a piece. False once the reply is complete.
   virtual bool Step(Call& call) = 0;
+  // How long the next piece can wait.
+  virtual int patience_ms() const { return 0; }
 };
 
 struct Session {
   struct Mark {
     uint64_t from;  // position in the stream of replies, counted from the connection's start
-    Engine* engine;
+    ReleaseGate* gate;
     Version ticket;
   };
 
@@ -58,6 +60,9 @@ struct Session {
   WatchedKeys watched;                       // in `keyspace`
 
   int protocol = 2;
+  // Replies wait until what they stand for survives a power loss: all, or of so many commands.
+  bool syncs_always = false;
+  int syncs = 0;
   uint32_t keyspace = 0;
   bool authenticated = true;
 
@@ -83,6 +88,11 @@ struct Session {
   bool dead = false;           // close at the end of the turn
   uint64_t charged_bytes = 0;  // of the memory budget: `in`, `out`, the transaction
 
+  bool wants_sync() const { return syncs_always || syncs > 0; }
+  // A command has its reply.
+  void CountSync() {
+    if (syncs > 0) --syncs;
+  }
   // As EXEC and DISCARD do.
   void EndTransaction() {
     transaction.reset();

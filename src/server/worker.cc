@@ -69,11 +69,14 @@ void Worker::Adopt(std::unique_ptr<Stream> stream) {
 }
 
 bool Worker::Turn(int timeout_ms) {
-  const bool has_work = !tasks_.empty() || !resumed_.empty();
+  const bool has_work = (!tasks_.empty() && task_patience_ms_ == 0) || !resumed_.empty();
   const bool busy = has_work || upkeep_left_;
   // Upkeep that is left has a piece in each turn; without other work there are few turns, since
   // nobody waits for it and clients may need the processor.
-  const int patience = has_work ? 0 : upkeep_left_ ? kUpkeepPauseMs : static_cast<int>(kUpkeepMs);
+  const int patience = has_work          ? 0
+                       : upkeep_left_    ? kUpkeepPauseMs
+                       : !tasks_.empty() ? task_patience_ms_
+                                         : static_cast<int>(kUpkeepMs);
   const auto events = poller_->Wait(timeout_ms < 0 ? patience : std::min(timeout_ms, patience));
   ReadClocksAndOptions();
   const bool adopted = AdoptWaiting();
@@ -397,6 +400,7 @@ void Worker::RunAtomic(Session& session, const Command& command,
     ExecuteFor(session, batch);
     command.finish(call, batch, 0);
   }
+  session.CountSync();
   Queue(session);
 }
 
@@ -406,7 +410,11 @@ void Worker::RunAlone(Session& session, const Command& command,
   Call call(server_, *this, session, command, args);
   command.alone(call);
   RefreshOptions();  // it may have been CONFIG SET
-  if (session.task != nullptr) tasks_.push_back(&session);
+  if (session.task != nullptr) {
+    AddTask(session);
+  } else {
+    session.CountSync();
+  }
   Queue(session);
 }
 
@@ -471,22 +479,25 @@ void Worker::FinishPending() {
     if (p.has_slots) MarkTicket(session, server_.keyspaces().at(p.keyspace), kb.ticket);
     const auto args = std::span(kept_args_).subspan(p.first_arg, p.arg_count);
     p.command->finish(Call(server_, *this, session, *p.command, args), kb.batch, p.first_slot);
+    session.CountSync();
   }
 }
 
 void Worker::MarkTicket(Session& session, Engine& engine, Version ticket) {
-  if (engine.gate().IsReleased(ticket)) return;
+  ReleaseGate& gate = session.wants_sync() ? engine.synced_gate() : engine.gate();
+  if (gate.IsReleased(ticket)) return;
   if (!session.marks.empty()) {
     const Session::Mark& last = session.marks.back();
-    if (last.engine == &engine && last.ticket >= ticket) return;
+    if (last.gate == &gate && last.ticket >= ticket) return;
   }
   engine.Release();
-  if (engine.gate().IsReleased(ticket)) return;
-  session.marks.push_back({.from = session.out_end(), .engine = &engine, .ticket = ticket});
+  if (session.wants_sync()) engine.WantSync();
+  if (gate.IsReleased(ticket)) return;
+  session.marks.push_back({.from = session.out_end(), .gate = &gate, .ticket = ticket});
   if (!session.waiting) waiting_.push_back(&session);
   session.waiting = true;
   // The poller, not the worker: an engine may release after the worker has ended.
-  engine.gate().CallWhenReleased(ticket, [poller = poller_] { poller->Wake(); });
+  gate.CallWhenReleased(ticket, [poller = poller_] { poller->Wake(); });
 }
 
 // Drops the input that was dispatched; nothing views it any more.
@@ -512,9 +523,11 @@ void Worker::StepTasks() {
   Clock& clock = server_.environment().clock;
   const uint64_t until_ns = clock.MonotonicNs() + kTasksNs;
   std::vector<Session*> tasks = std::exchange(tasks_, {});
+  task_patience_ms_ = static_cast<int>(kUpkeepMs);
   for (auto at = tasks.begin(); at != tasks.end(); ++at) {
     if (clock.MonotonicNs() > until_ns) {
       // The others come first in the next turn.
+      task_patience_ms_ = 0;
       tasks_.insert(tasks_.begin(), at, tasks.end());
       return;
     }
@@ -525,12 +538,20 @@ void Worker::StepTasks() {
     Call call(server_, *this, *session, kNone, {});
     if (session->task->Step(call)) {
       tasks_.push_back(session);
+      task_patience_ms_ = std::min(task_patience_ms_, session->task->patience_ms());
     } else {
       session->task.reset();
+      session->CountSync();
       resumed_.push_back(session);
     }
     Queue(*session);
   }
+}
+
+// It is its turn at once.
+void Worker::AddTask(Session& session) {
+  tasks_.push_back(&session);
+  task_patience_ms_ = 0;
 }
 
 // ---- 5. Replies ----
@@ -538,7 +559,7 @@ void Worker::StepTasks() {
 void Worker::PassGates() {
   for (Session* session : std::exchange(waiting_, {})) {
     auto& marks = session->marks;
-    while (!marks.empty() && marks.front().engine->gate().IsReleased(marks.front().ticket)) {
+    while (!marks.empty() && marks.front().gate->IsReleased(marks.front().ticket)) {
       marks.pop_front();
     }
     Queue(*session);
@@ -592,7 +613,11 @@ void Worker::SendTo(Session& session) {
   }
   if (session.stalled && session.unsent() <= kUnsentMax) {
     session.stalled = false;
-    (session.task != nullptr ? tasks_ : resumed_).push_back(&session);
+    if (session.task != nullptr) {
+      AddTask(session);
+    } else {
+      resumed_.push_back(&session);
+    }
   }
   UpdateAccount(session);
   UpdateInterest(session);

@@ -144,6 +144,7 @@ class Worker {
 
   // Steps 4 and 5.
   void StepTasks();
+  void AddTask(Session& session);
   void PassGates();
   void Send();
   void SendTo(Session& session);
@@ -166,6 +167,7 @@ class Worker {
   bool draining_ = false;
   uint64_t drain_until_ms_ = 0;
   bool upkeep_left_ = false;  // the engines have more to do
+  int task_patience_ms_ = 0;  // how long all of tasks_ can wait
 
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;  // by id: a simulated run repeats exactly
   std::atomic<size_t> connections_{0};

@@ -27,6 +27,12 @@ class HoldingEngine final : public Engine {
   }
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override { return inner_.OpenSnapshot(now_ms); }
   void CloseSnapshot(SnapshotRef snapshot) override { inner_.CloseSnapshot(snapshot); }
+  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override {
+    return inner_.OpenWalk(now_ms);
+  }
+  void StartAfter(Version version, uint64_t now_ms) override {
+    inner_.StartAfter(version, now_ms);
+  }
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
     return inner_.Watch(key, now_ms);
   }

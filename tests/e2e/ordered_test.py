@@ -239,6 +239,30 @@ class ScanTest(ServerTest):
             chunks.append(chunk)
         return chunks
 
+    # Goal: a scan's deadlines are those of its version, whatever is done meanwhile.
+    def test_kscan_with_deadlines(self):
+        at = 4_102_444_800_000
+        for i in range(100):
+            command = ["SET", f"k{i:02}", i] + (["PXAT", at + i] if i % 3 == 0 else [])
+            self.check("OK", *command)
+        expected = [(b"k%02d" % i, b"%d" % i, at + i if i % 3 == 0 else -1) for i in range(100)]
+
+        def between():
+            self.client.call("KEXPIRE", "-", "+", 10_000_000)
+            self.client.call("SET", "k99", "x")
+            self.client.call("DEL", "k98")
+
+        scan = ("-", "+", "COUNT", 7, "WITHDEADLINES")
+        flat = sum(self.kscan(*scan, "WITHVALUES", between=between), [])
+        self.assertEqual(list(zip(flat[0::3], flat[1::3], flat[2::3])), expected)
+        self.client.call("FLUSHDB")
+        self.check("OK", "SET", "a", 1)
+        self.check("OK", "SET", "b", 2, "PXAT", at)
+        self.check([b"0", [b"b", at, b"a", -1]], "KSCAN", "-", "+", "REV", "WITHDEADLINES")
+        self.client.call("HELLO", 3)
+        self.check([b"0", [[b"a", -1], [b"b", at]]], "KSCAN", "-", "+", "WITHDEADLINES")
+        self.check([b"0", [[b"b", b"2", at]]], "KSCAN", "[b", "+", "WITHVALUES", "WITHDEADLINES")
+
     def test_scan_is_ordered_and_complete(self):
         keys = self.fill(1000)
         self.assertEqual(sum(self.scan(), []), keys)

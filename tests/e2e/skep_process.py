@@ -45,13 +45,13 @@ def end_with_parent():
 class Process:
     """A running process with its output collected."""
 
-    def __init__(self, command, folder, executable=None):
+    def __init__(self, command, folder, executable=None, environment=None):
         self.folder = folder
         self._lines = []
         self._grown = threading.Condition()
         self.popen = subprocess.Popen(command, executable=executable, cwd=folder,
-                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                      stderr=subprocess.STDOUT)
+                                      env=environment, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

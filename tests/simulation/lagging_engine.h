@@ -32,6 +32,12 @@ class LaggingEngine final : public Engine {
   Version Execute(Batch& batch) override;
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef snapshot) override { opened_.erase(snapshot.id); }
+  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override {
+    return inner_->OpenWalk(now_ms);
+  }
+  void StartAfter(Version version, uint64_t now_ms) override {
+    inner_->StartAfter(version, now_ms);
+  }
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
     return inner_->Watch(key, now_ms);
   }

@@ -90,6 +90,7 @@ size_t RunPipers(uint64_t seed, uint32_t pipelines, size_t commands_max) {
   SeededRandom random(seed);
   ClusterOptions options;
   options.lagging = random.Chance(1, 2);
+  options.durable = !options.lagging && random.Chance(1, 2);
   options.config = "workers = " + std::to_string(1 + random.Below(2)) + "\n";
   options.world.network = RandomNetwork(seed);
   SimCluster cluster(seed, options);

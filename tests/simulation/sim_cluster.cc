@@ -37,6 +37,13 @@ std::string TreeConfig(uint64_t seed) {
   return kConfigs[seed / 2 % kConfigs.size()];
 }
 
+std::string DurableConfig(uint64_t seed) {
+  constexpr std::array<const char*, 3> kSyncs = {"always", "everysec", "no"};
+  return fmt::format("dir = \"data\"\nappendfsync = \"{}\"\nlog-segment-bytes = \"16kb\"\n"
+                     "recovery-threads = 1\n",
+                     kSyncs[seed / 4 % kSyncs.size()]);
+}
+
 }  // namespace
 
 SimNetworkOptions RandomNetwork(uint64_t seed) {
@@ -53,16 +60,19 @@ SimNetworkOptions RandomNetwork(uint64_t seed) {
   return network;
 }
 
-SimCluster::SimCluster(uint64_t seed, const ClusterOptions& options) : sim_(seed, options.world) {
-  Start(seed, options);
+SimCluster::SimCluster(uint64_t seed, const ClusterOptions& options)
+    : options_(options), sim_(seed, options.world) {
+  std::string config =
+      fmt::format("bind = [\"127.0.0.1\"]\nport = 6379\nlogfile = \"{}\"\n", kLogPath);
+  if (options.durable) config += DurableConfig(seed);
+  WriteFile(sim_.disk(), kConfigPath, config + TreeConfig(seed) + options.config);
+  SKEP_CHECK(sim_.disk().SyncDirectory(".").ok());
+  Start();
 }
 
 SimCluster::~SimCluster() { DestroyServer(); }
 
-void SimCluster::Start(uint64_t seed, const ClusterOptions& options) {
-  const std::string config =
-      fmt::format("bind = [\"127.0.0.1\"]\nport = 6379\nlogfile = \"{}\"\n", kLogPath);
-  WriteFile(sim_.disk(), kConfigPath, config + TreeConfig(seed) + options.config);
+void SimCluster::Start() {
   ServerOptions parsed;
   std::string error;
   const Status loaded = LoadConfig(sim_.disk(), kConfigPath, parsed, &error);
@@ -70,16 +80,41 @@ void SimCluster::Start(uint64_t seed, const ClusterOptions& options) {
   SKEP_CHECK(loaded.ok());
 
   const Environment world{sim_.clock(), sim_.random(), sim_.disk(), sim_.network()};
-  server_ = std::make_unique<Server>(parsed, world, options.lagging ? &kLaggingEngine : nullptr);
-  SKEP_CHECK(server_->Start().ok());
+  server_ = std::make_unique<Server>(parsed, world, options_.lagging ? &kLaggingEngine : nullptr);
+  const Status started = server_->Start();
+  if (!started.ok()) fmt::print(stderr, "{}\n{}\n", started.ToString(), log());
+  SKEP_CHECK(started.ok());
   for (size_t i = 0; i < server_->worker_count(); ++i) {
     Worker* const worker = &server_->worker(i);
     server_actors_.push_back(
         sim_.AddActor("worker", [this, worker] { return TurnWorker(*worker); }));
   }
-  if (options.lagging) {
+  if (options_.lagging) {
     server_actors_.push_back(sim_.AddActor("release", [this] { return ReleaseSome(); }));
   }
+  if (options_.durable) {
+    next_log_step_ns_ = 0;
+    server_actors_.push_back(sim_.AddActor("log", [this] { return StepLog(); }));
+    server_actors_.push_back(
+        sim_.AddActor("saver", [this] { return server_->persistence()->StepSaver(); }));
+  }
+}
+
+void SimCluster::Restart(bool loses_power) {
+  DestroyServer();
+  if (loses_power) sim_.disk().Crash();
+  Start();
+}
+
+// As the log's own thread does.
+bool SimCluster::StepLog() {
+  durable::Log& log = server_->persistence()->log();
+  const uint64_t now_ns = sim_.clock().MonotonicNs();
+  const bool is_asked = log.wants_step();
+  if (!is_asked && now_ns < next_log_step_ns_) return false;
+  next_log_step_ns_ = now_ns + static_cast<uint64_t>(log.Step()) * 1'000'000;
+  sim_.clock().Remind(next_log_step_ns_);
+  return is_asked;
 }
 
 // As Server::Run() turns it.

@@ -27,6 +27,7 @@ namespace skep::simulation {
 struct ClusterOptions {
   std::string config;    // lines of the options file, beside address and log
   bool lagging = false;  // on a LaggingEngine
+  bool durable = false;  // kept on the simulated disk, synced as the seed says
   SimulationOptions world = {};
 };
 
@@ -53,6 +54,8 @@ class SimCluster {
   bool drained();
   // The server's process is gone, in whatever state it was. Its engines must have been sound.
   void DestroyServer();
+  // The same, maybe with the machine's power; then it is started again. Of a durable one.
+  void Restart(bool loses_power);
 
   // A client that moves by itself; lives as long as the cluster.
   SimClient& Connect(int protocol = 2);
@@ -74,10 +77,13 @@ class SimCluster {
   }
 
  private:
-  void Start(uint64_t seed, const ClusterOptions& options);
+  void Start();
+  bool StepLog();
   bool TurnWorker(Worker& worker);
   bool ReleaseSome();
 
+  const ClusterOptions options_;
+  uint64_t next_log_step_ns_ = 0;
   // Declared in the order in which they must outlive each other.
   Simulation sim_;
   std::unique_ptr<Server> server_;

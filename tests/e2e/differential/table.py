@@ -206,4 +206,5 @@ COMMANDS = {
 }
 
 # What else both know: of their own server, compared by compare_test.py where it can be.
-ELSEWHERE = {"AUTH", "CLIENT", "COMMAND", "CONFIG", "INFO", "QUIT", "SHUTDOWN", "TIME"}
+ELSEWHERE = {"AUTH", "BGSAVE", "CLIENT", "COMMAND", "CONFIG", "INFO", "LASTSAVE", "QUIT", "SAVE",
+             "SHUTDOWN", "TIME"}

@@ -1,0 +1,59 @@
+// What is kept in the directory.
+#include <fmt/format.h>
+
+#include "server/commands.h"
+#include "server/server.h"
+
+namespace skep::commands {
+namespace {
+
+constexpr std::string_view kNoDirectory =
+    "ERR the data are in memory only: start the server with --dir";
+
+// Replies when the snapshot that it asked for has been written.
+class SaveTask final : public Task {
+ public:
+  explicit SaveTask(uint64_t finished) : finished_(finished) {}
+
+  bool Step(Call& call) override {
+    const auto snapshots = call.server().persistence()->snapshots();
+    if (snapshots.finished == finished_) return true;
+    if (snapshots.last_status.ok()) {
+      call.reply().SimpleString("OK");
+    } else {
+      call.Error(fmt::format("ERR the snapshot failed: {}", snapshots.last_status.ToString()));
+    }
+    return false;
+  }
+  int patience_ms() const override { return 5; }
+
+ private:
+  const uint64_t finished_;  // snapshots, when it was asked for
+};
+
+}  // namespace
+
+void RunSave(Call& call) {
+  durable::Persistence* const persistence = call.server().persistence();
+  if (persistence == nullptr) return call.Error(kNoDirectory);
+  const uint64_t finished = persistence->snapshots().finished;
+  if (!persistence->RequestSave()) return call.Error("ERR Background save already in progress");
+  call.Start(std::make_unique<SaveTask>(finished));
+}
+
+void RunBgSave(Call& call) {
+  durable::Persistence* const persistence = call.server().persistence();
+  const bool schedules = call.args().size() == 2 && EqualsIgnoringCase(call.arg(1), "schedule");
+  if (call.args().size() > 1 && !schedules) return call.Error(kSyntaxError);
+  if (persistence == nullptr) return call.Error(kNoDirectory);
+  if (!persistence->RequestSave()) return call.Error("ERR Background save already in progress");
+  call.reply().SimpleString("Background saving started");
+}
+
+void FinishLastSave(const Call& call, const Batch&, uint32_t) {
+  durable::Persistence* const persistence = call.server().persistence();
+  const uint64_t last_ms = persistence == nullptr ? 0 : persistence->snapshots().last_ms;
+  call.reply().Integer(static_cast<int64_t>(last_ms / 1000));
+}
+
+}  // namespace skep::commands
