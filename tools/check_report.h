@@ -1,0 +1,31 @@
+// check_report.h: what skep-check prints: for people, and as JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "durable/directory_check.h"
+#include "durable/persistence.h"
+
+namespace skep {
+
+// Lines, each with its end. `now_ms`: for the age of snapshots.
+std::string TextOf(const durable::DirectoryCheck& check, uint64_t now_ms);
+std::string TextOf(const durable::SnapshotCheck& check, uint64_t now_ms);
+std::string TextOf(const durable::LogCheck& check);
+std::string TextOf(const durable::RdbCheck& check);
+// What a repair of a directory has done.
+std::string TextOf(const durable::RecoveryReport& report);
+
+// One object, on one line.
+std::string JsonOf(const durable::DirectoryCheck& check);
+std::string JsonOf(const durable::SnapshotCheck& check);
+std::string JsonOf(const durable::LogCheck& check);
+std::string JsonOf(const durable::RdbCheck& check);
+std::string JsonOf(const durable::RecoveryReport& report);
+
+// A line each.
+std::string LineOf(uint64_t keyspace, const durable::SnapshotItem& item);
+std::string LineOf(const durable::LoggedChange& change);
+
+}  // namespace skep

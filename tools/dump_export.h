@@ -1,0 +1,40 @@
+// dump_export.h: from a server's keys to a file.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tools/dump_client.h"
+#include "tools/dump_format.h"
+
+namespace skep {
+
+enum class DumpFormat : uint8_t { kResp, kJsonl, kRdb };
+
+struct ExportOptions {
+  uint64_t db = 0;
+  std::string from;                       // inclusive
+  std::optional<std::string> to;          // exclusive; none: no upper bound
+  std::optional<std::string> prefix;      // instead of both
+  DumpFormat format = DumpFormat::kResp;  // not kRdb
+};
+
+struct ExportSummary {
+  uint64_t keys = 0;
+  uint64_t skipped = 0;  // of other types than strings: the server is no Skep
+  bool is_one_version = false;
+};
+
+// Takes the bytes; false: it cannot, and the export ends.
+using DumpTarget = std::function<bool(std::string_view bytes)>;
+
+// Writes every key of the range. Of a keyspace with an order all are of one version; else each key
+// is as it was at an instant of the export, and one that was there all the while is written.
+// Returns a line for a person, or nothing. Memory: some MiB, or the largest value three times.
+std::string Export(DumpClient& client, const ExportOptions& options, const DumpTarget& target,
+                   ExportSummary* summary);
+
+}  // namespace skep

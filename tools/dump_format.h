@@ -1,0 +1,49 @@
+// dump_format.h: items as skep-dump writes and reads them.
+//
+//   resp    commands as a client sends them: SELECT n, then for each item
+//           SET key value [PXAT deadline]
+//   jsonl   an object a line: {"key":"a","value":"1","deadline_ms":1800000000000}; without a
+//   deadline
+//           none. Bytes that are not UTF-8 are "key_base64", "value_base64" instead
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace skep {
+
+struct DumpItem {
+  std::string_view key;
+  std::string_view value;
+  uint64_t deadline_ms = 0;  // 0: none
+};
+
+void AppendResp(const DumpItem& item, std::string* out);
+void AppendJsonl(const DumpItem& item, std::string* out);
+
+// Appends up to `bytes` bytes to the string; false at the end of the input, or if it fails. One who
+// reads says at the end what it was.
+using DumpSource = std::function<bool(std::string* to, size_t bytes)>;
+
+// What was wrong with the input: which command or line, and what; empty: nothing.
+using DumpProblem = std::string;
+
+// Each returns whether to go on.
+struct DumpSink {
+  std::function<bool(uint64_t db)> on_select;
+  // A whole SET: its key is args[1].
+  std::function<bool(std::span<const std::string_view> args)> on_set;
+};
+// Reads commands to the end: SELECT, and SET with whatever options. Memory: twice the largest
+// command.
+DumpProblem ReadResp(const DumpSource& source, const DumpSink& sink);
+
+// Reads lines to the end; empty ones are passed over. Memory: some times the longest line.
+// `on_item` returns whether to go on.
+DumpProblem ReadJsonl(const DumpSource& source,
+                      const std::function<bool(const DumpItem& item)>& on_item);
+
+}  // namespace skep

@@ -1,0 +1,119 @@
+#include "tools/dump_import.h"
+
+#include <fmt/format.h>
+
+#include "durable/rdb_reader.h"
+
+namespace skep {
+namespace {
+
+constexpr size_t kPendingMax = 1024;
+constexpr size_t kPendingBytesMax = size_t{4} << 20;
+
+// Ends a reading; the importer knows why.
+constexpr Status kEnded(Code::kAborted, "the import ended");
+
+class Skipped final : public durable::RdbVisitor {
+ public:
+  explicit Skipped(RdbImport& import) : import_(import) {}
+
+  Status OnString(uint64_t, std::string_view, std::string_view, uint64_t) override { return {}; }
+  Status OnSkipped(uint64_t db, std::string_view key, std::string_view type) override {
+    import_.on_skipped(db, key, type);
+    return {};
+  }
+
+ private:
+  RdbImport& import_;
+};
+
+class Storing final : public durable::RdbVisitor {
+ public:
+  explicit Storing(Importer& importer) : importer_(importer) {}
+
+  Status OnString(uint64_t db, std::string_view key, std::string_view value,
+                  uint64_t deadline_ms) override {
+    const DumpItem item = {.key = key, .value = value, .deadline_ms = deadline_ms};
+    return importer_.Select(db) && importer_.Set(item) ? Status() : kEnded;
+  }
+  Status OnSkipped(uint64_t, std::string_view, std::string_view) override { return {}; }
+
+ private:
+  Importer& importer_;
+};
+
+}  // namespace
+
+bool Importer::Select(uint64_t db) { return UseDatabase(db_.value_or(db)); }
+
+// Waits for the reply: what follows must not go elsewhere.
+bool Importer::UseDatabase(uint64_t db) {
+  if (selected_ == db) return true;
+  if (!Finish()) return false;
+  const auto reply = client_.Call({"SELECT", std::to_string(db)});
+  if (reply && !reply->is_error()) {
+    selected_ = db;
+    return true;
+  }
+  problem_ = fmt::format("database {}: {}", db, reply ? reply->text : reply.error().ToString());
+  return false;
+}
+
+bool Importer::Set(std::span<const std::string_view> args) {
+  if (!selected_ && !Select(0)) return false;
+  client_.Send(args);
+  size_t bytes = 0;
+  for (const std::string_view arg : args) bytes += arg.size();
+  pending_.push_back({.key = std::string(args[1]), .bytes = bytes});
+  pending_bytes_ += bytes;
+  if (pending_.size() < kPendingMax && pending_bytes_ < kPendingBytesMax) return true;
+  return Drain(kPendingMax / 2, kPendingBytesMax / 2);
+}
+
+bool Importer::Set(const DumpItem& item) {
+  const std::string deadline = std::to_string(item.deadline_ms);
+  const std::string_view args[] = {"SET", item.key, item.value, "PXAT", deadline};
+  return Set(std::span(args).first(item.deadline_ms == 0 ? 3 : 5));
+}
+
+bool Importer::Finish() { return Drain(0, 0); }
+
+// Until so much is left on its way.
+bool Importer::Drain(size_t commands_max, size_t bytes_max) {
+  while (pending_.size() > commands_max || pending_bytes_ > bytes_max) {
+    const auto reply = client_.Receive();
+    if (!reply) {
+      problem_ = fmt::format("{}; the last {} keys may or may not be stored",
+                             reply.error().ToString(), pending_.size());
+      return false;
+    }
+    const Pending& pending = pending_.front();
+    if (reply->is_error() || reply->is_null()) {
+      ++refused_;
+      on_refused_(pending.key, reply->is_null() ? "its condition does not hold" : reply->text);
+    } else {
+      ++stored_;
+    }
+    pending_bytes_ -= pending.bytes;
+    pending_.pop_front();
+  }
+  return true;
+}
+
+std::string ImportRdb(FileSystem& files, const std::string& path, Importer& importer,
+                      RdbImport* import) {
+  Skipped skipped(*import);
+  const auto looked = ReadRdb(files, path, skipped);
+  if (!looked) return fmt::format("{}: {}", path, looked.error().ToString());
+  import->skipped = looked->skipped + looked->functions;
+  if (import->is_strict && import->skipped > 0) {
+    return fmt::format("{}: {} keys or libraries that are no strings: nothing was imported", path,
+                       import->skipped);
+  }
+  Storing storing(importer);
+  const auto stored = ReadRdb(files, path, storing);
+  if (stored || !importer.problem().empty()) return {};
+  return fmt::format("{}: {}", path, stored.error().ToString());
+}
+
+}  // namespace skep
