@@ -92,13 +92,15 @@ Status ApplyShare(Engine& engine, std::span<const Change> changes, size_t thread
 }  // namespace
 
 Result<Replay::Keyspace*> Replay::KeyspaceOf(uint32_t index) {
-  const auto [at, is_new] = keyspaces_.try_emplace(index);
-  if (is_new) at->second.target = find_(index);
-  if (at->second.target.engine == nullptr) {
+  if (const auto at = keyspaces_.find(index); at != keyspaces_.end()) return &at->second;
+  const Target target = find_(index);
+  if (target.engine == nullptr) {
     problem_ = fmt::format("the log has a keyspace {}, the configuration has not", index);
     return Fail(Code::kInvalidArgument, "the log has a keyspace that there is not", index);
   }
-  return &at->second;
+  Keyspace& keyspace = keyspaces_[index];
+  keyspace.target = target;
+  return &keyspace;
 }
 
 Status Replay::Add(const LogRecord& record) {
