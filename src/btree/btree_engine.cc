@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "btree/batch_run.h"
+#include "btree/bulk_load.h"
 #include "btree/core.h"
 #include "btree/expirer.h"
 #include "btree/head_layout_search.h"
@@ -72,6 +73,7 @@ class BtreeEngine::Impl {
   virtual uint64_t Watch(std::string_view key, uint64_t now_ms) = 0;
   virtual bool Maintain(uint64_t now_ms) = 0;
   virtual void Release() = 0;
+  virtual std::unique_ptr<BulkLoad> OpenBulkLoad() = 0;
   virtual const char* Verify() = 0;
 
   TreeStatistics Survey(const btree::SurveyBounds& bounds);
@@ -100,6 +102,7 @@ class BtreeEngine::ImplOf final : public Impl {
   uint64_t Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
   void Release() override { upkeep_.Release(); }
+  std::unique_ptr<BulkLoad> OpenBulkLoad() override;
   const char* Verify() override { return btree::VerifyTree<Layout>(core_); }
 
  private:
@@ -177,6 +180,13 @@ bool BtreeEngine::ImplOf<Layout>::Maintain(uint64_t now_ms) {
   return more;
 }
 
+template <class Layout>
+std::unique_ptr<BulkLoad> BtreeEngine::ImplOf<Layout>::OpenBulkLoad() {
+  if (core_.ItemCount() > 0 || core_.inner_nodes.load(std::memory_order_relaxed) > 0)
+    return nullptr;
+  return std::make_unique<btree::TreeBulkLoad<Layout>>(core_, upkeep_, traits_);
+}
+
 TreeStatistics BtreeEngine::Impl::Survey(const btree::SurveyBounds& bounds) {
   // A reader, so that nothing it looks at is freed.
   Core& core = this->core();
@@ -233,6 +243,8 @@ Result<std::unique_ptr<PairWalk>> BtreeEngine::OpenWalk(uint64_t now_ms) {
   if (!snapshot) return Fail(snapshot.error());
   return WalkBySnapshot(*this, *snapshot);
 }
+
+std::unique_ptr<BulkLoad> BtreeEngine::OpenBulkLoad() { return impl_->OpenBulkLoad(); }
 
 void BtreeEngine::StartAfter(Version version, uint64_t now_ms) {
   now_.Advance(now_ms);

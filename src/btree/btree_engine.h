@@ -62,6 +62,8 @@ class BtreeEngine final : public Engine {
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef snapshot) override;
   Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override;
+  // Null, too, of a tree that has had more than a leaf.
+  std::unique_ptr<BulkLoad> OpenBulkLoad() override;
   void StartAfter(Version version, uint64_t now_ms) override;
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;

@@ -2,37 +2,37 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <thread>
 #include <vector>
+
+#include "engine/bulk_load.h"
 
 namespace skep::durable {
 namespace {
 
-// One thread's.
-class Loader {
+// Puts pairs in any order. One thread's.
+class Putter {
  public:
-  explicit Loader(const EngineOfKeyspace& engine_of) : engine_of_(engine_of) {}
+  explicit Putter(Engine& engine) : engine_(engine) {}
 
-  Status Add(uint32_t keyspace, const SnapshotItem& item) {
-    if (engine_ == nullptr || keyspace != keyspace_) {
-      if (const Status s = Execute(); !s.ok()) return s;
-      const auto engine = engine_of_(keyspace);
-      if (!engine) return engine.error();
-      engine_ = *engine;
-      keyspace_ = keyspace;
-    }
+  Status Add(const SnapshotItem& item) {
     batch_.Add({.op = Op::kPut,
                 .key = batch_.scratch().Copy(item.key),
                 .value = batch_.scratch().Copy(item.value),
                 .deadline_ms = item.deadline_ms});
-    return batch_.size() < kBatchMax ? Status() : Execute();
+    return batch_.size() < kBatchMax ? Status() : Finish();
   }
 
   // What was added last.
-  Status Execute() {
+  Status Finish() {
     if (batch_.empty()) return {};
-    engine_->Execute(batch_);
+    engine_.Execute(batch_);
     Status status;
     for (uint32_t slot = 0; slot < batch_.size() && status.ok(); ++slot) {
       if (batch_.outcome(slot).verdict == Verdict::kRefused) status = batch_.outcome(slot).status;
@@ -44,52 +44,154 @@ class Loader {
  private:
   static constexpr size_t kBatchMax = 256;
 
-  const EngineOfKeyspace& engine_of_;
-  Engine* engine_ = nullptr;
-  uint32_t keyspace_ = 0;
+  Engine& engine_;
   Batch batch_;
 };
 
-Status LoadBlock(const SnapshotReader& reader, size_t block, Loader& loader) {
-  const uint32_t keyspace = reader.block(block).keyspace;
-  const Status s =
-      reader.ReadBlock(block, [&](const SnapshotItem& item) { return loader.Add(keyspace, item); });
-  return s.ok() ? loader.Execute() : s;
+// What one thread loads at a time: blocks of one keyspace that follow each other.
+struct Task {
+  Engine* engine;
+  BulkLoad* bulk;  // null: in batches
+  std::span<const size_t> blocks;
+  std::optional<size_t> next_block;  // of the keyspace
+};
+
+// The first key of the block.
+Result<std::string> FirstKey(const SnapshotReader& reader, size_t block) {
+  constexpr Code kEnough = Code::kAborted;
+  std::string key;
+  const Status s = reader.ReadBlock(block, [&](const SnapshotItem& item) {
+    key = item.key;
+    return Status(kEnough, "only the first one is asked for");
+  });
+  if (s.code() != kEnough) return Fail(s);
+  return key;
 }
+
+class Loading {
+ public:
+  Loading(const SnapshotReader& reader, const EngineOfKeyspace& engine_of, size_t threads_max)
+      : reader_(reader), engine_of_(engine_of), threads_max_(threads_max) {}
+
+  Status Do() {
+    if (const Status s = Plan(); !s.ok()) return s;
+    const size_t count = std::min(threads_max_, tasks_.size());
+    std::vector<std::thread> threads;
+    for (size_t i = 1; i < count; ++i) threads.emplace_back([this] { Work(); });
+    Work();
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& bulk : bulks_) {
+      if (first_.ok()) first_ = bulk->Finish();
+    }
+    return first_;
+  }
+
+ private:
+  // Blocks of a task: as many as keep all threads busy to the end, but so many that reading the
+  // first key of the next one is nothing beside them.
+  static constexpr size_t kTaskBlocksMax = 64;
+  static constexpr size_t kTasksOfThread = 8;
+
+  Status Plan() {
+    for (size_t i = 0; i < reader_.block_count(); ++i) {
+      blocks_[reader_.block(i).keyspace].push_back(i);
+    }
+    for (const auto& [keyspace, blocks] : blocks_) {
+      const auto engine = engine_of_(keyspace);
+      if (!engine) return engine.error();
+      std::unique_ptr<BulkLoad> bulk = (*engine)->OpenBulkLoad();
+      const size_t share =
+          std::clamp<size_t>(blocks.size() / (threads_max_ * kTasksOfThread), 1, kTaskBlocksMax);
+      for (size_t at = 0; at < blocks.size(); at += share) {
+        const auto rest = std::span(blocks).subspan(at);
+        Task& task = tasks_.emplace_back(Task{.engine = *engine,
+                                              .bulk = bulk.get(),
+                                              .blocks = rest.first(std::min(share, rest.size()))});
+        if (share < rest.size()) task.next_block = rest[share];
+      }
+      if (bulk != nullptr) bulks_.push_back(std::move(bulk));
+    }
+    return {};
+  }
+
+  void Work() {
+    for (size_t i = next_++; i < tasks_.size(); i = next_++) {
+      const Status s = tasks_[i].bulk == nullptr ? Put(tasks_[i]) : Fill(tasks_[i], i);
+      if (s.ok()) continue;
+      std::lock_guard lock(mutex_);
+      if (first_.ok()) first_ = s;
+      next_ = tasks_.size();
+    }
+  }
+
+  Status Put(const Task& task) {
+    Putter putter(*task.engine);
+    for (const size_t block : task.blocks) {
+      const Status s =
+          reader_.ReadBlock(block, [&](const SnapshotItem& item) { return putter.Add(item); });
+      if (!s.ok()) return s;
+    }
+    return putter.Finish();
+  }
+
+  Status Fill(const Task& task, size_t number) {
+    const bool is_first = number == 0 || tasks_[number - 1].bulk != task.bulk;
+    std::optional<std::string> upper;
+    if (task.next_block) {
+      auto key = FirstKey(reader_, *task.next_block);
+      if (!key) return key.error();
+      upper = std::move(*key);
+    }
+    std::unique_ptr<BulkLoad::Part> part;
+    for (const size_t block : task.blocks) {
+      const Status s = reader_.ReadBlock(block, [&](const SnapshotItem& item) {
+        if (part == nullptr) part = task.bulk->Open(is_first ? "" : item.key, upper);
+        return part->Add(item.key, item.value, item.deadline_ms);
+      });
+      if (s.code() == Code::kInvalidArgument) {
+        return {Code::kCorrupt, "the items of a snapshot file are not in order",
+                reader_.block(block).offset};
+      }
+      if (!s.ok()) return s;
+    }
+    return part->Finish();
+  }
+
+  const SnapshotReader& reader_;
+  const EngineOfKeyspace& engine_of_;
+  const size_t threads_max_;
+  std::map<uint32_t, std::vector<size_t>> blocks_;  // of each keyspace
+  std::vector<Task> tasks_;
+  std::vector<std::unique_ptr<BulkLoad>> bulks_;
+  std::atomic<size_t> next_{0};  // task
+  std::mutex mutex_;
+  Status first_;  // that was not good; guarded by the mutex
+};
 
 }  // namespace
 
 Status LoadSnapshot(const SnapshotReader& reader, const EngineOfKeyspace& engine_of,
                     uint32_t threads_max) {
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  Status first;
-  const auto load = [&] {
-    Loader loader(engine_of);
-    for (size_t block = next++; block < reader.block_count(); block = next++) {
-      const Status s = LoadBlock(reader, block, loader);
-      if (s.ok()) continue;
-      std::lock_guard lock(mutex);
-      if (first.ok()) first = s;
-      next = reader.block_count();
-    }
-  };
-  const size_t thread_count = std::min<size_t>(threads_max, reader.block_count());
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < thread_count; ++i) threads.emplace_back(load);
-  load();
-  for (std::thread& thread : threads) thread.join();
-  return first;
+  return Loading(reader, engine_of, threads_max).Do();
 }
 
 Result<SnapshotSalvage> LoadDamagedSnapshot(FileSystem& files, const std::string& path,
                                             const EngineOfKeyspace& engine_of) {
-  Loader loader(engine_of);
-  auto salvage = SalvageBlocks(files, path, [&](uint32_t keyspace, const SnapshotItem& item) {
-    return loader.Add(keyspace, item);
-  });
+  std::map<uint32_t, Putter> putters;
+  auto salvage =
+      SalvageBlocks(files, path, [&](uint32_t keyspace, const SnapshotItem& item) -> Status {
+        auto putter = putters.find(keyspace);
+        if (putter == putters.end()) {
+          const auto engine = engine_of(keyspace);
+          if (!engine) return engine.error();
+          putter = putters.try_emplace(keyspace, **engine).first;
+        }
+        return putter->second.Add(item);
+      });
   if (!salvage) return salvage;
-  if (const Status s = loader.Execute(); !s.ok()) return Fail(s);
+  for (auto& [keyspace, putter] : putters) {
+    if (const Status s = putter.Finish(); !s.ok()) return Fail(s);
+  }
   return salvage;
 }
 

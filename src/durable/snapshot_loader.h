@@ -11,11 +11,12 @@
 
 namespace skep::durable {
 
-// The engine of a keyspace. Must be safe to call from several threads. An error ends the loading.
+// The engine of a keyspace. An error ends the loading.
 using EngineOfKeyspace = std::function<Result<Engine*>(uint32_t keyspace)>;
 
-// Puts all items into their engines, as of no time: nothing expires.
-//   kCorrupt, kIo  of the reader
+// Puts all items into their engines, as of no time: nothing expires. An engine that has a bulk load
+// gets its items by that. After an error the engines are good for nothing but to be destroyed.
+//   kCorrupt, kIo  of the reader; or items that should be in the order of their keys are not
 //   kOutOfMemory   of an engine
 //   others         of `engine_of`
 Status LoadSnapshot(const SnapshotReader& reader, const EngineOfKeyspace& engine_of,

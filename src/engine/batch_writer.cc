@@ -19,8 +19,6 @@ void BatchWriter::AbortAllBut(uint32_t culprit) {
   batch_.applied_ = false;
 }
 
-namespace {
-
 Status CheckSizes(const Request& request, const EngineTraits& traits) {
   if (IsRange(request.op)) return {};  // bounds may have any length
   if (request.key.size() > traits.key_bytes_max) {
@@ -34,6 +32,8 @@ Status CheckSizes(const Request& request, const EngineTraits& traits) {
   }
   return {};
 }
+
+namespace {
 
 Status CheckSupport(const Request& request, const Batch& batch, const EngineTraits& traits) {
   if (batch.kind() == Batch::Kind::kAtomic && !traits.atomic) {

@@ -136,6 +136,8 @@ Status CheckBatch(const Batch& batch, const EngineTraits& traits);
 // Whether the request is well-formed in this batch for an engine with these traits: kOk, or why it
 // must be refused.
 Status CheckRequest(const Request& request, const Batch& batch, const EngineTraits& traits);
+// Of that, whether its key and value are too large: kTooLarge.
+Status CheckSizes(const Request& request, const EngineTraits& traits);
 
 // Whether it counts every key, which needs no order.
 inline bool CountsAll(const Request& request) {

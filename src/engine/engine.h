@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/memory_budget.h"
+#include "engine/bulk_load.h"
 #include "engine/pair_walk.h"
 #include "engine/release_gate.h"
 #include "engine/watches.h"
@@ -165,6 +166,9 @@ class Engine {
   // Whatever is drawn from now on is above this version, and time is not before `now_ms`. Nothing
   // else may run meanwhile.
   virtual void StartAfter(Version version, uint64_t now_ms) = 0;
+  // A faster way than batches to fill an ordered engine that has no keys yet; bulk_load.h. Null:
+  // this engine has none. Nothing else may run meanwhile.
+  virtual std::unique_ptr<BulkLoad> OpenBulkLoad() { return nullptr; }
   // Every pair as of one instant that lies within the call; pair_walk.h.
   //   kUnavailable  the engine can have one at a time, and it is open
   virtual Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) = 0;

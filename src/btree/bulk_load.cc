@@ -1,0 +1,228 @@
+#include "btree/bulk_load.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "btree/head_layout_search.h"
+#include "btree/paper_layout.h"
+#include "btree/structure.h"
+#include "engine/batch_writer.h"
+
+namespace skep::btree {
+namespace {
+
+constexpr uint32_t FillOf(uint32_t bytes) { return bytes / 10 * 9; }
+
+// The leaves become neighbours. Nobody else knows them.
+void Join(Core& core, Link left, Link right) {
+  core.Head(left)->right.store(right.bits, std::memory_order_relaxed);
+  core.Head(right)->left.store(left.bits, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+template <class Layout>
+class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
+ public:
+  Part(TreeBulkLoad& owner, std::string_view lower, std::optional<std::string> upper)
+      : owner_(owner),
+        core_(owner.core_),
+        slot_(core_.slots.Take()),
+        last_(lower),
+        lower_(lower),
+        upper_(std::move(upper)) {
+    core_.versions.BeginWrites(slot_);
+    BeginLeaf();
+  }
+  ~Part() override {
+    change_.reset();
+    core_.versions.EndWrites(slot_);
+    core_.slots.Give(slot_);
+  }
+
+  Status Add(std::string_view key, std::string_view value, uint64_t deadline_ms) override {
+    const Request put = {.op = Op::kPut, .key = key, .value = value, .deadline_ms = deadline_ms};
+    if (const Status s = CheckSizes(put, owner_.traits_); !s.ok()) return s;
+    const bool is_in_order = has_last_ ? key > last_ : key >= last_;
+    if (!is_in_order || (upper_ && key >= *upper_)) {
+      return {Code::kInvalidArgument, "a key of a bulk load is not in order"};
+    }
+    if (deadline_ms > kDeadlineMax) return {Code::kInvalidArgument, "the deadline is too late"};
+    const uint32_t bytes = BytesOf(put);
+    if (!items_.empty() && bytes_ + bytes > FillOf(Layout::LeafBytesMax(core_.codec.geometry))) {
+      if (const Status s = EndLeaf(std::string(ShortestSeparator(last_, key))); !s.ok()) return s;
+    }
+    typename Layout::LeafItem& item = items_.emplace_back();
+    if (!Store(put, &item)) return owner_.NoMemory();
+    bytes_ += bytes;
+    deadlines_ += deadline_ms != 0;
+    last_.assign(key);
+    has_last_ = true;
+    return {};
+  }
+
+  Status Finish() override {
+    if (const Status s = EndLeaf(upper_); !s.ok()) return s;
+    std::lock_guard lock(owner_.mutex_);
+    owner_.parts_.push_back(std::move(leaves_));
+    return {};
+  }
+
+ private:
+  void BeginLeaf() {
+    const Geometry& g = core_.codec.geometry;
+    change_.emplace(core_, slot_, Arena::Limit::kObey);
+    // The fences may be of any length that a node holds.
+    bytes_ = Layout::FixedBytes(g) + 2 * (blob::kLengthBytes + g.key_inline_max());
+  }
+
+  // What it takes of the leaf, at most.
+  uint32_t BytesOf(const Request& put) const {
+    const Geometry& g = core_.codec.geometry;
+    const size_t metadata = put.deadline_ms == 0 ? 0 : 1 + kDeadlineBytes;
+    const size_t key = std::min<size_t>(put.key.size(), g.key_inline_max());
+    const size_t value = std::min<size_t>(metadata + put.value.size(), g.value_inline_max());
+    return Layout::LeafItemBytes({}) + static_cast<uint32_t>(key + value);
+  }
+
+  // As the leaf will hold it: by then `put` is gone.
+  bool Store(const Request& put, typename Layout::LeafItem* item) {
+    Storing& storing = change_->storing();
+    if (!storing.Key(put.key, &item->key) ||
+        !storing.Value(put.value, put.deadline_ms, &item->value)) {
+      return false;
+    }
+    if (!item->key.outside) item->key.bytes = texts_.Copy(item->key.bytes);
+    if (!item->value.outside && !item->value.has_metadata) {
+      item->value.bytes = texts_.Copy(item->value.bytes);
+    }
+    return true;
+  }
+
+  // The leaf is of the keys below `upper`; the next one begins there.
+  Status EndLeaf(std::optional<std::string> upper) {
+    typename Layout::Fences fences{.unbounded = !upper};
+    if (!change_->storing().Key(lower_, &fences.lower) ||
+        (upper && !change_->storing().Key(*upper, &fences.upper))) {
+      return owner_.NoMemory();
+    }
+    core_.versions.BeginOperation(slot_);
+    const Link link = change_->NewLeaf(items_, fences);
+    if (!link) return owner_.NoMemory();
+    change_->Draw();  // nobody stops writers
+    change_->Publish();
+    slot_.AddItems(static_cast<int64_t>(items_.size()), deadlines_);
+    if (!leaves_.empty()) Join(core_, leaves_.back().link, link);
+    leaves_.push_back({.lower = std::move(lower_), .link = link});
+    lower_ = std::move(upper).value_or("");
+    items_.clear();
+    texts_.Clear();
+    deadlines_ = 0;
+    BeginLeaf();
+    return {};
+  }
+
+  TreeBulkLoad& owner_;
+  Core& core_;
+  Slot& slot_;
+  std::string last_;  // the key before; before the first one, the lowest there may be
+  bool has_last_ = false;
+  std::string lower_;  // fence of the leaf that is being filled
+  const std::optional<std::string> upper_;
+  std::optional<Change<Layout>> change_;  // of that leaf
+  std::vector<typename Layout::LeafItem> items_;
+  Scratch texts_;
+  uint32_t bytes_ = 0;
+  int64_t deadlines_ = 0;
+  Children leaves_;
+};
+
+template <class Layout>
+std::unique_ptr<BulkLoad::Part> TreeBulkLoad<Layout>::Open(std::string_view lower,
+                                                           std::optional<std::string> upper) {
+  return std::make_unique<Part>(*this, lower, std::move(upper));
+}
+
+// How many of them an inner node takes; two at least, if there are two.
+template <class Layout>
+size_t TreeBulkLoad<Layout>::CountFitting(std::span<const Child> children) const {
+  const Geometry& g = core_.codec.geometry;
+  uint32_t bytes = Layout::FixedBytes(g) + 2 * (blob::kLengthBytes + g.key_inline_max());
+  size_t count = 1;
+  for (; count < children.size(); ++count) {
+    const std::string_view text = children[count].lower;
+    const StoredKey separator = {.bytes = text.substr(0, g.key_inline_max())};
+    bytes += Layout::InnerItemBytes({.separator = separator, .child = {}});
+    if (count > 1 && bytes > FillOf(g.inner_bytes_max())) break;
+  }
+  return count;
+}
+
+// A node over the children; the keys of the last one end at `upper`. No link: no memory. In place
+// of `root`, if that is one.
+template <class Layout>
+Link TreeBulkLoad<Layout>::BuildInner(Slot& slot, uint8_t level, std::span<const Child> children,
+                                      const std::string* upper, Link root) {
+  Change<Layout> change(core_, slot, Arena::Limit::kObey);
+  typename Layout::Fences fences{.unbounded = upper == nullptr};
+  bool has_memory = change.storing().Key(children[0].lower, &fences.lower) &&
+                    (upper == nullptr || change.storing().Key(*upper, &fences.upper));
+  std::vector<typename Layout::InnerItem> items(children.size() - 1);
+  for (size_t i = 0; i < items.size() && has_memory; ++i) {
+    items[i].child = children[i + 1].link;
+    has_memory = change.storing().Key(children[i + 1].lower, &items[i].separator);
+  }
+  if (!has_memory) return {};
+  core_.versions.BeginOperation(slot);
+  Link link = root;
+  if (!root) {
+    link = change.NewInner(level, children[0].link, items, fences);
+    if (!link) return {};
+  } else {
+    NodeHeader* const old = core_.Head(root);
+    change.Lock(old, old->word.load(std::memory_order_relaxed));
+    if (!change.ReplaceByInner(root, old, level, children[0].link, items, fences)) return {};
+  }
+  change.Draw();
+  change.Publish();
+  return link;
+}
+
+template <class Layout>
+Status TreeBulkLoad<Layout>::Finish() {
+  std::ranges::sort(parts_, {}, [](const Children& part) { return part.front().lower; });
+  Children children;
+  for (Children& part : parts_) {
+    if (!children.empty()) Join(core_, children.back().link, part.front().link);
+    std::ranges::move(part, std::back_inserter(children));
+  }
+  Slot& slot = core_.slots.Take();
+  core_.versions.BeginWrites(slot);
+  bool has_memory = true;
+  for (uint8_t level = 1; has_memory; ++level) {
+    Children parents;
+    const bool is_root = CountFitting(children) == children.size();
+    for (size_t at = 0; at < children.size() && has_memory;) {
+      const auto rest = std::span<const Child>(children).subspan(at);
+      const size_t count = CountFitting(rest);
+      const std::string* const upper = count == rest.size() ? nullptr : &rest[count].lower;
+      const Link link =
+          BuildInner(slot, level, rest.first(count), upper, is_root ? core_.root : Link{});
+      has_memory = static_cast<bool>(link);
+      parents.push_back({.lower = rest[0].lower, .link = link});
+      at += count;
+    }
+    if (is_root) break;
+    children = std::move(parents);
+  }
+  core_.versions.EndWrites(slot);
+  upkeep_.Release();
+  upkeep_.AfterBatch(slot);
+  core_.slots.Give(slot);
+  return has_memory ? Status() : NoMemory();
+}
+
+template class TreeBulkLoad<PaperLayout>;
+template class TreeBulkLoad<HeadLayout>;
+
+}  // namespace skep::btree

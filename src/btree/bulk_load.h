@@ -1,0 +1,60 @@
+// bulk_load.h: builds a tree from its leaves up, instead of putting one key after the other.
+//
+// A part makes leaves of the pairs as they come, filled to nine tenths: a buffer is as long as its
+// items and its log, so what a leaf has free takes no memory, and some keys may come before it is
+// split. When all parts are there, their leaves become neighbours, and inner nodes are built over
+// them, level by level; the last one replaces the empty root.
+//
+// Every node is published by a Change of its own, with a version of its own, where no search comes
+// to it; that of the root shows them all. Nobody else uses the tree meanwhile.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "btree/change.h"
+#include "btree/core.h"
+#include "btree/upkeep.h"
+#include "engine/bulk_load.h"
+
+namespace skep::btree {
+
+template <class Layout>
+class TreeBulkLoad final : public BulkLoad {
+ public:
+  // The tree has no items, and its root is a leaf.
+  TreeBulkLoad(Core& core, Upkeep& upkeep, const EngineTraits& traits)
+      : core_(core), upkeep_(upkeep), traits_(traits) {}
+
+  std::unique_ptr<BulkLoad::Part> Open(std::string_view lower,
+                                       std::optional<std::string> upper) override;
+  Status Finish() override;
+
+ private:
+  class Part;
+  struct Child {
+    std::string lower;  // its first possible key
+    Link link;
+  };
+  using Children = std::vector<Child>;
+
+  Link BuildInner(Slot& slot, uint8_t level, std::span<const Child> children,
+                  const std::string* upper, Link root);
+  size_t CountFitting(std::span<const Child> children) const;
+  Status NoMemory() const {
+    return {Code::kOutOfMemory, "the memory limit is reached", core_.budget.limit()};
+  }
+
+  Core& core_;
+  Upkeep& upkeep_;
+  const EngineTraits& traits_;
+  std::mutex mutex_;
+  std::vector<Children> parts_;  // the leaves of those that are finished
+};
+
+}  // namespace skep::btree
