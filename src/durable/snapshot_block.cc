@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "durable/varint.h"
 
 namespace skep::durable {
 namespace {
@@ -16,26 +17,8 @@ constexpr int kZstdLevel = 1;
 constexpr uint32_t kSkippedFrameMagic = 0x184d2a50;
 constexpr size_t kSkippedFrameHeadBytes = 8;
 
-void AppendVarint(uint64_t number, std::string* to) {
-  for (; number >= 0x80; number >>= 7) to->push_back(static_cast<char>(number | 0x80));
-  to->push_back(static_cast<char>(number));
-}
-
-// Takes a varint off the front; false if there is none that fits 64 bits.
-bool TakeVarint(std::string_view* from, uint64_t* number) {
-  *number = 0;
-  for (int shift = 0; shift < 64 && !from->empty(); shift += 7) {
-    const auto byte = static_cast<uint8_t>(from->front());
-    from->remove_prefix(1);
-    if (shift == 63 && byte > 1) return false;
-    *number |= uint64_t{byte & 0x7fu} << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
-}
-
 // Takes one item off the front. `key` has the key before it, and then its own.
-bool TakeItem(std::string_view* from, std::string* key, SnapshotItem* item) {
+bool TakeItem(std::string_view& from, std::string* key, SnapshotItem* item) {
   uint64_t shared;
   uint64_t key_bytes;
   uint64_t value_bytes;
@@ -44,12 +27,12 @@ bool TakeItem(std::string_view* from, std::string* key, SnapshotItem* item) {
     return false;
   }
   if (shared > key->size() || key_bytes > kSnapshotKeyBytesMax - shared) return false;
-  if (value_bytes > kSnapshotValueBytesMax || from->size() < key_bytes + value_bytes) return false;
+  if (value_bytes > kSnapshotValueBytesMax || from.size() < key_bytes + value_bytes) return false;
   key->resize(shared);
-  key->append(from->substr(0, key_bytes));
+  key->append(from.substr(0, key_bytes));
   item->key = *key;
-  item->value = from->substr(key_bytes, value_bytes);
-  from->remove_prefix(key_bytes + value_bytes);
+  item->value = from.substr(key_bytes, value_bytes);
+  from.remove_prefix(key_bytes + value_bytes);
   return true;
 }
 
@@ -69,10 +52,10 @@ void SnapshotBlockBuilder::Add(const SnapshotItem& item) {
   const auto [end, _] = std::ranges::mismatch(item.key, last_key_);
   const auto shared = static_cast<size_t>(end - item.key.begin());
   const std::string_view rest = item.key.substr(shared);
-  AppendVarint(shared, &raw_);
-  AppendVarint(rest.size(), &raw_);
-  AppendVarint(item.value.size(), &raw_);
-  AppendVarint(item.deadline_ms, &raw_);
+  AppendVarint(raw_, shared);
+  AppendVarint(raw_, rest.size());
+  AppendVarint(raw_, item.value.size());
+  AppendVarint(raw_, item.deadline_ms);
   raw_ += rest;
   raw_ += item.value;
   last_key_.resize(shared);
@@ -185,7 +168,7 @@ Status VisitItems(std::string_view raw, uint32_t items, uint64_t offset,
   std::string key;
   for (uint32_t i = 0; i < items; ++i) {
     SnapshotItem item;
-    if (!TakeItem(&raw, &key, &item)) return malformed;
+    if (!TakeItem(raw, &key, &item)) return malformed;
     if (const Status status = visit(item); !status.ok()) return status;
   }
   return raw.empty() ? Status() : malformed;
