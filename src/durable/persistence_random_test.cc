@@ -5,26 +5,19 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/sanitized.h"
-#include "durable/persistence.h"
+#include "durable/log_test.h"
 #include "engine/random_batch.h"
-#include "sim/sim_clock.h"
-#include "sim/sim_file.h"
 
 namespace skep::durable {
 namespace {
 
-constexpr const char* kDirectory = "data";
 constexpr uint64_t kSegmentBytes = 16 * 1024;
-
-// All pairs of a keyspace, with their deadlines.
-using State = std::map<std::string, std::pair<std::string, uint64_t>>;
 
 State At(State state, uint64_t now_ms) {
   std::erase_if(state, [&](const auto& pair) {
@@ -41,7 +34,7 @@ class Store {
         disk_(seed, trace_, {}),
         store_{.engine = engine,
                .keyspaces = 2,
-               .directory = kDirectory,
+               .directory = kTestDirectory,
                .log_sync = policy,
                .log_segment_bytes = kSegmentBytes},
         batches_(seed) {
@@ -131,18 +124,7 @@ class Store {
 
   uint64_t now_ms() { return clock_.TimeMs(); }
 
-  State Dump(uint32_t keyspace) {
-    State state;
-    const auto walk = *keyspaces_->at(keyspace).OpenWalk(now_ms());
-    while (true) {
-      const auto pairs = walk->Next();
-      EXPECT_TRUE(pairs.has_value());
-      if (!pairs || pairs->empty()) return state;
-      for (const Pair& pair : *pairs) {
-        state[std::string(pair.key)] = {std::string(pair.value), pair.deadline_ms};
-      }
-    }
-  }
+  State Dump(uint32_t keyspace) { return StateOf(keyspaces_->at(keyspace), now_ms()); }
 
   static void ShowDifference(const State& last, const State& recovered) {
     for (const auto& [key, value] : last) {
