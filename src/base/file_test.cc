@@ -11,25 +11,19 @@
 #include <filesystem>
 
 #include "base/file_descriptor.h"
+#include "base/temporary_directory_test.h"
 
 namespace skep {
 namespace {
 
 class PosixFileTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "skep-file-XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  std::string path() const { return directory_ + "/file"; }
+  std::string path() const { return directory_.path() + "/file"; }
   std::unique_ptr<File> Create() {
     return std::move(*PosixFileSystem().Open(path(), FileSystem::Mode::kCreate));
   }
 
-  std::string directory_;
+  TemporaryDirectory directory_;
 };
 
 // Lowers the size a file may have while it lives, so that a write is cut short and then refused.

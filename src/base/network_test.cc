@@ -23,20 +23,14 @@
 #include "base/file_descriptor.h"
 #include "base/network_address.h"
 #include "base/network_socket.h"
+#include "base/temporary_directory_test.h"
 
 namespace skep {
 namespace {
 
 class UnixSocketTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = "/tmp/skep-net-XXXXXX";  // short: a socket's path has 107 bytes
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  std::string path() const { return directory_ + "/sock"; }
+  std::string path() const { return directory_.path() + "/sock"; }
   Address address() const { return "unix:" + path(); }
   // A socket file as a killed process leaves it.
   void LeaveStaleFile() const {
@@ -45,7 +39,7 @@ class UnixSocketTest : public testing::Test {
     ASSERT_EQ(bind(fd.get(), where.raw(), where.length), 0);
   }
 
-  std::string directory_;
+  TemporaryDirectory directory_;
 };
 
 TEST(NetworkAddress, FormatUndoesParse) {

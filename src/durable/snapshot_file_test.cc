@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <random>
 
+#include "base/temporary_directory_test.h"
 #include "durable/snapshot_test.h"
 #include "sim/sim_file.h"
 
@@ -16,13 +16,9 @@ namespace skep::durable {
 namespace {
 
 struct Posix {
-  Posix() {
-    std::string pattern = testing::TempDir() + "skep-snapshot-XXXXXX";
-    directory = mkdtemp(pattern.data());
-  }
-  ~Posix() { std::filesystem::remove_all(directory); }
   FileSystem& files() { return PosixFileSystem(); }
-  std::string directory;
+  TemporaryDirectory temporary;
+  std::string directory = temporary.path();
 };
 
 struct Simulated {

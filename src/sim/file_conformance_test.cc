@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -15,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
+#include "base/temporary_directory_test.h"
 #include "sim/sim_file.h"
 
 namespace skep {
@@ -23,13 +23,9 @@ namespace {
 using Mode = FileSystem::Mode;
 
 struct Posix {
-  Posix() {
-    std::string pattern = testing::TempDir() + "skep-files-XXXXXX";
-    directory = mkdtemp(pattern.data());
-  }
-  ~Posix() { std::filesystem::remove_all(directory); }
   FileSystem& files() { return PosixFileSystem(); }
-  std::string directory;
+  TemporaryDirectory temporary;
+  std::string directory = temporary.path();
 };
 
 struct Simulated {

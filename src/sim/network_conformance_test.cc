@@ -1,10 +1,8 @@
 // What every Network does, over sockets and over the simulation alike.
 #include <errno.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -14,6 +12,7 @@
 #include "base/network.h"
 #include "base/network_address.h"
 #include "base/random.h"
+#include "base/temporary_directory_test.h"
 #include "sim/echo.h"
 #include "sim/sim_network.h"
 
@@ -48,14 +47,8 @@ struct TcpV6 {
   Address address = "[::1]:0";
 };
 struct Unix {
-  Unix() {
-    std::string pattern = "/tmp/skep-net-XXXXXX";
-    directory = mkdtemp(pattern.data());
-    address = "unix:" + directory + "/sock";
-  }
-  ~Unix() { std::filesystem::remove_all(directory); }
-  std::string directory;
-  Address address;
+  TemporaryDirectory directory;
+  Address address = "unix:" + directory.path() + "/sock";
 };
 
 template <typename World, typename Where>

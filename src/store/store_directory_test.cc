@@ -1,11 +1,11 @@
 // A store that is kept in a directory of the machine.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/temporary_directory_test.h"
 #include "skep/store.h"
 
 namespace skep {
@@ -14,13 +14,11 @@ namespace {
 class StoreDirectory : public testing::TestWithParam<LogSync> {
  protected:
   StoreDirectory() {
-    std::string pattern = testing::TempDir() + "skep-store-XXXXXX";
-    options_.directory = mkdtemp(pattern.data());
+    options_.directory = directory_.path();
     options_.log_sync = GetParam();
     options_.log_segment_bytes = uint64_t{1} << 20;
     options_.keyspace_engines[1] = "hash";
   }
-  ~StoreDirectory() override { std::filesystem::remove_all(options_.directory); }
 
   std::unique_ptr<Store> Open() {
     std::string problem;
@@ -29,6 +27,7 @@ class StoreDirectory : public testing::TestWithParam<LogSync> {
     return store ? std::move(*store) : nullptr;
   }
 
+  TemporaryDirectory directory_;
   Options options_;
 };
 
