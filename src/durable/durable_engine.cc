@@ -16,15 +16,15 @@ bool Writes(const Batch& batch) {
 }  // namespace
 
 DurableEngine::DurableEngine(std::unique_ptr<Engine> inner, uint32_t keyspace, Log& log)
-    : inner_(std::move(inner)), keyspace_(keyspace), log_(log) {
-  log_.AddKeyspace(keyspace, *inner_, gate_, synced_gate_);
+    : ForwardingEngine(std::move(inner)), keyspace_(keyspace), log_(log) {
+  log_.AddKeyspace(keyspace, this->inner(), gate_, synced_gate_);
 }
 
 Version DurableEngine::Execute(Batch& batch) {
-  if (!Writes(batch)) return inner_->Execute(batch);
+  if (!Writes(batch)) return inner().Execute(batch);
   const Status why = log_.admits() ? Status() : log_.status();
   if (why.ok()) return ExecuteLogged(batch);
-  return ExecutePartly(*inner_, batch, [&](uint32_t slot) {
+  return ExecutePartly(inner(), batch, [&](uint32_t slot) {
     return IsWrite(batch.requests()[slot].op) ? why : Status();
   });
 }
@@ -34,7 +34,7 @@ Version DurableEngine::ExecuteLogged(Batch& batch) {
   constexpr size_t kKeptBytesMax = size_t{1} << 20;
   batch.set_notes_effects(true);
   const Log::Floor floor = log_.Enter(keyspace_);
-  const Version ticket = inner_->Execute(batch);
+  const Version ticket = inner().Execute(batch);
   record.clear();
   const ChangesWritten written = WriteChanges(batch, keyspace_, record);
   log_.Leave(keyspace_, floor, {.payload = record, .changes = written.count, .last = written.last});
@@ -43,20 +43,20 @@ Version DurableEngine::ExecuteLogged(Batch& batch) {
 }
 
 void DurableEngine::StartAfter(Version version, uint64_t now_ms) {
-  inner_->StartAfter(version, now_ms);
-  gate_.Release(inner_->Latest());
-  synced_gate_.Release(inner_->Latest());
+  inner().StartAfter(version, now_ms);
+  gate_.Release(inner().Latest());
+  synced_gate_.Release(inner().Latest());
 }
 
 bool DurableEngine::Maintain(uint64_t now_ms) {
-  const bool more = inner_->Maintain(now_ms);
+  const bool more = inner().Maintain(now_ms);
   // What expired drew versions, too: those that wait for one of them may be waiting for this.
-  if (!gate_.IsReleased(inner_->Latest())) log_.Publish();
+  if (!gate_.IsReleased(inner().Latest())) log_.Publish();
   return more;
 }
 
 void DurableEngine::Release() {
-  inner_->Release();
+  inner().Release();
   log_.Publish();
 }
 

@@ -13,48 +13,27 @@
 #include <string>
 
 #include "durable/log.h"
-#include "engine/engine.h"
+#include "engine/forwarding_engine.h"
 
 namespace skep::durable {
 
-class DurableEngine final : public Engine {
+class DurableEngine final : public ForwardingEngine {
  public:
   // The log must outlive it. The inner engine has versions or numbers its writes.
   DurableEngine(std::unique_ptr<Engine> inner, uint32_t keyspace, Log& log);
 
-  const EngineTraits& traits() const override { return inner_->traits(); }
   Version Execute(Batch& batch) override;
-  Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override {
-    return inner_->OpenSnapshot(now_ms);
-  }
-  void CloseSnapshot(SnapshotRef snapshot) override { inner_->CloseSnapshot(snapshot); }
-  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override {
-    return inner_->OpenWalk(now_ms);
-  }
-  Version Latest() const override { return inner_->Latest(); }
   // All that it has then is in the log, or in a snapshot.
   void StartAfter(Version version, uint64_t now_ms) override;
-  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
-    return inner_->Watch(key, now_ms);
-  }
-  void Unwatch(uint64_t watch) override { inner_->Unwatch(watch); }
   bool Maintain(uint64_t now_ms) override;
-  EngineStatistics Statistics() const override { return inner_->Statistics(); }
-  void Describe(uint64_t now_ms, const Teller& tell) const override {
-    inner_->Describe(now_ms, tell);
-  }
-  const char* Verify() const override { return inner_->Verify(); }
   void Release() override;
 
   ReleaseGate& synced_gate() override { return synced_gate_; }
   void WantSync() override { log_.WantSync(); }
 
-  Engine& inner() { return *inner_; }
-
  private:
   Version ExecuteLogged(Batch& batch);
 
-  const std::unique_ptr<Engine> inner_;
   const uint32_t keyspace_;
   Log& log_;
   ReleaseGate synced_gate_;

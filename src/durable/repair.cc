@@ -10,6 +10,7 @@
 #include "durable/snapshot_salvage.h"
 #include "durable/varint.h"
 #include "engine/batch_writer.h"
+#include "engine/forwarding_engine.h"
 
 namespace skep::durable {
 namespace {
@@ -110,14 +111,13 @@ bool LacksItsKey(Op op, const Outcome& outcome) {
   return (op == Op::kMove || op == Op::kExpire) && outcome.verdict == Verdict::kAbsent;
 }
 
-class PatientEngine final : public Engine {
+class PatientEngine final : public ForwardingEngine {
  public:
-  PatientEngine(Engine& engine, uint64_t* refused) : engine_(engine), refused_(*refused) {}
+  PatientEngine(Engine& engine, uint64_t* refused) : ForwardingEngine(engine), refused_(*refused) {}
 
-  const EngineTraits& traits() const override { return engine_.traits(); }
   Version Execute(Batch& batch) override {
     BatchWriter out(batch);
-    const Version ticket = engine_.Execute(batch);
+    const Version ticket = inner().Execute(batch);
     for (uint32_t slot = 0; slot < batch.size(); ++slot) {
       Outcome& outcome = out.outcome(slot);
       const bool is_refused = outcome.verdict == Verdict::kRefused;
@@ -127,25 +127,8 @@ class PatientEngine final : public Engine {
     }
     return ticket;
   }
-  Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override {
-    return engine_.OpenSnapshot(now_ms);
-  }
-  void CloseSnapshot(SnapshotRef snapshot) override { engine_.CloseSnapshot(snapshot); }
-  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override {
-    return engine_.OpenWalk(now_ms);
-  }
-  void StartAfter(Version version, uint64_t now_ms) override {
-    engine_.StartAfter(version, now_ms);
-  }
-  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
-    return engine_.Watch(key, now_ms);
-  }
-  bool Maintain(uint64_t now_ms) override { return engine_.Maintain(now_ms); }
-  EngineStatistics Statistics() const override { return engine_.Statistics(); }
-  const char* Verify() const override { return engine_.Verify(); }
 
  private:
-  Engine& engine_;
   uint64_t& refused_;
 };
 

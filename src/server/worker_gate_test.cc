@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/forwarding_engine.h"
 #include "engine/model_engine.h"
 #include "server/server.h"
 #include "sim/simulation.h"
@@ -15,38 +16,23 @@ namespace skep {
 namespace {
 
 // The model engine, but its versions are released when the test says so.
-class HoldingEngine final : public Engine {
+class HoldingEngine final : public ForwardingEngine {
  public:
-  explicit HoldingEngine(const EngineOptions& options) : inner_(options) { last = this; }
+  explicit HoldingEngine(const EngineOptions& options)
+      : ForwardingEngine(std::make_unique<ModelEngine>(options)) {
+    last = this;
+  }
 
-  const EngineTraits& traits() const override { return inner_.traits(); }
   Version Execute(Batch& batch) override {
-    const Version ticket = inner_.Execute(batch);
-    if (!hold) gate_.Release(inner_.gate().released());
+    const Version ticket = inner().Execute(batch);
+    if (!hold) gate_.Release(inner().gate().released());
     return ticket;
   }
-  Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override { return inner_.OpenSnapshot(now_ms); }
-  void CloseSnapshot(SnapshotRef snapshot) override { inner_.CloseSnapshot(snapshot); }
-  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override {
-    return inner_.OpenWalk(now_ms);
-  }
-  void StartAfter(Version version, uint64_t now_ms) override {
-    inner_.StartAfter(version, now_ms);
-  }
-  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
-    return inner_.Watch(key, now_ms);
-  }
-  bool Maintain(uint64_t now_ms) override { return inner_.Maintain(now_ms); }
-  EngineStatistics Statistics() const override { return inner_.Statistics(); }
-  const char* Verify() const override { return inner_.Verify(); }
 
   void Release(Version version) { gate_.Release(version); }
 
   static inline HoldingEngine* last = nullptr;  // made
   bool hold = false;
-
- private:
-  ModelEngine inner_;
 };
 
 class WorkerGate : public testing::Test {

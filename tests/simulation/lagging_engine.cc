@@ -38,14 +38,14 @@ bool ReadsRange(const Request& request) {
 
 }  // namespace
 
-LaggingEngine::LaggingEngine(std::unique_ptr<Engine> inner) : inner_(std::move(inner)) {}
+LaggingEngine::LaggingEngine(std::unique_ptr<Engine> inner) : ForwardingEngine(std::move(inner)) {}
 LaggingEngine::~LaggingEngine() = default;
 
 Version LaggingEngine::Execute(Batch& batch) {
   now_ms_ = batch.now_ms();
   if (released_ == nullptr) Release();
   if (batch.snapshot().id != 0) return ExecuteAtSnapshot(batch);
-  if (batch.kind() == Batch::Kind::kAtomic) return inner_->Execute(batch);
+  if (batch.kind() == Batch::Kind::kAtomic) return inner().Execute(batch);
   return ExecuteShuffled(batch);
 }
 
@@ -54,7 +54,7 @@ Version LaggingEngine::ExecuteAtSnapshot(Batch& batch) {
   const auto pin = opened_.find(outer.id);
   // An id that no snapshot of the inner engine has is a snapshot that is gone.
   batch.set_snapshot(pin == opened_.end() ? SnapshotRef{0, UINT64_MAX} : pin->second->ref());
-  const Version ticket = inner_->Execute(batch);
+  const Version ticket = inner().Execute(batch);
   batch.set_snapshot(outer);
   return ticket;
 }
@@ -96,7 +96,7 @@ Version LaggingEngine::ExecuteSlot(const Batch& batch, uint32_t slot, BatchWrite
   one.Add(batch.requests()[slot]);
   const bool lags = ReadsRange(batch.requests()[slot]) && random_.Chance(1, 2);
   if (lags) one.set_snapshot(released_->ref());
-  const Version ticket = inner_->Execute(one);
+  const Version ticket = inner().Execute(one);
   CopyOutcome(one, writer, slot);
   return ticket;
 }
@@ -109,9 +109,9 @@ Result<SnapshotRef> LaggingEngine::OpenSnapshot(uint64_t now_ms) {
 }
 
 void LaggingEngine::Release() {
-  const Result<SnapshotRef> newest = inner_->OpenSnapshot(now_ms_);
+  const Result<SnapshotRef> newest = inner().OpenSnapshot(now_ms_);
   SKEP_CHECK(newest.has_value());
-  released_ = std::make_shared<Pin>(*inner_, *newest);
+  released_ = std::make_shared<Pin>(inner(), *newest);
   gate_.Release(newest->version);
 }
 

@@ -17,38 +17,24 @@
 
 #include "base/random.h"
 #include "engine/batch_writer.h"
-#include "engine/engine.h"
 #include "engine/factory.h"
+#include "engine/forwarding_engine.h"
 
 namespace skep::simulation {
 
-class LaggingEngine final : public Engine {
+class LaggingEngine final : public ForwardingEngine {
  public:
   // `inner` must release its writes at once, as the model engine does.
   explicit LaggingEngine(std::unique_ptr<Engine> inner);
   ~LaggingEngine() override;
 
-  const EngineTraits& traits() const override { return inner_->traits(); }
   Version Execute(Batch& batch) override;
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef snapshot) override { opened_.erase(snapshot.id); }
-  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override {
-    return inner_->OpenWalk(now_ms);
-  }
-  void StartAfter(Version version, uint64_t now_ms) override {
-    inner_->StartAfter(version, now_ms);
-  }
-  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
-    return inner_->Watch(key, now_ms);
-  }
-  void Unwatch(uint64_t watch) override { inner_->Unwatch(watch); }
-  bool Maintain(uint64_t now_ms) override { return inner_->Maintain(now_ms); }
-  EngineStatistics Statistics() const override { return inner_->Statistics(); }
-  const char* Verify() const override { return inner_->Verify(); }
 
-  bool has_unreleased() const { return inner_->gate().released() > gate_.released(); }
+  bool has_unreleased() const { return inner().gate().released() > gate_.released(); }
   // Everything written so far is released.
-  void Release();
+  void Release() override;
 
  private:
   class Pin;  // a snapshot of the inner engine
@@ -58,7 +44,6 @@ class LaggingEngine final : public Engine {
   std::vector<uint32_t> ShuffledSlots(const Batch& batch);
   Version ExecuteSlot(const Batch& batch, uint32_t slot, BatchWriter& writer);
 
-  std::unique_ptr<Engine> inner_;
   SeededRandom random_{1};
   uint64_t now_ms_ = 0;  // of the latest batch
   std::shared_ptr<Pin> released_;

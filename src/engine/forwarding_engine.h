@@ -1,0 +1,52 @@
+// forwarding_engine.h: what an engine that wraps another one leaves to it: all but the gates and
+// bulk loads.
+//
+// The gates are the wrapper's own, and it releases them: what is released in the inner engine need
+// not be so in the outer one. A wrapper has no bulk loads: they would pass by its Execute.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "engine/engine.h"
+
+namespace skep {
+
+class ForwardingEngine : public Engine {
+ public:
+  const EngineTraits& traits() const override { return inner_.traits(); }
+  Version Execute(Batch& batch) override { return inner_.Execute(batch); }
+  Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override { return inner_.OpenSnapshot(now_ms); }
+  void CloseSnapshot(SnapshotRef snapshot) override { inner_.CloseSnapshot(snapshot); }
+  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
+    return inner_.Watch(key, now_ms);
+  }
+  void Unwatch(uint64_t watch) override { inner_.Unwatch(watch); }
+  bool Maintain(uint64_t now_ms) override { return inner_.Maintain(now_ms); }
+  EngineStatistics Statistics() const override { return inner_.Statistics(); }
+  void Describe(uint64_t now_ms, const Teller& tell) const override {
+    inner_.Describe(now_ms, tell);
+  }
+  const char* Verify() const override { return inner_.Verify(); }
+  Version Latest() const override { return inner_.Latest(); }
+  void StartAfter(Version version, uint64_t now_ms) override { inner_.StartAfter(version, now_ms); }
+  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override {
+    return inner_.OpenWalk(now_ms);
+  }
+  void Release() override { inner_.Release(); }
+  void WantSync() override { inner_.WantSync(); }
+
+  Engine& inner() const { return inner_; }
+
+ protected:
+  explicit ForwardingEngine(std::unique_ptr<Engine> inner)
+      : owned_(std::move(inner)), inner_(*owned_) {}
+  // `inner` must outlive it.
+  explicit ForwardingEngine(Engine& inner) : inner_(inner) {}
+
+ private:
+  const std::unique_ptr<Engine> owned_;  // null: somebody else's
+  Engine& inner_;
+};
+
+}  // namespace skep
