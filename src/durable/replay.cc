@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "durable/execute_all.h"
 #include "durable/varint.h"
 
 namespace skep::durable {
@@ -59,20 +60,8 @@ void AddTo(Batch& batch, const Change& change) {
   }
 }
 
-// At no time: nothing expires in a replay.
-Status Execute(Engine& engine, Batch& batch) {
-  if (batch.empty()) return {};
-  engine.Execute(batch);
-  Status status;
-  for (uint32_t slot = 0; slot < batch.size() && status.ok(); ++slot) {
-    const Outcome& out = batch.outcome(slot);
-    if (out.verdict == Verdict::kRefused) status = out.status;
-  }
-  batch.Clear();
-  return status;
-}
-
-// Those of one thread of so many. The operations on one key keep their order in a batch.
+// Those of one thread of so many. The operations on one key keep their order in a batch. Batches
+// are of no time: nothing expires in a replay.
 Status ApplyShare(Engine& engine, std::span<const Change> changes, size_t thread, size_t threads) {
   Batch batch;
   size_t bytes = 0;
@@ -83,10 +72,10 @@ Status ApplyShare(Engine& engine, std::span<const Change> changes, size_t thread
     AddTo(batch, change);
     bytes += change.key.size() + change.value.size();
     if (batch.size() < kBatchMax && bytes < kBatchBytesMax) continue;
-    if (const Status s = Execute(engine, batch); !s.ok()) return s;
+    if (const Status s = ExecuteAll(engine, batch); !s.ok()) return s;
     bytes = 0;
   }
-  return Execute(engine, batch);
+  return ExecuteAll(engine, batch);
 }
 
 }  // namespace
@@ -209,7 +198,7 @@ Status Replay::ApplyKeys(Engine& engine, std::span<const Change> changes) {
 Status Replay::ApplyAlone(Engine& engine, const Change& change) {
   Batch batch(Batch::Kind::kAtomic);
   AddTo(batch, change);
-  return Execute(engine, batch);
+  return ExecuteAll(engine, batch);
 }
 
 Status Replay::Flush() {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "durable/execute_all.h"
 #include "engine/bulk_load.h"
 
 namespace skep::durable {
@@ -30,16 +31,7 @@ class Putter {
   }
 
   // What was added last.
-  Status Finish() {
-    if (batch_.empty()) return {};
-    engine_.Execute(batch_);
-    Status status;
-    for (uint32_t slot = 0; slot < batch_.size() && status.ok(); ++slot) {
-      if (batch_.outcome(slot).verdict == Verdict::kRefused) status = batch_.outcome(slot).status;
-    }
-    batch_.Clear();
-    return status;
-  }
+  Status Finish() { return ExecuteAll(engine_, batch_); }
 
  private:
   static constexpr size_t kBatchMax = 256;
