@@ -197,7 +197,7 @@ Result<std::optional<FileKind>> KindOf(FileSystem& files, const std::string& pat
   const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
   if (bytes.starts_with(BytesOf(kSnapshotMagic))) return FileKind::kSnapshot;
   if (bytes.starts_with("REDIS")) return FileKind::kRdb;
-  if (have == sizeof(head) && ReadHeader(head, PositionInHeader(head))) return FileKind::kSegment;
+  if (have == sizeof(head) && ReadHeader(head, PositionIn(head))) return FileKind::kSegment;
   if (name.starts_with("snapshot-") || name.contains(".sks")) return FileKind::kSnapshot;
   if (name.contains(".skl")) return FileKind::kSegment;
   if (name.ends_with(".rdb")) return FileKind::kRdb;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "durable/directory.h"
 #include "durable/log_format.h"
 
 namespace skep::durable {
@@ -89,13 +90,10 @@ Status LogFiles::Prepare() {
 }
 
 Status LogFiles::DropBefore(uint64_t position) {
-  const auto names = files_.List(directory_);
-  if (!names) return names.error();
-  std::vector<uint64_t> begins;
-  for (const std::string& name : *names) {
-    if (const auto begin = PositionOfSegment(name)) begins.push_back(*begin);
-  }
-  // Sorted, as the names are. A segment ends where the next one begins.
+  const auto found = ListStoreFiles(files_, directory_);
+  if (!found) return found.error();
+  const auto& begins = found->segments;
+  // A segment ends where the next one begins.
   for (size_t i = 0; i + 1 < begins.size() && begins[i + 1] <= position; ++i) {
     const std::string path = PathOf(SegmentName(begins[i]));
     const Status s = is_prepared() ? files_.Remove(path) : files_.Rename(path, NextPath());

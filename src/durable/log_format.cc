@@ -15,7 +15,6 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kPrefix = "log-";
 constexpr std::string_view kSuffix = ".skl";
-constexpr size_t kDigits = 16;
 
 }  // namespace
 
@@ -47,25 +46,16 @@ std::optional<RecordHeader> ReadHeader(const char* from, uint64_t position) {
   return header;
 }
 
-uint64_t PositionInHeader(const char* from) {
-  uint64_t position = 0;
-  std::memcpy(&position, from + 16, 8);
-  return position;
-}
-
 std::string SegmentName(uint64_t position) {
   return fmt::format("{}{:016x}{}", kPrefix, position, kSuffix);
 }
 
 std::optional<uint64_t> PositionOfSegment(std::string_view name) {
-  if (name.size() != kPrefix.size() + kDigits + kSuffix.size() || !name.starts_with(kPrefix) ||
-      !name.ends_with(kSuffix)) {
-    return std::nullopt;
-  }
+  if (!name.starts_with(kPrefix)) return std::nullopt;
   uint64_t position = 0;
   const char* const digits = name.data() + kPrefix.size();
-  const auto [end, error] = std::from_chars(digits, digits + kDigits, position, 16);
-  if (error != std::errc() || end != digits + kDigits) return std::nullopt;
+  const auto [end, error] = std::from_chars(digits, name.data() + name.size(), position, 16);
+  if (error != std::errc() || SegmentName(position) != name) return std::nullopt;
   return position;
 }
 

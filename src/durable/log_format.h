@@ -63,8 +63,6 @@ void WriteHeader(const RecordHeader& header, char* to);
 uint64_t PositionIn(const char* header);
 // Nothing if it is not the header of a record at this position.
 std::optional<RecordHeader> ReadHeader(const char* from, uint64_t position);
-// What the header says, unchecked.
-uint64_t PositionInHeader(const char* from);
 
 std::string SegmentName(uint64_t position);
 // Nothing if it is not the name of a segment.

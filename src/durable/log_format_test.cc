@@ -58,7 +58,7 @@ TEST(LogFormat, NamesOfSegments) {
   for (const char* const name :
        {"", "log-next.tmp", "log-.skl", "log-000000003ffc2d8.skl", "log-00000000003ffc2d8.skl",
         "log-0000000003ffc2g8.skl", "log--000000003ffc2d8.skl", "log-0000000003ffc2d8.sks",
-        "xlog-000000003ffc2d8.skl", "log-0000000003ffc2d8.skl.tmp"}) {
+        "xlog-000000003ffc2d8.skl", "log-0000000003ffc2d8.skl.tmp", "log-0000000003FFC2D8.skl"}) {
     EXPECT_FALSE(PositionOfSegment(name)) << name;
   }
   EXPECT_LT(SegmentName(0x9), SegmentName(0xa));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/crc32c.h"
+#include "durable/directory.h"
 #include "durable/snapshot_block.h"
 #include "durable/varint.h"
 
@@ -47,14 +48,12 @@ std::optional<Progress> ReadProgress(std::string_view payload) {
 
 Result<std::unique_ptr<LogReader>> LogReader::Open(FileSystem& files, const std::string& directory,
                                                    uint64_t position) {
-  const auto names = files.List(directory);
-  if (!names) return Fail(names.error());
-  std::vector<Segment> segments;  // by position, as the names are sorted
-  for (const std::string& name : *names) {
-    const auto begin = PositionOfSegment(name);
-    if (!begin) continue;
-    if (!segments.empty()) segments.back().end = *begin;
-    segments.push_back({.begin = *begin, .path = directory + "/" + name});
+  const auto found = ListStoreFiles(files, directory);
+  if (!found) return Fail(found.error());
+  std::vector<Segment> segments;
+  for (const uint64_t begin : found->segments) {
+    if (!segments.empty()) segments.back().end = begin;
+    segments.push_back({.begin = begin, .path = directory + "/" + SegmentName(begin)});
   }
   auto reader = std::unique_ptr<LogReader>(new LogReader(files, std::move(segments), position));
   const auto& all = reader->segments_;
@@ -77,7 +76,7 @@ Result<std::unique_ptr<LogReader>> LogReader::OpenSegmentFile(FileSystem& files,
     if (!file) return Fail(file.error());
     char header[kRecordHeaderBytes];
     if (const Status s = ReadExactly(**file, 0, header, sizeof(header)); !s.ok()) return Fail(s);
-    begin = PositionInHeader(header);
+    begin = PositionIn(header);
     if (!ReadHeader(header, *begin)) {
       return Fail(Code::kCorrupt, "where in the log the segment lies is not known");
     }

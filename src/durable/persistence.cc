@@ -275,12 +275,11 @@ Status Persistence::ReplayLog(Keyspaces& keyspaces, const RecoveryStart& start, 
 Status Persistence::GoOn(LogTail tail) {
   const uint64_t position = tail.position;
   if (const Status s = log_.Begin(position, std::move(tail.records)); !s.ok()) return s;
-  const auto names = files_.List(directory_);
-  if (!names) return names.error();
-  for (const std::string& name : *names) {
-    const auto begin = PositionOfSegment(name);
-    if (!begin || *begin <= position) continue;
-    if (const Status s = files_.Remove(PathOf(name)); !s.ok()) return s;
+  const auto found = ListStoreFiles(files_, directory_);
+  if (!found) return found.error();
+  for (const uint64_t begin : found->segments) {
+    if (begin <= position) continue;
+    if (const Status s = files_.Remove(PathOf(SegmentName(begin))); !s.ok()) return s;
   }
   return files_.SyncDirectory(directory_);
 }
@@ -460,12 +459,12 @@ Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
 }
 
 Status Persistence::RemoveSnapshotsBefore(uint64_t position) {
-  const auto names = files_.List(directory_);
-  if (!names) return names.error();
-  for (const std::string& name : *names) {
-    const auto of = PositionOfSnapshot(name);
-    if (!of || *of >= position || damaged_.contains(PathOf(name))) continue;
-    if (const Status s = files_.Remove(PathOf(name)); !s.ok()) return s;
+  const auto found = ListStoreFiles(files_, directory_);
+  if (!found) return found.error();
+  for (const uint64_t of : found->snapshots) {
+    const std::string path = PathOf(SnapshotName(of));
+    if (of >= position || damaged_.contains(path)) continue;
+    if (const Status s = files_.Remove(path); !s.ok()) return s;
   }
   return {};
 }
