@@ -171,6 +171,7 @@ TEST_P(LogDamage, UndamagedIsRecovered) {
   EXPECT_EQ(store.States(), history.states.back());
   EXPECT_FALSE(store.report().snapshot.empty());
   EXPECT_GT(store.report().log_changes, 0u);
+  EXPECT_FALSE(store.report().lacks_log);
   const auto segments = std::ranges::count_if(
       history.image, [](const auto& file) { return PositionOfSegment(file.first).has_value(); });
   EXPECT_GE(segments, 4);
@@ -236,6 +237,20 @@ TEST_P(LogDamage, EverySegmentMissing) {
       EXPECT_EQ(store.status().code(), Code::kCorrupt) << store.problem();
     }
   }
+}
+
+// Goal: a snapshot without a log is taken, which is told once: the next start finds a log.
+TEST_P(LogDamage, AllSegmentsMissing) {
+  const History history = MakeHistory(GetParam());
+  Image image = history.image;
+  std::erase_if(image, [](const auto& file) { return PositionOfSegment(file.first).has_value(); });
+  TestStore store(image, LogSync::kNo, kSegmentBytes);
+  ASSERT_TRUE(store.status().ok()) << store.problem();
+  EXPECT_NE(std::ranges::find(history.states, store.States()), history.states.end());
+  EXPECT_TRUE(store.report().lacks_log);
+  TestStore next(TakeImage(store.disk()), LogSync::kNo, kSegmentBytes);
+  EXPECT_EQ(next.States(), store.States());
+  EXPECT_FALSE(next.report().lacks_log);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ends, LogDamage, testing::Bool(), [](const auto& is_closed) {

@@ -252,6 +252,7 @@ Status Persistence::ReplayLog(Keyspaces& keyspaces, const RecoveryStart& start, 
     *problem = fmt::format("{}: {}", directory_, s.ToString());
     return s;
   }
+  report->lacks_log = start.position > 0 && (*reader)->segments().empty();
   report->log_dropped = replay.dropped();
   report->log_records = replay.records();
   report->log_changes = replay.changes();

@@ -43,7 +43,8 @@ struct RecoveryReport {
   uint64_t log_changes = 0;  // applied
   uint64_t log_dropped = 0;  // changes that were never complete: nobody was told of them
   uint64_t log_ns = 0;
-  std::string torn_file;  // the end of the log was torn, and cut; empty: it was not
+  bool lacks_log = false;  // what was written behind the snapshot is gone, with all of the log
+  std::string torn_file;   // the end of the log was torn, and cut; empty: it was not
   uint64_t torn_offset = 0;
   RepairReport repair;
 };

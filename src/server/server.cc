@@ -47,6 +47,10 @@ void LogRecovery(spdlog::logger& log, const durable::RecoveryReport& report) {
   }
   log.info("log: {} changes of {} records in {:.2f} s", report.log_changes, report.log_records,
            static_cast<double>(report.log_ns) / kSecond);
+  if (report.lacks_log) {
+    log.warn("{}: the log behind it is gone, and what was written since then with it",
+             report.snapshot);
+  }
   if (!report.torn_file.empty()) {
     log.warn("{}: the end of the log was torn, and is cut at its byte {}", report.torn_file,
              report.torn_offset);
