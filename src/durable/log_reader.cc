@@ -151,8 +151,10 @@ Result<std::optional<LogRecord>> LogReader::Next() {
   if (*was_synced) {
     return Fail(Code::kCorrupt, "a record of the log is damaged", offset);
   }
-  const auto rest = Read(offset, std::min<uint64_t>(kRecordHeaderBytes, file_bytes_ - offset));
-  is_torn_ = rest && *rest && std::ranges::any_of(bytes_, [](char c) { return c != 0; });
+  if (is_torn_) return std::nullopt;
+  const auto is_torn = HasTornRecord(offset);
+  if (!is_torn) return Fail(is_torn.error());
+  is_torn_ = *is_torn;
   return std::nullopt;
 }
 
@@ -192,14 +194,17 @@ Result<std::optional<uint64_t>> LogReader::FindRecord(size_t* segment, uint64_t 
   return std::nullopt;
 }
 
-// Whether a record behind position_ says that what is there was synced.
+// Whether a record behind position_ says that what is there was synced. If not, good records there
+// are torn off.
 Result<bool> LogReader::WasSynced() {
   size_t segment = segment_;
   uint64_t offset = position_ - segments_[segment_].begin + 1;
+  bool has_more = false;
   while (true) {
     const auto found = FindRecord(&segment, offset);
     if (!found) return Fail(found.error());
     if (!*found) break;
+    has_more = true;
     const auto progress = ReadProgress(bytes_);
     if (progress && progress->synced_position > position_) return true;
     // Only a store that was closed has an end.
@@ -207,7 +212,37 @@ Result<bool> LogReader::WasSynced() {
     offset = **found + kRecordHeaderBytes + bytes_.size();
   }
   if (const Status s = OpenSegment(segment_); !s.ok()) return Fail(s);
+  is_torn_ = has_more;
   return false;
+}
+
+// Whether the open segment has anything from the offset on but zeroes and what an older use of it
+// has left. That has, somewhere, the header of a record of an older position.
+Result<bool> LogReader::HasTornRecord(uint64_t offset) {
+  const Segment& in = segments_[open_segment_];
+  const uint64_t end = std::min(file_bytes_, in.end - in.begin);
+  const auto has_header = Read(offset, kRecordHeaderBytes);
+  if (!has_header) return has_header;
+  const bool is_begun = *has_header && PositionIn(bytes_.data()) == position_;
+  bool has_bytes = false;
+  for (uint64_t at = offset; at < end;) {
+    const auto is_there = Read(at, std::min<uint64_t>(kRecordHeaderBytes, end - at));
+    if (!is_there || !*is_there) return is_there;
+    if (bytes_[0] == '\0') {
+      // Of old headers one in 256 is overlooked.
+      const size_t next = buffer_.find_first_not_of('\0', at - buffer_offset_);
+      at = buffer_offset_ + std::min(next, buffer_.size());
+      continue;
+    }
+    has_bytes = true;
+    if (is_begun) break;
+    if (bytes_.size() == kRecordHeaderBytes) {
+      const uint64_t position = PositionIn(bytes_.data());
+      if (position < in.begin + at && ReadHeader(bytes_.data(), position)) return false;
+    }
+    ++at;
+  }
+  return has_bytes;
 }
 
 Result<std::optional<uint64_t>> LogReader::Skip() {

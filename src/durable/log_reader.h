@@ -65,7 +65,7 @@ class LogReader {
   const std::string& file() const { return path_; }
   // Of position() in file(). There is a segment.
   uint64_t offset() const { return position_ - segments_[segment_].begin; }
-  // At the end: whether bytes of a record that was not completed follow; they are cut off.
+  // At the end: whether records, or bytes of one that was not completed, follow; they are cut off.
   bool is_torn() const { return is_torn_; }
   // Ascending.
   const std::vector<Segment>& segments() const { return segments_; }
@@ -84,6 +84,7 @@ class LogReader {
   Result<std::optional<uint64_t>> FindPosition(uint64_t offset, uint64_t end);
   Result<std::optional<uint64_t>> FindRecord(size_t* segment, uint64_t offset);
   Result<bool> WasSynced();
+  Result<bool> HasTornRecord(uint64_t offset);
 
   FileSystem& files_;
   std::vector<Segment> segments_;

@@ -119,7 +119,7 @@ TEST(LogReader, FromAnyRecord) {
   EXPECT_TRUE(at_end.payloads.empty());
 }
 
-// Goal: zeroes behind the last record are its end; anything else there is torn.
+// Goal: zeroes behind the last record are its end; anything else there is torn, also behind zeroes.
 TEST(LogReader, Ends) {
   const Segment segment = Segment().Add("a");
   for (const size_t zeroes : {0, 1, 23, 24, 100, 3'000'000}) {
@@ -139,9 +139,16 @@ TEST(LogReader, Ends) {
       EXPECT_TRUE(reading.is_torn) << length;
     }
   }
+  for (size_t zeroed = 1; zeroed < torn.size(); ++zeroed) {
+    const std::string rest = std::string(zeroed, '\0') + torn.substr(zeroed);
+    const Reading reading(ImageOf({{0, segment.bytes() + rest}}));
+    EXPECT_EQ(reading.payloads, Payloads{"a"});
+    EXPECT_TRUE(reading.is_torn) << zeroed;
+  }
 }
 
-// Goal: a segment that is used again ends where its new records end.
+// Goal: a segment that is used again ends where its new records end, and is not torn for what is
+// left of old ones.
 // Method: the old bytes are good records of another position, at each distance to the new ones.
 TEST(LogReader, StaleBytes) {
   const Segment segment = Segment(5'000).Add("new");
@@ -151,6 +158,45 @@ TEST(LogReader, StaleBytes) {
         ImageOf({{5'000, segment.bytes() + std::string(shift, '\0') + old.bytes()}}), 5'000);
     EXPECT_TRUE(reading.status.ok());
     EXPECT_EQ(reading.payloads, Payloads{"new"});
+    EXPECT_FALSE(reading.is_torn) << shift;
+  }
+}
+
+// Goal: among old bytes, too, a record that was not completed is told from them.
+// Method: a segment full of old records; the new ones are written over it up to each byte.
+TEST(LogReader, TornAmongStaleBytes) {
+  Segment old(100);
+  while (old.bytes().size() < 500) old.Add("old").Add(ProgressOf(9'000));
+  Segment segment(5'000);
+  segment.Add("new");
+  const size_t first = segment.bytes().size();
+  segment.Add("the next one");
+  for (size_t length = first; length < segment.bytes().size(); ++length) {
+    const std::string written = segment.bytes().substr(0, length);
+    const Reading reading(ImageOf({{5'000, written + old.bytes().substr(length)}}), 5'000);
+    EXPECT_TRUE(reading.status.ok());
+    EXPECT_EQ(reading.payloads, Payloads{"new"});
+    // A part of a header may look like old bytes.
+    if (length > first && length < first + kRecordHeaderBytes) continue;
+    EXPECT_EQ(reading.is_torn, length > first) << length - first;
+  }
+}
+
+// Goal: good records that are cut off with a bad one are told of, whatever is left of that.
+TEST(LogReader, RecordsBehindAHole) {
+  const Segment before = Segment().Add("a");
+  const Segment behind = Segment(before.position() + 40).Add("b");
+  for (const bool in_next_segment : {false, true}) {
+    Image image = ImageOf({{0, before.bytes() + std::string(40, '\0')}});
+    if (in_next_segment) {
+      image[SegmentName(behind.begin())] = behind.bytes();
+    } else {
+      image[SegmentName(0)] += behind.bytes();
+    }
+    const Reading reading(image);
+    EXPECT_TRUE(reading.status.ok());
+    EXPECT_EQ(reading.payloads, Payloads{"a"});
+    EXPECT_TRUE(reading.is_torn) << in_next_segment;
   }
 }
 
