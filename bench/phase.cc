@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -15,11 +16,15 @@ namespace {
 
 class Phase {
  public:
-  Phase(std::span<const Lane> lanes, KeyFormat format, uint32_t batch, Progress& progress)
+  Phase(std::span<const Lane> lanes, KeyFormat format, uint32_t batch, Progress& progress,
+        double ops_per_second)
       : lanes_(lanes),
         format_(format),
         batch_(batch),
         progress_(progress),
+        ns_of_batch_(ops_per_second > 0
+                         ? static_cast<double>(batch * lanes.size()) * 1e9 / ops_per_second
+                         : 0),
         reports_(lanes.size()),
         edge_(static_cast<ptrdiff_t>(lanes.size()), Edge{this}) {
     const uint64_t ops_bytes = OpStream::BytesPerOp(format) * lanes.size();
@@ -80,9 +85,15 @@ class Phase {
 
   void RunRound(size_t index, const OpStream& stream) {
     PhaseReport& report = reports_[index];
-    uint64_t begin_ns = SystemClock().MonotonicNs();
+    const uint64_t start_ns = SystemClock().MonotonicNs();
+    uint64_t begin_ns = start_ns;
     for (size_t first = 0; first < stream.size(); first += batch_) {
       const size_t count = std::min<size_t>(batch_, stream.size() - first);
+      if (ns_of_batch_ > 0) {
+        const auto batches = static_cast<double>(first / batch_);
+        begin_ns = start_ns + static_cast<uint64_t>(ns_of_batch_ * batches);
+        SleepUntil(begin_ns);
+      }
       report.status = lanes_[index].session->Execute(stream, first, count, report.tally);
       if (!report.status.ok()) {
         failed_ = true;
@@ -96,12 +107,19 @@ class Phase {
     }
   }
 
+  static void SleepUntil(uint64_t monotonic_ns) {
+    const uint64_t now_ns = SystemClock().MonotonicNs();
+    if (now_ns >= monotonic_ns) return;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(monotonic_ns - now_ns));
+  }
+
   const std::span<const Lane> lanes_;
   const KeyFormat format_;
   const size_t batch_;
   Progress& progress_;
-  uint64_t round_ops_ = 0;  // of each lane, at most
-  uint64_t rounds_ = 0;     // of every lane: one that has no operations left still meets the others
+  const double ns_of_batch_;  // of one lane, from one to the next; 0: as fast as they can
+  uint64_t round_ops_ = 0;    // of each lane, at most
+  uint64_t rounds_ = 0;  // of every lane: one that has no operations left still meets the others
   std::vector<PhaseReport> reports_;  // by lane; its own thread's until the threads are joined
   std::atomic<bool> failed_{false};
   // Edge's.
@@ -114,8 +132,8 @@ class Phase {
 }  // namespace
 
 PhaseReport RunPhase(std::span<const Lane> lanes, KeyFormat format, uint32_t batch,
-                     Progress& progress) {
-  return Phase(lanes, format, batch, progress).Run();
+                     Progress& progress, double ops_per_second) {
+  return Phase(lanes, format, batch, progress, ops_per_second).Run();
 }
 
 }  // namespace skep::bench

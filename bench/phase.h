@@ -31,8 +31,9 @@ struct Lane {
 struct PhaseReport {
   uint64_t ops = 0;  // done
   double seconds = 0;
-  // Of each operation: from the moment its batch was begun (requests put together, submitted) until
-  // all of it was answered and checked. The operations of a batch have one latency.
+  // Of each operation: from the moment its batch was begun (requests put together, submitted), or
+  // with a rate, was to be begun, until all of it was answered and checked. The operations of a
+  // batch have one latency.
   Histogram latency_ns;
   Tally tally;
   bool pinned = true;  // every lane that asked for a core was kept there
@@ -41,8 +42,9 @@ struct PhaseReport {
   double mops() const { return seconds > 0 ? static_cast<double>(ops) / seconds / 1e6 : 0; }
 };
 
-// Runs every lane on a thread of its own, `batch` (> 0) operations at a time.
+// Runs every lane on a thread of its own, `batch` (> 0) operations at a time: one batch after the
+// other, or at `ops_per_second` (> 0) of all lanes together.
 PhaseReport RunPhase(std::span<const Lane> lanes, KeyFormat format, uint32_t batch,
-                     Progress& progress);
+                     Progress& progress, double ops_per_second = 0);
 
 }  // namespace skep::bench

@@ -317,6 +317,8 @@ std::string JsonOf(const YcsbReport& report) {
                {"batch", options.batch},
                {"key-size", options.key_bytes},
                {"value-size", options.value_bytes},
+               {"loaded", options.is_loaded},
+               {"rate", options.rate},
                {"seed", options.seed},
                {"mops", report.run.mops()},
                {"p50_ns", latency.Quantile(0.5)},

@@ -24,6 +24,10 @@ constexpr uint64_t kInsertsForEachRecordMax = 100;
 // Null, or what is wrong with the options.
 const char* Complaint(const YcsbOptions& options, const WorkloadPlan& plan) {
   if (options.records == 0) return "--records must be at least 1";
+  if (options.is_loaded && (options.host.empty() || plan.workload.sweep)) {
+    return "--loaded needs --host, and a workload that is not `load`";
+  }
+  if (options.rate < 0) return "--rate must be at least 0";
   if (options.threads == 0) return "--threads must be at least 1";
   if (options.batch == 0) return "--batch must be at least 1";
   if (options.key_bytes < KeyFormat::kBytesMin) return "--key-size must be at least 8";
@@ -73,7 +77,7 @@ class YcsbRun {
 
   // Operations of the kind of `Source`, `total` of them, shared out among the threads.
   template <typename Source>
-  PhaseReport Run(const char* what, uint64_t total, uint32_t batch) {
+  PhaseReport Run(const char* what, uint64_t total, uint32_t batch, double rate = 0) {
     std::vector<std::unique_ptr<Source>> sources;
     std::vector<Lane> lanes;
     for (uint32_t thread = 0; thread < plan_.threads; ++thread) {
@@ -83,7 +87,7 @@ class YcsbRun {
                        .ops = plan_.ShareOf(thread, total)});
     }
     Progress progress(what, total, lanes.size(), options_.show_progress);
-    return RunPhase(lanes, KeyFormat(options_.key_bytes), batch, progress);
+    return RunPhase(lanes, KeyFormat(options_.key_bytes), batch, progress, rate);
   }
 
  private:
@@ -99,14 +103,17 @@ std::expected<YcsbReport, std::string> RunOn(YcsbTarget& target, const YcsbOptio
   if (Status status = run.ConnectAll(); !status.ok()) return Problem(status.ToString());
   YcsbReport report = {.options = options};
   const bool load_only = plan.workload.sweep.has_value();
-  report.load =
-      run.Run<LoadGenerator>("load", plan.records, load_only ? options.batch : kLoadBatch);
+  if (!options.is_loaded) {
+    report.load =
+        run.Run<LoadGenerator>("load", plan.records, load_only ? options.batch : kLoadBatch);
+  }
   if (!report.load.status.ok()) return Problem(report.load.status.ToString());
   if (report.load.tally.errors != 0) {
     return Problem(fmt::format("{} of {} records could not be loaded: {}", report.load.tally.errors,
                                plan.records, report.load.tally.first_error));
   }
-  report.run = load_only ? report.load : run.Run<OpGenerator>("run", plan.ops, options.batch);
+  report.run =
+      load_only ? report.load : run.Run<OpGenerator>("run", plan.ops, options.batch, options.rate);
   if (!report.run.status.ok()) return Problem(report.run.status.ToString());
   const auto footprint = target.Measure();
   if (!footprint) return Problem(footprint.error().ToString());

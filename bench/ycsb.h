@@ -29,6 +29,8 @@ struct YcsbOptions {
   uint64_t seed = 1;
   std::string host;  // empty: in this process
   uint16_t port = 6379;
+  bool is_loaded = false;  // the server has the records: they are not loaded again
+  double rate = 0;         // operations a second of all threads; 0: as fast as they can
   bool show_progress = false;
 };
 

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/cpu.h"
@@ -98,6 +101,27 @@ TEST(Phase, PinsLanesThatAsk) {
   EXPECT_TRUE(RunPhase(lanes, KeyFormat(8), 5, progress).pinned);
   EXPECT_EQ(sessions[0].cores, std::vector<int>{allowed.back()});
   EXPECT_EQ(sessions[1].cores, allowed);
+}
+
+// Goal: with a rate, a phase takes as long as that says, and a batch that comes late is counted
+// late. Method: one session that stalls in the first of a hundred batches.
+TEST(Phase, KeepsItsRate) {
+  class StallingSession final : public YcsbSession {
+   public:
+    Status Execute(const OpStream&, size_t first, size_t, Tally&) override {
+      if (first == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      return {};
+    }
+  };
+  StallingSession session;
+  CountingSource source;
+  const Lane lane{&session, &source, 1000};
+  Progress progress("test", 0, 1, /*show=*/false);
+  const PhaseReport report = RunPhase(std::span(&lane, 1), KeyFormat(8), 10, progress, 10'000);
+  EXPECT_GE(report.seconds, 0.099);  // 100 batches, a millisecond apart
+  // The batches of the first 50 ms waited: the one in the middle of them 25 ms.
+  EXPECT_GE(report.latency_ns.Quantile(0.75), 20'000'000u);
+  EXPECT_EQ(report.latency_ns.count(), 1000u);
 }
 
 // Goal: a session that breaks ends the phase for all, with its status, and nobody hangs.

@@ -130,6 +130,10 @@ void AddYcsbOptions(CLI::App& app, YcsbOptions& options) {
   app.add_option("--value-size", options.value_bytes, "bytes")->capture_default_str();
   app.add_option("--seed", options.seed, "equal seeds choose equal operations")
       ->capture_default_str();
+  app.add_flag("--loaded", options.is_loaded, "the server has the records already")
+      ->needs("--host");
+  app.add_option("--rate", options.rate, "operations a second; 0: as fast as they can")
+      ->capture_default_str();
 }
 
 void AddCompareOptions(CLI::App& app, CompareOptions& options) {
