@@ -34,12 +34,27 @@ Status LogFiles::TakeNext(uint64_t begin, uint64_t position) {
   return {};
 }
 
-Status LogFiles::Write(std::string_view bytes) {
+// The next piece of the current segment, if what ends at `end` goes into it.
+Status LogFiles::FillAhead(uint64_t end) {
+  static const std::string zeroes(kFilledAhead, '\0');
+  if (end <= current_.filled) return {};
+  const uint64_t from = std::max(current_.filled, position_);
+  const uint64_t to = std::min(from + kFilledAhead, current_.begin + segment_bytes_);
+  if (to <= from) return {};
+  current_.filled = to;
+  return current_.file->WriteAt(from - current_.begin,
+                                std::string_view(zeroes).substr(0, to - from));
+}
+
+Status LogFiles::Write(std::string_view bytes, bool fills_ahead) {
   const bool is_full =
       position_ > current_.begin && position_ + bytes.size() > current_.begin + segment_bytes_;
   // Without a next one the segment grows.
   if (is_full && is_prepared()) {
     if (const Status s = TakeNext(position_, position_); !s.ok()) return s;
+  }
+  if (fills_ahead) {
+    if (const Status s = FillAhead(position_ + bytes.size()); !s.ok()) return s;
   }
   if (const Status s = current_.file->WriteAt(position_ - current_.begin, bytes); !s.ok()) return s;
   std::lock_guard lock(mutex_);

@@ -29,7 +29,10 @@ class LogFiles {
   // sync.
   Status Begin(uint64_t position, std::string_view bytes);
   // At the end. If it fails the log has to be begun anew, from what is not synced on.
-  Status Write(std::string_view bytes);
+  // `fills_ahead`: what comes next is overwritten with zeroes first, a piece at a time. A file's
+  // space that was only allocated becomes written space when it is first written, and to sync that
+  // takes the file system a transaction each time; with it, once a piece.
+  Status Write(std::string_view bytes, bool fills_ahead);
   // Behind the last byte written.
   uint64_t position() const { return position_; }
 
@@ -45,14 +48,18 @@ class LogFiles {
   Status DropBefore(uint64_t position);
 
  private:
+  static constexpr uint64_t kFilledAhead = uint64_t{1} << 20;
+
   struct Segment {
     std::shared_ptr<File> file;
     uint64_t begin = 0;
+    uint64_t filled = 0;  // up to this position; the writer's
   };
 
   std::string PathOf(std::string_view name) const { return directory_ + "/" + std::string(name); }
   std::string NextPath() const { return PathOf("log-next.tmp"); }
   Status TakeNext(uint64_t begin, uint64_t position);
+  Status FillAhead(uint64_t end);
 
   FileSystem& files_;
   const std::string directory_;

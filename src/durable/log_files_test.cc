@@ -19,7 +19,8 @@ using Operation = SimFileSystem::Operation;
 constexpr uint64_t kSegmentBytes = 100;
 constexpr const char* kNext = "log-next.tmp";
 
-class LogFilesTest : public testing::Test {
+// Filling ahead or not.
+class LogFilesTest : public testing::TestWithParam<bool> {
  protected:
   LogFilesTest() : disk_(1, trace_, {.short_reads_ppm = 0}) {
     EXPECT_TRUE(disk_.CreateDirectory(kTestDirectory).ok());
@@ -33,7 +34,7 @@ class LogFilesTest : public testing::Test {
   }
   static char ByteAt(uint64_t position) { return static_cast<char>(1 + position % 100); }
 
-  void Write(size_t count) { ASSERT_TRUE(files_.Write(Bytes(count)).ok()); }
+  void Write(size_t count) { ASSERT_TRUE(files_.Write(Bytes(count), fills_ahead_).ok()); }
   void Begin(uint64_t position, size_t count) {
     std::string bytes(count, '\0');
     for (size_t i = 0; i < count; ++i) bytes[i] = ByteAt(position + i);
@@ -65,10 +66,11 @@ class LogFilesTest : public testing::Test {
   Trace trace_;
   SimFileSystem disk_;
   LogFiles files_{disk_, kTestDirectory, kSegmentBytes};
+  const bool fills_ahead_ = GetParam();
 };
 
 // Goal: what was written is in segments that are named by where they begin, and were taken whole.
-TEST_F(LogFilesTest, Rotates) {
+TEST_P(LogFilesTest, Rotates) {
   Begin(1'000, 30);
   EXPECT_EQ(files_.position(), 1'030u);
   for (int i = 0; i < 8; ++i) {
@@ -83,7 +85,7 @@ TEST_F(LogFilesTest, Rotates) {
 }
 
 // Goal: a segment that ends exactly where its bytes do is used to its end.
-TEST_F(LogFilesTest, FillsASegmentToItsEnd) {
+TEST_P(LogFilesTest, FillsASegmentToItsEnd) {
   Begin(0, 0);
   ASSERT_TRUE(files_.Prepare().ok());
   Write(60);
@@ -95,7 +97,7 @@ TEST_F(LogFilesTest, FillsASegmentToItsEnd) {
 }
 
 // Goal: without a next segment, and for a write larger than one, the current one grows.
-TEST_F(LogFilesTest, Grows) {
+TEST_P(LogFilesTest, Grows) {
   Begin(0, 10);
   EXPECT_FALSE(files_.is_prepared());
   Write(95);
@@ -110,7 +112,7 @@ TEST_F(LogFilesTest, Grows) {
 
 // Goal: what Sync() says is there after a power loss, names included.
 // Method: writes and syncs in all orders, over several segments, on disks that lose other parts.
-TEST_F(LogFilesTest, SyncedSurvives) {
+TEST_P(LogFilesTest, SyncedSurvives) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 rng(seed);
@@ -125,7 +127,7 @@ TEST_F(LogFilesTest, SyncedSurvives) {
     for (uint64_t steps = rng() % 40; steps > 0; --steps) {
       ASSERT_TRUE(rng() % 2 == 0 || files.Prepare().ok());
       const std::string bytes(rng() % 60, static_cast<char>(1 + rng() % 100));
-      ASSERT_TRUE(files.Write(bytes).ok());
+      ASSERT_TRUE(files.Write(bytes, fills_ahead_).ok());
       log += bytes;
       if (rng() % 4 != 0) continue;
       const auto position = files.Sync();
@@ -146,7 +148,7 @@ TEST_F(LogFilesTest, SyncedSurvives) {
 }
 
 // Goal: what is behind Begin() counts no more, what is before it does.
-TEST_F(LogFilesTest, BeginsAnew) {
+TEST_P(LogFilesTest, BeginsAnew) {
   Begin(0, 50);
   ASSERT_TRUE(files_.Prepare().ok());
   Write(60);
@@ -157,7 +159,7 @@ TEST_F(LogFilesTest, BeginsAnew) {
 }
 
 // Goal: only what has nothing from the position on is dropped.
-TEST_F(LogFilesTest, DropsBefore) {
+TEST_P(LogFilesTest, DropsBefore) {
   Begin(0, 0);
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(files_.Prepare().ok());
@@ -181,7 +183,7 @@ TEST_F(LogFilesTest, DropsBefore) {
 }
 
 // Goal: a dropped segment becomes the next one, whatever it holds, if there is none.
-TEST_F(LogFilesTest, UsesASegmentAgain) {
+TEST_P(LogFilesTest, UsesASegmentAgain) {
   Begin(0, 80);
   ASSERT_TRUE(files_.Prepare().ok());
   Write(80);
@@ -196,7 +198,7 @@ TEST_F(LogFilesTest, UsesASegmentAgain) {
 }
 
 // Goal: on a full disk there is no next segment, and nothing of it is left lying about.
-TEST_F(LogFilesTest, NoRoomForTheNext) {
+TEST_P(LogFilesTest, NoRoomForTheNext) {
   Begin(0, 10);
   disk_.set_options({.short_reads_ppm = 0, .capacity_bytes = kSegmentBytes + 50});
   const Status status = files_.Prepare();
@@ -212,7 +214,7 @@ TEST_F(LogFilesTest, NoRoomForTheNext) {
 
 // Goal: after a failure the log is whole again from what was synced on.
 // Method: each operation of what goes on afterwards fails once, and it is begun anew.
-TEST_F(LogFilesTest, BeginsAnewAfterFailures) {
+TEST_P(LogFilesTest, BeginsAnewAfterFailures) {
   uint64_t from = 0;
   for (const Operation operation : {Operation::kWrite, Operation::kSync, Operation::kDirectory}) {
     for (uint64_t successes = 0; successes < 4; ++successes) {
@@ -224,7 +226,7 @@ TEST_F(LogFilesTest, BeginsAnewAfterFailures) {
       std::string bytes(20, '\0');
       for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = ByteAt(from + 10 + i);
       while (!files_.Begin(from + 10, bytes).ok() || !files_.Prepare().ok() ||
-             !files_.Write(Bytes(90)).ok() || !files_.Sync()) {
+             !files_.Write(Bytes(90), fills_ahead_).ok() || !files_.Sync()) {
         ASSERT_LT(++failures, 2);
       }
       EXPECT_EQ(failures, 1);
@@ -233,6 +235,37 @@ TEST_F(LogFilesTest, BeginsAnewAfterFailures) {
     }
   }
 }
+
+// Goal: what comes next was written before, a piece at a time, and never what is there.
+// Method: a segment of some pieces that had other bytes before.
+TEST_P(LogFilesTest, FillsAhead) {
+  constexpr uint64_t kPiece = uint64_t{1} << 20;
+  {
+    auto old = disk_.Open(std::string(kTestDirectory) + "/" + kNext, FileSystem::Mode::kReadWrite);
+    ASSERT_TRUE((*old)->Append(std::string(5 * kPiece / 2, 'x')).ok());
+  }
+  LogFiles files(disk_, kTestDirectory, 5 * kPiece / 2);
+  ASSERT_TRUE(files.Begin(0, "begin").ok());
+  std::string expected = "begin";
+  for (const size_t bytes : {size_t{10}, kPiece - 20, size_t{100}, kPiece, size_t{7}}) {
+    const std::string text(bytes, static_cast<char>('0' + expected.size() % 10));
+    ASSERT_TRUE(files.Write(text, fills_ahead_).ok());
+    expected += text;
+    const std::string file = TakeImage(disk_).at(SegmentName(0));
+    ASSERT_EQ(file.size(), 5 * kPiece / 2);
+    ASSERT_TRUE(file.starts_with(expected));
+    const uint64_t filled = std::min(file.find_first_not_of('\0', expected.size()), file.size());
+    if (fills_ahead_) {
+      EXPECT_LE(filled, expected.size() + kPiece);
+    } else {
+      EXPECT_EQ(filled, expected.size());
+    }
+  }
+  EXPECT_EQ(TakeImage(disk_).at(SegmentName(0)).find('x', expected.size()) == std::string::npos,
+            fills_ahead_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ahead, LogFilesTest, testing::Bool());
 
 }  // namespace
 }  // namespace skep::durable
