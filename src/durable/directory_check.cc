@@ -152,8 +152,6 @@ Result<SnapshotCheck> CheckSnapshot(FileSystem& files, const std::string& path,
     check.damage.push_back(
         {.file = path, .offset = loss.offset, .bytes = loss.bytes, .what = "part of a snapshot"});
   }
-  // An empty file has no bytes to lose.
-  if (*bytes == 0) check.damage.push_back({.file = path, .what = "the file is empty"});
   return check;
 }
 

@@ -41,6 +41,8 @@ Result<KeyspaceEngines> ReadKeyspaceFile(FileSystem& files, const std::string& d
   const auto version = ParseDecimal<uint32_t>(title.substr(kTitle.size()));
   if (!version) return bad(1);
   if (*version > kVersion) {
+    const size_t end = text->size() - std::min(text->size(), CrcLine({}).size());
+    if (text->substr(end) != CrcLine(std::string_view(*text).substr(0, end))) return bad(1);
     return Fail(Code::kNotSupported, "the list of keyspaces is of a newer version", *version);
   }
   KeyspaceEngines engines;

@@ -100,9 +100,6 @@ Status LookAtSnapshot(FileSystem& files, Candidate* candidate, std::string* prob
         {.file = path, .offset = loss.offset, .bytes = loss.bytes, .what = "part of a snapshot"});
   }
   candidate->start.is_whole = salvage->has_footer && salvage->lost.empty();
-  if (!candidate->start.is_whole && salvage->lost.empty()) {
-    candidate->in_snapshot.push_back({.file = path, .what = "the file is empty"});
-  }
   return {};
 }
 

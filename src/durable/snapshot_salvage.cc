@@ -78,6 +78,7 @@ class SnapshotSalvager {
         return header.error();
       }
     }
+    if (found_.lost.empty()) found_.lost.push_back({.offset = file_bytes(), .bytes = 0});
     return {};
   }
 

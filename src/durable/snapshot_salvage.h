@@ -27,7 +27,9 @@ struct SnapshotSalvage {
 
   uint64_t blocks = 0;  // visited
   uint64_t items = 0;
-  std::vector<Loss> lost;  // ascending, with gaps between; a lost header or footer is one, too
+  // Ascending, with gaps between; a lost header or footer is one, too. Of a file that was cut off
+  // behind a block, it is the place where it ends, of 0 bytes.
+  std::vector<Loss> lost;
 };
 
 // Refuses an item to end the salvage.
