@@ -182,7 +182,7 @@ Status Log::WriteTaken() {
 }
 
 Status Log::WriteChunk(Chunk chunk) {
-  const Status s = segments_.Write(chunk.bytes, policy() == LogSync::kAlways);
+  const Status s = segments_.Write(chunk.bytes);
   written_position_.store(segments_.position(), std::memory_order_relaxed);
   Bump(writes_);
   kept_bytes_ += chunk.bytes.size();

@@ -46,16 +46,14 @@ Status LogFiles::FillAhead(uint64_t end) {
                                 std::string_view(zeroes).substr(0, to - from));
 }
 
-Status LogFiles::Write(std::string_view bytes, bool fills_ahead) {
+Status LogFiles::Write(std::string_view bytes) {
   const bool is_full =
       position_ > current_.begin && position_ + bytes.size() > current_.begin + segment_bytes_;
   // Without a next one the segment grows.
   if (is_full && is_prepared()) {
     if (const Status s = TakeNext(position_, position_); !s.ok()) return s;
   }
-  if (fills_ahead) {
-    if (const Status s = FillAhead(position_ + bytes.size()); !s.ok()) return s;
-  }
+  if (const Status s = FillAhead(position_ + bytes.size()); !s.ok()) return s;
   if (const Status s = current_.file->WriteAt(position_ - current_.begin, bytes); !s.ok()) return s;
   std::lock_guard lock(mutex_);
   position_ += bytes.size();

@@ -28,11 +28,11 @@ class LogFiles {
   // until all of it is there. To be called before the first write, and after one has failed, or a
   // sync.
   Status Begin(uint64_t position, std::string_view bytes);
-  // At the end. If it fails the log has to be begun anew, from what is not synced on.
-  // `fills_ahead`: what comes next is overwritten with zeroes first, a piece at a time. A file's
-  // space that was only allocated becomes written space when it is first written, and to sync that
-  // takes the file system a transaction each time; with it, once a piece.
-  Status Write(std::string_view bytes, bool fills_ahead);
+  // At the end. If it fails the log has to be begun anew, from what is not synced on. What comes
+  // next in the segment is overwritten with zeroes first, a piece at a time: space that was only
+  // allocated becomes written space when it is first written, and that takes the file system a
+  // transaction, in the next sync too; so it does once a piece.
+  Status Write(std::string_view bytes);
   // Behind the last byte written.
   uint64_t position() const { return position_; }
 
