@@ -38,6 +38,7 @@ ssize_t SimConnection::Write(Side side, std::string_view bytes) {
     end.reset_ns = Now();
     return TellReset(side, -EPIPE);
   }
+  if (context_.random.Chance(context_.options.partitions_ppm, 1'000'000)) Part();
   if (end.sent.room() == 0) return -EAGAIN;
   const std::string_view taken = bytes.substr(0, DrawWriteSize(bytes.size(), end.sent.room()));
   context_.trace.Note(Trace::Event::kWrite, id_ << 1 | side, Trace::Of(taken));
@@ -47,6 +48,18 @@ ssize_t SimConnection::Write(Side side, std::string_view bytes) {
     SendSegments(side, taken);
   }
   return static_cast<ssize_t>(taken.size());
+}
+
+// Whatever is sent while the ends are parted leaves afterwards.
+uint64_t SimConnection::DrawArrival() {
+  return context_.DrawArrival() + std::max(parted_until_ns_, Now()) - Now();
+}
+
+void SimConnection::Part() {
+  context_.trace.Note(Trace::Event::kPart, id_);
+  const uint64_t until_ns = Now() + 1 + context_.random.Below(context_.options.partition_ns_max);
+  parted_until_ns_ = std::max(parted_until_ns_, until_ns);
+  if (context_.random.Chance(context_.options.partition_resets_ppm, 1'000'000)) Reset();
 }
 
 ssize_t SimConnection::TellReset(Side side, ssize_t afterwards) {
@@ -65,7 +78,7 @@ void SimConnection::SendSegments(Side side, std::string_view bytes) {
   while (!bytes.empty()) {
     const size_t size = std::min<size_t>(
         bytes.size(), 1 + context_.random.Below(context_.options.segment_bytes_max));
-    context_.clock.Remind(ends_[side].sent.Send(bytes.substr(0, size), context_.DrawArrival()));
+    context_.clock.Remind(ends_[side].sent.Send(bytes.substr(0, size), DrawArrival()));
     bytes.remove_prefix(size);
   }
 }
@@ -73,7 +86,7 @@ void SimConnection::SendSegments(Side side, std::string_view bytes) {
 void SimConnection::FinishSending(Side side) {
   SimPipe& sent = ends_[side].sent;
   if (sent.finished()) return;
-  context_.clock.Remind(sent.Finish(context_.DrawArrival()));
+  context_.clock.Remind(sent.Finish(DrawArrival()));
   context_.trace.Note(Trace::Event::kFinish, id_ << 1 | side);
 }
 
@@ -94,7 +107,7 @@ void SimConnection::Reset() {
 
 void SimConnection::ResetSide(Side side) {
   // Not before what was sent ahead of it: its delay counts from the last arrival.
-  const uint64_t arrival = std::max(context_.DrawArrival(), Received(side).last_arrival_ns());
+  const uint64_t arrival = std::max(DrawArrival(), Received(side).last_arrival_ns());
   ends_[side].reset_ns = std::min(ends_[side].reset_ns, arrival);
   context_.clock.Remind(ends_[side].reset_ns);
 }

@@ -33,6 +33,12 @@ struct SimNetworkOptions {
   uint32_t short_writes_ppm = 100'000;
   // How many of a million writes reset the connection instead.
   uint32_t resets_ppm = 0;
+  // How many of a million writes part the ends of their connection first: for 1 to partition_ns_max
+  // nothing leaves in either direction.
+  uint32_t partitions_ppm = 0;
+  uint64_t partition_ns_max = 5'000'000;
+  // How many of a million partitions end with a reset.
+  uint32_t partition_resets_ppm = 0;
 };
 
 // What all parts of a simulated network share.
@@ -80,6 +86,8 @@ class SimConnection {
   uint64_t Now() const { return context_.clock.MonotonicNs(); }
   bool KnowsReset(Side side) const { return ends_[side].reset_ns <= Now(); }
   bool AtEnd(Side side) const { return Received(side).Ended(Now()); }
+  uint64_t DrawArrival();
+  void Part();
   ssize_t TellReset(Side side, ssize_t afterwards);
   void ResetSide(Side side);
   size_t DrawWriteSize(size_t wanted, size_t room);
@@ -88,6 +96,7 @@ class SimConnection {
   SimNetworkContext& context_;
   uint64_t id_;
   std::array<End, 2> ends_;
+  uint64_t parted_until_ns_ = 0;
 };
 
 }  // namespace skep

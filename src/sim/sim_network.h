@@ -1,8 +1,8 @@
 // sim_network.h: a network in memory, in one thread, from a seed.
 //
-// Streams are delayed, split, filled up and reset as SimNetworkOptions say (sim_connection.h, where
-// the rules of an end and of a reset are). Nothing blocks; things arrive because the SimClock
-// moves, and it has a reminder of each arrival.
+// Streams are delayed, split, filled up, parted and reset as SimNetworkOptions say
+// (sim_connection.h, where the rules of an end and of a reset are). Nothing blocks; things arrive
+// because the SimClock moves, and it has a reminder of each arrival.
 //
 // Beyond network.h: a listener on 0.0.0.0 or [::] also takes connections to any other host of its
 // port and family; a stream or listener is in at most one poller (EEXIST).

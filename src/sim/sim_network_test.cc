@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 #include <string>
@@ -144,6 +145,76 @@ TEST(SimNetwork, SeededResetsHitWriters) {
   EXPECT_EQ(pair.ReadByte(*pair.server), -EAGAIN);
   pair.PassAllTime();
   EXPECT_EQ(pair.ReadByte(*pair.server), -ECONNRESET);
+}
+
+// Goal: while its ends are parted nothing passes a connection; afterwards everything does, as ever.
+// Method: a delay of one length, so that all that waited arrives at one instant.
+TEST(SimNetwork, PartitionHoldsBothDirections) {
+  constexpr uint64_t kDelayNs = 1'000;
+  constexpr uint64_t kPartNs = 1'000'000;
+  SimNetworkOptions options{.delay_ns_min = kDelayNs, .delay_ns_max = kDelayNs};
+  uint64_t longest_ns = 0;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Pair pair(seed, options);
+    const uint64_t begin_ns = pair.clock.MonotonicNs();
+    options.partitions_ppm = 1'000'000;
+    options.partition_ns_max = kPartNs;
+    pair.network.set_options(options);
+    ASSERT_EQ(pair.client->Write("x"), 1);
+    options.partitions_ppm = 0;
+    pair.network.set_options(options);
+    ASSERT_EQ(pair.server->Write("y"), 1);
+    ASSERT_TRUE(pair.clock.AdvanceToReminder());
+    EXPECT_EQ(pair.Read(*pair.server), "x");
+    EXPECT_EQ(pair.Read(*pair.client), "y");
+    const uint64_t took_ns = pair.clock.MonotonicNs() - begin_ns;
+    EXPECT_GT(took_ns, kDelayNs);
+    EXPECT_LE(took_ns, kDelayNs + kPartNs);
+    longest_ns = std::max(longest_ns, took_ns);
+
+    ASSERT_EQ(pair.client->Write("z"), 1);
+    pair.clock.Advance(kDelayNs);
+    EXPECT_EQ(pair.Read(*pair.server), "z");
+  }
+  EXPECT_GT(longest_ns, kPartNs / 2);
+}
+
+// Goal: nobody hears of a reset before the partition has ended, and nothing is delivered.
+TEST(SimNetwork, PartitionMayEndWithAReset) {
+  Pair pair(1, {.delay_ns_min = 1'000,
+                .delay_ns_max = 1'000,
+                .partitions_ppm = 1'000'000,
+                .partition_resets_ppm = 1'000'000});
+  ASSERT_EQ(pair.client->Write("x"), 1);
+  pair.clock.Advance(1'000);
+  EXPECT_EQ(pair.server->Write("y"), 1);
+  for (Stream* stream : {pair.server.get(), pair.client.get()}) {
+    EXPECT_EQ(pair.ReadByte(*stream), -EAGAIN);
+  }
+  pair.PassAllTime();
+  for (Stream* stream : {pair.server.get(), pair.client.get()}) {
+    EXPECT_EQ(pair.ReadByte(*stream), -ECONNRESET);
+    EXPECT_EQ(pair.ReadByte(*stream), 0);
+  }
+}
+
+// Goal: what is sent first on one connection may arrive after what is sent later on another.
+TEST(SimNetwork, ConnectionsOvertakeEachOther) {
+  uint64_t overtaken = 0;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    Pair pair(seed);
+    const auto second = std::move(*pair.network.Connect(pair.listener->address()));
+    pair.PassAllTime();
+    int error = 0;
+    const auto server = pair.listener->Accept(&error);
+    ASSERT_NE(server, nullptr);
+    ASSERT_EQ(pair.client->Write("1"), 1);
+    ASSERT_EQ(second->Write("2"), 1);
+    ASSERT_TRUE(pair.clock.AdvanceToReminder());
+    overtaken += pair.Read(*server) == "2" && pair.Read(*pair.server).empty();
+  }
+  EXPECT_NEAR(static_cast<double>(overtaken), kSeeds / 2.0, 30);  // six standard deviations
 }
 
 TEST(SimNetwork, AcceptsFailAsOftenAsAsked) {

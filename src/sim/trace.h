@@ -22,6 +22,7 @@ class Trace {
     kFinish,
     kClose,
     kReset,
+    kPart,
     kWake,
     kFileOpen,
     kFileRead,
