@@ -3,9 +3,10 @@
 PORT ?= 6379
 SECONDS ?= 60
 ROUNDS ?= 500
+SEEDS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-ordered fuzz soak crash format lint clean
+.PHONY: help run build test bench bench-ordered fuzz sim soak crash format lint clean
 
 help:
 	@echo "make run [PORT=6379]      install what is missing, build, start skep-server"
@@ -14,6 +15,7 @@ help:
 	@echo "make bench [RECORDS=n]    this machine's limits, then YCSB A to F"
 	@echo "make bench-ordered [RECORDS=n] [STEPS=...]    every figure of docs/ordered.md"
 	@echo "make fuzz [SECONDS=60]    run every fuzzer for so long"
+	@echo "make sim [SEEDS=100] [SEED=first]    so many simulations, each wholly given by its seed"
 	@echo "make soak [SECONDS=60]    threads and clients on one store for so long, every answer checked"
 	@echo "make crash [ROUNDS=500]   kill a server, and take its power, so often; what is recovered is checked"
 	@echo "make format               format the code with clang-format"
@@ -48,6 +50,10 @@ bench-ordered:
 fuzz:
 	@scripts/install-packages build fuzz
 	@scripts/fuzz $(SECONDS)
+
+sim:
+	@scripts/install-packages build test
+	@scripts/sim $(SEEDS) $(SEED)
 
 soak:
 	@scripts/install-packages build test

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "sim/seeds.h"
 #include "tests/simulation/numbered_keys.h"
-#include "tests/simulation/seeds.h"
 #include "tests/simulation/sim_cluster.h"
 
 namespace skep::simulation {

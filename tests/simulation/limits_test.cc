@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/simulation/seeds.h"
+#include "sim/seeds.h"
 #include "tests/simulation/sim_cluster.h"
 
 namespace skep::simulation {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/seeds.h"
 #include "tests/simulation/pipeline_maker.h"
-#include "tests/simulation/seeds.h"
 #include "tests/simulation/sim_cluster.h"
 
 namespace skep::simulation {

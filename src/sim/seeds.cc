@@ -1,4 +1,4 @@
-#include "tests/simulation/seeds.h"
+#include "sim/seeds.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/sanitized.h"
 
-namespace skep::simulation {
+namespace skep {
 namespace {
 
 uint64_t NumberOr(const char* variable, uint64_t otherwise) {
@@ -17,7 +17,7 @@ uint64_t NumberOr(const char* variable, uint64_t otherwise) {
 
 }  // namespace
 
-std::ranges::iota_view<uint64_t, uint64_t> Seeds(uint64_t count) {
+SeedRange Seeds(uint64_t count) {
   const uint64_t first = NumberOr("SKEP_SIM_SEED", std::random_device{}());
   fmt::print("SKEP_SIM_SEED={}\n", first);
   // Of a few each may be of a kind of its own.
@@ -26,4 +26,4 @@ std::ranges::iota_view<uint64_t, uint64_t> Seeds(uint64_t count) {
   return {first, first + NumberOr("SKEP_SIM_SEEDS", rounds)};
 }
 
-}  // namespace skep::simulation
+}  // namespace skep
