@@ -19,6 +19,8 @@ void SimClient::Reconnect() {
   SKEP_CHECK(stream.has_value());
   stream_ = std::move(*stream);
   out_.clear();
+  finishing_ = false;
+  broke_ = false;
   parsed_ = received_.size();
   parser_.Reset();
   replies_.clear();
@@ -51,6 +53,7 @@ bool SimClient::Write() {
   const ssize_t taken = stream_->Write(out_);
   if (taken == -EAGAIN) return false;
   // What has arrived can still be read, even if the server takes nothing any more.
+  broke_ |= taken < 0;
   out_.erase(0, taken < 0 ? out_.size() : static_cast<size_t>(taken));
   return true;
 }
@@ -61,6 +64,7 @@ bool SimClient::Read() {
   const ssize_t got = stream_->Read(buffer.data(), std::min(buffer.size(), read_bytes_max_));
   if (got == -EAGAIN) return false;
   if (got <= 0) {
+    broke_ |= got < 0;
     stream_.reset();
     return true;
   }

@@ -36,6 +36,8 @@ class SimClient {
 
   // The server closed the connection, or it broke.
   bool closed() const { return stream_ == nullptr; }
+  // It broke: not all that was sent may have arrived, in either direction.
+  bool broke() const { return broke_; }
   // Starts again, without what was queued or half received.
   void Reconnect();
 
@@ -58,6 +60,7 @@ class SimClient {
   std::unique_ptr<Stream> stream_;
   std::string out_;
   bool finishing_ = false;
+  bool broke_ = false;
   size_t read_bytes_max_ = SIZE_MAX;
   std::string received_;
   size_t parsed_ = 0;

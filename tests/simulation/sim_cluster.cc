@@ -39,9 +39,10 @@ std::string TreeConfig(uint64_t seed) {
 
 std::string DurableConfig(uint64_t seed) {
   constexpr std::array<const char*, 3> kSyncs = {"always", "everysec", "no"};
-  return fmt::format("dir = \"data\"\nappendfsync = \"{}\"\nlog-segment-bytes = \"16kb\"\n"
-                     "recovery-threads = 1\n",
-                     kSyncs[seed / 4 % kSyncs.size()]);
+  return fmt::format(
+      "dir = \"data\"\nappendfsync = \"{}\"\nlog-segment-bytes = \"16kb\"\n"
+      "recovery-threads = 1\n",
+      kSyncs[seed / 4 % kSyncs.size()]);
 }
 
 }  // namespace
@@ -57,6 +58,8 @@ SimNetworkOptions RandomNetwork(uint64_t seed) {
   network.delay_ns_min = 1'000;
   network.delay_ns_max = kDelays[random.Below(kDelays.size())];
   network.short_writes_ppm = random.Chance(1, 2) ? 300'000 : 0;
+  network.partitions_ppm = random.Chance(1, 2) ? 1'000 : 0;
+  network.partition_ns_max = 1'000'000;
   return network;
 }
 

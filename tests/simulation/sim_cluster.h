@@ -32,7 +32,7 @@ struct ClusterOptions {
 };
 
 // A network of this seed: from quick and smooth to slow, with tiny buffers and bytes in small
-// pieces. No resets.
+// pieces, now and then parted. No resets.
 SimNetworkOptions RandomNetwork(uint64_t seed);
 
 // Thread safety: one owner.

@@ -109,7 +109,10 @@ class AskersRun {
       cluster.lagging = random.Chance(1, 2);
       cluster.config = "workers = " + std::to_string(1 + random.Below(3)) + "\n";
       cluster.world.network = RandomNetwork(seed);
-      if (random.Chance(1, 3)) cluster.world.network.resets_ppm = 3'000;
+      if (random.Chance(1, 3)) {
+        cluster.world.network.resets_ppm = 3'000;
+        cluster.world.network.partition_resets_ppm = 500'000;
+      }
       keys = 2 + static_cast<uint32_t>(random.Below(5));
       clients = 2 + static_cast<uint32_t>(random.Below(4));
     }
@@ -140,8 +143,8 @@ class AskersRun {
 
 // Goal: whatever the clients are told, some order of one command after another explains it.
 // Method: several clients, each with one command on its way; few keys; one to three workers; half
-// of the runs on an engine that is as late and unordered as it may be; resets, tiny buffers,
-// delays.
+// of the runs on an engine that is as late and unordered as it may be; resets, partitions, tiny
+// buffers, delays.
 TEST(SimulatedServer, HistoriesAreLinearizable) {
   size_t operations = 0, lost = 0, undecided = 0, seeds = 0;
   for (const uint64_t seed : Seeds(300)) {
