@@ -6,7 +6,7 @@ ROUNDS ?= 500
 SEEDS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-ordered fuzz sim soak crash format lint clean
+.PHONY: help run build test bench bench-ordered bench-durable fuzz sim soak crash format lint clean
 
 help:
 	@echo "make run [PORT=6379]      install what is missing, build, start skep-server"
@@ -14,6 +14,7 @@ help:
 	@echo "make test [TESTS=regex]   build every preset, run all tests"
 	@echo "make bench [RECORDS=n]    this machine's limits, then YCSB A to F"
 	@echo "make bench-ordered [RECORDS=n] [STEPS=...]    every figure of docs/ordered.md"
+	@echo "make bench-durable [STEPS=...]    what durability costs, and how fast a store recovers"
 	@echo "make fuzz [SECONDS=60]    run every fuzzer for so long"
 	@echo "make sim [SEEDS=100] [SEED=first]    so many simulations, each wholly given by its seed"
 	@echo "make soak [SECONDS=60]    threads and clients on one store for so long, every answer checked"
@@ -46,6 +47,11 @@ bench-ordered:
 	@scripts/install-packages build peers
 	@scripts/build release skep-bench
 	@RECORDS='$(or $(RECORDS),$(ITEMS))' scripts/bench-ordered
+
+bench-durable:
+	@scripts/install-packages build run
+	@scripts/build release skep-bench skep-server
+	@bench/durable.py $(if $(STEPS),--steps $(STEPS)) $(if $(RECORDS),--records $(RECORDS))
 
 fuzz:
 	@scripts/install-packages build fuzz

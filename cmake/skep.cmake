@@ -93,6 +93,8 @@ function(skep_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES} ${ARG_APART})
   set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  # A full build is short; who works on one file of a test waits for a few.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   target_link_libraries(${name} PRIVATE skep_flags ${ARG_DEPS} skep_test_flags GTest::gmock
     GTest::gtest_main)
   include(GoogleTest)

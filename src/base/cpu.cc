@@ -1,5 +1,8 @@
 #include "base/cpu.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <string_view>
 
@@ -23,6 +26,12 @@ std::string CpuModel() {
     if (line.starts_with(kField) && colon != std::string::npos) return line.substr(colon + 2);
   }
   return "unknown";
+}
+
+// On Linux each thread has a nice value. Refused, it goes on as it was.
+void LowerPriority() {
+  constexpr int kNice = 10;
+  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice));
 }
 
 ScopedPin::ScopedPin(int core) {

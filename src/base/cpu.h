@@ -41,6 +41,10 @@ inline void Pause() {
 #endif
 }
 
+// Lets the other threads go before the calling one, for good: it gets about a tenth of a core that
+// one of them wants, too.
+void LowerPriority();
+
 // Keeps the calling thread on one core until it is destroyed, on the same thread; then the thread
 // may run where it could before. pinned() is false if the system refused: nothing has changed then.
 class ScopedPin {

@@ -147,7 +147,8 @@ Log::Chunk Log::Take() {
     }
     keyspace->taken = std::max(keyspace->taken, complete);
     has_progress |=
-        keyspace->last_appended > keyspace->progress && keyspace->taken > keyspace->progress;
+        (keyspace->last_appended > keyspace->progress && keyspace->taken > keyspace->progress) ||
+        keyspace->taken >= keyspace->progress + kVersionsUntold;
   }
   if (has_progress || !pending_.empty()) AppendProgress();
   return {.position = begin, .bytes = std::exchange(pending_, {})};

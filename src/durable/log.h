@@ -23,6 +23,10 @@
 // one; so it makes a state that there was, and has every reply that was ever sent: the gate of a
 // keyspace is released to C after the write, or with `always` after the sync behind it.
 //
+// Versions that changed nothing make no record of progress, until they are kVersionsUntold: so no
+// gate was ever released further than that beyond what the log says, and who goes on from there
+// leaves out as many (persistence.h).
+//
 // Publish never waits: who finds somebody writing leaves it to them (wanted_ is looked at again
 // after the lock is given back), and who has written for others for some rounds leaves it to the
 // log's thread. With `always` it only wakes that thread.
@@ -52,6 +56,8 @@
 #include "skep/options.h"
 
 namespace skep::durable {
+
+inline constexpr Version kVersionsUntold = Version{1} << 16;
 
 struct LogStatistics {
   uint64_t position = 0;         // written

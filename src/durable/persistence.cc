@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/cpu.h"
 #include "durable/directory.h"
 #include "durable/log_format.h"
 #include "durable/log_reader.h"
@@ -80,7 +81,11 @@ std::unique_ptr<Engine> Persistence::Wrap(uint32_t keyspace, std::unique_ptr<Eng
   engines_[keyspace] = durable.get();
   const auto [at, is_new] = recorded_.emplace(keyspace, name);
   // If it fails, the next start writes it; until then the engine is not checked.
-  if (is_new) static_cast<void>(WriteKeyspaceFile(files_, directory_, recorded_));
+  if (is_new) {
+    static_cast<void>(WriteKeyspaceFile(files_, directory_, recorded_));
+  } else {
+    durable->StartAfter(kVersionsUntold, 0);  // the log may have nothing of it
+  }
   return durable;
 }
 
@@ -266,7 +271,8 @@ Status Persistence::ReplayLog(Keyspaces& keyspaces, const RecoveryStart& start, 
     *tail = {.position = start.newest, .records = {}};
   }
   for (const auto& [index, engine] : engines_) {
-    engine->StartAfter(std::max(has_[index], replay.LastVersion(index)), replay.now_ms());
+    const Version told = std::max(has_[index], replay.LastVersion(index));
+    engine->StartAfter(told + kVersionsUntold, replay.now_ms());
   }
   return {};
 }
@@ -365,7 +371,10 @@ bool Persistence::IsDue() const {
 void Persistence::StartThreads() {
   log_.StartThread();
   last_begin_ms_ = clock_.MonotonicMs();
-  saver_ = std::thread([this] { RunSaver(); });
+  saver_ = std::thread([this] {
+    LowerPriority();
+    RunSaver();
+  });
 }
 
 void Persistence::RunSaver() {

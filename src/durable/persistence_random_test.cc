@@ -225,6 +225,36 @@ TEST_P(PersistenceRandom, RecoversAStateThatThereWas) { RunRandom(GetParam(), fa
 // Method: the same; writes and syncs fail at random, or the disk is full, until the next start.
 TEST_P(PersistenceRandom, RecoversFromADiskThatFails) { RunRandom(GetParam(), true); }
 
+// Goal: no version, or number, that was told comes again after a kill.
+// Method: writes that change nothing, and so are not logged, few and many; of a keyspace that has a
+// change, and of one that has none.
+TEST_P(PersistenceRandom, VersionsGoOnAfterAKill) {
+  for (const uint32_t writes : {3u, 200'000u}) {
+    TestStore killed({}, LogSync::kNo, 64 * 1024, GetParam());
+    {
+      Batch put;
+      put.Put("key", "value");
+      killed.engine(0).Execute(put);
+    }
+    Version told[TestStore::kKeyspaces];
+    for (uint32_t keyspace = 0; keyspace < TestStore::kKeyspaces; ++keyspace) {
+      Engine& engine = killed.engine(keyspace);
+      for (uint32_t done = 0; done < writes; done += 100) {
+        Batch batch;
+        for (int i = 0; i < 100; ++i) batch.DeleteAll();
+        engine.Execute(batch);
+        engine.Release();
+      }
+      told[keyspace] = engine.gate().released();
+    }
+    TestStore next(TakeImage(killed.disk()), LogSync::kNo, 64 * 1024, GetParam());
+    ASSERT_TRUE(next.status().ok());
+    for (uint32_t keyspace = 0; keyspace < TestStore::kKeyspaces; ++keyspace) {
+      EXPECT_GE(next.engine(keyspace).Latest(), told[keyspace]) << writes << " " << keyspace;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, PersistenceRandom, testing::Values("model", "btree", "hash"),
                          [](const auto& engine) { return std::string(engine.param); });
 

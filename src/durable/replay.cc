@@ -146,10 +146,9 @@ Status Replay::Hold(std::string_view payload) {
 
 Status Replay::Note(const Progress& progress) {
   for (const Progress::Complete& complete : progress.complete) {
-    const auto at = keyspaces_.find(complete.keyspace);
-    // A keyspace of which nothing was written.
-    if (at == keyspaces_.end()) continue;
-    Keyspace& keyspace = at->second;
+    const auto found = KeyspaceOf(complete.keyspace);
+    if (!found) return found.error();
+    Keyspace& keyspace = **found;
     keyspace.last = std::max(keyspace.last, complete.version);
     keyspace.complete = complete.version;
     if (keyspace.held.size() < kHeldMax && keyspace.held_bytes < kHeldBytesMax) continue;
@@ -158,31 +157,46 @@ Status Replay::Note(const Progress& progress) {
   return {};
 }
 
-// What is complete.
 Status Replay::Apply(Keyspace& keyspace) {
+  const Complete complete = TakeComplete(keyspace);
+  changes_ += complete.changes.size();
+  return ApplyAll(complete);
+}
+
+Replay::Complete Replay::TakeComplete(Keyspace& keyspace) {
   auto& held = keyspace.held;
   const auto by_version = [](const Change& a, const Change& b) { return a.version < b.version; };
   if (!std::ranges::is_sorted(held, by_version)) std::ranges::stable_sort(held, by_version);
   const auto end = std::ranges::find_if(
       held, [&](const Change& change) { return change.version > keyspace.complete; });
-  Engine& engine = *keyspace.target.engine;
-  for (auto at = held.begin(); at != end;) {
+  Complete complete = {.engine = keyspace.target.engine};
+  std::vector<Change> rest(end, held.end());
+  held.erase(end, held.end());
+  complete.changes = std::exchange(held, std::move(rest));
+  complete.payloads = std::exchange(keyspace.payloads, {});
+  keyspace.held_bytes = 0;
+  // The few that wait go on in bytes of their own.
+  for (Change& change : held) {
+    change.key = keyspace.payloads.emplace_back(change.key);
+    change.value = keyspace.payloads.emplace_back(change.value);
+    keyspace.held_bytes += change.key.size() + change.value.size();
+  }
+  return complete;
+}
+
+Status Replay::ApplyAll(const Complete& complete) const {
+  const auto end = complete.changes.end();
+  for (auto at = complete.changes.begin(); at != end;) {
     const auto of_keys = std::find_if_not(at, end, IsOfOneKey);
-    if (const Status s = ApplyKeys(engine, {at, of_keys}); !s.ok()) return s;
+    if (const Status s = ApplyKeys(*complete.engine, {at, of_keys}); !s.ok()) return s;
     at = of_keys;
     if (at == end) break;
-    if (const Status s = ApplyAlone(engine, *at++); !s.ok()) return s;
+    if (const Status s = ApplyAlone(*complete.engine, *at++); !s.ok()) return s;
   }
-  changes_ += static_cast<uint64_t>(end - held.begin());
-  for (auto at = held.begin(); at != end; ++at) {
-    keyspace.held_bytes -= at->key.size() + at->value.size();
-  }
-  held.erase(held.begin(), end);
-  if (held.empty()) keyspace.payloads.clear();
   return {};
 }
 
-Status Replay::ApplyKeys(Engine& engine, std::span<const Change> changes) {
+Status Replay::ApplyKeys(Engine& engine, std::span<const Change> changes) const {
   const size_t threads = std::clamp<size_t>(changes.size() / kShareMin, 1, threads_);
   std::vector<Status> statuses(threads);
   std::vector<std::thread> others;

@@ -65,11 +65,20 @@ class Replay {
     std::deque<std::string> payloads;  // of what is held
   };
 
+  // To be applied to an engine, in this order.
+  struct Complete {
+    Engine* engine = nullptr;
+    std::vector<Change> changes;
+    std::deque<std::string> payloads;  // what they are views of
+  };
+
   Result<Keyspace*> KeyspaceOf(uint32_t index);
   Status Hold(std::string_view payload);
   Status Note(const Progress& progress);
   Status Apply(Keyspace& keyspace);
-  Status ApplyKeys(Engine& engine, std::span<const Change> changes);
+  static Complete TakeComplete(Keyspace& keyspace);
+  Status ApplyAll(const Complete& complete) const;
+  Status ApplyKeys(Engine& engine, std::span<const Change> changes) const;
   static Status ApplyAlone(Engine& engine, const Change& change);
 
   Find find_;

@@ -10,6 +10,8 @@
 namespace skep::durable {
 namespace {
 
+constexpr uint64_t kSyncEvery = uint64_t{8} << 20;
+
 std::string UnfinishedPath(const std::string& path) { return path + ".tmp"; }
 
 std::string DirectoryOf(const std::string& path) {
@@ -103,6 +105,8 @@ Status SnapshotWriter::Append(std::string_view bytes) {
   return status;
 }
 
+// Synced a piece at a time, so that a sync of the log, which may have to wait for all that the file
+// system has to write, never finds much of it.
 Status SnapshotWriter::FlushBlock() {
   if (builder_.empty()) return {};
   encoder_.Encode(builder_, keyspace_, &block_);
@@ -113,7 +117,10 @@ Status SnapshotWriter::FlushBlock() {
                     .keyspace = keyspace_,
                     .crc = SealBlock(bytes_, &block_)});
   builder_.Clear();
-  return Append(block_);
+  if (const Status status = Append(block_); !status.ok()) return status;
+  if (bytes_ - synced_ < kSyncEvery) return {};
+  synced_ = bytes_;
+  return file_->Sync();
 }
 
 Status SnapshotWriter::WriteFooter(std::vector<SnapshotKeyspace>& keyspaces) {

@@ -67,6 +67,7 @@ class SnapshotWriter {
   std::unique_ptr<File> file_;  // null: finished, abandoned or failed
   Status status_;
   uint64_t bytes_ = 0;
+  uint64_t synced_ = 0;    // of them
   uint32_t keyspace_ = 0;  // of the items in builder_
   SnapshotBlockBuilder builder_;
   SnapshotBlockEncoder encoder_;
