@@ -219,7 +219,7 @@ class Bench:
                   [a / b for a, b in zip(rates["skep"], rates["redis"])], "")
 
     def snapshot(self):
-        """A snapshot while YCSB A runs at half the rate that the server takes."""
+        """A snapshot while YCSB A runs at a part of the rate that the server takes."""
         o = self.options
         kinds = {"skep": (SKEP, ["--appendfsync", "everysec"]),
                  "redis": (PEER, ["--appendonly", "yes", "--appendfsync", "everysec",
@@ -229,7 +229,7 @@ class Bench:
                 shape = ["--workload", "a", "--records", o.records, "--threads", 4, "--batch", 1]
                 self.ycsb(server, "--workload", "load", "--records", o.records, "--batch", 256)
                 most = self.ycsb(server, *shape, "--loaded", "--ops", o.ops // 10)["mops"] * 1e6
-                rate = most / 2
+                rate = most * o.load
                 begin = time.monotonic()
                 server.save()
                 seconds = max(time.monotonic() - begin, 0.5)
@@ -251,7 +251,7 @@ class Bench:
                             added.append(grown / 2**20)
                             took.append(float(server.info("persistence")["rdb_last_bgsave_time_sec"]))
                         time.sleep(0.5)
-                self.keep("snapshot", f"{name}: half load", [rate / 1e3], "k/s")
+                self.keep("snapshot", f"{name}: load", [rate / 1e3], "k/s")
                 self.keep("snapshot", f"{name}: memory of the data", [before / 2**20], "MiB")
                 self.keep("snapshot", f"{name}: memory added at most", added, "MiB")
                 self.keep("snapshot", f"{name}: bytes of the file, an item", [size / o.records], "B")
@@ -354,6 +354,7 @@ def main():
     parser.add_argument("--steps", default=",".join(STEPS))
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--ops", type=int, default=5_000_000)
+    parser.add_argument("--load", type=float, default=0.5, help="of the step snapshot")
     parser.add_argument("--synced-ops", type=int, default=100_000)
     parser.add_argument("--disk-mib", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=5)

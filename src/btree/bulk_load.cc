@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 #include "btree/structure.h"
@@ -196,6 +197,7 @@ Status TreeBulkLoad<Layout>::Finish() {
     if (!children.empty()) Join(core_, children.back().link, part.front().link);
     std::ranges::move(part, std::back_inserter(children));
   }
+  SKEP_CHECK(!children.empty());
   Slot& slot = core_.slots.Take();
   core_.versions.BeginWrites(slot);
   bool has_memory = true;

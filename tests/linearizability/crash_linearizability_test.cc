@@ -138,8 +138,7 @@ void KilledServer::Flush() {
 }
 
 // Counts in a database of its own. Of the one before an answer may be missing, if the server was
-// killed. In a keyspace where each write changes something no version comes again; a kill may take
-// back one that nobody has written.
+// killed. No version that was told comes again.
 void KilledServer::Count(RespConnection& admin) {
   constexpr std::string_view kReleased = "released=";
   if (!admin.Ask({"SELECT", "1"})) return;
