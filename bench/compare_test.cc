@@ -30,7 +30,8 @@ CompareOptions SmallOptions() {
 std::vector<std::string> OrderedEngines() {
   std::vector<std::string> names;
   for (const EngineInfo& info : AllEngines()) {
-    if ((*Keyspaces::Make({.keyspaces = 1}, &info))->at(0).traits().ordered) names.emplace_back(info.name);
+    if ((*Keyspaces::Make({.keyspaces = 1}, &info))->at(0).traits().ordered)
+      names.emplace_back(info.name);
   }
   return names;
 }

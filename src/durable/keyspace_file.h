@@ -3,7 +3,7 @@
 //   skep-keyspaces 1
 //   0 btree
 //   3 hash
-//   crc 1c291ca3          CRC-32C of the lines before, in hexadecimal; the last line of every version
+//   crc 1c291ca3          CRC-32C of the lines before, in hexadecimal; ends a file of any version
 //
 // A keyspace is added when it is used for the first time, before anything of it is logged.
 #pragma once
