@@ -173,7 +173,8 @@ TEST_P(BulkLoadOf, ASnapshotAndAScanSeeAllOfIt) {
 TEST_P(BulkLoadOf, KeysOutOfOrderAreRefused) {
   const auto code_of = [&](std::string_view first, std::string_view second) {
     TestTree tree;
-    const auto part = tree.engine().OpenBulkLoad()->Open("b", "m");
+    const auto bulk = tree.engine().OpenBulkLoad();
+    const auto part = bulk->Open("b", "m");
     const Status s = part->Add(first, "value", 0);
     return s.ok() ? part->Add(second, "value", 0).code() : s.code();
   };

@@ -17,7 +17,8 @@ namespace skep {
 // does not come about, the engine is good for nothing but to be destroyed.
 class BulkLoad {
  public:
-  // The pairs of the keys from `lower` up to `upper`. Thread safety: one owner.
+  // The pairs of the keys from `lower` up to `upper`. Thread safety: one owner. Must end before the
+  // load.
   class Part {
    public:
     virtual ~Part() = default;
