@@ -1,35 +1,17 @@
 // What is written is what is read, and nothing else is ever read.
 #include <errno.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <random>
 
-#include "base/temporary_directory_test.h"
 #include "durable/snapshot_test.h"
-#include "sim/sim_file.h"
+#include "sim/file_worlds_test.h"
 
 namespace skep::durable {
 namespace {
-
-struct Posix {
-  FileSystem& files() { return PosixFileSystem(); }
-  TemporaryDirectory temporary;
-  std::string directory = temporary.path();
-};
-
-struct Simulated {
-  Simulated() {
-    if (!disk.CreateDirectory(directory).ok()) abort();
-  }
-  FileSystem& files() { return disk; }
-  Trace trace;
-  SimFileSystem disk{std::random_device{}(), trace};
-  std::string directory = "data";
-};
 
 template <typename World>
 class SnapshotFile : public testing::Test {
@@ -60,15 +42,7 @@ class SnapshotFile : public testing::Test {
   World world_;
 };
 
-class WorldName {
- public:
-  template <typename T>
-  static std::string GetName(int index) {
-    return index == 0 ? "Posix" : "Simulated";
-  }
-};
-using Worlds = testing::Types<Posix, Simulated>;
-TYPED_TEST_SUITE(SnapshotFile, Worlds, WorldName);
+TYPED_TEST_SUITE(SnapshotFile, FileWorlds, FileWorldName);
 
 std::string RandomBytes(std::mt19937& rng, size_t bytes, unsigned letters) {
   std::string text(bytes, '\0');
@@ -173,7 +147,7 @@ TYPED_TEST(SnapshotFile, ZeroesAreNotABomb) {
   EXPECT_LE(bytes.size(), 8'000'000 / kSnapshotExpansionMax + 300);
 }
 
-using SimulatedSnapshotFile = SnapshotFile<Simulated>;
+using SimulatedSnapshotFile = SnapshotFile<SimulatedFiles>;
 
 // Goal: every byte counts, and a fault is found where it is.
 TEST_F(SimulatedSnapshotFile, EveryFlippedByteIsFound) {

@@ -2,10 +2,8 @@
 #include <errno.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <iostream>
 #include <map>
 #include <memory>
 #include <random>
@@ -14,31 +12,12 @@
 
 #include "base/file.h"
 #include "base/random.h"
-#include "base/temporary_directory_test.h"
-#include "sim/sim_file.h"
+#include "sim/file_worlds_test.h"
 
 namespace skep {
 namespace {
 
 using Mode = FileSystem::Mode;
-
-struct Posix {
-  FileSystem& files() { return PosixFileSystem(); }
-  TemporaryDirectory temporary;
-  std::string directory = temporary.path();
-};
-
-struct Simulated {
-  Simulated() {
-    std::cout << "the disk's seed: " << seed << "\n";
-    if (!disk.CreateDirectory(directory).ok()) abort();
-  }
-  FileSystem& files() { return disk; }
-  uint64_t seed = std::random_device{}();
-  Trace trace;
-  SimFileSystem disk{seed, trace};
-  std::string directory = "data";
-};
 
 template <typename World>
 class FileSystemTest : public testing::Test {
@@ -63,15 +42,7 @@ class FileSystemTest : public testing::Test {
   World world_;
 };
 
-class WorldName {
- public:
-  template <typename T>
-  static std::string GetName(int index) {
-    return index == 0 ? "Posix" : "Simulated";
-  }
-};
-using Worlds = testing::Types<Posix, Simulated>;
-TYPED_TEST_SUITE(FileSystemTest, Worlds, WorldName);
+TYPED_TEST_SUITE(FileSystemTest, FileWorlds, FileWorldName);
 
 template <typename T>
 uint64_t ErrnoOf(const Result<T>& result) {
