@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/un.h>
@@ -9,7 +10,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <memory>
 #include <optional>
+#include <string>
 
 namespace skep {
 namespace {
@@ -78,11 +81,43 @@ Address FormatUnix(const SocketAddress& address) {
 
 }  // namespace
 
+Address AddressOf(const std::string& host, uint16_t port) {
+  const bool is_ipv6 = host.find(':') != host.npos;
+  return fmt::format("{}{}{}:{}", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", port);
+}
+
 Result<SocketAddress> ParseAddress(const Address& address) {
   if (address.starts_with(kUnixPrefix)) {
     return ParseUnix(std::string_view(address).substr(kUnixPrefix.size()));
   }
   return ParseTcp(address);
+}
+
+Result<std::vector<Address>> LookUp(const Address& address) {
+  const size_t colon = address.rfind(':');
+  const auto parsed = ParseAddress(address);
+  if (parsed || address.starts_with(kUnixPrefix) || colon == address.npos) {
+    if (!parsed) return Fail(parsed.error());
+    return std::vector{address};
+  }
+  addrinfo wanted = {};
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const std::string host = address.substr(0, colon);
+  if (getaddrinfo(host.c_str(), address.c_str() + colon + 1, &wanted, &found) != 0) {
+    return Fail(Code::kInvalidArgument, "the host of the address is unknown");
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+  std::vector<Address> addresses;
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    SocketAddress one;
+    memcpy(&one.storage, at->ai_addr, at->ai_addrlen);
+    one.length = at->ai_addrlen;
+    addresses.push_back(FormatAddress(one));
+  }
+  return addresses;
 }
 
 Address FormatAddress(const SocketAddress& address) {

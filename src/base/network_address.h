@@ -3,6 +3,10 @@
 
 #include <sys/socket.h>
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "base/network.h"
 
 namespace skep {
@@ -16,11 +20,21 @@ struct SocketAddress {
   sa_family_t family() const { return storage.ss_family; }
 };
 
+// "host:port", or "[host]:port" of what has colons itself.
+Address AddressOf(const std::string& host, uint16_t port);
+
 // Numeric hosts only: no name is looked up, so the call never waits.
 //   kInvalidArgument  not of the forms network.h lists, or a path longer than the kernel's limit
 Result<SocketAddress> ParseAddress(const Address& address);
 
-// The inverse. A unix socket without a name (a client's) is "unix:"; an unknown family is "".
+// The numeric addresses that one with a host's name stands for ("localhost:6379"), those that the
+// system prefers first; at least one. One that is numeric, or of a unix socket, is itself. May wait
+// for a name server.
+//   kInvalidArgument  the name is unknown, or what ParseAddress says
+Result<std::vector<Address>> LookUp(const Address& address);
+
+// The inverse of ParseAddress. A unix socket without a name (a client's) is "unix:"; an unknown
+// family is "".
 Address FormatAddress(const SocketAddress& address);
 
 }  // namespace skep

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -64,6 +65,22 @@ TEST(NetworkAddress, RejectsWhatIsNoAddress) {
     EXPECT_EQ(parsed.error().code(), Code::kInvalidArgument) << text;
   }
   EXPECT_TRUE(ParseAddress("unix:" + std::string(107, 'p')));
+}
+
+TEST(NetworkAddress, LooksUpNamesOnly) {
+  for (const char* same : {"127.0.0.1:1", "[::1]:6379", "unix:/run/x.sock"}) {
+    EXPECT_EQ(LookUp(same), std::vector<Address>{same});
+  }
+  const auto local = LookUp("localhost:6379");
+  ASSERT_TRUE(local.has_value());
+  const auto is_local = [](const Address& a) { return a == "127.0.0.1:6379" || a == "[::1]:6379"; };
+  EXPECT_FALSE(local->empty());
+  EXPECT_TRUE(std::ranges::all_of(*local, is_local));
+  for (const char* none : {"", "localhost", "localhost:port", "unix:", "a b:1"}) {
+    EXPECT_EQ(LookUp(none).error().code(), Code::kInvalidArgument) << none;
+  }
+  EXPECT_EQ(AddressOf("::1", 80), "[::1]:80");
+  EXPECT_EQ(AddressOf("localhost", 80), "localhost:80");
 }
 
 TEST_F(UnixSocketTest, StaleFileIsReplacedAndRemovedAtTheEnd) {

@@ -27,10 +27,12 @@ void Scratch::Clear() {
   next_ = blocks_.empty() ? nullptr : blocks_[0].at.get();
   left_ = blocks_.empty() ? 0 : blocks_[0].bytes;
   used_ = 0;
+  adopted_.clear();
 }
 
 void Scratch::Swap(Scratch& other) noexcept {
   std::swap(blocks_, other.blocks_);
+  std::swap(adopted_, other.adopted_);
   std::swap(next_, other.next_);
   std::swap(left_, other.left_);
   std::swap(used_, other.used_);

@@ -1,7 +1,7 @@
 #include "durable/change.h"
 
+#include "base/varint.h"
 #include "durable/log_format.h"
-#include "durable/varint.h"
 
 namespace skep::durable {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/varint.h"
 #include "durable/log_format.h"
-#include "durable/varint.h"
 
 namespace skep::durable {
 namespace {

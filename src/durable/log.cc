@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/crc32c.h"
-#include "durable/varint.h"
+#include "base/varint.h"
 
 namespace skep::durable {
 namespace {

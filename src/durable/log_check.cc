@@ -5,9 +5,9 @@
 #include <numeric>
 #include <utility>
 
+#include "base/varint.h"
 #include "durable/directory.h"
 #include "durable/log_reader.h"
-#include "durable/varint.h"
 
 namespace skep::durable {
 namespace {

@@ -1,16 +1,28 @@
 #include "durable/log_reader.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/crc32c.h"
+#include "base/varint.h"
 #include "durable/directory.h"
 #include "durable/snapshot_block.h"
-#include "durable/varint.h"
 
 namespace skep::durable {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
+
+// How many zeroes there are in front. Most of a segment behind the end of the log is zeroes.
+size_t CountZeroes(std::string_view bytes) {
+  size_t count = 0;
+  for (uint64_t word = 0; count + sizeof(word) <= bytes.size(); count += sizeof(word)) {
+    std::memcpy(&word, bytes.data() + count, sizeof(word));
+    if (word != 0) break;
+  }
+  while (count < bytes.size() && bytes[count] == '\0') ++count;
+  return count;
+}
 
 }  // namespace
 
@@ -159,7 +171,7 @@ Result<std::optional<LogRecord>> LogReader::Next() {
 }
 
 // Where in the open segment, from the offset on, a header with the right position may be. Few other
-// bytes look so; most of what is behind the end of the log is zeroes, and there are many.
+// bytes look so.
 Result<std::optional<uint64_t>> LogReader::FindPosition(uint64_t offset, uint64_t end) {
   const uint64_t begin = segments_[open_segment_].begin;
   while (offset + kRecordHeaderBytes <= end) {
@@ -167,9 +179,14 @@ Result<std::optional<uint64_t>> LogReader::FindPosition(uint64_t offset, uint64_
     if (!is_there) return Fail(is_there.error());
     if (!*is_there) break;
     const uint64_t buffer_end = std::min(end, buffer_offset_ + buffer_.size());
-    for (; offset + kRecordHeaderBytes <= buffer_end; ++offset) {
+    while (offset + kRecordHeaderBytes <= buffer_end) {
       const char* const header = buffer_.data() + (offset - buffer_offset_);
-      if (PositionIn(header) == begin + offset) return offset;
+      const uint64_t position = PositionIn(header);
+      if (position == begin + offset) return offset;
+      // The position ends a header: nor is there one as long as the zeroes fill another.
+      const char* const last = header + kRecordHeaderBytes - sizeof(position);
+      const char* const end_of_buffer = buffer_.data() + (buffer_end - buffer_offset_);
+      offset += position != 0 ? 1 : CountZeroes({last, end_of_buffer}) + 1 - sizeof(position);
     }
   }
   return std::nullopt;
@@ -230,8 +247,7 @@ Result<bool> LogReader::HasTornRecord(uint64_t offset) {
     if (!is_there || !*is_there) return is_there;
     if (bytes_[0] == '\0') {
       // Of old headers one in 256 is overlooked.
-      const size_t next = buffer_.find_first_not_of('\0', at - buffer_offset_);
-      at = buffer_offset_ + std::min(next, buffer_.size());
+      at += CountZeroes(std::string_view(buffer_).substr(at - buffer_offset_));
       continue;
     }
     has_bytes = true;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "base/varint.h"
 #include "durable/log_test.h"
-#include "durable/varint.h"
 
 namespace skep::durable {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/varint.h"
 #include "durable/directory.h"
 #include "durable/snapshot_salvage.h"
-#include "durable/varint.h"
 #include "engine/batch_writer.h"
 #include "engine/forwarding_engine.h"
 

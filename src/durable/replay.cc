@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/varint.h"
 #include "durable/execute_all.h"
-#include "durable/varint.h"
 
 namespace skep::durable {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "durable/varint.h"
+#include "base/varint.h"
 
 namespace skep::durable {
 namespace {

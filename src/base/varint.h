@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace skep::durable {
+namespace skep {
 
 inline void AppendVarint(std::string& to, uint64_t number) {
   char bytes[10];
@@ -45,4 +45,4 @@ inline bool TakeBytes(std::string_view& from, std::string_view* bytes) {
   return true;
 }
 
-}  // namespace skep::durable
+}  // namespace skep
