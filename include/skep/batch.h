@@ -295,6 +295,9 @@ class Batch {
   // What is added from here on is a part of its own. Atomic batches only.
   void BeginPart() { part_begins_.push_back(static_cast<uint32_t>(requests_.size())); }
 
+  // Takes back the requests from this slot on. Not once the batch was executed.
+  void DropFrom(uint32_t slot);
+
   // Settings of the whole batch. Clear() resets all but the kind.
   Kind kind() const { return kind_; }
   // Reads at the snapshot. Such a batch must only read (else every slot is kRefused).

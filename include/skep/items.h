@@ -6,6 +6,7 @@
 // items as it goes along.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -89,11 +90,25 @@ class ItemRange {
   size_t size() const { return begin_.left_; }
   bool empty() const { return size() == 0; }
   Item front() const { return *begin_; }  // not if empty
+  // Calls visit(const ItemRun&) for the runs the items lie in, in order.
+  template <class Visit>
+  void ForEachRun(Visit visit) const;
   // All but the first `count`; none if there are not more. Cost: the runs that are passed.
   ItemRange Without(size_t count) const;
 
  private:
   Iterator begin_;
 };
+
+template <class Visit>
+void ItemRange::ForEachRun(Visit visit) const {
+  ItemRun run = begin_.rest_;
+  const ItemRun* next = begin_.next_;
+  for (size_t left = size(); left > 0; run = left > 0 ? *next++ : run) {
+    const auto count = static_cast<uint32_t>(std::min<size_t>(left, run.count));
+    visit(run.First(count));
+    left -= count;
+  }
+}
 
 }  // namespace skep

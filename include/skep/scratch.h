@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "skep/copy_bytes.h"
@@ -53,6 +54,12 @@ class Scratch {
   }
   std::string_view Concat(std::string_view first, std::string_view second);
 
+  // Takes over bytes that lie elsewhere, until Clear(); used() does not count them.
+  std::string_view Adopt(std::unique_ptr<char[]> at, size_t bytes) {
+    adopted_.push_back(std::move(at));
+    return {adopted_.back().get(), bytes};
+  }
+
   // Bytes handed out since the last Clear().
   size_t used() const { return used_; }
 
@@ -70,6 +77,7 @@ class Scratch {
   void Swap(Scratch& other) noexcept;
 
   std::vector<Block> blocks_;
+  std::vector<std::unique_ptr<char[]>> adopted_;
   char* next_ = nullptr;
   size_t left_ = 0;
   size_t used_ = 0;

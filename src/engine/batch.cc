@@ -146,6 +146,11 @@ void ClearAndShrink(std::vector<T>& vector) {
 
 }  // namespace
 
+void Batch::DropFrom(uint32_t slot) {
+  requests_.resize(slot);
+  while (!part_begins_.empty() && part_begins_.back() >= slot) part_begins_.pop_back();
+}
+
 void Batch::Clear() {
   ClearAndShrink(requests_);
   ClearAndShrink(part_begins_);

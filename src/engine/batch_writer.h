@@ -44,6 +44,10 @@ class BatchWriter {
     batch.applied_ = true;
   }
 
+  // Changes some outcomes of a batch that was executed.
+  struct KeepOutcomes {};
+  BatchWriter(Batch& batch, KeepOutcomes) : batch_(batch) {}
+
   Outcome& outcome(uint32_t slot) { return batch_.outcomes_[slot]; }
   Scratch& scratch() { return batch_.scratch_; }
 
@@ -65,6 +69,8 @@ class BatchWriter {
     for (Outcome& o : batch_.outcomes_) o = {.verdict = Verdict::kRefused, .status = status};
     batch_.applied_ = batch_.kind() == Batch::Kind::kUnordered;
   }
+  // What became of an atomic batch that somebody else has executed.
+  void set_applied(bool applied) { batch_.applied_ = applied; }
   // The atomic batch is not applied; the slot `culprit`, already set, says why.
   void AbortAllBut(uint32_t culprit);
   // The same of one part.
@@ -111,6 +117,10 @@ class BatchWriter {
   // Adds items that were written to what scratch().Room() returned; nothing was allocated since.
   void AddItems(uint32_t slot, const ItemRun& run) {
     scratch().Allocate(run.count * run.stride());
+    AddKeptItems(slot, run);
+  }
+  // Adds items that live as long as the batch; not none.
+  void AddKeptItems(uint32_t slot, const ItemRun& run) {
     Outcome& to = outcome(slot);
     if (to.item_count == 0 || !Continues(batch_.runs_.back(), run)) {
       batch_.runs_.push_back(run);

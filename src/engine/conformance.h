@@ -30,6 +30,7 @@ struct EngineVariant {
   std::string name;  // in names of tests: letters, digits and underscores
   const EngineInfo* info = nullptr;
   EngineOptions options = {};
+  bool in_process = true;  // any millisecond can be now, and a gigabyte is soon copied
 
   std::unique_ptr<Engine> Make(
       MemoryBudget& budget,
@@ -43,50 +44,11 @@ struct EngineVariant {
 
 inline void PrintTo(const EngineVariant& variant, std::ostream* os) { *os << variant.name; }
 
-// Every engine with its defaults, then those of these variants whose engine this build has.
-inline std::vector<EngineVariant> EnginesUnderTest() {
-  struct Line {
-    const char* name;
-    const char* engine;
-    EngineOptions options;
-  };
-  constexpr NodeLayout kPaper = NodeLayout::kPaper;
-  const Line lines[] = {
-      {"btree_paper", "btree", {.btree = {.layout = kPaper}}},
-      {"btree_2048_0", "btree", {.btree = {.node_bytes = 2048, .log_bytes = 0}}},
-      {"btree_2048_320_paper",
-       "btree",
-       {.btree = {.node_bytes = 2048, .log_bytes = 320, .layout = kPaper}}},
-      {"btree_4096_1024", "btree", {.btree = {.node_bytes = 4096, .log_bytes = 1024}}},
-      {"btree_16384_512_paper",
-       "btree",
-       {.btree = {.node_bytes = 16384, .log_bytes = 512, .layout = kPaper}}},
-      {"btree_single_version", "btree", {.btree = {.multi_version = false}}},
-      {"btree_single_version_paper",
-       "btree",
-       {.btree = {.layout = kPaper, .multi_version = false}}},
-  };
-  std::vector<EngineVariant> variants;
-  for (const EngineInfo& info : AllEngines()) {
-    variants.push_back({.name = std::string(info.name), .info = &info});
-  }
-  for (const Line& line : lines) {
-    const EngineInfo* const info = FindEngine(line.engine);
-    if (info == nullptr) continue;
-    variants.push_back({.name = line.name, .info = info, .options = line.options});
-  }
-  return variants;
-}
-
+// What is tested: conformance_engines.cc has the engines of this build.
+std::vector<EngineVariant> EnginesUnderTest();
 // For tests that fill much memory, which a sanitizer makes dear: there without nodes of other
 // sizes.
-inline std::vector<EngineVariant> EnginesUnderMemoryTest() {
-  std::vector<EngineVariant> variants = EnginesUnderTest();
-  std::erase_if(variants, [](const EngineVariant& variant) {
-    return kSanitized && variant.options.btree.node_bytes != BtreeOptions{}.node_bytes;
-  });
-  return variants;
-}
+std::vector<EngineVariant> EnginesUnderMemoryTest();
 
 inline std::string EngineTestName(const testing::TestParamInfo<EngineVariant>& info) {
   return info.param.name;

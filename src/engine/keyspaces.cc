@@ -86,6 +86,13 @@ Keyspaces::Keyspaces(const Options& options, const EngineInfo& info, EngineWrapp
   at(0);  // what a process cannot do without, it should have at start
 }
 
+Keyspaces::Keyspaces(std::vector<std::unique_ptr<Engine>> engines)
+    : budget_(0), engines_(engines.size()) {
+  for (size_t i = 0; i < engines.size(); ++i) {
+    engines_[i].store(engines[i].release(), std::memory_order_release);
+  }
+}
+
 Keyspaces::~Keyspaces() {
   for (auto& engine : engines_) delete engine.load(std::memory_order_acquire);
 }

@@ -33,10 +33,14 @@ class Keyspaces {
   static Result<std::unique_ptr<Keyspaces>> Make(const Options& options,
                                                  const EngineInfo* info = nullptr,
                                                  EngineWrapper* wrapper = nullptr);
+  // Keyspaces that have these engines, all of which are there; at least one.
+  explicit Keyspaces(std::vector<std::unique_ptr<Engine>> engines);
   ~Keyspaces();
 
   // The name of the engine that a keyspace has, or will have.
-  std::string_view engine_name(uint32_t index) const { return infos_[index]->name; }
+  std::string_view engine_name(uint32_t index) const {
+    return infos_.empty() ? if_used(index)->traits().name : infos_[index]->name;
+  }
   uint32_t count() const { return static_cast<uint32_t>(engines_.size()); }
   // The engine of a keyspace, made on first use. `index` < count().
   Engine& at(uint32_t index) {
@@ -58,9 +62,9 @@ class Keyspaces {
 
   MemoryBudget budget_;
   EngineOptions options_;
-  std::vector<const EngineInfo*> infos_;  // of each keyspace
-  EngineWrapper* const wrapper_;
-  std::mutex mutex_;                      // making an engine
+  std::vector<const EngineInfo*> infos_;  // of each keyspace that is made on first use
+  EngineWrapper* const wrapper_ = nullptr;
+  std::mutex mutex_;  // making an engine
   // Acquire pairs with the release store in MakeEngine: who sees the pointer sees the engine.
   std::vector<std::atomic<Engine*>> engines_;  // owned
 };

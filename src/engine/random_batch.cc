@@ -85,7 +85,10 @@ void RandomBatch::AddPoint(Batch& batch, Side side) {
   }
   if (r.op == Op::kPut || r.op == Op::kUpdate || r.op == Op::kDelete) AddComparison(batch, r);
   // To be refused: what the operation cannot have.
-  if (Below(200) == 0) r.when = static_cast<uint8_t>(Below(256));
+  if (Below(200) == 0) {
+    r.when = static_cast<uint8_t>(Below(256));
+    r.other = {};
+  }
   if (r.op == Op::kApply) ChooseFunction(batch, r);
   Add(batch, r);
   // Some keys several times in a row.

@@ -1,0 +1,55 @@
+// Property: whatever bytes come, decoding requests and replies reads nothing outside them; requests
+// that are decoded and encoded again are the same requests.
+//
+// Input: byte 0 is how many requests, byte 1 chooses the kind and flags, the rest is the payload.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/check.h"
+#include "wire/packed_reply.h"
+#include "wire/packed_request.h"
+
+namespace skep::packed {
+namespace {
+
+void CheckEncodedAgain(const Batch& batch) {
+  std::string once;
+  AppendBatch(once, {}, batch);
+  Batch decoded(batch.kind());
+  const Header header = Read<Header>(once);
+  SKEP_CHECK(
+      TakeRequests(std::string_view(once).substr(sizeof(Header)), header.count, kNoLimit, decoded)
+          .ok());
+  std::string twice;
+  AppendBatch(twice, {}, decoded);
+  SKEP_CHECK(once == twice);
+}
+
+void Run(uint8_t count, uint8_t choice, std::string_view bytes) {
+  const bool atomic = (choice & 1) != 0;
+  const Header header{.payload_bytes = static_cast<uint32_t>(bytes.size()),
+                      .kind = atomic ? Kind::kAtomic : Kind::kBatch,
+                      .flags = static_cast<uint8_t>(choice & (kAtSnapshot | kHasScanLimits)),
+                      .count = count};
+  Batch batch(atomic ? Batch::Kind::kAtomic : Batch::Kind::kUnordered);
+  std::string_view payload = bytes;
+  if (TakeSettings(header, payload) && TakeRequests(payload, count, kNoLimit, batch).ok()) {
+    CheckEncodedAgain(batch);
+  }
+  Batch answered;
+  for (uint32_t i = 0; i < count; ++i) answered.Get("k");
+  if (!ReadReply(header, bytes, answered).ok()) return;
+  // All of it can be read, and says the same again.
+  std::string reply;
+  AppendReply(reply, {.flags = kWantDeadlines | kWantVersions}, answered, 0, count);
+}
+
+}  // namespace
+}  // namespace skep::packed
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2 || size > 4096) return 0;
+  skep::packed::Run(data[0], data[1], {reinterpret_cast<const char*>(data) + 2, size - 2});
+  return 0;
+}

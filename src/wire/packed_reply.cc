@@ -1,0 +1,282 @@
+#include "wire/packed_reply.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "base/varint.h"
+#include "engine/batch_writer.h"
+#include "wire/pen.h"
+
+namespace skep::packed {
+namespace {
+
+constexpr Status kMalformedReply(Code::kCorrupt, "the reply is malformed");
+// Of an outcome, besides value, items and text; of a run besides its items.
+constexpr size_t kOutcomeBytesMax = 80;
+constexpr size_t kRunBytesMax = 15;
+constexpr size_t kTextsMax = 4096;
+constexpr size_t kTextBytesMax = 256;
+
+constexpr uint64_t ToZigzag(int64_t n) {
+  return (static_cast<uint64_t>(n) << 1) ^ static_cast<uint64_t>(n >> 63);
+}
+constexpr int64_t FromZigzag(uint64_t n) {
+  return static_cast<int64_t>((n >> 1) ^ (uint64_t{0} - (n & 1)));
+}
+
+// A literal with this text.
+const char* Intern(std::string_view text) {
+  static std::mutex mutex;
+  static std::set<std::string, std::less<>>& texts = *new std::set<std::string, std::less<>>;
+  std::lock_guard lock(mutex);
+  const auto found = texts.find(text);
+  if (found != texts.end()) return found->c_str();
+  if (texts.size() >= kTextsMax || text.size() > kTextBytesMax) return "the server refused it";
+  return texts.emplace(text).first->c_str();
+}
+
+void AddStatus(Pen& pen, const Status& status) {
+  const std::string_view text = status.what();
+  pen.Byte(static_cast<uint8_t>(status.code()));
+  pen.Varint(status.detail());
+  pen.Varint(text.size());
+  pen.Bytes(text);
+}
+
+// Writes outcomes one after the other.
+class OutcomeWriter {
+ public:
+  OutcomeWriter(char* at, uint8_t request_flags) : pen_(at), request_flags_(request_flags) {}
+
+  void Add(Op op, const Outcome& outcome, const ItemRange& items) {
+    const std::string_view value = outcome.value;
+    const bool has_value = !value.empty() || (op == Op::kGet && outcome.verdict == Verdict::kDone);
+    const bool same_size = has_value && has_size_ && value.size() == value_bytes_;
+    const uint8_t extras = ExtrasOf(outcome);
+    pen_.Byte(static_cast<uint8_t>(
+        static_cast<uint8_t>(outcome.verdict) | (has_value ? kHasOutcomeValue : 0) |
+        (same_size ? kSameValueSize : 0) | (outcome.present ? kPresent : 0) |
+        (outcome.more ? kMore : 0) | (extras != 0 ? kHasExtras : 0)));
+    if (extras != 0) pen_.Byte(extras);
+    if (has_value) {
+      if (!same_size) pen_.Varint(value.size());
+      pen_.Bytes(value);
+      value_bytes_ = value.size();
+      has_size_ = true;
+    }
+    if (extras != 0) AddExtras(outcome, extras, items);
+  }
+  char* end() const { return pen_.at(); }
+
+ private:
+  uint8_t ExtrasOf(const Outcome& outcome) const {
+    const auto wants = [&](Flag flag) { return (request_flags_ & flag) != 0; };
+    return static_cast<uint8_t>(
+        (outcome.integer != 0 ? kInteger : 0) | (outcome.item_count != 0 ? kItems : 0) |
+        (outcome.status.ok() ? 0 : kStatus) |
+        (outcome.deadline_ms != 0 && wants(kWantDeadlines) ? kDeadlineOf : 0) |
+        (outcome.version != 0 && wants(kWantVersions) ? kVersionOf : 0) |
+        (outcome.hint.bits != 0 ? kHintOf : 0));
+  }
+
+  void AddExtras(const Outcome& outcome, uint8_t extras, const ItemRange& items) {
+    if ((extras & kInteger) != 0) pen_.Varint(ToZigzag(outcome.integer));
+    if ((extras & kItems) != 0) AddItems(items);
+    if ((extras & kStatus) != 0) AddStatus(pen_, outcome.status);
+    if ((extras & kDeadlineOf) != 0) pen_.Varint(outcome.deadline_ms);
+    if ((extras & kVersionOf) != 0) pen_.Varint(outcome.version);
+    if ((extras & kHintOf) != 0) pen_.Fixed(outcome.hint.bits);
+  }
+
+  void AddItems(const ItemRange& items) {
+    size_t runs = 0;
+    items.ForEachRun([&](const ItemRun&) { ++runs; });
+    pen_.Varint(runs);
+    items.ForEachRun([&](const ItemRun& run) {
+      pen_.Varint(run.count);
+      pen_.Varint(run.key_bytes);
+      pen_.Varint(run.value_bytes);
+    });
+    items.ForEachRun([&](const ItemRun& run) { pen_.Bytes({run.at, run.count * run.stride()}); });
+  }
+
+  Pen pen_;
+  const uint8_t request_flags_;
+  bool has_size_ = false;
+  size_t value_bytes_ = 0;
+};
+
+size_t BytesMax(const Outcome& outcome, const ItemRange& items) {
+  size_t bytes = kOutcomeBytesMax + outcome.value.size();
+  if (!outcome.status.ok()) bytes += std::strlen(outcome.status.what());
+  items.ForEachRun([&](const ItemRun& run) { bytes += kRunBytesMax + run.count * run.stride(); });
+  return bytes;
+}
+
+}  // namespace
+
+void AppendReply(std::string& to, const Header& request, const Batch& batch, uint32_t slot,
+                 uint32_t count) {
+  const uint8_t flags = request.kind == Kind::kAtomic && !batch.applied() ? +kNotApplied : 0;
+  const size_t begin = BeginMessage(to, {.id = request.id,
+                                         .kind = request.kind,
+                                         .flags = flags,
+                                         .keyspace = request.keyspace,
+                                         .count = count});
+  const size_t used = to.size();
+  size_t bytes_max = used;
+  for (uint32_t i = slot; i < slot + count; ++i) {
+    bytes_max += BytesMax(batch.outcome(i), batch.items(i));
+  }
+  to.resize_and_overwrite(bytes_max, [&](char* bytes, size_t) {
+    OutcomeWriter writer(bytes + used, request.flags);
+    for (uint32_t i = slot; i < slot + count; ++i) {
+      writer.Add(batch.requests()[i].op, batch.outcome(i), batch.items(i));
+    }
+    return static_cast<size_t>(writer.end() - bytes);
+  });
+  EndMessage(to, begin);
+}
+
+void AppendFailure(std::string& to, const Header& request, const Status& status) {
+  const size_t begin = BeginMessage(
+      to, {.id = request.id, .kind = request.kind, .flags = kFailed, .keyspace = request.keyspace});
+  const size_t used = to.size();
+  const size_t bytes_max = used + kOutcomeBytesMax + std::strlen(status.what());
+  to.resize_and_overwrite(bytes_max, [&](char* bytes, size_t) {
+    Pen pen(bytes + used);
+    AddStatus(pen, status);
+    return static_cast<size_t>(pen.at() - bytes);
+  });
+  EndMessage(to, begin);
+}
+
+bool TakeStatus(std::string_view& from, Status* status) {
+  uint8_t code = 0;
+  uint64_t detail = 0;
+  std::string_view text;
+  if (!TakeByte(from, &code) || code == 0 || code > static_cast<uint8_t>(Code::kCorrupt)) {
+    return false;
+  }
+  if (!TakeVarint(from, &detail) || !TakeBytes(from, &text)) return false;
+  *status = Status(static_cast<Code>(code), Intern(text), detail);
+  return true;
+}
+
+namespace {
+
+// Reads outcomes one after the other.
+class OutcomeReader {
+ public:
+  OutcomeReader(std::string_view payload, BatchWriter& writer) : left_(payload), writer_(writer) {}
+
+  // False: what comes is no outcome.
+  bool Take(uint32_t slot) {
+    uint8_t first = 0;
+    if (!TakeByte(left_, &first)) return false;
+    const uint8_t verdict = first & kVerdictMask;
+    if (verdict > static_cast<uint8_t>(Verdict::kRefused)) return false;
+    Outcome& outcome = writer_.outcome(slot);
+    outcome.verdict = static_cast<Verdict>(verdict);
+    outcome.present = (first & kPresent) != 0;
+    outcome.more = (first & kMore) != 0;
+    uint8_t extras = 0;
+    if ((first & kHasExtras) != 0 && (!TakeByte(left_, &extras) || (extras & ~kExtras) != 0)) {
+      return false;
+    }
+    if ((first & kHasOutcomeValue) != 0 && !TakeValue((first & kSameValueSize) != 0, outcome)) {
+      return false;
+    }
+    return TakeExtras(slot, extras, outcome);
+  }
+  bool done() const { return left_.empty(); }
+
+ private:
+  bool TakeValue(bool same_size, Outcome& outcome) {
+    if (same_size) return has_size_ && TakeFront(left_, value_bytes_, &outcome.value);
+    uint64_t bytes = 0;
+    if (!TakeVarint(left_, &bytes)) return false;
+    value_bytes_ = bytes;
+    has_size_ = true;
+    return TakeFront(left_, value_bytes_, &outcome.value);
+  }
+
+  bool TakeExtras(uint32_t slot, uint8_t extras, Outcome& outcome) {
+    if ((extras & kInteger) != 0) {
+      uint64_t integer = 0;
+      if (!TakeVarint(left_, &integer)) return false;
+      outcome.integer = FromZigzag(integer);
+    }
+    if ((extras & kItems) != 0 && !TakeItems(slot)) return false;
+    if ((extras & kStatus) != 0 && !TakeStatus(left_, &outcome.status)) return false;
+    if (outcome.verdict == Verdict::kRefused && outcome.status.ok()) return false;
+    if ((extras & kDeadlineOf) != 0 && !TakeVarint(left_, &outcome.deadline_ms)) return false;
+    if ((extras & kVersionOf) != 0 && !TakeVarint(left_, &outcome.version)) return false;
+    return (extras & kHintOf) == 0 || TakeFixed(left_, &outcome.hint.bits);
+  }
+
+  bool TakeItems(uint32_t slot) {
+    uint64_t runs = 0;
+    if (!TakeVarint(left_, &runs)) return false;
+    // First where the heads end, then the runs with their bytes.
+    std::string_view heads = left_;
+    for (uint64_t i = 0; i < runs; ++i) {
+      ItemRun unused;
+      if (!TakeRunHead(left_, &unused)) return false;
+    }
+    writer_.BeginItems(slot);
+    for (uint64_t i = 0; i < runs; ++i) {
+      ItemRun run;
+      TakeRunHead(heads, &run);
+      std::string_view bytes;
+      if (run.count > left_.size() / std::max<size_t>(run.stride(), 1) + 1) return false;
+      if (!TakeFront(left_, run.count * run.stride(), &bytes)) return false;
+      run.at = bytes.data();
+      writer_.AddKeptItems(slot, run);
+    }
+    return true;
+  }
+
+  // Of at least one item; of those without a byte there cannot be two.
+  static bool TakeRunHead(std::string_view& from, ItemRun* run) {
+    uint64_t count = 0;
+    uint64_t key_bytes = 0;
+    uint64_t value_bytes = 0;
+    if (!TakeVarint(from, &count) || !TakeVarint(from, &key_bytes) ||
+        !TakeVarint(from, &value_bytes)) {
+      return false;
+    }
+    if (count == 0 || count > kNoLimit || key_bytes > kNoLimit || value_bytes > kNoLimit) {
+      return false;
+    }
+    if (key_bytes == 0 && value_bytes == 0 && count != 1) return false;
+    *run = {.at = nullptr,
+            .count = static_cast<uint32_t>(count),
+            .key_bytes = static_cast<uint32_t>(key_bytes),
+            .value_bytes = static_cast<uint32_t>(value_bytes)};
+    return true;
+  }
+
+  std::string_view left_;
+  BatchWriter& writer_;
+  bool has_size_ = false;
+  size_t value_bytes_ = 0;
+};
+
+}  // namespace
+
+Status ReadReply(const Header& reply, std::string_view payload, Batch& batch) {
+  BatchWriter writer(batch);
+  OutcomeReader reader(payload, writer);
+  bool fits = reply.count == batch.size();
+  for (uint32_t slot = 0; fits && slot < reply.count; ++slot) fits = reader.Take(slot);
+  if (!fits || !reader.done()) {
+    writer.RefuseAll(kMalformedReply);
+    return kMalformedReply;
+  }
+  writer.set_applied(!reply.has(kNotApplied));
+  return {};
+}
+
+}  // namespace skep::packed

@@ -1,0 +1,65 @@
+// packed_reply.h: the payload of the reply to a kBatch or kAtomic message: outcomes, one after the
+// other, in the order of the requests.
+//
+//     1        verdict (bits 0-2) | kHasOutcomeValue | kSameValueSize | kPresent | kMore
+//                | kHasExtras
+//     [1]      extras, if kHasExtras: which of these follow
+//     [varint] value bytes: with a value, not with kSameValueSize: that of the last value before
+//     [bytes]  value
+//     [varint] integer, as zigzag: (n << 1) ^ (n >> 63)   kInteger; without: 0
+//     [items]  kItems: varint, how many runs; for each run varint items, varint key bytes, varint
+//              value bytes; then the bytes of all items, key | value | key | value ...
+//     [status] kStatus: code (1), varint detail, varint length and bytes of the text
+//     [varint] deadline    kDeadlineOf: the key's, as Outcome::deadline_ms
+//     [varint] version     kVersionOf
+//     [8]      hint        kHintOf
+//
+// An answer to a GET of 8 bytes takes 9 or 10.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "skep/batch.h"
+#include "wire/packed.h"
+
+namespace skep::packed {
+
+inline constexpr uint8_t kVerdictMask = 7;
+inline constexpr uint8_t kHasOutcomeValue = 8;
+inline constexpr uint8_t kSameValueSize = 16;
+inline constexpr uint8_t kPresent = 32;
+inline constexpr uint8_t kMore = 64;
+inline constexpr uint8_t kHasExtras = 128;
+
+enum Extra : uint8_t {
+  kInteger = 1,
+  kItems = 2,
+  kStatus = 4,
+  kDeadlineOf = 8,
+  kVersionOf = 16,
+  kHintOf = 32,
+};
+inline constexpr uint8_t kExtras = 63;
+
+// Appends the reply to the message with this header: the outcomes of `count` slots from `slot` on
+// (of kAtomic: all). The value of a kGet that was found is sent even if it is empty. Cost as of
+// AppendBatch.
+void AppendReply(std::string& to, const Header& request, const Batch& batch, uint32_t slot,
+                 uint32_t count);
+
+// A message of which `status` is all there is to say. `what` and detail are sent.
+void AppendFailure(std::string& to, const Header& request, const Status& status);
+// Takes a status from the front. Its text is kept for the life of the process; of very many
+// different ones some are told as "the server refused it".
+//   false  there is none
+bool TakeStatus(std::string_view& from, Status* status);
+
+// Fills in the outcomes of `batch` from the payload of such a reply (flags and count as in its
+// header, which is not one of a failure). `payload` must live as long as the batch's outcomes: it
+// is in the batch's scratch, as a rule.
+//   kCorrupt  the payload is no reply to this batch; every slot is then refused with it
+Status ReadReply(const Header& reply, std::string_view payload, Batch& batch);
+
+}  // namespace skep::packed

@@ -1,0 +1,337 @@
+// The packed protocol's payloads: what is encoded is decoded, what is malformed is refused.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/memory_budget.h"
+#include "engine/batch_writer.h"
+#include "engine/model_engine.h"
+#include "engine/random_batch.h"
+#include "wire/packed_reply.h"
+#include "wire/packed_request.h"
+
+namespace skep::packed {
+namespace {
+
+using namespace std::string_literals;
+using namespace std::string_view_literals;
+
+constexpr uint64_t kNow = 1'700'000'000'000;
+
+unsigned PrintedSeed() {
+  const unsigned seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  return seed;
+}
+
+std::string Encoded(const Batch& batch, uint8_t flags = 0) {
+  std::string bytes;
+  AppendBatch(bytes, {.id = 7, .flags = flags, .keyspace = 3}, batch, batch.snapshot().id);
+  return bytes;
+}
+
+Header HeaderOf(const std::string& message) { return Read<Header>(message); }
+std::string_view PayloadOf(const std::string& message) {
+  return std::string_view(message).substr(sizeof(Header));
+}
+
+// Decodes a message as a server does. The requests view the message.
+Status Decode(const std::string& message, Batch& batch) {
+  const Header header = HeaderOf(message);
+  std::string_view payload = PayloadOf(message);
+  const auto settings = TakeSettings(header, payload);
+  if (!settings) return settings.error();
+  if (settings->snapshot != 0) batch.set_snapshot({.version = 0, .id = settings->snapshot});
+  batch.set_scan_bytes_max(settings->scan_bytes_max);
+  batch.set_scan_visits_max(static_cast<uint32_t>(settings->scan_visits_max));
+  return TakeRequests(payload, header.count, kNoLimit, batch);
+}
+
+std::string Shown(const Request& r) {
+  std::string operand;
+  switch (OperandOf(r)) {
+    case Operand::kNone:
+      break;
+    case Operand::kBytes:
+      operand = r.other;
+      break;
+    case Operand::kDigest:
+      operand = std::to_string(r.digest.low) + "/" + std::to_string(r.digest.high);
+      break;
+    case Operand::kNumber:
+      operand = r.op == Op::kApply ? std::string(r.function == nullptr ? "?" : r.function->name)
+                                   : std::to_string(r.random);
+      break;
+  }
+  return std::to_string(static_cast<int>(r.op)) + " flags " + std::to_string(r.flags) + " when " +
+         std::to_string(r.when) + " limit " + std::to_string(r.limit) + " key " +
+         std::string(r.key) + " value " + std::string(HasValue(r.op) ? r.value : "") +
+         " deadline " + std::to_string(r.deadline_ms) + " hint " + std::to_string(r.hint.bits) +
+         " operand " + operand;
+}
+
+void ExpectEqualBatches(const Batch& a, const Batch& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(Shown(a.requests()[i]), Shown(b.requests()[i])) << "request " << i;
+  }
+  EXPECT_EQ(std::vector(a.part_begins().begin(), a.part_begins().end()),
+            std::vector(b.part_begins().begin(), b.part_begins().end()));
+  EXPECT_EQ(a.snapshot().id, b.snapshot().id);
+  EXPECT_EQ(a.scan_bytes_max(), b.scan_bytes_max());
+  EXPECT_EQ(a.scan_visits_max(), b.scan_visits_max());
+}
+
+// Parts that begin behind the last request have no effect and are not sent; two at one place are
+// one.
+void DropEmptyParts(const Batch& from, Batch& to) {
+  size_t next = 0;
+  for (uint32_t i = 0; i < from.size(); ++i) {
+    bool begins = false;
+    for (; next < from.part_begins().size() && from.part_begins()[next] == i; ++next) begins = true;
+    if (begins) to.BeginPart();
+    to.Add(from.requests()[i]);
+  }
+  to.set_snapshot(from.snapshot());
+}
+
+// Goal: what a client encodes is what the server decodes, also cut short: then it is refused.
+// Method: random batches of all operations, and each prefix of some of them.
+TEST(PackedRequest, DecodesWhatWasEncoded) {
+  RandomBatch random(PrintedSeed());
+  for (int round = 0; round < 300; ++round) {
+    Batch batch(round % 2 == 0 ? Batch::Kind::kUnordered : Batch::Kind::kAtomic);
+    batch.set_now_ms(kNow);
+    random.Fill(batch);
+    if (round % 7 == 0) batch.set_snapshot({.version = 9, .id = 1 + random.Below(1 << 20)});
+    if (round % 5 == 0) batch.set_scan_visits_max(static_cast<uint32_t>(random.Below(1000)));
+    const std::string message = Encoded(batch);
+    EXPECT_EQ(HeaderOf(message).payload_bytes, PayloadOf(message).size());
+    Batch decoded(batch.kind());
+    ASSERT_TRUE(Decode(message, decoded).ok());
+    Batch expected(batch.kind());
+    DropEmptyParts(batch, expected);
+    expected.set_scan_bytes_max(batch.scan_bytes_max());
+    expected.set_scan_visits_max(batch.scan_visits_max());
+    ExpectEqualBatches(expected, decoded);
+    if (round % 10 != 0) continue;
+    for (size_t bytes = sizeof(Header); bytes < message.size(); ++bytes) {
+      Batch cut(batch.kind());
+      EXPECT_EQ(Decode(message.substr(0, bytes), cut).code(), Code::kCorrupt) << bytes;
+    }
+    Batch longer(batch.kind());
+    EXPECT_EQ(Decode(message + "x", longer).code(), Code::kCorrupt);
+  }
+}
+
+// Goal: sizes and values that repeat are not sent, with what is between them.
+TEST(PackedRequest, LeavesOutWhatRepeats) {
+  Batch batch;
+  batch.Put("key1", "value");
+  batch.Put("key2", "value");
+  batch.Get("key3");
+  batch.Put("key4", "value");
+  batch.Put("key5", "other");
+  batch.Insert("six", "");
+  batch.Insert("7", "");
+  const std::string message = Encoded(batch);
+  EXPECT_EQ(PayloadOf(message),
+            "\x01\x04\x05"
+            "key1value"
+            "\x61key2"
+            "\x20key3"
+            "\x61key4"
+            "\x21key5other"
+            "\x02\x03\x00six"
+            "\x42\x01"
+            "7"sv);
+  Batch decoded;
+  ASSERT_TRUE(Decode(message, decoded).ok());
+  ExpectEqualBatches(batch, decoded);
+}
+
+// Goal: an empty value right behind a request without one is not taken for one that repeats.
+TEST(PackedRequest, TellsAnEmptyValueFromNone) {
+  Batch batch;
+  batch.Get("a");
+  batch.Put("b", "");
+  const std::string message = Encoded(batch);
+  Batch decoded;
+  ASSERT_TRUE(Decode(message, decoded).ok());
+  ExpectEqualBatches(batch, decoded);
+}
+
+struct Malformed {
+  const char* what;
+  std::string_view payload;
+};
+
+// Goal: each kind of malformed request is refused.
+TEST(PackedRequest, RefusesWhatIsNone) {
+  const Malformed cases[] = {
+      {"an op that there is not", "\x1f\x01k"sv},
+      {"same sizes first", "\x20k"sv},
+      {"same value first", "\x41\x01k"sv},
+      {"same value of an op without one", "\x40\x01k"sv},
+      {"fields that there are not", "\x80\x40\x01k"sv},
+      {"fields, but none", "\x80\x00\x01k"sv},
+      {"a key longer than the rest", "\x00\x05k"sv},
+      {"a key longer than anything", "\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01k"sv},
+      {"a number of eleven bytes", "\x00\x81\x81\x81\x81\x81\x81\x81\x81\x81\x81\x01k"sv},
+      {"a limit above 32 bits", "\x8b\x04\x80\x80\x80\x80\x10\x00\x00"sv},
+      {"a digest cut short", "\x12\x01\x02\x03"sv},
+      {"a function's number that skips one", "\x07\x01\x01\x01kx"sv},
+      {"a kind of function that there is not", "\x07\x00\x04\x00\x01x\x01\x01kx"sv},
+      {"nothing", ""sv},
+  };
+  for (const Malformed& c : cases) {
+    Batch batch;
+    EXPECT_EQ(TakeRequests(c.payload, 1, kNoLimit, batch).code(), Code::kCorrupt) << c.what;
+  }
+}
+
+// Goal: a function is named once in a message; one that the server has not is one that there is
+// not,
+//   for the engine to refuse.
+TEST(PackedRequest, NamesFunctionsOnce) {
+  Batch batch;
+  batch.Apply("k", functions::kAppend, "x");
+  batch.Apply("k", functions::kAppend, "y");
+  std::string bytes;
+  AppendBatch(bytes, {}, batch);
+  const std::string name = functions::kAppend->name;
+  const std::string named = "\x07" + std::string(3, '\0') + static_cast<char>(name.size()) + name;
+  std::string expected = named + "\x01\x01kx" + "\x27" + '\0' + "ky";
+  expected.front() = static_cast<char>(0x80 | 0x07);
+  EXPECT_EQ(std::string(PayloadOf(bytes)).substr(1), expected.substr(1));
+  Batch decoded;
+  ASSERT_TRUE(TakeRequests(PayloadOf(bytes), 2, kNoLimit, decoded).ok());
+  ExpectEqualBatches(batch, decoded);
+  Batch unknown;
+  const std::string other = "\x07" + std::string(3, '\0') + "\x04none\x01\x01kx";
+  ASSERT_TRUE(TakeRequests(other, 1, kNoLimit, unknown).ok());
+  EXPECT_EQ(unknown.requests()[0].function, nullptr);
+}
+
+// ---- Replies ----
+
+void ExpectEqualOutcomes(const Batch& a, const Batch& b, bool deadlines, bool versions) {
+  EXPECT_EQ(a.applied(), b.applied());
+  for (uint32_t i = 0; i < a.size(); ++i) {
+    SCOPED_TRACE(testing::Message() << "slot " << i);
+    const Outcome& x = a.outcome(i);
+    const Outcome& y = b.outcome(i);
+    EXPECT_EQ(x.verdict, y.verdict);
+    EXPECT_EQ(x.present, y.present);
+    EXPECT_EQ(x.more, y.more);
+    EXPECT_EQ(x.integer, y.integer);
+    EXPECT_EQ(x.value, y.value);
+    EXPECT_EQ(x.status, y.status);
+    EXPECT_STREQ(x.status.what(), y.status.what());
+    EXPECT_EQ(deadlines ? x.deadline_ms : 0, y.deadline_ms);
+    EXPECT_EQ(versions ? x.version : 0, y.version);
+    EXPECT_EQ(x.hint.bits, y.hint.bits);
+    const auto items = [](const Batch& batch, uint32_t slot) {
+      std::vector<std::pair<std::string, std::string>> all;
+      for (const Item& item : batch.items(slot)) all.emplace_back(item.key, item.value);
+      return all;
+    };
+    EXPECT_EQ(items(a, i), items(b, i));
+  }
+}
+
+void CopyRequests(const Batch& from, Batch& to) {
+  for (const Request& request : from.requests()) to.Add(request);
+}
+
+// Goal: outcomes arrive as they were, and a reply that is cut short or damaged is refused or read
+//   as another one, never beyond its bytes (AddressSanitizer looks on).
+// Method: random batches executed by the model engine.
+TEST(PackedReply, DecodesWhatWasEncoded) {
+  const unsigned seed = PrintedSeed();
+  RandomBatch random(seed);
+  std::mt19937 rng(seed);
+  MemoryBudget budget(0);
+  ModelEngine engine({.budget = &budget});
+  for (int round = 0; round < 400; ++round) {
+    Batch batch(round % 2 == 0 ? Batch::Kind::kUnordered : Batch::Kind::kAtomic);
+    batch.set_now_ms(kNow + static_cast<uint64_t>(round));
+    random.Fill(batch);
+    engine.Execute(batch);
+    const auto flags = static_cast<uint8_t>((round / 2) % 4 * kWantDeadlines);
+    const Header request{.id = 5,
+                         .kind = round % 2 == 0 ? Kind::kBatch : Kind::kAtomic,
+                         .flags = flags,
+                         .keyspace = 1};
+    std::string message;
+    AppendReply(message, request, batch, 0, static_cast<uint32_t>(batch.size()));
+    const Header header = HeaderOf(message);
+    EXPECT_EQ(header.id, 5u);
+    EXPECT_EQ(header.payload_bytes, PayloadOf(message).size());
+    Batch decoded(batch.kind());
+    CopyRequests(batch, decoded);
+    ASSERT_TRUE(ReadReply(header, PayloadOf(message), decoded).ok());
+    ExpectEqualOutcomes(batch, decoded, request.has(kWantDeadlines), request.has(kWantVersions));
+    if (round % 10 != 0) continue;
+    for (size_t bytes = 0; bytes < header.payload_bytes; ++bytes) {
+      const std::string cut(PayloadOf(message).substr(0, bytes));
+      EXPECT_EQ(ReadReply(header, cut, decoded).code(), Code::kCorrupt);
+      EXPECT_EQ(decoded.outcome(0).status.code(), Code::kCorrupt);
+    }
+    for (int i = 0; i < 200 && header.payload_bytes > 0; ++i) {
+      std::string damaged(PayloadOf(message));
+      damaged[rng() % damaged.size()] = static_cast<char>(rng());
+      static_cast<void>(ReadReply(header, damaged, decoded));
+    }
+  }
+}
+
+// Goal: the bytes of the documentation.
+TEST(PackedReply, LeavesOutWhatRepeats) {
+  MemoryBudget budget(0);
+  ModelEngine engine({.budget = &budget});
+  Batch fill;
+  fill.Put("a", "one");
+  fill.Put("b", "two");
+  fill.Put("c", "three");
+  engine.Execute(fill);
+  Batch batch;
+  for (const char* key : {"a", "b", "x", "c"}) batch.Get(key);
+  batch.Count(Range::All());
+  batch.Scan(Range::All());
+  engine.Execute(batch);
+  std::string message;
+  AppendReply(message, {}, batch, 0, 6);
+  EXPECT_EQ(PayloadOf(message),
+            "\x28\x03"
+            "one"
+            "\x38two"
+            "\x01"
+            "\x28\x05three"
+            "\x80\x01\x06"
+            "\x80\x02\x02\x02\x01\x03\x01\x01\x05"
+            "aonebtwocthree"sv);
+}
+
+// Goal: a failure of a whole message arrives with its text and detail.
+TEST(PackedReply, TellsFailures) {
+  std::string message;
+  AppendFailure(message, {.id = 8, .kind = Kind::kSave}, {Code::kIo, "the disk is full", 28});
+  EXPECT_TRUE(HeaderOf(message).flags & kFailed);
+  std::string_view payload = PayloadOf(message);
+  Status status;
+  ASSERT_TRUE(TakeStatus(payload, &status));
+  EXPECT_TRUE(payload.empty());
+  EXPECT_EQ(status, Status(Code::kIo, "", 28));
+  EXPECT_STREQ(status.what(), "the disk is full");
+  for (size_t bytes = 0; bytes < PayloadOf(message).size(); ++bytes) {
+    std::string_view cut = PayloadOf(message).substr(0, bytes);
+    EXPECT_FALSE(TakeStatus(cut, &status));
+  }
+}
+
+}  // namespace
+}  // namespace skep::packed
