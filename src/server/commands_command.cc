@@ -38,26 +38,43 @@ void ReplyInfo(RespWriter reply, const Command& command) {
   reply.Array(0);  // subcommands
 }
 
-void ReplyDocs(RespWriter reply, const Command& command) {
-  reply.Bulk(command.name);
-  reply.Map(4);
+// The fields that a command and a subcommand have, without their map.
+constexpr size_t kDocsFields = 4;
+void ReplyDocsFields(RespWriter reply, const Command& command, std::string_view summary,
+                     std::string_view arguments) {
   reply.Bulk("summary");
-  reply.Bulk(command.summary);
+  reply.Bulk(summary);
   reply.Bulk("since");
   reply.Bulk(command.since);
   reply.Bulk("group");
   reply.Bulk(command.group);
   // The arguments as one that stands for all of them: clients print its name.
   reply.Bulk("arguments");
-  reply.Array(command.arguments.empty() ? 0 : 1);
-  if (command.arguments.empty()) return;
+  reply.Array(arguments.empty() ? 0 : 1);
+  if (arguments.empty()) return;
   reply.Map(3);
   reply.Bulk("name");
-  reply.Bulk(command.arguments);
+  reply.Bulk(arguments);
   reply.Bulk("type");
   reply.Bulk("string");
   reply.Bulk("display_text");
-  reply.Bulk(command.arguments);
+  reply.Bulk(arguments);
+}
+
+void ReplyDocs(RespWriter reply, const Command& command) {
+  const bool has_subcommands = command.subcommands != nullptr;
+  reply.Bulk(command.name);
+  reply.Map(kDocsFields + (has_subcommands ? 1 : 0));
+  ReplyDocsFields(reply, command, command.summary, command.arguments);
+  if (!has_subcommands) return;
+  const auto subcommands = command.subcommands();
+  reply.Bulk("subcommands");
+  reply.Map(subcommands.size());
+  for (const Subcommand& sub : subcommands) {
+    reply.Bulk(fmt::format("{}|{}", command.name, sub.name));
+    reply.Map(kDocsFields);
+    ReplyDocsFields(reply, command, sub.summary, sub.arguments);
+  }
 }
 
 void CommandInfo(const Call& call) {

@@ -7,6 +7,7 @@
 
 #include "base/decimal.h"
 #include "server/commands.h"
+#include "server/password.h"
 #include "server/server.h"
 #include "server/subcommands.h"
 #include "server/version.h"
@@ -15,15 +16,6 @@
 namespace skep::commands {
 namespace {
 
-// Compares without telling by its time how much of the password was right.
-bool IsPassword(std::string_view given, std::string_view password) {
-  unsigned difference = given.size() == password.size() ? 0 : 1;
-  for (size_t i = 0; i < given.size(); ++i) {
-    const char expected = password.empty() ? '\0' : password[i % password.size()];
-    difference |= static_cast<unsigned char>(given[i] ^ expected);
-  }
-  return difference == 0;
-}
 
 // False, and the error sent, if the credentials are wrong.
 bool Authenticate(Call& call, std::string_view user, std::string_view password) {

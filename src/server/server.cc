@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/network_address.h"
 #include "server/log.h"
 
 namespace skep {
@@ -18,10 +19,7 @@ constexpr size_t kKeyScanBytesMax = 4 << 20;
 
 std::vector<Address> ListenAddresses(const ServerOptions& options) {
   std::vector<Address> addresses;
-  for (const std::string& host : options.bind) {
-    const bool v6 = host.find(':') != std::string::npos;
-    addresses.push_back(fmt::format("{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", options.port));
-  }
+  for (const std::string& host : options.bind) addresses.push_back(AddressOf(host, options.port));
   if (!options.unixsocket.empty()) addresses.push_back("unix:" + options.unixsocket);
   return addresses;
 }
@@ -71,6 +69,7 @@ Server::Server(const ServerOptions& options, const Environment& environment,
       run_id_(fmt::format("{:016x}{:016x}{:08x}", environment.random.Next(),
                           environment.random.Next(),
                           static_cast<uint32_t>(environment.random.Next()))),
+      instance_(environment.random.Next()),
       cursors_(kCursorsMax, kCursorBytesMax, options.cursor_ttl_ms, environment.random),
       key_scans_(kKeyScansMax, kKeyScanBytesMax, options.cursor_ttl_ms, environment.random) {}
 

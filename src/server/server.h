@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "server/client_registry.h"
 #include "server/cursor_table.h"
 #include "server/options.h"
+#include "server/reply_memory.h"
 #include "server/worker.h"
 #include "skep/store.h"
 
@@ -72,6 +74,9 @@ class Server {
   ClientRegistry& clients() { return clients_; }
   CursorTable<std::shared_ptr<const ScanCursor>>& cursors() { return cursors_; }
   CursorTable<std::shared_ptr<const KeyScan>>& key_scans() { return key_scans_; }
+  ReplyMemory& replies() { return replies_; }
+  // Another one in each process.
+  uint64_t instance() const { return instance_; }
   spdlog::logger& log() { return *log_; }
   uint64_t start_monotonic_ms() const { return start_ms_; }
   const std::string& run_id() const { return run_id_; }
@@ -96,6 +101,7 @@ class Server {
   std::shared_ptr<spdlog::logger> log_;
   uint64_t start_ms_;
   std::string run_id_;
+  uint64_t instance_;
   std::atomic<bool> stopping_{false};
 
   Status OpenKeyspaces();
@@ -106,6 +112,7 @@ class Server {
   ClientRegistry clients_;
   CursorTable<std::shared_ptr<const ScanCursor>> cursors_;
   CursorTable<std::shared_ptr<const KeyScan>> key_scans_;
+  ReplyMemory replies_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };

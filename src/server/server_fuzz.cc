@@ -1,5 +1,6 @@
 // Property: whatever bytes a connection sends, however they were split, the server answers with
-// whole RESP replies, at most one a command, and serves the next connection.
+// whole replies, at most one a command (RESP) or message (the packed protocol, if the stream begins
+// like it), and serves the next connection.
 //
 // Input: two bytes that choose, then the stream.
 //   byte 0  bit 0: structured (below); 1: a password is set; 2: a memory limit; 3: HELLO 3 first;
@@ -25,6 +26,7 @@
 #include "base/check.h"
 #include "server/server.h"
 #include "sim/simulation.h"
+#include "wire/packed_reply.h"
 #include "wire/resp_decoder.h"
 #include "wire/resp_reply.h"
 
@@ -190,6 +192,39 @@ size_t RepliesIn(std::string_view bytes, bool may_be_cut) {
   return count;
 }
 
+// The same of a connection that has said hello in the packed protocol.
+size_t PackedRepliesIn(std::string_view bytes, bool may_be_cut) {
+  SKEP_CHECK(packed::IsHello(bytes));
+  bytes.remove_prefix(sizeof(packed::ServerHello));
+  size_t count = 0;
+  while (!bytes.empty()) {
+    const bool has_header = bytes.size() >= sizeof(packed::Header);
+    const auto header = has_header ? packed::Read<packed::Header>(bytes) : packed::Header{};
+    if (!has_header || bytes.size() - sizeof(header) < header.payload_bytes) {
+      SKEP_CHECK(may_be_cut);
+      return count;
+    }
+    SKEP_CHECK(packed::IsKind(header.kind));
+    std::string_view payload = bytes.substr(sizeof(header), header.payload_bytes);
+    Status status;
+    if ((header.flags & packed::kFailed) != 0) SKEP_CHECK(packed::TakeStatus(payload, &status));
+    bytes.remove_prefix(sizeof(header) + header.payload_bytes);
+    ++count;
+  }
+  return count;
+}
+
+// How many messages the bytes begin.
+size_t MessagesIn(std::string_view stream) {
+  size_t count = 0;
+  stream.remove_prefix(sizeof(packed::ClientHello));
+  for (; stream.size() >= sizeof(packed::Header); ++count) {
+    const auto header = packed::Read<packed::Header>(stream);
+    stream.remove_prefix(std::min(stream.size(), sizeof(header) + size_t{header.payload_bytes}));
+  }
+  return count;
+}
+
 void SendSplit(World& world, Connection& connection, std::string_view stream, uint8_t split) {
   SeededRandom random(split);
   while (!stream.empty()) {
@@ -231,7 +266,12 @@ void Run(const uint8_t* data, size_t size) {
     SendSplit(*world, connection, stream, data[1]);
     if (has(4)) connection.FinishSending();
     world->Settle(connection);
-    SKEP_CHECK(RepliesIn(connection.received(), connection.closed()) <= CommandsIn(stream));
+    const std::string& received = connection.received();
+    if (packed::IsHello(stream) && stream.size() >= sizeof(packed::ClientHello)) {
+      SKEP_CHECK(PackedRepliesIn(received, connection.closed()) <= MessagesIn(stream));
+    } else {
+      SKEP_CHECK(RepliesIn(received, connection.closed()) <= CommandsIn(stream));
+    }
   }
   if (!world->stopping()) CheckAnswersPing(*world);
 }

@@ -9,7 +9,8 @@
 //   +-----------------+----------------+----------------------+
 //
 // A reply may leave once the gate of its keyspace has released its ticket (release_gate.h). A mark
-// says from which byte on `out` waits for a ticket; without marks everything may leave.
+// says from which byte on `out` waits for a ticket; without marks everything may leave. Replies of
+// the packed protocol do not wait for each other: packed_session.h.
 //
 // Thread safety: the owning worker only, but for `info`.
 #pragma once
@@ -22,6 +23,7 @@
 #include "base/network.h"
 #include "engine/engine.h"
 #include "server/client_registry.h"
+#include "server/packed_session.h"
 #include "server/transaction.h"
 #include "wire/resp_decoder.h"
 
@@ -57,8 +59,10 @@ struct Session {
   std::deque<Mark> marks;  // positions rise
   std::unique_ptr<Task> task;
   std::unique_ptr<Transaction> transaction;  // since MULTI
+  std::unique_ptr<PackedSession> packed;     // it speaks the packed protocol
   WatchedKeys watched;                       // in `keyspace`
 
+  bool begun = false;  // its first bytes have told which protocol it speaks
   int protocol = 2;
   // Replies wait until what they stand for survives a power loss: all, or of so many commands.
   bool syncs_always = false;
@@ -98,8 +102,12 @@ struct Session {
     transaction.reset();
     watched.Clear();
   }
+  // How many bytes it wants to go on with, if it knows.
+  size_t wanted() const { return packed == nullptr ? decoder.wanted() : packed->wanted; }
   bool paused() const { return task != nullptr || blocked || stalled; }
-  size_t unsent() const { return out.size() - out_begin; }
+  size_t unsent() const {
+    return out.size() - out_begin + (packed == nullptr ? 0 : packed->held_bytes());
+  }
   size_t sendable() const {
     return (marks.empty() ? out.size() : marks.front().from - out_base) - out_begin;
   }

@@ -34,11 +34,6 @@ void Shrink(std::string& buffer) {
   if (buffer.capacity() > kKeptCapacityMax) std::string().swap(buffer);
 }
 
-void Bump(std::atomic<uint64_t>& counter, uint64_t by = 1) {
-  // One thread writes it.
-  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
-}
-
 }  // namespace
 
 Worker::Worker(Server& server)
@@ -92,6 +87,9 @@ bool Worker::Turn(int timeout_ms) {
       continue;
     }
     Session& session = *static_cast<Session*>(event.tag);
+    // Of a stream of which nothing is wanted this is told only if it broke. (That it is readable
+    // may have been wanted when the wait began, and not any more since the session went on.)
+    if (event.writable && !session.wants_read && !session.wants_write) Kill(session);
     if (event.readable) ReadFrom(session);
     if (event.writable) Queue(session);
   }
@@ -171,7 +169,6 @@ void Worker::RejectOrPlace(std::unique_ptr<Stream> stream) {
 
 void Worker::ReadFrom(Session& session) {
   if (session.dead) return;
-  if (!session.wants_read && !session.wants_write) return Kill(session);  // hung up
   if (!session.wants_read || session.closing) return;
   if (session.paused()) return UpdateInterest(session);
   if (session.in_used > 0) {
@@ -181,7 +178,7 @@ void Worker::ReadFrom(Session& session) {
   if (!session.in.empty()) {
     // The rest of a large argument goes where it will stay.
     const size_t had = session.in.size();
-    session.in.resize(had + std::clamp(session.decoder.wanted(), kReadBytesMin, kReadBytes));
+    session.in.resize(had + std::clamp(session.wanted(), kReadBytesMin, kReadBytes));
     const ssize_t got = session.stream->Read(session.in.data() + had, session.in.size() - had);
     session.in.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
     Received(session, got);
@@ -235,6 +232,13 @@ void Worker::FinishInput(Session& session) {
 
 // Dispatches the commands in `input`; returns how many bytes of it are done with.
 size_t Worker::Decode(Session& session, std::string_view input) {
+  size_t begin = 0;
+  if (!session.begun) {
+    const auto hello = DecodeHello(session, input);
+    if (!hello) return 0;
+    begin = *hello;
+  }
+  if (session.packed != nullptr) return begin + DecodeMessages(session, input.substr(begin));
   const RespLimits limits{.bulk_bytes_max = options_.proto_max_bulk_len};
   size_t at = 0;
   while (at < input.size()) {
@@ -369,9 +373,7 @@ void Worker::RunPlanned(Session& session, const Command& command,
                         std::span<const std::string_view> args) {
   const bool ranges = command.has(Command::kRange);
   if (!ranges && session.range_flush == flush_) Flush();
-  KeyspaceBatch& shared = batches_[session.keyspace];
-  if (!std::exchange(shared.used, true)) used_keyspaces_.push_back(session.keyspace);
-  Batch& batch = shared.batch;
+  Batch& batch = SharedBatch(session.keyspace).batch;
   const auto first = static_cast<uint32_t>(batch.size());
   const Plan plan = command.plan(Call(server_, *this, session, command, args), batch);
   if (plan.kind == Plan::Kind::kError) return PendError(session, plan.error);
@@ -428,6 +430,12 @@ void Worker::Pend(Pending pending, std::span<const std::string_view> args) {
   pending_.push_back(pending);
 }
 
+Worker::KeyspaceBatch& Worker::SharedBatch(uint32_t keyspace) {
+  KeyspaceBatch& shared = batches_[keyspace];
+  if (!std::exchange(shared.used, true)) used_keyspaces_.push_back(keyspace);
+  return shared;
+}
+
 void Worker::PendError(Session& session, std::string_view text) {
   CountError();
   Pend({.session = &session, .error = text}, {});
@@ -469,6 +477,13 @@ void Worker::Flush() {
 void Worker::FinishPending() {
   for (const Pending& p : pending_) {
     Session& session = *p.session;
+    if (p.message) {
+      // Also of one that is dead: its client may ask again.
+      const KeyspaceBatch& kb = batches_[p.keyspace];
+      FinishMessage(session, *p.message, kb.batch, p.first_slot, server_.keyspaces().at(p.keyspace),
+                    kb.ticket);
+      continue;
+    }
     if (session.dead) continue;
     Queue(session);
     if (p.command == nullptr) {
@@ -483,17 +498,40 @@ void Worker::FinishPending() {
   }
 }
 
+namespace {
+
+// The gate that the ticket has not passed; null if it has.
+ReleaseGate* ClosedGate(Engine& engine, Version ticket, bool syncs) {
+  ReleaseGate& gate = syncs ? engine.synced_gate() : engine.gate();
+  if (gate.IsReleased(ticket)) return nullptr;
+  engine.Release();
+  if (syncs) engine.WantSync();
+  return gate.IsReleased(ticket) ? nullptr : &gate;
+}
+
+}  // namespace
+
 void Worker::MarkTicket(Session& session, Engine& engine, Version ticket) {
-  ReleaseGate& gate = session.wants_sync() ? engine.synced_gate() : engine.gate();
-  if (gate.IsReleased(ticket)) return;
   if (!session.marks.empty()) {
+    const ReleaseGate& gate = session.wants_sync() ? engine.synced_gate() : engine.gate();
     const Session::Mark& last = session.marks.back();
     if (last.gate == &gate && last.ticket >= ticket) return;
   }
-  engine.Release();
-  if (session.wants_sync()) engine.WantSync();
-  if (gate.IsReleased(ticket)) return;
-  session.marks.push_back({.from = session.out_end(), .gate = &gate, .ticket = ticket});
+  ReleaseGate* const gate = ClosedGate(engine, ticket, session.wants_sync());
+  if (gate == nullptr) return;
+  session.marks.push_back({.from = session.out_end(), .gate = gate, .ticket = ticket});
+  AwaitGate(session, *gate, ticket);
+}
+
+std::string& Worker::ReplyTo(Session& session, Engine& engine, Version ticket, bool syncs) {
+  Queue(session);
+  ReleaseGate* const gate = ClosedGate(engine, ticket, syncs);
+  if (gate == nullptr) return session.out;
+  AwaitGate(session, *gate, ticket);
+  return session.packed->Hold(*gate, ticket);
+}
+
+void Worker::AwaitGate(Session& session, ReleaseGate& gate, Version ticket) {
   if (!session.waiting) waiting_.push_back(&session);
   session.waiting = true;
   // The poller, not the worker: an engine may release after the worker has ended.
@@ -562,8 +600,9 @@ void Worker::PassGates() {
     while (!marks.empty() && marks.front().gate->IsReleased(marks.front().ticket)) {
       marks.pop_front();
     }
+    const bool holds = session->packed != nullptr && !session->packed->PassGates(session->out);
     Queue(*session);
-    if (!marks.empty()) {
+    if (!marks.empty() || holds) {
       waiting_.push_back(session);
       continue;
     }
@@ -636,7 +675,9 @@ void Worker::UpdateInterest(Session& session) {
 // Charges the buffers of the session to the memory budget.
 void Worker::UpdateAccount(Session& session) {
   const Transaction* const transaction = session.transaction.get();
-  const uint64_t bytes = session.in.capacity() + session.out.capacity() + session.watched.bytes() +
+  const uint64_t held = session.packed == nullptr ? 0 : session.packed->held_bytes();
+  const uint64_t bytes = session.in.capacity() + session.out.capacity() + held +
+                         session.watched.bytes() +
                          (transaction != nullptr ? transaction->bytes() : 0);
   MemoryBudget& budget = server_.keyspaces().budget();
   if (bytes > session.charged_bytes) budget.Charge(bytes - session.charged_bytes);

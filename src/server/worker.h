@@ -16,6 +16,10 @@
 // waits until what the connection's earlier commands have written or seen is released, since it may
 // read at the released version (engine.h).
 //
+// Messages of the packed protocol are batches already: those of points share the batch of the turn,
+// the others have one of their own. They promise less order (wire/packed.h), so they never wait for
+// a gate before they are executed, and their replies do not wait for each other.
+//
 // Back-pressure: a connection is not read, and none of its commands is executed, while it has more
 // than kUnsentMax bytes of replies to take, while its task runs or while it waits for a gate. Its
 // unread bytes stay in the kernel. Since a pipeline's replies can be large beyond measure, it is
@@ -29,6 +33,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/network.h"
@@ -37,6 +42,7 @@
 #include "server/options.h"
 #include "server/session.h"
 #include "skep/batch.h"
+#include "wire/packed.h"
 
 namespace skep {
 
@@ -51,6 +57,11 @@ struct WorkerStatistics {
   std::atomic<uint64_t> output_bytes{0};
   std::atomic<uint64_t> errors{0};
 };
+
+// For those: one thread writes each.
+inline void Bump(std::atomic<uint64_t>& counter, uint64_t by = 1) {
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
 
 class Worker {
  public:
@@ -81,29 +92,29 @@ class Worker {
   void ExecuteFor(Session& session, Batch& batch);
   // What is encoded for the session from here on waits until the engine has released the ticket.
   void MarkTicket(Session& session, Engine& engine, Version ticket);
+  // Where a message's reply goes, which waits until the engine has released the ticket, or synced
+  // it: into what may be sent, or aside.
+  std::string& ReplyTo(Session& session, Engine& engine, Version ticket, bool syncs);
   // Whether the session may run commands: it has logged in, or needs not.
   bool IsAuthenticated(const Session& session) const {
     return session.authenticated || options_.requirepass.empty();
   }
-  void CountError() {
-    // One thread writes it.
-    statistics_.errors.store(statistics_.errors.load(std::memory_order_relaxed) + 1,
-                             std::memory_order_relaxed);
-  }
+  void CountError() { Bump(statistics_.errors); }
   // Ends all connections once their replies are sent, and serves no more.
   void Drain();
   bool drained() const { return draining_ && sessions_.empty(); }
 
  private:
-  // A command whose reply is not encoded yet.
+  // A command, or a message of the packed protocol, whose reply is not encoded yet.
   struct Pending {
     Session* session;
-    const Command* command;  // null: the reply is `error`
+    const Command* command;  // null: `message`, or the reply is `error`
     uint32_t first_arg, arg_count;
     uint32_t keyspace;
     uint32_t first_slot;
     bool has_slots;
     std::string_view error;
+    std::optional<packed::Header> message;
   };
   struct KeyspaceBatch {
     Batch batch;
@@ -135,7 +146,21 @@ class Worker {
   void RunAtomic(Session& session, const Command& command, std::span<const std::string_view> args);
   void RunAlone(Session& session, const Command& command, std::span<const std::string_view> args);
   void Pend(Pending pending, std::span<const std::string_view> args);
+  KeyspaceBatch& SharedBatch(uint32_t keyspace);
   void PendError(Session& session, std::string_view text);
+
+  // Step 2 and 3, of the packed protocol: worker_packed.cc.
+  std::optional<size_t> DecodeHello(Session& session, std::string_view input);
+  size_t DecodeMessages(Session& session, std::string_view input);
+  void DispatchMessage(Session& session, const packed::Header& header, std::string_view payload);
+  void RunBatchMessage(Session& session, const packed::Header& header, std::string_view payload);
+  bool AddToShared(Session& session, const packed::Header& header, std::string_view payload);
+  void RunApart(Session& session, const packed::Header& header, std::string_view payload);
+  Status SetUpApart(Session& session, const packed::Header& header, std::string_view payload,
+                    Batch& batch);
+  void FinishMessage(Session& session, const packed::Header& header, const Batch& batch,
+                     uint32_t first_slot, Engine& engine, Version ticket);
+  void HangUp(Session& session, const Status& why);
 
   // Step 3.
   void Flush();
@@ -146,6 +171,7 @@ class Worker {
   void StepTasks();
   void AddTask(Session& session);
   void PassGates();
+  void AwaitGate(Session& session, ReleaseGate& gate, Version ticket);
   void Send();
   void SendTo(Session& session);
   void UpdateInterest(Session& session);
@@ -189,6 +215,7 @@ class Worker {
   std::vector<std::string_view> kept_args_;  // of the pending ones
   std::vector<KeyspaceBatch> batches_;       // by keyspace
   std::vector<uint32_t> used_keyspaces_;
+  Batch apart_, apart_atomic_{Batch::Kind::kAtomic};  // of one message
   Scratch scratch_;  // errors and unquoted arguments of the pending ones
   WorkerStatistics statistics_;
 

@@ -81,6 +81,15 @@ class SlowReaderTest(ServerTest):
         self.assertTrue(all(reply == value for reply in replies))
         self.assertGreater(batches() - before, 12)
 
+    # Goal: a pipeline longer than the server reads at once, whose replies are large, is answered whole:
+    # the connection is not read for a while, and that is not taken for its end.
+    def test_a_long_pipeline_with_large_replies(self):
+        self.client.call("SET", "large", b"x" * 1_000_000)
+        with self.server.connect() as slow:
+            slow.send(encode("GET", "large") * 4000)
+            for _ in range(100):
+                self.assertEqual(len(slow.read()), 1_000_000)
+
     def test_output_buffer_limit_closes_the_connection(self):
         self.check("OK", "SET", "big", b"x" * (8 * MIB))
         self.check("OK", "CONFIG", "SET", "client-output-buffer-limit", "1mb")

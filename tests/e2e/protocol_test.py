@@ -59,6 +59,10 @@ class ShapeTest(ServerTest):
         docs = self.client.call("COMMAND", "DOCS", "krange", "nosuch")
         self.assertEqual(docs[0], b"krange")
         self.assertIn(b"summary", docs[1])
+        config = dict(zip(*[iter(self.client.call("COMMAND", "DOCS", "config")[1])] * 2))
+        get = dict(zip(*[iter(config[b"subcommands"])] * 2))[b"config|get"]
+        self.assertEqual(get[get.index(b"summary") + 1],
+                         b"Return the options that match, and their values.")
         self.assertEqual(len(self.client.call("COMMAND")), len(names))
 
     def test_info(self):

@@ -1,0 +1,72 @@
+// packed_session.h: what a session that speaks the packed protocol has besides.
+//
+// Replies leave in any order: one whose ticket is not released is held here, by itself, until it
+// is; what comes after it does not wait.
+//
+// Thread safety: the owning worker only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "skep/status.h"
+#include "skep/store.h"
+
+namespace skep {
+
+class PackedSession {
+ public:
+  // Snapshots and watches a connection may have, each.
+  static constexpr size_t kHandlesMax = 16 * 1024;
+
+  explicit PackedSession(uint64_t client) : client_(client) {}
+
+  // By which a client is known again on another connection; 0: it is not.
+  uint64_t client() const { return client_; }
+
+  // How many bytes the message still wants of which a part has come.
+  size_t wanted = 0;
+
+  // Where the bytes of a reply go that waits for this ticket; valid until the next call.
+  std::string& Hold(ReleaseGate& gate, Version ticket);
+  // Appends what need not wait any more. True if nothing is held then.
+  bool PassGates(std::string& out);
+  // Of replies that wait.
+  size_t held_bytes() const {
+    return held_bytes_ + (held_.empty() ? 0 : held_.back().bytes.size());
+  }
+
+  //   kUnavailable  it has kHandlesMax already
+  Result<uint64_t> Keep(uint32_t keyspace, Snapshot snapshot);
+  // Null: there is none of that number in that keyspace.
+  const Snapshot* Find(uint32_t keyspace, uint64_t number) const;
+  void Drop(uint64_t number) { snapshots_.erase(number); }
+
+  //   kUnavailable  as above
+  Status Keep(uint32_t keyspace, Watch watch);
+  void Unwatch(uint32_t keyspace, uint64_t number) { watches_.erase({keyspace, number}); }
+
+ private:
+  struct Held {
+    ReleaseGate* gate;
+    Version ticket;
+    std::string bytes;
+  };
+  struct Pinned {
+    uint32_t keyspace;
+    Snapshot snapshot;
+  };
+
+  const uint64_t client_;
+  std::vector<Held> held_;  // in the order in which they were encoded
+  size_t held_bytes_ = 0;   // of all but the last one, which may still grow
+  uint64_t last_number_ = 0;
+  std::map<uint64_t, Pinned> snapshots_;
+  std::map<std::pair<uint32_t, uint64_t>, Watch> watches_;  // by keyspace and number
+};
+
+}  // namespace skep

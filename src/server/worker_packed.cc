@@ -1,0 +1,245 @@
+// What a worker does with connections that speak the packed protocol.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "server/packed_messages.h"
+#include "server/server.h"
+#include "server/worker.h"
+#include "wire/packed_reply.h"
+#include "wire/packed_request.h"
+
+namespace skep {
+namespace {
+
+using packed::Header;
+using packed::Kind;
+
+constexpr uint32_t kMessageBytesMax = 1 << 30;
+constexpr uint32_t kUnauthenticatedBytesMax = 16 * 1024;
+constexpr uint32_t kOperationsMax = 64 * 1024;  // of a message
+constexpr size_t kSharedMax = 512;              // requests of the batch of a turn, about
+// Of what a message reads of ranges in one go, so that other connections go on: its client asks
+// again for the rest, at the version it has pinned. An atomic batch cannot be cut so; what one of
+// its ranges may read is that of a transaction.
+constexpr size_t kRangeBytesMax = 1 << 20;
+constexpr size_t kRangeBytesMin = 16 * 1024;
+constexpr uint32_t kRangeVisitsMax = 32 * 1024;
+constexpr uint32_t kRangeVisitsMin = 512;
+
+// Whether it is about one key: what the batch of a turn may hold of several connections.
+bool IsPoint(Op op) { return (op <= Op::kApply && op != Op::kMove) || op == Op::kSample; }
+
+uint32_t MessageBytesMax(const ServerOptions& options) {
+  const uint64_t room = options.client_query_buffer_limit - sizeof(Header);
+  return static_cast<uint32_t>(std::min<uint64_t>(room, kMessageBytesMax));
+}
+
+bool IsBatch(Kind kind) { return kind == Kind::kBatch || kind == Kind::kAtomic; }
+
+// What a range, or a step of a walk, of such a message may read.
+struct RangeLimits {
+  size_t bytes;
+  uint32_t visits;
+};
+RangeLimits LimitsOf(const Header& header, const EngineTraits& traits) {
+  if (header.kind == Kind::kAtomic) return {kTransactionScanBytesMax, kTransactionScanKeysMax};
+  // The client could not go on at the version it began with. Walks it can always go on with.
+  if (!traits.multi_version && !traits.walks) return {SIZE_MAX, kNoLimit};
+  const uint32_t share = std::max(header.count, 1u);
+  return {std::max(kRangeBytesMax / share, kRangeBytesMin),
+          std::max(kRangeVisitsMax / share, kRangeVisitsMin)};
+}
+
+std::optional<uint8_t> CommonVersion(const packed::ClientHello& hello) {
+  const bool common =
+      hello.version_min <= packed::kVersion && packed::kVersion <= hello.version_max;
+  return common ? std::optional(packed::kVersion) : std::nullopt;
+}
+
+}  // namespace
+
+// How many of the first bytes are a hello, 0 if they are not; nothing if that is not known yet.
+std::optional<size_t> Worker::DecodeHello(Session& session, std::string_view input) {
+  const size_t seen = std::min(input.size(), packed::kMagic.size());
+  if (input.substr(0, seen) != packed::kMagic.substr(0, seen)) {
+    session.begun = true;
+    return 0;
+  }
+  if (input.size() < sizeof(packed::ClientHello)) return std::nullopt;
+  session.begun = true;
+  const auto hello = packed::Read<packed::ClientHello>(input);
+  const auto version = CommonVersion(hello);
+  const bool durable = server_.persistence() != nullptr;
+  packed::Append(session.out, packed::ServerHello{
+                                  .version = version.value_or(0),
+                                  .why = version ? packed::kHelloAccepted : packed::kHelloVersion,
+                                  .keyspaces = static_cast<uint16_t>(server_.keyspaces().count()),
+                                  .message_bytes_max = MessageBytesMax(options_),
+                                  .operations_max = kOperationsMax,
+                                  .instance = server_.instance(),
+                                  .features = (IsAuthenticated(session) ? 0u : packed::kNeedsAuth) |
+                                              (durable ? packed::kIsDurable : 0u),
+                                  .handles_max = PackedSession::kHandlesMax});
+  session.packed = std::make_unique<PackedSession>(hello.client);
+  session.info->last_command.store("packed", std::memory_order_relaxed);
+  session.closing = !version;
+  Queue(session);
+  return sizeof(packed::ClientHello);
+}
+
+// Dispatches the messages in `input`; returns how many bytes of it are done with.
+size_t Worker::DecodeMessages(Session& session, std::string_view input) {
+  size_t at = 0;
+  session.packed->wanted = 0;
+  while (input.size() - at >= sizeof(Header)) {
+    LimitPipeline(session);
+    if (session.paused() || session.closing || session.dead) break;
+    const auto header = packed::Read<Header>(input.substr(at));
+    const uint32_t bytes_max =
+        IsAuthenticated(session) ? MessageBytesMax(options_) : kUnauthenticatedBytesMax;
+    if (!packed::IsKind(header.kind) || (header.flags & ~packed::kRequestFlags) != 0) {
+      HangUp(session, {Code::kCorrupt, "no message begins so"});
+    } else if (header.payload_bytes > bytes_max || header.count > kOperationsMax) {
+      HangUp(session, {Code::kTooLarge, "the message exceeds the maximum size", bytes_max});
+    }
+    if (session.closing) return input.size();
+    const std::string_view rest = input.substr(at + sizeof(Header));
+    if (rest.size() < header.payload_bytes) {
+      session.packed->wanted = header.payload_bytes - rest.size();
+      break;
+    }
+    DispatchMessage(session, header, rest.substr(0, header.payload_bytes));
+    at += sizeof(Header) + header.payload_bytes;
+  }
+  return at;
+}
+
+// Where messages begin is not known any more, or the client speaks another language.
+void Worker::HangUp(Session& session, const Status& why) {
+  CountError();
+  packed::AppendFailure(session.out, {.kind = Kind::kError}, why);
+  session.closing = true;
+  Queue(session);
+}
+
+void Worker::DispatchMessage(Session& session, const Header& header, std::string_view payload) {
+  Bump(statistics_.commands);
+  Status refusal;
+  if (!IsAuthenticated(session) && header.kind != Kind::kAuth && header.kind != Kind::kPing) {
+    refusal = {Code::kInvalidArgument, "a password is needed first"};
+  } else if (header.keyspace >= server_.keyspaces().count()) {
+    refusal = {Code::kInvalidArgument, "no such keyspace", header.keyspace};
+  } else if (IsBatch(header.kind)) {
+    return RunBatchMessage(session, header, payload);
+  }
+  Queue(session);
+  if (refusal.ok()) return RunMessage(server_, *this, session, header, payload);
+  CountError();
+  packed::AppendFailure(session.out, header, refusal);
+}
+
+// A message that was executed already is not executed again.
+void Worker::RunBatchMessage(Session& session, const Header& header, std::string_view payload) {
+  if (header.has(packed::kRemember) && session.packed->client() != 0) {
+    ReplyMemory::Reply known;
+    const auto state = server_.replies().Begin(session.packed->client(), header.id, &known);
+    if (state == ReplyMemory::Known::kKnown) {
+      Engine& engine = server_.keyspaces().at(header.keyspace);
+      ReplyTo(session, engine, known.ticket, header.has(packed::kSync)).append(known.bytes);
+      return;
+    }
+    if (state != ReplyMemory::Known::kNew) {
+      const bool running = state == ReplyMemory::Known::kRunning;
+      packed::AppendFailure(session.out, header,
+                            {running ? Code::kUnavailable : Code::kAborted,
+                             running ? "the message is being executed: ask again"
+                                     : "what became of the message is not known any more"});
+      return Queue(session);
+    }
+  }
+  if (!AddToShared(session, header, payload)) RunApart(session, header, payload);
+}
+
+// False: the message does not fit into the batch of the turn.
+bool Worker::AddToShared(Session& session, const Header& header, std::string_view payload) {
+  constexpr uint8_t kOwn = packed::kAtSnapshot | packed::kHasScanLimits;
+  if (header.kind != Kind::kBatch || (header.flags & kOwn) != 0 || payload.empty()) return false;
+  if (!IsPoint(static_cast<Op>(static_cast<uint8_t>(payload.front()) & packed::kOpMask))) {
+    return false;
+  }
+  Batch& batch = SharedBatch(header.keyspace).batch;
+  const auto first = static_cast<uint32_t>(batch.size());
+  const Status decoded = packed::TakeRequests(payload, header.count, kNoLimit, batch);
+  const auto added = batch.requests().subspan(first);
+  if (!decoded.ok() || batch.part_begins().size() > 0 ||
+      !std::ranges::all_of(added, IsPoint, &Request::op)) {
+    batch.DropFrom(first);
+    return false;
+  }
+  session.point_flush = flush_;
+  Pend({.session = &session,
+        .keyspace = header.keyspace,
+        .first_slot = first,
+        .has_slots = true,
+        .message = header},
+       {});
+  if (batch.size() >= kSharedMax) Flush();
+  return true;
+}
+
+void Worker::RunApart(Session& session, const Header& header, std::string_view payload) {
+  Flush();
+  Batch& batch = header.kind == Kind::kAtomic ? apart_atomic_ : apart_;
+  if (const Status s = SetUpApart(session, header, payload, batch); !s.ok()) {
+    if (header.has(packed::kRemember)) {
+      server_.replies().Abandon(session.packed->client(), header.id);
+    }
+    if (s.code() == Code::kCorrupt) {
+      HangUp(session, s);
+    } else {
+      packed::AppendFailure(session.out, header, s);
+      Queue(session);
+    }
+  } else {
+    Engine& engine = server_.keyspaces().at(header.keyspace);
+    batch.set_now_ms(time_ms_);
+    const Version ticket = engine.Execute(batch);
+    Bump(statistics_.batches);
+    Bump(statistics_.batch_requests, batch.size());
+    FinishMessage(session, header, batch, 0, engine, ticket);
+  }
+  batch.Clear();
+}
+
+// The message's batch.
+//   kCorrupt         the payload is malformed
+//   kSnapshotTooOld  there is no such snapshot
+Status Worker::SetUpApart(Session& session, const Header& header, std::string_view payload,
+                          Batch& batch) {
+  const auto settings = packed::TakeSettings(header, payload);
+  if (!settings) return settings.error();
+  if (settings->snapshot != 0) {
+    const Snapshot* const snapshot = session.packed->Find(header.keyspace, settings->snapshot);
+    if (snapshot == nullptr) return {Code::kSnapshotTooOld, "the connection has no such snapshot"};
+    batch.set_snapshot(snapshot->ref());
+  }
+  const RangeLimits limits = LimitsOf(header, server_.keyspaces().at(header.keyspace).traits());
+  batch.set_scan_bytes_max(std::min<uint64_t>(limits.bytes, settings->scan_bytes_max));
+  batch.set_scan_visits_max(
+      static_cast<uint32_t>(std::min<uint64_t>(limits.visits, settings->scan_visits_max)));
+  return packed::TakeRequests(payload, header.count, limits.visits, batch);
+}
+
+void Worker::FinishMessage(Session& session, const Header& header, const Batch& batch,
+                           uint32_t first_slot, Engine& engine, Version ticket) {
+  std::string& out = ReplyTo(session, engine, ticket, header.has(packed::kSync));
+  const size_t begin = out.size();
+  packed::AppendReply(out, header, batch, first_slot, header.count);
+  if (header.has(packed::kRemember) && session.packed->client() != 0) {
+    server_.replies().Finish(session.packed->client(), header.id,
+                             std::string_view(out).substr(begin), ticket);
+  }
+}
+
+}  // namespace skep

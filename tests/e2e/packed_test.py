@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""The packed protocol against the real server, with a client written from its page alone."""
+
+import os
+import shutil
+import signal
+import struct
+import tempfile
+import unittest
+
+import packed
+from packed import (ABORTED, ABSENT, AT_SNAPSHOT, ATOMIC, COUNT, DONE, EXISTS, GET, INSERT,
+                    NO_UPPER_BOUND, PUT, REMEMBER, REQUIRE_ABSENT, SCAN, Client, Reader, Refused,
+                    request, varint)
+from skep_process import ServerTest, SkepServer
+
+ALL = {"flags": NO_UPPER_BOUND}
+
+
+class PackedTest(ServerTest):
+    def setUp(self):
+        super().setUp()
+        self.packed = Client(self.server.port)
+        self.addCleanup(self.packed.close)
+
+    def test_the_worked_bytes_of_the_page(self):
+        puts = bytes.fromhex("01 04 05 6b657931 76616c7565 61 6b657932 20 6b657933")
+        _, reply = self.packed.call(packed.BATCH, puts, count=3)
+        self.assertEqual([o["verdict"] for o in packed.outcomes(reply, 3)], [DONE, DONE, ABSENT])
+        self.check("OK", "FLUSHALL")
+        self.packed.batch(request(PUT, b"a", b"one"), request(PUT, b"b", b"two"),
+                          request(PUT, b"c", b"three"))
+        gets = b"".join(request(GET, key) for key in (b"a", b"b", b"x", b"c"))
+        _, reply = self.packed.call(packed.BATCH, gets + request(COUNT, **ALL)
+                                    + request(SCAN, **ALL), count=6)
+        self.assertEqual(reply.hex(" "), bytes.fromhex(
+            "28036f6e65 3874776f 01 28057468726565 800106 800202020103010105"
+            "616f6e656274776f637468726565").hex(" "))
+
+    def test_both_protocols_on_one_store(self):
+        self.check("OK", "SET", "from resp", "1")
+        self.assertEqual(self.packed.batch(request(GET, b"from resp"))[0]["value"], b"1")
+        self.packed.batch(request(PUT, b"from packed", b"2"))
+        self.check(b"2", "GET", "from packed")
+        self.assertIn(b"cmd=packed", self.client.call("CLIENT", "LIST"))
+
+    def test_keyspaces(self):
+        self.packed.batch(request(PUT, b"k", b"3"), keyspace=3)
+        self.assertEqual(self.packed.batch(request(GET, b"k"))[0]["verdict"], ABSENT)
+        self.assertEqual(self.packed.batch(request(GET, b"k"), keyspace=3)[0]["value"], b"3")
+        with self.assertRaises(Refused):
+            self.packed.batch(request(GET, b"k"), keyspace=self.packed.keyspaces)
+
+    def test_atomic(self):
+        first = self.packed.batch(request(REQUIRE_ABSENT, b"a"), request(PUT, b"a", b"1"),
+                                  request(PUT, b"b", b"1"), kind=ATOMIC)
+        self.assertEqual([o["verdict"] for o in first], [DONE, DONE, DONE])
+        again = self.packed.batch(request(REQUIRE_ABSENT, b"a"), request(PUT, b"b", b"2"),
+                                  kind=ATOMIC)
+        self.assertEqual([o["verdict"] for o in again], [EXISTS, ABORTED])
+        self.check(b"1", "GET", "b")
+
+    def test_functions(self):
+        self.packed.batch(request(PUT, b"n", struct.pack("<3q", 40, 3, -1)))
+        total = self.packed.batch(request(packed.APPLY, b"n", b"",
+                                          operand=packed.function(2, 3, b"sum")))[0]
+        self.assertEqual(total["integer"], 42)
+        wanted = self.packed.batch(request(packed.APPLY, b"n", struct.pack("<q", 0),
+                                           operand=packed.function(3, 3, b"gt")))[0]
+        self.assertEqual(wanted["value"], struct.pack("<2q", 40, 3))
+        unknown = self.packed.batch(request(packed.APPLY, b"n", b"",
+                                            operand=packed.function(2, 3, b"none")))[0]
+        self.assertEqual(unknown["verdict"], packed.REFUSED)
+
+    def test_a_snapshot_stays_as_it_was(self):
+        self.packed.batch(*(request(PUT, b"key%05d" % i, b"old") for i in range(30000)))
+        _, reply = self.packed.call(packed.OPEN_SNAPSHOT)
+        number = Reader(reply).varint()
+        self.check(30000, "KDELRANGE", "-", "+")
+        items, begin = [], b""
+        while True:
+            scan = varint(number) + request(SCAN, begin, **ALL)
+            _, reply = self.packed.call(packed.BATCH, scan, count=1, flags=AT_SNAPSHOT)
+            outcome = packed.outcomes(reply, 1)[0]
+            items += outcome.get("items", [])
+            if not outcome["more"]:
+                break
+            begin = outcome["value"]
+        self.assertEqual(items, [(b"key%05d" % i, b"old") for i in range(30000)])
+        self.packed.call(packed.CLOSE_SNAPSHOT, varint(number))
+        with self.assertRaises(Refused):
+            self.packed.call(packed.BATCH, varint(number) + request(SCAN, **ALL), count=1,
+                             flags=AT_SNAPSHOT)
+
+    def test_once(self):
+        first = Client(self.server.port, client_id=7)
+        insert = request(INSERT, b"once", b"1")
+        for _ in range(3):
+            outcome = first.batch(insert, flags=REMEMBER, message=5)[0]
+            self.assertEqual(outcome["verdict"], DONE)
+        first.close()
+        again = Client(self.server.port, client_id=7)
+        self.assertEqual(again.batch(insert, flags=REMEMBER, message=5)[0]["verdict"], DONE)
+        self.assertEqual(again.batch(insert, flags=REMEMBER, message=6)[0]["verdict"], EXISTS)
+        again.close()
+
+    def test_many_messages_under_way(self):
+        ids = [self.packed.send(packed.BATCH, request(PUT, b"k%d" % i, b"v"), count=1)
+               for i in range(2000)]
+        answered = sorted(self.packed.take()[0] for _ in ids)
+        self.assertEqual(answered, ids)
+        self.check(2000, "DBSIZE")
+
+    def test_a_client_that_does_not_read(self):
+        """It holds up nobody else, and gets all its answers once it reads."""
+        self.packed.batch(request(PUT, b"large", b"x" * 1_000_000))
+        slow = Client(self.server.port)
+        slow.socket.settimeout(2)
+        sent = 0
+        try:
+            for _ in range(2000):
+                slow.send(packed.BATCH, request(GET, b"large") * 4, count=4)
+                sent += 1
+        except TimeoutError:
+            self.fail("requests are small: the server must take them or its socket must")
+        self.check("PONG", "PING")
+        self.assertLess(self.server.rss_bytes(), 500 << 20)
+        slow.socket.settimeout(30)
+        for _ in range(50):
+            _, _, _, count, payload = slow.take()
+            self.assertEqual(len(packed.outcomes(payload, count)[3]["value"]), 1_000_000)
+        slow.close()
+        self.check("PONG", "PING")
+
+
+class DurableTest(unittest.TestCase):
+    def test_what_was_answered_is_there_after_a_kill(self):
+        folder = tempfile.mkdtemp(prefix="skep-e2e-")
+        self.addCleanup(shutil.rmtree, folder)
+        options = ("--dir", os.path.join(folder, "data"))
+        server = SkepServer(*options)
+        client = Client(server.port)
+        client.batch(request(PUT, b"k", b"1"), flags=packed.SYNC)
+        client.batch(request(PUT, b"l", b"2"))
+        server.signal(signal.SIGKILL)
+        server.wait()
+        client.close()
+        with SkepServer(*options) as again:
+            client = Client(again.port)
+            values = client.batch(request(GET, b"k"), request(GET, b"l"))
+            self.assertEqual([v["value"] for v in values], [b"1", b"2"])
+            client.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
