@@ -1,4 +1,5 @@
-// store.h: Skep as a library. Open a store, then read and write it from any number of threads.
+// store.h: Skep as a library. Open a store, or connect to a server's (client.h), then read and
+// write it from any number of threads.
 //
 //   auto store = skep::Store::Open({});
 //   if (!store) return Complain(store.error());
@@ -27,6 +28,7 @@
 #include <vector>
 
 #include "skep/batch.h"
+#include "skep/client.h"
 #include "skep/options.h"
 #include "skep/scan.h"
 #include "skep/status.h"
@@ -38,6 +40,10 @@ class Store;
 namespace durable {
 class Persistence;
 }
+namespace client {
+class Remote;
+struct SentBatch;
+}  // namespace client
 
 // One state of one keyspace, pinned. Reading at it costs nothing extra; keeping it makes the store
 // keep old values of what changes meanwhile. Dropping it (destruction) frees them. Movable.
@@ -102,6 +108,8 @@ class Scanner {
   std::string_view key() const { return item_.key; }
   std::string_view value() const { return item_.value; }
   Status status() const { return status_; }
+  // The next item is there, and Next() leaves the views of those before it valid.
+  bool next_is_at_hand() const { return next_ != end_; }
 
  private:
   friend class Store;
@@ -121,6 +129,29 @@ class Scanner {
   bool more_ = true;
   Item item_;
   Status status_;
+};
+
+// A batch that was begun (Store::Begin). The batch must stay as it is, and the store be there,
+// until Wait() has returned or this is destroyed. Movable. Thread safety: one owner.
+class BatchFuture {
+ public:
+  BatchFuture(BatchFuture&&) noexcept;
+  BatchFuture& operator=(BatchFuture&&) noexcept;
+  // Does not wait: what the batch asked for may be done, or not.
+  ~BatchFuture();
+
+  // Returns when the batch has its outcomes, and every write in it is visible to every reader. What
+  // it returns, and what slots say, is as of Store::Execute. Once.
+  Status Wait();
+
+ private:
+  friend class Store;
+  BatchFuture(Batch& batch, Engine* engine);
+
+  Batch* batch_;
+  Engine* engine_;                           // null: there is no such keyspace
+  Version ticket_ = 0;                       // of a store in this process: it is executed
+  std::unique_ptr<client::SentBatch> sent_;  // of a server's
 };
 
 struct StoreStatistics {
@@ -155,6 +186,12 @@ class Store {
   // *problem, if given, is then a line for a person, with the file and where it is damaged.
   static Result<std::unique_ptr<Store>> Open(const Options& options,
                                              std::string* problem = nullptr);
+  // Opens a store that is a server's. Calls wait for the network; who has much to do at once
+  // begins batches (Begin), or uses many threads.
+  //   kUnavailable      there is no server, or it does not speak Skep's packed protocol
+  //   kInvalidArgument  the address, the password, or a number that client.h does not allow
+  //   kNotSupported     the server speaks other versions of the protocol only
+  static Result<std::unique_ptr<Store>> Connect(const ConnectOptions& options);
   // What is in the directory is then complete and synced. Nothing else of the store may run.
   ~Store();
 
@@ -188,6 +225,11 @@ class Store {
   //   kInvalidArgument  no such keyspace
   // That an atomic batch was not applied is no error: Batch::applied() tells.
   Status Execute(Batch& batch, uint32_t keyspace = 0);
+
+  // Begins to run a batch. In a store of this process it is executed when this returns; of a
+  // server's it is on its way, and many can be: they are independent of each other, as threads'
+  // batches are, but for one thing: operations on one key take effect in the order of the calls.
+  BatchFuture Begin(Batch& batch, uint32_t keyspace = 0);
 
   // A pass over the range at one version: `at`, or now. Takes no time until the first Next().
   // `at` must be a snapshot of the same keyspace; another is answered with kInvalidArgument.
@@ -223,10 +265,11 @@ class Store {
  private:
   friend class Scanner;
   friend class StoreForTests;  // leads to the engines; defined by whoever needs it
-  Store(std::unique_ptr<durable::Persistence> persistence, std::unique_ptr<Keyspaces> keyspaces);
+  Store();
   bool IsOf(const Snapshot& snapshot, uint32_t keyspace) const;
 
-  std::unique_ptr<durable::Persistence> persistence_;  // null: in memory only
+  std::unique_ptr<client::Remote> remote_;             // null: in this process
+  std::unique_ptr<durable::Persistence> persistence_;  // null: in memory only, or a server's
   std::unique_ptr<Keyspaces> keyspaces_;
 };
 

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/network_address.h"
+#include "client/remote_engine.h"
 #include "durable/persistence.h"
 #include "engine/keyspaces.h"
 
@@ -72,19 +74,41 @@ Result<std::unique_ptr<Store>> Store::Open(const Options& options, std::string* 
     *problem = keyspaces.error().ToString();
     return Fail(keyspaces.error());
   }
-  auto store = std::unique_ptr<Store>(new Store(std::move(persistence), std::move(*keyspaces)));
-  if (store->persistence_ != nullptr) {
+  // A store closes its log when it ends; there is none to close before this has gone well.
+  if (persistence != nullptr) {
     durable::RecoveryReport report;
-    const Status s = store->persistence_->Recover(*store->keyspaces_, &report, problem);
+    const Status s = persistence->Recover(**keyspaces, &report, problem);
     if (!s.ok()) return Fail(s);
-    store->persistence_->StartThreads();
+    persistence->StartThreads();
   }
+  auto store = std::unique_ptr<Store>(new Store());
+  store->persistence_ = std::move(persistence);
+  store->keyspaces_ = std::move(*keyspaces);
   return store;
 }
 
-Store::Store(std::unique_ptr<durable::Persistence> persistence,
-             std::unique_ptr<Keyspaces> keyspaces)
-    : persistence_(std::move(persistence)), keyspaces_(std::move(keyspaces)) {}
+Result<std::unique_ptr<Store>> Store::Connect(const ConnectOptions& options) {
+  const auto addresses = LookUp(options.address);
+  if (!addresses) return Fail(addresses.error());
+  ConnectOptions at = options;
+  Result<std::unique_ptr<client::Remote>> remote;
+  for (const Address& address : *addresses) {
+    at.address = address;
+    remote = client::Remote::Connect(at, SocketNetwork(), SystemClock());
+    if (remote) break;
+  }
+  if (!remote) return Fail(remote.error());
+  std::vector<std::unique_ptr<Engine>> engines;
+  for (uint32_t i = 0; i < (*remote)->keyspaces(); ++i) {
+    engines.push_back(std::make_unique<client::RemoteEngine>(**remote, i));
+  }
+  auto store = std::unique_ptr<Store>(new Store());
+  store->remote_ = std::move(*remote);
+  store->keyspaces_ = std::make_unique<Keyspaces>(std::move(engines));
+  return store;
+}
+
+Store::Store() = default;
 
 // A failure has been told to who wrote, or nothing was written.
 Store::~Store() {
@@ -92,6 +116,7 @@ Store::~Store() {
 }
 
 Status Store::SaveSnapshot() {
+  if (remote_ != nullptr) return remote_->Save();
   if (persistence_ == nullptr) return {Code::kNotSupported, "the store has no directory"};
   return persistence_->Save();
 }
@@ -102,6 +127,55 @@ Status Store::Execute(Batch& batch, uint32_t keyspace) {
   batch.set_now_ms(SystemClock().TimeMs());
   engine.AwaitRelease(engine.Execute(batch));
   return {};
+}
+
+// ---- Batches that are begun ----
+
+namespace client {
+
+struct SentBatch : RemoteEngine::Sent {};
+
+}  // namespace client
+
+BatchFuture::BatchFuture(Batch& batch, Engine* engine) : batch_(&batch), engine_(engine) {}
+BatchFuture::BatchFuture(BatchFuture&&) noexcept = default;
+BatchFuture& BatchFuture::operator=(BatchFuture&& other) noexcept {
+  std::swap(batch_, other.batch_);
+  std::swap(engine_, other.engine_);
+  std::swap(ticket_, other.ticket_);
+  std::swap(sent_, other.sent_);
+  return *this;
+}
+
+BatchFuture::~BatchFuture() {
+  if (sent_ != nullptr && sent_->connection != nullptr) {
+    sent_->connection->Abandon(sent_->message);
+  }
+}
+
+Status BatchFuture::Wait() {
+  if (engine_ == nullptr) return kNoSuchKeyspace;
+  if (sent_ != nullptr) {
+    static_cast<client::RemoteEngine*>(engine_)->Receive(*sent_, *batch_);
+    sent_.reset();
+  } else {
+    engine_->AwaitRelease(ticket_);
+  }
+  return {};
+}
+
+BatchFuture Store::Begin(Batch& batch, uint32_t keyspace) {
+  if (keyspace >= keyspaces_->count()) return {batch, nullptr};
+  Engine& engine = keyspaces_->at(keyspace);
+  BatchFuture future(batch, &engine);
+  if (remote_ != nullptr) {
+    future.sent_ = std::make_unique<client::SentBatch>();
+    static_cast<client::RemoteEngine&>(engine).Send(batch, *future.sent_);
+  } else {
+    batch.set_now_ms(SystemClock().TimeMs());
+    future.ticket_ = engine.Execute(batch);
+  }
+  return future;
 }
 
 namespace {
@@ -267,6 +341,7 @@ StoreStatistics Store::Statistics() const {
     const Engine* const engine = keyspaces_->if_used(i);
     if (engine == nullptr) continue;
     const EngineStatistics s = engine->Statistics();
+    if (remote_ != nullptr && s.bytes == 0) continue;  // the server has not used it
     all.keyspaces.push_back({.index = i,
                              .engine = std::string(engine->traits().name),
                              .items = s.items,

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Goal: a program outside this tree compiles, links and runs with the installed package alone.
 # Method: install into an empty prefix, move the prefix (nothing in it may remember where it was),
-# build examples/ as a stranger would, once with find_package and once with pkg-config, and compare
-# what they print with examples/*.expected.
+# build examples/ as a stranger would, with find_package, with pkg-config and as C, run the one in
+# Python, and compare what they print with examples/*.expected.
 #
 # Usage: install_test.sh SOURCE_DIR BUILD_DIR WORK_DIR CXX
 set -euo pipefail
@@ -26,7 +26,7 @@ echo "== find_package(skep)"
 cmake -S "$work_dir/examples" -B "$work_dir/cmake" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix"
 cmake --build "$work_dir/cmake"
-for example in quickstart transactions; do
+for example in quickstart transactions tour; do
   "$work_dir/cmake/$example" | diff "$examples/$example.expected" -
 done
 
@@ -40,6 +40,16 @@ for mode in "" --static; do
     $(pkg-config $mode --cflags --libs skep)
   "$work_dir/quickstart" | diff "$examples/quickstart.expected" -
 done
+
+echo "== C, with nothing but -lskep"
+lib_dir=$(dirname "$(find "$prefix" -name libskep.so)")
+cc -std=c99 -I"$prefix/include" "$examples/tour.c" -L"$lib_dir" -lskep -Wl,-rpath,"$lib_dir" \
+  -o "$work_dir/tour"
+"$work_dir/tour" | diff "$examples/tour.expected" -
+
+echo "== Python"
+env -u SKEP_LIBRARY PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$prefix/share/skep/python" \
+  /usr/bin/python3 "$examples/tour.py" | diff "$examples/tour.expected" -
 
 echo "== installed programs start"
 for program in "$prefix"/bin/*; do

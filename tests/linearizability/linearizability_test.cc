@@ -10,8 +10,7 @@
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/faulty_client.h"
 #include "tests/linearizability/history_tally.h"
-#include "tests/linearizability/noise.h"
-#include "tests/linearizability/padded_client.h"
+#include "tests/linearizability/play_round.h"
 #include "tests/linearizability/recorder.h"
 #include "tests/linearizability/round_shape.h"
 #include "tests/linearizability/rounds.h"
@@ -83,21 +82,10 @@ void StoreHistories::RunRound(uint64_t seed, const RoundShape& shape) {
   const auto store = NewStore();
   Engine& engine = StoreForTests::EngineOf(*store);
   TreeProbe probe(engine, tally_, shape.hold_up_one_in);
-  const Padding padding(seed);
-  const auto new_client = [&](Neighbours neighbours) {
-    return std::make_unique<PaddedClient>(std::make_unique<SupportedClient>(*store, engine),
-                                          padding, neighbours);
-  };
-  CheckOptions check;
-  if (shape.filled) check.initial = Fill(*new_client(Neighbours::kNone), shape.mix);
-  History history;
-  {
-    const Noise noise(new_client(Neighbours::kNone), seed, shape.mix, shape.neighbours);
-    history = RunHistory(shape.clients, 40, seed, shape.mix,
-                         [&](uint32_t) { return new_client(shape.neighbours); });
-  }
-  history_tally_.Add(history);
-  const CheckResult result = CheckLinearizable(history, check);
+  const PlayedRound round =
+      PlayRound(seed, shape, [&] { return std::make_unique<SupportedClient>(*store, engine); });
+  history_tally_.Add(round.history);
+  const CheckResult result = CheckLinearizable(round.history, round.check);
   ASSERT_EQ(result.answer, Answer::kLinearizable) << result.explanation;
   ASSERT_STREQ(engine.Verify(), nullptr);
   probe.Note();

@@ -11,8 +11,7 @@
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/faulty_client.h"
 #include "tests/linearizability/history_tally.h"
-#include "tests/linearizability/noise.h"
-#include "tests/linearizability/padded_client.h"
+#include "tests/linearizability/play_round.h"
 #include "tests/linearizability/recorder.h"
 #include "tests/linearizability/resp_client.h"
 #include "tests/linearizability/round_shape.h"
@@ -89,21 +88,9 @@ class RespHistories : public testing::TestWithParam<const Variant*> {
 };
 
 void RespHistories::RunRound(uint64_t seed, const RoundShape& shape) {
-  constexpr uint32_t kOperations = 40;
   FlushAll();
-  const Padding padding(seed);
-  const auto new_client = [&](Neighbours neighbours) {
-    return std::make_unique<PaddedClient>(NewClient(), padding, neighbours);
-  };
-  CheckOptions check;
-  if (shape.filled) check.initial = Fill(*new_client(Neighbours::kNone), shape.mix);
-  History history;
-  {
-    const Noise noise(new_client(Neighbours::kNone), seed, shape.mix, shape.neighbours);
-    history = RunHistory(shape.clients, kOperations, seed, shape.mix,
-                         [&](uint32_t) { return new_client(shape.neighbours); });
-  }
-  ASSERT_EQ(history.size(), shape.clients * kOperations);
+  const auto [history, check] = PlayRound(seed, shape, [&] { return NewClient(); });
+  ASSERT_EQ(history.size(), shape.clients * kRoundOperations);
   for (const Operation& operation : history) ASSERT_FALSE(operation.is_pending()) << operation;
   history_tally_.Add(history);
   const CheckResult result = CheckLinearizable(history, check);
@@ -169,8 +156,8 @@ TEST_P(RespHistories, OfEachFaultAreCaught) {
   }
 }
 
-// Without versions ranges are not linearizable, without order there are none, and over the wire most
-// of what there is are ranges.
+// Without versions ranges are not linearizable, without order there are none, and over the wire
+// most of what there is are ranges.
 std::vector<const Variant*> Variants() {
   std::vector<const Variant*> variants;
   for (const Variant& variant : AllVariants()) {

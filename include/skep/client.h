@@ -1,0 +1,43 @@
+// client.h: Skep on another machine, or in another process. Store::Connect (store.h) opens a store
+// that is a server's: the same calls, sent over the packed protocol.
+//
+//   auto store = skep::Store::Connect({.address = "127.0.0.1:6379"});
+//   if (!store) return Complain(store.error());
+//   (*store)->Put("user:7", "Ada");
+//
+// What differs from a store in this process:
+//   - Every call may also be refused with kUnavailable: there is no connection, or no answer in
+//     time. A write that was refused so may have been done.
+//   - A broken connection is made again, with pauses that grow, and what was not answered is sent
+//     again: reads always, writes if `remembers_writes` (the server then does not do them twice).
+//     Writes that a server was restarted under are refused with kUnavailable.
+//   - Snapshots and watches end with their connection: kSnapshotTooOld, or a condition that is
+//     refused.
+//   - A key's deadline is a time of the server's clock.
+//   - Functions are known to the server by their names: kNotSupported if it has none of that name.
+//   - Statistics() has what the server tells of each keyspace that was used through this store.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace skep {
+
+struct ConnectOptions {
+  // "localhost:6379", "127.0.0.1:6379", "[::1]:6379" or "unix:/run/skep.sock". A name is looked up
+  // once.
+  std::string address = "127.0.0.1:6379";
+  std::string password;  // the server's requirepass
+  // Threads are spread over so many connections; each is served by one of the server's workers.
+  uint32_t connections = 1;
+  // How long a call may take, with everything it does again.
+  uint32_t timeout_ms = 10'000;
+  // The server keeps replies to writes for a while, so that writes can be sent again.
+  bool remembers_writes = true;
+  // Outcome::version is told; else it is 0, which saves bytes.
+  bool wants_versions = false;
+  // Writes return when they survive a power loss of the server, whatever its appendfsync.
+  bool syncs_writes = false;
+};
+
+}  // namespace skep

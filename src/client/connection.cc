@@ -1,0 +1,395 @@
+#include "client/connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "skep/copy_bytes.h"
+#include "wire/packed_reply.h"
+
+namespace skep::client {
+namespace {
+
+constexpr size_t kReadBytes = 256 * 1024;
+// Who begins more waits until it is less: bytes that are not sent, and messages, of which the
+// server remembers so many (server/reply_memory.h).
+constexpr size_t kUnsentMax = 1 << 20;
+constexpr size_t kUnderWayMax = 1000;
+constexpr uint32_t kReplyBytesMax = uint32_t{3} << 30;  // more than a batch's answers can be
+constexpr uint64_t kFirstPauseMs = 5;
+constexpr uint64_t kPauseMaxMs = 1000;
+constexpr uint64_t kQuietMs = 100;  // after which the connection may have ended unnoticed
+
+constexpr Status kNoAnswer(Code::kUnavailable, "no answer in time");
+constexpr Status kBroken(Code::kUnavailable,
+                         "the connection broke: whether it was done is not known");
+constexpr Status kOtherServer(Code::kUnavailable,
+                              "the server was restarted: whether it was done is not known");
+constexpr Status kNotSkep(Code::kUnavailable, "the server does not speak the packed protocol");
+
+}  // namespace
+
+Connection::Connection(const ConnectOptions& options, Network& network, Clock& clock,
+                       uint64_t client)
+    : options_(options),
+      network_(network),
+      clock_(clock),
+      client_(client),
+      poller_(network.NewPoller()),
+      read_buffer_(std::make_unique<char[]>(kReadBytes)) {}
+
+Connection::~Connection() {
+  if (stream_ != nullptr) poller_->Remove(*stream_);
+}
+
+packed::ServerHello Connection::hello() const {
+  std::lock_guard lock(mutex_);
+  return hello_;
+}
+
+uint32_t Connection::generation() const {
+  std::lock_guard lock(mutex_);
+  return generation_;
+}
+
+// ---- Connecting ----
+
+Status Connection::Connect() {
+  std::lock_guard lock(mutex_);
+  return IsConnected() ? Status() : ConnectOnce();
+}
+
+Status Connection::ConnectOnce() {
+  auto stream = network_.Connect(options_.address);
+  if (!stream) {
+    const Status s = stream.error();
+    if (s.code() == Code::kIo) return {Code::kUnavailable, "cannot connect", s.detail()};
+    refused_ = s;
+    return s;
+  }
+  const auto poller = network_.NewPoller();
+  if (Status s = poller->Add(**stream, nullptr, true, false); !s.ok()) return s;
+  const Status shaken = Handshake(**stream, *poller);
+  poller->Remove(**stream);
+  if (!shaken.ok()) return shaken;
+  if (Status s = poller_->Add(**stream, nullptr, true, false); !s.ok()) return s;
+  stream_ = std::move(*stream);
+  wants_write_ = false;
+  ++generation_;
+  return {};
+}
+
+Status Connection::Handshake(Stream& stream, Poller& poller) {
+  std::string bytes;
+  packed::Append(bytes, packed::ClientHello{.client = client_});
+  std::string reply;
+  Status s = Exchange(stream, poller, bytes, sizeof(packed::ServerHello), &reply);
+  if (!s.ok()) return s;
+  if (!packed::IsHello(reply)) return kNotSkep;
+  const auto hello = packed::Read<packed::ServerHello>(reply);
+  if (hello.version != packed::kVersion) {
+    return refused_ = {Code::kNotSupported, "the server speaks other versions of the protocol"};
+  }
+  if ((hello.features & packed::kNeedsAuth) != 0) {
+    bytes.clear();
+    const size_t begin = packed::BeginMessage(bytes, {.kind = packed::Kind::kAuth});
+    bytes.append(options_.password);
+    packed::EndMessage(bytes, begin);
+    s = Exchange(stream, poller, bytes, sizeof(packed::Header), &reply);
+    if (!s.ok()) return s;
+    if ((packed::Read<packed::Header>(reply).flags & packed::kFailed) != 0) {
+      return refused_ = {Code::kInvalidArgument, "the password is wrong"};
+    }
+  }
+  hello_ = hello;
+  return {};
+}
+
+// Sends the bytes and receives so many.
+Status Connection::Exchange(Stream& stream, Poller& poller, std::string_view bytes,
+                            size_t reply_bytes, std::string* reply) {
+  const uint64_t until_ms = clock_.MonotonicMs() + options_.timeout_ms;
+  // It is short and the first one: a socket takes it whole.
+  if (stream.Write(bytes) != static_cast<ssize_t>(bytes.size())) return kNotSkep;
+  reply->clear();
+  while (reply->size() < reply_bytes) {
+    const uint64_t now_ms = clock_.MonotonicMs();
+    if (now_ms >= until_ms) return kNoAnswer;
+    poller.Wait(static_cast<int>(until_ms - now_ms));
+    const size_t had = reply->size();
+    reply->resize(reply_bytes);
+    const ssize_t got = stream.Read(reply->data() + had, reply_bytes - had);
+    reply->resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    if (got == 0 || (got < 0 && got != -EAGAIN)) return kNotSkep;
+  }
+  return {};
+}
+
+// Tries to connect until it is, or nothing is left to be sent.
+void Connection::Reconnect(Lock& lock) {
+  while (!IsConnected() && !under_way_.empty()) {
+    const uint64_t now_ms = clock_.MonotonicMs();
+    if (!refused_.ok()) return Break(refused_);
+    if (now_ms < next_attempt_ms_) {
+      // Others may come and go meanwhile.
+      lock.unlock();
+      poller_->Wait(static_cast<int>(next_attempt_ms_ - now_ms));
+      lock.lock();
+      EndOverdue();
+      continue;
+    }
+    const bool connected = ConnectOnce().ok();
+    // Also if it is: until a reply comes it is not known to be of any use.
+    pause_ms_ = std::clamp(2 * pause_ms_, kFirstPauseMs, kPauseMaxMs);
+    next_attempt_ms_ = clock_.MonotonicMs() + pause_ms_;
+    if (connected) return SendAgain();
+    EndOverdue();
+  }
+}
+
+// On a new connection: what was not answered, as far as that is right.
+void Connection::SendAgain() {
+  out_.clear();
+  out_begin_ = 0;
+  kept_ = 0;
+  incoming_.reset();
+  std::vector<Message*> messages;
+  for (const auto& [id, message] : under_way_) messages.push_back(message);
+  for (Message* const message : messages) {
+    const bool is_first = !message->sent_before;
+    const bool same_server = message->instance == 0 || message->instance == hello_.instance;
+    if (message->generation != 0 && message->generation != generation_) {
+      End(*message, kSnapshotGone);
+    } else if (is_first || message->may_repeat || (message->remembered && same_server)) {
+      out_.append(message->bytes);
+      message->sent_before = true;
+      message->instance = hello_.instance;
+    } else {
+      End(*message, message->remembered ? kOtherServer : kBroken);
+    }
+  }
+  Send();
+}
+
+// The connection is of no use any more. If it is refused for good, nothing is under way any more.
+void Connection::Break(const Status& why) {
+  if (stream_ != nullptr) poller_->Remove(*stream_);
+  stream_.reset();
+  if (why.ok()) return;
+  while (!under_way_.empty()) End(*under_way_.begin()->second, why);
+}
+
+// ---- Messages ----
+
+void Connection::Begin(Message& message) {
+  Lock lock(mutex_);
+  packed::Header header = packed::Read<packed::Header>(message.bytes);
+  header.id = ++last_id_;
+  message.bytes.replace(0, sizeof(header), reinterpret_cast<const char*>(&header), sizeof(header));
+  message.header.id = header.id;
+  const uint64_t now_ms = clock_.MonotonicMs();
+  message.deadline_ms = now_ms + options_.timeout_ms;
+  NoticeEnd(now_ms);
+  under_way_.emplace(header.id, &message);
+  if (!IsConnected()) return;  // whoever waits first connects
+  if (message.generation != 0 && message.generation != generation_) {
+    return End(message, kSnapshotGone);
+  }
+  message.sent_before = true;
+  message.instance = hello_.instance;
+  out_.append(message.bytes);
+  Send();
+  while (IsFull() && IsConnected() && !has_leader_) {
+    has_leader_ = true;
+    Turn(lock);
+    has_leader_ = false;
+    EndOverdue();
+    PromoteAnother();
+  }
+}
+
+bool Connection::IsFull() const {
+  return out_.size() - out_begin_ > kUnsentMax || under_way_.size() > kUnderWayMax;
+}
+
+// That the server has closed a connection which nobody read from: then what comes is not sent into
+// it, and so need not be given up.
+void Connection::NoticeEnd(uint64_t now_ms) {
+  const bool is_quiet = under_way_.empty() && now_ms > last_active_ms_ + kQuietMs;
+  last_active_ms_ = now_ms;
+  if (is_quiet && !has_leader_ && IsConnected() && !TakeReplies()) Break({});
+}
+
+void Connection::Abandon(Message& message) {
+  Lock lock(mutex_);
+  if (!message.done) under_way_.erase(message.header.id);
+}
+
+Status Connection::Await(Message& message) {
+  Lock lock(mutex_);
+  while (!message.done) {
+    if (!has_leader_) {
+      Lead(lock, message);
+    } else {
+      message.waits = true;
+      message.changed.wait(lock);
+      message.waits = false;
+    }
+  }
+  return message.status;
+}
+
+// Reads for everybody until its own reply is there.
+void Connection::Lead(Lock& lock, Message& message) {
+  has_leader_ = true;
+  while (!message.done) {
+    if (!IsConnected()) {
+      Reconnect(lock);
+    } else {
+      Turn(lock);
+    }
+    EndOverdue();
+  }
+  has_leader_ = false;
+  PromoteAnother();
+}
+
+// One of those that wait goes on as the leader.
+void Connection::PromoteAnother() {
+  const auto waits = [](const auto& entry) { return entry.second->waits; };
+  const auto next = std::ranges::find_if(under_way_, waits);
+  if (next != under_way_.end()) next->second->changed.notify_one();
+}
+
+uint64_t Connection::NextDeadlineMs() const {
+  return under_way_.empty() ? 0 : under_way_.begin()->second->deadline_ms;
+}
+
+// Waits for the socket once, and does what can be done.
+void Connection::Turn(Lock& lock) {
+  const bool wants_write = out_begin_ < out_.size();
+  if (wants_write != wants_write_) {
+    wants_write_ = wants_write;
+    static_cast<void>(poller_->Change(*stream_, nullptr, true, wants_write));
+  }
+  const uint64_t now_ms = clock_.MonotonicMs();
+  const uint64_t until_ms = NextDeadlineMs();
+  const int patience_ms = now_ms < until_ms ? static_cast<int>(until_ms - now_ms) : 0;
+  lock.unlock();
+  // Nobody else touches the poller or reads from the stream.
+  poller_->Wait(patience_ms);
+  lock.lock();
+  if (!IsConnected()) return;
+  Send();
+  if (IsConnected() && !TakeReplies()) Break({});
+}
+
+// Sends what the socket takes now.
+void Connection::Send() {
+  if (!IsConnected()) return;
+  while (out_begin_ < out_.size()) {
+    const ssize_t sent = stream_->Write(std::string_view(out_).substr(out_begin_));
+    if (sent < 0 && sent != -EAGAIN) {
+      // What was received before may still be read: the leader will see the end.
+      break;
+    }
+    if (sent <= 0) {
+      if (has_leader_) poller_->Wake();  // it is to wait until there is room
+      break;
+    }
+    out_begin_ += static_cast<size_t>(sent);
+  }
+  if (out_begin_ == out_.size()) {
+    out_.clear();
+    out_begin_ = 0;
+  } else if (out_begin_ > out_.size() / 2) {
+    out_.erase(0, out_begin_);
+    out_begin_ = 0;
+  }
+}
+
+// What is overdue ends; a connection on which nothing came for so long is broken.
+void Connection::EndOverdue() {
+  const uint64_t now_ms = clock_.MonotonicMs();
+  bool any = false;
+  // What is just coming is not overdue as long as more of it comes.
+  const bool comes = incoming_ != nullptr && now_ms < last_active_ms_ + options_.timeout_ms;
+  for (; !under_way_.empty() && NextDeadlineMs() <= now_ms && !comes; any = true) {
+    End(*under_way_.begin()->second, kNoAnswer);
+  }
+  if (any) Break({});
+}
+
+// False: the connection has ended, or what came is not the protocol.
+bool Connection::TakeReplies() {
+  // The rest of a large reply goes where it will stay.
+  const bool is_rest = incoming_ != nullptr;
+  char* const to = is_rest ? incoming_.get() + incoming_bytes_ : read_buffer_.get() + kept_;
+  const size_t room =
+      is_rest ? incoming_header_.payload_bytes - incoming_bytes_ : kReadBytes - kept_;
+  const ssize_t got = stream_->Read(to, room);
+  if (got == -EAGAIN) return true;
+  if (got <= 0) return false;
+  last_active_ms_ = clock_.MonotonicMs();
+  if (!is_rest) return DeliverAll({read_buffer_.get(), kept_ + static_cast<size_t>(got)});
+  incoming_bytes_ += static_cast<size_t>(got);
+  if (incoming_bytes_ == incoming_header_.payload_bytes) {
+    Deliver(incoming_header_, std::move(incoming_));
+  }
+  return true;
+}
+
+// Hands out what is whole and keeps the rest. False: what came is no reply.
+bool Connection::DeliverAll(std::string_view received) {
+  while (received.size() >= sizeof(packed::Header)) {
+    const auto header = packed::Read<packed::Header>(received);
+    if (!packed::IsKind(header.kind) || header.kind == packed::Kind::kError) return false;
+    if (header.payload_bytes > kReplyBytesMax) return false;
+    received.remove_prefix(sizeof(header));
+    auto payload = std::make_unique_for_overwrite<char[]>(header.payload_bytes);
+    const size_t bytes = std::min<size_t>(received.size(), header.payload_bytes);
+    CopyBytes(payload.get(), received.data(), bytes);
+    received.remove_prefix(bytes);
+    if (bytes < header.payload_bytes) {
+      incoming_ = std::move(payload);
+      incoming_header_ = header;
+      incoming_bytes_ = bytes;
+    } else {
+      Deliver(header, std::move(payload));
+    }
+  }
+  std::memmove(read_buffer_.get(), received.data(), received.size());
+  kept_ = received.size();
+  return true;
+}
+
+void Connection::Deliver(const packed::Header& header, std::unique_ptr<char[]> payload) {
+  pause_ms_ = 0;
+  next_attempt_ms_ = 0;
+  const auto found = under_way_.find(header.id);
+  if (found == under_way_.end()) return;  // nobody waits for it
+  Message& message = *found->second;
+  message.header = header;
+  message.reply = std::move(payload);
+  message.generation = generation_;
+  if ((header.flags & packed::kFailed) == 0) return End(message, {});
+  Status status;
+  std::string_view left = message.payload();
+  if (!packed::TakeStatus(left, &status)) status = {Code::kCorrupt, "the reply is malformed"};
+  // The server is still at it, for the connection that broke.
+  if (message.remembered && status.code() == Code::kUnavailable) {
+    out_.append(message.bytes);
+    return;
+  }
+  End(message, status);
+}
+
+void Connection::End(Message& message, const Status& status) {
+  under_way_.erase(message.header.id);
+  message.done = true;
+  message.status = status;
+  message.changed.notify_one();
+}
+
+}  // namespace skep::client

@@ -1,0 +1,50 @@
+// remote.h: a server as a store sees it: some connections, and an engine for each of its keyspaces.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/connection.h"
+#include "engine/engine.h"
+#include "wire/packed_control.h"
+#include "wire/packed_request.h"
+
+namespace skep::client {
+
+// Thread-safe.
+class Remote {
+ public:
+  // Connects.
+  //   as Connection::Connect; kInvalidArgument also for no connections
+  static Result<std::unique_ptr<Remote>> Connect(const ConnectOptions& options, Network& network,
+                                                 Clock& clock);
+
+  uint32_t keyspaces() const { return connections_[0]->hello().keyspaces; }
+  uint32_t message_bytes_max() const { return connections_[0]->hello().message_bytes_max; }
+  uint32_t operations_max() const { return connections_[0]->hello().operations_max; }
+  const ConnectOptions& options() const { return options_; }
+
+  size_t connections() const { return connections_.size(); }
+  Connection& connection(size_t index) { return *connections_[index]; }
+  // The one that the calling thread uses.
+  size_t IndexForThread() const;
+
+  // Sends a message that is no batch and waits for its reply's payload. *answered_on, if given, is
+  // then the generation of the connection that it came on.
+  Result<std::string> Ask(packed::Kind kind, uint32_t keyspace, std::string_view payload,
+                          size_t connection, uint32_t* answered_on = nullptr);
+  // Sends one whose payload is this number, and waits for nothing.
+  void Tell(packed::Kind kind, uint32_t keyspace, uint64_t number, size_t connection);
+  // As Store::SaveSnapshot.
+  Status Save();
+
+ private:
+  Remote(const ConnectOptions& options, Network& network, Clock& clock);
+
+  const ConnectOptions options_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+};
+
+}  // namespace skep::client

@@ -1,0 +1,256 @@
+#include "client/remote_engine.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/varint.h"
+#include "wire/packed_reply.h"
+
+namespace skep::client {
+namespace {
+
+// A snapshot's id tells where it is: connection (8 bits), the low bits of its generation (24), the
+// server's number (32).
+struct Place {
+  size_t connection;
+  uint32_t generation;
+  uint64_t number;
+};
+constexpr uint32_t kGenerationMask = (uint32_t{1} << 24) - 1;
+
+uint64_t IdOf(const Place& place) {
+  return uint64_t{place.connection} << 56 | uint64_t{place.generation & kGenerationMask} << 32 |
+         place.number;
+}
+Place PlaceOf(uint64_t id) {
+  return {.connection = id >> 56,
+          .generation = static_cast<uint32_t>(id >> 32) & kGenerationMask,
+          .number = id & UINT32_MAX};
+}
+
+// All watches are of one connection, whichever thread ends them.
+constexpr size_t kWatchConnection = 0;
+
+constexpr Status kMalformed(Code::kCorrupt, "the reply is malformed");
+
+bool OnlyReads(const Batch& batch) {
+  return std::ranges::none_of(batch.requests(), IsWrite, &Request::op);
+}
+
+}  // namespace
+
+// ---- Batches ----
+
+void RemoteEngine::Send(Batch& batch, Sent& sent) {
+  Status refusal = CheckBatch(batch, {});
+  size_t index = remote_.IndexForThread();
+  uint64_t snapshot = 0;
+  Message& message = sent.message;
+  if (const uint64_t id = batch.snapshot().id; id != 0) {
+    const Place place = PlaceOf(id);
+    index = place.connection;
+    snapshot = place.number;
+    const uint32_t generation =
+        index < remote_.connections() ? remote_.connection(index).generation() : 0;
+    if ((generation & kGenerationMask) != place.generation) refusal = kSnapshotGone;
+    message.generation = generation;
+  }
+  if (batch.size() > remote_.operations_max()) {
+    refusal = {Code::kTooLarge, "the batch has more operations than a message",
+               remote_.operations_max()};
+  }
+  if (refusal.ok() && !batch.empty()) {
+    const ConnectOptions& options = remote_.options();
+    message.may_repeat = OnlyReads(batch);
+    message.remembered = !message.may_repeat && options.remembers_writes;
+    const bool syncs = !message.may_repeat && options.syncs_writes;
+    packed::AppendBatch(
+        message.bytes,
+        {.flags = static_cast<uint8_t>(
+             packed::kWantDeadlines | (options.wants_versions ? packed::kWantVersions : 0) |
+             (message.remembered ? packed::kRemember : 0) | (syncs ? packed::kSync : 0)),
+         .keyspace = static_cast<uint16_t>(keyspace_)},
+        batch, snapshot);
+    if (message.bytes.size() > remote_.message_bytes_max()) {
+      refusal = {Code::kTooLarge, "the batch is larger than a message",
+                 remote_.message_bytes_max()};
+    }
+  }
+  if (!refusal.ok()) return BatchWriter(batch).RefuseAll(refusal);
+  if (batch.empty()) return static_cast<void>(BatchWriter(batch));
+  sent.connection = &remote_.connection(index);
+  sent.connection->Begin(message);
+}
+
+void RemoteEngine::Receive(Sent& sent, Batch& batch) {
+  if (sent.connection == nullptr) return;
+  Status s = sent.connection->Await(sent.message);
+  if (s.ok()) {
+    const size_t bytes = sent.message.header.payload_bytes;
+    s = packed::ReadReply(sent.message.header,
+                          batch.scratch().Adopt(std::move(sent.message.reply), bytes), batch);
+  }
+  if (!s.ok()) {
+    BatchWriter(batch).RefuseAll(s);
+  } else if (batch.kind() == Batch::Kind::kUnordered) {
+    CompleteRanges(batch);
+  }
+}
+
+Version RemoteEngine::Execute(Batch& batch) {
+  Sent sent;
+  Send(batch, sent);
+  Receive(sent, batch);
+  return 0;
+}
+
+// ---- Ranges that the server has cut ----
+
+// Whether there is more although the batch's own limits allow it.
+bool RemoteEngine::WasCut(const Batch& batch, uint32_t slot) const {
+  const Request& request = batch.requests()[slot];
+  const Outcome& outcome = batch.outcome(slot);
+  if (outcome.verdict != Verdict::kDone || !outcome.more) return false;
+  if (request.op == Op::kCount) {
+    return request.limit == kNoLimit || static_cast<uint64_t>(outcome.integer) < request.limit;
+  }
+  const bool limited = batch.scan_bytes_max() != SIZE_MAX || batch.scan_visits_max() != kNoLimit;
+  return request.op == Op::kScan && !limited && outcome.item_count < request.limit;
+}
+
+void RemoteEngine::CompleteRanges(Batch& batch) {
+  std::vector<uint32_t> cut;
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    if (WasCut(batch, slot)) cut.push_back(slot);
+  }
+  if (cut.empty()) return;
+  SnapshotRef at = batch.snapshot();
+  const bool owns = at.id == 0;
+  BatchWriter writer(batch, BatchWriter::KeepOutcomes());
+  if (owns) {
+    const auto opened = OpenSnapshot(batch.now_ms());
+    if (!opened) {
+      for (const uint32_t slot : cut) writer.Refuse(slot, opened.error());
+      return;
+    }
+    at = *opened;
+  }
+  for (const uint32_t slot : cut) Complete(batch.requests()[slot], at, writer, slot);
+  if (owns) CloseSnapshot(at);
+}
+
+// Does the range read again, from its beginning.
+void RemoteEngine::Complete(const Request& request, SnapshotRef at, BatchWriter& writer,
+                            uint32_t slot) {
+  Batch piece;
+  std::string bound;
+  Request left = request;
+  Outcome& outcome = writer.outcome(slot);
+  outcome.integer = 0;
+  writer.BeginItems(slot);
+  while (true) {
+    piece.Clear();
+    piece.set_snapshot(at);
+    piece.Add(left);
+    Sent sent;
+    Send(piece, sent);
+    if (sent.connection != nullptr) {
+      const Status s = sent.connection->Await(sent.message);
+      if (!s.ok()) return writer.Refuse(slot, s);
+      if (!packed::ReadReply(sent.message.header, sent.message.payload(), piece).ok()) {
+        return writer.Refuse(slot, kMalformed);
+      }
+    }
+    const Outcome& got = piece.outcome(0);
+    if (got.verdict == Verdict::kRefused) return writer.Refuse(slot, got.status);
+    for (const Item& item : piece.items(0)) writer.AddItem(slot, item);
+    outcome.integer += got.integer;
+    if (left.limit != kNoLimit) {
+      left.limit -= request.op == Op::kCount ? static_cast<uint32_t>(got.integer) : got.item_count;
+    }
+    bound.assign(got.value);
+    outcome.more = got.more;
+    if (!got.more || left.limit == 0) break;
+    if (request.has(Request::kReverse)) {
+      left.other = bound;
+      left.flags = static_cast<uint8_t>(left.flags & ~Request::kNoUpperBound);
+    } else {
+      left.key = bound;
+      left.flags = static_cast<uint8_t>(left.flags & ~Request::kSeekFloor);
+    }
+  }
+  outcome.value = outcome.more ? writer.scratch().Copy(bound) : std::string_view();
+}
+
+// ---- What is not a batch ----
+
+const EngineTraits& RemoteEngine::traits() const {
+  // Acquire: who sees that they are known sees them.
+  if (knows_traits_.load(std::memory_order_acquire)) return traits_;
+  std::lock_guard lock(mutex_);
+  if (knows_traits_.load(std::memory_order_relaxed)) return traits_;
+  auto reply = remote_.Ask(packed::Kind::kKeyspace, keyspace_, {}, remote_.IndexForThread());
+  if (!reply) return traits_;
+  name_ = std::move(*reply);
+  if (packed::ReadTraits(name_, &traits_)) knows_traits_.store(true, std::memory_order_release);
+  return traits_;
+}
+
+Result<SnapshotRef> RemoteEngine::OpenSnapshot(uint64_t) {
+  Place place{.connection = remote_.IndexForThread(), .generation = 0, .number = 0};
+  const auto reply =
+      remote_.Ask(packed::Kind::kOpenSnapshot, keyspace_, {}, place.connection, &place.generation);
+  if (!reply) return Fail(reply.error());
+  std::string_view left = *reply;
+  SnapshotRef ref;
+  if (!TakeVarint(left, &place.number) || !TakeVarint(left, &ref.version) ||
+      !TakeVarint(left, &ref.now_ms) || place.number > UINT32_MAX) {
+    return Fail(kMalformed);
+  }
+  ref.id = IdOf(place);
+  return ref;
+}
+
+void RemoteEngine::CloseSnapshot(SnapshotRef snapshot) {
+  const Place place = PlaceOf(snapshot.id);
+  if (place.connection >= remote_.connections()) return;
+  const uint32_t generation = remote_.connection(place.connection).generation();
+  if ((generation & kGenerationMask) != place.generation) return;
+  remote_.Tell(packed::Kind::kCloseSnapshot, keyspace_, place.number, place.connection);
+}
+
+Result<uint64_t> RemoteEngine::Watch(std::string_view key, uint64_t) {
+  const auto reply = remote_.Ask(packed::Kind::kWatch, keyspace_, key, kWatchConnection);
+  if (!reply) return Fail(reply.error());
+  std::string_view left = *reply;
+  uint64_t number = 0;
+  if (!TakeVarint(left, &number)) return Fail(kMalformed);
+  return number;
+}
+
+void RemoteEngine::Unwatch(uint64_t watch) {
+  remote_.Tell(packed::Kind::kUnwatch, keyspace_, watch, kWatchConnection);
+}
+
+packed::KeyspaceStatistics RemoteEngine::Ask() const {
+  packed::KeyspaceStatistics statistics;
+  const auto reply =
+      remote_.Ask(packed::Kind::kStatistics, keyspace_, {}, remote_.IndexForThread());
+  if (reply && !packed::ReadStatistics(*reply, &statistics)) statistics = {};
+  return statistics;
+}
+
+EngineStatistics RemoteEngine::Statistics() const { return Ask().engine; }
+
+void RemoteEngine::Describe(uint64_t, const Teller& tell) const {
+  for (const auto& [name, value] : Ask().details) tell(name, value);
+}
+
+Version RemoteEngine::Latest() const { return Ask().released; }
+
+Result<std::unique_ptr<PairWalk>> RemoteEngine::OpenWalk(uint64_t) {
+  return Fail(Code::kNotSupported, "a server's keyspace is read by scans or walks");
+}
+
+}  // namespace skep::client

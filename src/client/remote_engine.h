@@ -1,0 +1,69 @@
+// remote_engine.h: a keyspace of a server, as an engine: Execute sends the batch and waits for the
+// reply.
+//
+// A server cuts long ranges into pieces of a millisecond or so (worker_packed.cc). What it cut
+// although the batch did not ask for that is read here once more, piece by piece, at a snapshot
+// that is opened within the call: so a range is of one state, as of any engine.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "client/remote.h"
+#include "engine/batch_writer.h"
+#include "engine/engine.h"
+
+namespace skep::client {
+
+// What is refused for the whole batch, every slot says; batch.h and client.h list it. Tickets are
+// all 0: what is answered is released. Thread-safe, as engines are.
+class RemoteEngine final : public Engine {
+ public:
+  // `remote` must outlive it.
+  RemoteEngine(Remote& remote, uint32_t keyspace) : remote_(remote), keyspace_(keyspace) {}
+
+  // A batch that was sent.
+  struct Sent {
+    Message message;
+    Connection* connection = nullptr;  // null: it was refused at once, or is empty
+  };
+  // Sends the batch, which is not needed until Receive, but must not change.
+  void Send(Batch& batch, Sent& sent);
+  // Waits for its reply, and fills in the outcomes.
+  void Receive(Sent& sent, Batch& batch);
+
+  // What the engine behind can do. While the server cannot be asked: everything.
+  const EngineTraits& traits() const override;
+  Version Execute(Batch& batch) override;
+  Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
+  void CloseSnapshot(SnapshotRef snapshot) override;
+  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
+  void Unwatch(uint64_t watch) override;
+  // Nothing: the server does it.
+  bool Maintain(uint64_t) override { return false; }
+  EngineStatistics Statistics() const override;
+  void Describe(uint64_t now_ms, const Teller& tell) const override;
+  // The server's business.
+  const char* Verify() const override { return nullptr; }
+  Version Latest() const override;
+  void StartAfter(Version, uint64_t) override {}
+  //   kNotSupported
+  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override;
+
+ private:
+  packed::KeyspaceStatistics Ask() const;
+  void CompleteRanges(Batch& batch);
+  bool WasCut(const Batch& batch, uint32_t slot) const;
+  void Complete(const Request& request, SnapshotRef at, BatchWriter& writer, uint32_t slot);
+
+  Remote& remote_;
+  const uint32_t keyspace_;
+  mutable std::mutex mutex_;
+  mutable EngineTraits traits_ = {.name = "remote"};  // written once, under mutex_
+  mutable std::string name_;
+  mutable std::atomic<bool> knows_traits_{false};
+};
+
+}  // namespace skep::client

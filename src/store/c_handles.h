@@ -1,0 +1,95 @@
+// c_handles.h: what the handles of skep.h are, and how its functions call C++.
+//
+// No exception leaves a function of skep.h: where memory or a thread cannot be had, the call is
+// refused. Any other exception would be our own bug and ends the program (noexcept).
+#pragma once
+
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "skep.h"
+#include "skep/store.h"
+
+struct skep_store {
+  std::unique_ptr<skep::Store> store;
+};
+
+struct skep_batch {
+  explicit skep_batch(skep::Batch::Kind kind) : batch(kind) {}
+
+  skep::Batch batch;
+  std::optional<skep::BatchFuture> under_way;
+  bool executed = false;               // since it was begun or cleared: it can be read
+  std::vector<skep_outcome> outcomes;  // filled in when they are asked for
+  skep::Status refusal;                // of the first request that could not be
+};
+
+struct skep_scanner {
+  skep::Scanner scanner;
+};
+
+struct skep_snapshot {
+  skep::Snapshot snapshot;
+};
+
+struct skep_watch {
+  skep::Watch watch;
+};
+
+namespace skep::c_api {
+
+inline constexpr Status kNullHandle(Code::kInvalidArgument, "a null handle");
+inline constexpr Status kNoSuchFlag(Code::kInvalidArgument, "no such flag");
+inline constexpr Status kNoMemory(Code::kOutOfMemory, "the process has no memory");
+
+// Keeps `text` for skep_error_text() of this thread; returns the code.
+skep_code Refuse(Status status, std::string_view text) noexcept;
+
+// Runs `body`, which returns a Status, and returns its code.
+template <class Body>
+skep_code Guarded(Body body) noexcept {
+  try {
+    const Status status = body();
+    return status.ok() ? SKEP_OK : Refuse(status, status.ToString());
+  } catch (const std::bad_alloc&) {
+    return Refuse(kNoMemory, kNoMemory.what());
+  } catch (const std::system_error& error) {
+    const Status status(Code::kUnavailable, "the system has no thread",
+                        static_cast<uint64_t>(error.code().value()));
+    return Refuse(status, status.what());
+  }
+}
+
+// The same of a body that takes the store.
+template <class Body>
+skep_code Call(skep_store* store, Body body) noexcept {
+  return Guarded([&]() -> Status { return store == nullptr ? kNullHandle : body(*store->store); });
+}
+
+// What is there if a result is.
+template <class T, class Use>
+Status IfThere(Result<T> result, Use use) {
+  if (!result) return result.error();
+  use(*result);
+  return {};
+}
+
+inline std::string_view Bytes(const void* at, size_t bytes) {
+  return at == nullptr ? std::string_view("")
+                       : std::string_view(static_cast<const char*>(at), bytes);
+}
+
+// What a prefix needs for its upper bound is built in `scratch`.
+Result<Range> RangeOf(const skep_range* range, Scratch& scratch);
+Result<ScanOptions> ScanOptionsOf(uint32_t flags, uint32_t limit);
+
+inline skep_item ItemOf(std::string_view key, std::string_view value) {
+  return {key.data(), key.size(), value.data(), value.size()};
+}
+
+}  // namespace skep::c_api

@@ -1,0 +1,383 @@
+// What a server does with a connection of the packed protocol, byte by byte.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "base/varint.h"
+#include "engine/forwarding_engine.h"
+#include "test_server.h"
+#include "wire/packed_control.h"
+#include "wire/packed_reply.h"
+#include "wire/packed_request.h"
+
+namespace skep {
+namespace {
+
+using namespace std::string_view_literals;
+using packed::Header;
+using packed::Kind;
+
+struct Reply {
+  Header header;
+  std::string payload;
+
+  bool failed() const { return (header.flags & packed::kFailed) != 0; }
+  Status status() const {
+    std::string_view left = payload;
+    Status status;
+    EXPECT_TRUE(packed::TakeStatus(left, &status));
+    return status;
+  }
+};
+
+// A client that has said hello.
+class PackedClient : public RawClient {
+ public:
+  explicit PackedClient(const Address& address, uint64_t client = 0) : RawClient(address) {
+    std::string bytes;
+    packed::Append(bytes, packed::ClientHello{.client = client});
+    Send(bytes);
+    const std::string received = Receive(sizeof(packed::ServerHello));
+    EXPECT_EQ(received.size(), sizeof(packed::ServerHello));
+    if (received.size() == sizeof(hello)) hello = packed::Read<packed::ServerHello>(received);
+  }
+
+  void Send(std::string_view bytes) { RawClient::Send(bytes); }
+  void Send(const Batch& batch, Header header) {
+    std::string bytes;
+    packed::AppendBatch(bytes, header, batch);
+    Send(bytes);
+  }
+  void Send(Kind kind, std::string_view payload, uint32_t id = 1) {
+    std::string bytes;
+    const size_t begin = packed::BeginMessage(bytes, {.id = id, .kind = kind});
+    bytes.append(payload);
+    packed::EndMessage(bytes, begin);
+    Send(bytes);
+  }
+  std::optional<Reply> Take() {
+    const std::string header = Receive(sizeof(Header));
+    if (header.size() < sizeof(Header)) return std::nullopt;
+    Reply reply{.header = packed::Read<Header>(header), .payload = {}};
+    reply.payload = Receive(reply.header.payload_bytes);
+    return reply;
+  }
+  // The outcomes of a batch of which nothing else is under way.
+  Status Execute(Batch& batch, Header header = {.id = 1}) {
+    Send(batch, header);
+    const auto reply = Take();
+    if (!reply) return {Code::kUnavailable, "the server has hung up"};
+    if (reply->failed()) return reply->status();
+    payload_ = reply->payload;
+    return packed::ReadReply(reply->header, payload_, batch);
+  }
+
+  packed::ServerHello hello;
+
+ private:
+  std::string payload_;
+};
+
+class PackedServer : public testing::Test {
+ protected:
+  TestServer server_{ServerOptions{}};
+};
+
+// Goal: a client that speaks a later version too is answered; one that speaks none that the server
+//   knows is told so, and hung up on.
+TEST_F(PackedServer, AgreesOnAVersion) {
+  std::string later;
+  packed::Append(later, packed::ClientHello{.version_min = 1, .version_max = 9});
+  RawClient client(server_.address());
+  client.Send(later);
+  auto hello = packed::Read<packed::ServerHello>(client.Receive(sizeof(packed::ServerHello)));
+  EXPECT_EQ(hello.version, 1);
+  EXPECT_EQ(hello.keyspaces, 16);
+  EXPECT_GT(hello.message_bytes_max, 0u);
+
+  std::string unknown;
+  packed::Append(unknown, packed::ClientHello{.version_min = 2, .version_max = 9});
+  RawClient other(server_.address());
+  other.Send(unknown);
+  hello = packed::Read<packed::ServerHello>(other.Receive(sizeof(packed::ServerHello)));
+  EXPECT_EQ(hello.version, 0);
+  EXPECT_EQ(hello.why, packed::kHelloVersion);
+  EXPECT_TRUE(other.IsOver());
+}
+
+// Goal: hello and messages may come in any pieces.
+TEST_F(PackedServer, TakesByteAfterByte) {
+  std::string bytes;
+  packed::Append(bytes, packed::ClientHello{});
+  Batch batch;
+  batch.Put("key", "value");
+  batch.Get("key");
+  packed::AppendBatch(bytes, {.id = 77}, batch);
+  RawClient client(server_.address());
+  for (const char byte : bytes) client.Send({&byte, 1});
+  client.Receive(sizeof(packed::ServerHello));
+  const auto header = packed::Read<Header>(client.Receive(sizeof(Header)));
+  EXPECT_EQ(header.id, 77u);
+  const std::string payload = client.Receive(header.payload_bytes);
+  ASSERT_TRUE(packed::ReadReply(header, payload, batch).ok());
+  EXPECT_EQ(batch.outcome(1).value, "value");
+}
+
+// Goal: RESP goes on as ever on the same port, also what begins like the packed protocol and is
+// not.
+TEST_F(PackedServer, LeavesRespAlone) {
+  RawClient client(server_.address());
+  client.Send("PING\r\n");
+  EXPECT_EQ(client.Receive(7), "+PONG\r\n");
+  RawClient other(server_.address());
+  other.Send("\xd5SKx\r\n");
+  EXPECT_TRUE(other.Receive(4).starts_with("-ERR"));
+}
+
+struct Nonsense {
+  const char* what;
+  Header header;
+  std::string_view payload;
+  Code code;
+};
+
+// Goal: what is no message ends the connection with a reason, and nothing of it is done; others go
+// on.
+TEST_F(PackedServer, HangsUpOnNonsense) {
+  const Nonsense cases[] = {
+      {"a kind that there is not", {.kind = static_cast<Kind>(99)}, "", Code::kCorrupt},
+      {"kind 0", {.kind = static_cast<Kind>(0)}, "", Code::kCorrupt},
+      {"flags that there are not", {.flags = 0x80}, "", Code::kCorrupt},
+      {"too large", {.payload_bytes = UINT32_MAX}, "", Code::kTooLarge},
+      {"too many", {.payload_bytes = 1, .count = UINT32_MAX}, "x", Code::kTooLarge},
+      {"fewer requests than said", {.payload_bytes = 3, .count = 2}, "\x00\x01k"sv, Code::kCorrupt},
+      {"more than said", {.payload_bytes = 4, .count = 1}, "\x00\x01kk"sv, Code::kCorrupt},
+      {"a good request, then a bad one",
+       {.payload_bytes = 8, .count = 2},
+       "\x01\x01\x01kv\x1f\x00\x00"sv,
+       Code::kCorrupt},
+      {"a range, then a bad one",
+       {.payload_bytes = 6, .count = 2},
+       "\x8d\x01\x20\x00\x1f\x00"sv,
+       Code::kCorrupt},
+  };
+  for (const Nonsense& c : cases) {
+    SCOPED_TRACE(c.what);
+    PackedClient client(server_.address());
+    std::string bytes;
+    packed::Append(bytes, c.header);
+    bytes.append(c.payload);
+    client.Send(bytes);
+    const auto reply = client.Take();
+    ASSERT_TRUE(reply.has_value());
+    EXPECT_EQ(reply->header.kind, Kind::kError);
+    EXPECT_EQ(reply->status().code(), c.code);
+    EXPECT_TRUE(client.IsOver());
+  }
+  PackedClient client(server_.address());
+  Batch batch;
+  batch.Get("k");
+  ASSERT_TRUE(client.Execute(batch).ok());
+  EXPECT_EQ(batch.outcome(0).verdict, Verdict::kAbsent);
+}
+
+// Goal: what cannot be answered, but is a message, is refused, and the connection goes on.
+TEST_F(PackedServer, RefusesAndGoesOn) {
+  PackedClient client(server_.address());
+  Batch batch;
+  batch.Get("k");
+  EXPECT_EQ(client.Execute(batch, {.id = 1, .keyspace = 16}).code(), Code::kInvalidArgument);
+  client.Send(Kind::kError, "");
+  EXPECT_EQ(client.Take()->status().code(), Code::kInvalidArgument);
+  client.Send(Kind::kSave, std::string_view("\0", 1));
+  EXPECT_EQ(client.Take()->status().code(), Code::kNotSupported);
+  client.Send(Kind::kCloseSnapshot, "");
+  EXPECT_EQ(client.Take()->status().code(), Code::kInvalidArgument);
+  std::string at_snapshot;
+  packed::AppendBatch(at_snapshot, {.id = 5}, batch, 12345);
+  client.Send(at_snapshot);
+  EXPECT_EQ(client.Take()->status().code(), Code::kSnapshotTooOld);
+  client.Send(Kind::kPing, "hello");
+  EXPECT_EQ(client.Take()->payload, "hello");
+  EXPECT_TRUE(client.Execute(batch).ok());
+}
+
+// Goal: a message without requests has a reply without outcomes.
+TEST_F(PackedServer, AnswersNothingWithNothing) {
+  PackedClient client(server_.address());
+  for (const Batch::Kind kind : {Batch::Kind::kUnordered, Batch::Kind::kAtomic}) {
+    Batch batch(kind);
+    EXPECT_TRUE(client.Execute(batch).ok());
+    EXPECT_TRUE(batch.applied());
+  }
+}
+
+// Goal: long ranges are cut, and what comes is at the version that was pinned.
+TEST_F(PackedServer, CutsLongRanges) {
+  PackedClient client(server_.address());
+  constexpr uint32_t kKeys = 60'000;
+  for (uint32_t i = 0; i < kKeys;) {
+    Batch batch;
+    for (uint32_t end = i + 10'000; i < end; ++i) {
+      batch.Put(batch.scratch().Copy(std::to_string(100'000 + i)), "0123456789");
+    }
+    ASSERT_TRUE(client.Execute(batch).ok());
+  }
+  Batch batch;
+  batch.Scan(Range::All());
+  batch.Count(Range::From("1"));
+  batch.Count(Range::All());
+  ASSERT_TRUE(client.Execute(batch).ok());
+  EXPECT_TRUE(batch.outcome(0).more);
+  EXPECT_GT(batch.items(0).size(), 1000u);
+  EXPECT_LT(batch.items(0).size(), kKeys);
+  EXPECT_TRUE(batch.outcome(1).more);
+  EXPECT_LT(batch.outcome(1).integer, kKeys);
+  // Nobody visits keys to count all of them... as far as the engine can do it.
+  EXPECT_EQ(batch.outcome(2).integer, kKeys);
+}
+
+// Goal: before the password there is nothing but the password.
+TEST(PackedServerWithPassword, WantsItFirst) {
+  ServerOptions options;
+  options.requirepass = "secret";
+  TestServer server(options);
+  PackedClient client(server.address());
+  EXPECT_NE(client.hello.features & packed::kNeedsAuth, 0u);
+  Batch batch;
+  batch.Get("k");
+  EXPECT_EQ(client.Execute(batch).code(), Code::kInvalidArgument);
+  client.Send(Kind::kAuth, "wrong");
+  EXPECT_EQ(client.Take()->status().code(), Code::kInvalidArgument);
+  client.Send(Kind::kAuth, "secret");
+  EXPECT_FALSE(client.Take()->failed());
+  EXPECT_TRUE(client.Execute(batch).ok());
+
+  PackedClient large(server.address());
+  large.Send(Kind::kPing, std::string(17 * 1024, 'x'));
+  EXPECT_EQ(large.Take()->header.kind, Kind::kError);
+}
+
+// ---- Messages that are sent again ----
+
+// Goal: a message that is sent again is answered as the first time, and done once; so on another
+//   connection; one of another client is another one.
+TEST_F(PackedServer, DoesOnceWhatIsSentAgain) {
+  constexpr uint64_t kClient = 4711;
+  Batch add;
+  add.Apply("n", functions::kAddDecimal, "1");
+  const Header header{.id = 9, .flags = packed::kRemember};
+  {
+    PackedClient client(server_.address(), kClient);
+    ASSERT_TRUE(client.Execute(add, header).ok());
+    EXPECT_EQ(add.outcome(0).integer, 1);
+    ASSERT_TRUE(client.Execute(add, header).ok());
+    EXPECT_EQ(add.outcome(0).integer, 1);
+  }
+  PackedClient again(server_.address(), kClient);
+  ASSERT_TRUE(again.Execute(add, header).ok());
+  EXPECT_EQ(add.outcome(0).integer, 1);
+  PackedClient other(server_.address(), kClient + 1);
+  ASSERT_TRUE(other.Execute(add, header).ok());
+  EXPECT_EQ(add.outcome(0).integer, 2);
+  PackedClient nobody(server_.address(), 0);
+  ASSERT_TRUE(nobody.Execute(add, header).ok());
+  ASSERT_TRUE(nobody.Execute(add, header).ok());
+  EXPECT_EQ(add.outcome(0).integer, 4);
+  // Malformed ones leave nothing behind.
+  Header short_one{.payload_bytes = 1, .id = 10, .flags = packed::kRemember, .count = 1};
+  std::string bytes;
+  packed::Append(bytes, short_one);
+  again.Send(bytes + "\x1f");
+  EXPECT_EQ(again.Take()->header.kind, Kind::kError);
+  PackedClient third(server_.address(), kClient);
+  ASSERT_TRUE(third.Execute(add, {.id = 10, .flags = packed::kRemember}).ok());
+  EXPECT_EQ(add.outcome(0).integer, 5);
+}
+
+// ---- Replies that wait ----
+
+// Releases writes only when it is told to.
+class Reluctant final : public ForwardingEngine {
+ public:
+  explicit Reluctant(std::unique_ptr<Engine> inner) : ForwardingEngine(std::move(inner)) {
+    current = this;
+  }
+  Version Execute(Batch& batch) override {
+    const Version ticket = inner().Execute(batch);
+    for (const Request& request : batch.requests()) {
+      if (IsWrite(request.op)) return ticket;
+    }
+    return 0;
+  }
+  void ReleaseAll() { gate_.Release(UINT64_MAX); }
+
+  static inline Reluctant* current = nullptr;
+};
+constexpr EngineInfo kReluctant = {
+    .name = "reluctant",
+    .summary = "",
+    .make = [](const EngineOptions& options) -> std::unique_ptr<Engine> {
+      return std::make_unique<Reluctant>(FindEngine("btree")->make(options));
+    }};
+
+// Goal: a reply that waits for its gate keeps no other one back, and comes when the gate opens,
+// also
+//   if the client has finished sending.
+TEST(PackedServerGates, RepliesOvertakeThoseThatWait) {
+  ServerOptions options;
+  options.databases = 1;
+  TestServer server(options, {}, &kReluctant);
+  PackedClient client(server.address());
+  Batch put;
+  put.Put("k", "v");
+  Batch get;
+  get.Get("other");
+  client.Send(put, {.id = 1});
+  client.Send(put, {.id = 2});
+  client.Send(get, {.id = 3});
+  client.Send(Kind::kPing, "", 4);
+  // A get shares the batch of the puts, if they came together; a ping is in no batch.
+  client.FinishSending();
+  std::vector<uint32_t> ids = {client.Take()->header.id};
+  while (ids.back() != 4) ids.push_back(client.Take()->header.id);
+  Reluctant::current->ReleaseAll();
+  while (ids.size() < 4) {
+    const auto reply = client.Take();
+    ASSERT_TRUE(reply.has_value());
+    ids.push_back(reply->header.id);
+  }
+  EXPECT_EQ(std::ranges::count(ids, 1u), 1);
+  EXPECT_LT(std::ranges::find(ids, 4u), std::ranges::find(ids, 1u));
+  EXPECT_LT(std::ranges::find(ids, 1u), std::ranges::find(ids, 2u));
+  EXPECT_TRUE(client.IsOver());
+}
+
+// Goal: a message that is sent again while its first reply waits for the gate waits for it too.
+TEST(PackedServerGates, AKnownReplyWaitsAsTheFirstOneDid) {
+  ServerOptions options;
+  options.databases = 1;
+  TestServer server(options, {}, &kReluctant);
+  Batch add;
+  add.Apply("n", functions::kAddDecimal, "1");
+  const Header header{.id = 1, .flags = packed::kRemember};
+  PackedClient first(server.address(), 5);
+  first.Send(add, header);
+  first.Send(Kind::kPing, "", 2);
+  EXPECT_EQ(first.Take()->header.id, 2u);
+  PackedClient again(server.address(), 5);
+  again.Send(add, header);
+  again.Send(Kind::kPing, "", 2);
+  EXPECT_EQ(again.Take()->header.id, 2u);
+  Reluctant::current->ReleaseAll();
+  for (PackedClient* client : {&first, &again}) {
+    const auto reply = client->Take();
+    ASSERT_TRUE(reply.has_value());
+    ASSERT_TRUE(packed::ReadReply(reply->header, reply->payload, add).ok());
+    EXPECT_EQ(add.outcome(0).integer, 1);
+  }
+}
+
+}  // namespace
+}  // namespace skep

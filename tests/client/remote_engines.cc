@@ -1,0 +1,156 @@
+// The engines that the conformance suite sees through a client: each is in a server of its own, in
+// this process, and every batch goes over a socket in the packed protocol.
+//
+// What the suite asks of an engine that a client cannot ask of a server (upkeep, invariants, the
+// time) is asked of the engine itself. The server's time is that of the batch.
+#include <atomic>
+#include <thread>
+
+#include "base/file.h"
+#include "base/random.h"
+#include "base/temporary_directory_test.h"
+#include "client/remote_engine.h"
+#include "engine/conformance.h"
+#include "engine/forwarding_engine.h"
+#include "server/server.h"
+
+namespace skep {
+namespace {
+
+// Goes on only when it is told to.
+class TestClock final : public Clock {
+ public:
+  uint64_t MonotonicNs() override { return now_ms_.load() * 1'000'000; }
+  uint64_t WallUs() override { return now_ms_.load() * 1'000; }
+  void Advance(uint64_t now_ms) {
+    uint64_t before = now_ms_.load();
+    while (before < now_ms && !now_ms_.compare_exchange_weak(before, now_ms)) {
+    }
+  }
+
+ private:
+  std::atomic<uint64_t> now_ms_{1};
+};
+
+// Leads to an engine that somebody else owns.
+class Borrowed final : public ForwardingEngine {
+ public:
+  explicit Borrowed(Engine& inner) : ForwardingEngine(inner) {}
+  Version Execute(Batch& batch) override {
+    const Version ticket = inner().Execute(batch);
+    inner().AwaitRelease(ticket);
+    gate_.Release(ticket);
+    return ticket;
+  }
+  // The suite does it, and looks at the engine when nothing else does anything.
+  bool Maintain(uint64_t) override { return false; }
+};
+
+// What the server that is made next has for an engine.
+Engine* engine_to_serve = nullptr;
+constexpr EngineInfo kServed = {
+    .name = "served", .summary = "", .make = [](const EngineOptions&) -> std::unique_ptr<Engine> {
+      return std::make_unique<Borrowed>(*engine_to_serve);
+    }};
+
+class Served final : public ForwardingEngine {
+ public:
+  Served(std::unique_ptr<Engine> engine, bool over_tcp)
+      : ForwardingEngine(*engine), engine_(std::move(engine)) {
+    ServerOptions options;
+    options.databases = 1;
+    options.workers = 2;
+    options.loglevel = "warning";
+    options.client_output_buffer_limit = 0;
+    options.port = 0;
+    if (over_tcp) {
+      options.bind = {"127.0.0.1"};
+    } else {
+      options.bind = {};
+      options.unixsocket = directory_.path() + "/socket";
+    }
+    engine_to_serve = engine_.get();
+    server_ = std::make_unique<Server>(
+        options, Environment{clock_, SystemRandom(), PosixFileSystem(), SocketNetwork()}, &kServed);
+    SKEP_CHECK(server_->Start().ok());
+    thread_ = std::thread([this] { server_->Run(); });
+    auto remote = client::Remote::Connect(
+        {.address = server_->addresses()[0], .connections = 2, .wants_versions = true},
+        SocketNetwork(), SystemClock());
+    SKEP_CHECK(remote.has_value());
+    remote_ = std::move(*remote);
+    client_ = std::make_unique<client::RemoteEngine>(*remote_, 0);
+  }
+  ~Served() override {
+    client_.reset();
+    remote_.reset();
+    server_->Stop();
+    thread_.join();
+  }
+
+  const EngineTraits& traits() const override { return client_->traits(); }
+  Version Execute(Batch& batch) override {
+    clock_.Advance(batch.now_ms());
+    client_->Execute(batch);
+    const Version released = inner().gate().released();
+    gate_.Release(released);
+    return traits().multi_version ? released : 0;
+  }
+  Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override {
+    clock_.Advance(now_ms);
+    return client_->OpenSnapshot(now_ms);
+  }
+  void CloseSnapshot(SnapshotRef snapshot) override {
+    client_->CloseSnapshot(snapshot);
+    // That has no answer; this comes behind it.
+    static_cast<void>(client_->Statistics());
+  }
+  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
+    clock_.Advance(now_ms);
+    return client_->Watch(key, now_ms);
+  }
+  void Unwatch(uint64_t watch) override { client_->Unwatch(watch); }
+  EngineStatistics Statistics() const override { return client_->Statistics(); }
+
+ private:
+  TestClock clock_;
+  TemporaryDirectory directory_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+  std::unique_ptr<client::Remote> remote_;
+  std::unique_ptr<client::RemoteEngine> client_;
+};
+
+template <bool kOverTcp>
+std::unique_ptr<Engine> MakeServed(const char* engine, const EngineOptions& options) {
+  return std::make_unique<Served>(FindEngine(engine)->make(options), kOverTcp);
+}
+
+constexpr EngineInfo kEngines[] = {
+    {.name = "tcp_btree",
+     .summary = "",
+     .make = [](const EngineOptions& options) { return MakeServed<true>("btree", options); }},
+    {.name = "tcp_hash",
+     .summary = "",
+     .make = [](const EngineOptions& options) { return MakeServed<true>("hash", options); }},
+    {.name = "unix_btree",
+     .summary = "",
+     .make = [](const EngineOptions& options) { return MakeServed<false>("btree", options); }},
+    {.name = "unix_model",
+     .summary = "",
+     .make = [](const EngineOptions& options) { return MakeServed<false>("model", options); }},
+};
+
+}  // namespace
+
+std::vector<EngineVariant> EnginesUnderTest() {
+  std::vector<EngineVariant> variants;
+  for (const EngineInfo& info : kEngines) {
+    variants.push_back(
+        {.name = std::string(info.name), .info = &info, .options = {}, .in_process = false});
+  }
+  return variants;
+}
+
+}  // namespace skep

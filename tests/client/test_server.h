@@ -1,0 +1,92 @@
+// test_server.h: a server in this process, on a socket of the machine, and what speaks to it byte
+// by byte.
+#pragma once
+
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/random.h"
+#include "base/temporary_directory_test.h"
+#include "server/server.h"
+
+namespace skep {
+
+inline Environment RealEnvironment() {
+  return {SystemClock(), SystemRandom(), PosixFileSystem(), SocketNetwork()};
+}
+
+// Serves from its construction to its destruction.
+class TestServer {
+ public:
+  // On a unix socket of that path, or, if it is empty, on a port of its own.
+  explicit TestServer(ServerOptions options, const std::string& socket = {},
+                      const EngineInfo* engine = nullptr)
+      : server_(WithAddress(std::move(options), socket), RealEnvironment(), engine) {
+    const Status started = server_.Start();
+    SKEP_CHECK(started.ok());
+    thread_ = std::thread([this] { server_.Run(); });
+  }
+  ~TestServer() {
+    server_.Stop();
+    thread_.join();
+  }
+
+  Address address() const { return server_.addresses()[0]; }
+  Server& server() { return server_; }
+
+ private:
+  static ServerOptions WithAddress(ServerOptions options, const std::string& socket) {
+    options.port = 0;
+    options.loglevel = "warning";
+    options.unixsocket = socket;
+    if (!socket.empty()) options.bind.clear();
+    return options;
+  }
+
+  Server server_;
+  std::thread thread_;
+};
+
+// A connection as a client has it, that sends and takes any bytes.
+class RawClient {
+ public:
+  explicit RawClient(const Address& address) : poller_(SocketNetwork().NewPoller()) {
+    auto stream = SocketNetwork().Connect(address);
+    SKEP_CHECK(stream.has_value());
+    stream_ = std::move(*stream);
+    SKEP_CHECK(poller_->Add(*stream_, nullptr, true, false).ok());
+  }
+  ~RawClient() { poller_->Remove(*stream_); }
+
+  void Send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = stream_->Write(bytes);
+      if (sent > 0) bytes.remove_prefix(static_cast<size_t>(sent));
+      if (sent < 0 && sent != -EAGAIN) return;  // the server has hung up
+    }
+  }
+  void FinishSending() { stream_->FinishSending(); }
+
+  // So many bytes, or fewer if the server hangs up, or sends nothing for five seconds.
+  std::string Receive(size_t bytes) {
+    std::string received(bytes, '\0');
+    size_t have = 0;
+    while (have < bytes) {
+      poller_->Wait(5000);
+      const ssize_t got = stream_->Read(received.data() + have, bytes - have);
+      if (got <= 0) break;
+      have += static_cast<size_t>(got);
+    }
+    received.resize(have);
+    return received;
+  }
+  // Whether the server hangs up now, without another byte.
+  bool IsOver() { return Receive(1).empty(); }
+
+ private:
+  std::unique_ptr<Poller> poller_;
+  std::unique_ptr<Stream> stream_;
+};
+
+}  // namespace skep

@@ -1,0 +1,133 @@
+// Histories of threads that share a client of a server, over the packed protocol, judged by the
+// checker: on connections that last, and on such as break in the middle of messages.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <iostream>
+#include <random>
+
+#include "engine/keyspaces.h"
+#include "tests/client/flaky_proxy.h"
+#include "tests/client/test_server.h"
+#include "tests/linearizability/checker.h"
+#include "tests/linearizability/faulty_client.h"
+#include "tests/linearizability/history_tally.h"
+#include "tests/linearizability/play_round.h"
+#include "tests/linearizability/recorder.h"
+#include "tests/linearizability/round_shape.h"
+#include "tests/linearizability/rounds.h"
+#include "tests/linearizability/store_client.h"
+
+namespace skep {
+
+class StoreForTests {
+ public:
+  static Engine& EngineOf(Store& store) { return store.keyspaces_->at(0); }
+};
+
+namespace linearizability {
+namespace {
+
+class RemoteHistories : public testing::Test {
+ protected:
+  void Connect(const Address& address) {
+    auto store = Store::Connect({.address = address, .connections = 2, .timeout_ms = 60'000});
+    ASSERT_TRUE(store.has_value()) << store.error().ToString();
+    store_ = std::move(*store);
+  }
+  std::unique_ptr<KvClient> NewClient() {
+    return std::make_unique<StoreClient>(*store_, StoreForTests::EngineOf(*store_));
+  }
+  void Empty() {
+    Batch batch;
+    batch.DeleteAll();
+    ASSERT_TRUE(store_->Execute(batch).ok());
+  }
+  void RunRound(uint64_t seed, const RoundShape& shape);
+
+  TestServer server_{[] {
+    ServerOptions options;
+    options.workers = 3;
+    return options;
+  }()};
+  std::unique_ptr<Store> store_;
+  HistoryTally tally_;
+};
+
+void RemoteHistories::RunRound(uint64_t seed, const RoundShape& shape) {
+  Empty();
+  const auto [history, check] = PlayRound(seed, shape, [&] { return NewClient(); });
+  for (const Operation& operation : history) ASSERT_FALSE(operation.is_pending()) << operation;
+  tally_.Add(history);
+  const CheckResult result = CheckLinearizable(history, check);
+  ASSERT_EQ(result.answer, Answer::kLinearizable) << result.explanation;
+}
+
+// Goal: what a server answers to threads that share two connections is linearizable, batches,
+//   ranges, transactions and snapshots included.
+// Method: rounds as in the test without a server (linearizability_test.cc), without times: those of
+//   a server are its own.
+TEST_F(RemoteHistories, AreLinearizable) {
+  constexpr uint64_t kRoundsMin = 20;
+  const unsigned seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  ASSERT_NO_FATAL_FAILURE(Connect(server_.address()));
+  ForRounds(kRoundsMin, [&](uint64_t round) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
+    RoundShape shape = ShapeOf(round);
+    shape.mix.ticks = 0;
+    RunRound(seed + round, shape);
+  });
+  std::cout << tally_ << "\n";
+  EXPECT_GT(tally_.changed, 0u);
+  EXPECT_GT(tally_.held, 0u);
+  EXPECT_GT(tally_.failed, 0u);
+  EXPECT_GT(tally_.seen, 0u);
+}
+
+// Goal: so it is while connections break and what was not answered is sent again: nothing is done
+//   twice, nothing that was answered is undone, and every call has its answer.
+// Method: without what ends with a connection, watches and snapshots.
+TEST_F(RemoteHistories, AreLinearizableOverConnectionsThatBreak) {
+  constexpr uint64_t kRoundsMin = 20;
+  const unsigned seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  FlakyProxy proxy(server_.address(), seed, 400'000);  // replies have up to 150,000
+  ASSERT_NO_FATAL_FAILURE(Connect(proxy.address()));
+  ForRounds(kRoundsMin, [&](uint64_t round) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
+    RoundShape shape = ShapeOf(round);
+    shape.mix.ticks = 0;
+    shape.mix.snapshots = 0;
+    shape.mix.transactions = 0;
+    shape.mix.value_bytes = {0};
+    RunRound(seed + round, shape);
+  });
+  std::cout << tally_ << "\n" << proxy.cuts() << " cuts\n";
+  EXPECT_GT(proxy.cuts(), 0u);
+  EXPECT_GT(tally_.held, 0u);
+}
+
+// Goal: the tests above would see a client that is wrong.
+TEST_F(RemoteHistories, OfEachFaultAreCaught) {
+  const unsigned seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  ASSERT_NO_FATAL_FAILURE(Connect(server_.address()));
+  for (const Fault fault : {Fault::kReadsFromACache, Fault::kSplitsBatches, Fault::kReadsThenWrites,
+                            Fault::kSeesThePast}) {
+    Answer answer = Answer::kLinearizable;
+    for (uint64_t round = 0; round < 200 && answer == Answer::kLinearizable; ++round) {
+      Empty();
+      const Mix mix{.keys = 4, .snapshots = 0, .ticks = 0};
+      const History history = RunHistory(3, 100, seed + round, mix, [&](uint32_t) {
+        return std::make_unique<FaultyClient>(NewClient(), fault);
+      });
+      answer = CheckLinearizable(history).answer;
+    }
+    EXPECT_EQ(answer, Answer::kNotLinearizable) << "fault " << static_cast<int>(fault);
+  }
+}
+
+}  // namespace
+}  // namespace linearizability
+}  // namespace skep
