@@ -19,7 +19,7 @@ constexpr size_t kOutBytes = 256 * 1024;
 
 class Exporter {
  public:
-  Exporter(DumpClient& client, const ExportOptions& options, const DumpTarget& target,
+  Exporter(ServerClient& client, const ExportOptions& options, const DumpTarget& target,
            ExportSummary* summary)
       : client_(client), options_(options), target_(target), summary_(*summary) {}
 
@@ -158,7 +158,7 @@ class Exporter {
         {.key = key, .value = value.text, .deadline_ms = static_cast<uint64_t>(deadline_ms)});
   }
 
-  DumpClient& client_;
+  ServerClient& client_;
   const ExportOptions& options_;
   const DumpTarget& target_;
   ExportSummary& summary_;
@@ -169,7 +169,7 @@ class Exporter {
 
 }  // namespace
 
-std::string Export(DumpClient& client, const ExportOptions& options, const DumpTarget& target,
+std::string Export(ServerClient& client, const ExportOptions& options, const DumpTarget& target,
                    ExportSummary* summary) {
   return Exporter(client, options, target, summary).Run();
 }

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "tools/dump_client.h"
 #include "tools/dump_format.h"
+#include "tools/server_client.h"
 
 namespace skep {
 
@@ -34,7 +34,7 @@ using DumpTarget = std::function<bool(std::string_view bytes)>;
 // Writes every key of the range. Of a keyspace with an order all are of one version; else each key
 // is as it was at an instant of the export, and one that was there all the while is written.
 // Returns a line for a person, or nothing. Memory: some MiB, or the largest value three times.
-std::string Export(DumpClient& client, const ExportOptions& options, const DumpTarget& target,
+std::string Export(ServerClient& client, const ExportOptions& options, const DumpTarget& target,
                    ExportSummary* summary);
 
 }  // namespace skep

@@ -107,7 +107,9 @@ void AppendJsonl(const DumpItem& item, std::string* out) {
   *out += '\n';
 }
 
-DumpProblem ReadResp(const DumpSource& source, const DumpSink& sink) {
+DumpProblem ReadCommands(const DumpSource& source,
+                         const std::function<DumpProblem(std::span<const std::string_view> args,
+                                                         bool* goes_on)>& on_command) {
   RespDecoder decoder;
   std::vector<std::string_view> args;
   std::string input;
@@ -121,7 +123,7 @@ DumpProblem ReadResp(const DumpSource& source, const DumpSink& sink) {
       case RespDecoder::Event::kCommand:
         begin += decoder.consumed();
         if (args.empty()) break;
-        if (const DumpProblem p = TakeCommand(args, sink, &goes_on); !p.empty()) return at(p);
+        if (const DumpProblem p = on_command(args, &goes_on); !p.empty()) return at(p);
         ++number;
         break;
       case RespDecoder::Event::kError:
@@ -136,13 +138,15 @@ DumpProblem ReadResp(const DumpSource& source, const DumpSink& sink) {
   return {};
 }
 
-DumpProblem ReadJsonl(const DumpSource& source,
-                      const std::function<bool(const DumpItem& item)>& on_item) {
+DumpProblem ReadLines(
+    const DumpSource& source,
+    const std::function<DumpProblem(std::string_view line, bool* goes_on)>& on_line) {
   std::string input;
   size_t begin = 0;
   size_t searched = 0;
   bool is_end = false;
-  for (uint64_t number = 1;; ++number) {
+  bool goes_on = true;
+  for (uint64_t number = 1; goes_on; ++number) {
     size_t end = 0;
     while ((end = input.find('\n', searched)) == input.npos && !is_end) {
       input.erase(0, std::exchange(begin, 0));
@@ -151,16 +155,29 @@ DumpProblem ReadJsonl(const DumpSource& source,
     }
     if (begin == input.size()) return {};
     end = std::min(end, input.size());
-    const std::string_view text = std::string_view(input).substr(begin, end - begin);
+    const std::string_view line = std::string_view(input).substr(begin, end - begin);
     begin = searched = std::min(end + 1, input.size());
-    if (text.find_first_not_of(" \t\r") == text.npos) continue;
-    Line line;
-    const DumpProblem problem = ParseLine(text, &line);
+    const DumpProblem problem = on_line(line, &goes_on);
     if (!problem.empty()) return fmt::format("line {}: {}", number, problem);
-    if (!on_item({.key = *line.key, .value = *line.value, .deadline_ms = line.deadline_ms})) {
-      return {};
-    }
   }
+  return {};
+}
+
+DumpProblem ReadResp(const DumpSource& source, const DumpSink& sink) {
+  return ReadCommands(source, [&](std::span<const std::string_view> args, bool* goes_on) {
+    return TakeCommand(args, sink, goes_on);
+  });
+}
+
+DumpProblem ReadJsonl(const DumpSource& source,
+                      const std::function<bool(const DumpItem& item)>& on_item) {
+  return ReadLines(source, [&](std::string_view text, bool* goes_on) -> DumpProblem {
+    if (text.find_first_not_of(" \t\r") == text.npos) return {};
+    Line line;
+    if (DumpProblem problem = ParseLine(text, &line); !problem.empty()) return problem;
+    *goes_on = on_item({.key = *line.key, .value = *line.value, .deadline_ms = line.deadline_ms});
+    return {};
+  });
 }
 
 }  // namespace skep

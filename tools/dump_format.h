@@ -31,6 +31,17 @@ using DumpSource = std::function<bool(std::string* to, size_t bytes)>;
 // What was wrong with the input: which command or line, and what; empty: nothing.
 using DumpProblem = std::string;
 
+// Reads commands to the end, as RESP arrays or lines as people type them, and hands each over until
+// *goes_on is false or there is a problem with one. Memory: twice the largest command.
+DumpProblem ReadCommands(const DumpSource& source,
+                         const std::function<DumpProblem(std::span<const std::string_view> args,
+                                                         bool* goes_on)>& on_command);
+
+// The same of lines, without their LF; empty ones are lines, too. Memory: twice the longest.
+DumpProblem ReadLines(
+    const DumpSource& source,
+    const std::function<DumpProblem(std::string_view line, bool* goes_on)>& on_line);
+
 // Each returns whether to go on.
 struct DumpSink {
   std::function<bool(uint64_t db)> on_select;

@@ -7,9 +7,6 @@
 namespace skep {
 namespace {
 
-constexpr size_t kPendingMax = 1024;
-constexpr size_t kPendingBytesMax = size_t{4} << 20;
-
 // Ends a reading; the importer knows why.
 constexpr Status kEnded(Code::kAborted, "the import ended");
 
@@ -61,13 +58,7 @@ bool Importer::UseDatabase(uint64_t db) {
 
 bool Importer::Set(std::span<const std::string_view> args) {
   if (!selected_ && !Select(0)) return false;
-  client_.Send(args);
-  size_t bytes = 0;
-  for (const std::string_view arg : args) bytes += arg.size();
-  pending_.push_back({.key = std::string(args[1]), .bytes = bytes});
-  pending_bytes_ += bytes;
-  if (pending_.size() < kPendingMax && pending_bytes_ < kPendingBytesMax) return true;
-  return Drain(kPendingMax / 2, kPendingBytesMax / 2);
+  return pipeline_.Send(args, std::string(args[1])) || NoteBroken();
 }
 
 bool Importer::Set(const DumpItem& item) {
@@ -76,28 +67,21 @@ bool Importer::Set(const DumpItem& item) {
   return Set(std::span(args).first(item.deadline_ms == 0 ? 3 : 5));
 }
 
-bool Importer::Finish() { return Drain(0, 0); }
+bool Importer::Finish() { return pipeline_.Finish() || NoteBroken(); }
 
-// Until so much is left on its way.
-bool Importer::Drain(size_t commands_max, size_t bytes_max) {
-  while (pending_.size() > commands_max || pending_bytes_ > bytes_max) {
-    const auto reply = client_.Receive();
-    if (!reply) {
-      problem_ = fmt::format("{}; the last {} keys may or may not be stored",
-                             reply.error().ToString(), pending_.size());
-      return false;
-    }
-    const Pending& pending = pending_.front();
-    if (reply->is_error() || reply->is_null()) {
-      ++refused_;
-      on_refused_(pending.key, reply->is_null() ? "its condition does not hold" : reply->text);
-    } else {
-      ++stored_;
-    }
-    pending_bytes_ -= pending.bytes;
-    pending_.pop_front();
+bool Importer::NoteBroken() {
+  problem_ = fmt::format("{}; the last {} keys may or may not be stored",
+                         pipeline_.status().ToString(), pipeline_.unanswered());
+  return false;
+}
+
+void Importer::TakeReply(std::string_view key, const RespReply& reply) {
+  if (reply.is_error() || reply.is_null()) {
+    ++refused_;
+    on_refused_(key, reply.is_null() ? "its condition does not hold" : reply.text);
+  } else {
+    ++stored_;
   }
-  return true;
 }
 
 std::string ImportRdb(FileSystem& files, const std::string& path, Importer& importer,

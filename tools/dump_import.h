@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -10,8 +9,9 @@
 #include <string_view>
 
 #include "base/file.h"
-#include "tools/dump_client.h"
+#include "tools/command_pipeline.h"
 #include "tools/dump_format.h"
+#include "tools/server_client.h"
 
 namespace skep {
 
@@ -22,8 +22,15 @@ class Importer {
   using Refused = std::function<void(std::string_view key, std::string_view why)>;
 
   // With `db` everything goes there, whatever databases the input names.
-  Importer(DumpClient& client, std::optional<uint64_t> db, Refused on_refused)
-      : client_(client), db_(db), on_refused_(std::move(on_refused)) {}
+  Importer(ServerClient& client, std::optional<uint64_t> db, Refused on_refused)
+      : client_(client),
+        db_(db),
+        on_refused_(std::move(on_refused)),
+        pipeline_(client,
+                  [this](std::string_view key, const RespReply& reply) { TakeReply(key, reply); }) {
+  }
+  Importer(const Importer&) = delete;
+  Importer& operator=(const Importer&) = delete;
 
   // Each returns false if nothing more can be stored: problem() says why.
   bool Select(uint64_t db);
@@ -37,20 +44,15 @@ class Importer {
   uint64_t refused() const { return refused_; }
 
  private:
-  struct Pending {
-    std::string key;
-    size_t bytes = 0;
-  };
-
-  bool Drain(size_t commands_max, size_t bytes_max);
+  void TakeReply(std::string_view key, const RespReply& reply);
+  bool NoteBroken();
   bool UseDatabase(uint64_t db);
 
-  DumpClient& client_;
+  ServerClient& client_;
   const std::optional<uint64_t> db_;
   const Refused on_refused_;
   std::optional<uint64_t> selected_;
-  std::deque<Pending> pending_;
-  size_t pending_bytes_ = 0;
+  CommandPipeline pipeline_;
   uint64_t stored_ = 0;
   uint64_t refused_ = 0;
   std::string problem_;

@@ -1,11 +1,11 @@
 // skep-bench: what the machine can do (limits), what Skep does (ycsb), what indexes do side by side
-// (compare), what clients feel when very many keys expire at once (expiry), and what KV-Direct's
-// models say (kv-direct).
-// bench/README.md.
+// (compare), what servers do over the network (net), what clients feel when very many keys expire
+// at once (expiry), and what KV-Direct's models say (kv-direct). bench/README.md.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +14,8 @@
 #include "bench/expiry.h"
 #include "bench/kv_direct/figures.h"
 #include "bench/limits.h"
+#include "bench/net/net.h"
+#include "bench/net/protocols.h"
 #include "bench/progress.h"
 #include "bench/report.h"
 #include "bench/resident_memory.h"
@@ -78,6 +80,16 @@ int RunMassExpiry(const ExpiryOptions& options, bool json) {
   fmt::print(stderr, "skep-bench: {} commands failed, the first: {}\n", report->errors,
              report->first_error);
   return kFailed;
+}
+
+int RunGenerator(const NetOptions& options, bool json) {
+  const auto report = RunNet(options);
+  if (!report) {
+    fmt::print(stderr, "skep-bench: {}\n", report.error());
+    return kFailed;
+  }
+  Print(*report, json);
+  return 0;
 }
 
 int RunModel(const KvDirectOptions& options, bool json) {
@@ -220,6 +232,71 @@ void AddExpiryOptions(CLI::App& app, ExpiryOptions& options) {
       ->capture_default_str();
 }
 
+void AddNetTarget(CLI::App& app, NetOptions& options) {
+  app.add_option("--protocol", options.protocol, "what the server speaks")
+      ->check(CLI::IsMember(NetProtocolNames()))
+      ->capture_default_str();
+  auto* host = app.add_option("--host", options.host, "the server is there; its keys are kept")
+                   ->capture_default_str();
+  auto* port = app.add_option("--port", options.port, "of the server")->capture_default_str();
+  app.add_option("--unix", options.unix_path, "path of the server's unix socket, instead")
+      ->excludes(host)
+      ->excludes(port);
+  app.add_option("--name", options.name, "of the server, for charts");
+  app.add_option("--server-pid", options.server_pid, "its processor time and memory are told");
+}
+
+void AddNetWorkload(CLI::App& app, NetOptions& options) {
+  auto* workload = app.add_option("--workload", options.workload,
+                                  "a, b, c, d, e, f, get, update or cloudP, as in ycsb");
+  auto* gets = app.add_option("--get-percent", options.get_percent, "reads; the rest are updates")
+                   ->excludes(workload)
+                   ->capture_default_str();
+  app.add_option("--scan", options.scan_items, "only scans, of so many items")
+      ->excludes(workload)
+      ->excludes(gets);
+  const std::map<std::string, ScanCommand> commands = {{"krange", ScanCommand::kKrange},
+                                                       {"zrangebylex", ScanCommand::kZrangebylex},
+                                                       {"mget", ScanCommand::kMget}};
+  app.add_option("--scan-command", options.scan_command,
+                 "krange; zrangebylex: of a sorted set that holds all records; mget: of any keys")
+      ->transform(CLI::CheckedTransformer(commands))
+      ->default_str("krange");
+  AddDistribution(app, options.distribution);
+  app.add_option("--records", options.records, "that there are")->capture_default_str();
+  app.add_option("--key-size", options.key_bytes, "bytes, at least 8")->capture_default_str();
+  app.add_option("--value-size", options.value_bytes, "bytes")->capture_default_str();
+  app.add_option("--seed", options.seed, "equal seeds choose equal operations")
+      ->capture_default_str();
+  app.add_flag("--load", options.load, "store the records first");
+}
+
+void AddNetOptions(CLI::App& app, NetOptions& options) {
+  AddNetTarget(app, options);
+  AddNetWorkload(app, options);
+  app.add_option("--connections", options.connections, "of one thread")->capture_default_str();
+  app.add_option("--depth", options.depth, "requests on their way on each connection, at most")
+      ->capture_default_str();
+  app.add_option("--group", options.group, "operations of a request: MGET, MSET and their like")
+      ->capture_default_str();
+  auto* rate = app.add_option("--rate", options.rate,
+                              "open loop: operations a second, by the clock; 0: a closed loop")
+                   ->capture_default_str();
+  app.add_option("--curve", options.curve,
+                 "open loops at such per cent of the closed loop's throughput: 10,30,50,70,90")
+      ->delimiter(',')
+      ->excludes(rate);
+  app.add_option("--warm-up", options.warm_up_seconds, "seconds before it is measured")
+      ->capture_default_str();
+  app.add_option("--seconds", options.seconds, "measured; 0: until --ops, or only --load")
+      ->capture_default_str();
+  app.add_option("--ops", options.ops, "measured at most; 0: until the time is over")
+      ->capture_default_str();
+  app.add_option("--cpu", options.cpu, "the core of the generator");
+  app.add_flag("--allow-errors", options.allow_errors,
+               "count what the server refuses, instead of ending");
+}
+
 void AddKvDirectOptions(CLI::App& app, KvDirectOptions& options) {
   auto* what = app.add_option_group("what");
   what->add_option("--table", options.table, "load dispatch: 5, its best ratio; 6, its gain");
@@ -270,18 +347,25 @@ int main(int argc, char** argv) {
   AddExpiryOptions(*expiry_app, expiry);
   expiry.show_progress = ErrorOutputIsTerminal();
 
+  NetOptions net;
+  CLI::App* net_app = app.add_subcommand(
+      "net", "a load generator for servers: throughput, latency, processor time");
+  AddNetOptions(*net_app, net);
+
   KvDirectOptions kv_direct;
   CLI::App* kv_direct_app =
       app.add_subcommand("kv-direct", "tables and figures of KV-Direct, from models of it");
   AddKvDirectOptions(*kv_direct_app, kv_direct);
 
-  for (CLI::App* command : {limits_app, ycsb_app, compare_app, expiry_app, kv_direct_app}) {
+  for (CLI::App* command :
+       {limits_app, ycsb_app, compare_app, expiry_app, net_app, kv_direct_app}) {
     command->add_flag("--json", json, "one JSON object instead of a table");
   }
   CLI11_PARSE(app, argc, argv);
   if (compare_app->parsed()) RestartWithHugeMalloc(argv);
   if (limits_app->parsed()) return RunLimits(limits, json);
   if (kv_direct_app->parsed()) return RunModel(kv_direct, json);
+  if (net_app->parsed()) return RunGenerator(net, json);
   if (expiry_app->parsed()) return RunMassExpiry(expiry, json);
   return ycsb_app->parsed() ? RunWorkload(ycsb, json) : RunComparison(compare, json);
 }

@@ -203,7 +203,18 @@ class DumpTest(unittest.TestCase):
                              (1, "skep-dump: /dev/full: No space left on device\n"))
         code, _, said = run(DUMP, "export", "--port", 1)
         self.assertEqual((code, said),
-                         (1, "skep-dump: 127.0.0.1:1: I/O error: connecting (Connection refused)\n"))
+                         (1, "skep-dump: 127.0.0.1:1: I/O error: cannot connect (Connection refused)\n"))
+
+    def test_a_unix_socket(self):
+        path = self.path("socket")
+        _, client = self.server("--unixsocket", path)
+        code, _, said = run(DUMP, "import", "--socket", path, stdin=b"SET a 1\r\n")
+        self.assertEqual((code, said), (0, "imported 1 keys\n"))
+        self.assertEqual(run(DUMP, "export", "--socket", path, "--format", "jsonl")[1],
+                         b'{"key":"a","value":"1"}\n')
+        self.assertEqual(client.call("GET", "a"), b"1")
+        self.assertEqual(run(DUMP, "export", "--socket", path + "x")[0::2], (
+            1, f"skep-dump: {path}x: I/O error: cannot connect (No such file or directory)\n"))
 
     def test_selects_in_the_stream(self):
         target, client = self.server()

@@ -1,0 +1,41 @@
+// bulk.h: many commands from standard input, all on their way at once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tools/dump_format.h"
+#include "tools/server_client.h"
+
+namespace skep::cli {
+
+enum class BulkFormat : uint8_t {
+  kCommands,  // RESP arrays, or lines as people type them
+  kTab,       // key TAB value, a line each, any bytes but LF, no TAB in the key: SET key value
+};
+
+struct BulkSummary {
+  uint64_t commands = 0;  // that were answered, errors included
+  uint64_t errors = 0;    // replies that are one, and lines that are not of the format
+  double seconds = 0;
+};
+
+// Told of what was refused: "command 3" or "line 3", and why.
+using OnBulkError = std::function<void(std::string_view where, std::string_view why)>;
+
+// To the end of the input. Returns a line for a person, why it ended before; or nothing. Memory:
+// some MiB, or twice the largest command.
+std::string LoadBulk(ServerClient& client, BulkFormat format, const DumpSource& source,
+                     const OnBulkError& on_error, BulkSummary* summary);
+
+struct BulkOptions {
+  ServerAddress server;
+  uint64_t keyspace = 0;
+  BulkFormat format = BulkFormat::kCommands;
+};
+
+// LoadBulk of standard input, with a bar on standard error if it is a terminal. Returns the exit
+// status: exit_status.h.
+int RunBulk(const BulkOptions& options);
+
+}  // namespace skep::cli

@@ -1,0 +1,39 @@
+#include "tools/command_pipeline.h"
+
+#include <utility>
+
+namespace skep {
+namespace {
+
+constexpr size_t kPendingMax = 8192;
+constexpr size_t kPendingBytesMax = size_t{4} << 20;
+
+}  // namespace
+
+bool CommandPipeline::Send(std::span<const std::string_view> args, std::string name) {
+  client_.Send(args);
+  size_t bytes = 0;
+  for (const std::string_view arg : args) bytes += arg.size();
+  pending_.push_back({.name = std::move(name), .bytes = bytes});
+  pending_bytes_ += bytes;
+  if (pending_.size() < kPendingMax && pending_bytes_ < kPendingBytesMax) return true;
+  return Drain(kPendingMax / 2, kPendingBytesMax / 2);
+}
+
+// Until so much is left on its way.
+bool CommandPipeline::Drain(size_t commands_max, size_t bytes_max) {
+  while (pending_.size() > commands_max || pending_bytes_ > bytes_max) {
+    const auto reply = client_.Receive();
+    if (!reply) {
+      status_ = reply.error();
+      return false;
+    }
+    const Pending pending = std::move(pending_.front());
+    pending_.pop_front();
+    pending_bytes_ -= pending.bytes;
+    on_reply_(pending.name, *reply);
+  }
+  return true;
+}
+
+}  // namespace skep
