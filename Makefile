@@ -6,7 +6,7 @@ ROUNDS ?= 500
 SEEDS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-ordered bench-durable fuzz sim soak crash format lint clean
+.PHONY: help run build test bench bench-ordered bench-durable bench-net fuzz sim soak crash format lint clean
 
 help:
 	@echo "make run [PORT=6379]      install what is missing, build, start skep-server"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench [RECORDS=n]    this machine's limits, then YCSB A to F"
 	@echo "make bench-ordered [RECORDS=n] [STEPS=...]    every figure of docs/ordered.md"
 	@echo "make bench-durable [STEPS=...]    what durability costs, and how fast a store recovers"
+	@echo "make bench-net [RECORDS=n]    Skep, Redis and memcached over the network, side by side"
 	@echo "make fuzz [SECONDS=60]    run every fuzzer for so long"
 	@echo "make sim [SEEDS=100] [SEED=first]    so many simulations, each wholly given by its seed"
 	@echo "make soak [SECONDS=60]    threads and clients on one store for so long, every answer checked"
@@ -25,8 +26,8 @@ help:
 
 run:
 	@scripts/install-packages build run
-	@scripts/build release skep-server
-	@echo "Talk to it from another terminal: redis-cli -p $(PORT)    (Ctrl-C here ends the server)"
+	@scripts/build release skep-server skep-cli
+	@echo "Talk to it from another terminal: build/release/bin/skep-cli -p $(PORT), or redis-cli    (Ctrl-C here ends the server)"
 	@exec build/release/bin/skep-server --bind 127.0.0.1 --port $(PORT)
 
 build:
@@ -52,6 +53,11 @@ bench-durable:
 	@scripts/install-packages build run
 	@scripts/build release skep-bench skep-server
 	@bench/durable.py $(if $(STEPS),--steps $(STEPS)) $(if $(RECORDS),--records $(RECORDS))
+
+bench-net:
+	@scripts/install-packages build run peers
+	@scripts/build release skep-bench skep-server
+	@bench/net/servers.py --bin build/release/bin $(if $(RECORDS),--records $(RECORDS))
 
 fuzz:
 	@scripts/install-packages build fuzz

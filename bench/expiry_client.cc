@@ -12,14 +12,15 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "bench/tcp_connection.h"
+#include "base/network_address.h"
+#include "bench/stream_connection.h"
 #include "wire/resp_reply.h"
 
 namespace skep::bench {
 namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
-constexpr uint64_t kTimeoutNs = uint64_t{TcpConnection::kTimeoutMs} * 1'000'000;
+constexpr uint64_t kTimeoutNs = uint64_t{StreamConnection::kTimeoutMs} * 1'000'000;
 // The kernel may let a sleeper sleep so much longer, so that wake-ups fall together.
 constexpr unsigned long kTimerSlackNs = 1;
 
@@ -31,7 +32,7 @@ struct InFlight {
 // One connection: what is to be sent, what is on its way, what has come.
 class Lane {
  public:
-  Lane(TcpConnection connection, uint32_t in_flight_max)
+  Lane(StreamConnection connection, uint32_t in_flight_max)
       : connection_(std::move(connection)),
         in_flight_max_(in_flight_max),
         ring_(std::bit_ceil(in_flight_max)) {}
@@ -88,7 +89,7 @@ class Lane {
   InFlight& At(uint64_t index) { return ring_[index & (ring_.size() - 1)]; }
   const InFlight& At(uint64_t index) const { return ring_[index & (ring_.size() - 1)]; }
 
-  TcpConnection connection_;
+  StreamConnection connection_;
   RespReplyParser parser_;
   std::string out_;
   size_t sent_ = 0;  // of out_
@@ -114,7 +115,7 @@ class ExpiryClient::Impl {
         values_(values),
         good_value_(fmt::format("${}\r\n", values.value_bytes())) {}
 
-  void Add(TcpConnection connection) {
+  void Add(StreamConnection connection) {
     lanes_.emplace_back(std::move(connection), is_open() ? kInFlightMax : pace_.depth);
     polled_.push_back({.fd = lanes_.back().descriptor(), .events = POLLIN, .revents = 0});
   }
@@ -226,7 +227,7 @@ Result<ExpiryClient> ExpiryClient::Connect(const std::string& host, uint16_t por
                                            const OpStream& stream, const ValuePool& values) {
   auto impl = std::make_unique<Impl>(pace, stream, values);
   for (uint32_t i = 0; i < pace.connections; ++i) {
-    auto connection = TcpConnection::Connect(host, port);
+    auto connection = StreamConnection::Connect(AddressOf(host, port));
     if (!connection) return Fail(connection.error());
     impl->Add(std::move(*connection));
   }

@@ -46,7 +46,7 @@ class ExpiryClient {
   };
 
   // Reads and updates of `stream` (not empty), again and again. It and `values` outlive the client.
-  // Errors: as TcpConnection::Connect.
+  // Errors: as StreamConnection::Connect.
   static Result<ExpiryClient> Connect(const std::string& host, uint16_t port, const Pace& pace,
                                       const OpStream& stream, const ValuePool& values);
   ExpiryClient(ExpiryClient&&) noexcept;
@@ -54,7 +54,7 @@ class ExpiryClient {
 
   // Sends until the timeline ends, then waits for the last replies. A GET must find a value of the
   // right size, a SET must be done; what is not so is an error in the tally.
-  //   kUnavailable, kIo  a connection broke, or was silent for TcpConnection::kTimeoutMs
+  //   kUnavailable, kIo  a connection broke, or was silent for StreamConnection::kTimeoutMs
   //   kCorrupt           what the server sent is not RESP
   Status Run(const ExpiryTimeline& timeline, ExpiryMeasured& measured);
 

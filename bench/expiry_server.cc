@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/network_address.h"
 
 namespace skep::bench {
 namespace {
@@ -42,7 +43,7 @@ std::optional<uint64_t> MicrosecondsOf(std::string_view reply) {
 }  // namespace
 
 Result<ExpiryServer> ExpiryServer::Connect(const std::string& host, uint16_t port) {
-  auto connection = TcpConnection::Connect(host, port);
+  auto connection = StreamConnection::Connect(AddressOf(host, port));
   if (!connection) return Fail(connection.error());
   return ExpiryServer(std::move(*connection));
 }

@@ -51,7 +51,7 @@ class ExpiryServer {
               std::optional<Deadlines> deadlines);
 
  private:
-  explicit ExpiryServer(TcpConnection connection) : pipeline_(std::move(connection)) {}
+  explicit ExpiryServer(StreamConnection connection) : pipeline_(std::move(connection)) {}
 
   Result<std::string_view> Info(std::string_view section);
 

@@ -63,24 +63,26 @@ uint64_t KeyChooser::Own(uint64_t number) const {
 OpGenerator::OpGenerator(const WorkloadPlan& plan, uint32_t thread)
     : workload_(plan.workload),
       own_updates_(plan.own_updates),
+      group_(plan.group),
       random_(SeedOf(plan, thread)),
       keys_(plan, thread) {}
 
 void OpGenerator::Fill(OpStream& stream, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; i += group_) {
     const OpKind kind = DrawKind();
-    if (kind == OpKind::kInsert) {
-      stream.Add(kind, keys_.InsertedNumber(inserted_++));
-    } else if (kind == OpKind::kScan) {
-      const uint64_t start = keys_.Draw(random_, inserted_);
-      const uint64_t lengths = workload_.scan_items_max - workload_.scan_items_min + 1;
-      stream.Add(kind, start,
-                 workload_.scan_items_min + static_cast<uint32_t>(random_.Below(lengths)));
-    } else {
-      const uint64_t number = keys_.Draw(random_, inserted_);
-      stream.Add(kind, own_updates_ && kind != OpKind::kRead ? keys_.Own(number) : number);
-    }
+    for (uint32_t j = 0; j < group_; ++j) Add(kind, stream);
   }
+}
+
+void OpGenerator::Add(OpKind kind, OpStream& stream) {
+  if (kind == OpKind::kInsert) return stream.Add(kind, keys_.InsertedNumber(inserted_++));
+  const uint64_t number = keys_.Draw(random_, inserted_);
+  if (kind == OpKind::kScan) {
+    const uint64_t lengths = workload_.scan_items_max - workload_.scan_items_min + 1;
+    return stream.Add(kind, number,
+                      workload_.scan_items_min + static_cast<uint32_t>(random_.Below(lengths)));
+  }
+  stream.Add(kind, own_updates_ && kind != OpKind::kRead ? keys_.Own(number) : number);
 }
 
 OpKind OpGenerator::DrawKind() {

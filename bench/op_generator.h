@@ -29,6 +29,8 @@ struct WorkloadPlan {
   // Whether threads update keys of their own, so that what is stored in the end does not depend on
   // who was faster; then there are at least as many records as threads. YCSB's threads do not.
   bool own_updates = false;
+  // So many operations in a row are of one kind (> 0).
+  uint32_t group = 1;
 
   // As many as YCSB foresees: twice the expected number.
   uint64_t InsertsForeseen() const { return 2 * ops * workload.insert / 100; }
@@ -67,15 +69,18 @@ class KeyChooser {
 class OpGenerator final : public OpSource {
  public:
   OpGenerator(const WorkloadPlan& plan, uint32_t thread);
+  // `count`: a multiple of the plan's group.
   void Fill(OpStream& stream, size_t count) override;
 
   uint64_t inserted() const { return inserted_; }
 
  private:
   OpKind DrawKind();
+  void Add(OpKind kind, OpStream& stream);
 
   const Workload workload_;
   const bool own_updates_;
+  const uint32_t group_;
   SeededRandom random_;
   KeyChooser keys_;
   uint64_t inserted_ = 0;

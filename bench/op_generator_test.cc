@@ -227,6 +227,23 @@ TEST(OpGenerator, IsDeterministic) {
   EXPECT_GT(differences, whole.size() / 2);
 }
 
+// Goal: operations come in groups of one kind, and the groups are mixed as the workload says.
+TEST(OpGenerator, GroupsAreOfOneKind) {
+  constexpr uint32_t kGroup = 8;
+  constexpr size_t kGroups = 1000;
+  WorkloadPlan plan = PlanOf("b");
+  plan.group = kGroup;
+  plan.ops = kGroup * kGroups;
+  const OpStream stream = StreamOf(plan);
+  ASSERT_EQ(stream.size(), kGroup * kGroups);
+  size_t reads = 0;
+  for (size_t i = 0; i < stream.size(); ++i) {
+    ASSERT_EQ(stream.at(i).kind, stream.at(i - i % kGroup).kind);
+    reads += stream.at(i).kind == OpKind::kRead ? 1 : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(reads) / kGroup, 0.95 * kGroups, 40);
+}
+
 // Goal: the threads of a load insert every record exactly once.
 TEST(LoadGenerator, CoversTheRecords) {
   WorkloadPlan plan = PlanOf("a");

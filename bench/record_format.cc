@@ -33,6 +33,20 @@ void RenderBinary(uint64_t hash, char* to, size_t bytes) {
   std::memcpy(to + bytes - sizeof(big_endian), &big_endian, sizeof(big_endian));
 }
 
+// Ascending, so that keys are in the order of their hashes.
+constexpr std::string_view kDigits64 =
+    "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+static_assert(kDigits64.size() == 64);
+constexpr size_t kDigits64Max = 11;  // of 64 bits
+
+void RenderText(uint64_t hash, char* to, size_t bytes) {
+  const size_t count = std::min(bytes, kDigits64Max);
+  std::memset(to, '0', bytes - count);
+  for (char* at = to + bytes - count; at != to + bytes; ++at, hash <<= 6) {
+    *at = kDigits64[hash >> 58];
+  }
+}
+
 // The finaliser of splitmix64: a bijection.
 uint64_t Mix(uint64_t number) {
   number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
@@ -53,10 +67,12 @@ void RenderRandom(uint64_t number, char* to, size_t bytes) {
 
 void KeyFormat::Render(uint64_t number, char* to) const {
   SKEP_DCHECK(bytes_ >= kBytesMin);
-  if (kind_ != Kind::kYcsb) return RenderRandom(number, to, bytes_);
+  if (kind_ == Kind::kRandom || kind_ == Kind::kMixed) return RenderRandom(number, to, bytes_);
   const uint64_t hash = ScrambleFnv(number);
   if (bytes_ >= kDecimalBytesMin) {
     RenderDecimal(hash, to, bytes_);
+  } else if (kind_ == Kind::kText) {
+    RenderText(hash, to, bytes_);
   } else {
     RenderBinary(hash, to, bytes_);
   }

@@ -9,6 +9,10 @@
 //
 // Two numbers may hash alike: with n keys about n^2 / 2^64 of them do.
 //
+// KeyFormat::Text makes keys of printable characters at all sizes, for protocols of lines: below 23
+// bytes zeros and up to eleven digits of the hash to base 64, the high ones first, in the order of
+// their characters. Eight bytes hold 47 bits of it: with n keys about n^2 / 2^48 pairs are alike.
+//
 // KeyFormat::Random makes keys without a common beginning instead: all bytes are random, and no two
 // numbers have the same key. KeyFormat::Mixed makes the same keys, but of 8, 16, 24 or 32 bytes:
 // two bits of the first word say which, so a key's size can be told from its bytes.
@@ -36,6 +40,7 @@ class KeyFormat {
 
   // `bytes` >= kBytesMin.
   explicit KeyFormat(size_t bytes) : KeyFormat(bytes, Kind::kYcsb) {}
+  static KeyFormat Text(size_t bytes) { return KeyFormat(bytes, Kind::kText); }
   static KeyFormat Random(size_t bytes) { return KeyFormat(bytes, Kind::kRandom); }
 
   static KeyFormat Mixed() { return KeyFormat(kMixedBytesMax, Kind::kMixed); }
@@ -54,7 +59,7 @@ class KeyFormat {
   }
 
  private:
-  enum class Kind : uint8_t { kYcsb, kRandom, kMixed };
+  enum class Kind : uint8_t { kYcsb, kText, kRandom, kMixed };
 
   KeyFormat(size_t bytes, Kind kind) : bytes_(bytes), kind_(kind) {}
 

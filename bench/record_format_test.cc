@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -40,6 +41,28 @@ TEST(KeyFormat, BinaryKeepsTheOrderOfHashes) {
       EXPECT_EQ(key < Render(bytes, number + 1), ScrambleFnv(number) < ScrambleFnv(number + 1));
     }
   }
+}
+
+// Goal: text keys are distinct, printable at all sizes and ordered as their hashes; the large ones
+// are YCSB's.
+TEST(KeyFormat, TextIsPrintableAndKeepsTheOrderOfHashes) {
+  const auto render = [](size_t bytes, uint64_t number) {
+    std::string key(bytes, '\0');
+    KeyFormat::Text(bytes).Render(number, key.data());
+    return key;
+  };
+  for (size_t bytes : {8, 11, 16, 22}) {
+    std::set<std::string> keys;
+    for (uint64_t number = 0; number < 1000; ++number) {
+      const std::string key = render(bytes, number);
+      ASSERT_EQ(key.size(), bytes);
+      ASSERT_TRUE(keys.insert(key).second);
+      ASSERT_TRUE(std::ranges::all_of(key, [](char c) { return c > ' ' && c <= '~'; })) << key;
+      EXPECT_EQ(key < render(bytes, number + 1), ScrambleFnv(number) < ScrambleFnv(number + 1));
+    }
+  }
+  EXPECT_EQ(render(16, 7).substr(0, 5), "00000");
+  EXPECT_EQ(render(23, 0), Render(23, 0));
 }
 
 // Goal: random keys are distinct, differ in their first bytes and in their last, and do not depend

@@ -1,53 +1,18 @@
 #include "bench/report.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
-#include <ctime>
-#include <fstream>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "bench_commit.h"
+#include "bench/report_parts.h"
 
 namespace skep::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-// Null for what is not known; the library's own conversion would need it said for each type.
-template <typename T>
-Json OrNull(const std::optional<T>& figure) {
-  return figure ? Json(*figure) : Json(nullptr);
-}
-
 std::string OrDash(const std::optional<double>& figure) {
   return figure ? fmt::format("{:.1f}", *figure) : "-";
-}
-
-std::string Machine() { return fmt::format("{}, {} cores", CpuModel(), AllowedCores().size()); }
-
-// In UTC: 2026-11-21.
-std::string Today() {
-  const auto now = static_cast<std::time_t>(SystemClock().WallUs() / 1'000'000);
-  return fmt::format("{:%F}", fmt::gmtime(now));
-}
-
-// How this process was called, whatever folder it is in; empty if the system does not say.
-std::string CommandLine() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string line((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!line.empty()) line.pop_back();
-  const std::string_view program(line.data(), std::strlen(line.c_str()));
-  line.erase(0, program.rfind('/') + 1);
-  std::ranges::replace(line, '\0', ' ');
-  return line;
 }
 
 Json FieldsOf(const LimitsReport& report) {
@@ -67,29 +32,6 @@ Json FieldsOf(const LimitsReport& report) {
           {"loopback_rtt_us", report.loopback_rtt_us},
           {"loopback_64_mops", report.loopback_64_mops}};
 }
-
-// One line an object: easy to append to a file of results.
-std::string Line(Json object) {
-  object["machine"] = Machine();
-  object["commit"] = kCommit;
-  object["date"] = Today();
-  object["command"] = CommandLine();
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string Row(std::string_view name, const std::string& figure, std::string_view unit) {
-  return fmt::format("  {:<26} {:>12}  {}\n", name, figure, unit);
-}
-
-std::string Row(std::string_view name, double figure, std::string_view unit) {
-  return Row(name, fmt::format("{:.2f}", figure), unit);
-}
-
-std::string MicrosecondsRow(std::string_view name, uint64_t ns) {
-  return Row(name, static_cast<double>(ns) / 1e3, "us");
-}
-
-double Microseconds(uint64_t ns) { return static_cast<double>(ns) / 1e3; }
 
 std::string OrDash(const CompareRow& row, double quantile) {
   if (row.mops.empty()) return "-";

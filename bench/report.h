@@ -10,6 +10,7 @@
 #include "bench/expiry.h"
 #include "bench/kv_direct/figures.h"
 #include "bench/limits.h"
+#include "bench/net/net.h"
 #include "bench/ycsb.h"
 
 namespace skep::bench {
@@ -25,6 +26,9 @@ std::string JsonOf(const CompareReport& report);
 
 std::string TableOf(const ExpiryReport& report);
 std::string JsonOf(const ExpiryReport& report);
+
+std::string TableOf(const NetReport& report);
+std::string JsonOf(const NetReport& report);
 
 std::string TableOf(const KvDirectReport& report);
 std::string JsonOf(const KvDirectReport& report);

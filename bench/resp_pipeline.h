@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "bench/tcp_connection.h"
+#include "bench/stream_connection.h"
 #include "skep/status.h"
 #include "wire/resp_reply.h"
 
@@ -16,7 +16,7 @@ namespace skep::bench {
 // Thread safety: none; one owner.
 class RespPipeline {
  public:
-  explicit RespPipeline(TcpConnection connection) : connection_(std::move(connection)) {}
+  explicit RespPipeline(StreamConnection connection) : connection_(std::move(connection)) {}
 
   // Commands to send go here (AppendCommand).
   std::string& out() { return out_; }
@@ -31,7 +31,7 @@ class RespPipeline {
   void DropTaken();
   Status Move();
 
-  TcpConnection connection_;
+  StreamConnection connection_;
   RespReplyParser parser_;
   std::string out_;
   size_t sent_ = 0;  // of out_

@@ -4,8 +4,9 @@
 
 #include <utility>
 
+#include "base/network_address.h"
 #include "bench/resp_pipeline.h"
-#include "bench/tcp_connection.h"
+#include "bench/stream_connection.h"
 #include "wire/resp_reply.h"
 
 namespace skep::bench {
@@ -15,7 +16,7 @@ std::string_view FirstLine(std::string_view reply) { return reply.substr(0, repl
 
 class ServerSession final : public YcsbSession {
  public:
-  ServerSession(TcpConnection connection, const ValuePool& values)
+  ServerSession(StreamConnection connection, const ValuePool& values)
       : pipeline_(std::move(connection)),
         values_(values),
         value_head_(fmt::format("${}\r\n", values.value_bytes())) {}
@@ -108,13 +109,13 @@ class ServerSession final : public YcsbSession {
 }  // namespace
 
 Result<std::unique_ptr<YcsbSession>> ServerTarget::Connect() {
-  auto connection = TcpConnection::Connect(host_, port_);
+  auto connection = StreamConnection::Connect(AddressOf(host_, port_));
   if (!connection) return Fail(connection.error());
   return std::make_unique<ServerSession>(std::move(*connection), values_);
 }
 
 Result<Footprint> ServerTarget::Measure() {
-  auto connection = TcpConnection::Connect(host_, port_);
+  auto connection = StreamConnection::Connect(AddressOf(host_, port_));
   if (!connection) return Fail(connection.error());
   RespPipeline pipeline(std::move(*connection));
   AppendCommand(pipeline.out(), {"INFO", "memory"});

@@ -25,7 +25,7 @@ class ServerTarget final : public YcsbTarget {
   ServerTarget(std::string host, uint16_t port, const ValuePool& values)
       : host_(std::move(host)), port_(port), values_(values) {}
 
-  // One connection. Errors: as TcpConnection::Connect.
+  // One connection. Errors: as StreamConnection::Connect.
   Result<std::unique_ptr<YcsbSession>> Connect() override;
   // used_memory / DBSIZE and used_memory_rss, as INFO reports them: of everything the server holds,
   // whoever stored it.

@@ -1,4 +1,4 @@
-// tcp_connection.h: a blocking TCP client for pipelined requests.
+// stream_connection.h: a blocking client for pipelined requests, over TCP or a unix socket.
 //
 // A load generator's thread has one connection and nothing else to wait for, so it needs no event
 // loop. It must not block in sending alone, though: a server may stop reading until its replies are
@@ -10,20 +10,21 @@
 #include <string_view>
 
 #include "base/file_descriptor.h"
+#include "base/network.h"
 #include "skep/status.h"
 
 namespace skep::bench {
 
 // Thread safety: none; one owner.
-class TcpConnection {
+class StreamConnection {
  public:
   // Gives up on a peer that is silent for so long.
   static constexpr int kTimeoutMs = 60'000;
 
-  // `host` is a name or a number.
-  //   kInvalidArgument  the name is unknown
+  // The host may be a name.
+  //   kInvalidArgument  it is unknown, or this is no address
   //   kIo               the errno of connecting
-  static Result<TcpConnection> Connect(const std::string& host, uint16_t port);
+  static Result<StreamConnection> Connect(const Address& address);
 
   // Sends what can be sent without waiting; returns how many bytes.
   //   kIo  the errno
@@ -40,7 +41,7 @@ class TcpConnection {
   int descriptor() const { return socket_.get(); }
 
  private:
-  explicit TcpConnection(FileDescriptor socket) : socket_(std::move(socket)) {}
+  explicit StreamConnection(FileDescriptor socket) : socket_(std::move(socket)) {}
 
   FileDescriptor socket_;
 };

@@ -1,0 +1,262 @@
+#include "bench/net/generator.h"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <set>
+#include <utility>
+
+#include "base/clock.h"
+#include "bench/net/schedule.h"
+#include "bench/net/window.h"
+
+namespace skep::bench {
+namespace {
+
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+constexpr uint64_t kTimeoutNs = uint64_t{StreamConnection::kTimeoutMs} * 1'000'000;
+constexpr uint64_t kLongestSleepNs = kNsPerSecond;
+// The kernel may let a sleeper sleep so much longer, so that wake-ups fall together.
+constexpr unsigned long kTimerSlackNs = 1;
+
+uint64_t NowNs() { return SystemClock().MonotonicNs(); }
+
+uint64_t ToNs(double seconds) { return static_cast<uint64_t>(seconds * 1e9); }
+
+bool Watch(int epoll, int operation, const NetLane& lane, size_t index) {
+  epoll_event wanted = {};
+  wanted.events = EPOLLIN | (lane.has_unsent() ? EPOLLOUT : 0u);
+  wanted.data.u64 = index;
+  return epoll_ctl(epoll, operation, lane.descriptor(), &wanted) == 0;
+}
+
+// What was used since Begin, once it has ended.
+class UsageMeter {
+ public:
+  explicit UsageMeter(const std::optional<pid_t>& server) : server_(server) {}
+
+  void Begin() {
+    thread_ = ThreadCpuSeconds();
+    server_cpu_ = ServerCpuSeconds();
+  }
+  void End() {
+    thread_ = ThreadCpuSeconds() - thread_;
+    const auto now = ServerCpuSeconds();
+    server_cpu_ = now && server_cpu_ ? std::optional(*now - *server_cpu_) : std::nullopt;
+  }
+
+  double thread_seconds() const { return thread_; }
+  std::optional<double> server_seconds() const { return server_cpu_; }
+
+ private:
+  std::optional<double> ServerCpuSeconds() const {
+    const auto usage = server_ ? UsageOfProcess(*server_) : std::nullopt;
+    return usage ? std::optional(usage->cpu_seconds) : std::nullopt;
+  }
+
+  const std::optional<pid_t> server_;
+  double thread_ = 0;
+  std::optional<double> server_cpu_;
+};
+
+// One run. Functions that may fail answer with what went wrong; empty if nothing did.
+class NetRun {
+ public:
+  using Problem = std::string;
+
+  NetRun(int epoll, std::vector<NetLane>& lanes, const NetPace& pace)
+      : epoll_(epoll),
+        lanes_(lanes),
+        pace_(pace),
+        start_ns_(NowNs()),
+        schedule_(start_ns_, std::max<uint64_t>(pace.rate, 1), pace.group),
+        window_(start_ns_ + ToNs(pace.warm_up_seconds),
+                pace.seconds > 0 ? ToNs(pace.seconds) : NetWindow::kNever,
+                pace.ops_max > 0 ? pace.ops_max : NetWindow::kNever),
+        meter_(pace.server_pid),
+        heard_ns_(start_ns_) {}
+
+  Problem Drive() {
+    Observe(start_ns_);
+    if (Problem problem = Begin(); !problem.empty()) return problem;
+    while (!IsOver()) {
+      if (Problem problem = Turn(); !problem.empty()) return problem;
+    }
+    return {};
+  }
+
+  // It is over.
+  NetFigures TakeFigures() {
+    return {.ops = window_.ops(),
+            .seconds = window_.seconds(),
+            .latency_ns = window_.latency_ns(),
+            .late_ns = window_.late_ns(),
+            .tally = std::move(tally_),
+            .generator_cpu = meter_.thread_seconds() / window_.seconds(),
+            .server_cpu_seconds = meter_.server_seconds()};
+  }
+
+ private:
+  bool is_open() const { return pace_.rate != 0; }
+
+  bool IsOver() const {
+    return window_.phase() == NetWindow::Phase::kOver && !HasDue() && IsIdle();
+  }
+  bool IsIdle() const { return std::ranges::all_of(lanes_, &NetLane::empty); }
+  // Whether an open loop has more to send, now or later.
+  bool HasDue() const { return is_open() && window_.Sends(next_ns_); }
+
+  void Observe(uint64_t now_ns) {
+    while (window_.Observe(now_ns)) {
+      if (window_.phase() == NetWindow::Phase::kMeasured) {
+        meter_.Begin();
+        tally_ = {};
+      } else {
+        meter_.End();
+      }
+    }
+  }
+
+  Problem Begin() {
+    if (is_open()) return {};
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      Fill(lanes_[i], start_ns_);
+      if (Problem problem = Send(i); !problem.empty()) return problem;
+    }
+    return {};
+  }
+
+  Problem Turn() {
+    if (is_open()) {
+      if (Problem problem = SendDue(); !problem.empty()) return problem;
+    }
+    std::array<epoll_event, 64> events;
+    const int ready = Wait(events);
+    if (ready < 0) return fmt::format("epoll: errno {}", errno);
+    uint64_t now_ns = NowNs();
+    if (ready > 0) heard_ns_ = now_ns;
+    if (now_ns - heard_ns_ > kTimeoutNs && !IsIdle()) return "the server is silent";
+    for (int i = 0; i < ready; ++i) {
+      const size_t lane = events[static_cast<size_t>(i)].data.u64;
+      // After the first the time has gone on.
+      if (i > 0) now_ns = NowNs();
+      Problem problem = Handle(lane, events[static_cast<size_t>(i)].events, now_ns);
+      if (!problem.empty()) return problem;
+    }
+    Observe(now_ns);
+    return {};
+  }
+
+  Problem Handle(size_t index, uint32_t events, uint64_t now_ns) {
+    NetLane& lane = lanes_[index];
+    if ((events & ~EPOLLOUT) != 0) {
+      const auto received = lane.Receive(tally_, [&](const NetLane::Answered& answered) {
+        window_.Answered(answered.meant_ns, now_ns, answered.operations);
+      });
+      if (!received) return received.error();
+      if (tally_.errors != 0 && !pace_.allow_errors) {
+        return fmt::format("the server answered: {}", tally_.first_error);
+      }
+      if (!is_open()) Fill(lane, now_ns);
+    }
+    return lane.has_unsent() ? Send(index) : Problem();
+  }
+
+  // Of a closed loop.
+  void Fill(NetLane& lane, uint64_t now_ns) {
+    if (window_.phase() == NetWindow::Phase::kOver) return;
+    while (lane.HasRoom() && lane.HasMore()) lane.Issue(now_ns);
+  }
+
+  Problem SendDue() {
+    const uint64_t now_ns = NowNs();
+    while (next_ns_ <= now_ns && HasDue() && FindRoom()) {
+      window_.Sent(next_ns_, now_ns);
+      // What has unsent bytes is to be sent on already, or waits for room.
+      if (!lanes_[cursor_].has_unsent()) touched_.push_back(cursor_);
+      lanes_[cursor_].Issue(next_ns_);
+      cursor_ = (cursor_ + 1) % lanes_.size();
+      next_ns_ = schedule_.MeantNs(++issued_);
+    }
+    for (const size_t lane : touched_) {
+      if (Problem problem = Send(lane); !problem.empty()) return problem;
+    }
+    touched_.clear();
+    return {};
+  }
+
+  // Puts the cursor on the next lane with room; false if there is none.
+  bool FindRoom() {
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      if (lanes_[cursor_].HasRoom()) return true;
+      cursor_ = (cursor_ + 1) % lanes_.size();
+    }
+    return false;
+  }
+
+  // What does not go now waits for room.
+  Problem Send(size_t index) {
+    NetLane& lane = lanes_[index];
+    const bool waited = waiting_.contains(index);
+    if (Status status = lane.Send(); !status.ok()) return status.ToString();
+    if (waited == lane.has_unsent()) return {};
+    waited ? void(waiting_.erase(index)) : void(waiting_.insert(index));
+    if (!Watch(epoll_, EPOLL_CTL_MOD, lane, index)) return fmt::format("epoll: errno {}", errno);
+    return {};
+  }
+
+  int Wait(std::array<epoll_event, 64>& events) {
+    const uint64_t now_ns = NowNs();
+    uint64_t wake_ns = std::min(window_.edge_ns(), now_ns + kLongestSleepNs);
+    if (HasDue() && FindRoom()) wake_ns = std::min(wake_ns, next_ns_);
+    const uint64_t wait_ns = wake_ns > now_ns ? wake_ns - now_ns : 0;
+    const timespec timeout = {.tv_sec = static_cast<time_t>(wait_ns / kNsPerSecond),
+                              .tv_nsec = static_cast<long>(wait_ns % kNsPerSecond)};
+    const int ready =
+        epoll_pwait2(epoll_, events.data(), static_cast<int>(events.size()), &timeout, nullptr);
+    return ready < 0 && errno == EINTR ? 0 : ready;
+  }
+
+  const int epoll_;
+  std::vector<NetLane>& lanes_;
+  const NetPace& pace_;
+  const uint64_t start_ns_;
+  const OpenSchedule schedule_;
+  NetWindow window_;
+  UsageMeter meter_;
+  NetTally tally_;
+  uint64_t heard_ns_;  // when something last came
+  // Of an open loop.
+  uint64_t issued_ = 0;           // requests
+  uint64_t next_ns_ = start_ns_;  // when the next one is meant to be sent
+  size_t cursor_ = 0;             // the lane whose turn it is
+  std::vector<size_t> touched_;   // lanes to send on
+  std::set<size_t> waiting_;      // lanes that wait for room
+};
+
+}  // namespace
+
+Result<NetGenerator> NetGenerator::Make(std::vector<NetLane> lanes) {
+  FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return Fail(Code::kIo, "epoll", static_cast<uint64_t>(errno));
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    if (!Watch(epoll.get(), EPOLL_CTL_ADD, lanes[i], i)) {
+      return Fail(Code::kIo, "epoll", static_cast<uint64_t>(errno));
+    }
+  }
+  prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
+  return NetGenerator(std::move(epoll), std::move(lanes));
+}
+
+NetGenerator::Outcome NetGenerator::Run(const NetPace& pace) {
+  NetRun run(epoll_.get(), lanes_, pace);
+  if (std::string problem = run.Drive(); !problem.empty()) return std::unexpected(problem);
+  return run.TakeFigures();
+}
+
+}  // namespace skep::bench

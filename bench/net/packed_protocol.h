@@ -1,0 +1,39 @@
+// packed_protocol.h: Skep's packed protocol: a request is one message, of a batch.
+//
+// Answers of a server that has no log come in the order of the requests, unless two of its workers
+// hold each other up; so that an answer belongs to the oldest request is checked by their number of
+// operations only.
+#pragma once
+
+#include <string>
+
+#include "bench/net/protocol.h"
+#include "skep/batch.h"
+
+namespace skep::bench {
+
+class PackedProtocol final : public NetProtocol {
+ public:
+  explicit PackedProtocol(const NetFormat& format);
+
+  // Scans by kKrange.
+  bool Does(OpKind kind) const override;
+  bool GroupsScans() const override { return true; }
+  void Encode(const NetAsked& asked, const OpStream& stream, size_t first, const ValuePool& values,
+              std::string& out) override;
+  Event Read(std::string_view input, const NetAsked& asked, size_t& consumed,
+             NetTally& tally) override;
+
+ private:
+  void Judge(const NetAsked& asked, NetTally& tally) const;
+
+  const size_t value_bytes_;
+  const bool scans_;
+  Batch batch_;     // that is encoded
+  Batch answered_;  // whose outcomes are read; its requests do not matter
+  uint32_t last_id_ = 0;
+  bool greets_ = true;    // the hello is still to be sent
+  bool greeted_ = false;  // the server's has come
+};
+
+}  // namespace skep::bench

@@ -1,0 +1,80 @@
+#include "bench/net/packed_protocol.h"
+
+#include <gtest/gtest.h>
+
+#include "bench/net/protocol_test_reader.h"
+#include "wire/packed_reply.h"
+#include "wire/packed_request.h"
+
+namespace skep::bench {
+namespace {
+
+using namespace std::string_view_literals;
+
+std::string Hello() {
+  std::string bytes;
+  packed::Append(bytes, packed::ServerHello{});
+  return bytes;
+}
+
+std::string Answer(uint32_t count, std::string_view payload, uint8_t flags = 0) {
+  std::string bytes;
+  const size_t begin = packed::BeginMessage(bytes, {.flags = flags, .count = count});
+  bytes.append(payload);
+  packed::EndMessage(bytes, begin);
+  return bytes;
+}
+
+// Goal: the first request is behind a hello; a request is one message.
+TEST(PackedProtocol, EncodesMessages) {
+  OpStream stream{KeyFormat::Text(8)};
+  for (uint64_t number : {1, 2, 3}) stream.Add(OpKind::kRead, number);
+  const ValuePool values(3, 1);
+  const std::string out = Encoded("packed", kTestFormat, kSet2, stream, values);
+  ASSERT_TRUE(packed::IsHello(out));
+  const std::string_view message = std::string_view(out).substr(sizeof(packed::ClientHello));
+  EXPECT_EQ(packed::Read<packed::Header>(message).count, 2u);
+  Batch decoded;
+  ASSERT_TRUE(
+      packed::TakeRequests(message.substr(sizeof(packed::Header)), 2, kNoLimit, decoded).ok());
+  EXPECT_EQ(decoded.requests()[1].op, Op::kPut);
+  EXPECT_EQ(decoded.requests()[1].key, stream.at(1).key);
+  EXPECT_EQ(decoded.requests()[1].value, values.at(1));
+}
+
+// Goal: answers are read however they are split, and counted.
+TEST(PackedProtocol, ReadsAnswers) {
+  std::string failure;
+  packed::AppendFailure(failure, {}, {Code::kIo, "the disk is full", 28});
+  const std::string answers = Hello() +
+                              Answer(3,
+                                     "\x28\x03"
+                                     "abc\x01\x38xyz"sv) +
+                              Answer(2, "\x00\x20"sv) + failure +
+                              Answer(1,
+                                     "\x28\x01"
+                                     "a"sv);
+  const NetAnswerCase what{
+      "all kinds",
+      {kGet3, kSet2, kGet, kGet},
+      answers,
+      {.hits = 2, .misses = 1, .stored = 2, .errors = 2, .first_error = "the disk is full"}};
+  EXPECT_EQ(CheckAllSplits("packed", kTestFormat, what), "");
+}
+
+// Goal: what is no answer to what was asked ends the reading.
+TEST(PackedProtocol, KnowsWhatIsNoAnswer) {
+  const auto corrupt = [](const NetAsked& asked, const std::string& bytes) {
+    return IsCorrupt("packed", kTestFormat, asked, bytes);
+  };
+  EXPECT_TRUE(corrupt(kGet, "-ERR unknown command, and more than forty bytes of it\r\n"));
+  std::string refused;
+  packed::Append(refused, packed::ServerHello{.version = 0, .why = packed::kHelloVersion});
+  EXPECT_TRUE(corrupt(kGet, refused));
+  EXPECT_TRUE(corrupt(kGet, Hello() + Answer(2, "\x01\x01")));
+  EXPECT_TRUE(corrupt(kGet, Hello() + Answer(1, "\x07")));
+  EXPECT_TRUE(corrupt(kGet, Hello() + Answer(1, "\x01\x01")));
+}
+
+}  // namespace
+}  // namespace skep::bench
