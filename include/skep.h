@@ -92,7 +92,7 @@ const char* const* skep_engine_names(void);
 skep_code skep_open(const char* const* options, skep_store** out);
 // Opens a store that is a server's; `address` is "127.0.0.1:6379", "[::1]:6379" or
 // "unix:/run/skep.sock". Options, as above, are those of skep/client.h:
-//   password, connections, timeout_ms, remembers_writes, wants_versions, syncs_writes
+//   password, connections, timeout_ms, remembers_writes, datagrams, wants_versions, syncs_writes
 //   SKEP_UNAVAILABLE       there is no server, or it does not speak Skep's packed protocol
 //   SKEP_INVALID_ARGUMENT  the address, the password, or an option
 //   SKEP_NOT_SUPPORTED     the server speaks other versions of the protocol only

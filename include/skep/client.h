@@ -34,6 +34,11 @@ struct ConnectOptions {
   uint32_t timeout_ms = 10'000;
   // The server keeps replies to writes for a while, so that writes can be sent again.
   bool remembers_writes = true;
+  // Small batches are sent as datagrams (UDP), if the server takes them (its option udp) and, for
+  // writes, remembers_writes: no connection is read in order, so a lost packet delays one batch
+  // only. What is lost is sent again, what is too large goes over the connection. Batches that are
+  // under way at the same time (Store::Begin) are then in no order, not even on one key.
+  bool datagrams = false;
   // Outcome::version is told; else it is 0, which saves bytes.
   bool wants_versions = false;
   // Writes return when they survive a power loss of the server, whatever its appendfsync.

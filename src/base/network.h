@@ -1,5 +1,6 @@
-// network.h: byte streams and readiness, injected. The real one is sockets and epoll; the simulated
-// one (sim/sim_network.h) splits, delays and cuts streams from a seed.
+// network.h: byte streams, datagrams and readiness, injected. The real one is sockets and epoll;
+// the simulated one (sim/sim_network.h) splits, delays and cuts streams from a seed, and loses,
+// doubles and delays datagrams.
 //
 // Everything is non-blocking. Calls that move bytes return how many, or a negative errno: -EAGAIN
 // when nothing can be moved now. Readiness is level-triggered.
@@ -7,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -43,6 +45,35 @@ class Listener {
   virtual Address address() const = 0;
 };
 
+// The other end of a datagram, in the form its network has for it.
+struct DatagramPeer {
+  std::array<char, 28> bytes = {};
+  uint8_t size = 0;
+
+  friend bool operator==(const DatagramPeer&, const DatagramPeer&) = default;
+};
+
+struct Datagram {
+  DatagramPeer peer;
+  std::string_view bytes;
+};
+
+// The most that one can be: over IPv4.
+inline constexpr size_t kDatagramBytesMax = 65'507;
+
+// Sends and receives datagrams: each arrives whole, or is lost; any may come twice, or late.
+// Thread safety: one owner.
+class DatagramSocket {
+ public:
+  virtual ~DatagramSocket() = default;
+  // What has come, or a part of it; nothing if nothing has. Valid until the next call.
+  virtual std::span<const Datagram> Receive() = 0;
+  // Hands them to the network. What it has no room for is lost. Cost: a system call for some tens,
+  // the fewer the more of the same size go to the same peer in a row.
+  virtual void Send(std::span<const Datagram> datagrams) = 0;
+  virtual Address address() const = 0;
+};
+
 // A stream that broke (was reset, or both sides finished) is reported as readable and writable
 // whatever is wanted of it: the caller takes the error or removes it.
 struct ReadyEvent {
@@ -51,7 +82,8 @@ struct ReadyEvent {
   bool writable = false;
 };
 
-// Waits for many streams and listeners. Thread safety: one owner, but Wake() from any thread.
+// Waits for many streams, listeners and datagrams. Thread safety: one owner, but Wake() from any
+// thread.
 class Poller {
  public:
   virtual ~Poller() = default;
@@ -60,6 +92,8 @@ class Poller {
   virtual void Remove(Stream& stream) = 0;
   virtual Status Add(Listener& listener, void* tag) = 0;
   virtual void Remove(Listener& listener) = 0;
+  virtual Status Add(DatagramSocket& socket, void* tag) = 0;
+  virtual void Remove(DatagramSocket& socket) = 0;
   // Waits up to `timeout_ms` (0: not at all, -1: for ever) and returns what is ready; views are
   // valid until the next Wait. A Wake() ends the wait; its event is not reported.
   virtual std::span<const ReadyEvent> Wait(int timeout_ms) = 0;
@@ -74,6 +108,12 @@ class Network {
   virtual Result<std::unique_ptr<Listener>> Listen(const Address& address) = 0;
   // Connects; the real one waits until it is connected or refused (kIo with the errno).
   virtual Result<std::unique_ptr<Stream>> Connect(const Address& address) = 0;
+  // Datagrams to this address. Several sockets may have the same one: they share the peers.
+  //   as Listen; kInvalidArgument also for a unix socket
+  virtual Result<std::unique_ptr<DatagramSocket>> BindDatagrams(const Address& address) = 0;
+  // Datagrams from and to this peer alone; Datagram::peer does not count.
+  //   as BindDatagrams
+  virtual Result<std::unique_ptr<DatagramSocket>> ConnectDatagrams(const Address& address) = 0;
   virtual std::unique_ptr<Poller> NewPoller() = 0;
 };
 

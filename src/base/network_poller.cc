@@ -36,6 +36,12 @@ class EpollPoller final : public Poller {
   void Remove(Listener& listener) override {
     static_cast<void>(Control(EPOLL_CTL_DEL, FdOf(listener), 0, nullptr));
   }
+  Status Add(DatagramSocket& socket, void* tag) override {
+    return Control(EPOLL_CTL_ADD, FdOf(socket), EPOLLIN, tag);
+  }
+  void Remove(DatagramSocket& socket) override {
+    static_cast<void>(Control(EPOLL_CTL_DEL, FdOf(socket), 0, nullptr));
+  }
 
   // Events are copied, so nothing done to streams afterwards can reach what was returned.
   std::span<const ReadyEvent> Wait(int timeout_ms) override {
@@ -65,6 +71,9 @@ class EpollPoller final : public Poller {
   static int FdOf(const Stream& stream) { return static_cast<const SocketStream&>(stream).fd(); }
   static int FdOf(const Listener& listener) {
     return static_cast<const SocketListener&>(listener).fd();
+  }
+  static int FdOf(const DatagramSocket& socket) {
+    return static_cast<const SocketDatagrams&>(socket).fd();
   }
   static uint32_t Interest(bool want_read, bool want_write) {
     return (want_read ? EPOLLIN | EPOLLRDHUP : 0u) | (want_write ? EPOLLOUT : 0u);

@@ -102,7 +102,30 @@ class Sockets final : public Network {
     return std::make_unique<SocketStream>(std::move(fd), FormatAddress(*parsed));
   }
 
+  Result<std::unique_ptr<DatagramSocket>> BindDatagrams(const Address& address) override {
+    return OpenDatagrams(address, bind, "cannot bind a socket to its address");
+  }
+  Result<std::unique_ptr<DatagramSocket>> ConnectDatagrams(const Address& address) override {
+    return OpenDatagrams(address, connect, "cannot connect");
+  }
+
   std::unique_ptr<Poller> NewPoller() override { return NewEpollPoller(); }
+
+ private:
+  static Result<std::unique_ptr<DatagramSocket>> OpenDatagrams(
+      const Address& address, int (*open)(int, const sockaddr*, socklen_t), const char* problem) {
+    Result<SocketAddress> parsed = ParseAddress(address);
+    if (!parsed) return Fail(parsed.error());
+    if (parsed->family() == AF_UNIX) {
+      return Fail(Code::kInvalidArgument, "a unix socket takes no datagrams");
+    }
+    FileDescriptor fd(socket(parsed->family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd.valid()) return Fail(IoError("cannot make a socket"));
+    SetOption(fd.get(), SOL_SOCKET, SO_REUSEPORT);
+    if (parsed->family() == AF_INET6) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY);
+    if (open(fd.get(), parsed->raw(), parsed->length) < 0) return Fail(IoError(problem));
+    return std::make_unique<SocketDatagrams>(std::move(fd));
+  }
 };
 
 }  // namespace

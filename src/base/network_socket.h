@@ -1,4 +1,4 @@
-// network_socket.h: the socket behind a Stream or Listener of SocketNetwork(), for its Poller.
+// network_socket.h: the sockets behind what SocketNetwork() makes, for its Poller.
 #pragma once
 
 #include <memory>
@@ -40,6 +40,33 @@ class SocketListener final : public Listener {
   Address address_;
   std::string path_;  // of a unix socket, else empty
   uint64_t path_inode_ = 0;
+};
+
+// UDP. What came in one system call are up to kBuffers buffers, each a datagram or, where the
+// kernel joined them (UDP_GRO), several of one peer. What goes out to one peer in one size is one
+// message that the kernel cuts (UDP_SEGMENT).
+class SocketDatagrams final : public DatagramSocket {
+ public:
+  // A bound or connected socket.
+  explicit SocketDatagrams(FileDescriptor fd);
+  ~SocketDatagrams() override;
+
+  std::span<const Datagram> Receive() override;
+  void Send(std::span<const Datagram> datagrams) override;
+  Address address() const override;
+  int fd() const { return fd_.get(); }
+
+ private:
+  struct Incoming;
+  struct Outgoing;
+
+  size_t RunOf(std::span<const Datagram> datagrams) const;
+  size_t SendSome(std::span<const Datagram> datagrams);
+
+  FileDescriptor fd_;
+  bool segments_;  // the kernel takes UDP_SEGMENT
+  std::unique_ptr<Incoming> incoming_;
+  std::unique_ptr<Outgoing> outgoing_;
 };
 
 // epoll(7), level-triggered; see Network::NewPoller.

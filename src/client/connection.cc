@@ -21,6 +21,11 @@ constexpr uint64_t kFirstPauseMs = 5;
 constexpr uint64_t kPauseMaxMs = 1000;
 constexpr uint64_t kQuietMs = 100;  // after which the connection may have ended unnoticed
 
+constexpr size_t kDatagramMax = 1400;  // bytes of one: they fit into a packet of most links
+constexpr uint16_t kDatagramReplyMax = 32'768;  // of a reply: more than one packet, if need be
+constexpr uint64_t kAnswerMs = 20;
+constexpr uint32_t kTriesMax = 3;
+
 constexpr Status kNoAnswer(Code::kUnavailable, "no answer in time");
 constexpr Status kBroken(Code::kUnavailable,
                          "the connection broke: whether it was done is not known");
@@ -40,6 +45,7 @@ Connection::Connection(const ConnectOptions& options, Network& network, Clock& c
       read_buffer_(std::make_unique<char[]>(kReadBytes)) {}
 
 Connection::~Connection() {
+  if (datagrams_ != nullptr) poller_->Remove(*datagrams_);
   if (stream_ != nullptr) poller_->Remove(*stream_);
 }
 
@@ -77,6 +83,7 @@ Status Connection::ConnectOnce() {
   stream_ = std::move(*stream);
   wants_write_ = false;
   ++generation_;
+  OpenDatagrams();
   return {};
 }
 
@@ -163,6 +170,7 @@ void Connection::SendAgain() {
       End(*message, kSnapshotGone);
     } else if (is_first || message->may_repeat || (message->remembered && same_server)) {
       out_.append(message->bytes);
+      message->tries = 0;
       message->sent_before = true;
       message->instance = hello_.instance;
     } else {
@@ -174,6 +182,8 @@ void Connection::SendAgain() {
 
 // The connection is of no use any more. If it is refused for good, nothing is under way any more.
 void Connection::Break(const Status& why) {
+  if (datagrams_ != nullptr) poller_->Remove(*datagrams_);
+  datagrams_.reset();
   if (stream_ != nullptr) poller_->Remove(*stream_);
   stream_.reset();
   if (why.ok()) return;
@@ -198,8 +208,12 @@ void Connection::Begin(Message& message) {
   }
   message.sent_before = true;
   message.instance = hello_.instance;
-  out_.append(message.bytes);
-  Send();
+  if (FitsDatagram(message)) {
+    SendDatagram(message, now_ms);
+  } else {
+    out_.append(message.bytes);
+    Send();
+  }
   while (IsFull() && IsConnected() && !has_leader_) {
     has_leader_ = true;
     Turn(lock);
@@ -266,6 +280,11 @@ uint64_t Connection::NextDeadlineMs() const {
   return under_way_.empty() ? 0 : under_way_.begin()->second->deadline_ms;
 }
 
+// When the leader has something to do even if nothing comes.
+uint64_t Connection::NextEventMs() const {
+  return due_.empty() ? NextDeadlineMs() : std::min(NextDeadlineMs(), due_.front().when_ms);
+}
+
 // Waits for the socket once, and does what can be done.
 void Connection::Turn(Lock& lock) {
   const bool wants_write = out_begin_ < out_.size();
@@ -274,15 +293,23 @@ void Connection::Turn(Lock& lock) {
     static_cast<void>(poller_->Change(*stream_, nullptr, true, wants_write));
   }
   const uint64_t now_ms = clock_.MonotonicMs();
-  const uint64_t until_ms = NextDeadlineMs();
+  const uint64_t until_ms = NextEventMs();
   const int patience_ms = now_ms < until_ms ? static_cast<int>(until_ms - now_ms) : 0;
   lock.unlock();
-  // Nobody else touches the poller or reads from the stream.
-  poller_->Wait(patience_ms);
+  // Nobody else touches the poller or reads what it tells of.
+  const auto events = poller_->Wait(patience_ms);
   lock.lock();
   if (!IsConnected()) return;
   Send();
-  if (IsConnected() && !TakeReplies()) Break({});
+  for (const ReadyEvent& event : events) {
+    if (!IsConnected()) return;
+    if (event.tag != nullptr) {
+      TakeDatagrams();
+    } else if (!TakeReplies()) {
+      Break({});
+    }
+  }
+  SendDue(clock_.MonotonicMs());
 }
 
 // Sends what the socket takes now.
@@ -377,9 +404,14 @@ void Connection::Deliver(const packed::Header& header, std::unique_ptr<char[]> p
   Status status;
   std::string_view left = message.payload();
   if (!packed::TakeStatus(left, &status)) status = {Code::kCorrupt, "the reply is malformed"};
-  // The server is still at it, for the connection that broke.
-  if (message.remembered && status.code() == Code::kUnavailable) {
+  if (message.tries > 0 && status.code() == Code::kTooLarge) {
+    message.tries = 0;
     out_.append(message.bytes);
+    return;
+  }
+  // The server is still at it, for the connection that broke, or a datagram that came twice.
+  if (message.remembered && status.code() == Code::kUnavailable) {
+    if (message.tries == 0) out_.append(message.bytes);
     return;
   }
   End(message, status);
@@ -390,6 +422,74 @@ void Connection::End(Message& message, const Status& status) {
   message.done = true;
   message.status = status;
   message.changed.notify_one();
+}
+
+// ---- Datagrams ----
+
+// Without them everything goes on the stream.
+void Connection::OpenDatagrams() {
+  if (!options_.datagrams || (hello_.features & packed::kTakesDatagrams) == 0) return;
+  auto socket = network_.ConnectDatagrams(stream_->peer());
+  if (!socket || !poller_->Add(**socket, this).ok()) return;
+  datagrams_ = std::move(*socket);
+}
+
+bool Connection::FitsDatagram(const Message& message) const {
+  return datagrams_ != nullptr &&
+         packed::IsBatch(packed::Read<packed::Header>(message.bytes).kind) &&
+         message.generation == 0 && (message.may_repeat || message.remembered) &&
+         sizeof(packed::DatagramHead) + message.bytes.size() <= kDatagramMax;
+}
+
+void Connection::SendDatagram(Message& message, uint64_t now_ms) {
+  ++message.tries;
+  datagram_.clear();
+  packed::Append(datagram_, packed::DatagramHead{.reply_bytes_max = kDatagramReplyMax,
+                                                 .client = client_,
+                                                 .instance = hello_.instance});
+  datagram_.append(message.bytes);
+  const Datagram one{.peer = {}, .bytes = datagram_};
+  datagrams_->Send({&one, 1});
+  due_.push_back({.when_ms = now_ms + kAnswerMs, .id = message.header.id});
+}
+
+// What has had no reply for a while.
+void Connection::SendDue(uint64_t now_ms) {
+  while (!due_.empty()) {
+    const auto [when_ms, id] = due_.front();
+    const auto found = under_way_.find(id);
+    const bool waits = found != under_way_.end() && found->second->tries > 0;
+    if (waits && when_ms > now_ms) return;
+    due_.pop_front();
+    if (!waits) continue;
+    Message& message = *found->second;
+    if (datagrams_ != nullptr && message.tries < kTriesMax) {
+      SendDatagram(message, now_ms);
+    } else {
+      message.tries = 0;
+      out_.append(message.bytes);
+    }
+  }
+}
+
+// What is no reply is passed over.
+void Connection::TakeDatagrams() {
+  for (const Datagram& datagram : datagrams_->Receive()) {
+    std::string_view bytes = datagram.bytes;
+    if (bytes.size() < sizeof(packed::DatagramHead) + sizeof(packed::Header)) continue;
+    const auto head = packed::Read<packed::DatagramHead>(bytes);
+    if (!packed::IsHello(bytes) || head.why != packed::kHelloAccepted || head.client != client_) {
+      continue;
+    }
+    bytes.remove_prefix(sizeof(head));
+    const auto header = packed::Read<packed::Header>(bytes);
+    bytes.remove_prefix(sizeof(header));
+    if (header.payload_bytes != bytes.size() || !packed::IsKind(header.kind)) continue;
+    last_active_ms_ = clock_.MonotonicMs();
+    auto payload = std::make_unique_for_overwrite<char[]>(bytes.size());
+    CopyBytes(payload.get(), bytes.data(), bytes.size());
+    Deliver(header, std::move(payload));
+  }
 }
 
 }  // namespace skep::client

@@ -13,12 +13,17 @@
 // or the server remembers it and is the same one (ServerHello::instance); the others end with
 // kUnavailable. Messages that name a snapshot of the broken connection end with kSnapshotTooOld.
 //
+// With ConnectOptions::datagrams, a message that is small, may be sent again and names no snapshot
+// leaves as a datagram. Has no reply come after kAnswerMs, it leaves again, under the same id, and
+// after kTriesMax times on the stream; so does one whose reply does not fit into a datagram.
+//
 // Thread-safe. Locks: mutex_ guards everything; nobody waits for the network while holding it, but
 // for connecting. Of stream and poller the leader alone waits and reads; sending never waits.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -49,6 +54,7 @@ struct Message {
   bool sent_before = false;  // some of it may have reached a server
   uint64_t instance = 0;     // of the server it was sent to first
   uint64_t deadline_ms = 0;
+  uint32_t tries = 0;             // how often it was sent as a datagram; 0: it is on the stream
   Status status = {};             // ok: `reply` is there
   packed::Header header = {};     // of the reply
   std::unique_ptr<char[]> reply;  // its payload, header.payload_bytes
@@ -103,10 +109,16 @@ class Connection {
   void EndOverdue();
   void NoticeEnd(uint64_t now_ms);
   uint64_t NextDeadlineMs() const;
+  uint64_t NextEventMs() const;
   bool TakeReplies();
   bool DeliverAll(std::string_view received);
   void Deliver(const packed::Header& header, std::unique_ptr<char[]> payload);
   void End(Message& message, const Status& status);
+  void OpenDatagrams();
+  bool FitsDatagram(const Message& message) const;
+  void SendDatagram(Message& message, uint64_t now_ms);
+  void SendDue(uint64_t now_ms);
+  void TakeDatagrams();
 
   const ConnectOptions options_;
   Network& network_;
@@ -130,9 +142,16 @@ class Connection {
   std::unique_ptr<char[]> incoming_;
   packed::Header incoming_header_;
   size_t incoming_bytes_ = 0;
-  uint64_t last_active_ms_ = 0;             // something was begun, or has come
-  std::map<uint32_t, Message*> under_way_;  // by id, and so by deadline
-  uint64_t pause_ms_ = 0;                   // before the next attempt to connect
+  uint64_t last_active_ms_ = 0;                // something was begun, or has come
+  std::map<uint32_t, Message*> under_way_;     // by id, and so by deadline
+  std::unique_ptr<DatagramSocket> datagrams_;  // null: everything goes on the stream
+  std::string datagram_;                       // what leaves, with its head
+  struct Due {
+    uint64_t when_ms;
+    uint32_t id;
+  };
+  std::deque<Due> due_;    // datagrams, by when they are to be sent again if there is no reply
+  uint64_t pause_ms_ = 0;  // before the next attempt to connect
   uint64_t next_attempt_ms_ = 0;
 };
 

@@ -54,6 +54,8 @@ constexpr OptionInfo kOptions[] = {
     Row<Number<&S::port, 0, 65535>>("port", "N", kAtStart,
                                     "TCP port to listen on; 0 takes a free one and logs it."),
     Row<Text<&S::unixsocket>>("unixsocket", "PATH", kAtStart, "Unix socket to listen on as well."),
+    Row<Flag<&S::udp>>("udp", "yes|no", kAtStart,
+                       "Take messages of the packed protocol as datagrams too, on bind and port."),
     Row<Number<&S::maxclients, 1, UINT32_MAX>>("maxclients", "N", kAnyTime,
                                                "Connections served at the same time."),
     Row<Number<&S::timeout, 0, INT32_MAX>>("timeout", "SECONDS", kAnyTime,
@@ -167,6 +169,9 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
   }
   if (options.bind.empty() && options.unixsocket.empty()) {
     return Refuse(why, "nothing to listen on: set bind or unixsocket");
+  }
+  if (options.udp && options.bind.empty()) {
+    return Refuse(why, "udp yes: there is no address to take datagrams on; set bind");
   }
   if (constexpr size_t kPathMax = sizeof(sockaddr_un::sun_path) - 1;
       options.unixsocket.size() > kPathMax) {

@@ -20,6 +20,7 @@ struct ServerOptions {
   std::vector<std::string> bind = {"127.0.0.1"};  // numeric addresses; none: no TCP
   uint16_t port = 6379;                           // 0: one the system chooses
   std::string unixsocket;                         // a path; empty: none
+  bool udp = false;  // the packed protocol by datagrams, on the same addresses and port
   uint32_t maxclients = 10'000;
   uint64_t maxmemory = 0;  // bytes; 0: no limit
   std::string maxmemory_policy = "noeviction";
@@ -29,7 +30,7 @@ struct ServerOptions {
   uint32_t recovery_threads = 0;         // 0: one a core
   uint64_t log_segment_bytes = uint64_t{64} << 20;
   std::string save = "3600 1";  // with dir: points of snapshots
-  std::string requirepass;                       // empty: none
+  std::string requirepass;      // empty: none
   bool protected_mode = true;
   uint32_t workers = 0;  // 0: one a core
   std::string engine = "btree";

@@ -27,6 +27,8 @@ class PackedSession {
 
   // By which a client is known again on another connection; 0: it is not.
   uint64_t client() const { return client_; }
+  // Of a session that is used again, which has none of what follows.
+  void set_client(uint64_t client) { client_ = client; }
 
   // How many bytes the message still wants of which a part has come.
   size_t wanted = 0;
@@ -61,7 +63,7 @@ class PackedSession {
     Snapshot snapshot;
   };
 
-  const uint64_t client_;
+  uint64_t client_;
   std::vector<Held> held_;  // in the order in which they were encoded
   size_t held_bytes_ = 0;   // of all but the last one, which may still grow
   uint64_t last_number_ = 0;

@@ -17,10 +17,12 @@ constexpr size_t kCursorBytesMax = 16 << 20;
 constexpr size_t kKeyScansMax = 1024;  // each keeps a version pinned
 constexpr size_t kKeyScanBytesMax = 4 << 20;
 
+const std::string kUnixPrefix = "unix:";
+
 std::vector<Address> ListenAddresses(const ServerOptions& options) {
   std::vector<Address> addresses;
   for (const std::string& host : options.bind) addresses.push_back(AddressOf(host, options.port));
-  if (!options.unixsocket.empty()) addresses.push_back("unix:" + options.unixsocket);
+  if (!options.unixsocket.empty()) addresses.push_back(kUnixPrefix + options.unixsocket);
   return addresses;
 }
 
@@ -99,6 +101,21 @@ Status Server::Start() {
     }
     listeners_.push_back(std::move(*listener));
     if (Status s = workers_[0]->Listen(*listeners_.back()); !s.ok()) return s;
+    if (!options_.udp || address.starts_with(kUnixPrefix)) continue;
+    if (Status s = ServeDatagrams(listeners_.back()->address()); !s.ok()) return s;
+  }
+  return {};
+}
+
+// The system spreads the peers over the workers' sockets.
+Status Server::ServeDatagrams(const Address& address) {
+  for (auto& worker : workers_) {
+    auto socket = environment_.network.BindDatagrams(address);
+    if (!socket) {
+      log_->error("cannot take datagrams on {}: {}", address, socket.error().ToString());
+      return socket.error();
+    }
+    if (Status s = worker->Serve(std::move(*socket)); !s.ok()) return s;
   }
   return {};
 }

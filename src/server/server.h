@@ -105,6 +105,7 @@ class Server {
   std::atomic<bool> stopping_{false};
 
   Status OpenKeyspaces();
+  Status ServeDatagrams(const Address& address);
 
   // Declared in the order in which they must outlive each other.
   std::unique_ptr<durable::Persistence> persistence_;

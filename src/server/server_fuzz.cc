@@ -1,10 +1,10 @@
 // Property: whatever bytes a connection sends, however they were split, the server answers with
 // whole replies, at most one a command (RESP) or message (the packed protocol, if the stream begins
-// like it), and serves the next connection.
+// like it), and serves the next connection. A datagram has at most one reply, whole too.
 //
 // Input: two bytes that choose, then the stream.
 //   byte 0  bit 0: structured (below); 1: a password is set; 2: a memory limit; 3: HELLO 3 first;
-//           4: half-close at the end; 5: log in first
+//           4: half-close at the end; 5: log in first; 6: it is no stream but a datagram
 //   byte 1  how the stream is split; 0: not at all
 //
 // Structured: the stream is lines; each is one command whose words, between spaces, become its
@@ -45,6 +45,7 @@ ServerOptions Options() {
   options.workers = 1;
   options.logfile = "log";
   options.databases = 4;
+  options.udp = true;
   return options;
 }
 
@@ -76,6 +77,28 @@ class Connection {
   std::unique_ptr<Stream> stream_;
   std::string received_;
   bool closed_ = false;
+};
+
+// The same for one datagram.
+class DatagramClient {
+ public:
+  explicit DatagramClient(Simulation& sim)
+      : socket_(std::move(*sim.network().ConnectDatagrams(kAddress))) {}
+
+  void Send(std::string_view bytes) {
+    const Datagram one{.peer = {}, .bytes = bytes};
+    socket_->Send({&one, 1});
+  }
+  bool Receive() {
+    const auto come = socket_->Receive();
+    for (const Datagram& reply : come) replies_.emplace_back(reply.bytes);
+    return !come.empty();
+  }
+  const std::vector<std::string>& replies() const { return replies_; }
+
+ private:
+  std::unique_ptr<DatagramSocket> socket_;
+  std::vector<std::string> replies_;
 };
 
 class World {
@@ -111,7 +134,7 @@ class World {
   bool stopping() const { return server_->stopping(); }
 
   // Turns the worker until nothing moves.
-  void Settle(Connection& connection) {
+  void Settle(auto& connection) {
     constexpr int kIdleMax = 2;
     for (int idle = 0; idle < kIdleMax;) {
       Worker& worker = server_->worker(0);
@@ -192,10 +215,8 @@ size_t RepliesIn(std::string_view bytes, bool may_be_cut) {
   return count;
 }
 
-// The same of a connection that has said hello in the packed protocol.
+// The same in the packed protocol, behind the hello.
 size_t PackedRepliesIn(std::string_view bytes, bool may_be_cut) {
-  SKEP_CHECK(packed::IsHello(bytes));
-  bytes.remove_prefix(sizeof(packed::ServerHello));
   size_t count = 0;
   while (!bytes.empty()) {
     const bool has_header = bytes.size() >= sizeof(packed::Header);
@@ -236,6 +257,17 @@ void SendSplit(World& world, Connection& connection, std::string_view stream, ui
   }
 }
 
+void SendDatagram(World& world, std::string_view bytes) {
+  DatagramClient client(world.sim());
+  client.Send(bytes);
+  world.Settle(client);
+  SKEP_CHECK(client.replies().size() <= 1);
+  for (const std::string_view reply : client.replies()) {
+    SKEP_CHECK(packed::IsHello(reply) && reply.size() >= sizeof(packed::DatagramHead));
+    SKEP_CHECK(PackedRepliesIn(reply.substr(sizeof(packed::DatagramHead)), false) <= 1);
+  }
+}
+
 void CheckAnswersPing(World& world) {
   Connection fresh(world.sim());
   fresh.Send("*2\r\n$4\r\nAUTH\r\n$6\r\nsesame\r\n*1\r\n$4\r\nPING\r\n");
@@ -261,14 +293,19 @@ void Run(const uint8_t* data, size_t size) {
   const std::string_view rest(reinterpret_cast<const char*>(data) + 2, size - 2);
   stream += has(0) ? CommandsOf(rest) : std::string(rest);
 
-  {
+  if (has(6)) {
+    SendDatagram(*world, rest);
+  } else {
     Connection connection(world->sim());
     SendSplit(*world, connection, stream, data[1]);
     if (has(4)) connection.FinishSending();
     world->Settle(connection);
     const std::string& received = connection.received();
     if (packed::IsHello(stream) && stream.size() >= sizeof(packed::ClientHello)) {
-      SKEP_CHECK(PackedRepliesIn(received, connection.closed()) <= MessagesIn(stream));
+      SKEP_CHECK(packed::IsHello(received));
+      const std::string_view replies =
+          std::string_view(received).substr(sizeof(packed::ServerHello));
+      SKEP_CHECK(PackedRepliesIn(replies, connection.closed()) <= MessagesIn(stream));
     } else {
       SKEP_CHECK(RepliesIn(received, connection.closed()) <= CommandsIn(stream));
     }

@@ -12,6 +12,8 @@
 // says from which byte on `out` waits for a ticket; without marks everything may leave. Replies of
 // the packed protocol do not wait for each other: packed_session.h.
 //
+// A message that came as a datagram has a session to itself, without a stream: datagram_port.h.
+//
 // Thread safety: the owning worker only, but for `info`.
 #pragma once
 
@@ -30,6 +32,7 @@
 namespace skep {
 
 class Call;
+class DatagramPort;
 
 // A command that takes many turns: it does a bounded piece each time, so that the worker's other
 // connections go on. The session reads no further command until it is done.
@@ -61,6 +64,8 @@ struct Session {
   std::unique_ptr<Transaction> transaction;  // since MULTI
   std::unique_ptr<PackedSession> packed;     // it speaks the packed protocol
   WatchedKeys watched;                       // in `keyspace`
+  DatagramPort* port = nullptr;              // of a datagram; else null
+  size_t reply_bytes_max = SIZE_MAX;         // what its reply must fit in
 
   bool begun = false;  // its first bytes have told which protocol it speaks
   int protocol = 2;

@@ -46,11 +46,19 @@ Worker::Worker(Server& server)
 Worker::~Worker() {
   for (auto& [id, session] : sessions_) Kill(*session);
   BuryDead();
+  for (const auto& port : ports_) poller_->Remove(port->socket());
 }
 
 Status Worker::Listen(Listener& listener) {
   if (Status s = poller_->Add(listener, &listener); !s.ok()) return s;
   listeners_.push_back(&listener);
+  return {};
+}
+
+Status Worker::Serve(std::unique_ptr<DatagramSocket> socket) {
+  auto port = std::make_unique<DatagramPort>(std::move(socket));
+  if (Status s = poller_->Add(port->socket(), port.get()); !s.ok()) return s;
+  ports_.push_back(std::move(port));
   return {};
 }
 
@@ -84,6 +92,11 @@ bool Worker::Turn(int timeout_ms) {
     const auto listener = std::ranges::find(listeners_, event.tag);
     if (listener != listeners_.end()) {
       Accept(**listener);
+      continue;
+    }
+    const auto port = std::ranges::find(ports_, event.tag, &std::unique_ptr<DatagramPort>::get);
+    if (port != ports_.end()) {
+      ReceiveDatagrams(**port);
       continue;
     }
     Session& session = *static_cast<Session*>(event.tag);
@@ -619,8 +632,13 @@ void Worker::Queue(Session& session) {
 void Worker::Send() {
   for (Session* session : std::exchange(to_send_, {})) {
     session->queued = false;
-    if (!session->dead) SendTo(*session);
+    if (session->port != nullptr) {
+      session->port->Answer(*session);
+    } else if (!session->dead) {
+      SendTo(*session);
+    }
   }
+  for (const auto& port : ports_) Bump(statistics_.output_bytes, port->Send());
 }
 
 void Worker::SendTo(Session& session) {
@@ -743,6 +761,7 @@ void Worker::Drain() {
   for (Listener* listener : listeners_) poller_->Remove(*listener);
   listeners_.clear();
   exhausted_.clear();
+  for (const auto& port : ports_) poller_->Remove(port->socket());
   for (auto& [id, session] : sessions_) {
     if (session->task != nullptr) Kill(*session);
     session->closing = true;

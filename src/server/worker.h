@@ -18,7 +18,8 @@
 //
 // Messages of the packed protocol are batches already: those of points share the batch of the turn,
 // the others have one of their own. They promise less order (wire/packed.h), so they never wait for
-// a gate before they are executed, and their replies do not wait for each other.
+// a gate before they are executed, and their replies do not wait for each other. Datagrams are such
+// messages too, each a session of its own; what all of a turn are answered leaves together.
 //
 // Back-pressure: a connection is not read, and none of its commands is executed, while it has more
 // than kUnsentMax bytes of replies to take, while its task runs or while it waits for a gate. Its
@@ -39,6 +40,7 @@
 #include "base/network.h"
 #include "base/random.h"
 #include "server/command.h"
+#include "server/datagram_port.h"
 #include "server/options.h"
 #include "server/session.h"
 #include "skep/batch.h"
@@ -79,6 +81,8 @@ class Worker {
   void Wake() { poller_->Wake(); }
   // Accepts the connections of this listener and spreads them over all workers.
   Status Listen(Listener& listener);
+  // Serves what comes there.
+  Status Serve(std::unique_ptr<DatagramSocket> socket);
 
   size_t connections() const { return connections_.load(std::memory_order_relaxed); }
   const WorkerStatistics& statistics() const { return statistics_; }
@@ -161,6 +165,8 @@ class Worker {
   void FinishMessage(Session& session, const packed::Header& header, const Batch& batch,
                      uint32_t first_slot, Engine& engine, Version ticket);
   void HangUp(Session& session, const Status& why);
+  void ReceiveDatagrams(DatagramPort& port);
+  void DispatchDatagram(DatagramPort& port, const Datagram& datagram);
 
   // Step 3.
   void Flush();
@@ -198,6 +204,7 @@ class Worker {
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;  // by id: a simulated run repeats exactly
   std::atomic<size_t> connections_{0};
   std::vector<Listener*> listeners_;
+  std::vector<std::unique_ptr<DatagramPort>> ports_;
   std::vector<Listener*> exhausted_;  // not polled until the next upkeep: no descriptors were left
   std::vector<Session*> to_send_;     // queued
   std::vector<Session*> waiting_;     // have marks

@@ -35,20 +35,20 @@ uint32_t MessageBytesMax(const ServerOptions& options) {
   return static_cast<uint32_t>(std::min<uint64_t>(room, kMessageBytesMax));
 }
 
-bool IsBatch(Kind kind) { return kind == Kind::kBatch || kind == Kind::kAtomic; }
-
 // What a range, or a step of a walk, of such a message may read.
 struct RangeLimits {
   size_t bytes;
   uint32_t visits;
 };
-RangeLimits LimitsOf(const Header& header, const EngineTraits& traits) {
+RangeLimits LimitsOf(const Header& header, const EngineTraits& traits, size_t reply_bytes_max) {
   if (header.kind == Kind::kAtomic) return {kTransactionScanBytesMax, kTransactionScanKeysMax};
   // The client could not go on at the version it began with. Walks it can always go on with.
   if (!traits.multi_version && !traits.walks) return {SIZE_MAX, kNoLimit};
   const uint32_t share = std::max(header.count, 1u);
-  return {std::max(kRangeBytesMax / share, kRangeBytesMin),
-          std::max(kRangeVisitsMax / share, kRangeVisitsMin)};
+  // What alone is more than the reply may be need not be read.
+  return {
+      std::clamp(kRangeBytesMax / share, kRangeBytesMin, std::max(reply_bytes_max, kRangeBytesMin)),
+      std::max(kRangeVisitsMax / share, kRangeVisitsMin)};
 }
 
 std::optional<uint8_t> CommonVersion(const packed::ClientHello& hello) {
@@ -79,7 +79,8 @@ std::optional<size_t> Worker::DecodeHello(Session& session, std::string_view inp
                                   .operations_max = kOperationsMax,
                                   .instance = server_.instance(),
                                   .features = (IsAuthenticated(session) ? 0u : packed::kNeedsAuth) |
-                                              (durable ? packed::kIsDurable : 0u),
+                                              (durable ? packed::kIsDurable : 0u) |
+                                              (ports_.empty() ? 0u : packed::kTakesDatagrams),
                                   .handles_max = PackedSession::kHandlesMax});
   session.packed = std::make_unique<PackedSession>(hello.client);
   session.info->last_command.store("packed", std::memory_order_relaxed);
@@ -224,7 +225,8 @@ Status Worker::SetUpApart(Session& session, const Header& header, std::string_vi
     if (snapshot == nullptr) return {Code::kSnapshotTooOld, "the connection has no such snapshot"};
     batch.set_snapshot(snapshot->ref());
   }
-  const RangeLimits limits = LimitsOf(header, server_.keyspaces().at(header.keyspace).traits());
+  const RangeLimits limits =
+      LimitsOf(header, server_.keyspaces().at(header.keyspace).traits(), session.reply_bytes_max);
   batch.set_scan_bytes_max(std::min<uint64_t>(limits.bytes, settings->scan_bytes_max));
   batch.set_scan_visits_max(
       static_cast<uint32_t>(std::min<uint64_t>(limits.visits, settings->scan_visits_max)));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/network.h"
@@ -420,6 +421,136 @@ TYPED_TEST(NetworkTest, WrongAddressesAreRefused) {
   for (const char* address : {"", "localhost:1", "127.0.0.1", "127.0.0.1:99999", "unix:"}) {
     EXPECT_EQ(this->network().Listen(address).error().code(), Code::kInvalidArgument);
     EXPECT_EQ(this->network().Connect(address).error().code(), Code::kInvalidArgument);
+  }
+}
+
+// ---- Datagrams ----
+
+template <typename T>
+class DatagramTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = network().BindDatagrams(setup_.where.address);
+    ASSERT_TRUE(server) << server.error().ToString();
+    server_ = std::move(*server);
+    auto client = network().ConnectDatagrams(server_->address());
+    ASSERT_TRUE(client) << client.error().ToString();
+    client_ = std::move(*client);
+    poller_ = network().NewPoller();
+    ASSERT_TRUE(poller_->Add(*server_, &server_).ok());
+    ASSERT_TRUE(poller_->Add(*client_, &client_).ok());
+  }
+  void TearDown() override {
+    if (testing::Test::HasFailure()) setup_.world.Describe();
+  }
+
+  Network& network() { return setup_.world.network(); }
+  bool IsReady(const std::unique_ptr<DatagramSocket>& socket) {
+    for (int turn = 0; turn < 10; ++turn) {
+      setup_.world.PassTime();
+      for (const ReadyEvent& event : poller_->Wait(setup_.world.kWaitMs)) {
+        if (event.tag == &socket && event.readable) return true;
+      }
+    }
+    return false;
+  }
+  // So many, and who sent them, in any order.
+  std::vector<std::pair<std::string, DatagramPeer>> Take(
+      const std::unique_ptr<DatagramSocket>& socket, size_t count) {
+    std::vector<std::pair<std::string, DatagramPeer>> taken;
+    while (taken.size() < count && IsReady(socket)) {
+      for (const Datagram& datagram : socket->Receive()) {
+        taken.emplace_back(datagram.bytes, datagram.peer);
+      }
+    }
+    std::ranges::sort(taken, {}, &std::pair<std::string, DatagramPeer>::first);
+    return taken;
+  }
+
+  T setup_;
+  std::unique_ptr<DatagramSocket> server_;
+  std::unique_ptr<DatagramSocket> client_;
+  std::unique_ptr<Poller> poller_;
+};
+
+using DatagramSetups = testing::Types<Setup<Sockets, TcpV4>, Setup<Sockets, TcpV6>,
+                                      Setup<Simulated, TcpV4>, Setup<Simulated, TcpV6>>;
+TYPED_TEST_SUITE(DatagramTest, DatagramSetups);
+
+// Goal: each comes once and whole, whatever sizes follow each other, and has an answer.
+TYPED_TEST(DatagramTest, EachComesWholeAndIsAnswered) {
+  std::vector<std::string> sent;
+  for (const size_t bytes : {0u, 1u, 100u, 1400u, 1401u, 9'000u, 65'000u}) {
+    for (const size_t run : {1u, 2u, 70u}) {
+      if (bytes * run > 100'000) continue;
+      for (size_t i = 0; i < run; ++i) {
+        sent.emplace_back(bytes, static_cast<char>('a' + sent.size() % 26));
+      }
+      // The last one of a run is shorter.
+      if (bytes > 1) sent.emplace_back(bytes / 2, 'z');
+    }
+  }
+  std::vector<Datagram> datagrams;
+  for (const std::string& bytes : sent) datagrams.push_back({.peer = {}, .bytes = bytes});
+  this->client_->Send(datagrams);
+  std::ranges::sort(sent);
+  const auto taken = this->Take(this->server_, sent.size());
+  ASSERT_EQ(taken.size(), sent.size());
+  datagrams.clear();
+  for (size_t i = 0; i < sent.size(); ++i) {
+    ASSERT_EQ(taken[i].first, sent[i]);
+    datagrams.push_back({.peer = taken[i].second, .bytes = taken[i].first});
+  }
+  this->server_->Send(datagrams);
+  const auto answered = this->Take(this->client_, sent.size());
+  ASSERT_EQ(answered.size(), sent.size());
+  for (size_t i = 0; i < sent.size(); ++i) ASSERT_EQ(answered[i].first, sent[i]);
+}
+
+TYPED_TEST(DatagramTest, AnswersGoToWhoAsked) {
+  auto other = this->network().ConnectDatagrams(this->server_->address());
+  ASSERT_TRUE(other);
+  ASSERT_TRUE(this->poller_->Add(**other, &*other).ok());
+  const Datagram a{.peer = {}, .bytes = "a"};
+  const Datagram b{.peer = {}, .bytes = "b"};
+  this->client_->Send({&a, 1});
+  (*other)->Send({&b, 1});
+  const auto taken = this->Take(this->server_, 2);
+  ASSERT_EQ(taken.size(), 2u);
+  EXPECT_NE(taken[0].second, taken[1].second);
+  const Datagram answers[] = {{.peer = taken[0].second, .bytes = "to a"},
+                              {.peer = taken[1].second, .bytes = "to b"}};
+  this->server_->Send(answers);
+  EXPECT_EQ(this->Take(this->client_, 1).at(0).first, "to a");
+  EXPECT_EQ(this->Take(*other, 1).at(0).first, "to b");
+}
+
+// Goal: what nobody takes, and what is too large, is lost without harm.
+TYPED_TEST(DatagramTest, WhatCannotComeIsLost) {
+  const std::string large(kDatagramBytesMax + 100, 'x');
+  const Datagram datagrams[] = {{.peer = {}, .bytes = large}, {.peer = {}, .bytes = "small"}};
+  this->client_->Send(datagrams);
+  EXPECT_EQ(this->Take(this->server_, 1).at(0).first, "small");
+  const Address address = this->server_->address();
+  this->poller_->Remove(*this->server_);
+  this->server_.reset();
+  for (int i = 0; i < 3; ++i) {
+    this->client_->Send(datagrams);
+    EXPECT_TRUE(this->client_->Receive().empty());
+  }
+  auto again = this->network().BindDatagrams(address);
+  ASSERT_TRUE(again);
+  this->server_ = std::move(*again);
+  ASSERT_TRUE(this->poller_->Add(*this->server_, &this->server_).ok());
+  this->client_->Send(datagrams);
+  this->client_->Send(datagrams);  // the first may have been told of the socket that was gone
+  EXPECT_FALSE(this->Take(this->server_, 1).empty());
+}
+
+TYPED_TEST(DatagramTest, WrongAddressesAreRefused) {
+  for (const char* address : {"", "localhost:1", "127.0.0.1", "127.0.0.1:99999", "unix:/x"}) {
+    EXPECT_EQ(this->network().BindDatagrams(address).error().code(), Code::kInvalidArgument);
+    EXPECT_EQ(this->network().ConnectDatagrams(address).error().code(), Code::kInvalidArgument);
   }
 }
 

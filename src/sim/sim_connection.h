@@ -39,6 +39,10 @@ struct SimNetworkOptions {
   uint64_t partition_ns_max = 5'000'000;
   // How many of a million partitions end with a reset.
   uint32_t partition_resets_ppm = 0;
+  // How many of a million datagrams are lost, and how many come twice. Each has a delay of its own,
+  // so they overtake each other.
+  uint32_t datagram_losses_ppm = 0;
+  uint32_t datagram_doubles_ppm = 0;
 };
 
 // What all parts of a simulated network share.

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/network_address.h"
@@ -24,6 +25,27 @@ bool IsUnix(const Address& address) { return address.starts_with(kUnixPrefix); }
 // "127.0.0.1:" of "127.0.0.1:80".
 Address HostOf(const Address& address) { return address.substr(0, address.rfind(':') + 1); }
 Address PortOf(const Address& address) { return address.substr(address.rfind(':') + 1); }
+
+// That of who takes what is sent to any host of this port and family.
+Address AnyHost(const Address& address) {
+  if (IsUnix(address)) return address;
+  return (address.starts_with('[') ? "[::]:" : "0.0.0.0:") + PortOf(address);
+}
+
+DatagramPeer PeerOf(const Address& address) {
+  const Result<SocketAddress> parsed = ParseAddress(address);
+  DatagramPeer peer;
+  peer.size = static_cast<uint8_t>(parsed->length);
+  std::memcpy(peer.bytes.data(), &parsed->storage, peer.size);
+  return peer;
+}
+
+Address AddressOfPeer(const DatagramPeer& peer) {
+  SocketAddress address;
+  std::memcpy(&address.storage, peer.bytes.data(), peer.size);
+  address.length = peer.size;
+  return FormatAddress(address);
+}
 
 }  // namespace
 
@@ -50,6 +72,28 @@ std::unique_ptr<Stream> SimListener::Accept(int* error) {
   waiting_.pop_front();
   network_.context_.trace.Note(Trace::Event::kAccept, Trace::Of(address_));
   return stream;
+}
+
+SimDatagrams::~SimDatagrams() { std::erase(network_.datagram_sockets_, this); }
+
+bool SimDatagrams::Readable() const {
+  return !arriving_.empty() && arriving_.begin()->first <= network_.context_.clock.MonotonicNs();
+}
+
+std::span<const Datagram> SimDatagrams::Receive() {
+  received_.clear();
+  datagrams_.clear();
+  while (Readable()) received_.push_back(std::move(arriving_.extract(arriving_.begin()).mapped()));
+  for (const Packet& packet : received_) {
+    datagrams_.push_back({.peer = PeerOf(packet.from), .bytes = packet.bytes});
+  }
+  return datagrams_;
+}
+
+void SimDatagrams::Send(std::span<const Datagram> datagrams) {
+  for (const Datagram& datagram : datagrams) {
+    network_.Carry(address_, peer_.empty() ? AddressOfPeer(datagram.peer) : peer_, datagram.bytes);
+  }
 }
 
 SimNetwork::SimNetwork(uint64_t seed, SimClock& clock, Trace& trace,
@@ -93,6 +137,52 @@ Result<std::unique_ptr<Stream>> SimNetwork::Connect(const Address& address) {
   return std::make_unique<SimStream>(connection, SimConnection::kClient, client, *server);
 }
 
+Result<std::unique_ptr<DatagramSocket>> SimNetwork::BindDatagrams(const Address& address) {
+  return OpenDatagrams(address, {});
+}
+
+Result<std::unique_ptr<DatagramSocket>> SimNetwork::ConnectDatagrams(const Address& address) {
+  Result<Address> peer = Canonical(address);
+  if (!peer) return Fail(peer.error());
+  return OpenDatagrams(HostOf(NewClientAddress(*peer)) + "0", *peer);
+}
+
+Result<std::unique_ptr<DatagramSocket>> SimNetwork::OpenDatagrams(const Address& address,
+                                                                  Address peer) {
+  Result<Address> canonical = Canonical(address);
+  if (!canonical) return Fail(canonical.error());
+  if (IsUnix(*canonical)) {
+    return Fail(Code::kInvalidArgument, "a unix socket takes no datagrams");
+  }
+  if (PortOf(*canonical) == "0") canonical = DrawPort(*canonical);
+  auto socket = std::make_unique<SimDatagrams>(*this, *canonical, std::move(peer));
+  datagram_sockets_.push_back(socket.get());
+  return socket;
+}
+
+// What there is nobody for is lost too.
+void SimNetwork::Carry(const Address& from, const Address& to, std::string_view bytes) {
+  constexpr uint64_t kMillion = 1'000'000;
+  SimDatagrams* const socket = FindDatagrams(to);
+  if (socket == nullptr || (!socket->peer_.empty() && socket->peer_ != from)) return;
+  if (bytes.size() > kDatagramBytesMax) return;
+  if (context_.random.Below(kMillion) < context_.options.datagram_losses_ppm) return;
+  const bool doubled = context_.random.Below(kMillion) < context_.options.datagram_doubles_ppm;
+  for (int i = 0; i <= (doubled ? 1 : 0); ++i) {
+    const uint64_t arrival = context_.DrawArrival();
+    context_.clock.Remind(arrival);
+    socket->arriving_.emplace(arrival, SimDatagrams::Packet{from, std::string(bytes)});
+  }
+}
+
+SimDatagrams* SimNetwork::FindDatagrams(const Address& address) const {
+  const Address any_host = AnyHost(address);
+  const auto found = std::ranges::find_if(datagram_sockets_, [&](const SimDatagrams* socket) {
+    return socket->address_ == address || socket->address_ == any_host;
+  });
+  return found == datagram_sockets_.end() ? nullptr : *found;
+}
+
 std::unique_ptr<Poller> SimNetwork::NewPoller() { return std::make_unique<SimPoller>(context_); }
 
 void SimNetwork::ResetAll() {
@@ -114,9 +204,7 @@ int SimNetwork::TakeAcceptError() {
 }
 
 SimListener* SimNetwork::FindListener(const Address& address) const {
-  const bool is_v6 = address.starts_with('[');
-  const Address any_host = (is_v6 ? "[::]:" : "0.0.0.0:") + PortOf(address);
-  for (const Address& candidate : {address, IsUnix(address) ? address : any_host}) {
+  for (const Address& candidate : {address, AnyHost(address)}) {
     const auto found = listeners_.find(candidate);
     if (found != listeners_.end()) return found->second;
   }

@@ -1,11 +1,13 @@
 // sim_network.h: a network in memory, in one thread, from a seed.
 //
 // Streams are delayed, split, filled up, parted and reset as SimNetworkOptions say
-// (sim_connection.h, where the rules of an end and of a reset are). Nothing blocks; things arrive
-// because the SimClock moves, and it has a reminder of each arrival.
+// (sim_connection.h, where the rules of an end and of a reset are); datagrams are delayed, lost and
+// doubled. Nothing blocks; things arrive because the SimClock moves, and it has a reminder of each
+// arrival.
 //
 // Beyond network.h: a listener on 0.0.0.0 or [::] also takes connections to any other host of its
-// port and family; a stream or listener is in at most one poller (EEXIST).
+// port and family, and so do datagrams; whatever a poller waits for is in at most one (EEXIST). Of
+// the datagram sockets of one address the first one gets everything.
 //
 // Thread safety: one owner of the network and all it makes. The network outlives them.
 #pragma once
@@ -13,6 +15,9 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/network.h"
@@ -72,6 +77,36 @@ class SimListener final : public Listener, public SimPollable {
   std::deque<Waiting> waiting_;  // in the order of arrival
 };
 
+class SimDatagrams final : public DatagramSocket, public SimPollable {
+ public:
+  // `peer`: the only one; empty: any.
+  SimDatagrams(SimNetwork& network, Address address, Address peer)
+      : network_(network), address_(std::move(address)), peer_(std::move(peer)) {}
+  ~SimDatagrams() override;
+
+  std::span<const Datagram> Receive() override;
+  void Send(std::span<const Datagram> datagrams) override;
+  Address address() const override { return address_; }
+
+  bool Readable() const override;
+  bool Writable() const override { return false; }
+  bool Broken() const override { return false; }
+
+ private:
+  friend class SimNetwork;
+  struct Packet {
+    Address from;
+    std::string bytes;
+  };
+
+  SimNetwork& network_;
+  const Address address_;
+  const Address peer_;
+  std::multimap<uint64_t, Packet> arriving_;  // by when
+  std::vector<Packet> received_;              // what the last Receive returned
+  std::vector<Datagram> datagrams_;           // the same
+};
+
 class SimNetwork final : public Network {
  public:
   SimNetwork(uint64_t seed, SimClock& clock, Trace& trace, const SimNetworkOptions& options = {});
@@ -79,6 +114,8 @@ class SimNetwork final : public Network {
   Result<std::unique_ptr<Listener>> Listen(const Address& address) override;
   // Connected at once; the listener hears of it later.
   Result<std::unique_ptr<Stream>> Connect(const Address& address) override;
+  Result<std::unique_ptr<DatagramSocket>> BindDatagrams(const Address& address) override;
+  Result<std::unique_ptr<DatagramSocket>> ConnectDatagrams(const Address& address) override;
   std::unique_ptr<Poller> NewPoller() override;
 
   // Cuts every connection, as when the machine at the other end vanishes.
@@ -90,7 +127,11 @@ class SimNetwork final : public Network {
 
  private:
   friend class SimListener;
+  friend class SimDatagrams;
 
+  Result<std::unique_ptr<DatagramSocket>> OpenDatagrams(const Address& address, Address peer);
+  void Carry(const Address& from, const Address& to, std::string_view bytes);
+  SimDatagrams* FindDatagrams(const Address& address) const;
   SimListener* FindListener(const Address& address) const;
   Address DrawPort(const Address& address);
   Address NewClientAddress(const Address& server);
@@ -98,6 +139,7 @@ class SimNetwork final : public Network {
 
   SimNetworkContext context_;
   std::map<Address, SimListener*> listeners_;
+  std::vector<SimDatagrams*> datagram_sockets_;
   std::vector<std::weak_ptr<SimConnection>> connections_;
   uint64_t last_connection_ = 0;
   uint16_t next_port_ = 20'000;

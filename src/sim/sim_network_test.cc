@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace skep {
 namespace {
@@ -241,6 +242,37 @@ TEST(SimNetwork, ListenerOnEveryHost) {
   EXPECT_TRUE(pair.network.Connect("10.1.2.3:7"));
   EXPECT_FALSE(pair.network.Connect("127.0.0.1:8"));
   EXPECT_FALSE(pair.network.Connect("[::1]:7"));
+}
+
+// Goal: datagrams get lost, come twice and overtake each other as often as asked, and not
+// otherwise.
+TEST(SimNetwork, DatagramsAreLostDoubledAndOvertaken) {
+  constexpr size_t kCount = 2000;
+  const auto carry = [](const SimNetworkOptions& options) {
+    SimClock clock;
+    Trace trace;
+    SimNetwork network(1, clock, trace, options);
+    const auto server = network.BindDatagrams("0.0.0.0:7");
+    const auto client = network.ConnectDatagrams("127.0.0.1:7");
+    for (size_t i = 0; i < kCount; ++i) {
+      const std::string bytes = std::to_string(i);
+      const Datagram one{.peer = {}, .bytes = bytes};
+      (*client)->Send({&one, 1});
+    }
+    std::vector<size_t> received;
+    while (clock.AdvanceToReminder()) {
+      for (const Datagram& one : (*server)->Receive())
+        received.push_back(std::stoul(std::string(one.bytes)));
+    }
+    return received;
+  };
+  std::vector<size_t> all = carry({});
+  EXPECT_FALSE(std::ranges::is_sorted(all));
+  std::ranges::sort(all);
+  ASSERT_EQ(all.size(), kCount);
+  EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
+  EXPECT_NEAR(static_cast<double>(carry({.datagram_losses_ppm = 300'000}).size()), 1400, 100);
+  EXPECT_NEAR(static_cast<double>(carry({.datagram_doubles_ppm = 300'000}).size()), 2600, 100);
 }
 
 // Goal: what is ready together is reported in any order.

@@ -14,9 +14,10 @@ Status PollError(int error) {
   return Status(Code::kIo, "cannot poll a socket", static_cast<uint64_t>(error));
 }
 
-// Streams and listeners of a SimNetwork are of no other class.
+// What a SimNetwork makes is of no other class.
 SimPollable& PollableOf(Stream& stream) { return static_cast<SimStream&>(stream); }
 SimPollable& PollableOf(Listener& listener) { return static_cast<SimListener&>(listener); }
+SimPollable& PollableOf(DatagramSocket& socket) { return static_cast<SimDatagrams&>(socket); }
 
 }  // namespace
 
@@ -49,6 +50,10 @@ Status SimPoller::Add(Listener& listener, void* tag) {
   return AddEntry({&PollableOf(listener), tag, true, false});
 }
 
+Status SimPoller::Add(DatagramSocket& socket, void* tag) {
+  return AddEntry({&PollableOf(socket), tag, true, false});
+}
+
 Status SimPoller::Change(Stream& stream, void* tag, bool want_read, bool want_write) {
   SimPollable* const what = &PollableOf(stream);
   const auto entry = std::ranges::find(entries_, what, &Entry::what);
@@ -59,6 +64,7 @@ Status SimPoller::Change(Stream& stream, void* tag, bool want_read, bool want_wr
 
 void SimPoller::Remove(Stream& stream) { RemoveEntry(PollableOf(stream)); }
 void SimPoller::Remove(Listener& listener) { RemoveEntry(PollableOf(listener)); }
+void SimPoller::Remove(DatagramSocket& socket) { RemoveEntry(PollableOf(socket)); }
 
 std::span<const ReadyEvent> SimPoller::Wait(int timeout_ms) {
   const bool was_woken = std::exchange(woken_, false);

@@ -42,6 +42,8 @@ class SimPoller final : public Poller {
   void Remove(Stream& stream) override;
   Status Add(Listener& listener, void* tag) override;
   void Remove(Listener& listener) override;
+  Status Add(DatagramSocket& socket, void* tag) override;
+  void Remove(DatagramSocket& socket) override;
   std::span<const ReadyEvent> Wait(int timeout_ms) override;
   void Wake() override;
 

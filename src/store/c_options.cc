@@ -79,6 +79,7 @@ constexpr Named<ConnectOptions> kConnectOptions[] = {
     {"password", [](auto text, ConnectOptions& o) { return Read(text, o.password); }},
     {"connections", [](auto text, ConnectOptions& o) { return Read(text, o.connections); }},
     {"timeout_ms", [](auto text, ConnectOptions& o) { return Read(text, o.timeout_ms); }},
+    {"datagrams", [](auto text, ConnectOptions& o) { return Read(text, o.datagrams); }},
     {"remembers_writes",
      [](auto text, ConnectOptions& o) { return Read(text, o.remembers_writes); }},
     {"wants_versions", [](auto text, ConnectOptions& o) { return Read(text, o.wants_versions); }},

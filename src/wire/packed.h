@@ -22,6 +22,16 @@
 //       10    2  keyspace
 //       12    4  count: of operations; else the kind says
 //
+// Without a connection: a datagram is a head, the same in both directions, and one message.
+//
+//   offset size
+//        0    4  magic
+//        4    1  version
+//        5    1  why, of the server: kHello...; not accepted: no message follows
+//        6    2  bytes that the datagram of the reply may have; 0: as many as there can be
+//        8    8  client id; the server repeats it
+//       16    8  instance: of the server that the message is for, 0: of any; of the server: its own
+//
 // Every message of a client has one reply with the same id and kind. Messages of a connection that
 // are under way at the same time are independent of each other, but for this: operations on one key
 // take effect in the order in which they were sent.
@@ -73,13 +83,15 @@ enum Flag : uint8_t {
 };
 inline constexpr uint8_t kRequestFlags = 63;
 
-// Why a server refuses a connection.
+// Why a server refuses a connection, or a datagram.
 inline constexpr uint8_t kHelloAccepted = 0;
-inline constexpr uint8_t kHelloVersion = 1;  // it speaks none of the client's versions
+inline constexpr uint8_t kHelloVersion = 1;   // it speaks none of the client's versions
+inline constexpr uint8_t kHelloInstance = 2;  // the datagram is for another run of the server
 
 enum Feature : uint32_t {
-  kNeedsAuth = 1,  // a kAuth message must come first
-  kIsDurable = 2,  // there is a log: kSync means something
+  kNeedsAuth = 1,       // a kAuth message must come first
+  kIsDurable = 2,       // there is a log: kSync means something
+  kTakesDatagrams = 4,  // UDP, on the address and port of the connection
 };
 
 struct ClientHello {
@@ -104,6 +116,16 @@ struct ServerHello {
   uint64_t zero = 0;
 };
 static_assert(sizeof(ServerHello) == 40 && offsetof(ServerHello, instance) == 16);
+
+struct DatagramHead {
+  char magic[4] = {kMagic[0], kMagic[1], kMagic[2], kMagic[3]};
+  uint8_t version = kVersion;
+  uint8_t why = kHelloAccepted;
+  uint16_t reply_bytes_max = 0;
+  uint64_t client = 0;
+  uint64_t instance = 0;
+};
+static_assert(sizeof(DatagramHead) == 24 && offsetof(DatagramHead, instance) == 16);
 
 struct Header {
   uint32_t payload_bytes = 0;
@@ -133,6 +155,7 @@ T Read(std::string_view from) {
 }
 
 inline bool IsHello(std::string_view bytes) { return bytes.starts_with(kMagic); }
+inline bool IsBatch(Kind kind) { return kind == Kind::kBatch || kind == Kind::kAtomic; }
 inline bool IsKind(Kind kind) { return static_cast<uint8_t>(kind) - 1u < kKinds; }
 
 // The header of a message that is begun in `to`, of which the payload is appended by the caller.

@@ -53,9 +53,11 @@ constexpr EngineInfo kServed = {
       return std::make_unique<Borrowed>(*engine_to_serve);
     }};
 
+enum class Transport : uint8_t { kTcp, kUdp, kUnix };
+
 class Served final : public ForwardingEngine {
  public:
-  Served(std::unique_ptr<Engine> engine, bool over_tcp)
+  Served(std::unique_ptr<Engine> engine, Transport transport)
       : ForwardingEngine(*engine), engine_(std::move(engine)) {
     ServerOptions options;
     options.databases = 1;
@@ -63,9 +65,8 @@ class Served final : public ForwardingEngine {
     options.loglevel = "warning";
     options.client_output_buffer_limit = 0;
     options.port = 0;
-    if (over_tcp) {
-      options.bind = {"127.0.0.1"};
-    } else {
+    options.udp = transport == Transport::kUdp;
+    if (transport == Transport::kUnix) {
       options.bind = {};
       options.unixsocket = directory_.path() + "/socket";
     }
@@ -74,9 +75,11 @@ class Served final : public ForwardingEngine {
         options, Environment{clock_, SystemRandom(), PosixFileSystem(), SocketNetwork()}, &kServed);
     SKEP_CHECK(server_->Start().ok());
     thread_ = std::thread([this] { server_->Run(); });
-    auto remote = client::Remote::Connect(
-        {.address = server_->addresses()[0], .connections = 2, .wants_versions = true},
-        SocketNetwork(), SystemClock());
+    auto remote = client::Remote::Connect({.address = server_->addresses()[0],
+                                           .connections = 2,
+                                           .datagrams = options.udp,
+                                           .wants_versions = true},
+                                          SocketNetwork(), SystemClock());
     SKEP_CHECK(remote.has_value());
     remote_ = std::move(*remote);
     client_ = std::make_unique<client::RemoteEngine>(*remote_, 0);
@@ -122,24 +125,34 @@ class Served final : public ForwardingEngine {
   std::unique_ptr<client::RemoteEngine> client_;
 };
 
-template <bool kOverTcp>
+template <Transport kTransport>
 std::unique_ptr<Engine> MakeServed(const char* engine, const EngineOptions& options) {
-  return std::make_unique<Served>(FindEngine(engine)->make(options), kOverTcp);
+  return std::make_unique<Served>(FindEngine(engine)->make(options), kTransport);
 }
 
 constexpr EngineInfo kEngines[] = {
     {.name = "tcp_btree",
      .summary = "",
-     .make = [](const EngineOptions& options) { return MakeServed<true>("btree", options); }},
+     .make =
+         [](const EngineOptions& options) {
+           return MakeServed<Transport::kTcp>("btree", options);
+         }},
     {.name = "tcp_hash",
      .summary = "",
-     .make = [](const EngineOptions& options) { return MakeServed<true>("hash", options); }},
-    {.name = "unix_btree",
+     .make =
+         [](const EngineOptions& options) { return MakeServed<Transport::kTcp>("hash", options); }},
+    {.name = "udp_btree",
      .summary = "",
-     .make = [](const EngineOptions& options) { return MakeServed<false>("btree", options); }},
+     .make =
+         [](const EngineOptions& options) {
+           return MakeServed<Transport::kUdp>("btree", options);
+         }},
     {.name = "unix_model",
      .summary = "",
-     .make = [](const EngineOptions& options) { return MakeServed<false>("model", options); }},
+     .make =
+         [](const EngineOptions& options) {
+           return MakeServed<Transport::kUnix>("model", options);
+         }},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "flaky_proxy.h"
+#include "lossy_network.h"
 #include "skep/store.h"
 #include "test_server.h"
 
@@ -24,17 +25,22 @@ std::unique_ptr<Store> ConnectTo(const Address& address, ConnectOptions options 
 
 // ---- The calls ----
 
-class RemoteStore : public testing::Test {
+// With datagrams or without.
+class RemoteStore : public testing::TestWithParam<bool> {
  protected:
   TestServer server_{[] {
     ServerOptions options;
     options.keyspace_engines[1] = "hash";
+    options.udp = GetParam();
     return options;
   }()};
-  std::unique_ptr<Store> store_ = ConnectTo(server_.address());
+  std::unique_ptr<Store> store_ = ConnectTo(server_.address(), {.datagrams = GetParam()});
 };
 
-TEST_F(RemoteStore, Points) {
+INSTANTIATE_TEST_SUITE_P(All, RemoteStore, testing::Bool(),
+                         [](const auto& param) { return param.param ? "Datagrams" : "Stream"; });
+
+TEST_P(RemoteStore, Points) {
   for (const uint32_t keyspace : {0u, 1u}) {
     EXPECT_TRUE(store_->Put("a", "1", keyspace).ok());
     EXPECT_EQ(*store_->Get("a", keyspace), "1");
@@ -50,7 +56,7 @@ TEST_F(RemoteStore, Points) {
   EXPECT_EQ(store_->Put(std::string(70'000, 'k'), "1").code(), Code::kTooLarge);
 }
 
-TEST_F(RemoteStore, Deadlines) {
+TEST_P(RemoteStore, Deadlines) {
   const Deadline soon = DeadlineAfter(std::chrono::hours(1));
   EXPECT_TRUE(store_->PutUntil("a", "1", soon).ok());
   EXPECT_EQ(*store_->DeadlineOf("a"), soon);
@@ -61,7 +67,7 @@ TEST_F(RemoteStore, Deadlines) {
 }
 
 // Goal: ranges longer than the server answers in one go are of one state.
-TEST_F(RemoteStore, Ranges) {
+TEST_P(RemoteStore, Ranges) {
   constexpr int kKeys = 50'000;
   Batch batch;
   for (int i = 0; i < kKeys; ++i) {
@@ -93,7 +99,7 @@ TEST_F(RemoteStore, Ranges) {
   EXPECT_EQ(batch.items(2).front().key, "key124999");
 }
 
-TEST_F(RemoteStore, AtomicBatchesAndWatches) {
+TEST_P(RemoteStore, AtomicBatchesAndWatches) {
   Batch atomic(Batch::Kind::kAtomic);
   atomic.RequireAbsent("a");
   atomic.Put("a", "1");
@@ -115,7 +121,7 @@ TEST_F(RemoteStore, AtomicBatchesAndWatches) {
   EXPECT_FALSE(unchanged.applied());
 }
 
-TEST_F(RemoteStore, FunctionsByTheirNames) {
+TEST_P(RemoteStore, FunctionsByTheirNames) {
   Batch batch;
   batch.Apply("n", functions::kAddDecimal, "5");
   batch.Apply("n", functions::kAddDecimal, "-2");
@@ -125,7 +131,7 @@ TEST_F(RemoteStore, FunctionsByTheirNames) {
 }
 
 // Goal: many batches under way at once, each with its own answers.
-TEST_F(RemoteStore, BatchesUnderWay) {
+TEST_P(RemoteStore, BatchesUnderWay) {
   constexpr int kBatches = 100;
   std::vector<Batch> batches(kBatches);
   std::vector<BatchFuture> futures;
@@ -146,7 +152,21 @@ TEST_F(RemoteStore, BatchesUnderWay) {
   EXPECT_EQ(store_->Begin(none, 77).Wait().code(), Code::kInvalidArgument);
 }
 
-TEST_F(RemoteStore, StatisticsOfWhatIsThere) {
+// Goal: what fits into a message of the server comes whole, also what does not into a datagram.
+TEST_P(RemoteStore, ValuesOfAnySize) {
+  for (const size_t bytes : {0u, 1u, 1'000u, 1'500u, 30'000u, 33'000u, 65'500u, 1'000'000u}) {
+    const std::string value(bytes, 'v');
+    ASSERT_TRUE(store_->Put("k", value).ok());
+    ASSERT_EQ(*store_->Get("k"), value);
+    // The same write tells what was there, and is done once whichever way its reply comes.
+    Batch batch;
+    batch.Put("k", "", Request::kReturnPrevious);
+    ASSERT_TRUE(store_->Execute(batch).ok());
+    ASSERT_EQ(batch.outcome(0).value, value);
+  }
+}
+
+TEST_P(RemoteStore, StatisticsOfWhatIsThere) {
   ASSERT_TRUE(store_->Put("a", "1").ok());
   ASSERT_TRUE(store_->Put("a", "1", 1).ok());
   const StoreStatistics statistics = store_->Statistics();
@@ -244,9 +264,47 @@ TEST(RemoteStoreFailures, AddsOnceOverConnectionsThatBreak) {
   EXPECT_GT(proxy.cuts(), 5u);
 }
 
+// Goal: so it is if no datagram gets anywhere, and if half of them do.
+TEST(RemoteStoreFailures, AddsOnceWhateverBecomesOfDatagrams) {
+  const unsigned seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  constexpr int kBatches = 10;
+  for (const uint32_t lost : {1'000'000u, 300'000u}) {
+    LossyNetwork network({.lost = lost, .doubled = 300'000}, seed);
+    ServerOptions options;
+    options.udp = true;
+    TestServer server(options, {}, nullptr, network);
+    const auto store = ConnectTo(server.address(), {.timeout_ms = 60'000, .datagrams = true});
+    for (int i = 1; i <= kBatches; ++i) {
+      Batch batch;
+      batch.Apply("n", functions::kAddDecimal, "1");
+      ASSERT_TRUE(store->Execute(batch).ok());
+      ASSERT_EQ(batch.outcome(0).integer, i);
+    }
+    EXPECT_GT(network.lost(), 0u);
+  }
+}
+
+// Goal: datagrams of before do nothing to a server that was restarted; what is sent then does.
+TEST(RemoteStoreFailures, ARestartedServerOfDatagrams) {
+  TemporaryDirectory directory;
+  ServerOptions options;
+  options.dir = directory.path() + "/data";
+  options.udp = true;
+  auto server = std::make_unique<TestServer>(options);
+  const Address address = server->address();
+  options.port = static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+  const auto store = ConnectTo(address, {.datagrams = true});
+  ASSERT_TRUE(store->Put("a", "1").ok());
+  server.reset();
+  server = std::make_unique<TestServer>(options);
+  EXPECT_EQ(*store->Get("a"), "1");
+  EXPECT_TRUE(store->Put("a", "2").ok());
+  EXPECT_EQ(*store->Get("a"), "2");
+}
+
 // Goal: without the server's memory a write whose connection breaks is not sent again: it is done
-// at
-//   most once, and an error says that it may have been.
+//   at most once, and an error says that it may have been.
 TEST(RemoteStoreFailures, AddsAtMostOnceWithoutMemory) {
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);

@@ -12,17 +12,17 @@
 
 namespace skep {
 
-inline Environment RealEnvironment() {
-  return {SystemClock(), SystemRandom(), PosixFileSystem(), SocketNetwork()};
+inline Environment RealEnvironment(Network& network = SocketNetwork()) {
+  return {SystemClock(), SystemRandom(), PosixFileSystem(), network};
 }
 
 // Serves from its construction to its destruction.
 class TestServer {
  public:
-  // On a unix socket of that path, or, if it is empty, on a port of its own.
+  // On a unix socket of that path, or, if it is empty, on a port of its own, unless one is set.
   explicit TestServer(ServerOptions options, const std::string& socket = {},
-                      const EngineInfo* engine = nullptr)
-      : server_(WithAddress(std::move(options), socket), RealEnvironment(), engine) {
+                      const EngineInfo* engine = nullptr, Network& network = SocketNetwork())
+      : server_(WithAddress(std::move(options), socket), RealEnvironment(network), engine) {
     const Status started = server_.Start();
     SKEP_CHECK(started.ok());
     thread_ = std::thread([this] { server_.Run(); });
@@ -37,7 +37,7 @@ class TestServer {
 
  private:
   static ServerOptions WithAddress(ServerOptions options, const std::string& socket) {
-    options.port = 0;
+    if (options.port == ServerOptions{}.port) options.port = 0;
     options.loglevel = "warning";
     options.unixsocket = socket;
     if (!socket.empty()) options.bind.clear();

@@ -1,5 +1,6 @@
 // Histories of threads that share a client of a server, over the packed protocol, judged by the
-// checker: on connections that last, and on such as break in the middle of messages.
+// checker: on connections that last, on such as break in the middle of messages, and by datagrams
+// that get lost.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -8,6 +9,7 @@
 
 #include "engine/keyspaces.h"
 #include "tests/client/flaky_proxy.h"
+#include "tests/client/lossy_network.h"
 #include "tests/client/test_server.h"
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/faulty_client.h"
@@ -30,8 +32,9 @@ namespace {
 
 class RemoteHistories : public testing::Test {
  protected:
-  void Connect(const Address& address) {
-    auto store = Store::Connect({.address = address, .connections = 2, .timeout_ms = 60'000});
+  void Connect(const Address& address, bool datagrams = false) {
+    auto store = Store::Connect(
+        {.address = address, .connections = 2, .timeout_ms = 60'000, .datagrams = datagrams});
     ASSERT_TRUE(store.has_value()) << store.error().ToString();
     store_ = std::move(*store);
   }
@@ -105,6 +108,30 @@ TEST_F(RemoteHistories, AreLinearizableOverConnectionsThatBreak) {
   });
   std::cout << tally_ << "\n" << proxy.cuts() << " cuts\n";
   EXPECT_GT(proxy.cuts(), 0u);
+  EXPECT_GT(tally_.held, 0u);
+}
+
+// Goal: so it is if batches are datagrams of which many are lost, come twice or late: nothing is
+// done
+//   twice, also of what was done when its answer was lost.
+TEST_F(RemoteHistories, AreLinearizableOverDatagramsThatGetLost) {
+  constexpr uint64_t kRoundsMin = 20;
+  const unsigned seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  LossyNetwork network({.lost = 5'000, .doubled = 50'000, .delayed = 20'000}, seed);
+  ServerOptions options;
+  options.workers = 3;
+  options.udp = true;
+  TestServer server(options, {}, nullptr, network);
+  ASSERT_NO_FATAL_FAILURE(Connect(server.address(), true));
+  ForRounds(kRoundsMin, [&](uint64_t round) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
+    RoundShape shape = ShapeOf(round);
+    shape.mix.ticks = 0;
+    RunRound(seed + round, shape);
+  });
+  std::cout << tally_ << "\n" << network.lost() << " of " << network.carried() << " lost\n";
+  EXPECT_GT(network.lost(), 0u);
   EXPECT_GT(tally_.held, 0u);
 }
 

@@ -1,0 +1,59 @@
+// datagram_port.h: where a worker gets messages of the packed protocol without connections.
+//
+//   Receive   what came in one system call
+//   Admit     a message has a session of its own, from a pool: it is dispatched like one of a
+//             connection
+//   Answer    its reply is whole, or still waits for a gate
+//   Send      all replies of a turn, in few system calls; their sessions go back into the pool
+//
+// A message that there is no session for, or no room in the network for its reply, is lost: its
+// client asks again, as it must anyway.
+//
+// Thread safety: the owning worker only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/network.h"
+#include "server/session.h"
+#include "wire/packed.h"
+
+namespace skep {
+
+// The one message of a datagram.
+struct DatagramSession : Session {
+  DatagramPeer peer;
+};
+
+class DatagramPort {
+ public:
+  // Messages that have no reply yet, at most.
+  static constexpr size_t kSessionsMax = 4096;
+
+  explicit DatagramPort(std::unique_ptr<DatagramSocket> socket) : socket_(std::move(socket)) {}
+
+  DatagramSocket& socket() { return *socket_; }
+
+  // The session of a message, for a reply to this peer, of which `head` is the beginning; null if
+  // there are kSessionsMax. Its reply leaves with Answer.
+  Session* Admit(const DatagramPeer& peer, const packed::DatagramHead& head,
+                 size_t reply_bytes_max);
+  // Of one that was admitted: its reply leaves with the next Send, unless it waits for a gate. One
+  // that does not fit is replaced by kTooLarge.
+  void Answer(Session& session);
+  // Returns how many bytes.
+  uint64_t Send();
+
+ private:
+  std::unique_ptr<DatagramSocket> socket_;
+  std::vector<std::unique_ptr<DatagramSession>> pool_;
+  std::vector<DatagramSession*> free_;
+  std::vector<DatagramSession*> answered_;
+  std::vector<Datagram> replies_;  // of answered_
+};
+
+}  // namespace skep

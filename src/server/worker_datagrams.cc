@@ -1,0 +1,70 @@
+// What a worker does with datagrams of the packed protocol.
+#include <algorithm>
+#include <optional>
+
+#include "server/server.h"
+#include "server/worker.h"
+#include "wire/packed_reply.h"
+
+namespace skep {
+namespace {
+
+using packed::DatagramHead;
+using packed::Header;
+using packed::Kind;
+
+// Room for a refusal.
+constexpr size_t kReplyBytesMin = 256;
+
+// What needs nothing that belongs to a connection.
+bool IsAlone(Kind kind) {
+  return packed::IsBatch(kind) || kind == Kind::kPing || kind == Kind::kKeyspace ||
+         kind == Kind::kStatistics;
+}
+
+// The message that is all of a datagram behind its head; nothing if it is none.
+std::optional<Header> MessageOf(std::string_view datagram) {
+  if (datagram.size() < sizeof(DatagramHead) + sizeof(Header)) return std::nullopt;
+  datagram.remove_prefix(sizeof(DatagramHead));
+  const auto header = packed::Read<Header>(datagram);
+  const bool fits = header.payload_bytes == datagram.size() - sizeof(Header);
+  if (!fits || !packed::IsKind(header.kind) || (header.flags & ~packed::kRequestFlags) != 0) {
+    return std::nullopt;
+  }
+  return header;
+}
+
+}  // namespace
+
+// One system call a turn: what its messages view stays until the next one.
+void Worker::ReceiveDatagrams(DatagramPort& port) {
+  for (const Datagram& datagram : port.socket().Receive()) {
+    Bump(statistics_.input_bytes, datagram.bytes.size());
+    DispatchDatagram(port, datagram);
+  }
+}
+
+// What is no message of this protocol is not answered: who sent it is not who it seems to be.
+void Worker::DispatchDatagram(DatagramPort& port, const Datagram& datagram) {
+  const auto header = MessageOf(datagram.bytes);
+  if (!header || !packed::IsHello(datagram.bytes)) return CountError();
+  const auto head = packed::Read<DatagramHead>(datagram.bytes);
+  const size_t asked = head.reply_bytes_max == 0 ? kDatagramBytesMax : head.reply_bytes_max;
+  const uint8_t why = head.version != packed::kVersion ? packed::kHelloVersion
+                      : head.instance != 0 && head.instance != server_.instance()
+                          ? packed::kHelloInstance
+                          : packed::kHelloAccepted;
+  Session* const session =
+      port.Admit(datagram.peer, {.why = why, .client = head.client, .instance = server_.instance()},
+                 std::clamp(asked, kReplyBytesMin, kDatagramBytesMax));
+  if (session == nullptr) return CountError();
+  if (why != packed::kHelloAccepted) return Queue(*session);
+  if (!IsAlone(header->kind)) {
+    packed::AppendFailure(session->out, *header,
+                          {Code::kNotSupported, "a message of this kind needs a connection"});
+    return Queue(*session);
+  }
+  DispatchMessage(*session, *header, datagram.bytes.substr(sizeof(DatagramHead) + sizeof(Header)));
+}
+
+}  // namespace skep
