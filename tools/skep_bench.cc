@@ -242,6 +242,7 @@ void AddNetTarget(CLI::App& app, NetOptions& options) {
   app.add_option("--unix", options.unix_path, "path of the server's unix socket, instead")
       ->excludes(host)
       ->excludes(port);
+  app.add_flag("--udp", options.udp, "requests are datagrams, on --connections sockets");
   app.add_option("--name", options.name, "of the server, for charts");
   app.add_option("--server-pid", options.server_pid, "its processor time and memory are told");
 }

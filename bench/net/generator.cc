@@ -20,7 +20,8 @@ namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr uint64_t kTimeoutNs = uint64_t{StreamConnection::kTimeoutMs} * 1'000'000;
-constexpr uint64_t kLongestSleepNs = kNsPerSecond;
+constexpr uint64_t kLongestSleepNs = kNsPerSecond / 10;
+constexpr uint64_t kLostNs = kNsPerSecond / 5;  // without an answer, a datagram is
 // The kernel may let a sleeper sleep so much longer, so that wake-ups fall together.
 constexpr unsigned long kTimerSlackNs = 1;
 
@@ -149,6 +150,18 @@ class NetRun {
       if (!problem.empty()) return problem;
     }
     Observe(now_ns);
+    return now_ns > next_give_up_ns_ ? GiveUpLost(now_ns) : Problem();
+  }
+
+  // Datagrams that nothing has come for, for a while.
+  Problem GiveUpLost(uint64_t now_ns) {
+    next_give_up_ns_ = now_ns + kLostNs / 4;
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      lanes_[i].GiveUp(now_ns - kLostNs, tally_);
+      if (is_open() || !lanes_[i].empty()) continue;
+      Fill(lanes_[i], now_ns);
+      if (Problem problem = Send(i); !problem.empty()) return problem;
+    }
     return {};
   }
 
@@ -231,6 +244,7 @@ class NetRun {
   UsageMeter meter_;
   NetTally tally_;
   uint64_t heard_ns_;  // when something last came
+  uint64_t next_give_up_ns_ = 0;
   // Of an open loop.
   uint64_t issued_ = 0;           // requests
   uint64_t next_ns_ = start_ns_;  // when the next one is meant to be sent

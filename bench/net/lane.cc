@@ -5,10 +5,21 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/network_socket.h"
+
 namespace skep::bench {
 
 NetLane::NetLane(StreamConnection connection, std::unique_ptr<NetProtocol> protocol, uint32_t depth)
     : connection_(std::move(connection)),
+      descriptor_(connection_->descriptor()),
+      protocol_(std::move(protocol)),
+      depth_(depth),
+      ring_(std::bit_ceil(size_t{depth} + 1)) {}
+
+NetLane::NetLane(std::unique_ptr<DatagramSocket> socket, std::unique_ptr<NetProtocol> protocol,
+                 uint32_t depth)
+    : datagrams_(std::move(socket)),
+      descriptor_(static_cast<SocketDatagrams&>(*datagrams_).fd()),
       protocol_(std::move(protocol)),
       depth_(depth),
       ring_(std::bit_ceil(size_t{depth} + 1)) {}
@@ -37,13 +48,19 @@ void NetLane::Issue(uint64_t meant_ns) {
 }
 
 void NetLane::Push(const NetAsked& asked, uint64_t meant_ns, uint32_t operations) {
+  if (datagrams_ != nullptr) protocol_->AppendFrame(static_cast<uint32_t>(end_), out_);
   protocol_->Encode(asked, *stream_, next_, *values_, out_);
+  if (datagrams_ != nullptr) ends_.push_back(out_.size());
   ring_[end_++ & (ring_.size() - 1)] = {
       .meant_ns = meant_ns, .asked = asked, .operations = operations};
 }
 
 Status NetLane::Send() {
-  const Result<size_t> sent = connection_.Send(std::string_view(out_).substr(sent_));
+  if (datagrams_ != nullptr) {
+    SendDatagrams();
+    return {};
+  }
+  const Result<size_t> sent = connection_->Send(std::string_view(out_).substr(sent_));
   if (!sent) return sent.error();
   sent_ += *sent;
   if (!has_unsent()) {
@@ -51,6 +68,18 @@ Status NetLane::Send() {
     sent_ = 0;
   }
   return {};
+}
+
+void NetLane::SendDatagrams() {
+  send_.clear();
+  size_t begin = 0;
+  for (const size_t end : ends_) {
+    send_.push_back({.peer = {}, .bytes = std::string_view(out_).substr(begin, end - begin)});
+    begin = end;
+  }
+  datagrams_->Send(send_);
+  ends_.clear();
+  out_.clear();
 }
 
 std::string NetLane::Unreadable(std::string_view bytes) {

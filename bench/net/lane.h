@@ -1,16 +1,20 @@
-// lane.h: one connection of the load generator: what is to be sent, what is on its way, what has
-// come.
+// lane.h: one connection of the load generator, or one socket for datagrams: what is to be sent,
+// what is on its way, what has come.
+//
+// Datagrams get lost: an answer says that all before it are. Of one that came late nobody hears.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/network.h"
 #include "bench/net/protocol.h"
 #include "bench/stream_connection.h"
 
@@ -21,8 +25,11 @@ class NetLane {
  public:
   // `depth` (> 0): requests on their way, at most.
   NetLane(StreamConnection connection, std::unique_ptr<NetProtocol> protocol, uint32_t depth);
+  // The socket is one of SocketNetwork().
+  NetLane(std::unique_ptr<DatagramSocket> socket, std::unique_ptr<NetProtocol> protocol,
+          uint32_t depth);
 
-  int descriptor() const { return connection_.descriptor(); }
+  int descriptor() const { return descriptor_; }
   bool has_unsent() const { return sent_ < out_.size(); }
   // Nothing is on its way.
   bool empty() const { return begin_ == end_; }
@@ -50,7 +57,8 @@ class NetLane {
   // connection broke, or what came is not the protocol's.
   template <typename Take>
   std::expected<void, std::string> Receive(NetTally& tally, Take take) {
-    if (Status status = connection_.Receive(in_); !status.ok()) {
+    if (datagrams_ != nullptr) return ReceiveDatagrams(tally, take);
+    if (Status status = connection_->Receive(in_); !status.ok()) {
       return std::unexpected(status.ToString());
     }
     std::string_view rest = in_;
@@ -67,13 +75,43 @@ class NetLane {
     return {};
   }
 
+  // Takes all that is on its way for lost if the oldest of it is older than that and was a
+  // datagram.
+  void GiveUp(uint64_t meant_before_ns, NetTally& tally) {
+    if (datagrams_ == nullptr || empty() || Oldest().meant_ns >= meant_before_ns) return;
+    tally.lost += end_ - begin_;
+    begin_ = end_;
+  }
+
  private:
+  template <typename Take>
+  std::expected<void, std::string> ReceiveDatagrams(NetTally& tally, Take take) {
+    for (const Datagram& datagram : datagrams_->Receive()) {
+      std::string_view rest = datagram.bytes;
+      uint64_t answered = begin_;
+      while (answered < end_ && !protocol_->TakeFrame(static_cast<uint32_t>(answered), rest)) {
+        ++answered;
+      }
+      if (answered == end_) continue;  // late
+      tally.lost += answered - begin_;
+      begin_ = answered;
+      size_t consumed = 0;
+      const auto event = protocol_->Read(rest, Oldest().asked, consumed, tally);
+      if (event != NetProtocol::Event::kAnswer || consumed != rest.size()) {
+        return std::unexpected(Unreadable(rest));
+      }
+      take(Pop());
+    }
+    return {};
+  }
+
   struct InFlight {
     uint64_t meant_ns;
     NetAsked asked;
     uint32_t operations;
   };
 
+  void SendDatagrams();
   void Push(const NetAsked& asked, uint64_t meant_ns, uint32_t operations);
   const InFlight& Oldest() const { return ring_[begin_ & (ring_.size() - 1)]; }
   Answered Pop() {
@@ -83,7 +121,9 @@ class NetLane {
   }
   static std::string Unreadable(std::string_view bytes);
 
-  StreamConnection connection_;
+  std::optional<StreamConnection> connection_;  // or
+  std::unique_ptr<DatagramSocket> datagrams_;
+  int descriptor_;
   std::unique_ptr<NetProtocol> protocol_;
   const uint32_t depth_;
   const OpStream* stream_ = nullptr;
@@ -93,6 +133,8 @@ class NetLane {
   size_t next_ = 0;  // of the stream
   std::string out_;
   size_t sent_ = 0;             // of out_
+  std::vector<size_t> ends_;    // of datagrams, in out_
+  std::vector<Datagram> send_;  // the same
   std::string in_;              // what has come and was not read
   std::vector<InFlight> ring_;  // [begin_, end_): in the order of their answers
   uint64_t begin_ = 0;

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::string_view kEndOfLine = "\r\n";
 constexpr std::string_view kValue = "VALUE ";
+constexpr size_t kFrameBytes = 8;  // of a datagram
 
 }  // namespace
 
@@ -21,6 +22,22 @@ MemcachedText::MemcachedText(const NetFormat& format)
 bool MemcachedText::Does(OpKind kind) const {
   return kind == OpKind::kRead || kind == OpKind::kUpdate || kind == OpKind::kInsert ||
          kind == OpKind::kReadModifyWrite;
+}
+
+void MemcachedText::AppendFrame(uint32_t number, std::string& out) const {
+  const char frame[kFrameBytes] = {
+      static_cast<char>(number >> 8), static_cast<char>(number), 0, 0, 0, 1, 0, 0};
+  out.append(frame, sizeof(frame));
+}
+
+// An answer of several datagrams is not taken.
+bool MemcachedText::TakeFrame(uint32_t number, std::string_view& datagram) const {
+  if (datagram.size() < kFrameBytes) return false;
+  std::string expected;
+  AppendFrame(number, expected);
+  if (datagram.substr(0, kFrameBytes) != expected) return false;
+  datagram.remove_prefix(kFrameBytes);
+  return true;
 }
 
 void MemcachedText::Encode(const NetAsked& asked, const OpStream& stream, size_t first,

@@ -20,6 +20,10 @@ class MemcachedText final : public NetProtocol {
   explicit MemcachedText(const NetFormat& format);
 
   bool Does(OpKind kind) const override;
+  bool DoesDatagrams() const override { return true; }
+  // Eight bytes: request id, sequence number, datagrams in the message, reserved; big-endian.
+  void AppendFrame(uint32_t number, std::string& out) const override;
+  bool TakeFrame(uint32_t number, std::string_view& datagram) const override;
   void Encode(const NetAsked& asked, const OpStream& stream, size_t first, const ValuePool& values,
               std::string& out) override;
   Event Read(std::string_view input, const NetAsked& asked, size_t& consumed,

@@ -46,6 +46,8 @@ std::string Complaint(const NetOptions& options) {
   const auto is_percent = [](uint32_t percent) { return percent >= 1 && percent <= 1000; };
   if (!std::ranges::all_of(options.curve, is_percent))
     return "--curve must be of 1 to 1000 per cent";
+  if (options.udp && options.load) return "--load is for connections: a datagram may get lost";
+  if (options.udp && !options.unix_path.empty()) return "--udp is not for unix sockets";
   if (options.curve.empty()) return {};
   if (options.rate != 0) return "--curve finds its rates: without --rate";
   if (options.seconds == 0) return "--curve is measured for --seconds";
@@ -75,6 +77,9 @@ std::string Complaint(const NetOptions& options, const Workload& workload,
                                           {workload.insert, OpKind::kInsert},
                                           {workload.scan, OpKind::kScan},
                                           {workload.read_modify_write, OpKind::kReadModifyWrite}};
+  if (options.udp && !protocol.DoesDatagrams()) {
+    return fmt::format("{} does not go by datagrams", options.protocol);
+  }
   for (const auto& [share, kind] : kinds) {
     if (share > 0 && !protocol.Does(kind)) {
       return fmt::format("{} has no command for all operations of the workload {}",
@@ -90,12 +95,24 @@ Result<StreamConnection> Connect(const NetOptions& options) {
                                           : "unix:" + options.unix_path);
 }
 
+NetFormat FormatOf(const NetOptions& options) {
+  return {.key_bytes = options.key_bytes,
+          .value_bytes = options.value_bytes,
+          .scan_command = options.scan_command,
+          .datagrams = options.udp};
+}
+
 Result<NetGenerator> MakeGenerator(const NetOptions& options) {
-  const NetFormat format = {.key_bytes = options.key_bytes,
-                            .value_bytes = options.value_bytes,
-                            .scan_command = options.scan_command};
+  const NetFormat format = FormatOf(options);
   std::vector<NetLane> lanes;
   for (uint32_t i = 0; i < options.connections; ++i) {
+    if (options.udp) {
+      auto socket = SocketNetwork().ConnectDatagrams(AddressOf(options.host, options.port));
+      if (!socket) return Fail(socket.error());
+      lanes.emplace_back(std::move(*socket), MakeNetProtocol(options.protocol, format),
+                         options.depth);
+      continue;
+    }
     auto connection = Connect(options);
     if (!connection) return Fail(connection.error());
     lanes.emplace_back(std::move(*connection), MakeNetProtocol(options.protocol, format),
@@ -233,9 +250,7 @@ std::expected<NetReport, std::string> RunNet(NetOptions options) {
   const auto workload = WorkloadOf(options);
   if (!workload) return Problem("--workload must be one of a, b, c, d, e, f, get, update, cloudP");
   options.distribution = options.distribution.value_or(workload->distribution);
-  const auto protocol = MakeNetProtocol(options.protocol, {.key_bytes = options.key_bytes,
-                                                           .value_bytes = options.value_bytes,
-                                                           .scan_command = options.scan_command});
+  const auto protocol = MakeNetProtocol(options.protocol, FormatOf(options));
   if (protocol == nullptr) {
     return Problem(
         fmt::format("--protocol must be one of {}", fmt::join(NetProtocolNames(), ", ")));

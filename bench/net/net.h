@@ -25,6 +25,7 @@ struct NetOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 6379;
   std::string unix_path;  // instead of host and port, if not empty
+  bool udp = false;       // requests are datagrams; `connections` sockets
   uint32_t connections = 50;
   uint32_t depth = 1;  // requests on their way on each connection, at most
   uint32_t group = 1;  // operations a request

@@ -52,6 +52,7 @@ std::string TableOf(const NetTally& tally) {
     rows += Row("items of a scan",
                 static_cast<double>(tally.items) / static_cast<double>(tally.scans), "");
   }
+  if (tally.lost != 0) rows += Row("requests without an answer", std::to_string(tally.lost), "");
   return rows + Row("errors", std::to_string(tally.errors), tally.first_error);
 }
 
@@ -77,6 +78,7 @@ Json FiguresOf(const std::optional<NetRun>& run) {
           {"misses", figure([](const auto& f) { return f.tally.misses; })},
           {"items_scanned", figure([](const auto& f) { return f.tally.items; })},
           {"errors", figure([](const auto& f) { return f.tally.errors; })},
+          {"lost", figure([](const auto& f) { return f.tally.lost; })},
           {"first_error", figure([](const auto& f) { return f.tally.first_error; })}};
 }
 

@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
+#include "base/check.h"
 #include "base/clock.h"
+#include "base/network.h"
 #include "base/network_address.h"
 #include "bench/expiry_test_server.h"
 #include "bench/resp_pipeline.h"
@@ -113,6 +117,44 @@ TEST(Net, AnOpenLoopCountsWhatAStallHeldUp) {
   EXPECT_GE(report->run->figures.late_ns.max(), kStallMs / 2 * 1'000'000);
 }
 
+// Goal: datagrams that nothing comes for are counted, and the run goes on and ends.
+// Method: of a socket that answers nothing, and one that answers every second datagram of a lane.
+TEST(Net, CountsDatagramsThatGetLost) {
+  for (const bool answers_some : {false, true}) {
+    auto socket = SocketNetwork().BindDatagrams("127.0.0.1:0");
+    ASSERT_TRUE(socket.has_value());
+    const Address address = (*socket)->address();
+    std::atomic<bool> over{false};
+    std::thread server([&] {
+      const auto poller = SocketNetwork().NewPoller();
+      SKEP_CHECK(poller->Add(**socket, nullptr).ok());
+      for (uint64_t count = 0; !over.load();) {
+        poller->Wait(20);
+        for (const Datagram& datagram : (*socket)->Receive()) {
+          if (!answers_some || ++count % 2 == 0) continue;
+          const std::string reply = std::string(datagram.bytes.substr(0, 8)) + "END\r\n";
+          const Datagram one{.peer = datagram.peer, .bytes = reply};
+          (*socket)->Send({&one, 1});
+        }
+      }
+    });
+    const auto report = RunNet({.protocol = "memcached-text",
+                                .port = static_cast<uint16_t>(std::stoi(address.substr(10))),
+                                .udp = true,
+                                .connections = 2,
+                                .depth = 8,
+                                .records = 100,
+                                .seconds = 1});
+    over = true;
+    server.join();
+    ASSERT_TRUE(report.has_value()) << report.error();
+    const NetFigures& figures = report->run->figures;
+    EXPECT_GT(figures.tally.lost, 0u);
+    EXPECT_EQ(figures.tally.misses > 0, answers_some);
+    EXPECT_EQ(figures.ops > 0, answers_some);
+  }
+}
+
 // Goal: a read-modify-write is one operation of two requests.
 TEST(Net, ReadModifyWrite) {
   ExpiryTestServer server({});
@@ -180,6 +222,10 @@ TEST(Net, RefusesWrongOptions) {
   EXPECT_THAT(ProblemOf([](auto& o) { o.curve = {50}; }), HasSubstr("--seconds"));
   EXPECT_THAT(ProblemOf([](auto& o) { o.workload = "hot3"; }), HasSubstr("--workload"));
   EXPECT_THAT(ProblemOf([](auto& o) { o.protocol = "gopher"; }), HasSubstr("--protocol"));
+  EXPECT_THAT(ProblemOf([](auto& o) { o.udp = true, o.load = true; }), HasSubstr("--load"));
+  EXPECT_THAT(ProblemOf([](auto& o) { o.udp = true, o.load = false; }), HasSubstr("datagrams"));
+  EXPECT_THAT(ProblemOf([](auto& o) { o.udp = true, o.load = false, o.unix_path = "/x"; }),
+              HasSubstr("--udp"));
   EXPECT_THAT(ProblemOf([](auto& o) { o.cpu = 100'000; }), HasSubstr("--cpu"));
   EXPECT_THAT(ProblemOf([](auto& o) { o.workload = "f", o.group = 2; }), HasSubstr("--group"));
   EXPECT_THAT(ProblemOf([](auto& o) { o.workload = "e", o.protocol = "memcached-meta"; }),

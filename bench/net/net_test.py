@@ -105,6 +105,14 @@ class NetTest(unittest.TestCase):
             self.check(*target, *SMALL, "--workload", "e")
             self.check(*target, *SMALL, "--scan", 3, "--scan-command", "mget")
 
+    def test_datagrams(self):
+        with SkepServer("--udp", "yes") as server:
+            target = ["--port", server.port, "--protocol", "packed"]
+            self.check(*target, *SMALL, "--load")
+            self.check(*target, *SMALL, "--udp", "--depth", 4)
+            self.check(*target, *SMALL, "--udp", "--get-percent", 50, "--group", 8)
+            self.check(*target, *SMALL, "--udp", "--rate", 20000)
+
     def test_curve(self):
         with SkepServer() as server, tempfile.TemporaryDirectory() as folder:
             result = self.check("--port", server.port, "--records", 1000, "--load", "--seconds", 0.1,

@@ -6,10 +6,26 @@
 namespace skep::bench {
 
 PackedProtocol::PackedProtocol(const NetFormat& format)
-    : value_bytes_(format.value_bytes), scans_(format.scan_command == ScanCommand::kKrange) {}
+    : value_bytes_(format.value_bytes),
+      scans_(format.scan_command == ScanCommand::kKrange),
+      greets_(!format.datagrams),
+      greeted_(format.datagrams) {}
 
 bool PackedProtocol::Does(OpKind kind) const {
   return kind != OpKind::kDelete && (kind != OpKind::kScan || scans_);
+}
+
+// The number is in the place of the client's, which the server repeats.
+void PackedProtocol::AppendFrame(uint32_t number, std::string& out) const {
+  packed::Append(out, packed::DatagramHead{.client = number});
+}
+
+bool PackedProtocol::TakeFrame(uint32_t number, std::string_view& datagram) const {
+  if (datagram.size() < sizeof(packed::DatagramHead)) return false;
+  const auto head = packed::Read<packed::DatagramHead>(datagram);
+  if (head.why != packed::kHelloAccepted || head.client != number) return false;
+  datagram.remove_prefix(sizeof(head));
+  return true;
 }
 
 void PackedProtocol::Encode(const NetAsked& asked, const OpStream& stream, size_t first,

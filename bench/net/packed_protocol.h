@@ -19,6 +19,9 @@ class PackedProtocol final : public NetProtocol {
   // Scans by kKrange.
   bool Does(OpKind kind) const override;
   bool GroupsScans() const override { return true; }
+  bool DoesDatagrams() const override { return true; }
+  void AppendFrame(uint32_t number, std::string& out) const override;
+  bool TakeFrame(uint32_t number, std::string_view& datagram) const override;
   void Encode(const NetAsked& asked, const OpStream& stream, size_t first, const ValuePool& values,
               std::string& out) override;
   Event Read(std::string_view input, const NetAsked& asked, size_t& consumed,
@@ -32,8 +35,8 @@ class PackedProtocol final : public NetProtocol {
   Batch batch_;     // that is encoded
   Batch answered_;  // whose outcomes are read; its requests do not matter
   uint32_t last_id_ = 0;
-  bool greets_ = true;    // the hello is still to be sent
-  bool greeted_ = false;  // the server's has come
+  bool greets_;   // the hello is still to be sent
+  bool greeted_;  // the server's has come
 };
 
 }  // namespace skep::bench

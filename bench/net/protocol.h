@@ -4,7 +4,9 @@
 //            32 commands in a row if the protocol has none of several keys
 //   answer   all that the server sends for one request
 //
-// Answers come in the order of their requests. A protocol is one class; protocols.cc lists them.
+// Answers come in the order of their requests. Of a protocol that can be sent as datagrams, a
+// request and its answer are one each, behind a frame that has a number. A protocol is one class;
+// protocols.cc lists them.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +29,7 @@ struct NetTally {
   uint64_t items = 0;       // of scans
   uint64_t errors = 0;      // refused, or answered with what cannot be right
   std::string first_error;  // a line for a person
+  uint64_t lost = 0;        // datagrams that nothing came for
 
   void CountError(std::string_view why, uint64_t operations = 1) {
     if (errors == 0) first_error = why;
@@ -53,6 +56,7 @@ struct NetFormat {
   size_t key_bytes;
   size_t value_bytes;
   ScanCommand scan_command = ScanCommand::kKrange;
+  bool datagrams = false;  // requests are, not a stream
 };
 
 // One for each connection. Thread safety: none; one owner.
@@ -67,6 +71,15 @@ class NetProtocol {
 
   // Whether several scans can be one request.
   virtual bool GroupsScans() const { return false; }
+
+  // Whether requests can be datagrams.
+  virtual bool DoesDatagrams() const { return false; }
+  // The frame of the datagram of that number, which the request is appended to.
+  virtual void AppendFrame(uint32_t /*number*/, std::string& /*out*/) const {}
+  // Whether the datagram is the answer to that number; what is behind its frame is then left.
+  virtual bool TakeFrame(uint32_t /*number*/, std::string_view& /*datagram*/) const {
+    return false;
+  }
 
   // Appends the request of asked.count operations of that kind, from stream.at(first) on, to `out`.
   // Allocates nothing once `out` and what it keeps have grown. Of `first` and the number of a value

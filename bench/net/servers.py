@@ -33,9 +33,11 @@ import time
 REDIS = shutil.which("redis-server") or shutil.which("redis-check-rdb")
 MEMCACHED = shutil.which("memcached")
 SKEP, PEER, SORTED, META, TEXT = "skep", "redis", "redis, sorted set", "memcached, meta", "memcached, text"
-PACKED = "skep, packed"
+PACKED, PACKED_UDP, TEXT_UDP = "skep, packed", "skep, UDP", "memcached, UDP"
 # Which speak to the server of another one.
-SHARES = {TEXT: META, PACKED: SKEP}
+SHARES = {TEXT: META, PACKED: SKEP, PACKED_UDP: SKEP, TEXT_UDP: META}
+PROTOCOLS = {META: ["memcached-meta"], TEXT: ["memcached-text"], PACKED: ["packed"],
+             PACKED_UDP: ["packed", "--udp"], TEXT_UDP: ["memcached-text", "--udp"]}
 
 # Options of the load generator for each server that the case is measured on.
 EVERYWHERE = (SKEP, PEER, META)
@@ -58,6 +60,9 @@ CASES = {
     "packed-set": dict.fromkeys((PACKED, META), ["--group", 64, "--depth", 8, "--get-percent", 0]),
     "packed-scan4": {PACKED: ["--group", 64, "--depth", 8, "--scan", 4],
                      SKEP: ["--depth", 16, "--scan", 4]},
+    # A GET a datagram.
+    **{f"udp-get{depth}": dict.fromkeys((PACKED_UDP, TEXT_UDP), ["--depth", depth])
+       for depth in (1, 4)},
 }
 
 
@@ -70,7 +75,7 @@ class Server:
         executable = None
         if kind == SKEP:
             command = [f"{os.path.abspath(options.bin)}/skep-server", "--port", self.port,
-                       "--bind", "127.0.0.1", "--workers", "1", *options.skep_options.split()]
+                       "--bind", "127.0.0.1", "--workers", "1", "--udp", "yes", *options.skep_options.split()]
         elif kind in (PEER, SORTED):
             # Debian's redis-tools has the server under another name: it goes by the name it is
             # started by.
@@ -79,7 +84,7 @@ class Server:
                        "--appendonly", "no"]
         else:
             command = [MEMCACHED, "-l", "127.0.0.1", "-p", self.port, "-t", "1", "-m", "16384",
-                       "-u", getpass.getuser()]
+                       "-u", getpass.getuser(), "-U", self.port]
         self.process = subprocess.Popen(
             command, executable=executable, cwd=self.folder, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -89,8 +94,7 @@ class Server:
             raise SystemExit(f"{kind} did not start: port {self.port} is taken?")
 
     def target(self, kind):
-        protocol = {META: "memcached-meta", TEXT: "memcached-text", PACKED: "packed"}.get(kind, "resp")
-        return ["--protocol", protocol, "--port", self.port, "--server-pid", str(self.process.pid),
+        return ["--protocol", *PROTOCOLS.get(kind, ["resp"]), "--port", self.port, "--server-pid", str(self.process.pid),
                 "--name", kind]
 
     def end(self):
@@ -105,7 +109,8 @@ def busy(result):
 
 
 def installed(kind):
-    return {PEER: REDIS, SORTED: REDIS, META: MEMCACHED, TEXT: MEMCACHED}.get(kind, True)
+    return {PEER: REDIS, SORTED: REDIS, META: MEMCACHED, TEXT: MEMCACHED,
+            TEXT_UDP: MEMCACHED}.get(kind, True)
 
 
 class Comparison:
@@ -186,7 +191,7 @@ class Comparison:
             for kind, arguments in servers.items():
                 result = results[kind] = self.measure(kind, "--seconds", self.options.seconds, *arguments)
                 # A cache may forget.
-                if result["misses"] and kind not in (META, TEXT):
+                if result["misses"] and kind not in (META, TEXT, TEXT_UDP):
                     raise SystemExit(f"{name}, {kind}: {result['misses']} misses")
         return results
 

@@ -14,8 +14,10 @@
 namespace skep {
 namespace {
 
-constexpr size_t kBuffers = 8;
-constexpr size_t kBufferBytes = 64 * 1024;
+constexpr size_t kBuffers = 64;
+// One datagram, or joined ones, fit. No power of two: that would put the beginnings of all buffers
+// into the same few lines of the cache.
+constexpr size_t kBufferBytes = 64 * 1024 + 192;
 // What waits in the kernel in a burst; it gives what it may.
 constexpr int kKernelBytes = 4 << 20;
 constexpr size_t kMessagesMax = 64;     // of one system call

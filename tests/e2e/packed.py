@@ -106,6 +106,45 @@ def outcomes(payload, count):
     return found
 
 
+class Datagrams:
+    """A socket for messages that are datagrams."""
+
+    def __init__(self, port, client_id=0):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.connect(("127.0.0.1", port))
+        self.socket.settimeout(0.2)
+        self.client_id, self.instance, self.last_id = client_id, 0, 0
+
+    def close(self):
+        self.socket.close()
+
+    def call(self, kind, payload=b"", count=0, flags=0, message=None):
+        """Asks until there is an answer."""
+        self.last_id = message if message is not None else self.last_id + 1
+        datagram = MAGIC + struct.pack("<BBHQQ", 1, 0, 0, self.client_id, self.instance)
+        datagram += struct.pack("<IIBBHI", len(payload), self.last_id, kind, flags, 0, count) + payload
+        for _ in range(100):
+            self.socket.send(datagram)
+            try:
+                reply = self.socket.recv(1 << 16)
+            except TimeoutError:
+                continue
+            magic, version, why, _, client_id, self.instance = struct.unpack("<4sBBHQQ", reply[:24])
+            assert (magic, version, why, client_id) == (MAGIC, 1, 0, self.client_id)
+            size, answered, _, flags, _, _ = struct.unpack("<IIBBHI", reply[24:40])
+            assert size == len(reply) - 40
+            if answered != self.last_id:
+                continue
+            if flags & FAILED:
+                raise Refused(Reader(reply[40:]).status())
+            return reply[40:]
+        raise ConnectionError("no answer")
+
+    def batch(self, *requests, **options):
+        return outcomes(self.call(BATCH, b"".join(requests), count=len(requests), **options),
+                        len(requests))
+
+
 class Client:
     def __init__(self, port, client_id=0):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)

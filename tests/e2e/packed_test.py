@@ -133,6 +133,27 @@ class PackedTest(ServerTest):
         self.check("PONG", "PING")
 
 
+class DatagramTest(ServerTest):
+    OPTIONS = ("--udp", "yes")
+
+    def test_datagrams_beside_connections(self):
+        first = packed.Datagrams(self.server.port, client_id=5)
+        self.addCleanup(first.close)
+        self.assertEqual(first.call(packed.PING, b"echo"), b"echo")
+        self.assertNotEqual(first.instance, 0)
+        first.batch(request(PUT, b"k", b"from a datagram"))
+        self.check(b"from a datagram", "GET", "k")
+        for _ in range(2):
+            outcome = first.batch(request(INSERT, b"once", b"1"), flags=REMEMBER, message=9)[0]
+            self.assertEqual(outcome["verdict"], DONE)
+        self.check("OK", "SET", "large", "x" * 100_000)
+        with self.assertRaises(Refused) as refused:
+            first.batch(request(GET, b"large"))
+        self.assertEqual(refused.exception.args[0][0], 3)
+        with self.assertRaises(Refused):
+            first.call(packed.OPEN_SNAPSHOT)
+
+
 class DurableTest(unittest.TestCase):
     def test_what_was_answered_is_there_after_a_kill(self):
         folder = tempfile.mkdtemp(prefix="skep-e2e-")
