@@ -34,10 +34,11 @@ REDIS = shutil.which("redis-server") or shutil.which("redis-check-rdb")
 MEMCACHED = shutil.which("memcached")
 SKEP, PEER, SORTED, META, TEXT = "skep", "redis", "redis, sorted set", "memcached, meta", "memcached, text"
 PACKED, PACKED_UDP, TEXT_UDP = "skep, packed", "skep, UDP", "memcached, UDP"
+TABLE = "skep, packed, hash"
 # Which speak to the server of another one.
 SHARES = {TEXT: META, PACKED: SKEP, PACKED_UDP: SKEP, TEXT_UDP: META}
 PROTOCOLS = {META: ["memcached-meta"], TEXT: ["memcached-text"], PACKED: ["packed"],
-             PACKED_UDP: ["packed", "--udp"], TEXT_UDP: ["memcached-text", "--udp"]}
+             TABLE: ["packed"], PACKED_UDP: ["packed", "--udp"], TEXT_UDP: ["memcached-text", "--udp"]}
 
 # Options of the load generator for each server that the case is measured on.
 EVERYWHERE = (SKEP, PEER, META)
@@ -56,8 +57,9 @@ CASES = {
     "mset32": dict.fromkeys(IN_GROUPS, ["--group", 32, "--get-percent", 0]),
     **{f"scan{items}": {server: ["--depth", 16, *options] for server, options in scan(items).items()}
        for items in (3, 24, 100)},
-    "packed-get": dict.fromkeys((PACKED, META), ["--group", 64, "--depth", 8]),
-    "packed-set": dict.fromkeys((PACKED, META), ["--group", 64, "--depth", 8, "--get-percent", 0]),
+    "packed-get": dict.fromkeys((PACKED, TABLE, META), ["--group", 64, "--depth", 8]),
+    "packed-set": dict.fromkeys((PACKED, TABLE, META),
+                                ["--group", 64, "--depth", 8, "--get-percent", 0]),
     "packed-scan4": {PACKED: ["--group", 64, "--depth", 8, "--scan", 4],
                      SKEP: ["--depth", 16, "--scan", 4]},
     # A GET a datagram.
@@ -73,9 +75,10 @@ class Server:
         self.kind, self.port = kind, str(port)
         self.folder = tempfile.mkdtemp(prefix="net-servers-")
         executable = None
-        if kind == SKEP:
+        if kind in (SKEP, TABLE):
             command = [f"{os.path.abspath(options.bin)}/skep-server", "--port", self.port,
-                       "--bind", "127.0.0.1", "--workers", "1", "--udp", "yes", *options.skep_options.split()]
+                       "--bind", "127.0.0.1", "--workers", "1", "--udp", "yes",
+                       "--engine", "hash" if kind == TABLE else "btree", *options.skep_options.split()]
         elif kind in (PEER, SORTED):
             # Debian's redis-tools has the server under another name: it goes by the name it is
             # started by.

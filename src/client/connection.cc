@@ -25,6 +25,7 @@ constexpr size_t kDatagramMax = 1400;  // bytes of one: they fit into a packet o
 constexpr uint16_t kDatagramReplyMax = 32'768;  // of a reply: more than one packet, if need be
 constexpr uint64_t kAnswerMs = 20;
 constexpr uint32_t kTriesMax = 3;
+constexpr uint32_t kSilentMax = 3;
 
 constexpr Status kNoAnswer(Code::kUnavailable, "no answer in time");
 constexpr Status kBroken(Code::kUnavailable,
@@ -45,7 +46,7 @@ Connection::Connection(const ConnectOptions& options, Network& network, Clock& c
       read_buffer_(std::make_unique<char[]>(kReadBytes)) {}
 
 Connection::~Connection() {
-  if (datagrams_ != nullptr) poller_->Remove(*datagrams_);
+  CloseDatagrams();
   if (stream_ != nullptr) poller_->Remove(*stream_);
 }
 
@@ -182,8 +183,7 @@ void Connection::SendAgain() {
 
 // The connection is of no use any more. If it is refused for good, nothing is under way any more.
 void Connection::Break(const Status& why) {
-  if (datagrams_ != nullptr) poller_->Remove(*datagrams_);
-  datagrams_.reset();
+  CloseDatagrams();
   if (stream_ != nullptr) poller_->Remove(*stream_);
   stream_.reset();
   if (why.ok()) return;
@@ -432,6 +432,12 @@ void Connection::OpenDatagrams() {
   auto socket = network_.ConnectDatagrams(stream_->peer());
   if (!socket || !poller_->Add(**socket, this).ok()) return;
   datagrams_ = std::move(*socket);
+  silent_ = 0;
+}
+
+void Connection::CloseDatagrams() {
+  if (datagrams_ != nullptr) poller_->Remove(*datagrams_);
+  datagrams_.reset();
 }
 
 bool Connection::FitsDatagram(const Message& message) const {
@@ -450,6 +456,7 @@ void Connection::SendDatagram(Message& message, uint64_t now_ms) {
   datagram_.append(message.bytes);
   const Datagram one{.peer = {}, .bytes = datagram_};
   datagrams_->Send({&one, 1});
+  if (due_.empty() && has_leader_) poller_->Wake();  // it is to wait no longer than for this one
   due_.push_back({.when_ms = now_ms + kAnswerMs, .id = message.header.id});
 }
 
@@ -468,6 +475,7 @@ void Connection::SendDue(uint64_t now_ms) {
     } else {
       message.tries = 0;
       out_.append(message.bytes);
+      if (++silent_ >= kSilentMax) CloseDatagrams();
     }
   }
 }
@@ -486,6 +494,7 @@ void Connection::TakeDatagrams() {
     bytes.remove_prefix(sizeof(header));
     if (header.payload_bytes != bytes.size() || !packed::IsKind(header.kind)) continue;
     last_active_ms_ = clock_.MonotonicMs();
+    silent_ = 0;
     auto payload = std::make_unique_for_overwrite<char[]>(bytes.size());
     CopyBytes(payload.get(), bytes.data(), bytes.size());
     Deliver(header, std::move(payload));

@@ -15,7 +15,8 @@
 //
 // With ConnectOptions::datagrams, a message that is small, may be sent again and names no snapshot
 // leaves as a datagram. Has no reply come after kAnswerMs, it leaves again, under the same id, and
-// after kTriesMax times on the stream; so does one whose reply does not fit into a datagram.
+// after kTriesMax times on the stream; so does one whose reply does not fit into a datagram. If
+// none has a reply for kSilentMax messages, datagrams do not get through, and all go on the stream.
 //
 // Thread-safe. Locks: mutex_ guards everything; nobody waits for the network while holding it, but
 // for connecting. Of stream and poller the leader alone waits and reads; sending never waits.
@@ -115,6 +116,7 @@ class Connection {
   void Deliver(const packed::Header& header, std::unique_ptr<char[]> payload);
   void End(Message& message, const Status& status);
   void OpenDatagrams();
+  void CloseDatagrams();
   bool FitsDatagram(const Message& message) const;
   void SendDatagram(Message& message, uint64_t now_ms);
   void SendDue(uint64_t now_ms);
@@ -150,6 +152,7 @@ class Connection {
     uint64_t when_ms;
     uint32_t id;
   };
+  uint32_t silent_ = 0;    // messages that got no reply to a datagram, since one did
   std::deque<Due> due_;    // datagrams, by when they are to be sent again if there is no reply
   uint64_t pause_ms_ = 0;  // before the next attempt to connect
   uint64_t next_attempt_ms_ = 0;

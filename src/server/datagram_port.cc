@@ -13,8 +13,8 @@ constexpr size_t kKeptCapacityMax = 1024;  // of a session's buffer between mess
 
 Session* DatagramPort::Admit(const DatagramPeer& peer, const packed::DatagramHead& head,
                              size_t reply_bytes_max) {
+  if (IsFull()) return nullptr;
   if (free_.empty()) {
-    if (pool_.size() == kSessionsMax) return nullptr;
     DatagramSession& made = *pool_.emplace_back(std::make_unique<DatagramSession>());
     made.packed = std::make_unique<PackedSession>(0);
     made.port = this;

@@ -31,8 +31,8 @@ struct DatagramSession : Session {
 
 class DatagramPort {
  public:
-  // Messages that have no reply yet, at most.
-  static constexpr size_t kSessionsMax = 4096;
+  // Messages whose replies have not left, at most; so 64 MiB of replies.
+  static constexpr size_t kSessionsMax = 1024;
 
   explicit DatagramPort(std::unique_ptr<DatagramSocket> socket) : socket_(std::move(socket)) {}
 
@@ -45,6 +45,8 @@ class DatagramPort {
   // Of one that was admitted: its reply leaves with the next Send, unless it waits for a gate. One
   // that does not fit is replaced by kTooLarge.
   void Answer(Session& session);
+  // Whether there are so many.
+  bool IsFull() const { return free_.empty() && pool_.size() == kSessionsMax; }
   // Returns how many bytes.
   uint64_t Send();
 

@@ -629,16 +629,23 @@ void Worker::Queue(Session& session) {
   session.queued = true;
 }
 
+void Worker::SendDatagrams() {
+  if (ports_.empty()) return;
+  std::erase_if(to_send_, [](Session* session) {
+    if (session->port == nullptr) return false;
+    session->queued = false;
+    session->port->Answer(*session);
+    return true;
+  });
+  for (const auto& port : ports_) Bump(statistics_.output_bytes, port->Send());
+}
+
 void Worker::Send() {
+  SendDatagrams();
   for (Session* session : std::exchange(to_send_, {})) {
     session->queued = false;
-    if (session->port != nullptr) {
-      session->port->Answer(*session);
-    } else if (!session->dead) {
-      SendTo(*session);
-    }
+    if (!session->dead) SendTo(*session);
   }
-  for (const auto& port : ports_) Bump(statistics_.output_bytes, port->Send());
 }
 
 void Worker::SendTo(Session& session) {

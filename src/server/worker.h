@@ -179,6 +179,7 @@ class Worker {
   void PassGates();
   void AwaitGate(Session& session, ReleaseGate& gate, Version ticket);
   void Send();
+  void SendDatagrams();
   void SendTo(Session& session);
   void UpdateInterest(Session& session);
   void UpdateAccount(Session& session);

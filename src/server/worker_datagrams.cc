@@ -40,6 +40,10 @@ std::optional<Header> MessageOf(std::string_view datagram) {
 void Worker::ReceiveDatagrams(DatagramPort& port) {
   for (const Datagram& datagram : port.socket().Receive()) {
     Bump(statistics_.input_bytes, datagram.bytes.size());
+    if (port.IsFull()) {
+      Flush();
+      SendDatagrams();
+    }
     DispatchDatagram(port, datagram);
   }
 }

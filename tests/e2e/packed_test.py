@@ -6,13 +6,14 @@ import shutil
 import signal
 import struct
 import tempfile
+import time
 import unittest
 
 import packed
 from packed import (ABORTED, ABSENT, AT_SNAPSHOT, ATOMIC, COUNT, DONE, EXISTS, GET, INSERT,
                     NO_UPPER_BOUND, PUT, REMEMBER, REQUIRE_ABSENT, SCAN, Client, Reader, Refused,
                     request, varint)
-from skep_process import ServerTest, SkepServer
+from skep_process import PATIENCE_S, ServerTest, SkepServer
 
 ALL = {"flags": NO_UPPER_BOUND}
 
@@ -131,6 +132,20 @@ class PackedTest(ServerTest):
             self.assertEqual(len(packed.outcomes(payload, count)[3]["value"]), 1_000_000)
         slow.close()
         self.check("PONG", "PING")
+
+
+    def test_a_thousand_clients_that_leave(self):
+        """In the middle of a message, of which nothing is done, or before the answer."""
+        payload = request(PUT, b"left", b"value")
+        message = struct.pack("<IIBBHI", len(payload), 1, packed.BATCH, 0, 0, 1) + payload
+        for i in range(1000):
+            client = Client(self.server.port, client_id=i + 1)
+            client.socket.sendall(message[:i % len(message)] if i % 3 else message * 5)
+            client.close()
+        until = time.monotonic() + PATIENCE_S
+        while b"connected_clients:2\r\n" not in self.client.call("INFO", "clients"):
+            self.assertLess(time.monotonic(), until)
+        self.check(1, "DBSIZE")
 
 
 class DatagramTest(ServerTest):
