@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "btree/compare_bytes.h"
 #include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 #include "btree/sampler.h"
@@ -11,22 +12,27 @@
 
 namespace skep::btree {
 
-template <class Layout>
-bool AtomicBatch<Layout>::HasRanges() const {
-  return std::ranges::any_of(batch_.requests(), [](const Request& r) {
+bool NamesRanges(const Batch& batch) {
+  return std::ranges::any_of(batch.requests(), [](const Request& r) {
     return IsRange(r.op) || r.op == Op::kDeleteAll || r.op == Op::kSample;
   });
 }
 
-template <class Layout>
-Version AtomicBatch<Layout>::Execute() {
-  const bool has_ranges = HasRanges();
+template <class Layout, bool kHasRanges>
+Version AtomicBatch<Layout, kHasRanges>::Execute() {
+  const Version seen = Run();
+  if (kHasRanges || batch_.size() > kKeysKept) lists_ = {};
+  return seen;
+}
+
+template <class Layout, bool kHasRanges>
+Version AtomicBatch<Layout, kHasRanges>::Run() {
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
     core_.versions.BeginOperation(slot_);
-    if (has_ranges) core_.versions.StopWriters(slot_);
-    const Attempt attempt = Try(has_ranges);
-    if (has_ranges) core_.versions.ResumeWriters(slot_);
+    if (kHasRanges) core_.versions.StopWriters(slot_);
+    const Attempt attempt = Try();
+    if (kHasRanges) core_.versions.ResumeWriters(slot_);
     if (attempt == Attempt::kDone) {
       if (batch_.applied()) BalanceErased();
       return seen_;
@@ -43,119 +49,192 @@ Version AtomicBatch<Layout>::Execute() {
 }
 
 // Deletes may have left little in a leaf.
-template <class Layout>
-void AtomicBatch<Layout>::BalanceErased() {
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::BalanceErased() {
   const NodeHeader* seen = nullptr;
-  for (const auto& [key, state] : states_) {
+  for (const auto& [key, state] : lists_.states) {
     if (!state.changed || state.present) continue;
     if (seen != nullptr && Layout::Covers(core_.codec, seen, key)) continue;
     seen = structure_.Balance(slot_, key);
   }
 }
 
-template <class Layout>
-void AtomicBatch<Layout>::RefuseForMemory(uint32_t index) {
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::RefuseForMemory(uint32_t index) {
   out_.outcome(index) = {};
   out_.RefuseMemory(index, core_.budget);
 }
 
-template <class Layout>
-Attempt AtomicBatch<Layout>::Try(bool stopped) {
-  states_.clear();
-  wrote_.clear();
-  changed_by_batch_.clear();
+template <class Layout, bool kHasRanges>
+Attempt AtomicBatch<Layout, kHasRanges>::Try() {
+  lists_.states.clear();
+  lists_.wrote.clear();
+  lists_.changed_by_batch.clear();
   seen_ = 0;
   Change<Layout> change(core_, slot_, Arena::Limit::kObey);
-  std::vector<LockedLeaf> leaves;
-  if (!stopped) {
-    for (const Request& r : batch_.requests()) {
-      if (!CheckRequest(r, batch_, traits_).ok()) continue;
-      states_.try_emplace(r.key);
-      if (r.op == Op::kMove) states_.try_emplace(r.other);
-    }
-    if (const Attempt a = LockKeys(change, &leaves, false); a != Attempt::kDone) return a;
+  if constexpr (!kHasRanges) {
+    ListNamed();
+    if (const Attempt a = LockKeys(change); a != Attempt::kDone) return a;
   }
   now_ms_ = core_.now.Advance(batch_.now_ms());
-  for (auto& [key, state] : states_) {
+  for (auto& [key, state] : lists_.states) {
     if (HasExpired(state.deadline_ms, now_ms_)) state.present = false;
   }
   if (!PerformAll()) return Attempt::kDone;  // not applied; `change` lets go
-  if (wrote_.empty()) return Attempt::kDone;
+  if (lists_.wrote.empty()) return Attempt::kDone;
   while (true) {
-    if (stopped) {
-      leaves.clear();
-      if (const Attempt a = LockKeys(change, &leaves, true); a != Attempt::kDone) return a;
+    if constexpr (kHasRanges) {
+      ListChanged();
+      if (const Attempt a = LockKeys(change); a != Attempt::kDone) return a;
     }
-    const Attempt a = Apply(change, leaves);
+    const Attempt a = Apply(change);
     // The others are still stopped, so what was performed still holds.
-    if (a != Attempt::kAgain || !stopped) return a;
+    if (a != Attempt::kAgain || !kHasRanges) return a;
   }
 }
 
-template <class Layout>
-typename AtomicBatch<Layout>::State AtomicBatch<Layout>::Read(const LeafPlace& place,
-                                                              std::string_view key) {
+template <class Layout, bool kHasRanges>
+Status AtomicBatch<Layout, kHasRanges>::Check(const Request& request) const {
+  return IsSoundPoint(request, traits_) ? Status() : CheckRequest(request, batch_, traits_);
+}
+
+// The keys that the requests name, each once; all are to be locked.
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::ListNamed() {
+  lists_.named.clear();
+  for (const Request& r : batch_.requests()) {
+    if (!Check(r).ok()) continue;
+    lists_.named.push_back({.key = r.key, .writes = IsWrite(r.op)});
+    if (r.op == Op::kMove) lists_.named.push_back({.key = r.other, .writes = true});
+  }
+  std::ranges::sort(lists_.named,
+                    [](const Named& a, const Named& b) { return CompareBytes(a.key, b.key) < 0; });
+  lists_.probes.clear();
+  for (const auto& [key, writes] : lists_.named) {
+    const bool is_new = lists_.states.empty() || lists_.states.back().first != key;
+    if (is_new) {
+      lists_.states.emplace_back(key, State());
+      AddProbe(key, writes);
+    } else if (writes) {
+      lists_.probes.back().op = Op::kPut;
+    }
+  }
+}
+
+// The keys that the batch has changed are to be locked.
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::ListChanged() {
+  lists_.changed.clear();
+  lists_.probes.clear();
+  for (auto at = lists_.states.begin(); at != lists_.states.end(); ++at) {
+    if (!at->second.changed) continue;
+    lists_.changed.push_back(at);
+    AddProbe(at->first, true);
+  }
+}
+
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::AddProbe(std::string_view key, bool writes) {
+  lists_.probes.push_back({.op = writes ? Op::kPut : Op::kGet, .key = key, .other = {}});
+}
+
+// Key number `i` of those to be locked.
+template <class Layout, bool kHasRanges>
+typename AtomicBatch<Layout, kHasRanges>::StateAt AtomicBatch<Layout, kHasRanges>::KeyAt(
+    uint32_t i) {
+  if constexpr (kHasRanges) {
+    return lists_.changed[i];
+  } else {
+    return lists_.states.begin() + i;
+  }
+}
+
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::Read(const LeafPlace& place, std::string_view key,
+                                           State* state) {
   const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
-  State state;
-  state.found = leaf.Find(key);
-  state.present = state.found.present;
-  if (state.present) {
-    state.value = core_.codec.Whole(state.found.value);
-    state.deadline_ms = DeadlineOf(state.found.value);
+  state->found = leaf.Find(key, place.spot);
+  state->present = state->found.present;
+  if (state->present) {
+    state->value = core_.codec.Whole(state->found.value);
+    state->deadline_ms = DeadlineOf(state->found.value);
   }
-  seen_ = std::max(seen_, state.found.known ? state.found.version
-                                            : place.node->version.load(std::memory_order_relaxed));
-  return state;
+  seen_ = std::max(seen_, state->found.known ? state->found.version
+                                             : place.node->version.load(std::memory_order_relaxed));
 }
 
-// Locks the leaf of the key, waiting for it. False: the writers are being stopped.
-template <class Layout>
-bool AtomicBatch<Layout>::LockLeaf(Change<Layout>& change, std::string_view key, LeafPlace* place) {
+// Locks the leaf of key `i`, waiting for it, if it is not the last one that was locked: that is the
+// newest of its LID as long as it is held. False: the writers are being stopped.
+template <class Layout, bool kHasRanges>
+bool AtomicBatch<Layout, kHasRanges>::LockLeaf(Change<Layout>& change, uint32_t i,
+                                               LeafPlace* place) {
+  auto& leaves = lists_.leaves;
+  const Request& probe = lists_.probes[i];
   for (uint32_t tries = 0; !core_.versions.PhaseChanged(slot_); ++tries) {
-    *place = reader_.Find(key, Reader<Layout>::kNewest);
-    if (change.Lock(place->node, place->word.bits)) return true;
+    *place = tries == 0 ? look_ahead_.Newest(i, probe)
+                        : reader_.Find(probe.key, Reader<Layout>::kNewest);
+    if (!leaves.empty() && leaves.back().place.node == place->node) return true;
+    if (change.Lock(place->node, place->word.bits)) {
+      leaves.push_back({.place = *place, .begin = i, .end = i});
+      return true;
+    }
     if (tries > 64) std::this_thread::yield();
   }
   return false;
 }
 
-template <class Layout>
-Attempt AtomicBatch<Layout>::LockKeys(Change<Layout>& change, std::vector<LockedLeaf>* leaves,
-                                      bool changed_only) {
-  for (auto state = states_.begin(); state != states_.end(); ++state) {
-    if (changed_only && !state->second.changed) continue;
-    const std::string_view key = state->first;
-    if (leaves->empty() || !Layout::Covers(core_.codec, leaves->back().place.node, key)) {
-      LeafPlace place;
-      if (!LockLeaf(change, key, &place)) return Attempt::kAgain;
-      leaves->push_back({.place = place, .keys = {}});
-    }
-    leaves->back().keys.push_back(state);
-    if (changed_only) {
+// From left to right.
+template <class Layout, bool kHasRanges>
+Attempt AtomicBatch<Layout, kHasRanges>::LockKeys(Change<Layout>& change) {
+  lists_.leaves.clear();
+  for (uint32_t i = 0; i < lists_.probes.size(); ++i) {
+    look_ahead_.Approach(lists_.probes, i);
+    LeafPlace place;
+    if (!LockLeaf(change, i, &place)) return Attempt::kAgain;
+    lists_.leaves.back().end = i + 1;
+    auto& [key, state] = *KeyAt(i);
+    if constexpr (kHasRanges) {
       // It was read before the leaf was locked, and the leaf may have been merged or split since.
-      const LeafPlace& place = leaves->back().place;
-      state->second.found =
-          typename Layout::Leaf(core_.codec, place.node, place.word.used()).Find(key);
+      const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
+      state.found = leaf.Find(key, place.spot);
     } else {
-      state->second = Read(leaves->back().place, key);
+      Read(place, key, &state);
     }
   }
   return Attempt::kDone;
 }
 
+// Where the key is, or end().
+template <class Layout, bool kHasRanges>
+typename AtomicBatch<Layout, kHasRanges>::StateAt AtomicBatch<Layout, kHasRanges>::Find(
+    std::string_view key) {
+  if constexpr (kHasRanges) {
+    return lists_.states.find(key);
+  } else {
+    const auto at = std::ranges::partition_point(
+        lists_.states, [&](const auto& entry) { return CompareBytes(entry.first, key) < 0; });
+    return at != lists_.states.end() && at->first == key ? at : lists_.states.end();
+  }
+}
+
 // What the batch sees of the key now.
-template <class Layout>
-typename AtomicBatch<Layout>::States::iterator AtomicBatch<Layout>::StateOf(std::string_view key) {
-  const auto [state, is_new] = states_.try_emplace(key);
-  if (!is_new) return state;
-  state->second = Read(reader_.Find(key, Reader<Layout>::kNewest), key);
-  if (HasExpired(state->second.deadline_ms, now_ms_)) state->second.present = false;
-  return state;
+template <class Layout, bool kHasRanges>
+typename AtomicBatch<Layout, kHasRanges>::StateAt AtomicBatch<Layout, kHasRanges>::StateOf(
+    std::string_view key) {
+  if constexpr (kHasRanges) {
+    const auto [at, is_new] = lists_.states.try_emplace(key);
+    if (!is_new) return at;
+    Read(reader_.Find(key, Reader<Layout>::kNewest), key, &at->second);
+    if (HasExpired(at->second.deadline_ms, now_ms_)) at->second.present = false;
+    return at;
+  } else {
+    return Find(key);
+  }
 }
 
 // All parts, in order. False: the first one is not applied, so nothing is.
-template <class Layout>
-bool AtomicBatch<Layout>::PerformAll() {
+template <class Layout, bool kHasRanges>
+bool AtomicBatch<Layout, kHasRanges>::PerformAll() {
   out_.ForgetEffects();
   bool applied = true;
   ForEachPart(batch_, [&](const Part& part) {
@@ -171,11 +250,11 @@ bool AtomicBatch<Layout>::PerformAll() {
 
 // The conditions, on the state before; then the operations, in order. The slot that stops it, if
 // one does.
-template <class Layout>
-std::optional<uint32_t> AtomicBatch<Layout>::PerformPart(const Part& part) {
-  undo_.clear();
+template <class Layout, bool kHasRanges>
+std::optional<uint32_t> AtomicBatch<Layout, kHasRanges>::PerformPart(const Part& part) {
+  lists_.undo.clear();
   for (uint32_t i = part.begin; i < part.end; ++i) {
-    const Status status = CheckRequest(batch_.requests()[i], batch_, traits_);
+    const Status status = Check(batch_.requests()[i]);
     if (status.ok()) continue;
     out_.Refuse(i, status);
     return i;
@@ -193,40 +272,32 @@ std::optional<uint32_t> AtomicBatch<Layout>::PerformPart(const Part& part) {
   return std::nullopt;
 }
 
-template <class Layout>
-void AtomicBatch<Layout>::TakeBack(const Part& part) {
-  for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) undo->first->second = undo->second;
-  undo_.clear();
-  while (!wrote_.empty() && wrote_.back() >= part.begin) wrote_.pop_back();
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::TakeBack(const Part& part) {
+  for (auto undo = lists_.undo.rbegin(); undo != lists_.undo.rend(); ++undo)
+    undo->first->second = undo->second;
+  lists_.undo.clear();
+  while (!lists_.wrote.empty() && lists_.wrote.back() >= part.begin) lists_.wrote.pop_back();
 }
 
-template <class Layout>
-void AtomicBatch<Layout>::PerformSlot(uint32_t index) {
-  switch (batch_.requests()[index].op) {
-    case Op::kSample:
-      return PerformSample(index);
-    case Op::kScan:
-    case Op::kCount:
-    case Op::kDeleteRange:
-    case Op::kDeleteAll:
-    case Op::kExpireRange:
-      return PerformRange(index);
-    case Op::kRequireEmpty:
-      return RequireEmpty(index);
-    case Op::kRequireUnchanged:
-      return RequireUnchanged(index);
-    case Op::kMove:
-      return PerformMove(index);
-    default:
-      return PerformPoint(index);
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::PerformSlot(uint32_t index) {
+  const Op op = batch_.requests()[index].op;
+  if constexpr (kHasRanges) {
+    if (op == Op::kSample) return PerformSample(index);
+    if (op == Op::kRequireEmpty) return RequireEmpty(index);
+    if (IsRange(op) || op == Op::kDeleteAll) return PerformRange(index);
   }
+  if (op == Op::kRequireUnchanged) return RequireUnchanged(index);
+  if (op == Op::kMove) return PerformMove(index);
+  PerformPoint(index);
 }
 
 // Stores or erases, in the copy.
-template <class Layout>
-void AtomicBatch<Layout>::SetState(typename States::iterator at, const PointEffect& effect) {
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::SetState(StateAt at, const PointEffect& effect) {
   State& state = at->second;
-  undo_.emplace_back(at, state);
+  lists_.undo.emplace_back(at, state);
   state.changed = true;
   state.present = effect.action == PointEffect::Action::kStore;
   stored_ |= state.present;
@@ -234,8 +305,8 @@ void AtomicBatch<Layout>::SetState(typename States::iterator at, const PointEffe
   state.deadline_ms = effect.deadline_ms;
 }
 
-template <class Layout>
-void AtomicBatch<Layout>::PerformPoint(uint32_t index) {
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::PerformPoint(uint32_t index) {
   const Request& r = batch_.requests()[index];
   const auto at = StateOf(r.key);
   const State& state = at->second;
@@ -246,11 +317,11 @@ void AtomicBatch<Layout>::PerformPoint(uint32_t index) {
   if (r.op == Op::kGet && state.present && !state.changed) outcome.version = state.found.version;
   if (effect.action == PointEffect::Action::kKeep) return;
   SetState(at, effect);
-  wrote_.push_back(index);
+  lists_.wrote.push_back(index);
 }
 
-template <class Layout>
-void AtomicBatch<Layout>::PerformMove(uint32_t index) {
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::PerformMove(uint32_t index) {
   const Request& r = batch_.requests()[index];
   const auto from = StateOf(r.key);
   const auto to = StateOf(r.other);
@@ -266,12 +337,12 @@ void AtomicBatch<Layout>::PerformMove(uint32_t index) {
                   .value = from->second.value,
                   .deadline_ms = from->second.deadline_ms});
     SetState(from, {.action = PointEffect::Action::kErase});
-    wrote_.push_back(index);
+    lists_.wrote.push_back(index);
   }
 }
 
-template <class Layout>
-void AtomicBatch<Layout>::RequireUnchanged(uint32_t index) {
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::RequireUnchanged(uint32_t index) {
   const auto seen = core_.watches.Judge(batch_.requests()[index].watch, now_ms_);
   if (!seen) return out_.Refuse(index, {Code::kInvalidArgument, "no such watch"});
   Outcome& outcome = out_.outcome(index);
@@ -280,14 +351,14 @@ void AtomicBatch<Layout>::RequireUnchanged(uint32_t index) {
   seen_ = std::max(seen_, seen->version);
   if (!seen->unchanged) return;
   // An earlier part may have changed it; what it wrote gets its version later.
-  const auto state = states_.find(batch_.requests()[index].key);
-  if (state == states_.end() || !state->second.changed) return;
+  const auto state = Find(batch_.requests()[index].key);
+  if (state == lists_.states.end() || !state->second.changed) return;
   outcome.verdict = Verdict::kMismatch;
-  changed_by_batch_.push_back(index);
+  lists_.changed_by_batch.push_back(index);
 }
 
-template <class Layout>
-void AtomicBatch<Layout>::RequireEmpty(uint32_t index) {
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::RequireEmpty(uint32_t index) {
   const Request& r = batch_.requests()[index];
   Outcome& outcome = out_.outcome(index);
   outcome = {.verdict = Verdict::kDone};
@@ -301,9 +372,9 @@ void AtomicBatch<Layout>::RequireEmpty(uint32_t index) {
 
 // Calls visit(item) for the keys of the range as the batch sees them, in order or backwards, until
 // it answers false. The views are valid during the call.
-template <class Layout>
+template <class Layout, bool kHasRanges>
 template <typename Visit>
-void AtomicBatch<Layout>::ForEach(const Request& r, Visit visit) {
+void AtomicBatch<Layout, kHasRanges>::ForEach(const Request& r, Visit visit) {
   const bool all = r.op == Op::kDeleteAll;
   std::string_view lo = all ? std::string_view() : r.key;
   const bool is_scan = r.op == Op::kScan;
@@ -317,12 +388,12 @@ void AtomicBatch<Layout>::ForEach(const Request& r, Visit visit) {
   }
 }
 
-template <class Layout>
+template <class Layout, bool kHasRanges>
 template <typename Visit>
-void AtomicBatch<Layout>::ForEachForward(std::string_view lo, std::string_view hi, bool unbounded,
-                                         Visit visit) {
+void AtomicBatch<Layout, kHasRanges>::ForEachForward(std::string_view lo, std::string_view hi,
+                                                     bool unbounded, Visit visit) {
   const auto is_inside = [&](std::string_view key) { return unbounded || key < hi; };
-  auto state = states_.lower_bound(lo);
+  auto state = lists_.states.lower_bound(lo);
   const auto visit_state = [&] {
     const auto here = state++;
     return !here->second.present || visit(Item{here->first, here->second.value});
@@ -330,23 +401,25 @@ void AtomicBatch<Layout>::ForEachForward(std::string_view lo, std::string_view h
   Cursor<Layout> cursor(core_, Reader<Layout>::kNewest, now_ms_);
   for (cursor.SeekAtLeast(lo); cursor.Settle(hi, unbounded); cursor.Next()) {
     const std::string_view key = cursor.key();
-    while (state != states_.end() && state->first < key) {
+    while (state != lists_.states.end() && state->first < key) {
       if (!visit_state()) return;
     }
-    const bool touched = state != states_.end() && state->first == key;
+    const bool touched = state != lists_.states.end() && state->first == key;
     if (!(touched ? visit_state() : visit(Item{key, cursor.value()}))) return;
   }
-  while (state != states_.end() && is_inside(state->first)) {
+  while (state != lists_.states.end() && is_inside(state->first)) {
     if (!visit_state()) return;
   }
 }
 
-template <class Layout>
+template <class Layout, bool kHasRanges>
 template <typename Visit>
-void AtomicBatch<Layout>::ForEachReverse(std::string_view lo, std::string_view hi, bool unbounded,
-                                         Visit visit) {
-  auto state = unbounded ? states_.end() : states_.lower_bound(hi);
-  const auto has_state = [&] { return state != states_.begin() && std::prev(state)->first >= lo; };
+void AtomicBatch<Layout, kHasRanges>::ForEachReverse(std::string_view lo, std::string_view hi,
+                                                     bool unbounded, Visit visit) {
+  auto state = unbounded ? lists_.states.end() : lists_.states.lower_bound(hi);
+  const auto has_state = [&] {
+    return state != lists_.states.begin() && std::prev(state)->first >= lo;
+  };
   const auto visit_state = [&] {
     --state;
     return !state->second.present || visit(Item{state->first, state->second.value});
@@ -371,8 +444,8 @@ void AtomicBatch<Layout>::ForEachReverse(std::string_view lo, std::string_view h
 }
 
 // The largest key <= `key` as the batch sees it; `key` if there is none.
-template <class Layout>
-std::string_view AtomicBatch<Layout>::Floor(std::string_view key) {
+template <class Layout, bool kHasRanges>
+std::string_view AtomicBatch<Layout, kHasRanges>::Floor(std::string_view key) {
   std::string_view floor = key;
   ForEachReverse({}, KeyAfter(key, out_.scratch()), false, [&](const Item& item) {
     floor = out_.scratch().Copy(item.key);
@@ -381,8 +454,8 @@ std::string_view AtomicBatch<Layout>::Floor(std::string_view key) {
   return floor;
 }
 
-template <class Layout>
-void AtomicBatch<Layout>::PerformRange(uint32_t index) {
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::PerformRange(uint32_t index) {
   const Request& r = batch_.requests()[index];
   out_.outcome(index) = {.verdict = Verdict::kDone};
   seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
@@ -420,11 +493,11 @@ void AtomicBatch<Layout>::PerformRange(uint32_t index) {
     SetState(at, effect);
   }
   outcome.integer = static_cast<int64_t>(count);
-  if (!keys.empty() && count > 0) wrote_.push_back(index);
+  if (!keys.empty() && count > 0) lists_.wrote.push_back(index);
 }
 
-template <class Layout>
-void AtomicBatch<Layout>::PerformScan(uint32_t index) {
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::PerformScan(uint32_t index) {
   const Request& r = batch_.requests()[index];
   ScanMeter meter(r, batch_.scan_bytes_max(), batch_.scan_visits_max(), out_, index);
   ForEach(r, [&](const Item& item) {
@@ -439,15 +512,15 @@ void AtomicBatch<Layout>::PerformScan(uint32_t index) {
 
 // One of the keys that the batch has put, in proportion to their number; else one of the tree's
 // that it has not deleted.
-template <class Layout>
-void AtomicBatch<Layout>::PerformSample(uint32_t index) {
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::PerformSample(uint32_t index) {
   Outcome& outcome = out_.outcome(index);
   outcome = {.verdict = Verdict::kDone};
   out_.BeginItems(index);
   seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
   std::vector<Item> added;
   uint64_t erased = 0;
-  for (const auto& [key, state] : states_) {
+  for (const auto& [key, state] : lists_.states) {
     const bool was_present =
         state.found.present && !HasExpired(DeadlineOf(state.found.value), now_ms_);
     if (state.present && !was_present) added.push_back({key, state.value});
@@ -465,9 +538,10 @@ void AtomicBatch<Layout>::PerformSample(uint32_t index) {
   for (int round = 0; round < kRounds; ++round) {
     const auto item = sampler.Draw();
     if (!item) break;
-    const auto state = states_.find(item->key);
-    if (state != states_.end() && !state->second.present) continue;
-    out_.AddItem(index, state == states_.end() ? *item : Item{state->first, state->second.value});
+    const auto state = lists_.states.find(item->key);
+    if (state != lists_.states.end() && !state->second.present) continue;
+    out_.AddItem(index,
+                 state == lists_.states.end() ? *item : Item{state->first, state->second.value});
     return;
   }
   // The batch has deleted most of what there was: any key that is left.
@@ -479,21 +553,22 @@ void AtomicBatch<Layout>::PerformSample(uint32_t index) {
   });
 }
 
-template <class Layout>
-Attempt AtomicBatch<Layout>::Apply(Change<Layout>& change, std::vector<LockedLeaf>& leaves) {
-  log_items_.clear();
-  replaced_.clear();
-  separators_.clear();
-  const bool stores = std::ranges::any_of(
-      states_, [](const auto& entry) { return entry.second.changed && entry.second.present; });
+template <class Layout, bool kHasRanges>
+Attempt AtomicBatch<Layout, kHasRanges>::Apply(Change<Layout>& change) {
+  lists_.log_items.clear();
+  lists_.replaced.clear();
+  lists_.separators.clear();
+  const bool stores = std::ranges::any_of(lists_.states, [](const auto& entry) {
+    return entry.second.changed && entry.second.present;
+  });
   limit_ = stores ? Arena::Limit::kObey : Arena::Limit::kExceed;
   Storing storing(core_, slot_, limit_);
   change.set_limit(limit_);
   bool has_memory = !stores || core_.budget.HasRoomFor(0);
-  for (auto leaf = leaves.begin(); has_memory && leaf != leaves.end(); ++leaf) {
-    has_memory = Prepare(change, *leaf, storing);
+  for (size_t i = 0; has_memory && i < lists_.leaves.size(); ++i) {
+    has_memory = Prepare(change, lists_.leaves[i], storing);
   }
-  if (!has_memory || !separators_.empty()) {
+  if (!has_memory || !lists_.separators.empty()) {
     change.Undo();
     return has_memory ? SplitAll() : Attempt::kNoMemory;
   }
@@ -501,7 +576,7 @@ Attempt AtomicBatch<Layout>::Apply(Change<Layout>& change, std::vector<LockedLea
     change.Undo();
     return Attempt::kAgain;
   }
-  for (const auto& [node, item] : log_items_) {
+  for (const auto& [node, item] : lists_.log_items) {
     const uint64_t delta = change.version() - node->version.load(std::memory_order_relaxed);
     if (delta > Layout::kDeltaMax) {
       const std::string lower(
@@ -511,59 +586,85 @@ Attempt AtomicBatch<Layout>::Apply(Change<Layout>& change, std::vector<LockedLea
     }
     Layout::SetLogVersion(node, item, delta);
   }
-  for (const auto& [key, state] : states_) {
+  for (const auto& [key, state] : lists_.states) {
     if (state.changed) core_.watches.Touch(key, change.version());
   }
   storing.SetBorn(change.version());
   storing.Keep();
   change.Publish();
-  for (const auto& found : replaced_) RetireReplaced(slot_, found, change.version());
+  for (const auto& found : lists_.replaced) RetireReplaced(slot_, found, change.version());
   Finish(change.version());
   return Attempt::kDone;
 }
 
-// Writes the leaf's changes where nobody sees them yet: behind its log, or into a new buffer. If
-// neither has room, notes where it must be split. False: no memory.
-template <class Layout>
-bool AtomicBatch<Layout>::Prepare(Change<Layout>& change, const LockedLeaf& leaf,
-                                  Storing& storing) {
-  std::vector<LeafEdit<Layout>> edits;
-  uint32_t erased = 0;
-  for (const auto& key : leaf.keys) {
-    const State& state = key->second;
+// Lists what is to be written of the leaf's keys. False: no memory.
+template <class Layout, bool kHasRanges>
+bool AtomicBatch<Layout, kHasRanges>::ListEdits(const LockedLeaf& leaf, Storing& storing) {
+  lists_.edits.clear();
+  for (uint32_t i = leaf.begin; i < leaf.end; ++i) {
+    const auto& [key, state] = *KeyAt(i);
     if (!state.changed || (!state.present && !state.found.present)) continue;
-    LeafEdit<Layout> edit = {
-        .key = key->first, .stored_key = state.found.key, .erase = !state.present};
-    if ((!state.found.known && !storing.Key(key->first, &edit.stored_key)) ||
+    LeafEdit<Layout> edit = {.key = key, .stored_key = state.found.key, .erase = !state.present};
+    if ((!state.found.known && !storing.Key(key, &edit.stored_key)) ||
         (state.present && !storing.Value(state.value, state.deadline_ms, &edit.value))) {
       return false;
     }
-    edits.push_back(edit);
-    erased += edit.erase ? 1 : 0;
+    if (lists_.edits.empty()) first_found_ = &state.found;
+    lists_.edits.push_back(edit);
   }
-  if (edits.empty()) return true;
+  return true;
+}
+
+// Writes the leaf's changes where nobody sees them yet: behind its log, or into a new buffer. If
+// neither has room, notes where it must be split. False: no memory.
+template <class Layout, bool kHasRanges>
+bool AtomicBatch<Layout, kHasRanges>::Prepare(Change<Layout>& change, const LockedLeaf& leaf,
+                                              Storing& storing) {
+  if (!ListEdits(leaf, storing)) return false;
+  if (lists_.edits.empty()) return true;
   NodeHeader* const node = leaf.place.node;
-  const uint32_t used = leaf.place.word.used();
+  const auto erased =
+      static_cast<uint32_t>(std::ranges::count(lists_.edits, true, &LeafEdit<Layout>::erase));
   // As in Writer: a merge lets go of a sorted block that is mostly gone.
   const bool is_sparse =
       erased > 0 &&
-      IsSparse(node, typename Layout::Leaf(core_.codec, node, used).CountPresent() - erased);
-  if (!is_sparse && AppendAll(change, leaf, edits)) return true;
+      IsSparse(
+          node,
+          typename Layout::Leaf(core_.codec, node, leaf.place.word.used()).CountPresent() - erased);
+  if (!is_sparse && AppendAll(change, leaf)) return true;
+  return Merge(change, leaf);
+}
 
+// False: no memory.
+template <class Layout, bool kHasRanges>
+bool AtomicBatch<Layout, kHasRanges>::Merge(Change<Layout>& change, const LockedLeaf& leaf) {
+  NodeHeader* const node = leaf.place.node;
+  const uint32_t used = leaf.place.word.used();
+  if (lists_.edits.size() == 1) {
+    const LeafEdit<Layout>& edit = lists_.edits[0];
+    const uint32_t bytes_max = Layout::LeafBytesMax(core_.codec.geometry);
+    const uint32_t bytes =
+        Layout::MergeLeaf(core_.codec, node, used, edit.stored_key,
+                          edit.erase ? nullptr : &edit.value, bytes_max, change.Workbench());
+    if (bytes != 0 && bytes <= bytes_max) {
+      return !lists_.separators.empty() || change.ReplaceByMerged(leaf.place.link, node, bytes);
+    }
+  }
   std::vector<typename Layout::LeafItem> items;
   structure_.Gather(node, used, &items);
-  ApplyEdits<Layout>(core_.codec, edits, &items);
+  ApplyEdits<Layout>(core_.codec, lists_.edits, &items);
   const auto fences = Layout::FencesOf(core_.codec, node);
   if (!Layout::FitsLeaf(core_.codec, items, fences)) {
     NoteSeparators(items);
     return true;
   }
-  return !separators_.empty() || change.ReplaceByLeaf(leaf.place.link, node, items, fences);
+  return !lists_.separators.empty() || change.ReplaceByLeaf(leaf.place.link, node, items, fences);
 }
 
 // Cuts what a leaf is to hold into pieces that fit, with room to grow.
-template <class Layout>
-void AtomicBatch<Layout>::NoteSeparators(std::span<const typename Layout::LeafItem> items) {
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::NoteSeparators(
+    std::span<const typename Layout::LeafItem> items) {
   const Geometry& g = core_.codec.geometry;
   const uint32_t piece_max =
       (Layout::LeafBytesMax(g) - Layout::FixedBytes(g) - 2 * Layout::SeparatorBytesMax(g)) * 2 / 3;
@@ -572,8 +673,8 @@ void AtomicBatch<Layout>::NoteSeparators(std::span<const typename Layout::LeafIt
     const uint32_t item_bytes = Layout::LeafItemBytes(items[i]);
     if (i > 0 && bytes + item_bytes > piece_max) {
       Scratch scratch;
-      separators_.emplace_back(ShortestSeparator(core_.codec.Whole(items[i - 1].key, scratch),
-                                                 core_.codec.Whole(items[i].key, scratch)));
+      lists_.separators.emplace_back(ShortestSeparator(core_.codec.Whole(items[i - 1].key, scratch),
+                                                       core_.codec.Whole(items[i].key, scratch)));
       bytes = 0;
     }
     bytes += item_bytes;
@@ -582,9 +683,9 @@ void AtomicBatch<Layout>::NoteSeparators(std::span<const typename Layout::LeafIt
 
 // Splits the leaves where they will be full. Nothing is locked now, so others may have split them,
 // too; then the batch finds out when it begins again.
-template <class Layout>
-Attempt AtomicBatch<Layout>::SplitAll() {
-  for (const std::string& separator : separators_) {
+template <class Layout, bool kHasRanges>
+Attempt AtomicBatch<Layout, kHasRanges>::SplitAll() {
+  for (const std::string& separator : lists_.separators) {
     Path path;
     structure_.Descend(separator, &path);
     const std::string_view at = separator;
@@ -595,34 +696,39 @@ Attempt AtomicBatch<Layout>::SplitAll() {
 }
 
 // False: there is no room for all of them.
-template <class Layout>
-bool AtomicBatch<Layout>::AppendAll(Change<Layout>& change, const LockedLeaf& leaf,
-                                    std::span<const LeafEdit<Layout>> edits) {
+template <class Layout, bool kHasRanges>
+bool AtomicBatch<Layout, kHasRanges>::AppendAll(Change<Layout>& change, const LockedLeaf& leaf) {
   NodeHeader* const node = leaf.place.node;
   uint32_t used = leaf.place.word.used();
   uint32_t bytes = 0;
-  for (const LeafEdit<Layout>& edit : edits) {
+  for (const LeafEdit<Layout>& edit : lists_.edits) {
     bytes += Layout::LogItemBytes(edit.stored_key, edit.erase ? nullptr : &edit.value);
   }
-  const auto items = static_cast<uint32_t>(edits.size());
+  const auto items = static_cast<uint32_t>(lists_.edits.size());
   if (!Layout::HasLogRoom(core_.codec, node, used, bytes, items)) return false;
-  for (const LeafEdit<Layout>& edit : edits) {
-    // Among those written just now, too.
-    const typename Layout::Leaf view(core_.codec, node, used);
-    log_items_.emplace_back(node, used);
-    replaced_.push_back(view.Find(edit.key));
-    used = Layout::AppendToLog(core_.codec, node, used, replaced_.back(), edit.stored_key,
+  Found later;
+  const Found* found = first_found_;
+  for (const LeafEdit<Layout>& edit : lists_.edits) {
+    if (found == nullptr) {
+      // Among those written just now, too.
+      later = typename Layout::Leaf(core_.codec, node, used).Find(edit.key);
+      found = &later;
+    }
+    lists_.log_items.emplace_back(node, used);
+    if (found->present && found->value.outside) lists_.replaced.push_back(*found);
+    used = Layout::AppendToLog(core_.codec, node, used, *found, edit.stored_key,
                                edit.erase ? nullptr : &edit.value);
     if (!edit.erase) LowerDeadline<Layout>(core_, leaf.place.link.lid(), node, edit.value);
+    found = nullptr;
   }
   change.Appended(node, leaf.place.word.bits, used);
   return true;
 }
 
-template <class Layout>
-void AtomicBatch<Layout>::Finish(Version version) {
-  for (const uint32_t index : wrote_) out_.outcome(index).version = version;
-  for (const uint32_t index : changed_by_batch_) out_.outcome(index).version = version;
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::Finish(Version version) {
+  for (const uint32_t index : lists_.wrote) out_.outcome(index).version = version;
+  for (const uint32_t index : lists_.changed_by_batch) out_.outcome(index).version = version;
   // A value the batch itself wrote has the batch's version.
   for (uint32_t i = 0; i < batch_.size(); ++i) {
     const Request& r = batch_.requests()[i];
@@ -632,7 +738,7 @@ void AtomicBatch<Layout>::Finish(Version version) {
   seen_ = std::max(seen_, version);
   int64_t items = 0;
   int64_t deadlines = 0;
-  for (const auto& [key, state] : states_) {
+  for (const auto& [key, state] : lists_.states) {
     if (!state.changed) continue;
     items += (state.present ? 1 : 0) - (state.found.present ? 1 : 0);
     deadlines += state.present && state.deadline_ms != 0 ? 1 : 0;
@@ -641,7 +747,10 @@ void AtomicBatch<Layout>::Finish(Version version) {
   slot_.AddItems(items, deadlines);
 }
 
-template class AtomicBatch<PaperLayout>;
-template class AtomicBatch<HeadLayout>;
+// And what it calls: some functions are for one of the two kinds of states.
+template Version AtomicBatch<PaperLayout, false>::Execute();
+template Version AtomicBatch<PaperLayout, true>::Execute();
+template Version AtomicBatch<HeadLayout, false>::Execute();
+template Version AtomicBatch<HeadLayout, true>::Execute();
 
 }  // namespace skep::btree

@@ -5,6 +5,13 @@
 //   is made; then one version is drawn, written into every item, and the leaves are unlocked.
 //   Waiting for a leaf's lock is only waiting to the right, so there is no deadlock; and nobody who
 //   holds a lock to the right waits for one to the left.
+// Ways. The keys go down in windows, in their order (look_ahead.h), those of a window after the
+//   leaves of the one before are locked. That is only reading, and what it finds are places: one
+//   that holds no longer is looked for from the root. A leaf that is locked as it was found is the
+//   newest of its LID and stays so; so a place that holds and is the leaf locked last needs no
+//   other lock, and no key between two of one leaf is of another one. Nothing is detached between
+//   the look and the lock: who detaches waits until this operation, begun before the look, is over
+//   (P1).
 // With ranges. What a range names is not known beforehand, so the other writers are stopped
 //   (protocol P). The requests are performed on a copy of what they touch, laid over the newest
 //   state; a range delete is one delete for each key. Then as above.
@@ -15,21 +22,25 @@
 // begins again without the parts that store something.
 //
 // Parts. Each is judged and performed on what the parts before have left in the copy; one that
-// fails
-//   is taken back there. What is written in the end is what the copy has become.
+//   fails is taken back there. What is written in the end is what the copy has become.
 //
-// Cost: a map entry for each key the batch names or deletes. A batch with ranges holds up the other
-// writers, not the readers, for as long as it takes.
+// Cost: sorting the keys. A batch of points allocates nothing if its thread has executed one of as
+// many keys before, up to kKeysKept, and no leaf is merged. One with ranges: a map entry for each
+// key that it names or deletes; it holds up the other writers, not the readers, for as long as it
+// takes.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "btree/change.h"
 #include "btree/core.h"
+#include "btree/look_ahead.h"
 #include "btree/reader.h"
 #include "btree/structure.h"
 #include "btree/upkeep.h"
@@ -39,48 +50,91 @@
 
 namespace skep::btree {
 
+// Whether a batch has requests that may name any number of keys.
+bool NamesRanges(const Batch& batch);
+
 // Owner: one execution of one batch. The slot is inside an epoch and has called BeginWrites.
-template <class Layout>
+// kHasRanges: NamesRanges(batch).
+template <class Layout, bool kHasRanges>
 class AtomicBatch {
  public:
-  AtomicBatch(Core& core, Upkeep& upkeep, Slot& slot, Batch& batch, BatchWriter& out,
-              const EngineTraits& traits)
+  AtomicBatch(Core& core, Upkeep& upkeep, Slot& slot, LookAhead<Layout>& look_ahead, Batch& batch,
+              BatchWriter& out, const EngineTraits& traits)
       : core_(core),
         upkeep_(upkeep),
         slot_(slot),
+        look_ahead_(look_ahead),
         batch_(batch),
         out_(out),
         traits_(traits),
         structure_(core),
-        reader_(core) {}
+        reader_(core),
+        lists_(ListsOfThread()) {}
 
   // Returns the highest version it has seen or made.
   Version Execute();
 
  private:
+  using Found = typename Layout::Found;
   // A key as the batch sees it.
   struct State {
-    typename Layout::Found found;  // before, maybe expired
-    bool present = false;          // now
+    Found found;           // before, maybe expired
+    bool present = false;  // now
     std::string_view value;
     uint64_t deadline_ms = 0;
     bool changed = false;
   };
-  // Of the batch's keys, in order. The views live as long as the batch, the nodes by the epoch.
-  using States = std::map<std::string_view, State>;
+  // Of the batch's keys, in order: without ranges, all are there from the beginning. The views live
+  // as long as the batch, the nodes by the epoch.
+  using States = std::conditional_t<kHasRanges, std::map<std::string_view, State>,
+                                    std::vector<std::pair<std::string_view, State>>>;
+  using StateAt = typename States::iterator;
+  struct Named {
+    std::string_view key;
+    bool writes;
+  };
+  // Of the keys that are locked.
   struct LockedLeaf {
     LeafPlace place;
-    std::vector<typename States::iterator> keys;
+    uint32_t begin, end;
   };
+  // One set a thread, so that a batch has the memory of the one before.
+  struct Lists {
+    std::vector<Named> named;
+    States states;
+    std::vector<StateAt> changed;  // of batches with ranges, ascending
+    std::vector<Request> probes;   // of the keys to be locked, ascending: for LookAhead
+    std::vector<LockedLeaf> leaves;
+    std::vector<std::pair<StateAt, State>> undo;  // what the part has changed
+    std::vector<uint32_t> wrote;                  // slots that changed something, ascending
+    std::vector<uint32_t> changed_by_batch;  // slots that require what the batch itself has changed
+    std::vector<LeafEdit<Layout>> edits;     // of one leaf
+    std::vector<std::pair<NodeHeader*, uint32_t>> log_items;  // to be given the version
+    std::vector<Found> replaced;                              // values whose blocks have to go
+    std::vector<std::string> separators;                      // where leaves must be split first
+  };
+  // Of batches of more keys the memory is given back.
+  static constexpr size_t kKeysKept = 1024;
 
-  bool HasRanges() const;
-  Attempt Try(bool stopped);
-  Attempt LockKeys(Change<Layout>& change, std::vector<LockedLeaf>* leaves, bool changed_only);
-  bool LockLeaf(Change<Layout>& change, std::string_view key, LeafPlace* place);
-  typename States::iterator StateOf(std::string_view key);
-  void SetState(typename States::iterator at, const PointEffect& effect);
+  static Lists& ListsOfThread() {
+    static thread_local Lists lists;
+    return lists;
+  }
+
+  Version Run();
+  Attempt Try();
+  Status Check(const Request& request) const;
+  void ListNamed();
+  void ListChanged();
+  void AddProbe(std::string_view key, bool writes);
+  StateAt KeyAt(uint32_t i);
+  Attempt LockKeys(Change<Layout>& change);
+  bool LockLeaf(Change<Layout>& change, uint32_t i, LeafPlace* place);
+  StateAt Find(std::string_view key);
+  StateAt StateOf(std::string_view key);
+  void SetState(StateAt at, const PointEffect& effect);
   void TakeBack(const Part& part);
-  State Read(const LeafPlace& place, std::string_view key);
+  void Read(const LeafPlace& place, std::string_view key, State* state);
 
   bool PerformAll();
   std::optional<uint32_t> PerformPart(const Part& part);
@@ -100,10 +154,11 @@ class AtomicBatch {
   void ForEachReverse(std::string_view lo, std::string_view hi, bool unbounded, Visit visit);
   std::string_view Floor(std::string_view key);
 
-  Attempt Apply(Change<Layout>& change, std::vector<LockedLeaf>& leaves);
+  Attempt Apply(Change<Layout>& change);
   bool Prepare(Change<Layout>& change, const LockedLeaf& leaf, Storing& storing);
-  bool AppendAll(Change<Layout>& change, const LockedLeaf& leaf,
-                 std::span<const LeafEdit<Layout>> edits);
+  bool ListEdits(const LockedLeaf& leaf, Storing& storing);
+  bool AppendAll(Change<Layout>& change, const LockedLeaf& leaf);
+  bool Merge(Change<Layout>& change, const LockedLeaf& leaf);
   void NoteSeparators(std::span<const typename Layout::LeafItem> items);
   Attempt SplitAll();
   void Finish(Version version);
@@ -113,21 +168,17 @@ class AtomicBatch {
   Core& core_;
   Upkeep& upkeep_;
   Slot& slot_;
+  LookAhead<Layout>& look_ahead_;
   Batch& batch_;
   BatchWriter& out_;
   const EngineTraits& traits_;
   Structure<Layout> structure_;
   Reader<Layout> reader_;
-  States states_;
+  Lists& lists_;
   uint64_t now_ms_ = 0;
-  bool no_room_ = false;  // what stores something is refused, and with it its part
-  bool stored_ = false;   // the slot that is being performed has
-  std::vector<std::pair<typename States::iterator, State>> undo_;  // what the part has changed
-  std::vector<uint32_t> wrote_;             // slots that changed something, ascending
-  std::vector<uint32_t> changed_by_batch_;  // slots that require what the batch itself has changed
-  std::vector<std::pair<NodeHeader*, uint32_t>> log_items_;  // to be given the version
-  std::vector<typename Layout::Found> replaced_;             // what log_items_ take the place of
-  std::vector<std::string> separators_;                      // where leaves must be split first
+  bool no_room_ = false;                // what stores something is refused, and with it its part
+  bool stored_ = false;                 // the slot that is being performed has
+  const Found* first_found_ = nullptr;  // of the first of lists_.edits
   Arena::Limit limit_ = Arena::Limit::kObey;
   Version seen_ = 0;
 };

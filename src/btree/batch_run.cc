@@ -58,7 +58,7 @@ template <class Layout>
 Version BatchRun<Layout>::DoUnordered() {
   Version ticket = 0;
   for (uint32_t i = 0; i < batch_.size(); ++i) {
-    look_ahead_.Approach(batch_, i);
+    look_ahead_.Approach(batch_.requests(), i);
     ticket = std::max(ticket, DoSlot(i));
     if (slot_.retired.size() > kRetiredMax) Reclaim();
   }
@@ -164,7 +164,7 @@ void BatchRun<Layout>::DoReads(Version at) {
 
 template <class Layout>
 void BatchRun<Layout>::Read(uint32_t i, Version at) {
-  look_ahead_.Approach(batch_, i);
+  look_ahead_.Approach(batch_.requests(), i);
   if (const Status s = CheckRequest(request(i), batch_, traits_); !s.ok()) {
     out_.Refuse(i, s);
   } else if (IsRange(request(i).op)) {
@@ -373,7 +373,14 @@ Version BatchRun<Layout>::DoAtomic() {
       return ticket;
     }
   }
-  return AtomicBatch<Layout>(core_, upkeep_, slot_, batch_, out_, traits_).Execute();
+  return NamesRanges(batch_) ? DoAtomicBatch<true>() : DoAtomicBatch<false>();
+}
+
+template <class Layout>
+template <bool kHasRanges>
+Version BatchRun<Layout>::DoAtomicBatch() {
+  AtomicBatch<Layout, kHasRanges> atomic(core_, upkeep_, slot_, look_ahead_, batch_, out_, traits_);
+  return atomic.Execute();
 }
 
 template class BatchRun<PaperLayout>;

@@ -55,6 +55,8 @@ class BatchRun {
   Version DoBatch();
   Version DoUnordered();
   Version DoAtomic();
+  template <bool kHasRanges>
+  Version DoAtomicBatch();
   Version DoAtSnapshot();
   void DoReads(Version at);
 

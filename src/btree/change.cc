@@ -219,9 +219,11 @@ bool Change<Layout>::Draw() {
   return true;
 }
 
+// Of a node that is locked here: nobody else changes its word, so that is what it was but for
+// marks.
 template <class Layout>
-uint64_t Change<Layout>::WordOf(const NodeHeader* node) const {
-  return std::ranges::find(locked_, node, &Locked::node)->word;
+uint64_t Change<Layout>::WordOf(const NodeHeader* node) {
+  return node->word.load(std::memory_order_relaxed) & ~NodeWord::kLocked;
 }
 
 template <class Layout>
@@ -312,9 +314,11 @@ void Change<Layout>::Publish() {
   }
   // What was locked and stays as it is.
   for (const Locked& locked : locked_) {
-    uint64_t held = locked.word | NodeWord::kLocked;
-    locked.node->word.compare_exchange_strong(held, locked.word, std::memory_order_release,
-                                              std::memory_order_relaxed);
+    // As it was locked here; one that others have locked since has another sequence.
+    const uint64_t held = locked.word | NodeWord::kLocked;
+    if (locked.node->word.load(std::memory_order_relaxed) == held) {
+      UnlockUnchanged(locked.node, locked.word);
+    }
   }
   storing_.Keep();
   locked_.clear();

@@ -122,7 +122,7 @@ class Change {
                  std::span<const InnerItem> items, const Fences& fences);
   Link FreshLink();
   Made& Find(Link link);
-  uint64_t WordOf(const NodeHeader* node) const;
+  static uint64_t WordOf(const NodeHeader* node);
   void QueueDeadline(const Made& made);
   void MarkDead(NodeHeader* node, uint64_t mark);
   void Map(const Made& made);

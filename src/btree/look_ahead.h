@@ -53,17 +53,19 @@ class LookAhead {
   // was fetched for the last one is still there.
   static constexpr uint32_t kWindow = 32;
 
+  using Requests = std::span<const Request>;
+
   LookAhead(const Core& core, const Slot& slot) : core_(core), slot_(slot), reader_(core) {}
 
   // To be called for each request in turn, before it is executed. Looks for the leaves of a window
   // of requests whenever one begins; the places of others are forgotten.
-  void Approach(const Batch& batch, uint32_t i) {
+  void Approach(Requests requests, uint32_t i) {
     if (i % kWindow == 0) {
-      Look(batch, i);
-      if (has_scans_) FetchScan(batch, i);
+      Look(requests, i);
+      if (has_scans_) FetchScan(requests, i);
     }
-    is_fresh_ &= batch.requests()[i].op == Op::kGet;
-    if (has_scans_) FetchScan(batch, i + 1);
+    is_fresh_ &= requests[i].op == Op::kGet;
+    if (has_scans_) FetchScan(requests, i + 1);
   }
 
   // The leaf of request `i` for a reader at version `at`, if it has been found and the place still
@@ -106,10 +108,10 @@ class LookAhead {
     return {.link = way.link(), .node = way.node, .word = word, .spot = way.spot};
   }
   LeafPlace NewestAgain(uint32_t i, const Request& request) const;
-  void Look(const Batch& batch, uint32_t first);
-  void Descend(const Batch& batch, uint32_t root_level);
-  void FetchBeyond(const Batch& batch, std::span<const Step> steps);
-  void FetchScan(const Batch& batch, uint32_t i) const;
+  void Look(Requests requests, uint32_t first);
+  void Descend(Requests requests, uint32_t root_level);
+  void FetchBeyond(Requests requests, std::span<const Step> steps);
+  void FetchScan(Requests requests, uint32_t i) const;
   void FetchItemsBeyond(const Way& way, uint32_t items) const;
 
   // How many items are fetched for it. A range that has an end may be a short one.
@@ -136,10 +138,10 @@ class LookAhead {
 };
 
 template <class Layout>
-void LookAhead<Layout>::Look(const Batch& batch, uint32_t first) {
+void LookAhead<Layout>::Look(Requests requests, uint32_t first) {
   stay_ = slot_.stays;
   first_ = first;
-  end_ = std::min(first + kWindow, static_cast<uint32_t>(batch.size()));
+  end_ = std::min(first + kWindow, static_cast<uint32_t>(requests.size()));
   has_scans_ = false;
   // What is alone has nobody to wait beside.
   is_fresh_ = end_ - first_ >= 2;
@@ -149,7 +151,7 @@ void LookAhead<Layout>::Look(const Batch& batch, uint32_t first) {
   }
   NodeHeader* const root = core_.Head(core_.root);
   for (uint32_t i = first_; i < end_; ++i) {
-    const Request& r = batch.requests()[i];
+    const Request& r = requests[i];
     const bool seeks = r.op < Op::kSample || r.op == Op::kScan || r.op == Op::kCount;
     const bool looks = seeks && r.hint.bits == 0 && !r.has(Request::kReverse);
     has_scans_ |= r.op == Op::kScan && ItemsOf(r) > kShortScan;
@@ -160,17 +162,17 @@ void LookAhead<Layout>::Look(const Batch& batch, uint32_t first) {
     way.beyond = nullptr;
   }
   core_.Sync(SyncPoint::kReaderAtRoot);
-  Descend(batch, root->level);
+  Descend(requests, root->level);
   core_.Sync(SyncPoint::kReaderInLeaf);
 }
 
 template <class Layout>
-void LookAhead<Layout>::Descend(const Batch& batch, uint32_t root_level) {
-  const Request* const requests = batch.requests().data() + first_;
+void LookAhead<Layout>::Descend(Requests requests, uint32_t root_level) {
+  const Request* const window = requests.data() + first_;
   const auto for_each = [&](auto visit) {
     const uint32_t count = end_ - first_;
     for (uint32_t i = 0; i < count; ++i) {
-      if (ways_[i].node != nullptr) visit(ways_[i], requests[i]);
+      if (ways_[i].node != nullptr) visit(ways_[i], window[i]);
     }
   };
   for (uint32_t level = root_level; level > 1; --level) {
@@ -218,12 +220,12 @@ void LookAhead<Layout>::Descend(const Batch& batch, uint32_t root_level) {
                            .request = static_cast<uint32_t>(&way - ways_.data())};
     core_.table.Prefetch(right.lid());
   });
-  FetchBeyond(batch, std::span<const Step>(steps).first(step_count));
+  FetchBeyond(requests, std::span<const Step>(steps).first(step_count));
 }
 
 // The leaves that scans go on to.
 template <class Layout>
-void LookAhead<Layout>::FetchBeyond(const Batch& batch, std::span<const Step> steps) {
+void LookAhead<Layout>::FetchBeyond(Requests requests, std::span<const Step> steps) {
   for (const Step& step : steps) {
     const ArenaAddress at = core_.table.Find(Link{step.link_bits});
     if (!at) continue;
@@ -239,7 +241,7 @@ void LookAhead<Layout>::FetchBeyond(const Batch& batch, std::span<const Step> st
       continue;
     }
     LeafOf(way.beyond).PrefetchFences();
-    const uint32_t items = ItemsOf(batch.requests()[first_ + step.request]);
+    const uint32_t items = ItemsOf(requests[first_ + step.request]);
     if (items <= kShortScan) FetchItemsBeyond(way, items);
   }
 }
@@ -247,9 +249,9 @@ void LookAhead<Layout>::FetchBeyond(const Batch& batch, std::span<const Step> st
 // What a scan reads beyond what the window asks for. All that at once would be more than a cache
 // holds and more than a core can wait for; so it is asked for while the scan before it copies.
 template <class Layout>
-void LookAhead<Layout>::FetchScan(const Batch& batch, uint32_t i) const {
+void LookAhead<Layout>::FetchScan(Requests requests, uint32_t i) const {
   if (i >= end_ || slot_.stays != stay_) return;
-  const Request& r = batch.requests()[i];
+  const Request& r = requests[i];
   const Way& way = ways_[i - first_];
   const uint32_t items = ItemsOf(r);
   if (items <= kShortScan || !way.spot.known) return;

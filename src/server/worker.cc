@@ -407,7 +407,7 @@ void Worker::RunAtomic(Session& session, const Command& command,
                        std::span<const std::string_view> args) {
   Flush();
   const Call call(server_, *this, session, command, args);
-  Batch batch(Batch::Kind::kAtomic);
+  Batch& batch = apart_atomic_;
   const Plan plan = command.plan(call, batch);
   if (plan.kind == Plan::Kind::kError) {
     call.Error(plan.error);
@@ -415,6 +415,7 @@ void Worker::RunAtomic(Session& session, const Command& command,
     ExecuteFor(session, batch);
     command.finish(call, batch, 0);
   }
+  batch.Clear();
   session.CountSync();
   Queue(session);
 }

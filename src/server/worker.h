@@ -223,7 +223,7 @@ class Worker {
   std::vector<std::string_view> kept_args_;  // of the pending ones
   std::vector<KeyspaceBatch> batches_;       // by keyspace
   std::vector<uint32_t> used_keyspaces_;
-  Batch apart_, apart_atomic_{Batch::Kind::kAtomic};  // of one message
+  Batch apart_, apart_atomic_{Batch::Kind::kAtomic};  // of one message, one command
   Scratch scratch_;  // errors and unquoted arguments of the pending ones
   WorkerStatistics statistics_;
 
