@@ -102,22 +102,27 @@ Status AtomicBatch<Layout, kHasRanges>::Check(const Request& request) const {
 template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::ListNamed() {
   lists_.named.clear();
-  for (const Request& r : batch_.requests()) {
+  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    const Request& r = batch_.requests()[slot];
     if (!Check(r).ok()) continue;
-    lists_.named.push_back({.key = r.key, .writes = IsWrite(r.op)});
-    if (r.op == Op::kMove) lists_.named.push_back({.key = r.other, .writes = true});
+    lists_.named.push_back(
+        {.key = r.key, .slot = slot, .is_other = false, .writes = IsWrite(r.op)});
+    if (r.op != Op::kMove) continue;
+    lists_.named.push_back({.key = r.other, .slot = slot, .is_other = true, .writes = true});
   }
   std::ranges::sort(lists_.named,
                     [](const Named& a, const Named& b) { return CompareBytes(a.key, b.key) < 0; });
+  lists_.places.resize(batch_.size());
   lists_.probes.clear();
-  for (const auto& [key, writes] : lists_.named) {
-    const bool is_new = lists_.states.empty() || lists_.states.back().first != key;
-    if (is_new) {
-      lists_.states.emplace_back(key, State());
-      AddProbe(key, writes);
-    } else if (writes) {
+  for (const Named& named : lists_.named) {
+    auto& states = lists_.states;
+    if (states.empty() || CompareBytes(states.back().first, named.key) != 0) {
+      states.emplace_back().first = named.key;
+      AddProbe(named.key, named.writes);
+    } else if (named.writes) {
       lists_.probes.back().op = Op::kPut;
     }
+    if (!named.is_other) lists_.places[named.slot] = static_cast<uint32_t>(states.size() - 1);
   }
 }
 
@@ -135,7 +140,9 @@ void AtomicBatch<Layout, kHasRanges>::ListChanged() {
 
 template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::AddProbe(std::string_view key, bool writes) {
-  lists_.probes.push_back({.op = writes ? Op::kPut : Op::kGet, .key = key, .other = {}});
+  Request& probe = lists_.probes.emplace_back();
+  probe.op = writes ? Op::kPut : Op::kGet;
+  probe.key = key;
 }
 
 // Key number `i` of those to be locked.
@@ -232,6 +239,17 @@ typename AtomicBatch<Layout, kHasRanges>::StateAt AtomicBatch<Layout, kHasRanges
   }
 }
 
+// Of the request's own key.
+template <class Layout, bool kHasRanges>
+typename AtomicBatch<Layout, kHasRanges>::StateAt AtomicBatch<Layout, kHasRanges>::StateOfSlot(
+    uint32_t index) {
+  if constexpr (kHasRanges) {
+    return StateOf(batch_.requests()[index].key);
+  } else {
+    return lists_.states.begin() + lists_.places[index];
+  }
+}
+
 // All parts, in order. False: the first one is not applied, so nothing is.
 template <class Layout, bool kHasRanges>
 bool AtomicBatch<Layout, kHasRanges>::PerformAll() {
@@ -253,6 +271,7 @@ bool AtomicBatch<Layout, kHasRanges>::PerformAll() {
 template <class Layout, bool kHasRanges>
 std::optional<uint32_t> AtomicBatch<Layout, kHasRanges>::PerformPart(const Part& part) {
   lists_.undo.clear();
+  undoes_ = !part.is_first;
   for (uint32_t i = part.begin; i < part.end; ++i) {
     const Status status = Check(batch_.requests()[i]);
     if (status.ok()) continue;
@@ -297,7 +316,7 @@ void AtomicBatch<Layout, kHasRanges>::PerformSlot(uint32_t index) {
 template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::SetState(StateAt at, const PointEffect& effect) {
   State& state = at->second;
-  lists_.undo.emplace_back(at, state);
+  if (undoes_) lists_.undo.emplace_back(at, state);
   state.changed = true;
   state.present = effect.action == PointEffect::Action::kStore;
   stored_ |= state.present;
@@ -308,7 +327,7 @@ void AtomicBatch<Layout, kHasRanges>::SetState(StateAt at, const PointEffect& ef
 template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::PerformPoint(uint32_t index) {
   const Request& r = batch_.requests()[index];
-  const auto at = StateOf(r.key);
+  const auto at = StateOfSlot(index);
   const State& state = at->second;
   std::optional<PointState> now;
   if (state.present) now = {state.value, state.deadline_ms};
@@ -323,7 +342,7 @@ void AtomicBatch<Layout, kHasRanges>::PerformPoint(uint32_t index) {
 template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::PerformMove(uint32_t index) {
   const Request& r = batch_.requests()[index];
-  const auto from = StateOf(r.key);
+  const auto from = StateOfSlot(index);
   const auto to = StateOf(r.other);
   Outcome& outcome = out_.outcome(index);
   outcome = {.verdict = Verdict::kDone, .present = from->second.present};
@@ -604,13 +623,15 @@ bool AtomicBatch<Layout, kHasRanges>::ListEdits(const LockedLeaf& leaf, Storing&
   for (uint32_t i = leaf.begin; i < leaf.end; ++i) {
     const auto& [key, state] = *KeyAt(i);
     if (!state.changed || (!state.present && !state.found.present)) continue;
-    LeafEdit<Layout> edit = {.key = key, .stored_key = state.found.key, .erase = !state.present};
+    if (lists_.edits.empty()) first_found_ = &state.found;
+    LeafEdit<Layout>& edit = lists_.edits.emplace_back();
+    edit.key = key;
+    edit.stored_key = state.found.key;
+    edit.erase = !state.present;
     if ((!state.found.known && !storing.Key(key, &edit.stored_key)) ||
         (state.present && !storing.Value(state.value, state.deadline_ms, &edit.value))) {
       return false;
     }
-    if (lists_.edits.empty()) first_found_ = &state.found;
-    lists_.edits.push_back(edit);
   }
   return true;
 }

@@ -91,6 +91,8 @@ class AtomicBatch {
   using StateAt = typename States::iterator;
   struct Named {
     std::string_view key;
+    uint32_t slot;
+    bool is_other;  // what a move moves to
     bool writes;
   };
   // Of the keys that are locked.
@@ -102,6 +104,7 @@ class AtomicBatch {
   struct Lists {
     std::vector<Named> named;
     States states;
+    std::vector<uint32_t> places;  // without ranges, by slot: where its key is in `states`
     std::vector<StateAt> changed;  // of batches with ranges, ascending
     std::vector<Request> probes;   // of the keys to be locked, ascending: for LookAhead
     std::vector<LockedLeaf> leaves;
@@ -132,6 +135,7 @@ class AtomicBatch {
   bool LockLeaf(Change<Layout>& change, uint32_t i, LeafPlace* place);
   StateAt Find(std::string_view key);
   StateAt StateOf(std::string_view key);
+  StateAt StateOfSlot(uint32_t index);
   void SetState(StateAt at, const PointEffect& effect);
   void TakeBack(const Part& part);
   void Read(const LeafPlace& place, std::string_view key, State* state);
@@ -176,8 +180,9 @@ class AtomicBatch {
   Reader<Layout> reader_;
   Lists& lists_;
   uint64_t now_ms_ = 0;
-  bool no_room_ = false;                // what stores something is refused, and with it its part
-  bool stored_ = false;                 // the slot that is being performed has
+  bool no_room_ = false;  // what stores something is refused, and with it its part
+  bool stored_ = false;   // the slot that is being performed has
+  bool undoes_ = false;   // the part that is being performed may be taken back, and others not
   const Found* first_found_ = nullptr;  // of the first of lists_.edits
   Arena::Limit limit_ = Arena::Limit::kObey;
   Version seen_ = 0;

@@ -30,12 +30,13 @@ NodeHeader* Change<Layout>::Workbench() {
 template <class Layout>
 Change<Layout>::~Change() {
   Undo();
+  if (lists_.locked.capacity() <= kLockedKept) Spare() = std::move(lists_);
 }
 
 template <class Layout>
 bool Change<Layout>::Lock(NodeHeader* node, uint64_t word) {
   if (!TryLock(node, word)) return false;
-  locked_.push_back({.node = node, .word = word});
+  lists_.locked.push_back({.node = node, .word = word});
   return true;
 }
 
@@ -70,7 +71,7 @@ NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeH
   // A new node is locked until the tree leads to it: a forged hint might find it before.
   const uint64_t lock = replaces == nullptr ? NodeWord::kLocked : 0;
   made->word.store(NodeWord::Of(used, sequence).bits | lock, std::memory_order_relaxed);
-  made_.push_back(
+  lists_.made.push_back(
       {.link = link, .node = made, .at = at, .replaces = replaces, .left = 0, .right = 0});
   return made;
 }
@@ -89,11 +90,11 @@ bool Change<Layout>::PlaceLeaf(Link link, NodeHeader* old, uint32_t used) {
   NodeHeader* const made = Copy(link, used, BufferBytes<Layout>(room), old);
   if (made == nullptr) return false;
   if (old != nullptr && old->is_leaf()) {
-    made_.back().left = old->left.load(std::memory_order_seq_cst);
-    made_.back().right = old->right.load(std::memory_order_seq_cst);
+    lists_.made.back().left = old->left.load(std::memory_order_seq_cst);
+    lists_.made.back().right = old->right.load(std::memory_order_seq_cst);
   }
-  made->left.store(made_.back().left, std::memory_order_relaxed);
-  made->right.store(made_.back().right, std::memory_order_relaxed);
+  made->left.store(lists_.made.back().left, std::memory_order_relaxed);
+  made->right.store(lists_.made.back().right, std::memory_order_relaxed);
   const uint32_t items_max = made->sorted_count + Layout::kLogItemsMax;
   uint32_t seen = core_.leaf_items_max.load(std::memory_order_relaxed);
   while (seen < items_max &&
@@ -183,7 +184,7 @@ bool Change<Layout>::ReplaceByInner(Link link, NodeHeader* old, uint8_t level, L
 
 template <class Layout>
 typename Change<Layout>::Made& Change<Layout>::Find(Link link) {
-  return *std::ranges::find(made_, link, &Made::link);
+  return *std::ranges::find(lists_.made, link, &Made::link);
 }
 
 template <class Layout>
@@ -201,12 +202,12 @@ void Change<Layout>::SetOrigin(Link made, Link origin) {
 
 template <class Layout>
 void Change<Layout>::Leave(Link link, NodeHeader* node) {
-  leaving_.push_back({.link = link, .node = node});
+  lists_.leaving.push_back({.link = link, .node = node});
 }
 
 template <class Layout>
 void Change<Layout>::Appended(NodeHeader* node, uint64_t word, uint32_t used) {
-  appends_.push_back({.node = node, .word = word, .used = used});
+  lists_.appends.push_back({.node = node, .word = word, .used = used});
 }
 
 template <class Layout>
@@ -274,20 +275,20 @@ void Change<Layout>::FollowSiblings(const Made& made) {
 
 template <class Layout>
 void Change<Layout>::Publish() {
-  for (const Made& made : made_) {
+  for (const Made& made : lists_.made) {
     made.node->version.store(version_, std::memory_order_relaxed);
     Count(made.node, 1);
   }
-  for (const Made& made : made_) {
+  for (const Made& made : lists_.made) {
     if (made.replaces == nullptr) Map(made);
   }
-  for (const Leaving& leaving : leaving_) {
+  for (const Leaving& leaving : lists_.leaving) {
     MarkDead(leaving.node, NodeWord::kRetired);
     Count(leaving.node, -uint64_t{1});
     slot_.retired.push_back({.kind = Retired::Kind::kNode, .link = leaving.link, .end = version_});
   }
   if (core_.has_blocks.load(std::memory_order_relaxed)) RetireBlocks();
-  for (const Made& made : made_) {
+  for (const Made& made : lists_.made) {
     if (made.replaces == nullptr) continue;
     const ArenaAddress old = core_.table.Load(made.link.lid()).buffer();
     Count(made.replaces, -uint64_t{1});
@@ -301,19 +302,19 @@ void Change<Layout>::Publish() {
                                .at = old});
     }
   }
-  for (const Made& made : made_) QueueDeadline(made);
-  for (const Made& made : made_) {
+  for (const Made& made : lists_.made) QueueDeadline(made);
+  for (const Made& made : lists_.made) {
     if (made.replaces != nullptr) continue;
     const uint64_t word = made.node->word.load(std::memory_order_relaxed);
     made.node->word.store(word & ~NodeWord::kLocked, std::memory_order_release);
   }
-  for (const Append& append : appends_) {
+  for (const Append& append : lists_.appends) {
     const NodeWord before{append.word};
     append.node->word.store(NodeWord::Of(append.used, before.sequence() + 1).bits,
                             std::memory_order_release);
   }
   // What was locked and stays as it is.
-  for (const Locked& locked : locked_) {
+  for (const Locked& locked : lists_.locked) {
     // As it was locked here; one that others have locked since has another sequence.
     const uint64_t held = locked.word | NodeWord::kLocked;
     if (locked.node->word.load(std::memory_order_relaxed) == held) {
@@ -321,10 +322,10 @@ void Change<Layout>::Publish() {
     }
   }
   storing_.Keep();
-  locked_.clear();
-  made_.clear();
-  leaving_.clear();
-  appends_.clear();
+  lists_.locked.clear();
+  lists_.made.clear();
+  lists_.leaving.clear();
+  lists_.appends.clear();
   core_.Sync(SyncPoint::kStructureMapped);
 }
 
@@ -333,13 +334,13 @@ template <class Layout>
 void Change<Layout>::RetireBlocks() {
   std::vector<OutsideBlock> before;
   std::vector<OutsideBlock> after;
-  for (const Made& made : made_) {
+  for (const Made& made : lists_.made) {
     const uint32_t used = NodeWord{made.node->word.load(std::memory_order_relaxed)}.used();
     Layout::BlocksOf(core_.codec, made.node, used, &after);
     if (made.replaces == nullptr) continue;
     Layout::BlocksOf(core_.codec, made.replaces, NodeWord{WordOf(made.replaces)}.used(), &before);
   }
-  for (const Leaving& leaving : leaving_) {
+  for (const Leaving& leaving : lists_.leaving) {
     Layout::BlocksOf(core_.codec, leaving.node, NodeWord{WordOf(leaving.node)}.used(), &before);
   }
   const auto place = [](const OutsideBlock& block) { return block.at.bits; };
@@ -355,18 +356,18 @@ void Change<Layout>::RetireBlocks() {
 
 template <class Layout>
 void Change<Layout>::Undo() {
-  for (const Made& made : made_) {
+  for (const Made& made : lists_.made) {
     core_.arena.Free(slot_.cache, made.at, made.node->buffer_bytes());
     if (made.replaces == nullptr) core_.table.Free(made.link);
   }
   if (unused_) core_.table.Free(unused_);
   unused_ = {};
-  for (const Locked& locked : locked_) UnlockUnchanged(locked.node, locked.word);
+  for (const Locked& locked : lists_.locked) UnlockUnchanged(locked.node, locked.word);
   storing_.Drop();
-  made_.clear();
-  leaving_.clear();
-  appends_.clear();
-  locked_.clear();
+  lists_.made.clear();
+  lists_.leaving.clear();
+  lists_.appends.clear();
+  lists_.locked.clear();
 }
 
 template class Change<PaperLayout>;

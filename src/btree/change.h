@@ -22,6 +22,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "btree/core.h"
@@ -46,7 +47,11 @@ class Change {
   using Fences = typename Layout::Fences;
 
   Change(Core& core, Slot& slot, Arena::Limit limit)
-      : core_(core), slot_(slot), limit_(limit), storing_(core, slot, limit) {}
+      : core_(core),
+        slot_(slot),
+        limit_(limit),
+        storing_(core, slot, limit),
+        lists_(std::exchange(Spare(), {})) {}
   ~Change();
 
   // Locks the node if its word is still `word`.
@@ -112,6 +117,18 @@ class Change {
     uint64_t word;
     uint32_t used;
   };
+  struct Lists {
+    std::vector<Locked> locked;
+    std::vector<Made> made;
+    std::vector<Leaving> leaving;
+    std::vector<Append> appends;
+  };
+  // Those of the thread's last change, empty, with their memory, unless that was a large one.
+  static Lists& Spare() {
+    static thread_local Lists lists;
+    return lists;
+  }
+  static constexpr size_t kLockedKept = 1024;
 
   NodeHeader* Copy(Link link, uint32_t used, uint32_t bytes, NodeHeader* replaces);
   bool MakeLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items, const Fences& fences);
@@ -136,10 +153,7 @@ class Change {
   Storing storing_;
   Version drawn_ = 0;
   Version version_ = 0;
-  std::vector<Locked> locked_;
-  std::vector<Made> made_;
-  std::vector<Leaving> leaving_;
-  std::vector<Append> appends_;
+  Lists lists_;
   Link unused_;  // a LID without a buffer: its node could not be made
 };
 

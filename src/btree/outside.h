@@ -26,7 +26,8 @@ class Storing {
   // which is valid as long as this. False: no memory.
   bool Key(std::string_view key, StoredKey* stored) {
     if (key.size() > core_.codec.geometry.key_inline_max()) return LongKey(key, stored);
-    *stored = {.bytes = key};
+    stored->bytes = key;
+    stored->outside = false;
     return true;
   }
   // A short value with a deadline is copied, to be behind it.
@@ -34,7 +35,8 @@ class Storing {
     if (deadline_ms != 0 || value.size() > core_.codec.geometry.value_inline_max()) {
       return CopyValue(value, deadline_ms, stored);
     }
-    *stored = {.bytes = value};
+    stored->bytes = value;
+    stored->outside = stored->has_metadata = false;
     return true;
   }
 
