@@ -13,6 +13,7 @@ bool NeedsAll(Op op) { return op == Op::kSample || op == Op::kDeleteAll || op ==
 
 Version AtomicRun::Do() {
   Lock();
+  PrefetchRecords();
   now_ms_ = core_.now.Advance(batch_.now_ms());
   ForEachPart(batch_, [&](const Part& part) {
     const auto culprit = DoPart(part);
@@ -47,11 +48,21 @@ Version AtomicRun::Number() {
 void AtomicRun::Lock() {
   for (const Request& r : batch_.requests()) {
     if (NeedsAll(r.op)) locked_.set();
-    locked_.set(core_.PartitionOf(HashOf(r.key)));
+    const uint64_t hash = HashOf(r.key);
+    locked_.set(core_.PartitionOf(hash));
+    core_.TableOf(hash).Prefetch(hash);
     if (r.op == Op::kMove) locked_.set(core_.PartitionOf(HashOf(r.other)));
   }
   for (size_t i = 0; i < core_.partitions.size(); ++i) {
     if (locked_[i]) core_.partitions[i]->lock.lock();
+  }
+}
+
+// Their buckets have been asked for, and come side by side.
+void AtomicRun::PrefetchRecords() const {
+  for (const Request& r : batch_.requests()) {
+    const Key key = KeyOf(r.key);
+    core_.TableOf(key.hash).PrefetchRecord(key);
   }
 }
 

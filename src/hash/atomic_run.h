@@ -37,6 +37,7 @@ class AtomicRun {
   const Request& request(uint32_t slot) const { return batch_.requests()[slot]; }
 
   void Lock();
+  void PrefetchRecords() const;
   void Unlock();
   Version Number();
   std::optional<uint32_t> DoPart(const Part& part);
