@@ -112,7 +112,11 @@ class Served final : public ForwardingEngine {
     clock_.Advance(now_ms);
     return client_->Watch(key, now_ms);
   }
-  void Unwatch(uint64_t watch) override { client_->Unwatch(watch); }
+  void Unwatch(uint64_t watch) override {
+    client_->Unwatch(watch);
+    // As above, on the connection that has the watches.
+    SKEP_CHECK(remote_->Ask(packed::Kind::kPing, 0, {}, 0).has_value());
+  }
   EngineStatistics Statistics() const override { return client_->Statistics(); }
 
  private:
