@@ -28,7 +28,8 @@ const Function* ReverseFunction() {
   return function;
 }
 
-RandomBatch::RandomBatch(uint64_t seed) : rng_(seed) {}
+RandomBatch::RandomBatch(uint64_t seed)
+    : own_(std::make_unique<SeededRandom>(seed)), choices_(*own_) {}
 
 void RandomBatch::Fill(Batch& batch) {
   if (Below(8) == 0) batch.set_scan_bytes_max(Below(64));
@@ -66,7 +67,7 @@ void RandomBatch::FillWithReads(Batch& batch) {
 
 void RandomBatch::Add(Batch& batch, Request request) {
   if (Below(4) == 0) request.flags |= Request::kWantHint;
-  if (Below(16) == 0) request.hint.bits = rng_();  // wrong: it may only cost time
+  if (Below(16) == 0) request.hint.bits = choices_.Next();  // wrong: it may only cost time
   batch.Add(request);
 }
 
@@ -163,7 +164,7 @@ void RandomBatch::AddRead(Batch& batch) {
       batch.Count(ARange(batch, Side::kAnywhere), Limit());
       return;
     case 2:
-      if (batch.snapshot().id == 0) batch.Sample(rng_());
+      if (batch.snapshot().id == 0) batch.Sample(choices_.Next());
       if (Below(4) == 0 && batch.kind() == Batch::Kind::kUnordered) {
         batch.Walk(0, {.limit = Limit(), .keys_only = Below(2) == 0});
       }

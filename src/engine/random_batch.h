@@ -6,16 +6,19 @@
 //   one operation on the range above it.
 // Atomic batches act in slot order: anything goes, in parts too.
 //
+// The choices are drawn from a seed, or from whatever the caller has: a fuzzer's input.
+//
 // Deadlines lie a few milliseconds around the batch's now, before as well as after it, so that keys
 // expire between the batches of a log whose time passes in such steps.
 #pragma once
 
-#include <random>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "skep/batch.h"
 
 namespace skep {
@@ -23,6 +26,8 @@ namespace skep {
 class RandomBatch {
  public:
   explicit RandomBatch(uint64_t seed);
+  // Draws from `choices`, which must outlive it.
+  explicit RandomBatch(Random& choices) : choices_(choices) {}
 
   // What kRequireUnchanged may be asked of.
   struct WatchedKey {
@@ -35,7 +40,7 @@ class RandomBatch {
   // The same, but reads only, without conditions: for snapshots.
   void FillWithReads(Batch& batch);
 
-  uint64_t Below(uint64_t bound) { return rng_() % bound; }
+  uint64_t Below(uint64_t bound) { return choices_.Below(bound); }
   // One of the keys that batches are about, in the batch's scratch.
   std::string_view Key(Batch& batch) { return Key(batch, Side::kAnywhere); }
   void set_watched(std::vector<WatchedKey> watched) { watched_ = std::move(watched); }
@@ -63,7 +68,8 @@ class RandomBatch {
   uint8_t WhenOfDeadline();
   uint32_t Limit();
 
-  std::mt19937_64 rng_;
+  const std::unique_ptr<Random> own_;  // null: the caller's
+  Random& choices_;
   std::vector<WatchedKey> watched_;
 };
 
