@@ -21,7 +21,7 @@ Result<std::unique_ptr<Stream>> Open(const ServerAddress& server) {
   if (!addresses) return Fail(addresses.error());
   Result<std::unique_ptr<Stream>> stream;
   for (const Address& address : *addresses) {
-    stream = SocketNetwork().Connect(address);
+    stream = SocketNetwork().Connect(address, ServerClient::kPatienceMs);
     if (stream) break;
   }
   return stream;

@@ -30,7 +30,10 @@ struct ServerAddress {
 // Thread safety: one owner, but for Interrupt(). After an error it is of no use any more.
 class ServerClient {
  public:
-  // Connects and logs in. On an error *problem is a line for a person.
+  static constexpr int kPatienceMs = 60'000;
+
+  // Connects and logs in, waiting at most kPatienceMs for each. On an error *problem is a line for
+  // a person.
   static Result<std::unique_ptr<ServerClient>> Connect(const ServerAddress& server,
                                                        std::string* problem);
 
@@ -54,7 +57,8 @@ class ServerClient {
   // is on its way.
   bool IsOpen();
 
-  // How long a server may be silent that is waited for; negative: for ever. A minute, if not set.
+  // How long a server may be silent that is waited for; negative: for ever. kPatienceMs, if not
+  // set.
   void set_patience_ms(int patience_ms) { patience_ms_ = patience_ms; }
 
   // Ends a Receive() that waits, or the next one. From any thread, and from a signal's handler.
@@ -78,7 +82,7 @@ class ServerClient {
   std::string in_;
   size_t begin_ = 0;  // of in_: what is before it has been handed out
   bool waits_to_write_ = false;
-  int patience_ms_ = 60'000;
+  int patience_ms_ = kPatienceMs;
   std::atomic<bool> interrupted_{false};
 };
 

@@ -30,7 +30,8 @@ struct ConnectOptions {
   std::string password;  // the server's requirepass
   // Threads are spread over so many connections; each is served by one of the server's workers.
   uint32_t connections = 1;
-  // How long a call may take, with everything it does again.
+  // How long a call may take, with everything it does again; Store::Connect with each address that
+  // the name stands for.
   uint32_t timeout_ms = 10'000;
   // The server keeps replies to writes for a while, so that writes can be sent again.
   bool remembers_writes = true;

@@ -2,8 +2,8 @@
 // the simulated one (sim/sim_network.h) splits, delays and cuts streams from a seed, and loses,
 // doubles and delays datagrams.
 //
-// Everything is non-blocking. Calls that move bytes return how many, or a negative errno: -EAGAIN
-// when nothing can be moved now. Readiness is level-triggered.
+// Everything is non-blocking but Connect. Calls that move bytes return how many, or a negative
+// errno: -EAGAIN when nothing can be moved now. Readiness is level-triggered.
 #pragma once
 
 #include <sys/types.h>
@@ -106,8 +106,11 @@ class Network {
   //   kInvalidArgument  the address cannot be parsed
   //   kIo               the errno of socket, bind or listen
   virtual Result<std::unique_ptr<Listener>> Listen(const Address& address) = 0;
-  // Connects; the real one waits until it is connected or refused (kIo with the errno).
-  virtual Result<std::unique_ptr<Stream>> Connect(const Address& address) = 0;
+  // Connects. The real one waits until it is connected or refused, up to `timeout_ms` (-1: for as
+  // long as the system tries, which may be minutes).
+  //   kInvalidArgument  the address cannot be parsed
+  //   kIo               the errno; ETIMEDOUT: it was neither
+  virtual Result<std::unique_ptr<Stream>> Connect(const Address& address, int timeout_ms) = 0;
   // Datagrams to this address. Several sockets may have the same one: they share the peers.
   //   as Listen; kInvalidArgument also for a unix socket
   virtual Result<std::unique_ptr<DatagramSocket>> BindDatagrams(const Address& address) = 0;

@@ -6,10 +6,13 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/network_address.h"
 
 namespace skep {
@@ -30,13 +33,27 @@ void SetNoDelay(int fd, sa_family_t family) {
   if (family != AF_UNIX) SetOption(fd, IPPROTO_TCP, TCP_NODELAY);
 }
 
-// Blocking: the caller wants the outcome. An interrupted connect(2) goes on in the kernel, and
-// calling it again waits for the same attempt.
-bool ConnectSocket(int fd, const SocketAddress& to) {
+// How long connect(2) waits, at least a millisecond.
+void SetConnectTimeout(int fd, int64_t ms) {
+  constexpr int64_t kSecondMs = 1000;
+  ms = std::max<int64_t>(ms, 1);
+  const timeval timeout = {.tv_sec = ms / kSecondMs, .tv_usec = ms % kSecondMs * 1000};
+  static_cast<void>(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)));
+}
+
+// Blocking: the caller wants the outcome; errno is ETIMEDOUT if there is none in time. An
+// interrupted connect(2) goes on in the kernel, and calling it again waits for the same attempt.
+bool ConnectSocket(int fd, const SocketAddress& to, int timeout_ms) {
+  const uint64_t begin_ms = SystemClock().MonotonicMs();
   int result;
   do {
+    const auto waited_ms = static_cast<int64_t>(SystemClock().MonotonicMs() - begin_ms);
+    if (timeout_ms >= 0) SetConnectTimeout(fd, timeout_ms - waited_ms);
     result = connect(fd, to.raw(), to.length);
   } while (result < 0 && errno == EINTR);
+  // Of TCP, also once it was interrupted; of a unix socket.
+  const bool is_late = errno == EINPROGRESS || errno == EALREADY || errno == EAGAIN;
+  if (result < 0 && is_late) errno = ETIMEDOUT;
   return result == 0;
 }
 
@@ -61,7 +78,7 @@ std::optional<uint64_t> SocketInode(const std::string& path) {
 bool IsStale(const SocketAddress& address) {
   if (!SocketInode(UnixPath(address))) return false;
   const FileDescriptor probe(socket(AF_UNIX, kSocketType | SOCK_NONBLOCK, 0));
-  return probe.valid() && !ConnectSocket(probe.get(), address) && errno == ECONNREFUSED;
+  return probe.valid() && !ConnectSocket(probe.get(), address, -1) && errno == ECONNREFUSED;
 }
 
 bool Bind(int fd, const SocketAddress& address) {
@@ -89,12 +106,12 @@ class Sockets final : public Network {
     return std::make_unique<SocketListener>(std::move(fd));
   }
 
-  Result<std::unique_ptr<Stream>> Connect(const Address& address) override {
+  Result<std::unique_ptr<Stream>> Connect(const Address& address, int timeout_ms) override {
     Result<SocketAddress> parsed = ParseAddress(address);
     if (!parsed) return Fail(parsed.error());
     FileDescriptor fd(socket(parsed->family(), kSocketType, 0));
     if (!fd.valid()) return Fail(IoError("cannot make a socket"));
-    if (!ConnectSocket(fd.get(), *parsed)) return Fail(IoError("cannot connect"));
+    if (!ConnectSocket(fd.get(), *parsed, timeout_ms)) return Fail(IoError("cannot connect"));
     int on = 1;
     if (ioctl(fd.get(), FIONBIO, &on) < 0)
       return Fail(IoError("cannot make a socket non-blocking"));

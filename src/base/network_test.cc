@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/busy_listener_test.h"
 #include "base/clock.h"
 #include "base/file_descriptor.h"
 #include "base/network_address.h"
@@ -87,7 +88,7 @@ TEST_F(UnixSocketTest, StaleFileIsReplacedAndRemovedAtTheEnd) {
   LeaveStaleFile();
   auto listener = SocketNetwork().Listen(address());
   ASSERT_TRUE(listener) << listener.error().ToString();
-  EXPECT_TRUE(SocketNetwork().Connect(address()));
+  EXPECT_TRUE(SocketNetwork().Connect(address(), -1));
   listener->reset();
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
@@ -98,24 +99,31 @@ TEST_F(UnixSocketTest, LiveSocketIsNotTakenOver) {
   auto second = SocketNetwork().Listen(address());
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().detail(), EADDRINUSE);
-  EXPECT_TRUE(SocketNetwork().Connect(address()));
+  EXPECT_TRUE(SocketNetwork().Connect(address(), -1));
 }
 
 // Goal: a listener too busy to take another connection is not mistaken for a dead one.
-// Method: connections that nobody accepts fill its queue; the next one is refused with EAGAIN.
 TEST_F(UnixSocketTest, BusySocketIsNotTakenOver) {
-  SocketAddress where = *ParseAddress(address());
-  const FileDescriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(bind(listener.get(), where.raw(), where.length), 0);
-  ASSERT_EQ(listen(listener.get(), 0), 0);
-  std::vector<FileDescriptor> clients;
-  do {
-    clients.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  } while (connect(clients.back().get(), where.raw(), where.length) == 0);
-  ASSERT_EQ(errno, EAGAIN);
-
+  const BusyListener busy(address());
   EXPECT_EQ(SocketNetwork().Listen(address()).error().detail(), EADDRINUSE);
   EXPECT_TRUE(std::filesystem::exists(path()));
+}
+
+// Goal: whoever is neither connected nor refused is told so in time; of a unix socket too.
+TEST_F(UnixSocketTest, ConnectingEndsInTime) {
+  for (const Address& where : {Address("127.0.0.1:0"), address()}) {
+    SCOPED_TRACE(where);
+    const BusyListener busy(where);
+    const uint64_t begin_ms = SystemClock().MonotonicMs();
+    for (const int timeout_ms : {0, 50}) {
+      const auto late = SocketNetwork().Connect(busy.address(), timeout_ms);
+      ASSERT_FALSE(late);
+      EXPECT_EQ(late.error().code(), Code::kIo);
+      EXPECT_EQ(late.error().detail(), ETIMEDOUT);
+    }
+    // The system gives up after two minutes.
+    EXPECT_LT(SystemClock().MonotonicMs() - begin_ms, 60'000u);
+  }
 }
 
 TEST_F(UnixSocketTest, FileThatIsNoSocketIsKept) {
@@ -137,7 +145,7 @@ TEST_F(UnixSocketTest, SuccessorsFileIsKept) {
   auto second = SocketNetwork().Listen(address());
   ASSERT_TRUE(second);
   first->reset();
-  EXPECT_TRUE(SocketNetwork().Connect(address()));
+  EXPECT_TRUE(SocketNetwork().Connect(address(), -1));
 }
 
 int SocketOption(int fd, int level, int option) {
@@ -150,7 +158,7 @@ int SocketOption(int fd, int level, int option) {
 TEST(SocketNetwork, StreamsAreNonBlockingPrivateAndUndelayed) {
   auto listener = SocketNetwork().Listen("127.0.0.1:0");
   ASSERT_TRUE(listener);
-  auto client = SocketNetwork().Connect((*listener)->address());
+  auto client = SocketNetwork().Connect((*listener)->address(), -1);
   ASSERT_TRUE(client);
   int error = 0;
   const auto server = (*listener)->Accept(&error);
@@ -169,7 +177,7 @@ TEST(SocketNetwork, PortCanBeUsedAgainAtOnce) {
   auto listener = SocketNetwork().Listen("127.0.0.1:0");
   ASSERT_TRUE(listener);
   const Address address = (*listener)->address();
-  auto client = SocketNetwork().Connect(address);
+  auto client = SocketNetwork().Connect(address, -1);
   int error = 0;
   auto server = (*listener)->Accept(&error);
   ASSERT_NE(server, nullptr);
@@ -234,7 +242,7 @@ TEST(SocketPoller, SignalEndsAWait) {
 TEST(SocketNetwork, AcceptTellsThatDescriptorsRanOut) {
   auto listener = SocketNetwork().Listen("127.0.0.1:0");
   ASSERT_TRUE(listener);
-  auto client = SocketNetwork().Connect((*listener)->address());
+  auto client = SocketNetwork().Connect((*listener)->address(), -1);
   ASSERT_TRUE(client);
 
   rlimit old;

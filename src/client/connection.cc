@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <utility>
 #include <vector>
 
@@ -63,68 +64,80 @@ uint32_t Connection::generation() const {
 // ---- Connecting ----
 
 Status Connection::Connect() {
-  std::lock_guard lock(mutex_);
-  return IsConnected() ? Status() : ConnectOnce();
+  Lock lock(mutex_);
+  if (IsConnected()) return {};
+  return ConnectOnce(lock, clock_.MonotonicMs() + options_.timeout_ms);
 }
 
-Status Connection::ConnectOnce() {
-  auto stream = network_.Connect(options_.address);
-  if (!stream) {
-    const Status s = stream.error();
-    if (s.code() == Code::kIo) return {Code::kUnavailable, "cannot connect", s.detail()};
-    refused_ = s;
+// Others may come and go while it waits.
+Status Connection::ConnectOnce(Lock& lock, uint64_t until_ms) {
+  lock.unlock();
+  auto made = MakeLink(until_ms);
+  lock.lock();
+  Status s = made ? poller_->Add(*made->stream, nullptr, true, false) : made.error();
+  if (!s.ok()) {
+    // It will be the same the next time.
+    if (s.code() == Code::kInvalidArgument || s.code() == Code::kNotSupported) refused_ = s;
     return s;
   }
-  const auto poller = network_.NewPoller();
-  if (Status s = poller->Add(**stream, nullptr, true, false); !s.ok()) return s;
-  const Status shaken = Handshake(**stream, *poller);
-  poller->Remove(**stream);
-  if (!shaken.ok()) return shaken;
-  if (Status s = poller_->Add(**stream, nullptr, true, false); !s.ok()) return s;
-  stream_ = std::move(*stream);
+  stream_ = std::move(made->stream);
+  hello_ = made->hello;
   wants_write_ = false;
   ++generation_;
   OpenDatagrams();
   return {};
 }
 
-Status Connection::Handshake(Stream& stream, Poller& poller) {
+Result<Connection::Link> Connection::MakeLink(uint64_t until_ms) const {
+  auto stream = network_.Connect(options_.address, PatienceMs(until_ms));
+  if (!stream) {
+    const Status s = stream.error();
+    return s.code() == Code::kIo ? Fail(Code::kUnavailable, "cannot connect", s.detail()) : Fail(s);
+  }
+  Link link{.stream = std::move(*stream), .hello = {}};
+  const auto poller = network_.NewPoller();
+  if (Status s = poller->Add(*link.stream, nullptr, true, false); !s.ok()) return Fail(s);
+  const Status shaken = Handshake(*link.stream, *poller, until_ms, &link.hello);
+  poller->Remove(*link.stream);
+  if (!shaken.ok()) return Fail(shaken);
+  return link;
+}
+
+Status Connection::Handshake(Stream& stream, Poller& poller, uint64_t until_ms,
+                             packed::ServerHello* hello) const {
   std::string bytes;
   packed::Append(bytes, packed::ClientHello{.client = client_});
   std::string reply;
-  Status s = Exchange(stream, poller, bytes, sizeof(packed::ServerHello), &reply);
+  Status s = Exchange(stream, poller, bytes, sizeof(packed::ServerHello), until_ms, &reply);
   if (!s.ok()) return s;
   if (!packed::IsHello(reply)) return kNotSkep;
-  const auto hello = packed::Read<packed::ServerHello>(reply);
-  if (hello.version != packed::kVersion) {
-    return refused_ = {Code::kNotSupported, "the server speaks other versions of the protocol"};
+  *hello = packed::Read<packed::ServerHello>(reply);
+  if (hello->version != packed::kVersion) {
+    return {Code::kNotSupported, "the server speaks other versions of the protocol"};
   }
-  if ((hello.features & packed::kNeedsAuth) != 0) {
-    bytes.clear();
-    const size_t begin = packed::BeginMessage(bytes, {.kind = packed::Kind::kAuth});
-    bytes.append(options_.password);
-    packed::EndMessage(bytes, begin);
-    s = Exchange(stream, poller, bytes, sizeof(packed::Header), &reply);
-    if (!s.ok()) return s;
-    if ((packed::Read<packed::Header>(reply).flags & packed::kFailed) != 0) {
-      return refused_ = {Code::kInvalidArgument, "the password is wrong"};
-    }
+  if ((hello->features & packed::kNeedsAuth) == 0) return {};
+  bytes.clear();
+  const size_t begin = packed::BeginMessage(bytes, {.kind = packed::Kind::kAuth});
+  bytes.append(options_.password);
+  packed::EndMessage(bytes, begin);
+  s = Exchange(stream, poller, bytes, sizeof(packed::Header), until_ms, &reply);
+  if (!s.ok()) return s;
+  if ((packed::Read<packed::Header>(reply).flags & packed::kFailed) != 0) {
+    return {Code::kInvalidArgument, "the password is wrong"};
   }
-  hello_ = hello;
   return {};
 }
 
 // Sends the bytes and receives so many.
 Status Connection::Exchange(Stream& stream, Poller& poller, std::string_view bytes,
-                            size_t reply_bytes, std::string* reply) {
-  const uint64_t until_ms = clock_.MonotonicMs() + options_.timeout_ms;
+                            size_t reply_bytes, uint64_t until_ms, std::string* reply) const {
   // It is short and the first one: a socket takes it whole.
   if (stream.Write(bytes) != static_cast<ssize_t>(bytes.size())) return kNotSkep;
   reply->clear();
   while (reply->size() < reply_bytes) {
-    const uint64_t now_ms = clock_.MonotonicMs();
-    if (now_ms >= until_ms) return kNoAnswer;
-    poller.Wait(static_cast<int>(until_ms - now_ms));
+    const int patience_ms = PatienceMs(until_ms);
+    if (patience_ms == 0) return kNoAnswer;
+    poller.Wait(patience_ms);
     const size_t had = reply->size();
     reply->resize(reply_bytes);
     const ssize_t got = stream.Read(reply->data() + had, reply_bytes - had);
@@ -134,20 +147,27 @@ Status Connection::Exchange(Stream& stream, Poller& poller, std::string_view byt
   return {};
 }
 
+// How long it is until then, for those who wait.
+int Connection::PatienceMs(uint64_t until_ms) const {
+  const uint64_t now_ms = clock_.MonotonicMs();
+  const uint64_t left_ms = now_ms < until_ms ? until_ms - now_ms : 0;
+  return static_cast<int>(std::min<uint64_t>(left_ms, INT_MAX));
+}
+
 // Tries to connect until it is, or nothing is left to be sent.
 void Connection::Reconnect(Lock& lock) {
   while (!IsConnected() && !under_way_.empty()) {
-    const uint64_t now_ms = clock_.MonotonicMs();
     if (!refused_.ok()) return Break(refused_);
-    if (now_ms < next_attempt_ms_) {
-      // Others may come and go meanwhile.
+    if (clock_.MonotonicMs() < next_attempt_ms_) {
+      const int patience_ms = PatienceMs(std::min(next_attempt_ms_, NextDeadlineMs()));
       lock.unlock();
-      poller_->Wait(static_cast<int>(next_attempt_ms_ - now_ms));
+      poller_->Wait(patience_ms);
       lock.lock();
       EndOverdue();
       continue;
     }
-    const bool connected = ConnectOnce().ok();
+    // Others that wait have more time, and so another attempt.
+    const bool connected = ConnectOnce(lock, NextDeadlineMs()).ok();
     // Also if it is: until a reply comes it is not known to be of any use.
     pause_ms_ = std::clamp(2 * pause_ms_, kFirstPauseMs, kPauseMaxMs);
     next_attempt_ms_ = clock_.MonotonicMs() + pause_ms_;
@@ -161,7 +181,6 @@ void Connection::SendAgain() {
   out_.clear();
   out_begin_ = 0;
   kept_ = 0;
-  incoming_.reset();
   std::vector<Message*> messages;
   for (const auto& [id, message] : under_way_) messages.push_back(message);
   for (Message* const message : messages) {
@@ -186,6 +205,7 @@ void Connection::Break(const Status& why) {
   CloseDatagrams();
   if (stream_ != nullptr) poller_->Remove(*stream_);
   stream_.reset();
+  incoming_.reset();
   if (why.ok()) return;
   while (!under_way_.empty()) End(*under_way_.begin()->second, why);
 }
@@ -292,9 +312,7 @@ void Connection::Turn(Lock& lock) {
     wants_write_ = wants_write;
     static_cast<void>(poller_->Change(*stream_, nullptr, true, wants_write));
   }
-  const uint64_t now_ms = clock_.MonotonicMs();
-  const uint64_t until_ms = NextEventMs();
-  const int patience_ms = now_ms < until_ms ? static_cast<int>(until_ms - now_ms) : 0;
+  const int patience_ms = PatienceMs(NextEventMs());
   lock.unlock();
   // Nobody else touches the poller or reads what it tells of.
   const auto events = poller_->Wait(patience_ms);

@@ -18,8 +18,8 @@
 // after kTriesMax times on the stream; so does one whose reply does not fit into a datagram. If
 // none has a reply for kSilentMax messages, datagrams do not get through, and all go on the stream.
 //
-// Thread-safe. Locks: mutex_ guards everything; nobody waits for the network while holding it, but
-// for connecting. Of stream and poller the leader alone waits and reads; sending never waits.
+// Thread-safe. Locks: mutex_ guards everything; nobody waits for the network while holding it. Of
+// stream and poller the leader alone waits and reads, and it alone connects; sending never waits.
 #pragma once
 
 #include <condition_variable>
@@ -71,7 +71,8 @@ class Connection {
   ~Connection();
 
   // Connects now. Before any other thread knows of it.
-  //   kUnavailable      there is no server, or it is none of Skep's
+  //   kUnavailable      there is no server, it is none of Skep's, or it does not answer within
+  //                     options.timeout_ms
   //   kInvalidArgument  the address, or the password
   //   kNotSupported     the server speaks none of the versions known here
   Status Connect();
@@ -94,12 +95,21 @@ class Connection {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
+  // A connection that was made and has said hello.
+  struct Link {
+    std::unique_ptr<Stream> stream;
+    packed::ServerHello hello;
+  };
+
   bool IsConnected() const { return stream_ != nullptr; }
   bool IsFull() const;
-  Status ConnectOnce();
-  Status Handshake(Stream& stream, Poller& poller);
+  Status ConnectOnce(Lock& lock, uint64_t until_ms);
+  Result<Link> MakeLink(uint64_t until_ms) const;
+  Status Handshake(Stream& stream, Poller& poller, uint64_t until_ms,
+                   packed::ServerHello* hello) const;
   Status Exchange(Stream& stream, Poller& poller, std::string_view bytes, size_t reply_bytes,
-                  std::string* reply);
+                  uint64_t until_ms, std::string* reply) const;
+  int PatienceMs(uint64_t until_ms) const;
   void Reconnect(Lock& lock);
   void SendAgain();
   void Break(const Status& why);

@@ -92,7 +92,7 @@ class World {
   }
   uint64_t now_ms() { return sim_.clock().TimeMs(); }
 
-  std::unique_ptr<Stream> Connect() { return std::move(*sim_.network().Connect(kAddress)); }
+  std::unique_ptr<Stream> Connect() { return std::move(*sim_.network().Connect(kAddress, 0)); }
   size_t connections() const { return server_->connections(); }
   LateEngine& engine(uint32_t keyspace) {
     return static_cast<LateEngine&>(server_->keyspaces().at(keyspace));

@@ -52,7 +52,7 @@ ServerOptions Options() {
 // A connection that has sent all and reads all.
 class Connection {
  public:
-  explicit Connection(Simulation& sim) : stream_(std::move(*sim.network().Connect(kAddress))) {}
+  explicit Connection(Simulation& sim) : stream_(std::move(*sim.network().Connect(kAddress, 0))) {}
 
   // Sends a piece; false if the server takes no more.
   bool Send(std::string_view bytes) {

@@ -176,7 +176,7 @@ TEST(TransactionOnServer, LeavesNoWatch) {
                                 {"MULTI", "gone"}};
   for (const Words& end : ends) {
     SCOPED_TRACE(end.back());
-    auto stream = std::move(*sim.network().Connect("127.0.0.1:6379"));
+    auto stream = std::move(*sim.network().Connect("127.0.0.1:6379", 0));
     const auto send = [&](std::string line) {
       line += "\r\n";
       for (std::string_view rest = line; !rest.empty(); settle()) {

@@ -55,7 +55,7 @@ class WorkerGate : public testing::Test {
   }
 
   Client Connect() {
-    auto stream = sim_.network().Connect("127.0.0.1:6379");
+    auto stream = sim_.network().Connect("127.0.0.1:6379", 0);
     EXPECT_TRUE(stream.has_value());
     return {.stream = std::move(*stream)};
   }

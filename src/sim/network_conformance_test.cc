@@ -76,7 +76,7 @@ class NetworkTest : public testing::Test {
   void PassTime() { setup_.world.PassTime(); }
 
   std::unique_ptr<Stream> Connect() {
-    auto stream = network().Connect(listener_->address());
+    auto stream = network().Connect(listener_->address(), -1);
     EXPECT_TRUE(stream) << stream.error().ToString();
     return std::move(*stream);
   }
@@ -178,7 +178,7 @@ TYPED_TEST(NetworkTest, EchoOverManyStreams) {
   EchoServer server(this->network(), std::move(this->listener_));
   std::vector<std::unique_ptr<EchoClient>> clients;
   for (int i = 0; i < 50; ++i) {
-    auto stream = this->network().Connect(address);
+    auto stream = this->network().Connect(address, -1);
     ASSERT_TRUE(stream);
     clients.push_back(
         std::make_unique<EchoClient>(std::move(*stream), random, random.Below(200'000)));
@@ -396,7 +396,7 @@ TYPED_TEST(NetworkTest, BothEndsAgreeOnTheirAddresses) {
 TYPED_TEST(NetworkTest, NobodyListensNobodyConnects) {
   const Address address = this->listener_->address();
   this->listener_.reset();
-  const auto refused = this->network().Connect(address);
+  const auto refused = this->network().Connect(address, -1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Code::kIo);
   const bool is_unix = address.starts_with("unix:");
@@ -420,7 +420,7 @@ TYPED_TEST(NetworkTest, AddressIsTakenOnce) {
 TYPED_TEST(NetworkTest, WrongAddressesAreRefused) {
   for (const char* address : {"", "localhost:1", "127.0.0.1", "127.0.0.1:99999", "unix:"}) {
     EXPECT_EQ(this->network().Listen(address).error().code(), Code::kInvalidArgument);
-    EXPECT_EQ(this->network().Connect(address).error().code(), Code::kInvalidArgument);
+    EXPECT_EQ(this->network().Connect(address, -1).error().code(), Code::kInvalidArgument);
   }
 }
 

@@ -112,7 +112,7 @@ Result<std::unique_ptr<Listener>> SimNetwork::Listen(const Address& address) {
   return listener;
 }
 
-Result<std::unique_ptr<Stream>> SimNetwork::Connect(const Address& address) {
+Result<std::unique_ptr<Stream>> SimNetwork::Connect(const Address& address, int /*timeout_ms*/) {
   Result<Address> server = Canonical(address);
   if (!server) return Fail(server.error());
   SimListener* const listener = FindListener(*server);

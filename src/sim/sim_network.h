@@ -113,7 +113,7 @@ class SimNetwork final : public Network {
 
   Result<std::unique_ptr<Listener>> Listen(const Address& address) override;
   // Connected at once; the listener hears of it later.
-  Result<std::unique_ptr<Stream>> Connect(const Address& address) override;
+  Result<std::unique_ptr<Stream>> Connect(const Address& address, int timeout_ms) override;
   Result<std::unique_ptr<DatagramSocket>> BindDatagrams(const Address& address) override;
   Result<std::unique_ptr<DatagramSocket>> ConnectDatagrams(const Address& address) override;
   std::unique_ptr<Poller> NewPoller() override;

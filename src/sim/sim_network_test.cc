@@ -20,7 +20,7 @@ struct Pair {
   explicit Pair(uint64_t seed, const SimNetworkOptions& options = {})
       : network(seed, clock, trace, options) {
     listener = std::move(*network.Listen("127.0.0.1:0"));
-    client = std::move(*network.Connect(listener->address()));
+    client = std::move(*network.Connect(listener->address(), 0));
     clock.AdvanceToReminder();
     int error = 0;
     server = listener->Accept(&error);
@@ -205,7 +205,7 @@ TEST(SimNetwork, ConnectionsOvertakeEachOther) {
   uint64_t overtaken = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Pair pair(seed);
-    const auto second = std::move(*pair.network.Connect(pair.listener->address()));
+    const auto second = std::move(*pair.network.Connect(pair.listener->address(), 0));
     pair.PassAllTime();
     int error = 0;
     const auto server = pair.listener->Accept(&error);
@@ -220,7 +220,7 @@ TEST(SimNetwork, ConnectionsOvertakeEachOther) {
 
 TEST(SimNetwork, AcceptsFailAsOftenAsAsked) {
   Pair pair(1);
-  const auto second = pair.network.Connect(pair.listener->address());
+  const auto second = pair.network.Connect(pair.listener->address(), 0);
   ASSERT_TRUE(second);
   pair.network.FailAccepts(EMFILE, 2);
   int error = 0;
@@ -238,10 +238,10 @@ TEST(SimNetwork, ListenerOnEveryHost) {
   Pair pair(1);
   const auto listener = pair.network.Listen("0.0.0.0:7");
   ASSERT_TRUE(listener);
-  EXPECT_TRUE(pair.network.Connect("127.0.0.1:7"));
-  EXPECT_TRUE(pair.network.Connect("10.1.2.3:7"));
-  EXPECT_FALSE(pair.network.Connect("127.0.0.1:8"));
-  EXPECT_FALSE(pair.network.Connect("[::1]:7"));
+  EXPECT_TRUE(pair.network.Connect("127.0.0.1:7", 0));
+  EXPECT_TRUE(pair.network.Connect("10.1.2.3:7", 0));
+  EXPECT_FALSE(pair.network.Connect("127.0.0.1:8", 0));
+  EXPECT_FALSE(pair.network.Connect("[::1]:7", 0));
 }
 
 // Goal: datagrams get lost, come twice and overtake each other as often as asked, and not

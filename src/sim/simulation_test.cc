@@ -66,7 +66,7 @@ class EchoCluster {
     Start();
   }
   void AddClient() {
-    auto stream = sim_.network().Connect(kAddress);
+    auto stream = sim_.network().Connect(kAddress, 0);
     ASSERT_TRUE(stream);
     clients_.push_back(std::make_unique<EchoClient>(std::move(*stream), sim_.random(),
                                                     20'000 + sim_.random().Below(100'000)));

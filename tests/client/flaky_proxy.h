@@ -64,7 +64,7 @@ class FlakyProxy {
   void Accept() {
     int error = 0;
     auto client = listener_->Accept(&error);
-    auto server = SocketNetwork().Connect(server_);
+    auto server = SocketNetwork().Connect(server_, -1);
     if (client == nullptr || !server) return;
     auto pair = std::make_unique<Pair>();
     pair->sides[0].stream = std::move(client);

@@ -28,8 +28,8 @@ class LossyNetwork final : public Network {
   Result<std::unique_ptr<Listener>> Listen(const Address& address) override {
     return SocketNetwork().Listen(address);
   }
-  Result<std::unique_ptr<Stream>> Connect(const Address& address) override {
-    return SocketNetwork().Connect(address);
+  Result<std::unique_ptr<Stream>> Connect(const Address& address, int timeout_ms) override {
+    return SocketNetwork().Connect(address, timeout_ms);
   }
   Result<std::unique_ptr<DatagramSocket>> BindDatagrams(const Address& address) override {
     return Wrap(SocketNetwork().BindDatagrams(address));

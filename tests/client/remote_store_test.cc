@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/busy_listener_test.h"
 #include "flaky_proxy.h"
 #include "lossy_network.h"
 #include "skep/store.h"
@@ -196,7 +197,58 @@ TEST(RemoteStoreOptions, AreChecked) {
   EXPECT_EQ(Store::Connect({.address = "localhost:none"}).error().code(), Code::kInvalidArgument);
 }
 
+// Goal: where nobody answers, connecting ends in time.
+TEST(RemoteStoreOptions, ConnectingEndsInTime) {
+  const BusyListener busy("127.0.0.1:0");
+  const uint64_t begin_ms = SystemClock().MonotonicMs();
+  const auto store = Store::Connect({.address = busy.address(), .timeout_ms = 100});
+  ASSERT_FALSE(store.has_value());
+  EXPECT_EQ(store.error().code(), Code::kUnavailable);
+  EXPECT_LT(SystemClock().MonotonicMs() - begin_ms, 60'000u);  // the system has more patience
+}
+
 // ---- Connections that break ----
+
+// Goal: while one call waits to be connected again others can begin; all are done once there is a
+//   server again.
+// Method: instead of the server there is for a while one that takes no connections.
+TEST(RemoteStoreFailures, OthersBeginWhileOneConnects) {
+  TemporaryDirectory directory;
+  const std::string socket = directory.path() + "/socket";
+  auto server = std::make_unique<TestServer>(ServerOptions{}, socket);
+  const auto store = ConnectTo(server->address(), {.timeout_ms = 60'000});
+  ASSERT_TRUE(store->Put("k", "v").ok());
+  server.reset();
+  auto busy = std::make_unique<BusyListener>("unix:" + socket);
+  std::atomic<bool> is_done = false;
+  std::thread waiting([&] {
+    EXPECT_EQ(*store->Get("k"), std::nullopt);
+    is_done = true;
+  });
+  // So that it is connecting; if not yet, this test finds less.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  Batch batch;
+  batch.Get("k");
+  BatchFuture begun = store->Begin(batch);
+  EXPECT_FALSE(is_done);
+  busy.reset();
+  server = std::make_unique<TestServer>(ServerOptions{}, socket);
+  EXPECT_TRUE(begun.Wait().ok());
+  EXPECT_EQ(batch.outcome(0).verdict, Verdict::kAbsent);
+  waiting.join();
+}
+
+// Goal: a call ends in time also while it waits to be connected again.
+TEST(RemoteStoreFailures, ReconnectingEndsInTime) {
+  TemporaryDirectory directory;
+  const std::string socket = directory.path() + "/socket";
+  auto server = std::make_unique<TestServer>(ServerOptions{}, socket);
+  const auto store = ConnectTo(server->address(), {.timeout_ms = 300});
+  server.reset();
+  const BusyListener busy("unix:" + socket);
+  EXPECT_EQ(store->Get("k").error().code(), Code::kUnavailable);
+  EXPECT_EQ(store->Put("k", "v").code(), Code::kUnavailable);
+}
 
 // Goal: a store goes on with a server that was restarted, and with what it had kept; snapshots of
 //   before are too old.

@@ -52,7 +52,7 @@ class TestServer {
 class RawClient {
  public:
   explicit RawClient(const Address& address) : poller_(SocketNetwork().NewPoller()) {
-    auto stream = SocketNetwork().Connect(address);
+    auto stream = SocketNetwork().Connect(address, -1);
     SKEP_CHECK(stream.has_value());
     stream_ = std::move(*stream);
     SKEP_CHECK(poller_->Add(*stream_, nullptr, true, false).ok());

@@ -6,7 +6,7 @@ namespace skep::linearizability {
 
 RespConnection::RespConnection(Network& network, const Address& address)
     : poller_(network.NewPoller()) {
-  auto connected = network.Connect(address);
+  auto connected = network.Connect(address, -1);
   if (!connected) return;
   stream_ = std::move(*connected);
   if (!poller_->Add(*stream_, this, true, false).ok()) stream_.reset();

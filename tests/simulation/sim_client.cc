@@ -15,7 +15,7 @@ SimClient::SimClient(Network& network, Address server, int protocol)
 }
 
 void SimClient::Reconnect() {
-  auto stream = network_.Connect(server_);
+  auto stream = network_.Connect(server_, 0);
   SKEP_CHECK(stream.has_value());
   stream_ = std::move(*stream);
   out_.clear();
