@@ -380,7 +380,7 @@ bool Connection::TakeReplies() {
   if (!is_rest) return DeliverAll({read_buffer_.get(), kept_ + static_cast<size_t>(got)});
   incoming_bytes_ += static_cast<size_t>(got);
   if (incoming_bytes_ == incoming_header_.payload_bytes) {
-    Deliver(incoming_header_, std::move(incoming_));
+    Deliver(incoming_header_, std::move(incoming_), Way::kStream);
   }
   return true;
 }
@@ -401,7 +401,7 @@ bool Connection::DeliverAll(std::string_view received) {
       incoming_header_ = header;
       incoming_bytes_ = bytes;
     } else {
-      Deliver(header, std::move(payload));
+      Deliver(header, std::move(payload), Way::kStream);
     }
   }
   std::memmove(read_buffer_.get(), received.data(), received.size());
@@ -409,29 +409,30 @@ bool Connection::DeliverAll(std::string_view received) {
   return true;
 }
 
-void Connection::Deliver(const packed::Header& header, std::unique_ptr<char[]> payload) {
+void Connection::Deliver(const packed::Header& header, std::unique_ptr<char[]> payload, Way way) {
   pause_ms_ = 0;
   next_attempt_ms_ = 0;
   const auto found = under_way_.find(header.id);
   if (found == under_way_.end()) return;  // nobody waits for it
   Message& message = *found->second;
+  Status status;
+  if ((header.flags & packed::kFailed) != 0) {
+    std::string_view left(payload.get(), header.payload_bytes);
+    if (!packed::TakeStatus(left, &status)) status = {Code::kCorrupt, "the reply is malformed"};
+    // The server is still at it, for the connection that broke, or a datagram that came before.
+    const bool is_at_it = message.remembered && status.code() == Code::kUnavailable;
+    if (is_at_it && way == Way::kStream) out_.append(message.bytes);
+    if (way == Way::kDatagram && status.code() == Code::kTooLarge) {
+      // Only for a datagram. It may come twice.
+      if (message.tries > 0) out_.append(message.bytes);
+      message.tries = 0;
+      return;
+    }
+    if (is_at_it) return;
+  }
   message.header = header;
   message.reply = std::move(payload);
   message.generation = generation_;
-  if ((header.flags & packed::kFailed) == 0) return End(message, {});
-  Status status;
-  std::string_view left = message.payload();
-  if (!packed::TakeStatus(left, &status)) status = {Code::kCorrupt, "the reply is malformed"};
-  if (message.tries > 0 && status.code() == Code::kTooLarge) {
-    message.tries = 0;
-    out_.append(message.bytes);
-    return;
-  }
-  // The server is still at it, for the connection that broke, or a datagram that came twice.
-  if (message.remembered && status.code() == Code::kUnavailable) {
-    if (message.tries == 0) out_.append(message.bytes);
-    return;
-  }
   End(message, status);
 }
 
@@ -515,7 +516,7 @@ void Connection::TakeDatagrams() {
     silent_ = 0;
     auto payload = std::make_unique_for_overwrite<char[]>(bytes.size());
     CopyBytes(payload.get(), bytes.data(), bytes.size());
-    Deliver(header, std::move(payload));
+    Deliver(header, std::move(payload), Way::kDatagram);
   }
 }
 

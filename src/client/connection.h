@@ -94,6 +94,7 @@ class Connection {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  enum class Way : uint8_t { kStream, kDatagram };  // that a reply came
 
   // A connection that was made and has said hello.
   struct Link {
@@ -123,7 +124,7 @@ class Connection {
   uint64_t NextEventMs() const;
   bool TakeReplies();
   bool DeliverAll(std::string_view received);
-  void Deliver(const packed::Header& header, std::unique_ptr<char[]> payload);
+  void Deliver(const packed::Header& header, std::unique_ptr<char[]> payload, Way way);
   void End(Message& message, const Status& status);
   void OpenDatagrams();
   void CloseDatagrams();

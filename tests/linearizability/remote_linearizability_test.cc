@@ -118,7 +118,7 @@ TEST_F(RemoteHistories, AreLinearizableOverDatagramsThatGetLost) {
   constexpr uint64_t kRoundsMin = 20;
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);
-  LossyNetwork network({.lost = 5'000, .doubled = 50'000, .delayed = 20'000}, seed);
+  LossyNetwork network({.lost = 5'000, .doubled = 300'000, .delayed = 20'000}, seed);
   ServerOptions options;
   options.workers = 3;
   options.udp = true;
