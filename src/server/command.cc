@@ -7,8 +7,10 @@
 
 namespace skep {
 
+uint64_t Call::time_ms() const { return host_ != nullptr ? host_->time_ms() : worker_->time_ms(); }
+
 void Call::Error(std::string_view text) const {
-  worker_.CountError();
+  if (worker_ != nullptr) worker_->CountError();
   reply().Error(text);
 }
 
@@ -43,12 +45,14 @@ bool Call::Refused(const Batch& batch, uint32_t slot, size_t count) const {
   return false;
 }
 
-Engine& Call::engine() const { return server_.keyspaces().at(session_.keyspace); }
+Engine& Call::engine() const { return server_->keyspaces().at(session_.keyspace); }
 
 std::string WrongCountError(const Command& command) {
   return fmt::format("ERR wrong number of arguments for '{}' command", command.name);
 }
 
-void Call::Execute(Batch& batch) const { worker_.ExecuteFor(session_, batch); }
+void Call::Execute(Batch& batch) const {
+  host_ != nullptr ? host_->Execute(batch) : worker_->ExecuteFor(session_, batch);
+}
 
 }  // namespace skep

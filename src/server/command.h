@@ -33,16 +33,36 @@ class Worker;
 struct Command;
 struct Subcommand;
 
+// Who runs commands without being a server: a client that makes batches of them. There are the
+// plans and finishes that ask neither server nor worker nor engine for anything, and EXEC.
+class CommandHost {
+ public:
+  virtual ~CommandHost() = default;
+  virtual uint64_t time_ms() const = 0;
+  virtual void Execute(Batch& batch) = 0;
+};
+
 // One command being run. Views are valid until the flush ends.
 class Call {
  public:
   Call(Server& server, Worker& worker, Session& session, const Command& command,
        std::span<const std::string_view> args)
-      : server_(server), worker_(worker), session_(session), command_(command), args_(args) {}
+      : server_(&server), worker_(&worker), session_(session), command_(command), args_(args) {}
+  // Without a server: server(), worker() and engine() must not be asked for.
+  Call(CommandHost& host, Session& session, const Command& command,
+       std::span<const std::string_view> args)
+      : host_(&host), session_(session), command_(command), args_(args) {}
+  // Of another command, in the same place.
+  Call Of(const Command& command, std::span<const std::string_view> args) const {
+    return host_ != nullptr ? Call(*host_, session_, command, args)
+                            : Call(*server_, *worker_, session_, command, args);
+  }
 
-  Server& server() const { return server_; }
-  Worker& worker() const { return worker_; }
+  Server& server() const { return *server_; }
+  Worker& worker() const { return *worker_; }
   Session& session() const { return session_; }
+  // The one "now" of the turn.
+  uint64_t time_ms() const;
   const Command& command() const { return command_; }
   // args()[0] is the command's name.
   std::span<const std::string_view> args() const { return args_; }
@@ -67,8 +87,9 @@ class Call {
   void Start(std::unique_ptr<Task> task) const { session_.task = std::move(task); }
 
  private:
-  Server& server_;
-  Worker& worker_;
+  CommandHost* host_ = nullptr;  // null: a server
+  Server* server_ = nullptr;
+  Worker* worker_ = nullptr;
   Session& session_;
   const Command& command_;
   std::span<const std::string_view> args_;

@@ -19,6 +19,8 @@ void RunSelect(Call& call);
 // commands_command.cc
 void FinishCommand(const Call& call, const Batch& batch, uint32_t slot);
 std::span<const Subcommand> CommandSubcommands();
+// The command's name, and what COMMAND DOCS says of it.
+void ReplyDocs(RespWriter reply, const Command& command);
 
 // commands_server.cc
 void RunConfig(Call& call);

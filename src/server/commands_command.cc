@@ -61,22 +61,6 @@ void ReplyDocsFields(RespWriter reply, const Command& command, std::string_view 
   reply.Bulk(arguments);
 }
 
-void ReplyDocs(RespWriter reply, const Command& command) {
-  const bool has_subcommands = command.subcommands != nullptr;
-  reply.Bulk(command.name);
-  reply.Map(kDocsFields + (has_subcommands ? 1 : 0));
-  ReplyDocsFields(reply, command, command.summary, command.arguments);
-  if (!has_subcommands) return;
-  const auto subcommands = command.subcommands();
-  reply.Bulk("subcommands");
-  reply.Map(subcommands.size());
-  for (const Subcommand& sub : subcommands) {
-    reply.Bulk(fmt::format("{}|{}", command.name, sub.name));
-    reply.Map(kDocsFields);
-    ReplyDocsFields(reply, command, sub.summary, sub.arguments);
-  }
-}
-
 void CommandInfo(const Call& call) {
   const auto names = call.args().subspan(std::min<size_t>(2, call.args().size()));
   RespWriter reply = call.reply();
@@ -137,6 +121,22 @@ constexpr Subcommand kCommandSubcommands[] = {
 };
 
 }  // namespace
+
+void ReplyDocs(RespWriter reply, const Command& command) {
+  const bool has_subcommands = command.subcommands != nullptr;
+  reply.Bulk(command.name);
+  reply.Map(kDocsFields + (has_subcommands ? 1 : 0));
+  ReplyDocsFields(reply, command, command.summary, command.arguments);
+  if (!has_subcommands) return;
+  const auto subcommands = command.subcommands();
+  reply.Bulk("subcommands");
+  reply.Map(subcommands.size());
+  for (const Subcommand& sub : subcommands) {
+    reply.Bulk(fmt::format("{}|{}", command.name, sub.name));
+    reply.Map(kDocsFields);
+    ReplyDocsFields(reply, command, sub.summary, sub.arguments);
+  }
+}
 
 void FinishCommand(const Call& call, const Batch&, uint32_t) {
   if (call.args().size() == 1) return CommandInfo(call);

@@ -8,7 +8,6 @@
 #include "server/commands.h"
 #include "server/expiry_args.h"
 #include "server/range_args.h"
-#include "server/worker.h"
 
 namespace skep::commands {
 namespace {
@@ -44,7 +43,7 @@ Plan PlanExpireAs(const Call& call, Batch& batch, TimeForm form) {
   uint64_t deadline_ms = 0;
   auto error = ParseWhen(call, batch.scratch(), when);
   if (error.empty()) {
-    error = ParseDeadline(call.arg(2), form, PastTimes::kAllowed, call.worker().time_ms(),
+    error = ParseDeadline(call.arg(2), form, PastTimes::kAllowed, call.time_ms(),
                           call.command().name, batch.scratch(), deadline_ms);
   }
   if (!error.empty()) return Plan::Error(error);
@@ -55,7 +54,7 @@ Plan PlanExpireAs(const Call& call, Batch& batch, TimeForm form) {
 // SETEX and PSETEX: key time value.
 Plan PlanSetFor(const Call& call, Batch& batch, TimeForm form) {
   Request request{.op = Op::kPut, .key = call.arg(1), .value = call.arg(3), .other = {}};
-  const auto error = ParseDeadline(call.arg(2), form, PastTimes::kInvalid, call.worker().time_ms(),
+  const auto error = ParseDeadline(call.arg(2), form, PastTimes::kInvalid, call.time_ms(),
                                    call.command().name, batch.scratch(), request.deadline_ms);
   if (!error.empty()) return Plan::Error(error);
   batch.Add(request);
@@ -82,7 +81,7 @@ void ReplyDeadline(const Call& call, const Outcome& out, Function value) {
 }
 
 uint64_t LeftMs(const Call& call, uint64_t deadline_ms) {
-  return deadline_ms - std::min(deadline_ms, call.worker().time_ms());
+  return deadline_ms - std::min(deadline_ms, call.time_ms());
 }
 
 // As Redis rounds.
@@ -106,7 +105,7 @@ std::string_view ParseKexpire(const Call& call, Scratch& scratch, RangeExpiry& o
   const auto range = ParseRangeWords(args[1], args[2], scratch);
   if (!range) return scratch.Concat("ERR ", range.error().what());
   out.range = *range;
-  const uint64_t now_ms = call.worker().time_ms();
+  const uint64_t now_ms = call.time_ms();
   const auto error = ParseDeadline(args[3], kMilliseconds, PastTimes::kAllowed, now_ms, "kexpire",
                                    scratch, out.deadline_ms);
   if (!error.empty()) return error;
@@ -188,8 +187,8 @@ Plan PlanGetEx(const Call& call, Batch& batch) {
   const auto expiry = ParseGetEx(call);
   if (!expiry) return Plan::Error(kSyntaxError);
   Request request{.op = Op::kGet, .key = call.arg(1), .other = {}};
-  const auto error = expiry->Resolve(call.worker().time_ms(), call.command().name, batch.scratch(),
-                                     request.deadline_ms);
+  const auto error =
+      expiry->Resolve(call.time_ms(), call.command().name, batch.scratch(), request.deadline_ms);
   if (!error.empty()) {
     request.flags = Request::kNoValue;
   } else if (expiry->kind() != ExpiryOption::kNone) {
@@ -206,8 +205,7 @@ void FinishGetEx(const Call& call, const Batch& batch, uint32_t slot) {
   if (!wrong_time || !batch.outcome(slot).present) return FinishValue(call, batch, slot);
   Scratch scratch;
   uint64_t deadline_ms = 0;
-  call.Error(ParseGetEx(call)->Resolve(call.worker().time_ms(), call.command().name, scratch,
-                                       deadline_ms));
+  call.Error(ParseGetEx(call)->Resolve(call.time_ms(), call.command().name, scratch, deadline_ms));
 }
 
 void FinishTtl(const Call& call, const Batch& batch, uint32_t slot) {

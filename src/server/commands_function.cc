@@ -9,7 +9,6 @@
 #include "server/range_args.h"
 #include "server/server.h"
 #include "server/subcommands.h"
-#include "server/worker.h"
 #include "skep/store.h"
 
 namespace skep::commands {
@@ -73,7 +72,7 @@ class ReduceTask final : public Task {
     ReduceTask at_once({}, range, function, first);
     if (!at_once.Step(call)) return;
     Engine& engine = call.engine();
-    const auto ref = engine.OpenSnapshot(call.worker().time_ms());
+    const auto ref = engine.OpenSnapshot(call.time_ms());
     if (!ref) return call.Error(ref.error());
     call.Start(
         std::unique_ptr<Task>(new ReduceTask(Snapshot(engine, *ref), range, function, first)));

@@ -131,7 +131,7 @@ std::shared_ptr<KeyScan> BeginKscan(Call& call) {
     call.Error(Status(Code::kNotSupported, "this engine has no order"));
     return nullptr;
   }
-  const auto ref = engine.OpenSnapshot(call.worker().time_ms());
+  const auto ref = engine.OpenSnapshot(call.time_ms());
   if (!ref) {
     call.Error(ref.error());
     return nullptr;

@@ -43,10 +43,8 @@ class Execution {
     // A command that adds nothing has no part; the first part begins behind the conditions.
     const auto slot = static_cast<uint32_t>(batch_.size());
     if (batch_.part_begins().empty() || batch_.part_begins().back() != slot) batch_.BeginPart();
-    Step& step = steps_.emplace_back(
-        Step{.call = Call(call_.server(), call_.worker(), call_.session(), command, args),
-             .slot = slot,
-             .error = {}});
+    Step& step =
+        steps_.emplace_back(Step{.call = call_.Of(command, args), .slot = slot, .error = {}});
     if (command.plan == nullptr) return;
     const Plan plan = command.plan(step.call, batch_);
     SKEP_CHECK(plan.kind == Plan::Kind::kRequests || plan.kind == Plan::Kind::kError);
@@ -110,7 +108,7 @@ void RunWatch(Call& call) {
   if (bytes > call.worker().options().client_query_buffer_limit) {
     return call.Error("ERR the watched keys exceed client-query-buffer-limit");
   }
-  const Status watched = session.watched.Add(call.engine(), keys, call.worker().time_ms());
+  const Status watched = session.watched.Add(call.engine(), keys, call.time_ms());
   if (!watched.ok()) return call.Error(watched);
   // The reply waits for the release of what is watched, and so does every later read of this
   // connection that may read at the released version: none sees a state from before the watch.

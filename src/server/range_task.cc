@@ -83,7 +83,7 @@ void ReplyItems(const Call& call, const ItemRange& items, bool with_values) {
 void RangeTask::Start(Call& call, const Query& query) {
   if (query.count_only ? TryCount(call, query) : TrySend(call, query)) return;
   Engine& engine = call.engine();
-  const auto ref = engine.OpenSnapshot(call.worker().time_ms());
+  const auto ref = engine.OpenSnapshot(call.time_ms());
   if (!ref) return call.Error(ref.error());
   call.Start(std::unique_ptr<Task>(new RangeTask(Snapshot(engine, *ref), query)));
 }
