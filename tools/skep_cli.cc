@@ -52,7 +52,9 @@ void AddServerOptions(CLI::App& app, cli::SessionOptions& session) {
   app.add_option("-a,--password", server.password, "of the server; better in the variable")
       ->envname("SKEPCLI_AUTH");
   app.add_option("-n,--keyspace", session.keyspace, "to begin in")->capture_default_str();
-  app.add_flag("-3,--resp3", session.resp3, "speak RESP3");
+  auto* resp3 = app.add_flag("-3,--resp3", session.resp3, "speak RESP3");
+  app.add_flag("--packed", session.packed, "speak Skep's packed protocol instead of RESP")
+      ->excludes(resp3);
 }
 
 void AddReplyOptions(CLI::App& app, Options& options) {

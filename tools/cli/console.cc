@@ -39,18 +39,18 @@ bool DecodeHex(std::vector<std::string_view>* words, std::deque<std::string>* by
 
 }  // namespace
 
-Console::Console(SessionOptions options, ReplyFormat format)
-    : session_(std::move(options),
-               [this](const RespReply& push) {
-                 if (format_.style == ReplyStyle::kReadable)
-                   Write("-> " + FormatReply(push, format_));
-               }),
+Console::Console(const SessionOptions& options, ReplyFormat format)
+    : session_(MakeSession(options,
+                           [this](const RespReply& push) {
+                             if (format_.style == ReplyStyle::kReadable)
+                               Write("-> " + FormatReply(push, format_));
+                           })),
       format_(format) {}
 
 bool Console::Connect() {
   std::string problem;
-  if (session_.Connect(&problem)) {
-    if (was_connected_) fmt::print(stderr, "connected to {} again\n", session_.address());
+  if (session_->Connect(&problem)) {
+    if (was_connected_) fmt::print(stderr, "connected to {} again\n", session_->address());
     was_connected_ = true;
     return true;
   }
@@ -59,8 +59,8 @@ bool Console::Connect() {
 }
 
 bool Console::Reconnect() {
-  if (session_.IsConnected()) return true;
-  if (session_.in_transaction()) Complain("the transaction is gone with its connection");
+  if (session_->IsConnected()) return true;
+  if (session_->in_transaction()) Complain("the transaction is gone with its connection");
   return Connect();
 }
 
@@ -74,7 +74,7 @@ int Console::Run(std::span<const std::string_view> words) {
   std::vector<std::string_view> args(words.begin(), words.end());
   std::deque<std::string> bytes;
   if (format_.hex && !DecodeHex(&args, &bytes)) return kErrorReply;
-  const auto reply = session_.Run(args);
+  const auto reply = session_->Run(args);
   if (!reply) return TellBroken(reply.error(), args);
   Print(*reply, args);
   if (reply->is_error()) return kErrorReply;
@@ -83,7 +83,7 @@ int Console::Run(std::span<const std::string_view> words) {
 
 int Console::Stream(std::span<const std::string_view> args) {
   for (;;) {
-    const auto reply = session_.Next();
+    const auto reply = session_->Next();
     if (!reply) return TellBroken(reply.error(), args);
     Print(*reply, args);
   }
@@ -105,7 +105,7 @@ int Console::TellBroken(Status status, std::span<const std::string_view> args) {
       Complain("interrupted; the command goes on, its reply is lost");
     return kDone;
   }
-  Complain(fmt::format("{}: {}; the command may or may not have been executed", session_.address(),
+  Complain(fmt::format("{}: {}; the command may or may not have been executed", session_->address(),
                        status.ToString()));
   return kNotConnected;
 }
@@ -132,15 +132,15 @@ int Console::RunInput() {
 
 int Console::Converse() {
   LineEditor editor(
-      {.complete = [this](std::string_view before) { return session_.docs().Complete(before); },
-       .hint = [this](std::string_view line) { return session_.docs().Hint(line); }});
+      {.complete = [this](std::string_view before) { return session_->docs().Complete(before); },
+       .hint = [this](std::string_view line) { return session_->docs().Hint(line); }});
   HistoryFile history(HistoryPath());
   for (const std::string& line : history.Load()) editor.Remember(line);
   Connect();
-  session_.docs();
+  session_->docs();
   for (;;) {
     std::string line;
-    const auto event = editor.Read(session_.Prompt(), &line);
+    const auto event = editor.Read(session_->Prompt(), &line);
     if (event == LineEditor::Event::kInterrupted) continue;
     if (event == LineEditor::Event::kEnd) break;
     std::unique_ptr<char[]> unquoted;
@@ -161,7 +161,7 @@ int Console::Converse() {
 }
 
 int Console::RunInterruptibly(std::span<const std::string_view> words) {
-  const InterruptScope scope(session_);
+  const InterruptScope scope(*session_);
   return Run(words);
 }
 
@@ -171,8 +171,8 @@ bool Console::RunTyped(std::span<const std::string_view> words) {
   if (is("clear")) {
     Write("\033[H\033[2J");
   } else if (is("help") || is("?")) {
-    if (Reconnect()) Write(session_.docs().Help(words.subspan(1)));
-  } else if (Reconnect() && RunInterruptibly(words) != kErrorReply && !session_.IsConnected()) {
+    if (Reconnect()) Write(session_->docs().Help(words.subspan(1)));
+  } else if (Reconnect() && RunInterruptibly(words) != kErrorReply && !session_->IsConnected()) {
     Connect();
   }
   return true;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@ namespace skep::cli {
 // Prints to standard output; complaints that are no replies to standard error. Thread safety: none.
 class Console {
  public:
-  Console(SessionOptions options, ReplyFormat format);
+  Console(const SessionOptions& options, ReplyFormat format);
 
   // One command. Returns the exit status, as all of them: exit_status.h.
   int RunOnce(const std::vector<std::string>& args);
@@ -39,7 +40,7 @@ class Console {
   // False: the person wants to leave.
   bool RunTyped(std::span<const std::string_view> words);
 
-  Session session_;
+  const std::unique_ptr<Session> session_;
   const ReplyFormat format_;
   bool was_connected_ = false;
 };

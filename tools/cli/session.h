@@ -21,58 +21,52 @@ struct SessionOptions {
   ServerAddress server;
   uint64_t keyspace = 0;
   bool resp3 = false;
+  bool packed = false;
 };
 
-// Thread safety: one owner.
+// Commands in, replies out, whatever is spoken to the server. Thread safety: one owner.
 class Session {
  public:
-  using OnPush = std::function<void(const RespReply& push)>;
-
-  // `on_push` is shown what the server says unasked (RESP3).
-  Session(SessionOptions options, OnPush on_push)
-      : options_(std::move(options)), on_push_(std::move(on_push)) {}
+  virtual ~Session() = default;
 
   // Connects, logs in, chooses protocol and keyspace. False: *problem is a line for a person.
-  bool Connect(std::string* problem);
-  // Whether there is a connection that the server has not closed.
-  bool IsConnected() { return client_ != nullptr && client_->IsOpen(); }
+  virtual bool Connect(std::string* problem) = 0;
+  // Whether there is a connection that the server has not closed, as far as is known.
+  virtual bool IsConnected() = 0;
 
   // Runs a command; there is a connection. On an error there is none any more; whether the command
   // was executed, nobody knows.
   //   as ServerClient::Receive; kAborted: Ctrl-C, within an InterruptScope
-  Result<RespReply> Run(std::span<const std::string_view> args);
+  virtual Result<RespReply> Run(std::span<const std::string_view> args) = 0;
   // What more comes after a command that is answered for ever (IsStream).
-  Result<RespReply> Next();
+  virtual Result<RespReply> Next() = 0;
 
   // Whether replies to it go on until the connection ends: SUBSCRIBE, MONITOR.
   static bool IsStream(std::string_view command);
 
   // "127.0.0.1:6379[2](TX)> ", or "not connected> ".
-  std::string Prompt() const;
-  std::string address() const { return options_.server.ToString(); }
-  bool in_transaction() const { return in_transaction_; }
+  virtual std::string Prompt() const = 0;
+  virtual std::string address() const = 0;
+  virtual bool in_transaction() const = 0;
 
-  // Asked of the server once a connection, and a login; empty if it does not tell.
-  const CommandDocs& docs();
+  // Empty if the server does not tell.
+  virtual const CommandDocs& docs() = 0;
 
- private:
-  friend class InterruptScope;
-  bool SetUp(std::string* problem);
-  void SetUpLate();
-  Result<RespReply> Receive();
-  void Note(std::span<const std::string_view> args, const RespReply& reply);
-
-  SessionOptions options_;
-  const OnPush on_push_;
-  std::unique_ptr<ServerClient> client_;
-  bool is_set_up_ = false;  // protocol and keyspace are those of options_
-  bool in_transaction_ = false;
-  bool asked_docs_ = false;
-  CommandDocs docs_;
+  // What waits for replies and can be interrupted; null: nothing can.
+  virtual ServerClient* interruptible() = 0;
 };
 
+// `on_push` is shown what the server says unasked (RESP3).
+using OnPush = std::function<void(const RespReply& push)>;
+std::unique_ptr<Session> MakeSession(const SessionOptions& options, OnPush on_push);
+
+// "127.0.0.1:6379[2](TX)> ", with `mark` before "(TX)".
+std::string PromptOf(const Session& session, bool is_connected, uint64_t keyspace,
+                     std::string_view mark);
+
 // While it lives, Ctrl-C ends the wait for a reply of the session's connection, also if it comes
-// between two replies, instead of ending the process. One at a time; the session must be connected.
+// between two replies, instead of ending the process; if it is interruptible. One at a time; the
+// session must be connected.
 class InterruptScope {
  public:
   explicit InterruptScope(Session& session);
@@ -80,7 +74,11 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
   ~InterruptScope();
 
+  // The client is gone.
+  static void Forget();
+
  private:
+  bool is_on_;
   struct sigaction before_;
 };
 

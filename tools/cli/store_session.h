@@ -1,0 +1,62 @@
+// store_session.h: a conversation over the packed protocol, by a store that is a server's.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "server/command.h"
+#include "server/session.h"
+#include "skep/store.h"
+#include "tools/cli/session.h"
+#include "tools/cli/store_commands.h"
+
+namespace skep::cli {
+
+// The server as Store::Connect takes it. An error is a line for a person, in *problem; null.
+std::unique_ptr<Store> ConnectStore(const ServerAddress& server, std::string* problem);
+
+class StoreSession final : public Session, private CommandHost {
+ public:
+  explicit StoreSession(SessionOptions options) : options_(std::move(options)) {}
+
+  bool Connect(std::string* problem) override;
+  bool IsConnected() override { return store_ != nullptr; }
+  // As Session, but nothing interrupts it. Without an answer it ends after a while by itself:
+  // ConnectOptions::timeout_ms.
+  Result<RespReply> Run(std::span<const std::string_view> args) override;
+  //   kNotSupported  always: nothing streams
+  Result<RespReply> Next() override;
+  std::string Prompt() const override;
+  std::string address() const override { return options_.server.ToString(); }
+  bool in_transaction() const override { return session_.transaction != nullptr; }
+  const CommandDocs& docs() override;
+  ServerClient* interruptible() override { return nullptr; }
+
+ private:
+  // Of the command that runs.
+  uint64_t time_ms() const override { return time_ms_; }
+  void Execute(Batch& batch) override;
+
+  std::string Refusal(const StoreCommand& found, std::span<const std::string_view> args) const;
+  void RunPlanned(Call& call);
+  void RunOwn(OwnCommand own, const Call& call);
+  bool Answers(const Call& call);
+  void Ping(const Call& call);
+  void Select(const Call& call);
+  void Pin(const Call& call);
+  void CountKeys(const Call& call);
+  bool HasKeyspace(uint64_t keyspace);
+  RespReply TakeReply();
+
+  SessionOptions options_;
+  std::unique_ptr<Store> store_;
+  Snapshot snapshot_;      // of the session's keyspace; invalid: reads are of now
+  skep::Session session_;  // keyspace, transaction, and the reply as a server encodes it
+  uint64_t time_ms_ = 0;
+  Status failure_;  // what broke while the command ran
+  CommandDocs docs_;
+};
+
+}  // namespace skep::cli
