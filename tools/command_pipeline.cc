@@ -10,7 +10,20 @@ constexpr size_t kPendingBytesMax = size_t{4} << 20;
 
 }  // namespace
 
-bool CommandPipeline::Send(std::span<const std::string_view> args, std::string name) {
+std::string RespPipeline::Select(uint64_t db) {
+  if (!Finish()) return status_.ToString();
+  const auto reply = client_.Call({"SELECT", std::to_string(db)});
+  if (!reply) status_ = reply.error();
+  return reply ? (reply->is_error() ? reply->text : "") : status_.ToString();
+}
+
+bool RespPipeline::Set(const DumpItem& item, std::string name) {
+  const std::string deadline = std::to_string(item.deadline_ms);
+  const std::string_view args[] = {"SET", item.key, item.value, "PXAT", deadline};
+  return Send(std::span(args).first(item.deadline_ms == 0 ? 3 : 5), std::move(name));
+}
+
+bool RespPipeline::Send(std::span<const std::string_view> args, std::string name) {
   client_.Send(args);
   size_t bytes = 0;
   for (const std::string_view arg : args) bytes += arg.size();
@@ -21,7 +34,7 @@ bool CommandPipeline::Send(std::span<const std::string_view> args, std::string n
 }
 
 // Until so much is left on its way.
-bool CommandPipeline::Drain(size_t commands_max, size_t bytes_max) {
+bool RespPipeline::Drain(size_t commands_max, size_t bytes_max) {
   while (pending_.size() > commands_max || pending_bytes_ > bytes_max) {
     const auto reply = client_.Receive();
     if (!reply) {

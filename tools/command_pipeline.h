@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "skep/status.h"
+#include "tools/dump_format.h"
 #include "tools/server_client.h"
 
 namespace skep {
@@ -20,17 +21,40 @@ class CommandPipeline {
   // Told of each reply, in order, with the name that its command was sent with.
   using OnReply = std::function<void(std::string_view name, const RespReply& reply)>;
 
-  CommandPipeline(ServerClient& client, OnReply on_reply)
-      : client_(client), on_reply_(std::move(on_reply)) {}
+  virtual ~CommandPipeline() = default;
+  // Before the first command.
+  void set_on_reply(OnReply on_reply) { on_reply_ = std::move(on_reply); }
+
+  // Where what follows goes. Waits for what is on its way, and for the reply. Returns a line for a
+  // person, why it is not so; or nothing.
+  virtual std::string Select(uint64_t db) = 0;
 
   // Each returns false if the connection broke: status() says why, and of unanswered() commands
   // nobody knows whether they were executed.
-  bool Send(std::span<const std::string_view> args, std::string name);
+  virtual bool Send(std::span<const std::string_view> args, std::string name) = 0;
+  // SET of the item.
+  virtual bool Set(const DumpItem& item, std::string name) = 0;
   // Waits for all replies.
-  bool Finish() { return Drain(0, 0); }
+  virtual bool Finish() = 0;
 
   Status status() const { return status_; }
-  size_t unanswered() const { return pending_.size(); }
+  virtual size_t unanswered() const = 0;
+
+ protected:
+  OnReply on_reply_;
+  Status status_;
+};
+
+// In RESP. `client` must outlive it.
+class RespPipeline final : public CommandPipeline {
+ public:
+  explicit RespPipeline(ServerClient& client) : client_(client) {}
+
+  std::string Select(uint64_t db) override;
+  bool Send(std::span<const std::string_view> args, std::string name) override;
+  bool Set(const DumpItem& item, std::string name) override;
+  bool Finish() override { return Drain(0, 0); }
+  size_t unanswered() const override { return pending_.size(); }
 
  private:
   struct Pending {
@@ -41,10 +65,8 @@ class CommandPipeline {
   bool Drain(size_t commands_max, size_t bytes_max);
 
   ServerClient& client_;
-  const OnReply on_reply_;
   std::deque<Pending> pending_;
   size_t pending_bytes_ = 0;
-  Status status_;
 };
 
 }  // namespace skep

@@ -38,16 +38,16 @@ std::string ReadInput(const DumpCommand& command, FileStream& stream, Importer& 
 int RunExport(const DumpCommand& command) {
   const auto complain = [&](const std::string& why) { return Complain(command.program, why); };
   std::string problem;
-  auto client = ServerClient::Connect(command.server, &problem);
-  if (!client) return complain(problem);
+  const auto peer = command.connect(command.server, &problem);
+  if (peer == nullptr) return complain(problem);
   FileStream stream(command.file, /*writes=*/true);
   if (!stream.ok()) return complain(stream.problem());
   ExportOptions range = command.range;
   range.db = command.db.value_or(0);
   range.format = command.format;
   ExportSummary summary;
-  problem = Export(
-      **client, range, [&](std::string_view bytes) { return stream.Write(bytes); }, &summary);
+  problem =
+      peer->Export(range, [&](std::string_view bytes) { return stream.Write(bytes); }, &summary);
   stream.Flush();
   if (!stream.ok()) return complain(stream.problem());
   if (!problem.empty()) {
@@ -70,9 +70,9 @@ int RunImport(const DumpCommand& command) {
     stream = std::make_unique<FileStream>(command.file, /*writes=*/false);
     if (!stream->ok()) return complain(stream->problem());
   }
-  auto client = ServerClient::Connect(command.server, &problem);
-  if (!client) return complain(problem);
-  Importer importer(**client, command.db, [&](std::string_view key, std::string_view why) {
+  const auto peer = command.connect(command.server, &problem);
+  if (peer == nullptr) return complain(problem);
+  Importer importer(peer->pipeline(), command.db, [&](std::string_view key, std::string_view why) {
     complain(fmt::format("key {}: {}", Quoted(key), why));
   });
   RdbImport rdb{

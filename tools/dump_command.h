@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tools/dump_export.h"
+#include "tools/dump_peer.h"
 #include "tools/server_client.h"
 
 namespace skep {
@@ -14,6 +15,7 @@ namespace skep {
 struct DumpCommand {
   std::string program;  // in front of each complaint
   ServerAddress server;
+  ConnectPeer connect = ConnectRespPeer;
   std::optional<uint64_t> db;  // of an import, none: those that the input names
   DumpFormat format = DumpFormat::kResp;
   std::string file = "-";  // a standard stream; an RDB file has a name, as it is read twice

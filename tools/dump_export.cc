@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/decimal.h"
+#include "tools/dump_writer.h"
 #include "tools/escape.h"
 
 namespace skep {
@@ -15,20 +16,18 @@ using Type = RespReply::Type;
 
 constexpr const char* kNoRangesAnswer = "the server's answer is not one of KSCAN";
 constexpr const char* kNoScanAnswer = "the server's answer is not one of SCAN";
-constexpr size_t kOutBytes = 256 * 1024;
 
 class Exporter {
  public:
   Exporter(ServerClient& client, const ExportOptions& options, const DumpTarget& target,
            ExportSummary* summary)
-      : client_(client), options_(options), target_(target), summary_(*summary) {}
+      : client_(client), options_(options), summary_(*summary), writer_(options, target, summary) {}
 
   std::string Run() {
     const std::string db = std::to_string(options_.db);
     if (!Call({"SELECT", db})) return problem_;
-    if (options_.format == DumpFormat::kResp) AppendCommand(out_, {"SELECT", db});
     const bool is_done = BeginRange() ? ReadRange() : problem_.empty() && ReadAll();
-    if (is_done && Flush()) return {};
+    if (is_done && writer_.Flush()) return {};
     return problem_;
   }
 
@@ -48,17 +47,6 @@ class Exporter {
   bool Call(std::initializer_list<std::string_view> args) {
     client_.Send(args);
     return Receive() && (!reply_.is_error() || FailWith(reply_.text));
-  }
-
-  bool Write(const DumpItem& item) {
-    ++summary_.keys;
-    options_.format == DumpFormat::kResp ? AppendResp(item, &out_) : AppendJsonl(item, &out_);
-    return out_.size() < kOutBytes || Flush();
-  }
-  bool Flush() {
-    if (!target_(out_)) return false;
-    out_.clear();
-    return true;
   }
 
   // ---- At one version ----
@@ -97,7 +85,7 @@ class Exporter {
             .key = fields[i].text,
             .value = fields[i + 1].text,
             .deadline_ms = static_cast<uint64_t>(std::max<int64_t>(deadline_ms, 0))};
-        if (!Write(item)) return false;
+        if (!writer_.Write(item)) return false;
       }
       if (token == "0") return true;
       if (!Receive()) return false;
@@ -105,11 +93,6 @@ class Exporter {
   }
 
   // ---- Key by key ----
-
-  bool IsWanted(std::string_view key) const {
-    if (options_.prefix) return key.starts_with(*options_.prefix);
-    return key >= options_.from && (!options_.to || key < *options_.to);
-  }
 
   bool ReadAll() {
     client_.Send({"SCAN", "0", "COUNT", "100"});
@@ -119,12 +102,12 @@ class Exporter {
       if (reply_.elements.size() != 2) return FailWith(kNoScanAnswer);
       const RespReply chunk = std::move(reply_);
       for (const RespReply& key : chunk.elements[1].elements) {
-        if (IsWanted(key.text)) SendKey(key.text);
+        if (writer_.IsWanted(key.text)) SendKey(key.text);
       }
       const std::string& cursor = chunk.elements[0].text;
       if (cursor != "0") client_.Send({"SCAN", cursor, "COUNT", "100"});
       for (const RespReply& key : chunk.elements[1].elements) {
-        if (IsWanted(key.text) && !ReceiveKey(key.text)) return false;
+        if (writer_.IsWanted(key.text) && !ReceiveKey(key.text)) return false;
       }
       if (cursor == "0") return true;
     }
@@ -154,16 +137,15 @@ class Exporter {
     }
     if (value.is_error()) return FailWith(fmt::format("key {}: {}", Quoted(key), value.text));
     const int64_t deadline_ms = std::max<int64_t>(reply_.elements[1].integer, 0);
-    return Write(
+    return writer_.Write(
         {.key = key, .value = value.text, .deadline_ms = static_cast<uint64_t>(deadline_ms)});
   }
 
   ServerClient& client_;
   const ExportOptions& options_;
-  const DumpTarget& target_;
   ExportSummary& summary_;
+  DumpWriter writer_;
   RespReply reply_;
-  std::string out_;
   std::string problem_;
 };
 

@@ -43,16 +43,15 @@ class Storing final : public durable::RdbVisitor {
 
 bool Importer::Select(uint64_t db) { return UseDatabase(db_.value_or(db)); }
 
-// Waits for the reply: what follows must not go elsewhere.
 bool Importer::UseDatabase(uint64_t db) {
   if (selected_ == db) return true;
   if (!Finish()) return false;
-  const auto reply = client_.Call({"SELECT", std::to_string(db)});
-  if (reply && !reply->is_error()) {
+  const std::string why = pipeline_.Select(db);
+  if (why.empty()) {
     selected_ = db;
     return true;
   }
-  problem_ = fmt::format("database {}: {}", db, reply ? reply->text : reply.error().ToString());
+  problem_ = fmt::format("database {}: {}", db, why);
   return false;
 }
 
@@ -62,9 +61,8 @@ bool Importer::Set(std::span<const std::string_view> args) {
 }
 
 bool Importer::Set(const DumpItem& item) {
-  const std::string deadline = std::to_string(item.deadline_ms);
-  const std::string_view args[] = {"SET", item.key, item.value, "PXAT", deadline};
-  return Set(std::span(args).first(item.deadline_ms == 0 ? 3 : 5));
+  if (!selected_ && !Select(0)) return false;
+  return pipeline_.Set(item, std::string(item.key)) || NoteBroken();
 }
 
 bool Importer::Finish() { return pipeline_.Finish() || NoteBroken(); }

@@ -11,7 +11,6 @@
 #include "base/file.h"
 #include "tools/command_pipeline.h"
 #include "tools/dump_format.h"
-#include "tools/server_client.h"
 
 namespace skep {
 
@@ -22,12 +21,10 @@ class Importer {
   using Refused = std::function<void(std::string_view key, std::string_view why)>;
 
   // With `db` everything goes there, whatever databases the input names.
-  Importer(ServerClient& client, std::optional<uint64_t> db, Refused on_refused)
-      : client_(client),
-        db_(db),
-        on_refused_(std::move(on_refused)),
-        pipeline_(client,
-                  [this](std::string_view key, const RespReply& reply) { TakeReply(key, reply); }) {
+  Importer(CommandPipeline& pipeline, std::optional<uint64_t> db, Refused on_refused)
+      : pipeline_(pipeline), db_(db), on_refused_(std::move(on_refused)) {
+    pipeline.set_on_reply(
+        [this](std::string_view key, const RespReply& reply) { TakeReply(key, reply); });
   }
   Importer(const Importer&) = delete;
   Importer& operator=(const Importer&) = delete;
@@ -48,11 +45,10 @@ class Importer {
   bool NoteBroken();
   bool UseDatabase(uint64_t db);
 
-  ServerClient& client_;
+  CommandPipeline& pipeline_;
   const std::optional<uint64_t> db_;
   const Refused on_refused_;
   std::optional<uint64_t> selected_;
-  CommandPipeline pipeline_;
   uint64_t stored_ = 0;
   uint64_t refused_ = 0;
   std::string problem_;

@@ -17,6 +17,7 @@
 #include "tools/cli/console.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/line_editor.h"
+#include "tools/cli/store_peer.h"
 #include "tools/cli/watch.h"
 #include "tools/dump_command.h"
 
@@ -52,9 +53,10 @@ void AddServerOptions(CLI::App& app, cli::SessionOptions& session) {
   app.add_option("-a,--password", server.password, "of the server; better in the variable")
       ->envname("SKEPCLI_AUTH");
   app.add_option("-n,--keyspace", session.keyspace, "to begin in")->capture_default_str();
-  auto* resp3 = app.add_flag("-3,--resp3", session.resp3, "speak RESP3");
-  app.add_flag("--packed", session.packed, "speak Skep's packed protocol instead of RESP")
-      ->excludes(resp3);
+  app.add_flag("-3,--resp3", session.resp3, "speak RESP3");
+  app.add_flag("--packed", session.packed,
+               "speak Skep's packed protocol; not with --resp3, --user, --latency, --stat, "
+               "--bulk commands");
 }
 
 void AddReplyOptions(CLI::App& app, Options& options) {
@@ -95,6 +97,10 @@ void AddModes(CLI::App& app, Options& options) {
   app.add_option("-c,--count", options.lines_max, "end after so many lines of them");
 }
 
+ConnectPeer ConnectOf(const Options& options) {
+  return options.session.packed ? cli::ConnectStorePeer : ConnectRespPeer;
+}
+
 // The range between two bounds of KRANGE, as an export has it: from a key on, before another.
 bool ParseBounds(const std::string& min, const std::string& max, ExportOptions* range) {
   if (min == "PREFIX" || min == "prefix") {
@@ -116,6 +122,7 @@ DumpCommand DumpCommandOf(const Options& options) {
   DumpCommand dump;
   dump.program = "skep-cli";
   dump.server = options.session.server;
+  dump.connect = ConnectOf(options);
   dump.format = options.format;
   return dump;
 }
@@ -153,17 +160,36 @@ int RunCommands(Options& options) {
   return cli::IsConversation() ? console.Converse() : console.RunInput();
 }
 
+// What only RESP has.
+std::string WhyNotPacked(const Options& options) {
+  const auto only_resp = [](bool is_given, std::string_view what) {
+    return is_given ? fmt::format("{} needs RESP: without --packed", what) : "";
+  };
+  std::string why = only_resp(options.session.resp3, "--resp3");
+  if (why.empty()) why = only_resp(!options.session.server.user.empty(), "--user");
+  if (why.empty()) why = only_resp(options.latency, "--latency");
+  if (why.empty()) why = only_resp(options.stat, "--stat");
+  if (why.empty()) {
+    why = only_resp(options.bulk == cli::BulkFormat::kCommands, "--bulk commands");
+  }
+  return why;
+}
+
 int RunMode(Options& options, bool has_keyspace) {
   const int modes = options.bulk.has_value() + !options.export_bounds.empty() + options.import +
                     options.latency + options.stat;
   if (modes > 1 || (modes == 1 && !options.command.empty())) {
     return RefuseUsage("one of --bulk, --export, --import, --latency, --stat, or a command");
   }
+  if (options.session.packed) {
+    if (const std::string why = WhyNotPacked(options); !why.empty()) return RefuseUsage(why);
+  }
   const cli::WatchOptions watch = {.server = options.session.server,
                                    .interval_s = options.interval_s,
                                    .lines_max = options.lines_max};
   if (options.bulk) {
     return cli::RunBulk({.server = options.session.server,
+                         .connect = ConnectOf(options),
                          .keyspace = options.session.keyspace,
                          .format = *options.bulk});
   }

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "tools/cli/exit_status.h"
-#include "tools/command_pipeline.h"
 #include "tools/file_stream.h"
 
 namespace skep::cli {
@@ -62,7 +61,7 @@ class Bar {
 
 }  // namespace
 
-std::string LoadBulk(ServerClient& client, BulkFormat format, const DumpSource& source,
+std::string LoadBulk(CommandPipeline& pipeline, BulkFormat format, const DumpSource& source,
                      const OnBulkError& on_error, BulkSummary* summary) {
   const uint64_t begin_ns = SystemClock().MonotonicNs();
   const std::string_view unit = format == BulkFormat::kTab ? "line" : "command";
@@ -70,7 +69,7 @@ std::string LoadBulk(ServerClient& client, BulkFormat format, const DumpSource& 
     ++summary->errors;
     on_error(fmt::format("{} {}", unit, number), why);
   };
-  CommandPipeline pipeline(client, [&](std::string_view number, const RespReply& reply) {
+  pipeline.set_on_reply([&](std::string_view number, const RespReply& reply) {
     ++summary->commands;
     if (reply.is_error()) refuse(number, reply.text);
   });
@@ -85,8 +84,9 @@ std::string LoadBulk(ServerClient& client, BulkFormat format, const DumpSource& 
       refuse(std::to_string(++number), "no TAB");
       return {};
     }
-    const std::string_view args[] = {"SET", line.substr(0, tab), line.substr(tab + 1)};
-    return send(args, goes_on);
+    *goes_on = pipeline.Set({.key = line.substr(0, tab), .value = line.substr(tab + 1)},
+                            std::to_string(++number));
+    return {};
   };
   DumpProblem problem =
       format == BulkFormat::kTab ? ReadLines(source, send_pair) : ReadCommands(source, send);
@@ -99,14 +99,10 @@ std::string LoadBulk(ServerClient& client, BulkFormat format, const DumpSource& 
 
 int RunBulk(const BulkOptions& options) {
   std::string problem;
-  const auto client = ServerClient::Connect(options.server, &problem);
-  if (!client) {
+  const auto peer = options.connect(options.server, &problem);
+  if (peer != nullptr) problem = peer->pipeline().Select(options.keyspace);
+  if (!problem.empty()) {
     Complain(problem);
-    return kNotConnected;
-  }
-  const auto selected = (*client)->Call({"SELECT", std::to_string(options.keyspace)});
-  if (!selected || selected->is_error()) {
-    Complain(selected ? selected->text : selected.error().ToString());
     return kNotConnected;
   }
   FileStream input("-", /*writes=*/false);
@@ -123,7 +119,7 @@ int RunBulk(const BulkOptions& options) {
     bar.Clear();
     Complain(fmt::format("{}: {}", where, why));
   };
-  problem = LoadBulk(**client, options.format, source, on_error, &summary);
+  problem = LoadBulk(peer->pipeline(), options.format, source, on_error, &summary);
   if (!input.ok()) problem = input.problem();
   bar.Clear();
   if (!problem.empty()) Complain(problem);

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
+#include "tools/command_pipeline.h"
 #include "tools/dump_format.h"
+#include "tools/dump_peer.h"
 #include "tools/server_client.h"
 
 namespace skep::cli {
@@ -25,11 +28,12 @@ using OnBulkError = std::function<void(std::string_view where, std::string_view 
 
 // To the end of the input. Returns a line for a person, why it ended before; or nothing. Memory:
 // some MiB, or twice the largest command.
-std::string LoadBulk(ServerClient& client, BulkFormat format, const DumpSource& source,
+std::string LoadBulk(CommandPipeline& pipeline, BulkFormat format, const DumpSource& source,
                      const OnBulkError& on_error, BulkSummary* summary);
 
 struct BulkOptions {
   ServerAddress server;
+  ConnectPeer connect = ConnectRespPeer;
   uint64_t keyspace = 0;
   BulkFormat format = BulkFormat::kCommands;
 };

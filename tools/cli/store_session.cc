@@ -7,11 +7,11 @@
 #include "base/clock.h"
 #include "base/decimal.h"
 #include "tools/cli/exit_status.h"
+#include "tools/cli/store_link.h"
 
 namespace skep::cli {
 namespace {
 
-constexpr std::string_view kNoSuchKeyspace = "ERR DB index is out of range";
 constexpr std::string_view kSnapshotGone =
     "SNAPSHOTTOOOLD the snapshot is gone, by its age or with its connection; reads are of now "
     "again";
@@ -34,33 +34,19 @@ std::string Describe(const StoreStatistics& statistics) {
 
 }  // namespace
 
-std::unique_ptr<Store> ConnectStore(const ServerAddress& server, std::string* problem) {
-  const std::string address = server.socket.empty() ? server.ToString() : "unix:" + server.socket;
-  auto store = Store::Connect({.address = address, .password = server.password});
-  if (store) return std::move(*store);
-  *problem = fmt::format("{}: {}", server.ToString(), store.error().ToString());
-  return nullptr;
-}
-
 bool StoreSession::Connect(std::string* problem) {
   if (snapshot_.valid()) Complain("the snapshot is gone with its connection");
   snapshot_ = {};
   session_.EndTransaction();
   store_ = ConnectStore(options_.server, problem);
   if (store_ == nullptr) return false;
-  if (HasKeyspace(options_.keyspace)) {
+  if (HasKeyspace(*store_, options_.keyspace)) {
     session_.keyspace = static_cast<uint32_t>(options_.keyspace);
     return true;
   }
   *problem = fmt::format("{}: {}", address(), kNoSuchKeyspace);
   store_ = nullptr;
   return false;
-}
-
-// Nothing is asked of the server, which has told how many it has.
-bool StoreSession::HasKeyspace(uint64_t keyspace) {
-  Batch nothing;
-  return keyspace <= UINT32_MAX && store_->Execute(nothing, static_cast<uint32_t>(keyspace)).ok();
 }
 
 std::string StoreSession::Prompt() const {
@@ -205,7 +191,7 @@ void StoreSession::Select(const Call& call) {
   const auto index = ParseInt64(call.arg(1));
   if (!index) return call.Error(kNotAnInteger);
   const auto keyspace = static_cast<uint64_t>(*index);
-  if (*index < 0 || !HasKeyspace(keyspace)) return call.Error(kNoSuchKeyspace);
+  if (*index < 0 || !HasKeyspace(*store_, keyspace)) return call.Error(kNoSuchKeyspace);
   if (keyspace != session_.keyspace && snapshot_.valid()) {
     return call.Error("ERR SELECT while a snapshot is open: it is of one database");
   }

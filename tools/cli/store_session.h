@@ -14,9 +14,6 @@
 
 namespace skep::cli {
 
-// The server as Store::Connect takes it. An error is a line for a person, in *problem; null.
-std::unique_ptr<Store> ConnectStore(const ServerAddress& server, std::string* problem);
-
 class StoreSession final : public Session, private CommandHost {
  public:
   explicit StoreSession(SessionOptions options) : options_(std::move(options)) {}
@@ -47,7 +44,6 @@ class StoreSession final : public Session, private CommandHost {
   void Select(const Call& call);
   void Pin(const Call& call);
   void CountKeys(const Call& call);
-  bool HasKeyspace(uint64_t keyspace);
   RespReply TakeReply();
 
   SessionOptions options_;

@@ -1,0 +1,143 @@
+#include "tools/cli/store_peer.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "tools/cli/store_link.h"
+#include "tools/cli/store_pipeline.h"
+#include "tools/dump_writer.h"
+
+namespace skep::cli {
+namespace {
+
+constexpr uint32_t kChunkItems = 256;
+constexpr size_t kChunkBytes = 1 << 20;
+
+class StoreExporter {
+ public:
+  StoreExporter(Store& store, const ExportOptions& options, const DumpTarget& target,
+                ExportSummary* summary)
+      : store_(store), options_(options), summary_(*summary), writer_(options, target, summary) {}
+
+  std::string Run() {
+    if (!HasKeyspace(store_, options_.db)) return std::string(kNoSuchKeyspace);
+    keyspace_ = static_cast<uint32_t>(options_.db);
+    const Status s = HasOrder() ? ReadRange() : status_.ok() ? ReadAll() : status_;
+    if (!s.ok()) return s.ToString();
+    writer_.Flush();
+    return {};
+  }
+
+ private:
+  // False, with a status: that is not known.
+  bool HasOrder() {
+    Batch batch;
+    batch.Scan(Range::All(), {.limit = 1, .keys_only = true});
+    status_ = Execute(batch);
+    if (status_.code() != Code::kNotSupported) return status_.ok();
+    status_ = {};
+    return false;
+  }
+
+  // Of a batch whose slots are all of one fate, the first one's.
+  Status Execute(Batch& batch) {
+    if (const Status s = store_.Execute(batch, keyspace_); !s.ok() || batch.empty()) return s;
+    const Outcome& out = batch.outcome(0);
+    return out.verdict == Verdict::kRefused ? out.status : Status();
+  }
+
+  // All of one version. A scan tells no deadlines: they are asked for, at the same version.
+  Status ReadRange() {
+    const auto at = store_.TakeSnapshot(keyspace_);
+    if (!at) return at.error();
+    summary_.is_one_version = true;
+    Scratch scratch;
+    Range left =
+        options_.to ? Range::Between(options_.from, *options_.to) : Range::From(options_.from);
+    if (options_.prefix) left = PrefixRange(*options_.prefix, scratch);
+    std::string lo(left.lo);
+    for (bool more = true; more;) {
+      left.lo = lo;
+      Batch items;
+      items.set_snapshot(at->ref());
+      items.set_scan_bytes_max(kChunkBytes);
+      items.Scan(left, {.limit = kChunkItems});
+      if (const Status s = Execute(items); !s.ok()) return s;
+      Batch deadlines;
+      deadlines.set_snapshot(at->ref());
+      for (const Item& item : items.items(0)) AddLook(deadlines, item.key, Request::kNoValue);
+      if (const Status s = Execute(deadlines); !s.ok()) return s;
+      uint32_t slot = 0;
+      for (const Item& item : items.items(0)) {
+        const uint64_t deadline_ms = deadlines.outcome(slot++).deadline_ms;
+        if (!writer_.Write({.key = item.key, .value = item.value, .deadline_ms = deadline_ms})) {
+          return {};
+        }
+      }
+      more = items.outcome(0).more;
+      lo.assign(items.outcome(0).value);
+    }
+    return {};
+  }
+
+  // Key by key: value and deadline of one instant.
+  Status ReadAll() {
+    uint64_t cursor = 0;
+    do {
+      Batch walk;
+      walk.Walk(cursor, {.limit = kChunkItems, .keys_only = true});
+      if (const Status s = Execute(walk); !s.ok()) return s;
+      Batch looks;
+      for (const Item& item : walk.items(0)) {
+        if (writer_.IsWanted(item.key)) AddLook(looks, item.key, 0);
+      }
+      if (const Status s = Execute(looks); !s.ok()) return s;
+      for (uint32_t slot = 0; slot < looks.size(); ++slot) {
+        const Outcome& out = looks.outcome(slot);
+        if (out.verdict == Verdict::kRefused) return out.status;
+        const DumpItem item = {
+            .key = looks.requests()[slot].key, .value = out.value, .deadline_ms = out.deadline_ms};
+        if (out.present && !writer_.Write(item)) return {};
+      }
+      cursor = static_cast<uint64_t>(walk.outcome(0).integer);
+    } while (cursor != 0);
+    return {};
+  }
+
+  static void AddLook(Batch& batch, std::string_view key, uint8_t flags) {
+    batch.Add({.op = Op::kGet, .flags = flags, .key = key, .other = {}});
+  }
+
+  Store& store_;
+  const ExportOptions& options_;
+  ExportSummary& summary_;
+  DumpWriter writer_;
+  uint32_t keyspace_ = 0;
+  Status status_;
+};
+
+class StorePeer final : public DumpPeer {
+ public:
+  explicit StorePeer(std::unique_ptr<Store> store) : store_(std::move(store)), pipeline_(*store_) {}
+
+  std::string Export(const ExportOptions& options, const DumpTarget& target,
+                     ExportSummary* summary) override {
+    return StoreExporter(*store_, options, target, summary).Run();
+  }
+  CommandPipeline& pipeline() override { return pipeline_; }
+
+ private:
+  const std::unique_ptr<Store> store_;
+  StorePipeline pipeline_;
+};
+
+}  // namespace
+
+std::unique_ptr<DumpPeer> ConnectStorePeer(const ServerAddress& server, std::string* problem) {
+  auto store = ConnectStore(server, problem);
+  return store ? std::make_unique<StorePeer>(std::move(store)) : nullptr;
+}
+
+}  // namespace skep::cli
