@@ -309,7 +309,7 @@ class SilentServer:
         self.listener.close()
 
 
-class ConversationTest(CliTest):
+class Conversation(CliTest):
     def converse(self, *options, **environment):
         terminal = Terminal([CLI, *options], ENVIRONMENT | {
             "TERM": "xterm", "HOME": self.folder, "LC_ALL": "C.UTF-8"} | environment)
@@ -320,6 +320,8 @@ class ConversationTest(CliTest):
         with open(self.path(".skepcli_history"), encoding="utf-8") as file:
             return file.read().splitlines()
 
+
+class ConversationTest(Conversation):
     def test_completion_hints_and_help(self):
         server, _ = self.server()
         prompt = rf"127\.0\.0\.1:{server.port}> "

@@ -12,10 +12,6 @@
 namespace skep::cli {
 namespace {
 
-constexpr std::string_view kSnapshotGone =
-    "SNAPSHOTTOOOLD the snapshot is gone, by its age or with its connection; reads are of now "
-    "again";
-
 // As INFO's sections Keyspace and Engine.
 std::string Describe(const StoreStatistics& statistics) {
   std::string text = "# Keyspace\r\n";
@@ -35,8 +31,6 @@ std::string Describe(const StoreStatistics& statistics) {
 }  // namespace
 
 bool StoreSession::Connect(std::string* problem) {
-  if (snapshot_.valid()) Complain("the snapshot is gone with its connection");
-  snapshot_ = {};
   session_.EndTransaction();
   store_ = ConnectStore(options_.server, problem);
   if (store_ == nullptr) return false;
@@ -89,15 +83,14 @@ Result<RespReply> StoreSession::Run(std::span<const std::string_view> args) {
   Call call(*this, session_, *found.command, args);
   found.own == OwnCommand::kNone ? RunPlanned(call) : RunOwn(found.own, call);
   RespReply reply = TakeReply();
-  if (failure_.code() == Code::kUnavailable) {
-    store_ = nullptr;
-    return Fail(failure_);
-  }
-  if (failure_.code() == Code::kSnapshotTooOld && snapshot_.valid()) {
+  const bool is_broken = failure_.code() == Code::kUnavailable;
+  if (snapshot_.valid() && (is_broken || failure_.code() == Code::kSnapshotTooOld)) {
     snapshot_ = {};
-    return RespReply{.type = RespReply::Type::kError, .text = std::string(kSnapshotGone)};
+    Complain("the snapshot is gone, by its age or with its connection; reads are of now again");
   }
-  return reply;
+  if (!is_broken) return reply;
+  store_ = nullptr;
+  return Fail(failure_);
 }
 
 // What a server does alone, in turns, a store does as one batch: it reads long ranges piece by
@@ -113,7 +106,8 @@ void StoreSession::RunPlanned(Call& call) {
   if (plan.kind == Plan::Kind::kError) return call.Error(plan.error);
   if (!is_atomic) {
     for (Request request : atomic.requests()) {
-      if (request.op == Op::kCount) request.limit = kNoLimit;  // it was a transaction's
+      // It was a transaction's. None at all would count where there is no order, as DBSIZE does.
+      if (request.op == Op::kCount) request.limit = kNoLimit - 1;
       unordered.Add(request);
     }
   }
@@ -150,8 +144,7 @@ void StoreSession::RunOwn(OwnCommand own, const Call& call) {
     case OwnCommand::kPing:
       return Ping(call);
     case OwnCommand::kSave:
-      failure_ = store_->SaveSnapshot();
-      return failure_.ok() ? call.reply().SimpleString("OK") : call.Error(failure_);
+      return Save(call);
     case OwnCommand::kSelect:
       return Select(call);
     case OwnCommand::kSnapshot:
@@ -185,6 +178,12 @@ void StoreSession::CountKeys(const Call& call) {
     if (k.index == session_.keyspace) items = k.items;
   }
   call.reply().Integer(static_cast<int64_t>(items));
+}
+
+// That another one is being written is no broken connection, though both are kUnavailable.
+void StoreSession::Save(const Call& call) {
+  const Status saved = store_->SaveSnapshot();
+  return saved.ok() ? call.reply().SimpleString("OK") : call.Error(saved);
 }
 
 void StoreSession::Select(const Call& call) {

@@ -41,6 +41,7 @@ class StoreSession final : public Session, private CommandHost {
   void RunOwn(OwnCommand own, const Call& call);
   bool Answers(const Call& call);
   void Ping(const Call& call);
+  void Save(const Call& call);
   void Select(const Call& call);
   void Pin(const Call& call);
   void CountKeys(const Call& call);
