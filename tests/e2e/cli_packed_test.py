@@ -332,6 +332,19 @@ class LoadTest(PackedCase):
         self.assertEqual(client.call("MGET", "key:1", "key:49999", b"\xff\x00", "empty"),
                          [b"again", b"value 49999", b"a\tb\r", b""])
 
+    def test_a_server_that_ends_meanwhile(self):
+        server = SkepServer()
+        cli = subprocess.Popen([cli_test.CLI, "--packed", "-p", str(server.port), "--bulk", "tab"],
+                               stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env=cli_test.ENVIRONMENT)
+        cli.stdin.write(b"".join(b"%d\t\n" % i for i in range(200_000)))
+        cli.stdin.flush()
+        server.stop()
+        _, how = cli.communicate(b"".join(b"%d\t\n" % i for i in range(200_000)), PATIENCE_S)
+        self.assertEqual(cli.returncode, 1)
+        self.assertRegex(how, rb"\Askep-cli: unavailable: .*; the last \d+ commands may or may not "
+                         rb"have been executed\n\d+ keys in .*, 0 errors\n\Z")
+
     def test_no_server(self):
         self.assertEqual(run(cli_test.CLI, "--packed", "-p", 1, "--bulk", "tab", stdin=b"a\t1")[0], 2)
         self.assertEqual(run(cli_test.CLI, "--packed", "-p", 1, "--export", "-", "+")[0], 1)
