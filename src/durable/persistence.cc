@@ -190,10 +190,13 @@ Status Persistence::MakeEngines(Keyspaces& keyspaces,
   return {};
 }
 
+// Time comes after the log: nothing expires in a replay. What a snapshot has may have been changed
+// behind it before its deadline, and the deadline may have passed before the snapshot was finished.
 void Persistence::StartEngines(const std::vector<SnapshotKeyspace>& snapshot) {
-  uint64_t now_ms = 0;
-  for (const SnapshotKeyspace& keyspace : snapshot) now_ms = std::max(now_ms, keyspace.now_ms);
-  for (const auto& [index, engine] : engines_) engine->StartAfter(has_[index], now_ms);
+  for (const SnapshotKeyspace& keyspace : snapshot) {
+    snapshot_now_ms_ = std::max(snapshot_now_ms_, keyspace.now_ms);
+  }
+  for (const auto& [index, engine] : engines_) engine->StartAfter(has_[index], 0);
 }
 
 // *tail: what the end of the log is.
@@ -272,7 +275,7 @@ Status Persistence::ReplayLog(Keyspaces& keyspaces, const RecoveryStart& start, 
   }
   for (const auto& [index, engine] : engines_) {
     const Version told = std::max(has_[index], replay.LastVersion(index));
-    engine->StartAfter(told + kVersionsUntold, replay.now_ms());
+    engine->StartAfter(told + kVersionsUntold, std::max(replay.now_ms(), snapshot_now_ms_));
   }
   return {};
 }

@@ -148,6 +148,7 @@ class Persistence final : public EngineWrapper {
   std::unique_ptr<FileLock> lock_;
   Log log_;
   std::vector<Version> has_;       // by keyspace: the version that the snapshot was of
+  uint64_t snapshot_now_ms_ = 0;   // the latest of the time of its keyspaces
   std::set<std::string> damaged_;  // files that a repair keeps
 
   mutable std::mutex mutex_;  // guards what follows

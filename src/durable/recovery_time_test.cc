@@ -1,0 +1,105 @@
+// Deadlines that pass while a snapshot is written: what the log says of a key before its deadline
+// is replayed on the key as it was then.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "durable/log_test.h"
+
+namespace skep::durable {
+namespace {
+
+constexpr uint64_t kDeadlineMs = 1'000'000;
+constexpr const char* kEngines[] = {"btree", "hash", "model"};
+
+// Tells the time, and lets something happen first.
+class HookedClock final : public Clock {
+ public:
+  uint64_t MonotonicNs() override { return now_ms * 1'000'000; }
+  uint64_t WallUs() override {
+    if (hook && --calls == 0) std::exchange(hook, nullptr)();
+    return now_ms * 1'000;
+  }
+
+  uint64_t now_ms = kDeadlineMs - 10;
+  int calls = 0;  // of WallUs, until the hook is called
+  std::function<void()> hook;
+};
+
+class RecoveryTime : public testing::TestWithParam<const char*> {
+ protected:
+  void Open() {
+    keyspaces_.reset();
+    persistence_.reset();
+    std::string problem;
+    auto opened = Persistence::Open(disk_, clock_, store_, &problem);
+    ASSERT_TRUE(opened.has_value()) << problem;
+    persistence_ = std::move(*opened);
+    keyspaces_ = std::move(*Keyspaces::Make(store_, nullptr, persistence_.get()));
+    RecoveryReport report;
+    ASSERT_TRUE(persistence_->Recover(*keyspaces_, &report, &problem).ok()) << problem;
+  }
+  void Execute(uint32_t keyspace, Batch& batch) {
+    batch.set_now_ms(clock_.now_ms);
+    keyspaces_->at(keyspace).Execute(batch);
+    persistence_->log().Publish();
+  }
+  // Adds one to each element; a vector that is not there begins with zeroes.
+  void AddOne() {
+    const Function* const add = FindFunction(FunctionKind::kUpdate, "add", Element::kI64);
+    const int64_t one = 1;
+    Batch batch;
+    batch.UpdateElements("vector", add, {reinterpret_cast<const char*>(&one), sizeof(one)},
+                         {.create = 64});
+    Execute(0, batch);
+  }
+
+  HookedClock clock_;
+  Trace trace_;
+  SimFileSystem disk_{1, trace_, {}};
+  const Options store_{.engine = GetParam(),
+                       .keyspaces = 2,
+                       .directory = kTestDirectory,
+                       .log_sync = LogSync::kNo,
+                       .log_segment_bytes = kTestSegmentBytes};
+  std::unique_ptr<Persistence> persistence_;
+  std::unique_ptr<Keyspaces> keyspaces_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Engines, RecoveryTime, testing::ValuesIn(kEngines));
+
+// Goal: a vector with a deadline is changed after the snapshot has read it; the deadline passes
+//   before the snapshot reads the next keyspace. After a restart the vector is gone: the change was
+//   of the one that had the deadline, and did not make another one.
+TEST_P(RecoveryTime, AKeyExpiresWhileASnapshotIsWritten) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  AddOne();
+  Batch expire;
+  expire.Expire("vector", kDeadlineMs);
+  Execute(0, expire);
+  Batch other;
+  other.Put("other", "value");
+  Execute(1, other);
+  // The time is asked for when the file is made, and for each keyspace.
+  clock_.calls = 3;
+  clock_.hook = [&] {
+    AddOne();
+    clock_.now_ms = kDeadlineMs + 10;
+  };
+  ASSERT_TRUE(persistence_->Save().ok());
+  ASSERT_FALSE(clock_.hook);
+  ASSERT_NO_FATAL_FAILURE(Open());
+  EXPECT_EQ(StateOf(keyspaces_->at(0), clock_.now_ms), State{});
+  // Time does not go back to before the snapshot.
+  clock_.now_ms = 0;
+  Batch get;
+  get.Get("vector");
+  Execute(0, get);
+  EXPECT_EQ(get.outcome(0).verdict, Verdict::kAbsent);
+}
+
+}  // namespace
+}  // namespace skep::durable
