@@ -49,7 +49,7 @@ TEST(Options, EveryRowSetsItsOwnMember) {
     ServerOptions options;
     bool set = false;
     for (const std::string_view value :
-         {"no", "debug", "::1", "2097152", "7", "4096", "heads", "paper", "1=hash"}) {
+         {"no", "yes", "debug", "::1", "2097152", "7", "4096", "heads", "paper", "1=hash"}) {
       if (!set && option.get(options) != value) set = option.set(options, value).ok();
     }
     EXPECT_EQ(set, !one_choice);
