@@ -152,9 +152,11 @@ TEST_F(PackedDatagrams, AnswersManyAtOnce) {
   constexpr uint32_t kCount = 300;
   std::vector<std::string> bytes;
   for (uint32_t i = 0; i < kCount; ++i) {
+    const std::string key(1 + i % 3, 'k');
+    const std::string number = std::to_string(i);
     Batch batch;
-    batch.Insert(std::string(1 + i % 3, 'k'), std::to_string(i));
-    batch.Get(std::to_string(i));
+    batch.Insert(key, number);
+    batch.Get(number);
     bytes.push_back(DatagramOf({}, batch, {.id = i}));
   }
   std::vector<Datagram> datagrams;
@@ -243,8 +245,9 @@ TEST_F(PackedDatagrams, PassesOverNonsense) {
 // Goal: a reply that does not fit says so, and how large it is; what it answers is done, once, and
 //   a connection gets the reply.
 TEST_F(PackedDatagrams, RepliesThatDoNotFitSaySo) {
+  const std::string large(60'000, 'v');
   Batch put;
-  put.Put("k", std::string(60'000, 'v'));
+  put.Put("k", large);
   ASSERT_TRUE(client_.Execute(put).ok());
   Batch swap;
   swap.Put("k", "small", Request::kReturnPrevious);
