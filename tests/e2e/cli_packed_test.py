@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 import cli_test
@@ -468,10 +469,15 @@ class ConversationTest(Conversation):
         person.wait_for(r"half a li\^C\n" + at)
         server.popen.send_signal(signal.SIGSTOP)
         self.addCleanup(server.popen.send_signal, signal.SIGCONT)
-        person.type("GET a\r")
-        while not person.echoes():  # so long it is a line that is edited
-            pass
-        person.type("\x03")
+        # One that comes before the call waits drops the line.
+        until = time.monotonic() + PATIENCE_S
+        while person.popen.poll() is None and time.monotonic() < until:
+            person.type("GET a\r")
+            while not person.echoes() and person.popen.poll() is None:
+                time.sleep(0.01)
+            time.sleep(0.3)
+            person.type("\x03")
+            time.sleep(0.7)
         self.assertEqual(person.end(), -signal.SIGINT)
         server.popen.send_signal(signal.SIGCONT)
 

@@ -129,6 +129,10 @@ class LineEditor::Impl {
     el_wset(editor_, EL_ADDFN, L"skep-complete", L"completes a word", &Impl::Complete);
     el_set(editor_, EL_BIND, "^I", "skep-complete", nullptr);
     el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+    // A Ctrl-C throws away what was typed and printed; a moment later that is the next prompt.
+    for (const char* const mode : {"-d", "-x"}) {
+      el_set(editor_, EL_SETTY, mode, "+noflsh", nullptr);
+    }
     el_source(editor_, nullptr);
   }
   Impl(const Impl&) = delete;
@@ -140,15 +144,8 @@ class LineEditor::Impl {
 
   Event Read(const std::string& prompt, std::string* line) {
     prompt_ = prompt;
-    const Signals signals;
-    signals_ = &signals;
-    got_interrupt = 0;
-    // Before the prompt, not after it: what is typed at once must not be echoed by the terminal.
-    el_set(editor_, EL_PREP_TERM, 1);
-    el_resize(editor_);
     int count = 0;
-    const char* const text = el_gets(editor_, &count);
-    signals_ = nullptr;
+    const char* const text = ReadText(&count);
     if (got_interrupt != 0) {
       Write("^C\n");
       el_set(editor_, EL_PREP_TERM, 0);
@@ -166,6 +163,19 @@ class LineEditor::Impl {
   }
 
  private:
+  // A signal that comes behind the line has come when this returns.
+  const char* ReadText(int* count) {
+    const Signals signals;
+    signals_ = &signals;
+    got_interrupt = 0;
+    // Before the prompt, not after it: what is typed at once must not be echoed by the terminal.
+    el_set(editor_, EL_PREP_TERM, 1);
+    el_resize(editor_);
+    const char* const text = el_gets(editor_, count);
+    signals_ = nullptr;
+    return text;
+  }
+
   static Impl* Of(EditLine* editor) {
     void* data = nullptr;
     el_get(editor, EL_CLIENTDATA, &data);
