@@ -16,8 +16,7 @@ constexpr size_t kReceiveBytes = 64 * 1024;
 constexpr size_t kReceiveBytesMax = 1024 * 1024;
 
 Result<std::unique_ptr<Stream>> Open(const ServerAddress& server) {
-  const auto addresses =
-      LookUp(server.socket.empty() ? server.ToString() : "unix:" + server.socket);
+  const auto addresses = LookUp(server.ToAddress());
   if (!addresses) return Fail(addresses.error());
   Result<std::unique_ptr<Stream>> stream;
   for (const Address& address : *addresses) {

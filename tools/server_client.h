@@ -25,6 +25,8 @@ struct ServerAddress {
 
   // For people: "127.0.0.1:6379", or the path.
   std::string ToString() const;
+  // To connect to.
+  Address ToAddress() const { return socket.empty() ? ToString() : "unix:" + socket; }
 };
 
 // Thread safety: one owner, but for Interrupt(). After an error it is of no use any more.

@@ -5,8 +5,7 @@
 namespace skep::cli {
 
 std::unique_ptr<Store> ConnectStore(const ServerAddress& server, std::string* problem) {
-  const std::string address = server.socket.empty() ? server.ToString() : "unix:" + server.socket;
-  auto store = Store::Connect({.address = address, .password = server.password});
+  auto store = Store::Connect({.address = server.ToAddress(), .password = server.password});
   if (store) return std::move(*store);
   *problem = fmt::format("{}: {}", server.ToString(), store.error().ToString());
   return nullptr;
