@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "hash/numbers.h"
+#include "engine/numbers.h"
 #include "hash/partition.h"
 
 namespace skep::hash {

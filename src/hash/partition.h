@@ -29,39 +29,10 @@
 // a version to validate, for which a bucket of ten slots has no room.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <thread>
-
-#include "base/cpu.h"
+#include "base/spin_lock.h"
 #include "hash/table.h"
 
 namespace skep::hash {
-
-// As the standard's mutexes, for std::lock_guard.
-class SpinLock {
- public:
-  bool try_lock() {
-    // The load keeps those who wait from taking the line away from who holds it.
-    return !is_taken_.load(std::memory_order_relaxed) &&
-           !is_taken_.exchange(true, std::memory_order_acquire);
-  }
-  void lock() {
-    constexpr int kSpins = 128;
-    for (int spins = 0; !try_lock(); ++spins) {
-      if (spins < kSpins) {
-        Pause();
-      } else {
-        std::this_thread::yield();
-      }
-    }
-  }
-  void unlock() { is_taken_.store(false, std::memory_order_release); }
-
- private:
-  std::atomic<bool> is_taken_{false};
-};
 
 struct alignas(64) Partition {
   Partition(Arena& arena, MemoryBudget& budget, const TableOptions& options)

@@ -15,8 +15,7 @@ bool IsPartOf(std::string_view part, std::string_view whole) {
 
 void Station::Do(Entry& entry, const Request& request, uint32_t slot, uint64_t now_ms,
                  const EngineTraits& traits, const MemoryBudget& budget, BatchWriter& out) {
-  const PointEffect effect =
-      ApplyPoint(request, entry.state(), now_ms, traits.value_bytes_max, out, slot);
+  const PointEffect effect = ApplyPoint(request, entry.state(), now_ms, traits, out, slot);
   const bool stores = effect.action == PointEffect::Action::kStore && request.op != Op::kExpire;
   if (stores && !budget.HasRoomFor(0)) return out.RefuseMemory(slot, budget);
   Apply(entry, effect, request, slot, out.scratch());

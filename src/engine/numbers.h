@@ -1,16 +1,16 @@
 // numbers.h: the order of writes, for a log (EngineOptions::numbers_writes).
 //
-// A number is drawn while the partitions it speaks of are locked, and all writes done under that
-// lock have it; those of one batch to one key are in the order of their slots. So of two writes to
-// one key the later one has the higher number, or the same and the higher slot. A partition keeps
-// the number of its last write: what a reader has seen of it is not above that.
+// A number is drawn while what it speaks of (a partition, a leaf) is locked, and all writes done
+// under that lock have it; those of one batch to one key are in the order of their slots. So of two
+// writes to one key the later one has the higher number, or the same and the higher slot. What is
+// locked keeps the number of its last write: what a reader has seen of it is not above that.
 #pragma once
 
 #include <atomic>
 
 #include "skep/batch.h"
 
-namespace skep::hash {
+namespace skep {
 
 // Thread-safe.
 class Numbers {
@@ -30,4 +30,4 @@ class Numbers {
   alignas(64) std::atomic<Version> last_{0};
 };
 
-}  // namespace skep::hash
+}  // namespace skep

@@ -1,0 +1,35 @@
+// spin_lock.h: a lock for a few microseconds, in a byte.
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+#include "base/cpu.h"
+
+namespace skep {
+
+// As the standard's mutexes, for std::lock_guard.
+class SpinLock {
+ public:
+  bool try_lock() {
+    // The load keeps those who wait from taking the line away from who holds it.
+    return !is_taken_.load(std::memory_order_relaxed) &&
+           !is_taken_.exchange(true, std::memory_order_acquire);
+  }
+  void lock() {
+    constexpr int kSpins = 128;
+    for (int spins = 0; !try_lock(); ++spins) {
+      if (spins < kSpins) {
+        Pause();
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  }
+  void unlock() { is_taken_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> is_taken_{false};
+};
+
+}  // namespace skep
