@@ -40,6 +40,18 @@ struct HashOptions {
   friend bool operator==(const HashOptions&, const HashOptions&) = default;
 };
 
+// What the engine "hashleaf" may be told; the others ignore it.
+struct HashleafOptions {
+  // Of every key, and of every value: 4, 8 or 16. Others are refused.
+  uint32_t key_bytes = 8;
+  uint32_t value_bytes = 8;
+  // Of the hash table of a full leaf, which is to fit into the second-level cache: a power of two,
+  // 4096 to 4 MiB.
+  uint32_t leaf_bytes = 256 * 1024;
+
+  friend bool operator==(const HashleafOptions&, const HashleafOptions&) = default;
+};
+
 // When the log of a store that is kept in a directory is synced. A write that was answered survives
 // the end of the process in any case.
 //   kNo           now and then: a power loss may cost seconds
@@ -69,6 +81,7 @@ struct Options {
   uint32_t recovery_threads = 0;
   BtreeOptions btree;
   HashOptions hash;
+  HashleafOptions hashleaf;
 };
 
 }  // namespace skep

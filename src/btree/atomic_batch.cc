@@ -331,7 +331,7 @@ void AtomicBatch<Layout, kHasRanges>::PerformPoint(uint32_t index) {
   const State& state = at->second;
   std::optional<PointState> now;
   if (state.present) now = {state.value, state.deadline_ms};
-  const PointEffect effect = ApplyPoint(r, now, now_ms_, traits_.value_bytes_max, out_, index);
+  const PointEffect effect = ApplyPoint(r, now, now_ms_, traits_, out_, index);
   Outcome& outcome = out_.outcome(index);
   if (r.op == Op::kGet && state.present && !state.changed) outcome.version = state.found.version;
   if (effect.action == PointEffect::Action::kKeep) return;

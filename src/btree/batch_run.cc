@@ -192,7 +192,7 @@ Version BatchRun<Layout>::Get(uint32_t i, const LeafPlace& place, Version at) {
   if (r.op == Op::kGet) {
     ApplyGet(r, state, now_ms_, out_, i);
   } else {
-    ApplyPoint(r, state, now_ms_, traits_.value_bytes_max, out_, i);
+    ApplyPoint(r, state, now_ms_, traits_, out_, i);
   }
   const Version seen =
       found.known ? found.version : place.node->version.load(std::memory_order_relaxed);
@@ -266,7 +266,7 @@ Version BatchRun<Layout>::DoSlot(uint32_t i) {
       // What a scan still holds back might be the room that a write needs.
       if (reads_) EndReading();
       if (!writes_) BeginWrites();
-      return writer_.Execute(slot_, r, &now_ms_, &look_ahead_, traits_.value_bytes_max, out_, i);
+      return writer_.Execute(slot_, r, &now_ms_, &look_ahead_, traits_, out_, i);
   }
 }
 
@@ -340,7 +340,7 @@ Version BatchRun<Layout>::ExpireRange(uint32_t i) {
       one.op = Op::kExpire;
       one.key = key;
       one.flags = 0;
-      writer_.Execute(slot_, one, &now_ms_, nullptr, traits_.value_bytes_max, out_, i);
+      writer_.Execute(slot_, one, &now_ms_, nullptr, traits_, out_, i);
       const Outcome& outcome = out_.outcome(i);
       if (outcome.verdict == Verdict::kRefused) {
         // What is refused has changed nothing.

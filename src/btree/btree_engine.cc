@@ -63,6 +63,7 @@ class BtreeEngine::Impl {
         traits_{.name = "btree",
                 .snapshots = options.btree.multi_version,
                 .multi_version = options.btree.multi_version,
+                .whole_ranges = options.btree.multi_version,
                 .whole_batches = options.btree.multi_version} {}
   virtual ~Impl() = default;
 

@@ -57,7 +57,7 @@ inline int64_t HasDeadline(bool absent, const StoredValue& value) {
 
 template <class Layout>
 Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* now_ms,
-                                LookAhead<Layout>* look_ahead, size_t value_bytes_max,
+                                LookAhead<Layout>* look_ahead, const EngineTraits& traits,
                                 BatchWriter& out, uint32_t index) {
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
@@ -71,7 +71,7 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
     core_.Sync(SyncPoint::kWriterFoundLeaf);
     std::optional<PointState> state;
     if (found.present) state = {core_.codec.Whole(found.value), DeadlineOf(found.value)};
-    const PointEffect effect = ApplyPoint(request, state, *now_ms, value_bytes_max, out, index);
+    const PointEffect effect = ApplyPoint(request, state, *now_ms, traits, out, index);
     Outcome& outcome = out.outcome(index);
     if (request.has(Request::kWantHint)) outcome.hint.bits = place.link.bits;
     if (effect.action == PointEffect::Action::kKeep) {

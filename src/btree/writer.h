@@ -91,7 +91,7 @@ class Writer {
   // leaf of request `index`; null: it does not. The slot has called
   // BeginWrites.
   Version Execute(Slot& slot, const Request& request, uint64_t* now_ms,
-                  LookAhead<Layout>* look_ahead, size_t value_bytes_max, BatchWriter& out,
+                  LookAhead<Layout>* look_ahead, const EngineTraits& traits, BatchWriter& out,
                   uint32_t index);
 
  private:

@@ -21,14 +21,31 @@ void BatchWriter::AbortAllBut(uint32_t culprit) {
 
 Status CheckSizes(const Request& request, const EngineTraits& traits) {
   if (IsRange(request.op)) return {};  // bounds may have any length
+  if (request.op == Op::kDeleteAll || request.op == Op::kSample || request.op == Op::kWalk) {
+    return {};
+  }
   if (request.key.size() > traits.key_bytes_max) {
     return {Code::kTooLarge, "key exceeds the maximum size", traits.key_bytes_max};
   }
   if (request.op == Op::kMove && request.other.size() > traits.key_bytes_max) {
     return {Code::kTooLarge, "key exceeds the maximum size", traits.key_bytes_max};
   }
-  if (request.value.size() > traits.value_bytes_max) {
-    return {Code::kTooLarge, "value exceeds the maximum size", traits.value_bytes_max};
+  const bool moves = request.op == Op::kMove;
+  if (request.key.size() < traits.key_bytes_min ||
+      (moves && request.other.size() < traits.key_bytes_min)) {
+    return {Code::kInvalidArgument, "key is shorter than those of this keyspace",
+            traits.key_bytes_min};
+  }
+  const bool applies = request.op == Op::kApply;
+  const size_t value_bytes_max = applies ? traits.operand_bytes_max() : traits.value_bytes_max;
+  if (request.value.size() > value_bytes_max) {
+    return {Code::kTooLarge, "value exceeds the maximum size", value_bytes_max};
+  }
+  const bool stores =
+      request.op == Op::kPut || request.op == Op::kInsert || request.op == Op::kUpdate;
+  if (stores && request.value.size() < traits.value_bytes_min) {
+    return {Code::kInvalidArgument, "value is shorter than those of this keyspace",
+            traits.value_bytes_min};
   }
   return {};
 }
@@ -47,6 +64,11 @@ Status CheckSupport(const Request& request, const Batch& batch, const EngineTrai
   }
   if (request.op == Op::kApply && !traits.functions) {
     return {Code::kNotSupported, "this engine has no functions"};
+  }
+  const bool expires = request.op == Op::kExpire || request.op == Op::kExpireRange ||
+                       (request.deadline_ms != 0 && request.deadline_ms != kKeepDeadline);
+  if (expires && !traits.expiry) {
+    return {Code::kNotSupported, "this engine has no deadlines"};
   }
   return {};
 }

@@ -156,7 +156,8 @@ inline bool CountsAll(const Request& request) {
 }
 
 // Whether it reads, stores, deletes or changes one key, without a condition or a deadline, and
-// CheckRequest has no objection to it in any unordered batch. The cheap answer for most requests.
+// CheckRequest has no objection to it in any unordered batch. The cheap answer for most requests,
+// of engines that take short keys and values.
 inline bool IsSoundPoint(const Request& request, const EngineTraits& traits) {
   const bool applies = request.op == Op::kApply && request.function != nullptr && traits.functions;
   return (request.op <= Op::kDelete || applies) && (request.flags & Request::kReverse) == 0 &&

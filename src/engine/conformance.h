@@ -163,9 +163,10 @@ class EngineConformance : public testing::TestWithParam<EngineVariant> {
   // So long that engines which keep short ones in their nodes keep these elsewhere.
   static constexpr size_t kLongBytes = 700;
 
-  // A key or value that begins with `text`.
-  static std::string Long(std::string_view text) {
-    return std::string(text).append(kLongBytes, 'x');
+  // A key or value that begins with `text`, which is short; as long as the engine takes it.
+  std::string Long(std::string_view text) const {
+    const size_t bytes_max = std::min(traits_.key_bytes_max, traits_.value_bytes_max);
+    return std::string(text).append(std::min(kLongBytes, bytes_max - text.size()), 'x');
   }
 
   Outcome Put(std::string_view key, std::string_view value, uint64_t deadline_ms = 0) {

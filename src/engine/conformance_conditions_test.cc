@@ -182,6 +182,7 @@ TEST_P(ConditionConformance, ConditionsComeFirst) {
 // Goal: a range is empty exactly if no key of it is there: not one that was deleted, has expired,
 // or lies beside it; whatever snapshots keep.
 TEST_P(ConditionConformance, RequireEmpty) {
+  SKEP_NEEDS(expiry);
   SKEP_NEEDS(atomic);
   SKEP_NEEDS(ordered);
   const auto is_empty = [&](const Range& range) {
@@ -227,15 +228,17 @@ TEST_P(ConditionConformance, RequireEmpty) {
 // key and value.
 TEST_P(ConditionConformance, Moves) {
   SKEP_NEEDS(atomic);
-  const uint64_t deadline_ms = subject_.now_ms() + 10;
+  const uint64_t deadline_ms = traits_.expiry ? subject_.now_ms() + 10 : 0;
+  const uint64_t later_ms = traits_.expiry ? deadline_ms + 5 : 0;
+  const std::string huge(std::min<size_t>(100'000, traits_.value_bytes_max), 'v');
   for (const std::string& from : {std::string("from"), Long("from"), std::string()}) {
     for (const std::string& to : {std::string("to"), Long("to")}) {
-      for (const std::string& value : {std::string("1"), Long("1"), std::string(100'000, 'v')}) {
+      for (const std::string& value : {std::string("1"), Long("1"), huge}) {
         for (const bool exists : {false, true}) {
           SCOPED_TRACE(testing::Message() << from.size() << " to " << to.size() << ", value "
                                           << value.size() << ", exists " << exists);
           Put(from, value, deadline_ms);
-          if (exists) Put(to, Long("old"), deadline_ms + 5);
+          if (exists) Put(to, Long("old"), later_ms);
           Atomic([&](Batch& b) { b.Move(from, to, Request::kKeepExisting); });
           EXPECT_EQ(verdict(0), exists ? Verdict::kExists : Verdict::kDone);
           if (exists) {
@@ -259,6 +262,7 @@ TEST_P(ConditionConformance, Moves) {
 // Goal: moves of what is not there, onto itself, over what has expired; in a row within a batch;
 // and the deadline goes with the value.
 TEST_P(ConditionConformance, MovesAtTheEdges) {
+  SKEP_NEEDS(expiry);
   SKEP_NEEDS(atomic);
   Atomic([](Batch& b) { b.Move("a", "b"); });
   EXPECT_EQ(verdict(0), Verdict::kAbsent);
@@ -427,6 +431,7 @@ TEST_P(ConditionConformance, APartIsUndone) {
 
 // Goal: deadlines that an undone part has given or taken do not count, those from before do.
 TEST_P(ConditionConformance, AnUndonePartLeavesDeadlinesAsTheyWere) {
+  SKEP_NEEDS(expiry);
   SKEP_NEEDS(atomic);
   const uint64_t now_ms = subject_.now_ms();
   for (const std::string_view key : {"kept", "persisted", "moved"}) Put(key, "1", now_ms + 10);

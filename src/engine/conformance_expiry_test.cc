@@ -20,6 +20,8 @@ constexpr Shape kShapes[] = {
 
 class ExpiryConformance : public EngineConformance {
  protected:
+  void SetUp() override { SKEP_NEEDS(expiry); }
+
   using Keys = std::vector<std::string>;
 
   // Times of a test are in milliseconds since its last NewRound().

@@ -10,6 +10,8 @@ namespace {
 
 class ReclaimConformance : public EngineConformance {
  protected:
+  void SetUp() override { SKEP_NEEDS(expiry); }
+
   static constexpr uint64_t kStart = Subject::kStartMs;
 
   // Puts the keys of the numbers below `count`, in batches, with these deadlines.

@@ -97,6 +97,7 @@ class Log {
     if (watched_.size() < kWatchedMax) {
       Batch keys;
       const std::string key(random_.Key(keys));
+      if (key.size() > subject_.traits().key_bytes_max) return;
       watched_.push_back({.watch = subject_.Watch(key), .key = key});
     } else {
       // Some go on to be asked for, to be refused.
@@ -181,7 +182,7 @@ TEST_P(LogConformance, AgreesWithTheOracle) {
 TEST_P(LogConformance, RefusesWhatItDeclaresUnsupported) {
   for (bool EngineTraits::* feature :
        {&EngineTraits::ordered, &EngineTraits::atomic, &EngineTraits::snapshots,
-        &EngineTraits::functions, &EngineTraits::walks}) {
+        &EngineTraits::functions, &EngineTraits::walks, &EngineTraits::expiry}) {
     MemoryBudget budget;
     RunLogs(
         [&] {

@@ -80,7 +80,7 @@ class ThreadConformance : public EngineConformance {
                    .key = batch.scratch().Copy(key),
                    .value = j % 3 == 0 ? std::string_view(long_text) : "1",
                    .other = {},
-                   .deadline_ms = j % 4 == 0 ? now_ms_ + 1 : 0});
+                   .deadline_ms = traits_.expiry && j % 4 == 0 ? now_ms_ + 1 : 0});
       }
       Run(batch);
       ++now_ms_;
@@ -98,7 +98,7 @@ class ThreadConformance : public EngineConformance {
   void GiveBack(std::string_view owner, int turn) {
     Batch give(Batch::Kind::kAtomic);
     give.RequireValue("lock", owner);
-    if (turn % 2 == 0) {
+    if (turn % 2 == 0 || !traits_.expiry) {
       give.Delete("lock");
     } else {
       give.Expire("lock", now_ms_ + 1);
@@ -270,7 +270,7 @@ TEST_P(ThreadConformance, EachThreadSeesItsOwnPrefix) {
             mine.erase(key);
             break;
           default:
-            mine[key] = std::to_string(rng());
+            mine[key] = std::to_string(rng() % 1'000'000'000);
             batch.Put(view, batch.scratch().Copy(mine[key]), Request::kReturnPrevious);
         }
       }
@@ -309,7 +309,7 @@ TEST_P(ThreadConformance, EachThreadSeesItsOwnPrefix) {
 TEST_P(ThreadConformance, ScansSeeWholeBatches) {
   SKEP_NEEDS(atomic);
   SKEP_NEEDS(ordered);
-  SKEP_NEEDS(multi_version);
+  SKEP_NEEDS(whole_ranges);
   Together([&](uint32_t thread) {
     for (int i = 0; i < Rounds(1500); ++i) {
       if (thread % 2 == 0) {
@@ -341,6 +341,7 @@ TEST_P(ThreadConformance, ScansSeeWholeBatches) {
 // Method: threads add 1 to each element and get what they have made; one adds another number to
 // each, and takes it away. All elements are equal whenever anybody looks.
 TEST_P(ThreadConformance, VectorUpdatesAreWhole) {
+  SKEP_NEEDS(functions);
   constexpr int kUpdates = Rounds(500);
   constexpr uint32_t kCount = 100;
   const Function* const add = FindFunction(FunctionKind::kUpdate, "add", Element::kI64);

@@ -37,7 +37,7 @@ class ElementFunctions : public testing::Test {
     BatchWriter out(batch_);
     std::optional<PointState> state;
     if (value) state = {.value = *value};
-    const PointEffect effect = ApplyPoint(batch_.requests()[0], state, 0, 1 << 20, out, 0);
+    const PointEffect effect = ApplyPoint(batch_.requests()[0], state, 0, EngineTraits{}, out, 0);
     if (effect.action == PointEffect::Action::kStore) value = std::string(effect.value);
     return value;
   }

@@ -29,16 +29,24 @@ struct EngineTraits {
   bool snapshots = true;  // OpenSnapshot
   bool functions = true;  // kApply
   bool walks = false;     // kWalk: what an engine without order has instead of kScan
-  // False: only the newest values are kept. Under concurrent writes a range is then not one state
-  // (each key is as it was at some instant of the call, and none is lost or repeated); there are no
-  // snapshots; tickets and versions are all 0.
+  // False: only the newest values are kept. There are no snapshots; tickets and versions are all 0.
   bool multi_version = true;
+  // False, and only without versions: under concurrent writes a range is not one state (each key is
+  // as it was at some instant of the call, and none is lost or repeated).
+  bool whole_ranges = true;
   // False, and only without versions: an atomic batch that only reads is not one state either, and
   // points may see an atomic batch that is being applied in part.
   bool whole_batches = true;
-  // Longer keys or values are refused with kTooLarge. Every engine accepts the empty key and value.
+  // Deadlines. Without, a request that gives or changes one is refused; kKeepDeadline is not.
+  bool expiry = true;
+  // Longer keys or values are refused with kTooLarge.
   size_t key_bytes_max = 64 * 1024;
   size_t value_bytes_max = 64 * 1024 * 1024;
+  // Shorter ones with kInvalidArgument; bounds of ranges may have any length.
+  size_t key_bytes_min = 0;
+  size_t value_bytes_min = 0;
+  // Of a kApply.
+  size_t operand_bytes_max() const { return std::max(value_bytes_max, size_t{4096}); }
 };
 
 struct EngineStatistics {
@@ -65,6 +73,7 @@ struct EngineOptions {
   bool numbers_writes = false;
   BtreeOptions btree;
   HashOptions hash;
+  HashleafOptions hashleaf;
 };
 
 // The latest "now" that any batch, snapshot or upkeep has brought: what has been seen as expired
@@ -111,7 +120,8 @@ class Engine {
   //   kNotSupported     traits() says no
   //   kInvalidArgument  a condition or kMove outside an atomic batch, or kWalk inside one; a write
   //                     in a batch at a snapshot; kSeekFloor with kReverse; a deadline above
-  //                     kDeadlineMax; a watch that is not watched; a cursor that no walk gives
+  //                     kDeadlineMax; a watch that is not watched; a cursor that no walk gives; a
+  //                     key or value that is too short
   //   kTooLarge        a key or value; a point when the values of the batch's answers, and those it
   //                    made on the way, take more than kAnswerBytesMax (batch_writer.h) already
   //   kSnapshotTooOld, and a function's own errors

@@ -13,6 +13,8 @@ constexpr uint32_t kNodeBytesMin = 2048;
 constexpr uint32_t kNodeBytesMax = 32768;
 constexpr uint32_t kInlineBytesMax = 50;
 constexpr uint32_t kFillSlotsMax = 40;
+constexpr uint32_t kLeafBytesMin = 4096;
+constexpr uint32_t kLeafBytesMax = 4 << 20;
 constexpr uint64_t kExpiryLagMs = 500;
 
 Status CheckBtree(const BtreeOptions& options) {
@@ -32,6 +34,21 @@ Status CheckHash(const HashOptions& options) {
   if (options.fill_slots == 0 || options.fill_slots > kFillSlotsMax) {
     return {Code::kInvalidArgument, "the fill slots of a hash table are 1 to 40",
             options.fill_slots};
+  }
+  return {};
+}
+
+Status CheckHashleaf(const HashleafOptions& options) {
+  for (const uint32_t bytes : {options.key_bytes, options.value_bytes}) {
+    if (bytes != 4 && bytes != 8 && bytes != 16) {
+      return {Code::kInvalidArgument, "keys and values of hash leaves have 4, 8 or 16 bytes",
+              bytes};
+    }
+  }
+  if (!std::has_single_bit(options.leaf_bytes) || options.leaf_bytes < kLeafBytesMin ||
+      options.leaf_bytes > kLeafBytesMax) {
+    return {Code::kInvalidArgument, "the bytes of a hash leaf are a power of two, 4096 to 4 MiB",
+            options.leaf_bytes};
   }
   return {};
 }
@@ -60,7 +77,8 @@ Status Keyspaces::Check(const Options& options) {
     }
   }
   if (const Status s = CheckBtree(options.btree); !s.ok()) return s;
-  return CheckHash(options.hash);
+  if (const Status s = CheckHash(options.hash); !s.ok()) return s;
+  return CheckHashleaf(options.hashleaf);
 }
 
 Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options, const EngineInfo* info,
@@ -78,7 +96,8 @@ Keyspaces::Keyspaces(const Options& options, const EngineInfo& info, EngineWrapp
                .expiry_lag_ms = kExpiryLagMs,
                .numbers_writes = wrapper != nullptr,
                .btree = options.btree,
-               .hash = options.hash},
+               .hash = options.hash,
+               .hashleaf = options.hashleaf},
       infos_(options.keyspaces, &info),
       wrapper_(wrapper),
       engines_(options.keyspaces) {

@@ -157,8 +157,7 @@ class ModelEngine::Run {
     const Value* const now = Visible(at);
     std::optional<PointState> state;
     if (now != nullptr) state = StateOf(*now);
-    const PointEffect effect =
-        ApplyPoint(r, state, now_ms_, engine_.traits_.value_bytes_max, out_, slot);
+    const PointEffect effect = ApplyPoint(r, state, now_ms_, engine_.traits_, out_, slot);
     Outcome& out = out_.outcome(slot);
     switch (effect.action) {
       case PointEffect::Action::kKeep:

@@ -208,11 +208,21 @@ Code Oracle::StaticRefusal(const Request& r, const Batch& batch) const {
   if (IsRange(r.op) && !traits_.ordered && !CountsEverything(r)) return Code::kNotSupported;
   if (r.op == Op::kWalk && !traits_.walks) return Code::kNotSupported;
   if (r.op == Op::kApply && !traits_.functions) return Code::kNotSupported;
+  const bool gives = r.deadline_ms != 0 && r.deadline_ms != kKeepDeadline;
+  const bool expires = gives || r.op == Op::kExpire || r.op == Op::kExpireRange;
+  if (expires && !traits_.expiry) return Code::kNotSupported;
   if (const Code code = FormRefusal(r, batch); code != Code::kOk) return code;
   if (!IsPoint(r.op)) return Code::kOk;
   if (r.key.size() > traits_.key_bytes_max) return Code::kTooLarge;
   if (r.op == Op::kMove && r.other.size() > traits_.key_bytes_max) return Code::kTooLarge;
-  if (r.value.size() > traits_.value_bytes_max) return Code::kTooLarge;
+  if (r.key.size() < traits_.key_bytes_min) return Code::kInvalidArgument;
+  if (r.op == Op::kMove && r.other.size() < traits_.key_bytes_min) return Code::kInvalidArgument;
+  const bool is_operand = r.op == Op::kApply;
+  if (r.value.size() > (is_operand ? traits_.operand_bytes_max() : traits_.value_bytes_max)) {
+    return Code::kTooLarge;
+  }
+  const bool stores = r.op == Op::kPut || r.op == Op::kInsert || r.op == Op::kUpdate;
+  if (stores && r.value.size() < traits_.value_bytes_min) return Code::kInvalidArgument;
   return Code::kOk;
 }
 

@@ -193,6 +193,9 @@ Expected OracleState::Apply(const Request& r, const Outcome& out) {
       if (effect.value.size() > traits_.value_bytes_max) {
         return {.verdict = Verdict::kRefused, .code = Code::kTooLarge};
       }
+      if (effect.value.size() < traits_.value_bytes_min) {
+        return {.verdict = Verdict::kRefused, .code = Code::kInvalidArgument};
+      }
       expected.wrote = true;
       Store(r.key,
             {.value = std::string(effect.value),

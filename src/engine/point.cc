@@ -59,19 +59,23 @@ void NoteStored(std::string_view value, const PointState* now, BatchWriter& out,
   out.Note(slot, Effect::Kind::kStore, is_part ? out.scratch().Copy(value) : value);
 }
 
-PointEffect ApplyFunction(const Request& r, const PointState* now, size_t value_bytes_max,
+PointEffect ApplyFunction(const Request& r, const PointState* now, const EngineTraits& traits,
                           BatchWriter& out, uint32_t slot) {
   FunctionInput input{.value = {},
                       .operand = r.value,
                       .scratch = &out.scratch(),
                       .function = r.function,
-                      .value_bytes_max = value_bytes_max};
+                      .value_bytes_max = traits.value_bytes_max};
   if (now != nullptr) input.value = now->value;
   const FunctionEffect effect = r.function->body(input);
   Status status = effect.status;
-  if (status.ok() && effect.action == FunctionEffect::Action::kReplace &&
-      effect.value.size() > value_bytes_max) {
-    status = {Code::kTooLarge, "value exceeds the maximum size", value_bytes_max};
+  if (status.ok() && effect.action == FunctionEffect::Action::kReplace) {
+    if (effect.value.size() > traits.value_bytes_max) {
+      status = {Code::kTooLarge, "value exceeds the maximum size", traits.value_bytes_max};
+    } else if (effect.value.size() < traits.value_bytes_min) {
+      status = {Code::kInvalidArgument, "value is shorter than those of this keyspace",
+                traits.value_bytes_min};
+    }
   }
   if (!status.ok()) {
     out.Refuse(slot, status);
@@ -164,7 +168,7 @@ PointEffect ApplyExpiry(const Request& r, const PointState& state, uint64_t now_
 }
 
 PointEffect ApplyPoint(const Request& r, const std::optional<PointState>& found, uint64_t now_ms,
-                       size_t value_bytes_max, BatchWriter& out, uint32_t slot) {
+                       const EngineTraits& traits, BatchWriter& out, uint32_t slot) {
   if (r.op == Op::kGet) {
     out.outcome(slot) = Outcome{};
     ApplyGet(r, found, now_ms, out, slot);
@@ -178,7 +182,7 @@ PointEffect ApplyPoint(const Request& r, const std::optional<PointState>& found,
     out.RefuseAnswer(slot);
     return {};
   }
-  if (r.op == Op::kApply) return ApplyFunction(r, now, value_bytes_max, out, slot);
+  if (r.op == Op::kApply) return ApplyFunction(r, now, traits, out, slot);
   outcome.verdict = Judge(r, now);
   const bool returns = r.has(Request::kReturnPrevious) || outcome.verdict == Verdict::kMismatch;
   if (present && returns) outcome.value = out.scratch().Copy(now->value);

@@ -34,10 +34,11 @@ struct PointEffect {
 // Fills in the outcome of `slot`, but for its version and hint, and says what to do. `found` is
 // what the engine holds; past its deadline it counts as absent (kKeep then leaves it where it is).
 // May be called again if the key has changed meanwhile. Not for kMove, ranges, kRequireUnchanged.
-//   kTooLarge  (also: kAnswerBytesMax is reached) and a function's own errors: the outcome is
-//              kRefused, the key is kept
+//   kTooLarge  (also: kAnswerBytesMax is reached), kInvalidArgument (a function makes a value that
+//              is too short) and a function's own errors: the outcome is kRefused, the key is kept
 PointEffect ApplyPoint(const Request& request, const std::optional<PointState>& found,
-                       uint64_t now_ms, size_t value_bytes_max, BatchWriter& out, uint32_t slot);
+                       uint64_t now_ms, const EngineTraits& traits, BatchWriter& out,
+                       uint32_t slot);
 
 // The same of a kGet.
 inline void ApplyGet(const Request& request, const std::optional<PointState>& found,

@@ -1,5 +1,7 @@
 #include "wire/packed_control.h"
 
+#include <iterator>
+
 #include "base/varint.h"
 #include "wire/pen.h"
 
@@ -10,9 +12,9 @@ namespace {
 constexpr bool EngineTraits::* kTraits[] = {
     &EngineTraits::ordered,       &EngineTraits::atomic, &EngineTraits::snapshots,
     &EngineTraits::functions,     &EngineTraits::walks,  &EngineTraits::multi_version,
-    &EngineTraits::whole_batches,
+    &EngineTraits::whole_batches, &EngineTraits::expiry, &EngineTraits::whole_ranges,
 };
-constexpr uint8_t kAllTraits = 127;
+constexpr uint64_t kAllTraits = (uint64_t{1} << std::size(kTraits)) - 1;
 
 constexpr uint64_t EngineStatistics::* kStatistics[] = {
     &EngineStatistics::items,           &EngineStatistics::deadlines,
@@ -24,30 +26,31 @@ constexpr uint64_t EngineStatistics::* kStatistics[] = {
 }  // namespace
 
 void AppendTraits(std::string& to, const EngineTraits& traits) {
-  uint8_t bits = 0;
-  uint8_t bit = 1;
+  uint64_t bits = 0;
+  uint64_t bit = 1;
   for (const auto trait : kTraits) {
     if (traits.*trait) bits |= bit;
-    bit = static_cast<uint8_t>(bit << 1);
+    bit <<= 1;
   }
-  to.push_back(static_cast<char>(bits));
+  AppendVarint(to, bits);
   AppendVarint(to, traits.key_bytes_max);
   AppendVarint(to, traits.value_bytes_max);
+  AppendVarint(to, traits.key_bytes_min);
+  AppendVarint(to, traits.value_bytes_min);
   to.append(traits.name);
 }
 
 bool ReadTraits(std::string_view payload, EngineTraits* traits) {
-  uint8_t bits = 0;
-  if (!TakeByte(payload, &bits) || bits > kAllTraits) return false;
+  uint64_t bits = 0;
+  if (!TakeVarint(payload, &bits) || bits > kAllTraits) return false;
   for (const auto trait : kTraits) {
     traits->*trait = (bits & 1) != 0;
-    bits = static_cast<uint8_t>(bits >> 1);
+    bits >>= 1;
   }
-  uint64_t key_bytes = 0;
-  uint64_t value_bytes = 0;
-  if (!TakeVarint(payload, &key_bytes) || !TakeVarint(payload, &value_bytes)) return false;
-  traits->key_bytes_max = key_bytes;
-  traits->value_bytes_max = value_bytes;
+  for (const auto bytes : {&EngineTraits::key_bytes_max, &EngineTraits::value_bytes_max,
+                           &EngineTraits::key_bytes_min, &EngineTraits::value_bytes_min}) {
+    if (!TakeVarint(payload, &(traits->*bytes))) return false;
+  }
   traits->name = payload;
   return true;
 }

@@ -3,8 +3,9 @@
 //   kind            of the client                      of the server
 //   kAuth           the password
 //   kPing           anything                           the same
-//   kKeyspace                                          1 traits, varint key_bytes_max, varint
-//                                                      value_bytes_max, the engine's name
+//   kKeyspace                                          varints: traits, longest key, longest
+//                                                      value, shortest key, shortest value;
+//                                                      the engine's name
 //   kOpenSnapshot                                      varint number, varint version, varint now_ms
 //   kCloseSnapshot  varint number
 //   kWatch          the key                            varint number
