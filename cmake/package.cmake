@@ -13,7 +13,7 @@
 include(CMakePackageConfigHelpers)
 
 set(objects)
-foreach(library skep_base skep_engine_base skep_btree skep_hash skep_engine skep_durable
+foreach(library skep_base skep_engine_base skep_btree skep_hash skep_hashleaf skep_engine skep_durable
     skep_wire skep_client skep_store)
   list(APPEND objects $<TARGET_OBJECTS:${library}>)
 endforeach()
@@ -25,7 +25,7 @@ target_include_directories(skep PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # skep-config.cmake.in and skep.pc.in name the same libraries.
-target_link_libraries(skep PUBLIC fmt::fmt hwy::hwy zstd::libzstd_shared Threads::Threads)
+target_link_libraries(skep PUBLIC fmt::fmt hwy::hwy hwy::hwy_contrib zstd::libzstd_shared Threads::Threads)
 if(SKEP_SANITIZE)
   target_compile_options(skep PUBLIC -fsanitize=${SKEP_SANITIZE})
   target_link_options(skep PUBLIC -fsanitize=${SKEP_SANITIZE})
@@ -44,7 +44,8 @@ target_include_directories(skep_shared PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_options(skep_shared PRIVATE LINKER:--version-script=${symbols})
-target_link_libraries(skep_shared PRIVATE fmt::fmt hwy::hwy zstd::libzstd_shared Threads::Threads)
+target_link_libraries(skep_shared
+  PRIVATE fmt::fmt hwy::hwy hwy::hwy_contrib zstd::libzstd_shared Threads::Threads)
 if(SKEP_SANITIZE)
   target_link_options(skep_shared PUBLIC -fsanitize=${SKEP_SANITIZE})
 endif()

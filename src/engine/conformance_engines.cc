@@ -1,6 +1,21 @@
 #include "engine/conformance.h"
+#include "engine/padded_engine.h"
 
 namespace skep {
+namespace {
+
+std::unique_ptr<Engine> MakePaddedHashleaf(const EngineOptions& options) {
+  EngineOptions all = options;
+  all.hashleaf.key_bytes = PaddedEngine::kBytes;
+  all.hashleaf.value_bytes = PaddedEngine::kBytes;
+  auto engine = FindEngine("hashleaf")->make(all);
+  return engine == nullptr ? nullptr : std::make_unique<PaddedEngine>(std::move(engine));
+}
+
+const EngineInfo kPaddedHashleaf = {"hashleaf", "keys and values of up to 15 bytes",
+                                    &MakePaddedHashleaf};
+
+}  // namespace
 
 // Every engine with its defaults, then those of these variants whose engine this build has.
 std::vector<EngineVariant> EnginesUnderTest() {
@@ -27,8 +42,14 @@ std::vector<EngineVariant> EnginesUnderTest() {
   };
   std::vector<EngineVariant> variants;
   for (const EngineInfo& info : AllEngines()) {
-    variants.push_back({.name = std::string(info.name), .info = &info});
+    const bool is_fixed = info.name == "hashleaf";
+    variants.push_back(
+        {.name = std::string(info.name), .info = is_fixed ? &kPaddedHashleaf : &info});
   }
+  // Leaves that split after some hundred pairs.
+  variants.push_back({.name = "hashleaf_4096",
+                      .info = &kPaddedHashleaf,
+                      .options = {.hashleaf = {.leaf_bytes = 4096}}});
   for (const Line& line : lines) {
     const EngineInfo* const info = FindEngine(line.engine);
     if (info == nullptr) continue;

@@ -5,6 +5,7 @@
 #include "btree/btree_engine.h"
 #include "engine/model_engine.h"
 #include "hash/hash_engine.h"
+#include "hashleaf/hashleaf_engine.h"
 
 namespace skep {
 
@@ -15,6 +16,9 @@ std::span<const EngineInfo> AllEngines() {
       {"hash", "unordered, one version; for points, atomics and batches (KV-Direct)",
        [](const EngineOptions& options) { return HashEngine::Make(options); },
        HashEngine::kKeyspacesMax},
+      {"hashleaf", "ordered, one version; for batches of pairs of one size (HeteroKV)",
+       [](const EngineOptions& options) { return HashleafEngine::Make(options); },
+       HashleafEngine::kKeyspacesMax},
       {"model", "ordered, multi-version, behind one lock; the oracle of every other engine",
        [](const EngineOptions& options) -> std::unique_ptr<Engine> {
          return std::make_unique<ModelEngine>(options);

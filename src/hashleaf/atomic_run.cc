@@ -1,0 +1,218 @@
+#include "hashleaf/atomic_run.h"
+
+#include <algorithm>
+
+namespace skep::hashleaf {
+
+template <typename K>
+Version AtomicRun<K>::Do() {
+  Lock();
+  now_ms_ = core_.now.Advance(batch_.now_ms());
+  ForEachPart(batch_, [&](const Part& part) {
+    undo_.clear();
+    const auto culprit = DoPart(part);
+    if (!culprit) {
+      TouchWatches();
+      return true;
+    }
+    TakeBack();
+    out_.Abort(part, *culprit);
+    return !part.is_first;
+  });
+  Version number = 0;
+  for (uint32_t slot = 0; core_.numbers.wanted() && slot < batch_.size(); ++slot) {
+    Outcome& outcome = out_.outcome(slot);
+    if (!IsWrite(request(slot).op) || outcome.verdict != Verdict::kDone) continue;
+    if (number == 0) number = core_.numbers.Draw();
+    outcome.version = number;
+  }
+  if (number != 0) {
+    for (Leaf<K>* const leaf : locks_.held()) leaf->number = number;
+  }
+  const Version ticket = ranges_.Finish();
+  changer_.Publish();
+  return ticket;
+}
+
+template <typename K>
+bool AtomicRun<K>::IsWellFormed(const Request& r) const {
+  return CheckRequest(r, batch_, traits_).ok();
+}
+
+template <typename K>
+void AtomicRun<K>::Lock() {
+  std::vector<K> keys;
+  std::optional<Interval<K>> hull;
+  for (const Request& r : batch_.requests()) {
+    if (!IsWellFormed(r)) continue;
+    if (Ranges<K>::IsFor(r.op)) {
+      const auto needs = Ranges<K>::Needs(r);
+      if (!needs) continue;
+      if (!hull) hull = needs;
+      hull->first = std::min(hull->first, needs->first);
+      hull->last = std::max(hull->last, needs->last);
+    } else {
+      keys.push_back(LoadKey<K>(r.key.data()));
+      if (r.op == Op::kMove) keys.push_back(LoadKey<K>(r.other.data()));
+    }
+  }
+  std::ranges::sort(keys);
+  if (hull) {
+    // With the keys on both sides.
+    for (const K key : keys) {
+      hull->first = std::min(hull->first, key);
+      hull->last = std::max(hull->last, key);
+    }
+    locks_.Lock(*hull);
+    return;
+  }
+  const LeafMap<K>& map = core_.Map();
+  for (const K key : keys) {
+    map.leaf(map.IndexOf(key))->table.Prefetch(HashOf(key, core_.format.secret));
+  }
+  for (const K key : keys) locks_.Of(key);
+}
+
+// The slot because of which the part is not applied, if one is.
+template <typename K>
+std::optional<uint32_t> AtomicRun<K>::DoPart(const Part& part) {
+  for (const bool conditions : {true, false}) {
+    for (uint32_t slot = part.begin; slot < part.end; ++slot) {
+      if (IsCondition(request(slot).op) != conditions) continue;
+      DoSlot(slot);
+      const Verdict verdict = out_.outcome(slot).verdict;
+      if (conditions ? verdict != Verdict::kDone : verdict == Verdict::kRefused) return slot;
+    }
+  }
+  return std::nullopt;
+}
+
+template <typename K>
+void AtomicRun<K>::DoSlot(uint32_t slot) {
+  const Request& r = request(slot);
+  if (const Status s = CheckRequest(r, batch_, traits_); !s.ok()) return out_.Refuse(slot, s);
+  if (Ranges<K>::IsFor(r.op)) return ranges_.Do(slot);
+  switch (r.op) {
+    case Op::kMove:
+      return Move(slot);
+    case Op::kRequireUnchanged:
+      return RequireUnchanged(slot);
+    default:
+      return Point(slot);
+  }
+}
+
+template <typename K>
+std::optional<PointState> AtomicRun<K>::StateOf(K key) {
+  const std::byte* const found =
+      locks_.HeldOf(key).table.Find(key, HashOf(key, core_.format.secret));
+  if (found == nullptr) return std::nullopt;
+  return PointState{.value = {reinterpret_cast<const char*>(found), core_.format.value_bytes}};
+}
+
+template <typename K>
+void AtomicRun<K>::Point(uint32_t slot) {
+  const Request& r = request(slot);
+  const K key = LoadKey<K>(r.key.data());
+  const PointEffect effect = ApplyPoint(r, StateOf(key), now_ms_, traits_, out_, slot);
+  if (effect.action == PointEffect::Action::kErase) return Erase(key);
+  if (effect.action != PointEffect::Action::kStore) return;
+  // It may be a part of what is there.
+  std::array<char, kValueBytesMax> value;
+  CopyValue(value.data(), effect.value.data(), core_.format.value_bytes);
+  if (Store(key, value.data(), Arena::Limit::kObey)) return;
+  out_.outcome(slot) = {};
+  out_.RefuseMemory(slot, core_.budget);
+}
+
+template <typename K>
+void AtomicRun<K>::Move(uint32_t slot) {
+  const Request& r = request(slot);
+  const K from = LoadKey<K>(r.key.data());
+  const K to = LoadKey<K>(r.other.data());
+  Outcome& outcome = out_.outcome(slot);
+  const auto state = StateOf(from);
+  outcome = {.verdict = Verdict::kDone, .present = state.has_value()};
+  if (!state) {
+    outcome.verdict = Verdict::kAbsent;
+    return;
+  }
+  if (r.has(Request::kKeepExisting) && StateOf(to)) {
+    outcome.verdict = Verdict::kExists;
+    return;
+  }
+  if (from == to) return;
+  std::array<char, kValueBytesMax> value;
+  CopyValue(value.data(), state->value.data(), core_.format.value_bytes);
+  if (!Store(to, value.data(), Arena::Limit::kObey)) {
+    outcome = {};
+    return out_.RefuseMemory(slot, core_.budget);
+  }
+  Erase(from);
+}
+
+template <typename K>
+void AtomicRun<K>::RequireUnchanged(uint32_t slot) {
+  const auto seen = core_.watches.Judge(request(slot).watch, now_ms_);
+  if (!seen) return out_.Refuse(slot, {Code::kInvalidArgument, "no such watch"});
+  out_.outcome(slot).verdict = seen->unchanged ? Verdict::kDone : Verdict::kMismatch;
+}
+
+// False: no memory.
+template <typename K>
+bool AtomicRun<K>::Store(K key, const char* value, Arena::Limit limit) {
+  if (limit == Arena::Limit::kObey && !core_.budget.HasRoomFor(0)) return false;
+  const uint64_t hash = HashOf(key, core_.format.secret);
+  for (;;) {
+    Leaf<K>& leaf = locks_.HeldOf(key);
+    std::byte* const found = leaf.table.Find(key, hash);
+    Undo<K> undo{.key = key, .present = found != nullptr, .value = {}};
+    if (found != nullptr) CopyValue(undo.value.data(), found, core_.format.value_bytes);
+    using Stored = Changer<K>::Stored;
+    const Stored stored = changer_.Store(leaf, key, hash, value, found, limit);
+    if (stored == Stored::kNoMemory) return false;
+    if (stored == Stored::kElsewhere) continue;
+    undo_.push_back(undo);
+    return true;
+  }
+}
+
+template <typename K>
+void AtomicRun<K>::Erase(K key) {
+  const uint64_t hash = HashOf(key, core_.format.secret);
+  Leaf<K>& leaf = locks_.HeldOf(key);
+  Undo<K>& undo = undo_.emplace_back(Undo<K>{.key = key, .present = true, .value = {}});
+  CopyValue(undo.value.data(), leaf.table.Find(key, hash), core_.format.value_bytes);
+  changer_.Erase(leaf, key, hash);
+}
+
+// The last change first. What was there had room.
+template <typename K>
+void AtomicRun<K>::TakeBack() {
+  std::vector<Undo<K>> undo;
+  undo.swap(undo_);
+  std::ranges::reverse(undo);
+  for (const Undo<K>& one : undo) {
+    if (one.present) {
+      Store(one.key, one.value.data(), Arena::Limit::kExceed);
+    } else {
+      Erase(one.key);
+    }
+  }
+  undo_.clear();
+}
+
+template <typename K>
+void AtomicRun<K>::TouchWatches() {
+  char key[sizeof(K)];
+  for (const Undo<K>& undo : undo_) {
+    StoreKey(key, undo.key);
+    core_.watches.Touch({key, sizeof(K)}, 0);
+  }
+}
+
+template class AtomicRun<uint32_t>;
+template class AtomicRun<uint64_t>;
+template class AtomicRun<Key128>;
+
+}  // namespace skep::hashleaf

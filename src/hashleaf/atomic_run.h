@@ -1,0 +1,63 @@
+// atomic_run.h: an atomic batch: all or nothing, part by part, at one instant.
+//
+// All leaves that the batch names are locked, from left to right, for as long as it takes; if it
+// has ranges, all from the first key that one of its operations may look at to the last. Operations
+// change the leaves at once; what a key was before is noted, and put back if its part fails. Nobody
+// sees anything of that, for the leaves are held.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/point.h"
+#include "hashleaf/ranges.h"
+
+namespace skep::hashleaf {
+
+// Owner: one execution of one batch, by one thread, which is a reader of the core's epochs.
+template <typename K>
+class AtomicRun {
+ public:
+  AtomicRun(Core<K>& core, const EngineTraits& traits, Batch& batch, BatchWriter& out)
+      : core_(core),
+        traits_(traits),
+        batch_(batch),
+        out_(out),
+        locks_(core),
+        changer_(core, &locks_),
+        ranges_(core, batch, out, locks_, changer_, &undo_) {}
+
+  // Fills in the outcomes. Returns the ticket.
+  Version Do();
+
+ private:
+  const Request& request(uint32_t slot) const { return batch_.requests()[slot]; }
+  bool IsWellFormed(const Request& request) const;
+  void Lock();
+  std::optional<uint32_t> DoPart(const Part& part);
+  void DoSlot(uint32_t slot);
+  void Point(uint32_t slot);
+  void Move(uint32_t slot);
+  void RequireUnchanged(uint32_t slot);
+  bool Store(K key, const char* value, Arena::Limit limit);
+  void Erase(K key);
+  void TakeBack();
+  void TouchWatches();
+  std::optional<PointState> StateOf(K key);
+
+  Core<K>& core_;
+  const EngineTraits& traits_;
+  Batch& batch_;
+  BatchWriter& out_;
+  uint64_t now_ms_ = 0;
+  LeafLocks<K> locks_;
+  Changer<K> changer_;
+  std::vector<Undo<K>> undo_;  // of the part, in the order of its changes
+  Ranges<K> ranges_;
+};
+
+extern template class AtomicRun<uint32_t>;
+extern template class AtomicRun<uint64_t>;
+extern template class AtomicRun<Key128>;
+
+}  // namespace skep::hashleaf

@@ -1,0 +1,175 @@
+// bucket.h: the keys of a bucket, compared side by side.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/cpu.h"
+#include "hashleaf/key.h"
+
+#if defined(__SSE4_1__)
+#include <nmmintrin.h>
+#endif
+
+namespace skep::hashleaf {
+
+#if defined(__SSE4_1__)
+// Registers from 16 on are unknown to code for less, and need no vzeroupper behind them.
+namespace wide {
+
+#if defined(__AVX512F__)
+#define SKEP_WIDE_CLOBBERS "xmm16", "xmm17", "k1"
+#else
+#define SKEP_WIDE_CLOBBERS
+#endif
+
+using Line = const std::byte (*)[Format::kBucketBytes];
+
+inline uint32_t Equal(const std::byte* line, uint32_t key) {
+  uint32_t equal;
+  asm("vpbroadcastd %1, %%zmm16\n\t"
+      "vpcmpeqd %2, %%zmm16, %%k1\n\t"
+      "kmovw %%k1, %0"
+      : "=r"(equal)
+      : "r"(key), "m"(*reinterpret_cast<Line>(line))
+      : SKEP_WIDE_CLOBBERS);
+  return equal;
+}
+
+inline uint32_t Equal(const std::byte* line, uint64_t key) {
+  uint32_t equal;
+  asm("vpbroadcastq %1, %%zmm16\n\t"
+      "vpcmpeqq %2, %%zmm16, %%k1\n\t"
+      "kmovw %%k1, %0"
+      : "=r"(equal)
+      : "r"(key), "m"(*reinterpret_cast<Line>(line))
+      : SKEP_WIDE_CLOBBERS);
+  return equal;
+}
+
+// Those from `first` to `first + span`.
+inline uint32_t Within(const std::byte* line, uint32_t first, uint32_t span) {
+  uint32_t within;
+  asm("vpbroadcastd %1, %%zmm16\n\t"
+      "vmovdqu32 %3, %%zmm17\n\t"
+      "vpsubd %%zmm16, %%zmm17, %%zmm17\n\t"
+      "vpbroadcastd %2, %%zmm16\n\t"
+      "vpcmpleud %%zmm16, %%zmm17, %%k1\n\t"
+      "kmovw %%k1, %0"
+      : "=r"(within)
+      : "r"(first), "r"(span), "m"(*reinterpret_cast<Line>(line))
+      : SKEP_WIDE_CLOBBERS);
+  return within;
+}
+
+inline uint32_t Within(const std::byte* line, uint64_t first, uint64_t span) {
+  uint32_t within;
+  asm("vpbroadcastq %1, %%zmm16\n\t"
+      "vmovdqu64 %3, %%zmm17\n\t"
+      "vpsubq %%zmm16, %%zmm17, %%zmm17\n\t"
+      "vpbroadcastq %2, %%zmm16\n\t"
+      "vpcmpleuq %%zmm16, %%zmm17, %%k1\n\t"
+      "kmovw %%k1, %0"
+      : "=r"(within)
+      : "r"(first), "r"(span), "m"(*reinterpret_cast<Line>(line))
+      : SKEP_WIDE_CLOBBERS);
+  return within;
+}
+
+// How many numbers of the line are not above this one.
+inline uint32_t CountNotAbove(const std::byte* line, uint32_t key) {
+  uint32_t count;
+  asm("vpbroadcastd %1, %%zmm16\n\t"
+      "vpcmpnltud %2, %%zmm16, %%k1\n\t"
+      "kmovw %%k1, %0\n\t"
+      "popcntl %0, %0"
+      : "=r"(count)
+      : "r"(key), "m"(*reinterpret_cast<Line>(line))
+      : SKEP_WIDE_CLOBBERS);
+  return count;
+}
+
+inline uint32_t CountNotAbove(const std::byte* line, uint64_t key) {
+  uint32_t count;
+  asm("vpbroadcastq %1, %%zmm16\n\t"
+      "vpcmpnltuq %2, %%zmm16, %%k1\n\t"
+      "kmovw %%k1, %0\n\t"
+      "popcntl %0, %0"
+      : "=r"(count)
+      : "r"(key), "m"(*reinterpret_cast<Line>(line))
+      : SKEP_WIDE_CLOBBERS);
+  return count;
+}
+
+#undef SKEP_WIDE_CLOBBERS
+
+}  // namespace wide
+#endif
+
+// A bit for each slot whose key is this one. `slots` as Format has it.
+inline uint32_t SlotsWith(const std::byte* bucket, uint32_t key, uint32_t slots) {
+  const uint32_t all = (1u << slots) - 1;
+#if defined(__SSE4_1__)
+  if (kUsesAvx512) return wide::Equal(bucket, key) & all;
+  const auto* const lines = reinterpret_cast<const __m128i*>(bucket);
+  const __m128i wanted = _mm_set1_epi32(static_cast<int>(key));
+  const auto equal = [&](int i) { return _mm_cmpeq_epi32(_mm_load_si128(lines + i), wanted); };
+  // No format has more than 8 keys of 4 bytes.
+  const __m128i halves = _mm_packs_epi32(equal(0), equal(1));
+  return static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(halves, halves))) & all;
+#else
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < slots; ++i) {
+    uint32_t other;
+    std::memcpy(&other, bucket + i * sizeof(other), sizeof(other));
+    found |= uint32_t{other == key} << i;
+  }
+  return found & all;
+#endif
+}
+
+inline uint32_t SlotsWith(const std::byte* bucket, uint64_t key, uint32_t slots) {
+#if defined(__SSE4_1__)
+  if (kUsesAvx512) return wide::Equal(bucket, key) & ((1u << slots) - 1);
+#endif
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < slots; ++i) {
+    uint64_t other;
+    std::memcpy(&other, bucket + i * sizeof(other), sizeof(other));
+    found |= uint32_t{other == key} << i;
+  }
+  return found;
+}
+
+inline uint32_t SlotsWith(const std::byte* bucket, Key128 key, uint32_t slots) {
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < slots; ++i) {
+    Key128 other;
+    std::memcpy(&other, bucket + i * sizeof(other), sizeof(other));
+    found |= uint32_t{other == key} << i;
+  }
+  return found;
+}
+
+// A bit for each slot whose key is in [first, last].
+template <typename K>
+inline uint32_t SlotsWithin(const std::byte* bucket, K first, K last, uint32_t slots) {
+#if defined(__SSE4_1__)
+  if constexpr (sizeof(K) <= 8) {
+    if (kUsesAvx512) {
+      return wide::Within(bucket, first, static_cast<K>(last - first)) & ((1u << slots) - 1);
+    }
+  }
+#endif
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < slots; ++i) {
+    K key;
+    std::memcpy(&key, bucket + i * sizeof(K), sizeof(K));
+    found |= uint32_t{first <= key && key <= last} << i;
+  }
+  return found;
+}
+
+}  // namespace skep::hashleaf

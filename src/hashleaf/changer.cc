@@ -1,0 +1,279 @@
+#include "hashleaf/changer.h"
+
+#include <algorithm>
+
+namespace skep::hashleaf {
+namespace {
+
+// Estimates that choose how a scan reads a leaf; measured by skep-bench hetero-kv --figure scans.
+constexpr uint64_t kProbeNs = 5;    // a key of the interval
+constexpr uint64_t kBucketNs = 2;   // of a sweep
+constexpr uint64_t kSortedNs = 12;  // a pair that is found and sorted
+
+template <typename K>
+PairSorter<K>& SorterOfThread() {
+  static thread_local PairSorter<K> sorter;
+  return sorter;
+}
+
+std::vector<char>& BufferOfThread() {
+  static thread_local std::vector<char> buffer;
+  return buffer;
+}
+
+// Asks for every key of the interval.
+template <typename K>
+Slice Probe(const Core<K>& core, const Leaf<K>& leaf, const Interval<K>& interval, Want want) {
+  std::vector<char>& buffer = BufferOfThread();
+  buffer.clear();
+  const Format& format = core.format;
+  Slice slice;
+  const K width = interval.last - interval.first;
+  for (K i = 0;; ++i) {
+    const K key = want.last ? interval.last - i : interval.first + i;
+    const std::byte* const value = leaf.table.Find(key, HashOf(key, format.secret));
+    if (value != nullptr) {
+      if (slice.count == want.count_max) {
+        slice.more = true;
+        break;
+      }
+      const size_t at = buffer.size();
+      buffer.resize(at + format.stride());
+      StoreKey(buffer.data() + at, key);
+      CopyValue(buffer.data() + at + sizeof(K), value, format.value_bytes);
+      ++slice.count;
+    }
+    if (i == width) break;
+  }
+  // Those that are wanted last have come in the other order.
+  const size_t stride = format.stride();
+  for (size_t i = 0; want.last && i < slice.count / 2; ++i) {
+    std::swap_ranges(buffer.data() + i * stride, buffer.data() + (i + 1) * stride,
+                     buffer.data() + (slice.count - 1 - i) * stride);
+  }
+  slice.at = buffer.data();
+  return slice;
+}
+
+template <typename K>
+Slice Sweep(const Core<K>& core, const Leaf<K>& leaf, const Interval<K>& interval, Want want) {
+  PairSorter<K>& sorter = SorterOfThread<K>();
+  sorter.Collect(leaf.table, interval);
+  const uint32_t count = std::min(want.count_max, sorter.count());
+  const uint32_t begin = want.last ? sorter.count() - count : 0;
+  std::vector<char>& buffer = BufferOfThread();
+  buffer.resize(std::max<size_t>(1, size_t{count} * core.format.stride()));
+  sorter.Write(leaf.table, core.format, begin, begin + count, buffer.data());
+  return {.at = buffer.data(), .count = count, .more = count < sorter.count()};
+}
+
+// Whether it has a run now.
+template <typename K>
+bool BuildRun(Core<K>& core, Leaf<K>& leaf) {
+  auto run = std::make_unique<Run<K>>(core.memory, core.format);
+  if (!run->Build(leaf.table, SorterOfThread<K>())) return false;
+  leaf.run = std::move(run);
+  leaf.swept_ns = 0;
+  core.runs_built.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+// A scan without a run pays this once more; when scans have paid what a run costs, it is built. So
+// they never cost more than twice of what would have been best.
+template <typename K>
+ScanBy Choose(Leaf<K>& leaf, const Interval<K>& interval) {
+  const uint64_t sweep_ns = leaf.table.buckets() * kBucketNs;
+  const uint64_t build_ns = sweep_ns + leaf.table.items() * kSortedNs;
+  const K width = interval.last - interval.first;
+  const bool is_narrow = width < sweep_ns / kProbeNs;
+  const uint64_t probe_ns = is_narrow ? (static_cast<uint64_t>(width) + 1) * kProbeNs : UINT64_MAX;
+  const uint64_t cost_ns = std::min(probe_ns, sweep_ns);
+  if (leaf.swept_ns + cost_ns > build_ns) return ScanBy::kRun;
+  leaf.swept_ns += cost_ns;
+  return probe_ns < sweep_ns ? ScanBy::kProbe : ScanBy::kSweep;
+}
+
+}  // namespace
+
+template <typename K>
+Slice ReadLeaf(Core<K>& core, Leaf<K>& leaf, const Interval<K>& interval, Want want) {
+  if (leaf.table.items() == 0) return {};
+  ScanBy by = core.settings.scan_by;
+  if (by == ScanBy::kCost) by = leaf.run != nullptr ? ScanBy::kRun : Choose(leaf, interval);
+  switch (by) {
+    case ScanBy::kProbe:
+      return Probe(core, leaf, interval, want);
+    case ScanBy::kRun:
+      if (leaf.run == nullptr && !BuildRun(core, leaf)) break;
+      return leaf.run->Read(interval, want, BufferOfThread());
+    default:
+      break;
+  }
+  return Sweep(core, leaf, interval, want);
+}
+
+template <typename K>
+Slice ReadWhole(Core<K>& core, Leaf<K>& leaf) {
+  if (leaf.table.items() == 0) return {};
+  const Interval<K> all{0, kKeyMax<K>};
+  const Want want{.count_max = UINT32_MAX};
+  return leaf.run != nullptr ? leaf.run->Read(all, want, BufferOfThread())
+                             : Sweep(core, leaf, all, want);
+}
+
+template <typename K>
+void Changer<K>::Erase(Leaf<K>& leaf, K key, uint64_t hash) {
+  BeforeChange(leaf);
+  leaf.table.Erase(key, hash);
+  leaf.ShowSize();
+  if (leaf.run != nullptr) NoteInRun(leaf, leaf.run->Erase(key), key, nullptr);
+}
+
+template <typename K>
+void Changer<K>::Clear(Leaf<K>& leaf) {
+  if (leaf.table.items() == 0) return;
+  BeforeChange(leaf);
+  leaf.table.Clear();
+  leaf.ShowSize();
+  leaf.run.reset();
+  leaf.swept_ns = 0;
+}
+
+// A run whose tail is full is merged if somebody reads it, and dropped if nobody has.
+template <typename K>
+void Changer<K>::NoteInRun(Leaf<K>& leaf, bool noted, K key, const void* value) {
+  if (noted) return;
+  if (leaf.run->reads() == 0 || !leaf.run->Merge()) {
+    leaf.run.reset();
+    leaf.swept_ns = 0;
+    return;
+  }
+  value != nullptr ? leaf.run->Put(key, value) : leaf.run->Erase(key);
+}
+
+// For one more pair: false if there is no memory.
+template <typename K>
+bool Changer<K>::MakeRoom(Leaf<K>& leaf, K key, Arena::Limit limit) {
+  Table<K>& table = leaf.table;
+  if (table.items() < table.items_max() / 2) {
+    // Two choices that many others have as well: chance, for nobody knows the secret.
+    table.Rehash();
+    return true;
+  }
+  if (table.bytes() < core_.settings.leaf_bytes) {
+    return table.Resize(Table<K>::NextBytes(table.bytes()), limit);
+  }
+  return Split(leaf, key, limit);
+}
+
+// For a pair with this key.
+template <typename K>
+bool Changer<K>::Split(Leaf<K>& leaf, K key, Arena::Limit limit) {
+  std::vector<K> keys;
+  keys.reserve(leaf.table.items());
+  leaf.table.ForEach([&](K k, const std::byte*) { keys.push_back(k); });
+  const auto [min, max] = std::ranges::minmax(keys);
+  const uint32_t count = leaf.table.items();
+  K last;  // of the lower part
+  uint32_t above = 0;
+  if (key > max) {
+    // Keys come in ascending order: what is there stays together.
+    last = max;
+  } else {
+    last = static_cast<K>(min + (max - min) / 2);
+    constexpr uint32_t kLeast = 16;
+    above = static_cast<uint32_t>(std::ranges::count_if(keys, [&](K k) { return k > last; }));
+    const bool is_lopsided = above < count / kLeast || above > count - count / kLeast;
+    if (is_lopsided && core_.settings.split_at == SplitAt::kMidpointOrMedian) {
+      const auto median = keys.begin() + (count - 1) / 2;
+      std::ranges::nth_element(keys, median);
+      last = *median;
+      above = count / 2;
+    }
+  }
+  const auto bytes_for = [&](uint32_t items) {
+    return Table<K>::BytesFor(core_.format, items, core_.settings.leaf_bytes);
+  };
+  Leaf<K>* const right =
+      core_.NewLeaf(static_cast<K>(last + 1), leaf.last, bytes_for(above), limit);
+  if (right == nullptr) return false;
+  leaf.table.MoveAbove(last, right->table);
+  // If there is no memory for that, it keeps what it has.
+  const uint32_t left_bytes = bytes_for(leaf.table.items());
+  if (left_bytes < leaf.table.bytes()) leaf.table.Resize(left_bytes, limit);
+  leaf.run.reset();
+  leaf.swept_ns = 0;
+  right->next = leaf.next;
+  right->number = leaf.number;
+  right->walk = leaf.walk;
+  right->ShowSize();
+  leaf.ShowSize();
+  leaf.next = right;
+  leaf.last = last;
+  core_.splits.fetch_add(1, std::memory_order_relaxed);
+  added_.push_back(right);
+  if (locks_ != nullptr) locks_->Add(*right);
+  return true;
+}
+
+template <typename K>
+bool Changer<K>::Merge(Leaf<K>& left, Leaf<K>& right) {
+  const uint32_t items = left.table.items() + right.table.items();
+  const uint32_t bytes = Table<K>::BytesFor(core_.format, items, core_.settings.leaf_bytes);
+  if (bytes > left.table.bytes() && !left.table.Resize(bytes, Arena::Limit::kExceed)) return false;
+  BeforeChange(left);
+  BeforeChange(right);
+  left.table.MoveAll(right.table);
+  left.ShowSize();
+  right.ShowSize();
+  for (Leaf<K>* const leaf : {&left, &right}) {
+    leaf->run.reset();
+    leaf->swept_ns = 0;
+  }
+  left.number = std::max(left.number, right.number);
+  left.last = right.last;
+  left.next = right.next;
+  right.absorber = &left;
+  core_.merges.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+template <typename K>
+void Changer<K>::Publish() {
+  if (added_.empty()) return;
+  const std::lock_guard lock(core_.structure);
+  core_.Publish(added_, {});
+  added_.clear();
+}
+
+// snapshot_walk.h
+template <typename K>
+void Changer<K>::KeepImage(Leaf<K>& leaf, uint64_t id) {
+  leaf.walk = id;
+  WalkState<K>& walk = core_.walk;
+  const std::lock_guard lock(walk.mutex);
+  const bool is_over = walk.id.load(std::memory_order_relaxed) != id || walk.is_lost ||
+                       walk.is_done || leaf.last < walk.from;
+  if (is_over) return;
+  const uint64_t bytes = uint64_t{leaf.table.items()} * core_.format.stride();
+  if (!core_.budget.HasRoomFor(bytes + Arena::kSpanBytes)) {
+    walk.is_lost = true;
+    walk.images.clear();
+    return;
+  }
+  const Slice all = ReadWhole(core_, leaf);
+  std::pmr::vector<char> pairs(all.at, all.at + bytes, &walk.memory);
+  walk.images.emplace(leaf.first, typename WalkState<K>::Image{leaf.last, std::move(pairs)});
+}
+
+template class Changer<uint32_t>;
+template class Changer<uint64_t>;
+template class Changer<Key128>;
+template Slice ReadWhole(Core<uint32_t>&, Leaf<uint32_t>&);
+template Slice ReadWhole(Core<uint64_t>&, Leaf<uint64_t>&);
+template Slice ReadWhole(Core<Key128>&, Leaf<Key128>&);
+template Slice ReadLeaf(Core<uint32_t>&, Leaf<uint32_t>&, const Interval<uint32_t>&, Want);
+template Slice ReadLeaf(Core<uint64_t>&, Leaf<uint64_t>&, const Interval<uint64_t>&, Want);
+template Slice ReadLeaf(Core<Key128>&, Leaf<Key128>&, const Interval<Key128>&, Want);
+
+}  // namespace skep::hashleaf

@@ -1,0 +1,76 @@
+#include "hashleaf/core.h"
+
+#include <algorithm>
+
+namespace skep::hashleaf {
+
+template <typename K>
+Core<K>::~Core() {
+  const LeafMap<K>* const last = map.load(std::memory_order_relaxed);
+  if (last == nullptr) return;
+  for (Leaf<K>* const leaf : last->leaves()) DeleteLeaf(leaf);
+  budget.Release(last->bytes());
+  delete last;
+}
+
+template <typename K>
+bool Core<K>::Start() {
+  Leaf<K>* const leaf = NewLeaf(0, kKeyMax<K>, Table<K>::kBytesMin, Arena::Limit::kExceed);
+  if (leaf == nullptr) return false;
+  const auto* const first = new LeafMap<K>({leaf});
+  budget.Charge(first->bytes());
+  map.store(first, std::memory_order_seq_cst);
+  return true;
+}
+
+template <typename K>
+Leaf<K>* Core<K>::NewLeaf(K first, K last, uint32_t table_bytes, Arena::Limit limit) {
+  auto leaf = std::make_unique<Leaf<K>>(memory, format, first, last);
+  if (!leaf->table.Resize(table_bytes, limit)) return nullptr;
+  budget.Charge(sizeof(Leaf<K>));
+  return leaf.release();
+}
+
+template <typename K>
+void Core<K>::DeleteLeaf(Leaf<K>* leaf) {
+  budget.Release(sizeof(Leaf<K>));
+  delete leaf;
+}
+
+template <typename K>
+void Core<K>::Publish(std::vector<Leaf<K>*> added, const std::vector<Leaf<K>*>& dead) {
+  const LeafMap<K>* const old = map.load(std::memory_order_relaxed);
+  std::ranges::sort(added, {}, &Leaf<K>::first);
+  std::vector<Leaf<K>*> leaves;
+  leaves.reserve(old->size() + added.size());
+  std::ranges::merge(old->leaves(), added, std::back_inserter(leaves), {}, &Leaf<K>::first,
+                     &Leaf<K>::first);
+  if (!dead.empty()) {
+    std::erase_if(leaves,
+                  [&](Leaf<K>* leaf) { return std::ranges::find(dead, leaf) != dead.end(); });
+  }
+  const auto* const made = new LeafMap<K>(std::move(leaves));
+  budget.Charge(made->bytes());
+  map.store(made, std::memory_order_seq_cst);
+  epochs.Retire([this, old] {
+    budget.Release(old->bytes());
+    delete old;
+  });
+  for (Leaf<K>* const leaf : dead) epochs.Retire([this, leaf] { DeleteLeaf(leaf); });
+}
+
+template <typename K>
+void Core<K>::GiveWay() {
+  const Epochs::Guard guard(epochs);
+  for (Leaf<K>* const leaf : Map().leaves()) {
+    if (!leaf->lock.try_lock()) continue;
+    leaf->run.reset();
+    leaf->lock.unlock();
+  }
+}
+
+template struct Core<uint32_t>;
+template struct Core<uint64_t>;
+template struct Core<Key128>;
+
+}  // namespace skep::hashleaf

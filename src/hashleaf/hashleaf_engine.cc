@@ -1,0 +1,304 @@
+#include "hashleaf/hashleaf_engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <random>
+
+#include "base/check.h"
+#include "hashleaf/atomic_run.h"
+#include "hashleaf/point_run.h"
+#include "hashleaf/ranges.h"
+#include "hashleaf/snapshot_walk.h"
+
+namespace skep {
+namespace hashleaf {
+namespace {
+
+constexpr bool OnlyReads(Op op) { return op == Op::kScan || op == Op::kCount || op == Op::kSample; }
+
+template <typename K>
+class EngineOf final : public Engine {
+ public:
+  EngineOf(const EngineOptions& options, const Settings& settings, const Format& format)
+      : traits_{.name = "hashleaf",
+                .snapshots = false,
+                .multi_version = false,
+                .expiry = false,
+                .key_bytes_max = format.key_bytes,
+                .value_bytes_max = format.value_bytes,
+                .key_bytes_min = format.key_bytes,
+                .value_bytes_min = format.value_bytes},
+        core_(settings, format, *options.budget, now_, watches_, options.numbers_writes) {}
+
+  bool Start() { return core_.Start(); }
+
+  const EngineTraits& traits() const override { return traits_; }
+  Version Execute(Batch& batch) override;
+  Result<SnapshotRef> OpenSnapshot(uint64_t) override {
+    return Fail(Code::kNotSupported, "this engine keeps one version of a key");
+  }
+  void CloseSnapshot(SnapshotRef) override {}
+  Version Latest() const override { return core_.numbers.last(); }
+  void StartAfter(Version version, uint64_t now_ms) override {
+    now_.Advance(now_ms);
+    core_.numbers.StartAfter(version);
+  }
+  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override {
+    return SnapshotWalk<K>::Open(core_, now_ms);
+  }
+  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
+  bool Maintain(uint64_t now_ms) override;
+  EngineStatistics Statistics() const override;
+  void Describe(uint64_t now_ms, const Teller& tell) const override;
+  const char* Verify() const override;
+
+ private:
+  Version ExecuteUnordered(Batch& batch, BatchWriter& out);
+  bool MergeSome();
+  bool TryMerge(Leaf<K>& left, Leaf<K>& right);
+  void Shrink(Leaf<K>& leaf);
+
+  const EngineTraits traits_;
+  mutable Core<K> core_;
+  std::atomic<uint32_t> merge_at_{0};  // where in the map upkeep goes on
+};
+
+template <typename K>
+Version EngineOf<K>::Execute(Batch& batch) {
+  BatchWriter out(batch);
+  if (const Status s = CheckBatch(batch, traits_); !s.ok()) {
+    out.RefuseAll(s);
+    return 0;
+  }
+  if (!core_.budget.HasRoomFor(core_.settings.leaf_bytes)) core_.GiveWay();
+  const Epochs::Guard guard(core_.epochs);
+  if (batch.kind() == Batch::Kind::kAtomic) {
+    return AtomicRun<K>(core_, traits_, batch, out).Do();
+  }
+  return ExecuteUnordered(batch, out);
+}
+
+template <typename K>
+Version EngineOf<K>::ExecuteUnordered(Batch& batch, BatchWriter& out) {
+  now_.Advance(batch.now_ms());
+  Changer<K> changer(core_);
+  LeafLocks<K> locks(core_);
+  Ranges<K> ranges(core_, batch, out, locks, changer, nullptr);
+  PointRun<K> points(core_, traits_, batch, out, changer);
+  std::vector<uint32_t> reads;
+  Version ticket = 0;
+  const auto flush = [&] {
+    points.Flush();
+    // By leaf, so that what one has fetched the next one has.
+    std::ranges::stable_sort(reads, {}, [&](uint32_t slot) { return batch.requests()[slot].key; });
+    for (const uint32_t slot : reads) {
+      ranges.Do(slot);
+      ticket = std::max(ticket, ranges.Finish());
+    }
+    reads.clear();
+  };
+  for (uint32_t slot = 0; slot < batch.size();) {
+    slot = points.Add(slot);
+    if (slot == batch.size()) break;
+    const Op op = batch.requests()[slot].op;
+    if (OnlyReads(op)) {
+      reads.push_back(slot++);
+      continue;
+    }
+    flush();
+    ranges.Do(slot++);
+    ticket = std::max(ticket, ranges.Finish());
+  }
+  flush();
+  return std::max(ticket, points.ticket());
+}
+
+// watches.h: under the leaf's lock no write of the key takes effect, and who locks it later sees
+// the watch.
+template <typename K>
+Result<uint64_t> EngineOf<K>::Watch(std::string_view key, uint64_t) {
+  const Request request{.op = Op::kGet, .key = key};
+  if (const Status s = CheckSizes(request, traits_); !s.ok()) return Fail(s);
+  const uint64_t watch = watches_.Add(key);
+  const Epochs::Guard guard(core_.epochs);
+  LeafLocks<K> locks(core_);
+  const K k = LoadKey<K>(key.data());
+  const bool is_present = locks.Of(k).table.Find(k, HashOf(k, core_.format.secret)) != nullptr;
+  watches_.Arm(watch, is_present, 0);
+  return watch;
+}
+
+template <typename K>
+bool EngineOf<K>::Maintain(uint64_t now_ms) {
+  now_.Advance(now_ms);
+  const bool merges = MergeSome();
+  core_.epochs.Reclaim();
+  return core_.memory.arena().Trim() || merges;
+}
+
+// Leaves side by side that have few pairs become one, and tables that are hardly used smaller ones.
+// Returns whether there may be more to do.
+template <typename K>
+bool EngineOf<K>::MergeSome() {
+  constexpr uint32_t kLeavesMax = 256;  // that are looked at
+  constexpr uint32_t kMergesMax = 64;
+  const std::unique_lock lock(core_.structure, std::try_to_lock);
+  if (!lock) return false;
+  const Epochs::Guard guard(core_.epochs);
+  const LeafMap<K>& map = core_.Map();
+  std::vector<Leaf<K>*> dead;
+  uint32_t left = merge_at_.load(std::memory_order_relaxed);
+  if (left >= map.size()) left = 0;
+  uint32_t right = left + 1;
+  const uint32_t end = std::min(map.size(), left + kLeavesMax);
+  for (; right < end && dead.size() < kMergesMax; ++right) {
+    if (TryMerge(*map.leaf(left), *map.leaf(right))) {
+      dead.push_back(map.leaf(right));
+    } else {
+      Shrink(*map.leaf(left));
+      left = right;
+    }
+  }
+  if (right == map.size()) Shrink(*map.leaf(left));
+  // The last one is looked at again, with its right neighbour.
+  merge_at_.store(right < map.size() ? left : 0, std::memory_order_relaxed);
+  if (dead.empty()) return false;
+  core_.Publish({}, dead);
+  return true;
+}
+
+template <typename K>
+void EngineOf<K>::Shrink(Leaf<K>& leaf) {
+  // So much that it does not grow again soon.
+  constexpr uint32_t kLess = 2;
+  const auto bytes_for = [&](uint32_t items) {
+    return Table<K>::BytesFor(core_.format, items, core_.settings.leaf_bytes);
+  };
+  const uint32_t items = leaf.items.load(std::memory_order_relaxed);
+  if (leaf.held_bytes.load(std::memory_order_relaxed) < bytes_for(items) * kLess) return;
+  const std::lock_guard lock(leaf.lock);
+  Table<K>& table = leaf.table;
+  if (table.bytes() < bytes_for(table.items()) * kLess) return;
+  table.Resize(bytes_for(table.items()), Arena::Limit::kExceed);
+  leaf.ShowSize();
+}
+
+template <typename K>
+bool EngineOf<K>::TryMerge(Leaf<K>& left, Leaf<K>& right) {
+  const auto fit = [&] {
+    const uint32_t items =
+        left.items.load(std::memory_order_relaxed) + right.items.load(std::memory_order_relaxed);
+    // Less than half full together.
+    return items <= Table<K>::ItemsMax(core_.format, core_.settings.leaf_bytes) * 2 / 5;
+  };
+  if (!fit()) return false;
+  const std::lock_guard left_lock(left.lock);
+  const std::lock_guard right_lock(right.lock);
+  // One of a split that is not in the map yet may lie between them.
+  if (!fit() || left.next != &right) return false;
+  return Changer<K>(core_).Merge(left, right);
+}
+
+template <typename K>
+EngineStatistics EngineOf<K>::Statistics() const {
+  const Epochs::Guard guard(core_.epochs);
+  const LeafMap<K>& map = core_.Map();
+  EngineStatistics statistics{.bytes = core_.memory.arena().Statistics().held_bytes + map.bytes() +
+                                       map.size() * sizeof(Leaf<K>) + core_.walk.memory.used()};
+  for (const Leaf<K>* const leaf : map.leaves()) {
+    statistics.items += leaf->items.load(std::memory_order_relaxed);
+  }
+  return statistics;
+}
+
+template <typename K>
+void EngineOf<K>::Describe(uint64_t, const Teller& tell) const {
+  const Epochs::Guard guard(core_.epochs);
+  const LeafMap<K>& map = core_.Map();
+  uint64_t slots = 0;
+  uint64_t runs = 0;
+  uint64_t run_bytes = 0;
+  uint64_t kicks = 0;
+  for (Leaf<K>* const leaf : map.leaves()) {
+    const std::lock_guard lock(leaf->lock);
+    slots += uint64_t{leaf->table.buckets()} * core_.format.slots;
+    kicks += leaf->table.kicks();
+    if (leaf->run == nullptr) continue;
+    ++runs;
+    run_bytes += leaf->run->bytes();
+  }
+  const ArenaStatistics arena = core_.memory.arena().Statistics();
+  tell("leaves", map.size());
+  tell("map_levels", map.levels());
+  tell("map_bytes", map.bytes());
+  tell("slots", slots);
+  tell("kicks", kicks);
+  tell("splits", core_.splits.load(std::memory_order_relaxed));
+  tell("merges", core_.merges.load(std::memory_order_relaxed));
+  tell("sorted_runs", runs);
+  tell("sorted_run_bytes", run_bytes);
+  tell("sorted_runs_built", core_.runs_built.load(std::memory_order_relaxed));
+  tell("arena_allocated_bytes", arena.allocated_bytes);
+  tell("arena_held_bytes", arena.held_bytes);
+}
+
+template <typename K>
+const char* EngineOf<K>::Verify() const {
+  const LeafMap<K>& map = core_.Map();
+  PairSorter<K> sorter;
+  for (uint32_t i = 0; i < map.size(); ++i) {
+    Leaf<K>& leaf = *map.leaf(i);
+    const Leaf<K>* const next = i + 1 < map.size() ? map.leaf(i + 1) : nullptr;
+    if (leaf.absorber != nullptr) return "a leaf of the map is alive";
+    if (leaf.next != next) return "the leaves of the map are linked";
+    if (i == 0 && leaf.first != 0) return "the first leaf begins with the first key";
+    if (next == nullptr ? leaf.last != kKeyMax<K> : next->first != leaf.last + 1) {
+      return "leaves cover all keys, each once";
+    }
+    if (leaf.items.load() != leaf.table.items()) return "a leaf tells the number of its pairs";
+    if (map.IndexOf(leaf.first) != i || map.IndexOf(leaf.last) != i) {
+      return "the map finds the first and the last key of a leaf";
+    }
+    bool is_outside = false;
+    leaf.table.ForEach(
+        [&](K key, const std::byte*) { is_outside = is_outside || !leaf.Covers(key); });
+    if (is_outside) return "a leaf covers its keys";
+    if (const char* broken = leaf.table.Verify()) return broken;
+    if (leaf.run == nullptr) continue;
+    if (const char* broken = leaf.run->Verify(leaf.table, sorter)) return broken;
+  }
+  return core_.memory.arena().Verify();
+}
+
+template <typename K>
+std::unique_ptr<Engine> MakeOf(const EngineOptions& options, const Settings& settings,
+                               const Format& format) {
+  auto engine = std::make_unique<EngineOf<K>>(options, settings, format);
+  if (!engine->Start()) return nullptr;
+  return engine;
+}
+
+}  // namespace
+}  // namespace hashleaf
+
+std::unique_ptr<Engine> HashleafEngine::Make(const EngineOptions& options) {
+  return Make(options, {.leaf_bytes = options.hashleaf.leaf_bytes});
+}
+
+std::unique_ptr<Engine> HashleafEngine::Make(const EngineOptions& options,
+                                             const hashleaf::Settings& settings) {
+  static const uint64_t secret = std::random_device{}() | uint64_t{std::random_device{}()} << 32;
+  const hashleaf::Format format{.key_bytes = options.hashleaf.key_bytes,
+                                .value_bytes = options.hashleaf.value_bytes,
+                                .secret = secret};
+  switch (format.key_bytes) {
+    case 4:
+      return hashleaf::MakeOf<uint32_t>(options, settings, format);
+    case 8:
+      return hashleaf::MakeOf<uint64_t>(options, settings, format);
+    default:
+      return hashleaf::MakeOf<hashleaf::Key128>(options, settings, format);
+  }
+}
+
+}  // namespace skep

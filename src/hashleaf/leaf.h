@@ -1,0 +1,104 @@
+// leaf.h: a leaf of the tree: a range of keys, and a hash table of the pairs in it.
+//
+//   leaf [a, f]          leaf [g, p]          leaf [q, z]
+//   +--------------+     +--------------+     +--------------+
+//   | table   run  |---->| table   run  |---->| table   run  |
+//   +--------------+     +--------------+     +--------------+
+//                             ^ absorber
+//                        (dead leaf)
+//
+// All is guarded by the leaf's lock, but for what says otherwise.
+//
+// Protocol. One thread at a time works on a leaf (the paper: "KV requests falling into the same
+// leaf node will be served only by one thread"); here a lock says so.
+//   find    a leaf map (leaf_map.h) tells where a key is, or was some time ago. Who has locked the
+//           leaf looks: if it is dead, the key is in the leaf that absorbed it, or right of that;
+//           if the key is above `last`, right of it (LockLeafOf). So a batch may be dispatched
+//           while another one splits leaves.
+//   split   under the leaf's lock: the upper part goes to a new leaf, which is complete when it
+//           becomes `next`. `first` never changes.
+//   merge   under both leaves' locks: the left one takes everything from the right one, which is
+//           dead from then on.
+//   several leaves are locked in the order of their keys, while others wait only upwards: who holds
+//           a leaf waits for one above it, never for one below.
+//
+// Why that is linearizable
+//   (1) Whatever an operation on one key reads or writes is under the lock of the one live leaf
+//   that
+//       has the key in [first, last]: there is one at any time, for splits and merges hold the
+//       locks of all leaves whose ranges change.
+//   (2) An operation on several keys, or on a range, holds the locks of all its leaves at once:
+//   from
+//       the moment it has the last until it drops the first nothing of that changes, and it takes
+//       effect at an instant between. A range holds every leaf that has a part of it, so no key can
+//       come into it unseen.
+//   (3) A search that goes right from a leaf L with first(L) <= key, or from a dead one to the one
+//       that absorbed it, comes to the leaf of the key: live leaves cover all keys without a gap,
+//       `next` of one leads to the one that begins behind its `last`, and both change only
+//       together.
+// Why nobody waits for ever: a wait is for a leaf whose first key is above those of all leaves that
+// the waiting thread holds. With a dead leaf too: the one that absorbed it is above what is held,
+// since a held leaf cannot have absorbed anything meanwhile, and if it had before, the key would
+// have been found in it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/spin_lock.h"
+#include "hashleaf/run.h"
+#include "hashleaf/table.h"
+#include "skep/batch.h"
+
+namespace skep::hashleaf {
+
+template <typename K>
+struct alignas(64) Leaf {
+  Leaf(Memory& memory, const Format& format, K first_key, K last_key)
+      : first(first_key), last(last_key), table(memory, format) {}
+
+  bool Covers(K key) const { return first <= key && key <= last; }
+  // Whether it is the live leaf of the key.
+  bool Has(K key) const { return absorber == nullptr && key <= last; }
+
+  // After the table has changed.
+  void ShowSize() {
+    items.store(table.items(), std::memory_order_relaxed);
+    held_bytes.store(table.bytes(), std::memory_order_relaxed);
+  }
+  // Starts fetching what a point needs. Without the lock.
+  void Prefetch() const {
+    FetchLine(this);
+    FetchLine(&table);
+  }
+
+  SpinLock lock;
+  // Pairs and bytes of the table, for who looks without the lock.
+  std::atomic<uint32_t> items{0};
+  std::atomic<uint32_t> held_bytes{0};
+  const K first;  // needs no lock
+  K last;
+  Leaf* absorber = nullptr;  // not null: dead
+  std::unique_ptr<Run<K>> run;
+  alignas(64) Table<K> table;  // Prefetch needs no lock
+  Leaf* next = nullptr;        // its range begins behind `last`; null: `last` is the last key
+  Version number = 0;          // of its last write
+  uint64_t walk = 0;           // the last snapshot walk that needs nothing of it any more
+  uint64_t swept_ns = 0;       // what scans without a run have cost since the last one
+};
+
+// Locks the live leaf of the key. `leaf` is, or was, one whose first key is not above it. The
+// caller is a reader of the epochs that leaves are freed by.
+template <typename K>
+Leaf<K>& LockLeafOf(Leaf<K>* leaf, K key) {
+  for (;;) {
+    leaf->lock.lock();
+    if (leaf->Has(key)) return *leaf;
+    Leaf<K>* const other = leaf->absorber != nullptr ? leaf->absorber : leaf->next;
+    leaf->lock.unlock();
+    leaf = other;
+  }
+}
+
+}  // namespace skep::hashleaf

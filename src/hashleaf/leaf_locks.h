@@ -1,0 +1,57 @@
+// leaf_locks.h: the leaves that an operation on several keys holds at once (leaf.h, "several").
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "hashleaf/core.h"
+
+namespace skep::hashleaf {
+
+// Unlocks them in the end. Owner: one thread, which is a reader of the core's epochs.
+template <typename K>
+class LeafLocks {
+ public:
+  explicit LeafLocks(const Core<K>& core) : core_(core) {}
+  ~LeafLocks() { Unlock(); }
+  LeafLocks(const LeafLocks&) = delete;
+  LeafLocks& operator=(const LeafLocks&) = delete;
+
+  // The leaf of the key, which is locked if it is not held yet: then it must be above all that are.
+  Leaf<K>& Of(K key) {
+    if (!held_.empty() && key <= held_.back()->last) return HeldOf(key);
+    const LeafMap<K>& map = core_.Map();
+    held_.push_back(&LockLeafOf(map.leaf(map.IndexOf(key)), key));
+    return *held_.back();
+  }
+  // The one right of a held one; null: there is none.
+  Leaf<K>* After(const Leaf<K>& leaf) {
+    return leaf.next == nullptr ? nullptr : &Of(leaf.next->first);
+  }
+  // All that have a part of the interval.
+  void Lock(const Interval<K>& interval) {
+    for (Leaf<K>* leaf = &Of(interval.first); leaf->last < interval.last;) leaf = After(*leaf);
+  }
+  // A new one, from the split of a held one.
+  void Add(Leaf<K>& leaf) {
+    leaf.lock.lock();
+    held_.insert(std::ranges::upper_bound(held_, leaf.first, {}, &Leaf<K>::first), &leaf);
+  }
+  void Unlock() {
+    for (Leaf<K>* const leaf : held_) leaf->lock.unlock();
+    held_.clear();
+  }
+
+  // In the order of their keys.
+  const std::vector<Leaf<K>*>& held() const { return held_; }
+  // Of those that are held.
+  Leaf<K>& HeldOf(K key) const {
+    return **std::prev(std::ranges::upper_bound(held_, key, {}, &Leaf<K>::first));
+  }
+
+ private:
+  const Core<K>& core_;
+  std::vector<Leaf<K>*> held_;
+};
+
+}  // namespace skep::hashleaf

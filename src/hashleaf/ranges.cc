@@ -1,0 +1,351 @@
+#include "hashleaf/ranges.h"
+
+#include <algorithm>
+
+namespace skep::hashleaf {
+namespace {
+
+constexpr uint32_t kAll = UINT32_MAX;
+
+template <typename K>
+Interval<K> Everything() {
+  return {0, kKeyMax<K>};
+}
+
+template <typename K>
+std::string_view KeyBytes(const Slice& slice, uint32_t i, uint32_t stride) {
+  return {slice.at + size_t{i} * stride, sizeof(K)};
+}
+
+}  // namespace
+
+template <typename K>
+void Ranges<K>::Do(uint32_t slot) {
+  out_.outcome(slot).verdict = Verdict::kDone;
+  switch (request(slot).op) {
+    case Op::kScan:
+      return Scan(slot);
+    case Op::kCount:
+      return Count(slot);
+    case Op::kSample:
+      return Sample(slot);
+    case Op::kRequireEmpty:
+      return RequireEmpty(slot);
+    default:
+      return DeleteRange(slot);
+  }
+}
+
+template <typename K>
+Version Ranges<K>::Finish() {
+  Version number = 0;
+  for (const Leaf<K>* const leaf : locks_.held()) number = std::max(number, leaf->number);
+  locks_.Unlock();
+  return number;
+}
+
+template <typename K>
+std::optional<Interval<K>> Ranges<K>::Needs(const Request& r) {
+  if (r.op == Op::kSample || r.op == Op::kDeleteAll) return Everything<K>();
+  auto interval = Interval<K>::Of(r.key, r.other, r.has(Request::kNoUpperBound));
+  if (r.has(Request::kSeekFloor)) {
+    // Where the floor is, nobody knows; and it may be below an upper bound that is below the lower.
+    interval = Interval<K>::Of({}, r.other, r.has(Request::kNoUpperBound));
+  }
+  return interval;
+}
+
+template <typename K>
+std::optional<Interval<K>> Ranges<K>::Bounds(const Request& r) {
+  if (r.op == Op::kDeleteAll) return Everything<K>();
+  const bool unbounded = r.has(Request::kNoUpperBound);
+  if (r.has(Request::kSeekFloor)) {
+    const auto to = LastKeyTo<K>(r.key);
+    const auto floor = to ? Floor(*to) : std::nullopt;
+    if (floor) {
+      const auto interval = Interval<K>::Of({}, r.other, unbounded);
+      if (!interval || interval->last < *floor) return std::nullopt;
+      return Interval<K>{*floor, interval->last};
+    }
+  }
+  return Interval<K>::Of(r.key, r.other, unbounded);
+}
+
+// The largest key that is there and not above this one. Its leaf, and all up to that of `bound`,
+// are held then.
+template <typename K>
+std::optional<K> Ranges<K>::Floor(K bound) {
+  const LeafMap<K>& map = core_.Map();
+  const uint32_t index = map.IndexOf(bound);
+  for (uint32_t back = 0;; back = back * 2 + 1) {
+    const uint32_t from = index - std::min(index, back);
+    if (!is_atomic()) {
+      locks_.Unlock();
+      locks_.Lock({map.leaf(from)->first, bound});
+    }
+    const auto& held = locks_.held();
+    for (size_t i = held.size(); i-- > 0;) {
+      if (held[i]->first > bound) continue;
+      const Slice slice = ReadLeaf(core_, *held[i], {0, bound}, {.count_max = 1, .last = true});
+      if (slice.count > 0) return LoadKey<K>(slice.at);
+    }
+    if (is_atomic() || from == 0) return std::nullopt;
+  }
+}
+
+// Locks so many leaves at the end of the interval that they have so many pairs of it, or all.
+template <typename K>
+void Ranges<K>::LockBack(const Interval<K>& interval, uint64_t wanted) {
+  if (is_atomic()) return;
+  const LeafMap<K>& map = core_.Map();
+  const uint32_t index = map.IndexOf(interval.last);
+  for (uint32_t back = 0;; back = back * 2 + 1) {
+    const uint32_t from = index - std::min(index, back);
+    const K first = std::max(interval.first, map.leaf(from)->first);
+    locks_.Unlock();
+    locks_.Lock({first, interval.last});
+    if (first == interval.first) return;
+    uint64_t found = 0;
+    for (Leaf<K>* const leaf : locks_.held()) {
+      const bool is_whole = leaf->first >= first && leaf->last <= interval.last;
+      found += is_whole ? leaf->table.items()
+                        : ReadLeaf(core_, *leaf, {first, interval.last}, {.count_max = kAll}).count;
+      if (found >= wanted) return;
+    }
+  }
+}
+
+template <typename K>
+void Ranges<K>::AddItems(uint32_t slot, const Slice& slice, bool keys_only, bool reverse) {
+  if (slice.count == 0) return;
+  const uint32_t stride = core_.format.stride();
+  const uint32_t value_bytes = keys_only ? 0 : core_.format.value_bytes;
+  const uint32_t wanted = sizeof(K) + value_bytes;
+  char* const at = out_.scratch().Room(size_t{slice.count} * wanted);
+  if (!keys_only && !reverse) {
+    std::memcpy(at, slice.at, size_t{slice.count} * stride);
+  } else {
+    for (uint32_t i = 0; i < slice.count; ++i) {
+      const uint32_t from = reverse ? slice.count - 1 - i : i;
+      std::memcpy(at + size_t{i} * wanted, slice.at + size_t{from} * stride, wanted);
+    }
+  }
+  out_.AddItems(
+      slot, {.at = at, .count = slice.count, .key_bytes = sizeof(K), .value_bytes = value_bytes});
+}
+
+template <typename K>
+void Ranges<K>::Scan(uint32_t slot) {
+  const Request& r = request(slot);
+  out_.BeginItems(slot);
+  const auto interval = Bounds(r);
+  if (!interval) return;
+  const bool keys_only = r.has(Request::kKeysOnly);
+  const bool reverse = r.has(Request::kReverse);
+  // A scan is full when its bytes exceed the limit.
+  const size_t fill = batch_.scan_bytes_max() / (keys_only ? sizeof(K) : core_.format.stride());
+  const auto wanted = static_cast<uint32_t>(std::min<uint64_t>(
+      std::min(r.limit, batch_.scan_visits_max()), fill < kAll ? fill + 1 : kAll));
+  Outcome& outcome = out_.outcome(slot);
+  const auto read = [&](Leaf<K>& leaf) {
+    const Slice slice = ReadLeaf(core_, leaf, *interval,
+                                 {.count_max = wanted - outcome.item_count, .last = reverse});
+    AddItems(slot, slice, keys_only, reverse);
+    outcome.more = slice.more;
+    if (!slice.more) return;
+    const uint32_t stride = core_.format.stride();
+    if (slice.count > 0) {
+      const auto key = KeyBytes<K>(slice, reverse ? 0 : slice.count - 1, stride);
+      outcome.value = reverse ? out_.scratch().Copy(key) : KeyAfter(key, out_.scratch());
+      return;
+    }
+    // It may not have a single one.
+    const Slice next = ReadLeaf(core_, leaf, *interval, {.count_max = 1, .last = reverse});
+    const auto key = KeyBytes<K>(next, 0, stride);
+    outcome.value = reverse ? KeyAfter(key, out_.scratch()) : out_.scratch().Copy(key);
+  };
+  if (reverse) {
+    LockBack(*interval, uint64_t{wanted} + 1);
+    // Those that another operation holds may lie on both sides.
+    Leaf<K>* leaf = &locks_.HeldOf(interval->last);
+    for (;;) {
+      read(*leaf);
+      if (outcome.more || leaf->first <= interval->first) return;
+      if (leaf == locks_.held().front()) return;
+      leaf = &locks_.HeldOf(static_cast<K>(leaf->first - 1));
+    }
+  }
+  for (Leaf<K>* leaf = &locks_.Of(interval->first); leaf != nullptr;) {
+    read(*leaf);
+    if (outcome.more || leaf->last >= interval->last) return;
+    leaf = locks_.After(*leaf);
+  }
+}
+
+template <typename K>
+void Ranges<K>::Count(uint32_t slot) {
+  const Request& r = request(slot);
+  const auto interval = Bounds(r);
+  if (!interval) return;
+  Outcome& outcome = out_.outcome(slot);
+  uint64_t left = r.limit == kNoLimit ? UINT64_MAX : r.limit;
+  for (Leaf<K>* leaf = &locks_.Of(interval->first); leaf != nullptr;) {
+    const bool is_whole = interval->first <= leaf->first && leaf->last <= interval->last;
+    if (is_whole && leaf->table.items() <= left) {
+      outcome.integer += leaf->table.items();
+      left -= leaf->table.items();
+    } else {
+      const auto want = static_cast<uint32_t>(std::min<uint64_t>(left, kAll));
+      const Slice slice = ReadLeaf(core_, *leaf, *interval, {.count_max = want});
+      outcome.integer += slice.count;
+      left -= slice.count;
+      if (slice.more) {
+        outcome.more = true;
+        const Slice next =
+            slice.count > 0 ? slice : ReadLeaf(core_, *leaf, *interval, {.count_max = 1});
+        const auto key =
+            KeyBytes<K>(next, slice.count > 0 ? slice.count - 1 : 0, core_.format.stride());
+        outcome.value = slice.count > 0 ? KeyAfter(key, out_.scratch()) : out_.scratch().Copy(key);
+        return;
+      }
+    }
+    if (leaf->last >= interval->last) return;
+    leaf = locks_.After(*leaf);
+  }
+}
+
+// The number is drawn when all leaves are locked that it changes (numbers.h).
+template <typename K>
+void Ranges<K>::Number(uint32_t slot) {
+  if (is_atomic() || !core_.numbers.wanted()) return;
+  const Version number = core_.numbers.Draw();
+  for (Leaf<K>* const leaf : locks_.held()) leaf->number = number;
+  out_.outcome(slot).version = number;
+}
+
+template <typename K>
+void Ranges<K>::DeleteRange(uint32_t slot) {
+  const Request& r = request(slot);
+  const auto interval = Bounds(r);
+  if (!interval) return;
+  Outcome& outcome = out_.outcome(slot);
+  const bool has_limit = r.op == Op::kDeleteRange && r.limit != kNoLimit;
+  K last = interval->last;  // of what is deleted
+  if (!has_limit) {
+    locks_.Lock(*interval);
+  } else {
+    uint64_t left = r.limit;
+    for (Leaf<K>* leaf = &locks_.Of(interval->first); leaf != nullptr;) {
+      const Slice slice =
+          ReadLeaf(core_, *leaf, *interval, {.count_max = static_cast<uint32_t>(left)});
+      left -= slice.count;
+      if (slice.more) {
+        outcome.more = true;
+        const Slice next =
+            slice.count > 0 ? slice : ReadLeaf(core_, *leaf, *interval, {.count_max = 1});
+        const auto key =
+            KeyBytes<K>(next, slice.count > 0 ? slice.count - 1 : 0, core_.format.stride());
+        outcome.value = slice.count > 0 ? KeyAfter(key, out_.scratch()) : out_.scratch().Copy(key);
+        if (slice.count == 0 && left == r.limit) return;
+        last =
+            slice.count > 0 ? LoadKey<K>(key.data()) : static_cast<K>(LoadKey<K>(key.data()) - 1);
+        break;
+      }
+      if (leaf->last >= interval->last) break;
+      leaf = locks_.After(*leaf);
+    }
+  }
+  Number(slot);
+  const Interval<K> erased{interval->first, last};
+  const std::vector<Leaf<K>*> held(locks_.held());
+  for (Leaf<K>* const leaf : held) {
+    if (leaf->last < erased.first || erased.last < leaf->first) continue;
+    const bool is_whole = erased.first <= leaf->first && leaf->last <= erased.last;
+    if (is_whole && !is_atomic()) {
+      outcome.integer += leaf->table.items();
+      changer_.Clear(*leaf);
+      continue;
+    }
+    const uint32_t before = leaf->table.items();
+    EraseFrom(*leaf, erased, kAll);
+    outcome.integer += before - leaf->table.items();
+  }
+  if (is_atomic()) return;
+  if (outcome.integer == 0) {
+    outcome.version = 0;
+    return;
+  }
+  char lo[sizeof(K)];
+  StoreKey(lo, erased.first);
+  char hi[sizeof(K)];
+  const bool is_unbounded = erased.last == kKeyMax<K>;
+  if (!is_unbounded) StoreKey(hi, static_cast<K>(erased.last + 1));
+  core_.watches.TouchRange({lo, sizeof(K)}, {hi, sizeof(K)}, is_unbounded, 0);
+}
+
+template <typename K>
+void Ranges<K>::EraseFrom(Leaf<K>& leaf, const Interval<K>& interval, uint32_t count_max) {
+  const Slice slice = ReadLeaf(core_, leaf, interval, {.count_max = count_max});
+  // Where they lie changes with the leaf.
+  const uint32_t stride = core_.format.stride();
+  const std::vector<char> pairs(slice.at, slice.at + size_t{slice.count} * stride);
+  for (uint32_t i = 0; i < slice.count; ++i) {
+    const char* const pair = pairs.data() + size_t{i} * stride;
+    const K key = LoadKey<K>(pair);
+    if (is_atomic()) {
+      Undo<K>& undo = undo_->emplace_back(Undo<K>{.key = key, .present = true, .value = {}});
+      CopyValue(undo.value.data(), pair + sizeof(K), core_.format.value_bytes);
+    }
+    changer_.Erase(leaf, key, HashOf(key, core_.format.secret));
+  }
+}
+
+template <typename K>
+void Ranges<K>::Sample(uint32_t slot) {
+  out_.BeginItems(slot);
+  if (!is_atomic()) locks_.Lock(Everything<K>());
+  uint64_t items = 0;
+  for (const Leaf<K>* const leaf : locks_.held()) items += leaf->table.items();
+  if (items == 0) {
+    out_.outcome(slot).verdict = Verdict::kAbsent;
+    return;
+  }
+  auto left = static_cast<uint64_t>(static_cast<Key128>(request(slot).random) * items >> 64);
+  for (const Leaf<K>* const leaf : locks_.held()) {
+    if (left >= leaf->table.items()) {
+      left -= leaf->table.items();
+      continue;
+    }
+    leaf->table.ForEach([&](K key, const std::byte* value) {
+      if (left-- != 0) return;
+      char bytes[sizeof(K)];
+      StoreKey(bytes, key);
+      out_.AddItem(slot,
+                   {.key = {bytes, sizeof(K)},
+                    .value = {reinterpret_cast<const char*>(value), core_.format.value_bytes}});
+    });
+    return;
+  }
+}
+
+template <typename K>
+void Ranges<K>::RequireEmpty(uint32_t slot) {
+  const auto interval = Bounds(request(slot));
+  if (!interval) return;
+  for (Leaf<K>* leaf = &locks_.Of(interval->first); leaf != nullptr;) {
+    const Slice slice = ReadLeaf(core_, *leaf, *interval, {.count_max = 1});
+    if (slice.count > 0) {
+      out_.outcome(slot).verdict = Verdict::kMismatch;
+      out_.outcome(slot).value = out_.scratch().Copy(KeyBytes<K>(slice, 0, core_.format.stride()));
+      return;
+    }
+    if (leaf->last >= interval->last) return;
+    leaf = locks_.After(*leaf);
+  }
+}
+
+template class Ranges<uint32_t>;
+template class Ranges<uint64_t>;
+template class Ranges<Key128>;
+
+}  // namespace skep::hashleaf

@@ -1,0 +1,71 @@
+// snapshot_walk.h: every pair of the engine as of one instant, leaf by leaf, while writers go on.
+//
+//   keys     0          from                                           end
+//            |= walked =|.......|== image ==|...........|== image ==|...|
+//
+//   walked   the walk has given their pairs
+//   image    the pairs of the beginning of a leaf, in order, because it has changed since
+//   else     the leaves still have the pairs, and the ranges, of the beginning
+//
+// Protocol. The walk has a number; each leaf has that of the last walk that needs nothing of it.
+//   open    locks all leaves: the instant. The walk is open.
+//   writer  before it changes, splits or merges a leaf whose number is not the walk's: gives it the
+//           number and, if it is not walked yet, keeps its pairs as an image
+//           (Changer::BeforeChange).
+//   Next    locks the leaf that has `from`. If it has the number, there is an image that begins at
+//           `from`, which is taken; else the leaf itself is as it was, is given the number, and its
+//           pairs are taken.
+//   close   sets the number of the open walk to none.
+//
+// Why the walk gives the pairs of the beginning, each once
+//   (1) A leaf without the number has the range and pairs of the beginning: who changes either
+//   gives
+//       it the number first. New leaves have that of the one they come from.
+//   (2) An image is made of a leaf without the number, so by (1) of a leaf of the beginning. Ranges
+//       of those do not meet, and cover all keys: `from` is always the first key of one of them.
+//   (3) Before it has the number none of its keys is given; it gets it once, with an image, or with
+//       its pairs being given.
+// An atomic batch holds all its leaves from its first change to its last, so it is seen whole or
+// not at all.
+//
+// Memory: images are charged to the budget, at most all pairs. If there is no room for one, the
+// walk is lost and Next says so; the writer goes on.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "hashleaf/core.h"
+
+namespace skep::hashleaf {
+
+// Thread safety: one owner. Must end before the engine.
+template <typename K>
+class SnapshotWalk final : public PairWalk {
+ public:
+  // The instant lies within the call. One at a time.
+  //   kUnavailable  another one is open
+  static Result<std::unique_ptr<PairWalk>> Open(Core<K>& core, uint64_t now_ms);
+  ~SnapshotWalk() override;
+  SnapshotWalk(const SnapshotWalk&) = delete;
+  SnapshotWalk& operator=(const SnapshotWalk&) = delete;
+
+  // The pairs of a leaf or more, in order; none at the end. Valid until the next call.
+  //   kSnapshotTooOld  there was no memory for what writers have changed: from now on, always
+  Result<std::span<const Pair>> Next() override;
+
+ private:
+  explicit SnapshotWalk(Core<K>& core) : core_(core) {}
+  Status TakeLeaf();
+
+  Core<K>& core_;
+  uint64_t id_ = 0;
+  std::vector<char> bytes_;
+  std::vector<Pair> pairs_;
+};
+
+extern template class SnapshotWalk<uint32_t>;
+extern template class SnapshotWalk<uint64_t>;
+extern template class SnapshotWalk<Key128>;
+
+}  // namespace skep::hashleaf
