@@ -16,6 +16,15 @@ bool ParseNumber(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// 4096, 256K or 1M.
+bool ParseBytes(std::string_view text, uint32_t& bytes) {
+  const uint32_t shift = text.ends_with('K') ? 10 : text.ends_with('M') ? 20 : 0;
+  if (shift != 0) text.remove_suffix(1);
+  if (!ParseNumber(text, bytes) || bytes > UINT32_MAX >> shift) return false;
+  bytes <<= shift;
+  return true;
+}
+
 bool ParseSwitch(std::string_view text, bool& on) {
   on = text == "on";
   return on || text == "off";
@@ -55,6 +64,7 @@ bool SetOption(Options& options, HashTarget& target, std::string_view name,
   if (name == "mvcc") return ParseSwitch(value, options.btree.multi_version);
   if (name == "inline") return ParseNumber(value, options.hash.inline_bytes_max);
   if (name == "fill") return ParseNumber(value, options.hash.fill_slots);
+  if (name == "leaf") return ParseBytes(value, options.hashleaf.leaf_bytes);
   if (name == "pair") return ParsePair(value, target);
   if (name == "utilisation") return ParseUtilisation(value, target);
   return false;

@@ -17,6 +17,11 @@
 //   fill         fill_slots
 //   pair         bytes of key and value: the best of both for such pairs (hash/tuning.h), and
 //   utilisation    for this part of memory; 0.5 unless it is said. Neither goes with the other two
+//
+//   hashleaf:leaf=256K
+//
+//   option  of HashleafOptions
+//   leaf    leaf_bytes; K and M are units. The sizes of keys and values are those of the benchmark
 #pragma once
 
 #include <expected>

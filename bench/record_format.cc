@@ -33,6 +33,17 @@ void RenderBinary(uint64_t hash, char* to, size_t bytes) {
   std::memcpy(to + bytes - sizeof(big_endian), &big_endian, sizeof(big_endian));
 }
 
+// The finaliser of murmur3: a bijection.
+void RenderShort(uint64_t number, char* to, size_t bytes) {
+  SKEP_DCHECK(number <= UINT32_MAX);
+  auto word = static_cast<uint32_t>(number);
+  word = (word ^ (word >> 16)) * 0x85ebca6b;
+  word = (word ^ (word >> 13)) * 0xc2b2ae35;
+  const uint32_t big_endian = __builtin_bswap32(word ^ (word >> 16));
+  std::memset(to, '0', bytes);
+  std::memcpy(to + bytes - sizeof(big_endian), &big_endian, sizeof(big_endian));
+}
+
 // Ascending, so that keys are in the order of their hashes.
 constexpr std::string_view kDigits64 =
     "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
@@ -66,7 +77,8 @@ void RenderRandom(uint64_t number, char* to, size_t bytes) {
 }  // namespace
 
 void KeyFormat::Render(uint64_t number, char* to) const {
-  SKEP_DCHECK(bytes_ >= kBytesMin);
+  SKEP_DCHECK(bytes_ >= (kind_ == Kind::kYcsb ? kShortBytesMin : kBytesMin));
+  if (bytes_ < kBytesMin) return RenderShort(number, to, bytes_);
   if (kind_ == Kind::kRandom || kind_ == Kind::kMixed) return RenderRandom(number, to, bytes_);
   const uint64_t hash = ScrambleFnv(number);
   if (bytes_ >= kDecimalBytesMin) {

@@ -6,6 +6,8 @@
 //   key size     bytes
 //   23 and more  "user", zeros, the hash in decimal      YCSB's own at 23, zeropadding included
 //   8 .. 22      zeros, the hash in 8 bytes, big-endian  binary; ordered as the hash
+//   4 .. 7       zeros, 4 bytes, big-endian              binary; of numbers below 2^32, no two
+//   alike
 //
 // Two numbers may hash alike: with n keys about n^2 / 2^64 of them do.
 //
@@ -36,9 +38,10 @@ inline bool IsMixedSize(size_t bytes) {
 class KeyFormat {
  public:
   static constexpr size_t kBytesMin = 8;
+  static constexpr size_t kShortBytesMin = 4;  // of YCSB's keys; the other kinds have none below 8
   static constexpr size_t kDecimalBytesMin = 23;
 
-  // `bytes` >= kBytesMin.
+  // `bytes` >= kShortBytesMin; of the other kinds kBytesMin.
   explicit KeyFormat(size_t bytes) : KeyFormat(bytes, Kind::kYcsb) {}
   static KeyFormat Text(size_t bytes) { return KeyFormat(bytes, Kind::kText); }
   static KeyFormat Random(size_t bytes) { return KeyFormat(bytes, Kind::kRandom); }

@@ -30,7 +30,11 @@ const char* Complaint(const YcsbOptions& options, const WorkloadPlan& plan) {
   if (options.rate < 0) return "--rate must be at least 0";
   if (options.threads == 0) return "--threads must be at least 1";
   if (options.batch == 0) return "--batch must be at least 1";
-  if (options.key_bytes < KeyFormat::kBytesMin) return "--key-size must be at least 8";
+  if (options.key_bytes < KeyFormat::kShortBytesMin) return "--key-size must be at least 4";
+  if (options.key_bytes < KeyFormat::kBytesMin &&
+      plan.records + plan.InsertsForeseen() > uint64_t{UINT32_MAX}) {
+    return "--key-size must be at least 8 for so many records";
+  }
   if (plan.InsertsForeseen() / kInsertsForEachRecordMax > options.records) {
     return "--records are too few for so many insertions";
   }
@@ -51,8 +55,10 @@ std::expected<std::unique_ptr<YcsbTarget>, std::string> OpenTarget(const YcsbOpt
   if (!options.host.empty()) {
     return std::make_unique<ServerTarget>(options.host, options.port, values);
   }
-  const auto store = ParseEngineSpec(options.engine);
+  auto store = ParseEngineSpec(options.engine);
   if (!store) return Problem(store.error());
+  store->hashleaf.key_bytes = static_cast<uint32_t>(options.key_bytes);
+  store->hashleaf.value_bytes = static_cast<uint32_t>(options.value_bytes);
   auto target = EngineTarget::Open(*store, values);
   if (!target) {
     return Problem(fmt::format("{}; this build has: {}", target.error().ToString(),
@@ -127,7 +133,8 @@ std::expected<YcsbReport, std::string> RunYcsb(YcsbOptions options) {
   const auto workload = WorkloadOf(options);
   if (!workload) {
     return Problem(
-        "--workload must be one of a, b, c, d, e, f, get, load, update, scan, cloud; "
+        "--workload must be one of a, b, c, d, e, f, get, load, update, get-heavy, put-heavy, "
+        "scan-heavy, scan, cloud; "
         "--scan-length 1 to 10000, --read-percent 0 to 100");
   }
   if (workload->sweep) options.ops = options.records;

@@ -237,7 +237,7 @@ TEST(Ycsb, RefusesWrongOptions) {
   EXPECT_THAT(complaint([](auto& o) { o.records = 0; }), HasSubstr("--records"));
   EXPECT_THAT(complaint([](auto& o) { o.threads = 0; }), HasSubstr("--threads"));
   EXPECT_THAT(complaint([](auto& o) { o.batch = 0; }), HasSubstr("--batch"));
-  EXPECT_THAT(complaint([](auto& o) { o.key_bytes = 7; }), HasSubstr("--key-size"));
+  EXPECT_THAT(complaint([](auto& o) { o.key_bytes = 3; }), HasSubstr("--key-size"));
   EXPECT_THAT(complaint([](auto& o) { o.records = 1; }), HasSubstr("insertions"));
   EXPECT_THAT(complaint([](auto& o) { o.engine = "none"; }), HasSubstr("this build has"));
   EXPECT_EQ(complaint([](auto&) {}), "ran");

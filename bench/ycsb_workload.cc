@@ -20,6 +20,13 @@ const Workload kCore[] = {
 const Workload kFurther[] = {
     {.name = "get", .read = 100},
     {.name = "update", .update = 100},
+    {.name = "get-heavy", .read = 95, .update = 5, .distribution = Distribution::kZipfian},
+    {.name = "put-heavy", .read = 5, .update = 95, .distribution = Distribution::kZipfian},
+    {.name = "scan-heavy",
+     .update = 5,
+     .scan = 95,
+     .distribution = Distribution::kZipfian,
+     .scan_items_min = 100},
     {.name = "churn", .update = 34, .insert = 33, .remove = 33},
     {.name = "load", .sweep = OpKind::kInsert},
     {.name = "delete", .sweep = OpKind::kDelete},

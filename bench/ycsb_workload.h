@@ -22,6 +22,9 @@
 //   churn            34      33                          uniform; 33 % deletes of loaded or
 //   inserted
 //                                                        keys, so that their number stays
+//   get-heavy   95   5                                   zipfian        HeteroKV's, section IV
+//   put-heavy    5  95                                   zipfian
+//   scan-heavy       5            95                     zipfian; 100 items
 //   load     every key is inserted once
 //   delete   every key is deleted once
 //

@@ -65,7 +65,10 @@ CASES = {
     # A GET a datagram.
     **{f"udp-get{depth}": dict.fromkeys((PACKED_UDP, TEXT_UDP), ["--depth", depth])
        for depth in (1, 4)},
+    # At a fixed rate: so much of the most that Redis reaches with the same options.
+    **{f"tail{depth}": dict.fromkeys((SKEP, PEER), ["--depth", depth]) for depth in (1, 16)},
 }
+TAIL_LOAD = 0.7
 
 
 class Server:
@@ -158,11 +161,11 @@ class Comparison:
         self.item_bytes[kind] = (loaded["server_rss_bytes"] - empty) / self.options.records
 
     def run(self):
-        """Prints a row for each case and server: M operations a second, p50, p99 in us, the server's us
+        """Prints a row for each case and server: M operations a second, p50, p99, p99.9 in us, the server's us
         an operation, the generator's core; the first server's operations a second times this one's; this
         one's processor time an operation times the first's."""
         cases = {name: {kind: how for kind, how in CASES[name].items() if installed(kind)}
-                 for name in self.options.cases.split(",")}
+                 for name in self.options.cases.split(",") if REDIS or not name.startswith("tail")}
         kinds = dict.fromkeys(SHARES.get(kind, kind)
                               for servers in cases.values() for kind in servers)
         try:
@@ -179,10 +182,16 @@ class Comparison:
                 server.end()
 
     def run_case(self, name, servers):
+        rate = 0
+        if name.startswith("tail"):
+            rate = TAIL_LOAD * 1e6 * statistics.median(
+                self.measure(PEER, "--seconds", self.options.seconds, *servers[PEER])["mops"]
+                for _ in range(3))
+            servers = {kind: [*how, "--rate", f"{rate:.0f}"] for kind, how in servers.items()}
         for _ in range(self.options.repeats):
             for _ in range(self.options.attempts):
                 results = self.take_turn(name, servers)
-                if all(busy(result) >= self.options.busy for result in results.values()):
+                if rate or all(busy(result) >= self.options.busy for result in results.values()):
                     break
             for kind, result in results.items():
                 self.runs.setdefault((name, kind), []).append(result)
@@ -210,10 +219,10 @@ class Comparison:
         text = ""
         for kind in servers:
             figures = [self.median(name, kind, field) for field in
-                       ("mops", "p50_us", "p99_us", "server_cpu_us_per_op", "generator_cpu")]
+                       ("mops", "p50_us", "p99_us", "p999_us", "server_cpu_us_per_op", "generator_cpu")]
             mops = self.times(name, kind, lambda a, b: a["mops"] / b["mops"])
             cpu = statistics.median(self.times(name, kind, cpu_ratio))
-            text += ("| {} | {} | {:.3f} | {:.0f} | {:.0f} | {:.3f} | {:.0%} |".format(name, kind, *figures)
+            text += ("| {} | {} | {:.3f} | {:.0f} | {:.0f} | {:.0f} | {:.3f} | {:.0%} |".format(name, kind, *figures)
                      + f" {statistics.median(mops):.2f} ({min(mops):.2f} to {max(mops):.2f}) | {cpu:.2f} |\n")
         return text
 
