@@ -46,7 +46,7 @@ struct HashleafOptions {
   uint32_t key_bytes = 8;
   uint32_t value_bytes = 8;
   // Of the hash table of a full leaf, which is to fit into the second-level cache: a power of two,
-  // 4096 to 4 MiB.
+  // 32 KiB to 4 MiB.
   uint32_t leaf_bytes = 256 * 1024;
 
   friend bool operator==(const HashleafOptions&, const HashleafOptions&) = default;
@@ -60,7 +60,9 @@ struct HashleafOptions {
 enum class LogSync : uint8_t { kNo, kEverySecond, kAlways };
 
 struct Options {
-  // The index of every keyspace; EngineNames() (store.h) lists what this build has.
+  // The index of every keyspace; EngineNames() (store.h) lists what this build has. Behind
+  // "hashleaf" may follow what is to be other than `hashleaf` below says:
+  // "hashleaf,key=4,value=16,leaf=262144".
   std::string engine = "btree";
   // Keyspaces are numbered 0 .. keyspaces-1; one that was never used costs nothing.
   uint32_t keyspaces = 16;

@@ -15,6 +15,7 @@
 #include "durable/snapshot_loader.h"
 #include "durable/snapshot_reader.h"
 #include "durable/snapshot_writer.h"
+#include "engine/factory.h"
 
 namespace skep::durable {
 namespace {
@@ -59,8 +60,10 @@ Result<std::unique_ptr<Persistence>> Persistence::Open(FileSystem& files, Clock&
   if (!recorded) return fail(recorded.error(), persistence->PathOf(kKeyspaceFile));
   for (const auto& [index, engine] : *recorded) {
     const auto own = options.keyspace_engines.find(index);
-    const std::string& wanted =
-        own != options.keyspace_engines.end() ? own->second : options.engine;
+    const auto spec = ParseEngine(
+        own != options.keyspace_engines.end() ? own->second : options.engine, options.hashleaf);
+    if (!spec) return fail(spec.error(), fmt::format("keyspace {}", index));
+    const std::string wanted = FormatOf(*spec);
     if (index < options.keyspaces && wanted == engine) continue;
     constexpr Status kOther(Code::kInvalidArgument, "a keyspace is configured otherwise");
     *problem = index < options.keyspaces
@@ -75,7 +78,7 @@ Result<std::unique_ptr<Persistence>> Persistence::Open(FileSystem& files, Clock&
 }
 
 std::unique_ptr<Engine> Persistence::Wrap(uint32_t keyspace, std::unique_ptr<Engine> engine) {
-  const std::string name(engine->traits().name);
+  const std::string name = FormatOf(engine->traits());
   auto durable = std::make_unique<DurableEngine>(std::move(engine), keyspace, log_);
   std::lock_guard lock(mutex_);
   engines_[keyspace] = durable.get();
@@ -457,7 +460,7 @@ Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
       items += pairs->size();
     }
     keyspaces.push_back({.index = index,
-                         .engine = std::string(engine->traits().name),
+                         .engine = FormatOf(engine->traits()),
                          .version = (*walk)->version(),
                          .now_ms = (*walk)->now_ms(),
                          .log_position = position});

@@ -13,7 +13,7 @@ constexpr uint32_t kNodeBytesMin = 2048;
 constexpr uint32_t kNodeBytesMax = 32768;
 constexpr uint32_t kInlineBytesMax = 50;
 constexpr uint32_t kFillSlotsMax = 40;
-constexpr uint32_t kLeafBytesMin = 4096;
+constexpr uint32_t kLeafBytesMin = 32 << 10;
 constexpr uint32_t kLeafBytesMax = 4 << 20;
 constexpr uint64_t kExpiryLagMs = 500;
 
@@ -47,7 +47,7 @@ Status CheckHashleaf(const HashleafOptions& options) {
   }
   if (!std::has_single_bit(options.leaf_bytes) || options.leaf_bytes < kLeafBytesMin ||
       options.leaf_bytes > kLeafBytesMax) {
-    return {Code::kInvalidArgument, "the bytes of a hash leaf are a power of two, 4096 to 4 MiB",
+    return {Code::kInvalidArgument, "the bytes of a hash leaf are a power of two, 32 KiB to 4 MiB",
             options.leaf_bytes};
   }
   return {};
@@ -57,51 +57,60 @@ Status CheckHashleaf(const HashleafOptions& options) {
 
 Status Keyspaces::Check(const Options& options) {
   if (options.keyspaces == 0) return {Code::kInvalidArgument, "a store needs a keyspace"};
-  std::map<std::string, uint32_t> counts;  // keyspaces by engine
-  counts[options.engine] = options.keyspaces;
+  std::map<const EngineInfo*, uint32_t> counts;  // keyspaces by engine
+  const auto all = ParseEngine(options.engine, options.hashleaf);
+  // Who names an engine of his own knows it.
+  if (!all && options.engine.find(',') != std::string::npos) return all.error();
+  if (all) {
+    counts[all->info] = options.keyspaces;
+    if (const Status s = CheckHashleaf(all->hashleaf); !s.ok()) return s;
+  }
   for (const auto& [index, engine] : options.keyspace_engines) {
     if (index >= options.keyspaces) {
       return {Code::kInvalidArgument, "an engine for a keyspace that there is not", index};
     }
-    if (FindEngine(engine) == nullptr) {
-      return {Code::kInvalidArgument, "no engine of the name for a keyspace", index};
-    }
-    --counts[options.engine];
-    ++counts[engine];
+    const auto spec = ParseEngine(engine, options.hashleaf);
+    if (!spec) return {spec.error().code(), spec.error().what(), index};
+    if (const Status s = CheckHashleaf(spec->hashleaf); !s.ok()) return s;
+    if (all) --counts[all->info];
+    ++counts[spec->info];
   }
-  for (const auto& [engine, count] : counts) {
-    const EngineInfo* const info = FindEngine(engine);
-    if (info != nullptr && count > info->keyspaces_max) {
+  for (const auto& [info, count] : counts) {
+    if (count > info->keyspaces_max) {
       return {Code::kInvalidArgument, "too many keyspaces of one engine: fewer, or another engine",
               info->keyspaces_max};
     }
   }
   if (const Status s = CheckBtree(options.btree); !s.ok()) return s;
-  if (const Status s = CheckHash(options.hash); !s.ok()) return s;
-  return CheckHashleaf(options.hashleaf);
+  return CheckHash(options.hash);
 }
 
 Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options, const EngineInfo* info,
                                                    EngineWrapper* wrapper) {
-  if (info == nullptr) info = FindEngine(options.engine);
-  if (info == nullptr) return Fail(Code::kInvalidArgument, "no engine of that name");
+  EngineSpec spec{.info = info, .hashleaf = options.hashleaf};
+  if (info == nullptr) {
+    const auto parsed = ParseEngine(options.engine, options.hashleaf);
+    if (!parsed) return Fail(parsed.error());
+    spec = *parsed;
+  }
   if (const Status s = Check(options); !s.ok()) return Fail(s);
-  return std::unique_ptr<Keyspaces>(new Keyspaces(options, *info, wrapper));
+  return std::unique_ptr<Keyspaces>(new Keyspaces(options, spec, wrapper));
 }
 
-Keyspaces::Keyspaces(const Options& options, const EngineInfo& info, EngineWrapper* wrapper)
+Keyspaces::Keyspaces(const Options& options, const EngineSpec& spec, EngineWrapper* wrapper)
     : budget_(options.memory_bytes_max),
       options_{.budget = &budget_,
                .snapshot_age_ms_max = options.snapshot_age_ms_max,
                .expiry_lag_ms = kExpiryLagMs,
                .numbers_writes = wrapper != nullptr,
                .btree = options.btree,
-               .hash = options.hash,
-               .hashleaf = options.hashleaf},
-      infos_(options.keyspaces, &info),
+               .hash = options.hash},
+      specs_(options.keyspaces, spec),
       wrapper_(wrapper),
       engines_(options.keyspaces) {
-  for (const auto& [index, engine] : options.keyspace_engines) infos_[index] = FindEngine(engine);
+  for (const auto& [index, engine] : options.keyspace_engines) {
+    specs_[index] = *ParseEngine(engine, options.hashleaf);
+  }
   at(0);  // what a process cannot do without, it should have at start
 }
 
@@ -120,7 +129,9 @@ Engine& Keyspaces::MakeEngine(uint32_t index) {
   std::lock_guard lock(mutex_);
   Engine* engine = engines_[index].load(std::memory_order_acquire);
   if (engine == nullptr) {
-    auto made = infos_[index]->make(options_);
+    EngineOptions own = options_;
+    own.hashleaf = specs_[index].hashleaf;
+    auto made = specs_[index].info->make(own);
     SKEP_CHECK(made != nullptr);  // else there is not even address space
     if (wrapper_ != nullptr) made = wrapper_->Wrap(index, std::move(made));
     engine = made.release();

@@ -27,8 +27,8 @@ class Keyspaces {
   //                     keyspace that there is not, or one that there is not for a keyspace
   static Status Check(const Options& options);
 
-  // `info`: this one for options.engine. `wrapper`: each engine numbers its writes and is wrapped
-  // when it is made. Both must outlive the keyspaces, if given.
+  // `info`: this one for options.engine, whatever that says. `wrapper`: each engine numbers its
+  // writes and is wrapped when it is made. Both must outlive the keyspaces, if given.
   //   kInvalidArgument  no such engine, or what Check says
   static Result<std::unique_ptr<Keyspaces>> Make(const Options& options,
                                                  const EngineInfo* info = nullptr,
@@ -39,7 +39,7 @@ class Keyspaces {
 
   // The name of the engine that a keyspace has, or will have.
   std::string_view engine_name(uint32_t index) const {
-    return infos_.empty() ? if_used(index)->traits().name : infos_[index]->name;
+    return specs_.empty() ? if_used(index)->traits().name : specs_[index].info->name;
   }
   uint32_t count() const { return static_cast<uint32_t>(engines_.size()); }
   // The engine of a keyspace, made on first use. `index` < count().
@@ -57,12 +57,12 @@ class Keyspaces {
   bool Maintain(uint64_t now_ms);
 
  private:
-  Keyspaces(const Options& options, const EngineInfo& info, EngineWrapper* wrapper);
+  Keyspaces(const Options& options, const EngineSpec& spec, EngineWrapper* wrapper);
   Engine& MakeEngine(uint32_t index);
 
   MemoryBudget budget_;
   EngineOptions options_;
-  std::vector<const EngineInfo*> infos_;  // of each keyspace that is made on first use
+  std::vector<EngineSpec> specs_;  // of each keyspace that is made on first use
   EngineWrapper* const wrapper_ = nullptr;
   std::mutex mutex_;  // making an engine
   // Acquire pairs with the release store in MakeEngine: who sees the pointer sees the engine.

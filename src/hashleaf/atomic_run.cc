@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace skep::hashleaf {
 
 template <typename K>
@@ -186,7 +188,7 @@ void AtomicRun<K>::Erase(K key) {
   changer_.Erase(leaf, key, hash);
 }
 
-// The last change first. What was there had room.
+// The last change first. What was there has room: tables have not become smaller (Changer::Split).
 template <typename K>
 void AtomicRun<K>::TakeBack() {
   std::vector<Undo<K>> undo;
@@ -194,7 +196,7 @@ void AtomicRun<K>::TakeBack() {
   std::ranges::reverse(undo);
   for (const Undo<K>& one : undo) {
     if (one.present) {
-      Store(one.key, one.value.data(), Arena::Limit::kExceed);
+      SKEP_CHECK(Store(one.key, one.value.data(), Arena::Limit::kExceed));
     } else {
       Erase(one.key);
     }

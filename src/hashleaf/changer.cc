@@ -6,9 +6,10 @@ namespace skep::hashleaf {
 namespace {
 
 // Estimates that choose how a scan reads a leaf; measured by skep-bench hetero-kv --figure scans.
-constexpr uint64_t kProbeNs = 5;    // a key of the interval
-constexpr uint64_t kBucketNs = 2;   // of a sweep
-constexpr uint64_t kSortedNs = 12;  // a pair that is found and sorted
+constexpr uint64_t kProbeNs = 5;          // a key of the interval
+constexpr uint64_t kBucketNs = 2;         // of a sweep
+constexpr uint64_t kSortedNs = 12;        // a pair that is found and sorted
+constexpr uint32_t kProbedMax = 1 << 16;  // keys that are asked for one by one
 
 template <typename K>
 PairSorter<K>& SorterOfThread() {
@@ -71,9 +72,13 @@ Slice Sweep(const Core<K>& core, const Leaf<K>& leaf, const Interval<K>& interva
 template <typename K>
 bool BuildRun(Core<K>& core, Leaf<K>& leaf) {
   auto run = std::make_unique<Run<K>>(core.memory, core.format);
-  if (!run->Build(leaf.table, SorterOfThread<K>())) return false;
+  if (!run->Build(leaf.table, SorterOfThread<K>())) {
+    leaf.swept_ns = 0;  // not again at once
+    return false;
+  }
+  core.DropRun(leaf);
   leaf.run = std::move(run);
-  leaf.swept_ns = 0;
+  core.runs.fetch_add(1, std::memory_order_relaxed);
   core.runs_built.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
@@ -96,9 +101,11 @@ ScanBy Choose(Leaf<K>& leaf, const Interval<K>& interval) {
 }  // namespace
 
 template <typename K>
-Slice ReadLeaf(Core<K>& core, Leaf<K>& leaf, const Interval<K>& interval, Want want) {
-  if (leaf.table.items() == 0) return {};
+Slice ReadLeaf(Core<K>& core, Leaf<K>& leaf, const Interval<K>& asked, Want want) {
+  if (leaf.table.items() == 0 || asked.last < leaf.first || leaf.last < asked.first) return {};
+  const Interval<K> interval{std::max(asked.first, leaf.first), std::min(asked.last, leaf.last)};
   ScanBy by = core.settings.scan_by;
+  if (by == ScanBy::kProbe && interval.last - interval.first > kProbedMax) by = ScanBy::kSweep;
   if (by == ScanBy::kCost) by = leaf.run != nullptr ? ScanBy::kRun : Choose(leaf, interval);
   switch (by) {
     case ScanBy::kProbe:
@@ -135,8 +142,7 @@ void Changer<K>::Clear(Leaf<K>& leaf) {
   BeforeChange(leaf);
   leaf.table.Clear();
   leaf.ShowSize();
-  leaf.run.reset();
-  leaf.swept_ns = 0;
+  core_.DropRun(leaf);
 }
 
 // A run whose tail is full is merged if somebody reads it, and dropped if nobody has.
@@ -144,9 +150,7 @@ template <typename K>
 void Changer<K>::NoteInRun(Leaf<K>& leaf, bool noted, K key, const void* value) {
   if (noted) return;
   if (leaf.run->reads() == 0 || !leaf.run->Merge()) {
-    leaf.run.reset();
-    leaf.swept_ns = 0;
-    return;
+    return core_.DropRun(leaf);
   }
   value != nullptr ? leaf.run->Put(key, value) : leaf.run->Erase(key);
 }
@@ -155,15 +159,19 @@ void Changer<K>::NoteInRun(Leaf<K>& leaf, bool noted, K key, const void* value) 
 template <typename K>
 bool Changer<K>::MakeRoom(Leaf<K>& leaf, K key, Arena::Limit limit) {
   Table<K>& table = leaf.table;
-  if (table.items() < table.items_max() / 2) {
+  const bool must = limit == Arena::Limit::kExceed;
+  if (table.items() < (must ? table.items_max() : table.items_max() / 2)) {
     // Two choices that many others have as well: chance, for nobody knows the secret.
     table.Rehash();
     return true;
   }
+  if (has_no_memory_ && !must) return false;
   if (table.bytes() < core_.settings.leaf_bytes) {
-    return table.Resize(Table<K>::NextBytes(table.bytes()), limit);
+    has_no_memory_ = !table.Resize(Table<K>::NextBytes(table.bytes()), limit);
+  } else {
+    has_no_memory_ = !Split(leaf, key, limit);
   }
-  return Split(leaf, key, limit);
+  return !has_no_memory_;
 }
 
 // For a pair with this key.
@@ -194,15 +202,16 @@ bool Changer<K>::Split(Leaf<K>& leaf, K key, Arena::Limit limit) {
   const auto bytes_for = [&](uint32_t items) {
     return Table<K>::BytesFor(core_.format, items, core_.settings.leaf_bytes);
   };
-  Leaf<K>* const right =
-      core_.NewLeaf(static_cast<K>(last + 1), leaf.last, bytes_for(above), limit);
+  // An atomic batch may have to put back what it has erased of either part.
+  const bool is_atomic = locks_ != nullptr;
+  const uint32_t right_bytes = is_atomic ? leaf.table.bytes() : bytes_for(above);
+  Leaf<K>* const right = core_.NewLeaf(static_cast<K>(last + 1), leaf.last, right_bytes, limit);
   if (right == nullptr) return false;
   leaf.table.MoveAbove(last, right->table);
   // If there is no memory for that, it keeps what it has.
   const uint32_t left_bytes = bytes_for(leaf.table.items());
-  if (left_bytes < leaf.table.bytes()) leaf.table.Resize(left_bytes, limit);
-  leaf.run.reset();
-  leaf.swept_ns = 0;
+  if (left_bytes < leaf.table.bytes() && !is_atomic) leaf.table.Resize(left_bytes, limit);
+  core_.DropRun(leaf);
   right->next = leaf.next;
   right->number = leaf.number;
   right->walk = leaf.walk;
@@ -226,10 +235,8 @@ bool Changer<K>::Merge(Leaf<K>& left, Leaf<K>& right) {
   left.table.MoveAll(right.table);
   left.ShowSize();
   right.ShowSize();
-  for (Leaf<K>* const leaf : {&left, &right}) {
-    leaf->run.reset();
-    leaf->swept_ns = 0;
-  }
+  core_.DropRun(left);
+  core_.DropRun(right);
   left.number = std::max(left.number, right.number);
   left.last = right.last;
   left.next = right.next;

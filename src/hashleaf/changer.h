@@ -47,6 +47,7 @@ class Changer {
   Core<K>& core_;
   LeafLocks<K>* const locks_;
   std::vector<Leaf<K>*> added_;
+  bool has_no_memory_ = false;  // some leaf could not grow: no other one is tried
 };
 
 template <typename K>

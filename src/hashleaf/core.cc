@@ -46,8 +46,8 @@ void Core<K>::Publish(std::vector<Leaf<K>*> added, const std::vector<Leaf<K>*>& 
   std::ranges::merge(old->leaves(), added, std::back_inserter(leaves), {}, &Leaf<K>::first,
                      &Leaf<K>::first);
   if (!dead.empty()) {
-    std::erase_if(leaves,
-                  [&](Leaf<K>* leaf) { return std::ranges::find(dead, leaf) != dead.end(); });
+    // `structure` guards that, too: who holds it, and nobody else, lets leaves die.
+    std::erase_if(leaves, [](const Leaf<K>* leaf) { return leaf->absorber != nullptr; });
   }
   const auto* const made = new LeafMap<K>(std::move(leaves));
   budget.Charge(made->bytes());
@@ -57,16 +57,32 @@ void Core<K>::Publish(std::vector<Leaf<K>*> added, const std::vector<Leaf<K>*>& 
     delete old;
   });
   for (Leaf<K>* const leaf : dead) epochs.Retire([this, leaf] { DeleteLeaf(leaf); });
+  epochs.Reclaim();
 }
 
 template <typename K>
 void Core<K>::GiveWay() {
+  epochs.Reclaim();
+  // One is enough; and nobody has to if there are none.
+  if (runs.load(std::memory_order_relaxed) == 0 ||
+      gives_way_.test_and_set(std::memory_order_acquire)) {
+    return;
+  }
   const Epochs::Guard guard(epochs);
   for (Leaf<K>* const leaf : Map().leaves()) {
     if (!leaf->lock.try_lock()) continue;
-    leaf->run.reset();
+    DropRun(*leaf);
     leaf->lock.unlock();
   }
+  gives_way_.clear(std::memory_order_release);
+}
+
+template <typename K>
+void Core<K>::DropRun(Leaf<K>& leaf) {
+  leaf.swept_ns = 0;
+  if (leaf.run == nullptr) return;
+  leaf.run.reset();
+  runs.fetch_sub(1, std::memory_order_relaxed);
 }
 
 template struct Core<uint32_t>;

@@ -39,7 +39,7 @@ struct WalkState {
     std::pmr::vector<char> pairs;  // as a Slice has them
   };
 
-  // Of the open walk; 0: none. Changed while every leaf is locked, so relaxed for who has one.
+  // Of the open walk; 0: none. It begins while every leaf is locked, so relaxed for who has one.
   std::atomic<uint64_t> id{0};
   std::mutex mutex;  // guards what is below
   BudgetedMemory memory;
@@ -82,6 +82,8 @@ struct Core {
 
   // The engine gives up what it can do without. The caller holds no leaf.
   void GiveWay();
+  // Of a leaf that is locked.
+  void DropRun(Leaf<K>& leaf);
 
   const Settings settings;
   const Format format;
@@ -97,6 +99,10 @@ struct Core {
   std::atomic<uint64_t> splits{0};
   std::atomic<uint64_t> merges{0};
   std::atomic<uint64_t> runs_built{0};
+  std::atomic<uint64_t> runs{0};  // that there are
+
+ private:
+  std::atomic_flag gives_way_;
 };
 
 extern template struct Core<uint32_t>;

@@ -70,7 +70,8 @@ Version EngineOf<K>::Execute(Batch& batch) {
     out.RefuseAll(s);
     return 0;
   }
-  if (!core_.budget.HasRoomFor(core_.settings.leaf_bytes)) core_.GiveWay();
+  if (!core_.budget.HasRoomFor(core_.settings.leaf_bytes)) [[unlikely]]
+    core_.GiveWay();
   const Epochs::Guard guard(core_.epochs);
   if (batch.kind() == Batch::Kind::kAtomic) {
     return AtomicRun<K>(core_, traits_, batch, out).Do();

@@ -58,7 +58,7 @@ inline void CopyValue(void* to, const void* from, uint32_t bytes) {
 template <typename K>
 inline std::optional<K> FirstKeyFrom(std::string_view bound) {
   char bytes[sizeof(K)] = {};
-  std::memcpy(bytes, bound.data(), bound.size() < sizeof(K) ? bound.size() : sizeof(K));
+  bound.substr(0, sizeof(K)).copy(bytes, sizeof(K));
   const K key = LoadKey<K>(bytes);
   if (bound.size() <= sizeof(K)) return key;
   if (key == kKeyMax<K>) return std::nullopt;

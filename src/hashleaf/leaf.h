@@ -37,9 +37,10 @@
 //       `next` of one leads to the one that begins behind its `last`, and both change only
 //       together.
 // Why nobody waits for ever: a wait is for a leaf whose first key is above those of all leaves that
-// the waiting thread holds. With a dead leaf too: the one that absorbed it is above what is held,
-// since a held leaf cannot have absorbed anything meanwhile, and if it had before, the key would
-// have been found in it.
+// the waiting thread holds. The map may lead before the last of these (to a leaf that was split,
+// and whose new part it has not), and so may a dead leaf (to one that absorbed it and was split
+// since); then the search goes on from the `next` of the last that is held: LeafLocks::Of, on every
+// step.
 #pragma once
 
 #include <atomic>
@@ -59,8 +60,10 @@ struct alignas(64) Leaf {
       : first(first_key), last(last_key), table(memory, format) {}
 
   bool Covers(K key) const { return first <= key && key <= last; }
-  // Whether it is the live leaf of the key.
+  // Whether it is the live leaf of the key, which is not below `first`.
   bool Has(K key) const { return absorber == nullptr && key <= last; }
+  // If it is not: where to look on.
+  Leaf* Other() const { return absorber != nullptr ? absorber : next; }
 
   // After the table has changed.
   void ShowSize() {
@@ -88,14 +91,14 @@ struct alignas(64) Leaf {
   uint64_t swept_ns = 0;       // what scans without a run have cost since the last one
 };
 
-// Locks the live leaf of the key. `leaf` is, or was, one whose first key is not above it. The
-// caller is a reader of the epochs that leaves are freed by.
+// Locks the live leaf of the key, for who holds none. `leaf` is, or was, one whose first key is not
+// above it. The caller is a reader of the epochs that leaves are freed by.
 template <typename K>
 Leaf<K>& LockLeafOf(Leaf<K>* leaf, K key) {
   for (;;) {
     leaf->lock.lock();
     if (leaf->Has(key)) return *leaf;
-    Leaf<K>* const other = leaf->absorber != nullptr ? leaf->absorber : leaf->next;
+    Leaf<K>* const other = leaf->Other();
     leaf->lock.unlock();
     leaf = other;
   }

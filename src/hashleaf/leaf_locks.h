@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "hashleaf/core.h"
@@ -21,8 +22,19 @@ class LeafLocks {
   Leaf<K>& Of(K key) {
     if (!held_.empty() && key <= held_.back()->last) return HeldOf(key);
     const LeafMap<K>& map = core_.Map();
-    held_.push_back(&LockLeafOf(map.leaf(map.IndexOf(key)), key));
-    return *held_.back();
+    Leaf<K>* leaf = map.leaf(map.IndexOf(key));
+    for (;;) {
+      // The map, or an absorber, may lead back to what is held, or before it: its own link leads
+      // on.
+      if (!held_.empty() && leaf->first <= held_.back()->first) leaf = held_.back()->next;
+      leaf->lock.lock();
+      if (leaf->Has(key)) break;
+      Leaf<K>* const other = leaf->Other();
+      leaf->lock.unlock();
+      leaf = other;
+    }
+    held_.push_back(leaf);
+    return *leaf;
   }
   // The one right of a held one; null: there is none.
   Leaf<K>* After(const Leaf<K>& leaf) {

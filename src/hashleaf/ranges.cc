@@ -51,6 +51,8 @@ std::optional<Interval<K>> Ranges<K>::Needs(const Request& r) {
   if (r.has(Request::kSeekFloor)) {
     // Where the floor is, nobody knows; and it may be below an upper bound that is below the lower.
     interval = Interval<K>::Of({}, r.other, r.has(Request::kNoUpperBound));
+    const auto to = LastKeyTo<K>(r.key);
+    if (to) interval = Interval<K>{0, interval ? std::max(interval->last, *to) : *to};
   }
   return interval;
 }
@@ -108,8 +110,10 @@ void Ranges<K>::LockBack(const Interval<K>& interval, uint64_t wanted) {
     uint64_t found = 0;
     for (Leaf<K>* const leaf : locks_.held()) {
       const bool is_whole = leaf->first >= first && leaf->last <= interval.last;
+      const Want want{.count_max = static_cast<uint32_t>(std::min<uint64_t>(wanted - found, kAll)),
+                      .last = true};
       found += is_whole ? leaf->table.items()
-                        : ReadLeaf(core_, *leaf, {first, interval.last}, {.count_max = kAll}).count;
+                        : ReadLeaf(core_, *leaf, {first, interval.last}, want).count;
       if (found >= wanted) return;
     }
   }
@@ -267,7 +271,7 @@ void Ranges<K>::DeleteRange(uint32_t slot) {
       continue;
     }
     const uint32_t before = leaf->table.items();
-    EraseFrom(*leaf, erased, kAll);
+    EraseFrom(*leaf, erased);
     outcome.integer += before - leaf->table.items();
   }
   if (is_atomic()) return;
@@ -284,8 +288,8 @@ void Ranges<K>::DeleteRange(uint32_t slot) {
 }
 
 template <typename K>
-void Ranges<K>::EraseFrom(Leaf<K>& leaf, const Interval<K>& interval, uint32_t count_max) {
-  const Slice slice = ReadLeaf(core_, leaf, interval, {.count_max = count_max});
+void Ranges<K>::EraseFrom(Leaf<K>& leaf, const Interval<K>& interval) {
+  const Slice slice = ReadLeaf(core_, leaf, interval, {.count_max = kAll});
   // Where they lie changes with the leaf.
   const uint32_t stride = core_.format.stride();
   const std::vector<char> pairs(slice.at, slice.at + size_t{slice.count} * stride);

@@ -58,7 +58,7 @@ class Ranges {
   void AddItems(uint32_t slot, const Slice& slice, bool keys_only, bool reverse);
   void Count(uint32_t slot);
   void DeleteRange(uint32_t slot);
-  void EraseFrom(Leaf<K>& leaf, const Interval<K>& interval, uint32_t count_max);
+  void EraseFrom(Leaf<K>& leaf, const Interval<K>& interval);
   void Sample(uint32_t slot);
   void RequireEmpty(uint32_t slot);
   void Number(uint32_t slot);

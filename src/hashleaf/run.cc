@@ -6,9 +6,9 @@ namespace skep::hashleaf {
 
 template <typename K>
 bool Run<K>::Build(const Table<K>& table, PairSorter<K>& sorter) {
-  sorter.Collect(table, {0, kKeyMax<K>});
-  const size_t bytes = std::max<size_t>(1, size_t{sorter.count()} * format_->stride());
+  const size_t bytes = std::max<size_t>(1, size_t{table.items()} * format_->stride());
   if (!pairs_.Allocate(bytes, Arena::Limit::kObey)) return false;
+  sorter.Collect(table, {0, kKeyMax<K>});
   count_ = sorter.count();
   sorter.Write(table, *format_, 0, count_, At(0));
   TakeSample();
@@ -127,12 +127,6 @@ bool Run<K>::Merge() {
   pairs_ = std::move(merged);
   TakeSample();
   return true;
-}
-
-template <typename K>
-void Run<K>::PrefetchSample(K key) const {
-  FetchLine(sample_.data() + sample_.size() / 2);
-  (void)key;
 }
 
 template <typename K>

@@ -44,9 +44,6 @@ class Run {
   // How often it was read since it was built or merged.
   uint32_t reads() const { return reads_; }
 
-  // Starts fetching where a read from this key on begins.
-  void PrefetchSample(K key) const;
-
   uint64_t bytes() const { return pairs_.bytes() + sample_.capacity() * sizeof(K); }
   // Whether it has what the table has: null, or what is wrong.
   const char* Verify(const Table<K>& table, PairSorter<K>& sorter);

@@ -1,17 +1,11 @@
 #include "hashleaf/sorted_pairs.h"
 
-#include <hwy/contrib/sort/vqsort.h>
-
 #include <algorithm>
+
+#include "hashleaf/sort_pairs.h"
 
 namespace skep::hashleaf {
 namespace {
-
-// Its memory is taken once for each thread.
-const hwy::Sorter& SorterOfThread() {
-  static thread_local const hwy::Sorter sorter;
-  return sorter;
-}
 
 // Below that, what the call costs is more than what it saves.
 constexpr size_t kFewEntries = 24;
@@ -27,20 +21,14 @@ void PairSorter<K>::Collect(const Table<K>& table, const Interval<K>& interval) 
     if (packed_.size() < kFewEntries) {
       std::ranges::sort(packed_);
     } else {
-      SorterOfThread()(packed_.data(), packed_.size(), hwy::SortAscending());
+      SortNumbers(packed_);
     }
   } else {
     entries_.clear();
     table.ForEachWithin(
         interval, [&](K key, uint32_t place) { entries_.push_back({.place = place, .key = key}); });
     if constexpr (sizeof(K) == 8) {
-      static_assert(sizeof(Entry) == sizeof(hwy::K64V64));
-      static_assert(offsetof(Entry, key) == offsetof(hwy::K64V64, key));
-      if (entries_.size() >= kFewEntries) {
-        SorterOfThread()(reinterpret_cast<hwy::K64V64*>(entries_.data()), entries_.size(),
-                         hwy::SortAscending());
-        return;
-      }
+      if (entries_.size() >= kFewEntries) return SortPairs(std::span(entries_));
     }
     std::ranges::sort(entries_, {}, &Entry::key);
   }

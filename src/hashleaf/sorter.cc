@@ -1,8 +1,8 @@
 #include "hashleaf/sorter.h"
 
-#include <hwy/contrib/sort/vqsort.h>
-
 #include <algorithm>
+
+#include "hashleaf/sort_pairs.h"
 
 namespace skep::hashleaf {
 namespace {
@@ -48,14 +48,12 @@ void Sorter<K>::Count(std::span<const Unit<K>> units, const LeafMap<K>& map) {
 
 template <typename K>
 void Sorter<K>::Merge(std::span<const Unit<K>> units, const LeafMap<K>& map) {
-  static thread_local const hwy::Sorter sorter;
   std::ranges::copy(units, sorted_.begin());
   if constexpr (sizeof(K) == 4) {
     static_assert(offsetof(Unit<K>, key) == 4 && std::endian::native == std::endian::little);
-    sorter(reinterpret_cast<uint64_t*>(sorted_.data()), sorted_.size(), hwy::SortAscending());
+    SortNumbers({reinterpret_cast<uint64_t*>(sorted_.data()), sorted_.size()});
   } else if constexpr (sizeof(K) == 8) {
-    static_assert(offsetof(Unit<K>, key) == offsetof(hwy::K64V64, key));
-    sorter(reinterpret_cast<hwy::K64V64*>(sorted_.data()), sorted_.size(), hwy::SortAscending());
+    SortPairs(std::span(sorted_));
   } else {
     std::ranges::sort(sorted_, {}, &Unit<K>::key);
   }

@@ -115,7 +115,7 @@ class Table {
   // Whether the key may be there. No: it is not.
   bool MayHave(uint64_t hash) const;
 
-  // Moves of pairs and whole rehashes since the beginning.
+  // Moves of pairs to their other choice since the beginning.
   uint64_t kicks() const { return kicks_; }
 
   const char* Verify() const;

@@ -70,7 +70,7 @@ constexpr OptionInfo kOptions[] = {
                                          "Keyspaces that SELECT can choose."),
     Row<NumberedNames<&S::keyspace_engines>>(
         "keyspace", "N=ENGINE", kAtStart,
-        "Index of one keyspace, instead of engine; may be given more than once."),
+        "Index of one keyspace, instead of engine; or hashleaf,key=8,value=16."),
     Row<Words<&S::function_libraries>>(
         "function-library", "PATH", kAtStart,
         "Shared object with functions of your own; may be given more than once."),
@@ -181,7 +181,7 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
   std::vector<std::string> named = {options.engine};
   for (const auto& [index, engine] : options.keyspace_engines) named.push_back(engine);
   for (const std::string& engine : named) {
-    if (std::ranges::find(engines, engine) != engines.end()) continue;
+    if (std::ranges::find(engines, engine.substr(0, engine.find(','))) != engines.end()) continue;
     return Refuse(why, fmt::format("unknown engine '{}'; this build has: {}", engine,
                                    fmt::join(engines, ", ")));
   }
