@@ -62,7 +62,7 @@ class HashleafEngineTest : public testing::TestWithParam<Case> {
     Batch batch;
     for (const std::string& key : keys) {
       model[key] = Value(rng_());
-      batch.Put(key, model[key]);
+      batch.Put(key, batch.scratch().Copy(model[key]));
     }
     engine.Execute(batch);
     for (uint32_t slot = 0; slot < batch.size(); ++slot) {

@@ -189,8 +189,8 @@ bool EngineOf<K>::TryMerge(Leaf<K>& left, Leaf<K>& right) {
   const auto fit = [&] {
     const uint32_t items =
         left.items.load(std::memory_order_relaxed) + right.items.load(std::memory_order_relaxed);
-    // Less than half full together.
-    return items <= Table<K>::ItemsMax(core_.format, core_.settings.leaf_bytes) * 2 / 5;
+    // Together so few that the leaf is not split again soon.
+    return items <= Table<K>::ItemsMax(core_.format, core_.settings.leaf_bytes) / 3 * 2;
   };
   if (!fit()) return false;
   const std::lock_guard left_lock(left.lock);
