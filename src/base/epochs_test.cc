@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -15,11 +14,11 @@ TEST(Epochs, FreesWhenReadersHaveEnded) {
   Epochs epochs;
   int freed = 0;
   EXPECT_FALSE(epochs.Reclaim());
-  std::optional<Epochs::Guard> before(std::in_place, epochs);
+  auto before = std::make_unique<Epochs::Guard>(epochs);
   epochs.Retire([&] { ++freed; });
   EXPECT_TRUE(epochs.Reclaim());
   EXPECT_EQ(freed, 0);
-  std::optional<Epochs::Guard> after(std::in_place, epochs);
+  auto after = std::make_unique<Epochs::Guard>(epochs);
   before.reset();
   // The later reader may be taken for one that could have it, once.
   epochs.Reclaim();

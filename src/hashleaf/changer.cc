@@ -167,7 +167,7 @@ bool Changer<K>::MakeRoom(Leaf<K>& leaf, K key, Arena::Limit limit) {
   }
   if (has_no_memory_ && !must) return false;
   if (table.bytes() < core_.settings.leaf_bytes) {
-    has_no_memory_ = !table.Resize(Table<K>::NextBytes(table.bytes()), limit);
+    has_no_memory_ = !table.Resize(Table<K>::NextBytes(core_.format, table.bytes()), limit);
   } else {
     has_no_memory_ = !Split(leaf, key, limit);
   }

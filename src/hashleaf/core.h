@@ -23,7 +23,7 @@ enum class ScanBy : uint8_t { kCost, kProbe, kSweep, kRun };
 enum class SplitAt : uint8_t { kMidpointOrMedian, kMidpoint };
 
 struct Settings {
-  uint32_t leaf_bytes;  // of a table: Table::kBytesMin times a power of two
+  uint32_t leaf_bytes;  // of a full table: Table::kBytesMin times a power of two
   ScanBy scan_by = ScanBy::kCost;
   SplitAt split_at = SplitAt::kMidpointOrMedian;
 };

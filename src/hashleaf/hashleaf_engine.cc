@@ -291,7 +291,9 @@ std::unique_ptr<Engine> HashleafEngine::Make(const EngineOptions& options,
   static const uint64_t secret = std::random_device{}() | uint64_t{std::random_device{}()} << 32;
   const hashleaf::Format format{.key_bytes = options.hashleaf.key_bytes,
                                 .value_bytes = options.hashleaf.value_bytes,
-                                .secret = secret};
+                                .secret = secret,
+                                .chunk_bytes = std::max(hashleaf::Table<uint32_t>::kBytesMin,
+                                                        settings.leaf_bytes / 4)};
   switch (format.key_bytes) {
     case 4:
       return hashleaf::MakeOf<uint32_t>(options, settings, format);

@@ -106,6 +106,9 @@ struct Format {
   uint32_t slots = kBucketBytes / (key_bytes + value_bytes);
   uint32_t values_at = slots * key_bytes;
   uint64_t secret;  // of hashes: not known to who chooses keys
+  // Of the pieces that tables are made of, a power of two.
+  uint32_t chunk_bytes = 64 * 1024;
+  int chunk_shift = std::countr_zero(chunk_bytes / kBucketBytes);
 
   uint32_t stride() const { return key_bytes + value_bytes; }
 };

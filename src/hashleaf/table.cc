@@ -32,24 +32,57 @@ template <typename K>
 uint32_t Table<K>::ItemsMax(const Format& format, uint32_t bytes) {
   // Of 100 slots: what two choices of so many slots fill without long searches.
   constexpr uint32_t kFull[] = {0, 0, 72, 82, 85, 86, 87, 88, 88};
-  const uint32_t buckets = (bytes - bytes / 32) / Format::kBucketBytes;
+  const uint32_t buckets = bytes / Format::kBucketBytes;
   return buckets * format.slots * kFull[format.slots] / 100;
 }
 
 template <typename K>
 uint32_t Table<K>::BytesFor(const Format& format, uint32_t items, uint32_t bytes_max) {
   uint32_t bytes = kBytesMin;
-  while (bytes < bytes_max && ItemsMax(format, bytes) < items + items / 3) bytes = NextBytes(bytes);
+  while (bytes < bytes_max && ItemsMax(format, bytes) < items + items / 3) {
+    bytes = NextBytes(format, bytes);
+  }
   return bytes;
+}
+
+// What a table of this size needs and this one has not. False: no memory.
+template <typename K>
+bool Table<K>::Reserve(uint32_t bytes, Arena::Limit limit, std::array<Block, kChunksMax>* fresh) {
+  const uint32_t chunk_bytes = std::min(bytes, format_->chunk_bytes);
+  for (uint32_t i = 0; i < bytes / chunk_bytes; ++i) {
+    if (chunks_[i].bytes() == chunk_bytes) continue;
+    if (!(*fresh)[i].Allocate(chunk_bytes, limit)) return false;
+  }
+  return true;
+}
+
+// Without pairs.
+template <typename K>
+void Table<K>::Install(uint32_t bytes, std::array<Block, kChunksMax>& fresh, Block bitmap) {
+  const uint32_t chunk_bytes = std::min(bytes, format_->chunk_bytes);
+  for (uint32_t i = 0; i < kChunksMax; ++i) {
+    if (fresh[i].bytes() != 0) chunks_[i] = std::move(fresh[i]);
+    if (i >= bytes / chunk_bytes) chunks_[i].Drop();
+    at_[i].store(chunks_[i].data(), std::memory_order_relaxed);
+  }
+  bitmap_ = std::move(bitmap);
+  bits_ = bitmap_.data();
+  buckets_.store(bytes / Format::kBucketBytes, std::memory_order_relaxed);
+  items_max_ = ItemsMax(*format_, bytes);
+  SetSalt(0);
+  Empty();
 }
 
 template <typename K>
 bool Table<K>::Resize(uint32_t bytes, Arena::Limit limit) {
-  Block block(block_.memory());
-  if (!block.Allocate(bytes, limit)) return false;
+  Memory& memory = bitmap_.memory();
+  std::array<Block, kChunksMax> fresh = {Block(memory), Block(memory), Block(memory),
+                                         Block(memory)};
+  Block bitmap(memory);
+  if (!Reserve(bytes, limit, &fresh) || !bitmap.Allocate(bytes / 32, limit)) return false;
   const Pairs<K> pairs = PairsOf(*this, format_->value_bytes);
   SKEP_CHECK(pairs.keys.size() <= ItemsMax(*format_, bytes));
-  Install(std::move(block));
+  Install(bytes, fresh, std::move(bitmap));
   for (size_t i = 0; i < pairs.keys.size(); ++i) {
     AddSurely(pairs.keys[i], HashOf(pairs.keys[i], format_->secret),
               pairs.values.data() + i * format_->value_bytes);
@@ -57,32 +90,22 @@ bool Table<K>::Resize(uint32_t bytes, Arena::Limit limit) {
   return true;
 }
 
-// Without pairs.
-template <typename K>
-void Table<K>::Install(Block block) {
-  block_ = std::move(block);
-  at_ = block_.data();
-  buckets_ = (bytes() - bytes() / 32) / Format::kBucketBytes;
-  items_max_ = ItemsMax(*format_, bytes());
-  shown_at_.store(at_, std::memory_order_relaxed);
-  shown_buckets_.store(buckets_, std::memory_order_relaxed);
-  SetSalt(0);
-  Empty();
-}
-
 template <typename K>
 void Table<K>::Clear() {
-  Block block(block_.memory());
-  if (bytes() > kBytesMin && block.Allocate(kBytesMin, Arena::Limit::kExceed)) {
-    return Install(std::move(block));
+  Memory& memory = bitmap_.memory();
+  std::array<Block, kChunksMax> fresh = {Block(memory), Block(memory), Block(memory),
+                                         Block(memory)};
+  Block bitmap(memory);
+  if (bytes() > kBytesMin && Reserve(kBytesMin, Arena::Limit::kExceed, &fresh) &&
+      bitmap.Allocate(kBytesMin / 32, Arena::Limit::kExceed)) {
+    return Install(kBytesMin, fresh, std::move(bitmap));
   }
   Empty();
 }
 
 template <typename K>
 void Table<K>::SetSalt(uint64_t salt) {
-  salt_ = salt;
-  shown_salt_.store(salt, std::memory_order_relaxed);
+  salt_.store(salt, std::memory_order_relaxed);
   home_ = ChoicesOf(HashOf(K{0}, format_->secret));
   for (stranger_ = 1;; ++stranger_) {
     const Choices other = ChoicesOf(HashOf(stranger_, format_->secret));
@@ -96,7 +119,10 @@ template <typename K>
 void Table<K>::Empty() {
   items_ = 0;
   erased_ = 0;
-  std::memset(at_, 0, bytes());
+  for (const Block& chunk : chunks_) {
+    if (chunk.bytes() != 0) std::memset(chunk.data(), 0, chunk.bytes());
+  }
+  std::memset(bits_, 0, bitmap_.bytes());
   for (const uint32_t b : {home_.first, home_.second}) {
     for (uint32_t slot = 0; slot < format_->slots; ++slot) Clear(b, slot);
   }
@@ -118,12 +144,12 @@ void Table<K>::Clear(uint32_t b, uint32_t slot) {
 template <typename K>
 void Table<K>::SetBit(uint64_t hash) {
   const uint32_t bit = BitOf(hash);
-  BucketAt(buckets_)[bit / 8] |= std::byte{1} << bit % 8;
+  bits_[bit / 8] |= std::byte{1} << bit % 8;
 }
 
 template <typename K>
 void Table<K>::RebuildBitmap() {
-  std::memset(BucketAt(buckets_), 0, bytes() / 32);
+  std::memset(bits_, 0, bitmap_.bytes());
   ForEach([&](K key, const std::byte*) { SetBit(HashOf(key, format_->secret)); });
   erased_ = 0;
 }
@@ -211,7 +237,7 @@ void Table<K>::Rehash() {
   const Pairs<K> pairs = PairsOf(*this, format_->value_bytes);
   for (int tries = 0;; ++tries) {
     SKEP_CHECK(tries < kTriesMax);
-    SetSalt(salt_ + 0x9e3779b97f4a7c15);
+    SetSalt(salt() + 0x9e3779b97f4a7c15);
     Empty();
     size_t i = 0;
     while (i < pairs.keys.size() && Add(pairs.keys[i], HashOf(pairs.keys[i], format_->secret),
@@ -238,7 +264,7 @@ bool Table<K>::Erase(K key, uint64_t hash) {
 
 template <typename K>
 void Table<K>::MoveAbove(K key, Table& to) {
-  for (uint32_t b = 0; b < buckets_; ++b) {
+  for (uint32_t b = 0; b < buckets(); ++b) {
     std::byte* const bucket = BucketAt(b);
     const K filler = FillerOf(b);
     for (uint32_t slot = 0; slot < format_->slots; ++slot) {
@@ -263,7 +289,7 @@ template <typename K>
 const char* Table<K>::Verify() const {
   uint32_t items = 0;
   const char* broken = nullptr;
-  for (uint32_t b = 0; b < buckets_; ++b) {
+  for (uint32_t b = 0; b < buckets(); ++b) {
     ForEachOf(b, [&](K key, const std::byte*) {
       ++items;
       const uint64_t hash = HashOf(key, format_->secret);

@@ -1,10 +1,13 @@
 // table.h: the pairs of one leaf: a cuckoo hash table of pairs of fixed size (HeteroKV, section
 // III-D).
 //
-//   buckets: 31/32 of the bytes                                      bitmap: 1/32
-//   +------ one cache line ------+----------------------------+ ... +---------------------+
-//   | key key .. | value value ..|                            |     | a bit for each hash |
-//   +----------------------------+----------------------------+ ... +---------------------+
+//   buckets, in one to four chunks                                bitmap, apart: 1/32 of that
+//   +------ one cache line ------+----------------------------+   +---------------------+
+//   | key key .. | value value ..|                            |.. | a bit for each hash |
+//   +----------------------------+----------------------------+   +---------------------+
+//
+// A small table is one chunk that is doubled as it grows; a large one grows by a chunk: what it has
+// stays where it is, and what another one gives back it can take, so memory stays in huge pages.
 //
 // A key is in one of two buckets, its first and its second choice; the first if there was room. A
 // pair that finds both full moves others to their other choice (breadth first, so the fewest).
@@ -45,14 +48,17 @@ template <typename K>
 class Table {
  public:
   static constexpr uint32_t kBytesMin = 4096;
+  static constexpr uint32_t kChunksMax = 4;
 
   // Both must outlive it. Without memory until Resize.
-  Table(Memory& memory, const Format& format) : format_(&format), block_(memory) {}
+  Table(Memory& memory, const Format& format)
+      : format_(&format),
+        chunks_{Block(memory), Block(memory), Block(memory), Block(memory)},
+        bitmap_(memory) {}
 
-  // The sizes of tables: kBytesMin times a power of two, or times three quarters of one: so a table
-  // that has grown is at least two thirds as full as the one before was.
-  static uint32_t NextBytes(uint32_t bytes) {
-    return std::has_single_bit(bytes) ? bytes / 2 * 3 : bytes / 3 * 4;
+  // The sizes of tables: kBytesMin times a power of two up to a chunk; then chunks.
+  static uint32_t NextBytes(const Format& format, uint32_t bytes) {
+    return bytes < format.chunk_bytes ? bytes * 2 : bytes + format.chunk_bytes;
   }
   // The smallest for so many items and a third as many more, up to `bytes_max`.
   static uint32_t BytesFor(const Format& format, uint32_t items, uint32_t bytes_max);
@@ -63,7 +69,8 @@ class Table {
   void Clear();
 
   uint32_t items() const { return items_; }
-  uint32_t bytes() const { return static_cast<uint32_t>(block_.bytes()); }
+  // Of its buckets.
+  uint32_t bytes() const { return buckets() * Format::kBucketBytes; }
   // More items than that are not added.
   uint32_t items_max() const { return items_max_; }
   // Of a table of so many bytes.
@@ -75,7 +82,7 @@ class Table {
   std::byte* FindFirst(K key, uint64_t hash) const;
   // Starts fetching what Find looks at when the first choice has not the key.
   void PrefetchSecond(uint64_t hash) const {
-    FetchLine(BucketAt(buckets_) + BitOf(hash) / 8);
+    FetchLine(bits_ + BitOf(hash) / 8);
     FetchLine(BucketAt(ChoicesOf(hash).second));
   }
   // Of a key that is not there. False: no room.
@@ -93,12 +100,12 @@ class Table {
   // Calls visit(key, value's bytes) for every pair, in no order. It may change nothing.
   template <typename Visit>
   void ForEach(Visit visit) const {
-    for (uint32_t b = 0; b < buckets_; ++b) ForEachOf(b, visit);
+    for (uint32_t b = 0; b < buckets(); ++b) ForEachOf(b, visit);
   }
   // Of the n-th bucket.
   template <typename Visit>
   void ForEachOf(uint32_t b, Visit visit) const;
-  uint32_t buckets() const { return buckets_; }
+  uint32_t buckets() const { return buckets_.load(std::memory_order_relaxed); }
   // Calls visit(key, place) for every pair of the interval, in no order.
   template <typename Visit>
   void ForEachWithin(const Interval<K>& interval, Visit visit) const;
@@ -125,9 +132,14 @@ class Table {
     uint32_t first, second;
   };
   static Choices ChoicesOf(uint64_t hash, uint64_t salt, uint32_t buckets);
-  Choices ChoicesOf(uint64_t hash) const { return ChoicesOf(hash, salt_, buckets_); }
+  Choices ChoicesOf(uint64_t hash) const { return ChoicesOf(hash, salt(), buckets()); }
+  uint64_t salt() const { return salt_.load(std::memory_order_relaxed); }
 
-  std::byte* BucketAt(uint32_t b) const { return at_ + size_t{b} * Format::kBucketBytes; }
+  std::byte* BucketAt(uint32_t b) const {
+    const uint32_t chunk = b >> format_->chunk_shift;
+    const uint32_t in_chunk = b - (chunk << format_->chunk_shift);
+    return at_[chunk].load(std::memory_order_relaxed) + size_t{in_chunk} * Format::kBucketBytes;
+  }
   K KeyAt(const std::byte* bucket, uint32_t slot) const {
     K key;
     std::memcpy(&key, bucket + slot * sizeof(K), sizeof(K));
@@ -140,7 +152,8 @@ class Table {
   uint32_t EmptyIn(uint32_t b) const { return SlotsWith(BucketAt(b), FillerOf(b), format_->slots); }
   void Put(uint32_t b, uint32_t slot, K key, const void* value);
   void Clear(uint32_t b, uint32_t slot);
-  void Install(Block block);
+  bool Reserve(uint32_t bytes, Arena::Limit limit, std::array<Block, kChunksMax>* fresh);
+  void Install(uint32_t bytes, std::array<Block, kChunksMax>& fresh, Block bitmap);
   void SetSalt(uint64_t salt);
   void Empty();
   bool AddTo(uint32_t b, K key, const void* value);
@@ -150,23 +163,22 @@ class Table {
   void SetBit(uint64_t hash);
   void RebuildBitmap();
 
-  // A line with what every search needs.
+  // A line with what every search needs. Prefetch reads it without the lock, so relaxed: any mixture
+  // of what was and is there will do.
   const Format* format_;
-  // What Prefetch reads: a copy of at_, buckets_ and salt_. Relaxed: any mixture will do.
-  std::atomic<const std::byte*> shown_at_{nullptr};
-  std::atomic<uint64_t> shown_salt_{0};
-  std::atomic<uint32_t> shown_buckets_{0};
-  uint32_t buckets_ = 0;
-  std::byte* at_ = nullptr;
-  uint64_t salt_ = 0;
+  std::array<std::atomic<std::byte*>, kChunksMax> at_{};  // of each chunk
+  std::atomic<uint64_t> salt_{0};
+  std::atomic<uint32_t> buckets_{0};
   uint32_t items_ = 0;
   uint32_t items_max_ = 0;
   // Others.
+  std::byte* bits_ = nullptr;
   Choices home_ = {0, 0};  // of key 0
   K stranger_ = 0;         // has neither of them
   uint32_t erased_ = 0;    // since the bitmap was set
   uint64_t kicks_ = 0;
-  Block block_;
+  std::array<Block, kChunksMax> chunks_;
+  Block bitmap_;
 };
 
 template <typename K>
@@ -183,23 +195,20 @@ inline Table<K>::Choices Table<K>::ChoicesOf(uint64_t hash, uint64_t salt, uint3
 
 template <typename K>
 inline void Table<K>::Prefetch(uint64_t hash) const {
-  const Choices choices = ChoicesOf(hash, shown_salt_.load(std::memory_order_relaxed),
-                                    shown_buckets_.load(std::memory_order_relaxed));
-  const std::byte* const at = shown_at_.load(std::memory_order_relaxed);
-  FetchLine(at + size_t{choices.first} * Format::kBucketBytes);
+  FetchLine(BucketAt(ChoicesOf(hash).first));
 }
 
 template <typename K>
 inline uint32_t Table<K>::BitOf(uint64_t hash) const {
   constexpr uint64_t kBit = 0xe7037ed1a0b428db;
   const uint32_t bits = bytes() / 32 * 8;
-  return static_cast<uint32_t>(((hash ^ salt_) * kBit >> 32) * bits >> 32);
+  return static_cast<uint32_t>(((hash ^ salt()) * kBit >> 32) * bits >> 32);
 }
 
 template <typename K>
 inline bool Table<K>::MayHave(uint64_t hash) const {
   const uint32_t bit = BitOf(hash);
-  return (BucketAt(buckets_)[bit / 8] >> bit % 8 & std::byte{1}) != std::byte{0};
+  return (bits_[bit / 8] >> bit % 8 & std::byte{1}) != std::byte{0};
 }
 
 template <typename K>
@@ -237,7 +246,7 @@ inline void Table<K>::ForEachOf(uint32_t b, Visit visit) const {
 template <typename K>
 template <typename Visit>
 inline void Table<K>::ForEachWithin(const Interval<K>& interval, Visit visit) const {
-  for (uint32_t b = 0; b < buckets_; ++b) {
+  for (uint32_t b = 0; b < buckets(); ++b) {
     const std::byte* const bucket = BucketAt(b);
     uint32_t found = SlotsWithin(bucket, interval.first, interval.last, format_->slots);
     if (found == 0) continue;
