@@ -34,6 +34,8 @@ class Padding {
  public:
   // From none to more than a node can hold.
   explicit Padding(uint64_t seed);
+  // Keys stay as they are.
+  static Padding None() { return Padding(); }
 
   std::string Key(std::string_view name) const;
   // What Key() made this of; the bytes themselves if it made none of them.
@@ -43,6 +45,7 @@ class Padding {
   static std::string NameOfValue(std::string_view value);
 
  private:
+  Padding() = default;
   std::string_view PadOf(char letter) const;
 
   std::string stem_;

@@ -8,7 +8,7 @@ namespace skep::linearizability {
 
 PlayedRound PlayRound(uint64_t seed, const RoundShape& shape,
                       const std::function<std::unique_ptr<KvClient>()>& new_client) {
-  const Padding padding(seed);
+  const Padding padding = shape.pads_keys ? Padding(seed) : Padding::None();
   const auto padded = [&](Neighbours neighbours) {
     return std::make_unique<PaddedClient>(new_client(), padding, neighbours);
   };

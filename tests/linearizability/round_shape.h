@@ -33,6 +33,7 @@ struct RoundShape {
   uint32_t clients = 2;
   bool filled = false;          // every key has a value at the beginning
   uint32_t hold_up_one_in = 0;  // TreeProbe
+  bool pads_keys = true;        // else the store's keys are a few bytes, as the history's are
 };
 
 // All kinds of rounds in turn: few keys alone; some twenty in several leaves, alone and with

@@ -162,7 +162,9 @@ Reply StoreClient::Perform(Operation& operation) {
   Step& step = operation.steps.front();
   if (step.action == Action::kTick) return Tick(step.deadline);
   if (step.action == Action::kWatch) return Watch(step);
-  if (NeedsBatch(operation)) return PerformBatch(operation);
+  // The store's own calls read ranges at a snapshot.
+  const bool needs_snapshot = IsRange(step.action) && !engine_.traits().snapshots;
+  if (NeedsBatch(operation) || needs_snapshot) return PerformBatch(operation);
   return IsRange(step.action) ? PerformRange(step, nullptr) : PerformPoint(step);
 }
 
