@@ -65,6 +65,7 @@ bool SetOption(Options& options, HashTarget& target, std::string_view name,
   if (name == "inline") return ParseNumber(value, options.hash.inline_bytes_max);
   if (name == "fill") return ParseNumber(value, options.hash.fill_slots);
   if (name == "leaf") return ParseBytes(value, options.hashleaf.leaf_bytes);
+  if (name == "threads") return ParseNumber(value, options.hashleaf.threads);
   if (name == "pair") return ParsePair(value, target);
   if (name == "utilisation") return ParseUtilisation(value, target);
   return false;

@@ -21,6 +21,7 @@
 //   hashleaf:leaf=256K
 //
 //   option  of HashleafOptions
+//   threads threads
 //   leaf    leaf_bytes; K and M are units. The sizes of keys and values are those of the benchmark
 #pragma once
 

@@ -56,13 +56,15 @@ Result<EngineSpec> ParseEngine(std::string_view text, const HashleafOptions& def
     const auto number = equal == std::string_view::npos
                             ? std::nullopt
                             : ParseDecimal<uint32_t>(option.substr(equal + 1));
-    uint32_t* const to = equal == std::string_view::npos      ? nullptr
-                         : option.substr(0, equal) == "key"   ? &spec.hashleaf.key_bytes
-                         : option.substr(0, equal) == "value" ? &spec.hashleaf.value_bytes
-                         : option.substr(0, equal) == "leaf"  ? &spec.hashleaf.leaf_bytes
-                                                              : nullptr;
+    uint32_t* const to = equal == std::string_view::npos        ? nullptr
+                         : option.substr(0, equal) == "key"     ? &spec.hashleaf.key_bytes
+                         : option.substr(0, equal) == "value"   ? &spec.hashleaf.value_bytes
+                         : option.substr(0, equal) == "leaf"    ? &spec.hashleaf.leaf_bytes
+                         : option.substr(0, equal) == "threads" ? &spec.hashleaf.threads
+                                                                : nullptr;
     if (to == nullptr || !number) {
-      return Fail(Code::kInvalidArgument, "an option of hashleaf is key=, value= or leaf=bytes");
+      return Fail(Code::kInvalidArgument,
+                  "an option of hashleaf is key=, value=, leaf= or threads=");
     }
     *to = *number;
   }

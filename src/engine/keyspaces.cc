@@ -14,6 +14,7 @@ constexpr uint32_t kNodeBytesMax = 32768;
 constexpr uint32_t kInlineBytesMax = 50;
 constexpr uint32_t kFillSlotsMax = 40;
 constexpr uint32_t kLeafBytesMin = 32 << 10;
+constexpr uint32_t kLeafThreadsMax = 256;
 constexpr uint32_t kLeafBytesMax = 4 << 20;
 constexpr uint64_t kExpiryLagMs = 500;
 
@@ -49,6 +50,9 @@ Status CheckHashleaf(const HashleafOptions& options) {
       options.leaf_bytes > kLeafBytesMax) {
     return {Code::kInvalidArgument, "the bytes of a hash leaf are a power of two, 32 KiB to 4 MiB",
             options.leaf_bytes};
+  }
+  if (options.threads == 0 || options.threads > kLeafThreadsMax) {
+    return {Code::kInvalidArgument, "the threads of hash leaves are 1 to 256", options.threads};
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/crew.h"
 #include "base/epochs.h"
 #include "engine/engine.h"
 #include "engine/numbers.h"
@@ -26,6 +27,7 @@ struct Settings {
   uint32_t leaf_bytes;  // of a full table: Table::kBytesMin times a power of two
   ScanBy scan_by = ScanBy::kCost;
   SplitAt split_at = SplitAt::kMidpointOrMedian;
+  uint32_t threads = 1;  // that a large batch is done by, with the one that brought it
 };
 
 // A snapshot walk that is open: what it still has to give of leaves that have changed since
@@ -62,7 +64,8 @@ struct Core {
         watches(the_watches),
         numbers(numbers_writes),
         memory(the_budget),
-        walk(the_budget) {}
+        walk(the_budget),
+        crew(the_settings.threads - 1) {}
   ~Core();
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -96,6 +99,7 @@ struct Core {
   std::mutex structure;  // taken to publish, before leaves are locked
   std::atomic<const LeafMap<K>*> map{nullptr};
   WalkState<K> walk;
+  Crew crew;
   std::atomic<uint64_t> splits{0};
   std::atomic<uint64_t> merges{0};
   std::atomic<uint64_t> runs_built{0};

@@ -35,13 +35,14 @@ class HashleafEngineTest : public testing::TestWithParam<Case> {
 
   HashleafEngineTest() : rng_(seed_) { std::printf("seed %u\n", seed_); }
 
-  std::unique_ptr<Engine> Make(bool numbers_writes = false) {
+  std::unique_ptr<Engine> Make(bool numbers_writes = false, uint32_t threads = 1) {
     EngineOptions options{.budget = &budget_, .numbers_writes = numbers_writes};
     options.hashleaf.key_bytes = GetParam().key_bytes;
     options.hashleaf.value_bytes = GetParam().value_bytes;
-    return HashleafEngine::Make(
-        options,
-        {.leaf_bytes = 4096, .scan_by = GetParam().scan_by, .split_at = GetParam().split_at});
+    return HashleafEngine::Make(options, {.leaf_bytes = 4096,
+                                          .scan_by = GetParam().scan_by,
+                                          .split_at = GetParam().split_at,
+                                          .threads = threads});
   }
 
   // The number's bytes at the end of a key, high ones first; before them what `begin` says.
@@ -358,6 +359,61 @@ TEST_P(HashleafEngineTest, ThreadsMeetInSplitsAndMerges) {
     threads.clear();
     stop = true;
   }
+  EXPECT_STREQ(engine->Verify(), nullptr);
+}
+
+// Goal: a batch that several threads do together is what it is when one does it: operations on one
+// key keep their order, no write is lost, a later write of a key has the higher number.
+// Method: two callers at once with keys of their own, many of them several times in a batch; few
+// keys, so that leaves split and empty within a batch.
+TEST_P(HashleafEngineTest, SharedBatches) {
+  constexpr uint64_t kCallers = 2;
+  const auto engine = Make(true, 3);
+  std::vector<std::jthread> callers;
+  for (uint64_t caller = 0; caller < kCallers; ++caller) {
+    callers.emplace_back([&, caller] {
+      std::mt19937_64 rng(seed_ + caller);
+      Model mine;
+      std::map<std::string, Version> numbers;
+      for (int round = 0; round < Rounds(40); ++round) {
+        const uint64_t keys = round % 4 == 3 ? 50 : 20'000;
+        Batch batch;
+        std::vector<std::optional<std::string>> expected;
+        std::vector<std::string> names;
+        for (uint64_t size = 2048 + rng() % 4000; size > 0; --size) {
+          names.push_back(Key(rng() % keys * kCallers + caller));
+          const std::string& key = names.back();
+          const auto at = mine.find(key);
+          expected.push_back(at == mine.end() ? std::nullopt : std::optional(at->second));
+          const std::string_view view = batch.scratch().Copy(key);
+          const uint64_t lot = rng() % 10;
+          if (lot < 3) {
+            batch.Get(view);
+          } else if (lot < (round % 8 >= 6 ? 9u : 5u)) {
+            batch.Delete(view);
+            mine.erase(key);
+          } else {
+            mine[key] = Value(rng());
+            batch.Put(view, batch.scratch().Copy(mine[key]));
+          }
+        }
+        const Version ticket = engine->Execute(batch);
+        for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+          const Outcome& outcome = batch.outcome(slot);
+          ASSERT_EQ(outcome.present, expected[slot].has_value()) << slot;
+          if (batch.requests()[slot].op == Op::kGet) {
+            ASSERT_EQ(outcome.value, expected[slot].value_or("")) << slot;
+          } else if (outcome.verdict == Verdict::kDone) {
+            ASSERT_LE(outcome.version, ticket);
+            ASSERT_GE(outcome.version, numbers[names[slot]]);
+            numbers[names[slot]] = outcome.version;
+          }
+        }
+        if (round % 4 == 0) engine->Maintain(0);
+      }
+    });
+  }
+  callers.clear();
   EXPECT_STREQ(engine->Verify(), nullptr);
 }
 

@@ -283,7 +283,8 @@ std::unique_ptr<Engine> MakeOf(const EngineOptions& options, const Settings& set
 }  // namespace hashleaf
 
 std::unique_ptr<Engine> HashleafEngine::Make(const EngineOptions& options) {
-  return Make(options, {.leaf_bytes = options.hashleaf.leaf_bytes});
+  return Make(options, {.leaf_bytes = options.hashleaf.leaf_bytes,
+                        .threads = options.hashleaf.threads});
 }
 
 std::unique_ptr<Engine> HashleafEngine::Make(const EngineOptions& options,

@@ -3,26 +3,15 @@
 //
 //   Add      what the operations need is taken out of the requests: keys, hashes, values
 //   Flush    Sorter: groups by leaf
-//            chunks of some groups: their leaves are locked, those that nobody else has
-//              look    ahead of it the leaves' first lines and the buckets are fetched; what the
-//                      first bucket of a key answers is done; for others the second is fetched
-//              finish  what is left of the chunk, in order
-//              unlock
-//            groups whose leaf somebody else had: each waits for its leaf
+//            lanes: the groups, by this thread or by it and helpers (lane.h)
 //            outcomes, in the order of arrival
-//
-// Operations on one key keep their order: they are of one group, whose operations are done in
-// order; but a read may be left for later if no write of its group is before it that is left too,
-// and none is done after it before it.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "engine/point.h"
-#include "hashleaf/changer.h"
-#include "hashleaf/sorter.h"
+#include "hashleaf/lane.h"
 
 namespace skep::hashleaf {
 
@@ -45,26 +34,13 @@ class PointRun {
   Version ticket() const { return ticket_; }
 
  private:
-  // What the requests of most batches are; all others are kOther.
-  enum class Kind : uint8_t { kGet, kPut, kInsert, kUpdate, kDelete, kOther };
-  // Bits of what became of one that is not kOther.
-  static constexpr uint8_t kPresent = 1;
-  static constexpr uint8_t kDone = 2;
-  static constexpr uint8_t kRefused = 4;
   static constexpr uint32_t kWindow = 32 * 1024;
-  static constexpr uint32_t kChunk = 64;
+  // Of units: fewer are done before a helper has come; and what a helper takes at once.
+  static constexpr uint32_t kSharedMin = 2048;
+  static constexpr uint32_t kPieceUnits = 512;
 
-  Kind KindOf(const Request& request) const;
-  static Kind KindOf(const Unit<K>& unit) { return static_cast<Kind>(unit.kind()); }
-  void Fetch(uint32_t place);
-  void DoChunk(std::span<const Group<K>> groups);
-  void DoStrays(std::span<const Group<K>> groups);
-  void DoGroup(Leaf<K>* leaf, std::span<Unit<K>> units);
-  bool Look(Leaf<K>& leaf, const Unit<K>& unit, bool waits);
-  bool Do(Leaf<K>& leaf, const Unit<K>& unit);
-  bool DoOther(Leaf<K>& leaf, const Unit<K>& unit);
-  void Draw(Leaf<K>& leaf);
-  void Number(const Leaf<K>& leaf, std::span<const Unit<K>> units);
+  PointKind KindOf(const Request& request) const;
+  void Share(const SortedWindow<K>& sorted);
   void Answer();
   char* ValueOf(uint32_t index) const { return values_ + size_t{index} * value_bytes_; }
 
@@ -80,8 +56,7 @@ class PointRun {
   const bool numbers_;
   char* values_ = nullptr;  // of each unit: what it stores, or has read
   uint32_t count_ = 0;
-  uint32_t fetched_ = 0;        // units that were asked for
-  uint32_t fetched_group_ = 0;  // of the last one
+  bool has_other_ = false;
   Version ticket_ = 0;
 };
 

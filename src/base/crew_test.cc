@@ -1,0 +1,54 @@
+#include "base/crew.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+
+namespace skep {
+namespace {
+
+// Goal: every piece of every job is done once, and nobody is inside a job that is over.
+// Method: several callers at once, jobs of some pieces whose bytes go out of scope with the job.
+TEST(Crew, EveryPieceOnce) {
+  Crew crew(2);
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 3; ++caller) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 500; ++round) {
+        std::array<std::atomic<int>, 20> done{};
+        std::atomic<uint32_t> next{0};
+        crew.Help([&] {
+          for (uint32_t piece; (piece = next.fetch_add(1)) < done.size();) ++done[piece];
+        });
+        for (const auto& piece : done) ASSERT_EQ(piece.load(), 1);
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+// Goal: a helper that sleeps wakes up, and helps.
+// Method: a job that ends when two are inside; if nobody came, the test would stand still.
+TEST(Crew, HelpersWakeUp) {
+  Crew crew(1);
+  for (int round = 0; round < 5; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::atomic<int> inside{0};
+    crew.Help([&] {
+      ++inside;
+      while (inside.load() < 2) std::this_thread::yield();
+    });
+    EXPECT_EQ(inside.load(), 2);
+  }
+}
+
+TEST(Crew, WithoutHelpersTheCallerIsAlone) {
+  Crew crew(0);
+  int runs = 0;
+  crew.Help([&] { ++runs; });
+  EXPECT_EQ(runs, 1);
+}
+
+}  // namespace
+}  // namespace skep
