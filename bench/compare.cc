@@ -65,6 +65,8 @@ std::expected<std::vector<SubjectKind>, std::string> FindSubjects(const CompareO
   for (const std::string& spec : options.engines) {
     auto kind = SubjectKind::OfEngine(spec);
     if (!kind) return Problem("--engines: " + kind.error());
+    kind->engine.hashleaf.key_bytes = static_cast<uint32_t>(options.key_bytes);
+    kind->engine.hashleaf.value_bytes = static_cast<uint32_t>(options.value_bytes);
     kinds.push_back(std::move(*kind));
   }
   if (kinds.empty()) return Problem("--engines or --peers must name at least one");

@@ -39,7 +39,9 @@ Status CheckHash(const HashOptions& options) {
   return {};
 }
 
-Status CheckHashleaf(const HashleafOptions& options) {
+Status CheckHashleaf(const EngineSpec& spec) {
+  if (spec.info->name != "hashleaf") return {};
+  const HashleafOptions& options = spec.hashleaf;
   for (const uint32_t bytes : {options.key_bytes, options.value_bytes}) {
     if (bytes != 4 && bytes != 8 && bytes != 16) {
       return {Code::kInvalidArgument, "keys and values of hash leaves have 4, 8 or 16 bytes",
@@ -67,7 +69,7 @@ Status Keyspaces::Check(const Options& options) {
   if (!all && options.engine.find(',') != std::string::npos) return all.error();
   if (all) {
     counts[all->info] = options.keyspaces;
-    if (const Status s = CheckHashleaf(all->hashleaf); !s.ok()) return s;
+    if (const Status s = CheckHashleaf(*all); !s.ok()) return s;
   }
   for (const auto& [index, engine] : options.keyspace_engines) {
     if (index >= options.keyspaces) {
@@ -75,7 +77,7 @@ Status Keyspaces::Check(const Options& options) {
     }
     const auto spec = ParseEngine(engine, options.hashleaf);
     if (!spec) return {spec.error().code(), spec.error().what(), index};
-    if (const Status s = CheckHashleaf(spec->hashleaf); !s.ok()) return s;
+    if (const Status s = CheckHashleaf(*spec); !s.ok()) return s;
     if (all) --counts[all->info];
     ++counts[spec->info];
   }
