@@ -27,82 +27,59 @@ namespace wide {
 
 using Line = const std::byte (*)[Format::kBucketBytes];
 
-inline uint32_t Equal(const std::byte* line, uint32_t key) {
-  uint32_t equal;
-  asm("vpbroadcastd %1, %%zmm16\n\t"
-      "vpcmpeqd %2, %%zmm16, %%k1\n\t"
-      "kmovw %%k1, %0"
-      : "=r"(equal)
-      : "r"(key), "m"(*reinterpret_cast<Line>(line))
-      : SKEP_WIDE_CLOBBERS);
-  return equal;
-}
+// For keys of 4 and of 8 bytes, which differ in the names of the instructions:
+//   Equal          a bit for each number of the line that is this one
+//   Within         for each from `first` to `first + span`
+//   CountNotAbove  how many are not above this one
+#define SKEP_WIDE_KERNELS(Key, LANE, BITS)                             \
+  inline uint32_t Equal(const std::byte* line, Key key) {              \
+    uint32_t equal;                                                    \
+    asm("vpbroadcast" LANE                                             \
+        " %1, %%zmm16\n\t"                                             \
+        "vpcmpeq" LANE                                                 \
+        " %2, %%zmm16, %%k1\n\t"                                       \
+        "kmovw %%k1, %0"                                               \
+        : "=r"(equal)                                                  \
+        : "r"(key), "m"(*reinterpret_cast<Line>(line))                 \
+        : SKEP_WIDE_CLOBBERS);                                         \
+    return equal;                                                      \
+  }                                                                    \
+  inline uint32_t Within(const std::byte* line, Key first, Key span) { \
+    uint32_t within;                                                   \
+    asm("vpbroadcast" LANE                                             \
+        " %1, %%zmm16\n\t"                                             \
+        "vmovdqu" BITS                                                 \
+        " %3, %%zmm17\n\t"                                             \
+        "vpsub" LANE                                                   \
+        " %%zmm16, %%zmm17, %%zmm17\n\t"                               \
+        "vpbroadcast" LANE                                             \
+        " %2, %%zmm16\n\t"                                             \
+        "vpcmpleu" LANE                                                \
+        " %%zmm16, %%zmm17, %%k1\n\t"                                  \
+        "kmovw %%k1, %0"                                               \
+        : "=r"(within)                                                 \
+        : "r"(first), "r"(span), "m"(*reinterpret_cast<Line>(line))    \
+        : SKEP_WIDE_CLOBBERS);                                         \
+    return within;                                                     \
+  }                                                                    \
+  inline uint32_t CountNotAbove(const std::byte* line, Key key) {      \
+    uint32_t count;                                                    \
+    asm("vpbroadcast" LANE                                             \
+        " %1, %%zmm16\n\t"                                             \
+        "vpcmpnltu" LANE                                               \
+        " %2, %%zmm16, %%k1\n\t"                                       \
+        "kmovw %%k1, %0\n\t"                                           \
+        "popcntl %0, %0"                                               \
+        : "=r"(count)                                                  \
+        : "r"(key), "m"(*reinterpret_cast<Line>(line))                 \
+        : SKEP_WIDE_CLOBBERS);                                         \
+    return count;                                                      \
+  }
 
-inline uint32_t Equal(const std::byte* line, uint64_t key) {
-  uint32_t equal;
-  asm("vpbroadcastq %1, %%zmm16\n\t"
-      "vpcmpeqq %2, %%zmm16, %%k1\n\t"
-      "kmovw %%k1, %0"
-      : "=r"(equal)
-      : "r"(key), "m"(*reinterpret_cast<Line>(line))
-      : SKEP_WIDE_CLOBBERS);
-  return equal;
-}
+SKEP_WIDE_KERNELS(uint32_t, "d", "32")
+SKEP_WIDE_KERNELS(uint64_t, "q", "64")
 
-// Those from `first` to `first + span`.
-inline uint32_t Within(const std::byte* line, uint32_t first, uint32_t span) {
-  uint32_t within;
-  asm("vpbroadcastd %1, %%zmm16\n\t"
-      "vmovdqu32 %3, %%zmm17\n\t"
-      "vpsubd %%zmm16, %%zmm17, %%zmm17\n\t"
-      "vpbroadcastd %2, %%zmm16\n\t"
-      "vpcmpleud %%zmm16, %%zmm17, %%k1\n\t"
-      "kmovw %%k1, %0"
-      : "=r"(within)
-      : "r"(first), "r"(span), "m"(*reinterpret_cast<Line>(line))
-      : SKEP_WIDE_CLOBBERS);
-  return within;
-}
-
-inline uint32_t Within(const std::byte* line, uint64_t first, uint64_t span) {
-  uint32_t within;
-  asm("vpbroadcastq %1, %%zmm16\n\t"
-      "vmovdqu64 %3, %%zmm17\n\t"
-      "vpsubq %%zmm16, %%zmm17, %%zmm17\n\t"
-      "vpbroadcastq %2, %%zmm16\n\t"
-      "vpcmpleuq %%zmm16, %%zmm17, %%k1\n\t"
-      "kmovw %%k1, %0"
-      : "=r"(within)
-      : "r"(first), "r"(span), "m"(*reinterpret_cast<Line>(line))
-      : SKEP_WIDE_CLOBBERS);
-  return within;
-}
-
-// How many numbers of the line are not above this one.
-inline uint32_t CountNotAbove(const std::byte* line, uint32_t key) {
-  uint32_t count;
-  asm("vpbroadcastd %1, %%zmm16\n\t"
-      "vpcmpnltud %2, %%zmm16, %%k1\n\t"
-      "kmovw %%k1, %0\n\t"
-      "popcntl %0, %0"
-      : "=r"(count)
-      : "r"(key), "m"(*reinterpret_cast<Line>(line))
-      : SKEP_WIDE_CLOBBERS);
-  return count;
-}
-
-inline uint32_t CountNotAbove(const std::byte* line, uint64_t key) {
-  uint32_t count;
-  asm("vpbroadcastq %1, %%zmm16\n\t"
-      "vpcmpnltuq %2, %%zmm16, %%k1\n\t"
-      "kmovw %%k1, %0\n\t"
-      "popcntl %0, %0"
-      : "=r"(count)
-      : "r"(key), "m"(*reinterpret_cast<Line>(line))
-      : SKEP_WIDE_CLOBBERS);
-  return count;
-}
-
+#undef SKEP_WIDE_KERNELS
 #undef SKEP_WIDE_CLOBBERS
 
 }  // namespace wide

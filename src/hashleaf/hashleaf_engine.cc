@@ -283,18 +283,18 @@ std::unique_ptr<Engine> MakeOf(const EngineOptions& options, const Settings& set
 }  // namespace hashleaf
 
 std::unique_ptr<Engine> HashleafEngine::Make(const EngineOptions& options) {
-  return Make(options, {.leaf_bytes = options.hashleaf.leaf_bytes,
-                        .threads = options.hashleaf.threads});
+  return Make(options,
+              {.leaf_bytes = options.hashleaf.leaf_bytes, .threads = options.hashleaf.threads});
 }
 
 std::unique_ptr<Engine> HashleafEngine::Make(const EngineOptions& options,
                                              const hashleaf::Settings& settings) {
   static const uint64_t secret = std::random_device{}() | uint64_t{std::random_device{}()} << 32;
-  const hashleaf::Format format{.key_bytes = options.hashleaf.key_bytes,
-                                .value_bytes = options.hashleaf.value_bytes,
-                                .secret = secret,
-                                .chunk_bytes = std::max(hashleaf::Table<uint32_t>::kBytesMin,
-                                                        settings.leaf_bytes / 4)};
+  const hashleaf::Format format{
+      .key_bytes = options.hashleaf.key_bytes,
+      .value_bytes = options.hashleaf.value_bytes,
+      .secret = secret,
+      .chunk_bytes = std::max(hashleaf::Table<uint32_t>::kBytesMin, settings.leaf_bytes / 4)};
   switch (format.key_bytes) {
     case 4:
       return hashleaf::MakeOf<uint32_t>(options, settings, format);

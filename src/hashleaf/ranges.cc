@@ -138,6 +138,22 @@ void Ranges<K>::AddItems(uint32_t slot, const Slice& slice, bool keys_only, bool
       slot, {.at = at, .count = slice.count, .key_bytes = sizeof(K), .value_bytes = value_bytes});
 }
 
+// The operation ends before its interval does: what it saw last is `slice`, of this leaf. Its
+// outcome has the bound that leaves out what was seen, and nothing else.
+template <typename K>
+void Ranges<K>::Stop(uint32_t slot, Leaf<K>& leaf, const Interval<K>& interval,
+                     const Slice& slice) {
+  const bool reverse = request(slot).has(Request::kReverse);
+  const bool has_seen = slice.count > 0;
+  // If it may not see a single one: before the next.
+  const Slice at =
+      has_seen ? slice : ReadLeaf(core_, leaf, interval, {.count_max = 1, .last = reverse});
+  const auto key = KeyBytes<K>(at, reverse ? 0 : at.count - 1, core_.format.stride());
+  Outcome& outcome = out_.outcome(slot);
+  outcome.more = true;
+  outcome.value = has_seen == reverse ? out_.scratch().Copy(key) : KeyAfter(key, out_.scratch());
+}
+
 template <typename K>
 void Ranges<K>::Scan(uint32_t slot) {
   const Request& r = request(slot);
@@ -155,18 +171,7 @@ void Ranges<K>::Scan(uint32_t slot) {
     const Slice slice = ReadLeaf(core_, leaf, *interval,
                                  {.count_max = wanted - outcome.item_count, .last = reverse});
     AddItems(slot, slice, keys_only, reverse);
-    outcome.more = slice.more;
-    if (!slice.more) return;
-    const uint32_t stride = core_.format.stride();
-    if (slice.count > 0) {
-      const auto key = KeyBytes<K>(slice, reverse ? 0 : slice.count - 1, stride);
-      outcome.value = reverse ? out_.scratch().Copy(key) : KeyAfter(key, out_.scratch());
-      return;
-    }
-    // It may not have a single one.
-    const Slice next = ReadLeaf(core_, leaf, *interval, {.count_max = 1, .last = reverse});
-    const auto key = KeyBytes<K>(next, 0, stride);
-    outcome.value = reverse ? KeyAfter(key, out_.scratch()) : out_.scratch().Copy(key);
+    if (slice.more) Stop(slot, leaf, *interval, slice);
   };
   if (reverse) {
     LockBack(*interval, uint64_t{wanted} + 1);
@@ -203,15 +208,7 @@ void Ranges<K>::Count(uint32_t slot) {
       const Slice slice = ReadLeaf(core_, *leaf, *interval, {.count_max = want});
       outcome.integer += slice.count;
       left -= slice.count;
-      if (slice.more) {
-        outcome.more = true;
-        const Slice next =
-            slice.count > 0 ? slice : ReadLeaf(core_, *leaf, *interval, {.count_max = 1});
-        const auto key =
-            KeyBytes<K>(next, slice.count > 0 ? slice.count - 1 : 0, core_.format.stride());
-        outcome.value = slice.count > 0 ? KeyAfter(key, out_.scratch()) : out_.scratch().Copy(key);
-        return;
-      }
+      if (slice.more) return Stop(slot, *leaf, *interval, slice);
     }
     if (leaf->last >= interval->last) return;
     leaf = locks_.After(*leaf);
@@ -244,15 +241,9 @@ void Ranges<K>::DeleteRange(uint32_t slot) {
           ReadLeaf(core_, *leaf, *interval, {.count_max = static_cast<uint32_t>(left)});
       left -= slice.count;
       if (slice.more) {
-        outcome.more = true;
-        const Slice next =
-            slice.count > 0 ? slice : ReadLeaf(core_, *leaf, *interval, {.count_max = 1});
-        const auto key =
-            KeyBytes<K>(next, slice.count > 0 ? slice.count - 1 : 0, core_.format.stride());
-        outcome.value = slice.count > 0 ? KeyAfter(key, out_.scratch()) : out_.scratch().Copy(key);
+        Stop(slot, *leaf, *interval, slice);
         if (slice.count == 0 && left == r.limit) return;
-        last =
-            slice.count > 0 ? LoadKey<K>(key.data()) : static_cast<K>(LoadKey<K>(key.data()) - 1);
+        last = static_cast<K>(*FirstKeyFrom<K>(outcome.value) - 1);  // there is a key behind it
         break;
       }
       if (leaf->last >= interval->last) break;

@@ -55,6 +55,7 @@ class Ranges {
   std::optional<K> Floor(K bound);
   void LockBack(const Interval<K>& interval, uint64_t wanted);
   void Scan(uint32_t slot);
+  void Stop(uint32_t slot, Leaf<K>& leaf, const Interval<K>& interval, const Slice& slice);
   void AddItems(uint32_t slot, const Slice& slice, bool keys_only, bool reverse);
   void Count(uint32_t slot);
   void DeleteRange(uint32_t slot);

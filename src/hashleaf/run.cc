@@ -193,8 +193,7 @@ const char* Run<K>::Verify(const Table<K>& table, PairSorter<K>& sorter) {
   const uint32_t reads = reads_;
   const Slice all = Read({0, kKeyMax<K>}, {.count_max = UINT32_MAX}, buffer);
   reads_ = reads;
-  const bool same =
-      all.count == sorter.count() && std::equal(wanted.begin(), wanted.end(), all.at);
+  const bool same = all.count == sorter.count() && std::equal(wanted.begin(), wanted.end(), all.at);
   return same ? nullptr : "a sorted run has what its table has";
 }
 

@@ -163,8 +163,8 @@ class Table {
   void SetBit(uint64_t hash);
   void RebuildBitmap();
 
-  // A line with what every search needs. Prefetch reads it without the lock, so relaxed: any mixture
-  // of what was and is there will do.
+  // A line with what every search needs. Prefetch reads it without the lock, so relaxed: any
+  // mixture of what was and is there will do.
   const Format* format_;
   std::array<std::atomic<std::byte*>, kChunksMax> at_{};  // of each chunk
   std::atomic<uint64_t> salt_{0};

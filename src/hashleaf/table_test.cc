@@ -19,7 +19,9 @@ class TableTest : public testing::Test {
   using Model = std::map<K, Value>;
 
   static Format FormatOf(uint32_t value_bytes) {
-    return {.key_bytes = sizeof(K), .value_bytes = value_bytes, .secret = 0x1234567890abcdef,
+    return {.key_bytes = sizeof(K),
+            .value_bytes = value_bytes,
+            .secret = 0x1234567890abcdef,
             .chunk_bytes = 16 * 1024};
   }
   static Value ValueOf(uint64_t number) {
@@ -92,7 +94,8 @@ TYPED_TEST(TableTest, AgreesWithModel) {
           if (found != nullptr) {
             CopyValue(found, value.data(), value_bytes);
           } else if (!table.Add(key, hash, value.data())) {
-            ASSERT_TRUE(table.Resize(Table<K>::NextBytes(format, table.bytes()), Arena::Limit::kObey));
+            ASSERT_TRUE(
+                table.Resize(Table<K>::NextBytes(format, table.bytes()), Arena::Limit::kObey));
             ASSERT_TRUE(table.Add(key, hash, value.data()));
           }
           model[key] = value;
