@@ -163,7 +163,6 @@ void AtomicRun<K>::RequireUnchanged(uint32_t slot) {
 // False: no memory.
 template <typename K>
 bool AtomicRun<K>::Store(K key, const char* value, Arena::Limit limit) {
-  if (limit == Arena::Limit::kObey && !core_.budget.HasRoomFor(0)) return false;
   const uint64_t hash = HashOf(key, core_.format.secret);
   for (;;) {
     Leaf<K>& leaf = locks_.HeldOf(key);

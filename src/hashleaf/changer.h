@@ -21,7 +21,7 @@ class Changer {
   enum class Stored : uint8_t {
     kDone,
     kElsewhere,  // the leaf was split: the key belongs to the new one, nothing is stored
-    kNoMemory,
+    kNoMemory,   // also while the budget is over its limit, for who obeys it
   };
   // `leaf` is locked, and has the key. `found`: where the table has its value, or null.
   Stored Store(Leaf<K>& leaf, K key, uint64_t hash, const void* value, std::byte* found,
@@ -60,6 +60,7 @@ inline void Changer<K>::BeforeChange(Leaf<K>& leaf) {
 template <typename K>
 inline Changer<K>::Stored Changer<K>::Store(Leaf<K>& leaf, K key, uint64_t hash, const void* value,
                                             std::byte* found, Arena::Limit limit) {
+  if (limit == Arena::Limit::kObey && !core_.budget.HasRoomFor(0)) return Stored::kNoMemory;
   BeforeChange(leaf);
   if (found != nullptr) {
     CopyValue(found, value, core_.format.value_bytes);

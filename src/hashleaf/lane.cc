@@ -203,9 +203,7 @@ bool Lane<K>::DoUnit(Leaf<K>& leaf, const Unit<K>& unit) {
         return true;
       }
       using Stored = Changer<K>::Stored;
-      const Stored stored = core_.budget.HasRoomFor(0)
-                                ? changer_.Store(leaf, key, hash, value, found, Arena::Limit::kObey)
-                                : Stored::kNoMemory;
+      const Stored stored = changer_.Store(leaf, key, hash, value, found, Arena::Limit::kObey);
       if (stored == Stored::kElsewhere) return false;
       result = stored == Stored::kDone ? present | kPointDone : kPointRefused;
       if (stored != Stored::kDone) return true;
@@ -239,9 +237,7 @@ bool Lane<K>::DoOther(Leaf<K>& leaf, const Unit<K>& unit) {
       std::array<char, kValueBytesMax> value;
       CopyValue(value.data(), effect.value.data(), value_bytes_);
       const Stored stored =
-          core_.budget.HasRoomFor(0)
-              ? changer_.Store(leaf, key, hash, value.data(), found, Arena::Limit::kObey)
-              : Stored::kNoMemory;
+          changer_.Store(leaf, key, hash, value.data(), found, Arena::Limit::kObey);
       if (stored == Stored::kElsewhere) return false;
       if (stored == Stored::kNoMemory) {
         window_.out.outcome(slot) = {};
