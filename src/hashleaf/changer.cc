@@ -240,7 +240,7 @@ bool Changer<K>::Merge(Leaf<K>& left, Leaf<K>& right) {
   left.number = std::max(left.number, right.number);
   left.last = right.last;
   left.next = right.next;
-  right.absorber = &left;
+  right.Die(left);
   core_.merges.fetch_add(1, std::memory_order_relaxed);
   return true;
 }

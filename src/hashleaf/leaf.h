@@ -57,11 +57,11 @@ namespace skep::hashleaf {
 template <typename K>
 struct alignas(64) Leaf {
   Leaf(Memory& memory, const Format& format, K first_key, K last_key)
-      : first(first_key), last(last_key), table(memory, format) {}
+      : last(last_key), table(memory, format), first(first_key) {}
 
   bool Covers(K key) const { return first <= key && key <= last; }
   // Whether it is the live leaf of the key, which is not below `first`.
-  bool Has(K key) const { return absorber == nullptr && key <= last; }
+  bool Has(K key) const { return key <= last; }
   // If it is not: where to look on.
   Leaf* Other() const { return absorber != nullptr ? absorber : next; }
 
@@ -73,22 +73,29 @@ struct alignas(64) Leaf {
   // Starts fetching what a point needs. Without the lock.
   void Prefetch() const {
     FetchLine(this);
-    FetchLine(&table);
+    if constexpr (sizeof(K) > 8) FetchLine(reinterpret_cast<const std::byte*>(this) + 64);
   }
 
+  void Die(Leaf& by) {
+    absorber = &by;
+    last = static_cast<K>(first - 1);
+  }
+
+  // The line that every operation needs (for keys of 16 bytes it ends in the next one): these and
+  // what a search needs of the table, whose Prefetch needs no lock.
+  K last;  // of a dead leaf below `first`, which is then not 0: the first leaf absorbs all others
   SpinLock lock;
+  Table<K> table;
   // Pairs and bytes of the table, for who looks without the lock.
   std::atomic<uint32_t> items{0};
   std::atomic<uint32_t> held_bytes{0};
-  const K first;  // needs no lock
-  K last;
+  const K first;             // needs no lock
   Leaf* absorber = nullptr;  // not null: dead
+  Leaf* next = nullptr;      // its range begins behind `last`; null: `last` is the last key
   std::unique_ptr<Run<K>> run;
-  alignas(64) Table<K> table;  // Prefetch needs no lock
-  Leaf* next = nullptr;        // its range begins behind `last`; null: `last` is the last key
-  Version number = 0;          // of its last write
-  uint64_t walk = 0;           // the last snapshot walk that needs nothing of it any more
-  uint64_t swept_ns = 0;       // what scans without a run have cost since the last one
+  Version number = 0;     // of its last write
+  uint64_t walk = 0;      // the last snapshot walk that needs nothing of it any more
+  uint64_t swept_ns = 0;  // what scans without a run have cost since the last one
 };
 
 // Locks the live leaf of the key, for who holds none. `leaf` is, or was, one whose first key is not

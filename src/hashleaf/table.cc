@@ -104,7 +104,7 @@ void Table<K>::Clear() {
 }
 
 template <typename K>
-void Table<K>::SetSalt(uint64_t salt) {
+void Table<K>::SetSalt(uint32_t salt) {
   salt_.store(salt, std::memory_order_relaxed);
   home_ = ChoicesOf(HashOf(K{0}, format_->secret));
   for (stranger_ = 1;; ++stranger_) {
@@ -237,7 +237,7 @@ void Table<K>::Rehash() {
   const Pairs<K> pairs = PairsOf(*this, format_->value_bytes);
   for (int tries = 0;; ++tries) {
     SKEP_CHECK(tries < kTriesMax);
-    SetSalt(salt() + 0x9e3779b97f4a7c15);
+    SetSalt(salt() + 0x9e3779b9);
     Empty();
     size_t i = 0;
     while (i < pairs.keys.size() && Add(pairs.keys[i], HashOf(pairs.keys[i], format_->secret),

@@ -131,9 +131,9 @@ class Table {
   struct Choices {
     uint32_t first, second;
   };
-  static Choices ChoicesOf(uint64_t hash, uint64_t salt, uint32_t buckets);
+  static Choices ChoicesOf(uint64_t hash, uint32_t salt, uint32_t buckets);
   Choices ChoicesOf(uint64_t hash) const { return ChoicesOf(hash, salt(), buckets()); }
-  uint64_t salt() const { return salt_.load(std::memory_order_relaxed); }
+  uint32_t salt() const { return salt_.load(std::memory_order_relaxed); }
 
   std::byte* BucketAt(uint32_t b) const {
     const uint32_t chunk = b >> format_->chunk_shift;
@@ -154,7 +154,7 @@ class Table {
   void Clear(uint32_t b, uint32_t slot);
   bool Reserve(uint32_t bytes, Arena::Limit limit, std::array<Block, kChunksMax>* fresh);
   void Install(uint32_t bytes, std::array<Block, kChunksMax>& fresh, Block bitmap);
-  void SetSalt(uint64_t salt);
+  void SetSalt(uint32_t salt);
   void Empty();
   bool AddTo(uint32_t b, K key, const void* value);
   bool MoveOneOut(Choices choices, uint32_t* b);
@@ -163,11 +163,11 @@ class Table {
   void SetBit(uint64_t hash);
   void RebuildBitmap();
 
-  // A line with what every search needs. Prefetch reads it without the lock, so relaxed: any
-  // mixture of what was and is there will do.
+  // What every search needs, 48 bytes: leaf.h has them in one line with its own. Prefetch reads
+  // them without the lock, so relaxed: any mixture of what was and is there will do.
   const Format* format_;
   std::array<std::atomic<std::byte*>, kChunksMax> at_{};  // of each chunk
-  std::atomic<uint64_t> salt_{0};
+  std::atomic<uint32_t> salt_{0};
   std::atomic<uint32_t> buckets_{0};
   uint32_t items_ = 0;
   uint32_t items_max_ = 0;
@@ -182,7 +182,7 @@ class Table {
 };
 
 template <typename K>
-inline Table<K>::Choices Table<K>::ChoicesOf(uint64_t hash, uint64_t salt, uint32_t buckets) {
+inline Table<K>::Choices Table<K>::ChoicesOf(uint64_t hash, uint32_t salt, uint32_t buckets) {
   constexpr uint64_t kFirst = 0xd6e8feb86659fd93;
   constexpr uint64_t kSecond = 0xa0761d6478bd642f;
   const uint64_t h = hash ^ salt;
