@@ -7,9 +7,9 @@
 namespace skep::bench {
 namespace {
 
-template <size_t kKeyWords, size_t kValueWords>
+template <size_t kKeyBytes, size_t kValueBytes>
 using AbslHashIndex =
-    MapIndex<absl::flat_hash_map<WordKey<kKeyWords>, FixedValue<kValueWords>, WordKeyHash>>;
+    MapIndex<absl::flat_hash_map<WordKey<kKeyBytes>, FixedValue<kValueBytes>, WordKeyHash>>;
 
 }  // namespace
 

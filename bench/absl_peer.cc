@@ -11,18 +11,18 @@
 namespace skep::bench {
 namespace {
 
-template <size_t kKeyWords, size_t kValueWords>
+template <size_t kKeyBytes, size_t kValueBytes>
 using AbslMap = absl::btree_map<
-    WordKey<kKeyWords>, FixedValue<kValueWords>, std::less<WordKey<kKeyWords>>,
-    HugePageAllocator<std::pair<const WordKey<kKeyWords>, FixedValue<kValueWords>>>>;
+    WordKey<kKeyBytes>, FixedValue<kValueBytes>, std::less<WordKey<kKeyBytes>>,
+    HugePageAllocator<std::pair<const WordKey<kKeyBytes>, FixedValue<kValueBytes>>>>;
 
 // The heap outlives the map in it.
 struct OwnsHeap {
   std::unique_ptr<HugePageHeap> heap;
 };
 
-template <size_t kKeyWords, size_t kValueWords>
-class AbslIndex : OwnsHeap, public MapIndex<AbslMap<kKeyWords, kValueWords>> {
+template <size_t kKeyBytes, size_t kValueBytes>
+class AbslIndex : OwnsHeap, public MapIndex<AbslMap<kKeyBytes, kValueBytes>> {
  public:
   static Result<std::unique_ptr<AbslIndex>> Open(const PeerSetup& setup) {
     // Only address space: twice what a tree takes whose nodes were all left with the fewest items.
@@ -35,7 +35,7 @@ class AbslIndex : OwnsHeap, public MapIndex<AbslMap<kKeyWords, kValueWords>> {
   std::optional<uint64_t> HeldBytes() const { return heap->held_bytes(); }
 
  private:
-  using Map = AbslMap<kKeyWords, kValueWords>;
+  using Map = AbslMap<kKeyBytes, kValueBytes>;
 
   explicit AbslIndex(std::unique_ptr<HugePageHeap> opened)
       : OwnsHeap{std::move(opened)},

@@ -6,9 +6,9 @@
 namespace skep::bench {
 namespace {
 
-template <size_t kKeyWords, size_t kValueWords>
+template <size_t kKeyBytes, size_t kValueBytes>
 using BoostIndex =
-    MapIndex<boost::unordered_flat_map<WordKey<kKeyWords>, FixedValue<kValueWords>, WordKeyHash>>;
+    MapIndex<boost::unordered_flat_map<WordKey<kKeyBytes>, FixedValue<kValueBytes>, WordKeyHash>>;
 
 }  // namespace
 

@@ -50,7 +50,11 @@ const char* Complaint(const CompareOptions& options) {
   if (items_min < std::ranges::max(options.threads)) return "--items must be at least --threads";
   if (options.ops == 0) return "--ops must be at least 1";
   if (options.repeats <= 0) return "--repeats must be at least 1";
-  if (options.key_bytes < KeyFormat::kBytesMin) return "--key-size must be at least 8";
+  if (options.key_bytes < KeyFormat::kShortBytesMin) return "--key-size must be at least 4";
+  if (options.key_bytes < KeyFormat::kBytesMin &&
+      std::ranges::max(options.items) + options.ops > uint64_t{UINT32_MAX}) {
+    return "--key-size must be at least 8 for so many items";
+  }
   if (options.ops / 100 > items_min) return "--items are too few for so many --ops";
   return nullptr;
 }

@@ -280,7 +280,7 @@ TEST(Compare, RefusesWrongOptions) {
   EXPECT_THAT(complaint([](auto& o) { o.batches = {}; }), HasSubstr("--batch"));
   EXPECT_THAT(complaint([](auto& o) { o.snapshots = {}; }), HasSubstr("--snapshots"));
   EXPECT_THAT(complaint([](auto& o) { o.repeats = 0; }), HasSubstr("--repeats"));
-  EXPECT_THAT(complaint([](auto& o) { o.key_bytes = 7; }), HasSubstr("--key-size"));
+  EXPECT_THAT(complaint([](auto& o) { o.key_bytes = 3; }), HasSubstr("--key-size"));
   EXPECT_THAT(complaint([](auto& o) { o.value_bytes = 100; }), HasSubstr("absl"));
   EXPECT_THAT(complaint([](auto& o) { o.limits_bytes = 1; }), HasSubstr("too few bytes"));
   EXPECT_EQ(complaint([](auto&) {}), "ran");

@@ -6,7 +6,7 @@
 namespace skep::bench {
 namespace {
 
-template <size_t kKeyWords, size_t kValueWords>
+template <size_t kKeyBytes, size_t kValueBytes>
 class CuckooIndex {
  public:
   using Access = CuckooIndex&;
@@ -32,8 +32,8 @@ class CuckooIndex {
   bool Delete(std::string_view key) { return map_.erase(Key::Of(key)); }
 
  private:
-  using Key = WordKey<kKeyWords>;
-  using Value = FixedValue<kValueWords>;
+  using Key = WordKey<kKeyBytes>;
+  using Value = FixedValue<kValueBytes>;
 
   libcuckoo::cuckoohash_map<Key, Value, WordKeyHash> map_;
 };

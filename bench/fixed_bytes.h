@@ -1,6 +1,7 @@
-// fixed_bytes.h: keys and values of 8, 16, 24 or 32 bytes as plain structs, for containers whose
-// types are fixed when they are compiled. Of a mixture each takes as much as the largest, and a
-// word for its size: a pointer to a block of its own size would cost more, and a miss.
+// fixed_bytes.h: keys and values of 8, 16, 24 or 32 bytes, or both of 4, as plain structs, for
+// containers whose types are fixed when they are compiled. Of a mixture each takes as much as the
+// largest, and a word for its size: a pointer to a block of its own size would cost more, and a
+// miss.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "bench/loop_target.h"
@@ -19,9 +21,6 @@
 
 namespace skep::bench {
 
-inline constexpr size_t kWordBytes = sizeof(uint64_t);
-inline constexpr size_t kWordsMax = kMixedSizes;
-static_assert(kWordBytes == kMixedStepBytes);
 static_assert(std::endian::native == std::endian::little);
 
 // The first `length` of some bytes.
@@ -34,15 +33,18 @@ struct FixedView {
 };
 
 // The bytes of a key as big-endian words: their order is memcmp's.
-template <size_t kWords>
+template <size_t kBytes>
 struct WordKey {
+  using Word = std::conditional_t<kBytes == 4, uint32_t, uint64_t>;
+  static constexpr size_t kWords = kBytes / sizeof(Word);
+
   static WordKey Of(std::string_view bytes) {
-    std::array<uint64_t, kWords> words;
+    std::array<Word, kWords> words;
     std::memcpy(words.data(), bytes.data(), sizeof(words));
     return {.words = Swapped(words)};
   }
-  std::array<char, kWords * kWordBytes> Bytes() const {
-    return std::bit_cast<std::array<char, kWords * kWordBytes>>(Swapped(words));
+  std::array<char, kBytes> Bytes() const {
+    return std::bit_cast<std::array<char, kBytes>>(Swapped(words));
   }
   friend bool operator<(const WordKey& a, const WordKey& b) {
     for (size_t i = 0; i + 1 < kWords; ++i) {
@@ -52,11 +54,11 @@ struct WordKey {
   }
   friend bool operator==(const WordKey&, const WordKey&) = default;
 
-  std::array<uint64_t, kWords> words;
+  std::array<Word, kWords> words;
 
  private:
-  static std::array<uint64_t, kWords> Swapped(std::array<uint64_t, kWords> words) {
-    for (uint64_t& word : words) word = __builtin_bswap64(word);
+  static std::array<Word, kWords> Swapped(std::array<Word, kWords> words) {
+    for (Word& word : words) word = std::byteswap(word);
     return words;
   }
 };
@@ -67,15 +69,15 @@ struct WordKey<0> {
   static WordKey Of(std::string_view bytes) {
     std::array<char, kMixedBytesMax> padded = {};
     std::memcpy(padded.data(), bytes.data(), std::min(bytes.size(), padded.size()));
-    return {.words = WordKey<kWordsMax>::Of({padded.data(), padded.size()}).words,
+    return {.words = WordKey<kMixedBytesMax>::Of({padded.data(), padded.size()}).words,
             .size = bytes.size()};
   }
   FixedView Bytes() const {
-    return {.bytes = WordKey<kWordsMax>{.words = words}.Bytes(), .length = size};
+    return {.bytes = WordKey<kMixedBytesMax>{.words = words}.Bytes(), .length = size};
   }
   friend auto operator<=>(const WordKey&, const WordKey&) = default;
 
-  std::array<uint64_t, kWordsMax> words;
+  std::array<uint64_t, kMixedSizes> words;
   uint64_t size;
 };
 
@@ -83,8 +85,8 @@ struct WordKey<0> {
 // all.
 struct WordKeyHash {
   using is_avalanching = void;  // Boost's name for that
-  template <size_t kWords>
-  size_t operator()(const WordKey<kWords>& key) const {
+  template <size_t kBytes>
+  size_t operator()(const WordKey<kBytes>& key) const {
     uint64_t hash = 0x9e3779b97f4a7c15;
     for (uint64_t word : key.words) {
       const auto product = static_cast<unsigned __int128>(hash ^ word) * 0xa0761d6478bd642f;
@@ -94,7 +96,7 @@ struct WordKeyHash {
   }
 };
 
-template <size_t kWords>
+template <size_t kBytes>
 struct FixedValue {
   static FixedValue Of(std::string_view bytes) {
     FixedValue value;
@@ -103,7 +105,7 @@ struct FixedValue {
   }
   std::string_view view() const { return {bytes.data(), bytes.size()}; }
 
-  std::array<char, kWords * kWordBytes> bytes;
+  std::array<char, kBytes> bytes;
 };
 
 template <>
@@ -120,22 +122,24 @@ struct FixedValue<0> {
   uint64_t size;
 };
 
-// A target on the index for the sizes of the setup: Index<key words, value words>, loop_target.h;
+// A target on the index for the sizes of the setup: Index<key bytes, value bytes>, loop_target.h;
 // both 0 for mixed sizes.
-//   kNotSupported  keys or values are not of 8, 16, 24 or 32 bytes
+//   kNotSupported  keys or values are not of 8, 16, 24 or 32 bytes, and not both of 4
 template <template <size_t, size_t> typename Index>
 Result<std::unique_ptr<YcsbTarget>> OpenFixed(const PeerSetup& setup) {
-  // Keys of 1 word with values of 1, 2, ..., keys of 2 words, ...
+  // Keys of 8 bytes with values of 8, 16, ..., keys of 16 bytes, ...
+  static constexpr size_t kStep = kMixedStepBytes;
   static constexpr auto kOpen = []<size_t... kAt>(std::index_sequence<kAt...>) {
-    return std::array{&LoopTarget<Index<kAt / kWordsMax + 1, kAt % kWordsMax + 1>>::Open...};
-  }(std::make_index_sequence<kWordsMax * kWordsMax>());
+    return std::array{&LoopTarget<
+        Index<(kAt / kMixedSizes + 1) * kStep, (kAt % kMixedSizes + 1) * kStep>>::Open...};
+  }(std::make_index_sequence<kMixedSizes * kMixedSizes>());
   if (setup.values.mixed()) return LoopTarget<Index<0, 0>>::Open(setup);
   const size_t value_bytes = setup.values.value_bytes();
+  if (setup.key_bytes == 4 && value_bytes == 4) return LoopTarget<Index<4, 4>>::Open(setup);
   if (!IsMixedSize(setup.key_bytes) || !IsMixedSize(value_bytes)) {
-    return Fail(Code::kNotSupported, "keys and values are of 8, 16, 24 or 32 bytes");
+    return Fail(Code::kNotSupported, "keys and values are of 8, 16, 24 or 32 bytes, or both of 4");
   }
-  const size_t key_words = setup.key_bytes / kWordBytes;
-  return kOpen[(key_words - 1) * kWordsMax + value_bytes / kWordBytes - 1](setup);
+  return kOpen[(setup.key_bytes / kStep - 1) * kMixedSizes + value_bytes / kStep - 1](setup);
 }
 
 }  // namespace skep::bench

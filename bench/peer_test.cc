@@ -101,6 +101,10 @@ class PeerTest : public testing::TestWithParam<const PeerInfo*> {
 // streams through both; the answers are in the checksum. Workloads that scan do not write, since a
 // batch's scans may or may not see its own insertions.
 TEST_P(PeerTest, AnswersAsTheModelEngine) {
+  {
+    SCOPED_TRACE("4 + 4");
+    ExpectAnswersOfTheModel(KeyFormat::Random(4), ValuePool(4, 1));
+  }
   for (size_t key_bytes : {8, 16, 24, 32}) {
     for (size_t value_bytes : {8, 16, 24, 32}) {
       SCOPED_TRACE(testing::Message() << key_bytes << " + " << value_bytes);

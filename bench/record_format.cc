@@ -77,7 +77,7 @@ void RenderRandom(uint64_t number, char* to, size_t bytes) {
 }  // namespace
 
 void KeyFormat::Render(uint64_t number, char* to) const {
-  SKEP_DCHECK(bytes_ >= (kind_ == Kind::kYcsb ? kShortBytesMin : kBytesMin));
+  SKEP_DCHECK(bytes_ >= (kind_ == Kind::kText ? kBytesMin : kShortBytesMin));
   if (bytes_ < kBytesMin) return RenderShort(number, to, bytes_);
   if (kind_ == Kind::kRandom || kind_ == Kind::kMixed) return RenderRandom(number, to, bytes_);
   const uint64_t hash = ScrambleFnv(number);

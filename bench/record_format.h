@@ -16,8 +16,9 @@
 // their characters. Eight bytes hold 47 bits of it: with n keys about n^2 / 2^48 pairs are alike.
 //
 // KeyFormat::Random makes keys without a common beginning instead: all bytes are random, and no two
-// numbers have the same key. KeyFormat::Mixed makes the same keys, but of 8, 16, 24 or 32 bytes:
-// two bits of the first word say which, so a key's size can be told from its bytes.
+// numbers have the same key (below 8 bytes as above). KeyFormat::Mixed makes the same keys, but of
+// 8, 16, 24 or 32 bytes: two bits of the first word say which, so a key's size can be told from its
+// bytes.
 #pragma once
 
 #include <cstddef>
@@ -38,10 +39,10 @@ inline bool IsMixedSize(size_t bytes) {
 class KeyFormat {
  public:
   static constexpr size_t kBytesMin = 8;
-  static constexpr size_t kShortBytesMin = 4;  // of YCSB's keys; the other kinds have none below 8
+  static constexpr size_t kShortBytesMin = 4;  // of YCSB's keys and random ones
   static constexpr size_t kDecimalBytesMin = 23;
 
-  // `bytes` >= kShortBytesMin; of the other kinds kBytesMin.
+  // `bytes` >= kShortBytesMin; of text kBytesMin.
   explicit KeyFormat(size_t bytes) : KeyFormat(bytes, Kind::kYcsb) {}
   static KeyFormat Text(size_t bytes) { return KeyFormat(bytes, Kind::kText); }
   static KeyFormat Random(size_t bytes) { return KeyFormat(bytes, Kind::kRandom); }

@@ -11,7 +11,7 @@
 namespace skep::bench {
 namespace {
 
-template <size_t kKeyWords, size_t kValueWords>
+template <size_t kKeyBytes, size_t kValueBytes>
 class HashIndex {
  public:
   using Access = HashIndex&;
@@ -43,8 +43,8 @@ class HashIndex {
   bool Delete(std::string_view key) { return map_.erase(Key::Of(key)); }
 
  private:
-  using Key = WordKey<kKeyWords>;
-  using Value = FixedValue<kValueWords>;
+  using Key = WordKey<kKeyBytes>;
+  using Value = FixedValue<kValueBytes>;
   struct HashCompare {
     size_t hash(const Key& key) const { return WordKeyHash()(key); }
     bool equal(const Key& a, const Key& b) const { return a == b; }
@@ -55,10 +55,10 @@ class HashIndex {
   Map map_;
 };
 
-template <size_t kKeyWords, size_t kValueWords>
+template <size_t kKeyBytes, size_t kValueBytes>
 using SkipListIndex = MapIndex<tbb::concurrent_map<
-    WordKey<kKeyWords>, FixedValue<kValueWords>, std::less<WordKey<kKeyWords>>,
-    std::allocator<std::pair<const WordKey<kKeyWords>, FixedValue<kValueWords>>>>>;
+    WordKey<kKeyBytes>, FixedValue<kValueBytes>, std::less<WordKey<kKeyBytes>>,
+    std::allocator<std::pair<const WordKey<kKeyBytes>, FixedValue<kValueBytes>>>>>;
 
 }  // namespace
 

@@ -138,7 +138,7 @@ void AddYcsbOptions(CLI::App& app, YcsbOptions& options) {
       ->capture_default_str();
   app.add_option("--batch", options.batch, "operations in one batch, or in one pipeline")
       ->capture_default_str();
-  app.add_option("--key-size", options.key_bytes, "bytes, at least 8")->capture_default_str();
+  app.add_option("--key-size", options.key_bytes, "bytes, at least 4")->capture_default_str();
   app.add_option("--value-size", options.value_bytes, "bytes")->capture_default_str();
   app.add_option("--seed", options.seed, "equal seeds choose equal operations")
       ->capture_default_str();
@@ -190,7 +190,7 @@ void AddCompareOptions(CLI::App& app, CompareOptions& options) {
   app.add_option("--snapshots", options.snapshots, "held during a turn; several: in turn")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--key-size", options.key_bytes, "bytes, at least 8")->capture_default_str();
+  app.add_option("--key-size", options.key_bytes, "bytes, at least 4")->capture_default_str();
   app.add_option("--value-size", options.value_bytes, "bytes")->capture_default_str();
   app.add_option("--seed", options.seed, "equal seeds choose equal operations")
       ->capture_default_str();
