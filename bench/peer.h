@@ -5,13 +5,14 @@
 // is a loop, or one transaction where the peer has such.
 //
 //   name      what                               order  threads  keys and values
-//   absl      absl::btree_map                    yes    one      8, 16, 24, 32 bytes, both 4, or a
-//   mixture absl-hash absl::flat_hash_map                no     one      as absl rocksdb   RocksDB,
-//   all in one skip list      yes    any      any lmdb      LMDB on tmpfs                      yes
-//   any      any; keys up to 511 bytes tbb-map   tbb::concurrent_map (skip list)    yes    one: its
-//   erase is not for more; as absl tbb-hash  tbb::concurrent_hash_map           no     any      as
-//   absl cuckoo    libcuckoo::cuckoohash_map          no     any      as absl boost
-//   boost::unordered_flat_map          no     one      as absl
+//   absl      absl::btree_map                    yes    one      8, 16, 24, 32 bytes, a mixture, 4
+//   absl-hash absl::flat_hash_map                no     one      as absl
+//   rocksdb   RocksDB, all in one skip list      yes    any      any
+//   lmdb      LMDB on tmpfs                      yes    any      any; keys up to 511 bytes
+//   tbb-map   tbb::concurrent_map (skip list)    yes    one: its erase is not for more; as absl
+//   tbb-hash  tbb::concurrent_hash_map           no     any      as absl
+//   cuckoo    libcuckoo::cuckoohash_map          no     any      as absl
+//   boost     boost::unordered_flat_map          no     one      as absl
 #pragma once
 
 #include <cstdint>

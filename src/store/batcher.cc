@@ -1,0 +1,236 @@
+#include "skep/batcher.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "skep/store.h"
+#include "store/batch_wait.h"
+
+namespace skep {
+
+// All but what says otherwise is guarded by the mutex. `running_` is the thread's alone: it is
+// swapped with `open_` under the mutex.
+class Batcher::Gatherer {
+ public:
+  Gatherer(Store& store, const BatcherOptions& options)
+      : store_(store),
+        options_(options),
+        wait_(options.operations_wanted, uint64_t{options.wait_us_max} * 1000),
+        thread_([this] { Run(); }) {}
+
+  ~Gatherer() {
+    {
+      const std::lock_guard lock(mutex_);
+      stops_ = true;
+    }
+    work_.notify_one();
+    thread_.join();
+  }
+
+  // `add` puts the operation into the batch it is called with.
+  template <typename Add>
+  void Submit(Add add, Done done) {
+    bool wakes = false;
+    {
+      std::unique_lock lock(mutex_);
+      // The thread itself, from a `done`, cannot wait for itself.
+      if (std::this_thread::get_id() != thread_.get_id()) {
+        room_.wait(lock, [this] { return open_.batch.size() < options_.operations_max; });
+      }
+      if (open_.batch.empty()) {
+        if (options_.wait_us_max > 0) open_.since_ns = SystemClock().MonotonicNs();
+        wakes = is_asleep_;
+      }
+      add(open_.batch);
+      open_.done.push_back(std::move(done));
+      ++submitted_;
+      gathered_.store(static_cast<uint32_t>(open_.batch.size()), std::memory_order_relaxed);
+    }
+    if (wakes) work_.notify_one();
+  }
+
+  void SubmitPoint(Op op, std::string_view key, std::string_view value, Done done) {
+    Submit(
+        [&](Batch& batch) {
+          Scratch& bytes = batch.scratch();
+          batch.Add({.op = op, .key = bytes.Copy(key), .value = bytes.Copy(value), .other = {}});
+        },
+        std::move(done));
+  }
+
+  void Drain() {
+    std::unique_lock lock(mutex_);
+    ++drains_;
+    const uint64_t submitted = submitted_;
+    drained_.wait(lock, [&] { return statistics_.operations >= submitted; });
+    --drains_;
+  }
+
+  Statistics statistics() const {
+    const std::lock_guard lock(mutex_);
+    return statistics_;
+  }
+
+ private:
+  struct Gathered {
+    Batch batch;
+    std::vector<Done> done;  // by slot
+    uint64_t since_ns = 0;   // of the first operation
+  };
+
+  void Run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (open_.batch.empty()) {
+        if (stops_) return;
+        AwaitFirst(lock);
+        continue;
+      }
+      AwaitMore(lock);
+      std::swap(open_, running_);
+      gathered_.store(0, std::memory_order_relaxed);
+      if (options_.wait_us_max > 0) {
+        wait_.Left(static_cast<uint32_t>(running_.batch.size()), SystemClock().MonotonicNs());
+      }
+      lock.unlock();
+      room_.notify_all();
+      const size_t operations = running_.batch.size();
+      Execute();
+      lock.lock();
+      ++statistics_.batches;
+      statistics_.operations += operations;
+      if (drains_ > 0) drained_.notify_all();
+    }
+  }
+
+  // Looks for a while, if an operation is about to come: to be woken takes longer. Then sleeps.
+  void AwaitFirst(std::unique_lock<std::mutex>& lock) {
+    const auto gap_ns = static_cast<uint64_t>(wait_.gap_ns());
+    if (gap_ns < uint64_t{options_.wait_us_max} * 1000) {
+      lock.unlock();
+      LookFor(1, 2 * gap_ns);
+      lock.lock();
+    }
+    is_asleep_ = true;
+    work_.wait(lock, [this] { return stops_ || !open_.batch.empty(); });
+    is_asleep_ = false;
+  }
+
+  void AwaitMore(std::unique_lock<std::mutex>& lock) {
+    if (options_.wait_us_max == 0) return;
+    while (!stops_ && drains_ == 0) {
+      const uint64_t age_ns = SystemClock().MonotonicNs() - open_.since_ns;
+      const uint64_t ns = wait_.WaitNs(static_cast<uint32_t>(open_.batch.size()), age_ns);
+      if (ns == 0) return;
+      lock.unlock();
+      LookFor(options_.operations_wanted, ns);
+      lock.lock();
+    }
+  }
+
+  // Returns when so many operations are gathered, or so many nanoseconds have passed.
+  void LookFor(uint32_t operations, uint64_t ns) const {
+    const uint64_t until_ns = SystemClock().MonotonicNs() + ns;
+    while (gathered_.load(std::memory_order_relaxed) < operations &&
+           SystemClock().MonotonicNs() < until_ns) {
+      std::this_thread::yield();
+    }
+  }
+
+  void Execute() {
+    // It has been asked whether there is such a keyspace.
+    static_cast<void>(store_.Execute(running_.batch, options_.keyspace));
+    for (uint32_t slot = 0; slot < running_.done.size(); ++slot) {
+      running_.done[slot](running_.batch, slot);
+    }
+    running_.batch.Clear();
+    running_.done.clear();
+  }
+
+  Store& store_;
+  const BatcherOptions options_;
+  BatchWait wait_;                     // the thread's
+  std::atomic<uint32_t> gathered_{0};  // operations in `open_`; for who looks without the mutex
+  mutable std::mutex mutex_;
+  std::condition_variable work_;     // something is open, or it stops
+  std::condition_variable room_;     // what was open has left
+  std::condition_variable drained_;  // a batch was executed
+  Gathered open_;
+  Gathered running_;
+  bool is_asleep_ = false;
+  bool stops_ = false;
+  uint32_t drains_ = 0;  // calls that wait
+  uint64_t submitted_ = 0;
+  Statistics statistics_;
+  std::thread thread_;
+};
+
+Result<std::unique_ptr<Batcher>> Batcher::Make(Store& store, const BatcherOptions& options) {
+  constexpr uint32_t kOperationsMax = 64 * 1024;
+  constexpr uint32_t kWaitUsMax = 1'000'000;
+  if (options.operations_max == 0 || options.operations_max > kOperationsMax) {
+    return Fail(Code::kInvalidArgument, "operations_max is from 1 to 65536");
+  }
+  if (options.operations_wanted == 0 || options.operations_wanted > options.operations_max) {
+    return Fail(Code::kInvalidArgument, "operations_wanted is from 1 to operations_max");
+  }
+  if (options.wait_us_max > kWaitUsMax) {
+    return Fail(Code::kInvalidArgument, "wait_us_max is a million at most");
+  }
+  Batch nothing;
+  if (const Status s = store.Execute(nothing, options.keyspace); !s.ok()) return Fail(s);
+  return std::unique_ptr<Batcher>(new Batcher(std::make_unique<Gatherer>(store, options)));
+}
+
+Batcher::Batcher(std::unique_ptr<Gatherer> gatherer) : gatherer_(std::move(gatherer)) {}
+Batcher::~Batcher() = default;
+
+void Batcher::Get(std::string_view key, Done done) {
+  gatherer_->SubmitPoint(Op::kGet, key, {}, std::move(done));
+}
+
+void Batcher::Put(std::string_view key, std::string_view value, Done done) {
+  gatherer_->SubmitPoint(Op::kPut, key, value, std::move(done));
+}
+
+void Batcher::Insert(std::string_view key, std::string_view value, Done done) {
+  gatherer_->SubmitPoint(Op::kInsert, key, value, std::move(done));
+}
+
+void Batcher::Update(std::string_view key, std::string_view value, Done done) {
+  gatherer_->SubmitPoint(Op::kUpdate, key, value, std::move(done));
+}
+
+void Batcher::Delete(std::string_view key, Done done) {
+  gatherer_->SubmitPoint(Op::kDelete, key, {}, std::move(done));
+}
+
+void Batcher::Apply(std::string_view key, const Function* function, std::string_view operand,
+                    Done done) {
+  gatherer_->Submit(
+      [&](Batch& batch) {
+        batch.Apply(batch.scratch().Copy(key), function, batch.scratch().Copy(operand));
+      },
+      std::move(done));
+}
+
+void Batcher::Scan(const Range& range, const ScanOptions& options, Done done) {
+  gatherer_->Submit(
+      [&](Batch& batch) {
+        Range copy = range;
+        copy.lo = batch.scratch().Copy(range.lo);
+        copy.hi = batch.scratch().Copy(range.hi);
+        batch.Scan(copy, options);
+      },
+      std::move(done));
+}
+
+void Batcher::Drain() { gatherer_->Drain(); }
+Batcher::Statistics Batcher::statistics() const { return gatherer_->statistics(); }
+
+}  // namespace skep
