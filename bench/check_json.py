@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Runs skep-bench with --json and checks what it prints.
 
-usage: check_json.py path/to/skep-bench limits|ycsb|compare|kv-direct option...
+usage: check_json.py path/to/skep-bench limits|ycsb|compare|kv-direct|hetero-kv option...
        check_json.py path/to/skep-bench expiry path/to/skep-server option...
 
 Standard output must be one JSON object and nothing else; it must have every key of the interface,
@@ -29,6 +29,8 @@ COMPARE_FIGURES = ["mops", "ratio", "setting_ratio", "p50_ns", "p99_ns", "p999_n
 EXPIRY_OPTIONS = ["server", "host", "port", "items", "stay", "connections", "depth", "rate",
                   "seconds", "lead", "repeats", "key-size", "value-size", "seed"]
 EXPIRY_FIGURES = ["seconds", "ops", "kops", "p50_ns", "p99_ns", "p999_ns", "max_ns"]
+HETERO_KV_OPTIONS = ["figure", "records", "key-size", "value-size", "repeats", "seconds", "wanted",
+                     "wait-us", "seed"]
 KV_DIRECT_OPTIONS = ["table", "figure", "mode", "bytes", "slots", "seed"]
 WITHOUT_ORDER = ["absl-hash", "boost", "cuckoo", "tbb-hash"]
 WITHOUT_THREADS = ["absl-hash", "absl", "boost", "tbb-map"]
@@ -126,20 +128,24 @@ def check_expiry(result, options):
             check_positive(turn[memory], ["used_bytes", "rss_bytes"])
 
 
-def check_kv_direct(result, options):
-    missing = [name for name in KV_DIRECT_OPTIONS if name not in result]
+def check_figure(result, options, names):
+    missing = [name for name in names if name not in result]
     assert not missing, f"missing: {missing}"
     for name, value in zip(options[0::2], options[1::2]):
         if value == "64K":
             value = str(64 << 10)
         assert str(result[name.removeprefix("--")]) == value, name
-    assert (result["table"] is None) != (result["figure"] is None)
     columns = result["rows"][0].keys()
     for row in result["rows"]:
         assert row.keys() == columns
         assert all(figure is None or figure >= 0 for figure in row.values()), row
     for name in columns:
         assert any(row[name] is not None for row in result["rows"]), f"{name} has no figure"
+
+
+def check_kv_direct(result, options):
+    check_figure(result, options, KV_DIRECT_OPTIONS)
+    assert (result["table"] is None) != (result["figure"] is None)
 
 
 def with_server(server, run):
@@ -178,6 +184,8 @@ def check(program, command, options):
         check_ycsb(result, options)
     elif command == "expiry":
         check_expiry(result, options)
+    elif command == "hetero-kv":
+        check_figure(result, options, HETERO_KV_OPTIONS)
     elif command == "kv-direct":
         check_kv_direct(result, options)
     else:

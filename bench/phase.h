@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/histogram.h"
@@ -40,6 +41,11 @@ struct PhaseReport {
   Status status;       // why it ended early: of the first lane that failed
 
   double mops() const { return seconds > 0 ? static_cast<double>(ops) / seconds / 1e6 : 0; }
+  // What a lane would do if the benchmark cost nothing; none: the sessions cannot tell.
+  std::optional<double> target_mops() const {
+    if (tally.target_ns == 0) return std::nullopt;
+    return static_cast<double>(ops) * 1e3 / static_cast<double>(tally.target_ns);
+  }
 };
 
 // Runs every lane on a thread of its own, `batch` (> 0) operations at a time: one batch after the

@@ -183,8 +183,16 @@ Json JsonOf(const ExpiryTurn& turn) {
   return object;
 }
 
-size_t KvDirectWidth(const KvDirectColumn& column) {
-  return std::max<size_t>(column.name.size(), 8);
+size_t WidthOf(const FigureColumn& column) { return std::max<size_t>(column.name.size(), 8); }
+
+Json RowsOf(const FigureTable& table) {
+  Json rows = Json::array();
+  for (const auto& row : table.rows) {
+    Json object = Json::object();
+    for (size_t i = 0; i < row.size(); ++i) object[table.columns[i].name] = OrNull(row[i]);
+    rows.push_back(std::move(object));
+  }
+  return rows;
 }
 
 bool InProcess(const YcsbOptions& options) { return options.host.empty(); }
@@ -225,6 +233,7 @@ std::string TableOf(const YcsbReport& report) {
       options.records, options.key_bytes, options.value_bytes, options.ops, options.threads,
       options.batch);
   table += Row("throughput", report.run.mops(), "M operations/s");
+  table += Row("a thread in the engine", OrDash(report.run.target_mops()), "M operations/s");
   table += MicrosecondsRow("latency, p50", latency.Quantile(0.5));
   table += MicrosecondsRow("latency, p99", latency.Quantile(0.99));
   table += MicrosecondsRow("latency, p99.9", latency.Quantile(0.999));
@@ -263,6 +272,7 @@ std::string JsonOf(const YcsbReport& report) {
                {"rate", options.rate},
                {"seed", options.seed},
                {"mops", report.run.mops()},
+               {"target_mops", OrNull(report.run.target_mops())},
                {"p50_ns", latency.Quantile(0.5)},
                {"p99_ns", latency.Quantile(0.99)},
                {"p999_ns", latency.Quantile(0.999)},
@@ -381,17 +391,17 @@ std::string JsonOf(const ExpiryReport& report) {
                {"first_error", report.first_error}});
 }
 
-std::string TableOf(const KvDirectReport& report) {
+std::string TableOf(const FigureTable& report) {
   std::string table = report.title + "\n";
-  for (const KvDirectColumn& column : report.columns) {
-    table += fmt::format("  {:>{}}", column.name, KvDirectWidth(column));
+  for (const FigureColumn& column : report.columns) {
+    table += fmt::format("  {:>{}}", column.name, WidthOf(column));
   }
   table += "\n";
   for (const auto& row : report.rows) {
     for (size_t i = 0; i < row.size(); ++i) {
-      const KvDirectColumn& column = report.columns[i];
+      const FigureColumn& column = report.columns[i];
       const std::string figure = row[i] ? fmt::format("{:.{}f}", *row[i], column.digits) : "-";
-      table += fmt::format("  {:>{}}", figure, KvDirectWidth(column));
+      table += fmt::format("  {:>{}}", figure, WidthOf(column));
     }
     table += "\n";
   }
@@ -401,12 +411,6 @@ std::string TableOf(const KvDirectReport& report) {
 std::string JsonOf(const KvDirectReport& report) {
   const KvDirectOptions& options = report.options;
   const bool is_table = options.table != 0;
-  Json rows = Json::array();
-  for (const auto& row : report.rows) {
-    Json object = Json::object();
-    for (size_t i = 0; i < row.size(); ++i) object[report.columns[i].name] = OrNull(row[i]);
-    rows.push_back(std::move(object));
-  }
   return Line({{"benchmark", "kv-direct"},
                {"table", is_table ? Json(options.table) : Json(nullptr)},
                {"figure", is_table ? Json(nullptr) : Json(options.figure)},
@@ -415,7 +419,23 @@ std::string JsonOf(const KvDirectReport& report) {
                {"slots", options.slots},
                {"seed", options.seed},
                {"title", report.title},
-               {"rows", std::move(rows)}});
+               {"rows", RowsOf(report)}});
+}
+
+std::string JsonOf(const HeteroKvReport& report) {
+  const HeteroKvOptions& options = report.options;
+  return Line({{"benchmark", "hetero-kv"},
+               {"figure", options.figure},
+               {"records", options.records},
+               {"key-size", options.key_bytes},
+               {"value-size", options.value_bytes},
+               {"repeats", options.repeats},
+               {"seconds", options.seconds},
+               {"wanted", options.wanted},
+               {"wait-us", options.wait_us},
+               {"seed", options.seed},
+               {"title", report.title},
+               {"rows", RowsOf(report)}});
 }
 
 }  // namespace skep::bench

@@ -8,6 +8,7 @@
 
 #include "bench/compare.h"
 #include "bench/expiry.h"
+#include "bench/hetero_kv/figures.h"
 #include "bench/kv_direct/figures.h"
 #include "bench/limits.h"
 #include "bench/net/net.h"
@@ -30,7 +31,8 @@ std::string JsonOf(const ExpiryReport& report);
 std::string TableOf(const NetReport& report);
 std::string JsonOf(const NetReport& report);
 
-std::string TableOf(const KvDirectReport& report);
+std::string TableOf(const FigureTable& report);
 std::string JsonOf(const KvDirectReport& report);
+std::string JsonOf(const HeteroKvReport& report);
 
 }  // namespace skep::bench

@@ -16,7 +16,10 @@ namespace skep::bench {
 struct Tally {
   uint64_t errors = 0;  // operations refused, or answered with what cannot be right
   uint64_t items_scanned = 0;
-  uint64_t checksum = 0;    // of what was returned (answer_checksum.h); 0 of a session without one
+  uint64_t checksum = 0;  // of what was returned (answer_checksum.h); 0 of a session without one
+  // Nanoseconds in the target alone: without putting batches together and checking what came. 0 of
+  // a session that cannot tell.
+  uint64_t target_ns = 0;
   std::string first_error;  // a line for a person
 
   void CountError(std::string_view why) {
@@ -27,6 +30,7 @@ struct Tally {
     errors += other.errors;
     items_scanned += other.items_scanned;
     checksum += other.checksum;
+    target_ns += other.target_ns;
   }
 };
 

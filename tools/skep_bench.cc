@@ -1,6 +1,7 @@
 // skep-bench: what the machine can do (limits), what Skep does (ycsb), what indexes do side by side
 // (compare), what servers do over the network (net), what clients feel when very many keys expire
-// at once (expiry), and what KV-Direct's models say (kv-direct). bench/README.md.
+// at once (expiry), what KV-Direct's models say (kv-direct), and what HeteroKV's paper leaves open
+// (hetero-kv). bench/README.md.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@
 #include "bench/compare.h"
 #include "bench/engine_spec.h"
 #include "bench/expiry.h"
+#include "bench/hetero_kv/figures.h"
 #include "bench/kv_direct/figures.h"
 #include "bench/limits.h"
 #include "bench/net/net.h"
@@ -92,8 +94,8 @@ int RunGenerator(const NetOptions& options, bool json) {
   return 0;
 }
 
-int RunModel(const KvDirectOptions& options, bool json) {
-  const auto report = RunKvDirect(options);
+template <typename Report>
+int PrintFigure(const std::expected<Report, std::string>& report, bool json) {
   if (!report) {
     fmt::print(stderr, "skep-bench: {}\n", report.error());
     return kFailed;
@@ -321,6 +323,25 @@ void AddKvDirectOptions(CLI::App& app, KvDirectOptions& options) {
   app.add_option("--seed", options.seed, "of the models' hashes")->capture_default_str();
 }
 
+void AddHeteroKvOptions(CLI::App& app, HeteroKvOptions& options) {
+  app.add_option("--figure", options.figure,
+                 "sorters: grouping by leaf; scans: ways to read a leaf; wait: latency by load")
+      ->required();
+  app.add_option("--records", options.records, "scans, wait")->capture_default_str();
+  app.add_option("--key-size", options.key_bytes, "scans, wait: 4 or 8 bytes")
+      ->capture_default_str();
+  app.add_option("--value-size", options.value_bytes, "scans, wait: 4, 8 or 16 bytes")
+      ->capture_default_str();
+  app.add_option("--repeats", options.repeats, "of each measurement; the median counts")
+      ->capture_default_str();
+  app.add_option("--seconds", options.seconds, "wait: of a measurement")->capture_default_str();
+  app.add_option("--wanted", options.wanted, "wait: operations that are a large batch")
+      ->capture_default_str();
+  app.add_option("--wait-us", options.wait_us, "wait: microseconds, the longest")
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "of keys")->capture_default_str();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -358,14 +379,20 @@ int main(int argc, char** argv) {
       app.add_subcommand("kv-direct", "tables and figures of KV-Direct, from models of it");
   AddKvDirectOptions(*kv_direct_app, kv_direct);
 
+  HeteroKvOptions hetero_kv;
+  CLI::App* hetero_kv_app =
+      app.add_subcommand("hetero-kv", "what HeteroKV's paper leaves open, on the engine hashleaf");
+  AddHeteroKvOptions(*hetero_kv_app, hetero_kv);
+
   for (CLI::App* command :
-       {limits_app, ycsb_app, compare_app, expiry_app, net_app, kv_direct_app}) {
+       {limits_app, ycsb_app, compare_app, expiry_app, net_app, kv_direct_app, hetero_kv_app}) {
     command->add_flag("--json", json, "one JSON object instead of a table");
   }
   CLI11_PARSE(app, argc, argv);
   if (compare_app->parsed()) RestartWithHugeMalloc(argv);
   if (limits_app->parsed()) return RunLimits(limits, json);
-  if (kv_direct_app->parsed()) return RunModel(kv_direct, json);
+  if (kv_direct_app->parsed()) return PrintFigure(RunKvDirect(kv_direct), json);
+  if (hetero_kv_app->parsed()) return PrintFigure(RunHeteroKv(hetero_kv), json);
   if (net_app->parsed()) return RunGenerator(net, json);
   if (expiry_app->parsed()) return RunMassExpiry(expiry, json);
   return ycsb_app->parsed() ? RunWorkload(ycsb, json) : RunComparison(compare, json);

@@ -240,7 +240,8 @@ std::expected<KvDirectReport, std::string> RunKvDirect(const KvDirectOptions& op
                            {0, 12, FillFigure12}};
   for (const What& what : kAll) {
     if (what.table != options.table || what.figure != options.figure) continue;
-    KvDirectReport report = {.options = options};
+    KvDirectReport report;
+    report.options = options;
     what.fill(report);
     return report;
   }

@@ -11,10 +11,9 @@
 
 #include <cstdint>
 #include <expected>
-#include <optional>
 #include <string>
-#include <vector>
 
+#include "bench/figure_table.h"
 #include "bench/kv_direct/dispatch_model.h"
 
 namespace skep::bench {
@@ -28,16 +27,9 @@ struct KvDirectOptions {
   uint64_t seed = 1;
 };
 
-struct KvDirectColumn {
-  std::string name;  // and the key of a JSON object
-  int digits;        // behind the point
-};
-
-struct KvDirectReport {
+// A figure that is not there: the model cannot hold so much.
+struct KvDirectReport : FigureTable {
   KvDirectOptions options;
-  std::string title;
-  std::vector<KvDirectColumn> columns;
-  std::vector<std::vector<std::optional<double>>> rows;  // none: it cannot hold so much
 };
 
 // The error is a line for a person: no such table or figure, or a size out of range.
