@@ -328,8 +328,7 @@ void AddHeteroKvOptions(CLI::App& app, HeteroKvOptions& options) {
                  "sorters: grouping by leaf; scans: ways to read a leaf; wait: latency by load")
       ->required();
   app.add_option("--records", options.records, "scans, wait")->capture_default_str();
-  app.add_option("--key-size", options.key_bytes, "scans, wait: 4 or 8 bytes")
-      ->capture_default_str();
+  app.add_option("--key-size", options.key_bytes, "bytes: 4, 8 or 16")->capture_default_str();
   app.add_option("--value-size", options.value_bytes, "scans, wait: 4, 8 or 16 bytes")
       ->capture_default_str();
   app.add_option("--repeats", options.repeats, "of each measurement; the median counts")

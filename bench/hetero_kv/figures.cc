@@ -30,49 +30,60 @@ constexpr double kNsOfSecond = 1e9;
 // ---- sorters ----
 
 // A map of leaves of equal ranges, without pairs.
+template <typename K>
 class EmptyLeaves {
  public:
   explicit EmptyLeaves(uint32_t count) {
-    const uint32_t width = UINT32_MAX / count + 1;
-    std::vector<hashleaf::Leaf<uint32_t>*> all;
+    const K width = hashleaf::kKeyMax<K> / count + 1;
+    std::vector<hashleaf::Leaf<K>*> all;
     for (uint32_t i = 0; i < count; ++i) {
-      const uint32_t last = i + 1 == count ? UINT32_MAX : (i + 1) * width - 1;
-      leaves_.push_back(
-          std::make_unique<hashleaf::Leaf<uint32_t>>(memory_, format_, i * width, last));
+      const K last = i + 1 == count ? hashleaf::kKeyMax<K> : (i + 1) * width - 1;
+      leaves_.push_back(std::make_unique<hashleaf::Leaf<K>>(memory_, format_, i * width, last));
       all.push_back(leaves_.back().get());
     }
-    map_ = std::make_unique<hashleaf::LeafMap<uint32_t>>(std::move(all));
+    map_ = std::make_unique<hashleaf::LeafMap<K>>(std::move(all));
   }
-  const hashleaf::LeafMap<uint32_t>& map() const { return *map_; }
+  const hashleaf::LeafMap<K>& map() const { return *map_; }
 
  private:
   MemoryBudget budget_;
   hashleaf::Memory memory_{budget_};
-  const hashleaf::Format format_{.key_bytes = 4, .value_bytes = 4, .secret = 1};
-  std::vector<std::unique_ptr<hashleaf::Leaf<uint32_t>>> leaves_;
-  std::unique_ptr<hashleaf::LeafMap<uint32_t>> map_;
+  const hashleaf::Format format_{.key_bytes = sizeof(K), .value_bytes = 4, .secret = 1};
+  std::vector<std::unique_ptr<hashleaf::Leaf<K>>> leaves_;
+  std::unique_ptr<hashleaf::LeafMap<K>> map_;
 };
 
-void FillSorters(HeteroKvReport& report) {
+template <typename K>
+K RandomKey(std::mt19937_64& random) {
+  K key = 0;
+  for (size_t bytes = 0; bytes < sizeof(K); bytes += 4) {
+    key =
+        static_cast<K>(static_cast<hashleaf::Key128>(key) << 32 | static_cast<uint32_t>(random()));
+  }
+  return key;
+}
+
+template <typename K>
+void FillSortersOf(HeteroKvReport& report) {
   constexpr auto kLeaves = std::to_array<uint32_t>({64, 1024, 8192, 65536});
   report.title = "ns a key of grouping a batch by leaf: counting, and sorting by key";
   report.columns = {{"keys", 0}};
-  std::vector<std::unique_ptr<EmptyLeaves>> maps;
+  std::vector<std::unique_ptr<EmptyLeaves<K>>> maps;
   for (const uint32_t leaves : kLeaves) {
-    maps.push_back(std::make_unique<EmptyLeaves>(leaves));
+    maps.push_back(std::make_unique<EmptyLeaves<K>>(leaves));
     report.columns.push_back({fmt::format("count_{}", leaves), 1});
     report.columns.push_back({fmt::format("sort_{}", leaves), 1});
   }
   std::mt19937_64 random(report.options.seed);
   for (uint32_t keys = 64; keys <= 32768; keys *= 2) {
-    std::vector<hashleaf::Unit<uint32_t>> units;
+    std::vector<hashleaf::Unit<K>> units;
     for (uint32_t i = 0; i < keys; ++i) {
-      units.push_back(hashleaf::Unit<uint32_t>::Of(static_cast<uint32_t>(random()), i, 0));
+      units.push_back(hashleaf::Unit<K>::Of(RandomKey<K>(random), i, 0));
     }
     Row row = {keys};
     for (const auto& leaves : maps) {
       for (const auto by : {hashleaf::SortBy::kCount, hashleaf::SortBy::kSort}) {
-        hashleaf::Sorter<uint32_t> sorter;
+        hashleaf::Sorter<K> sorter;
         constexpr uint32_t kKeysAtOnce = 1 << 18;  // a measurement takes a millisecond
         const uint32_t rounds = kKeysAtOnce / keys;
         const double seconds = MedianSeconds(report.options.repeats, [&](int) {
@@ -85,6 +96,17 @@ void FillSorters(HeteroKvReport& report) {
       }
     }
     report.rows.push_back(std::move(row));
+  }
+}
+
+void FillSorters(HeteroKvReport& report) {
+  switch (report.options.key_bytes) {
+    case 4:
+      return FillSortersOf<uint32_t>(report);
+    case 8:
+      return FillSortersOf<uint64_t>(report);
+    default:
+      return FillSortersOf<hashleaf::Key128>(report);
   }
 }
 
@@ -339,9 +361,11 @@ void FillWait(HeteroKvReport& report) {
 
 const char* Complaint(const HeteroKvOptions& options) {
   if (options.records < 10'000) return "--records must be at least 10000";
-  if (options.key_bytes != 4 && options.key_bytes != 8) return "--key-size must be 4 or 8";
+  if (options.key_bytes != 4 && options.key_bytes != 8 && options.key_bytes != 16) {
+    return "--key-size must be 4, 8 or 16";
+  }
   if (options.key_bytes == 4 && options.records > UINT32_MAX / 1000) {
-    return "--key-size must be 8 for so many --records";
+    return "--key-size must be at least 8 for so many --records";
   }
   if (options.value_bytes != 4 && options.value_bytes != 8 && options.value_bytes != 16) {
     return "--value-size must be 4, 8 or 16";

@@ -24,7 +24,7 @@ namespace skep::bench {
 struct HeteroKvOptions {
   std::string figure;            // sorters, scans or wait
   uint64_t records = 1'000'000;  // scans, wait; at least 10'000
-  uint32_t key_bytes = 4;        // scans, wait: 4 or 8
+  uint32_t key_bytes = 4;        // 4, 8 or 16
   uint32_t value_bytes = 4;      // 4, 8 or 16
   int repeats = 5;               // of each measurement; the median counts
   double seconds = 0.2;          // wait: of a measurement

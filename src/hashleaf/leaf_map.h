@@ -40,9 +40,18 @@ class LeafMap {
   uint32_t size() const { return static_cast<uint32_t>(leaves_.size()); }
   Leaf<K>* leaf(uint32_t index) const { return leaves_[index]; }
   std::span<Leaf<K>* const> leaves() const { return leaves_; }
+  // The first key of a leaf, without a look at the leaf.
+  K first(uint32_t index) const { return levels_[0].begin[index]; }
   uint64_t bytes() const;
   uint32_t levels() const { return static_cast<uint32_t>(levels_.size()); }
 
+  // The same of a key for which it is not before `from`: faster if it is little behind that.
+  uint32_t IndexFrom(uint32_t from, K key) const {
+    const uint32_t group = from / kGroup * kGroup;
+    const uint32_t not_above = CountNotAbove(levels_[0].begin + group, key);
+    if (not_above == kGroup) return IndexOf(key);
+    return group + not_above - 1;
+  }
   // The number of the last leaf whose first key is not above this one.
   uint32_t IndexOf(K key) const {
     size_t at = 0;
