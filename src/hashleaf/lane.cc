@@ -62,6 +62,7 @@ inline void Lane<K>::Fetch(uint32_t place) {
   const std::span<const Group<K>> groups = window_.groups;
   for (place = std::min(place, end_); fetched_ < place; ++fetched_) {
     if (fetched_ == groups[fetched_group_].end) ++fetched_group_;
+    if (fetched_ > 0 && sorted[fetched_].key == sorted[fetched_ - 1].key) continue;
     const uint64_t hash = HashOf(sorted[fetched_].key, core_.format.secret);
     groups[fetched_group_].leaf->table.Prefetch(hash);
   }
@@ -86,17 +87,27 @@ void Lane<K>::DoChunk(std::span<const Group<K>> groups) {
     bool waits = false;  // one of the group's is left
     bool writes_wait = false;
     bool writes = false;
+    const Unit<K>* read = nullptr;  // the last one, if it has read its key
     for (uint32_t place = groups[g].begin; place < groups[g].end; ++place) {
       Fetch(place + kUnitsAhead);
       const Unit<K>& unit = sorted[place];
       const bool reads = KindOf(unit) == PointKind::kGet;
+      if (reads && read != nullptr && read->key == unit.key) {
+        CopyValue(window_.ValueOf(unit.index()), window_.ValueOf(read->index()), value_bytes_);
+        window_.results[unit.index()] = kPointPresent | kPointDone;
+        continue;
+      }
+      read = nullptr;
       if (!leaf.Has(unit.key)) [[unlikely]] {
         memory_.strays.push_back({.group = g, .unit = unit});
         continue;
       }
       if (!reads && !writes) Draw(leaf);
       writes = writes || !reads;
-      if (Look(leaf, unit, reads ? writes_wait : waits)) continue;
+      if (Look(leaf, unit, reads ? writes_wait : waits)) {
+        if (reads) read = &unit;
+        continue;
+      }
       waits = true;
       writes_wait = writes_wait || !reads;
       memory_.left.push_back({.group = g, .unit = unit});
