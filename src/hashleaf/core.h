@@ -16,7 +16,7 @@
 
 namespace skep::hashleaf {
 
-// How a scan reads a leaf (spec: probe, sweep, sorted run).
+// How a scan reads a leaf.
 enum class ScanBy : uint8_t { kCost, kProbe, kSweep, kRun };
 
 // Where a full leaf is divided: at the middle of its keys' range, as the paper does, unless that
@@ -103,7 +103,8 @@ struct Core {
   std::atomic<uint64_t> splits{0};
   std::atomic<uint64_t> merges{0};
   std::atomic<uint64_t> runs_built{0};
-  std::atomic<uint64_t> runs{0};  // that there are
+  std::atomic<uint64_t> runs{0};          // that there are
+  std::atomic<uint64_t> shared_reads{0};  // of a leaf, by several threads at a time
 
  private:
   std::atomic_flag gives_way_;

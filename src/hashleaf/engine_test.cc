@@ -417,6 +417,77 @@ TEST_P(HashleafEngineTest, SharedBatches) {
   EXPECT_STREQ(engine->Verify(), nullptr);
 }
 
+// Goal: a leaf that a batch reads very often is read by several threads at a time, and what they
+// read is what is there, whatever others write to it and however it is split meanwhile.
+// Method: values that say their key and grow; batches that only read few keys, each several times.
+TEST_P(HashleafEngineTest, SharedReads) {
+  const auto engine = Make(true, 3);
+  constexpr uint64_t kHot = 40;
+  const auto value_of = [&](uint64_t round) { return Value(round); };
+  {
+    Batch batch;
+    for (uint64_t i = 0; i < kHot; ++i) {
+      batch.Put(batch.scratch().Copy(Key(i * 1000)), batch.scratch().Copy(value_of(1)));
+    }
+    engine->Execute(batch);
+  }
+  std::jthread writer([&](const std::stop_token& stop) {
+    for (uint64_t round = 2; !stop.stop_requested(); ++round) {
+      Batch batch;
+      for (uint64_t i = 0; i < kHot; ++i) {
+        batch.Put(batch.scratch().Copy(Key(i * 1000)), batch.scratch().Copy(value_of(round)));
+      }
+      // Others come and go between them, so that leaves split and merge.
+      for (uint64_t i = 0; i < 3000; ++i) {
+        const std::string_view key = batch.scratch().Copy(Key(i * 10 + 3));
+        if (round % 2 == 0) {
+          batch.Insert(key, batch.scratch().Copy(value_of(round)));
+        } else {
+          batch.Delete(key);
+        }
+      }
+      engine->Execute(batch);
+      engine->Maintain(0);
+    }
+  });
+  const auto number_of = [](std::string_view value) {
+    uint64_t number = 0;
+    std::memcpy(&number, value.data(), std::min<size_t>(8, value.size()));
+    return number & 0xffffffff;
+  };
+  std::vector<uint64_t> seen(kHot, 1);
+  for (int round = 0; round < Rounds(200); ++round) {
+    Batch batch;
+    for (uint64_t i = 0; i < 3000; ++i) {
+      const bool is_there = i % 8 != 7;
+      batch.Get(batch.scratch().Copy(Key(i % kHot * 1000 + (is_there ? 0 : 5))));
+    }
+    const Version ticket = engine->Execute(batch);
+    std::vector<uint64_t> last = seen;
+    for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+      const Outcome& outcome = batch.outcome(slot);
+      ASSERT_LE(outcome.version, ticket);
+      if (slot % 8 == 7) {
+        ASSERT_EQ(outcome.verdict, Verdict::kAbsent);
+        continue;
+      }
+      ASSERT_EQ(outcome.verdict, Verdict::kDone);
+      const uint64_t number = number_of(outcome.value);
+      ASSERT_GE(number, seen[slot % kHot]);
+      last[slot % kHot] = std::max(last[slot % kHot], number);
+    }
+    seen = last;
+  }
+  writer.request_stop();
+  writer.join();
+  EXPECT_STREQ(engine->Verify(), nullptr);
+  uint64_t shared = 0;
+  engine->Describe(0, [&](std::string_view name, uint64_t number) {
+    if (name == "shared_reads") shared = number;
+  });
+  EXPECT_GT(shared, 0u);
+}
+
 // Goal: what does not fit the keyspace is refused, with what it takes, and changes nothing.
 TEST_P(HashleafEngineTest, RefusesOtherSizesAndDeadlines) {
   const auto engine = Make();

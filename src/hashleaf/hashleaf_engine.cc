@@ -238,6 +238,7 @@ void EngineOf<K>::Describe(uint64_t, const Teller& tell) const {
   tell("merges", core_.merges.load(std::memory_order_relaxed));
   tell("sorted_runs", runs);
   tell("sorted_run_bytes", run_bytes);
+  tell("shared_reads", core_.shared_reads.load(std::memory_order_relaxed));
   tell("sorted_runs_built", core_.runs_built.load(std::memory_order_relaxed));
   tell("arena_allocated_bytes", arena.allocated_bytes);
   tell("arena_held_bytes", arena.held_bytes);

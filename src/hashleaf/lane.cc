@@ -55,6 +55,23 @@ void Lane<K>::DoBusy() {
   memory_.busy.clear();
 }
 
+template <typename K>
+void Lane<K>::Read(const Group<K>& group, uint32_t begin, uint32_t end) {
+  constexpr uint32_t kUnitsAhead = 32;
+  const Leaf<K>& leaf = *group.leaf;
+  const std::span<const Unit<K>> sorted = window_.sorted;
+  for (uint32_t place = begin; place < end; ++place) {
+    if (place + kUnitsAhead < end) {
+      leaf.table.Prefetch(HashOf(sorted[place + kUnitsAhead].key, core_.format.secret));
+    }
+    const Unit<K>& unit = sorted[place];
+    const std::byte* const found = leaf.table.Find(unit.key, HashOf(unit.key, core_.format.secret));
+    if (found != nullptr) CopyValue(window_.ValueOf(unit.index()), found, value_bytes_);
+    window_.results[unit.index()] = found != nullptr ? kPointPresent | kPointDone : 0;
+  }
+  ticket_ = std::max(ticket_, leaf.number);
+}
+
 // The first buckets of the sorted units up to this one.
 template <typename K>
 inline void Lane<K>::Fetch(uint32_t place) {

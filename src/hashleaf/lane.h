@@ -64,6 +64,9 @@ class Lane {
   void Do(size_t begin, size_t end);
   // Those.
   void DoBusy();
+  // Units [begin, end) of a group, which only reads, and whose leaf is locked for all who call this
+  // and has all of its keys.
+  void Read(const Group<K>& group, uint32_t begin, uint32_t end);
   // The highest number read or drawn so far.
   Version ticket() const { return ticket_; }
 

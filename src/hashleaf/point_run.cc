@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <functional>
 
 namespace skep::hashleaf {
@@ -116,30 +117,79 @@ void PointRun<K>::Flush() {
   map_ = &core_.Map();
 }
 
+// Locks the leaf of a group that only reads and whose keys it has all. Else false.
+template <typename K>
+bool PointRun<K>::LockToRead(const SortedWindow<K>& sorted, const Group<K>& group) {
+  Leaf<K>& leaf = *group.leaf;
+  const auto units = sorted.sorted.subspan(group.begin, group.end - group.begin);
+  const auto reads = [](const Unit<K>& unit) { return hashleaf::KindOf(unit) == PointKind::kGet; };
+  if (!std::ranges::all_of(units, reads) || !leaf.lock.try_lock()) return false;
+  if (std::ranges::all_of(units, [&](const Unit<K>& unit) { return leaf.Has(unit.key); })) {
+    return true;
+  }
+  leaf.lock.unlock();
+  return false;
+}
+
 // With helpers. A piece is some leaves; the largest go first, so that the last ones to be done are
-// small, and whoever is free takes the next (the paper's slaves).
+// small, and whoever is free takes the next (the paper's slaves). A hot leaf that is only read is
+// several pieces, under one lock: who does the last of them drops it. They come before all others,
+// and none of them waits for anything: so when somebody waits for a leaf (a stray's, or one that
+// was busy), those who are to drop these locks are at it.
 template <typename K>
 void PointRun<K>::Share(const SortedWindow<K>& sorted) {
-  struct Piece {
-    uint32_t begin, end;  // groups
-    uint32_t units;
+  struct Hot {
+    const Group<K>* group;
+    std::atomic<uint32_t> left;  // pieces
   };
+  struct Piece {
+    uint32_t begin, end;  // groups; of a hot leaf: units
+    uint32_t units;
+    Hot* hot;  // null: some leaves
+  };
+  std::deque<Hot> hot;
   std::vector<Piece> pieces;
   for (uint32_t g = 0; g < sorted.groups.size(); ++g) {
-    if (pieces.empty() || pieces.back().units >= kPieceUnits) {
-      pieces.push_back({.begin = g, .end = g, .units = 0});
+    const Group<K>& group = sorted.groups[g];
+    const uint32_t units = group.end - group.begin;
+    if (units >= 2 * kPieceUnits && LockToRead(sorted, group)) {
+      const uint32_t parts = units / kPieceUnits;
+      hot.emplace_back(&group, parts);
+      for (uint32_t part = 0; part < parts; ++part) {
+        const auto at = [&](uint32_t n) {
+          return group.begin + static_cast<uint32_t>(uint64_t{units} * n / parts);
+        };
+        const uint32_t begin = at(part);
+        const uint32_t end = at(part + 1);
+        pieces.push_back({.begin = begin, .end = end, .units = end - begin, .hot = &hot.back()});
+      }
+      core_.shared_reads.fetch_add(1, std::memory_order_relaxed);
+      continue;
     }
+    const bool goes_on = !pieces.empty() && pieces.back().hot == nullptr &&
+                         pieces.back().end == g && pieces.back().units < kPieceUnits;
+    if (!goes_on) pieces.push_back({.begin = g, .end = g, .units = 0, .hot = nullptr});
     pieces.back().end = g + 1;
-    pieces.back().units += sorted.groups[g].end - sorted.groups[g].begin;
+    pieces.back().units += units;
   }
-  std::ranges::stable_sort(pieces, std::greater<>(), &Piece::units);
+  std::ranges::stable_sort(pieces, std::greater<>(), [](const Piece& piece) {
+    return std::pair(piece.hot != nullptr, piece.units);
+  });
   std::atomic<uint32_t> next{0};
   std::atomic<Version> ticket{0};
   core_.crew.Help([&] {
     Changer<K> changer(core_);
     Lane<K> lane(sorted, changer);
     for (uint32_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < pieces.size();) {
-      lane.Do(pieces[i].begin, pieces[i].end);
+      const Piece& piece = pieces[i];
+      if (piece.hot == nullptr) {
+        lane.Do(piece.begin, piece.end);
+        continue;
+      }
+      lane.Read(*piece.hot->group, piece.begin, piece.end);
+      if (piece.hot->left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        piece.hot->group->leaf->lock.unlock();
+      }
     }
     lane.DoBusy();
     Version seen = ticket.load(std::memory_order_relaxed);

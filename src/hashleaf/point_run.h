@@ -41,6 +41,7 @@ class PointRun {
 
   PointKind KindOf(const Request& request) const;
   void Share(const SortedWindow<K>& sorted);
+  bool LockToRead(const SortedWindow<K>& sorted, const Group<K>& group);
   void Answer();
   char* ValueOf(uint32_t index) const { return values_ + size_t{index} * value_bytes_; }
 
