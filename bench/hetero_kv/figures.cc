@@ -277,7 +277,7 @@ class LoadedEngine {
   }
 
  private:
-  bool Stays(Waits waits, const BatchWait& wait, uint32_t count, uint64_t age_ns) const {
+  bool Stays(Waits waits, BatchWait& wait, uint32_t count, uint64_t age_ns) const {
     switch (waits) {
       case Waits::kNone:
         return false;

@@ -32,23 +32,26 @@ class Store;
 
 struct BatcherOptions {
   uint32_t keyspace = 0;
-  // A batch has at most so many; 1 to 65536. Who has more waits until it has left.
+  // A batch has at most so many, and some 512 KiB of keys and values; 1 to 65536. Who has more
+  // waits until it has left.
   uint32_t operations_max = 8192;
   uint32_t operations_wanted = 256;  // 1 to operations_max
-  uint32_t wait_us_max = 50;         // up to a million; 0: no batch waits
+  uint32_t wait_us_max = 50;         // up to 1000; 0: no batch waits
 };
 
 class Batcher {
  public:
   // The operation is done, or refused: batch.outcome(slot), of a scan also batch.items(slot), which
-  // are valid until it returns. Called by the batcher's thread, one after the other: what it does
-  // delays others. It may call all of Batcher but Drain. It must not throw.
+  // are valid until it returns. May be empty: nobody wants to know. Called by the batcher's thread,
+  // one after the other: what it does delays others. It may submit operations, here and elsewhere,
+  // and then never waits for room; it must not call Drain, destroy a batcher, throw, or wait for
+  // somebody who submits. A batch's answers may have a gibibyte together (kTooLarge).
   using Done = std::move_only_function<void(const Batch& batch, uint32_t slot)>;
 
   // The store must outlive it.
   //   kInvalidArgument  a number that BatcherOptions does not allow; the store has no such keyspace
   static Result<std::unique_ptr<Batcher>> Make(Store& store, const BatcherOptions& options);
-  // Executes what is left.
+  // Executes what is left, and what its `done`s submit.
   ~Batcher();
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;

@@ -6,9 +6,9 @@ namespace skep::hashleaf {
 namespace {
 
 // Estimates that choose how a scan reads a leaf; measured by skep-bench hetero-kv --figure scans.
-constexpr uint64_t kProbeNs = 5;          // a key of the interval
-constexpr uint64_t kBucketNs = 2;         // of a sweep
-constexpr uint64_t kSortedNs = 12;        // a pair that is found and sorted
+constexpr uint64_t kProbeNs = 15;         // a key of the interval
+constexpr uint64_t kBucketNs = 1;         // of a sweep
+constexpr uint64_t kSortedNs = 15;        // a pair that is found and sorted
 constexpr uint32_t kProbedMax = 1 << 16;  // keys that are asked for one by one
 
 template <typename K>
@@ -29,9 +29,12 @@ Slice Probe(const Core<K>& core, const Leaf<K>& leaf, const Interval<K>& interva
   buffer.clear();
   const Format& format = core.format;
   Slice slice;
+  constexpr K kAhead = 16;
   const K width = interval.last - interval.first;
+  const auto key_at = [&](K i) -> K { return want.last ? interval.last - i : interval.first + i; };
   for (K i = 0;; ++i) {
-    const K key = want.last ? interval.last - i : interval.first + i;
+    if (width - i >= kAhead) leaf.table.Prefetch(HashOf(key_at(i + kAhead), format.secret));
+    const K key = key_at(i);
     const std::byte* const value = leaf.table.Find(key, HashOf(key, format.secret));
     if (value != nullptr) {
       if (slice.count == want.count_max) {
@@ -87,9 +90,13 @@ bool BuildRun(Core<K>& core, Leaf<K>& leaf) {
 // they never cost more than twice of what would have been best.
 template <typename K>
 ScanBy Choose(Leaf<K>& leaf, const Interval<K>& interval) {
-  const uint64_t sweep_ns = leaf.table.buckets() * kBucketNs;
-  const uint64_t build_ns = sweep_ns + leaf.table.items() * kSortedNs;
+  const uint64_t look_ns = leaf.table.buckets() * kBucketNs;
+  const uint64_t build_ns = look_ns + leaf.table.items() * kSortedNs;
   const K width = interval.last - interval.first;
+  // As if keys were spread evenly. A sweep sorts what it finds, however few are wanted.
+  const double part =
+      (static_cast<double>(width) + 1) / (static_cast<double>(leaf.last - leaf.first) + 1);
+  const uint64_t sweep_ns = look_ns + static_cast<uint64_t>(part * leaf.table.items()) * kSortedNs;
   const bool is_narrow = width < sweep_ns / kProbeNs;
   const uint64_t probe_ns = is_narrow ? (static_cast<uint64_t>(width) + 1) * kProbeNs : UINT64_MAX;
   const uint64_t cost_ns = std::min(probe_ns, sweep_ns);

@@ -10,7 +10,9 @@
 // All is guarded by the leaf's lock, but for what says otherwise.
 //
 // Protocol. One thread at a time works on a leaf (the paper: "KV requests falling into the same
-// leaf node will be served only by one thread"); here a lock says so.
+// leaf node will be served only by one thread"); here a lock says so. But for one case: of a batch
+// that several threads do together, one may lock a leaf for all of them, who only read it, and
+// another one drop the lock (PointRun::Share says why that keeps nobody waiting for ever).
 //   find    a leaf map (leaf_map.h) tells where a key is, or was some time ago. Who has locked the
 //           leaf looks: if it is dead, the key is in the leaf that absorbed it, or right of that;
 //           if the key is above `last`, right of it (LockLeafOf). So a batch may be dispatched

@@ -10,8 +10,8 @@ namespace {
 // Which way is faster, as measured by skep-bench hetero-kv --figure sorters.
 template <typename K>
 bool CountIsFaster(size_t keys, size_t leaves) {
-  // A key of four bytes and its place are one number, which vqsort is best at; it does not know
-  // keys of sixteen.
+  // A key of four bytes and its place are one number, which vqsort is best at; a key of sixteen
+  // has no number for both.
   if constexpr (sizeof(K) == 4) return keys < 512 && leaves <= keys * 4;
   return leaves <= keys * (sizeof(K) == 8 ? 16 : 64);
 }

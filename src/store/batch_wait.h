@@ -6,6 +6,10 @@
 // none waits, because there are enough; between, a batch waits as long as it takes, and at most
 // `wait_ns_max` from its first operation on.
 //
+// The pace says nothing of who waits for an answer before the next operation. So a wait that has
+// brought less than half of what was wanted is followed by batches that do not wait: two, and twice
+// as many each time it happens again, up to 64.
+//
 // The pace is a mean of the gaps between operations, of each batch that left: the newest counts a
 // quarter. A gap above twice the longest wait says no more than that, so that after a silence the
 // pace is found again within some ten batches.
@@ -28,15 +32,25 @@ class BatchWait {
     const double gap = static_cast<double>(now_ns - left_ns_) / operations;
     gap_ns_ += (std::min(gap, gap_ns_max()) - gap_ns_) / 4;
     left_ns_ = now_ns;
+    if (!has_waited_) {
+      if (skips_ > 0) --skips_;
+    } else if (operations < wanted_ / 2) {
+      penalty_ = std::min(penalty_ * 2, kPenaltyMax);
+      skips_ = penalty_;
+    } else {
+      penalty_ = 1;
+    }
+    has_waited_ = false;
   }
 
   // For how many nanoseconds a batch of so many operations, whose first came `age_ns` ago, waits at
   // most. 0: it leaves.
-  uint64_t WaitNs(uint32_t operations, uint64_t age_ns) const {
-    if (operations >= wanted_ || age_ns >= wait_ns_max_) return 0;
+  uint64_t WaitNs(uint32_t operations, uint64_t age_ns) {
+    if (operations >= wanted_ || age_ns >= wait_ns_max_ || skips_ > 0) return 0;
     const double until_wanted = gap_ns_ * (wanted_ - operations);
     const uint64_t left = wait_ns_max_ - age_ns;
     if (until_wanted > static_cast<double>(left)) return 0;
+    has_waited_ = true;
     return std::max<uint64_t>(static_cast<uint64_t>(until_wanted), 1);
   }
 
@@ -51,6 +65,10 @@ class BatchWait {
   const uint64_t wait_ns_max_;
   double gap_ns_;
   uint64_t left_ns_ = 0;
+  static constexpr uint32_t kPenaltyMax = 64;
+  bool has_waited_ = false;
+  uint32_t penalty_ = 1;
+  uint32_t skips_ = 0;  // batches that do not wait
 };
 
 }  // namespace skep

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -12,9 +13,15 @@
 #include "store/batch_wait.h"
 
 namespace skep {
+namespace {
+
+// Whether this thread is inside a `done`, of any batcher.
+thread_local bool is_in_done = false;
+
+}  // namespace
 
 // All but what says otherwise is guarded by the mutex. `running_` is the thread's alone: it is
-// swapped with `open_` under the mutex.
+// swapped with the first of `open_` under the mutex.
 class Batcher::Gatherer {
  public:
   Gatherer(Store& store, const BatcherOptions& options)
@@ -27,33 +34,41 @@ class Batcher::Gatherer {
     {
       const std::lock_guard lock(mutex_);
       stops_ = true;
+      hurries_.store(true, std::memory_order_relaxed);
+      work_.notify_one();
     }
-    work_.notify_one();
     thread_.join();
   }
 
   // `add` puts the operation into the batch it is called with.
   template <typename Add>
   void Submit(Add add, Done done) {
-    bool wakes = false;
-    {
-      std::unique_lock lock(mutex_);
-      // The thread itself, from a `done`, cannot wait for itself.
-      if (std::this_thread::get_id() != thread_.get_id()) {
-        room_.wait(lock, [this] { return open_.batch.size() < options_.operations_max; });
+    std::unique_lock lock(mutex_);
+    if (IsFull(open_.back())) {
+      // Who waited in a `done` would keep its batcher from making room, here or elsewhere.
+      if (is_in_done) {
+        open_.emplace_back();
+      } else {
+        room_.wait(lock, [this] { return open_.size() == 1 && !IsFull(open_.front()); });
       }
-      if (open_.batch.empty()) {
-        if (options_.wait_us_max > 0) open_.since_ns = SystemClock().MonotonicNs();
-        wakes = is_asleep_;
-      }
-      add(open_.batch);
-      open_.done.push_back(std::move(done));
-      ++submitted_;
-      gathered_.store(static_cast<uint32_t>(open_.batch.size()), std::memory_order_relaxed);
     }
-    if (wakes) work_.notify_one();
+    Gathered& gathered = open_.back();
+    gathered.done.push_back(std::move(done));
+    try {
+      add(gathered.batch);
+    } catch (...) {
+      gathered.done.pop_back();
+      throw;
+    }
+    ++submitted_;
+    const size_t operations = gathered.batch.size();
+    if (operations == 1 && options_.wait_us_max > 0) {
+      gathered.since_ns = SystemClock().MonotonicNs();
+    }
+    gathered_.store(IsFull(gathered) ? UINT32_MAX : static_cast<uint32_t>(operations),
+                    std::memory_order_relaxed);
+    if (is_asleep_) work_.notify_one();
   }
-
   void SubmitPoint(Op op, std::string_view key, std::string_view value, Done done) {
     Submit(
         [&](Batch& batch) {
@@ -66,9 +81,11 @@ class Batcher::Gatherer {
   void Drain() {
     std::unique_lock lock(mutex_);
     ++drains_;
+    hurries_.store(true, std::memory_order_relaxed);
     const uint64_t submitted = submitted_;
     drained_.wait(lock, [&] { return statistics_.operations >= submitted; });
     --drains_;
+    hurries_.store(stops_ || drains_ > 0, std::memory_order_relaxed);
   }
 
   Statistics statistics() const {
@@ -83,23 +100,29 @@ class Batcher::Gatherer {
     uint64_t since_ns = 0;   // of the first operation
   };
 
+  bool IsFull(Gathered& gathered) const {
+    return gathered.batch.size() >= options_.operations_max ||
+           gathered.batch.scratch().used() >= kBytesMax;
+  }
+
   void Run() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      if (open_.batch.empty()) {
+      if (open_.front().batch.empty()) {
         if (stops_) return;
         AwaitFirst(lock);
         continue;
       }
       AwaitMore(lock);
-      std::swap(open_, running_);
-      gathered_.store(0, std::memory_order_relaxed);
-      if (options_.wait_us_max > 0) {
-        wait_.Left(static_cast<uint32_t>(running_.batch.size()), SystemClock().MonotonicNs());
-      }
-      lock.unlock();
+      std::swap(open_.front(), running_);
+      if (open_.size() > 1) open_.pop_front();
+      gathered_.store(static_cast<uint32_t>(open_.back().batch.size()), std::memory_order_relaxed);
       room_.notify_all();
+      lock.unlock();
       const size_t operations = running_.batch.size();
+      if (options_.wait_us_max > 0) {
+        wait_.Left(static_cast<uint32_t>(operations), SystemClock().MonotonicNs());
+      }
       Execute();
       lock.lock();
       ++statistics_.batches;
@@ -110,22 +133,24 @@ class Batcher::Gatherer {
 
   // Looks for a while, if an operation is about to come: to be woken takes longer. Then sleeps.
   void AwaitFirst(std::unique_lock<std::mutex>& lock) {
+    constexpr uint64_t kWakeNs = 50'000;
     const auto gap_ns = static_cast<uint64_t>(wait_.gap_ns());
-    if (gap_ns < uint64_t{options_.wait_us_max} * 1000) {
+    if (options_.wait_us_max > 0 && gap_ns < kWakeNs) {
       lock.unlock();
       LookFor(1, 2 * gap_ns);
       lock.lock();
     }
     is_asleep_ = true;
-    work_.wait(lock, [this] { return stops_ || !open_.batch.empty(); });
+    work_.wait(lock, [this] { return stops_ || !open_.front().batch.empty(); });
     is_asleep_ = false;
   }
 
   void AwaitMore(std::unique_lock<std::mutex>& lock) {
     if (options_.wait_us_max == 0) return;
-    while (!stops_ && drains_ == 0) {
-      const uint64_t age_ns = SystemClock().MonotonicNs() - open_.since_ns;
-      const uint64_t ns = wait_.WaitNs(static_cast<uint32_t>(open_.batch.size()), age_ns);
+    while (!hurries_.load(std::memory_order_relaxed) && open_.size() == 1 &&
+           !IsFull(open_.front())) {
+      const uint64_t age_ns = SystemClock().MonotonicNs() - open_.front().since_ns;
+      const uint64_t ns = wait_.WaitNs(static_cast<uint32_t>(open_.front().batch.size()), age_ns);
       if (ns == 0) return;
       lock.unlock();
       LookFor(options_.operations_wanted, ns);
@@ -133,11 +158,12 @@ class Batcher::Gatherer {
     }
   }
 
-  // Returns when so many operations are gathered, or so many nanoseconds have passed.
+  // Returns when so many operations are gathered, or so many nanoseconds have passed, or somebody
+  // waits for the end.
   void LookFor(uint32_t operations, uint64_t ns) const {
     const uint64_t until_ns = SystemClock().MonotonicNs() + ns;
     while (gathered_.load(std::memory_order_relaxed) < operations &&
-           SystemClock().MonotonicNs() < until_ns) {
+           !hurries_.load(std::memory_order_relaxed) && SystemClock().MonotonicNs() < until_ns) {
       std::this_thread::yield();
     }
   }
@@ -145,22 +171,31 @@ class Batcher::Gatherer {
   void Execute() {
     // It has been asked whether there is such a keyspace.
     static_cast<void>(store_.Execute(running_.batch, options_.keyspace));
+    is_in_done = true;
     for (uint32_t slot = 0; slot < running_.done.size(); ++slot) {
-      running_.done[slot](running_.batch, slot);
+      if (running_.done[slot]) running_.done[slot](running_.batch, slot);
     }
-    running_.batch.Clear();
     running_.done.clear();
+    is_in_done = false;
+    running_.batch.Clear();
   }
+
+  // Of the copies of keys and values: a server takes messages of a mebibyte at least.
+  static constexpr size_t kBytesMax = 512 * 1024;
 
   Store& store_;
   const BatcherOptions options_;
-  BatchWait wait_;                     // the thread's
-  std::atomic<uint32_t> gathered_{0};  // operations in `open_`; for who looks without the mutex
+  BatchWait wait_;  // the thread's
+  // For who looks without the mutex: operations in the last of `open_`, UINT32_MAX if it is full;
+  // whether somebody waits for the end.
+  std::atomic<uint32_t> gathered_{0};
+  std::atomic<bool> hurries_{false};
   mutable std::mutex mutex_;
   std::condition_variable work_;     // something is open, or it stops
   std::condition_variable room_;     // what was open has left
   std::condition_variable drained_;  // a batch was executed
-  Gathered open_;
+  // Not empty. More than one only if a `done` has submitted when it was full.
+  std::deque<Gathered> open_ = std::deque<Gathered>(1);
   Gathered running_;
   bool is_asleep_ = false;
   bool stops_ = false;
@@ -172,7 +207,7 @@ class Batcher::Gatherer {
 
 Result<std::unique_ptr<Batcher>> Batcher::Make(Store& store, const BatcherOptions& options) {
   constexpr uint32_t kOperationsMax = 64 * 1024;
-  constexpr uint32_t kWaitUsMax = 1'000'000;
+  constexpr uint32_t kWaitUsMax = 1000;
   if (options.operations_max == 0 || options.operations_max > kOperationsMax) {
     return Fail(Code::kInvalidArgument, "operations_max is from 1 to 65536");
   }
@@ -180,7 +215,7 @@ Result<std::unique_ptr<Batcher>> Batcher::Make(Store& store, const BatcherOption
     return Fail(Code::kInvalidArgument, "operations_wanted is from 1 to operations_max");
   }
   if (options.wait_us_max > kWaitUsMax) {
-    return Fail(Code::kInvalidArgument, "wait_us_max is a million at most");
+    return Fail(Code::kInvalidArgument, "wait_us_max is at most 1000");
   }
   Batch nothing;
   if (const Status s = store.Execute(nothing, options.keyspace); !s.ok()) return Fail(s);

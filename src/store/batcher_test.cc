@@ -56,6 +56,31 @@ TEST(BatchWait, FindsThePaceAgainAfterASilence) {
   }
 }
 
+// Goal: who waits for an answer before the next operation is not kept waiting for others that do
+// not come: ever fewer batches wait.
+TEST(BatchWait, GivesUpWhereNobodyComes) {
+  BatchWait wait(256, 50 * kUs);
+  uint64_t now_ns = 0;
+  int waits = 0;
+  constexpr int kBatches = 1000;
+  // 64 threads, each with one operation at a time, which takes 15 us.
+  for (int i = 0; i < kBatches; ++i) {
+    const uint64_t ns = wait.WaitNs(64, 0);
+    waits += ns > 0 ? 1 : 0;
+    wait.Left(64, now_ns += 15 * kUs + ns);
+  }
+  EXPECT_GT(waits, 0);
+  EXPECT_LT(waits, kBatches / 20);
+  // Others that do come are waited for again.
+  waits = 0;
+  for (int i = 0; i < kBatches; ++i) {
+    const uint64_t ns = wait.WaitNs(64, 0);
+    waits += ns > 0 ? 1 : 0;
+    wait.Left(ns > 0 ? 256 : 64, now_ns += 15 * kUs + ns);
+  }
+  EXPECT_GT(waits, kBatches / 2);
+}
+
 TEST(BatchWait, OfNoTimeNeverWaits) {
   BatchWait wait(100, 0);
   uint64_t now_ns = 0;
@@ -191,12 +216,62 @@ TEST_P(BatcherTest, GathersWhileItExecutes) {
   EXPECT_EQ(batcher->statistics().operations, 101u);
 }
 
+// Goal: batchers whose operations go on in each other do not wait for each other, however full they
+// are.
+TEST_P(BatcherTest, GoesOnInAnother) {
+  const BatcherOptions options{.operations_max = 2, .operations_wanted = 1};
+  std::atomic<uint64_t> done{0};
+  constexpr uint64_t kRounds = 500;
+  {
+    auto one = *Batcher::Make(*store_, options);
+    auto other = *Batcher::Make(*store_, options);
+    const auto count = [&](const Batch&, uint32_t) { ++done; };
+    const auto go_on = [&](Batcher& from, Batcher& in) {
+      for (uint64_t i = 0; i < kRounds; ++i) {
+        from.Get(Key(i), [&](const Batch&, uint32_t) {
+          in.Get(Key(1), count);
+          in.Get(Key(2), count);
+        });
+      }
+    };
+    std::jthread thread([&] { go_on(*one, *other); });
+    go_on(*other, *one);
+    thread.join();
+    while (done < 4 * kRounds) std::this_thread::yield();
+  }
+  EXPECT_EQ(done, 4 * kRounds);
+}
+
+TEST_P(BatcherTest, NobodyNeedsToKnow) {
+  auto batcher = *Batcher::Make(*store_, {});
+  batcher->Put(Key(1), "12345678", {});
+  batcher->Drain();
+  EXPECT_EQ(*store_->Get(Key(1)), "12345678");
+}
+
+// Goal: a batch is bounded in bytes too, so that what others submit makes none too large.
+TEST(Batcher, BatchesHaveFewBytes) {
+  const auto store = *Store::Open({});
+  auto batcher = *Batcher::Make(*store, {});
+  const std::string value(64 * 1024, 'v');
+  constexpr uint64_t kValues = 100;
+  std::atomic<uint64_t> stored{0};
+  for (uint64_t i = 0; i < kValues; ++i) {
+    batcher->Put("key" + std::to_string(i), value, [&](const Batch& batch, uint32_t slot) {
+      EXPECT_LE(batch.size(), 9u);
+      stored += batch.outcome(slot).verdict == Verdict::kDone ? 1 : 0;
+    });
+  }
+  batcher->Drain();
+  EXPECT_EQ(stored, kValues);
+}
+
 TEST_P(BatcherTest, SaysWhatIsWrong) {
   for (const BatcherOptions& options :
        {BatcherOptions{.operations_max = 0}, BatcherOptions{.operations_max = 65537},
         BatcherOptions{.operations_wanted = 0},
         BatcherOptions{.operations_max = 8, .operations_wanted = 9},
-        BatcherOptions{.wait_us_max = 1'000'001}, BatcherOptions{.keyspace = 1000}}) {
+        BatcherOptions{.wait_us_max = 1001}, BatcherOptions{.keyspace = 1000}}) {
     const auto batcher = Batcher::Make(*store_, options);
     ASSERT_FALSE(batcher.has_value());
     EXPECT_EQ(batcher.error().code(), Code::kInvalidArgument);
