@@ -139,7 +139,7 @@ namespace {
 // Keeps the memory of usual batches, gives back that of a huge one.
 template <typename T>
 void ClearAndShrink(std::vector<T>& vector) {
-  constexpr size_t kKeptMax = 16 * 1024;
+  constexpr size_t kKeptMax = 32 * 1024;
   vector.clear();
   if (vector.capacity() > kKeptMax) std::vector<T>().swap(vector);
 }

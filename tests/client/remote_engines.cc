@@ -164,6 +164,8 @@ constexpr EngineInfo kEngines[] = {
 std::vector<EngineVariant> EnginesUnderTest() {
   std::vector<EngineVariant> variants;
   for (const EngineInfo& info : kEngines) {
+    // Datagrams use a connection too; and this one is the fastest engine.
+    if (kSanitized && info.name != "udp_btree" && info.name != "tcp_hash") continue;
     variants.push_back(
         {.name = std::string(info.name), .info = &info, .options = {}, .in_process = false});
   }

@@ -1,0 +1,51 @@
+#include "bench/hetero_kv/figures.h"
+
+#include <gtest/gtest.h>
+
+namespace skep::bench {
+namespace {
+
+HeteroKvOptions Small(const char* figure) {
+  return {.figure = figure, .records = 10'000, .repeats = 1, .seconds = 0.002};
+}
+
+// Goal: what there is not, or makes no sense, is refused.
+TEST(HeteroKvFigures, RefusesWhatThereIsNot) {
+  const auto refuses = [](auto change) {
+    HeteroKvOptions options = Small("wait");
+    change(options);
+    return !RunHeteroKv(options).has_value();
+  };
+  EXPECT_TRUE(refuses([](auto& o) { o.figure = ""; }));
+  EXPECT_TRUE(refuses([](auto& o) { o.figure = "waits"; }));
+  EXPECT_TRUE(refuses([](auto& o) { o.records = 9'999; }));
+  EXPECT_TRUE(refuses([](auto& o) {
+    o.figure = "scans";
+    o.records = 10'000'000;  // keys of four bytes that are a thousand apart
+  }));
+  EXPECT_TRUE(refuses([](auto& o) { o.key_bytes = 5; }));
+  EXPECT_TRUE(refuses([](auto& o) { o.value_bytes = 0; }));
+  EXPECT_TRUE(refuses([](auto& o) { o.repeats = 0; }));
+  EXPECT_TRUE(refuses([](auto& o) { o.seconds = 0; }));
+  EXPECT_TRUE(refuses([](auto& o) { o.wanted = 0; }));
+}
+
+// Goal: every row has every column, for keys of each size.
+TEST(HeteroKvFigures, FillsEveryColumn) {
+  for (const char* const figure : {"sorters", "scans", "wait"}) {
+    for (const uint32_t key_bytes : {4u, 8u, 16u}) {
+      HeteroKvOptions options = Small(figure);
+      options.key_bytes = key_bytes;
+      const auto report = RunHeteroKv(options);
+      ASSERT_TRUE(report.has_value()) << report.error();
+      EXPECT_FALSE(report->rows.empty());
+      for (const auto& row : report->rows) {
+        ASSERT_EQ(row.size(), report->columns.size());
+        for (const auto& number : row) EXPECT_TRUE(number.has_value() && *number >= 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skep::bench
