@@ -172,7 +172,7 @@ void PointRun<K>::Share(const SortedWindow<K>& sorted) {
     pieces.back().end = g + 1;
     pieces.back().units += units;
   }
-  std::ranges::stable_sort(pieces, std::greater<>(), [](const Piece& piece) {
+  std::ranges::sort(pieces, std::greater<>(), [](const Piece& piece) {
     return std::pair(piece.hot != nullptr, piece.units);
   });
   std::atomic<uint32_t> next{0};
