@@ -50,6 +50,12 @@ function(skep_library name)
   target_link_libraries(${name} PUBLIC skep_flags ${ARG_DEPS})
 endfunction()
 
+# skep_parses_command_line(file...): CLI11 costs the compiler as much as ten other files, and runs
+# once.
+function(skep_parses_command_line)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
+endfunction()
+
 # Labels of tests, and where they run (SKEP_LABELS_SKIPPED and SKEP_BENCHMARKS, which the presets
 # set):
 #   (none)  a unit test: in every preset
@@ -70,7 +76,8 @@ function(skep_runs_labels result)
   endforeach()
 endfunction()
 
-# Tests are compiled once and run once: their own code may be optimised less than what they test.
+# Tests are compiled once and run once: their own code may be optimised less than what they test;
+# and in dev it lacks the checks of pointers that AddressSanitizer makes too, a third of its time.
 set(SKEP_TEST_FLAGS "" CACHE STRING "Compiler options of the tests, after those of the build type")
 add_library(skep_test_flags INTERFACE)
 target_compile_options(skep_test_flags INTERFACE ${SKEP_TEST_FLAGS})
