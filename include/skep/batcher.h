@@ -64,6 +64,8 @@ class Batcher {
   void Update(std::string_view key, std::string_view value, Done done);
   void Delete(std::string_view key, Done done);
   void Apply(std::string_view key, const Function* function, std::string_view operand, Done done);
+  void UpdateElements(std::string_view key, const Function* update, std::string_view operands,
+                      const UpdateOptions& options, Done done);
   void Scan(const Range& range, const ScanOptions& options, Done done);
 
   // Returns when all operations are done whose calls had returned. Nothing waits for more

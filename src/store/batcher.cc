@@ -30,7 +30,8 @@ class Batcher::Gatherer {
         wait_(options.operations_wanted, uint64_t{options.wait_us_max} * 1000),
         thread_([this] { Run(); }) {}
 
-  ~Gatherer() {
+  // Before it is destroyed, while a `done` still finds it.
+  void Stop() {
     {
       const std::lock_guard lock(mutex_);
       stops_ = true;
@@ -223,7 +224,7 @@ Result<std::unique_ptr<Batcher>> Batcher::Make(Store& store, const BatcherOption
 }
 
 Batcher::Batcher(std::unique_ptr<Gatherer> gatherer) : gatherer_(std::move(gatherer)) {}
-Batcher::~Batcher() = default;
+Batcher::~Batcher() { gatherer_->Stop(); }
 
 void Batcher::Get(std::string_view key, Done done) {
   gatherer_->SubmitPoint(Op::kGet, key, {}, std::move(done));
@@ -250,6 +251,15 @@ void Batcher::Apply(std::string_view key, const Function* function, std::string_
   gatherer_->Submit(
       [&](Batch& batch) {
         batch.Apply(batch.scratch().Copy(key), function, batch.scratch().Copy(operand));
+      },
+      std::move(done));
+}
+
+void Batcher::UpdateElements(std::string_view key, const Function* update,
+                             std::string_view operands, const UpdateOptions& options, Done done) {
+  gatherer_->Submit(
+      [&](Batch& batch) {
+        batch.UpdateElements(batch.scratch().Copy(key), update, operands, options);
       },
       std::move(done));
 }

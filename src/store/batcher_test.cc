@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <latch>
 #include <string>
 #include <thread>
@@ -174,6 +175,35 @@ TEST_P(BatcherTest, KeepsTheOrderOfAThread) {
     EXPECT_EQ(batcher->statistics().operations, 2 * kThreads * kRounds);
     EXPECT_LE(batcher->statistics().batches, 2 * kThreads * kRounds);
   }
+}
+
+// Goal: functions of elements, of threads that count with one operation at a time.
+TEST_P(BatcherTest, Counts) {
+  constexpr uint64_t kThreads = 3;
+  constexpr uint64_t kCounts = 500;
+  auto batcher = *Batcher::Make(*store_, {});
+  const Function* const add = FindFunction(FunctionKind::kUpdate, "add", Element::kI64);
+  std::atomic<uint64_t> sum{0};
+  {
+    std::vector<std::jthread> threads;
+    for (uint64_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        const std::string one = {1, 0, 0, 0, 0, 0, 0, 0};
+        for (uint64_t i = 0; i < kCounts; ++i) {
+          batcher->UpdateElements(
+              Key(1), add, one, {.returns = UpdateOptions::Returns::kOld, .create = 1},
+              [&](const Batch& batch, uint32_t slot) {
+                uint64_t before = 0;
+                std::memcpy(&before, batch.outcome(slot).value.data(), sizeof(before));
+                sum += before;
+              });
+        }
+      });
+    }
+  }
+  batcher->Drain();
+  // Each number was there once.
+  EXPECT_EQ(sum, kThreads * kCounts * (kThreads * kCounts - 1) / 2);
 }
 
 // Goal: a `done` may go on with operations, also where the batch is full; and what was submitted is

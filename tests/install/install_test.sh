@@ -26,7 +26,7 @@ echo "== find_package(skep)"
 cmake -S "$work_dir/examples" -B "$work_dir/cmake" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix"
 cmake --build "$work_dir/cmake"
-for example in quickstart transactions tour; do
+for example in quickstart transactions batching tour; do
   "$work_dir/cmake/$example" | diff "$examples/$example.expected" -
 done
 
