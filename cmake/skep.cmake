@@ -51,9 +51,11 @@ function(skep_library name)
 endfunction()
 
 # skep_parses_command_line(file...): CLI11 costs the compiler as much as ten other files, and runs
-# once.
+# once. (A file with options of its own is compiled alone.)
 function(skep_parses_command_line)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1)
+  endif()
 endfunction()
 
 # Labels of tests, and where they run (SKEP_LABELS_SKIPPED and SKEP_BENCHMARKS, which the presets
