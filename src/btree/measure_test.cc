@@ -199,7 +199,9 @@ TEST_P(Measure, WhileOthersWrite) {
     EXPECT_LE(told.at("executing"), 2u);
     EXPECT_LE(told.at("snapshots"), 2u);
     EXPECT_LE(told.at("used_bytes"), told.at("node_bytes"));
-    EXPECT_GE(told.at("leaves"), 1u);
+    // Whatever was seen of them: a node that is replaced meanwhile may be missed, also the only
+    // one.
+    EXPECT_EQ(told.at("leaves") + told.at("inner_nodes"), told.at("sampled_nodes"));
   } while (writing > 0);
   first.join();
   second.join();
