@@ -320,7 +320,9 @@ Status Persistence::FinishRepair(RepairReport* report) {
 
 SnapshotStatistics Persistence::snapshots() const {
   std::lock_guard lock(mutex_);
-  return snapshots_;
+  SnapshotStatistics now = snapshots_;
+  now.is_saving = now.is_saving || is_wanted_;
+  return now;
 }
 
 Status Persistence::Save() {

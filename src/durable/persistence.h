@@ -56,7 +56,7 @@ struct SnapshotStatistics {
   uint64_t last_took_ms = 0;  // of the last one
   uint64_t last_items = 0;    // of the last one that succeeded
   uint64_t last_bytes = 0;    // likewise
-  bool is_saving = false;
+  bool is_saving = false;     // from the asking on
   uint64_t log_position = 0;  // from which on the log is needed
 };
 

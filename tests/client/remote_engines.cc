@@ -77,6 +77,7 @@ class Served final : public ForwardingEngine {
     thread_ = std::thread([this] { server_->Run(); });
     auto remote = client::Remote::Connect({.address = server_->addresses()[0],
                                            .connections = 2,
+                                           .timeout_ms = 60'000,
                                            .datagrams = options.udp,
                                            .wants_versions = true},
                                           SocketNetwork(), SystemClock());
