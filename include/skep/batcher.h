@@ -32,8 +32,8 @@ class Store;
 
 struct BatcherOptions {
   uint32_t keyspace = 0;
-  // A batch has at most so many, and some 512 KiB of keys and values; 1 to 65536. Who has more
-  // waits until it has left.
+  // A batch has at most so many, and 512 KiB of keys and values, or one operation; 1 to 65536. Who
+  // has more waits until it has left.
   uint32_t operations_max = 8192;
   uint32_t operations_wanted = 256;  // 1 to operations_max
   uint32_t wait_us_max = 50;         // up to 1000; 0: no batch waits

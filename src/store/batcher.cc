@@ -41,16 +41,19 @@ class Batcher::Gatherer {
     thread_.join();
   }
 
-  // `add` puts the operation into the batch it is called with.
+  // `add` puts the operation, of so many bytes, into the batch it is called with.
   template <typename Add>
-  void Submit(Add add, Done done) {
+  void Submit(size_t bytes, Add add, Done done) {
     std::unique_lock lock(mutex_);
-    if (IsFull(open_.back())) {
+    if (!HasRoom(open_.back(), bytes)) {
       // Who waited in a `done` would keep its batcher from making room, here or elsewhere.
       if (is_in_done) {
         open_.emplace_back();
       } else {
-        room_.wait(lock, [this] { return open_.size() == 1 && !IsFull(open_.front()); });
+        ++waiting_;
+        ShowGathered();
+        room_.wait(lock, [&] { return open_.size() == 1 && HasRoom(open_.front(), bytes); });
+        --waiting_;
       }
     }
     Gathered& gathered = open_.back();
@@ -62,16 +65,15 @@ class Batcher::Gatherer {
       throw;
     }
     ++submitted_;
-    const size_t operations = gathered.batch.size();
-    if (operations == 1 && options_.wait_us_max > 0) {
+    if (gathered.batch.size() == 1 && options_.wait_us_max > 0) {
       gathered.since_ns = SystemClock().MonotonicNs();
     }
-    gathered_.store(IsFull(gathered) ? UINT32_MAX : static_cast<uint32_t>(operations),
-                    std::memory_order_relaxed);
+    ShowGathered();
     if (is_asleep_) work_.notify_one();
   }
   void SubmitPoint(Op op, std::string_view key, std::string_view value, Done done) {
     Submit(
+        key.size() + value.size(),
         [&](Batch& batch) {
           Scratch& bytes = batch.scratch();
           batch.Add({.op = op, .key = bytes.Copy(key), .value = bytes.Copy(value), .other = {}});
@@ -101,9 +103,16 @@ class Batcher::Gatherer {
     uint64_t since_ns = 0;   // of the first operation
   };
 
-  bool IsFull(Gathered& gathered) const {
-    return gathered.batch.size() >= options_.operations_max ||
-           gathered.batch.scratch().used() >= kBytesMax;
+  // Whether an operation of so many bytes goes in; always if there is none yet.
+  bool HasRoom(Gathered& gathered, size_t bytes) const {
+    return gathered.batch.empty() || (gathered.batch.size() < options_.operations_max &&
+                                      gathered.batch.scratch().used() + bytes <= kBytesMax);
+  }
+  // Whether what is open is to leave, however little it is.
+  bool IsCrowded() const { return waiting_ > 0 || open_.size() > 1; }
+  void ShowGathered() {
+    const size_t operations = IsCrowded() ? UINT32_MAX : open_.back().batch.size();
+    gathered_.store(static_cast<uint32_t>(operations), std::memory_order_relaxed);
   }
 
   void Run() {
@@ -117,7 +126,7 @@ class Batcher::Gatherer {
       AwaitMore(lock);
       std::swap(open_.front(), running_);
       if (open_.size() > 1) open_.pop_front();
-      gathered_.store(static_cast<uint32_t>(open_.back().batch.size()), std::memory_order_relaxed);
+      ShowGathered();
       room_.notify_all();
       lock.unlock();
       const size_t operations = running_.batch.size();
@@ -148,8 +157,7 @@ class Batcher::Gatherer {
 
   void AwaitMore(std::unique_lock<std::mutex>& lock) {
     if (options_.wait_us_max == 0) return;
-    while (!hurries_.load(std::memory_order_relaxed) && open_.size() == 1 &&
-           !IsFull(open_.front())) {
+    while (!hurries_.load(std::memory_order_relaxed) && !IsCrowded()) {
       const uint64_t age_ns = SystemClock().MonotonicNs() - open_.front().since_ns;
       const uint64_t ns = wait_.WaitNs(static_cast<uint32_t>(open_.front().batch.size()), age_ns);
       if (ns == 0) return;
@@ -187,7 +195,7 @@ class Batcher::Gatherer {
   Store& store_;
   const BatcherOptions options_;
   BatchWait wait_;  // the thread's
-  // For who looks without the mutex: operations in the last of `open_`, UINT32_MAX if it is full;
+  // For who looks without the mutex: operations in what is open, UINT32_MAX if it is to leave;
   // whether somebody waits for the end.
   std::atomic<uint32_t> gathered_{0};
   std::atomic<bool> hurries_{false};
@@ -200,7 +208,8 @@ class Batcher::Gatherer {
   Gathered running_;
   bool is_asleep_ = false;
   bool stops_ = false;
-  uint32_t drains_ = 0;  // calls that wait
+  uint32_t waiting_ = 0;  // calls that wait for room
+  uint32_t drains_ = 0;   // and for the end
   uint64_t submitted_ = 0;
   Statistics statistics_;
   std::thread thread_;
@@ -249,6 +258,7 @@ void Batcher::Delete(std::string_view key, Done done) {
 void Batcher::Apply(std::string_view key, const Function* function, std::string_view operand,
                     Done done) {
   gatherer_->Submit(
+      key.size() + operand.size(),
       [&](Batch& batch) {
         batch.Apply(batch.scratch().Copy(key), function, batch.scratch().Copy(operand));
       },
@@ -258,6 +268,7 @@ void Batcher::Apply(std::string_view key, const Function* function, std::string_
 void Batcher::UpdateElements(std::string_view key, const Function* update,
                              std::string_view operands, const UpdateOptions& options, Done done) {
   gatherer_->Submit(
+      key.size() + operands.size(),
       [&](Batch& batch) {
         batch.UpdateElements(batch.scratch().Copy(key), update, operands, options);
       },
@@ -266,6 +277,7 @@ void Batcher::UpdateElements(std::string_view key, const Function* update,
 
 void Batcher::Scan(const Range& range, const ScanOptions& options, Done done) {
   gatherer_->Submit(
+      range.lo.size() + range.hi.size(),
       [&](Batch& batch) {
         Range copy = range;
         copy.lo = batch.scratch().Copy(range.lo);
