@@ -45,13 +45,6 @@ class LeafMap {
   uint64_t bytes() const;
   uint32_t levels() const { return static_cast<uint32_t>(levels_.size()); }
 
-  // The same of a key for which it is not before `from`: faster if it is little behind that.
-  uint32_t IndexFrom(uint32_t from, K key) const {
-    const uint32_t group = from / kGroup * kGroup;
-    const uint32_t not_above = CountNotAbove(levels_[0].begin + group, key);
-    if (not_above == kGroup) return IndexOf(key);
-    return group + not_above - 1;
-  }
   // The number of the last leaf whose first key is not above this one.
   uint32_t IndexOf(K key) const {
     size_t at = 0;
@@ -63,6 +56,13 @@ class LeafMap {
       at = std::min<size_t>(at * kGroup + not_above - 1, numbers.size - 1);
     }
     return static_cast<uint32_t>(at);
+  }
+  // The same of a key for which it is not before `from`: faster if it is little behind that.
+  uint32_t IndexFrom(uint32_t from, K key) const {
+    const uint32_t group = from / kGroup * kGroup;
+    const uint32_t not_above = CountNotAbove(levels_[0].begin + group, key);
+    if (not_above == kGroup) return IndexOf(key);
+    return group + not_above - 1;
   }
 
  private:
