@@ -84,18 +84,8 @@ int RunMassExpiry(const ExpiryOptions& options, bool json) {
   return kFailed;
 }
 
-int RunGenerator(const NetOptions& options, bool json) {
-  const auto report = RunNet(options);
-  if (!report) {
-    fmt::print(stderr, "skep-bench: {}\n", report.error());
-    return kFailed;
-  }
-  Print(*report, json);
-  return 0;
-}
-
 template <typename Report>
-int PrintFigure(const std::expected<Report, std::string>& report, bool json) {
+int PrintIfAny(const std::expected<Report, std::string>& report, bool json) {
   if (!report) {
     fmt::print(stderr, "skep-bench: {}\n", report.error());
     return kFailed;
@@ -390,9 +380,9 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (compare_app->parsed()) RestartWithHugeMalloc(argv);
   if (limits_app->parsed()) return RunLimits(limits, json);
-  if (kv_direct_app->parsed()) return PrintFigure(RunKvDirect(kv_direct), json);
-  if (hetero_kv_app->parsed()) return PrintFigure(RunHeteroKv(hetero_kv), json);
-  if (net_app->parsed()) return RunGenerator(net, json);
+  if (kv_direct_app->parsed()) return PrintIfAny(RunKvDirect(kv_direct), json);
+  if (hetero_kv_app->parsed()) return PrintIfAny(RunHeteroKv(hetero_kv), json);
+  if (net_app->parsed()) return PrintIfAny(RunNet(net), json);
   if (expiry_app->parsed()) return RunMassExpiry(expiry, json);
   return ycsb_app->parsed() ? RunWorkload(ycsb, json) : RunComparison(compare, json);
 }

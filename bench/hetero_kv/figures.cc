@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <span>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/histogram.h"
+#include "bench/keyspace_target.h"
 #include "bench/op_generator.h"
 #include "bench/repeat.h"
 #include "engine/keyspaces.h"
@@ -131,7 +132,7 @@ class ScannedEngine {
     const std::string value(options.value_bytes, 'v');
     // In no order: keys that come in theirs leave leaves that are full.
     std::vector<uint64_t> numbers(records_);
-    for (uint64_t i = 0; i < records_; ++i) numbers[i] = i;
+    std::iota(numbers.begin(), numbers.end(), uint64_t{0});
     std::shuffle(numbers.begin(), numbers.end(), std::mt19937_64(options.seed));
     for (uint64_t first = 0; first < records_; first += kFullBatch) {
       Batch batch;
@@ -213,10 +214,11 @@ class LoadedEngine {
  public:
   explicit LoadedEngine(const HeteroKvOptions& options)
       : options_(options), values_(options.value_bytes, options.seed), format_(options.key_bytes) {
-    EngineOptions engine_options{.budget = &budget_};
-    engine_options.hashleaf.key_bytes = options.key_bytes;
-    engine_options.hashleaf.value_bytes = options.value_bytes;
-    engine_ = HashleafEngine::Make(engine_options);
+    Options store{.engine = "hashleaf", .keyspaces = 1};
+    store.hashleaf.key_bytes = options.key_bytes;
+    store.hashleaf.value_bytes = options.value_bytes;
+    target_ = std::move(*KeyspaceTarget::Open(store, values_));
+    session_ = std::move(*target_->Connect());
     LoadGenerator load(PlanOf(0), 0);
     for (uint64_t first = 0; first < options.records; first += kFullBatch) {
       OpStream stream(format_);
@@ -224,6 +226,9 @@ class LoadedEngine {
       Execute(stream, 0, stream.size());
     }
   }
+
+  // Of all that was answered so far.
+  const Tally& tally() const { return tally_; }
 
   // Operations a second of full batches, one after the other.
   double Capacity() {
@@ -303,29 +308,21 @@ class LoadedEngine {
     OpGenerator(PlanOf(ops), 0).Fill(stream, ops);
     return stream;
   }
+  // An engine of this process always answers.
   void Execute(const OpStream& stream, size_t first, size_t count) {
-    batch_.Clear();
-    for (size_t i = first; i < first + count; ++i) {
-      const YcsbOp op = stream.at(i);
-      if (op.kind == OpKind::kRead) {
-        batch_.Get(op.key);
-      } else {
-        batch_.Put(op.key, values_.at(i));
-      }
-    }
-    engine_->Execute(batch_);
+    static_cast<void>(session_->Execute(stream, first, count, tally_));
   }
 
   const HeteroKvOptions& options_;
   const ValuePool values_;
   const KeyFormat format_;
-  MemoryBudget budget_;
-  std::unique_ptr<Engine> engine_;
-  Batch batch_;
+  std::unique_ptr<KeyspaceTarget> target_;
+  std::unique_ptr<YcsbSession> session_;
+  Tally tally_;
   uint64_t runs_ = 0;
 };
 
-void FillWait(HeteroKvReport& report) {
+std::string FillWait(HeteroKvReport& report) {
   constexpr std::pair<Waits, const char*> kWays[] = {
       {Waits::kNone, "none"}, {Waits::kAdaptive, "adaptive"}, {Waits::kFull, "full"}};
   LoadedEngine engine(report.options);
@@ -357,6 +354,7 @@ void FillWait(HeteroKvReport& report) {
     }
     report.rows.push_back(std::move(row));
   }
+  return engine.tally().first_error;
 }
 
 const char* Complaint(const HeteroKvOptions& options) {
@@ -381,16 +379,20 @@ const char* Complaint(const HeteroKvOptions& options) {
 
 std::expected<HeteroKvReport, std::string> RunHeteroKv(const HeteroKvOptions& options) {
   if (const char* complaint = Complaint(options)) return std::unexpected(complaint);
-  constexpr std::pair<const char*, void (*)(HeteroKvReport&)> kAll[] = {
-      {"sorters", FillSorters}, {"scans", FillScans}, {"wait", FillWait}};
-  for (const auto& [name, fill] : kAll) {
-    if (name != options.figure) continue;
-    HeteroKvReport report;
-    report.options = options;
-    fill(report);
-    return report;
+  HeteroKvReport report;
+  report.options = options;
+  std::string problem;
+  if (options.figure == "sorters") {
+    FillSorters(report);
+  } else if (options.figure == "scans") {
+    FillScans(report);
+  } else if (options.figure == "wait") {
+    problem = FillWait(report);
+  } else {
+    problem = "there are --figure sorters, scans and wait";
   }
-  return std::unexpected("there are --figure sorters, scans and wait");
+  if (!problem.empty()) return std::unexpected(problem);
+  return report;
 }
 
 }  // namespace skep::bench

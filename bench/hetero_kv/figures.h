@@ -37,7 +37,8 @@ struct HeteroKvReport : FigureTable {
   HeteroKvOptions options;
 };
 
-// The error is a line for a person: no such figure, or a number out of range.
+// The error is a line for a person: no such figure, a number out of range, or what a wrong answer
+// of the engine was.
 std::expected<HeteroKvReport, std::string> RunHeteroKv(const HeteroKvOptions& options);
 
 }  // namespace skep::bench
