@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/cpu.h"
 #include "server/server.h"
 #include "server/subcommands.h"
 
@@ -20,6 +21,8 @@ constexpr uint32_t kPipelineMax = 256;       // commands of a connection in a fl
 constexpr uint32_t kBatchMax = 512;          // requests, about
 constexpr uint64_t kUpkeepMs = 100;
 constexpr int kUpkeepPauseMs = 1;
+constexpr uint32_t kAwakeSpins = 1024;      // looks at a gate: 20 to 50 us
+constexpr uint32_t kInVainMax = 4;          // times in a row
 constexpr uint64_t kDrainMs = 1000;         // for replies to be taken at the end
 constexpr int kAcceptsMax = 256;            // in a turn
 constexpr uint64_t kTasksNs = 500'000;      // for the tasks of all connections, in a turn
@@ -72,7 +75,8 @@ void Worker::Adopt(std::unique_ptr<Stream> stream) {
 }
 
 bool Worker::Turn(int timeout_ms) {
-  const bool has_work = (!tasks_.empty() && task_patience_ms_ == 0) || !resumed_.empty();
+  const bool has_tasks = (!tasks_.empty() && task_patience_ms_ == 0) || !resumed_.empty();
+  const bool has_work = has_tasks || !awaited_.empty();
   const bool busy = has_work || upkeep_left_;
   // Upkeep that is left has a piece in each turn; without other work there are few turns, since
   // nobody waits for it and clients may need the processor.
@@ -81,6 +85,7 @@ bool Worker::Turn(int timeout_ms) {
                        : !tasks_.empty() ? task_patience_ms_
                                          : static_cast<int>(kUpkeepMs);
   const auto events = poller_->Wait(timeout_ms < 0 ? patience : std::min(timeout_ms, patience));
+  if (!awaited_.empty() && !has_tasks && events.empty() && !StayAwake()) ArrangeWakes();
   ReadClocksAndOptions();
   const bool adopted = AdoptWaiting();
   // Before the network: a connection is read only when all that was read of it is executed.
@@ -548,8 +553,36 @@ std::string& Worker::ReplyTo(Session& session, Engine& engine, Version ticket, b
 void Worker::AwaitGate(Session& session, ReleaseGate& gate, Version ticket) {
   if (!session.waiting) waiting_.push_back(&session);
   session.waiting = true;
-  // The poller, not the worker: an engine may release after the worker has ended.
-  gate.CallWhenReleased(ticket, [poller = poller_] { poller->Wake(); });
+  const Awaited awaited{.gate = &gate, .ticket = ticket};
+  if (awaited_.empty() || awaited_.back() != awaited) awaited_.push_back(awaited);
+}
+
+// Another worker's batch that replies here wait for is mostly at its end, and to sleep and be woken
+// takes longer than that. Where it does not help (a sync of the disk), it is tried more and more
+// rarely.
+bool Worker::StayAwake() {
+  if (sleeps_left_ > 0) {
+    --sleeps_left_;
+    return false;
+  }
+  const Awaited first = awaited_.front();
+  for (uint32_t i = 0; i < kAwakeSpins; ++i) {
+    if (first.gate->IsReleased(first.ticket)) {
+      in_vain_ = 0;
+      return true;
+    }
+    Pause();
+  }
+  ++in_vain_;
+  if (in_vain_ > kInVainMax) sleeps_left_ = 1u << std::min(in_vain_ - kInVainMax, 6u);
+  return false;
+}
+
+void Worker::ArrangeWakes() {
+  for (const Awaited& a : std::exchange(awaited_, {})) {
+    // The poller, not the worker: an engine may release after the worker has ended.
+    a.gate->CallWhenReleased(a.ticket, [poller = poller_] { poller->Wake(); });
+  }
 }
 
 // Drops the input that was dispatched; nothing views it any more.
@@ -609,6 +642,7 @@ void Worker::AddTask(Session& session) {
 // ---- 5. Replies ----
 
 void Worker::PassGates() {
+  std::erase_if(awaited_, [](const Awaited& a) { return a.gate->IsReleased(a.ticket); });
   for (Session* session : std::exchange(waiting_, {})) {
     auto& marks = session->marks;
     while (!marks.empty() && marks.front().gate->IsReleased(marks.front().ticket)) {

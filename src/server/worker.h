@@ -125,6 +125,11 @@ class Worker {
     Version ticket = 0;
     bool used = false;  // listed in used_keyspaces_
   };
+  struct Awaited {
+    ReleaseGate* gate;
+    Version ticket;
+    bool operator==(const Awaited&) const = default;
+  };
 
   // Step 1.
   void ReadClocksAndOptions();
@@ -178,6 +183,8 @@ class Worker {
   void AddTask(Session& session);
   void PassGates();
   void AwaitGate(Session& session, ReleaseGate& gate, Version ticket);
+  bool StayAwake();
+  void ArrangeWakes();
   void Send();
   void SendDatagrams();
   void SendTo(Session& session);
@@ -209,6 +216,9 @@ class Worker {
   std::vector<Listener*> exhausted_;  // not polled until the next upkeep: no descriptors were left
   std::vector<Session*> to_send_;     // queued
   std::vector<Session*> waiting_;     // have marks
+  std::vector<Awaited> awaited_;      // by them, and nobody is asked yet to wake the worker
+  uint32_t in_vain_ = 0;              // times in a row that it stayed awake
+  uint32_t sleeps_left_ = 0;          // before it does again
   std::vector<Session*> tasks_;       // can do a piece
   std::vector<Session*> kept_;        // input in `in` was dispatched this turn
   std::vector<Session*> resumed_;     // may go on with the input they have
