@@ -54,7 +54,8 @@ class PosixFile final : public File {
 
   Status WriteAt(uint64_t offset, std::string_view bytes) override {
     const Status status = WriteAll(offset, bytes);
-    if (status.ok() && !bytes.empty()) end_ = std::max(end_, offset + bytes.size());
+    // Inside the file it is not touched: somebody may write elsewhere.
+    if (status.ok() && !bytes.empty() && offset + bytes.size() > end_) end_ = offset + bytes.size();
     return status;
   }
 
@@ -140,8 +141,8 @@ class PosixFiles final : public FileSystem {
   }
 
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    FileDescriptor fd(Uninterrupted(
-        [&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kFileMode); }));
+    FileDescriptor fd(
+        Uninterrupted([&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kFileMode); }));
     if (!fd.valid()) return Fail(IoError("cannot open a file"));
     if (Uninterrupted([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) < 0) {
       if (errno == EWOULDBLOCK) return Fail(Code::kUnavailable, "a file is locked by another");

@@ -12,7 +12,8 @@
 
 namespace skep {
 
-// An open file. Thread safety: one owner, but ReadAt and Sync may run beside anything.
+// An open file. Thread safety: one owner, but ReadAt and Sync may run beside anything, and WriteAt
+// inside the file beside WriteAt of other bytes.
 // Errors: kIo with the errno; a short write is retried inside and ends in kIo if it cannot finish.
 class File {
  public:

@@ -189,6 +189,7 @@ Status Log::WriteChunk(Chunk chunk) {
   kept_bytes_ += chunk.bytes.size();
   kept_.push_back(std::move(chunk));
   if (kept_bytes_ > kKeptBytesDue) WantSync();
+  if (segments_.wants_filling()) Wake();
   return s;
 }
 
@@ -219,6 +220,7 @@ int Log::Step() {
     }
   }
   Status space = segments_.Prepare();
+  segments_.FillAhead();
   uint64_t drop_before = 0;
   {
     std::lock_guard lock(mutex_);

@@ -7,6 +7,19 @@
 #include "durable/log_format.h"
 
 namespace skep::durable {
+namespace {
+
+// The next segment's, before it is begun.
+constexpr uint64_t kFilledAtFirst = uint64_t{1} << 20;
+// A write keeps others out of the file.
+constexpr uint64_t kPiece = uint64_t{32} << 10;
+
+std::string_view Zeroes(uint64_t count) {
+  static const std::string zeroes(kFilledAtFirst, '\0');
+  return std::string_view(zeroes).substr(0, count);
+}
+
+}  // namespace
 
 Status LogFiles::Begin(uint64_t position, std::string_view bytes) {
   if (const Status s = Prepare(); !s.ok()) return s;
@@ -28,22 +41,42 @@ Status LogFiles::TakeNext(uint64_t begin, uint64_t position) {
   if (const Status s = files_.Rename(NextPath(), name); !s.ok()) return s;
   std::lock_guard lock(mutex_);
   if (current_.file != nullptr) unsynced_.push_back(current_.file);
-  current_ = {.file = std::exchange(next_, nullptr), .begin = begin};
+  const uint64_t filled = begin + std::min(kFilledAtFirst, segment_bytes_);  // by Prepare()
+  current_ = {
+      .file = std::exchange(next_, nullptr), .begin = begin, .filled = std::max(filled, position)};
   position_ = position;
   names_unsynced_ = true;
   return {};
 }
 
-// The next piece of the current segment, if what ends at `end` goes into it.
-Status LogFiles::FillAhead(uint64_t end) {
-  static const std::string zeroes(kFilledAhead, '\0');
-  if (end <= current_.filled) return {};
-  const uint64_t from = std::max(current_.filled, position_);
-  const uint64_t to = std::min(from + kFilledAhead, current_.begin + segment_bytes_);
-  if (to <= from) return {};
-  current_.filled = to;
-  return current_.file->WriteAt(from - current_.begin,
-                                std::string_view(zeroes).substr(0, to - from));
+// Of the current segment, behind what is filled. Holds filling_.
+Status LogFiles::FillPiece() {
+  Segment segment;
+  {
+    std::lock_guard lock(mutex_);
+    segment = current_;
+  }
+  const uint64_t end = segment.begin + segment_bytes_;
+  if (segment.file == nullptr || segment.filled >= end) return {};
+  const std::string_view zeroes = Zeroes(std::min(kPiece, end - segment.filled));
+  const Status s = segment.file->WriteAt(segment.filled - segment.begin, zeroes);
+  if (!s.ok()) return s;
+  std::lock_guard lock(mutex_);
+  if (current_.file == segment.file) current_.filled = segment.filled + zeroes.size();
+  return {};
+}
+
+bool LogFiles::IsFilled(uint64_t ahead) const {
+  std::lock_guard lock(mutex_);
+  const uint64_t to = std::min(position_ + ahead, current_.begin + segment_bytes_);
+  return current_.file == nullptr || current_.filled >= to;
+}
+
+void LogFiles::FillAhead() {
+  while (!IsFilled(kFilledAhead)) {
+    std::lock_guard filling(filling_);
+    if (!FillPiece().ok()) return;
+  }
 }
 
 Status LogFiles::Write(std::string_view bytes) {
@@ -53,10 +86,15 @@ Status LogFiles::Write(std::string_view bytes) {
   if (is_full && is_prepared()) {
     if (const Status s = TakeNext(position_, position_); !s.ok()) return s;
   }
-  if (const Status s = FillAhead(position_ + bytes.size()); !s.ok()) return s;
+  std::unique_lock filling(filling_, std::defer_lock);
+  if (!IsFilled(bytes.size())) filling.lock();
+  if (!IsFilled(bytes.size())) {
+    if (const Status s = FillPiece(); !s.ok()) return s;
+  }
   if (const Status s = current_.file->WriteAt(position_ - current_.begin, bytes); !s.ok()) return s;
   std::lock_guard lock(mutex_);
   position_ += bytes.size();
+  current_.filled = std::max(current_.filled, position_);
   return {};
 }
 
@@ -93,7 +131,9 @@ Status LogFiles::Prepare() {
   if (is_prepared()) return {};
   auto file = files_.Open(NextPath(), FileSystem::Mode::kReadWrite);
   if (!file) return file.error();
-  if (const Status s = (*file)->Allocate(segment_bytes_); !s.ok()) {
+  Status s = (*file)->Allocate(segment_bytes_);
+  if (s.ok()) s = (*file)->WriteAt(0, Zeroes(segment_bytes_));
+  if (!s.ok()) {
     static_cast<void>(files_.Remove(NextPath()));  // what it has taken is missed elsewhere
     return s;
   }

@@ -16,7 +16,13 @@
 
 namespace skep::durable {
 
-// Thread safety: one thread writes at a time, and one syncs and prepares at a time.
+// Space that was only allocated becomes written space when it is first written. That takes the file
+// system a transaction, in the next sync too, and a page that it has to find: 0.1 to 2.5 ms for a
+// MiB. So zeroes are written ahead of the writer, by the thread that prepares (FillAhead), as long
+// as that comes in time. Who writes zeroes holds filling_, and writes behind `filled` only; the
+// writer writes before it, or holds filling_, too.
+//
+// Thread safety: one thread writes at a time, and one syncs, prepares and fills at a time.
 class LogFiles {
  public:
   // `files` must outlive it.
@@ -28,10 +34,7 @@ class LogFiles {
   // until all of it is there. To be called before the first write, and after one has failed, or a
   // sync.
   Status Begin(uint64_t position, std::string_view bytes);
-  // At the end. If it fails the log has to be begun anew, from what is not synced on. What comes
-  // next in the segment is overwritten with zeroes first, a piece at a time: space that was only
-  // allocated becomes written space when it is first written, and that takes the file system a
-  // transaction, in the next sync too; so it does once a piece.
+  // At the end. If it fails the log has to be begun anew, from what is not synced on.
   Status Write(std::string_view bytes);
   // Behind the last byte written.
   uint64_t position() const { return position_; }
@@ -43,28 +46,36 @@ class LogFiles {
   Status Prepare();
   bool is_prepared() const;
 
+  // Writes zeroes over what comes next, until there are kFilledAhead. What fails is left to the
+  // writer, who then tells.
+  void FillAhead();
+  // Whether there are so few that it should be called. Thread-safe.
+  bool wants_filling() const { return !IsFilled(kFilledAhead / 2); }
+
   // Drops the segments that have nothing from the position on. One becomes the next one, if there
   // is none.
   Status DropBefore(uint64_t position);
 
  private:
-  static constexpr uint64_t kFilledAhead = uint64_t{1} << 20;
+  static constexpr uint64_t kFilledAhead = uint64_t{4} << 20;
 
   struct Segment {
     std::shared_ptr<File> file;
     uint64_t begin = 0;
-    uint64_t filled = 0;  // up to this position; the writer's
+    uint64_t filled = 0;  // up to this position, or written; changed with filling_ and mutex_
   };
 
   std::string PathOf(std::string_view name) const { return directory_ + "/" + std::string(name); }
   std::string NextPath() const { return PathOf("log-next.tmp"); }
   Status TakeNext(uint64_t begin, uint64_t position);
-  Status FillAhead(uint64_t end);
+  Status FillPiece();
+  bool IsFilled(uint64_t ahead) const;  // so many bytes, or to the segment's end
 
   FileSystem& files_;
   const std::string directory_;
   const uint64_t segment_bytes_;
 
+  std::mutex filling_;        // held while zeroes are written; taken before mutex_
   mutable std::mutex mutex_;  // guards what follows; not held during input and output
   Segment current_;
   uint64_t position_ = 0;  // its writer may read it without the mutex

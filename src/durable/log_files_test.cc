@@ -6,8 +6,11 @@
 #include <map>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/temporary_directory_test.h"
+#include "durable/directory.h"
 #include "durable/log_format.h"
 #include "durable/log_test.h"
 
@@ -189,7 +192,7 @@ TEST_F(LogFilesTest, UsesASegmentAgain) {
   ASSERT_TRUE(files_.DropBefore(80).ok());
   EXPECT_TRUE(files_.is_prepared());
   EXPECT_EQ(Names(), (std::vector<std::string>{SegmentName(80), kNext}));
-  EXPECT_EQ(TakeImage(disk_)[kNext].front(), ByteAt(0)) << "not emptied";
+  EXPECT_EQ(TakeImage(disk_)[kNext], std::string(kSegmentBytes, '\0')) << "its space is kept";
   Write(30);
   EXPECT_EQ(Names(), (std::vector<std::string>{SegmentName(80), SegmentName(160)}));
   EXPECT_EQ(GoodUpTo(80), 190u);
@@ -234,28 +237,84 @@ TEST_F(LogFilesTest, BeginsAnewAfterFailures) {
   }
 }
 
-// Goal: what comes next was written before, a piece at a time, and never what is there.
-// Method: a segment of some pieces that had other bytes before.
+// Goal: what comes next was written before, whoever came to it first, and never what is there.
+// Method: segments that had other bytes before; the filling is called for, or not.
 TEST_F(LogFilesTest, FillsAhead) {
-  constexpr uint64_t kPiece = uint64_t{1} << 20;
-  {
-    auto old = disk_.Open(std::string(kTestDirectory) + "/" + kNext, FileSystem::Mode::kReadWrite);
-    ASSERT_TRUE((*old)->Append(std::string(5 * kPiece / 2, 'x')).ok());
+  constexpr size_t kMiB = size_t{1} << 20;
+  constexpr size_t kBytes = 11 * kMiB / 2;
+  for (const bool in_time : {false, true}) {
+    SCOPED_TRACE(in_time);
+    const std::string next = std::string(kTestDirectory) + "/" + kNext;
+    auto old = disk_.Open(next, FileSystem::Mode::kCreate);
+    ASSERT_TRUE((*old)->Append(std::string(kBytes, 'x')).ok());
+    LogFiles files(disk_, kTestDirectory, kBytes);
+    ASSERT_TRUE(files.Begin(0, "begin").ok());
+    std::string expected = "begin";
+    for (const size_t bytes : {size_t{10}, kMiB - 20, size_t{100}, kMiB, size_t{7}, 2 * kMiB}) {
+      const std::string text(bytes, static_cast<char>('0' + expected.size() % 10));
+      ASSERT_TRUE(files.Write(text).ok());
+      expected += text;
+      if (in_time) {
+        files.FillAhead();
+        EXPECT_FALSE(files.wants_filling());
+      }
+      const std::string file = TakeImage(disk_).at(SegmentName(0));
+      ASSERT_EQ(file.size(), kBytes);
+      ASSERT_TRUE(file.starts_with(expected));
+      const size_t filled = std::min(file.find_first_not_of('\0', expected.size()), file.size());
+      EXPECT_GE(filled, in_time ? std::min(expected.size() + 4 * kMiB, kBytes) : expected.size());
+      EXPECT_LE(filled, expected.size() + 4 * kMiB + kMiB / 32);
+    }
+    EXPECT_EQ(TakeImage(disk_).at(SegmentName(0)).contains('x'), !in_time);
   }
-  LogFiles files(disk_, kTestDirectory, 5 * kPiece / 2);
+}
+
+// Goal: what cannot be filled is no failure yet: the writer is told when it comes to it.
+TEST_F(LogFilesTest, FillingFails) {
+  LogFiles files(disk_, kTestDirectory, 8 << 20);
   ASSERT_TRUE(files.Begin(0, "begin").ok());
-  std::string expected = "begin";
-  for (const size_t bytes : {size_t{10}, kPiece - 20, size_t{100}, kPiece, size_t{7}}) {
-    const std::string text(bytes, static_cast<char>('0' + expected.size() % 10));
-    ASSERT_TRUE(files.Write(text).ok());
-    expected += text;
-    const std::string file = TakeImage(disk_).at(SegmentName(0));
-    ASSERT_EQ(file.size(), 5 * kPiece / 2);
-    ASSERT_TRUE(file.starts_with(expected));
-    const uint64_t filled = std::min(file.find_first_not_of('\0', expected.size()), file.size());
-    EXPECT_LE(filled, expected.size() + kPiece);
+  disk_.FailOnce(Operation::kWrite, 1, EIO);
+  files.FillAhead();
+  EXPECT_TRUE(files.wants_filling());
+  ASSERT_TRUE(files.Write("more").ok());
+  files.FillAhead();
+  EXPECT_FALSE(files.wants_filling());
+  disk_.FailOnce(Operation::kWrite, 0, EIO);
+  EXPECT_FALSE(files.Write("most").ok());
+}
+
+// Goal: one thread may fill while another writes, and takes segments in turn.
+TEST(LogFiles, FillsBesideTheWriter) {
+  const TemporaryDirectory directory;
+  std::string expected;
+  {
+    LogFiles files(PosixFileSystem(), directory.path(), 300'000);
+    ASSERT_TRUE(files.Begin(0, "").ok());
+    const std::jthread filler([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        EXPECT_TRUE(files.Prepare().ok());
+        files.FillAhead();
+      }
+    });
+    std::mt19937_64 rng(1);
+    while (expected.size() < 8'000'000) {
+      const std::string bytes(1 + rng() % 20'000, static_cast<char>('a' + rng() % 26));
+      ASSERT_TRUE(files.Write(bytes).ok());
+      expected += bytes;
+    }
   }
-  EXPECT_FALSE(TakeImage(disk_).at(SegmentName(0)).substr(expected.size()).contains('x'));
+  std::string log;
+  const auto found = ListStoreFiles(PosixFileSystem(), directory.path());
+  ASSERT_TRUE(found.has_value());
+  EXPECT_GT(found->segments.size(), 3u);
+  for (const uint64_t begin : found->segments) {
+    log.resize(begin);
+    const auto bytes = PosixFileSystem().ReadAll(directory.path() + "/" + SegmentName(begin));
+    ASSERT_TRUE(bytes.has_value());
+    log += *bytes;
+  }
+  ASSERT_TRUE(log.starts_with(expected));
+  EXPECT_EQ(log.find_first_not_of('\0', expected.size()), std::string::npos);
 }
 
 }  // namespace
