@@ -1,0 +1,51 @@
+// Segments with a writer and a filler, each a thread.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <thread>
+
+#include "base/temporary_directory_test.h"
+#include "durable/directory.h"
+#include "durable/log_files.h"
+#include "durable/log_format.h"
+
+namespace skep::durable {
+namespace {
+
+// Goal: one thread may fill while another writes, and takes segments in turn.
+TEST(LogFiles, FillsBesideTheWriter) {
+  const TemporaryDirectory directory;
+  std::string expected;
+  {
+    LogFiles files(PosixFileSystem(), directory.path(), 300'000);
+    ASSERT_TRUE(files.Begin(0, "").ok());
+    const std::jthread filler([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        EXPECT_TRUE(files.Prepare().ok());
+        files.FillAhead();
+      }
+    });
+    std::mt19937_64 rng(1);
+    while (expected.size() < 8'000'000) {
+      const std::string bytes(1 + rng() % 20'000, static_cast<char>('a' + rng() % 26));
+      ASSERT_TRUE(files.Write(bytes).ok());
+      expected += bytes;
+    }
+  }
+  std::string log;
+  const auto found = ListStoreFiles(PosixFileSystem(), directory.path());
+  ASSERT_TRUE(found.has_value());
+  EXPECT_GT(found->segments.size(), 3u);
+  for (const uint64_t begin : found->segments) {
+    log.resize(begin);
+    const auto bytes = PosixFileSystem().ReadAll(directory.path() + "/" + SegmentName(begin));
+    ASSERT_TRUE(bytes.has_value());
+    log += *bytes;
+  }
+  ASSERT_TRUE(log.starts_with(expected));
+  EXPECT_EQ(log.find_first_not_of('\0', expected.size()), std::string::npos);
+}
+
+}  // namespace
+}  // namespace skep::durable
