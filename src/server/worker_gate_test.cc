@@ -279,6 +279,22 @@ TEST_F(WorkerGate, LostTransactionsWaitForTheWinner) {
   EXPECT_EQ(Got(watcher), "+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n");
 }
 
+// Goal: a worker that has gone to sleep is woken by the release, however often it stayed awake in
+// vain before. Method: a wake is all that a release does to the simulation.
+TEST_F(WorkerGate, ReleaseWakesTheWorker) {
+  Client client = Connect();
+  engine_->hold = true;
+  for (Version version = 1; version <= 20; ++version) {
+    client.received.clear();
+    Send(client, {"SET", "a", "1"});
+    ASSERT_EQ(Got(client), "");
+    const uint64_t before = sim_.trace().events();
+    engine_->Release(version);
+    ASSERT_EQ(sim_.trace().events(), before + 1) << version;
+    ASSERT_EQ(Got(client), "+OK\r\n");
+  }
+}
+
 // Goal: what waits for a gate is sent before a clean end.
 TEST_F(WorkerGate, DrainSendsWhatIsReleased) {
   Client client = Connect();
