@@ -14,6 +14,7 @@ constexpr uint64_t kFilledAtFirst = uint64_t{1} << 20;
 // A write keeps others out of the file.
 constexpr uint64_t kPiece = uint64_t{32} << 10;
 
+// Not more than kFilledAtFirst.
 std::string_view Zeroes(uint64_t count) {
   static const std::string zeroes(kFilledAtFirst, '\0');
   return std::string_view(zeroes).substr(0, count);
@@ -49,23 +50,6 @@ Status LogFiles::TakeNext(uint64_t begin, uint64_t position) {
   return {};
 }
 
-// Of the current segment, behind what is filled. Holds filling_.
-Status LogFiles::FillPiece() {
-  Segment segment;
-  {
-    std::lock_guard lock(mutex_);
-    segment = current_;
-  }
-  const uint64_t end = segment.begin + segment_bytes_;
-  if (segment.file == nullptr || segment.filled >= end) return {};
-  const std::string_view zeroes = Zeroes(std::min(kPiece, end - segment.filled));
-  const Status s = segment.file->WriteAt(segment.filled - segment.begin, zeroes);
-  if (!s.ok()) return s;
-  std::lock_guard lock(mutex_);
-  if (current_.file == segment.file) current_.filled = segment.filled + zeroes.size();
-  return {};
-}
-
 bool LogFiles::IsFilled(uint64_t ahead) const {
   std::lock_guard lock(mutex_);
   const uint64_t to = std::min(position_ + ahead, current_.begin + segment_bytes_);
@@ -75,7 +59,18 @@ bool LogFiles::IsFilled(uint64_t ahead) const {
 void LogFiles::FillAhead() {
   while (!IsFilled(kFilledAhead)) {
     std::lock_guard filling(filling_);
-    if (!FillPiece().ok()) return;
+    Segment segment;
+    {
+      std::lock_guard lock(mutex_);
+      segment = current_;
+    }
+    const uint64_t end = segment.begin + segment_bytes_;
+    if (segment.filled >= end) continue;  // the writer has been there
+    const std::string_view zeroes = Zeroes(std::min(kPiece, end - segment.filled));
+    const Status s = segment.file->WriteAt(segment.filled - segment.begin, zeroes);
+    if (!s.ok()) return;
+    std::lock_guard lock(mutex_);
+    if (current_.file == segment.file) current_.filled = segment.filled + zeroes.size();
   }
 }
 
@@ -88,9 +83,6 @@ Status LogFiles::Write(std::string_view bytes) {
   }
   std::unique_lock filling(filling_, std::defer_lock);
   if (!IsFilled(bytes.size())) filling.lock();
-  if (!IsFilled(bytes.size())) {
-    if (const Status s = FillPiece(); !s.ok()) return s;
-  }
   if (const Status s = current_.file->WriteAt(position_ - current_.begin, bytes); !s.ok()) return s;
   std::lock_guard lock(mutex_);
   position_ += bytes.size();

@@ -18,9 +18,9 @@ namespace skep::durable {
 
 // Space that was only allocated becomes written space when it is first written. That takes the file
 // system a transaction, in the next sync too, and a page that it has to find: 0.1 to 2.5 ms for a
-// MiB. So zeroes are written ahead of the writer, by the thread that prepares (FillAhead), as long
-// as that comes in time. Who writes zeroes holds filling_, and writes behind `filled` only; the
-// writer writes before it, or holds filling_, too.
+// MiB. So zeroes are written ahead of the writer, by the thread that prepares (FillAhead). Zeroes
+// are written behind `filled` only, under filling_; the writer writes before it, or, where it comes
+// first, under filling_, too. Nothing that reads the log needs the zeroes.
 //
 // Thread safety: one thread writes at a time, and one syncs, prepares and fills at a time.
 class LogFiles {
@@ -46,8 +46,8 @@ class LogFiles {
   Status Prepare();
   bool is_prepared() const;
 
-  // Writes zeroes over what comes next, until there are kFilledAhead. What fails is left to the
-  // writer, who then tells.
+  // Writes zeroes over what comes next, until there are kFilledAhead. Not told if it fails: the
+  // writer then finds out.
   void FillAhead();
   // Whether there are so few that it should be called. Thread-safe.
   bool wants_filling() const { return !IsFilled(kFilledAhead / 2); }
@@ -62,13 +62,12 @@ class LogFiles {
   struct Segment {
     std::shared_ptr<File> file;
     uint64_t begin = 0;
-    uint64_t filled = 0;  // up to this position, or written; changed with filling_ and mutex_
+    uint64_t filled = 0;  // up to this position, or written
   };
 
   std::string PathOf(std::string_view name) const { return directory_ + "/" + std::string(name); }
   std::string NextPath() const { return PathOf("log-next.tmp"); }
   Status TakeNext(uint64_t begin, uint64_t position);
-  Status FillPiece();
   bool IsFilled(uint64_t ahead) const;  // so many bytes, or to the segment's end
 
   FileSystem& files_;
