@@ -29,6 +29,15 @@ std::string NameOf(const testing::TestParamInfo<Case>& info) {
          (info.param.split_at == SplitAt::kMidpoint ? "_midpoint" : "");
 }
 
+// One of the numbers that the engine describes itself with.
+uint64_t Told(Engine& engine, std::string_view name) {
+  uint64_t told = 0;
+  engine.Describe(0, [&](std::string_view its_name, uint64_t number) {
+    if (its_name == name) told = number;
+  });
+  return told;
+}
+
 class HashleafEngineTest : public testing::TestWithParam<Case> {
  protected:
   using Model = std::map<std::string, std::string>;
@@ -133,11 +142,7 @@ TEST_P(HashleafEngineTest, AscendingKeysLeaveFullLeaves) {
     Put(*engine, model, keys);
   }
   ExpectHolds(*engine, model);
-  uint64_t slots = 0;
-  engine->Describe(0, [&](std::string_view name, uint64_t value) {
-    if (name == "slots") slots = value;
-  });
-  EXPECT_LT(slots, kKeys * 3 / 2) << empty;
+  EXPECT_LT(Told(*engine, "slots"), kKeys * 3 / 2) << empty;
 }
 
 // Goal: batches of everything agree with a map, while leaves split, merge and shrink.
@@ -482,21 +487,14 @@ TEST_P(HashleafEngineTest, SharedReads) {
   writer.join();
   EXPECT_STREQ(engine->Verify(), nullptr);
   // Whether one was shared until now is up to where the leaves were split. One key is in one leaf.
-  const auto shared_reads = [&] {
-    uint64_t shared = 0;
-    engine->Describe(0, [&](std::string_view name, uint64_t number) {
-      if (name == "shared_reads") shared = number;
-    });
-    return shared;
-  };
-  const uint64_t before = shared_reads();
+  const uint64_t before = Told(*engine, "shared_reads");
   Batch batch;
   for (uint64_t i = 0; i < 3000; ++i) batch.Get(batch.scratch().Copy(Key(0)));
   engine->Execute(batch);
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     ASSERT_GE(number_of(batch.outcome(slot).value), seen[0]) << slot;
   }
-  EXPECT_EQ(shared_reads(), before + 1);
+  EXPECT_EQ(Told(*engine, "shared_reads"), before + 1);
 }
 
 // Goal: what does not fit the keyspace is refused, with what it takes, and changes nothing.
