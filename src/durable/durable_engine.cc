@@ -60,4 +60,9 @@ void DurableEngine::Release() {
   log_.Publish();
 }
 
+int DurableEngine::WantSync(Version ticket, bool here) {
+  inner().Release();
+  return log_.WantSync(synced_gate_, ticket, here);
+}
+
 }  // namespace skep::durable

@@ -29,7 +29,8 @@ class DurableEngine final : public ForwardingEngine {
   void Release() override;
 
   ReleaseGate& synced_gate() override { return synced_gate_; }
-  void WantSync() override { log_.WantSync(); }
+  int WantSync(Version ticket, bool here) override;
+  bool syncs_to_release() const override { return log_.policy() == LogSync::kAlways; }
 
  private:
   Version ExecuteLogged(Batch& batch);

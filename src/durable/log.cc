@@ -15,6 +15,11 @@ namespace {
 constexpr uint64_t kSyncAfterMs = 500;
 constexpr uint64_t kMendEveryMs = 100;
 constexpr int kIdleMs = 1000;
+// Syncs that take no longer, on the average of the last few, are done by those who want them: to
+// wake the log's thread and to be woken takes half as long.
+constexpr uint64_t kBriefSyncNs = 500'000;
+constexpr std::chrono::milliseconds kSyncPatience{1};  // for another's
+constexpr int kRetrySyncMs = 1;
 constexpr int kRoundsMax = 16;  // that one thread writes for others
 // Not synced, in memory. Above the first a sync is due; above the second nothing more is written
 // until one has succeeded, and replies wait.
@@ -120,7 +125,7 @@ Log::Mark Log::MarkOf(uint32_t keyspace) const {
 // ---- Writing ----
 
 void Log::Publish() {
-  if (policy() == LogSync::kAlways) return WantSync();
+  if (policy() == LogSync::kAlways) return AskSync();
   wanted_.store(true, std::memory_order_seq_cst);
   for (int round = 0; wanted_.load(std::memory_order_seq_cst); ++round) {
     if (round == kRoundsMax) return Wake();
@@ -131,7 +136,23 @@ void Log::Publish() {
   }
 }
 
-void Log::WantSync() {
+int Log::WantSync(const ReleaseGate& gate, Version ticket, bool here) {
+  if (!here || !sync_is_brief_.load(std::memory_order_relaxed)) {
+    AskSync();
+    return -1;
+  }
+  std::unique_lock syncing(syncing_, std::try_to_lock);
+  if (!syncing.owns_lock() && !syncing.try_lock_for(kSyncPatience)) return kRetrySyncMs;
+  if (gate.IsReleased(ticket)) return -1;  // by whom it waited for
+  {
+    std::lock_guard writing(writing_);
+    if (!WriteTaken().ok()) return -1;  // the log's thread has to mend
+  }
+  return Sync().ok() ? kRetrySyncMs : -1;
+}
+
+// By the log's thread.
+void Log::AskSync() {
   if (!wants_sync_.exchange(true, std::memory_order_seq_cst)) Wake();
 }
 
@@ -172,7 +193,7 @@ void Log::AppendProgress() {
 Status Log::WriteTaken() {
   if (has_failed_) return failure_;
   if (kept_bytes_ > kKeptBytesMax) {
-    WantSync();  // which publishes
+    AskSync();  // which publishes
     return {Code::kUnavailable, "the disk is slower than the writes"};
   }
   Chunk chunk = Take();
@@ -188,7 +209,7 @@ Status Log::WriteChunk(Chunk chunk) {
   Bump(writes_);
   kept_bytes_ += chunk.bytes.size();
   kept_.push_back(std::move(chunk));
-  if (kept_bytes_ > kKeptBytesDue) WantSync();
+  if (kept_bytes_ > kKeptBytesDue) AskSync();
   if (segments_.wants_filling()) Wake();
   return s;
 }
@@ -198,6 +219,7 @@ void Log::SetFailed(Status status) {
   std::lock_guard lock(mutex_);
   failure_ = status;
   admits_.store(false, std::memory_order_relaxed);
+  Wake();  // to mend
 }
 
 // Holds writing_. With kAlways what is written is not yet to be told.
@@ -212,7 +234,7 @@ int Log::Step() {
   const uint64_t now_ms = clock_.MonotonicMs();
   if (wanted_.load(std::memory_order_seq_cst)) Publish();
   {
-    std::unique_lock writing(writing_);
+    std::scoped_lock lock(syncing_, writing_);
     if (has_failed_) {
       if (now_ms < next_mend_ms_) return static_cast<int>(next_mend_ms_ - now_ms);
       next_mend_ms_ = now_ms + kMendEveryMs;
@@ -241,6 +263,7 @@ int Log::Step() {
   const bool is_due =
       policy() != LogSync::kNo && !is_synced && now_ms - unsynced_since_ms_ >= kSyncAfterMs;
   if (is_asked || is_due) {
+    std::lock_guard syncing(syncing_);
     static_cast<void>(Sync());
     unsynced_since_ms_ = 0;
   }
@@ -248,6 +271,7 @@ int Log::Step() {
   return policy() == LogSync::kEverySecond ? static_cast<int>(kSyncAfterMs) / 4 : kIdleMs;
 }
 
+// Holds syncing_.
 Status Log::Sync() {
   uint64_t position = 0;
   {
@@ -264,6 +288,8 @@ Status Log::Sync() {
   const auto synced = segments_.Sync();
   const uint64_t took_ns = clock_.MonotonicNs() - begin_ns;
   Bump(syncs_);
+  recent_sync_ns_ = (recent_sync_ns_ * 7 + std::min(took_ns, 16 * kBriefSyncNs)) / 8;
+  sync_is_brief_.store(recent_sync_ns_ <= kBriefSyncNs, std::memory_order_relaxed);
   if (took_ns > sync_ns_max_.load(std::memory_order_relaxed)) {
     sync_ns_max_.store(took_ns, std::memory_order_relaxed);
   }
@@ -288,7 +314,7 @@ void Log::ReleaseSynced() {
   }
 }
 
-// Holds writing_.
+// Holds syncing_ and writing_.
 Status Log::Mend() {
   const uint64_t from = kept_.empty() ? segments_.position() : kept_.front().position;
   std::string bytes;
@@ -311,7 +337,7 @@ Status Log::status() const {
 
 void Log::set_policy(LogSync policy) {
   policy_.store(policy, std::memory_order_relaxed);
-  WantSync();
+  AskSync();
 }
 
 LogStatistics Log::statistics() const {

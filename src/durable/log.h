@@ -4,7 +4,9 @@
 // Who                      does                                          holds
 //   writer of a keyspace   Enter, executes its batch, Leave              mutex_, for a moment each
 //   whoever wants replies  Publish: everything appended is written       writing_
-//   the log's own thread   Step: with `always` writes; syncs; mends      writing_ to write or mend
+//   whoever waits for      WantSync: everything appended is written and  syncing_, and writing_
+//   the disk               synced                                        to write
+//   the log's own thread   Step: the same, if asked or due; mends        the same
 //
 // Complete versions. A keyspace's version is complete once every write up to it has been appended.
 //   Enter(k)   notes a floor: what the keyspace's Latest() is now. What the batch draws is above
@@ -30,6 +32,12 @@
 // Publish never waits: who finds somebody writing leaves it to them (wanted_ is looked at again
 // after the lock is given back), and who has written for others for some rounds leaves it to the
 // log's thread. With `always` it only wakes that thread.
+//
+// Who has nothing to do before a sync is done does it itself, so that no thread has to be woken for
+// it, nor the caller after it. While somebody else does, it waits for syncing_, and then syncs for
+// all who appended meanwhile: so a sync serves many. (C2) holds as with Publish, since who wanted a
+// sync while a batch had not left comes again. The log's thread is asked where the caller has
+// better things to do, syncs take long, or one has failed: a disk that hangs stops one caller.
 //
 // Failures. What is not synced is kept in memory, and synced when it is much. If a write or sync
 // fails, nothing more is written or acknowledged, and what was sent to be written may or may not be
@@ -97,8 +105,8 @@ class Log {
   // Sees to it that what was appended before is written. Thread-safe; costs a system call if nobody
   // else is writing.
   void Publish();
-  // Somebody waits for a `synced` gate.
-  void WantSync();
+  // As Engine::WantSync(), for the gate that the caller waits for.
+  int WantSync(const ReleaseGate& gate, Version ticket, bool here);
 
   // Whether writes may be admitted; if not, status() says why.
   bool admits() const { return admits_.load(std::memory_order_relaxed); }
@@ -163,6 +171,7 @@ class Log {
   void ReleaseSynced();
   Status Sync();
   Status Mend();
+  void AskSync();
   void SetFailed(Status status);
   void Wake();
   void RunThread();
@@ -181,6 +190,11 @@ class Log {
   Status space_;    // why there is no next segment
   uint64_t drop_before_ = 0;
   std::atomic<bool> admits_{true};  // relaxed: a hint, who is let in wrongly waits for the gate
+
+  // Taken before writing_. Who holds it syncs, or mends.
+  std::timed_mutex syncing_;
+  uint64_t recent_sync_ns_ = 0;            // a moving average; guarded by syncing_
+  std::atomic<bool> sync_is_brief_{true};  // relaxed: a hint
 
   // Taken before mutex_. Who holds it writes; guards what follows.
   std::mutex writing_;

@@ -68,7 +68,7 @@ History MakeHistory(bool is_closed) {
     store.log().Step();
   };
   const auto sync = [&] {
-    store.log().WantSync();
+    store.engine(0).WantSync(0, false);
     store.log().Step();
   };
   for (const auto& fill : AllChanges()) execute(fill);

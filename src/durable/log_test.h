@@ -88,6 +88,7 @@ class TestStore {
   SimFileSystem& disk() { return disk_; }
   Engine& engine(uint32_t keyspace) { return keyspaces_->at(keyspace); }
 
+  SimClock& clock() { return clock_; }
   uint64_t now_ms() { return clock_.TimeMs(); }
 
   // Of both keyspaces.

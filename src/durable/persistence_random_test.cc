@@ -63,6 +63,12 @@ class Store {
     kept.waiting.push_back({.state = kept.first + kept.states.size() - 1, .ticket = kept.ticket});
   }
 
+  void WantSync() {
+    for (auto& [index, kept] : keyspaces_kept_) {
+      keyspaces_->at(index).WantSync(kept.ticket, Below(2) == 0);
+    }
+  }
+
   // The process is killed; with the power, maybe.
   void Die(bool loses_power) {
     for (auto& [index, kept] : keyspaces_kept_) {
@@ -184,8 +190,10 @@ void RunRandom(const char* engine, bool is_disturbed) {
       const uint64_t lot = store.Below(100);
       if (lot < 60) {
         store.Execute();
-      } else if (lot < 80) {
+      } else if (lot < 75) {
         store.log().Publish();
+      } else if (lot < 80) {
+        store.WantSync();
       } else if (lot < 93) {
         store.log().Step();
         seen.refused += store.log().admits() ? 0 : 1;

@@ -86,8 +86,8 @@ class Open {
   }
 
   void Execute(uint32_t keyspace, Batch& batch) {
-    keyspaces->at(keyspace).Execute(batch);
-    persistence->log().WantSync();
+    Engine& engine = keyspaces->at(keyspace);
+    engine.WantSync(engine.Execute(batch), false);
     persistence->log().Step();
   }
   State Dump() {

@@ -14,6 +14,7 @@ uint64_t Engine::NewSnapshotId() {
 
 void Engine::AwaitRelease(Version ticket) {
   constexpr int kLooksMax = 256;
+  if (syncs_to_release() && !gate_.IsReleased(ticket)) WantSync(ticket, true);
   for (int looks = 0; !gate_.IsReleased(ticket); ++looks) {
     if (looks == kLooksMax) return gate_.Wait(ticket);
     Pause();

@@ -194,7 +194,16 @@ class Engine {
   // Released when what the version stands for survives a power loss, as far as somebody has asked
   // for that with WantSync(). Without a log it is gate().
   virtual ReleaseGate& synced_gate() { return gate_; }
-  virtual void WantSync() {}
+  // Sees to it that it is released up to the ticket: by a sync `here`, if the caller has nothing
+  // better to do and the disk takes some 100 us; otherwise by the log's thread. Returns in how many
+  // milliseconds it should be called again if the gate is still closed; -1: not at all.
+  // Thread-safe. Cost: another's sync that is under way, and one here; or to wake a thread.
+  virtual int WantSync([[maybe_unused]] Version ticket, [[maybe_unused]] bool here) {
+    Release();
+    return -1;
+  }
+  // Whether gate() waits for the disk, too.
+  virtual bool syncs_to_release() const { return false; }
 
   ReleaseGate& gate() { return gate_; }
   const ReleaseGate& gate() const { return gate_; }

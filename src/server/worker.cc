@@ -22,6 +22,8 @@ constexpr uint32_t kBatchMax = 512;          // requests, about
 constexpr uint64_t kUpkeepMs = 100;
 constexpr int kUpkeepPauseMs = 1;
 constexpr uint32_t kAwakeSpins = 1024;      // looks at a gate: 20 to 50 us
+constexpr uint32_t kTurnsUnsyncedMax = 3;   // that more comes before a sync
+constexpr size_t kWaitingMin = 8;           // sessions that a sync here serves
 constexpr uint32_t kInVainMax = 4;          // times in a row
 constexpr uint64_t kDrainMs = 1000;         // for replies to be taken at the end
 constexpr int kAcceptsMax = 256;            // in a turn
@@ -76,15 +78,17 @@ void Worker::Adopt(std::unique_ptr<Stream> stream) {
 
 bool Worker::Turn(int timeout_ms) {
   const bool has_tasks = (!tasks_.empty() && task_patience_ms_ == 0) || !resumed_.empty();
-  const bool has_work = has_tasks || !awaited_.empty();
+  const bool has_work = has_tasks || !awaited_.empty() || sync_patience_ms_ == 0;
   const bool busy = has_work || upkeep_left_;
   // Upkeep that is left has a piece in each turn; without other work there are few turns, since
   // nobody waits for it and clients may need the processor.
-  const int patience = has_work          ? 0
-                       : upkeep_left_    ? kUpkeepPauseMs
-                       : !tasks_.empty() ? task_patience_ms_
-                                         : static_cast<int>(kUpkeepMs);
+  int patience = has_work          ? 0
+                 : upkeep_left_    ? kUpkeepPauseMs
+                 : !tasks_.empty() ? task_patience_ms_
+                                   : static_cast<int>(kUpkeepMs);
+  if (sync_patience_ms_ >= 0) patience = std::min(patience, sync_patience_ms_);
   const auto events = poller_->Wait(timeout_ms < 0 ? patience : std::min(timeout_ms, patience));
+  if (!unsynced_.empty() && (events.empty() || ++turns_unsynced_ == kTurnsUnsyncedMax)) Sync();
   if (!awaited_.empty() && !has_tasks && events.empty() && !StayAwake()) ArrangeWakes();
   ReadClocksAndOptions();
   const bool adopted = AdoptWaiting();
@@ -517,18 +521,17 @@ void Worker::FinishPending() {
   }
 }
 
-namespace {
-
 // The gate that the ticket has not passed; null if it has.
-ReleaseGate* ClosedGate(Engine& engine, Version ticket, bool syncs) {
+ReleaseGate* Worker::ClosedGate(Engine& engine, Version ticket, bool syncs) {
   ReleaseGate& gate = syncs ? engine.synced_gate() : engine.gate();
   if (gate.IsReleased(ticket)) return nullptr;
+  if (syncs || engine.syncs_to_release()) {
+    NoteUnsynced({.engine = &engine, .gate = &gate, .ticket = ticket});
+    return &gate;
+  }
   engine.Release();
-  if (syncs) engine.WantSync();
   return gate.IsReleased(ticket) ? nullptr : &gate;
 }
-
-}  // namespace
 
 void Worker::MarkTicket(Session& session, Engine& engine, Version ticket) {
   if (!session.marks.empty()) {
@@ -555,6 +558,34 @@ void Worker::AwaitGate(Session& session, ReleaseGate& gate, Version ticket) {
   session.waiting = true;
   const Awaited awaited{.gate = &gate, .ticket = ticket};
   if (awaited_.empty() || awaited_.back() != awaited) awaited_.push_back(awaited);
+}
+
+void Worker::NoteUnsynced(const Unsynced& unsynced) {
+  const auto at = std::ranges::find(unsynced_, unsynced.gate, &Unsynced::gate);
+  if (at == unsynced_.end()) {
+    unsynced_.push_back(unsynced);
+  } else {
+    at->ticket = std::max(at->ticket, unsynced.ticket);
+  }
+  sync_patience_ms_ = 0;
+}
+
+// What replies wait for. While the log's thread syncs, this one executes what comes; to sync here
+// saves waking that thread and being woken. The latter is more where many wait, and few others
+// would have to.
+void Worker::Sync() {
+  const size_t waiting = waiting_.size();
+  const bool here =
+      sessions_.size() == 1 || (waiting >= kWaitingMin && waiting >= sessions_.size() / 2);
+  turns_unsynced_ = 0;
+  sync_patience_ms_ = -1;
+  std::erase_if(unsynced_, [&](const Unsynced& unsynced) {
+    if (unsynced.gate->IsReleased(unsynced.ticket)) return true;
+    const int wait_ms = unsynced.engine->WantSync(unsynced.ticket, here);
+    if (wait_ms < 0 || unsynced.gate->IsReleased(unsynced.ticket)) return true;
+    if (sync_patience_ms_ < 0 || wait_ms < sync_patience_ms_) sync_patience_ms_ = wait_ms;
+    return false;
+  });
 }
 
 // Another worker's batch that replies here wait for is mostly at its end, and to sleep and be woken

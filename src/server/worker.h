@@ -130,6 +130,11 @@ class Worker {
     Version ticket;
     bool operator==(const Awaited&) const = default;
   };
+  struct Unsynced {
+    Engine* engine;
+    ReleaseGate* gate;
+    Version ticket;
+  };
 
   // Step 1.
   void ReadClocksAndOptions();
@@ -182,7 +187,10 @@ class Worker {
   void StepTasks();
   void AddTask(Session& session);
   void PassGates();
+  ReleaseGate* ClosedGate(Engine& engine, Version ticket, bool syncs);
   void AwaitGate(Session& session, ReleaseGate& gate, Version ticket);
+  void NoteUnsynced(const Unsynced& unsynced);
+  void Sync();
   bool StayAwake();
   void ArrangeWakes();
   void Send();
@@ -217,6 +225,9 @@ class Worker {
   std::vector<Session*> to_send_;     // queued
   std::vector<Session*> waiting_;     // have marks
   std::vector<Awaited> awaited_;      // by them, and nobody is asked yet to wake the worker
+  std::vector<Unsynced> unsynced_;    // WantSync() is to be called
+  int sync_patience_ms_ = -1;         // in how many ms; -1: unsynced_ is empty
+  uint32_t turns_unsynced_ = 0;       // it has waited for so many
   uint32_t in_vain_ = 0;              // times in a row that it stayed awake
   uint32_t sleeps_left_ = 0;          // before it does again
   std::vector<Session*> tasks_;       // can do a piece

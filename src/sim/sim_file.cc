@@ -40,6 +40,8 @@ class SimFile final : public File {
   Status WriteAt(uint64_t offset, std::string_view bytes) override { return Write(offset, bytes); }
 
   Status Sync() override {
+    const auto& options = disk_.options_;
+    if (options.clock != nullptr) options.clock->Advance(options.sync_ns);
     const int error = Begin(SimFileSystem::Operation::kSync);
     if (error == 0) {
       inode_->Sync();

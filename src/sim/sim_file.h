@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
+#include "sim/sim_clock.h"
 #include "sim/sim_names.h"
 #include "sim/trace.h"
 
@@ -40,6 +41,9 @@ class SimFileSystem final : public FileSystem {
     uint32_t short_reads_ppm = 100'000;
     // A write that would make all files together larger fails with ENOSPC.
     uint64_t capacity_bytes = UINT64_MAX;
+    // What a Sync takes, by this clock, if there is one.
+    SimClock* clock = nullptr;
+    uint64_t sync_ns = 0;
   };
 
   SimFileSystem(uint64_t seed, Trace& trace, Options options);

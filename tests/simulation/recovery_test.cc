@@ -180,6 +180,9 @@ void RunLives(uint64_t seed, Seen& seen) {
   SimCluster cluster(seed, options);
   const bool is_always = cluster.server().options().appendfsync == "always";
   const bool wants_sync = random.Chance(1, 2);
+  // Quick ones are done by a worker, slow ones are not.
+  cluster.sim().disk().set_options(
+      {.clock = &cluster.sim().clock(), .sync_ns = random.Below(1'000'000)});
   std::vector<std::unique_ptr<Client>> clients;
   for (const char* name : {"a", "b", "c"}) {
     clients.push_back(std::make_unique<Client>(name, cluster, seen));
