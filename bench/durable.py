@@ -167,56 +167,63 @@ class Bench:
         self.keep("disk", "written in order", rates, "MiB/s")
         self.keep("disk", "fdatasync of 4 KiB that were there", syncs, "us")
 
+    def net(self, server, *options):
+        """The load of one thread, to the server over the Redis protocol."""
+        run = subprocess.run(
+            [self.program("skep-bench"), "net", "--port", str(server.port), "--records",
+             str(min(self.options.records, 1_000_000)), "--seconds", str(self.options.seconds),
+             "--warm-up", str(self.options.seconds / 4), "--json", *map(str, options)],
+            check=True, capture_output=True, text=True)
+        return json.loads(run.stdout)
+
     def log(self):
-        """YCSB A with a log that is synced every second, beside none."""
-        o = self.options
+        """YCSB A in pipelines of 64 with a log that is synced every second, beside none."""
         kinds = {"skep everysec": (SKEP, ["--appendfsync", "everysec"]), "skep, no log": (BARE, []),
                  "redis everysec": (PEER, ["--appendonly", "yes", "--appendfsync", "everysec"]),
                  "redis, no log": (PEER, ["--appendonly", "no"])}
-        rates = {name: [] for name in kinds}
         log_rates = []
-        for _ in range(o.repeats):
-            for name, (kind, options) in kinds.items():
-                with self.folder() as folder, Server(self, kind, folder, *options) as server:
-                    records = min(o.records, 1_000_000)
-                    load = self.ycsb(server, "--workload", "a", "--records", records, "--ops", 1)
-                    before = int(server.info("persistence").get("log_position", 0))
-                    run = self.ycsb(server, "--workload", "a", "--loaded", "--records", records,
-                                    "--ops", o.ops, "--threads", 2, "--batch", 64)
-                    rates[name].append(run["mops"])
-                    if name == "skep everysec":
-                        after = int(server.info("persistence")["log_position"])
-                        log_rates.append((after - before) / run["seconds"] / 2**20)
-                    del load
-        for name, values in rates.items():
-            self.keep("log", f"YCSB A, {name}", values, "M/s")
-        for name in ("skep", "redis"):
-            pairs = zip(rates[f"{name} everysec"], rates[f"{name}, no log"])
-            self.keep("log", f"{name}: everysec times no log", [a / b for a, b in pairs], "")
-        self.keep("log", "skep's log grows by", log_rates, "MiB/s")
+        for connections in (2, 8):
+            rates = {name: [] for name in kinds}
+            for _ in range(self.options.repeats):
+                for name, (kind, options) in kinds.items():
+                    with self.folder() as folder, Server(self, kind, folder, *options) as server:
+                        before = int(server.info("persistence").get("log_position", 0))
+                        begin = time.monotonic()
+                        run = self.net(server, "--load", "--workload", "a", "--key-size", 23,
+                                       "--value-size", 100, "--connections", connections,
+                                       "--depth", 64)
+                        rates[name].append(run["mops"])
+                        if name == "skep everysec":
+                            after = int(server.info("persistence")["log_position"])
+                            seconds = time.monotonic() - begin
+                            log_rates.append((after - before) / seconds / 2**20)
+            for name, values in rates.items():
+                self.keep("log", f"YCSB A, {connections} connections, {name}", values, "M/s")
+            for name in ("skep", "redis"):
+                pairs = zip(rates[f"{name} everysec"], rates[f"{name}, no log"])
+                self.keep("log", f"{connections} connections, {name}: everysec times no log",
+                          [a / b for a, b in pairs], "")
+        self.keep("log", "skep's log grows by, loading too", log_rates, "MiB/s")
 
     def always(self):
-        """SETs of 50 connections, each answered when it is on the disk."""
-        o = self.options
+        """SETs of 16 + 100 B, each answered when it is on the disk."""
         kinds = {"skep": (SKEP, ["--appendfsync", "always"]),
                  "redis": (PEER, ["--appendonly", "yes", "--appendfsync", "always"])}
-        rates = {name: [] for name in kinds}
-        tails = {name: [] for name in kinds}
-        for _ in range(o.repeats):
-            for name, (kind, options) in kinds.items():
-                with self.folder() as folder, Server(self, kind, folder, *options) as server:
-                    out = subprocess.run(
-                        ["redis-benchmark", "-p", str(server.port), "-t", "set", "-c", "50", "-d",
-                         "100", "-r", "1000000", "-n", str(o.synced_ops), "--csv"],
-                        check=True, capture_output=True, text=True).stdout
-                    fields = [field.strip('"') for field in out.strip().splitlines()[-1].split(",")]
-                    rates[name].append(float(fields[1]))
-                    tails[name].append(float(fields[6]))  # p99
-        for name in kinds:
-            self.keep("always", f"SET, 50 connections, {name}", rates[name], "/s")
-            self.keep("always", f"p99, {name}", tails[name], "ms")
-        self.keep("always", "skep times redis",
-                  [a / b for a, b in zip(rates["skep"], rates["redis"])], "")
+        for connections in (1, 2, 4, 8, 16, 50, 200):
+            rates = {name: [] for name in kinds}
+            tails = {name: [] for name in kinds}
+            for _ in range(self.options.repeats):
+                for name, (kind, options) in kinds.items():
+                    with self.folder() as folder, Server(self, kind, folder, *options) as server:
+                        run = self.net(server, "--get-percent", 0, "--value-size", 100,
+                                       "--connections", connections)
+                        rates[name].append(run["mops"] * 1e3)
+                        tails[name].append(run["p99_us"] / 1e3)
+            for name in kinds:
+                self.keep("always", f"{connections} connections, {name}", rates[name], "k/s")
+                self.keep("always", f"{connections} connections, {name}: p99", tails[name], "ms")
+            self.keep("always", f"{connections} connections: skep times redis",
+                      [a / b for a, b in zip(rates["skep"], rates["redis"])], "")
 
     def snapshot(self):
         """A snapshot while YCSB A runs at a part of the rate that the server takes."""
@@ -355,7 +362,7 @@ def main():
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--ops", type=int, default=5_000_000)
     parser.add_argument("--load", type=float, default=0.5, help="of the step snapshot")
-    parser.add_argument("--synced-ops", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, default=2, help="of a turn of log and always")
     parser.add_argument("--disk-mib", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--folder", help="on the disk that is measured")
