@@ -66,11 +66,11 @@ class UsageMeter {
 };
 
 // One run. Functions that may fail answer with what went wrong; empty if nothing did.
-class NetRun {
+class GeneratorRun {
  public:
   using Problem = std::string;
 
-  NetRun(int epoll, std::vector<NetLane>& lanes, const NetPace& pace)
+  GeneratorRun(int epoll, std::vector<NetLane>& lanes, const NetPace& pace)
       : epoll_(epoll),
         lanes_(lanes),
         pace_(pace),
@@ -268,7 +268,7 @@ Result<NetGenerator> NetGenerator::Make(std::vector<NetLane> lanes) {
 }
 
 NetGenerator::Outcome NetGenerator::Run(const NetPace& pace) {
-  NetRun run(epoll_.get(), lanes_, pace);
+  GeneratorRun run(epoll_.get(), lanes_, pace);
   if (std::string problem = run.Drive(); !problem.empty()) return std::unexpected(problem);
   return run.TakeFigures();
 }
