@@ -49,8 +49,8 @@ endif()
 # skep_library(name [HOT] SOURCES file... [APART file...] DEPS target...): one folder's code. Headers
 # are found by search. Several files are compiled as one (CMAKE_UNITY_BUILD), which reads their
 # headers once; not those APART, whose local names others have too, or which take long as they are;
-# and in release not those of a HOT one, where it moves the compiler's choice of what to inline (the
-# tree's GETs were a fifth slower).
+# and in release not those of a HOT one, where it moves what the compiler makes inline (GETs of the
+# tree: 1.8 instead of 2.25 M a second, medians of five).
 function(skep_library name)
   cmake_parse_arguments(ARG "HOT" "" "SOURCES;APART;DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES} ${ARG_APART})

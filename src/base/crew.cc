@@ -16,17 +16,30 @@ Crew::~Crew() {
 }
 
 void Crew::Help(const std::function<void()>& job) {
-  const std::unique_lock caller(caller_, std::try_to_lock);
-  if (!caller || threads_.empty()) return job();
+  if (threads_.empty() || !caller_.try_lock()) return job();
+  Show(job);
+  job();
+  End();
+}
+
+void Crew::Begin(const std::function<void()>& job) {
+  caller_.lock();
+  Show(job);
+}
+
+void Crew::Show(const std::function<void()>& job) {
   job_.store(&job, std::memory_order_seq_cst);
   shown_.fetch_add(1, std::memory_order_seq_cst);
   shown_.notify_all();
-  job();
+}
+
+void Crew::End() {
   job_.store(nullptr, std::memory_order_seq_cst);  // (1)
   for (int spins = 0; inside_.load(std::memory_order_seq_cst) != 0; ++spins) {
     constexpr int kSpins = 1000;
     spins < kSpins ? Pause() : std::this_thread::yield();
   }
+  caller_.unlock();
 }
 
 void Crew::Work() {

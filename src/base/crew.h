@@ -1,6 +1,7 @@
 // crew.h: threads that help whoever has a job for several.
 //
-//   caller  Help(job):  shows the job, does it too, takes it back, waits for those who are inside
+//   caller  Help(job):  shows the job, does it too, takes it back, waits for those who are inside;
+//                       or Begin(job), something else, and End()
 //   helper  looks for a job; when one is shown, counts itself in, looks again, does it, counts out
 //
 // The job itself says what is left to do (a shared counter of pieces, say): a helper that comes
@@ -38,7 +39,13 @@ class Crew {
   // all have come back.
   void Help(const std::function<void()>& job);
 
+  // The helpers that are free begin to run job(), which outlives End(). Waits for another caller's.
+  void Begin(const std::function<void()>& job);
+  // Returns when all who have begun have come back. By the thread that called Begin().
+  void End();
+
  private:
+  void Show(const std::function<void()>& job);
   void Work();
 
   std::mutex caller_;

@@ -43,6 +43,23 @@ TEST(Crew, HelpersWakeUp) {
   }
 }
 
+// Goal: helpers work while the caller does something else.
+// Method: jobs that only helpers do; the caller waits for their pieces, or the test stands still.
+TEST(Crew, Meanwhile) {
+  Crew crew(2);
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<uint32_t> next{0};
+    std::atomic<int> done{0};
+    const std::function<void()> job = [&] {
+      while (next.fetch_add(1) < 20) ++done;
+    };
+    crew.Begin(job);
+    while (done.load() < 20) std::this_thread::yield();
+    crew.End();
+    EXPECT_EQ(done.load(), 20);
+  }
+}
+
 TEST(Crew, WithoutHelpersTheCallerIsAlone) {
   Crew crew(0);
   int runs = 0;

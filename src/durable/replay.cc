@@ -5,7 +5,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "base/varint.h"
@@ -21,7 +20,7 @@ constexpr size_t kBatchBytesMax = size_t{4} << 20;
 // What is collected before it is applied.
 constexpr size_t kHeldMax = 16 * 1024;
 constexpr size_t kHeldBytesMax = size_t{16} << 20;
-constexpr size_t kShareMin = 512;  // changes for which a thread is worth it
+constexpr size_t kHelpedMin = 1024;  // changes for which helpers are woken
 
 bool IsOfOneKey(const Change& change) {
   return change.kind != Kind::kMove && change.kind != Kind::kEraseRange &&
@@ -60,17 +59,14 @@ void AddTo(Batch& batch, const Change& change) {
   }
 }
 
-// Those of one thread of so many. The operations on one key keep their order in a batch. Batches
-// are of no time: nothing expires in a replay.
-Status ApplyShare(Engine& engine, std::span<const Change> changes, size_t thread, size_t threads) {
+// The operations on one key keep their order in a batch. Batches are of no time: nothing expires in
+// a replay.
+Status ApplyShare(Engine& engine, std::span<const Change* const> changes) {
   Batch batch;
   size_t bytes = 0;
-  for (const Change& change : changes) {
-    if (threads > 1 && XXH3_64bits(change.key.data(), change.key.size()) % threads != thread) {
-      continue;
-    }
-    AddTo(batch, change);
-    bytes += change.key.size() + change.value.size();
+  for (const Change* const change : changes) {
+    AddTo(batch, *change);
+    bytes += change->key.size() + change->value.size();
     if (batch.size() < kBatchMax && bytes < kBatchBytesMax) continue;
     if (const Status s = ExecuteAll(engine, batch); !s.ok()) return s;
     bytes = 0;
@@ -139,8 +135,10 @@ Status Replay::Hold(std::string_view payload) {
     if (!*change) return {};
     keyspace.last = std::max(keyspace.last, (*change)->version);
     if ((*change)->version <= keyspace.target.has) continue;
-    keyspace.held.push_back(**change);
-    keyspace.held_bytes += (*change)->key.size() + (*change)->value.size();
+    const std::string_view key = (*change)->key;
+    const auto share = static_cast<uint32_t>(XXH3_64bits(key.data(), key.size()) % kShares);
+    keyspace.held.push_back({.change = **change, .share = share});
+    keyspace.held_bytes += key.size() + (*change)->value.size();
   }
 }
 
@@ -158,55 +156,75 @@ Status Replay::Note(const Progress& progress) {
 }
 
 Status Replay::Apply(Keyspace& keyspace) {
-  const Complete complete = TakeComplete(keyspace);
-  changes_ += complete.changes.size();
-  return ApplyAll(complete);
+  if (const Status s = Join(); !s.ok()) return s;
+  applied_ = TakeComplete(keyspace);
+  changes_ += applied_.changes.size();
+  return ApplyAll();
 }
 
 Replay::Complete Replay::TakeComplete(Keyspace& keyspace) {
   auto& held = keyspace.held;
-  const auto by_version = [](const Change& a, const Change& b) { return a.version < b.version; };
+  const auto by_version = [](const Held& a, const Held& b) {
+    return a.change.version < b.change.version;
+  };
   if (!std::ranges::is_sorted(held, by_version)) std::ranges::stable_sort(held, by_version);
   const auto end = std::ranges::find_if(
-      held, [&](const Change& change) { return change.version > keyspace.complete; });
+      held, [&](const Held& h) { return h.change.version > keyspace.complete; });
   Complete complete = {.engine = keyspace.target.engine};
-  std::vector<Change> rest(end, held.end());
+  std::vector<Held> rest(end, held.end());
   held.erase(end, held.end());
   complete.changes = std::exchange(held, std::move(rest));
   complete.payloads = std::exchange(keyspace.payloads, {});
   keyspace.held_bytes = 0;
   // The few that wait go on in bytes of their own.
-  for (Change& change : held) {
-    change.key = keyspace.payloads.emplace_back(change.key);
-    change.value = keyspace.payloads.emplace_back(change.value);
-    keyspace.held_bytes += change.key.size() + change.value.size();
+  for (Held& h : held) {
+    h.change.key = keyspace.payloads.emplace_back(h.change.key);
+    h.change.value = keyspace.payloads.emplace_back(h.change.value);
+    keyspace.held_bytes += h.change.key.size() + h.change.value.size();
   }
   return complete;
 }
 
-Status Replay::ApplyAll(const Complete& complete) const {
-  const auto end = complete.changes.end();
-  for (auto at = complete.changes.begin(); at != end;) {
-    const auto of_keys = std::find_if_not(at, end, IsOfOneKey);
-    if (const Status s = ApplyKeys(*complete.engine, {at, of_keys}); !s.ok()) return s;
+// What is in applied_. Helpers may be at work on its end.
+Status Replay::ApplyAll() {
+  const auto is_of_one_key = [](const Held& h) { return IsOfOneKey(h.change); };
+  const auto end = applied_.changes.end();
+  for (auto at = applied_.changes.begin(); at != end;) {
+    const auto of_keys = std::find_if_not(at, end, is_of_one_key);
+    if (const Status s = ApplyKeys({at, of_keys}); !s.ok()) return s;
     at = of_keys;
     if (at == end) break;
-    if (const Status s = ApplyAlone(*complete.engine, *at++); !s.ok()) return s;
+    if (const Status s = Join(); !s.ok()) return s;
+    if (const Status s = ApplyAlone(*applied_.engine, (at++)->change); !s.ok()) return s;
   }
   return {};
 }
 
-Status Replay::ApplyKeys(Engine& engine, std::span<const Change> changes) const {
-  const size_t threads = std::clamp<size_t>(changes.size() / kShareMin, 1, threads_);
-  std::vector<Status> statuses(threads);
-  std::vector<std::thread> others;
-  for (size_t i = 1; i < threads; ++i) {
-    others.emplace_back([&, i] { statuses[i] = ApplyShare(engine, changes, i, threads); });
+// Begins to.
+Status Replay::ApplyKeys(std::span<const Held> changes) {
+  job_.engine = applied_.engine;
+  for (auto& share : job_.shares) share.clear();
+  for (const Held& h : changes) job_.shares[h.share].push_back(&h.change);
+  job_.statuses.fill({});
+  job_.next.store(0, std::memory_order_relaxed);
+  has_help_ = crew_.helpers() > 0 && changes.size() >= kHelpedMin;
+  if (!has_help_) return Join();
+  crew_.Begin(do_shares_);
+  return {};
+}
+
+void Replay::DoShares() {
+  for (uint32_t i; (i = job_.next.fetch_add(1, std::memory_order_relaxed)) < kShares;) {
+    job_.statuses[i] = ApplyShare(*job_.engine, job_.shares[i]);
   }
-  statuses[0] = ApplyShare(engine, changes, 0, threads);
-  for (std::thread& other : others) other.join();
-  const auto bad = std::ranges::find_if_not(statuses, &Status::ok);
-  return bad == statuses.end() ? Status() : *bad;
+}
+
+// Until what was begun is done.
+Status Replay::Join() {
+  DoShares();
+  if (std::exchange(has_help_, false)) crew_.End();
+  const auto bad = std::ranges::find_if_not(job_.statuses, &Status::ok);
+  return bad == job_.statuses.end() ? Status() : *bad;
 }
 
 Status Replay::ApplyAlone(Engine& engine, const Change& change) {
@@ -219,7 +237,7 @@ Status Replay::Flush() {
   for (auto& [index, keyspace] : keyspaces_) {
     if (const Status s = Apply(keyspace); !s.ok()) return s;
   }
-  return {};
+  return Join();
 }
 
 Status Replay::Finish() {

@@ -3,10 +3,14 @@
 // Changes wait until a progress record says that they are complete, then are applied in the order
 // of their versions. What never gets complete is dropped: nobody was told of it.
 //
-// Changes of single keys that are complete are collected, and applied by several threads, each its
-// share of the keys; a change of many keys waits for all before it.
+// Changes of single keys that are complete are collected, and divided into shares by their keys.
+// Helpers apply one share after the other while the owner reads on; when it has collected the next
+// ones it applies shares, too, until there is none left. A change of many keys waits for all before
+// it.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -16,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/crew.h"
 #include "durable/change.h"
 #include "durable/log_reader.h"
 #include "engine/engine.h"
@@ -33,12 +38,14 @@ class Replay {
   };
   using Find = std::function<Target(uint32_t keyspace)>;
 
-  Replay(Find find, uint32_t threads) : find_(std::move(find)), threads_(threads) {}
+  // So many threads apply changes, the owner among them.
+  Replay(Find find, uint32_t threads) : find_(std::move(find)), crew_(threads - 1) {}
+  ~Replay() { static_cast<void>(Join()); }
 
   // The next record of the log.
   //   kCorrupt          it is not what a record should be; `detail` is an offset in its payload
   //   kInvalidArgument  it needs what there is not: problem() says what
-  //   kTooLarge         a key or value exceeds what the engine takes
+  //   kTooLarge         a key or value, here or not long before, exceeds what the engine takes
   //   kOutOfMemory      the engine has no room
   Status Add(const LogRecord& record);
   // Applies what is complete now.
@@ -56,20 +63,35 @@ class Replay {
   Version LastVersion(uint32_t keyspace) const;
 
  private:
+  static constexpr uint32_t kShares = 32;
+
+  struct Held {
+    Change change;   // views of a payload
+    uint32_t share;  // by its key
+  };
+
   struct Keyspace {
     Target target;
     Version last = 0;
     Version complete = 0;
     size_t held_bytes = 0;
-    std::vector<Change> held;          // views of payloads
+    std::vector<Held> held;
     std::deque<std::string> payloads;  // of what is held
   };
 
   // To be applied to an engine, in this order.
   struct Complete {
     Engine* engine = nullptr;
-    std::vector<Change> changes;
+    std::vector<Held> changes;
     std::deque<std::string> payloads;  // what they are views of
+  };
+
+  // Changes of single keys that are being applied. Whoever has drawn a share applies it.
+  struct Job {
+    Engine* engine = nullptr;
+    std::array<std::vector<const Change*>, kShares> shares;
+    std::array<Status, kShares> statuses;
+    std::atomic<uint32_t> next{kShares};  // relaxed: the crew hands over the rest
   };
 
   Result<Keyspace*> KeyspaceOf(uint32_t index);
@@ -77,18 +99,24 @@ class Replay {
   Status Note(const Progress& progress);
   Status Apply(Keyspace& keyspace);
   static Complete TakeComplete(Keyspace& keyspace);
-  Status ApplyAll(const Complete& complete) const;
-  Status ApplyKeys(Engine& engine, std::span<const Change> changes) const;
+  Status ApplyAll();
+  Status ApplyKeys(std::span<const Held> changes);
+  void DoShares();
+  Status Join();
   static Status ApplyAlone(Engine& engine, const Change& change);
 
   Find find_;
-  const uint32_t threads_;
   std::map<uint32_t, Keyspace> keyspaces_;
   std::string problem_;
   uint64_t records_ = 0;
   uint64_t changes_ = 0;
   uint64_t dropped_ = 0;
   uint64_t now_ms_ = 0;
+  Complete applied_;  // what job_ is of
+  Job job_;
+  const std::function<void()> do_shares_ = [this] { DoShares(); };
+  bool has_help_ = false;
+  Crew crew_;  // last: its threads end first
 };
 
 }  // namespace skep::durable
