@@ -39,18 +39,18 @@ std::vector<std::string> MakeLog(Random& random, uint32_t batches, bool is_order
       const std::string key = KeyOf(random.Below(kKeys));
       const std::string value = std::to_string(random.Below(1'000'000));
       Change change = {.kind = Change::Kind::kPut, .version = ++version, .key = key, .value = value};
-      const uint64_t kind = random.Below(1000);
+      const uint64_t kind = random.Below(10'000);
       const std::string other = KeyOf(random.Below(kKeys));
-      if (kind < 200) {
+      if (kind < 2000) {
         change.kind = Change::Kind::kErase;
         change.value = {};
-      } else if (kind < 300) {
+      } else if (kind < 3000) {
         change.kind = Change::Kind::kPutUntil;
         change.deadline_ms = 1'000'000 + version;
-      } else if (is_ordered && kind == 300) {
+      } else if (is_ordered && kind < 3002) {
         change.kind = Change::Kind::kMove;
         change.value = other;
-      } else if (is_ordered && kind == 301) {
+      } else if (is_ordered && kind < 3004) {
         change.kind = Change::Kind::kEraseRange;
         change.value = other;
         if (other <= key) continue;
