@@ -22,8 +22,8 @@ namespace skep::durable {
 // are written behind `filled` only, under filling_; the writer writes before it, or, where it comes
 // first, under filling_, too. Nothing that reads the log needs the zeroes.
 //
-// Thread safety: one thread at a time writes, one at a time syncs, and one prepares, fills and drops;
-// the three side by side. Begin() is for the last, while nobody writes or syncs.
+// Thread safety: one thread at a time writes, one at a time syncs, and one prepares, fills and
+// drops; the three side by side. Begin() is for the last, while nobody writes or syncs.
 class LogFiles {
  public:
   // `files` must outlive it.

@@ -38,7 +38,8 @@ std::vector<std::string> MakeLog(Random& random, uint32_t batches, bool is_order
     for (uint64_t j = 0; j < count; ++j) {
       const std::string key = KeyOf(random.Below(kKeys));
       const std::string value = std::to_string(random.Below(1'000'000));
-      Change change = {.kind = Change::Kind::kPut, .version = ++version, .key = key, .value = value};
+      Change change = {
+          .kind = Change::Kind::kPut, .version = ++version, .key = key, .value = value};
       const uint64_t kind = random.Below(10'000);
       const std::string other = KeyOf(random.Below(kKeys));
       if (kind < 2000) {
@@ -105,8 +106,9 @@ TEST_P(ReplayThreads, Refused) {
   const std::string key(70'000, 'k');
   const auto at = log.begin() + static_cast<ptrdiff_t>(log.size() / 3);
   // Its version is what the log is at there, so that it is not the last of its group.
-  const auto header = ChangeDecoder::Open(*std::find_if(
-      at, log.end(), [](const auto& p) { return p[0] == static_cast<char>(RecordType::kChanges); }));
+  const auto header = ChangeDecoder::Open(*std::find_if(at, log.end(), [](const auto& p) {
+    return p[0] == static_cast<char>(RecordType::kChanges);
+  }));
   auto first = *header;
   const Version version = (*first.Next())->version;
   std::string payload;
