@@ -58,6 +58,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/timed_mutex.h"
 #include "durable/log_files.h"
 #include "durable/log_format.h"
 #include "engine/engine.h"
@@ -192,7 +193,7 @@ class Log {
   std::atomic<bool> admits_{true};  // relaxed: a hint, who is let in wrongly waits for the gate
 
   // Taken before writing_. Who holds it syncs, or mends.
-  std::timed_mutex syncing_;
+  TimedMutex syncing_;
   uint64_t recent_sync_ns_ = 0;            // a moving average; guarded by syncing_
   std::atomic<bool> sync_is_brief_{true};  // relaxed: a hint
 

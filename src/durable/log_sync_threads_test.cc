@@ -63,6 +63,7 @@ TEST(LogSync, ByManyThreads) {
     }
     threads.clear();
     EXPECT_GT(store.persistence->log().statistics().syncs, 0u);
+    store.persistence->StopThreads();
   }
   const OpenStore store(options);
   for (int thread = 0; thread < kThreads; ++thread) {
