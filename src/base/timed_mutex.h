@@ -23,7 +23,8 @@ class TimedMutex {
   }
   bool try_lock_for(std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
-    if (is_locked_ && !unlocked_.wait_for(lock, patience, [&] { return !is_locked_; })) return false;
+    if (is_locked_ && !unlocked_.wait_for(lock, patience, [&] { return !is_locked_; }))
+      return false;
     is_locked_ = true;
     return true;
   }
