@@ -38,6 +38,8 @@ Version DurableEngine::ExecuteLogged(Batch& batch) {
   record.clear();
   const ChangesWritten written = WriteChanges(batch, keyspace_, record);
   log_.Leave(keyspace_, floor, {.payload = record, .changes = written.count, .last = written.last});
+  // Nobody waits for this batch now; others may have waited for it to leave.
+  if (written.count == 0 && !gate_.IsReleased(inner().Latest())) log_.Publish();
   if (record.capacity() > kKeptBytesMax) std::string().swap(record);
   return ticket;
 }

@@ -137,6 +137,12 @@ void Log::Publish() {
 }
 
 int Log::WantSync(const ReleaseGate& gate, Version ticket, bool here) {
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& keyspace : keyspaces_) {
+      if (keyspace->synced == &gate) keyspace->wanted = std::max(keyspace->wanted, ticket);
+    }
+  }
   if (!here || !sync_is_brief_.load(std::memory_order_relaxed)) {
     AskSync();
     return -1;
@@ -267,8 +273,19 @@ int Log::Step() {
     static_cast<void>(Sync());
     unsynced_since_ms_ = 0;
   }
+  if (is_asked && LacksWanted()) {  // a batch had not left
+    wants_sync_.store(true, std::memory_order_seq_cst);
+    return kRetrySyncMs;
+  }
   if (!space.ok()) return kMendEveryMs;
   return policy() == LogSync::kEverySecond ? static_cast<int>(kSyncAfterMs) / 4 : kIdleMs;
+}
+
+bool Log::LacksWanted() {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(keyspaces_, [](const auto& keyspace) {
+    return !keyspace->synced->IsReleased(keyspace->wanted);
+  });
 }
 
 // Holds syncing_.

@@ -37,7 +37,8 @@
 // it, nor the caller after it. While somebody else does, it waits for syncing_, and then syncs for
 // all who appended meanwhile: so a sync serves many. (C2) holds as with Publish, since who wanted a
 // sync while a batch had not left comes again. The log's thread is asked where the caller has
-// better things to do, syncs take long, or one has failed: a disk that hangs stops one caller.
+// better things to do, syncs take long, or one has failed; it goes on until all is synced that was
+// wanted. While a disk hangs, others who want a sync try for a millisecond now and then.
 //
 // Failures. What is not synced is kept in memory, and synced when it is much. If a write or sync
 // fails, nothing more is written or acknowledged, and what was sent to be written may or may not be
@@ -147,6 +148,7 @@ class Log {
     Version progress = 0;  // what the log says is complete
     Version taken = 0;     // what was complete when something was last taken
     Version synced_to = 0;
+    Version wanted = 0;  // to be synced; guarded by mutex_
   };
   struct Held {
     uint32_t keyspace = 0;
@@ -173,6 +175,7 @@ class Log {
   Status Sync();
   Status Mend();
   void AskSync();
+  bool LacksWanted();
   void SetFailed(Status status);
   void Wake();
   void RunThread();

@@ -109,5 +109,18 @@ TEST_F(LogSyncTest, WaitsForABatchThatGoesOn) {
   EXPECT_TRUE(IsSynced(ticket));
 }
 
+// Goal: the log's thread does not forget who wanted a sync while a batch had not left.
+TEST_F(LogSyncTest, TheThreadWaitsForABatchThatGoesOn) {
+  const Log::Floor floor = log().Enter(0);
+  const Version ticket = Put();
+  EXPECT_EQ(engine().WantSync(ticket, false), -1);
+  EXPECT_LE(log().Step(), 1);
+  EXPECT_FALSE(IsSynced(ticket));
+  log().Leave(0, floor, {});
+  log().Step();
+  EXPECT_TRUE(IsSynced(ticket));
+  EXPECT_GT(log().Step(), 1);
+}
+
 }  // namespace
 }  // namespace skep::durable
