@@ -92,11 +92,13 @@ Status LogFiles::Write(std::string_view bytes) {
 
 Result<uint64_t> LogFiles::Sync() {
   std::vector<std::shared_ptr<File>> to_sync;
+  ptrdiff_t ended = 0;  // segments that nothing more is written to
   uint64_t position = 0;
   bool names = false;
   {
     std::lock_guard lock(mutex_);
     to_sync = unsynced_;
+    ended = std::ssize(unsynced_);
     if (current_.file != nullptr) to_sync.push_back(current_.file);
     position = position_;
     names = std::exchange(names_unsynced_, false);
@@ -107,10 +109,9 @@ Result<uint64_t> LogFiles::Sync() {
   if (names) {
     if (const Status s = files_.SyncDirectory(directory_); !s.ok()) return Fail(s);
   }
+  // The one that was current may have been written to since, and have ended: it stays then.
   std::lock_guard lock(mutex_);
-  std::erase_if(unsynced_, [&](const auto& file) {
-    return std::ranges::find(to_sync, file) != to_sync.end();
-  });
+  unsynced_.erase(unsynced_.begin(), unsynced_.begin() + ended);
   return position;
 }
 
