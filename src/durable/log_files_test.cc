@@ -145,6 +145,25 @@ TEST_F(LogFilesTest, SyncedSurvives) {
   }
 }
 
+// Goal: what is written to a segment while it is synced is synced later, also if the segment ends
+// meanwhile.
+// Method: all that happens during the first sync of it; the next one is the last before the crash.
+TEST_F(LogFilesTest, EndsWhileItIsSynced) {
+  ASSERT_TRUE(disk_.SyncDirectory(".").ok());
+  Begin(0, 0);
+  ASSERT_TRUE(files_.Prepare().ok());
+  Write(40);
+  disk_.set_options({.short_reads_ppm = 0, .during_sync = [this] {
+                       disk_.set_options({.short_reads_ppm = 0});
+                       Write(50);
+                       Write(30);
+                     }});
+  EXPECT_EQ(*files_.Sync(), 40u);
+  EXPECT_EQ(*files_.Sync(), 120u);
+  disk_.Crash();
+  EXPECT_EQ(GoodUpTo(0), 120u);
+}
+
 // Goal: what is behind Begin() counts no more, what is before it does.
 TEST_F(LogFilesTest, BeginsAnew) {
   Begin(0, 50);

@@ -40,8 +40,6 @@ class SimFile final : public File {
   Status WriteAt(uint64_t offset, std::string_view bytes) override { return Write(offset, bytes); }
 
   Status Sync() override {
-    const auto& options = disk_.options_;
-    if (options.clock != nullptr) options.clock->Advance(options.sync_ns);
     const int error = Begin(SimFileSystem::Operation::kSync);
     if (error == 0) {
       inode_->Sync();
@@ -49,6 +47,7 @@ class SimFile final : public File {
       inode_->FailSync(disk_.random_);
     }
     disk_.trace_.Note(Trace::Event::kFileSync, static_cast<uint64_t>(error));
+    if (const auto meanwhile = disk_.options_.during_sync) meanwhile();
     return IoError("cannot sync a file", error);
   }
 

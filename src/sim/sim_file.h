@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -17,7 +18,6 @@
 
 #include "base/file.h"
 #include "base/random.h"
-#include "sim/sim_clock.h"
 #include "sim/sim_names.h"
 #include "sim/trace.h"
 
@@ -41,9 +41,8 @@ class SimFileSystem final : public FileSystem {
     uint32_t short_reads_ppm = 100'000;
     // A write that would make all files together larger fails with ENOSPC.
     uint64_t capacity_bytes = UINT64_MAX;
-    // What a Sync takes, by this clock, if there is one.
-    SimClock* clock = nullptr;
-    uint64_t sync_ns = 0;
+    // What happens while a file's Sync goes on, too late to be synced by it: time passes, say.
+    std::function<void()> during_sync = {};
   };
 
   SimFileSystem(uint64_t seed, Trace& trace, Options options);

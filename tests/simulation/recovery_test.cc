@@ -181,8 +181,9 @@ void RunLives(uint64_t seed, Seen& seen) {
   const bool is_always = cluster.server().options().appendfsync == "always";
   const bool wants_sync = random.Chance(1, 2);
   // Quick ones are done by a worker, slow ones are not.
+  const uint64_t sync_ns = random.Below(1'000'000);
   cluster.sim().disk().set_options(
-      {.clock = &cluster.sim().clock(), .sync_ns = random.Below(1'000'000)});
+      {.during_sync = [&cluster, sync_ns] { cluster.sim().clock().Advance(sync_ns); }});
   std::vector<std::unique_ptr<Client>> clients;
   for (const char* name : {"a", "b", "c"}) {
     clients.push_back(std::make_unique<Client>(name, cluster, seen));
