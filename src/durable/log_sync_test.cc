@@ -13,7 +13,7 @@ class LogSyncTest : public testing::Test {
   Log& log() { return store_.log(); }
   Engine& engine() { return store_.engine(0); }
   void TakeForASync(uint64_t ns) {
-    store_.disk().set_options({.during_sync = [this, ns] { store_.clock().Advance(ns); }});
+    store_.disk().set_options({.clock = &store_.clock(), .sync_ns = ns});
   }
   uint64_t syncs() { return log().statistics().syncs; }
 

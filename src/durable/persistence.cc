@@ -226,8 +226,11 @@ Status Persistence::ReplayLog(Keyspaces& keyspaces, const RecoveryStart& start, 
   Replay replay(find, is_repair_ ? 1 : recovery_threads_);
   HoleKeeper holes(replay, keyspaces.count(), &report->repair);
   const auto fail_at = [&](uint64_t position, Status s) {
-    *problem = fmt::format("{}, record at {}: {}", (*reader)->file(), position,
-                           replay.problem().empty() ? s.ToString() : replay.problem());
+    // Helpers may have been refused what was read before.
+    const bool is_refusal = s.code() == Code::kTooLarge || s.code() == Code::kOutOfMemory;
+    *problem =
+        fmt::format("{}, record at {}{}: {}", (*reader)->file(), is_refusal ? "or before " : "",
+                    position, replay.problem().empty() ? s.ToString() : replay.problem());
     return s;
   };
   while (true) {

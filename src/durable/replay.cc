@@ -204,10 +204,11 @@ Status Replay::ApplyAll() {
 Status Replay::ApplyKeys(std::span<const Held> changes) {
   job_.engine = applied_.engine;
   for (auto& share : job_.shares) share.clear();
-  for (const Held& h : changes) job_.shares[h.share].push_back(&h.change);
+  has_help_ = crew_.helpers() > 0 && changes.size() >= kHelpedMin;
+  // Without help as one share, for batches as large as may be.
+  for (const Held& h : changes) job_.shares[has_help_ ? h.share : 0].push_back(&h.change);
   job_.statuses.fill({});
   job_.next.store(0, std::memory_order_relaxed);
-  has_help_ = crew_.helpers() > 0 && changes.size() >= kHelpedMin;
   if (!has_help_) return Join();
   crew_.Begin(do_shares_);
   return {};
