@@ -62,9 +62,9 @@ void DurableEngine::Release() {
   log_.Publish();
 }
 
-int DurableEngine::WantSync(Version ticket, bool here) {
+void DurableEngine::WantSync(Version ticket, bool here) {
   inner().Release();
-  return log_.WantSync(synced_gate_, ticket, here);
+  log_.WantSync(keyspace_, ticket, here);
 }
 
 }  // namespace skep::durable

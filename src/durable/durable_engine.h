@@ -29,7 +29,7 @@ class DurableEngine final : public ForwardingEngine {
   void Release() override;
 
   ReleaseGate& synced_gate() override { return synced_gate_; }
-  int WantSync(Version ticket, bool here) override;
+  void WantSync(Version ticket, bool here) override;
   bool syncs_to_release() const override { return log_.policy() == LogSync::kAlways; }
 
  private:

@@ -19,8 +19,8 @@ constexpr int kIdleMs = 1000;
 // wake the log's thread and to be woken takes half as long.
 constexpr uint64_t kBriefSyncNs = 500'000;
 constexpr std::chrono::milliseconds kSyncPatience{1};  // for another's
-constexpr int kRetrySyncMs = 1;
-constexpr int kRoundsMax = 16;  // that one thread writes for others
+constexpr int kRetrySyncMs = 1;                        // if a batch had not left
+constexpr int kRoundsMax = 16;                         // that one thread writes for others
 // Not synced, in memory. Above the first a sync is due; above the second nothing more is written
 // until one has succeeded, and replies wait.
 constexpr size_t kKeptBytesDue = size_t{32} << 20;
@@ -136,25 +136,28 @@ void Log::Publish() {
   }
 }
 
-int Log::WantSync(const ReleaseGate& gate, Version ticket, bool here) {
+void Log::WantSync(uint32_t keyspace, Version ticket, bool here) {
+  const ReleaseGate* synced = nullptr;
   {
     std::lock_guard lock(mutex_);
-    for (const auto& keyspace : keyspaces_) {
-      if (keyspace->synced == &gate) keyspace->wanted = std::max(keyspace->wanted, ticket);
-    }
+    Keyspace& of = KeyspaceOf(keyspace);
+    of.wanted = std::max(of.wanted, ticket);
+    synced = of.synced;
   }
-  if (!here || !sync_is_brief_.load(std::memory_order_relaxed)) {
-    AskSync();
-    return -1;
-  }
-  std::unique_lock syncing(syncing_, std::try_to_lock);
-  if (!syncing.owns_lock() && !syncing.try_lock_for(kSyncPatience)) return kRetrySyncMs;
-  if (gate.IsReleased(ticket)) return -1;  // by whom it waited for
+  const bool is_brief = sync_is_brief_.load(std::memory_order_relaxed);
+  if (!here || !is_brief || !SyncHere(*synced, ticket)) AskSync();
+}
+
+// Whether the gate is open then.
+bool Log::SyncHere(const ReleaseGate& synced, Version ticket) {
+  std::unique_lock syncing(syncing_, kSyncPatience);
+  if (!syncing.owns_lock()) return false;
+  if (synced.IsReleased(ticket)) return true;  // by whom it waited for
   {
     std::lock_guard writing(writing_);
-    if (!WriteTaken().ok()) return -1;  // the log's thread has to mend
+    if (!WriteTaken().ok()) return false;
   }
-  return Sync().ok() ? kRetrySyncMs : -1;
+  return Sync().ok() && synced.IsReleased(ticket);
 }
 
 // By the log's thread.
@@ -239,13 +242,11 @@ void Log::ReleaseWritten() {
 int Log::Step() {
   const uint64_t now_ms = clock_.MonotonicMs();
   if (wanted_.load(std::memory_order_seq_cst)) Publish();
-  {
+  if (HasFailed()) {
+    if (now_ms < next_mend_ms_) return static_cast<int>(next_mend_ms_ - now_ms);
+    next_mend_ms_ = now_ms + kMendEveryMs;
     std::scoped_lock lock(syncing_, writing_);
-    if (has_failed_) {
-      if (now_ms < next_mend_ms_) return static_cast<int>(next_mend_ms_ - now_ms);
-      next_mend_ms_ = now_ms + kMendEveryMs;
-      if (!Mend().ok()) return kMendEveryMs;
-    }
+    if (!Mend().ok()) return kMendEveryMs;
   }
   Status space = segments_.Prepare();
   segments_.FillAhead();
@@ -331,6 +332,11 @@ void Log::ReleaseSynced() {
   }
 }
 
+bool Log::HasFailed() {
+  std::lock_guard writing(writing_);
+  return has_failed_;
+}
+
 // Holds syncing_ and writing_.
 Status Log::Mend() {
   const uint64_t from = kept_.empty() ? segments_.position() : kept_.front().position;
@@ -412,7 +418,7 @@ void Log::StopThread() {
 
 Status Log::Close() {
   StopThread();
-  std::lock_guard writing(writing_);
+  std::scoped_lock all(syncing_, writing_);
   if (std::exchange(has_ended_, true)) return {};
   if (has_failed_) {
     if (const Status s = Mend(); !s.ok()) return s;

@@ -35,10 +35,9 @@
 //
 // Who has nothing to do before a sync is done does it itself, so that no thread has to be woken for
 // it, nor the caller after it. While somebody else does, it waits for syncing_, and then syncs for
-// all who appended meanwhile: so a sync serves many. (C2) holds as with Publish, since who wanted a
-// sync while a batch had not left comes again. The log's thread is asked where the caller has
-// better things to do, syncs take long, or one has failed; it goes on until all is synced that was
-// wanted. While a disk hangs, others who want a sync try for a millisecond now and then.
+// all who appended meanwhile: so a sync serves many. The log's thread is asked where the caller has
+// better things to do, syncs take long, one has failed or goes on for more than a millisecond, or
+// a batch has not left; it goes on until all is synced that was wanted: so (C2) holds here, too.
 //
 // Failures. What is not synced is kept in memory, and synced when it is much. If a write or sync
 // fails, nothing more is written or acknowledged, and what was sent to be written may or may not be
@@ -107,8 +106,8 @@ class Log {
   // Sees to it that what was appended before is written. Thread-safe; costs a system call if nobody
   // else is writing.
   void Publish();
-  // As Engine::WantSync(), for the gate that the caller waits for.
-  int WantSync(const ReleaseGate& gate, Version ticket, bool here);
+  // As Engine::WantSync().
+  void WantSync(uint32_t keyspace, Version ticket, bool here);
 
   // Whether writes may be admitted; if not, status() says why.
   bool admits() const { return admits_.load(std::memory_order_relaxed); }
@@ -172,8 +171,10 @@ class Log {
   void SetSynced(uint64_t position);
   void ReleaseWritten();
   void ReleaseSynced();
+  bool SyncHere(const ReleaseGate& synced, Version ticket);
   Status Sync();
   Status Mend();
+  bool HasFailed();
   void AskSync();
   bool LacksWanted();
   void SetFailed(Status status);

@@ -14,10 +14,7 @@ uint64_t Engine::NewSnapshotId() {
 
 void Engine::AwaitRelease(Version ticket) {
   constexpr int kLooksMax = 256;
-  if (syncs_to_release() && !gate_.IsReleased(ticket)) {
-    const bool is_closed = WantSync(ticket, true) >= 0 && !gate_.IsReleased(ticket);
-    if (is_closed) WantSync(ticket, false);  // another's batch goes on
-  }
+  if (syncs_to_release() && !gate_.IsReleased(ticket)) WantSync(ticket, true);
   for (int looks = 0; !gate_.IsReleased(ticket); ++looks) {
     if (looks == kLooksMax) return gate_.Wait(ticket);
     Pause();

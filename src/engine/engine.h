@@ -195,13 +195,10 @@ class Engine {
   // for that with WantSync(). Without a log it is gate().
   virtual ReleaseGate& synced_gate() { return gate_; }
   // Sees to it that it is released up to the ticket: by a sync `here`, if the caller has nothing
-  // better to do and the disk is quick; otherwise by the log's thread. Returns in how many
-  // milliseconds it should be called again if the gate is still closed; -1: not at all.
-  // Thread-safe. Cost: another's sync that is under way, and one here; or to wake a thread.
-  virtual int WantSync([[maybe_unused]] Version ticket, [[maybe_unused]] bool here) {
-    Release();
-    return -1;
-  }
+  // better to do and the disk is quick; otherwise, or if that was not enough, by the log's thread.
+  // Thread-safe. Cost: up to a millisecond of another's sync that is under way, and one here; or to
+  // wake a thread.
+  virtual void WantSync([[maybe_unused]] Version ticket, [[maybe_unused]] bool here) { Release(); }
   // Whether gate() waits for the disk, too.
   virtual bool syncs_to_release() const { return false; }
 

@@ -34,7 +34,7 @@ class ForwardingEngine : public Engine {
     return inner_.OpenWalk(now_ms);
   }
   void Release() override { inner_.Release(); }
-  int WantSync(Version ticket, bool here) override { return inner_.WantSync(ticket, here); }
+  void WantSync(Version ticket, bool here) override { inner_.WantSync(ticket, here); }
   bool syncs_to_release() const override { return inner_.syncs_to_release(); }
 
   Engine& inner() const { return inner_; }

@@ -78,15 +78,14 @@ void Worker::Adopt(std::unique_ptr<Stream> stream) {
 
 bool Worker::Turn(int timeout_ms) {
   const bool has_tasks = (!tasks_.empty() && task_patience_ms_ == 0) || !resumed_.empty();
-  const bool has_work = has_tasks || !awaited_.empty() || sync_patience_ms_ == 0;
+  const bool has_work = has_tasks || !awaited_.empty() || !unsynced_.empty();
   const bool busy = has_work || upkeep_left_;
   // Upkeep that is left has a piece in each turn; without other work there are few turns, since
   // nobody waits for it and clients may need the processor.
-  int patience = has_work          ? 0
-                 : upkeep_left_    ? kUpkeepPauseMs
-                 : !tasks_.empty() ? task_patience_ms_
-                                   : static_cast<int>(kUpkeepMs);
-  if (sync_patience_ms_ >= 0) patience = std::min(patience, sync_patience_ms_);
+  const int patience = has_work          ? 0
+                       : upkeep_left_    ? kUpkeepPauseMs
+                       : !tasks_.empty() ? task_patience_ms_
+                                         : static_cast<int>(kUpkeepMs);
   const auto events = poller_->Wait(timeout_ms < 0 ? patience : std::min(timeout_ms, patience));
   if (!unsynced_.empty() && (events.empty() || ++turns_unsynced_ == kTurnsUnsyncedMax)) Sync();
   if (!awaited_.empty() && !has_tasks && events.empty() && !StayAwake()) ArrangeWakes();
@@ -567,7 +566,6 @@ void Worker::NoteUnsynced(const Unsynced& unsynced) {
   } else {
     at->ticket = std::max(at->ticket, unsynced.ticket);
   }
-  sync_patience_ms_ = 0;
 }
 
 // What replies wait for. While the log's thread syncs, this one executes what comes; to sync here
@@ -578,14 +576,11 @@ void Worker::Sync() {
   const bool here =
       sessions_.size() == 1 || (waiting >= kWaitingMin && waiting >= sessions_.size() / 2);
   turns_unsynced_ = 0;
-  sync_patience_ms_ = -1;
-  std::erase_if(unsynced_, [&](const Unsynced& unsynced) {
-    if (unsynced.gate->IsReleased(unsynced.ticket)) return true;
-    const int wait_ms = unsynced.engine->WantSync(unsynced.ticket, here);
-    if (wait_ms < 0 || unsynced.gate->IsReleased(unsynced.ticket)) return true;
-    if (sync_patience_ms_ < 0 || wait_ms < sync_patience_ms_) sync_patience_ms_ = wait_ms;
-    return false;
-  });
+  for (const Unsynced& unsynced : std::exchange(unsynced_, {})) {
+    if (!unsynced.gate->IsReleased(unsynced.ticket)) {
+      unsynced.engine->WantSync(unsynced.ticket, here);
+    }
+  }
 }
 
 // Another worker's batch that replies here wait for is mostly at its end, and to sleep and be woken

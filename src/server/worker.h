@@ -1,7 +1,8 @@
 // worker.h: one event loop. Every core has one; all serve one store.
 //
 // A turn
-//   1. Wait for the network. If nothing comes, or after some turns, see to it that what replies wait
+//   1. Wait for the network. If nothing comes, or after some turns, see to it that what replies
+//   wait
 //      for is synced. Accept; read once from every connection that is ready.
 //   2. Decode. Each command either waits among the pending ones, its requests added to the one
 //      batch of its keyspace, or runs alone after a flush.
@@ -227,7 +228,6 @@ class Worker {
   std::vector<Session*> waiting_;     // have marks
   std::vector<Awaited> awaited_;      // by them, and nobody is asked yet to wake the worker
   std::vector<Unsynced> unsynced_;    // WantSync() is to be called
-  int sync_patience_ms_ = -1;         // in how many ms; -1: unsynced_ is empty
   uint32_t turns_unsynced_ = 0;       // it has waited for so many
   uint32_t in_vain_ = 0;              // times in a row that it stayed awake
   uint32_t sleeps_left_ = 0;          // before it does again
