@@ -7,8 +7,9 @@ if(SKEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 # Links in a fifth of the time that the system's linker takes.
-find_program(SKEP_MOLD mold)
-if(SKEP_MOLD)
+include(CheckLinkerFlag)
+check_linker_flag(CXX -fuse-ld=mold SKEP_LINKS_WITH_MOLD)
+if(SKEP_LINKS_WITH_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
@@ -69,15 +70,18 @@ function(skep_parses_command_line)
   endif()
 endfunction()
 
-# Labels of tests, and where they run (SKEP_LABELS_SKIPPED and SKEP_BENCHMARKS, which the presets
-# set):
+# Labels of tests, and where they run (SKEP_LABELS_SKIPPED, SKEP_LABELS_ON_DEMAND and
+# SKEP_BENCHMARKS, which the presets set):
 #   (none)  a unit test: in every preset
-#   single  one thread and no memory tricks, so that ThreadSanitizer has nothing to find: not in tsan
+#   single  one thread and no memory tricks, so that ThreadSanitizer has nothing to find, nor does
+#           the order of events change with the optimiser: in dev; in release on demand
 #   slow    takes more than some seconds: not in dev and tsan, where it would take ten times that
 #   e2e     real clients against a real process: not in tsan, which has the server's own tests
 #   bench   a benchmark's smoke run: where benchmarks are built, which is release only
 #   fuzz    a fuzzer: in the preset of its own
 set(SKEP_LABELS_SKIPPED "" CACHE STRING "Tests with one of these labels are neither built nor run")
+set(SKEP_LABELS_ON_DEMAND "" CACHE STRING
+  "Tests with one of these labels are built if asked for by name, and not run by ctest")
 
 # skep_runs_labels(result label...): whether this build runs tests with these labels.
 function(skep_runs_labels result)
@@ -111,12 +115,19 @@ function(skep_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
-  add_executable(${name} ${ARG_SOURCES} ${ARG_APART})
+  set(on_demand)
+  foreach(label IN LISTS ARG_LABELS)
+    if(label IN_LIST SKEP_LABELS_ON_DEMAND)
+      set(on_demand EXCLUDE_FROM_ALL)
+    endif()
+  endforeach()
+  add_executable(${name} ${on_demand} ${ARG_SOURCES} ${ARG_APART})
   set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  # A full build is short; who works on one file of a test waits for a few.
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   target_link_libraries(${name} PRIVATE skep_flags ${ARG_DEPS} skep_test_flags GTest::gmock
     GTest::gtest_main)
+  if(on_demand)
+    return()
+  endif()
   include(GoogleTest)
   # A property without a value would take the next one's name for it.
   set(properties TIMEOUT ${ARG_TIMEOUT})

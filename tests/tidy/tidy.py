@@ -11,7 +11,7 @@ Prints one line `file:line: what is wrong` a finding and exits 1 if there is any
   includes    includes point the way of docs/architecture.md; engines know no sockets, no clocks
   own header  a.cc includes a.h before anything else, so that it compiles alone
 
-That the other headers compile alone is the build target skep_headers_alone, run by its own test.
+That the other headers compile alone is the build target skep_headers_alone, which `make lint` builds.
 """
 
 import os
