@@ -10,6 +10,7 @@
 #include "engine/point.h"
 #include "hash/atomic_run.h"
 #include "hash/point_run.h"
+#include "hash/read_run.h"
 #include "hash/sampler.h"
 #include "hash/walker.h"
 
@@ -39,9 +40,14 @@ hash::Station& StationOfThread() {
   static thread_local hash::Station station;
   return station;
 }
-hash::PointRun::Window& WindowOfThread() {
-  static thread_local hash::PointRun::Window window;
-  return window;
+struct Windows {
+  hash::Groups groups;
+  hash::PointRun::Window points;
+  hash::ReadRun::Window reads;
+};
+Windows& WindowsOfThread() {
+  static thread_local Windows windows;
+  return windows;
 }
 
 }  // namespace
@@ -88,9 +94,18 @@ Version HashEngine::Execute(Batch& batch) {
 
 Version HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
   now_.Advance(batch.now_ms());
-  hash::PointRun points(core_, traits_, batch, out, StationOfThread(), WindowOfThread());
+  Windows& windows = WindowsOfThread();
+  hash::PointRun points(core_, traits_, batch, out, StationOfThread(), windows.groups,
+                        windows.points);
+  hash::ReadRun reads(core_, traits_, batch, out, windows.groups, windows.reads);
   bool looks_at_all = false;
   for (uint32_t slot = 0; slot < batch.size();) {
+    if (const uint32_t count = reads.Count(slot)) {
+      points.Flush();
+      reads.Do(slot, count);
+      slot += count;
+      continue;
+    }
     const Request& r = batch.requests()[slot];
     if (!IsSoundPoint(r, traits_)) {
       if (const Status s = CheckRequest(r, batch, traits_); !s.ok()) {
@@ -120,7 +135,7 @@ Version HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
     ++slot;
   }
   points.Flush();
-  return looks_at_all ? core_.numbers.last() : points.ticket();
+  return looks_at_all ? core_.numbers.last() : std::max(points.ticket(), reads.ticket());
 }
 
 void HashEngine::CountAll(BatchWriter& out, uint32_t slot) {

@@ -1,7 +1,8 @@
 // hash_engine.h: KV-Direct's hash table as an engine.
 //
-//   Execute --+-- points of an unordered batch ---> PointRun --+--> Station --> Table
-//             +-- atomic batches -----------------> AtomicRun -+                  |
+//   Execute --+-- runs of gets ------------------> ReadRun ----------------------> Table
+//             +-- points of an unordered batch ---> PointRun --+--> Station ------> Table
+//             +-- atomic batches -----------------> AtomicRun -+                      |
 //             +-- kSample, kDeleteAll, kCount: all partitions locked        Slabs, Arena
 //             +-- kWalk: a few chains at a time ----------------> Walker ----> Table
 //

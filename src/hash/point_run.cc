@@ -1,14 +1,10 @@
 #include "hash/point_run.h"
 
 #include <algorithm>
-#include <atomic>
-#include <bitset>
+
+#include "hash/read_run.h"
 
 namespace skep::hash {
-
-inline std::span<const uint16_t> PointRun::UnitsOf(const Group& group) const {
-  return std::span(window_.order).subspan(group.begin, group.end - group.begin);
-}
 
 namespace {
 
@@ -17,6 +13,10 @@ namespace {
 inline bool IsAlike(const Request& a, const Request& b) {
   return a.op == b.op && a.flags == b.flags && a.when == b.when && a.deadline_ms == b.deadline_ms &&
          a.value.size() == b.value.size() && (a.op != Op::kApply || a.function == b.function);
+}
+
+inline bool IsPlainPut(const Request& r) {
+  return r.op == Op::kPut && r.flags == 0 && r.when == 0 && r.deadline_ms == 0;
 }
 
 }  // namespace
@@ -55,9 +55,6 @@ uint32_t PointRun::Add(uint32_t slot) {
     unit.key = KeyOf(r.key, head);
     unit.begin = slot;
     unit.end = slot + 1;
-    const uint32_t partition = hash::PartitionOf(unit.key.hash, mask_ + 1);
-    unit.table = &partitions_[partition]->table;
-    unit.group = (partition - first_) & mask_;
   } while (++slot < size && IsSoundPoint(requests[slot], traits_));
   count_ = count;
   writes_ = writes;
@@ -66,84 +63,40 @@ uint32_t PointRun::Add(uint32_t slot) {
 
 void PointRun::Flush() {
   if (count_ == 0) return;
-  if (writes_) {
-    station_.Reset(0, kWindow);
-    window_.seen.fill(0);
-  }
+  station_.Reset(0, kWindow);
   Sort();
-  if (count_ > 1) RunGroups(&PointRun::Look);
-  RunGroups(&PointRun::Finish);
+  if (count_ > 1) {
+    groups_.RunFetching(
+        count_, [this](uint32_t unit) { return window_.units[unit].key.hash; },
+        [this](Partition& partition, Groups::Group& group) { Look(partition.table, group); });
+  }
+  groups_.Run([this](Partition& partition, Groups::Group& group) {
+    now_ms_ = core_.now.Latest();
+    Change(partition.table, group);
+    Number(partition, group);
+  });
   if (writes_ && core_.numbers.wanted()) TellNumbers();
+  for (const Unit& unit : std::span(window_.units).first(count_)) {
+    window_.seen.Forget(unit.key);
+  }
   count_ = 0;
-  fetched_ = 0;
   writes_ = false;
 }
 
 // Stable.
 void PointRun::Sort() {
-  const auto groups = std::span(window_.groups).first(mask_ + 1);
-  std::ranges::fill(groups, Group{});
-  for (uint32_t i = 0; i < count_; ++i) {
-    ++window_.groups[window_.units[i].group].end;
-    if (!writes_) continue;
-    uint8_t& seen = window_.seen[SeenSlotOf(window_.units[i].key)];
-    seen = static_cast<uint8_t>((seen << 1 | 1) & 3);
+  groups_.Begin(core_);
+  const auto units = std::span(window_.units).first(count_);
+  for (const Unit& unit : units) {
+    groups_.Count(groups_.Of(unit.key.hash));
+    window_.seen.Add(unit.key);
   }
-  uint16_t begin = 0;
-  for (Group& group : groups) {
-    const uint16_t size = group.end;
-    group = {.begin = begin, .end = begin, .number = 0};
-    begin = static_cast<uint16_t>(begin + size);
-  }
-  for (uint32_t i = 0; i < count_; ++i) {
-    window_.order[window_.groups[window_.units[i].group].end++] = static_cast<uint16_t>(i);
-  }
-}
-
-// Threads begin at different partitions, so that they meet less.
-uint32_t PointRun::FirstOfThread() {
-  static std::atomic<uint32_t> next_thread{0};
-  static thread_local const uint32_t thread = next_thread.fetch_add(1, std::memory_order_relaxed);
-  constexpr uint32_t kStride = 7;  // odd: neighbours begin far from each other
-  return thread * kStride;
-}
-
-// The buckets of the units before this place in window_.order.
-void PointRun::FetchTo(uint32_t end) {
-  for (end = std::min(end, count_); fetched_ < end; ++fetched_) {
-    const Unit& unit = window_.units[window_.order[fetched_]];
-    unit.table->Prefetch(unit.key.hash);
-  }
-}
-
-// Does one step with each group that is not empty, and its table locked. Those that are taken come
-// last.
-void PointRun::RunGroups(void (PointRun::*step)(Table&, Group&)) {
-  std::bitset<kPartitionsMax> left;
-  for (uint32_t i = 0; i <= mask_; ++i) {
-    if (window_.groups[i].begin == window_.groups[i].end) continue;
-    FetchTo(window_.groups[i].end + kAhead);
-    Partition& partition = PartitionOf(i);
-    if (!partition.lock.try_lock()) {
-      left.set(i);
-      continue;
-    }
-    (this->*step)(partition.table, window_.groups[i]);
-    Number(partition, window_.groups[i]);
-    partition.lock.unlock();
-  }
-  for (uint32_t i = 0; left.any() && i <= mask_; ++i) {
-    if (!left[i]) continue;
-    Partition& partition = PartitionOf(i);
-    partition.lock.lock();
-    (this->*step)(partition.table, window_.groups[i]);
-    Number(partition, window_.groups[i]);
-    partition.lock.unlock();
-  }
+  groups_.Divide();
+  for (uint32_t i = 0; i < count_; ++i) groups_.Put(groups_.Of(units[i].key.hash), i);
 }
 
 // Before its partition is unlocked: numbers.h.
-inline void PointRun::Number(Partition& partition, Group& group) {
+inline void PointRun::Number(Partition& partition, Groups::Group& group) {
   if (!core_.numbers.wanted()) return;
   if (writes_) group.number = partition.number = core_.numbers.Draw();
   ticket_ = std::max(ticket_, partition.number);
@@ -154,83 +107,68 @@ void PointRun::TellNumbers() {
     for (uint32_t slot = unit.begin; slot < unit.end; ++slot) {
       Outcome& outcome = out_.outcome(slot);
       if (IsWrite(requests_[slot].op) && outcome.verdict == Verdict::kDone) {
-        outcome.version = window_.groups[unit.group].number;
+        outcome.version = groups_[groups_.Of(unit.key.hash)].number;
       }
     }
   }
 }
 
-// Reads what is at hand, if the window only reads, and leaves the rest in the group. Starts
-// fetching the records of that.
-void PointRun::Look(Table& table, Group& group) {
-  if (writes_) {
-    for (const uint16_t i : UnitsOf(group)) table.PrefetchRecord(window_.units[i].key);
-    return;
-  }
-  now_ms_ = core_.now.Latest();
-  uint16_t end = group.begin;
-  for (const uint16_t i : UnitsOf(group)) {
+// Leaves in the group what is not done. Writes that are to be numbered are all done together.
+void PointRun::Look(Table& table, Groups::Group& group) {
+  const std::span<uint16_t> units = groups_.PlacesOf(group);
+  const bool has_room = out_.scratch().used() <= kAnswerBytesMax && core_.budget.HasRoomFor(0);
+  const bool may_do = has_room && !core_.numbers.wanted();
+  uint16_t left = 0;
+  for (const uint16_t i : units) {
     const Unit& unit = window_.units[i];
+    if (may_do && DoInline(table, unit)) continue;
+    table.PrefetchRecord(unit.key);
+    units[left++] = i;
+  }
+  group.end = static_cast<uint16_t>(group.begin + left);
+}
+
+// False: it is more than that, and nothing is done. What lies inline has no deadline.
+inline bool PointRun::DoInline(Table& table, const Unit& unit) {
+  const Request& r = requests_[unit.begin];
+  if (unit.end - unit.begin > 1 || !window_.seen.IsOnce(unit.key)) return false;
+  if (r.op == Op::kGet) {
     std::string_view value;
-    if (table.FindInline(unit.key, &value)) {
-      Answer(unit, PointState{.value = value});
-    } else {
-      table.PrefetchRecord(unit.key);
-      window_.order[end++] = i;
-    }
+    if (!table.FindInline(unit.key, &value)) return false;
+    ApplyGet(r, PointState{.value = value}, 0, out_, unit.begin);
+    return true;
   }
-  group.end = end;
-}
-
-// `number` is the place in the window's order of the unit that is worked on now.
-inline void PointRun::PrefetchNext(Table& table, const Group& group, const uint16_t& number) {
-  const uint16_t* const next = &number + 1;
-  if (next < &window_.order[0] + group.end) table.PrefetchBody(window_.units[*next].key);
-}
-
-void PointRun::Finish(Table& table, Group& group) {
-  now_ms_ = core_.now.Latest();
-  if (writes_) return Change(table, group);
-  for (const uint16_t& i : UnitsOf(group)) {
-    PrefetchNext(table, group, i);
-    Read(table, window_.units[i]);
-  }
-}
-
-inline void PointRun::Answer(const Unit& unit, const std::optional<PointState>& state) {
-  for (uint32_t slot = unit.begin; slot < unit.end; ++slot) {
-    ApplyGet(requests_[slot], state, now_ms_, out_, slot);
-  }
-}
-
-void PointRun::Read(Table& table, const Unit& unit) {
-  std::optional<PointState> state;
-  if (const Table::Place place = table.Find(unit.key)) {
-    const Pair pair = table.Read(place);
-    state = {.value = pair.value, .deadline_ms = pair.deadline_ms};
-  }
-  Answer(unit, state);
+  if (!IsPlainPut(r) || !table.OverwriteInline(unit.key, r.value)) return false;
+  Outcome& outcome = out_.outcome(unit.begin);
+  outcome.verdict = Verdict::kDone;
+  outcome.present = true;
+  core_.watches.Touch(unit.key.bytes, 0);
+  return true;
 }
 
 // First the keys that occur once: what the station has of the others are views of the table.
-void PointRun::Change(Table& table, Group& group) {
-  uint16_t end = group.begin;
-  for (const uint16_t& i : UnitsOf(group)) {
-    PrefetchNext(table, group, i);
-    if (window_.seen[SeenSlotOf(window_.units[i].key)] == 1) {
+void PointRun::Change(Table& table, const Groups::Group& group) {
+  const std::span<uint16_t> units = groups_.PlacesOf(group);
+  size_t left = 0;
+  for (size_t n = 0; n < units.size(); ++n) {
+    const uint16_t i = units[n];
+    if (n + 1 < units.size()) table.PrefetchBody(window_.units[units[n + 1]].key);
+    if (window_.seen.IsOnce(window_.units[i].key)) {
       ChangeOne(table, i);
     } else {
-      window_.order[end++] = i;
+      units[left++] = i;
     }
   }
-  group.end = end;
-  if (group.begin < end) Combine(table, UnitsOf(group));
+  if (left > 0) Combine(table, units.first(left));
 }
 
 void PointRun::ChangeOne(Table& table, uint32_t i) {
   const Unit& unit = window_.units[i];
   if (unit.end - unit.begin == 1) {
-    if (requests_[unit.begin].op == Op::kGet) return Read(table, unit);
+    const Request& r = requests_[unit.begin];
+    if (r.op == Op::kGet) {
+      return Get(table, unit.key, now_ms_, r, out_, unit.begin);
+    }
     if (Put(table, unit)) return;
   }
   Station::Entry entry{.key = unit.key};
@@ -242,13 +180,13 @@ void PointRun::ChangeOne(Table& table, uint32_t i) {
 // False: it is more than a put, or has to be refused.
 bool PointRun::Put(Table& table, const Unit& unit) {
   const Request& r = requests_[unit.begin];
-  if (r.op != Op::kPut || r.flags != 0 || r.when != 0 || r.deadline_ms != 0) return false;
+  if (!IsPlainPut(r)) return false;
   if (!core_.budget.HasRoomFor(0) || out_.scratch().used() > kAnswerBytesMax) return false;
   Outcome& outcome = out_.outcome(unit.begin);
-  if (table.OverwriteInline(unit.key, r.value)) {
+  const Table::Place place = table.Find(unit.key);
+  if (place && table.OverwriteAt(place, unit.key, r.value)) {
     outcome.present = true;
   } else {
-    const Table::Place place = table.Find(unit.key);
     const uint64_t deadline_ms = place ? table.Read(place).deadline_ms : 0;
     outcome.present = place && !HasExpired(deadline_ms, now_ms_);
     if (outcome.present) outcome.deadline_ms = deadline_ms;

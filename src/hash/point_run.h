@@ -1,19 +1,20 @@
-// point_run.h: the points of an unordered batch.
+// point_run.h: the points of an unordered batch, but for runs of reads (read_run.h).
 //
 //   window of up to 256 units, a unit being consecutive requests of one key
 //     hash, sort by partition         stable: the order for one key is that of arrival
 //     fetch the buckets               some way ahead of the next step, which has enough to do until
 //                                     they are here
-//     look, partition by partition    the bucket is read: where all requests are reads, what it has
-//                                     inline is answered; what is elsewhere is fetched
-//     finish, partition by partition  what is left is done
+//     look, partition by partition    what the bucket has inline is read, or overwritten by a value
+//                                     of the same size, if that is all its key needs; of the rest,
+//                                     what the bucket points to is fetched
+//     change, partition by partition  the rest is done
 //
 // Each step locks a partition for as long as it needs it. Between the two the bucket may change:
 // the second does not rely on what the first has seen. Operations on different keys are
 // independent, so that it does not matter which partition comes first.
 //
-// Where a request of the window writes, a unit whose key occurs once is done on the table at once,
-// with one write for all its requests. Keys that occur more often, as 4096 slots by hash tell,
+// A unit whose key occurs once is done on the table at once, with one write for all its requests.
+// Keys that occur more often, as two bits for each of 16384 slots by hash tell,
 // which may take two keys for one but never one for two, go to the station (station.h): it does the
 // operations in order, and writes each key that has changed once. An update of elements is done in
 // the table's own bytes where nothing else of its key waits to be written: nobody sees them until
@@ -25,6 +26,7 @@
 
 #include "engine/batch_writer.h"
 #include "hash/core.h"
+#include "hash/groups.h"
 #include "hash/station.h"
 
 namespace skep::hash {
@@ -34,17 +36,15 @@ class PointRun {
  public:
   struct Window;
 
-  // Station and window are free to be used.
+  // Station, groups and window are free to be used whenever it is flushed.
   PointRun(Core& core, const EngineTraits& traits, Batch& batch, BatchWriter& out, Station& station,
-           Window& window)
+           Groups& groups, Window& window)
       : core_(core),
-        partitions_(core.partitions.data()),
-        mask_(static_cast<uint32_t>(core.partitions.size() - 1)),
-        first_(FirstOfThread() & mask_),
         traits_(traits),
         requests_(batch.requests()),
         out_(out),
         station_(station),
+        groups_(groups),
         window_(window) {}
 
   // A well-formed point, and those behind it that IsSoundPoint() knows. They are done by the next
@@ -56,41 +56,39 @@ class PointRun {
   Version ticket() const { return ticket_; }
 
  private:
-  static constexpr uint32_t kWindow = 256;
-  // How far ahead buckets are fetched: more than a core has lines in flight.
-  static constexpr uint32_t kAhead = 40;
-  static constexpr uint32_t kSeenSlots = 4096;
+  // Which keys occur once in a window.
+  class Seen {
+   public:
+    void Add(const Key& key) {
+      uint8_t& four = slots_[ByteOf(key)];
+      four |= static_cast<uint8_t>((1 | (four >> ShiftOf(key) & 1) << 1) << ShiftOf(key));
+    }
+    bool IsOnce(const Key& key) const { return (slots_[ByteOf(key)] >> ShiftOf(key) & 3) == 1; }
+    void Forget(const Key& key) { slots_[ByteOf(key)] = 0; }
+
+   private:
+    static constexpr uint32_t kSlots = 16384;
+    static uint32_t SlotOf(const Key& key) {
+      return static_cast<uint32_t>(key.hash >> 32) & (kSlots - 1);
+    }
+    static uint32_t ByteOf(const Key& key) { return SlotOf(key) / 4; }
+    static uint32_t ShiftOf(const Key& key) { return SlotOf(key) % 4 * 2; }
+
+    std::array<uint8_t, kSlots / 4> slots_ = {};  // two bits each: a key, and another one
+  };
 
   // Consecutive requests of one key.
   struct Unit {
     Key key;
-    const Table* table;   // for what needs no lock
     uint32_t begin, end;  // slots
-    uint32_t group;
   };
 
-  // Those of one partition.
-  struct Group {
-    uint16_t begin, end;  // in the window's order
-    Version number;       // of its writes, if they are numbered
-  };
-
-  std::span<const uint16_t> UnitsOf(const Group& group) const;
-  static uint32_t FirstOfThread();
-  static size_t SeenSlotOf(const Key& key) { return key.hash >> 32 & (kSeenSlots - 1); }
-
-  Partition& PartitionOf(uint32_t group) const { return *partitions_[(group + first_) & mask_]; }
   void Sort();
-  void FetchTo(uint32_t end);
-  void RunGroups(void (PointRun::*step)(Table&, Group&));
-  void Number(Partition& partition, Group& group);
+  void Number(Partition& partition, Groups::Group& group);
   void TellNumbers();
-  void Look(Table& table, Group& group);
-  void Finish(Table& table, Group& group);
-  void PrefetchNext(Table& table, const Group& group, const uint16_t& number);
-  void Answer(const Unit& unit, const std::optional<PointState>& state);
-  void Read(Table& table, const Unit& unit);
-  void Change(Table& table, Group& group);
+  void Look(Table& table, Groups::Group& group);
+  bool DoInline(Table& table, const Unit& unit);
+  void Change(Table& table, const Groups::Group& group);
   void ChangeOne(Table& table, uint32_t unit);
   bool Put(Table& table, const Unit& unit);
   void Combine(Table& table, std::span<const uint16_t> units);
@@ -99,27 +97,22 @@ class PointRun {
   bool TryWrite(Table& table, const Station::Entry& entry);
 
   Core& core_;
-  const std::unique_ptr<Partition>* const partitions_;
-  const uint32_t mask_;   // the number of partitions, less one
-  const uint32_t first_;  // the partition of group 0
   const EngineTraits& traits_;
   const std::span<const Request> requests_;
   BatchWriter& out_;
   Station& station_;
+  Groups& groups_;
+  Window& window_;
   uint64_t now_ms_ = 0;
   Version ticket_ = 0;
   uint32_t count_ = 0;
   bool writes_ = false;
-  uint32_t fetched_ = 0;  // of the window's order
-  Window& window_;
 };
 
 // What a window is worked on in: too large to be made anew for each batch.
 struct PointRun::Window {
   std::array<Unit, kWindow> units;
-  std::array<uint16_t, kWindow> order;  // numbers of units, by group
-  std::array<Group, kPartitionsMax> groups;
-  std::array<uint8_t, kSeenSlots> seen;  // by hash: units of the window; 3 is two or more
+  Seen seen;
 };
 
 }  // namespace skep::hash

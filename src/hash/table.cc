@@ -49,7 +49,7 @@ bool Table::StoreInPlace(const Place& place, const Pair& pair, uint64_t hash) {
     bucket.SetPair(place.item, pair.key, pair.value);
     return true;
   }
-  if (is_inline && bucket.room() + 1 >= Bucket::SlotsFor(bytes)) return false;
+  if (is_inline && HasRoomInstead(bucket, pair)) return false;
   const Bucket::Pointer pointer = bucket.PointerAt(place.item.slot);
   const Record record = RecordAt(pointer);
   const Record::Form form = Record::FormOf(pair);

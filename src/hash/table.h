@@ -62,6 +62,7 @@
 #include "hash/position.h"
 #include "hash/record.h"
 #include "hash/slabs.h"
+#include "skep/copy_bytes.h"
 
 namespace skep::hash {
 
@@ -130,6 +131,17 @@ class Table {
   bool OverwriteInline(const Key& key, std::string_view value) {
     BeforeChange(key.hash);
     return index_[BucketOf(key.hash)].Overwrite(key, value);
+  }
+  // The same of a pair at this place, if it lies where it should and has no deadline.
+  bool OverwriteAt(const Place& place, const Key& key, std::string_view value) {
+    const Pair pair = Read(place);
+    if (pair.value.size() != value.size() || pair.deadline_ms != 0) return false;
+    if (!place.bucket->IsPair(place.item) && IsInline(pair) &&
+        HasRoomInstead(*place.bucket, pair)) {
+      return false;
+    }
+    CopyBytes(Writable(key, pair.value).data(), value.data(), value.size());
+    return true;
   }
   // What the key's operations cost now. A walk of its chain of its own, for tests and figures.
   Lines LinesOf(const Key& key) const;
@@ -210,6 +222,10 @@ class Table {
            pair.key.size() + pair.value.size() <= options_.inline_bytes_max;
   }
 
+  // Inline, instead of the pointer to its record.
+  static bool HasRoomInstead(const Bucket& bucket, const Pair& pair) {
+    return bucket.room() + 1 >= Bucket::SlotsFor(pair.key.size() + pair.value.size());
+  }
   // What a bucket should have for it, if it is large enough.
   uint64_t SlotsWanted(const Pair& pair) const {
     return IsInline(pair) ? Bucket::SlotsFor(pair.key.size() + pair.value.size()) : 1;
