@@ -47,7 +47,7 @@ class BucketArray {
   uint64_t BucketOf(uint64_t index) const {
     const uint64_t mask = mask_.load(std::memory_order_relaxed);
     const uint64_t at = index & mask;
-    return at < count() ? at : at & mask >> 1;
+    return at & mask >> (at >= count() ? 1 : 0);
   }
   uint64_t held_bytes() const { return held_bytes_; }
   void Prefetch(uint64_t index) const { FetchLine(buckets_ + index); }
