@@ -6,15 +6,19 @@
 //           station: the function, and the outcome. A walk hashes each key again and copies it:
 //           some 20 ns, and a line if there is a record; with short steps, the chain again at each
 //           step. A put beside a snapshot walk finds its interval in a tree, 100 ns and more.
-// Compare:  the same batches with only their lines read (lines): what the memory allows.
+// Compare:  the same batches with only their lines read (lines), and for large_get and large_put
+//           plain reads, or read-modify-writes, of random lines in as much memory, in turns with
+//           them (of_lines, the median of the turns' ratios): what the memory allows.
 // Smoke:    CTest runs --benchmark_filter=items:1024(/|$) so the file cannot rot.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "base/random.h"
 #include "hash/hash_engine.h"
 #include "hash/tuning.h"
@@ -96,6 +100,73 @@ class Requests {
 void Report(benchmark::State& state, uint64_t checksum) {
   state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * kBatch);
   state.counters["checksum"] = static_cast<double>(checksum);
+}
+
+// Plain accesses to random lines, as fast as a core does them.
+class RandomLines {
+ public:
+  explicit RandomLines(uint64_t bytes)
+      : lines_(bytes / 64), memory_(PageRegion::Reserve(lines_ * 64, Pages::kHuge)) {
+    if (has_memory()) std::memset(memory_->begin(), 1, lines_ * 64);
+  }
+
+  bool has_memory() const { return memory_.has_value(); }
+
+  // A second.
+  template <Op kOp>
+  double Rate() {
+    constexpr uint64_t kLines = 1 << 22;
+    const auto begin = std::chrono::steady_clock::now();
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < kLines; ++i) {
+      state_ = state_ * 6364136223846793005 + 1442695040888963407;
+      const auto line =
+          static_cast<uint64_t>((static_cast<unsigned __int128>(state_) * lines_) >> 64);
+      auto* const word = reinterpret_cast<uint64_t*>(memory_->begin() + line * 64);
+      sum += *word;
+      if constexpr (kOp == Op::kPut) *word = sum;
+    }
+    benchmark::DoNotOptimize(sum);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    return kLines / took.count();
+  }
+
+ private:
+  const uint64_t lines_;
+  Result<PageRegion> memory_;
+  uint64_t state_ = 7;
+};
+
+template <Op kOp>
+void BM_LargePoints(benchmark::State& state) {
+  constexpr int kTurn = 4096;  // batches
+  const auto count = static_cast<uint64_t>(state.range(0));
+  const auto key_bytes = static_cast<size_t>(state.range(1));
+  const auto value_bytes = static_cast<size_t>(state.range(2));
+  Items items(count, key_bytes, value_bytes);
+  Requests requests(kOp, count, key_bytes, value_bytes);
+  RandomLines lines(items.bytes());
+  if (!lines.has_memory()) return state.SkipWithError("no memory");
+  std::vector<double> ratios;
+  uint64_t checksum = 0;
+  for (auto _ : state) {
+    const double limit = lines.Rate<kOp>();
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < kTurn; ++i) {
+      Batch& batch = requests.Next();
+      items.engine().Execute(batch);
+      checksum += batch.outcome(kBatch - 1).value.size();
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    state.SetIterationTime(took.count());
+    ratios.push_back(kTurn * kBatch / took.count() / limit);
+  }
+  std::ranges::nth_element(ratios, ratios.begin() + static_cast<ptrdiff_t>(ratios.size() / 2));
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * kTurn * kBatch);
+  state.counters["checksum"] = static_cast<double>(checksum);
+  state.counters["of_lines"] = ratios[ratios.size() / 2];
+  state.counters["utilisation"] =
+      static_cast<double>((key_bytes + value_bytes) * count) / static_cast<double>(items.bytes());
 }
 
 template <Op kOp>
@@ -232,14 +303,14 @@ void Sizes(benchmark::internal::Benchmark* b) {
 
 // Loaded once: what a run of unknown length would not be.
 void LargeSizes(benchmark::internal::Benchmark* b) {
-  b->ArgNames({"items", "key", "value"})->Iterations(kStream / kBatch);
+  b->ArgNames({"items", "key", "value"})->Iterations(9)->UseManualTime();
   b->Args({1 << 26, 5, 5})->Args({1 << 26, 8, 7})->Args({1 << 26, 8, 8});
 }
 
 BENCHMARK(BM_Points<Op::kGet>)->Name("get")->Apply(Sizes);
 BENCHMARK(BM_Points<Op::kPut>)->Name("put")->Apply(Sizes);
-BENCHMARK(BM_Points<Op::kGet>)->Name("large_get")->Apply(LargeSizes);
-BENCHMARK(BM_Points<Op::kPut>)->Name("large_put")->Apply(LargeSizes);
+BENCHMARK(BM_LargePoints<Op::kGet>)->Name("large_get")->Apply(LargeSizes);
+BENCHMARK(BM_LargePoints<Op::kPut>)->Name("large_put")->Apply(LargeSizes);
 BENCHMARK(BM_Add)
     ->Name("add")
     ->ArgNames({"items", "elements"})
