@@ -1,9 +1,11 @@
 # What every folder's CMakeLists.txt is written with.
 
+# Paths are kept relative, so that a clone in another folder finds what this one has compiled.
 find_program(SKEP_CCACHE ccache)
 if(SKEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER ${SKEP_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${SKEP_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
+    CCACHE_NOHASHDIR=1 ${SKEP_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
 endif()
 
 # Links in a fifth of the time that the system's linker takes.

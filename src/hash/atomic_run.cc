@@ -46,13 +46,15 @@ Version AtomicRun::Number() {
 }
 
 void AtomicRun::Lock() {
+  LinesToFetch lines;
   for (const Request& r : batch_.requests()) {
     if (NeedsAll(r.op)) locked_.set();
     const uint64_t hash = HashOf(r.key);
     locked_.set(core_.PartitionOf(hash));
-    core_.TableOf(hash).Prefetch(hash);
+    lines.Add(core_.TableOf(hash).LineOf(hash));
     if (r.op == Op::kMove) locked_.set(core_.PartitionOf(HashOf(r.other)));
   }
+  lines.Fetch();
   for (size_t i = 0; i < core_.partitions.size(); ++i) {
     if (locked_[i]) core_.partitions[i]->lock.lock();
   }
@@ -60,10 +62,13 @@ void AtomicRun::Lock() {
 
 // Their buckets have been asked for, and come side by side.
 void AtomicRun::PrefetchRecords() const {
+  LinesToFetch lines;
   for (const Request& r : batch_.requests()) {
     const Key key = KeyOf(r.key);
-    core_.TableOf(key.hash).PrefetchRecord(key);
+    const Table& table = core_.TableOf(key.hash);
+    table.AddLine(table.LeadOf(table.FirstBucket(key), key), &lines);
   }
+  lines.Fetch();
 }
 
 void AtomicRun::Unlock() {

@@ -103,22 +103,32 @@ class alignas(64) Bucket {
     return SlotsLike(bytes_, uint64_t{secondary} << 31, kSecondaryMask) & pointers();
   }
 
+  // The inline pairs that may be this key's, by the first bytes of theirs: a bit for the first slot
+  // of each. At most two or three where keys are alike; for the key itself its bit is always among
+  // them.
+  uint32_t PairsLike(const Key& key) const {
+    return SlotsLike(bytes_, key.head, HeadMaskOf(key.bytes.size())) & pairs();
+  }
+
   // The inline pair of this key; of no slots if it is not here.
   BucketItem Find(const Key& key) const {
-    const Found found = Search(key);
+    const Found found = Search(PairsLike(key), key);
     return {.slot = static_cast<uint8_t>(found.slot), .slots = static_cast<uint8_t>(found.slots)};
   }
-  // Its value; false if it is not here.
-  bool FindValue(const Key& key, std::string_view* value) const {
-    const Found found = Search(key);
+  // Its value; false if it is not here. `like` is PairsLike(key).
+  bool FindValue(uint32_t like, const Key& key, std::string_view* value) const {
+    const Found found = Search(like, key);
     if (found.slots == 0) return false;
     *value = {reinterpret_cast<const char*>(&bytes_[found.slot * kSlotBytes]) + key.bytes.size(),
               ValueBytes(found, key)};
     return true;
   }
+  bool FindValue(const Key& key, std::string_view* value) const {
+    return FindValue(PairsLike(key), key, value);
+  }
   // Gives the inline pair of this key another value of the same size; false if there is none.
   bool Overwrite(const Key& key, std::string_view value) {
-    const Found found = Search(key);
+    const Found found = Search(PairsLike(key), key);
     if (found.slots == 0 || ValueBytes(found, key) != value.size()) return false;
     CopyBytes(&bytes_[found.slot * kSlotBytes] + key.bytes.size(), value.data(), value.size());
     return true;
@@ -229,12 +239,10 @@ class alignas(64) Bucket {
   static size_t ValueBytes(const Found& found, const Key& key) {
     return found.slots * kSlotBytes - key.bytes.size() - Padding(found.code, found.slots);
   }
-  Found Search(const Key& key) const {
+  Found Search(uint32_t like, const Key& key) const {
     const size_t size = key.bytes.size();
-    const uint64_t head_mask = size >= 8 ? ~uint64_t{0} : LowBits(8 * static_cast<uint32_t>(size));
     const uint32_t t = types();
-    for (uint32_t left = SlotsLike(bytes_, key.head, head_mask) & pairs(); left != 0;
-         left &= left - 1) {
+    for (uint32_t left = like; left != 0; left &= left - 1) {
       const auto slot = static_cast<uint32_t>(std::countr_zero(left));
       const uint32_t slots = SlotsFrom(t >> 20 & t >> 10 & t, slot);
       const uint32_t code = Code(slot, slots);

@@ -4,6 +4,7 @@
 //   Count    of each place, its group
 //   Divide   the order has a stretch for each group
 //   Put      of each place, in order: it is the next one of its group
+//   Fetch    the buckets
 //   Run      a step with each group, and its partition locked
 #pragma once
 
@@ -19,14 +20,13 @@
 
 namespace skep::hash {
 
-inline constexpr uint32_t kWindow = 256;
-
 // Owner: one execution of one batch at a time; the memory is used again.
 class Groups {
  public:
   struct Group {
     uint16_t begin, end;  // of its places, in the window's order
     Version number;       // of its writes, if they are numbered
+    uint64_t changes;     // Table::changes() when its places were looked at
   };
 
   void Begin(const Core& core) {
@@ -47,38 +47,24 @@ class Groups {
     return std::span(order_).subspan(group.begin, group.end - group.begin);
   }
 
+  // Starts fetching the buckets of `count` places, of which hash_of(place) tells the hash.
+  template <typename HashOf>
+  void Fetch(uint32_t count, HashOf hash_of, LinesToFetch* lines) const {
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint64_t hash = hash_of(order_[i]);
+      lines->Add(partitions_[hash::PartitionOf(hash, mask_ + 1)]->table.LineOf(hash));
+    }
+    lines->Fetch();
+  }
+
   // Calls step(partition, group) for each group that is not empty, its partition locked. Those that
   // are taken come last.
   template <typename Step>
   void Run(Step step) {
-    Run([](uint32_t) {}, step);
-  }
-  // Before that, starts fetching the buckets of `count` places, some way ahead of the step, which
-  // has enough to do until they are here. hash_of(place) is asked for them.
-  template <typename HashOf, typename Step>
-  void RunFetching(uint32_t count, HashOf hash_of, Step step) {
-    constexpr uint32_t kAhead = 40;  // more than a core has lines in flight
-    uint32_t fetched = 0;
-    const auto fetch = [&](uint32_t end) {
-      for (end = std::min(end + kAhead, count); fetched < end; ++fetched) {
-        const uint64_t hash = hash_of(order_[fetched]);
-        partitions_[hash::PartitionOf(hash, mask_ + 1)]->table.Prefetch(hash);
-      }
-    };
-    Run(fetch, step);
-  }
-
- private:
-  static uint32_t FirstOfThread();
-
-  // Calls fetch(end) before each group that ends there.
-  template <typename Fetch, typename Step>
-  void Run(Fetch fetch, Step step) {
     std::bitset<kPartitionsMax> left;
     for (uint32_t i = 0; i <= mask_; ++i) {
       Group& group = groups_[i];
       if (group.begin == group.end) continue;
-      fetch(group.end);
       Partition& partition = PartitionOf(i);
       if (!partition.lock.try_lock()) {
         left.set(i);
@@ -94,6 +80,9 @@ class Groups {
       step(partition, groups_[i]);
     }
   }
+
+ private:
+  static uint32_t FirstOfThread();
 
   Partition& PartitionOf(uint32_t group) const { return *partitions_[(group + first_) & mask_]; }
 

@@ -50,6 +50,11 @@ inline uint64_t HeadOf(std::string_view bytes) {
   return head;
 }
 
+// Which bits of HeadOf() are of a key of so many bytes.
+inline uint64_t HeadMaskOf(size_t size) {
+  return size >= 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * size) - 1;
+}
+
 struct Key {
   std::string_view bytes;
   uint64_t hash;
@@ -63,6 +68,9 @@ inline bool IsSame(const Key& key, std::string_view bytes, uint64_t head) {
          (size <= sizeof(head) ||
           std::memcmp(key.bytes.data() + sizeof(head), bytes.data() + sizeof(head),
                       size - sizeof(head)) == 0);
+}
+inline bool IsSame(const Key& key, std::string_view bytes) {
+  return key.bytes.size() == bytes.size() && IsSame(key, bytes, HeadOf(bytes));
 }
 inline bool IsSame(const Key& a, const Key& b) {
   return a.hash == b.hash && IsSame(a, b.bytes, b.head);

@@ -66,9 +66,11 @@ void PointRun::Flush() {
   station_.Reset(0, kWindow);
   Sort();
   if (count_ > 1) {
-    groups_.RunFetching(
-        count_, [this](uint32_t unit) { return window_.units[unit].key.hash; },
+    groups_.Fetch(
+        count_, [this](uint32_t unit) { return window_.units[unit].key.hash; }, &window_.lines);
+    groups_.Run(
         [this](Partition& partition, Groups::Group& group) { Look(partition.table, group); });
+    window_.lines.Fetch();
   }
   groups_.Run([this](Partition& partition, Groups::Group& group) {
     now_ms_ = core_.now.Latest();
@@ -122,7 +124,7 @@ void PointRun::Look(Table& table, Groups::Group& group) {
   for (const uint16_t i : units) {
     const Unit& unit = window_.units[i];
     if (may_do && DoInline(table, unit)) continue;
-    table.PrefetchRecord(unit.key);
+    table.AddLine(table.LeadOf(table.FirstBucket(unit.key), unit.key), &window_.lines);
     units[left++] = i;
   }
   group.end = static_cast<uint16_t>(group.begin + left);

@@ -2,11 +2,10 @@
 //
 //   window of up to 256 units, a unit being consecutive requests of one key
 //     hash, sort by partition         stable: the order for one key is that of arrival
-//     fetch the buckets               some way ahead of the next step, which has enough to do until
-//                                     they are here
+//     fetch the buckets
 //     look, partition by partition    what the bucket has inline is read, or overwritten by a value
-//                                     of the same size, if that is all its key needs; of the rest,
-//                                     what the bucket points to is fetched
+//                                     of the same size, if that is all its key needs
+//     fetch what the buckets of the rest point to
 //     change, partition by partition  the rest is done
 //
 // Each step locks a partition for as long as it needs it. Between the two the bucket may change:
@@ -113,6 +112,7 @@ class PointRun {
 struct PointRun::Window {
   std::array<Unit, kWindow> units;
   Seen seen;
+  LinesToFetch lines;
 };
 
 }  // namespace skep::hash

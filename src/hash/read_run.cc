@@ -10,6 +10,7 @@ namespace skep::hash {
 namespace {
 
 constexpr uint32_t kRunMin = 16;  // gets, for which others wait
+constexpr int kStepsMax = 3;      // along a chain, side by side
 
 }  // namespace
 
@@ -43,12 +44,18 @@ void ReadRun::Do(uint32_t slot, uint32_t count) {
     return Note(partition);
   }
   Sort(count);
-  groups_.RunFetching(
-      count, [this](uint32_t i) { return window_.hashes[i]; },
-      [this](Partition& partition, Groups::Group& group) {
-        Look(partition.table, group);
-        Note(partition);
-      });
+  groups_.Fetch(count, [this](uint32_t i) { return window_.hashes[i]; }, &window_.lines);
+  groups_.Run([this](Partition& partition, Groups::Group& group) {
+    Look(partition.table, group);
+    Note(partition);
+  });
+  for (int step = 0; step < kStepsMax && !window_.lines.empty(); ++step) {
+    window_.lines.Fetch();
+    groups_.Run([this](Partition& partition, Groups::Group& group) {
+      GoOn(partition.table, group);
+      Note(partition);
+    });
+  }
   groups_.Run([this](Partition& partition, const Groups::Group& group) {
     Finish(partition.table, group);
     Note(partition);
@@ -68,25 +75,37 @@ void ReadRun::Sort(uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) groups_.Put(groups_.Of(window_.hashes[i]), i);
 }
 
-// Leaves in the group what is not answered.
+// Leaves in the group what is not answered. What cannot be predicted, who is a hit, is sorted out
+// without branches first.
 void ReadRun::Look(Table& table, Groups::Group& group) {
+  group.changes = Table::kNoChanges;
   if (out_.scratch().used() > kAnswerBytesMax) return;
   const auto places = groups_.PlacesOf(group);
-  char* const begin = out_.scratch().Room(places.size() * Bucket::kInlineBytesMax);
-  char* at = begin;
-  uint16_t left = group.begin;
-  for (const uint16_t i : places) {
-    const Key key = KeyAt(i);
+  uint32_t hits = 0;
+  uint32_t misses = 0;
+  for (uint32_t n = 0; n < places.size(); ++n) {
+    const Key key = KeyAt(places[n]);
+    const Bucket& bucket = table.FirstBucket(key);
+    const uint32_t like = bucket.PairsLike(key);
+    window_.seen[n] = {.bucket = &bucket, .like = like};
+    window_.hits[hits] = window_.misses[misses] = static_cast<uint16_t>(n);
+    hits += like != 0 ? 1 : 0;
+    misses += like != 0 ? 0 : 1;
+  }
+  char* at = out_.scratch().Room(hits * Bucket::kInlineBytesMax);
+  char* const begin = at;
+  for (const uint16_t n : std::span(window_.hits).first(hits)) {
+    const Seen& seen = window_.seen[n];
     std::string_view value;
-    if (!table.FindInline(key, &value)) {
-      table.PrefetchRecord(key);
-      places[left++ - group.begin] = i;
+    if (!seen.bucket->FindValue(seen.like, KeyAt(places[n]), &value)) {
+      window_.misses[misses++] = n;
       continue;
     }
-    Outcome& outcome = out_.outcome(begin_ + i);
+    const uint32_t slot = begin_ + places[n];
+    Outcome& outcome = out_.outcome(slot);
     outcome.verdict = Verdict::kDone;
     outcome.present = true;
-    if (requests_[begin_ + i].has(Request::kNoValue)) {
+    if (requests_[slot].has(Request::kNoValue)) {
       outcome.integer = static_cast<int64_t>(value.size());
     } else {
       CopyBytes(at, value.data(), value.size());
@@ -95,16 +114,60 @@ void ReadRun::Look(Table& table, Groups::Group& group) {
     }
   }
   out_.scratch().Allocate(static_cast<size_t>(at - begin));
-  group.end = left;
+  for (uint16_t& n : std::span(window_.misses).first(misses)) {
+    const Bucket& bucket = *window_.seen[n].bucket;
+    n = places[n];
+    window_.leads[n] = table.LeadOf(bucket, KeyAt(n));
+    table.AddLine(window_.leads[n], &window_.lines);
+  }
+  std::copy_n(window_.misses.begin(), misses, places.begin());
+  group.end = static_cast<uint16_t>(group.begin + misses);
+  group.changes = table.changes();
+}
+
+// Leaves in the group what is not answered.
+void ReadRun::GoOn(Table& table, Groups::Group& group) {
+  if (table.changes() != group.changes) return;
+  const uint64_t now_ms = core_.now.Latest();
+  const auto places = groups_.PlacesOf(group);
+  uint16_t left = 0;
+  for (size_t n = 0; n < places.size(); ++n) {
+    if (n + 1 < places.size()) table.PrefetchBody(window_.leads[places[n + 1]]);
+    if (!Follow(table, places[n], now_ms)) places[left++] = places[n];
+  }
+  group.end = static_cast<uint16_t>(group.begin + left);
+}
+
+// False: it is not answered yet.
+bool ReadRun::Follow(const Table& table, uint16_t i, uint64_t now_ms) {
+  const Key key = KeyAt(i);
+  const uint32_t slot = begin_ + i;
+  Table::Lead& lead = window_.leads[i];
+  if (lead.is_record()) {
+    const Pair pair = table.ReadRecord(lead.at());
+    if (!IsSame(key, pair.key)) return false;
+    ApplyGet(requests_[slot], PointState{pair.value, pair.deadline_ms}, now_ms, out_, slot);
+    return true;
+  }
+  if (lead.at() != 0) {
+    const Bucket& bucket = table.ChainedBucket(lead.at());
+    std::string_view value;
+    if (bucket.FindValue(key, &value)) {
+      ApplyGet(requests_[slot], PointState{value}, now_ms, out_, slot);
+      return true;
+    }
+    lead = table.LeadOf(bucket, key);
+    table.AddLine(lead, &window_.lines);
+    if (lead.at() != 0) return false;
+  }
+  ApplyGet(requests_[slot], std::nullopt, now_ms, out_, slot);
+  return true;
 }
 
 void ReadRun::Finish(Table& table, const Groups::Group& group) {
   const uint64_t now_ms = core_.now.Latest();
-  const auto places = groups_.PlacesOf(group);
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (i + 1 < places.size()) table.PrefetchBody(KeyAt(places[i + 1]));
-    const uint32_t slot = begin_ + places[i];
-    Get(table, KeyAt(places[i]), now_ms, requests_[slot], out_, slot);
+  for (const uint16_t i : groups_.PlacesOf(group)) {
+    Get(table, KeyAt(i), now_ms, requests_[begin_ + i], out_, begin_ + i);
   }
 }
 

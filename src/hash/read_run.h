@@ -2,14 +2,14 @@
 //
 //   window of up to 256 gets
 //     hash, sort by partition
-//     fetch the buckets              some way ahead of the next step, which has enough to do until
-//                                    they are here
-//     look, partition by partition   what its bucket has inline is answered; of the rest, the
-//                                    records are fetched
-//     finish, partition by partition the rest
+//     fetch the buckets
+//     look, partition by partition   what its bucket has inline is answered
+//     fetch what the buckets of the rest lead to: records, chained buckets
+//     go on, partition by partition  what is there is answered; and so on along the chains, some way
+//     finish, partition by partition the rest, if any
 //
-// Each step locks a partition for as long as it needs it. Between the two the bucket may change:
-// the second does not rely on what the first has seen. Reads change nothing, so that their order
+// Each step locks a partition for as long as it needs it. In between the table may change: then what
+// is left of it is for the last step, which relies on nothing. Reads change nothing, so that their order
 // does not matter.
 #pragma once
 
@@ -31,10 +31,19 @@ void Get(Table& table, const Key& key, uint64_t now_ms, const Request& request, 
 // Owner: one execution of one batch.
 class ReadRun {
  public:
+  // What the first bucket of a key's chain has: PairsLike().
+  struct Seen {
+    const Bucket* bucket;
+    uint32_t like;
+  };
   // What a window is worked on in: too large to be made anew for each batch.
   struct Window {
     std::array<uint64_t, kWindow> heads;
     std::array<uint64_t, kWindow> hashes;
+    LinesToFetch lines;
+    std::array<Seen, kWindow> seen;  // of the places of a group
+    std::array<uint16_t, kWindow> hits, misses;
+    std::array<Table::Lead, kWindow> leads;  // of places
   };
 
   // Groups and window are free to be used.
@@ -61,6 +70,8 @@ class ReadRun {
   }
   void Sort(uint32_t count);
   void Look(Table& table, Groups::Group& group);
+  void GoOn(Table& table, Groups::Group& group);
+  bool Follow(const Table& table, uint16_t place, uint64_t now_ms);
   void Finish(Table& table, const Groups::Group& group);
   void Note(const Partition& partition) {
     if (core_.numbers.wanted()) ticket_ = std::max(ticket_, partition.number);

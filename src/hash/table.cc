@@ -17,14 +17,18 @@ Table::~Table() {
 
 // Compares no key: that would wait for what is to be fetched.
 void Table::PrefetchLarge(const Key& key) const {
-  constexpr size_t kBytesMax = 4096;  // more than a core has lines in flight
-  const Bucket& bucket = index_[BucketOf(key.hash)];
+  const Bucket& bucket = FirstBucket(key);
   for (uint32_t left = bucket.Match(SecondaryOf(key.hash)); left != 0; left &= left - 1) {
-    const Record record = RecordAt(bucket.PointerAt(static_cast<uint32_t>(std::countr_zero(left))));
-    if (record.form() != Record::Form::kLarge) continue;
-    const std::byte* const body = arena_.At(record.body_at());
-    FetchLines(body, body + std::min(record.body_bytes(), kBytesMax));
+    PrefetchLarge(bucket.PointerAt(static_cast<uint32_t>(std::countr_zero(left))).address);
   }
+}
+
+void Table::PrefetchLarge(SlabAddress at) const {
+  constexpr size_t kBytesMax = 4096;  // more than a core has lines in flight
+  const Record record(slabs_.At(at));
+  if (record.form() != Record::Form::kLarge) return;
+  const std::byte* const body = arena_.At(record.body_at());
+  FetchLines(body, body + std::min(record.body_bytes(), kBytesMax));
 }
 
 bool Table::StoreAt(const Place& place, const Key& key, std::string_view value,
@@ -167,6 +171,7 @@ void Table::PrefetchChains(Position from, int count) const {
 void Table::SavePreImage(uint64_t hash) { pre_images_->Save(*this, PositionOf(hash)); }
 
 void Table::SavePreImages() {
+  ++changes_;
   if (pre_images_ != nullptr) pre_images_->SaveAll(*this);
 }
 

@@ -56,6 +56,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "base/prefetch.h"
 #include "hash/bucket.h"
 #include "hash/bucket_array.h"
 #include "hash/deadlines.h"
@@ -67,6 +68,9 @@
 namespace skep::hash {
 
 class PreImages;
+
+inline constexpr uint32_t kWindow = 256;  // requests that are worked on side by side
+using LinesToFetch = FetchList<2 * kWindow>;
 
 struct TableOptions {
   uint32_t inline_bytes_max = 25;  // up to Bucket::kInlineBytesMax
@@ -81,6 +85,20 @@ class Table {
     Bucket* previous = nullptr;  // in the chain; null: it is the first
     BucketItem item = {};
     explicit operator bool() const { return bucket != nullptr; }
+  };
+
+  // Where the search of a key goes on, while changes() stays what it is: at a record that is most
+  // likely its, or at the next bucket of the chain; nowhere: the key is absent.
+  class Lead {
+   public:
+    Lead() = default;
+    Lead(SlabAddress at, bool is_record) : bits_(at | (is_record ? kRecord : 0)) {}
+    SlabAddress at() const { return bits_ & kSlabAddressMax; }  // 0: nowhere
+    bool is_record() const { return bits_ > kSlabAddressMax; }
+
+   private:
+    static constexpr uint32_t kRecord = kSlabAddressMax + 1;
+    uint32_t bits_;
   };
 
   // Lines of memory, 64 bytes each.
@@ -109,15 +127,32 @@ class Table {
   // Before anything else. False: no address space.
   bool Reserve() { return index_.Reserve(); }
 
-  // Starts fetching the key's bucket. Without the lock.
-  void Prefetch(uint64_t hash) const { index_.Prefetch(BucketOf(hash)); }
-  // Starts fetching what may be the key's record; the bucket should be here by now.
-  void PrefetchRecord(const Key& key) const;
+  // Where the key's bucket is now, to be fetched. Without the lock.
+  const void* LineOf(uint64_t hash) const { return &index_[BucketOf(hash)]; }
+  // The first bucket of the key's chain.
+  const Bucket& FirstBucket(const Key& key) const { return index_[BucketOf(key.hash)]; }
+  // After a bucket that has no inline pair of the key.
+  Lead LeadOf(const Bucket& bucket, const Key& key) const;
+  // Adds what is to be read next to the lines to fetch.
+  void AddLine(const Lead& lead, LinesToFetch* lines) const {
+    lines->AddIf(lead.at() != 0, slabs_.At(lead.at()));
+  }
+  Pair ReadRecord(SlabAddress record) const { return Record(slabs_.At(record)).Read(arena_); }
+  const Bucket& ChainedBucket(SlabAddress at) const {
+    return *reinterpret_cast<const Bucket*>(slabs_.At(at));
+  }
+  // How often what is stored has changed, or will have when the partition is unlocked.
+  uint64_t changes() const { return changes_; }
+  static constexpr uint64_t kNoChanges = UINT64_MAX;  // changes() is never this
 
   // Starts fetching the beginning of the key's value if it is a large one; the record should be
   // here by now.
   void PrefetchBody(const Key& key) const {
     if (large_ > 0) PrefetchLarge(key);
+  }
+  // The same where the search has led to a record.
+  void PrefetchBody(const Lead& lead) const {
+    if (large_ > 0 && lead.is_record()) PrefetchLarge(lead.at());
   }
 
   Place Find(const Key& key);
@@ -233,12 +268,14 @@ class Table {
 
   // Before what is stored of a key changes: of one whose hash leads to the same chain as this one.
   void BeforeChange(uint64_t hash) {
+    ++changes_;
     if (pre_images_ != nullptr) [[unlikely]]
       SavePreImage(hash);
   }
   void SavePreImage(uint64_t hash);
   void SavePreImages();
   void PrefetchLarge(const Key& key) const;
+  void PrefetchLarge(SlabAddress record) const;
   bool StoreInPlace(const Place& place, const Pair& pair, uint64_t hash);
   SlabAddress NewRecord(const Pair& pair, Record::Form form, Arena::Limit limit);
   void FreeRecord(Bucket::Pointer pointer);
@@ -272,6 +309,7 @@ class Table {
   Arena::Cache cache_;
   Slabs slabs_;
   Deadlines deadlines_;
+  uint64_t changes_ = 0;
   uint64_t items_ = 0;
   uint64_t wanted_slots_ = 0;  // wanted by all pairs
   uint64_t large_ = 0;         // records whose body is in the arena
@@ -297,7 +335,7 @@ inline Table::Place Table::Find(const Key& key) {
     if (const BucketItem item = bucket->Find(key); item.slots != 0) return {bucket, previous, item};
     for (uint32_t left = bucket->Match(secondary); left != 0; left &= left - 1) {
       const auto slot = static_cast<uint8_t>(std::countr_zero(left));
-      if (RecordAt(bucket->PointerAt(slot)).Read(arena_).key == key.bytes) {
+      if (IsSame(key, RecordAt(bucket->PointerAt(slot)).Read(arena_).key)) {
         return {bucket, previous, {.slot = slot, .slots = 1}};
       }
     }
@@ -306,13 +344,12 @@ inline Table::Place Table::Find(const Key& key) {
   return {};
 }
 
-inline void Table::PrefetchRecord(const Key& key) const {
-  const Bucket& bucket = index_[BucketOf(key.hash)];
-  for (uint32_t left = bucket.Match(SecondaryOf(key.hash)); left != 0; left &= left - 1) {
-    const auto slot = static_cast<uint32_t>(std::countr_zero(left));
-    FetchLine(slabs_.At(bucket.PointerAt(slot).address));
-  }
-  if (bucket.chain() != 0) FetchLine(BucketAt(bucket.chain()));
+// Without branches: whether it is a record cannot be predicted.
+inline Table::Lead Table::LeadOf(const Bucket& bucket, const Key& key) const {
+  const uint32_t like = bucket.Match(SecondaryOf(key.hash));
+  const SlabAddress chain = bucket.chain();
+  const SlabAddress record = bucket.PointerAt(std::countr_zero(like | 1u << 9)).address;
+  return {like != 0 ? record : chain, like != 0};
 }
 
 template <typename Visit>
