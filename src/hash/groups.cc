@@ -8,7 +8,7 @@ void Groups::Divide() {
   uint16_t begin = 0;
   for (Group& group : std::span(groups_).first(mask_ + 1)) {
     const uint16_t size = group.end;
-    group = {.begin = begin, .end = begin, .number = 0, .changes = 0};
+    group = {.begin = begin, .end = begin, .number = 0, .moves = Table::kNoMoves};
     begin = static_cast<uint16_t>(begin + size);
   }
 }

@@ -26,7 +26,7 @@ class Groups {
   struct Group {
     uint16_t begin, end;  // of its places, in the window's order
     Version number;       // of its writes, if they are numbered
-    uint64_t changes;     // Table::changes() when its places were looked at
+    uint64_t moves;       // Table::moves() when its places were looked at
   };
 
   void Begin(const Core& core) {

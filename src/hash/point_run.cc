@@ -117,9 +117,9 @@ void PointRun::TellNumbers() {
 
 // Leaves in the group what is not done. Writes that are to be numbered are all done together.
 void PointRun::Look(Table& table, Groups::Group& group) {
-  const std::span<uint16_t> units = groups_.PlacesOf(group);
   const bool has_room = out_.scratch().used() <= kAnswerBytesMax && core_.budget.HasRoomFor(0);
   const bool may_do = has_room && !core_.numbers.wanted();
+  const std::span<uint16_t> units = groups_.PlacesOf(group);
   uint16_t left = 0;
   for (const uint16_t i : units) {
     const Unit& unit = window_.units[i];
@@ -135,8 +135,9 @@ inline bool PointRun::DoInline(Table& table, const Unit& unit) {
   const Request& r = requests_[unit.begin];
   if (unit.end - unit.begin > 1 || !window_.seen.IsOnce(unit.key)) return false;
   if (r.op == Op::kGet) {
+    const Bucket& bucket = table.FirstBucket(unit.key);
     std::string_view value;
-    if (!table.FindInline(unit.key, &value)) return false;
+    if (!bucket.FindValue(bucket.PairsLike(unit.key), unit.key, &value)) return false;
     ApplyGet(r, PointState{.value = value}, 0, out_, unit.begin);
     return true;
   }

@@ -75,33 +75,22 @@ void ReadRun::Sort(uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) groups_.Put(groups_.Of(window_.hashes[i]), i);
 }
 
-// Leaves in the group what is not answered. What cannot be predicted, who is a hit, is sorted out
-// without branches first.
+// Leaves in the group what is not answered.
 void ReadRun::Look(Table& table, Groups::Group& group) {
-  group.changes = Table::kNoChanges;
+  group.moves = Table::kNoMoves;
   if (out_.scratch().used() > kAnswerBytesMax) return;
-  const auto places = groups_.PlacesOf(group);
-  uint32_t hits = 0;
-  uint32_t misses = 0;
-  for (uint32_t n = 0; n < places.size(); ++n) {
-    const Key key = KeyAt(places[n]);
-    const Bucket& bucket = table.FirstBucket(key);
-    const uint32_t like = bucket.PairsLike(key);
-    window_.seen[n] = {.bucket = &bucket, .like = like};
-    window_.hits[hits] = window_.misses[misses] = static_cast<uint16_t>(n);
-    hits += like != 0 ? 1 : 0;
-    misses += like != 0 ? 0 : 1;
-  }
-  char* at = out_.scratch().Room(hits * Bucket::kInlineBytesMax);
-  char* const begin = at;
-  for (const uint16_t n : std::span(window_.hits).first(hits)) {
-    const Seen& seen = window_.seen[n];
+  FirstLook& look = window_.first_look;
+  const auto key_of = [this](uint16_t place) { return KeyAt(place); };
+  look.Sort(table, groups_.PlacesOf(group), key_of);
+  char* const begin = out_.scratch().Room(look.hits().size() * Bucket::kInlineBytesMax);
+  char* at = begin;
+  for (const FirstLook::Seen& hit : look.hits()) {
     std::string_view value;
-    if (!seen.bucket->FindValue(seen.like, KeyAt(places[n]), &value)) {
-      window_.misses[misses++] = n;
+    if (!hit.bucket->FindValue(hit.like, KeyAt(hit.place), &value)) {
+      look.Miss(hit);
       continue;
     }
-    const uint32_t slot = begin_ + places[n];
+    const uint32_t slot = begin_ + hit.place;
     Outcome& outcome = out_.outcome(slot);
     outcome.verdict = Verdict::kDone;
     outcome.present = true;
@@ -114,25 +103,17 @@ void ReadRun::Look(Table& table, Groups::Group& group) {
     }
   }
   out_.scratch().Allocate(static_cast<size_t>(at - begin));
-  for (uint16_t& n : std::span(window_.misses).first(misses)) {
-    const Bucket& bucket = *window_.seen[n].bucket;
-    n = places[n];
-    window_.leads[n] = table.LeadOf(bucket, KeyAt(n));
-    table.AddLine(window_.leads[n], &window_.lines);
-  }
-  std::copy_n(window_.misses.begin(), misses, places.begin());
-  group.end = static_cast<uint16_t>(group.begin + misses);
-  group.changes = table.changes();
+  look.Leave(table, groups_, group, key_of, &window_.lines);
 }
 
 // Leaves in the group what is not answered.
 void ReadRun::GoOn(Table& table, Groups::Group& group) {
-  if (table.changes() != group.changes) return;
+  if (table.moves() != group.moves) return;
   const uint64_t now_ms = core_.now.Latest();
   const auto places = groups_.PlacesOf(group);
   uint16_t left = 0;
   for (size_t n = 0; n < places.size(); ++n) {
-    if (n + 1 < places.size()) table.PrefetchBody(window_.leads[places[n + 1]]);
+    if (n + 1 < places.size()) table.PrefetchBody(window_.first_look.lead(places[n + 1]));
     if (!Follow(table, places[n], now_ms)) places[left++] = places[n];
   }
   group.end = static_cast<uint16_t>(group.begin + left);
@@ -142,7 +123,7 @@ void ReadRun::GoOn(Table& table, Groups::Group& group) {
 bool ReadRun::Follow(const Table& table, uint16_t i, uint64_t now_ms) {
   const Key key = KeyAt(i);
   const uint32_t slot = begin_ + i;
-  Table::Lead& lead = window_.leads[i];
+  Table::Lead& lead = window_.first_look.lead(i);
   if (lead.is_record()) {
     const Pair pair = table.ReadRecord(lead.at());
     if (!IsSame(key, pair.key)) return false;
@@ -152,7 +133,7 @@ bool ReadRun::Follow(const Table& table, uint16_t i, uint64_t now_ms) {
   if (lead.at() != 0) {
     const Bucket& bucket = table.ChainedBucket(lead.at());
     std::string_view value;
-    if (bucket.FindValue(key, &value)) {
+    if (bucket.FindValue(bucket.PairsLike(key), key, &value)) {
       ApplyGet(requests_[slot], PointState{value}, now_ms, out_, slot);
       return true;
     }

@@ -20,7 +20,7 @@
 
 #include "engine/batch_writer.h"
 #include "hash/core.h"
-#include "hash/groups.h"
+#include "hash/first_look.h"
 
 namespace skep::hash {
 
@@ -31,19 +31,12 @@ void Get(Table& table, const Key& key, uint64_t now_ms, const Request& request, 
 // Owner: one execution of one batch.
 class ReadRun {
  public:
-  // What the first bucket of a key's chain has: PairsLike().
-  struct Seen {
-    const Bucket* bucket;
-    uint32_t like;
-  };
   // What a window is worked on in: too large to be made anew for each batch.
   struct Window {
     std::array<uint64_t, kWindow> heads;
     std::array<uint64_t, kWindow> hashes;
     LinesToFetch lines;
-    std::array<Seen, kWindow> seen;  // of the places of a group
-    std::array<uint16_t, kWindow> hits, misses;
-    std::array<Table::Lead, kWindow> leads;  // of places
+    FirstLook first_look;
   };
 
   // Groups and window are free to be used.

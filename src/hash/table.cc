@@ -24,7 +24,7 @@ void Table::PrefetchLarge(const Key& key) const {
 }
 
 void Table::PrefetchLarge(SlabAddress at) const {
-  constexpr size_t kBytesMax = 4096;  // more than a core has lines in flight
+  constexpr size_t kBytesMax = 512;  // from there on the core fetches ahead by itself
   const Record record(slabs_.At(at));
   if (record.form() != Record::Form::kLarge) return;
   const std::byte* const body = arena_.At(record.body_at());
@@ -129,6 +129,7 @@ size_t Table::EraseDue(uint64_t hash, uint64_t due_ms) {
 }
 
 void Table::Clear() {
+  ++moves_;
   SavePreImages();
   if (large_ > 0) {
     for (uint64_t i = 0; i < index_.count(); ++i) {
@@ -148,6 +149,7 @@ void Table::Clear() {
 }
 
 void Table::EraseAll() {
+  ++moves_;
   SavePreImages();
   for (;;) {
     Bucket& last = index_[index_.count() - 1];
@@ -171,7 +173,6 @@ void Table::PrefetchChains(Position from, int count) const {
 void Table::SavePreImage(uint64_t hash) { pre_images_->Save(*this, PositionOf(hash)); }
 
 void Table::SavePreImages() {
-  ++changes_;
   if (pre_images_ != nullptr) pre_images_->SaveAll(*this);
 }
 
@@ -224,6 +225,7 @@ void Table::FreeRecord(Bucket::Pointer pointer) {
 }
 
 void Table::Install(const Key& key, const Prepared& prepared) {
+  ++moves_;
   BeforeChange(key.hash);
   if (const Place place = Find(key)) Remove(place, key.hash);
   Bucket* const head = &index_[BucketOf(key.hash)];
@@ -299,6 +301,7 @@ Bucket* Table::Extend(Bucket* last) {
 }
 
 void Table::Remove(const Place& place, uint64_t hash) {
+  ++moves_;
   Bucket& bucket = *place.bucket;
   wanted_slots_ -= SlotsWanted(Read(place));
   if (!bucket.IsPair(place.item)) {
@@ -422,6 +425,7 @@ bool Table::Merge() {
 
 // Moves the buckets of a chain to taken_. Starts fetching their records. How many were chained.
 uint32_t Table::TakeChain(uint64_t index) {
+  ++moves_;
   taken_.clear();
   taken_.push_back(index_[index]);
   index_[index] = Bucket{};

@@ -87,7 +87,7 @@ class Table {
     explicit operator bool() const { return bucket != nullptr; }
   };
 
-  // Where the search of a key goes on, while changes() stays what it is: at a record that is most
+  // Where the search of a key goes on, while moves() stays what it is: at a record that is most
   // likely its, or at the next bucket of the chain; nowhere: the key is absent.
   class Lead {
    public:
@@ -129,8 +129,6 @@ class Table {
 
   // Where the key's bucket is now, to be fetched. Without the lock.
   const void* LineOf(uint64_t hash) const { return &index_[BucketOf(hash)]; }
-  // The first bucket of the key's chain.
-  const Bucket& FirstBucket(const Key& key) const { return index_[BucketOf(key.hash)]; }
   // After a bucket that has no inline pair of the key.
   Lead LeadOf(const Bucket& bucket, const Key& key) const;
   // Adds what is to be read next to the lines to fetch.
@@ -141,9 +139,10 @@ class Table {
   const Bucket& ChainedBucket(SlabAddress at) const {
     return *reinterpret_cast<const Bucket*>(slabs_.At(at));
   }
-  // How often what is stored has changed, or will have when the partition is unlocked.
-  uint64_t changes() const { return changes_; }
-  static constexpr uint64_t kNoChanges = UINT64_MAX;  // changes() is never this
+  // Counts whatever comes, goes or moves. Where a search has got to stays good while it does not
+  // change, whatever values are overwritten where they are.
+  uint64_t moves() const { return moves_; }
+  static constexpr uint64_t kNoMoves = UINT64_MAX;  // moves() is never this
 
   // Starts fetching the beginning of the key's value if it is a large one; the record should be
   // here by now.
@@ -156,10 +155,8 @@ class Table {
   }
 
   Place Find(const Key& key);
-  // The value, if it lies inline in the first bucket of its chain; then it has no deadline.
-  bool FindInline(const Key& key, std::string_view* value) const {
-    return index_[BucketOf(key.hash)].FindValue(key, value);
-  }
+  // The first bucket of its chain, which has no deadlines inline.
+  const Bucket& FirstBucket(const Key& key) const { return index_[BucketOf(key.hash)]; }
   Pair Read(const Place& place) const;
   // Gives a pair that lies inline in the first bucket of its chain another value of the same size.
   // False: it does not, and nothing is changed.
@@ -268,7 +265,6 @@ class Table {
 
   // Before what is stored of a key changes: of one whose hash leads to the same chain as this one.
   void BeforeChange(uint64_t hash) {
-    ++changes_;
     if (pre_images_ != nullptr) [[unlikely]]
       SavePreImage(hash);
   }
@@ -309,7 +305,7 @@ class Table {
   Arena::Cache cache_;
   Slabs slabs_;
   Deadlines deadlines_;
-  uint64_t changes_ = 0;
+  uint64_t moves_ = 0;
   uint64_t items_ = 0;
   uint64_t wanted_slots_ = 0;  // wanted by all pairs
   uint64_t large_ = 0;         // records whose body is in the arena
