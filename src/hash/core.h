@@ -17,21 +17,27 @@ struct Core {
   LatestNow& now;
   Watches& watches;
   Numbers numbers;
-  Arena arena;
+  // Each for some of the partitions: slabs have addresses for one region of an arena. A power of two.
+  std::vector<std::unique_ptr<Arena>> arenas;
   std::vector<std::unique_ptr<Partition>> partitions;  // a power of two
 
-  // All must outlive it. Partitions are added by who makes it.
+  // All must outlive it. Arenas and partitions are added by who makes it.
   Core(MemoryBudget& the_budget, LatestNow& the_now, Watches& the_watches, bool numbers_writes)
-      : budget(the_budget),
-        now(the_now),
-        watches(the_watches),
-        numbers(numbers_writes),
-        arena({.budget = &the_budget}) {}
+      : budget(the_budget), now(the_now), watches(the_watches), numbers(numbers_writes) {}
 
   uint32_t PartitionOf(uint64_t hash) const {
     return hash::PartitionOf(hash, static_cast<uint32_t>(partitions.size()));
   }
   Table& TableOf(uint64_t hash) { return partitions[PartitionOf(hash)]->table; }
+  ArenaStatistics MemoryStatistics() const {
+    ArenaStatistics sum;
+    for (const auto& arena : arenas) {
+      const ArenaStatistics one = arena->Statistics();
+      sum.allocated_bytes += one.allocated_bytes;
+      sum.held_bytes += one.held_bytes;
+    }
+    return sum;
+  }
   // Keys that have not expired. All partitions must be locked.
   uint64_t LiveItems(uint64_t now_ms) const {
     uint64_t items = 0;

@@ -1,5 +1,7 @@
 #include "hash/hash_engine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <mutex>
@@ -28,6 +30,14 @@ constexpr uint32_t kPartitionsMin = 16;
 uint32_t DefaultPartitions() {
   const uint32_t cpus = std::max(1u, std::thread::hardware_concurrency());
   return std::clamp(std::bit_ceil(4 * cpus), kPartitionsMin, hash::kPartitionsMax);
+}
+
+// As many as can address the machine's memory.
+uint32_t DefaultArenas() {
+  const auto pages = static_cast<uint64_t>(std::max(1L, sysconf(_SC_PHYS_PAGES)));
+  const auto page_bytes = static_cast<uint64_t>(std::max(1L, sysconf(_SC_PAGESIZE)));
+  const uint64_t regions = (pages * page_bytes - 1) / hash::Slabs::kAddressableBytes + 1;
+  return static_cast<uint32_t>(std::bit_ceil(std::min<uint64_t>(regions, hash::kPartitionsMax)));
 }
 
 // Operations that no single key is of.
@@ -73,8 +83,15 @@ std::unique_ptr<HashEngine> HashEngine::Make(const EngineOptions& options, const
   SKEP_CHECK(std::has_single_bit(partitions) && partitions <= hash::kPartitionsMax);
   SKEP_CHECK(own.table.inline_bytes_max <= hash::Bucket::kInlineBytesMax);
   SKEP_CHECK(own.table.fill_slots > 0);
+  const uint32_t arenas = own.arenas != 0 ? own.arenas : DefaultArenas();
+  SKEP_CHECK(std::has_single_bit(arenas));
+  for (uint32_t i = 0; i < std::min(arenas, partitions); ++i) {
+    core.arenas.push_back(std::make_unique<Arena>(
+        ArenaOptions{.budget = &core.budget, .region_bytes = own.region_bytes}));
+  }
   for (uint32_t i = 0; i < partitions; ++i) {
-    core.partitions.push_back(std::make_unique<Partition>(core.arena, core.budget, own.table));
+    Arena& arena = *core.arenas[i % core.arenas.size()];
+    core.partitions.push_back(std::make_unique<Partition>(arena, core.budget, own.table));
     if (!core.partitions.back()->table.Reserve()) return nullptr;
   }
   return engine;
@@ -221,12 +238,13 @@ bool HashEngine::Maintain(uint64_t now_ms) {
     if (hash::PreImages* const images = table.pre_images()) images->GiveWay();
   }
   expired_keys_.fetch_add(expired, std::memory_order_relaxed);
-  return core_.arena.Trim() || has_more;
+  for (const auto& arena : core_.arenas) has_more |= arena->Trim();
+  return has_more;
 }
 
 EngineStatistics HashEngine::Statistics() const {
   EngineStatistics statistics{.expired_keys = expired_keys_.load(std::memory_order_relaxed),
-                              .bytes = core_.arena.Statistics().held_bytes};
+                              .bytes = core_.MemoryStatistics().held_bytes};
   for (const auto& partition : core_.partitions) {
     const std::lock_guard locked(partition->lock);
     statistics.items += partition->table.items();
@@ -246,7 +264,7 @@ void HashEngine::Describe(uint64_t, const Teller& tell) const {
     chained += partition->table.chained_buckets();
     own_bytes += partition->table.own_bytes();
   }
-  const ArenaStatistics arena = core_.arena.Statistics();
+  const ArenaStatistics arena = core_.MemoryStatistics();
   tell("partitions", core_.partitions.size());
   tell("buckets", buckets);
   tell("chained_buckets", chained);
@@ -259,7 +277,10 @@ const char* HashEngine::Verify() const {
   for (const auto& partition : core_.partitions) {
     if (const char* broken = partition->table.Verify()) return broken;
   }
-  return core_.arena.Verify();
+  for (const auto& arena : core_.arenas) {
+    if (const char* broken = arena->Verify()) return broken;
+  }
+  return nullptr;
 }
 
 }  // namespace skep

@@ -29,6 +29,10 @@ class HashEngine final : public Engine {
 
   struct Options {
     uint32_t partitions = 0;  // a power of two up to hash::kPartitionsMax; 0: four for each CPU
+    // Partitions share arenas; each addresses one region of its own. A power of two; 0: as many as
+    // can address the machine's memory.
+    uint32_t arenas = 0;
+    uint64_t region_bytes = hash::Slabs::kAddressableBytes;
     hash::TableOptions table;
   };
 

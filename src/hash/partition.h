@@ -2,7 +2,7 @@
 // a partition for each of ten NICs).
 //
 // A key's partition is chosen by bits of its hash. Each has its own lock, table, slabs and
-// deadlines; they share the arena, whose 64 KiB spans they take and give back, and nothing else.
+// deadlines; some share an arena, whose 64 KiB spans they take and give back, and nothing else.
 //
 // Protocol
 //   point    locks the key's partition, does all points of the batch that fall into it, unlocks.

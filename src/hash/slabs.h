@@ -19,8 +19,8 @@
 // have no larger block than it needs before it breaks one. A span that is wholly free goes back to
 // the arena, and so to the system, or to larger values; Flush() empties the pools for that.
 //
-// Addresses have 31 bits: only spans of the arena's first region are used, 64 GiB. Large values of
-// the same engine lie there, too.
+// Addresses have 31 bits: only spans of the arena's first region are used, 64 GiB. Its large values
+// lie there, too. More memory is that of more arenas, each for some of the partitions (core.h).
 //
 // Invariants. Verify() checks them.
 //   A1  used_bytes() + free_bytes() + the headers is the size of all spans.
@@ -45,6 +45,7 @@ class Slabs {
   static constexpr uint32_t kClasses = 5;
   static constexpr size_t kSlabBytesMax = kSlabUnitBytes << (kClasses - 1);
   static constexpr size_t kSpanBytes = Arena::kSpanBytes;
+  static constexpr uint64_t kAddressableBytes = (uint64_t{kSlabAddressMax} + 1) * kSlabUnitBytes;
 
   // The smallest class of `bytes` <= kSlabBytesMax.
   static uint32_t ClassOf(size_t bytes) {
