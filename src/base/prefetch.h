@@ -39,7 +39,6 @@ class FetchList {
     count_ += wanted ? 1 : 0;
     if (count_ == kMax) Fetch();
   }
-  bool empty() const { return count_ == 0; }
   // Starts fetching them, and forgets them.
   void Fetch() {
     for (size_t i = 0; i < count_; ++i) FetchLine(lines_[i]);

@@ -123,6 +123,9 @@ class alignas(64) Bucket {
               ValueBytes(found, key)};
     return true;
   }
+  bool FindValue(const Key& key, std::string_view* value) const {
+    return FindValue(PairsLike(key), key, value);
+  }
   // Gives the inline pair of this key another value of the same size; false if there is none.
   bool Overwrite(const Key& key, std::string_view value) {
     const Found found = Search(PairsLike(key), key);

@@ -12,8 +12,8 @@
 // so that a small table does not cost a huge one; what is there then is copied, once, to the first
 // huge page, some hundred microseconds.
 //
-// Thread safety: its partition's lock protects it. count() and Prefetch() may be called at any
-// time; what they say may be out of date.
+// Thread safety: its partition's lock protects it. count(), BucketOf() and Prefetch() may be called
+// at any time; what they say may be out of date.
 #pragma once
 
 #include <atomic>

@@ -17,7 +17,8 @@ struct Core {
   LatestNow& now;
   Watches& watches;
   Numbers numbers;
-  // Each for some of the partitions: slabs have addresses for one region of an arena. A power of two.
+  // Each for some of the partitions: slabs have addresses for one region of an arena. It keeps some
+  // free spans of its own, also where the budget refuses another arena one. A power of two.
   std::vector<std::unique_ptr<Arena>> arenas;
   std::vector<std::unique_ptr<Partition>> partitions;  // a power of two
 

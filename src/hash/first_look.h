@@ -48,9 +48,11 @@ class FirstLook {
   std::span<const Seen> hits() const { return std::span(hit_).first(hits_); }
   void Miss(const Seen& hit) { miss_[misses_++] = hit; }
 
+  // How many do not stay.
   template <typename KeyOf>
-  void Leave(const Table& table, Groups& groups, Groups::Group& group, KeyOf key_of,
-             LinesToFetch* lines) {
+  uint32_t Leave(const Table& table, Groups& groups, Groups::Group& group, KeyOf key_of,
+                 LinesToFetch* lines) {
+    const uint32_t all = group.end - group.begin;
     uint16_t* at = groups.PlacesOf(group).data();
     for (const Seen& miss : std::span(miss_).first(misses_)) {
       const Table::Lead lead = table.LeadOf(*miss.bucket, key_of(miss.place));
@@ -60,6 +62,7 @@ class FirstLook {
     }
     group.end = static_cast<uint16_t>(group.begin + misses_);
     group.moves = table.moves();
+    return all - misses_;
   }
   // Of a place that was left.
   Table::Lead& lead(uint16_t place) { return leads_[place]; }

@@ -84,7 +84,7 @@ std::unique_ptr<HashEngine> HashEngine::Make(const EngineOptions& options, const
   SKEP_CHECK(own.table.inline_bytes_max <= hash::Bucket::kInlineBytesMax);
   SKEP_CHECK(own.table.fill_slots > 0);
   const uint32_t arenas = own.arenas != 0 ? own.arenas : DefaultArenas();
-  SKEP_CHECK(std::has_single_bit(arenas));
+  SKEP_CHECK(std::has_single_bit(arenas) && own.region_bytes <= hash::Slabs::kAddressableBytes);
   for (uint32_t i = 0; i < std::min(arenas, partitions); ++i) {
     core.arenas.push_back(std::make_unique<Arena>(
         ArenaOptions{.budget = &core.budget, .region_bytes = own.region_bytes}));

@@ -33,9 +33,8 @@ TEST(HashEngine, ArenasAddressARegionEach) {
   uint64_t with_one = 0;
   for (const uint32_t arenas : {1u, 4u}) {
     MemoryBudget budget;
-    const auto engine =
-        HashEngine::Make({.budget = &budget},
-                         {.partitions = 16, .arenas = arenas, .region_bytes = kRegionBytes});
+    const auto engine = HashEngine::Make(
+        {.budget = &budget}, {.partitions = 16, .arenas = arenas, .region_bytes = kRegionBytes});
     const uint64_t count = Fill(*engine);
     if (arenas == 1) {
       with_one = count;

@@ -40,7 +40,7 @@ struct alignas(64) Partition {
 
   SpinLock lock;
   Version number = 0;  // of its last write; guarded by lock
-  Table table;         // guarded by lock; Table::Prefetch needs none
+  Table table;         // guarded by lock; Table::LineOf needs none
 };
 
 }  // namespace skep::hash

@@ -135,9 +135,8 @@ inline bool PointRun::DoInline(Table& table, const Unit& unit) {
   const Request& r = requests_[unit.begin];
   if (unit.end - unit.begin > 1 || !window_.seen.IsOnce(unit.key)) return false;
   if (r.op == Op::kGet) {
-    const Bucket& bucket = table.FirstBucket(unit.key);
     std::string_view value;
-    if (!bucket.FindValue(bucket.PairsLike(unit.key), unit.key, &value)) return false;
+    if (!table.FirstBucket(unit.key).FindValue(unit.key, &value)) return false;
     ApplyGet(r, PointState{.value = value}, 0, out_, unit.begin);
     return true;
   }

@@ -44,18 +44,22 @@ void ReadRun::Do(uint32_t slot, uint32_t count) {
     return Note(partition);
   }
   Sort(count);
-  groups_.Fetch(count, [this](uint32_t i) { return window_.hashes[i]; }, &window_.lines);
+  left_ = count;
+  groups_.Fetch(
+      count, [this](uint32_t i) { return window_.hashes[i]; }, &window_.lines);
   groups_.Run([this](Partition& partition, Groups::Group& group) {
     Look(partition.table, group);
     Note(partition);
   });
-  for (int step = 0; step < kStepsMax && !window_.lines.empty(); ++step) {
+  for (int step = 0; step < kStepsMax && left_ > 0; ++step) {
     window_.lines.Fetch();
     groups_.Run([this](Partition& partition, Groups::Group& group) {
       GoOn(partition.table, group);
       Note(partition);
     });
   }
+  window_.lines.Fetch();
+  if (left_ == 0) return;
   groups_.Run([this](Partition& partition, const Groups::Group& group) {
     Finish(partition.table, group);
     Note(partition);
@@ -103,7 +107,7 @@ void ReadRun::Look(Table& table, Groups::Group& group) {
     }
   }
   out_.scratch().Allocate(static_cast<size_t>(at - begin));
-  look.Leave(table, groups_, group, key_of, &window_.lines);
+  left_ -= look.Leave(table, groups_, group, key_of, &window_.lines);
 }
 
 // Leaves in the group what is not answered.
@@ -116,6 +120,7 @@ void ReadRun::GoOn(Table& table, Groups::Group& group) {
     if (n + 1 < places.size()) table.PrefetchBody(window_.first_look.lead(places[n + 1]));
     if (!Follow(table, places[n], now_ms)) places[left++] = places[n];
   }
+  left_ -= static_cast<uint32_t>(places.size()) - left;
   group.end = static_cast<uint16_t>(group.begin + left);
 }
 
@@ -133,7 +138,7 @@ bool ReadRun::Follow(const Table& table, uint16_t i, uint64_t now_ms) {
   if (lead.at() != 0) {
     const Bucket& bucket = table.ChainedBucket(lead.at());
     std::string_view value;
-    if (bucket.FindValue(bucket.PairsLike(key), key, &value)) {
+    if (bucket.FindValue(key, &value)) {
       ApplyGet(requests_[slot], PointState{value}, now_ms, out_, slot);
       return true;
     }
@@ -147,8 +152,11 @@ bool ReadRun::Follow(const Table& table, uint16_t i, uint64_t now_ms) {
 
 void ReadRun::Finish(Table& table, const Groups::Group& group) {
   const uint64_t now_ms = core_.now.Latest();
-  for (const uint16_t i : groups_.PlacesOf(group)) {
-    Get(table, KeyAt(i), now_ms, requests_[begin_ + i], out_, begin_ + i);
+  const auto places = groups_.PlacesOf(group);
+  for (size_t n = 0; n < places.size(); ++n) {
+    if (n + 1 < places.size()) table.PrefetchBody(KeyAt(places[n + 1]));
+    const uint32_t slot = begin_ + places[n];
+    Get(table, KeyAt(places[n]), now_ms, requests_[slot], out_, slot);
   }
 }
 

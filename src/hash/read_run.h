@@ -3,10 +3,10 @@
 //   window of up to 256 gets
 //     hash, sort by partition
 //     fetch the buckets
-//     look, partition by partition   what its bucket has inline is answered
-//     fetch what the buckets of the rest lead to: records, chained buckets
-//     go on, partition by partition  what is there is answered; and so on along the chains, some way
-//     finish, partition by partition the rest, if any
+//     look, partition by partition    what its bucket has inline is answered
+//     fetch what buckets lead to      records, chained buckets
+//     go on, partition by partition   what is there is answered; and so on along the chains, some way
+//     finish, partition by partition  the rest, if any
 //
 // Each step locks a partition for as long as it needs it. In between the table may change: then what
 // is left of it is for the last step, which relies on nothing. Reads change nothing, so that their order
@@ -77,6 +77,7 @@ class ReadRun {
   Groups& groups_;
   Window& window_;
   uint32_t begin_ = 0;  // the slot of the window's first request
+  uint32_t left_ = 0;   // of the window, not answered yet
   Version ticket_ = 0;
 };
 

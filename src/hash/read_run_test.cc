@@ -22,8 +22,9 @@ using Model = std::map<std::string, Known>;
 // Batches of runs of gets with a few writes between them.
 class Play {
  public:
-  Play(uint32_t partitions, uint64_t keys, unsigned seed)
-      : engine_(HashEngine::Make({.budget = &budget_}, {.partitions = partitions, .table = {}})),
+  Play(uint32_t partitions, uint32_t fill_slots, uint64_t keys, unsigned seed)
+      : engine_(HashEngine::Make({.budget = &budget_},
+                                 {.partitions = partitions, .table = {.fill_slots = fill_slots}})),
         keys_(keys),
         rng_(seed) {}
 
@@ -121,16 +122,18 @@ class Play {
 };
 
 // Goal: whatever a run of gets is long and stands between, it answers what each would alone: pairs
-// inline, in slabs and large, absent, expired and refused ones.
+// inline, in slabs and large, absent, expired and refused ones; in short chains and in long ones.
 TEST(ReadRun, AgreesWithAMap) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   for (const uint32_t partitions : {1, 16}) {
-    for (const uint64_t keys : {1, 30, 1000}) {
-      Play play(partitions, keys, seed);
-      for (int i = 0; i < 60; ++i) {
-        play.Round();
-        if (testing::Test::HasFatalFailure()) return;
+    for (const uint32_t fill_slots : {6, 60}) {
+      for (const uint64_t keys : {1, 30, 1000}) {
+        Play play(partitions, fill_slots, keys, seed);
+        for (int i = 0; i < 40; ++i) {
+          play.Round();
+          if (testing::Test::HasFatalFailure()) return;
+        }
       }
     }
   }

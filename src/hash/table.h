@@ -34,7 +34,7 @@
 // Before a pair changes, whoever reads the table as it was at one instant is told (pre_images.h). A
 //   split or a merge changes no pair and no position (position.h): nobody needs to know.
 //
-// Who reads. Everything but the prefetches needs the partition's lock, reads too (partition.h says
+// Who reads. Everything but LineOf() needs the partition's lock, reads too (partition.h says
 // why), and views of the table's memory are valid until it is released or the table is changed.
 //
 // Cost. GET: one line if the pair is inline, two if it has a record, and one for each bucket of the
@@ -129,7 +129,7 @@ class Table {
 
   // Where the key's bucket is now, to be fetched. Without the lock.
   const void* LineOf(uint64_t hash) const { return &index_[BucketOf(hash)]; }
-  // After a bucket that has no inline pair of the key.
+  // After a bucket that has no inline pair of the key; of another one, what to fetch at a guess.
   Lead LeadOf(const Bucket& bucket, const Key& key) const;
   // Adds what is to be read next to the lines to fetch.
   void AddLine(const Lead& lead, LinesToFetch* lines) const {

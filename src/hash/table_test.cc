@@ -55,6 +55,11 @@ class Checked {
     model_.clear();
   }
 
+  void EraseAll() {
+    table_.EraseAll();
+    model_.clear();
+  }
+
   void ExpectKey(const std::string& key) {
     const Table::Place place = table_.Find(KeyOf(key));
     const auto at = model_.find(key);
@@ -150,6 +155,62 @@ TEST(Table, AgreesWithAMap) {
     checked.table().Trim();
     EXPECT_EQ(checked.arena().Statistics().allocated_bytes, 0u);
   }
+}
+
+// Where the search of a key leads, bucket after bucket, to the first record that may be its.
+std::vector<std::pair<SlabAddress, bool>> PathOf(const Table& table, const Key& key) {
+  std::vector<std::pair<SlabAddress, bool>> path;
+  const Bucket* bucket = &table.FirstBucket(key);
+  for (;;) {
+    const Table::Lead lead = table.LeadOf(*bucket, key);
+    path.emplace_back(lead.at(), lead.is_record());
+    if (lead.is_record() || lead.at() == 0) return path;
+    bucket = &table.ChainedBucket(lead.at());
+  }
+}
+
+// Goal: where a search has got to stays good while moves() is the same, which is not always so.
+// Method: each kind of change in turn, at random, on a table of long chains that grows and shrinks;
+// the paths of all keys before and after.
+TEST(Table, PathsStayWhileNothingMoves) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937_64 rng(seed);
+  constexpr uint64_t kKeys = 300;
+  Checked checked({.inline_bytes_max = 20, .fill_slots = 40});
+  Table& table = checked.table();
+  int quiet_changes = 0;
+  for (int step = 0; step < 4000; ++step) {
+    std::vector<std::vector<std::pair<SlabAddress, bool>>> paths;
+    for (uint64_t i = 0; i < kKeys; ++i) paths.push_back(PathOf(table, KeyOf(ShortKey(i))));
+    const uint64_t moves = table.moves();
+    const bool shrinks = step / 500 % 2 == 1;
+    const std::string key = ShortKey(rng() % kKeys);
+    const uint64_t what = rng() % 1000;
+    if (what == 0) {
+      checked.Clear();
+    } else if (what == 1) {
+      checked.EraseAll();
+    } else if (what < 20) {
+      checked.EraseDue(rng() % 1000);
+    } else if (what < 40) {
+      table.Trim();
+    } else if (what < 100) {
+      checked.SetDeadline(key, rng() % 2 == 0 ? 0 : 1 + rng() % 1000);
+    } else if (what < (shrinks ? 600 : 300)) {
+      checked.Erase(key);
+    } else {
+      ASSERT_TRUE(checked.Store(key, RandomValue(rng), rng() % 8 == 0 ? 1 + rng() % 1000 : 0));
+    }
+    if (testing::Test::HasFatalFailure()) return;
+    if (table.moves() != moves) continue;
+    ++quiet_changes;
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      ASSERT_EQ(PathOf(table, KeyOf(ShortKey(i))), paths[i]) << ShortKey(i) << " at " << step;
+    }
+  }
+  EXPECT_GT(quiet_changes, 100);
+  checked.ExpectAll();
 }
 
 // Keys that no bits of their hash tell apart but their partition's: one bucket, one secondary hash.
