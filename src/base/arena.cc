@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/poison.h"
+#include "base/prefaulter.h"
 #include "base/size_classes.h"
 #include "base/slot_spans.h"
 #include "base/span_pool.h"
@@ -53,7 +54,8 @@ Arena::Cache::Cache() = default;
 Arena::Cache::~Cache() { SKEP_DCHECK(arena_ == nullptr); }
 
 Arena::Arena(const ArenaOptions& options)
-    : pool_(std::make_unique<SpanPool>(options, bases_)),
+    : prefaulter_(options.prefaulter),
+      pool_(std::make_unique<SpanPool>(options, bases_)),
       slots_(std::make_unique<SlotSpans>(*pool_)) {}
 
 Arena::~Arena() { SKEP_DCHECK(caches_.empty()); }
@@ -202,10 +204,20 @@ void Arena::FreeRun(ArenaAddress at, size_t bytes) {
 ArenaAddress Arena::TakeSpans(Lock& lock, uint32_t count, Limit limit) {
   for (;;) {
     const auto taken = pool_->Take(count, limit);
-    if (taken) return taken->address();
+    if (taken) {
+      KeepAhead();
+      return taken->address();
+    }
     // Kept spans that do not fit the run may be what fills the budget.
     if (taken.error() == SpanPool::Refusal::kSystem || !ReturnBlock(lock, 0)) return {};
   }
+}
+
+// What is taken next should be resident by then.
+void Arena::KeepAhead() {
+  if (prefaulter_ == nullptr) return;
+  const auto block = pool_->KeepAhead();
+  if (block) prefaulter_->Ask({At(block->address()), SpanRegion::kBlockBytes});
 }
 
 // Gives spans of one block back if more than `kept_max` are kept. The lock is free meanwhile.

@@ -1,7 +1,6 @@
 #include "base/arena.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -18,7 +17,9 @@
 #include <vector>
 
 #include "base/poison.h"
+#include "base/prefaulter.h"
 #include "base/random.h"
+#include "base/resident_bytes_test.h"
 #include "base/sanitized.h"
 
 namespace skep {
@@ -29,8 +30,10 @@ using Limit = Arena::Limit;
 
 // An arena with one cache that is flushed at the end.
 struct TestArena {
-  explicit TestArena(uint64_t limit_bytes = 0, uint64_t region_bytes = uint64_t{1} << 30)
-      : budget(limit_bytes), arena({.budget = &budget, .region_bytes = region_bytes}) {}
+  explicit TestArena(uint64_t limit_bytes = 0, uint64_t region_bytes = uint64_t{1} << 30,
+                     Prefaulter* prefaulter = nullptr)
+      : budget(limit_bytes),
+        arena({.budget = &budget, .prefaulter = prefaulter, .region_bytes = region_bytes}) {}
   ~TestArena() { arena.Flush(cache); }
 
   ArenaAddress Allocate(size_t bytes, Limit limit = Limit::kObey) {
@@ -80,10 +83,7 @@ uint64_t ResidentBytes() {
 
 // Of the first `bytes` of region 0.
 uint64_t ResidentBytes(const Arena& arena, uint64_t bytes) {
-  const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> is_resident(bytes / page_bytes);
-  EXPECT_EQ(mincore(arena.At(ArenaAddress()), bytes, is_resident.data()), 0);
-  return static_cast<uint64_t>(std::ranges::count(is_resident, 1)) * page_bytes;
+  return ResidentBytesOf({arena.At(ArenaAddress()), bytes});
 }
 
 // Small mostly, some of a node's size, few of several spans.
@@ -381,6 +381,51 @@ TEST(Arena, KeepsFewFreeSpans) {
   }
   test.FlushAndTrim();
   EXPECT_EQ(kept(), 0u);
+}
+
+// Goal: an arena with a prefaulter keeps a little of what it will need next, charged and resident
+// before it is touched: nothing below 48 MiB, up to 10 MiB; it takes that first, Trim leaves it,
+// and where the budget has no room there is none.
+TEST(Arena, KeepsTheNextBlocksAhead) {
+  Prefaulter prefaulter;
+  TestArena test(0, uint64_t{1} << 30, &prefaulter);
+  std::vector<ArenaAddress> spans;
+  const auto grow = [&](uint64_t bytes) {
+    while (spans.size() * Arena::kSpanBytes < bytes) {
+      spans.push_back(test.Allocate(Arena::kSpanBytes));
+      ASSERT_TRUE(spans.back());
+    }
+  };
+  const auto kept = [&] { return test.held() - spans.size() * Arena::kSpanBytes; };
+  grow(47 * kMiB);
+  EXPECT_EQ(kept(), 0u);
+  for (const uint64_t bytes : {64 * kMiB, 200 * kMiB, 400 * kMiB}) {
+    grow(bytes);
+    EXPECT_GE(kept(), std::min(test.held() / 24, 8 * kMiB) - Arena::kSpanBytes);
+    EXPECT_LE(kept(), std::min(test.held() / 12, 10 * kMiB));
+    EXPECT_FALSE(test.arena.Trim());
+    EXPECT_STREQ(test.arena.Verify(), nullptr);
+  }
+  EXPECT_TRUE(BecomesResident({test.arena.At(spans.back()), kept()}));
+
+  // Blocks of which some spans went back are filled up, too.
+  for (size_t i = 0; i < spans.size(); i += 2) test.Free(spans[i], Arena::kSpanBytes);
+  for (size_t i = 0; i < spans.size() / 2; ++i) spans[i] = spans[2 * i + 1];
+  spans.resize(spans.size() / 2);
+  while (test.arena.Trim()) {
+  }
+  grow(300 * kMiB);
+  EXPECT_LE(kept(), test.held() / 12);
+  EXPECT_STREQ(test.arena.Verify(), nullptr);
+
+  const uint64_t ahead = kept();
+  test.budget.set_limit(test.budget.used());
+  grow(300 * kMiB + ahead);
+  EXPECT_EQ(kept(), 0u);
+  EXPECT_FALSE(test.Allocate(Arena::kSpanBytes));
+  for (const ArenaAddress span : spans) test.Free(span, Arena::kSpanBytes);
+  test.FlushAndTrim();
+  EXPECT_EQ(test.budget.used(), 0u);
 }
 
 // Goal: a block that gave back some spans gets no huge page meanwhile, and may have one again once

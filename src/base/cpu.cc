@@ -35,7 +35,6 @@ void LowerPriority() {
 }
 
 ScopedPin::ScopedPin(int core) {
-  if (sched_getaffinity(0, sizeof(before_), &before_) != 0) return;
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(core, &one);
@@ -43,7 +42,7 @@ ScopedPin::ScopedPin(int core) {
 }
 
 ScopedPin::~ScopedPin() {
-  if (pinned_) sched_setaffinity(0, sizeof(before_), &before_);
+  if (pinned_) before_.Take();
 }
 
 }  // namespace skep

@@ -45,6 +45,21 @@ inline void Pause() {
 // one of them wants, too.
 void LowerPriority();
 
+// Where the thread that makes it may run, for a thread that is begun by another one: it would
+// inherit that one's core, if that one is pinned.
+class Affinity {
+ public:
+  Affinity() : is_known_(sched_getaffinity(0, sizeof(cores_), &cores_) == 0) {}
+  // From now on the calling thread may run there. A wish.
+  void Take() const {
+    if (is_known_) sched_setaffinity(0, sizeof(cores_), &cores_);
+  }
+
+ private:
+  cpu_set_t cores_;
+  bool is_known_;
+};
+
 // Keeps the calling thread on one core until it is destroyed, on the same thread; then the thread
 // may run where it could before. pinned() is false if the system refused: nothing has changed then.
 class ScopedPin {
@@ -57,7 +72,7 @@ class ScopedPin {
   bool pinned() const { return pinned_; }
 
  private:
-  cpu_set_t before_;
+  const Affinity before_;
   bool pinned_ = false;
 };
 

@@ -13,6 +13,8 @@
 namespace skep {
 namespace {
 
+constexpr int kMadvCollapse = 25;  // MADV_COLLAPSE, which glibc has from 2.37 on
+
 constexpr size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 // EINVAL: this kernel has no huge pages at all; what it gives is then plain for either wish.
@@ -73,8 +75,17 @@ void PageRegion::Advise(size_t offset, size_t bytes, Pages pages) {
   AdviseKernel(begin_ + offset, bytes, pages);
 }
 
+void PageRegion::MakeHuge(size_t offset, size_t bytes) {
+  Advise(offset, bytes, Pages::kHuge);
+  madvise(begin_ + offset, bytes, kMadvCollapse);
+}
+
 void PageRegion::GiveBack(size_t offset, size_t bytes) {
   SKEP_CHECK(madvise(begin_ + offset, bytes, MADV_DONTNEED) == 0);
+}
+
+void PageRegion::MakeResident(std::span<std::byte> part) {
+  madvise(part.data(), part.size(), MADV_POPULATE_WRITE);
 }
 
 Result<uint64_t> PageRegion::HugeBytes() const {

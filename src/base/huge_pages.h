@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "skep/status.h"
 
@@ -40,9 +41,19 @@ class PageRegion {
   // refuses stays as it was. Offset and size are multiples of kHugePageBytes.
   void Advise(size_t offset, size_t bytes, Pages pages);
 
+  // Has the system join the pages of a part of it, in use or not, to huge ones now: what is there
+  // is copied. A wish, which needs Linux 6.1. Offset and size are multiples of kHugePageBytes.
+  // Thread-safe: the part may be used meanwhile. Cost: some hundred microseconds a huge page.
+  void MakeHuge(size_t offset, size_t bytes);
+
   // Gives the pages of a part of it back to the system; the part is zero-filled again. Offset and
   // size are multiples of the machine's page size. Nobody else may use the part meanwhile.
   void GiveBack(size_t offset, size_t bytes);
+
+  // Has the system find and clear the pages of a part of it now, those that are not resident yet.
+  // What is there is not changed, so others may use the part meanwhile. A wish: nothing happens
+  // where the kernel is older than 5.14 or has no memory.
+  static void MakeResident(std::span<std::byte> part);
 
   std::byte* begin() const { return begin_; }
   size_t size() const { return size_; }

@@ -11,10 +11,11 @@ constexpr uint64_t kRegionBytesMin = uint64_t{64} << 20;
 constexpr uint64_t kRegionBytesMax = uint64_t{1} << 40;
 static_assert(kRegionBytesMax / Arena::kSpanBytes == 1 << 24, "SpanId's 24 bits");
 
-// What is free lies here and there, so to give back a little of it would cost many blocks their huge
-// pages.
+// What is free lies here and there, so to give back a little of it would cost many blocks their
+// huge pages.
 constexpr uint64_t kKeptFraction = 12;
 constexpr uint64_t kKeptAfterTrim = 2;
+constexpr uint64_t kAheadSpansMax = 4 * SpanRegion::kBlockSpans;
 // An arena with no more spans in use than these is as good as empty.
 constexpr uint64_t kUsedAtRest = 4;
 
@@ -93,6 +94,23 @@ bool SpanPool::AddRegion(uint32_t count) {
 void SpanPool::Keep(SpanId first, uint32_t count) {
   regions_[first.region()]->Keep(first.span(), count);
   kept_spans_ += count;
+}
+
+std::optional<SpanId> SpanPool::KeepAhead() {
+  const uint64_t wanted = std::min(charged_spans_ / (2 * kKeptFraction), kAheadSpansMax);
+  if (wanted < SpanRegion::kBlockSpans || kept_spans_ >= wanted) return std::nullopt;
+  if (!budget_.HasRoomFor(SpanRegion::kBlockBytes)) return std::nullopt;
+  for (uint32_t i = 0; i < regions_.size(); ++i) {
+    SpanRegion& region = *regions_[i];
+    const auto block = region.FindFreshBlock();
+    if (!block) continue;
+    const uint32_t fresh = region.KeepFresh(*block);
+    budget_.Charge(fresh * Arena::kSpanBytes);
+    charged_spans_ += fresh;
+    kept_spans_ += fresh;
+    return SpanId::Of(i, *block * SpanRegion::kBlockSpans);
+  }
+  return std::nullopt;
 }
 
 uint64_t SpanPool::KeptMax() const {

@@ -8,6 +8,8 @@
 //     +--------------------------------------------------+
 //         uncharges
 //
+// KeepAhead makes fresh spans kept ones, charged, for somebody to make them resident.
+//
 // A kept span is taken before a fresh one: it is paid for, and its pages are here. Of either kind
 // the lowest goes first, and the highest goes back first, so that memory drains towards the
 // beginning.
@@ -77,6 +79,11 @@ class SpanPool {
   // The first of `count` > 0 spans that follow each other; their info is the caller's to fill in.
   std::expected<SpanId, Refusal> Take(uint32_t count, Arena::Limit limit);
   void Keep(SpanId first, uint32_t count);
+
+  // If few spans are kept, keeps the fresh ones of a block, too: the block's first span. Few: below
+  // 1/24 of all, half of what Trim leaves, and below 8 MiB; none below 48 MiB. Nothing where the
+  // budget or the regions have no room.
+  std::optional<SpanId> KeepAhead();
 
   // How many spans may be kept: a block's, so that a small arena does not give back and take again
   // what it needs in a moment, or 1/12 of all.

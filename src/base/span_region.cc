@@ -146,6 +146,25 @@ void SpanRegion::Keep(uint32_t first, uint32_t count) {
   kept_end_ = std::max(kept_end_, (first + count - 1) / kBlockSpans + 1);
 }
 
+std::optional<uint32_t> SpanRegion::FindFreshBlock() const {
+  while (fresh_begin_ < block_count_ && (used_[fresh_begin_] | kept_[fresh_begin_]) == kAll) {
+    ++fresh_begin_;
+  }
+  if (fresh_begin_ == block_count_) return std::nullopt;
+  return fresh_begin_;
+}
+
+uint32_t SpanRegion::KeepFresh(uint32_t block) {
+  const uint32_t fresh = ~(used_[block] | kept_[block]);
+  const auto count = static_cast<uint32_t>(std::popcount(fresh));
+  kept_[block] |= fresh;
+  kept_count_ += count;
+  touched_end_ = std::max(touched_end_, (block + 1) * kBlockSpans);
+  kept_begin_ = std::min(kept_begin_, block);
+  kept_end_ = std::max(kept_end_, block + 1);
+  return count;
+}
+
 uint32_t SpanRegion::ReturnableBlock() {
   while (kept_[kept_end_ - 1] == 0) --kept_end_;
   int candidates = kCandidates;
@@ -195,6 +214,7 @@ void SpanRegion::EndReturn(const Returning& returning) {
   used_count_ -= static_cast<uint32_t>(std::popcount(returning.spans));
   used_[returning.block] &= ~returning.spans;
   free_begin_ = std::min(free_begin_, returning.block);
+  fresh_begin_ = std::min(fresh_begin_, returning.block);
 }
 
 const char* SpanRegion::Verify() const {
@@ -204,6 +224,9 @@ const char* SpanRegion::Verify() const {
   for (uint32_t block = 0; block < touched_blocks; ++block) {
     if ((used_[block] & kept_[block]) != 0) return "R1: a span is used and kept";
     if (block < free_begin_ && used_[block] != kAll) return "R3: a free span below free_begin";
+    if (block < fresh_begin_ && (used_[block] | kept_[block]) != kAll) {
+      return "R3: a fresh span below fresh_begin";
+    }
     if ((block < kept_begin_ || block >= kept_end_) && kept_[block] != 0) {
       return "R3: a kept span outside its bounds";
     }

@@ -21,7 +21,7 @@
 //   R1  no span is both used and kept.
 //   R2  used_count and kept_count are the numbers of bits.
 //   R3  every span of a block below free_begin is used; every span that is kept is of a block from
-//       kept_begin to below kept_end.
+//       kept_begin to below kept_end; no span of a block below fresh_begin is fresh.
 //   R4  no span at or above touched_end is used or kept.
 //
 // Thread safety: none, the arena's lock protects it; GiveBack() alone needs no lock.
@@ -100,6 +100,10 @@ class SpanRegion {
   void Take(uint32_t first, uint32_t count);
   // From used to kept.
   void Keep(uint32_t first, uint32_t count);
+  // The lowest block that has a fresh span.
+  std::optional<uint32_t> FindFreshBlock() const;
+  // Its fresh spans are kept ones from now on: somebody makes them resident. How many there were.
+  uint32_t KeepFresh(uint32_t block);
 
   // Chooses what to give back: the free spans of a block of which none is used, if one of the
   // highest that keep spans is so (then its huge page goes as a whole), else those of the one of
@@ -140,6 +144,7 @@ class SpanRegion {
   uint32_t touched_end_ = 0;
   mutable uint32_t free_begin_ = 0;  // blocks
   mutable uint32_t kept_begin_ = 0;
+  mutable uint32_t fresh_begin_ = 0;
   uint32_t kept_end_ = 0;
 };
 

@@ -61,6 +61,16 @@ TEST(SpanRegion, AgreesWithModel) {
       region->Take(*first, count);
       set(*first, count, State::kUsed);
       runs.emplace_back(*first, count);
+    } else if (choice < 55) {
+      const auto block = region->FindFreshBlock();
+      const auto fresh = std::ranges::find(model, State::kFresh);
+      ASSERT_EQ(block.has_value(), fresh != model.end());
+      if (!block) continue;
+      const auto first = model.begin() + *block * SpanRegion::kBlockSpans;
+      ASSERT_EQ(*block, (fresh - model.begin()) / SpanRegion::kBlockSpans);
+      const auto last = first + SpanRegion::kBlockSpans;
+      ASSERT_EQ(region->KeepFresh(*block), std::count(first, last, State::kFresh));
+      std::replace(first, last, State::kFresh, State::kKept);
     } else if (choice < 95 && !runs.empty()) {
       std::swap(runs[random.Below(runs.size())], runs.back());
       region->Keep(runs.back().first, runs.back().second);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <vector>
 
 #include "base/check.h"
 
@@ -35,7 +34,9 @@ uint64_t BucketArray::HeldFor(uint64_t count) {
 void BucketArray::Hold(uint64_t bytes) {
   if (bytes > held_bytes_) {
     budget_.Charge(bytes - held_bytes_);
-    if (held_bytes_ <= kPlainBytesMax && bytes > kPlainBytesMax) MakeFirstPageHuge();
+    if (held_bytes_ <= kPlainBytesMax && bytes > kPlainBytesMax) {
+      memory_->MakeHuge(0, PageRegion::kHugePageBytes);
+    }
   } else if (bytes < held_bytes_) {
     if (bytes <= kPlainBytesMax) memory_->Advise(0, PageRegion::kHugePageBytes, Pages::kPlain);
     memory_->GiveBack(bytes, held_bytes_ - bytes);
@@ -49,14 +50,6 @@ void BucketArray::SetCount(uint64_t count) {
   count_.store(count, std::memory_order_relaxed);
 }
 
-// A huge page comes only where nothing is.
-void BucketArray::MakeFirstPageHuge() {
-  const std::vector<std::byte> content(memory_->begin(), memory_->begin() + held_bytes_);
-  if (held_bytes_ > 0) memory_->GiveBack(0, held_bytes_);
-  memory_->Advise(0, PageRegion::kHugePageBytes, Pages::kHuge);
-  std::ranges::copy(content, memory_->begin());
-}
-
 bool BucketArray::Add() {
   const uint64_t bytes = HeldFor(count() + 1);
   if (bytes > memory_->size()) return false;
@@ -65,7 +58,17 @@ bool BucketArray::Add() {
     Hold(bytes);
   }
   SetCount(count() + 1);
+  if (held_bytes_ >= kAheadBytesMin && prefaulter_ != nullptr) HoldAhead();
   return true;
+}
+
+void BucketArray::HoldAhead() {
+  constexpr uint64_t kHuge = PageRegion::kHugePageBytes;
+  if (held_bytes_ - count() * sizeof(Bucket) > kHuge / 2) return;
+  if (held_bytes_ + kHuge > memory_->size() || !budget_.HasRoomFor(kHuge)) return;
+  std::byte* const next = memory_->begin() + held_bytes_;
+  Hold(held_bytes_ + kHuge);
+  prefaulter_->Ask({next, kHuge});
 }
 
 void BucketArray::RemoveLast() {

@@ -10,7 +10,9 @@
 // It grows and shrinks at its end, a bucket at a time, and never moves. Memory is charged as it is
 // begun: the next power of two up to 1 MiB, then 2 MiB at a time. Up to 1 MiB it has plain pages,
 // so that a small table does not cost a huge one; what is there then is copied, once, to the first
-// huge page, some hundred microseconds.
+// huge page, some hundred microseconds. From 4 MiB on the next 2 MiB are charged once half of the
+// last are used, and made resident by another thread (prefaulter.h), so that no operation waits for
+// the system to clear them.
 //
 // Thread safety: its partition's lock protects it. count(), BucketOf() and Prefetch() may be called
 // at any time; what they say may be out of date.
@@ -23,6 +25,7 @@
 
 #include "base/huge_pages.h"
 #include "base/memory_budget.h"
+#include "base/prefaulter.h"
 #include "base/prefetch.h"
 #include "hash/bucket.h"
 
@@ -30,8 +33,10 @@ namespace skep::hash {
 
 class BucketArray {
  public:
-  // The budget outlives it.
-  explicit BucketArray(MemoryBudget& budget) : budget_(budget) {}
+  // Both outlive it, but that the prefaulter is used by Add() only. Null: pages come as they are
+  // touched.
+  BucketArray(MemoryBudget& budget, Prefaulter* prefaulter)
+      : budget_(budget), prefaulter_(prefaulter) {}
   ~BucketArray();
   BucketArray(const BucketArray&) = delete;
   BucketArray& operator=(const BucketArray&) = delete;
@@ -63,11 +68,12 @@ class BucketArray {
   static constexpr size_t kReservedBytesMax = size_t{4} << 30;
   static constexpr size_t kPlainBytesMax = PageRegion::kHugePageBytes / 2;
   static constexpr size_t kReservedBytesMin = size_t{64} << 20;
+  static constexpr size_t kAheadBytesMin = size_t{4} << 20;
 
   // What is held for so many buckets.
   static uint64_t HeldFor(uint64_t count);
   void Hold(uint64_t bytes);
-  void MakeFirstPageHuge();
+  void HoldAhead();
   void SetCount(uint64_t count);
 
   Bucket* buckets_ = nullptr;
@@ -76,6 +82,7 @@ class BucketArray {
   std::optional<PageRegion> memory_;
   uint64_t held_bytes_ = 0;
   MemoryBudget& budget_;
+  Prefaulter* const prefaulter_;
 };
 
 }  // namespace skep::hash

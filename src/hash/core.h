@@ -21,6 +21,8 @@ struct Core {
   // free spans of its own, also where the budget refuses another arena one. A power of two.
   std::vector<std::unique_ptr<Arena>> arenas;
   std::vector<std::unique_ptr<Partition>> partitions;  // a power of two
+  // Of both. Goes first, as it may be at work on their memory.
+  Prefaulter prefaulter;
 
   // All must outlive it. Arenas and partitions are added by who makes it.
   Core(MemoryBudget& the_budget, LatestNow& the_now, Watches& the_watches, bool numbers_writes)

@@ -86,12 +86,14 @@ std::unique_ptr<HashEngine> HashEngine::Make(const EngineOptions& options, const
   const uint32_t arenas = own.arenas != 0 ? own.arenas : DefaultArenas();
   SKEP_CHECK(std::has_single_bit(arenas) && own.region_bytes <= hash::Slabs::kAddressableBytes);
   for (uint32_t i = 0; i < std::min(arenas, partitions); ++i) {
-    core.arenas.push_back(std::make_unique<Arena>(
-        ArenaOptions{.budget = &core.budget, .region_bytes = own.region_bytes}));
+    core.arenas.push_back(std::make_unique<Arena>(ArenaOptions{
+        .budget = &core.budget, .prefaulter = &core.prefaulter, .region_bytes = own.region_bytes}));
   }
+  hash::TableOptions table = own.table;
+  table.prefaulter = &core.prefaulter;
   for (uint32_t i = 0; i < partitions; ++i) {
     Arena& arena = *core.arenas[i % core.arenas.size()];
-    core.partitions.push_back(std::make_unique<Partition>(arena, core.budget, own.table));
+    core.partitions.push_back(std::make_unique<Partition>(arena, core.budget, table));
     if (!core.partitions.back()->table.Reserve()) return nullptr;
   }
   return engine;

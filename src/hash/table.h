@@ -75,6 +75,7 @@ using LinesToFetch = FetchList<2 * kWindow>;
 struct TableOptions {
   uint32_t inline_bytes_max = 25;  // up to Bucket::kInlineBytesMax
   uint32_t fill_slots = 6;         // of the ten of a bucket of the index
+  Prefaulter* prefaulter = nullptr;
 };
 
 class Table {

@@ -1,0 +1,44 @@
+#include "base/prefaulter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/huge_pages.h"
+#include "base/resident_bytes_test.h"
+
+namespace skep {
+namespace {
+
+constexpr size_t kPiece = PageRegion::kHugePageBytes;
+
+// Goal: what is asked for becomes resident, nothing else does, and what is there stays.
+TEST(Prefaulter, MakesMemoryResident) {
+  for (const Pages pages : {Pages::kHuge, Pages::kPlain}) {
+    auto region = PageRegion::Reserve(8 * kPiece, pages);
+    ASSERT_TRUE(region);
+    const auto piece = [&](size_t i) { return std::span(region->begin() + i * kPiece, kPiece); };
+    piece(1)[5] = std::byte{7};
+    Prefaulter prefaulter;
+    for (const size_t i : {1, 4, 6}) prefaulter.Ask(piece(i));
+    for (const size_t i : {1, 4, 6}) EXPECT_TRUE(BecomesResident(piece(i))) << i;
+    for (const size_t i : {0, 2, 3, 5, 7}) EXPECT_EQ(ResidentBytesOf(piece(i)), 0u) << i;
+    EXPECT_EQ(piece(1)[5], std::byte{7});
+    EXPECT_EQ(std::ranges::count(piece(4), std::byte{0}), kPiece);
+  }
+}
+
+// Goal: it ends whatever is still waiting, and more than it keeps is dropped, not refused.
+TEST(Prefaulter, EndsWithPiecesWaiting) {
+  auto region = PageRegion::Reserve(512 * kPiece, Pages::kHuge);
+  ASSERT_TRUE(region);
+  Prefaulter().Ask({region->begin(), kPiece});
+  std::optional<Prefaulter> prefaulter(std::in_place);
+  for (size_t i = 0; i < 512; ++i) prefaulter->Ask({region->begin() + i * kPiece, kPiece});
+  prefaulter.reset();
+  EXPECT_GE(ResidentBytesOf({region->begin(), region->size()}), kPiece);
+}
+
+}  // namespace
+}  // namespace skep

@@ -1,0 +1,88 @@
+#include "hash/bucket_array.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "base/random.h"
+#include "base/resident_bytes_test.h"
+
+namespace skep::hash {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kBucketsPerMiB = kMiB / sizeof(Bucket);
+
+// Goal: whatever it grows and shrinks to, what it is charged is what it holds, a new bucket is
+// empty, and the others keep what is in them, also where the first page becomes a huge one.
+// Method: each bucket that is there has its index written into it.
+TEST(BucketArray, KeepsItsBucketsAndItsAccount) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  MemoryBudget budget;
+  Prefaulter prefaulter;
+  for (Prefaulter* const asked : {&prefaulter, static_cast<Prefaulter*>(nullptr)}) {
+    BucketArray array(budget, asked);
+    ASSERT_TRUE(array.Reserve());
+    const auto word = [&](uint64_t index) {
+      uint64_t value;
+      std::memcpy(&value, &array[index], sizeof(value));
+      return value;
+    };
+    const auto resize = [&](uint64_t count) {
+      while (array.count() < count) {
+        ASSERT_TRUE(array.Add());
+        const uint64_t last = array.count() - 1;
+        ASSERT_EQ(word(last), 0u);
+        std::memcpy(static_cast<void*>(&array[last]), &last, sizeof(last));
+      }
+      while (array.count() > count) {
+        array[array.count() - 1] = Bucket{};
+        array.RemoveLast();
+      }
+      ASSERT_EQ(budget.used(), array.held_bytes());
+      ASSERT_GE(array.held_bytes(), array.count() * sizeof(Bucket));
+      for (uint64_t i = 1; i < array.count(); ++i) ASSERT_EQ(word(i), i);
+    };
+    for (int turn = 0; turn < 40; ++turn) {
+      resize(1 + random.Below(random.Chance(1, 2) ? 2 * kBucketsPerMiB : 12 * kBucketsPerMiB));
+      if (HasFatalFailure()) return;
+    }
+    array.Clear();
+    EXPECT_EQ(array.count(), 1u);
+    EXPECT_EQ(word(0), 0u);
+    EXPECT_EQ(budget.used(), array.held_bytes());
+  }
+  EXPECT_EQ(budget.used(), 0u);
+}
+
+// Goal: from 4 MiB on there is a page more as soon as half of the last one is used, and it becomes
+// resident before it is touched; not where the budget has no room, and then nothing is lost.
+TEST(BucketArray, HoldsTheNextPageAhead) {
+  MemoryBudget budget;
+  Prefaulter prefaulter;
+  BucketArray array(budget, &prefaulter);
+  ASSERT_TRUE(array.Reserve());
+  const auto grow = [&](uint64_t count) {
+    while (array.count() < count) ASSERT_TRUE(array.Add());
+  };
+  grow(3 * kBucketsPerMiB - 1);
+  EXPECT_EQ(array.held_bytes(), 4 * kMiB);
+  grow(3 * kBucketsPerMiB);
+  EXPECT_EQ(array.held_bytes(), 6 * kMiB);
+  EXPECT_TRUE(BecomesResident({reinterpret_cast<std::byte*>(&array[0]) + 4 * kMiB, 2 * kMiB}));
+
+  budget.set_limit(budget.used());
+  grow(6 * kBucketsPerMiB);
+  EXPECT_EQ(array.held_bytes(), 6 * kMiB);
+  EXPECT_FALSE(array.Add());
+  budget.set_limit(0);
+  grow(6 * kBucketsPerMiB + 1);
+  EXPECT_EQ(array.held_bytes(), 8 * kMiB);
+}
+
+}  // namespace
+}  // namespace skep::hash
