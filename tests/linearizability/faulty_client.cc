@@ -11,6 +11,26 @@ bool NeedsUnchanged(const Step& step) { return step.action == Action::kRequireUn
 
 }  // namespace
 
+bool Promises(const EngineTraits& traits, Fault fault) {
+  switch (fault) {
+    case Fault::kScansInTwoHalves:
+    case Fault::kCountsByGets:
+      return traits.ordered && traits.whole_ranges;
+    case Fault::kMovesItsSnapshots:
+      return traits.snapshots;
+    case Fault::kSplitsBatches:
+    case Fault::kForgetsWatches:
+    case Fault::kWatchesLate:
+    case Fault::kJudgesFirst:
+      return traits.whole_batches;
+    case Fault::kReadsFromACache:
+    case Fault::kReadsThenWrites:
+    case Fault::kSeesThePast:
+      return true;
+  }
+  return false;
+}
+
 using Reply = KvClient::Reply;
 
 Reply FaultyClient::Perform(Operation& operation) {

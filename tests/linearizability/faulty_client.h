@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/engine.h"
 #include "tests/linearizability/kv_client.h"
 
 namespace skep::linearizability {
@@ -29,6 +30,9 @@ inline constexpr Fault kFaults[] = {Fault::kReadsFromACache,   Fault::kSplitsBat
                                     Fault::kMovesItsSnapshots, Fault::kReadsThenWrites,
                                     Fault::kForgetsWatches,    Fault::kWatchesLate,
                                     Fault::kJudgesFirst,       Fault::kSeesThePast};
+
+// Whether an engine with these traits promises what a client with this fault gets wrong.
+bool Promises(const EngineTraits& traits, Fault fault);
 
 class FaultyClient final : public KvClient {
  public:

@@ -17,6 +17,7 @@
 #include "tests/linearizability/round_shape.h"
 #include "tests/linearizability/rounds.h"
 #include "tests/linearizability/store_client.h"
+#include "tests/linearizability/supported_client.h"
 #include "tests/linearizability/tree_probe.h"
 
 namespace skep {
@@ -37,44 +38,6 @@ class StoreForTests {
 namespace linearizability {
 namespace {
 
-// What the engine declares to support, and the store's client can ask.
-class SupportedClient final : public KvClient {
- public:
-  SupportedClient(Store& store, Engine& engine) : inner_(store, engine), traits_(engine.traits()) {}
-
-  bool Supports(const Operation& operation) const override {
-    if (operation.kind != Operation::Kind::kExecute && !traits_.snapshots) return false;
-    if (operation.steps.size() > 1 && !HasWholeBatches() && !ChangesOneKey(operation)) return false;
-    for (const Step& step : operation.steps) {
-      if (IsRange(step.action) && !traits_.ordered) return false;
-      if (step.action == Action::kAddDecimal && !traits_.functions) return false;
-      const bool is_batch = step.action == Action::kRename || step.action == Action::kExpireRange;
-      if (is_batch && !HasWholeBatches()) return false;
-      if (step.action == Action::kWatch && !traits_.atomic) return false;
-      const bool expires = step.action == Action::kExpire || step.action == Action::kExpireRange ||
-                           (step.deadline != 0 && step.deadline != kKeep);
-      if (expires && step.action != Action::kTick && !traits_.expiry) return false;
-      const bool reads = step.action == Action::kCount || step.action == Action::kScan;
-      if (reads && operation.steps.size() == 1 && !traits_.whole_ranges) return false;
-    }
-    return inner_.Supports(operation);
-  }
-  Reply Perform(Operation& operation) override { return inner_.Perform(operation); }
-
- private:
-  bool HasWholeBatches() const { return traits_.atomic && traits_.whole_batches; }
-  // Nobody can see a part of that, whatever its conditions.
-  bool ChangesOneKey(const Operation& operation) const {
-    const auto is_point = [](const Step& step) { return !IsRange(step.action); };
-    const auto acts = [](const Step& step) { return !IsCondition(step.action); };
-    return traits_.atomic && std::ranges::all_of(operation.steps, is_point) &&
-           std::ranges::count_if(operation.steps, acts) == 1;
-  }
-
-  StoreClient inner_;
-  const EngineTraits& traits_;
-};
-
 class StoreHistories : public testing::TestWithParam<const Variant*> {
  protected:
   std::unique_ptr<Store> NewStore() const {
@@ -89,9 +52,8 @@ class StoreHistories : public testing::TestWithParam<const Variant*> {
   static std::unique_ptr<Engine> NewHashleaf() {
     static MemoryBudget budget;
     EngineOptions options{.budget = &budget, .snapshot_age_ms_max = kSnapshotAgeMsMax};
-    options.hashleaf = {.key_bytes = PaddedEngine::kBytes,
-                        .value_bytes = PaddedEngine::kBytes,
-                        .leaf_bytes = 4096};
+    options.hashleaf = {
+        .key_bytes = PaddedEngine::kBytes, .value_bytes = PaddedEngine::kBytes, .leaf_bytes = 4096};
     return std::make_unique<PaddedEngine>(FindEngine("hashleaf")->make(options));
   }
 
@@ -106,8 +68,10 @@ void StoreHistories::RunRound(uint64_t seed, const RoundShape& shape) {
   const auto store = NewStore();
   Engine& engine = StoreForTests::EngineOf(*store);
   TreeProbe probe(engine, tally_, shape.hold_up_one_in);
-  const PlayedRound round =
-      PlayRound(seed, shape, [&] { return std::make_unique<SupportedClient>(*store, engine); });
+  const PlayedRound round = PlayRound(seed, shape, [&] {
+    return std::make_unique<SupportedClient>(std::make_unique<StoreClient>(*store, engine),
+                                             engine.traits());
+  });
   history_tally_.Add(round.history);
   const CheckResult result = CheckLinearizable(round.history, round.check);
   ASSERT_EQ(result.answer, Answer::kLinearizable) << result.explanation;
@@ -164,27 +128,6 @@ TEST_P(StoreHistories, AreLinearizable) {
   EXPECT_GT(tally_.leaves_max(), 5u);
 }
 
-// Whether an engine with these traits promises what a client with this fault gets wrong.
-bool HasWhatItSpoils(Fault fault, const EngineTraits& traits) {
-  switch (fault) {
-    case Fault::kScansInTwoHalves:
-    case Fault::kCountsByGets:
-      return traits.ordered && traits.whole_ranges;
-    case Fault::kMovesItsSnapshots:
-      return traits.snapshots;
-    case Fault::kSplitsBatches:
-    case Fault::kForgetsWatches:
-    case Fault::kWatchesLate:
-    case Fault::kJudgesFirst:
-      return traits.whole_batches;
-    case Fault::kReadsFromACache:
-    case Fault::kReadsThenWrites:
-    case Fault::kSeesThePast:
-      return true;
-  }
-  return false;
-}
-
 // Goal: the test above would see a store that is wrong.
 // Method: rounds on four keys through a client with one fault; some round must be caught, and soon.
 TEST_P(StoreHistories, OfEachFaultAreCaught) {
@@ -193,7 +136,7 @@ TEST_P(StoreHistories, OfEachFaultAreCaught) {
   std::printf("seed %u\n", seed);
   constexpr uint64_t kRoundsMax = 2000;
   for (const Fault fault : kFaults) {
-    if (!HasWhatItSpoils(fault, traits)) continue;
+    if (!Promises(traits, fault)) continue;
     uint64_t round = 0;
     Answer answer = Answer::kLinearizable;
     for (; round < kRoundsMax && answer == Answer::kLinearizable; ++round) {
