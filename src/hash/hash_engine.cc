@@ -25,12 +25,7 @@ using hash::Table;
 
 namespace {
 
-constexpr uint32_t kPartitionsMin = 16;
-
-uint32_t DefaultPartitions() {
-  const uint32_t cpus = std::max(1u, std::thread::hardware_concurrency());
-  return std::clamp(std::bit_ceil(4 * cpus), kPartitionsMin, hash::kPartitionsMax);
-}
+constexpr uint32_t kPartitionsMin = 4;
 
 // As many as can address the machine's memory.
 uint32_t DefaultArenas() {
@@ -38,6 +33,14 @@ uint32_t DefaultArenas() {
   const auto page_bytes = static_cast<uint64_t>(std::max(1L, sysconf(_SC_PAGESIZE)));
   const uint64_t regions = (pages * page_bytes - 1) / hash::Slabs::kAddressableBytes + 1;
   return static_cast<uint32_t>(std::bit_ceil(std::min<uint64_t>(regions, hash::kPartitionsMax)));
+}
+
+// A batch meets nearly all of them, each with a lock that is likely the other core's; threads that
+// find one taken do another one first, so few more than there are threads suffice.
+uint32_t DefaultPartitions() {
+  const uint32_t cpus = std::max(1u, std::thread::hardware_concurrency());
+  const uint32_t wanted = std::max({std::bit_ceil(2 * cpus), DefaultArenas(), kPartitionsMin});
+  return std::min(wanted, hash::kPartitionsMax);
 }
 
 // Operations that no single key is of.

@@ -28,7 +28,7 @@ class HashEngine final : public Engine {
   static constexpr uint32_t kKeyspacesMax = 64;
 
   struct Options {
-    uint32_t partitions = 0;  // a power of two up to hash::kPartitionsMax; 0: four for each CPU
+    uint32_t partitions = 0;  // a power of two up to hash::kPartitionsMax; 0: two for each CPU
     // Partitions share arenas; each addresses one region of its own. A power of two; 0: as many as
     // can address the machine's memory.
     uint32_t arenas = 0;
