@@ -231,6 +231,53 @@ void BM_Add(benchmark::State& state) {
   state.SetBytesProcessed(state.items_processed() * elements * 8);
 }
 
+// Sums of vectors of so many i64, in batches of 1 MiB of elements, in the order of their keys; in
+// turns with a plain sum over as much memory (of_sequential, the median of the turns' ratios).
+void BM_Reduce(benchmark::State& state) {
+  const auto keys = static_cast<uint64_t>(state.range(0));
+  const auto elements = static_cast<size_t>(state.range(1));
+  MemoryBudget budget;
+  const auto engine = HashEngine::Make({.budget = &budget});
+  const std::string value(elements * 8, '\1');
+  const size_t batch_keys = std::max<size_t>(1, (size_t{1} << 20) / value.size());
+  std::vector<std::string> names;
+  for (uint64_t key = 0; key < keys; ++key) names.push_back(std::to_string(key));
+  Batch batch;
+  for (const std::string& name : names) {
+    batch.Clear();
+    batch.Put(name, value);
+    engine->Execute(batch);
+  }
+  auto plain = PageRegion::Reserve(keys * value.size(), Pages::kHuge);
+  if (!plain) return state.SkipWithError("no memory");
+  std::memset(plain->begin(), 1, plain->size());
+  const Function* const sum = FindFunction(FunctionKind::kReduce, "sum", Element::kI64);
+  std::vector<double> ratios;
+  for (auto _ : state) {
+    auto begin = std::chrono::steady_clock::now();
+    uint64_t total = 0;
+    const auto* const words = reinterpret_cast<const uint64_t*>(plain->begin());
+    for (size_t i = 0; i < plain->size() / 8; ++i) total += words[i];
+    benchmark::DoNotOptimize(total);
+    const std::chrono::duration<double> limit = std::chrono::steady_clock::now() - begin;
+    begin = std::chrono::steady_clock::now();
+    for (uint64_t key = 0; key < keys; key += batch_keys) {
+      batch.Clear();
+      for (uint64_t k = key; k < std::min(keys, key + batch_keys); ++k) {
+        batch.ReduceElements(names[k], sum, {});
+      }
+      engine->Execute(batch);
+      benchmark::DoNotOptimize(batch.outcome(0).value);
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    state.SetIterationTime(took.count());
+    ratios.push_back(limit / took);
+  }
+  std::ranges::nth_element(ratios, ratios.begin() + static_cast<ptrdiff_t>(ratios.size() / 2));
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * keys * value.size()));
+  state.counters["of_sequential"] = ratios[ratios.size() / 2];
+}
+
 // Whole walks, by steps of kWalk of so many items.
 void BM_Walk(benchmark::State& state) {
   Items items(static_cast<uint64_t>(state.range(0)), 8, 8);
@@ -319,6 +366,13 @@ BENCHMARK(BM_Add)
     ->Args({1 << 22, 1})
     ->Args({1, 8})
     ->Args({1 << 17, 512});
+BENCHMARK(BM_Reduce)
+    ->Name("reduce")
+    ->ArgNames({"items", "elements"})
+    ->UseManualTime()
+    ->Args({1024, 512})
+    ->Args({1 << 14, 1 << 13})
+    ->Args({1 << 10, 1 << 17});
 BENCHMARK(BM_Walk)
     ->Name("walk")
     ->ArgNames({"items", "step"})
