@@ -35,6 +35,7 @@ void LowerPriority() {
 }
 
 ScopedPin::ScopedPin(int core) {
+  if (!before_.is_known()) return;
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(core, &one);

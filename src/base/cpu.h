@@ -50,6 +50,7 @@ void LowerPriority();
 class Affinity {
  public:
   Affinity() : is_known_(sched_getaffinity(0, sizeof(cores_), &cores_) == 0) {}
+  bool is_known() const { return is_known_; }
   // From now on the calling thread may run there. A wish.
   void Take() const {
     if (is_known_) sched_setaffinity(0, sizeof(cores_), &cores_);

@@ -69,6 +69,7 @@ class BucketArray {
   static constexpr size_t kPlainBytesMax = PageRegion::kHugePageBytes / 2;
   static constexpr size_t kReservedBytesMin = size_t{64} << 20;
   static constexpr size_t kAheadBytesMin = size_t{4} << 20;
+  static constexpr uint64_t kHugeBuckets = PageRegion::kHugePageBytes / sizeof(Bucket);
 
   // What is held for so many buckets.
   static uint64_t HeldFor(uint64_t count);

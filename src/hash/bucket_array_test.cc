@@ -75,6 +75,12 @@ TEST(BucketArray, HoldsTheNextPageAhead) {
   EXPECT_EQ(array.held_bytes(), 6 * kMiB);
   EXPECT_TRUE(BecomesResident({reinterpret_cast<std::byte*>(&array[0]) + 4 * kMiB, 2 * kMiB}));
 
+  // To go back and forth there asks for nothing again.
+  array.RemoveLast();
+  EXPECT_EQ(array.held_bytes(), 6 * kMiB);
+  grow(3 * kBucketsPerMiB);
+  EXPECT_EQ(array.held_bytes(), 6 * kMiB);
+
   budget.set_limit(budget.used());
   grow(6 * kBucketsPerMiB);
   EXPECT_EQ(array.held_bytes(), 6 * kMiB);
