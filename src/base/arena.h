@@ -56,8 +56,8 @@ struct ArenaAddress {
 
 struct ArenaOptions {
   MemoryBudget* budget = nullptr;  // must outlive the arena
-  // Asked for the spans that will be needed next, from 48 MiB on; null: nobody is. Used by
-  // allocations only.
+  // Asked for the spans that will be needed next, from 96 MiB on; null: nobody is. Must be gone
+  // before the arena; only allocations use it.
   Prefaulter* prefaulter = nullptr;
   Pages pages = Pages::kHuge;
   uint64_t region_bytes = uint64_t{64} << 30;

@@ -31,9 +31,11 @@ using Limit = Arena::Limit;
 // An arena with one cache that is flushed at the end.
 struct TestArena {
   explicit TestArena(uint64_t limit_bytes = 0, uint64_t region_bytes = uint64_t{1} << 30,
-                     Prefaulter* prefaulter = nullptr)
+                     bool is_prefaulted = false)
       : budget(limit_bytes),
-        arena({.budget = &budget, .prefaulter = prefaulter, .region_bytes = region_bytes}) {}
+        arena({.budget = &budget,
+               .prefaulter = is_prefaulted ? &prefaulter : nullptr,
+               .region_bytes = region_bytes}) {}
   ~TestArena() { arena.Flush(cache); }
 
   ArenaAddress Allocate(size_t bytes, Limit limit = Limit::kObey) {
@@ -51,6 +53,7 @@ struct TestArena {
   MemoryBudget budget;
   Arena arena;
   Arena::Cache cache;
+  Prefaulter prefaulter;  // goes before the arena
 };
 
 struct Allocation {
@@ -384,11 +387,10 @@ TEST(Arena, KeepsFewFreeSpans) {
 }
 
 // Goal: an arena with a prefaulter keeps a little of what it will need next, charged and resident
-// before it is touched: nothing below 48 MiB, up to 10 MiB; it takes that first, Trim leaves it,
+// before it is touched: nothing below 96 MiB, up to 10 MiB; it takes that first, Trim leaves it,
 // and where the budget has no room there is none.
 TEST(Arena, KeepsTheNextBlocksAhead) {
-  Prefaulter prefaulter;
-  TestArena test(0, uint64_t{1} << 30, &prefaulter);
+  TestArena test(0, uint64_t{1} << 30, true);
   std::vector<ArenaAddress> spans;
   const auto grow = [&](uint64_t bytes) {
     while (spans.size() * Arena::kSpanBytes < bytes) {
@@ -397,9 +399,9 @@ TEST(Arena, KeepsTheNextBlocksAhead) {
     }
   };
   const auto kept = [&] { return test.held() - spans.size() * Arena::kSpanBytes; };
-  grow(47 * kMiB);
+  grow(95 * kMiB);
   EXPECT_EQ(kept(), 0u);
-  for (const uint64_t bytes : {64 * kMiB, 200 * kMiB, 400 * kMiB}) {
+  for (const uint64_t bytes : {120 * kMiB, 200 * kMiB, 400 * kMiB}) {
     grow(bytes);
     EXPECT_GE(kept(), std::min(test.held() / 24, 8 * kMiB) - Arena::kSpanBytes);
     EXPECT_LE(kept(), std::min(test.held() / 12, 10 * kMiB));
@@ -426,6 +428,21 @@ TEST(Arena, KeepsTheNextBlocksAhead) {
   for (const ArenaAddress span : spans) test.Free(span, Arena::kSpanBytes);
   test.FlushAndTrim();
   EXPECT_EQ(test.budget.used(), 0u);
+}
+
+// Goal: what comes free for a moment does not send back what is kept ahead, to be asked for again.
+TEST(Arena, WhatIsKeptAheadStays) {
+  TestArena test(0, uint64_t{1} << 30, true);
+  for (uint64_t bytes = 90 * kMiB; bytes < 240 * kMiB; bytes += 3 * kMiB) {
+    while (test.allocated() < bytes) test.Allocate(Arena::kSpanBytes);
+    const ArenaAddress value = test.Allocate(2 * kMiB + 100);
+    for (int i = 0; i < 4; ++i) {
+      const uint64_t held = test.held();
+      test.Free(value, 2 * kMiB + 100);
+      ASSERT_EQ(test.held(), held) << bytes;
+      ASSERT_EQ(test.Allocate(2 * kMiB + 100), value) << bytes;
+    }
+  }
 }
 
 // Goal: a block that gave back some spans gets no huge page meanwhile, and may have one again once

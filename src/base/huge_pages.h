@@ -43,11 +43,11 @@ class PageRegion {
 
   // Has the system join the pages of a part of it, in use or not, to huge ones now: what is there
   // is copied. A wish, which needs Linux 6.1. Offset and size are multiples of kHugePageBytes.
-  // Thread-safe: the part may be used meanwhile. Cost: some hundred microseconds a huge page.
+  // Thread-safe: the part may be used meanwhile. Cost: some hundred microseconds a page, or more.
   void MakeHuge(size_t offset, size_t bytes);
 
   // Gives the pages of a part of it back to the system; the part is zero-filled again. Offset and
-  // size are multiples of the machine's page size. Nobody else may use the part meanwhile.
+  // size are multiples of the machine's page size. Only MakeResident may use it meanwhile.
   void GiveBack(size_t offset, size_t bytes);
 
   // Has the system find and clear the pages of a part of it now, those that are not resident yet.

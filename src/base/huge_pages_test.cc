@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -62,6 +63,23 @@ TEST(PageRegion, HugeBytesAreItsOwn) {
   EXPECT_EQ(plain->HugeBytes().value(), 0u);
   if (!KernelGivesHugePages()) GTEST_SKIP() << "the kernel's setting forbids huge pages";
   if (bytes == 0) GTEST_SKIP() << "no free 2 MiB frame";
+}
+
+// Goal: what is in use becomes a huge page, and keeps what is in it.
+// Method: the kernel may have no free 2 MiB frame at the moment: ten attempts.
+TEST(PageRegion, JoinsPagesToHugeOnes) {
+  if (!KernelGivesHugePages()) GTEST_SKIP() << "the system gives no huge pages";
+  bool is_joined = false;
+  for (int attempt = 0; attempt < 10 && !is_joined; ++attempt) {
+    auto region = PageRegion::Reserve(kBytes, Pages::kPlain);
+    ASSERT_TRUE(region);
+    TouchAll(*region);
+    EXPECT_EQ(region->HugeBytes().value(), 0u);
+    region->MakeHuge(PageRegion::kHugePageBytes, PageRegion::kHugePageBytes);
+    EXPECT_EQ(std::count(region->begin(), region->begin() + kBytes, std::byte{1}), kBytes);
+    is_joined = region->HugeBytes().value() == PageRegion::kHugePageBytes;
+  }
+  EXPECT_TRUE(is_joined);
 }
 
 // Goal: moving hands the memory over; it is freed once.

@@ -15,6 +15,9 @@ static_assert(kRegionBytesMax / Arena::kSpanBytes == 1 << 24, "SpanId's 24 bits"
 // huge pages.
 constexpr uint64_t kKeptFraction = 12;
 constexpr uint64_t kKeptAfterTrim = 2;
+// Below KeptMax() there is room for another block then, so that what comes free for a moment does
+// not send back what is kept ahead.
+constexpr uint64_t kAheadSpansMin = 2 * SpanRegion::kBlockSpans;
 constexpr uint64_t kAheadSpansMax = 4 * SpanRegion::kBlockSpans;
 // An arena with no more spans in use than these is as good as empty.
 constexpr uint64_t kUsedAtRest = 4;
@@ -98,7 +101,7 @@ void SpanPool::Keep(SpanId first, uint32_t count) {
 
 std::optional<SpanId> SpanPool::KeepAhead() {
   const uint64_t wanted = std::min(charged_spans_ / (2 * kKeptFraction), kAheadSpansMax);
-  if (wanted < SpanRegion::kBlockSpans || kept_spans_ >= wanted) return std::nullopt;
+  if (wanted < kAheadSpansMin || kept_spans_ >= wanted) return std::nullopt;
   if (!budget_.HasRoomFor(SpanRegion::kBlockBytes)) return std::nullopt;
   for (uint32_t i = 0; i < regions_.size(); ++i) {
     SpanRegion& region = *regions_[i];

@@ -10,7 +10,7 @@
 //
 // KeepAhead makes fresh spans kept ones, charged, for somebody to make them resident.
 //
-// A kept span is taken before a fresh one: it is paid for, and its pages are here. Of either kind
+// A kept span is taken before a fresh one: it is paid for, its pages are here or come soon. Of each
 // the lowest goes first, and the highest goes back first, so that memory drains towards the
 // beginning.
 //
@@ -81,7 +81,7 @@ class SpanPool {
   void Keep(SpanId first, uint32_t count);
 
   // If few spans are kept, keeps the fresh ones of a block, too: the block's first span. Few: below
-  // 1/24 of all, half of what Trim leaves, and below 8 MiB; none below 48 MiB. Nothing where the
+  // 1/24 of all, half of what Trim leaves, and below 8 MiB; none below 96 MiB. Nothing where the
   // budget or the regions have no room.
   std::optional<SpanId> KeepAhead();
 

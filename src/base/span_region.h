@@ -4,7 +4,7 @@
 //   | span 0 | span 1 | ..   | span 31 | span 32 | ..                     |
 //   +----------------------------------+----------------------------------+
 //   used   1 bit a span: somebody has it
-//   kept   1 bit a span: nobody has it, its pages are still here
+//   kept   1 bit a span: nobody has it, its pages are here, or will be soon
 //   plain  1 byte a block: it has plain pages although the region has huge ones
 //   infos  SpanInfo, 144 bytes a span
 //

@@ -75,7 +75,7 @@ void BucketArray::RemoveLast() {
   SKEP_DCHECK(count() > 1);
   SetCount(count() - 1);
   // Not what the next few Add() would ask for again.
-  const uint64_t ahead = held_bytes_ > kAheadBytesMin ? kHugeBuckets : 0;
+  const uint64_t ahead = prefaulter_ != nullptr && held_bytes_ > kAheadBytesMin ? kHugeBuckets : 0;
   const uint64_t bytes = HeldFor(count() + count() / 4 + ahead);
   if (bytes < held_bytes_) Hold(bytes);
 }

@@ -9,10 +9,10 @@
 //
 // It grows and shrinks at its end, a bucket at a time, and never moves. Memory is charged as it is
 // begun: the next power of two up to 1 MiB, then 2 MiB at a time. Up to 1 MiB it has plain pages,
-// so that a small table does not cost a huge one; what is there then is copied, once, to the first
-// huge page, some hundred microseconds. From 4 MiB on the next 2 MiB are charged once half of the
-// last are used, and made resident by another thread (prefaulter.h), so that no operation waits for
-// the system to clear them.
+// so that a small table does not cost a huge one; the system then joins them to one, once, where it
+// can (Linux 6.1), some hundred microseconds. From 16 MiB on the next 2 MiB are charged once half
+// of the last are used, and made resident by another thread (prefaulter.h), so that no operation
+// waits for the system to clear them.
 //
 // Thread safety: its partition's lock protects it. count(), BucketOf() and Prefetch() may be called
 // at any time; what they say may be out of date.
@@ -33,8 +33,8 @@ namespace skep::hash {
 
 class BucketArray {
  public:
-  // Both outlive it, but that the prefaulter is used by Add() only. Null: pages come as they are
-  // touched.
+  // The budget outlives it. The prefaulter must be gone before it; only Add() uses it. Null: pages
+  // come as they are touched.
   BucketArray(MemoryBudget& budget, Prefaulter* prefaulter)
       : budget_(budget), prefaulter_(prefaulter) {}
   ~BucketArray();
@@ -68,7 +68,7 @@ class BucketArray {
   static constexpr size_t kReservedBytesMax = size_t{4} << 30;
   static constexpr size_t kPlainBytesMax = PageRegion::kHugePageBytes / 2;
   static constexpr size_t kReservedBytesMin = size_t{64} << 20;
-  static constexpr size_t kAheadBytesMin = size_t{4} << 20;
+  static constexpr size_t kAheadBytesMin = size_t{16} << 20;
   static constexpr uint64_t kHugeBuckets = PageRegion::kHugePageBytes / sizeof(Bucket);
 
   // What is held for so many buckets.

@@ -9,6 +9,7 @@
 // Compare:  the same batches with only their lines read (lines), and for large_get and large_put
 //           plain reads, or read-modify-writes, of random lines in as much memory, in turns with
 //           them (of_lines, the median of the turns' ratios): what the memory allows.
+//           For reduce a plain sum over as much memory, in the same way (of_sequential).
 // Smoke:    CTest runs --benchmark_filter=items:1024(/|$) so the file cannot rot.
 #include <benchmark/benchmark.h>
 

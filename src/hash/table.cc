@@ -8,7 +8,11 @@
 namespace skep::hash {
 
 Table::Table(Arena& arena, MemoryBudget& budget, const TableOptions& options)
-    : index_(budget, options.prefaulter), arena_(arena), options_(options), slabs_(arena, cache_), deadlines_(budget) {}
+    : index_(budget, options.prefaulter),
+      arena_(arena),
+      options_(options),
+      slabs_(arena, cache_),
+      deadlines_(budget) {}
 
 Table::~Table() {
   if (index_.count() > 0) Clear();

@@ -73,9 +73,9 @@ inline constexpr uint32_t kWindow = 256;  // requests that are worked on side by
 using LinesToFetch = FetchList<2 * kWindow>;
 
 struct TableOptions {
-  uint32_t inline_bytes_max = 25;  // up to Bucket::kInlineBytesMax
-  uint32_t fill_slots = 6;         // of the ten of a bucket of the index
-  Prefaulter* prefaulter = nullptr;
+  uint32_t inline_bytes_max = 25;    // up to Bucket::kInlineBytesMax
+  uint32_t fill_slots = 6;           // of the ten of a bucket of the index
+  Prefaulter* prefaulter = nullptr;  // of the index (bucket_array.h); an engine gives its own
 };
 
 class Table {
