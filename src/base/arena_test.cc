@@ -433,7 +433,7 @@ TEST(Arena, KeepsTheNextBlocksAhead) {
 // Goal: what comes free for a moment does not send back what is kept ahead, to be asked for again.
 TEST(Arena, WhatIsKeptAheadStays) {
   TestArena test(0, uint64_t{1} << 30, true);
-  for (uint64_t bytes = 90 * kMiB; bytes < 240 * kMiB; bytes += 3 * kMiB) {
+  for (uint64_t bytes = 46 * kMiB; bytes < 240 * kMiB; bytes += kMiB) {
     while (test.allocated() < bytes) test.Allocate(Arena::kSpanBytes);
     const ArenaAddress value = test.Allocate(2 * kMiB + 100);
     for (int i = 0; i < 4; ++i) {
