@@ -20,8 +20,7 @@
 //   hotN    100                                          uniform over the N keys that are first in
 //                                                        order: one key, or about one leaf
 //   churn            34      33                          uniform; 33 % deletes of loaded or
-//   inserted
-//                                                        keys, so that their number stays
+//                                                        inserted keys, so that their number stays
 //   get-heavy   95   5                                   zipfian        HeteroKV's, section IV
 //   put-heavy    5  95                                   zipfian
 //   scan-heavy       5            95                     zipfian; 100 items

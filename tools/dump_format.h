@@ -3,8 +3,7 @@
 //   resp    commands as a client sends them: SELECT n, then for each item
 //           SET key value [PXAT deadline]
 //   jsonl   an object a line: {"key":"a","value":"1","deadline_ms":1800000000000}; without a
-//   deadline
-//           none. Bytes that are not UTF-8 are "key_base64", "value_base64" instead
+//           deadline none. Bytes that are not UTF-8 are "key_base64", "value_base64" instead
 #pragma once
 
 #include <cstdint>

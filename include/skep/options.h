@@ -48,8 +48,8 @@ struct HashleafOptions {
   // Of the hash table of a full leaf, which is to fit into the second-level cache: a power of two,
   // 32 KiB to 4 MiB.
   uint32_t leaf_bytes = 256 * 1024;
-  // That do a batch of thousands of points together: the one that brings it, and helpers that belong
-  // to the keyspace and sleep meanwhile. 1 to 256.
+  // Number of threads that share one batch of thousands of points: the calling thread, and helpers
+  // that belong to the keyspace and sleep meanwhile. 1 (the calling thread alone) to 256.
   uint32_t threads = 1;
 
   friend bool operator==(const HashleafOptions&, const HashleafOptions&) = default;

@@ -5,19 +5,19 @@
 //   anyone  epochs.Reclaim();                                          now and then
 //
 // Protocol
-//   epoch   a number e. Readers count themselves in the set e & 1, of which each has kShards
-//   counts. Retire  notes the object with the epoch of that moment, e. Reclaim goes from e to e + 1
-//   if the set (e + 1) & 1 is empty. What was retired at e - 2 or
-//           before is freed.
+//   epoch    a number e. Readers count themselves in the set e & 1, of which each has kShards
+//            counts.
+//   Retire   notes the object with the epoch of that moment, e.
+//   Reclaim  goes from e to e + 1 if the set (e + 1) & 1 is empty. What was retired at e - 2 or
+//            before is freed.
 //
 // Why nobody reads what is freed
 //   (1) Between the retiring at e and the freeing at e + 2 the epoch went on twice, so each of the
 //       two sets was found empty at a moment after the retiring.
 //   (2) A reader that could find the object loaded the pointer before it was unlinked, so it
-//   counted
-//       itself, in one of the sets, before that, and is counted until its Guard ends. By (1) it has
-//       ended. Which set it was does not matter: a reader that was late, and counted itself in a
-//       set whose epoch has passed, is found there as well.
+//       counted itself, in one of the sets, before that, and is counted until its Guard ends. By
+//       (1) it has ended. Which set it was does not matter: a reader that was late, and counted
+//       itself in a set whose epoch has passed, is found there as well.
 //   (3) All of these are sequentially consistent operations: the reader's count comes before its
 //       load of the pointer, which comes before the unlinking, before the retiring, before the look
 //       at the sets.

@@ -7,8 +7,7 @@
 // Invariants. Verify() checks them.
 //   S1  a span's free_slots is the number of bits in `free`; bits past the last slot are zero.
 //   S2  a span is in the list of its class and fullness, or in none if no slot of it is free; a
-//   span
-//       whose slots are all free is not there.
+//       span whose slots are all free is not there.
 //   S3  used_bytes() is the sum over the slots that are not free.
 //
 // Thread safety: none, the arena's lock protects it.

@@ -19,8 +19,7 @@
 //
 // Invariants. Verify() checks them.
 //   P1  charged_spans() is the number of spans used or kept, but for span 0 of region 0: nobody
-//   ever
-//       gets it, so that no allocation has the address 0.
+//       ever gets it, so that no allocation has the address 0.
 //   P2  kept_spans() is the sum over the regions.
 //
 // Thread safety: none, the arena's lock protects it; GiveBack() alone needs no lock.

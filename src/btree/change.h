@@ -6,8 +6,7 @@
 //   publish     1 the buffers of new LIDs are mapped
 //               2 the nodes that leave are marked retired
 //               3 the buffers of LIDs that stay are swapped: of one LID in a change of structure,
-//               so
-//                 that one store shows the new subtree
+//                 so that one store shows the new subtree
 //               4 what was replaced is marked, and handed to the freer
 //
 // A reader at a version below that of the change comes to the old nodes, by the chain of the

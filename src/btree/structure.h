@@ -6,8 +6,7 @@
 //   split    node -> two new nodes, even in bytes, or where the writer asks for it
 //   join     two siblings under one parent -> one new node, or two even ones
 //   root     keeps its LID: it grows by moving its content into two new children, and takes over
-//   the
-//            content of its child when it has only one
+//            the content of its child when it has only one
 //
 // Each is one Change (change.h): the node, its parent and, for a join, the sibling are locked; the
 // nodes leave, new LIDs come, and the parent's buffer is swapped, which is the paper's root of the

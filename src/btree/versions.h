@@ -42,12 +42,10 @@
 //    again. The freer reads h = released, then every read_floor; it drops what was replaced at
 //    version e only if e <= h and e <= every floor.
 //    (S1) If the scan missed the announcement, rv was read after h, so rv >= h >= e: the reader
-//    sees
-//         the replacement. If it saw the floor f, e <= f <= rv.
+//         sees the replacement. If it saw the floor f, e <= f <= rv.
 //
 // E. Epochs. A reader announces the epoch, then looks for pointers. The freer unlinks, then
-// advances
-//    the epoch from t to t + 1, and frees once every announced epoch is above t.
+//    advances the epoch from t to t + 1, and frees once every announced epoch is above t.
 //    (E1) A reader whose announcement the scan missed looks after the scan, hence after the unlink:
 //         its loads of links to nodes are seq_cst as is the unlinking store.
 #pragma once

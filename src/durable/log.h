@@ -10,15 +10,15 @@
 //
 // Complete versions. A keyspace's version is complete once every write up to it has been appended.
 //   Enter(k)   notes a floor: what the keyspace's Latest() is now. What the batch draws is above
-//   it. Leave      appends the batch's record, if it has changed something, and takes the floor
-//   away. Publish    reads V = Latest() of each keyspace; then, under mutex_, takes all that was
-//   appended
+//              it.
+//   Leave      appends the batch's record, if it has changed something, and takes the floor away.
+//   Publish    reads V = Latest() of each keyspace; then, under mutex_, takes all that was appended
 //              and C = min(V, floors).
-//   (C1) Every change of a version v <= C is in what was taken, or was taken before. Take its
-//   batch.
-//        Latest() says that v was drawn before it answered V >= v, so the batch had entered before
-//        that, with a floor below v. At the time of the taking it had not left: then its floor
-//        would be below v and C, too. So it had left, and what it appended was taken.
+//   (C1) Every change of a version v <= C is in what was taken, or was taken before. Take the batch
+//        that drew v. Latest() says that v was drawn before it answered V >= v, so the batch had
+//        entered before that, with a floor below v. Suppose that it had not left at the time of the
+//        taking: then its floor, and so C, would be below v. So it had left, and what it appended
+//        was taken.
 //   (C2) All gets complete: who leaves last has all others' floors gone, publishes afterwards, and
 //        its keyspace's Latest() rises to what was drawn as the engine says (release_gate.h).
 // Each write ends with a progress record that has C. Recovery applies what is complete by the last

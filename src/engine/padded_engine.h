@@ -1,5 +1,5 @@
-// padded_engine.h: an engine of keys and values of 16 bytes that takes shorter ones, for tests: what
-// every engine must do can then be asked of it too.
+// padded_engine.h: an engine of keys and values of 16 bytes that takes shorter ones, so that the
+// tests of what every engine must do can run on an engine of one size, too.
 //
 //   "abc"  is  a b c 0 0 0 0 0 0 0 0 0 0 0 0 3     zeros, and the length behind them
 //

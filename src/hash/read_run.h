@@ -5,12 +5,12 @@
 //     fetch the buckets
 //     look, partition by partition    what its bucket has inline is answered
 //     fetch what buckets lead to      records, chained buckets
-//     go on, partition by partition   what is there is answered; and so on along the chains, some way
+//     go on, partition by partition   what is there is answered; so on along the chains, some way
 //     finish, partition by partition  the rest, if any
 //
-// Each step locks a partition for as long as it needs it. In between the table may change: then what
-// is left of it is for the last step, which relies on nothing. Reads change nothing, so that their order
-// does not matter.
+// Each step locks a partition for as long as it needs it. If the table changes between two steps,
+// what is left is done by the last step, which relies on nothing. Gets change nothing, so their
+// order does not matter.
 #pragma once
 
 #include <algorithm>

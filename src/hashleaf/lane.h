@@ -2,8 +2,7 @@
 //
 //   chunk of some groups: their leaves are locked, those that nobody else has
 //     look    ahead of it the leaves' first lines and the buckets are fetched; what the first
-//     bucket
-//             of a key answers is done; for others the second is fetched
+//             bucket of a key answers is done; for others the second is fetched
 //     finish  what is left of the chunk, in order
 //     unlock
 //   groups whose leaf somebody else had: each waits for its leaf

@@ -26,14 +26,12 @@
 //
 // Why that is linearizable
 //   (1) Whatever an operation on one key reads or writes is under the lock of the one live leaf
-//   that
-//       has the key in [first, last]: there is one at any time, for splits and merges hold the
+//       that has the key in [first, last]: there is one at any time, for splits and merges hold the
 //       locks of all leaves whose ranges change.
 //   (2) An operation on several keys, or on a range, holds the locks of all its leaves at once:
-//   from
-//       the moment it has the last until it drops the first nothing of that changes, and it takes
-//       effect at an instant between. A range holds every leaf that has a part of it, so no key can
-//       come into it unseen.
+//       from the moment it has the last until it drops the first nothing of that changes, and it
+//       takes effect at an instant between. A range holds every leaf that has a part of it, so no
+//       key can come into it unseen.
 //   (3) A search that goes right from a leaf L with first(L) <= key, or from a dead one to the one
 //       that absorbed it, comes to the leaf of the key: live leaves cover all keys without a gap,
 //       `next` of one leads to the one that begins behind its `last`, and both change only

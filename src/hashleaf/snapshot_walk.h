@@ -19,8 +19,7 @@
 //
 // Why the walk gives the pairs of the beginning, each once
 //   (1) A leaf without the number has the range and pairs of the beginning: who changes either
-//   gives
-//       it the number first. New leaves have that of the one they come from.
+//       gives it the number first. New leaves have that of the one they come from.
 //   (2) An image is made of a leaf without the number, so by (1) of a leaf of the beginning. Ranges
 //       of those do not meet, and cover all keys: `from` is always the first key of one of them.
 //   (3) Before it has the number none of its keys is given; it gets it once, with an image, or with

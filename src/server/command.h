@@ -7,8 +7,7 @@
 //   point   plan, finish. Plan adds requests to the batch of its keyspace, which the requests of
 //           every connection of the turn share; finish encodes the reply from their outcomes.
 //   atomic  plan, finish. Plan finds that its requests must act as one: the shared batch is
-//   executed
-//           first, then plan is called again with an atomic batch of the command's own.
+//           executed first, then plan is called again with an atomic batch of the command's own.
 //   alone   The batch is executed first, then the command runs by itself: it may execute batches of
 //           its own, as many as it needs, or start a Task.
 // In a transaction (transaction.h) the plans of all its commands fill one atomic batch.

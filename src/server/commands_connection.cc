@@ -16,7 +16,6 @@
 namespace skep::commands {
 namespace {
 
-
 // False, and the error sent, if the credentials are wrong.
 bool Authenticate(Call& call, std::string_view user, std::string_view password) {
   const std::string& required = call.worker().options().requirepass;
@@ -150,7 +149,8 @@ void ClientDurability(const Call& call) {
 
 constexpr Subcommand kClientSubcommands[] = {
     {"durability", 3, "<ALWAYS | NEXT | DEFAULT>",
-     "Reply when a write survives a power loss: always, to the next command; or as appendfsync says.",
+     "Reply when a write survives a power loss: always, to the next command; or as appendfsync "
+     "says.",
      ClientDurability},
     {"getname", 2, "", "Return the name of the current connection.", ClientGetName},
     {"id", 2, "", "Return the ID of the current connection.", ClientId},

@@ -2,8 +2,7 @@
 //
 //   MULTI     makes the session's Transaction
 //   command   is checked and queued, with a copy of its words: +QUEUED. One that can never run
-//   dooms
-//             the transaction
+//             dooms the transaction
 //   EXEC      plans all queued commands into one atomic batch: the watched keys are its conditions,
 //             each command is a part. Commands without a plan run while the replies are encoded
 //   DISCARD   drops it

@@ -2,8 +2,7 @@
 //
 // A turn
 //   1. Wait for the network. If nothing comes, or after some turns, see to it that what replies
-//   wait
-//      for is synced. Accept; read once from every connection that is ready.
+//      wait for is synced. Accept; read once from every connection that is ready.
 //   2. Decode. Each command either waits among the pending ones, its requests added to the one
 //      batch of its keyspace, or runs alone after a flush.
 //   3. Flush: execute the batches, then encode the pending replies in order.

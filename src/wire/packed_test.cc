@@ -194,8 +194,7 @@ TEST(PackedRequest, RefusesWhatIsNone) {
 }
 
 // Goal: a function is named once in a message; one that the server has not is one that there is
-// not,
-//   for the engine to refuse.
+//   not, for the engine to refuse.
 TEST(PackedRequest, NamesFunctionsOnce) {
   Batch batch;
   batch.Apply("k", functions::kAppend, "x");

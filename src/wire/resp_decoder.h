@@ -65,8 +65,7 @@ class RespDecoder {
   //              `args` are a blank line, *0 or *-1, which Redis ignores.
   //   kNeedMore  the command is not complete; see wanted(). `args` means nothing.
   //   kError     the bytes are no RESP; see error(). The connection cannot go on: every further
-  //   call
-  //              says kError, until Reset().
+  //              call says kError, until Reset().
   //
   // `args` is overwritten and keeps its capacity, so that connections can share one.
   Event Next(std::string_view input, const RespLimits& limits, std::vector<std::string_view>& args);

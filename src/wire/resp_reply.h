@@ -27,8 +27,7 @@
 //
 // Invariants, between calls.
 //   P1  frames_ holds the open aggregates, the outermost first, at most kDepthMax of them, each
-//   with
-//       left > 0. A complete one moves into the one below it, so no reply points at another.
+//       with left > 0. A complete one moves into the one below it, so no reply points at another.
 //   P2  [pos_, pos_ + searched_) holds no CR.
 #pragma once
 

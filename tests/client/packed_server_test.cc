@@ -323,8 +323,7 @@ constexpr EngineInfo kReluctant = {
     }};
 
 // Goal: a reply that waits for its gate keeps no other one back, and comes when the gate opens,
-// also
-//   if the client has finished sending.
+//   also if the client has finished sending.
 TEST(PackedServerGates, RepliesOvertakeThoseThatWait) {
   ServerOptions options;
   options.databases = 1;

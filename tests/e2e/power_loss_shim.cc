@@ -7,8 +7,7 @@
 //   SKEP_POWER_DELAY_US    writes and syncs take up to so much longer: what is done too early shows
 //   SKEP_POWER_SEED        some writes get durable at once, in part: that is drawn from it
 //   SKEP_POWER_LIES        log, names: syncs of the log's files, of the directory, do nothing, and
-//   say
-//                          that they have succeeded
+//                          say that they have succeeded
 //
 // With an account nothing is synced for real. It knows the calls that Skep makes
 // (src/base/file.cc), no others.

@@ -112,8 +112,7 @@ TEST_F(RemoteHistories, AreLinearizableOverConnectionsThatBreak) {
 }
 
 // Goal: so it is if batches are datagrams of which many are lost, come twice or late: nothing is
-// done
-//   twice, also of what was done when its answer was lost.
+//   done twice, also of what was done when its answer was lost.
 TEST_F(RemoteHistories, AreLinearizableOverDatagramsThatGetLost) {
   constexpr uint64_t kRoundsMin = 20;
   const unsigned seed = std::random_device{}();

@@ -7,7 +7,8 @@ Prints one line `file:line: what is wrong` a finding and exits 1 if there is any
   header      a header's first line names it, and it has #pragma once
   leftovers   no note-to-self words in code
   references  a file that a comment or a page names exists
-  length      no file is longer than LINES_MAX
+  length      no file is longer than LINES_MAX, and no line of C and C++ than COLUMNS_MAX: clang-format
+              leaves comments as they are, so that drawings and tables stay
   includes    includes point the way of docs/architecture.md; engines know no sockets, no clocks
   own header  a.cc includes a.h before anything else, so that it compiles alone
 
@@ -20,6 +21,7 @@ import sys
 from pathlib import PurePosixPath
 
 LINES_MAX = 900
+COLUMNS_MAX = 100
 
 SKIPPED_FOLDERS = {".git", ".cache", "build", "node_modules", "__pycache__"}
 SKIPPED_FILES = {"package-lock.json", "LICENSE"}
@@ -202,6 +204,10 @@ def check_length(files):
     for f in files:
         if len(f.lines) > LINES_MAX:
             yield f.path, LINES_MAX + 1, f"longer than {LINES_MAX} lines: look for a second idea"
+        if f.suffix in (".h", ".cc", ".c"):
+            for number, line in enumerate(f.lines, 1):
+                if len(line) > COLUMNS_MAX:
+                    yield f.path, number, f"longer than {COLUMNS_MAX} columns"
 
 
 def check_includes(files):

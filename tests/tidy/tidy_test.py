@@ -78,6 +78,10 @@ class TidyTest(unittest.TestCase):
         self.assert_finds({"docs/long.md": "x\n" * (tidy.LINES_MAX + 1)},
                           "docs/long.md", tidy.LINES_MAX + 1, "longer than")
 
+    def test_a_line_that_is_too_long(self):
+        self.assert_finds({"src/base/clock.cc": CLEAN["src/base/clock.cc"] + "// " + "x" * 98 + "\n"},
+                          "src/base/clock.cc", 3, "longer than 100 columns")
+
     def test_an_include_against_the_direction(self):
         for path, include in [("src/base/clock.h", "engine/engine.h"),
                               ("src/engine/engine.h", "wire/resp.h"),
