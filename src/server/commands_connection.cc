@@ -22,6 +22,7 @@ bool Authenticate(Call& call, std::string_view user, std::string_view password) 
   const bool right = user == "default" && (required.empty() || IsPassword(password, required));
   if (right) {
     call.session().authenticated = true;
+    call.session().has_logged_in = true;
   } else {
     call.Error("WRONGPASS invalid username-password pair or user is disabled.");
   }

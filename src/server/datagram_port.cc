@@ -19,6 +19,7 @@ Session* DatagramPort::Admit(const DatagramPeer& peer, const packed::DatagramHea
     made.packed = std::make_unique<PackedSession>(0);
     made.port = this;
     made.authenticated = false;  // no login comes as a datagram
+    made.has_logged_in = false;
     free_.push_back(&made);
   }
   DatagramSession& session = *free_.back();

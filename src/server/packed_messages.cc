@@ -51,6 +51,7 @@ Answer Authenticate(const Message& message) {
     return Fail(Code::kInvalidArgument, "the password is wrong");
   }
   message.session.authenticated = true;
+  message.session.has_logged_in = true;
   return std::string();
 }
 

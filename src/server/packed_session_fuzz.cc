@@ -159,6 +159,7 @@ class Program {
   using Take = std::function<void(std::string_view payload)>;
   Message& Control(size_t client, Kind kind, uint32_t keyspace, std::string_view payload,
                    Take take = {}, Code refusal = Code::kOk);
+  bool IsStranger(const Message& message);
   void Send(std::unique_ptr<Message> message);
   void Turn();
   void Settle();
@@ -296,6 +297,8 @@ void Program::SendBatch() {
   }
   packed::AppendBatch(message->bytes, header, message->batch, message->snapshot);
   header = packed::Read<Header>(message->bytes);
+  // Before the password, so long a message ends the connection.
+  if (IsStranger(*message) && message->bytes.size() > Worker::kStrangerBytesMax) return;
   Send(std::move(message));
 }
 
@@ -518,10 +521,17 @@ Message& Program::Control(size_t client, Kind kind, uint32_t keyspace, std::stri
   return sent;
 }
 
+bool Program::IsStranger(const Message& message) {
+  return needs_password_ && !ClientOf(message).is_authenticated;
+}
+
 void Program::Send(std::unique_ptr<Message> message) {
+  // Before the password, a client that does not read some KiB of replies is cut off.
+  constexpr size_t kStrangerMessagesMax = 16;
   const bool is_free = message->header.kind == Kind::kAuth || message->header.kind == Kind::kPing;
-  if (needs_password_ && !is_free && !ClientOf(*message).is_authenticated) {
-    message->refusal = Code::kInvalidArgument;
+  if (IsStranger(*message)) {
+    if (!is_free) message->refusal = Code::kInvalidArgument;
+    if (ClientOf(*message).under_way() >= kStrangerMessagesMax) Settle();
   }
   if (message->refusal != Code::kOk) message->touches = {};
   const bool may_overlap = std::ranges::all_of(sent_, [&](const auto& other) {

@@ -84,6 +84,7 @@ class Client {
   void FinishSending() { stream_->FinishSending(); }
 
   uint32_t NewMessageId() { return ++last_message_; }
+  size_t under_way() const { return under_way_.size(); }
   bool IsUnderWay(uint32_t message) const { return under_way_.contains(message); }
   // Its bytes are to be sent; it must be there until it has its reply.
   void Send(Message& message);

@@ -208,6 +208,10 @@ std::string Server::SetOptions(std::span<const OptionChange> changes) {
   return {};
 }
 
+void Server::Tell(Incident what, std::string_view text) {
+  incidents_.Tell(what, environment_.clock.MonotonicMs(), *log_, text);
+}
+
 void Server::Place(std::unique_ptr<Stream> stream) {
   const auto least = std::ranges::min_element(
       workers_, {}, [](const auto& worker) { return worker->connections(); });

@@ -14,6 +14,7 @@
 #include "engine/keyspaces.h"
 #include "server/client_registry.h"
 #include "server/cursor_table.h"
+#include "server/incidents.h"
 #include "server/options.h"
 #include "server/reply_memory.h"
 #include "server/worker.h"
@@ -78,6 +79,8 @@ class Server {
   // Another one in each process.
   uint64_t instance() const { return instance_; }
   spdlog::logger& log() { return *log_; }
+  // Logs what may happen any number of times.
+  void Tell(Incident what, std::string_view text);
   uint64_t start_monotonic_ms() const { return start_ms_; }
   const std::string& run_id() const { return run_id_; }
 
@@ -99,6 +102,7 @@ class Server {
   ServerOptions options_;  // guarded by options_mutex_
   std::atomic<uint64_t> options_version_{0};
   std::shared_ptr<spdlog::logger> log_;
+  Incidents incidents_;
   uint64_t start_ms_;
   std::string run_id_;
   uint64_t instance_;

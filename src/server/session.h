@@ -74,6 +74,7 @@ struct Session {
   int syncs = 0;
   uint32_t keyspace = 0;
   bool authenticated = true;
+  bool has_logged_in = true;  // once, or there was no password when it came
 
   // The flush (worker.h) whose batch holds this connection's latest write and range read. Equal to
   // the worker's current flush: that request is not executed yet.

@@ -21,18 +21,26 @@ constexpr uint32_t kPipelineMax = 256;       // commands of a connection in a fl
 constexpr uint32_t kBatchMax = 512;          // requests, about
 constexpr uint64_t kUpkeepMs = 100;
 constexpr int kUpkeepPauseMs = 1;
-constexpr uint32_t kAwakeSpins = 1024;      // looks at a gate: 20 to 50 us
-constexpr uint32_t kTurnsUnsyncedMax = 3;   // that more comes before a sync
-constexpr size_t kWaitingMin = 8;           // sessions that a sync here serves
-constexpr uint32_t kInVainMax = 4;          // times in a row
-constexpr uint64_t kDrainMs = 1000;         // for replies to be taken at the end
-constexpr int kAcceptsMax = 256;            // in a turn
-constexpr uint64_t kTasksNs = 500'000;      // for the tasks of all connections, in a turn
-constexpr size_t kArgsKeptMax = 64 * 1024;  // capacity of the argument lists between turns
-constexpr size_t kKeptCapacityMax = 1024;   // of an idle connection's buffers, each
-// Before a client has logged in. The same as Redis's.
-constexpr RespLimits kUnauthenticated{
-    .args_max = 10, .bulk_bytes_max = 16384, .authenticated = false};
+constexpr uint32_t kAwakeSpins = 1024;         // looks at a gate: 20 to 50 us
+constexpr uint32_t kTurnsUnsyncedMax = 3;      // that more comes before a sync
+constexpr size_t kWaitingMin = 8;              // sessions that a sync here serves
+constexpr uint32_t kInVainMax = 4;             // times in a row
+constexpr uint64_t kDrainMs = 1000;            // for replies to be taken at the end
+constexpr int kAcceptsMax = 256;               // in a turn
+constexpr uint64_t kTasksNs = 500'000;         // for the tasks of all connections, in a turn
+constexpr size_t kArgsKeptMax = 64 * 1024;     // capacity of the argument lists between turns
+constexpr size_t kKeptCapacityMax = 1024;      // of an idle connection's buffers, each
+constexpr uint32_t kStrangerPipelineMax = 16;  // their errors repeat what was sent
+// Before a client has logged in.
+constexpr RespLimits kUnauthenticated{.args_max = 10,
+                                      .bulk_bytes_max = Worker::kStrangerBytesMax,
+                                      .inline_bytes_max = Worker::kStrangerBytesMax,
+                                      .authenticated = false};
+
+// The first words of the lines by which every POST, and every request of a browser, is known.
+bool BeginsLikeHttp(std::string_view word) {
+  return EqualsIgnoringCase(word, "post") || EqualsIgnoringCase(word, "host:");
+}
 
 void Shrink(std::string& buffer) {
   buffer.clear();
@@ -154,6 +162,7 @@ bool Worker::AdoptWaiting() {
     session.info =
         server_.clients().Add(session.stream->peer(), session.stream->local(), monotonic_ms_);
     session.authenticated = options_.requirepass.empty();
+    session.has_logged_in = session.authenticated;
     sessions_.emplace(session.info->id, std::move(owned));
     Bump(statistics_.connections);
     if (!poller_->Add(*session.stream, &session, true, false).ok()) Kill(session);
@@ -171,7 +180,8 @@ void Worker::Accept(Listener& listener) {
       continue;
     }
     if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
-      server_.log().warn("cannot accept connections for now: errno {}", error);
+      server_.Tell(Incident::kNoDescriptors,
+                   fmt::format("cannot accept connections for now: {}", strerrordesc_np(error)));
       poller_->Remove(listener);
       exhausted_.push_back(&listener);
     }
@@ -199,7 +209,8 @@ void Worker::ReadFrom(Session& session) {
   if (!session.in.empty()) {
     // The rest of a large argument goes where it will stay.
     const size_t had = session.in.size();
-    session.in.resize(had + std::clamp(session.wanted(), kReadBytesMin, kReadBytes));
+    const size_t room = std::clamp(session.wanted(), kReadBytesMin, kReadBytes);
+    session.in.resize(had + ReadBytes(session, room));
     const ssize_t got = session.stream->Read(session.in.data() + had, session.in.size() - had);
     session.in.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
     Received(session, got);
@@ -209,13 +220,21 @@ void Worker::ReadFrom(Session& session) {
   if (kReadBufferBytes - read_used_ < kReadBytesMin) Flush();
   if (pending_.empty()) read_used_ = 0;
   char* const at = read_buffer_.data() + read_used_;
-  const ssize_t got = session.stream->Read(at, std::min(kReadBytes, kReadBufferBytes - read_used_));
+  const size_t room = std::min(kReadBytes, kReadBufferBytes - read_used_);
+  const ssize_t got = session.stream->Read(at, ReadBytes(session, room));
   Received(session, got);
   if (got <= 0) return;
   const size_t bytes = static_cast<size_t>(got);
   read_used_ += bytes;
   session.in.assign(at + Decode(session, {at, bytes}), at + bytes);
   FinishInput(session);
+}
+
+// How much may be read at once where there is so much room; of a stranger one byte more than may
+// be kept, which tells that it is too much.
+size_t Worker::ReadBytes(const Session& session, size_t room) const {
+  if (!IsStranger(session)) return room;
+  return std::min(room, kStrangerBytesMax + 1 - session.in.size());
 }
 
 void Worker::Received(Session& session, ssize_t bytes) {
@@ -241,9 +260,16 @@ void Worker::DecodeKept(Session& session) {
 // What follows from the input that is left.
 void Worker::FinishInput(Session& session) {
   if (session.peer_finished && !session.paused()) session.closing = true;
-  if (session.in.size() - session.in_used > options_.client_query_buffer_limit) {
-    server_.log().warn("client {} closed: its query exceeds client-query-buffer-limit",
-                       session.info->id);
+  const size_t kept = session.in.size() - session.in_used;
+  if (IsStranger(session) && kept > kStrangerBytesMax) {
+    server_.Tell(Incident::kStranger,
+                 fmt::format("client {} at {} closed: a command of more than {} bytes before AUTH",
+                             session.info->id, session.info->peer, kStrangerBytesMax));
+    Kill(session);
+  } else if (kept > options_.client_query_buffer_limit) {
+    server_.Tell(Incident::kQueryTooLong,
+                 fmt::format("client {} at {} closed: its query exceeds client-query-buffer-limit",
+                             session.info->id, session.info->peer));
     Kill(session);
   }
   UpdateInterest(session);
@@ -287,18 +313,27 @@ size_t Worker::Decode(Session& session, std::string_view input) {
 
 // Keeps the replies of one connection's pipeline in bounds.
 void Worker::LimitPipeline(Session& session) {
+  if (IsStranger(session)) session.count_max = std::min(session.count_max, kStrangerPipelineMax);
   if (session.counted_flush == flush_ && session.count >= session.count_max) {
     Flush();
     const uint64_t bytes_each = flushed_bytes_ / session.count_max + 1;
     const uint64_t fit = std::min<uint64_t>(kUnsentMax / bytes_each, 2 * session.count_max);
     session.count_max = static_cast<uint32_t>(std::clamp<uint64_t>(fit, 1, kPipelineMax));
   }
-  session.stalled = session.unsent() > kUnsentMax;
+  session.stalled = session.unsent() > UnsentMax(session);
+}
+
+size_t Worker::UnsentMax(const Session& session) const {
+  return IsStranger(session) ? kStrangerBytesMax : kUnsentMax;
 }
 
 // False if the command has to wait for a gate and must be decoded again.
 bool Worker::Dispatch(Session& session, std::span<const std::string_view> args) {
   const Command* const command = FindCommand(args[0]);
+  if (command == nullptr && BeginsLikeHttp(args[0])) {
+    HangUpOnWebPage(session);
+    return true;
+  }
   if (const auto refusal = Refusal(session, command, args); !refusal.empty()) {
     PendRefusal(session, command, refusal);
     return true;
@@ -330,6 +365,18 @@ bool Worker::Dispatch(Session& session, std::span<const std::string_view> args) 
     Pend({.session = &session, .command = command}, args);
   }
   return true;
+}
+
+// A page in a browser can send a request of HTTP to any port, with commands in its body.
+void Worker::HangUpOnWebPage(Session& session) {
+  server_.Tell(
+      Incident::kWebPage,
+      fmt::format("Possible SECURITY ATTACK: a request of HTTP (POST, or Host:) came from {}. "
+                  "A page in a browser there may try to run commands. The connection is "
+                  "closed",
+                  session.info->peer));
+  CountError();
+  Kill(session);
 }
 
 // The error that answers a command that cannot be run at all; empty if it can.
@@ -643,7 +690,7 @@ void Worker::StepTasks() {
       return;
     }
     Session* const session = *at;
-    session->stalled = session->unsent() > kUnsentMax;
+    session->stalled = session->unsent() > UnsentMax(*session);
     if (session->dead || session->stalled) continue;
     static const Command kNone{};
     Call call(server_, *this, *session, kNone, {});
@@ -730,13 +777,21 @@ void Worker::SendTo(Session& session) {
     session.out_base += session.out_begin;
     session.out_begin = 0;
   }
-  const uint64_t output_max = options_.client_output_buffer_limit;
-  if (output_max != 0 && session.unsent() > output_max) {
-    server_.log().warn("client {} closed: its replies exceed client-output-buffer-limit",
-                       session.info->id);
+  if (IsStranger(session) && session.unsent() > kStrangerBytesMax) {
+    server_.Tell(Incident::kStranger,
+                 fmt::format("client {} at {} closed: it does not read, and has not logged in",
+                             session.info->id, session.info->peer));
     return Kill(session);
   }
-  if (session.stalled && session.unsent() <= kUnsentMax) {
+  const uint64_t output_max = options_.client_output_buffer_limit;
+  if (output_max != 0 && session.unsent() > output_max) {
+    server_.Tell(
+        Incident::kRepliesUnread,
+        fmt::format("client {} at {} closed: its replies exceed client-output-buffer-limit",
+                    session.info->id, session.info->peer));
+    return Kill(session);
+  }
+  if (session.stalled && session.unsent() <= UnsentMax(session)) {
     session.stalled = false;
     if (session.task != nullptr) {
       AddTask(session);

@@ -28,6 +28,9 @@
 // flushed piece by piece: the number of its commands in a flush begins small, doubles while their
 // replies stay small, and falls to what fits in kUnsentMax when they do not.
 //
+// Strangers: a connection that must log in and has not is read and answered in pieces of
+// kStrangerBytesMax. It is closed if a command is longer, or if it does not take its replies.
+//
 // Thread safety: one thread turns it. Adopt() and Wake() from any.
 #pragma once
 
@@ -69,6 +72,8 @@ inline void Bump(std::atomic<uint64_t>& counter, uint64_t by = 1) {
 class Worker {
  public:
   static constexpr size_t kUnsentMax = 1 << 20;
+  // What is kept of a connection's input, and of its replies, until it has logged in: each.
+  static constexpr size_t kStrangerBytesMax = 4 << 10;
 
   explicit Worker(Server& server);
   ~Worker();
@@ -103,6 +108,10 @@ class Worker {
   // Whether the session may run commands: it has logged in, or needs not.
   bool IsAuthenticated(const Session& session) const {
     return session.authenticated || options_.requirepass.empty();
+  }
+  // Whether it has never logged in, though it must: such a connection gets kStrangerBytesMax.
+  bool IsStranger(const Session& session) const {
+    return !session.has_logged_in && !options_.requirepass.empty();
   }
   void CountError() { Bump(statistics_.errors); }
   // Ends all connections once their replies are sent, and serves no more.
@@ -145,17 +154,20 @@ class Worker {
   void RejectOrPlace(std::unique_ptr<Stream> stream);
   void ReadFrom(Session& session);
   void Received(Session& session, ssize_t bytes);
+  size_t ReadBytes(const Session& session, size_t room) const;
 
   // Step 2.
   size_t Decode(Session& session, std::string_view input);
   void DecodeKept(Session& session);
   void FinishInput(Session& session);
   void LimitPipeline(Session& session);
+  size_t UnsentMax(const Session& session) const;
   bool Dispatch(Session& session, std::span<const std::string_view> args);
   std::string_view Refusal(const Session& session, const Command* command,
                            std::span<const std::string_view> args);
   std::string_view RefusalToQueue(const Session& session, const Command& command,
                                   std::span<const std::string_view> args);
+  void HangUpOnWebPage(Session& session);
   void PendRefusal(Session& session, const Command* command, std::string_view refusal);
   void RunPlanned(Session& session, const Command& command, std::span<const std::string_view> args);
   void RunAtomic(Session& session, const Command& command, std::span<const std::string_view> args);

@@ -52,15 +52,18 @@ void Worker::ReceiveDatagrams(DatagramPort& port) {
 void Worker::DispatchDatagram(DatagramPort& port, const Datagram& datagram) {
   const auto header = MessageOf(datagram.bytes);
   if (!header || !packed::IsHello(datagram.bytes)) return CountError();
+  // A datagram cannot log in. Where that is asked for, one of a few KiB is told so.
+  const size_t bytes_max = options_.requirepass.empty() ? kDatagramBytesMax : kStrangerBytesMax;
+  if (datagram.bytes.size() > bytes_max) return CountError();
   const auto head = packed::Read<DatagramHead>(datagram.bytes);
-  const size_t asked = head.reply_bytes_max == 0 ? kDatagramBytesMax : head.reply_bytes_max;
+  const size_t asked = head.reply_bytes_max == 0 ? bytes_max : head.reply_bytes_max;
   const uint8_t why = head.version != packed::kVersion ? packed::kHelloVersion
                       : head.instance != 0 && head.instance != server_.instance()
                           ? packed::kHelloInstance
                           : packed::kHelloAccepted;
   Session* const session =
       port.Admit(datagram.peer, {.why = why, .client = head.client, .instance = server_.instance()},
-                 std::clamp(asked, kReplyBytesMin, kDatagramBytesMax));
+                 std::clamp(asked, kReplyBytesMin, bytes_max));
   if (session == nullptr) return CountError();
   if (why != packed::kHelloAccepted) return Queue(*session);
   if (!IsAlone(header->kind)) {

@@ -16,7 +16,7 @@ using packed::Header;
 using packed::Kind;
 
 constexpr uint32_t kMessageBytesMax = 1 << 30;
-constexpr uint32_t kUnauthenticatedBytesMax = 16 * 1024;
+constexpr uint32_t kStrangerMessageMax = Worker::kStrangerBytesMax - sizeof(Header);
 constexpr uint32_t kOperationsMax = 64 * 1024;  // of a message
 constexpr size_t kSharedMax = 512;              // requests of the batch of a turn, about
 // Of what a message reads of ranges in one go, so that other connections go on: its client asks
@@ -98,7 +98,7 @@ size_t Worker::DecodeMessages(Session& session, std::string_view input) {
     if (session.paused() || session.closing || session.dead) break;
     const auto header = packed::Read<Header>(input.substr(at));
     const uint32_t bytes_max =
-        IsAuthenticated(session) ? MessageBytesMax(options_) : kUnauthenticatedBytesMax;
+        IsAuthenticated(session) ? MessageBytesMax(options_) : kStrangerMessageMax;
     if (!packed::IsKind(header.kind) || (header.flags & ~packed::kRequestFlags) != 0) {
       HangUp(session, {Code::kCorrupt, "no message begins so"});
     } else if (header.payload_bytes > bytes_max || header.count > kOperationsMax) {
