@@ -52,6 +52,7 @@ Answer Authenticate(const Message& message) {
   }
   message.session.authenticated = true;
   message.session.has_logged_in = true;
+  message.session.packed->EnterClient(message.server.replies());
   return std::string();
 }
 

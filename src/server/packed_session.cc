@@ -4,6 +4,16 @@
 
 namespace skep {
 
+PackedSession::~PackedSession() {
+  if (replies_ != nullptr) replies_->Leave(client_);
+}
+
+void PackedSession::EnterClient(ReplyMemory& replies) {
+  if (client_ == 0 || replies_ != nullptr) return;
+  replies.Enter(client_);
+  replies_ = &replies;
+}
+
 std::string& PackedSession::Hold(ReleaseGate& gate, Version ticket) {
   held_bytes_ = held_bytes();
   return held_.emplace_back(Held{.gate = &gate, .ticket = ticket, .bytes = {}}).bytes;

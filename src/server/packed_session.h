@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "server/reply_memory.h"
 #include "skep/status.h"
 #include "skep/store.h"
 
@@ -24,11 +25,17 @@ class PackedSession {
   static constexpr size_t kHandlesMax = 16 * 1024;
 
   explicit PackedSession(uint64_t client) : client_(client) {}
+  ~PackedSession();
+  PackedSession(const PackedSession&) = delete;
+  PackedSession& operator=(const PackedSession&) = delete;
 
   // By which a client is known again on another connection; 0: it is not.
   uint64_t client() const { return client_; }
   // Of a session that is used again, which has none of what follows.
   void set_client(uint64_t client) { client_ = client; }
+  // The memory, which must outlive the session, does not forget its client as long as the session
+  // is there. Once the client has logged in.
+  void EnterClient(ReplyMemory& replies);
 
   // How many bytes the message still wants of which a part has come.
   size_t wanted = 0;
@@ -64,8 +71,9 @@ class PackedSession {
   };
 
   uint64_t client_;
-  std::vector<Held> held_;  // in the order in which they were encoded
-  size_t held_bytes_ = 0;   // of all but the last one, which may still grow
+  ReplyMemory* replies_ = nullptr;  // that the client has entered
+  std::vector<Held> held_;          // in the order in which they were encoded
+  size_t held_bytes_ = 0;           // of all but the last one, which may still grow
   uint64_t last_number_ = 0;
   std::map<uint64_t, Pinned> snapshots_;
   std::map<std::pair<uint32_t, uint64_t>, Watch> watches_;  // by keyspace and number

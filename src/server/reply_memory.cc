@@ -1,85 +1,219 @@
 #include "server/reply_memory.h"
 
+#include <algorithm>
+#include <bit>
 #include <utility>
+
+#include "base/check.h"
 
 namespace skep {
 namespace {
 
-// Of an entry besides its reply's bytes.
+constexpr uint64_t kBytesMax = uint64_t{64} << 20;
+constexpr uint64_t kBytesMin = uint64_t{1} << 20;
+constexpr uint64_t kLimitShare = 8;     // of the budget's limit: one in so many
+constexpr uint64_t kClientsShare = 16;  // of bytes_max(): for clients that have no connection
+// What a client and an entry take, with the nodes of the containers that have them, besides the
+// reply's bytes.
+constexpr size_t kClientBytes = 256;
 constexpr size_t kEntryBytes = 128;
+
+size_t SlotOf(uint64_t client) {
+  constexpr uint64_t kFraction = 0x9e3779b97f4a7c15;  // of the golden ratio
+  return (client * kFraction) >> (64 - std::bit_width(ReplyMemory::kSlots - 1));
+}
 
 }  // namespace
 
-ReplyMemory::Known ReplyMemory::Begin(uint64_t client, uint32_t id, Reply* reply) {
+ReplyMemory::~ReplyMemory() { budget_.Release(bytes_); }
+
+// ---- Clients ----
+
+void ReplyMemory::Enter(uint64_t client) {
   std::lock_guard lock(mutex_);
-  Client& known = Touch(client);
+  const auto at = Find(client);
+  if (at->second.connections++ == 0) by_time_.erase(at->second.by_time);
+}
+
+void ReplyMemory::Leave(uint64_t client) {
+  std::lock_guard lock(mutex_);
+  const auto at = clients_.find(client);
+  SKEP_CHECK(at != clients_.end() && at->second.connections > 0);
+  Client& left = at->second;
+  if (--left.connections > 0) return;
+  left.by_time = by_time_.insert(by_time_.end(), client);
+  // Of one that has marked nothing there is nothing to be known.
+  if (left.first_new == ForgottenOf(client)) DropClient(at);
+  MakeRoom();
+}
+
+uint64_t ReplyMemory::FirstNewId(uint64_t client) const {
+  std::lock_guard lock(mutex_);
+  const auto at = clients_.find(client);
+  return at == clients_.end() ? ForgottenOf(client) : at->second.first_new;
+}
+
+// The client, which is made if there is none.
+ReplyMemory::Clients::iterator ReplyMemory::Find(uint64_t client) {
+  constexpr size_t kNodes = 112;  // of the map and the two lists, besides what they have
+  static_assert(sizeof(Client) + kNodes <= kClientBytes);
+  const auto [at, is_new] = clients_.try_emplace(client);
+  if (!is_new) return at;
+  Charge(kClientBytes);
+  at->second.first = ForgottenOf(client);
+  at->second.first_new = at->second.first;
+  at->second.by_time = by_time_.insert(by_time_.end(), client);
+  MakeRoom();  // this one is the least quiet
+  return at;
+}
+
+// It is not quiet.
+void ReplyMemory::Touch(Clients::iterator client) {
+  Client& touched = client->second;
+  if (touched.connections == 0) by_time_.splice(by_time_.end(), by_time_, touched.by_time);
+  Order& order = by_class_[touched.size_class];
+  if (touched.size_class > 0) order.splice(order.end(), order, touched.by_class);
+}
+
+// The first id that no client that was forgotten, and whose slot is this one's, has had.
+uint64_t ReplyMemory::ForgottenOf(uint64_t client) const {
+  return slots_.empty() ? 0 : slots_[SlotOf(client)];
+}
+
+// It has no connection.
+void ReplyMemory::DropClient(Clients::iterator client) {
+  while (!client->second.entries.empty()) DropOldest(client);
+  if (client->second.first_new > 0 && slots_.empty()) {
+    slots_.resize(kSlots);
+    Charge(kSlots * sizeof(uint64_t));
+  }
+  if (!slots_.empty()) {
+    uint64_t& first = slots_[SlotOf(client->first)];
+    first = std::max(first, client->second.first_new);
+  }
+  by_time_.erase(client->second.by_time);
+  clients_.erase(client);
+  Release(kClientBytes);
+}
+
+// ---- Messages ----
+
+ReplyMemory::Known ReplyMemory::Begin(uint64_t client, uint32_t id, Reply* reply,
+                                      uint64_t* first_new) {
+  std::lock_guard lock(mutex_);
+  const auto at = Find(client);
+  Touch(at);
+  Client& known = at->second;
   const auto found = known.entries.find(id);
-  if (found != known.entries.end()) {
-    if (found->second.running) return Known::kRunning;
+  const bool has_entry = found != known.entries.end();
+  if (has_entry ? found->second.state == State::kForgotten : id < known.first) {
+    *first_new = known.first_new;
+    return Known::kForgotten;
+  }
+  if (has_entry) {
+    if (found->second.state == State::kRunning) return Known::kRunning;
     *reply = found->second.reply;
     return Known::kKnown;
   }
-  if (known.has_forgotten && id <= known.forgotten) return Known::kForgotten;
   known.entries.emplace(id, Entry{});
-  bytes_ += kEntryBytes;
-  if (known.entries.size() > kIdsMax) DropOldest(known);
+  known.first_new = std::max(known.first_new, uint64_t{id} + 1);
+  SetBytes(at, known.bytes + kEntryBytes);
+  if (known.entries.size() > kIdsMax) DropOldest(at);
   MakeRoom();
   return Known::kNew;
 }
 
 void ReplyMemory::Finish(uint64_t client, uint32_t id, std::string_view bytes, Version ticket) {
+  // One that is half of everything would cost too many others. Copied without the lock.
+  const bool is_kept = bytes.size() <= bytes_max() / 2;
+  std::string copy(is_kept ? bytes : std::string_view());
   std::lock_guard lock(mutex_);
-  const auto found = clients_.find(client);
-  if (found == clients_.end()) return;  // it was the quietest of too many
-  const auto entry = found->second.entries.find(id);
-  if (entry == found->second.entries.end()) return;
-  entry->second = {.running = false, .reply = {.bytes = std::string(bytes), .ticket = ticket}};
-  bytes_ += bytes.size();
+  const auto at = clients_.find(client);
+  if (at == clients_.end()) return;  // it was quiet for too long
+  const auto entry = at->second.entries.find(id);
+  if (entry == at->second.entries.end()) return;
+  entry->second.state = is_kept ? State::kKnown : State::kForgotten;
+  entry->second.reply = {.bytes = std::move(copy), .ticket = ticket};
+  SetBytes(at, at->second.bytes + entry->second.reply.bytes.capacity());
   MakeRoom();
 }
 
 void ReplyMemory::Abandon(uint64_t client, uint32_t id) {
   std::lock_guard lock(mutex_);
-  const auto found = clients_.find(client);
-  if (found != clients_.end() && found->second.entries.erase(id) > 0) bytes_ -= kEntryBytes;
+  const auto at = clients_.find(client);
+  if (at == clients_.end()) return;
+  const auto entry = at->second.entries.find(id);
+  if (entry != at->second.entries.end()) DropEntry(at, entry);
 }
+
+void ReplyMemory::DropEntry(Clients::iterator client, std::map<uint32_t, Entry>::iterator entry) {
+  const bool has_reply = entry->second.state != State::kRunning;
+  const size_t reply_bytes = has_reply ? entry->second.reply.bytes.capacity() : 0;
+  client->second.entries.erase(entry);
+  SetBytes(client, client->second.bytes - kEntryBytes - reply_bytes);
+}
+
+void ReplyMemory::DropOldest(Clients::iterator client) {
+  const auto oldest = client->second.entries.begin();
+  client->second.first = std::max(client->second.first, uint64_t{oldest->first} + 1);
+  DropEntry(client, oldest);
+}
+
+// ---- Memory ----
 
 size_t ReplyMemory::bytes() const {
   std::lock_guard lock(mutex_);
   return bytes_;
 }
 
-// The client, which is now the last one in order_.
-ReplyMemory::Client& ReplyMemory::Touch(uint64_t client) {
-  const auto [at, is_new] = clients_.try_emplace(client);
-  if (is_new) {
-    at->second.order = order_.insert(order_.end(), client);
-  } else {
-    order_.splice(order_.end(), order_, at->second.order);
-  }
-  return at->second;
+size_t ReplyMemory::bytes_max() const {
+  const uint64_t limit = budget_.limit();
+  return limit == 0 ? kBytesMax : std::clamp(limit / kLimitShare, kBytesMin, kBytesMax);
 }
 
-void ReplyMemory::DropOldest(Client& client) {
-  const auto oldest = client.entries.begin();
-  client.forgotten = oldest->first;
-  client.has_forgotten = true;
-  bytes_ -= kEntryBytes + oldest->second.reply.bytes.size();
-  client.entries.erase(oldest);
+size_t ReplyMemory::clients_max() const { return bytes_max() / kClientsShare / kClientBytes; }
+
+void ReplyMemory::Charge(size_t bytes) {
+  bytes_ += bytes;
+  budget_.Charge(bytes);
+}
+
+void ReplyMemory::Release(size_t bytes) {
+  bytes_ -= bytes;
+  budget_.Release(bytes);
+}
+
+// What the client's entries take now.
+void ReplyMemory::SetBytes(Clients::iterator client, size_t bytes) {
+  Client& changed = client->second;
+  Charge(bytes);
+  Release(changed.bytes);
+  changed.bytes = bytes;
+  const auto to = static_cast<uint32_t>(std::bit_width(bytes));
+  const uint32_t from = std::exchange(changed.size_class, to);
+  if (from == to) return;
+  if (from == 0) {
+    changed.by_class = by_class_[to].insert(by_class_[to].end(), client->first);
+  } else if (to == 0) {
+    by_class_[from].erase(changed.by_class);
+  } else {
+    by_class_[to].splice(by_class_[to].end(), by_class_[from], changed.by_class);
+  }
+}
+
+// False: no client has replies.
+bool ReplyMemory::DropOfTheLargest() {
+  for (size_t i = kClasses; i-- > 1;) {
+    if (by_class_[i].empty()) continue;
+    DropOldest(clients_.find(by_class_[i].front()));
+    return true;
+  }
+  return false;
 }
 
 void ReplyMemory::MakeRoom() {
-  while (bytes_ > kBytesMax || clients_.size() > kClientsMax) {
-    const auto quietest = clients_.find(order_.front());
-    if (!quietest->second.entries.empty() && clients_.size() <= kClientsMax) {
-      DropOldest(quietest->second);
-      // It is remembered what was forgotten, as long as there are not too many clients.
-      if (quietest->second.entries.empty()) order_.splice(order_.end(), order_, order_.begin());
-      continue;
-    }
-    while (!quietest->second.entries.empty()) DropOldest(quietest->second);
-    order_.pop_front();
-    clients_.erase(quietest);
+  while (by_time_.size() > clients_max()) DropClient(clients_.find(by_time_.front()));
+  while (bytes_ > bytes_max() && DropOfTheLargest()) {
   }
 }
 

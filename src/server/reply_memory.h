@@ -11,13 +11,25 @@
 //   again, later          Begin: kKnown, the reply
 //   again, much later     Begin: kForgotten: what became of it is not known here any more
 //
-// A client's ids rise; of each client the last kIdsMax are kept, of all clients kBytesMax bytes of
-// replies: the oldest of the client that was quiet the longest go first. What is kept ends with the
-// process: a client sees from the hello that the server is another one.
+// What was forgotten is never taken for new, although memory is bounded:
+//   - A client's ids rise, and its oldest replies are forgotten first. So of a client one number is
+//     enough: which id is the first that is not forgotten.
+//   - Clients are forgotten too, the one that was quiet the longest first, unless a connection of
+//     theirs is there. Their numbers go into one of kSlots slots, by a hash of the client's id; a
+//     slot keeps the highest. A client that is not known begins with the number of its slot. So a
+//     new client may find that its first ids are taken; FirstNewId, which the hello tells, is one
+//     that is not.
+//
+// What is forgotten. Of each client the last kIdsMax replies are kept; of all clients bytes_max()
+// bytes, with what this class itself takes: the oldest replies of the client that has the most go
+// first, and of those that have about as much, of the one that was quiet the longest. So a client
+// whose replies are large costs itself, not the others. What is kept ends with the process: a
+// client sees from the hello that the server is another one.
 //
 // Thread-safe. Cost: a lock and a copy of the reply, for messages that are marked only.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -25,7 +37,9 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/memory_budget.h"
 #include "skep/batch.h"
 
 namespace skep {
@@ -33,8 +47,7 @@ namespace skep {
 class ReplyMemory {
  public:
   static constexpr size_t kIdsMax = 1024;
-  static constexpr size_t kBytesMax = size_t{64} << 20;
-  static constexpr size_t kClientsMax = 64 * 1024;
+  static constexpr size_t kSlots = 32 * 1024;
 
   enum class Known : uint8_t { kNew, kRunning, kKnown, kForgotten };
 
@@ -44,33 +57,71 @@ class ReplyMemory {
     Version ticket = 0;
   };
 
-  // `client` is not 0. Fills in *reply if it is known. After kNew, Finish or Abandon must follow.
-  Known Begin(uint64_t client, uint32_t id, Reply* reply);
+  // Charges what it takes to the budget, which must outlive it.
+  explicit ReplyMemory(MemoryBudget& budget) : budget_(budget) {}
+  ~ReplyMemory();
+
+  // A connection of the client (which is not 0) begins: the client is not forgotten before Leave
+  // was called as often.
+  void Enter(uint64_t client);
+  void Leave(uint64_t client);
+  // The lowest id that no message of the client has had, as far as is known; 2^32 if there is none.
+  // It is certain for as long as the client is not forgotten.
+  uint64_t FirstNewId(uint64_t client) const;
+
+  // Fills in *reply if it is known. After kNew, Finish or Abandon must follow. With kForgotten,
+  // *first_new is as of FirstNewId.
+  Known Begin(uint64_t client, uint32_t id, Reply* reply, uint64_t* first_new);
   void Finish(uint64_t client, uint32_t id, std::string_view bytes, Version ticket);
   // It was not executed.
   void Abandon(uint64_t client, uint32_t id);
 
+  // What it takes, and may take: 64 MiB, or an eighth of the budget's limit if that is less, but at
+  // least 1 MiB.
   size_t bytes() const;
+  size_t bytes_max() const;
+  // Clients without a connection that are not forgotten.
+  size_t clients_max() const;
 
  private:
+  enum class State : uint8_t { kRunning, kKnown, kForgotten };
   struct Entry {
-    bool running = true;
+    State state = State::kRunning;
     Reply reply;
   };
+  using Order = std::list<uint64_t>;  // of clients: the one that was quiet the longest comes first
   struct Client {
     std::map<uint32_t, Entry> entries;  // by id
-    uint32_t forgotten = 0;             // the highest id that was dropped
-    bool has_forgotten = false;
-    std::list<uint64_t>::iterator order;  // its place in order_
+    uint64_t first = 0;                 // ids below are forgotten, unless there is an entry
+    uint64_t first_new = 0;             // above all ids that were seen
+    uint32_t connections = 0;
+    size_t bytes = 0;          // of the entries
+    uint32_t size_class = 0;   // of them; 0: there are none
+    Order::iterator by_class;  // in by_class_[size_class]
+    Order::iterator by_time;   // in by_time_; without connections only
   };
+  using Clients = std::map<uint64_t, Client>;
+  // Clients whose entries take less than 2^i bytes, and not less than half of that.
+  static constexpr size_t kClasses = 48;
 
-  Client& Touch(uint64_t client);
-  void DropOldest(Client& client);
+  Clients::iterator Find(uint64_t client);
+  void Touch(Clients::iterator client);
+  void SetBytes(Clients::iterator client, size_t bytes);
+  void DropEntry(Clients::iterator client, std::map<uint32_t, Entry>::iterator entry);
+  void DropOldest(Clients::iterator client);
+  void DropClient(Clients::iterator client);
+  bool DropOfTheLargest();
   void MakeRoom();
+  void Charge(size_t bytes);
+  void Release(size_t bytes);
+  uint64_t ForgottenOf(uint64_t client) const;
 
-  mutable std::mutex mutex_;
-  std::map<uint64_t, Client> clients_;
-  std::list<uint64_t> order_;  // of clients: the one that was quiet the longest comes first
+  MemoryBudget& budget_;
+  mutable std::mutex mutex_;  // guards everything below
+  Clients clients_;
+  std::array<Order, kClasses> by_class_;
+  Order by_time_;                // those without connections
+  std::vector<uint64_t> slots_;  // empty until a client is forgotten
   size_t bytes_ = 0;
 };
 

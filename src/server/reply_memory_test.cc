@@ -2,17 +2,48 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
 namespace skep {
 namespace {
 
 using Known = ReplyMemory::Known;
 
+constexpr uint64_t kAllIds = uint64_t{1} << 32;
+
 class ReplyMemoryTest : public testing::Test {
  protected:
-  Known Begin(uint64_t client, uint32_t id) { return memory_.Begin(client, id, &reply_); }
+  Known Begin(uint64_t client, uint32_t id) {
+    return memory_.Begin(client, id, &reply_, &first_new_);
+  }
+  // A message that is executed, if it is new.
+  Known Do(uint64_t client, uint32_t id, size_t reply_bytes = 1) {
+    const Known known = Begin(client, id);
+    if (known == Known::kNew) memory_.Finish(client, id, std::string(reply_bytes, 'x'), 0);
+    EXPECT_LE(memory_.bytes(), memory_.bytes_max());
+    EXPECT_EQ(memory_.bytes(), budget_.used());
+    return known;
+  }
+  // So many clients, from this one on, each with one message.
+  void DoMany(uint64_t first, uint64_t clients, size_t reply_bytes = 1) {
+    for (uint64_t i = 0; i < clients; ++i) Do(first + i, 1, reply_bytes);
+  }
 
-  ReplyMemory memory_;
+  // So that memory ends soon.
+  void LimitToOneMib() {
+    budget_.set_limit(1);
+    ASSERT_EQ(memory_.bytes_max(), size_t{1} << 20);
+  }
+
+  MemoryBudget budget_;
+  ReplyMemory memory_{budget_};
   ReplyMemory::Reply reply_;
+  uint64_t first_new_ = 0;
 };
 
 TEST_F(ReplyMemoryTest, KnowsWhatItWasTold) {
@@ -37,42 +68,186 @@ TEST_F(ReplyMemoryTest, WhatWasNotExecutedIsNew) {
 // Goal: of a client's ids the last ones are kept; what was forgotten is never taken for new.
 TEST_F(ReplyMemoryTest, ForgetsTheOldestIds) {
   const auto ids = static_cast<uint32_t>(ReplyMemory::kIdsMax);
-  for (uint32_t id = 1; id <= ids + 10; ++id) {
-    ASSERT_EQ(Begin(1, id), Known::kNew);
-    memory_.Finish(1, id, "x", 0);
-  }
+  for (uint32_t id = 1; id <= ids + 10; ++id) ASSERT_EQ(Do(1, id), Known::kNew);
   EXPECT_EQ(Begin(1, 10), Known::kForgotten);
+  EXPECT_EQ(first_new_, ids + 11u);
   EXPECT_EQ(Begin(1, 11), Known::kKnown);
   EXPECT_EQ(Begin(1, ids + 10), Known::kKnown);
 }
 
-// Goal: bytes are bounded; the client that was quiet the longest loses its replies first.
-TEST_F(ReplyMemoryTest, BoundsItsBytes) {
-  const std::string large(ReplyMemory::kBytesMax / 4, 'x');
-  for (uint64_t client = 1; client <= 6; ++client) {
-    ASSERT_EQ(Begin(client, 1), Known::kNew);
-    memory_.Finish(client, 1, large, 0);
-    EXPECT_LE(memory_.bytes(), ReplyMemory::kBytesMax);
-  }
-  EXPECT_EQ(Begin(1, 1), Known::kForgotten);
-  EXPECT_EQ(Begin(6, 1), Known::kKnown);
-  EXPECT_EQ(Begin(1, 2), Known::kNew);
+// Goal: the last id there is can be used, and forgotten, as any other; so can the first.
+TEST_F(ReplyMemoryTest, KnowsTheFirstAndTheLastId) {
+  EXPECT_EQ(Do(1, 0), Known::kNew);
+  EXPECT_EQ(Do(1, UINT32_MAX), Known::kNew);
+  EXPECT_EQ(Begin(1, 0), Known::kKnown);
+  EXPECT_EQ(memory_.FirstNewId(1), kAllIds);
+  DoMany(2, memory_.clients_max());
+  EXPECT_EQ(memory_.FirstNewId(1), kAllIds);
+  EXPECT_EQ(Begin(1, 0), Known::kForgotten);
+  EXPECT_EQ(Begin(1, UINT32_MAX), Known::kForgotten);
 }
 
-// Goal: a reply larger than all that is kept is forgotten at once, and nothing else is harmed.
+// Goal: bytes are bounded; the client with the most replies loses them first, whichever was quiet
+//   the longest, and none of them is new then.
+TEST_F(ReplyMemoryTest, ForgetsTheRepliesOfWhoHasTheMost) {
+  LimitToOneMib();
+  ASSERT_EQ(Do(1, 1, 100), Known::kNew);
+  constexpr size_t kLarge = size_t{16} << 10;
+  const auto ids = static_cast<uint32_t>(2 * memory_.bytes_max() / kLarge);
+  for (uint32_t id = 1; id <= ids; ++id) ASSERT_EQ(Do(2, id, kLarge), Known::kNew);
+  EXPECT_EQ(Begin(1, 1), Known::kKnown);
+  EXPECT_EQ(Begin(2, ids), Known::kKnown);
+  for (uint32_t id = 1; id <= ids / 2; ++id) ASSERT_EQ(Begin(2, id), Known::kForgotten);
+}
+
+// Goal: of clients with about as much, the one that was quiet the longest loses first.
+TEST_F(ReplyMemoryTest, ForgetsTheRepliesOfTheQuietest) {
+  LimitToOneMib();
+  const size_t large = memory_.bytes_max() / 4;
+  DoMany(1, 4, large - 1000);
+  EXPECT_EQ(Begin(1, 1), Known::kKnown);  // not quiet any more
+  DoMany(5, 1, large - 1000);
+  EXPECT_EQ(Begin(2, 1), Known::kForgotten);
+  for (const uint64_t client : {1, 3, 4, 5}) EXPECT_EQ(Begin(client, 1), Known::kKnown);
+}
+
+// Goal: a reply of half of all that is kept is forgotten at once, and nothing else is harmed.
 TEST_F(ReplyMemoryTest, LetsGoOfWhatIsTooLarge) {
-  ASSERT_EQ(Begin(1, 1), Known::kNew);
-  memory_.Finish(1, 1, std::string(ReplyMemory::kBytesMax + 1, 'x'), 0);
-  EXPECT_EQ(Begin(1, 1), Known::kForgotten);
-  EXPECT_EQ(memory_.bytes(), 0u);
+  LimitToOneMib();
+  ASSERT_EQ(Do(1, 1), Known::kNew);
+  ASSERT_EQ(Do(1, 2, memory_.bytes_max() / 2 + 1), Known::kNew);
+  ASSERT_EQ(Do(1, 3), Known::kNew);
+  EXPECT_EQ(Begin(1, 1), Known::kKnown);
+  EXPECT_EQ(Begin(1, 2), Known::kForgotten);
+  EXPECT_EQ(Begin(1, 3), Known::kKnown);
 }
 
-TEST_F(ReplyMemoryTest, BoundsItsClients) {
-  for (uint64_t client = 1; client <= ReplyMemory::kClientsMax + 5; ++client) {
-    ASSERT_EQ(Begin(client, 1), Known::kNew);
+// Goal: clients are bounded, with all that is kept of them; what those that are forgotten have done
+//   is never new.
+TEST_F(ReplyMemoryTest, RemembersThatItHasForgottenClients) {
+  const uint64_t clients = 3 * memory_.clients_max();
+  DoMany(1, clients);
+  for (uint64_t client = 1; client <= clients; ++client) ASSERT_NE(Begin(client, 1), Known::kNew);
+  EXPECT_EQ(Begin(1, 1), Known::kForgotten);
+  EXPECT_EQ(Begin(1, static_cast<uint32_t>(first_new_)), Known::kNew);
+  memory_.Finish(2, 1, "late", 0);  // of one that is gone
+}
+
+// Goal: a client with a connection is not forgotten, so that its next id is new however many come
+//   and go; its replies may be.
+TEST_F(ReplyMemoryTest, KeepsWhoHasAConnection) {
+  memory_.Enter(1);
+  memory_.Enter(1);
+  ASSERT_EQ(Do(1, 1), Known::kNew);
+  memory_.Leave(1);
+  // Others of all slots have had higher ids.
+  for (uint64_t client = 2; client <= 10 * memory_.clients_max(); ++client) Do(client, 1000);
+  EXPECT_EQ(memory_.FirstNewId(1), 2u);
+  EXPECT_EQ(Do(1, 2), Known::kNew);
+  memory_.Leave(1);
+  for (uint64_t client = 2; client <= 2 * memory_.clients_max(); ++client) Do(client, 1000);
+  EXPECT_EQ(memory_.FirstNewId(1), 1001u);
+  EXPECT_EQ(Begin(1, 3), Known::kForgotten);
+}
+
+// Goal: clients that only connect leave nothing.
+TEST_F(ReplyMemoryTest, KeepsNothingOfWhoMarksNothing) {
+  ASSERT_EQ(Do(7, 1), Known::kNew);
+  const size_t bytes = memory_.bytes();
+  for (uint64_t client = 100; client < 200'000; ++client) {
+    memory_.Enter(client);
+    memory_.Leave(client);
   }
-  EXPECT_EQ(Begin(ReplyMemory::kClientsMax + 5, 1), Known::kRunning);
-  memory_.Finish(1, 1, "late", 0);  // of one that is gone
+  EXPECT_EQ(memory_.bytes(), bytes);
+  EXPECT_EQ(Begin(7, 1), Known::kKnown);
+}
+
+// Goal: with a limit of memory it takes a share of it, and gives up what it has when it is lowered.
+TEST_F(ReplyMemoryTest, TakesAShareOfTheLimit) {
+  for (uint32_t id = 1; id <= 60; ++id) Do(1, id, size_t{200} << 10);
+  EXPECT_GT(memory_.bytes(), size_t{60 * 200} << 10);
+  budget_.set_limit(uint64_t{64} << 20);
+  EXPECT_EQ(memory_.bytes_max(), size_t{8} << 20);
+  Do(1, 61);
+  budget_.set_limit(1);
+  EXPECT_EQ(memory_.bytes_max(), size_t{1} << 20);
+  Do(1, 62);
+  EXPECT_EQ(Begin(1, 1), Known::kForgotten);
+}
+
+// Goal: whatever happens, no message that was executed is new; one above FirstNewId is, for a
+//   client that has a connection; memory is what is charged, and bounded.
+// Method: random clients that begin, finish, abandon, come and go, under a small limit, against a
+//   set of all that was executed.
+TEST_F(ReplyMemoryTest, AgreesWithAModel) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 rng(seed);
+  budget_.set_limit(1);
+  std::set<std::pair<uint64_t, uint32_t>> executed;
+  std::vector<std::pair<uint64_t, uint32_t>> running;
+  std::map<uint64_t, uint32_t> connections;
+  const uint64_t clients = 4 * memory_.clients_max();
+  uint32_t open = 0;  // connections of all
+  uint64_t counts[4] = {};
+  for (int step = 0; step < 60'000; ++step) {
+    const uint64_t client = 1 + (rng() % 2 == 0 ? rng() % 4 : rng() % clients);
+    const uint64_t first_new = memory_.FirstNewId(client);
+    switch (rng() % 8) {
+      case 0:
+        if (open == 100) break;
+        ++open;
+        memory_.Enter(client);
+        ++connections[client];
+        ASSERT_EQ(memory_.FirstNewId(client), first_new);
+        break;
+      case 1:
+        if (connections[client] == 0) break;
+        memory_.Leave(client);
+        --connections[client];
+        --open;
+        break;
+      case 2:
+      case 3: {
+        if (running.empty()) break;
+        const size_t at = rng() % running.size();
+        const auto [owner, id] = running[at];
+        running.erase(running.begin() + static_cast<ptrdiff_t>(at));
+        if (rng() % 4 == 0) {
+          memory_.Abandon(owner, id);
+        } else {
+          executed.insert({owner, id});
+          memory_.Finish(owner, id, std::string(rng() % 3 == 0 ? rng() % 100'000 : 10, 'x'), 0);
+        }
+        break;
+      }
+      default: {
+        const bool is_new = rng() % 2 == 0;
+        const auto id = static_cast<uint32_t>(is_new ? first_new + rng() % 3
+                                                     : rng() % std::max<uint64_t>(first_new, 1));
+        const Known known = Begin(client, id);
+        ++counts[static_cast<int>(known)];
+        const bool is_running = std::ranges::count(running, std::pair(client, id)) > 0;
+        // Of one that has no connection somebody may be forgotten between the two calls.
+        if (is_new && connections[client] > 0) {
+          ASSERT_EQ(known, Known::kNew);
+        }
+        if (known == Known::kNew) {
+          ASSERT_FALSE(executed.contains({client, id}) || is_running);
+          running.emplace_back(client, id);
+        } else if (known == Known::kKnown) {
+          ASSERT_TRUE(executed.contains({client, id}));
+        } else if (known == Known::kRunning) {
+          ASSERT_TRUE(is_running);
+        }
+      }
+    }
+    ASSERT_LE(memory_.bytes(), memory_.bytes_max());
+    ASSERT_EQ(memory_.bytes(), budget_.used());
+  }
+  for (const uint64_t count : counts) {
+    EXPECT_GT(count, 0u);
+  }
 }
 
 }  // namespace

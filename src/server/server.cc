@@ -135,6 +135,7 @@ Status Server::OpenKeyspaces() {
   auto keyspaces = Keyspaces::Make(store, engine_, persistence_.get());
   if (!keyspaces) return keyspaces.error();
   keyspaces_ = std::move(*keyspaces);
+  replies_ = std::make_unique<ReplyMemory>(keyspaces_->budget());
   if (persistence_ == nullptr) return {};
   durable::RecoveryReport report;
   if (const Status s = persistence_->Recover(*keyspaces_, &report, &problem); !s.ok()) {

@@ -75,7 +75,7 @@ class Server {
   ClientRegistry& clients() { return clients_; }
   CursorTable<std::shared_ptr<const ScanCursor>>& cursors() { return cursors_; }
   CursorTable<std::shared_ptr<const KeyScan>>& key_scans() { return key_scans_; }
-  ReplyMemory& replies() { return replies_; }
+  ReplyMemory& replies() { return *replies_; }
   // Another one in each process.
   uint64_t instance() const { return instance_; }
   spdlog::logger& log() { return *log_; }
@@ -117,7 +117,7 @@ class Server {
   ClientRegistry clients_;
   CursorTable<std::shared_ptr<const ScanCursor>> cursors_;
   CursorTable<std::shared_ptr<const KeyScan>> key_scans_;
-  ReplyMemory replies_;
+  std::unique_ptr<ReplyMemory> replies_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };

@@ -71,18 +71,22 @@ std::optional<size_t> Worker::DecodeHello(Session& session, std::string_view inp
   const auto hello = packed::Read<packed::ClientHello>(input);
   const auto version = CommonVersion(hello);
   const bool durable = server_.persistence() != nullptr;
-  packed::Append(session.out, packed::ServerHello{
-                                  .version = version.value_or(0),
-                                  .why = version ? packed::kHelloAccepted : packed::kHelloVersion,
-                                  .keyspaces = static_cast<uint16_t>(server_.keyspaces().count()),
-                                  .message_bytes_max = MessageBytesMax(options_),
-                                  .operations_max = kOperationsMax,
-                                  .instance = server_.instance(),
-                                  .features = (IsAuthenticated(session) ? 0u : packed::kNeedsAuth) |
-                                              (durable ? packed::kIsDurable : 0u) |
-                                              (ports_.empty() ? 0u : packed::kTakesDatagrams),
-                                  .handles_max = PackedSession::kHandlesMax});
   session.packed = std::make_unique<PackedSession>(hello.client);
+  if (version && IsAuthenticated(session)) session.packed->EnterClient(server_.replies());
+  packed::Append(
+      session.out,
+      packed::ServerHello{
+          .version = version.value_or(0),
+          .why = version ? packed::kHelloAccepted : packed::kHelloVersion,
+          .keyspaces = static_cast<uint16_t>(server_.keyspaces().count()),
+          .message_bytes_max = MessageBytesMax(options_),
+          .operations_max = kOperationsMax,
+          .instance = server_.instance(),
+          .features = (IsAuthenticated(session) ? 0u : packed::kNeedsAuth) |
+                      (durable ? packed::kIsDurable : 0u) |
+                      (ports_.empty() ? 0u : packed::kTakesDatagrams),
+          .handles_max = PackedSession::kHandlesMax,
+          .first_new = hello.client == 0 ? 0 : server_.replies().FirstNewId(hello.client)});
   session.info->last_command.store("packed", std::memory_order_relaxed);
   session.closing = !version;
   Queue(session);
@@ -144,7 +148,9 @@ void Worker::DispatchMessage(Session& session, const Header& header, std::string
 void Worker::RunBatchMessage(Session& session, const Header& header, std::string_view payload) {
   if (header.has(packed::kRemember) && session.packed->client() != 0) {
     ReplyMemory::Reply known;
-    const auto state = server_.replies().Begin(session.packed->client(), header.id, &known);
+    uint64_t first_new = 0;
+    const auto state =
+        server_.replies().Begin(session.packed->client(), header.id, &known, &first_new);
     if (state == ReplyMemory::Known::kKnown) {
       Engine& engine = server_.keyspaces().at(header.keyspace);
       ReplyTo(session, engine, known.ticket, header.has(packed::kSync)).append(known.bytes);
@@ -152,10 +158,11 @@ void Worker::RunBatchMessage(Session& session, const Header& header, std::string
     }
     if (state != ReplyMemory::Known::kNew) {
       const bool running = state == ReplyMemory::Known::kRunning;
-      packed::AppendFailure(session.out, header,
-                            {running ? Code::kUnavailable : Code::kAborted,
-                             running ? "the message is being executed: ask again"
-                                     : "what became of the message is not known any more"});
+      packed::AppendFailure(
+          session.out, header,
+          running ? Status(Code::kUnavailable, "the message is being executed: ask again")
+                  : Status(Code::kAborted, "what became of the message is not known any more",
+                           first_new));
       return Queue(session);
     }
   }

@@ -16,8 +16,8 @@
 //   header of a message                          16    8  instance: of this run of the server
 //   offset size                                  24    4  features
 //        0    4  payload bytes                   28    4  snapshots and watches a connection
-//        4    4  id, the client's choice         32    8  (zero)
-//        8    1  kind
+//        4    4  id, the client's choice         32    8  first_new: the client's ids from here on
+//        8    1  kind                                     are new (server/reply_memory.h)
 //        9    1  flags
 //       10    2  keyspace
 //       12    4  count: of operations; else the kind says
@@ -113,9 +113,10 @@ struct ServerHello {
   uint64_t instance = 0;
   uint32_t features = 0;
   uint32_t handles_max = 0;
-  uint64_t zero = 0;
+  uint64_t first_new = 0;
 };
-static_assert(sizeof(ServerHello) == 40 && offsetof(ServerHello, instance) == 16);
+static_assert(sizeof(ServerHello) == 40 && offsetof(ServerHello, instance) == 16 &&
+              offsetof(ServerHello, first_new) == 32);
 
 struct DatagramHead {
   char magic[4] = {kMagic[0], kMagic[1], kMagic[2], kMagic[3]};

@@ -296,6 +296,61 @@ TEST_F(PackedServer, DoesOnceWhatIsSentAgain) {
   EXPECT_EQ(add.outcome(0).integer, 5);
 }
 
+// Goal: what was executed is not executed again however much other clients are told meanwhile.
+// Method: one client adds, and does not take the reply; another has replies remembered, twice as
+//   much as all that is kept; then the first one asks again.
+TEST(PackedServerWithALimit, DoesOnceWhateverOthersAreTold) {
+  constexpr uint64_t kClient = 4711;
+  ServerOptions options;
+  options.maxmemory = 64 << 20;
+  TestServer server(options);
+  Batch add;
+  add.Apply("n", functions::kAddDecimal, "100");
+  const Header header{.id = 9, .flags = packed::kRemember};
+  PackedClient(server.address(), kClient).Execute(add, header).ok();
+  PackedClient other(server.address(), kClient + 1);
+  Batch fill;
+  const std::string value(size_t{1} << 20, 'v');
+  fill.Put("large", value, Request::kReturnPrevious);
+  const size_t replies = 2 * server.server().replies().bytes_max() / value.size();
+  for (uint32_t id = 1; id <= replies + 1; ++id) {
+    ASSERT_TRUE(other.Execute(fill, {.id = id, .flags = packed::kRemember}).ok());
+  }
+  PackedClient again(server.address(), kClient);
+  const Status status = again.Execute(add, header);
+  EXPECT_TRUE(status.ok() || status.code() == Code::kAborted) << status.ToString();
+  Batch get;
+  get.Get("n");
+  ASSERT_TRUE(again.Execute(get).ok());
+  EXPECT_EQ(get.outcome(0).value, "100");
+}
+
+// Goal: nor however many other clients there are.
+// Method: as above, but the others are many, each with one small reply.
+TEST_F(PackedServer, DoesOnceHoweverManyClientsThereAre) {
+  constexpr uint64_t kClient = 4711;
+  Batch add;
+  add.Apply("n", functions::kAddDecimal, "100");
+  const Header header{.id = 9, .flags = packed::kRemember};
+  PackedClient(server_.address(), kClient).Execute(add, header).ok();
+  // As their connections would, of which there can be only some thousands a second.
+  for (uint64_t other = 1; other <= 100'000; ++other) {
+    ReplyMemory::Reply reply;
+    uint64_t first_new = 0;
+    ReplyMemory& replies = server_.server().replies();
+    const uint64_t client = kClient + other;
+    if (replies.Begin(client, 1, &reply, &first_new) == ReplyMemory::Known::kNew) {
+      replies.Finish(client, 1, std::string(1000, 'x'), 0);
+    }
+  }
+  PackedClient again(server_.address(), kClient);
+  EXPECT_EQ(again.Execute(add, header).code(), Code::kAborted);
+  EXPECT_GT(again.hello.first_new, header.id);
+  const Header next{.id = static_cast<uint32_t>(again.hello.first_new), .flags = packed::kRemember};
+  ASSERT_TRUE(again.Execute(add, next).ok());
+  EXPECT_EQ(add.outcome(0).integer, 200);
+}
+
 // ---- Replies that wait ----
 
 // Releases writes only when it is told to.
