@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "skep/copy_bytes.h"
 #include "wire/packed_reply.h"
 
@@ -20,6 +21,9 @@ constexpr size_t kUnderWayMax = 1000;
 constexpr uint32_t kReplyBytesMax = uint32_t{3} << 30;  // more than a batch's answers can be
 constexpr uint64_t kFirstPauseMs = 5;
 constexpr uint64_t kPauseMaxMs = 1000;
+// Ids of messages: the last one, and from where on it is time to take a new client id.
+constexpr uint32_t kIdMax = UINT32_MAX;
+constexpr uint32_t kIdsEndSoon = kIdMax - (uint32_t{1} << 24);
 constexpr uint64_t kQuietMs = 100;  // after which the connection may have ended unnoticed
 
 constexpr size_t kDatagramMax = 1400;  // bytes of one: they fit into a packet of most links
@@ -33,6 +37,9 @@ constexpr Status kBroken(Code::kUnavailable,
                          "the connection broke: whether it was done is not known");
 constexpr Status kOtherServer(Code::kUnavailable,
                               "the server was restarted: whether it was done is not known");
+constexpr Status kForgotten(Code::kUnavailable,
+                            "the server does not know any more whether it was done");
+constexpr Status kNoIds(Code::kUnavailable, "the client id has no message ids that are new");
 constexpr Status kNotSkep(Code::kUnavailable, "the server does not speak the packed protocol");
 
 }  // namespace
@@ -42,9 +49,11 @@ Connection::Connection(const ConnectOptions& options, Network& network, Clock& c
     : options_(options),
       network_(network),
       clock_(clock),
-      client_(client),
       poller_(network.NewPoller()),
+      client_(client),
       read_buffer_(std::make_unique<char[]>(kReadBytes)) {}
+
+uint64_t Connection::NewClientId() { return SystemRandom().Next() | 1; }
 
 Connection::~Connection() {
   CloseDatagrams();
@@ -84,6 +93,7 @@ Status Connection::ConnectOnce(Lock& lock, uint64_t until_ms) {
   hello_ = made->hello;
   wants_write_ = false;
   ++generation_;
+  if (s = TakeNewIds(); !s.ok()) return s;
   OpenDatagrams();
   return {};
 }
@@ -145,6 +155,60 @@ Status Connection::Exchange(Stream& stream, Poller& poller, std::string_view byt
     if (got == 0 || (got < 0 && got != -EAGAIN)) return kNotSkep;
   }
   return {};
+}
+
+// The ids of messages that were never sent are to be new to the server.
+Status Connection::TakeNewIds() {
+  const auto is_taken = [&](const auto& entry) {
+    return !entry.second->sent_before && entry.first < hello_.first_new;
+  };
+  if (hello_.first_new <= last_id_ && std::ranges::none_of(under_way_, is_taken)) return {};
+  if (hello_.first_new + under_way_.size() > uint64_t{kIdMax} + 1) {
+    TakeNewClient();
+    return kNoIds;
+  }
+  last_id_ = std::max(last_id_, static_cast<uint32_t>(std::max<uint64_t>(hello_.first_new, 1) - 1));
+  std::vector<Message*> unsent;
+  std::erase_if(under_way_, [&](const auto& entry) {
+    if (!entry.second->sent_before) unsent.push_back(entry.second);
+    return !entry.second->sent_before;
+  });
+  for (Message* const message : unsent) GiveId(*message);
+  return {};
+}
+
+// The next id. They are under way in the order of their ids, and so of their deadlines.
+void Connection::GiveId(Message& message) {
+  packed::Header header = packed::Read<packed::Header>(message.bytes);
+  header.id = ++last_id_;
+  message.bytes.replace(0, sizeof(header), reinterpret_cast<const char*>(&header), sizeof(header));
+  message.header.id = header.id;
+  under_way_.emplace(header.id, &message);
+}
+
+// Waits until nothing is under way, and takes another client id.
+void Connection::RenewClient(Lock& lock) {
+  while (last_id_ == kIdMax) {
+    if (has_leader_) {
+      leaderless_.wait(lock);
+    } else if (under_way_.empty()) {
+      TakeNewClient();
+    } else {
+      LeadOnce(lock);
+    }
+  }
+}
+
+// To the server it is another client from here on, with a new connection. What may have been done
+// under the old name, and must not be done twice, cannot be sent again.
+void Connection::TakeNewClient() {
+  Break({});
+  client_ = NewClientId();
+  last_id_ = 0;
+  for (const auto& [id, message] : std::exchange(under_way_, {})) {
+    GiveId(*message);
+    if (message->sent_before && !message->may_repeat) End(*message, kForgotten);
+  }
 }
 
 // How long it is until then, for those who wait.
@@ -214,14 +278,12 @@ void Connection::Break(const Status& why) {
 
 void Connection::Begin(Message& message) {
   Lock lock(mutex_);
-  packed::Header header = packed::Read<packed::Header>(message.bytes);
-  header.id = ++last_id_;
-  message.bytes.replace(0, sizeof(header), reinterpret_cast<const char*>(&header), sizeof(header));
-  message.header.id = header.id;
+  if (last_id_ == kIdMax) RenewClient(lock);
   const uint64_t now_ms = clock_.MonotonicMs();
   message.deadline_ms = now_ms + options_.timeout_ms;
   NoticeEnd(now_ms);
-  under_way_.emplace(header.id, &message);
+  if (last_id_ >= kIdsEndSoon && under_way_.empty() && !has_leader_) TakeNewClient();
+  GiveId(message);
   if (!IsConnected()) return;  // whoever waits first connects
   if (message.generation != 0 && message.generation != generation_) {
     return End(message, kSnapshotGone);
@@ -234,13 +296,19 @@ void Connection::Begin(Message& message) {
     out_.append(message.bytes);
     Send();
   }
-  while (IsFull() && IsConnected() && !has_leader_) {
-    has_leader_ = true;
+  while (IsFull() && IsConnected() && !has_leader_) LeadOnce(lock);
+}
+
+void Connection::LeadOnce(Lock& lock) {
+  has_leader_ = true;
+  if (!IsConnected()) {
+    Reconnect(lock);
+  } else {
     Turn(lock);
-    has_leader_ = false;
-    EndOverdue();
-    PromoteAnother();
   }
+  EndOverdue();
+  has_leader_ = false;
+  PromoteAnother();
 }
 
 bool Connection::IsFull() const {
@@ -294,6 +362,7 @@ void Connection::PromoteAnother() {
   const auto waits = [](const auto& entry) { return entry.second->waits; };
   const auto next = std::ranges::find_if(under_way_, waits);
   if (next != under_way_.end()) next->second->changed.notify_one();
+  leaderless_.notify_all();
 }
 
 uint64_t Connection::NextDeadlineMs() const {
@@ -429,6 +498,8 @@ void Connection::Deliver(const packed::Header& header, std::unique_ptr<char[]> p
       return;
     }
     if (is_at_it) return;
+    // To users kAborted says that nothing was done.
+    if (message.remembered && status.code() == Code::kAborted) status = kForgotten;
   }
   message.header = header;
   message.reply = std::move(payload);

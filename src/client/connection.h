@@ -13,6 +13,11 @@
 // or the server remembers it and is the same one (ServerHello::instance); the others end with
 // kUnavailable. Messages that name a snapshot of the broken connection end with kSnapshotTooOld.
 //
+// The server knows a connection by its client id, and messages by theirs, which rise. They begin
+// where the server says that they are new to it. Before they end the connection takes another
+// client id, which it can only while nothing is under way: so it is done early if there is such a
+// moment, and at the end Begin waits for one.
+//
 // With ConnectOptions::datagrams, a message that is small, may be sent again and names no snapshot
 // leaves as a datagram. Has no reply come after kAnswerMs, it leaves again, under the same id, and
 // after kTriesMax times on the stream; so does one whose reply does not fit into a datagram. If
@@ -66,8 +71,9 @@ struct Message {
 
 class Connection {
  public:
-  // Connects with the first message.
-  Connection(const ConnectOptions& options, Network& network, Clock& clock, uint64_t client);
+  // Connects with the first message. `client`: a client id that nobody else has, not 0.
+  Connection(const ConnectOptions& options, Network& network, Clock& clock,
+             uint64_t client = NewClientId());
   ~Connection();
 
   // Connects now. Before any other thread knows of it.
@@ -77,7 +83,10 @@ class Connection {
   //   kNotSupported     the server speaks none of the versions known here
   Status Connect();
 
-  // Sends the message, or as much of it as can be; it is under way in any case.
+  static uint64_t NewClientId();
+
+  // Sends the message, or as much of it as can be; it is under way in any case. Waits while too
+  // much is, and when message ids end.
   void Begin(Message& message);
   // Returns when message.status is known: that of the message as a whole.
   //   kUnavailable, kSnapshotTooOld  see above, and options.timeout_ms
@@ -104,6 +113,10 @@ class Connection {
 
   bool IsConnected() const { return stream_ != nullptr; }
   bool IsFull() const;
+  void GiveId(Message& message);
+  void RenewClient(Lock& lock);
+  void TakeNewClient();
+  Status TakeNewIds();
   Status ConnectOnce(Lock& lock, uint64_t until_ms);
   Result<Link> MakeLink(uint64_t until_ms) const;
   Status Handshake(Stream& stream, Poller& poller, uint64_t until_ms,
@@ -116,6 +129,7 @@ class Connection {
   void Break(const Status& why);
   void Send();
   void Lead(Lock& lock, Message& message);
+  void LeadOnce(Lock& lock);
   void Turn(Lock& lock);
   void PromoteAnother();
   void EndOverdue();
@@ -136,12 +150,13 @@ class Connection {
   const ConnectOptions options_;
   Network& network_;
   Clock& clock_;
-  const uint64_t client_;
 
   mutable std::mutex mutex_;
   std::unique_ptr<Stream> stream_;  // null: not connected
   std::unique_ptr<Poller> poller_;
+  uint64_t client_;
   bool has_leader_ = false;
+  std::condition_variable leaderless_;  // has_leader_ has become false
   uint32_t generation_ = 0;
   uint32_t last_id_ = 0;
   packed::ServerHello hello_ = {};

@@ -5,7 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/random.h"
 #include "base/varint.h"
 
 namespace skep::client {
@@ -19,8 +18,7 @@ constexpr auto kSavePause = std::chrono::milliseconds(5);
 Remote::Remote(const ConnectOptions& options, Network& network, Clock& clock) : options_(options) {
   for (uint32_t i = 0; i < options.connections; ++i) {
     // Ids of messages are of one connection; so is the name under which the server knows them.
-    const uint64_t client = SystemRandom().Next() | 1;
-    connections_.push_back(std::make_unique<Connection>(options_, network, clock, client));
+    connections_.push_back(std::make_unique<Connection>(options_, network, clock));
   }
 }
 
