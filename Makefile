@@ -6,7 +6,7 @@ ROUNDS ?= 500
 SEEDS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-ordered bench-durable bench-net fuzz sim soak crash format lint clean
+.PHONY: help run build test bench bench-ordered bench-durable bench-net fuzz sim soak crash mutants format lint clean
 
 help:
 	@echo "make run [PORT=6379]      install what is missing, build, start skep-server"
@@ -20,6 +20,7 @@ help:
 	@echo "make sim [SEEDS=100] [SEED=first]    so many simulations, each wholly given by its seed"
 	@echo "make soak [SECONDS=60]    threads and clients on one store for so long, every answer checked"
 	@echo "make crash [ROUNDS=500]   kill a server, and take its power, so often; what is recovered is checked"
+	@echo "make mutants [ONLY=regex] break one mechanism at a time; the test that a page names must fail"
 	@echo "make format               format the code with clang-format"
 	@echo "make lint                 clang-format, clang-tidy and the tidy test; changes nothing"
 	@echo "make clean                remove build/"
@@ -74,6 +75,10 @@ soak:
 crash:
 	@scripts/install-packages build test
 	@scripts/crash $(ROUNDS)
+
+mutants:
+	@scripts/install-packages build test peers
+	@tests/mutants/mutants.py . $(if $(ONLY),--only '$(ONLY)')
 
 format:
 	@scripts/install-packages lint

@@ -172,8 +172,8 @@ TEST(Bucket, FindsWholeKeysOnly) {
   bucket.AddPair("abcde", "fghij");
   bucket.AddPair("abcdefghijkl", "mno");
   bucket.AddPair("", "v");
-  for (const std::string_view absent :
-       {"fghij", "abcd", "abcdef", "abcdefgh", "abcdefghijk", "abcdefghijklm", "v", "klmno"}) {
+  for (const std::string_view absent : {"fghij", "abcd", "abcdef", "abcdefgh", "abcdefghijk",
+                                        "abcdefghijklm", "abcdefghijkX", "v", "klmno"}) {
     EXPECT_EQ(bucket.Find(KeyOf(absent)).slots, 0u) << absent;
   }
   EXPECT_EQ(bucket.Find(KeyOf("abcde")).slot, 0u);

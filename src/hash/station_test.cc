@@ -10,6 +10,7 @@
 
 #include "engine/random_batch.h"
 #include "hash/hash_engine.h"
+#include "hash/point_run.h"
 
 namespace skep::hash {
 namespace {
@@ -245,6 +246,50 @@ TEST(Station, NoMemoryInTheMiddleOfAChain) {
     if (HasFailure()) return;
   }
   EXPECT_GT(refused, 50);
+}
+
+// Goal: however many operations a batch has on a key, the table is written once for it.
+// Method: points as an engine does them, on a table whose moves are counted: whatever is stored
+// elsewhere or erased. The values of one key are of different sizes, so that none fits where the
+// one before lies; keys take turns, so that no two requests of one are side by side.
+TEST(Station, TheTableIsWrittenOnceForEachKey) {
+  MemoryBudget budget;
+  LatestNow now;
+  Watches watches;
+  Core core(budget, now, watches, false);
+  core.arenas.push_back(std::make_unique<Arena>(ArenaOptions{.budget = &budget}));
+  core.partitions.push_back(
+      std::make_unique<Partition>(*core.arenas[0], budget, TableOptions{.prefaulter = nullptr}));
+  Table& table = core.partitions[0]->table;
+  ASSERT_TRUE(table.Reserve());
+  const EngineTraits traits{.name = "hash", .ordered = false};
+  Station station;
+  const auto groups = std::make_unique<Groups>();
+  const auto window = std::make_unique<PointRun::Window>();
+
+  constexpr uint32_t kKeys = 3;
+  constexpr size_t kSizes[] = {50, 100, 200, 400, 3000};
+  const std::string bytes(3000, 'v');
+  Batch batch;
+  for (uint32_t i = 0; i < 60; ++i) {
+    const std::string_view key = Number(batch, i % kKeys);
+    i % 7 == 5 ? batch.Delete(key)
+               : batch.Put(key, std::string_view(bytes).substr(0, kSizes[i % std::size(kSizes)]));
+  }
+  BatchWriter out(batch);
+  PointRun points(core, traits, batch, out, station, *groups, *window);
+  const uint64_t before = table.moves();
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) slot = points.Add(slot) - 1;
+  points.Flush();
+  EXPECT_EQ(table.moves() - before, kKeys);
+  EXPECT_EQ(station.entries().size(), kKeys);
+  EXPECT_EQ(table.items(), kKeys);
+  for (uint32_t i = 60 - kKeys; i < 60; ++i) {
+    const std::string key = std::to_string(i % kKeys);
+    const Table::Place place = table.Find(KeyOf(key));
+    ASSERT_TRUE(place);
+    EXPECT_EQ(table.Read(place).value.size(), kSizes[i % std::size(kSizes)]);
+  }
 }
 
 // Goal: keys that share their place in the station do not wait for each other, nor are they taken

@@ -12,6 +12,7 @@ Prints one line `file:line: what is wrong` a finding and exits 1 if there is any
   includes    includes point the way of docs/architecture.md; engines know no sockets, no clocks
   own header  a.cc includes a.h before anything else, so that it compiles alone
   exceptions  a file that is excepted from a rule here exists
+  mutants     what tests/mutants breaks is there, and every row of docs/papers has one that breaks it
 
 That the other headers compile alone is the build target skep_headers_alone, which `make lint` builds.
 """
@@ -21,12 +22,15 @@ import re
 import sys
 from pathlib import PurePosixPath
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "mutants"))
+import mutants  # noqa: E402
+
 LINES_MAX = 900
 COLUMNS_MAX = 100
 
 SKIPPED_FOLDERS = {".git", ".cache", "build", "node_modules", "__pycache__"}
 SKIPPED_FILES = {"package-lock.json", "LICENSE"}
-TEXT_SUFFIXES = {".h", ".cc", ".c", ".py", ".sh", ".cmake", ".md", ".txt", ".in", ".json", ".svg", ""}
+TEXT_SUFFIXES = {".h", ".cc", ".c", ".py", ".sh", ".cmake", ".md", ".txt", ".in", ".json", ".svg", ".toml", ""}
 CODE_SUFFIXES = {".h", ".cc", ".c", ".py", ".sh", ".cmake", ""}
 
 # What each folder may include, by the first part of the path in quotes. The public headers are
@@ -254,8 +258,12 @@ def check_exceptions(files):
         yield "tests/tidy/tidy.py", 1, f"excepts {path} from a rule, which is not there"
 
 
+def check_mutants(files):
+    return mutants.problems({f.path: f.text for f in files})
+
+
 CHECKS = [check_built, check_header, check_leftovers, check_references, check_length,
-          check_includes, check_own_header, check_exceptions]
+          check_includes, check_own_header, check_exceptions, check_mutants]
 
 
 def check_tree(root):

@@ -121,6 +121,47 @@ class TidyTest(unittest.TestCase):
         with unittest.mock.patch.dict(tidy.MAY_ALSO_INCLUDE, {"src/base/gone.cc": {"wire"}}):
             self.assert_finds({}, "tests/tidy/tidy.py", 1, "excepts src/base/gone.cc")
 
+    def test_mutants_that_do_not_match(self):
+        mutant = {"page": "docs/papers/a.md", "row": "ticks", "file": "src/base/clock.cc", "old": "return 1;",
+                  "new": "return 2;", "binary": "t", "test": "Clock.Ticks"}
+        page = "x\n\n| mechanism | test |\n|---|---|\n| ticks once | `clock_test.cc` Ticks |\n"
+        tree = {"src/base/clock.cc": CLEAN["src/base/clock.cc"] + "int f() { return 1; }\n",
+                "src/base/clock_test.cc": CLEAN["src/base/clock_test.cc"] + "TEST(Clock, Ticks) {}\n",
+                "docs/papers/a.md": page}
+
+        def with_mutant(**changes):
+            lines = [f'{field} = "{text}"' for field, text in {**mutant, **changes}.items()]
+            return {**tree, "tests/mutants/a.toml": "[[mutant]]\n" + "\n".join(lines) + "\n"}
+
+        self.assertEqual(self.findings(with_mutant()), [])
+        toml = "tests/mutants/a.toml"
+        for changes, words in [({"old": "return 3;"}, "0 times"), ({"old": "n"}, "times, not once"),
+                               ({"new": "return 1;"}, "no other than the original"),
+                               ({"test": "Clock.Tocks"}, "no test Clock.Tocks"),
+                               ({"binary": "u"}, "no test binary u")]:
+            found = self.findings(with_mutant(**changes))
+            self.assertIn((toml, 1), [(path, line) for path, line, _ in found], changes)
+            self.assertTrue(any(words in what for _, _, what in found), (changes, found))
+        self.assert_finds({**with_mutant(), toml: with_mutant()[toml] + "extra = 1\n"}, toml, 1, "extra")
+        twice = {**with_mutant(), toml: with_mutant()[toml] + with_mutant(new="return 4;")[toml]}
+        self.assertIn("another mutant", self.findings(twice)[0][2])
+        # A row that names a test, and nothing shows that it fails; or the page names another one.
+        self.assert_finds({**tree, "tests/mutants/a.toml": "\n"}, "docs/papers/a.md", 5, "no mutant")
+        other = page.replace("`clock_test.cc` Ticks", "`clock_test.cc` Others")
+        self.assert_finds({**with_mutant(), "docs/papers/a.md": other}, "docs/papers/a.md", 5, "does not name")
+        without = '[[without]]\npage = "docs/papers/a.md"\nrow = "ticks"\nwhy = "because"\n'
+        self.assertEqual(self.findings({**tree, toml: without}), [])
+
+    def test_a_file_with_its_mutants(self):
+        mutants = [{"file": "a.cc", "old": "a < b", "new": "true"}, {"file": "a.cc", "old": "G();", "new": ""}]
+        expression, statement = (tidy.mutants.number_of(mutant) for mutant in mutants)
+        text = "// a.cc: a.\n#include <a>\nvoid F() {\n  if (a < b) G();\n}\n"
+        self.assertEqual(
+            tidy.mutants.with_mutants(text, mutants),
+            '// a.cc: a.\n\n#include "mutant.h"\n#include <a>\nvoid F() {\n'
+            f"  if ((::skep::IsMutant({expression}) ? (true) : (a < b))) "
+            f"if (::skep::IsMutant({statement})) {{  }} else {{ G(); }}\n}}\n")
+
 
 if __name__ == "__main__":
     unittest.main()
