@@ -15,7 +15,7 @@ why it needs none: what it says cannot be changed without the compiler noticing,
     binary = "hash_station_test"         # the target that is built, and what of it must fail
     test = "Station.TheTableIsWrittenOnceForEachKey"
 
-`old` and `new` are an expression each; or statements, which end in `;` or `}`. So all mutants are built
+`old` and `new` are an expression each; or statements, of which `old` ends in `;`. So all mutants are built
 at once, into one copy of the sources (build/mutants; nothing in ROOT is ever broken), as
 
     (IsMutant(7) ? (new) : (old))        if (IsMutant(7)) { new } else { old }
@@ -171,7 +171,7 @@ def with_mutants(text, mutants):
                     key=lambda place: place[0])
     for begin, mutant in places:
         old, new, number = mutant["old"], mutant["new"], number_of(mutant)
-        if re.search(r"[;}]\s*$", old):
+        if old.rstrip().endswith(";"):
             both = f"if (::skep::IsMutant({number})) {{ {new} }} else {{ {old} }}"
         else:
             both = f"(::skep::IsMutant({number}) ? ({new}) : ({old}))"

@@ -153,13 +153,14 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(self.findings({**tree, toml: without}), [])
 
     def test_a_file_with_its_mutants(self):
-        mutants = [{"file": "a.cc", "old": "a < b", "new": "true"}, {"file": "a.cc", "old": "G();", "new": ""}]
+        # An expression may end in a brace.
+        mutants = [{"file": "a.cc", "old": "a < B{1}", "new": "true"}, {"file": "a.cc", "old": "G();", "new": ""}]
         expression, statement = (tidy.mutants.number_of(mutant) for mutant in mutants)
-        text = "// a.cc: a.\n#include <a>\nvoid F() {\n  if (a < b) G();\n}\n"
+        text = "// a.cc: a.\n#include <a>\nvoid F() {\n  if (a < B{1}) G();\n}\n"
         self.assertEqual(
             tidy.mutants.with_mutants(text, mutants),
             '// a.cc: a.\n\n#include "mutant.h"\n#include <a>\nvoid F() {\n'
-            f"  if ((::skep::IsMutant({expression}) ? (true) : (a < b))) "
+            f"  if ((::skep::IsMutant({expression}) ? (true) : (a < B{1}))) "
             f"if (::skep::IsMutant({statement})) {{  }} else {{ G(); }}\n}}\n")
 
 
