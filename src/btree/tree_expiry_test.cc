@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "btree/expirer.h"
 #include "btree/tree_test_changes.h"
@@ -129,6 +131,43 @@ TEST_P(Expiry, WhatWasSeenAsGoneIsGoneForAWriteOnItsWay) {
       EXPECT_EQ(batch.outcome(0).verdict, Verdict::kAbsent);
       EXPECT_EQ(batch.outcome(1).verdict, Verdict::kAbsent);
       EXPECT_EQ(GetAt(tree, kKey, kDeadline), Verdict::kAbsent);
+    }
+  }
+}
+
+// Goal: a walk at a version has whatever a write above it was done to, though a deadline has passed
+// between the two.
+// Method: the walk is opened while the write has its version and is not released, and at a time
+// behind the deadline that the write has found to be ahead. By the log, and by a merge.
+TEST_P(Expiry, AWalkHasWhatAWriteOnItsWayHasFound) {
+  constexpr std::string_view kKey = "key";
+  const Request writes[] = {
+      {.op = Op::kExpire, .when = Request::kHasDeadline, .key = kKey, .other = {}},
+      {.op = Op::kExpire, .key = kKey, .other = {}, .deadline_ms = 2 * kDeadline},
+      {.op = Op::kUpdate, .key = kKey, .value = "new", .deadline_ms = kKeepDeadline},
+      {.op = Op::kApply, .key = kKey, .value = "x", .function = functions::kAppend},
+  };
+  for (const uint32_t log_bytes : {320u, 0u}) {
+    for (const Request& write : writes) {
+      SCOPED_TRACE(testing::Message()
+                   << log_bytes << " bytes of log, op " << static_cast<int>(write.op));
+      TestTree tree(BtreeOptions{.node_bytes = 2048, .log_bytes = log_bytes});
+      tree.Do({.op = Op::kPut, .key = kKey, .value = "old", .other = {}, .deadline_ms = kDeadline});
+      std::unique_ptr<PairWalk> walk;
+      Batch batch;
+      batch.Add(write);
+      RunWithin(tree, batch, log_bytes > 0 ? SyncPoint::kWriterDrew : SyncPoint::kMergeMapped,
+                [&] { walk = std::move(*tree.engine().OpenWalk(kDeadline)); });
+      ASSERT_NE(walk, nullptr);
+      EXPECT_EQ(batch.outcome(0).verdict, Verdict::kDone);
+      EXPECT_TRUE(batch.outcome(0).present);
+      EXPECT_GT(batch.outcome(0).version, walk->version());
+      const auto pairs = walk->Next();
+      ASSERT_TRUE(pairs.has_value());
+      ASSERT_EQ(pairs->size(), 1u);
+      EXPECT_EQ((*pairs)[0].key, kKey);
+      EXPECT_EQ((*pairs)[0].value, "old");
+      EXPECT_EQ((*pairs)[0].deadline_ms, kDeadline);
     }
   }
 }

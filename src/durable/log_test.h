@@ -41,6 +41,7 @@ inline void StoreImage(FileSystem& files, const Image& image) {
   }
 }
 
+// All that has not expired.
 inline State StateOf(Engine& engine, uint64_t now_ms) {
   State state;
   const auto walk = *engine.OpenWalk(now_ms);
@@ -49,6 +50,7 @@ inline State StateOf(Engine& engine, uint64_t now_ms) {
     SKEP_CHECK(pairs.has_value());
     if (pairs->empty()) return state;
     for (const Pair& pair : *pairs) {
+      if (pair.deadline_ms != 0 && pair.deadline_ms <= walk->now_ms()) continue;
       state[std::string(pair.key)] = {std::string(pair.value), pair.deadline_ms};
     }
   }

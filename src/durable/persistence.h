@@ -13,6 +13,9 @@
 // S. Then older snapshots go, and the log before P.
 // Recovery. The newest snapshot is read, then the log from its P on: of each keyspace what is above
 // its S (replay.h). Versions go on behind the highest one there was.
+// Time. Neither in a snapshot nor in a recovery does it pass: pairs are written with their
+// deadlines, also those that have passed, and changes are replayed on what they found when they
+// were made. Only then is it time again, and what has expired is gone.
 #pragma once
 
 #include <atomic>

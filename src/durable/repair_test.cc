@@ -96,7 +96,10 @@ class Open {
       EXPECT_EQ(keyspaces->at(keyspace).Verify(), nullptr);
       const auto walk = *keyspaces->at(keyspace).OpenWalk(clock.TimeMs());
       for (auto pairs = walk->Next(); !pairs->empty(); pairs = walk->Next()) {
-        for (const Pair& pair : *pairs) state[{keyspace, std::string(pair.key)}] = pair.value;
+        for (const Pair& pair : *pairs) {
+          if (pair.deadline_ms != 0 && pair.deadline_ms <= walk->now_ms()) continue;
+          state[{keyspace, std::string(pair.key)}] = pair.value;
+        }
       }
     }
     return state;

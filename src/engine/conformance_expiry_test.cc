@@ -3,6 +3,8 @@
 // Every batch is checked against the oracle as well (Subject::Run); what a test expects beside that
 // is what it is about.
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "engine/conformance.h"
 
@@ -23,6 +25,7 @@ class ExpiryConformance : public EngineConformance {
   void SetUp() override { SKEP_NEEDS(expiry); }
 
   using Keys = std::vector<std::string>;
+  using Pairs = std::map<std::string, std::pair<std::string, uint64_t>>;  // value, deadline
 
   // Times of a test are in milliseconds since its last NewRound().
   void At(uint64_t ms) { subject_.set_now_ms(Time(ms)); }
@@ -122,6 +125,45 @@ TEST_P(ExpiryConformance, GoneAtItsMillisecond) {
         if (HasFailure()) return;
       }
     }
+  }
+}
+
+// Goal: a walk gives what has expired as well, with its deadline, and without touching it: a log
+// may have changes that were made before the deadline. What was reclaimed before it began is not
+// given.
+TEST_P(ExpiryConformance, AWalkKnowsNoTime) {
+  const auto walk_all = [&]() -> std::optional<Pairs> {
+    const auto walk = engine_.OpenWalk(subject_.now_ms());
+    if (!walk) {
+      EXPECT_EQ(walk.error().code(), Code::kNotSupported);
+      return std::nullopt;
+    }
+    EXPECT_EQ((*walk)->now_ms(), subject_.now_ms());
+    Pairs pairs;
+    for (auto next = (*walk)->Next(); !next->empty(); next = (*walk)->Next()) {
+      for (const Pair& pair : *next) {
+        pairs[std::string(pair.key)] = {std::string(pair.value), pair.deadline_ms};
+      }
+    }
+    return pairs;
+  };
+  for (const Shape& shape : kShapes) {
+    SCOPED_TRACE(shape.name);
+    NewRound(shape);
+    Put(Key("a"), Value("1"), Time(10));
+    Put(Key("b"), Value("2"));
+    Put(Key("c"), Value("3"), Time(30));
+    At(20);
+    ExpectKeys({Key("b"), Key("c")});
+    const auto before = walk_all();
+    if (!before) return;
+    const Pairs all = {{Key("a"), {Value("1"), Time(10)}},
+                       {Key("b"), {Value("2"), 0}},
+                       {Key("c"), {Value("3"), Time(30)}}};
+    EXPECT_EQ(*before, all);
+    ExpectKeys({Key("b"), Key("c")});
+    subject_.MaintainAll();
+    EXPECT_FALSE(walk_all()->contains(Key("a")));
   }
 }
 

@@ -50,7 +50,7 @@ class ModelEngine::Run {
         return engine_.version_;
       }
       read_at_ = opened->second.version;
-      now_ms_ = opened->second.now_ms;
+      now_ms_ = at.now_ms;
     } else {
       now_ms_ = engine_.now_.Advance(batch_.now_ms());
     }
@@ -561,11 +561,9 @@ Result<SnapshotRef> ModelEngine::OpenSnapshot(uint64_t now_ms) {
   // A clock that went back must not make it too old for what is read at its own now.
   const uint64_t latest_ms = now_.Advance(now_ms);
   const uint64_t id = NewSnapshotId();
-  snapshots_[id] = {.version = version_,
-                    .deadline_ms = latest_ms + options_.snapshot_age_ms_max,
-                    .now_ms = latest_ms};
+  snapshots_[id] = {.version = version_, .deadline_ms = latest_ms + options_.snapshot_age_ms_max};
   pinned_.insert(version_);
-  return SnapshotRef{.version = version_, .id = id, .now_ms = snapshots_[id].now_ms};
+  return SnapshotRef{.version = version_, .id = id, .now_ms = latest_ms};
 }
 
 Result<std::unique_ptr<PairWalk>> ModelEngine::OpenWalk(uint64_t now_ms) {

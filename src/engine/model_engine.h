@@ -84,7 +84,6 @@ class ModelEngine final : public Engine {
   struct OpenedSnapshot {
     Version version;
     uint64_t deadline_ms;
-    uint64_t now_ms;
   };
   // What an atomic batch found before it changed an entry.
   struct Undo {

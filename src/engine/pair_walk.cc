@@ -1,6 +1,7 @@
 #include "engine/pair_walk.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -10,9 +11,11 @@ namespace {
 
 class SnapshotWalk final : public PairWalk {
  public:
+  // The scans are of no time. A write that is above the version may have begun before a deadline
+  // that has passed since: whoever applies it to these pairs needs the one that it found.
   SnapshotWalk(Engine& engine, SnapshotRef snapshot) : engine_(engine), snapshot_(snapshot) {
     version_ = snapshot.version;
-    now_ms_ = snapshot.now_ms;
+    now_ms_ = std::exchange(snapshot_.now_ms, 0);
   }
   ~SnapshotWalk() override { engine_.CloseSnapshot(snapshot_); }
 
@@ -32,7 +35,6 @@ class SnapshotWalk final : public PairWalk {
   Status Fetch() {
     batch_.Clear();
     batch_.set_snapshot(snapshot_);
-    batch_.set_now_ms(snapshot_.now_ms);
     batch_.set_scan_bytes_max(kBytes);
     batch_.set_scan_visits_max(kVisits);
     batch_.set_notes_effects(true);
@@ -53,7 +55,7 @@ class SnapshotWalk final : public PairWalk {
   }
 
   Engine& engine_;
-  const SnapshotRef snapshot_;
+  SnapshotRef snapshot_;
   std::string from_;
   bool at_end_ = false;
   Batch batch_;

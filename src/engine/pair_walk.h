@@ -25,15 +25,15 @@ struct Pair {
 class PairWalk {
  public:
   virtual ~PairWalk() = default;
-  // The next pairs; none at the end. An ordered engine gives them in order. Those whose deadline
-  // had passed at the instant are left out. Valid until the next call.
+  // The next pairs; none at the end. An ordered engine gives them in order. No time passes: a pair
+  // is given also past its deadline, unless it was reclaimed. Valid until the next call.
   //   kSnapshotTooOld  there was no memory for what has changed since the instant: from now on,
   //                    always
   virtual Result<std::span<const Pair>> Next() = 0;
 
   // The instant: all writes up to this version, or number (Engine::Latest), and none after it.
   Version version() const { return version_; }
-  uint64_t now_ms() const { return now_ms_; }
+  uint64_t now_ms() const { return now_ms_; }  // not before any "now" that those writes had
 
  protected:
   Version version_ = 0;

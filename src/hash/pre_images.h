@@ -45,7 +45,7 @@
 #include <vector>
 
 #include "base/memory_budget.h"
-#include "engine/point.h"
+#include "engine/pair_walk.h"
 #include "hash/position.h"
 #include "hash/table.h"
 
@@ -58,12 +58,8 @@ struct SnapshotWalkState {
   // This much is left to those who store.
   static constexpr uint64_t kBytesLeft = Arena::kSpanBytes;
 
-  // At the beginning.
-  bool WasGone(const Pair& pair) const { return HasExpired(pair.deadline_ms, now_ms); }
-
   MemoryBudget& budget;
   BudgetedMemory memory;
-  uint64_t now_ms = 0;  // of the beginning
   // Relaxed: who needs what was not saved looks under the lock of whoever did not save it.
   std::atomic<bool> is_lost{false};
 };
@@ -137,7 +133,7 @@ void PreImages::ForEachIn(const Table& table, uint64_t index, Position begin, Po
                           Visit visit) const {
   table.ForEachIn(index, [&](const Pair& pair) {
     const Position position = PositionOf(HashOf(pair.key));
-    if (position >= begin && position < end && !state_.WasGone(pair)) visit(pair);
+    if (position >= begin && position < end) visit(pair);
   });
 }
 

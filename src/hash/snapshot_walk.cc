@@ -16,7 +16,7 @@ Result<std::unique_ptr<PairWalk>> SnapshotWalk::Open(Core& core, uint64_t now_ms
   if (core.partitions[0]->table.pre_images() != nullptr) {
     return Fail(Code::kUnavailable, "another snapshot is being read");
   }
-  walk->now_ms_ = walk->state_.now_ms = core.now.Advance(now_ms);
+  walk->now_ms_ = core.now.Advance(now_ms);
   walk->version_ = core.numbers.last();
   for (size_t i = 0; i < core.partitions.size(); ++i) {
     core.partitions[i]->table.set_pre_images(walk->images_[i].get());

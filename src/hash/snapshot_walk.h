@@ -8,8 +8,8 @@
 // the protocol of one table, and the argument. The instant is one of all tables: an atomic batch
 // holds all its partitions from its first write to its last, so it is seen whole or not at all.
 //
-// Pairs that had expired by then are left out; others are given with their deadline, whether or not
-// it has passed since.
+// Pairs are given with their deadline, whether or not it has passed: a write that has found one
+// before its deadline may be replayed on what the walk gave.
 //
 // Cost. No walk is open: a branch that is never taken, for each write. A walk: a hash and a copy of
 // every pair. Memory: what writers save is charged to the budget, at most all pairs; what Next()
