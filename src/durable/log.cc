@@ -117,9 +117,14 @@ void Log::AppendRecord(std::string_view payload, uint32_t payload_crc) {
   end_ += sizeof(header) + payload.size();
 }
 
-Log::Mark Log::MarkOf(uint32_t keyspace) const {
+uint64_t Log::End() const {
   std::lock_guard lock(mutex_);
-  return {.position = end_, .version = KeyspaceOf(keyspace).last_appended};
+  return end_;
+}
+
+Version Log::LastAppended(uint32_t keyspace) const {
+  std::lock_guard lock(mutex_);
+  return KeyspaceOf(keyspace).last_appended;
 }
 
 // ---- Writing ----

@@ -115,12 +115,10 @@ class Log {
   LogSync policy() const { return policy_.load(std::memory_order_relaxed); }
   void set_policy(LogSync policy);
   LogStatistics statistics() const;
-  // The log before the position has no change of the keyspace above the version.
-  struct Mark {
-    uint64_t position = 0;
-    Version version = 0;
-  };
-  Mark MarkOf(uint32_t keyspace) const;
+  // Behind the records of all batches that have left.
+  uint64_t End() const;
+  // The highest version of a change of the keyspace that has been appended.
+  Version LastAppended(uint32_t keyspace) const;
 
   // One round of the log's own work: what is due. Returns in how many milliseconds it wants to be
   // called again; Wake() calls for it sooner. One thread.

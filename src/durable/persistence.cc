@@ -426,26 +426,23 @@ Status Persistence::Close() {
 }
 
 Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
+  // The position comes first: a keyspace whose engine is made after it has nothing before it.
+  const uint64_t position = log_.End();
+  const uint64_t begun_ms = clock_.TimeMs();
   std::map<uint32_t, DurableEngine*> engines;
   {
     std::lock_guard lock(mutex_);
     engines = engines_;
   }
-  uint64_t position = UINT64_MAX;
-  std::map<uint32_t, Version> at_least;
-  for (const auto& [index, engine] : engines) {
-    const Log::Mark mark = log_.MarkOf(index);
-    position = std::min(position, mark.position);
-    at_least[index] = mark.version;
-  }
   const std::string path = PathOf(SnapshotName(position));
-  auto writer = SnapshotWriter::Create(files_, path, clock_.TimeMs());
+  auto writer = SnapshotWriter::Create(files_, path, begun_ms);
   if (!writer) return writer.error();
   std::vector<SnapshotKeyspace> keyspaces;
   uint64_t items = 0;
   for (const auto& [index, engine] : engines) {
     // Of a version that the log has, so it is drawn; it is released when those before it are.
-    while (engine->Latest() < at_least[index]) {
+    const Version at_least = log_.LastAppended(index);
+    while (engine->Latest() < at_least) {
       engine->inner().Release();
       std::this_thread::yield();
     }

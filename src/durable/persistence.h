@@ -7,10 +7,11 @@
 //            snapshot-0000000003ffd010.sks  snapshot_format.h; by the position of the log from
 //                                           which on the log is needed
 //
-// Snapshot. The position P of the log is noted, and for each keyspace the highest version that the
-// log has before it; once that is released, all pairs are written as of a version S not below it.
-// So what the log has before P is in the snapshot, and of what it has behind it, what is not above
-// S. Then older snapshots go, and the log before P.
+// Snapshot. The position P of the log is noted first, then which keyspaces there are: one that is
+// first used later has nothing before P. For each of them the highest version that the log has by
+// then is noted; once that is released, all pairs are written as of a version S not below it. So
+// what the log has before P is in the snapshot, and of what it has behind it, what is not above S.
+// Then older snapshots go, and the log before P.
 // Recovery. The newest snapshot is read, then the log from its P on: of each keyspace what is above
 // its S (replay.h). Versions go on behind the highest one there was.
 // Time. Neither in a snapshot nor in a recovery does it pass: pairs are written with their

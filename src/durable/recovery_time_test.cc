@@ -1,5 +1,5 @@
-// Deadlines that pass while a snapshot is written: what the log says of a key before its deadline
-// is replayed on the key as it was then.
+// What happens in the middle of a snapshot: what the log says of a key before its deadline is
+// replayed on the key as it was then, and no keyspace is forgotten.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -31,11 +31,19 @@ class HookedClock final : public Clock {
 
 class RecoveryTime : public testing::TestWithParam<const char*> {
  protected:
+  // With an empty directory.
+  void Begin() {
+    keyspaces_.reset();
+    persistence_.reset();
+    disk_ = std::make_unique<SimFileSystem>(1, trace_);
+    Open();
+  }
+  // What ran before is killed.
   void Open() {
     keyspaces_.reset();
     persistence_.reset();
     std::string problem;
-    auto opened = Persistence::Open(disk_, clock_, store_, &problem);
+    auto opened = Persistence::Open(*disk_, clock_, store_, &problem);
     ASSERT_TRUE(opened.has_value()) << problem;
     persistence_ = std::move(*opened);
     keyspaces_ = std::move(*Keyspaces::Make(store_, nullptr, persistence_.get()));
@@ -59,7 +67,7 @@ class RecoveryTime : public testing::TestWithParam<const char*> {
 
   HookedClock clock_;
   Trace trace_;
-  SimFileSystem disk_{1, trace_, {}};
+  std::unique_ptr<SimFileSystem> disk_;
   const Options store_{.engine = GetParam(),
                        .keyspaces = 2,
                        .directory = kTestDirectory,
@@ -75,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Engines, RecoveryTime, testing::ValuesIn(kEngines));
 //   before the snapshot reads the next keyspace. After a restart the vector is gone: the change was
 //   of the one that had the deadline, and did not make another one.
 TEST_P(RecoveryTime, AKeyExpiresWhileASnapshotIsWritten) {
-  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_NO_FATAL_FAILURE(Begin());
   AddOne();
   Batch expire;
   expire.Expire("vector", kDeadlineMs);
@@ -83,7 +91,7 @@ TEST_P(RecoveryTime, AKeyExpiresWhileASnapshotIsWritten) {
   Batch other;
   other.Put("other", "value");
   Execute(1, other);
-  // The time is asked for when the file is made, and for each keyspace.
+  // The time is asked for when the snapshot begins, and for each keyspace.
   clock_.calls = 3;
   clock_.hook = [&] {
     AddOne();
@@ -99,6 +107,33 @@ TEST_P(RecoveryTime, AKeyExpiresWhileASnapshotIsWritten) {
   get.Get("vector");
   Execute(0, get);
   EXPECT_EQ(get.outcome(0).verdict, Verdict::kAbsent);
+}
+
+// Goal: a keyspace that is used for the first time while a snapshot begins or is written is there
+// after a restart. Method: its first write comes at each of the moments at which the time is asked
+// for: between the steps of the beginning, and of the keyspaces.
+TEST_P(RecoveryTime, AKeyspaceIsFirstUsedWhileASnapshotIsWritten) {
+  int moments = 0;
+  for (bool came = true; came; ++moments) {
+    SCOPED_TRACE(testing::Message() << "at moment " << moments);
+    ASSERT_NO_FATAL_FAILURE(Begin());
+    Batch put;
+    put.Put("key", "value");
+    Execute(0, put);
+    clock_.calls = moments + 1;
+    clock_.hook = [&] {
+      Batch first;
+      first.Put("first", "value");
+      Execute(1, first);
+    };
+    ASSERT_TRUE(persistence_->Save().ok());
+    came = !clock_.hook;
+    clock_.hook = nullptr;
+    ASSERT_NO_FATAL_FAILURE(Open());
+    EXPECT_EQ(StateOf(keyspaces_->at(0), clock_.now_ms).size(), 1u);
+    EXPECT_EQ(StateOf(keyspaces_->at(1), clock_.now_ms).size(), came ? 1u : 0u);
+  }
+  EXPECT_GE(moments, 4);
 }
 
 }  // namespace
