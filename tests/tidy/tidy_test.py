@@ -160,7 +160,7 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(
             tidy.mutants.with_mutants(text, mutants),
             '// a.cc: a.\n\n#include "mutant.h"\n#include <a>\nvoid F() {\n'
-            f"  if ((::skep::IsMutant({expression}) ? (true) : (a < B{1}))) "
+            f"  if ((::skep::IsMutant({expression}) ? (true) : (a < B{{1}}))) "
             f"if (::skep::IsMutant({statement})) {{  }} else {{ G(); }}\n}}\n")
 
 
