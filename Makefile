@@ -11,7 +11,7 @@ SEEDS ?= 100
 help:
 	@echo "make run [PORT=6379]      install what is missing, build, start skep-server"
 	@echo "make build                install what is missing, build build/release/bin/"
-	@echo "make test [TESTS=regex]   build every preset, run all tests"
+	@echo "make test [TESTS=regex]   build optimised and with sanitizers, run all tests"
 	@echo "make bench [RECORDS=n]    this machine's limits, then YCSB A to F"
 	@echo "make bench-ordered [RECORDS=n] [STEPS=...]    every figure of docs/ordered.md"
 	@echo "make bench-durable [STEPS=...]    what durability costs, and how fast a store recovers"
@@ -36,7 +36,7 @@ build:
 	@scripts/build release
 
 test:
-	@scripts/install-packages build test fuzz peers
+	@scripts/install-packages build test peers
 	@scripts/test $(if $(TESTS),-R '$(TESTS)')
 
 bench:

@@ -15,6 +15,10 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
+
+from skep_process import end_with_parent  # noqa: E402
+
 LIMITS_FIGURES = ["random_read_mops", "random_rmw_mops", "random_read_4k_mops",
                   "random_start_3200b_mops", "chase_ns", "seq_read_gbs", "loopback_rtt_us",
                   "loopback_64_mops", "address_mops"]
@@ -151,7 +155,8 @@ def check_kv_direct(result, options):
 def with_server(server, run):
     """Calls run(port) while the server listens on loopback, on a port the system chose."""
     with subprocess.Popen([server, "--bind", "127.0.0.1", "--port", "0"], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          preexec_fn=end_with_parent) as process:
         try:
             for line in process.stdout:
                 if found := re.search(r"127\.0\.0\.1:(\d+)", line):

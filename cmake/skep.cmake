@@ -72,25 +72,31 @@ function(skep_parses_command_line)
   endif()
 endfunction()
 
-# Labels of tests, and where they run (SKEP_LABELS_SKIPPED, SKEP_LABELS_ON_DEMAND and
-# SKEP_BENCHMARKS, which the presets set):
-#   (none)  a unit test: in every preset
-#   single  one thread and no memory tricks, so that ThreadSanitizer has nothing to find, nor does
-#           the order of events change with the optimiser: in dev; in release on demand
-#   slow    takes more than some seconds: not in dev and tsan, where it would take ten times that
-#   e2e     real clients against a real process: not in tsan, which has the server's own tests
-#   bench   a benchmark's smoke run: where benchmarks are built, which is release only
-#   fuzz    a fuzzer: in the preset of its own
-set(SKEP_LABELS_SKIPPED "" CACHE STRING "Tests with one of these labels are neither built nor run")
-set(SKEP_LABELS_ON_DEMAND "" CACHE STRING
-  "Tests with one of these labels are built if asked for by name, and not run by ctest")
+# Labels say what a test is for, and a preset runs the tests of the labels in SKEP_RUNS, each of them
+# where it finds something (docs/testing.md has the table and what it was made from):
+#   unit     the rule, of tests without a label: dev and tsan
+#   single   one thread and no memory tricks: ThreadSanitizer has nothing to find. dev
+#   threads  real threads, whose schedules change with the optimiser: release, dev and tsan
+#   linearizability  histories of threads and clients: release and tsan
+#   e2e      real clients against a real process: dev
+#   slow     what only full speed, real memory or the installed package shows: release
+#   bench    a benchmark's tests and its smoke run: release, where benchmarks are built
+#   fuzz     a fuzzer on its committed corpus: dev; `make fuzz` goes on from there
+# A test that a preset does not run is still built there if it is asked for by name.
+set(SKEP_RUNS unit single threads linearizability e2e slow bench fuzz CACHE STRING
+  "Tests with one of these labels are built and run")
 
-# skep_runs_labels(result label...): whether this build runs tests with these labels.
+# skep_runs_labels(result label...): whether this build runs tests with these labels. Without a
+# label it is asked for `unit`.
 function(skep_runs_labels result)
-  set(${result} TRUE PARENT_SCOPE)
-  foreach(label IN LISTS ARGN)
-    if(label IN_LIST SKEP_LABELS_SKIPPED)
-      set(${result} FALSE PARENT_SCOPE)
+  set(labels ${ARGN})
+  if(NOT labels)
+    set(labels unit)
+  endif()
+  set(${result} FALSE PARENT_SCOPE)
+  foreach(label IN LISTS labels)
+    if(label IN_LIST SKEP_RUNS)
+      set(${result} TRUE PARENT_SCOPE)
     endif()
   endforeach()
 endfunction()
@@ -101,6 +107,9 @@ set(SKEP_TEST_FLAGS "" CACHE STRING "Compiler options of the tests, after those 
 add_library(skep_test_flags INTERFACE)
 target_compile_options(skep_test_flags INTERFACE ${SKEP_TEST_FLAGS})
 
+# All that the tests of this build need which are programs of GoogleTest.
+add_custom_target(skep_tests)
+
 # skep_test(name SOURCES file... [APART file...] DEPS target... [LABELS label...]
 #           [TIMEOUT seconds] [ENVIRONMENT variable=value]): a GoogleTest binary; each of its tests
 # is a ctest test. With a sanitizer, where to start a process takes longer than most tests, the whole
@@ -110,26 +119,22 @@ function(skep_test name)
     return()
   endif()
   cmake_parse_arguments(ARG "" "TIMEOUT;ENVIRONMENT" "SOURCES;APART;DEPS;LABELS" ${ARGN})
-  skep_runs_labels(wanted ${ARG_LABELS})
-  if(NOT wanted)
-    return()
-  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
-  set(on_demand)
-  foreach(label IN LISTS ARG_LABELS)
-    if(label IN_LIST SKEP_LABELS_ON_DEMAND)
-      set(on_demand EXCLUDE_FROM_ALL)
-    endif()
-  endforeach()
+  skep_runs_labels(wanted ${ARG_LABELS})
+  set(on_demand EXCLUDE_FROM_ALL)
+  if(wanted)
+    set(on_demand)
+  endif()
   add_executable(${name} ${on_demand} ${ARG_SOURCES} ${ARG_APART})
   set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_link_libraries(${name} PRIVATE skep_flags ${ARG_DEPS} skep_test_flags GTest::gmock
     GTest::gtest_main)
-  if(on_demand)
+  if(NOT wanted)
     return()
   endif()
+  add_dependencies(skep_tests ${name})
   include(GoogleTest)
   # A property without a value would take the next one's name for it.
   set(properties TIMEOUT ${ARG_TIMEOUT})
@@ -164,22 +169,32 @@ function(skep_benchmark name)
   endif()
 endfunction()
 
-# skep_fuzzer(name SOURCES file... DEPS target... CORPUS folder [DICT file]): a libFuzzer binary,
-# built by the target skep_fuzzers. ctest runs it for SKEP_FUZZ_SECONDS on its committed corpus.
+# skep_fuzzer(name SOURCES file... DEPS target... CORPUS folder [DICT file]): a libFuzzer binary in the
+# preset `fuzz`, built by the target skep_fuzzers, which ctest runs for SKEP_FUZZ_SECONDS from its
+# committed corpus on. Where AddressSanitizer is there without libFuzzer, the same source with a main
+# of ours (base/corpus_replay.cc) is a test that runs the corpus once.
 set(SKEP_FUZZ_SECONDS 5 CACHE STRING "How long ctest runs each fuzzer")
 if(SKEP_FUZZERS)
   add_custom_target(skep_fuzzers)
 endif()
 function(skep_fuzzer name)
-  if(NOT SKEP_FUZZERS)
+  skep_runs_labels(wanted fuzz)
+  if(NOT SKEP_FUZZERS AND NOT (SKEP_TESTS AND SKEP_SANITIZE MATCHES "address" AND wanted))
     return()
   endif()
   cmake_parse_arguments(ARG "" "CORPUS;DICT" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE skep_flags ${ARG_DEPS})
+  set(corpus ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_CORPUS})
+  if(NOT SKEP_FUZZERS)
+    target_link_libraries(${name} PRIVATE skep_test_flags skep_corpus_replay)
+    add_test(NAME ${SKEP_TEST_PREFIX}${name} COMMAND ${name} ${corpus})
+    set_tests_properties(${SKEP_TEST_PREFIX}${name} PROPERTIES LABELS fuzz TIMEOUT 300)
+    return()
+  endif()
   add_dependencies(skep_fuzzers ${name})
   target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-  target_link_libraries(${name} PRIVATE skep_flags ${ARG_DEPS})
   set(grown ${CMAKE_BINARY_DIR}/corpus/${name})
   set(crashes ${CMAKE_BINARY_DIR}/crashes)
   file(MAKE_DIRECTORY ${grown} ${crashes})
@@ -190,6 +205,6 @@ function(skep_fuzzer name)
   endif()
   add_test(NAME ${SKEP_TEST_PREFIX}${name} COMMAND ${name} -max_total_time=${SKEP_FUZZ_SECONDS}
     -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=${crashes}/${name}-
-    ${dictionary} ${grown} ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_CORPUS})
+    ${dictionary} ${grown} ${corpus})
   set_tests_properties(${SKEP_TEST_PREFIX}${name} PROPERTIES LABELS fuzz TIMEOUT ${timeout})
 endfunction()

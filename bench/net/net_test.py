@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "tests/e2e"))
 PROGRAM, os.environ["SKEP_SERVER"] = map(os.path.abspath, sys.argv[1:3])
 del sys.argv[1:3]
 
-from skep_process import PATIENCE_S, REDIS_BINARY, Process, RedisServer, SkepServer  # noqa: E402
+from skep_process import PATIENCE_S, REDIS_BINARY, Process, RedisServer, SkepServer, needs  # noqa: E402
 
 MEMCACHED = shutil.which("memcached")
 OPTIONS = ["name", "protocol", "host", "port", "unix", "connections", "depth", "group", "workload",
@@ -140,7 +140,7 @@ class NetTest(unittest.TestCase):
             self.assertGreaterEqual(absent["misses"], absent["ops_done"])
             self.assertEqual(absent["hits"], 0)
 
-    @unittest.skipUnless(REDIS_BINARY, "no redis-server here")
+    @needs(REDIS_BINARY, "redis-tools")
     def test_redis(self):
         server = RedisServer()
         self.addCleanup(server.stop)
@@ -153,7 +153,7 @@ class NetTest(unittest.TestCase):
                                  capture_output=True, text=True, check=False)
         self.assertIn("ERR unknown command 'KRANGE'", refused.stderr)
 
-    @unittest.skipUnless(MEMCACHED, "no memcached here")
+    @needs(MEMCACHED, "memcached")
     def test_memcached(self):
         with Memcached() as server:
             for protocol in ("memcached-text", "memcached-meta"):

@@ -6,10 +6,15 @@ run to run: the page's first mention of one stands for what the server answered.
 
 Usage: conversation_test.py SKEP_SERVER PAGE..."""
 
+import os
 import re
 import shlex
 import subprocess
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
+
+from skep_process import end_with_parent  # noqa: E402
 
 PROMPT = re.compile(r"^(?:127\.0\.0\.1:6379)?> (.*)$")
 BLOCK = re.compile(r"^```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -56,7 +61,8 @@ def check(port, page, line, exchanges):
 def main():
     server, pages = sys.argv[1], sys.argv[2:]
     process = subprocess.Popen([server, "--port", "0"], stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True)
+                               stderr=subprocess.STDOUT, text=True,
+                               preexec_fn=end_with_parent)
     try:
         port = next((int(found.group(1)) for text in process.stdout
                      if (found := LISTENING.search(text))), None)

@@ -8,7 +8,7 @@ import re
 import unittest
 
 from resp import encode
-from skep_process import REDIS_BINARY, RedisServer, SkepServer
+from skep_process import REDIS_BINARY, RedisServer, SkepServer, needs
 
 
 def words(line):
@@ -29,7 +29,7 @@ def in_any_order(raw):
     return sorted(raw.split(b"\r\n"))
 
 
-@unittest.skipUnless(REDIS_BINARY, "Redis is not installed")
+@needs(REDIS_BINARY, "redis-tools")
 class BesideRedisTest(unittest.TestCase):
     """One server of each kind for all tests of the class."""
 

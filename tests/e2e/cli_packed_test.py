@@ -14,7 +14,7 @@ import unittest
 
 import cli_test
 from cli_test import CliTest, Conversation, run
-from skep_process import PATIENCE_S, SkepServer
+from skep_process import PATIENCE_S, SkepServer, end_with_parent
 
 # From an empty keyspace to an empty one. No line's reply depends on the time.
 LINES = r"""
@@ -257,7 +257,8 @@ SNAPSHOT NOW
         server, client = self.server("--snapshot-age-ms", "1")
         cli = subprocess.Popen([cli_test.CLI, "--packed", "-p", str(server.port)],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, env=cli_test.ENVIRONMENT)
+                               stderr=subprocess.PIPE, env=cli_test.ENVIRONMENT,
+                               preexec_fn=end_with_parent)
         cli.stdin.write(b"SET a 1\nSNAPSHOT\nSET a 2\n")
         cli.stdin.flush()
         while client.call("GET", "a") != b"2" or b"snapshots=0" not in client.call("INFO", "keyspace"):
@@ -337,7 +338,8 @@ class LoadTest(PackedCase):
         server = SkepServer()
         cli = subprocess.Popen([cli_test.CLI, "--packed", "-p", str(server.port), "--bulk", "tab"],
                                stdin=subprocess.PIPE, stderr=subprocess.PIPE,
-                               env=cli_test.ENVIRONMENT)
+                               env=cli_test.ENVIRONMENT,
+                               preexec_fn=end_with_parent)
         cli.stdin.write(b"".join(b"%d\t\n" % i for i in range(200_000)))
         cli.stdin.flush()
         server.stop()

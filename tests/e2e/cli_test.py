@@ -17,7 +17,7 @@ import tempfile
 import threading
 import unittest
 
-from skep_process import PATIENCE_S, REDIS_BINARY, RedisServer, SkepServer
+from skep_process import PATIENCE_S, REDIS_BINARY, RedisServer, SkepServer, needs
 from terminal import Terminal
 
 CLI = ""
@@ -73,7 +73,7 @@ ALIKE_IN_REDIS = ALIKE + [
 ]
 
 
-@unittest.skipUnless(shutil.which("redis-cli"), "redis-cli is not installed")
+@needs(shutil.which("redis-cli"), "redis-tools")
 class AlikeTest(CliTest):
     def compare(self, client, where, commands):
         for style in (("--raw",), ("--no-raw",), ("--no-raw", "-3"), ("-3", "--raw")):
@@ -97,7 +97,7 @@ class AlikeTest(CliTest):
         server, client = self.server()
         self.compare(client, ("-p", server.port), ALIKE)
 
-    @unittest.skipUnless(REDIS_BINARY, "Redis is not installed")
+    @needs(REDIS_BINARY, "redis-tools")
     def test_on_redis(self):
         redis = RedisServer("--enable-debug-command", "yes")
         self.addCleanup(redis.stop)
@@ -484,7 +484,7 @@ class ConversationTest(Conversation):
         person.type("exit\r")
         self.assertEqual(person.end(), 0)
 
-    @unittest.skipUnless(REDIS_BINARY, "Redis is not installed")
+    @needs(REDIS_BINARY, "redis-tools")
     def test_beside_redis(self):
         redis = RedisServer()
         self.addCleanup(redis.stop)

@@ -2,14 +2,16 @@
 """How the process starts, is configured and ends."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import unittest
 
 from resp import Connection, Error, encode
-from skep_process import BINARY, PATIENCE_S, SkepServer
+from skep_process import BINARY, PATIENCE_S, SkepServer, end_with_parent
 
 
 def run(*arguments):
@@ -52,6 +54,24 @@ class EndTest(unittest.TestCase):
         with SkepServer() as server, server.connect() as client:
             self.assertEqual(client.call("SHUTDOWN", "nosuch"), Error("ERR syntax error"))
             self.assertEqual(client.call("PING"), "PONG")
+
+
+    # Goal: a server that a test started never outlives the test, whatever ends that.
+    # Method: a second interpreter starts a server as tests do, and is killed. The kernel closes the
+    # server's connections when it ends the server.
+    def test_a_killed_test_leaves_no_server(self):
+        test = subprocess.Popen(
+            [sys.executable, "-c", "import time\nfrom skep_process import SkepServer\n"
+             "server = SkepServer()\nprint(server.port, server.folder, flush=True)\ntime.sleep(1e6)"],
+            cwd=os.path.dirname(os.path.abspath(__file__)), stdout=subprocess.PIPE, text=True,
+            preexec_fn=end_with_parent)
+        port, folder = test.stdout.readline().split()
+        self.addCleanup(shutil.rmtree, folder)
+        with Connection(int(port)) as client:
+            self.assertEqual(client.call("PING"), "PONG")
+            test.kill()
+            test.communicate()
+            self.assertTrue(client.is_closed())
 
 
 class StartTest(unittest.TestCase):

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from skep_process import REDIS_BINARY, RedisServer
+from skep_process import REDIS_BINARY, RedisServer, needs
 
 LISTING = ""
 
@@ -94,7 +94,7 @@ def fill_others(redis, rng):
     redis.call("EXPIRE", "list:few", 1000)
 
 
-@unittest.skipUnless(REDIS_BINARY, "Redis is not installed")
+@needs(REDIS_BINARY, "redis-tools")
 class RdbTest(unittest.TestCase):
     maxDiff = 2000
 

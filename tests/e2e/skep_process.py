@@ -38,8 +38,16 @@ LIBC = ctypes.CDLL(None)
 
 
 def end_with_parent():
-    """In a child: the kernel ends it if the test that started it is killed."""
+    """In a child: the kernel ends it when the thread that started it ends, however that comes."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def needs(program, package):
+    """Decorates a test that needs a program of a package. Without it the test is skipped, but fails
+    where CI is set: scripts/packages.txt should have brought the package."""
+    if not program and os.environ.get("CI"):
+        raise SystemExit(f"{package} is not installed")
+    return unittest.skipUnless(program, f"{package} is not installed")
 
 
 class Process:
@@ -51,7 +59,8 @@ class Process:
         self._grown = threading.Condition()
         self.popen = subprocess.Popen(command, executable=executable, cwd=folder,
                                       env=environment, stdin=subprocess.DEVNULL,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                      preexec_fn=end_with_parent)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

@@ -10,7 +10,7 @@ import subprocess
 import termios
 import time
 
-from skep_process import PATIENCE_S
+from skep_process import PATIENCE_S, end_with_parent
 
 COLUMNS = 100
 CONTROL = re.compile(r"\x1b\[([?\d;]*)([A-Za-z@])|\x1b[=>78]|\x1b\([A-Z0-9]")
@@ -76,6 +76,12 @@ class Screen:
             self.lines[self.row] = line[:self.column] + " " * count + line[self.column:]
 
 
+def take_terminal():
+    """In a child: standard input is its terminal, and it ends with the test."""
+    end_with_parent()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     def __init__(self, command, environment):
         self.master, slave = pty.openpty()
@@ -83,7 +89,7 @@ class Terminal:
         self.popen = subprocess.Popen(
             [str(word) for word in command], stdin=slave, stdout=slave, stderr=slave,
             start_new_session=True, env=environment,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+            preexec_fn=take_terminal)
         os.close(slave)
         self.screen = Screen()
 

@@ -16,7 +16,7 @@ import tempfile
 import time
 import unittest
 
-from skep_process import REDIS_BINARY, RedisServer, SkepServer
+from skep_process import REDIS_BINARY, RedisServer, SkepServer, end_with_parent, needs
 
 CHECK, DUMP = "", ""
 
@@ -140,7 +140,8 @@ class DumpTest(unittest.TestCase):
         client.call("SET", "a", 0)
         client.call("SET", "z", 0)
         process = subprocess.Popen([DUMP, "export", "--port", str(source.port), "--format", "jsonl",
-                                    "--output", self.path("out")], stderr=subprocess.DEVNULL)
+                                    "--output", self.path("out")], stderr=subprocess.DEVNULL,
+                                   preexec_fn=end_with_parent)
         count = 0
         while process.poll() is None:
             count += 1
@@ -225,7 +226,7 @@ class DumpTest(unittest.TestCase):
             client.call("SELECT", db)
             self.assertEqual(client.call("KEYS", "*"), keys)
 
-    @unittest.skipUnless(shutil.which("redis-cli"), "redis-cli is not installed")
+    @needs(shutil.which("redis-cli"), "redis-tools")
     def test_redis_cli_takes_it(self):
         source, client = self.server()
         target, back = self.server()
@@ -236,7 +237,7 @@ class DumpTest(unittest.TestCase):
         self.assertEqual(code, 0, said)
         self.assertEqual(contents(back), items)
 
-    @unittest.skipUnless(REDIS_BINARY, "Redis is not installed")
+    @needs(REDIS_BINARY, "redis-tools")
     def test_rdb(self):
         redis = RedisServer()
         self.addCleanup(redis.stop)
