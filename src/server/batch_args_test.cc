@@ -254,7 +254,7 @@ TEST(BatchArgs, NamesEachMistake) {
   EXPECT_EQ(ErrorOf({"IF", "DIGEST", "a", "b", "DO", "GET", "a"}),
             "ERR KBATCH condition 0: a digest must be exactly 32 hexadecimal characters");
   EXPECT_EQ(ErrorOf({"IF", "EMPTY", "a", "b", "DO", "GET", "a"}),
-            "ERR KBATCH condition 0: min or max not valid string range item");
+            "ERR KBATCH condition 0: " + std::string(kNotABound));
   EXPECT_EQ(ErrorOf({"DO", "GET", "a", "X"}), "ERR KBATCH operation 1: there is no operation 'X'");
   EXPECT_EQ(ErrorOf({"DO", "GET"}), "ERR KBATCH operation 0: GET takes key");
   EXPECT_EQ(ErrorOf({"IF", "ABSENT", "b", "DO", "GET", "a", "PUT", "a"}),
@@ -274,7 +274,7 @@ TEST(BatchArgs, NamesEachMistake) {
   EXPECT_EQ(ErrorOf({"DO", "EXPIRE", "a", "9223372036854775807"}),
             "ERR KBATCH operation 0: invalid expire time in 'kbatch' command");
   EXPECT_EQ(ErrorOf({"DO", "DELRANGE", "-", "x"}),
-            "ERR KBATCH operation 0: min or max not valid string range item");
+            "ERR KBATCH operation 0: " + std::string(kNotABound));
   EXPECT_EQ(ErrorOf({"DO", std::string(1000, 'x')}),
             "ERR KBATCH operation 0: there is no operation '" + std::string(64, 'x') + "'");
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "server/range_args.h"
 #include "server/server.h"
 #include "server/worker.h"
 
@@ -48,7 +49,11 @@ bool Call::Refused(const Batch& batch, uint32_t slot, size_t count) const {
 Engine& Call::engine() const { return server_->keyspaces().at(session_.keyspace); }
 
 std::string WrongCountError(const Command& command) {
-  return fmt::format("ERR wrong number of arguments for '{}' command", command.name);
+  std::string text = fmt::format("ERR wrong number of arguments for '{}' command", command.name);
+  if (command.arguments.starts_with("min max")) {
+    text += fmt::format(": it takes {}; {}", command.arguments, kRangeSyntax);
+  }
+  return text;
 }
 
 void Call::Execute(Batch& batch) const {

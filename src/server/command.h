@@ -156,7 +156,8 @@ struct Command {
   bool has(Flag flag) const { return (flags & flag) != 0; }
 };
 
-// "ERR wrong number of arguments for ... command".
+// "ERR wrong number of arguments for ... command", as Redis; of a command that takes a range, which
+// Redis does not have, also how it is written.
 std::string WrongCountError(const Command& command);
 
 // Sorted by name.

@@ -48,6 +48,12 @@ uint32_t LimitOf(int64_t count) {
   return count < 0 ? kNoLimit : static_cast<uint32_t>(std::min<int64_t>(count, kNoLimit - 1));
 }
 
+// Commands that answer one key are documented with the first, the others with the second word. All
+// take both.
+bool IsWithValues(std::string_view word) {
+  return EqualsIgnoringCase(word, "withvalue") || EqualsIgnoringCase(word, "withvalues");
+}
+
 // Reads one option at args[i] and moves i behind it. An error text, or empty.
 std::string_view ParseRangeOption(std::span<const std::string_view> args, size_t& i,
                                   unsigned allowed, RangeArgs& out) {
@@ -57,7 +63,7 @@ std::string_view ParseRangeOption(std::span<const std::string_view> args, size_t
     out.reverse = true;
     return {};
   }
-  if ((allowed & kWithValues) != 0 && EqualsIgnoringCase(name, "withvalues")) {
+  if ((allowed & kWithValues) != 0 && IsWithValues(name)) {
     out.with_values = true;
     return {};
   }
@@ -105,7 +111,7 @@ std::string_view ParseRangeArgs(std::span<const std::string_view> args, unsigned
 // KFLOOR and its kin: [WITHVALUE] after `arguments` words.
 std::optional<bool> ParseWithValue(std::span<const std::string_view> args, size_t words) {
   if (args.size() == words) return false;
-  if (args.size() == words + 1 && EqualsIgnoringCase(args[words], "withvalue")) return true;
+  if (args.size() == words + 1 && IsWithValues(args[words])) return true;
   return std::nullopt;
 }
 

@@ -26,7 +26,7 @@ Result<Range> ParseRange(std::string_view min, std::string_view max, Scratch& sc
   const std::optional<Form> min_form = FormOf(min);
   const std::optional<Form> max_form = FormOf(max);
   if (!min_form || !max_form) {
-    return Fail(Code::kInvalidArgument, "min or max not valid string range item");
+    return Fail(Code::kInvalidArgument, kNotABound.data());
   }
   if (min_form == Form::kAfterAll || max_form == Form::kBeforeAll) return EmptyRange();
 

@@ -68,7 +68,7 @@ TEST(RangeArgs, HoldsWhatTheBoundsAllow) {
   }
 }
 
-// Goal: whatever is no bound is refused, with Redis's text.
+// Goal: whatever is no bound is refused, with a text that begins as Redis's.
 TEST(RangeArgs, RefusesOtherForms) {
   Scratch scratch;
   for (const std::string& bad : {""s, "a"s, "--"s, "++"s, "-a"s, "+a"s, " [a"s, "-\0"s, "]a"s}) {
@@ -77,7 +77,7 @@ TEST(RangeArgs, RefusesOtherForms) {
       const Result<Range> range = ParseRange(min, max, scratch);
       ASSERT_FALSE(range.has_value()) << min << " " << max;
       EXPECT_EQ(range.error().code(), Code::kInvalidArgument);
-      EXPECT_STREQ(range.error().what(), "min or max not valid string range item");
+      EXPECT_EQ(std::string_view(range.error().what()), kNotABound);
     }
   }
 }

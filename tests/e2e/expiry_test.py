@@ -7,14 +7,13 @@ gone. Nothing is timed."""
 import time
 import unittest
 
-from resp import Error
+from resp import NOT_A_BOUND, RANGE_SYNTAX, Error
 from skep_process import PATIENCE_S, ServerTest
 
 SYNTAX = Error("ERR syntax error")
 NOT_AN_INTEGER = Error("ERR value is not an integer or out of range")
 NOT_COMPATIBLE = Error("ERR NX and XX, GT or LT options at the same time are not compatible")
 GT_AND_LT = Error("ERR GT and LT options at the same time are not compatible")
-NOT_A_BOUND = Error("ERR min or max not valid string range item")
 
 # In 2100: later than any run of this test, and in whole seconds.
 FAR_S = 4102444800
@@ -386,13 +385,14 @@ class RangeTest(ExpiryTest):
         self.check(0, "DBSIZE")
 
     def test_errors(self):
-        arity = Error("ERR wrong number of arguments for 'kexpire' command")
+        arity = Error("ERR wrong number of arguments for 'kexpire' command: it takes min max | "
+                      f"PREFIX prefix milliseconds [LIMIT count]; {RANGE_SYNTAX}")
         for words in ([], ["-"], ["-", "+"], ["PREFIX", "a"]):
             self.check(arity, "KEXPIRE", *words)
         for words in (["-", "+", 1, "LIMIT"], ["-", "+", 1, "x"], ["-", "+", 1, "COUNT", 1],
                       ["-", "+", 1, "LIMIT", 1, "x"]):
             self.check(SYNTAX, "KEXPIRE", *words)
-        self.check(NOT_A_BOUND, "KEXPIRE", "a", "+", 1)
+        self.check(Error(NOT_A_BOUND), "KEXPIRE", "a", "+", 1)
         self.check(NOT_AN_INTEGER, "KEXPIRE", "-", "+", "x")
         self.check(NOT_AN_INTEGER, "KEXPIRE", "-", "+", 1, "LIMIT", "x")
         self.check(invalid("kexpire"), "KEXPIRE", "-", "+", (1 << 63) - 1)
@@ -411,7 +411,7 @@ class TransactionTest(ExpiryTest):
             (["GETEX", "a", "EX", "x"], NOT_AN_INTEGER), (["GETEX", "x", "EX", "x"], None),
             (["EXPIRE", "a", 1, "FOO"], Error("ERR Unsupported option FOO")),
             (["KEXPIRE", "-", "[b", 100_000_000_000], 2), (["PERSIST", "b"], 1),
-            (["KEXPIRE", "-", "x", 1], NOT_A_BOUND),
+            (["KEXPIRE", "-", "x", 1], Error(NOT_A_BOUND)),
             (["KEXPIRE", "PREFIX", "a", 0], 1), (["PTTL", "a"], -2),
             (["KEXPIRE", "-", "+", -1, "LIMIT", 2], 2), (["KEYS", "*"], [b"d"]),
         ]

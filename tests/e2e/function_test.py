@@ -6,7 +6,7 @@ import struct
 import subprocess
 import unittest
 
-from resp import Error
+from resp import NOT_A_BOUND, Error
 from skep_process import ServerTest, SkepServer
 
 SYNTAX = "ERR syntax error"
@@ -152,7 +152,7 @@ class RangeTest(ServerTest):
         self.check(Error(LENGTH), "KREDUCE", "-", "+", "sum", "i32")
         self.check(Error("ERR unknown reduce function 'add' of i32"),
                    "KREDUCE", "-", "+", "add", "i32")
-        self.check(Error("ERR min or max not valid string range item"),
+        self.check(Error(NOT_A_BOUND),
                    "KREDUCE", "k", "+", "sum", "i32")
 
 

@@ -4,10 +4,9 @@
 import random
 import unittest
 
-from resp import Error
+from resp import NOT_A_BOUND, RANGE_SYNTAX, Error
 from skep_process import ServerTest, SkepServer
 
-NOT_A_BOUND = "ERR min or max not valid string range item"
 NOT_AN_INTEGER = "ERR value is not an integer or out of range"
 SYNTAX = "ERR syntax error"
 
@@ -107,6 +106,9 @@ class RangeTest(ServerTest):
         self.check(b"a", "KFIRST")
         self.check(b"d", "KLAST")
         self.check([b"b", b"2"], "KFLOOR", "b", "WITHVALUE")
+        # Either word is taken wherever one of them is.
+        self.check([b"b", b"2"], "KFLOOR", "b", "WITHVALUES")
+        self.check([b"b", b"2"], "KRANGE", "[b", "[b", "WITHVALUE")
         self.check([b"c", b"3"], "KCEIL", "bb", "withvalue")
         self.check([b"a", b"1"], "KFIRST", "WITHVALUE")
         self.check([b"d", b"4"], "KLAST", "WITHVALUE")
@@ -138,15 +140,23 @@ class RangeTest(ServerTest):
 
     def test_errors(self):
         arity = "ERR wrong number of arguments for '%s' command"
+        taken = {"krange": "min max | PREFIX prefix [REV] [LIMIT offset count] [WITHVALUES]",
+                 "kcount": "min max | PREFIX prefix",
+                 "kdelrange": "min max | PREFIX prefix [LIMIT count]",
+                 "kscan": "min max | PREFIX prefix | NEXT token [REV] [COUNT count] [WITHVALUES] "
+                          "[WITHDEADLINES]"}
         for command, words in {
                 "krange": [[], ["-"]], "kcount": [[], ["-"], ["-", "+", "x"]],
                 "kdelrange": [[], ["-"]], "kfloor": [[]], "kceil": [[]], "kscan": [[], ["-"]]}.items():
             for arguments in words:
-                self.check(Error(arity % command), command.upper(), *arguments)
+                text = arity % command
+                if command in taken:
+                    text += f": it takes {taken[command]}; {RANGE_SYNTAX}"
+                self.check(Error(text), command.upper(), *arguments)
         for command in ("KRANGE", "KCOUNT", "KDELRANGE", "KSCAN"):
             for low, high in (("a", "+"), ("-", "b"), ("", ""), ("--", "+"), ("-", "]b")):
                 self.check(Error(NOT_A_BOUND), command, low, high)
-        for options in (["NOSUCH"], ["LIMIT"], ["LIMIT", 1], ["WITHVALUE"], ["REV", "x"],
+        for options in (["NOSUCH"], ["LIMIT"], ["LIMIT", 1], ["WITHDEADLINES"], ["REV", "x"],
                         ["LIMIT", 0, 1, 2], ["COUNT", 1]):
             self.check(Error(SYNTAX), "KRANGE", "-", "+", *options)
         for options in (["LIMIT", "a", 1], ["LIMIT", 0, "b"], ["LIMIT", 0, "1.5"], ["LIMIT", "", 1]):
@@ -154,7 +164,7 @@ class RangeTest(ServerTest):
         self.check(Error(NOT_AN_INTEGER), "KDELRANGE", "-", "+", "LIMIT", "x")
         for options in (["LIMIT"], ["REV"], ["WITHVALUES"], ["LIMIT", 1, 2]):
             self.check(Error(SYNTAX), "KDELRANGE", "-", "+", *options)
-        self.check(Error(SYNTAX), "KFLOOR", "a", "WITHVALUES")
+        self.check(Error(SYNTAX), "KFLOOR", "a", "WITHVALUES", "WITHVALUES")
         self.check(Error(SYNTAX), "KFIRST", "x")
         self.check(Error(SYNTAX), "KSCAN", "-", "+", "COUNT")
         self.check(Error(SYNTAX), "KSCAN", "-", "+", "COUNT", 0)

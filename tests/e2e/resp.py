@@ -14,6 +14,12 @@ Requests are RESP arrays of bulk strings; raw bytes go with send().
 import socket
 
 
+# How a command that takes a range says how one is written.
+RANGE_SYNTAX = ("a bound is [a (with a), (a (without a), - or + (the ends); or PREFIX p instead of "
+                "both")
+NOT_A_BOUND = "ERR min or max not valid string range item: " + RANGE_SYNTAX
+
+
 class Simple(str):
     """A status reply."""
 

@@ -6,7 +6,7 @@ import time
 import unittest
 
 from beside_redis import BesideRedisTest, lines
-from resp import Error, encode
+from resp import NOT_A_BOUND, Error, encode
 from skep_process import ServerTest, SkepServer
 
 ABORTED = "EXECABORT Transaction discarded because of previous errors."
@@ -257,7 +257,7 @@ class TransactionTest(ServerTest):
              [b"d", b"a"], b"a", [b"x", b"9"],
              b"a", b"d", None, 1,
              [b"d", b"x"], [b"0", [b"d"]],
-             Error("ERR min or max not valid string range item"), Error(NOT_AN_INTEGER), 1,
+             Error(NOT_A_BOUND), Error(NOT_AN_INTEGER), 1,
              [b"0", []]])
         self.check([b"d", b"x"], "KRANGE", "-", "+")
 

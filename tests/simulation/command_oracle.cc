@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "server/range_args.h"
 
 namespace skep::simulation {
 
@@ -260,7 +261,7 @@ std::optional<Expected> CommandOracle::ExecuteRange(Args args) {
   const bool has_bounds =
       (name == "KRANGE" || name == "KCOUNT" || name == "KDELRANGE") && args[1] != "PREFIX";
   if (has_bounds && args[1] == "bad") {
-    return Expected{.reply = Error("ERR min or max not valid string range item")};
+    return Expected{.reply = Error(fmt::format("ERR {}", kNotABound))};
   }
   if (name == "KRANGE") return Expected{.reply = Krange(args)};
   if (name == "KDELRANGE") return Expected{.reply = Kdelrange(args)};
