@@ -67,7 +67,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/skep.pc
 install(FILES include/skep.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY include/skep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
 
-install(FILES python/skep.py DESTINATION ${CMAKE_INSTALL_DATADIR}/skep/python)
+install(FILES python/skep.py python/skep_arguments.py DESTINATION ${CMAKE_INSTALL_DATADIR}/skep/python)
 
 foreach(program skep-server skep-cli skep-check skep-dump skep-bench)
   if(TARGET ${program})

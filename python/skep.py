@@ -8,9 +8,13 @@
     with skep.connect("127.0.0.1:6379") as store:   # a server's: the same calls
         store.add("visits", 5)
 
-Keys and values are bytes; str is taken as UTF-8. What comes back is bytes. Every call is
-linearizable: it takes effect at one instant between its call and its return. Times are seconds since
-1970, as time.time() has them.
+Keys and values are bytes, or anything that has the bytes of one (bytearray, memoryview, an array);
+str is taken as UTF-8. What comes back is bytes. Every call is linearizable: it takes effect at one
+instant between its call and its return. Times are seconds since 1970, as time.time() has them.
+
+Every argument is checked before anything is done. One of a wrong type is a TypeError. One that is out
+of its range, names something that there is not, or has been closed, is an InvalidArgument, which is a
+ValueError too. Whatever is used after it was closed raises InvalidArgument.
 
 Any thread may use a store, and calls do not hold the interpreter's lock; batches, scans, snapshots
 and watches have one user at a time.
@@ -23,67 +27,16 @@ import ctypes
 import itertools
 import os
 import struct
-import time
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
+
+from skep_arguments import (UINT32_MAX, UINT64_MAX, Aborted, Corrupt, Error, InvalidArgument, IoError,
+                            NotSupported, OutOfMemory, SnapshotTooOld, TooLarge, Unavailable, as_bytes,
+                            as_deadline, as_limit, as_number, as_pair, as_text, error_of, one_of)
 
 __all__ = ["open", "connect", "Store", "Keyspace", "Batch", "Error", "InvalidArgument",
            "NotSupported", "TooLarge", "OutOfMemory", "SnapshotTooOld", "Unavailable", "Aborted",
            "IoError", "Corrupt", "engines", "version", "vector", "numbers"]
-
-
-# ---- Errors ----
-
-class Error(Exception):
-    """A call that failed. `detail` is the number that the class speaks of, or 0."""
-
-    def __init__(self, text, detail=0):
-        super().__init__(text)
-        self.detail = detail
-
-
-class InvalidArgument(Error):
-    """The request is wrong; sending it again will fail again."""
-
-
-class NotSupported(Error):
-    """This engine or build cannot do that; another one may."""
-
-
-class TooLarge(Error):
-    """A key, value or batch exceeds a limit; `detail` is the limit in bytes."""
-
-
-class OutOfMemory(Error):
-    """The memory limit is reached; deletes still work; `detail` is the limit."""
-
-
-class SnapshotTooOld(Error):
-    """The snapshot reached its age limit or was revoked; take a new one."""
-
-
-class Unavailable(Error):
-    """The peer, file or device is gone for now; retry with pauses. A write may have been done."""
-
-
-class Aborted(Error):
-    """Nothing of the atomic batch was applied."""
-
-
-class IoError(Error):
-    """The operating system refused; `detail` is the errno."""
-
-
-class Corrupt(Error):
-    """Stored bytes fail their check; `detail` is the offset."""
-
-
-_ERRORS = [None, InvalidArgument, NotSupported, TooLarge, OutOfMemory, SnapshotTooOld, Unavailable,
-           Aborted, IoError, Corrupt]
-
-
-def _error(code, text, detail):
-    return (_ERRORS[code] if code < len(_ERRORS) else Error)(text, detail)
 
 
 # ---- The library ----
@@ -125,7 +78,7 @@ _DONE, _ABSENT, _EXISTS, _MISMATCH, _NOT_APPLIED, _REFUSED = range(6)
 _VERDICTS = ["done", "absent", "exists", "mismatch", "not applied", "refused"]
 _PREFIX, _REVERSE, _KEYS_ONLY, _SEEK_FLOOR = 1, 1, 2, 4
 _RETURN_PREVIOUS, _NO_VALUE, _ATOMIC = 1, 64, 1
-_NO_LIMIT = 2**32 - 1
+_NO_SLOT = 2**32 - 1
 _KINDS = {"plain": 0, "update": 1, "reduce": 2, "filter": 3}
 _ELEMENTS = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I",
              "u64": "Q", "f32": "f", "f64": "d"}
@@ -139,7 +92,7 @@ _lib = _load()
 def _check(code, _function, _arguments):
     if code:
         text = _lib.skep_error_text().decode(errors="replace")
-        raise _error(code, text, _lib.skep_error_detail())
+        raise error_of(code, text, _lib.skep_error_detail())
 
 
 def _declare():
@@ -211,30 +164,26 @@ def _declare():
 _declare()
 
 
-def _bytes(text):
-    return text.encode() if isinstance(text, str) else bytes(text)
-
-
-def _pair(text):
-    data = _bytes(text)
-    return data, len(data)
-
-
-def _milliseconds(until):
-    return 0 if until is None else max(1, round(until * 1000))
-
-
 def _range(lo, hi, prefix):
     """For the library; keeps what it points to."""
     if prefix is not None:
-        return _Range(*_pair(prefix), None, 0, _PREFIX)
-    low = _pair(lo) if lo is not None else (None, 0)
-    high = _pair(hi) if hi is not None else (None, 0)
+        if lo is not None or hi is not None:
+            raise InvalidArgument("a range has bounds or a prefix, not both")
+        return _Range(*as_pair(prefix), None, 0, _PREFIX)
+    low = as_pair(lo) if lo is not None else (None, 0)
+    high = as_pair(hi) if hi is not None else (None, 0)
     return _Range(*low, *high, 0)
 
 
-def _limit(limit):
-    return _NO_LIMIT if limit is None else limit
+def _handle_of(name, what, kind, store):
+    """Of a snapshot or watch that is open and of this store; None of none."""
+    if what is None:
+        return None
+    if not isinstance(what, kind):
+        raise TypeError(f"{name} is a {kind.__name__}, not {type(what).__name__}")
+    if what._store is not store:
+        raise InvalidArgument(f"{name} is of another store")
+    return what._handle
 
 
 def _pairs(items, count):
@@ -242,6 +191,18 @@ def _pairs(items, count):
     for i in range(count):
         item = items[i]
         yield at(item.key, item.key_bytes), at(item.value, item.value_bytes)
+
+
+def _pass(scanner):
+    """The pairs of a scanner, which ends with them."""
+    count, items = c_size_t(), (_Item * _ITEMS)()
+    with scanner:
+        while True:
+            _lib.skep_scanner_next(scanner._handle, items, _ITEMS, byref(count))
+            if not count.value:
+                return
+            # Before anything else can close what they point to.
+            yield from list(_pairs(items, count.value))
 
 
 def version():
@@ -260,18 +221,26 @@ def engines():
 
 def vector(element, values):
     """The bytes of a vector: elements "i8" .. "u64", "f32", "f64"."""
-    values = list(values)
-    return struct.pack(f"<{len(values)}{_ELEMENTS[element]}", *values)
+    code, values = one_of("element", element, _ELEMENTS), list(values)
+    try:
+        return struct.pack(f"<{len(values)}{code}", *values)
+    except (struct.error, OverflowError) as error:
+        raise InvalidArgument(f"not a vector of {element}: {error}") from None
 
 
 def numbers(element, data):
     """The elements of such bytes."""
-    code = _ELEMENTS[element]
-    return struct.unpack(f"<{len(data) // struct.calcsize('<' + code)}{code}", data)
+    code, data = one_of("element", element, _ELEMENTS), as_bytes(data)
+    size = struct.calcsize("<" + code)
+    if len(data) % size != 0:
+        raise InvalidArgument(f"{len(data)} bytes are no vector of {element}", size)
+    return struct.unpack(f"<{len(data) // size}{code}", data)
 
 
 def _function(kind, name, element="i8"):
-    found = _lib.skep_find_function(_KINDS[kind], name.encode(), list(_ELEMENTS).index(element))
+    one_of("element", element, _ELEMENTS)
+    found = _lib.skep_find_function(_KINDS[kind], as_text("a function's name", name),
+                                    list(_ELEMENTS).index(element))
     if not found:
         raise InvalidArgument(f"no such function: {kind} {name} {element}")
     return found
@@ -294,8 +263,10 @@ class _Handle:
 
     @property
     def _handle(self):
-        """None once it is freed, which the library refuses."""
-        return self._store._open.get(self._key, (None, None))[0]
+        found = self._store._open.get(self._key)
+        if found is None:
+            raise InvalidArgument(f"the {type(self).__name__.strip('_').lower()} was closed")
+        return found[0]
 
     def close(self):
         handle, free = self._store._open.pop(self._key, (None, None))
@@ -309,7 +280,8 @@ class _Handle:
         self.close()
 
     def __del__(self):
-        self.close()
+        if hasattr(self, "_key"):  # else its making has failed
+            self.close()
 
 
 class Snapshot(_Handle):
@@ -323,9 +295,14 @@ class Snapshot(_Handle):
 class Watch(_Handle):
     """A key that is watched, for Batch.require_unchanged, until it is closed."""
 
-    def __init__(self, store, handle, key):
-        super().__init__(store, handle, _lib.skep_watch_free)
+    def __init__(self, keyspace, handle, key):
+        super().__init__(keyspace._store, handle, _lib.skep_watch_free)
+        self._keyspace = keyspace
         self.key = key
+
+
+class _Scanner(_Handle):
+    """A pass over a range that has begun."""
 
 
 class Keyspace:
@@ -334,7 +311,7 @@ class Keyspace:
 
     def __init__(self, store, number):
         self._store = store
-        self.number = number
+        self.number = as_number("the number of a keyspace", number, 0, UINT32_MAX)
 
     @property
     def _at(self):
@@ -344,7 +321,7 @@ class Keyspace:
 
     def get(self, key, default=None):
         value, size = c_void_p(), c_size_t()
-        _lib.skep_get(*self._at, *_pair(key), byref(value), byref(size))
+        _lib.skep_get(*self._at, *as_pair(key), byref(value), byref(size))
         if not value:
             return default
         try:
@@ -354,41 +331,40 @@ class Keyspace:
 
     def put(self, key, value, until=None, ttl=None):
         """Stores. `until`: when the key expires; `ttl`: in how many seconds."""
-        if ttl is not None:
-            until = time.time() + ttl
-        _lib.skep_put_until(*self._at, *_pair(key), *_pair(value), _milliseconds(until))
+        _lib.skep_put_until(*self._at, *as_pair(key), *as_pair(value), as_deadline(until, ttl))
 
     def insert(self, key, value):
         """Stores if the key is absent; whether it was."""
-        return self._whether(_lib.skep_insert, *_pair(key), *_pair(value))
+        return self._whether(_lib.skep_insert, *as_pair(key), *as_pair(value))
 
     def update(self, key, value):
         """Stores if the key is present; whether it was."""
-        return self._whether(_lib.skep_update, *_pair(key), *_pair(value))
+        return self._whether(_lib.skep_update, *as_pair(key), *as_pair(value))
 
     def delete(self, key):
         """Whether it was present."""
-        return self._whether(_lib.skep_delete, *_pair(key))
+        return self._whether(_lib.skep_delete, *as_pair(key))
 
     def compare_and_set(self, key, expected, value):
         """Stores if the value is `expected`; whether it was."""
-        return self._whether(_lib.skep_compare_and_set, *_pair(key), *_pair(expected),
-                             *_pair(value))
+        return self._whether(_lib.skep_compare_and_set, *as_pair(key), *as_pair(expected),
+                             *as_pair(value))
 
     def expire(self, key, until):
         """Gives the key another time of its end; None: never. Whether it is present."""
-        return self._whether(_lib.skep_expire, *_pair(key), _milliseconds(until))
+        return self._whether(_lib.skep_expire, *as_pair(key), as_deadline(until))
 
     def deadline(self, key):
         """When the key expires; None: never. KeyError if it is absent."""
         present, deadline = c_int(), c_uint64()
-        _lib.skep_deadline(*self._at, *_pair(key), byref(present), byref(deadline))
+        _lib.skep_deadline(*self._at, *as_pair(key), byref(present), byref(deadline))
         if not present.value:
             raise KeyError(key)
         return deadline.value / 1000 if deadline.value else None
 
     def add(self, key, delta=1):
         """Adds to a counter, a decimal number, which begins with 0; the new number."""
+        delta = as_number("delta", delta, -2**63, 2**63 - 1)
         with self.batch() as batch:
             slot = batch.apply(key, "add-decimal", str(delta))
         return slot.integer
@@ -413,39 +389,34 @@ class Keyspace:
 
     def __contains__(self, key):
         present, deadline = c_int(), c_uint64()
-        _lib.skep_deadline(*self._at, *_pair(key), byref(present), byref(deadline))
+        _lib.skep_deadline(*self._at, *as_pair(key), byref(present), byref(deadline))
         return bool(present.value)
 
     # Ranges: lo <= key < hi, or all keys that begin with `prefix`.
 
     def scan(self, lo=None, hi=None, *, prefix=None, reverse=False, limit=None, at=None):
         """Pairs of key and value in order, at one version: of the snapshot `at`, or of the
-        beginning."""
-        yield from self._scan(_range(lo, hi, prefix), _REVERSE if reverse else 0, limit, at)
+        first pair that is asked for."""
+        return self._scan(_range(lo, hi, prefix), _REVERSE if reverse else 0, limit, at)
 
     def keys(self, lo=None, hi=None, *, prefix=None, reverse=False, limit=None, at=None):
         flags = _KEYS_ONLY | (_REVERSE if reverse else 0)
-        for key, _ in self._scan(_range(lo, hi, prefix), flags, limit, at):
-            yield key
+        pairs = self._scan(_range(lo, hi, prefix), flags, limit, at)
+        return (key for key, _ in pairs)
 
     def floor(self, key):
         """The pair with the largest key that is not above `key`; None if there is none."""
+        key = as_bytes(key)
         for found in self._scan(_range(key, None, None), _SEEK_FLOOR, 1, None):
-            return found if found[0] <= _bytes(key) else None
+            return found if found[0] <= key else None
         return None
 
     def _scan(self, bounds, flags, limit, at):
-        out, count = c_void_p(), c_size_t()
-        _lib.skep_scan(*self._at, byref(bounds), flags, _limit(limit), at and at._handle,
-                       byref(out))
-        items = (_Item * _ITEMS)()
-        with _Handle(self._store, out, _lib.skep_scanner_free) as scanner:
-            while True:
-                _lib.skep_scanner_next(scanner._handle, items, _ITEMS, byref(count))
-                if not count.value:
-                    return
-                # Before anything else can close what they point to.
-                yield from list(_pairs(items, count.value))
+        """Not itself a generator, which would look at its arguments when the first pair is wanted."""
+        out = c_void_p()
+        _lib.skep_scan(*self._at, byref(bounds), flags, as_limit("limit", limit),
+                       _handle_of("at", at, Snapshot, self._store), byref(out))
+        return _pass(_Scanner(self._store, out, _lib.skep_scanner_free))
 
     def walk(self):
         """All pairs in no order, of an engine that has none ("hash"): each key that stays comes
@@ -470,13 +441,14 @@ class Keyspace:
     def count(self, lo=None, hi=None, *, prefix=None, at=None):
         """How many keys; takes time with their number."""
         count = c_uint64()
-        _lib.skep_count(*self._at, byref(_range(lo, hi, prefix)), at and at._handle, byref(count))
+        _lib.skep_count(*self._at, byref(_range(lo, hi, prefix)),
+                        _handle_of("at", at, Snapshot, self._store), byref(count))
         return count.value
 
     def delete_range(self, lo=None, hi=None, *, prefix=None, limit=None):
         """Deletes the first `limit` keys of the range, at one instant; how many there were."""
         count = c_uint64()
-        _lib.skep_delete_range(*self._at, byref(_range(lo, hi, prefix)), _limit(limit),
+        _lib.skep_delete_range(*self._at, byref(_range(lo, hi, prefix)), as_limit("limit", limit),
                                byref(count))
         return count.value
 
@@ -490,8 +462,8 @@ class Keyspace:
     def watch(self, key):
         """Watch first, then read, then execute the batch that requires the key unchanged."""
         out = c_void_p()
-        _lib.skep_watch_key(*self._at, *_pair(key), byref(out))
-        return Watch(self._store, out, _bytes(key))
+        _lib.skep_watch_key(*self._at, *as_pair(key), byref(out))
+        return Watch(self, out, as_bytes(key))
 
     def batch(self, atomic=False, at=None):
         """`with store.batch() as batch:` executes it at the end of the block."""
@@ -504,9 +476,15 @@ class Store(Keyspace):
     number = 0
 
     def __init__(self, handle):  # not a keyspace's: it is its own store
-        self._handle = handle
+        self._own_handle = handle
         self._free = _lib.skep_close  # the module may be gone before the store is
         self._open = {}  # what was made from it: key of the object, (handle, how to free it)
+
+    @property
+    def _handle(self):
+        if self._own_handle is None:
+            raise InvalidArgument("the store was closed")
+        return self._own_handle
 
     @property
     def _store(self):
@@ -517,8 +495,9 @@ class Store(Keyspace):
         while self._open:
             handle, free = self._open.popitem()[1]
             free(handle)
-        handle, self._handle = self._handle, None
-        self._free(handle)
+        handle, self._own_handle = self._own_handle, None
+        if handle is not None:
+            self._free(handle)
 
     def __enter__(self):
         return self
@@ -554,6 +533,20 @@ class Store(Keyspace):
         return told
 
 
+def _option_text(name, value):
+    """What the library reads of an option's value."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if not isinstance(value, str):
+        raise TypeError(f"the option {name} is a str, a number or a bool, not "
+                        f"{type(value).__name__}")
+    return value
+
+
 def _option_list(options):
     """Strings "name=value"; `btree_node_bytes` stands for btree.node_bytes, True for yes, and of
     `keyspace`, a dict, each number and engine is one."""
@@ -563,17 +556,18 @@ def _option_list(options):
             if name.startswith(family):
                 name = name.replace("_", ".", 1)
         if isinstance(value, dict):
-            texts += [f"{name}={number}={engine}" for number, engine in value.items()]
-        elif isinstance(value, bool):
-            texts.append(f"{name}={'yes' if value else 'no'}")
+            texts += [f"{name}={as_number(name, number, 0, UINT32_MAX)}={_option_text(name, engine)}"
+                      for number, engine in value.items()]
         else:
-            texts.append(f"{name}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
-    return (c_char_p * (len(texts) + 1))(*(text.encode() for text in texts), None)
+            texts.append(f"{name}={_option_text(name, value)}")
+    return (c_char_p * (len(texts) + 1))(*(as_text("an option", text) for text in texts), None)
 
 
 def open(directory="", **options):
     """A store in this process; kept in the directory, if one is given. The options are those of
     skep_open in include/skep.h: engine="hash", memory_bytes_max=..., keyspace={1: "hash"}, ..."""
+    if not isinstance(directory, (str, os.PathLike)):
+        raise TypeError(f"directory is a str or a path, not {type(directory).__name__}")
     out = c_void_p()
     _lib.skep_open(_option_list({"directory": directory, **options}), byref(out))
     return Store(out)
@@ -582,7 +576,7 @@ def open(directory="", **options):
 def connect(address="127.0.0.1:6379", **options):
     """A store that is a server's. The options are those of skep_connect: password, timeout_ms, ..."""
     out = c_void_p()
-    _lib.skep_connect(address.encode(), _option_list(options), byref(out))
+    _lib.skep_connect(as_text("address", address), _option_list(options), byref(out))
     return Store(out)
 
 
@@ -618,7 +612,7 @@ class Slot:
         outcome = self._outcome
         if outcome.verdict != _REFUSED:
             return None
-        return _error(outcome.code, outcome.text.decode(errors="replace"), outcome.detail)
+        return error_of(outcome.code, outcome.text.decode(errors="replace"), outcome.detail)
 
     def _checked(self):
         if error := self.error:
@@ -653,22 +647,34 @@ class Slot:
                                                         items, count)))
 
 
+def _previous(wanted):
+    return _RETURN_PREVIOUS if wanted else 0
+
+
 class Batch(_Handle):
     """Requests that are executed together: each method adds one and returns its Slot. Unordered, or
     atomic: all or nothing at one instant, if all that is required holds."""
 
     def __init__(self, keyspace, atomic=False, at=None):
-        super().__init__(keyspace._store, _lib.skep_batch_new(_ATOMIC if atomic else 0),
-                         _lib.skep_batch_free)
+        store = keyspace._store
+        store._handle  # one that was closed has no batches
+        snapshot = _handle_of("at", at, Snapshot, store)
+        handle = _lib.skep_batch_new(_ATOMIC if atomic else 0)
+        if not handle:
+            raise OutOfMemory("the process has no memory")
+        super().__init__(store, handle, _lib.skep_batch_free)
         self._keyspace = keyspace
         self._snapshot = at
         self._round = 0
         self._under_way = False
-        self._read_at()
+        self._was_executed = False
+        if snapshot is not None:
+            _lib.skep_batch_read_at(handle, snapshot)
 
-    def _read_at(self):
-        if self._snapshot is not None:
-            _lib.skep_batch_read_at(self._handle, self._snapshot._handle)
+    def _can_run(self):
+        """Its handle. A snapshot that was closed meanwhile is not read at."""
+        _handle_of("at", self._snapshot, Snapshot, self._store)
+        return self._handle
 
     def __exit__(self, kind, *_):
         if kind is None:
@@ -676,127 +682,156 @@ class Batch(_Handle):
 
     def execute(self):
         """Runs it; returns when every write in it is visible to every reader. Itself."""
-        _lib.skep_execute(*self._keyspace._at, self._handle)
+        handle = self._can_run()
+        self._was_executed = False
+        _lib.skep_execute(*self._keyspace._at, handle)
+        self._was_executed = True
         return self
 
     def begin(self):
         """Begins to run it; wait() for it before its slots are read. Itself."""
-        _lib.skep_begin(*self._keyspace._at, self._handle)
+        _lib.skep_begin(*self._keyspace._at, self._can_run())
+        self._was_executed = False
         self._under_way = True
         return self
 
     def wait(self):
+        handle = self._handle
         self._under_way = False
-        _lib.skep_wait(self._handle)
+        _lib.skep_wait(handle)
+        self._was_executed = True
         return self
 
     def clear(self):
-        """Empties it for other requests."""
+        """Empties it for other requests. The snapshot that it reads at, if there is one, stays."""
+        handle = self._can_run()
         self._round += 1
         self._under_way = False
-        _lib.skep_batch_clear(self._handle)
-        self._read_at()
+        self._was_executed = False
+        _lib.skep_batch_clear(handle)
+        if self._snapshot is not None:
+            _lib.skep_batch_read_at(handle, self._snapshot._handle)
 
     @property
     def applied(self):
         """False if the atomic batch has changed nothing."""
-        return bool(_lib.skep_batch_applied(self._handle))
+        handle = self._handle
+        if not self._was_executed:
+            raise InvalidArgument("the batch was not executed since, or was cleared")
+        return bool(_lib.skep_batch_applied(handle))
 
     def _add(self, function, *arguments):
-        return Slot(self, function(self._handle, *arguments))
+        handle = self._handle
+        if self._under_way:
+            raise InvalidArgument("the batch is under way")
+        slot = function(handle, *arguments)
+        if slot == _NO_SLOT:  # all else that the library refuses was looked at before
+            raise OutOfMemory("the process has no memory")
+        return Slot(self, slot)
 
     def get(self, key):
-        return self._add(_lib.skep_batch_get, *_pair(key), 0)
+        return self._add(_lib.skep_batch_get, *as_pair(key), 0)
 
     def length(self, key):
         """The slot's integer is the length of the value, which does not come."""
-        return self._add(_lib.skep_batch_get, *_pair(key), _NO_VALUE)
+        return self._add(_lib.skep_batch_get, *as_pair(key), _NO_VALUE)
 
     def put(self, key, value, until=None, ttl=None, previous=False):
-        if ttl is not None:
-            until = time.time() + ttl
-        return self._add(_lib.skep_batch_put_until, *_pair(key), *_pair(value),
-                         _milliseconds(until), int(previous))
+        return self._add(_lib.skep_batch_put_until, *as_pair(key), *as_pair(value),
+                         as_deadline(until, ttl), _previous(previous))
 
     def insert(self, key, value, previous=False):
-        return self._add(_lib.skep_batch_insert, *_pair(key), *_pair(value), int(previous))
+        return self._add(_lib.skep_batch_insert, *as_pair(key), *as_pair(value), _previous(previous))
 
     def update(self, key, value, previous=False):
-        return self._add(_lib.skep_batch_update, *_pair(key), *_pair(value), int(previous))
+        return self._add(_lib.skep_batch_update, *as_pair(key), *as_pair(value), _previous(previous))
 
     def delete(self, key, previous=False):
-        return self._add(_lib.skep_batch_delete, *_pair(key), int(previous))
+        return self._add(_lib.skep_batch_delete, *as_pair(key), _previous(previous))
 
     def compare_and_set(self, key, expected, value):
-        return self._add(_lib.skep_batch_compare_and_set, *_pair(key), *_pair(expected),
-                         *_pair(value))
+        return self._add(_lib.skep_batch_compare_and_set, *as_pair(key), *as_pair(expected),
+                         *as_pair(value))
 
     def expire(self, key, until):
-        return self._add(_lib.skep_batch_expire, *_pair(key), _milliseconds(until))
+        return self._add(_lib.skep_batch_expire, *as_pair(key), as_deadline(until))
 
     def move(self, key, to):
         """Atomic batches only."""
-        return self._add(_lib.skep_batch_move, *_pair(key), *_pair(to))
+        return self._add(_lib.skep_batch_move, *as_pair(key), *as_pair(to))
 
     def apply(self, key, function, operand=b""):
         """A plain function, "add-decimal" or "append"."""
-        return self._add(_lib.skep_batch_apply, *_pair(key), _function("plain", function),
-                         *_pair(operand))
+        return self._add(_lib.skep_batch_apply, *as_pair(key), _function("plain", function),
+                         *as_pair(operand))
 
     def update_elements(self, key, function, element, operands, *, create=0, returns=None,
                         each=False):
         """Updates a vector: one set of operands for all elements or, with `each`, one for each.
         `create`: an absent key is so many elements of 0. `returns`: "old" or "new" elements, as the
         slot's value; numbers() reads them."""
-        return self._add(_lib.skep_batch_update_elements, *_pair(key),
+        return self._add(_lib.skep_batch_update_elements, *as_pair(key),
                          _function("update", function, element),
-                         *_pair(vector(element, operands)), int(each), create, _RETURNS[returns])
+                         *as_pair(vector(element, operands)), int(bool(each)),
+                         as_number("create", create, 0, UINT32_MAX),
+                         one_of("returns", returns, _RETURNS))
 
     def reduce(self, key, function, element):
         """The slot's integer is the result, if it is one; its value the 8 bytes of it."""
-        return self._add(_lib.skep_batch_apply, *_pair(key), _function("reduce", function, element),
+        return self._add(_lib.skep_batch_apply, *as_pair(key), _function("reduce", function, element),
                          b"", 0)
 
     def filter(self, key, function, element, operand):
         """The slot's value: the elements that are wanted; its integer: how many."""
-        return self._add(_lib.skep_batch_apply, *_pair(key), _function("filter", function, element),
-                         *_pair(vector(element, [operand])))
+        return self._add(_lib.skep_batch_apply, *as_pair(key), _function("filter", function, element),
+                         *as_pair(vector(element, [operand])))
 
     def scan(self, lo=None, hi=None, *, prefix=None, reverse=False, limit=None, keys_only=False):
         flags = (_REVERSE if reverse else 0) | (_KEYS_ONLY if keys_only else 0)
-        return self._add(_lib.skep_batch_scan, byref(_range(lo, hi, prefix)), flags, _limit(limit))
+        return self._add(_lib.skep_batch_scan, byref(_range(lo, hi, prefix)), flags,
+                         as_limit("limit", limit))
 
     def walk(self, cursor, limit=None):
         """A step through all keys in no order; the slot's integer is the next cursor, 0 the end."""
-        return self._add(_lib.skep_batch_walk, cursor, 0, _limit(limit))
+        return self._add(_lib.skep_batch_walk, as_number("cursor", cursor, 0, UINT64_MAX), 0,
+                         as_limit("limit", limit))
 
     def count(self, lo=None, hi=None, *, prefix=None, visits_max=None):
-        return self._add(_lib.skep_batch_count, byref(_range(lo, hi, prefix)), _limit(visits_max))
+        return self._add(_lib.skep_batch_count, byref(_range(lo, hi, prefix)),
+                         as_limit("visits_max", visits_max))
 
     def delete_range(self, lo=None, hi=None, *, prefix=None, limit=None):
         return self._add(_lib.skep_batch_delete_range, byref(_range(lo, hi, prefix)),
-                         _limit(limit))
+                         as_limit("limit", limit))
 
     def delete_all(self):
         return self._add(_lib.skep_batch_delete_all)
 
     def begin_part(self):
         """What is added from here on is all or nothing by itself. Atomic batches only."""
-        _lib.skep_batch_begin_part(self._handle)
+        handle = self._handle
+        if self._under_way:
+            raise InvalidArgument("the batch is under way")
+        _lib.skep_batch_begin_part(handle)
 
     # Conditions, in atomic batches only.
 
     def require_absent(self, key):
-        return self._add(_lib.skep_batch_require_absent, *_pair(key))
+        return self._add(_lib.skep_batch_require_absent, *as_pair(key))
 
     def require_present(self, key):
-        return self._add(_lib.skep_batch_require_present, *_pair(key))
+        return self._add(_lib.skep_batch_require_present, *as_pair(key))
 
     def require_value(self, key, value):
-        return self._add(_lib.skep_batch_require_value, *_pair(key), *_pair(value))
+        return self._add(_lib.skep_batch_require_value, *as_pair(key), *as_pair(value))
 
     def require_unchanged(self, watch):
-        return self._add(_lib.skep_batch_require_unchanged, *_pair(watch.key), watch._handle)
+        handle = _handle_of("watch", watch, Watch, self._store)
+        if handle is None:
+            raise TypeError("watch is a Watch, not None")
+        if watch._keyspace.number != self._keyspace.number:
+            raise InvalidArgument("watch is of another keyspace")
+        return self._add(_lib.skep_batch_require_unchanged, *as_pair(watch.key), handle)
 
     def require_empty(self, lo=None, hi=None, *, prefix=None):
         return self._add(_lib.skep_batch_require_empty, byref(_range(lo, hi, prefix)))
