@@ -59,7 +59,7 @@ Json ToJson(const durable::LogCheck& log) {
   Json json = {{"segments", segments},   {"keyspaces", ToJson(log.keyspaces)},
                {"end", log.end},         {"synced_position", log.synced_position},
                {"closed", log.is_ended}, {"incomplete_changes", log.incomplete},
-               {"torn", nullptr}};
+               {"torn", nullptr},        {"superseded", log.superseded}};
   if (!log.torn_file.empty()) {
     json["torn"] = {{"file", log.torn_file}, {"offset", log.torn_offset}};
   }

@@ -159,6 +159,7 @@ std::string TextOf(const durable::DirectoryCheck& check, uint64_t now_ms) {
   if (!log.torn_file.empty()) {
     lines.Add("  torn end: {}, byte {}", log.torn_file, log.torn_offset);
   }
+  for (const std::string& file : log.superseded) lines.Add("superseded by a newer epoch: {}", file);
   for (const std::string& file : check.put_aside) lines.Add("put aside: {}", file);
   lines.AddDamage("damage that does not matter any more", check.not_needed);
   lines.AddDamage("damage", check.damage);

@@ -4,8 +4,6 @@
 
 #include <charconv>
 
-#include "durable/log_format.h"
-
 namespace skep::durable {
 namespace {
 
@@ -32,15 +30,16 @@ bool IsUnfinishedSnapshot(std::string_view name) {
   return name.starts_with(kSnapshotPrefix) && name.ends_with(kTemporary);
 }
 
-// The names are sorted, and so are the positions: they have the same number of digits.
+// The names of snapshots are sorted, and so are their positions: these have 16 digits each.
 Result<StoreFiles> ListStoreFiles(FileSystem& files, const std::string& directory) {
   const auto names = files.List(directory);
   if (!names) return Fail(names.error());
   StoreFiles found;
   for (const std::string& name : *names) {
-    if (const auto segment = PositionOfSegment(name)) found.segments.push_back(*segment);
+    if (const auto segment = ReadSegmentName(name)) found.segments.push_back(*segment);
     if (const auto snapshot = PositionOfSnapshot(name)) found.snapshots.push_back(*snapshot);
   }
+  found.superseded = TakeSuperseded(found.segments);
   return found;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "durable/log_format.h"
 
 namespace skep::durable {
 
@@ -22,10 +23,11 @@ std::optional<uint64_t> PositionOfSnapshot(std::string_view name);
 // Whether it is one that was never completed.
 bool IsUnfinishedSnapshot(std::string_view name);
 
-// The positions that are names, ascending.
+// What the names say.
 struct StoreFiles {
-  std::vector<uint64_t> segments;
-  std::vector<uint64_t> snapshots;
+  std::vector<SegmentId> segments;    // the chain that a reader takes (log_format.h), ascending
+  std::vector<SegmentId> superseded;  // the others
+  std::vector<uint64_t> snapshots;    // the positions, ascending
 };
 // kIo: the directory cannot be read.
 Result<StoreFiles> ListStoreFiles(FileSystem& files, const std::string& directory);

@@ -262,7 +262,11 @@ int Log::Step() {
     drop_before = std::exchange(drop_before_, 0);
     admits_.store(failure_.ok() && space_.ok(), std::memory_order_relaxed);
   }
-  if (drop_before != 0) static_cast<void>(segments_.DropBefore(drop_before));
+  if (drop_before != 0 || segments_.has_superseded()) {
+    const bool is_dropped = segments_.DropBefore(drop_before).ok();
+    std::lock_guard lock(mutex_);
+    if (!is_dropped) drop_before_ = std::max(drop_before_, drop_before);  // by the next step
+  }
   const bool is_asked = wants_sync_.exchange(false, std::memory_order_seq_cst);
   bool is_synced = false;
   {
@@ -425,10 +429,16 @@ Status Log::Close() {
   StopThread();
   std::scoped_lock all(syncing_, writing_);
   if (std::exchange(has_ended_, true)) return {};
-  if (has_failed_) {
-    if (const Status s = Mend(); !s.ok()) return s;
-  }
-  // Its being there says that all before it was synced.
+  Status s = has_failed_ ? Mend() : Status();
+  if (s.ok()) s = WriteEnd();
+  if (s.ok()) return s;
+  // A fault that does not stay costs nothing.
+  s = Mend();
+  return s.ok() ? WriteEnd() : s;
+}
+
+// The end's being there says that all before it was synced. Holds syncing_ and writing_.
+Status Log::WriteEnd() {
   const char end = static_cast<char>(RecordType::kEnd);
   for (const bool is_end : {false, true}) {
     if (is_end) {

@@ -45,6 +45,30 @@
 // was kept, and syncs it; once that has succeeded the log goes on, and only then. Meanwhile, and
 // while there is no space for the next segment, status() is not kOk: writes are refused by whoever
 // admits them (durable_engine.h), reads go on; what waits for the log goes on waiting.
+//
+// The chain of segments (TakeSuperseded() in log_format.h says which files a reader takes). At
+// every instant, also between two system calls, and whatever has failed before:
+//   (D1) The segments that a reader takes are of ascending positions, and each counts up to where
+//        the next one begins: one chain without overlap.
+//   (D2) In one epoch the records of a segment end where the next segment begins.
+//   (D3) From the newest snapshot on the chain has all that was ever acknowledged; after a power
+//        loss, all that was acknowledged as synced.
+// (D1) is what TakeSuperseded() does with any names. For the others, LogFiles does the following.
+//   (1) A name comes only by the renaming of log-next.tmp, a file that is empty and synced. A name
+//       goes only by its removal. Each is one step.
+//   (2) A rotation names the next segment in the epoch of the current one, by the position at which
+//       the current one ends. That one is not written to any more: (D2). The name is the last of
+//       the chain, as no name has a higher epoch.
+//   (3) Begin() fills and syncs log-next.tmp before it gets a name, of a new epoch that is higher
+//       than that of any name. Up to the renaming the old chain is taken; from then on the old
+//       chain up to Begin()'s position, which was synced, and then all that is kept. Nothing is
+//       acknowledged in between, so both have what was: (D3). A renaming that fails may have
+//       happened: the log is then begun once more, under the same name or in a higher epoch.
+//   (4) Superseded segments are removed only when the new name is synced. So a power loss leaves
+//       that name, or all that it supersedes.
+//   (5) What is dropped for a snapshot ends before the snapshot's position, and is never the last
+//       segment of the chain: that is the one that is written to.
+// log_check.h reads the chain and says where (D2) does not hold.
 #pragma once
 
 #include <atomic>
@@ -172,6 +196,7 @@ class Log {
   bool SyncHere(const ReleaseGate& synced, Version ticket);
   Status Sync();
   Status Mend();
+  Status WriteEnd();
   bool HasFailed();
   void AskSync();
   bool LacksWanted();

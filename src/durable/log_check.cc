@@ -36,6 +36,7 @@ class Checker {
       found_.torn_file = reader_.file();
       found_.torn_offset = reader_.position() - SegmentAt(reader_.position()).begin;
     }
+    if (const Status s = CheckEnds(); !s.ok()) return Fail(s);
     return std::move(found_);
   }
 
@@ -45,8 +46,29 @@ class Checker {
     if (!file) return file.error();
     const auto bytes = (*file)->Size();
     if (!bytes) return bytes.error();
-    found_.segments.push_back(
-        {.file = segment.path, .begin = segment.begin, .end = segment.begin, .file_bytes = *bytes});
+    found_.segments.push_back({.file = segment.path,
+                               .begin = segment.begin,
+                               .epoch = segment.epoch,
+                               .end = segment.begin,
+                               .file_bytes = *bytes});
+    return {};
+  }
+
+  // Where the next segment begins a segment of its epoch has ended. One of an older epoch, as all
+  // are in version 1, may go on there: that was never synced.
+  Status CheckEnds() {
+    const auto& segments = reader_.segments();
+    for (size_t i = 0; i + 1 < segments.size(); ++i) {
+      if (segments[i].epoch == 0 || segments[i].epoch != segments[i + 1].epoch) continue;
+      const auto bytes = reader_.BytesBehindEnd(i);
+      if (!bytes) return bytes.error();
+      if (*bytes == 0) continue;
+      auto& list = segments[i].end >= needed_ ? found_.damage : found_.not_needed;
+      list.push_back({.file = segments[i].path,
+                      .offset = segments[i].end - segments[i].begin,
+                      .bytes = *bytes,
+                      .what = "records that the next segment has, too"});
+    }
     return {};
   }
 
@@ -197,11 +219,16 @@ Result<LogCheck> CheckLog(FileSystem& files, const std::string& directory, uint6
   *file = directory;
   const auto found = ListStoreFiles(files, directory);
   if (!found) return Fail(found.error());
-  const uint64_t begin = found->segments.empty() ? 0 : found->segments.front();
+  const uint64_t begin = found->segments.empty() ? 0 : found->segments.front().begin;
   const auto reader = LogReader::Open(files, directory, begin);
   if (!reader) return Fail(reader.error());
   auto check = Checker(files, **reader, needed, visit).Run();
   if (!check && !(*reader)->file().empty()) *file = (*reader)->file();
+  if (check) {
+    for (const SegmentId& segment : found->superseded) {
+      check->superseded.push_back(directory + "/" + SegmentName(segment));
+    }
+  }
   if (check && begin > needed) {
     check->damage.insert(check->damage.begin(), {.file = directory + "/" + SegmentName(needed),
                                                  .offset = 0,

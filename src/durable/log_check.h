@@ -37,6 +37,7 @@ struct SegmentCheck {
 
   std::string file;
   uint64_t begin = 0;       // position of its first record
+  uint64_t epoch = 0;       // 0: of version 1
   uint64_t end = 0;         // behind the last one
   uint64_t file_bytes = 0;  // with what lies behind that
   uint64_t records = 0;
@@ -52,7 +53,9 @@ struct SegmentCheck {
 };
 
 struct LogCheck {
-  std::vector<SegmentCheck> segments;  // ascending
+  std::vector<SegmentCheck> segments;  // the chain that is read, ascending
+  std::vector<std::string>
+      superseded;  // segments that a crash has left, and the next start removes
   std::map<uint32_t, KeyspaceInLog> keyspaces;
   uint64_t end = 0;  // behind the last record
   uint64_t synced_position = 0;
@@ -64,7 +67,8 @@ struct LogCheck {
   std::vector<Damage> not_needed;  // damage before
 };
 
-// Reads all of the log of a directory, from its first segment on. `needed`: the position from which
+// Reads all of the log of a directory, from its first segment on, and sees to it that the segments
+// of one epoch do not overlap (log.h, D2). `needed`: the position from which
 // on a recovery needs it. `visit` may be empty. Damage is passed over.
 //   kIo            on an error *file is what could not be read
 //   kNotSupported  the log is of a newer format, which is the detail

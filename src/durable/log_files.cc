@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "durable/directory.h"
-#include "durable/log_format.h"
 
 namespace skep::durable {
 namespace {
@@ -23,23 +22,59 @@ std::string_view Zeroes(uint64_t count) {
 }  // namespace
 
 Status LogFiles::Begin(uint64_t position, std::string_view bytes) {
-  if (const Status s = Prepare(); !s.ok()) return s;
-  if (const Status s = next_->WriteAt(0, bytes); !s.ok()) return s;
-  if (const Status s = next_->Sync(); !s.ok()) return s;
+  if (const Status s = FindEpoch(); !s.ok()) return s;
+  if (const Status s = WriteNext(bytes); !s.ok()) return s;
   {
     std::lock_guard lock(mutex_);
     unsynced_.clear();
     current_.file = nullptr;
   }
+  // What has failed is done again under the same name, which may be there: so what is left of it is
+  // replaced, and attempts do not fill the disk.
+  if (failed_begin_ != position) ++*epoch_;
+  failed_begin_ = position;
   if (const Status s = TakeNext(position, position + bytes.size()); !s.ok()) return s;
-  const auto synced = Sync();
-  return synced ? Status() : synced.error();
+  if (const auto synced = Sync(); !synced) return synced.error();
+  failed_begin_.reset();
+  has_superseded_ = true;
+  static_cast<void>(DropBefore(0));  // else a later call does
+  return {};
+}
+
+Status LogFiles::FindEpoch() {
+  if (epoch_) return {};
+  const auto found = ListStoreFiles(files_, directory_);
+  if (!found) return found.error();
+  uint64_t epoch = 0;
+  for (const auto* segments : {&found->segments, &found->superseded}) {
+    for (const SegmentId& segment : *segments) epoch = std::max(epoch, segment.epoch);
+  }
+  epoch_ = epoch;
+  return {};
+}
+
+// Makes the next segment, with these bytes, and syncs them.
+Status LogFiles::WriteNext(std::string_view bytes) {
+  if (const Status s = Prepare(); !s.ok()) return s;
+  Status s = next_->WriteAt(0, bytes);
+  if (s.ok()) s = next_->Sync();
+  if (!s.ok()) LeaveNext();
+  return s;
+}
+
+// What is in the next segment is not known any more: another one is made.
+void LogFiles::LeaveNext() {
+  std::lock_guard lock(mutex_);
+  next_ = nullptr;
 }
 
 // It becomes the current one, and begins at `begin`.
 Status LogFiles::TakeNext(uint64_t begin, uint64_t position) {
-  const std::string name = PathOf(SegmentName(begin));
-  if (const Status s = files_.Rename(NextPath(), name); !s.ok()) return s;
+  const std::string name = PathOf(SegmentName({.begin = begin, .epoch = *epoch_}));
+  if (const Status s = files_.Rename(NextPath(), name); !s.ok()) {
+    LeaveNext();  // it may have got the name
+    return s;
+  }
   std::lock_guard lock(mutex_);
   if (current_.file != nullptr) unsynced_.push_back(current_.file);
   const uint64_t filled = begin + std::min(kFilledAtFirst, segment_bytes_);  // by Prepare()
@@ -122,10 +157,11 @@ bool LogFiles::is_prepared() const {
 
 Status LogFiles::Prepare() {
   if (is_prepared()) return {};
-  auto file = files_.Open(NextPath(), FileSystem::Mode::kReadWrite);
+  auto file = files_.Open(NextPath(), FileSystem::Mode::kCreate);
   if (!file) return file.error();
   Status s = (*file)->Allocate(segment_bytes_);
   if (s.ok()) s = (*file)->WriteAt(0, Zeroes(segment_bytes_));
+  if (s.ok()) s = (*file)->Sync();
   if (!s.ok()) {
     static_cast<void>(files_.Remove(NextPath()));  // what it has taken is missed elsewhere
     return s;
@@ -138,13 +174,20 @@ Status LogFiles::Prepare() {
 Status LogFiles::DropBefore(uint64_t position) {
   const auto found = ListStoreFiles(files_, directory_);
   if (!found) return found.error();
-  const auto& begins = found->segments;
+  std::vector<SegmentId> dropped = found->superseded;
+  const auto& chain = found->segments;
   // A segment ends where the next one begins.
-  for (size_t i = 0; i + 1 < begins.size() && begins[i + 1] <= position; ++i) {
-    const std::string path = PathOf(SegmentName(begins[i]));
-    const Status s = is_prepared() ? files_.Remove(path) : files_.Rename(path, NextPath());
-    if (!s.ok()) return s;
-    if (const Status prepared = Prepare(); !prepared.ok()) return prepared;
+  for (size_t i = 0; i + 1 < chain.size() && chain[i + 1].begin <= position; ++i) {
+    dropped.push_back(chain[i]);
+  }
+  if (const Status s = RemoveSegments(dropped); !s.ok()) return s;
+  has_superseded_ = false;
+  return {};
+}
+
+Status LogFiles::RemoveSegments(const std::vector<SegmentId>& segments) {
+  for (const SegmentId& segment : segments) {
+    if (const Status s = files_.Remove(PathOf(SegmentName(segment))); !s.ok()) return s;
   }
   return {};
 }

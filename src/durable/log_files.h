@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/file.h"
+#include "durable/log_format.h"
 
 namespace skep::durable {
 
@@ -30,10 +32,11 @@ class LogFiles {
   LogFiles(FileSystem& files, std::string directory, uint64_t segment_bytes)
       : files_(files), directory_(std::move(directory)), segment_bytes_(segment_bytes) {}
 
-  // Begins a segment at the position, with these bytes, which are then synced, and goes on behind
-  // them: what other segments have of that part of the log does not count any more. They count
-  // until all of it is there. To be called before the first write, and after one has failed, or a
-  // sync.
+  // Begins a segment of a new epoch at the position, with these bytes, which are then synced, and
+  // goes on behind them. It supersedes all segments that begin there or behind; they count until
+  // its name is there, and are removed when its name is synced. To be called before the first
+  // write, and after one has failed, or a sync. If it fails it may have begun the segment or not,
+  // and has to be called again before anything is written.
   Status Begin(uint64_t position, std::string_view bytes);
   // At the end. If it fails the log has to be begun anew, from what is not synced on.
   Status Write(std::string_view bytes);
@@ -43,7 +46,8 @@ class LogFiles {
   // All that was written before the call. Returns the position up to which it is synced.
   Result<uint64_t> Sync();
 
-  // Makes the next segment, if there is none.
+  // Makes the next segment, if there is none: empty, of its full size, and synced. So what an
+  // earlier file of that name held is gone before anything is written, also after a power loss.
   Status Prepare();
   bool is_prepared() const;
 
@@ -53,9 +57,11 @@ class LogFiles {
   // Whether there are so few that it should be called. Thread-safe.
   bool wants_filling() const { return !IsFilled(kFilledAhead / 2); }
 
-  // Drops the segments that have nothing from the position on. One becomes the next one, if there
-  // is none.
+  // Drops the segments that have nothing from the position on, and those that are superseded. The
+  // current one stays.
   Status DropBefore(uint64_t position);
+  // Whether Begin() has left superseded segments, which the next DropBefore() removes.
+  bool has_superseded() const { return has_superseded_; }
 
  private:
   static constexpr uint64_t kFilledAhead = uint64_t{4} << 20;
@@ -68,12 +74,20 @@ class LogFiles {
 
   std::string PathOf(std::string_view name) const { return directory_ + "/" + std::string(name); }
   std::string NextPath() const { return PathOf("log-next.tmp"); }
+  Status FindEpoch();
+  Status WriteNext(std::string_view bytes);
   Status TakeNext(uint64_t begin, uint64_t position);
+  void LeaveNext();
+  Status RemoveSegments(const std::vector<SegmentId>& segments);
   bool IsFilled(uint64_t ahead) const;  // so many bytes, or to the segment's end
 
   FileSystem& files_;
   const std::string directory_;
   const uint64_t segment_bytes_;
+  // Of the last Begin(), or of a segment that was there before; nothing: it is not known yet.
+  std::optional<uint64_t> epoch_;
+  std::optional<uint64_t> failed_begin_;  // the position, until it succeeds
+  bool has_superseded_ = false;
 
   std::mutex filling_;        // held while zeroes are written; taken before mutex_
   mutable std::mutex mutex_;  // guards what follows; not held during input and output

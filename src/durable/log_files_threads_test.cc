@@ -37,9 +37,9 @@ TEST(LogFiles, FillsBesideTheWriter) {
   const auto found = ListStoreFiles(PosixFileSystem(), directory.path());
   ASSERT_TRUE(found.has_value());
   EXPECT_GT(found->segments.size(), 3u);
-  for (const uint64_t begin : found->segments) {
-    log.resize(begin);
-    const auto bytes = PosixFileSystem().ReadAll(directory.path() + "/" + SegmentName(begin));
+  for (const SegmentId& segment : found->segments) {
+    log.resize(segment.begin);
+    const auto bytes = PosixFileSystem().ReadAll(directory.path() + "/" + SegmentName(segment));
     ASSERT_TRUE(bytes.has_value());
     log += *bytes;
   }

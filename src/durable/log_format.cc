@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 #include "base/crc32c.h"
 
@@ -46,17 +48,37 @@ std::optional<RecordHeader> ReadHeader(const char* from, uint64_t position) {
   return header;
 }
 
-std::string SegmentName(uint64_t position) {
-  return fmt::format("{}{:016x}{}", kPrefix, position, kSuffix);
+std::string SegmentName(const SegmentId& segment) {
+  if (segment.epoch == 0) return fmt::format("{}{:016x}{}", kPrefix, segment.begin, kSuffix);
+  return fmt::format("{}{:016x}-{:08x}{}", kPrefix, segment.begin, segment.epoch, kSuffix);
 }
 
-std::optional<uint64_t> PositionOfSegment(std::string_view name) {
+std::optional<SegmentId> ReadSegmentName(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  uint64_t position = 0;
-  const char* const digits = name.data() + kPrefix.size();
-  const auto [end, error] = std::from_chars(digits, name.data() + name.size(), position, 16);
-  if (error != std::errc() || SegmentName(position) != name) return std::nullopt;
-  return position;
+  SegmentId segment;
+  const char* const end = name.data() + name.size();
+  auto [at, error] = std::from_chars(name.data() + kPrefix.size(), end, segment.begin, 16);
+  if (error == std::errc() && at != end && *at == '-') {
+    at = std::from_chars(at + 1, end, segment.epoch, 16).ptr;
+  }
+  if (SegmentName(segment) != name) return std::nullopt;  // there is but one for it
+  return segment;
+}
+
+// In the order of epochs each takes the place of those before it that begin there or behind.
+std::vector<SegmentId> TakeSuperseded(std::vector<SegmentId>& segments) {
+  std::ranges::sort(segments, {}, [](const SegmentId& s) { return std::pair(s.epoch, s.begin); });
+  std::vector<SegmentId> superseded;
+  std::vector<SegmentId> chain;
+  for (const SegmentId& segment : segments) {
+    while (!chain.empty() && chain.back().begin >= segment.begin) {
+      superseded.push_back(chain.back());
+      chain.pop_back();
+    }
+    chain.push_back(segment);
+  }
+  segments = std::move(chain);
+  return superseded;
 }
 
 }  // namespace skep::durable

@@ -1,13 +1,21 @@
 // log_format.h: the bytes of the log.
 //
 // The log is one stream of records. A record's position is the number of bytes before it. The
-// stream lies in segments, files named by the position of their first record:
+// stream lies in segments, files named by the position of their first record and by an epoch:
 //
-//   log-0000000000000000.skl    log-0000000003ffc2d8.skl    log-0000000007ff1a40.skl
+//   log-0000000000000000-00000001.skl            log-0000000003ffc2d8-00000001.skl
+//                          log-0000000003ff0000-00000002.skl    log-0000000007ff1a40-00000002.skl
 //
-// A segment is taken from the system whole before it is written, and may be an old one that is used
-// again, so behind its last record there are zeroes or old bytes. Where two segments overlap the
-// one that begins later counts.
+// The epoch rises each time that the log is begun anew: at a start, and after a failure. A segment
+// is superseded by one of a higher epoch that begins where it begins or before: no reader takes it
+// (here the second one). The others are the chain: of ascending positions, and each is valid up to
+// where the next one begins. So one new name replaces the end of the log.
+//
+// A segment is empty, which is synced, before it gets its name: behind its last record there are
+// zeroes, or what is left of records that were not synced.
+//
+// In version 1 names had no epoch, which counts as epoch 0, and a segment could be one that was
+// used again: behind its last record there could be old records, of other positions.
 //
 //   record                                     all numbers little-endian
 //   +------------+-------------+--------------+----------+---------------------------+
@@ -16,13 +24,13 @@
 //   +------------+-------------+--------------+----------+---------------------------+
 //   header CRC    CRC-32C of the other 20 bytes of the header
 //   payload CRC   CRC-32C of the payload
-//   position      of this record, so that an old one in a segment used again is not taken for new
+//   position      of this record, so that an old one of a file used again is not taken for new
 //
 //   payload: its first byte is the type
 //   changes    of one batch: change.h
 //   start      a process has begun to write here: what was not complete before is void
 //              +------+---------+
-//              | type | version |  1, of the format
+//              | type | version |  2, of the format
 //   progress   behind what was written at a time
 //              +------+-----------------+-------+---------------------------------+
 //              | type | synced position | count | keyspace, complete version | ...|
@@ -42,10 +50,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace skep::durable {
 
-inline constexpr uint32_t kLogVersion = 1;
+inline constexpr uint32_t kLogVersion = 2;
 inline constexpr size_t kRecordHeaderBytes = 24;
 inline constexpr uint64_t kRecordBytesMax = uint64_t{1} << 40;  // of a payload
 
@@ -64,8 +73,24 @@ uint64_t PositionIn(const char* header);
 // Nothing if it is not the header of a record at this position.
 std::optional<RecordHeader> ReadHeader(const char* from, uint64_t position);
 
-std::string SegmentName(uint64_t position);
+// What the name of a segment says.
+struct SegmentId {
+  uint64_t begin = 0;  // the position of its first record
+  uint64_t epoch = 0;
+
+  bool operator==(const SegmentId&) const = default;
+};
+std::string SegmentName(const SegmentId& segment);
+// The same of version 1.
+inline std::string SegmentName(uint64_t begin) { return SegmentName({.begin = begin}); }
 // Nothing if it is not the name of a segment.
-std::optional<uint64_t> PositionOfSegment(std::string_view name);
+std::optional<SegmentId> ReadSegmentName(std::string_view name);
+inline std::optional<uint64_t> PositionOfSegment(std::string_view name) {
+  const auto segment = ReadSegmentName(name);
+  return segment ? std::optional(segment->begin) : std::nullopt;
+}
+
+// Takes the segments that others supersede out of `segments`, returns them, and sorts the rest.
+std::vector<SegmentId> TakeSuperseded(std::vector<SegmentId>& segments);
 
 }  // namespace skep::durable

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "durable/change.h"
 #include "durable/log_test.h"
@@ -51,26 +55,68 @@ TEST(LogFormat, RecordsThatAreTooLarge) {
 }
 
 TEST(LogFormat, NamesOfSegments) {
-  EXPECT_EQ(SegmentName(0x3ffc2d8), "log-0000000003ffc2d8.skl");
-  for (const uint64_t position : {uint64_t{0}, uint64_t{0xabcdef}, UINT64_MAX}) {
-    EXPECT_EQ(PositionOfSegment(SegmentName(position)), position);
+  EXPECT_EQ(SegmentName({.begin = 0x3ffc2d8, .epoch = 0x1f}), "log-0000000003ffc2d8-0000001f.skl");
+  EXPECT_EQ(SegmentName(0x3ffc2d8), "log-0000000003ffc2d8.skl") << "version 1";
+  for (const uint64_t begin : {uint64_t{0}, uint64_t{0xabcdef}, UINT64_MAX}) {
+    for (const uint64_t epoch : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 32, UINT64_MAX}) {
+      const SegmentId segment = {.begin = begin, .epoch = epoch};
+      EXPECT_EQ(ReadSegmentName(SegmentName(segment)), segment);
+      EXPECT_EQ(PositionOfSegment(SegmentName(segment)), begin);
+    }
   }
   for (const char* const name :
        {"", "log-next.tmp", "log-.skl", "log-000000003ffc2d8.skl", "log-00000000003ffc2d8.skl",
         "log-0000000003ffc2g8.skl", "log--000000003ffc2d8.skl", "log-0000000003ffc2d8.sks",
-        "xlog-000000003ffc2d8.skl", "log-0000000003ffc2d8.skl.tmp", "log-0000000003FFC2D8.skl"}) {
-    EXPECT_FALSE(PositionOfSegment(name)) << name;
+        "xlog-000000003ffc2d8.skl", "log-0000000003ffc2d8.skl.tmp", "log-0000000003FFC2D8.skl",
+        "log-0000000003ffc2d8-.skl", "log-0000000003ffc2d8-00000000.skl",
+        "log-0000000003ffc2d8-1.skl", "log-0000000003ffc2d8-0000000g.skl",
+        "log-0000000003ffc2d8-0000001F.skl", "log-0000000003ffc2d8-00000001.skl.damaged",
+        "log-0000000003ffc2d8-000000001.skl"}) {
+    EXPECT_FALSE(ReadSegmentName(name)) << name;
   }
-  EXPECT_LT(SegmentName(0x9), SegmentName(0xa));
-  EXPECT_LT(SegmentName(0xff), SegmentName(0x100));
 }
 
-// Goal: whatever version comes next, a log of version 1 opens.
+// Goal: what is superseded is what the rule says.
+// Method: the rule as it stands, on random segments; each name at most once.
+TEST(LogFormat, Superseded) {
+  const auto supersedes = [](const SegmentId& by, const SegmentId& segment) {
+    return by.epoch > segment.epoch && by.begin <= segment.begin;
+  };
+  const auto order = [](const SegmentId& s) { return std::pair(s.begin, s.epoch); };
+  for (uint64_t seed = 0; seed < 1'000; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 rng(seed);
+    std::vector<SegmentId> all;
+    for (uint64_t count = rng() % 12; count > 0; --count) {
+      const SegmentId segment = {.begin = rng() % 8, .epoch = rng() % 6};
+      if (std::ranges::find(all, segment) == all.end()) all.push_back(segment);
+    }
+    std::vector<SegmentId> superseded;
+    std::vector<SegmentId> chain;
+    for (const SegmentId& segment : all) {
+      const bool is_superseded = std::ranges::any_of(
+          all, [&](const SegmentId& other) { return supersedes(other, segment); });
+      (is_superseded ? superseded : chain).push_back(segment);
+    }
+    std::ranges::sort(chain, {}, order);
+    std::ranges::sort(superseded, {}, order);
+    std::vector<SegmentId> left = all;
+    std::vector<SegmentId> taken = TakeSuperseded(left);
+    std::ranges::sort(taken, {}, order);
+    EXPECT_EQ(left, chain);
+    EXPECT_EQ(taken, superseded);
+  }
+}
+
+// Goal: whatever version comes next, a log of an older one opens.
 // Method: src/durable/golden/log_v1 has all kinds of changes and records, in segments that overlap,
-// with a change that never was complete and a torn end.
-TEST(LogFormat, GoldenVersion1Opens) {
+// with a change that never was complete and a torn end; log_v2 has the same, and a segment that is
+// superseded.
+class LogFormatGolden : public testing::TestWithParam<const char*> {};
+
+TEST_P(LogFormatGolden, Opens) {
   FileSystem& files = PosixFileSystem();
-  const std::string directory = SKEP_GOLDEN "/log_v1";
+  const std::string directory = std::string(SKEP_GOLDEN "/") + GetParam();
   Image image;
   const auto names = files.List(directory);
   ASSERT_TRUE(names.has_value());
@@ -90,10 +136,14 @@ TEST(LogFormat, GoldenVersion1Opens) {
   EXPECT_FALSE(store.report().torn_file.empty());
 }
 
+INSTANTIATE_TEST_SUITE_P(Versions, LogFormatGolden, testing::Values("log_v1", "log_v2"),
+                         [](const auto& version) { return std::string(version.param); });
+
 // Goal: the page's example is a log, and the one that is written for these changes.
 TEST(LogFormat, WorkedExample) {
   const std::string bytes = BytesOfPage(SKEP_DOCS "/formats/log.md");
-  TestStore store({{SegmentName(0), bytes}}, LogSync::kNo, kTestSegmentBytes);
+  TestStore store({{SegmentName({.begin = 0, .epoch = 1}), bytes}}, LogSync::kNo,
+                  kTestSegmentBytes);
   ASSERT_TRUE(store.status().ok()) << store.problem();
   EXPECT_EQ(
       store.States(),
@@ -104,7 +154,7 @@ TEST(LogFormat, WorkedExample) {
   const auto append = [&](std::string_view payload) {
     AppendRecord(written, written.size(), payload);
   };
-  append(std::string("\x02\x01", 2));
+  append(std::string("\x02\x02", 2));
   std::string changes;
   ChangeEncoder encoder(changes, 0, 1'764'000'000'000, 7);
   encoder.Add({.version = 7, .key = "bee", .value = "honey"});

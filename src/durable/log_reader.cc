@@ -63,9 +63,11 @@ Result<std::unique_ptr<LogReader>> LogReader::Open(FileSystem& files, const std:
   const auto found = ListStoreFiles(files, directory);
   if (!found) return Fail(found.error());
   std::vector<Segment> segments;
-  for (const uint64_t begin : found->segments) {
-    if (!segments.empty()) segments.back().end = begin;
-    segments.push_back({.begin = begin, .path = directory + "/" + SegmentName(begin)});
+  for (const SegmentId& segment : found->segments) {
+    if (!segments.empty()) segments.back().end = segment.begin;
+    segments.push_back({.begin = segment.begin,
+                        .epoch = segment.epoch,
+                        .path = directory + "/" + SegmentName(segment)});
   }
   auto reader = std::unique_ptr<LogReader>(new LogReader(files, std::move(segments), position));
   const auto& all = reader->segments_;
@@ -233,8 +235,8 @@ Result<bool> LogReader::WasSynced() {
   return false;
 }
 
-// Whether the open segment has anything from the offset on but zeroes and what an older use of it
-// has left. That has, somewhere, the header of a record of an older position.
+// Whether the open segment has anything from the offset on but zeroes and, in version 1, what an
+// older use of it has left. That has, somewhere, the header of a record of an older position.
 Result<bool> LogReader::HasTornRecord(uint64_t offset) {
   const Segment& in = segments_[open_segment_];
   const uint64_t end = std::min(file_bytes_, in.end - in.begin);
@@ -251,7 +253,7 @@ Result<bool> LogReader::HasTornRecord(uint64_t offset) {
       continue;
     }
     has_bytes = true;
-    if (is_begun) break;
+    if (is_begun || in.epoch != 0) break;
     if (bytes_.size() == kRecordHeaderBytes) {
       const uint64_t position = PositionIn(bytes_.data());
       if (position < in.begin + at && ReadHeader(bytes_.data(), position)) return false;
@@ -259,6 +261,17 @@ Result<bool> LogReader::HasTornRecord(uint64_t offset) {
     ++at;
   }
   return has_bytes;
+}
+
+Result<uint64_t> LogReader::BytesBehindEnd(size_t segment) {
+  const Segment& in = segments_[segment];
+  if (in.end == UINT64_MAX) return 0;
+  const std::string path = path_;
+  if (const Status s = OpenSegment(segment); !s.ok()) return Fail(s);
+  const auto is_good = ReadRecord(in.end - in.begin);
+  path_ = path;
+  if (!is_good) return Fail(is_good.error());
+  return *is_good ? kRecordHeaderBytes + bytes_.size() : 0;
 }
 
 Result<std::optional<uint64_t>> LogReader::Skip() {

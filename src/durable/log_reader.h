@@ -40,10 +40,12 @@ class LogReader {
   struct Segment {
     uint64_t begin = 0;
     uint64_t end = UINT64_MAX;  // where the next one begins
+    uint64_t epoch = 0;
     std::string path;
   };
 
-  // Reads from the position on. Without a segment that is the end of the log.
+  // Reads from the position on, in the chain of segments (log_format.h). Without a segment that is
+  // the end of the log.
   //   kIo
   //   kCorrupt  the log has no segment with the position
   static Result<std::unique_ptr<LogReader>> Open(FileSystem& files, const std::string& directory,
@@ -69,6 +71,11 @@ class LogReader {
   bool is_torn() const { return is_torn_; }
   // Ascending.
   const std::vector<Segment>& segments() const { return segments_; }
+
+  // The bytes of a good record that a segment has where the next one begins: 0 if it has none
+  // there, or is the last. What was read last is not valid any more.
+  //   kIo
+  Result<uint64_t> BytesBehindEnd(size_t segment);
 
   // Goes on behind damage: to the next good record. Returns how many bytes of the log were left
   // out; nothing if there is no other record.

@@ -111,7 +111,9 @@ Status Persistence::Recover(Keyspaces& keyspaces, RecoveryReport* report, std::s
   if (status.ok()) status = ReplayLog(keyspaces, *start, &tail, report, problem);
   keyspaces.budget().set_limit(limit);
   if (!status.ok()) return status;
-  status = GoOn(std::move(tail));
+  // The tail is written once more: a process before this one may have failed to sync it, and what a
+  // sync has failed to write may be read until the power is lost, but never gets to the disk.
+  status = log_.Begin(tail.position, std::move(tail.records));
   if (status.ok() && report->repair.has_damage()) status = FinishRepair(&report->repair);
   if (!status.ok()) *problem = fmt::format("{}: {}", directory_, status.ToString());
   return status;
@@ -284,20 +286,6 @@ Status Persistence::ReplayLog(Keyspaces& keyspaces, const RecoveryStart& start, 
     engine->StartAfter(told + kVersionsUntold, std::max(replay.now_ms(), snapshot_now_ms_));
   }
   return {};
-}
-
-// Writes the tail once more: a process before this one may have failed to sync it, and what a sync
-// has failed to write may be read until the power is lost, but never gets to the disk.
-Status Persistence::GoOn(LogTail tail) {
-  const uint64_t position = tail.position;
-  if (const Status s = log_.Begin(position, std::move(tail.records)); !s.ok()) return s;
-  const auto found = ListStoreFiles(files_, directory_);
-  if (!found) return found.error();
-  for (const uint64_t begin : found->segments) {
-    if (begin <= position) continue;
-    if (const Status s = files_.Remove(PathOf(SegmentName(begin))); !s.ok()) return s;
-  }
-  return files_.SyncDirectory(directory_);
 }
 
 // What was recovered becomes a snapshot; only then is anything put aside.

@@ -2,7 +2,7 @@
 //
 //   DIRECTORY/lock                          held by the process that has it open
 //            keyspaces                      keyspace_file.h
-//            log-0000000003ffc2d8.skl ...   log_format.h
+//            log-0000000003ffc2d8-00000001.skl ...  log_format.h
 //            log-next.tmp                   the next segment
 //            snapshot-0000000003ffd010.sks  snapshot_format.h; by the position of the log from
 //                                           which on the log is needed
@@ -136,7 +136,6 @@ class Persistence final : public EngineWrapper {
   void StartEngines(const std::vector<SnapshotKeyspace>& snapshot);
   Status ReplayLog(Keyspaces& keyspaces, const RecoveryStart& start, LogTail* tail,
                    RecoveryReport* report, std::string* problem);
-  Status GoOn(LogTail tail);
   Status FinishRepair(RepairReport* report);
   Status WriteSnapshot(SnapshotStatistics* statistics);
   Status RemoveSnapshotsBefore(uint64_t position);

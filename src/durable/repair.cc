@@ -54,12 +54,12 @@ Result<std::unique_ptr<LogReader>> OpenLog(FileSystem& files, const std::string&
   const auto found = ListStoreFiles(files, directory);
   if (!found) return Fail(found.error());
   const auto& segments = found->segments;
-  if (!segments.empty() && segments.front() > *position) {
+  if (!segments.empty() && segments.front().begin > *position) {
     damages->push_back({.file = directory + "/" + SegmentName(*position),
                         .offset = 0,
-                        .bytes = segments.front() - *position,
+                        .bytes = segments.front().begin - *position,
                         .what = "the log begins later than it has to"});
-    *position = segments.front();
+    *position = segments.front().begin;
   }
   return LogReader::Open(files, directory, *position);
 }

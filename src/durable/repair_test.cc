@@ -186,7 +186,7 @@ struct Place {
 std::vector<Place> RecordsOf(const Built& built) {
   Disk disk(built.files);
   const auto segments = ListStoreFiles(disk.files, kDirectory)->segments;
-  const auto reader = LogReader::Open(disk.files, kDirectory, segments.front());
+  const auto reader = LogReader::Open(disk.files, kDirectory, segments.front().begin);
   std::vector<Place> places;
   while (const auto record = *(*reader)->Next()) {
     const std::string name = (*reader)->file().substr(PathOf("").size());
@@ -330,7 +330,7 @@ TEST(Repair, AnOlderSnapshotMakesANewerOneGood) {
   files = both.Contents();
   const uint64_t newest = ListStoreFiles(both.files, kDirectory)->snapshots.back();
   files.insert(older);
-  EXPECT_GT(ListStoreFiles(both.files, kDirectory)->segments.front(), 0u);
+  EXPECT_GT(ListStoreFiles(both.files, kDirectory)->segments.front().begin, 0u);
   Disk damaged(Flip(files, SnapshotName(newest), 60));
   const Repaired repaired = Repair(damaged.files);
   EXPECT_TRUE(repaired.report.lost.empty());
