@@ -10,14 +10,17 @@
 // linearizable.
 //
 // Bytes. Keys and values are a pointer and a number of bytes; any byte is legal, and a null pointer
-//   with 0 bytes is the empty string. What a call is given it does not need once it has returned.
+//   with 0 bytes is the empty string; with more it is refused. What a call is given it does not
+//   need once it has returned.
 // Handles. Made by a function with a last parameter `out`, or one called ..._new; ended by
 //   ..._free (a store by skep_close), which take null too. If making fails, *out is null. All that
 //   was made from a store must be freed before it is closed.
 // Keyspaces. A store has some, numbered from 0; each call says which.
 // Errors. Normal outcomes (a key is absent) are none: calls report them beside. What failed returns
 //   a code, and skep_error_text() has more. Every call may return, beside what it lists:
-//     SKEP_INVALID_ARGUMENT  no such keyspace; a null handle; a flag that there is not
+//     SKEP_INVALID_ARGUMENT  no such keyspace; a null handle; a flag that there is not; bytes at a
+//                            null pointer; a null pointer where a result is to go, unless the call
+//                            says that it may be null
 //     SKEP_NOT_SUPPORTED     the engine of that keyspace cannot do it
 //     SKEP_TOO_LARGE         a key or value over its limit (64 KiB, 64 MiB)
 //     SKEP_OUT_OF_MEMORY     the store's limit is reached, or the process's
@@ -238,7 +241,8 @@ typedef enum skep_element {
 } skep_element;
 
 // The function of that name, which a null byte ends ("add", "sum", "lt"; plain: "add-decimal",
-// "append"); null if there is none. Takes a lock, so look up once.
+// "append"); null if there is none, no such kind or element, or no memory to look it up. Takes a
+// lock, so look up once.
 const skep_function* skep_find_function(skep_function_kind kind, const char* name,
                                         skep_element element);
 

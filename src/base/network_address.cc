@@ -100,6 +100,8 @@ Result<std::vector<Address>> LookUp(const Address& address) {
     if (!parsed) return Fail(parsed.error());
     return std::vector{address};
   }
+  // The system would take a port that is too large for a smaller one.
+  if (!ParsePort(std::string_view(address).substr(colon + 1))) return Fail(parsed.error());
   addrinfo wanted = {};
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;

@@ -43,6 +43,7 @@ skep_code Refuse(Status status, std::string_view text) noexcept {
 Result<Range> RangeOf(const skep_range* range, Scratch& scratch) {
   if (range == nullptr) return Range::All();
   if ((range->flags & ~SKEP_RANGE_PREFIX) != 0) return Fail(kNoSuchFlag);
+  if (!AreSound({{range->lo, range->lo_bytes}})) return Fail(kNullBytes);
   const std::string_view lo = Bytes(range->lo, range->lo_bytes);
   if ((range->flags & SKEP_RANGE_PREFIX) != 0) return PrefixRange(lo, scratch);
   if (range->hi == nullptr) return Range::From(lo);
@@ -88,6 +89,7 @@ namespace {
 // Of what cannot be made; `problem` says more than the status.
 template <class Make>
 skep_code MakeStore(skep_store** out, Make make) noexcept {
+  if (out == nullptr) return Refuse(kNoPlace, kNoPlace.what());
   *out = nullptr;
   std::string problem;
   const skep_code code = Guarded([&]() -> Status {
@@ -130,8 +132,9 @@ namespace {
 
 // The same of a body that tells whether it was done.
 template <class Body>
-skep_code CallForBool(skep_store* store, int* done, Body body) noexcept {
-  return Call(store, [&](Store& s) {
+skep_code CallForBool(skep_store* store, int* done, std::initializer_list<Given> given,
+                      Body body) noexcept {
+  return Call(store, given, [&](Store& s) {
     return IfThere(body(s), [&](bool was_done) {
       if (done != nullptr) *done = was_done ? 1 : 0;
     });
@@ -149,9 +152,10 @@ Result<Outcome> ExecuteOne(Store& store, Batch& batch, uint32_t keyspace) {
 
 skep_code skep_get(skep_store* store, uint32_t keyspace, const void* key, size_t key_bytes,
                    void** value, size_t* value_bytes) {
+  if (value == nullptr || value_bytes == nullptr) return Refuse(kNoPlace, kNoPlace.what());
   *value = nullptr;
   *value_bytes = 0;
-  return Call(store, [&](Store& s) -> Status {
+  return Call(store, {{key, key_bytes}}, [&](Store& s) -> Status {
     Batch batch;
     batch.Get(Bytes(key, key_bytes));
     const auto out = ExecuteOne(s, batch, keyspace);
@@ -168,14 +172,14 @@ void skep_free(void* buffer) { std::free(buffer); }
 
 skep_code skep_put(skep_store* store, uint32_t keyspace, const void* key, size_t key_bytes,
                    const void* value, size_t value_bytes) {
-  return Call(store, [&](Store& s) {
+  return Call(store, {{key, key_bytes}, {value, value_bytes}}, [&](Store& s) {
     return s.Put(Bytes(key, key_bytes), Bytes(value, value_bytes), keyspace);
   });
 }
 
 skep_code skep_put_until(skep_store* store, uint32_t keyspace, const void* key, size_t key_bytes,
                          const void* value, size_t value_bytes, uint64_t deadline_ms) {
-  return Call(store, [&](Store& s) {
+  return Call(store, {{key, key_bytes}, {value, value_bytes}}, [&](Store& s) {
     Batch batch;
     batch.Add({.op = Op::kPut,
                .key = Bytes(key, key_bytes),
@@ -188,36 +192,38 @@ skep_code skep_put_until(skep_store* store, uint32_t keyspace, const void* key, 
 
 skep_code skep_insert(skep_store* store, uint32_t keyspace, const void* key, size_t key_bytes,
                       const void* value, size_t value_bytes, int* done) {
-  return CallForBool(store, done, [&](Store& s) {
+  return CallForBool(store, done, {{key, key_bytes}, {value, value_bytes}}, [&](Store& s) {
     return s.Insert(Bytes(key, key_bytes), Bytes(value, value_bytes), keyspace);
   });
 }
 
 skep_code skep_update(skep_store* store, uint32_t keyspace, const void* key, size_t key_bytes,
                       const void* value, size_t value_bytes, int* done) {
-  return CallForBool(store, done, [&](Store& s) {
+  return CallForBool(store, done, {{key, key_bytes}, {value, value_bytes}}, [&](Store& s) {
     return s.Update(Bytes(key, key_bytes), Bytes(value, value_bytes), keyspace);
   });
 }
 
 skep_code skep_delete(skep_store* store, uint32_t keyspace, const void* key, size_t key_bytes,
                       int* done) {
-  return CallForBool(store, done,
+  return CallForBool(store, done, {{key, key_bytes}},
                      [&](Store& s) { return s.Delete(Bytes(key, key_bytes), keyspace); });
 }
 
 skep_code skep_compare_and_set(skep_store* store, uint32_t keyspace, const void* key,
                                size_t key_bytes, const void* expected, size_t expected_bytes,
                                const void* value, size_t value_bytes, int* done) {
-  return CallForBool(store, done, [&](Store& s) {
-    return s.CompareAndSet(Bytes(key, key_bytes), Bytes(expected, expected_bytes),
-                           Bytes(value, value_bytes), keyspace);
-  });
+  return CallForBool(
+      store, done, {{key, key_bytes}, {expected, expected_bytes}, {value, value_bytes}},
+      [&](Store& s) {
+        return s.CompareAndSet(Bytes(key, key_bytes), Bytes(expected, expected_bytes),
+                               Bytes(value, value_bytes), keyspace);
+      });
 }
 
 skep_code skep_expire(skep_store* store, uint32_t keyspace, const void* key, size_t key_bytes,
                       uint64_t deadline_ms, int* done) {
-  return CallForBool(store, done, [&](Store& s) -> Result<bool> {
+  return CallForBool(store, done, {{key, key_bytes}}, [&](Store& s) -> Result<bool> {
     Batch batch;
     batch.Expire(Bytes(key, key_bytes), deadline_ms);
     const auto out = ExecuteOne(s, batch, keyspace);
@@ -228,7 +234,8 @@ skep_code skep_expire(skep_store* store, uint32_t keyspace, const void* key, siz
 
 skep_code skep_deadline(skep_store* store, uint32_t keyspace, const void* key, size_t key_bytes,
                         int* present, uint64_t* deadline_ms) {
-  return Call(store, [&](Store& s) {
+  if (present == nullptr || deadline_ms == nullptr) return Refuse(kNoPlace, kNoPlace.what());
+  return Call(store, {{key, key_bytes}}, [&](Store& s) {
     Batch batch;
     batch.Add(
         {.op = Op::kGet, .flags = Request::kNoValue, .key = Bytes(key, key_bytes), .other = {}});
@@ -243,6 +250,7 @@ skep_code skep_deadline(skep_store* store, uint32_t keyspace, const void* key, s
 
 skep_code skep_scan(skep_store* store, uint32_t keyspace, const skep_range* range, uint32_t flags,
                     uint32_t limit, const skep_snapshot* at, skep_scanner** out) {
+  if (out == nullptr) return Refuse(kNoPlace, kNoPlace.what());
   *out = nullptr;
   return Call(store, [&](Store& s) -> Status {
     Scratch scratch;
@@ -258,6 +266,9 @@ skep_code skep_scan(skep_store* store, uint32_t keyspace, const skep_range* rang
 
 skep_code skep_scanner_next(skep_scanner* scanner, skep_item* items, size_t capacity,
                             size_t* count) {
+  if (count == nullptr || (items == nullptr && capacity > 0)) {
+    return Refuse(kNoPlace, kNoPlace.what());
+  }
   *count = 0;
   return Guarded([&]() -> Status {
     if (scanner == nullptr) return kNullHandle;
@@ -274,6 +285,7 @@ void skep_scanner_free(skep_scanner* scanner) { delete scanner; }
 
 skep_code skep_count(skep_store* store, uint32_t keyspace, const skep_range* range,
                      const skep_snapshot* at, uint64_t* count) {
+  if (count == nullptr) return Refuse(kNoPlace, kNoPlace.what());
   return Call(store, [&](Store& s) -> Status {
     Scratch scratch;
     const auto bounds = RangeOf(range, scratch);
@@ -298,6 +310,7 @@ skep_code skep_delete_range(skep_store* store, uint32_t keyspace, const skep_ran
 // ---- Snapshots and watches ----
 
 skep_code skep_take_snapshot(skep_store* store, uint32_t keyspace, skep_snapshot** out) {
+  if (out == nullptr) return Refuse(kNoPlace, kNoPlace.what());
   *out = nullptr;
   return Call(store, [&](Store& s) {
     return IfThere(s.TakeSnapshot(keyspace),
@@ -313,8 +326,9 @@ void skep_snapshot_free(skep_snapshot* snapshot) { delete snapshot; }
 
 skep_code skep_watch_key(skep_store* store, uint32_t keyspace, const void* key, size_t key_bytes,
                          skep_watch** out) {
+  if (out == nullptr) return Refuse(kNoPlace, kNoPlace.what());
   *out = nullptr;
-  return Call(store, [&](Store& s) {
+  return Call(store, {{key, key_bytes}}, [&](Store& s) {
     return IfThere(s.WatchKey(Bytes(key, key_bytes), keyspace),
                    [&](Watch& watch) { *out = new skep_watch{std::move(watch)}; });
   });
@@ -338,6 +352,7 @@ int skep_maintain(skep_store* store) {
 }
 
 skep_code skep_statistics(skep_store* store, skep_statistics_visitor visit, void* context) {
+  if (visit == nullptr) return Refuse(kNoPlace, kNoPlace.what());
   return Call(store, [&](Store& s) {
     const StoreStatistics all = s.Statistics();
     visit(context, -1, "", "memory_bytes", all.memory_bytes);

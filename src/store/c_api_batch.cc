@@ -37,15 +37,21 @@ uint32_t RefuseRequest(skep_batch& batch, Status why) {
 
 // Adds what `add` makes of the C++ batch, a Result<uint32_t>.
 template <class Add>
-uint32_t Fill(skep_batch* batch, Add add) noexcept {
+uint32_t Fill(skep_batch* batch, std::initializer_list<Given> given, Add add) noexcept {
   if (batch == nullptr) return SKEP_NO_SLOT;
   if (batch->under_way) return RefuseRequest(*batch, kUnderWay);
+  if (!AreSound(given)) return RefuseRequest(*batch, kNullBytes);
   try {
     const Result<uint32_t> slot = add(batch->batch);
     return slot ? *slot : RefuseRequest(*batch, slot.error());
   } catch (const std::bad_alloc&) {
     return RefuseRequest(*batch, kNoMemory);
   }
+}
+
+template <class Add>
+uint32_t Fill(skep_batch* batch, Add add) noexcept {
+  return Fill(batch, {}, add);
 }
 
 std::string_view Copied(Batch& batch, const void* at, size_t bytes) {
@@ -56,7 +62,7 @@ std::string_view Copied(Batch& batch, const void* at, size_t bytes) {
 uint32_t FillPoint(skep_batch* batch, Op op, const void* key, size_t key_bytes, const void* value,
                    size_t value_bytes, uint32_t flags, uint32_t flags_allowed,
                    uint64_t deadline_ms = 0) noexcept {
-  return Fill(batch, [&](Batch& b) -> Result<uint32_t> {
+  return Fill(batch, {{key, key_bytes}, {value, value_bytes}}, [&](Batch& b) -> Result<uint32_t> {
     if ((flags & ~flags_allowed) != 0) return Fail(kNoSuchFlag);
     const std::string_view copied_key = Copied(b, key, key_bytes);
     return b.Add({.op = op,
@@ -84,11 +90,17 @@ uint32_t FillRange(skep_batch* batch, const skep_range* range, Add add) noexcept
 
 const skep_function* skep_find_function(skep_function_kind kind, const char* name,
                                         skep_element element) {
-  const Function* const found =
-      kind == SKEP_PLAIN
-          ? FindFunction(name)
-          : FindFunction(static_cast<FunctionKind>(kind), name, static_cast<Element>(element));
-  return reinterpret_cast<const skep_function*>(found);
+  if (name == nullptr || kind < SKEP_PLAIN || kind > SKEP_FILTER) return nullptr;
+  if (kind != SKEP_PLAIN && (element < SKEP_I8 || element > SKEP_F64)) return nullptr;
+  const bool is_plain = kind == SKEP_PLAIN;
+  try {
+    const Function* const found =
+        FindFunction(static_cast<FunctionKind>(kind), name,
+                     is_plain ? Element{} : static_cast<Element>(element));
+    return reinterpret_cast<const skep_function*>(found);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 // ---- The batch as a whole ----
@@ -170,11 +182,12 @@ uint32_t skep_batch_delete(skep_batch* batch, const void* key, size_t key_bytes,
 uint32_t skep_batch_compare_and_set(skep_batch* batch, const void* key, size_t key_bytes,
                                     const void* expected, size_t expected_bytes, const void* value,
                                     size_t value_bytes) {
-  return Fill(batch, [&](Batch& b) -> Result<uint32_t> {
-    const std::string_view copied_key = Copied(b, key, key_bytes);
-    const std::string_view copied_expected = Copied(b, expected, expected_bytes);
-    return b.CompareAndSet(copied_key, copied_expected, Copied(b, value, value_bytes));
-  });
+  return Fill(batch, {{key, key_bytes}, {expected, expected_bytes}, {value, value_bytes}},
+              [&](Batch& b) -> Result<uint32_t> {
+                const std::string_view copied_key = Copied(b, key, key_bytes);
+                const std::string_view copied_expected = Copied(b, expected, expected_bytes);
+                return b.CompareAndSet(copied_key, copied_expected, Copied(b, value, value_bytes));
+              });
 }
 
 uint32_t skep_batch_expire(skep_batch* batch, const void* key, size_t key_bytes,
@@ -184,7 +197,7 @@ uint32_t skep_batch_expire(skep_batch* batch, const void* key, size_t key_bytes,
 
 uint32_t skep_batch_move(skep_batch* batch, const void* key, size_t key_bytes, const void* to,
                          size_t to_bytes) {
-  return Fill(batch, [&](Batch& b) -> Result<uint32_t> {
+  return Fill(batch, {{key, key_bytes}, {to, to_bytes}}, [&](Batch& b) -> Result<uint32_t> {
     const std::string_view copied_key = Copied(b, key, key_bytes);
     return b.Move(copied_key, Copied(b, to, to_bytes));
   });
@@ -193,26 +206,30 @@ uint32_t skep_batch_move(skep_batch* batch, const void* key, size_t key_bytes, c
 uint32_t skep_batch_apply(skep_batch* batch, const void* key, size_t key_bytes,
                           const skep_function* function, const void* operand,
                           size_t operand_bytes) {
-  return Fill(batch, [&](Batch& b) -> Result<uint32_t> {
-    const std::string_view copied_key = Copied(b, key, key_bytes);
-    return b.Apply(copied_key, reinterpret_cast<const Function*>(function),
-                   Copied(b, operand, operand_bytes));
-  });
+  return Fill(batch, {{key, key_bytes}, {operand, operand_bytes}},
+              [&](Batch& b) -> Result<uint32_t> {
+                const std::string_view copied_key = Copied(b, key, key_bytes);
+                return b.Apply(copied_key, reinterpret_cast<const Function*>(function),
+                               Copied(b, operand, operand_bytes));
+              });
 }
 
 uint32_t skep_batch_update_elements(skep_batch* batch, const void* key, size_t key_bytes,
                                     const skep_function* update, const void* operands,
                                     size_t operands_bytes, int is_vector, uint32_t create,
                                     skep_returns returns) {
-  return Fill(batch, [&](Batch& b) -> Result<uint32_t> {
-    if (returns < SKEP_RETURN_NOTHING || returns > SKEP_RETURN_NEW) return Fail(kNoSuchFlag);
-    const UpdateOptions options{.returns = static_cast<UpdateOptions::Returns>(returns),
-                                .is_vector = is_vector != 0,
-                                .create = create};
-    // The operands are copied behind the options.
-    return b.UpdateElements(Copied(b, key, key_bytes), reinterpret_cast<const Function*>(update),
-                            Bytes(operands, operands_bytes), options);
-  });
+  return Fill(batch, {{key, key_bytes}, {operands, operands_bytes}},
+              [&](Batch& b) -> Result<uint32_t> {
+                if (returns < SKEP_RETURN_NOTHING || returns > SKEP_RETURN_NEW)
+                  return Fail(kNoSuchFlag);
+                const UpdateOptions options{.returns = static_cast<UpdateOptions::Returns>(returns),
+                                            .is_vector = is_vector != 0,
+                                            .create = create};
+                // The operands are copied behind the options.
+                return b.UpdateElements(Copied(b, key, key_bytes),
+                                        reinterpret_cast<const Function*>(update),
+                                        Bytes(operands, operands_bytes), options);
+              });
 }
 
 // ---- Ranges ----
@@ -259,7 +276,7 @@ uint32_t skep_batch_require_present(skep_batch* batch, const void* key, size_t k
 
 uint32_t skep_batch_require_value(skep_batch* batch, const void* key, size_t key_bytes,
                                   const void* value, size_t value_bytes) {
-  return Fill(batch, [&](Batch& b) -> Result<uint32_t> {
+  return Fill(batch, {{key, key_bytes}, {value, value_bytes}}, [&](Batch& b) -> Result<uint32_t> {
     const std::string_view copied_key = Copied(b, key, key_bytes);
     return b.RequireValue(copied_key, Copied(b, value, value_bytes));
   });
@@ -267,7 +284,7 @@ uint32_t skep_batch_require_value(skep_batch* batch, const void* key, size_t key
 
 uint32_t skep_batch_require_unchanged(skep_batch* batch, const void* key, size_t key_bytes,
                                       const skep_watch* watch) {
-  return Fill(batch, [&](Batch& b) -> Result<uint32_t> {
+  return Fill(batch, {{key, key_bytes}}, [&](Batch& b) -> Result<uint32_t> {
     if (watch == nullptr) return Fail(kNullHandle);
     return b.RequireUnchanged(Copied(b, key, key_bytes), watch->watch.id());
   });
@@ -358,7 +375,7 @@ int skep_batch_applied(const skep_batch* batch) {
 
 size_t skep_batch_items(const skep_batch* batch, uint32_t slot, size_t begin, skep_item* items,
                         size_t capacity) {
-  if (batch == nullptr || slot >= batch->outcomes.size()) return 0;
+  if (batch == nullptr || items == nullptr || slot >= batch->outcomes.size()) return 0;
   size_t count = 0;
   for (const Item& item : batch->batch.items(slot).Without(begin)) {
     if (count == capacity) break;

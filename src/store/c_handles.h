@@ -4,6 +4,8 @@
 // refused. Any other exception would be our own bug and ends the program (noexcept).
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <optional>
@@ -44,6 +46,8 @@ struct skep_watch {
 namespace skep::c_api {
 
 inline constexpr Status kNullHandle(Code::kInvalidArgument, "a null handle");
+inline constexpr Status kNoPlace(Code::kInvalidArgument, "a null pointer for a result");
+inline constexpr Status kNullBytes(Code::kInvalidArgument, "bytes at a null pointer");
 inline constexpr Status kNoSuchFlag(Code::kInvalidArgument, "no such flag");
 inline constexpr Status kNoMemory(Code::kOutOfMemory, "the process has no memory");
 
@@ -65,10 +69,29 @@ skep_code Guarded(Body body) noexcept {
   }
 }
 
-// The same of a body that takes the store.
+// Bytes as a caller gives them.
+struct Given {
+  const void* at;
+  size_t bytes;
+
+  // A null pointer is right for the empty string only.
+  bool is_sound() const { return at != nullptr || bytes == 0; }
+};
+inline bool AreSound(std::initializer_list<Given> all) {
+  return std::ranges::all_of(all, &Given::is_sound);
+}
+
+// The same of a body that takes the store, with bytes that a caller gives.
+template <class Body>
+skep_code Call(skep_store* store, std::initializer_list<Given> given, Body body) noexcept {
+  return Guarded([&]() -> Status {
+    if (store == nullptr) return kNullHandle;
+    return AreSound(given) ? body(*store->store) : kNullBytes;
+  });
+}
 template <class Body>
 skep_code Call(skep_store* store, Body body) noexcept {
-  return Guarded([&]() -> Status { return store == nullptr ? kNullHandle : body(*store->store); });
+  return Call(store, {}, body);
 }
 
 // What is there if a result is.

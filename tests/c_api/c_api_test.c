@@ -5,6 +5,8 @@
  *
  * Usage: c_api_test FOLDER            in process; FOLDER is empty, and for stores with a directory
  *        c_api_test FOLDER ADDRESS    a server's, with keyspace 1=hash and the password "sesame" */
+#include "c_api_test.h"
+
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -16,19 +18,6 @@
 #include <unistd.h>
 
 #include "skep.h"
-
-#define CHECK(condition)                                                               \
-  do {                                                                                 \
-    if (!(condition)) {                                                                \
-      fprintf(stderr, "%s:%d: %s\n(last error: %s)\n", __FILE__, __LINE__, #condition, \
-              skep_error_text());                                                      \
-      exit(EXIT_FAILURE);                                                              \
-    }                                                                                  \
-  } while (0)
-#define OK(call) CHECK((call) == SKEP_OK)
-
-/* A string as the two arguments that functions take. */
-#define S(text) (text), (sizeof(text) - 1)
 
 enum { HASH_KEYSPACE = 1, NO_KEYSPACE = 99, PATIENCE_S = 60 };
 
@@ -834,6 +823,7 @@ int main(int argc, char** argv) {
   test_begin(store);
   test_refused_requests(store);
   test_null_handles(store);
+  test_null_pointers(store);
   test_statistics(store, argc == 2);
   skep_close(store);
   if (argc == 2) {

@@ -294,7 +294,7 @@ class OfAServer(Arguments, unittest.TestCase):
     def test_options(self):
         address = f"127.0.0.1:{self.server.port}"
         for wrong in ({"address": None}, {"address": 5}, {"address": b"x"},
-                      {"address": address + "\0"},
+                      {"address": address + "\0"}, {"address": "127.0.0.1:65536"},
                       {"connections": 0}, {"connections": 257}, {"connections": 2**32 + 1},
                       {"connections": -1}, {"timeout_ms": -1}, {"timeout_ms": 2**32 + 5},
                       {"timeout_ms": 1.5}, {"timeout_ms": None}, {"password": None},
