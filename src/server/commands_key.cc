@@ -97,7 +97,8 @@ Plan AddScan(const Call& call, Batch& batch) {
   bool whole = false;
   Range range = PatternRange(scan.pattern, batch.scratch(), &whole);
   if (*number != 0) {
-    const auto from = call.server().cursors().Find(*number, call.worker().monotonic_ms());
+    const auto from = call.server().cursors().Find(*number, call.worker().monotonic_ms(),
+                                                      call.session().info->id);
     if (!from) return Plan::Error("ERR invalid cursor: unknown or expired; start at 0");
     if ((*from)->keyspace != call.session().keyspace) {
       return Plan::Error("ERR invalid cursor: it belongs to another database");
@@ -229,7 +230,9 @@ void FinishScan(const Call& call, const Batch& batch, uint32_t slot) {
     cursor->next_key = out.value;
     cursor->keyspace = call.session().keyspace;
     const size_t bytes = sizeof(ScanCursor) + cursor->next_key.size();
-    next = cursors.Put(std::move(cursor), bytes, call.worker().monotonic_ms(), number);
+    call.session().has_scans = true;
+    next = cursors.Put(std::move(cursor), bytes, call.worker().monotonic_ms(),
+                       call.session().info->id, number);
   } else if (number != 0) {
     cursors.EraseScan(number);
   }

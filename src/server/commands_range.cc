@@ -1,11 +1,15 @@
 // The ordered keyspace: ranges, counts, neighbours.
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "base/decimal.h"
 #include "server/commands.h"
 #include "server/range_args.h"
 #include "server/range_task.h"
+#include "server/scan_token.h"
 #include "server/server.h"
 #include "server/worker.h"
 
@@ -122,63 +126,82 @@ Plan PlanNeighbour(const Call& call, Batch& batch, size_t words, const Range& ra
   return Plan::Requests();
 }
 
-// The scan a KSCAN begins; null if an error was sent.
-std::shared_ptr<KeyScan> BeginKscan(Call& call) {
+// A KSCAN that goes on: what is left of it, and the version that it reads.
+struct PinnedScan {
+  KeyScan scan;
+  std::shared_ptr<const Snapshot> pin;
+};
+
+// What a KSCAN begins; nothing if an error was sent.
+std::optional<PinnedScan> BeginKscan(Call& call) {
   Scratch scratch;
   RangeArgs args;
   const auto error =
       ParseRangeArgs(call.args(), kRev | kCount | kWithValues | kWithDeadlines, scratch, args);
   if (!error.empty()) {
     call.Error(error);
-    return nullptr;
+    return std::nullopt;
   }
   Engine& engine = call.engine();
   if (!engine.traits().ordered) {
     call.Error(Status(Code::kNotSupported, "this engine has no order"));
-    return nullptr;
+    return std::nullopt;
   }
   const auto ref = engine.OpenSnapshot(call.time_ms());
   if (!ref) {
     call.Error(ref.error());
-    return nullptr;
+    return std::nullopt;
   }
-  auto scan = std::make_shared<KeyScan>();
-  scan->snapshot = std::make_shared<const Snapshot>(engine, *ref);
-  scan->keyspace = call.session().keyspace;
-  scan->lo = args.range.lo;
-  scan->hi = args.range.hi;
-  scan->unbounded = args.range.unbounded;
-  scan->options = {.limit = args.count, .reverse = args.reverse, .keys_only = !args.with_values};
-  scan->with_deadlines = args.with_deadlines;
-  return scan;
+  return PinnedScan{.scan = {.keyspace = call.session().keyspace,
+                             .version = ref->version,
+                             .now_ms = ref->now_ms,
+                             .lo = std::string(args.range.lo),
+                             .hi = std::string(args.range.hi),
+                             .unbounded = args.range.unbounded,
+                             .options = {.limit = args.count,
+                                         .reverse = args.reverse,
+                                         .keys_only = !args.with_values},
+                             .with_deadlines = args.with_deadlines},
+                    .pin = std::make_shared<const Snapshot>(engine, *ref)};
 }
 
-// The scan KSCAN NEXT goes on with; null if an error was sent.
-std::shared_ptr<const KeyScan> FindKscan(Call& call, uint64_t* token) {
-  const auto number = call.args().size() == 3 ? ParseUint64(call.arg(2)) : std::nullopt;
-  if (!number) {
-    call.Error(call.args().size() == 3 ? "ERR invalid token" : kSyntaxError);
-    return nullptr;
+// What KSCAN NEXT goes on with; nothing if an error was sent.
+std::optional<PinnedScan> FindKscan(Call& call) {
+  if (call.args().size() != 3) {
+    call.Error(kSyntaxError);
+    return std::nullopt;
   }
-  auto scan = call.server().key_scans().Find(*number, call.worker().monotonic_ms());
+  auto scan = ReadScanToken(call.arg(2), call.server().token_secret());
   if (!scan) {
-    call.Error("ERR invalid token: unknown or expired; begin the scan again");
-    return nullptr;
+    call.Error("ERR invalid token: this server has not given it; begin the scan again");
+    return std::nullopt;
   }
-  if ((*scan)->keyspace != call.session().keyspace) {
+  if (scan->keyspace != call.session().keyspace) {
     call.Error("ERR invalid token: it belongs to another database");
-    return nullptr;
+    return std::nullopt;
   }
-  *token = *number;
-  return *scan;
+  const auto pin = call.server().key_scans().Find(scan->number, call.worker().monotonic_ms(),
+                                                  call.session().info->id);
+  if (!pin) {
+    call.Error(
+        "SNAPSHOTTOOOLD the scan has ended, has expired or had to make room; begin it again");
+    return std::nullopt;
+  }
+  call.session().has_scans = true;
+  return PinnedScan{.scan = std::move(*scan), .pin = *pin};
 }
 
-// The scan as it stands after a chunk that says to go on from `bound`.
-std::shared_ptr<const KeyScan> GoOn(const KeyScan& scan, std::string_view bound) {
-  auto next = std::make_shared<KeyScan>(scan);
-  (scan.options.reverse ? next->hi : next->lo) = bound;
-  next->unbounded = scan.unbounded && !scan.options.reverse;
-  return next;
+// The token of the scan behind a chunk that says to go on from `bound`.
+std::string GoOn(Call& call, PinnedScan& pinned, std::string_view bound) {
+  KeyScan& scan = pinned.scan;
+  if (scan.number == 0) {
+    call.session().has_scans = true;
+    scan.number = call.server().key_scans().Put(pinned.pin, 1, call.worker().monotonic_ms(),
+                                                call.session().info->id);
+  }
+  (scan.options.reverse ? scan.hi : scan.lo) = bound;
+  scan.unbounded = scan.unbounded && !scan.options.reverse;
+  return ScanTokenOf(scan, call.server().token_secret());
 }
 
 // The items of a batch's only scan, each with its deadline, -1 if it has none.
@@ -197,28 +220,25 @@ void ReplyWithDeadlines(const Call& call, const Batch& batch, bool with_values) 
   }
 }
 
-void ReplyChunk(Call& call, const KeyScan& scan, uint64_t token) {
+void ReplyChunk(Call& call, PinnedScan pinned) {
+  const KeyScan& scan = pinned.scan;
   Batch batch;
-  batch.set_snapshot(scan.snapshot->ref());
+  batch.set_snapshot({.version = scan.version, .id = pinned.pin->ref().id, .now_ms = scan.now_ms});
   batch.set_scan_bytes_max(kKscanBytesMax);
   batch.set_scan_visits_max(kKscanVisitsMax);
   batch.set_notes_effects(scan.with_deadlines);
   const Range left{.lo = scan.lo, .hi = scan.hi, .unbounded = scan.unbounded};
   const uint32_t slot = batch.Scan(left, scan.options);
   call.Execute(batch);
+  const Outcome& out = batch.outcome(slot);
+  const bool goes_on = out.verdict != Verdict::kRefused && out.more;
+  if (!goes_on) call.server().key_scans().EraseScan(scan.number);
   if (call.Refused(batch)) return;
-  auto& scans = call.server().key_scans();
-  uint64_t next = 0;
-  if (batch.outcome(slot).more) {
-    auto rest = GoOn(scan, batch.outcome(slot).value);
-    const size_t bytes = sizeof(KeyScan) + rest->lo.size() + rest->hi.size();
-    next = scans.Put(std::move(rest), bytes, call.worker().monotonic_ms(), token);
-  } else {
-    scans.EraseScan(token);
-  }
+  // The batch views the bounds, which GoOn changes: they are not read again.
+  const std::string token = goes_on ? GoOn(call, pinned, out.value) : "0";
   RespWriter reply = call.reply();
   reply.Array(2);
-  reply.Bulk(std::to_string(next));
+  reply.Bulk(token);
   if (scan.with_deadlines) {
     ReplyWithDeadlines(call, batch, !scan.options.keys_only);
   } else {
@@ -339,14 +359,9 @@ void FinishNeighbour(const Call& call, const Batch& batch, uint32_t slot) {
 }
 
 void RunKscan(Call& call) {
-  uint64_t token = 0;
-  std::shared_ptr<const KeyScan> scan;
-  if (EqualsIgnoringCase(call.arg(1), "next")) {
-    scan = FindKscan(call, &token);
-  } else {
-    scan = BeginKscan(call);
-  }
-  if (scan != nullptr) ReplyChunk(call, *scan, token);
+  const bool is_next = EqualsIgnoringCase(call.arg(1), "next");
+  auto pinned = is_next ? FindKscan(call) : BeginKscan(call);
+  if (pinned) ReplyChunk(call, std::move(*pinned));
 }
 
 }  // namespace skep::commands

@@ -1,6 +1,8 @@
-// cursor_table.h: the states behind the numbers that SCAN and KSCAN give to clients.
+// cursor_table.h: what the server keeps of scans that clients carry on from call to call.
 //
-// A client carries a scan on with a number; the state is here, bounded in count, bytes and time.
+// SCAN gives a client a number, and the state is here; a KSCAN carries its state itself
+// (scan_token.h), and only the pin of its version is here. Either is bounded in count, bytes and
+// time, and each client has a fair share.
 //
 //   Put(s0)             7              7
 //   Put(s1, parent 7)   7 <- 4         a scan keeps the state it would go on from and the one
@@ -10,12 +12,21 @@
 // Numbers are random: a client that mistypes or guesses one gets an error, not another's scan. They
 // have 63 bits, since some clients read a signed number.
 //
+// Fairness: an entry belongs to the client that put it, or has used it last. When there is no room,
+// the client that has the most bytes loses the one it has not used for the longest time. So who
+// begins scans for ever drops scans of its own. What clients leave behind that have gone counts as
+// one client's: to come again and again gives no larger share.
+//
 // Invariants, whenever the lock is free.
-//   C1  by_number_ and recent_ hold the same entries; bytes_ is the sum of their bytes.
-//   C2  recent_ is ordered by last_used_ms, newest first; none is later than now_ms_.
+//   C1  by_number_, recent_ and the uses of all owners_ hold the same entries; bytes_ is the sum of
+//       their bytes, an owner's bytes that of its own.
+//   C2  recent_ is ordered by last_used_ms, newest first; none is later than now_ms_. Uses are in
+//       the same order.
 //   C3  an entry's parent and child, if not 0, are in the table and name it in turn.
 //   C4  no entry has both a parent and a child: a scan keeps at most two.
-//   C5  at most entries_max entries, and at most bytes_max bytes or one entry.
+//   C5  at most entries_max entries, at most owner_entries_max of a client that is there, and at
+//       most bytes_max bytes or one entry.
+//   C6  greed_ has the bytes of each owner, and there is no owner without entries.
 //
 // Thread safety: any thread may call anything. The states that leave the table are destroyed
 // outside its lock.
@@ -27,6 +38,7 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -35,20 +47,26 @@
 
 namespace skep {
 
+struct CursorLimits {
+  size_t entries_max;
+  size_t bytes_max;
+  size_t owner_entries_max = SIZE_MAX;
+};
+
 // T is what Find copies: make it small, or a std::shared_ptr to a state that does not change.
 template <typename T>
 class CursorTable {
  public:
   // `random` must outlive the table; it is used under the table's lock only.
-  CursorTable(size_t entries_max, size_t bytes_max, uint64_t ttl_ms, Random& random)
-      : entries_max_(entries_max), bytes_max_(bytes_max), random_(random), ttl_ms_(ttl_ms) {
-    SKEP_CHECK(entries_max > 0);
+  CursorTable(const CursorLimits& limits, uint64_t ttl_ms, Random& random)
+      : limits_(limits), random_(random), ttl_ms_(ttl_ms) {
+    SKEP_CHECK(limits.entries_max > 0 && limits.owner_entries_max > 0);
   }
 
-  // Keeps `state`, which counts as `bytes`, and returns its number: never 0, below 2^63. `parent`
-  // is the number the scan went on from, 0 if it has just begun; what that scan kept beside the
-  // parent is dropped. Makes room by dropping what was used least recently.
-  uint64_t Put(T state, size_t bytes, uint64_t now_ms, uint64_t parent = 0) {
+  // Keeps `state`, which counts as `bytes`, for the client `owner` (not 0), and returns its number:
+  // never 0, below 2^63. `parent` is the number the scan went on from, 0 if it has just begun; what
+  // that scan kept beside the parent is dropped. Makes room as the head of this file says.
+  uint64_t Put(T state, size_t bytes, uint64_t now_ms, uint64_t owner, uint64_t parent = 0) {
     Entries dropped;
     std::lock_guard lock(mutex_);
     Advance(now_ms);
@@ -58,9 +76,9 @@ class CursorTable {
     if (has_parent) {
       Drop(before->second->parent, dropped);
       Drop(before->second->child, dropped);
-      Touch(before->second);
+      Touch(before->second, owner);
     }
-    MakeRoom(bytes, dropped);
+    MakeRoom(bytes, owner, dropped);
     // Making room may have taken the parent itself.
     const bool linked = has_parent && by_number_.contains(parent);
     const uint64_t number = NewNumber();
@@ -71,20 +89,21 @@ class CursorTable {
                         .state = std::move(state)});
     by_number_.emplace(number, recent_.begin());
     bytes_ += bytes;
+    Own(recent_.front(), owner);
     if (linked) by_number_.at(parent)->child = number;
     return number;
   }
 
   // A copy of the state; nullopt if there is none: never put, dropped, or not used for ttl_ms.
-  // Counts as a use.
-  std::optional<T> Find(uint64_t number, uint64_t now_ms) {
+  // Counts as a use by `owner`.
+  std::optional<T> Find(uint64_t number, uint64_t now_ms, uint64_t owner) {
     Entries dropped;
     std::lock_guard lock(mutex_);
     Advance(now_ms);
     DropExpired(SIZE_MAX, dropped);
     const auto found = by_number_.find(number);
     if (found == by_number_.end()) return std::nullopt;
-    Touch(found->second);
+    Touch(found->second, owner);
     return found->second->state;
   }
 
@@ -97,6 +116,22 @@ class CursorTable {
     Drop(found->second->parent, dropped);
     Drop(found->second->child, dropped);
     Drop(number, dropped);
+  }
+
+  // The client has gone: its scans may be carried on by another one.
+  void Leave(uint64_t owner) {
+    std::lock_guard lock(mutex_);
+    const auto at = owners_.find(owner);
+    if (at == owners_.end()) return;
+    Owner leaving = std::move(at->second);
+    greed_.erase({leaving.bytes, owner});
+    owners_.erase(at);
+    for (const Use& use : leaving.uses) by_number_.at(use.number)->owner = kGone;
+    Owner& gone = owners_[kGone];
+    greed_.erase({gone.bytes, kGone});
+    gone.bytes += leaving.bytes;
+    greed_.emplace(gone.bytes, kGone);
+    gone.uses.merge(leaving.uses, [](const Use& a, const Use& b) { return a.order > b.order; });
   }
 
   // Drops at most `entries_max` states that were not used for ttl_ms; returns how many. Find never
@@ -123,12 +158,24 @@ class CursorTable {
   }
 
  private:
+  static constexpr uint64_t kGone = 0;  // owner of what is left behind
+
+  struct Use {
+    uint64_t order;  // uses_ when it happened
+    uint64_t number;
+  };
+  struct Owner {
+    std::list<Use> uses;  // the latest first
+    size_t bytes = 0;
+  };
   struct Entry {
     uint64_t number = 0;
     uint64_t parent = 0;
     uint64_t child = 0;
     size_t bytes = 0;
     uint64_t last_used_ms = 0;
+    uint64_t owner = kGone;
+    typename std::list<Use>::iterator use = {};  // in the owner's
     T state;
   };
   using Entries = std::list<Entry>;
@@ -136,9 +183,34 @@ class CursorTable {
   // Callers read their clock before they get the lock, so their times may come out of order (C2).
   void Advance(uint64_t now_ms) { now_ms_ = std::max(now_ms_, now_ms); }
 
-  void Touch(typename Entries::iterator entry) {
+  void Touch(typename Entries::iterator entry, uint64_t owner) {
     entry->last_used_ms = now_ms_;
     recent_.splice(recent_.begin(), recent_, entry);
+    Disown(*entry);
+    Own(*entry, owner);
+  }
+
+  void Own(Entry& entry, uint64_t owner) {
+    Owner& of = owners_[owner];
+    greed_.erase({of.bytes, owner});
+    of.bytes += entry.bytes;
+    greed_.emplace(of.bytes, owner);
+    of.uses.push_front({.order = ++uses_, .number = entry.number});
+    entry.owner = owner;
+    entry.use = of.uses.begin();
+  }
+
+  void Disown(Entry& entry) {
+    const auto at = owners_.find(entry.owner);
+    Owner& of = at->second;
+    greed_.erase({of.bytes, entry.owner});
+    of.bytes -= entry.bytes;
+    of.uses.erase(entry.use);
+    if (of.uses.empty()) {
+      owners_.erase(at);
+    } else {
+      greed_.emplace(of.bytes, entry.owner);
+    }
   }
 
   // Moves the entry, if there is one, to `dropped`, and cuts its links.
@@ -149,6 +221,7 @@ class CursorTable {
     if (entry->parent != 0) by_number_.at(entry->parent)->child = 0;
     if (entry->child != 0) by_number_.at(entry->child)->parent = 0;
     bytes_ -= entry->bytes;
+    Disown(*entry);
     by_number_.erase(found);
     dropped.splice(dropped.end(), recent_, entry);
   }
@@ -160,9 +233,15 @@ class CursorTable {
     }
   }
 
-  void MakeRoom(size_t bytes, Entries& dropped) {
-    while (!recent_.empty() && (recent_.size() >= entries_max_ || bytes_ + bytes > bytes_max_)) {
-      Drop(recent_.back().number, dropped);
+  void MakeRoom(size_t bytes, uint64_t owner, Entries& dropped) {
+    while (!recent_.empty() &&
+           (recent_.size() >= limits_.entries_max || bytes_ + bytes > limits_.bytes_max)) {
+      Drop(owners_.at(greed_.rbegin()->second).uses.back().number, dropped);
+    }
+    for (auto own = owners_.find(owner);
+         own != owners_.end() && own->second.uses.size() >= limits_.owner_entries_max;
+         own = owners_.find(owner)) {
+      Drop(own->second.uses.back().number, dropped);
     }
   }
 
@@ -174,16 +253,18 @@ class CursorTable {
     return number;
   }
 
-  const size_t entries_max_;
-  const size_t bytes_max_;
+  const CursorLimits limits_;
   Random& random_;
 
   mutable std::mutex mutex_;  // guards all below, and random_
   uint64_t ttl_ms_;
   uint64_t now_ms_ = 0;  // the latest time any caller gave
   size_t bytes_ = 0;
+  uint64_t uses_ = 0;
   Entries recent_;
   std::unordered_map<uint64_t, typename Entries::iterator> by_number_;
+  std::unordered_map<uint64_t, Owner> owners_;
+  std::set<std::pair<size_t, uint64_t>> greed_;  // bytes and owner (C6)
 };
 
 }  // namespace skep

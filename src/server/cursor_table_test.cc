@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace skep {
@@ -14,31 +16,38 @@ namespace {
 
 constexpr uint64_t kTtlMs = 100;
 
+constexpr uint64_t kMe = 1;
+
+CursorLimits Limits(size_t entries_max, size_t bytes_max) {
+  return {.entries_max = entries_max, .bytes_max = bytes_max};
+}
+
 // The contracts of the header over a plain list, the entry used least recently first.
 class Model {
  public:
-  Model(size_t entries_max, size_t bytes_max) : entries_max_(entries_max), bytes_max_(bytes_max) {}
+  explicit Model(const CursorLimits& limits) : limits_(limits) {}
 
-  void Put(uint64_t number, int state, size_t bytes, uint64_t now_ms, uint64_t parent) {
+  void Put(uint64_t number, int state, size_t bytes, uint64_t now_ms, uint64_t owner,
+           uint64_t parent) {
     Expire(now_ms);
-    const bool has_parent = Has(parent);
-    if (has_parent) {
+    if (Has(parent)) {
       const uint64_t scan = Get(parent).scan;
       std::erase_if(entries_, [&](const Entry& e) { return e.scan == scan && e.number != parent; });
-      Touch(parent, now_ms);
+      Touch(parent, now_ms, owner);
     }
-    while (!entries_.empty() &&
-           (entries_.size() >= entries_max_ || this->bytes() + bytes > bytes_max_)) {
-      entries_.erase(entries_.begin());
+    while (!entries_.empty() && (entries_.size() >= limits_.entries_max ||
+                                 this->bytes() + bytes > limits_.bytes_max)) {
+      DropOldestOf(Greediest());
     }
+    while (CountOf(owner) >= limits_.owner_entries_max) DropOldestOf(owner);
     const uint64_t scan = Has(parent) ? Get(parent).scan : number;
-    entries_.push_back({number, scan, state, bytes, now_ms});
+    entries_.push_back({number, scan, state, bytes, now_ms, owner});
   }
 
-  std::optional<int> Find(uint64_t number, uint64_t now_ms) {
+  std::optional<int> Find(uint64_t number, uint64_t now_ms, uint64_t owner) {
     Expire(now_ms);
     if (!Has(number)) return std::nullopt;
-    Touch(number, now_ms);
+    Touch(number, now_ms, owner);
     return entries_.back().state;
   }
 
@@ -46,6 +55,12 @@ class Model {
     if (!Has(number)) return;
     const uint64_t scan = Get(number).scan;
     std::erase_if(entries_, [&](const Entry& e) { return e.scan == scan; });
+  }
+
+  void Leave(uint64_t owner) {
+    for (Entry& entry : entries_) {
+      if (entry.owner == owner) entry.owner = 0;
+    }
   }
 
   void Expire(uint64_t now_ms) {
@@ -66,33 +81,50 @@ class Model {
     int state;
     size_t bytes;
     uint64_t used_ms;
+    uint64_t owner;
   };
 
   bool Has(uint64_t number) const {
     return std::ranges::find(entries_, number, &Entry::number) != entries_.end();
   }
   Entry& Get(uint64_t number) { return *std::ranges::find(entries_, number, &Entry::number); }
-  void Touch(uint64_t number, uint64_t now_ms) {
+  void Touch(uint64_t number, uint64_t now_ms, uint64_t owner) {
     const auto entry = std::ranges::find(entries_, number, &Entry::number);
     entry->used_ms = now_ms;
+    entry->owner = owner;
     std::rotate(entry, entry + 1, entries_.end());
   }
+  size_t CountOf(uint64_t owner) const {
+    return static_cast<size_t>(std::ranges::count(entries_, owner, &Entry::owner));
+  }
+  // Of several the one that came last.
+  uint64_t Greediest() const {
+    std::map<uint64_t, size_t> bytes;
+    for (const Entry& entry : entries_) bytes[entry.owner] += entry.bytes;
+    return std::ranges::max_element(bytes, {}, [](const auto& of) {
+             return std::pair(of.second, of.first);
+           })->first;
+  }
+  void DropOldestOf(uint64_t owner) {
+    entries_.erase(std::ranges::find(entries_, owner, &Entry::owner));
+  }
 
-  size_t entries_max_;
-  size_t bytes_max_;
+  const CursorLimits limits_;
   std::vector<Entry> entries_;
 };
 
 // Goal: the table agrees with its contracts after any sequence of calls.
-// Method: a small table, so that count, bytes and time all evict; parents and look-ups are picked
-// among the latest numbers, dropped or not. A failure prints its seed.
+// Method: a small table, so that count, bytes, a client's count and time all evict; a few clients
+// that come and go; parents and look-ups are picked among the latest numbers, dropped or not. A
+// failure prints its seed.
 TEST(CursorTable, AgreesWithModel) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 rng(seed);
   SeededRandom random(seed);
-  CursorTable<int> table(8, 100, kTtlMs, random);
-  Model model(8, 100);
+  constexpr CursorLimits kLimits{.entries_max = 8, .bytes_max = 100, .owner_entries_max = 4};
+  CursorTable<int> table(kLimits, kTtlMs, random);
+  Model model(kLimits);
   std::vector<uint64_t> numbers = {0};
   uint64_t now_ms = 1000;
   int found = 0;
@@ -102,16 +134,17 @@ TEST(CursorTable, AgreesWithModel) {
     now_ms += rng() % 12;
     const uint64_t some =
         numbers[numbers.size() - 1 - rng() % std::min<size_t>(numbers.size(), 12)];
-    switch (rng() % 8) {
+    const uint64_t owner = 1 + rng() % 3;
+    switch (rng() % 9) {
       case 0:
       case 1:
       case 2: {
         const size_t bytes = rng() % (rng() % 8 == 0 ? 120 : 20);
         const uint64_t parent = rng() % 3 == 0 ? 0 : some;
-        numbers.push_back(table.Put(step, bytes, now_ms, parent));
+        numbers.push_back(table.Put(step, bytes, now_ms, owner, parent));
         ASSERT_GT(numbers.back(), 0u);
         ASSERT_LE(numbers.back(), uint64_t{INT64_MAX});
-        model.Put(numbers.back(), step, bytes, now_ms, parent);
+        model.Put(numbers.back(), step, bytes, now_ms, owner, parent);
         break;
       }
       case 3:
@@ -122,9 +155,13 @@ TEST(CursorTable, AgreesWithModel) {
         table.Expire(now_ms, SIZE_MAX);
         model.Expire(now_ms);
         break;
+      case 5:
+        table.Leave(owner);
+        model.Leave(owner);
+        break;
       default: {
-        const std::optional<int> state = model.Find(some, now_ms);
-        ASSERT_EQ(table.Find(some, now_ms), state);
+        const std::optional<int> state = model.Find(some, now_ms, owner);
+        ASSERT_EQ(table.Find(some, now_ms, owner), state);
         found += state.has_value();
       }
     }
@@ -134,18 +171,57 @@ TEST(CursorTable, AgreesWithModel) {
   EXPECT_GT(found, 1000);
 }
 
+// Goal: who begins scans for ever ends none but its own.
+// Method: some clients have a scan each, of the same size; another one begins a thousand times as
+// many as there is room for. So does one that comes as a new client each time, and leaves.
+TEST(CursorTable, GreedCostsOnlyTheGreedy) {
+  constexpr uint64_t kOthers = 20;
+  for (const bool leaves : {false, true}) {
+    SeededRandom random(1);
+    CursorTable<uint64_t> table(Limits(64, 10'000), kTtlMs, random);
+    std::vector<uint64_t> scans(kOthers + 1);
+    for (uint64_t owner = 1; owner <= kOthers; ++owner) {
+      scans[owner] = table.Put(owner, 10, 0, owner);
+    }
+    for (uint64_t i = 0; i < 64'000; ++i) {
+      const uint64_t greedy = kOthers + 1 + (leaves ? i : 0);
+      table.Put(0, 10, 0, greedy);
+      if (leaves) table.Leave(greedy);
+    }
+    EXPECT_EQ(table.size(), 64u);
+    for (uint64_t owner = 1; owner <= kOthers; ++owner) {
+      EXPECT_EQ(table.Find(scans[owner], 0, owner), owner);
+    }
+  }
+}
+
+// Goal: a scan whose client has gone, as those of pools do, is carried on by another one, and is
+// that one's from then on.
+TEST(CursorTable, AScanMovesToWhoCarriesItOn) {
+  SeededRandom random(1);
+  CursorTable<int> table(Limits(3, 1000), kTtlMs, random);
+  const uint64_t number = table.Put(7, 10, 0, 1);
+  table.Leave(1);
+  EXPECT_EQ(table.Find(number, 0, 2), 7);
+  table.Leave(1);  // of a client that has nothing
+  for (int i = 0; i < 10; ++i) table.Put(i, 10, 0, 3);
+  EXPECT_EQ(table.Find(number, 0, 2), 7);
+  for (int i = 0; i < 2; ++i) table.Put(i, 10, 0, 2);
+  EXPECT_EQ(table.size(), 3u);
+}
+
 // Goal: a client that lost a reply may ask again, and a long scan keeps two states.
 // Method: one scan, each step asked for twice, the answer to the first never used.
 TEST(CursorTable, ARetriedScanKeepsTwoStates) {
   SeededRandom random(1);
-  CursorTable<int> table(100, 1000, kTtlMs, random);
-  uint64_t number = table.Put(0, 1, 0);
+  CursorTable<int> table(Limits(100, 1000), kTtlMs, random);
+  uint64_t number = table.Put(0, 1, 0, kMe);
   for (int step = 1; step < 50; ++step) {
-    ASSERT_EQ(table.Find(number, 0), step - 1);
-    const uint64_t lost = table.Put(step, 1, 0, number);
-    ASSERT_EQ(table.Find(number, 0), step - 1);
-    const uint64_t next = table.Put(step, 1, 0, number);
-    ASSERT_EQ(table.Find(lost, 0), std::nullopt);
+    ASSERT_EQ(table.Find(number, 0, kMe), step - 1);
+    const uint64_t lost = table.Put(step, 1, 0, kMe, number);
+    ASSERT_EQ(table.Find(number, 0, kMe), step - 1);
+    const uint64_t next = table.Put(step, 1, 0, kMe, number);
+    ASSERT_EQ(table.Find(lost, 0, kMe), std::nullopt);
     ASSERT_EQ(table.size(), 2u);
     number = next;
   }
@@ -156,19 +232,19 @@ TEST(CursorTable, ARetriedScanKeepsTwoStates) {
 // Goal: threads that read their clocks before they got the lock drop nothing too early.
 TEST(CursorTable, ATimeFromThePastChangesNothing) {
   SeededRandom random(1);
-  CursorTable<int> table(100, 1000, kTtlMs, random);
-  const uint64_t number = table.Put(7, 1, 500);
-  EXPECT_EQ(table.Find(number, 450), 7);
-  table.Put(8, 1, 400);
+  CursorTable<int> table(Limits(100, 1000), kTtlMs, random);
+  const uint64_t number = table.Put(7, 1, 500, kMe);
+  EXPECT_EQ(table.Find(number, 450, kMe), 7);
+  table.Put(8, 1, 400, kMe);
   EXPECT_EQ(table.Expire(300, 100), 0u);
-  EXPECT_EQ(table.Find(number, 500 + kTtlMs - 1), 7);
+  EXPECT_EQ(table.Find(number, 500 + kTtlMs - 1, kMe), 7);
 }
 
 // Goal: clean-up is bounded by what it is asked for.
 TEST(CursorTable, ExpireIsBounded) {
   SeededRandom random(1);
-  CursorTable<int> table(100, 1000, kTtlMs, random);
-  for (int i = 0; i < 10; ++i) table.Put(i, 1, 5);
+  CursorTable<int> table(Limits(100, 1000), kTtlMs, random);
+  for (int i = 0; i < 10; ++i) table.Put(i, 1, 5, kMe);
   EXPECT_EQ(table.Expire(kTtlMs + 4, 100), 0u);
   EXPECT_EQ(table.Expire(kTtlMs + 5, 4), 4u);
   EXPECT_EQ(table.Expire(0, 4), 4u);
@@ -180,20 +256,20 @@ TEST(CursorTable, ExpireIsBounded) {
 // Method: states whose destruction asks for the table's size; under the lock that would never end.
 TEST(CursorTable, StatesAreDestroyedOutsideTheLock) {
   SeededRandom random(1);
-  CursorTable<std::shared_ptr<void>> table(2, 1000, kTtlMs, random);
+  CursorTable<std::shared_ptr<void>> table(Limits(2, 1000), kTtlMs, random);
   int destroyed = 0;
   const auto state = [&] {
     return std::shared_ptr<void>(nullptr, [&](void*) { destroyed += table.size() <= 2 ? 1 : 0; });
   };
   uint64_t number = 0;
-  for (int i = 0; i < 4; ++i) number = table.Put(state(), 1, 0, number);  // chain, then count
+  for (int i = 0; i < 4; ++i) number = table.Put(state(), 1, 0, kMe, number);  // chain, then count
   EXPECT_EQ(destroyed, 2);
   table.EraseScan(number);
   EXPECT_EQ(destroyed, 4);
-  table.Put(state(), 1, 0);
-  EXPECT_EQ(table.Find(number, kTtlMs), std::nullopt);
+  table.Put(state(), 1, 0, kMe);
+  EXPECT_EQ(table.Find(number, kTtlMs, kMe), std::nullopt);
   EXPECT_EQ(destroyed, 5);
-  table.Put(state(), 1, kTtlMs);
+  table.Put(state(), 1, kTtlMs, kMe);
   table.Expire(2 * kTtlMs, 1);
   EXPECT_EQ(destroyed, 6);
 }
@@ -202,7 +278,7 @@ TEST(CursorTable, StatesAreDestroyedOutsideTheLock) {
 // Method: each thread carries its own scans on and checks every state it gets back; for TSan.
 TEST(CursorTable, ThreadsShareIt) {
   SeededRandom random(1);
-  CursorTable<uint64_t> table(64, 10'000, kTtlMs, random);
+  CursorTable<uint64_t> table(Limits(64, 10'000), kTtlMs, random);
   std::vector<std::thread> threads;
   std::atomic<int> wrong = 0;
   for (uint64_t thread = 0; thread < 4; ++thread) {
@@ -211,11 +287,12 @@ TEST(CursorTable, ThreadsShareIt) {
         uint64_t number = 0;
         for (uint64_t step = 0; step < 20; ++step) {
           const uint64_t state = thread << 32 | scan << 16 | step;
-          number = table.Put(state, 10, 0, number);
-          if (table.Find(number, 0) != state) ++wrong;
+          number = table.Put(state, 10, 0, thread + 1, number);
+          if (table.Find(number, 0, thread + 1) != state) ++wrong;
           table.Expire(1, 1);
         }
         table.EraseScan(number);
+        if (scan % 8 == 0) table.Leave(thread + 1);
       }
     });
   }

@@ -12,10 +12,10 @@
 namespace skep {
 namespace {
 
-constexpr size_t kCursorsMax = 64 * 1024;
-constexpr size_t kCursorBytesMax = 16 << 20;
-constexpr size_t kKeyScansMax = 1024;  // each keeps a version pinned
-constexpr size_t kKeyScanBytesMax = 4 << 20;
+constexpr CursorLimits kCursors{.entries_max = 64 * 1024, .bytes_max = 16 << 20};
+// Each keeps a version pinned.
+constexpr CursorLimits kKeyScans{
+    .entries_max = 4096, .bytes_max = SIZE_MAX, .owner_entries_max = 64};
 
 const std::string kUnixPrefix = "unix:";
 
@@ -72,8 +72,9 @@ Server::Server(const ServerOptions& options, const Environment& environment,
                           environment.random.Next(),
                           static_cast<uint32_t>(environment.random.Next()))),
       instance_(environment.random.Next()),
-      cursors_(kCursorsMax, kCursorBytesMax, options.cursor_ttl_ms, environment.random),
-      key_scans_(kKeyScansMax, kKeyScanBytesMax, options.cursor_ttl_ms, environment.random) {}
+      cursors_(kCursors, options.cursor_ttl_ms, environment.random),
+      key_scans_(kKeyScans, options.cursor_ttl_ms, environment.random),
+      token_secret_{environment.random.Next(), environment.random.Next()} {}
 
 // The threads look at the engines.
 Server::~Server() {

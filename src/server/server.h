@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/environment.h"
+#include "base/siphash.h"
 #include "durable/persistence.h"
 #include "engine/keyspaces.h"
 #include "server/client_registry.h"
@@ -30,17 +31,6 @@ namespace skep {
 struct ScanCursor {
   std::string next_key;
   uint32_t keyspace;
-};
-
-// Where a KSCAN goes on: a range at a version that stays pinned while any chunk of the scan can
-// still be asked for.
-struct KeyScan {
-  std::shared_ptr<const Snapshot> snapshot;
-  uint32_t keyspace;
-  std::string lo, hi;
-  ScanOptions options;  // limit: items a chunk
-  bool unbounded;
-  bool with_deadlines;
 };
 
 class Server {
@@ -74,7 +64,9 @@ class Server {
   durable::Persistence* persistence() { return persistence_.get(); }
   ClientRegistry& clients() { return clients_; }
   CursorTable<std::shared_ptr<const ScanCursor>>& cursors() { return cursors_; }
-  CursorTable<std::shared_ptr<const KeyScan>>& key_scans() { return key_scans_; }
+  // The pins of the versions that KSCANs read, by the scans' numbers.
+  CursorTable<std::shared_ptr<const Snapshot>>& key_scans() { return key_scans_; }
+  const SipKey& token_secret() const { return token_secret_; }
   ReplyMemory& replies() { return *replies_; }
   // Another one in each process.
   uint64_t instance() const { return instance_; }
@@ -116,7 +108,8 @@ class Server {
   std::unique_ptr<Keyspaces> keyspaces_;
   ClientRegistry clients_;
   CursorTable<std::shared_ptr<const ScanCursor>> cursors_;
-  CursorTable<std::shared_ptr<const KeyScan>> key_scans_;
+  CursorTable<std::shared_ptr<const Snapshot>> key_scans_;
+  SipKey token_secret_;
   std::unique_ptr<ReplyMemory> replies_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<Worker>> workers_;

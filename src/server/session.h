@@ -89,6 +89,7 @@ struct Session {
   bool wants_write = false;
   bool write_blocked = false;  // the last write did not take everything
   size_t in_used = 0;          // bytes of `in` that were dispatched; pending requests may view them
+  bool has_scans = false;      // SCAN or KSCAN gave it something to go on with
   bool queued = false;         // in the worker's list of sessions to send to
   bool waiting = false;        // in the worker's list of sessions that have marks
   bool blocked = false;        // the next command waits until there are no marks

@@ -845,6 +845,10 @@ void Worker::BuryDead() {
   for (Session* session : dead_) {
     poller_->Remove(*session->stream);
     server_.clients().Remove(*session->info);
+    if (session->has_scans) {
+      server_.cursors().Leave(session->info->id);
+      server_.key_scans().Leave(session->info->id);
+    }
     server_.keyspaces().budget().Release(session->charged_bytes);
     sessions_.erase(session->info->id);
     connections_.fetch_sub(1, std::memory_order_relaxed);

@@ -18,7 +18,7 @@ from skep_process import end_with_parent  # noqa: E402
 
 PROMPT = re.compile(r"^(?:127\.0\.0\.1:6379)?> (.*)$")
 BLOCK = re.compile(r"^```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-TOKEN = re.compile(r"\b\d{15,}\b")
+TOKEN = re.compile(r"\bK[A-Za-z0-9_-]{30,}")
 LISTENING = re.compile(r"127\.0\.0\.1:(\d+)")
 
 

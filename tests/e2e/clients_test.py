@@ -38,8 +38,8 @@ class RedisCliTest(ServerTest):
         return done.stdout.rstrip("\n").split("\n")
 
     # Goal: the README tells the truth.
-    # Method: every command of its conversation is typed; the answer must be the printed one. A long
-    # number it prints (a token) stands for whatever number the server gave instead.
+    # Method: every command of its conversation is typed; the answer must be the printed one. A token
+    # of KSCAN that it prints stands for whatever token the server gave instead.
     def test_readme(self):
         steps = conversation(README.read_text(encoding="utf-8"))
         self.assertGreater(len(steps), 5)
@@ -49,7 +49,7 @@ class RedisCliTest(ServerTest):
                 command = command.replace(printed, actual)
             lines = self.type(command)
             for printed, actual in zip(expected, lines):
-                old, new = re.search(r"\d{15,}", printed), re.search(r"\d{5,}", actual)
+                old, new = (re.search(r"\bK[A-Za-z0-9_-]{30,}", text) for text in (printed, actual))
                 if old and new:
                     given[old.group()] = new.group()
             for printed, actual in given.items():

@@ -2,6 +2,7 @@
 """The ordered keyspace as clients see it: ranges, counts, neighbours, scans."""
 
 import random
+import re
 import unittest
 
 from resp import NOT_A_BOUND, RANGE_SYNTAX, Error
@@ -358,6 +359,55 @@ class ScanTest(ServerTest):
             while not isinstance(reply, Error):  # each use gives it another millisecond
                 reply = self.client.call(*command)
             self.assertRegex(reply, "expired")
+
+    # Goal: scans of others end nobody's scan, however many they begin, on one connection or on many,
+    # and what they keep pinned is bounded.
+    # Method: a SCAN and a KSCAN under way, while others begin more than the server keeps of either;
+    # a write between them, so that each KSCAN reads a version of its own.
+    def test_scans_for_ever_end_only_their_own(self):
+        keys = self.fill(100)
+        cursor, first = self.client.call("SCAN", 0, "COUNT", 10)
+        token, chunk = self.client.call("KSCAN", "-", "+", "COUNT", 10)
+        self.assertEqual((first, chunk), (keys[:10], keys[:10]))
+        with self.server.connect() as greedy:
+            for _ in range(80):
+                replies = greedy.pipeline(*[["SCAN", 0, "COUNT", 1]] * 1000)
+                self.assertFalse(any(isinstance(reply, Error) for reply in replies))
+            begun = []
+            for i in range(5000):
+                begun += greedy.pipeline(["SET", "key:000000", i],
+                                         ["KSCAN", "-", "+", "COUNT", 1])[1:]
+            pins = int(re.search(rb"db0:.*snapshots=(\d+)",
+                                 self.client.call("INFO", "keyspace")).group(1))
+            self.assertLessEqual(pins, 1 + 64)
+            oldest, newest = begun[0][0], begun[-1][0]
+            self.assertRegex(greedy.call("KSCAN", "NEXT", oldest), "^SNAPSHOTTOOOLD")
+            self.assertEqual(greedy.call("KSCAN", "NEXT", newest)[1], [keys[1]])
+        for _ in range(200):
+            with self.server.connect() as other:
+                other.pipeline(*[["KSCAN", "-", "+", "COUNT", 1]] * 64, *[["SCAN", 0, "COUNT", 1]] * 400)
+        self.assertEqual(self.client.call("KSCAN", "NEXT", token)[1], keys[10:20])
+        self.assertEqual(self.client.call("SCAN", cursor, "COUNT", 10)[1], keys[10:20])
+
+    # Goal: a token is a word of bounded length that says where the scan goes on; any change to it is
+    # found, and one of another server is not taken.
+    def test_tokens_are_signed_and_bounded(self):
+        long = b"k" * 65536
+        self.check("OK", "MSET", b"a", 1, long[:-1], 2, long, 3)
+        token, _ = self.client.call("KSCAN", "-", b"[" + b"z" * 1_000_000, "COUNT", 2)
+        self.assertRegex(token, rb"^K[A-Za-z0-9_-]+$")
+        self.assertLess(len(token), 180_000)
+        self.assertEqual(self.client.call("KSCAN", "NEXT", token), [b"0", [long]])
+        token, _ = self.client.call("KSCAN", "-", "+", "COUNT", 1)
+        self.assertLess(len(token), 80)
+        for wrong in (token[:-1], token + b"A", token[:20] + b"_" + token[21:], b"K", b"", b"0",
+                      b"K" * 1_000_000):
+            if wrong != token:
+                self.assertRegex(self.client.call("KSCAN", "NEXT", wrong), "^ERR invalid token")
+        with SkepServer() as other, other.connect() as client:
+            self.assertRegex(client.call("KSCAN", "NEXT", token), "^ERR invalid token")
+        with self.server.connect() as another:
+            self.assertEqual(another.call("KSCAN", "NEXT", token)[1], [long[:-1]])
 
 
 class SnapshotAgeTest(unittest.TestCase):

@@ -12,7 +12,10 @@
 namespace skep::simulation {
 namespace {
 
-constexpr const char* kBadToken = "ERR invalid token: unknown or expired; begin the scan again";
+constexpr const char* kBadToken =
+    "ERR invalid token: this server has not given it; begin the scan again";
+constexpr const char* kEndedToken =
+    "SNAPSHOTTOOOLD the scan has ended, has expired or had to make room; begin it again";
 constexpr const char* kBadCursor = "ERR invalid cursor: unknown or expired; start at 0";
 
 std::string TokenOf(const RespReply& reply) {
@@ -67,10 +70,14 @@ TEST(Scans, TokensEnd) {
   const std::string first = begin();
   const std::string second = TokenOf(next(first));
   const std::string third = TokenOf(next(second));
-  EXPECT_EQ(next(first).text, kBadToken);  // two steps back
+  EXPECT_EQ(TokenOf(next(first)), second) << "it says where it goes on, however often";
   EXPECT_EQ(TokenOf(next(third)).empty(), false);
   EXPECT_EQ(next("12345").text, kBadToken);
-  EXPECT_EQ(next("x").text, "ERR invalid token");
+  EXPECT_EQ(next("x").text, kBadToken);
+  std::string last = third;
+  for (std::string token = third; token != "0"; token = TokenOf(next(token))) last = token;
+  EXPECT_EQ(next(last).text, kEndedToken) << "the pin went with the last chunk";
+  EXPECT_EQ(next(first).text, kEndedToken);
 
   const std::string other = begin();
   EXPECT_EQ(cluster.Ask(client, {"SELECT", "3"}).text, "OK");
@@ -83,7 +90,7 @@ TEST(Scans, TokensEnd) {
   const RespReply renewed = next(other);
   EXPECT_EQ(renewed.elements.size(), 2);
   cluster.RunFor(std::chrono::seconds(6));
-  EXPECT_EQ(next(TokenOf(renewed)).text, kBadToken);
+  EXPECT_EQ(next(TokenOf(renewed)).text, kEndedToken);
   EXPECT_EQ(cluster.server().key_scans().size(), 0);
   EXPECT_EQ(cluster.server().keyspaces().at(0).Statistics().snapshots, 0);
 }
