@@ -362,7 +362,8 @@ void AtomicBatch<Layout, kHasRanges>::PerformMove(uint32_t index) {
 
 template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::RequireUnchanged(uint32_t index) {
-  const auto seen = core_.watches.Judge(batch_.requests()[index].watch, now_ms_);
+  const Request& request = batch_.requests()[index];
+  const auto seen = core_.watches.Judge(request.watch, request.key, now_ms_);
   if (!seen) return out_.Refuse(index, {Code::kInvalidArgument, "no such watch"});
   Outcome& outcome = out_.outcome(index);
   outcome = {.verdict = seen->unchanged ? Verdict::kDone : Verdict::kMismatch,

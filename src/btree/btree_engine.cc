@@ -71,7 +71,8 @@ class BtreeEngine::Impl {
   // The root, an empty leaf. False: no memory.
   virtual bool Plant() = 0;
   virtual Version Execute(Batch& batch) = 0;
-  virtual uint64_t Watch(std::string_view key, uint64_t now_ms) = 0;
+  // Nothing if there is no room for it.
+  virtual std::optional<uint64_t> Watch(std::string_view key, uint64_t now_ms) = 0;
   virtual bool Maintain(uint64_t now_ms) = 0;
   virtual void Release() = 0;
   virtual std::unique_ptr<BulkLoad> OpenBulkLoad() = 0;
@@ -100,7 +101,7 @@ class BtreeEngine::ImplOf final : public Impl {
   Core& core() override { return core_; }
   bool Plant() override;
   Version Execute(Batch& batch) override;
-  uint64_t Watch(std::string_view key, uint64_t now_ms) override;
+  std::optional<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
   void Release() override { upkeep_.Release(); }
   std::unique_ptr<BulkLoad> OpenBulkLoad() override;
@@ -142,8 +143,9 @@ Version BtreeEngine::ImplOf<Layout>::Execute(Batch& batch) {
 // watches.h: under the leaf's lock no write of the key takes effect, and who locks the leaf later
 // sees the watch.
 template <class Layout>
-uint64_t BtreeEngine::ImplOf<Layout>::Watch(std::string_view key, uint64_t now_ms) {
-  const uint64_t watch = core_.watches.Add(key);
+std::optional<uint64_t> BtreeEngine::ImplOf<Layout>::Watch(std::string_view key, uint64_t now_ms) {
+  const auto watch = core_.watches.Add(key);
+  if (!watch) return std::nullopt;
   Slot& slot = core_.slots.Take();
   core_.versions.EnterEpoch(slot);
   core_.versions.BeginWrites(slot);
@@ -161,7 +163,7 @@ uint64_t BtreeEngine::ImplOf<Layout>::Watch(std::string_view key, uint64_t now_m
       const typename Layout::Found found = leaf.Find(key);
       const uint64_t deadline_ms = found.present ? btree::DeadlineOf(found.value) : 0;
       const bool present = found.present && !HasExpired(deadline_ms, core_.now.Advance(now_ms));
-      core_.watches.Arm(watch, present, present ? deadline_ms : 0);
+      core_.watches.Arm(*watch, present, present ? deadline_ms : 0);
     }
     btree::UnlockUnchanged(place.node, place.word.bits);
   }
@@ -215,6 +217,7 @@ std::unique_ptr<BtreeEngine::Impl> BtreeEngine::MakeImpl(const EngineOptions& op
 
 std::unique_ptr<Engine> BtreeEngine::Make(const EngineOptions& options) {
   auto engine = std::unique_ptr<BtreeEngine>(new BtreeEngine);
+  engine->watches_.set_budget(options.budget);
   engine->impl_ = engine->MakeImpl(options);
   if (!engine->impl_->Plant()) return nullptr;
   return engine;
@@ -257,7 +260,9 @@ Result<uint64_t> BtreeEngine::Watch(std::string_view key, uint64_t now_ms) {
   if (key.size() > impl_->traits_.key_bytes_max) {
     return Fail(Code::kTooLarge, "key exceeds the maximum size", impl_->traits_.key_bytes_max);
   }
-  return impl_->Watch(key, now_ms);
+  const auto watch = impl_->Watch(key, now_ms);
+  if (!watch) return NoRoomToWatch(*impl_->options_.budget);
+  return *watch;
 }
 
 void BtreeEngine::CloseSnapshot(SnapshotRef snapshot) {

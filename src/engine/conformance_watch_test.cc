@@ -244,6 +244,53 @@ TEST_P(WatchConformance, UnknownWatches) {
   EXPECT_EQ(engine_.Watch(too_long, subject_.now_ms()).error().code(), Code::kTooLarge);
 }
 
+// Goal: a watch is of one key, of one engine: taken for that of another it is refused, although
+//   nobody has written either key.
+// Method: also an engine that begins after the first one has ended, as in a server that is started
+//   again: what it gives out is not what was given out before.
+TEST_P(WatchConformance, WatchesOfOthers) {
+  SKEP_NEEDS(atomic);
+  const uint64_t watch = subject_.Watch("key");
+  EXPECT_EQ(Ask("other", watch).verdict, Verdict::kRefused);
+  EXPECT_EQ(Ask("other", watch).status.code(), Code::kInvalidArgument);
+  EXPECT_TRUE(IsUnchanged("key", watch));
+  for (int i = 0; i < 2; ++i) {
+    MemoryBudget budget;
+    const auto later = GetParam().Make(budget);
+    const auto own = later->Watch("key", subject_.now_ms());
+    ASSERT_TRUE(own.has_value());
+    EXPECT_NE(*own, watch);
+    Batch batch(Batch::Kind::kAtomic);
+    batch.RequireUnchanged("key", watch);
+    later->Execute(batch);
+    EXPECT_EQ(batch.outcome(0).verdict, Verdict::kRefused);
+  }
+}
+
+// Goal: watches count as memory: over the limit there are no more of them, and what they took is
+//   given back.
+TEST_P(WatchConformance, AreRefusedOverTheLimit) {
+  SKEP_NEEDS(atomic);
+  if (!GetParam().in_process) GTEST_SKIP() << "the server's limit";
+  subject_.Unwatch(subject_.Watch("key"));  // what an engine makes the first time
+  const uint64_t before = subject_.budget().used();
+  subject_.budget().set_limit(before + 100'000);
+  std::vector<uint64_t> watches;
+  for (int i = 0; i < 1000; ++i) {
+    const auto watch = engine_.Watch("key" + std::to_string(i), subject_.now_ms());
+    if (!watch) {
+      EXPECT_EQ(watch.error().code(), Code::kOutOfMemory);
+      break;
+    }
+    watches.push_back(*watch);
+  }
+  EXPECT_GT(watches.size(), 100u);
+  EXPECT_LT(watches.size(), 1000u);
+  EXPECT_FALSE(engine_.Watch("another key", subject_.now_ms()).has_value());
+  for (const uint64_t watch : watches) engine_.Unwatch(watch);
+  EXPECT_TRUE(engine_.Watch("another key", subject_.now_ms()).has_value());
+}
+
 TEST_P(WatchConformance, AnEngineWithoutAtomicBatchesHasNone) {
   EngineTraits traits = traits_;
   traits.atomic = false;

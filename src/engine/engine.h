@@ -140,14 +140,17 @@ class Engine {
   virtual void CloseSnapshot(SnapshotRef snapshot) = 0;
 
   // Begins to watch a key: returns the number that kRequireUnchanged takes, for as long as it is
-  // not given to Unwatch. The condition is exact: it fails if and only if since this call a write
+  // not given to Unwatch, and only with this key, in this engine, in this process: any other one is
+  // refused. The condition is exact: it fails if and only if since this call a write
   // or a delete of the key has taken effect (also one that stored the same bytes, or changed the
   // deadline), or its deadline has passed. Who reads the newest value after this call reads what
   // the condition then speaks of; who may read at the released version (see Execute) first waits
   // for the ticket of such a read. May wait as a write may. Thread-safe. Cost: a point read; and as
-  // long as any key is watched, a hash of the key for each write.
+  // long as any key is watched, a hash of the key for each write. Memory of about 500 bytes and the
+  // key, 100 bytes if it is watched already, which the budget counts.
   //   kNotSupported  traits().atomic is false
   //   kTooLarge      the key
+  //   kOutOfMemory   the budget has no room for it
   virtual Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) = 0;
   // Also right for a number that is not watched any more.
   virtual void Unwatch(uint64_t watch) { watches_.Remove(watch); }
@@ -208,6 +211,10 @@ class Engine {
  protected:
   // Unlike any other of the process: a snapshot of another engine is not taken for an own one.
   static uint64_t NewSnapshotId();
+  // Why Watch is refused if watches_.Add has no room.
+  static std::unexpected<Status> NoRoomToWatch(const MemoryBudget& budget) {
+    return Fail(Code::kOutOfMemory, "the memory limit is reached", budget.limit());
+  }
 
   ReleaseGate gate_;
   LatestNow now_;

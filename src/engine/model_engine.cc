@@ -197,7 +197,7 @@ class ModelEngine::Run {
   }
 
   void RequireUnchanged(uint32_t slot) {
-    const auto seen = engine_.watches_.Judge(request(slot).watch, now_ms_);
+    const auto seen = engine_.watches_.Judge(request(slot).watch, request(slot).key, now_ms_);
     if (!seen) return out_.Refuse(slot, {Code::kInvalidArgument, "no such watch"});
     if (seen->unchanged) return;
     out_.outcome(slot).verdict = Verdict::kMismatch;
@@ -441,7 +441,9 @@ ModelEngine::ModelEngine(const EngineOptions& options)
       map_(&memory_),
       live_(&memory_),
       deadlines_(&memory_),
-      stale_(&memory_) {}
+      stale_(&memory_) {
+  watches_.set_budget(options.budget);
+}
 
 Version ModelEngine::Execute(Batch& batch) {
   std::lock_guard lock(mutex_);
@@ -582,13 +584,14 @@ Result<uint64_t> ModelEngine::Watch(std::string_view key, uint64_t now_ms) {
     return Fail(Code::kTooLarge, "key exceeds the maximum size", traits_.key_bytes_max);
   }
   std::lock_guard lock(mutex_);
-  const uint64_t id = watches_.Add(key);
+  const auto id = watches_.Add(key);
+  if (!id) return NoRoomToWatch(*options_.budget);
   const auto at = map_.find(key);
   const Value* const value = at == map_.end() ? nullptr : &at->second.newest;
   const bool present =
       value != nullptr && value->present && !HasExpired(value->deadline_ms, now_.Advance(now_ms));
-  watches_.Arm(id, present, present ? value->deadline_ms : 0);
-  return id;
+  watches_.Arm(*id, present, present ? value->deadline_ms : 0);
+  return *id;
 }
 
 void ModelEngine::CloseSnapshot(SnapshotRef snapshot) {

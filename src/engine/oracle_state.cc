@@ -358,7 +358,9 @@ Expected OracleState::RequireEmpty(const Request& r) const {
 
 Expected OracleState::RequireUnchanged(const Request& r) const {
   const auto at = watches_.find(r.watch);
-  if (at == watches_.end()) return {.verdict = Verdict::kRefused, .code = Code::kInvalidArgument};
+  if (at == watches_.end() || at->second.key != r.key) {
+    return {.verdict = Verdict::kRefused, .code = Code::kInvalidArgument};
+  }
   const Watched& watched = at->second;
   if (!watched.touched && !HasExpired(watched)) return {};
   // Of one that expired before it was written, an engine may know either.

@@ -3,17 +3,40 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <utility>
+
+#include "base/random.h"
+
 namespace skep {
 
-size_t Watches::CellOf(std::string_view key) {
-  return XXH3_64bits(key.data(), key.size()) % kCells;
+Watches::~Watches() { Release(bytes_); }
+
+// From 2^62 on, so that all ids take as many bytes where they are sent.
+uint64_t Watches::NewId() {
+  constexpr uint64_t kFirst = uint64_t{1} << 62;
+  // Relaxed: only uniqueness matters.
+  static std::atomic<uint64_t> next{kFirst | SystemRandom().Next() >> 2};
+  return kFirst | next.fetch_add(1, std::memory_order_relaxed) % kFirst;
 }
 
-uint64_t Watches::Add(std::string_view key) {
+uint64_t Watches::HashOf(std::string_view key) { return XXH3_64bits(key.data(), key.size()); }
+
+std::optional<uint64_t> Watches::Add(std::string_view key) {
   std::lock_guard lock(mutex_);
-  const uint64_t id = ++last_id_;
-  by_id_[id] = by_key_.emplace(key, Watch{.id = id});
-  cells_[CellOf(key)].fetch_add(1, std::memory_order_relaxed);
+  const size_t bytes_max = BytesOfKey(key) + kWatchBytes;
+  if (budget_ != nullptr && !budget_->HasRoomFor(bytes_max)) return std::nullopt;
+  auto at = keys_.find(key);
+  if (at == keys_.end()) {
+    const uint64_t hash = HashOf(key);
+    at = keys_.emplace(key, Key{}).first;
+    by_hash_.emplace(hash, at);
+    cells_[hash % kCells].fetch_add(1, std::memory_order_relaxed);
+    Charge(BytesOfKey(key));
+  }
+  const uint64_t id = NewId();
+  by_id_.emplace(id, Watch{.key = at, .cohort = nullptr});
+  ++at->second.watches;
+  Charge(kWatchBytes);
   count_.fetch_add(1, std::memory_order_relaxed);
   return id;
 }
@@ -22,48 +45,90 @@ void Watches::Arm(uint64_t watch, bool present, uint64_t deadline_ms) {
   std::lock_guard lock(mutex_);
   const auto at = by_id_.find(watch);
   if (at == by_id_.end()) return;
-  at->second->second = {.id = watch, .present = present, .deadline_ms = deadline_ms};
+  Watch& armed = at->second;
+  Key& key = armed.key->second;
+  std::shared_ptr<Cohort>& current = present ? key.present : key.absent;
+  if (current == nullptr) current = std::make_shared<Cohort>();
+  armed.cohort = current;
+  armed.present = present;
+  armed.deadline_ms = deadline_ms;
 }
 
 void Watches::Remove(uint64_t watch) {
   std::lock_guard lock(mutex_);
   const auto at = by_id_.find(watch);
   if (at == by_id_.end()) return;
-  cells_[CellOf(at->second->first)].fetch_sub(1, std::memory_order_relaxed);
-  count_.fetch_sub(1, std::memory_order_relaxed);
-  by_key_.erase(at->second);
+  const Keys::iterator key = at->second.key;
   by_id_.erase(at);
+  Release(kWatchBytes);
+  count_.fetch_sub(1, std::memory_order_relaxed);
+  if (--key->second.watches == 0) DropKey(key);
 }
 
+// Nobody watches it any more.
+void Watches::DropKey(Keys::iterator key) {
+  const uint64_t hash = HashOf(key->first);
+  cells_[hash % kCells].fetch_sub(1, std::memory_order_relaxed);
+  auto [at, end] = by_hash_.equal_range(hash);
+  while (at->second != key) ++at;
+  by_hash_.erase(at);
+  Release(BytesOfKey(key->first));
+  keys_.erase(key);
+}
+
+namespace {
+
+// The next watch begins another cohort.
+template <typename CohortPointer>
+void TouchCohort(CohortPointer& cohort, Version version) {
+  if (cohort == nullptr) return;
+  cohort->touched = true;
+  cohort->version = version;
+  cohort.reset();
+}
+
+}  // namespace
+
 void Watches::TouchWatched(std::string_view key, Version version) {
-  if (cells_[CellOf(key)].load(std::memory_order_relaxed) == 0) return;
+  const uint64_t hash = HashOf(key);
+  if (cells_[hash % kCells].load(std::memory_order_relaxed) == 0) return;
   std::lock_guard lock(mutex_);
-  for (auto [at, end] = by_key_.equal_range(key); at != end; ++at) {
-    if (at->second.touched) continue;
-    at->second.touched = true;
-    at->second.version = version;
+  for (auto [at, end] = by_hash_.equal_range(hash); at != end; ++at) {
+    if (at->second->first != key) continue;
+    TouchCohort(at->second->second.present, version);
+    TouchCohort(at->second->second.absent, version);
   }
 }
 
 void Watches::TouchWatchedRange(std::string_view lo, std::string_view hi, bool unbounded,
                                 Version version) {
   std::lock_guard lock(mutex_);
-  for (auto at = by_key_.lower_bound(lo); at != by_key_.end(); ++at) {
+  for (auto at = keys_.lower_bound(lo); at != keys_.end(); ++at) {
     if (!unbounded && at->first >= hi) return;
     // A watched key that is not touched is as it was when it was armed.
-    if (at->second.touched || !at->second.present) continue;
-    at->second.touched = true;
-    at->second.version = version;
+    TouchCohort(at->second.present, version);
   }
 }
 
-std::optional<Watches::Seen> Watches::Judge(uint64_t watch, uint64_t now_ms) const {
+std::optional<Watches::Seen> Watches::Judge(uint64_t watch, std::string_view key,
+                                            uint64_t now_ms) const {
   std::lock_guard lock(mutex_);
   const auto at = by_id_.find(watch);
   if (at == by_id_.end()) return std::nullopt;
-  const Watch& w = at->second->second;
+  const Watch& w = at->second;
+  if (w.cohort == nullptr || w.key->first != key) return std::nullopt;
   const bool expired = w.present && w.deadline_ms != 0 && w.deadline_ms <= now_ms;
-  return Seen{.unchanged = !w.touched && !expired, .version = w.version};
+  return Seen{.unchanged = !w.cohort->touched && !expired, .version = w.cohort->version};
+}
+
+void Watches::Charge(size_t bytes) {
+  bytes_ += bytes;
+  if (budget_ != nullptr) budget_->Charge(bytes);
+}
+
+void Watches::Release(size_t bytes) {
+  bytes_ -= bytes;
+  if (budget_ != nullptr) budget_->Release(bytes);
 }
 
 }  // namespace skep

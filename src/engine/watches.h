@@ -6,8 +6,22 @@
 // judging of the condition: under the lock of the key's node, say. So a write is either seen by the
 // read of Arm(), or touches the watch.
 //
+// Ids. A watch speaks of one key, of one engine, in one process. So that its id is never taken for
+// that of another one, also when a server was started again and its clients were not, ids are drawn
+// from one counter for all engines of the process, which begins at random among 2^62 numbers; and
+// whoever judges a watch names its key.
+//
+// All watches of a key that were armed since it was last written share a cohort. A write marks the
+// cohort; the next watch begins another one. So a write costs the same however many watch its key:
+//
+//   key ---- present: cohort -------+---- watch 7 (armed since the last write of the key)
+//     |                              `--- watch 9
+//     |      (no longer current)
+//     |                cohort, touched at version 12 ---- watch 3
+//      `---- absent:  cohort              (armed when the key was absent)
+//
 // Writers pay a load while nobody watches; else a hash and a load, and the mutex only if the key
-// shares its hash's cell with a watched one.
+// shares its hash's cell with a watched one. What is watched is charged to the engine's budget.
 //
 // Thread safety: all calls, from any thread.
 #pragma once
@@ -17,12 +31,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
+#include "base/memory_budget.h"
 #include "skep/batch.h"
 
 namespace skep {
@@ -34,45 +50,71 @@ class Watches {
     Version version;  // of the write that changed it; 0: none, it expired
   };
 
-  uint64_t Add(std::string_view key);
+  Watches() = default;
+  ~Watches();
+  // Before anything else. The budget must outlive this.
+  void set_budget(MemoryBudget* budget) { budget_ = budget; }
+
+  // Nothing if the budget has no room for it. Cost: logarithmic in the number of watched keys.
+  std::optional<uint64_t> Add(std::string_view key);
   // What the key was: present, until the deadline (0: none).
   void Arm(uint64_t watch, bool present, uint64_t deadline_ms);
   void Remove(uint64_t watch);
 
-  // A write or delete of the key at this version.
+  // A write or delete of the key at this version. Cost: the same for any number of watches.
   void Touch(std::string_view key, Version version) {
     // Relaxed: the caller's lock orders it after Add() if Arm() came before (see above).
     if (count_.load(std::memory_order_relaxed) != 0) TouchWatched(key, version);
   }
-  // Everything present in [lo, hi) is deleted. Cost: the watches in the range.
+  // Everything present in [lo, hi) is deleted. Cost: the watched keys in the range.
   void TouchRange(std::string_view lo, std::string_view hi, bool unbounded, Version version) {
     if (count_.load(std::memory_order_relaxed) != 0) TouchWatchedRange(lo, hi, unbounded, version);
   }
 
-  // Nothing if there is no such watch.
-  std::optional<Seen> Judge(uint64_t watch, uint64_t now_ms) const;
+  // Nothing if there is no such watch of this key.
+  std::optional<Seen> Judge(uint64_t watch, std::string_view key, uint64_t now_ms) const;
+
+  // What the watches of one key take, and each of them.
+  static constexpr size_t BytesOfKey(std::string_view key) { return kKeyBytes + key.size(); }
+  static constexpr size_t kWatchBytes = 112;
 
  private:
-  struct Watch {
-    uint64_t id;
+  struct Cohort {
     bool touched = false;
-    bool present = false;
     Version version = 0;
+  };
+  struct Key {
+    // Of the watches that were armed since the key was last written, by what it was then; null:
+    // there are none. (What has expired is absent, though nobody has written it.)
+    std::shared_ptr<Cohort> present, absent;
+    size_t watches = 0;
+  };
+  using Keys = std::map<std::string, Key, std::less<>>;  // in order, for ranges
+  struct Watch {
+    Keys::iterator key;
+    std::shared_ptr<Cohort> cohort;  // null: it is not armed
+    bool present = false;
     uint64_t deadline_ms = 0;
   };
-  using ByKey = std::multimap<std::string, Watch, std::less<>>;
-  static constexpr size_t kCells = 1024;
+  static constexpr size_t kKeyBytes = 400;
+  static constexpr size_t kCells = 4096;
 
+  static uint64_t NewId();
+  static uint64_t HashOf(std::string_view key);
   void TouchWatched(std::string_view key, Version version);
   void TouchWatchedRange(std::string_view lo, std::string_view hi, bool unbounded, Version version);
-  static size_t CellOf(std::string_view key);
+  void Charge(size_t bytes);
+  void Release(size_t bytes);
+  void DropKey(Keys::iterator key);
 
+  MemoryBudget* budget_ = nullptr;
   std::atomic<uint32_t> count_{0};
   std::array<std::atomic<uint32_t>, kCells> cells_{};  // how many watched keys have this hash
   mutable std::mutex mutex_;                           // guards everything below
-  uint64_t last_id_ = 0;
-  ByKey by_key_;
-  std::unordered_map<uint64_t, ByKey::iterator> by_id_;
+  Keys keys_;
+  std::unordered_multimap<uint64_t, Keys::iterator> by_hash_;  // the same
+  std::unordered_map<uint64_t, Watch> by_id_;
+  size_t bytes_ = 0;  // charged
 };
 
 }  // namespace skep

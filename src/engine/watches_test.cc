@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,17 +17,22 @@ namespace {
 class WatchesTest : public testing::Test {
  protected:
   uint64_t Add(std::string_view key, bool present = true, uint64_t deadline_ms = 0) {
-    const uint64_t watch = watches_.Add(key);
+    const uint64_t watch = watches_.Add(key).value();
     watches_.Arm(watch, present, deadline_ms);
+    keys_[watch] = key;
     return watch;
   }
+  std::optional<Watches::Seen> Judge(uint64_t watch, uint64_t now_ms = 1) {
+    return watches_.Judge(watch, keys_[watch], now_ms);
+  }
   bool IsUnchanged(uint64_t watch, uint64_t now_ms = 1) {
-    const auto seen = watches_.Judge(watch, now_ms);
+    const auto seen = Judge(watch, now_ms);
     EXPECT_TRUE(seen.has_value());
     return seen && seen->unchanged;
   }
 
   Watches watches_;
+  std::map<uint64_t, std::string> keys_;  // by watch
 };
 
 TEST_F(WatchesTest, TheFirstTouchCounts) {
@@ -34,18 +42,20 @@ TEST_F(WatchesTest, TheFirstTouchCounts) {
   watches_.Touch("a", 5);
   watches_.Touch("a", 6);
   EXPECT_FALSE(IsUnchanged(watch));
-  EXPECT_EQ(watches_.Judge(watch, 1)->version, 5u);
+  EXPECT_EQ(Judge(watch, 1)->version, 5u);
   EXPECT_TRUE(IsUnchanged(other));
   const uint64_t later = Add("a");
   EXPECT_TRUE(IsUnchanged(later));
   watches_.Touch("a", 7);
-  EXPECT_EQ(watches_.Judge(later, 1)->version, 7u);
-  EXPECT_EQ(watches_.Judge(watch, 1)->version, 5u);
+  EXPECT_EQ(Judge(later, 1)->version, 7u);
+  EXPECT_EQ(Judge(watch, 1)->version, 5u);
 }
 
 // Goal: what happened before Arm() is part of what the watch speaks of.
 TEST_F(WatchesTest, ArmForgetsWhatCameBefore) {
-  const uint64_t watch = watches_.Add("a");
+  const uint64_t watch = watches_.Add("a").value();
+  keys_[watch] = "a";
+  EXPECT_FALSE(Judge(watch).has_value());
   watches_.Touch("a", 5);
   watches_.Arm(watch, true, 0);
   EXPECT_TRUE(IsUnchanged(watch));
@@ -57,7 +67,7 @@ TEST_F(WatchesTest, DeadlinesOfPresentKeysPass) {
   const uint64_t forever = Add("a", true, 0);
   EXPECT_TRUE(IsUnchanged(present, 9));
   EXPECT_FALSE(IsUnchanged(present, 10));
-  EXPECT_EQ(watches_.Judge(present, 10)->version, 0u);
+  EXPECT_EQ(Judge(present, 10)->version, 0u);
   EXPECT_TRUE(IsUnchanged(absent, UINT64_MAX));
   EXPECT_TRUE(IsUnchanged(forever, UINT64_MAX));
 }
@@ -81,7 +91,20 @@ TEST_F(WatchesTest, Ranges) {
   watches_.TouchRange("", "ignored", true, 6);
   EXPECT_FALSE(IsUnchanged(a));
   EXPECT_FALSE(IsUnchanged(c));
-  EXPECT_EQ(watches_.Judge(touched, 1)->version, 5u);
+  EXPECT_EQ(Judge(touched, 1)->version, 5u);
+}
+
+// Goal: a range that is deleted changes nothing for who has watched a key since it expired, and
+//   does for who watched it before.
+TEST_F(WatchesTest, RangesOfExpiredKeys) {
+  const uint64_t before = Add("a", true, 10);
+  const uint64_t after = Add("a", false);
+  watches_.TouchRange("", "", true, 5);
+  EXPECT_FALSE(IsUnchanged(before, 20));
+  EXPECT_TRUE(IsUnchanged(after, 20));
+  watches_.Touch("a", 6);
+  EXPECT_EQ(Judge(before, 20)->version, 5u);
+  EXPECT_EQ(Judge(after, 20)->version, 6u);
 }
 
 // Goal: what is removed is unknown, once and twice; the others go on.
@@ -92,18 +115,80 @@ TEST_F(WatchesTest, Removal) {
   watches_.Remove(first);
   watches_.Remove(first);
   watches_.Remove(12345);
-  EXPECT_FALSE(watches_.Judge(first, 1).has_value());
+  EXPECT_FALSE(Judge(first, 1).has_value());
   EXPECT_TRUE(IsUnchanged(second));
   watches_.Touch("a", 5);
   EXPECT_FALSE(IsUnchanged(second));
   watches_.Arm(first, true, 0);  // too late: it stays unknown
-  EXPECT_FALSE(watches_.Judge(first, 1).has_value());
+  EXPECT_FALSE(Judge(first, 1).has_value());
+}
+
+// Goal: an id is never given out twice, whichever engine gives it, and speaks of its key only.
+TEST_F(WatchesTest, IdsAreOfOneKeyAndOneEngine) {
+  Watches others;
+  std::set<uint64_t> ids;
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(ids.insert(Add("a")).second);
+    const uint64_t other = others.Add("a").value();
+    others.Arm(other, true, 0);
+    ASSERT_TRUE(ids.insert(other).second);
+    ASSERT_FALSE(watches_.Judge(other, "a", 1).has_value());
+    watches_.Remove(*ids.begin());
+  }
+  const uint64_t watch = Add("a");
+  EXPECT_TRUE(watches_.Judge(watch, "a", 1).has_value());
+  EXPECT_FALSE(watches_.Judge(watch, "b", 1).has_value());
+  EXPECT_FALSE(watches_.Judge(watch, "", 1).has_value());
+  // They all take as many bytes as a varint.
+  EXPECT_GE(*ids.begin(), uint64_t{1} << 62);
+  EXPECT_LT(*ids.rbegin(), uint64_t{1} << 63);
+}
+
+// Goal: what is watched is charged while it is, and not beyond the limit.
+TEST_F(WatchesTest, AreCounted) {
+  MemoryBudget budget(10 * Watches::BytesOfKey(std::string(1000, 'k')));
+  std::vector<uint64_t> ids;
+  {
+    Watches counted;
+    counted.set_budget(&budget);
+    for (int i = 0; i < 1000; ++i) {
+      std::string key = std::to_string(i);
+      key.resize(1000, 'k');
+      if (const auto id = counted.Add(key)) ids.push_back(*id);
+      ASSERT_LE(budget.used(), budget.limit());
+    }
+    EXPECT_EQ(ids.size(), 9u);
+    counted.Remove(ids[0]);
+    ids.erase(ids.begin());
+    // Another watch of a key is cheaper.
+    std::string key = std::to_string(1);
+    key.resize(1000, 'k');
+    const uint64_t before = budget.used();
+    ids.push_back(counted.Add(key).value());
+    EXPECT_EQ(budget.used() - before, Watches::kWatchBytes);
+    for (const uint64_t id : ids) counted.Remove(id);
+    EXPECT_EQ(budget.used(), 0u);
+    EXPECT_TRUE(counted.Add("a").has_value());
+  }
+  EXPECT_EQ(budget.used(), 0u);
+}
+
+// Goal: a write costs the same however many watch its key.
+// Method: so many of both that nobody would wait for the end if each write looked at each watch.
+TEST_F(WatchesTest, AWriteDoesNotWalkTheWatchesOfItsKey) {
+  constexpr int kMany = 200'000;
+  std::vector<uint64_t> ids;
+  for (int i = 0; i < kMany; ++i) ids.push_back(Add("a"));
+  const uint64_t other = Add("b");
+  for (int i = 1; i <= kMany; ++i) watches_.Touch("a", static_cast<Version>(i));
+  for (const uint64_t id : ids) ASSERT_EQ(Judge(id)->version, 1u);
+  EXPECT_TRUE(IsUnchanged(other));
 }
 
 // Goal: keys that share a cell of the hash table are told apart, and removing one keeps the other.
 // Method: far more keys than cells.
 TEST_F(WatchesTest, SharedCells) {
-  constexpr int kKeys = 5000;
+  constexpr int kKeys = 20'000;
   std::vector<uint64_t> ids;
   for (int i = 0; i < kKeys; ++i) ids.push_back(Add(std::to_string(i)));
   for (int i = 0; i < kKeys; i += 2) watches_.Remove(ids[static_cast<size_t>(i)]);
@@ -135,7 +220,7 @@ TEST_F(WatchesTest, NoWriteIsMissed) {
     for (int watcher = 0; watcher < 2; ++watcher) {
       threads.emplace_back([&] {
         for (int i = 0; i < kRounds; ++i) {
-          const uint64_t watch = watches_.Add("key");
+          const uint64_t watch = watches_.Add("key").value();
           uint64_t read = 0;
           {
             std::lock_guard lock(node);
@@ -145,7 +230,7 @@ TEST_F(WatchesTest, NoWriteIsMissed) {
           if (i % 2 == 0) std::this_thread::yield();
           {
             std::lock_guard lock(node);
-            const auto seen = watches_.Judge(watch, 1);
+            const auto seen = watches_.Judge(watch, "key", 1);
             ASSERT_TRUE(seen.has_value());
             ASSERT_EQ(seen->unchanged, counter == read);
             if (!seen->unchanged) {

@@ -158,7 +158,7 @@ void AtomicRun::Move(uint32_t slot) {
 }
 
 void AtomicRun::RequireUnchanged(uint32_t slot) {
-  const auto seen = core_.watches.Judge(request(slot).watch, now_ms_);
+  const auto seen = core_.watches.Judge(request(slot).watch, request(slot).key, now_ms_);
   if (!seen) return out_.Refuse(slot, {Code::kInvalidArgument, "no such watch"});
   Outcome& outcome = out_.outcome(slot);
   outcome.verdict = seen->unchanged ? Verdict::kDone : Verdict::kMismatch;

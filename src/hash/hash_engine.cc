@@ -72,7 +72,9 @@ HashEngine::HashEngine(const EngineOptions& options)
               .snapshots = false,
               .walks = true,
               .multi_version = false},
-      core_(*options.budget, now_, watches_, options.numbers_writes) {}
+      core_(*options.budget, now_, watches_, options.numbers_writes) {
+  watches_.set_budget(options.budget);
+}
 
 std::unique_ptr<Engine> HashEngine::Make(const EngineOptions& options) {
   return Make(options, {.table = {.inline_bytes_max = options.hash.inline_bytes_max,
@@ -207,14 +209,15 @@ Result<uint64_t> HashEngine::Watch(std::string_view key, uint64_t now_ms) {
   if (key.size() > traits_.key_bytes_max) {
     return Fail(Code::kTooLarge, "key exceeds the maximum size", traits_.key_bytes_max);
   }
-  const uint64_t watch = watches_.Add(key);
+  const auto watch = watches_.Add(key);
+  if (!watch) return NoRoomToWatch(core_.budget);
   const hash::Key k = hash::KeyOf(key);
   Partition& partition = *core_.partitions[core_.PartitionOf(k.hash)];
   const std::lock_guard locked(partition.lock);
   hash::Station::Entry entry{.key = k};
   hash::Station::Load(entry, partition.table, now_.Advance(now_ms));
-  watches_.Arm(watch, entry.is_present, entry.is_present ? entry.deadline_ms : 0);
-  return watch;
+  watches_.Arm(*watch, entry.is_present, entry.is_present ? entry.deadline_ms : 0);
+  return *watch;
 }
 
 // A piece of each partition, so that the oldest go first on the whole.

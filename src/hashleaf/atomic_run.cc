@@ -155,7 +155,7 @@ void AtomicRun<K>::Move(uint32_t slot) {
 
 template <typename K>
 void AtomicRun<K>::RequireUnchanged(uint32_t slot) {
-  const auto seen = core_.watches.Judge(request(slot).watch, now_ms_);
+  const auto seen = core_.watches.Judge(request(slot).watch, request(slot).key, now_ms_);
   if (!seen) return out_.Refuse(slot, {Code::kInvalidArgument, "no such watch"});
   out_.outcome(slot).verdict = seen->unchanged ? Verdict::kDone : Verdict::kMismatch;
 }

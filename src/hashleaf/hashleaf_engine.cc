@@ -28,7 +28,9 @@ class EngineOf final : public Engine {
                 .value_bytes_max = format.value_bytes,
                 .key_bytes_min = format.key_bytes,
                 .value_bytes_min = format.value_bytes},
-        core_(settings, format, *options.budget, now_, watches_, options.numbers_writes) {}
+        core_(settings, format, *options.budget, now_, watches_, options.numbers_writes) {
+    watches_.set_budget(options.budget);
+  }
 
   bool Start() { return core_.Start(); }
 
@@ -120,13 +122,14 @@ template <typename K>
 Result<uint64_t> EngineOf<K>::Watch(std::string_view key, uint64_t) {
   const Request request{.op = Op::kGet, .key = key};
   if (const Status s = CheckSizes(request, traits_); !s.ok()) return Fail(s);
-  const uint64_t watch = watches_.Add(key);
+  const auto watch = watches_.Add(key);
+  if (!watch) return NoRoomToWatch(core_.budget);
   const Epochs::Guard guard(core_.epochs);
   LeafLocks<K> locks(core_);
   const K k = LoadKey<K>(key.data());
   const bool is_present = locks.Of(k).table.Find(k, HashOf(k, core_.format.secret)) != nullptr;
-  watches_.Arm(watch, is_present, 0);
-  return watch;
+  watches_.Arm(*watch, is_present, 0);
+  return *watch;
 }
 
 template <typename K>

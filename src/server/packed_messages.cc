@@ -82,7 +82,8 @@ Answer BeginWatch(const Message& message) {
   Engine& engine = message.engine();
   const auto id = engine.Watch(message.payload, message.worker.time_ms());
   if (!id) return Fail(id.error());
-  const Status kept = message.session.packed->Keep(message.header.keyspace, Watch(engine, *id));
+  const Status kept = message.session.packed->Keep(message.header.keyspace, Watch(engine, *id),
+                                                   message.payload.size());
   if (!kept.ok()) return Fail(kept);
   return Varints({*id});
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "server/transaction.h"
+
 namespace skep {
 
 PackedSession::~PackedSession() {
@@ -44,13 +46,26 @@ const Snapshot* PackedSession::Find(uint32_t keyspace, uint64_t number) const {
   return &found->second.snapshot;
 }
 
-Status PackedSession::Keep(uint32_t keyspace, Watch watch) {
+Status PackedSession::Keep(uint32_t keyspace, Watch watch, size_t key_bytes) {
   if (watches_.size() >= kHandlesMax) {
     return {Code::kUnavailable, "the connection has too many watches", kHandlesMax};
   }
+  if (watched_bytes_ + key_bytes > kWatchedBytesMax) {
+    return {Code::kUnavailable, "the keys that the connection watches are too large",
+            kWatchedBytesMax};
+  }
+  watched_bytes_ += key_bytes;
   const uint64_t number = watch.id();
-  watches_.emplace(std::pair(keyspace, number), std::move(watch));
+  watches_.emplace(std::pair(keyspace, number),
+                   Watched{.watch = std::move(watch), .key_bytes = key_bytes});
   return {};
+}
+
+void PackedSession::Unwatch(uint32_t keyspace, uint64_t number) {
+  const auto found = watches_.find({keyspace, number});
+  if (found == watches_.end()) return;
+  watched_bytes_ -= found->second.key_bytes;
+  watches_.erase(found);
 }
 
 }  // namespace skep

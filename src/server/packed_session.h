@@ -55,9 +55,9 @@ class PackedSession {
   const Snapshot* Find(uint32_t keyspace, uint64_t number) const;
   void Drop(uint64_t number) { snapshots_.erase(number); }
 
-  //   kUnavailable  as above
-  Status Keep(uint32_t keyspace, Watch watch);
-  void Unwatch(uint32_t keyspace, uint64_t number) { watches_.erase({keyspace, number}); }
+  //   kUnavailable  as above, or their keys have kWatchedBytesMax (transaction.h) already
+  Status Keep(uint32_t keyspace, Watch watch, size_t key_bytes);
+  void Unwatch(uint32_t keyspace, uint64_t number);
 
  private:
   struct Held {
@@ -76,7 +76,12 @@ class PackedSession {
   size_t held_bytes_ = 0;           // of all but the last one, which may still grow
   uint64_t last_number_ = 0;
   std::map<uint64_t, Pinned> snapshots_;
-  std::map<std::pair<uint32_t, uint64_t>, Watch> watches_;  // by keyspace and number
+  struct Watched {
+    Watch watch;
+    size_t key_bytes;
+  };
+  std::map<std::pair<uint32_t, uint64_t>, Watched> watches_;  // by keyspace and number
+  size_t watched_bytes_ = 0;                                  // of their keys
 };
 
 }  // namespace skep

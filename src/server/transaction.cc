@@ -45,19 +45,33 @@ std::span<const std::string_view> Transaction::Args() {
   return args_;
 }
 
+namespace {
+
+constexpr Status kTooManyWatches(Code::kTooLarge,
+                                 "a connection can watch 16384 keys of 16 MiB together at most",
+                                 kWatchedBytesMax);
+
+}  // namespace
+
 Status WatchedKeys::Add(Engine& engine, std::span<const std::string_view> keys, uint64_t now_ms) {
   SKEP_CHECK(engine_ == nullptr || engine_ == &engine);
   engine_ = &engine;
   std::map<std::string, uint64_t, std::less<>> added;
+  size_t key_bytes = key_bytes_;
   for (const std::string_view key : keys) {
     if (watches_.contains(key) || added.contains(key)) continue;
-    const auto watch = engine.Watch(key, now_ms);
+    key_bytes += key.size();
+    const bool is_full =
+        watches_.size() + added.size() >= kWatchesMax || key_bytes > kWatchedBytesMax;
+    const Result<uint64_t> watch =
+        is_full ? Result<uint64_t>(Fail(kTooManyWatches)) : engine.Watch(key, now_ms);
     if (!watch) {
       for (const auto& [name, number] : added) engine.Unwatch(number);
       return watch.error();
     }
     added.emplace(key, *watch);
   }
+  key_bytes_ = key_bytes;
   for (const auto& [key, number] : added) bytes_ += BytesOf(key);
   watches_.merge(added);
   return {};
@@ -71,12 +85,13 @@ void WatchedKeys::Clear() {
   for (const auto& [key, number] : watches_) engine_->Unwatch(number);
   watches_.clear();
   engine_ = nullptr;
+  key_bytes_ = 0;
   bytes_ = 0;
 }
 
 size_t WatchedKeys::BytesOf(std::string_view key) {
-  constexpr size_t kNodes = 256;  // of the maps here and in the engine
-  return 2 * key.size() + kNodes;
+  constexpr size_t kNode = 112;
+  return key.size() + kNode;
 }
 
 }  // namespace skep

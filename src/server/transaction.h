@@ -79,6 +79,11 @@ class Transaction {
   bool doomed_ = false;
 };
 
+// What a connection may watch: each watch is one more to be judged, and a copy of its key in the
+// engine.
+inline constexpr size_t kWatchesMax = 16 * 1024;
+inline constexpr size_t kWatchedBytesMax = 16 << 20;  // of their keys
+
 // The keys a connection watches, all in one engine, which must outlive this.
 class WatchedKeys {
  public:
@@ -88,7 +93,8 @@ class WatchedKeys {
   ~WatchedKeys() { Clear(); }
 
   // Watches all of them or none. One that is watched already stays watched from then on.
-  // Errors: those of Engine::Watch.
+  //   kTooLarge  these would be more than kWatchesMax, or have more than kWatchedBytesMax
+  //   and the errors of Engine::Watch
   Status Add(Engine& engine, std::span<const std::string_view> keys, uint64_t now_ms);
   // Makes it a condition that none has changed. The keys must stay watched until it is judged.
   void Require(Batch& batch) const;
@@ -96,13 +102,14 @@ class WatchedKeys {
 
   bool empty() const { return watches_.empty(); }
   size_t size() const { return watches_.size(); }
-  // Memory they take, the engine's copies included; about.
+  // Memory they take here, about; the engine counts its own.
   size_t bytes() const { return bytes_; }
   static size_t BytesOf(std::string_view key);
 
  private:
   Engine* engine_ = nullptr;
   std::map<std::string, uint64_t, std::less<>> watches_;
+  size_t key_bytes_ = 0;
   size_t bytes_ = 0;
 };
 

@@ -7,9 +7,11 @@
 #include <cerrno>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "engine/forwarding_engine.h"
 #include "engine/model_engine.h"
 #include "server/command.h"
 #include "server/server.h"
@@ -23,13 +25,30 @@ using Words = std::vector<std::string>;
 
 std::vector<std::string_view> ViewsOf(const Words& words) { return {words.begin(), words.end()}; }
 
-// The numbers that an engine gives to watches rise from 1: whether it still has this one.
-bool IsWatched(Engine& engine, uint64_t watch) {
-  Batch batch(Batch::Kind::kAtomic);
-  const uint32_t slot = batch.RequireUnchanged("any", watch);
-  engine.Execute(batch);
-  return batch.outcome(slot).verdict != Verdict::kRefused;
-}
+// Knows how many watches there are.
+class Watched final : public ForwardingEngine {
+ public:
+  explicit Watched(const EngineOptions& options)
+      : ForwardingEngine(std::make_unique<ModelEngine>(options)) {}
+
+  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
+    const auto watch = inner().Watch(key, now_ms);
+    if (watch) watches_.insert(*watch);
+    return watch;
+  }
+  void Unwatch(uint64_t watch) override {
+    inner().Unwatch(watch);
+    watches_.erase(watch);
+  }
+  void Release() override {
+    inner().Release();
+    gate_.Release(inner().gate().released());
+  }
+  size_t watches() const { return watches_.size(); }
+
+ private:
+  std::set<uint64_t> watches_;
+};
 
 // Goal: a queue gives back what it was given, though the words it was given are gone.
 // Method: random commands from a printed seed, a few of them with long words.
@@ -91,7 +110,7 @@ TEST(Transaction, EveryCommandHasAnAnswer) {
 class WatchedKeysTest : public testing::Test {
  protected:
   MemoryBudget budget_;
-  ModelEngine engine_{EngineOptions{.budget = &budget_}};
+  Watched engine_{EngineOptions{.budget = &budget_}};
 };
 
 // Goal: the first change of any watched key is seen, and none of a key that is not watched.
@@ -128,30 +147,49 @@ TEST_F(WatchedKeysTest, AreUnwatched) {
   {
     WatchedKeys watched;
     ASSERT_TRUE(watched.Add(engine_, std::vector<std::string_view>{"a", "b"}, 0).ok());
-    EXPECT_TRUE(IsWatched(engine_, 1) && IsWatched(engine_, 2));
+    EXPECT_EQ(engine_.watches(), 2u);
     EXPECT_GT(watched.bytes(), 0u);
     watched.Clear();
     EXPECT_TRUE(watched.empty());
     EXPECT_EQ(watched.bytes(), 0u);
-    EXPECT_FALSE(IsWatched(engine_, 1) || IsWatched(engine_, 2));
+    EXPECT_EQ(engine_.watches(), 0u);
     ASSERT_TRUE(watched.Add(engine_, std::vector<std::string_view>{"a"}, 0).ok());
     const std::string long_key(engine_.traits().key_bytes_max + 1, 'x');
     const std::vector<std::string_view> keys{"b", "c", long_key};
     EXPECT_EQ(watched.Add(engine_, keys, 0).code(), Code::kTooLarge);
     EXPECT_EQ(watched.size(), 1u);
-    EXPECT_TRUE(IsWatched(engine_, 3));
-    EXPECT_FALSE(IsWatched(engine_, 4) || IsWatched(engine_, 5));
+    EXPECT_EQ(engine_.watches(), 1u);
   }
-  EXPECT_FALSE(IsWatched(engine_, 3));
+  EXPECT_EQ(engine_.watches(), 0u);
+}
+
+// Goal: a connection watches so many keys, and so many bytes of them, and no more; again once it
+//   has cleared them.
+TEST_F(WatchedKeysTest, AreBounded) {
+  WatchedKeys watched;
+  for (const size_t key_bytes : {size_t{8}, size_t{60'000}}) {
+    const size_t fit = std::min(kWatchesMax, kWatchedBytesMax / key_bytes);
+    Status status;
+    for (size_t i = 0; i <= fit; ++i) {
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      std::string key = std::to_string(i);
+      key.resize(key_bytes, 'k');
+      status = watched.Add(engine_, std::vector<std::string_view>{key}, 0);
+    }
+    EXPECT_EQ(status.code(), Code::kTooLarge);
+    EXPECT_EQ(watched.size(), fit);
+    EXPECT_EQ(engine_.watches(), fit);
+    watched.Clear();
+  }
 }
 
 // Goal: a watch does not outlive what ends it: EXEC whatever it answers, DISCARD, UNWATCH, RESET,
 // QUIT, a peer that is gone.
 TEST(TransactionOnServer, LeavesNoWatch) {
-  static ModelEngine* engine;
+  static Watched* engine;
   static constexpr EngineInfo kModel{"model", "",
                                      [](const EngineOptions& options) -> std::unique_ptr<Engine> {
-                                       auto made = std::make_unique<ModelEngine>(options);
+                                       auto made = std::make_unique<Watched>(options);
                                        engine = made.get();
                                        return made;
                                      }};
@@ -163,7 +201,6 @@ TEST(TransactionOnServer, LeavesNoWatch) {
   ASSERT_TRUE(server.Start().ok());
   sim.AddActor("worker", [&] { return server.worker(0).Turn(-1); });
   const auto settle = [&] { sim.RunUntil([] { return false; }, std::chrono::milliseconds(20)); };
-  uint64_t watch = 0;
   const std::vector<Words> ends{{"MULTI", "SET a 1", "EXEC"},
                                 {"SET a 2", "MULTI", "EXEC"},
                                 {"MULTI", "NOSUCH", "EXEC"},
@@ -186,10 +223,10 @@ TEST(TransactionOnServer, LeavesNoWatch) {
       }
     };
     send("WATCH a");
-    ASSERT_TRUE(IsWatched(*engine, ++watch));
+    ASSERT_EQ(engine->watches(), 1u);
     for (const std::string& line : end) line == "gone" ? stream.reset() : send(line);
     settle();
-    EXPECT_FALSE(IsWatched(*engine, watch));
+    EXPECT_EQ(engine->watches(), 0u);
   }
 }
 

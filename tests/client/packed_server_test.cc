@@ -1,11 +1,14 @@
 // What a server does with a connection of the packed protocol, byte by byte.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/varint.h"
 #include "engine/forwarding_engine.h"
+#include "packed_client.h"
 #include "test_server.h"
 #include "wire/packed_control.h"
 #include "wire/packed_reply.h"
@@ -17,67 +20,6 @@ namespace {
 using namespace std::string_view_literals;
 using packed::Header;
 using packed::Kind;
-
-struct Reply {
-  Header header;
-  std::string payload;
-
-  bool failed() const { return (header.flags & packed::kFailed) != 0; }
-  Status status() const {
-    std::string_view left = payload;
-    Status status;
-    EXPECT_TRUE(packed::TakeStatus(left, &status));
-    return status;
-  }
-};
-
-// A client that has said hello.
-class PackedClient : public RawClient {
- public:
-  explicit PackedClient(const Address& address, uint64_t client = 0) : RawClient(address) {
-    std::string bytes;
-    packed::Append(bytes, packed::ClientHello{.client = client});
-    Send(bytes);
-    const std::string received = Receive(sizeof(packed::ServerHello));
-    EXPECT_EQ(received.size(), sizeof(packed::ServerHello));
-    if (received.size() == sizeof(hello)) hello = packed::Read<packed::ServerHello>(received);
-  }
-
-  void Send(std::string_view bytes) { RawClient::Send(bytes); }
-  void Send(const Batch& batch, Header header) {
-    std::string bytes;
-    packed::AppendBatch(bytes, header, batch);
-    Send(bytes);
-  }
-  void Send(Kind kind, std::string_view payload, uint32_t id = 1) {
-    std::string bytes;
-    const size_t begin = packed::BeginMessage(bytes, {.id = id, .kind = kind});
-    bytes.append(payload);
-    packed::EndMessage(bytes, begin);
-    Send(bytes);
-  }
-  std::optional<Reply> Take() {
-    const std::string header = Receive(sizeof(Header));
-    if (header.size() < sizeof(Header)) return std::nullopt;
-    Reply reply{.header = packed::Read<Header>(header), .payload = {}};
-    reply.payload = Receive(reply.header.payload_bytes);
-    return reply;
-  }
-  // The outcomes of a batch of which nothing else is under way.
-  Status Execute(Batch& batch, Header header = {.id = 1}) {
-    Send(batch, header);
-    const auto reply = Take();
-    if (!reply) return {Code::kUnavailable, "the server has hung up"};
-    if (reply->failed()) return reply->status();
-    payload_ = reply->payload;
-    return packed::ReadReply(reply->header, payload_, batch);
-  }
-
-  packed::ServerHello hello;
-
- private:
-  std::string payload_;
-};
 
 class PackedServer : public testing::Test {
  protected:
@@ -349,6 +291,76 @@ TEST_F(PackedServer, DoesOnceHoweverManyClientsThereAre) {
   const Header next{.id = static_cast<uint32_t>(again.hello.first_new), .flags = packed::kRemember};
   ASSERT_TRUE(again.Execute(add, next).ok());
   EXPECT_EQ(add.outcome(0).integer, 200);
+}
+
+// ---- Watches ----
+
+uint64_t Watched(PackedClient& client, std::string_view key) {
+  client.Send(Kind::kWatch, key);
+  const auto reply = client.Take();
+  uint64_t number = 0;
+  EXPECT_TRUE(reply && !reply->failed());
+  if (reply) {
+    std::string_view left = reply->payload;
+    EXPECT_TRUE(TakeVarint(left, &number));
+  }
+  return number;
+}
+
+// Goal: a watch that was begun before the server was started again holds for nothing, whoever has
+//   begun others since: what was written meanwhile is not overwritten.
+TEST(PackedServerRestarts, AWatchOfBeforeIsNobodys) {
+  TemporaryDirectory directory;
+  ServerOptions options;
+  options.dir = directory.path() + "/data";
+  auto server = std::make_unique<TestServer>(options);
+  Batch put;
+  put.Put("a", "1");
+  uint64_t watch = 0;
+  {
+    PackedClient client(server->address());
+    ASSERT_TRUE(client.Execute(put).ok());
+    watch = Watched(client, "a");
+  }
+  server.reset();
+  server = std::make_unique<TestServer>(options);
+  PackedClient other(server->address());
+  EXPECT_NE(Watched(other, "b"), watch);
+  EXPECT_NE(Watched(other, "a"), watch);
+  Batch meanwhile;
+  meanwhile.Put("a", "2");
+  ASSERT_TRUE(other.Execute(meanwhile).ok());
+  PackedClient client(server->address());
+  Batch commit(Batch::Kind::kAtomic);
+  commit.RequireUnchanged("a", watch);
+  commit.Put("a", "lost");
+  ASSERT_TRUE(client.Execute(commit).ok());
+  EXPECT_FALSE(commit.applied());
+  EXPECT_EQ(commit.outcome(0).status.code(), Code::kInvalidArgument);
+  Batch get;
+  get.Get("a");
+  ASSERT_TRUE(client.Execute(get).ok());
+  EXPECT_EQ(get.outcome(0).value, "2");
+}
+
+// Goal: what a connection watches is bounded, and goes on once it watches less.
+TEST_F(PackedServer, BoundsWhatIsWatched) {
+  PackedClient client(server_.address());
+  const size_t large = 60'000;
+  std::vector<uint64_t> watches;
+  for (size_t bytes = large; bytes <= kWatchedBytesMax; bytes += large) {
+    std::string key = std::to_string(watches.size());
+    key.resize(large, 'k');
+    watches.push_back(Watched(client, key));
+  }
+  const std::string more(large, 'm');
+  client.Send(Kind::kWatch, more);
+  EXPECT_EQ(client.Take()->status().code(), Code::kUnavailable);
+  std::string number;
+  AppendVarint(number, watches.back());
+  client.Send(Kind::kUnwatch, number);
+  EXPECT_FALSE(client.Take()->failed());
+  Watched(client, more);
 }
 
 // ---- Replies that wait ----

@@ -403,7 +403,7 @@ class TransactionTest(ServerTest):
         self.assertIn(Error("ERR the transaction exceeds client-query-buffer-limit"), replies)
         self.check(Error(ABORTED), "EXEC")
         self.check(0, "DBSIZE")
-        keys = [f"{i:0100000}" for i in range(12)]
+        keys = [f"{i:0100000}" for i in range(24)]
         self.check(Error("ERR the watched keys exceed client-query-buffer-limit"), "WATCH", *keys)
         self.assertEqual(self.transaction(("PING",)), ["PONG"])
 
