@@ -145,6 +145,29 @@ TEST_P(HashleafEngineTest, AscendingKeysLeaveFullLeaves) {
   EXPECT_LT(Told(*engine, "slots"), kKeys * 3 / 2) << empty;
 }
 
+// Goal: leaves whose pairs have gone become one, and the tables of those that stay smaller.
+TEST_P(HashleafEngineTest, EmptyLeavesAreMerged) {
+  const auto engine = Make();
+  Model model;
+  constexpr uint64_t kKeys = 5000;
+  std::vector<std::string> keys;
+  for (uint64_t i = 0; i < kKeys; ++i) keys.push_back(Key(i * 7919 % kKeys * 1000));
+  Put(*engine, model, keys);
+  const uint64_t leaves = Told(*engine, "leaves");
+  ASSERT_GT(leaves, 5u);
+  Batch erase;
+  for (uint64_t i = 10; i < kKeys; ++i) {
+    erase.Delete(keys[i]);
+    model.erase(keys[i]);
+  }
+  engine->Execute(erase);
+  while (engine->Maintain(0)) {
+  }
+  EXPECT_EQ(Told(*engine, "leaves"), 1u);
+  EXPECT_EQ(Told(*engine, "merges"), leaves - 1);
+  ExpectHolds(*engine, model);
+}
+
 // Goal: batches of everything agree with a map, while leaves split, merge and shrink.
 TEST_P(HashleafEngineTest, AgreesWithModel) {
   const auto engine = Make();

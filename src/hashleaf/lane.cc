@@ -112,6 +112,7 @@ void Lane<K>::DoChunk(std::span<const Group<K>> groups) {
       if (reads && read != nullptr && read->key == unit.key) {
         CopyValue(window_.ValueOf(unit.index()), window_.ValueOf(read->index()), value_bytes_);
         window_.results[unit.index()] = kPointPresent | kPointDone;
+        ++repeats_;
         continue;
       }
       read = nullptr;

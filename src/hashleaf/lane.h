@@ -68,6 +68,8 @@ class Lane {
   void Read(const Group<K>& group, uint32_t begin, uint32_t end);
   // The highest number read or drawn so far.
   Version ticket() const { return ticket_; }
+  // Reads of Do() that have taken their answer from the read before them, of the same key.
+  uint64_t repeats() const { return repeats_; }
 
  private:
   static constexpr uint32_t kChunk = 64;
@@ -102,6 +104,7 @@ class Lane {
   uint32_t fetched_ = 0;        // units that were asked for
   uint32_t fetched_group_ = 0;  // of the last one
   Version ticket_ = 0;
+  uint64_t repeats_ = 0;
 };
 
 extern template class Lane<uint32_t>;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
-#include <functional>
+
+#include "hashleaf/pieces.h"
 
 namespace skep::hashleaf {
 
@@ -131,57 +131,21 @@ bool PointRun<K>::LockToRead(const SortedWindow<K>& sorted, const Group<K>& grou
   return false;
 }
 
-// With helpers. A piece is some leaves; the largest go first, so that the last ones to be done are
-// small, and whoever is free takes the next (the paper's slaves). A hot leaf that is only read is
-// several pieces, under one lock: who does the last of them drops it. They come before all others,
-// and none of them waits for anything: so when somebody waits for a leaf (a stray's, or one that
-// was busy), those who are to drop these locks are at it.
+// With helpers, each of which takes the next piece when it is free (pieces.h). The pieces of hot
+// leaves come before all others, and none of them waits for anything: so when somebody waits for a
+// leaf (a stray's, or one that was busy), those who are to drop these locks are at it.
 template <typename K>
 void PointRun<K>::Share(const SortedWindow<K>& sorted) {
-  struct Hot {
-    const Group<K>* group;
-    std::atomic<uint32_t> left;  // pieces
-  };
-  struct Piece {
-    uint32_t begin, end;  // groups; of a hot leaf: units
-    uint32_t units;
-    Hot* hot;  // null: some leaves
-  };
-  std::deque<Hot> hot;
-  std::vector<Piece> pieces;
-  for (uint32_t g = 0; g < sorted.groups.size(); ++g) {
-    const Group<K>& group = sorted.groups[g];
-    const uint32_t units = group.end - group.begin;
-    if (units >= 2 * kPieceUnits && LockToRead(sorted, group)) {
-      const uint32_t parts = units / kPieceUnits;
-      hot.emplace_back(&group, parts);
-      for (uint32_t part = 0; part < parts; ++part) {
-        const auto at = [&](uint32_t n) {
-          return group.begin + static_cast<uint32_t>(uint64_t{units} * n / parts);
-        };
-        const uint32_t begin = at(part);
-        const uint32_t end = at(part + 1);
-        pieces.push_back({.begin = begin, .end = end, .units = end - begin, .hot = &hot.back()});
-      }
-      core_.shared_reads.fetch_add(1, std::memory_order_relaxed);
-      continue;
-    }
-    const bool goes_on = !pieces.empty() && pieces.back().hot == nullptr &&
-                         pieces.back().end == g && pieces.back().units < kPieceUnits;
-    if (!goes_on) pieces.push_back({.begin = g, .end = g, .units = 0, .hot = nullptr});
-    pieces.back().end = g + 1;
-    pieces.back().units += units;
-  }
-  std::ranges::sort(pieces, std::greater<>(), [](const Piece& piece) {
-    return std::pair(piece.hot != nullptr, piece.units);
-  });
+  Pieces<K> all(sorted.groups, [&](const Group<K>& group) { return LockToRead(sorted, group); });
+  core_.shared_reads.fetch_add(all.hot(), std::memory_order_relaxed);
+  const std::span<const typename Pieces<K>::Piece> pieces = all.all();
   std::atomic<uint32_t> next{0};
   std::atomic<Version> ticket{0};
   core_.crew.Help([&] {
     Changer<K> changer(core_);
     Lane<K> lane(sorted, changer);
     for (uint32_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < pieces.size();) {
-      const Piece& piece = pieces[i];
+      const auto& piece = pieces[i];
       if (piece.hot == nullptr) {
         lane.Do(piece.begin, piece.end);
         continue;

@@ -35,9 +35,8 @@ class PointRun {
 
  private:
   static constexpr uint32_t kWindow = 32 * 1024;
-  // Of units: fewer are done before a helper has come; and what a helper takes at once.
+  // Of units: fewer are done before a helper has come.
   static constexpr uint32_t kSharedMin = 2048;
-  static constexpr uint32_t kPieceUnits = 512;
 
   PointKind KindOf(const Request& request) const;
   void Share(const SortedWindow<K>& sorted);

@@ -44,6 +44,10 @@
 
 namespace skep::hashleaf {
 
+// What a test knows of a table beyond what others do (table_test.cc).
+template <typename K>
+struct TablePeer;
+
 template <typename K>
 class Table {
  public:
@@ -128,6 +132,8 @@ class Table {
   const char* Verify() const;
 
  private:
+  friend struct TablePeer<K>;
+
   struct Choices {
     uint32_t first, second;
   };

@@ -10,6 +10,12 @@
 #include <random>
 
 namespace skep::hashleaf {
+
+template <typename K>
+struct TablePeer {
+  static void ForgetBits(Table<K>& table) { std::memset(table.bits_, 0, table.bitmap_.bytes()); }
+};
+
 namespace {
 
 template <typename K>
@@ -129,6 +135,68 @@ TYPED_TEST(TableTest, FillsUp) {
       ASSERT_EQ(table.Find(key, this->Hash(key, format)), nullptr);
     }
   }
+}
+
+// Goal: what the bitmap says is believed: a search that has not found its key in the first choice
+// does not look at the second one if the key's bit is not set. And few bits are set beside those of
+// keys, so that few searches look for nothing.
+// Method: a table whose bitmap is cleared behind its back: keys in their first choice are still
+// found, and others are not.
+TYPED_TEST(TableTest, TheBitmapSparesTheSecondLook) {
+  using K = TypeParam;
+  const Format format = this->FormatOf(8);
+  Table<K> table(this->memory_, format);
+  ASSERT_TRUE(table.Resize(64 * 1024, Arena::Limit::kObey));
+  std::vector<K> keys;
+  for (uint32_t i = 0; table.items() < table.items_max() * 3 / 4; ++i) {
+    const K key = static_cast<K>(i) * 3;
+    const auto value = this->ValueOf(i);
+    if (table.Add(key, this->Hash(key, format), value.data())) keys.push_back(key);
+  }
+  int maybe = 0;
+  constexpr int kAbsent = 10'000;
+  for (uint32_t i = 0; i < kAbsent; ++i) {
+    maybe += table.MayHave(this->Hash(static_cast<K>(i) * 3 + 1, format)) ? 1 : 0;
+  }
+  // Of 16 bits a bucket at most one for each of its keys, of which there are at most eight.
+  EXPECT_LT(maybe, kAbsent / 2);
+  EXPECT_GT(maybe, 0);
+
+  TablePeer<K>::ForgetBits(table);
+  int second = 0;
+  for (const K key : keys) {
+    const uint64_t hash = this->Hash(key, format);
+    const std::byte* const first = table.FindFirst(key, hash);
+    ASSERT_EQ(table.Find(key, hash), first);
+    second += first == nullptr ? 1 : 0;
+  }
+  EXPECT_GT(second, 0);
+}
+
+// Goal: bits of keys that have gone do not stay for ever.
+TYPED_TEST(TableTest, BitsOfErasedKeysAreTakenBack) {
+  using K = TypeParam;
+  const Format format = this->FormatOf(8);
+  Table<K> table(this->memory_, format);
+  ASSERT_TRUE(table.Resize(64 * 1024, Arena::Limit::kObey));
+  const auto key_of = [](uint32_t i) { return static_cast<K>(i) * 3; };
+  const uint32_t keys = table.items_max() / 2;
+  for (uint32_t i = 0; i < keys; ++i) {
+    const auto value = this->ValueOf(i);
+    ASSERT_TRUE(table.Add(key_of(i), this->Hash(key_of(i), format), value.data()));
+  }
+  const auto bits = [&] {
+    uint32_t set = 0;
+    for (uint32_t i = 0; i < keys; ++i) {
+      set += table.MayHave(this->Hash(key_of(i), format)) ? 1 : 0;
+    }
+    return set;
+  };
+  EXPECT_EQ(bits(), keys);
+  for (uint32_t i = 0; i < keys; ++i) {
+    ASSERT_TRUE(table.Erase(key_of(i), this->Hash(key_of(i), format)));
+  }
+  EXPECT_LT(bits(), keys);
 }
 
 // Goal: a split moves exactly the upper pairs, a merge brings them back.

@@ -1,0 +1,97 @@
+// pieces.h: what several threads that do one batch together take, piece by piece (HeteroKV, section
+// III-D: the master hands leaves to slaves).
+//
+//   groups   a 40 | b 900 | c 30 | d 500 | e 3000, which only reads
+//   pieces   e 600  e 600  e 600  e 600  e 600   b 940, with a   d 530, with c
+//
+// Groups side by side are one piece as long as it is small. A group that only reads, and very much,
+// is several pieces under one lock of its leaf. Those come first; then the largest: the pieces that
+// are taken last are small, so that no thread is long alone at the end.
+//
+// Owner: the thread that brought the batch. Others may read it, and count down `left`.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "hashleaf/sorter.h"
+
+namespace skep::hashleaf {
+
+template <typename K>
+class Pieces {
+ public:
+  // A group that only reads, whose leaf is locked for all who do pieces of it.
+  struct Hot {
+    const Group<K>* group;
+    std::atomic<uint32_t> left;  // pieces: who does the last one drops the lock
+  };
+  struct Piece {
+    uint32_t begin, end;  // groups; of a hot one: units
+    uint32_t units;
+    Hot* hot;  // null: some leaves
+  };
+
+  // Operations: a piece takes groups until it has so many.
+  static constexpr uint32_t kUnits = 512;
+
+  // lock_to_read(group) is asked of large groups: true if the group only reads and its leaf is
+  // locked for that now.
+  template <typename LockToRead>
+  Pieces(std::span<const Group<K>> groups, LockToRead lock_to_read);
+
+  // In the order in which they are to be taken.
+  std::span<const Piece> all() const { return pieces_; }
+  size_t hot() const { return hot_.size(); }
+
+ private:
+  void AddHot(const Group<K>& group);
+  void AddGroup(uint32_t g, uint32_t units);
+
+  std::deque<Hot> hot_;
+  std::vector<Piece> pieces_;
+};
+
+template <typename K>
+template <typename LockToRead>
+Pieces<K>::Pieces(std::span<const Group<K>> groups, LockToRead lock_to_read) {
+  for (uint32_t g = 0; g < groups.size(); ++g) {
+    const uint32_t units = groups[g].end - groups[g].begin;
+    units >= 2 * kUnits&& lock_to_read(groups[g]) ? AddHot(groups[g]) : AddGroup(g, units);
+  }
+  std::ranges::stable_sort(pieces_, std::greater<>(), [](const Piece& piece) {
+    return std::pair(piece.hot != nullptr, piece.units);
+  });
+}
+
+template <typename K>
+void Pieces<K>::AddHot(const Group<K>& group) {
+  const uint32_t units = group.end - group.begin;
+  const uint32_t parts = units / kUnits;
+  Hot& hot = hot_.emplace_back(&group, parts);
+  const auto at = [&](uint32_t part) {
+    return group.begin + static_cast<uint32_t>(uint64_t{units} * part / parts);
+  };
+  for (uint32_t part = 0; part < parts; ++part) {
+    const uint32_t begin = at(part);
+    const uint32_t end = at(part + 1);
+    pieces_.push_back({.begin = begin, .end = end, .units = end - begin, .hot = &hot});
+  }
+}
+
+template <typename K>
+void Pieces<K>::AddGroup(uint32_t g, uint32_t units) {
+  const bool goes_on = !pieces_.empty() && pieces_.back().hot == nullptr &&
+                       pieces_.back().end == g && pieces_.back().units < kUnits;
+  if (!goes_on) pieces_.push_back({.begin = g, .end = g, .units = 0, .hot = nullptr});
+  pieces_.back().end = g + 1;
+  pieces_.back().units += units;
+}
+
+}  // namespace skep::hashleaf
