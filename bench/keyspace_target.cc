@@ -18,7 +18,7 @@ class EngineSession final : public BatchSession {
 
  private:
   Status Run(Batch& batch) override {
-    const uint64_t now_ms = SystemClock().TimeMs();
+    const uint64_t now_ms = SystemClock().WallMs();
     batch.set_now_ms(now_ms);
     engine_.AwaitRelease(engine_.Execute(batch));
     if (++batches_ % kBatchesBetweenMaintenance == 0) engine_.Maintain(now_ms);
@@ -61,14 +61,14 @@ Result<std::unique_ptr<YcsbSession>> KeyspaceTarget::Connect() {
 
 Result<std::unique_ptr<HeldSnapshot>> KeyspaceTarget::Hold() {
   Engine& engine = keyspaces_->at(0);
-  const auto ref = engine.OpenSnapshot(SystemClock().TimeMs());
+  const auto ref = engine.OpenSnapshot(SystemClock().WallMs());
   if (!ref) return Fail(ref.error());
   return std::make_unique<EngineSnapshot>(engine, *ref);
 }
 
 Result<Footprint> KeyspaceTarget::Measure() {
   Engine& engine = keyspaces_->at(0);
-  while (engine.Maintain(SystemClock().TimeMs())) {
+  while (engine.Maintain(SystemClock().WallMs())) {
   }
   const EngineStatistics statistics = engine.Statistics();
   Footprint footprint = {.bytes_per_item = std::nullopt, .rss_bytes = ResidentBytes()};

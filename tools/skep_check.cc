@@ -58,7 +58,7 @@ int Report(const CheckOptions& options, const Result<Check>& check) {
   if (options.json) {
     text = JsonOf(*check);
   } else if constexpr (std::is_same_v<Check, durable::SnapshotCheck>) {
-    text = TextOf(*check, SystemClock().TimeMs());
+    text = TextOf(*check, SystemClock().WallMs());
   } else {
     text = TextOf(*check);
   }
@@ -112,7 +112,7 @@ int CheckStore(const CheckOptions& options) {
   if (!check) return Cannot(problem);
   const bool is_sound = check->damage.empty();
   const bool repairs = options.repair && !is_sound;
-  if (!options.json) fmt::print("{}", TextOf(*check, SystemClock().TimeMs()));
+  if (!options.json) fmt::print("{}", TextOf(*check, SystemClock().WallMs()));
   if (options.json && !repairs) fmt::print("{}", JsonOf(*check));
   if (repairs) return Repair(options);
   return is_sound ? kSound : kDamaged;

@@ -91,7 +91,7 @@ class TestStore {
   Engine& engine(uint32_t keyspace) { return keyspaces_->at(keyspace); }
 
   SimClock& clock() { return clock_; }
-  uint64_t now_ms() { return clock_.TimeMs(); }
+  uint64_t now_ms() { return clock_.WallMs(); }
 
   // Of both keyspaces.
   std::vector<State> States() {

@@ -32,6 +32,7 @@ std::string ParentOf(std::string_view directory) {
 Persistence::Persistence(FileSystem& files, Clock& clock, const Options& options, bool repairs)
     : files_(files),
       clock_(clock),
+      time_(clock),
       directory_(options.directory),
       recovery_threads_(options.recovery_threads != 0
                             ? options.recovery_threads
@@ -281,10 +282,13 @@ Status Persistence::ReplayLog(Keyspaces& keyspaces, const RecoveryStart& start, 
     AddMissingEnd(directory_, (*reader)->position(), start.newest, &report->repair.lost);
     *tail = {.position = start.newest, .records = {}};
   }
+  const uint64_t now_ms = std::max(replay.now_ms(), snapshot_now_ms_);
   for (const auto& [index, engine] : engines_) {
     const Version told = std::max(has_[index], replay.LastVersion(index));
-    engine->StartAfter(told + kVersionsUntold, std::max(replay.now_ms(), snapshot_now_ms_));
+    engine->StartAfter(told + kVersionsUntold, now_ms);
   }
+  time_.StartAt(now_ms);
+  report->clock_behind_ms = time_.Now().behind_ms;
   return {};
 }
 
@@ -416,7 +420,7 @@ Status Persistence::Close() {
 Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
   // The position comes first: a keyspace whose engine is made after it has nothing before it.
   const uint64_t position = log_.End();
-  const uint64_t begun_ms = clock_.TimeMs();
+  const uint64_t begun_ms = clock_.WallMs();
   std::map<uint32_t, DurableEngine*> engines;
   {
     std::lock_guard lock(mutex_);
@@ -434,7 +438,7 @@ Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
       engine->inner().Release();
       std::this_thread::yield();
     }
-    const auto walk = engine->OpenWalk(clock_.TimeMs());
+    const auto walk = engine->OpenWalk(time_.Now().ms);
     if (!walk) return walk.error();
     while (true) {
       const auto pairs = (*walk)->Next();
@@ -456,7 +460,7 @@ Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
                          .log_position = position});
   }
   if (const Status s = (*writer)->Finish(std::move(keyspaces)); !s.ok()) return s;
-  statistics->last_ms = clock_.TimeMs();
+  statistics->last_ms = clock_.WallMs();
   statistics->last_items = items;
   statistics->last_bytes = (*writer)->bytes_written();
   statistics->log_position = position;

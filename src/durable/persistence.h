@@ -16,7 +16,8 @@
 // its S (replay.h). Versions go on behind the highest one there was.
 // Time. Neither in a snapshot nor in a recovery does it pass: pairs are written with their
 // deadlines, also those that have passed, and changes are replayed on what they found when they
-// were made. Only then is it time again, and what has expired is gone.
+// were made. Only then is it time again, and what has expired is gone. If the wall clock is behind
+// the latest time that a write or a snapshot had, the time begins there (store_time.h).
 #pragma once
 
 #include <atomic>
@@ -29,6 +30,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/store_time.h"
 #include "durable/durable_engine.h"
 #include "durable/keyspace_file.h"
 #include "durable/log.h"
@@ -50,6 +52,7 @@ struct RecoveryReport {
   bool lacks_log = false;  // what was written behind the snapshot is gone, with all of the log
   std::string torn_file;   // the end of the log was torn, and cut; empty: it was not
   uint64_t torn_offset = 0;
+  uint64_t clock_behind_ms = 0;  // by which the wall clock is behind the time that was recovered
   RepairReport repair;
 };
 
@@ -89,6 +92,9 @@ class Persistence final : public EngineWrapper {
   Status Recover(Keyspaces& keyspaces, RecoveryReport* report, std::string* problem);
 
   Log& log() { return log_; }
+  // The time of the keyspaces: once it has recovered, not before that of any write or snapshot that
+  // the directory has. Whoever executes batches takes their "now" from here.
+  StoreTime& time() { return time_; }
 
   // Writes a snapshot of all keyspaces and drops what it makes superfluous. Takes as long as it
   // takes; writers go on.
@@ -145,6 +151,7 @@ class Persistence final : public EngineWrapper {
 
   FileSystem& files_;
   Clock& clock_;
+  StoreTime time_;
   const std::string directory_;
   const uint32_t recovery_threads_;
   const bool is_repair_;

@@ -128,7 +128,7 @@ class Store {
     Version ticket = 0;  // the highest
   };
 
-  uint64_t now_ms() { return clock_.TimeMs(); }
+  uint64_t now_ms() { return clock_.WallMs(); }
 
   State Dump(uint32_t keyspace) { return StateOf(keyspaces_->at(keyspace), now_ms()); }
 

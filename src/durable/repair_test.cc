@@ -94,7 +94,7 @@ class Open {
     State state;
     for (uint32_t keyspace = 0; keyspace < keyspaces->count(); ++keyspace) {
       EXPECT_EQ(keyspaces->at(keyspace).Verify(), nullptr);
-      const auto walk = *keyspaces->at(keyspace).OpenWalk(clock.TimeMs());
+      const auto walk = *keyspaces->at(keyspace).OpenWalk(clock.WallMs());
       for (auto pairs = walk->Next(); !pairs->empty(); pairs = walk->Next()) {
         for (const Pair& pair : *pairs) {
           if (pair.deadline_ms != 0 && pair.deadline_ms <= walk->now_ms()) continue;
@@ -447,7 +447,7 @@ TEST(Repair, AnyDamage) {
       for (int step = 0; step < 60; ++step) {
         store.clock.Advance(rng() % 3 * 1'000'000);
         Batch batch(rng() % 2 == 0 ? Batch::Kind::kUnordered : Batch::Kind::kAtomic);
-        batch.set_now_ms(store.clock.TimeMs());
+        batch.set_now_ms(store.clock.WallMs());
         batches.Fill(batch);
         store.Execute(rng() % 2, batch);
         if (rng() % 40 != 0) continue;

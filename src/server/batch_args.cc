@@ -18,7 +18,7 @@ using Words = std::span<const std::string_view>;
 constexpr size_t kShownMax = 64;  // bytes of a word that an error quotes
 
 struct Context {
-  uint64_t now_ms;
+  StoreNow now;
   Scratch& scratch;
   Batch& out;
 };
@@ -78,7 +78,7 @@ Reason Get(const Context& c, const Operands& w) {
 
 Reason Put(const Context& c, const Operands& w) {
   Request request{.op = Op::kPut, .key = w[0], .value = w[1], .other = {}};
-  const auto error = w.expiry.Resolve(c.now_ms, "kbatch", c.scratch, request.deadline_ms);
+  const auto error = w.expiry.Resolve(c.now, "kbatch", c.scratch, request.deadline_ms);
   c.out.Add(request);
   return WithoutCode(error);
 }
@@ -102,7 +102,7 @@ Reason Append(const Context& c, const Operands& w) {
 Reason ExpireIn(const Context& c, const Operands& w, TimeForm form) {
   uint64_t deadline_ms = 0;
   const auto error =
-      ParseDeadline(w[1], form, PastTimes::kAllowed, c.now_ms, "kbatch", c.scratch, deadline_ms);
+      ParseDeadline(w[1], form, PastTimes::kAllowed, c.now, "kbatch", c.scratch, deadline_ms);
   c.out.Expire(w[0], deadline_ms);
   return WithoutCode(error);
 }
@@ -213,9 +213,9 @@ class Parser {
 
 }  // namespace
 
-std::string_view ParseKbatch(std::span<const std::string_view> words, uint64_t now_ms,
+std::string_view ParseKbatch(std::span<const std::string_view> words, const StoreNow& now,
                              Scratch& scratch, Batch& out) {
-  return Parser(words, {.now_ms = now_ms, .scratch = scratch, .out = out}).Parse();
+  return Parser(words, {.now = now, .scratch = scratch, .out = out}).Parse();
 }
 
 }  // namespace skep

@@ -22,6 +22,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/store_now.h"
 #include "skep/batch.h"
 #include "skep/scratch.h"
 
@@ -34,7 +35,7 @@ inline constexpr size_t kKbatchMax = 4096;
 // the operations, one request each. Bytes that have to be built are in `scratch`. An error text
 // with its code, which names the condition or operation by its index, or empty; `out` is then
 // worthless.
-std::string_view ParseKbatch(std::span<const std::string_view> words, uint64_t now_ms,
+std::string_view ParseKbatch(std::span<const std::string_view> words, const StoreNow& now,
                              Scratch& scratch, Batch& out);
 
 }  // namespace skep

@@ -21,7 +21,7 @@ std::vector<std::string_view> Views(const Strings& words) { return {words.begin(
 std::string ErrorOf(const Strings& words) {
   Scratch scratch;
   Batch batch(Batch::Kind::kAtomic);
-  return std::string(ParseKbatch(Views(words), kNow, scratch, batch));
+  return std::string(ParseKbatch(Views(words), {.ms = kNow}, scratch, batch));
 }
 
 std::string DigestWord(std::string_view value) {
@@ -214,7 +214,7 @@ TEST(BatchArgs, MeansWhatTheGrammarSays) {
     SCOPED_TRACE(testing::PrintToString(writer.words));
     Scratch scratch;
     Batch got(Batch::Kind::kAtomic);
-    ASSERT_EQ(ParseKbatch(Views(writer.words), kNow, scratch, got), "");
+    ASSERT_EQ(ParseKbatch(Views(writer.words), {.ms = kNow}, scratch, got), "");
     ASSERT_EQ(got.size(), writer.wanted.size());
     for (uint32_t slot = 0; slot < got.size(); ++slot) {
       ASSERT_EQ(Shown(got.requests()[slot]), Shown(writer.wanted.requests()[slot])) << slot;
@@ -222,7 +222,7 @@ TEST(BatchArgs, MeansWhatTheGrammarSays) {
     for (size_t words = 0; words < writer.words.size(); ++words) {
       Batch cut(Batch::Kind::kAtomic);
       const auto views = Views(writer.words);
-      const auto error = ParseKbatch(std::span(views).first(words), kNow, scratch, cut);
+      const auto error = ParseKbatch(std::span(views).first(words), {.ms = kNow}, scratch, cut);
       ASSERT_TRUE(error.empty() || error.starts_with("ERR KBATCH")) << words << error;
       if (!error.empty()) continue;
       ASSERT_LE(cut.size(), got.size());

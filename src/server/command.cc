@@ -8,7 +8,7 @@
 
 namespace skep {
 
-uint64_t Call::time_ms() const { return host_ != nullptr ? host_->time_ms() : worker_->time_ms(); }
+StoreNow Call::now() const { return host_ != nullptr ? host_->now() : worker_->now(); }
 
 void Call::Error(std::string_view text) const {
   if (worker_ != nullptr) worker_->CountError();

@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "base/ascii.h"
+#include "base/store_now.h"
 #include "server/session.h"
 #include "skep/batch.h"
 #include "wire/resp_writer.h"
@@ -37,7 +38,7 @@ struct Subcommand;
 class CommandHost {
  public:
   virtual ~CommandHost() = default;
-  virtual uint64_t time_ms() const = 0;
+  virtual StoreNow now() const = 0;
   virtual void Execute(Batch& batch) = 0;
 };
 
@@ -61,7 +62,8 @@ class Call {
   Worker& worker() const { return *worker_; }
   Session& session() const { return session_; }
   // The one "now" of the turn.
-  uint64_t time_ms() const;
+  StoreNow now() const;
+  uint64_t time_ms() const { return now().ms; }
   const Command& command() const { return command_; }
   // args()[0] is the command's name.
   std::span<const std::string_view> args() const { return args_; }

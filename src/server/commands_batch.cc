@@ -54,7 +54,7 @@ std::string_view ParseMsetEx(const Call& call, Scratch& scratch, MsetExArgs& out
     out.condition = condition;
     ++i;
   }
-  return expiry.Resolve(call.time_ms(), call.command().name, scratch, out.deadline_ms);
+  return expiry.Resolve(call.now(), call.command().name, scratch, out.deadline_ms);
 }
 
 // ---- KBATCH ----
@@ -152,7 +152,7 @@ Plan PlanKcas(const Call& call, Batch& batch) {
                   .value = args[3],
                   .other = args[2]};
   const auto error =
-      expiry.Resolve(call.time_ms(), call.command().name, batch.scratch(), request.deadline_ms);
+      expiry.Resolve(call.now(), call.command().name, batch.scratch(), request.deadline_ms);
   if (!error.empty()) return Plan::Error(error);
   batch.Add(request);
   return Plan::Requests();
@@ -197,7 +197,7 @@ void FinishMsetEx(const Call& call, const Batch& batch, uint32_t slot) {
 Plan PlanKbatch(const Call& call, Batch& batch) {
   if (batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
   Batch requests(Batch::Kind::kAtomic);
-  const auto error = ParseKbatch(call.args().subspan(1), call.time_ms(), batch.scratch(), requests);
+  const auto error = ParseKbatch(call.args().subspan(1), call.now(), batch.scratch(), requests);
   if (!error.empty()) return Plan::Error(error);
   for (const Request& request : requests.requests()) batch.Add(request);
   return Plan::Requests();

@@ -43,8 +43,8 @@ Plan PlanExpireAs(const Call& call, Batch& batch, TimeForm form) {
   uint64_t deadline_ms = 0;
   auto error = ParseWhen(call, batch.scratch(), when);
   if (error.empty()) {
-    error = ParseDeadline(call.arg(2), form, PastTimes::kAllowed, call.time_ms(),
-                          call.command().name, batch.scratch(), deadline_ms);
+    error = ParseDeadline(call.arg(2), form, PastTimes::kAllowed, call.now(), call.command().name,
+                          batch.scratch(), deadline_ms);
   }
   if (!error.empty()) return Plan::Error(error);
   batch.Expire(call.arg(1), deadline_ms, when);
@@ -54,7 +54,7 @@ Plan PlanExpireAs(const Call& call, Batch& batch, TimeForm form) {
 // SETEX and PSETEX: key time value.
 Plan PlanSetFor(const Call& call, Batch& batch, TimeForm form) {
   Request request{.op = Op::kPut, .key = call.arg(1), .value = call.arg(3), .other = {}};
-  const auto error = ParseDeadline(call.arg(2), form, PastTimes::kInvalid, call.time_ms(),
+  const auto error = ParseDeadline(call.arg(2), form, PastTimes::kInvalid, call.now(),
                                    call.command().name, batch.scratch(), request.deadline_ms);
   if (!error.empty()) return Plan::Error(error);
   batch.Add(request);
@@ -105,11 +105,11 @@ std::string_view ParseKexpire(const Call& call, Scratch& scratch, RangeExpiry& o
   const auto range = ParseRangeWords(args[1], args[2], scratch);
   if (!range) return scratch.Concat("ERR ", range.error().what());
   out.range = *range;
-  const uint64_t now_ms = call.time_ms();
-  const auto error = ParseDeadline(args[3], kMilliseconds, PastTimes::kAllowed, now_ms, "kexpire",
+  const StoreNow now = call.now();
+  const auto error = ParseDeadline(args[3], kMilliseconds, PastTimes::kAllowed, now, "kexpire",
                                    scratch, out.deadline_ms);
   if (!error.empty()) return error;
-  out.deletes = out.deadline_ms <= now_ms;
+  out.deletes = out.deadline_ms <= now.ms;
   if (args.size() == 4) return {};
   const auto limit = ParseInt64(args[5]);
   if (!limit) return kNotAnInteger;
@@ -188,7 +188,7 @@ Plan PlanGetEx(const Call& call, Batch& batch) {
   if (!expiry) return Plan::Error(kSyntaxError);
   Request request{.op = Op::kGet, .key = call.arg(1), .other = {}};
   const auto error =
-      expiry->Resolve(call.time_ms(), call.command().name, batch.scratch(), request.deadline_ms);
+      expiry->Resolve(call.now(), call.command().name, batch.scratch(), request.deadline_ms);
   if (!error.empty()) {
     request.flags = Request::kNoValue;
   } else if (expiry->kind() != ExpiryOption::kNone) {
@@ -205,7 +205,7 @@ void FinishGetEx(const Call& call, const Batch& batch, uint32_t slot) {
   if (!wrong_time || !batch.outcome(slot).present) return FinishValue(call, batch, slot);
   Scratch scratch;
   uint64_t deadline_ms = 0;
-  call.Error(ParseGetEx(call)->Resolve(call.time_ms(), call.command().name, scratch, deadline_ms));
+  call.Error(ParseGetEx(call)->Resolve(call.now(), call.command().name, scratch, deadline_ms));
 }
 
 void FinishTtl(const Call& call, const Batch& batch, uint32_t slot) {
@@ -219,11 +219,13 @@ void FinishPttl(const Call& call, const Batch& batch, uint32_t slot) {
 }
 
 void FinishExpireTime(const Call& call, const Batch& batch, uint32_t slot) {
-  ReplyDeadline(call, batch.outcome(slot), InSeconds);
+  ReplyDeadline(call, batch.outcome(slot),
+                [&](uint64_t deadline_ms) { return InSeconds(call.now().ToWall(deadline_ms)); });
 }
 
 void FinishPexpireTime(const Call& call, const Batch& batch, uint32_t slot) {
-  ReplyDeadline(call, batch.outcome(slot), [](uint64_t deadline_ms) { return deadline_ms; });
+  ReplyDeadline(call, batch.outcome(slot),
+                [&](uint64_t deadline_ms) { return call.now().ToWall(deadline_ms); });
 }
 
 // By itself it takes as many turns as the range needs; inside an atomic batch it is one request.

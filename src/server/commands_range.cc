@@ -207,6 +207,7 @@ std::string GoOn(Call& call, PinnedScan& pinned, std::string_view bound) {
 // The items of a batch's only scan, each with its deadline, -1 if it has none.
 void ReplyWithDeadlines(const Call& call, const Batch& batch, bool with_values) {
   RespWriter reply = call.reply();
+  const StoreNow now = call.now();
   const size_t fields = with_values ? 3 : 2;
   const bool is_flat = reply.protocol() == 2;
   reply.Array(batch.items(0).size() * (is_flat ? fields : 1));
@@ -216,7 +217,7 @@ void ReplyWithDeadlines(const Call& call, const Batch& batch, bool with_values) 
     reply.Bulk(item.key);
     if (with_values) reply.Bulk(item.value);
     const bool has_deadline = deadline != batch.effects().end() && deadline->key == item.key;
-    reply.Integer(has_deadline ? static_cast<int64_t>((deadline++)->deadline_ms) : -1);
+    reply.Integer(has_deadline ? static_cast<int64_t>(now.ToWall((deadline++)->deadline_ms)) : -1);
   }
 }
 

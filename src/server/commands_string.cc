@@ -83,8 +83,8 @@ Plan PlanSet(const Call& call, Batch& batch) {
   if (!set) return Plan::Error(kSyntaxError);
   Request request{.op = set->op, .key = call.arg(1), .value = call.arg(2), .other = {}};
   if (set->get) request.flags = Request::kReturnPrevious;
-  const auto error = set->expiry.Resolve(call.time_ms(), call.command().name, batch.scratch(),
-                                         request.deadline_ms);
+  const auto error =
+      set->expiry.Resolve(call.now(), call.command().name, batch.scratch(), request.deadline_ms);
   if (!error.empty()) return Plan::Error(error);
   if (!set->compare.Apply(request)) return Plan::Error(kNotADigest);
   batch.Add(request);

@@ -31,9 +31,9 @@ const Word* FindWord(std::string_view name) {
 }
 
 // Nothing if it does not fit; before 1970 is negative.
-std::optional<int64_t> DeadlineOf(int64_t number, TimeForm form, uint64_t now_ms) {
+std::optional<int64_t> DeadlineOf(int64_t number, TimeForm form, const StoreNow& now) {
   int64_t deadline = 0;
-  const int64_t from = form.from_now ? static_cast<int64_t>(now_ms) : 0;
+  const int64_t from = form.from_now ? static_cast<int64_t>(now.ms) : 0;
   if (__builtin_mul_overflow(number, form.unit_ms, &deadline)) return std::nullopt;
   if (__builtin_add_overflow(deadline, from, &deadline)) return std::nullopt;
   if (deadline > static_cast<int64_t>(kDeadlineMax)) return std::nullopt;
@@ -43,15 +43,16 @@ std::optional<int64_t> DeadlineOf(int64_t number, TimeForm form, uint64_t now_ms
 }  // namespace
 
 std::string_view ParseDeadline(std::string_view number, TimeForm form, PastTimes past,
-                               uint64_t now_ms, std::string_view command, Scratch& scratch,
+                               const StoreNow& now, std::string_view command, Scratch& scratch,
                                uint64_t& deadline_ms) {
   const auto parsed = ParseInt64(number);
   if (!parsed) return "ERR value is not an integer or out of range";
-  const auto deadline = DeadlineOf(*parsed, form, now_ms);
+  const auto deadline = DeadlineOf(*parsed, form, now);
   if (!deadline || (past == PastTimes::kInvalid && *parsed <= 0)) {
     return scratch.Concat(scratch.Concat("ERR invalid expire time in '", command), "' command");
   }
   deadline_ms = static_cast<uint64_t>(std::max<int64_t>(*deadline, 1));
+  if (!form.from_now) deadline_ms = now.FromWall(deadline_ms);
   return {};
 }
 
@@ -69,11 +70,11 @@ bool ExpiryOption::Read(std::span<const std::string_view> args, size_t& i, unsig
   return true;
 }
 
-std::string_view ExpiryOption::Resolve(uint64_t now_ms, std::string_view command, Scratch& scratch,
-                                       uint64_t& deadline_ms) const {
+std::string_view ExpiryOption::Resolve(const StoreNow& now, std::string_view command,
+                                       Scratch& scratch, uint64_t& deadline_ms) const {
   deadline_ms = kind_ == kKeep ? kKeepDeadline : 0;
   if (kind_ != kTime) return {};
-  return ParseDeadline(number_, form_, PastTimes::kInvalid, now_ms, command, scratch, deadline_ms);
+  return ParseDeadline(number_, form_, PastTimes::kInvalid, now, command, scratch, deadline_ms);
 }
 
 }  // namespace skep

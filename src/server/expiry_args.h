@@ -3,8 +3,8 @@
 //   option     number           the deadline it means
 //   EX n       seconds          now + n
 //   PX n       milliseconds     now + n
-//   EXAT n     unix seconds     n
-//   PXAT n     unix millis      n
+//   EXAT n     unix seconds     when the wall clock shows n (store_now.h)
+//   PXAT n     unix millis      likewise
 //   KEEPTTL                     the one that the key has
 //   PERSIST                     none
 //
@@ -17,6 +17,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/store_now.h"
 #include "skep/batch.h"
 #include "skep/scratch.h"
 
@@ -40,7 +41,7 @@ enum class PastTimes : uint8_t { kAllowed, kInvalid };
 // first millisecond. An error text with its code, a literal or in `scratch`, or empty. `command` is
 // the name that the text quotes.
 std::string_view ParseDeadline(std::string_view number, TimeForm form, PastTimes past,
-                               uint64_t now_ms, std::string_view command, Scratch& scratch,
+                               const StoreNow& now, std::string_view command, Scratch& scratch,
                                uint64_t& deadline_ms);
 
 // The option of a command that stores or touches a key: at most one of those above. The same one
@@ -57,7 +58,7 @@ class ExpiryOption {
 
   // The deadline for a request: kKeepDeadline with KEEPTTL, 0 with PERSIST and without an option.
   // An error text or empty, as ParseDeadline has it.
-  std::string_view Resolve(uint64_t now_ms, std::string_view command, Scratch& scratch,
+  std::string_view Resolve(const StoreNow& now, std::string_view command, Scratch& scratch,
                            uint64_t& deadline_ms) const;
 
  private:

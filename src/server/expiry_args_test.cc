@@ -21,7 +21,7 @@ struct Parsed {
 Parsed Deadline(const std::string& number, TimeForm form, PastTimes past) {
   Scratch scratch;
   Parsed parsed;
-  parsed.error = ParseDeadline(number, form, past, kNow, "x", scratch, parsed.deadline_ms);
+  parsed.error = ParseDeadline(number, form, past, {.ms = kNow}, "x", scratch, parsed.deadline_ms);
   return parsed;
 }
 
@@ -120,7 +120,7 @@ TEST(ExpiryArgs, Resolves) {
     EXPECT_EQ(ReadAll(words, 7, option), 0u);
     Scratch scratch;
     Parsed parsed;
-    parsed.error = option.Resolve(kNow, "x", scratch, parsed.deadline_ms);
+    parsed.error = option.Resolve({.ms = kNow}, "x", scratch, parsed.deadline_ms);
     return parsed;
   };
   EXPECT_EQ(resolve({}).deadline_ms, 0u);

@@ -70,9 +70,9 @@ void ServerSection(Server& server, Out out) {
   fmt::format_to(out,
                  "skep_version:{}\r\nredis_version:{}\r\nredis_mode:standalone\r\narch_bits:64\r\n"
                  "process_id:{}\r\nrun_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{}\r\n"
-                 "uptime_in_days:{}\r\nworkers:{}\r\nengine:{}\r\n",
+                 "uptime_in_days:{}\r\nclock_behind_ms:{}\r\nworkers:{}\r\nengine:{}\r\n",
                  kVersion, kRedisVersion, getpid(), server.run_id(), port, up_s, up_s / 86400,
-                 server.worker_count(), options.engine);
+                 server.time().Now().behind_ms, server.worker_count(), options.engine);
 }
 
 void ClientsSection(Server& server, Out out) {
@@ -164,7 +164,7 @@ void KeyspaceSection(Server& server, Out out) {
 
 // A line for each number an engine tells of itself: "db0_leaves:12".
 void EngineSection(Server& server, Out out) {
-  const uint64_t now_ms = server.environment().clock.TimeMs();
+  const uint64_t now_ms = server.time().Now().ms;
   for (uint32_t i = 0; i < server.keyspaces().count(); ++i) {
     const Engine* const engine = server.keyspaces().if_used(i);
     if (engine == nullptr) continue;

@@ -64,7 +64,7 @@ Answer TellTraits(const Message& message) {
 
 Answer OpenSnapshot(const Message& message) {
   Engine& engine = message.engine();
-  const auto ref = engine.OpenSnapshot(message.worker.time_ms());
+  const auto ref = engine.OpenSnapshot(message.worker.now().ms);
   if (!ref) return Fail(ref.error());
   const auto number = message.session.packed->Keep(message.header.keyspace, Snapshot(engine, *ref));
   if (!number) return Fail(number.error());
@@ -80,7 +80,7 @@ Answer CloseSnapshot(const Message& message) {
 
 Answer BeginWatch(const Message& message) {
   Engine& engine = message.engine();
-  const auto id = engine.Watch(message.payload, message.worker.time_ms());
+  const auto id = engine.Watch(message.payload, message.worker.now().ms);
   if (!id) return Fail(id.error());
   const Status kept = message.session.packed->Keep(message.header.keyspace, Watch(engine, *id),
                                                    message.payload.size());
@@ -105,7 +105,7 @@ Answer TellStatistics(const Message& message) {
   const Engine& engine = *used;
   packed::KeyspaceStatistics statistics{
       .engine = engine.Statistics(), .released = engine.gate().released(), .details = {}};
-  engine.Describe(message.worker.time_ms(), [&](std::string_view name, uint64_t value) {
+  engine.Describe(message.worker.now().ms, [&](std::string_view name, uint64_t value) {
     statistics.details.emplace_back(name, value);
   });
   std::string payload;

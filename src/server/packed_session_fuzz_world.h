@@ -90,7 +90,7 @@ class World {
     SimClock& clock = sim_.clock();
     clock.Advance(ms * kMs - clock.MonotonicNs() % kMs);
   }
-  uint64_t now_ms() { return sim_.clock().TimeMs(); }
+  uint64_t now_ms() { return sim_.clock().WallMs(); }
 
   std::unique_ptr<Stream> Connect() { return std::move(*sim_.network().Connect(kAddress, 0)); }
   size_t connections() const { return server_->connections(); }

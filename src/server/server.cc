@@ -72,6 +72,7 @@ Server::Server(const ServerOptions& options, const Environment& environment,
                           environment.random.Next(),
                           static_cast<uint32_t>(environment.random.Next()))),
       instance_(environment.random.Next()),
+      time_(environment.clock),
       cursors_(kCursors, options.cursor_ttl_ms, environment.random),
       key_scans_(kKeyScans, options.cursor_ttl_ms, environment.random),
       token_secret_{environment.random.Next(), environment.random.Next()} {}
@@ -144,6 +145,7 @@ Status Server::OpenKeyspaces() {
     return s;
   }
   LogRecovery(*log_, report);
+  NoteClock(time().Now());
   persistence_->SetSavePoints(PersistencePoints(options_));
   return {};
 }
@@ -163,6 +165,24 @@ void Server::Run() {
   if (persistence_ == nullptr) return;
   if (const Status s = persistence_->Close(); !s.ok()) {
     log_->error("the log could not be ended: {}", s.ToString());
+  }
+}
+
+void Server::NoteClock(const StoreNow& now) {
+  constexpr uint64_t kToldMs = 1000;  // less is not worth a line
+  uint64_t noted_ms = noted_behind_ms_.load(std::memory_order_relaxed);
+  const uint64_t behind_ms = now.behind_ms < kToldMs ? 0 : now.behind_ms;
+  if (behind_ms == noted_ms ||
+      !noted_behind_ms_.compare_exchange_strong(noted_ms, behind_ms, std::memory_order_relaxed)) {
+    return;
+  }
+  if (behind_ms == 0) {
+    log_->warn("the clock has caught up: keys expire by it again");
+  } else {
+    log_->warn(
+        "the clock is {:.3f} s behind the time that keys expire by; that goes on at its pace, and "
+        "deadlines come late, until the clock has caught up",
+        static_cast<double>(behind_ms) / 1000);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/environment.h"
 #include "base/siphash.h"
+#include "base/store_time.h"
 #include "durable/persistence.h"
 #include "engine/keyspaces.h"
 #include "server/client_registry.h"
@@ -60,6 +61,10 @@ class Server {
   // What the workers share. All thread-safe.
   const Environment& environment() const { return environment_; }
   Keyspaces& keyspaces() { return *keyspaces_; }
+  // What keys expire by. Once Start() was called.
+  StoreTime& time() { return persistence_ != nullptr ? persistence_->time() : time_; }
+  // Writes to the log when the wall clock is found to be behind, or not any more.
+  void NoteClock(const StoreNow& now);
   // Null: in memory only.
   durable::Persistence* persistence() { return persistence_.get(); }
   ClientRegistry& clients() { return clients_; }
@@ -99,6 +104,8 @@ class Server {
   std::string run_id_;
   uint64_t instance_;
   std::atomic<bool> stopping_{false};
+  StoreTime time_;  // of a store in memory
+  std::atomic<uint64_t> noted_behind_ms_{0};
 
   Status OpenKeyspaces();
   Status ServeDatagrams(const Address& address);

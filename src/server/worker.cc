@@ -135,9 +135,8 @@ bool Worker::Turn(int timeout_ms) {
 // ---- 1. The network ----
 
 void Worker::ReadClocksAndOptions() {
-  Clock& clock = server_.environment().clock;
-  monotonic_ms_ = clock.MonotonicMs();
-  time_ms_ = clock.TimeMs();
+  monotonic_ms_ = server_.environment().clock.MonotonicMs();
+  now_ = server_.time().Now();
   RefreshOptions();
 }
 
@@ -512,7 +511,7 @@ void Worker::PendError(Session& session, std::string_view text) {
 
 void Worker::ExecuteFor(Session& session, Batch& batch) {
   Engine& engine = server_.keyspaces().at(session.keyspace);
-  batch.set_now_ms(time_ms_);
+  batch.set_now_ms(now_.ms);
   MarkTicket(session, engine, engine.Execute(batch));
   Bump(statistics_.batches);
   Bump(statistics_.batch_requests, batch.size());
@@ -525,7 +524,7 @@ void Worker::Flush() {
   for (const uint32_t keyspace : used_keyspaces_) {
     KeyspaceBatch& kb = batches_[keyspace];
     if (kb.batch.empty()) continue;
-    kb.batch.set_now_ms(time_ms_);
+    kb.batch.set_now_ms(now_.ms);
     kb.ticket = server_.keyspaces().at(keyspace).Execute(kb.batch);
     Bump(statistics_.batches);
     Bump(statistics_.batch_requests, kb.batch.size());
@@ -858,10 +857,11 @@ void Worker::BuryDead() {
 
 // Every now and then: what no event asks for.
 void Worker::Upkeep() {
-  if (upkeep_left_) upkeep_left_ = server_.keyspaces().Maintain(time_ms_);
+  if (upkeep_left_) upkeep_left_ = server_.keyspaces().Maintain(now_.ms);
   if (monotonic_ms_ < next_upkeep_ms_) return;
   next_upkeep_ms_ = monotonic_ms_ + kUpkeepMs;
-  upkeep_left_ = server_.keyspaces().Maintain(time_ms_);
+  server_.NoteClock(now_);
+  upkeep_left_ = server_.keyspaces().Maintain(now_.ms);
   server_.cursors().Expire(monotonic_ms_, 64);
   server_.key_scans().Expire(monotonic_ms_, 64);
   for (Listener* listener : std::exchange(exhausted_, {})) {

@@ -96,7 +96,7 @@ class Worker {
   // For commands. Options as of this turn; `now` as of this turn.
   const ServerOptions& options() const { return options_; }
   uint64_t monotonic_ms() const { return monotonic_ms_; }
-  uint64_t time_ms() const { return time_ms_; }
+  const StoreNow& now() const { return now_; }
   Random& random() { return random_; }
   // Executes `batch` on the keyspace of the session and marks the replies that follow.
   void ExecuteFor(Session& session, Batch& batch);
@@ -223,7 +223,7 @@ class Worker {
   ServerOptions options_;
   uint64_t options_version_ = UINT64_MAX;
   uint64_t monotonic_ms_ = 0;
-  uint64_t time_ms_ = 0;
+  StoreNow now_;
   uint64_t next_upkeep_ms_ = 0;
   bool draining_ = false;
   uint64_t drain_until_ms_ = 0;

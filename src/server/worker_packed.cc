@@ -178,7 +178,7 @@ bool Worker::AddToShared(Session& session, const Header& header, std::string_vie
   }
   Batch& batch = SharedBatch(header.keyspace).batch;
   const auto first = static_cast<uint32_t>(batch.size());
-  const Status decoded = packed::TakeRequests(payload, header.count, kNoLimit, batch);
+  const Status decoded = packed::TakeRequests(payload, header.count, kNoLimit, batch, now_);
   const auto added = batch.requests().subspan(first);
   if (!decoded.ok() || batch.part_begins().size() > 0 ||
       !std::ranges::all_of(added, IsPoint, &Request::op)) {
@@ -211,7 +211,7 @@ void Worker::RunApart(Session& session, const Header& header, std::string_view p
     }
   } else {
     Engine& engine = server_.keyspaces().at(header.keyspace);
-    batch.set_now_ms(time_ms_);
+    batch.set_now_ms(now_.ms);
     const Version ticket = engine.Execute(batch);
     Bump(statistics_.batches);
     Bump(statistics_.batch_requests, batch.size());
@@ -237,14 +237,14 @@ Status Worker::SetUpApart(Session& session, const Header& header, std::string_vi
   batch.set_scan_bytes_max(std::min<uint64_t>(limits.bytes, settings->scan_bytes_max));
   batch.set_scan_visits_max(
       static_cast<uint32_t>(std::min<uint64_t>(limits.visits, settings->scan_visits_max)));
-  return packed::TakeRequests(payload, header.count, limits.visits, batch);
+  return packed::TakeRequests(payload, header.count, limits.visits, batch, now_);
 }
 
 void Worker::FinishMessage(Session& session, const Header& header, const Batch& batch,
                            uint32_t first_slot, Engine& engine, Version ticket) {
   std::string& out = ReplyTo(session, engine, ticket, header.has(packed::kSync));
   const size_t begin = out.size();
-  packed::AppendReply(out, header, batch, first_slot, header.count);
+  packed::AppendReply(out, header, batch, first_slot, header.count, now_);
   if (header.has(packed::kRemember) && session.packed->client() != 0) {
     server_.replies().Finish(session.packed->client(), header.id,
                              std::string_view(out).substr(begin), ticket);

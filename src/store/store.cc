@@ -5,9 +5,11 @@
 
 #include "base/clock.h"
 #include "base/network_address.h"
+#include "base/store_time.h"
 #include "client/remote_engine.h"
 #include "durable/persistence.h"
 #include "engine/keyspaces.h"
+#include "store/wall_deadlines.h"
 
 namespace skep {
 namespace {
@@ -50,8 +52,19 @@ Watch::~Watch() {
   if (engine_ != nullptr) engine_->Unwatch(id_);
 }
 
+namespace {
+
+// The time of a store. Those in memory have one together; a server takes deadlines by its own.
+StoreNow NowOf(durable::Persistence* persistence, const client::Remote* remote) {
+  static StoreTime in_memory(SystemClock());
+  if (remote != nullptr) return {.ms = SystemClock().WallMs()};
+  return (persistence != nullptr ? persistence->time() : in_memory).Now();
+}
+
+}  // namespace
+
 Deadline DeadlineAfter(std::chrono::milliseconds lifetime) {
-  return Deadline(std::chrono::milliseconds(SystemClock().TimeMs()) + lifetime);
+  return Deadline(std::chrono::milliseconds(SystemClock().WallMs()) + lifetime);
 }
 
 std::vector<std::string> EngineNames() {
@@ -124,8 +137,7 @@ Status Store::SaveSnapshot() {
 Status Store::Execute(Batch& batch, uint32_t keyspace) {
   if (keyspace >= keyspaces_->count()) return kNoSuchKeyspace;
   Engine& engine = keyspaces_->at(keyspace);
-  batch.set_now_ms(SystemClock().TimeMs());
-  engine.AwaitRelease(engine.Execute(batch));
+  engine.AwaitRelease(ExecuteByWall(engine, batch, NowOf(persistence_.get(), remote_.get())));
   return {};
 }
 
@@ -172,8 +184,7 @@ BatchFuture Store::Begin(Batch& batch, uint32_t keyspace) {
     future.sent_ = std::make_unique<client::SentBatch>();
     static_cast<client::RemoteEngine&>(engine).Send(batch, *future.sent_);
   } else {
-    batch.set_now_ms(SystemClock().TimeMs());
-    future.ticket_ = engine.Execute(batch);
+    future.ticket_ = ExecuteByWall(engine, batch, NowOf(persistence_.get(), remote_.get()));
   }
   return future;
 }
@@ -278,7 +289,7 @@ Result<std::optional<Deadline>> Store::DeadlineOf(std::string_view key, uint32_t
 Result<Watch> Store::WatchKey(std::string_view key, uint32_t keyspace) {
   if (keyspace >= keyspaces_->count()) return Fail(kNoSuchKeyspace);
   Engine& engine = keyspaces_->at(keyspace);
-  const auto id = engine.Watch(key, SystemClock().TimeMs());
+  const auto id = engine.Watch(key, NowOf(persistence_.get(), remote_.get()).ms);
   if (!id) return Fail(id.error());
   Watch watch(engine, *id);
   // What it has seen may not be released yet; a scan that comes next would not see it.
@@ -288,7 +299,7 @@ Result<Watch> Store::WatchKey(std::string_view key, uint32_t keyspace) {
   return watch;
 }
 
-bool Store::Maintain() { return keyspaces_->Maintain(SystemClock().TimeMs()); }
+bool Store::Maintain() { return keyspaces_->Maintain(NowOf(persistence_.get(), remote_.get()).ms); }
 
 Result<uint64_t> Store::DeleteRange(const Range& range, uint32_t limit, uint32_t keyspace) {
   Batch batch;
@@ -327,7 +338,7 @@ Result<uint64_t> Store::Count(const Range& range, uint32_t keyspace, const Snaps
 Result<Snapshot> Store::TakeSnapshot(uint32_t keyspace) {
   if (keyspace >= keyspaces_->count()) return Fail(kNoSuchKeyspace);
   Engine& engine = keyspaces_->at(keyspace);
-  const auto ref = engine.OpenSnapshot(SystemClock().TimeMs());
+  const auto ref = engine.OpenSnapshot(NowOf(persistence_.get(), remote_.get()).ms);
   if (!ref) return Fail(ref.error());
   return Snapshot(engine, *ref);
 }
@@ -336,7 +347,7 @@ StoreStatistics Store::Statistics() const {
   StoreStatistics all;
   all.memory_bytes = keyspaces_->budget().used();
   all.memory_bytes_max = keyspaces_->budget().limit();
-  const uint64_t now_ms = SystemClock().TimeMs();
+  const uint64_t now_ms = NowOf(persistence_.get(), remote_.get()).ms;
   for (uint32_t i = 0; i < keyspaces_->count(); ++i) {
     const Engine* const engine = keyspaces_->if_used(i);
     if (engine == nullptr) continue;

@@ -1,11 +1,16 @@
 // A store that is kept in a directory of the machine.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/temporary_directory_test.h"
+#include "durable/persistence.h"
+#include "engine/keyspaces.h"
 #include "skep/store.h"
 
 namespace skep {
@@ -47,6 +52,61 @@ TEST_P(StoreDirectory, KeepsWhatIsWritten) {
   EXPECT_EQ(*store->Get("b"), "20");
   EXPECT_EQ(*store->Get("c", 1), "3");
   EXPECT_NE(store->DeadlineOf("soon")->value(), kNever);
+}
+
+// The machine's clocks, with the wall clock a day ahead.
+class ClockThatIsAhead final : public Clock {
+ public:
+  static constexpr auto kAhead = std::chrono::hours(24);
+  uint64_t MonotonicNs() override { return SystemClock().MonotonicNs(); }
+  uint64_t WallUs() override {
+    return SystemClock().WallUs() +
+           static_cast<uint64_t>(std::chrono::microseconds(kAhead).count());
+  }
+};
+
+// Goal: on a directory that was written while the clock was ahead a program's deadlines are those
+// of the clock as it is, for points and batches, and a batch stays as the program has made it.
+TEST_P(StoreDirectory, DeadlinesAreThoseOfTheClockAlsoWhenItIsBehind) {
+  {
+    ClockThatIsAhead clock;
+    std::string problem;
+    auto persistence =
+        std::move(*durable::Persistence::Open(PosixFileSystem(), clock, options_, &problem));
+    const auto keyspaces = std::move(*Keyspaces::Make(options_, nullptr, persistence.get()));
+    durable::RecoveryReport report;
+    ASSERT_TRUE(persistence->Recover(*keyspaces, &report, &problem).ok()) << problem;
+    EXPECT_EQ(report.clock_behind_ms, 0u);
+    Batch batch;
+    batch.set_now_ms(persistence->time().Now().ms);
+    batch.Put("a", "1");
+    keyspaces->at(0).Execute(batch);
+    ASSERT_TRUE(persistence->Close().ok());
+  }
+  const auto store = Open();
+  const Deadline deadline = DeadlineAfter(std::chrono::hours(1));
+  EXPECT_TRUE(store->PutUntil("b", "2", deadline).ok());
+  EXPECT_TRUE(*store->Expire("a", deadline));
+  EXPECT_EQ(*store->Get("b"), "2");
+  for (const char* const key : {"a", "b"}) EXPECT_EQ(store->DeadlineOf(key)->value(), deadline);
+
+  const auto deadline_ms = static_cast<uint64_t>(deadline.time_since_epoch().count());
+  Batch batch;
+  batch.set_notes_effects(true);
+  batch.Expire("a", deadline_ms);
+  batch.ExpireRange(Range::From("b"), deadline_ms);
+  batch.Persist("absent");
+  ASSERT_TRUE(store->Execute(batch).ok());
+  EXPECT_EQ(batch.requests()[0].deadline_ms, deadline_ms);
+  EXPECT_EQ(batch.outcome(0).deadline_ms, deadline_ms);
+  EXPECT_EQ(batch.requests()[1].deadline_ms, deadline_ms);
+  ASSERT_EQ(batch.effects().size(), 1u);
+  EXPECT_EQ(batch.effects()[0].deadline_ms, deadline_ms);
+  EXPECT_EQ(batch.requests()[2].deadline_ms, 0u);
+  ASSERT_TRUE(store->Begin(batch).Wait().ok());
+  EXPECT_EQ(batch.requests()[0].deadline_ms, deadline_ms);
+  EXPECT_TRUE(*store->Expire("b", DeadlineAfter(-std::chrono::minutes(1))));
+  EXPECT_EQ(*store->Get("b"), std::nullopt);
 }
 
 TEST_P(StoreDirectory, BelongsToOneStore) {

@@ -47,7 +47,8 @@ void AddStatus(Pen& pen, const Status& status) {
 // Writes outcomes one after the other.
 class OutcomeWriter {
  public:
-  OutcomeWriter(char* at, uint8_t request_flags) : pen_(at), request_flags_(request_flags) {}
+  OutcomeWriter(char* at, uint8_t request_flags, const StoreNow& now)
+      : pen_(at), request_flags_(request_flags), now_(now) {}
 
   void Add(Op op, const Outcome& outcome, const ItemRange& items) {
     const std::string_view value = outcome.value;
@@ -84,7 +85,7 @@ class OutcomeWriter {
     if ((extras & kInteger) != 0) pen_.Varint(ToZigzag(outcome.integer));
     if ((extras & kItems) != 0) AddItems(items);
     if ((extras & kStatus) != 0) AddStatus(pen_, outcome.status);
-    if ((extras & kDeadlineOf) != 0) pen_.Varint(outcome.deadline_ms);
+    if ((extras & kDeadlineOf) != 0) pen_.Varint(now_.ToWall(outcome.deadline_ms));
     if ((extras & kVersionOf) != 0) pen_.Varint(outcome.version);
     if ((extras & kHintOf) != 0) pen_.Fixed(outcome.hint.bits);
   }
@@ -103,6 +104,7 @@ class OutcomeWriter {
 
   Pen pen_;
   const uint8_t request_flags_;
+  const StoreNow now_;
   bool has_size_ = false;
   size_t value_bytes_ = 0;
 };
@@ -117,7 +119,7 @@ size_t BytesMax(const Outcome& outcome, const ItemRange& items) {
 }  // namespace
 
 void AppendReply(std::string& to, const Header& request, const Batch& batch, uint32_t slot,
-                 uint32_t count) {
+                 uint32_t count, const StoreNow& now) {
   const uint8_t flags = request.kind == Kind::kAtomic && !batch.applied() ? +kNotApplied : 0;
   const size_t begin = BeginMessage(to, {.id = request.id,
                                          .kind = request.kind,
@@ -130,7 +132,7 @@ void AppendReply(std::string& to, const Header& request, const Batch& batch, uin
     bytes_max += BytesMax(batch.outcome(i), batch.items(i));
   }
   to.resize_and_overwrite(bytes_max, [&](char* bytes, size_t) {
-    OutcomeWriter writer(bytes + used, request.flags);
+    OutcomeWriter writer(bytes + used, request.flags, now);
     for (uint32_t i = slot; i < slot + count; ++i) {
       writer.Add(batch.requests()[i].op, batch.outcome(i), batch.items(i));
     }

@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/store_now.h"
 #include "skep/batch.h"
 #include "wire/packed.h"
 
@@ -44,10 +45,10 @@ enum Extra : uint8_t {
 inline constexpr uint8_t kExtras = 63;
 
 // Appends the reply to the message with this header: the outcomes of `count` slots from `slot` on
-// (of kAtomic: all). The value of a kGet that was found is sent even if it is empty. Cost as of
-// AppendBatch.
+// (of kAtomic: all). The value of a kGet that was found is sent even if it is empty. Deadlines,
+// which are those of `now`, become the wall clock's. Cost as of AppendBatch.
 void AppendReply(std::string& to, const Header& request, const Batch& batch, uint32_t slot,
-                 uint32_t count);
+                 uint32_t count, const StoreNow& now = {});
 
 // A message of which `status` is all there is to say. `what` and detail are sent.
 void AppendFailure(std::string& to, const Header& request, const Status& status);

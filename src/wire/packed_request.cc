@@ -194,8 +194,8 @@ namespace {
 // Reads requests one after the other.
 class RequestReader {
  public:
-  RequestReader(std::string_view payload, uint32_t count_limit)
-      : left_(payload), count_limit_(count_limit) {}
+  RequestReader(std::string_view payload, uint32_t count_limit, const StoreNow& now)
+      : left_(payload), count_limit_(count_limit), now_(now) {}
 
   // False: what comes is no request.
   bool Take(Batch& batch) {
@@ -242,7 +242,7 @@ class RequestReader {
     }
     if ((fields & kDeadline) != 0) {
       if (!TakeVarint(left_, &request.deadline_ms)) return false;
-      --request.deadline_ms;
+      request.deadline_ms = now_.FromWall(request.deadline_ms - 1);
     }
     if ((fields & kHint) != 0 && !TakeFixed(left_, &request.hint.bits)) return false;
     if ((fields & kPart) != 0) batch.BeginPart();
@@ -307,6 +307,7 @@ class RequestReader {
   std::string_view left_;
   std::vector<const Function*> functions_;  // that were named; null: there is none
   const uint32_t count_limit_;
+  const StoreNow now_;
   bool has_sizes_ = false;
   bool has_value_ = false;
   size_t key_bytes_ = 0;
@@ -316,8 +317,9 @@ class RequestReader {
 
 }  // namespace
 
-Status TakeRequests(std::string_view payload, uint32_t count, uint32_t count_limit, Batch& batch) {
-  RequestReader reader(payload, count_limit);
+Status TakeRequests(std::string_view payload, uint32_t count, uint32_t count_limit, Batch& batch,
+                    const StoreNow& now) {
+  RequestReader reader(payload, count_limit, now);
   for (uint32_t i = 0; i < count; ++i) {
     if (!reader.Take(batch)) return kMalformedMessage;
   }

@@ -34,6 +34,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/store_now.h"
 #include "skep/batch.h"
 #include "wire/packed.h"
 
@@ -81,9 +82,11 @@ Result<BatchSettings> TakeSettings(const Header& header, std::string_view& paylo
 
 // Adds `count` requests to the batch, views into `payload`, which must be all of it. Counts get
 // `count_limit` if theirs is larger, but for those of every key (CountsAll), which visit none.
-// Nothing the requests say is checked but that they are requests: engines check.
+// Deadlines, which are the wall clock's, become those of `now`. Nothing the requests say is checked
+// but that they are requests: engines check.
 //   kCorrupt  the payload ends too early or late, an op or field is not known, kSameSizes without
 //             sizes before, kSameValue without a value before. Requests may have been added
-Status TakeRequests(std::string_view payload, uint32_t count, uint32_t count_limit, Batch& batch);
+Status TakeRequests(std::string_view payload, uint32_t count, uint32_t count_limit, Batch& batch,
+                    const StoreNow& now = {});
 
 }  // namespace skep::packed

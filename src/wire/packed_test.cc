@@ -288,6 +288,35 @@ TEST(PackedReply, DecodesWhatWasEncoded) {
   }
 }
 
+// Goal: deadlines in messages are the wall clock's, also while that is behind the store's time:
+// they become later on their way in and earlier on their way out; what is none stays what it is.
+TEST(PackedReply, DeadlinesAreThoseOfTheWallClock) {
+  constexpr uint64_t kBehind = 86'400'000;
+  const StoreNow now{.ms = kNow, .behind_ms = kBehind};
+  Batch sent;
+  sent.Add({.op = Op::kPut, .key = "a", .value = "1", .deadline_ms = kNow});
+  sent.Expire("a", kNow + 1);
+  sent.Persist("b");
+  sent.Add({.op = Op::kPut, .key = "c", .value = "1", .deadline_ms = kKeepDeadline});
+  const std::string message = Encoded(sent);
+  Batch taken;
+  ASSERT_TRUE(TakeRequests(PayloadOf(message), 4, kNoLimit, taken, now).ok());
+  EXPECT_EQ(taken.requests()[0].deadline_ms, kNow + kBehind);
+  EXPECT_EQ(taken.requests()[1].deadline_ms, kNow + 1 + kBehind);
+  EXPECT_EQ(taken.requests()[2].deadline_ms, 0u);
+  EXPECT_EQ(taken.requests()[3].deadline_ms, kKeepDeadline);
+
+  MemoryBudget budget(0);
+  ModelEngine engine({.budget = &budget});
+  taken.set_now_ms(now.ms);
+  engine.Execute(taken);
+  std::string reply;
+  AppendReply(reply, {.flags = kWantDeadlines}, taken, 0, 4, now);
+  ASSERT_TRUE(ReadReply(HeaderOf(reply), PayloadOf(reply), sent).ok());
+  EXPECT_EQ(sent.outcome(1).verdict, Verdict::kDone);
+  EXPECT_EQ(sent.outcome(1).deadline_ms, kNow);
+}
+
 // Goal: the bytes of the documentation.
 TEST(PackedReply, LeavesOutWhatRepeats) {
   MemoryBudget budget(0);

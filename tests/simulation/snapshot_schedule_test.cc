@@ -43,7 +43,7 @@ class SnapshotSchedule : public testing::Test {
   }
   // Of its first request; the outcome's bytes are the batch's.
   Outcome Execute(Batch& batch) {
-    batch.set_now_ms(clock_.TimeMs());
+    batch.set_now_ms(persistence_->time().Now().ms);
     keyspaces_->at(0).Execute(batch);
     persistence_->log().Publish();
     return batch.outcome(0);
@@ -84,7 +84,7 @@ class SnapshotSchedule : public testing::Test {
 // Goal: whoever was told that a key will stay, or stay longer, finds it after a kill, also if the
 // snapshot has found its deadline in the past.
 TEST_F(SnapshotSchedule, APersistThatWasAnsweredIsThere) {
-  const uint64_t deadline_ms = clock_.TimeMs() + kLifetimeMs;
+  const uint64_t deadline_ms = persistence_->time().Now().ms + kLifetimeMs;
   Do({.op = Op::kPut, .key = kKey, .value = "value", .deadline_ms = deadline_ms});
   const Outcome persisted =
       DoAcrossASnapshot({.op = Op::kExpire, .when = Request::kHasDeadline, .key = kKey});
@@ -101,8 +101,8 @@ TEST_F(SnapshotSchedule, APersistThatWasAnsweredIsThere) {
 }
 
 TEST_F(SnapshotSchedule, AnExpireThatWasAnsweredIsThere) {
-  const uint64_t deadline_ms = clock_.TimeMs() + kLifetimeMs;
-  const uint64_t later_ms = clock_.TimeMs() + 10 * kLifetimeMs;
+  const uint64_t deadline_ms = persistence_->time().Now().ms + kLifetimeMs;
+  const uint64_t later_ms = persistence_->time().Now().ms + 10 * kLifetimeMs;
   Do({.op = Op::kPut, .key = kKey, .value = "value", .deadline_ms = deadline_ms});
   const Outcome expires =
       DoAcrossASnapshot({.op = Op::kExpire, .key = kKey, .deadline_ms = later_ms});
@@ -120,7 +120,7 @@ TEST_F(SnapshotSchedule, AnExpireThatWasAnsweredIsThere) {
 // Goal: a function that has found a key before its deadline is not done again on nothing: the key
 // does not come back without a deadline.
 TEST_F(SnapshotSchedule, AFunctionMakesNoNewKey) {
-  const uint64_t deadline_ms = clock_.TimeMs() + kLifetimeMs;
+  const uint64_t deadline_ms = persistence_->time().Now().ms + kLifetimeMs;
   const std::string value(300, 'v');
   Do({.op = Op::kPut, .key = kKey, .value = value, .deadline_ms = deadline_ms});
   const Outcome appended = DoAcrossASnapshot(
@@ -130,7 +130,7 @@ TEST_F(SnapshotSchedule, AFunctionMakesNoNewKey) {
   ASSERT_TRUE(is_saved_);
   Open();
   EXPECT_EQ(Do({.op = Op::kGet, .key = kKey}).verdict, Verdict::kAbsent);
-  keyspaces_->Maintain(clock_.TimeMs() + 60'000);
+  keyspaces_->Maintain(persistence_->time().Now().ms + 60'000);
   EXPECT_EQ(keyspaces_->at(0).Statistics().items, 0u);
 }
 

@@ -18,7 +18,7 @@ constexpr size_t kBatchesMax = 8;
 
 }  // namespace
 
-uint64_t StorePipeline::time_ms() const { return SystemClock().TimeMs(); }
+StoreNow StorePipeline::now() const { return {.ms = SystemClock().WallMs()}; }
 void StorePipeline::Execute(Batch&) { SKEP_CHECK(false); }  // SET executes nothing
 
 std::string StorePipeline::Select(uint64_t db) {

@@ -36,7 +36,7 @@ class StorePipeline final : public CommandPipeline, private CommandHost {
     std::unique_ptr<BatchFuture> future;
   };
 
-  uint64_t time_ms() const override;
+  StoreNow now() const override;
   void Execute(Batch& batch) override;
 
   bool NoteAdded(std::string name, size_t bytes);

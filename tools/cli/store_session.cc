@@ -78,7 +78,7 @@ Result<RespReply> StoreSession::Run(std::span<const std::string_view> args) {
     session_.transaction->Add(*found.command, args);
     return RespReply{.type = RespReply::Type::kSimple, .text = "QUEUED"};
   }
-  time_ms_ = SystemClock().TimeMs();
+  now_ = {.ms = SystemClock().WallMs()};
   failure_ = {};
   Call call(*this, session_, *found.command, args);
   found.own == OwnCommand::kNone ? RunPlanned(call) : RunOwn(found.own, call);

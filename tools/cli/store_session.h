@@ -33,7 +33,7 @@ class StoreSession final : public Session, private CommandHost {
 
  private:
   // Of the command that runs.
-  uint64_t time_ms() const override { return time_ms_; }
+  StoreNow now() const override { return now_; }
   void Execute(Batch& batch) override;
 
   std::string Refusal(const StoreCommand& found, std::span<const std::string_view> args) const;
@@ -51,7 +51,7 @@ class StoreSession final : public Session, private CommandHost {
   std::unique_ptr<Store> store_;
   Snapshot snapshot_;      // of the session's keyspace; invalid: reads are of now
   skep::Session session_;  // keyspace, transaction, and the reply as a server encodes it
-  uint64_t time_ms_ = 0;
+  StoreNow now_;
   Status failure_;  // what broke while the command ran
   CommandDocs docs_;
 };
