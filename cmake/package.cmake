@@ -7,6 +7,7 @@
 #   lib/cmake/skep/             find_package(skep), targets skep::skep and skep::skep_shared
 #   lib/pkgconfig/skep.pc       pkg-config --cflags --libs skep: the archive
 #   share/skep/python           the C interface for Python
+#   share/skep                  a configuration file, a unit of systemd, a rule for logrotate
 #
 # In this tree skep::skep is the same target, so that examples are written as users write them.
 
@@ -68,6 +69,8 @@ install(FILES include/skep.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY include/skep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
 
 install(FILES python/skep.py python/skep_arguments.py DESTINATION ${CMAKE_INSTALL_DATADIR}/skep/python)
+install(FILES tools/etc/skep.toml tools/etc/skep-server.service tools/etc/skep.logrotate
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/skep)
 
 foreach(program skep-server skep-cli skep-check skep-dump skep-bench)
   if(TARGET ${program})

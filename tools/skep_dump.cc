@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
       ->excludes(to);
   AddFormat(*out, options, {{"resp", DumpFormat::kResp}, {"jsonl", DumpFormat::kJsonl}},
             "resp or jsonl");
-  out->add_option("--output", options.file, "a file; - is the standard output")
+  out->add_option("--output,FILE", options.file, "a file; - is the standard output")
       ->capture_default_str();
 
   CLI::App* in = app.add_subcommand("import", "keys that are there are overwritten");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/config_file.h"
+#include "server/config_text.h"
 
 namespace skep {
 namespace {
@@ -50,12 +51,31 @@ Status Apply(const Flag& flag, ServerOptions& options) {
   return flag.option->set(options, flag.values.back());
 }
 
+// What to do with an argument that is no flag. Most often it is a configuration file, since
+// redis-server takes one so.
+std::string HintForArgument(const std::string& argument) {
+  if (argument.starts_with('-')) return "see --help";
+  return fmt::format(
+      "a configuration file is named by --config, and is TOML (skep-server --convert-config {} "
+      "translates one of Redis); see --help",
+      argument);
+}
+
+CommandLine Convert(const std::string& path, FileSystem& files) {
+  const Result<std::string> text = files.ReadAll(path);
+  if (!text) {
+    return UsageError(fmt::format("{}: cannot be read: {}", path, text.error().ToString()));
+  }
+  return Print(ConvertRedisConfig(*text));
+}
+
 CommandLine Combine(const std::vector<Flag>& flags, const std::string& config, FileSystem& files) {
   CommandLine line{.run = true};
   std::string error;
   if (!config.empty() && !LoadConfig(files, config, line.options, &error).ok()) {
     return UsageError(error);
   }
+  line.options.config_file = config;
   for (const Flag& flag : flags) {
     if (Status s = Apply(flag, line.options); !s.ok()) {
       return UsageError(fmt::format("--{}: {}", flag.option->name, s.what()));
@@ -74,6 +94,12 @@ CommandLine ParseCommandLine(std::span<const char* const> arguments, FileSystem&
   std::string config;
   app.add_option("--config", config, "TOML file with these options, without the dashes.")
       ->type_name("FILE");
+  bool prints_config = false;
+  app.add_flag("--print-config", prints_config,
+               "Print a TOML file with every option, as it is set, and end.");
+  std::string convert;
+  app.add_option("--convert-config", convert, "Print a redis.conf translated to TOML, and end.")
+      ->type_name("FILE");
   std::vector<Flag> flags;
   for (const OptionInfo& option : AllOptions()) flags.push_back({&option, {}});
   AddFlags(app, flags);
@@ -85,11 +111,15 @@ CommandLine ParseCommandLine(std::span<const char* const> arguments, FileSystem&
   } catch (const CLI::CallForVersion& version) {
     return Print(std::string(version.what()) + "\n");
   } catch (const CLI::ExtrasError&) {
-    return UsageError(fmt::format("unknown argument '{}'; see --help", app.remaining().front()));
+    const std::string argument = app.remaining().front();
+    return UsageError(
+        fmt::format("unknown argument '{}'; {}", argument, HintForArgument(argument)));
   } catch (const CLI::ParseError& error) {
     return UsageError(error.what());
   }
-  return Combine(flags, config, files);
+  if (!convert.empty()) return Convert(convert, files);
+  CommandLine line = Combine(flags, config, files);
+  return line.run && prints_config ? Print(PrintConfig(line.options)) : line;
 }
 
 }  // namespace skep

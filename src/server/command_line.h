@@ -1,5 +1,6 @@
 // command_line.h: skep-server's arguments. Every option of options.h is a --flag; --config names a
-// file (config_file.h) whose settings the flags override, wherever they stand.
+// file (config_file.h) whose settings the flags override, wherever they stand. --print-config and
+// --convert-config print a file (config_text.h) instead of starting a server.
 #pragma once
 
 #include <span>

@@ -69,10 +69,20 @@ void ConfigSet(const Call& call) {
   call.reply().SimpleString("OK");
 }
 
+void ConfigRewrite(const Call& call) {
+  if (const std::string error = call.server().RewriteConfigFile(); !error.empty()) {
+    return call.Error("ERR " + error);
+  }
+  call.reply().SimpleString("OK");
+}
+
 constexpr Subcommand kConfigSubcommands[] = {
     {"get", -3, "<pattern> [<pattern> ...]", "Return the options that match, and their values.",
      ConfigGet},
-    {"set", -4, "<option> <value> [<option> <value> ...]", "Set options, all or none.", ConfigSet},
+    {"rewrite", 2, "", "Write the options as they are into the file they were read from.",
+     ConfigRewrite},
+    {"set", -4, "<option> <value> [<option> <value> ...]",
+     "Set options, all or none, until the server ends; CONFIG REWRITE makes them last.", ConfigSet},
 };
 
 // FLUSHDB and FLUSHALL take SYNC or ASYNC; both are the same here. False for anything else.

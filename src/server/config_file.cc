@@ -2,7 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <optional>
+#include <vector>
+
+#include "server/config_text.h"
+#include "server/option_values.h"
 
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
@@ -27,6 +33,41 @@ std::optional<std::string> AsText(const toml::node& node) {
   return text;
 }
 
+// Where a position of toml++ is in the text: its columns count characters of UTF-8.
+size_t OffsetOf(std::string_view text, const toml::source_position& position) {
+  size_t at = 0;
+  for (toml::source_index line = 1; line < position.line; ++line) at = text.find('\n', at) + 1;
+  for (toml::source_index column = 1; column < position.column && at < text.size(); ++column) {
+    do ++at;
+    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80);
+  }
+  return at;
+}
+
+std::string_view LineOf(std::string_view text, toml::source_index number) {
+  const size_t begin = OffsetOf(text, {.line = number, .column = 1});
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+// What somebody meant who wrote this line, which is no TOML; empty if that is not known.
+std::string HintFor(const std::string& path, std::string_view line) {
+  if (LooksLikeRedisConfig(line)) {
+    return fmt::format(
+        "; this looks like a redis.conf, and TOML is wanted: skep-server --convert-config {} "
+        "translates it",
+        path);
+  }
+  const size_t equal = line.find('=');
+  const std::vector<std::string> names = SplitWords(line.substr(0, equal));
+  if (equal == std::string_view::npos || names.size() != 1) return {};
+  const OptionInfo* const option = FindOption(names.front());
+  const std::vector<std::string> words = SplitWords(line.substr(equal + 1));
+  if (option == nullptr || words.empty()) return {};
+  if (words.front().find_first_of("\"'[#") != std::string::npos) return {};
+  return fmt::format("; a value that is no number takes quotes: {} = \"{}\"", option->name,
+                     words.front());
+}
+
 Status SetFromNode(ServerOptions& options, std::string_view name, const toml::node& node) {
   const std::optional<std::string> text = AsText(node);
   if (!text) return {Code::kInvalidArgument, "not a string, integer, boolean or array of strings"};
@@ -44,8 +85,9 @@ Status LoadConfig(FileSystem& files, const std::string& path, ServerOptions& opt
   }
   const toml::parse_result parsed = toml::parse(*bytes, path);
   if (!parsed) {
-    *error = fmt::format("{}:{}: {}", path, parsed.error().source().begin.line,
-                         parsed.error().description());
+    const toml::source_index line = parsed.error().source().begin.line;
+    *error = fmt::format("{}:{}: {}{}", path, line, parsed.error().description(),
+                         HintFor(path, LineOf(*bytes, line)));
     return {Code::kInvalidArgument, "not a TOML file"};
   }
   ServerOptions changed = options;
@@ -57,6 +99,39 @@ Status LoadConfig(FileSystem& files, const std::string& path, ServerOptions& opt
   }
   options = std::move(changed);
   return {};
+}
+
+Result<std::string> RewriteConfig(std::string_view text, const ServerOptions& options) {
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed) return Fail(Code::kInvalidArgument, "not a TOML file");
+  struct Edit {
+    size_t begin = 0, end = 0;
+    std::string value;
+  };
+  std::vector<Edit> edits;
+  std::string added;
+  for (const OptionInfo& option : AllOptions()) {
+    if (!option.mutable_at_run_time) continue;
+    const std::string value = option.get(options);
+    const toml::node* const node = parsed.table().get(option.name);
+    ServerOptions in_file;
+    if (node != nullptr && !SetFromNode(in_file, option.name, *node).ok()) {
+      return Fail(Code::kInvalidArgument, "a value in it is wrong");
+    }
+    if (option.get(in_file) == value) continue;
+    if (node == nullptr) {
+      added += fmt::format("{} = {}\n", option.name, TomlValue(option, value));
+      continue;
+    }
+    edits.push_back({.begin = OffsetOf(text, node->source().begin),
+                     .end = OffsetOf(text, node->source().end),
+                     .value = TomlValue(option, value)});
+  }
+  std::string out(text);
+  std::ranges::sort(edits, std::greater{}, &Edit::begin);
+  for (const Edit& edit : edits) out.replace(edit.begin, edit.end - edit.begin, edit.value);
+  if (!added.empty() && !out.empty() && !out.ends_with('\n')) out += '\n';
+  return out + added;
 }
 
 }  // namespace skep

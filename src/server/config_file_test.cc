@@ -77,6 +77,21 @@ TEST_F(ConfigFile, ErrorsNameTheLineAndChangeNothing) {
   }
 }
 
+// Goal: two mistakes that many make are answered with what to write instead.
+TEST_F(ConfigFile, SaysWhatWasMeant) {
+  EXPECT_FALSE(Load("port = 1\nmaxmemory = 1gb\n").ok());
+  EXPECT_THAT(error_, HasSubstr(":2: "));
+  EXPECT_THAT(error_, HasSubstr("takes quotes: maxmemory = \"1gb\""));
+  EXPECT_FALSE(Load("dir = /var/lib/skep\n").ok());
+  EXPECT_THAT(error_, HasSubstr("takes quotes: dir = \"/var/lib/skep\""));
+  EXPECT_FALSE(Load("# a comment\n\nport 6379\n").ok());
+  EXPECT_THAT(error_, HasSubstr(":3: "));
+  EXPECT_THAT(error_, HasSubstr("looks like a redis.conf"));
+  EXPECT_THAT(error_, HasSubstr("--convert-config " + path_));
+  EXPECT_FALSE(Load("loglevel = 'a\n").ok());
+  EXPECT_THAT(error_, testing::Not(HasSubstr(";")));
+}
+
 TEST_F(ConfigFile, AMissingFileIsNamed) {
   EXPECT_FALSE(LoadConfig(PosixFileSystem(), path_ + ".missing", options_, &error_).ok());
   EXPECT_THAT(error_, HasSubstr(path_ + ".missing: cannot be read"));

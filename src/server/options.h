@@ -50,6 +50,9 @@ struct ServerOptions {
   std::string loglevel = "notice";
   std::string logfile;  // empty: standard output
 
+  // The file that the options were read from, for CONFIG REWRITE; empty: none. Not in the table.
+  std::string config_file;
+
   friend bool operator==(const ServerOptions&, const ServerOptions&) = default;
 };
 

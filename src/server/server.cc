@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/network_address.h"
+#include "server/config_file.h"
 #include "server/log.h"
 
 namespace skep {
@@ -232,6 +233,34 @@ std::string Server::SetOptions(std::span<const OptionChange> changes) {
 
 void Server::Tell(Incident what, std::string_view text) {
   incidents_.Tell(what, environment_.clock.MonotonicMs(), *log_, text);
+}
+
+std::string Server::RewriteConfigFile() {
+  const ServerOptions options = this->options();
+  if (options.config_file.empty()) return "The server is running without a config file";
+  std::lock_guard lock(config_file_mutex_);
+  FileSystem& files = environment_.files;
+  const auto refuse = [](const Status& s) {
+    return fmt::format("Rewriting config file: {}", s.ToString());
+  };
+  const auto text = files.ReadAll(options.config_file);
+  if (!text) return refuse(text.error());
+  const auto rewritten = RewriteConfig(*text, options);
+  if (!rewritten) return refuse(rewritten.error());
+  // Another file takes the name when it is whole and on the disk.
+  const std::string temporary = options.config_file + ".tmp";
+  auto file = files.Open(temporary, FileSystem::Mode::kCreate);
+  Status s = file ? (*file)->Append(*rewritten) : file.error();
+  if (s.ok()) s = (*file)->Sync();
+  if (s.ok()) s = files.Rename(temporary, options.config_file);
+  if (!s.ok()) {
+    static_cast<void>(files.Remove(temporary));
+    return refuse(s);
+  }
+  const size_t slash = options.config_file.rfind('/');
+  s = files.SyncDirectory(slash == std::string::npos ? "."
+                                                     : options.config_file.substr(0, slash + 1));
+  return s.ok() ? std::string() : refuse(s);
 }
 
 void Server::Place(std::unique_ptr<Stream> stream) {

@@ -87,6 +87,9 @@ class Server {
   // Sets options by name, all or none. Why not, as CONFIG SET says it; empty if it was done.
   using OptionChange = std::pair<std::string_view, std::string_view>;
   std::string SetOptions(std::span<const OptionChange> changes);
+  // Brings the file that the options were read from up to date (config_file.h), at once or not at
+  // all. Why not, as CONFIG REWRITE says it; empty if it was done.
+  std::string RewriteConfigFile();
 
   // Gives a new connection to the worker with the fewest.
   void Place(std::unique_ptr<Stream> stream);
@@ -98,6 +101,7 @@ class Server {
   mutable std::mutex options_mutex_;
   ServerOptions options_;  // guarded by options_mutex_
   std::atomic<uint64_t> options_version_{0};
+  std::mutex config_file_mutex_;  // held by the thread that rewrites the file
   std::shared_ptr<spdlog::logger> log_;
   Incidents incidents_;
   uint64_t start_ms_;

@@ -9,9 +9,12 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from pathlib import Path
 
 from resp import Connection, Error, encode
 from skep_process import BINARY, PATIENCE_S, SkepServer, end_with_parent
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments):
@@ -113,6 +116,58 @@ class StartTest(unittest.TestCase):
                     self.assertEqual(client.call("CONFIG", "GET", "maxclients"),
                                      [b"maxclients", b"77"])
                     self.assertEqual(client.call("CONFIG", "GET", "timeout"), [b"timeout", b"9"])
+
+    # Goal: the file that is installed is the one that the server prints, and it starts a server.
+    def test_the_printed_file(self):
+        code, out, err = run("--print-config")
+        self.assertEqual((code, err), (0, ""))
+        with open(ROOT / "tools/etc/skep.toml", encoding="utf-8") as file:
+            self.assertEqual(out, file.read())
+        code, out, err = run("--print-config", "--port", "7000", "--maxmemory", "1gb")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("\nport = 7000\n", out)
+        self.assertIn("\nmaxmemory = 1073741824\n", out)
+
+    # Goal: a redis.conf is recognised, and translated to a file that starts a server.
+    def test_a_configuration_file_of_redis(self):
+        with tempfile.TemporaryDirectory() as folder:
+            old, new = f"{folder}/redis.conf", f"{folder}/skep.toml"
+            with open(old, "w", encoding="utf-8") as file:
+                file.write("# mine\nport 0\nmaxclients 77\nhash-max-listpack-entries 512\n")
+            for arguments in ([old], ["--config", old]):
+                code, out, err = run(*arguments)
+                self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
+                self.assertIn(f"--convert-config {old}", err)
+            code, out, err = run("--convert-config", old)
+            self.assertEqual((code, err), (0, ""))
+            self.assertIn("#   4: hash-max-listpack-entries: skep-server has no such option\n", out)
+            with open(new, "w", encoding="utf-8") as file:
+                file.write(out)
+            with SkepServer("--config", new) as server, server.connect() as client:
+                self.assertEqual(client.call("CONFIG", "GET", "maxclients"), [b"maxclients", b"77"])
+            self.assertEqual(run("--convert-config", folder + "/none")[0], 2)
+
+    # Goal: what CONFIG SET changed lasts after CONFIG REWRITE, and the rest of the file stays.
+    def test_config_rewrite(self):
+        with SkepServer() as server, server.connect() as client:
+            self.assertEqual(client.call("CONFIG", "REWRITE"),
+                             Error("ERR The server is running without a config file"))
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/skep.toml"
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("# mine\nmaxclients = 77 # few\n")
+            with SkepServer("--config", path) as server, server.connect() as client:
+                self.assertEqual(client.call("CONFIG", "SET", "maxclients", 78, "timeout", 9), "OK")
+                self.assertEqual(client.call("CONFIG", "REWRITE"), "OK")
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "# mine\nmaxclients = 78 # few\ntimeout = 9\n")
+            self.assertEqual(os.listdir(folder), ["skep.toml"])
+            with SkepServer("--config", path) as server, server.connect() as client:
+                self.assertEqual(client.call("CONFIG", "GET", "maxclients"), [b"maxclients", b"78"])
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write("maxclients 78\n")
+                self.assertEqual(client.call("CONFIG", "REWRITE"), Error(
+                    "ERR Rewriting config file: invalid argument: not a TOML file"))
 
     def test_unix_socket(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -200,7 +200,7 @@ class DumpTest(unittest.TestCase):
         self.assertEqual(dump(target, "import", "--format", "rdb")[0], 2)
         self.assertEqual(dump(target, "export", "--format", "rdb")[0], 2)
         if os.path.exists("/dev/full"):
-            self.assertEqual(dump(target, "export", "--output", "/dev/full")[0::2],
+            self.assertEqual(dump(target, "export", "/dev/full")[0::2],
                              (1, "skep-dump: /dev/full: No space left on device\n"))
         code, _, said = run(DUMP, "export", "--port", 1)
         self.assertEqual((code, said),

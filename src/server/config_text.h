@@ -1,0 +1,27 @@
+// config_text.h: configuration files as texts: a new one, and one of Redis translated.
+// config_file.h reads them and brings them up to date.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "server/options.h"
+
+namespace skep {
+
+// A TOML file with every option: what it is for, and its value, in a comment where that is the
+// default. LoadConfig() of it gives these options.
+std::string PrintConfig(const ServerOptions& options);
+
+// What OptionInfo::get printed, as a value of a TOML file.
+std::string TomlValue(const OptionInfo& option, std::string_view value);
+
+// A redis.conf as a TOML file. Directives that have a meaning here are translated; the others are
+// listed at the top, each with its line number and why it was not taken, and stay as comments.
+std::string ConvertRedisConfig(std::string_view text);
+
+// Whether a line of a file that is no TOML looks like one of a redis.conf: a word, a space and a
+// value, as "port 6379".
+bool LooksLikeRedisConfig(std::string_view line);
+
+}  // namespace skep

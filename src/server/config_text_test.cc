@@ -1,0 +1,158 @@
+#include "server/config_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/file.h"
+#include "server/config_file.h"
+
+namespace skep {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// The options that a text sets, read as a file is.
+ServerOptions Load(const std::string& text) {
+  const std::string path =
+      testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + ".toml";
+  auto file = PosixFileSystem().Open(path, FileSystem::Mode::kCreate);
+  EXPECT_TRUE(file.has_value() && (*file)->Append(text).ok());
+  ServerOptions options;
+  std::string error;
+  EXPECT_TRUE(LoadConfig(PosixFileSystem(), path, options, &error).ok()) << error << "\n" << text;
+  (void)PosixFileSystem().Remove(path);
+  return options;
+}
+
+ServerOptions Unusual() {
+  ServerOptions options;
+  options.bind = {"127.0.0.1", "::1"};
+  options.port = 7000;
+  options.maxmemory = uint64_t{4} << 30;
+  options.requirepass = "a \"b\\\t\x01' \xc3\xa9 # no comment";
+  options.protected_mode = false;
+  options.save = "60 1000 3600 1";
+  options.keyspace_engines = {{1, "hash"}, {3, "hashleaf,key=8,value=16"}};
+  options.btree_layout = NodeLayout::kPaper;
+  options.timeout = 5;
+  return options;
+}
+
+// Goal: a printed file sets the options that it was printed of. Every option is there; one that
+// has its default is a comment, which is right when its # is taken away.
+TEST(ConfigText, PrintsWhatIsRead) {
+  for (const ServerOptions& options : {ServerOptions{}, Unusual()}) {
+    const std::string text = PrintConfig(options);
+    EXPECT_EQ(Load(text), options);
+    std::string all;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = text.find('\n', at) + 1;
+      const std::string line = text.substr(at, end - at);
+      all += line.starts_with('#') && !line.starts_with("# ") ? line.substr(1) : line;
+      at = end;
+    }
+    EXPECT_EQ(Load(all), options);
+    for (const OptionInfo& option : AllOptions()) {
+      EXPECT_THAT(text, HasSubstr(std::string(option.help)));
+      EXPECT_THAT(all, HasSubstr("\n" + std::string(option.name) + " = "));
+    }
+  }
+}
+
+// Goal: a file that is rewritten has the new values of what CONFIG SET can change in their places,
+// and keeps everything else to the byte.
+TEST(ConfigText, RewritesInPlace) {
+  const std::string text =
+      "# mine, \xc3\xa9\n"
+      "port = 7000            # not to be changed at run time\n"
+      "maxmemory = '1gb'      # \xc3\xa9 the same in other words\n"
+      "timeout    =   5       # seconds\n"
+      "requirepass = '\xc3\xa9\xc3\xa9' # secret\n"
+      "save = [\n  '60 1000', # often\n  '3600 1',\n]\n"
+      "loglevel = 'debug'";
+  ServerOptions options = Load(text);
+  EXPECT_EQ(*RewriteConfig(text, options), text);
+
+  options.port = 9;  // cannot be changed, so it is not written
+  options.timeout = 0;
+  options.requirepass = "x\"y";
+  options.save = "1 1";
+  options.maxclients = 77;
+  options.appendfsync = "no";
+  const std::string rewritten = *RewriteConfig(text, options);
+  EXPECT_EQ(rewritten,
+            "# mine, \xc3\xa9\n"
+            "port = 7000            # not to be changed at run time\n"
+            "maxmemory = '1gb'      # \xc3\xa9 the same in other words\n"
+            "timeout    =   0       # seconds\n"
+            "requirepass = \"x\\\"y\" # secret\n"
+            "save = \"1 1\"\n"
+            "loglevel = 'debug'\n"
+            "maxclients = 77\n"
+            "appendfsync = \"no\"\n");
+  options.port = 7000;
+  EXPECT_EQ(Load(rewritten), options);
+  EXPECT_EQ(*RewriteConfig(rewritten, options), rewritten);
+  EXPECT_FALSE(RewriteConfig("port 7000\n", options).has_value());
+  EXPECT_FALSE(RewriteConfig("timeout = 'x'\n", options).has_value());
+  EXPECT_EQ(*RewriteConfig("", ServerOptions{}), "");
+}
+
+// Goal: of a redis.conf, what has a meaning here is taken, and what has not is named with its line.
+TEST(ConfigText, ConvertsRedis) {
+  const std::string text = ConvertRedisConfig(
+      "# Redis configuration file\n"
+      "bind 127.0.0.1 -::1\n"
+      "port 7000\r\n"
+      "\n"
+      "  timeout\t30\n"
+      "save 3600 1 300 100\n"
+      "save 60 10000\n"
+      "appendonly yes\n"
+      "appendfsync always\n"
+      "dir \"/var/lib/my data\"\n"
+      "requirepass 'it\\'s \"x\"'\n"
+      "maxmemory 2gb\n"
+      "daemonize no\n"
+      "hash-max-listpack-entries 512\n"
+      "loglevel loud\n"
+      "logfile \"a\n");
+  ServerOptions wanted;
+  wanted.bind = {"127.0.0.1", "::1"};
+  wanted.port = 7000;
+  wanted.timeout = 30;
+  wanted.save = "3600 1 300 100 60 10000";
+  wanted.appendfsync = "always";
+  wanted.dir = "/var/lib/my data";
+  wanted.requirepass = "it's \"x\"";
+  wanted.maxmemory = uint64_t{2} << 30;
+  EXPECT_EQ(Load(text), wanted);
+  EXPECT_THAT(text,
+              HasSubstr("#   14: hash-max-listpack-entries: skep-server has no such option\n"));
+  EXPECT_THAT(text, HasSubstr("#   15: loglevel: argument(s) must be one of"));
+  EXPECT_THAT(text, HasSubstr("#   16: logfile: a quote is not closed\n"));
+  EXPECT_THAT(text, Not(HasSubstr("daemonize:")));
+  EXPECT_THAT(text, HasSubstr("\n# Redis configuration file\n"));
+
+  // A cache: nothing is kept, so nothing is to be kept here.
+  const std::string cache = ConvertRedisConfig("dir /x\nsave \"\"\nappendonly no\n");
+  EXPECT_EQ(Load(cache).dir, "");
+  EXPECT_THAT(cache, HasSubstr("dir: not taken"));
+  EXPECT_EQ(Load(ConvertRedisConfig("dir /x\nsave \"\"\nappendonly yes\n")).dir, "/x");
+  EXPECT_EQ(Load(ConvertRedisConfig("")), ServerOptions{});
+}
+
+TEST(ConfigText, KnowsLinesOfRedis) {
+  for (const char* line : {"port 6379", "  save 60 1", "requirepass \"a b\"", "maxmemory 1gb"}) {
+    EXPECT_TRUE(LooksLikeRedisConfig(line)) << line;
+  }
+  for (const char* line : {"port = 6379", "port=6379", "# port 6379", "", "port", "[server]"}) {
+    EXPECT_FALSE(LooksLikeRedisConfig(line)) << line;
+  }
+}
+
+}  // namespace
+}  // namespace skep
