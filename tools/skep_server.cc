@@ -1,35 +1,35 @@
-// skep-server: reads its options, serves, ends on SIGTERM or SIGINT.
+// skep-server: reads its options, serves, opens its log file anew on SIGHUP, ends on SIGTERM or
+// SIGINT.
 #include <malloc.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <future>
 #include <span>
 #include <string>
 #include <thread>
 
+#include "base/network_socket.h"
 #include "server/command_line.h"
 #include "server/function_library.h"
+#include "server/open_files.h"
 #include "server/server.h"
 #include "server/version.h"
 
 namespace {
 
-// Every client takes a descriptor: raises the limit as far as it may be, and lowers maxclients to
-// what is left. Returns whether it did the latter.
+// Every client takes a descriptor: lowers maxclients to what the system allows. Returns whether it
+// had to.
 bool FitOpenFiles(skep::ServerOptions& options) {
-  constexpr uint64_t kOwnFiles = 64;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
-  limit.rlim_cur = limit.rlim_max;
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
-  if (limit.rlim_cur >= options.maxclients + kOwnFiles) return false;
-  options.maxclients = static_cast<uint32_t>(
-      limit.rlim_cur > 2 * kOwnFiles ? limit.rlim_cur - kOwnFiles : limit.rlim_cur / 2);
+  const uint32_t possible = skep::ClientsPossible(options);
+  if (options.maxclients <= possible) return false;
+  options.maxclients = possible;
   return true;
 }
 
@@ -52,14 +52,32 @@ class MemoryReturner {
   uint64_t last_bytes_ = 0;
 };
 
-// Waits for a signal that asks for the end, or for a SHUTDOWN.
+// Recovers the data, which may take minutes, and listens. A signal that asks for the end meanwhile
+// ends the process at once, as a crash would: nothing is told to anybody yet, and a start leaves
+// nothing behind that the next one cannot use.
+skep::Status StartOrEnd(skep::Server& server, const sigset_t& signals) {
+  constexpr auto kPatience = std::chrono::milliseconds(50);
+  constexpr timespec kNoPatience{};
+  auto started = std::async(std::launch::async, [&server] { return server.Start(); });
+  while (started.wait_for(kPatience) != std::future_status::ready) {
+    const int signal = sigtimedwait(&signals, nullptr, &kNoPatience);
+    if (signal != SIGTERM && signal != SIGINT) continue;
+    std::fprintf(stderr, "skep-server: signal %d: ending before the start is done\n", signal);
+    std::_Exit(0);
+  }
+  return started.get();
+}
+
+// Waits for a signal that asks for the end, or for a SHUTDOWN. SIGHUP: the log file was moved away.
 void AwaitEnd(skep::Server& server, const sigset_t& signals) {
   constexpr timespec kPatience{.tv_sec = 0, .tv_nsec = 100'000'000};
   MemoryReturner memory;
   while (!server.stopping()) {
     memory.Look(server.keyspaces().budget().used());
     const int signal = sigtimedwait(&signals, nullptr, &kPatience);
-    if (signal > 0) {
+    if (signal == SIGHUP) {
+      server.ReopenLog();
+    } else if (signal > 0) {
       server.log().info("signal {}: ending", signal);
       server.Stop();
     }
@@ -82,6 +100,7 @@ int main(int argc, char** argv) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 
@@ -93,8 +112,9 @@ int main(int argc, char** argv) {
   }
 
   const bool fewer_clients = FitOpenFiles(line.options);
+  skep::SetSocketKeepalive(line.options.tcp_keepalive);
   skep::Server server(line.options, skep::SystemEnvironment());
-  if (skep::Status status = server.Start(); !status.ok()) {
+  if (skep::Status status = StartOrEnd(server, signals); !status.ok()) {
     std::fprintf(stderr, "skep-server: %s\n", status.ToString().c_str());
     return 1;
   }

@@ -10,7 +10,9 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/network_address.h"
@@ -31,6 +33,21 @@ void SetOption(int fd, int level, int option) {
 
 void SetNoDelay(int fd, sa_family_t family) {
   if (family != AF_UNIX) SetOption(fd, IPPROTO_TCP, TCP_NODELAY);
+}
+
+std::atomic<uint32_t> keepalive_seconds{0};  // relaxed: a number of its own
+
+void SetKeepalive(int fd, sa_family_t family) {
+  constexpr int kProbes = 3;
+  const auto seconds = static_cast<int>(keepalive_seconds.load(std::memory_order_relaxed));
+  if (family == AF_UNIX || seconds == 0) return;
+  SetOption(fd, SOL_SOCKET, SO_KEEPALIVE);
+  const int between = std::max(seconds / kProbes, 1);
+  for (const auto& [option, value] :
+       {std::pair(TCP_KEEPIDLE, seconds), std::pair(TCP_KEEPINTVL, between),
+        std::pair(TCP_KEEPCNT, kProbes)}) {
+    static_cast<void>(setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value)));
+  }
 }
 
 // How long connect(2) waits, at least a millisecond.
@@ -187,6 +204,7 @@ std::unique_ptr<Stream> SocketListener::Accept(int* error) {
     if (fd.valid()) {
       *error = 0;
       SetNoDelay(fd.get(), peer.family());
+      SetKeepalive(fd.get(), peer.family());
       return std::make_unique<SocketStream>(std::move(fd), FormatAddress(peer));
     }
     // A client that left the queue before its turn is no news.
@@ -194,6 +212,10 @@ std::unique_ptr<Stream> SocketListener::Accept(int* error) {
     *error = errno;
     return nullptr;
   }
+}
+
+void SetSocketKeepalive(uint32_t seconds) {
+  keepalive_seconds.store(seconds, std::memory_order_relaxed);
 }
 
 Network& SocketNetwork() {

@@ -1,6 +1,7 @@
 // network_socket.h: the sockets behind what SocketNetwork() makes, for its Poller.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,11 @@ class SocketStream final : public Stream {
   FileDescriptor fd_;
   Address peer_;  // kept: the kernel forgets it when the connection is reset
 };
+
+// How long a connection that was accepted may be silent before its peer is asked whether it is
+// still there; it is reset if the peer does not answer three times. 0, as it is at first: for ever.
+// Of the whole process, for connections accepted from now on. Thread-safe.
+void SetSocketKeepalive(uint32_t seconds);
 
 class SocketListener final : public Listener {
  public:

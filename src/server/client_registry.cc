@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <vector>
 
 namespace skep {
 
@@ -29,6 +31,52 @@ size_t ClientRegistry::size() const {
   return clients_.size();
 }
 
+size_t ClientRegistry::EndMatching(const ClientFilter& filter, const ClientInfo& self,
+                                   bool* ends_self) {
+  *ends_self = false;
+  if (!filter.is_normal) return 0;
+  size_t count = 0;
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, client] : clients_) {
+    if (filter.id != 0 && id != filter.id) continue;
+    if (filter.peer && client->peer != *filter.peer) continue;
+    if (filter.local && client->local != *filter.local) continue;
+    if (client.get() == &self) {
+      if (filter.skips_self) continue;
+      *ends_self = true;
+    } else if (client->ends.exchange(true, std::memory_order_relaxed)) {
+      continue;
+    }
+    ++count;
+  }
+  return count;
+}
+
+size_t ClientRegistry::EndLargest(uint64_t bytes_max) {
+  struct Candidate {
+    uint64_t bytes;
+    ClientInfo* client;
+  };
+  std::vector<Candidate> candidates;
+  uint64_t all = 0;
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, client] : clients_) {
+    if (client->ends.load(std::memory_order_relaxed)) continue;
+    const uint64_t bytes = client->memory_bytes.load(std::memory_order_relaxed);
+    all += bytes;
+    if (!client->is_kept.load(std::memory_order_relaxed)) {
+      candidates.push_back({.bytes = bytes, .client = client.get()});
+    }
+  }
+  std::ranges::sort(candidates, std::greater(), &Candidate::bytes);
+  size_t count = 0;
+  for (; all > bytes_max && count < candidates.size() && candidates[count].bytes > 0; ++count) {
+    all -= candidates[count].bytes;
+    candidates[count].client->ends.store(true, std::memory_order_relaxed);
+  }
+  return count;
+}
+
 void ClientRegistry::SetName(ClientInfo& client, std::string_view name) {
   std::lock_guard lock(mutex_);
   client.name = name;
@@ -53,7 +101,9 @@ std::string ClientRegistry::Describe(const ClientInfo& client, uint64_t now_ms) 
 std::string ClientRegistry::DescribeAll(uint64_t now_ms) const {
   std::lock_guard lock(mutex_);
   std::string all;
-  for (const auto& [id, client] : clients_) all += Line(*client, now_ms);
+  for (const auto& [id, client] : clients_) {
+    if (!client->ends.load(std::memory_order_relaxed)) all += Line(*client, now_ms);
+  }
   return all;
 }
 
@@ -64,6 +114,10 @@ std::string ClientRegistry::Line(const ClientInfo& client, uint64_t now_ms) {
   const uint64_t input = load(client.input_bytes);
   const uint64_t output = load(client.output_bytes);
   const int64_t queued = load(client.queued);
+  std::string flags;
+  if (queued >= 0) flags += 'x';
+  if (load(client.is_kept)) flags += 'e';
+  if (flags.empty()) flags += 'N';
   // Redis's fields in Redis's order: clients parse them. What has no meaning here is constant.
   return fmt::format(
       "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 "
@@ -71,8 +125,8 @@ std::string ClientRegistry::Line(const ClientInfo& client, uint64_t now_ms) {
       "omem={} "
       "tot-mem={} events=r cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={}\n",
       client.id, client.peer, client.local, client.name, seconds_since(client.connected_ms),
-      seconds_since(load(client.last_active_ms)), queued < 0 ? 'N' : 'x', load(client.keyspace),
-      queued, load(client.watched), input, output, input + output, load(client.last_command),
+      seconds_since(load(client.last_active_ms)), flags, load(client.keyspace), queued,
+      load(client.watched), input, output, load(client.memory_bytes), load(client.last_command),
       load(client.protocol), client.library_name, client.library_version);
 }
 

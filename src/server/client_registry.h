@@ -1,4 +1,7 @@
-// client_registry.h: who is connected, for CLIENT LIST and INFO, across workers.
+// client_registry.h: who is connected, for CLIENT LIST and INFO, and who is to go, across workers.
+//
+// Any thread may mark a client to be ended; the worker that serves it ends it in its next turn, and
+// from the mark on nobody is told of the client any more.
 #pragma once
 
 #include <atomic>
@@ -6,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,6 +30,10 @@ struct ClientInfo {
   std::atomic<uint64_t> output_bytes{0};  // replies not yet sent
   std::atomic<int64_t> queued{-1};        // commands since MULTI; -1: none was given
   std::atomic<uint64_t> watched{0};       // keys
+  std::atomic<uint64_t> memory_bytes{0};  // of its buffers, its transaction, its task
+  std::atomic<bool> is_kept{false};       // CLIENT NO-EVICT
+  // Its worker is to end it. Set under the registry's mutex; relaxed: who sets it wakes the worker.
+  std::atomic<bool> ends{false};
 
   // Under the registry's mutex.
   std::string name;
@@ -33,13 +41,30 @@ struct ClientInfo {
   std::string library_version;
 };
 
+// Which clients CLIENT KILL is about: those for which all of it holds.
+struct ClientFilter {
+  std::optional<std::string_view> peer, local;
+  uint64_t id = 0;         // 0: any
+  bool is_normal = true;   // false: of a class of which there are no clients
+  bool skips_self = true;  // not who asks
+};
+
 // Thread-safe.
 class ClientRegistry {
  public:
+  static constexpr size_t kNameBytesMax = 256;
+
   // Ids rise from 1.
   std::shared_ptr<ClientInfo> Add(std::string peer, std::string local, uint64_t now_ms);
   void Remove(const ClientInfo& client);
   size_t size() const;
+
+  // Marks the clients that match, but not `self`, and returns how many they are, with it.
+  // *ends_self says whether it is one of them.
+  size_t EndMatching(const ClientFilter& filter, const ClientInfo& self, bool* ends_self);
+  // Marks clients, the one with the most memory first, until those that are not marked have at most
+  // `bytes_max` together. Returns how many. Those that are kept stay, and count.
+  size_t EndLargest(uint64_t bytes_max);
 
   void SetName(ClientInfo& client, std::string_view name);
   std::string Name(const ClientInfo& client) const;

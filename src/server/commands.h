@@ -8,7 +8,7 @@ namespace skep::commands {
 // commands_connection.cc
 void FinishPing(const Call& call, const Batch& batch, uint32_t slot);
 void FinishEcho(const Call& call, const Batch& batch, uint32_t slot);
-void FinishClient(const Call& call, const Batch& batch, uint32_t slot);
+void RunClient(Call& call);
 std::span<const Subcommand> ClientSubcommands();
 void RunAuth(Call& call);
 void RunHello(Call& call);

@@ -24,6 +24,8 @@ bool Authenticate(Call& call, std::string_view user, std::string_view password) 
     call.session().authenticated = true;
     call.session().has_logged_in = true;
   } else {
+    call.server().Tell(Incident::kWrongPassword,
+                       fmt::format("a wrong password came from {}", call.session().info->peer));
     call.Error("WRONGPASS invalid username-password pair or user is disabled.");
   }
   return right;
@@ -33,8 +35,15 @@ bool IsClientName(std::string_view name) {
   return std::ranges::all_of(name, [](char c) { return c >= '!' && c <= '~'; });
 }
 
+constexpr std::string_view kNameTooLong = "ERR Client names cannot be longer than 256 bytes.";
+static_assert(ClientRegistry::kNameBytesMax == 256);
+
 // False, and the error sent, if it is no name.
 bool SetName(const Call& call, std::string_view name) {
+  if (name.size() > ClientRegistry::kNameBytesMax) {
+    call.Error(kNameTooLong);
+    return false;
+  }
   if (!IsClientName(name)) {
     call.Error("ERR Client names cannot contain spaces, newlines or special characters.");
     return false;
@@ -119,6 +128,7 @@ void ClientSetInfo(const Call& call) {
   if (!name && !EqualsIgnoringCase(call.arg(2), "lib-ver")) {
     return call.Error(fmt::format("ERR Unrecognized option '{}'", call.arg(2)));
   }
+  if (call.arg(3).size() > ClientRegistry::kNameBytesMax) return call.Error(kNameTooLong);
   if (!IsClientName(call.arg(3))) {
     return call.Error(
         fmt::format("ERR {} cannot contain spaces, newlines or special characters.", call.arg(2)));
@@ -131,6 +141,59 @@ void ClientSetInfo(const Call& call) {
 void ClientGetName(const Call& call) {
   const std::string name = call.server().clients().Name(*call.session().info);
   return name.empty() ? call.reply().Null() : call.reply().Bulk(name);
+}
+
+// One filter of CLIENT KILL and its value, as Redis 7.0 words what is wrong; empty if nothing is.
+std::string ParseKillFilter(std::string_view name, std::string_view value, ClientFilter& filter) {
+  if (EqualsIgnoringCase(name, "id")) {
+    const auto id = ParseInt64(value);
+    if (!id || *id < 1) return "ERR client-id should be greater than 0";
+    filter.id = static_cast<uint64_t>(*id);
+  } else if (EqualsIgnoringCase(name, "type")) {
+    const bool is_normal = EqualsIgnoringCase(value, "normal");
+    const bool is_known =
+        is_normal || EqualsIgnoringCase(value, "master") || EqualsIgnoringCase(value, "slave") ||
+        EqualsIgnoringCase(value, "replica") || EqualsIgnoringCase(value, "pubsub");
+    if (!is_known) return fmt::format("ERR Unknown client type '{}'", value);
+    filter.is_normal = is_normal;
+  } else if (EqualsIgnoringCase(name, "addr")) {
+    filter.peer = value;
+  } else if (EqualsIgnoringCase(name, "laddr")) {
+    filter.local = value;
+  } else if (EqualsIgnoringCase(name, "user")) {
+    if (value != "default") return fmt::format("ERR No such user '{}'", value);
+  } else if (EqualsIgnoringCase(name, "skipme")) {
+    filter.skips_self = EqualsIgnoringCase(value, "yes");
+    if (!filter.skips_self && !EqualsIgnoringCase(value, "no")) return std::string(kSyntaxError);
+  } else {
+    return std::string(kSyntaxError);
+  }
+  return {};
+}
+
+// CLIENT KILL address, or CLIENT KILL filter value [filter value ...].
+void ClientKill(const Call& call) {
+  const bool by_address = call.args().size() == 3;
+  ClientFilter filter;
+  if (by_address) filter = {.peer = call.arg(2), .local = {}, .skips_self = false};
+  for (size_t i = 2; !by_address && i < call.args().size(); i += 2) {
+    if (i + 1 == call.args().size()) return call.Error(kSyntaxError);
+    const std::string wrong = ParseKillFilter(call.arg(i), call.arg(i + 1), filter);
+    if (!wrong.empty()) return call.Error(wrong);
+  }
+  bool ends_self = false;
+  const size_t count = call.server().EndClients(filter, *call.session().info, &ends_self);
+  if (ends_self) call.session().closing = true;
+  if (!by_address) return call.reply().Integer(static_cast<int64_t>(count));
+  if (count == 0) return call.Error("ERR No such client");
+  call.reply().SimpleString("OK");
+}
+
+void ClientNoEvict(const Call& call) {
+  const bool on = EqualsIgnoringCase(call.arg(2), "on");
+  if (!on && !EqualsIgnoringCase(call.arg(2), "off")) return call.Error(kSyntaxError);
+  call.session().info->is_kept.store(on, std::memory_order_relaxed);
+  call.reply().SimpleString("OK");
 }
 
 void ClientDurability(const Call& call) {
@@ -156,7 +219,11 @@ constexpr Subcommand kClientSubcommands[] = {
     {"getname", 2, "", "Return the name of the current connection.", ClientGetName},
     {"id", 2, "", "Return the ID of the current connection.", ClientId},
     {"info", 2, "", "Return information about the current client connection.", ClientInfoLine},
+    {"kill", -3, "<addr | filter value [filter value ...]>",
+     "End the connections that match: ID, TYPE, ADDR, LADDR, USER, SKIPME <YES | NO>.", ClientKill},
     {"list", -2, "", "Return information about client connections.", ClientList},
+    {"no-evict", 3, "<ON | OFF>", "Keep the current connection when maxmemory-clients is exceeded.",
+     ClientNoEvict},
     {"setinfo", 4, "<LIB-NAME | LIB-VER> <value>", "Name the library of the current connection.",
      ClientSetInfo},
     {"setname", 3, "<name>", "Assign the name <name> to the current connection.", ClientSetName},
@@ -174,7 +241,7 @@ void FinishPing(const Call& call, const Batch&, uint32_t) {
 
 void FinishEcho(const Call& call, const Batch&, uint32_t) { call.reply().Bulk(call.arg(1)); }
 
-void FinishClient(const Call& call, const Batch&, uint32_t) { RunSubcommand(call); }
+void RunClient(Call& call) { RunSubcommand(call); }
 
 std::span<const Subcommand> ClientSubcommands() { return kClientSubcommands; }
 

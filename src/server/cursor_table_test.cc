@@ -35,8 +35,8 @@ class Model {
       std::erase_if(entries_, [&](const Entry& e) { return e.scan == scan && e.number != parent; });
       Touch(parent, now_ms, owner);
     }
-    while (!entries_.empty() && (entries_.size() >= limits_.entries_max ||
-                                 this->bytes() + bytes > limits_.bytes_max)) {
+    while (!entries_.empty() &&
+           (entries_.size() >= limits_.entries_max || this->bytes() + bytes > limits_.bytes_max)) {
       DropOldestOf(Greediest());
     }
     while (CountOf(owner) >= limits_.owner_entries_max) DropOldestOf(owner);
@@ -101,9 +101,9 @@ class Model {
   uint64_t Greediest() const {
     std::map<uint64_t, size_t> bytes;
     for (const Entry& entry : entries_) bytes[entry.owner] += entry.bytes;
-    return std::ranges::max_element(bytes, {}, [](const auto& of) {
-             return std::pair(of.second, of.first);
-           })->first;
+    return std::ranges::max_element(bytes, {},
+                                    [](const auto& of) { return std::pair(of.second, of.first); })
+        ->first;
   }
   void DropOldestOf(uint64_t owner) {
     entries_.erase(std::ranges::find(entries_, owner, &Entry::owner));

@@ -5,12 +5,27 @@
 #include <utility>
 
 namespace skep {
+namespace {
+
+constexpr std::array<std::string_view, kIncidents> kNames = {
+    "requests of HTTP",
+    "wrong passwords",
+    "connections over maxclients",
+    "connections closed for a query that was too long",
+    "connections closed for replies that they did not take",
+    "connections closed before they had logged in",
+    "connections that could not be accepted",
+    "rounds of clients closed for maxmemory-clients",
+};
+
+}  // namespace
 
 void Incidents::Tell(Incident what, uint64_t now_ms, spdlog::logger& log, std::string_view text) {
   uint64_t untold = 0;
   {
     std::lock_guard lock(mutex_);
     Kind& kind = kinds_[static_cast<size_t>(what)];
+    kind.last_ms = now_ms;
     // Each worker has read the clock at a moment of its own.
     if (kind.told && now_ms < kind.told_ms + kPauseMs) {
       ++kind.untold;
@@ -22,6 +37,20 @@ void Incidents::Tell(Incident what, uint64_t now_ms, spdlog::logger& log, std::s
   }
   if (untold == 0) return log.warn("{}", text);
   log.warn("{} ({} more like it were not logged)", text, untold);
+}
+
+void Incidents::TellWhatIsOver(uint64_t now_ms, spdlog::logger& log) {
+  for (size_t i = 0; i < kIncidents; ++i) {
+    uint64_t untold = 0;
+    {
+      std::lock_guard lock(mutex_);
+      Kind& kind = kinds_[i];
+      if (!kind.told || now_ms < kind.last_ms + kPauseMs) continue;
+      kind.told = false;
+      untold = std::exchange(kind.untold, 0);
+    }
+    log.warn("{}: none for a minute; {} were not logged", kNames[i], untold);
+  }
 }
 
 }  // namespace skep

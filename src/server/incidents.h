@@ -1,11 +1,11 @@
 // incidents.h: what can go wrong again and again, told in the log without filling it.
 //
 // The first incident of a kind is logged at once. Those that follow are counted, and told with
-// their number once a minute. A kind of which nothing has come for a minute begins anew: its next
-// incident is again logged at once.
+// their number once a minute. When none has come for a minute, the log is told of the rest, and the
+// next one is again logged at once.
 //
-//   time   0 s   0.1 s ... 59 s    61 s              200 s
-//   log    line                    line (1,234 more)  line
+//   time   0 s    0.1 s ... 59 s    61 s                62 s ... 70 s   130 s
+//   log    line                     line (1,234 more)                   "over": 56 more
 //
 // Thread-safe. Cost: a lock, and a line for few of them.
 #pragma once
@@ -23,13 +23,16 @@ class logger;
 namespace skep {
 
 enum class Incident : uint8_t {
-  kWebPage,        // a request of HTTP
-  kQueryTooLong,   // a connection closed for what it sent
-  kRepliesUnread,  // one closed for what it did not read
-  kStranger,       // one closed for either, before it has logged in
-  kNoDescriptors,  // connections that cannot be accepted
+  kWebPage,         // a request of HTTP
+  kWrongPassword,   // AUTH, HELLO, or that of the packed protocol
+  kRefusedClient,   // over maxclients
+  kQueryTooLong,    // a connection closed for what it sent
+  kRepliesUnread,   // one closed for what it did not read
+  kStranger,        // one closed for either, before it has logged in
+  kNoDescriptors,   // connections that cannot be accepted
+  kClientsEvicted,  // the largest, closed for maxmemory-clients
 };
-inline constexpr size_t kIncidents = 5;
+inline constexpr size_t kIncidents = 8;
 
 class Incidents {
  public:
@@ -37,12 +40,15 @@ class Incidents {
 
   // Logs `text` as a warning if it is time to. `now_ms` is of the monotonic clock.
   void Tell(Incident what, uint64_t now_ms, spdlog::logger& log, std::string_view text);
+  // Tells of those that are over. For now and then.
+  void TellWhatIsOver(uint64_t now_ms, spdlog::logger& log);
 
  private:
   struct Kind {
-    bool told = false;     // within the last kPauseMs, or since then more have come
+    bool told = false;     // and it is not over
     uint64_t told_ms = 0;  // when last
-    uint64_t untold = 0;   // since then
+    uint64_t last_ms = 0;  // when the latest came
+    uint64_t untold = 0;   // since told_ms
   };
 
   std::mutex mutex_;

@@ -88,9 +88,9 @@ void MemorySection(Server& server, Out out) {
   fmt::format_to(out,
                  "used_memory:{}\r\nused_memory_human:{}\r\nused_memory_rss:{}\r\n"
                  "used_memory_rss_human:{}\r\nmaxmemory:{}\r\nmaxmemory_human:{}\r\n"
-                 "maxmemory_policy:{}\r\n",
+                 "maxmemory_policy:{}\r\nmem_clients_normal:{}\r\n",
                  budget.used(), Human(budget.used()), resident, Human(resident), budget.limit(),
-                 Human(budget.limit()), server.options().maxmemory_policy);
+                 Human(budget.limit()), server.options().maxmemory_policy, server.client_bytes());
 }
 
 void PersistenceSection(Server& server, Out out) {
@@ -132,9 +132,10 @@ void StatsSection(Server& server, Out out) {
                  "total_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
                  "rejected_connections:{}\r\ntotal_net_input_bytes:{}\r\n"
                  "total_net_output_bytes:{}\r\ntotal_error_replies:{}\r\ntotal_batches:{}\r\n"
-                 "total_batch_requests:{}\r\nexpired_keys:{}\r\n",
+                 "total_batch_requests:{}\r\nexpired_keys:{}\r\nevicted_clients:{}\r\n",
                  all.connections, all.commands, all.rejected, all.input_bytes, all.output_bytes,
-                 all.errors, all.batches, all.batch_requests, ExpiredKeys(server));
+                 all.errors, all.batches, all.batch_requests, ExpiredKeys(server),
+                 server.evicted_clients());
 }
 
 void ReplicationSection(Server&, Out out) {

@@ -7,13 +7,24 @@
 
 #include <chrono>
 #include <mutex>
+#include <string>
+#include <utility>
 
 namespace skep {
 namespace {
 
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  FileSink(std::unique_ptr<File> file, Clock& clock) : file_(std::move(file)), clock_(clock) {}
+  FileSink(FileSystem& files, std::string path, Clock& clock)
+      : files_(files), path_(std::move(path)), clock_(clock) {}
+
+  Status Open() {
+    auto file = files_.Open(path_, FileSystem::Mode::kReadWrite);
+    if (!file) return file.error();
+    std::lock_guard lock(mutex_);
+    file_ = std::move(*file);
+    return {};
+  }
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -21,12 +32,17 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
     timed.time = spdlog::log_clock::time_point(std::chrono::microseconds(clock_.WallUs()));
     spdlog::memory_buf_t line;
     formatter_->format(timed, line);
-    // A log that cannot be written must not stop the server.
-    static_cast<void>(file_->Append({line.data(), line.size()}));
+    // Where the file ends now: others may write it too, or cut it. A log that cannot be written
+    // must not stop the server.
+    if (const auto end = file_->Size()) {
+      static_cast<void>(file_->WriteAt(*end, {line.data(), line.size()}));
+    }
   }
   void flush_() override {}
 
-  std::unique_ptr<File> file_;
+  FileSystem& files_;
+  const std::string path_;
+  std::unique_ptr<File> file_;  // guarded by mutex_
   Clock& clock_;
 };
 
@@ -38,15 +54,22 @@ Result<std::shared_ptr<spdlog::logger>> MakeLog(const ServerOptions& options, Fi
   if (options.logfile.empty()) {
     sink = std::make_shared<spdlog::sinks::stdout_sink_mt>();
   } else {
-    auto file = files.Open(options.logfile, FileSystem::Mode::kReadWrite);
-    if (!file) return Fail(file.error());
-    sink = std::make_shared<FileSink>(std::move(*file), clock);
+    auto file = std::make_shared<FileSink>(files, options.logfile, clock);
+    if (const Status s = file->Open(); !s.ok()) return Fail(s);
+    sink = std::move(file);
   }
   auto log = std::make_shared<spdlog::logger>("skep", std::move(sink));
   log->set_pattern("%Y-%m-%d %H:%M:%S.%e %L %v");
   log->flush_on(spdlog::level::trace);
   SetLogLevel(*log, options);
   return log;
+}
+
+Status ReopenLog(spdlog::logger& log) {
+  for (const spdlog::sink_ptr& sink : log.sinks()) {
+    if (auto* const file = dynamic_cast<FileSink*>(sink.get())) return file->Open();
+  }
+  return {};
 }
 
 void SetLogLevel(spdlog::logger& log, const ServerOptions& options) {

@@ -20,6 +20,11 @@ namespace skep {
 Result<std::shared_ptr<spdlog::logger>> MakeLog(const ServerOptions& options, FileSystem& files,
                                                 Clock& clock);
 
+// Opens the file of such a logger anew by its name: it may have been moved away. Nothing happens to
+// one that writes to standard output.
+//   kIo  it cannot be opened; the old one is still written
+Status ReopenLog(spdlog::logger& log);
+
 // Applies options.loglevel.
 void SetLogLevel(spdlog::logger& log, const ServerOptions& options);
 

@@ -48,6 +48,42 @@ struct SavePoints {
   static std::string Get(const ServerOptions& options) { return options.save; }
 };
 
+struct ClientOutputLimits {
+  static constexpr bool kIsList = true;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    return SetOutputLimits(value, options.client_output_buffer_limit);
+  }
+  static std::string Get(const ServerOptions& options) {
+    return TextOf(options.client_output_buffer_limit);
+  }
+};
+
+struct ClientMemory {
+  static constexpr bool kIsList = false;
+  static constexpr uint64_t kPercentMax = 100;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    if (value.ends_with('%')) {
+      const auto percent = ParseUint64(value.substr(0, value.size() - 1));
+      if (!percent) return kNotMemoryOrPercent;
+      if (*percent > kPercentMax) {
+        return {Code::kInvalidArgument, "percentage argument must be less or equal to 100"};
+      }
+      options.maxmemory_clients = -static_cast<int64_t>(*percent);
+      return {};
+    }
+    const auto bytes = ParseBytes(value);
+    if (!bytes || *bytes > INT64_MAX) return kNotMemoryOrPercent;
+    options.maxmemory_clients = static_cast<int64_t>(*bytes);
+    return {};
+  }
+  static std::string Get(const ServerOptions& options) {
+    const int64_t limit = options.maxmemory_clients;
+    return limit < 0 ? fmt::format("{}%", -limit) : fmt::to_string(limit);
+  }
+  static constexpr Status kNotMemoryOrPercent{Code::kInvalidArgument,
+                                              "argument must be a memory or percent value"};
+};
+
 constexpr OptionInfo kOptions[] = {
     Row<Addresses<&S::bind>>("bind", "ADDRESS", kAtStart,
                              "Numeric address to listen on; may be given more than once."),
@@ -60,6 +96,9 @@ constexpr OptionInfo kOptions[] = {
                                                "Connections served at the same time."),
     Row<Number<&S::timeout, 0, INT32_MAX>>("timeout", "SECONDS", kAnyTime,
                                            "Close a connection idle for this long; 0 is never."),
+    Row<Number<&S::tcp_keepalive, 0, INT32_MAX>>(
+        "tcp-keepalive", "SECONDS", kAtStart,
+        "Ask a silent peer whether it is there after this long; 0 is never."),
     Row<Text<&S::requirepass>>("requirepass", "PASSWORD", kAnyTime,
                                "Password that AUTH must give before any other command."),
     Row<Flag<&S::protected_mode>>(
@@ -112,9 +151,12 @@ constexpr OptionInfo kOptions[] = {
     Row<Bytes<&S::client_query_buffer_limit, kMiB>>(
         "client-query-buffer-limit", "BYTES", kAnyTime,
         "Bytes of one unfinished command after which its connection is closed."),
-    Row<Bytes<&S::client_output_buffer_limit, 0>>(
-        "client-output-buffer-limit", "BYTES", kAnyTime,
+    Row<ClientOutputLimits>(
+        "client-output-buffer-limit", "normal HARD SOFT SECONDS", kAnyTime,
         "Bytes of unread replies after which a connection is closed; 0 is no limit."),
+    Row<ClientMemory>(
+        "maxmemory-clients", "BYTES|N%", kAnyTime,
+        "Memory of all clients' buffers, over which the largest are closed; 0 is no limit."),
     Row<Number<&S::snapshot_age_ms, 1, INT64_MAX>>(
         "snapshot-age-ms", "MS", kAtStart,
         "Age at which a snapshot, and a KSCAN that reads it, ends."),
@@ -203,6 +245,13 @@ std::vector<uint64_t> SavePointsOf(const ServerOptions& options) {
     if (const auto number = ParseDecimal<uint32_t>(word)) numbers.push_back(*number);
   }
   return numbers;
+}
+
+uint64_t ClientBytesMax(const ServerOptions& options) {
+  const int64_t limit = options.maxmemory_clients;
+  if (limit >= 0) return static_cast<uint64_t>(limit);
+  constexpr uint64_t kPercent = 100;
+  return options.maxmemory / kPercent * static_cast<uint64_t>(-limit);
 }
 
 Options StoreOptions(const ServerOptions& options) {

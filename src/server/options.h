@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/output_limits.h"
 #include "skep/options.h"
 #include "skep/status.h"
 
@@ -43,8 +44,11 @@ struct ServerOptions {
   bool btree_multi_version = BtreeOptions{}.multi_version;
   uint64_t proto_max_bulk_len = uint64_t{512} << 20;
   uint64_t client_query_buffer_limit = uint64_t{1} << 30;
-  uint64_t client_output_buffer_limit = uint64_t{1} << 30;  // 0: no limit
-  uint32_t timeout = 0;                                     // idle seconds; 0: never
+  OutputLimits client_output_buffer_limit;
+  // Of all clients' buffers together: bytes, or negative: percent of maxmemory; 0: no limit.
+  int64_t maxmemory_clients = 0;
+  uint32_t timeout = 0;          // idle seconds; 0: never
+  uint32_t tcp_keepalive = 300;  // seconds without a byte after which a peer is asked; 0: never
   uint64_t snapshot_age_ms = 5 * 60 * 1000;
   uint64_t cursor_ttl_ms = 10 * 60 * 1000;
   std::string loglevel = "notice";
@@ -90,6 +94,9 @@ Status CheckOptions(const ServerOptions& options, std::string* why);
 
 // The numbers of the option save, in pairs: seconds, changes.
 std::vector<uint64_t> SavePointsOf(const ServerOptions& options);
+
+// What the buffers of all clients together may take: bytes; 0: no limit.
+uint64_t ClientBytesMax(const ServerOptions& options);
 
 // How the server opens its keyspaces.
 Options StoreOptions(const ServerOptions& options);

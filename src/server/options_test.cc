@@ -39,6 +39,44 @@ TEST(Options, EveryRowReadsWhatItPrints) {
   }
 }
 
+// Goal: classes of clients are set one by one or together, as Redis has it; a number alone is the
+// hard limit of all that there are; what is wrong changes nothing.
+TEST(Options, OutputLimits) {
+  OutputLimits limits;
+  EXPECT_EQ(TextOf(limits),
+            "normal 1073741824 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60");
+  EXPECT_TRUE(SetOutputLimits("normal 1mb 2kb 3", limits).ok());
+  EXPECT_EQ(limits.normal, (OutputLimit{1 << 20, 2048, 3}));
+  EXPECT_EQ(limits.pubsub, OutputLimits{}.pubsub);
+  EXPECT_TRUE(SetOutputLimits("replica 1 2 3 PUBSUB 4 5 6", limits).ok());
+  EXPECT_EQ(TextOf(limits), "normal 1048576 2048 3 slave 1 2 3 pubsub 4 5 6");
+  EXPECT_TRUE(SetOutputLimits("5gb", limits).ok());
+  EXPECT_EQ(limits.normal, (OutputLimit{uint64_t{5} << 30, 0, 0}));
+  const OutputLimits before = limits;
+  for (const std::string_view wrong :
+       {"", "normal", "normal 1 2", "normal 1 2 3 pubsub", "normal 7 7 7 nosuch 1 2 3",
+        "normal x 2 3", "normal 1 -2 3", "normal 1 2 3s", "x"}) {
+    EXPECT_FALSE(SetOutputLimits(wrong, limits).ok()) << wrong;
+    EXPECT_EQ(limits, before) << wrong;
+  }
+}
+
+// Goal: the memory of clients may be a part of maxmemory, which may change later.
+TEST(Options, ClientMemory) {
+  ServerOptions options;
+  EXPECT_EQ(ClientBytesMax(options), 0u);
+  EXPECT_TRUE(SetOption(options, "maxmemory-clients", "5%").ok());
+  EXPECT_EQ(ClientBytesMax(options), 0u);
+  options.maxmemory = 1000;
+  EXPECT_EQ(ClientBytesMax(options), 50u);
+  for (const std::string_view wrong : {"101%", "%", "-1%", "5 %", "-1", "5%%", ""}) {
+    EXPECT_FALSE(SetOption(options, "maxmemory-clients", wrong).ok()) << wrong;
+  }
+  EXPECT_EQ(FindOption("maxmemory-clients")->get(options), "5%");
+  EXPECT_TRUE(SetOption(options, "maxmemory-clients", "1kb").ok());
+  EXPECT_EQ(ClientBytesMax(options), 1024u);
+}
+
 // Goal: each row sets its own member, and no other.
 // Method: a value that is not the default for every row; afterwards that row and no other prints
 // something new.

@@ -1,5 +1,7 @@
 #include "server/packed_messages.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <utility>
 
@@ -48,6 +50,8 @@ std::optional<uint64_t> OnlyVarint(std::string_view payload) {
 Answer Authenticate(const Message& message) {
   const std::string& required = message.worker.options().requirepass;
   if (!required.empty() && !IsPassword(message.payload, required)) {
+    message.server.Tell(Incident::kWrongPassword,
+                        fmt::format("a wrong password came from {}", message.session.info->peer));
     return Fail(Code::kInvalidArgument, "the password is wrong");
   }
   message.session.authenticated = true;

@@ -90,6 +90,7 @@ void RangeTask::Start(Call& call, const Query& query) {
 
 RangeTask::RangeTask(Snapshot snapshot, const Query& query)
     : snapshot_(std::move(snapshot)),
+      ref_(snapshot_.ref()),
       first_lo_(query.range.lo),
       first_hi_(query.range.hi),
       first_unbounded_(query.range.unbounded),
@@ -110,7 +111,7 @@ bool RangeTask::Step(Call& call) {
 
 bool RangeTask::StepCount(Call& call) {
   Batch batch;
-  batch.set_snapshot(snapshot_.ref());
+  batch.set_snapshot(ref_);
   const uint32_t slot = batch.Count(left(), kChunkVisits);
   call.Execute(batch);
   const Outcome& out = batch.outcome(slot);
@@ -175,7 +176,7 @@ bool RangeTask::Matches(std::string_view key) const {
 }
 
 uint32_t RangeTask::Scan(Call& call, Batch& batch, bool keys_only) {
-  batch.set_snapshot(snapshot_.ref());
+  batch.set_snapshot(ref_);
   batch.set_scan_bytes_max(kChunkBytes);
   batch.set_scan_visits_max(kChunkVisits);
   ScanOptions chunk = options_;

@@ -5,8 +5,9 @@
 // sends. Memory stays bounded by a chunk and by what the connection has not yet read; other
 // connections are served between chunks; the whole reply is of one version.
 //
-// The pin ends with the task. A client that reads so slowly that the snapshot's age limit passes
-// cannot be told inside an array: its connection is closed.
+// The pin ends with the task. A client that reads so slowly that the snapshot's age limit passes,
+// or that the memory it holds back is needed meanwhile, cannot be told inside an array: its
+// connection is closed.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,7 @@ class RangeTask final : public Task {
   static void Start(Call& call, const Query& query);
 
   bool Step(Call& call) override;
+  void GiveUpPin() override { snapshot_ = Snapshot(); }
 
  private:
   RangeTask(Snapshot snapshot, const Query& query);
@@ -55,7 +57,8 @@ class RangeTask final : public Task {
   void GoOnFrom(std::string_view bound);
   Range left() const { return {.lo = lo_, .hi = hi_, .unbounded = unbounded_}; }
 
-  Snapshot snapshot_;
+  Snapshot snapshot_;  // none once it is given up
+  const SnapshotRef ref_;
   const std::string first_lo_, first_hi_;
   const bool first_unbounded_;
   const ScanOptions options_;

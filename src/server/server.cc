@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "base/network_address.h"
 #include "server/config_file.h"
 #include "server/log.h"
+#include "server/open_files.h"
 
 namespace skep {
 namespace {
@@ -189,7 +191,31 @@ void Server::NoteClock(const StoreNow& now) {
 
 void Server::Stop() {
   stopping_.store(true, std::memory_order_relaxed);
+  WakeWorkers();
+}
+
+void Server::WakeWorkers() {
   for (auto& worker : workers_) worker->Wake();
+}
+
+size_t Server::EndClients(const ClientFilter& filter, const ClientInfo& self, bool* ends_self) {
+  const size_t count = clients_.EndMatching(filter, self, ends_self);
+  if (count > 0) {
+    ended_version_.fetch_add(1, std::memory_order_release);
+    WakeWorkers();
+  }
+  return count;
+}
+
+size_t Server::EndLargestClients(uint64_t bytes_max) {
+  const size_t count = clients_.EndLargest(bytes_max);
+  if (count == 0) return 0;
+  evicted_clients_.fetch_add(count, std::memory_order_relaxed);
+  Tell(Incident::kClientsEvicted,
+       fmt::format("{} clients closed: all together exceed maxmemory-clients", count));
+  ended_version_.fetch_add(1, std::memory_order_release);
+  WakeWorkers();
+  return count;
 }
 
 std::vector<Address> Server::addresses() const {
@@ -209,7 +235,12 @@ std::string Server::SetOptions(std::span<const OptionChange> changes) {
   std::string why;
   for (const auto& [name, value] : changes) {
     Status s = SetOption(changed, name, value);
-    if (s.ok()) {
+    if (s.ok() && changed.maxclients > std::max(options_.maxclients, ClientsPossible(changed))) {
+      why = fmt::format(
+          "The operating system is not able to handle the specified number of clients, try with {}",
+          ClientsPossible(changed));
+      s = {Code::kInvalidArgument, "too few descriptors"};
+    } else if (s.ok()) {
       s = CheckOptions(changed, &why);
     } else {
       why = s.what();
@@ -261,6 +292,26 @@ std::string Server::RewriteConfigFile() {
   s = files.SyncDirectory(slash == std::string::npos ? "."
                                                      : options.config_file.substr(0, slash + 1));
   return s.ok() ? std::string() : refuse(s);
+}
+
+void Server::WatchIncidents() {
+  incidents_.TellWhatIsOver(environment_.clock.MonotonicMs(), *log_);
+  if (persistence_ == nullptr) return;
+  const Status last = persistence_->snapshots().last_status;
+  std::lock_guard lock(snapshots_mutex_);
+  if (std::exchange(snapshots_fail_, !last.ok()) == !last.ok()) return;
+  if (last.ok()) {
+    log_->warn("snapshots are written again");
+  } else {
+    log_->error("a snapshot could not be written, and is tried again: {}", last.ToString());
+  }
+}
+
+void Server::ReopenLog() {
+  log_->info("the log file is opened anew");
+  if (const Status s = skep::ReopenLog(*log_); !s.ok()) {
+    log_->error("the log file cannot be opened anew, and the old one is kept: {}", s.ToString());
+  }
 }
 
 void Server::Place(std::unique_ptr<Stream> stream) {

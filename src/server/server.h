@@ -78,8 +78,32 @@ class Server {
   spdlog::logger& log() { return *log_; }
   // Logs what may happen any number of times.
   void Tell(Incident what, std::string_view text);
+  // Logs what is over, and what became of snapshots. For workers, now and then.
+  void WatchIncidents();
   uint64_t start_monotonic_ms() const { return start_ms_; }
   const std::string& run_id() const { return run_id_; }
+
+  // Ends the clients that match, all but `self`; returns how many they are, with it.
+  size_t EndClients(const ClientFilter& filter, const ClientInfo& self, bool* ends_self);
+  // Ends the largest clients, until all together have at most so many bytes. Returns how many.
+  size_t EndLargestClients(uint64_t bytes_max);
+  void WakeWorkers();
+  // Ranges that pin a version and wait for their clients to read.
+  void CountStalledPins(uint64_t more, uint64_t less) {
+    stalled_pins_.fetch_add(more - less, std::memory_order_relaxed);
+  }
+  uint64_t stalled_pins() const { return stalled_pins_.load(std::memory_order_relaxed); }
+  // Changes whenever clients were marked to be ended.
+  uint64_t ended_version() const { return ended_version_.load(std::memory_order_acquire); }
+  // The memory of all clients.
+  void ChargeClients(uint64_t more, uint64_t less) {
+    client_bytes_.fetch_add(more - less, std::memory_order_relaxed);
+  }
+  uint64_t client_bytes() const { return client_bytes_.load(std::memory_order_relaxed); }
+  uint64_t evicted_clients() const { return evicted_clients_.load(std::memory_order_relaxed); }
+
+  // Opens the log file anew, which somebody may have moved away.
+  void ReopenLog();
 
   // The options now. `version` changes whenever they do.
   ServerOptions options() const;
@@ -104,12 +128,20 @@ class Server {
   std::mutex config_file_mutex_;  // held by the thread that rewrites the file
   std::shared_ptr<spdlog::logger> log_;
   Incidents incidents_;
+  std::mutex snapshots_mutex_;
+  bool snapshots_fail_ = false;  // as the log was told; guarded by snapshots_mutex_
   uint64_t start_ms_;
   std::string run_id_;
   uint64_t instance_;
   std::atomic<bool> stopping_{false};
   StoreTime time_;  // of a store in memory
   std::atomic<uint64_t> noted_behind_ms_{0};
+
+  std::atomic<uint64_t> ended_version_{0};
+  // Relaxed, all three: sums that nothing else is read because of.
+  std::atomic<uint64_t> client_bytes_{0};
+  std::atomic<uint64_t> evicted_clients_{0};
+  std::atomic<uint64_t> stalled_pins_{0};
 
   Status OpenKeyspaces();
   Status ServeDatagrams(const Address& address);

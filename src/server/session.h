@@ -41,6 +41,11 @@ class Task {
   virtual ~Task() = default;
   // Does a piece. False once the reply is complete.
   virtual bool Step(Call& call) = 0;
+  // Memory that it holds beside the session's buffers.
+  virtual uint64_t held_bytes() const { return 0; }
+  // It is stalled, and memory is short: what it reads at need not be kept any more. Its next piece
+  // is told that its snapshot is too old.
+  virtual void GiveUpPin() {}
   // How long the next piece can wait.
   virtual int patience_ms() const { return 0; }
 };
@@ -98,6 +103,11 @@ struct Session {
   bool closing = false;        // close once `out` is sent
   bool dead = false;           // close at the end of the turn
   uint64_t charged_bytes = 0;  // of the memory budget: `in`, `out`, the transaction
+  uint64_t counted_bytes = 0;  // of the memory of clients: that, and its task's
+  // Of replies that the peer does not take: since when it has taken none; since when they are more
+  // than the soft limit, 0: they are not.
+  uint64_t taken_ms = 0;
+  uint64_t over_soft_ms = 0;
 
   bool wants_sync() const { return syncs_always || syncs > 0; }
   // A command has its reply.

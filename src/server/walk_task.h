@@ -25,6 +25,7 @@ class WalkTask final : public Task {
   ~WalkTask() override { budget_.Release(charged_bytes_); }
 
   bool Step(Call& call) override;
+  uint64_t held_bytes() const override { return charged_bytes_; }
 
  private:
   WalkTask(MemoryBudget& budget, std::string_view pattern) : budget_(budget), pattern_(pattern) {}

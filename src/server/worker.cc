@@ -98,6 +98,7 @@ bool Worker::Turn(int timeout_ms) {
   if (!unsynced_.empty() && (events.empty() || ++turns_unsynced_ == kTurnsUnsyncedMax)) Sync();
   if (!awaited_.empty() && !has_tasks && events.empty() && !StayAwake()) ArrangeWakes();
   ReadClocksAndOptions();
+  EndMarked();
   const bool adopted = AdoptWaiting();
   // Before the network: a connection is read only when all that was read of it is executed.
   PassGates();
@@ -128,6 +129,8 @@ bool Worker::Turn(int timeout_ms) {
   StepTasks();
   Send();
   BuryDead();
+  EvictClients();
+  GiveUpStalledPins();
   Upkeep();
   return busy || adopted || !events.empty();
 }
@@ -144,6 +147,7 @@ void Worker::RefreshOptions() {
   if (const uint64_t version = server_.options_version(); version != options_version_) {
     options_ = server_.options();
     options_version_ = version;
+    client_bytes_max_ = ClientBytesMax(options_);
   }
 }
 
@@ -190,6 +194,9 @@ void Worker::Accept(Listener& listener) {
 
 void Worker::RejectOrPlace(std::unique_ptr<Stream> stream) {
   if (server_.connections() >= options_.maxclients) {
+    server_.Tell(Incident::kRefusedClient,
+                 fmt::format("a connection from {} refused: maxclients ({}) is reached",
+                             stream->peer(), options_.maxclients));
     stream->Write("-ERR max number of clients reached\r\n");
     Bump(statistics_.rejected);
     return;
@@ -227,13 +234,6 @@ void Worker::ReadFrom(Session& session) {
   read_used_ += bytes;
   session.in.assign(at + Decode(session, {at, bytes}), at + bytes);
   FinishInput(session);
-}
-
-// How much may be read at once where there is so much room; of a stranger one byte more than may
-// be kept, which tells that it is too much.
-size_t Worker::ReadBytes(const Session& session, size_t room) const {
-  if (!IsStranger(session)) return room;
-  return std::min(room, kStrangerBytesMax + 1 - session.in.size());
 }
 
 void Worker::Received(Session& session, ssize_t bytes) {
@@ -322,10 +322,6 @@ void Worker::LimitPipeline(Session& session) {
   session.stalled = session.unsent() > UnsentMax(session);
 }
 
-size_t Worker::UnsentMax(const Session& session) const {
-  return IsStranger(session) ? kStrangerBytesMax : kUnsentMax;
-}
-
 // False if the command has to wait for a gate and must be decoded again.
 bool Worker::Dispatch(Session& session, std::span<const std::string_view> args) {
   const Command* const command = FindCommand(args[0]);
@@ -364,18 +360,6 @@ bool Worker::Dispatch(Session& session, std::span<const std::string_view> args) 
     Pend({.session = &session, .command = command}, args);
   }
   return true;
-}
-
-// A page in a browser can send a request of HTTP to any port, with commands in its body.
-void Worker::HangUpOnWebPage(Session& session) {
-  server_.Tell(
-      Incident::kWebPage,
-      fmt::format("Possible SECURITY ATTACK: a request of HTTP (POST, or Host:) came from {}. "
-                  "A page in a browser there may try to run commands. The connection is "
-                  "closed",
-                  session.info->peer));
-  CountError();
-  Kill(session);
 }
 
 // The error that answers a command that cannot be run at all; empty if it can.
@@ -690,7 +674,12 @@ void Worker::StepTasks() {
     }
     Session* const session = *at;
     session->stalled = session->unsent() > UnsentMax(*session);
-    if (session->dead || session->stalled) continue;
+    if (session->dead) continue;
+    if (session->stalled) {
+      stalled_tasks_.push_back(session);
+      server_.CountStalledPins(1, 0);
+      continue;
+    }
     static const Command kNone{};
     Call call(server_, *this, *session, kNone, {});
     if (session->task->Step(call)) {
@@ -762,6 +751,7 @@ void Worker::SendTo(Session& session) {
     if (sent < 0 && sent != -EAGAIN) return Kill(session);
     const size_t bytes = static_cast<size_t>(std::max<ssize_t>(sent, 0));
     session.out_begin += bytes;
+    if (bytes > 0 || !session.write_blocked) session.taken_ms = monotonic_ms_;
     session.write_blocked = bytes < sendable;
     Bump(statistics_.output_bytes, bytes);
     if (bytes > 0) session.info->last_active_ms.store(monotonic_ms_, std::memory_order_relaxed);
@@ -782,8 +772,7 @@ void Worker::SendTo(Session& session) {
                              session.info->id, session.info->peer));
     return Kill(session);
   }
-  const uint64_t output_max = options_.client_output_buffer_limit;
-  if (output_max != 0 && session.unsent() > output_max) {
+  if (!KeepsOutputLimit(session)) {
     server_.Tell(
         Incident::kRepliesUnread,
         fmt::format("client {} at {} closed: its replies exceed client-output-buffer-limit",
@@ -793,6 +782,7 @@ void Worker::SendTo(Session& session) {
   if (session.stalled && session.unsent() <= UnsentMax(session)) {
     session.stalled = false;
     if (session.task != nullptr) {
+      server_.CountStalledPins(0, std::erase(stalled_tasks_, &session));
       AddTask(session);
     } else {
       resumed_.push_back(&session);
@@ -823,6 +813,10 @@ void Worker::UpdateAccount(Session& session) {
   if (bytes > session.charged_bytes) budget.Charge(bytes - session.charged_bytes);
   if (bytes < session.charged_bytes) budget.Release(session.charged_bytes - bytes);
   session.charged_bytes = bytes;
+  const uint64_t counted = bytes + (session.task != nullptr ? session.task->held_bytes() : 0);
+  if (counted != session.counted_bytes) server_.ChargeClients(counted, session.counted_bytes);
+  session.counted_bytes = counted;
+  session.info->memory_bytes.store(counted, std::memory_order_relaxed);
   session.info->input_bytes.store(session.in.size() - session.in_used, std::memory_order_relaxed);
   session.info->output_bytes.store(session.unsent(), std::memory_order_relaxed);
   session.info->queued.store(
@@ -838,9 +832,11 @@ void Worker::Kill(Session& session) {
 
 void Worker::BuryDead() {
   if (dead_.empty()) return;
+  const auto is_dead = [](const Session* session) { return session->dead; };
   for (auto* list : {&to_send_, &waiting_, &tasks_, &kept_, &resumed_}) {
-    std::erase_if(*list, [](const Session* session) { return session->dead; });
+    std::erase_if(*list, is_dead);
   }
+  server_.CountStalledPins(0, std::erase_if(stalled_tasks_, is_dead));
   for (Session* session : dead_) {
     poller_->Remove(*session->stream);
     server_.clients().Remove(*session->info);
@@ -849,6 +845,7 @@ void Worker::BuryDead() {
       server_.key_scans().Leave(session->info->id);
     }
     server_.keyspaces().budget().Release(session->charged_bytes);
+    server_.ChargeClients(0, session->counted_bytes);
     sessions_.erase(session->info->id);
     connections_.fetch_sub(1, std::memory_order_relaxed);
   }
@@ -862,23 +859,19 @@ void Worker::Upkeep() {
   next_upkeep_ms_ = monotonic_ms_ + kUpkeepMs;
   server_.NoteClock(now_);
   upkeep_left_ = server_.keyspaces().Maintain(now_.ms);
+  server_.WatchIncidents();
   server_.cursors().Expire(monotonic_ms_, 64);
   server_.key_scans().Expire(monotonic_ms_, 64);
   for (Listener* listener : std::exchange(exhausted_, {})) {
     if (!poller_->Add(*listener, listener).ok()) exhausted_.push_back(listener);
   }
-  if (options_.timeout == 0 && !draining_) return;
+  const bool has_soft_limit = options_.client_output_buffer_limit.normal.soft_bytes != 0;
+  if (options_.timeout == 0 && !has_soft_limit && !draining_) return;
   for (auto& [id, session] : sessions_) {
     if (IsOverdue(*session)) Kill(*session);
+    if (!session->dead && session->over_soft_ms != 0) Queue(*session);  // and is looked at again
   }
   BuryDead();
-}
-
-bool Worker::IsOverdue(const Session& session) const {
-  if (draining_) return monotonic_ms_ >= drain_until_ms_;
-  const uint64_t last = session.info->last_active_ms.load(std::memory_order_relaxed);
-  return options_.timeout != 0 && !session.paused() &&
-         monotonic_ms_ > last + options_.timeout * uint64_t{1000};
 }
 
 void Worker::Drain() {

@@ -213,6 +213,10 @@ class Worker {
   void UpdateAccount(Session& session);
   void Queue(Session& session);
   void Kill(Session& session);
+  void EndMarked();
+  void EvictClients();
+  void GiveUpStalledPins();
+  bool KeepsOutputLimit(Session& session);
   void BuryDead();
   void Upkeep();
   bool IsOverdue(const Session& session) const;
@@ -222,6 +226,10 @@ class Worker {
   Random& random_;
   ServerOptions options_;
   uint64_t options_version_ = UINT64_MAX;
+  uint64_t client_bytes_max_ = 0;  // ClientBytesMax()
+  uint64_t ended_version_ = 0;     // of the server, when EndMarked() looked
+  uint64_t next_eviction_ms_ = 0;
+  uint64_t woke_others_ms_ = 0;  // in GiveUpStalledPins()
   uint64_t monotonic_ms_ = 0;
   StoreNow now_;
   uint64_t next_upkeep_ms_ = 0;
@@ -243,8 +251,9 @@ class Worker {
   uint32_t in_vain_ = 0;              // times in a row that it stayed awake
   uint32_t sleeps_left_ = 0;          // before it does again
   std::vector<Session*> tasks_;       // can do a piece
-  std::vector<Session*> kept_;        // input in `in` was dispatched this turn
-  std::vector<Session*> resumed_;     // may go on with the input they have
+  std::vector<Session*> stalled_tasks_;  // have a task that waits until the peer has read more
+  std::vector<Session*> kept_;           // input in `in` was dispatched this turn
+  std::vector<Session*> resumed_;        // may go on with the input they have
   std::vector<Session*> dead_;
 
   std::vector<char> read_buffer_;

@@ -63,7 +63,7 @@ class Served final : public ForwardingEngine {
     options.databases = 1;
     options.workers = 2;
     options.loglevel = "warning";
-    options.client_output_buffer_limit = 0;
+    options.client_output_buffer_limit.normal = {};
     options.port = 0;
     options.udp = transport == Transport::kUdp;
     if (transport == Transport::kUnix) {

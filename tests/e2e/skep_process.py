@@ -116,14 +116,31 @@ class Process:
             return int(re.search(r"VmRSS:\s+(\d+) kB", status.read()).group(1)) * 1024
 
 
-class SkepServer(Process):
-    """`with SkepServer("--maxclients", "10") as server:` connects, and ends it cleanly."""
+def wait_for(path, pattern):
+    """The first match of the pattern in the file."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        if os.path.exists(path):
+            with open(path, "rb") as file:
+                if found := re.search(pattern, file.read()):
+                    return found
+        assert time.monotonic() < deadline, f"no {pattern!r} in {path}"
+        time.sleep(0.01)
 
-    def __init__(self, *options):
+
+class SkepServer(Process):
+    """`with SkepServer("--maxclients", "10") as server:` connects, and ends it cleanly. `log` is the
+    path of its log, if that is not what it prints."""
+
+    def __init__(self, *options, log=None):
         folder = tempfile.mkdtemp(prefix="skep-e2e-")
+        if log is not None:
+            options = (*options, "--logfile", log)
         super().__init__([BINARY, "--bind", "127.0.0.1", "--port", "0", *map(str, options)], folder)
         try:
-            self.port = int(self.wait_for_line(rb"127\.0\.0\.1:(\d+)").group(1))
+            listening = rb"127\.0\.0\.1:(\d+)"
+            found = self.wait_for_line(listening) if log is None else wait_for(log, listening)
+            self.port = int(found.group(1))
         except AssertionError:
             self._discard()
             raise

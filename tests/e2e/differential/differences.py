@@ -55,7 +55,8 @@ DIFFERENCES = {
     "errors quote whole words": Entry(
         reason="Redis ends a word that it quotes in an error at the word's first zero byte.",
         command=rb".*\\x00.*",
-        redis=rb"-ERR (?P<told>(?:unknown command '|Unsupported option |Syntax error in HELLO "
+        redis=rb"-ERR (?P<told>(?:unknown (?:sub)?command '|Unsupported option |Unknown client type '|"
+              rb"No such user '|Syntax error in HELLO "
               rb"option ')[^\x00]*)(?:'.*)?\r\n",
         skep=rb"-ERR (?P=told)\x00.*\r\n",
         example=(r'NOSUCH "a\x00b"',)),

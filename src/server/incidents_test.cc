@@ -1,0 +1,67 @@
+#include "server/incidents.h"
+
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <memory>
+#include <sstream>
+#include <string>
+
+namespace skep {
+namespace {
+
+struct Log {
+  std::ostringstream text;
+  spdlog::logger logger{"test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)};
+
+  Log() { logger.set_pattern("%v"); }
+};
+
+// Goal: the first is told at once, then one line a minute says how many there were; kinds do not
+// wait for each other.
+TEST(Incidents, AreToldOnceAMinute) {
+  Log log;
+  Incidents incidents;
+  incidents.Tell(Incident::kWebPage, 5, log.logger, "a page");
+  EXPECT_EQ(log.text.str(), "a page\n");
+  for (uint64_t ms = 6; ms < 5 + Incidents::kPauseMs; ms += 100) {
+    incidents.Tell(Incident::kWebPage, ms, log.logger, "a page");
+  }
+  EXPECT_EQ(log.text.str(), "a page\n");
+  incidents.Tell(Incident::kStranger, 7, log.logger, "a stranger");
+  EXPECT_EQ(log.text.str(), "a page\na stranger\n");
+  incidents.Tell(Incident::kWebPage, 5 + Incidents::kPauseMs, log.logger, "a page");
+  EXPECT_EQ(log.text.str(), "a page\na stranger\na page (600 more like it were not logged)\n");
+}
+
+// Goal: when it is over, the log says so, once, with what was not told; then it begins anew.
+TEST(Incidents, TheEndIsTold) {
+  Log log;
+  Incidents incidents;
+  incidents.TellWhatIsOver(5, log.logger);
+  incidents.Tell(Incident::kWrongPassword, 10, log.logger, "wrong");
+  for (int i = 0; i < 7; ++i) incidents.Tell(Incident::kWrongPassword, 500, log.logger, "wrong");
+  incidents.TellWhatIsOver(499 + Incidents::kPauseMs, log.logger);
+  EXPECT_EQ(log.text.str(), "wrong\n");
+  incidents.TellWhatIsOver(500 + Incidents::kPauseMs, log.logger);
+  incidents.TellWhatIsOver(501 + Incidents::kPauseMs, log.logger);
+  EXPECT_EQ(log.text.str(), "wrong\nwrong passwords: none for a minute; 7 were not logged\n");
+  incidents.Tell(Incident::kWrongPassword, 502 + Incidents::kPauseMs, log.logger, "again");
+  EXPECT_TRUE(log.text.str().ends_with("\nagain\n"));
+}
+
+// Goal: the log grows by a bounded amount, however many come.
+TEST(Incidents, TheLogIsBounded) {
+  Log log;
+  Incidents incidents;
+  constexpr uint64_t kHourMs = 3'600'000;
+  for (uint64_t ms = 0; ms < kHourMs; ms += 5) {
+    incidents.Tell(Incident::kQueryTooLong, ms, log.logger, "too long");
+  }
+  EXPECT_EQ(std::ranges::count(log.text.str(), '\n'), 60);
+}
+
+}  // namespace
+}  // namespace skep

@@ -1,0 +1,94 @@
+// What a worker does about clients that take too much, or do not read.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "server/server.h"
+#include "server/worker.h"
+
+namespace skep {
+namespace {
+
+constexpr uint64_t kEvictionPauseMs = 100;
+constexpr uint64_t kScarceMemory = 8;  // memory is scarce when such a part of it is left
+
+}  // namespace
+
+// How much may be read at once where there is so much room; of a stranger one byte more than may
+// be kept, which tells that it is too much.
+size_t Worker::ReadBytes(const Session& session, size_t room) const {
+  if (!IsStranger(session)) return room;
+  return std::min(room, kStrangerBytesMax + 1 - session.in.size());
+}
+
+size_t Worker::UnsentMax(const Session& session) const {
+  return IsStranger(session) ? kStrangerBytesMax : kUnsentMax;
+}
+
+// A page in a browser can send a request of HTTP to any port, with commands in its body.
+void Worker::HangUpOnWebPage(Session& session) {
+  server_.Tell(
+      Incident::kWebPage,
+      fmt::format("Possible SECURITY ATTACK: a request of HTTP (POST, or Host:) came from {}. "
+                  "A page in a browser there may try to run commands. The connection is "
+                  "closed",
+                  session.info->peer));
+  CountError();
+  Kill(session);
+}
+
+// Those that CLIENT KILL, or maxmemory-clients, is about.
+void Worker::EndMarked() {
+  const uint64_t version = server_.ended_version();
+  if (std::exchange(ended_version_, version) == version) return;
+  for (auto& [id, session] : sessions_) {
+    if (session->info->ends.load(std::memory_order_relaxed)) Kill(*session);
+  }
+}
+
+// If nobody can be closed, it is tried again with the next upkeep: to look costs time with the
+// number of clients.
+void Worker::EvictClients() {
+  if (client_bytes_max_ == 0 || server_.client_bytes() <= client_bytes_max_) return;
+  if (monotonic_ms_ < next_eviction_ms_) return;
+  const bool any = server_.EndLargestClients(client_bytes_max_) > 0;
+  next_eviction_ms_ = any ? 0 : monotonic_ms_ + kEvictionPauseMs;
+}
+
+// Ranges whose clients do not read give up their versions while there is still some memory left, so
+// that no write is refused for them. Other workers may have such ranges, and sleep.
+void Worker::GiveUpStalledPins() {
+  const MemoryBudget& budget = server_.keyspaces().budget();
+  if (server_.stalled_pins() == 0 || budget.HasRoomFor(budget.limit() / kScarceMemory)) return;
+  for (Session* session : stalled_tasks_) session->task->GiveUpPin();
+  server_.CountStalledPins(0, std::exchange(stalled_tasks_, {}).size());
+  if (server_.stalled_pins() == 0 || woke_others_ms_ == monotonic_ms_) return;
+  woke_others_ms_ = monotonic_ms_;
+  server_.WakeWorkers();
+}
+
+// Whether its replies are within client-output-buffer-limit.
+bool Worker::KeepsOutputLimit(Session& session) {
+  const OutputLimit& limit = options_.client_output_buffer_limit.normal;
+  const uint64_t unsent = session.unsent();
+  const bool is_over_soft = limit.soft_bytes != 0 && unsent > limit.soft_bytes;
+  if (!is_over_soft) session.over_soft_ms = 0;
+  if (is_over_soft && session.over_soft_ms == 0) session.over_soft_ms = monotonic_ms_;
+  if (limit.hard_bytes != 0 && unsent > limit.hard_bytes) return false;
+  return !is_over_soft ||
+         monotonic_ms_ <= session.over_soft_ms + limit.soft_seconds * uint64_t{1000};
+}
+
+// A client that does not take its replies is as idle as one that sends nothing. One that waits for
+// the server is not: its task works, or its replies wait for a gate.
+bool Worker::IsOverdue(const Session& session) const {
+  if (draining_) return monotonic_ms_ >= drain_until_ms_;
+  if (options_.timeout == 0) return false;
+  const uint64_t patience_ms = options_.timeout * uint64_t{1000};
+  if (session.write_blocked) return monotonic_ms_ > session.taken_ms + patience_ms;
+  const uint64_t last = session.info->last_active_ms.load(std::memory_order_relaxed);
+  return !session.paused() && monotonic_ms_ > last + patience_ms;
+}
+
+}  // namespace skep
