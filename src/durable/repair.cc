@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/varint.h"
 #include "durable/directory.h"
+#include "durable/feed.h"
 #include "durable/snapshot_salvage.h"
 #include "engine/batch_writer.h"
 #include "engine/forwarding_engine.h"
@@ -117,6 +118,7 @@ class PatientEngine final : public ForwardingEngine {
     const Version ticket = inner().Execute(batch);
     for (uint32_t slot = 0; slot < batch.size(); ++slot) {
       Outcome& outcome = out.outcome(slot);
+      if (LackedRoomForAnswers(outcome)) continue;  // it is executed again
       const bool is_refused = outcome.verdict == Verdict::kRefused;
       if (is_refused && outcome.status.code() == Code::kOutOfMemory) continue;
       if (is_refused || LacksItsKey(batch.requests()[slot].op, outcome)) ++refused_;

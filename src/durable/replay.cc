@@ -8,15 +8,13 @@
 #include <utility>
 
 #include "base/varint.h"
-#include "durable/execute_all.h"
+#include "durable/feed.h"
 
 namespace skep::durable {
 namespace {
 
 using Kind = Change::Kind;
 
-constexpr size_t kBatchMax = 256;
-constexpr size_t kBatchBytesMax = size_t{4} << 20;
 // What is collected before it is applied.
 constexpr size_t kHeldMax = 16 * 1024;
 constexpr size_t kHeldBytesMax = size_t{16} << 20;
@@ -62,16 +60,13 @@ void AddTo(Batch& batch, const Change& change) {
 // The operations on one key keep their order in a batch. Batches are of no time: nothing expires in
 // a replay.
 Status ApplyShare(Engine& engine, std::span<const Change* const> changes) {
-  Batch batch;
-  size_t bytes = 0;
+  Feed feed(engine);
   for (const Change* const change : changes) {
-    AddTo(batch, *change);
-    bytes += change->key.size() + change->value.size();
-    if (batch.size() < kBatchMax && bytes < kBatchBytesMax) continue;
-    if (const Status s = ExecuteAll(engine, batch); !s.ok()) return s;
-    bytes = 0;
+    AddTo(feed.batch(), *change);
+    const Status s = feed.Added(change->key.size() + change->value.size());
+    if (!s.ok()) return s;
   }
-  return ExecuteAll(engine, batch);
+  return feed.Finish();
 }
 
 }  // namespace
@@ -229,9 +224,9 @@ Status Replay::Join() {
 }
 
 Status Replay::ApplyAlone(Engine& engine, const Change& change) {
-  Batch batch(Batch::Kind::kAtomic);
-  AddTo(batch, change);
-  return ExecuteAll(engine, batch);
+  Feed feed(engine, Batch::Kind::kAtomic);
+  AddTo(feed.batch(), change);
+  return feed.Finish();
 }
 
 Status Replay::Flush() {

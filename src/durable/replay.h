@@ -27,7 +27,12 @@
 
 namespace skep::durable {
 
+// Nothing that was applied once is refused for the memory that it takes: what functions make is
+// divided into as many batches as it needs (feed.h).
+//
 // Thread safety: one owner.
+// Memory: 16 MiB of records and a write of the log that are collected, as much that is applied; and
+// of each thread what a Feed takes.
 class Replay {
  public:
   // The engine of a keyspace, and the version that it has already; null if there is no such
@@ -45,7 +50,8 @@ class Replay {
   // The next record of the log.
   //   kCorrupt          it is not what a record should be; `detail` is an offset in its payload
   //   kInvalidArgument  it needs what there is not: problem() says what
-  //   kTooLarge         a key or value, here or not long before, exceeds what the engine takes
+  //   kTooLarge         a key or value, here or not long before, exceeds what the engine takes at
+  //                     all
   //   kOutOfMemory      the engine has no room
   Status Add(const LogRecord& record);
   // Applies what is complete now.

@@ -11,34 +11,20 @@
 #include <thread>
 #include <vector>
 
-#include "durable/execute_all.h"
+#include "durable/feed.h"
 #include "engine/bulk_load.h"
 
 namespace skep::durable {
 namespace {
 
-// Puts pairs in any order. One thread's.
-class Putter {
- public:
-  explicit Putter(Engine& engine) : engine_(engine) {}
-
-  Status Add(const SnapshotItem& item) {
-    batch_.Add({.op = Op::kPut,
-                .key = batch_.scratch().Copy(item.key),
-                .value = batch_.scratch().Copy(item.value),
-                .deadline_ms = item.deadline_ms});
-    return batch_.size() < kBatchMax ? Status() : Finish();
-  }
-
-  // What was added last.
-  Status Finish() { return ExecuteAll(engine_, batch_); }
-
- private:
-  static constexpr size_t kBatchMax = 256;
-
-  Engine& engine_;
-  Batch batch_;
-};
+Status Put(const SnapshotItem& item, Feed& feed) {
+  Scratch& bytes = feed.batch().scratch();
+  feed.batch().Add({.op = Op::kPut,
+                    .key = bytes.Copy(item.key),
+                    .value = bytes.Copy(item.value),
+                    .deadline_ms = item.deadline_ms});
+  return feed.Added(item.key.size() + item.value.size());
+}
 
 // What one thread loads at a time: blocks of one keyspace that follow each other.
 struct Task {
@@ -108,7 +94,7 @@ class Loading {
 
   void Work() {
     for (size_t i = next_++; i < tasks_.size(); i = next_++) {
-      const Status s = tasks_[i].bulk == nullptr ? Put(tasks_[i]) : Fill(tasks_[i], i);
+      const Status s = tasks_[i].bulk == nullptr ? PutAll(tasks_[i]) : Fill(tasks_[i], i);
       if (s.ok()) continue;
       std::lock_guard lock(mutex_);
       if (first_.ok()) first_ = s;
@@ -116,14 +102,14 @@ class Loading {
     }
   }
 
-  Status Put(const Task& task) {
-    Putter putter(*task.engine);
+  Status PutAll(const Task& task) {
+    Feed feed(*task.engine);
     for (const size_t block : task.blocks) {
       const Status s =
-          reader_.ReadBlock(block, [&](const SnapshotItem& item) { return putter.Add(item); });
+          reader_.ReadBlock(block, [&](const SnapshotItem& item) { return Put(item, feed); });
       if (!s.ok()) return s;
     }
-    return putter.Finish();
+    return feed.Finish();
   }
 
   Status Fill(const Task& task, size_t number) {
@@ -169,20 +155,20 @@ Status LoadSnapshot(const SnapshotReader& reader, const EngineOfKeyspace& engine
 
 Result<SnapshotSalvage> LoadDamagedSnapshot(FileSystem& files, const std::string& path,
                                             const EngineOfKeyspace& engine_of) {
-  std::map<uint32_t, Putter> putters;
+  std::map<uint32_t, Feed> feeds;
   auto salvage =
       SalvageBlocks(files, path, [&](uint32_t keyspace, const SnapshotItem& item) -> Status {
-        auto putter = putters.find(keyspace);
-        if (putter == putters.end()) {
+        auto feed = feeds.find(keyspace);
+        if (feed == feeds.end()) {
           const auto engine = engine_of(keyspace);
           if (!engine) return engine.error();
-          putter = putters.try_emplace(keyspace, **engine).first;
+          feed = feeds.try_emplace(keyspace, **engine).first;
         }
-        return putter->second.Add(item);
+        return Put(item, feed->second);
       });
   if (!salvage) return salvage;
-  for (auto& [keyspace, putter] : putters) {
-    if (const Status s = putter.Finish(); !s.ok()) return Fail(s);
+  for (auto& [keyspace, feed] : feeds) {
+    if (const Status s = feed.Finish(); !s.ok()) return Fail(s);
   }
   return salvage;
 }

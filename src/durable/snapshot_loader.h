@@ -16,6 +16,7 @@ using EngineOfKeyspace = std::function<Result<Engine*>(uint32_t keyspace)>;
 
 // Puts all items into their engines, as of no time: nothing expires. An engine that has a bulk load
 // gets its items by that. After an error the engines are good for nothing but to be destroyed.
+// Memory, of each thread: a block, and a Feed of items.
 //   kCorrupt, kIo  of the reader; or items that should be in the order of their keys are not
 //   kOutOfMemory   of an engine
 //   others         of `engine_of`

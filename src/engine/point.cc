@@ -110,9 +110,12 @@ uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
   const Function& update = *first.function;
   const auto parsed = ParseUpdate(first.value);
   const Status status = parsed ? CheckUpdate(update, *parsed, value.size()) : parsed.error();
-  if (!status.ok() || out.scratch().used() > kAnswerBytesMax) {
+  // Judged first: then this is not yet the value that the request is about, as operations before it
+  // on this key were refused for the same reason.
+  const bool is_full = out.scratch().used() > kAnswerBytesMax;
+  if (is_full || !status.ok()) {
     out.outcome(slot) = {.present = true, .deadline_ms = deadline_ms};
-    status.ok() ? out.RefuseAnswer(slot) : out.Refuse(slot, status);
+    is_full ? out.RefuseAnswer(slot) : out.Refuse(slot, status);
     return 1;
   }
   using Returns = UpdateOptions::Returns;
