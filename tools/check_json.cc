@@ -21,6 +21,11 @@ Json ToJson(const std::vector<Damage>& damages) {
   return list;
 }
 
+Json ToJsonOfTornEnd(const durable::RecoveryReport& report) {
+  if (report.torn_file.empty()) return nullptr;
+  return {{"file", report.torn_file}, {"offset", report.torn_offset}};
+}
+
 Json ToJson(const std::map<uint32_t, KeyspaceInLog>& keyspaces) {
   Json list = Json::array();
   for (const auto& [index, keyspace] : keyspaces) {
@@ -139,24 +144,37 @@ std::string JsonOf(const durable::RdbCheck& check) {
                {"damage", ToJson(check.damage)}});
 }
 
-std::string JsonOf(const durable::RecoveryReport& report) {
-  const durable::RepairReport& repair = report.repair;
-  Json json = {{"repaired", repair.has_damage()},
+std::string JsonOf(const durable::Rehearsal& rehearsal) {
+  const durable::RecoveryReport& report = rehearsal.report;
+  Json keyspaces = Json::array();
+  for (const auto& [index, items] : rehearsal.items) {
+    keyspaces.push_back({{"keyspace", index}, {"keys", items}});
+  }
+  Json json = {{"starts", true},
+               {"keyspaces", keyspaces},
                {"snapshot", nullptr},
                {"snapshot_items", report.snapshot_items},
                {"log_records", report.log_records},
                {"log_changes", report.log_changes},
                {"log_dropped", report.log_dropped},
-               {"torn", nullptr},
-               {"put_aside", repair.put_aside},
-               {"made_good", ToJson(repair.made_good)},
-               {"lost", ToJson(repair.lost)},
-               {"unconfirmed_changes", repair.unconfirmed},
-               {"refused_changes", repair.refused}};
+               {"torn", ToJsonOfTornEnd(report)}};
   if (!report.snapshot.empty()) json["snapshot"] = report.snapshot;
-  if (!report.torn_file.empty()) {
-    json["torn"] = {{"file", report.torn_file}, {"offset", report.torn_offset}};
-  }
+  return Line(json);
+}
+
+std::string JsonOfFailedStart(const std::string& problem) {
+  return Line({{"starts", false}, {"problem", problem}});
+}
+
+std::string JsonOf(const durable::RecoveryReport& report) {
+  const durable::RepairReport& repair = report.repair;
+  Json json = {{"repaired", repair.has_damage()},           {"snapshot", nullptr},
+               {"snapshot_items", report.snapshot_items},   {"log_records", report.log_records},
+               {"log_changes", report.log_changes},         {"log_dropped", report.log_dropped},
+               {"torn", ToJsonOfTornEnd(report)},           {"put_aside", repair.put_aside},
+               {"made_good", ToJson(repair.made_good)},     {"lost", ToJson(repair.lost)},
+               {"unconfirmed_changes", repair.unconfirmed}, {"refused_changes", repair.refused}};
+  if (!report.snapshot.empty()) json["snapshot"] = report.snapshot;
   return Line(json);
 }
 

@@ -6,6 +6,7 @@
 
 #include "durable/directory_check.h"
 #include "durable/persistence.h"
+#include "durable/rehearsal.h"
 
 namespace skep {
 
@@ -16,6 +17,8 @@ std::string TextOf(const durable::LogCheck& check);
 std::string TextOf(const durable::RdbCheck& check);
 // What a repair of a directory has done.
 std::string TextOf(const durable::RecoveryReport& report);
+// What a start would have.
+std::string TextOf(const durable::Rehearsal& rehearsal);
 
 // One object, on one line.
 std::string JsonOf(const durable::DirectoryCheck& check);
@@ -23,6 +26,8 @@ std::string JsonOf(const durable::SnapshotCheck& check);
 std::string JsonOf(const durable::LogCheck& check);
 std::string JsonOf(const durable::RdbCheck& check);
 std::string JsonOf(const durable::RecoveryReport& report);
+std::string JsonOf(const durable::Rehearsal& rehearsal);
+std::string JsonOfFailedStart(const std::string& problem);
 
 // A line each.
 std::string LineOf(uint64_t keyspace, const durable::SnapshotItem& item);

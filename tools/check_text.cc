@@ -201,6 +201,16 @@ std::string TextOf(const durable::RecoveryReport& report) {
   return lines.Take();
 }
 
+std::string TextOf(const durable::Rehearsal& rehearsal) {
+  Lines lines;
+  lines.Append(TextOf(rehearsal.report));
+  for (const auto& [index, items] : rehearsal.items) {
+    lines.Add("keyspace {}: {}", index, Count(items, "key"));
+  }
+  lines.Add("a start succeeds");
+  return lines.Take();
+}
+
 std::string LineOf(uint64_t keyspace, const durable::SnapshotItem& item) {
   const std::string until = item.deadline_ms == 0 ? "" : fmt::format(" until {}", item.deadline_ms);
   return fmt::format("item {} {} {}{}\n", keyspace, Quoted(item.key), Quoted(item.value), until);

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "base/decimal.h"
 #include "base/file.h"
 #include "durable/directory_check.h"
+#include "durable/rehearsal.h"
 #include "durable/repair_directory.h"
 #include "server/function_library.h"
 #include "server/version.h"
@@ -29,7 +31,8 @@ struct CheckOptions {
   bool json = false;
   bool list = false;
   bool repair = false;
-  // Of a repair.
+  bool replay = false;
+  // Of a repair or a replay.
   Options store;
   std::vector<std::string> keyspaces;
   std::vector<std::string> function_libraries;
@@ -81,7 +84,8 @@ int CheckFile(const CheckOptions& options, FileKind kind) {
   return Report(options, durable::CheckSegment(files, options.path, visit));
 }
 
-int Repair(CheckOptions options) {
+// An exit status, if the store's options are wrong.
+std::optional<int> SetUpStore(CheckOptions& options) {
   for (const std::string& path : options.function_libraries) {
     if (const std::string why = LoadFunctionLibrary(path); !why.empty()) return Cannot(why);
   }
@@ -94,14 +98,35 @@ int Repair(CheckOptions options) {
     }
     options.store.keyspace_engines[static_cast<uint32_t>(*index)] = keyspace.substr(equals + 1);
   }
+  options.store.directory = options.path;
+  return std::nullopt;
+}
+
+int Repair(CheckOptions options) {
+  if (const auto wrong = SetUpStore(options)) return *wrong;
   std::string problem;
-  Options store = options.store;
-  store.directory = options.path;
   const auto report =
-      durable::RepairDirectory(PosixFileSystem(), SystemClock(), std::move(store), &problem);
+      durable::RepairDirectory(PosixFileSystem(), SystemClock(), options.store, &problem);
   if (!report) return Cannot(problem);
   fmt::print("{}", options.json ? JsonOf(*report) : TextOf(*report));
   return report->repair.lost.empty() ? kSound : kDamaged;
+}
+
+// Without having looked at the files before: a start does not either.
+int Replay(CheckOptions options) {
+  if (const auto wrong = SetUpStore(options)) return *wrong;
+  std::string problem;
+  const auto rehearsal =
+      durable::RehearseStart(PosixFileSystem(), SystemClock(), options.store, &problem);
+  if (!rehearsal) {
+    const Code code = rehearsal.error().code();
+    if (code == Code::kUnavailable || code == Code::kInvalidArgument) return Cannot(problem);
+    fmt::print("{}", options.json ? JsonOfFailedStart(problem)
+                                  : fmt::format("a start fails: {}\n", problem));
+    return kDamaged;
+  }
+  fmt::print("{}", options.json ? JsonOf(*rehearsal) : TextOf(*rehearsal));
+  return kSound;
 }
 
 int CheckStore(const CheckOptions& options) {
@@ -127,8 +152,10 @@ int Run(CheckOptions& options) {
         fmt::format("{}: neither a directory, nor a segment of a log, a snapshot or an RDB file",
                     options.path));
   }
-  if (**kind == FileKind::kDirectory) return CheckStore(options);
-  if (options.repair) return Cannot(fmt::format("{}: --repair takes a directory", options.path));
+  if (**kind == FileKind::kDirectory) return options.replay ? Replay(options) : CheckStore(options);
+  if (options.repair || options.replay) {
+    return Cannot(fmt::format("{}: --repair and --replay take a directory", options.path));
+  }
   return CheckFile(options, **kind);
 }
 
@@ -141,8 +168,9 @@ int main(int argc, char** argv) {
       "skep-check");
   app.set_version_flag("--version", fmt::format("skep-check {}", kVersion));
   app.footer(
-      "Exit status: 0 sound, or repaired and nothing lost; 1 damaged, or something lost; 2 the\n"
-      "command line is wrong, a file cannot be read, or a server has the directory open.\n\n"
+      "Exit status: 0 sound, or repaired and nothing lost; 1 damaged, something lost, or a start\n"
+      "fails; 2 the command line is wrong, a file cannot be read, or a server has the directory\n"
+      "open.\n\n"
       "A repair writes what is good as a new snapshot and keeps the damaged files, with .damaged\n"
       "behind their names. It asks nothing: copy the directory before, if there is room for it.");
   CheckOptions options;
@@ -157,20 +185,26 @@ int main(int argc, char** argv) {
   auto* repair =
       app.add_flag("--repair", options.repair, "if it is damaged, take what is good and go on");
   repair->excludes(list);
-  app.add_option("--engine", options.store.engine,
-                 "of keyspaces of which no file says it any more, for --repair")
-      ->needs(repair)
-      ->capture_default_str();
-  app.add_option("--databases", options.store.keyspaces, "how many there may be, for --repair")
-      ->needs(repair)
-      ->capture_default_str();
-  app.add_option("--keyspace", options.keyspaces, "NUMBER=ENGINE, as --engine of one of them")
-      ->needs(repair);
-  app.add_option("--function-library", options.function_libraries,
-                 "a shared object with functions that the log needs, for --repair")
-      ->needs(repair);
+  app.add_flag("--replay", options.replay,
+               "do what a start does, in memory, and change nothing: load the newest snapshot and "
+               "replay the log")
+      ->excludes(list)
+      ->excludes(repair);
+  const std::vector<CLI::Option*> of_store = {
+      app.add_option("--engine", options.store.engine, "of keyspaces of which no file says it")
+          ->capture_default_str(),
+      app.add_option("--databases", options.store.keyspaces, "how many there may be")
+          ->capture_default_str(),
+      app.add_option("--keyspace", options.keyspaces, "NUMBER=ENGINE, as --engine of one of them"),
+      app.add_option("--function-library", options.function_libraries,
+                     "a shared object with functions that the log needs")};
+  for (CLI::Option* const option : of_store) option->group("For --repair and --replay");
   try {
     app.parse(argc, argv);
+    for (const CLI::Option* const option : of_store) {
+      if (option->count() == 0 || options.repair || options.replay) continue;
+      throw CLI::RequiresError(option->get_name(), "--repair or --replay");
+    }
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kCannot;
   }

@@ -102,21 +102,33 @@ DurableEngine* Persistence::EngineOf(uint32_t keyspace) {
 // ---- Recovery ----
 
 Status Persistence::Recover(Keyspaces& keyspaces, RecoveryReport* report, std::string* problem) {
-  has_.assign(keyspaces.count(), 0);
-  // What was stored is kept, also under a smaller limit than it was stored under.
-  const uint64_t limit = keyspaces.budget().limit();
-  keyspaces.budget().set_limit(0);
   LogTail tail;
-  const auto start = FindStart(report, problem);
-  Status status = start ? Load(keyspaces, *start, report, problem) : start.error();
-  if (status.ok()) status = ReplayLog(keyspaces, *start, &tail, report, problem);
-  keyspaces.budget().set_limit(limit);
+  Status status = Fill(keyspaces, &tail, report, problem);
   if (!status.ok()) return status;
   // The tail is written once more: a process before this one may have failed to sync it, and what a
   // sync has failed to write may be read until the power is lost, but never gets to the disk.
   status = log_.Begin(tail.position, std::move(tail.records));
   if (status.ok() && report->repair.has_damage()) status = FinishRepair(&report->repair);
   if (!status.ok()) *problem = fmt::format("{}: {}", directory_, status.ToString());
+  return status;
+}
+
+Status Persistence::Rehearse(Keyspaces& keyspaces, RecoveryReport* report, std::string* problem) {
+  LogTail tail;
+  return Fill(keyspaces, &tail, report, problem);
+}
+
+// *tail: what the end of the log is.
+Status Persistence::Fill(Keyspaces& keyspaces, LogTail* tail, RecoveryReport* report,
+                         std::string* problem) {
+  has_.assign(keyspaces.count(), 0);
+  // What was stored is kept, also under a smaller limit than it was stored under.
+  const uint64_t limit = keyspaces.budget().limit();
+  keyspaces.budget().set_limit(0);
+  const auto start = FindStart(report, problem);
+  Status status = start ? Load(keyspaces, *start, report, problem) : start.error();
+  if (status.ok()) status = ReplayLog(keyspaces, *start, tail, report, problem);
+  keyspaces.budget().set_limit(limit);
   return status;
 }
 

@@ -91,6 +91,9 @@ class Persistence final : public EngineWrapper {
   //   kInvalidArgument  the directory needs what is not configured: a keyspace, a function
   Status Recover(Keyspaces& keyspaces, RecoveryReport* report, std::string* problem);
 
+  // The same, but for the log, which is left as it is: nothing but its destruction may follow.
+  Status Rehearse(Keyspaces& keyspaces, RecoveryReport* report, std::string* problem);
+
   Log& log() { return log_; }
   // The time of the keyspaces: once it has recovered, not before that of any write or snapshot that
   // the directory has. Whoever executes batches takes their "now" from here.
@@ -133,6 +136,7 @@ class Persistence final : public EngineWrapper {
   Persistence(FileSystem& files, Clock& clock, const Options& options, bool repairs);
 
   std::string PathOf(const std::string& name) const { return directory_ + "/" + name; }
+  Status Fill(Keyspaces& keyspaces, LogTail* tail, RecoveryReport* report, std::string* problem);
   Result<RecoveryStart> FindStart(RecoveryReport* report, std::string* problem);
   Status Load(Keyspaces& keyspaces, const RecoveryStart& start, RecoveryReport* report,
               std::string* problem);

@@ -372,7 +372,7 @@ class CheckTest(unittest.TestCase):
 
     def test_beside_a_server(self):
         with self.server():
-            for option in ("--list", "--repair"):
+            for option in ("--list", "--repair", "--replay"):
                 self.assertEqual(run(CHECK, option, self.data), (
                     2, b"", f"skep-check: {self.data}: a server has it open: end it first\n"))
 
@@ -389,6 +389,58 @@ class CheckTest(unittest.TestCase):
             2, f"skep-check: {path}: neither a directory, nor a segment of a log, a snapshot or an "
             "RDB file\n"))
         self.assertEqual(run(CHECK, "--help")[0], 0)
+
+    def replay(self, *options):
+        code, said, why = run(CHECK, "--replay", "--json", *options, self.data)
+        self.assertEqual(why, "")
+        return code, json.loads(said)
+
+    # Goal: a replay says whether a server would start, and with what, and changes nothing.
+    def test_replay(self):
+        expected = self.fill()
+        files = {name: os.stat(os.path.join(self.data, name)) for name in os.listdir(self.data)}
+        code, report = self.replay()
+        keys = {row["keyspace"]: row["keys"] for row in report["keyspaces"]}
+        self.assertEqual((code, report["starts"], keys[0]), (0, True, len(expected)))
+        self.assertGreater(report["log_changes"], 0)
+        code, said, _ = run(CHECK, "--replay", self.data)
+        self.assertEqual(code, 0)
+        self.assertIn(f"keyspace 0: {len(expected)} keys\n".encode(), said)
+        self.assertTrue(said.endswith(b"\na start succeeds\n"))
+        for name in os.listdir(self.data):
+            now = os.stat(os.path.join(self.data, name))
+            self.assertEqual((now.st_size, now.st_mtime_ns),
+                             (files[name].st_size, files[name].st_mtime_ns), name)
+
+        log = self.file(".skl")
+        said = run(CHECK, "--list", log)[1]
+        position = int(re.search(r'change (\d+) 0 \d+ put "k060" "new 60"', said.decode()).group(1))
+        self.damage(log, position + 30)
+        code, report = self.replay()
+        self.assertEqual((code, report["starts"]), (1, False))
+        self.assertIn(log, report["problem"])
+        with self.assertRaisesRegex(AssertionError, re.escape(report["problem"])):
+            self.server()
+
+    # Goal: a start applies again what functions have made of large values, and a replay says so.
+    def test_replay_of_large_values(self):
+        with self.server() as server, server.connect() as client:
+            for db in (0, 1):
+                client.call("SELECT", db)
+                client.call("SET", "large", b"x" * (2 << 20))
+                for _ in range(20):
+                    client.call("APPEND", "large", "y")
+                client.call("SET", "vector", b"\0" * (1 << 20))
+                for _ in range(20):
+                    client.call("VUPDATE", "vector", "add", "f32", 1)
+        code, report = self.replay()
+        self.assertEqual((code, report["starts"]), (0, True))
+        with self.server() as server, server.connect() as client:
+            for db in (0, 1):
+                client.call("SELECT", db)
+                value = client.call("GET", "large")
+                self.assertTrue(value == b"x" * (2 << 20) + b"y" * 20, len(value))
+                self.assertEqual(client.call("VREDUCE", "vector", "max", "f32"), b"20")
 
     # Goal: damage keeps a server from starting, and a repair takes all but what was hit.
     def test_repair(self):

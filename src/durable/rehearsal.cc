@@ -1,0 +1,88 @@
+#include "durable/rehearsal.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "durable/directory.h"
+#include "durable/keyspace_file.h"
+#include "durable/log_format.h"
+#include "engine/keyspaces.h"
+
+namespace skep::durable {
+namespace {
+
+constexpr Status kNoWrites(Code::kIo, "a rehearsal writes nothing", EROFS);
+
+// Reads what there is, and changes nothing but the file that is locked.
+class ReadOnlyFiles final : public FileSystem {
+ public:
+  explicit ReadOnlyFiles(FileSystem& files) : files_(files) {}
+
+  Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) override {
+    if (mode != Mode::kRead) return Fail(kNoWrites);
+    return files_.Open(path, mode);
+  }
+  Result<std::vector<std::string>> List(const std::string& path) override {
+    return files_.List(path);
+  }
+  Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
+    return files_.Lock(path);
+  }
+  Status Rename(const std::string&, const std::string&) override { return kNoWrites; }
+  Status Remove(const std::string&) override { return kNoWrites; }
+  // The directory is there.
+  Status CreateDirectory(const std::string&) override { return {}; }
+  Status SyncDirectory(const std::string&) override { return {}; }
+
+ private:
+  FileSystem& files_;
+};
+
+}  // namespace
+
+Result<Rehearsal> RehearseStart(FileSystem& files, Clock& clock, Options options,
+                                std::string* problem) {
+  const std::string& directory = options.directory;
+  const auto fail = [&](const Status& status) {
+    if (problem->empty()) *problem = fmt::format("{}: {}", directory, status.ToString());
+    return Fail(status);
+  };
+  const auto names = files.List(directory);
+  if (!names) return fail(names.error());
+  const bool is_store = std::ranges::any_of(*names, [](const std::string& name) {
+    return name == kKeyspaceFile || PositionOfSegment(name) || PositionOfSnapshot(name);
+  });
+  if (!is_store) return fail({Code::kInvalidArgument, "nothing of a store is here"});
+  const auto engines = ReadKeyspaceFile(files, directory);
+  if (!engines) {
+    *problem = fmt::format("{}/{}: {}", directory, kKeyspaceFile, engines.error().ToString());
+    return Fail(engines.error());
+  }
+  for (const auto& [index, engine] : *engines) {
+    options.keyspace_engines[index] = engine;
+    options.keyspaces = std::max(options.keyspaces, index + 1);
+  }
+  ReadOnlyFiles readable(files);
+  auto persistence = Persistence::Open(readable, clock, options, problem);
+  if (!persistence && persistence.error().code() == Code::kUnavailable) {
+    *problem = fmt::format("{}: a server has it open: end it first", directory);
+  }
+  if (!persistence) return fail(persistence.error());
+  auto keyspaces = Keyspaces::Make(options, nullptr, persistence->get());
+  if (!keyspaces) return fail(keyspaces.error());
+  Rehearsal rehearsal;
+  const Status s = (*persistence)->Rehearse(**keyspaces, &rehearsal.report, problem);
+  if (!s.ok()) return fail(s);
+  for (uint32_t i = 0; i < (*keyspaces)->count(); ++i) {
+    const Engine* const engine = (*keyspaces)->if_used(i);
+    if (engine != nullptr) rehearsal.items[i] = engine->Statistics().items;
+  }
+  return rehearsal;
+}
+
+}  // namespace skep::durable
