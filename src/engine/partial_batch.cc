@@ -1,6 +1,5 @@
 #include "engine/partial_batch.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "engine/batch_writer.h"
@@ -57,24 +56,23 @@ Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_
   rest.set_now_ms(batch.now_ms());
   rest.set_scan_bytes_max(batch.scan_bytes_max());
   rest.set_scan_visits_max(batch.scan_visits_max());
-  const auto is_left_out = [&](uint32_t slot) {
-    return std::ranges::any_of(left_out, [&](const Left& left) {
-      return slot >= left.part.begin && slot < left.part.end;
-    });
-  };
+  std::vector<bool> is_left_out(batch.size());
+  for (const Left& left : left_out) {
+    for (uint32_t slot = left.part.begin; slot < left.part.end; ++slot) is_left_out[slot] = true;
+  }
   size_t parts = 0;
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     for (; parts < batch.part_begins().size() && batch.part_begins()[parts] == slot; ++parts) {
       rest.BeginPart();
     }
-    if (!is_left_out(slot)) rest.Add(batch.requests()[slot]);
+    if (!is_left_out[slot]) rest.Add(batch.requests()[slot]);
   }
   const Version ticket = engine.Execute(rest);
   BatchWriter writer(batch);
   uint32_t from = 0;
   uint32_t culprit = 0;
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-    if (is_left_out(slot)) continue;
+    if (is_left_out[slot]) continue;
     if (rest.outcome(from).verdict != Verdict::kAborted) culprit = slot;
     Copy(rest, from++, writer, slot);
   }
