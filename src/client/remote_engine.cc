@@ -126,7 +126,8 @@ void RemoteEngine::CompleteRanges(Batch& batch) {
   }
   if (cut.empty()) return;
   SnapshotRef at = batch.snapshot();
-  const bool owns = at.id == 0;
+  // An engine that keeps one version of a key has nothing to pin: it is read piece by piece.
+  const bool owns = at.id == 0 && traits().snapshots;
   BatchWriter writer(batch, BatchWriter::KeepOutcomes());
   if (owns) {
     const auto opened = OpenSnapshot(batch.now_ms());
@@ -193,7 +194,10 @@ const EngineTraits& RemoteEngine::traits() const {
   auto reply = remote_.Ask(packed::Kind::kKeyspace, keyspace_, {}, remote_.IndexForThread());
   if (!reply) return traits_;
   name_ = std::move(*reply);
-  if (packed::ReadTraits(name_, &traits_)) knows_traits_.store(true, std::memory_order_release);
+  const bool is_read = packed::ReadTraits(name_, &traits_);
+  // A long range is read in pieces (CompleteRanges).
+  if (!traits_.snapshots) traits_.whole_ranges = false;
+  if (is_read) knows_traits_.store(true, std::memory_order_release);
   return traits_;
 }
 

@@ -20,8 +20,8 @@ constexpr uint32_t kStrangerMessageMax = Worker::kStrangerBytesMax - sizeof(Head
 constexpr uint32_t kOperationsMax = 64 * 1024;  // of a message
 constexpr size_t kSharedMax = 512;              // requests of the batch of a turn, about
 // Of what a message reads of ranges in one go, so that other connections go on: its client asks
-// again for the rest, at the version it has pinned. An atomic batch cannot be cut so; what one of
-// its ranges may read is that of a transaction.
+// again for the rest, at the version it has pinned, if the engine keeps versions. An atomic batch
+// cannot be cut so; what one of its ranges may read is that of a transaction.
 constexpr size_t kRangeBytesMax = 1 << 20;
 constexpr size_t kRangeBytesMin = 16 * 1024;
 constexpr uint32_t kRangeVisitsMax = 32 * 1024;
@@ -40,10 +40,8 @@ struct RangeLimits {
   size_t bytes;
   uint32_t visits;
 };
-RangeLimits LimitsOf(const Header& header, const EngineTraits& traits, size_t reply_bytes_max) {
+RangeLimits LimitsOf(const Header& header, size_t reply_bytes_max) {
   if (header.kind == Kind::kAtomic) return {kTransactionScanBytesMax, kTransactionScanKeysMax};
-  // The client could not go on at the version it began with. Walks it can always go on with.
-  if (!traits.multi_version && !traits.walks) return {SIZE_MAX, kNoLimit};
   const uint32_t share = std::max(header.count, 1u);
   // What alone is more than the reply may be need not be read.
   return {
@@ -232,8 +230,7 @@ Status Worker::SetUpApart(Session& session, const Header& header, std::string_vi
     if (snapshot == nullptr) return {Code::kSnapshotTooOld, "the connection has no such snapshot"};
     batch.set_snapshot(snapshot->ref());
   }
-  const RangeLimits limits =
-      LimitsOf(header, server_.keyspaces().at(header.keyspace).traits(), session.reply_bytes_max);
+  const RangeLimits limits = LimitsOf(header, session.reply_bytes_max);
   batch.set_scan_bytes_max(std::min<uint64_t>(limits.bytes, settings->scan_bytes_max));
   batch.set_scan_visits_max(
       static_cast<uint32_t>(std::min<uint64_t>(limits.visits, settings->scan_visits_max)));

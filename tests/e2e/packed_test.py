@@ -105,6 +105,38 @@ class PackedTest(ServerTest):
         self.assertEqual(again.batch(insert, flags=REMEMBER, message=6)[0]["verdict"], EXISTS)
         again.close()
 
+    def test_many_long_ranges_in_one_message(self):
+        # Goal: what a message reads of ranges is cut on every engine, so that the reply is bounded
+        # and others go on; who asks for the rest gets all of it, each pair once.
+        pairs = [(b"%08d" % i, b"%08d" % (7 * i)) for i in range(20_000)]
+        with SkepServer("--keyspace", "1=hashleaf,key=8,value=8", "--keyspace", "2=model") as server:
+            client = Client(server.port)
+            self.addCleanup(client.close)
+            for keyspace in (0, 1, 2):
+                with self.subTest(keyspace=keyspace):
+                    client.batch(*(request(PUT, key, value) for key, value in pairs),
+                                 keyspace=keyspace)
+                    scans = [request(SCAN, **ALL)] * 300
+                    _, reply = client.call(packed.BATCH, b"".join(scans), count=300,
+                                           keyspace=keyspace)
+                    self.assertLess(len(reply), 8 << 20)
+                    counts = client.batch(*[request(COUNT, b"0", **ALL)] * 300, keyspace=keyspace)
+                    for outcome in packed.outcomes(reply, 300):
+                        self.assertTrue(outcome["more"])
+                        self.assertEqual(outcome["items"], pairs[:len(outcome["items"])])
+                    for outcome in counts:
+                        self.assertTrue(outcome["more"])
+                        self.assertGreater(outcome["value"], pairs[outcome["integer"] - 1][0])
+                        self.assertLessEqual(outcome["value"], pairs[outcome["integer"]][0])
+                    items, begin = [], b""
+                    while True:
+                        part = client.batch(request(SCAN, begin, **ALL), keyspace=keyspace)[0]
+                        items += part["items"]
+                        if not part["more"]:
+                            break
+                        begin = part["value"]
+                    self.assertEqual(items, pairs)
+
     def test_many_messages_under_way(self):
         ids = [self.packed.send(packed.BATCH, request(PUT, b"k%d" % i, b"v"), count=1)
                for i in range(2000)]
