@@ -68,8 +68,7 @@ class Exporter {
   }
 
   bool ReadRange() {
-    summary_.is_one_version = true;
-    while (true) {
+    for (bool is_first = true;; is_first = false) {
       if (reply_.is_error()) return FailWith(reply_.text);
       if (reply_.elements.size() != 2 || reply_.elements[1].elements.size() % 3 != 0) {
         return FailWith(kNoRangesAnswer);
@@ -79,6 +78,7 @@ class Exporter {
       // While this chunk is written, the server reads the next one.
       if (token != "0") client_.Send({"KSCAN", "NEXT", token});
       const auto& fields = chunk.elements[1].elements;
+      summary_.is_one_version = is_first;
       for (size_t i = 0; i < fields.size(); i += 3) {
         const int64_t deadline_ms = fields[i + 2].integer;
         const DumpItem item = {
@@ -87,9 +87,20 @@ class Exporter {
             .deadline_ms = static_cast<uint64_t>(std::max<int64_t>(deadline_ms, 0))};
         if (!writer_.Write(item)) return false;
       }
-      if (token == "0") return true;
+      if (token == "0") return is_first || LookForVersions();
       if (!Receive()) return false;
     }
+  }
+
+  // Whether chunks of the database are of one version, if the server says so.
+  bool LookForVersions() {
+    if (!Call({"INFO", "keyspace"})) return false;
+    const std::string_view text = reply_.text;
+    const size_t line = text.find(fmt::format("db{}:", options_.db));
+    if (line == text.npos) return true;
+    const std::string_view fields = text.substr(line, text.find('\r', line) - line);
+    summary_.is_one_version = fields.ends_with(",versions=many");
+    return true;
   }
 
   // ---- Key by key ----

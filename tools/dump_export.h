@@ -31,8 +31,8 @@ struct ExportSummary {
 // Takes the bytes; false: it cannot, and the export ends.
 using DumpTarget = std::function<bool(std::string_view bytes)>;
 
-// Writes every key of the range. Of a keyspace with an order all are of one version; else each key
-// is as it was at an instant of the export, and one that was there all the while is written.
+// Writes every key of the range. Of a keyspace with an order and versions all are of one; else each
+// key is as it was at an instant of the export, and one that was there all the while is written.
 // Returns a line for a person, or nothing. Memory: some MiB, or the largest value three times.
 std::string Export(ServerClient& client, const ExportOptions& options, const DumpTarget& target,
                    ExportSummary* summary);

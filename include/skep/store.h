@@ -98,8 +98,8 @@ inline constexpr Deadline kNever = Deadline::max();
 // So long from now.
 Deadline DeadlineAfter(std::chrono::milliseconds lifetime);
 
-// A pass over a range at one version, in chunks, so that its memory is bounded however long the
-// range is. Views are valid until the next call of Next(). Thread safety: one owner.
+// A pass over a range at one version, or where a keyspace has no snapshots each chunk of an instant
+// of its own; in bounded memory. Views are valid until the next Next(). Thread safety: one owner.
 class Scanner {
  public:
   // Moves to the next item; false at the end of the range or on an error, then status() tells.
@@ -235,7 +235,7 @@ class Store {
   // `at` must be a snapshot of the same keyspace; another is answered with kInvalidArgument.
   Scanner Scan(const Range& range, const ScanOptions& options = {}, uint32_t keyspace = 0,
                const Snapshot* at = nullptr);
-  // How many keys the range has, at one version; takes time with their number.
+  // How many keys the range has, at one version (Scanner); takes time with their number.
   Result<uint64_t> Count(const Range& range, uint32_t keyspace = 0, const Snapshot* at = nullptr);
   // Deletes the first `limit` keys of the range, at one instant. Returns how many there were.
   Result<uint64_t> DeleteRange(const Range& range, uint32_t limit = kNoLimit,

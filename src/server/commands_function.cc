@@ -7,6 +7,7 @@
 #include "server/commands.h"
 #include "server/function_args.h"
 #include "server/range_args.h"
+#include "server/range_task.h"
 #include "server/server.h"
 #include "server/subcommands.h"
 #include "skep/store.h"
@@ -37,7 +38,7 @@ void ReplyState(const Call& call, const Function& function, std::string_view sta
   reply.Integer(number);
 }
 
-// Folds the values of a range: what a chunk holds at once, more in turns at a snapshot.
+// Folds the values of a range: what a chunk holds at once, more in turns (range_task.h).
 class Fold {
  public:
   Fold(const Function& function, std::string_view first)
@@ -71,11 +72,9 @@ class ReduceTask final : public Task {
                     std::string_view first) {
     ReduceTask at_once({}, range, function, first);
     if (!at_once.Step(call)) return;
-    Engine& engine = call.engine();
-    const auto ref = engine.OpenSnapshot(call.time_ms());
-    if (!ref) return call.Error(ref.error());
-    call.Start(
-        std::unique_ptr<Task>(new ReduceTask(Snapshot(engine, *ref), range, function, first)));
+    auto pinned = PinRange(call);
+    if (!pinned) return call.Error(pinned.error());
+    call.Start(std::unique_ptr<Task>(new ReduceTask(std::move(*pinned), range, function, first)));
   }
 
   bool Step(Call& call) override {
@@ -83,7 +82,7 @@ class ReduceTask final : public Task {
     constexpr size_t kChunkBytes = 256 * 1024;
     constexpr uint32_t kChunkVisits = 4096;
     Batch batch;
-    if (snapshot_.valid()) batch.set_snapshot(snapshot_.ref());
+    batch.set_snapshot(snapshot_.ref());
     batch.set_scan_bytes_max(kChunkBytes);
     batch.set_scan_visits_max(kChunkVisits);
     const uint32_t slot =
@@ -112,7 +111,7 @@ class ReduceTask final : public Task {
         unbounded_(range.unbounded),
         fold_(function, first) {}
 
-  const Snapshot snapshot_;  // not valid: the first chunk
+  const Snapshot snapshot_;  // not valid: the first chunk, or there is none (PinRange)
   std::string lo_;           // of what is left
   const std::string hi_;
   const bool unbounded_;

@@ -147,14 +147,14 @@ std::optional<PinnedScan> BeginKscan(Call& call) {
     call.Error(Status(Code::kNotSupported, "this engine has no order"));
     return std::nullopt;
   }
-  const auto ref = engine.OpenSnapshot(call.time_ms());
-  if (!ref) {
-    call.Error(ref.error());
+  auto pinned = PinRange(call);
+  if (!pinned) {
+    call.Error(pinned.error());
     return std::nullopt;
   }
   return PinnedScan{.scan = {.keyspace = call.session().keyspace,
-                             .version = ref->version,
-                             .now_ms = ref->now_ms,
+                             .version = pinned->ref().version,
+                             .now_ms = pinned->ref().now_ms,
                              .lo = std::string(args.range.lo),
                              .hi = std::string(args.range.hi),
                              .unbounded = args.range.unbounded,
@@ -162,7 +162,7 @@ std::optional<PinnedScan> BeginKscan(Call& call) {
                                          .reverse = args.reverse,
                                          .keys_only = !args.with_values},
                              .with_deadlines = args.with_deadlines},
-                    .pin = std::make_shared<const Snapshot>(engine, *ref)};
+                    .pin = std::make_shared<const Snapshot>(std::move(*pinned))};
 }
 
 // What KSCAN NEXT goes on with; nothing if an error was sent.

@@ -157,9 +157,10 @@ void KeyspaceSection(Server& server, Out out) {
     if (s.items == 0 && s.snapshots == 0) continue;
     fmt::format_to(out,
                    "db{}:keys={},expires={},avg_ttl=0,engine={},bytes={},old_versions={},"
-                   "snapshots={},released={}\r\n",
+                   "snapshots={},released={},versions={}\r\n",
                    i, s.items, s.deadlines, engine->traits().name, s.bytes, s.old_versions,
-                   s.snapshots, engine->gate().released());
+                   s.snapshots, engine->gate().released(),
+                   engine->traits().snapshots ? "many" : "one");
   }
 }
 

@@ -43,7 +43,9 @@ bool TrySend(Call& call, const RangeTask::Query& query) {
   }
   const size_t first = std::min<size_t>(query.offset, matching.size());
   ReplyItemsHead(call, matching.size() - first, with_values);
-  for (size_t i = first; i < matching.size(); ++i) ReplyItem(call, matching[i], with_values);
+  for (size_t i = first; i < matching.size(); ++i) {
+    ReplyItem(call.reply(), matching[i], with_values);
+  }
   return true;
 }
 
@@ -68,8 +70,7 @@ void ReplyItemsHead(const Call& call, size_t items, bool with_values) {
   call.reply().Array(flat_pairs ? 2 * items : items);
 }
 
-void ReplyItem(const Call& call, const Item& item, bool with_values) {
-  RespWriter reply = call.reply();
+void ReplyItem(RespWriter reply, const Item& item, bool with_values) {
   if (with_values && reply.protocol() == 3) reply.Array(2);
   reply.Bulk(item.key);
   if (with_values) reply.Bulk(item.value);
@@ -77,20 +78,29 @@ void ReplyItem(const Call& call, const Item& item, bool with_values) {
 
 void ReplyItems(const Call& call, const ItemRange& items, bool with_values) {
   ReplyItemsHead(call, items.size(), with_values);
-  for (const Item& item : items) ReplyItem(call, item, with_values);
+  for (const Item& item : items) ReplyItem(call.reply(), item, with_values);
+}
+
+Result<Snapshot> PinRange(const Call& call) {
+  Engine& engine = call.engine();
+  if (!engine.traits().snapshots) return Snapshot();
+  const auto ref = engine.OpenSnapshot(call.time_ms());
+  if (!ref) return Fail(ref.error());
+  return Snapshot(engine, *ref);
 }
 
 void RangeTask::Start(Call& call, const Query& query) {
   if (query.count_only ? TryCount(call, query) : TrySend(call, query)) return;
-  Engine& engine = call.engine();
-  const auto ref = engine.OpenSnapshot(call.time_ms());
-  if (!ref) return call.Error(ref.error());
-  call.Start(std::unique_ptr<Task>(new RangeTask(Snapshot(engine, *ref), query)));
+  auto pinned = PinRange(call);
+  if (!pinned) return call.Error(pinned.error());
+  MemoryBudget& budget = call.server().keyspaces().budget();
+  call.Start(std::unique_ptr<Task>(new RangeTask(std::move(*pinned), budget, query)));
 }
 
-RangeTask::RangeTask(Snapshot snapshot, const Query& query)
+RangeTask::RangeTask(Snapshot snapshot, MemoryBudget& budget, const Query& query)
     : snapshot_(std::move(snapshot)),
       ref_(snapshot_.ref()),
+      is_pinned_(snapshot_.valid()),
       first_lo_(query.range.lo),
       first_hi_(query.range.hi),
       first_unbounded_(query.range.unbounded),
@@ -100,9 +110,13 @@ RangeTask::RangeTask(Snapshot snapshot, const Query& query)
       pattern_(query.pattern),
       lo_(first_lo_),
       hi_(first_hi_),
-      unbounded_(first_unbounded_) {}
+      unbounded_(first_unbounded_),
+      collected_(budget) {}
 
 bool RangeTask::Step(Call& call) {
+  if (!is_pinned_ && !count_only_) {
+    return sending_ ? collected_.Send(call) : StepCollect(call);
+  }
   if (sending_) return StepSend(call);
   // A count that can stop early or that looks at keys has to scan.
   const bool scans = pattern_.has_value() || options_.limit != kNoLimit;
@@ -159,11 +173,33 @@ bool RangeTask::StepSend(Call& call) {
   }
   for (const Item& item : batch.items(slot)) {
     if (!Matches(item.key) || matched_++ < offset_) continue;
-    ReplyItem(call, item, !options_.keys_only);
+    ReplyItem(call.reply(), item, !options_.keys_only);
     if (--to_send_ == 0) return false;
   }
   GoOnFrom(batch.outcome(slot).value);
   return true;
+}
+
+bool RangeTask::StepCollect(Call& call) {
+  Batch batch;
+  const uint32_t slot = Scan(call, batch, options_.keys_only);
+  const Outcome& out = batch.outcome(slot);
+  if (out.verdict == Verdict::kRefused) return Fail(call, out.status);
+  const uint64_t wanted = options_.limit == kNoLimit ? UINT64_MAX : offset_ + options_.limit;
+  for (const Item& item : batch.items(slot)) {
+    if (matched_ == wanted) break;
+    if (!Matches(item.key) || matched_++ < offset_) continue;
+    ReplyItem(RespWriter(collected_.bytes(), call.session().protocol), item, !options_.keys_only);
+    ++to_send_;
+  }
+  if (!collected_.HasRoom(call)) return false;
+  if (out.more && matched_ < wanted) {
+    GoOnFrom(out.value);
+    return true;
+  }
+  sending_ = true;
+  ReplyItemsHead(call, to_send_, !options_.keys_only);
+  return collected_.Send(call);
 }
 
 bool RangeTask::Fail(Call& call, Status status) {

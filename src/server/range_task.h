@@ -8,6 +8,10 @@
 // The pin ends with the task. A client that reads so slowly that the snapshot's age limit passes,
 // or that the memory it holds back is needed meanwhile, cannot be told inside an array: its
 // connection is closed.
+//
+// An engine that keeps one version of a key has nothing to pin. There each chunk is of an instant
+// of its own: a key that is there all the while is counted, or sent, exactly once, one that is not,
+// once or not at all. What is to be sent is collected first (collected_reply.h).
 #pragma once
 
 #include <cstdint>
@@ -16,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/collected_reply.h"
 #include "server/command.h"
 #include "server/session.h"
 #include "skep/store.h"
@@ -26,7 +31,11 @@ namespace skep {
 // WITHSCORES has them.
 void ReplyItems(const Call& call, const ItemRange& items, bool with_values);
 void ReplyItemsHead(const Call& call, size_t items, bool with_values);
-void ReplyItem(const Call& call, const Item& item, bool with_values);
+void ReplyItem(RespWriter reply, const Item& item, bool with_values);
+
+// What a command pins that reads a range in turns; not valid if the engine keeps one version of a
+// key. Errors: Engine::OpenSnapshot's.
+Result<Snapshot> PinRange(const Call& call);
 
 class RangeTask final : public Task {
  public:
@@ -45,11 +54,12 @@ class RangeTask final : public Task {
   void GiveUpPin() override { snapshot_ = Snapshot(); }
 
  private:
-  RangeTask(Snapshot snapshot, const Query& query);
+  RangeTask(Snapshot snapshot, MemoryBudget& budget, const Query& query);
 
   bool StepCount(Call& call);
   bool StepCountByScan(Call& call);
   bool StepSend(Call& call);
+  bool StepCollect(Call& call);
   bool BeginSending(Call& call);
   bool Fail(Call& call, Status status);
   bool Matches(std::string_view key) const;
@@ -59,6 +69,7 @@ class RangeTask final : public Task {
 
   Snapshot snapshot_;  // none once it is given up
   const SnapshotRef ref_;
+  const bool is_pinned_;  // false: the engine keeps one version of a key
   const std::string first_lo_, first_hi_;
   const bool first_unbounded_;
   const ScanOptions options_;
@@ -71,6 +82,7 @@ class RangeTask final : public Task {
   bool unbounded_;
   uint64_t matched_ = 0;  // in this pass
   uint64_t to_send_ = 0;
+  CollectedReply collected_;  // without a snapshot
 };
 
 }  // namespace skep

@@ -12,8 +12,6 @@ namespace {
 // One piece: what is done without letting other connections in.
 constexpr uint32_t kChunkVisits = 4096;
 constexpr size_t kChunkBytes = 256 * 1024;
-// Reads go on at the memory limit: such a reply is made whatever is left.
-constexpr size_t kBytesFree = 1 << 20;
 
 }  // namespace
 
@@ -22,7 +20,7 @@ void WalkTask::Start(Call& call, std::string_view pattern) {
   if (task->Step(call)) call.Start(std::move(task));
 }
 
-bool WalkTask::Step(Call& call) { return is_collected_ ? Send(call) : Collect(call); }
+bool WalkTask::Step(Call& call) { return is_collected_ ? collected_.Send(call) : Collect(call); }
 
 bool WalkTask::Collect(Call& call) {
   Batch batch;
@@ -31,30 +29,18 @@ bool WalkTask::Collect(Call& call) {
   const uint32_t slot = batch.Walk(cursor_, {.keys_only = true});
   call.Execute(batch);
   if (call.Refused(batch)) return false;
-  RespWriter writer(keys_, call.session().protocol);
+  RespWriter writer(collected_.bytes(), call.session().protocol);
   for (const Item& item : batch.items(slot)) {
     if (!GlobMatch(pattern_, item.key)) continue;
     writer.Bulk(item.key);
     ++count_;
   }
-  budget_.Charge(keys_.capacity() - charged_bytes_);
-  charged_bytes_ = keys_.capacity();
   cursor_ = static_cast<uint64_t>(batch.outcome(slot).integer);
-  if (keys_.size() > kBytesFree && !budget_.HasRoomFor(0)) {
-    call.Error(kOutOfMemory);
-    return false;
-  }
+  if (!collected_.HasRoom(call)) return false;
   if (cursor_ != 0) return true;
   is_collected_ = true;
   call.reply().Array(count_);
-  return Send(call);
-}
-
-bool WalkTask::Send(Call& call) {
-  const std::string_view piece = std::string_view(keys_).substr(sent_, kChunkBytes);
-  call.session().out.append(piece);
-  sent_ += piece.size();
-  return sent_ < keys_.size();
+  return collected_.Send(call);
 }
 
 }  // namespace skep

@@ -34,6 +34,42 @@ TEST(HashleafStore, HasPairsOfItsSize) {
             Code::kNotSupported);
 }
 
+// Goal: a pass over a range, and a count, of any size work without snapshots.
+// Method: pairs of many chunks, read both ways, with limits and bounds; the tree without old values
+//   does the same.
+TEST(HashleafStore, LongRanges) {
+  constexpr uint64_t kKeys = 20'000;
+  Options options = OptionsWith("hashleaf,key=8,value=8,leaf=32768");
+  options.btree.multi_version = false;
+  const auto store = *Store::Open(options);
+  for (const uint32_t keyspace : {0u, 2u}) {
+    SCOPED_TRACE(keyspace);
+    Batch load;
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      load.Put(load.scratch().Copy(Key(i)), load.scratch().Copy(Key(3 * i)));
+    }
+    ASSERT_TRUE(store->Execute(load, keyspace).ok());
+    EXPECT_EQ(*store->Count(Range::All(), keyspace), kKeys);
+    EXPECT_EQ(*store->Count(Range::Between(Key(100), Key(15'000)), keyspace), 14'900u);
+    for (const bool reverse : {false, true}) {
+      auto scanner = store->Scan(Range::All(), {.reverse = reverse}, keyspace);
+      uint64_t seen = 0;
+      for (; scanner.Next(); ++seen) {
+        const uint64_t number = reverse ? kKeys - 1 - seen : seen;
+        ASSERT_EQ(scanner.key(), Key(number));
+        ASSERT_EQ(scanner.value(), Key(3 * number));
+      }
+      EXPECT_TRUE(scanner.status().ok()) << scanner.status().ToString();
+      EXPECT_EQ(seen, kKeys);
+    }
+    auto some = store->Scan(Range::From(Key(7)), {.limit = 5000, .keys_only = true}, keyspace);
+    uint64_t seen = 0;
+    while (some.Next()) ASSERT_EQ(some.key(), Key(7 + seen++));
+    EXPECT_EQ(seen, 5000u);
+    EXPECT_EQ(store->TakeSnapshot(keyspace).error().code(), Code::kNotSupported);
+  }
+}
+
 TEST(HashleafStore, OptionsThatAreNone) {
   for (const char* const spec :
        {"hashleaf,key=5", "hashleaf,value=0", "hashleaf,leaf=5000", "hashleaf,key", "hashleaf,",

@@ -309,15 +309,27 @@ Result<uint64_t> Store::DeleteRange(const Range& range, uint32_t limit, uint32_t
   return static_cast<uint64_t>((*out)->integer);
 }
 
+namespace {
+
+// What a pass over a range pins; not valid if the engine keeps one version of a key: then each
+// chunk is of an instant of its own.
+Result<Snapshot> Pin(Store& store, uint32_t keyspace) {
+  auto taken = store.TakeSnapshot(keyspace);
+  if (!taken && taken.error().code() == Code::kNotSupported) return Snapshot();
+  return taken;
+}
+
+}  // namespace
+
 Result<uint64_t> Store::Count(const Range& range, uint32_t keyspace, const Snapshot* at) {
+  if (at != nullptr && !IsOf(*at, keyspace)) return Fail(kForeignSnapshot);
   Snapshot own;
   if (at == nullptr) {
-    auto taken = TakeSnapshot(keyspace);
-    if (!taken) return Fail(taken.error());
-    own = std::move(*taken);
+    auto pinned = Pin(*this, keyspace);
+    if (!pinned) return Fail(pinned.error());
+    own = std::move(*pinned);
     at = &own;
   }
-  if (!IsOf(*at, keyspace)) return Fail(kForeignSnapshot);
   uint64_t count = 0;
   std::string lo(range.lo);
   Range left = range;
@@ -404,9 +416,9 @@ bool Scanner::Next() {
 // Gets the next chunk.
 Status Scanner::Fetch() {
   if (at_.id == 0) {
-    auto taken = store_->TakeSnapshot(keyspace_);
-    if (!taken) return taken.error();
-    own_ = std::move(*taken);
+    auto pinned = Pin(*store_, keyspace_);
+    if (!pinned) return pinned.error();
+    own_ = std::move(*pinned);
     at_ = own_.ref();
   }
   batch_.Clear();

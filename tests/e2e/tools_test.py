@@ -93,6 +93,25 @@ class DumpTest(unittest.TestCase):
                     self.assertEqual((code, said), (0, f"imported {len(items)} keys\n"))
                     self.assertEqual(contents(back), items)
 
+    # Goal: an export of a keyspace that keeps one version of a key has all keys, and claims to be of
+    # one version only if it was read in one piece.
+    def test_keyspaces_of_one_version(self):
+        options = ("--btree-multi-version", "no", "--keyspace", "1=hashleaf,key=8,value=8")
+        source, client = self.server(*options)
+        target, back = self.server(*options)
+        for db in (0, 1):
+            client.call("SELECT", db)
+            back.call("SELECT", db)
+            for count, how in ((500, " of one version"), (5000, ", each as it was when it was read")):
+                with self.subTest(db=db, count=count):
+                    items = {b"%08d" % i: (b"%08x" % i, -1) for i in range(count)}
+                    client.pipeline(*[("SET", key, value) for key, (value, _) in items.items()])
+                    code, _, said = dump(source, "export", "--db", db, "--output", self.path("all"))
+                    self.assertEqual((code, said), (0, f"exported {count} keys{how}\n"))
+                    code, _, said = dump(target, "import", "--db", db, self.path("all"))
+                    self.assertEqual(code, 0, said)
+                    self.assertEqual(contents(back), items)
+
     def test_many_keys(self):
         source, client = self.server()
         target, back = self.server()

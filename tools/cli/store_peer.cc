@@ -48,11 +48,13 @@ class StoreExporter {
     return out.verdict == Verdict::kRefused ? out.status : Status();
   }
 
-  // All of one version. A scan tells no deadlines: they are asked for, at the same version.
+  // All of one version, if the keyspace has snapshots. A scan tells no deadlines: they are asked
+  // for, at the same version or together with the value.
   Status ReadRange() {
-    const auto at = store_.TakeSnapshot(keyspace_);
-    if (!at) return at.error();
-    summary_.is_one_version = true;
+    auto at = store_.TakeSnapshot(keyspace_);
+    if (!at && at.error().code() != Code::kNotSupported) return at.error();
+    const SnapshotRef version = at ? at->ref() : SnapshotRef();
+    summary_.is_one_version = at.has_value();
     Scratch scratch;
     Range left =
         options_.to ? Range::Between(options_.from, *options_.to) : Range::From(options_.from);
@@ -61,20 +63,21 @@ class StoreExporter {
     for (bool more = true; more;) {
       left.lo = lo;
       Batch items;
-      items.set_snapshot(at->ref());
+      items.set_snapshot(version);
       items.set_scan_bytes_max(kChunkBytes);
       items.Scan(left, {.limit = kChunkItems});
       if (const Status s = Execute(items); !s.ok()) return s;
-      Batch deadlines;
-      deadlines.set_snapshot(at->ref());
-      for (const Item& item : items.items(0)) AddLook(deadlines, item.key, Request::kNoValue);
-      if (const Status s = Execute(deadlines); !s.ok()) return s;
+      Batch looks;
+      looks.set_snapshot(version);
+      for (const Item& item : items.items(0)) AddLook(looks, item.key, at ? Request::kNoValue : 0);
+      if (const Status s = Execute(looks); !s.ok()) return s;
       uint32_t slot = 0;
       for (const Item& item : items.items(0)) {
-        const uint64_t deadline_ms = deadlines.outcome(slot++).deadline_ms;
-        if (!writer_.Write({.key = item.key, .value = item.value, .deadline_ms = deadline_ms})) {
-          return {};
-        }
+        const Outcome& look = looks.outcome(slot++);
+        const DumpItem now = {.key = item.key,
+                              .value = at ? item.value : look.value,
+                              .deadline_ms = look.deadline_ms};
+        if (look.present && !writer_.Write(now)) return {};
       }
       more = items.outcome(0).more;
       lo.assign(items.outcome(0).value);

@@ -1,0 +1,39 @@
+// collected_reply.h: a long array that is encoded before the first of it is sent.
+//
+// A RESP array starts with its length, and of an engine that keeps one version of a key that is
+// known only when the last element was read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/memory_budget.h"
+#include "server/command.h"
+
+namespace skep {
+
+// Thread safety: one owner.
+class CollectedReply {
+ public:
+  explicit CollectedReply(MemoryBudget& budget) : budget_(budget) {}
+  ~CollectedReply() { budget_.Release(charged_bytes_); }
+  CollectedReply(const CollectedReply&) = delete;
+  CollectedReply& operator=(const CollectedReply&) = delete;
+
+  // The elements, to append to.
+  std::string& bytes() { return bytes_; }
+  // After some were appended: charges them to the budget. False: it has no room for more than 1
+  // MiB, and the reply is an error.
+  bool HasRoom(Call& call);
+  // Sends a piece. False: it was the last.
+  bool Send(Call& call);
+
+ private:
+  MemoryBudget& budget_;
+  std::string bytes_;
+  size_t sent_ = 0;
+  uint64_t charged_bytes_ = 0;
+};
+
+}  // namespace skep
