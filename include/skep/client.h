@@ -7,10 +7,14 @@
 //
 // What differs from a store in this process:
 //   - Every call may also be refused with kUnavailable: there is no connection, or no answer in
-//     time. A write that was refused so may have been done.
+//     time. So of a write there are three answers, and each is true: it was done (the call says
+//     what became of it); it was not done (refused with any other code; or with kUnavailable and
+//     kNothingSent as the detail); it is not known (kUnavailable).
 //   - A broken connection is made again, with pauses that grow, and what was not answered is sent
 //     again: reads always, writes if `remembers_writes` (the server then does not do them twice).
-//     Writes that a server was restarted under are refused with kUnavailable.
+//     Writes that a server was restarted under, or that it has forgotten, are not known. A server
+//     that refuses the client (its password, its version) refuses calls for as long as it does, and
+//     a second longer at most.
 //   - Snapshots and watches end with their connection: kSnapshotTooOld, or a condition that is
 //     refused.
 //   - A key's deadline is a time of the server's clock.
@@ -23,6 +27,9 @@
 
 namespace skep {
 
+// The detail of a kUnavailable: no server can have done anything, as nothing was sent.
+inline constexpr uint64_t kNothingSent = 1;
+
 struct ConnectOptions {
   // "localhost:6379", "127.0.0.1:6379", "[::1]:6379" or "unix:/run/skep.sock". A name is looked up
   // once.
@@ -30,7 +37,8 @@ struct ConnectOptions {
   std::string password;  // the server's requirepass
   // Threads are spread over so many connections; each is served by one of the server's workers.
   uint32_t connections = 1;
-  // How long a call may take, with everything it does again; Store::Connect with each address that
+  // How long a call may take, with everything it does again and whatever has come of its answer; a
+  // range that the server answers in pieces, each of them; Store::Connect with each address that
   // the name stands for.
   uint32_t timeout_ms = 10'000;
   // The server keeps replies to writes for a while, so that writes can be sent again.

@@ -1,22 +1,46 @@
 // connection.h: one connection to a server, on which many threads have messages under way.
 //
-//   caller   Begin: takes an id, appends the message, sends what the socket takes
-//            Await: until the reply is there
+//   caller   Begin: takes an id, queues the message, sends what server and socket take
+//            Await: until it is known what became of it
 //
 // There is no thread behind it. Of the callers that wait, one is the leader: it waits for the
 // socket, reads, and hands each reply to who waits for it; when it has its own it leaves and makes
 // another one the leader. Who has begun something and does not wait yet costs nothing; its reply
 // stays where it is until somebody reads.
 //
-// A connection that breaks is made again by the leader (or by the next Begin), after pauses that
-// double. Then every message that was not answered is sent again if that is right: it only reads,
-// or the server remembers it and is the same one (ServerHello::instance); the others end with
-// kUnavailable. Messages that name a snapshot of the broken connection end with kSnapshotTooOld.
+// Three answers. A message ends in one of these ways, and each says what is true:
+//   done       status is ok and `reply` says what became of each operation
+//   not done   any other code than kUnavailable; or kUnavailable with kNothingSent as its detail
+//   not known  kUnavailable: it was sent, and no answer tells what became of it
+// A message that only reads (may_repeat) changes nothing, so that of it only the first matters.
 //
-// The server knows a connection by its client id, and messages by theirs, which rise. They begin
-// where the server says that they are new to it. Before they end the connection takes another
+// A connection that breaks is made again by the leader (or by the next who waits), after pauses
+// that double. Then every message that was not answered is sent again if that is right: it only
+// reads, or the server remembers it and is the same one (ServerHello::instance); the others end as
+// not known. Messages that name a snapshot of the broken connection end with kSnapshotTooOld. A
+// server that refuses the client (password, version) is asked again after the pause; what waits or
+// comes before ends at once with what it said.
+//
+// Names. The server knows a connection by its client id, and messages by theirs, which rise. They
+// begin where the server says that they are new to it. Before they end the connection takes another
 // client id, which it can only while nothing is under way: so it is done early if there is such a
 // moment, and at the end Begin waits for one.
+//
+// The queue. What is begun is sent in the order of ids, and only while
+//   Q1  less than kUnsentMax bytes wait for the socket;
+//   Q2  of a write that the server is to remember: write_window.h has room for it.
+// The rest is queued, whoever leads; Begin returns when its message has left the queue, unless
+// there is no connection.
+//
+// Time. Every message ends ConnectOptions::timeout_ms after its Begin at the latest, whatever is
+// coming meanwhile. That alone does not break the connection: a reply that comes later is passed
+// over (what it opened on the server is closed). A connection is of no use once a message has ended
+// so and no whole reply has come for timeout_ms; after half of that the server is asked for a sign
+// (a ping), so that one slow operation is not taken for a dead connection.
+//
+// Memory. A call throws std::bad_alloc only from Begin, of which nothing is then under way. Where
+// the leader finds no memory, the connection counts as broken. There is no memory for a reply: its
+// message ends, the others go on.
 //
 // With ConnectOptions::datagrams, a message that is small, may be sent again and names no snapshot
 // leaves as a datagram. Has no reply come after kAnswerMs, it leaves again, under the same id, and
@@ -37,6 +61,7 @@
 
 #include "base/clock.h"
 #include "base/network.h"
+#include "client/write_window.h"
 #include "skep/client.h"
 #include "skep/status.h"
 #include "wire/packed.h"
@@ -45,6 +70,15 @@ namespace skep::client {
 
 inline constexpr Status kSnapshotGone(Code::kSnapshotTooOld,
                                       "the connection of the snapshot broke");
+inline constexpr Status kNoAnswer(Code::kUnavailable, "no answer in time");
+// Of a reply that nobody can read, or that there is no memory for: if the message only read, and if
+// it may have written.
+inline constexpr Status kMalformed(Code::kCorrupt, "the reply is malformed");
+inline constexpr Status kMalformedOfWrite(
+    Code::kUnavailable, "the reply is malformed: whether it was done is not known");
+inline constexpr Status kNoMemory(Code::kOutOfMemory, "the process has no memory for the reply");
+inline constexpr Status kNoMemoryOfWrite(
+    Code::kUnavailable, "no memory for the reply: whether it was done is not known");
 
 // A message under way. Its owner keeps it until Await has returned, or Abandon.
 struct Message {
@@ -56,9 +90,10 @@ struct Message {
 
   // Of the connection.
   bool done = false;
-  bool waits = false;        // somebody sleeps in Await for it
+  bool waits = false;        // somebody sleeps for it
   bool sent_before = false;  // some of it may have reached a server
   uint64_t instance = 0;     // of the server it was sent to first
+  uint64_t place = 0;        // in the window of writes; 0: none
   uint64_t deadline_ms = 0;
   uint32_t tries = 0;             // how often it was sent as a datagram; 0: it is on the stream
   Status status = {};             // ok: `reply` is there
@@ -67,6 +102,8 @@ struct Message {
   std::condition_variable changed;
 
   std::string_view payload() const { return {reply.get(), header.payload_bytes}; }
+  // Whether the server may have changed something because of it.
+  bool may_be_done() const { return sent_before && !may_repeat; }
 };
 
 class Connection {
@@ -85,13 +122,15 @@ class Connection {
 
   static uint64_t NewClientId();
 
-  // Sends the message, or as much of it as can be; it is under way in any case. Waits while too
-  // much is, and when message ids end.
+  // The message is under way. Returns when it was handed to the socket, or has ended, or at once
+  // if there is no connection: within options.timeout_ms.
   void Begin(Message& message);
-  // Returns when message.status is known: that of the message as a whole.
-  //   kUnavailable, kSnapshotTooOld  see above, and options.timeout_ms
-  //   kCorrupt                       what came is no reply
-  //   any other                      the server's, of the message
+  // Returns when message.status is known: that of the message as a whole, see "Three answers".
+  //   kUnavailable     not done, or not known
+  //   kSnapshotTooOld  see above
+  //   kCorrupt         what came is no reply; of messages that only read
+  //   kOutOfMemory     the process has no memory for the reply; of messages that only read
+  //   any other        the server's, of the message
   Status Await(Message& message);
   // Nobody waits for the reply any more.
   void Abandon(Message& message);
@@ -110,13 +149,17 @@ class Connection {
     std::unique_ptr<Stream> stream;
     packed::ServerHello hello;
   };
+  // The reply of which not everything has come yet.
+  struct Incoming {
+    packed::Header header;
+    size_t bytes = 0;                 // that have come
+    std::unique_ptr<char[]> payload;  // null: nobody wants it
+    size_t left() const { return header.payload_bytes - bytes; }
+  };
 
   bool IsConnected() const { return stream_ != nullptr; }
-  bool IsFull() const;
-  void GiveId(Message& message);
-  void RenewClient(Lock& lock);
-  void TakeNewClient();
-  Status TakeNewIds();
+
+  // Connecting.
   Status ConnectOnce(Lock& lock, uint64_t until_ms);
   Result<Link> MakeLink(uint64_t until_ms) const;
   Status Handshake(Stream& stream, Poller& poller, uint64_t until_ms,
@@ -125,27 +168,56 @@ class Connection {
                   uint64_t until_ms, std::string* reply) const;
   int PatienceMs(uint64_t until_ms) const;
   void Reconnect(Lock& lock);
-  void SendAgain();
-  void Break(const Status& why);
-  void Send();
-  void Lead(Lock& lock, Message& message);
-  void LeadOnce(Lock& lock);
+  void Break();
+  void RefuseAll(const Status& why);
+
+  // Names.
+  void GiveId(Message& message);
+  void Rename(std::map<uint32_t, Message*>::node_type named);
+  Status TakeNewIds();
+  void TakeNewClient();
+  void RenewClient(Lock& lock);
+
+  // Sending.
+  bool IsQueued(const Message& message) const;
+  void Flush();
+  bool Dispatch(Message& message);
+  void SendPing();
+  size_t unsent() const { return out_.size() - out_begin_; }
+  void Append(std::string_view bytes) noexcept;
+  void Write();
+
+  // Waiting.
+  template <class IsOver>
+  void WaitFor(Lock& lock, Message& message, IsOver is_over);
+  template <class IsOver>
+  void Lead(Lock& lock, IsOver is_over);
   void Turn(Lock& lock);
   void PromoteAnother();
   void EndOverdue();
   void NoticeEnd(uint64_t now_ms);
   uint64_t NextDeadlineMs() const;
   uint64_t NextEventMs() const;
+
+  // Receiving.
   bool TakeReplies();
-  bool DeliverAll(std::string_view received);
+  bool TakeAll(std::string_view received);
+  bool BeginReply(const packed::Header& header);
+  void TakePayload(std::string_view& received);
+  void EndReply();
   void Deliver(const packed::Header& header, std::unique_ptr<char[]> payload, Way way);
-  void End(Message& message, const Status& status);
+  void CloseUnwanted(const packed::Header& header, std::string_view payload);
+  void End(Message& message, Status status);
+  void Forget(Message& message);
+
+  // Datagrams.
   void OpenDatagrams();
   void CloseDatagrams();
   bool FitsDatagram(const Message& message) const;
   void SendDatagram(Message& message, uint64_t now_ms);
   void SendDue(uint64_t now_ms);
   void TakeDatagrams();
+  void TakeDatagram(std::string_view bytes);
 
   const ConnectOptions options_;
   Network& network_;
@@ -157,31 +229,34 @@ class Connection {
   uint64_t client_;
   bool has_leader_ = false;
   std::condition_variable leaderless_;  // has_leader_ has become false
+  size_t sleepers_ = 0;                 // messages for which somebody sleeps
   uint32_t generation_ = 0;
   uint32_t last_id_ = 0;
   packed::ServerHello hello_ = {};
-  Status refused_ = {};  // why there will be no connection: not to be tried again
-  std::string out_;      // not sent yet
+  std::map<uint32_t, Message*> under_way_;  // by id, and so by deadline
+  uint64_t first_queued_ = 0;               // messages from this id on are not sent
+  WriteWindow window_;
+  std::string out_;  // not sent yet
   size_t out_begin_ = 0;
   bool wants_write_ = false;  // what the poller was told
   const std::unique_ptr<char[]> read_buffer_;
   size_t kept_ = 0;  // bytes of it: the beginning of a header
-  // The reply of which not everything has come yet; null: none.
-  std::unique_ptr<char[]> incoming_;
-  packed::Header incoming_header_;
-  size_t incoming_bytes_ = 0;
-  uint64_t last_active_ms_ = 0;                // something was begun, or has come
-  std::map<uint32_t, Message*> under_way_;     // by id, and so by deadline
+  Incoming incoming_;
+  bool has_incoming_ = false;
+  uint64_t last_active_ms_ = 0;  // something was begun, or has come
+  uint64_t heard_ms_ = 0;        // a whole reply has come on the stream, or it was made
+  bool asked_for_sign_ = false;  // since then
+  uint64_t pause_ms_ = 0;        // before the next attempt to connect
+  uint64_t next_attempt_ms_ = 0;
+  Status refused_ = {};                        // what the server said to the last attempt
   std::unique_ptr<DatagramSocket> datagrams_;  // null: everything goes on the stream
   std::string datagram_;                       // what leaves, with its head
   struct Due {
     uint64_t when_ms;
     uint32_t id;
   };
-  uint32_t silent_ = 0;    // messages that got no reply to a datagram, since one did
-  std::deque<Due> due_;    // datagrams, by when they are to be sent again if there is no reply
-  uint64_t pause_ms_ = 0;  // before the next attempt to connect
-  uint64_t next_attempt_ms_ = 0;
+  uint32_t silent_ = 0;  // messages that got no reply to a datagram, since one did
+  std::deque<Due> due_;  // datagrams, by when they are to be sent again if there is no reply
 };
 
 }  // namespace skep::client

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -64,12 +65,16 @@ Result<std::string> Remote::Ask(packed::Kind kind, uint32_t keyspace, std::strin
 }
 
 void Remote::Tell(packed::Kind kind, uint32_t keyspace, uint64_t number, size_t connection) {
-  std::string payload;
-  AppendVarint(payload, number);
-  Message message;
-  Fill(message, kind, keyspace, payload);
-  connections_[connection]->Begin(message);
-  connections_[connection]->Abandon(message);
+  try {
+    std::string payload;
+    AppendVarint(payload, number);
+    Message message;
+    Fill(message, kind, keyspace, payload);
+    connections_[connection]->Begin(message);
+    connections_[connection]->Abandon(message);
+  } catch (const std::bad_alloc&) {
+    // What it would have ended ends with its connection.
+  }
 }
 
 Status Remote::Save() {

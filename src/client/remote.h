@@ -35,7 +35,7 @@ class Remote {
   // then the generation of the connection that it came on.
   Result<std::string> Ask(packed::Kind kind, uint32_t keyspace, std::string_view payload,
                           size_t connection, uint32_t* answered_on = nullptr);
-  // Sends one whose payload is this number, and waits for nothing.
+  // Sends one whose payload is this number, and waits for no reply. Without memory it does nothing.
   void Tell(packed::Kind kind, uint32_t keyspace, uint64_t number, size_t connection);
   // As Store::SaveSnapshot.
   Status Save();

@@ -1,6 +1,7 @@
 #include "client/remote_engine.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -32,10 +33,18 @@ Place PlaceOf(uint64_t id) {
 // All watches are of one connection, whichever thread ends them.
 constexpr size_t kWatchConnection = 0;
 
-constexpr Status kMalformed(Code::kCorrupt, "the reply is malformed");
-
 bool OnlyReads(const Batch& batch) {
   return std::ranges::none_of(batch.requests(), IsWrite, &Request::op);
+}
+
+// Whether what is left of a range that was cut is less than the range: who goes on then comes to
+// an end. A scan from a floor begins somewhere below its key.
+bool Advances(const Request& request, const Outcome& outcome) {
+  if (!outcome.more || (request.op != Op::kScan && request.op != Op::kCount)) return true;
+  if (request.has(Request::kSeekFloor) || request.limit == 0) return true;
+  const std::string_view bound = outcome.value;
+  if (!request.has(Request::kReverse)) return bound > request.key;
+  return bound > request.key && (request.has(Request::kNoUpperBound) || bound < request.other);
 }
 
 }  // namespace
@@ -77,25 +86,38 @@ void RemoteEngine::Send(Batch& batch, Sent& sent) {
                  remote_.message_bytes_max()};
     }
   }
-  if (!refusal.ok()) return BatchWriter(batch).RefuseAll(refusal);
-  if (batch.empty()) return static_cast<void>(BatchWriter(batch));
+  // There is room for the outcomes before anything is sent.
+  BatchWriter writer(batch);
+  if (!refusal.ok()) return writer.RefuseAll(refusal);
+  if (batch.empty()) return;
   sent.connection = &remote_.connection(index);
   sent.connection->Begin(message);
 }
 
 void RemoteEngine::Receive(Sent& sent, Batch& batch) {
   if (sent.connection == nullptr) return;
-  Status s = sent.connection->Await(sent.message);
-  if (s.ok()) {
-    const size_t bytes = sent.message.header.payload_bytes;
-    s = packed::ReadReply(sent.message.header,
-                          batch.scratch().Adopt(std::move(sent.message.reply), bytes), batch);
+  const Status s = sent.connection->Await(sent.message);
+  if (!s.ok()) return BatchWriter(batch).RefuseAll(s);
+  const bool only_reads = sent.message.may_repeat;
+  try {
+    if (!TakeReply(sent, batch).ok()) {
+      return BatchWriter(batch).RefuseAll(only_reads ? kMalformed : kMalformedOfWrite);
+    }
+    if (batch.kind() == Batch::Kind::kUnordered) CompleteRanges(batch);
+  } catch (const std::bad_alloc&) {
+    BatchWriter(batch).RefuseAll(only_reads ? kNoMemory : kNoMemoryOfWrite);
   }
-  if (!s.ok()) {
-    BatchWriter(batch).RefuseAll(s);
-  } else if (batch.kind() == Batch::Kind::kUnordered) {
-    CompleteRanges(batch);
+}
+
+//   kCorrupt  it is no reply to this batch
+Status RemoteEngine::TakeReply(Sent& sent, Batch& batch) {
+  const size_t bytes = sent.message.header.payload_bytes;
+  const std::string_view payload = batch.scratch().Adopt(std::move(sent.message.reply), bytes);
+  if (Status s = packed::ReadReply(sent.message.header, payload, batch); !s.ok()) return s;
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    if (!Advances(batch.requests()[slot], batch.outcome(slot))) return kMalformed;
   }
+  return {};
 }
 
 Version RemoteEngine::Execute(Batch& batch) {
@@ -159,17 +181,16 @@ void RemoteEngine::Complete(const Request& request, SnapshotRef at, BatchWriter&
     if (sent.connection != nullptr) {
       const Status s = sent.connection->Await(sent.message);
       if (!s.ok()) return writer.Refuse(slot, s);
-      if (!packed::ReadReply(sent.message.header, sent.message.payload(), piece).ok()) {
-        return writer.Refuse(slot, kMalformed);
-      }
+      if (!TakeReply(sent, piece).ok()) return writer.Refuse(slot, kMalformed);
     }
     const Outcome& got = piece.outcome(0);
     if (got.verdict == Verdict::kRefused) return writer.Refuse(slot, got.status);
+    const auto found =
+        request.op == Op::kCount ? static_cast<uint64_t>(got.integer) : got.item_count;
+    if (found > left.limit) return writer.Refuse(slot, kMalformed);
     for (const Item& item : piece.items(0)) writer.AddItem(slot, item);
     outcome.integer += got.integer;
-    if (left.limit != kNoLimit) {
-      left.limit -= request.op == Op::kCount ? static_cast<uint32_t>(got.integer) : got.item_count;
-    }
+    if (left.limit != kNoLimit) left.limit -= static_cast<uint32_t>(found);
     bound.assign(got.value);
     outcome.more = got.more;
     if (!got.more || left.limit == 0) break;

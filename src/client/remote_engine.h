@@ -31,7 +31,8 @@ class RemoteEngine final : public Engine {
   };
   // Sends the batch, which is not needed until Receive, but must not change.
   void Send(Batch& batch, Sent& sent);
-  // Waits for its reply, and fills in the outcomes.
+  // Waits for its reply, and fills in the outcomes. Throws nothing: where there is no memory for
+  // the answers, every slot says so.
   void Receive(Sent& sent, Batch& batch);
 
   // What the engine behind can do. While the server cannot be asked: everything.
@@ -53,6 +54,7 @@ class RemoteEngine final : public Engine {
   Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override;
 
  private:
+  static Status TakeReply(Sent& sent, Batch& batch);
   packed::KeyspaceStatistics Ask() const;
   void CompleteRanges(Batch& batch);
   bool WasCut(const Batch& batch, uint32_t slot) const;

@@ -1,19 +1,25 @@
 #include "skep/batcher.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "engine/batch_writer.h"
 #include "skep/store.h"
 #include "store/batch_wait.h"
 
 namespace skep {
 namespace {
+
+constexpr Status kNoMemory(Code::kOutOfMemory,
+                           "the process has no memory: whether it was done is not known");
 
 // Whether this thread is inside a `done`, of any batcher.
 thread_local bool is_in_done = false;
@@ -178,8 +184,12 @@ class Batcher::Gatherer {
   }
 
   void Execute() {
-    // It has been asked whether there is such a keyspace.
-    static_cast<void>(store_.Execute(running_.batch, options_.keyspace));
+    try {
+      // It has been asked whether there is such a keyspace.
+      static_cast<void>(store_.Execute(running_.batch, options_.keyspace));
+    } catch (const std::bad_alloc&) {
+      RefuseAll();
+    }
     is_in_done = true;
     for (uint32_t slot = 0; slot < running_.done.size(); ++slot) {
       if (running_.done[slot]) running_.done[slot](running_.batch, slot);
@@ -187,6 +197,19 @@ class Batcher::Gatherer {
     running_.done.clear();
     is_in_done = false;
     running_.batch.Clear();
+  }
+
+  // What an engine has noted of an operation may not have come to be. Who has submitted is to be
+  // told: if there is no memory even for that, it waits until there is.
+  void RefuseAll() {
+    for (bool told = false; !told;) {
+      try {
+        BatchWriter(running_.batch).RefuseAll(kNoMemory);
+        told = true;
+      } catch (const std::bad_alloc&) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
   }
 
   // Of the copies of keys and values: a server takes messages of a mebibyte at least.

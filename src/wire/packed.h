@@ -68,6 +68,10 @@ enum class Kind : uint8_t {
 };
 inline constexpr uint8_t kKinds = 12;  // from 1 on
 
+// Bytes of a reply's payload. Values of points are at most a third of it (kAnswerBytesMax); ranges
+// that do not fit are refused (packed_reply.h).
+inline constexpr uint32_t kReplyBytesMax = uint32_t{3} << 30;
+
 enum Flag : uint8_t {
   // Of requests.
   kSync = 1,           // the reply waits until what it says survives a power loss

@@ -109,17 +109,46 @@ class OutcomeWriter {
   size_t value_bytes_ = 0;
 };
 
-size_t BytesMax(const Outcome& outcome, const ItemRange& items) {
-  size_t bytes = kOutcomeBytesMax + outcome.value.size();
-  if (!outcome.status.ok()) bytes += std::strlen(outcome.status.what());
+// Besides the items.
+size_t BytesMax(const Outcome& outcome) {
+  const size_t text_bytes = outcome.status.ok() ? 0 : std::strlen(outcome.status.what());
+  return kOutcomeBytesMax + outcome.value.size() + text_bytes;
+}
+
+size_t BytesMax(const ItemRange& items) {
+  size_t bytes = 0;
   items.ForEachRun([&](const ItemRun& run) { bytes += kRunBytesMax + run.count * run.stride(); });
   return bytes;
 }
 
+constexpr Outcome kTooManyItems = {
+    .verdict = Verdict::kRefused,
+    .status = {Code::kTooLarge, "the items of a batch exceed the maximum size",
+               kReplyBytesMax / 2}};
+static_assert(kReplyBytesMax / 2 > kAnswerBytesMax + (kAnswerBytesMax >> 2));
+
+// Which outcomes are told as they are: those whose items there is room for.
+class ItemsRoom {
+ public:
+  explicit ItemsRoom(size_t bytes) : left_(bytes) {}
+
+  // Once one was not taken, none is.
+  bool Takes(const ItemRange& items) {
+    const size_t bytes = BytesMax(items);
+    if (bytes == 0) return true;
+    const bool takes = bytes <= left_;
+    left_ = takes ? left_ - bytes : 0;
+    return takes;
+  }
+
+ private:
+  size_t left_;
+};
+
 }  // namespace
 
 void AppendReply(std::string& to, const Header& request, const Batch& batch, uint32_t slot,
-                 uint32_t count, const StoreNow& now) {
+                 uint32_t count, const StoreNow& now, size_t items_bytes_max) {
   const uint8_t flags = request.kind == Kind::kAtomic && !batch.applied() ? +kNotApplied : 0;
   const size_t begin = BeginMessage(to, {.id = request.id,
                                          .kind = request.kind,
@@ -128,13 +157,19 @@ void AppendReply(std::string& to, const Header& request, const Batch& batch, uin
                                          .count = count});
   const size_t used = to.size();
   size_t bytes_max = used;
+  ItemsRoom counted(items_bytes_max);
   for (uint32_t i = slot; i < slot + count; ++i) {
-    bytes_max += BytesMax(batch.outcome(i), batch.items(i));
+    const bool takes = counted.Takes(batch.items(i));
+    bytes_max +=
+        takes ? BytesMax(batch.outcome(i)) + BytesMax(batch.items(i)) : BytesMax(kTooManyItems);
   }
   to.resize_and_overwrite(bytes_max, [&](char* bytes, size_t) {
     OutcomeWriter writer(bytes + used, request.flags, now);
+    ItemsRoom room(items_bytes_max);
     for (uint32_t i = slot; i < slot + count; ++i) {
-      writer.Add(batch.requests()[i].op, batch.outcome(i), batch.items(i));
+      const bool takes = room.Takes(batch.items(i));
+      writer.Add(batch.requests()[i].op, takes ? batch.outcome(i) : kTooManyItems,
+                 takes ? batch.items(i) : ItemRange());
     }
     return static_cast<size_t>(writer.end() - bytes);
   });

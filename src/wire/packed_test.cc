@@ -344,6 +344,50 @@ TEST(PackedReply, LeavesOutWhatRepeats) {
             "aonebtwocthree"sv);
 }
 
+// Goal: a reply has a limit. What its ranges have read beyond it is refused, and nothing else:
+// other
+//   answers, of writes above all, arrive.
+// Method: the limit is chosen so that the items of a number of scans fit, and those of the next
+// not.
+TEST(PackedReply, RefusesItemsThatDoNotFit) {
+  MemoryBudget budget(0);
+  ModelEngine engine({.budget = &budget});
+  Batch fill;
+  for (const char* key : {"a", "b", "c"}) fill.Put(key, "value");
+  engine.Execute(fill);
+  const auto ask = [](Batch& batch) {
+    batch.Put("a", "other", Request::kReturnPrevious);
+    for (int i = 0; i < 3; ++i) batch.Scan(Range::From("b"));
+    batch.Count(Range::All());
+    batch.Scan(Range::From("x"));
+    batch.Get("b");
+  };
+  Batch batch;
+  ask(batch);
+  engine.Execute(batch);
+  // Of a scan: a run, and two items.
+  constexpr size_t kScanBytes = 15 + 2 * (1 + 5);
+  for (const size_t scans : {0u, 1u, 2u, 3u}) {
+    for (const size_t more : {size_t{0}, kScanBytes - 1}) {
+      std::string message;
+      AppendReply(message, {}, batch, 0, static_cast<uint32_t>(batch.size()),
+                  scans * kScanBytes + more);
+      Batch decoded;
+      ask(decoded);
+      ASSERT_TRUE(ReadReply(HeaderOf(message), PayloadOf(message), decoded).ok());
+      EXPECT_EQ(decoded.outcome(0).value, "value");
+      for (uint32_t slot = 1; slot <= 3; ++slot) {
+        const bool fits = slot <= scans;
+        EXPECT_EQ(decoded.items(slot).size(), fits ? 2u : 0u);
+        EXPECT_EQ(decoded.outcome(slot).status.code(), fits ? Code::kOk : Code::kTooLarge);
+      }
+      EXPECT_EQ(decoded.outcome(4).integer, 3);
+      EXPECT_EQ(decoded.outcome(5).verdict, Verdict::kDone);
+      EXPECT_EQ(decoded.outcome(6).value, "value");
+    }
+  }
+}
+
 // Goal: a failure of a whole message arrives with its text and detail.
 TEST(PackedReply, TellsFailures) {
   std::string message;
