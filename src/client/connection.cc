@@ -105,7 +105,7 @@ Status Connection::TakeNewIds() {
   auto at = std::ranges::find_if(under_way_, [](const auto& e) { return !e.second->sent_before; });
   const bool are_new = at == under_way_.end() || at->first >= hello_.first_new;
   if (hello_.first_new <= last_id_ && are_new) return {};
-  if (hello_.first_new + under_way_.size() > kIdMax) {
+  if (hello_.first_new + under_way_.size() > uint64_t{kIdMax} + 1) {
     TakeNewClient();
     return kNoIds;
   }
