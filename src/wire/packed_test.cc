@@ -370,7 +370,7 @@ TEST(PackedReply, RefusesItemsThatDoNotFit) {
   for (const size_t scans : {0u, 1u, 2u, 3u}) {
     for (const size_t more : {size_t{0}, kScanBytes - 1}) {
       std::string message;
-      AppendReply(message, {}, batch, 0, static_cast<uint32_t>(batch.size()),
+      AppendReply(message, {}, batch, 0, static_cast<uint32_t>(batch.size()), {},
                   scans * kScanBytes + more);
       Batch decoded;
       ask(decoded);
