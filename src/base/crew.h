@@ -36,7 +36,7 @@ class Crew {
 
   uint32_t helpers() const { return static_cast<uint32_t>(threads_.size()); }
   // The caller and the helpers that are free run job() at the same time, each once. Returns when
-  // all have come back.
+  // all have come back. The job must not throw.
   void Help(const std::function<void()>& job);
 
   // The helpers that are free begin to run job(), which outlives End(). Waits for another caller's.

@@ -1,8 +1,6 @@
 #include "base/epochs.h"
 
 #include <algorithm>
-#include <utility>
-#include <vector>
 
 namespace skep {
 
@@ -16,13 +14,15 @@ uint32_t Epochs::ShardOfThread() {
   return shard;
 }
 
-void Epochs::Retire(std::function<void()> free) {
+void Epochs::Retire(Garbage& garbage) noexcept {
   const std::lock_guard lock(mutex_);
-  retired_.push_back({.epoch = epoch_.load(std::memory_order_seq_cst), .free = std::move(free)});
+  const uint64_t epoch = epoch_.load(std::memory_order_seq_cst);
+  for (Retired& one : garbage) one.epoch = epoch;
+  retired_.splice(retired_.end(), garbage);
 }
 
 bool Epochs::Reclaim() {
-  std::vector<std::function<void()>> free;
+  Garbage free;
   bool has_more = false;
   {
     const std::lock_guard lock(mutex_);
@@ -37,12 +37,11 @@ bool Epochs::Reclaim() {
       epoch_.store(++epoch, std::memory_order_seq_cst);
     }
     while (!retired_.empty() && retired_.front().epoch + 2 <= epoch) {
-      free.push_back(std::move(retired_.front().free));
-      retired_.pop_front();
+      free.splice(free.end(), retired_, retired_.begin());
     }
     has_more = !retired_.empty();
   }
-  for (const auto& one : free) one();
+  for (const Retired& one : free) one.free();
   return has_more;
 }
 

@@ -28,9 +28,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <mutex>
+#include <utility>
 
 namespace skep {
 
@@ -58,7 +59,18 @@ class Epochs {
   Epochs& operator=(const Epochs&) = delete;
 
   // Calls `free` when no reader can have the object.
-  void Retire(std::function<void()> free);
+  void Retire(std::function<void()> free) {
+    Garbage one;
+    one.emplace_back().free = std::move(free);
+    Retire(one);
+  }
+  // The same of several, made before: allocates nothing, so that what was unlinked cannot be lost.
+  struct Retired {
+    uint64_t epoch = 0;  // filled in here
+    std::function<void()> free;
+  };
+  using Garbage = std::list<Retired>;
+  void Retire(Garbage& garbage) noexcept;
   // Frees what may be. Returns whether something is left. Does not wait.
   bool Reclaim();
 
@@ -67,17 +79,13 @@ class Epochs {
   struct alignas(64) Count {
     std::atomic<int64_t> value{0};
   };
-  struct Retired {
-    uint64_t epoch;
-    std::function<void()> free;
-  };
 
   static uint32_t ShardOfThread();
 
   std::atomic<uint64_t> epoch_{0};
   std::array<std::array<Count, kShards>, 2> counts_;
   std::mutex mutex_;  // guards what is below, and changes of epoch_
-  std::deque<Retired> retired_;
+  Garbage retired_;
 };
 
 }  // namespace skep

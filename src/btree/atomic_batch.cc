@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/reserve_more.h"
 #include "btree/compare_bytes.h"
 #include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
@@ -30,9 +31,7 @@ Version AtomicBatch<Layout, kHasRanges>::Run() {
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
     core_.versions.BeginOperation(slot_);
-    if (kHasRanges) core_.versions.StopWriters(slot_);
-    const Attempt attempt = Try();
-    if (kHasRanges) core_.versions.ResumeWriters(slot_);
+    const Attempt attempt = kHasRanges ? TryAlone() : Try();
     if (attempt == Attempt::kDone) {
       if (batch_.applied()) BalanceErased();
       return seen_;
@@ -63,6 +62,13 @@ template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::RefuseForMemory(uint32_t index) {
   out_.outcome(index) = {};
   out_.RefuseMemory(index, core_.budget);
+}
+
+// With all other writers stopped.
+template <class Layout, bool kHasRanges>
+Attempt AtomicBatch<Layout, kHasRanges>::TryAlone() {
+  const Versions::Stopped stopped(core_.versions, slot_);
+  return Try();
 }
 
 template <class Layout, bool kHasRanges>
@@ -176,6 +182,7 @@ template <class Layout, bool kHasRanges>
 bool AtomicBatch<Layout, kHasRanges>::LockLeaf(Change<Layout>& change, uint32_t i,
                                                LeafPlace* place) {
   auto& leaves = lists_.leaves;
+  ReserveMore(leaves, 1);
   const Request& probe = lists_.probes[i];
   for (uint32_t tries = 0; !core_.versions.PhaseChanged(slot_); ++tries) {
     *place = tries == 0 ? look_ahead_.Newest(i, probe)
@@ -592,7 +599,7 @@ Attempt AtomicBatch<Layout, kHasRanges>::Apply(Change<Layout>& change) {
     change.Undo();
     return has_memory ? SplitAll() : Attempt::kNoMemory;
   }
-  if (!change.Draw()) {
+  if (!change.Draw(lists_.replaced.size())) {
     change.Undo();
     return Attempt::kAgain;
   }

@@ -125,6 +125,7 @@ class AtomicBatch {
   }
 
   Version Run();
+  Attempt TryAlone();
   Attempt Try();
   Status Check(const Request& request) const;
   void ListNamed();

@@ -34,6 +34,7 @@ Version BatchRun<Layout>::Do() {
     return 0;
   }
   now_ms_ = core_.now.Advance(batch_.now_ms());
+  // If it throws, what was announced ends with the slot (TakenSlot).
   core_.versions.EnterEpoch(slot_);
   const Version ticket = DoBatch();
   core_.versions.LeaveEpoch(slot_);

@@ -116,27 +116,25 @@ class BtreeEngine::ImplOf final : public Impl {
 
 template <class Layout>
 bool BtreeEngine::ImplOf<Layout>::Plant() {
-  Slot& slot = core_.slots.Take();
+  btree::TakenSlot slot(core_.slots);
   {
     btree::Change<Layout> change(core_, slot, Arena::Limit::kExceed);
     core_.root = change.NewLeaf(std::span<const typename Layout::LeafItem>(), {});
     if (core_.root) change.Publish();
   }
-  core_.slots.Give(slot);
   return static_cast<bool>(core_.root);
 }
 
 template <class Layout>
 Version BtreeEngine::ImplOf<Layout>::Execute(Batch& batch) {
   core_.snapshots.CloseExpired(batch.now_ms());
-  Slot& slot = core_.slots.Take();
+  btree::TakenSlot slot(core_.slots);
   btree::BatchRun<Layout> run(core_, upkeep_, traits_, slot, batch);
   const Version ticket = run.Do();
   if (run.wrote()) {
     upkeep_.Release();
     upkeep_.AfterBatch(slot);
   }
-  core_.slots.Give(slot);
   return core_.Stamp(ticket);
 }
 
@@ -146,7 +144,7 @@ template <class Layout>
 std::optional<uint64_t> BtreeEngine::ImplOf<Layout>::Watch(std::string_view key, uint64_t now_ms) {
   const auto watch = core_.watches.Add(key);
   if (!watch) return std::nullopt;
-  Slot& slot = core_.slots.Take();
+  btree::TakenSlot slot(core_.slots);
   core_.versions.EnterEpoch(slot);
   core_.versions.BeginWrites(slot);
   const btree::Reader<Layout> reader(core_);
@@ -170,16 +168,14 @@ std::optional<uint64_t> BtreeEngine::ImplOf<Layout>::Watch(std::string_view key,
   core_.versions.LeaveEpoch(slot);
   core_.versions.EndWrites(slot);
   upkeep_.Release();
-  core_.slots.Give(slot);
   return watch;
 }
 
 template <class Layout>
 bool BtreeEngine::ImplOf<Layout>::Maintain(uint64_t now_ms) {
-  Slot& slot = core_.slots.Take();
+  btree::TakenSlot slot(core_.slots);
   const bool expires = expirer_.Run(slot, core_.now.Advance(now_ms), options_.expiry_lag_ms);
   const bool more = upkeep_.Maintain(slot, now_ms) || expires;
-  core_.slots.Give(slot);
   return more;
 }
 
@@ -193,11 +189,10 @@ std::unique_ptr<BulkLoad> BtreeEngine::ImplOf<Layout>::OpenBulkLoad() {
 TreeStatistics BtreeEngine::Impl::Survey(const btree::SurveyBounds& bounds) {
   // A reader, so that nothing it looks at is freed.
   Core& core = this->core();
-  Slot& slot = core.slots.Take();
+  btree::TakenSlot slot(core.slots);
   core.versions.EnterEpoch(slot);
   TreeStatistics tree = btree::SurveyNodes(core, bounds);
   core.versions.LeaveEpoch(slot);
-  core.slots.Give(slot);
   btree::AddCounters(core, &tree);
   return tree;
 }

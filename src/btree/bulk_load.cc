@@ -198,7 +198,7 @@ Status TreeBulkLoad<Layout>::Finish() {
     std::ranges::move(part, std::back_inserter(children));
   }
   SKEP_CHECK(!children.empty());
-  Slot& slot = core_.slots.Take();
+  TakenSlot slot(core_.slots);
   core_.versions.BeginWrites(slot);
   bool has_memory = true;
   for (uint8_t level = 1; has_memory; ++level) {
@@ -220,7 +220,6 @@ Status TreeBulkLoad<Layout>::Finish() {
   core_.versions.EndWrites(slot);
   upkeep_.Release();
   upkeep_.AfterBatch(slot);
-  core_.slots.Give(slot);
   return has_memory ? Status() : NoMemory();
 }
 

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/reserve_more.h"
 #include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 
@@ -35,6 +36,7 @@ Change<Layout>::~Change() {
 
 template <class Layout>
 bool Change<Layout>::Lock(NodeHeader* node, uint64_t word) {
+  ReserveMore(lists_.locked, 1);
   if (!TryLock(node, word)) return false;
   lists_.locked.push_back({.node = node, .word = word});
   return true;
@@ -43,6 +45,7 @@ bool Change<Layout>::Lock(NodeHeader* node, uint64_t word) {
 template <class Layout>
 NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeHeader* replaces) {
   SKEP_CHECK(bytes <= Geometry::kBufferBytesMax);  // what `units` can say
+  ReserveMore(lists_.made, 1);
   const ArenaAddress at = core_.arena.Allocate(slot_.cache, bytes, limit_);
   if (!at) return nullptr;
   NodeHeader* const made = core_.Node(at);
@@ -211,7 +214,8 @@ void Change<Layout>::Appended(NodeHeader* node, uint64_t word, uint32_t used) {
 }
 
 template <class Layout>
-bool Change<Layout>::Draw() {
+bool Change<Layout>::Draw(size_t more_retired) {
+  PreparePublish(more_retired);
   core_.Sync(SyncPoint::kStructureBuilt);
   drawn_ = core_.versions.Draw();
   if (core_.versions.PhaseChanged(slot_)) return false;
@@ -274,7 +278,17 @@ void Change<Layout>::FollowSiblings(const Made& made) {
 }
 
 template <class Layout>
+void Change<Layout>::PreparePublish(size_t more_retired) {
+  lists_.gone.clear();
+  if (core_.has_blocks.load(std::memory_order_relaxed)) ListGone();
+  ReserveMore(slot_.retired,
+              lists_.made.size() + lists_.leaving.size() + lists_.gone.size() + more_retired);
+  is_prepared_ = true;
+}
+
+template <class Layout>
 void Change<Layout>::Publish() {
+  if (!is_prepared_) PreparePublish(0);  // of a tree that nobody else has yet
   for (const Made& made : lists_.made) {
     made.node->version.store(version_, std::memory_order_relaxed);
     Count(made.node, 1);
@@ -287,7 +301,10 @@ void Change<Layout>::Publish() {
     Count(leaving.node, -uint64_t{1});
     slot_.retired.push_back({.kind = Retired::Kind::kNode, .link = leaving.link, .end = version_});
   }
-  if (core_.has_blocks.load(std::memory_order_relaxed)) RetireBlocks();
+  for (const OutsideBlock& block : lists_.gone) {
+    slot_.retired.push_back(
+        {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = version_});
+  }
   for (const Made& made : lists_.made) {
     if (made.replaces == nullptr) continue;
     const ArenaAddress old = core_.table.Load(made.link.lid()).buffer();
@@ -326,12 +343,14 @@ void Change<Layout>::Publish() {
   lists_.made.clear();
   lists_.leaving.clear();
   lists_.appends.clear();
+  lists_.gone.clear();
+  is_prepared_ = false;
   core_.Sync(SyncPoint::kStructureMapped);
 }
 
-// Retires the outside blocks that the old nodes name and the new ones do not.
+// The outside blocks that the old nodes name and the new ones do not.
 template <class Layout>
-void Change<Layout>::RetireBlocks() {
+void Change<Layout>::ListGone() {
   std::vector<OutsideBlock> before;
   std::vector<OutsideBlock> after;
   for (const Made& made : lists_.made) {
@@ -346,12 +365,7 @@ void Change<Layout>::RetireBlocks() {
   const auto place = [](const OutsideBlock& block) { return block.at.bits; };
   KeepEachOnce(&before);
   KeepEachOnce(&after);
-  std::vector<OutsideBlock> gone;
-  std::ranges::set_difference(before, after, std::back_inserter(gone), {}, place, place);
-  for (const OutsideBlock& block : gone) {
-    slot_.retired.push_back(
-        {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = version_});
-  }
+  std::ranges::set_difference(before, after, std::back_inserter(lists_.gone), {}, place, place);
 }
 
 template <class Layout>
@@ -368,6 +382,8 @@ void Change<Layout>::Undo() {
   lists_.leaving.clear();
   lists_.appends.clear();
   lists_.locked.clear();
+  lists_.gone.clear();
+  is_prepared_ = false;
 }
 
 template class Change<PaperLayout>;

@@ -88,8 +88,10 @@ class Change {
   // For what new nodes store themselves: separators and fences.
   Storing& storing() { return storing_; }
 
-  // Draws the version. False: the writers were stopped since the operation began.
-  bool Draw();
+  // Draws the version. False: the writers were stopped since the operation began. After it nothing
+  // is allocated until the change is published, so that it is made whole or not at all; nor
+  // afterwards for `more_retired` pieces that the caller hands to the freer itself.
+  bool Draw(size_t more_retired = 0);
   Version version() const { return version_; }
   void Publish();
   // Undoes everything: gives the memory back and lets go of the locks.
@@ -121,6 +123,7 @@ class Change {
     std::vector<Made> made;
     std::vector<Leaving> leaving;
     std::vector<Append> appends;
+    std::vector<OutsideBlock> gone;  // what old nodes name and new ones do not
   };
   // Those of the thread's last change, empty, with their memory, unless that was a large one.
   static Lists& Spare() {
@@ -143,7 +146,8 @@ class Change {
   void MarkDead(NodeHeader* node, uint64_t mark);
   void Map(const Made& made);
   static void FollowSiblings(const Made& made);
-  void RetireBlocks();
+  void PreparePublish(size_t more_retired);
+  void ListGone();
   void Count(const NodeHeader* node, uint64_t by);
 
   Core& core_;
@@ -153,7 +157,8 @@ class Change {
   Version drawn_ = 0;
   Version version_ = 0;
   Lists lists_;
-  Link unused_;  // a LID without a buffer: its node could not be made
+  bool is_prepared_ = false;  // to be published
+  Link unused_;               // a LID without a buffer: its node could not be made
 };
 
 }  // namespace skep::btree

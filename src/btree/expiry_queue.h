@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -28,17 +29,24 @@ namespace skep::btree {
 
 class ExpiryQueue {
  public:
-  // The leaf has an item with this deadline, not 0. Keeps the earliest one of a leaf.
-  void Add(Lid leaf, uint64_t deadline_ms) {
+  // The leaf has an item with this deadline, not 0. Keeps the earliest one of a leaf. Without
+  // memory for an entry the leaf has none, or keeps a later one: what expires in it is out of sight
+  // all the same, and is reclaimed when somebody else builds the leaf anew.
+  void Add(Lid leaf, uint64_t deadline_ms) noexcept {
     was_used_.store(true, std::memory_order_relaxed);
     std::lock_guard lock(mutex_);
-    const auto [at, is_new] = of_leaf_.try_emplace(leaf, deadline_ms);
-    if (!is_new) {
-      if (at->second <= deadline_ms) return;
-      by_deadline_.erase({at->second, leaf});
-      at->second = deadline_ms;
+    try {
+      const auto at = of_leaf_.find(leaf);
+      if (at != of_leaf_.end() && at->second <= deadline_ms) return;
+      const auto entry = by_deadline_.emplace(deadline_ms, leaf).first;
+      if (at != of_leaf_.end()) {
+        by_deadline_.erase({at->second, leaf});
+        at->second = deadline_ms;
+      } else if (!Know(leaf, deadline_ms)) {
+        by_deadline_.erase(entry);
+      }
+    } catch (const std::bad_alloc&) {
     }
-    by_deadline_.emplace(deadline_ms, leaf);
     SetNext();
   }
 
@@ -75,6 +83,15 @@ class ExpiryQueue {
   bool was_used() const { return was_used_.load(std::memory_order_relaxed); }
 
  private:
+  // False: no memory.
+  bool Know(Lid leaf, uint64_t deadline_ms) {
+    try {
+      of_leaf_.emplace(leaf, deadline_ms);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    return true;
+  }
   void SetNext() {
     next_ms_.store(by_deadline_.empty() ? UINT64_MAX : by_deadline_.begin()->first,
                    std::memory_order_relaxed);

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/reserve_more.h"
+
 namespace skep::btree {
 
 bool Storing::LongKey(std::string_view key, StoredKey* stored) {
@@ -34,6 +36,7 @@ bool Storing::CopyValue(std::string_view value, uint64_t deadline_ms, StoredValu
 
 bool Storing::Add(std::string_view bytes, uint32_t whole_size, char* stub) {
   const auto size = static_cast<uint32_t>(bytes.size() + kOutsideHeaderBytes);
+  ReserveMore(blocks_, 1);
   const ArenaAddress at = core_.arena.Allocate(slot_.cache, size, limit_);
   if (!at) return false;
   core_.has_blocks.store(true, std::memory_order_relaxed);

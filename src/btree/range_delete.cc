@@ -24,27 +24,28 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
   Attempt attempt = Attempt::kAgain;
   while (true) {
     core_.versions.BeginOperation(slot);
-    core_.versions.StopWriters(slot);
-    core_.Sync(SyncPoint::kDetachStopped);
-    now_ms = core_.now.Advance(now_ms);
-    result = {};
-    deleted = {};
-    ends = {.lo = lo, .hi = hi, .unbounded = unbounded};
-    if (limit != UINT64_MAX) {
-      const auto counted =
-          Ranges<Layout>(core_, kNewest, now_ms).CountKeys(lo, hi, unbounded, limit, UINT64_MAX);
-      result.more = counted.more;
-      if (counted.more) {
-        result.bound = counted.bound;
-        ends = {.lo = lo, .hi = result.bound, .unbounded = false};
+    {
+      const Versions::Stopped stopped(core_.versions, slot);
+      core_.Sync(SyncPoint::kDetachStopped);
+      now_ms = core_.now.Advance(now_ms);
+      result = {};
+      deleted = {};
+      ends = {.lo = lo, .hi = hi, .unbounded = unbounded};
+      if (limit != UINT64_MAX) {
+        const auto counted =
+            Ranges<Layout>(core_, kNewest, now_ms).CountKeys(lo, hi, unbounded, limit, UINT64_MAX);
+        result.more = counted.more;
+        if (counted.more) {
+          result.bound = counted.bound;
+          ends = {.lo = lo, .hi = result.bound, .unbounded = false};
+        }
       }
+      const bool has_key = HasKey(ends, now_ms);
+      // Without versions there is no state before to count in later.
+      if (!core_.multi_version && has_key) deleted = tally_at(kNewest);
+      attempt = has_key ? Detach(slot, ends, &result.version) : Attempt::kDone;
+      core_.Sync(SyncPoint::kDetachMapped);
     }
-    const bool has_key = HasKey(ends, now_ms);
-    // Without versions there is no state before to count in later.
-    if (!core_.multi_version && has_key) deleted = tally_at(kNewest);
-    attempt = has_key ? Detach(slot, ends, &result.version) : Attempt::kDone;
-    core_.Sync(SyncPoint::kDetachMapped);
-    core_.versions.ResumeWriters(slot);
     if (attempt == Attempt::kDone) break;
     if (attempt == Attempt::kNoMemory && !upkeep_.MakeRoom(slot)) {
       return {.no_memory = true};
@@ -253,8 +254,8 @@ Attempt RangeDelete<Layout>::DetachBetween(Slot& slot, const Path& left, const P
   for (size_t i = common + 1; has_right && i < right.size(); ++i) {
     change.Leave(right[i].link, right[i].node);
   }
+  change.Draw(detached.size());  // the phase is ours
   core_.reclaimer.AnnounceDetached(detached.size());
-  change.Draw();  // the phase is ours
   core_.watches.TouchRange(ends.lo, ends.hi, ends.unbounded, change.version());
   change.Publish();
   *version = change.version();

@@ -1,6 +1,9 @@
 #include "btree/reclaim.h"
 
 #include <algorithm>
+#include <new>
+
+#include "base/reserve_more.h"
 
 namespace skep::btree {
 
@@ -31,10 +34,10 @@ bool Reclaimer::Run(Slot& slot, uint32_t pieces_max, bool wait) {
 
   uint32_t pieces = pieces_max;
   const bool more_to_walk = WalkSome(&pieces);
+  // A piece leaves a list once it is in the next one: so none is lost where memory ends.
   while (pieces > 0 && !waiting_.empty() && waiting_.front().end <= horizon_) {
-    const Retired what = waiting_.front();
+    Advance(waiting_.front());
     waiting_.pop_front();
-    Advance(what);
     --pieces;
   }
   pieces = pieces_max;
@@ -45,20 +48,29 @@ bool Reclaimer::Run(Slot& slot, uint32_t pieces_max, bool wait) {
 
 // True if there is more that was kept for snapshots which are gone.
 bool Reclaimer::Collect(Slot& slot, uint32_t pieces_max) {
-  for (const Retired& what : slot.retired) {
-    if (what.kind == Retired::Kind::kSubtree) {
-      subtrees_.push_back(what);
-    } else if (what.kind == Retired::Kind::kUnlinked) {
-      Die(what);
-    } else {
-      waiting_.push_back(what);
-    }
+  size_t taken = 0;
+  try {
+    for (; taken < slot.retired.size(); ++taken) Take(slot.retired[taken]);
+  } catch (const std::bad_alloc&) {
+    slot.retired.erase(slot.retired.begin(), slot.retired.begin() + static_cast<ptrdiff_t>(taken));
+    throw;
   }
   slot.retired.clear();
-  again_.clear();
+  // It has some already if there was no memory to go on with them.
   const bool more = snapshots_.TakeReleased(&again_, pieces_max);
   waiting_.insert(waiting_.begin(), again_.begin(), again_.end());
+  again_.clear();
   return more;
+}
+
+void Reclaimer::Take(const Retired& what) {
+  if (what.kind == Retired::Kind::kSubtree) {
+    subtrees_.push_back(what);
+  } else if (what.kind == Retired::Kind::kUnlinked) {
+    Die(what);
+  } else {
+    waiting_.push_back(what);
+  }
 }
 
 // Moves a piece on: to dying, or into the keeping of a snapshot.
@@ -94,11 +106,12 @@ void Reclaimer::Prune(NodeHeader* head) {
       newer = buffer;
       continue;
     }
-    // seq_cst: (E1).
-    newer->older.store(buffer->older.load(std::memory_order_acquire), std::memory_order_seq_cst);
+    // It has no epoch before this run ends, so nobody frees it before it is unlinked.
     Die({.kind = Retired::Kind::kUnlinked,
          .bytes = static_cast<uint32_t>(buffer->buffer_bytes()),
          .at = older.buffer()});
+    // seq_cst: (E1).
+    newer->older.store(buffer->older.load(std::memory_order_acquire), std::memory_order_seq_cst);
   }
 }
 
@@ -159,10 +172,10 @@ bool Reclaimer::WalkSome(uint32_t* pieces) {
   while (*pieces > 0 && busy < subtrees_.size()) {
     --*pieces;
     const Retired what = subtrees_.back();
-    subtrees_.pop_back();
     if (WalkOne(what)) {
       detached_.fetch_sub(1, std::memory_order_seq_cst);
     } else {
+      subtrees_.pop_back();
       subtrees_.insert(subtrees_.begin(), what);
       ++busy;
     }
@@ -170,7 +183,8 @@ bool Reclaimer::WalkSome(uint32_t* pieces) {
   return busy < subtrees_.size();
 }
 
-// False if a writer that is about to give up still holds the node.
+// The last one of the stack makes room for its children. False if a writer that is about to give up
+// still holds the node.
 bool Reclaimer::WalkOne(const Retired& what) {
   NodeHeader* const node = Node(table_.Find(what.link));
   uint64_t word = node->word.load(std::memory_order_relaxed);
@@ -179,20 +193,29 @@ bool Reclaimer::WalkOne(const Retired& what) {
                                           std::memory_order_seq_cst)) {
     return false;
   }
-  children_.clear();
-  if (!node->is_leaf()) contents_.Children(node, &children_);
+  const size_t waiting = waiting_.size();
+  try {
+    children_.clear();
+    if (!node->is_leaf()) contents_.Children(node, &children_);
+    ReserveMore(subtrees_, children_.size());
+    blocks_.clear();
+    contents_.Blocks(node, NodeWord{word}.used(), &blocks_);
+    KeepEachOnce(&blocks_);
+    for (const OutsideBlock& block : blocks_) {
+      waiting_.push_back(
+          {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = what.end});
+    }
+    waiting_.push_back({.kind = Retired::Kind::kNode, .link = what.link, .end = what.end});
+  } catch (const std::bad_alloc&) {
+    while (waiting_.size() > waiting) waiting_.pop_back();
+    node->word.store(word, std::memory_order_release);
+    throw;
+  }
   detached_.fetch_add(children_.size(), std::memory_order_seq_cst);
+  subtrees_.pop_back();
   for (const Link child : children_) {
     subtrees_.push_back({.kind = Retired::Kind::kSubtree, .link = child, .end = what.end});
   }
-  blocks_.clear();
-  contents_.Blocks(node, NodeWord{word}.used(), &blocks_);
-  KeepEachOnce(&blocks_);
-  for (const OutsideBlock& block : blocks_) {
-    waiting_.push_back(
-        {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = what.end});
-  }
-  waiting_.push_back({.kind = Retired::Kind::kNode, .link = what.link, .end = what.end});
   contents_.HasLeft(node);
   return true;
 }
@@ -230,14 +253,16 @@ void Reclaimer::Free(const Retired& what, Slot& slot) {
     arena_.Free(slot.cache, what.at, what.bytes);
     return;
   }
-  // Whoever came with a hint or a sibling link found it in the page table until now.
-  const ArenaAddress at = table_.Find(what.link);
+  // Whoever came with a hint or a sibling link found it in the page table until now. That it dies
+  // is noted first: `what` is of the list too, whose elements stay where they are.
+  const Link link = what.link;
+  const ArenaAddress at = table_.Find(link);
   NodeHeader* const node = Node(at);
-  node->version.store(NodeHeader::kDead, std::memory_order_relaxed);
-  table_.Free(what.link);
   Die({.kind = Retired::Kind::kUnlinked,
        .bytes = static_cast<uint32_t>(node->buffer_bytes()),
        .at = at});
+  node->version.store(NodeHeader::kDead, std::memory_order_relaxed);
+  table_.Free(link);
 }
 
 ReclaimStatistics Reclaimer::Statistics() const {

@@ -110,6 +110,7 @@ class Reclaimer {
   };
 
   bool Collect(Slot& slot, uint32_t pieces_max);
+  void Take(const Retired& what);
   void Advance(const Retired& what);
   void AdvanceBuffer(const Retired& what);
   void AdvanceNode(const Retired& what);

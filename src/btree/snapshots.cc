@@ -1,6 +1,7 @@
 #include "btree/snapshots.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace skep::btree {
@@ -8,8 +9,13 @@ namespace skep::btree {
 SnapshotRef Snapshots::Open(const ReleaseGate& gate, uint64_t id, uint64_t deadline_ms) {
   std::lock_guard lock(mutex_);
   const Version version = gate.released();
-  pins_[id] = {.version = version, .deadline_ms = deadline_ms};
-  ++versions_[version];
+  const auto pin = pins_.emplace(id, Pin{.version = version, .deadline_ms = deadline_ms}).first;
+  try {
+    ++versions_[version];
+  } catch (...) {
+    pins_.erase(pin);
+    throw;
+  }
   next_deadline_ms_.store(std::min(next_deadline_ms_.load(std::memory_order_relaxed), deadline_ms),
                           std::memory_order_relaxed);
   return {.version = version, .id = id};
@@ -50,8 +56,7 @@ void Snapshots::Drop(std::map<uint64_t, Pin>::iterator pin) {
   pins_.erase(pin);
   if (--version->second > 0) return;
   if (const auto kept = kept_.find(version->first); kept != kept_.end()) {
-    released_.push_back(std::move(kept->second));
-    kept_.erase(kept);
+    released_.insert(kept_.extract(kept));
   }
   versions_.erase(version);
 }
@@ -80,19 +85,20 @@ void Snapshots::Keep(Version version, const Retired& what) {
   if (versions_.contains(version)) {
     kept_[version].push_back(what);
   } else {
-    released_.push_back({what});
+    released_.emplace(version, std::vector<Retired>{what});
   }
 }
 
 bool Snapshots::TakeReleased(std::vector<Retired>* out, size_t pieces_max) {
   std::lock_guard lock(mutex_);
   while (pieces_max > 0 && !released_.empty()) {
-    std::vector<Retired>& pieces = released_.back();
+    const auto last = std::prev(released_.end());
+    std::vector<Retired>& pieces = last->second;
     const size_t taken = std::min(pieces_max, pieces.size());
     out->insert(out->end(), pieces.end() - static_cast<ptrdiff_t>(taken), pieces.end());
     pieces.resize(pieces.size() - taken);
     pieces_max -= taken;
-    if (pieces.empty()) released_.pop_back();
+    if (pieces.empty()) released_.erase(last);
   }
   return !released_.empty();
 }
@@ -100,7 +106,7 @@ bool Snapshots::TakeReleased(std::vector<Retired>* out, size_t pieces_max) {
 uint64_t Snapshots::kept() const {
   std::lock_guard lock(mutex_);
   uint64_t n = 0;
-  for (const auto& pieces : released_) n += pieces.size();
+  for (const auto& [version, pieces] : released_) n += pieces.size();
   for (const auto& [version, pieces] : kept_) n += pieces.size();
   return n;
 }

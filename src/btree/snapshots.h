@@ -63,7 +63,9 @@ class Snapshots {
   std::map<uint64_t, Pin> pins_;          // by id, so oldest first
   std::map<Version, uint32_t> versions_;  // how many pins each version has
   std::map<Version, std::vector<Retired>> kept_;
-  std::vector<std::vector<Retired>> released_;  // none empty
+  // Of pins that are gone. A part of the one above goes over without an allocation: pins are
+  // dropped where nothing may fail.
+  std::multimap<Version, std::vector<Retired>> released_;
   std::atomic<uint64_t> next_deadline_ms_{UINT64_MAX};
 };
 

@@ -1,5 +1,6 @@
 #include "btree/upkeep.h"
 
+#include <new>
 #include <thread>
 
 namespace skep::btree {
@@ -19,7 +20,11 @@ void Upkeep::AfterBatch(Slot& slot) {
   if (slot.retired.empty()) return;
   // More than came, so that a backlog shrinks.
   const auto pieces = static_cast<uint32_t>(2 * slot.retired.size()) + kPiecesAfterBatch;
-  core_.reclaimer.Run(slot, pieces);
+  try {
+    core_.reclaimer.Run(slot, pieces);
+  } catch (const std::bad_alloc&) {
+    // The batch is done; what it has retired waits.
+  }
 }
 
 bool Upkeep::Maintain(Slot& slot, uint64_t now_ms) {
@@ -35,7 +40,11 @@ bool Upkeep::Maintain(Slot& slot, uint64_t now_ms) {
 void Upkeep::ClearIdleSlots(Slot& own) {
   core_.slots.ForEach([&](Slot& slot) {
     if (&slot == &own || !core_.slots.TryTake(slot)) return;
-    own.retired.insert(own.retired.end(), slot.retired.begin(), slot.retired.end());
+    try {
+      own.retired.insert(own.retired.end(), slot.retired.begin(), slot.retired.end());
+    } catch (const std::bad_alloc&) {
+      return core_.slots.Give(slot);  // another time
+    }
     slot.retired.clear();
     core_.arena.Flush(slot.cache);
     core_.slots.Give(slot);

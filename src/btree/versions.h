@@ -144,6 +144,36 @@ class Slots {
   std::atomic<uint32_t> end_{0};
 };
 
+// A slot for the time of one operation. Whatever the operation has announced in it ends with it,
+// also if it ends by an exception: else readers or the freer would wait for it for ever.
+class TakenSlot {
+ public:
+  explicit TakenSlot(Slots& slots) : slots_(slots), slot_(slots.Take()) {}
+  ~TakenSlot() {
+    EndAll();
+    slots_.Give(slot_);
+  }
+  TakenSlot(const TakenSlot&) = delete;
+  TakenSlot& operator=(const TakenSlot&) = delete;
+
+  operator Slot&() { return slot_; }
+
+ private:
+  // Looks first: most operations have ended what they began.
+  void EndAll() {
+    const auto end = [](std::atomic<uint64_t>& announced) {
+      if (announced.load(std::memory_order_relaxed) == Slot::kIdle) return;
+      announced.store(Slot::kIdle, std::memory_order_seq_cst);
+    };
+    end(slot_.read_floor);
+    end(slot_.epoch);
+    end(slot_.write_floor);
+  }
+
+  Slots& slots_;
+  Slot& slot_;
+};
+
 class Versions {
  public:
   explicit Versions(Slots& slots) : slots_(slots) {}
@@ -186,6 +216,21 @@ class Versions {
   // called BeginWrites and hold no node locks.
   void StopWriters(Slot& slot);
   void ResumeWriters(Slot& slot);
+
+  // Between its making and its end nobody else writes, however it ends.
+  class Stopped {
+   public:
+    Stopped(Versions& versions, Slot& slot) : versions_(versions), slot_(slot) {
+      versions.StopWriters(slot);
+    }
+    ~Stopped() { versions_.ResumeWriters(slot_); }
+    Stopped(const Stopped&) = delete;
+    Stopped& operator=(const Stopped&) = delete;
+
+   private:
+    Versions& versions_;
+    Slot& slot_;
+  };
 
   // --- S ---
   Version LowestReadFloor() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/reserve_more.h"
 #include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 #include "engine/point.h"
@@ -131,6 +132,8 @@ Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
                                Version* version) {
   NodeHeader* const node = place.node;
   const uint64_t word = place.word.bits;
+  // While the node is locked nothing is allocated.
+  ReserveMore(slot.retired, 1);
   if (!TryLock(node, word)) return Attempt::kAgain;
   if (HasExpiredSince(edit)) {
     UnlockUnchanged(node, word);

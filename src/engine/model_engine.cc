@@ -1,26 +1,16 @@
 #include "engine/model_engine.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
+#include "base/reserve_more.h"
 #include "engine/batch_writer.h"
 #include "engine/point.h"
 
 namespace skep {
 namespace {
-
-// Gives `to` the bytes and about as much memory as they need. They may be part of `to`.
-void Assign(std::pmr::string& to, std::string_view bytes) {
-  constexpr size_t kSlack = 64;
-  const bool fits = to.capacity() >= bytes.size() && to.capacity() <= bytes.size() + kSlack;
-  if (fits) {
-    to.assign(bytes);
-  } else {
-    // Not by assignment: it keeps the larger block if the new bytes fit into the string itself.
-    std::pmr::string(bytes, to.get_allocator()).swap(to);
-  }
-}
 
 constexpr size_t kSweepEntries = 16;  // of stale_ and the graveyard, at each batch
 constexpr size_t kMaintainEntries =
@@ -76,11 +66,21 @@ class ModelEngine::Run {
     }
     room_ = engine_.MakeRoomFor(incoming);
     ForEachPart(batch_, [&](const Part& part) {
-      const auto culprit = DoPart(part);
+      const auto culprit = TryPart(part);
       if (!culprit) return true;
       out_.Abort(part, *culprit);
       return !part.is_first;
     });
+  }
+
+  // The same, and all is taken back if there is no memory to go on.
+  std::optional<uint32_t> TryPart(const Part& part) {
+    try {
+      return DoPart(part);
+    } catch (const std::bad_alloc&) {
+      TakeBack();
+      throw;
+    }
   }
 
   // The slot because of which the part is not applied, if one is.
@@ -98,10 +98,35 @@ class ModelEngine::Run {
         return slot;
       }
     }
-    for (const Undo& undo : undo_) engine_.watches_.Touch(undo.key, write_version());
+    Apply();
+    return std::nullopt;
+  }
+
+  // What was done with undo is done.
+  void Apply() {
+    for (const Undo& undo : undo_) {
+      engine_.watches_.Touch(undo.key, write_version());
+      const auto at = engine_.map_.find(std::string_view(undo.key));
+      if (at != engine_.map_.end()) engine_.EraseIfEmpty(at);
+    }
     wrote_ = wrote_ || !undo_.empty();
     undo_.clear();
-    return std::nullopt;
+  }
+
+  // One operation on many keys, of an unordered batch too: done as a whole, or not at all.
+  template <typename Body>
+  void DoWhole(Body body) {
+    if (atomic_) return body();
+    undoes_ = true;
+    try {
+      body();
+    } catch (const std::bad_alloc&) {
+      TakeBack();
+      undoes_ = false;
+      throw;
+    }
+    Apply();
+    undoes_ = false;
   }
 
   static bool Stores(Op op) {
@@ -122,11 +147,11 @@ class ModelEngine::Run {
       case Op::kCount:
         return Count(r, out);
       case Op::kDeleteRange:
-        return DeleteRange(r, out);
+        return DoWhole([&] { DeleteRange(r, out); });
       case Op::kDeleteAll:
-        return DeleteAll(r, out);
+        return DoWhole([&] { DeleteAll(r, out); });
       case Op::kExpireRange:
-        return ExpireRange(slot);
+        return DoWhole([&] { ExpireRange(slot); });
       case Op::kRequireEmpty:
         return RequireEmpty(r, out);
       case Op::kRequireUnchanged:
@@ -353,6 +378,7 @@ class ModelEngine::Run {
     }
     out.integer += static_cast<int64_t>(e.live_.size());
     if (e.live_.empty()) return;
+    ReserveMore(e.graveyard_, 1);  // the only thing that may throw
     e.watches_.TouchRange({}, {}, true, write_version());
     e.deadlines_.clear();
     e.graveyard_.push_back(std::move(e.map_));
@@ -390,20 +416,34 @@ class ModelEngine::Run {
                                     : engine_.map_.try_emplace(Bytes(key, &engine_.memory_)).first;
   }
 
+  // Entries that are emptied with undo stay until all is applied or taken back.
   void Write(Map::iterator at, std::optional<PointState> state) {
-    if (atomic_) {
-      const Value& newest = at->second.newest;
-      undo_.push_back({.key = std::string(at->first),
-                       .present = newest.present,
-                       .version = newest.version,
-                       .deadline_ms = newest.deadline_ms,
-                       .bytes = std::string(newest.bytes),
-                       .pushed = engine_.KeepsNewest(at->second, write_version())});
-    } else {
-      wrote_ = true;
-      engine_.watches_.Touch(at->first, write_version());
+    try {
+      undoes_ ? WriteWithUndo(at, state) : engine_.Write(at, state, write_version());
+    } catch (const std::bad_alloc&) {
+      engine_.EraseIfEmpty(at);
+      throw;
     }
-    engine_.Write(at, state, write_version());
+    if (undoes_) return;
+    wrote_ = true;
+    engine_.watches_.Touch(at->first, write_version());
+    engine_.EraseIfEmpty(at);
+  }
+
+  void WriteWithUndo(Map::iterator at, const std::optional<PointState>& state) {
+    const Value& newest = at->second.newest;
+    undo_.push_back({.key = std::string(at->first),
+                     .present = newest.present,
+                     .version = newest.version,
+                     .deadline_ms = newest.deadline_ms,
+                     .bytes = Bytes(newest.bytes, &engine_.memory_),
+                     .pushed = engine_.KeepsNewest(at->second, write_version())});
+    try {
+      engine_.Write(at, state, write_version());
+    } catch (const std::bad_alloc&) {
+      undo_.pop_back();
+      throw;
+    }
   }
 
   // Puts back what this part changed, last change first.
@@ -416,7 +456,8 @@ class ModelEngine::Run {
         --engine_.old_versions_;
       }
       entry.newest.version = undo->version;
-      entry.newest.bytes = undo->bytes;
+      entry.newest.bytes.swap(undo->bytes);
+      engine_.PrepareWrite(at, undo->present, undo->deadline_ms, false);
       engine_.SetPresent(at, undo->present, undo->deadline_ms);
       engine_.EraseIfEmpty(at);
     }
@@ -431,6 +472,7 @@ class ModelEngine::Run {
   Version read_at_ = kNewest;
   uint64_t now_ms_ = 0;
   bool wrote_ = false;
+  bool undoes_ = atomic_;  // writes note what was there before
   std::vector<Undo> undo_;
 };
 
@@ -477,31 +519,49 @@ bool ModelEngine::KeepsNewest(const Entry& entry, Version replaced_at) const {
 
 void ModelEngine::Write(Map::iterator at, std::optional<PointState> state, Version version) {
   Entry& entry = at->second;
-  if (KeepsNewest(entry, version)) {
-    // A copy, for `state` may be part of the newest; one that is charged to the budget.
-    entry.older.push_back({.version = entry.newest.version,
-                           .present = entry.newest.present,
-                           .deadline_ms = entry.newest.deadline_ms,
-                           .bytes = Bytes(entry.newest.bytes, &memory_)});
+  const bool keeps = KeepsNewest(entry, version);
+  const bool present = state.has_value();
+  const uint64_t deadline_ms = state ? state->deadline_ms : 0;
+  // A copy, for `state` may be part of the newest.
+  Bytes bytes(state ? state->value : std::string_view(), &memory_);
+  PrepareWrite(at, present, deadline_ms, keeps);
+  // From here on nothing is allocated.
+  if (keeps) {
+    Value& older = entry.older.emplace_back(Value{.version = entry.newest.version,
+                                                  .present = entry.newest.present,
+                                                  .deadline_ms = entry.newest.deadline_ms,
+                                                  .bytes = Bytes(&memory_)});
+    older.bytes.swap(entry.newest.bytes);
     ++old_versions_;
-    MarkStale(at);
+    entry.stale = true;
   }
   entry.newest.version = version;
-  Assign(entry.newest.bytes, state ? state->value : std::string_view());
-  SetPresent(at, state.has_value(), state ? state->deadline_ms : 0);
-  if (entry.stale) {
-    Prune(entry);
-  } else {
-    EraseIfEmpty(at);
+  entry.newest.bytes.swap(bytes);
+  SetPresent(at, present, deadline_ms);
+  if (entry.stale) Prune(entry);
+}
+
+// Whatever Write() and SetPresent() need.
+void ModelEngine::PrepareWrite(Map::iterator at, bool present, uint64_t deadline_ms, bool keeps) {
+  Entry& entry = at->second;
+  if (keeps) ReserveMore(entry.older, 1);
+  if (present) ReserveMore(live_, 1);
+  const bool marks_stale = keeps && !entry.stale;
+  if (marks_stale) stale_.push_back(at);
+  try {
+    if (present && deadline_ms != 0) deadlines_.emplace(deadline_ms, at->first);
+  } catch (const std::bad_alloc&) {
+    if (marks_stale) stale_.pop_back();
+    throw;
   }
 }
 
 void ModelEngine::SetPresent(Map::iterator at, bool present, uint64_t deadline_ms) {
   Entry& entry = at->second;
   Value& newest = entry.newest;
-  if (newest.present && newest.deadline_ms != 0) deadlines_.erase({newest.deadline_ms, at->first});
+  const uint64_t before_ms = newest.present ? newest.deadline_ms : 0;
   newest.deadline_ms = present ? deadline_ms : 0;
-  if (newest.deadline_ms != 0) deadlines_.emplace(deadline_ms, at->first);
+  if (before_ms != 0 && before_ms != newest.deadline_ms) deadlines_.erase({before_ms, at->first});
   if (newest.present == present) return;
   newest.present = present;
   if (present) {
@@ -512,12 +572,6 @@ void ModelEngine::SetPresent(Map::iterator at, bool present, uint64_t deadline_m
     live_[entry.live_index]->second.live_index = entry.live_index;
     live_.pop_back();
   }
-}
-
-void ModelEngine::MarkStale(Map::iterator at) {
-  if (at->second.stale) return;
-  at->second.stale = true;
-  stale_.push_back(at);
 }
 
 void ModelEngine::EraseIfEmpty(Map::iterator at) {
@@ -543,13 +597,11 @@ void ModelEngine::Prune(Entry& entry) {
 bool ModelEngine::SweepSome(size_t entries_max) {
   for (; entries_max > 0 && sweep_left_ > 0; --entries_max, --sweep_left_) {
     const auto at = stale_.front();
-    stale_.pop_front();
     Entry& entry = at->second;
     Prune(entry);
-    if (!entry.older.empty()) {
-      stale_.push_back(at);
-      continue;
-    }
+    if (!entry.older.empty()) stale_.push_back(at);
+    stale_.pop_front();
+    if (!entry.older.empty()) continue;
     entry.older.shrink_to_fit();
     entry.stale = false;
     EraseIfEmpty(at);
@@ -563,8 +615,13 @@ Result<SnapshotRef> ModelEngine::OpenSnapshot(uint64_t now_ms) {
   // A clock that went back must not make it too old for what is read at its own now.
   const uint64_t latest_ms = now_.Advance(now_ms);
   const uint64_t id = NewSnapshotId();
-  snapshots_[id] = {.version = version_, .deadline_ms = latest_ms + options_.snapshot_age_ms_max};
-  pinned_.insert(version_);
+  const auto pin = pinned_.insert(version_);
+  try {
+    snapshots_[id] = {.version = version_, .deadline_ms = latest_ms + options_.snapshot_age_ms_max};
+  } catch (const std::bad_alloc&) {
+    pinned_.erase(pin);
+    throw;
+  }
   return SnapshotRef{.version = version_, .id = id, .now_ms = latest_ms};
 }
 
@@ -628,7 +685,9 @@ bool ModelEngine::ExpireSome(uint64_t now_ms, size_t entries_max) {
   };
   if (!is_due()) return false;
   for (; entries_max > 0 && is_due(); --entries_max) {
-    Write(map_.find(deadlines_.begin()->second), std::nullopt, version_ + 1);
+    const auto at = map_.find(deadlines_.begin()->second);
+    Write(at, std::nullopt, version_ + 1);
+    EraseIfEmpty(at);
     ++expired_keys_;
   }
   gate_.Release(++version_);

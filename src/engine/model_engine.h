@@ -91,17 +91,19 @@ class ModelEngine final : public Engine {
     bool present;
     Version version;
     uint64_t deadline_ms;
-    std::string bytes;
+    Bytes bytes;
     bool pushed;  // the newest value was moved to `older`
   };
   class Run;  // one batch; model_engine.cc
 
   static const Value* ReadAt(const Entry& entry, Version at);
+  // Throws before it has changed anything, or not at all. An entry that is empty then is left to the
+  // caller.
   void Write(Map::iterator at, std::optional<PointState> state, Version version);
+  void PrepareWrite(Map::iterator at, bool present, uint64_t deadline_ms, bool keeps);
   void SetPresent(Map::iterator at, bool present, uint64_t deadline_ms);
   bool IsNeeded(Version from, Version until) const;
   bool KeepsNewest(const Entry& entry, Version replaced_at) const;
-  void MarkStale(Map::iterator at);
   void EraseIfEmpty(Map::iterator at);
   void Prune(Entry& entry);
   bool SweepSome(size_t entries_max);

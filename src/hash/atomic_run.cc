@@ -1,7 +1,9 @@
 #include "hash/atomic_run.h"
 
 #include <algorithm>
+#include <new>
 
+#include "base/reserve_more.h"
 #include "hash/sampler.h"
 
 namespace skep::hash {
@@ -12,7 +14,8 @@ bool NeedsAll(Op op) { return op == Op::kSample || op == Op::kDeleteAll || op ==
 }  // namespace
 
 Version AtomicRun::Do() {
-  Lock();
+  ListPartitions();
+  const Locks locks(core_, locked_);
   PrefetchRecords();
   now_ms_ = core_.now.Advance(batch_.now_ms());
   ForEachPart(batch_, [&](const Part& part) {
@@ -21,9 +24,21 @@ Version AtomicRun::Do() {
     out_.Abort(part, *culprit);
     return !part.is_first;
   });
-  const Version ticket = core_.numbers.wanted() ? Number() : 0;
-  Unlock();
-  return ticket;
+  return core_.numbers.wanted() ? Number() : 0;
+}
+
+// The lowest first (partition.h).
+AtomicRun::Locks::Locks(Core& core, const std::bitset<kPartitionsMax>& locked)
+    : core_(core), locked_(locked) {
+  for (size_t i = 0; i < core_.partitions.size(); ++i) {
+    if (locked_[i]) core_.partitions[i]->lock.lock();
+  }
+}
+
+AtomicRun::Locks::~Locks() {
+  for (size_t i = 0; i < core_.partitions.size(); ++i) {
+    if (locked_[i]) core_.partitions[i]->lock.unlock();
+  }
 }
 
 // Before what it locked is unlocked: numbers.h.
@@ -45,7 +60,8 @@ Version AtomicRun::Number() {
   return ticket;
 }
 
-void AtomicRun::Lock() {
+// That the batch needs. Starts fetching its buckets.
+void AtomicRun::ListPartitions() {
   LinesToFetch lines;
   for (const Request& r : batch_.requests()) {
     if (NeedsAll(r.op)) locked_.set();
@@ -55,9 +71,6 @@ void AtomicRun::Lock() {
     if (r.op == Op::kMove) locked_.set(core_.PartitionOf(HashOf(r.other)));
   }
   lines.Fetch();
-  for (size_t i = 0; i < core_.partitions.size(); ++i) {
-    if (locked_[i]) core_.partitions[i]->lock.lock();
-  }
 }
 
 // Their buckets have been asked for, and come side by side.
@@ -69,12 +82,6 @@ void AtomicRun::PrefetchRecords() const {
     table.AddLine(table.LeadOf(table.FirstBucket(key), key), &lines);
   }
   lines.Fetch();
-}
-
-void AtomicRun::Unlock() {
-  for (size_t i = 0; i < core_.partitions.size(); ++i) {
-    if (locked_[i]) core_.partitions[i]->lock.unlock();
-  }
 }
 
 // The slot because of which the part is not applied, if one is.
@@ -193,23 +200,38 @@ void AtomicRun::Sample(uint32_t slot) {
   out_.AddItem(slot, {.key = drawn->key, .value = drawn->value});
 }
 
+// What is to be stored, where nobody sees it yet. False: there is no memory for a slot, `culprit`.
+bool AtomicRun::PrepareAll(std::vector<Writing>* writings, const Part& part, uint32_t* culprit) {
+  try {
+    for (const Station::Entry& entry : station_.entries()) {
+      if (!entry.is_written || !entry.is_present) continue;
+      const bool stores = entry.last_store != Station::kNone;
+      *culprit = stores ? entry.last_store : part.begin;
+      ReserveMore(*writings, 1);
+      Writing writing{.table = &core_.TableOf(entry.key.hash), .key = entry.key, .prepared = {}};
+      if (!writing.table->Prepare(entry.key, entry.value, entry.deadline_ms,
+                                  stores ? Arena::Limit::kObey : Arena::Limit::kExceed,
+                                  &writing.prepared)) {
+        return false;
+      }
+      writings->push_back(writing);
+    }
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
 // The slot for which there is no memory, if there is one; then nothing is changed.
 std::optional<uint32_t> AtomicRun::Commit(const Part& part) {
   std::vector<Writing> writings;
-  for (const Station::Entry& entry : station_.entries()) {
-    if (!entry.is_written || !entry.is_present) continue;
-    const bool stores = entry.last_store != Station::kNone;
-    Writing writing{.table = &core_.TableOf(entry.key.hash), .key = entry.key, .prepared = {}};
-    if (!writing.table->Prepare(entry.key, entry.value, entry.deadline_ms,
-                                stores ? Arena::Limit::kObey : Arena::Limit::kExceed,
-                                &writing.prepared)) {
-      for (const Writing& w : writings) w.table->Drop(w.prepared);
-      const uint32_t culprit = stores ? entry.last_store : part.begin;
-      out_.RefuseMemory(culprit, core_.budget);
-      return culprit;
-    }
-    writings.push_back(writing);
+  uint32_t culprit = part.begin;
+  if (!PrepareAll(&writings, part, &culprit)) {
+    for (const Writing& w : writings) w.table->Drop(w.prepared);
+    out_.RefuseMemory(culprit, core_.budget);
+    return culprit;
   }
+  // From here on nothing fails.
   if (is_cleared_) {
     for (const auto& partition : core_.partitions) partition->table.EraseAll();
     core_.watches.TouchRange({}, {}, true, 0);

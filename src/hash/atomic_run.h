@@ -28,6 +28,18 @@ class AtomicRun {
   Version Do();
 
  private:
+  // Unlocks those of `locked` in the end.
+  class Locks {
+   public:
+    Locks(Core& core, const std::bitset<kPartitionsMax>& locked);
+    ~Locks();
+    Locks(const Locks&) = delete;
+    Locks& operator=(const Locks&) = delete;
+
+   private:
+    Core& core_;
+    const std::bitset<kPartitionsMax>& locked_;
+  };
   struct Writing {
     Table* table;
     Key key;
@@ -36,9 +48,9 @@ class AtomicRun {
 
   const Request& request(uint32_t slot) const { return batch_.requests()[slot]; }
 
-  void Lock();
+  void ListPartitions();
+  bool PrepareAll(std::vector<Writing>* writings, const Part& part, uint32_t* culprit);
   void PrefetchRecords() const;
-  void Unlock();
   Version Number();
   std::optional<uint32_t> DoPart(const Part& part);
   std::optional<uint32_t> DoConditions(const Part& part);

@@ -66,12 +66,12 @@ class Groups {
       Group& group = groups_[i];
       if (group.begin == group.end) continue;
       Partition& partition = PartitionOf(i);
-      if (!partition.lock.try_lock()) {
+      const std::unique_lock locked(partition.lock, std::try_to_lock);
+      if (!locked) {
         left.set(i);
         continue;
       }
       step(partition, group);
-      partition.lock.unlock();
     }
     for (uint32_t i = 0; left.any() && i <= mask_; ++i) {
       if (!left[i]) continue;

@@ -63,6 +63,7 @@ uint32_t PointRun::Add(uint32_t slot) {
 
 void PointRun::Flush() {
   if (count_ == 0) return;
+  const Forgetting forgetting(*this);
   station_.Reset(0, kWindow);
   Sort();
   if (count_ > 1) {
@@ -78,11 +79,15 @@ void PointRun::Flush() {
     Number(partition, group);
   });
   if (writes_ && core_.numbers.wanted()) TellNumbers();
-  for (const Unit& unit : std::span(window_.units).first(count_)) {
-    window_.seen.Forget(unit.key);
+}
+
+// The window is the thread's, and empty for the next one who uses it.
+PointRun::Forgetting::~Forgetting() {
+  for (const Unit& unit : std::span(run_.window_.units).first(run_.count_)) {
+    run_.window_.seen.Forget(unit.key);
   }
-  count_ = 0;
-  writes_ = false;
+  run_.count_ = 0;
+  run_.writes_ = false;
 }
 
 // Stable.

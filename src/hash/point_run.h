@@ -82,6 +82,18 @@ class PointRun {
     uint32_t begin, end;  // slots
   };
 
+  // Empties the window in the end, however that comes.
+  class Forgetting {
+   public:
+    explicit Forgetting(PointRun& run) : run_(run) {}
+    ~Forgetting();
+    Forgetting(const Forgetting&) = delete;
+    Forgetting& operator=(const Forgetting&) = delete;
+
+   private:
+    PointRun& run_;
+  };
+
   void Sort();
   void Number(Partition& partition, Groups::Group& group);
   void TellNumbers();

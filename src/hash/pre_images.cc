@@ -1,6 +1,7 @@
 #include "hash/pre_images.h"
 
 #include <iterator>
+#include <new>
 
 namespace skep::hash {
 
@@ -20,10 +21,14 @@ void PreImages::Save(const Table& table, Position position) {
     bytes += sizeof(Header) + pair.key.size() + pair.value.size();
   });
   if (!state_.budget.HasRoomFor(kNode + bytes + SnapshotWalkState::kBytesLeft)) return GiveUp();
-  std::pmr::vector<char> pairs(&state_.memory);
-  pairs.reserve(bytes);
-  ForEachIn(table, chain.index, begin, end, [&](const Pair& pair) { Append(pair, &pairs); });
-  saved_.emplace_hint(next, begin, Saved{.end = end, .pairs = std::move(pairs)});
+  try {
+    std::pmr::vector<char> pairs(&state_.memory);
+    pairs.reserve(bytes);
+    ForEachIn(table, chain.index, begin, end, [&](const Pair& pair) { Append(pair, &pairs); });
+    saved_.emplace_hint(next, begin, Saved{.end = end, .pairs = std::move(pairs)});
+  } catch (const std::bad_alloc&) {
+    GiveUp();  // the walk, not the write
+  }
 }
 
 void PreImages::SaveAll(const Table& table) {

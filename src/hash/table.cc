@@ -1,6 +1,7 @@
 #include "hash/table.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/check.h"
 #include "hash/pre_images.h"
@@ -71,11 +72,12 @@ bool Table::StoreInPlace(const Place& place, const Pair& pair, uint64_t hash) {
     if (Arena::RoundUp(bytes) != Arena::RoundUp(record.body_bytes())) return false;
     body = record.body_at();
   }
+  // First what may throw.
+  deadlines_.Add(pair.deadline_ms, hash);
   deadlines_.Remove(record.deadline_ms(), hash);
   wanted_slots_ += SlotsWanted(pair) - SlotsWanted(record.Read(arena_));
   Record::Write(slabs_.At(pointer.address), pair, form, was_large ? arena_.At(body) : nullptr,
                 body);
-  deadlines_.Add(pair.deadline_ms, hash);
   return true;
 }
 
@@ -88,9 +90,9 @@ bool Table::SetDeadline(const Key& key, uint64_t deadline_ms, Arena::Limit limit
     const Bucket::Pointer pointer = place.bucket->PointerAt(place.item.slot);
     if (RecordAt(pointer).form() != Record::Form::kShort) {
       SKEP_DCHECK(SlotsWanted(pair) == 1);
+      deadlines_.Add(deadline_ms, key.hash);
       deadlines_.Remove(pair.deadline_ms, key.hash);
       Record::WriteDeadline(slabs_.At(pointer.address), deadline_ms);
-      deadlines_.Add(deadline_ms, key.hash);
       return true;
     }
   }
@@ -197,6 +199,13 @@ bool Table::Prepare(const Key& key, std::string_view value, uint64_t deadline_ms
     prepared->record = NewRecord(pair, form, limit);
     if (prepared->record == 0) return false;
   }
+  prepared->hash = key.hash;
+  try {
+    deadlines_.Add(deadline_ms, key.hash);
+  } catch (const std::bad_alloc&) {
+    FreePrepared(*prepared);
+    return false;
+  }
   ++prepared_;
   return true;
 }
@@ -243,7 +252,6 @@ void Table::Install(const Key& key, const Prepared& prepared) {
                                    .address = prepared.record});
     ++wanted_slots_;
   }
-  deadlines_.Add(prepared.deadline_ms, key.hash);
   ++items_;
   --prepared_;
   Grow();
@@ -276,10 +284,14 @@ void Table::AddShort(Bucket* head, std::string_view key, std::string_view value,
 }
 
 void Table::Drop(const Prepared& prepared) {
-  if (!prepared.is_inline) {
-    FreeRecord({.size_class = prepared.size_class, .secondary = 0, .address = prepared.record});
-  }
+  deadlines_.Remove(prepared.deadline_ms, prepared.hash);
+  FreePrepared(prepared);
   --prepared_;
+}
+
+void Table::FreePrepared(const Prepared& prepared) {
+  if (prepared.is_inline) return;
+  FreeRecord({.size_class = prepared.size_class, .secondary = 0, .address = prepared.record});
 }
 
 // The first bucket of the chain with so many free slots; a spare one behind it if none has.
@@ -397,6 +409,7 @@ bool Table::Split() {
   const uint64_t from = count - bit;
   uint32_t chained = 0;
   for (const Bucket* at = &index_[from]; (at = Next(*at)) != nullptr;) ++chained;
+  if (!HoldTaken(chained + 1)) return false;
   // Each half may need as many chained buckets as the whole.
   if (!HoldSpares(prepared_ + chained, Arena::Limit::kObey) || !index_.Add()) return false;
   TakeChain(from);
@@ -416,7 +429,9 @@ bool Table::Split() {
 bool Table::Merge() {
   const uint64_t last = index_.count() - 1;
   const uint64_t into = last - std::bit_floor(last);
-  if (!HoldSpares(prepared_ + 1, Arena::Limit::kObey)) return false;
+  uint32_t buckets = 1;
+  for (const Bucket* at = &index_[last]; (at = Next(*at)) != nullptr;) ++buckets;
+  if (!HoldTaken(buckets) || !HoldSpares(prepared_ + 1, Arena::Limit::kObey)) return false;
   TakeChain(last);
   index_.RemoveLast();
   for (const Bucket& bucket : taken_) {
@@ -424,6 +439,16 @@ bool Table::Merge() {
         [&](BucketItem item) { PutBack(bucket, item, &index_[into], HashOfItem(bucket, item)); });
   }
   FreeSpares(prepared_ + 1);
+  return true;
+}
+
+// Room in taken_, so that nothing can fail once a chain is taken out. False: no memory.
+bool Table::HoldTaken(uint32_t buckets) {
+  try {
+    taken_.reserve(buckets);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   return true;
 }
 

@@ -110,6 +110,7 @@ class Table {
 
   // A pair whose memory is there, to be installed or dropped.
   struct Prepared {
+    uint64_t hash;
     uint64_t deadline_ms;
     uint32_t key_bytes;
     uint32_t bytes;  // key and value
@@ -290,6 +291,8 @@ class Table {
   void Grow();
   void Shrink();
   bool Split();
+  bool HoldTaken(uint32_t buckets);
+  void FreePrepared(const Prepared& prepared);
   bool Merge();
   uint32_t TakeChain(uint64_t index);
   uint64_t HashOfItem(const Bucket& bucket, BucketItem item) const;

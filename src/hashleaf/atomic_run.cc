@@ -1,18 +1,25 @@
 #include "hashleaf/atomic_run.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/check.h"
+#include "base/reserve_more.h"
 
 namespace skep::hashleaf {
 
 template <typename K>
 Version AtomicRun<K>::Do() {
+  // Before the map is told of splits, also where memory ends.
+  struct Unlocking {
+    LeafLocks<K>& locks;
+    ~Unlocking() { locks.Unlock(); }
+  } const unlocking{locks_};
   Lock();
   now_ms_ = core_.now.Advance(batch_.now_ms());
   ForEachPart(batch_, [&](const Part& part) {
     undo_.clear();
-    const auto culprit = DoPart(part);
+    const auto culprit = TryPart(part);
     if (!culprit) {
       TouchWatches();
       return true;
@@ -73,6 +80,17 @@ void AtomicRun<K>::Lock() {
     map.leaf(map.IndexOf(key))->table.Prefetch(HashOf(key, core_.format.secret));
   }
   for (const K key : keys) locks_.Of(key);
+}
+
+// The same, and all is taken back if there is no memory to go on.
+template <typename K>
+std::optional<uint32_t> AtomicRun<K>::TryPart(const Part& part) {
+  try {
+    return DoPart(part);
+  } catch (const std::bad_alloc&) {
+    TakeBack();
+    throw;
+  }
 }
 
 // The slot because of which the part is not applied, if one is.
@@ -164,6 +182,7 @@ void AtomicRun<K>::RequireUnchanged(uint32_t slot) {
 template <typename K>
 bool AtomicRun<K>::Store(K key, const char* value, Arena::Limit limit) {
   const uint64_t hash = HashOf(key, core_.format.secret);
+  ReserveMore(undo_, 1);  // before it is done
   for (;;) {
     Leaf<K>& leaf = locks_.HeldOf(key);
     std::byte* const found = leaf.table.Find(key, hash);
@@ -190,17 +209,17 @@ void AtomicRun<K>::Erase(K key) {
 // The last change first. What was there has room: tables have not become smaller (Changer::Split).
 template <typename K>
 void AtomicRun<K>::TakeBack() {
-  std::vector<Undo<K>> undo;
-  undo.swap(undo_);
-  std::ranges::reverse(undo);
-  for (const Undo<K>& one : undo) {
+  while (!undo_.empty()) {
+    const Undo<K> one = undo_.back();
+    undo_.pop_back();
+    // These note an undo of their own, for which there is room: that of this one.
     if (one.present) {
       SKEP_CHECK(Store(one.key, one.value.data(), Arena::Limit::kExceed));
     } else {
       Erase(one.key);
     }
+    undo_.pop_back();
   }
-  undo_.clear();
 }
 
 template <typename K>

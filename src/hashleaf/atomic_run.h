@@ -34,6 +34,7 @@ class AtomicRun {
   const Request& request(uint32_t slot) const { return batch_.requests()[slot]; }
   bool IsWellFormed(const Request& request) const;
   void Lock();
+  std::optional<uint32_t> TryPart(const Part& part);
   std::optional<uint32_t> DoPart(const Part& part);
   void DoSlot(uint32_t slot);
   void Point(uint32_t slot);

@@ -1,6 +1,9 @@
 #include "hashleaf/changer.h"
 
 #include <algorithm>
+#include <new>
+
+#include "base/reserve_more.h"
 
 namespace skep::hashleaf {
 namespace {
@@ -156,10 +159,14 @@ void Changer<K>::Clear(Leaf<K>& leaf) {
 template <typename K>
 void Changer<K>::NoteInRun(Leaf<K>& leaf, bool noted, K key, const void* value) {
   if (noted) return;
-  if (leaf.run->reads() == 0 || !leaf.run->Merge()) {
-    return core_.DropRun(leaf);
+  try {
+    if (leaf.run->reads() == 0 || !leaf.run->Merge()) {
+      return core_.DropRun(leaf);
+    }
+    value != nullptr ? leaf.run->Put(key, value) : leaf.run->Erase(key);
+  } catch (const std::bad_alloc&) {
+    core_.DropRun(leaf);
   }
-  value != nullptr ? leaf.run->Put(key, value) : leaf.run->Erase(key);
 }
 
 // For one more pair: false if there is no memory.
@@ -184,6 +191,9 @@ bool Changer<K>::MakeRoom(Leaf<K>& leaf, K key, Arena::Limit limit) {
 // For a pair with this key.
 template <typename K>
 bool Changer<K>::Split(Leaf<K>& leaf, K key, Arena::Limit limit) {
+  // All that may throw comes before the leaf is changed.
+  ReserveMore(added_, 1);
+  if (locks_ != nullptr) locks_->MakeRoomForOne();
   std::vector<K> keys;
   keys.reserve(leaf.table.items());
   leaf.table.ForEach([&](K k, const std::byte*) { keys.push_back(k); });
@@ -215,9 +225,6 @@ bool Changer<K>::Split(Leaf<K>& leaf, K key, Arena::Limit limit) {
   Leaf<K>* const right = core_.NewLeaf(static_cast<K>(last + 1), leaf.last, right_bytes, limit);
   if (right == nullptr) return false;
   leaf.table.MoveAbove(last, right->table);
-  // If there is no memory for that, it keeps what it has.
-  const uint32_t left_bytes = bytes_for(leaf.table.items());
-  if (left_bytes < leaf.table.bytes() && !is_atomic) leaf.table.Resize(left_bytes, limit);
   core_.DropRun(leaf);
   right->next = leaf.next;
   right->number = leaf.number;
@@ -229,6 +236,10 @@ bool Changer<K>::Split(Leaf<K>& leaf, K key, Arena::Limit limit) {
   core_.splits.fetch_add(1, std::memory_order_relaxed);
   added_.push_back(right);
   if (locks_ != nullptr) locks_->Add(*right);
+  // If there is no memory for that, it keeps what it has.
+  const uint32_t left_bytes = bytes_for(leaf.table.items());
+  if (left_bytes < leaf.table.bytes() && !is_atomic) leaf.table.Resize(left_bytes, limit);
+  leaf.ShowSize();
   return true;
 }
 
@@ -256,8 +267,13 @@ template <typename K>
 void Changer<K>::Publish() {
   if (added_.empty()) return;
   const std::lock_guard lock(core_.structure);
-  core_.Publish(added_, {});
+  core_.AddUnpublished(added_);
   added_.clear();
+  try {
+    core_.Publish();
+  } catch (const std::bad_alloc&) {
+    // Links lead to them until then.
+  }
 }
 
 // snapshot_walk.h
@@ -275,9 +291,14 @@ void Changer<K>::KeepImage(Leaf<K>& leaf, uint64_t id) {
     walk.images.clear();
     return;
   }
-  const Slice all = ReadWhole(core_, leaf);
-  std::pmr::vector<char> pairs(all.at, all.at + bytes, &walk.memory);
-  walk.images.emplace(leaf.first, typename WalkState<K>::Image{leaf.last, std::move(pairs)});
+  try {
+    const Slice all = ReadWhole(core_, leaf);
+    std::pmr::vector<char> pairs(all.at, all.at + bytes, &walk.memory);
+    walk.images.emplace(leaf.first, typename WalkState<K>::Image{leaf.last, std::move(pairs)});
+  } catch (const std::bad_alloc&) {
+    walk.is_lost = true;  // the walk, not the write
+    walk.images.clear();
+  }
 }
 
 template class Changer<uint32_t>;

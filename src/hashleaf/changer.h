@@ -34,7 +34,8 @@ class Changer {
   // Both are locked, and the left one has room. False: no memory.
   bool Merge(Leaf<K>& left, Leaf<K>& right);
 
-  // Tells the map what was split. The thread holds no leaf.
+  // Tells the map what was split; without memory for another map, somebody does it later. The thread
+  // holds no leaf, or it is the only one at work on what it holds. Done in the end, too.
   void Publish();
 
  private:

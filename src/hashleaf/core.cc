@@ -1,6 +1,8 @@
 #include "hashleaf/core.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 namespace skep::hashleaf {
 
@@ -9,6 +11,7 @@ Core<K>::~Core() {
   const LeafMap<K>* const last = map.load(std::memory_order_relaxed);
   if (last == nullptr) return;
   for (Leaf<K>* const leaf : last->leaves()) DeleteLeaf(leaf);
+  while (unpublished != nullptr) DeleteLeaf(std::exchange(unpublished, unpublished->unpublished));
   budget.Release(last->bytes());
   delete last;
 }
@@ -38,8 +41,18 @@ void Core<K>::DeleteLeaf(Leaf<K>* leaf) {
 }
 
 template <typename K>
-void Core<K>::Publish(std::vector<Leaf<K>*> added, const std::vector<Leaf<K>*>& dead) {
+void Core<K>::AddUnpublished(const std::vector<Leaf<K>*>& added) {
+  for (Leaf<K>* const leaf : added) leaf->unpublished = std::exchange(unpublished, leaf);
+}
+
+template <typename K>
+void Core<K>::Publish() {
+  if (unpublished == nullptr && dead.empty()) return;
   const LeafMap<K>* const old = map.load(std::memory_order_relaxed);
+  std::vector<Leaf<K>*> added;
+  for (Leaf<K>* leaf = unpublished; leaf != nullptr; leaf = leaf->unpublished) {
+    added.push_back(leaf);
+  }
   std::ranges::sort(added, {}, &Leaf<K>::first);
   std::vector<Leaf<K>*> leaves;
   leaves.reserve(old->size() + added.size());
@@ -49,14 +62,23 @@ void Core<K>::Publish(std::vector<Leaf<K>*> added, const std::vector<Leaf<K>*>& 
     // `structure` guards that, too: who holds it, and nobody else, lets leaves die.
     std::erase_if(leaves, [](const Leaf<K>* leaf) { return leaf->absorber != nullptr; });
   }
-  const auto* const made = new LeafMap<K>(std::move(leaves));
-  budget.Charge(made->bytes());
-  map.store(made, std::memory_order_seq_cst);
-  epochs.Retire([this, old] {
+  auto made = std::make_unique<const LeafMap<K>>(std::move(leaves));
+  Epochs::Garbage garbage;
+  garbage.emplace_back().free = [this, old] {
     budget.Release(old->bytes());
     delete old;
-  });
-  for (Leaf<K>* const leaf : dead) epochs.Retire([this, leaf] { DeleteLeaf(leaf); });
+  };
+  for (Leaf<K>* const leaf : dead) {
+    garbage.emplace_back().free = [this, leaf] { DeleteLeaf(leaf); };
+  }
+  // From here on nothing is allocated.
+  budget.Charge(made->bytes());
+  map.store(made.release(), std::memory_order_seq_cst);
+  epochs.Retire(garbage);
+  dead.clear();
+  while (unpublished != nullptr) {
+    unpublished = std::exchange(unpublished->unpublished, nullptr);
+  }
   epochs.Reclaim();
 }
 
@@ -70,9 +92,8 @@ void Core<K>::GiveWay() {
   }
   const Epochs::Guard guard(epochs);
   for (Leaf<K>* const leaf : Map().leaves()) {
-    if (!leaf->lock.try_lock()) continue;
-    DropRun(*leaf);
-    leaf->lock.unlock();
+    const std::unique_lock lock(leaf->lock, std::try_to_lock);
+    if (lock) DropRun(*leaf);
   }
   gives_way_.clear(std::memory_order_release);
 }

@@ -79,9 +79,12 @@ struct Core {
 
   // Readers of the epochs may use what it gives.
   const LeafMap<K>& Map() const { return *map.load(std::memory_order_seq_cst); }
-  // Makes a map with these, which are live or were, and without those, which are dead. The caller
-  // has `structure`.
-  void Publish(std::vector<Leaf<K>*> added, const std::vector<Leaf<K>*>& dead);
+  // Makes a map with what is `unpublished`, and without those that are dead. The caller has
+  // `structure`. If it throws, nothing is changed, and it can be done later: links lead to leaves
+  // that the map has not, and from those that it still has.
+  void Publish();
+  // Leaves that were split off and are to come into the map, linked.
+  void AddUnpublished(const std::vector<Leaf<K>*>& added);
 
   // The engine gives up what it can do without. The caller holds no leaf.
   void GiveWay();
@@ -96,7 +99,9 @@ struct Core {
   Numbers numbers;
   Memory memory;
   Epochs epochs;
-  std::mutex structure;  // taken to publish, before leaves are locked
+  std::mutex structure;            // taken to publish, before leaves are locked
+  Leaf<K>* unpublished = nullptr;  // guarded by `structure`
+  std::vector<Leaf<K>*> dead;      // those that the map still has; likewise
   std::atomic<const LeafMap<K>*> map{nullptr};
   WalkState<K> walk;
   Crew crew;

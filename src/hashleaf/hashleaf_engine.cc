@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/check.h"
+#include "base/reserve_more.h"
 #include "hashleaf/atomic_run.h"
 #include "hashleaf/point_run.h"
 #include "hashleaf/ranges.h"
@@ -149,13 +150,15 @@ bool EngineOf<K>::MergeSome() {
   const std::unique_lock lock(core_.structure, std::try_to_lock);
   if (!lock) return false;
   const Epochs::Guard guard(core_.epochs);
+  core_.Publish();  // what there was no memory for
   const LeafMap<K>& map = core_.Map();
-  std::vector<Leaf<K>*> dead;
+  std::vector<Leaf<K>*>& dead = core_.dead;
   uint32_t left = merge_at_.load(std::memory_order_relaxed);
   if (left >= map.size()) left = 0;
   uint32_t right = left + 1;
   const uint32_t end = std::min(map.size(), left + kLeavesMax);
   for (; right < end && dead.size() < kMergesMax; ++right) {
+    ReserveMore(dead, 1);
     if (TryMerge(*map.leaf(left), *map.leaf(right))) {
       dead.push_back(map.leaf(right));
     } else {
@@ -167,7 +170,7 @@ bool EngineOf<K>::MergeSome() {
   // The last one is looked at again, with its right neighbour.
   merge_at_.store(right < map.size() ? left : 0, std::memory_order_relaxed);
   if (dead.empty()) return false;
-  core_.Publish({}, dead);
+  core_.Publish();
   return true;
 }
 

@@ -2,11 +2,41 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <mutex>
 #include <optional>
 
 #include "engine/point.h"
 
 namespace skep::hashleaf {
+
+// The leaves of a chunk that are locked; those that still are, are unlocked in the end.
+template <typename K>
+class Lane<K>::ChunkLocks {
+ public:
+  explicit ChunkLocks(std::span<const Group<K>> groups) : groups_(groups) {}
+  ~ChunkLocks() { Unlock(); }
+  ChunkLocks(const ChunkLocks&) = delete;
+  ChunkLocks& operator=(const ChunkLocks&) = delete;
+
+  void Has(uint32_t group) { locked_ |= uint64_t{1} << group; }
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (uint64_t left = locked_; left != 0; left &= left - 1) {
+      visit(groups_[static_cast<size_t>(std::countr_zero(left))]);
+    }
+  }
+  void Unlock() {
+    ForEach([](const Group<K>& group) { group.leaf->lock.unlock(); });
+    locked_ = 0;
+  }
+
+ private:
+  static_assert(kChunk <= 64);
+
+  const std::span<const Group<K>> groups_;
+  uint64_t locked_ = 0;  // a bit for each group: at most kChunk of them
+};
 
 template <typename K>
 Lane<K>::Memory& Lane<K>::MemoryOfThread() {
@@ -91,8 +121,7 @@ void Lane<K>::DoChunk(std::span<const Group<K>> groups) {
   memory_.left.clear();
   memory_.strays.clear();
   constexpr uint32_t kUnitsAhead = 32;
-  uint64_t locked = 0;  // a bit for each group: at most kChunk of them
-  static_assert(kChunk <= 64);
+  ChunkLocks locks(groups);
   for (uint32_t g = 0; g < groups.size(); ++g) {
     Leaf<K>& leaf = *groups[g].leaf;
     if (!leaf.lock.try_lock()) {
@@ -100,7 +129,7 @@ void Lane<K>::DoChunk(std::span<const Group<K>> groups) {
       Fetch(groups[g].end);
       continue;
     }
-    locked |= uint64_t{1} << g;
+    locks.Has(g);
     bool waits = false;  // one of the group's is left
     bool writes_wait = false;
     bool writes = false;
@@ -135,13 +164,12 @@ void Lane<K>::DoChunk(std::span<const Group<K>> groups) {
     Leaf<K>& leaf = *groups[left.group].leaf;
     if (!leaf.Has(left.unit.key) || !DoUnit(leaf, left.unit)) memory_.strays.push_back(left);
   }
-  for (uint32_t g = 0; g < groups.size(); ++g) {
-    if ((locked >> g & 1) == 0) continue;
-    const Group<K>& group = groups[g];
-    if (window_.numbers != nullptr)
+  if (window_.numbers != nullptr) {
+    locks.ForEach([&](const Group<K>& group) {
       Number(*group.leaf, sorted.subspan(group.begin, group.end - group.begin));
-    group.leaf->lock.unlock();
+    });
   }
+  locks.Unlock();
   if (!memory_.strays.empty()) DoStrays(groups);
 }
 
@@ -166,6 +194,7 @@ void Lane<K>::DoGroup(Leaf<K>* from, std::span<Unit<K>> units) {
   std::vector<Unit<K>> done;
   while (!units.empty()) {
     Leaf<K>& leaf = LockLeafOf(from, units.front().key);
+    const std::lock_guard lock(leaf.lock, std::adopt_lock);
     done.clear();
     size_t left = 0;
     bool writes = false;
@@ -182,7 +211,6 @@ void Lane<K>::DoGroup(Leaf<K>* from, std::span<Unit<K>> units) {
       }
     }
     if (window_.numbers != nullptr) Number(leaf, done);
-    leaf.lock.unlock();
     units = units.first(left);
   }
 }

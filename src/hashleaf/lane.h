@@ -73,6 +73,7 @@ class Lane {
 
  private:
   static constexpr uint32_t kChunk = 64;
+  class ChunkLocks;
   // A unit that is not done yet, of the chunk's n-th group.
   struct Left {
     uint32_t group;

@@ -89,9 +89,10 @@ struct alignas(64) Leaf {
   // Pairs and bytes of the table, for who looks without the lock.
   std::atomic<uint32_t> items{0};
   std::atomic<uint32_t> held_bytes{0};
-  const K first;             // needs no lock
-  Leaf* absorber = nullptr;  // not null: dead
-  Leaf* next = nullptr;      // its range begins behind `last`; null: `last` is the last key
+  const K first;                // needs no lock
+  Leaf* absorber = nullptr;     // not null: dead
+  Leaf* unpublished = nullptr;  // another one that is not in the map: Core::unpublished
+  Leaf* next = nullptr;         // its range begins behind `last`; null: `last` is the last key
   std::unique_ptr<Run<K>> run;
   Version number = 0;     // of its last write
   uint64_t walk = 0;      // the last snapshot walk that needs nothing of it any more

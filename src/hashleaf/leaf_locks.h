@@ -5,6 +5,7 @@
 #include <iterator>
 #include <vector>
 
+#include "base/reserve_more.h"
 #include "hashleaf/core.h"
 
 namespace skep::hashleaf {
@@ -21,6 +22,7 @@ class LeafLocks {
   // The leaf of the key, which is locked if it is not held yet: then it must be above all that are.
   Leaf<K>& Of(K key) {
     if (!held_.empty() && key <= held_.back()->last) return HeldOf(key);
+    ReserveMore(held_, 1);  // before it is locked
     const LeafMap<K>& map = core_.Map();
     Leaf<K>* leaf = map.leaf(map.IndexOf(key));
     for (;;) {
@@ -44,6 +46,8 @@ class LeafLocks {
   void Lock(const Interval<K>& interval) {
     for (Leaf<K>* leaf = &Of(interval.first); leaf->last < interval.last;) leaf = After(*leaf);
   }
+  // Room for one that is added: then that cannot fail.
+  void MakeRoomForOne() { ReserveMore(held_, 1); }
   // A new one, from the split of a held one.
   void Add(Leaf<K>& leaf) {
     leaf.lock.lock();

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <span>
 #include <utility>
@@ -29,8 +28,8 @@ class Pieces {
  public:
   // A group that only reads, whose leaf is locked for all who do pieces of it.
   struct Hot {
-    const Group<K>* group;
-    std::atomic<uint32_t> left;  // pieces: who does the last one drops the lock
+    const Group<K>* group = nullptr;
+    std::atomic<uint32_t> left{0};  // pieces: who does the last one drops the lock
   };
   struct Piece {
     uint32_t begin, end;  // groups; of a hot one: units
@@ -42,25 +41,32 @@ class Pieces {
   static constexpr uint32_t kUnits = 512;
 
   // lock_to_read(group) is asked of large groups: true if the group only reads and its leaf is
-  // locked for that now.
+  // locked for that now. All memory is taken before the first call, so that nothing is left locked
+  // where there is none.
   template <typename LockToRead>
   Pieces(std::span<const Group<K>> groups, LockToRead lock_to_read);
 
   // In the order in which they are to be taken.
   std::span<const Piece> all() const { return pieces_; }
-  size_t hot() const { return hot_.size(); }
+  std::span<Hot> hot_groups() { return std::span(hot_).first(hot_count_); }
 
  private:
   void AddHot(const Group<K>& group);
   void AddGroup(uint32_t g, uint32_t units);
 
-  std::deque<Hot> hot_;
+  std::vector<Hot> hot_;  // room for every large group; never resized, since pieces point into it
+  size_t hot_count_ = 0;
   std::vector<Piece> pieces_;
 };
 
 template <typename K>
 template <typename LockToRead>
-Pieces<K>::Pieces(std::span<const Group<K>> groups, LockToRead lock_to_read) {
+Pieces<K>::Pieces(std::span<const Group<K>> groups, LockToRead lock_to_read)
+    : hot_(static_cast<size_t>(std::ranges::count_if(
+          groups, [](const Group<K>& group) { return group.end - group.begin >= 2 * kUnits; }))) {
+  size_t pieces_max = groups.size();
+  for (const Group<K>& group : groups) pieces_max += (group.end - group.begin) / kUnits;
+  pieces_.reserve(pieces_max);
   for (uint32_t g = 0; g < groups.size(); ++g) {
     const uint32_t units = groups[g].end - groups[g].begin;
     units >= 2 * kUnits&& lock_to_read(groups[g]) ? AddHot(groups[g]) : AddGroup(g, units);
@@ -74,7 +80,9 @@ template <typename K>
 void Pieces<K>::AddHot(const Group<K>& group) {
   const uint32_t units = group.end - group.begin;
   const uint32_t parts = units / kUnits;
-  Hot& hot = hot_.emplace_back(&group, parts);
+  Hot& hot = hot_[hot_count_++];
+  hot.group = &group;
+  hot.left.store(parts, std::memory_order_relaxed);
   const auto at = [&](uint32_t part) {
     return group.begin + static_cast<uint32_t>(uint64_t{units} * part / parts);
   };

@@ -137,11 +137,21 @@ bool PointRun<K>::LockToRead(const SortedWindow<K>& sorted, const Group<K>& grou
 template <typename K>
 void PointRun<K>::Share(const SortedWindow<K>& sorted) {
   Pieces<K> all(sorted.groups, [&](const Group<K>& group) { return LockToRead(sorted, group); });
-  core_.shared_reads.fetch_add(all.hot(), std::memory_order_relaxed);
+  // Where memory ends in the middle of the work, the locks of hot leaves that are left are dropped.
+  struct HotLocks {
+    ~HotLocks() {
+      for (auto& hot : pieces.hot_groups()) {
+        if (hot.left.load(std::memory_order_relaxed) != 0) hot.group->leaf->lock.unlock();
+      }
+    }
+    Pieces<K>& pieces;
+  } const locks{all};
+  core_.shared_reads.fetch_add(all.hot_groups().size(), std::memory_order_relaxed);
   const std::span<const typename Pieces<K>::Piece> pieces = all.all();
   std::atomic<uint32_t> next{0};
   std::atomic<Version> ticket{0};
-  core_.crew.Help([&] {
+  std::atomic<bool> has_memory{true};
+  const auto work = [&] {
     Changer<K> changer(core_);
     Lane<K> lane(sorted, changer);
     for (uint32_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < pieces.size();) {
@@ -160,7 +170,15 @@ void PointRun<K>::Share(const SortedWindow<K>& sorted) {
     while (seen < lane.ticket() &&
            !ticket.compare_exchange_weak(seen, lane.ticket(), std::memory_order_relaxed)) {
     }
+  };
+  core_.crew.Help([&] {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      has_memory.store(false, std::memory_order_relaxed);
+    }
   });
+  if (!has_memory.load(std::memory_order_relaxed)) throw std::bad_alloc();
   ticket_ = std::max(ticket_, ticket.load(std::memory_order_relaxed));
 }
 

@@ -250,20 +250,14 @@ void Ranges<K>::DeleteRange(uint32_t slot) {
       leaf = locks_.After(*leaf);
     }
   }
-  Number(slot);
   const Interval<K> erased{interval->first, last};
-  const std::vector<Leaf<K>*> held(locks_.held());
-  for (Leaf<K>* const leaf : held) {
-    if (leaf->last < erased.first || erased.last < leaf->first) continue;
-    const bool is_whole = erased.first <= leaf->first && leaf->last <= erased.last;
-    if (is_whole && !is_atomic()) {
-      outcome.integer += leaf->table.items();
-      changer_.Clear(*leaf);
-      continue;
-    }
-    const uint32_t before = leaf->table.items();
-    EraseFrom(*leaf, erased);
-    outcome.integer += before - leaf->table.items();
+  const std::vector<LeafPairs> from = PairsToErase(erased);
+  // From here on nothing fails, unless an atomic batch can take it back.
+  Number(slot);
+  for (const LeafPairs& one : from) {
+    const uint32_t before = one.leaf->table.items();
+    one.is_whole ? changer_.Clear(*one.leaf) : EraseFrom(*one.leaf, one.pairs);
+    outcome.integer += before - one.leaf->table.items();
   }
   if (is_atomic()) return;
   if (outcome.integer == 0) {
@@ -278,14 +272,28 @@ void Ranges<K>::DeleteRange(uint32_t slot) {
   core_.watches.TouchRange({lo, sizeof(K)}, {hi, sizeof(K)}, is_unbounded, 0);
 }
 
+// The held leaves that have a part of the interval, and their pairs of it: where these lie changes
+// with the leaf.
 template <typename K>
-void Ranges<K>::EraseFrom(Leaf<K>& leaf, const Interval<K>& interval) {
-  const Slice slice = ReadLeaf(core_, leaf, interval, {.count_max = kAll});
-  // Where they lie changes with the leaf.
+std::vector<typename Ranges<K>::LeafPairs> Ranges<K>::PairsToErase(const Interval<K>& interval) {
+  std::vector<LeafPairs> from;
+  from.reserve(locks_.held().size());
+  for (Leaf<K>* const leaf : locks_.held()) {
+    if (leaf->last < interval.first || interval.last < leaf->first) continue;
+    const bool is_inside = interval.first <= leaf->first && leaf->last <= interval.last;
+    LeafPairs& one = from.emplace_back(LeafPairs{leaf, is_inside && !is_atomic(), {}});
+    if (one.is_whole) continue;
+    const Slice slice = ReadLeaf(core_, *leaf, interval, {.count_max = kAll});
+    one.pairs.assign(slice.at, slice.at + size_t{slice.count} * core_.format.stride());
+  }
+  return from;
+}
+
+template <typename K>
+void Ranges<K>::EraseFrom(Leaf<K>& leaf, std::span<const char> pairs) {
   const uint32_t stride = core_.format.stride();
-  const std::vector<char> pairs(slice.at, slice.at + size_t{slice.count} * stride);
-  for (uint32_t i = 0; i < slice.count; ++i) {
-    const char* const pair = pairs.data() + size_t{i} * stride;
+  for (size_t at = 0; at < pairs.size(); at += stride) {
+    const char* const pair = pairs.data() + at;
     const K key = LoadKey<K>(pair);
     if (is_atomic()) {
       Undo<K>& undo = undo_->emplace_back(Undo<K>{.key = key, .present = true, .value = {}});

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/batch_writer.h"
@@ -59,7 +60,13 @@ class Ranges {
   void AddItems(uint32_t slot, const Slice& slice, bool keys_only, bool reverse);
   void Count(uint32_t slot);
   void DeleteRange(uint32_t slot);
-  void EraseFrom(Leaf<K>& leaf, const Interval<K>& interval);
+  struct LeafPairs {
+    Leaf<K>* leaf;
+    bool is_whole;  // all of its pairs
+    std::vector<char> pairs;
+  };
+  std::vector<LeafPairs> PairsToErase(const Interval<K>& interval);
+  void EraseFrom(Leaf<K>& leaf, std::span<const char> pairs);
   void Sample(uint32_t slot);
   void RequireEmpty(uint32_t slot);
   void Number(uint32_t slot);

@@ -1,0 +1,408 @@
+// Goal: where the process has no memory, a call of an engine may throw std::bad_alloc; then nothing
+//   is held: not a lock, a version, an epoch or a gate. Each operation of an unordered batch is done
+//   or not, an atomic batch is, as a whole; every invariant holds, and the engine goes on.
+// Method: for every engine, whatever it can be asked for is asked while the n-th operator new fails,
+//   for every n until none does. Each time in a thread of its own, so that what threads keep for
+//   themselves is made anew, and by which the engine is then used, looked at and emptied. A lock
+//   that is left would hang there.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "base/failing_new_test.h"
+#include "base/memory_budget.h"
+#include "engine/factory.h"
+#include "skep/function.h"
+
+namespace skep {
+namespace {
+
+constexpr uint64_t kNow = 1'000'000;
+constexpr uint32_t kKeys = 60;
+constexpr size_t kFixedBytes = 8;  // of keys and values of engines that take no others
+
+using State = std::map<std::string, std::string>;
+
+// What differs between engines.
+struct Subject {
+  const char* name;
+  const char* engine;
+  EngineOptions options;
+  bool fixed = false;
+};
+
+std::vector<Subject> Subjects() {
+  BtreeOptions small{.node_bytes = 2048};
+  BtreeOptions paper{.node_bytes = 2048, .layout = NodeLayout::kPaper};
+  return {
+      {"Btree", "btree", {.btree = small}},
+      {"BtreePaper", "btree", {.btree = paper}},
+      {"Hash", "hash", {.numbers_writes = false}},
+      {"HashNumbered", "hash", {.numbers_writes = true}},
+      {"Hashleaf", "hashleaf", {.hashleaf = {.leaf_bytes = 32 * 1024}}, true},
+      {"HashleafThreads", "hashleaf", {.hashleaf = {.leaf_bytes = 32 * 1024, .threads = 3}}, true}};
+}
+
+// An engine with some keys, and what to ask of it.
+class Scene {
+ public:
+  explicit Scene(const Subject& subject) : subject_(subject) {
+    EngineOptions options = subject.options;
+    options.budget = &budget_;
+    engine_ = FindEngine(subject.engine)->make(options);
+    SKEP_CHECK(engine_ != nullptr);
+    Batch batch = NewBatch();
+    for (uint32_t i = 0; i < kKeys; ++i) Put(batch, Key(i), Value(i, 0));
+    engine_->AwaitRelease(engine_->Execute(batch));
+  }
+
+  Engine& engine() { return *engine_; }
+  const EngineTraits& traits() const { return engine_->traits(); }
+  bool fixed() const { return subject_.fixed; }
+
+  Batch NewBatch(Batch::Kind kind = Batch::Kind::kUnordered) const {
+    Batch batch(kind);
+    batch.set_now_ms(kNow);
+    return batch;
+  }
+  // Some are so long, and some values so large, that they lie apart.
+  std::string Key(uint32_t i) const {
+    char key[32];
+    snprintf(key, sizeof key, "key%05u", i);
+    if (!subject_.fixed && i % 7 == 3) return key + std::string(700, 'k');
+    return std::string(key, kFixedBytes);
+  }
+  std::string Value(uint32_t i, uint32_t round) const {
+    char value[32];
+    snprintf(value, sizeof value, "v%03u%04u", round, i);
+    if (!subject_.fixed && i % 5 == 2) return value + std::string(i % 2 == 0 ? 40'000 : 300, 'v');
+    return std::string(value, kFixedBytes);
+  }
+  static void Put(Batch& batch, std::string_view key, std::string_view value,
+                  uint64_t deadline_ms = 0) {
+    Scratch& bytes = batch.scratch();
+    const std::string_view kept = bytes.Copy(key);
+    batch.Add({.op = Op::kPut,
+               .key = kept,
+               .value = bytes.Copy(value),
+               .other = {},
+               .deadline_ms = deadline_ms});
+  }
+
+  State Contents() {
+    Batch batch = NewBatch();
+    for (uint32_t i = 0; i < kKeys * 60; ++i) batch.Get(batch.scratch().Copy(Key(i)));
+    engine_->AwaitRelease(engine_->Execute(batch));
+    State state;
+    for (uint32_t i = 0; i < batch.size(); ++i) {
+      if (batch.outcome(i).verdict == Verdict::kDone) {
+        state.emplace(batch.requests()[i].key, batch.outcome(i).value);
+      }
+    }
+    return state;
+  }
+
+ private:
+  const Subject subject_;
+  MemoryBudget budget_{0};
+  std::unique_ptr<Engine> engine_;
+};
+
+// Something that an engine can be asked for.
+struct Ask {
+  const char* name;
+  // It is prepared; what it returns is then done, while an allocation fails.
+  std::function<std::function<void()>(Scene&, Batch&)> prepare;
+  Batch::Kind kind = Batch::Kind::kUnordered;
+  bool (*can)(const EngineTraits&) = [](const EngineTraits&) { return true; };
+};
+
+using Fill = std::function<void(Scene&, Batch&)>;
+
+Ask OfBatch(
+    const char* name, Fill fill, Batch::Kind kind = Batch::Kind::kUnordered,
+    bool (*can)(const EngineTraits&) = [](const EngineTraits&) { return true; }) {
+  return {name,
+          [fill](Scene& scene, Batch& batch) -> std::function<void()> {
+            fill(scene, batch);
+            return [&] { scene.engine().Execute(batch); };
+          },
+          kind, can};
+}
+
+void FillOverwrites(Scene& scene, Batch& batch) {
+  for (uint32_t i = 0; i < kKeys; i += 2) Scene::Put(batch, scene.Key(i), scene.Value(i + 3, 1));
+}
+void FillMixture(Scene& scene, Batch& batch) {
+  const auto key = [&](uint32_t i) { return batch.scratch().Copy(scene.Key(i)); };
+  FillOverwrites(scene, batch);
+  for (uint32_t i = 1; i < 20; i += 2) batch.Delete(key(i), Request::kReturnPrevious);
+  for (uint32_t i = kKeys; i < kKeys + 30; ++i) Scene::Put(batch, scene.Key(i), scene.Value(i, 2));
+}
+
+const auto kAtomic = Batch::Kind::kAtomic;
+bool IsOrdered(const EngineTraits& traits) { return traits.ordered; }
+bool Expires(const EngineTraits& traits) { return traits.expiry; }
+bool HasSnapshots(const EngineTraits& traits) { return traits.snapshots; }
+bool Walks(const EngineTraits& traits) { return traits.walks; }
+
+std::vector<Ask> AllAsks() {
+  std::vector<Ask> asks;
+  asks.push_back(OfBatch("Puts", [](Scene& scene, Batch& batch) {
+    for (uint32_t i = kKeys; i < kKeys + 80; ++i)
+      Scene::Put(batch, scene.Key(i), scene.Value(i, 0));
+  }));
+  asks.push_back(OfBatch("ManyPuts", [](Scene& scene, Batch& batch) {
+    for (uint32_t i = kKeys; i < kKeys * 50; ++i)
+      Scene::Put(batch, scene.Key(i), scene.Value(i, 0));
+  }));
+  asks.push_back(OfBatch("Mixture", FillMixture));
+  asks.push_back(OfBatch("OneKey", [](Scene& scene, Batch& batch) {
+    for (uint32_t i = 0; i < 9; ++i) Scene::Put(batch, scene.Key(7), scene.Value(7, 3));
+    Scene::Put(batch, scene.Key(9), scene.Value(9, 3));
+    Scene::Put(batch, scene.Key(7), scene.Value(7, 3));
+  }));
+  asks.push_back(OfBatch("Gets", [](Scene& scene, Batch& batch) {
+    for (uint32_t i = 0; i < kKeys; ++i) batch.Get(batch.scratch().Copy(scene.Key(i)));
+  }));
+  asks.push_back(OfBatch("Atomic", FillMixture, kAtomic));
+  asks.push_back(OfBatch(
+      "AtomicParts",
+      [](Scene& scene, Batch& batch) {
+        const auto key = [&](uint32_t i) { return batch.scratch().Copy(scene.Key(i)); };
+        batch.RequirePresent(key(1));
+        Scene::Put(batch, scene.Key(90), scene.Value(90, 1));
+        batch.Move(key(2), key(91));
+        batch.Delete(key(4));
+      },
+      kAtomic));
+  asks.push_back(OfBatch(
+      "AtomicManyPuts",
+      [](Scene& scene, Batch& batch) {
+        for (uint32_t i = 10; i < kKeys * 30; ++i) {
+          Scene::Put(batch, scene.Key(i), scene.Value(i, 4));
+        }
+      },
+      kAtomic));
+  asks.push_back(OfBatch(
+      "AtomicRange",
+      [](Scene& scene, Batch& batch) {
+        batch.DeleteRange(Range::Between(batch.scratch().Copy(scene.Key(10)),
+                                         batch.scratch().Copy(scene.Key(40))));
+        Scene::Put(batch, scene.Key(12), scene.Value(12, 1));
+        batch.Scan(Range::All());
+      },
+      kAtomic, IsOrdered));
+  asks.push_back(OfBatch(
+      "DeleteRange",
+      [](Scene& scene, Batch& batch) {
+        batch.DeleteRange(Range::Between(batch.scratch().Copy(scene.Key(10)),
+                                         batch.scratch().Copy(scene.Key(40))));
+      },
+      // It is one operation on many keys.
+      Batch::Kind::kUnordered, IsOrdered));
+  asks.push_back(OfBatch("DeleteAll", [](Scene&, Batch& batch) { batch.DeleteAll(); }));
+  asks.push_back(OfBatch(
+      "Scans",
+      [](Scene&, Batch& batch) {
+        batch.Scan(Range::All());
+        batch.Scan(Range::All(), {.limit = 20, .reverse = true});
+        batch.Count(Range::All());
+      },
+      Batch::Kind::kUnordered, IsOrdered));
+  asks.push_back(OfBatch("Samples", [](Scene&, Batch& batch) { batch.Sample(7); }));
+  asks.push_back(
+      OfBatch("Walk", [](Scene&, Batch& batch) { batch.Walk(0); }, Batch::Kind::kUnordered, Walks));
+  asks.push_back(OfBatch(
+      "Deadlines",
+      [](Scene& scene, Batch& batch) {
+        for (uint32_t i = 0; i < kKeys; i += 2) {
+          batch.Expire(batch.scratch().Copy(scene.Key(i)), kNow + 1000 + i);
+          Scene::Put(batch, scene.Key(i + 1), scene.Value(i, 1), kNow + 2000);
+        }
+      },
+      Batch::Kind::kUnordered, Expires));
+  asks.push_back(OfBatch(
+      "AtomicDeadlines",
+      [](Scene& scene, Batch& batch) {
+        for (uint32_t i = 0; i < kKeys; i += 2) {
+          batch.Expire(batch.scratch().Copy(scene.Key(i)), kNow + 1000 + i);
+          Scene::Put(batch, scene.Key(i + 1), scene.Value(i, 1), kNow + 2000);
+        }
+      },
+      kAtomic, Expires));
+  asks.push_back({"Snapshot",
+                  [](Scene& scene, Batch&) -> std::function<void()> {
+                    return [&scene] {
+                      const auto snapshot = scene.engine().OpenSnapshot(kNow);
+                      if (snapshot) scene.engine().CloseSnapshot(*snapshot);
+                    };
+                  },
+                  Batch::Kind::kUnordered, HasSnapshots});
+  asks.push_back({"WritesUnderASnapshot",
+                  [](Scene& scene, Batch& batch) -> std::function<void()> {
+                    const SnapshotRef snapshot = *scene.engine().OpenSnapshot(kNow);
+                    FillMixture(scene, batch);
+                    return [&scene, &batch, snapshot] {
+                      struct Closing {
+                        Scene& scene;
+                        SnapshotRef snapshot;
+                        ~Closing() { scene.engine().CloseSnapshot(snapshot); }
+                      } const closing{scene, snapshot};
+                      scene.engine().Execute(batch);
+                      scene.engine().Maintain(kNow);
+                    };
+                  },
+                  Batch::Kind::kUnordered, HasSnapshots});
+  asks.push_back({"WritesUnderAWalk", [](Scene& scene, Batch& batch) -> std::function<void()> {
+                    std::shared_ptr<PairWalk> walk = std::move(*scene.engine().OpenWalk(kNow));
+                    FillMixture(scene, batch);
+                    return [&scene, &batch, walk] {
+                      scene.engine().Execute(batch);
+                      while (true) {
+                        const auto pairs = walk->Next();
+                        if (!pairs || pairs->empty()) break;
+                      }
+                    };
+                  }});
+  asks.push_back({"Walk", [](Scene& scene, Batch&) -> std::function<void()> {
+                    return [&scene] {
+                      const auto walk = scene.engine().OpenWalk(kNow);
+                      while (walk) {
+                        const auto pairs = (*walk)->Next();
+                        if (!pairs || pairs->empty()) break;
+                      }
+                    };
+                  }});
+  asks.push_back({"Watch", [](Scene& scene, Batch&) -> std::function<void()> {
+                    return [&scene] {
+                      const auto watch = scene.engine().Watch(scene.Key(3), kNow);
+                      if (watch) scene.engine().Unwatch(*watch);
+                    };
+                  }});
+  asks.push_back({"Maintain", [](Scene& scene, Batch& batch) -> std::function<void()> {
+                    FillMixture(scene, batch);
+                    scene.engine().Execute(batch);
+                    Batch gone = scene.NewBatch();
+                    for (uint32_t i = 30; i < kKeys; ++i) {
+                      gone.Delete(gone.scratch().Copy(scene.Key(i)));
+                    }
+                    scene.engine().Execute(gone);
+                    return [&scene] {
+                      while (scene.engine().Maintain(kNow)) {
+                      }
+                    };
+                  }});
+  return asks;
+}
+
+// What is there if nothing fails, before and after.
+struct Expected {
+  State before, after;
+};
+
+class FailingAllocation : public testing::TestWithParam<Subject> {
+ protected:
+  static Expected Foresee(const Ask& ask) {
+    Scene scene(GetParam());
+    Batch batch = scene.NewBatch(ask.kind);
+    const auto act = ask.prepare(scene, batch);
+    Expected expected{.before = scene.Contents(), .after = {}};
+    act();
+    expected.after = scene.Contents();
+    return expected;
+  }
+
+  // False: no allocation has failed.
+  static bool FailAt(uint64_t n, const Ask& ask, const Expected& expected) {
+    Scene scene(GetParam());
+    Batch batch = scene.NewBatch(ask.kind);
+    bool has_failed = false;
+    {
+      const auto act = ask.prepare(scene, batch);
+      FailingNew::FailAt(n);
+      try {
+        act();
+      } catch (const std::bad_alloc&) {
+      }
+      has_failed = FailingNew::has_failed();
+      FailingNew::FailAt(0);
+    }
+    const State now = scene.Contents();
+    const bool is_whole = ask.kind == kAtomic || batch.size() == 1;
+    if (is_whole) {
+      EXPECT_TRUE(now == expected.before || now == expected.after);
+    } else {
+      ExpectEachKeyOf(now, expected);
+    }
+    EXPECT_STREQ(scene.engine().Verify(), nullptr);
+    GoOn(scene);
+    return has_failed;
+  }
+
+  static std::optional<std::string> ValueIn(const State& state, const std::string& key) {
+    const auto at = state.find(key);
+    return at == state.end() ? std::nullopt : std::optional(at->second);
+  }
+  static void ExpectEachKeyOf(const State& now, const Expected& expected) {
+    State all = now;
+    all.insert(expected.before.begin(), expected.before.end());
+    all.insert(expected.after.begin(), expected.after.end());
+    for (const auto& [key, value] : all) {
+      const auto is = ValueIn(now, key);
+      EXPECT_TRUE(is == ValueIn(expected.before, key) || is == ValueIn(expected.after, key))
+          << key.substr(0, kFixedBytes);
+    }
+  }
+
+  // Whatever was locked is free; what was announced has ended.
+  static void GoOn(Scene& scene) {
+    for (const auto kind : {Batch::Kind::kUnordered, kAtomic}) {
+      Batch batch = scene.NewBatch(kind);
+      for (uint32_t i = 0; i < kKeys * 2; ++i) Scene::Put(batch, scene.Key(i), scene.Value(i, 9));
+      scene.engine().AwaitRelease(scene.engine().Execute(batch));
+      for (uint32_t i = 0; i < batch.size(); ++i) {
+        ASSERT_EQ(batch.outcome(i).verdict, Verdict::kDone);
+      }
+    }
+    Batch batch = scene.NewBatch();
+    batch.DeleteAll();
+    scene.engine().AwaitRelease(scene.engine().Execute(batch));
+    while (scene.engine().Maintain(kNow)) {
+    }
+    EXPECT_STREQ(scene.engine().Verify(), nullptr);
+    EXPECT_TRUE(scene.Contents().empty());
+  }
+};
+
+TEST_P(FailingAllocation, LeavesNothingHeldOrHalfDone) {
+  for (const Ask& ask : AllAsks()) {
+    if (!ask.can(Scene(GetParam()).traits())) continue;
+    Expected expected;
+    std::thread([&] { expected = Foresee(ask); }).join();
+    bool goes_on = true;
+    uint64_t n = 1;
+    for (; goes_on && !HasFailure(); ++n) {
+      std::thread([&] {
+        SCOPED_TRACE(testing::Message() << ask.name << ", allocation " << n);
+        goes_on = FailAt(n, ask, expected);
+      }).join();
+    }
+    if (HasFailure()) return;
+    RecordProperty(ask.name, static_cast<int>(n - 2));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FailingAllocation, testing::ValuesIn(Subjects()),
+                         [](const auto& param) { return param.param.name; });
+
+}  // namespace
+}  // namespace skep
