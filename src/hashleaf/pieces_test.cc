@@ -27,7 +27,7 @@ TEST(Pieces, TheLargestComeFirst) {
       GroupsOf({10, 20, kUnits - 30, kUnits, 1, kUnits + 100, 3 * kUnits + 1, 7 * kUnits, 5});
   const Pieces<uint32_t> pieces(groups,
                                 [&](const auto& group) { return group.begin == groups[7].begin; });
-  ASSERT_EQ(pieces.hot(), 1u);
+  ASSERT_EQ(pieces.hot_groups().size(), 1u);
   std::vector<uint32_t> units;
   uint32_t parts = 0;
   std::vector<int> seen(groups.size());
@@ -65,7 +65,7 @@ TEST(Pieces, SmallGroupsAreNotDivided) {
   });
   EXPECT_EQ(asked, std::vector<uint32_t>{groups[1].begin});
   EXPECT_EQ(pieces.all().size(), 2u);
-  EXPECT_EQ(pieces.hot(), 0u);
+  EXPECT_EQ(pieces.hot_groups().size(), 0u);
 }
 
 }  // namespace
