@@ -1,5 +1,5 @@
-// failing_new_test.h: an operator new that fails when it is told to. To be included by one file of a
-// test's binary, whose operator new it then is.
+// failing_new_test.h: an operator new that fails when it is told to. One file of a test's binary
+// includes it, and it is the operator new of that binary.
 #pragma once
 
 #include <atomic>

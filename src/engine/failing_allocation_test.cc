@@ -1,10 +1,10 @@
-// Goal: where the process has no memory, a call of an engine may throw std::bad_alloc; then nothing
-//   is held: not a lock, a version, an epoch or a gate. Each operation of an unordered batch is done
-//   or not, an atomic batch is, as a whole; every invariant holds, and the engine goes on.
+// Goal: where the process has no memory, a call of an engine may throw std::bad_alloc. Then nothing
+//   is held: no lock, version, epoch or gate. Each operation of an unordered batch is done or not,
+//   an atomic batch is so as a whole; every invariant holds, and the engine goes on.
 // Method: for every engine, whatever it can be asked for is asked while the n-th operator new fails,
-//   for every n until none does. Each time in a thread of its own, so that what threads keep for
-//   themselves is made anew, and by which the engine is then used, looked at and emptied. A lock
-//   that is left would hang there.
+//   for every n until none does. Each call has a thread of its own, so that what threads keep for
+//   themselves is made anew; the same thread then uses the engine, looks at it and empties it, and
+//   would hang if a lock was left.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -97,8 +97,8 @@ class ModelEngine final : public Engine {
   class Run;  // one batch; model_engine.cc
 
   static const Value* ReadAt(const Entry& entry, Version at);
-  // Throws before it has changed anything, or not at all. An entry that is empty then is left to the
-  // caller.
+  // Throws before it has changed anything, or not at all. The caller removes an entry that is empty
+  // then.
   void Write(Map::iterator at, std::optional<PointState> state, Version version);
   void PrepareWrite(Map::iterator at, bool present, uint64_t deadline_ms, bool keeps);
   void SetPresent(Map::iterator at, bool present, uint64_t deadline_ms);

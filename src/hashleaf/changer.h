@@ -34,8 +34,8 @@ class Changer {
   // Both are locked, and the left one has room. False: no memory.
   bool Merge(Leaf<K>& left, Leaf<K>& right);
 
-  // Tells the map what was split; without memory for another map, somebody does it later. The thread
-  // holds no leaf, or it is the only one at work on what it holds. Done in the end, too.
+  // Tells the map what was split; without memory for another map, a later call does it. The thread
+  // holds no leaf, or it is the only one at work on what it holds. The destructor does it, too.
   void Publish();
 
  private:

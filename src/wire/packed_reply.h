@@ -46,9 +46,9 @@ inline constexpr uint8_t kExtras = 63;
 
 // Appends the reply to the message with this header: the outcomes of `count` slots from `slot` on
 // (of kAtomic: all). The value of a kGet that was found is sent even if it is empty. Deadlines,
-// which are those of `now`, become the wall clock's. Of scans, walks and samples those are sent whose
-// items take `items_bytes_max` together; those behind, which have read only, are told as refused with
-// kTooLarge: so a reply never has more than kReplyBytesMax. Cost as of AppendBatch.
+// which are those of `now`, become the wall clock's. Of scans, walks and samples those are sent
+// whose items take `items_bytes_max` together; those behind, which have read only, are told as
+// refused with kTooLarge: so a reply never has more than kReplyBytesMax. Cost as of AppendBatch.
 void AppendReply(std::string& to, const Header& request, const Batch& batch, uint32_t slot,
                  uint32_t count, const StoreNow& now = {},
                  size_t items_bytes_max = kReplyBytesMax / 2);
