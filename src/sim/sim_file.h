@@ -1,14 +1,16 @@
 // sim_file.h: a disk in memory that forgets what was not synced, and fails on request.
 //
 // The rules of a power loss are those of sim_inode.h (bytes) and sim_names.h (names). Faults come
-// from the seed (Options) or from a plan (FailOnce). A call that fails for a fault changes nothing
-// that can be read, except Sync: see SimInode, I3.
+// from the seed (Options) or from a plan: FailOnce() counts operations of a kind, Plan() calls of
+// one function, and says how much of the call is done before it fails. Else a call that fails for a
+// fault changes nothing that can be read, except Sync: see SimInode, I3.
 //
 // Beyond file.h: only files can be renamed (ENOTSUP for a directory).
 //
 // Thread safety: one owner of the disk and all its files. The disk outlives its files.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,9 +29,41 @@ class SimFileSystem final : public FileSystem {
  public:
   enum class Operation : uint8_t {
     kRead,       // ReadAt
-    kWrite,      // Append, WriteAt, Truncate
+    kWrite,      // Append, WriteAt, Allocate, Truncate
     kSync,       // Sync, SyncDirectory
-    kDirectory,  // Open, Rename, Remove, CreateDirectory, List
+    kDirectory,  // Open, Rename, Remove, CreateDirectory, List, Lock
+    kOther,      // Size
+  };
+  // The functions of file.h that can fail.
+  enum class Call : uint8_t {
+    kOpen,
+    kRead,
+    kWrite,  // Append, WriteAt
+    kAllocate,
+    kTruncate,
+    kSync,
+    kSize,
+    kRename,
+    kRemove,
+    kCreateDirectory,
+    kList,
+    kSyncDirectory,
+    kLock,
+  };
+  static constexpr size_t kCalls = static_cast<size_t>(Call::kLock) + 1;
+
+  // What of a call is done although it fails.
+  enum class Extent : uint8_t {
+    kNone,
+    kPart,  // a write, an allocation, a truncation: half; the others: nothing
+    kAll,   // and yet it fails; what is opened, read or listed is not had
+  };
+  struct Fault {
+    Call call = Call::kWrite;
+    uint64_t passed = 0;  // so many calls succeed first
+    int error = EIO;
+    Extent extent = Extent::kNone;
+    bool is_for_ever = false;  // or this once
   };
 
   struct Options {
@@ -52,6 +86,12 @@ class SimFileSystem final : public FileSystem {
   void Crash();
   // Lets `successes` operations of the kind pass, then one fails with this errno.
   void FailOnce(Operation operation, uint64_t successes, int error);
+  // From now on; several may be under way.
+  void Plan(const Fault& fault) { faults_.push_back(fault); }
+  // What is planned does not happen any more.
+  void ClearFaults() { faults_.clear(); }
+  // How many calls have failed for what Plan() said.
+  uint64_t faults_met() const { return faults_met_; }
   void set_options(const Options& options) { options_ = options; }
 
   Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) override;
@@ -65,15 +105,22 @@ class SimFileSystem final : public FileSystem {
  private:
   friend class SimFile;
   class HeldLock;
-  struct Plan {
+  struct Count {
     Operation operation;
     uint64_t successes_left;
     int error;
   };
 
-  // The errno this operation is to fail with; 0: none.
-  int DrawFault(Operation operation);
-  int PlannedFault(Operation operation);
+  // The errno that a call is to fail with; 0: none.
+  struct Failure {
+    int error = 0;
+    Extent extent = Extent::kNone;
+  };
+  static Operation OperationOf(Call call);
+  Failure DrawFault(Call call);
+  Failure PlannedFault(Call call);
+  int CountedFault(Operation operation);
+  Result<std::shared_ptr<SimInode>> OpenInode(const std::string& path, Mode mode);
   uint32_t ErrorsPpm(Operation operation) const;
   bool HasRoom(uint64_t more_bytes) const;
 
@@ -81,7 +128,9 @@ class SimFileSystem final : public FileSystem {
   Options options_;
   SeededRandom random_;
   SimNames names_;
-  std::vector<Plan> plans_;
+  std::vector<Count> counts_;
+  std::vector<Fault> faults_;
+  uint64_t faults_met_ = 0;
   std::set<std::string> locks_;
   uint64_t crashes_ = 0;
 };

@@ -13,6 +13,7 @@
 //       made the file longer there are zeroes. Until then the process reads it (from its cache).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,7 +25,9 @@ namespace skep {
 
 class SimInode {
  public:
-  const std::string& content() const { return content_; }
+  uint64_t size() const { return content_.size; }
+  // Required: it has so many bytes from the offset on.
+  void Read(uint64_t offset, char* to, size_t bytes) const;
 
   void Write(uint64_t offset, std::string_view bytes);
   void Truncate(uint64_t bytes);
@@ -41,11 +44,18 @@ class SimInode {
     std::string bytes = {};  // kWrite
   };
 
-  void Do(Change change);
-  static void Apply(const Change& change, std::string& to);
+  // Behind `bytes` there are zeroes up to the size. So a large file of which little but zeroes was
+  // written takes little memory.
+  struct Content {
+    std::string bytes;
+    uint64_t size = 0;
+  };
 
-  std::string content_;
-  std::string durable_;
+  void Do(Change change);
+  static void Apply(const Change& change, Content& to);
+
+  Content content_;
+  Content durable_;
   std::vector<Change> unsynced_;
 };
 

@@ -37,7 +37,7 @@ std::vector<std::string> SimNames::List(const std::string& path) const {
 uint64_t SimNames::TotalBytes() const {
   uint64_t bytes = 0;
   for (const auto& [path, node] : now_) {
-    if (!node.is_directory()) bytes += node.file->content().size();
+    if (!node.is_directory()) bytes += node.file->size();
   }
   return bytes;
 }

@@ -1,6 +1,8 @@
 #include "sim/trace.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace skep {
 namespace {
@@ -17,10 +19,15 @@ void Trace::Mix(Event event, uint64_t a, uint64_t b) {
   hash_ = Stir(Stir(Stir(hash_, static_cast<uint64_t>(event)), a), b);
 }
 
-// FNV-1a: https://datatracker.ietf.org/doc/html/draft-eastlake-fnv
 uint64_t Trace::Of(std::string_view bytes) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+  uint64_t hash = bytes.size();
+  while (!bytes.empty()) {
+    uint64_t word = 0;
+    const size_t count = std::min(bytes.size(), sizeof(word));
+    std::memcpy(&word, bytes.data(), count);
+    hash = Stir(hash, word);
+    bytes.remove_prefix(count);
+  }
   return hash;
 }
 

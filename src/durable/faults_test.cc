@@ -1,0 +1,616 @@
+// Every call of the file system fails, one at a time: what was acknowledged is there afterwards.
+//
+// A scripted load runs on a store on a simulated disk. Of each function of base/file.h the n-th
+// call fails, for every n there is: with EIO and ENOSPC; before anything is done, half-way, and when
+// all is done; once, for ever, and until the disk is well again. It does so while a store is made,
+// while it serves and writes a snapshot, while it recovers, and while it is repaired. Then the process is
+// closed, killed or without power, the next one starts, and its state has to be one that there was,
+// not older than the last that was acknowledged.
+//
+// SKEP_FAULTS=all tries every fault; without it each test tries a fixed slice of them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "base/sanitized.h"
+#include "durable/directory_check.h"
+#include "durable/log_test.h"
+#include "durable/repair_directory.h"
+
+namespace skep::durable {
+namespace {
+
+using Fault = SimFileSystem::Fault;
+using Call = SimFileSystem::Call;
+using Extent = SimFileSystem::Extent;
+
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+constexpr uint64_t kFar = 4'000'000'000'000;
+constexpr uint32_t kKeyspaces = 2;
+
+bool TriesAll() {
+  const char* const wanted = std::getenv("SKEP_FAULTS");
+  return wanted != nullptr && std::string(wanted) == "all";
+}
+
+enum class End : uint8_t { kClose, kKill, kPowerLoss };
+enum class Phase : uint8_t { kMaking, kServing, kRecovering };
+
+struct Scenario {
+  LogSync policy = LogSync::kAlways;
+  End end = End::kKill;
+  Phase phase = Phase::kServing;
+  bool heals = false;       // what fails for ever is well again before the end
+  bool saves = false;       // a snapshot behind the fault, before the end
+  bool is_default = false;  // segments of the default size, else of 1 MiB
+  uint64_t seed = 1;        // of the disk
+  std::string engine = "model";
+};
+
+std::string TextOf(const Fault& fault) {
+  std::ostringstream out;
+  constexpr const char* kNames[] = {
+      "open", "read",           "write",  "allocate", "truncate",
+      "sync", "size",           "rename", "remove",   "create directory",
+      "list", "sync directory", "lock"};
+  constexpr const char* kExtents[] = {"nothing", "half", "all"};
+  out << kNames[static_cast<size_t>(fault.call)] << " number " << fault.passed
+      << (fault.is_for_ever ? " and all behind it fail" : " fails") << " with " << fault.error
+      << ", " << kExtents[static_cast<size_t>(fault.extent)] << " done";
+  return out.str();
+}
+
+std::ostream& operator<<(std::ostream& out, const Scenario& setup) {
+  constexpr const char* kPolicies[] = {"no", "everysec", "always"};
+  constexpr const char* kEnds[] = {"close", "kill", "power loss"};
+  constexpr const char* kPhases[] = {"making", "serving", "recovering"};
+  return out << kPhases[static_cast<size_t>(setup.phase)] << ", "
+             << kPolicies[static_cast<size_t>(setup.policy)] << ", "
+             << kEnds[static_cast<size_t>(setup.end)] << (setup.heals ? ", heals" : "")
+             << (setup.saves ? ", saves" : "") << (setup.is_default ? ", 64 MiB" : ", 1 MiB")
+             << ", " << setup.engine << ", seed " << setup.seed;
+}
+
+// All pairs of a keyspace: checksums of the values, and the deadlines.
+using Digest = std::map<std::string, std::pair<uint32_t, uint64_t>>;
+
+Digest DigestOf(Engine& engine, uint64_t now_ms) {
+  Digest digest;
+  const auto walk = *engine.OpenWalk(now_ms);
+  while (true) {
+    const auto pairs = walk->Next();
+    SKEP_CHECK(pairs.has_value());
+    if (pairs->empty()) return digest;
+    for (const Pair& pair : *pairs) {
+      digest[std::string(pair.key)] = {Crc32c(pair.value), pair.deadline_ms};
+    }
+  }
+}
+
+// The batch of a number: of all kinds of changes, small and large.
+void Fill(Batch& batch, uint64_t number) {
+  const auto copy = [&](std::string text) { return batch.scratch().Copy(text); };
+  const std::string n = std::to_string(number % 5);
+  const std::string_view key = copy("key " + n);
+  switch (number % 8) {
+    case 0:
+    case 4:
+      batch.Put(copy("large " + n),
+                copy(std::string(150'000, static_cast<char>('a' + number % 26))));
+      batch.Put(key, copy("beside " + std::to_string(number)));
+      break;
+    case 1:
+      batch.Apply("counter", FindFunction("add-decimal"), "1");
+      batch.Put(key, copy("counted " + std::to_string(number)));
+      break;
+    case 2:
+      batch.Apply("text", FindFunction("append"), copy(n));
+      batch.Apply("counter", FindFunction("add-decimal"), "10");
+      break;
+    case 3:
+      batch.Add({.op = Op::kPut, .key = key, .value = "due", .deadline_ms = kFar + number});
+      break;
+    case 5:
+      batch.Put("from", copy("moved " + std::to_string(number)));
+      batch.Persist(key);
+      break;
+    case 6:
+      batch.Move("from", copy("to " + n));
+      break;
+    case 7:
+      batch.DeleteRange(Range::Between("key 2", "key 4"));
+      batch.Delete("to 1");
+      batch.Put("z", copy(std::to_string(number)));
+  }
+}
+
+// A store through several processes, and what is to be found in it.
+class Store {
+ public:
+  explicit Store(const Scenario& setup)
+      : setup_(setup),
+        disk_(setup.seed, trace_, {.short_reads_ppm = 0}),
+        store_{.engine = setup.engine,
+               .keyspaces = kKeyspaces,
+               .directory = kTestDirectory,
+               .log_sync = setup.policy,
+               .log_segment_bytes = setup.is_default ? Options().log_segment_bytes : kMebibyte,
+               .recovery_threads = 1} {}
+
+  SimFileSystem& disk() { return disk_; }
+  Log& log() { return persistence_->log(); }
+
+  // Starts a process. If the disk does not let it, it may be tried again.
+  Status Start() {
+    problem_.clear();
+    auto opened = Persistence::Open(disk_, clock_, store_, &problem_);
+    if (!opened) return opened.error();
+    persistence_ = std::move(*opened);
+    keyspaces_ = std::move(*Keyspaces::Make(store_, nullptr, persistence_.get()));
+    RecoveryReport report;
+    const Status s = persistence_->Recover(*keyspaces_, &report, &problem_);
+    if (s.ok()) {
+      Compare();
+    } else {
+      Drop();
+    }
+    return s;
+  }
+  // The same on a disk that is well.
+  void StartWell() {
+    disk_.ClearFaults();
+    CheckFiles();
+    const Status s = Start();
+    ASSERT_TRUE(s.ok()) << problem_;
+    Rest();
+  }
+
+  // So many batches, each acknowledged as the policy says, and the log's thread beside them.
+  void Serve(uint64_t batches) {
+    for (const uint64_t end = number_ + batches; number_ < end; ++number_) {
+      Execute();
+      Step();
+    }
+  }
+  // Nothing comes, and the log's thread does what is due.
+  void Rest() {
+    for (int i = 0; i < 4; ++i) Step();
+  }
+  Status Save() {
+    const Status s = persistence_->Save();
+    Step();
+    return s;
+  }
+  // The disk is well: so writes are taken, and acknowledged.
+  void CheckIsWell() {
+    Rest();
+    ASSERT_TRUE(log().admits()) << log().status().ToString();
+    Execute();
+    ++number_;
+    for (auto& [index, kept] : kept_) keyspaces_->at(index).WantSync(kept.ticket, false);
+    Rest();
+    NoteAnswered();
+    for (auto& [index, kept] : kept_) {
+      EXPECT_TRUE(kept.waiting.empty()) << "a write is not acknowledged";
+    }
+  }
+
+  void Stop(End end) {
+    NoteAnswered();
+    if (end == End::kClose) {
+      const bool is_closed = persistence_->Close().ok();
+      for (auto& [index, kept] : kept_) {
+        if (is_closed) kept.answered = kept.first + kept.states.size() - 1;
+      }
+    }
+    for (auto& [index, kept] : kept_) {
+      // Then what was only written may be gone.
+      if (end == End::kPowerLoss) kept.answered = kept.synced;
+      kept.waiting.clear();
+    }
+    Drop();
+    if (end == End::kPowerLoss) disk_.Crash();
+  }
+  // Turns a bit in the middle of the first file of these names, as if it had decayed on the disk.
+  void Decay(std::string_view prefix) {
+    for (const std::string& name : *disk_.List(kTestDirectory)) {
+      if (!name.starts_with(prefix)) continue;
+      const std::string path = std::string(kTestDirectory) + "/" + name;
+      auto file = *disk_.Open(path, FileSystem::Mode::kReadWrite);
+      const uint64_t middle = std::min(*file->Size() / 2, uint64_t{200'000});
+      char byte = 0;
+      SKEP_CHECK(*file->ReadAt(middle, &byte, 1) == 1);
+      byte ^= 4;
+      SKEP_CHECK(file->WriteAt(middle, {&byte, 1}).ok() && file->Sync().ok());
+      return;
+    }
+    FAIL() << "no " << prefix;
+  }
+  Status Repair() {
+    problem_.clear();
+    const auto report = RepairDirectory(disk_, clock_, store_, &problem_);
+    return report ? Status() : report.error();
+  }
+  // The state from now on is the one that the next start finds.
+  std::vector<Digest> StartAnew() {
+    disk_.ClearFaults();
+    kept_.clear();
+    is_known_ = false;
+    const Status s = Start();
+    is_known_ = true;
+    EXPECT_TRUE(s.ok()) << problem_;
+    std::vector<Digest> digests;
+    for (auto& [index, kept] : kept_) digests.push_back(kept.states.back());
+    return digests;
+  }
+
+  // The power is lost while no process runs: what a start that failed has done is not synced.
+  void LosePower() {
+    for (auto& [index, kept] : kept_) kept.answered = std::min(kept.answered, kept.synced);
+    disk_.Crash();
+  }
+
+ private:
+  struct Waiting {
+    size_t state;
+    Version ticket;
+    bool is_answered = false;
+  };
+  struct Kept {
+    std::deque<Digest> states = {{}};
+    size_t first = 0;     // number of states[0]
+    size_t answered = 0;  // the last one that somebody was told of
+    size_t synced = 0;    // and that was synced
+    std::deque<Waiting> waiting;
+    Version ticket = 0;  // the highest
+  };
+
+  uint64_t now_ms() { return clock_.TimeMs(); }
+
+  void Drop() {
+    keyspaces_.reset();
+    persistence_.reset();
+  }
+
+  void Execute() {
+    const auto index = static_cast<uint32_t>(number_ % 3 == 0 ? 1 : 0);
+    Engine& engine = keyspaces_->at(index);
+    Batch batch(Batch::Kind::kAtomic);
+    batch.set_now_ms(now_ms());
+    Fill(batch, number_);
+    Kept& kept = kept_[index];
+    kept.ticket = std::max(kept.ticket, engine.Execute(batch));
+    kept.states.push_back(DigestOf(engine, now_ms()));
+    kept.waiting.push_back({.state = kept.first + kept.states.size() - 1, .ticket = kept.ticket});
+    if (setup_.policy == LogSync::kAlways) {
+      engine.WantSync(kept.ticket, true);
+    } else {
+      log().Publish();
+    }
+    NoteAnswered();
+  }
+
+  void Step() {
+    clock_.Advance(250'000'000);
+    log().Step();
+    NoteAnswered();
+  }
+
+  void NoteAnswered() {
+    for (auto& [index, kept] : kept_) {
+      Engine& engine = keyspaces_->at(index);
+      for (const Waiting& waiting : kept.waiting) {
+        if (engine.gate().IsReleased(waiting.ticket)) kept.answered = waiting.state;
+      }
+      while (!kept.waiting.empty() &&
+             engine.synced_gate().IsReleased(kept.waiting.front().ticket)) {
+        kept.synced = kept.waiting.front().state;
+        kept.waiting.pop_front();
+      }
+    }
+  }
+
+  // What skep-check says.
+  void CheckFiles() {
+    std::string problem;
+    const auto check = CheckDirectory(disk_, kTestDirectory, nullptr, &problem);
+    if (!check) {  // nothing was made yet
+      EXPECT_TRUE(check.error().code() == Code::kInvalidArgument ||
+                  check.error().detail() == ENOENT)
+          << problem;
+      return;
+    }
+    for (const Damage& damage : check->damage) {
+      ADD_FAILURE() << damage.file << ", byte " << damage.offset << ": " << damage.bytes
+                    << " bytes of " << damage.what;
+    }
+  }
+
+  void Compare() {
+    for (uint32_t index = 0; index < kKeyspaces; ++index) {
+      Kept& kept = kept_[index];
+      Digest recovered = DigestOf(keyspaces_->at(index), now_ms());
+      size_t at = kept.answered - kept.first;
+      while (at < kept.states.size() && kept.states[at] != recovered) ++at;
+      if (at == kept.states.size() && is_known_) {
+        const auto old = std::ranges::find(kept.states, recovered);
+        ADD_FAILURE() << "keyspace " << index << " of " << recovered.size() << " keys is "
+                      << (old == kept.states.end()
+                              ? "no state that there was"
+                              : "state " + std::to_string(old - kept.states.begin() +
+                                                          static_cast<ptrdiff_t>(kept.first)))
+                      << ", not one of those from " << kept.answered << " to "
+                      << kept.first + kept.states.size() - 1;
+      }
+      kept = {.states = {std::move(recovered)}};
+    }
+  }
+
+  const Scenario setup_;
+  Trace trace_;
+  SimClock clock_;
+  SimFileSystem disk_;
+  const Options store_;
+  std::string problem_;
+  std::unique_ptr<Persistence> persistence_;
+  std::unique_ptr<Keyspaces> keyspaces_;
+  std::map<uint32_t, Kept> kept_;
+  uint64_t number_ = 0;   // of the next batch
+  bool is_known_ = true;  // what a start has to find
+};
+
+// A start that fails leaves everything as it was, however often it is tried.
+void StartSomehow(Store& store, const Scenario& setup, size_t faults) {
+  for (size_t tries = 0; tries <= faults; ++tries) {
+    if (store.Start().ok()) return store.Rest();
+    if (setup.end == End::kPowerLoss) store.LosePower();
+  }
+  store.StartWell();
+}
+
+// Returns how many calls have failed.
+uint64_t RunFaults(const Scenario& setup, const std::vector<Fault>& faults) {
+  Store store(setup);
+  const auto plan = [&] {
+    for (const Fault& fault : faults) store.disk().Plan(fault);
+  };
+  if (setup.phase == Phase::kMaking) {
+    plan();
+    StartSomehow(store, setup, faults.size());
+    store.Serve(10);
+  } else {
+    store.StartWell();
+    store.Serve(12);
+  }
+  if (setup.phase == Phase::kServing) plan();
+  static_cast<void>(store.Save());
+  store.Serve(22);
+  static_cast<void>(store.Save());
+  store.Serve(4);
+  if (setup.heals) store.disk().ClearFaults();
+  const bool is_well =
+      setup.heals || std::ranges::none_of(faults, [](const Fault& f) { return f.is_for_ever; });
+  if (setup.saves) {
+    const bool is_past = setup.heals || store.disk().faults_met() == faults.size();
+    const Status s = store.Save();
+    EXPECT_TRUE(s.ok() || !is_well || !is_past) << s.ToString();
+    store.Serve(3);
+  }
+  if (is_well && faults.size() == 1) store.CheckIsWell();
+  store.Stop(setup.end);
+  if (setup.phase == Phase::kRecovering) {
+    plan();
+    StartSomehow(store, setup, faults.size());
+    store.Serve(5);
+    store.Stop(setup.end);
+  }
+  const uint64_t met = store.disk().faults_met();
+  store.StartWell();
+  if (testing::Test::HasFatalFailure()) return met;
+  store.Serve(3);
+  store.CheckIsWell();
+  store.Stop(End::kClose);
+  store.StartWell();
+  return met;
+}
+
+struct Tried {
+  uint64_t runs = 0, met = 0;
+  void Print(const char* what) const {
+    std::printf("faults: %s: %llu faults tried, %llu calls failed\n", what,
+                static_cast<unsigned long long>(runs), static_cast<unsigned long long>(met));
+  }
+};
+
+// How a call can fail.
+std::vector<Fault> WaysOf(Call call) {
+  std::vector<Fault> ways;
+  for (const int error : {EIO, ENOSPC}) {
+    for (const Extent extent : {Extent::kNone, Extent::kPart, Extent::kAll}) {
+      const bool is_read =
+          call == Call::kRead || call == Call::kSize || call == Call::kList || call == Call::kLock;
+      const bool has_part =
+          call == Call::kWrite || call == Call::kAllocate || call == Call::kTruncate;
+      if (is_read && (extent != Extent::kNone || error == ENOSPC)) continue;
+      if (extent == Extent::kPart && !has_part) continue;
+      for (const bool is_for_ever : {false, true}) {
+        ways.push_back(
+            {.call = call, .error = error, .extent = extent, .is_for_ever = is_for_ever});
+      }
+    }
+  }
+  return ways;
+}
+
+// Each fault there is of a phase; of those that are the slice, every `stride`-th.
+Tried TryEach(Phase phase, LogSync policy, uint64_t stride) {
+  Tried tried;
+  uint64_t number = 0;  // of the fault, among all
+  const uint64_t every = TriesAll() ? 1 : stride * (kSanitized ? 5 : 1);
+  for (size_t call = 0; call < SimFileSystem::kCalls; ++call) {
+    for (const Fault& way : WaysOf(static_cast<Call>(call))) {
+      for (int lasting = 0; lasting < (way.is_for_ever ? 2 : 1); ++lasting) {
+        for (const End end : {End::kClose, End::kKill, End::kPowerLoss}) {
+          // How many calls there are is not known before; the last run of each row meets none.
+          for (uint64_t n = 0;; ++n) {
+            ++number;
+            const uint64_t n_of_run = n * every + (TriesAll() ? 0 : number * 7 % every);
+            Fault fault = way;
+            fault.passed = n_of_run;
+            const uint64_t mixed = number * 0x9e3779b97f4a7c15;
+            const Scenario setup = {.policy = policy,
+                                    .end = end,
+                                    .phase = phase,
+                                    .heals = lasting == 1,
+                                    .saves = (mixed >> 60) % 2 == 0,
+                                    .is_default = (mixed >> 50) % 16 == 0,
+                                    .seed = mixed >> 32};
+            SCOPED_TRACE(testing::Message() << setup << ": " << TextOf(fault));
+            const uint64_t met = RunFaults(setup, {fault});
+            if (testing::Test::HasFailure()) return tried;
+            if (met == 0) break;
+            ++tried.runs;
+            tried.met += met;
+          }
+        }
+      }
+    }
+  }
+  return tried;
+}
+
+// A store with a decayed file, which is repaired. Returns what is in it then.
+std::vector<Digest> RunRepair(const Scenario& setup, const char* damaged,
+                              const std::vector<Fault>& faults, uint64_t* met) {
+  Store store(setup);
+  store.StartWell();
+  store.Serve(12);
+  EXPECT_TRUE(store.Save().ok());
+  store.Serve(22);
+  store.Stop(End::kClose);
+  store.Decay(damaged);
+  for (const Fault& fault : faults) store.disk().Plan(fault);
+  Status s = store.Repair();
+  *met = store.disk().faults_met();
+  if (!s.ok() && setup.end == End::kPowerLoss) store.disk().Crash();
+  store.disk().ClearFaults();
+  if (!s.ok()) s = store.Repair();
+  EXPECT_TRUE(s.ok()) << s.ToString();
+  if (setup.end == End::kPowerLoss) store.disk().Crash();
+  if (testing::Test::HasFailure()) return {};
+  const std::vector<Digest> digests = store.StartAnew();
+  store.Serve(3);
+  store.CheckIsWell();
+  store.Stop(End::kClose);
+  store.StartWell();
+  return digests;
+}
+
+class Faults : public testing::TestWithParam<LogSync> {};
+
+// Goal: no call that fails while the store serves, or writes a snapshot, costs what is acknowledged
+// before or after.
+TEST_P(Faults, WhileServing) { TryEach(Phase::kServing, GetParam(), 40).Print("while serving"); }
+
+// Goal: nor one while a directory is made.
+TEST_P(Faults, WhileMaking) { TryEach(Phase::kMaking, GetParam(), 20).Print("while making"); }
+
+// Goal: nor one while a store recovers; a start that fails can be done again.
+TEST_P(Faults, WhileRecovering) {
+  TryEach(Phase::kRecovering, GetParam(), 30).Print("while recovering");
+}
+
+// Goal: nor one while a directory is repaired: a repair that fails can be done again, and gives
+// what it would have given, also after a power loss.
+// Method: a decayed byte in the log, a snapshot, the list of keyspaces; repaired without a fault,
+// and with each.
+TEST(FaultsOfARepair, WhileRepairing) {
+  Tried tried;
+  const uint64_t every = TriesAll() ? 1 : 10 * (kSanitized ? 5 : 1);
+  uint64_t number = 0;
+  for (const char* const damaged : {"log-0", "snapshot-", "keyspaces"}) {
+    uint64_t met = 0;
+    const Scenario plain = {.policy = LogSync::kEverySecond, .end = End::kClose};
+    const std::vector<Digest> expected = RunRepair(plain, damaged, {}, &met);
+    ASSERT_FALSE(HasFailure());
+    for (size_t call = 0; call < SimFileSystem::kCalls; ++call) {
+      for (const Fault& way : WaysOf(static_cast<Call>(call))) {
+        for (const End end : {End::kClose, End::kPowerLoss}) {
+          for (uint64_t n = 0;; ++n) {
+            Fault fault = way;
+            fault.passed = n * every + (TriesAll() ? 0 : ++number * 7 % every);
+            const Scenario setup = {.policy = LogSync::kEverySecond, .end = end, .seed = 1'000 + n};
+            SCOPED_TRACE(testing::Message() << damaged << ", " << setup << ": " << TextOf(fault));
+            EXPECT_EQ(RunRepair(setup, damaged, {fault}, &met), expected);
+            if (HasFailure()) return;
+            if (met == 0) break;
+            ++tried.runs;
+            tried.met += met;
+          }
+        }
+      }
+    }
+  }
+  tried.Print("while repairing");
+}
+
+// Goal: nor two of them: the second one hits what mends the first, or comes later.
+// Method: kinds, numbers, ways and options by seed; on the tree, too. The same seeds each time.
+TEST_P(Faults, Pairs) {
+  Tried tried;
+  const uint64_t count = TriesAll() ? 20'000 : kSanitized ? 10 : 100;
+  for (uint64_t seed = 0; seed < count; ++seed) {
+    std::mt19937_64 rng(seed * 3 + static_cast<uint64_t>(GetParam()));
+    const Scenario setup = {.policy = GetParam(),
+                            .end = static_cast<End>(rng() % 3),
+                            .phase = static_cast<Phase>(rng() % 3),
+                            .heals = rng() % 2 == 0,
+                            .saves = rng() % 2 == 0,
+                            .is_default = rng() % 32 == 0,
+                            .seed = rng(),
+                            .engine = rng() % 4 == 0 ? "btree" : "model"};
+    std::vector<Fault> faults;
+    for (int i = 0; i < 2; ++i) {
+      constexpr Call kOften[] = {Call::kWrite, Call::kSync, Call::kSyncDirectory, Call::kRename};
+      const bool is_often = rng() % 2 == 0;
+      const Call call =
+          is_often ? kOften[rng() % 4] : static_cast<Call>(rng() % SimFileSystem::kCalls);
+      const auto ways = WaysOf(call);
+      Fault fault = ways[rng() % ways.size()];
+      fault.passed = rng() % (rng() % 2 == 0 ? 8 : 60);
+      faults.push_back(fault);
+    }
+    SCOPED_TRACE(testing::Message()
+                 << setup << ": " << TextOf(faults[0]) << "; " << TextOf(faults[1]));
+    const uint64_t met = RunFaults(setup, faults);
+    if (testing::Test::HasFailure()) return;
+    ++tried.runs;
+    tried.met += met;
+  }
+  tried.Print("pairs");
+}
+
+std::string NameOf(const testing::TestParamInfo<LogSync>& policy) {
+  return policy.param == LogSync::kNo            ? "No"
+         : policy.param == LogSync::kEverySecond ? "EverySecond"
+                                                 : "Always";
+}
+INSTANTIATE_TEST_SUITE_P(Policies, Faults,
+                         testing::Values(LogSync::kAlways, LogSync::kEverySecond, LogSync::kNo),
+                         NameOf);
+
+}  // namespace
+}  // namespace skep::durable
