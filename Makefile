@@ -6,7 +6,7 @@ ROUNDS ?= 500
 SEEDS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-ordered bench-durable bench-net fuzz sim soak crash mutants format lint clean
+.PHONY: help run build test bench bench-ordered bench-durable bench-net fuzz sim soak faults crash mutants format lint clean
 
 help:
 	@echo "make run [PORT=6379]      install what is missing, build, start skep-server"
@@ -19,6 +19,7 @@ help:
 	@echo "make fuzz [SECONDS=60]    run every fuzzer for so long"
 	@echo "make sim [SEEDS=100] [SEED=first]    so many simulations, each wholly given by its seed"
 	@echo "make soak [SECONDS=60]    threads and clients on one store for so long, every answer checked"
+	@echo "make faults               every call of the file system fails once; what was acknowledged must stay"
 	@echo "make crash [ROUNDS=500]   kill a server, and take its power, so often; what is recovered is checked"
 	@echo "make mutants [ONLY=regex] break one mechanism at a time; the test that a page names must fail"
 	@echo "make format               format the code with clang-format"
@@ -71,6 +72,11 @@ sim:
 soak:
 	@scripts/install-packages build test
 	@scripts/soak $(SECONDS)
+
+faults:
+	@scripts/install-packages build test
+	@scripts/build release durable_faults_test
+	@SKEP_FAULTS=all build/release/bin/durable_faults_test
 
 crash:
 	@scripts/install-packages build test

@@ -1,11 +1,11 @@
 // Every call of the file system fails, one at a time: what was acknowledged is there afterwards.
 //
 // A scripted load runs on a store on a simulated disk. Of each function of base/file.h the n-th
-// call fails, for every n there is: with EIO and ENOSPC; before anything is done, half-way, and when
-// all is done; once, for ever, and until the disk is well again. It does so while a store is made,
-// while it serves and writes a snapshot, while it recovers, and while it is repaired. Then the process is
-// closed, killed or without power, the next one starts, and its state has to be one that there was,
-// not older than the last that was acknowledged.
+// call fails, for every n there is: with EIO and ENOSPC; before anything is done, half-way, and
+// when all is done; once, for ever, and until the disk is well again. It does so while a store is
+// made, while it serves and writes a snapshot, while it recovers, and while it is repaired. Then
+// the process is closed, killed or without power, the next one starts, and its state has to be one
+// that there was, not older than the last that was acknowledged.
 //
 // SKEP_FAULTS=all tries every fault; without it each test tries a fixed slice of them.
 #include <gtest/gtest.h>
