@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -192,6 +193,12 @@ class PosixFiles final : public FileSystem {
       return IoError("cannot sync a directory");
     }
     return {};
+  }
+
+  uint64_t FreeBytes(const std::string& path) override {
+    struct statvfs about;
+    if (Uninterrupted([&] { return statvfs(path.c_str(), &about); }) < 0) return UINT64_MAX;
+    return uint64_t{about.f_bavail} * about.f_frsize;
   }
 };
 

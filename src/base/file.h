@@ -55,6 +55,9 @@ class FileSystem {
   virtual Result<std::vector<std::string>> List(const std::string& path) = 0;  // names, sorted
   // Makes creations, renames and removals in `path` survive a power loss.
   virtual Status SyncDirectory(const std::string& path) = 0;
+  // About how many bytes files in this directory can still take from the system. UINT64_MAX: that
+  // is not known.
+  virtual uint64_t FreeBytes([[maybe_unused]] const std::string& path) { return UINT64_MAX; }
 
   // Makes the file, if it is not there, and locks it.
   //   kUnavailable  another process, or a lock of this one, holds it

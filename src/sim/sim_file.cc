@@ -239,6 +239,11 @@ bool SimFileSystem::HasRoom(uint64_t more_bytes) const {
   return used <= options_.capacity_bytes && more_bytes <= options_.capacity_bytes - used;
 }
 
+uint64_t SimFileSystem::FreeBytes(const std::string&) {
+  const uint64_t used = names_.TotalBytes();
+  return options_.capacity_bytes - std::min(used, options_.capacity_bytes);
+}
+
 Result<std::unique_ptr<File>> SimFileSystem::Open(const std::string& path, Mode mode) {
   const Failure failure = DrawFault(Call::kOpen);
   if (failure.error != 0 && failure.extent != Extent::kAll) {

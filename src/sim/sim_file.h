@@ -100,6 +100,7 @@ class SimFileSystem final : public FileSystem {
   Status CreateDirectory(const std::string& path) override;
   Result<std::vector<std::string>> List(const std::string& path) override;
   Status SyncDirectory(const std::string& path) override;
+  uint64_t FreeBytes(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
 
  private:
