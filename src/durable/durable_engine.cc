@@ -9,8 +9,35 @@
 namespace skep::durable {
 namespace {
 
-bool Writes(const Batch& batch) {
-  return std::ranges::any_of(batch.requests(), [](const Request& r) { return IsWrite(r.op); });
+// Of a change, beside its keys and values.
+constexpr uint64_t kChangeBytes = 64;
+// For the changes of a range of keys, each of which has its own: as many as a server asks for.
+constexpr uint64_t kRangeBytes = uint64_t{16} << 10;
+
+constexpr bool Deletes(Op op) {
+  return op == Op::kDelete || op == Op::kDeleteRange || op == Op::kDeleteAll;
+}
+
+struct Needs {
+  Log::Need log;
+  bool writes = false;
+  bool deletes = false;
+};
+
+// What its record will have, about: it may have less, and more where values are the result of a
+// function or ranges are long.
+Needs NeedsOf(const Batch& batch) {
+  Needs needs;
+  for (const Request& r : batch.requests()) {
+    if (!IsWrite(r.op)) continue;
+    needs.writes = true;
+    (Deletes(r.op) ? needs.deletes : needs.log.stores) = true;
+    needs.log.bytes += kChangeBytes + r.key.size() + r.value.size();
+    if (r.op == Op::kMove || r.op == Op::kDeleteRange) needs.log.bytes += r.other.size();
+    if (r.op == Op::kApply) needs.log.bytes += kValueBytesMore;
+    if (r.op == Op::kExpireRange) needs.log.bytes += kRangeBytes;
+  }
+  return needs;
 }
 
 }  // namespace
@@ -21,19 +48,24 @@ DurableEngine::DurableEngine(std::unique_ptr<Engine> inner, uint32_t keyspace, L
 }
 
 Version DurableEngine::Execute(Batch& batch) {
-  if (!Writes(batch)) return inner().Execute(batch);
-  const Status why = log_.admits() ? Status() : log_.status();
-  if (why.ok()) return ExecuteLogged(batch);
-  return ExecutePartly(inner(), batch, [&](uint32_t slot) {
-    return IsWrite(batch.requests()[slot].op) ? why : Status();
+  const Needs needs = NeedsOf(batch);
+  if (!needs.writes) return inner().Execute(batch);
+  const auto floor = log_.Enter(keyspace_, needs.log);
+  if (floor) return ExecuteLogged(batch, *floor);
+  // Without what stores, what deletes may be let in.
+  const bool tries_again = needs.log.stores && needs.deletes;
+  Engine& rest = tries_again ? *this : inner();
+  return ExecutePartly(rest, batch, [&](uint32_t slot) {
+    const Op op = batch.requests()[slot].op;
+    const bool is_refused = IsWrite(op) && !(tries_again && Deletes(op));
+    return is_refused ? floor.error() : Status();
   });
 }
 
-Version DurableEngine::ExecuteLogged(Batch& batch) {
+Version DurableEngine::ExecuteLogged(Batch& batch, Log::Floor floor) {
   static thread_local std::string record;
   constexpr size_t kKeptBytesMax = size_t{1} << 20;
   batch.set_notes_effects(true);
-  const Log::Floor floor = log_.Enter(keyspace_);
   const Version ticket = inner().Execute(batch);
   record.clear();
   const ChangesWritten written = WriteChanges(batch, keyspace_, record);

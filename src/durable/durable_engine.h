@@ -5,8 +5,9 @@
 // the log, is executed, and leaves a record of what it has changed: for each write that was done
 // what it stored, erased or was to do (change.h).
 //
-// While the log cannot be written, what may write is refused with the log's error: kIo, with the
-// errno, or kUnavailable; the rest of its batch is executed.
+// What the log does not let in (it cannot be written, or the disk is full) is refused with the
+// log's error: kIo, with the errno; the rest of its batch is executed. On a full disk what deletes
+// is let in longer than what stores (log.h).
 #pragma once
 
 #include <memory>
@@ -33,7 +34,7 @@ class DurableEngine final : public ForwardingEngine {
   bool syncs_to_release() const override { return log_.policy() == LogSync::kAlways; }
 
  private:
-  Version ExecuteLogged(Batch& batch);
+  Version ExecuteLogged(Batch& batch, Log::Floor floor);
 
   const uint32_t keyspace_;
   Log& log_;

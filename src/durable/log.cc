@@ -1,6 +1,7 @@
 #include "durable/log.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/check.h"
@@ -19,16 +20,26 @@ constexpr int kIdleMs = 1000;
 // wake the log's thread and to be woken takes half as long.
 constexpr uint64_t kBriefSyncNs = 500'000;
 constexpr std::chrono::milliseconds kSyncPatience{1};  // for another's
-constexpr int kRetrySyncMs = 1;                        // if a batch had not left
-constexpr int kRoundsMax = 16;                         // that one thread writes for others
+constexpr std::chrono::milliseconds kPreparePatience{500};
+constexpr int kRetrySyncMs = 1;  // if a batch had not left
+constexpr int kRoundsMax = 16;   // that one thread writes for others
 // Not synced, in memory. Above the first a sync is due; above the second nothing more is written
 // until one has succeeded, and replies wait.
 constexpr size_t kKeptBytesDue = size_t{32} << 20;
 constexpr size_t kKeptBytesMax = size_t{128} << 20;
 
+constexpr uint64_t kCheckEveryMs = 1000;
+// Of the records of progress that a batch gives rise to, two at most.
+constexpr uint64_t kProgressBytes = 2 * (kRecordHeaderBytes + 16);
+constexpr uint64_t kProgressBytesOfKeyspace = 2 * 16;
+
 void Bump(std::atomic<uint64_t>& counter) { counter.fetch_add(1, std::memory_order_relaxed); }
 
 }  // namespace
+
+bool IsLackOfSpace(const Status& status) {
+  return status.code() == Code::kIo && (status.detail() == ENOSPC || status.detail() == EDQUOT);
+}
 
 Log::Log(FileSystem& files, Clock& clock, const Options& options)
     : clock_(clock),
@@ -66,9 +77,25 @@ Status Log::Begin(uint64_t position, std::string records) {
     AppendRecord(payload, Crc32c(payload));
     start = std::exchange(pending_, {});
   }
-  if (const Status s = segments_.Begin(position, start); !s.ok()) return s;
-  SetSynced(segments_.position());
-  return {};
+  Status s = segments_.Begin(position, start);
+  if (s.ok()) {
+    SetSynced(segments_.position());
+    NoteRoom();
+  } else if (IsLackOfSpace(s)) {
+    synced_position_.store(position, std::memory_order_relaxed);
+    written_position_.store(position + start.size(), std::memory_order_relaxed);
+    Keep({.position = position, .bytes = std::move(start)});
+    SetFailed(s);
+  }
+  return s;
+}
+
+// Until it is synced. Holds writing_.
+void Log::Keep(Chunk chunk) {
+  chunk.since_ms = clock_.MonotonicMs();
+  if (kept_.empty()) unsynced_since_ms_.store(chunk.since_ms, std::memory_order_relaxed);
+  kept_bytes_ += chunk.bytes.size();
+  kept_.push_back(std::move(chunk));
 }
 
 void Log::SetSynced(uint64_t position) {
@@ -79,26 +106,105 @@ void Log::SetSynced(uint64_t position) {
     kept_bytes_ -= chunk.bytes.size();
     return true;
   });
+  unsynced_since_ms_.store(kept_.empty() ? 0 : kept_.front().since_ms, std::memory_order_relaxed);
 }
 
 // ---- Writers ----
 
-Log::Floor Log::Enter(uint32_t keyspace) {
-  std::lock_guard lock(mutex_);
+Result<Log::Floor> Log::Enter(uint32_t keyspace, const Need& need) {
+  while (true) {
+    uint64_t wanted = 0;
+    {
+      std::lock_guard lock(mutex_);
+      if (const Status why = Refusal(need); !why.ok()) return Fail(why);
+      wanted = RoomFor(need);
+      if (wanted <= room_.bytes()) return EnterWith(keyspace, need.bytes);
+    }
+    if (const Status s = TakeSpace(wanted); !s.ok()) return Fail(s);
+  }
+}
+
+// Why it may not enter, but for the room. Holds mutex_.
+Status Log::Refusal(const Need& need) const {
+  if (!failure_.ok()) return failure_;
+  if (IsTooOld()) {
+    return {Code::kIo, "the disk has not synced for too long", EBUSY};
+  }
+  return need.stores ? space_ : Status();
+}
+
+// Bytes behind what is written that have to be there for it, and for all that have entered. Holds
+// mutex_.
+uint64_t Log::RoomFor(const Need& need) const {
+  const uint64_t for_deletes = std::min(segments_.segment_bytes() / 4, kForDeletesMax);
+  const uint64_t progress = kProgressBytes + kProgressBytesOfKeyspace * keyspaces_.size();
+  return end_ - room_.position + entered_bytes_ + need.bytes + progress +
+         (need.stores ? for_deletes : 0);
+}
+
+// Holds mutex_.
+Log::Floor Log::EnterWith(uint32_t keyspace, uint64_t bytes) {
   if (free_floors_.empty()) {
     free_floors_.push_back(floors_.size());
     floors_.emplace_back();
   }
   const Floor floor = free_floors_.back();
   free_floors_.pop_back();
-  floors_[floor] = {.keyspace = keyspace, .floor = KeyspaceOf(keyspace).inner->Latest()};
+  bytes += kProgressBytes + kProgressBytesOfKeyspace * keyspaces_.size();
+  entered_bytes_ += bytes;
+  floors_[floor] = {
+      .keyspace = keyspace, .floor = KeyspaceOf(keyspace).inner->Latest(), .bytes = bytes};
   return floor;
+}
+
+// Room for so many bytes behind what is written.
+Status Log::TakeSpace(uint64_t bytes) {
+  // So that it is not taken anew for every batch that comes meanwhile.
+  const uint64_t more = bytes + bytes / 4;
+  Status s;
+  {
+    // On a disk that does not answer, who is to serve others does not wait for it.
+    std::unique_lock preparing(preparing_, kPreparePatience);
+    if (!preparing.owns_lock() || IsSlow()) {
+      return {Code::kIo, "the disk is slower than the writes", EBUSY};
+    }
+    s = segments_.Prepare(more);
+    if (!s.ok() && IsLackOfSpace(s)) s = segments_.Prepare(bytes);
+    NoteRoom();
+  }
+  if (space_hook_) space_hook_();
+  Wake();  // if there is none the log's thread says so
+  return s;
+}
+
+// What has been written since room_ was looked at is in what was to fit then, so there is no harm
+// in its being old.
+void Log::NoteRoom() {
+  std::lock_guard lock(mutex_);
+  room_ = segments_.room();
+}
+
+uint64_t Log::UnsyncedMs() const {
+  const uint64_t since_ms = unsynced_since_ms_.load(std::memory_order_relaxed);
+  const uint64_t now_ms = clock_.MonotonicMs();
+  return since_ms == 0 ? 0 : now_ms - std::min(now_ms, since_ms);
+}
+
+bool Log::IsTooOld() const {
+  const uint64_t max_ms = unsynced_ms_max_.load(std::memory_order_relaxed);
+  return max_ms != 0 && policy() == LogSync::kEverySecond && UnsyncedMs() > max_ms;
+}
+
+// Whether a sync that was due takes its time.
+bool Log::IsSlow() const {
+  return policy() == LogSync::kEverySecond && UnsyncedMs() > 2 * kSyncAfterMs;
 }
 
 void Log::Leave(uint32_t keyspace, Floor floor, const Record& record) {
   const uint32_t crc = Crc32c(record.payload);
   std::lock_guard lock(mutex_);
   floors_[floor].floor = kNoFloor;
+  entered_bytes_ -= std::exchange(floors_[floor].bytes, 0);
   free_floors_.push_back(floor);
   if (record.payload.empty()) return;
   AppendRecord(record.payload, crc);
@@ -206,7 +312,8 @@ void Log::AppendProgress() {
 // Holds writing_. Not kOk: nothing may be acknowledged.
 Status Log::WriteTaken() {
   if (has_failed_) return failure_;
-  if (kept_bytes_ > kKeptBytesMax) {
+  // When nobody may enter any more, what has entered is little, and reads may wait for it.
+  if (kept_bytes_ > kKeptBytesMax && !IsTooOld()) {
     AskSync();  // which publishes
     return {Code::kUnavailable, "the disk is slower than the writes"};
   }
@@ -221,10 +328,10 @@ Status Log::WriteChunk(Chunk chunk) {
   const Status s = segments_.Write(chunk.bytes);
   written_position_.store(segments_.position(), std::memory_order_relaxed);
   Bump(writes_);
-  kept_bytes_ += chunk.bytes.size();
-  kept_.push_back(std::move(chunk));
+  Keep(std::move(chunk));
+  NoteRoom();
   if (kept_bytes_ > kKeptBytesDue) AskSync();
-  if (segments_.wants_filling()) Wake();
+  if (segments_.wants_filling() || !segments_.is_prepared()) Wake();
   return s;
 }
 
@@ -232,7 +339,6 @@ void Log::SetFailed(Status status) {
   has_failed_ = true;
   std::lock_guard lock(mutex_);
   failure_ = status;
-  admits_.store(false, std::memory_order_relaxed);
   Wake();  // to mend
 }
 
@@ -250,45 +356,67 @@ int Log::Step() {
   if (HasFailed()) {
     if (now_ms < next_mend_ms_) return static_cast<int>(next_mend_ms_ - now_ms);
     next_mend_ms_ = now_ms + kMendEveryMs;
-    std::scoped_lock lock(syncing_, writing_);
+    std::scoped_lock lock(syncing_, writing_, preparing_);
     if (!Mend().ok()) return kMendEveryMs;
   }
-  Status space = segments_.Prepare();
-  segments_.FillAhead();
-  uint64_t drop_before = 0;
-  {
-    std::lock_guard lock(mutex_);
-    space_ = space;
-    drop_before = std::exchange(drop_before_, 0);
-    admits_.store(failure_.ok() && space_.ok(), std::memory_order_relaxed);
-  }
-  if (drop_before != 0 || segments_.has_superseded()) {
-    const bool is_dropped = segments_.DropBefore(drop_before).ok();
-    std::lock_guard lock(mutex_);
-    if (!is_dropped) drop_before_ = std::max(drop_before_, drop_before);  // by the next step
-  }
-  const bool is_asked = wants_sync_.exchange(false, std::memory_order_seq_cst);
-  bool is_synced = false;
-  {
-    std::lock_guard lock(writing_);
-    if (is_asked) static_cast<void>(WriteTaken());
-    is_synced = kept_.empty();
-  }
-  if (is_synced || policy() == LogSync::kNo) unsynced_since_ms_ = 0;
-  if (!is_synced && unsynced_since_ms_ == 0) unsynced_since_ms_ = now_ms;
-  const bool is_due =
-      policy() != LogSync::kNo && !is_synced && now_ms - unsynced_since_ms_ >= kSyncAfterMs;
-  if (is_asked || is_due) {
-    std::lock_guard syncing(syncing_);
-    static_cast<void>(Sync());
-    unsynced_since_ms_ = 0;
-  }
+  // What is synced may not wait for what takes its time as the disk likes.
+  const bool is_asked = SyncIfDue();
+  const Status space = SeeToSpace();
   if (is_asked && LacksWanted()) {  // a batch had not left
     wants_sync_.store(true, std::memory_order_seq_cst);
     return kRetrySyncMs;
   }
   if (!space.ok()) return kMendEveryMs;
   return policy() == LogSync::kEverySecond ? static_cast<int>(kSyncAfterMs) / 4 : kIdleMs;
+}
+
+// Whether it was asked for.
+bool Log::SyncIfDue() {
+  const bool is_asked = wants_sync_.exchange(false, std::memory_order_seq_cst);
+  if (is_asked) {
+    std::lock_guard writing(writing_);
+    static_cast<void>(WriteTaken());
+  }
+  const bool is_due = policy() != LogSync::kNo && UnsyncedMs() >= kSyncAfterMs;
+  if (is_asked || is_due) {
+    std::lock_guard syncing(syncing_);
+    static_cast<void>(Sync());
+  }
+  return is_asked;
+}
+
+// Gives back what is not needed, makes the next segment, and fills ahead.
+Status Log::SeeToSpace() {
+  uint64_t drop_before = 0;
+  {
+    std::lock_guard lock(mutex_);
+    drop_before = std::exchange(drop_before_, 0);
+  }
+  Status space;
+  bool is_dropped = true;
+  bool is_news = false;
+  {
+    std::lock_guard preparing(preparing_);
+    if (const uint64_t now_ms = clock_.MonotonicMs(); now_ms >= next_check_ms_ || !checked_.ok()) {
+      next_check_ms_ = now_ms + kCheckEveryMs;
+      checked_ = segments_.Check();
+    }
+    if (drop_before != 0 || segments_.has_superseded()) {
+      is_dropped = segments_.DropBefore(drop_before).ok();
+    }
+    is_news = !segments_.is_prepared();
+    space = segments_.Prepare();
+    NoteRoom();
+  }
+  if (space.ok()) space = checked_;
+  {
+    std::lock_guard lock(mutex_);
+    space_ = space;
+    if (!is_dropped) drop_before_ = std::max(drop_before_, drop_before);  // by the next step
+  }
+  if (is_news && space_hook_) space_hook_();
+  segments_.FillAhead();
+  return space;
 }
 
 bool Log::LacksWanted() {
@@ -353,6 +481,7 @@ Status Log::Mend() {
   for (const Chunk& chunk : kept_) bytes += chunk.bytes;
   if (const Status s = segments_.Begin(from, bytes); !s.ok()) return s;
   SetSynced(segments_.position());
+  NoteRoom();
   has_failed_ = false;
   for (const auto& keyspace : keyspaces_) keyspace->synced_to = keyspace->taken;
   ReleaseSynced();
@@ -364,7 +493,12 @@ Status Log::Mend() {
 
 Status Log::status() const {
   std::lock_guard lock(mutex_);
-  return failure_.ok() ? space_ : failure_;
+  return Refusal({.stores = true});
+}
+
+bool Log::has_space() const {
+  std::lock_guard lock(mutex_);
+  return !IsLackOfSpace(failure_) && !IsLackOfSpace(space_);
 }
 
 void Log::set_policy(LogSync policy) {
@@ -379,7 +513,8 @@ LogStatistics Log::statistics() const {
           .changes = changes_.load(std::memory_order_relaxed),
           .writes = writes_.load(std::memory_order_relaxed),
           .syncs = syncs_.load(std::memory_order_relaxed),
-          .sync_ns_max = sync_ns_max_.load(std::memory_order_relaxed)};
+          .sync_ns_max = sync_ns_max_.load(std::memory_order_relaxed),
+          .unsynced_ms = UnsyncedMs()};
 }
 
 void Log::DropBefore(uint64_t position) {
@@ -427,7 +562,7 @@ void Log::StopThread() {
 
 Status Log::Close() {
   StopThread();
-  std::scoped_lock all(syncing_, writing_);
+  std::scoped_lock all(syncing_, writing_, preparing_);
   if (std::exchange(has_ended_, true)) return {};
   Status s = has_failed_ ? Mend() : Status();
   if (s.ok()) s = WriteEnd();

@@ -39,12 +39,20 @@
 // better things to do, syncs take long, one has failed or goes on for more than a millisecond, or
 // a batch has not left; it goes on until all is synced that was wanted: so (C2) holds here, too.
 //
+// Space. What was begun has to be logged, also on a full disk: a batch enters only if its record,
+// and those of all that have entered before it, fit into what is taken from the disk already. Who
+// does not fit takes more, if the log's thread has not done so in time; if there is none it is
+// refused. What stores is refused earlier than what deletes, which has kForDeletesMax bytes, or a
+// quarter of a segment, to itself. How long a record will be is an estimate (durable_engine.cc).
+//
+// Age. With kEverySecond a power loss costs what is not synced. If that gets too old (the disk does
+// not answer a sync) writes are refused until it has, however long that takes; reads go on.
+//
 // Failures. What is not synced is kept in memory, and synced when it is much. If a write or sync
 // fails, nothing more is written or acknowledged, and what was sent to be written may or may not be
 // on the disk. Step() then begins a new segment from the last synced position on, writes there what
-// was kept, and syncs it; once that has succeeded the log goes on, and only then. Meanwhile, and
-// while there is no space for the next segment, status() is not kOk: writes are refused by whoever
-// admits them (durable_engine.h), reads go on; what waits for the log goes on waiting.
+// was kept, and syncs it; once that has succeeded the log goes on, and only then. Meanwhile nobody
+// enters, and what waits for the log goes on waiting.
 //
 // The chain of segments (TakeSuperseded() in log_format.h says which files a reader takes). At
 // every instant, also between two system calls, and whatever has failed before:
@@ -74,6 +82,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -100,7 +109,11 @@ struct LogStatistics {
   uint64_t writes = 0;
   uint64_t syncs = 0;
   uint64_t sync_ns_max = 0;  // the longest
+  uint64_t unsynced_ms = 0;  // age of the oldest bytes that are written and not synced
 };
+
+// Whether it says that the disk is full.
+bool IsLackOfSpace(const Status& status);
 
 class Log {
  public:
@@ -114,7 +127,9 @@ class Log {
   // Enter. Thread-safe.
   void AddKeyspace(uint32_t keyspace, const Engine& inner, ReleaseGate& written,
                    ReleaseGate& synced);
-  // Begins to write at this position, with these records, which the log may have already.
+  // Begins to write at this position, with these records, which the log may have already. If the
+  // disk has no space (IsLackOfSpace) the log is in the state of one that has failed: it begins
+  // when a step finds some.
   Status Begin(uint64_t position, std::string records);
 
   // Between the two calls a batch is executed that may write. Thread-safe.
@@ -124,7 +139,15 @@ class Log {
     uint64_t changes = 0;
     Version last = 0;  // the highest version of a change
   };
-  Floor Enter(uint32_t keyspace);
+  // What a batch needs of the log.
+  struct Need {
+    uint64_t bytes = 0;   // of its record, about
+    bool stores = false;  // it does not only delete
+  };
+  // An error if it may not be executed, as status() or
+  //   kIo, ENOSPC  there is not the space for it
+  // Cost: a system call or some if what is taken from the disk is used up.
+  Result<Floor> Enter(uint32_t keyspace, const Need& need);
   void Leave(uint32_t keyspace, Floor floor, const Record& record);
 
   // Sees to it that what was appended before is written. Thread-safe; costs a system call if nobody
@@ -133,9 +156,18 @@ class Log {
   // As Engine::WantSync().
   void WantSync(uint32_t keyspace, Version ticket, bool here);
 
-  // Whether writes may be admitted; if not, status() says why.
-  bool admits() const { return admits_.load(std::memory_order_relaxed); }
+  // Why writes are refused; kOk if they are not. Thread-safe, as what follows.
   Status status() const;
+  bool admits() const { return status().ok(); }
+  // False: there was no space when it was last looked for.
+  bool has_space() const;
+  // Bytes of the file system that the log leaves to others.
+  void set_kept_free(uint64_t bytes) { segments_.set_kept_free(bytes); }
+  // Called when the log has taken space from the disk, or has found none, by the thread that has.
+  // To be set before the thread starts.
+  void set_space_hook(std::function<void()> hook) { space_hook_ = std::move(hook); }
+  // With kEverySecond, the age of what is not synced above which writes are refused; 0: any.
+  void set_unsynced_ms_max(uint64_t ms) { unsynced_ms_max_.store(ms, std::memory_order_relaxed); }
   LogSync policy() const { return policy_.load(std::memory_order_relaxed); }
   void set_policy(LogSync policy);
   LogStatistics statistics() const;
@@ -174,15 +206,26 @@ class Log {
   struct Held {
     uint32_t keyspace = 0;
     Version floor = kNoFloor;
+    uint64_t bytes = 0;  // that it may append
   };
   // What was written, or is to be, from a position on.
   struct Chunk {
     uint64_t position = 0;
     std::string bytes;
+    uint64_t since_ms = 0;
   };
 
+  static constexpr uint64_t kForDeletesMax = uint64_t{4} << 20;
   static constexpr Version kNoFloor = UINT64_MAX;
 
+  Status Refusal(const Need& need) const;
+  uint64_t RoomFor(const Need& need) const;
+  Floor EnterWith(uint32_t keyspace, uint64_t bytes);
+  Status TakeSpace(uint64_t bytes);
+  void NoteRoom();
+  bool IsTooOld() const;
+  bool IsSlow() const;
+  uint64_t UnsyncedMs() const;
   Keyspace& KeyspaceOf(uint32_t index);
   const Keyspace& KeyspaceOf(uint32_t index) const;
   void AppendRecord(std::string_view payload, uint32_t payload_crc);
@@ -190,6 +233,7 @@ class Log {
   void AppendProgress();
   Status WriteTaken();
   Status WriteChunk(Chunk chunk);
+  void Keep(Chunk chunk);
   void SetSynced(uint64_t position);
   void ReleaseWritten();
   void ReleaseSynced();
@@ -200,6 +244,8 @@ class Log {
   bool HasFailed();
   void AskSync();
   bool LacksWanted();
+  bool SyncIfDue();
+  Status SeeToSpace();
   void SetFailed(Status status);
   void Wake();
   void RunThread();
@@ -217,7 +263,8 @@ class Log {
   Status failure_;  // of a write or sync
   Status space_;    // why there is no next segment
   uint64_t drop_before_ = 0;
-  std::atomic<bool> admits_{true};  // relaxed: a hint, who is let in wrongly waits for the gate
+  uint64_t entered_bytes_ = 0;  // that those who have not left may append
+  LogFiles::Room room_;
 
   // Taken before writing_. Who holds it syncs, or mends.
   TimedMutex syncing_;
@@ -231,6 +278,11 @@ class Log {
   bool has_failed_ = false;
   bool has_ended_ = false;
 
+  // Taken before mutex_, and after the two above. Who holds it takes space from the disk or
+  // drops segments.
+  TimedMutex preparing_;
+  std::function<void()> space_hook_;
+
   // Set before what it asks for is looked at: Publish().
   std::atomic<bool> wanted_{false};
   std::atomic<bool> wants_sync_{false};
@@ -239,8 +291,11 @@ class Log {
   std::atomic<uint64_t> written_position_{0}, synced_position_{0}, records_{0}, changes_{0},
       writes_{0}, syncs_{0}, sync_ns_max_{0};
 
-  uint64_t unsynced_since_ms_ = 0;  // Step's; 0: all is synced
-  uint64_t next_mend_ms_ = 0;       // Step's
+  std::atomic<uint64_t> unsynced_since_ms_{0};    // relaxed; 0: all that is written is synced
+  std::atomic<uint64_t> unsynced_ms_max_{2'000};  // relaxed: an option
+  uint64_t next_mend_ms_ = 0;                     // Step's
+  uint64_t next_check_ms_ = 0;                    // Step's
+  Status checked_;                                // Step's
 
   std::mutex thread_mutex_;  // guards what follows
   std::condition_variable wake_;

@@ -1,6 +1,7 @@
 #include "durable/log_files.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "durable/directory.h"
@@ -22,6 +23,10 @@ std::string_view Zeroes(uint64_t count) {
 }  // namespace
 
 Status LogFiles::Begin(uint64_t position, std::string_view bytes) {
+  {
+    std::lock_guard lock(mutex_);
+    lost_ = {};
+  }
   if (const Status s = FindEpoch(); !s.ok()) return s;
   if (const Status s = WriteNext(bytes); !s.ok()) return s;
   {
@@ -66,6 +71,7 @@ Status LogFiles::WriteNext(std::string_view bytes) {
 void LogFiles::LeaveNext() {
   std::lock_guard lock(mutex_);
   next_ = nullptr;
+  next_bytes_ = 0;
 }
 
 // It becomes the current one, and begins at `begin`.
@@ -78,8 +84,10 @@ Status LogFiles::TakeNext(uint64_t begin, uint64_t position) {
   std::lock_guard lock(mutex_);
   if (current_.file != nullptr) unsynced_.push_back(current_.file);
   const uint64_t filled = begin + std::min(kFilledAtFirst, segment_bytes_);  // by Prepare()
-  current_ = {
-      .file = std::exchange(next_, nullptr), .begin = begin, .filled = std::max(filled, position)};
+  current_ = {.file = std::exchange(next_, nullptr),
+              .begin = begin,
+              .bytes = std::exchange(next_bytes_, 0),
+              .filled = std::max(filled, position)};
   position_ = position;
   names_unsynced_ = true;
   return {};
@@ -87,7 +95,7 @@ Status LogFiles::TakeNext(uint64_t begin, uint64_t position) {
 
 bool LogFiles::IsFilled(uint64_t ahead) const {
   std::lock_guard lock(mutex_);
-  const uint64_t to = std::min(position_ + ahead, current_.begin + segment_bytes_);
+  const uint64_t to = std::min(position_ + ahead, current_.end());
   return current_.file == nullptr || current_.filled >= to;
 }
 
@@ -99,7 +107,7 @@ void LogFiles::FillAhead() {
       std::lock_guard lock(mutex_);
       segment = current_;
     }
-    const uint64_t end = segment.begin + segment_bytes_;
+    const uint64_t end = segment.end();
     if (segment.filled >= end) continue;  // the writer has been there
     const std::string_view zeroes = Zeroes(std::min(kPiece, end - segment.filled));
     const Status s = segment.file->WriteAt(segment.filled - segment.begin, zeroes);
@@ -110,11 +118,14 @@ void LogFiles::FillAhead() {
 }
 
 Status LogFiles::Write(std::string_view bytes) {
-  const bool is_full =
-      position_ > current_.begin && position_ + bytes.size() > current_.begin + segment_bytes_;
-  // Without a next one the segment grows.
+  const bool is_full = position_ > current_.begin && position_ + bytes.size() > current_.end();
+  // Without a next one the segment grows, and also if the directory is gone, so that what was begun
+  // ends.
   if (is_full && is_prepared()) {
-    if (const Status s = TakeNext(position_, position_); !s.ok()) return s;
+    const Status s = TakeNext(position_, position_);
+    if (!s.ok() && s.detail() != ENOENT) return s;
+    std::lock_guard lock(mutex_);
+    lost_ = s;
   }
   std::unique_lock filling(filling_, std::defer_lock);
   if (!IsFilled(bytes.size())) filling.lock();
@@ -155,11 +166,40 @@ bool LogFiles::is_prepared() const {
   return next_ != nullptr;
 }
 
-Status LogFiles::Prepare() {
-  if (is_prepared()) return {};
+// Whether so many bytes can be taken.
+Status LogFiles::LeavesFree(uint64_t bytes) {
+  const uint64_t kept_free = kept_free_.load(std::memory_order_relaxed);
+  if (kept_free == 0 || bytes == 0) return {};
+  const uint64_t free = files_.FreeBytes(directory_);
+  if (free >= kept_free && free - kept_free >= bytes) return {};
+  return {Code::kIo, "the last space of the disk is kept for a snapshot", ENOSPC};
+}
+
+Status LogFiles::Prepare(uint64_t bytes) {
+  const uint64_t wanted = std::max(bytes, segment_bytes_);
+  std::shared_ptr<File> next;
+  uint64_t has = 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (!lost_.ok()) return lost_;
+    next = next_;
+    has = next_bytes_;
+  }
+  if (next == nullptr) return MakeNext(wanted);
+  if (has >= wanted) return {};
+  Status s = LeavesFree(wanted - has);
+  if (s.ok()) s = next->Allocate(wanted);
+  if (!s.ok()) return s;
+  std::lock_guard lock(mutex_);
+  (next_ == next ? next_bytes_ : current_.bytes) = wanted;  // the writer may have taken it
+  return {};
+}
+
+Status LogFiles::MakeNext(uint64_t wanted) {
   auto file = files_.Open(NextPath(), FileSystem::Mode::kCreate);
   if (!file) return file.error();
-  Status s = (*file)->Allocate(segment_bytes_);
+  Status s = LeavesFree(wanted);
+  if (s.ok()) s = (*file)->Allocate(wanted);
   if (s.ok()) s = (*file)->WriteAt(0, Zeroes(segment_bytes_));
   if (s.ok()) s = (*file)->Sync();
   if (!s.ok()) {
@@ -168,7 +208,28 @@ Status LogFiles::Prepare() {
   }
   std::lock_guard lock(mutex_);
   next_ = std::move(*file);
+  next_bytes_ = wanted;
   return {};
+}
+
+LogFiles::Room LogFiles::room() const {
+  std::lock_guard lock(mutex_);
+  if (current_.file == nullptr) return {};
+  return {.position = position_,
+          .current = current_.end() - std::min(current_.end(), position_),
+          .next = lost_.ok() ? next_bytes_ : 0};
+}
+
+Status LogFiles::Check() {
+  std::string path;
+  {
+    std::lock_guard lock(mutex_);
+    if (current_.file == nullptr) return {};
+    path = PathOf(SegmentName({.begin = current_.begin, .epoch = *epoch_}));
+    if (!lost_.ok()) return lost_;
+  }
+  const auto file = files_.Open(path, FileSystem::Mode::kRead);
+  return file ? Status() : file.error();
 }
 
 Status LogFiles::DropBefore(uint64_t position) {

@@ -1,10 +1,12 @@
 // log_files.h: the files the log is written to: a segment at a time, and the next one, ready.
 //
 // The next segment is taken from the disk before the current one is full. So a full disk is known
-// while there is still room for all that was begun: who admits writes stops them when there is no
-// next segment (log.h).
+// while there is still room for all that was begun: the log admits what fits into what is taken
+// (log.h).
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -48,8 +50,28 @@ class LogFiles {
 
   // Makes the next segment, if there is none: empty, of its full size, and synced. So what an
   // earlier file of that name held is gone before anything is written, also after a power loss.
-  Status Prepare();
+  // If it has less room than so many bytes, it gets more.
+  //   kIo  with ENOSPC: also if less than kept_free would be left for others
+  Status Prepare(uint64_t bytes = 0);
   bool is_prepared() const;
+  // Bytes that Prepare leaves free in the file system. Thread-safe.
+  void set_kept_free(uint64_t bytes) { kept_free_.store(bytes, std::memory_order_relaxed); }
+
+  // What is taken from the disk and not written yet.
+  struct Room {
+    uint64_t position = 0;  // from here on
+    uint64_t current = 0;   // in the current segment
+    uint64_t next = 0;      // in the next one
+    // Any number of writes fit that have so many bytes together: into the current segment, or, if
+    // one does not, it and those behind it into the next.
+    uint64_t bytes() const { return std::max(current, next); }
+  };
+  Room room() const;
+  uint64_t segment_bytes() const { return segment_bytes_; }
+
+  // Whether the current segment can be found under its name, and the next one could take its place
+  // when it was to. If not the directory is gone, and what is written from now on is lost with it.
+  Status Check();
 
   // Writes zeroes over what comes next, until there are kFilledAhead. Not told if it fails: the
   // writer then finds out.
@@ -69,7 +91,9 @@ class LogFiles {
   struct Segment {
     std::shared_ptr<File> file;
     uint64_t begin = 0;
+    uint64_t bytes = 0;   // taken from the disk
     uint64_t filled = 0;  // up to this position, or written
+    uint64_t end() const { return begin + bytes; }
   };
 
   std::string PathOf(std::string_view name) const { return directory_ + "/" + std::string(name); }
@@ -79,6 +103,8 @@ class LogFiles {
   Status TakeNext(uint64_t begin, uint64_t position);
   void LeaveNext();
   Status RemoveSegments(const std::vector<SegmentId>& segments);
+  Status MakeNext(uint64_t wanted);
+  Status LeavesFree(uint64_t bytes);
   bool IsFilled(uint64_t ahead) const;  // so many bytes, or to the segment's end
 
   FileSystem& files_;
@@ -88,12 +114,15 @@ class LogFiles {
   std::optional<uint64_t> epoch_;
   std::optional<uint64_t> failed_begin_;  // the position, until it succeeds
   bool has_superseded_ = false;
+  std::atomic<uint64_t> kept_free_{0};  // relaxed: a wish
 
   std::mutex filling_;        // held while zeroes are written; taken before mutex_
   mutable std::mutex mutex_;  // guards what follows; not held during input and output
   Segment current_;
   uint64_t position_ = 0;  // its writer may read it without the mutex
   std::shared_ptr<File> next_;
+  uint64_t next_bytes_ = 0;  // taken from the disk
+  Status lost_;              // the directory has lost the next segment, so the current one grows
   std::vector<std::shared_ptr<File>> unsynced_;  // segments before the current one
   bool names_unsynced_ = false;
 };

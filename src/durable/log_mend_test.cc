@@ -20,7 +20,7 @@ namespace {
 using Operation = SimFileSystem::Operation;
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
-constexpr uint64_t kSegmentBytes = 8 * 1024;
+constexpr uint64_t kMendSegmentBytes = 8 * 1024;
 
 class LogMendTest : public testing::TestWithParam<LogSync> {
  protected:
@@ -28,7 +28,7 @@ class LogMendTest : public testing::TestWithParam<LogSync> {
 
   // A store in a directory of its own.
   void Begin() {
-    store_ = std::make_unique<TestStore>(Image(), GetParam(), kSegmentBytes);
+    store_ = std::make_unique<TestStore>(Image(), GetParam(), kMendSegmentBytes);
     puts_ = acknowledged_ = ticket_ = 0;
     Step();
   }
@@ -42,11 +42,13 @@ class LogMendTest : public testing::TestWithParam<LogSync> {
 
   // Acknowledged as the policy says, unless it is refused.
   void Put(size_t bytes) {
-    if (!store_->log().admits()) return;
     Batch batch;
-    const std::string key = "key " + std::to_string(puts_++);
+    const std::string key = "key " + std::to_string(puts_);
     batch.Put(batch.scratch().Copy(key), batch.scratch().Copy(std::string(bytes, 'v')));
-    ticket_ = store_->engine(0).Execute(batch);
+    const Version ticket = store_->engine(0).Execute(batch);
+    if (batch.outcome(0).verdict == Verdict::kRefused) return;
+    ++puts_;
+    ticket_ = ticket;
     if (GetParam() == LogSync::kAlways) {
       store_->engine(0).WantSync(ticket_, true);
     } else {
@@ -67,7 +69,7 @@ class LogMendTest : public testing::TestWithParam<LogSync> {
   void FillASegment() {
     Step();
     const uint64_t begin = store_->log().statistics().position;
-    while (store_->log().statistics().position < begin + kSegmentBytes) Put(400);
+    while (store_->log().statistics().position < begin + kMendSegmentBytes) Put(400);
   }
   void Sync() {
     store_->engine(0).WantSync(ticket_, false);
@@ -95,7 +97,7 @@ class LogMendTest : public testing::TestWithParam<LogSync> {
     for (const Damage& damage : check->damage) {
       ADD_FAILURE() << damage.file << " at " << damage.offset << ": " << damage.what;
     }
-    TestStore next(image, GetParam(), kSegmentBytes);
+    TestStore next(image, GetParam(), kMendSegmentBytes);
     ASSERT_TRUE(next.status().ok()) << next.problem();
     const size_t found = next.States()[0].size();
     EXPECT_GE(found, acknowledged_);
@@ -204,7 +206,7 @@ TEST_P(LogMendTest, TheMendingFails) {
 TEST_P(LogMendTest, TheEndFails) {
   for (const Operation operation : {Operation::kWrite, Operation::kSync}) {
     for (uint64_t successes = 0; successes < 2; ++successes) {
-      TestStore store({}, GetParam(), kSegmentBytes);
+      TestStore store({}, GetParam(), kMendSegmentBytes);
       store.log().Step();
       Batch batch;
       batch.Put("key", "value");
@@ -212,7 +214,7 @@ TEST_P(LogMendTest, TheEndFails) {
       store.disk().FailOnce(operation, successes, EIO);
       EXPECT_TRUE(store.persistence().Close().ok());
       store.disk().Crash();
-      TestStore next(TakeImage(store.disk()), GetParam(), kSegmentBytes);
+      TestStore next(TakeImage(store.disk()), GetParam(), kMendSegmentBytes);
       EXPECT_EQ(next.States()[0].size(), 1u);
     }
   }

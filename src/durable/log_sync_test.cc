@@ -1,6 +1,9 @@
 // Who syncs: those who want it, or the log's own step.
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <string>
+
 #include "durable/log_test.h"
 
 namespace skep::durable {
@@ -121,7 +124,7 @@ TEST_F(LogSyncTest, AnotherHangs) {
 // Goal: the log's thread does not forget who wanted a sync while a batch had not left.
 TEST_F(LogSyncTest, WaitsForABatchThatGoesOn) {
   for (const bool here : {false, true}) {
-    const Log::Floor floor = log().Enter(0);
+    const Log::Floor floor = *log().Enter(0, {});
     const Version ticket = Put();
     engine().WantSync(ticket, here);
     EXPECT_FALSE(IsSynced(ticket));
@@ -133,6 +136,103 @@ TEST_F(LogSyncTest, WaitsForABatchThatGoesOn) {
     EXPECT_TRUE(IsSynced(ticket));
     EXPECT_GT(log().Step(), 1);
   }
+}
+
+// A second of the clock is one of the disk's, too.
+class SyncEverySecondTest : public testing::Test {
+ protected:
+  SyncEverySecondTest() {
+    log().set_unsynced_ms_max(2'000);
+    log().Step();
+  }
+
+  Log& log() { return store_.log(); }
+  Engine& engine() { return store_.engine(0); }
+  void Pass(uint64_t ms) { store_.clock().Advance(ms * 1'000'000); }
+  Status Put(size_t bytes = 5) {
+    Batch batch;
+    batch.Put("key", std::string(bytes, 'v'));
+    batch.Get("key");
+    engine().Execute(batch);
+    engine().Release();
+    EXPECT_EQ(batch.outcome(1).verdict, Verdict::kDone) << "reads go on";
+    return batch.outcome(0).verdict == Verdict::kRefused ? batch.outcome(0).status : Status();
+  }
+  bool CanReadAll() {
+    Batch batch;
+    batch.Count(Range::All(), kNoLimit);
+    const Version ticket = engine().Execute(batch);
+    engine().Release();
+    return engine().gate().IsReleased(ticket);
+  }
+
+  TestStore store_{{}, LogSync::kEverySecond, kTestSegmentBytes};
+};
+
+// Goal: while the disk does not answer a sync, writes are let in for so long as what is not synced
+// may be old, and not longer; reads go on; when it has answered, all do.
+TEST_F(SyncEverySecondTest, ADiskThatHangs) {
+  ASSERT_TRUE(Put().ok());
+  Pass(500);
+  const auto meanwhile = [&] {
+    store_.disk().set_options({.short_reads_ppm = 0});
+    for (int i = 0; i < 15; ++i) {
+      EXPECT_TRUE(Put().ok()) << i;
+      Pass(100);
+    }
+    Pass(1);
+    EXPECT_EQ(log().statistics().unsynced_ms, 2'001u);
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_EQ(Put().detail(), static_cast<uint64_t>(EBUSY));
+      EXPECT_FALSE(log().admits());
+      EXPECT_TRUE(CanReadAll());
+      Pass(1'000);
+    }
+  };
+  store_.disk().set_options({.short_reads_ppm = 0, .during_sync = meanwhile});
+  log().Step();
+  // What was written after the sync began is old by now.
+  EXPECT_FALSE(log().admits());
+  log().Step();
+  EXPECT_TRUE(log().admits());
+  EXPECT_EQ(log().statistics().unsynced_ms, 0u);
+  EXPECT_TRUE(Put().ok());
+}
+
+// Goal: other policies have no such bound, nor has 0.
+TEST_F(SyncEverySecondTest, NoBound) {
+  ASSERT_TRUE(Put().ok());
+  Pass(10'000);
+  EXPECT_FALSE(Put().ok());
+  log().set_unsynced_ms_max(0);
+  EXPECT_TRUE(Put().ok());
+  log().set_unsynced_ms_max(2'000);
+  EXPECT_FALSE(Put().ok());
+  log().set_policy(LogSync::kNo);
+  EXPECT_TRUE(Put().ok());
+}
+
+// Goal: a sync that is due does not wait until space is taken, filled or given back. Method: a step
+// that has all of it to do; what there is when it syncs.
+TEST_F(SyncEverySecondTest, ComesFirst) {
+  ASSERT_TRUE(Put(kTestSegmentBytes / 2).ok());
+  ASSERT_TRUE(store_.persistence().Save().ok());
+  ASSERT_TRUE(Put(kTestSegmentBytes / 2).ok());
+  const Image before = TakeImage(store_.disk());
+  ASSERT_FALSE(before.contains("log-next.tmp"));
+  Pass(500);
+  int syncs = 0;
+  const auto during_sync = [&] {
+    if (syncs++ != 0) return;
+    Image now = TakeImage(store_.disk());
+    ASSERT_EQ(now.size(), before.size());
+    for (const auto& [name, bytes] : before) EXPECT_TRUE(now.contains(name)) << name;
+  };
+  store_.disk().set_options({.short_reads_ppm = 0, .during_sync = during_sync});
+  log().Step();
+  EXPECT_GT(syncs, 0);
+  EXPECT_EQ(log().statistics().unsynced_ms, 0u);
+  EXPECT_TRUE(TakeImage(store_.disk()).contains("log-next.tmp"));
 }
 
 }  // namespace

@@ -62,8 +62,9 @@ class TestStore {
   static constexpr uint32_t kKeyspaces = 2;
 
   TestStore(const Image& image, LogSync log_sync, uint64_t segment_bytes,
-            const std::string& engine = "model")
-      : disk_(1, trace_, {.short_reads_ppm = 0}),
+            const std::string& engine = "model",
+            const SimFileSystem::Options& disk = {.short_reads_ppm = 0})
+      : disk_(1, trace_, disk),
         store_{.engine = engine,
                .keyspaces = kKeyspaces,
                .directory = kTestDirectory,
