@@ -38,7 +38,9 @@ Persistence::Persistence(FileSystem& files, Clock& clock, const Options& options
                             ? options.recovery_threads
                             : std::max(1u, std::thread::hardware_concurrency())),
       is_repair_(repairs),
-      log_(files, clock, options) {}
+      segment_bytes_(options.log_segment_bytes),
+      log_(files, clock, options),
+      reserve_(files, options.directory, options.log_segment_bytes) {}
 
 Persistence::~Persistence() { StopThreads(); }
 
@@ -108,6 +110,7 @@ Status Persistence::Recover(Keyspaces& keyspaces, RecoveryReport* report, std::s
   // The tail is written once more: a process before this one may have failed to sync it, and what a
   // sync has failed to write may be read until the power is lost, but never gets to the disk.
   status = log_.Begin(tail.position, std::move(tail.records));
+  if (IsLackOfSpace(status)) status = {};  // the log says so, and begins when there is some
   if (status.ok() && report->repair.has_damage()) status = FinishRepair(&report->repair);
   if (!status.ok()) *problem = fmt::format("{}: {}", directory_, status.ToString());
   return status;
@@ -149,6 +152,13 @@ Result<RecoveryStart> Persistence::FindStart(RecoveryReport* report, std::string
   return start;
 }
 
+// 0: it cannot be told.
+uint64_t Persistence::SizeOf(const std::string& path) {
+  const auto file = files_.Open(path, FileSystem::Mode::kRead);
+  if (!file) return 0;
+  return (*file)->Size().value_or(0);
+}
+
 Status Persistence::Load(Keyspaces& keyspaces, const RecoveryStart& start, RecoveryReport* report,
                          std::string* problem) {
   if (start.snapshot.empty()) return {};
@@ -163,6 +173,7 @@ Status Persistence::Load(Keyspaces& keyspaces, const RecoveryStart& start, Recov
   std::lock_guard lock(mutex_);
   snapshots_.log_position = start.position;
   snapshots_.last_items = report->snapshot_items;
+  snapshots_.last_bytes = SizeOf(start.snapshot);
   return {};
 }
 
@@ -343,14 +354,29 @@ Status Persistence::Save() {
     statistics = snapshots_;
     saved_changes_ = log_.statistics().changes;
     last_begin_ms_ = begin_ms;
+    bytes_to_write_ = SnapshotBytes();
   }
+  MakeSpaceForSnapshot();
   statistics.last_status = WriteSnapshot(&statistics);
   statistics.last_took_ms = clock_.MonotonicMs() - begin_ms;
   statistics.is_saving = false;
   ++statistics.finished;
   std::lock_guard lock(mutex_);
+  failures_ = statistics.last_status.ok() ? 0 : failures_ + 1;
+  statistics.for_space = snapshots_.for_space;
   snapshots_ = statistics;
   return statistics.last_status;
+}
+
+// Gives the reserve back if there is little else. The log leaves free what the snapshot needs; if
+// there is less, only what the reserve had. Holds saving_.
+void Persistence::MakeSpaceForSnapshot() {
+  const uint64_t free = free_bytes();
+  if (free + reserve_.held() < bytes_to_write_) {
+    bytes_to_write_ = std::min(bytes_to_write_, reserve_.held());
+  }
+  log_.set_kept_free(bytes_to_write_);
+  if (free < bytes_to_write_ + reserve_.bytes()) reserve_.LetGo();
 }
 
 bool Persistence::RequestSave() {
@@ -367,23 +393,84 @@ void Persistence::SetSavePoints(std::vector<SavePoint> points) {
   save_points_ = std::move(points);
 }
 
-// Under mutex_. One that has failed is tried again after a while.
-bool Persistence::IsDue() const {
-  constexpr uint64_t kLogBytesMin = uint64_t{1} << 30;
-  constexpr uint64_t kLogRatioMax = 2;
+void Persistence::SetAutoSnapshot(const AutoSnapshot& options) {
+  std::lock_guard lock(mutex_);
+  auto_snapshot_ = options;
+}
+
+// Bytes that a snapshot would have, at most. Holds mutex_.
+uint64_t Persistence::SnapshotBytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [index, engine] : engines_) bytes += engine->Statistics().bytes;
+  return std::min(bytes, snapshots_.last_bytes + LogBytes());
+}
+
+// Holds mutex_. One that has failed is tried again after a while; a longer one each time, if there
+// is still not the space for it.
+bool Persistence::IsDue(uint64_t free_bytes) {
   constexpr uint64_t kTryAgainMs = 5'000;
-  const LogStatistics log = log_.statistics();
+  constexpr uint32_t kDoublingsMax = 6;
   const uint64_t since_ms = clock_.MonotonicMs() - last_begin_ms_;
-  const uint64_t changes = log.changes - saved_changes_;
-  if (!snapshots_.last_status.ok()) return since_ms >= kTryAgainMs;
-  const uint64_t log_bytes = log.position - snapshots_.log_position;
-  if (log_bytes > std::max(kLogBytesMin, kLogRatioMax * snapshots_.last_bytes)) return true;
+  const uint64_t changes = log_.statistics().changes - saved_changes_;
+  if (!snapshots_.last_status.ok()) {
+    const bool has_room = free_bytes + reserve_.held() >= SnapshotBytes();
+    const uint32_t doublings = has_room ? 0 : std::min(failures_ - 1, kDoublingsMax);
+    return since_ms >= kTryAgainMs << doublings;
+  }
+  const uint64_t log_bytes = LogBytes();
+  const uint64_t of_last = snapshots_.last_bytes * auto_snapshot_.percentage / 100;
+  if (auto_snapshot_.percentage != 0 &&
+      log_bytes > std::max(auto_snapshot_.log_bytes_min, of_last)) {
+    return true;
+  }
+  if (IsDueForSpace(free_bytes)) {
+    ++snapshots_.for_space;
+    return true;
+  }
   return std::ranges::any_of(save_points_, [&](const SavePoint& point) {
     return changes >= point.changes && since_ms >= point.seconds * 1000;
   });
 }
 
+// Whether so much log is worth a snapshot of so many bytes. Only whole segments go: without space
+// for another one, the one before the current is enough.
+bool Persistence::IsWorthIt(uint64_t log_bytes, uint64_t snapshot_bytes) const {
+  const uint64_t segments = log_.has_space() ? 2 * segment_bytes_ : segment_bytes_ / 2;
+  return log_bytes > std::max(snapshot_bytes / 4, segments);
+}
+
+// Holds mutex_. Early enough that the log can go on while the snapshot is being written: by half of
+// what it has grown to since the last one.
+bool Persistence::IsDueForSpace(uint64_t free_bytes) const {
+  constexpr uint64_t kSegmentsMeanwhile = 4;
+  const uint64_t bytes = SnapshotBytes();
+  const uint64_t meanwhile = std::max(kSegmentsMeanwhile * segment_bytes_, LogBytes() / 2);
+  const bool is_short =
+      !log_.has_space() || free_bytes + reserve_.held() < bytes + reserve_.bytes() + meanwhile;
+  return is_short && IsWorthIt(LogBytes(), bytes);
+}
+
+// The reserve, and what the log leaves free beside it.
+void Persistence::KeepSpace() {
+  const std::unique_lock saving(saving_, std::try_to_lock);
+  if (!saving.owns_lock()) return;  // what is being written sees to it
+  if (free_bytes() >= reserve_.bytes()) reserve_.Hold();
+  const uint64_t free = free_bytes();
+  std::lock_guard lock(mutex_);
+  const uint64_t bytes = SnapshotBytes();
+  const uint64_t wanted = std::max(reserve_.bytes(), bytes) - reserve_.held();
+  const bool leaves = free >= wanted && IsWorthIt(LogBytes() + (free - wanted), bytes);
+  log_.set_kept_free(leaves ? wanted : 0);
+}
+
 void Persistence::StartThreads() {
+  log_.set_space_hook([this] {
+    {
+      std::lock_guard lock(mutex_);
+      has_log_news_ = true;
+    }
+    wake_.notify_all();
+  });
   log_.StartThread();
   last_begin_ms_ = clock_.MonotonicMs();
   saver_ = std::thread([this] {
@@ -396,7 +483,8 @@ void Persistence::RunSaver() {
   constexpr std::chrono::seconds kLook(1);
   std::unique_lock lock(mutex_);
   while (!is_stopping_) {
-    wake_.wait_for(lock, kLook, [&] { return is_wanted_ || is_stopping_; });
+    wake_.wait_for(lock, kLook, [&] { return is_wanted_ || has_log_news_ || is_stopping_; });
+    has_log_news_ = false;
     if (is_stopping_) return;
     lock.unlock();
     StepSaver();
@@ -405,9 +493,11 @@ void Persistence::RunSaver() {
 }
 
 bool Persistence::StepSaver() {
+  KeepSpace();
+  const uint64_t free_bytes = this->free_bytes();
   {
     std::lock_guard lock(mutex_);
-    if (!std::exchange(is_wanted_, false) && !IsDue()) return false;
+    if (!std::exchange(is_wanted_, false) && !IsDue(free_bytes)) return false;
     snapshots_.is_saving = true;  // from here on, for who asks
   }
   static_cast<void>(Save());
@@ -464,6 +554,8 @@ Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
         if (!s.ok()) return s;
       }
       items += pairs->size();
+      const uint64_t written = (*writer)->bytes_written();
+      log_.set_kept_free(bytes_to_write_ - std::min(bytes_to_write_, written));
     }
     keyspaces.push_back({.index = index,
                          .engine = FormatOf(engine->traits()),
@@ -476,6 +568,7 @@ Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
   statistics->last_items = items;
   statistics->last_bytes = (*writer)->bytes_written();
   statistics->log_position = position;
+  log_.set_kept_free(0);
   log_.DropBefore(position);
   return RemoveSnapshotsBefore(position);
 }

@@ -4,6 +4,7 @@
 //            keyspaces                      keyspace_file.h
 //            log-0000000003ffc2d8-00000001.skl ...  log_format.h
 //            log-next.tmp                   the next segment
+//            reserve.tmp                    disk_reserve.h
 //            snapshot-0000000003ffd010.sks  snapshot_format.h; by the position of the log from
 //                                           which on the log is needed
 //
@@ -12,6 +13,12 @@
 // then is noted; once that is released, all pairs are written as of a version S not below it. So
 // what the log has before P is in the snapshot, and of what it has behind it, what is not above S.
 // Then older snapshots go, and the log before P.
+// Space. A snapshot is due when the disk is short of space and the log is long enough to be worth
+// it: a quarter of what the snapshot would have. That is how a disk which has become full of log
+// gets space again. So the log leaves the snapshot's space free (Log::set_kept_free), unless it
+// could not become so long: then the snapshot would gain little, and the log may have all there is.
+// How many bytes a snapshot would have is an estimate: not more than the last one and the log
+// behind it, nor than the memory of the engines.
 // Recovery. The newest snapshot is read, then the log from its P on: of each keyspace what is above
 // its S (replay.h). Versions go on behind the highest one there was.
 // Time. Neither in a snapshot nor in a recovery does it pass: pairs are written with their
@@ -31,6 +38,7 @@
 #include <vector>
 
 #include "base/store_time.h"
+#include "durable/disk_reserve.h"
 #include "durable/durable_engine.h"
 #include "durable/keyspace_file.h"
 #include "durable/log.h"
@@ -65,6 +73,7 @@ struct SnapshotStatistics {
   uint64_t last_bytes = 0;    // likewise
   bool is_saving = false;     // from the asking on
   uint64_t log_position = 0;  // from which on the log is needed
+  uint64_t for_space = 0;     // begun since the start because the disk was short of space
 };
 
 // Thread-safe, once it is recovered.
@@ -108,13 +117,22 @@ class Persistence final : public EngineWrapper {
   // Asks the thread below for one. False: one is being written.
   bool RequestSave();
   SnapshotStatistics snapshots() const;
-  // When a snapshot is due, after so many seconds with so many changes at least; whatever they are,
-  // one is due when the log is much longer than the last one.
+  // When a snapshot is due, after so many seconds with so many changes at least.
   struct SavePoint {
     uint64_t seconds = 0;
     uint64_t changes = 0;
   };
   void SetSavePoints(std::vector<SavePoint> points);
+  // One is also due when the log behind the last one is longer than both: so many percent of it,
+  // and so many bytes. 0 percent: not for that reason.
+  struct AutoSnapshot {
+    uint32_t percentage = 200;
+    uint64_t log_bytes_min = uint64_t{1} << 30;
+  };
+  void SetAutoSnapshot(const AutoSnapshot& options);
+  // About how many bytes the directory's file system has left; kMuch if that is not known.
+  static constexpr uint64_t kMuch = uint64_t{1} << 62;
+  uint64_t free_bytes() const { return std::min(files_.FreeBytes(directory_), kMuch); }
 
   // Starts the log's thread, and one that writes snapshots.
   void StartThreads();
@@ -138,6 +156,7 @@ class Persistence final : public EngineWrapper {
   std::string PathOf(const std::string& name) const { return directory_ + "/" + name; }
   Status Fill(Keyspaces& keyspaces, LogTail* tail, RecoveryReport* report, std::string* problem);
   Result<RecoveryStart> FindStart(RecoveryReport* report, std::string* problem);
+  uint64_t SizeOf(const std::string& path);
   Status Load(Keyspaces& keyspaces, const RecoveryStart& start, RecoveryReport* report,
               std::string* problem);
   Status LoadWhole(Keyspaces& keyspaces, RecoveryReport* report);
@@ -149,7 +168,13 @@ class Persistence final : public EngineWrapper {
   Status FinishRepair(RepairReport* report);
   Status WriteSnapshot(SnapshotStatistics* statistics);
   Status RemoveSnapshotsBefore(uint64_t position);
-  bool IsDue() const;
+  bool IsDue(uint64_t free_bytes);
+  bool IsDueForSpace(uint64_t free_bytes) const;
+  bool IsWorthIt(uint64_t log_bytes, uint64_t snapshot_bytes) const;
+  uint64_t LogBytes() const { return log_.statistics().position - snapshots_.log_position; }
+  uint64_t SnapshotBytes() const;
+  void KeepSpace();
+  void MakeSpaceForSnapshot();
   void RunSaver();
   DurableEngine* EngineOf(uint32_t keyspace);
 
@@ -159,6 +184,7 @@ class Persistence final : public EngineWrapper {
   const std::string directory_;
   const uint32_t recovery_threads_;
   const bool is_repair_;
+  const uint64_t segment_bytes_;
   std::unique_ptr<FileLock> lock_;
   Log log_;
   std::vector<Version> has_;       // by keyspace: the version that the snapshot was of
@@ -170,14 +196,19 @@ class Persistence final : public EngineWrapper {
   std::map<uint32_t, DurableEngine*> engines_;
   SnapshotStatistics snapshots_;
   std::vector<SavePoint> save_points_;
+  AutoSnapshot auto_snapshot_;
+  uint32_t failures_ = 0;       // of snapshots, in a row
   uint64_t saved_changes_ = 0;  // Log's, when the last snapshot was begun
   uint64_t last_begin_ms_ = 0;  // monotonic: of the last snapshot
   bool is_wanted_ = false;
+  bool has_log_news_ = false;  // it has taken space, or has found none
   std::atomic<bool> is_stopping_{false};
   std::condition_variable wake_;
   std::thread saver_;
 
-  std::mutex saving_;  // held by who writes a snapshot
+  std::mutex saving_;  // held by who writes a snapshot; guards what follows
+  DiskReserve reserve_;
+  uint64_t bytes_to_write_ = 0;  // that the log is to leave free for the snapshot being written
 };
 
 }  // namespace skep::durable
