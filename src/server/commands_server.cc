@@ -54,6 +54,18 @@ std::string ConfigSetError(std::span<const Server::OptionChange> changes) {
   return {};
 }
 
+// If everything is synced before it is told, what was told before may not be synced yet: the reply
+// waits until it is. (If it is, or if the policy is another one, the reply does not wait.)
+void AwaitSyncOfAll(const Call& call) {
+  Keyspaces& keyspaces = call.server().keyspaces();
+  for (uint32_t i = 0; i < keyspaces.count(); ++i) {
+    if (keyspaces.if_used(i) == nullptr) continue;
+    Engine& engine = keyspaces.at(i);
+    if (engine.syncs_to_release())
+      call.worker().MarkTicket(call.session(), engine, engine.Latest());
+  }
+}
+
 void ConfigSet(const Call& call) {
   if (call.args().size() % 2 != 0) {
     return call.Error("ERR wrong number of arguments for 'config|set' command");
@@ -66,6 +78,7 @@ void ConfigSet(const Call& call) {
   if (const std::string error = call.server().SetOptions(changes); !error.empty()) {
     return call.Error("ERR " + error);
   }
+  AwaitSyncOfAll(call);
   call.reply().SimpleString("OK");
 }
 

@@ -106,14 +106,17 @@ void PersistenceSection(Server& server, Out out) {
       out,
       "loading:0\r\naof_enabled:1\r\naof_last_write_status:{}\r\nlog_position:{}\r\n"
       "log_synced_position:{}\r\nlog_bytes_to_replay:{}\r\nlog_records:{}\r\nlog_changes:{}\r\n"
-      "log_writes:{}\r\nlog_syncs:{}\r\nlog_sync_usec_max:{}\r\n"
+      "log_writes:{}\r\nlog_syncs:{}\r\nlog_sync_usec_max:{}\r\nlog_unsynced_ms:{}\r\n"
+      "log_problem:{}\r\nlog_free_bytes:{}\r\n"
       "rdb_bgsave_in_progress:{}\r\nrdb_last_save_time:{}\r\nrdb_last_bgsave_status:{}\r\n"
-      "rdb_last_bgsave_time_sec:{}\r\nsnapshot_items:{}\r\nsnapshot_bytes:{}\r\n",
+      "rdb_last_bgsave_time_sec:{}\r\nsnapshot_items:{}\r\nsnapshot_bytes:{}\r\n"
+      "snapshots_for_space:{}\r\n",
       status.ok() ? "ok" : "err", log.position, log.synced_position,
       log.position - snapshot.log_position, log.records, log.changes, log.writes, log.syncs,
-      log.sync_ns_max / 1000, snapshot.is_saving ? 1 : 0, snapshot.last_ms / 1000,
+      log.sync_ns_max / 1000, log.unsynced_ms, status.ok() ? "" : status.ToString(),
+      persistence->free_bytes(), snapshot.is_saving ? 1 : 0, snapshot.last_ms / 1000,
       snapshot.last_status.ok() ? "ok" : "err", snapshot.last_took_ms / 1000, snapshot.last_items,
-      snapshot.last_bytes);
+      snapshot.last_bytes, snapshot.for_space);
 }
 
 // Of all databases, since the start.

@@ -26,6 +26,7 @@ static_assert(static_cast<int>(NodeLayout::kPaper) == 1);
 constexpr std::array<std::string_view, 1> kPolicies = {"noeviction"};
 constexpr std::array<std::string_view, 3> kSyncs = {"always", "everysec", "no"};
 constexpr uint64_t kMiB = 1 << 20;
+constexpr uint32_t kSyncAgeMsMin = 1000;
 
 template <typename Value>
 constexpr OptionInfo Row(std::string_view name, std::string_view value_name, When when,
@@ -139,13 +140,22 @@ constexpr OptionInfo kOptions[] = {
     Row<OneOf<&S::appendfsync, kSyncs>>(
         "appendfsync", "always|everysec|no", kAnyTime,
         "When the log is synced, and a write survives a power loss."),
+    Row<Number<&S::appendfsync_age_ms, 0, UINT32_MAX>>(
+        "appendfsync-age-ms", "MS", kAnyTime,
+        "With everysec: age of what is not synced at which writes are refused; 0 is never."),
     Row<Bytes<&S::log_segment_bytes, 4096, uint64_t{1} << 40>>(
         "log-segment-bytes", "BYTES", kAtStart,
-        "Size of a file of the log; two are taken from the disk at once."),
+        "Size of a file of the log; two are taken from the disk at once, and as much in reserve."),
     Row<Number<&S::recovery_threads, 0, 1024>>(
         "recovery-threads", "N", kAtStart, "Threads that read dir at the start; 0 is one a core."),
     Row<SavePoints>("save", "SECONDS CHANGES ...", kAnyTime,
                     "Write a snapshot after so many seconds if so many keys were changed."),
+    Row<Number<&S::auto_snapshot_percentage, 0, UINT32_MAX>>(
+        "auto-snapshot-percentage", "N", kAnyTime,
+        "Write a snapshot when the log is so many percent of the last one; 0 is never."),
+    Row<Bytes<&S::auto_snapshot_min_size, 0>>(
+        "auto-snapshot-min-size", "BYTES", kAnyTime,
+        "Size of the log below which auto-snapshot-percentage writes no snapshot."),
     Row<Bytes<&S::proto_max_bulk_len, kMiB>>("proto-max-bulk-len", "BYTES", kAnyTime,
                                              "Longest argument a command may have."),
     Row<Bytes<&S::client_query_buffer_limit, kMiB>>(
@@ -232,6 +242,11 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
   }
   if (!options.dir.empty() && !options.appendonly) {
     return Refuse(why, "appendonly no: with dir every write is logged");
+  }
+  if (options.appendfsync_age_ms != 0 && options.appendfsync_age_ms < kSyncAgeMsMin) {
+    return Refuse(why, fmt::format("appendfsync-age-ms: everysec syncs what is half a second old, "
+                                   "which takes time; it is {} at least, or 0",
+                                   kSyncAgeMsMin));
   }
   if (!options.dir.empty() && !options.btree_multi_version) {
     return Refuse(why, "btree-multi-version no: a store that is kept in dir needs versions");

@@ -28,10 +28,13 @@ struct ServerOptions {
   std::string dir;                       // where the data are kept; empty: in memory only
   bool appendonly = true;                // with dir: every write is logged
   std::string appendfsync = "everysec";  // with dir: when the log is synced
+  uint32_t appendfsync_age_ms = 2'000;   // with everysec: what is not synced; 0: of any age
   uint32_t recovery_threads = 0;         // 0: one a core
   uint64_t log_segment_bytes = uint64_t{64} << 20;
-  std::string save = "3600 1";  // with dir: points of snapshots
-  std::string requirepass;      // empty: none
+  std::string save = "3600 1";                          // with dir: points of snapshots
+  uint32_t auto_snapshot_percentage = 200;              // of the last snapshot; 0: never
+  uint64_t auto_snapshot_min_size = uint64_t{1} << 30;  // of the log behind it
+  std::string requirepass;                              // empty: none
   bool protected_mode = true;
   uint32_t workers = 0;  // 0: one a core
   std::string engine = "btree";

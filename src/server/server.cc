@@ -149,8 +149,31 @@ Status Server::OpenKeyspaces() {
   }
   LogRecovery(*log_, report);
   NoteClock(time().Now());
-  persistence_->SetSavePoints(PersistencePoints(options_));
+  ApplyToPersistence(options_);
+  WatchDisk();
   return {};
+}
+
+void Server::ApplyToPersistence(const ServerOptions& options) {
+  persistence_->log().set_policy(StoreOptions(options).log_sync);
+  persistence_->log().set_unsynced_ms_max(options.appendfsync_age_ms);
+  persistence_->SetSavePoints(PersistencePoints(options));
+  persistence_->SetAutoSnapshot({.percentage = options.auto_snapshot_percentage,
+                                 .log_bytes_min = options.auto_snapshot_min_size});
+}
+
+void Server::WatchDisk() {
+  if (persistence_ == nullptr) return;
+  const std::unique_lock lock(disk_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // another worker looks
+  const Status now = persistence_->log().status();
+  if (now == disk_status_) return;
+  disk_status_ = now;
+  if (now.ok()) {
+    log_->warn("the log is written again: writes are accepted");
+  } else {
+    log_->error("the log cannot be written, so writes are refused: {}", now.ToString());
+  }
 }
 
 void Server::Run() {
@@ -254,10 +277,7 @@ std::string Server::SetOptions(std::span<const OptionChange> changes) {
   cursors_.set_ttl_ms(changed.cursor_ttl_ms);
   key_scans_.set_ttl_ms(changed.cursor_ttl_ms);
   SetLogLevel(*log_, changed);
-  if (persistence_ != nullptr) {
-    persistence_->log().set_policy(StoreOptions(changed).log_sync);
-    persistence_->SetSavePoints(PersistencePoints(changed));
-  }
+  if (persistence_ != nullptr) ApplyToPersistence(changed);
   options_version_.fetch_add(1, std::memory_order_release);
   return {};
 }

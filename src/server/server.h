@@ -115,6 +115,10 @@ class Server {
   // all. Why not, as CONFIG REWRITE says it; empty if it was done.
   std::string RewriteConfigFile();
 
+  // Tells the server's log when the disk begins to refuse writes, and when it takes them again. For
+  // workers, now and then.
+  void WatchDisk();
+
   // Gives a new connection to the worker with the fewest.
   void Place(std::unique_ptr<Stream> stream);
   size_t connections() const;
@@ -142,8 +146,11 @@ class Server {
   std::atomic<uint64_t> client_bytes_{0};
   std::atomic<uint64_t> evicted_clients_{0};
   std::atomic<uint64_t> stalled_pins_{0};
+  std::mutex disk_mutex_;
+  Status disk_status_;  // that the log was told of; guarded by disk_mutex_
 
   Status OpenKeyspaces();
+  void ApplyToPersistence(const ServerOptions& options);
   Status ServeDatagrams(const Address& address);
 
   // Declared in the order in which they must outlive each other.

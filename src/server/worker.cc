@@ -552,9 +552,9 @@ void Worker::FinishPending() {
 
 // The gate that the ticket has not passed; null if it has.
 ReleaseGate* Worker::ClosedGate(Engine& engine, Version ticket, bool syncs) {
-  ReleaseGate& gate = syncs ? engine.synced_gate() : engine.gate();
+  ReleaseGate& gate = GateOf(engine, syncs);
   if (gate.IsReleased(ticket)) return nullptr;
-  if (syncs || engine.syncs_to_release()) {
+  if (&gate == &engine.synced_gate()) {
     NoteUnsynced({.engine = &engine, .gate = &gate, .ticket = ticket});
     return &gate;
   }
@@ -564,7 +564,7 @@ ReleaseGate* Worker::ClosedGate(Engine& engine, Version ticket, bool syncs) {
 
 void Worker::MarkTicket(Session& session, Engine& engine, Version ticket) {
   if (!session.marks.empty()) {
-    const ReleaseGate& gate = session.wants_sync() ? engine.synced_gate() : engine.gate();
+    const ReleaseGate& gate = GateOf(engine, session.wants_sync());
     const Session::Mark& last = session.marks.back();
     if (last.gate == &gate && last.ticket >= ticket) return;
   }
@@ -860,6 +860,7 @@ void Worker::Upkeep() {
   server_.NoteClock(now_);
   upkeep_left_ = server_.keyspaces().Maintain(now_.ms);
   server_.WatchIncidents();
+  server_.WatchDisk();
   server_.cursors().Expire(monotonic_ms_, 64);
   server_.key_scans().Expire(monotonic_ms_, 64);
   for (Listener* listener : std::exchange(exhausted_, {})) {

@@ -200,6 +200,11 @@ class Worker {
   void StepTasks();
   void AddTask(Session& session);
   void PassGates();
+  // Where a reply waits. If everything is synced before it is told, the other gate may have been
+  // released further under another policy.
+  static ReleaseGate& GateOf(Engine& engine, bool syncs) {
+    return syncs || engine.syncs_to_release() ? engine.synced_gate() : engine.gate();
+  }
   ReleaseGate* ClosedGate(Engine& engine, Version ticket, bool syncs);
   void AwaitGate(Session& session, ReleaseGate& gate, Version ticket);
   void NoteUnsynced(const Unsynced& unsynced);

@@ -1,0 +1,148 @@
+// A server whose disk fails it, in one thread: what it tells its clients meanwhile.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+
+#include "server/server.h"
+#include "sim/simulation.h"
+#include "wire/resp_reply.h"
+
+namespace skep {
+namespace {
+
+constexpr uint64_t kSegmentBytes = 64 * 1024;
+
+class DiskTest : public testing::Test {
+ protected:
+  struct Client {
+    std::unique_ptr<Stream> stream;
+    std::string received;
+  };
+
+  DiskTest() {
+    ServerOptions options;
+    options.workers = 1;
+    options.logfile = "log";
+    options.dir = "data";
+    options.log_segment_bytes = kSegmentBytes;
+    server_ = std::make_unique<Server>(
+        options, Environment{sim_.clock(), sim_.random(), sim_.disk(), sim_.network()});
+    EXPECT_TRUE(server_->Start().ok());
+    sim_.AddActor("worker", [this] { return server_->worker(0).Turn(-1); });
+  }
+
+  Client Connect() {
+    auto stream = sim_.network().Connect("127.0.0.1:6379", 0);
+    EXPECT_TRUE(stream.has_value());
+    return {.stream = std::move(*stream)};
+  }
+
+  // What the client has got since the last call, once the server has nothing left to do for a
+  // while.
+  std::string Ask(Client& client, std::initializer_list<std::string_view> args) {
+    std::string bytes;
+    AppendCommand(bytes, args);
+    std::string_view left = bytes;
+    while (!left.empty()) {  // the network may take less
+      const ssize_t sent = client.stream->Write(left);
+      if (sent > 0) left.remove_prefix(static_cast<size_t>(sent));
+      if (sent <= 0) sim_.RunUntil([] { return false; }, std::chrono::milliseconds(1));
+    }
+    return Got(client);
+  }
+  std::string Got(Client& client) {
+    sim_.RunUntil([] { return false; }, std::chrono::milliseconds(300));
+    std::string received;
+    char buffer[16384];
+    for (ssize_t n; (n = client.stream->Read(buffer, sizeof buffer)) > 0;) {
+      received.append(buffer, static_cast<size_t>(n));
+    }
+    return received;
+  }
+  // The disk has room for so many bytes more.
+  void LeaveFree(uint64_t bytes) {
+    constexpr uint64_t kMuch = uint64_t{1} << 40;
+    sim_.disk().set_options({.capacity_bytes = kMuch});
+    const uint64_t used = kMuch - sim_.disk().FreeBytes("data");
+    sim_.disk().set_options({.capacity_bytes = used + bytes});
+  }
+  std::string Log() { return *sim_.disk().ReadAll("log"); }
+  // As the log's thread does it.
+  void Step() { server_->persistence()->log().Step(); }
+
+  Simulation sim_{7};
+  std::unique_ptr<Server> server_;
+};
+
+// Goal: what was told under everysec and is not synced is not told again under always, before it
+// is; and the change is told only then. Method: the first sync after the change fails.
+TEST_F(DiskTest, AlwaysBeginsWithASync) {
+  Client setter = Connect();
+  Client reader = Connect();
+  EXPECT_EQ(Ask(setter, {"SET", "a", "1"}), "+OK\r\n");
+  EXPECT_EQ(Ask(reader, {"GET", "a"}), "$1\r\n1\r\n");
+  sim_.disk().FailOnce(SimFileSystem::Operation::kSync, 0, EIO);
+  EXPECT_EQ(Ask(setter, {"CONFIG", "SET", "appendfsync", "always"}), "");
+  EXPECT_EQ(Ask(reader, {"GET", "a"}), "");
+  EXPECT_EQ(Ask(reader, {"MGET", "a", "b"}), "");
+  Step();  // mends
+  Step();
+  EXPECT_EQ(Got(setter), "+OK\r\n");
+  EXPECT_EQ(Got(reader), "$1\r\n1\r\n*2\r\n$1\r\n1\r\n$-1\r\n");
+  EXPECT_EQ(Ask(setter, {"CONFIG", "SET", "appendfsync", "everysec"}), "+OK\r\n");
+  EXPECT_EQ(Ask(setter, {"CONFIG", "SET", "maxclients", "100"}), "+OK\r\n");
+}
+
+// Goal: the change costs one sync, and none where there is nothing to sync.
+TEST_F(DiskTest, AlwaysBeginsWithOneSync) {
+  Client client = Connect();
+  EXPECT_EQ(Ask(client, {"SET", "a", "1"}), "+OK\r\n");
+  const uint64_t before = server_->persistence()->log().statistics().syncs;
+  EXPECT_EQ(Ask(client, {"CONFIG", "SET", "appendfsync", "always"}), "+OK\r\n");
+  EXPECT_EQ(server_->persistence()->log().statistics().syncs, before + 1);
+  EXPECT_EQ(Ask(client, {"CONFIG", "SET", "maxclients", "100"}), "+OK\r\n");
+  EXPECT_EQ(server_->persistence()->log().statistics().syncs, before + 1);
+}
+
+// Goal: on a full disk what reads many keys is answered, what stores is an error and what deletes
+// is done; INFO and the server's log say so, and when it is over.
+TEST_F(DiskTest, Full) {
+  Client client = Connect();
+  EXPECT_EQ(Ask(client, {"MSET", "a", "1", "b", "2", "c", "3"}), "+OK\r\n");
+  LeaveFree(2 * kSegmentBytes + kSegmentBytes / 2);  // what no segment fits into is for the log
+  const std::string value(8'000, 'v');
+  std::string reply = "+OK\r\n";
+  for (int i = 0; i < 100 && reply == "+OK\r\n"; ++i) {
+    reply = Ask(client, {"SET", "a", value});
+    Step();
+  }
+  EXPECT_EQ(reply.substr(0, 9), "-MISCONF ");
+  EXPECT_TRUE(reply.contains("No space left on device")) << reply;
+  Step();
+  EXPECT_EQ(Ask(client, {"MGET", "b", "c"}), "*2\r\n$1\r\n2\r\n$1\r\n3\r\n");
+  EXPECT_EQ(Ask(client, {"EXISTS", "a", "b", "c"}), ":3\r\n");
+  EXPECT_EQ(Ask(client, {"DBSIZE"}), ":3\r\n");
+  EXPECT_EQ(Ask(client, {"KCOUNT", "-", "+"}), ":3\r\n");
+  EXPECT_EQ(Ask(client, {"KRANGE", "[b", "+"}), "*2\r\n$1\r\nb\r\n$1\r\nc\r\n");
+  EXPECT_EQ(Ask(client, {"SCAN", "0", "COUNT", "1"}).substr(0, 4), "*2\r\n");
+  EXPECT_EQ(Ask(client, {"KFIRST"}), "$1\r\na\r\n");
+  EXPECT_EQ(Ask(client, {"MULTI"}), "+OK\r\n");
+  EXPECT_EQ(Ask(client, {"DEL", "b"}), "+QUEUED\r\n");
+  EXPECT_EQ(Ask(client, {"EXEC"}), "*1\r\n:1\r\n");
+  EXPECT_EQ(Ask(client, {"DEL", "a", "b"}), ":1\r\n");
+  EXPECT_EQ(Ask(client, {"KDELRANGE", "-", "+"}), ":1\r\n");
+  Step();
+  EXPECT_EQ(Ask(client, {"SET", "a", "1"}).substr(0, 9), "-MISCONF ");
+  EXPECT_TRUE(Ask(client, {"INFO", "persistence"}).contains("aof_last_write_status:err"));
+  EXPECT_TRUE(Log().contains("the log cannot be written, so writes are refused"));
+  sim_.disk().set_options({});
+  Step();
+  EXPECT_EQ(Ask(client, {"SET", "a", "1"}), "+OK\r\n");
+  EXPECT_TRUE(Ask(client, {"INFO", "persistence"}).contains("aof_last_write_status:ok"));
+  EXPECT_TRUE(Log().contains("writes are accepted"));
+}
+
+}  // namespace
+}  // namespace skep
