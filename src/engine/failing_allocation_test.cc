@@ -2,9 +2,9 @@
 //   is held: no lock, version, epoch or gate. Each operation of an unordered batch is done or not,
 //   an atomic batch is so as a whole; every invariant holds, and the engine goes on.
 // Method: for every engine, whatever it can be asked for is asked while the n-th operator new
-//   fails, for every n until none does. Each call has a thread of its own, so that what threads keep
-//   for themselves is made anew; the same thread then uses the engine, looks at it and empties it,
-//   and would hang if a lock was left.
+//   fails, for every n until none does. Each call has a thread of its own, so that what threads
+//   keep for themselves is made anew; the same thread then uses the engine, looks at it and empties
+//   it, and would hang if a lock was left.
 #include <gtest/gtest.h>
 
 #include <cstdio>
