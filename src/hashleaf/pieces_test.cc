@@ -25,8 +25,8 @@ TEST(Pieces, TheLargestComeFirst) {
   constexpr uint32_t kUnits = Pieces<uint32_t>::kUnits;
   const Groups groups =
       GroupsOf({10, 20, kUnits - 30, kUnits, 1, kUnits + 100, 3 * kUnits + 1, 7 * kUnits, 5});
-  const Pieces<uint32_t> pieces(groups,
-                                [&](const auto& group) { return group.begin == groups[7].begin; });
+  Pieces<uint32_t> pieces(groups,
+                          [&](const auto& group) { return group.begin == groups[7].begin; });
   ASSERT_EQ(pieces.hot_groups().size(), 1u);
   std::vector<uint32_t> units;
   uint32_t parts = 0;
@@ -59,7 +59,7 @@ TEST(Pieces, SmallGroupsAreNotDivided) {
   constexpr uint32_t kUnits = Pieces<uint32_t>::kUnits;
   const Groups groups = GroupsOf({2 * kUnits - 1, 2 * kUnits});
   std::vector<uint32_t> asked;
-  const Pieces<uint32_t> pieces(groups, [&](const auto& group) {
+  Pieces<uint32_t> pieces(groups, [&](const auto& group) {
     asked.push_back(group.begin);
     return false;
   });
