@@ -220,6 +220,46 @@ TEST(HeadLayout, InnerNodeFindsAtEveryCount) {
   }
 }
 
+// Goal: a search of a leaf touches four cache lines: the two of front and header, one segment of
+// heads and the item. The first item of a segment costs the segment before it as well: samples are
+// upper bytes, and its own is not below it.
+// Method: a leaf of evenly spread keys, and a copy of it for each search, in which nothing but
+// these lines is what it was. Whoever reads another one is led astray.
+TEST(HeadLayout, ASearchTouchesFourLines) {
+  constexpr uint32_t kItems = 160;
+  constexpr size_t kLine = 64;
+  TestStore store({});
+  Items items(store);
+  const auto key_of = [](uint32_t i) { return static_cast<char>(i) + std::string(15, 'k'); };
+  const auto value_of = [](uint32_t i) { return static_cast<char>(i) + std::string(15, 'v'); };
+  for (uint32_t i = 0; i < kItems; ++i) items.Add(key_of(i), value_of(i));
+  TestNode node(store.codec());
+  node.BuildLeaf(items);
+  const std::byte* const whole = node.node()->bytes() - HeadLayout::kFrontBytes;
+  const size_t bytes = (HeadLayout::kFrontBytes + node.bytes_used() + kLine - 1) / kLine * kLine;
+  const auto copy = std::unique_ptr<std::byte, decltype(&std::free)>(
+      static_cast<std::byte*>(std::aligned_alloc(kLine, bytes)), &std::free);
+  const uint32_t items_at =
+      HeadLayout::kFrontBytes + heads::AfterHeads(true, kItems);  // of the copy
+  ASSERT_EQ(items_at % kLine, 0u);
+  for (uint32_t i = 0; i < kItems; ++i) {
+    std::memset(copy.get(), 0xa5, bytes);
+    const size_t heads_line =
+        (HeadLayout::kFrontBytes + heads::kLeafHeadsAt) / kLine + i / heads::kSegmentHeads;
+    const size_t item_line = (items_at + i * 32) / kLine;
+    const bool is_first = i % heads::kSegmentHeads == 0 && i > 0;
+    const size_t before = is_first ? heads_line - 1 : heads_line;
+    for (const size_t line : {size_t{0}, size_t{1}, before, heads_line, item_line}) {
+      std::memcpy(copy.get() + line * kLine, whole + line * kLine, kLine);
+    }
+    const HeadLayout::Leaf leaf(store.codec(), NodeIn(copy.get(), HeadLayout::kFrontBytes),
+                                node.used());
+    const auto found = leaf.Find(key_of(i));
+    ASSERT_TRUE(found.present) << i;
+    ASSERT_EQ(found.value.bytes, value_of(i));
+  }
+}
+
 // Goal: where heads say nothing, keys decide.
 // Method: 300 keys that begin with the same 60 bytes, and one below and one above them that share
 // none: the heads of the 300 are equal. The log is between the items.

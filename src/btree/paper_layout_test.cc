@@ -88,6 +88,43 @@ TEST(PaperLayout, SmallKeysHaveTwentyFourSegments) {
   EXPECT_LE(512 + longest + store.geometry().log_bytes_max, 1536);
 }
 
+// Goal: that is also what a search reads: header and shortcuts, the fences, one segment and the
+// log.
+// Method: for each key a copy of the node in which nothing but these bytes is what it was.
+TEST(PaperLayout, ASearchReadsAtMostOneAndAHalfKilobytes) {
+  TestStore store({});
+  TestNode node(store.codec());
+  const auto items = NumberedItems(store, 195, 16, 16);
+  node.BuildLeaf(items);
+  const Segments segments = SegmentsOf(store.codec(), node.node());
+  const std::string late = "kkkkkkkkk2000000";
+  const StoredValue value = store.Value({.bytes = "late"});
+  for (uint64_t delta = 1; delta <= 8; ++delta) node.Append(late, store.Key(late), &value, delta);
+  const uint32_t sorted_begin = paper::SortedBegin(store.geometry(), node.node());
+  const uint32_t log_bytes = node.used() - node.node()->log_begin;
+  const auto copy = std::unique_ptr<std::byte, decltype(&std::free)>(
+      static_cast<std::byte*>(std::aligned_alloc(64, 8192)), &std::free);
+  for (const auto& item : items) {
+    const auto above = std::ranges::upper_bound(segments.shortcuts, item.key.bytes);
+    const auto segment = static_cast<size_t>(above - segments.shortcuts.begin());
+    uint32_t begin = sorted_begin;
+    for (size_t i = 0; i < segment; ++i) begin += segments.bytes[i];
+    const uint32_t bytes = segments.bytes[segment];
+    ASSERT_LE(sorted_begin + bytes + log_bytes, 1536u);
+    std::memset(copy.get(), 0xa5, 8192);
+    const std::byte* const whole = node.node()->bytes();
+    std::memcpy(copy.get(), whole, sorted_begin);
+    std::memcpy(copy.get() + begin, whole + begin, bytes);
+    std::memcpy(copy.get() + node.node()->log_begin, whole + node.node()->log_begin, log_bytes);
+    const PaperLayout::Leaf leaf(store.codec(), NodeIn(copy.get(), PaperLayout::kFrontBytes),
+                                 node.used());
+    const auto found = leaf.Find(item.key.bytes);
+    ASSERT_TRUE(found.present);
+    ASSERT_EQ(found.value.bytes, item.value.bytes);
+    ASSERT_EQ(leaf.Find(late).value.bytes, "late");
+  }
+}
+
 // Goal: the rules of shortcuts hold for any items: no segment below the minimum unless it is the
 // only one, the shortcut block does not overflow, and it is used: if another shortcut of average
 // size would fit, then segments are already near the minimum.

@@ -234,6 +234,21 @@ TEST_P(BatcherTest, GoesOnFromDone) {
   EXPECT_EQ(*store_->Get(Key(77)), "87654321");
 }
 
+// Goal: what is submitted while a batch is executed becomes one batch. Method: a `done`, which
+// never waits for room, submits a hundred operations.
+TEST_P(BatcherTest, GathersOneBatch) {
+  auto batcher = *Batcher::Make(*store_, {});
+  batcher->Put(Key(1), "12345678", [&](const Batch&, uint32_t) {
+    for (uint64_t i = 0; i < 100; ++i) {
+      batcher->Put(Key(i), "12345678",
+                   [](const Batch& batch, uint32_t) { EXPECT_EQ(batch.size(), 100u); });
+    }
+  });
+  batcher->Drain();
+  while (batcher->statistics().operations < 101) std::this_thread::yield();
+  EXPECT_EQ(batcher->statistics().batches, 2u);
+}
+
 // Goal: while a batch is executed the next one is gathered: the pipeline has two. Method: a `done`
 // that does not return until operations of others were submitted.
 TEST_P(BatcherTest, GathersWhileItExecutes) {
@@ -245,6 +260,7 @@ TEST_P(BatcherTest, GathersWhileItExecutes) {
   submitted.count_down();
   batcher->Drain();
   EXPECT_EQ(batcher->statistics().operations, 101u);
+  EXPECT_LE(batcher->statistics().batches, 2u);
 }
 
 // Goal: batchers whose operations go on in each other do not wait for each other, however full they

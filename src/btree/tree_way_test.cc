@@ -1,0 +1,119 @@
+// Goal: the ways that operations take, which their answers do not tell: a scan goes on by sibling
+// links, a hint leads straight to its leaf, a batch goes down once, and memory that was a node is
+// marked dead before it is used again.
+// Method: trees at rest; what is passed on the way is counted at the sync points.
+#include <gtest/gtest.h>
+
+#include "base/poison.h"
+#include "btree/tree_test_stage.h"
+#include "btree/tree_test_tree.h"
+
+namespace skep::btree {
+namespace {
+
+constexpr uint32_t kKeys = 400;
+
+std::string KeyOf(uint32_t number) { return "key" + std::to_string(1000 + number); }
+
+// Three levels, and how often each point was reached by one batch.
+class TreeWay : public OnEachLayout {
+ protected:
+  TreeWay() {
+    const std::string value(20, 'v');
+    for (uint32_t i = 0; i < kKeys; ++i) tree_.Put(KeyOf(i * 7 % kKeys), value);
+    tree_.MaintainAll();
+    leaves_ = tree_.Statistics().leaves;
+    EXPECT_GT(leaves_, 8u);
+    EXPECT_GT(tree_.Statistics().height, 1u);
+  }
+
+  // How often the batch reaches each of the points.
+  std::vector<uint64_t> Reached(Batch& batch, const std::vector<SyncPoint>& points) {
+    std::vector<uint64_t> reached;
+    for (const SyncPoint point : points) reached.push_back(stage_.reached(point));
+    tree_.Execute(batch);
+    for (size_t i = 0; i < points.size(); ++i) {
+      reached[i] = stage_.reached(points[i]) - reached[i];
+    }
+    return reached;
+  }
+
+  TestTree tree_;
+  Stage stage_{tree_.core()};
+  uint64_t leaves_ = 0;
+};
+
+using Counts = std::vector<uint64_t>;
+constexpr SyncPoint kRoot = SyncPoint::kReaderAtRoot;
+constexpr SyncPoint kSibling = SyncPoint::kReaderAtSibling;
+constexpr SyncPoint kHint = SyncPoint::kReaderAtHint;
+
+// Goal: a scan goes down once, and from leaf to leaf by their links, also backwards; a count too.
+TEST_P(TreeWay, ScansFollowSiblingLinks) {
+  for (const bool reverse : {false, true}) {
+    Batch batch;
+    batch.Scan(Range::All(), {.reverse = reverse});
+    EXPECT_EQ(Reached(batch, {kRoot, kSibling, kHint}), (Counts{1, leaves_ - 1, leaves_ - 1}))
+        << (reverse ? "backwards" : "forward");
+    EXPECT_EQ(batch.items(0).size(), kKeys);
+  }
+  Batch count;
+  count.Count(Range::All());
+  EXPECT_EQ(Reached(count, {kRoot, kSibling}), (Counts{1, leaves_ - 1}));
+  EXPECT_EQ(count.outcome(0).integer, kKeys);
+}
+
+// Goal: who has a hint does not go down; who has a stale one does.
+TEST_P(TreeWay, HintsLeadStraightToTheLeaf) {
+  const std::string key = KeyOf(200);
+  const Hint hint = tree_.Do({.op = Op::kGet, .flags = Request::kWantHint, .key = key}).hint;
+  Batch with_hint;
+  with_hint.Add({.op = Op::kGet, .key = key, .hint = hint});
+  EXPECT_EQ(Reached(with_hint, {kRoot, kHint}), (Counts{0, 1}));
+  EXPECT_TRUE(with_hint.outcome(0).present);
+  const std::string far = KeyOf(0);
+  Batch to_another_leaf;
+  to_another_leaf.Add({.op = Op::kGet, .key = far, .hint = hint});
+  EXPECT_EQ(Reached(to_another_leaf, {kRoot, kHint}), (Counts{1, 1}));
+  EXPECT_TRUE(to_another_leaf.outcome(0).present);
+}
+
+// Goal: 32 requests of a batch go down side by side: the root is looked at once for all of them.
+TEST_P(TreeWay, AWindowGoesDownOnce) {
+  std::vector<std::string> keys;
+  for (uint32_t i = 0; i < 96; ++i) keys.push_back(KeyOf(i * 31 % kKeys));
+  Batch batch;
+  for (const std::string& key : keys) batch.Get(key);
+  EXPECT_EQ(Reached(batch, {kRoot}), Counts{3});
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) EXPECT_TRUE(batch.outcome(slot).present);
+  Batch alone;
+  alone.Get(keys[0]);
+  EXPECT_EQ(Reached(alone, {kRoot}), Counts{1});
+}
+
+// Goal: the buffer of a node that was replaced says so before its memory is used again, to whoever
+// reads it without an epoch.
+// Method: a leaf is written until it has been built anew and the old buffer freed; between batches
+// its word is looked at. A buffer that is used again is alive, so the mark cannot come from there.
+TEST_P(TreeWay, FreedBuffersAreMarkedDead) {
+  const std::string key = KeyOf(200);
+  const Hint hint = tree_.Do({.op = Op::kGet, .flags = Request::kWantHint, .key = key}).hint;
+  const ArenaAddress first = tree_.core().table.Find(Link{hint.bits});
+  ASSERT_TRUE(first);
+  const NodeHeader* const buffer = tree_.core().Node(first);
+  bool was_dead = false;
+  for (uint32_t i = 0; i < 200 && !was_dead; ++i) {
+    const std::string value = std::to_string(100000 + i);
+    tree_.Put(key, value);
+    if (kPoisons) Unpoison(reinterpret_cast<const std::byte*>(buffer), sizeof(NodeHeader));
+    const NodeWord word{buffer->word.load(std::memory_order_acquire)};
+    // A buffer that waits to be freed is replaced, and not retired.
+    was_dead = word.retired() && word.replaced();
+  }
+  EXPECT_TRUE(was_dead);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, TreeWay, EachLayout(), LayoutName);
+
+}  // namespace
+}  // namespace skep::btree
