@@ -33,14 +33,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 import zlib
 
 FOLDER = "tests/mutants"
 FIELDS = {"page", "row", "file", "old", "new", "binary", "test"}
 WITHOUT_FIELDS = {"page", "row", "why"}
-# A mutant may make its test stand still; that counts as found.
-TEST_SECONDS = int(os.environ.get("SKEP_MUTANT_TEST_SECONDS", "60"))
+# How long a test may take as it is. A mutant may make its test stand still; that counts as found when it
+# takes this much longer than that.
+SOUND_SECONDS = 1200
+MORE_SECONDS = int(os.environ.get("SKEP_MUTANT_TEST_SECONDS", "60"))
 # Each folder's sources are one file for the compiler: they are compiled once here.
 BUILD = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1", "-DCMAKE_UNITY_BUILD=ON",
          "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0", "-DSKEP_TEST_FLAGS=-O0"]
@@ -231,20 +234,20 @@ class Scratch:
         if run.returncode != 0:
             sys.exit((run.stdout + run.stderr)[-6000:])
 
-    def run(self, binary, test, number):
+    def run(self, binary, test, number, seconds):
         """(whether the test passes, what it says). It must be there: no test at all does not pass."""
         suite, name = test.split(".")
         filters = ":".join([test, f"*/{test}/*", f"{test}/*", f"{suite}/*.{name}", f"*/{suite}/*.{name}"])
         with subprocess.Popen(
-                [os.path.join(self.build_folder, "bin", binary), f"--gtest_filter={filters}"],
+                [os.path.join(self.build_folder, "bin", binary), f"--gtest_filter={filters}", "--gtest_fail_fast"],
                 cwd=self.tree, env=os.environ | {"SKEP_MUTANT": str(number)}, text=True, errors="replace",
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as process:
             try:
-                said, _ = process.communicate(timeout=TEST_SECONDS)
+                said, _ = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 said, _ = process.communicate()
-                return False, said + f"\nnot done after {TEST_SECONDS} s"
+                return False, said + f"\nnot done after {seconds:.0f} s"
         return process.returncode == 0 and re.search(r"\[  PASSED  \] [1-9]", said) is not None, said
 
 
@@ -261,16 +264,17 @@ def last_failure(said):
 
 
 def try_one(scratch, mutant, sound):
-    """Whether it dies. `sound` knows which tests pass without a mutant."""
+    """Whether it dies. `sound` knows which tests pass without a mutant, and how long they take."""
     key = (mutant["binary"], mutant["test"])
     name = f"{mutant['page']}: {mutant['row']}"
     if key not in sound:
-        sound[key] = scratch.run(*key, -1)
+        begin = time.monotonic()
+        sound[key] = *scratch.run(*key, -1, SOUND_SECONDS), time.monotonic() - begin
     if not sound[key][0]:
         print(f"NOT SOUND  {name}\n           {mutant['test']} fails without the mutant\n"
               + sound[key][1][-2000:], flush=True)
         return False
-    lives, said = scratch.run(*key, number_of(mutant))
+    lives, said = scratch.run(*key, number_of(mutant), 2 * sound[key][2] + MORE_SECONDS)
     print(f"{'LIVES     ' if lives else 'dies      '} {name}\n           {mutant['file']}: "
           f"{' '.join(mutant['old'].split())[:90]}\n           {mutant['test']}"
           + ("" if lives else f": {last_failure(said)}"), flush=True)
