@@ -28,6 +28,8 @@ class CollectedReply {
   bool HasRoom(Call& call);
   // Sends a piece. False: it was the last.
   bool Send(Call& call);
+  // Bytes of the budget that the elements hold.
+  uint64_t charged_bytes() const { return charged_bytes_; }
 
  private:
   MemoryBudget& budget_;

@@ -24,7 +24,7 @@ class WalkTask final : public Task {
   static void Start(Call& call, std::string_view pattern);
 
   bool Step(Call& call) override;
-  uint64_t held_bytes() const override { return charged_bytes_; }
+  uint64_t held_bytes() const override { return collected_.charged_bytes(); }
 
  private:
   WalkTask(MemoryBudget& budget, std::string_view pattern)
