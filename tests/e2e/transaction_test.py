@@ -404,7 +404,10 @@ class TransactionTest(ServerTest):
         self.check(Error(ABORTED), "EXEC")
         self.check(0, "DBSIZE")
         keys = [f"{i:0100000}" for i in range(24)]
-        self.check(Error("ERR the watched keys exceed client-query-buffer-limit"), "WATCH", *keys)
+        # Two commands, each of which is shorter than the limit.
+        self.check("OK", "WATCH", *keys[:12])
+        self.check(Error("ERR the watched keys exceed client-query-buffer-limit"), "WATCH",
+                   *keys[12:])
         self.assertEqual(self.transaction(("PING",)), ["PONG"])
 
     def test_many_commands(self):
