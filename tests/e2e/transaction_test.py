@@ -403,11 +403,11 @@ class TransactionTest(ServerTest):
         self.assertIn(Error("ERR the transaction exceeds client-query-buffer-limit"), replies)
         self.check(Error(ABORTED), "EXEC")
         self.check(0, "DBSIZE")
-        keys = [f"{i:0100000}" for i in range(24)]
+        keys = [f"{i:060000}" for i in range(40)]
         # Two commands, each of which is shorter than the limit.
-        self.check("OK", "WATCH", *keys[:12])
+        self.check("OK", "WATCH", *keys[:20])
         self.check(Error("ERR the watched keys exceed client-query-buffer-limit"), "WATCH",
-                   *keys[12:])
+                   *keys[20:])
         self.assertEqual(self.transaction(("PING",)), ["PONG"])
 
     def test_many_commands(self):
