@@ -38,7 +38,8 @@ class FullDiskTest : public testing::Test {
   // The status of one write.
   Status Put(const std::string& key, size_t bytes) {
     Batch batch;
-    batch.Put(key, std::string(bytes, 'v'));
+    const std::string value(bytes, 'v');
+    batch.Put(key, value);
     return Execute(batch);
   }
   Status Delete(const std::string& key) {

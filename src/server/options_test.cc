@@ -102,7 +102,7 @@ TEST(Options, NamesIgnoreCaseAndMatchByPattern) {
   EXPECT_EQ(FindOption("MaxMemory"), FindOption("maxmemory"));
   EXPECT_EQ(FindOption("maxmem"), nullptr);
   EXPECT_EQ(Names(MatchOptions("MAXMEM*")),
-            (std::vector<std::string>{"maxmemory", "maxmemory-policy"}));
+            (std::vector<std::string>{"maxmemory", "maxmemory-policy", "maxmemory-clients"}));
   EXPECT_EQ(MatchOptions("*").size(), AllOptions().size());
   EXPECT_TRUE(MatchOptions("nosuch*").empty());
 }

@@ -98,7 +98,8 @@ TEST(Transaction, HoldsNothingOnceDoomed) {
 // says why it cannot.
 TEST(Transaction, EveryCommandHasAnAnswer) {
   // These execute no batch, start no task and reply at once.
-  constexpr std::string_view kRunInPlace[] = {"auth", "config", "hello", "info", "unwatch"};
+  constexpr std::string_view kRunInPlace[] = {"auth",  "client", "config",
+                                              "hello", "info",   "unwatch"};
   for (const Command& command : AllCommands()) {
     SCOPED_TRACE(command.name);
     EXPECT_TRUE(command.plan == nullptr || command.finish != nullptr);
@@ -200,7 +201,7 @@ TEST(TransactionOnServer, LeavesNoWatch) {
   Server server(options, {sim.clock(), sim.random(), sim.disk(), sim.network()}, &kModel);
   ASSERT_TRUE(server.Start().ok());
   sim.AddActor("worker", [&] { return server.worker(0).Turn(-1); });
-  const auto settle = [&] { sim.RunUntil([] { return false; }, std::chrono::milliseconds(20)); };
+  const auto settle = [&] { sim.RunUntil([] { return false; }, std::chrono::milliseconds(200)); };
   const std::vector<Words> ends{{"MULTI", "SET a 1", "EXEC"},
                                 {"SET a 2", "MULTI", "EXEC"},
                                 {"MULTI", "NOSUCH", "EXEC"},

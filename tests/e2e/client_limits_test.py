@@ -179,11 +179,11 @@ class NoReaderTest(ServerTest):
         self.client.pipeline(*(["SET", b"key:%04d" % i, b"v" * 10_000] for i in range(1000)))
         deaf = [self.deaf("GET", "big", count=50), self.deaf("KRANGE", "-", "+", "WITHVALUES", count=9)]
         slow = self.deaf("GET", "big", count=30)
-        self.set("timeout", 1)
+        self.set("timeout", 5)
         for _ in range(30):
             self.assertEqual(len(slow.read()), MIB)
             self.check("PONG", "PING")
-            time.sleep(0.1)
+            time.sleep(0.3)
         wait_until(lambda: self.clients() == 2)
         for connection in deaf:
             with self.assertRaises(Closed):
