@@ -134,7 +134,8 @@ TEST_F(FullDiskTest, Deletes) {
   ASSERT_FALSE(Put("key0", 1'000).ok());
   for (int i = 0; i < 50; ++i) EXPECT_TRUE(Delete("key" + std::to_string(i)).ok()) << i;
   Batch batch;
-  const uint32_t put = batch.Put("more", std::string(1'000, 'v'));
+  const std::string value(1'000, 'v');
+  const uint32_t put = batch.Put("more", value);
   const uint32_t erase = batch.Delete("key50");
   const uint32_t get = batch.Get("key51");
   engine().Execute(batch);

@@ -151,7 +151,8 @@ class SyncEverySecondTest : public testing::Test {
   void Pass(uint64_t ms) { store_.clock().Advance(ms * 1'000'000); }
   Status Put(size_t bytes = 5) {
     Batch batch;
-    batch.Put("key", std::string(bytes, 'v'));
+    const std::string value(bytes, 'v');
+    batch.Put("key", value);
     batch.Get("key");
     engine().Execute(batch);
     engine().Release();

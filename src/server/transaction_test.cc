@@ -40,6 +40,11 @@ class Watched final : public ForwardingEngine {
     inner().Unwatch(watch);
     watches_.erase(watch);
   }
+  Version Execute(Batch& batch) override {
+    const Version ticket = inner().Execute(batch);
+    gate_.Release(inner().gate().released());
+    return ticket;
+  }
   void Release() override {
     inner().Release();
     gate_.Release(inner().gate().released());
@@ -201,7 +206,7 @@ TEST(TransactionOnServer, LeavesNoWatch) {
   Server server(options, {sim.clock(), sim.random(), sim.disk(), sim.network()}, &kModel);
   ASSERT_TRUE(server.Start().ok());
   sim.AddActor("worker", [&] { return server.worker(0).Turn(-1); });
-  const auto settle = [&] { sim.RunUntil([] { return false; }, std::chrono::milliseconds(200)); };
+  const auto settle = [&] { sim.RunUntil([] { return false; }, std::chrono::milliseconds(20)); };
   const std::vector<Words> ends{{"MULTI", "SET a 1", "EXEC"},
                                 {"SET a 2", "MULTI", "EXEC"},
                                 {"MULTI", "NOSUCH", "EXEC"},

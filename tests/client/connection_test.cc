@@ -289,8 +289,7 @@ TEST(ConnectionRefused, IsNotForEver) {
 
 // ---- A server that lies ----
 
-// Goal: whatever a server sends and however it stalls and breaks, each call ends in time and the
-// client goes on with one that is right.
+// Goal: whatever a server sends and however it stalls and breaks, each call ends in time.
 // Method: random programs of lying_server.h; the fuzzer has the same.
 TEST(ConnectionLies, EndInTime) {
   for (const uint64_t seed : Seeds(500)) {
