@@ -179,9 +179,9 @@ struct Outcome {
   Status status = {};           // kRefused: why
   uint64_t deadline_ms = 0;     // points: the one the key had before the operation; 0: none
   Version version = 0;          // kRequireUnchanged that fails: of the write that changed the key,
-                        // 0 if it expired. writes: their own, 0 if nothing was changed. kGet: one
-                        // at which the key had this value: not below the write that stored it, not
-                        // above the ticket; an engine may keep one version for many keys
+      // 0 if it expired. writes: their own, 0 if nothing was changed. kGet: one
+      // at which the key had this value: not below the write that stored it, not
+      // above the ticket; an engine may keep one version for many keys
   Hint hint = {};  // if kWantHint and the engine gives hints
 };
 

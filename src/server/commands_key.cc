@@ -98,7 +98,7 @@ Plan AddScan(const Call& call, Batch& batch) {
   Range range = PatternRange(scan.pattern, batch.scratch(), &whole);
   if (*number != 0) {
     const auto from = call.server().cursors().Find(*number, call.worker().monotonic_ms(),
-                                                      call.session().info->id);
+                                                   call.session().info->id);
     if (!from) return Plan::Error("ERR invalid cursor: unknown or expired; start at 0");
     if ((*from)->keyspace != call.session().keyspace) {
       return Plan::Error("ERR invalid cursor: it belongs to another database");
