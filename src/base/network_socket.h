@@ -28,7 +28,7 @@ class SocketStream final : public Stream {
 
 // How long a connection that was accepted may be silent before its peer is asked whether it is
 // still there; it is reset if the peer does not answer three times. 0, as it is at first: for ever.
-// Of the whole process, for connections accepted from now on. Thread-safe.
+// Sets the keepalive time of the whole process, for connections accepted from now on. Thread-safe.
 void SetSocketKeepalive(uint32_t seconds);
 
 class SocketListener final : public Listener {

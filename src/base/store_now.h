@@ -19,8 +19,9 @@ struct StoreNow {
   uint64_t ms = 0;
   uint64_t behind_ms = 0;  // by which the wall clock was behind it; 0: it was not
 
-  // Of deadlines as requests have them: what stands for none or for the key's own, and what is too
-  // late, stays what it is. One that would get too late is the latest there is.
+  // Moves a request's deadline from the wall clock to the store's time. A deadline that stands for
+  // none or for the key's own, or that is too late, stays as it is; one that would get too late
+  // becomes the latest there is.
   uint64_t FromWall(uint64_t deadline_ms) const {
     if (IsSpecial(deadline_ms)) return deadline_ms;
     return std::min(deadline_ms + std::min(behind_ms, kDeadlineMax), kDeadlineMax);

@@ -18,8 +18,8 @@ int64_t Raise(std::atomic<int64_t>& value, int64_t to) {
 
 }  // namespace
 
-// Of the wall clock before the monotonic one. That is read second: whatever comes between makes the
-// lead look smaller than it is, never larger.
+// How far the wall clock is ahead of the monotonic clock. The monotonic clock is read second, so
+// that a delay between the two makes the lead look smaller than it is, never larger.
 int64_t StoreTime::LeadUs(int64_t* monotonic_us) {
   const auto wall_us = static_cast<int64_t>(clock_.WallUs());
   *monotonic_us = static_cast<int64_t>(clock_.MonotonicNs() / 1'000);

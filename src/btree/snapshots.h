@@ -63,8 +63,8 @@ class Snapshots {
   std::map<uint64_t, Pin> pins_;          // by id, so oldest first
   std::map<Version, uint32_t> versions_;  // how many pins each version has
   std::map<Version, std::vector<Retired>> kept_;
-  // Of pins that are gone. A part of the one above goes over without an allocation: pins are
-  // dropped where nothing may fail.
+  // What was retired under pins that are gone. It comes from the map above without an allocation,
+  // since pins are dropped where nothing may fail.
   std::multimap<Version, std::vector<Retired>> released_;
   std::atomic<uint64_t> next_deadline_ms_{UINT64_MAX};
 };

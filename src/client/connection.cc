@@ -21,7 +21,7 @@ constexpr size_t kUnsentMax = 1 << 20;
 constexpr uint32_t kIdMax = UINT32_MAX;
 constexpr uint32_t kIdsEndSoon = kIdMax - (uint32_t{1} << 24);
 constexpr uint64_t kQuietMs = 100;  // after which the connection may have ended unnoticed
-// Of replies that nobody waits for: those that name what was opened on the server have as much.
+// Bytes kept of a reply that nobody waits for: enough for one that names what the server opened.
 constexpr size_t kUnwantedKeptMax = 64;
 
 constexpr Status kBroken(Code::kUnavailable,
@@ -32,8 +32,8 @@ constexpr Status kForgotten(Code::kUnavailable,
                             "the server has forgotten whether it was done: that is not known");
 constexpr Status kNoIds(Code::kUnavailable, "the client id has no message ids that are new");
 
-// What a server says of a message as a whole, as one of the three answers: two of its codes leave
-// open whether a write was done.
+// Turns what a server says of a message as a whole into one of the three answers: two of the
+// server's codes leave open whether a write was done.
 Status AsAnswer(const Message& message, const Status& status) {
   if (message.may_repeat) return status;
   if (status.code() == Code::kAborted) return kForgotten;

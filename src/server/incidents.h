@@ -40,7 +40,7 @@ class Incidents {
 
   // Logs `text` as a warning if it is time to. `now_ms` is of the monotonic clock.
   void Tell(Incident what, uint64_t now_ms, spdlog::logger& log, std::string_view text);
-  // Tells of those that are over. For now and then.
+  // Tells of the incidents that are over. To be called now and then.
   void TellWhatIsOver(uint64_t now_ms, spdlog::logger& log);
 
  private:
