@@ -276,7 +276,8 @@ EngineStatistics BtreeEngine::Statistics() const {
   return {.items = core.ItemCount(),
           .deadlines = core.DeadlineCount(),
           .expired_keys = core.expired_keys.load(std::memory_order_relaxed),
-          .bytes = core.arena.Statistics().held_bytes + core.table.held_bytes(),
+          .bytes = core.arena.Statistics().held_bytes + core.table.held_bytes() +
+                   core.reclaimer.held_bytes(),
           .old_versions = reclaim.kept + reclaim.waiting,
           .snapshots = snapshots.count,
           .oldest_snapshot = snapshots.oldest,

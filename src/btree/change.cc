@@ -311,8 +311,7 @@ void Change<Layout>::Publish() {
     Count(made.replaces, -uint64_t{1});
     Map(made);
     if (core_.multi_version) {
-      slot_.retired.push_back(
-          {.kind = Retired::Kind::kBuffer, .link = made.link, .at = old, .end = version_});
+      slot_.retired.push_back({.kind = Retired::Kind::kBuffer, .link = made.link, .end = version_});
     } else {
       slot_.retired.push_back({.kind = Retired::Kind::kUnlinked,
                                .bytes = static_cast<uint32_t>(made.replaces->buffer_bytes()),

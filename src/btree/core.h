@@ -44,7 +44,8 @@ struct Core {
                            .log_bytes_max =
                                std::min(options.btree.log_bytes, options.btree.node_bytes / 4)},
               .arena = &arena},
-        reclaimer(arena, table, versions, snapshots, release_gate, contents, hook, front_bytes) {}
+        reclaimer(arena, table, versions, snapshots, release_gate, contents, hook, budget,
+                  front_bytes) {}
 
   // The node in a buffer.
   NodeHeader* Node(ArenaAddress buffer) const { return NodeIn(arena.At(buffer), front_bytes); }

@@ -66,11 +66,12 @@ namespace skep::btree {
 // Something that left the tree at version `end`; reclaim.h.
 struct Retired {
   enum class Kind : uint8_t {
-    kBuffer,    // the buffer at `at`, in the chain of `link`, replaced at `end`
-    kNode,      // the whole of `link`
-    kBlock,     // the outside block at `at`, of `bytes`
-    kSubtree,   // the node of `link` and all below it, detached at `end`
-    kUnlinked,  // the buffer of a node at `at`, of `bytes`, that no reader can find any more
+    kBuffer,     // a buffer in the chain of `link`, replaced at `end`; kept for a snapshot: at `at`
+    kNode,       // the node of `link`
+    kWholeNode,  // the same, with the outside blocks that it names
+    kBlock,      // the outside block at `at`, of `bytes`
+    kSubtree,    // the node of `link` and all below it, detached at `end`
+    kUnlinked,   // the buffer of a node at `at`, of `bytes`, that no reader can find any more
   };
   Kind kind;
   uint32_t bytes = 0;
