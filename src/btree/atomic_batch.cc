@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/check.h"
 #include "base/reserve_more.h"
 #include "btree/compare_bytes.h"
 #include "btree/head_layout_search.h"
@@ -12,6 +13,16 @@
 #include "engine/point.h"
 
 namespace skep::btree {
+
+namespace {
+
+bool IsEverything(const Request& r) { return r.op == Op::kDeleteAll; }
+// What such a request reads may be anywhere.
+bool MayBeAnywhere(const Request& r) {
+  return r.op == Op::kSample || (r.op == Op::kScan && r.has(Request::kSeekFloor));
+}
+
+}  // namespace
 
 bool NamesRanges(const Batch& batch) {
   return std::ranges::any_of(batch.requests(), [](const Request& r) {
@@ -28,10 +39,11 @@ Version AtomicBatch<Layout, kHasRanges>::Execute() {
 
 template <class Layout, bool kHasRanges>
 Version AtomicBatch<Layout, kHasRanges>::Run() {
+  if (kHasRanges) stops_ = std::ranges::any_of(batch_.requests(), MayBeAnywhere);
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
-    core_.versions.BeginOperation(slot_);
-    const Attempt attempt = kHasRanges ? TryAlone() : Try();
+    tries == 0 ? core_.versions.BeginOperation(slot_) : core_.versions.BeginAgain(slot_);
+    const Attempt attempt = stops_ ? TryAlone() : Try();
     if (attempt == Attempt::kDone) {
       if (batch_.applied()) BalanceErased();
       return seen_;
@@ -67,7 +79,11 @@ void AtomicBatch<Layout, kHasRanges>::RefuseForMemory(uint32_t index) {
 // With all other writers stopped.
 template <class Layout, bool kHasRanges>
 Attempt AtomicBatch<Layout, kHasRanges>::TryAlone() {
-  const Versions::Stopped stopped(core_.versions, slot_);
+  // Nobody has to wait for our epoch while we wait for our turn.
+  core_.versions.LeaveEpoch(slot_);
+  Versions::Turn turn(core_.versions, slot_);
+  core_.versions.EnterEpoch(slot_);
+  const Versions::Stopped stopped(turn);
   return Try();
 }
 
@@ -81,12 +97,17 @@ Attempt AtomicBatch<Layout, kHasRanges>::Try() {
   if constexpr (!kHasRanges) {
     ListNamed();
     if (const Attempt a = LockKeys(change); a != Attempt::kDone) return a;
+  } else if (!stops_) {
+    if (const Attempt a = LockSpans(change); a != Attempt::kDone) return a;
   }
+  const bool is_alone = stops_;
   now_ms_ = core_.now.Advance(batch_.now_ms());
   for (auto& [key, state] : lists_.states) {
     if (HasExpired(state.deadline_ms, now_ms_)) state.present = false;
   }
-  if (!PerformAll()) return Attempt::kDone;  // not applied; `change` lets go
+  const bool applied = PerformAll();
+  if (stops_ != is_alone) return Attempt::kAgain;
+  if (!applied) return Attempt::kDone;  // `change` lets go
   if (lists_.wrote.empty()) return Attempt::kDone;
   while (true) {
     if constexpr (kHasRanges) {
@@ -94,8 +115,8 @@ Attempt AtomicBatch<Layout, kHasRanges>::Try() {
       if (const Attempt a = LockKeys(change); a != Attempt::kDone) return a;
     }
     const Attempt a = Apply(change);
-    // The others are still stopped, so what was performed still holds.
-    if (a != Attempt::kAgain || !kHasRanges) return a;
+    // If the others are still stopped, what was performed still holds.
+    if (a != Attempt::kAgain || !is_alone) return a;
   }
 }
 
@@ -130,6 +151,141 @@ void AtomicBatch<Layout, kHasRanges>::ListNamed() {
     }
     if (!named.is_other) lists_.places[named.slot] = static_cast<uint32_t>(states.size() - 1);
   }
+}
+
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::ListSpans() {
+  lists_.spans.clear();
+  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    const Request& r = batch_.requests()[slot];
+    if (Check(r).ok()) AddSpan(r, slot);
+  }
+  std::ranges::sort(lists_.spans, {}, &Span::lo);
+}
+
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::AddSpan(const Request& r, uint32_t slot) {
+  if (!IsRange(r.op) && !IsEverything(r)) {
+    lists_.spans.push_back({.lo = r.key});
+    if (r.op == Op::kMove) lists_.spans.push_back({.lo = r.other});
+    return;
+  }
+  Span span = {.lo = r.key, .hi = r.other, .is_point = false, .slot = slot};
+  span.unbounded = r.has(Request::kNoUpperBound);
+  if (IsEverything(r)) span = {.is_point = false, .unbounded = true, .slot = slot};
+  if (!span.unbounded && span.lo >= span.hi) return;
+  // One more, since it is looked for to tell that there is more.
+  if (r.op == Op::kRequireEmpty) {
+    span.keys_max = 1;
+  } else if (!IsEverything(r) && r.op != Op::kExpireRange && !r.has(Request::kReverse) &&
+             r.limit != kNoLimit) {
+    span.keys_max = uint64_t{r.limit} + 1;
+  }
+  lists_.spans.push_back(span);
+}
+
+// From left to right: a span begins at the last leaf that is held, or within the run of leaves that
+// ends with it, or to the right of it.
+template <class Layout, bool kHasRanges>
+Attempt AtomicBatch<Layout, kHasRanges>::LockSpans(Change<Layout>& change) {
+  ListSpans();
+  lists_.held.clear();
+  lists_.cuts.clear();
+  now_ms_ = core_.now.Advance(batch_.now_ms());
+  for (const Span& span : lists_.spans) {
+    if (const Attempt a = LockSpan(change, span); a != Attempt::kDone) return a;
+  }
+  return Attempt::kDone;
+}
+
+template <class Layout, bool kHasRanges>
+Attempt AtomicBatch<Layout, kHasRanges>::LockSpan(Change<Layout>& change, const Span& span) {
+  auto& held = lists_.held;
+  size_t at = SeekHeld(span.lo);
+  if (at == held.size() && !HoldLeaf(change, span.lo)) return Attempt::kAgain;
+  if (span.is_point) return Attempt::kDone;
+  uint64_t keys = 0;
+  while (true) {
+    const auto fences = Layout::FencesOf(core_.codec, held[at].node);
+    const bool is_last =
+        fences.unbounded || (!span.unbounded && core_.codec.Compare(span.hi, fences.upper) <= 0);
+    if (is_last) return Attempt::kDone;
+    if (span.keys_max != UINT64_MAX) keys += CountKeys(held[at], span);
+    if (keys >= span.keys_max) {
+      lists_.cuts.push_back({.slot = span.slot, .end = UpperOf(held[at])});
+      return Attempt::kDone;
+    }
+    if (++at == held.size() && !HoldLeaf(change, UpperOf(held.back()))) return Attempt::kAgain;
+  }
+}
+
+// Locks the leaf of the key, waiting for it. False: the writers are being stopped, or it would be
+// too many.
+template <class Layout, bool kHasRanges>
+bool AtomicBatch<Layout, kHasRanges>::HoldLeaf(Change<Layout>& change, std::string_view key) {
+  if (lists_.held.size() == kLeavesHeldMax) {
+    stops_ = true;
+    return false;
+  }
+  ReserveMore(lists_.held, 1);
+  for (uint32_t tries = 0; !core_.versions.PhaseChanged(slot_); ++tries) {
+    const LeafPlace place = reader_.Find(key, Reader<Layout>::kNewest);
+    if (lists_.held.empty()) AwaitTickets(place);
+    if (change.Lock(place.node, place.word.bits)) {
+      lists_.held.push_back(place);
+      return true;
+    }
+    if (tries > 64) std::this_thread::yield();
+  }
+  return false;
+}
+
+// Before the first lock: those that have a turn at the leaf go first.
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::AwaitTickets(const LeafPlace& leaf) {
+  const Turnstile& turnstile = core_.turnstiles.Of(leaf.link.lid());
+  if (turnstile.IsFree()) return;
+  const uint64_t last = turnstile.last_ticket();
+  while (!turnstile.HasServed(last) && !core_.versions.PhaseChanged(slot_)) {
+    core_.versions.Raise(slot_);
+    std::this_thread::yield();
+  }
+}
+
+// Those of the span that have not expired.
+template <class Layout, bool kHasRanges>
+uint64_t AtomicBatch<Layout, kHasRanges>::CountKeys(const LeafPlace& leaf, const Span& span) const {
+  const typename Layout::Leaf view(core_.codec, leaf.node, leaf.word.used(),
+                                   Reader<Layout>::kNewest, now_ms_);
+  typename Layout::LeafCursor cursor(view);
+  uint64_t keys = 0;
+  for (cursor.SeekAtLeast(span.lo); cursor.valid() && keys < span.keys_max; cursor.Next()) ++keys;
+  return keys;
+}
+
+template <class Layout, bool kHasRanges>
+std::string AtomicBatch<Layout, kHasRanges>::UpperOf(const LeafPlace& leaf) const {
+  Scratch scratch;
+  return std::string(core_.codec.Whole(Layout::FencesOf(core_.codec, leaf.node).upper, scratch));
+}
+
+// The first of the held leaves whose keys do not all lie below `key`.
+template <class Layout, bool kHasRanges>
+size_t AtomicBatch<Layout, kHasRanges>::SeekHeld(std::string_view key) const {
+  const auto ends_below = [&](const LeafPlace& leaf) {
+    const auto fences = Layout::FencesOf(core_.codec, leaf.node);
+    return !fences.unbounded && core_.codec.Compare(key, fences.upper) >= 0;
+  };
+  return static_cast<size_t>(std::ranges::partition_point(lists_.held, ends_below) -
+                             lists_.held.begin());
+}
+
+// Of a key that lies in a span.
+template <class Layout, bool kHasRanges>
+LeafPlace AtomicBatch<Layout, kHasRanges>::HeldLeafOf(std::string_view key) const {
+  const size_t at = SeekHeld(key);
+  SKEP_CHECK(at < lists_.held.size());
+  return lists_.held[at];
 }
 
 // The keys that the batch has changed are to be locked.
@@ -183,11 +339,19 @@ bool AtomicBatch<Layout, kHasRanges>::LockLeaf(Change<Layout>& change, uint32_t 
                                                LeafPlace* place) {
   auto& leaves = lists_.leaves;
   ReserveMore(leaves, 1);
+  if (kHasRanges && !stops_) {
+    *place = HeldLeafOf(lists_.probes[i].key);
+    if (leaves.empty() || leaves.back().place.node != place->node) {
+      leaves.push_back({.place = *place, .begin = i, .end = i});
+    }
+    return true;
+  }
   const Request& probe = lists_.probes[i];
   for (uint32_t tries = 0; !core_.versions.PhaseChanged(slot_); ++tries) {
     *place = tries == 0 ? look_ahead_.Newest(i, probe)
                         : reader_.Find(probe.key, Reader<Layout>::kNewest);
     if (!leaves.empty() && leaves.back().place.node == place->node) return true;
+    if (leaves.empty()) AwaitTickets(*place);
     if (change.Lock(place->node, place->word.bits)) {
       leaves.push_back({.place = *place, .begin = i, .end = i});
       return true;
@@ -202,7 +366,7 @@ template <class Layout, bool kHasRanges>
 Attempt AtomicBatch<Layout, kHasRanges>::LockKeys(Change<Layout>& change) {
   lists_.leaves.clear();
   for (uint32_t i = 0; i < lists_.probes.size(); ++i) {
-    look_ahead_.Approach(lists_.probes, i);
+    if (!kHasRanges || stops_) look_ahead_.Approach(lists_.probes, i);
     LeafPlace place;
     if (!LockLeaf(change, i, &place)) return Attempt::kAgain;
     lists_.leaves.back().end = i + 1;
@@ -238,7 +402,8 @@ typename AtomicBatch<Layout, kHasRanges>::StateAt AtomicBatch<Layout, kHasRanges
   if constexpr (kHasRanges) {
     const auto [at, is_new] = lists_.states.try_emplace(key);
     if (!is_new) return at;
-    Read(reader_.Find(key, Reader<Layout>::kNewest), key, &at->second);
+    const bool is_held = !stops_;
+    Read(is_held ? HeldLeafOf(key) : reader_.Find(key, Reader<Layout>::kNewest), key, &at->second);
     if (HasExpired(at->second.deadline_ms, now_ms_)) at->second.present = false;
     return at;
   } else {
@@ -386,11 +551,10 @@ void AtomicBatch<Layout, kHasRanges>::RequireUnchanged(uint32_t index) {
 
 template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::RequireEmpty(uint32_t index) {
-  const Request& r = batch_.requests()[index];
   Outcome& outcome = out_.outcome(index);
   outcome = {.verdict = Verdict::kDone};
   seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
-  ForEach(r, [&](const Item& item) {
+  ForEach(index, [&](const Item& item) {
     outcome.verdict = Verdict::kMismatch;
     outcome.value = out_.scratch().Copy(item.key);
     return false;
@@ -401,18 +565,26 @@ void AtomicBatch<Layout, kHasRanges>::RequireEmpty(uint32_t index) {
 // it answers false. The views are valid during the call.
 template <class Layout, bool kHasRanges>
 template <typename Visit>
-void AtomicBatch<Layout, kHasRanges>::ForEach(const Request& r, Visit visit) {
-  const bool all = r.op == Op::kDeleteAll;
+void AtomicBatch<Layout, kHasRanges>::ForEach(uint32_t index, Visit visit) {
+  const Request& r = batch_.requests()[index];
+  const bool all = IsEverything(r);
   std::string_view lo = all ? std::string_view() : r.key;
   const bool is_scan = r.op == Op::kScan;
   if (is_scan && r.has(Request::kSeekFloor)) lo = Floor(lo);
   const bool unbounded = all || r.has(Request::kNoUpperBound);
   if (!unbounded && lo >= r.other) return;
   if (is_scan && r.has(Request::kReverse)) {
-    ForEachReverse(lo, r.other, unbounded, visit);
-  } else {
-    ForEachForward(lo, r.other, unbounded, visit);
+    return ForEachReverse(lo, r.other, unbounded, visit);
   }
+  const auto cut = std::ranges::find(lists_.cuts, index, &Cut::slot);
+  if (stops_ || cut == lists_.cuts.end()) return ForEachForward(lo, r.other, unbounded, visit);
+  bool goes_on = true;
+  ForEachForward(lo, cut->end, false, [&](const Item& item) {
+    goes_on = visit(item);
+    return goes_on;
+  });
+  // It reads what is not locked.
+  if (goes_on) stops_ = true;
 }
 
 template <class Layout, bool kHasRanges>
@@ -495,7 +667,7 @@ void AtomicBatch<Layout, kHasRanges>::PerformRange(uint32_t index) {
     outcome.value = out_.scratch().Copy(key);
   };
   std::vector<std::string_view> keys;  // to be changed: the limit of kExpireRange is of these
-  ForEach(r, [&](const Item& item) {
+  ForEach(index, [&](const Item& item) {
     if (count == most) {
       stop_before(item.key);
       return false;
@@ -527,7 +699,7 @@ template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::PerformScan(uint32_t index) {
   const Request& r = batch_.requests()[index];
   ScanMeter meter(r, batch_.scan_bytes_max(), batch_.scan_visits_max(), out_, index);
-  ForEach(r, [&](const Item& item) {
+  ForEach(index, [&](const Item& item) {
     if (meter.MayAdd()) {
       meter.Add(item);
       return true;

@@ -1,6 +1,5 @@
 #include "btree/btree_engine.h"
 
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -148,13 +147,11 @@ std::optional<uint64_t> BtreeEngine::ImplOf<Layout>::Watch(std::string_view key,
   core_.versions.EnterEpoch(slot);
   core_.versions.BeginWrites(slot);
   const btree::Reader<Layout> reader(core_);
+  btree::Tries tries(core_.turnstiles, core_.versions, slot);
   for (bool armed = false; !armed;) {
-    core_.versions.BeginOperation(slot);
+    tries.Begin();
     const btree::LeafPlace place = reader.Find(key, btree::Reader<Layout>::kNewest);
-    if (!btree::TryLock(place.node, place.word.bits)) {
-      std::this_thread::yield();
-      continue;
-    }
+    if (!tries.MayLock(place.link.lid()) || !btree::TryLock(place.node, place.word.bits)) continue;
     armed = !core_.versions.PhaseChanged(slot);
     if (armed) {
       const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());

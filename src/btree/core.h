@@ -23,6 +23,7 @@
 #include "btree/snapshots.h"
 #include "btree/stored.h"
 #include "btree/sync_point.h"
+#include "btree/tries.h"
 #include "btree/versions.h"
 #include "engine/engine.h"
 
@@ -70,6 +71,7 @@ struct Core {
   PageTable table;
   Slots slots;
   Versions versions;
+  Turnstiles turnstiles;
   Snapshots snapshots;
   ReleaseGate& gate;
   LatestNow& now;
