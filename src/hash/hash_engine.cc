@@ -209,13 +209,13 @@ Result<uint64_t> HashEngine::Watch(std::string_view key, uint64_t now_ms) {
   if (key.size() > traits_.key_bytes_max) {
     return Fail(Code::kTooLarge, "key exceeds the maximum size", traits_.key_bytes_max);
   }
-  const auto watch = watches_.Add(key);
-  if (!watch) return NoRoomToWatch(core_.budget);
   const hash::Key k = hash::KeyOf(key);
   Partition& partition = *core_.partitions[core_.PartitionOf(k.hash)];
   const std::lock_guard locked(partition.lock);
   hash::Station::Entry entry{.key = k};
   hash::Station::Load(entry, partition.table, now_.Advance(now_ms));
+  const auto watch = watches_.Add(key);
+  if (!watch) return NoRoomToWatch(core_.budget);
   watches_.Arm(*watch, entry.is_present, entry.is_present ? entry.deadline_ms : 0);
   return *watch;
 }

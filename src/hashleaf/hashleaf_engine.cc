@@ -123,12 +123,12 @@ template <typename K>
 Result<uint64_t> EngineOf<K>::Watch(std::string_view key, uint64_t) {
   const Request request{.op = Op::kGet, .key = key};
   if (const Status s = CheckSizes(request, traits_); !s.ok()) return Fail(s);
-  const auto watch = watches_.Add(key);
-  if (!watch) return NoRoomToWatch(core_.budget);
   const Epochs::Guard guard(core_.epochs);
   LeafLocks<K> locks(core_);
   const K k = LoadKey<K>(key.data());
   const bool is_present = locks.Of(k).table.Find(k, HashOf(k, core_.format.secret)) != nullptr;
+  const auto watch = watches_.Add(key);
+  if (!watch) return NoRoomToWatch(core_.budget);
   watches_.Arm(*watch, is_present, 0);
   return *watch;
 }
