@@ -128,6 +128,24 @@ TEST_P(RecoveryMemory, AReplayOfFunctionsIsBounded) {
   }
 }
 
+// Goal: what a snapshot has already is not kept in memory, however much of it the log has.
+TEST_P(RecoveryMemory, WhatASnapshotHasIsNotKept) {
+  Version last = 0;
+  const std::vector<std::string> log = LogOfFunctions(40);
+  for (const bool is_there : {true, false}) {
+    Replay replay([&](uint32_t) { return Replay::Target{.engine = &engine_, .has = last}; }, 1);
+    size_t waiting = 0;
+    last = is_there ? 1'000'000 : 0;
+    for (size_t i = 0; i + 1 < log.size();
+         ++i) {  // without the progress, which lets them be applied
+      const auto type = static_cast<RecordType>(log[i][0]);
+      ASSERT_TRUE(replay.Add({.type = type, .payload = log[i]}).ok()) << replay.problem();
+      waiting = std::max(waiting, replay.waiting());
+    }
+    EXPECT_EQ(waiting, is_there ? 0 : log.size() - 1);
+  }
+}
+
 // Goal: what the engine has no room for in a batch comes behind it, in the order of its key.
 // Method: random operations on four keys, many of which make or return the whole value; of what a
 //   batch may make most is taken before, by bytes that nobody touches. The model does all of it

@@ -37,8 +37,7 @@ class BatchWriter {
  public:
   // Drops earlier outcomes and makes one for every request, kRefused until set.
   explicit BatchWriter(Batch& batch) : batch_(batch) {
-    batch.outcomes_.resize(batch.requests_.size());
-    std::fill(batch.outcomes_.begin(), batch.outcomes_.end(), Outcome{});
+    batch.outcomes_.assign(batch.requests_.size(), Outcome{});
     batch.runs_.clear();
     batch.effects_.clear();
     batch.applied_ = true;
@@ -47,6 +46,15 @@ class BatchWriter {
   // Changes some outcomes of a batch that was executed.
   struct KeepOutcomes {};
   BatchWriter(Batch& batch, KeepOutcomes) : batch_(batch) {}
+
+  // Drops the outcomes, so that those there are later are of what begins now.
+  static void Forget(Batch& batch) { batch.outcomes_.clear(); }
+  // The highest version of an outcome, also of a batch whose execution has thrown; 0: there is none.
+  static Version LastVersion(const Batch& batch) {
+    Version last = 0;
+    for (const Outcome& outcome : batch.outcomes_) last = std::max(last, outcome.version);
+    return last;
+  }
 
   Outcome& outcome(uint32_t slot) { return batch_.outcomes_[slot]; }
   Scratch& scratch() { return batch_.scratch_; }

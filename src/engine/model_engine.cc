@@ -44,10 +44,11 @@ class ModelEngine::Run {
     } else {
       now_ms_ = engine_.now_.Advance(batch_.now_ms());
     }
-    if (atomic_) {
-      DoAtomic();
-    } else {
-      for (uint32_t slot = 0; slot < batch_.size(); ++slot) DoSlot(slot);
+    try {
+      DoAll();
+    } catch (const std::bad_alloc&) {  // what is done has its version
+      if (wrote_) engine_.gate_.Release(++engine_.version_);
+      throw;
     }
     if (wrote_) engine_.gate_.Release(++engine_.version_);
     return read_at_ == kNewest ? engine_.version_ : read_at_;
@@ -58,6 +59,11 @@ class ModelEngine::Run {
 
   const Request& request(uint32_t slot) const { return batch_.requests()[slot]; }
   Version write_version() const { return engine_.version_ + 1; }
+
+  void DoAll() {
+    if (atomic_) return DoAtomic();
+    for (uint32_t slot = 0; slot < batch_.size(); ++slot) DoSlot(slot);
+  }
 
   void DoAtomic() {
     uint64_t incoming = 0;

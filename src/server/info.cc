@@ -112,7 +112,7 @@ void PersistenceSection(Server& server, Out out) {
       "rdb_last_bgsave_time_sec:{}\r\nsnapshot_items:{}\r\nsnapshot_bytes:{}\r\n"
       "snapshots_for_space:{}\r\n",
       status.ok() ? "ok" : "err", log.position, log.synced_position,
-      log.position - snapshot.log_position, log.records, log.changes, log.writes, log.syncs,
+      std::max(log.position, snapshot.log_position) - snapshot.log_position, log.records, log.changes, log.writes, log.syncs,
       log.sync_ns_max / 1000, log.unsynced_ms, status.ok() ? "" : status.ToString(),
       persistence->free_bytes(), snapshot.is_saving ? 1 : 0, snapshot.last_ms / 1000,
       snapshot.last_status.ok() ? "ok" : "err", snapshot.last_took_ms / 1000, snapshot.last_items,
