@@ -805,7 +805,8 @@ void Worker::UpdateInterest(Session& session) {
 // Charges the buffers of the session to the memory budget.
 void Worker::UpdateAccount(Session& session) {
   const Transaction* const transaction = session.transaction.get();
-  const uint64_t held = session.packed == nullptr ? 0 : session.packed->held_bytes();
+  const PackedSession* const packed = session.packed.get();
+  const uint64_t held = packed == nullptr ? 0 : packed->held_bytes() + packed->handle_bytes();
   const uint64_t bytes = session.in.capacity() + session.out.capacity() + held +
                          session.watched.bytes() +
                          (transaction != nullptr ? transaction->bytes() : 0);

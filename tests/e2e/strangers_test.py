@@ -6,7 +6,7 @@ import socket
 import struct
 import unittest
 
-from packed import AUTH, MAGIC, PING, Client, Datagrams
+from packed import AUTH, BATCH, MAGIC, PING, PUT, REMEMBER, Client, Datagrams, request
 from resp import Error, encode
 from skep_process import PATIENCE_S, SANITIZED, ServerTest, SkepServer
 
@@ -71,6 +71,26 @@ class WebPageTest(unittest.TestCase):
             lines = server.output().count(b"SECURITY ATTACK")
             self.assertEqual(lines, 1, "the log would fill the disk")
 
+    # Goal: a crowd that speaks HTTP, reads nothing and does not go costs nothing, of a server without
+    # a password too.
+    def test_a_crowd_of_http_holds_nothing(self):
+        with SkepServer("--maxclients", 2000) as server, server.connect() as client:
+            before = used_memory(client)
+            crowd = []
+            for i in range(100 if SANITIZED else 600):
+                page = socket.create_connection(("127.0.0.1", server.port), PATIENCE_S)
+                self.addCleanup(page.close)
+                crowd.append(page)
+                try:
+                    page.sendall(HTTP[i % len(HTTP)] * 50)
+                except (BrokenPipeError, ConnectionResetError):
+                    pass
+                self.assertLess(used_memory(client) - before, 2 * MIB)
+            for page in crowd:
+                drain(page)  # ends
+            self.assertLess(used_memory(client) - before, 64 * KIB)
+            self.assertEqual(client.call("DBSIZE"), 0)
+
     # Goal: what a connection has sent before is its own; what has such a name as a key stays usable.
     def test_only_as_a_command(self):
         with SkepServer() as server, server.connect() as client:
@@ -121,6 +141,9 @@ class StrangersTest(ServerTest):
             "a command that never ends": b"*3\r\n$3\r\nSET\r\n$16000\r\n" + b"x" * 15_000,
             "many arguments": b"*10\r\n" + b"$4000\r\n%s\r\n" % (b"x" * 4000) * 9,
             "an inline command that never ends": b"x" * (64 * KIB),
+            "a header of HTTP that never ends": b"GET / HTTP/1.1\r\nX-Long: " + b"x" * (64 * KIB),
+            "requests of HTTP without a host": b"GET /a HTTP/1.1\r\nAccept: */*\r\n\r\n" * 500,
+            "requests of HTTP": POST * 50,
             "errors nobody reads": b"GET a\r\n" * 9000,
             "long errors nobody reads": (b"n" * 120 + b" " + b"o" * 120 + b"\r\n") * 250,
             "AUTH, again and again": encode("AUTH", "wrong") * 2000,
@@ -205,6 +228,22 @@ class StrangersTest(ServerTest):
             datagrams.socket.send(head + struct.pack("<IIBBHI", 3000, 9, PING, 0, 0, 0) + b"x" * 3000)
         self.assertLess(used_memory(self.client) - before, MIB)
         datagrams.close()
+
+    # Goal: nor is anything kept of strangers whose datagrams ask to be remembered, each under an id
+    # of its own.
+    def test_datagrams_under_many_ids(self):
+        put = request(PUT, b"of a stranger", b"v" * 3000)
+        before = used_memory(self.client)
+        for i in range(2000):
+            datagrams = Datagrams(self.server.port, client_id=i + 1)
+            datagrams.send(BATCH, put, count=1, flags=REMEMBER)
+            datagrams.send(AUTH, b"wrong")
+            datagrams.close()
+        last = Datagrams(self.server.port)
+        self.assertEqual(last.call(PING, b"behind them"), b"behind them")
+        last.close()
+        self.assertLess(used_memory(self.client) - before, 64 * KIB)
+        self.assertEqual(self.client.call("EXISTS", "of a stranger"), 0)
 
 
 if __name__ == "__main__":
