@@ -17,10 +17,18 @@ STRANGER_BYTES_MAX = 24 * KIB
 
 POST = (b"POST / HTTP/1.1\r\nHost: 127.0.0.1:6379\r\nContent-Type: text/plain\r\n"
         b"Content-Length: 60\r\n\r\nFLUSHALL\r\nCONFIG SET requirepass owned\r\nSET stolen 1\r\n")
+# How a browser begins to speak to https://localhost:6379. Session tickets, and the names of a
+# host, are another server's choice.
+TLS = (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(set(range(256)) - set(b"\"'"))
+       + b"\r\nFLUSHALL\r\nCONFIG SET requirepass owned\r\nSET stolen 1\r\n")
 # The headers that pages can make a browser send, in some orders and cases.
 HTTP = (POST,
+        TLS,
         b"post / HTTP/1.1\r\n\r\nFLUSHALL\r\n",
         b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\nFLUSHALL\r\n",
+        # Of a page whose name leads to this machine: it may use any method.
+        b"DEL /path HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"SET /path HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"PUT / HTTP/1.1\r\nhOsT: localhost:6379\r\nX: y\r\n\r\nFLUSHALL\r\n",
         b"OPTIONS / HTTP/1.1\r\nAccept: */*\r\nHost: a\r\n\r\nFLUSHALL\r\n",
         encode("POST", "/", "HTTP/1.1") + encode("FLUSHALL"),
@@ -49,22 +57,22 @@ class WebPageTest(unittest.TestCase):
     # afterwards, and the log must tell of it, not once for each of them.
     def test_http_runs_nothing(self):
         with SkepServer() as server, server.connect() as client:
-            client.call("SET", "mine", 1)
+            client.call("MSET", "mine", 1, "/path", 2)
             for text in HTTP:
                 with self.subTest(text=text), socket.create_connection(("127.0.0.1", server.port),
                                                                        PATIENCE_S) as page:
                     page.sendall(text)
                     self.assertNotIn(b"+OK", drain(page))
-            for at in range(1, len(POST)):
+            for text, at in [(text, at) for text in (POST, TLS) for at in range(1, len(text))]:
                 with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as page:
                     page.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     try:
-                        page.sendall(POST[:at])
-                        page.sendall(POST[at:])
+                        page.sendall(text[:at])
+                        page.sendall(text[at:])
                     except (BrokenPipeError, ConnectionResetError):
                         pass
                     self.assertEqual(drain(page), b"")
-            self.assertEqual(client.call("GET", "mine"), b"1")
+            self.assertEqual(client.call("MGET", "mine", "/path"), [b"1", b"2"])
             self.assertEqual(client.call("EXISTS", "stolen"), 0)
             self.assertEqual(client.call("CONFIG", "GET", "requirepass")[1], b"")
             server.wait_for_line(rb"SECURITY ATTACK.*127\.0\.0\.1:\d+")
@@ -96,6 +104,9 @@ class WebPageTest(unittest.TestCase):
         with SkepServer() as server, server.connect() as client:
             self.assertEqual(client.call("SET", "POST", "Host:"), "OK")
             self.assertEqual(client.call("GET", "POST"), b"Host:")
+            self.assertEqual(client.call("SET", "/path", "HTTP/1.1"), "OK")
+            client.send(b"SET line HTTP\r\nSET line HTTP/1.1 EX 100\r\n")
+            self.assertEqual([client.read(), client.read()], ["OK", "OK"])
             client.send(encode("SET", "a", 1) + b"Host: x\r\nSET a 2\r\n")
             drain(client.socket)
             with server.connect() as other:
