@@ -151,6 +151,8 @@ class NoReaderTest(ServerTest):
         """A connection that has asked and reads nothing."""
         connection = self.server.connect()
         self.addCleanup(connection.close)
+        # Whoever counts clients next counts this one.
+        self.assertEqual(connection.call("PING"), "PONG")
         connection.send(encode(*command) * count)
         return connection
 
