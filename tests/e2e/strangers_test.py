@@ -221,6 +221,20 @@ class StrangersTest(ServerTest):
                                       ["EXISTS", *["k"] * 50], ["GET", "k"])
             self.assertEqual(replies, ["OK", "OK", 50, value])
 
+    # Goal: a password that may be set can be given: it fits into what strangers may send.
+    def test_the_longest_password(self):
+        too_long = self.client.call("CONFIG", "SET", "requirepass", "p" * 1025)
+        self.assertRegex(too_long, "requirepass is longer than 1024 bytes")
+        longest = "p" * 1024
+        self.addCleanup(self.client.call, "CONFIG", "SET", "requirepass", "secret")
+        self.assertEqual(self.client.call("CONFIG", "SET", "requirepass", longest), "OK")
+        with self.server.connect() as client:
+            self.assertEqual(client.call("HELLO", 2, "AUTH", "default", longest, "SETNAME", "n" * 256)[:2],
+                             [b"server", b"skep"])
+        client = Client(self.server.port)
+        client.call(AUTH, longest.encode())
+        client.close()
+
     # Goal: datagrams of strangers are small, and so are their answers; a large one is not answered.
     def test_datagrams(self):
         datagrams = Datagrams(self.server.port)
