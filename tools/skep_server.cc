@@ -114,8 +114,8 @@ int main(int argc, char** argv) {
   const bool fewer_clients = FitOpenFiles(line.options);
   skep::SetSocketKeepalive(line.options.tcp_keepalive);
   skep::Server server(line.options, skep::SystemEnvironment());
-  if (skep::Status status = StartOrEnd(server, signals); !status.ok()) {
-    std::fprintf(stderr, "skep-server: %s\n", status.ToString().c_str());
+  if (!StartOrEnd(server, signals).ok()) {
+    std::fprintf(stderr, "skep-server: %s\n", server.problem().c_str());
     return 1;
   }
   server.log().info("skep-server {} ({} workers, engine {})", skep::kVersion, server.worker_count(),

@@ -58,7 +58,11 @@ Result<std::unique_ptr<Persistence>> Persistence::Open(FileSystem& files, Clock&
   if (const Status s = files.SyncDirectory(parent); !s.ok()) return fail(s, parent);
   auto persistence = std::unique_ptr<Persistence>(new Persistence(files, clock, options, repairs));
   auto lock = files.Lock(persistence->PathOf(kLockFile));
-  if (!lock) return fail(lock.error(), directory);
+  if (!lock && lock.error().code() == Code::kUnavailable) {
+    *problem = fmt::format("{}: a server has it open: end it first", directory);
+    return Fail(lock.error());
+  }
+  if (!lock) return fail(lock.error(), persistence->PathOf(kLockFile));
   persistence->lock_ = std::move(*lock);
   auto recorded = ReadKeyspaceFile(files, directory);
   if (!recorded) return fail(recorded.error(), persistence->PathOf(kKeyspaceFile));

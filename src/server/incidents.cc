@@ -8,7 +8,7 @@ namespace skep {
 namespace {
 
 constexpr std::array<std::string_view, kIncidents> kNames = {
-    "requests of HTTP",
+    "requests of HTTP or TLS",
     "wrong passwords",
     "connections over maxclients",
     "connections closed for a query that was too long",

@@ -23,7 +23,7 @@ class logger;
 namespace skep {
 
 enum class Incident : uint8_t {
-  kWebPage,         // a request of HTTP
+  kWebPage,         // a request of HTTP, or a handshake of TLS
   kWrongPassword,   // AUTH, HELLO, or that of the packed protocol
   kRefusedClient,   // over maxclients
   kQueryTooLong,    // a connection closed for what it sent

@@ -27,6 +27,8 @@ constexpr std::array<std::string_view, 1> kPolicies = {"noeviction"};
 constexpr std::array<std::string_view, 3> kSyncs = {"always", "everysec", "no"};
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint32_t kSyncAgeMsMin = 1000;
+// AUTH and HELLO with it fit into what a connection may send that has not logged in (worker.h).
+constexpr size_t kPasswordBytesMax = 1024;
 
 template <typename Value>
 constexpr OptionInfo Row(std::string_view name, std::string_view value_name, When when,
@@ -218,6 +220,11 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
     return Refuse(why, fmt::format("bind {} lets other machines connect, and there is no password: "
                                    "set requirepass, or protected-mode no to allow it",
                                    *open));
+  }
+  if (options.requirepass.size() > kPasswordBytesMax) {
+    return Refuse(why, fmt::format("requirepass is longer than {} bytes: who has not logged in may "
+                                   "not send that much",
+                                   kPasswordBytesMax));
   }
   if (options.bind.empty() && options.unixsocket.empty()) {
     return Refuse(why, "nothing to listen on: set bind or unixsocket");

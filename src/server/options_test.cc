@@ -210,6 +210,13 @@ TEST(Options, ChecksTheRest) {
   EXPECT_TRUE(CheckOptions(options, &why).ok()) << why;
   options.unixsocket.assign(108, 'x');
   EXPECT_FALSE(CheckOptions(options, &why).ok());
+
+  options = {};
+  options.requirepass.assign(1024, 'x');
+  EXPECT_TRUE(CheckOptions(options, &why).ok()) << why;
+  options.requirepass += 'x';
+  EXPECT_FALSE(CheckOptions(options, &why).ok());
+  EXPECT_THAT(why, HasSubstr("requirepass"));
 }
 
 // Goal: the engine's options that are wrong together stop the server; right ones reach the store.

@@ -44,8 +44,11 @@ class Server {
   // Opens the store and listens. Starts no thread: either call Run(), or turn the workers.
   //   kInvalidArgument  CheckOptions() says why
   //   kIo               the errno of the address that could not be listened on, or of a file
-  //   kCorrupt, ...     the directory cannot be recovered: persistence.h; the log says why
+  //   kCorrupt, ...     the directory cannot be recovered: persistence.h
   Status Start();
+  // Why Start() failed, in a line for a person that names the address or the path. If there is a
+  // log file, it has the line too.
+  const std::string& problem() const { return problem_; }
   // Serves with a thread a worker until Stop() is called, then returns when all have ended.
   void Run();
   // Asks for the end: replies that are encoded are sent, long ones in progress are cut, connections
@@ -149,6 +152,10 @@ class Server {
   std::mutex disk_mutex_;
   Status disk_status_;  // that the log was told of; guarded by disk_mutex_
 
+  std::string problem_;  // written by Start() alone
+
+  // Remembers why Start() fails; returns `status`.
+  Status FailStart(const Status& status, std::string problem);
   Status OpenKeyspaces();
   void ApplyToPersistence(const ServerOptions& options);
   Status ServeDatagrams(const Address& address);

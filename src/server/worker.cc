@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "server/server.h"
 #include "server/subcommands.h"
+#include "server/web_page.h"
 
 namespace skep {
 namespace {
@@ -36,11 +37,6 @@ constexpr RespLimits kUnauthenticated{.args_max = 10,
                                       .bulk_bytes_max = Worker::kStrangerBytesMax,
                                       .inline_bytes_max = Worker::kStrangerBytesMax,
                                       .authenticated = false};
-
-// The first words of the lines by which every POST, and every request of a browser, is known.
-bool BeginsLikeHttp(std::string_view word) {
-  return EqualsIgnoringCase(word, "post") || EqualsIgnoringCase(word, "host:");
-}
 
 void Shrink(std::string& buffer) {
   buffer.clear();
@@ -302,6 +298,10 @@ size_t Worker::Decode(Session& session, std::string_view input) {
     if (rest.front() != '*') {
       // What an inline command quoted lives only until the next command is decoded.
       for (std::string_view& arg : args_) arg = scratch_.Copy(arg);
+      if (IsRequestOfHttp(args_)) {
+        HangUpOnWebPage(session);
+        break;
+      }
     }
     const size_t consumed = session.decoder.consumed();
     if (!args_.empty() && !Dispatch(session, args_)) break;
@@ -325,7 +325,7 @@ void Worker::LimitPipeline(Session& session) {
 // False if the command has to wait for a gate and must be decoded again.
 bool Worker::Dispatch(Session& session, std::span<const std::string_view> args) {
   const Command* const command = FindCommand(args[0]);
-  if (command == nullptr && BeginsLikeHttp(args[0])) {
+  if (command == nullptr && BeginsLikeWebPage(args[0])) {
     HangUpOnWebPage(session);
     return true;
   }
@@ -805,7 +805,8 @@ void Worker::UpdateInterest(Session& session) {
 // Charges the buffers of the session to the memory budget.
 void Worker::UpdateAccount(Session& session) {
   const Transaction* const transaction = session.transaction.get();
-  const uint64_t held = session.packed == nullptr ? 0 : session.packed->held_bytes();
+  const PackedSession* const packed = session.packed.get();
+  const uint64_t held = packed == nullptr ? 0 : packed->held_bytes() + packed->handle_bytes();
   const uint64_t bytes = session.in.capacity() + session.out.capacity() + held +
                          session.watched.bytes() +
                          (transaction != nullptr ? transaction->bytes() : 0);

@@ -26,14 +26,13 @@ size_t Worker::UnsentMax(const Session& session) const {
   return IsStranger(session) ? kStrangerBytesMax : kUnsentMax;
 }
 
-// A page in a browser can send a request of HTTP to any port, with commands in its body.
+// web_page.h
 void Worker::HangUpOnWebPage(Session& session) {
-  server_.Tell(
-      Incident::kWebPage,
-      fmt::format("Possible SECURITY ATTACK: a request of HTTP (POST, or Host:) came from {}. "
-                  "A page in a browser there may try to run commands. The connection is "
-                  "closed",
-                  session.info->peer));
+  server_.Tell(Incident::kWebPage,
+               fmt::format("Possible SECURITY ATTACK: a request of HTTP or TLS came from {}. "
+                           "A page in a browser there may try to run commands. The connection is "
+                           "closed",
+                           session.info->peer));
   CountError();
   Kill(session);
 }
