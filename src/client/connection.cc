@@ -147,9 +147,10 @@ void Connection::RenewClient(Lock& lock) {
 
 void Connection::Begin(Message& message) {
   Lock lock(mutex_);
-  if (last_id_ == kIdMax) RenewClient(lock);
   const uint64_t now_ms = clock_.MonotonicMs();
   message.deadline_ms = now_ms + options_.timeout_ms;
+  // What this waits for was begun earlier, and so ends earlier than this.
+  if (last_id_ == kIdMax) RenewClient(lock);
   NoticeEnd(now_ms);
   if (last_id_ >= kIdsEndSoon && under_way_.empty() && !has_leader_) TakeNewClient();
   GiveId(message);
