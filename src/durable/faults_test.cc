@@ -463,8 +463,8 @@ std::vector<Fault> WaysOf(Call call) {
   return ways;
 }
 
-// Numbers of faults that a row tries: each there is, until none is met; in the slice one, of a row in
-// `stride`. Calls that a run makes rarely get low numbers.
+// Numbers of faults that a row tries: each there is, until none is met; in the slice one, of a row
+// in `stride`. Calls that a run makes rarely get low numbers.
 class Row {
  public:
   Row(Call call, uint64_t number, uint64_t stride) {

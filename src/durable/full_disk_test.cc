@@ -405,8 +405,8 @@ TEST_F(FullDiskTest, APolicyBeginsWithItsOwnTime) {
   EXPECT_TRUE(Put("key", 100).ok());
 }
 
-// Goal: a snapshot of a position that the log has not written yet, as it has failed, is not followed
-// by another one for that.
+// Goal: a snapshot of a position that the log has not written yet, as it has failed, is not
+// followed by another one for that.
 TEST_F(FullDiskTest, ASnapshotAheadOfTheLogIsEnough) {
   const auto floor = log().Enter(0, {.bytes = 100, .stores = true});
   ASSERT_TRUE(floor.has_value());

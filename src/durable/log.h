@@ -49,8 +49,8 @@
 // not answer a sync) writes are refused until it has, however long that takes; reads go on.
 //
 // Memory. Where there is none for a batch's record the batch is abandoned: it never leaves the log
-// by itself, and so by (C1) nothing behind its floor is told, until a snapshot has what it did. Until
-// then a start would find the state before it.
+// by itself, and so by (C1) nothing behind its floor is told, until a snapshot has what it did.
+// Until then a start would find the state before it.
 //
 // Failures. What is not synced is kept in memory, and synced when it is much. If a write or sync
 // fails, nothing more is written or acknowledged, and what was sent to be written may or may not be
@@ -154,10 +154,10 @@ class Log {
   Result<Floor> Enter(uint32_t keyspace, const Need& need);
   // If it throws std::bad_alloc nothing was appended, and the batch has not left.
   void Leave(uint32_t keyspace, Floor floor, const Record& record);
-  // Instead of Leave(), of a batch that may have changed something, up to the version `last`, if there
-  // is no memory for its record. Its floor stays, so no version above it is told, until a snapshot that was begun
-  // afterwards has what the batch did: its writer asks which these floors are, and when the snapshot
-  // counts lets them leave.
+  // Instead of Leave(), of a batch that may have changed something, up to the version `last`, if
+  // there is no memory for its record. Its floor stays, so no version above it is told, until a
+  // snapshot that was begun afterwards has what the batch did: the snapshot's writer asks which
+  // these floors are, and lets them leave when the snapshot counts.
   void Abandon(Floor floor, Version last) noexcept;
   std::vector<Floor> Abandoned() const;
   void LeaveAbandoned(const std::vector<Floor>& floors);

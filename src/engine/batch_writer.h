@@ -49,7 +49,7 @@ class BatchWriter {
 
   // Drops the outcomes, so that those there are later are of what begins now.
   static void Forget(Batch& batch) { batch.outcomes_.clear(); }
-  // The highest version of an outcome, also of a batch whose execution has thrown; 0: there is none.
+  // The highest version of an outcome, also if the batch's execution has thrown; 0: there is none.
   static Version LastVersion(const Batch& batch) {
     Version last = 0;
     for (const Outcome& outcome : batch.outcomes_) last = std::max(last, outcome.version);

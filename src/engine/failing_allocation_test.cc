@@ -370,7 +370,7 @@ class FailingAllocation : public testing::TestWithParam<Subject> {
     }
   }
 
-  // Whatever was locked is free; what was announced has ended; who watches a key is told of a write.
+  // Whatever was locked is free; what was announced has ended; a watch of a key sees a write.
   static void GoOn(Scene& scene) {
     const auto watch = scene.engine().Watch(scene.Key(3), kNow);
     ASSERT_TRUE(watch);

@@ -2,8 +2,8 @@
 // process and its disk. disk_fault_test.py says which call.
 //
 //   SKEP_FAULT_DIRECTORY  absolute; calls on other files are not counted
-//   SKEP_FAULT_CALL       open, pread, pwrite, fdatasync, fsync, fallocate, ftruncate, rename, remove,
-//                         opendir or mkdir
+//   SKEP_FAULT_CALL       open, pread, pwrite, fdatasync, fsync, fallocate, ftruncate, rename,
+//                         remove, opendir or mkdir
 //   SKEP_FAULT_AT         the how manyth call of that kind fails, from 1 on
 //   SKEP_FAULT_ERRNO      with which error
 //   SKEP_FAULT_COUNT      how many fail from that one on
