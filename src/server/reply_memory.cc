@@ -98,8 +98,9 @@ void ReplyMemory::DropClient(Clients::iterator client) {
 
 // ---- Messages ----
 
-ReplyMemory::Known ReplyMemory::Begin(uint64_t client, uint32_t id, Reply* reply,
+ReplyMemory::Known ReplyMemory::Begin(uint64_t client, const packed::Header& message, Reply* reply,
                                       uint64_t* first_new) {
+  const uint32_t id = message.id;
   std::lock_guard lock(mutex_);
   const auto at = Find(client);
   Touch(at);
@@ -111,11 +112,13 @@ ReplyMemory::Known ReplyMemory::Begin(uint64_t client, uint32_t id, Reply* reply
     return Known::kForgotten;
   }
   if (has_entry) {
-    if (found->second.state == State::kRunning) return Known::kRunning;
-    *reply = found->second.reply;
+    const Entry& entry = found->second;
+    if (entry.kind != message.kind || entry.keyspace != message.keyspace) return Known::kOther;
+    if (entry.state == State::kRunning) return Known::kRunning;
+    *reply = entry.reply;
     return Known::kKnown;
   }
-  known.entries.emplace(id, Entry{});
+  known.entries.emplace(id, Entry{.kind = message.kind, .keyspace = message.keyspace});
   known.first_new = std::max(known.first_new, uint64_t{id} + 1);
   SetBytes(at, known.bytes + kEntryBytes);
   if (known.entries.size() > kIdsMax) DropOldest(at);

@@ -9,6 +9,8 @@
 //                                                  it must wait for
 //   again, meanwhile      Begin: kRunning: the client asks again in a moment
 //   again, later          Begin: kKnown, the reply
+//   another message under Begin: kOther: of another keyspace or kind, so it is not the same again.
+//   the same id           The reply is not given: its ticket is one of its own keyspace
 //   again, much later     Begin: kForgotten: what became of it is not known here any more
 //
 // What was forgotten is never taken for new, although memory is bounded:
@@ -41,6 +43,7 @@
 
 #include "base/memory_budget.h"
 #include "skep/batch.h"
+#include "wire/packed.h"
 
 namespace skep {
 
@@ -49,7 +52,7 @@ class ReplyMemory {
   static constexpr size_t kIdsMax = 1024;
   static constexpr size_t kSlots = 32 * 1024;
 
-  enum class Known : uint8_t { kNew, kRunning, kKnown, kForgotten };
+  enum class Known : uint8_t { kNew, kRunning, kKnown, kForgotten, kOther };
 
   // What was kept: the message's reply, and the ticket of its keyspace that it waits for.
   struct Reply {
@@ -69,9 +72,9 @@ class ReplyMemory {
   // It is certain for as long as the client is not forgotten.
   uint64_t FirstNewId(uint64_t client) const;
 
-  // Fills in *reply if it is known. After kNew, Finish or Abandon must follow. With kForgotten,
-  // *first_new is as of FirstNewId.
-  Known Begin(uint64_t client, uint32_t id, Reply* reply, uint64_t* first_new);
+  // Of a message with this header. Fills in *reply if it is known. After kNew, Finish or Abandon
+  // must follow. With kForgotten, *first_new is as of FirstNewId.
+  Known Begin(uint64_t client, const packed::Header& message, Reply* reply, uint64_t* first_new);
   void Finish(uint64_t client, uint32_t id, std::string_view bytes, Version ticket);
   // It was not executed.
   void Abandon(uint64_t client, uint32_t id);
@@ -87,7 +90,9 @@ class ReplyMemory {
   enum class State : uint8_t { kRunning, kKnown, kForgotten };
   struct Entry {
     State state = State::kRunning;
-    Reply reply;
+    packed::Kind kind;
+    uint16_t keyspace;
+    Reply reply = {};
   };
   using Order = std::list<uint64_t>;  // of clients: the one that was quiet the longest comes first
   struct Client {

@@ -52,7 +52,7 @@ class ClientIds : public testing::Test {
   void UseUp(uint32_t id) {
     ReplyMemory::Reply reply;
     uint64_t first_new = 0;
-    ASSERT_EQ(server_.server().replies().Begin(kClient, id, &reply, &first_new),
+    ASSERT_EQ(server_.server().replies().Begin(kClient, {.id = id}, &reply, &first_new),
               ReplyMemory::Known::kNew);
     server_.server().replies().Finish(kClient, id, "", 0);
   }
@@ -244,7 +244,7 @@ TEST(ClientOfAServerThatForgets, AddsOnceOrDoesNotKnow) {
       ReplyMemory::Reply reply;
       uint64_t first_new = 0;
       const uint64_t client = rng() | 1;
-      if (replies.Begin(client, 1, &reply, &first_new) == ReplyMemory::Known::kNew) {
+      if (replies.Begin(client, {.id = 1}, &reply, &first_new) == ReplyMemory::Known::kNew) {
         replies.Finish(client, 1, "x", 0);
       }
     }
