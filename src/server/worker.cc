@@ -59,6 +59,7 @@ Worker::Worker(Server& server)
 Worker::~Worker() {
   for (auto& [id, session] : sessions_) Kill(*session);
   BuryDead();
+  for (Session* session : waiting_) ChargeBudget(*session, 0);  // of datagrams: all others are gone
   for (const auto& port : ports_) poller_->Remove(port->socket());
 }
 
@@ -725,17 +726,6 @@ void Worker::Queue(Session& session) {
   session.queued = true;
 }
 
-void Worker::SendDatagrams() {
-  if (ports_.empty()) return;
-  std::erase_if(to_send_, [](Session* session) {
-    if (session->port == nullptr) return false;
-    session->queued = false;
-    session->port->Answer(*session);
-    return true;
-  });
-  for (const auto& port : ports_) Bump(statistics_.output_bytes, port->Send());
-}
-
 void Worker::Send() {
   SendDatagrams();
   for (Session* session : std::exchange(to_send_, {})) {
@@ -801,6 +791,13 @@ void Worker::UpdateInterest(Session& session) {
   session.wants_write = write;
   if (!poller_->Change(*session.stream, &session, read, write).ok()) Kill(session);
 }
+void Worker::ChargeBudget(Session& session, uint64_t bytes) {
+  MemoryBudget& budget = server_.keyspaces().budget();
+  if (bytes > session.charged_bytes) budget.Charge(bytes - session.charged_bytes);
+  if (bytes < session.charged_bytes) budget.Release(session.charged_bytes - bytes);
+  session.charged_bytes = bytes;
+}
+
 
 // Charges the buffers of the session to the memory budget.
 void Worker::UpdateAccount(Session& session) {
@@ -809,10 +806,7 @@ void Worker::UpdateAccount(Session& session) {
   const uint64_t bytes = session.in.capacity() + session.out.capacity() + held +
                          session.watched.bytes() +
                          (transaction != nullptr ? transaction->bytes() : 0);
-  MemoryBudget& budget = server_.keyspaces().budget();
-  if (bytes > session.charged_bytes) budget.Charge(bytes - session.charged_bytes);
-  if (bytes < session.charged_bytes) budget.Release(session.charged_bytes - bytes);
-  session.charged_bytes = bytes;
+  ChargeBudget(session, bytes);
   const uint64_t counted = bytes + (session.task != nullptr ? session.task->held_bytes() : 0);
   if (counted != session.counted_bytes) server_.ChargeClients(counted, session.counted_bytes);
   session.counted_bytes = counted;
@@ -857,6 +851,7 @@ void Worker::Upkeep() {
   if (upkeep_left_) upkeep_left_ = server_.keyspaces().Maintain(now_.ms);
   if (monotonic_ms_ < next_upkeep_ms_) return;
   next_upkeep_ms_ = monotonic_ms_ + kUpkeepMs;
+  DropOverdueDatagrams();
   server_.NoteClock(now_);
   upkeep_left_ = server_.keyspaces().Maintain(now_.ms);
   server_.WatchIncidents();

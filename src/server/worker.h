@@ -213,9 +213,11 @@ class Worker {
   void ArrangeWakes();
   void Send();
   void SendDatagrams();
+  void DropOverdueDatagrams();
   void SendTo(Session& session);
   void UpdateInterest(Session& session);
   void UpdateAccount(Session& session);
+  void ChargeBudget(Session& session, uint64_t bytes);
   void Queue(Session& session);
   void Kill(Session& session);
   void EndMarked();
