@@ -678,7 +678,6 @@ void Worker::StepTasks() {
     if (session->dead) continue;
     if (session->stalled) {
       stalled_tasks_.push_back(session);
-      server_.CountStalledPins(1, 0);
       continue;
     }
     static const Command kNone{};
@@ -772,7 +771,7 @@ void Worker::SendTo(Session& session) {
   if (session.stalled && session.unsent() <= UnsentMax(session)) {
     session.stalled = false;
     if (session.task != nullptr) {
-      server_.CountStalledPins(0, std::erase(stalled_tasks_, &session));
+      std::erase(stalled_tasks_, &session);
       AddTask(session);
     } else {
       resumed_.push_back(&session);
@@ -827,10 +826,9 @@ void Worker::Kill(Session& session) {
 void Worker::BuryDead() {
   if (dead_.empty()) return;
   const auto is_dead = [](const Session* session) { return session->dead; };
-  for (auto* list : {&to_send_, &waiting_, &tasks_, &kept_, &resumed_}) {
+  for (auto* list : {&to_send_, &waiting_, &tasks_, &stalled_tasks_, &kept_, &resumed_}) {
     std::erase_if(*list, is_dead);
   }
-  server_.CountStalledPins(0, std::erase_if(stalled_tasks_, is_dead));
   for (Session* session : dead_) {
     poller_->Remove(*session->stream);
     server_.clients().Remove(*session->info);

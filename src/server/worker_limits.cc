@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint64_t kEvictionPauseMs = 100;
 constexpr uint64_t kScarceMemory = 8;  // memory is scarce when such a part of it is left
+constexpr uint64_t kStalledMs = 5000;  // so long a client may take nothing while it is
 
 }  // namespace
 
@@ -57,15 +58,20 @@ void Worker::EvictClients() {
 }
 
 // Ranges whose clients do not read give up their versions while there is still some memory left, so
-// that no write is refused for them. Other workers may have such ranges, and sleep.
+// that no write is refused for them. A client that takes something now and then keeps its range,
+// and so does one whose range holds nothing back: to give that up would free nothing.
 void Worker::GiveUpStalledPins() {
   const MemoryBudget& budget = server_.keyspaces().budget();
-  if (server_.stalled_pins() == 0 || budget.HasRoomFor(budget.limit() / kScarceMemory)) return;
-  for (Session* session : stalled_tasks_) session->task->GiveUpPin();
-  server_.CountStalledPins(0, std::exchange(stalled_tasks_, {}).size());
-  if (server_.stalled_pins() == 0 || woke_others_ms_ == monotonic_ms_) return;
-  woke_others_ms_ = monotonic_ms_;
-  server_.WakeWorkers();
+  if (stalled_tasks_.empty() || budget.HasRoomFor(budget.limit() / kScarceMemory)) return;
+  std::erase_if(stalled_tasks_, [this](Session* session) {
+    const bool takes_nothing =
+        session->write_blocked && monotonic_ms_ > session->taken_ms + kStalledMs;
+    if (!takes_nothing) return false;
+    const Engine& engine = server_.keyspaces().at(session->keyspace);
+    if (engine.Statistics().old_versions == 0) return false;
+    session->task->GiveUpPin();
+    return true;
+  });
 }
 
 // Whether its replies are within client-output-buffer-limit.
