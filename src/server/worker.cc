@@ -790,13 +790,13 @@ void Worker::UpdateInterest(Session& session) {
   session.wants_write = write;
   if (!poller_->Change(*session.stream, &session, read, write).ok()) Kill(session);
 }
+
 void Worker::ChargeBudget(Session& session, uint64_t bytes) {
   MemoryBudget& budget = server_.keyspaces().budget();
   if (bytes > session.charged_bytes) budget.Charge(bytes - session.charged_bytes);
   if (bytes < session.charged_bytes) budget.Release(session.charged_bytes - bytes);
   session.charged_bytes = bytes;
 }
-
 
 // Charges the buffers of the session to the memory budget.
 void Worker::UpdateAccount(Session& session) {
@@ -849,9 +849,9 @@ void Worker::Upkeep() {
   if (upkeep_left_) upkeep_left_ = server_.keyspaces().Maintain(now_.ms);
   if (monotonic_ms_ < next_upkeep_ms_) return;
   next_upkeep_ms_ = monotonic_ms_ + kUpkeepMs;
-  DropOverdueDatagrams();
   server_.NoteClock(now_);
   upkeep_left_ = server_.keyspaces().Maintain(now_.ms);
+  DropOverdueDatagrams();
   server_.WatchIncidents();
   server_.WatchDisk();
   server_.cursors().Expire(monotonic_ms_, 64);

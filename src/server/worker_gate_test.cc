@@ -323,6 +323,32 @@ TEST_F(WorkerGate, ReleaseWakesTheWorker) {
   }
 }
 
+// Goal: `timeout` does not end a client that waits for the server, only one that the server waits
+//   for: in either protocol.
+TEST_F(WorkerGate, TimeoutSparesWhoWaitsForAGate) {
+  Client client = Connect();
+  Send(client, {"CONFIG", "SET", "timeout", "1"});
+  EXPECT_EQ(Got(client), "+OK\r\n");
+  Client packed = Connect();
+  std::string bytes;
+  packed::Append(bytes, packed::ClientHello{});
+  Batch batch;
+  batch.Put("b", "1");
+  packed::AppendBatch(bytes, {.id = 1}, batch);
+  engine_->hold = true;
+  Send(client, {"SET", "a", "1"});
+  SendBytes(packed, bytes);
+  EXPECT_EQ(Got(packed).size(), sizeof(packed::ServerHello));
+  Pass(std::chrono::seconds(5));
+  engine_->Release(2);
+  EXPECT_EQ(Got(client), "+OK\r\n+OK\r\n");
+  EXPECT_GT(Got(packed).size(), sizeof(packed::ServerHello));
+  Pass(std::chrono::seconds(5));
+  char byte = 0;
+  EXPECT_EQ(client.stream->Read(&byte, 1), 0);
+  EXPECT_EQ(packed.stream->Read(&byte, 1), 0);
+}
+
 // Goal: messages that came as datagrams and wait for a gate leave room for others after a while.
 // Method: as many as there can be wait for a gate that does not open; others use another keyspace.
 TEST_F(WorkerGate, DatagramsThatWaitLeaveRoomForOthers) {

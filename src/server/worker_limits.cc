@@ -87,14 +87,14 @@ bool Worker::KeepsOutputLimit(Session& session) {
 }
 
 // A client that does not take its replies is as idle as one that sends nothing. One that waits for
-// the server is not: its task works, or its replies wait for a gate.
+// the server is not: its task works, or its command or its replies wait for a gate.
 bool Worker::IsOverdue(const Session& session) const {
   if (draining_) return monotonic_ms_ >= drain_until_ms_;
   if (options_.timeout == 0) return false;
   const uint64_t patience_ms = options_.timeout * uint64_t{1000};
   if (session.write_blocked) return monotonic_ms_ > session.taken_ms + patience_ms;
   const uint64_t last = session.info->last_active_ms.load(std::memory_order_relaxed);
-  return !session.paused() && monotonic_ms_ > last + patience_ms;
+  return !session.paused() && !session.waiting && monotonic_ms_ > last + patience_ms;
 }
 
 }  // namespace skep
