@@ -52,6 +52,7 @@ class RangeTask final : public Task {
 
   bool Step(Call& call) override;
   void GiveUpPin() override { snapshot_ = Snapshot(); }
+  uint64_t held_bytes() const override { return collected_.charged_bytes(); }
 
  private:
   RangeTask(Snapshot snapshot, MemoryBudget& budget, const Query& query);

@@ -112,5 +112,12 @@ TEST_F(WorkerLimits, RangesOfThoseThatPauseAreNotCut) {
   EXPECT_EQ(engine().Statistics().snapshots, 0u);
 }
 
+// Goal: a range that is collected before it is sent counts as memory of its client.
+TEST_F(WorkerLimits, CollectedRangesCount) {
+  Start({.engine = "btree", .btree_multi_version = false});
+  const auto client = AskForAll();
+  EXPECT_GT(server_->client_bytes(), kDataBytes);
+}
+
 }  // namespace
 }  // namespace skep
