@@ -288,8 +288,9 @@ void Server::Tell(Incident what, std::string_view text) {
 
 std::string Server::RewriteConfigFile() {
   const ServerOptions options = this->options();
-  if (options.config_file.empty()) return "The server is running without a config file";
   std::lock_guard lock(config_file_mutex_);
+  // As of now: another thread that waited for the lock writes what is newer.
+  if (options.config_file.empty()) return "The server is running without a config file";
   FileSystem& files = environment_.files;
   const auto refuse = [](const Status& s) {
     return fmt::format("Rewriting config file: {}", s.ToString());
