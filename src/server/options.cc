@@ -264,9 +264,12 @@ std::vector<uint64_t> SavePointsOf(const ServerOptions& options) {
 
 uint64_t ClientBytesMax(const ServerOptions& options) {
   const int64_t limit = options.maxmemory_clients;
-  if (limit >= 0) return static_cast<uint64_t>(limit);
   constexpr uint64_t kPercent = 100;
-  return options.maxmemory / kPercent * static_cast<uint64_t>(-limit);
+  const bool is_part = limit < 0;
+  if (is_part ? options.maxmemory == 0 : limit == 0) return 0;
+  const uint64_t bytes = is_part ? options.maxmemory / kPercent * static_cast<uint64_t>(-limit)
+                                 : static_cast<uint64_t>(limit);
+  return std::max(bytes, kClientBytesMin);
 }
 
 Options StoreOptions(const ServerOptions& options) {
