@@ -28,7 +28,8 @@
 // whose replies are large costs itself, not the others. What is kept ends with the process: a
 // client sees from the hello that the server is another one.
 //
-// Thread-safe. Cost: a lock and a copy of the reply, for messages that are marked only.
+// Thread-safe. Cost, for messages that are marked only: a lock, and a copy of the reply when it is
+// kept. Replies are copied and freed without the lock.
 #pragma once
 
 #include <array>
@@ -36,6 +37,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -56,7 +58,7 @@ class ReplyMemory {
 
   // What was kept: the message's reply, and the ticket of its keyspace that it waits for.
   struct Reply {
-    std::string bytes;
+    std::shared_ptr<const std::string> bytes;
     Version ticket = 0;
   };
 
@@ -94,6 +96,21 @@ class ReplyMemory {
     uint16_t keyspace;
     Reply reply = {};
   };
+  // Holds mutex_. What is dropped meanwhile is freed when it is not held any more.
+  class Lock {
+   public:
+    explicit Lock(ReplyMemory& memory) : memory_(memory) { memory.mutex_.lock(); }
+    ~Lock() {
+      dropped_.swap(memory_.dropped_);
+      memory_.mutex_.unlock();
+    }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    ReplyMemory& memory_;
+    std::vector<std::shared_ptr<const std::string>> dropped_;
+  };
   using Order = std::list<uint64_t>;  // of clients: the one that was quiet the longest comes first
   struct Client {
     std::map<uint32_t, Entry> entries;  // by id
@@ -112,6 +129,7 @@ class ReplyMemory {
   Clients::iterator Find(uint64_t client);
   void Touch(Clients::iterator client);
   void SetBytes(Clients::iterator client, size_t bytes);
+  static size_t ReplyBytes(const Entry& entry);
   void DropEntry(Clients::iterator client, std::map<uint32_t, Entry>::iterator entry);
   void DropOldest(Clients::iterator client);
   void DropClient(Clients::iterator client);
@@ -125,8 +143,9 @@ class ReplyMemory {
   mutable std::mutex mutex_;  // guards everything below
   Clients clients_;
   std::array<Order, kClasses> by_class_;
-  Order by_time_;                // those without connections
-  std::vector<uint64_t> slots_;  // empty until a client is forgotten
+  Order by_time_;                                            // those without connections
+  std::vector<uint64_t> slots_;                              // empty until a client is forgotten
+  std::vector<std::shared_ptr<const std::string>> dropped_;  // replies that Lock frees
   size_t bytes_ = 0;
 };
 

@@ -51,8 +51,11 @@ TEST_F(ReplyMemoryTest, KnowsWhatItWasTold) {
   EXPECT_EQ(Begin(1, 5), Known::kRunning);
   memory_.Finish(1, 5, "bytes", 77);
   EXPECT_EQ(Begin(1, 5), Known::kKnown);
-  EXPECT_EQ(reply_.bytes, "bytes");
+  EXPECT_EQ(*reply_.bytes, "bytes");
   EXPECT_EQ(reply_.ticket, 77u);
+  const std::string* const kept = reply_.bytes.get();
+  EXPECT_EQ(Begin(1, 5), Known::kKnown);
+  EXPECT_EQ(reply_.bytes.get(), kept) << "the reply was copied";
   EXPECT_EQ(Begin(2, 5), Known::kNew);
   EXPECT_EQ(Begin(1, 4), Known::kNew);
 }
@@ -70,10 +73,10 @@ TEST_F(ReplyMemoryTest, AnotherMessageIsNotTheSameAgain) {
   memory_.Finish(1, 5, "bytes", 77);
   for (const packed::Header& other : others) {
     EXPECT_EQ(memory_.Begin(1, other, &reply_, &first_new_), Known::kOther);
-    EXPECT_EQ(reply_.bytes, "");
+    EXPECT_EQ(reply_.bytes, nullptr);
   }
   EXPECT_EQ(memory_.Begin(1, first, &reply_, &first_new_), Known::kKnown);
-  EXPECT_EQ(reply_.bytes, "bytes");
+  EXPECT_EQ(*reply_.bytes, "bytes");
 }
 
 TEST_F(ReplyMemoryTest, WhatWasNotExecutedIsNew) {

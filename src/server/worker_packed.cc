@@ -169,7 +169,7 @@ void Worker::RunBatchMessage(Session& session, const Header& header, std::string
       Engine& engine = server_.keyspaces().at(header.keyspace);
       std::string& out = ReplyTo(session, engine, known.ticket, header.has(packed::kSync));
       const size_t begin = out.size();
-      out.append(known.bytes);
+      out.append(*known.bytes);
       return FitReply(session, header, out, begin);
     }
     if (state != ReplyMemory::Known::kNew) {
