@@ -12,7 +12,9 @@ namespace {
 
 constexpr uint64_t kEvictionPauseMs = 100;
 constexpr uint64_t kScarceMemory = 8;  // memory is scarce when such a part of it is left
-constexpr uint64_t kStalledMs = 5000;  // so long a client may take nothing while it is
+// How long a client may take nothing while it is: the more, the more is left.
+constexpr uint64_t kStalledMsMax = 5000;
+constexpr uint64_t kStalledMsMin = 100;
 
 }  // namespace
 
@@ -62,10 +64,14 @@ void Worker::EvictClients() {
 // and so does one whose range holds nothing back: to give that up would free nothing.
 void Worker::GiveUpStalledPins() {
   const MemoryBudget& budget = server_.keyspaces().budget();
-  if (stalled_tasks_.empty() || budget.HasRoomFor(budget.limit() / kScarceMemory)) return;
-  std::erase_if(stalled_tasks_, [this](Session* session) {
+  const uint64_t scarce = budget.limit() / kScarceMemory;
+  if (stalled_tasks_.empty() || budget.HasRoomFor(scarce)) return;
+  const uint64_t left = budget.limit() - std::min(budget.limit(), budget.used());
+  const uint64_t patience_ms =
+      std::max(kStalledMsMin, kStalledMsMax * left / std::max<uint64_t>(scarce, 1));
+  std::erase_if(stalled_tasks_, [&](Session* session) {
     const bool takes_nothing =
-        session->write_blocked && monotonic_ms_ > session->taken_ms + kStalledMs;
+        session->write_blocked && monotonic_ms_ > session->taken_ms + patience_ms;
     if (!takes_nothing) return false;
     const Engine& engine = server_.keyspaces().at(session->keyspace);
     if (engine.Statistics().old_versions == 0) return false;
