@@ -125,7 +125,7 @@ constexpr OptionInfo kOptions[] = {
         "How a node's bytes are arranged: heads is for the CPU, paper is Honeycomb's."),
     Row<Flag<&S::btree_multi_version>>(
         "btree-multi-version", "yes|no", kAtStart,
-        "Keep old values: no gives up KSCAN, long ranges, and ranges of one instant."),
+        "Keep old values: no gives up dir, snapshots, and ranges of one instant."),
     Row<Number<&S::workers, 0, 1024>>("workers", "N", kAtStart,
                                       "Threads that serve connections; 0 is one a core."),
     Row<Bytes<&S::maxmemory, 0>>("maxmemory", "BYTES", kAnyTime,
