@@ -182,8 +182,8 @@ TEST(CursorTable, AgreesWithModel) {
 
 // Goal: who begins scans for ever ends none but its own.
 // Method: some clients have a scan each, of the same size; another one, which came before or after
-// them, begins a thousand times as many as there is room for. So does one that comes as a new client
-// each time, and leaves.
+// them, begins a thousand times as many as there is room for. So does one that comes as a new
+// client each time, and leaves.
 TEST(CursorTable, GreedCostsOnlyTheGreedy) {
   constexpr uint64_t kOthers = 20;
   constexpr uint64_t kFirstOther = 1'000'000;
