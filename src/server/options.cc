@@ -127,7 +127,7 @@ constexpr OptionInfo kOptions[] = {
         "How a node's bytes are arranged: heads is for the CPU, paper is Honeycomb's."),
     Row<Flag<&S::btree_multi_version>>(
         "btree-multi-version", "yes|no", kAtStart,
-        "Keep old values: no gives up KSCAN, long ranges, and ranges of one instant."),
+        "Keep old values: no gives up dir, snapshots, and ranges of one instant."),
     Row<Number<&S::workers, 0, 1024>>("workers", "N", kAtStart,
                                       "Threads that serve connections; 0 is one a core."),
     Row<Bytes<&S::maxmemory, 0>>("maxmemory", "BYTES", kAnyTime,
@@ -271,9 +271,12 @@ std::vector<uint64_t> SavePointsOf(const ServerOptions& options) {
 
 uint64_t ClientBytesMax(const ServerOptions& options) {
   const int64_t limit = options.maxmemory_clients;
-  if (limit >= 0) return static_cast<uint64_t>(limit);
   constexpr uint64_t kPercent = 100;
-  return options.maxmemory / kPercent * static_cast<uint64_t>(-limit);
+  const bool is_part = limit < 0;
+  if (is_part ? options.maxmemory == 0 : limit == 0) return 0;
+  const uint64_t bytes = is_part ? options.maxmemory / kPercent * static_cast<uint64_t>(-limit)
+                                 : static_cast<uint64_t>(limit);
+  return std::max(bytes, kClientBytesMin);
 }
 
 Options StoreOptions(const ServerOptions& options) {

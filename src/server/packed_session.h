@@ -46,6 +46,8 @@ class PackedSession {
   std::string& Hold(ReleaseGate& gate, Version ticket);
   // Appends what need not wait any more. True if nothing is held then.
   bool PassGates(std::string& out);
+  // What is held never leaves.
+  void DropHeld();
   // Of replies that wait.
   size_t held_bytes() const {
     return held_bytes_ + (held_.empty() ? 0 : held_.back().bytes.size());

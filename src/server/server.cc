@@ -171,9 +171,10 @@ void Server::WatchDisk() {
   if (now == disk_status_) return;
   disk_status_ = now;
   if (now.ok()) {
-    log_->warn("the log is written again: writes are accepted");
+    Tell(Incident::kLogIsMended, "the log is written again: writes are accepted");
   } else {
-    log_->error("the log cannot be written, so writes are refused: {}", now.ToString());
+    Tell(Incident::kLogFails,
+         fmt::format("the log cannot be written, so writes are refused: {}", now.ToString()));
   }
 }
 
@@ -288,9 +289,10 @@ void Server::Tell(Incident what, std::string_view text) {
 }
 
 std::string Server::RewriteConfigFile() {
+  std::lock_guard lock(config_file_mutex_);
+  // As of now: another thread that waited for the lock writes what is newer.
   const ServerOptions options = this->options();
   if (options.config_file.empty()) return "The server is running without a config file";
-  std::lock_guard lock(config_file_mutex_);
   FileSystem& files = environment_.files;
   const auto refuse = [](const Status& s) {
     return fmt::format("Rewriting config file: {}", s.ToString());

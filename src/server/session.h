@@ -43,8 +43,8 @@ class Task {
   virtual bool Step(Call& call) = 0;
   // Memory that it holds beside the session's buffers.
   virtual uint64_t held_bytes() const { return 0; }
-  // It is stalled, and memory is short: what it reads at need not be kept any more. Its next piece
-  // is told that its snapshot is too old.
+  // It is stalled for long, and memory is short: what it reads at need not be kept any more. Its
+  // next piece is told that its snapshot is too old.
   virtual void GiveUpPin() {}
   // How long the next piece can wait.
   virtual int patience_ms() const { return 0; }

@@ -55,6 +55,7 @@ Worker::Worker(Server& server)
 Worker::~Worker() {
   for (auto& [id, session] : sessions_) Kill(*session);
   BuryDead();
+  for (Session* session : waiting_) ChargeBudget(*session, 0);  // of datagrams: all others are gone
   for (const auto& port : ports_) poller_->Remove(port->socket());
 }
 
@@ -677,7 +678,6 @@ void Worker::StepTasks() {
     if (session->dead) continue;
     if (session->stalled) {
       stalled_tasks_.push_back(session);
-      server_.CountStalledPins(1, 0);
       continue;
     }
     static const Command kNone{};
@@ -723,17 +723,6 @@ void Worker::PassGates() {
 void Worker::Queue(Session& session) {
   if (!session.queued) to_send_.push_back(&session);
   session.queued = true;
-}
-
-void Worker::SendDatagrams() {
-  if (ports_.empty()) return;
-  std::erase_if(to_send_, [](Session* session) {
-    if (session->port == nullptr) return false;
-    session->queued = false;
-    session->port->Answer(*session);
-    return true;
-  });
-  for (const auto& port : ports_) Bump(statistics_.output_bytes, port->Send());
 }
 
 void Worker::Send() {
@@ -782,7 +771,7 @@ void Worker::SendTo(Session& session) {
   if (session.stalled && session.unsent() <= UnsentMax(session)) {
     session.stalled = false;
     if (session.task != nullptr) {
-      server_.CountStalledPins(0, std::erase(stalled_tasks_, &session));
+      std::erase(stalled_tasks_, &session);
       AddTask(session);
     } else {
       resumed_.push_back(&session);
@@ -802,6 +791,13 @@ void Worker::UpdateInterest(Session& session) {
   if (!poller_->Change(*session.stream, &session, read, write).ok()) Kill(session);
 }
 
+void Worker::ChargeBudget(Session& session, uint64_t bytes) {
+  MemoryBudget& budget = server_.keyspaces().budget();
+  if (bytes > session.charged_bytes) budget.Charge(bytes - session.charged_bytes);
+  if (bytes < session.charged_bytes) budget.Release(session.charged_bytes - bytes);
+  session.charged_bytes = bytes;
+}
+
 // Charges the buffers of the session to the memory budget.
 void Worker::UpdateAccount(Session& session) {
   const Transaction* const transaction = session.transaction.get();
@@ -810,10 +806,7 @@ void Worker::UpdateAccount(Session& session) {
   const uint64_t bytes = session.in.capacity() + session.out.capacity() + held +
                          session.watched.bytes() +
                          (transaction != nullptr ? transaction->bytes() : 0);
-  MemoryBudget& budget = server_.keyspaces().budget();
-  if (bytes > session.charged_bytes) budget.Charge(bytes - session.charged_bytes);
-  if (bytes < session.charged_bytes) budget.Release(session.charged_bytes - bytes);
-  session.charged_bytes = bytes;
+  ChargeBudget(session, bytes);
   const uint64_t counted = bytes + (session.task != nullptr ? session.task->held_bytes() : 0);
   if (counted != session.counted_bytes) server_.ChargeClients(counted, session.counted_bytes);
   session.counted_bytes = counted;
@@ -834,10 +827,9 @@ void Worker::Kill(Session& session) {
 void Worker::BuryDead() {
   if (dead_.empty()) return;
   const auto is_dead = [](const Session* session) { return session->dead; };
-  for (auto* list : {&to_send_, &waiting_, &tasks_, &kept_, &resumed_}) {
+  for (auto* list : {&to_send_, &waiting_, &tasks_, &stalled_tasks_, &kept_, &resumed_}) {
     std::erase_if(*list, is_dead);
   }
-  server_.CountStalledPins(0, std::erase_if(stalled_tasks_, is_dead));
   for (Session* session : dead_) {
     poller_->Remove(*session->stream);
     server_.clients().Remove(*session->info);
@@ -860,6 +852,7 @@ void Worker::Upkeep() {
   next_upkeep_ms_ = monotonic_ms_ + kUpkeepMs;
   server_.NoteClock(now_);
   upkeep_left_ = server_.keyspaces().Maintain(now_.ms);
+  DropOverdueDatagrams();
   server_.WatchIncidents();
   server_.WatchDisk();
   server_.cursors().Expire(monotonic_ms_, 64);

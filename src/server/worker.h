@@ -213,9 +213,11 @@ class Worker {
   void ArrangeWakes();
   void Send();
   void SendDatagrams();
+  void DropOverdueDatagrams();
   void SendTo(Session& session);
   void UpdateInterest(Session& session);
   void UpdateAccount(Session& session);
+  void ChargeBudget(Session& session, uint64_t bytes);
   void Queue(Session& session);
   void Kill(Session& session);
   void EndMarked();
@@ -234,7 +236,6 @@ class Worker {
   uint64_t client_bytes_max_ = 0;  // ClientBytesMax()
   uint64_t ended_version_ = 0;     // of the server, when EndMarked() looked
   uint64_t next_eviction_ms_ = 0;
-  uint64_t woke_others_ms_ = 0;  // in GiveUpStalledPins()
   uint64_t monotonic_ms_ = 0;
   StoreNow now_;
   uint64_t next_upkeep_ms_ = 0;

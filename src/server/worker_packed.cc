@@ -49,6 +49,22 @@ RangeLimits LimitsOf(const Header& header, size_t reply_bytes_max) {
       std::max(kRangeVisitsMax / share, kRangeVisitsMin)};
 }
 
+// What a marked message is told that is neither new nor known.
+Status RefusalOf(ReplyMemory::Known state, uint64_t first_new) {
+  if (state == ReplyMemory::Known::kRunning) {
+    return {Code::kUnavailable, "the message is being executed: ask again"};
+  }
+  if (state == ReplyMemory::Known::kOther) {
+    return {Code::kInvalidArgument, "a message of another keyspace or kind has had this id"};
+  }
+  return {Code::kAborted, "what became of the message is not known any more", first_new};
+}
+
+// A reply that its datagram cannot hold is not kept while it waits for a gate.
+void FitReply(const Session& session, const Header& header, std::string& out, size_t begin) {
+  if (session.port != nullptr) FitIntoDatagram(out, begin, header, session.reply_bytes_max);
+}
+
 std::optional<uint8_t> CommonVersion(const packed::ClientHello& hello) {
   const bool common =
       hello.version_min <= packed::kVersion && packed::kVersion <= hello.version_max;
@@ -148,19 +164,16 @@ void Worker::RunBatchMessage(Session& session, const Header& header, std::string
     ReplyMemory::Reply known;
     uint64_t first_new = 0;
     const auto state =
-        server_.replies().Begin(session.packed->client(), header.id, &known, &first_new);
+        server_.replies().Begin(session.packed->client(), header, &known, &first_new);
     if (state == ReplyMemory::Known::kKnown) {
       Engine& engine = server_.keyspaces().at(header.keyspace);
-      ReplyTo(session, engine, known.ticket, header.has(packed::kSync)).append(known.bytes);
-      return;
+      std::string& out = ReplyTo(session, engine, known.ticket, header.has(packed::kSync));
+      const size_t begin = out.size();
+      out.append(*known.bytes);
+      return FitReply(session, header, out, begin);
     }
     if (state != ReplyMemory::Known::kNew) {
-      const bool running = state == ReplyMemory::Known::kRunning;
-      packed::AppendFailure(
-          session.out, header,
-          running ? Status(Code::kUnavailable, "the message is being executed: ask again")
-                  : Status(Code::kAborted, "what became of the message is not known any more",
-                           first_new));
+      packed::AppendFailure(session.out, header, RefusalOf(state, first_new));
       return Queue(session);
     }
   }
@@ -246,6 +259,7 @@ void Worker::FinishMessage(Session& session, const Header& header, const Batch& 
     server_.replies().Finish(session.packed->client(), header.id,
                              std::string_view(out).substr(begin), ticket);
   }
+  FitReply(session, header, out, begin);
 }
 
 }  // namespace skep
