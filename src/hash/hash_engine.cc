@@ -142,6 +142,10 @@ Version HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
       continue;
     }
     points.Flush();
+    if (out.IsPostponing()) {
+      out.Postpone(slot++);
+      continue;
+    }
     looks_at_all = true;
     switch (r.op) {
       case Op::kSample:
