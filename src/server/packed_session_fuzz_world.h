@@ -18,11 +18,18 @@
 
 namespace skep::packed_session_fuzz {
 
-// Releases writes at once, or if it is late only when it is told to; and knows its watches.
+// Releases writes at once, or if it is late only when it is told to; and knows its watches. Batches
+// whose work is limited stop soon.
 class LateEngine final : public ForwardingEngine {
  public:
   explicit LateEngine(std::unique_ptr<Engine> inner) : ForwardingEngine(std::move(inner)) {}
 
+  Version Execute(Batch& batch) override {
+    constexpr size_t kWorkBytesMax = 64;
+    const bool is_divided = batch.kind() == Batch::Kind::kUnordered;
+    if (is_divided && batch.work_bytes_max() != SIZE_MAX) batch.set_work_bytes_max(kWorkBytesMax);
+    return inner().Execute(batch);
+  }
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
     const auto watch = inner().Watch(key, now_ms);
     if (watch) watches_.insert(*watch);
