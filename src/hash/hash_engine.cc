@@ -167,12 +167,14 @@ Version HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
 }
 
 void HashEngine::CountAll(BatchWriter& out, uint32_t slot) {
+  core_.ApproachDue(now_.Latest());
   const AllLocked all(core_);
   const uint64_t keys = core_.LiveItems(now_.Latest());
   out.outcome(slot) = {.verdict = Verdict::kDone, .integer = static_cast<int64_t>(keys)};
 }
 
 void HashEngine::DeleteAll(BatchWriter& out, uint32_t slot) {
+  core_.ApproachDue(now_.Latest());
   const AllLocked all(core_);
   const uint64_t keys = core_.LiveItems(now_.Latest());
   for (const auto& partition : core_.partitions) partition->table.Clear();
