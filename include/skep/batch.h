@@ -2,9 +2,9 @@
 //
 // A Batch is filled with requests, executed once, and read by slot. The bytes a request names are
 // views: they must stay valid until the batch has been executed. The bytes an outcome names stay
-// valid until the batch is cleared, executed again or destroyed. A batch that is executed again does
-// all of it again, and its answers begin anew. Clear() keeps the memory of usual batches, so a batch
-// that is reused does not allocate for each operation.
+// valid until the batch is cleared, executed again or destroyed. A batch that is executed again
+// does all of it again, and its answers begin anew. Clear() keeps the memory of usual batches, so a
+// batch that is reused does not allocate for each operation.
 //
 //   Batch batch;
 //   const uint32_t a = batch.Get("apple");
@@ -326,11 +326,11 @@ class Batch {
   void set_answer_bytes_max(size_t bytes) { answer_bytes_max_ = bytes; }
   size_t answer_bytes_max() const { return answer_bytes_max_; }
   // Nothing more is begun once this execution has looked at more than so many bytes (work_bytes()).
-  // In an unordered batch, what comes then is kPostponed, and with a request all that come behind it
-  // on its key: who executes those that are postponed in another batch, in their order, has the
-  // same as if there was no limit. In an atomic batch it is refused with kTooLarge. One operation is
-  // never divided: so the largest value, 64 MiB, may come on top. The client of a server (client.h)
-  // does not send this.
+  // In an unordered batch, what comes then is kPostponed, and with a request all that come behind
+  // it on its key: who executes those that are postponed in another batch, in their order, has the
+  // same as if there was no limit. In an atomic batch it is refused with kTooLarge. One operation
+  // is never divided: so the largest value, 64 MiB, may come on top. The client of a server
+  // (client.h) does not send this.
   void set_work_bytes_max(size_t bytes) { work_bytes_max_ = bytes; }
   size_t work_bytes_max() const { return work_bytes_max_; }
   // Wants effects().

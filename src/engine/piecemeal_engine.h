@@ -1,5 +1,5 @@
-// piecemeal_engine.h: an engine that executes each unordered batch in pieces, as one does who limits
-// the work of a batch. For tests: nobody must see a difference.
+// piecemeal_engine.h: an engine that executes each unordered batch in pieces, as one does who
+// limits the work of a batch. For tests: nobody must see a difference.
 #pragma once
 
 #include <algorithm>

@@ -28,7 +28,6 @@ constexpr size_t kWaitingMin = 8;              // sessions that a sync here serv
 constexpr uint32_t kInVainMax = 4;             // times in a row
 constexpr uint64_t kDrainMs = 1000;            // for replies to be taken at the end
 constexpr int kAcceptsMax = 256;               // in a turn
-constexpr uint64_t kTasksNs = 500'000;         // for the tasks of all connections, in a turn
 constexpr size_t kArgsKeptMax = 64 * 1024;     // capacity of the argument lists between turns
 constexpr size_t kKeptCapacityMax = 1024;      // of an idle connection's buffers, each
 constexpr uint32_t kStrangerPipelineMax = 16;  // their errors repeat what was sent
@@ -596,20 +595,6 @@ void Worker::FinishCommand(const Pending& p) {
   session.CountSync();
 }
 
-// While a command of the session is pending it has no other task.
-PostponedTask& Worker::TaskOf(Session& session) {
-  if (session.task == nullptr) {
-    session.task = std::make_unique<PostponedTask>(server_.keyspaces().budget());
-    AddTask(session);
-  }
-  return static_cast<PostponedTask&>(*session.task);
-}
-
-// Its commands took their time: it goes on in the next turn.
-void Worker::LetOthersGoFirst(Session& session) {
-  if (session.port == nullptr && !session.dead) TaskOf(session);
-}
-
 // The gate that the ticket has not passed; null if it has.
 ReleaseGate* Worker::ClosedGate(Engine& engine, Version ticket, bool syncs) {
   ReleaseGate& gate = GateOf(engine, syncs);
@@ -716,48 +701,6 @@ void Worker::ForgetViewed() {
   // One command may have had a million arguments.
   if (args_.capacity() > kArgsKeptMax) std::vector<std::string_view>().swap(args_);
   if (kept_args_.capacity() > kArgsKeptMax) std::vector<std::string_view>().swap(kept_args_);
-}
-
-// ---- 4. Tasks ----
-
-void Worker::StepTasks() {
-  Clock& clock = server_.environment().clock;
-  const uint64_t until_ns = clock.MonotonicNs() + kTasksNs;
-  std::vector<Session*> tasks = std::exchange(tasks_, {});
-  task_patience_ms_ = static_cast<int>(kUpkeepMs);
-  for (auto at = tasks.begin(); at != tasks.end(); ++at) {
-    if (clock.MonotonicNs() > until_ns) {
-      // The others come first in the next turn.
-      task_patience_ms_ = 0;
-      tasks_.insert(tasks_.begin(), at, tasks.end());
-      return;
-    }
-    Session* const session = *at;
-    session->stalled = session->unsent() > UnsentMax(*session);
-    if (session->dead) continue;
-    if (session->stalled) {
-      stalled_tasks_.push_back(session);
-      server_.CountStalledPins(1, 0);
-      continue;
-    }
-    static const Command kNone{};
-    Call call(server_, *this, *session, kNone, {});
-    if (session->task->Step(call)) {
-      tasks_.push_back(session);
-      task_patience_ms_ = std::min(task_patience_ms_, session->task->patience_ms());
-    } else {
-      if (session->task->is_of_one_command()) session->CountSync();
-      session->task.reset();
-      if (session->port == nullptr) resumed_.push_back(session);
-    }
-    Queue(*session);
-  }
-}
-
-// It is its turn at once.
-void Worker::AddTask(Session& session) {
-  tasks_.push_back(&session);
-  task_patience_ms_ = 0;
 }
 
 // ---- 5. Replies ----

@@ -28,10 +28,10 @@
 // flushed piece by piece: the number of its commands in a flush begins small, doubles while their
 // replies stay small, and falls to what fits in kUnsentMax when they do not.
 //
-// Work: a batch stops when its operations have looked at kWorkBytesMax; what it did not come to goes
-// on in tasks of its connections (postponed_task.h). A connection whose commands were in a batch
-// with so much work goes on in the next turn. An atomic batch cannot be divided: it is refused
-// beyond kAtomicWorkBytesMax.
+// Work: a batch stops when its operations have looked at kWorkBytesMax; what it did not come to
+// goes on in tasks of its connections (postponed_task.h). A connection whose commands were in a
+// batch with so much work goes on in the next turn. An atomic batch cannot be divided: it is
+// refused beyond kAtomicWorkBytesMax.
 //
 // Strangers: a connection that must log in and has not is read and answered in pieces of
 // kStrangerBytesMax. It is closed if a command is longer, or if it does not take its replies.
@@ -211,12 +211,14 @@ class Worker {
   void FinishPending(const Pending& pending);
   void FinishCommand(const Pending& pending);
   void ForgetViewed();
+
+  // Step 4: worker_tasks.cc.
+  void StepTasks();
+  void AddTask(Session& session);
   PostponedTask& TaskOf(Session& session);
   void LetOthersGoFirst(Session& session);
 
-  // Steps 4 and 5.
-  void StepTasks();
-  void AddTask(Session& session);
+  // Step 5.
   void PassGates();
   // Where a reply waits. If everything is synced before it is told, the other gate may have been
   // released further under another policy.
