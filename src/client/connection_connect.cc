@@ -73,6 +73,8 @@ Status Connection::Handshake(Stream& stream, Poller& poller, uint64_t until_ms,
   if (hello->version != packed::kVersion) {
     return {Code::kNotSupported, "the server speaks other versions of the protocol"};
   }
+  // Calls are measured by what the last server said, so one that takes nothing would be the last.
+  if (hello->operations_max == 0 || hello->message_bytes_max == 0) return kNotSkep;
   if ((hello->features & packed::kNeedsAuth) == 0) return {};
   bytes.clear();
   const size_t begin = packed::BeginMessage(bytes, {.kind = packed::Kind::kAuth});

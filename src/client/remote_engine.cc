@@ -111,9 +111,13 @@ void RemoteEngine::Receive(Sent& sent, Batch& batch) {
 
 //   kCorrupt  it is no reply to this batch
 Status RemoteEngine::TakeReply(Sent& sent, Batch& batch) {
+  const Status read = packed::ReadReply(sent.message.header, sent.message.payload(), batch);
+  if (!read.ok()) return read;
+  // The outcomes are views of it.
   const size_t bytes = sent.message.header.payload_bytes;
-  const std::string_view payload = batch.scratch().Adopt(std::move(sent.message.reply), bytes);
-  if (Status s = packed::ReadReply(sent.message.header, payload, batch); !s.ok()) return s;
+  BatchWriter(batch, BatchWriter::KeepOutcomes())
+      .scratch()
+      .Adopt(std::move(sent.message.reply), bytes);
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     if (!Advances(batch.requests()[slot], batch.outcome(slot))) return kMalformed;
   }

@@ -142,6 +142,7 @@ class ModelEngine::Run {
   void DoSlot(uint32_t slot) {
     const Request& r = request(slot);
     if (Status s = CheckRequest(r, batch_, engine_.traits_); !s.ok()) return out_.Refuse(slot, s);
+    if (out_.IsPostponing()) return out_.Postpone(slot);
     if (Stores(r.op) && !(atomic_ ? room_ : engine_.MakeRoomFor(r.key.size() + r.value.size()))) {
       return out_.RefuseMemory(slot, *engine_.options_.budget);
     }
@@ -151,7 +152,8 @@ class ModelEngine::Run {
       case Op::kScan:
         return Scan(slot);
       case Op::kCount:
-        return Count(r, out);
+        Count(r, out);
+        return out_.CountWork(kVisitBytes * static_cast<size_t>(out.integer));
       case Op::kDeleteRange:
         return DoWhole([&] { DeleteRange(r, out); });
       case Op::kDeleteAll:

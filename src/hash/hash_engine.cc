@@ -142,6 +142,10 @@ Version HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
       continue;
     }
     points.Flush();
+    if (out.IsPostponing()) {
+      out.Postpone(slot++);
+      continue;
+    }
     looks_at_all = true;
     switch (r.op) {
       case Op::kSample:
@@ -163,12 +167,14 @@ Version HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
 }
 
 void HashEngine::CountAll(BatchWriter& out, uint32_t slot) {
+  core_.ApproachDue(now_.Latest());
   const AllLocked all(core_);
   const uint64_t keys = core_.LiveItems(now_.Latest());
   out.outcome(slot) = {.verdict = Verdict::kDone, .integer = static_cast<int64_t>(keys)};
 }
 
 void HashEngine::DeleteAll(BatchWriter& out, uint32_t slot) {
+  core_.ApproachDue(now_.Latest());
   const AllLocked all(core_);
   const uint64_t keys = core_.LiveItems(now_.Latest());
   for (const auto& partition : core_.partitions) partition->table.Clear();

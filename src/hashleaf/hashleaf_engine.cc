@@ -91,14 +91,16 @@ Version EngineOf<K>::ExecuteUnordered(Batch& batch, BatchWriter& out) {
   PointRun<K> points(core_, traits_, batch, out, changer);
   std::vector<uint32_t> reads;
   Version ticket = 0;
+  const auto do_range = [&](uint32_t slot) {
+    if (out.IsPostponing()) return out.Postpone(slot);
+    ranges.Do(slot);
+    ticket = std::max(ticket, ranges.Finish());
+  };
   const auto flush = [&] {
     points.Flush();
     // By leaf, so that what one has fetched the next one has.
     std::ranges::stable_sort(reads, {}, [&](uint32_t slot) { return batch.requests()[slot].key; });
-    for (const uint32_t slot : reads) {
-      ranges.Do(slot);
-      ticket = std::max(ticket, ranges.Finish());
-    }
+    for (const uint32_t slot : reads) do_range(slot);
     reads.clear();
   };
   for (uint32_t slot = 0; slot < batch.size();) {
@@ -110,8 +112,7 @@ Version EngineOf<K>::ExecuteUnordered(Batch& batch, BatchWriter& out) {
       continue;
     }
     flush();
-    ranges.Do(slot++);
-    ticket = std::max(ticket, ranges.Finish());
+    do_range(slot++);
   }
   flush();
   return std::max(ticket, points.ticket());

@@ -46,7 +46,7 @@ Session* DatagramPort::Admit(const DatagramPeer& peer, const packed::DatagramHea
 
 void DatagramPort::Answer(Session& session) {
   constexpr size_t kHead = sizeof(packed::DatagramHead);
-  if (session.waiting) return;
+  if (session.waiting || session.task != nullptr) return;
   if (session.out.size() > session.reply_bytes_max) {
     const auto header = packed::Read<packed::Header>(std::string_view(session.out).substr(kHead));
     FitIntoDatagram(session.out, kHead, header, session.reply_bytes_max);

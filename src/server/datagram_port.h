@@ -3,7 +3,7 @@
 //   Receive   what came in one system call
 //   Admit     a message has a session of its own, from a pool: it is dispatched like one of a
 //             connection
-//   Answer    its reply is whole, or still waits for a gate
+//   Answer    its reply is whole, or still waits for a gate or for its task
 //   Send      all replies of a turn, in few system calls; their sessions go back into the pool
 //
 // A message that there is no session for, or no room in the network for its reply, is lost: its
@@ -50,8 +50,8 @@ class DatagramPort {
   // there are kSessionsMax. Its reply leaves with Answer.
   Session* Admit(const DatagramPeer& peer, const packed::DatagramHead& head, size_t reply_bytes_max,
                  uint64_t now_ms);
-  // Of one that was admitted: its reply leaves with the next Send, unless it waits for a gate. One
-  // that does not fit is replaced by kTooLarge.
+  // Of one that was admitted: its reply leaves with the next Send, unless it waits for a gate, or
+  // for its task. One that does not fit is replaced by kTooLarge.
   void Answer(Session& session);
   // Whether the session, which waits for a gate, has waited for too long.
   static bool IsOverdue(const Session& session, uint64_t now_ms) {

@@ -17,11 +17,18 @@
 
 namespace skep::packed_session_fuzz {
 
-// Releases writes at once, or if it is late only when it is told to.
+// Releases writes at once, or if it is late only when it is told to. Batches whose work is limited
+// stop soon.
 class LateEngine final : public WatchCountingEngine {
  public:
   using WatchCountingEngine::WatchCountingEngine;
 
+  Version Execute(Batch& batch) override {
+    constexpr size_t kWorkBytesMax = 64;
+    const bool is_divided = batch.kind() == Batch::Kind::kUnordered;
+    if (is_divided && batch.work_bytes_max() != SIZE_MAX) batch.set_work_bytes_max(kWorkBytesMax);
+    return inner().Execute(batch);
+  }
   void Release() override {
     if (!is_late_) ReleaseAll();
   }
