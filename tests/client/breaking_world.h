@@ -153,7 +153,7 @@ class BreakingWorld final : public SteppedWorld {
       ReplyMemory::Reply reply;
       uint64_t first_new = 0;
       const uint64_t client = random_.Next() | 1;
-      if (replies.Begin(client, 1, &reply, &first_new) == ReplyMemory::Known::kNew) {
+      if (replies.Begin(client, {.id = 1}, &reply, &first_new) == ReplyMemory::Known::kNew) {
         replies.Finish(client, 1, "x", 0);
       }
     }
