@@ -130,8 +130,8 @@ uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
   constexpr size_t kAnswersBytesMax = size_t{64} << 10;  // of those that are done together
   const size_t bytes_max =
       returns == Returns::kNothing ? out.work_left() : std::min(kAnswersBytesMax, out.work_left());
-  const size_t count_max =
-      size == 0 ? requests.size() : std::clamp<size_t>(bytes_max / size, 1, requests.size());
+  size_t count_max = requests.size();
+  if (count_max * size > bytes_max) count_max = std::max<size_t>(bytes_max / size, 1);
   const auto is_same = [&](const Request& r) {
     return r.op == Op::kApply && r.function == &update && r.value.size() == first.value.size() &&
            std::memcmp(r.value.data(), first.value.data(), kUpdateHeaderBytes) == 0;
