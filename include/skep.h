@@ -140,7 +140,7 @@ skep_code skep_deadline(skep_store* store, uint32_t keyspace, const void* key, s
 typedef struct skep_range {
   const void* lo;
   size_t lo_bytes;
-  const void* hi;  // null: no upper bound
+  const void* hi;  // null: no upper bound, whatever hi_bytes is
   size_t hi_bytes;
   uint32_t flags;  // of SKEP_RANGE_...
 } skep_range;

@@ -550,11 +550,11 @@ Status Log::Sync() {
   return {};
 }
 
-// The gate of what is written goes first: what is synced is at any time also known to be written.
+// The gate of what is synced goes first: with kAlways what the other one has let go is synced.
 void Log::ReleaseSynced() {
   for (const auto& keyspace : keyspaces_) {
-    keyspace->written->Release(keyspace->synced_to);
     keyspace->synced->Release(keyspace->synced_to);
+    keyspace->written->Release(keyspace->synced_to);
   }
 }
 

@@ -208,6 +208,9 @@ class Engine {
 
   ReleaseGate& gate() { return gate_; }
   const ReleaseGate& gate() const { return gate_; }
+  // The version up to which clients may have been told of writes, for people to read: by one gate or
+  // the other. Thread-safe.
+  Version told() { return std::max(gate_.released(), synced_gate().released()); }
 
  protected:
   // Unlike any other of the process: a snapshot of another engine is not taken for an own one.

@@ -1,5 +1,6 @@
 #include "engine/partial_batch.h"
 
+#include <optional>
 #include <vector>
 
 #include "engine/batch_writer.h"
@@ -64,14 +65,18 @@ Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_
   BatchWriter writer(batch);
   writer.CountWork(rest.work_bytes());
   uint32_t from = 0;
-  uint32_t culprit = 0;
+  std::optional<uint32_t> culprit;
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     if (is_left_out[slot]) continue;
     if (rest.outcome(from).verdict != Verdict::kAborted) culprit = slot;
     CopyOutcome(rest, from++, writer, slot);
   }
   if (!rest.applied()) {
-    writer.AbortAllBut(culprit);
+    if (!culprit) {  // the snapshot is gone, and none of the rest can say so
+      culprit = left_out[0].culprit;
+      writer.Refuse(*culprit, left_out[0].status);
+    }
+    writer.AbortAllBut(*culprit);
     return ticket;
   }
   for (const Left& left : left_out) {

@@ -154,7 +154,7 @@ void CpuSection(Server&, Out out) {
 
 void KeyspaceSection(Server& server, Out out) {
   for (uint32_t i = 0; i < server.keyspaces().count(); ++i) {
-    const Engine* const engine = server.keyspaces().if_used(i);
+    Engine* const engine = server.keyspaces().if_used(i);
     if (engine == nullptr) continue;
     const EngineStatistics s = engine->Statistics();
     if (s.items == 0 && s.snapshots == 0) continue;
@@ -162,7 +162,7 @@ void KeyspaceSection(Server& server, Out out) {
                    "db{}:keys={},expires={},avg_ttl=0,engine={},bytes={},old_versions={},"
                    "snapshots={},released={},versions={}\r\n",
                    i, s.items, s.deadlines, engine->traits().name, s.bytes, s.old_versions,
-                   s.snapshots, engine->gate().released(),
+                   s.snapshots, engine->told(),
                    engine->traits().snapshots ? "many" : "one");
   }
 }

@@ -45,7 +45,6 @@ Result<Range> RangeOf(const skep_range* range, Scratch& scratch) {
   if ((range->flags & ~SKEP_RANGE_PREFIX) != 0) return Fail(kNoSuchFlag);
   const bool is_prefix = (range->flags & SKEP_RANGE_PREFIX) != 0;
   if (!AreSound({{range->lo, range->lo_bytes}})) return Fail(kNullBytes);
-  if (!is_prefix && !AreSound({{range->hi, range->hi_bytes}})) return Fail(kNullBytes);
   const std::string_view lo = Bytes(range->lo, range->lo_bytes);
   if (is_prefix) return PrefixRange(lo, scratch);
   if (range->hi == nullptr) return Range::From(lo);

@@ -12,8 +12,7 @@ void test_null_pointers(skep_store* store) {
   skep_scanner* scanner;
   const skep_range no_lo = {NULL, 1, NULL, 0, 0};
   const skep_range no_prefix = {NULL, 1, NULL, 0, SKEP_RANGE_PREFIX};
-  const skep_range no_hi = {"a", 1, NULL, 1, 0};
-  const skep_range ranges[] = {no_lo, no_prefix, no_hi};
+  const skep_range ranges[] = {no_lo, no_prefix};
   OK(skep_delete_range(store, 0, NULL, SKEP_NO_LIMIT, NULL));
 #define REFUSED(call) CHECK((call) == SKEP_INVALID_ARGUMENT)
   REFUSED(skep_get(store, 0, NULL, 1, &value, &bytes));
@@ -31,7 +30,7 @@ void test_null_pointers(skep_store* store) {
   REFUSED(skep_compare_and_set(store, 0, S("k"), S("v"), NULL, 1, &done));
   REFUSED(skep_expire(store, 0, NULL, 1, 0, &done));
   REFUSED(skep_deadline(store, 0, NULL, 1, &done, &number));
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 2; ++i) {
     REFUSED(skep_scan(store, 0, &ranges[i], 0, 1, NULL, &scanner));
     REFUSED(skep_count(store, 0, &ranges[i], NULL, &number));
     REFUSED(skep_delete_range(store, 0, &ranges[i], 1, &number));
