@@ -208,8 +208,8 @@ class Engine {
 
   ReleaseGate& gate() { return gate_; }
   const ReleaseGate& gate() const { return gate_; }
-  // The version up to which clients may have been told of writes, for people to read: by one gate or
-  // the other. Thread-safe.
+  // The version up to which clients may have been told of writes, for people to read: by one gate
+  // or the other. Thread-safe.
   Version told() { return std::max(gate_.released(), synced_gate().released()); }
 
  protected:
