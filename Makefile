@@ -19,7 +19,7 @@ help:
 	@echo "make fuzz [SECONDS=60]    run every fuzzer for so long"
 	@echo "make sim [SEEDS=100] [SEED=first]    so many simulations, each wholly given by its seed"
 	@echo "make soak [SECONDS=60]    threads and clients on one store for so long, every answer checked"
-	@echo "make faults               every call of the file system, every allocation of an engine fails once"
+	@echo "make faults [ROUNDS=500]  every call of the file system, every allocation of an engine fails once"
 	@echo "make crash [ROUNDS=500]   kill a server, and take its power, so often; what is recovered is checked"
 	@echo "make mutants [ONLY=regex] break one mechanism at a time; the test that a page names must fail"
 	@echo "make format               format the code with clang-format"
@@ -75,9 +75,7 @@ soak:
 
 faults:
 	@scripts/install-packages build test
-	@scripts/build release durable_faults_test failing_allocation_test
-	@SKEP_FAULTS=all build/release/bin/durable_faults_test
-	@build/release/bin/failing_allocation_test
+	@scripts/faults $(ROUNDS)
 
 crash:
 	@scripts/install-packages build test

@@ -140,7 +140,7 @@ skep_code skep_deadline(skep_store* store, uint32_t keyspace, const void* key, s
 typedef struct skep_range {
   const void* lo;
   size_t lo_bytes;
-  const void* hi;  // null: no upper bound
+  const void* hi;  // null: no upper bound, whatever hi_bytes is
   size_t hi_bytes;
   uint32_t flags;  // of SKEP_RANGE_...
 } skep_range;
@@ -205,9 +205,9 @@ void skep_watch_free(skep_watch* watch);
 //   SKEP_SNAPSHOT_TOO_OLD  there was no memory for what changed meanwhile
 skep_code skep_save(skep_store* store);
 // A bounded piece, well under a millisecond for each keyspace, of what can be done beside the
-// calls: freeing keys that expired, and memory. Not 0 if there is more to do now. A program whose
-// keys expire calls this now and then, on any thread. Of a server's store: nothing, the server does
-// it.
+// calls: freeing keys that expired, and memory. Not 0 if there is more to do now. Nobody else does
+// it: a program whose keys expire calls this now and then, on any thread, or their memory does not
+// come back. Of a server's store: nothing, the server does it.
 int skep_maintain(skep_store* store);
 // Calls visit(context, ...) for each number; the strings are valid during that call, which must not
 // throw. keyspace -1, engine "": of the whole store. Names: memory_bytes, memory_bytes_max (0: no

@@ -516,7 +516,8 @@ class Store(Keyspace):
         _lib.skep_save(self._handle)
 
     def maintain(self):
-        """A bounded piece of upkeep, see include/skep.h; True if there is more to do now."""
+        """A bounded piece of upkeep; True if there is more to do now. A program whose keys expire
+        calls it now and then: nothing else frees their memory (include/skep.h)."""
         return bool(_lib.skep_maintain(self._handle))
 
     def statistics(self):

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <string>
 
@@ -18,9 +19,12 @@ constexpr int kUsage = 2;
 
 void AddServerOptions(CLI::App& app, DumpCommand& options) {
   app.add_option("--host", options.server.host, "of the server")->capture_default_str();
-  app.add_option("--port", options.server.port, "of the server")->capture_default_str();
-  app.add_option("--socket", options.server.socket, "of the server, instead of host and port");
-  app.add_option("--password", options.server.password, "of the server")->envname("REDISCLI_AUTH");
+  app.add_option("-p,--port", options.server.port, "of the server")->capture_default_str();
+  app.add_option("-s,--socket", options.server.socket, "of the server, instead of host and port");
+  // A default, so that the other variable and the option go before it.
+  if (const char* const password = std::getenv("SKEPCLI_AUTH")) options.server.password = password;
+  app.add_option("-a,--password", options.server.password, "of the server; or in SKEPCLI_AUTH")
+      ->envname("REDISCLI_AUTH");
 }
 
 void AddFormat(CLI::App& app, DumpCommand& options,
@@ -49,7 +53,7 @@ int main(int argc, char** argv) {
   CLI::App* out = app.add_subcommand(
       "export", "of a keyspace with an order, all of one version; others keep writing meanwhile");
   AddServerOptions(*out, options);
-  out->add_option("--db", options.db, "the database")->default_str("0");
+  out->add_option("-n,--db", options.db, "the database")->default_str("0");
   auto* from =
       out->add_option("--from", options.range.from, "the first key; without: from the first");
   auto* to =
@@ -64,7 +68,7 @@ int main(int argc, char** argv) {
 
   CLI::App* in = app.add_subcommand("import", "keys that are there are overwritten");
   AddServerOptions(*in, options);
-  in->add_option("--db", options.db,
+  in->add_option("-n,--db", options.db,
                  "the database for everything; without: those that the input names, else 0");
   AddFormat(*in, options,
             {{"resp", DumpFormat::kResp}, {"jsonl", DumpFormat::kJsonl}, {"rdb", DumpFormat::kRdb}},

@@ -54,18 +54,22 @@ class MemoryReturner {
 
 // Recovers the data, which may take minutes, and listens. A signal that asks for the end meanwhile
 // ends the process at once, as a crash would: nothing is told to anybody yet, and a start leaves
-// nothing behind that the next one cannot use.
+// nothing behind that the next one cannot use. SIGHUP is for the log file that there is then.
 skep::Status StartOrEnd(skep::Server& server, const sigset_t& signals) {
   constexpr auto kPatience = std::chrono::milliseconds(50);
   constexpr timespec kNoPatience{};
+  bool reopens_log = false;
   auto started = std::async(std::launch::async, [&server] { return server.Start(); });
   while (started.wait_for(kPatience) != std::future_status::ready) {
     const int signal = sigtimedwait(&signals, nullptr, &kNoPatience);
+    if (signal == SIGHUP) reopens_log = true;
     if (signal != SIGTERM && signal != SIGINT) continue;
     std::fprintf(stderr, "skep-server: signal %d: ending before the start is done\n", signal);
     std::_Exit(0);
   }
-  return started.get();
+  const skep::Status status = started.get();
+  if (status.ok() && reopens_log) server.ReopenLog();
+  return status;
 }
 
 // Waits for a signal that asks for the end, or for a SHUTDOWN. SIGHUP: the log file was moved away.
@@ -114,8 +118,8 @@ int main(int argc, char** argv) {
   const bool fewer_clients = FitOpenFiles(line.options);
   skep::SetSocketKeepalive(line.options.tcp_keepalive);
   skep::Server server(line.options, skep::SystemEnvironment());
-  if (skep::Status status = StartOrEnd(server, signals); !status.ok()) {
-    std::fprintf(stderr, "skep-server: %s\n", status.ToString().c_str());
+  if (!StartOrEnd(server, signals).ok()) {
+    std::fprintf(stderr, "skep-server: %s\n", server.problem().c_str());
     return 1;
   }
   server.log().info("skep-server {} ({} workers, engine {})", skep::kVersion, server.worker_count(),

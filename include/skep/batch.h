@@ -2,8 +2,9 @@
 //
 // A Batch is filled with requests, executed once, and read by slot. The bytes a request names are
 // views: they must stay valid until the batch has been executed. The bytes an outcome names stay
-// valid until the batch is cleared, executed again or destroyed. Clear() keeps the memory of usual
-// batches, so a batch that is reused does not allocate for each operation.
+// valid until the batch is cleared, executed again or destroyed. A batch that is executed again
+// does all of it again, and its answers begin anew. Clear() keeps the memory of usual batches, so a
+// batch that is reused does not allocate for each operation.
 //
 //   Batch batch;
 //   const uint32_t a = batch.Get("apple");
@@ -102,13 +103,14 @@ inline constexpr uint64_t kDeadlineMax = (uint64_t{1} << 56) - 1;  // larger: kI
 
 // What became of one request.
 enum class Verdict : uint8_t {
-  kDone,      // done: found, stored, deleted, scanned, condition holds
-  kAbsent,    // the key is absent: nothing read, updated or deleted; kRequirePresent fails
-  kExists,    // the key is present: nothing inserted; kRequireAbsent fails
-  kMismatch,  // what `when` asks for does not hold: nothing stored; kRequireValue, kRequireDigest,
-              // kRequireUnchanged, kRequireEmpty fail
-  kAborted,   // an atomic batch was not applied because of another slot
-  kRefused,   // `status` says why; nothing was changed by this request
+  kDone,       // done: found, stored, deleted, scanned, condition holds
+  kAbsent,     // the key is absent: nothing read, updated or deleted; kRequirePresent fails
+  kExists,     // the key is present: nothing inserted; kRequireAbsent fails
+  kMismatch,   // what `when` asks for does not hold: nothing stored; kRequireValue, kRequireDigest,
+               // kRequireUnchanged, kRequireEmpty fail
+  kAborted,    // an atomic batch was not applied because of another slot
+  kRefused,    // `status` says why; nothing was changed by this request
+  kPostponed,  // Batch::set_work_bytes_max was reached before this request: nothing was done
 };
 
 struct Request {
@@ -201,6 +203,10 @@ struct Effect {
   uint64_t deadline_ms = 0;     // kDeadline
   Version version = 0;          // kExpireRange; 0: the outcome's
 };
+
+// What the values that the points of a batch return, and make on the way, may take together, unless
+// Batch::set_answer_bytes_max says less: else a few small requests could take any memory.
+inline constexpr size_t kAnswerBytesMax = size_t{1} << 30;
 
 class Engine;
 
@@ -315,6 +321,18 @@ class Batch {
   // counts its buckets too.
   void set_scan_visits_max(uint32_t keys) { scan_visits_max_ = keys; }
   uint32_t scan_visits_max() const { return scan_visits_max_; }
+  // A point is refused with kTooLarge once the answers of this execution take more than so many
+  // bytes.
+  void set_answer_bytes_max(size_t bytes) { answer_bytes_max_ = bytes; }
+  size_t answer_bytes_max() const { return answer_bytes_max_; }
+  // Nothing more is begun once this execution has looked at more than so many bytes (work_bytes()).
+  // In an unordered batch, what comes then is kPostponed, and with a request all that come behind
+  // it on its key: who executes those that are postponed in another batch, in their order, has the
+  // same as if there was no limit. In an atomic batch it is refused with kTooLarge. One operation
+  // is never divided: so the largest value, 64 MiB, may come on top. The client of a server
+  // (client.h) does not send this.
+  void set_work_bytes_max(size_t bytes) { work_bytes_max_ = bytes; }
+  size_t work_bytes_max() const { return work_bytes_max_; }
   // Wants effects().
   void set_notes_effects(bool notes) { notes_effects_ = notes; }
 
@@ -336,6 +354,11 @@ class Batch {
 
   // Of a kApply the last one counts; one that is done and has none has updated elements in place.
   std::span<const Effect> effects() const { return effects_; }
+
+  // Bytes of the answers of the last execution, and of what was made on the way.
+  size_t answer_bytes() const { return answers_.used(); }
+  // With those the bytes that it stored, compared, or let functions look at.
+  size_t work_bytes() const { return answers_.used() + seen_bytes_; }
 
   // Bytes that live until Clear(): for keys a caller has to build.
   Scratch& scratch() { return scratch_; }
@@ -359,6 +382,9 @@ class Batch {
   uint64_t now_ms_ = 0;
   size_t scan_bytes_max_ = SIZE_MAX;
   uint32_t scan_visits_max_ = kNoLimit;
+  size_t answer_bytes_max_ = kAnswerBytesMax;
+  size_t work_bytes_max_ = SIZE_MAX;
+  size_t seen_bytes_ = 0;  // by this execution, beside its answers
   bool applied_ = true;
   bool notes_effects_ = false;
   std::vector<Request> requests_;
@@ -366,7 +392,8 @@ class Batch {
   std::vector<Outcome> outcomes_;
   std::vector<ItemRun> runs_;
   std::vector<Effect> effects_;
-  Scratch scratch_;
+  Scratch scratch_;  // of the requests
+  Scratch answers_;  // of the outcomes: begins anew with each execution
 };
 
 }  // namespace skep

@@ -59,7 +59,7 @@ class Batcher {
   // As Batch's, but that the bytes are copied. Thread-safe. They return when the operation is in a
   // batch, which takes some 50 ns, or longer while both batches are full. Where the process has no
   // memory they throw std::bad_alloc, and nothing is submitted; if it has none while the batch is
-  // executed, `done` is told kOutOfMemory, and whether the operation was done is not known.
+  // executed, `done` is told kUnavailable: whether the operation was done is not known.
   void Get(std::string_view key, Done done);
   void Put(std::string_view key, std::string_view value, Done done);
   void Insert(std::string_view key, std::string_view value, Done done);

@@ -208,7 +208,8 @@ class Store {
   Result<bool> CompareAndSet(std::string_view key, std::string_view expected,
                              std::string_view value, uint32_t keyspace = 0);
 
-  // Keys that expire. A deadline that is not after now makes the key gone at once.
+  // Keys that expire. A deadline that is not after now makes the key gone at once. Their memory
+  // comes back in Maintain().
   //   kInvalidArgument  a deadline after kDeadlineMax (batch.h), some two million years from now
   Status PutUntil(std::string_view key, std::string_view value, Deadline deadline,
                   uint32_t keyspace = 0);

@@ -59,6 +59,9 @@ class FailingNew {
 
 }  // namespace skep
 
+// Where these are inlined GCC 12 takes the pairs for mismatched.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
 void* operator new(size_t bytes) {
   void* const at = skep::FailingNew::Allocate(bytes, alignof(std::max_align_t));
   if (at == nullptr) throw std::bad_alloc();

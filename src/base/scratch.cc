@@ -14,13 +14,12 @@ std::string_view Scratch::Concat(std::string_view first, std::string_view second
 }
 
 void Scratch::Clear() {
+  // One block as large as all there were, what Room() left unused included: the next round of this
+  // size does not grow.
+  size_t wanted = 0;
   if (blocks_.size() > 1 && used_ <= kKeptBytesMax) {
-    // One block as large as all there were, what Room() left unused included: the next round of
-    // this size does not grow.
-    size_t bytes = 0;
-    for (const Block& block : blocks_) bytes += block.bytes;
+    for (const Block& block : blocks_) wanted += block.bytes;
     blocks_.clear();
-    AddBlock(std::min(std::bit_ceil(bytes), kKeptBytesMax));
   } else if (blocks_.size() > 1) {
     blocks_.resize(1);
   }
@@ -28,6 +27,7 @@ void Scratch::Clear() {
   left_ = blocks_.empty() ? 0 : blocks_[0].bytes;
   used_ = 0;
   adopted_.clear();
+  if (wanted > 0) AddBlock(std::min(std::bit_ceil(wanted), kKeptBytesMax));
 }
 
 void Scratch::Swap(Scratch& other) noexcept {

@@ -187,7 +187,7 @@ void BatchRun<Layout>::Read(uint32_t i, Version at) {
   if (const Status s = CheckRequest(request(i), batch_, traits_); !s.ok()) {
     out_.Refuse(i, s);
   } else if (IsRange(request(i).op)) {
-    DoRange(i, at);
+    out_.IsPostponing() ? out_.Postpone(i) : DoRange(i, at);
   } else {
     Get(i, LeafOf(i, at), at);
   }
@@ -242,7 +242,8 @@ void BatchRun<Layout>::DoRange(uint32_t i, Version at) {
       return ranges.Scan(request(i), batch_.scan_bytes_max(), batch_.scan_visits_max(),
                          look_ahead_.CurrentAt(i, at), out_, i);
     case Op::kCount:
-      return ranges.Count(request(i), out_, i);
+      ranges.Count(request(i), out_, i);
+      return out_.CountWork(kVisitBytes * static_cast<size_t>(out_.outcome(i).integer));
     default:
       return ranges.RequireEmpty(request(i), out_, i);
   }
@@ -255,6 +256,10 @@ Version BatchRun<Layout>::DoSlot(uint32_t i) {
   if (!IsSoundPoint(r, traits_)) [[unlikely]] {
     if (const Status s = CheckRequest(r, batch_, traits_); !s.ok()) {
       out_.Refuse(i, s);
+      return 0;
+    }
+    if (r.op > Op::kApply && out_.IsPostponing()) {
+      out_.Postpone(i);
       return 0;
     }
   }
@@ -346,6 +351,7 @@ Version BatchRun<Layout>::ExpireRange(uint32_t i) {
   std::string from(r.key);
   Outcome result = {.verdict = Verdict::kDone};
   std::vector<std::string> keys;
+  const BatchWriter::Whole whole(out_);
   do {
     keys.clear();
     PauseWrites();

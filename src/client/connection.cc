@@ -30,7 +30,6 @@ constexpr Status kOtherServer(Code::kUnavailable,
                               "the server was restarted: whether it was done is not known");
 constexpr Status kForgotten(Code::kUnavailable,
                             "the server has forgotten whether it was done: that is not known");
-constexpr Status kNoIds(Code::kUnavailable, "the client id has no message ids that are new");
 
 // Turns what a server says of a message as a whole into one of the three answers: two of the
 // server's codes leave open whether a write was done.
@@ -101,20 +100,21 @@ void Connection::Rename(std::map<uint32_t, Message*>::node_type named) {
 }
 
 // The ids of messages that were never sent, which are the last ones, are to be new to the server.
-Status Connection::TakeNewIds() {
+// False: there are not enough; the connection has ended, and the next one is another client's.
+bool Connection::TakeNewIds() {
   auto at = std::ranges::find_if(under_way_, [](const auto& e) { return !e.second->sent_before; });
   const bool are_new = at == under_way_.end() || at->first >= hello_.first_new;
-  if (hello_.first_new <= last_id_ && are_new) return {};
+  if (hello_.first_new <= last_id_ && are_new) return true;
   if (hello_.first_new + under_way_.size() > uint64_t{kIdMax} + 1) {
     TakeNewClient();
-    return kNoIds;
+    return false;
   }
   last_id_ = std::max(last_id_, static_cast<uint32_t>(std::max<uint64_t>(hello_.first_new, 1) - 1));
   for (auto left = std::distance(at, under_way_.end()); left > 0; --left) {
     const auto here = at++;
     Rename(under_way_.extract(here));
   }
-  return {};
+  return true;
 }
 
 // To the server it is another client from here on, with a new connection. What may have been done
@@ -147,9 +147,10 @@ void Connection::RenewClient(Lock& lock) {
 
 void Connection::Begin(Message& message) {
   Lock lock(mutex_);
-  if (last_id_ == kIdMax) RenewClient(lock);
   const uint64_t now_ms = clock_.MonotonicMs();
   message.deadline_ms = now_ms + options_.timeout_ms;
+  // What this waits for was begun earlier, and so ends earlier than this.
+  if (last_id_ == kIdMax) RenewClient(lock);
   NoticeEnd(now_ms);
   if (last_id_ >= kIdsEndSoon && under_way_.empty() && !has_leader_) TakeNewClient();
   GiveId(message);

@@ -24,7 +24,9 @@
 // Names. The server knows a connection by its client id, and messages by theirs, which rise. They
 // begin where the server says that they are new to it. Before they end the connection takes another
 // client id, which it can only while nothing is under way: so it is done early if there is such a
-// moment, and at the end Begin waits for one.
+// moment, and at the end Begin waits for one. If a server has no new message ids for any of
+// kClientsMax client ids, the connection goes on without one: the server then remembers nothing of
+// it, so that what was sent when it breaks is not sent again. The next connection has a client id.
 //
 // The queue. What is begun is sent in the order of ids, and only while
 //   Q1  less than kUnsentMax bytes wait for the socket;
@@ -108,6 +110,9 @@ struct Message {
 
 class Connection {
  public:
+  // Client ids that a server is asked for message ids for, before the connection has none.
+  static constexpr int kClientsMax = 4;
+
   // Connects with the first message. `client`: a client id that nobody else has, not 0.
   Connection(const ConnectOptions& options, Network& network, Clock& clock,
              uint64_t client = NewClientId());
@@ -174,7 +179,7 @@ class Connection {
   // Names.
   void GiveId(Message& message);
   void Rename(std::map<uint32_t, Message*>::node_type named);
-  Status TakeNewIds();
+  bool TakeNewIds();
   void TakeNewClient();
   void RenewClient(Lock& lock);
 
@@ -226,7 +231,7 @@ class Connection {
   mutable std::mutex mutex_;
   std::unique_ptr<Stream> stream_;  // null: not connected
   std::unique_ptr<Poller> poller_;
-  uint64_t client_;
+  uint64_t client_;  // 0: the connection has no client id
   bool has_leader_ = false;
   std::condition_variable leaderless_;  // has_leader_ has become false
   size_t sleepers_ = 0;                 // messages for which somebody sleeps

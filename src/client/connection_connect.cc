@@ -26,18 +26,22 @@ Status Connection::Connect() {
 
 // Others may come and go while it waits.
 Status Connection::ConnectOnce(Lock& lock, uint64_t until_ms) {
-  lock.unlock();
-  auto made = MakeLink(until_ms);
-  lock.lock();
-  if (!made) return made.error();
-  if (Status s = poller_->Add(*made->stream, nullptr, true, false); !s.ok()) return s;
-  stream_ = std::move(made->stream);
-  hello_ = made->hello;
-  wants_write_ = false;
-  heard_ms_ = clock_.MonotonicMs();
-  asked_for_sign_ = false;
-  ++generation_;
-  if (Status s = TakeNewIds(); !s.ok()) return s;
+  if (client_ == 0) TakeNewClient();
+  int clients = 0;
+  do {
+    if (clients++ == kClientsMax) client_ = 0;
+    lock.unlock();
+    auto made = MakeLink(until_ms);
+    lock.lock();
+    if (!made) return made.error();
+    if (Status s = poller_->Add(*made->stream, nullptr, true, false); !s.ok()) return s;
+    stream_ = std::move(made->stream);
+    hello_ = made->hello;
+    wants_write_ = false;
+    heard_ms_ = clock_.MonotonicMs();
+    asked_for_sign_ = false;
+    ++generation_;
+  } while (!TakeNewIds());
   OpenDatagrams();
   return {};
 }
@@ -69,6 +73,8 @@ Status Connection::Handshake(Stream& stream, Poller& poller, uint64_t until_ms,
   if (hello->version != packed::kVersion) {
     return {Code::kNotSupported, "the server speaks other versions of the protocol"};
   }
+  // Calls are measured by what the last server said, so one that takes nothing would be the last.
+  if (hello->operations_max == 0 || hello->message_bytes_max == 0) return kNotSkep;
   if ((hello->features & packed::kNeedsAuth) == 0) return {};
   bytes.clear();
   const size_t begin = packed::BeginMessage(bytes, {.kind = packed::Kind::kAuth});

@@ -29,10 +29,12 @@ void Connection::CloseDatagrams() {
   datagrams_.reset();
 }
 
+// A datagram may have to be sent again, and may come twice.
 bool Connection::FitsDatagram(const Message& message) const {
+  const bool is_done_once = message.may_repeat || (message.remembered && client_ != 0);
   return datagrams_ != nullptr &&
          packed::IsBatch(packed::Read<packed::Header>(message.bytes).kind) &&
-         message.generation == 0 && (message.may_repeat || message.remembered) &&
+         message.generation == 0 && is_done_once &&
          sizeof(packed::DatagramHead) + message.bytes.size() <= kDatagramMax;
 }
 

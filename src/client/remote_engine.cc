@@ -111,9 +111,13 @@ void RemoteEngine::Receive(Sent& sent, Batch& batch) {
 
 //   kCorrupt  it is no reply to this batch
 Status RemoteEngine::TakeReply(Sent& sent, Batch& batch) {
+  const Status read = packed::ReadReply(sent.message.header, sent.message.payload(), batch);
+  if (!read.ok()) return read;
+  // The outcomes are views of it.
   const size_t bytes = sent.message.header.payload_bytes;
-  const std::string_view payload = batch.scratch().Adopt(std::move(sent.message.reply), bytes);
-  if (Status s = packed::ReadReply(sent.message.header, payload, batch); !s.ok()) return s;
+  BatchWriter(batch, BatchWriter::KeepOutcomes())
+      .scratch()
+      .Adopt(std::move(sent.message.reply), bytes);
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     if (!Advances(batch.requests()[slot], batch.outcome(slot))) return kMalformed;
   }
@@ -159,8 +163,9 @@ void RemoteEngine::CompleteRanges(Batch& batch) {
     }
     at = *opened;
   }
+  const auto close = [&](const SnapshotRef* opened) { CloseSnapshot(*opened); };
+  const std::unique_ptr<SnapshotRef, decltype(close)> closed_at_last(owns ? &at : nullptr, close);
   for (const uint32_t slot : cut) Complete(batch.requests()[slot], at, writer, slot);
-  if (owns) CloseSnapshot(at);
 }
 
 // Does the range read again, from its beginning.
@@ -210,10 +215,10 @@ void RemoteEngine::Complete(const Request& request, SnapshotRef at, BatchWriter&
 const EngineTraits& RemoteEngine::traits() const {
   // Acquire: who sees that they are known sees them.
   if (knows_traits_.load(std::memory_order_acquire)) return traits_;
-  std::lock_guard lock(mutex_);
-  if (knows_traits_.load(std::memory_order_relaxed)) return traits_;
+  // Each caller has a timeout of its own, so each that comes before the answer asks.
   auto reply = remote_.Ask(packed::Kind::kKeyspace, keyspace_, {}, remote_.IndexForThread());
-  if (!reply) return traits_;
+  std::lock_guard lock(mutex_);
+  if (!reply || knows_traits_.load(std::memory_order_relaxed)) return traits_;
   name_ = std::move(*reply);
   const bool is_read = packed::ReadTraits(name_, &traits_);
   // A long range is read in pieces (CompleteRanges).

@@ -14,6 +14,8 @@ bool DiskReserve::Hold() {
   return true;
 }
 
+bool DiskReserve::IsThere() { return files_.Open(path_, FileSystem::Mode::kRead).has_value(); }
+
 void DiskReserve::LetGo() {
   is_held_ = false;
   // If the removal fails the space is not lost: Hold() takes the file as it is.

@@ -33,6 +33,9 @@ class DiskReserve {
 
   // Takes the space from the disk, if it is not held. False: there is none.
   bool Hold();
+  // Whether the file is there: held, or left by a process before this one. Hold() then costs no
+  // space.
+  bool IsThere();
   // Gives it back.
   void LetGo();
 

@@ -1,9 +1,11 @@
 #include "durable/durable_engine.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "durable/batch_changes.h"
+#include "engine/batch_writer.h"
 #include "engine/partial_batch.h"
 
 namespace skep::durable {
@@ -52,8 +54,9 @@ Version DurableEngine::Execute(Batch& batch) {
   if (!needs.writes) return inner().Execute(batch);
   const auto floor = log_.Enter(keyspace_, needs.log);
   if (floor) return ExecuteLogged(batch, *floor);
-  // Without what stores, what deletes may be let in.
-  const bool tries_again = needs.log.stores && needs.deletes;
+  // Without what stores, what deletes may be let in; of a transaction only all or nothing.
+  const bool tries_again =
+      needs.log.stores && needs.deletes && batch.kind() == Batch::Kind::kUnordered;
   Engine& rest = tries_again ? *this : inner();
   return ExecutePartly(rest, batch, [&](uint32_t slot) {
     const Op op = batch.requests()[slot].op;
@@ -62,14 +65,32 @@ Version DurableEngine::Execute(Batch& batch) {
   });
 }
 
+// At least the version of whatever the batch has done before there was no memory to go on.
+Version DurableEngine::LastOf(const Batch& batch) noexcept {
+  try {
+    inner().Release();
+  } catch (const std::bad_alloc&) {  // then what is done has said its version
+  }
+  return std::max(inner().Latest(), BatchWriter::LastVersion(batch));
+}
+
 Version DurableEngine::ExecuteLogged(Batch& batch, Log::Floor floor) {
   static thread_local std::string record;
   constexpr size_t kKeptBytesMax = size_t{1} << 20;
-  batch.set_notes_effects(true);
-  const Version ticket = inner().Execute(batch);
-  record.clear();
-  const ChangesWritten written = WriteChanges(batch, keyspace_, record);
-  log_.Leave(keyspace_, floor, {.payload = record, .changes = written.count, .last = written.last});
+  Version ticket = 0;
+  ChangesWritten written;
+  try {
+    BatchWriter::Forget(batch);
+    batch.set_notes_effects(true);
+    ticket = inner().Execute(batch);
+    record.clear();
+    written = WriteChanges(batch, keyspace_, record);
+    log_.Leave(keyspace_, floor,
+               {.payload = record, .changes = written.count, .last = written.last});
+  } catch (...) {
+    log_.Abandon(floor, LastOf(batch));
+    throw;
+  }
   // Nobody waits for this batch now; others may have waited for it to leave.
   if (written.count == 0 && !gate_.IsReleased(inner().Latest())) log_.Publish();
   if (record.capacity() > kKeptBytesMax) std::string().swap(record);
@@ -82,7 +103,9 @@ void DurableEngine::StartAfter(Version version, uint64_t now_ms) {
   synced_gate_.Release(inner().Latest());
 }
 
+// What expires draws versions that whoever reads its leaf waits for: not while no gate is released.
 bool DurableEngine::Maintain(uint64_t now_ms) {
+  if (!log_.writes()) return false;
   const bool more = inner().Maintain(now_ms);
   // What expired drew versions, too: those that wait for one of them may be waiting for this.
   if (!gate_.IsReleased(inner().Latest())) log_.Publish();

@@ -34,6 +34,7 @@ class DurableEngine final : public ForwardingEngine {
   bool syncs_to_release() const override { return log_.policy() == LogSync::kAlways; }
 
  private:
+  Version LastOf(const Batch& batch) noexcept;
   Version ExecuteLogged(Batch& batch, Log::Floor floor);
 
   const uint32_t keyspace_;

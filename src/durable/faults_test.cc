@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
@@ -25,7 +26,6 @@
 #include <vector>
 
 #include "base/crc32c.h"
-#include "base/sanitized.h"
 #include "durable/directory_check.h"
 #include "durable/log_test.h"
 #include "durable/repair_directory.h"
@@ -226,7 +226,8 @@ class Store {
   }
   // Turns a bit in the middle of the first file of these names, as if it had decayed on the disk.
   void Decay(std::string_view prefix) {
-    for (const std::string& name : *disk_.List(kTestDirectory)) {
+    const auto names = *disk_.List(kTestDirectory);
+    for (const std::string& name : names) {
       if (!name.starts_with(prefix)) continue;
       const std::string path = std::string(kTestDirectory) + "/" + name;
       auto file = *disk_.Open(path, FileSystem::Mode::kReadWrite);
@@ -278,7 +279,7 @@ class Store {
     Version ticket = 0;  // the highest
   };
 
-  uint64_t now_ms() { return clock_.TimeMs(); }
+  uint64_t now_ms() { return clock_.WallMs(); }
 
   void Drop() {
     keyspaces_.reset();
@@ -306,6 +307,10 @@ class Store {
   void Step() {
     clock_.Advance(250'000'000);
     log().Step();
+    if (++steps_ % 8 == 0) {
+      persistence_->StepSaver();
+      for (uint32_t i = 0; i < kKeyspaces; ++i) keyspaces_->at(i).Maintain(now_ms());
+    }
     NoteAnswered();
   }
 
@@ -369,6 +374,7 @@ class Store {
   std::unique_ptr<Keyspaces> keyspaces_;
   std::map<uint32_t, Kept> kept_;
   uint64_t number_ = 0;   // of the next batch
+  uint64_t steps_ = 0;    // so far
   bool is_known_ = true;  // what a start has to find
 };
 
@@ -429,7 +435,9 @@ uint64_t RunFaults(const Scenario& setup, const std::vector<Fault>& faults) {
 
 struct Tried {
   uint64_t runs = 0, met = 0;
-  void Print(const char* what) const {
+  // That so many calls have failed, at least; all faults are more.
+  void Print(const char* what, uint64_t met_min) const {
+    EXPECT_GE(met, met_min);
     std::printf("faults: %s: %llu faults tried, %llu calls failed\n", what,
                 static_cast<unsigned long long>(runs), static_cast<unsigned long long>(met));
   }
@@ -455,22 +463,44 @@ std::vector<Fault> WaysOf(Call call) {
   return ways;
 }
 
-// Each fault there is of a phase; of those that are the slice, every `stride`-th.
+// Numbers of faults that a row tries: each there is, until none is met; in the slice one, of a row
+// in `stride`. Calls that a run makes rarely get low numbers.
+class Row {
+ public:
+  Row(Call call, uint64_t number, uint64_t stride) {
+    if (TriesAll()) return;
+    const bool is_often =
+        call == Call::kWrite || call == Call::kSync || call == Call::kSyncDirectory;
+    const uint64_t mixed = number * 0x9e3779b97f4a7c15 >> 40;
+    is_over_ = mixed % stride != 0;
+    next_ = mixed / stride % (is_often ? 24 : 3);
+  }
+  // Nothing: there are no more.
+  std::optional<uint64_t> Next() {
+    if (is_over_) return std::nullopt;
+    is_over_ = !TriesAll();
+    return next_++;
+  }
+  void End() { is_over_ = true; }
+
+ private:
+  bool is_over_ = false;
+  uint64_t next_ = 0;
+};
+
+// Each fault there is of a phase; of those that are the slice, those of a row in `stride`.
 Tried TryEach(Phase phase, LogSync policy, uint64_t stride) {
   Tried tried;
-  uint64_t number = 0;  // of the fault, among all
-  const uint64_t every = TriesAll() ? 1 : stride * (kSanitized ? 5 : 1);
+  uint64_t number = static_cast<uint64_t>(policy) << 32;  // of the row, or the fault
   for (size_t call = 0; call < SimFileSystem::kCalls; ++call) {
     for (const Fault& way : WaysOf(static_cast<Call>(call))) {
       for (int lasting = 0; lasting < (way.is_for_ever ? 2 : 1); ++lasting) {
         for (const End end : {End::kClose, End::kKill, End::kPowerLoss}) {
-          // How many calls there are is not known before; the last run of each row meets none.
-          for (uint64_t n = 0;; ++n) {
-            ++number;
-            const uint64_t n_of_run = n * every + (TriesAll() ? 0 : number * 7 % every);
+          Row row(static_cast<Call>(call), ++number, stride);
+          while (const auto n = row.Next()) {
             Fault fault = way;
-            fault.passed = n_of_run;
-            const uint64_t mixed = number * 0x9e3779b97f4a7c15;
+            fault.passed = *n;
+            const uint64_t mixed = ++number * 0x9e3779b97f4a7c15;
             const Scenario setup = {.policy = policy,
                                     .end = end,
                                     .phase = phase,
@@ -481,8 +511,8 @@ Tried TryEach(Phase phase, LogSync policy, uint64_t stride) {
             SCOPED_TRACE(testing::Message() << setup << ": " << TextOf(fault));
             const uint64_t met = RunFaults(setup, {fault});
             if (testing::Test::HasFailure()) return tried;
-            if (met == 0) break;
-            ++tried.runs;
+            if (met == 0) row.End();
+            tried.runs += met > 0 ? 1 : 0;
             tried.met += met;
           }
         }
@@ -523,14 +553,16 @@ class Faults : public testing::TestWithParam<LogSync> {};
 
 // Goal: no call that fails while the store serves, or writes a snapshot, costs what is acknowledged
 // before or after.
-TEST_P(Faults, WhileServing) { TryEach(Phase::kServing, GetParam(), 40).Print("while serving"); }
+TEST_P(Faults, WhileServing) {
+  TryEach(Phase::kServing, GetParam(), 16).Print("while serving", 20);
+}
 
 // Goal: nor one while a directory is made.
-TEST_P(Faults, WhileMaking) { TryEach(Phase::kMaking, GetParam(), 20).Print("while making"); }
+TEST_P(Faults, WhileMaking) { TryEach(Phase::kMaking, GetParam(), 16).Print("while making", 20); }
 
 // Goal: nor one while a store recovers; a start that fails can be done again.
 TEST_P(Faults, WhileRecovering) {
-  TryEach(Phase::kRecovering, GetParam(), 30).Print("while recovering");
+  TryEach(Phase::kRecovering, GetParam(), 16).Print("while recovering", 10);
 }
 
 // Goal: nor one while a directory is repaired: a repair that fails can be done again, and gives
@@ -539,7 +571,6 @@ TEST_P(Faults, WhileRecovering) {
 // and with each.
 TEST(FaultsOfARepair, WhileRepairing) {
   Tried tried;
-  const uint64_t every = TriesAll() ? 1 : 10 * (kSanitized ? 5 : 1);
   uint64_t number = 0;
   for (const char* const damaged : {"log-0", "snapshot-", "keyspaces"}) {
     uint64_t met = 0;
@@ -549,29 +580,31 @@ TEST(FaultsOfARepair, WhileRepairing) {
     for (size_t call = 0; call < SimFileSystem::kCalls; ++call) {
       for (const Fault& way : WaysOf(static_cast<Call>(call))) {
         for (const End end : {End::kClose, End::kPowerLoss}) {
-          for (uint64_t n = 0;; ++n) {
+          Row row(static_cast<Call>(call), ++number, 12);
+          while (const auto n = row.Next()) {
             Fault fault = way;
-            fault.passed = n * every + (TriesAll() ? 0 : ++number * 7 % every);
-            const Scenario setup = {.policy = LogSync::kEverySecond, .end = end, .seed = 1'000 + n};
+            fault.passed = *n;
+            const Scenario setup = {
+                .policy = LogSync::kEverySecond, .end = end, .seed = 1'000 + *n};
             SCOPED_TRACE(testing::Message() << damaged << ", " << setup << ": " << TextOf(fault));
             EXPECT_EQ(RunRepair(setup, damaged, {fault}, &met), expected);
             if (HasFailure()) return;
-            if (met == 0) break;
-            ++tried.runs;
+            if (met == 0) row.End();
+            tried.runs += met > 0 ? 1 : 0;
             tried.met += met;
           }
         }
       }
     }
   }
-  tried.Print("while repairing");
+  tried.Print("while repairing", 20);
 }
 
 // Goal: nor two of them: the second one hits what mends the first, or comes later.
 // Method: kinds, numbers, ways and options by seed; on the tree, too. The same seeds each time.
 TEST_P(Faults, Pairs) {
   Tried tried;
-  const uint64_t count = TriesAll() ? 20'000 : kSanitized ? 10 : 100;
+  const uint64_t count = TriesAll() ? 20'000 : 40;
   for (uint64_t seed = 0; seed < count; ++seed) {
     std::mt19937_64 rng(seed * 3 + static_cast<uint64_t>(GetParam()));
     const Scenario setup = {.policy = GetParam(),
@@ -600,7 +633,7 @@ TEST_P(Faults, Pairs) {
     ++tried.runs;
     tried.met += met;
   }
-  tried.Print("pairs");
+  tried.Print("pairs", count / 2);
 }
 
 std::string NameOf(const testing::TestParamInfo<LogSync>& policy) {

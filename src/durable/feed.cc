@@ -7,10 +7,11 @@
 
 namespace skep::durable {
 
-bool LackedRoomForAnswers(const Outcome& outcome) {
+bool LackedRoomForAnswers(const Batch& batch, uint32_t slot) {
   static_assert(kAnswerBytesMax > EngineTraits().value_bytes_max, "it is told by its detail");
+  const Outcome& outcome = batch.outcome(slot);
   return outcome.verdict == Verdict::kRefused && outcome.status.code() == Code::kTooLarge &&
-         outcome.status.detail() == kAnswerBytesMax;
+         outcome.status.detail() == batch.answer_bytes_max();
 }
 
 Status Feed::Added(size_t bytes) {
@@ -28,9 +29,8 @@ Status Feed::Finish() {
 
 // Executes the batch, and behind it in others what it has left.
 Status Feed::ExecuteAll(Batch& batch) {
-  const size_t used = batch.scratch().used();
   engine_.Execute(batch);
-  const size_t made = batch.scratch().used() - used;
+  const size_t made = batch.answer_bytes();
   // As many as would have made so much, but not at once many more than before.
   const uint64_t fit = made == 0 ? kOperationsMax : batch.size() * kAnswerBytesWanted / made;
   operations_max_ = static_cast<uint32_t>(
@@ -39,7 +39,7 @@ Status Feed::ExecuteAll(Batch& batch) {
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     const Outcome& out = batch.outcome(slot);
     if (out.verdict != Verdict::kRefused) continue;
-    if (!LackedRoomForAnswers(out)) return out.status;
+    if (!LackedRoomForAnswers(batch, slot)) return out.status;
     left.push_back(batch.requests()[slot]);
   }
   return ExecuteLeft(left);

@@ -13,9 +13,9 @@
 
 namespace skep::durable {
 
-// Whether a request was refused only because the answers of its batch had no more room. Then so
-// were the later points on its key.
-bool LackedRoomForAnswers(const Outcome& outcome);
+// Whether the request in the slot was refused only because the answers of its batch had no more
+// room. Then so were the later points on its key.
+bool LackedRoomForAnswers(const Batch& batch, uint32_t slot);
 
 // Thread safety: one owner.
 // Memory: of the requests 4 MiB and one key and value; of what functions make 16 MiB as a rule, and

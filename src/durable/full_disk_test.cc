@@ -2,6 +2,7 @@
 // what goes on, and that it recovers by itself.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 
@@ -253,6 +254,175 @@ TEST_F(FullDiskTest, Starts) {
   }
 }
 
+// Goal: a transaction that stores and deletes is refused as a whole; one that deletes is let in.
+TEST_F(FullDiskTest, ATransactionIsNotHalved) {
+  ASSERT_TRUE(Put("old", 10).ok());
+  LeaveFree(kTestSegmentBytes + 10);
+  Fill(1'000);
+  for (const bool stores : {true, false}) {
+    Batch batch(Batch::Kind::kAtomic);
+    const std::string value(1'000, 'v');
+    if (stores) batch.Put("new", value);
+    batch.BeginPart();
+    const uint32_t erase = batch.Delete("old");
+    engine().Execute(batch);
+    EXPECT_EQ(batch.outcome(erase).verdict == Verdict::kDone, !stores);
+    EXPECT_EQ(store_.States()[0].count("old"), stores ? 1u : 0u);
+  }
+}
+
+// Goal: a store that starts on a disk that its own log has filled finds the way out by itself: the
+// reserve that is there holds a snapshot, and the log before it goes although the log has failed.
+TEST_F(FullDiskTest, StartsBehindItsOwnLog) {
+  store_.persistence().StepSaver();
+  for (int i = 0; i < 2'000; ++i) {
+    ASSERT_TRUE(Put("key" + std::to_string(i % 20), kKiB).ok());
+    if (i % 50 == 0) Step();
+  }
+  const State state = store_.States()[0];
+  Image image = TakeImage(disk());
+  ASSERT_TRUE(image.contains(kReserveFile));
+  image.erase("log-next.tmp");
+  TestStore again(image, LogSync::kEverySecond, kTestSegmentBytes, "model",
+                  {.short_reads_ppm = 0, .capacity_bytes = BytesOf(image)});
+  ASSERT_TRUE(again.status().ok()) << again.problem();
+  EXPECT_FALSE(again.log().admits());
+  for (int i = 0; i < 4; ++i) {
+    again.clock().Advance(kAWhileNs);
+    again.log().Step();
+    again.persistence().StepSaver();
+  }
+  again.clock().Advance(kAWhileNs);
+  again.log().Step();
+  EXPECT_TRUE(again.log().admits()) << again.log().status().ToString();
+  EXPECT_EQ(again.States()[0], state);
+  while (again.log().Step() <= 1) {
+  }
+  EXPECT_LT(BytesOf(TakeImage(again.disk())), BytesOf(image) / 4);
+}
+
+// Goal: the same where the snapshot is there and a process before this one has not dropped the log.
+TEST_F(FullDiskTest, StartsBehindALogThatWasNotDropped) {
+  for (int i = 0; i < 500; ++i) ASSERT_TRUE(Put("key" + std::to_string(i % 20), kKiB).ok());
+  ASSERT_TRUE(store_.persistence().Save().ok());  // which the log's next step would drop it for
+  Image image = TakeImage(disk());
+  image.erase("log-next.tmp");
+  TestStore again(image, LogSync::kEverySecond, kTestSegmentBytes, "model",
+                  {.short_reads_ppm = 0, .capacity_bytes = BytesOf(image)});
+  ASSERT_TRUE(again.status().ok()) << again.problem();
+  again.clock().Advance(kAWhileNs);
+  again.log().Step();
+  EXPECT_TRUE(again.log().admits()) << again.log().status().ToString();
+}
+
+// Goal: a key that expires while nothing can be logged makes no reader wait.
+TEST_F(FullDiskTest, AKeyExpiresWhereNothingIsLogged) {
+  for (const char* const name : {"model", "btree", "hash"}) {
+    SCOPED_TRACE(name);
+    TestStore before({}, LogSync::kEverySecond, kTestSegmentBytes, name);
+    Batch batch;
+    batch.set_now_ms(before.now_ms());
+    batch.Put("key", "value");
+    batch.Add({.op = Op::kPut, .key = "soon", .value = "v", .deadline_ms = before.now_ms() + 500});
+    before.engine(0).Execute(batch);
+    before.log().Publish();
+    Image image = TakeImage(before.disk());
+    image.erase("log-next.tmp");
+    TestStore again(image, LogSync::kEverySecond, kTestSegmentBytes, name,
+                    {.short_reads_ppm = 0, .capacity_bytes = BytesOf(image)});
+    ASSERT_TRUE(again.status().ok()) << again.problem();
+    ASSERT_FALSE(again.log().admits());
+    for (int i = 0; i < 3; ++i) {
+      again.clock().Advance(kAWhileNs);
+      Engine& engine = again.engine(0);
+      engine.Maintain(again.now_ms());
+      again.log().Step();
+      Batch reads;
+      reads.set_now_ms(again.now_ms());
+      reads.Get("key");
+      const uint32_t gone = reads.Get("soon");
+      reads.Count(Range::All());
+      const Version ticket = engine.Execute(reads);
+      EXPECT_EQ(reads.outcome(gone).verdict, Verdict::kAbsent);
+      EXPECT_TRUE(engine.gate().IsReleased(ticket));
+    }
+  }
+}
+
+// Goal: a disk on which a sync hangs is not asked for space by whoever wants to write.
+// Method: the writer comes while the sync goes on.
+TEST_F(FullDiskTest, NobodyTakesSpaceWhileASyncHangs) {
+  Status while_it_hangs;
+  uint64_t bytes_before = 0, bytes_behind = 0;
+  ASSERT_TRUE(Put("key", 100).ok());
+  log().set_policy(LogSync::kAlways);
+  disk().set_options({.short_reads_ppm = 0, .during_sync = [&] {
+                        if (bytes_before != 0) return;
+                        store_.clock().Advance(kAWhileNs);
+                        bytes_before = BytesOf(TakeImage(disk()));
+                        Batch batch;
+                        const std::string value(4 * kTestSegmentBytes, 'v');
+                        batch.Put("large", value);
+                        engine().Execute(batch);
+                        while_it_hangs = batch.outcome(0).status;
+                        bytes_behind = BytesOf(TakeImage(disk()));
+                      }});
+  log().Step();
+  ASSERT_NE(bytes_before, 0u);
+  EXPECT_EQ(while_it_hangs.detail(), static_cast<uint64_t>(EBUSY)) << while_it_hangs.ToString();
+  EXPECT_EQ(bytes_behind, bytes_before);
+}
+
+// Goal: what a snapshot has made superfluous is removed a few segments at a time, so that a sync
+// that is due waits for no more.
+TEST_F(FullDiskTest, TheLogIsDroppedInPieces) {
+  const auto segments = [&] {
+    const Image image = TakeImage(disk());
+    return std::ranges::count_if(image,
+                                 [](const auto& file) { return file.first.ends_with(".skl"); });
+  };
+  for (int i = 0; i < 800; ++i) ASSERT_TRUE(Put("key" + std::to_string(i % 5), 2 * kKiB).ok());
+  ASSERT_GT(segments(), 20);
+  ASSERT_TRUE(store_.persistence().Save().ok());
+  int steps = 0;
+  while (segments() > 1) {
+    const auto before = segments();
+    const int wait_ms = log().Step();
+    EXPECT_LE(before - segments(), 4);
+    if (segments() > 1) {
+      EXPECT_LE(wait_ms, 1);
+    }
+    ASSERT_LT(++steps, 100);
+  }
+}
+
+// Goal: what was written under `no` is not held against the first writes of `everysec`.
+TEST_F(FullDiskTest, APolicyBeginsWithItsOwnTime) {
+  log().set_policy(LogSync::kNo);
+  ASSERT_TRUE(Put("key", 100).ok());
+  store_.clock().Advance(20 * kAWhileNs);
+  log().set_policy(LogSync::kEverySecond);
+  EXPECT_TRUE(Put("key", 100).ok());
+}
+
+// Goal: a snapshot of a position that the log has not written yet, as it has failed, is not
+// followed by another one for that.
+TEST_F(FullDiskTest, ASnapshotAheadOfTheLogIsEnough) {
+  const auto floor = log().Enter(0, {.bytes = 100, .stores = true});
+  ASSERT_TRUE(floor.has_value());
+  disk().Plan({.call = SimFileSystem::Call::kWrite, .is_for_ever = true});
+  Batch batch;
+  batch.Put("key", "value");
+  engine().Execute(batch);
+  log().Publish();
+  ASSERT_FALSE(log().admits());
+  log().Leave(0, *floor, {.payload = "never written", .changes = 1, .last = engine().Latest()});
+  disk().ClearFaults();
+  ASSERT_TRUE(store_.persistence().Save().ok());
+  ASSERT_GT(store_.persistence().snapshots().log_position, log().statistics().position);
+  EXPECT_FALSE(store_.persistence().StepSaver());
+}
+
 // Goal: when the directory is gone writes get an error and nothing hangs: not what was begun, and
 // no read. Method: its files and itself are removed; segments end in between, or not.
 TEST_F(FullDiskTest, TheDirectoryGoes) {
@@ -285,6 +455,7 @@ TEST_F(FullDiskTest, TheDirectoryGoesUnnoticed) {
   ASSERT_TRUE(disk().Remove(kTestDirectory).ok());
   Step();
   EXPECT_EQ(Put("key", 100).detail(), static_cast<uint64_t>(ENOENT));
+  EXPECT_EQ(Delete("key").detail(), static_cast<uint64_t>(ENOENT));
   EXPECT_TRUE(CanReadAll());
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -21,7 +22,9 @@ constexpr int kIdleMs = 1000;
 constexpr uint64_t kBriefSyncNs = 500'000;
 constexpr std::chrono::milliseconds kSyncPatience{1};  // for another's
 constexpr std::chrono::milliseconds kPreparePatience{500};
+constexpr uint64_t kSlowSyncMs = 200;
 constexpr int kRetrySyncMs = 1;  // if a batch had not left
+constexpr int kDropOnMs = 1;     // if there is more to drop
 constexpr int kRoundsMax = 16;   // that one thread writes for others
 // Not synced, in memory. Above the first a sync is due; above the second nothing more is written
 // until one has succeeded, and replies wait.
@@ -32,6 +35,8 @@ constexpr uint64_t kCheckEveryMs = 1000;
 // Of the records of progress that a batch gives rise to, two at most.
 constexpr uint64_t kProgressBytes = 2 * (kRecordHeaderBytes + 16);
 constexpr uint64_t kProgressBytesOfKeyspace = 2 * 16;
+
+constexpr Status kNoMemory(Code::kOutOfMemory, "no memory for what the log has to write");
 
 void Bump(std::atomic<uint64_t>& counter) { counter.fetch_add(1, std::memory_order_relaxed); }
 
@@ -130,7 +135,7 @@ Status Log::Refusal(const Need& need) const {
   if (IsTooOld()) {
     return {Code::kIo, "the disk has not synced for too long", EBUSY};
   }
-  return need.stores ? space_ : Status();
+  return need.stores || !IsLackOfSpace(space_) ? space_ : Status();
 }
 
 // Bytes behind what is written that have to be there for it, and for all that have entered. Holds
@@ -145,8 +150,9 @@ uint64_t Log::RoomFor(const Need& need) const {
 // Holds mutex_.
 Log::Floor Log::EnterWith(uint32_t keyspace, uint64_t bytes) {
   if (free_floors_.empty()) {
-    free_floors_.push_back(floors_.size());
     floors_.emplace_back();
+    free_floors_.reserve(floors_.capacity());  // so that nobody who leaves needs memory
+    free_floors_.push_back(floors_.size() - 1);
   }
   const Floor floor = free_floors_.back();
   free_floors_.pop_back();
@@ -164,15 +170,18 @@ Status Log::TakeSpace(uint64_t bytes) {
   Status s;
   {
     // On a disk that does not answer, who is to serve others does not wait for it.
-    std::unique_lock preparing(preparing_, kPreparePatience);
-    if (!preparing.owns_lock() || IsSlow()) {
-      return {Code::kIo, "the disk is slower than the writes", EBUSY};
+    constexpr Status kSlow(Code::kIo, "the disk is slower than the writes", EBUSY);
+    if (IsSlow()) {
+      Wake();
+      return kSlow;
     }
+    std::unique_lock preparing(preparing_, kPreparePatience);
+    if (!preparing.owns_lock() || IsSlow()) return kSlow;
     s = segments_.Prepare(more);
     if (!s.ok() && IsLackOfSpace(s)) s = segments_.Prepare(bytes);
     NoteRoom();
   }
-  if (space_hook_) space_hook_();
+  if (news_hook_) news_hook_();
   Wake();  // if there is none the log's thread says so
   return s;
 }
@@ -190,34 +199,76 @@ uint64_t Log::UnsyncedMs() const {
   return since_ms == 0 ? 0 : now_ms - std::min(now_ms, since_ms);
 }
 
+// What was written under another policy is not too old before a sync of this one was due.
 bool Log::IsTooOld() const {
   const uint64_t max_ms = unsynced_ms_max_.load(std::memory_order_relaxed);
-  return max_ms != 0 && policy() == LogSync::kEverySecond && UnsyncedMs() > max_ms;
+  if (max_ms == 0 || policy() != LogSync::kEverySecond || UnsyncedMs() <= max_ms) return false;
+  return clock_.MonotonicMs() - policy_since_ms_.load(std::memory_order_relaxed) > max_ms;
 }
 
-// Whether a sync that was due takes its time.
+// Whether a sync takes long, or one that was due does.
 bool Log::IsSlow() const {
+  const uint64_t since_ms = sync_since_ms_.load(std::memory_order_relaxed);
+  const uint64_t now_ms = clock_.MonotonicMs();
+  if (since_ms != 0 && now_ms > since_ms + kSlowSyncMs) return true;
   return policy() == LogSync::kEverySecond && UnsyncedMs() > 2 * kSyncAfterMs;
 }
 
 void Log::Leave(uint32_t keyspace, Floor floor, const Record& record) {
   const uint32_t crc = Crc32c(record.payload);
   std::lock_guard lock(mutex_);
-  floors_[floor].floor = kNoFloor;
-  entered_bytes_ -= std::exchange(floors_[floor].bytes, 0);
-  free_floors_.push_back(floor);
+  if (!record.payload.empty()) AppendRecord(record.payload, crc);
+  TakeAway(floor);
   if (record.payload.empty()) return;
-  AppendRecord(record.payload, crc);
   Keyspace& of = KeyspaceOf(keyspace);
   of.last_appended = std::max(of.last_appended, record.last);
   Bump(records_);
   changes_.fetch_add(record.changes, std::memory_order_relaxed);
 }
 
+// Holds mutex_.
+void Log::TakeAway(Floor floor) {
+  entered_bytes_ -= floors_[floor].bytes;
+  floors_[floor] = {};
+  free_floors_.push_back(floor);
+}
+
+void Log::Abandon(Floor floor, Version last) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    Held& held = floors_[floor];
+    entered_bytes_ -= std::exchange(held.bytes, 0);
+    held.is_abandoned = true;
+    Keyspace& of = KeyspaceOf(held.keyspace);
+    of.last_appended = std::max(of.last_appended, last);
+  }
+  if (news_hook_) news_hook_();
+}
+
+std::vector<Log::Floor> Log::Abandoned() const {
+  std::lock_guard lock(mutex_);
+  std::vector<Floor> abandoned;
+  for (Floor floor = 0; floor < floors_.size(); ++floor) {
+    if (floors_[floor].is_abandoned) abandoned.push_back(floor);
+  }
+  return abandoned;
+}
+
+void Log::LeaveAbandoned(const std::vector<Floor>& floors) {
+  if (floors.empty()) return;
+  {
+    std::lock_guard lock(mutex_);
+    for (const Floor floor : floors) TakeAway(floor);
+  }
+  Publish();
+}
+
+// If there is no memory for it nothing is appended.
 void Log::AppendRecord(std::string_view payload, uint32_t payload_crc) {
   char header[kRecordHeaderBytes];
   WriteHeader({.payload_crc = payload_crc, .payload_bytes = payload.size(), .position = end_},
               header);
+  pending_.reserve(pending_.size() + sizeof(header) + payload.size());
   pending_.append(header, sizeof(header));
   pending_.append(payload);
   end_ += sizeof(header) + payload.size();
@@ -278,6 +329,7 @@ void Log::AskSync() {
 
 // What was appended, with the progress that it makes. Holds writing_.
 Log::Chunk Log::Take() {
+  if (kept_.size() == kept_.capacity()) kept_.reserve(2 * kept_.size() + 8);  // for Keep()
   std::lock_guard lock(mutex_);
   const uint64_t begin = end_ - pending_.size();
   bool has_progress = false;
@@ -302,11 +354,11 @@ void Log::AppendProgress() {
   AppendVarint(payload, static_cast<uint64_t>(std::ranges::count_if(keyspaces_, is_news)));
   for (const auto& keyspace : keyspaces_) {
     if (!is_news(keyspace)) continue;
-    keyspace->progress = keyspace->taken;
     AppendVarint(payload, keyspace->index);
     AppendVarint(payload, keyspace->taken);
   }
   AppendRecord(payload, Crc32c(payload));
+  for (const auto& keyspace : keyspaces_) keyspace->progress = keyspace->taken;
 }
 
 // Holds writing_. Not kOk: nothing may be acknowledged.
@@ -317,7 +369,13 @@ Status Log::WriteTaken() {
     AskSync();  // which publishes
     return {Code::kUnavailable, "the disk is slower than the writes"};
   }
-  Chunk chunk = Take();
+  Chunk chunk;
+  try {
+    chunk = Take();
+  } catch (const std::bad_alloc&) {
+    wanted_.store(true, std::memory_order_seq_cst);  // the log's thread tries again
+    return kNoMemory;
+  }
   if (chunk.bytes.empty()) return {};
   const Status s = WriteChunk(std::move(chunk));
   if (!s.ok()) SetFailed(s);
@@ -325,10 +383,15 @@ Status Log::WriteTaken() {
 }
 
 Status Log::WriteChunk(Chunk chunk) {
-  const Status s = segments_.Write(chunk.bytes);
+  Keep(std::move(chunk));
+  Status s;
+  try {
+    s = segments_.Write(kept_.back().bytes);
+  } catch (const std::bad_alloc&) {
+    s = kNoMemory;
+  }
   written_position_.store(segments_.position(), std::memory_order_relaxed);
   Bump(writes_);
-  Keep(std::move(chunk));
   NoteRoom();
   if (kept_bytes_ > kKeptBytesDue) AskSync();
   if (segments_.wants_filling() || !segments_.is_prepared()) Wake();
@@ -357,7 +420,9 @@ int Log::Step() {
     if (now_ms < next_mend_ms_) return static_cast<int>(next_mend_ms_ - now_ms);
     next_mend_ms_ = now_ms + kMendEveryMs;
     std::scoped_lock lock(syncing_, writing_, preparing_);
-    if (!Mend().ok()) return kMendEveryMs;
+    Status mended = Mend();
+    if (IsLackOfSpace(mended) && GiveBackSpace()) mended = Mend();
+    if (!mended.ok()) return kMendEveryMs;
   }
   // What is synced may not wait for what takes its time as the disk likes.
   const bool is_asked = SyncIfDue();
@@ -366,7 +431,10 @@ int Log::Step() {
     wants_sync_.store(true, std::memory_order_seq_cst);
     return kRetrySyncMs;
   }
+  // Whoever found the lock taken by this thread has left it to this thread.
+  if (wanted_.load(std::memory_order_seq_cst)) Publish();
   if (!space.ok()) return kMendEveryMs;
+  if (drops_on_) return kDropOnMs;
   return policy() == LogSync::kEverySecond ? static_cast<int>(kSyncAfterMs) / 4 : kIdleMs;
 }
 
@@ -395,6 +463,7 @@ Status Log::SeeToSpace() {
   Status space;
   bool is_dropped = true;
   bool is_news = false;
+  constexpr size_t kDroppedMax = 4;  // segments: a sync that is due does not wait for more
   {
     std::lock_guard preparing(preparing_);
     if (const uint64_t now_ms = clock_.MonotonicMs(); now_ms >= next_check_ms_ || !checked_.ok()) {
@@ -402,7 +471,9 @@ Status Log::SeeToSpace() {
       checked_ = segments_.Check();
     }
     if (drop_before != 0 || segments_.has_superseded()) {
-      is_dropped = segments_.DropBefore(drop_before).ok();
+      const auto is_all = segments_.DropBefore(drop_before, kDroppedMax);
+      is_dropped = is_all.value_or(false);
+      drops_on_ = is_all && !*is_all;
     }
     is_news = !segments_.is_prepared();
     space = segments_.Prepare();
@@ -414,9 +485,20 @@ Status Log::SeeToSpace() {
     space_ = space;
     if (!is_dropped) drop_before_ = std::max(drop_before_, drop_before);  // by the next step
   }
-  if (is_news && space_hook_) space_hook_();
+  if (is_news && news_hook_) news_hook_();
   segments_.FillAhead();
   return space;
+}
+
+// Whether there is more space now: what lies before the last snapshot is not needed, also while the
+// log has failed. Holds preparing_.
+bool Log::GiveBackSpace() {
+  uint64_t drop_before = 0;
+  {
+    std::lock_guard lock(mutex_);
+    drop_before = drop_before_;
+  }
+  return drop_before != 0 && segments_.DropChainBefore(drop_before);
 }
 
 bool Log::LacksWanted() {
@@ -440,7 +522,13 @@ Status Log::Sync() {
     }
   }
   const uint64_t begin_ns = clock_.MonotonicNs();
-  const auto synced = segments_.Sync();
+  sync_since_ms_.store(clock_.MonotonicMs(), std::memory_order_relaxed);
+  Result<uint64_t> synced = Fail(kNoMemory);
+  try {
+    synced = segments_.Sync();
+  } catch (const std::bad_alloc&) {  // so it has failed
+  }
+  sync_since_ms_.store(0, std::memory_order_relaxed);
   const uint64_t took_ns = clock_.MonotonicNs() - begin_ns;
   Bump(syncs_);
   recent_sync_ns_ = (recent_sync_ns_ * 7 + std::min(took_ns, 16 * kBriefSyncNs)) / 8;
@@ -462,6 +550,7 @@ Status Log::Sync() {
   return {};
 }
 
+// The gate of what is synced goes first: with kAlways what the other one has let go is synced.
 void Log::ReleaseSynced() {
   for (const auto& keyspace : keyspaces_) {
     keyspace->synced->Release(keyspace->synced_to);
@@ -472,6 +561,11 @@ void Log::ReleaseSynced() {
 bool Log::HasFailed() {
   std::lock_guard writing(writing_);
   return has_failed_;
+}
+
+bool Log::writes() const {
+  std::lock_guard lock(mutex_);
+  return failure_.ok();
 }
 
 // Holds syncing_ and writing_.
@@ -502,6 +596,7 @@ bool Log::has_space() const {
 }
 
 void Log::set_policy(LogSync policy) {
+  policy_since_ms_.store(clock_.MonotonicMs(), std::memory_order_relaxed);
   policy_.store(policy, std::memory_order_relaxed);
   AskSync();
 }
@@ -536,7 +631,11 @@ void Log::RunThread() {
   while (!is_stopping_) {
     is_woken_ = false;
     lock.unlock();
-    const int wait_ms = Step();
+    int wait_ms = kMendEveryMs;
+    try {
+      wait_ms = Step();
+    } catch (const std::bad_alloc&) {  // what was to be done is done by another step
+    }
     lock.lock();
     wake_.wait_for(lock, std::chrono::milliseconds(wait_ms),
                    [&] { return is_woken_ || is_stopping_; });

@@ -48,6 +48,10 @@
 // Age. With kEverySecond a power loss costs what is not synced. If that gets too old (the disk does
 // not answer a sync) writes are refused until it has, however long that takes; reads go on.
 //
+// Memory. Where there is none for a batch's record the batch is abandoned: it never leaves the log
+// by itself, and so by (C1) nothing behind its floor is told, until a snapshot has what it did.
+// Until then a start would find the state before it.
+//
 // Failures. What is not synced is kept in memory, and synced when it is much. If a write or sync
 // fails, nothing more is written or acknowledged, and what was sent to be written may or may not be
 // on the disk. Step() then begins a new segment from the last synced position on, writes there what
@@ -148,7 +152,15 @@ class Log {
   //   kIo, ENOSPC  there is not the space for it
   // Cost: a system call or some if what is taken from the disk is used up.
   Result<Floor> Enter(uint32_t keyspace, const Need& need);
+  // If it throws std::bad_alloc nothing was appended, and the batch has not left.
   void Leave(uint32_t keyspace, Floor floor, const Record& record);
+  // Instead of Leave(), of a batch that may have changed something, up to the version `last`, if
+  // there is no memory for its record. Its floor stays, so no version above it is told, until a
+  // snapshot that was begun afterwards has what the batch did: the snapshot's writer asks which
+  // these floors are, and lets them leave when the snapshot counts.
+  void Abandon(Floor floor, Version last) noexcept;
+  std::vector<Floor> Abandoned() const;
+  void LeaveAbandoned(const std::vector<Floor>& floors);
 
   // Sees to it that what was appended before is written. Thread-safe; costs a system call if nobody
   // else is writing.
@@ -159,13 +171,15 @@ class Log {
   // Why writes are refused; kOk if they are not. Thread-safe, as what follows.
   Status status() const;
   bool admits() const { return status().ok(); }
+  // False: a write or sync has failed and is not mended yet, so no gate is released.
+  bool writes() const;
   // False: there was no space when it was last looked for.
   bool has_space() const;
   // Bytes of the file system that the log leaves to others.
   void set_kept_free(uint64_t bytes) { segments_.set_kept_free(bytes); }
-  // Called when the log has taken space from the disk, or has found none, by the thread that has.
-  // To be set before the thread starts.
-  void set_space_hook(std::function<void()> hook) { space_hook_ = std::move(hook); }
+  // Called when the log has taken space from the disk or has found none, and when a batch was
+  // abandoned, by the thread that has. To be set before the thread starts.
+  void set_news_hook(std::function<void()> hook) { news_hook_ = std::move(hook); }
   // With kEverySecond, the age of what is not synced above which writes are refused; 0: any.
   void set_unsynced_ms_max(uint64_t ms) { unsynced_ms_max_.store(ms, std::memory_order_relaxed); }
   LogSync policy() const { return policy_.load(std::memory_order_relaxed); }
@@ -184,7 +198,8 @@ class Log {
   // Calls Step() until it is stopped, on a thread of the log's own.
   void StartThread();
   void StopThread();
-  // Segments without anything from the position on are not needed. Done by the next Step().
+  // Segments without anything from the position on are not needed. Done by the next steps, a few
+  // each.
   void DropBefore(uint64_t position);
 
   // Stops the thread, writes and syncs all, and says in the log that it has ended. Nobody may enter
@@ -207,6 +222,7 @@ class Log {
     uint32_t keyspace = 0;
     Version floor = kNoFloor;
     uint64_t bytes = 0;  // that it may append
+    bool is_abandoned = false;
   };
   // What was written, or is to be, from a position on.
   struct Chunk {
@@ -228,6 +244,7 @@ class Log {
   uint64_t UnsyncedMs() const;
   Keyspace& KeyspaceOf(uint32_t index);
   const Keyspace& KeyspaceOf(uint32_t index) const;
+  void TakeAway(Floor floor);
   void AppendRecord(std::string_view payload, uint32_t payload_crc);
   Chunk Take();
   void AppendProgress();
@@ -246,6 +263,7 @@ class Log {
   bool LacksWanted();
   bool SyncIfDue();
   Status SeeToSpace();
+  bool GiveBackSpace();
   void SetFailed(Status status);
   void Wake();
   void RunThread();
@@ -281,7 +299,7 @@ class Log {
   // Taken before mutex_, and after the two above. Who holds it takes space from the disk or
   // drops segments.
   TimedMutex preparing_;
-  std::function<void()> space_hook_;
+  std::function<void()> news_hook_;
 
   // Set before what it asks for is looked at: Publish().
   std::atomic<bool> wanted_{false};
@@ -293,6 +311,9 @@ class Log {
 
   std::atomic<uint64_t> unsynced_since_ms_{0};    // relaxed; 0: all that is written is synced
   std::atomic<uint64_t> unsynced_ms_max_{2'000};  // relaxed: an option
+  std::atomic<uint64_t> policy_since_ms_{0};      // relaxed: as these two are compared with now
+  std::atomic<uint64_t> sync_since_ms_{0};        // relaxed; 0: none is under way
+  bool drops_on_ = false;                         // Step's: it has left some to the next one
   uint64_t next_mend_ms_ = 0;                     // Step's
   uint64_t next_check_ms_ = 0;                    // Step's
   Status checked_;                                // Step's

@@ -42,7 +42,7 @@ Status LogFiles::Begin(uint64_t position, std::string_view bytes) {
   if (const auto synced = Sync(); !synced) return synced.error();
   failed_begin_.reset();
   has_superseded_ = true;
-  static_cast<void>(DropBefore(0));  // else a later call does
+  static_cast<void>(DropBefore(0, SIZE_MAX));  // else a later call does
   return {};
 }
 
@@ -59,8 +59,11 @@ Status LogFiles::FindEpoch() {
 }
 
 // Makes the next segment, with these bytes, and syncs them.
+// What is kept free is free for this, too: nothing is let in before it has succeeded.
 Status LogFiles::WriteNext(std::string_view bytes) {
-  if (const Status s = Prepare(); !s.ok()) return s;
+  if (!is_prepared()) {
+    if (const Status s = MakeNext(segment_bytes_, false); !s.ok()) return s;
+  }
   Status s = next_->WriteAt(0, bytes);
   if (s.ok()) s = next_->Sync();
   if (!s.ok()) LeaveNext();
@@ -77,6 +80,10 @@ void LogFiles::LeaveNext() {
 // It becomes the current one, and begins at `begin`.
 Status LogFiles::TakeNext(uint64_t begin, uint64_t position) {
   const std::string name = PathOf(SegmentName({.begin = begin, .epoch = *epoch_}));
+  {
+    std::lock_guard lock(mutex_);
+    unsynced_.reserve(unsynced_.size() + 1);  // nothing behind the renaming may fail
+  }
   if (const Status s = files_.Rename(NextPath(), name); !s.ok()) {
     LeaveNext();  // it may have got the name
     return s;
@@ -118,7 +125,12 @@ void LogFiles::FillAhead() {
 }
 
 Status LogFiles::Write(std::string_view bytes) {
-  const bool is_full = position_ > current_.begin && position_ + bytes.size() > current_.end();
+  uint64_t end = 0;
+  {
+    std::lock_guard lock(mutex_);
+    end = current_.end();
+  }
+  const bool is_full = position_ > current_.begin && position_ + bytes.size() > end;
   // Without a next one the segment grows, and also if the directory is gone, so that what was begun
   // ends.
   if (is_full && is_prepared()) {
@@ -185,20 +197,26 @@ Status LogFiles::Prepare(uint64_t bytes) {
     next = next_;
     has = next_bytes_;
   }
-  if (next == nullptr) return MakeNext(wanted);
+  if (next == nullptr) return MakeNext(wanted, true);
   if (has >= wanted) return {};
   Status s = LeavesFree(wanted - has);
-  if (s.ok()) s = next->Allocate(wanted);
   if (!s.ok()) return s;
+  s = next->Allocate(wanted);
   std::lock_guard lock(mutex_);
-  (next_ == next ? next_bytes_ : current_.bytes) = wanted;  // the writer may have taken it
+  if (!s.ok()) {
+    // What it has taken all the same is missed elsewhere. The writer may have taken the segment.
+    if (next_ == next) static_cast<void>(next->Truncate(has));
+    return s;
+  }
+  if (next_ == next) next_bytes_ = wanted;
+  if (current_.file == next) current_.bytes = wanted;
   return {};
 }
 
-Status LogFiles::MakeNext(uint64_t wanted) {
+Status LogFiles::MakeNext(uint64_t wanted, bool leaves_free) {
   auto file = files_.Open(NextPath(), FileSystem::Mode::kCreate);
   if (!file) return file.error();
-  Status s = LeavesFree(wanted);
+  Status s = leaves_free ? LeavesFree(wanted) : Status();
   if (s.ok()) s = (*file)->Allocate(wanted);
   if (s.ok()) s = (*file)->WriteAt(0, Zeroes(segment_bytes_));
   if (s.ok()) s = (*file)->Sync();
@@ -226,31 +244,50 @@ Status LogFiles::Check() {
     std::lock_guard lock(mutex_);
     if (current_.file == nullptr) return {};
     path = PathOf(SegmentName({.begin = current_.begin, .epoch = *epoch_}));
-    if (!lost_.ok()) return lost_;
   }
   const auto file = files_.Open(path, FileSystem::Mode::kRead);
+  std::lock_guard lock(mutex_);
+  // If the current one is there only the next one was gone, and another one can be made.
+  if (file) lost_ = {};
+  if (!lost_.ok()) return lost_;
   return file ? Status() : file.error();
 }
 
-Status LogFiles::DropBefore(uint64_t position) {
-  const auto found = ListStoreFiles(files_, directory_);
-  if (!found) return found.error();
-  std::vector<SegmentId> dropped = found->superseded;
-  const auto& chain = found->segments;
-  // A segment ends where the next one begins.
+// A segment ends where the next one begins.
+std::vector<SegmentId> LogFiles::WithoutAnythingFrom(uint64_t position,
+                                                     const std::vector<SegmentId>& chain) {
+  std::vector<SegmentId> segments;
   for (size_t i = 0; i + 1 < chain.size() && chain[i + 1].begin <= position; ++i) {
-    dropped.push_back(chain[i]);
+    segments.push_back(chain[i]);
   }
-  if (const Status s = RemoveSegments(dropped); !s.ok()) return s;
-  has_superseded_ = false;
-  return {};
+  return segments;
 }
 
-Status LogFiles::RemoveSegments(const std::vector<SegmentId>& segments) {
-  for (const SegmentId& segment : segments) {
-    if (const Status s = files_.Remove(PathOf(SegmentName(segment))); !s.ok()) return s;
+Result<bool> LogFiles::DropBefore(uint64_t position, size_t segments_max) {
+  const auto found = ListStoreFiles(files_, directory_);
+  if (!found) return Fail(found.error());
+  std::vector<SegmentId> dropped = found->superseded;
+  const auto before = WithoutAnythingFrom(position, found->segments);
+  dropped.insert(dropped.end(), before.begin(), before.end());
+  const bool is_all = dropped.size() <= segments_max;
+  if (!is_all) dropped.resize(segments_max);
+  for (const SegmentId& segment : dropped) {
+    if (const Status s = files_.Remove(PathOf(SegmentName(segment))); !s.ok()) return Fail(s);
   }
-  return {};
+  if (is_all) has_superseded_ = false;
+  return is_all;
+}
+
+// The name that a Begin() has left may not be synced: before it is, what it supersedes counts. Here
+// it is synced before the first removal, and nothing that it supersedes is removed.
+bool LogFiles::DropChainBefore(uint64_t position) {
+  const auto found = ListStoreFiles(files_, directory_);
+  if (!found) return false;
+  const auto before = WithoutAnythingFrom(position, found->segments);
+  if (before.empty() || !files_.SyncDirectory(directory_).ok()) return false;
+  return std::ranges::all_of(before, [&](const SegmentId& segment) {
+    return files_.Remove(PathOf(SegmentName(segment))).ok();
+  });
 }
 
 }  // namespace skep::durable

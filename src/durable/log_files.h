@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -79,9 +80,12 @@ class LogFiles {
   // Whether there are so few that it should be called. Thread-safe.
   bool wants_filling() const { return !IsFilled(kFilledAhead / 2); }
 
-  // Drops the segments that have nothing from the position on, and those that are superseded. The
-  // current one stays.
-  Status DropBefore(uint64_t position);
+  // Drops the segments that have nothing from the position on, and those that are superseded, but
+  // not more than so many. The current one stays. Whether that was all.
+  Result<bool> DropBefore(uint64_t position, size_t segments_max);
+  // Of the segments that a reader takes, drops those that have nothing from the position on, also
+  // while the log has failed. Whether there was one.
+  bool DropChainBefore(uint64_t position);
   // Whether Begin() has left superseded segments, which the next DropBefore() removes.
   bool has_superseded() const { return has_superseded_; }
 
@@ -102,8 +106,9 @@ class LogFiles {
   Status WriteNext(std::string_view bytes);
   Status TakeNext(uint64_t begin, uint64_t position);
   void LeaveNext();
-  Status RemoveSegments(const std::vector<SegmentId>& segments);
-  Status MakeNext(uint64_t wanted);
+  static std::vector<SegmentId> WithoutAnythingFrom(uint64_t position,
+                                                    const std::vector<SegmentId>& chain);
+  Status MakeNext(uint64_t wanted, bool leaves_free);
   Status LeavesFree(uint64_t bytes);
   bool IsFilled(uint64_t ahead) const;  // so many bytes, or to the segment's end
 
@@ -116,8 +121,10 @@ class LogFiles {
   bool has_superseded_ = false;
   std::atomic<uint64_t> kept_free_{0};  // relaxed: a wish
 
-  std::mutex filling_;        // held while zeroes are written; taken before mutex_
-  mutable std::mutex mutex_;  // guards what follows; not held during input and output
+  std::mutex filling_;  // held while zeroes are written; taken before mutex_
+  // Guards what follows. Not held during input and output, but for the way back of a growth that
+  // has failed.
+  mutable std::mutex mutex_;
   Segment current_;
   uint64_t position_ = 0;  // its writer may read it without the mutex
   std::shared_ptr<File> next_;

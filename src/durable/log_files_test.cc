@@ -198,7 +198,7 @@ TEST_F(LogFilesTest, SupersededSegmentsStay) {
   ASSERT_TRUE(files_.Prepare().ok());
   Write(90);
   EXPECT_EQ(GoodUpTo(0), 150u);
-  ASSERT_TRUE(files_.DropBefore(0).ok());
+  ASSERT_TRUE(*files_.DropBefore(0, SIZE_MAX));
   EXPECT_FALSE(files_.has_superseded());
   EXPECT_EQ(Names(), (std::vector<std::string>{Name(0), Name(40, 2), Name(60, 2)}));
   EXPECT_EQ(GoodUpTo(0), 150u);
@@ -232,14 +232,14 @@ TEST_F(LogFilesTest, DropsBefore) {
   const std::vector<std::string> all = Names();
   ASSERT_EQ(all.size(), 5u);
   for (const uint64_t position : {0, 1, 79}) {
-    ASSERT_TRUE(files_.DropBefore(position).ok());
+    ASSERT_TRUE(*files_.DropBefore(position, SIZE_MAX));
     EXPECT_EQ(Names(), all) << position;
   }
-  ASSERT_TRUE(files_.DropBefore(80).ok());
+  ASSERT_TRUE(*files_.DropBefore(80, SIZE_MAX));
   EXPECT_EQ(Names().front(), Name(80));
-  ASSERT_TRUE(files_.DropBefore(239).ok());
+  ASSERT_TRUE(*files_.DropBefore(239, SIZE_MAX));
   EXPECT_EQ(Names().front(), Name(160));
-  ASSERT_TRUE(files_.DropBefore(UINT64_MAX).ok());
+  ASSERT_TRUE(*files_.DropBefore(UINT64_MAX, SIZE_MAX));
   EXPECT_EQ(Names(), std::vector<std::string>{Name(320)}) << "the current one stays";
   EXPECT_EQ(GoodUpTo(320), 400u);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -57,7 +58,11 @@ Result<std::unique_ptr<Persistence>> Persistence::Open(FileSystem& files, Clock&
   if (const Status s = files.SyncDirectory(parent); !s.ok()) return fail(s, parent);
   auto persistence = std::unique_ptr<Persistence>(new Persistence(files, clock, options, repairs));
   auto lock = files.Lock(persistence->PathOf(kLockFile));
-  if (!lock) return fail(lock.error(), directory);
+  if (!lock && lock.error().code() == Code::kUnavailable) {
+    *problem = fmt::format("{}: a server has it open: end it first", directory);
+    return Fail(lock.error());
+  }
+  if (!lock) return fail(lock.error(), persistence->PathOf(kLockFile));
   persistence->lock_ = std::move(*lock);
   auto recorded = ReadKeyspaceFile(files, directory);
   if (!recorded) return fail(recorded.error(), persistence->PathOf(kKeyspaceFile));
@@ -107,6 +112,10 @@ Status Persistence::Recover(Keyspaces& keyspaces, RecoveryReport* report, std::s
   LogTail tail;
   Status status = Fill(keyspaces, &tail, report, problem);
   if (!status.ok()) return status;
+  // On a full disk these are the way to the first snapshot: what the last one held, and what a
+  // process before this one has not dropped.
+  if (reserve_.IsThere()) reserve_.Hold();
+  if (!is_repair_) log_.DropBefore(snapshots_.log_position);
   // The tail is written once more: a process before this one may have failed to sync it, and what a
   // sync has failed to write may be read until the power is lost, but never gets to the disk.
   status = log_.Begin(tail.position, std::move(tail.records));
@@ -138,13 +147,19 @@ Status Persistence::Fill(Keyspaces& keyspaces, LogTail* tail, RecoveryReport* re
 // The newest snapshot, unless a repair has a better one.
 Result<RecoveryStart> Persistence::FindStart(RecoveryReport* report, std::string* problem) {
   const auto names = files_.List(directory_);
-  if (!names) return Fail(names.error());
+  if (!names) {
+    *problem = fmt::format("{}: {}", directory_, names.error().ToString());
+    return Fail(names.error());
+  }
   for (const std::string& name : *names) {
     if (IsUnfinishedSnapshot(name)) static_cast<void>(files_.Remove(PathOf(name)));
   }
   if (is_repair_) return ChooseStart(files_, directory_, &report->repair, problem);
   const auto found = ListStoreFiles(files_, directory_);
-  if (!found) return Fail(found.error());
+  if (!found) {
+    *problem = fmt::format("{}: {}", directory_, found.error().ToString());
+    return Fail(found.error());
+  }
   RecoveryStart start;
   if (found->snapshots.empty()) return start;
   start.position = start.newest = found->snapshots.back();
@@ -344,20 +359,24 @@ SnapshotStatistics Persistence::snapshots() const {
 }
 
 Status Persistence::Save() {
-  std::unique_lock saving(saving_, std::try_to_lock);
-  if (!saving.owns_lock()) return {Code::kUnavailable, "a snapshot is being written"};
   const uint64_t begin_ms = clock_.MonotonicMs();
   SnapshotStatistics statistics;
   {
     std::lock_guard lock(mutex_);
+    if (snapshots_.is_saving) return {Code::kUnavailable, "a snapshot is being written"};
     snapshots_.is_saving = true;
+    is_wanted_ = false;
     statistics = snapshots_;
     saved_changes_ = log_.statistics().changes;
     last_begin_ms_ = begin_ms;
     bytes_to_write_ = SnapshotBytes();
   }
   MakeSpaceForSnapshot();
-  statistics.last_status = WriteSnapshot(&statistics);
+  try {
+    statistics.last_status = WriteSnapshot(&statistics);
+  } catch (const std::bad_alloc&) {
+    statistics.last_status = {Code::kOutOfMemory, "no memory for a snapshot"};
+  }
   statistics.last_took_ms = clock_.MonotonicMs() - begin_ms;
   statistics.is_saving = false;
   ++statistics.finished;
@@ -369,8 +388,9 @@ Status Persistence::Save() {
 }
 
 // Gives the reserve back if there is little else. The log leaves free what the snapshot needs; if
-// there is less, only what the reserve had. Holds saving_.
+// there is less, only what the reserve had.
 void Persistence::MakeSpaceForSnapshot() {
+  std::lock_guard space(space_mutex_);
   const uint64_t free = free_bytes();
   if (free + reserve_.held() < bytes_to_write_) {
     bytes_to_write_ = std::min(bytes_to_write_, reserve_.held());
@@ -417,6 +437,7 @@ bool Persistence::IsDue(uint64_t free_bytes) {
     const uint32_t doublings = has_room ? 0 : std::min(failures_ - 1, kDoublingsMax);
     return since_ms >= kTryAgainMs << doublings;
   }
+  if (!log_.Abandoned().empty()) return true;
   const uint64_t log_bytes = LogBytes();
   const uint64_t of_last = snapshots_.last_bytes * auto_snapshot_.percentage / 100;
   if (auto_snapshot_.percentage != 0 &&
@@ -452,9 +473,12 @@ bool Persistence::IsDueForSpace(uint64_t free_bytes) const {
 
 // The reserve, and what the log leaves free beside it.
 void Persistence::KeepSpace() {
-  const std::unique_lock saving(saving_, std::try_to_lock);
-  if (!saving.owns_lock()) return;  // what is being written sees to it
-  if (free_bytes() >= reserve_.bytes()) reserve_.Hold();
+  std::lock_guard space(space_mutex_);
+  {
+    std::lock_guard lock(mutex_);
+    if (snapshots_.is_saving) return;  // what is being written sees to it
+  }
+  if (free_bytes() >= reserve_.bytes() || reserve_.IsThere()) reserve_.Hold();
   const uint64_t free = free_bytes();
   std::lock_guard lock(mutex_);
   const uint64_t bytes = SnapshotBytes();
@@ -464,7 +488,7 @@ void Persistence::KeepSpace() {
 }
 
 void Persistence::StartThreads() {
-  log_.set_space_hook([this] {
+  log_.set_news_hook([this] {
     {
       std::lock_guard lock(mutex_);
       has_log_news_ = true;
@@ -487,7 +511,10 @@ void Persistence::RunSaver() {
     has_log_news_ = false;
     if (is_stopping_) return;
     lock.unlock();
-    StepSaver();
+    try {
+      StepSaver();
+    } catch (const std::bad_alloc&) {  // the next step does it
+    }
     lock.lock();
   }
 }
@@ -497,8 +524,7 @@ bool Persistence::StepSaver() {
   const uint64_t free_bytes = this->free_bytes();
   {
     std::lock_guard lock(mutex_);
-    if (!std::exchange(is_wanted_, false) && !IsDue(free_bytes)) return false;
-    snapshots_.is_saving = true;  // from here on, for who asks
+    if (!is_wanted_ && !IsDue(free_bytes)) return false;
   }
   static_cast<void>(Save());
   return true;
@@ -515,6 +541,8 @@ void Persistence::StopThreads() {
 }
 
 Status Persistence::Close() {
+  // What has no record in the log is kept by a snapshot.
+  if (!log_.Abandoned().empty()) static_cast<void>(Save());
   StopThreads();
   return log_.Close();
 }
@@ -522,6 +550,7 @@ Status Persistence::Close() {
 Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
   // The position comes first: a keyspace whose engine is made after it has nothing before it.
   const uint64_t position = log_.End();
+  const std::vector<Log::Floor> abandoned = log_.Abandoned();
   const uint64_t begun_ms = clock_.WallMs();
   std::map<uint32_t, DurableEngine*> engines;
   {
@@ -569,19 +598,20 @@ Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
   statistics->last_bytes = (*writer)->bytes_written();
   statistics->log_position = position;
   log_.set_kept_free(0);
+  log_.LeaveAbandoned(abandoned);
   log_.DropBefore(position);
-  return RemoveSnapshotsBefore(position);
+  RemoveSnapshotsBefore(position);
+  return {};
 }
 
-Status Persistence::RemoveSnapshotsBefore(uint64_t position) {
+// One that cannot be removed is in nobody's way: a later snapshot tries again.
+void Persistence::RemoveSnapshotsBefore(uint64_t position) {
   const auto found = ListStoreFiles(files_, directory_);
-  if (!found) return found.error();
+  if (!found) return;
   for (const uint64_t of : found->snapshots) {
     const std::string path = PathOf(SnapshotName(of));
-    if (of >= position || damaged_.contains(path)) continue;
-    if (const Status s = files_.Remove(path); !s.ok()) return s;
+    if (of < position && !damaged_.contains(path)) static_cast<void>(files_.Remove(path));
   }
-  return {};
 }
 
 }  // namespace skep::durable

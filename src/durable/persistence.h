@@ -167,11 +167,14 @@ class Persistence final : public EngineWrapper {
                    RecoveryReport* report, std::string* problem);
   Status FinishRepair(RepairReport* report);
   Status WriteSnapshot(SnapshotStatistics* statistics);
-  Status RemoveSnapshotsBefore(uint64_t position);
+  void RemoveSnapshotsBefore(uint64_t position);
   bool IsDue(uint64_t free_bytes);
   bool IsDueForSpace(uint64_t free_bytes) const;
   bool IsWorthIt(uint64_t log_bytes, uint64_t snapshot_bytes) const;
-  uint64_t LogBytes() const { return log_.statistics().position - snapshots_.log_position; }
+  // Behind the last snapshot, whose position may be ahead of what is written.
+  uint64_t LogBytes() const {
+    return std::max(log_.End(), snapshots_.log_position) - snapshots_.log_position;
+  }
   uint64_t SnapshotBytes() const;
   void KeepSpace();
   void MakeSpaceForSnapshot();
@@ -206,9 +209,12 @@ class Persistence final : public EngineWrapper {
   std::condition_variable wake_;
   std::thread saver_;
 
-  std::mutex saving_;  // held by who writes a snapshot; guards what follows
+  // Taken before mutex_. Held while the reserve and what the log leaves free are set, also by a
+  // snapshot that begins: it waits for a disk that does not answer, but is not refused.
+  std::mutex space_mutex_;
   DiskReserve reserve_;
-  uint64_t bytes_to_write_ = 0;  // that the log is to leave free for the snapshot being written
+  // That the log is to leave free for the snapshot being written. Only its writer looks at it.
+  uint64_t bytes_to_write_ = 0;
 };
 
 }  // namespace skep::durable

@@ -69,9 +69,6 @@ Result<Rehearsal> RehearseStart(FileSystem& files, Clock& clock, Options options
   }
   ReadOnlyFiles readable(files);
   auto persistence = Persistence::Open(readable, clock, options, problem);
-  if (!persistence && persistence.error().code() == Code::kUnavailable) {
-    *problem = fmt::format("{}: a server has it open: end it first", directory);
-  }
   if (!persistence) return fail(persistence.error());
   auto keyspaces = Keyspaces::Make(options, nullptr, persistence->get());
   if (!keyspaces) return fail(keyspaces.error());

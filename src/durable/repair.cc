@@ -118,7 +118,7 @@ class PatientEngine final : public ForwardingEngine {
     const Version ticket = inner().Execute(batch);
     for (uint32_t slot = 0; slot < batch.size(); ++slot) {
       Outcome& outcome = out.outcome(slot);
-      if (LackedRoomForAnswers(outcome)) continue;  // it is executed again
+      if (LackedRoomForAnswers(batch, slot)) continue;  // it is executed again
       const bool is_refused = outcome.verdict == Verdict::kRefused;
       if (is_refused && outcome.status.code() == Code::kOutOfMemory) continue;
       if (is_refused || LacksItsKey(batch.requests()[slot].op, outcome)) ++refused_;

@@ -110,6 +110,12 @@ Status Replay::Add(const LogRecord& record) {
   return kBad;
 }
 
+size_t Replay::waiting() const {
+  size_t records = 0;
+  for (const auto& [index, keyspace] : keyspaces_) records += keyspace.payloads.size();
+  return records;
+}
+
 Status Replay::Hold(std::string_view payload) {
   const auto header = ChangeDecoder::Open(payload);
   if (!header) return header.error();
@@ -117,6 +123,7 @@ Status Replay::Hold(std::string_view payload) {
   const auto found = KeyspaceOf(header->keyspace());
   if (!found) return found.error();
   Keyspace& keyspace = **found;
+  const size_t held_before = keyspace.held.size();
   auto decoder = ChangeDecoder::Open(keyspace.payloads.emplace_back(payload));
   while (true) {
     const auto change = decoder->Next();
@@ -127,7 +134,10 @@ Status Replay::Hold(std::string_view payload) {
       }
       return change.error();
     }
-    if (!*change) return {};
+    if (!*change) {
+      if (keyspace.held.size() == held_before) keyspace.payloads.pop_back();
+      return {};
+    }
     keyspace.last = std::max(keyspace.last, (*change)->version);
     if ((*change)->version <= keyspace.target.has) continue;
     const std::string_view key = (*change)->key;

@@ -64,6 +64,8 @@ class Replay {
   uint64_t changes() const { return changes_; }  // applied
   uint64_t dropped() const { return dropped_; }  // changes that never got complete
   uint64_t now_ms() const { return now_ms_; }    // the latest that a batch had
+  // Records that wait, in memory. Those of which the target has all already do not.
+  size_t waiting() const;
 
   // The highest version of a keyspace that the log has spoken of, dropped ones included.
   Version LastVersion(uint32_t keyspace) const;

@@ -1,14 +1,48 @@
 // Snapshots that were asked for: what is told of them from the asking on.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/temporary_directory_test.h"
 #include "durable/persistence.h"
 
 namespace skep::durable {
 namespace {
+
+// The machine's files, which call a hook when they are asked how much space is left.
+class AskedFiles final : public FileSystem {
+ public:
+  Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) override {
+    return files_.Open(path, mode);
+  }
+  Status Rename(const std::string& from, const std::string& to) override {
+    return files_.Rename(from, to);
+  }
+  Status Remove(const std::string& path) override { return files_.Remove(path); }
+  Status CreateDirectory(const std::string& path) override { return files_.CreateDirectory(path); }
+  Result<std::vector<std::string>> List(const std::string& path) override {
+    return files_.List(path);
+  }
+  Status SyncDirectory(const std::string& path) override { return files_.SyncDirectory(path); }
+  Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
+    return files_.Lock(path);
+  }
+  uint64_t FreeBytes(const std::string& path) override {
+    if (const auto hook = std::exchange(on_free_bytes, nullptr)) hook();
+    return files_.FreeBytes(path);
+  }
+
+  std::function<void()> on_free_bytes;  // called once
+
+ private:
+  FileSystem& files_ = PosixFileSystem();
+};
 
 // Goal: who has asked for a snapshot and looks whether it is being written sees it until it is
 // written, also before the thread that writes it has begun. Method: that thread's steps by hand.
@@ -32,6 +66,38 @@ TEST(Saver, IsSavingFromTheAskingOn) {
   EXPECT_TRUE(persistence->snapshots().last_status.ok());
   EXPECT_TRUE(persistence->RequestSave());
   EXPECT_TRUE(persistence->StepSaver());
+  EXPECT_TRUE(persistence->Close().ok());
+}
+
+// Goal: a snapshot that is wanted while the saver's thread looks after the disk's space is written
+// once that is done; it is not refused as if another one were being written. Method: the saver's
+// step by hand; in the middle of it another thread begins to save, and the step goes on when that
+// thread has got as far as it can.
+TEST(Saver, LookingAfterSpaceDoesNotRefuseASnapshot) {
+  const TemporaryDirectory directory;
+  const Options options{.directory = directory.path(), .log_segment_bytes = uint64_t{1} << 20};
+  AskedFiles files;
+  std::string problem;
+  const auto persistence = std::move(*Persistence::Open(files, SystemClock(), options, &problem));
+  const auto keyspaces = std::move(*Keyspaces::Make(options, nullptr, persistence.get()));
+  RecoveryReport report;
+  ASSERT_TRUE(persistence->Recover(*keyspaces, &report, &problem).ok()) << problem;
+
+  std::atomic<bool> has_ended = false;
+  Status saved;
+  std::thread other;
+  files.on_free_bytes = [&] {
+    other = std::thread([&] {
+      saved = persistence->Save();
+      has_ended = true;
+    });
+    while (!has_ended && !persistence->snapshots().is_saving) std::this_thread::yield();
+  };
+  static_cast<void>(persistence->StepSaver());
+  ASSERT_TRUE(other.joinable());
+  other.join();
+  EXPECT_TRUE(saved.ok()) << saved.ToString();
+  EXPECT_EQ(persistence->snapshots().finished, 1u);
   EXPECT_TRUE(persistence->Close().ok());
 }
 

@@ -158,10 +158,14 @@ void Batch::Clear() {
   ClearAndShrink(runs_);
   ClearAndShrink(effects_);
   scratch_.Clear();
+  answers_.Clear();
   snapshot_ = {};
   now_ms_ = 0;
   scan_bytes_max_ = SIZE_MAX;
   scan_visits_max_ = kNoLimit;
+  answer_bytes_max_ = kAnswerBytesMax;
+  work_bytes_max_ = SIZE_MAX;
+  seen_bytes_ = 0;
   applied_ = true;
   notes_effects_ = false;
 }

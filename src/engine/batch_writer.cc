@@ -19,6 +19,23 @@ void BatchWriter::AbortAllBut(uint32_t culprit) {
   batch_.applied_ = false;
 }
 
+void BatchWriter::LeaveOut(uint32_t slot) {
+  if (IsPostponing()) return Postpone(slot);
+  if (batch_.work_bytes() > batch_.work_bytes_max_) {
+    return Refuse(slot,
+                  {Code::kTooLarge, "the values that a batch looks at exceed the maximum size",
+                   batch_.work_bytes_max_});
+  }
+  RefuseAnswer(slot);
+}
+
+void CopyOutcome(const Batch& from, uint32_t slot, BatchWriter& to, uint32_t to_slot) {
+  to.outcome(to_slot) = from.outcome(slot);
+  to.outcome(to_slot).value = to.scratch().Copy(from.outcome(slot).value);
+  to.BeginItems(to_slot);
+  for (const Item& item : from.items(slot)) to.AddItem(to_slot, item);
+}
+
 Status CheckSizes(const Request& request, const EngineTraits& traits) {
   if (IsRange(request.op)) return {};  // bounds may have any length
   if (request.op == Op::kDeleteAll || request.op == Op::kSample || request.op == Op::kWalk) {

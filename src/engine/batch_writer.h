@@ -3,15 +3,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/engine.h"
 #include "skep/batch.h"
 
 namespace skep {
 
-// What the values that the points of a batch return and make may take until it is cleared. A point
-// beyond that is refused with kTooLarge: else a few small requests could take any memory.
-inline constexpr size_t kAnswerBytesMax = size_t{1} << 30;
+// What a key that is only visited counts for in Batch::work_bytes().
+inline constexpr size_t kVisitBytes = 16;
 
 // Slots of an atomic batch that are applied or not as one.
 struct Part {
@@ -35,30 +35,77 @@ void ForEachPart(const Batch& batch, Visit visit) {
 // Thread safety: the thread that executes the batch.
 class BatchWriter {
  public:
-  // Drops earlier outcomes and makes one for every request, kRefused until set.
+  // Drops earlier outcomes with their bytes, and makes one for every request, kRefused until set.
   explicit BatchWriter(Batch& batch) : batch_(batch) {
-    batch.outcomes_.resize(batch.requests_.size());
-    std::fill(batch.outcomes_.begin(), batch.outcomes_.end(), Outcome{});
+    batch.outcomes_.assign(batch.requests_.size(), Outcome{});
     batch.runs_.clear();
     batch.effects_.clear();
     batch.applied_ = true;
+    batch.seen_bytes_ = 0;
+    batch.answers_.Clear();
   }
 
   // Changes some outcomes of a batch that was executed.
   struct KeepOutcomes {};
   BatchWriter(Batch& batch, KeepOutcomes) : batch_(batch) {}
 
+  // Drops the outcomes, so that those there are later are of what begins now.
+  static void Forget(Batch& batch) { batch.outcomes_.clear(); }
+  // The highest version of an outcome, also if the batch's execution has thrown; 0: there is none.
+  static Version LastVersion(const Batch& batch) {
+    Version last = 0;
+    for (const Outcome& outcome : batch.outcomes_) last = std::max(last, outcome.version);
+    return last;
+  }
+
   Outcome& outcome(uint32_t slot) { return batch_.outcomes_[slot]; }
-  Scratch& scratch() { return batch_.scratch_; }
+  // Bytes that live as long as the outcomes.
+  Scratch& scratch() { return batch_.answers_; }
+
+  // The batch has looked at so many bytes, beside what it copies into scratch().
+  void CountWork(size_t bytes) { batch_.seen_bytes_ += bytes; }
+  // How much it may look at yet before IsFull().
+  size_t work_left() const {
+    const size_t done = batch_.work_bytes();
+    return done < batch_.work_bytes_max_ ? batch_.work_bytes_max_ - done : 0;
+  }
+  // Whether a limit is reached: a point is left out then. It stays so until the batch is executed
+  // again, so that of one key all that come behind are left out, too.
+  bool IsFull() const {
+    const size_t answers = batch_.answers_.used();
+    return answers > batch_.answer_bytes_max_ ||
+           answers + batch_.seen_bytes_ > batch_.work_bytes_max_;
+  }
+  // Whether all that comes now, whatever it is, is to be postponed.
+  bool IsPostponing() const {
+    return batch_.kind() == Batch::Kind::kUnordered && batch_.work_bytes() > batch_.work_bytes_max_;
+  }
+  void Postpone(uint32_t slot) { outcome(slot) = {.verdict = Verdict::kPostponed}; }
+  // Once IsFull().
+  void LeaveOut(uint32_t slot);
+
+  // While there is one, no limit of the work is reached: for what cannot be divided.
+  class Whole {
+   public:
+    explicit Whole(BatchWriter& out)
+        : batch_(out.batch_), max_(std::exchange(batch_.work_bytes_max_, SIZE_MAX)) {}
+    ~Whole() { batch_.work_bytes_max_ = max_; }
+    Whole(const Whole&) = delete;
+    Whole& operator=(const Whole&) = delete;
+
+   private:
+    Batch& batch_;
+    const size_t max_;
+  };
 
   void Refuse(uint32_t slot, Status status) {
     outcome(slot).verdict = Verdict::kRefused;
     outcome(slot).status = status;
   }
-  // The answers of the batch have reached kAnswerBytesMax.
+  // The answers of the batch have reached their limit.
   void RefuseAnswer(uint32_t slot) {
-    Refuse(slot,
-           {Code::kTooLarge, "the values of a batch exceed the maximum size", kAnswerBytesMax});
+    Refuse(slot, {Code::kTooLarge, "the values of a batch exceed the maximum size",
+                  batch_.answer_bytes_max_});
   }
   // A write for which there is no memory.
   void RefuseMemory(uint32_t slot, const MemoryBudget& budget) {
@@ -119,7 +166,7 @@ class BatchWriter {
     scratch().Allocate(run.count * run.stride());
     AddKeptItems(slot, run);
   }
-  // Adds items that live as long as the batch; not none.
+  // Adds items that live as long as the outcomes; not none.
   void AddKeptItems(uint32_t slot, const ItemRun& run) {
     Outcome& to = outcome(slot);
     if (to.item_count == 0 || !Continues(batch_.runs_.back(), run)) {
@@ -138,6 +185,9 @@ class BatchWriter {
 
   Batch& batch_;
 };
+
+// Gives the slot `to_slot` the outcome that another batch has in `slot`; its bytes are copied.
+void CopyOutcome(const Batch& from, uint32_t slot, BatchWriter& to, uint32_t to_slot);
 
 // The checks that are the same for every engine. Whether the batch as a whole can be executed by an
 // engine with these traits: kOk, or why every slot must be refused.

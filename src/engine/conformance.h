@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -18,9 +19,11 @@
 
 namespace skep {
 
-// A seed that a failing test's output names.
+// A seed that a failing test's output names, and that the environment may give: SKEP_SEED.
 inline unsigned PrintedSeed() {
-  const unsigned seed = std::random_device{}();
+  const char* const wanted = std::getenv("SKEP_SEED");
+  const unsigned seed = wanted != nullptr ? static_cast<unsigned>(std::strtoul(wanted, nullptr, 10))
+                                          : std::random_device{}();
   std::printf("seed %u\n", seed);
   return seed;
 }

@@ -7,6 +7,7 @@
 
 #include "base/sanitized.h"
 #include "engine/masked_engine.h"
+#include "engine/piecemeal_engine.h"
 
 namespace skep {
 namespace {
@@ -180,7 +181,7 @@ TEST_P(LogConformance, AgreesWithTheOracle) {
 // nothing, and does the rest.
 // Method: the same logs, with each trait masked in turn; the oracle knows the traits.
 TEST_P(LogConformance, RefusesWhatItDeclaresUnsupported) {
-  for (bool EngineTraits::* feature :
+  for (bool EngineTraits::*feature :
        {&EngineTraits::ordered, &EngineTraits::atomic, &EngineTraits::snapshots,
         &EngineTraits::functions, &EngineTraits::walks, &EngineTraits::expiry}) {
     MemoryBudget budget;
@@ -193,6 +194,20 @@ TEST_P(LogConformance, RefusesWhatItDeclaresUnsupported) {
         },
         2, 300);
   }
+}
+
+// Goal: a batch whose work is limited stops where what is left can be executed later, and all of it
+// has the answers of one that is not: of each key the order is kept.
+// Method: the same logs; each unordered batch is executed in pieces with small limits.
+TEST_P(LogConformance, AgreesWithTheOracleInPieces) {
+  MemoryBudget budget;
+  uint64_t seed = 0;
+  RunLogs(
+      [&] {
+        auto inner = GetParam().Make(budget, Subject::kSnapshotAgeMsMax);
+        return Subject(std::make_unique<PiecemealEngine>(std::move(inner), ++seed, 600));
+      },
+      Rounds(10), 300);
 }
 
 TEST_P(LogConformance, RefusesSnapshotsItDoesNotHave) {

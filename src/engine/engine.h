@@ -123,7 +123,8 @@ class Engine {
   //                     kDeadlineMax; a watch that is not watched; a cursor that no walk gives; a
   //                     key or value that is too short
   //   kTooLarge        a key or value; a point when the values of the batch's answers, and those it
-  //                    made on the way, take more than kAnswerBytesMax (batch_writer.h) already
+  //                    made on the way, take more than Batch::answer_bytes_max already; in an
+  //                    atomic batch also when it has looked at more than Batch::work_bytes_max
   //   kSnapshotTooOld, and a function's own errors
   //   kOutOfMemory      it stores, and the budget is over its limit or would be. Memory is counted
   //                     as the engine takes it from the system: what fits into what it holds
@@ -207,6 +208,9 @@ class Engine {
 
   ReleaseGate& gate() { return gate_; }
   const ReleaseGate& gate() const { return gate_; }
+  // The version up to which clients may have been told of writes, for people to read: by one gate
+  // or the other. Thread-safe.
+  Version told() { return std::max(gate_.released(), synced_gate().released()); }
 
  protected:
   // Unlike any other of the process: a snapshot of another engine is not taken for an own one.

@@ -20,6 +20,7 @@
 #include "base/failing_new_test.h"
 #include "base/memory_budget.h"
 #include "engine/factory.h"
+#include "engine/watches.h"
 #include "skep/function.h"
 
 namespace skep {
@@ -61,7 +62,7 @@ class Scene {
     SKEP_CHECK(engine_ != nullptr);
     Batch batch = NewBatch();
     for (uint32_t i = 0; i < kKeys; ++i) Put(batch, Key(i), Value(i, 0));
-    engine_->AwaitRelease(engine_->Execute(batch));
+    Execute(batch);
   }
 
   Engine& engine() { return *engine_; }
@@ -97,10 +98,16 @@ class Scene {
                .deadline_ms = deadline_ms});
   }
 
+  // And waits until all may see it. Numbers of writes are released by a log, which is not here.
+  void Execute(Batch& batch) {
+    const Version ticket = engine_->Execute(batch);
+    if (!subject_.options.numbers_writes) engine_->AwaitRelease(ticket);
+  }
+
   State Contents() {
     Batch batch = NewBatch();
     for (uint32_t i = 0; i < kKeys * 60; ++i) batch.Get(batch.scratch().Copy(Key(i)));
-    engine_->AwaitRelease(engine_->Execute(batch));
+    Execute(batch);
     State state;
     for (uint32_t i = 0; i < batch.size(); ++i) {
       if (batch.outcome(i).verdict == Verdict::kDone) {
@@ -363,19 +370,29 @@ class FailingAllocation : public testing::TestWithParam<Subject> {
     }
   }
 
-  // Whatever was locked is free; what was announced has ended.
+  // Whatever was locked is free; what was announced has ended; a watch of a key sees a write.
   static void GoOn(Scene& scene) {
+    const auto watch = scene.engine().Watch(scene.Key(3), kNow);
+    ASSERT_TRUE(watch);
     for (const auto kind : {Batch::Kind::kUnordered, kAtomic}) {
       Batch batch = scene.NewBatch(kind);
       for (uint32_t i = 0; i < kKeys * 2; ++i) Scene::Put(batch, scene.Key(i), scene.Value(i, 9));
-      scene.engine().AwaitRelease(scene.engine().Execute(batch));
+      scene.Execute(batch);
       for (uint32_t i = 0; i < batch.size(); ++i) {
         ASSERT_EQ(batch.outcome(i).verdict, Verdict::kDone);
       }
     }
+    if (scene.traits().atomic) {
+      Batch condition = scene.NewBatch(kAtomic);
+      const std::string key = scene.Key(3);
+      condition.RequireUnchanged(key, *watch);
+      scene.Execute(condition);
+      EXPECT_FALSE(condition.applied());
+    }
+    scene.engine().Unwatch(*watch);
     Batch batch = scene.NewBatch();
     batch.DeleteAll();
-    scene.engine().AwaitRelease(scene.engine().Execute(batch));
+    scene.Execute(batch);
     while (scene.engine().Maintain(kNow)) {
     }
     EXPECT_STREQ(scene.engine().Verify(), nullptr);
@@ -398,6 +415,37 @@ TEST_P(FailingAllocation, LeavesNothingHeldOrHalfDone) {
     }
     if (HasFailure()) return;
     RecordProperty(ask.name, static_cast<int>(n - 2));
+  }
+}
+
+// Goal: a watch that could not be made is not counted, and the next one of its key sees writes.
+TEST(FailingWatch, WatchesNothing) {
+  const std::string key(300, 'k');
+  bool goes_on = true;
+  for (uint64_t n = 1; goes_on; ++n) {
+    SCOPED_TRACE(n);
+    MemoryBudget budget(0);
+    const uint64_t before = budget.used();
+    Watches watches;
+    watches.set_budget(&budget);
+    FailingNew::FailAt(n);
+    try {
+      const auto watch = watches.Add(key);
+      watches.Arm(*watch, true, 0);
+      watches.Remove(*watch);
+    } catch (const std::bad_alloc&) {
+    }
+    goes_on = FailingNew::has_failed();
+    FailingNew::FailAt(0);
+    EXPECT_EQ(budget.used(), before);
+    const auto watch = watches.Add(key);
+    watches.Arm(*watch, true, 0);
+    watches.Touch(key, 5);
+    const auto seen = watches.Judge(*watch, key, 1);
+    ASSERT_TRUE(seen);
+    EXPECT_FALSE(seen->unchanged);
+    watches.Remove(*watch);
+    EXPECT_EQ(budget.used(), before);
   }
 }
 

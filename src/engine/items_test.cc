@@ -115,7 +115,7 @@ TEST(Items, OfOneSizeLieSideBySide) {
   for (int i = 0; i < 1000; ++i) {
     const Item item = out.AddItem(0, {.key = "0123456789abcdef", .value = "value"});
     // A new block of the scratch begins a new run.
-    if (i > 0 && batch.scratch().used() < Scratch::kBlockBytes) {
+    if (i > 0 && batch.answer_bytes() < Scratch::kBlockBytes) {
       ASSERT_EQ(item.key.data(), next);
     }
     next = item.value.data() + item.value.size();

@@ -44,10 +44,11 @@ class ModelEngine::Run {
     } else {
       now_ms_ = engine_.now_.Advance(batch_.now_ms());
     }
-    if (atomic_) {
-      DoAtomic();
-    } else {
-      for (uint32_t slot = 0; slot < batch_.size(); ++slot) DoSlot(slot);
+    try {
+      DoAll();
+    } catch (const std::bad_alloc&) {  // what is done has its version
+      if (wrote_) engine_.gate_.Release(++engine_.version_);
+      throw;
     }
     if (wrote_) engine_.gate_.Release(++engine_.version_);
     return read_at_ == kNewest ? engine_.version_ : read_at_;
@@ -58,6 +59,11 @@ class ModelEngine::Run {
 
   const Request& request(uint32_t slot) const { return batch_.requests()[slot]; }
   Version write_version() const { return engine_.version_ + 1; }
+
+  void DoAll() {
+    if (atomic_) return DoAtomic();
+    for (uint32_t slot = 0; slot < batch_.size(); ++slot) DoSlot(slot);
+  }
 
   void DoAtomic() {
     uint64_t incoming = 0;
@@ -136,6 +142,7 @@ class ModelEngine::Run {
   void DoSlot(uint32_t slot) {
     const Request& r = request(slot);
     if (Status s = CheckRequest(r, batch_, engine_.traits_); !s.ok()) return out_.Refuse(slot, s);
+    if (out_.IsPostponing()) return out_.Postpone(slot);
     if (Stores(r.op) && !(atomic_ ? room_ : engine_.MakeRoomFor(r.key.size() + r.value.size()))) {
       return out_.RefuseMemory(slot, *engine_.options_.budget);
     }
@@ -145,7 +152,8 @@ class ModelEngine::Run {
       case Op::kScan:
         return Scan(slot);
       case Op::kCount:
-        return Count(r, out);
+        Count(r, out);
+        return out_.CountWork(kVisitBytes * static_cast<size_t>(out.integer));
       case Op::kDeleteRange:
         return DoWhole([&] { DeleteRange(r, out); });
       case Op::kDeleteAll:

@@ -1,5 +1,6 @@
 #include "engine/partial_batch.h"
 
+#include <optional>
 #include <vector>
 
 #include "engine/batch_writer.h"
@@ -40,15 +41,6 @@ Version AbortAll(Engine& engine, Batch& batch, const Left& because) {
   return ticket;
 }
 
-void Copy(const Batch& from, uint32_t from_slot, BatchWriter& to, uint32_t to_slot) {
-  to.outcome(to_slot) = from.outcome(from_slot);
-  to.outcome(to_slot).value = to.scratch().Copy(from.outcome(from_slot).value);
-  to.BeginItems(to_slot);
-  for (const Item& item : from.items(from_slot)) {
-    to.AddItem(to_slot, item);
-  }
-}
-
 // All but the parts that are left out, which are ascending.
 Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_out) {
   Batch rest(batch.kind());
@@ -56,6 +48,8 @@ Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_
   rest.set_now_ms(batch.now_ms());
   rest.set_scan_bytes_max(batch.scan_bytes_max());
   rest.set_scan_visits_max(batch.scan_visits_max());
+  rest.set_answer_bytes_max(batch.answer_bytes_max());
+  rest.set_work_bytes_max(batch.work_bytes_max());
   std::vector<bool> is_left_out(batch.size());
   for (const Left& left : left_out) {
     for (uint32_t slot = left.part.begin; slot < left.part.end; ++slot) is_left_out[slot] = true;
@@ -69,15 +63,20 @@ Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_
   }
   const Version ticket = engine.Execute(rest);
   BatchWriter writer(batch);
+  writer.CountWork(rest.work_bytes());
   uint32_t from = 0;
-  uint32_t culprit = 0;
+  std::optional<uint32_t> culprit;
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     if (is_left_out[slot]) continue;
     if (rest.outcome(from).verdict != Verdict::kAborted) culprit = slot;
-    Copy(rest, from++, writer, slot);
+    CopyOutcome(rest, from++, writer, slot);
   }
   if (!rest.applied()) {
-    writer.AbortAllBut(culprit);
+    if (!culprit) {  // the snapshot is gone, and none of the rest can say so
+      culprit = left_out[0].culprit;
+      writer.Refuse(*culprit, left_out[0].status);
+    }
+    writer.AbortAllBut(*culprit);
     return ticket;
   }
   for (const Left& left : left_out) {

@@ -19,6 +19,12 @@ bool Holds(const Request& r, std::string_view value) {
   return (r.digest == DigestOf(value)) == r.needs(Request::kDigestEquals);
 }
 
+// Whether it costs time with the length of the value that it finds, beside what it copies.
+bool LooksAtValue(const Request& r) {
+  return r.op == Op::kApply || (r.when & kComparesValue) != 0 || r.op == Op::kRequireValue ||
+         r.op == Op::kRequireDigest;
+}
+
 // Whether the operation may act on the key it finds.
 Verdict Judge(const Request& r, const PointState* now) {
   switch (r.op) {
@@ -112,25 +118,27 @@ uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
   const Status status = parsed ? CheckUpdate(update, *parsed, value.size()) : parsed.error();
   // Judged first: then this is not yet the value that the request is about, as operations before it
   // on this key were refused for the same reason.
-  const bool is_full = out.scratch().used() > kAnswerBytesMax;
+  const bool is_full = out.IsFull();
   if (is_full || !status.ok()) {
     out.outcome(slot) = {.present = true, .deadline_ms = deadline_ms};
-    is_full ? out.RefuseAnswer(slot) : out.Refuse(slot, status);
+    is_full ? out.LeaveOut(slot) : out.Refuse(slot, status);
     return 1;
   }
   using Returns = UpdateOptions::Returns;
   const Returns returns = parsed->returns;
   const size_t size = value.size();
   constexpr size_t kAnswersBytesMax = size_t{64} << 10;  // of those that are done together
-  const size_t count_max = returns == Returns::kNothing || size == 0
-                               ? requests.size()
-                               : std::clamp<size_t>(kAnswersBytesMax / size, 1, requests.size());
+  const size_t bytes_max =
+      returns == Returns::kNothing ? out.work_left() : std::min(kAnswersBytesMax, out.work_left());
+  size_t count_max = requests.size();
+  if (count_max * size > bytes_max) count_max = std::max<size_t>(bytes_max / size, 1);
   const auto is_same = [&](const Request& r) {
     return r.op == Op::kApply && r.function == &update && r.value.size() == first.value.size() &&
            std::memcmp(r.value.data(), first.value.data(), kUpdateHeaderBytes) == 0;
   };
   size_t count = 1;
   while (count < count_max && is_same(requests[count])) ++count;
+  out.CountWork(count * size);
   char* answer = returns == Returns::kNothing ? nullptr : out.scratch().Allocate(count * size);
   const size_t elements = size / BytesOf(update.element);
   const auto do_all = [&](const auto bytes) {
@@ -181,10 +189,11 @@ PointEffect ApplyPoint(const Request& r, const std::optional<PointState>& found,
   const PointState* const now = present ? &*found : nullptr;
   Outcome& outcome = out.outcome(slot);
   outcome = Outcome{.present = present, .deadline_ms = present ? now->deadline_ms : 0};
-  if (out.scratch().used() > kAnswerBytesMax) {
-    out.RefuseAnswer(slot);
+  if (out.IsFull()) [[unlikely]] {
+    out.LeaveOut(slot);
     return {};
   }
+  out.CountWork(r.value.size() + (present && LooksAtValue(r) ? now->value.size() : 0));
   if (r.op == Op::kApply) return ApplyFunction(r, now, traits, out, slot);
   outcome.verdict = Judge(r, now);
   const bool returns = r.has(Request::kReturnPrevious) || outcome.verdict == Verdict::kMismatch;

@@ -34,8 +34,9 @@ struct PointEffect {
 // Fills in the outcome of `slot`, but for its version and hint, and says what to do. `found` is
 // what the engine holds; past its deadline it counts as absent (kKeep then leaves it where it is).
 // May be called again if the key has changed meanwhile. Not for kMove, ranges, kRequireUnchanged.
-//   kTooLarge  (also: kAnswerBytesMax is reached), kInvalidArgument (a function makes a value that
-//              is too short) and a function's own errors: the outcome is kRefused, the key is kept
+//   kTooLarge  (also: a limit of the batch is reached), kInvalidArgument (a function makes a value
+//              that is too short) and a function's own errors: the outcome is kRefused, the key is
+//              kept. So it is if the outcome is kPostponed.
 PointEffect ApplyPoint(const Request& request, const std::optional<PointState>& found,
                        uint64_t now_ms, const EngineTraits& traits, BatchWriter& out,
                        uint32_t slot);
@@ -44,11 +45,13 @@ PointEffect ApplyPoint(const Request& request, const std::optional<PointState>& 
 inline void ApplyGet(const Request& request, const std::optional<PointState>& found,
                      uint64_t now_ms, BatchWriter& out, uint32_t slot) {
   Outcome& outcome = out.outcome(slot);
-  if (!found || HasExpired(found->deadline_ms, now_ms)) {
+  const bool is_absent = !found || HasExpired(found->deadline_ms, now_ms);
+  if (out.IsFull() && (!is_absent || out.IsPostponing())) [[unlikely]]
+    return out.LeaveOut(slot);
+  if (is_absent) {
     outcome.verdict = Verdict::kAbsent;
     return;
   }
-  if (out.scratch().used() > kAnswerBytesMax) return out.RefuseAnswer(slot);
   outcome.verdict = Verdict::kDone;
   outcome.present = true;
   outcome.deadline_ms = found->deadline_ms;
@@ -65,9 +68,9 @@ inline bool IsUpdate(const Request& request) {
 
 // An update of elements in the bytes of the value that the engine holds, if nobody may see the
 // value before any more. `requests` are of its key, in order, the first of them IsUpdate(): it is
-// done, and so are those that follow it and are the same function with the same options. Fills in
-// their outcomes, from `slot` on, which are as BatchWriter made them. Returns how many. One that
-// does not fit the value is refused, and nothing is changed.
+// done, and so are those that follow it and are the same function with the same options, as many as
+// the batch's limits allow. Fills in their outcomes, from `slot` on, which are as BatchWriter made
+// them. Returns how many. One that does not fit the value is refused, and nothing is changed.
 uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
                        uint64_t deadline_ms, BatchWriter& out, uint32_t slot);
 

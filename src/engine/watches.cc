@@ -26,30 +26,40 @@ std::optional<uint64_t> Watches::Add(std::string_view key) {
   const size_t bytes_max = BytesOfKey(key) + kWatchBytes;
   if (budget_ != nullptr && !budget_->HasRoomFor(bytes_max)) return std::nullopt;
   auto at = keys_.find(key);
+  const uint64_t hash = HashOf(key);
+  const uint64_t id = NewId();
+  const auto watch =
+      by_id_.emplace(id, Watch{.key = at, .cohort = nullptr, .spare = std::make_shared<Cohort>()})
+          .first;
   if (at == keys_.end()) {
-    const uint64_t hash = HashOf(key);
-    at = keys_.emplace(key, Key{}).first;
-    by_hash_.emplace(hash, at);
+    try {
+      at = keys_.emplace(key, Key{}).first;
+      by_hash_.emplace(hash, at);
+    } catch (...) {
+      if (at != keys_.end()) keys_.erase(at);
+      by_id_.erase(watch);
+      throw;
+    }
+    watch->second.key = at;
     cells_[hash % kCells].fetch_add(1, std::memory_order_relaxed);
     Charge(BytesOfKey(key));
   }
-  const uint64_t id = NewId();
-  by_id_.emplace(id, Watch{.key = at, .cohort = nullptr});
   ++at->second.watches;
   Charge(kWatchBytes);
   count_.fetch_add(1, std::memory_order_relaxed);
   return id;
 }
 
-void Watches::Arm(uint64_t watch, bool present, uint64_t deadline_ms) {
+void Watches::Arm(uint64_t watch, bool present, uint64_t deadline_ms) noexcept {
   std::lock_guard lock(mutex_);
   const auto at = by_id_.find(watch);
   if (at == by_id_.end()) return;
   Watch& armed = at->second;
   Key& key = armed.key->second;
   std::shared_ptr<Cohort>& current = present ? key.present : key.absent;
-  if (current == nullptr) current = std::make_shared<Cohort>();
+  if (current == nullptr) current = std::move(armed.spare);
   armed.cohort = current;
+  armed.spare.reset();
   armed.present = present;
   armed.deadline_ms = deadline_ms;
 }

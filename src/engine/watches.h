@@ -55,10 +55,11 @@ class Watches {
   // Before anything else. The budget must outlive this.
   void set_budget(MemoryBudget* budget) { budget_ = budget; }
 
-  // Nothing if the budget has no room for it. Cost: logarithmic in the number of watched keys.
+  // Nothing if the budget has no room for it. If it throws std::bad_alloc nothing is watched. Cost:
+  // logarithmic in the number of watched keys.
   std::optional<uint64_t> Add(std::string_view key);
-  // What the key was: present, until the deadline (0: none).
-  void Arm(uint64_t watch, bool present, uint64_t deadline_ms);
+  // What the key was: present, until the deadline (0: none). Once a watch, after its Add().
+  void Arm(uint64_t watch, bool present, uint64_t deadline_ms) noexcept;
   void Remove(uint64_t watch);
 
   // A write or delete of the key at this version. Cost: the same for any number of watches.
@@ -76,7 +77,7 @@ class Watches {
 
   // What the watches of one key take, and each of them.
   static constexpr size_t BytesOfKey(std::string_view key) { return kKeyBytes + key.size(); }
-  static constexpr size_t kWatchBytes = 112;
+  static constexpr size_t kWatchBytes = 128;
 
  private:
   struct Cohort {
@@ -93,6 +94,7 @@ class Watches {
   struct Watch {
     Keys::iterator key;
     std::shared_ptr<Cohort> cohort;  // null: it is not armed
+    std::shared_ptr<Cohort> spare;   // so that Arm() allocates nothing; null: it is armed
     bool present = false;
     uint64_t deadline_ms = 0;
   };

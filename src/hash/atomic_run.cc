@@ -9,12 +9,16 @@
 namespace skep::hash {
 namespace {
 
-bool NeedsAll(Op op) { return op == Op::kSample || op == Op::kDeleteAll || op == Op::kCount; }
+bool CountsKeys(Op op) { return op == Op::kDeleteAll || op == Op::kCount; }
+bool NeedsAll(Op op) { return op == Op::kSample || CountsKeys(op); }
 
 }  // namespace
 
 Version AtomicRun::Do() {
   ListPartitions();
+  if (std::ranges::any_of(batch_.requests(), CountsKeys, &Request::op)) {
+    core_.ApproachDue(std::max(core_.now.Latest(), batch_.now_ms()));
+  }
   const Locks locks(core_, locked_);
   PrefetchRecords();
   now_ms_ = core_.now.Advance(batch_.now_ms());

@@ -142,6 +142,10 @@ Version HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
       continue;
     }
     points.Flush();
+    if (out.IsPostponing()) {
+      out.Postpone(slot++);
+      continue;
+    }
     looks_at_all = true;
     switch (r.op) {
       case Op::kSample:
@@ -163,12 +167,14 @@ Version HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
 }
 
 void HashEngine::CountAll(BatchWriter& out, uint32_t slot) {
+  core_.ApproachDue(now_.Latest());
   const AllLocked all(core_);
   const uint64_t keys = core_.LiveItems(now_.Latest());
   out.outcome(slot) = {.verdict = Verdict::kDone, .integer = static_cast<int64_t>(keys)};
 }
 
 void HashEngine::DeleteAll(BatchWriter& out, uint32_t slot) {
+  core_.ApproachDue(now_.Latest());
   const AllLocked all(core_);
   const uint64_t keys = core_.LiveItems(now_.Latest());
   for (const auto& partition : core_.partitions) partition->table.Clear();
@@ -209,13 +215,13 @@ Result<uint64_t> HashEngine::Watch(std::string_view key, uint64_t now_ms) {
   if (key.size() > traits_.key_bytes_max) {
     return Fail(Code::kTooLarge, "key exceeds the maximum size", traits_.key_bytes_max);
   }
-  const auto watch = watches_.Add(key);
-  if (!watch) return NoRoomToWatch(core_.budget);
   const hash::Key k = hash::KeyOf(key);
   Partition& partition = *core_.partitions[core_.PartitionOf(k.hash)];
   const std::lock_guard locked(partition.lock);
   hash::Station::Entry entry{.key = k};
   hash::Station::Load(entry, partition.table, now_.Advance(now_ms));
+  const auto watch = watches_.Add(key);
+  if (!watch) return NoRoomToWatch(core_.budget);
   watches_.Arm(*watch, entry.is_present, entry.is_present ? entry.deadline_ms : 0);
   return *watch;
 }

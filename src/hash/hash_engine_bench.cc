@@ -81,7 +81,6 @@ class Requests {
   }
 
   Batch& Next() {
-    batch_.scratch().Clear();
     for (uint32_t i = 0; i < kBatch; ++i) {
       std::memcpy(&keys_[i * key_bytes_], &stream_[next_ + i], sizeof(uint32_t));
     }
@@ -222,7 +221,6 @@ void BM_Add(benchmark::State& state) {
   }
   size_t next = 0;
   for (auto _ : state) {
-    batch.scratch().Clear();
     std::copy_n(&stream[next], kBatch, keys_now.begin());
     next = next + 2 * kBatch > stream.size() ? 0 : next + kBatch;
     engine->Execute(batch);

@@ -122,7 +122,7 @@ void PointRun::TellNumbers() {
 
 // Leaves in the group what is not done. Writes that are to be numbered are all done together.
 void PointRun::Look(Table& table, Groups::Group& group) {
-  const bool has_room = out_.scratch().used() <= kAnswerBytesMax && core_.budget.HasRoomFor(0);
+  const bool has_room = !out_.IsFull() && core_.budget.HasRoomFor(0);
   const bool may_do = has_room && !core_.numbers.wanted();
   const std::span<uint16_t> units = groups_.PlacesOf(group);
   uint16_t left = 0;
@@ -188,7 +188,8 @@ void PointRun::ChangeOne(Table& table, uint32_t i) {
 bool PointRun::Put(Table& table, const Unit& unit) {
   const Request& r = requests_[unit.begin];
   if (!IsPlainPut(r)) return false;
-  if (!core_.budget.HasRoomFor(0) || out_.scratch().used() > kAnswerBytesMax) return false;
+  if (!core_.budget.HasRoomFor(0) || out_.IsFull()) return false;
+  out_.CountWork(r.value.size());
   Outcome& outcome = out_.outcome(unit.begin);
   const Table::Place place = table.Find(unit.key);
   if (place && table.OverwriteAt(place, unit.key, r.value)) {

@@ -45,7 +45,8 @@ void ReadRun::Do(uint32_t slot, uint32_t count) {
   }
   Sort(count);
   left_ = count;
-  groups_.Fetch(count, [this](uint32_t i) { return window_.hashes[i]; }, &window_.lines);
+  groups_.Fetch(
+      count, [this](uint32_t i) { return window_.hashes[i]; }, &window_.lines);
   groups_.Run([this](Partition& partition, Groups::Group& group) {
     Look(partition.table, group);
     Note(partition);
@@ -81,7 +82,7 @@ void ReadRun::Sort(uint32_t count) {
 // Leaves in the group what is not answered.
 void ReadRun::Look(Table& table, Groups::Group& group) {
   group.moves = Table::kNoMoves;
-  if (out_.scratch().used() > kAnswerBytesMax) return;
+  if (out_.IsFull()) return;
   FirstLook& look = window_.first_look;
   const auto key_of = [this](uint16_t place) { return KeyAt(place); };
   look.Sort(table, groups_.PlacesOf(group), key_of);

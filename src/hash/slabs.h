@@ -11,9 +11,10 @@
 //
 // A slab of class c takes 1 << c units and lies at a multiple of its size. A free block of units is
 // of no class: a refill takes from it whatever size it needs (splitting), and neighbours that a
-// spill frees are one larger block at once, because their bits are neighbours (merging). Both come
-// in lots, when a pool crosses its watermarks (merging is lazy), so most allocations and frees are
-// a few instructions on the pool. A lot costs a line or two for each span it meets.
+// spill frees are one larger block at once, because their bits are neighbours (merging). Nothing is
+// left to be merged later, as it is in the paper. Refills and spills move lots of addresses, when a
+// pool is empty or full, so most allocations and frees are a few instructions on the pool. A lot
+// costs a line or two for each span it meets.
 //
 // Spans are in a list by the largest class they have a free block of. A refill takes the spans that
 // have no larger block than it needs before it breaks one. A span that is wholly free goes back to

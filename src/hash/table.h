@@ -232,6 +232,7 @@ class Table {
   const TableOptions& options() const { return options_; }
   uint64_t items() const { return items_; }
   const Deadlines& deadlines() const { return deadlines_; }
+  Deadlines& deadlines() { return deadlines_; }
   // What it holds beside the arena's memory.
   uint64_t own_bytes() const { return index_.held_bytes() + deadlines_.bytes(); }
   uint64_t chained_buckets() const { return chained_; }

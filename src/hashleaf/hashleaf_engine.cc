@@ -91,14 +91,16 @@ Version EngineOf<K>::ExecuteUnordered(Batch& batch, BatchWriter& out) {
   PointRun<K> points(core_, traits_, batch, out, changer);
   std::vector<uint32_t> reads;
   Version ticket = 0;
+  const auto do_range = [&](uint32_t slot) {
+    if (out.IsPostponing()) return out.Postpone(slot);
+    ranges.Do(slot);
+    ticket = std::max(ticket, ranges.Finish());
+  };
   const auto flush = [&] {
     points.Flush();
     // By leaf, so that what one has fetched the next one has.
     std::ranges::stable_sort(reads, {}, [&](uint32_t slot) { return batch.requests()[slot].key; });
-    for (const uint32_t slot : reads) {
-      ranges.Do(slot);
-      ticket = std::max(ticket, ranges.Finish());
-    }
+    for (const uint32_t slot : reads) do_range(slot);
     reads.clear();
   };
   for (uint32_t slot = 0; slot < batch.size();) {
@@ -110,8 +112,7 @@ Version EngineOf<K>::ExecuteUnordered(Batch& batch, BatchWriter& out) {
       continue;
     }
     flush();
-    ranges.Do(slot++);
-    ticket = std::max(ticket, ranges.Finish());
+    do_range(slot++);
   }
   flush();
   return std::max(ticket, points.ticket());
@@ -123,12 +124,12 @@ template <typename K>
 Result<uint64_t> EngineOf<K>::Watch(std::string_view key, uint64_t) {
   const Request request{.op = Op::kGet, .key = key};
   if (const Status s = CheckSizes(request, traits_); !s.ok()) return Fail(s);
-  const auto watch = watches_.Add(key);
-  if (!watch) return NoRoomToWatch(core_.budget);
   const Epochs::Guard guard(core_.epochs);
   LeafLocks<K> locks(core_);
   const K k = LoadKey<K>(key.data());
   const bool is_present = locks.Of(k).table.Find(k, HashOf(k, core_.format.secret)) != nullptr;
+  const auto watch = watches_.Add(key);
+  if (!watch) return NoRoomToWatch(core_.budget);
   watches_.Arm(*watch, is_present, 0);
   return *watch;
 }

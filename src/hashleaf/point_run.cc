@@ -66,6 +66,7 @@ uint32_t PointRun<K>::Add(uint32_t slot) {
     }
     if (count_ == kWindow) Flush();
     if (count_ == 0) {
+      postpones_ = out_.IsPostponing();
       const size_t units = std::min<size_t>(kWindow, size - slot);
       if (w.units.size() < units) {
         w.units.resize(units);
@@ -88,6 +89,8 @@ uint32_t PointRun<K>::Add(uint32_t slot) {
 template <typename K>
 void PointRun<K>::Flush() {
   if (count_ == 0) return;
+  if (postpones_) return PostponeAll();
+  const BatchWriter::Whole whole(out_);
   Window& w = window_;
   if (numbers_) w.numbers.assign(count_, 0);
   w.sorter.Sort(std::span(w.units).first(count_), *map_);
@@ -115,6 +118,15 @@ void PointRun<K>::Flush() {
   has_other_ = false;
   changer_.Publish();
   map_ = &core_.Map();
+}
+
+// A window is done as a whole or not at all: what is plain in it does not look at limits, and must
+// not come before what is on the same key and does.
+template <typename K>
+void PointRun<K>::PostponeAll() {
+  for (uint32_t index = 0; index < count_; ++index) out_.Postpone(window_.slots[index]);
+  count_ = 0;
+  has_other_ = false;
 }
 
 // Locks the leaf of a group that only reads and whose keys it has all. Else false.

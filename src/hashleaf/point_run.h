@@ -41,6 +41,7 @@ class PointRun {
   PointKind KindOf(const Request& request) const;
   void Share(const SortedWindow<K>& sorted);
   bool LockToRead(const SortedWindow<K>& sorted, const Group<K>& group);
+  void PostponeAll();
   void Answer();
   char* ValueOf(uint32_t index) const { return values_ + size_t{index} * value_bytes_; }
 
@@ -57,6 +58,7 @@ class PointRun {
   char* values_ = nullptr;  // of each unit: what it stores, or has read
   uint32_t count_ = 0;
   bool has_other_ = false;
+  bool postpones_ = false;  // a limit was reached before the window began
   Version ticket_ = 0;
 };
 

@@ -62,11 +62,10 @@ size_t ClientRegistry::EndLargest(uint64_t bytes_max) {
   std::lock_guard lock(mutex_);
   for (const auto& [id, client] : clients_) {
     if (client->ends.load(std::memory_order_relaxed)) continue;
+    if (client->is_kept.load(std::memory_order_relaxed)) continue;
     const uint64_t bytes = client->memory_bytes.load(std::memory_order_relaxed);
     all += bytes;
-    if (!client->is_kept.load(std::memory_order_relaxed)) {
-      candidates.push_back({.bytes = bytes, .client = client.get()});
-    }
+    candidates.push_back({.bytes = bytes, .client = client.get()});
   }
   std::ranges::sort(candidates, std::greater(), &Candidate::bytes);
   size_t count = 0;

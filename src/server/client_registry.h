@@ -63,7 +63,8 @@ class ClientRegistry {
   // *ends_self says whether it is one of them.
   size_t EndMatching(const ClientFilter& filter, const ClientInfo& self, bool* ends_self);
   // Marks clients, the one with the most memory first, until those that are not marked have at most
-  // `bytes_max` together. Returns how many. Those that are kept stay, and count.
+  // `bytes_max` together. Returns how many. Those that are kept stay, and their memory is not that
+  // of the others: it does not count.
   size_t EndLargest(uint64_t bytes_max);
 
   void SetName(ClientInfo& client, std::string_view name);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/ascii.h"
 #include "server/config_text.h"
 #include "server/option_values.h"
 
@@ -74,6 +75,40 @@ Status SetFromNode(ServerOptions& options, std::string_view name, const toml::no
   return SetOption(options, name, *text);
 }
 
+// Sets what the file sets. *error says why not, without the file's name; nothing is half set.
+Status SetFromTable(ServerOptions& options, const toml::table& table, std::string* error) {
+  ServerOptions changed = options;
+  for (const auto& [key, node] : table) {
+    if (Status s = SetFromNode(changed, key.str(), node); !s.ok()) {
+      *error = fmt::format("{}: {}: {}", node.source().begin.line, key.str(), s.what());
+      return s;
+    }
+  }
+  options = std::move(changed);
+  return {};
+}
+
+// The nodes that set the option: names ignore case.
+std::vector<const toml::node*> NodesOf(const toml::table& table, std::string_view name) {
+  std::vector<const toml::node*> nodes;
+  for (const auto& [key, node] : table) {
+    if (EqualsIgnoringCase(key.str(), name)) nodes.push_back(&node);
+  }
+  return nodes;
+}
+
+// Whether a server that is started with the file `text` has these values of what CONFIG SET can
+// change.
+bool Gives(std::string_view text, const ServerOptions& options) {
+  const toml::parse_result parsed = toml::parse(text);
+  ServerOptions loaded;
+  std::string error;
+  if (!parsed || !SetFromTable(loaded, parsed.table(), &error).ok()) return false;
+  return std::ranges::all_of(AllOptions(), [&](const OptionInfo& option) {
+    return !option.mutable_at_run_time || option.get(loaded) == option.get(options);
+  });
+}
+
 }  // namespace
 
 Status LoadConfig(FileSystem& files, const std::string& path, ServerOptions& options,
@@ -90,15 +125,9 @@ Status LoadConfig(FileSystem& files, const std::string& path, ServerOptions& opt
                          HintFor(path, LineOf(*bytes, line)));
     return {Code::kInvalidArgument, "not a TOML file"};
   }
-  ServerOptions changed = options;
-  for (const auto& [key, node] : parsed.table()) {
-    if (Status s = SetFromNode(changed, key.str(), node); !s.ok()) {
-      *error = fmt::format("{}:{}: {}: {}", path, node.source().begin.line, key.str(), s.what());
-      return s;
-    }
-  }
-  options = std::move(changed);
-  return {};
+  const Status set = SetFromTable(options, parsed.table(), error);
+  if (!set.ok()) *error = fmt::format("{}:{}", path, *error);
+  return set;
 }
 
 Result<std::string> RewriteConfig(std::string_view text, const ServerOptions& options) {
@@ -113,25 +142,30 @@ Result<std::string> RewriteConfig(std::string_view text, const ServerOptions& op
   for (const OptionInfo& option : AllOptions()) {
     if (!option.mutable_at_run_time) continue;
     const std::string value = option.get(options);
-    const toml::node* const node = parsed.table().get(option.name);
-    ServerOptions in_file;
-    if (node != nullptr && !SetFromNode(in_file, option.name, *node).ok()) {
-      return Fail(Code::kInvalidArgument, "a value in it is wrong");
-    }
-    if (option.get(in_file) == value) continue;
-    if (node == nullptr) {
+    const std::vector<const toml::node*> nodes = NodesOf(parsed.table(), option.name);
+    if (nodes.empty() && option.get(ServerOptions{}) != value) {
       added += fmt::format("{} = {}\n", option.name, TomlValue(option, value));
-      continue;
     }
-    edits.push_back({.begin = OffsetOf(text, node->source().begin),
-                     .end = OffsetOf(text, node->source().end),
-                     .value = TomlValue(option, value)});
+    for (const toml::node* const node : nodes) {
+      ServerOptions in_file;
+      if (!SetFromNode(in_file, option.name, *node).ok()) {
+        return Fail(Code::kInvalidArgument, "a value in it is wrong");
+      }
+      if (option.get(in_file) == value) continue;
+      edits.push_back({.begin = OffsetOf(text, node->source().begin),
+                       .end = OffsetOf(text, node->source().end),
+                       .value = TomlValue(option, value)});
+    }
   }
   std::string out(text);
   std::ranges::sort(edits, std::greater{}, &Edit::begin);
   for (const Edit& edit : edits) out.replace(edit.begin, edit.end - edit.begin, edit.value);
   if (!added.empty() && !out.empty() && !out.ends_with('\n')) out += '\n';
-  return out + added;
+  out += added;
+  if (!Gives(out, options)) {
+    return Fail(Code::kInvalidArgument, "a value as it is now cannot be written as TOML");
+  }
+  return out;
 }
 
 }  // namespace skep

@@ -27,8 +27,9 @@ Status LoadConfig(FileSystem& files, const std::string& path, ServerOptions& opt
 // Returns the file `text` with the values that `options` has for what CONFIG SET can change. Values
 // that the file sets are replaced in their places; those that it does not set are added at the end,
 // unless they are the default. Comments, order and all other options stay, and so does an option
-// that the file sets to the same value in other words ("1gb", 1073741824).
-//   kInvalidArgument  the text is no TOML
+// that the file sets to the same value in other words ("1gb", 1073741824). LoadConfig of it gives
+// these values.
+//   kInvalidArgument  the text is no TOML, or a value cannot be one of TOML (it is no UTF-8)
 Result<std::string> RewriteConfig(std::string_view text, const ServerOptions& options);
 
 }  // namespace skep

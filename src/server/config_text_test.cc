@@ -101,6 +101,23 @@ TEST(ConfigText, RewritesInPlace) {
   EXPECT_EQ(*RewriteConfig("", ServerOptions{}), "");
 }
 
+// Goal: a file is never rewritten so that a server does not start with it, or starts with other
+//   values: names ignore case, the last of several counts, and not every text can be one of TOML.
+TEST(ConfigText, WhatIsRewrittenCanBeLoaded) {
+  ServerOptions options;
+  options.maxmemory = uint64_t{2} << 30;
+  EXPECT_EQ(*RewriteConfig("MaxMemory = '1gb' # mine\n", options),
+            "MaxMemory = 2147483648 # mine\n");
+  options = {};
+  options.timeout = 7;
+  EXPECT_EQ(*RewriteConfig("Timeout = 1\ntimeout = 2\n", options), "Timeout = 7\ntimeout = 7\n");
+  options = {};
+  options.requirepass = "\xff";
+  EXPECT_EQ(RewriteConfig("", options).error().code(), Code::kInvalidArgument);
+  options.requirepass = "\xc3\xa9\x01\x7f\\\"";
+  EXPECT_EQ(Load(*RewriteConfig("", options)), options);
+}
+
 // Goal: of a redis.conf, what has a meaning here is taken, and what has not is named with its line.
 TEST(ConfigText, ConvertsRedis) {
   const std::string text = ConvertRedisConfig(

@@ -12,10 +12,12 @@
 // Numbers are random: a client that mistypes or guesses one gets an error, not another's scan. They
 // have 63 bits, since some clients read a signed number.
 //
-// Fairness: an entry belongs to the client that put it, or has used it last. When there is no room,
-// the client that has the most bytes loses the one it has not used for the longest time. So who
-// begins scans for ever drops scans of its own. What clients leave behind that have gone counts as
-// one client's: to come again and again gives no larger share.
+// Fairness: an entry belongs to the client that put it, or has used it last. When there is no room
+// for a new one, the client that has the most bytes, the new one included, loses the entry that it
+// has not used for the longest time: who asks, if it is among several; else, of several, the one
+// whose entry was not used for the longest time. So who begins scans for ever drops scans of its
+// own. What clients leave behind that have gone counts as one client's: to come again and again
+// gives no larger share.
 //
 // Invariants, whenever the lock is free.
 //   C1  by_number_, recent_ and the uses of all owners_ hold the same entries; bytes_ is the sum of
@@ -26,13 +28,14 @@
 //   C4  no entry has both a parent and a child: a scan keeps at most two.
 //   C5  at most entries_max entries, at most owner_entries_max of a client that is there, and at
 //       most bytes_max bytes or one entry.
-//   C6  greed_ has the bytes of each owner, and there is no owner without entries.
+//   C6  greed_ has the Greed of each owner, and there is no owner without entries.
 //
 // Thread safety: any thread may call anything. The states that leave the table are destroyed
 // outside its lock.
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -104,6 +107,8 @@ class CursorTable {
     const auto found = by_number_.find(number);
     if (found == by_number_.end()) return std::nullopt;
     Touch(found->second, owner);
+    // The entry itself is the owner's latest.
+    LimitOwner(owner, limits_.owner_entries_max, dropped);
     return found->second->state;
   }
 
@@ -123,15 +128,16 @@ class CursorTable {
     std::lock_guard lock(mutex_);
     const auto at = owners_.find(owner);
     if (at == owners_.end()) return;
+    greed_.erase(GreedOf(*at));
     Owner leaving = std::move(at->second);
-    greed_.erase({leaving.bytes, owner});
     owners_.erase(at);
     for (const Use& use : leaving.uses) by_number_.at(use.number)->owner = kGone;
-    Owner& gone = owners_[kGone];
-    greed_.erase({gone.bytes, kGone});
-    gone.bytes += leaving.bytes;
-    greed_.emplace(gone.bytes, kGone);
-    gone.uses.merge(leaving.uses, [](const Use& a, const Use& b) { return a.order > b.order; });
+    auto& gone = *owners_.try_emplace(kGone).first;
+    greed_.erase(GreedOf(gone));
+    gone.second.bytes += leaving.bytes;
+    gone.second.uses.merge(leaving.uses,
+                           [](const Use& a, const Use& b) { return a.order > b.order; });
+    greed_.insert(GreedOf(gone));
   }
 
   // Drops at most `entries_max` states that were not used for ttl_ms; returns how many. Find never
@@ -168,6 +174,14 @@ class CursorTable {
     std::list<Use> uses;  // the latest first
     size_t bytes = 0;
   };
+  using Owners = std::unordered_map<uint64_t, Owner>;
+  // The greatest one loses an entry when there is no room.
+  struct Greed {
+    size_t bytes;
+    uint64_t unused;  // the longer ago the use of the owner's oldest entry, the more
+    uint64_t owner;
+    auto operator<=>(const Greed&) const = default;
+  };
   struct Entry {
     uint64_t number = 0;
     uint64_t parent = 0;
@@ -191,11 +205,12 @@ class CursorTable {
   }
 
   void Own(Entry& entry, uint64_t owner) {
-    Owner& of = owners_[owner];
-    greed_.erase({of.bytes, owner});
+    auto& at = *owners_.try_emplace(owner).first;
+    Owner& of = at.second;
+    greed_.erase(GreedOf(at));
     of.bytes += entry.bytes;
-    greed_.emplace(of.bytes, owner);
     of.uses.push_front({.order = ++uses_, .number = entry.number});
+    greed_.insert(GreedOf(at));
     entry.owner = owner;
     entry.use = of.uses.begin();
   }
@@ -203,14 +218,20 @@ class CursorTable {
   void Disown(Entry& entry) {
     const auto at = owners_.find(entry.owner);
     Owner& of = at->second;
-    greed_.erase({of.bytes, entry.owner});
+    greed_.erase(GreedOf(*at));
     of.bytes -= entry.bytes;
     of.uses.erase(entry.use);
     if (of.uses.empty()) {
       owners_.erase(at);
     } else {
-      greed_.emplace(of.bytes, entry.owner);
+      greed_.insert(GreedOf(*at));
     }
+  }
+
+  static Greed GreedOf(const typename Owners::value_type& owner) {
+    const Owner& of = owner.second;
+    const uint64_t oldest = of.uses.empty() ? 0 : of.uses.back().order;
+    return {.bytes = of.bytes, .unused = UINT64_MAX - oldest, .owner = owner.first};
   }
 
   // Moves the entry, if there is one, to `dropped`, and cuts its links.
@@ -234,13 +255,21 @@ class CursorTable {
   }
 
   void MakeRoom(size_t bytes, uint64_t owner, Entries& dropped) {
+    LimitOwner(owner, limits_.owner_entries_max - 1, dropped);
     while (!recent_.empty() &&
            (recent_.size() >= limits_.entries_max || bytes_ + bytes > limits_.bytes_max)) {
-      Drop(owners_.at(greed_.rbegin()->second).uses.back().number, dropped);
+      const auto own = owners_.find(owner);
+      const Greed& greediest = *greed_.rbegin();
+      const bool is_own = own != owners_.end() && own->second.bytes + bytes >= greediest.bytes;
+      const Owner& loses = is_own ? own->second : owners_.at(greediest.owner);
+      Drop(loses.uses.back().number, dropped);
     }
+  }
+
+  // Leaves the owner its latest `entries_max` entries.
+  void LimitOwner(uint64_t owner, size_t entries_max, Entries& dropped) {
     for (auto own = owners_.find(owner);
-         own != owners_.end() && own->second.uses.size() >= limits_.owner_entries_max;
-         own = owners_.find(owner)) {
+         own != owners_.end() && own->second.uses.size() > entries_max; own = owners_.find(owner)) {
       Drop(own->second.uses.back().number, dropped);
     }
   }
@@ -263,8 +292,8 @@ class CursorTable {
   uint64_t uses_ = 0;
   Entries recent_;
   std::unordered_map<uint64_t, typename Entries::iterator> by_number_;
-  std::unordered_map<uint64_t, Owner> owners_;
-  std::set<std::pair<size_t, uint64_t>> greed_;  // bytes and owner (C6)
+  Owners owners_;
+  std::set<Greed> greed_;  // C6
 };
 
 }  // namespace skep

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <ranges>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -35,11 +36,11 @@ class Model {
       std::erase_if(entries_, [&](const Entry& e) { return e.scan == scan && e.number != parent; });
       Touch(parent, now_ms, owner);
     }
+    while (CountOf(owner) >= limits_.owner_entries_max) DropOldestOf(owner);
     while (!entries_.empty() &&
            (entries_.size() >= limits_.entries_max || this->bytes() + bytes > limits_.bytes_max)) {
-      DropOldestOf(Greediest());
+      DropOldestOf(Greediest(owner, bytes));
     }
-    while (CountOf(owner) >= limits_.owner_entries_max) DropOldestOf(owner);
     const uint64_t scan = Has(parent) ? Get(parent).scan : number;
     entries_.push_back({number, scan, state, bytes, now_ms, owner});
   }
@@ -48,6 +49,7 @@ class Model {
     Expire(now_ms);
     if (!Has(number)) return std::nullopt;
     Touch(number, now_ms, owner);
+    while (CountOf(owner) > limits_.owner_entries_max) DropOldestOf(owner);
     return entries_.back().state;
   }
 
@@ -74,6 +76,10 @@ class Model {
     return sum;
   }
 
+  size_t CountOf(uint64_t owner) const {
+    return static_cast<size_t>(std::ranges::count(entries_, owner, &Entry::owner));
+  }
+
  private:
   struct Entry {
     uint64_t number;
@@ -94,16 +100,16 @@ class Model {
     entry->owner = owner;
     std::rotate(entry, entry + 1, entries_.end());
   }
-  size_t CountOf(uint64_t owner) const {
-    return static_cast<size_t>(std::ranges::count(entries_, owner, &Entry::owner));
-  }
-  // Of several the one that came last.
-  uint64_t Greediest() const {
+  // With `more` bytes of the one that asks. Of several the one that asks, if it has an entry, else
+  // the one of the entry that was used the longest ago.
+  uint64_t Greediest(uint64_t asks, size_t more) const {
     std::map<uint64_t, size_t> bytes;
     for (const Entry& entry : entries_) bytes[entry.owner] += entry.bytes;
-    return std::ranges::max_element(bytes, {},
-                                    [](const auto& of) { return std::pair(of.second, of.first); })
-        ->first;
+    if (bytes.contains(asks)) bytes[asks] += more;
+    const size_t most = std::ranges::max(std::views::values(bytes));
+    if (bytes.contains(asks) && bytes[asks] == most) return asks;
+    return std::ranges::find_if(entries_, [&](const Entry& e) { return bytes[e.owner] == most; })
+        ->owner;
   }
   void DropOldestOf(uint64_t owner) {
     entries_.erase(std::ranges::find(entries_, owner, &Entry::owner));
@@ -167,32 +173,72 @@ TEST(CursorTable, AgreesWithModel) {
     }
     ASSERT_EQ(table.size(), model.size());
     ASSERT_EQ(table.bytes(), model.bytes());
+    for (uint64_t one = 1; one <= 3; ++one) {
+      ASSERT_LE(model.CountOf(one), kLimits.owner_entries_max);  // C5
+    }
   }
   EXPECT_GT(found, 1000);
 }
 
 // Goal: who begins scans for ever ends none but its own.
-// Method: some clients have a scan each, of the same size; another one begins a thousand times as
-// many as there is room for. So does one that comes as a new client each time, and leaves.
+// Method: some clients have a scan each, of the same size; another one, which came before or after
+// them, begins a thousand times as many as there is room for. So does one that comes as a new
+// client each time, and leaves.
 TEST(CursorTable, GreedCostsOnlyTheGreedy) {
   constexpr uint64_t kOthers = 20;
-  for (const bool leaves : {false, true}) {
-    SeededRandom random(1);
-    CursorTable<uint64_t> table(Limits(64, 10'000), kTtlMs, random);
-    std::vector<uint64_t> scans(kOthers + 1);
-    for (uint64_t owner = 1; owner <= kOthers; ++owner) {
-      scans[owner] = table.Put(owner, 10, 0, owner);
-    }
-    for (uint64_t i = 0; i < 64'000; ++i) {
-      const uint64_t greedy = kOthers + 1 + (leaves ? i : 0);
-      table.Put(0, 10, 0, greedy);
-      if (leaves) table.Leave(greedy);
-    }
-    EXPECT_EQ(table.size(), 64u);
-    for (uint64_t owner = 1; owner <= kOthers; ++owner) {
-      EXPECT_EQ(table.Find(scans[owner], 0, owner), owner);
+  constexpr uint64_t kFirstOther = 1'000'000;
+  for (const uint64_t first_greedy : {uint64_t{1}, kFirstOther + kOthers}) {
+    for (const bool leaves : {false, true}) {
+      SeededRandom random(1);
+      CursorTable<uint64_t> table(Limits(64, 10'000), kTtlMs, random);
+      std::vector<uint64_t> scans;
+      for (uint64_t i = 0; i < kOthers; ++i) {
+        scans.push_back(table.Put(i, 10, 0, kFirstOther + i));
+      }
+      for (uint64_t i = 0; i < 64'000; ++i) {
+        const uint64_t greedy = first_greedy + (leaves ? i : 0);
+        table.Put(0, 10, 0, greedy);
+        if (leaves) table.Leave(greedy);
+      }
+      EXPECT_EQ(table.size(), 64u);
+      for (uint64_t i = 0; i < kOthers; ++i) {
+        EXPECT_EQ(table.Find(scans[i], 0, kFirstOther + i), i);
+      }
     }
   }
+}
+
+// Goal: where each of very many clients has one scan, one of them that begins another pays with its
+//   own, and a client that has just come keeps its only one.
+// Method: as many clients as there is room for, and one more, which came last; each of the others
+//   begins again and again.
+TEST(CursorTable, ManyWithOneEachLeaveANewcomerItsOnlyOne) {
+  constexpr uint64_t kRoom = 64;
+  SeededRandom random(1);
+  CursorTable<uint64_t> table(Limits(kRoom, 10'000), kTtlMs, random);
+  for (uint64_t owner = 1; owner <= kRoom; ++owner) table.Put(0, 10, 0, owner);
+  const uint64_t scan = table.Put(7, 10, 0, kRoom + 1);
+  for (uint64_t round = 0; round < 100; ++round) {
+    // The first one has lost its scan to the newcomer.
+    for (uint64_t owner = 2; owner <= kRoom; ++owner) table.Put(0, 10, 0, owner);
+  }
+  EXPECT_EQ(table.Find(scan, 0, kRoom + 1), 7u);
+}
+
+// Goal: a client has its limit of entries, however it comes by them.
+// Method: entries of many clients that one of them carries on.
+TEST(CursorTable, WhoCarriesOnTheScansOfOthersHasNoMoreThanItsLimit) {
+  SeededRandom random(1);
+  CursorTable<int> table({.entries_max = 100, .bytes_max = 1000, .owner_entries_max = 4}, kTtlMs,
+                         random);
+  std::vector<uint64_t> numbers;
+  for (int i = 0; i < 20; ++i) {
+    numbers.push_back(table.Put(i, 1, 0, 2 + static_cast<uint64_t>(i)));
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(table.Find(numbers[static_cast<size_t>(i)], 0, kMe), i);
+  EXPECT_EQ(table.size(), 4u);
+  EXPECT_EQ(table.Find(numbers[0], 0, kMe), std::nullopt);
+  EXPECT_EQ(table.Find(numbers[19], 0, kMe), 19);
 }
 
 // Goal: a scan whose client has gone, as those of pools do, is carried on by another one, and is

@@ -144,5 +144,29 @@ TEST_F(DiskTest, Full) {
   EXPECT_TRUE(Log().contains("writes are accepted"));
 }
 
+// Goal: a disk that fails now and then does not fill the server's log; how often it was is told.
+TEST_F(DiskTest, FailuresOfTheDiskAreToldNowAndThen) {
+  constexpr int kFailures = 20;
+  Client client = Connect();
+  EXPECT_EQ(Ask(client, {"CONFIG", "SET", "appendfsync", "always"}), "+OK\r\n");
+  for (int i = 0; i < kFailures; ++i) {
+    sim_.disk().FailOnce(SimFileSystem::Operation::kSync, 0, EIO);
+    Ask(client, {"SET", "a", "1"});
+    Step();  // mends
+    Step();
+    Got(client);
+  }
+  const auto count = [this](std::string_view line) {
+    const std::string log = Log();
+    size_t lines = 0;
+    for (size_t at = 0; (at = log.find(line, at)) != std::string::npos; ++at) ++lines;
+    return lines;
+  };
+  EXPECT_EQ(count("writes are refused"), 1u) << Log();
+  EXPECT_EQ(count("writes are accepted"), 1u) << Log();
+  for (int i = 0; i < 250; ++i) Got(client);
+  EXPECT_EQ(count("not logged"), 2u) << Log();
+}
+
 }  // namespace
 }  // namespace skep

@@ -8,7 +8,7 @@ namespace skep {
 namespace {
 
 constexpr std::array<std::string_view, kIncidents> kNames = {
-    "requests of HTTP",
+    "requests of HTTP or TLS",
     "wrong passwords",
     "connections over maxclients",
     "connections closed for a query that was too long",
@@ -16,6 +16,8 @@ constexpr std::array<std::string_view, kIncidents> kNames = {
     "connections closed before they had logged in",
     "connections that could not be accepted",
     "rounds of clients closed for maxmemory-clients",
+    "times that the log could not be written",
+    "times that the log was written again",
 };
 
 }  // namespace
@@ -35,8 +37,9 @@ void Incidents::Tell(Incident what, uint64_t now_ms, spdlog::logger& log, std::s
     kind.told_ms = now_ms;
     untold = std::exchange(kind.untold, 0);
   }
-  if (untold == 0) return log.warn("{}", text);
-  log.warn("{} ({} more like it were not logged)", text, untold);
+  const auto level = what == Incident::kLogFails ? spdlog::level::err : spdlog::level::warn;
+  if (untold == 0) return log.log(level, "{}", text);
+  log.log(level, "{} ({} more like it were not logged)", text, untold);
 }
 
 void Incidents::TellWhatIsOver(uint64_t now_ms, spdlog::logger& log) {

@@ -23,7 +23,7 @@ class logger;
 namespace skep {
 
 enum class Incident : uint8_t {
-  kWebPage,         // a request of HTTP
+  kWebPage,         // a request of HTTP, or a handshake of TLS
   kWrongPassword,   // AUTH, HELLO, or that of the packed protocol
   kRefusedClient,   // over maxclients
   kQueryTooLong,    // a connection closed for what it sent
@@ -31,14 +31,16 @@ enum class Incident : uint8_t {
   kStranger,        // one closed for either, before it has logged in
   kNoDescriptors,   // connections that cannot be accepted
   kClientsEvicted,  // the largest, closed for maxmemory-clients
+  kLogFails,        // the log of writes begins to refuse them; an error, others are warnings
+  kLogIsMended,     // it takes them again
 };
-inline constexpr size_t kIncidents = 8;
+inline constexpr size_t kIncidents = 10;
 
 class Incidents {
  public:
   static constexpr uint64_t kPauseMs = 60'000;
 
-  // Logs `text` as a warning if it is time to. `now_ms` is of the monotonic clock.
+  // Logs `text` if it is time to. `now_ms` is of the monotonic clock.
   void Tell(Incident what, uint64_t now_ms, spdlog::logger& log, std::string_view text);
   // Tells of the incidents that are over. To be called now and then.
   void TellWhatIsOver(uint64_t now_ms, spdlog::logger& log);

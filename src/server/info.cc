@@ -102,6 +102,7 @@ void PersistenceSection(Server& server, Out out) {
   const durable::SnapshotStatistics snapshot = persistence->snapshots();
   const durable::LogStatistics log = persistence->log().statistics();
   const Status status = persistence->log().status();
+  const uint64_t to_replay = std::max(log.position, snapshot.log_position) - snapshot.log_position;
   fmt::format_to(
       out,
       "loading:0\r\naof_enabled:1\r\naof_last_write_status:{}\r\nlog_position:{}\r\n"
@@ -111,12 +112,11 @@ void PersistenceSection(Server& server, Out out) {
       "rdb_bgsave_in_progress:{}\r\nrdb_last_save_time:{}\r\nrdb_last_bgsave_status:{}\r\n"
       "rdb_last_bgsave_time_sec:{}\r\nsnapshot_items:{}\r\nsnapshot_bytes:{}\r\n"
       "snapshots_for_space:{}\r\n",
-      status.ok() ? "ok" : "err", log.position, log.synced_position,
-      log.position - snapshot.log_position, log.records, log.changes, log.writes, log.syncs,
-      log.sync_ns_max / 1000, log.unsynced_ms, status.ok() ? "" : status.ToString(),
-      persistence->free_bytes(), snapshot.is_saving ? 1 : 0, snapshot.last_ms / 1000,
-      snapshot.last_status.ok() ? "ok" : "err", snapshot.last_took_ms / 1000, snapshot.last_items,
-      snapshot.last_bytes, snapshot.for_space);
+      status.ok() ? "ok" : "err", log.position, log.synced_position, to_replay, log.records,
+      log.changes, log.writes, log.syncs, log.sync_ns_max / 1000, log.unsynced_ms,
+      status.ok() ? "" : status.ToString(), persistence->free_bytes(), snapshot.is_saving ? 1 : 0,
+      snapshot.last_ms / 1000, snapshot.last_status.ok() ? "ok" : "err",
+      snapshot.last_took_ms / 1000, snapshot.last_items, snapshot.last_bytes, snapshot.for_space);
 }
 
 // Of all databases, since the start.
@@ -154,7 +154,7 @@ void CpuSection(Server&, Out out) {
 
 void KeyspaceSection(Server& server, Out out) {
   for (uint32_t i = 0; i < server.keyspaces().count(); ++i) {
-    const Engine* const engine = server.keyspaces().if_used(i);
+    Engine* const engine = server.keyspaces().if_used(i);
     if (engine == nullptr) continue;
     const EngineStatistics s = engine->Statistics();
     if (s.items == 0 && s.snapshots == 0) continue;
@@ -162,7 +162,7 @@ void KeyspaceSection(Server& server, Out out) {
                    "db{}:keys={},expires={},avg_ttl=0,engine={},bytes={},old_versions={},"
                    "snapshots={},released={},versions={}\r\n",
                    i, s.items, s.deadlines, engine->traits().name, s.bytes, s.old_versions,
-                   s.snapshots, engine->gate().released(),
+                   s.snapshots, engine->told(),
                    engine->traits().snapshots ? "many" : "one");
   }
 }

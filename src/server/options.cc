@@ -27,6 +27,8 @@ constexpr std::array<std::string_view, 1> kPolicies = {"noeviction"};
 constexpr std::array<std::string_view, 3> kSyncs = {"always", "everysec", "no"};
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint32_t kSyncAgeMsMin = 1000;
+// AUTH and HELLO with it fit into what a connection may send that has not logged in (worker.h).
+constexpr size_t kPasswordBytesMax = 1024;
 
 template <typename Value>
 constexpr OptionInfo Row(std::string_view name, std::string_view value_name, When when,
@@ -125,7 +127,7 @@ constexpr OptionInfo kOptions[] = {
         "How a node's bytes are arranged: heads is for the CPU, paper is Honeycomb's."),
     Row<Flag<&S::btree_multi_version>>(
         "btree-multi-version", "yes|no", kAtStart,
-        "Keep old values: no gives up KSCAN, long ranges, and ranges of one instant."),
+        "Keep old values: no gives up dir, snapshots, and ranges of one instant."),
     Row<Number<&S::workers, 0, 1024>>("workers", "N", kAtStart,
                                       "Threads that serve connections; 0 is one a core."),
     Row<Bytes<&S::maxmemory, 0>>("maxmemory", "BYTES", kAnyTime,
@@ -219,6 +221,11 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
                                    "set requirepass, or protected-mode no to allow it",
                                    *open));
   }
+  if (options.requirepass.size() > kPasswordBytesMax) {
+    return Refuse(why, fmt::format("requirepass is longer than {} bytes: who has not logged in may "
+                                   "not send that much",
+                                   kPasswordBytesMax));
+  }
   if (options.bind.empty() && options.unixsocket.empty()) {
     return Refuse(why, "nothing to listen on: set bind or unixsocket");
   }
@@ -264,9 +271,12 @@ std::vector<uint64_t> SavePointsOf(const ServerOptions& options) {
 
 uint64_t ClientBytesMax(const ServerOptions& options) {
   const int64_t limit = options.maxmemory_clients;
-  if (limit >= 0) return static_cast<uint64_t>(limit);
   constexpr uint64_t kPercent = 100;
-  return options.maxmemory / kPercent * static_cast<uint64_t>(-limit);
+  const bool is_part = limit < 0;
+  if (is_part ? options.maxmemory == 0 : limit == 0) return 0;
+  const uint64_t bytes = is_part ? options.maxmemory / kPercent * static_cast<uint64_t>(-limit)
+                                 : static_cast<uint64_t>(limit);
+  return std::max(bytes, kClientBytesMin);
 }
 
 Options StoreOptions(const ServerOptions& options) {

@@ -98,7 +98,9 @@ Status CheckOptions(const ServerOptions& options, std::string* why);
 // The numbers of the option save, in pairs: seconds, changes.
 std::vector<uint64_t> SavePointsOf(const ServerOptions& options);
 
-// What the buffers of all clients together may take: bytes; 0: no limit.
+// What the buffers of all clients together may take: bytes; 0: no limit. Another limit is at least
+// kClientBytesMin, as in Redis: below that no client could tell the server of a better one.
+inline constexpr uint64_t kClientBytesMin = 128 << 10;
 uint64_t ClientBytesMax(const ServerOptions& options);
 
 // How the server opens its keyspaces.

@@ -67,14 +67,21 @@ TEST(Options, ClientMemory) {
   EXPECT_EQ(ClientBytesMax(options), 0u);
   EXPECT_TRUE(SetOption(options, "maxmemory-clients", "5%").ok());
   EXPECT_EQ(ClientBytesMax(options), 0u);
+  options.maxmemory = 100 << 20;
+  EXPECT_EQ(ClientBytesMax(options), 5u << 20);
   options.maxmemory = 1000;
-  EXPECT_EQ(ClientBytesMax(options), 50u);
+  EXPECT_EQ(ClientBytesMax(options), kClientBytesMin);
   for (const std::string_view wrong : {"101%", "%", "-1%", "5 %", "-1", "5%%", ""}) {
     EXPECT_FALSE(SetOption(options, "maxmemory-clients", wrong).ok()) << wrong;
   }
   EXPECT_EQ(FindOption("maxmemory-clients")->get(options), "5%");
-  EXPECT_TRUE(SetOption(options, "maxmemory-clients", "1kb").ok());
-  EXPECT_EQ(ClientBytesMax(options), 1024u);
+  EXPECT_TRUE(SetOption(options, "maxmemory-clients", "1mb").ok());
+  EXPECT_EQ(ClientBytesMax(options), 1u << 20);
+  EXPECT_TRUE(SetOption(options, "maxmemory-clients", "1").ok());
+  EXPECT_EQ(ClientBytesMax(options), kClientBytesMin);
+  EXPECT_EQ(FindOption("maxmemory-clients")->get(options), "1");
+  EXPECT_TRUE(SetOption(options, "maxmemory-clients", "0").ok());
+  EXPECT_EQ(ClientBytesMax(options), 0u);
 }
 
 // Goal: each row sets its own member, and no other.
@@ -210,6 +217,13 @@ TEST(Options, ChecksTheRest) {
   EXPECT_TRUE(CheckOptions(options, &why).ok()) << why;
   options.unixsocket.assign(108, 'x');
   EXPECT_FALSE(CheckOptions(options, &why).ok());
+
+  options = {};
+  options.requirepass.assign(1024, 'x');
+  EXPECT_TRUE(CheckOptions(options, &why).ok()) << why;
+  options.requirepass += 'x';
+  EXPECT_FALSE(CheckOptions(options, &why).ok());
+  EXPECT_THAT(why, HasSubstr("requirepass"));
 }
 
 // Goal: the engine's options that are wrong together stop the server; right ones reach the store.

@@ -100,15 +100,15 @@ Answer EndWatch(const Message& message) {
 }
 
 Answer TellStatistics(const Message& message) {
-  const Engine* const used = message.server.keyspaces().if_used(message.header.keyspace);
+  Engine* const used = message.server.keyspaces().if_used(message.header.keyspace);
   if (used == nullptr) {
     std::string none;
     packed::AppendStatistics(none, {});
     return none;
   }
-  const Engine& engine = *used;
+  Engine& engine = *used;
   packed::KeyspaceStatistics statistics{
-      .engine = engine.Statistics(), .released = engine.gate().released(), .details = {}};
+      .engine = engine.Statistics(), .released = engine.told(), .details = {}};
   engine.Describe(message.worker.now().ms, [&](std::string_view name, uint64_t value) {
     statistics.details.emplace_back(name, value);
   });

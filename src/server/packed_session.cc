@@ -32,6 +32,11 @@ bool PackedSession::PassGates(std::string& out) {
   return held_.empty();
 }
 
+void PackedSession::DropHeld() {
+  held_.clear();
+  held_bytes_ = 0;
+}
+
 Result<uint64_t> PackedSession::Keep(uint32_t keyspace, Snapshot snapshot) {
   if (snapshots_.size() >= kHandlesMax) {
     return Fail(Code::kUnavailable, "the connection has too many snapshots", kHandlesMax);

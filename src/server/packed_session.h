@@ -23,6 +23,8 @@ class PackedSession {
  public:
   // Snapshots and watches a connection may have, each.
   static constexpr size_t kHandlesMax = 16 * 1024;
+  // What each of them is counted as: a node of a map here, and what the engine keeps of it.
+  static constexpr size_t kHandleBytes = 128;
 
   explicit PackedSession(uint64_t client) : client_(client) {}
   ~PackedSession();
@@ -44,10 +46,15 @@ class PackedSession {
   std::string& Hold(ReleaseGate& gate, Version ticket);
   // Appends what need not wait any more. True if nothing is held then.
   bool PassGates(std::string& out);
+  // What is held never leaves.
+  void DropHeld();
   // Of replies that wait.
   size_t held_bytes() const {
     return held_bytes_ + (held_.empty() ? 0 : held_.back().bytes.size());
   }
+
+  // Of its snapshots and watches, without the versions and keys, which the engines count.
+  size_t handle_bytes() const { return (snapshots_.size() + watches_.size()) * kHandleBytes; }
 
   //   kUnavailable  it has kHandlesMax already
   Result<uint64_t> Keep(uint32_t keyspace, Snapshot snapshot);

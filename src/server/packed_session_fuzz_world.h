@@ -5,47 +5,39 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/check.h"
 #include "engine/factory.h"
-#include "engine/forwarding_engine.h"
 #include "server/server.h"
+#include "server/watch_counting_engine.h"
 #include "sim/simulation.h"
 
 namespace skep::packed_session_fuzz {
 
-// Releases writes at once, or if it is late only when it is told to; and knows its watches.
-class LateEngine final : public ForwardingEngine {
+// Releases writes at once, or if it is late only when it is told to. Batches whose work is limited
+// stop soon.
+class LateEngine final : public WatchCountingEngine {
  public:
-  explicit LateEngine(std::unique_ptr<Engine> inner) : ForwardingEngine(std::move(inner)) {}
+  using WatchCountingEngine::WatchCountingEngine;
 
-  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
-    const auto watch = inner().Watch(key, now_ms);
-    if (watch) watches_.insert(*watch);
-    return watch;
-  }
-  void Unwatch(uint64_t watch) override {
-    inner().Unwatch(watch);
-    watches_.erase(watch);
+  Version Execute(Batch& batch) override {
+    constexpr size_t kWorkBytesMax = 64;
+    const bool is_divided = batch.kind() == Batch::Kind::kUnordered;
+    if (is_divided && batch.work_bytes_max() != SIZE_MAX) batch.set_work_bytes_max(kWorkBytesMax);
+    return inner().Execute(batch);
   }
   void Release() override {
     if (!is_late_) ReleaseAll();
   }
 
   void set_late(bool is_late) { is_late_ = is_late; }
-  void ReleaseAll() {
-    inner().Release();
-    gate_.Release(inner().gate().released());
-  }
-  size_t watches() const { return watches_.size(); }
+  void ReleaseAll() { WatchCountingEngine::Release(); }
 
  private:
   bool is_late_ = false;
-  std::set<uint64_t> watches_;
 };
 
 class World {

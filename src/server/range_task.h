@@ -5,9 +5,9 @@
 // sends. Memory stays bounded by a chunk and by what the connection has not yet read; other
 // connections are served between chunks; the whole reply is of one version.
 //
-// The pin ends with the task. A client that reads so slowly that the snapshot's age limit passes,
-// or that the memory it holds back is needed meanwhile, cannot be told inside an array: its
-// connection is closed.
+// The pin ends with the task. It ends before if the snapshot's age limit passes, if a write needs
+// the memory that it holds back, or, while memory is scarce, if it holds some back and the client
+// takes nothing for some seconds. That cannot be told inside an array: the connection is closed.
 //
 // An engine that keeps one version of a key has nothing to pin. There each chunk is of an instant
 // of its own: a key that is there all the while is counted, or sent, exactly once, one that is not,
@@ -52,6 +52,7 @@ class RangeTask final : public Task {
 
   bool Step(Call& call) override;
   void GiveUpPin() override { snapshot_ = Snapshot(); }
+  uint64_t held_bytes() const override { return collected_.charged_bytes(); }
 
  private:
   RangeTask(Snapshot snapshot, MemoryBudget& budget, const Query& query);

@@ -30,13 +30,13 @@ ReplyMemory::~ReplyMemory() { budget_.Release(bytes_); }
 // ---- Clients ----
 
 void ReplyMemory::Enter(uint64_t client) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   const auto at = Find(client);
   if (at->second.connections++ == 0) by_time_.erase(at->second.by_time);
 }
 
 void ReplyMemory::Leave(uint64_t client) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   const auto at = clients_.find(client);
   SKEP_CHECK(at != clients_.end() && at->second.connections > 0);
   Client& left = at->second;
@@ -98,9 +98,10 @@ void ReplyMemory::DropClient(Clients::iterator client) {
 
 // ---- Messages ----
 
-ReplyMemory::Known ReplyMemory::Begin(uint64_t client, uint32_t id, Reply* reply,
+ReplyMemory::Known ReplyMemory::Begin(uint64_t client, const packed::Header& message, Reply* reply,
                                       uint64_t* first_new) {
-  std::lock_guard lock(mutex_);
+  const uint32_t id = message.id;
+  const Lock lock(*this);
   const auto at = Find(client);
   Touch(at);
   Client& known = at->second;
@@ -111,11 +112,13 @@ ReplyMemory::Known ReplyMemory::Begin(uint64_t client, uint32_t id, Reply* reply
     return Known::kForgotten;
   }
   if (has_entry) {
-    if (found->second.state == State::kRunning) return Known::kRunning;
-    *reply = found->second.reply;
+    const Entry& entry = found->second;
+    if (entry.kind != message.kind || entry.keyspace != message.keyspace) return Known::kOther;
+    if (entry.state == State::kRunning) return Known::kRunning;
+    *reply = entry.reply;
     return Known::kKnown;
   }
-  known.entries.emplace(id, Entry{});
+  known.entries.emplace(id, Entry{.kind = message.kind, .keyspace = message.keyspace});
   known.first_new = std::max(known.first_new, uint64_t{id} + 1);
   SetBytes(at, known.bytes + kEntryBytes);
   if (known.entries.size() > kIdsMax) DropOldest(at);
@@ -126,29 +129,33 @@ ReplyMemory::Known ReplyMemory::Begin(uint64_t client, uint32_t id, Reply* reply
 void ReplyMemory::Finish(uint64_t client, uint32_t id, std::string_view bytes, Version ticket) {
   // One that is half of everything would cost too many others. Copied without the lock.
   const bool is_kept = bytes.size() <= bytes_max() / 2;
-  std::string copy(is_kept ? bytes : std::string_view());
-  std::lock_guard lock(mutex_);
+  auto copy = is_kept ? std::make_shared<const std::string>(bytes) : nullptr;
+  const Lock lock(*this);
   const auto at = clients_.find(client);
   if (at == clients_.end()) return;  // it was quiet for too long
   const auto entry = at->second.entries.find(id);
   if (entry == at->second.entries.end()) return;
   entry->second.state = is_kept ? State::kKnown : State::kForgotten;
   entry->second.reply = {.bytes = std::move(copy), .ticket = ticket};
-  SetBytes(at, at->second.bytes + entry->second.reply.bytes.capacity());
+  SetBytes(at, at->second.bytes + ReplyBytes(entry->second));
   MakeRoom();
 }
 
 void ReplyMemory::Abandon(uint64_t client, uint32_t id) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   const auto at = clients_.find(client);
   if (at == clients_.end()) return;
   const auto entry = at->second.entries.find(id);
   if (entry != at->second.entries.end()) DropEntry(at, entry);
 }
 
+size_t ReplyMemory::ReplyBytes(const Entry& entry) {
+  return entry.reply.bytes == nullptr ? 0 : entry.reply.bytes->capacity();
+}
+
 void ReplyMemory::DropEntry(Clients::iterator client, std::map<uint32_t, Entry>::iterator entry) {
-  const bool has_reply = entry->second.state != State::kRunning;
-  const size_t reply_bytes = has_reply ? entry->second.reply.bytes.capacity() : 0;
+  const size_t reply_bytes = ReplyBytes(entry->second);
+  if (reply_bytes > 0) dropped_.push_back(std::move(entry->second.reply.bytes));
   client->second.entries.erase(entry);
   SetBytes(client, client->second.bytes - kEntryBytes - reply_bytes);
 }

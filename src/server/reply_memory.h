@@ -9,6 +9,8 @@
 //                                                  it must wait for
 //   again, meanwhile      Begin: kRunning: the client asks again in a moment
 //   again, later          Begin: kKnown, the reply
+//   another message under Begin: kOther: of another keyspace or kind, so it is not the same again.
+//   the same id           The reply is not given: its ticket is one of its own keyspace
 //   again, much later     Begin: kForgotten: what became of it is not known here any more
 //
 // What was forgotten is never taken for new, although memory is bounded:
@@ -26,7 +28,8 @@
 // whose replies are large costs itself, not the others. What is kept ends with the process: a
 // client sees from the hello that the server is another one.
 //
-// Thread-safe. Cost: a lock and a copy of the reply, for messages that are marked only.
+// Thread-safe. Cost, for messages that are marked only: a lock, and a copy of the reply when it is
+// kept. Replies are copied and freed without the lock.
 #pragma once
 
 #include <array>
@@ -34,6 +37,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -41,6 +45,7 @@
 
 #include "base/memory_budget.h"
 #include "skep/batch.h"
+#include "wire/packed.h"
 
 namespace skep {
 
@@ -49,11 +54,11 @@ class ReplyMemory {
   static constexpr size_t kIdsMax = 1024;
   static constexpr size_t kSlots = 32 * 1024;
 
-  enum class Known : uint8_t { kNew, kRunning, kKnown, kForgotten };
+  enum class Known : uint8_t { kNew, kRunning, kKnown, kForgotten, kOther };
 
   // What was kept: the message's reply, and the ticket of its keyspace that it waits for.
   struct Reply {
-    std::string bytes;
+    std::shared_ptr<const std::string> bytes;
     Version ticket = 0;
   };
 
@@ -69,9 +74,9 @@ class ReplyMemory {
   // It is certain for as long as the client is not forgotten.
   uint64_t FirstNewId(uint64_t client) const;
 
-  // Fills in *reply if it is known. After kNew, Finish or Abandon must follow. With kForgotten,
-  // *first_new is as of FirstNewId.
-  Known Begin(uint64_t client, uint32_t id, Reply* reply, uint64_t* first_new);
+  // Of a message with this header. Fills in *reply if it is known. After kNew, Finish or Abandon
+  // must follow. With kForgotten, *first_new is as of FirstNewId.
+  Known Begin(uint64_t client, const packed::Header& message, Reply* reply, uint64_t* first_new);
   void Finish(uint64_t client, uint32_t id, std::string_view bytes, Version ticket);
   // It was not executed.
   void Abandon(uint64_t client, uint32_t id);
@@ -87,7 +92,24 @@ class ReplyMemory {
   enum class State : uint8_t { kRunning, kKnown, kForgotten };
   struct Entry {
     State state = State::kRunning;
-    Reply reply;
+    packed::Kind kind;
+    uint16_t keyspace;
+    Reply reply = {};
+  };
+  // Holds mutex_. What is dropped meanwhile is freed when it is not held any more.
+  class Lock {
+   public:
+    explicit Lock(ReplyMemory& memory) : memory_(memory) { memory.mutex_.lock(); }
+    ~Lock() {
+      dropped_.swap(memory_.dropped_);
+      memory_.mutex_.unlock();
+    }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    ReplyMemory& memory_;
+    std::vector<std::shared_ptr<const std::string>> dropped_;
   };
   using Order = std::list<uint64_t>;  // of clients: the one that was quiet the longest comes first
   struct Client {
@@ -107,6 +129,7 @@ class ReplyMemory {
   Clients::iterator Find(uint64_t client);
   void Touch(Clients::iterator client);
   void SetBytes(Clients::iterator client, size_t bytes);
+  static size_t ReplyBytes(const Entry& entry);
   void DropEntry(Clients::iterator client, std::map<uint32_t, Entry>::iterator entry);
   void DropOldest(Clients::iterator client);
   void DropClient(Clients::iterator client);
@@ -120,8 +143,9 @@ class ReplyMemory {
   mutable std::mutex mutex_;  // guards everything below
   Clients clients_;
   std::array<Order, kClasses> by_class_;
-  Order by_time_;                // those without connections
-  std::vector<uint64_t> slots_;  // empty until a client is forgotten
+  Order by_time_;                                            // those without connections
+  std::vector<uint64_t> slots_;                              // empty until a client is forgotten
+  std::vector<std::shared_ptr<const std::string>> dropped_;  // replies that Lock frees
   size_t bytes_ = 0;
 };
 

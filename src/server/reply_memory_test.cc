@@ -19,7 +19,7 @@ constexpr uint64_t kAllIds = uint64_t{1} << 32;
 class ReplyMemoryTest : public testing::Test {
  protected:
   Known Begin(uint64_t client, uint32_t id) {
-    return memory_.Begin(client, id, &reply_, &first_new_);
+    return memory_.Begin(client, {.id = id}, &reply_, &first_new_);
   }
   // A message that is executed, if it is new.
   Known Do(uint64_t client, uint32_t id, size_t reply_bytes = 1) {
@@ -51,10 +51,32 @@ TEST_F(ReplyMemoryTest, KnowsWhatItWasTold) {
   EXPECT_EQ(Begin(1, 5), Known::kRunning);
   memory_.Finish(1, 5, "bytes", 77);
   EXPECT_EQ(Begin(1, 5), Known::kKnown);
-  EXPECT_EQ(reply_.bytes, "bytes");
+  EXPECT_EQ(*reply_.bytes, "bytes");
   EXPECT_EQ(reply_.ticket, 77u);
+  const std::string* const kept = reply_.bytes.get();
+  EXPECT_EQ(Begin(1, 5), Known::kKnown);
+  EXPECT_EQ(reply_.bytes.get(), kept) << "the reply was copied";
   EXPECT_EQ(Begin(2, 5), Known::kNew);
   EXPECT_EQ(Begin(1, 4), Known::kNew);
+}
+
+// Goal: a message of another keyspace or kind is not the same again, though it has the same id: the
+//   reply's ticket means nothing to another keyspace.
+TEST_F(ReplyMemoryTest, AnotherMessageIsNotTheSameAgain) {
+  const packed::Header first{.id = 5, .keyspace = 1};
+  const packed::Header others[] = {{.id = 5, .keyspace = 0},
+                                   {.id = 5, .kind = packed::Kind::kAtomic, .keyspace = 1}};
+  ASSERT_EQ(memory_.Begin(1, first, &reply_, &first_new_), Known::kNew);
+  for (const packed::Header& other : others) {
+    EXPECT_EQ(memory_.Begin(1, other, &reply_, &first_new_), Known::kOther);
+  }
+  memory_.Finish(1, 5, "bytes", 77);
+  for (const packed::Header& other : others) {
+    EXPECT_EQ(memory_.Begin(1, other, &reply_, &first_new_), Known::kOther);
+    EXPECT_EQ(reply_.bytes, nullptr);
+  }
+  EXPECT_EQ(memory_.Begin(1, first, &reply_, &first_new_), Known::kKnown);
+  EXPECT_EQ(*reply_.bytes, "bytes");
 }
 
 TEST_F(ReplyMemoryTest, WhatWasNotExecutedIsNew) {

@@ -87,40 +87,45 @@ Server::~Server() {
 
 Status Server::Start() {
   auto log = MakeLog(options_, environment_.files, environment_.clock);
-  if (!log) return log.error();
+  if (!log) {
+    return FailStart(log.error(), fmt::format("{}: {}", options_.logfile, log.error().ToString()));
+  }
   log_ = *log;
   std::string why;
-  if (Status s = CheckOptions(options_, &why); !s.ok()) {
-    log_->error("{}", why);
-    return s;
-  }
+  if (const Status s = CheckOptions(options_, &why); !s.ok()) return FailStart(s, why);
   if (const Status s = OpenKeyspaces(); !s.ok()) return s;
   for (uint32_t i = 0; i < WorkersOf(options_); ++i) {
     workers_.push_back(std::make_unique<Worker>(*this));
   }
   for (const Address& address : ListenAddresses(options_)) {
     auto listener = environment_.network.Listen(address);
-    if (!listener) {
-      log_->error("cannot listen on {}: {}", address, listener.error().ToString());
-      return listener.error();
-    }
+    const auto fail = [&](const Status& s) {
+      return FailStart(s, fmt::format("cannot listen on {}: {}", address, s.ToString()));
+    };
+    if (!listener) return fail(listener.error());
     listeners_.push_back(std::move(*listener));
-    if (Status s = workers_[0]->Listen(*listeners_.back()); !s.ok()) return s;
+    if (const Status s = workers_[0]->Listen(*listeners_.back()); !s.ok()) return fail(s);
     if (!options_.udp || address.starts_with(kUnixPrefix)) continue;
     if (Status s = ServeDatagrams(listeners_.back()->address()); !s.ok()) return s;
   }
   return {};
 }
 
+// Without a log file the log is what the process prints, and so would be told twice.
+Status Server::FailStart(const Status& status, std::string problem) {
+  problem_ = std::move(problem);
+  if (log_ != nullptr && !options_.logfile.empty()) log_->error("{}", problem_);
+  return status;
+}
+
 // The system spreads the peers over the workers' sockets.
 Status Server::ServeDatagrams(const Address& address) {
   for (auto& worker : workers_) {
     auto socket = environment_.network.BindDatagrams(address);
-    if (!socket) {
-      log_->error("cannot take datagrams on {}: {}", address, socket.error().ToString());
-      return socket.error();
+    const Status s = socket ? worker->Serve(std::move(*socket)) : socket.error();
+    if (!s.ok()) {
+      return FailStart(s, fmt::format("cannot take datagrams on {}: {}", address, s.ToString()));
     }
-    if (Status s = worker->Serve(std::move(*socket)); !s.ok()) return s;
   }
   return {};
 }
@@ -131,21 +136,17 @@ Status Server::OpenKeyspaces() {
   if (!options_.dir.empty()) {
     auto persistence =
         durable::Persistence::Open(environment_.files, environment_.clock, store, &problem);
-    if (!persistence) {
-      log_->error("{}", problem);
-      return persistence.error();
-    }
+    if (!persistence) return FailStart(persistence.error(), std::move(problem));
     persistence_ = std::move(*persistence);
   }
   auto keyspaces = Keyspaces::Make(store, engine_, persistence_.get());
-  if (!keyspaces) return keyspaces.error();
+  if (!keyspaces) return FailStart(keyspaces.error(), keyspaces.error().ToString());
   keyspaces_ = std::move(*keyspaces);
   replies_ = std::make_unique<ReplyMemory>(keyspaces_->budget());
   if (persistence_ == nullptr) return {};
   durable::RecoveryReport report;
   if (const Status s = persistence_->Recover(*keyspaces_, &report, &problem); !s.ok()) {
-    log_->error("{}", problem);
-    return s;
+    return FailStart(s, std::move(problem));
   }
   LogRecovery(*log_, report);
   NoteClock(time().Now());
@@ -170,9 +171,10 @@ void Server::WatchDisk() {
   if (now == disk_status_) return;
   disk_status_ = now;
   if (now.ok()) {
-    log_->warn("the log is written again: writes are accepted");
+    Tell(Incident::kLogIsMended, "the log is written again: writes are accepted");
   } else {
-    log_->error("the log cannot be written, so writes are refused: {}", now.ToString());
+    Tell(Incident::kLogFails,
+         fmt::format("the log cannot be written, so writes are refused: {}", now.ToString()));
   }
 }
 
@@ -287,9 +289,10 @@ void Server::Tell(Incident what, std::string_view text) {
 }
 
 std::string Server::RewriteConfigFile() {
+  std::lock_guard lock(config_file_mutex_);
+  // As of now: another thread that waited for the lock writes what is newer.
   const ServerOptions options = this->options();
   if (options.config_file.empty()) return "The server is running without a config file";
-  std::lock_guard lock(config_file_mutex_);
   FileSystem& files = environment_.files;
   const auto refuse = [](const Status& s) {
     return fmt::format("Rewriting config file: {}", s.ToString());

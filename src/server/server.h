@@ -44,8 +44,11 @@ class Server {
   // Opens the store and listens. Starts no thread: either call Run(), or turn the workers.
   //   kInvalidArgument  CheckOptions() says why
   //   kIo               the errno of the address that could not be listened on, or of a file
-  //   kCorrupt, ...     the directory cannot be recovered: persistence.h; the log says why
+  //   kCorrupt, ...     the directory cannot be recovered: persistence.h
   Status Start();
+  // Why Start() failed, in a line for a person that names the address or the path. If there is a
+  // log file, it has the line too.
+  const std::string& problem() const { return problem_; }
   // Serves with a thread a worker until Stop() is called, then returns when all have ended.
   void Run();
   // Asks for the end: replies that are encoded are sent, long ones in progress are cut, connections
@@ -88,11 +91,6 @@ class Server {
   // Ends the largest clients, until all together have at most so many bytes. Returns how many.
   size_t EndLargestClients(uint64_t bytes_max);
   void WakeWorkers();
-  // Ranges that pin a version and wait for their clients to read.
-  void CountStalledPins(uint64_t more, uint64_t less) {
-    stalled_pins_.fetch_add(more - less, std::memory_order_relaxed);
-  }
-  uint64_t stalled_pins() const { return stalled_pins_.load(std::memory_order_relaxed); }
   // Changes whenever clients were marked to be ended.
   uint64_t ended_version() const { return ended_version_.load(std::memory_order_acquire); }
   // The memory of all clients.
@@ -142,13 +140,16 @@ class Server {
   std::atomic<uint64_t> noted_behind_ms_{0};
 
   std::atomic<uint64_t> ended_version_{0};
-  // Relaxed, all three: sums that nothing else is read because of.
+  // Relaxed, both: sums that nothing else is read because of.
   std::atomic<uint64_t> client_bytes_{0};
   std::atomic<uint64_t> evicted_clients_{0};
-  std::atomic<uint64_t> stalled_pins_{0};
   std::mutex disk_mutex_;
   Status disk_status_;  // that the log was told of; guarded by disk_mutex_
 
+  std::string problem_;  // written by Start() alone
+
+  // Remembers why Start() fails; returns `status`.
+  Status FailStart(const Status& status, std::string problem);
   Status OpenKeyspaces();
   void ApplyToPersistence(const ServerOptions& options);
   Status ServeDatagrams(const Address& address);

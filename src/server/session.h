@@ -33,6 +33,8 @@ namespace skep {
 
 class Call;
 class DatagramPort;
+class Server;
+struct Session;
 
 // A command that takes many turns: it does a bounded piece each time, so that the worker's other
 // connections go on. The session reads no further command until it is done.
@@ -43,9 +45,13 @@ class Task {
   virtual bool Step(Call& call) = 0;
   // Memory that it holds beside the session's buffers.
   virtual uint64_t held_bytes() const { return 0; }
-  // It is stalled, and memory is short: what it reads at need not be kept any more. Its next piece
-  // is told that its snapshot is too old.
+  // It is stalled for long, and memory is short: what it reads at need not be kept any more. Its
+  // next piece is told that its snapshot is too old.
   virtual void GiveUpPin() {}
+  // Its connection is gone: no piece follows.
+  virtual void GiveUp([[maybe_unused]] Server& server, [[maybe_unused]] Session& session) {}
+  // Whether it is what one command does; else it calls Session::CountSync itself.
+  virtual bool is_of_one_command() const { return true; }
   // How long the next piece can wait.
   virtual int patience_ms() const { return 0; }
 };

@@ -7,14 +7,13 @@
 #include <cerrno>
 #include <memory>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "engine/forwarding_engine.h"
 #include "engine/model_engine.h"
 #include "server/command.h"
 #include "server/server.h"
+#include "server/watch_counting_engine.h"
 #include "sim/simulation.h"
 #include "wire/resp_reply.h"
 
@@ -25,34 +24,17 @@ using Words = std::vector<std::string>;
 
 std::vector<std::string_view> ViewsOf(const Words& words) { return {words.begin(), words.end()}; }
 
-// Knows how many watches there are.
-class Watched final : public ForwardingEngine {
+// The model, whose writes are visible at once.
+class Watched final : public WatchCountingEngine {
  public:
   explicit Watched(const EngineOptions& options)
-      : ForwardingEngine(std::make_unique<ModelEngine>(options)) {}
+      : WatchCountingEngine(std::make_unique<ModelEngine>(options)) {}
 
-  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
-    const auto watch = inner().Watch(key, now_ms);
-    if (watch) watches_.insert(*watch);
-    return watch;
-  }
-  void Unwatch(uint64_t watch) override {
-    inner().Unwatch(watch);
-    watches_.erase(watch);
-  }
   Version Execute(Batch& batch) override {
     const Version ticket = inner().Execute(batch);
     gate_.Release(inner().gate().released());
     return ticket;
   }
-  void Release() override {
-    inner().Release();
-    gate_.Release(inner().gate().released());
-  }
-  size_t watches() const { return watches_.size(); }
-
- private:
-  std::set<uint64_t> watches_;
 };
 
 // Goal: a queue gives back what it was given, though the words it was given are gone.

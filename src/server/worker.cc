@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "base/cpu.h"
+#include "server/postponed_task.h"
 #include "server/server.h"
 #include "server/subcommands.h"
+#include "server/web_page.h"
 
 namespace skep {
 namespace {
@@ -27,7 +29,6 @@ constexpr size_t kWaitingMin = 8;              // sessions that a sync here serv
 constexpr uint32_t kInVainMax = 4;             // times in a row
 constexpr uint64_t kDrainMs = 1000;            // for replies to be taken at the end
 constexpr int kAcceptsMax = 256;               // in a turn
-constexpr uint64_t kTasksNs = 500'000;         // for the tasks of all connections, in a turn
 constexpr size_t kArgsKeptMax = 64 * 1024;     // capacity of the argument lists between turns
 constexpr size_t kKeptCapacityMax = 1024;      // of an idle connection's buffers, each
 constexpr uint32_t kStrangerPipelineMax = 16;  // their errors repeat what was sent
@@ -36,11 +37,6 @@ constexpr RespLimits kUnauthenticated{.args_max = 10,
                                       .bulk_bytes_max = Worker::kStrangerBytesMax,
                                       .inline_bytes_max = Worker::kStrangerBytesMax,
                                       .authenticated = false};
-
-// The first words of the lines by which every POST, and every request of a browser, is known.
-bool BeginsLikeHttp(std::string_view word) {
-  return EqualsIgnoringCase(word, "post") || EqualsIgnoringCase(word, "host:");
-}
 
 void Shrink(std::string& buffer) {
   buffer.clear();
@@ -59,6 +55,7 @@ Worker::Worker(Server& server)
 Worker::~Worker() {
   for (auto& [id, session] : sessions_) Kill(*session);
   BuryDead();
+  for (Session* session : waiting_) ChargeBudget(*session, 0);  // of datagrams: all others are gone
   for (const auto& port : ports_) poller_->Remove(port->socket());
 }
 
@@ -302,6 +299,10 @@ size_t Worker::Decode(Session& session, std::string_view input) {
     if (rest.front() != '*') {
       // What an inline command quoted lives only until the next command is decoded.
       for (std::string_view& arg : args_) arg = scratch_.Copy(arg);
+      if (IsRequestOfHttp(args_)) {
+        HangUpOnWebPage(session);
+        break;
+      }
     }
     const size_t consumed = session.decoder.consumed();
     if (!args_.empty() && !Dispatch(session, args_)) break;
@@ -322,10 +323,11 @@ void Worker::LimitPipeline(Session& session) {
   session.stalled = session.unsent() > UnsentMax(session);
 }
 
-// False if the command has to wait for a gate and must be decoded again.
+// False if the command has to wait, for a gate or for a task of its connection, and must be decoded
+// again.
 bool Worker::Dispatch(Session& session, std::span<const std::string_view> args) {
   const Command* const command = FindCommand(args[0]);
-  if (command == nullptr && BeginsLikeHttp(args[0])) {
+  if (command == nullptr && BeginsLikeWebPage(args[0])) {
     HangUpOnWebPage(session);
     return true;
   }
@@ -345,20 +347,22 @@ bool Worker::Dispatch(Session& session, std::span<const std::string_view> args) 
   if (command->has(Command::kRange)) {
     // Its own points first: only then is known whether they wait for a gate.
     if (session.point_flush == flush_) Flush();
+    if (session.task != nullptr) return false;
     if (!session.marks.empty()) {
       session.blocked = true;
       return false;
     }
   }
   session.info->last_command.store(command->name.data(), std::memory_order_relaxed);
+  if (!Run(session, *command, args)) return false;
   Bump(statistics_.commands);
-  if (command->plan != nullptr) {
-    RunPlanned(session, *command, args);
-  } else if (command->alone != nullptr) {
-    RunAlone(session, *command, args);
-  } else {
-    Pend({.session = &session, .command = command}, args);
-  }
+  return true;
+}
+
+bool Worker::Run(Session& session, const Command& command, std::span<const std::string_view> args) {
+  if (command.plan != nullptr) return RunPlanned(session, command, args);
+  if (command.alone != nullptr) return RunAlone(session, command, args);
+  Pend({.session = &session, .command = &command}, args);
   return true;
 }
 
@@ -420,30 +424,38 @@ void Worker::PendRefusal(Session& session, const Command* command, std::string_v
   PendError(session, refusal);
 }
 
-void Worker::RunPlanned(Session& session, const Command& command,
+bool Worker::RunPlanned(Session& session, const Command& command,
                         std::span<const std::string_view> args) {
   const bool ranges = command.has(Command::kRange);
-  if (!ranges && session.range_flush == flush_) Flush();
+  if (!ranges && session.range_flush == flush_) {
+    Flush();
+    if (session.task != nullptr) return false;
+  }
   Batch& batch = SharedBatch(session.keyspace).batch;
   const auto first = static_cast<uint32_t>(batch.size());
   const Plan plan = command.plan(Call(server_, *this, session, command, args), batch);
-  if (plan.kind == Plan::Kind::kError) return PendError(session, plan.error);
+  if (plan.kind == Plan::Kind::kError) {
+    PendError(session, plan.error);
+    return true;
+  }
   if (plan.kind == Plan::Kind::kAtomic) return RunAtomic(session, command, args);
   if (plan.kind == Plan::Kind::kAlone) return RunAlone(session, command, args);
-  const bool has_slots = batch.size() > first;
-  if (has_slots) (ranges ? session.range_flush : session.point_flush) = flush_;
+  const uint32_t slot_count = static_cast<uint32_t>(batch.size()) - first;
+  if (slot_count > 0) (ranges ? session.range_flush : session.point_flush) = flush_;
   Pend({.session = &session,
         .command = &command,
         .keyspace = session.keyspace,
         .first_slot = first,
-        .has_slots = has_slots},
+        .slot_count = slot_count},
        args);
   if (batch.size() >= kBatchMax) Flush();
+  return true;
 }
 
-void Worker::RunAtomic(Session& session, const Command& command,
+bool Worker::RunAtomic(Session& session, const Command& command,
                        std::span<const std::string_view> args) {
   Flush();
+  if (session.task != nullptr) return false;
   const Call call(server_, *this, session, command, args);
   Batch& batch = apart_atomic_;
   const Plan plan = command.plan(call, batch);
@@ -452,24 +464,30 @@ void Worker::RunAtomic(Session& session, const Command& command,
   } else {
     ExecuteFor(session, batch);
     command.finish(call, batch, 0);
+    if (batch.work_bytes() > kWorkBytesMax) LetOthersGoFirst(session);
   }
   batch.Clear();
   session.CountSync();
   Queue(session);
+  return true;
 }
 
-void Worker::RunAlone(Session& session, const Command& command,
+bool Worker::RunAlone(Session& session, const Command& command,
                       std::span<const std::string_view> args) {
   Flush();
+  if (session.task != nullptr) return false;
   Call call(server_, *this, session, command, args);
+  const uint64_t executed_before = executed_bytes_;
   command.alone(call);
   RefreshOptions();  // it may have been CONFIG SET
   if (session.task != nullptr) {
     AddTask(session);
   } else {
     session.CountSync();
+    if (executed_bytes_ - executed_before > kWorkBytesMax) LetOthersGoFirst(session);
   }
   Queue(session);
+  return true;
 }
 
 void Worker::Pend(Pending pending, std::span<const std::string_view> args) {
@@ -493,30 +511,39 @@ void Worker::PendError(Session& session, std::string_view text) {
   Pend({.session = &session, .error = text}, {});
 }
 
-void Worker::ExecuteFor(Session& session, Batch& batch) {
-  Engine& engine = server_.keyspaces().at(session.keyspace);
+Version Worker::ExecuteOn(Engine& engine, Batch& batch) {
   batch.set_now_ms(now_.ms);
-  MarkTicket(session, engine, engine.Execute(batch));
+  if (batch.kind() == Batch::Kind::kAtomic) batch.set_work_bytes_max(kAtomicWorkBytesMax);
+  const Version ticket = engine.Execute(batch);
+  executed_bytes_ += batch.work_bytes();
   Bump(statistics_.batches);
   Bump(statistics_.batch_requests, batch.size());
+  return ticket;
+}
+
+void Worker::ExecuteFor(Session& session, Batch& batch) {
+  Engine& engine = server_.keyspaces().at(session.keyspace);
+  MarkTicket(session, engine, ExecuteOn(engine, batch));
 }
 
 // ---- 3. Execution ----
 
 void Worker::Flush() {
   if (pending_.empty() && used_keyspaces_.empty()) return;
+  const uint64_t executed_before = executed_bytes_;
+  flushed_bytes_ = 0;
   for (const uint32_t keyspace : used_keyspaces_) {
     KeyspaceBatch& kb = batches_[keyspace];
     if (kb.batch.empty()) continue;
-    kb.batch.set_now_ms(now_.ms);
-    kb.ticket = server_.keyspaces().at(keyspace).Execute(kb.batch);
-    Bump(statistics_.batches);
-    Bump(statistics_.batch_requests, kb.batch.size());
+    kb.batch.set_work_bytes_max(kWorkBytesMax);
+    kb.ticket = ExecuteOn(server_.keyspaces().at(keyspace), kb.batch);
+    flushed_bytes_ += kb.batch.scratch().used() + kb.batch.work_bytes();
   }
-  FinishPending();
-  flushed_bytes_ = 0;
+  for (const Pending& p : pending_) FinishPending(p);
+  if (executed_bytes_ - executed_before > kWorkBytesMax) {
+    for (const Pending& p : pending_) LetOthersGoFirst(*p.session);
+  }
   for (const uint32_t keyspace : used_keyspaces_) {
-    flushed_bytes_ += batches_[keyspace].batch.scratch().used();
     batches_[keyspace].batch.Clear();
     batches_[keyspace].used = false;
   }
@@ -526,28 +553,47 @@ void Worker::Flush() {
   ++flush_;
 }
 
-void Worker::FinishPending() {
-  for (const Pending& p : pending_) {
-    Session& session = *p.session;
-    if (p.message) {
-      // Also of one that is dead: its client may ask again.
-      const KeyspaceBatch& kb = batches_[p.keyspace];
-      FinishMessage(session, *p.message, kb.batch, p.first_slot, server_.keyspaces().at(p.keyspace),
-                    kb.ticket);
-      continue;
-    }
-    if (session.dead) continue;
-    Queue(session);
-    if (p.command == nullptr) {
-      RespWriter(session.out, session.protocol).Error(p.error);
-      continue;
-    }
-    KeyspaceBatch& kb = batches_[p.keyspace];
-    if (p.has_slots) MarkTicket(session, server_.keyspaces().at(p.keyspace), kb.ticket);
-    const auto args = std::span(kept_args_).subspan(p.first_arg, p.arg_count);
-    p.command->finish(Call(server_, *this, session, *p.command, args), kb.batch, p.first_slot);
-    session.CountSync();
+void Worker::FinishPending(const Pending& p) {
+  if (!p.message) {
+    if (!p.session->dead) FinishCommand(p);
+    return;
   }
+  // Also of one that is dead: its client may ask again.
+  const KeyspaceBatch& kb = batches_[p.keyspace];
+  const PostponedTask::Slots slots{.batch = kb.batch,
+                                   .first = p.first_slot,
+                                   .count = p.slot_count,
+                                   .keyspace = p.keyspace,
+                                   .ticket = kb.ticket};
+  if (PostponedTask::HasPostponed(slots)) {
+    TaskOf(*p.session).AddMessage(*p.message, slots);
+  } else {
+    FinishMessage(*p.session, *p.message, kb.batch, p.first_slot,
+                  server_.keyspaces().at(p.keyspace), kb.ticket);
+  }
+}
+
+// What comes behind a command that is postponed is, too.
+void Worker::FinishCommand(const Pending& p) {
+  Session& session = *p.session;
+  Queue(session);
+  if (p.command == nullptr) {
+    if (session.task != nullptr) return TaskOf(session).AddError(p.error);
+    return RespWriter(session.out, session.protocol).Error(p.error);
+  }
+  KeyspaceBatch& kb = batches_[p.keyspace];
+  const auto args = std::span(kept_args_).subspan(p.first_arg, p.arg_count);
+  const PostponedTask::Slots slots{.batch = kb.batch,
+                                   .first = p.first_slot,
+                                   .count = p.slot_count,
+                                   .keyspace = p.keyspace,
+                                   .ticket = kb.ticket};
+  if (session.task != nullptr || PostponedTask::HasPostponed(slots)) {
+    return TaskOf(session).AddCommand(*p.command, args, slots);
+  }
+  if (p.slot_count > 0) MarkTicket(session, server_.keyspaces().at(p.keyspace), kb.ticket);
+  p.command->finish(Call(server_, *this, session, *p.command, args), kb.batch, p.first_slot);
+  session.CountSync();
 }
 
 // The gate that the ticket has not passed; null if it has.
@@ -658,48 +704,6 @@ void Worker::ForgetViewed() {
   if (kept_args_.capacity() > kArgsKeptMax) std::vector<std::string_view>().swap(kept_args_);
 }
 
-// ---- 4. Tasks ----
-
-void Worker::StepTasks() {
-  Clock& clock = server_.environment().clock;
-  const uint64_t until_ns = clock.MonotonicNs() + kTasksNs;
-  std::vector<Session*> tasks = std::exchange(tasks_, {});
-  task_patience_ms_ = static_cast<int>(kUpkeepMs);
-  for (auto at = tasks.begin(); at != tasks.end(); ++at) {
-    if (clock.MonotonicNs() > until_ns) {
-      // The others come first in the next turn.
-      task_patience_ms_ = 0;
-      tasks_.insert(tasks_.begin(), at, tasks.end());
-      return;
-    }
-    Session* const session = *at;
-    session->stalled = session->unsent() > UnsentMax(*session);
-    if (session->dead) continue;
-    if (session->stalled) {
-      stalled_tasks_.push_back(session);
-      server_.CountStalledPins(1, 0);
-      continue;
-    }
-    static const Command kNone{};
-    Call call(server_, *this, *session, kNone, {});
-    if (session->task->Step(call)) {
-      tasks_.push_back(session);
-      task_patience_ms_ = std::min(task_patience_ms_, session->task->patience_ms());
-    } else {
-      session->task.reset();
-      session->CountSync();
-      resumed_.push_back(session);
-    }
-    Queue(*session);
-  }
-}
-
-// It is its turn at once.
-void Worker::AddTask(Session& session) {
-  tasks_.push_back(&session);
-  task_patience_ms_ = 0;
-}
-
 // ---- 5. Replies ----
 
 void Worker::PassGates() {
@@ -723,17 +727,6 @@ void Worker::PassGates() {
 void Worker::Queue(Session& session) {
   if (!session.queued) to_send_.push_back(&session);
   session.queued = true;
-}
-
-void Worker::SendDatagrams() {
-  if (ports_.empty()) return;
-  std::erase_if(to_send_, [](Session* session) {
-    if (session->port == nullptr) return false;
-    session->queued = false;
-    session->port->Answer(*session);
-    return true;
-  });
-  for (const auto& port : ports_) Bump(statistics_.output_bytes, port->Send());
 }
 
 void Worker::Send() {
@@ -760,7 +753,7 @@ void Worker::SendTo(Session& session) {
     session.out_base += session.out.size();
     session.out_begin = 0;
     Shrink(session.out);
-    if (session.closing) return Kill(session);
+    if (session.closing && session.task == nullptr) return Kill(session);
   } else if (session.out_begin > session.out.size() / 2) {
     session.out.erase(0, session.out_begin);
     session.out_base += session.out_begin;
@@ -782,7 +775,7 @@ void Worker::SendTo(Session& session) {
   if (session.stalled && session.unsent() <= UnsentMax(session)) {
     session.stalled = false;
     if (session.task != nullptr) {
-      server_.CountStalledPins(0, std::erase(stalled_tasks_, &session));
+      std::erase(stalled_tasks_, &session);
       AddTask(session);
     } else {
       resumed_.push_back(&session);
@@ -802,17 +795,22 @@ void Worker::UpdateInterest(Session& session) {
   if (!poller_->Change(*session.stream, &session, read, write).ok()) Kill(session);
 }
 
-// Charges the buffers of the session to the memory budget.
-void Worker::UpdateAccount(Session& session) {
-  const Transaction* const transaction = session.transaction.get();
-  const uint64_t held = session.packed == nullptr ? 0 : session.packed->held_bytes();
-  const uint64_t bytes = session.in.capacity() + session.out.capacity() + held +
-                         session.watched.bytes() +
-                         (transaction != nullptr ? transaction->bytes() : 0);
+void Worker::ChargeBudget(Session& session, uint64_t bytes) {
   MemoryBudget& budget = server_.keyspaces().budget();
   if (bytes > session.charged_bytes) budget.Charge(bytes - session.charged_bytes);
   if (bytes < session.charged_bytes) budget.Release(session.charged_bytes - bytes);
   session.charged_bytes = bytes;
+}
+
+// Charges the buffers of the session to the memory budget.
+void Worker::UpdateAccount(Session& session) {
+  const Transaction* const transaction = session.transaction.get();
+  const PackedSession* const packed = session.packed.get();
+  const uint64_t held = packed == nullptr ? 0 : packed->held_bytes() + packed->handle_bytes();
+  const uint64_t bytes = session.in.capacity() + session.out.capacity() + held +
+                         session.watched.bytes() +
+                         (transaction != nullptr ? transaction->bytes() : 0);
+  ChargeBudget(session, bytes);
   const uint64_t counted = bytes + (session.task != nullptr ? session.task->held_bytes() : 0);
   if (counted != session.counted_bytes) server_.ChargeClients(counted, session.counted_bytes);
   session.counted_bytes = counted;
@@ -833,11 +831,11 @@ void Worker::Kill(Session& session) {
 void Worker::BuryDead() {
   if (dead_.empty()) return;
   const auto is_dead = [](const Session* session) { return session->dead; };
-  for (auto* list : {&to_send_, &waiting_, &tasks_, &kept_, &resumed_}) {
+  for (auto* list : {&to_send_, &waiting_, &tasks_, &stalled_tasks_, &kept_, &resumed_}) {
     std::erase_if(*list, is_dead);
   }
-  server_.CountStalledPins(0, std::erase_if(stalled_tasks_, is_dead));
   for (Session* session : dead_) {
+    if (session->task != nullptr) session->task->GiveUp(server_, *session);
     poller_->Remove(*session->stream);
     server_.clients().Remove(*session->info);
     if (session->has_scans) {
@@ -859,6 +857,7 @@ void Worker::Upkeep() {
   next_upkeep_ms_ = monotonic_ms_ + kUpkeepMs;
   server_.NoteClock(now_);
   upkeep_left_ = server_.keyspaces().Maintain(now_.ms);
+  DropOverdueDatagrams();
   server_.WatchIncidents();
   server_.WatchDisk();
   server_.cursors().Expire(monotonic_ms_, 64);
@@ -884,7 +883,8 @@ void Worker::Drain() {
   exhausted_.clear();
   for (const auto& port : ports_) poller_->Remove(port->socket());
   for (auto& [id, session] : sessions_) {
-    if (session->task != nullptr) Kill(*session);
+    // A long reply is cut; commands that were begun are done.
+    if (session->task != nullptr && session->task->is_of_one_command()) Kill(*session);
     session->closing = true;
     UpdateInterest(*session);
     Queue(*session);

@@ -28,6 +28,11 @@
 // flushed piece by piece: the number of its commands in a flush begins small, doubles while their
 // replies stay small, and falls to what fits in kUnsentMax when they do not.
 //
+// Work: a batch stops when its operations have looked at kWorkBytesMax; what it did not come to
+// goes on in tasks of its connections (postponed_task.h). A connection whose commands were in a
+// batch with so much work goes on in the next turn. An atomic batch cannot be divided: it is
+// refused beyond kAtomicWorkBytesMax.
+//
 // Strangers: a connection that must log in and has not is read and answered in pieces of
 // kStrangerBytesMax. It is closed if a command is longer, or if it does not take its replies.
 //
@@ -52,6 +57,8 @@
 
 namespace skep {
 
+class PostponedTask;
+
 // Counts for INFO. Relaxed: sums that nothing else depends on.
 struct WorkerStatistics {
   std::atomic<uint64_t> commands{0};
@@ -74,6 +81,9 @@ class Worker {
   static constexpr size_t kUnsentMax = 1 << 20;
   // What is kept of a connection's input, and of its replies, until it has logged in: each.
   static constexpr size_t kStrangerBytesMax = 4 << 10;
+  // Of Batch::work_bytes: about half a millisecond's; a third of a second's.
+  static constexpr size_t kWorkBytesMax = 4 << 20;
+  static constexpr size_t kAtomicWorkBytesMax = kAnswerBytesMax;
 
   explicit Worker(Server& server);
   ~Worker();
@@ -98,13 +108,19 @@ class Worker {
   uint64_t monotonic_ms() const { return monotonic_ms_; }
   const StoreNow& now() const { return now_; }
   Random& random() { return random_; }
-  // Executes `batch` on the keyspace of the session and marks the replies that follow.
+  // Executes `batch` as of this turn. Returns its ticket.
+  Version ExecuteOn(Engine& engine, Batch& batch);
+  // The same on the keyspace of the session, and marks the replies that follow.
   void ExecuteFor(Session& session, Batch& batch);
   // What is encoded for the session from here on waits until the engine has released the ticket.
   void MarkTicket(Session& session, Engine& engine, Version ticket);
   // Where a message's reply goes, which waits until the engine has released the ticket, or synced
   // it: into what may be sent, or aside.
   std::string& ReplyTo(Session& session, Engine& engine, Version ticket, bool syncs);
+  // Appends the reply to a message, from the outcomes of as many slots as it has operations, and
+  // remembers it if that is wanted.
+  void FinishMessage(Session& session, const packed::Header& header, const Batch& batch,
+                     uint32_t first_slot, Engine& engine, Version ticket);
   // Whether the session may run commands: it has logged in, or needs not.
   bool IsAuthenticated(const Session& session) const {
     return session.authenticated || options_.requirepass.empty();
@@ -126,7 +142,7 @@ class Worker {
     uint32_t first_arg, arg_count;
     uint32_t keyspace;
     uint32_t first_slot;
-    bool has_slots;
+    uint32_t slot_count;
     std::string_view error;
     std::optional<packed::Header> message;
   };
@@ -169,9 +185,10 @@ class Worker {
                                   std::span<const std::string_view> args);
   void HangUpOnWebPage(Session& session);
   void PendRefusal(Session& session, const Command* command, std::string_view refusal);
-  void RunPlanned(Session& session, const Command& command, std::span<const std::string_view> args);
-  void RunAtomic(Session& session, const Command& command, std::span<const std::string_view> args);
-  void RunAlone(Session& session, const Command& command, std::span<const std::string_view> args);
+  bool Run(Session& session, const Command& command, std::span<const std::string_view> args);
+  bool RunPlanned(Session& session, const Command& command, std::span<const std::string_view> args);
+  bool RunAtomic(Session& session, const Command& command, std::span<const std::string_view> args);
+  bool RunAlone(Session& session, const Command& command, std::span<const std::string_view> args);
   void Pend(Pending pending, std::span<const std::string_view> args);
   KeyspaceBatch& SharedBatch(uint32_t keyspace);
   void PendError(Session& session, std::string_view text);
@@ -179,26 +196,29 @@ class Worker {
   // Step 2 and 3, of the packed protocol: worker_packed.cc.
   std::optional<size_t> DecodeHello(Session& session, std::string_view input);
   size_t DecodeMessages(Session& session, std::string_view input);
-  void DispatchMessage(Session& session, const packed::Header& header, std::string_view payload);
-  void RunBatchMessage(Session& session, const packed::Header& header, std::string_view payload);
+  bool DispatchMessage(Session& session, const packed::Header& header, std::string_view payload);
+  bool RunBatchMessage(Session& session, const packed::Header& header, std::string_view payload);
   bool AddToShared(Session& session, const packed::Header& header, std::string_view payload);
-  void RunApart(Session& session, const packed::Header& header, std::string_view payload);
+  bool RunApart(Session& session, const packed::Header& header, std::string_view payload);
   Status SetUpApart(Session& session, const packed::Header& header, std::string_view payload,
                     Batch& batch);
-  void FinishMessage(Session& session, const packed::Header& header, const Batch& batch,
-                     uint32_t first_slot, Engine& engine, Version ticket);
   void HangUp(Session& session, const Status& why);
   void ReceiveDatagrams(DatagramPort& port);
   void DispatchDatagram(DatagramPort& port, const Datagram& datagram);
 
   // Step 3.
   void Flush();
-  void FinishPending();
+  void FinishPending(const Pending& pending);
+  void FinishCommand(const Pending& pending);
   void ForgetViewed();
 
-  // Steps 4 and 5.
+  // Step 4: worker_tasks.cc.
   void StepTasks();
   void AddTask(Session& session);
+  PostponedTask& TaskOf(Session& session);
+  void LetOthersGoFirst(Session& session);
+
+  // Step 5.
   void PassGates();
   // Where a reply waits. If everything is synced before it is told, the other gate may have been
   // released further under another policy.
@@ -213,9 +233,11 @@ class Worker {
   void ArrangeWakes();
   void Send();
   void SendDatagrams();
+  void DropOverdueDatagrams();
   void SendTo(Session& session);
   void UpdateInterest(Session& session);
   void UpdateAccount(Session& session);
+  void ChargeBudget(Session& session, uint64_t bytes);
   void Queue(Session& session);
   void Kill(Session& session);
   void EndMarked();
@@ -234,7 +256,6 @@ class Worker {
   uint64_t client_bytes_max_ = 0;  // ClientBytesMax()
   uint64_t ended_version_ = 0;     // of the server, when EndMarked() looked
   uint64_t next_eviction_ms_ = 0;
-  uint64_t woke_others_ms_ = 0;  // in GiveUpStalledPins()
   uint64_t monotonic_ms_ = 0;
   StoreNow now_;
   uint64_t next_upkeep_ms_ = 0;
@@ -262,9 +283,10 @@ class Worker {
   std::vector<Session*> dead_;
 
   std::vector<char> read_buffer_;
-  size_t read_used_ = 0;        // bytes that pending requests may view
-  uint64_t flush_ = 1;          // number of the next flush
-  uint64_t flushed_bytes_ = 0;  // that the last flush's outcomes took
+  size_t read_used_ = 0;         // bytes that pending requests may view
+  uint64_t flush_ = 1;           // number of the next flush
+  uint64_t flushed_bytes_ = 0;   // that the last flush's batches took, and looked at
+  uint64_t executed_bytes_ = 0;  // Batch::work_bytes() of all batches
   std::vector<Pending> pending_;
   std::vector<std::string_view> args_;       // of one command
   std::vector<std::string_view> kept_args_;  // of the pending ones

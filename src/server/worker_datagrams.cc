@@ -1,6 +1,7 @@
 // What a worker does with datagrams of the packed protocol.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "server/server.h"
 #include "server/worker.h"
@@ -48,6 +49,30 @@ void Worker::ReceiveDatagrams(DatagramPort& port) {
   }
 }
 
+void Worker::DropOverdueDatagrams() {
+  std::erase_if(waiting_, [this](Session* session) {
+    if (session->port == nullptr || !DatagramPort::IsOverdue(*session, monotonic_ms_)) return false;
+    if (std::exchange(session->queued, false)) std::erase(to_send_, session);
+    ChargeBudget(*session, 0);
+    session->port->Drop(*session);
+    return true;
+  });
+}
+
+void Worker::SendDatagrams() {
+  if (ports_.empty()) return;
+  std::erase_if(to_send_, [this](Session* session) {
+    if (session->port == nullptr) return false;
+    session->queued = false;
+    session->port->Answer(*session);
+    // What waits for a gate may stay for long; all else leaves now.
+    ChargeBudget(*session,
+                 session->waiting ? session->out.capacity() + session->packed->held_bytes() : 0);
+    return true;
+  });
+  for (const auto& port : ports_) Bump(statistics_.output_bytes, port->Send());
+}
+
 // What is no message of this protocol is not answered: who sent it is not who it seems to be.
 void Worker::DispatchDatagram(DatagramPort& port, const Datagram& datagram) {
   const auto header = MessageOf(datagram.bytes);
@@ -63,7 +88,7 @@ void Worker::DispatchDatagram(DatagramPort& port, const Datagram& datagram) {
                           : packed::kHelloAccepted;
   Session* const session =
       port.Admit(datagram.peer, {.why = why, .client = head.client, .instance = server_.instance()},
-                 std::clamp(asked, kReplyBytesMin, bytes_max));
+                 std::clamp(asked, kReplyBytesMin, bytes_max), monotonic_ms_);
   if (session == nullptr) return CountError();
   if (why != packed::kHelloAccepted) return Queue(*session);
   if (!IsAlone(header->kind)) {

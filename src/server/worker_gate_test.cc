@@ -10,6 +10,8 @@
 #include "engine/model_engine.h"
 #include "server/server.h"
 #include "sim/simulation.h"
+#include "wire/packed_reply.h"
+#include "wire/packed_request.h"
 #include "wire/resp_reply.h"
 
 namespace skep {
@@ -47,6 +49,7 @@ class WorkerGate : public testing::Test {
     options.workers = 1;
     options.logfile = "log";
     options.databases = 2;
+    options.udp = true;
     server_ = std::make_unique<Server>(
         options, Environment{sim_.clock(), sim_.random(), sim_.disk(), sim_.network()}, &kEngine);
     EXPECT_TRUE(server_->Start().ok());
@@ -82,6 +85,31 @@ class WorkerGate : public testing::Test {
       client.received.append(buffer, static_cast<size_t>(n));
     }
     return client.received;
+  }
+
+  void Pass(std::chrono::nanoseconds time) {
+    sim_.RunUntil([] { return false; }, time);
+  }
+
+  std::unique_ptr<DatagramSocket> OpenDatagrams() {
+    auto socket = sim_.network().ConnectDatagrams("127.0.0.1:6379");
+    EXPECT_TRUE(socket.has_value());
+    return std::move(*socket);
+  }
+  static void SendDatagram(DatagramSocket& socket, const Batch& batch,
+                           const packed::Header& header) {
+    std::string bytes;
+    packed::Append(bytes, packed::DatagramHead{});
+    packed::AppendBatch(bytes, header, batch);
+    const Datagram one{.peer = {}, .bytes = bytes};
+    socket.Send({&one, 1});
+  }
+  // How many have come since the last call, once the server has nothing left to do for a while.
+  size_t CountDatagrams(DatagramSocket& socket) {
+    Pass(std::chrono::milliseconds(20));
+    size_t count = 0;
+    for (size_t come; (come = socket.Receive().size()) > 0;) count += come;
+    return count;
   }
 
   static constexpr EngineInfo kEngine{"holding", "",
@@ -293,6 +321,94 @@ TEST_F(WorkerGate, ReleaseWakesTheWorker) {
     ASSERT_EQ(sim_.trace().events(), before + 1) << version;
     ASSERT_EQ(Got(client), "+OK\r\n");
   }
+}
+
+// Goal: `timeout` does not end a client that waits for the server, only one that the server waits
+//   for: in either protocol.
+TEST_F(WorkerGate, TimeoutSparesWhoWaitsForAGate) {
+  Client client = Connect();
+  Send(client, {"CONFIG", "SET", "timeout", "1"});
+  EXPECT_EQ(Got(client), "+OK\r\n");
+  Client packed = Connect();
+  std::string bytes;
+  packed::Append(bytes, packed::ClientHello{});
+  Batch batch;
+  batch.Put("b", "1");
+  packed::AppendBatch(bytes, {.id = 1}, batch);
+  engine_->hold = true;
+  Send(client, {"SET", "a", "1"});
+  SendBytes(packed, bytes);
+  EXPECT_EQ(Got(packed).size(), sizeof(packed::ServerHello));
+  Pass(std::chrono::seconds(5));
+  engine_->Release(2);
+  EXPECT_EQ(Got(client), "+OK\r\n+OK\r\n");
+  EXPECT_GT(Got(packed).size(), sizeof(packed::ServerHello));
+  Pass(std::chrono::seconds(5));
+  char byte = 0;
+  EXPECT_EQ(client.stream->Read(&byte, 1), 0);
+  EXPECT_EQ(packed.stream->Read(&byte, 1), 0);
+}
+
+// Goal: messages that came as datagrams and wait for a gate leave room for others after a while.
+// Method: as many as there can be wait for a gate that does not open; others use another keyspace.
+TEST_F(WorkerGate, DatagramsThatWaitLeaveRoomForOthers) {
+  const auto waits = OpenDatagrams();
+  const auto other = OpenDatagrams();
+  Batch put;
+  put.Put("a", "1");
+  engine_->hold = true;
+  for (size_t i = 0; i < DatagramPort::kSessionsMax; ++i) SendDatagram(*waits, put, {.id = 1});
+  EXPECT_EQ(CountDatagrams(*waits), 0u);
+  const uint64_t charged = server_->keyspaces().budget().used();
+  SendDatagram(*other, put, {.id = 1, .keyspace = 1});
+  EXPECT_EQ(CountDatagrams(*other), 0u) << "there is no room";
+  Pass(std::chrono::milliseconds(2 * DatagramPort::kWaitMsMax));
+  EXPECT_LT(server_->keyspaces().budget().used(), charged);
+  SendDatagram(*other, put, {.id = 1, .keyspace = 1});
+  EXPECT_EQ(CountDatagrams(*other), 1u);
+  engine_->Release(engine_->Statistics().version);
+  EXPECT_EQ(CountDatagrams(*waits), 0u);
+  // The sessions are as good as new.
+  SendDatagram(*waits, put, {.id = 1});
+  EXPECT_EQ(CountDatagrams(*waits), 0u);
+  engine_->Release(engine_->Statistics().version);
+  EXPECT_EQ(CountDatagrams(*waits), 1u);
+}
+
+// Goal: what waits for a gate of a reply to a datagram is counted, and no more than a datagram.
+TEST_F(WorkerGate, RepliesToDatagramsAreHeldInBounds) {
+  constexpr size_t kLarge = size_t{8} << 20;
+  const auto socket = OpenDatagrams();
+  Batch put;
+  const std::string value(kLarge, 'v');
+  put.Put("large", value);
+  engine_->Execute(put);
+  engine_->hold = true;
+  Batch more;
+  more.Put("a", "1");
+  engine_->Execute(more);
+  const uint64_t before = server_->keyspaces().budget().used();
+  Batch get;
+  get.Get("a");
+  get.Get("large");
+  SendDatagram(*socket, get, {.id = 1});
+  EXPECT_EQ(CountDatagrams(*socket), 0u);
+  const uint64_t held = server_->keyspaces().budget().used() - before;
+  EXPECT_GT(held, 0u);
+  EXPECT_LT(held, 64u << 10);
+  engine_->Release(2);
+  Pass(std::chrono::milliseconds(20));
+  const auto come = socket->Receive();
+  ASSERT_EQ(come.size(), 1u);
+  std::string_view reply = come[0].bytes;
+  reply.remove_prefix(sizeof(packed::DatagramHead));
+  EXPECT_TRUE(packed::Read<packed::Header>(reply).has(packed::kFailed));
+  reply.remove_prefix(sizeof(packed::Header));
+  Status status;
+  ASSERT_TRUE(packed::TakeStatus(reply, &status));
+  EXPECT_EQ(status.code(), Code::kTooLarge);
+  EXPECT_GT(status.detail(), kLarge);
+  EXPECT_EQ(server_->keyspaces().budget().used(), before);
 }
 
 // Goal: what waits for a gate is sent before a clean end.

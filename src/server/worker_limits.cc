@@ -12,6 +12,9 @@ namespace {
 
 constexpr uint64_t kEvictionPauseMs = 100;
 constexpr uint64_t kScarceMemory = 8;  // memory is scarce when such a part of it is left
+// How long a client may take nothing while it is: the more, the more is left.
+constexpr uint64_t kStalledMsMax = 5000;
+constexpr uint64_t kStalledMsMin = 100;
 
 }  // namespace
 
@@ -26,14 +29,13 @@ size_t Worker::UnsentMax(const Session& session) const {
   return IsStranger(session) ? kStrangerBytesMax : kUnsentMax;
 }
 
-// A page in a browser can send a request of HTTP to any port, with commands in its body.
+// web_page.h
 void Worker::HangUpOnWebPage(Session& session) {
-  server_.Tell(
-      Incident::kWebPage,
-      fmt::format("Possible SECURITY ATTACK: a request of HTTP (POST, or Host:) came from {}. "
-                  "A page in a browser there may try to run commands. The connection is "
-                  "closed",
-                  session.info->peer));
+  server_.Tell(Incident::kWebPage,
+               fmt::format("Possible SECURITY ATTACK: a request of HTTP or TLS came from {}. "
+                           "A page in a browser there may try to run commands. The connection is "
+                           "closed",
+                           session.info->peer));
   CountError();
   Kill(session);
 }
@@ -57,15 +59,24 @@ void Worker::EvictClients() {
 }
 
 // Ranges whose clients do not read give up their versions while there is still some memory left, so
-// that no write is refused for them. Other workers may have such ranges, and sleep.
+// that no write is refused for them. A client that takes something now and then keeps its range,
+// and so does one whose range holds nothing back: to give that up would free nothing.
 void Worker::GiveUpStalledPins() {
   const MemoryBudget& budget = server_.keyspaces().budget();
-  if (server_.stalled_pins() == 0 || budget.HasRoomFor(budget.limit() / kScarceMemory)) return;
-  for (Session* session : stalled_tasks_) session->task->GiveUpPin();
-  server_.CountStalledPins(0, std::exchange(stalled_tasks_, {}).size());
-  if (server_.stalled_pins() == 0 || woke_others_ms_ == monotonic_ms_) return;
-  woke_others_ms_ = monotonic_ms_;
-  server_.WakeWorkers();
+  const uint64_t scarce = budget.limit() / kScarceMemory;
+  if (stalled_tasks_.empty() || budget.HasRoomFor(scarce)) return;
+  const uint64_t left = budget.limit() - std::min(budget.limit(), budget.used());
+  const uint64_t patience_ms =
+      std::max(kStalledMsMin, kStalledMsMax * left / std::max<uint64_t>(scarce, 1));
+  std::erase_if(stalled_tasks_, [&](Session* session) {
+    const bool takes_nothing =
+        session->write_blocked && monotonic_ms_ > session->taken_ms + patience_ms;
+    if (!takes_nothing) return false;
+    const Engine& engine = server_.keyspaces().at(session->keyspace);
+    if (engine.Statistics().old_versions == 0) return false;
+    session->task->GiveUpPin();
+    return true;
+  });
 }
 
 // Whether its replies are within client-output-buffer-limit.
@@ -81,14 +92,14 @@ bool Worker::KeepsOutputLimit(Session& session) {
 }
 
 // A client that does not take its replies is as idle as one that sends nothing. One that waits for
-// the server is not: its task works, or its replies wait for a gate.
+// the server is not: its task works, or its command or its replies wait for a gate.
 bool Worker::IsOverdue(const Session& session) const {
   if (draining_) return monotonic_ms_ >= drain_until_ms_;
   if (options_.timeout == 0) return false;
   const uint64_t patience_ms = options_.timeout * uint64_t{1000};
   if (session.write_blocked) return monotonic_ms_ > session.taken_ms + patience_ms;
   const uint64_t last = session.info->last_active_ms.load(std::memory_order_relaxed);
-  return !session.paused() && monotonic_ms_ > last + patience_ms;
+  return !session.paused() && !session.waiting && monotonic_ms_ > last + patience_ms;
 }
 
 }  // namespace skep

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/packed_messages.h"
+#include "server/postponed_task.h"
 #include "server/server.h"
 #include "server/worker.h"
 #include "wire/packed_reply.h"
@@ -47,6 +48,22 @@ RangeLimits LimitsOf(const Header& header, size_t reply_bytes_max) {
   return {
       std::clamp(kRangeBytesMax / share, kRangeBytesMin, std::max(reply_bytes_max, kRangeBytesMin)),
       std::max(kRangeVisitsMax / share, kRangeVisitsMin)};
+}
+
+// What a marked message is told that is neither new nor known.
+Status RefusalOf(ReplyMemory::Known state, uint64_t first_new) {
+  if (state == ReplyMemory::Known::kRunning) {
+    return {Code::kUnavailable, "the message is being executed: ask again"};
+  }
+  if (state == ReplyMemory::Known::kOther) {
+    return {Code::kInvalidArgument, "a message of another keyspace or kind has had this id"};
+  }
+  return {Code::kAborted, "what became of the message is not known any more", first_new};
+}
+
+// A reply that its datagram cannot hold is not kept while it waits for a gate.
+void FitReply(const Session& session, const Header& header, std::string& out, size_t begin) {
+  if (session.port != nullptr) FitIntoDatagram(out, begin, header, session.reply_bytes_max);
 }
 
 std::optional<uint8_t> CommonVersion(const packed::ClientHello& hello) {
@@ -112,7 +129,7 @@ size_t Worker::DecodeMessages(Session& session, std::string_view input) {
       session.packed->wanted = header.payload_bytes - rest.size();
       break;
     }
-    DispatchMessage(session, header, rest.substr(0, header.payload_bytes));
+    if (!DispatchMessage(session, header, rest.substr(0, header.payload_bytes))) break;
     at += sizeof(Header) + header.payload_bytes;
   }
   return at;
@@ -126,45 +143,51 @@ void Worker::HangUp(Session& session, const Status& why) {
   Queue(session);
 }
 
-void Worker::DispatchMessage(Session& session, const Header& header, std::string_view payload) {
-  Bump(statistics_.commands);
+// False if the message has to wait for a task of its connection, and must be decoded again.
+bool Worker::DispatchMessage(Session& session, const Header& header, std::string_view payload) {
   Status refusal;
   if (!IsAuthenticated(session) && header.kind != Kind::kAuth && header.kind != Kind::kPing) {
     refusal = {Code::kInvalidArgument, "a password is needed first"};
   } else if (header.keyspace >= server_.keyspaces().count()) {
     refusal = {Code::kInvalidArgument, "no such keyspace", header.keyspace};
   } else if (IsBatch(header.kind)) {
-    return RunBatchMessage(session, header, payload);
+    if (!RunBatchMessage(session, header, payload)) return false;
+    Bump(statistics_.commands);
+    return true;
   }
+  Bump(statistics_.commands);
   Queue(session);
-  if (refusal.ok()) return RunMessage(server_, *this, session, header, payload);
-  CountError();
-  packed::AppendFailure(session.out, header, refusal);
+  if (refusal.ok()) {
+    RunMessage(server_, *this, session, header, payload);
+  } else {
+    CountError();
+    packed::AppendFailure(session.out, header, refusal);
+  }
+  return true;
 }
 
-// A message that was executed already is not executed again.
-void Worker::RunBatchMessage(Session& session, const Header& header, std::string_view payload) {
+// A message that was executed already is not executed again. False as of DispatchMessage.
+bool Worker::RunBatchMessage(Session& session, const Header& header, std::string_view payload) {
   if (header.has(packed::kRemember) && session.packed->client() != 0) {
     ReplyMemory::Reply known;
     uint64_t first_new = 0;
     const auto state =
-        server_.replies().Begin(session.packed->client(), header.id, &known, &first_new);
+        server_.replies().Begin(session.packed->client(), header, &known, &first_new);
     if (state == ReplyMemory::Known::kKnown) {
       Engine& engine = server_.keyspaces().at(header.keyspace);
-      ReplyTo(session, engine, known.ticket, header.has(packed::kSync)).append(known.bytes);
-      return;
+      std::string& out = ReplyTo(session, engine, known.ticket, header.has(packed::kSync));
+      const size_t begin = out.size();
+      out.append(*known.bytes);
+      FitReply(session, header, out, begin);
+      return true;
     }
     if (state != ReplyMemory::Known::kNew) {
-      const bool running = state == ReplyMemory::Known::kRunning;
-      packed::AppendFailure(
-          session.out, header,
-          running ? Status(Code::kUnavailable, "the message is being executed: ask again")
-                  : Status(Code::kAborted, "what became of the message is not known any more",
-                           first_new));
-      return Queue(session);
+      packed::AppendFailure(session.out, header, RefusalOf(state, first_new));
+      Queue(session);
+      return true;
     }
   }
-  if (!AddToShared(session, header, payload)) RunApart(session, header, payload);
+  return AddToShared(session, header, payload) || RunApart(session, header, payload);
 }
 
 // False: the message does not fit into the batch of the turn.
@@ -187,35 +210,47 @@ bool Worker::AddToShared(Session& session, const Header& header, std::string_vie
   Pend({.session = &session,
         .keyspace = header.keyspace,
         .first_slot = first,
-        .has_slots = true,
+        .slot_count = header.count,
         .message = header},
        {});
   if (batch.size() >= kSharedMax) Flush();
   return true;
 }
 
-void Worker::RunApart(Session& session, const Header& header, std::string_view payload) {
+// False as of DispatchMessage.
+bool Worker::RunApart(Session& session, const Header& header, std::string_view payload) {
   Flush();
   Batch& batch = header.kind == Kind::kAtomic ? apart_atomic_ : apart_;
-  if (const Status s = SetUpApart(session, header, payload, batch); !s.ok()) {
+  const Status s = session.task == nullptr ? SetUpApart(session, header, payload, batch) : Status();
+  if (session.task != nullptr || !s.ok()) {
     if (header.has(packed::kRemember)) {
       server_.replies().Abandon(session.packed->client(), header.id);
     }
-    if (s.code() == Code::kCorrupt) {
-      HangUp(session, s);
-    } else {
-      packed::AppendFailure(session.out, header, s);
-      Queue(session);
-    }
+  }
+  if (session.task != nullptr) return false;
+  if (s.code() == Code::kCorrupt) {
+    HangUp(session, s);
+  } else if (!s.ok()) {
+    packed::AppendFailure(session.out, header, s);
+    Queue(session);
   } else {
     Engine& engine = server_.keyspaces().at(header.keyspace);
-    batch.set_now_ms(now_.ms);
-    const Version ticket = engine.Execute(batch);
-    Bump(statistics_.batches);
-    Bump(statistics_.batch_requests, batch.size());
-    FinishMessage(session, header, batch, 0, engine, ticket);
+    if (header.kind == Kind::kBatch) batch.set_work_bytes_max(kWorkBytesMax);
+    const Version ticket = ExecuteOn(engine, batch);
+    const PostponedTask::Slots slots{.batch = batch,
+                                     .first = 0,
+                                     .count = header.count,
+                                     .keyspace = header.keyspace,
+                                     .ticket = ticket};
+    if (PostponedTask::HasPostponed(slots)) {
+      TaskOf(session).AddMessage(header, slots);
+    } else {
+      FinishMessage(session, header, batch, 0, engine, ticket);
+      if (batch.work_bytes() > kWorkBytesMax) LetOthersGoFirst(session);
+    }
   }
   batch.Clear();
+  return true;
 }
 
 // The message's batch.
@@ -246,6 +281,7 @@ void Worker::FinishMessage(Session& session, const Header& header, const Batch& 
     server_.replies().Finish(session.packed->client(), header.id,
                              std::string_view(out).substr(begin), ticket);
   }
+  FitReply(session, header, out, begin);
 }
 
 }  // namespace skep

@@ -18,7 +18,7 @@
 namespace skep {
 namespace {
 
-constexpr Status kNoMemory(Code::kOutOfMemory,
+constexpr Status kNoMemory(Code::kUnavailable,
                            "the process has no memory: whether it was done is not known");
 
 // Whether this thread is inside a `done`, of any batcher.

@@ -43,9 +43,10 @@ skep_code Refuse(Status status, std::string_view text) noexcept {
 Result<Range> RangeOf(const skep_range* range, Scratch& scratch) {
   if (range == nullptr) return Range::All();
   if ((range->flags & ~SKEP_RANGE_PREFIX) != 0) return Fail(kNoSuchFlag);
+  const bool is_prefix = (range->flags & SKEP_RANGE_PREFIX) != 0;
   if (!AreSound({{range->lo, range->lo_bytes}})) return Fail(kNullBytes);
   const std::string_view lo = Bytes(range->lo, range->lo_bytes);
-  if ((range->flags & SKEP_RANGE_PREFIX) != 0) return PrefixRange(lo, scratch);
+  if (is_prefix) return PrefixRange(lo, scratch);
   if (range->hi == nullptr) return Range::From(lo);
   return Range::Between(lo, Bytes(range->hi, range->hi_bytes));
 }

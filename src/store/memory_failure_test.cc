@@ -160,7 +160,7 @@ TEST(FailingBatcher, TellsEverybody) {
                      ++told;
                      const Outcome& outcome = batch.outcome(slot);
                      const bool is_done = outcome.verdict == Verdict::kDone;
-                     if (!is_done && outcome.status.code() != Code::kOutOfMemory) ++lies;
+                     if (!is_done && outcome.status.code() != Code::kUnavailable) ++lies;
                    });
     }
     batcher->Drain();

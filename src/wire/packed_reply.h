@@ -61,8 +61,8 @@ void AppendFailure(std::string& to, const Header& request, const Status& status)
 bool TakeStatus(std::string_view& from, Status* status);
 
 // Fills in the outcomes of `batch` from the payload of such a reply (flags and count as in its
-// header, which is not one of a failure). `payload` must live as long as the batch's outcomes: it
-// is in the batch's scratch, as a rule.
+// header, which is not one of a failure). `payload` must live as long as the batch's outcomes:
+// BatchWriter::scratch() can adopt it afterwards.
 //   kCorrupt  the payload is no reply to this batch; every slot is then refused with it
 Status ReadReply(const Header& reply, std::string_view payload, Batch& batch);
 

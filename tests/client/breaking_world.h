@@ -24,6 +24,7 @@ struct Breakage {
     kStall,    // nothing gets through any more, nor is there an end
     kRestart,  // the server's process ends, and another one begins
     kAway,     // the same, but there is none for a while
+    kForget,   // as kCut; then so many other clients come that the server forgets this one
   };
   Way way = Way::kSent;
   uint64_t at = UINT64_MAX;  // bytes before it
@@ -104,6 +105,7 @@ class BreakingWorld final : public SteppedWorld {
       world_.plan_.erase(world_.plan_.begin());
       is_stalled_ = what == Breakage::What::kStall;
       if (!is_stalled_) inner_.reset();
+      if (what == Breakage::What::kForget) world_.Forget();
       if (what == Breakage::What::kRestart || what == Breakage::What::kAway) {
         // What it has received is executed: it may have been.
         while (world_.Step()) {
@@ -136,9 +138,25 @@ class BreakingWorld final : public SteppedWorld {
     options.workers = 1;
     options.logfile = "log";
     options.databases = 2;
+    options.maxmemory = 32 << 20;  // so about a thousand clients are remembered
     const Environment environment{clock(), random_, disk_, network_};
     server_ = std::make_unique<Server>(options, environment);
     SKEP_CHECK(server_->Start().ok());
+  }
+  // The client has no connection any more.
+  void Forget() {
+    while (Step()) {
+    }
+    SKEP_CHECK(server_->connections() == 0);
+    ReplyMemory& replies = server_->replies();
+    for (size_t i = 0; i <= replies.clients_max(); ++i) {
+      ReplyMemory::Reply reply;
+      uint64_t first_new = 0;
+      const uint64_t client = random_.Next() | 1;
+      if (replies.Begin(client, {.id = 1}, &reply, &first_new) == ReplyMemory::Known::kNew) {
+        replies.Finish(client, 1, "x", 0);
+      }
+    }
   }
   void Stop() {
     for (const char* key : {"a", "b", "c"}) lost_[key] += CounterOf(key);

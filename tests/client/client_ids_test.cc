@@ -52,7 +52,7 @@ class ClientIds : public testing::Test {
   void UseUp(uint32_t id) {
     ReplyMemory::Reply reply;
     uint64_t first_new = 0;
-    ASSERT_EQ(server_.server().replies().Begin(kClient, id, &reply, &first_new),
+    ASSERT_EQ(server_.server().replies().Begin(kClient, {.id = id}, &reply, &first_new),
               ReplyMemory::Known::kNew);
     server_.server().replies().Finish(kClient, id, "", 0);
   }
@@ -151,6 +151,33 @@ TEST_F(ClientIds, AreAllTaken) {
 
 // ---- A server that has forgotten ----
 
+// Clients that are forgotten have used up the ids of all others.
+void UseUpAll(ReplyMemory& replies) {
+  for (uint64_t client = 1; client < 4 * ReplyMemory::kSlots + replies.clients_max(); ++client) {
+    ReplyMemory::Reply reply;
+    uint64_t first_new = 0;
+    if (replies.Begin(client, {.id = UINT32_MAX}, &reply, &first_new) == ReplyMemory::Known::kNew) {
+      replies.Finish(client, UINT32_MAX, "", 0);
+    }
+  }
+}
+
+// Goal: a server that has message ids for no client is used without a client id.
+TEST_F(ClientIds, AreNotNeeded) {
+  UseUpAll(server_.server().replies());
+  ASSERT_EQ(server_.server().replies().FirstNewId(kClient), uint64_t{1} << 32);
+  ASSERT_TRUE(connection_.Connect().ok());
+  std::array<Add, 5> adds;
+  for (Add& add : adds) connection_.Begin(add.message);
+  for (size_t i = 0; i < adds.size(); ++i) {
+    EXPECT_EQ(adds[i].Await(connection_), static_cast<int64_t>(i) + 1);
+  }
+  Connection other(options_, SocketNetwork(), SystemClock());
+  Add add;
+  other.Begin(add.message);
+  EXPECT_EQ(add.Await(other), 6);
+}
+
 // Says hello and takes one message of the client, on each connection in turn; answers the last one.
 class Forgetful {
  public:
@@ -219,36 +246,40 @@ TEST(ClientOfAServerThatForgets, TellsThatItIsNotKnown) {
 }
 
 // Goal: whatever breaks, and however much a server has to forget, an increment that a client is
-// told
-//   of is done once, one that it is told nothing of at most once, and no other is done.
-// Method: threads add through connections that are cut at random, while thousands of other clients
-//   come by, each with a message or two, so that a client is forgotten as soon as its connection is
-//   gone. What a key was after each increment is different for all that are answered.
-TEST(ClientOfAServerThatForgets, AddsOnceOrDoesNotKnow) {
+//   told of is done once, one that it is told nothing of at most once, and no other is done.
+// Method: threads add through connections that are cut at random. Between each cut and the next
+//   connection the server sees that the old one is gone, and so many other clients come by, each
+//   with a message, that every client without a connection is forgotten; also of a server that has
+//   no message ids for anybody. What a key was after each increment is different for all that are
+//   answered.
+class ClientOfAServerThatHasForgotten : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(ManyOrAll, ClientOfAServerThatHasForgotten, testing::Bool());
+
+TEST_P(ClientOfAServerThatHasForgotten, AddsOnceOrDoesNotKnow) {
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);
   ServerOptions server_options;
   server_options.maxmemory = 32 << 20;  // so about a thousand clients are remembered
   TestServer server(server_options);
   ReplyMemory& replies = server.server().replies();
-  FlakyProxy proxy(server.address(), seed, 1500);
+  if (GetParam()) UseUpAll(replies);
+  std::mt19937_64 others(seed);
+  FlakyProxy proxy(server.address(), seed, 1500, [&](size_t left) {
+    while (server.server().connections() > left) std::this_thread::yield();
+    for (size_t i = 0; i <= replies.clients_max(); ++i) {
+      ReplyMemory::Reply reply;
+      uint64_t first_new = 0;
+      const uint64_t client = others() | 1;
+      if (replies.Begin(client, {.id = 1}, &reply, &first_new) == ReplyMemory::Known::kNew) {
+        replies.Finish(client, 1, "x", 0);
+      }
+    }
+  });
   const auto store =
       Store::Connect({.address = proxy.address(), .connections = 2, .timeout_ms = 60'000});
   ASSERT_TRUE(store.has_value());
   constexpr int kThreads = 3;
   constexpr int kEach = 300;
-  std::atomic<bool> stops = false;
-  std::thread others([&] {
-    std::mt19937_64 rng(seed);
-    while (!stops) {
-      ReplyMemory::Reply reply;
-      uint64_t first_new = 0;
-      const uint64_t client = rng() | 1;
-      if (replies.Begin(client, 1, &reply, &first_new) == ReplyMemory::Known::kNew) {
-        replies.Finish(client, 1, "x", 0);
-      }
-    }
-  });
   std::array<std::vector<int64_t>, kThreads> seen;
   std::atomic<int64_t> unknown = 0;
   {
@@ -270,8 +301,6 @@ TEST(ClientOfAServerThatForgets, AddsOnceOrDoesNotKnow) {
       });
     }
   }
-  stops = true;
-  others.join();
   std::vector<int64_t> all;
   for (const auto& numbers : seen) all.insert(all.end(), numbers.begin(), numbers.end());
   std::ranges::sort(all);

@@ -249,26 +249,26 @@ TEST(ConnectionAnswers, ARangeThatDoesNotGetOn) {
 TEST(ConnectionRefused, IsNotForEver) {
   enum class Refusal { kNone, kPassword, kVersion } refusal = Refusal::kNone;
   bool answers = true;
-  ScriptedWorld world({.hello =
-                           [&](Peer& peer) {
-                             packed::ServerHello hello = ScriptedWorld::UsualHello();
-                             if (refusal == Refusal::kPassword) hello.features = packed::kNeedsAuth;
-                             if (refusal == Refusal::kVersion) hello.version = 9;
-                             peer.Say(hello);
-                           },
-                       .message =
-                           [&](Peer& peer, const Header& header, std::string_view payload) {
-                             if (header.kind == Kind::kAuth) {
-                               std::string reply;
-                               packed::AppendFailure(reply, header,
-                                                     {Code::kInvalidArgument, "wrong"});
-                               peer.Say(reply);
-                             } else if (!answers) {
-                               peer.HangUp();
-                             } else {
-                               SayDone(peer, header, payload);
-                             }
-                           }});
+  ScriptedWorld world(
+      {.hello =
+           [&](Peer& peer) {
+             packed::ServerHello hello = ScriptedWorld::UsualHello();
+             if (refusal == Refusal::kPassword) hello.features = packed::kNeedsAuth;
+             if (refusal == Refusal::kVersion) hello.version = 9;
+             peer.Say(hello);
+           },
+       .message =
+           [&](Peer& peer, const Header& header, std::string_view payload) {
+             if (header.kind == Kind::kAuth) {
+               std::string reply;
+               packed::AppendFailure(reply, header, {Code::kInvalidArgument, "wrong"});
+               peer.Say(reply);
+             } else if (!answers) {
+               peer.HangUp();
+             } else {
+               SayDone(peer, header, payload);
+             }
+           }});
   Client client(world);
   for (const Refusal why : {Refusal::kPassword, Refusal::kVersion}) {
     EXPECT_EQ(client.Add().verdict, Verdict::kDone);
@@ -285,6 +285,32 @@ TEST(ConnectionRefused, IsNotForEver) {
     world.clock().Advance(1'100'000'000);
   }
   EXPECT_EQ(client.Add().verdict, Verdict::kDone);
+}
+
+// Goal: a server that once said that it takes nothing is used again when it is right.
+// Method: the connection to it ends; a client that measured its calls by what was said there would
+// never send one, and so never see that.
+TEST(ConnectionRefused, TakesNoLimitThatNoCallCanKeep) {
+  for (const bool of_bytes : {false, true}) {
+    int hellos = 0;
+    ScriptedWorld world({.hello =
+                             [&](Peer& peer) {
+                               packed::ServerHello hello = ScriptedWorld::UsualHello();
+                               const bool is_wrong = ++hellos == 2;
+                               if (is_wrong && of_bytes) hello.message_bytes_max = 0;
+                               if (is_wrong && !of_bytes) hello.operations_max = 0;
+                               peer.Say(hello);
+                             },
+                         .message = SayDone});
+    Client client(world);
+    EXPECT_EQ(client.Add().verdict, Verdict::kDone);
+    world.peer()->HangUp();
+    client.Get();
+    world.peer()->HangUp();
+    world.clock().Advance(1'100'000'000);
+    EXPECT_EQ(client.Add().verdict, Verdict::kDone);
+    EXPECT_GE(hellos, 3);
+  }
 }
 
 // ---- A server that lies ----

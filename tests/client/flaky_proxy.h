@@ -2,11 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -21,8 +23,11 @@ class FlakyProxy {
   static constexpr uint64_t kBytesMin = 200;
 
   // Each connection is cut after some bytes, about `bytes_mean` on average, of both ways together.
-  FlakyProxy(const Address& server, unsigned seed, uint64_t bytes_mean)
-      : server_(server), rng_(seed), bytes_mean_(bytes_mean) {
+  // `after_cut` is called, with the number of connections that are left, before any client gets
+  // another one.
+  FlakyProxy(const Address& server, unsigned seed, uint64_t bytes_mean,
+             std::function<void(size_t left)> after_cut = {})
+      : server_(server), rng_(seed), bytes_mean_(bytes_mean), after_cut_(std::move(after_cut)) {
     auto listener = SocketNetwork().Listen("127.0.0.1:0");
     SKEP_CHECK(listener.has_value());
     listener_ = std::move(*listener);
@@ -100,11 +105,13 @@ class FlakyProxy {
     if (found == pairs_.end()) return;
     for (Side& side : pair.sides) poller_->Remove(*side.stream);
     pairs_.erase(found);
+    if (after_cut_) after_cut_(pairs_.size());
   }
 
   const Address server_;
   std::mt19937_64 rng_;
   const uint64_t bytes_mean_;
+  const std::function<void(size_t left)> after_cut_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Poller> poller_ = SocketNetwork().NewPoller();
   std::map<Pair*, std::unique_ptr<Pair>> pairs_;

@@ -116,6 +116,24 @@ class PackedDatagrams : public testing::Test {
   DatagramClient client_{server_.address()};
 };
 
+// Goal: a datagram with more work than a turn has time for is answered all the same.
+TEST_F(PackedDatagrams, AnswersMuchWork) {
+  const std::string vector(Worker::kWorkBytesMax / 2, '\1');
+  Batch put;
+  put.Put("vector", vector);
+  server_.server().keyspaces().at(0).Execute(put);
+  const Function* const sum = FindFunction(FunctionKind::kReduce, "sum", Element::kU8);
+  Batch sums;
+  for (int i = 0; i < 20; ++i) sums.ReduceElements("vector", sum);
+  for (const uint32_t id : {1u, 2u}) {
+    ASSERT_TRUE(client_.Execute(sums, {.client = 7}, {.id = id, .flags = packed::kRemember}).ok());
+    for (uint32_t slot = 0; slot < sums.size(); ++slot) {
+      ASSERT_EQ(sums.outcome(slot).verdict, Verdict::kDone);
+      EXPECT_EQ(sums.outcome(slot).value, sums.outcome(0).value);
+    }
+  }
+}
+
 TEST_F(PackedDatagrams, AnswersBatches) {
   Batch batch;
   batch.Put("key1", "value");

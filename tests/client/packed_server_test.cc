@@ -238,6 +238,24 @@ TEST_F(PackedServer, DoesOnceWhatIsSentAgain) {
   EXPECT_EQ(add.outcome(0).integer, 5);
 }
 
+// Goal: a message of another keyspace or kind is refused that has the id of one that is remembered:
+//   the reply of that one waits for a ticket, which in another keyspace may never come.
+TEST_F(PackedServer, RefusesAnotherMessageUnderTheSameId) {
+  PackedClient client(server_.address(), 4711);
+  Batch put;
+  put.Put("k", "v");
+  for (uint32_t id = 1; id <= 5; ++id) {
+    ASSERT_TRUE(client.Execute(put, {.id = id, .flags = packed::kRemember}).ok());
+  }
+  const Header other{.id = 5, .flags = packed::kRemember, .keyspace = 1};
+  EXPECT_EQ(client.Execute(put, other).code(), Code::kInvalidArgument);
+  Batch atomic(Batch::Kind::kAtomic);
+  atomic.Put("k", "v");
+  EXPECT_EQ(client.Execute(atomic, {.id = 5, .flags = packed::kRemember}).code(),
+            Code::kInvalidArgument);
+  EXPECT_TRUE(client.Execute(put, {.id = 5, .flags = packed::kRemember}).ok());
+}
+
 // Goal: what was executed is not executed again however much other clients are told meanwhile.
 // Method: one client adds, and does not take the reply; another has replies remembered, twice as
 //   much as all that is kept; then the first one asks again.
@@ -281,7 +299,7 @@ TEST_F(PackedServer, DoesOnceHoweverManyClientsThereAre) {
     uint64_t first_new = 0;
     ReplyMemory& replies = server_.server().replies();
     const uint64_t client = kClient + other;
-    if (replies.Begin(client, 1, &reply, &first_new) == ReplyMemory::Known::kNew) {
+    if (replies.Begin(client, {.id = 1}, &reply, &first_new) == ReplyMemory::Known::kNew) {
       replies.Finish(client, 1, std::string(1000, 'x'), 0);
     }
   }

@@ -134,7 +134,7 @@ class Trial {
 };
 
 const char* NameOf(What what) {
-  constexpr const char* kNames[] = {"Cut", "Stall", "Restart", "Away"};
+  constexpr const char* kNames[] = {"Cut", "Stall", "Restart", "Away", "Forget"};
   return kNames[static_cast<size_t>(what)];
 }
 
@@ -158,7 +158,8 @@ INSTANTIATE_TEST_SUITE_P(All, ThreeAnswers,
                          testing::Values(Case{What::kCut, true}, Case{What::kCut, false},
                                          Case{What::kStall, true}, Case{What::kStall, false},
                                          Case{What::kRestart, true}, Case{What::kRestart, false},
-                                         Case{What::kAway, true}, Case{What::kAway, false}),
+                                         Case{What::kAway, true}, Case{What::kAway, false},
+                                         Case{What::kForget, true}),
                          [](const auto& param) {
                            return std::string(NameOf(param.param.what)) +
                                   (param.param.remembers ? "Remembers" : "Forgets");
@@ -214,7 +215,7 @@ TEST(ThreeAnswersRandom, AreTrueWhenConnectionsBreakAgainAndAgain) {
     for (int i = 0; i < 3; ++i) {
       at += rng() % 200;
       plan.push_back(
-          {.way = static_cast<Way>(rng() % 2), .at = at, .what = static_cast<What>(rng() % 4)});
+          {.way = static_cast<Way>(rng() % 2), .at = at, .what = static_cast<What>(rng() % 5)});
     }
     Trial run({.timeout_ms = rng() % 2 == 0 ? kCallMs : 30, .remembers_writes = rng() % 2 == 0},
               plan);

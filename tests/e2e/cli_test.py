@@ -145,6 +145,10 @@ class CommandLineTest(CliTest):
         lines = b"GET a\nAUTH secret\nGET a\n"
         self.assertEqual(run(CLI, "-s", path, "-n", 3, stdin=lines)[1],
                          b"NOAUTH Authentication required.\n\nOK\n3\n")
+        # The variable may be meant for another server: one without a password takes everybody.
+        open_to_all, _ = self.server()
+        self.assertEqual(run(CLI, "-p", open_to_all.port, "PING", SKEPCLI_AUTH="secret"),
+                         (0, b"PONG\n", ""))
 
     def test_bytes(self):
         server, client = self.server()

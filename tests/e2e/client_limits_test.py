@@ -7,7 +7,9 @@ import socket
 import time
 import unittest
 
+import packed
 from beside_redis import BesideRedisTest
+from packed import AT_SNAPSHOT, BATCH, NO_UPPER_BOUND, OPEN_SNAPSHOT, SCAN, Reader, varint
 from resp import Closed, Connection, Error, encode
 from skep_process import PATIENCE_S, SANITIZED, RedisServer, ServerTest, SkepServer
 
@@ -16,6 +18,11 @@ MIB = 1 << 20
 
 def field(client, section, name):
     return int(re.search(rb"\b%s:(\d+)" % name.encode(), client.call("INFO", section)).group(1))
+
+
+def pins(client):
+    """Snapshots of the first database."""
+    return int(re.search(rb"db0:.*snapshots=(\d+)", client.call("INFO", "keyspace")).group(1))
 
 
 def is_open(connection):
@@ -144,6 +151,8 @@ class NoReaderTest(ServerTest):
         """A connection that has asked and reads nothing."""
         connection = self.server.connect()
         self.addCleanup(connection.close)
+        # Whoever counts clients next counts this one.
+        self.assertEqual(connection.call("PING"), "PONG")
         connection.send(encode(*command) * count)
         return connection
 
@@ -207,7 +216,7 @@ class NoReaderTest(ServerTest):
         with self.assertRaises(Closed):
             over_hard.read()
 
-    # Goal: over maxmemory-clients the largest goes, as few as suffice, and none that is kept.
+    # Goal: over maxmemory-clients the largest goes, as few as suffice, and none that is kept or for one.
     def test_eviction_of_clients(self):
         self.check("OK", "SET", "big", b"x" * (8 * MIB))
         self.check("OK", "CLIENT", "NO-EVICT", "on")
@@ -219,8 +228,10 @@ class NoReaderTest(ServerTest):
         small, large = self.deaf("GET", "big"), self.deaf("MGET", *["big"] * 3)
         wait_until(lambda: len(re.findall(rb"omem=[1-9]\d{6}", self.client.call("CLIENT", "LIST"))) == 3)
         evicted = field(self.client, "stats", "evicted_clients")
-        all_bytes = field(self.client, "memory", "mem_clients_normal")
-        self.set("maxmemory-clients", str(all_bytes - MIB))
+        others = [line for line in self.client.call("CLIENT", "LIST").splitlines()
+                  if b" flags=N " in line]
+        others_bytes = sum(int(re.search(rb"tot-mem=(\d+)", line).group(1)) for line in others)
+        self.set("maxmemory-clients", str(others_bytes - MIB))
         with self.assertRaises(Closed):
             large.read()
         self.assertEqual(len(small.read()), 8 * MIB)
@@ -284,6 +295,87 @@ class StalledRangeTest(unittest.TestCase):
                 connection.close()
             overwrite(5)
             self.assertEqual(len(client.call("KRANGE", "-", "+")), count)
+
+
+class PackedTest(unittest.TestCase):
+    """The same on the packed protocol, and by datagrams."""
+
+    COUNT, VALUE_BYTES = 2000, 8_000
+    EVERYTHING = packed.request(SCAN, flags=NO_UPPER_BOUND)
+
+    def overwrite(self, client, i):
+        """Writes a pair for each key; none may be refused."""
+        replies = client.pipeline(*(["SET", b"key:%05d" % k, b"%d" % (i % 10) * self.VALUE_BYTES]
+                                    for k in range(self.COUNT)))
+        self.assertEqual([r for r in replies if r != "OK"][:3], [])
+
+    def packed_client(self, server):
+        client = packed.Client(server.port)
+        self.addCleanup(client.close)
+        return client
+
+    # Goal: scans that nobody reads cost bounded memory beside overwrites, and no write is refused for
+    # them: the largest connections end.
+    @unittest.skipIf(SANITIZED, "takes minutes under sanitizers")
+    def test_scans_nobody_reads(self):
+        with (SkepServer("--maxmemory", "64mb", "--maxmemory-clients", "25%") as server,
+              server.connect() as client):
+            self.overwrite(client, 0)
+            for i in range(36):
+                deaf = self.packed_client(server)
+                try:
+                    for _ in range(100):
+                        deaf.send(BATCH, self.EVERYTHING, count=1)
+                except (BrokenPipeError, ConnectionResetError):
+                    pass  # it was the largest
+                self.overwrite(client, i)
+            self.assertLess(field(client, "memory", "used_memory"), 64 * MIB)
+            self.assertGreater(field(client, "stats", "evicted_clients"), 0)
+
+    # Goal: who opens snapshots for ever, beside overwrites, has a bounded number of them and costs no
+    # write its room; the oldest are given up, which their owner is told, and the owner's memory is
+    # counted as a client's.
+    @unittest.skipIf(SANITIZED, "takes minutes under sanitizers")
+    def test_snapshots_for_ever(self):
+        handles_max, handle_bytes = 16_384, 128
+        with SkepServer("--maxmemory", "64mb") as server, server.connect() as client:
+            self.overwrite(client, 0)
+            greedy = self.packed_client(server)
+            first = Reader(greedy.call(OPEN_SNAPSHOT)[1]).varint()
+            for i in range(64):
+                ids = [greedy.send(OPEN_SNAPSHOT, b"") for _ in range(handles_max // 64)]
+                answers = [greedy.take() for _ in ids]
+                self.overwrite(client, i)
+            self.assertTrue(answers[-1][2] & packed.FAILED, "one snapshot too many")
+            self.assertFalse(answers[-2][2] & packed.FAILED)
+            self.assertLess(field(client, "memory", "used_memory"), 64 * MIB)
+            self.assertGreater(field(client, "memory", "mem_clients_normal"),
+                               handles_max * handle_bytes)
+            _, reply = greedy.call(BATCH, varint(first) + self.EVERYTHING, count=1,
+                                   flags=AT_SNAPSHOT)
+            outcome = packed.outcomes(reply, 1)[0]
+            self.assertEqual((outcome["verdict"], outcome["status"][0]), (packed.REFUSED, 5))
+            self.assertEqual(client.call("CONFIG", "SET", "maxmemory-clients", "1mb"), "OK")
+            wait_until(lambda: field(client, "stats", "evicted_clients") == 1)
+            wait_until(lambda: field(client, "memory", "mem_clients_normal") < MIB)
+            self.assertEqual(pins(client), 0)
+
+    # Goal: datagrams that ask for everything, again and again, whose answers nobody takes, pin
+    # nothing and leave nothing behind.
+    def test_datagrams_nobody_reads(self):
+        with (SkepServer("--maxmemory", "64mb", "--udp", "yes") as server,
+              server.connect() as client):
+            self.overwrite(client, 0)
+            before = field(client, "memory", "used_memory")
+            deaf = [packed.Datagrams(server.port, client_id=i + 1) for i in range(50)]
+            for i in range(20):
+                for datagrams in deaf:
+                    self.addCleanup(datagrams.close)
+                    for _ in range(10):
+                        datagrams.send(BATCH, self.EVERYTHING, count=1)
+                self.overwrite(client, i)
+                self.assertEqual(pins(client), 0)
+            self.assertLess(field(client, "memory", "used_memory") - before, 8 * MIB)
 
 
 if __name__ == "__main__":

@@ -172,6 +172,27 @@ class StartTest(unittest.TestCase):
                 self.assertEqual(process.returncode, 0)
                 self.assertIn(b"ending before the start is done", error)
 
+    # Goal: a log file that is moved away while a server recovers is opened anew.
+    # Method: a log that takes a while to read; the signal comes as soon as the server looks for it.
+    def test_hangup_during_the_recovery(self):
+        with tempfile.TemporaryDirectory() as folder:
+            data, path = os.path.join(folder, "data"), os.path.join(folder, "skep.log")
+            with SkepServer("--dir", data) as server, server.connect() as client:
+                for i in range(0, 200_000, 100):
+                    client.call("MSET", *(b"%d" % n for n in range(2 * i, 2 * i + 200)))
+            process = subprocess.Popen([BINARY, "--port", "0", "--dir", data, "--logfile", path])
+            try:
+                wait_until(lambda: waits_for(process.pid, signal.SIGHUP) and os.path.exists(path))
+                os.rename(path, path + ".1")
+                process.send_signal(signal.SIGHUP)
+                wait_until(lambda: os.path.exists(path))
+                self.assertIn("opened anew", read(path + ".1"))
+                wait_until(lambda: "ready to accept" in read(path))
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(process.wait(PATIENCE_S), 0)
+            finally:
+                process.kill()
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -118,13 +118,20 @@ class Datagrams:
     def close(self):
         self.socket.close()
 
-    def call(self, kind, payload=b"", count=0, flags=0, message=None):
-        """Asks until there is an answer."""
+    def send(self, kind, payload=b"", count=0, flags=0, message=None):
+        """Asks once; what was sent."""
         self.last_id = message if message is not None else self.last_id + 1
         datagram = MAGIC + struct.pack("<BBHQQ", 1, 0, 0, self.client_id, self.instance)
         datagram += struct.pack("<IIBBHI", len(payload), self.last_id, kind, flags, 0, count) + payload
-        for _ in range(100):
-            self.socket.send(datagram)
+        self.socket.send(datagram)
+        return datagram
+
+    def call(self, kind, payload=b"", **options):
+        """Asks until there is an answer."""
+        datagram = self.send(kind, payload, **options)
+        for attempt in range(100):
+            if attempt > 0:
+                self.socket.send(datagram)
             try:
                 reply = self.socket.recv(1 << 16)
             except TimeoutError:

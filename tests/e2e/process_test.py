@@ -99,12 +99,34 @@ class StartTest(unittest.TestCase):
                 self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
                 self.assertIn(says, err)
 
-    def test_a_port_in_use_is_named(self):
-        with socket.create_server(("127.0.0.1", 0)) as taken:
+    # Goal: what keeps the server from its start is told once, in one line that names the address or
+    # the path; a log file has it too.
+    def test_why_it_does_not_start_is_told_once(self):
+        with (socket.create_server(("127.0.0.1", 0)) as taken,
+              tempfile.TemporaryDirectory() as folder):
             port = taken.getsockname()[1]
-            code, out, err = run("--port", str(port))
-            self.assertNotEqual(code, 0)
-            self.assertIn(str(port), out + err)
+            file, data, log = f"{folder}/file", f"{folder}/data", f"{folder}/log"
+            with open(file, "wb"):
+                pass
+            free = ("--port", "0")
+            failures = {
+                f"127.0.0.1:{port}": ("--port", port),
+                f"unix:{folder}/none/socket": (*free, "--unixsocket", f"{folder}/none/socket"),
+                f"{folder}/none/data": (*free, "--dir", f"{folder}/none/data"),
+                file: (*free, "--dir", file),
+                data: (*free, "--dir", data),
+                f"{folder}/none/log": (*free, "--logfile", f"{folder}/none/log")}
+            with SkepServer("--dir", data):
+                for path, arguments in failures.items():
+                    for logs in ((), ("--logfile", log)) if "--logfile" not in arguments else ((),):
+                        with self.subTest(path=path, logs=logs):
+                            code, out, err = run(*map(str, arguments), *logs)
+                            self.assertEqual((code, out, err.count("\n")), (1, "", 1), err)
+                            self.assertIn(path, err)
+                            if logs:
+                                with open(log, encoding="utf-8") as lines:
+                                    last = lines.readlines()[-1]
+                                self.assertIn(err.removeprefix("skep-server: "), last)
 
     def test_configuration_file(self):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:

@@ -236,6 +236,24 @@ class DumpTest(unittest.TestCase):
         self.assertEqual(run(DUMP, "export", "--socket", path + "x")[0::2], (
             1, f"skep-dump: {path}x: I/O error: cannot connect (No such file or directory)\n"))
 
+    # Goal: the server is named as skep-cli has it named.
+    def test_short_options(self):
+        target, client = self.server("--requirepass", "secret")
+        client.call("AUTH", "secret")
+        self.assertEqual(client.call("SELECT", 3), "OK")
+        self.assertEqual(client.call("SET", "a", 1), "OK")
+        code, out, _ = run(DUMP, "export", "-p", target.port, "-a", "secret", "-n", 3, "--format", "jsonl")
+        self.assertEqual((code, out), (0, b'{"key":"a","value":"1"}\n'))
+        self.assertEqual(run(DUMP, "export", "-s", self.path("none"), "-a", "secret")[0], 1)
+        for variable in ("SKEPCLI_AUTH", "REDISCLI_AUTH"):
+            os.environ[variable] = "secret"
+            self.addCleanup(os.environ.pop, variable, None)
+            self.assertEqual(run(DUMP, "export", "-p", target.port)[0], 0, variable)
+            os.environ["SKEPCLI_AUTH"] = "wrong"
+        self.assertEqual(run(DUMP, "export", "-p", target.port)[0], 0)
+        del os.environ["REDISCLI_AUTH"]
+        self.assertEqual(run(DUMP, "export", "-p", target.port)[0], 1)
+
     def test_selects_in_the_stream(self):
         target, client = self.server()
         text = b"SELECT 2\r\nSET a 1\r\nSELECT 3\r\nSET b 2\r\n"

@@ -23,15 +23,6 @@ class LaggingEngine::Pin {
 
 namespace {
 
-void CopyOutcome(const Batch& from, BatchWriter& to, uint32_t slot) {
-  to.outcome(slot) = from.outcome(0);
-  to.outcome(slot).value = to.scratch().Copy(from.outcome(0).value);
-  to.BeginItems(slot);
-  for (const Item& item : from.items(0)) {
-    to.AddItem(slot, item);
-  }
-}
-
 bool ReadsRange(const Request& request) {
   return request.op == Op::kScan || request.op == Op::kCount;
 }
@@ -62,7 +53,15 @@ Version LaggingEngine::ExecuteAtSnapshot(Batch& batch) {
 Version LaggingEngine::ExecuteShuffled(Batch& batch) {
   Version ticket = 0;
   BatchWriter writer(batch);
+  const bool stops = batch.work_bytes_max() != SIZE_MAX && !batch.empty() && random_.Chance(1, 4);
+  uint64_t left = stops ? 1 + random_.Below(batch.size()) : UINT64_MAX;
   for (const uint32_t slot : ShuffledSlots(batch)) {
+    if (left == 0) {
+      writer.CountWork(batch.work_bytes_max() + 1);
+      writer.Postpone(slot);
+      continue;
+    }
+    --left;
     ticket = std::max(ticket, ExecuteSlot(batch, slot, writer));
   }
   return ticket;
@@ -97,7 +96,7 @@ Version LaggingEngine::ExecuteSlot(const Batch& batch, uint32_t slot, BatchWrite
   const bool lags = ReadsRange(batch.requests()[slot]) && random_.Chance(1, 2);
   if (lags) one.set_snapshot(released_->ref());
   const Version ticket = inner().Execute(one);
-  CopyOutcome(one, writer, slot);
+  CopyOutcome(one, 0, writer, slot);
   return ticket;
 }
 

@@ -5,6 +5,7 @@
 //   - performs the points of an unordered batch in a random order, those of one key in theirs;
 //   - lets a range read of such a batch see the released state, or the newest one at a random place
 //     among the points;
+//   - stops an unordered batch anywhere, if the batch limits its work;
 //   - opens snapshots of the released state;
 //   - releases writes only when Release() is called, some time later.
 //
