@@ -13,7 +13,6 @@
 #include "engine/point.h"
 
 namespace skep::btree {
-
 namespace {
 
 bool IsEverything(const Request& r) { return r.op == Op::kDeleteAll; }
@@ -21,7 +20,6 @@ bool IsEverything(const Request& r) { return r.op == Op::kDeleteAll; }
 bool MayBeAnywhere(const Request& r) {
   return r.op == Op::kSample || (r.op == Op::kScan && r.has(Request::kSeekFloor));
 }
-
 }  // namespace
 
 bool NamesRanges(const Batch& batch) {

@@ -13,11 +13,11 @@
 //   the look and the lock: who detaches waits until this operation, begun before the look, is over
 //   (P1).
 // With ranges. The leaves of the ranges are locked too, in one sweep from left to right with those
-//   of the points; of a range with a limit as many as hold so many keys. So whoever writes elsewhere
-//   is not held up, and a condition on an empty range locks a leaf or two. The requests are
-//   performed on a copy of what they touch, laid over the newest state; a range delete is one delete
-//   for each key. Then as above. The other writers are stopped (protocol P) only if that is not
-//   enough: where a range spans more than kLeavesHeldMax leaves, where a limit reaches further
+//   of the points; of a range with a limit as many as hold so many keys. So whoever writes
+//   elsewhere is not held up, and a condition on an empty range locks a leaf or two. The requests
+//   are performed on a copy of what they touch, laid over the newest state; a range delete is one
+//   delete for each key. Then as above. The other writers are stopped (protocol P) only if that is
+//   not enough: where a range spans more than kLeavesHeldMax leaves, where a limit reaches further
 //   since the batch itself deletes what it would have counted, and for samples and floors, which
 //   may be anywhere.
 //

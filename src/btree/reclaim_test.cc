@@ -100,8 +100,8 @@ TEST_P(Reclaiming, APutPaysLittleForWhatReadersHeldBack) {
   tree.ExpectNothingLeaked();
 }
 
-// Goal: readers that are always a thousand merges behind cost each merge a few visits, and the chain
-// twice what they hold back.
+// Goal: readers that are always a thousand merges behind cost each merge a few visits, and the
+// chain twice what they hold back.
 // Method: the floor follows the released version at a distance, a little at a time.
 TEST_P(Reclaiming, ALateFloorCostsAFewVisitsAndTwiceTheMemory) {
   constexpr uint32_t kBehind = 1000;
@@ -158,8 +158,8 @@ TEST_P(Reclaiming, APutPaysNothingForWhatSnapshotsKeep) {
   tree.ExpectNothingLeaked();
 }
 
-// Goal: whatever there is to do, one call of Maintain visits a bounded number of buffers and blocks,
-// and what waits in its lists is bounded.
+// Goal: whatever there is to do, one call of Maintain visits a bounded number of buffers and
+// blocks, and what waits in its lists is bounded.
 // Method: a tree of many blocks is deleted at once, with and without a snapshot that keeps it.
 TEST_P(Reclaiming, MaintainIsBoundedInAnyState) {
   constexpr uint32_t kKeys = 6000;
@@ -197,8 +197,8 @@ TEST_P(Reclaiming, MaintainIsBoundedInAnyState) {
 }
 
 // Goal: what was deleted at once is freed from the beginning, and costs no entry a block meanwhile.
-// Method: ten times as many blocks as nodes, small runs; when half of the memory is back there are still
-// nodes to be marked.
+// Method: ten times as many blocks as nodes, small runs; when half of the memory is back there are
+// still nodes to be marked.
 TEST_P(Reclaiming, ADetachedTreeIsFreedWhileItIsWalked) {
   TestTree tree;
   // Long keys: the delete's own run marks a few of the nodes at most.

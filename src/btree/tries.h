@@ -12,16 +12,16 @@
 //
 // Why a write is done after a bounded number of tries
 //   (1) A try is in vain only if another write takes the lock between its look at the leaf and its
-//       own: who finds the leaf locked waits. Who began before the ticket was drawn does at most one
-//       write before it meets the ticket. So while a write has its turn, at most one write of each
-//       other thread makes it begin again.
+//       own: who finds the leaf locked waits. Who began before the ticket was drawn does at most
+//       one write before it meets the ticket. So while a write has its turn, at most one write of
+//       each other thread makes it begin again.
 //   (2) Tickets before its own are served one after the other, each after so many tries. There are
 //       at most as many as threads.
-//   (3) A split gives the leaf another LID, and the write begins to count again. It was made by this
-//       write, or is one of the writes of (1).
-//   Atomic batches wait for tickets too, before their first lock; while they hold locks they do not,
-//   as that might be a circle, and draw none. So (1) does not count what they write in their other
-//   leaves, and their own wait for a lock has no bound but chance.
+//   (3) A split gives the leaf another LID, and the write begins to count again. It was made by
+//       this write, or is one of the writes of (1).
+//   Atomic batches wait for tickets too, before their first lock; while they hold locks they do
+//   not, as that might be a circle, and draw none. So (1) does not count what they write in their
+//   other leaves, and their own wait for a lock has no bound but chance.
 //
 // Cost: a load of a line that is seldom written, for each try. LIDs share turnstiles: a write may
 // wait for one of another leaf.

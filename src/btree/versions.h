@@ -31,19 +31,19 @@
 //    has drawn d. If it changed, the writer finishes if d is below barrier_; else it writes nothing
 //    (d stays unused), lets go of its locks and begins again.
 //    (P1) Who draws after v sees the odd phase, since both sides are seq_cst: phase_ was stored
-//         before v was drawn. So it writes nothing: barrier_ is v, or that of an earlier stop, which
-//         was drawn before v. Who drew before v finishes its write or, if it saw the phase and not
-//         the barrier yet, gives up, and the exclusive writer waits for either: its floor stays
-//         <= v so long.
+//         before v was drawn. So it writes nothing: barrier_ is v, or that of an earlier stop,
+//         which was drawn before v. Who drew before v finishes its write or, if it saw the phase
+//         and not the barrier yet, gives up, and the exclusive writer waits for either: its floor
+//         stays <= v so long.
 //    (P2) Who raises its floor above v has read a next_ above v, with acquire, so when it then
 //         begins an operation it sees the odd phase: a raised floor never lets a writer slip in.
 //    (P3) The exclusive writer waits no longer than operations take: whoever sees the odd phase
 //         between two of them raises its floor, again and again until it is above v.
-//    (P4) An operation waits for at most two stops, whatever the exclusive writers do. Whoever finds
-//         the phase odd, or changed, sets held_up before it raises its floor, and clears it when
-//         the operation is over; who has the turn waits, before it makes the phase odd, until
-//         nobody is held up. One that gives up its write does that before the stop ends, which waits
-//         for its floor. One that begins in a stop may miss its end and meet the next one.
+//    (P4) An operation waits for at most two stops, whatever the exclusive writers do. Whoever
+//         finds the phase odd, or changed, sets held_up before it raises its floor, and clears it
+//         when the operation is over; who has the turn waits, before it makes the phase odd, until
+//         nobody is held up. One that gives up its write does that before the stop ends, which
+//         waits for its floor. One that begins in a stop may miss its end and meet the next one.
 //    (P5) No circle: nobody holds a node lock while it waits for the turn or is held up, and who
 //         waits for a lock looks at the phase.
 //
