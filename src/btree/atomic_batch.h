@@ -163,7 +163,14 @@ class AtomicBatch {
   void ListNamed();
   void ListChanged();
   void AddProbe(std::string_view key, bool writes);
-  StateAt KeyAt(uint32_t i);
+  // Key number `i` of those to be locked.
+  StateAt KeyAt(uint32_t i) {
+    if constexpr (kHasRanges) {
+      return lists_.changed[i];
+    } else {
+      return lists_.states.begin() + i;
+    }
+  }
   Attempt LockKeys(Change<Layout>& change);
   bool LockLeaf(Change<Layout>& change, uint32_t i, LeafPlace* place);
   StateAt Find(std::string_view key);
