@@ -43,7 +43,9 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
   // Nobody has to wait for versions of ours while the keys are counted.
   core_.versions.EndWrites(slot);
   upkeep_.Release();
-  if (!is_counted_ && result_.version != 0) {
+  if (result_.version == 0) {
+    deleted_ = {};  // keys that have expired stay for the expirer
+  } else if (!is_counted_) {
     deleted_ = Ranges<Layout>(core_, result_.version - 1, now_ms_)
                    .TallyKeys(ends_.lo, ends_.hi, ends_.unbounded);
   }
