@@ -314,8 +314,8 @@ Version BatchRun<Layout>::DeleteRange(uint32_t i) {
   // All that was drawn before the delete began counts, the batch's own writes with it.
   AwaitReleased(core_.versions.last_drawn());
   const Version at = BeginReading();
-  if (!RangeDelete<Layout>::HasKey(core_, core_.multi_version ? at : kNewest, lo, r.other,
-                                   unbounded, now_ms_)) {
+  if (core_.multi_version &&
+      !RangeDelete<Layout>::HasKey(core_, at, lo, r.other, unbounded, now_ms_)) {
     EndReading();
     out_.outcome(i) = {.verdict = Verdict::kDone};
     return at;

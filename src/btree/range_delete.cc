@@ -43,9 +43,7 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
   // Nobody has to wait for versions of ours while the keys are counted.
   core_.versions.EndWrites(slot);
   upkeep_.Release();
-  if (result_.version == 0) {
-    deleted_ = {};  // keys that have expired stay for the expirer
-  } else if (!is_counted_) {
+  if (!is_counted_) {
     deleted_ = Ranges<Layout>(core_, result_.version - 1, now_ms_)
                    .TallyKeys(ends_.lo, ends_.hi, ends_.unbounded);
   }
@@ -72,7 +70,7 @@ Attempt RangeDelete<Layout>::Try(Slot& slot, Tries& tries) {
   std::optional<Change<Layout>> held;
   if (limit_ != UINT64_MAX) {
     LockAndCount(held.emplace(core_, slot, Arena::Limit::kExceed));
-    if (deleted_.live == 0) return Attempt::kDone;
+    if (deleted_.live == 0) return DeleteNothing();
   }
   const Versions::Stopped stopped(turn);
   core_.Sync(SyncPoint::kDetachStopped);
@@ -82,6 +80,7 @@ Attempt RangeDelete<Layout>::Try(Slot& slot, Tries& tries) {
     deleted_ = Ranges<Layout>(core_, Reader<Layout>::kNewest, now_ms_)
                    .TallyKeys(ends_.lo, ends_.hi, ends_.unbounded);
     is_counted_ = true;
+    if (deleted_.live == 0) return DeleteNothing();
   }
   const Attempt attempt = Detach(slot, held ? &*held : nullptr);
   core_.Sync(SyncPoint::kDetachMapped);
@@ -105,7 +104,14 @@ std::optional<Attempt> RangeDelete<Layout>::TryOneLeaf(Slot& slot, Tries& tries)
     return std::nullopt;
   }
   is_counted_ = true;
-  return deleted_.live == 0 ? Attempt::kDone : RewriteLeaf(slot, change, leaf);
+  return deleted_.live == 0 ? DeleteNothing() : RewriteLeaf(slot, change, leaf);
+}
+
+// Keys that have expired stay where they are, counted, for the expirer.
+template <class Layout>
+Attempt RangeDelete<Layout>::DeleteNothing() {
+  deleted_ = {};
+  return Attempt::kDone;
 }
 
 // Locks the leaves of the range from left to right, and counts, until the limit is reached.

@@ -12,7 +12,8 @@
 //    A   a .  .    b   B          A'        B'           are new. P keeps its own.
 //
 // Stops nobody for nothing. The caller has asked at a version whether there is a key at all
-//   (HasKey), so whoever deletes an empty range stops nobody. A range within one leaf is a write of
+//   (HasKey), so whoever deletes an empty range stops nobody. (Without versions there is none to
+//   ask at: a walk over several leaves might find none although there was always one.) A range within one leaf is a write of
 //   that leaf, under its lock. Only where subtrees are detached are the other writers stopped
 //   (protocol P of versions.h), as a writer that is in one of them must not write there any more,
 //   and the detached leaves are not locked one by one. What is done then does not depend on the
@@ -52,7 +53,7 @@ class RangeDelete {
 
   RangeDelete(Core& core, Upkeep& upkeep) : core_(core), upkeep_(upkeep), structure_(core) {}
 
-  // Whether the range has a key that has not expired, at a version or kNewest. Cost: the leaves up
+  // Whether the range has a key that has not expired, at a version. Cost: the leaves up
   // to that key; behind it none.
   static bool HasKey(const Core& core, Version at, std::string_view lo, std::string_view hi,
                      bool unbounded, uint64_t now_ms);
@@ -77,6 +78,7 @@ class RangeDelete {
 
   Attempt Try(Slot& slot, Tries& tries);
   std::optional<Attempt> TryOneLeaf(Slot& slot, Tries& tries);
+  Attempt DeleteNothing();
   void LockAndCount(Change<Layout>& change);
   LeafPlace LockLeaf(Change<Layout>& change, std::string_view key) const;
   bool CountLeaf(const NodeHeader* leaf, uint64_t word);

@@ -76,8 +76,8 @@ TEST_P(Expiry, UpkeepInTheMiddleOfASplitForgetsNoLeaf) {
   }
 }
 
-// Goal: a delete of a range whose keys expire when it has seen one, and before it has locked, deletes
-// none of them, and they stay counted until the upkeep removes them.
+// Goal: a delete of a range whose keys expire when it has seen one, and before it has locked,
+// deletes none of them, and they stay counted until the upkeep removes them.
 // Method: of one leaf and of several, with a limit and without; time passes while it looks.
 TEST_P(Expiry, ADeleteOfKeysThatExpireMeanwhileCountsNone) {
   for (const uint32_t keys : {5u, 500u}) {
