@@ -240,11 +240,12 @@ bool AtomicBatch<Layout, kHasRanges>::HoldLeaf(Change<Layout>& change, std::stri
   return false;
 }
 
-// Before the first lock: those that have a turn at the leaf go first.
+// Before the first lock: those that have a turn at the leaf go first, unless this batch has stopped
+// them.
 template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::AwaitTickets(const LeafPlace& leaf) {
   const Turnstile& turnstile = core_.turnstiles.Of(leaf.link.lid());
-  if (turnstile.IsFree()) return;
+  if (stops_ || turnstile.IsFree()) return;
   const uint64_t last = turnstile.last_ticket();
   while (!turnstile.HasServed(last) && !core_.versions.PhaseChanged(slot_)) {
     core_.versions.Raise(slot_);

@@ -262,6 +262,21 @@ TEST_P(Stops, AWriteWaitsForTwoOfThemAtMost) {
   EXPECT_STREQ(tree.engine().Verify(), nullptr);
 }
 
+// Goal: a batch that has stopped the writers does not wait for one that it holds up, which has the
+// turn at a leaf of the batch.
+// Method: a ticket that nobody serves. It would wait for ever.
+TEST_P(Stops, WaitForNoTurn) {
+  TestTree tree;
+  tree.Put("key", "old");
+  tree.core().turnstiles.Of(tree.core().root.lid()).Draw();
+  Batch batch(kAtomic);
+  batch.Sample(1);
+  batch.Put("key", "new");
+  tree.Execute(batch);
+  EXPECT_EQ(tree.core().versions.stops(), 1u);
+  EXPECT_EQ(tree.Get("key"), "new");
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, Stops, EachLayout(), LayoutName);
 
 class TriesOfWrites : public OnEachLayout {};

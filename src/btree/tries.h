@@ -19,9 +19,10 @@
 //       at most as many as threads.
 //   (3) A split gives the leaf another LID, and the write begins to count again. It was made by
 //       this write, or is one of the writes of (1).
-//   Atomic batches wait for tickets too, before their first lock; while they hold locks they do
-//   not, as that might be a circle, and draw none. So (1) does not count what they write in their
-//   other leaves, and their own wait for a lock has no bound but chance.
+//   Atomic batches wait for tickets too, before their first lock. While they hold locks or have
+//   stopped the writers they do not, as the thread that has the turn may wait for them, and they
+//   draw none. So (1) does not count what they write in their other leaves or in a stop, and their
+//   own wait for a lock has no bound but chance.
 //
 // Cost: a load of a line that is seldom written, for each try. LIDs share turnstiles: a write may
 // wait for one of another leaf.
