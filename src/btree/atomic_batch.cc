@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/check.h"
 #include "base/reserve_more.h"
 #include "btree/compare_bytes.h"
 #include "btree/head_layout_search.h"
@@ -12,6 +13,16 @@
 #include "engine/point.h"
 
 namespace skep::btree {
+
+namespace {
+
+bool IsEverything(const Request& r) { return r.op == Op::kDeleteAll; }
+// What such a request reads may be anywhere.
+bool MayBeAnywhere(const Request& r) {
+  return r.op == Op::kSample || (r.op == Op::kScan && r.has(Request::kSeekFloor));
+}
+
+}  // namespace
 
 bool NamesRanges(const Batch& batch) {
   return std::ranges::any_of(batch.requests(), [](const Request& r) {
@@ -28,10 +39,11 @@ Version AtomicBatch<Layout, kHasRanges>::Execute() {
 
 template <class Layout, bool kHasRanges>
 Version AtomicBatch<Layout, kHasRanges>::Run() {
+  if (kHasRanges) stops_ = std::ranges::any_of(batch_.requests(), MayBeAnywhere);
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
-    core_.versions.BeginOperation(slot_);
-    const Attempt attempt = kHasRanges ? TryAlone() : Try();
+    tries == 0 ? core_.versions.BeginOperation(slot_) : core_.versions.BeginAgain(slot_);
+    const Attempt attempt = stops_ ? TryAlone() : Try();
     if (attempt == Attempt::kDone) {
       if (batch_.applied()) BalanceErased();
       return seen_;
@@ -67,7 +79,11 @@ void AtomicBatch<Layout, kHasRanges>::RefuseForMemory(uint32_t index) {
 // With all other writers stopped.
 template <class Layout, bool kHasRanges>
 Attempt AtomicBatch<Layout, kHasRanges>::TryAlone() {
-  const Versions::Stopped stopped(core_.versions, slot_);
+  // Nobody has to wait for our epoch while we wait for our turn.
+  core_.versions.LeaveEpoch(slot_);
+  Versions::Turn turn(core_.versions, slot_);
+  core_.versions.EnterEpoch(slot_);
+  const Versions::Stopped stopped(turn);
   return Try();
 }
 
@@ -81,12 +97,17 @@ Attempt AtomicBatch<Layout, kHasRanges>::Try() {
   if constexpr (!kHasRanges) {
     ListNamed();
     if (const Attempt a = LockKeys(change); a != Attempt::kDone) return a;
+  } else if (!stops_) {
+    if (const Attempt a = LockSpans(change); a != Attempt::kDone) return a;
   }
+  const bool is_alone = stops_;
   now_ms_ = core_.now.Advance(batch_.now_ms());
   for (auto& [key, state] : lists_.states) {
     if (HasExpired(state.deadline_ms, now_ms_)) state.present = false;
   }
-  if (!PerformAll()) return Attempt::kDone;  // not applied; `change` lets go
+  const bool applied = PerformAll();
+  if (stops_ != is_alone) return Attempt::kAgain;
+  if (!applied) return Attempt::kDone;  // `change` lets go
   if (lists_.wrote.empty()) return Attempt::kDone;
   while (true) {
     if constexpr (kHasRanges) {
@@ -94,8 +115,8 @@ Attempt AtomicBatch<Layout, kHasRanges>::Try() {
       if (const Attempt a = LockKeys(change); a != Attempt::kDone) return a;
     }
     const Attempt a = Apply(change);
-    // The others are still stopped, so what was performed still holds.
-    if (a != Attempt::kAgain || !kHasRanges) return a;
+    // If the others are still stopped, what was performed still holds.
+    if (a != Attempt::kAgain || !is_alone) return a;
   }
 }
 
@@ -132,6 +153,142 @@ void AtomicBatch<Layout, kHasRanges>::ListNamed() {
   }
 }
 
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::ListSpans() {
+  lists_.spans.clear();
+  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    const Request& r = batch_.requests()[slot];
+    if (Check(r).ok()) AddSpan(r, slot);
+  }
+  std::ranges::sort(lists_.spans, {}, &Span::lo);
+}
+
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::AddSpan(const Request& r, uint32_t slot) {
+  if (!IsRange(r.op) && !IsEverything(r)) {
+    lists_.spans.push_back({.lo = r.key});
+    if (r.op == Op::kMove) lists_.spans.push_back({.lo = r.other});
+    return;
+  }
+  Span span = {.lo = r.key, .hi = r.other, .is_point = false, .slot = slot};
+  span.unbounded = r.has(Request::kNoUpperBound);
+  if (IsEverything(r)) span = {.is_point = false, .unbounded = true, .slot = slot};
+  if (!span.unbounded && span.lo >= span.hi) return;
+  // One more, since it is looked for to tell that there is more.
+  if (r.op == Op::kRequireEmpty) {
+    span.keys_max = 1;
+  } else if (!IsEverything(r) && r.op != Op::kExpireRange && !r.has(Request::kReverse) &&
+             r.limit != kNoLimit) {
+    span.keys_max = uint64_t{r.limit} + 1;
+  }
+  lists_.spans.push_back(span);
+}
+
+// From left to right: a span begins at the last leaf that is held, or within the run of leaves that
+// ends with it, or to the right of it.
+template <class Layout, bool kHasRanges>
+Attempt AtomicBatch<Layout, kHasRanges>::LockSpans(Change<Layout>& change) {
+  ListSpans();
+  lists_.held.clear();
+  lists_.cuts.clear();
+  now_ms_ = core_.now.Advance(batch_.now_ms());
+  for (const Span& span : lists_.spans) {
+    if (const Attempt a = LockSpan(change, span); a != Attempt::kDone) return a;
+  }
+  return Attempt::kDone;
+}
+
+template <class Layout, bool kHasRanges>
+Attempt AtomicBatch<Layout, kHasRanges>::LockSpan(Change<Layout>& change, const Span& span) {
+  auto& held = lists_.held;
+  size_t at = SeekHeld(span.lo);
+  if (at == held.size() && !HoldLeaf(change, span.lo)) return Attempt::kAgain;
+  if (span.is_point) return Attempt::kDone;
+  uint64_t keys = 0;
+  while (true) {
+    const auto fences = Layout::FencesOf(core_.codec, held[at].node);
+    const bool is_last =
+        fences.unbounded || (!span.unbounded && core_.codec.Compare(span.hi, fences.upper) <= 0);
+    if (is_last) return Attempt::kDone;
+    if (span.keys_max != UINT64_MAX) keys += CountKeys(held[at], span);
+    if (keys >= span.keys_max) {
+      lists_.cuts.push_back({.slot = span.slot, .end = UpperOf(held[at])});
+      return Attempt::kDone;
+    }
+    if (++at == held.size() && !HoldLeaf(change, UpperOf(held.back()))) return Attempt::kAgain;
+  }
+}
+
+// Locks the leaf of the key, waiting for it. False: the writers are being stopped, or it would be
+// too many.
+template <class Layout, bool kHasRanges>
+bool AtomicBatch<Layout, kHasRanges>::HoldLeaf(Change<Layout>& change, std::string_view key) {
+  if (lists_.held.size() == kLeavesHeldMax) {
+    stops_ = true;
+    return false;
+  }
+  ReserveMore(lists_.held, 1);
+  for (uint32_t tries = 0; !core_.versions.PhaseChanged(slot_); ++tries) {
+    const LeafPlace place = reader_.Find(key, Reader<Layout>::kNewest);
+    if (lists_.held.empty()) AwaitTickets(place);
+    if (change.Lock(place.node, place.word.bits)) {
+      lists_.held.push_back(place);
+      return true;
+    }
+    if (tries > 64) std::this_thread::yield();
+  }
+  return false;
+}
+
+// Before the first lock: those that have a turn at the leaf go first, unless this batch has stopped
+// them.
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::AwaitTickets(const LeafPlace& leaf) {
+  const Turnstile& turnstile = core_.turnstiles.Of(leaf.link.lid());
+  if (stops_ || turnstile.IsFree()) return;
+  const uint64_t last = turnstile.last_ticket();
+  while (!turnstile.HasServed(last) && !core_.versions.PhaseChanged(slot_)) {
+    core_.versions.Raise(slot_);
+    std::this_thread::yield();
+  }
+}
+
+// Those of the span that have not expired.
+template <class Layout, bool kHasRanges>
+uint64_t AtomicBatch<Layout, kHasRanges>::CountKeys(const LeafPlace& leaf, const Span& span) const {
+  const typename Layout::Leaf view(core_.codec, leaf.node, leaf.word.used(),
+                                   Reader<Layout>::kNewest, now_ms_);
+  typename Layout::LeafCursor cursor(view);
+  uint64_t keys = 0;
+  for (cursor.SeekAtLeast(span.lo); cursor.valid() && keys < span.keys_max; cursor.Next()) ++keys;
+  return keys;
+}
+
+template <class Layout, bool kHasRanges>
+std::string AtomicBatch<Layout, kHasRanges>::UpperOf(const LeafPlace& leaf) const {
+  Scratch scratch;
+  return std::string(core_.codec.Whole(Layout::FencesOf(core_.codec, leaf.node).upper, scratch));
+}
+
+// The first of the held leaves whose keys do not all lie below `key`.
+template <class Layout, bool kHasRanges>
+size_t AtomicBatch<Layout, kHasRanges>::SeekHeld(std::string_view key) const {
+  const auto ends_below = [&](const LeafPlace& leaf) {
+    const auto fences = Layout::FencesOf(core_.codec, leaf.node);
+    return !fences.unbounded && core_.codec.Compare(key, fences.upper) >= 0;
+  };
+  return static_cast<size_t>(std::ranges::partition_point(lists_.held, ends_below) -
+                             lists_.held.begin());
+}
+
+// Of a key that lies in a span.
+template <class Layout, bool kHasRanges>
+LeafPlace AtomicBatch<Layout, kHasRanges>::HeldLeafOf(std::string_view key) const {
+  const size_t at = SeekHeld(key);
+  SKEP_CHECK(at < lists_.held.size());
+  return lists_.held[at];
+}
+
 // The keys that the batch has changed are to be locked.
 template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::ListChanged() {
@@ -149,17 +306,6 @@ void AtomicBatch<Layout, kHasRanges>::AddProbe(std::string_view key, bool writes
   Request& probe = lists_.probes.emplace_back();
   probe.op = writes ? Op::kPut : Op::kGet;
   probe.key = key;
-}
-
-// Key number `i` of those to be locked.
-template <class Layout, bool kHasRanges>
-typename AtomicBatch<Layout, kHasRanges>::StateAt AtomicBatch<Layout, kHasRanges>::KeyAt(
-    uint32_t i) {
-  if constexpr (kHasRanges) {
-    return lists_.changed[i];
-  } else {
-    return lists_.states.begin() + i;
-  }
 }
 
 template <class Layout, bool kHasRanges>
@@ -183,11 +329,19 @@ bool AtomicBatch<Layout, kHasRanges>::LockLeaf(Change<Layout>& change, uint32_t 
                                                LeafPlace* place) {
   auto& leaves = lists_.leaves;
   ReserveMore(leaves, 1);
+  if (kHasRanges && !stops_) {
+    *place = HeldLeafOf(lists_.probes[i].key);
+    if (leaves.empty() || leaves.back().place.node != place->node) {
+      leaves.push_back({.place = *place, .begin = i, .end = i});
+    }
+    return true;
+  }
   const Request& probe = lists_.probes[i];
   for (uint32_t tries = 0; !core_.versions.PhaseChanged(slot_); ++tries) {
     *place = tries == 0 ? look_ahead_.Newest(i, probe)
                         : reader_.Find(probe.key, Reader<Layout>::kNewest);
     if (!leaves.empty() && leaves.back().place.node == place->node) return true;
+    if (leaves.empty()) AwaitTickets(*place);
     if (change.Lock(place->node, place->word.bits)) {
       leaves.push_back({.place = *place, .begin = i, .end = i});
       return true;
@@ -202,7 +356,7 @@ template <class Layout, bool kHasRanges>
 Attempt AtomicBatch<Layout, kHasRanges>::LockKeys(Change<Layout>& change) {
   lists_.leaves.clear();
   for (uint32_t i = 0; i < lists_.probes.size(); ++i) {
-    look_ahead_.Approach(lists_.probes, i);
+    if (!kHasRanges || stops_) look_ahead_.Approach(lists_.probes, i);
     LeafPlace place;
     if (!LockLeaf(change, i, &place)) return Attempt::kAgain;
     lists_.leaves.back().end = i + 1;
@@ -238,7 +392,8 @@ typename AtomicBatch<Layout, kHasRanges>::StateAt AtomicBatch<Layout, kHasRanges
   if constexpr (kHasRanges) {
     const auto [at, is_new] = lists_.states.try_emplace(key);
     if (!is_new) return at;
-    Read(reader_.Find(key, Reader<Layout>::kNewest), key, &at->second);
+    const bool is_held = !stops_;
+    Read(is_held ? HeldLeafOf(key) : reader_.Find(key, Reader<Layout>::kNewest), key, &at->second);
     if (HasExpired(at->second.deadline_ms, now_ms_)) at->second.present = false;
     return at;
   } else {
@@ -386,11 +541,10 @@ void AtomicBatch<Layout, kHasRanges>::RequireUnchanged(uint32_t index) {
 
 template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::RequireEmpty(uint32_t index) {
-  const Request& r = batch_.requests()[index];
   Outcome& outcome = out_.outcome(index);
   outcome = {.verdict = Verdict::kDone};
   seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
-  ForEach(r, [&](const Item& item) {
+  ForEach(index, [&](const Item& item) {
     outcome.verdict = Verdict::kMismatch;
     outcome.value = out_.scratch().Copy(item.key);
     return false;
@@ -401,18 +555,26 @@ void AtomicBatch<Layout, kHasRanges>::RequireEmpty(uint32_t index) {
 // it answers false. The views are valid during the call.
 template <class Layout, bool kHasRanges>
 template <typename Visit>
-void AtomicBatch<Layout, kHasRanges>::ForEach(const Request& r, Visit visit) {
-  const bool all = r.op == Op::kDeleteAll;
+void AtomicBatch<Layout, kHasRanges>::ForEach(uint32_t index, Visit visit) {
+  const Request& r = batch_.requests()[index];
+  const bool all = IsEverything(r);
   std::string_view lo = all ? std::string_view() : r.key;
   const bool is_scan = r.op == Op::kScan;
   if (is_scan && r.has(Request::kSeekFloor)) lo = Floor(lo);
   const bool unbounded = all || r.has(Request::kNoUpperBound);
   if (!unbounded && lo >= r.other) return;
   if (is_scan && r.has(Request::kReverse)) {
-    ForEachReverse(lo, r.other, unbounded, visit);
-  } else {
-    ForEachForward(lo, r.other, unbounded, visit);
+    return ForEachReverse(lo, r.other, unbounded, visit);
   }
+  const auto cut = std::ranges::find(lists_.cuts, index, &Cut::slot);
+  if (stops_ || cut == lists_.cuts.end()) return ForEachForward(lo, r.other, unbounded, visit);
+  bool goes_on = true;
+  ForEachForward(lo, cut->end, false, [&](const Item& item) {
+    goes_on = visit(item);
+    return goes_on;
+  });
+  // It reads what is not locked.
+  if (goes_on) stops_ = true;
 }
 
 template <class Layout, bool kHasRanges>
@@ -495,7 +657,7 @@ void AtomicBatch<Layout, kHasRanges>::PerformRange(uint32_t index) {
     outcome.value = out_.scratch().Copy(key);
   };
   std::vector<std::string_view> keys;  // to be changed: the limit of kExpireRange is of these
-  ForEach(r, [&](const Item& item) {
+  ForEach(index, [&](const Item& item) {
     if (count == most) {
       stop_before(item.key);
       return false;
@@ -527,7 +689,7 @@ template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::PerformScan(uint32_t index) {
   const Request& r = batch_.requests()[index];
   ScanMeter meter(r, batch_.scan_bytes_max(), batch_.scan_visits_max(), out_, index);
-  ForEach(r, [&](const Item& item) {
+  ForEach(index, [&](const Item& item) {
     if (meter.MayAdd()) {
       meter.Add(item);
       return true;
@@ -578,202 +740,6 @@ void AtomicBatch<Layout, kHasRanges>::PerformSample(uint32_t index) {
     out_.AddItem(index, item);
     return false;
   });
-}
-
-template <class Layout, bool kHasRanges>
-Attempt AtomicBatch<Layout, kHasRanges>::Apply(Change<Layout>& change) {
-  lists_.log_items.clear();
-  lists_.replaced.clear();
-  lists_.separators.clear();
-  const bool stores = std::ranges::any_of(lists_.states, [](const auto& entry) {
-    return entry.second.changed && entry.second.present;
-  });
-  limit_ = stores ? Arena::Limit::kObey : Arena::Limit::kExceed;
-  Storing storing(core_, slot_, limit_);
-  change.set_limit(limit_);
-  bool has_memory = !stores || core_.budget.HasRoomFor(0);
-  for (size_t i = 0; has_memory && i < lists_.leaves.size(); ++i) {
-    has_memory = Prepare(change, lists_.leaves[i], storing);
-  }
-  if (!has_memory || !lists_.separators.empty()) {
-    change.Undo();
-    return has_memory ? SplitAll() : Attempt::kNoMemory;
-  }
-  if (!change.Draw(lists_.replaced.size())) {
-    change.Undo();
-    return Attempt::kAgain;
-  }
-  for (const auto& [node, item] : lists_.log_items) {
-    const uint64_t delta = change.version() - node->version.load(std::memory_order_relaxed);
-    if (delta > Layout::kDeltaMax) {
-      const std::string lower(
-          core_.codec.Whole(Layout::FencesOf(core_.codec, node).lower, out_.scratch()));
-      change.Undo();
-      return structure_.Refresh(slot_, lower, limit_);
-    }
-    Layout::SetLogVersion(node, item, delta);
-  }
-  for (const auto& [key, state] : lists_.states) {
-    if (state.changed) core_.watches.Touch(key, change.version());
-  }
-  storing.SetBorn(change.version());
-  storing.Keep();
-  change.Publish();
-  for (const auto& found : lists_.replaced) RetireReplaced(slot_, found, change.version());
-  Finish(change.version());
-  return Attempt::kDone;
-}
-
-// Lists what is to be written of the leaf's keys. False: no memory.
-template <class Layout, bool kHasRanges>
-bool AtomicBatch<Layout, kHasRanges>::ListEdits(const LockedLeaf& leaf, Storing& storing) {
-  lists_.edits.clear();
-  for (uint32_t i = leaf.begin; i < leaf.end; ++i) {
-    const auto& [key, state] = *KeyAt(i);
-    if (!state.changed || (!state.present && !state.found.present)) continue;
-    if (lists_.edits.empty()) first_found_ = &state.found;
-    LeafEdit<Layout>& edit = lists_.edits.emplace_back();
-    edit.key = key;
-    edit.stored_key = state.found.key;
-    edit.erase = !state.present;
-    if ((!state.found.known && !storing.Key(key, &edit.stored_key)) ||
-        (state.present && !storing.Value(state.value, state.deadline_ms, &edit.value))) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// Writes the leaf's changes where nobody sees them yet: behind its log, or into a new buffer. If
-// neither has room, notes where it must be split. False: no memory.
-template <class Layout, bool kHasRanges>
-bool AtomicBatch<Layout, kHasRanges>::Prepare(Change<Layout>& change, const LockedLeaf& leaf,
-                                              Storing& storing) {
-  if (!ListEdits(leaf, storing)) return false;
-  if (lists_.edits.empty()) return true;
-  NodeHeader* const node = leaf.place.node;
-  const auto erased =
-      static_cast<uint32_t>(std::ranges::count(lists_.edits, true, &LeafEdit<Layout>::erase));
-  // As in Writer: a merge lets go of a sorted block that is mostly gone.
-  const bool is_sparse =
-      erased > 0 &&
-      IsSparse(
-          node,
-          typename Layout::Leaf(core_.codec, node, leaf.place.word.used()).CountPresent() - erased);
-  if (!is_sparse && AppendAll(change, leaf)) return true;
-  return Merge(change, leaf);
-}
-
-// False: no memory.
-template <class Layout, bool kHasRanges>
-bool AtomicBatch<Layout, kHasRanges>::Merge(Change<Layout>& change, const LockedLeaf& leaf) {
-  NodeHeader* const node = leaf.place.node;
-  const uint32_t used = leaf.place.word.used();
-  if (lists_.edits.size() == 1) {
-    const LeafEdit<Layout>& edit = lists_.edits[0];
-    const uint32_t bytes_max = Layout::LeafBytesMax(core_.codec.geometry);
-    const uint32_t bytes =
-        Layout::MergeLeaf(core_.codec, node, used, edit.stored_key,
-                          edit.erase ? nullptr : &edit.value, bytes_max, change.Workbench());
-    if (bytes != 0 && bytes <= bytes_max) {
-      return !lists_.separators.empty() || change.ReplaceByMerged(leaf.place.link, node, bytes);
-    }
-  }
-  std::vector<typename Layout::LeafItem> items;
-  structure_.Gather(node, used, &items);
-  ApplyEdits<Layout>(core_.codec, lists_.edits, &items);
-  const auto fences = Layout::FencesOf(core_.codec, node);
-  if (!Layout::FitsLeaf(core_.codec, items, fences)) {
-    NoteSeparators(items);
-    return true;
-  }
-  return !lists_.separators.empty() || change.ReplaceByLeaf(leaf.place.link, node, items, fences);
-}
-
-// Cuts what a leaf is to hold into pieces that fit, with room to grow.
-template <class Layout, bool kHasRanges>
-void AtomicBatch<Layout, kHasRanges>::NoteSeparators(
-    std::span<const typename Layout::LeafItem> items) {
-  const Geometry& g = core_.codec.geometry;
-  const uint32_t piece_max =
-      (Layout::LeafBytesMax(g) - Layout::FixedBytes(g) - 2 * Layout::SeparatorBytesMax(g)) * 2 / 3;
-  uint32_t bytes = 0;
-  for (size_t i = 0; i < items.size(); ++i) {
-    const uint32_t item_bytes = Layout::LeafItemBytes(items[i]);
-    if (i > 0 && bytes + item_bytes > piece_max) {
-      Scratch scratch;
-      lists_.separators.emplace_back(ShortestSeparator(core_.codec.Whole(items[i - 1].key, scratch),
-                                                       core_.codec.Whole(items[i].key, scratch)));
-      bytes = 0;
-    }
-    bytes += item_bytes;
-  }
-}
-
-// Splits the leaves where they will be full. Nothing is locked now, so others may have split them,
-// too; then the batch finds out when it begins again.
-template <class Layout, bool kHasRanges>
-Attempt AtomicBatch<Layout, kHasRanges>::SplitAll() {
-  for (const std::string& separator : lists_.separators) {
-    Path path;
-    structure_.Descend(separator, &path);
-    const std::string_view at = separator;
-    const Attempt a = structure_.Split(slot_, path, path.size() - 1, limit_, &at);
-    if (a == Attempt::kNoMemory) return a;
-  }
-  return Attempt::kAgain;
-}
-
-// False: there is no room for all of them.
-template <class Layout, bool kHasRanges>
-bool AtomicBatch<Layout, kHasRanges>::AppendAll(Change<Layout>& change, const LockedLeaf& leaf) {
-  NodeHeader* const node = leaf.place.node;
-  uint32_t used = leaf.place.word.used();
-  uint32_t bytes = 0;
-  for (const LeafEdit<Layout>& edit : lists_.edits) {
-    bytes += Layout::LogItemBytes(edit.stored_key, edit.erase ? nullptr : &edit.value);
-  }
-  const auto items = static_cast<uint32_t>(lists_.edits.size());
-  if (!Layout::HasLogRoom(core_.codec, node, used, bytes, items)) return false;
-  Found later;
-  const Found* found = first_found_;
-  for (const LeafEdit<Layout>& edit : lists_.edits) {
-    if (found == nullptr) {
-      // Among those written just now, too.
-      later = typename Layout::Leaf(core_.codec, node, used).Find(edit.key);
-      found = &later;
-    }
-    lists_.log_items.emplace_back(node, used);
-    if (found->present && found->value.outside) lists_.replaced.push_back(*found);
-    used = Layout::AppendToLog(core_.codec, node, used, *found, edit.stored_key,
-                               edit.erase ? nullptr : &edit.value);
-    if (!edit.erase) LowerDeadline<Layout>(core_, leaf.place.link.lid(), node, edit.value);
-    found = nullptr;
-  }
-  change.Appended(node, leaf.place.word.bits, used);
-  return true;
-}
-
-template <class Layout, bool kHasRanges>
-void AtomicBatch<Layout, kHasRanges>::Finish(Version version) {
-  for (const uint32_t index : lists_.wrote) out_.outcome(index).version = version;
-  for (const uint32_t index : lists_.changed_by_batch) out_.outcome(index).version = version;
-  // A value the batch itself wrote has the batch's version.
-  for (uint32_t i = 0; i < batch_.size(); ++i) {
-    const Request& r = batch_.requests()[i];
-    Outcome& outcome = out_.outcome(i);
-    if (r.op == Op::kGet && outcome.present && outcome.version == 0) outcome.version = version;
-  }
-  seen_ = std::max(seen_, version);
-  int64_t items = 0;
-  int64_t deadlines = 0;
-  for (const auto& [key, state] : lists_.states) {
-    if (!state.changed) continue;
-    items += (state.present ? 1 : 0) - (state.found.present ? 1 : 0);
-    deadlines += state.present && state.deadline_ms != 0 ? 1 : 0;
-    deadlines -= state.found.present && DeadlineOf(state.found.value) != 0 ? 1 : 0;
-  }
-  slot_.AddItems(items, deadlines);
 }
 
 // And what it calls: some functions are for one of the two kinds of states.

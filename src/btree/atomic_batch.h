@@ -12,9 +12,14 @@
 //   other lock, and no key between two of one leaf is of another one. Nothing is detached between
 //   the look and the lock: who detaches waits until this operation, begun before the look, is over
 //   (P1).
-// With ranges. What a range names is not known beforehand, so the other writers are stopped
-//   (protocol P). The requests are performed on a copy of what they touch, laid over the newest
-//   state; a range delete is one delete for each key. Then as above.
+// With ranges. The leaves of the ranges are locked too, in one sweep from left to right with those
+//   of the points; of a range with a limit as many as hold so many keys. So whoever writes
+//   elsewhere is not held up, and a condition on an empty range locks a leaf or two. The requests
+//   are performed on a copy of what they touch, laid over the newest state; a range delete is one
+//   delete for each key. Then as above. The other writers are stopped (protocol P) only if that is
+//   not enough: where a range spans more than kLeavesHeldMax leaves, where a limit reaches further
+//   since the batch itself deletes what it would have counted, and for samples and floors, which
+//   may be anywhere.
 //
 // Room. A leaf whose log has no room for its items is merged with them; if that does not fit it is
 // split beforehand, into as many as will be needed (structure.h: that changes no data), and the
@@ -26,8 +31,8 @@
 //
 // Cost: sorting the keys. A batch of points allocates nothing if its thread has executed one of as
 // many keys before, up to kKeysKept, and no leaf is merged. One with ranges: a map entry for each
-// key that it names or deletes; it holds up the other writers, not the readers, for as long as it
-// takes.
+// key that it names or deletes; it holds up those that write to its leaves, not the readers, for as
+// long as it takes.
 #pragma once
 
 #include <map>
@@ -95,6 +100,19 @@ class AtomicBatch {
     bool is_other;  // what a move moves to
     bool writes;
   };
+  // What must not change while the batch is performed: a key, or the first keys of a range.
+  struct Span {
+    std::string_view lo, hi;
+    bool is_point = true;
+    bool unbounded = false;
+    uint64_t keys_max = UINT64_MAX;
+    uint32_t slot = 0;
+  };
+  // A range of which not all leaves are locked: those below `end` are.
+  struct Cut {
+    uint32_t slot;
+    std::string end;
+  };
   // Of the keys that are locked.
   struct LockedLeaf {
     LeafPlace place;
@@ -108,6 +126,9 @@ class AtomicBatch {
     std::vector<StateAt> changed;  // of batches with ranges, ascending
     std::vector<Request> probes;   // of the keys to be locked, ascending: for LookAhead
     std::vector<LockedLeaf> leaves;
+    std::vector<Span> spans;      // of batches with ranges, ascending
+    std::vector<LeafPlace> held;  // leaves of the spans, ascending
+    std::vector<Cut> cuts;
     std::vector<std::pair<StateAt, State>> undo;  // what the part has changed
     std::vector<uint32_t> wrote;                  // slots that changed something, ascending
     std::vector<uint32_t> changed_by_batch;  // slots that require what the batch itself has changed
@@ -118,6 +139,7 @@ class AtomicBatch {
   };
   // Of batches of more keys the memory is given back.
   static constexpr size_t kKeysKept = 1024;
+  static constexpr size_t kLeavesHeldMax = 1024;
 
   static Lists& ListsOfThread() {
     static thread_local Lists lists;
@@ -127,11 +149,28 @@ class AtomicBatch {
   Version Run();
   Attempt TryAlone();
   Attempt Try();
+  void ListSpans();
+  void AddSpan(const Request& request, uint32_t slot);
+  Attempt LockSpans(Change<Layout>& change);
+  Attempt LockSpan(Change<Layout>& change, const Span& span);
+  bool HoldLeaf(Change<Layout>& change, std::string_view key);
+  void AwaitTickets(const LeafPlace& leaf);
+  uint64_t CountKeys(const LeafPlace& leaf, const Span& span) const;
+  size_t SeekHeld(std::string_view key) const;
+  LeafPlace HeldLeafOf(std::string_view key) const;
+  std::string UpperOf(const LeafPlace& leaf) const;
   Status Check(const Request& request) const;
   void ListNamed();
   void ListChanged();
   void AddProbe(std::string_view key, bool writes);
-  StateAt KeyAt(uint32_t i);
+  // Key number `i` of those to be locked.
+  StateAt KeyAt(uint32_t i) {
+    if constexpr (kHasRanges) {
+      return lists_.changed[i];
+    } else {
+      return lists_.states.begin() + i;
+    }
+  }
   Attempt LockKeys(Change<Layout>& change);
   bool LockLeaf(Change<Layout>& change, uint32_t i, LeafPlace* place);
   StateAt Find(std::string_view key);
@@ -152,7 +191,7 @@ class AtomicBatch {
   void PerformScan(uint32_t index);
   void PerformSample(uint32_t index);
   template <typename Visit>
-  void ForEach(const Request& request, Visit visit);
+  void ForEach(uint32_t index, Visit visit);
   template <typename Visit>
   void ForEachForward(std::string_view lo, std::string_view hi, bool unbounded, Visit visit);
   template <typename Visit>
@@ -181,6 +220,8 @@ class AtomicBatch {
   Reader<Layout> reader_;
   Lists& lists_;
   uint64_t now_ms_ = 0;
+  // The next try stops the writers: what the batch has locked was not enough.
+  bool stops_ = false;
   bool no_room_ = false;  // what stores something is refused, and with it its part
   bool stored_ = false;   // the slot that is being performed has
   bool undoes_ = false;   // the part that is being performed may be taken back, and others not

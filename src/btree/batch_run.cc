@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "btree/atomic_batch.h"
@@ -126,6 +127,23 @@ void BatchRun<Layout>::PauseWrites() {
   core_.versions.EndWrites(slot_);
   upkeep_.Release();
   writes_ = false;
+}
+
+// Waits for the writes that were under way, out of the epoch. Whoever deletes ranges has to do that
+// with the writers stopped or before.
+template <class Layout>
+void BatchRun<Layout>::AwaitReleased(Version version) {
+  PauseWrites();
+  if (!core_.multi_version) return;
+  upkeep_.Release();
+  if (core_.gate.IsReleased(version)) return;
+  if (reads_) EndReading();
+  core_.versions.LeaveEpoch(slot_);
+  while (!core_.gate.IsReleased(version)) {
+    std::this_thread::yield();
+    upkeep_.Release();
+  }
+  core_.versions.EnterEpoch(slot_);
 }
 
 template <class Layout>
@@ -291,13 +309,22 @@ template <class Layout>
 Version BatchRun<Layout>::DeleteRange(uint32_t i) {
   const Request& r = request(i);
   const bool all = r.op == Op::kDeleteAll;
-  PauseWrites();
-  BeginReading();
+  const std::string_view lo = all ? std::string_view() : r.key;
+  const bool unbounded = all || r.has(Request::kNoUpperBound);
+  // All that was drawn before the delete began counts, the batch's own writes with it.
+  AwaitReleased(core_.versions.last_drawn());
+  const Version at = BeginReading();
+  if (core_.multi_version &&
+      !RangeDelete<Layout>::HasKey(core_, at, lo, r.other, unbounded, now_ms_)) {
+    EndReading();
+    out_.outcome(i) = {.verdict = Verdict::kDone};
+    return at;
+  }
   BeginWrites();
   RangeDelete<Layout> range_delete(core_, upkeep_);
-  const auto result = range_delete.Run(
-      slot_, all ? std::string_view() : r.key, r.other, all || r.has(Request::kNoUpperBound),
-      all || r.limit == kNoLimit ? UINT64_MAX : r.limit, batch_.now_ms());
+  const auto result =
+      range_delete.Run(slot_, lo, r.other, unbounded,
+                       all || r.limit == kNoLimit ? UINT64_MAX : r.limit, batch_.now_ms());
   EndReading();
   if (result.no_memory) {
     out_.RefuseMemory(i, core_.budget);

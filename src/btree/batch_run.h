@@ -50,6 +50,7 @@ class BatchRun {
   Version ReadingVersion();
   void BeginWrites();
   void PauseWrites();
+  void AwaitReleased(Version version);
   void Reclaim();
 
   Version DoBatch();

@@ -1,6 +1,5 @@
 #include "btree/btree_engine.h"
 
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -148,13 +147,11 @@ std::optional<uint64_t> BtreeEngine::ImplOf<Layout>::Watch(std::string_view key,
   core_.versions.EnterEpoch(slot);
   core_.versions.BeginWrites(slot);
   const btree::Reader<Layout> reader(core_);
+  btree::Tries tries(core_.turnstiles, core_.versions, slot);
   for (bool armed = false; !armed;) {
-    core_.versions.BeginOperation(slot);
+    tries.Begin();
     const btree::LeafPlace place = reader.Find(key, btree::Reader<Layout>::kNewest);
-    if (!btree::TryLock(place.node, place.word.bits)) {
-      std::this_thread::yield();
-      continue;
-    }
+    if (!tries.MayLock(place.link.lid()) || !btree::TryLock(place.node, place.word.bits)) continue;
     armed = !core_.versions.PhaseChanged(slot);
     if (armed) {
       const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
@@ -276,7 +273,8 @@ EngineStatistics BtreeEngine::Statistics() const {
   return {.items = core.ItemCount(),
           .deadlines = core.DeadlineCount(),
           .expired_keys = core.expired_keys.load(std::memory_order_relaxed),
-          .bytes = core.arena.Statistics().held_bytes + core.table.held_bytes(),
+          .bytes = core.arena.Statistics().held_bytes + core.table.held_bytes() +
+                   core.reclaimer.held_bytes(),
           .old_versions = reclaim.kept + reclaim.waiting,
           .snapshots = snapshots.count,
           .oldest_snapshot = snapshots.oldest,

@@ -48,6 +48,7 @@ struct TreeStatistics {
   uint64_t arena_allocated = 0;   // bytes in use
   uint64_t arena_held = 0;        // bytes taken from the system
   uint64_t table_held = 0;        // bytes of the page table
+  uint64_t reclaim_held = 0;      // bytes of the lists of what waits to be freed
   uint64_t huge_bytes = 0;        // of arena_held, on huge pages
 };
 

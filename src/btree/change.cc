@@ -43,6 +43,11 @@ bool Change<Layout>::Lock(NodeHeader* node, uint64_t word) {
 }
 
 template <class Layout>
+bool Change<Layout>::Holds(const NodeHeader* node) const {
+  return std::ranges::find(lists_.locked, node, &Locked::node) != lists_.locked.end();
+}
+
+template <class Layout>
 NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeHeader* replaces) {
   SKEP_CHECK(bytes <= Geometry::kBufferBytesMax);  // what `units` can say
   ReserveMore(lists_.made, 1);
@@ -218,7 +223,7 @@ bool Change<Layout>::Draw(size_t more_retired) {
   PreparePublish(more_retired);
   core_.Sync(SyncPoint::kStructureBuilt);
   drawn_ = core_.versions.Draw();
-  if (core_.versions.PhaseChanged(slot_)) return false;
+  if (!core_.versions.MayWrite(slot_, drawn_)) return false;
   version_ = core_.Stamp(drawn_);
   storing_.SetBorn(version_);
   return true;
@@ -311,8 +316,7 @@ void Change<Layout>::Publish() {
     Count(made.replaces, -uint64_t{1});
     Map(made);
     if (core_.multi_version) {
-      slot_.retired.push_back(
-          {.kind = Retired::Kind::kBuffer, .link = made.link, .at = old, .end = version_});
+      slot_.retired.push_back({.kind = Retired::Kind::kBuffer, .link = made.link, .end = version_});
     } else {
       slot_.retired.push_back({.kind = Retired::Kind::kUnlinked,
                                .bytes = static_cast<uint32_t>(made.replaces->buffer_bytes()),

@@ -55,6 +55,8 @@ class Change {
 
   // Locks the node if its word is still `word`.
   bool Lock(NodeHeader* node, uint64_t word);
+  // Whether it is locked here. Cost: a look at every node that is.
+  bool Holds(const NodeHeader* node) const;
 
   // New nodes. No link, or false: there is no memory.
   Link NewLeaf(std::span<const LeafItem> items, const Fences& fences);

@@ -23,6 +23,7 @@
 #include "btree/snapshots.h"
 #include "btree/stored.h"
 #include "btree/sync_point.h"
+#include "btree/tries.h"
 #include "btree/versions.h"
 #include "engine/engine.h"
 
@@ -44,7 +45,8 @@ struct Core {
                            .log_bytes_max =
                                std::min(options.btree.log_bytes, options.btree.node_bytes / 4)},
               .arena = &arena},
-        reclaimer(arena, table, versions, snapshots, release_gate, contents, hook, front_bytes) {}
+        reclaimer(arena, table, versions, snapshots, release_gate, contents, hook, budget,
+                  front_bytes) {}
 
   // The node in a buffer.
   NodeHeader* Node(ArenaAddress buffer) const { return NodeIn(arena.At(buffer), front_bytes); }
@@ -69,6 +71,7 @@ struct Core {
   PageTable table;
   Slots slots;
   Versions versions;
+  Turnstiles turnstiles;
   Snapshots snapshots;
   ReleaseGate& gate;
   LatestNow& now;

@@ -113,6 +113,7 @@ void AddCounters(const Core& core, TreeStatistics* tree) {
   tree->arena_allocated = arena.allocated_bytes;
   tree->arena_held = arena.held_bytes;
   tree->table_held = core.table.held_bytes();
+  tree->reclaim_held = core.reclaimer.held_bytes();
 }
 
 void Tell(const TreeStatistics& tree, const Engine::Teller& tell) {
@@ -140,7 +141,9 @@ void Tell(const TreeStatistics& tree, const Engine::Teller& tell) {
   tell("arena_allocated_bytes", tree.arena_allocated);
   tell("arena_held_bytes", tree.arena_held);
   tell("table_held_bytes", tree.table_held);
-  tell("bytes_per_item", Scaled(1, tree.arena_held + tree.table_held, tree.items));
+  tell("reclaim_held_bytes", tree.reclaim_held);
+  tell("bytes_per_item",
+       Scaled(1, tree.arena_held + tree.table_held + tree.reclaim_held, tree.items));
 }
 
 }  // namespace skep::btree

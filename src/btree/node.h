@@ -44,11 +44,16 @@ namespace skep::btree {
 //   +----------+---------+----------------+------------+---+   L: a writer holds the node
 //   | retired  | replaced|   bytes used   |  sequence  | L |   replaced: a newer buffer has the LID
 //   +----------+---------+----------------+------------+---+   retired: the LID is out of the tree
+// In a dead buffer the sequence is of no use any more; its two highest bits are the freer's marks
+// (reclaim.h).
 struct NodeWord {
   uint64_t bits = 0;
   static constexpr uint64_t kLocked = 1;
   static constexpr uint64_t kRetired = uint64_t{1} << 63;
   static constexpr uint64_t kReplaced = uint64_t{1} << 62;
+  static constexpr uint64_t kDead = kRetired | kReplaced | kLocked;  // the word of freed memory
+  static constexpr uint64_t kKept = uint64_t{1} << 31;    // replaced; a snapshot needs it
+  static constexpr uint64_t kHollow = uint64_t{1} << 30;  // retired; only older buffers are needed
   static NodeWord Of(uint32_t used, uint32_t sequence) {
     return {uint64_t{used} << 32 | uint64_t{sequence & 0x7fffffff} << 1};
   }

@@ -10,116 +10,224 @@
 namespace skep::btree {
 
 template <class Layout>
+bool RangeDelete<Layout>::HasKey(const Core& core, Version at, std::string_view lo,
+                                 std::string_view hi, bool unbounded, uint64_t now_ms) {
+  if (!unbounded && lo >= hi) return false;
+  Cursor<Layout> cursor(core, at, now_ms);
+  cursor.SeekAtLeast(lo);
+  return cursor.Settle(hi, unbounded);
+}
+
+template <class Layout>
 typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::string_view lo,
                                                               std::string_view hi, bool unbounded,
                                                               uint64_t limit, uint64_t now_ms) {
-  Result result;
-  Ends ends;
-  if (!unbounded && lo >= hi) return result;
-  constexpr Version kNewest = Reader<Layout>::kNewest;
-  typename Ranges<Layout>::Tally deleted;
-  const auto tally_at = [&](Version at) {
-    return Ranges<Layout>(core_, at, now_ms).TallyKeys(ends.lo, ends.hi, ends.unbounded);
-  };
-  Attempt attempt = Attempt::kAgain;
+  if (!unbounded && lo >= hi) return {};
+  asked_ = {.lo = lo, .hi = hi, .unbounded = unbounded};
+  limit_ = limit;
+  now_ms_ = now_ms;
+  Tries tries(core_.turnstiles, core_.versions, slot);
   while (true) {
-    core_.versions.BeginOperation(slot);
-    {
-      const Versions::Stopped stopped(core_.versions, slot);
-      core_.Sync(SyncPoint::kDetachStopped);
-      now_ms = core_.now.Advance(now_ms);
-      result = {};
-      deleted = {};
-      ends = {.lo = lo, .hi = hi, .unbounded = unbounded};
-      if (limit != UINT64_MAX) {
-        const auto counted =
-            Ranges<Layout>(core_, kNewest, now_ms).CountKeys(lo, hi, unbounded, limit, UINT64_MAX);
-        result.more = counted.more;
-        if (counted.more) {
-          result.bound = counted.bound;
-          ends = {.lo = lo, .hi = result.bound, .unbounded = false};
-        }
-      }
-      const bool has_key = HasKey(ends, now_ms);
-      // Without versions there is no state before to count in later.
-      if (!core_.multi_version && has_key) deleted = tally_at(kNewest);
-      attempt = has_key ? Detach(slot, ends, &result.version) : Attempt::kDone;
-      core_.Sync(SyncPoint::kDetachMapped);
-    }
+    tries.Begin();
+    result_ = {};
+    deleted_ = {};
+    is_counted_ = false;
+    ends_ = asked_;
+    const Attempt attempt = Try(slot, tries);
     if (attempt == Attempt::kDone) break;
-    if (attempt == Attempt::kNoMemory && !upkeep_.MakeRoom(slot)) {
-      return {.no_memory = true};
-    }
+    if (attempt != Attempt::kNoMemory) continue;
+    tries.GiveTurn();
+    if (!upkeep_.MakeRoom(slot)) return {.no_memory = true};
   }
+  tries.GiveTurn();
   // Nobody has to wait for versions of ours while the keys are counted.
   core_.versions.EndWrites(slot);
   upkeep_.Release();
-  if (core_.multi_version && result.version != 0) deleted = tally_at(result.version - 1);
-  slot.AddItems(-static_cast<int64_t>(deleted.held), -static_cast<int64_t>(deleted.with_deadline));
-  result.keys = deleted.live;
-  core_.versions.BeginWrites(slot);
-  if (result.keys > 0) {
-    structure_.Balance(slot, ends.lo);
-    if (!ends.unbounded) structure_.Balance(slot, ends.hi);
+  if (!is_counted_) {
+    deleted_ = Ranges<Layout>(core_, result_.version - 1, now_ms_)
+                   .TallyKeys(ends_.lo, ends_.hi, ends_.unbounded);
   }
-  return result;
+  slot.AddItems(-static_cast<int64_t>(deleted_.held),
+                -static_cast<int64_t>(deleted_.with_deadline));
+  result_.keys = deleted_.live;
+  core_.versions.BeginWrites(slot);
+  if (deleted_.held > 0) {
+    structure_.Balance(slot, ends_.lo);
+    if (!ends_.unbounded) structure_.Balance(slot, ends_.hi);
+  }
+  return std::move(result_);
 }
 
 template <class Layout>
-bool RangeDelete<Layout>::HasKey(const Ends& ends, uint64_t now_ms) const {
-  Cursor<Layout> cursor(core_, Reader<Layout>::kNewest, now_ms);
-  cursor.SeekAtLeast(ends.lo);
-  return cursor.Settle(ends.hi, ends.unbounded);
+Attempt RangeDelete<Layout>::Try(Slot& slot, Tries& tries) {
+  if (const auto attempt = TryOneLeaf(slot, tries)) return *attempt;
+  tries.GiveTurn();
+  // Nobody has to wait for our epoch while we wait for our turn.
+  core_.versions.LeaveEpoch(slot);
+  Versions::Turn turn(core_.versions, slot);
+  core_.versions.EnterEpoch(slot);
+  core_.versions.BeginOperation(slot);
+  std::optional<Change<Layout>> held;
+  if (limit_ != UINT64_MAX) {
+    LockAndCount(held.emplace(core_, slot, Arena::Limit::kExceed));
+    if (deleted_.live == 0) return DeleteNothing();
+  }
+  const Versions::Stopped stopped(turn);
+  core_.Sync(SyncPoint::kDetachStopped);
+  now_ms_ = core_.now.Advance(now_ms_);
+  if (!core_.multi_version && !is_counted_) {
+    // There is no state before to count in later.
+    deleted_ = Ranges<Layout>(core_, Reader<Layout>::kNewest, now_ms_)
+                   .TallyKeys(ends_.lo, ends_.hi, ends_.unbounded);
+    is_counted_ = true;
+    if (deleted_.live == 0) return DeleteNothing();
+  }
+  const Attempt attempt = Detach(slot, held ? &*held : nullptr);
+  core_.Sync(SyncPoint::kDetachMapped);
+  return attempt;
+}
+
+// A range within one leaf, or a limit that is reached there, is a write of that leaf. Nothing if it
+// is not so.
+template <class Layout>
+std::optional<Attempt> RangeDelete<Layout>::TryOneLeaf(Slot& slot, Tries& tries) {
+  Path path;
+  structure_.Descend(ends_.lo, &path);
+  const Step& leaf = path.leaf();
+  if (limit_ == UINT64_MAX && !EndsIn(leaf.node)) return std::nullopt;
+  if (!tries.MayLock(leaf.link.lid())) return Attempt::kAgain;
+  Change<Layout> change(core_, slot, Arena::Limit::kExceed);
+  if (!change.Lock(leaf.node, leaf.word)) return Attempt::kAgain;
+  now_ms_ = core_.now.Advance(now_ms_);
+  if (!CountLeaf(leaf.node, leaf.word) && !EndsIn(leaf.node)) {
+    deleted_ = {};
+    return std::nullopt;
+  }
+  is_counted_ = true;
+  return deleted_.live == 0 ? DeleteNothing() : RewriteLeaf(slot, change, leaf);
+}
+
+// Keys that have expired stay where they are, counted, for the expirer.
+template <class Layout>
+Attempt RangeDelete<Layout>::DeleteNothing() {
+  deleted_ = {};
+  return Attempt::kDone;
+}
+
+// Locks the leaves of the range from left to right, and counts, until the limit is reached.
+template <class Layout>
+void RangeDelete<Layout>::LockAndCount(Change<Layout>& change) {
+  now_ms_ = core_.now.Advance(now_ms_);
+  is_counted_ = true;
+  std::string from(ends_.lo);
+  while (true) {
+    const LeafPlace leaf = LockLeaf(change, from);
+    if (CountLeaf(leaf.node, leaf.word.bits) || EndsIn(leaf.node)) return;
+    Scratch scratch;
+    from = core_.codec.Whole(Layout::FencesOf(core_.codec, leaf.node).upper, scratch);
+  }
+}
+
+// Waits for it. Whoever holds it waits for nobody to the left, nor for whoever has the turn.
+template <class Layout>
+LeafPlace RangeDelete<Layout>::LockLeaf(Change<Layout>& change, std::string_view key) const {
+  const Reader<Layout> reader(core_);
+  for (uint32_t tries = 0;; ++tries) {
+    const LeafPlace place = reader.Find(key, Reader<Layout>::kNewest);
+    if (change.Lock(place.node, place.word.bits)) return place;
+    if (tries > 64) std::this_thread::yield();
+  }
+}
+
+// Counts the keys of the range in a locked leaf. True: the limit is reached there, and is where the
+// range ends.
+template <class Layout>
+bool RangeDelete<Layout>::CountLeaf(const NodeHeader* leaf, uint64_t word) {
+  const typename Layout::Leaf view(core_.codec, leaf, NodeWord{word}.used());
+  typename Layout::LeafCursor cursor(view);
+  for (cursor.SeekAtLeast(ends_.lo); cursor.valid(); cursor.Next()) {
+    if (!ends_.unbounded && core_.codec.Compare(ends_.hi, cursor.key()) <= 0) return false;
+    const uint64_t deadline_ms = DeadlineOf(cursor.value());
+    const bool is_live = !HasExpired(deadline_ms, now_ms_);
+    if (is_live && deleted_.live == limit_) {
+      Scratch scratch;
+      result_.more = true;
+      result_.bound = core_.codec.Whole(cursor.key(), scratch);
+      ends_.hi = result_.bound;
+      ends_.unbounded = false;
+      return true;
+    }
+    ++deleted_.held;
+    deleted_.live += is_live ? 1 : 0;
+    deleted_.with_deadline += deadline_ms != 0 ? 1 : 0;
+  }
+  return false;
 }
 
 template <class Layout>
-Attempt RangeDelete<Layout>::Detach(Slot& slot, const Ends& ends, Version* version) {
+bool RangeDelete<Layout>::EndsIn(const NodeHeader* leaf) const {
+  const auto fences = Layout::FencesOf(core_.codec, leaf);
+  return fences.unbounded || (!ends_.unbounded && core_.codec.Compare(ends_.hi, fences.upper) <= 0);
+}
+
+template <class Layout>
+bool RangeDelete<Layout>::Hold(Change<Layout>& change, const Step& step) const {
+  return change.Holds(step.node) || change.Lock(step.node, step.word);
+}
+
+// With the writers stopped. `held`: it has locked the leaves of the range; null: nothing is locked.
+template <class Layout>
+Attempt RangeDelete<Layout>::Detach(Slot& slot, Change<Layout>* held) {
   Path left;
   Path right;
+  const auto descend = [&](std::string_view key, Path* path) {
+    structure_.Descend(key, path);
+    Step& leaf = (*path)[path->size() - 1];
+    if (held != nullptr && held->Holds(leaf.node)) leaf.word &= ~NodeWord::kLocked;
+  };
   // What stands in the way are writers that are about to let go of their locks, and nodes that must
   // be split first.
   while (true) {
-    structure_.Descend(ends.lo, &left);
+    std::optional<Change<Layout>> own;
+    Change<Layout>& change =
+        held != nullptr ? *held : own.emplace(core_, slot, Arena::Limit::kExceed);
+    descend(ends_.lo, &left);
     Attempt attempt;
-    const Step& leaf = left.leaf();
-    const auto fences = Layout::FencesOf(core_.codec, leaf.node);
-    const bool in_one_leaf =
-        fences.unbounded || (!ends.unbounded && core_.codec.Compare(ends.hi, fences.upper) <= 0);
-    if (in_one_leaf) {
-      attempt = RewriteLeaf(slot, leaf, ends, version);
-    } else if (ends.unbounded) {
-      attempt = DetachBetween(slot, left, left, 0, ends, version);
+    if (EndsIn(left.leaf().node)) {
+      attempt =
+          Hold(change, left.leaf()) ? RewriteLeaf(slot, change, left.leaf()) : Attempt::kAgain;
+    } else if (ends_.unbounded) {
+      attempt = DetachBetween(slot, change, left, left, 0);
     } else {
-      structure_.Descend(ends.hi, &right);
+      descend(ends_.hi, &right);
       size_t common = 0;
       while (left[common + 1].node == right[common + 1].node) ++common;
-      attempt = DetachBetween(slot, left, right, common, ends, version);
+      attempt = DetachBetween(slot, change, left, right, common);
     }
-    if (attempt != Attempt::kAgain) return attempt;
+    if (attempt != Attempt::kAgain || held != nullptr) return attempt;
     std::this_thread::yield();
   }
 }
 
+// The leaf is locked in `change`.
 template <class Layout>
-Attempt RangeDelete<Layout>::RewriteLeaf(Slot& slot, const Step& leaf, const Ends& ends,
-                                         Version* version) {
+Attempt RangeDelete<Layout>::RewriteLeaf(Slot& slot, Change<Layout>& change, const Step& leaf) {
   std::vector<LeafItem> items;
   structure_.Gather(leaf.node, NodeWord{leaf.word}.used(), &items);
   std::erase_if(items, [&](const LeafItem& item) {
-    return core_.codec.Compare(ends.lo, item.key) <= 0 &&
-           (ends.unbounded || core_.codec.Compare(ends.hi, item.key) > 0);
+    return core_.codec.Compare(ends_.lo, item.key) <= 0 &&
+           (ends_.unbounded || core_.codec.Compare(ends_.hi, item.key) > 0);
   });
   const auto fences = Layout::FencesOf(core_.codec, leaf.node);
   if (!Layout::CanBeLeaf(core_.codec, items, fences)) {
-    return structure_.Refresh(slot, ends.lo, Arena::Limit::kExceed);
+    change.Undo();
+    return structure_.Refresh(slot, ends_.lo, Arena::Limit::kExceed);
   }
-  Change<Layout> change(core_, slot, Arena::Limit::kExceed);
-  if (!change.Lock(leaf.node, leaf.word)) return Attempt::kAgain;
   if (!change.ReplaceByLeaf(leaf.link, leaf.node, items, fences)) return Attempt::kNoMemory;
   if (!change.Draw()) return Attempt::kAgain;
-  core_.watches.TouchRange(ends.lo, ends.hi, ends.unbounded, change.version());
+  core_.watches.TouchRange(ends_.lo, ends_.hi, ends_.unbounded, change.version());
   change.Publish();
-  *version = change.version();
+  result_.version = change.version();
   return Attempt::kDone;
 }
 
@@ -127,8 +235,8 @@ Attempt RangeDelete<Layout>::RewriteLeaf(Slot& slot, const Step& leaf, const End
 // new fence `sep`; of the right one what lies from hi up, from `sep`.
 template <class Layout>
 Attempt RangeDelete<Layout>::BuildSide(Slot& slot, Change<Layout>& change, const Path& path,
-                                       size_t common, bool is_left, const Ends& ends,
-                                       std::string_view sep, bool sep_unbounded, Side* side) {
+                                       size_t common, bool is_left, std::string_view sep,
+                                       bool sep_unbounded, Side* side) {
   const uint32_t inner_bytes_max = core_.codec.geometry.inner_bytes_max();
   const auto new_fences = [&](const NodeHeader* node, typename Layout::Fences* fences) {
     *fences = Layout::FencesOf(core_.codec, node);
@@ -141,8 +249,8 @@ Attempt RangeDelete<Layout>::BuildSide(Slot& slot, Change<Layout>& change, const
   std::vector<LeafItem> items;
   structure_.Gather(leaf.node, NodeWord{leaf.word}.used(), &items);
   std::erase_if(items, [&](const LeafItem& item) {
-    return is_left ? core_.codec.Compare(ends.lo, item.key) <= 0
-                   : core_.codec.Compare(ends.hi, item.key) > 0;
+    return is_left ? core_.codec.Compare(ends_.lo, item.key) <= 0
+                   : core_.codec.Compare(ends_.hi, item.key) > 0;
   });
   if (!new_fences(leaf.node, &fences)) return Attempt::kNoMemory;
   if (!Layout::CanBeLeaf(core_.codec, items, fences)) {
@@ -201,15 +309,14 @@ void RangeDelete<Layout>::CollectDetached(const Path& path, size_t common, bool 
 }
 
 template <class Layout>
-Attempt RangeDelete<Layout>::DetachBetween(Slot& slot, const Path& left, const Path& right,
-                                           size_t common, const Ends& ends, Version* version) {
-  Change<Layout> change(core_, slot, Arena::Limit::kExceed);
-  const bool has_right = !ends.unbounded;
+Attempt RangeDelete<Layout>::DetachBetween(Slot& slot, Change<Layout>& change, const Path& left,
+                                           const Path& right, size_t common) {
+  const bool has_right = !ends_.unbounded;
   for (size_t i = common; i < left.size(); ++i) {
-    if (!change.Lock(left[i].node, left[i].word)) return Attempt::kAgain;
+    if (!Hold(change, left[i])) return Attempt::kAgain;
   }
   for (size_t i = common + 1; has_right && i < right.size(); ++i) {
-    if (!change.Lock(right[i].node, right[i].word)) return Attempt::kAgain;
+    if (!Hold(change, right[i])) return Attempt::kAgain;
   }
   const Step& top = left[common];
   const typename Layout::Inner inner(core_.codec, top.node);
@@ -224,9 +331,9 @@ Attempt RangeDelete<Layout>::DetachBetween(Slot& slot, const Path& left, const P
   if (has_right) sep = core_.codec.Whole(items[right_child - 1].separator, scratch);
   Side left_side;
   Side right_side;
-  Attempt built = BuildSide(slot, change, left, common, true, ends, sep, !has_right, &left_side);
+  Attempt built = BuildSide(slot, change, left, common, true, sep, !has_right, &left_side);
   if (built == Attempt::kDone && has_right) {
-    built = BuildSide(slot, change, right, common, false, ends, sep, false, &right_side);
+    built = BuildSide(slot, change, right, common, false, sep, false, &right_side);
   }
   if (built != Attempt::kDone) return built;
   const Step& first = left.leaf();
@@ -256,9 +363,9 @@ Attempt RangeDelete<Layout>::DetachBetween(Slot& slot, const Path& left, const P
   }
   change.Draw(detached.size());  // the phase is ours
   core_.reclaimer.AnnounceDetached(detached.size());
-  core_.watches.TouchRange(ends.lo, ends.hi, ends.unbounded, change.version());
+  core_.watches.TouchRange(ends_.lo, ends_.hi, ends_.unbounded, change.version());
   change.Publish();
-  *version = change.version();
+  result_.version = change.version();
   for (const Link link : detached) {
     slot.retired.push_back(
         {.kind = Retired::Kind::kSubtree, .link = link, .end = change.version()});

@@ -11,39 +11,52 @@
 //     / \  .  .     / \           |         |            A', B', X', Y' have new LIDs: their ranges
 //    A   a .  .    b   B          A'        B'           are new. P keeps its own.
 //
-// The detached leaves are not locked one by one: a writer that is in one of them must not write
-// there any more. So the other writers are stopped (protocol P of versions.h) for as long as it
-// takes to build two paths, some microseconds; readers are not. How many keys there were is counted
-// afterwards, at the version before. reclaim.h walks what was detached and frees it in the
-// background.
+// Stops nobody for nothing. The caller has asked at a version whether there is a key at all
+//   (HasKey), so whoever deletes an empty range stops nobody. (Without versions there is none to
+//   ask at: a walk over several leaves might find none although there was always one.) A range within one leaf is a write of
+//   that leaf, under its lock. Only where subtrees are detached are the other writers stopped
+//   (protocol P of versions.h), as a writer that is in one of them must not write there any more,
+//   and the detached leaves are not locked one by one. What is done then does not depend on the
+//   number of keys: two ways down, and the two paths built anew. How many keys there were is
+//   counted afterwards, at the version before; without versions, while the writers are stopped.
 //
-// A delete of at most `limit` keys looks for its end while the writers are stopped, a step a leaf.
+// A delete of at most `limit` keys looks for its end under the locks of the leaves that it counts,
+//   from left to right, before it stops the writers: those that write there wait, no others.
+//
+// reclaim.h walks what was detached and frees it in the background.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "btree/change.h"
 #include "btree/core.h"
+#include "btree/ranges.h"
 #include "btree/structure.h"
 #include "btree/upkeep.h"
 
 namespace skep::btree {
 
-// Thread safety: stateless but for the core. The caller is inside an epoch and has called
-// BeginWrites; it has announced a read floor, which keeps what is counted.
+// Owner: one operation. The caller is inside an epoch and has called BeginWrites; it has announced
+// a read floor, which keeps what is counted.
 template <class Layout>
 class RangeDelete {
  public:
   struct Result {
     bool no_memory = false;  // nothing was deleted
     uint64_t keys = 0;
-    Version version = 0;  // if keys > 0
+    Version version = 0;  // if something was deleted
     bool more = false;    // there may be more than `limit`; `bound` is where to go on
     std::string bound;
   };
 
   RangeDelete(Core& core, Upkeep& upkeep) : core_(core), upkeep_(upkeep), structure_(core) {}
+
+  // Whether the range has a key that has not expired, at a version. Cost: the leaves up
+  // to that key; behind it none.
+  static bool HasKey(const Core& core, Version at, std::string_view lo, std::string_view hi,
+                     bool unbounded, uint64_t now_ms);
 
   // Deletes the first `limit` keys of [lo, hi) that have not expired; and all that have between
   // them, which are not counted.
@@ -63,19 +76,34 @@ class RangeDelete {
     Link leaf;
   };
 
-  Attempt Detach(Slot& slot, const Ends& ends, Version* version);
-  Attempt RewriteLeaf(Slot& slot, const Step& leaf, const Ends& ends, Version* version);
-  Attempt DetachBetween(Slot& slot, const Path& left, const Path& right, size_t common,
-                        const Ends& ends, Version* version);
+  Attempt Try(Slot& slot, Tries& tries);
+  std::optional<Attempt> TryOneLeaf(Slot& slot, Tries& tries);
+  Attempt DeleteNothing();
+  void LockAndCount(Change<Layout>& change);
+  LeafPlace LockLeaf(Change<Layout>& change, std::string_view key) const;
+  bool CountLeaf(const NodeHeader* leaf, uint64_t word);
+  bool EndsIn(const NodeHeader* leaf) const;
+  bool Hold(Change<Layout>& change, const Step& step) const;
+  Attempt Detach(Slot& slot, Change<Layout>* held);
+  Attempt RewriteLeaf(Slot& slot, Change<Layout>& change, const Step& leaf);
+  Attempt DetachBetween(Slot& slot, Change<Layout>& change, const Path& left, const Path& right,
+                        size_t common);
   Attempt BuildSide(Slot& slot, Change<Layout>& change, const Path& path, size_t common,
-                    bool is_left, const Ends& ends, std::string_view sep, bool sep_unbounded,
-                    Side* side);
+                    bool is_left, std::string_view sep, bool sep_unbounded, Side* side);
   void CollectDetached(const Path& path, size_t common, bool is_left, std::vector<Link>* links);
-  bool HasKey(const Ends& ends, uint64_t now_ms) const;
 
   Core& core_;
   Upkeep& upkeep_;
   Structure<Layout> structure_;
+  // As it was asked for.
+  Ends asked_ = {};
+  uint64_t limit_ = 0;
+  uint64_t now_ms_ = 0;
+  // Of this try.
+  Ends ends_ = {};
+  Result result_;
+  typename Ranges<Layout>::Tally deleted_;
+  bool is_counted_ = false;
 };
 
 }  // namespace skep::btree

@@ -6,10 +6,28 @@
 #include "base/reserve_more.h"
 
 namespace skep::btree {
+namespace {
+
+void Mark(NodeHeader* node, uint64_t mark) { node->word.fetch_or(mark, std::memory_order_relaxed); }
+void Unmark(NodeHeader* node, uint64_t mark) {
+  node->word.fetch_and(~mark, std::memory_order_relaxed);
+}
+bool HasMark(const NodeHeader* node, uint64_t mark) {
+  return (node->word.load(std::memory_order_relaxed) & mark) != 0;
+}
+
+// Takes one from a budget; false if it is used up.
+bool Spend(uint32_t* budget) {
+  if (*budget == 0) return false;
+  --*budget;
+  return true;
+}
+
+}  // namespace
 
 Reclaimer::Reclaimer(Arena& arena, PageTable& table, Versions& versions, Snapshots& snapshots,
                      const ReleaseGate& gate, const NodeContents& contents, const SyncHook& hook,
-                     uint32_t front_bytes)
+                     MemoryBudget& budget, uint32_t front_bytes)
     : arena_(arena),
       table_(table),
       versions_(versions),
@@ -17,7 +35,8 @@ Reclaimer::Reclaimer(Arena& arena, PageTable& table, Versions& versions, Snapsho
       gate_(gate),
       contents_(contents),
       hook_(hook),
-      front_bytes_(front_bytes) {}
+      front_bytes_(front_bytes),
+      memory_(budget) {}
 
 bool Reclaimer::Run(Slot& slot, uint32_t pieces_max, bool wait) {
   std::unique_lock lock(mutex_, std::defer_lock);
@@ -26,28 +45,28 @@ bool Reclaimer::Run(Slot& slot, uint32_t pieces_max, bool wait) {
   } else if (!lock.try_lock()) {
     return false;
   }
-  const bool more_to_look_at = Collect(slot, pieces_max);
-  // In this order (S1, snapshots.h).
+  // In this order, and before any pin is asked for (S1, snapshots.h).
   const Version released = gate_.released();
-  snapshots_.CopyPinned(&pinned_);
   horizon_ = std::min(released, versions_.LowestReadFloor());
+  left_ = {.visits = pieces_max, .blocks = pieces_max, .nodes = pieces_max, .frees = pieces_max};
 
-  uint32_t pieces = pieces_max;
-  const bool more_to_walk = WalkSome(&pieces);
-  // A piece leaves a list once it is in the next one: so none is lost where memory ends.
-  while (pieces > 0 && !waiting_.empty() && waiting_.front().end <= horizon_) {
-    Advance(waiting_.front());
-    waiting_.pop_front();
-    --pieces;
-  }
-  pieces = pieces_max;
-  const bool more_to_free = FreeSome(&pieces, slot);
-  return more_to_look_at || more_to_walk || more_to_free ||
-         (!waiting_.empty() && waiting_.front().end <= horizon_);
+  const bool more_released = TakeReleased(pieces_max);
+  WalkChains();
+  Collect(slot);
+  JudgeBlocks();
+  FreeSome(slot);
+  const bool more_to_mark = WalkSubtrees();
+  // What died just now has no epoch yet.
+  const bool more_to_free = CanFree() || (!dying_.empty() && dying_.front().epoch == Slot::kIdle);
+  return more_released || more_to_mark || more_to_free || HasRipe();
 }
 
-// True if there is more that was kept for snapshots which are gone.
-bool Reclaimer::Collect(Slot& slot, uint32_t pieces_max) {
+bool Reclaimer::HasRipe() const {
+  return walk_.is_on || (!chains_.empty() && IsRipe(chains_.front().due)) ||
+         (!blocks_.empty() && IsRipe(blocks_.front().end));
+}
+
+void Reclaimer::Collect(Slot& slot) {
   size_t taken = 0;
   try {
     for (; taken < slot.retired.size(); ++taken) Take(slot.retired[taken]);
@@ -56,54 +75,141 @@ bool Reclaimer::Collect(Slot& slot, uint32_t pieces_max) {
     throw;
   }
   slot.retired.clear();
-  // It has some already if there was no memory to go on with them.
-  const bool more = snapshots_.TakeReleased(&again_, pieces_max);
-  waiting_.insert(waiting_.begin(), again_.begin(), again_.end());
-  again_.clear();
-  return more;
 }
 
 void Reclaimer::Take(const Retired& what) {
-  if (what.kind == Retired::Kind::kSubtree) {
-    subtrees_.push_back(what);
-  } else if (what.kind == Retired::Kind::kUnlinked) {
-    Die(what);
-  } else {
-    waiting_.push_back(what);
-  }
-}
-
-// Moves a piece on: to dying, or into the keeping of a snapshot.
-void Reclaimer::Advance(const Retired& what) {
   switch (what.kind) {
     case Retired::Kind::kBuffer:
-      return AdvanceBuffer(what);
+      return TakeChain(what.link, {.due = what.end});
     case Retired::Kind::kNode:
-      return AdvanceNode(what);
-    default:
-      return AdvanceBlock(what);
+    case Retired::Kind::kWholeNode:
+      return TakeChain(
+          what.link,
+          {.due = what.end, .has_left = true, .left_at = what.end, .left_as = what.kind});
+    case Retired::Kind::kSubtree:
+      return subtrees_.push_back(what);
+    case Retired::Kind::kBlock:
+      return blocks_.push_back(what);
+    case Retired::Kind::kUnlinked:
+      return Die(what);
   }
 }
 
-// The newest pinned version in [begin, end); Slot::kIdle if there is none.
-Version Reclaimer::PinIn(Version begin, Version end) const {
-  const auto above = std::lower_bound(pinned_.begin(), pinned_.end(), end);
-  if (above == pinned_.begin()) return Slot::kIdle;
-  return *std::prev(above) >= begin ? *std::prev(above) : Slot::kIdle;
+// Some of what was kept for snapshots that are gone. True if there is more of that.
+bool Reclaimer::TakeReleased(uint32_t pieces_max) {
+  // It has some already if there was no memory to go on with them.
+  const bool more = snapshots_.TakeReleased(&again_, pieces_max);
+  for (; !again_.empty(); again_.pop_back()) TakeBack(again_.back());
+  return more;
 }
 
-// Unlinks from the chain of `head` every older buffer that nobody can need.
-void Reclaimer::Prune(NodeHeader* head) {
-  NodeHeader* newer = head;
+void Reclaimer::TakeBack(const Retired& what) {
+  if (what.kind == Retired::Kind::kBlock) return blocks_.push_front(what);
+  Chain chain{.due = horizon_};
+  if (what.kind != Retired::Kind::kBuffer) {
+    chain.has_left = true;
+    chain.left_at = what.end;
+    chain.left_as = what.kind;
+    return Await(what.link, chain, true);
+  }
+  NodeHeader* const buffer = Node(what.at);
+  chain.unmarked = buffer->version.load(std::memory_order_relaxed);
+  Await(what.link, chain, true);
+  Unmark(buffer, NodeWord::kKept);
+}
+
+// Walks the chain now if it is ripe and nothing else is under way; else it waits.
+void Reclaimer::TakeChain(Link link, const Chain& chain) {
+  if (walk_.is_on || !IsRipe(chain.due) || left_.visits == 0 || dirty_.contains(link.bits)) {
+    return Await(link, chain, false);
+  }
+  BeginWalk(link, chain);
+  WalkOn();
+}
+
+// Notes in the set what there is to do. A chain that waits already is walked when it was due
+// before, unless `at_once`.
+void Reclaimer::Await(Link link, const Chain& chain, bool at_once) {
+  const auto at = dirty_.find(link.bits);
+  const bool is_known = at != dirty_.end();
+  if (!is_known || (at_once && !IsRipe(at->second.due))) Queue(link, chain.due);
+  if (!is_known) {
+    // If this throws, the entry in the queue is out of date.
+    dirty_.emplace(link.bits, chain);
+    return;
+  }
+  Chain& known = at->second;
+  if (at_once && !IsRipe(known.due)) known.due = chain.due;
+  known.unmarked = std::min(known.unmarked, chain.unmarked);
+  if (!chain.has_left) return;
+  known.has_left = true;
+  known.left_at = chain.left_at;
+  known.left_as = chain.left_as;
+}
+
+void Reclaimer::Queue(Link link, Version due) {
+  const Due entry = {.due = due, .link = link};
+  IsRipe(due) ? chains_.push_front(entry) : chains_.push_back(entry);
+}
+
+void Reclaimer::WalkChains() {
+  if (walk_.is_on) WalkOn();
+  while (!walk_.is_on && left_.visits > 0 && !chains_.empty() && IsRipe(chains_.front().due)) {
+    const Due due = chains_.front();
+    chains_.pop_front();
+    const auto at = dirty_.find(due.link.bits);
+    if (at == dirty_.end() || at->second.due != due.due) continue;
+    const Chain chain = at->second;
+    dirty_.erase(at);
+    BeginWalk(due.link, chain);
+    WalkOn();
+  }
+}
+
+void Reclaimer::BeginWalk(Link link, const Chain& chain) {
+  const ArenaAddress head = table_.Find(link);
+  if (!head) return;  // the whole node is gone
+  Spend(&left_.visits);
+  ++visits_;
+  NodeHeader* const node = Node(head);
+  walk_ = {.is_on = true,
+           .link = link,
+           .chain = chain,
+           .newer = node,
+           .top = node->version.load(std::memory_order_relaxed)};
+}
+
+// A walk that meets an exception goes on in a later run.
+void Reclaimer::WalkOn() {
+  if (walk_.is_on && WalkBuffers()) EndWalk();
+}
+
+// From where the walk is to the end of what it has to look at. False: the budget is used up.
+bool Reclaimer::WalkBuffers() {
   while (true) {
-    const Older older{newer->older.load(std::memory_order_acquire)};
-    if (!older.buffer()) return;
+    const Older older{walk_.newer->older.load(std::memory_order_acquire)};
+    if (!older.buffer()) return true;
+    if (!Spend(&left_.visits)) return false;
+    ++visits_;
     NodeHeader* const buffer = Node(older.buffer());
-    const Version end = newer->version.load(std::memory_order_relaxed);
-    const bool needed = end > horizon_ ||
-                        PinIn(buffer->version.load(std::memory_order_relaxed), end) != Slot::kIdle;
-    if (needed) {
-      newer = buffer;
+    const Version begin = buffer->version.load(std::memory_order_relaxed);
+    const Version end = walk_.newer->version.load(std::memory_order_relaxed);
+    if (!IsRipe(end)) {
+      walk_.left_unripe = true;
+      walk_.newer = buffer;
+      continue;
+    }
+    if (HasMark(buffer, NodeWord::kKept)) {
+      if (begin < walk_.chain.unmarked) return true;
+      walk_.newer = buffer;
+      continue;
+    }
+    const Version pin = snapshots_.PinIn(begin, end);
+    if (pin != Slot::kIdle) {
+      snapshots_.Keep(pin,
+                      {.kind = Retired::Kind::kBuffer, .link = walk_.link, .at = older.buffer()});
+      Mark(buffer, NodeWord::kKept);
+      walk_.newer = buffer;
       continue;
     }
     // It has no epoch before this run ends, so nobody frees it before it is unlinked.
@@ -111,54 +217,89 @@ void Reclaimer::Prune(NodeHeader* head) {
          .bytes = static_cast<uint32_t>(buffer->buffer_bytes()),
          .at = older.buffer()});
     // seq_cst: (E1).
-    newer->older.store(buffer->older.load(std::memory_order_acquire), std::memory_order_seq_cst);
+    walk_.newer->older.store(buffer->older.load(std::memory_order_acquire),
+                             std::memory_order_seq_cst);
   }
 }
 
-void Reclaimer::AdvanceBuffer(const Retired& what) {
-  const ArenaAddress head = table_.Find(what.link);
-  if (!head) return;  // the whole node is gone
-  Prune(Node(head));
-  // Is the one that this piece stands for still there?
-  for (NodeHeader* newer = Node(head);;) {
-    const Older older{newer->older.load(std::memory_order_acquire)};
-    if (!older.buffer()) return;
-    NodeHeader* const buffer = Node(older.buffer());
-    if (older.buffer() == what.at) {
-      snapshots_.Keep(PinIn(buffer->version.load(std::memory_order_relaxed),
-                            newer->version.load(std::memory_order_relaxed)),
-                      what);
-      return;
-    }
-    newer = buffer;
+void Reclaimer::EndWalk() {
+  Chain chain = walk_.chain;
+  const bool is_early = chain.has_left && !IsRipe(chain.left_at);
+  if (walk_.left_unripe || is_early) {
+    chain.due = walk_.left_unripe ? walk_.top : chain.left_at;
+    chain.unmarked = Slot::kIdle;
+    AwaitAgain(walk_.link, chain);
+  } else {
+    JudgeNode(Node(table_.Find(walk_.link)));
   }
+  walk_ = {};
 }
 
-void Reclaimer::AdvanceNode(const Retired& what) {
-  const ArenaAddress at = table_.Find(what.link);
-  if (!at) return;
-  NodeHeader* const head = Node(at);
-  Prune(head);
-  const Version pin = PinIn(head->version.load(std::memory_order_relaxed), what.end);
+// After a walk that left something. What came meanwhile waits as long as the rest.
+void Reclaimer::AwaitAgain(Link link, const Chain& chain) {
+  const auto at = dirty_.find(link.bits);
+  if (at != dirty_.end() && !IsRipe(at->second.due)) {
+    Queue(link, chain.due);
+    at->second.due = chain.due;
+  }
+  Await(link, chain, false);
+}
+
+// The chain has been walked and is ripe: what is to become of the node itself, if it has left.
+void Reclaimer::JudgeNode(NodeHeader* head) {
+  Chain& chain = walk_.chain;
+  const Link link = walk_.link;
+  const bool has_older =
+      static_cast<bool>(Older{head->older.load(std::memory_order_acquire)}.buffer());
+  if (!chain.has_left) {
+    if (has_older || !HasMark(head, NodeWord::kHollow)) return;
+    Die({.kind = Retired::Kind::kNode, .link = link});
+    return Unmark(head, NodeWord::kHollow);  // once
+  }
+  const Version pin =
+      snapshots_.PinIn(head->version.load(std::memory_order_relaxed), chain.left_at);
   if (pin != Slot::kIdle) {
-    snapshots_.Keep(pin, what);
-    return;
+    return snapshots_.Keep(pin, {.kind = chain.left_as, .link = link, .end = chain.left_at});
   }
-  const Older older{head->older.load(std::memory_order_acquire)};
-  if (older.buffer()) {
-    const NodeHeader* const buffer = Node(older.buffer());
-    snapshots_.Keep(PinIn(buffer->version.load(std::memory_order_relaxed),
-                          head->version.load(std::memory_order_relaxed)),
-                    what);
-    return;
+  const bool is_whole = chain.left_as == Retired::Kind::kWholeNode;
+  if (is_whole && (has_older || snapshots_.PinIn(0, chain.left_at) != Slot::kIdle)) {
+    QueueBlocks(head, chain.left_at);
+    chain.left_as = Retired::Kind::kNode;
   }
-  Die(what);
+  if (has_older) return Mark(head, NodeWord::kHollow);
+  Die({.kind = chain.left_as, .link = link});
 }
 
-void Reclaimer::AdvanceBlock(const Retired& what) {
+// A snapshot may see some of the node's blocks in an older buffer, so each is judged by itself.
+void Reclaimer::QueueBlocks(const NodeHeader* node, Version end) {
+  ListBlocks(node);
+  size_t queued = 0;
+  try {
+    for (; queued < named_.size(); ++queued) {
+      blocks_.push_front({.kind = Retired::Kind::kBlock,
+                          .bytes = named_[queued].bytes,
+                          .at = named_[queued].at,
+                          .end = end});
+    }
+  } catch (const std::bad_alloc&) {
+    for (; queued > 0; --queued) blocks_.pop_front();
+    throw;
+  }
+}
+
+// A block leaves the queue once it is in the next list: so none is lost where memory ends.
+void Reclaimer::JudgeBlocks() {
+  while (!blocks_.empty() && IsRipe(blocks_.front().end) && Spend(&left_.blocks)) {
+    ++visits_;
+    JudgeBlock(blocks_.front());
+    blocks_.pop_front();
+  }
+}
+
+void Reclaimer::JudgeBlock(const Retired& what) {
   Version born;
   std::memcpy(&born, arena_.At(what.at), sizeof born);
-  const Version pin = PinIn(born, what.end);
+  const Version pin = snapshots_.PinIn(born, what.end);
   if (pin != Slot::kIdle) {
     snapshots_.Keep(pin, what);
   } else {
@@ -166,26 +307,31 @@ void Reclaimer::AdvanceBlock(const Retired& what) {
   }
 }
 
-// Walks up to `pieces` nodes of detached subtrees. True if some are left that could be walked now.
-bool Reclaimer::WalkSome(uint32_t* pieces) {
+// Marks nodes of detached subtrees, children before their parents, and takes them over, unless what
+// was marked before is still to be walked or freed. True if some are left that could be marked now.
+bool Reclaimer::WalkSubtrees() {
   size_t busy = 0;
-  while (*pieces > 0 && busy < subtrees_.size()) {
-    --*pieces;
+  while (busy < subtrees_.size() && !HasRipe() && !CanFree()) {
     const Retired what = subtrees_.back();
-    if (WalkOne(what)) {
-      detached_.fetch_sub(1, std::memory_order_seq_cst);
-    } else {
+    if (what.kind == Retired::Kind::kWholeNode) {
+      TakeChain(what.link,
+                {.due = what.end, .has_left = true, .left_at = what.end, .left_as = what.kind});
       subtrees_.pop_back();
-      subtrees_.insert(subtrees_.begin(), what);
-      ++busy;
+      continue;
     }
+    if (!Spend(&left_.nodes)) break;
+    ++visits_;
+    if (MarkSubtree(what)) continue;
+    subtrees_.push_front(what);
+    subtrees_.pop_back();
+    ++busy;
   }
   return busy < subtrees_.size();
 }
 
-// The last one of the stack makes room for its children. False if a writer that is about to give up
-// still holds the node.
-bool Reclaimer::WalkOne(const Retired& what) {
+// The last one of the stack, which becomes one that has left, with its children above it. False if
+// a writer that is about to give up still holds the node.
+bool Reclaimer::MarkSubtree(const Retired& what) {
   NodeHeader* const node = Node(table_.Find(what.link));
   uint64_t word = node->word.load(std::memory_order_relaxed);
   if ((word & NodeWord::kLocked) != 0 ||
@@ -193,36 +339,30 @@ bool Reclaimer::WalkOne(const Retired& what) {
                                           std::memory_order_seq_cst)) {
     return false;
   }
-  const size_t waiting = waiting_.size();
+  const size_t before = subtrees_.size();
   try {
     children_.clear();
     if (!node->is_leaf()) contents_.Children(node, &children_);
-    ReserveMore(subtrees_, children_.size());
-    blocks_.clear();
-    contents_.Blocks(node, NodeWord{word}.used(), &blocks_);
-    KeepEachOnce(&blocks_);
-    for (const OutsideBlock& block : blocks_) {
-      waiting_.push_back(
-          {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = what.end});
+    for (const Link child : children_) {
+      subtrees_.push_back({.kind = Retired::Kind::kSubtree, .link = child, .end = what.end});
     }
-    waiting_.push_back({.kind = Retired::Kind::kNode, .link = what.link, .end = what.end});
   } catch (const std::bad_alloc&) {
-    while (waiting_.size() > waiting) waiting_.pop_back();
+    while (subtrees_.size() > before) subtrees_.pop_back();
     node->word.store(word, std::memory_order_release);
     throw;
   }
+  subtrees_[before - 1].kind = Retired::Kind::kWholeNode;
+  // The children first: this must not come to zero between the two.
   detached_.fetch_add(children_.size(), std::memory_order_seq_cst);
-  subtrees_.pop_back();
-  for (const Link child : children_) {
-    subtrees_.push_back({.kind = Retired::Kind::kSubtree, .link = child, .end = what.end});
-  }
+  detached_.fetch_sub(1, std::memory_order_seq_cst);
   contents_.HasLeft(node);
   return true;
 }
 
-// Frees up to `pieces` of what no reader can stand on. True if there is more of that.
-bool Reclaimer::FreeSome(uint32_t* pieces, Slot& slot) {
-  if (dying_.empty()) return false;
+// Frees what no reader can stand on.
+void Reclaimer::FreeSome(Slot& slot) {
+  lowest_epoch_ = 0;
+  if (dying_.empty()) return;
   if (dying_.back().epoch == Slot::kIdle) {
     hook_.Reach(SyncPoint::kReclaimUnlinked);
     const uint64_t epoch = versions_.AdvanceEpoch();
@@ -231,49 +371,71 @@ bool Reclaimer::FreeSome(uint32_t* pieces, Slot& slot) {
       dying->epoch = epoch;
     }
   }
-  const uint64_t lowest = versions_.LowestEpoch();
-  for (; *pieces > 0 && !dying_.empty() && dying_.front().epoch < lowest; --*pieces) {
+  lowest_epoch_ = versions_.LowestEpoch();
+  while (CanFree() && Spend(&left_.frees)) {
+    ++visits_;
     Free(dying_.front().what, slot);
     dying_.pop_front();
   }
-  // What died just now has no epoch yet.
-  return !dying_.empty() && (dying_.front().epoch == Slot::kIdle || dying_.front().epoch < lowest);
 }
 
 void Reclaimer::Free(const Retired& what, Slot& slot) {
-  if (what.kind != Retired::Kind::kNode) {
-    // The mark of death, for readers outside the epochs: in a node's word, in a block's `born`.
-    const uint64_t dead = NodeWord::kRetired | NodeWord::kReplaced | NodeWord::kLocked;
-    if (what.kind == Retired::Kind::kUnlinked) {
-      Node(what.at)->word.store(dead, std::memory_order_relaxed);
-    } else {
-      std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(arena_.At(what.at)))
-          .store(dead, std::memory_order_relaxed);
-    }
-    arena_.Free(slot.cache, what.at, what.bytes);
-    return;
+  switch (what.kind) {
+    case Retired::Kind::kBlock:
+      return FreeBlock({.at = what.at, .bytes = what.bytes}, slot);
+    case Retired::Kind::kUnlinked:
+      // The mark of death, for readers outside the epochs.
+      Node(what.at)->word.store(NodeWord::kDead, std::memory_order_relaxed);
+      return arena_.Free(slot.cache, what.at, what.bytes);
+    default:
+      return FreeNode(what, slot);
   }
-  // Whoever came with a hint or a sibling link found it in the page table until now. That it dies
-  // is noted first: `what` is of the list too, whose elements stay where they are.
+}
+
+// Whoever came with a hint or a sibling link found the node in the page table until now. That it
+// dies is noted first: `what` is of the list too, whose elements stay where they are.
+void Reclaimer::FreeNode(const Retired& what, Slot& slot) {
   const Link link = what.link;
   const ArenaAddress at = table_.Find(link);
   NodeHeader* const node = Node(at);
+  named_.clear();
+  if (what.kind == Retired::Kind::kWholeNode) ListBlocks(node);
   Die({.kind = Retired::Kind::kUnlinked,
        .bytes = static_cast<uint32_t>(node->buffer_bytes()),
        .at = at});
+  for (const OutsideBlock& block : named_) FreeBlock(block, slot);
+  visits_ += named_.size();
+  left_.frees -= std::min<uint32_t>(left_.frees, static_cast<uint32_t>(named_.size()));
   node->version.store(NodeHeader::kDead, std::memory_order_relaxed);
   table_.Free(link);
+}
+
+// The mark of death of a block is in its `born`.
+void Reclaimer::FreeBlock(const OutsideBlock& block, Slot& slot) {
+  std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(arena_.At(block.at)))
+      .store(NodeWord::kDead, std::memory_order_relaxed);
+  arena_.Free(slot.cache, block.at, block.bytes);
+}
+
+// The blocks that the node names, each once.
+void Reclaimer::ListBlocks(const NodeHeader* node) {
+  named_.clear();
+  contents_.Blocks(node, NodeWord{node->word.load(std::memory_order_relaxed)}.used(), &named_);
+  KeepEachOnce(&named_);
 }
 
 ReclaimStatistics Reclaimer::Statistics() const {
   std::lock_guard lock(mutex_);
   const Version released = gate_.released();
-  const Version oldest = waiting_.empty() ? released : waiting_.front().end;
-  return {.waiting = waiting_.size(),
+  Version oldest = released;
+  if (!chains_.empty()) oldest = std::min(oldest, chains_.front().due);
+  if (!blocks_.empty()) oldest = std::min(oldest, blocks_.front().end);
+  return {.waiting = dirty_.size() + (walk_.is_on ? 1 : 0) + blocks_.size() + subtrees_.size(),
           .kept = snapshots_.kept(),
           .dying = dying_.size(),
           .detached = detached_.load(std::memory_order_relaxed),
-          .behind = released > oldest ? released - oldest : 0};
+          .behind = released - oldest,
+          .visits = visits_};
 }
 
 }  // namespace skep::btree

@@ -1,11 +1,11 @@
 // reclaim.h: when memory that left the tree is used again (Honeycomb, section 3.2).
 //
 // Whoever takes something out of the tree notes it in its slot (Slot::retired). Later it goes
-// through two stages, a few pieces at a time, whoever executes a batch next or calls Maintain:
+// through two stages, a little at a time, whoever executes a batch next or calls Maintain:
 //
-//   1 waiting   until no reader that is executing can need it (protocol S). Then, if no snapshot
-//               lies in its interval, it is unlinked; else it is kept for the newest snapshot that
-//               does, and looked at again when that goes.
+//   1 waiting   until no reader that is executing can need it (protocol S): until it is ripe. Then,
+//               if no snapshot lies in its interval, it is unlinked; else it is kept for the newest
+//               snapshot that does, and looked at again when that goes.
 //   2 dying     until no reader that is executing can stand on it (protocol E). Then it is marked
 //               dead and freed. A whole node dies twice: no reader has its link from the tree after
 //               the first time, so it leaves the page table; but one with a hint or a sibling link
@@ -16,7 +16,8 @@
 //   An outside block is seen from `born`, the version of its write, up to the version of the item
 //   that replaced its own in the log, or of the change that no longer carried it over. A buffer
 //   may name a block longer than that, but nobody follows the stub: a reader below `born` or from
-//   that version on sees another item.
+//   that version on sees another item. A buffer or block is ripe when its interval ends at the
+//   horizon or below: the lower one of the released version and all read floors.
 //
 // Chains. All older buffers of a LID hang on its newest one by NodeHeader::older. Only the freer
 //   changes `older` of a published buffer, under its mutex, and only to skip what nobody needs; a
@@ -24,18 +25,52 @@
 //   The last `older` of a chain may name the node this one was split from; it is a link with a
 //   generation, so it cannot dangle.
 //
-// Detached subtrees (range_delete.h) are walked here: each node is locked for good, marked retired
-//   and noted. Until that is done, the nodes in them do not know that they are out of the tree, so
-//   detached() tells readers not to trust hints and sibling links.
+// Reclaiming by chain. What waits is a set of LIDs whose chains have something new, each once. A
+//   walk goes from the newest buffer to the oldest, unlinks what is ripe and unneeded, and marks
+//   what snapshots keep (NodeWord::kKept). It ends at the first marked buffer: all below it are
+//   marked. Only where snapshots have gone, and so marks, does it go on to the lowest of those.
+//   There is one walk at a time. It may stop after any buffer and go on in a later run.
 //
-// Stalled readers show in Statistics: what they hold back, they hold in stage 1 or 2.
+//   Identity. No address is compared with another one, as memory is used again. A walk asks the
+//   chain itself: what hangs on the newest buffer of a live link is an older buffer of that LID.
+//   Two addresses are kept between runs, and both are in the chain as long: the buffer a walk has
+//   come to, since only walks unlink, and a marked one, since no walk unlinks that before its mark
+//   is gone, which is when the address is used for the last time. A buffer's word is the freer's
+//   once it is ripe: its version is released, so the writer that replaced it has finished.
+//
+//   Cost. A walk visits the chain's u unripe buffers, the r that became ripe, and one marked one.
+//   If it leaves unripe ones, the chain is next walked when all that it left are ripe: it has
+//   u <= r then, plus those that came meanwhile, each for the first time. So a buffer costs at most
+//   four visits, however long readers hold it back and however often they let go for a moment, and
+//   the chain has at most twice the buffers that readers hold back. Each run has a budget of visits
+//   of its own, which is more than four times the buffers that come in with it (upkeep.h): what
+//   waits shrinks. A snapshot that goes costs its chains one walk down to what it kept, past what
+//   is kept for younger ones; those that go before that walk has begun share it.
+//
+// Budgets. A run walks at most `pieces_max` buffers of chains, judges as many blocks, walks as many
+//   nodes of detached subtrees and frees as many pieces; each is a queue and a budget of its own,
+//   so that none waits for another. The blocks of one node are not divided: a run may judge or free
+//   those of one node more.
+//
+// Detached subtrees (range_delete.h) are walked here: each node is locked for good, marked retired
+//   and waits from then on like any other that left. It takes its blocks along, unless a snapshot
+//   is older than its end, so what waits is an entry a node and not an entry a block; and the first
+//   nodes are freed before the next ones are walked. Until that is done, the nodes in them do
+//   not know that they are out of the tree, so detached() tells readers not to trust hints and
+//   sibling links.
+//
+// Stalled readers show in Statistics: what they hold back, they hold in stage 1 or 2. The lists of
+// what waits are charged to the memory budget.
 #pragma once
 
 #include <deque>
+#include <memory_resource>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "base/arena.h"
+#include "base/memory_budget.h"
 #include "btree/node.h"
 #include "btree/page_table.h"
 #include "btree/snapshots.h"
@@ -72,11 +107,12 @@ class NodeContents {
 };
 
 struct ReclaimStatistics {
-  uint64_t waiting = 0;   // pieces in stage 1
-  uint64_t kept = 0;      // for snapshots
+  uint64_t waiting = 0;   // chains, nodes and blocks in stage 1
+  uint64_t kept = 0;      // buffers, nodes and blocks, for snapshots
   uint64_t dying = 0;     // in stage 2
   uint64_t detached = 0;  // subtrees to walk, as far as known
-  Version behind = 0;     // versions between the oldest waiting piece and the released one
+  Version behind = 0;     // versions between the oldest that waits and the released one
+  uint64_t visits = 0;    // of buffers and blocks, since the tree was made: the work done here
   // Executing readers stand in the way of some piece.
   bool is_held_back() const { return waiting + dying + detached > 0; }
 };
@@ -86,11 +122,11 @@ class Reclaimer {
  public:
   Reclaimer(Arena& arena, PageTable& table, Versions& versions, Snapshots& snapshots,
             const ReleaseGate& gate, const NodeContents& contents, const SyncHook& hook,
-            uint32_t front_bytes);
+            MemoryBudget& budget, uint32_t front_bytes);
 
-  // Takes over what `slot`, the caller's own, has retired, and moves up to `pieces_max` pieces on.
-  // The slot must be out of its epoch. Returns whether there is more to do now. If another thread
-  // is at it, waits for it, or does nothing and returns false.
+  // Takes over what `slot`, the caller's own, has retired, and works through what there is to do,
+  // at most `pieces_max` of each kind. The slot must be out of its epoch. Returns whether there is
+  // more to do now. If another thread is at it, waits for it, or does nothing and returns false.
   bool Run(Slot& slot, uint32_t pieces_max, bool wait = false);
 
   // Subtrees that are about to be detached: to be called before the change is visible. Each must be
@@ -102,25 +138,66 @@ class Reclaimer {
   bool detached() const { return detached_.load(std::memory_order_seq_cst) != 0; }
 
   ReclaimStatistics Statistics() const;
+  // Of the lists of what waits.
+  uint64_t held_bytes() const { return memory_.used(); }
 
  private:
+  // What there is to do in the chain of a LID.
+  struct Chain {
+    Version due = 0;                 // the horizon from which on it is to be walked
+    Version unmarked = Slot::kIdle;  // the lowest version of those that lost their marks
+    bool has_left = false;           // the node has left the tree
+    Version left_at = 0;             // then: at this version
+    Retired::Kind left_as = {};      // then: kNode or kWholeNode
+  };
+  struct Due {
+    Version due;
+    Link link;
+  };
+  // The one walk that has begun.
+  struct Walk {
+    bool is_on = false;
+    Link link;
+    Chain chain;
+    NodeHeader* newer = nullptr;  // what hangs on it comes next
+    Version top = 0;              // version of the chain's newest buffer
+    bool left_unripe = false;
+  };
   struct Dying {
     uint64_t epoch;
     Retired what;
   };
+  struct Budget {
+    uint32_t visits, blocks, nodes, frees;
+  };
 
-  bool Collect(Slot& slot, uint32_t pieces_max);
+  bool IsRipe(Version end) const { return end <= horizon_; }
+  void Collect(Slot& slot);
   void Take(const Retired& what);
-  void Advance(const Retired& what);
-  void AdvanceBuffer(const Retired& what);
-  void AdvanceNode(const Retired& what);
-  void AdvanceBlock(const Retired& what);
-  void Prune(NodeHeader* head);
-  bool WalkSome(uint32_t* pieces);
-  bool WalkOne(const Retired& what);
-  bool FreeSome(uint32_t* pieces, Slot& slot);
+  bool TakeReleased(uint32_t pieces_max);
+  void TakeBack(const Retired& what);
+  void TakeChain(Link link, const Chain& chain);
+  void Await(Link link, const Chain& chain, bool at_once);
+  void AwaitAgain(Link link, const Chain& chain);
+  void Queue(Link link, Version due);
+  void WalkChains();
+  void BeginWalk(Link link, const Chain& chain);
+  void WalkOn();
+  bool WalkBuffers();
+  void EndWalk();
+  void JudgeNode(NodeHeader* head);
+  void QueueBlocks(const NodeHeader* node, Version end);
+  void JudgeBlocks();
+  void JudgeBlock(const Retired& what);
+  bool WalkSubtrees();
+  bool MarkSubtree(const Retired& what);
+  void FreeSome(Slot& slot);
   void Free(const Retired& what, Slot& slot);
-  Version PinIn(Version begin, Version end) const;
+  void FreeNode(const Retired& what, Slot& slot);
+  void FreeBlock(const OutsideBlock& block, Slot& slot);
+  void ListBlocks(const NodeHeader* node);
+  bool HasRipe() const;
+  bool CanFree() const { return !dying_.empty() && dying_.front().epoch < lowest_epoch_; }
   NodeHeader* Node(ArenaAddress buffer) const { return NodeIn(arena_.At(buffer), front_bytes_); }
   void Die(const Retired& what) { dying_.push_back({.epoch = Slot::kIdle, .what = what}); }
 
@@ -134,15 +211,25 @@ class Reclaimer {
   const uint32_t front_bytes_;
   std::atomic<uint64_t> detached_{0};
 
+  BudgetedMemory memory_;
   mutable std::mutex mutex_;  // guards all below
-  std::deque<Retired> waiting_;
-  std::vector<Retired> subtrees_;  // a stack
-  std::deque<Dying> dying_;        // epoch is kIdle until the epoch is next advanced
+  // The set of LIDs whose chains wait. Each has an entry in `chains_` with its `due`; one with
+  // another `due` is out of date.
+  std::pmr::unordered_map<uint64_t, Chain> dirty_{&memory_};
+  // About in the order in which they become ripe, which is that of versions; what is ripe when it
+  // comes goes to the front.
+  std::pmr::deque<Due> chains_{&memory_};
+  std::pmr::deque<Retired> blocks_{&memory_};
+  Walk walk_;
+  std::pmr::deque<Retired> subtrees_{&memory_};  // a stack of kSubtree, and kWholeNode once marked
+  std::pmr::deque<Dying> dying_{&memory_};       // epoch is kIdle until it is next advanced
   std::vector<Retired> again_;
-  std::vector<Version> pinned_;  // ascending; of this Run
-  Version horizon_ = 0;          // of this Run: no executing reader needs what ended up to here
+  Version horizon_ = 0;        // of this Run: no executing reader needs what ended up to here
+  uint64_t lowest_epoch_ = 0;  // of this Run: readers are in it, or in later ones
+  Budget left_ = {};           // of this Run
+  uint64_t visits_ = 0;
   std::vector<Link> children_;
-  std::vector<OutsideBlock> blocks_;
+  std::vector<OutsideBlock> named_;
 };
 
 }  // namespace skep::btree

@@ -74,10 +74,12 @@ SnapshotStatistics Snapshots::Statistics() const {
           .oldest_deadline_ms = pins_.begin()->second.deadline_ms};
 }
 
-void Snapshots::CopyPinned(std::vector<Version>* versions) const {
-  versions->clear();
+Version Snapshots::PinIn(Version begin, Version end) const {
   std::lock_guard lock(mutex_);
-  for (const auto& [version, pins] : versions_) versions->push_back(version);
+  const auto above = versions_.lower_bound(end);
+  if (above == versions_.begin()) return Slot::kIdle;
+  const Version newest = std::prev(above)->first;
+  return newest >= begin ? newest : Slot::kIdle;
 }
 
 void Snapshots::Keep(Version version, const Retired& what) {
@@ -87,6 +89,7 @@ void Snapshots::Keep(Version version, const Retired& what) {
   } else {
     released_.emplace(version, std::vector<Retired>{what});
   }
+  ++kept_count_;
 }
 
 bool Snapshots::TakeReleased(std::vector<Retired>* out, size_t pieces_max) {
@@ -98,6 +101,7 @@ bool Snapshots::TakeReleased(std::vector<Retired>* out, size_t pieces_max) {
     out->insert(out->end(), pieces.end() - static_cast<ptrdiff_t>(taken), pieces.end());
     pieces.resize(pieces.size() - taken);
     pieces_max -= taken;
+    kept_count_ -= taken;
     if (pieces.empty()) released_.erase(last);
   }
   return !released_.empty();
@@ -105,10 +109,7 @@ bool Snapshots::TakeReleased(std::vector<Retired>* out, size_t pieces_max) {
 
 uint64_t Snapshots::kept() const {
   std::lock_guard lock(mutex_);
-  uint64_t n = 0;
-  for (const auto& [version, pieces] : released_) n += pieces.size();
-  for (const auto& [version, pieces] : kept_) n += pieces.size();
-  return n;
+  return kept_count_;
 }
 
 }  // namespace skep::btree

@@ -1,9 +1,9 @@
 // snapshots.h: the versions that are pinned, and what is kept for them.
 //
-// Protocol S of versions.h covers reads inside a batch; a snapshot lives longer. The freer takes a
-// copy of the pinned versions after it has read the released version h, and drops only what was
-// replaced at a version <= h. Open() reads the released version under the mutex that the copy is
-// taken under, so a snapshot that is not in the copy reads at h or later.
+// Protocol S of versions.h covers reads inside a batch; a snapshot lives longer. The freer asks for
+// the pins in an interval after it has read the released version h, and drops only what was
+// replaced at a version <= h. Open() reads the released version under the mutex that pins are asked
+// for under, so a snapshot that was not found reads at h or later.
 //
 // A batch that reads at a snapshot announces its version as read floor first, and only then asks
 // whether the snapshot is live: a freer that saw it revoked sees the floor.
@@ -43,14 +43,14 @@ class Snapshots {
   bool IsLive(uint64_t id) const;
   SnapshotStatistics Statistics() const;
 
-  // The pinned versions, ascending.
-  void CopyPinned(std::vector<Version>* versions) const;
+  // The newest pinned version in [begin, end); Slot::kIdle if there is none.
+  Version PinIn(Version begin, Version end) const;
 
   // Keeps `what` until the pin at `version` goes. If it went meanwhile, it is released at once.
   void Keep(Version version, const Retired& what);
   // Some of what was kept for pins that are gone, appended to `out`. True if there is more.
   bool TakeReleased(std::vector<Retired>* out, size_t pieces_max);
-  uint64_t kept() const;  // pieces kept for pins
+  uint64_t kept() const;  // pieces kept for pins, also for some that are gone
 
  private:
   struct Pin {
@@ -66,6 +66,7 @@ class Snapshots {
   // What was retired under pins that are gone. It comes from the map above without an allocation,
   // since pins are dropped where nothing may fail.
   std::multimap<Version, std::vector<Retired>> released_;
+  uint64_t kept_count_ = 0;  // in kept_ and released_
   std::atomic<uint64_t> next_deadline_ms_{UINT64_MAX};
 };
 

@@ -76,6 +76,27 @@ TEST_P(Expiry, UpkeepInTheMiddleOfASplitForgetsNoLeaf) {
   }
 }
 
+// Goal: a delete of a range whose keys expire when it has seen one, and before it has locked,
+// deletes none of them, and they stay counted until the upkeep removes them.
+// Method: of one leaf and of several, with a limit and without; time passes while it looks.
+TEST_P(Expiry, ADeleteOfKeysThatExpireMeanwhileCountsNone) {
+  for (const uint32_t keys : {5u, 500u}) {
+    for (const uint32_t limit : {kNoLimit, 3u, 100u}) {
+      SCOPED_TRACE(testing::Message() << keys << " keys, limit " << limit);
+      TestTree tree;
+      for (uint32_t i = 0; i < keys; ++i) PutUntil(tree, i, kDeadline);
+      Batch batch;
+      batch.DeleteRange(Range::All(), limit);
+      RunWithin(tree, batch, SyncPoint::kReaderInLeaf, [&] { GetAt(tree, "", kDeadline); });
+      EXPECT_EQ(batch.outcome(0).integer, 0);
+      EXPECT_STREQ(tree.engine().Verify(), nullptr);
+      MaintainAllAt(tree, kDeadline);
+      EXPECT_EQ(tree.engine().Statistics().items, 0u);
+      EXPECT_STREQ(tree.engine().Verify(), nullptr);
+    }
+  }
+}
+
 // Goal: a short scan over keys that have expired sees what was written behind them.
 // Method: scans of a few items from each key, side by side, of a leaf whose sorted block begins
 // with keys that expire; the log's writes lie behind those. By a model.

@@ -150,7 +150,7 @@ inline constexpr TreeChange kAll[] = {
     {"CollapseRootToInner", 240, kUnordered, DeleteFromBegin,
      [](const Effect& e) { return e.height == -1; }},
     {"DeleteRangeInLeaf", 200, kUnordered, DeleteTwoInMiddle,
-     [](const Effect& e) { return e.Reached(SyncPoint::kDetachMapped) && e.leaves == 0; }},
+     [](const Effect& e) { return e.Reached(SyncPoint::kStructureMapped) && e.leaves == 0; }},
     {"DeleteRangeOverLeaves", 200, kUnordered, DeleteMiddle,
      [](const Effect& e) { return e.Reached(SyncPoint::kDetachMapped); }},
     {"DeleteRangeTail", 200, kUnordered, DeleteTail,

@@ -7,7 +7,7 @@ namespace skep::btree {
 namespace {
 
 constexpr uint32_t kPiecesAfterBatch = 16;  // at least
-constexpr uint32_t kPiecesMaintain = 512;   // well under a millisecond
+constexpr uint32_t kVisitsOfBuffer = 4;     // at most; reclaim.h
 constexpr uint32_t kPiecesMakeRoom = 1 << 16;
 
 }  // namespace
@@ -18,8 +18,9 @@ void Upkeep::Release() {
 
 void Upkeep::AfterBatch(Slot& slot) {
   if (slot.retired.empty()) return;
-  // More than came, so that a backlog shrinks.
-  const auto pieces = static_cast<uint32_t>(2 * slot.retired.size()) + kPiecesAfterBatch;
+  // More than what came needs, so that a backlog shrinks.
+  const auto pieces =
+      static_cast<uint32_t>(kVisitsOfBuffer * slot.retired.size()) + kPiecesAfterBatch;
   try {
     core_.reclaimer.Run(slot, pieces);
   } catch (const std::bad_alloc&) {

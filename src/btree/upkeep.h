@@ -16,6 +16,10 @@ class Upkeep {
   // A little reclaiming, in proportion to what the batch has retired. Outside the slot's epoch.
   void AfterBatch(Slot& slot);
 
+  // Buffers, blocks and nodes that one call of Maintain visits of each kind that reclaim.h has, at
+  // most: well under a millisecond.
+  static constexpr uint32_t kPiecesMaintain = 512;
+
   // A bounded piece of everything there is to do but for keys that expire (expirer.h). True if
   // there is more to do now.
   bool Maintain(Slot& slot, uint64_t now_ms);

@@ -39,18 +39,8 @@ Version Versions::Complete() const {
   return lowest - 1;
 }
 
-void Versions::BeginOperation(Slot& slot) {
-  Raise(slot);
-  ReadPhase(slot);
-}
-
-void Versions::BeginPoint(Slot& slot) {
-  RaiseInTime(slot);
-  ReadPhase(slot);
-}
-
-void Versions::ReadPhase(Slot& slot) {
-  slot.phase = phase_.load(std::memory_order_seq_cst);
+void Versions::AwaitPhase(Slot& slot) {
+  slot.held_up.store(true, std::memory_order_seq_cst);
   while (slot.phase % 2 != 0) {
     std::this_thread::yield();
     Raise(slot);
@@ -58,14 +48,23 @@ void Versions::ReadPhase(Slot& slot) {
   }
 }
 
-void Versions::StopWriters(Slot& slot) {
+void Versions::TakeTurn(Slot& slot) {
   // Who waits for the turn must not be waited for.
-  while (!exclusive_.try_lock()) {
+  LetGo(slot);
+  const auto wait = [&] {
     Raise(slot);
     std::this_thread::yield();
-  }
+  };
+  while (!exclusive_.try_lock()) wait();
+  slots_.ForEach([&](const Slot& other) {
+    while (other.held_up.load(std::memory_order_seq_cst)) wait();
+  });
+}
+
+void Versions::StopWriters(Slot& slot) {
   slot.phase = phase_.fetch_add(1, std::memory_order_seq_cst) + 1;
   const Version barrier = Draw();
+  barrier_.store(barrier, std::memory_order_seq_cst);
   slots_.ForEach([&](const Slot& other) {
     if (&other == &slot) return;
     while (other.write_floor.load(std::memory_order_seq_cst) <= barrier) std::this_thread::yield();
@@ -74,7 +73,6 @@ void Versions::StopWriters(Slot& slot) {
 
 void Versions::ResumeWriters(Slot& slot) {
   slot.phase = phase_.fetch_add(1, std::memory_order_seq_cst) + 1;
-  exclusive_.unlock();
 }
 
 Version Versions::LowestReadFloor() const {

@@ -25,18 +25,27 @@
 //    Nobody waits: a writer that finishes early leaves the release to a later one. A thread that
 //    stalls between announcing and finishing holds back what is drawn after, and nothing else.
 //
-// P. Stopping the writers, for changes of ranges (range_delete.h). An exclusive writer makes phase_
-//    odd, then draws v, then waits until every other floor is above v. A writer reads an even phase
-//    when it begins an operation and reads it again after it has drawn; if it changed, it writes
-//    nothing (its version stays unused), lets go of its locks and begins again.
+// P. Stopping the writers, for changes of ranges (range_delete.h). An exclusive writer takes the
+//    turn, makes phase_ odd, draws v, tells v in barrier_, then waits until every other floor is
+//    above v. A writer reads an even phase when it begins an operation and reads it again after it
+//    has drawn d. If it changed, the writer finishes if d is below barrier_; else it writes nothing
+//    (d stays unused), lets go of its locks and begins again.
 //    (P1) Who draws after v sees the odd phase, since both sides are seq_cst: phase_ was stored
-//         before v was drawn. So it writes nothing. Who drew before v either saw the change or
-//         finishes its write, and the exclusive writer waits for that: its floor stays <= v so
-//         long. (Waiting for the floors alone would do; looking again makes the wait short.)
+//         before v was drawn. So it writes nothing: barrier_ is v, or that of an earlier stop,
+//         which was drawn before v. Who drew before v finishes its write or, if it saw the phase
+//         and not the barrier yet, gives up, and the exclusive writer waits for either: its floor
+//         stays <= v so long.
 //    (P2) Who raises its floor above v has read a next_ above v, with acquire, so when it then
 //         begins an operation it sees the odd phase: a raised floor never lets a writer slip in.
 //    (P3) The exclusive writer waits no longer than operations take: whoever sees the odd phase
 //         between two of them raises its floor, again and again until it is above v.
+//    (P4) An operation waits for at most two stops, whatever the exclusive writers do. Whoever
+//         finds the phase odd, or changed, sets held_up before it raises its floor, and clears it
+//         when the operation is over; who has the turn waits, before it makes the phase odd, until
+//         nobody is held up. One that gives up its write does that before the stop ends, which
+//         waits for its floor. One that begins in a stop may miss its end and meet the next one.
+//    (P5) No circle: nobody holds a node lock while it waits for the turn or is held up, and who
+//         waits for a lock looks at the phase.
 //
 // S. Reading at a version. A reader announces read_floor = released, then reads at rv = released
 //    again. The freer reads h = released, then every read_floor; it drops what was replaced at
@@ -66,11 +75,12 @@ namespace skep::btree {
 // Something that left the tree at version `end`; reclaim.h.
 struct Retired {
   enum class Kind : uint8_t {
-    kBuffer,    // the buffer at `at`, in the chain of `link`, replaced at `end`
-    kNode,      // the whole of `link`
-    kBlock,     // the outside block at `at`, of `bytes`
-    kSubtree,   // the node of `link` and all below it, detached at `end`
-    kUnlinked,  // the buffer of a node at `at`, of `bytes`, that no reader can find any more
+    kBuffer,     // a buffer in the chain of `link`, replaced at `end`; kept for a snapshot: at `at`
+    kNode,       // the node of `link`
+    kWholeNode,  // the same, with the outside blocks that it names
+    kBlock,      // the outside block at `at`, of `bytes`
+    kSubtree,    // the node of `link` and all below it, detached at `end`
+    kUnlinked,   // the buffer of a node at `at`, of `bytes`, that no reader can find any more
   };
   Kind kind;
   uint32_t bytes = 0;
@@ -86,6 +96,7 @@ struct alignas(128) Slot {
   std::atomic<uint64_t> epoch{kIdle};
   std::atomic<Version> read_floor{kIdle};
   std::atomic<Version> write_floor{kIdle};
+  std::atomic<bool> held_up{false};  // by a stop of the writers (P4)
   // Written by the owner only.
   std::atomic<int64_t> items{0};      // keys added less keys deleted
   std::atomic<int64_t> deadlines{0};  // the same of keys with a deadline
@@ -168,6 +179,7 @@ class TakenSlot {
     end(slot_.read_floor);
     end(slot_.epoch);
     end(slot_.write_floor);
+    slot_.held_up.store(false, std::memory_order_relaxed);
   }
 
   Slots& slots_;
@@ -190,11 +202,15 @@ class Versions {
   }
   // Instead of Raise() between two operations of a batch that writes.
   void RaiseInTime(Slot& slot) {
+    LetGo(slot);
     if (++slot.steps % kRaiseEvery == 0 || phase_.load(std::memory_order_seq_cst) % 2 != 0) {
       Raise(slot);
     }
   }
-  void EndWrites(Slot& slot) { slot.write_floor.store(Slot::kIdle, std::memory_order_seq_cst); }
+  void EndWrites(Slot& slot) {
+    LetGo(slot);
+    slot.write_floor.store(Slot::kIdle, std::memory_order_seq_cst);
+  }
   // The highest version so that it and all below are finished.
   Version Complete() const;
   Version last_drawn() const { return next_.load(std::memory_order_relaxed) - 1; }
@@ -206,22 +222,56 @@ class Versions {
 
   // --- P ---
   // Notes the phase at the beginning of an operation; waits while it is odd.
-  void BeginOperation(Slot& slot);
+  void BeginOperation(Slot& slot) {
+    LetGo(slot);
+    Raise(slot);
+    ReadPhase(slot);
+  }
   // The same of a point: its batch raises the floor now and then.
-  void BeginPoint(Slot& slot);
+  void BeginPoint(Slot& slot) {
+    RaiseInTime(slot);
+    ReadPhase(slot);
+  }
+  // The same of another try of the operation.
+  void BeginAgain(Slot& slot) {
+    if (PhaseChanged(slot)) slot.held_up.store(true, std::memory_order_seq_cst);
+    Raise(slot);
+    ReadPhase(slot);
+  }
+  // The writers are being stopped, or were, since the operation began.
   bool PhaseChanged(const Slot& slot) const {
     return phase_.load(std::memory_order_seq_cst) != slot.phase;
   }
-  // Between the two calls nobody else writes. One thread at a time: others wait. `slot` must have
-  // called BeginWrites and hold no node locks.
-  void StopWriters(Slot& slot);
-  void ResumeWriters(Slot& slot);
+  // Whether an operation that has drawn this version may write (P1).
+  bool MayWrite(const Slot& slot, Version drawn) const {
+    return !PhaseChanged(slot) || drawn < barrier_.load(std::memory_order_seq_cst);
+  }
+  // How often the writers were stopped.
+  uint64_t stops() const { return (phase_.load(std::memory_order_relaxed) + 1) / 2; }
 
-  // Between its making and its end nobody else writes, however it ends.
+  // While it lives nobody else stops the writers. `slot` must have called BeginWrites and hold no
+  // node locks. Waits for those whose turn it is, and for an operation of each writer that the stop
+  // before has held up.
+  class Turn {
+   public:
+    Turn(Versions& versions, Slot& slot) : versions_(versions), slot_(slot) {
+      versions.TakeTurn(slot);
+    }
+    ~Turn() { versions_.exclusive_.unlock(); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    friend class Versions;
+    Versions& versions_;
+    Slot& slot_;
+  };
+  // Between its making and its end nobody but who has the turn writes. It may hold node locks: who
+  // waits for one of those gives up when the phase changes.
   class Stopped {
    public:
-    Stopped(Versions& versions, Slot& slot) : versions_(versions), slot_(slot) {
-      versions.StopWriters(slot);
+    explicit Stopped(Turn& turn) : versions_(turn.versions_), slot_(turn.slot_) {
+      versions_.StopWriters(slot_);
     }
     ~Stopped() { versions_.ResumeWriters(slot_); }
     Stopped(const Stopped&) = delete;
@@ -245,7 +295,20 @@ class Versions {
   uint64_t LowestEpoch() const;
 
  private:
-  void ReadPhase(Slot& slot);
+  // The operation is over, as far as others have waited for it.
+  static void LetGo(Slot& slot) {
+    if (!slot.held_up.load(std::memory_order_relaxed)) return;
+    slot.held_up.store(false, std::memory_order_release);
+  }
+  void ReadPhase(Slot& slot) {
+    slot.phase = phase_.load(std::memory_order_seq_cst);
+    if (slot.phase % 2 != 0) [[unlikely]]
+      AwaitPhase(slot);
+  }
+  void AwaitPhase(Slot& slot);
+  void TakeTurn(Slot& slot);
+  void StopWriters(Slot& slot);
+  void ResumeWriters(Slot& slot);
 
   // Releases lag behind by so many operations of a batch at most.
   static constexpr uint32_t kRaiseEvery = 8;
@@ -253,6 +316,7 @@ class Versions {
   Slots& slots_;
   alignas(128) std::atomic<Version> next_{1};    // written by every write
   alignas(128) std::atomic<uint64_t> phase_{0};  // read by every write
+  std::atomic<Version> barrier_{0};              // the version that the last stop drew
   alignas(128) std::atomic<uint64_t> epoch_{1};
   std::mutex exclusive_;
 };

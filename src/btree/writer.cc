@@ -1,7 +1,7 @@
 #include "btree/writer.h"
 
 #include <algorithm>
-#include <thread>
+#include <optional>
 
 #include "base/reserve_more.h"
 #include "btree/head_layout_search.h"
@@ -51,6 +51,12 @@ void ApplyEdits(const Codec& codec, std::span<const LeafEdit<Layout>> edits,
   items->swap(merged);
 }
 
+// What was stored for an effect that is another one now.
+inline void DropStored(Storing& storing, std::optional<StoredValue>* kept) {
+  storing.Drop();
+  kept->reset();
+}
+
 // 1 if there is a value and it has a deadline.
 inline int64_t HasDeadline(bool absent, const StoredValue& value) {
   return !absent && DeadlineOf(value) != 0 ? 1 : 0;
@@ -60,13 +66,21 @@ template <class Layout>
 Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* now_ms,
                                 LookAhead<Layout>* look_ahead, const EngineTraits& traits,
                                 BatchWriter& out, uint32_t index) {
-  for (uint32_t tries = 0;; ++tries) {
-    if (tries > 3) std::this_thread::yield();
-    core_.versions.BeginPoint(slot);
-    if (tries > 0) *now_ms = std::max(*now_ms, core_.now.Latest());
-    const LeafPlace place = tries == 0 && look_ahead != nullptr
+  Tries tries(core_.turnstiles, core_.versions, slot);
+  Storing storing(core_, slot, Arena::Limit::kObey);
+  // The request's own value, as it is stored; its block is kept across tries.
+  std::optional<StoredValue> kept;
+  while (true) {
+    tries.Begin();
+    if (!tries.is_first()) *now_ms = std::max(*now_ms, core_.now.Latest());
+    const LeafPlace place = tries.is_first() && look_ahead != nullptr
                                 ? look_ahead->Newest(index, request)
                                 : reader_.Find(request.key, Reader<Layout>::kNewest);
+    if (!tries.MayLock(place.link.lid())) continue;
+    if (!tries.is_first() && place.word.locked()) {
+      tries.AwaitLock();
+      continue;
+    }
     const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
     const typename Layout::Found found = leaf.Find(request.key, place.spot);
     core_.Sync(SyncPoint::kWriterFoundLeaf);
@@ -87,11 +101,9 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
                  .limit = erase ? Arena::Limit::kExceed : Arena::Limit::kObey,
                  .now_ms = *now_ms};
     if (has_block) edit.edit.stored_key = found.key;
-    Storing storing(core_, slot, edit.limit);
-    const bool stored =
-        (erase || core_.budget.HasRoomFor(0)) &&
-        (has_block || storing.Key(request.key, &edit.edit.stored_key)) &&
-        (erase || storing.Value(effect.value, effect.deadline_ms, &edit.edit.value));
+    if (erase && !has_block) edit.edit.stored_key.bytes = request.key;
+    if (erase) DropStored(storing, &kept);
+    const bool stored = erase || Store(request, effect, has_block, storing, &edit.edit, &kept);
     Attempt attempt = Attempt::kNoMemory;
     bool is_small = false;
     if (stored) {
@@ -104,19 +116,46 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
                          : Merge(slot, place, edit, storing, &outcome.version, &is_small);
     }
     if (attempt == Attempt::kDone) {
+      tries.GiveTurn();
       slot.AddItems(erase ? -1 : (found.present ? 0 : 1),
                     HasDeadline(erase, edit.edit.value) - HasDeadline(!found.present, found.value));
       if (is_small) structure_.Balance(slot, request.key);
       return outcome.version;
     }
     if (attempt == Attempt::kNoMemory) {
-      storing.Drop();
+      tries.GiveTurn();
+      DropStored(storing, &kept);
       if (!upkeep_.MakeRoom(slot)) {
         out.RefuseMemory(index, core_.budget);
         return 0;
       }
     }
   }
+}
+
+// What the effect stores, as a node will hold it. What an earlier try has stored of the request's
+// own value is taken again. False: no memory.
+template <class Layout>
+bool Writer<Layout>::Store(const Request& request, const PointEffect& effect, bool has_block,
+                           Storing& storing, LeafEdit<Layout>* edit,
+                           std::optional<StoredValue>* kept) {
+  const bool is_inline = request.key.size() <= core_.codec.geometry.key_inline_max();
+  const bool is_own = effect.value.data() == request.value.data() &&
+                      effect.value.size() == request.value.size() &&
+                      effect.deadline_ms == request.deadline_ms;
+  const bool may_keep = is_inline && is_own;
+  if (may_keep && *kept) {
+    edit->stored_key.bytes = request.key;
+    edit->value = **kept;
+    return true;
+  }
+  storing.Drop();
+  if (!core_.budget.HasRoomFor(0) || (!has_block && !storing.Key(request.key, &edit->stored_key)) ||
+      !storing.Value(effect.value, effect.deadline_ms, &edit->value)) {
+    return false;
+  }
+  *kept = may_keep ? std::optional(edit->value) : std::nullopt;
+  return true;
 }
 
 // Whether the key, which was there when the edit was decided on, is gone for others by now.
@@ -148,7 +187,7 @@ Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
   core_.Sync(SyncPoint::kWriterDrew);
   const Version made = core_.Stamp(drawn);
   const uint64_t delta = made - node->version.load(std::memory_order_relaxed);
-  if (core_.versions.PhaseChanged(slot)) {
+  if (!core_.versions.MayWrite(slot, drawn)) {
     UnlockUnchanged(node, word);
     return Attempt::kAgain;
   }

@@ -11,8 +11,12 @@
 //   split    if that does not fit: structure.h; then from the beginning
 //
 // The version is drawn under the leaf's lock, so the versions of a log rise.
+//
+// Whoever meets others in its leaf begins again: tries.h, which bounds how often. The outside block
+// of the request's own value is made once, whatever the number of tries.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "btree/change.h"
@@ -110,6 +114,8 @@ class Writer {
     uint64_t expired = 0;                               // items that were left out
   };
 
+  bool Store(const Request& request, const PointEffect& effect, bool has_block, Storing& storing,
+             LeafEdit<Layout>* edit, std::optional<StoredValue>* kept);
   bool HasExpiredSince(const Edit& edit) const;
   Attempt Append(Slot& slot, const typename Layout::Leaf& leaf, const LeafPlace& place,
                  const Edit& edit, Storing& storing, Version* version);

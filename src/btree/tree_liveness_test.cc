@@ -1,0 +1,380 @@
+// Goal: nobody is held up for nothing, and every operation ends after a bounded number of tries,
+// whatever the others do.
+// Method: what is done is counted: stops of the writers, tries of a write, steps while the writers
+// are stopped. Where threads run beside each other, the counts are bounds for any schedule.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "btree/tree_test_changes.h"
+
+namespace skep::btree {
+namespace {
+
+using changes::Kept;
+constexpr auto kAtomic = Batch::Kind::kAtomic;
+constexpr auto kUnordered = Batch::Kind::kUnordered;
+
+// Calls watch(point) in every thread that comes to a point. Nothing else may run when it is made.
+class Watcher {
+ public:
+  Watcher(Core& core, std::function<void(SyncPoint)> watch)
+      : core_(core), watch_(std::move(watch)) {
+    core.hook = {
+        .call = [](void* self, SyncPoint point) { static_cast<Watcher*>(self)->watch_(point); },
+        .context = this};
+  }
+  ~Watcher() { core_.hook = {}; }
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+ private:
+  Core& core_;
+  const std::function<void(SyncPoint)> watch_;
+};
+
+class Stops : public OnEachLayout {
+ protected:
+  static constexpr uint32_t kKeys = 2000;
+
+  // Keys 0 to 2 * kKeys, the even ones.
+  static void Fill(TestTree& tree) {
+    Batch batch;
+    for (uint32_t i = 0; i < kKeys; ++i) {
+      batch.Put(Kept(batch, TestKey(2 * i)), Kept(batch, TestValue("v")));
+    }
+    tree.Execute(batch);
+    ASSERT_GT(tree.core().leaves.load(), 50u);
+  }
+  static Range BetweenKeys(Batch& batch, uint32_t lo, uint32_t hi) {
+    return Range::Between(Kept(batch, TestKey(lo)), Kept(batch, TestKey(hi)));
+  }
+  // The batch that `fill` makes, and how often it stops the writers.
+  template <typename Fill>
+  static uint64_t StopsOf(TestTree& tree, Batch::Kind kind, Fill fill) {
+    Batch batch(kind);
+    fill(batch);
+    const uint64_t before = tree.core().versions.stops();
+    tree.Execute(batch);
+    for (uint32_t i = 0; i < batch.size(); ++i) {
+      EXPECT_NE(batch.outcome(i).verdict, Verdict::kRefused) << i;
+    }
+    return tree.core().versions.stops() - before;
+  }
+};
+
+// Goal: who deletes or asks for an empty range, or for a range within a leaf, stops nobody; nor
+// does an atomic batch of points and small ranges.
+TEST_P(Stops, NobodyIsStoppedForNothing) {
+  TestTree tree;
+  Fill(tree);
+  const auto stops = [&](Batch::Kind kind, auto fill) { return StopsOf(tree, kind, fill); };
+  for (const Batch::Kind kind : {kUnordered, kAtomic}) {
+    EXPECT_EQ(stops(kind, [](Batch& b) { b.DeleteRange(Range::Between("x", "y")); }), 0u);
+    EXPECT_EQ(stops(kind, [](Batch& b) { b.DeleteRange(BetweenKeys(b, 401, 402)); }), 0u);
+    EXPECT_EQ(stops(kind, [](Batch& b) { b.DeleteRange(Range::Between("x", "y"), 7); }), 0u);
+    EXPECT_EQ(stops(kind, [](Batch& b) { b.DeleteRange(BetweenKeys(b, 402, 403)); }), 0u);
+    EXPECT_EQ(stops(kind, [](Batch& b) { b.DeleteRange(BetweenKeys(b, 0, 3000), 1); }), 0u);
+  }
+  const auto put = [](Batch& b) { b.Put("key", "value"); };
+  EXPECT_EQ(stops(kAtomic,
+                  [&](Batch& b) {
+                    b.Count(Range::Between("x", "y"));
+                    put(b);
+                  }),
+            0u);
+  EXPECT_EQ(stops(kAtomic,
+                  [&](Batch& b) {
+                    b.RequireEmpty(Range::Between("x", "y"));
+                    put(b);
+                  }),
+            0u);
+  EXPECT_EQ(stops(kAtomic,
+                  [&](Batch& b) {
+                    b.DeleteRange(BetweenKeys(b, 500, 800));
+                    put(b);
+                    b.Scan(Range::From(Kept(b, TestKey(900))), {.limit = 10});
+                  }),
+            0u);
+  EXPECT_EQ(tree.Contents().size(), kKeys - 1 - 1 - 1 - 150 + 1);
+  // Subtrees that are detached are the reason for a stop.
+  EXPECT_EQ(stops(kUnordered, [](Batch& b) { b.DeleteRange(BetweenKeys(b, 1000, 3000)); }), 1u);
+  EXPECT_EQ(stops(kUnordered, [](Batch& b) { b.DeleteAll(); }), 1u);
+  EXPECT_EQ(stops(kUnordered, [](Batch& b) { b.DeleteAll(); }), 0u);
+  tree.ExpectHolds({});
+  tree.ExpectNothingLeaked();
+}
+
+// Goal: a range whose keys have all expired, over many leaves, is an empty one.
+TEST_P(Stops, NobodyIsStoppedForWhatHasExpired) {
+  constexpr uint64_t kDeadline = TestTree::kNowMs + 1000;
+  TestTree tree;
+  Fill(tree);
+  Batch expire;
+  expire.ExpireRange(BetweenKeys(expire, 1000, 3000), kDeadline);
+  tree.Execute(expire);
+  EXPECT_EQ(expire.outcome(0).integer, 1000);
+  for (const uint32_t limit : {UINT32_MAX, 5u}) {
+    Batch batch;
+    batch.set_now_ms(kDeadline);
+    batch.DeleteRange(BetweenKeys(batch, 1100, 2900), limit);
+    tree.engine().Execute(batch);
+    EXPECT_EQ(batch.outcome(0).integer, 0);
+    EXPECT_FALSE(batch.outcome(0).more);
+  }
+  EXPECT_EQ(tree.core().versions.stops(), 0u);
+}
+
+// Goal: an atomic batch that deletes what its own limited range would have counted sees what lies
+// behind, although that is not locked.
+TEST_P(Stops, ALimitReachesBeyondWhatTheBatchDeletes) {
+  TestTree tree;
+  Fill(tree);
+  Batch batch(kAtomic);
+  batch.DeleteRange(BetweenKeys(batch, 0, 2000));
+  batch.Scan(Range::All(), {.limit = 3});
+  batch.Count(Range::All(), 5);
+  tree.Execute(batch);
+  EXPECT_EQ(batch.outcome(0).integer, 1000);
+  ASSERT_EQ(batch.items(1).size(), 3u);
+  EXPECT_EQ((*batch.items(1).begin()).key, TestKey(2000));
+  EXPECT_EQ(batch.outcome(2).integer, 5);
+  EXPECT_TRUE(batch.outcome(2).more);
+}
+
+// Goal: what is done while the writers are stopped does not depend on the number of keys, nor on
+// how many have expired, nor on a limit.
+// Method: the steps from node to node are counted between the two ends of the stop.
+TEST_P(Stops, AreAsShortForManyKeys) {
+  constexpr uint64_t kDeadline = TestTree::kNowMs + 1000;
+  struct Way {
+    uint32_t limit;
+    bool expired;
+  };
+  for (const Way way : {Way{UINT32_MAX, false}, Way{900, false}, Way{UINT32_MAX, true}}) {
+    SCOPED_TRACE(testing::Message() << way.limit << (way.expired ? " expired" : ""));
+    TestTree tree;
+    Fill(tree);
+    if (way.expired) {
+      for (uint32_t i = 0; i + 1 < kKeys; ++i) {
+        tree.Do({.op = Op::kExpire, .key = TestKey(2 * i), .other = {}, .deadline_ms = kDeadline});
+      }
+    }
+    uint64_t steps = 0;
+    bool is_stopped = false;
+    const Watcher watcher(tree.core(), [&](SyncPoint point) {
+      if (point == SyncPoint::kDetachStopped) is_stopped = true;
+      if (point == SyncPoint::kDetachMapped) is_stopped = false;
+      const bool is_step = point == SyncPoint::kReaderAtRoot ||
+                           point == SyncPoint::kReaderAtChild ||
+                           point == SyncPoint::kReaderAtSibling;
+      if (is_stopped && is_step) ++steps;
+    });
+    Batch batch;
+    batch.set_now_ms(way.expired ? kDeadline : TestTree::kNowMs);
+    way.limit == UINT32_MAX ? batch.DeleteRange(Range::All())
+                            : batch.DeleteRange(Range::All(), way.limit);
+    tree.engine().Execute(batch);
+    EXPECT_EQ(batch.outcome(0).integer, way.expired ? 1 : std::min(way.limit, kKeys));
+    EXPECT_GT(steps, 0u);
+    EXPECT_LE(steps, 6u * 4);  // two ways down, two links, each of two ways: a few nodes each
+  }
+}
+
+// Goal: a write that has drawn its version before the writers are stopped is done, not begun again.
+// Method: it stands between its drawing and its end while a range delete stops the writers.
+TEST_P(Stops, AWriteThatDrewBeforeIsDone) {
+  TestTree tree;
+  Fill(tree);
+  const Stage stage(tree.core());
+  const uint64_t found = stage.reached(SyncPoint::kWriterFoundLeaf);
+  Batch put;
+  put.Put(Kept(put, TestKey(1)), "value");
+  Batch tail;
+  tail.DeleteRange(Range::From(Kept(tail, TestKey(1000))));
+  // It has looked whether there is a key, and is about to stop the writers.
+  const uint64_t ways = stage.reached(SyncPoint::kReaderAtRoot);
+  Actor deleter(SyncPoint::kReaderAtRoot, 2, [&] { tree.Execute(tail); });
+  ASSERT_TRUE(deleter.WaitUntilStopped());
+  Actor writer(SyncPoint::kWriterDrew, 1, [&] { tree.Execute(put); });
+  ASSERT_TRUE(writer.WaitUntilStopped());
+  EXPECT_GT(stage.reached(SyncPoint::kReaderAtRoot), ways);
+  const uint64_t stops = tree.core().versions.stops();
+  Actor finisher([&] { deleter.Finish(); });
+  while (tree.core().versions.stops() == stops) std::this_thread::yield();
+  EXPECT_EQ(stage.reached(SyncPoint::kDetachStopped), 0u);
+  writer.Finish();
+  finisher.Finish();
+  EXPECT_EQ(stage.reached(SyncPoint::kWriterFoundLeaf) - found, 1u);
+  EXPECT_EQ(tree.Get(TestKey(1)), "value");
+  EXPECT_EQ(tail.outcome(0).integer, kKeys - 500);
+}
+
+// Goal: writers and those who stop them alternate: a write is held up by two stops at most.
+// Method: threads that stop the writers all the time, and writers that count the tries of each of
+// their Puts. Each has a leaf of its own, so that only a stop makes it begin again.
+TEST_P(Stops, AWriteWaitsForTwoOfThemAtMost) {
+  constexpr uint32_t kPuts = 300;
+  constexpr uint32_t kThreads = 3;
+  TestTree tree;
+  Fill(tree);
+  thread_local uint32_t tries;
+  const Watcher watcher(tree.core(), [](SyncPoint point) {
+    if (point == SyncPoint::kWriterFoundLeaf) ++tries;
+  });
+  std::atomic<uint32_t> writing = kThreads;
+  std::atomic<uint32_t> most = 0;
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      const std::string key = TestKey(1000 + 1000 * t);
+      while (tree.core().versions.stops() == 0) std::this_thread::yield();
+      for (uint32_t i = 0; i < kPuts; ++i) {
+        tries = 0;
+        tree.Put(key, std::to_string(i));
+        uint32_t seen = most.load();
+        while (seen < tries && !most.compare_exchange_weak(seen, tries)) {
+        }
+      }
+      --writing;
+    });
+  }
+  for (uint32_t t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      const std::string lo = "a" + std::to_string(t);
+      const std::string hi = "a" + std::to_string(t) + "~";
+      while (writing > 0) {
+        // Samples may be of any key, so such a batch stops the writers.
+        Batch batch(kAtomic);
+        batch.Sample(1);
+        batch.Put(lo, hi);
+        tree.Execute(batch);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  // One that finds its place, and one more for each stop.
+  EXPECT_LE(most.load(), 3u);
+  EXPECT_STREQ(tree.engine().Verify(), nullptr);
+}
+
+// Goal: a batch that has stopped the writers does not wait for one that it holds up, which has the
+// turn at a leaf of the batch.
+// Method: a ticket that nobody serves. It would wait for ever.
+TEST_P(Stops, WaitForNoTurn) {
+  TestTree tree;
+  tree.Put("key", "old");
+  tree.core().turnstiles.Of(tree.core().root.lid()).Draw();
+  Batch batch(kAtomic);
+  batch.Sample(1);
+  batch.Put("key", "new");
+  tree.Execute(batch);
+  EXPECT_EQ(tree.core().versions.stops(), 1u);
+  EXPECT_EQ(tree.Get("key"), "new");
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Stops, EachLayout(), LayoutName);
+
+class TriesOfWrites : public OnEachLayout {};
+
+// Goal: a write that meets others in its leaf makes the block of its value once, and takes a turn
+// after a few tries.
+// Method: one thread plays both: at each try of the large Put, once it has found its place, a small
+// one is done in the same leaf, until the large one has its turn.
+TEST_P(TriesOfWrites, KeepTheBlockAndTakeATurn) {
+  constexpr size_t kBytes = 1 << 20;
+  TestTree tree;
+  tree.Put("large", "");
+  tree.Put("small", "");
+  Core& core = tree.core();
+  const Lid leaf = core.root.lid();
+  const std::string large(kBytes, 'l');
+  uint32_t tries = 0;
+  bool is_inside = false;
+  std::vector<uint64_t> allocated;
+  const uint64_t before = tree.allocated_bytes();
+  {
+    const Watcher watcher(core, [&](SyncPoint point) {
+      if (point != SyncPoint::kWriterFoundLeaf || is_inside) return;
+      ++tries;
+      allocated.push_back(tree.allocated_bytes());
+      if (!core.turnstiles.Of(leaf).IsFree()) return;  // it has its turn
+      is_inside = true;
+      tree.Put("small", std::to_string(tries));
+      is_inside = false;
+    });
+    EXPECT_EQ(tree.Put("large", large).verdict, Verdict::kDone);
+  }
+  EXPECT_EQ(tries, Tries::kOptimistic + 1);
+  EXPECT_LT(allocated[0], before + kBytes);
+  for (size_t i = 1; i < allocated.size(); ++i) {
+    EXPECT_GE(allocated[i], before + kBytes) << i;
+    EXPECT_LT(allocated[i], before + 2 * kBytes) << i;
+  }
+  EXPECT_TRUE(core.turnstiles.Of(leaf).IsFree());
+  EXPECT_EQ(tree.Get("large"), large);
+  EXPECT_EQ(tree.Get("small"), std::to_string(Tries::kOptimistic));
+  tree.ExpectNothingLeaked();
+}
+
+// Goal: a write waits in no epoch between its tries.
+TEST_P(TriesOfWrites, LeaveTheirEpochBetweenTwo) {
+  TestTree tree;
+  tree.Put("a", "");
+  Core& core = tree.core();
+  std::vector<uint64_t> epochs;
+  bool is_inside = false;
+  const Watcher watcher(core, [&](SyncPoint point) {
+    if (point != SyncPoint::kWriterFoundLeaf || is_inside || epochs.size() == 4) return;
+    epochs.push_back(core.versions.LowestEpoch());
+    is_inside = true;
+    core.versions.AdvanceEpoch();
+    tree.Put("b", std::to_string(epochs.size()));
+    is_inside = false;
+  });
+  tree.Put("a", "a");
+  ASSERT_EQ(epochs.size(), 4u);
+  for (size_t i = 1; i < epochs.size(); ++i) EXPECT_GT(epochs[i], epochs[i - 1]);
+}
+
+// Goal: a write in a leaf where others write all the time is done after a bounded number of tries,
+// with more threads than processors.
+// Method: the tries of each Put of large values are counted beside threads of small ones: the
+// optimistic ones, one to wait for the turn, and one for each write that was under way then; and
+// the same again for a leaf that has another LID, after a split.
+TEST_P(TriesOfWrites, AreBounded) {
+  constexpr uint32_t kNeighbours = 5;
+  constexpr uint32_t kPuts = 40;
+  TestTree tree;
+  thread_local uint32_t tries;
+  const Watcher watcher(tree.core(), [](SyncPoint point) {
+    if (point == SyncPoint::kWriterFoundLeaf) ++tries;
+  });
+  std::atomic<bool> is_over = false;
+  std::vector<std::thread> neighbours;
+  for (uint32_t t = 0; t < kNeighbours; ++t) {
+    neighbours.emplace_back([&, t] {
+      for (uint32_t i = 0; !is_over; ++i) tree.Put("n" + std::to_string(t), std::to_string(i));
+    });
+  }
+  const std::string large(1 << 18, 'l');
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < kPuts; ++i) {
+    tries = 0;
+    tree.Put("large", large);
+    most = std::max(most, tries);
+  }
+  is_over = true;
+  for (std::thread& thread : neighbours) thread.join();
+  EXPECT_LE(most, 2 * (Tries::kOptimistic + 1 + kNeighbours));
+  tree.ExpectNothingLeaked();
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, TriesOfWrites, EachLayout(), LayoutName);
+
+}  // namespace
+}  // namespace skep::btree
