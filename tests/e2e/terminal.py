@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -77,8 +78,11 @@ class Screen:
 
 
 def take_terminal():
-    """In a child: standard input is its terminal, and it ends with the test."""
+    """In a child: standard input is its terminal, whose signals it gets also where a shell that runs the
+    test in its background ignores them; and it ends with the test."""
     end_with_parent()
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 

@@ -113,12 +113,22 @@ def problems_of(mutant, texts, tests, lists):
         yield f"{mutant['file']} has the text that is to be replaced {found} times, not once"
     if mutant["old"] == mutant["new"]:
         yield "the mutant is no other than the original"
+    if not mutant["old"].rstrip().endswith(";"):
+        yield from (f"neither an expression nor statements: {mutant[field]}"
+                    for field in ("old", "new") if not is_expression(mutant[field]))
     suite, test = mutant["test"].split(".")
     if not re.search(r"TEST\w*\(\s*" + re.escape(suite.split("/")[-1]) + r"\s*,\s*" + test + r"\s*\)",
                      tests):
         yield f"there is no test {mutant['test']}"
     if not re.search(r"skep_\w*test\w*\(\s*" + mutant["binary"] + r"\b", lists):
         yield f"there is no test binary {mutant['binary']}"
+
+
+def is_expression(text):
+    """As far as can be said without the language: its brackets match, and no operator is cut off."""
+    bare = re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])+\'', "0", text).strip()
+    return (bare != "" and not re.match(r"(\|\||&&|return\b|if\b)", bare)
+            and all(bare.count(a) == bare.count(b) for a, b in ("()", "[]", "{}")))
 
 
 def overlaps(texts, mutants):
