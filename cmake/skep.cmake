@@ -82,7 +82,6 @@ endfunction()
 #   slow     what only full speed, real memory or the installed package shows: release
 #   bench    a benchmark's tests and its smoke run: release, where benchmarks are built
 #   fuzz     a fuzzer on its committed corpus: dev; `make fuzz` goes on from there
-#   exhaustive  every fault there is, for a long time: in no preset; a make target of its own
 # A test that a preset does not run is still built there if it is asked for by name.
 set(SKEP_RUNS unit single threads linearizability e2e slow bench fuzz CACHE STRING
   "Tests with one of these labels are built and run")

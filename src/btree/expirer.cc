@@ -1,6 +1,7 @@
 #include "btree/expirer.h"
 
 #include <algorithm>
+#include <new>
 
 #include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
@@ -13,20 +14,47 @@ bool Expirer<Layout>::Run(Slot& slot, uint64_t now_ms, uint64_t lag_ms) {
   constexpr uint64_t kBehindMs = 250;  // for each leaf more in a piece
   constexpr uint64_t kLeavesMax = 8;
   const uint64_t due_ms = now_ms - std::min(now_ms, lag_ms);
-  if (!core_.expiry.IsDue(due_ms)) return false;
+  if (!core_.expiry.IsDue(due_ms) && core_.expiry.is_whole()) return false;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
+  if (!core_.expiry.is_whole()) FindLost(slot);
   for (uint64_t done = 0, leaves = 1; done < leaves; ++done) {
     const auto entry = core_.expiry.Take(due_ms);
     if (!entry) break;
     leaves = std::min(1 + (due_ms - entry->deadline_ms) / kBehindMs, kLeavesMax);
     core_.versions.EnterEpoch(slot);
     core_.versions.BeginWrites(slot);
-    Clean(slot, *entry, now_ms);
+    try {
+      Clean(slot, *entry, now_ms);
+    } catch (const std::bad_alloc&) {
+      core_.expiry.Add(entry->leaf, entry->deadline_ms);
+      throw;
+    }
     core_.versions.LeaveEpoch(slot);
     core_.versions.EndWrites(slot);
   }
-  return core_.expiry.IsDue(due_ms);
+  return core_.expiry.IsDue(due_ms) || !core_.expiry.is_whole();
+}
+
+template <class Layout>
+void Expirer<Layout>::FindLost(Slot& slot) {
+  constexpr int kLeaves = 64;
+  if (look_from_.empty()) look_for_ = core_.expiry.lost();
+  core_.versions.EnterEpoch(slot);
+  for (int i = 0; i < kLeaves; ++i) {
+    const LeafPlace place = reader_.Find(look_from_, Reader<Layout>::kNewest);
+    const uint64_t deadline_ms = Layout::NodeDeadline(core_.codec, place.node);
+    if (deadline_ms != Layout::kNoDeadline) core_.expiry.Add(place.link.lid(), deadline_ms);
+    const auto fences = Layout::FencesOf(core_.codec, place.node);
+    if (fences.unbounded) {
+      look_from_.clear();
+      core_.expiry.FoundAgain(look_for_);
+      break;
+    }
+    Scratch scratch;
+    look_from_ = core_.codec.Whole(fences.upper, scratch);
+  }
+  core_.versions.LeaveEpoch(slot);
 }
 
 template <class Layout>

@@ -7,9 +7,13 @@
 // Nobody waits for it, and the processor is needed elsewhere, so it works in small pieces and in
 // one thread at a time, and begins some time after the deadline: a leaf whose keys expire one after
 // the other is cleaned once for many. The pieces grow if it falls behind.
+//
+// Where the queue has lost an entry for want of memory, all leaves are looked at again, from left to
+// right, a piece with each call.
 #pragma once
 
 #include <mutex>
+#include <string>
 
 #include "btree/change.h"
 #include "btree/core.h"
@@ -24,14 +28,18 @@ class Expirer {
   explicit Expirer(Core& core) : core_(core), structure_(core), reader_(core) {}
 
   // Cleans a leaf or a few whose deadline was `lag_ms` ago or more, the earliest first. Returns
-  // whether there are more; false also if another thread is at it. Cost: some 10 us for each leaf.
+  // whether there are more; false also if another thread is at it. Throws std::bad_alloc. Cost: some
+  // 10 us for each leaf.
   bool Run(Slot& slot, uint64_t now_ms, uint64_t lag_ms);
 
  private:
+  void FindLost(Slot& slot);
   void Clean(Slot& slot, const ExpiryQueue::Entry& due, uint64_t now_ms);
   void TryClean(Slot& slot, const LeafPlace& place, uint64_t now_ms);
 
-  std::mutex mutex_;  // held by who cleans
+  std::mutex mutex_;       // held by who cleans; guards the next two
+  std::string look_from_;  // where FindLost goes on; empty: at the first leaf
+  uint64_t look_for_ = 0;  // so many were lost when it began there
   Core& core_;
   Structure<Layout> structure_;
   const Reader<Layout> reader_;

@@ -11,6 +11,10 @@
 //   who takes it looks. Add() comes after the tree leads to the leaf, so an entry whose leaf is not
 //   in the tree may be dropped.
 //
+// Without memory for an entry the leaf has none, or keeps a later one, and the loss is counted:
+//   Expirer then looks at all leaves again, and the queue is whole again when it has come to the
+//   last one and none was lost meanwhile.
+//
 // Thread-safe.
 #pragma once
 
@@ -29,9 +33,7 @@ namespace skep::btree {
 
 class ExpiryQueue {
  public:
-  // The leaf has an item with this deadline, not 0. Keeps the earliest one of a leaf. Without
-  // memory for an entry the leaf has none, or keeps a later one: what expires in it is out of sight
-  // all the same, and is reclaimed when somebody else builds the leaf anew.
+  // The leaf has an item with this deadline, not 0. Keeps the earliest one of a leaf.
   void Add(Lid leaf, uint64_t deadline_ms) noexcept {
     was_used_.store(true, std::memory_order_relaxed);
     std::lock_guard lock(mutex_);
@@ -42,13 +44,22 @@ class ExpiryQueue {
       if (at != of_leaf_.end()) {
         by_deadline_.erase({at->second, leaf});
         at->second = deadline_ms;
-      } else if (!Know(leaf, deadline_ms)) {
-        by_deadline_.erase(entry);
+      } else {
+        Know(leaf, deadline_ms, entry);
       }
     } catch (const std::bad_alloc&) {
+      lost_.fetch_add(1, std::memory_order_release);
     }
     SetNext();
   }
+
+  // Entries that were not made for want of memory, ever.
+  // Acquire: who looks at the leaves then sees the deadlines of those.
+  uint64_t lost() const { return lost_.load(std::memory_order_acquire); }
+  // The invariant holds.
+  bool is_whole() const { return lost() == found_again_.load(std::memory_order_relaxed); }
+  // All leaves were looked at, and added, since so many were lost.
+  void FoundAgain(uint64_t lost) { found_again_.store(lost, std::memory_order_relaxed); }
 
   struct Entry {
     uint64_t deadline_ms;
@@ -83,14 +94,16 @@ class ExpiryQueue {
   bool was_used() const { return was_used_.load(std::memory_order_relaxed); }
 
  private:
-  // False: no memory.
-  bool Know(Lid leaf, uint64_t deadline_ms) {
+  using ByDeadline = std::set<std::pair<uint64_t, Lid>>;
+
+  // Without memory for it, nobody knows of `entry` either.
+  void Know(Lid leaf, uint64_t deadline_ms, ByDeadline::iterator entry) {
     try {
       of_leaf_.emplace(leaf, deadline_ms);
     } catch (const std::bad_alloc&) {
-      return false;
+      by_deadline_.erase(entry);
+      throw;
     }
-    return true;
   }
   void SetNext() {
     next_ms_.store(by_deadline_.empty() ? UINT64_MAX : by_deadline_.begin()->first,
@@ -99,8 +112,10 @@ class ExpiryQueue {
 
   std::atomic<bool> was_used_{false};
   std::atomic<uint64_t> next_ms_{UINT64_MAX};
+  std::atomic<uint64_t> lost_{0};
+  std::atomic<uint64_t> found_again_{0};
   mutable std::mutex mutex_;  // guards all below
-  std::set<std::pair<uint64_t, Lid>> by_deadline_;
+  ByDeadline by_deadline_;
   std::unordered_map<Lid, uint64_t> of_leaf_;
 };
 

@@ -69,7 +69,11 @@ bool Reclaimer::HasRipe() const {
 void Reclaimer::Collect(Slot& slot) {
   size_t taken = 0;
   try {
-    for (; taken < slot.retired.size(); ++taken) Take(slot.retired[taken]);
+    while (taken < slot.retired.size()) {
+      Take(slot.retired[taken]);
+      ++taken;
+      WalkOn();
+    }
   } catch (const std::bad_alloc&) {
     slot.retired.erase(slot.retired.begin(), slot.retired.begin() + static_cast<ptrdiff_t>(taken));
     throw;
@@ -118,13 +122,13 @@ void Reclaimer::TakeBack(const Retired& what) {
   Unmark(buffer, NodeWord::kKept);
 }
 
-// Walks the chain now if it is ripe and nothing else is under way; else it waits.
+// Begins the walk of the chain now if it is ripe and nothing else is under way; else it waits. The
+// caller calls WalkOn, which may throw, once its own entry is gone: the walk is in its stead.
 void Reclaimer::TakeChain(Link link, const Chain& chain) {
   if (walk_.is_on || !IsRipe(chain.due) || left_.visits == 0 || dirty_.contains(link.bits)) {
     return Await(link, chain, false);
   }
   BeginWalk(link, chain);
-  WalkOn();
 }
 
 // Notes in the set what there is to do. A chain that waits already is walked when it was due
@@ -317,6 +321,7 @@ bool Reclaimer::WalkSubtrees() {
       TakeChain(what.link,
                 {.due = what.end, .has_left = true, .left_at = what.end, .left_as = what.kind});
       subtrees_.pop_back();
+      WalkOn();
       continue;
     }
     if (!Spend(&left_.nodes)) break;

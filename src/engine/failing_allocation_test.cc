@@ -38,19 +38,22 @@ struct Subject {
   const char* engine;
   EngineOptions options;
   bool fixed = false;
+  uint32_t keys_max = 60 * kKeys;  // that a batch of many puts; enough to build every kind of node
 };
 
 std::vector<Subject> Subjects() {
   BtreeOptions small{.node_bytes = 2048};
   BtreeOptions paper{.node_bytes = 2048, .layout = NodeLayout::kPaper};
   return {
-      {"Btree", "btree", {.btree = small}},
-      {"BtreePaper", "btree", {.btree = paper}},
+      {"Btree", "btree", {.btree = small}, false, 12 * kKeys},
+      {"BtreePaper", "btree", {.btree = paper}, false, 12 * kKeys},
       {"Hash", "hash", {.numbers_writes = false}},
       {"HashNumbered", "hash", {.numbers_writes = true}},
       {"Hashleaf", "hashleaf", {.hashleaf = {.leaf_bytes = 32 * 1024}}, true},
       {"HashleafThreads", "hashleaf", {.hashleaf = {.leaf_bytes = 32 * 1024, .threads = 3}}, true}};
 }
+
+void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
 
 // An engine with some keys, and what to ask of it.
 class Scene {
@@ -68,6 +71,7 @@ class Scene {
   Engine& engine() { return *engine_; }
   const EngineTraits& traits() const { return engine_->traits(); }
   bool fixed() const { return subject_.fixed; }
+  uint32_t keys_max() const { return subject_.keys_max; }
 
   Batch NewBatch(Batch::Kind kind = Batch::Kind::kUnordered) const {
     Batch batch(kind);
@@ -106,7 +110,7 @@ class Scene {
 
   State Contents() {
     Batch batch = NewBatch();
-    for (uint32_t i = 0; i < kKeys * 60; ++i) batch.Get(batch.scratch().Copy(Key(i)));
+    for (uint32_t i = 0; i < keys_max(); ++i) batch.Get(batch.scratch().Copy(Key(i)));
     Execute(batch);
     State state;
     for (uint32_t i = 0; i < batch.size(); ++i) {
@@ -168,7 +172,7 @@ std::vector<Ask> AllAsks() {
       Scene::Put(batch, scene.Key(i), scene.Value(i, 0));
   }));
   asks.push_back(OfBatch("ManyPuts", [](Scene& scene, Batch& batch) {
-    for (uint32_t i = kKeys; i < kKeys * 50; ++i)
+    for (uint32_t i = kKeys; i < scene.keys_max() - kKeys; ++i)
       Scene::Put(batch, scene.Key(i), scene.Value(i, 0));
   }));
   asks.push_back(OfBatch("Mixture", FillMixture));
@@ -194,7 +198,7 @@ std::vector<Ask> AllAsks() {
   asks.push_back(OfBatch(
       "AtomicManyPuts",
       [](Scene& scene, Batch& batch) {
-        for (uint32_t i = 10; i < kKeys * 30; ++i) {
+        for (uint32_t i = 10; i < scene.keys_max() / 2; ++i) {
           Scene::Put(batch, scene.Key(i), scene.Value(i, 4));
         }
       },
@@ -226,8 +230,8 @@ std::vector<Ask> AllAsks() {
       },
       Batch::Kind::kUnordered, IsOrdered));
   asks.push_back(OfBatch("Samples", [](Scene&, Batch& batch) { batch.Sample(7); }));
-  asks.push_back(
-      OfBatch("Walk", [](Scene&, Batch& batch) { batch.Walk(0); }, Batch::Kind::kUnordered, Walks));
+  asks.push_back(OfBatch(
+      "Walk", [](Scene&, Batch& batch) { batch.Walk(0); }, Batch::Kind::kUnordered, Walks));
   asks.push_back(OfBatch(
       "Deadlines",
       [](Scene& scene, Batch& batch) {
@@ -295,6 +299,19 @@ std::vector<Ask> AllAsks() {
                       if (watch) scene.engine().Unwatch(*watch);
                     };
                   }});
+  asks.push_back({"MaintainExpired",
+                  [](Scene& scene, Batch&) -> std::function<void()> {
+                    Batch batch = scene.NewBatch();
+                    for (uint32_t i = 0; i < kKeys; i += 2) {
+                      batch.Expire(batch.scratch().Copy(scene.Key(i)), kNow + 1);
+                    }
+                    scene.engine().Execute(batch);
+                    return [&scene] {
+                      while (scene.engine().Maintain(kNow + 10'000)) {
+                      }
+                    };
+                  },
+                  Batch::Kind::kUnordered, Expires});
   asks.push_back({"Maintain", [](Scene& scene, Batch& batch) -> std::function<void()> {
                     FillMixture(scene, batch);
                     scene.engine().Execute(batch);
