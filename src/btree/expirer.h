@@ -8,8 +8,8 @@
 // one thread at a time, and begins some time after the deadline: a leaf whose keys expire one after
 // the other is cleaned once for many. The pieces grow if it falls behind.
 //
-// Where the queue has lost an entry for want of memory, all leaves are looked at again, from left to
-// right, a piece with each call.
+// Where the queue has lost an entry for want of memory, all leaves are looked at again, from left
+// to right, a piece with each call.
 #pragma once
 
 #include <mutex>
@@ -28,8 +28,8 @@ class Expirer {
   explicit Expirer(Core& core) : core_(core), structure_(core), reader_(core) {}
 
   // Cleans a leaf or a few whose deadline was `lag_ms` ago or more, the earliest first. Returns
-  // whether there are more; false also if another thread is at it. Throws std::bad_alloc. Cost: some
-  // 10 us for each leaf.
+  // whether there are more; false also if another thread is at it. Throws std::bad_alloc. Cost:
+  // some 10 us for each leaf.
   bool Run(Slot& slot, uint64_t now_ms, uint64_t lag_ms);
 
  private:
