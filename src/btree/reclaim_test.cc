@@ -126,6 +126,26 @@ TEST_P(Reclaiming, ALateFloorCostsAFewVisitsAndTwiceTheMemory) {
   }
 }
 
+// Goal: it is not the budgets alone that bound this: who may visit as many as he likes finds as
+// little to do.
+TEST_P(Reclaiming, ABufferCostsFewVisitsWhateverTheBudget) {
+  constexpr uint32_t kBehind = 500;
+  TestTree tree(kMergesAlways);
+  HeldFloor reader(tree.core());
+  std::deque<Version> released;
+  Work work;
+  for (uint32_t i = 0; i < 10 * kBehind; ++i) {
+    Count(tree, &work, [&] {
+      tree.Put("key", std::to_string(i));
+      tree.engine().Maintain(TestTree::kNowMs);
+    });
+    released.push_back(tree.engine().gate().released());
+    if (released.size() > kBehind) released.pop_front();
+    reader.HoldAt(released.front());
+  }
+  EXPECT_LE(work.Each(), kVisitsOfPutMax);
+}
+
 // Goal: a Put to a leaf whose older versions thousands of snapshots keep costs what it costs with
 // one of them.
 TEST_P(Reclaiming, APutPaysNothingForWhatSnapshotsKeep) {
