@@ -131,9 +131,10 @@ int main(int argc, char** argv) {
     server.log().warn("maxclients is {}: the system allows no more open files",
                       line.options.maxclients);
   }
-  std::thread serving([&server] { server.Run(); });
+  skep::Status served;
+  std::thread serving([&] { served = server.Run(); });
   AwaitEnd(server, signals);
   serving.join();
   server.log().info("bye");
-  return 0;
+  return served.ok() ? 0 : 1;
 }

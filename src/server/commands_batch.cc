@@ -73,7 +73,9 @@ struct KbatchSlots {
 // clients know.
 void ReplyRefused(const Call& call, const Outcome& out, const KbatchSlots& slots, uint32_t slot) {
   const Code code = out.status.code();
-  if (code == Code::kOutOfMemory || code == Code::kSnapshotTooOld) return call.Error(out.status);
+  if (code == Code::kOutOfMemory || code == Code::kSnapshotTooOld || code == Code::kIo) {
+    return call.Error(out.status);
+  }
   const bool condition = slot < slots.operations;
   call.Error(fmt::format("ERR KBATCH {} {}: {}", condition ? "condition" : "operation",
                          slot - (condition ? slots.begin : slots.operations), out.status.what()));

@@ -106,6 +106,28 @@ TEST_F(DiskTest, AlwaysBeginsWithOneSync) {
   EXPECT_EQ(server_->persistence()->log().statistics().syncs, before + 1);
 }
 
+// Goal: CLIENT DURABILITY NEXT before a transaction is about its EXEC, and about nothing behind it;
+// inside one it is about the command behind the EXEC.
+// Method: the log's thread does nothing by itself here; who wants a sync asks for it.
+TEST_F(DiskTest, NextIsTheExecOfATransaction) {
+  Client client = Connect();
+  const auto syncs_of = [&](std::initializer_list<std::string_view> args, std::string_view reply) {
+    const uint64_t before = server_->persistence()->log().statistics().syncs;
+    EXPECT_EQ(Ask(client, args), reply);
+    return server_->persistence()->log().statistics().syncs - before;
+  };
+  EXPECT_EQ(syncs_of({"SET", "a", "0"}, "+OK\r\n"), 0u);
+  EXPECT_EQ(syncs_of({"CLIENT", "DURABILITY", "NEXT"}, "+OK\r\n"), 0u);
+  EXPECT_EQ(syncs_of({"MULTI"}, "+OK\r\n"), 0u);
+  EXPECT_EQ(syncs_of({"SET", "a", "1"}, "+QUEUED\r\n"), 0u);
+  EXPECT_EQ(syncs_of({"EXEC"}, "*1\r\n+OK\r\n"), 1u);
+  EXPECT_EQ(syncs_of({"SET", "a", "2"}, "+OK\r\n"), 0u);
+  EXPECT_EQ(syncs_of({"MULTI"}, "+OK\r\n"), 0u);
+  EXPECT_EQ(syncs_of({"CLIENT", "DURABILITY", "NEXT"}, "+QUEUED\r\n"), 0u);
+  EXPECT_EQ(syncs_of({"EXEC"}, "*1\r\n+OK\r\n"), 0u);
+  EXPECT_EQ(syncs_of({"SET", "a", "3"}, "+OK\r\n"), 1u);
+}
+
 // Goal: on a full disk what reads many keys is answered, what stores is an error and what deletes
 // is done; INFO and the server's log say so, and when it is over.
 TEST_F(DiskTest, Full) {
@@ -120,6 +142,7 @@ TEST_F(DiskTest, Full) {
   }
   EXPECT_EQ(reply.substr(0, 9), "-MISCONF ");
   EXPECT_TRUE(reply.contains("No space left on device")) << reply;
+  EXPECT_EQ(Ask(client, {"KBATCH", "DO", "PUT", "a", "1"}), reply);
   Step();
   EXPECT_EQ(Ask(client, {"MGET", "b", "c"}), "*2\r\n$1\r\n2\r\n$1\r\n3\r\n");
   EXPECT_EQ(Ask(client, {"EXISTS", "a", "b", "c"}), ":3\r\n");

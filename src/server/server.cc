@@ -178,7 +178,7 @@ void Server::WatchDisk() {
   }
 }
 
-void Server::Run() {
+Status Server::Run() {
   if (persistence_ != nullptr) persistence_->StartThreads();
   std::vector<std::thread> threads;
   for (auto& worker : workers_) {
@@ -190,10 +190,10 @@ void Server::Run() {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  if (persistence_ == nullptr) return;
-  if (const Status s = persistence_->Close(); !s.ok()) {
-    log_->error("the log could not be ended: {}", s.ToString());
-  }
+  if (persistence_ == nullptr) return {};
+  const Status closed = persistence_->Close();
+  if (!closed.ok()) log_->error("the log could not be ended: {}", closed.ToString());
+  return closed;
 }
 
 void Server::NoteClock(const StoreNow& now) {

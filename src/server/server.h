@@ -49,8 +49,11 @@ class Server {
   // Why Start() failed, in a line for a person that names the address or the path. If there is a
   // log file, it has the line too.
   const std::string& problem() const { return problem_; }
-  // Serves with a thread a worker until Stop() is called, then returns when all have ended.
-  void Run();
+  // Serves with a thread a worker until Stop() is called, then ends the log, if there is one, and
+  // returns when all have ended.
+  //   kIo  the log could not be written or synced to its end: what was acknowledged without a sync
+  //        may be lost
+  Status Run();
   // Asks for the end: replies that are encoded are sent, long ones in progress are cut, connections
   // closed. Any thread, any time.
   void Stop();

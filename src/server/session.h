@@ -116,9 +116,9 @@ struct Session {
   uint64_t over_soft_ms = 0;
 
   bool wants_sync() const { return syncs_always || syncs > 0; }
-  // A command has its reply.
+  // A command has its reply. MULTI and what it queues leave `syncs` to EXEC.
   void CountSync() {
-    if (syncs > 0) --syncs;
+    if (syncs > 0 && transaction == nullptr) --syncs;
   }
   // As EXEC and DISCARD do.
   void EndTransaction() {

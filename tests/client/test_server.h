@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/check.h"
 #include "base/random.h"
 #include "base/temporary_directory_test.h"
 #include "server/server.h"
@@ -25,7 +26,7 @@ class TestServer {
       : server_(WithAddress(std::move(options), socket), RealEnvironment(network), engine) {
     const Status started = server_.Start();
     SKEP_CHECK(started.ok());
-    thread_ = std::thread([this] { server_.Run(); });
+    thread_ = std::thread([this] { SKEP_CHECK(server_.Run().ok()); });
   }
   ~TestServer() {
     server_.Stop();

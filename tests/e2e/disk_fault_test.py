@@ -171,6 +171,27 @@ class DiskFaultTest(unittest.TestCase):
         if ROUNDS > 10:
             self.assertGreater(hits, ROUNDS // 4)
 
+    # Goal: a stop that cannot end the log is no success, so that who started the server learns of it.
+    # Method: no sync works from the n-th on, for the first n with which the server starts.
+    def test_a_stop_that_cannot_sync_is_an_error(self):
+        for at in range(1, 50):
+            with tempfile.TemporaryDirectory(prefix="skep-fault-") as folder:
+                directory = os.path.join(folder, "data")
+                server = Server(directory, ["--appendfsync", "no"],
+                                {"LD_PRELOAD": SHIM, "SKEP_FAULT_DIRECTORY": directory,
+                                 "SKEP_FAULT_CALL": "fdatasync", "SKEP_FAULT_AT": str(at),
+                                 "SKEP_FAULT_COUNT": str(FOR_EVER), "SKEP_FAULT_ERRNO": str(errno.EIO)})
+                client = server.connect()
+                if client is None:
+                    server.end(kills=True)
+                    continue
+                with client:
+                    self.assertEqual(client.call("SET", "a", 1), "OK")
+                self.assertEqual(server.end(kills=False), 1)
+                self.assertIn(b"the log could not be ended", server.output())
+                return
+        self.fail("the server does not start")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "base/check.h"
 #include "server/server.h"
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/faulty_client.h"
@@ -33,7 +34,7 @@ class RunningServer {
     started_ = server_.Start().ok();
     if (!started_) return;
     probe_.emplace(engine(), tally, kHoldUpOneIn);
-    thread_ = std::jthread([this] { server_.Run(); });
+    thread_ = std::jthread([this] { SKEP_CHECK(server_.Run().ok()); });
   }
   ~RunningServer() { End(); }
 
