@@ -69,6 +69,7 @@ TEST(KvDirectFigures, MoreUtilisationLeavesASmallerIndex) {
   const KvDirectReport report = ReportOf({.figure = 10, .bytes = kSmallBytes});
   for (size_t column = 1; column < report.columns.size(); ++column) {
     double more = 1;
+    EXPECT_GT(report.rows.front()[column].value_or(0), 0.5) << report.columns[column].name;
     for (const auto& row : report.rows) {
       if (!row[column]) break;
       EXPECT_LE(*row[column], more) << report.columns[column].name;
