@@ -251,8 +251,6 @@ Attempt Structure<Layout>::GrowRoot(Slot& slot, const Step& root, Arena::Limit l
     change.SetSiblings(halves.left, Link{}, halves.right);
     change.SetSiblings(halves.right, halves.left, Link{});
   }
-  change.SetOrigin(halves.left, root.link);
-  change.SetOrigin(halves.right, root.link);
   const InnerItem item = {.separator = halves.separator, .child = halves.right};
   const auto level = static_cast<uint8_t>(root.node->level + 1);
   SKEP_CHECK(level < Path::kDepthMax);

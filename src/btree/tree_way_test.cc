@@ -78,6 +78,25 @@ TEST_P(TreeWay, HintsLeadStraightToTheLeaf) {
   EXPECT_TRUE(to_another_leaf.outcome(0).present);
 }
 
+// Goal: a scan at a snapshot comes by sibling links to a leaf that was split since, by its halves.
+// Method: the neighbours of the leaf that is split are as they were, and lead to its halves now.
+TEST_P(TreeWay, WhatWasSplitIsFoundByItsHalves) {
+  const SnapshotRef snapshot = tree_.OpenSnapshot();
+  for (uint32_t i = 0; tree_.Statistics().leaves == leaves_; ++i) {
+    tree_.Put(KeyOf(200) + "x" + std::to_string(i), "v");
+  }
+  ASSERT_EQ(tree_.Statistics().leaves, leaves_ + 1);
+  for (const bool reverse : {false, true}) {
+    Batch batch;
+    batch.set_snapshot(snapshot);
+    batch.Scan(Range::All(), {.reverse = reverse});
+    EXPECT_EQ(Reached(batch, {kRoot, kSibling}), (Counts{1, leaves_ - 1}))
+        << (reverse ? "backwards" : "forward");
+    EXPECT_EQ(batch.items(0).size(), kKeys);
+  }
+  tree_.CloseSnapshot(snapshot);
+}
+
 // Goal: 32 requests of a batch go down side by side: the root is looked at once for all of them.
 TEST_P(TreeWay, AWindowGoesDownOnce) {
   std::vector<std::string> keys;
