@@ -149,14 +149,13 @@ void BatchRun<Layout>::AwaitReleased(Version version) {
 template <class Layout>
 Version BatchRun<Layout>::DoAtSnapshot() {
   const SnapshotRef snapshot = batch_.snapshot();
-  slot_.read_floor.store(snapshot.version, std::memory_order_seq_cst);
   now_ms_ = snapshot.now_ms;
-  if (core_.snapshots.IsLive(snapshot.id)) {
-    DoReads(snapshot.version);
+  const Snapshots::Use use(core_.snapshots, snapshot.id);
+  if (use.version()) {
+    DoReads(*use.version());
   } else {
     out_.RefuseAll({Code::kSnapshotTooOld, "the snapshot is gone"});
   }
-  EndReading();
   return snapshot.version;
 }
 

@@ -4,7 +4,7 @@
 // request to what performs it: points to Reader and Writer, ranges to Ranges and RangeDelete, an
 // atomic batch that writes to AtomicBatch. An unordered batch is a sequence of requests, each by
 // itself; between two of them nothing is held but the epoch, so a long batch lets go of it there
-// now and then.
+// now and then. A batch that reads at a snapshot announces no version (snapshots.h).
 #pragma once
 
 #include <cstdint>

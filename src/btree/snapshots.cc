@@ -11,7 +11,7 @@ SnapshotRef Snapshots::Open(const ReleaseGate& gate, uint64_t id, uint64_t deadl
   const Version version = gate.released();
   const auto pin = pins_.emplace(id, Pin{.version = version, .deadline_ms = deadline_ms}).first;
   try {
-    ++versions_[version];
+    ++versions_[version].pins;
   } catch (...) {
     pins_.erase(pin);
     throw;
@@ -46,24 +46,44 @@ void Snapshots::CloseExpired(uint64_t now_ms) {
 
 bool Snapshots::CloseOldest() {
   std::lock_guard lock(mutex_);
-  if (pins_.empty()) return false;
-  Drop(pins_.begin());
-  return true;
+  for (auto pin = pins_.begin(); pin != pins_.end(); ++pin) {
+    if (versions_.find(pin->second.version)->second.uses > 0) continue;
+    Drop(pin);
+    return true;
+  }
+  return false;
 }
 
 void Snapshots::Drop(std::map<uint64_t, Pin>::iterator pin) {
-  const auto version = versions_.find(pin->second.version);
+  Unpin(versions_.find(pin->second.version));
   pins_.erase(pin);
-  if (--version->second > 0) return;
-  if (const auto kept = kept_.find(version->first); kept != kept_.end()) {
-    released_.insert(kept_.extract(kept));
-  }
-  versions_.erase(version);
 }
 
-bool Snapshots::IsLive(uint64_t id) const {
+void Snapshots::Unpin(std::map<Version, Pinned>::iterator version) {
+  Pinned& pinned = version->second;
+  if (--pinned.pins > 0) return;
+  if (pinned.kept.empty()) {
+    versions_.erase(version);
+  } else {
+    released_.insert(versions_.extract(version));
+  }
+}
+
+std::optional<Version> Snapshots::BeginUse(uint64_t id) {
   std::lock_guard lock(mutex_);
-  return pins_.contains(id);
+  const auto pin = pins_.find(id);
+  if (pin == pins_.end()) return std::nullopt;
+  Pinned& pinned = versions_.find(pin->second.version)->second;
+  ++pinned.pins;
+  ++pinned.uses;
+  return pin->second.version;
+}
+
+void Snapshots::EndUse(Version version) {
+  std::lock_guard lock(mutex_);
+  const auto pinned = versions_.find(version);
+  --pinned->second.uses;
+  Unpin(pinned);
 }
 
 SnapshotStatistics Snapshots::Statistics() const {
@@ -84,10 +104,10 @@ Version Snapshots::PinIn(Version begin, Version end) const {
 
 void Snapshots::Keep(Version version, const Retired& what) {
   std::lock_guard lock(mutex_);
-  if (versions_.contains(version)) {
-    kept_[version].push_back(what);
+  if (const auto pinned = versions_.find(version); pinned != versions_.end()) {
+    pinned->second.kept.push_back(what);
   } else {
-    released_.emplace(version, std::vector<Retired>{what});
+    released_.emplace(version, Pinned{.kept = {what}});
   }
   ++kept_count_;
 }
@@ -96,7 +116,7 @@ bool Snapshots::TakeReleased(std::vector<Retired>* out, size_t pieces_max) {
   std::lock_guard lock(mutex_);
   while (pieces_max > 0 && !released_.empty()) {
     const auto last = std::prev(released_.end());
-    std::vector<Retired>& pieces = last->second;
+    std::vector<Retired>& pieces = last->second.kept;
     const size_t taken = std::min(pieces_max, pieces.size());
     out->insert(out->end(), pieces.end() - static_cast<ptrdiff_t>(taken), pieces.end());
     pieces.resize(pieces.size() - taken);

@@ -5,14 +5,21 @@
 // replaced at a version <= h. Open() reads the released version under the mutex that pins are asked
 // for under, so a snapshot that was not found reads at h or later.
 //
-// A batch that reads at a snapshot announces its version as read floor first, and only then asks
-// whether the snapshot is live: a freer that saw it revoked sees the floor.
+// A batch that reads at a snapshot uses it: until the batch ends, the version has one more pin, so
+// that a snapshot that is dropped meanwhile keeps what it sees. Such a batch announces no read floor:
+// a floor would hold back all that anybody replaces, and not only what the snapshot sees.
+//
+// Waiting. One mutex guards the list. A batch that reads at a snapshot takes it when it begins and
+// when it ends, and not in between; a batch that reads at no snapshot does not take it, but when a
+// snapshot has come to its age. Who holds the mutex does one look-up, or takes over a bounded number
+// of pieces (TakeReleased), or walks the pins once when one has come to its age (CloseExpired).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "btree/versions.h"
@@ -37,10 +44,30 @@ class Snapshots {
   bool Close(uint64_t id);
   // Drops those whose deadline has come. Cheap if there are none.
   void CloseExpired(uint64_t now_ms);
-  // Drops the oldest; false if there is none.
+  // Drops the oldest that no batch is reading at, since what such a one keeps would not be freed
+  // before that batch ends. False if there is none.
   bool CloseOldest();
 
-  bool IsLive(uint64_t id) const;
+  // A batch that reads at a snapshot, for as long as this object lives. What the snapshot sees is
+  // kept so long, also if it is dropped meanwhile.
+  class Use {
+   public:
+    Use(Snapshots& snapshots, uint64_t id)
+        : snapshots_(snapshots), version_(snapshots.BeginUse(id)) {}
+    ~Use() {
+      if (version_) snapshots_.EndUse(*version_);
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+    // The version of the snapshot; none if there is no snapshot of that id.
+    std::optional<Version> version() const { return version_; }
+
+   private:
+    Snapshots& snapshots_;
+    const std::optional<Version> version_;
+  };
+
   SnapshotStatistics Statistics() const;
 
   // The newest pinned version in [begin, end); Slot::kIdle if there is none.
@@ -57,16 +84,23 @@ class Snapshots {
     Version version;
     uint64_t deadline_ms;
   };
+  struct Pinned {
+    uint32_t pins = 0;  // snapshots at this version, and batches that read at them
+    uint32_t uses = 0;  // of these, the batches
+    std::vector<Retired> kept;
+  };
+  std::optional<Version> BeginUse(uint64_t id);
+  void EndUse(Version version);
   void Drop(std::map<uint64_t, Pin>::iterator pin);
+  void Unpin(std::map<Version, Pinned>::iterator version);
 
-  mutable std::mutex mutex_;              // guards all but next_deadline_ms_
-  std::map<uint64_t, Pin> pins_;          // by id, so oldest first
-  std::map<Version, uint32_t> versions_;  // how many pins each version has
-  std::map<Version, std::vector<Retired>> kept_;
-  // What was retired under pins that are gone. It comes from the map above without an allocation,
-  // since pins are dropped where nothing may fail.
-  std::multimap<Version, std::vector<Retired>> released_;
-  uint64_t kept_count_ = 0;  // in kept_ and released_
+  mutable std::mutex mutex_;            // guards all but next_deadline_ms_
+  std::map<uint64_t, Pin> pins_;        // by id, so oldest first
+  std::map<Version, Pinned> versions_;  // those that have pins
+  // What was kept for pins that are gone. It comes from the map above without an allocation, since
+  // pins are dropped where nothing may fail.
+  std::multimap<Version, Pinned> released_;
+  uint64_t kept_count_ = 0;  // in both
   std::atomic<uint64_t> next_deadline_ms_{UINT64_MAX};
 };
 

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -375,6 +376,39 @@ TEST_P(TriesOfWrites, AreBounded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, TriesOfWrites, EachLayout(), LayoutName);
+
+class LongBatches : public OnEachLayout {};
+
+// Goal: a batch that reads at a snapshot holds back what the snapshot sees and nothing else, also
+// if the snapshot is dropped meanwhile.
+// Method: a reader stands in a leaf; behind it the leaf is built anew many times.
+TEST_P(LongBatches, AtASnapshotHoldBackWhatItSees) {
+  TestTree tree(BtreeOptions{.node_bytes = 2048, .log_bytes = 0});
+  const Stage stage(tree.core());
+  tree.Put("key", "old");
+  const SnapshotRef snapshot = tree.OpenSnapshot();
+  std::optional<std::string> seen;
+  Actor reader(SyncPoint::kReaderInLeaf, 1, [&] {
+    Batch batch;
+    batch.set_snapshot(snapshot);
+    batch.Get("key");
+    batch.Get("key");
+    tree.Execute(batch);
+    seen = std::string(batch.outcome(1).value);
+  });
+  ASSERT_TRUE(reader.WaitUntilStopped());
+  for (uint32_t i = 0; i < 500; ++i) tree.Put("key", std::to_string(i));
+  EXPECT_LE(tree.Statistics().chain_buffers, 2u);
+  tree.CloseSnapshot(snapshot);
+  for (uint32_t i = 0; i < 10; ++i) tree.Put("key", std::to_string(i));
+  EXPECT_EQ(tree.Statistics().chain_buffers, 1u);
+  reader.Finish();
+  EXPECT_EQ(seen, "old");
+  tree.ExpectHolds({{"key", "9"}});
+  tree.ExpectNothingLeaked();
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, LongBatches, EachLayout(), LayoutName);
 
 }  // namespace
 }  // namespace skep::btree
