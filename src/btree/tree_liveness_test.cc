@@ -377,7 +377,112 @@ TEST_P(TriesOfWrites, AreBounded) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, TriesOfWrites, EachLayout(), LayoutName);
 
-class LongBatches : public OnEachLayout {};
+class LongBatches : public OnEachLayout {
+ protected:
+  // How many epochs the batch lags behind at most, if they go on whenever it goes down from the root.
+  static uint64_t EpochsBehind(TestTree& tree, Batch& batch, uint64_t* epochs) {
+    Core& core = tree.core();
+    uint64_t most = 0;
+    *epochs = 0;
+    const Watcher watcher(core, [&](SyncPoint point) {
+      if (point != SyncPoint::kReaderAtRoot) return;
+      most = std::max(most, core.versions.AdvanceEpoch() + 1 - core.versions.LowestEpoch());
+      ++*epochs;
+    });
+    tree.Execute(batch);
+    return most;
+  }
+};
+
+// Goal: a batch of many reads holds back what is to be freed for a part of its time only: one that
+// reads what is newest, one that reads all at a version, and one at a snapshot.
+// Method: windows of 32 requests go down from the root together.
+TEST_P(LongBatches, LeaveTheirEpoch) {
+  constexpr uint32_t kRequests = 2000;
+  TestTree tree;
+  for (uint32_t i = 0; i < 400; ++i) tree.Put(TestKey(i), TestValue("v"));
+  const SnapshotRef snapshot = tree.OpenSnapshot();
+  for (const int way : {0, 1, 2}) {
+    SCOPED_TRACE(way);
+    Batch batch(way == 1 ? kAtomic : kUnordered);
+    if (way == 2) batch.set_snapshot(snapshot);
+    for (uint32_t i = 0; i < kRequests; ++i) batch.Get(Kept(batch, TestKey(i * 37 % 400)));
+    uint64_t epochs = 0;
+    EXPECT_LE(EpochsBehind(tree, batch, &epochs), 256u / 32 + 2);
+    EXPECT_GE(epochs, kRequests / 32);
+    for (uint32_t i = 0; i < kRequests; ++i) EXPECT_TRUE(batch.outcome(i).present);
+  }
+  tree.CloseSnapshot(snapshot);
+}
+
+// Goal: the same of one request that changes many keys, also if it finds nothing to change.
+TEST_P(LongBatches, LeaveTheirEpochInARange) {
+  constexpr uint32_t kKeys = 400;
+  TestTree tree;
+  for (uint32_t i = 0; i < kKeys; ++i) tree.Put(TestKey(i), TestValue("v"));
+  for (const int64_t changed : {int64_t{kKeys}, int64_t{0}}) {
+    Batch batch;
+    batch.Add({.op = Op::kExpireRange,
+               .flags = Request::kNoUpperBound,
+               .when = Request::kHasNoDeadline,
+               .key = {},
+               .other = {},
+               .deadline_ms = TestTree::kNowMs + 1000});
+    uint64_t epochs = 0;
+    EXPECT_LE(EpochsBehind(tree, batch, &epochs), 64u + 16) << changed;
+    EXPECT_GE(epochs, kKeys);
+    EXPECT_EQ(batch.outcome(0).integer, changed);
+  }
+}
+
+// Goal: the scans of a long unordered batch do not all hold back what was replaced since the first.
+TEST_P(LongBatches, ReadAtLaterVersionsAfterARest) {
+  constexpr uint32_t kRequests = 2000;
+  TestTree tree(BtreeOptions{.node_bytes = 2048, .log_bytes = 0});
+  tree.Put("key", "");
+  Batch batch;
+  for (uint32_t i = 0; i < kRequests; ++i) batch.Scan(Range::From("key"), {.limit = 1});
+  uint64_t most = 0;
+  uint32_t writes = 0;
+  bool is_inside = false;
+  const Watcher watcher(tree.core(), [&](SyncPoint point) {
+    if (point != SyncPoint::kReaderInLeaf || is_inside) return;
+    is_inside = true;
+    tree.Put("key", std::to_string(++writes));
+    most = std::max(most, tree.Statistics().chain_buffers);
+    is_inside = false;
+  });
+  tree.Execute(batch);
+  EXPECT_GE(writes, kRequests / 32);
+  EXPECT_LE(most, 2 * (256u + 256u / 32) + 2);
+  EXPECT_LT(most, writes / 2);
+}
+
+// Goal: what others have finished is released while a long batch writes, not when it ends.
+// Method: in the middle of the first write of the batch another one is finished; how many more of
+// the batch's writes are done until that is released is counted.
+TEST_P(LongBatches, ReleaseWhatOthersHaveFinished) {
+  TestTree tree(BtreeOptions{});  // with few merges, after many of which it would release too
+  Batch batch;
+  for (uint32_t i = 0; i < 2000; ++i) batch.Put(Kept(batch, TestKey(i % 100)), "value");
+  Version ticket = 0;
+  uint32_t writes = 0;
+  bool is_inside = false;
+  const Watcher watcher(tree.core(), [&](SyncPoint point) {
+    if (point != SyncPoint::kWriterPublished || is_inside) return;
+    if (ticket == 0) {
+      is_inside = true;
+      Batch other;
+      other.Put("other", "value");
+      ticket = tree.Execute(other);
+      is_inside = false;
+    }
+    if (!tree.engine().gate().IsReleased(ticket)) ++writes;
+  });
+  tree.Execute(batch);
+  EXPECT_GT(writes, 0u);
+  EXPECT_LE(writes, 256u);
+}
 
 // Goal: a batch that reads at a snapshot holds back what the snapshot sees and nothing else, also
 // if the snapshot is dropped meanwhile.
