@@ -57,7 +57,13 @@
 // E. Epochs. A reader announces the epoch, then looks for pointers. The freer unlinks, then
 //    advances the epoch from t to t + 1, and frees once every announced epoch is above t.
 //    (E1) A reader whose announcement the scan missed looks after the scan, hence after the unlink:
-//         its loads of links to nodes are seq_cst as is the unlinking store.
+//         its loads are seq_cst as is the unlinking store. These are of rows of the page table, of
+//         NodeHeader::older, and of words of leaves. What unlinks an outside block is the row of a
+//         leaf that does not name it any more; the word of a leaf whose log got an item that
+//         replaces the block's; or the mark of a leaf that has left the tree, for who comes to it
+//         by a hint. A store to a word that unlinks nothing need not be seq_cst.
+//    (E2) What another thread has unlinked was unlinked before the scan too: the freer has it from
+//         that thread's slot, which it took (acquire), or from a list under its own mutex.
 #pragma once
 
 #include <array>

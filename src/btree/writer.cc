@@ -201,8 +201,10 @@ Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
   core_.watches.Touch(edit.edit.key, made);
   storing.SetBorn(made);
   storing.Keep();
+  // (E1): seq_cst if the store unlinks a block.
+  const bool unlinks = edit.found->present && edit.found->value.outside;
   node->word.store(NodeWord::Of(end, NodeWord{word}.sequence() + 1).bits,
-                   std::memory_order_release);
+                   unlinks ? std::memory_order_seq_cst : std::memory_order_release);
   core_.Sync(SyncPoint::kWriterPublished);
   RetireReplaced(slot, *edit.found, made);
   *version = made;
