@@ -75,14 +75,14 @@ std::optional<Version> Snapshots::BeginUse(uint64_t id) {
   if (pin == pins_.end()) return std::nullopt;
   Pinned& pinned = versions_.find(pin->second.version)->second;
   ++pinned.pins;
-  ++pinned.uses;
+  if (++pinned.uses == 1) used_bytes_ += pinned.bytes;
   return pin->second.version;
 }
 
 void Snapshots::EndUse(Version version) {
   std::lock_guard lock(mutex_);
   const auto pinned = versions_.find(version);
-  --pinned->second.uses;
+  if (--pinned->second.uses == 0) used_bytes_ -= pinned->second.bytes;
   Unpin(pinned);
 }
 
@@ -104,12 +104,16 @@ Version Snapshots::PinIn(Version begin, Version end) const {
 
 void Snapshots::Keep(Version version, const Retired& what) {
   std::lock_guard lock(mutex_);
-  if (const auto pinned = versions_.find(version); pinned != versions_.end()) {
-    pinned->second.kept.push_back(what);
+  if (const auto at = versions_.find(version); at != versions_.end()) {
+    Pinned& pinned = at->second;
+    pinned.kept.push_back(what);
+    pinned.bytes += what.bytes;
+    if (pinned.uses > 0) used_bytes_ += what.bytes;
   } else {
-    released_.emplace(version, Pinned{.kept = {what}});
+    released_.emplace(version, Pinned{.bytes = what.bytes, .kept = {what}});
   }
   ++kept_count_;
+  kept_bytes_ += what.bytes;
 }
 
 bool Snapshots::TakeReleased(std::vector<Retired>* out, size_t pieces_max) {
@@ -119,12 +123,18 @@ bool Snapshots::TakeReleased(std::vector<Retired>* out, size_t pieces_max) {
     std::vector<Retired>& pieces = last->second.kept;
     const size_t taken = std::min(pieces_max, pieces.size());
     out->insert(out->end(), pieces.end() - static_cast<ptrdiff_t>(taken), pieces.end());
+    for (size_t i = pieces.size() - taken; i < pieces.size(); ++i) kept_bytes_ -= pieces[i].bytes;
     pieces.resize(pieces.size() - taken);
     pieces_max -= taken;
     kept_count_ -= taken;
     if (pieces.empty()) released_.erase(last);
   }
   return !released_.empty();
+}
+
+uint64_t Snapshots::RevocableBytes() const {
+  std::lock_guard lock(mutex_);
+  return kept_bytes_ - used_bytes_;
 }
 
 uint64_t Snapshots::kept() const {

@@ -78,6 +78,9 @@ class Snapshots {
   // Some of what was kept for pins that are gone, appended to `out`. True if there is more.
   bool TakeReleased(std::vector<Retired>* out, size_t pieces_max);
   uint64_t kept() const;  // pieces kept for pins, also for some that are gone
+  // Of the pieces that are kept for no snapshot that a batch is reading at: at most so much would be
+  // freed if all others were dropped.
+  uint64_t RevocableBytes() const;
 
  private:
   struct Pin {
@@ -85,8 +88,9 @@ class Snapshots {
     uint64_t deadline_ms;
   };
   struct Pinned {
-    uint32_t pins = 0;  // snapshots at this version, and batches that read at them
-    uint32_t uses = 0;  // of these, the batches
+    uint32_t pins = 0;   // snapshots at this version, and batches that read at them
+    uint32_t uses = 0;   // of these, the batches
+    uint64_t bytes = 0;  // of what is kept
     std::vector<Retired> kept;
   };
   std::optional<Version> BeginUse(uint64_t id);
@@ -101,6 +105,8 @@ class Snapshots {
   // pins are dropped where nothing may fail.
   std::multimap<Version, Pinned> released_;
   uint64_t kept_count_ = 0;  // in both
+  uint64_t kept_bytes_ = 0;  // likewise
+  uint64_t used_bytes_ = 0;  // of these, at versions that batches read at
   std::atomic<uint64_t> next_deadline_ms_{UINT64_MAX};
 };
 

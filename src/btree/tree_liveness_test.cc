@@ -7,11 +7,13 @@
 #include <atomic>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "btree/tree_test_changes.h"
+#include "btree/upkeep.h"
 
 namespace skep::btree {
 namespace {
@@ -514,6 +516,130 @@ TEST_P(LongBatches, AtASnapshotHoldBackWhatItSees) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, LongBatches, EachLayout(), LayoutName);
+
+// Goal: as many batches as there are slots run at the same time; one more waits for one to end.
+TEST(SlotsOfBatches, AreWaitedForBeyondTheirNumber) {
+  Slots slots;
+  std::vector<Slot*> taken;
+  for (uint32_t i = 0; i < Slots::kSlotsMax; ++i) taken.push_back(&slots.Take());
+  EXPECT_EQ(std::set<Slot*>(taken.begin(), taken.end()).size(), Slots::kSlotsMax);
+  std::atomic<Slot*> got = nullptr;
+  std::thread waiter([&] { got = &slots.Take(); });
+  std::this_thread::yield();
+  EXPECT_EQ(got.load(), nullptr);
+  slots.Give(*taken[7]);
+  waiter.join();
+  EXPECT_EQ(got.load(), taken[7]);
+}
+
+class MakingRoom : public OnEachLayout {
+ protected:
+  static constexpr size_t kMiB = 1 << 20;
+
+  static Verdict Put(TestTree& tree, Batch::Kind kind, std::string_view key, size_t bytes) {
+    Batch batch(kind);
+    batch.Put(key, Kept(batch, std::string(bytes, 'v')));
+    tree.Execute(batch);
+    if (batch.outcome(0).verdict == Verdict::kRefused) {
+      EXPECT_EQ(batch.outcome(0).status.code(), Code::kOutOfMemory);
+    }
+    return batch.outcome(0).verdict;
+  }
+};
+
+// Goal: a write that can never fit gives up no snapshot; one that fits when some are given up gives
+// up those and no more.
+// Method: snapshots of which each keeps a large value of its own.
+TEST_P(MakingRoom, GivesUpNoSnapshotForNothing) {
+  for (const Batch::Kind kind : {kUnordered, kAtomic}) {
+    TestTree tree(kSmallNodes, 16 * kMiB);
+    std::vector<SnapshotRef> snapshots;
+    for (uint32_t i = 0; i < 10; ++i) {
+      ASSERT_EQ(Put(tree, kind, "key", kMiB), Verdict::kDone);
+      snapshots.push_back(tree.OpenSnapshot());
+    }
+    ASSERT_EQ(Put(tree, kind, "key", kMiB), Verdict::kDone);
+    EXPECT_EQ(Put(tree, kind, "large", 17 * kMiB), Verdict::kRefused);
+    EXPECT_EQ(tree.Statistics().snapshots, 10u);
+    // Eleven are used, so that some four have to go.
+    EXPECT_EQ(Put(tree, kind, "large", 8 * kMiB), Verdict::kDone);
+    EXPECT_LE(tree.Statistics().snapshots, 7u);
+    EXPECT_GT(tree.Statistics().snapshots, 0u);
+    for (const SnapshotRef snapshot : snapshots) tree.CloseSnapshot(snapshot);
+    tree.ExpectNothingLeaked();
+  }
+}
+
+// Goal: a snapshot that a batch is reading at is not given up, as that would free nothing now.
+TEST_P(MakingRoom, GivesUpNoSnapshotThatIsReadAt) {
+  TestTree tree(kSmallNodes, 16 * kMiB);
+  const Stage stage(tree.core());
+  ASSERT_EQ(Put(tree, kUnordered, "key", 6 * kMiB), Verdict::kDone);
+  const SnapshotRef snapshot = tree.OpenSnapshot();
+  std::optional<size_t> seen;
+  Actor reader(SyncPoint::kReaderInLeaf, 1, [&] {
+    Batch batch;
+    batch.set_snapshot(snapshot);
+    batch.Get("key");
+    tree.Execute(batch);
+    if (batch.outcome(0).present) seen = batch.outcome(0).value.size();
+  });
+  ASSERT_TRUE(reader.WaitUntilStopped());
+  ASSERT_EQ(Put(tree, kUnordered, "key", 1), Verdict::kDone);
+  tree.MaintainAll();
+  EXPECT_EQ(Put(tree, kUnordered, "large", 12 * kMiB), Verdict::kRefused);
+  EXPECT_EQ(tree.Statistics().snapshots, 1u);
+  reader.Finish();
+  EXPECT_EQ(seen, 6 * kMiB);
+  EXPECT_EQ(Put(tree, kUnordered, "large", 12 * kMiB), Verdict::kDone);
+  EXPECT_EQ(tree.Statistics().snapshots, 0u);
+  tree.ExpectNothingLeaked();
+}
+
+// Goal: a write that does not fit is refused after a bounded number of tries, although others free
+// and take memory all the time.
+// Method: at each try another write replaces a value, so that something was always freed.
+TEST_P(MakingRoom, IsRefusedWhileOthersFreeAndTake) {
+  for (const Batch::Kind kind : {kUnordered, kAtomic}) {
+    TestTree tree(kSmallNodes, 16 * kMiB);
+    // Leaves between the two, so that neither waits for the other.
+    for (uint32_t i = 0; i < 100; ++i) tree.Put("m" + TestKey(i), TestValue("v"));
+    const std::string other = "a";
+    const std::string large = "z";
+    ASSERT_EQ(Put(tree, kUnordered, other, 64 * 1024), Verdict::kDone);
+    uint32_t tries = 0;
+    bool is_inside = false;
+    const Watcher watcher(tree.core(), [&](SyncPoint point) {
+      if (point != SyncPoint::kReaderAtRoot || is_inside || tries == 1000) return;
+      ++tries;
+      is_inside = true;
+      EXPECT_EQ(Put(tree, kUnordered, other, 64 * 1024), Verdict::kDone);
+      is_inside = false;
+    });
+    EXPECT_EQ(Put(tree, kind, large, 17 * kMiB), Verdict::kRefused);
+    EXPECT_GT(tries, Upkeep::kRoomsMax);
+    EXPECT_LE(tries, 2 * Upkeep::kRoomsMax);
+  }
+}
+
+// Goal: a write at the limit reclaims what it wants and a little more, and not all that there is.
+// Method: a tree of some 16 MiB was deleted at once.
+TEST_P(MakingRoom, ReclaimsNoMoreThanIsWanted) {
+  TestTree tree;
+  for (uint32_t i = 0; i < 20'000; ++i) {
+    tree.Put(std::to_string(i) + std::string(80, 'k'), std::string(600, 'v'));
+  }
+  tree.MaintainAll();
+  tree.DeleteRange(Range::All());
+  tree.budget().set_limit(tree.budget().used());
+  const uint64_t before = tree.allocated_bytes();
+  EXPECT_EQ(Put(tree, kUnordered, "large", kMiB), Verdict::kDone);
+  EXPECT_GT(tree.allocated_bytes(), before - 8 * kMiB);
+  EXPECT_TRUE(tree.core().reclaimer.detached());
+  tree.ExpectNothingLeaked();
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, MakingRoom, EachLayout(), LayoutName);
 
 }  // namespace
 }  // namespace skep::btree
