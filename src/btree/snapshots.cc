@@ -11,7 +11,7 @@ SnapshotRef Snapshots::Open(const ReleaseGate& gate, uint64_t id, uint64_t deadl
   const Version version = gate.released();
   const auto pin = pins_.emplace(id, Pin{.version = version, .deadline_ms = deadline_ms}).first;
   try {
-    ++versions_[version].pins;
+    ++versions_.try_emplace(version, &memory_).first->second.pins;
   } catch (...) {
     pins_.erase(pin);
     throw;
@@ -110,7 +110,9 @@ void Snapshots::Keep(Version version, const Retired& what) {
     pinned.bytes += what.bytes;
     if (pinned.uses > 0) used_bytes_ += what.bytes;
   } else {
-    released_.emplace(version, Pinned{.bytes = what.bytes, .kept = {what}});
+    Pinned gone(&memory_);
+    gone.kept.push_back(what);
+    released_.emplace(version, std::move(gone));
   }
   ++kept_count_;
   kept_bytes_ += what.bytes;
@@ -120,7 +122,7 @@ bool Snapshots::TakeReleased(std::vector<Retired>* out, size_t pieces_max) {
   std::lock_guard lock(mutex_);
   while (pieces_max > 0 && !released_.empty()) {
     const auto last = std::prev(released_.end());
-    std::vector<Retired>& pieces = last->second.kept;
+    std::pmr::vector<Retired>& pieces = last->second.kept;
     const size_t taken = std::min(pieces_max, pieces.size());
     out->insert(out->end(), pieces.end() - static_cast<ptrdiff_t>(taken), pieces.end());
     for (size_t i = pieces.size() - taken; i < pieces.size(); ++i) kept_bytes_ -= pieces[i].bytes;

@@ -18,10 +18,12 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory_resource>
 #include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/memory_budget.h"
 #include "btree/versions.h"
 #include "engine/release_gate.h"
 #include "skep/batch.h"
@@ -34,9 +36,11 @@ struct SnapshotStatistics {
   uint64_t oldest_deadline_ms = 0;  // likewise
 };
 
-// Thread-safe.
+// Thread-safe. The lists of what is kept are charged to the memory budget.
 class Snapshots {
  public:
+  explicit Snapshots(MemoryBudget& budget) : memory_(budget) {}
+
   // Pins what `gate` has released.
   SnapshotRef Open(const ReleaseGate& gate, uint64_t id, uint64_t deadline_ms);
   // Drops the pin; false if there is none of that id. What was kept for it alone is to be looked at
@@ -81,6 +85,8 @@ class Snapshots {
   // Of the pieces that are kept for no snapshot that a batch is reading at: at most so much would be
   // freed if all others were dropped.
   uint64_t RevocableBytes() const;
+  // Of the lists of what is kept.
+  uint64_t held_bytes() const { return memory_.used(); }
 
  private:
   struct Pin {
@@ -88,16 +94,19 @@ class Snapshots {
     uint64_t deadline_ms;
   };
   struct Pinned {
+    explicit Pinned(std::pmr::memory_resource* memory) : kept(memory) {}
+
     uint32_t pins = 0;   // snapshots at this version, and batches that read at them
     uint32_t uses = 0;   // of these, the batches
     uint64_t bytes = 0;  // of what is kept
-    std::vector<Retired> kept;
+    std::pmr::vector<Retired> kept;
   };
   std::optional<Version> BeginUse(uint64_t id);
   void EndUse(Version version);
   void Drop(std::map<uint64_t, Pin>::iterator pin);
   void Unpin(std::map<Version, Pinned>::iterator version);
 
+  BudgetedMemory memory_;
   mutable std::mutex mutex_;            // guards all but next_deadline_ms_
   std::map<uint64_t, Pin> pins_;        // by id, so oldest first
   std::map<Version, Pinned> versions_;  // those that have pins
