@@ -94,8 +94,8 @@ Version BatchRun<Layout>::BeginReading() {
   return at;
 }
 
-// The version of the scans of an unordered batch that follow each other: one for all until the batch
-// rests, as each may see any or none of the batch's own writes.
+// The version of the scans of an unordered batch that follow each other: one for all until the
+// batch rests, as each may see any or none of the batch's own writes.
 template <class Layout>
 Version BatchRun<Layout>::ReadingVersion() {
   return reads_ ? read_at_ : BeginReading();

@@ -13,12 +13,13 @@
 //
 // Stops nobody for nothing. The caller has asked at a version whether there is a key at all
 //   (HasKey), so whoever deletes an empty range stops nobody. (Without versions there is none to
-//   ask at: a walk over several leaves might find none although there was always one.) A range within one leaf is a write of
-//   that leaf, under its lock. Only where subtrees are detached are the other writers stopped
-//   (protocol P of versions.h), as a writer that is in one of them must not write there any more,
-//   and the detached leaves are not locked one by one. What is done then does not depend on the
-//   number of keys: two ways down, and the two paths built anew. How many keys there were is
-//   counted afterwards, at the version before; without versions, while the writers are stopped.
+//   ask at: a walk over several leaves might find none although there was always one.) A range
+//   within one leaf is a write of that leaf, under its lock. Only where subtrees are detached are
+//   the other writers stopped (protocol P of versions.h), as a writer that is in one of them must
+//   not write there any more, and the detached leaves are not locked one by one. What is done then
+//   does not depend on the number of keys: two ways down, and the two paths built anew. How many
+//   keys there were is counted afterwards, at the version before; without versions, while the
+//   writers are stopped.
 //
 // A delete of at most `limit` keys looks for its end under the locks of the leaves that it counts,
 //   from left to right, before it stops the writers: those that write there wait, no others.

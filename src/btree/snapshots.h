@@ -6,13 +6,14 @@
 // for under, so a snapshot that was not found reads at h or later.
 //
 // A batch that reads at a snapshot uses it: until the batch ends, the version has one more pin, so
-// that a snapshot that is dropped meanwhile keeps what it sees. Such a batch announces no read floor:
-// a floor would hold back all that anybody replaces, and not only what the snapshot sees.
+// that a snapshot that is dropped meanwhile keeps what it sees. Such a batch announces no read
+// floor: a floor would hold back all that anybody replaces, and not only what the snapshot sees.
 //
 // Waiting. One mutex guards the list. A batch that reads at a snapshot takes it when it begins and
 // when it ends, and not in between; a batch that reads at no snapshot does not take it, but when a
-// snapshot has come to its age. Who holds the mutex does one look-up, or takes over a bounded number
-// of pieces (TakeReleased), or walks the pins once when one has come to its age (CloseExpired).
+// snapshot has come to its age. Who holds the mutex does one look-up, or takes over a bounded
+// number of pieces (TakeReleased), or walks the pins once when one has come to its age
+// (CloseExpired).
 #pragma once
 
 #include <atomic>
@@ -82,8 +83,8 @@ class Snapshots {
   // Some of what was kept for pins that are gone, appended to `out`. True if there is more.
   bool TakeReleased(std::vector<Retired>* out, size_t pieces_max);
   uint64_t kept() const;  // pieces kept for pins, also for some that are gone
-  // Of the pieces that are kept for no snapshot that a batch is reading at: at most so much would be
-  // freed if all others were dropped.
+  // Of the pieces that are kept for no snapshot that a batch is reading at: at most so much would
+  // be freed if all others were dropped.
   uint64_t RevocableBytes() const;
   // Of the lists of what is kept.
   uint64_t held_bytes() const { return memory_.used(); }

@@ -381,7 +381,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, TriesOfWrites, EachLayout(), LayoutName);
 
 class LongBatches : public OnEachLayout {
  protected:
-  // How many epochs the batch lags behind at most, if they go on whenever it goes down from the root.
+  // How many epochs the batch lags behind at most, if they go on whenever it goes down from the
+  // root.
   static uint64_t EpochsBehind(TestTree& tree, Batch& batch, uint64_t* epochs) {
     Core& core = tree.core();
     uint64_t most = 0;

@@ -53,9 +53,9 @@ void Upkeep::ClearIdleSlots(Slot& own) {
   });
 }
 
-// What was freed since this was made, by whomever, as all of it is room for whoever comes. The bytes
-// that are allocated alone do not tell, since others may have taken them again; nor do the freer's,
-// since slots also come back from caches.
+// What was freed since this was made, by whomever, as all of it is room for whoever comes. The
+// bytes that are allocated alone do not tell, since others may have taken them again; nor do the
+// freer's, since slots also come back from caches.
 class Upkeep::Freed {
  public:
   explicit Freed(const Core& core)

@@ -29,12 +29,13 @@ class Upkeep {
   static constexpr uint32_t kRoomsMax = 16;
 
   // After an allocation failed: reclaims what can be, until `wanted` bytes and some more are freed.
-  // If that is not enough, gives up snapshots, the oldest first, until `wanted` bytes are freed; but
-  // none if all of them together would not make room for so much, and none while executing readers
-  // hold back what is on its way out. So a write may be refused that would fit a moment later.
-  // Returns whether another try has a chance: memory was freed meanwhile, by whomever, or there is
-  // room now. The slot's epoch ends and begins again, so the caller must begin its operation again;
-  // it holds no locks. Waits for other threads that reclaim, for a bounded piece of that.
+  // If that is not enough, gives up snapshots, the oldest first, until `wanted` bytes are freed;
+  // but none if all of them together would not make room for so much, and none while executing
+  // readers hold back what is on its way out. So a write may be refused that would fit a moment
+  // later. Returns whether another try has a chance: memory was freed meanwhile, by whomever, or
+  // there is room now. The slot's epoch ends and begins again, so the caller must begin its
+  // operation again; it holds no locks. Waits for other threads that reclaim, for a bounded piece
+  // of that.
   bool MakeRoom(Slot& slot, uint64_t wanted);
 
  private:

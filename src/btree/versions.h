@@ -128,9 +128,9 @@ class Slots {
   // Batches executed at the same time.
   static constexpr uint32_t kSlotsMax = 256;
 
-  // A free slot. Prefers the one this thread had before. While all kSlotsMax are taken it waits until
-  // one of those batches ends, so nothing is wait-free with more batches at a time; who waits has
-  // announced nothing, and so holds back nothing.
+  // A free slot. Prefers the one this thread had before. While all kSlotsMax are taken it waits
+  // until one of those batches ends, so nothing is wait-free with more batches at a time; who waits
+  // has announced nothing, and so holds back nothing.
   Slot& Take();
   // A certain slot, if it is free: to clear up what its last owner left.
   bool TryTake(Slot& slot) {
