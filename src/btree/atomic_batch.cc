@@ -40,6 +40,7 @@ Version AtomicBatch<Layout, kHasRanges>::Execute() {
 template <class Layout, bool kHasRanges>
 Version AtomicBatch<Layout, kHasRanges>::Run() {
   if (kHasRanges) stops_ = std::ranges::any_of(batch_.requests(), MayBeAnywhere);
+  uint32_t rooms = 0;
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
     tries == 0 ? core_.versions.BeginOperation(slot_) : core_.versions.BeginAgain(slot_);
@@ -48,15 +49,26 @@ Version AtomicBatch<Layout, kHasRanges>::Run() {
       if (batch_.applied()) BalanceErased();
       return seen_;
     }
-    if (attempt == Attempt::kNoMemory && !upkeep_.MakeRoom(slot_)) {
-      if (no_room_) {
-        RefuseForMemory(0);
-        out_.AbortAllBut(0);
-        return 0;
-      }
-      no_room_ = true;
+    if (attempt != Attempt::kNoMemory) continue;
+    if (++rooms <= Upkeep::kRoomsMax && upkeep_.MakeRoom(slot_, BytesToStore())) continue;
+    if (no_room_) {
+      RefuseForMemory(0);
+      out_.AbortAllBut(0);
+      return 0;
     }
+    no_room_ = true;
+    rooms = 0;
   }
+}
+
+// Of the keys and values that the last try was about to store.
+template <class Layout, bool kHasRanges>
+uint64_t AtomicBatch<Layout, kHasRanges>::BytesToStore() const {
+  uint64_t bytes = 0;
+  for (const auto& [key, state] : lists_.states) {
+    if (state.changed && state.present) bytes += key.size() + state.value.size();
+  }
+  return bytes;
 }
 
 // Deletes may have left little in a leaf.

@@ -147,6 +147,7 @@ class AtomicBatch {
   }
 
   Version Run();
+  uint64_t BytesToStore() const;
   Attempt TryAlone();
   Attempt Try();
   void ListSpans();

@@ -50,7 +50,7 @@ Version BatchRun<Layout>::DoBatch() {
   if (OnlyReads(batch_) && core_.multi_version && !NeedsNewest()) {
     const Version at = BeginReading();
     DoReads(at);
-    EndReading();
+    if (reads_) EndReading();
     return at;
   }
   return DoAtomic();
@@ -60,6 +60,10 @@ template <class Layout>
 Version BatchRun<Layout>::DoUnordered() {
   Version ticket = 0;
   for (uint32_t i = 0; i < batch_.size(); ++i) {
+    if (IsTimeToRest(i)) {
+      if (reads_) EndReading();
+      Rest();
+    }
     look_ahead_.Approach(batch_.requests(), i);
     ticket = std::max(ticket, DoSlot(i));
     if (slot_.retired.size() > kRetiredMax) Reclaim();
@@ -90,8 +94,8 @@ Version BatchRun<Layout>::BeginReading() {
   return at;
 }
 
-// That of the scans of an unordered batch, which follow each other: one for all, as each may see
-// any or none of the batch's own writes.
+// The version of the scans of an unordered batch that follow each other: one for all until the
+// batch rests, as each may see any or none of the batch's own writes.
 template <class Layout>
 Version BatchRun<Layout>::ReadingVersion() {
   return reads_ ? read_at_ : BeginReading();
@@ -108,6 +112,29 @@ void BatchRun<Layout>::BeginWrites() {
   core_.versions.BeginWrites(slot_);
   writes_ = true;
   wrote_ = true;
+}
+
+// Between two requests of a long batch, which holds no pointers there. Leaving the epoch lets go of
+// what is to be freed. Raising the floor alone would not release what others have finished while a
+// write of this batch was not: they have looked, and nobody may come who looks again.
+template <class Layout>
+void BatchRun<Layout>::Rest() {
+  core_.versions.LeaveEpoch(slot_);
+  core_.versions.EnterEpoch(slot_);
+  if (!writes_) return;
+  core_.versions.Raise(slot_);
+  upkeep_.Release();
+}
+
+// The same of a batch that reads at one version. From its first rest on that version is pinned, so
+// that it holds back no more than what it sees (snapshots.h).
+template <class Layout>
+void BatchRun<Layout>::RestReading() {
+  if (reads_) {
+    pin_.emplace(core_.snapshots, Snapshots::ReadVersion{read_at_});
+    EndReading();
+  }
+  Rest();
 }
 
 // In the middle of a long batch: it holds no pointers between two of its requests.
@@ -149,14 +176,13 @@ void BatchRun<Layout>::AwaitReleased(Version version) {
 template <class Layout>
 Version BatchRun<Layout>::DoAtSnapshot() {
   const SnapshotRef snapshot = batch_.snapshot();
-  slot_.read_floor.store(snapshot.version, std::memory_order_seq_cst);
   now_ms_ = snapshot.now_ms;
-  if (core_.snapshots.IsLive(snapshot.id)) {
-    DoReads(snapshot.version);
+  const Snapshots::Use use(core_.snapshots, snapshot.id);
+  if (use.version()) {
+    DoReads(*use.version());
   } else {
     out_.RefuseAll({Code::kSnapshotTooOld, "the snapshot is gone"});
   }
-  EndReading();
   return snapshot.version;
 }
 
@@ -183,6 +209,7 @@ void BatchRun<Layout>::DoReads(Version at) {
 
 template <class Layout>
 void BatchRun<Layout>::Read(uint32_t i, Version at) {
+  if (IsTimeToRest(i)) RestReading();
   look_ahead_.Approach(batch_.requests(), i);
   if (const Status s = CheckRequest(request(i), batch_, traits_); !s.ok()) {
     out_.Refuse(i, s);
@@ -355,6 +382,7 @@ Version BatchRun<Layout>::ExpireRange(uint32_t i) {
   do {
     keys.clear();
     PauseWrites();
+    Rest();
     BeginWrites();
     Cursor<Layout> cursor(core_, kNewest, now_ms_);
     cursor.SeekAtLeast(from);

@@ -3,8 +3,11 @@
 // It enters an epoch, announces what the batch reads or that it writes (versions.h), and leads each
 // request to what performs it: points to Reader and Writer, ranges to Ranges and RangeDelete, an
 // atomic batch that writes to AtomicBatch. An unordered batch is a sequence of requests, each by
-// itself; between two of them nothing is held but the epoch, so a long batch lets go of it there
-// now and then.
+// itself; between two of them nothing is held but the epoch and the floors. A long batch rests
+// there after every kRestEvery requests, and within kExpireRange after every 64 keys: it lets go of
+// its epoch and releases what is finished. A read over one range keeps its epoch to its end, and a
+// batch that reads all at one version keeps that. A batch at a snapshot announces no version
+// (snapshots.h).
 #pragma once
 
 #include <cstdint>
@@ -41,6 +44,9 @@ class BatchRun {
 
  private:
   static constexpr Version kNewest = Reader<Layout>::kNewest;
+  // Requests between two rests of a batch.
+  static constexpr uint32_t kRestEvery = 256;
+  static_assert(kRestEvery % LookAhead<Layout>::kWindow == 0, "no window is looked at in vain");
 
   const Request& request(uint32_t i) const { return batch_.requests()[i]; }
   bool NeedsNewest() const;
@@ -50,6 +56,9 @@ class BatchRun {
   Version ReadingVersion();
   void BeginWrites();
   void PauseWrites();
+  static bool IsTimeToRest(uint32_t i) { return i > 0 && i % kRestEvery == 0; }
+  void Rest();
+  void RestReading();
   void AwaitReleased(Version version);
   void Reclaim();
 
@@ -81,10 +90,11 @@ class BatchRun {
   Writer<Layout> writer_;
   const Reader<Layout> reader_;
   LookAhead<Layout> look_ahead_;
-  bool writes_ = false;  // a write floor is announced
-  bool wrote_ = false;   // or was
-  bool reads_ = false;   // a read floor is announced
-  Version read_at_ = 0;  // then: the version
+  bool writes_ = false;                // a write floor is announced
+  bool wrote_ = false;                 // or was
+  bool reads_ = false;                 // a read floor is announced
+  std::optional<Snapshots::Use> pin_;  // of read_at_, instead of a floor
+  Version read_at_ = 0;                // then: the version
 };
 
 }  // namespace skep::btree

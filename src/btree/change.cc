@@ -331,8 +331,11 @@ void Change<Layout>::Publish() {
   }
   for (const Append& append : lists_.appends) {
     const NodeWord before{append.word};
+    // (E1): seq_cst if the store may unlink a block.
     append.node->word.store(NodeWord::Of(append.used, before.sequence() + 1).bits,
-                            std::memory_order_release);
+                            core_.has_blocks.load(std::memory_order_relaxed)
+                                ? std::memory_order_seq_cst
+                                : std::memory_order_release);
   }
   // What was locked and stays as it is.
   for (const Locked& locked : lists_.locked) {

@@ -38,6 +38,7 @@ struct Core {
         arena({.budget = options.budget}),
         table(options.budget),
         versions(slots),
+        snapshots(*options.budget),
         gate(release_gate),
         now(latest_now),
         watches(key_watches),
@@ -56,7 +57,7 @@ struct Core {
   // Keys that have a value, by what every slot has added and taken away; those with a deadline.
   uint64_t ItemCount() const { return Sum(&Slot::items); }
   uint64_t DeadlineCount() const { return Sum(&Slot::deadlines); }
-  uint64_t Sum(std::atomic<int64_t> Slot::* number) const {
+  uint64_t Sum(std::atomic<int64_t> Slot::*number) const {
     int64_t sum = 0;
     slots.ForEach([&](const Slot& slot) { sum += (slot.*number).load(std::memory_order_relaxed); });
     return sum > 0 ? static_cast<uint64_t>(sum) : 0;

@@ -68,7 +68,7 @@ void Expirer<Layout>::Clean(Slot& slot, const ExpiryQueue::Entry& due, uint64_t 
     if (!entry.buffer()) return;
     const NodeHeader* const node = core_.Node(entry.buffer());
     // A leaf that has left the tree may name outside blocks that are gone.
-    const NodeWord word{node->word.load(std::memory_order_acquire)};
+    const NodeWord word{node->word.load(std::memory_order_seq_cst)};
     if (!node->is_leaf() || word.retired()) return;
     // The LID may be out of the tree all the same: what the tree says counts.
     Scratch scratch;

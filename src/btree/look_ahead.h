@@ -78,7 +78,7 @@ class LookAhead {
     if (is_fresh_ && slot_.stays == stay_) {
       const Way& way = ways_[i - first_];
       const NodeWord word{way.node == nullptr ? NodeWord::kRetired
-                                              : way.node->word.load(std::memory_order_acquire)};
+                                              : way.node->word.load(std::memory_order_seq_cst)};
       if (!word.dead()) return PlaceOf(way, word);
       is_fresh_ = false;
     }
@@ -121,7 +121,7 @@ class LookAhead {
     return r.has(Request::kNoUpperBound) ? items : std::min(items, kShortScan);
   }
   typename Layout::Leaf LeafOf(const NodeHeader* node) const {
-    const NodeWord word{node->word.load(std::memory_order_acquire)};
+    const NodeWord word{node->word.load(std::memory_order_seq_cst)};
     return {core_.codec, node, word.used()};
   }
 
@@ -199,7 +199,7 @@ void LookAhead<Layout>::Descend(Requests requests, uint32_t root_level) {
   }
   for_each([&](Way& way, const Request& r) {
     SKEP_DCHECK(way.node->is_leaf());
-    const NodeWord word{way.node->word.load(std::memory_order_acquire)};
+    const NodeWord word{way.node->word.load(std::memory_order_seq_cst)};
     // A leaf that has left the tree may name outside blocks that are gone.
     if (word.retired()) return;
     way.spot = typename Layout::Leaf(core_.codec, way.node, word.used()).Prefetch(r.key);
@@ -272,7 +272,7 @@ bool LookAhead<Layout>::Holds(uint32_t i, NodeWord* word) const {
   if (way.node == nullptr || core_.reclaimer.detached()) return false;
   if (core_.Head(way.link()) != way.node) return false;
   core_.Sync(SyncPoint::kReaderAtHint);
-  *word = {way.node->word.load(std::memory_order_acquire)};
+  *word = {way.node->word.load(std::memory_order_seq_cst)};
   return !word->dead();
 }
 

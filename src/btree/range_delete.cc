@@ -27,6 +27,7 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
   limit_ = limit;
   now_ms_ = now_ms;
   Tries tries(core_.turnstiles, core_.versions, slot);
+  uint32_t rooms = 0;
   while (true) {
     tries.Begin();
     result_ = {};
@@ -37,7 +38,7 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
     if (attempt == Attempt::kDone) break;
     if (attempt != Attempt::kNoMemory) continue;
     tries.GiveTurn();
-    if (!upkeep_.MakeRoom(slot)) return {.no_memory = true};
+    if (++rooms > Upkeep::kRoomsMax || !upkeep_.MakeRoom(slot, 0)) return {.no_memory = true};
   }
   tries.GiveTurn();
   // Nobody has to wait for versions of ours while the keys are counted.

@@ -27,10 +27,10 @@ LeafPlace Reader<Layout>::Descend(Version at, Choose choose) const {
   for (int level = -1;; --level) {
     NodeHeader* const newest = core_.Head(link);
     Layout::PrefetchHead(core_.codec, newest);
-    NodeWord word{newest->word.load(std::memory_order_acquire)};
+    NodeWord word{newest->word.load(std::memory_order_seq_cst)};
     NodeHeader* const node = Visible(newest, at);
     SKEP_DCHECK(node != nullptr);
-    if (node != newest) word.bits = node->word.load(std::memory_order_acquire);
+    if (node != newest) word.bits = node->word.load(std::memory_order_seq_cst);
     if (level < 0) level = node->level;
     SKEP_DCHECK(level == node->level);
     if (level == 0) {
@@ -66,7 +66,7 @@ std::optional<LeafPlace> Reader<Layout>::FromHint(Link hint, std::string_view ke
   if (!at) return std::nullopt;
   core_.Sync(SyncPoint::kReaderAtHint);
   NodeHeader* const node = core_.Node(at);
-  const NodeWord word{node->word.load(std::memory_order_acquire)};
+  const NodeWord word{node->word.load(std::memory_order_seq_cst)};
   if (word.retired() || !node->is_leaf() || !Layout::Covers(core_.codec, node, key)) {
     return std::nullopt;
   }
@@ -83,12 +83,12 @@ std::optional<LeafPlace> Reader<Layout>::FromSibling(Link link, std::string_view
   core_.Sync(SyncPoint::kReaderAtHint);
   NodeHeader* const newest = core_.Node(found);
   Layout::PrefetchLeaf(core_.codec, newest, false);
-  NodeWord word{newest->word.load(std::memory_order_acquire)};
+  NodeWord word{newest->word.load(std::memory_order_seq_cst)};
   if (word.retired() || !newest->is_leaf()) return std::nullopt;
   Layout::PrefetchLog(newest, word);
   NodeHeader* const node = Visible(newest, at);
   if (node == nullptr || !node->is_leaf()) return std::nullopt;
-  if (node != newest) word.bits = node->word.load(std::memory_order_acquire);
+  if (node != newest) word.bits = node->word.load(std::memory_order_seq_cst);
   const auto fences = Layout::FencesOf(core_.codec, node);
   if (is_upper && fences.unbounded) return std::nullopt;
   const StoredKey& stored = is_upper ? fences.upper : fences.lower;

@@ -210,8 +210,10 @@ bool Reclaimer::WalkBuffers() {
     }
     const Version pin = snapshots_.PinIn(begin, end);
     if (pin != Slot::kIdle) {
-      snapshots_.Keep(pin,
-                      {.kind = Retired::Kind::kBuffer, .link = walk_.link, .at = older.buffer()});
+      snapshots_.Keep(pin, {.kind = Retired::Kind::kBuffer,
+                            .bytes = static_cast<uint32_t>(buffer->buffer_bytes()),
+                            .link = walk_.link,
+                            .at = older.buffer()});
       Mark(buffer, NodeWord::kKept);
       walk_.newer = buffer;
       continue;
@@ -263,7 +265,10 @@ void Reclaimer::JudgeNode(NodeHeader* head) {
   const Version pin =
       snapshots_.PinIn(head->version.load(std::memory_order_relaxed), chain.left_at);
   if (pin != Slot::kIdle) {
-    return snapshots_.Keep(pin, {.kind = chain.left_as, .link = link, .end = chain.left_at});
+    return snapshots_.Keep(pin, {.kind = chain.left_as,
+                                 .bytes = BytesOf(head, chain.left_as),
+                                 .link = link,
+                                 .end = chain.left_at});
   }
   const bool is_whole = chain.left_as == Retired::Kind::kWholeNode;
   if (is_whole && (has_older || snapshots_.PinIn(0, chain.left_at) != Slot::kIdle)) {
@@ -272,6 +277,16 @@ void Reclaimer::JudgeNode(NodeHeader* head) {
   }
   if (has_older) return Mark(head, NodeWord::kHollow);
   Die({.kind = chain.left_as, .link = link});
+}
+
+// What would be freed with the node: its buffer, and its blocks if it is retired with them.
+uint32_t Reclaimer::BytesOf(const NodeHeader* node, Retired::Kind kind) {
+  uint64_t bytes = node->buffer_bytes();
+  if (kind == Retired::Kind::kWholeNode) {
+    ListBlocks(node);
+    for (const OutsideBlock& block : named_) bytes += block.bytes;
+  }
+  return static_cast<uint32_t>(std::min<uint64_t>(bytes, UINT32_MAX));
 }
 
 // A snapshot may see some of the node's blocks in an older buffer, so each is judged by itself.
@@ -391,6 +406,7 @@ void Reclaimer::Free(const Retired& what, Slot& slot) {
     case Retired::Kind::kUnlinked:
       // The mark of death, for readers outside the epochs.
       Node(what.at)->word.store(NodeWord::kDead, std::memory_order_relaxed);
+      NoteFreed(what.bytes);
       return arena_.Free(slot.cache, what.at, what.bytes);
     default:
       return FreeNode(what, slot);
@@ -419,6 +435,7 @@ void Reclaimer::FreeNode(const Retired& what, Slot& slot) {
 void Reclaimer::FreeBlock(const OutsideBlock& block, Slot& slot) {
   std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(arena_.At(block.at)))
       .store(NodeWord::kDead, std::memory_order_relaxed);
+  NoteFreed(block.bytes);
   arena_.Free(slot.cache, block.at, block.bytes);
 }
 

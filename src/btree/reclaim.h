@@ -138,6 +138,8 @@ class Reclaimer {
   bool detached() const { return detached_.load(std::memory_order_seq_cst) != 0; }
 
   ReclaimStatistics Statistics() const;
+  // Bytes of buffers and blocks that were freed here since the tree was made.
+  uint64_t freed_bytes() const { return freed_bytes_.load(std::memory_order_relaxed); }
   // Of the lists of what waits.
   uint64_t held_bytes() const { return memory_.used(); }
 
@@ -186,6 +188,8 @@ class Reclaimer {
   bool WalkBuffers();
   void EndWalk();
   void JudgeNode(NodeHeader* head);
+  uint32_t BytesOf(const NodeHeader* node, Retired::Kind kind);
+  void NoteFreed(uint32_t bytes) { freed_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   void QueueBlocks(const NodeHeader* node, Version end);
   void JudgeBlocks();
   void JudgeBlock(const Retired& what);
@@ -210,6 +214,7 @@ class Reclaimer {
   const SyncHook& hook_;
   const uint32_t front_bytes_;
   std::atomic<uint64_t> detached_{0};
+  std::atomic<uint64_t> freed_bytes_{0};
 
   BudgetedMemory memory_;
   mutable std::mutex mutex_;  // guards all below

@@ -302,6 +302,30 @@ TEST_P(Reclaiming, SnapshotsGoInAnyOrder) {
   } while (std::ranges::next_permutation(order).found);
 }
 
+// Goal: what waits costs memory that is counted: the lists of it, and those of what snapshots keep.
+// Method: as many pieces as keys, of which a snapshot keeps each.
+TEST_P(Reclaiming, ListsOfWhatIsKeptAreCharged) {
+  constexpr uint32_t kKeys = 3000;
+  TestTree tree;
+  for (uint32_t i = 0; i < kKeys; ++i) tree.Put("key" + std::to_string(i), std::string(600, 'v'));
+  tree.MaintainAll();
+  const auto lists = [&] {
+    return tree.core().reclaimer.held_bytes() + tree.core().snapshots.held_bytes();
+  };
+  const uint64_t before = lists();
+  const SnapshotRef snapshot = tree.OpenSnapshot();
+  tree.DeleteRange(Range::All());
+  tree.MaintainAll();
+  const uint64_t kept = tree.core().reclaimer.Statistics().kept;
+  EXPECT_GE(kept, 100u);
+  EXPECT_GE(lists(), before + kept * sizeof(Retired));
+  EXPECT_EQ(tree.engine().Statistics().bytes,
+            tree.core().arena.Statistics().held_bytes + tree.core().table.held_bytes() + lists());
+  tree.CloseSnapshot(snapshot);
+  tree.ExpectNothingLeaked();
+  EXPECT_LT(lists(), before + kept * sizeof(Retired));
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, Reclaiming, EachLayout(), LayoutName);
 
 }  // namespace

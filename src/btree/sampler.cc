@@ -56,7 +56,7 @@ std::optional<Item> Sampler<Layout>::Take(Lid lid, uint64_t number) {
   if (!entry.buffer()) return std::nullopt;
   const bool detached = core_.reclaimer.detached();
   NodeHeader* const node = core_.Node(entry.buffer());
-  const NodeWord word{node->word.load(std::memory_order_acquire)};
+  const NodeWord word{node->word.load(std::memory_order_seq_cst)};
   if (!node->is_leaf() || word.retired()) return std::nullopt;
   const typename Layout::Leaf leaf(core_.codec, node, word.used());
   if (number >= leaf.CountPresent()) return std::nullopt;

@@ -11,7 +11,7 @@ SnapshotRef Snapshots::Open(const ReleaseGate& gate, uint64_t id, uint64_t deadl
   const Version version = gate.released();
   const auto pin = pins_.emplace(id, Pin{.version = version, .deadline_ms = deadline_ms}).first;
   try {
-    ++versions_[version];
+    ++versions_.try_emplace(version, &memory_).first->second.pins;
   } catch (...) {
     pins_.erase(pin);
     throw;
@@ -46,31 +46,58 @@ void Snapshots::CloseExpired(uint64_t now_ms) {
 
 bool Snapshots::CloseOldest() {
   std::lock_guard lock(mutex_);
-  if (pins_.empty()) return false;
-  Drop(pins_.begin());
-  return true;
+  for (auto pin = pins_.begin(); pin != pins_.end(); ++pin) {
+    if (versions_.find(pin->second.version)->second.uses > 0) continue;
+    Drop(pin);
+    return true;
+  }
+  return false;
 }
 
 void Snapshots::Drop(std::map<uint64_t, Pin>::iterator pin) {
-  const auto version = versions_.find(pin->second.version);
+  Unpin(versions_.find(pin->second.version));
   pins_.erase(pin);
-  if (--version->second > 0) return;
-  if (const auto kept = kept_.find(version->first); kept != kept_.end()) {
-    released_.insert(kept_.extract(kept));
-  }
-  versions_.erase(version);
 }
 
-bool Snapshots::IsLive(uint64_t id) const {
+void Snapshots::Unpin(std::map<Version, Pinned>::iterator version) {
+  Pinned& pinned = version->second;
+  if (--pinned.pins > 0) return;
+  if (pinned.kept.empty()) {
+    versions_.erase(version);
+  } else {
+    released_.insert(versions_.extract(version));
+  }
+}
+
+std::optional<Version> Snapshots::BeginUse(uint64_t id) {
   std::lock_guard lock(mutex_);
-  return pins_.contains(id);
+  const auto pin = pins_.find(id);
+  if (pin == pins_.end()) return std::nullopt;
+  Pinned& pinned = versions_.find(pin->second.version)->second;
+  ++pinned.pins;
+  if (++pinned.uses == 1) used_bytes_ += pinned.bytes;
+  return pin->second.version;
+}
+
+void Snapshots::BeginUseAt(Version version) {
+  std::lock_guard lock(mutex_);
+  Pinned& pinned = versions_.try_emplace(version, &memory_).first->second;
+  ++pinned.pins;
+  if (++pinned.uses == 1) used_bytes_ += pinned.bytes;
+}
+
+void Snapshots::EndUse(Version version) {
+  std::lock_guard lock(mutex_);
+  const auto pinned = versions_.find(version);
+  if (--pinned->second.uses == 0) used_bytes_ -= pinned->second.bytes;
+  Unpin(pinned);
 }
 
 SnapshotStatistics Snapshots::Statistics() const {
   std::lock_guard lock(mutex_);
   if (pins_.empty()) return {};
   return {.count = pins_.size(),
-          .oldest = versions_.begin()->first,
+          .oldest = pins_.begin()->second.version,
           .oldest_deadline_ms = pins_.begin()->second.deadline_ms};
 }
 
@@ -84,27 +111,39 @@ Version Snapshots::PinIn(Version begin, Version end) const {
 
 void Snapshots::Keep(Version version, const Retired& what) {
   std::lock_guard lock(mutex_);
-  if (versions_.contains(version)) {
-    kept_[version].push_back(what);
+  if (const auto at = versions_.find(version); at != versions_.end()) {
+    Pinned& pinned = at->second;
+    pinned.kept.push_back(what);
+    pinned.bytes += what.bytes;
+    if (pinned.uses > 0) used_bytes_ += what.bytes;
   } else {
-    released_.emplace(version, std::vector<Retired>{what});
+    Pinned gone(&memory_);
+    gone.kept.push_back(what);
+    released_.emplace(version, std::move(gone));
   }
   ++kept_count_;
+  kept_bytes_ += what.bytes;
 }
 
 bool Snapshots::TakeReleased(std::vector<Retired>* out, size_t pieces_max) {
   std::lock_guard lock(mutex_);
   while (pieces_max > 0 && !released_.empty()) {
     const auto last = std::prev(released_.end());
-    std::vector<Retired>& pieces = last->second;
+    std::pmr::vector<Retired>& pieces = last->second.kept;
     const size_t taken = std::min(pieces_max, pieces.size());
     out->insert(out->end(), pieces.end() - static_cast<ptrdiff_t>(taken), pieces.end());
+    for (size_t i = pieces.size() - taken; i < pieces.size(); ++i) kept_bytes_ -= pieces[i].bytes;
     pieces.resize(pieces.size() - taken);
     pieces_max -= taken;
     kept_count_ -= taken;
     if (pieces.empty()) released_.erase(last);
   }
   return !released_.empty();
+}
+
+uint64_t Snapshots::RevocableBytes() const {
+  std::lock_guard lock(mutex_);
+  return kept_bytes_ - used_bytes_;
 }
 
 uint64_t Snapshots::kept() const {

@@ -5,16 +5,29 @@
 // replaced at a version <= h. Open() reads the released version under the mutex that pins are asked
 // for under, so a snapshot that was not found reads at h or later.
 //
-// A batch that reads at a snapshot announces its version as read floor first, and only then asks
-// whether the snapshot is live: a freer that saw it revoked sees the floor.
+// A batch that reads at a snapshot uses it: until the batch ends, the version has one more pin, so
+// that a snapshot that is dropped meanwhile keeps what it sees. Such a batch announces no read
+// floor: a floor would hold back all that anybody replaces, and not only what the snapshot sees. A
+// batch of many reads at one version without a snapshot pins it, too, once it has gone on for a
+// while, and gives up its floor: else each buffer that others replace meanwhile would lie between
+// the newest one and what it reads, and the longer it took the longer each read would take.
+//
+// Waiting. One mutex guards the list. A batch that reads at a snapshot takes it when it begins and
+// when it ends, and not in between; a batch that reads at no snapshot does not take it, but when a
+// snapshot has come to its age. Who holds the mutex does one look-up, or takes over a bounded
+// number of pieces (TakeReleased), or walks the pins once when one has come to its age
+// (CloseExpired).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory_resource>
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "base/memory_budget.h"
 #include "btree/versions.h"
 #include "engine/release_gate.h"
 #include "skep/batch.h"
@@ -27,9 +40,11 @@ struct SnapshotStatistics {
   uint64_t oldest_deadline_ms = 0;  // likewise
 };
 
-// Thread-safe.
+// Thread-safe. The lists of what is kept are charged to the memory budget.
 class Snapshots {
  public:
+  explicit Snapshots(MemoryBudget& budget) : memory_(budget) {}
+
   // Pins what `gate` has released.
   SnapshotRef Open(const ReleaseGate& gate, uint64_t id, uint64_t deadline_ms);
   // Drops the pin; false if there is none of that id. What was kept for it alone is to be looked at
@@ -37,10 +52,38 @@ class Snapshots {
   bool Close(uint64_t id);
   // Drops those whose deadline has come. Cheap if there are none.
   void CloseExpired(uint64_t now_ms);
-  // Drops the oldest; false if there is none.
+  // Drops the oldest that no batch is reading at, since what such a one keeps would not be freed
+  // before that batch ends. False if there is none.
   bool CloseOldest();
 
-  bool IsLive(uint64_t id) const;
+  struct ReadVersion {
+    Version version;
+  };
+  // A batch that reads at a snapshot, for as long as this object lives. What the snapshot sees is
+  // kept so long, also if it is dropped meanwhile.
+  class Use {
+   public:
+    Use(Snapshots& snapshots, uint64_t id)
+        : snapshots_(snapshots), version_(snapshots.BeginUse(id)) {}
+    // At a version that no snapshot need have. The caller has announced a read floor that is not
+    // above it.
+    Use(Snapshots& snapshots, ReadVersion at) : snapshots_(snapshots), version_(at.version) {
+      snapshots.BeginUseAt(at.version);
+    }
+    ~Use() {
+      if (version_) snapshots_.EndUse(*version_);
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+    // The version of the snapshot; none if there is no snapshot of that id.
+    std::optional<Version> version() const { return version_; }
+
+   private:
+    Snapshots& snapshots_;
+    const std::optional<Version> version_;
+  };
+
   SnapshotStatistics Statistics() const;
 
   // The newest pinned version in [begin, end); Slot::kIdle if there is none.
@@ -51,22 +94,41 @@ class Snapshots {
   // Some of what was kept for pins that are gone, appended to `out`. True if there is more.
   bool TakeReleased(std::vector<Retired>* out, size_t pieces_max);
   uint64_t kept() const;  // pieces kept for pins, also for some that are gone
+  // Of the pieces that are kept for no snapshot that a batch is reading at: at most so much would
+  // be freed if all others were dropped.
+  uint64_t RevocableBytes() const;
+  // Of the lists of what is kept.
+  uint64_t held_bytes() const { return memory_.used(); }
 
  private:
   struct Pin {
     Version version;
     uint64_t deadline_ms;
   };
-  void Drop(std::map<uint64_t, Pin>::iterator pin);
+  struct Pinned {
+    explicit Pinned(std::pmr::memory_resource* memory) : kept(memory) {}
 
-  mutable std::mutex mutex_;              // guards all but next_deadline_ms_
-  std::map<uint64_t, Pin> pins_;          // by id, so oldest first
-  std::map<Version, uint32_t> versions_;  // how many pins each version has
-  std::map<Version, std::vector<Retired>> kept_;
-  // What was retired under pins that are gone. It comes from the map above without an allocation,
-  // since pins are dropped where nothing may fail.
-  std::multimap<Version, std::vector<Retired>> released_;
-  uint64_t kept_count_ = 0;  // in kept_ and released_
+    uint32_t pins = 0;   // snapshots at this version, and batches that read at them
+    uint32_t uses = 0;   // of these, the batches
+    uint64_t bytes = 0;  // of what is kept
+    std::pmr::vector<Retired> kept;
+  };
+  std::optional<Version> BeginUse(uint64_t id);
+  void BeginUseAt(Version version);
+  void EndUse(Version version);
+  void Drop(std::map<uint64_t, Pin>::iterator pin);
+  void Unpin(std::map<Version, Pinned>::iterator version);
+
+  BudgetedMemory memory_;
+  mutable std::mutex mutex_;            // guards all but next_deadline_ms_
+  std::map<uint64_t, Pin> pins_;        // by id, so oldest first
+  std::map<Version, Pinned> versions_;  // those that have pins
+  // What was kept for pins that are gone. It comes from the map above without an allocation, since
+  // pins are dropped where nothing may fail.
+  std::multimap<Version, Pinned> released_;
+  uint64_t kept_count_ = 0;  // in both
+  uint64_t kept_bytes_ = 0;  // likewise
+  uint64_t used_bytes_ = 0;  // of these, at versions that batches read at
   std::atomic<uint64_t> next_deadline_ms_{UINT64_MAX};
 };
 

@@ -47,7 +47,7 @@ void Structure<Layout>::Descend(std::string_view key, Path* path) const {
   core_.Sync(SyncPoint::kReaderAtRoot);
   for (Link link = core_.root;;) {
     NodeHeader* const node = core_.Head(link);
-    const uint64_t word = node->word.load(std::memory_order_acquire);
+    const uint64_t word = node->word.load(std::memory_order_seq_cst);
     path->push({.link = link, .node = node, .word = word});
     if (node->is_leaf()) return;
     link = typename Layout::Inner(core_.codec, node).ChildOf(key, &(*path)[path->size() - 1].child);
@@ -320,7 +320,7 @@ Attempt Structure<Layout>::CollapseRoot(Slot& slot, const Step& root) {
   Change<Layout> change(core_, slot, Arena::Limit::kExceed);
   const Link link = typename Layout::Inner(core_.codec, root.node).leftmost();
   NodeHeader* const child = core_.Head(link);
-  const uint64_t word = child->word.load(std::memory_order_acquire);
+  const uint64_t word = child->word.load(std::memory_order_seq_cst);
   if (!change.Lock(root.node, root.word) || !change.Lock(child, word)) return Attempt::kAgain;
   core_.Sync(SyncPoint::kStructureLocked);
   const Fences fences = Layout::FencesOf(core_.codec, child);
@@ -406,7 +406,7 @@ Attempt Structure<Layout>::Join(Slot& slot, const Path& path, size_t depth) {
   Step& sibling = first == parent.child ? right : left;
   sibling.link = child(first == parent.child ? first + 1 : first);
   sibling.node = core_.Head(sibling.link);
-  sibling.word = sibling.node->word.load(std::memory_order_acquire);
+  sibling.word = sibling.node->word.load(std::memory_order_seq_cst);
 
   Change<Layout> change(core_, slot, Arena::Limit::kExceed);
   if (!change.Lock(left.node, left.word) || !change.Lock(right.node, right.word) ||

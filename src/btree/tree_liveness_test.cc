@@ -6,11 +6,14 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "btree/tree_test_changes.h"
+#include "btree/upkeep.h"
 
 namespace skep::btree {
 namespace {
@@ -277,6 +280,38 @@ TEST_P(Stops, WaitForNoTurn) {
   EXPECT_EQ(tree.Get("key"), "new");
 }
 
+// Goal: a long batch of reads at one version costs no more because others write in its leaves: what
+// it holds back is what it sees.
+// Method: one thread plays both: in each look at the leaf another key of it is written. The chain is
+// measured when the batch is about to end.
+TEST_P(Stops, NoReaderForWritesInItsLeaf) {
+  constexpr uint32_t kGets = 5000;
+  TestTree tree;
+  tree.Put("a", "old");
+  const std::string value(200, 'v');
+  uint32_t looks = 0;
+  uint64_t longest = 0;
+  {
+    bool is_inside = false;
+    const Watcher watcher(tree.core(), [&](SyncPoint point) {
+      if (point != SyncPoint::kReaderInLeaf || is_inside) return;
+      is_inside = true;
+      tree.Put("b", value);
+      tree.Put("a", value);
+      if (++looks % 100 == 0) longest = std::max(longest, tree.Statistics().chain_buffers);
+      is_inside = false;
+    });
+    Batch batch(kAtomic);
+    for (uint32_t i = 0; i < kGets; ++i) batch.Get("a");
+    tree.Execute(batch);
+    for (uint32_t i = 0; i < kGets; ++i) ASSERT_EQ(batch.outcome(i).value, "old") << i;
+  }
+  EXPECT_GT(looks, kGets / 64);
+  EXPECT_LT(longest, 1000u);
+  tree.MaintainAll();
+  EXPECT_LE(tree.Statistics().chain_buffers, 2u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, Stops, EachLayout(), LayoutName);
 
 class TriesOfWrites : public OnEachLayout {};
@@ -375,6 +410,269 @@ TEST_P(TriesOfWrites, AreBounded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, TriesOfWrites, EachLayout(), LayoutName);
+
+class LongBatches : public OnEachLayout {
+ protected:
+  // How many epochs the batch lags behind at most, if they go on whenever it goes down from the
+  // root.
+  static uint64_t EpochsBehind(TestTree& tree, Batch& batch, uint64_t* epochs) {
+    Core& core = tree.core();
+    uint64_t most = 0;
+    *epochs = 0;
+    const Watcher watcher(core, [&](SyncPoint point) {
+      if (point != SyncPoint::kReaderAtRoot) return;
+      most = std::max(most, core.versions.AdvanceEpoch() + 1 - core.versions.LowestEpoch());
+      ++*epochs;
+    });
+    tree.Execute(batch);
+    return most;
+  }
+};
+
+// Goal: a batch of many reads holds back what is to be freed for a part of its time only: one that
+// reads what is newest, one that reads all at a version, and one at a snapshot.
+// Method: windows of 32 requests go down from the root together.
+TEST_P(LongBatches, LeaveTheirEpoch) {
+  constexpr uint32_t kRequests = 2000;
+  TestTree tree;
+  for (uint32_t i = 0; i < 400; ++i) tree.Put(TestKey(i), TestValue("v"));
+  const SnapshotRef snapshot = tree.OpenSnapshot();
+  for (const int way : {0, 1, 2}) {
+    SCOPED_TRACE(way);
+    Batch batch(way == 1 ? kAtomic : kUnordered);
+    if (way == 2) batch.set_snapshot(snapshot);
+    for (uint32_t i = 0; i < kRequests; ++i) batch.Get(Kept(batch, TestKey(i * 37 % 400)));
+    uint64_t epochs = 0;
+    EXPECT_LE(EpochsBehind(tree, batch, &epochs), 256u / 32 + 2);
+    EXPECT_GE(epochs, kRequests / 32);
+    for (uint32_t i = 0; i < kRequests; ++i) EXPECT_TRUE(batch.outcome(i).present);
+  }
+  tree.CloseSnapshot(snapshot);
+}
+
+// Goal: the same of one request that changes many keys, also if it finds nothing to change.
+TEST_P(LongBatches, LeaveTheirEpochInARange) {
+  constexpr uint32_t kKeys = 400;
+  TestTree tree;
+  for (uint32_t i = 0; i < kKeys; ++i) tree.Put(TestKey(i), TestValue("v"));
+  for (const int64_t changed : {int64_t{kKeys}, int64_t{0}}) {
+    Batch batch;
+    batch.Add({.op = Op::kExpireRange,
+               .flags = Request::kNoUpperBound,
+               .when = Request::kHasNoDeadline,
+               .key = {},
+               .other = {},
+               .deadline_ms = TestTree::kNowMs + 1000});
+    uint64_t epochs = 0;
+    EXPECT_LE(EpochsBehind(tree, batch, &epochs), 64u + 16) << changed;
+    EXPECT_GE(epochs, kKeys);
+    EXPECT_EQ(batch.outcome(0).integer, changed);
+  }
+}
+
+// Goal: the scans of a long unordered batch do not all hold back what was replaced since the first.
+TEST_P(LongBatches, ReadAtLaterVersionsAfterARest) {
+  constexpr uint32_t kRequests = 2000;
+  TestTree tree(BtreeOptions{.node_bytes = 2048, .log_bytes = 0});
+  tree.Put("key", "");
+  Batch batch;
+  for (uint32_t i = 0; i < kRequests; ++i) batch.Scan(Range::From("key"), {.limit = 1});
+  uint64_t most = 0;
+  uint32_t writes = 0;
+  bool is_inside = false;
+  const Watcher watcher(tree.core(), [&](SyncPoint point) {
+    if (point != SyncPoint::kReaderInLeaf || is_inside) return;
+    is_inside = true;
+    tree.Put("key", std::to_string(++writes));
+    most = std::max(most, tree.Statistics().chain_buffers);
+    is_inside = false;
+  });
+  tree.Execute(batch);
+  EXPECT_GE(writes, kRequests / 32);
+  EXPECT_LE(most, 2 * (256u + 256u / 32) + 2);
+  EXPECT_LT(most, writes / 2);
+}
+
+// Goal: what others have finished is released while a long batch writes, not when it ends.
+// Method: in the middle of the first write of the batch another one is finished; how many more of
+// the batch's writes are done until that is released is counted.
+TEST_P(LongBatches, ReleaseWhatOthersHaveFinished) {
+  TestTree tree(BtreeOptions{});  // with few merges, after many of which it would release too
+  Batch batch;
+  for (uint32_t i = 0; i < 2000; ++i) batch.Put(Kept(batch, TestKey(i % 100)), "value");
+  Version ticket = 0;
+  uint32_t writes = 0;
+  bool is_inside = false;
+  const Watcher watcher(tree.core(), [&](SyncPoint point) {
+    if (point != SyncPoint::kWriterPublished || is_inside) return;
+    if (ticket == 0) {
+      is_inside = true;
+      Batch other;
+      other.Put("other", "value");
+      ticket = tree.Execute(other);
+      is_inside = false;
+    }
+    if (!tree.engine().gate().IsReleased(ticket)) ++writes;
+  });
+  tree.Execute(batch);
+  EXPECT_GT(writes, 0u);
+  EXPECT_LE(writes, 256u);
+}
+
+// Goal: a batch that reads at a snapshot holds back what the snapshot sees and nothing else, also
+// if the snapshot is dropped meanwhile.
+// Method: a reader stands in a leaf; behind it the leaf is built anew many times.
+TEST_P(LongBatches, AtASnapshotHoldBackWhatItSees) {
+  TestTree tree(BtreeOptions{.node_bytes = 2048, .log_bytes = 0});
+  const Stage stage(tree.core());
+  tree.Put("key", "old");
+  const SnapshotRef snapshot = tree.OpenSnapshot();
+  std::optional<std::string> seen;
+  Actor reader(SyncPoint::kReaderInLeaf, 1, [&] {
+    Batch batch;
+    batch.set_snapshot(snapshot);
+    batch.Get("key");
+    batch.Get("key");
+    tree.Execute(batch);
+    seen = std::string(batch.outcome(1).value);
+  });
+  ASSERT_TRUE(reader.WaitUntilStopped());
+  for (uint32_t i = 0; i < 500; ++i) tree.Put("key", std::to_string(i));
+  EXPECT_LE(tree.Statistics().chain_buffers, 2u);
+  tree.CloseSnapshot(snapshot);
+  for (uint32_t i = 0; i < 10; ++i) tree.Put("key", std::to_string(i));
+  EXPECT_EQ(tree.Statistics().chain_buffers, 1u);
+  reader.Finish();
+  EXPECT_EQ(seen, "old");
+  tree.ExpectHolds({{"key", "9"}});
+  tree.ExpectNothingLeaked();
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, LongBatches, EachLayout(), LayoutName);
+
+// Goal: as many batches as there are slots run at the same time; one more waits for one to end.
+TEST(SlotsOfBatches, AreWaitedForBeyondTheirNumber) {
+  Slots slots;
+  std::vector<Slot*> taken;
+  for (uint32_t i = 0; i < Slots::kSlotsMax; ++i) taken.push_back(&slots.Take());
+  EXPECT_EQ(std::set<Slot*>(taken.begin(), taken.end()).size(), Slots::kSlotsMax);
+  std::atomic<Slot*> got = nullptr;
+  std::thread waiter([&] { got = &slots.Take(); });
+  std::this_thread::yield();
+  EXPECT_EQ(got.load(), nullptr);
+  slots.Give(*taken[7]);
+  waiter.join();
+  EXPECT_EQ(got.load(), taken[7]);
+}
+
+class MakingRoom : public OnEachLayout {
+ protected:
+  static constexpr size_t kMiB = 1 << 20;
+
+  static Verdict Put(TestTree& tree, Batch::Kind kind, std::string_view key, size_t bytes) {
+    Batch batch(kind);
+    batch.Put(key, Kept(batch, std::string(bytes, 'v')));
+    tree.Execute(batch);
+    if (batch.outcome(0).verdict == Verdict::kRefused) {
+      EXPECT_EQ(batch.outcome(0).status.code(), Code::kOutOfMemory);
+    }
+    return batch.outcome(0).verdict;
+  }
+};
+
+// Goal: a write that can never fit gives up no snapshot; one that fits when some are given up gives
+// up those and no more.
+// Method: snapshots of which each keeps a large value of its own.
+TEST_P(MakingRoom, GivesUpNoSnapshotForNothing) {
+  for (const Batch::Kind kind : {kUnordered, kAtomic}) {
+    TestTree tree(kSmallNodes, 16 * kMiB);
+    std::vector<SnapshotRef> snapshots;
+    for (uint32_t i = 0; i < 10; ++i) {
+      ASSERT_EQ(Put(tree, kind, "key", kMiB), Verdict::kDone);
+      snapshots.push_back(tree.OpenSnapshot());
+    }
+    ASSERT_EQ(Put(tree, kind, "key", kMiB), Verdict::kDone);
+    EXPECT_EQ(Put(tree, kind, "large", 17 * kMiB), Verdict::kRefused);
+    EXPECT_EQ(tree.Statistics().snapshots, 10u);
+    // Eleven are used, so that some four have to go.
+    EXPECT_EQ(Put(tree, kind, "large", 8 * kMiB), Verdict::kDone);
+    EXPECT_LE(tree.Statistics().snapshots, 7u);
+    EXPECT_GT(tree.Statistics().snapshots, 0u);
+    for (const SnapshotRef snapshot : snapshots) tree.CloseSnapshot(snapshot);
+    tree.ExpectNothingLeaked();
+  }
+}
+
+// Goal: a snapshot that a batch is reading at is not given up, as that would free nothing now.
+TEST_P(MakingRoom, GivesUpNoSnapshotThatIsReadAt) {
+  TestTree tree(kSmallNodes, 16 * kMiB);
+  const Stage stage(tree.core());
+  ASSERT_EQ(Put(tree, kUnordered, "key", 6 * kMiB), Verdict::kDone);
+  const SnapshotRef snapshot = tree.OpenSnapshot();
+  std::optional<size_t> seen;
+  Actor reader(SyncPoint::kReaderInLeaf, 1, [&] {
+    Batch batch;
+    batch.set_snapshot(snapshot);
+    batch.Get("key");
+    tree.Execute(batch);
+    if (batch.outcome(0).present) seen = batch.outcome(0).value.size();
+  });
+  ASSERT_TRUE(reader.WaitUntilStopped());
+  ASSERT_EQ(Put(tree, kUnordered, "key", 1), Verdict::kDone);
+  tree.MaintainAll();
+  EXPECT_EQ(Put(tree, kUnordered, "large", 12 * kMiB), Verdict::kRefused);
+  EXPECT_EQ(tree.Statistics().snapshots, 1u);
+  reader.Finish();
+  EXPECT_EQ(seen, 6 * kMiB);
+  EXPECT_EQ(Put(tree, kUnordered, "large", 12 * kMiB), Verdict::kDone);
+  EXPECT_EQ(tree.Statistics().snapshots, 0u);
+  tree.ExpectNothingLeaked();
+}
+
+// Goal: a write that does not fit is refused after a bounded number of tries, although others free
+// and take memory all the time.
+// Method: at each try another write replaces a value, so that something was always freed.
+TEST_P(MakingRoom, IsRefusedWhileOthersFreeAndTake) {
+  for (const Batch::Kind kind : {kUnordered, kAtomic}) {
+    TestTree tree(kSmallNodes, 16 * kMiB);
+    // Leaves between the two, so that neither waits for the other.
+    for (uint32_t i = 0; i < 100; ++i) tree.Put("m" + TestKey(i), TestValue("v"));
+    const std::string other = "a";
+    const std::string large = "z";
+    ASSERT_EQ(Put(tree, kUnordered, other, 64 * 1024), Verdict::kDone);
+    uint32_t tries = 0;
+    bool is_inside = false;
+    const Watcher watcher(tree.core(), [&](SyncPoint point) {
+      if (point != SyncPoint::kReaderAtRoot || is_inside || tries == 1000) return;
+      ++tries;
+      is_inside = true;
+      EXPECT_EQ(Put(tree, kUnordered, other, 64 * 1024), Verdict::kDone);
+      is_inside = false;
+    });
+    EXPECT_EQ(Put(tree, kind, large, 17 * kMiB), Verdict::kRefused);
+    EXPECT_GT(tries, Upkeep::kRoomsMax);
+    EXPECT_LE(tries, 2 * Upkeep::kRoomsMax);
+  }
+}
+
+// Goal: a write at the limit reclaims what it wants and a little more, and not all that there is.
+// Method: a tree of some 16 MiB was deleted at once.
+TEST_P(MakingRoom, ReclaimsNoMoreThanIsWanted) {
+  TestTree tree;
+  for (uint32_t i = 0; i < 20'000; ++i) {
+    tree.Put(std::to_string(i) + std::string(80, 'k'), std::string(600, 'v'));
+  }
+  tree.MaintainAll();
+  tree.DeleteRange(Range::All());
+  tree.budget().set_limit(tree.budget().used());
+  const uint64_t before = tree.allocated_bytes();
+  EXPECT_EQ(Put(tree, kUnordered, "large", kMiB), Verdict::kDone);
+  EXPECT_GT(tree.allocated_bytes(), before - 8 * kMiB);
+  EXPECT_TRUE(tree.core().reclaimer.detached());
+  tree.ExpectNothingLeaked();
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, MakingRoom, EachLayout(), LayoutName);
 
 }  // namespace
 }  // namespace skep::btree

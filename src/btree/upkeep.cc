@@ -1,14 +1,15 @@
 #include "btree/upkeep.h"
 
+#include <algorithm>
 #include <new>
-#include <thread>
 
 namespace skep::btree {
 namespace {
 
 constexpr uint32_t kPiecesAfterBatch = 16;  // at least
 constexpr uint32_t kVisitsOfBuffer = 4;     // at most; reclaim.h
-constexpr uint32_t kPiecesMakeRoom = 1 << 16;
+constexpr uint32_t kPiecesMakeRoom = 4096;  // a run; others wait for its end
+constexpr uint64_t kSpareBytes = 1 << 20;   // reclaimed beyond what is wanted
 
 }  // namespace
 
@@ -52,30 +53,65 @@ void Upkeep::ClearIdleSlots(Slot& own) {
   });
 }
 
-bool Upkeep::ReclaimAll(Slot& slot) {
-  const uint64_t before = core_.arena.Statistics().allocated_bytes;
-  while (core_.reclaimer.Run(slot, kPiecesMakeRoom, true)) {
+// What was freed since this was made, by whomever, as all of it is room for whoever comes. The
+// bytes that are allocated alone do not tell, since others may have taken them again; nor do the
+// freer's, since slots also come back from caches.
+class Upkeep::Freed {
+ public:
+  explicit Freed(const Core& core)
+      : core_(core),
+        freed_before_(core.reclaimer.freed_bytes()),
+        allocated_before_(core.arena.Statistics().allocated_bytes) {}
+  uint64_t bytes() const {
+    const uint64_t allocated = core_.arena.Statistics().allocated_bytes;
+    return std::max(core_.reclaimer.freed_bytes() - freed_before_,
+                    allocated_before_ - std::min(allocated_before_, allocated));
+  }
+
+ private:
+  const Core& core_;
+  const uint64_t freed_before_;
+  const uint64_t allocated_before_;
+};
+
+void Upkeep::ReclaimUntil(Slot& slot, const Freed& freed, uint64_t wanted) {
+  while (core_.reclaimer.Run(slot, kPiecesMakeRoom, true) && freed.bytes() < wanted) {
   }
   core_.arena.Flush(slot.cache);
   while (core_.arena.Trim()) {
   }
-  return core_.arena.Statistics().allocated_bytes < before;
 }
 
-bool Upkeep::MakeRoom(Slot& slot) {
+// Whether so much might find room if all snapshots were given up that may be. What lies between
+// allocations counts as room, so the answer may be yes too often, and is never no without cause.
+bool Upkeep::MayFit(uint64_t wanted) const {
+  const uint64_t revocable = core_.snapshots.RevocableBytes();
+  const uint64_t limit = core_.budget.limit();
+  if (revocable == 0 || limit == 0) return revocable > 0;
+  const ArenaStatistics arena = core_.arena.Statistics();
+  const uint64_t free = arena.held_bytes - std::min(arena.held_bytes, arena.allocated_bytes);
+  return core_.budget.used() + wanted <= limit + free + revocable;
+}
+
+bool Upkeep::MakeRoom(Slot& slot, uint64_t wanted) {
   core_.versions.LeaveEpoch(slot);
   core_.versions.EndWrites(slot);
   Release();
+  const Freed freed(core_);
   ClearIdleSlots(slot);
-  bool freed = ReclaimAll(slot);
+  ReclaimUntil(slot, freed, wanted + kSpareBytes);
   // While readers hold back what is on its way out, giving up snapshots frees nothing now.
-  while (!freed && !core_.reclaimer.Statistics().is_held_back() && core_.snapshots.kept() > 0 &&
+  while (freed.bytes() < std::max<uint64_t>(wanted, 1) &&
+         !core_.reclaimer.Statistics().is_held_back() && MayFit(wanted) &&
          core_.snapshots.CloseOldest()) {
-    freed = ReclaimAll(slot);
+    ReclaimUntil(slot, freed, wanted + kSpareBytes);
   }
   core_.versions.BeginWrites(slot);
   core_.versions.EnterEpoch(slot);
-  return freed;
+  // Others may have freed something before this began to look.
+  const bool has_room =
+      core_.budget.limit() != 0 && core_.budget.HasRoomFor(wanted + Arena::kSpanBytes);
+  return has_room || freed.bytes() > 0;
 }
 
 }  // namespace skep::btree

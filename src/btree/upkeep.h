@@ -24,13 +24,24 @@ class Upkeep {
   // there is more to do now.
   bool Maintain(Slot& slot, uint64_t now_ms);
 
-  // After an allocation failed: reclaims what can be; gives up the oldest snapshot if that is not
-  // enough. False: nothing can be freed. The slot's epoch ends and begins again, so the caller must
-  // begin its operation again; it holds no locks.
-  bool MakeRoom(Slot& slot);
+  // How often an operation that finds no memory may ask for room before it is refused. While others
+  // free and take, there is always something that was freed, so without a bound it might never end.
+  static constexpr uint32_t kRoomsMax = 16;
+
+  // After an allocation failed: reclaims what can be, until `wanted` bytes and some more are freed.
+  // If that is not enough, gives up snapshots, the oldest first, until `wanted` bytes are freed;
+  // but none if all of them together would not make room for so much, and none while executing
+  // readers hold back what is on its way out. So a write may be refused that would fit a moment
+  // later. Returns whether another try has a chance: memory was freed meanwhile, by whomever, or
+  // there is room now. The slot's epoch ends and begins again, so the caller must begin its
+  // operation again; it holds no locks. Waits for other threads that reclaim, for a bounded piece
+  // of that.
+  bool MakeRoom(Slot& slot, uint64_t wanted);
 
  private:
-  bool ReclaimAll(Slot& slot);
+  class Freed;
+  void ReclaimUntil(Slot& slot, const Freed& freed, uint64_t wanted);
+  bool MayFit(uint64_t wanted) const;
   // Takes over what idle slots have retired, and what their caches hold.
   void ClearIdleSlots(Slot& own);
 

@@ -21,7 +21,8 @@
 //         before. For the same reason it need not be raised at once: next_ is a line that all
 //         writers take from each other, so it is read for that only now and then.
 //    (V3) Every version is released in the end: a writer stores kIdle (seq_cst), then scans. Of two
-//         writers that finish together the one whose store comes second sees both idle.
+//         writers that finish together the one whose store comes second sees both idle. One that
+//         only raised its floor scans too before long: a batch does when it rests (batch_run.h).
 //    Nobody waits: a writer that finishes early leaves the release to a later one. A thread that
 //    stalls between announcing and finishing holds back what is drawn after, and nothing else.
 //
@@ -56,7 +57,13 @@
 // E. Epochs. A reader announces the epoch, then looks for pointers. The freer unlinks, then
 //    advances the epoch from t to t + 1, and frees once every announced epoch is above t.
 //    (E1) A reader whose announcement the scan missed looks after the scan, hence after the unlink:
-//         its loads of links to nodes are seq_cst as is the unlinking store.
+//         its loads are seq_cst as is the unlinking store. These are of rows of the page table, of
+//         NodeHeader::older, and of words of leaves. What unlinks an outside block is the row of a
+//         leaf that does not name it any more; the word of a leaf whose log got an item that
+//         replaces the block's; or the mark of a leaf that has left the tree, for who comes to it
+//         by a hint. A store to a word that unlinks nothing need not be seq_cst.
+//    (E2) What another thread has unlinked was unlinked before the scan too: the freer has it from
+//         that thread's slot, which it took (acquire), or from a list under its own mutex.
 #pragma once
 
 #include <array>
@@ -118,10 +125,12 @@ struct alignas(128) Slot {
 
 class Slots {
  public:
-  // Batches executed at the same time; more wait for a slot.
+  // Batches executed at the same time.
   static constexpr uint32_t kSlotsMax = 256;
 
-  // A free slot. Prefers the one this thread had before.
+  // A free slot. Prefers the one this thread had before. While all kSlotsMax are taken it waits
+  // until one of those batches ends, so nothing is wait-free with more batches at a time; who waits
+  // has announced nothing, and so holds back nothing.
   Slot& Take();
   // A certain slot, if it is free: to clear up what its last owner left.
   bool TryTake(Slot& slot) {

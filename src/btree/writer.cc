@@ -70,6 +70,7 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
   Storing storing(core_, slot, Arena::Limit::kObey);
   // The request's own value, as it is stored; its block is kept across tries.
   std::optional<StoredValue> kept;
+  uint32_t rooms = 0;
   while (true) {
     tries.Begin();
     if (!tries.is_first()) *now_ms = std::max(*now_ms, core_.now.Latest());
@@ -125,7 +126,8 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
     if (attempt == Attempt::kNoMemory) {
       tries.GiveTurn();
       DropStored(storing, &kept);
-      if (!upkeep_.MakeRoom(slot)) {
+      const uint64_t wanted = erase ? 0 : request.key.size() + effect.value.size();
+      if (++rooms > Upkeep::kRoomsMax || !upkeep_.MakeRoom(slot, wanted)) {
         out.RefuseMemory(index, core_.budget);
         return 0;
       }
@@ -201,8 +203,10 @@ Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
   core_.watches.Touch(edit.edit.key, made);
   storing.SetBorn(made);
   storing.Keep();
+  // (E1): seq_cst if the store unlinks a block.
+  const bool unlinks = edit.found->present && edit.found->value.outside;
   node->word.store(NodeWord::Of(end, NodeWord{word}.sequence() + 1).bits,
-                   std::memory_order_release);
+                   unlinks ? std::memory_order_seq_cst : std::memory_order_release);
   core_.Sync(SyncPoint::kWriterPublished);
   RetireReplaced(slot, *edit.found, made);
   *version = made;
