@@ -126,6 +126,28 @@ TEST_P(Reclaiming, ALateFloorCostsAFewVisitsAndTwiceTheMemory) {
   }
 }
 
+// Goal: what a walk has left to a reader is freed when that lets go, also if nobody writes any more.
+// Method: the reader goes on to a later version in between, so that a walk frees some and leaves
+// some.
+TEST_P(Reclaiming, WhatAWalkHasLeftIsFreedLater) {
+  TestTree tree(kMergesAlways);
+  std::vector<Version> released;
+  HeldFloor reader(tree.core());
+  for (uint32_t i = 0; i < 100; ++i) {
+    tree.Put("key", std::to_string(i));
+    released.push_back(tree.engine().gate().released());
+    if (i == 50) reader.Hold();
+  }
+  tree.MaintainAll();
+  EXPECT_EQ(tree.Statistics().chain_buffers, 49u);
+  reader.HoldAt(released[80]);
+  tree.MaintainAll();
+  EXPECT_EQ(tree.Statistics().chain_buffers, 19u);
+  reader.LetGo();
+  tree.MaintainAll();
+  EXPECT_EQ(tree.Statistics().chain_buffers, 0u);
+}
+
 // Goal: it is not the budgets alone that bound this: who may visit as many as he likes finds as
 // little to do.
 TEST_P(Reclaiming, ABufferCostsFewVisitsWhateverTheBudget) {
