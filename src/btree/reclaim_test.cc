@@ -126,7 +126,7 @@ TEST_P(Reclaiming, ALateFloorCostsAFewVisitsAndTwiceTheMemory) {
   }
 }
 
-// Goal: what a walk has left to a reader is freed when that lets go, also if nobody writes any more.
+// Goal: what a walk has left to a reader is freed when that lets go, also if nobody writes again.
 // Method: the reader goes on to a later version in between, so that a walk frees some and leaves
 // some.
 TEST_P(Reclaiming, WhatAWalkHasLeftIsFreedLater) {

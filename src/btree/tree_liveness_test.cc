@@ -282,8 +282,8 @@ TEST_P(Stops, WaitForNoTurn) {
 
 // Goal: a long batch of reads at one version costs no more because others write in its leaves: what
 // it holds back is what it sees.
-// Method: one thread plays both: in each look at the leaf another key of it is written. The chain is
-// measured when the batch is about to end.
+// Method: one thread plays both: in each look at the leaf keys of it are written. The chain is
+// measured each time.
 TEST_P(Stops, NoReaderForWritesInItsLeaf) {
   constexpr uint32_t kGets = 10'000;
   TestTree tree({.node_bytes = 2048, .log_bytes = 0});
