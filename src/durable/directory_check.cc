@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "durable/directory.h"
+#include "durable/directory_engines.h"
 #include "durable/log_format.h"
 #include "durable/snapshot_salvage.h"
 
@@ -82,16 +83,17 @@ class DirectoryChecker {
 
   Status CheckKeyspaces() {
     const std::string path = PathOf(kKeyspaceFile);
-    auto keyspaces = ReadKeyspaceFile(files_, found_.directory);
-    if (keyspaces) {
-      found_.keyspaces = std::move(*keyspaces);
-      return {};
-    }
+    const DirectoryEngines engines = FindEngines(files_, found_.directory);
+    const Status& status = engines.list_status;
+    if (!status.ok() && status.code() != Code::kCorrupt) return Failed(path, status).error();
+    found_.keyspaces = engines.all();
+    if (status.ok() && !engines.Contradiction()) return {};
     const auto bytes = BytesOfFile(files_, path);
-    if (keyspaces.error().code() != Code::kCorrupt) return Failed(path, keyspaces.error()).error();
     if (!bytes) return Failed(path, bytes.error()).error();
-    found_.damage.push_back(
-        {.file = path, .offset = 0, .bytes = *bytes, .what = "the list of keyspaces"});
+    found_.damage.push_back({.file = path,
+                             .offset = 0,
+                             .bytes = *bytes,
+                             .what = status.ok() ? kContradictoryList : kDamagedList});
     return {};
   }
 

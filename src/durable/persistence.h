@@ -83,7 +83,8 @@ class Persistence final : public EngineWrapper {
   // line for a person.
   //   kIo, kCorrupt     a file cannot be read or written, or is damaged
   //   kUnavailable      another process has the directory
-  //   kInvalidArgument  a keyspace has another engine in the directory
+  //   kInvalidArgument  a keyspace has another engine in the directory: by the list of keyspaces
+  //                     or, where that does not have it, by the newest snapshot
   // `repairs`: damage does not end the recovery. What is good is taken (repair.h) and written as a
   // new snapshot, and the damaged files are put aside, called what they were with ".damaged" behind
   // it. Nothing is put aside before that snapshot is on the disk.
@@ -180,6 +181,7 @@ class Persistence final : public EngineWrapper {
   void MakeSpaceForSnapshot();
   void RunSaver();
   DurableEngine* EngineOf(uint32_t keyspace);
+  Status ListKeyspaces();
 
   FileSystem& files_;
   Clock& clock_;
@@ -196,6 +198,8 @@ class Persistence final : public EngineWrapper {
 
   mutable std::mutex mutex_;  // guards what follows
   KeyspaceEngines recorded_;
+  bool is_listed_ = false;     // the list of keyspaces has all of recorded_
+  bool is_recovered_ = false;  // before that no list is written
   std::map<uint32_t, DurableEngine*> engines_;
   SnapshotStatistics snapshots_;
   std::vector<SavePoint> save_points_;
