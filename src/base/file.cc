@@ -142,14 +142,23 @@ class PosixFiles final : public FileSystem {
   }
 
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    FileDescriptor fd(
-        Uninterrupted([&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kFileMode); }));
+    const auto open_with = [&](int flags) {
+      return FileDescriptor(
+          Uninterrupted([&] { return open(path.c_str(), flags | O_CLOEXEC, kFileMode); }));
+    };
+    FileDescriptor fd = open_with(O_RDWR | O_CREAT);
+    const bool is_directory = !fd.valid() && errno == EISDIR;
+    if (is_directory) fd = open_with(O_RDONLY | O_DIRECTORY);
     if (!fd.valid()) return Fail(IoError("cannot open a file"));
-    if (Uninterrupted([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) < 0) {
-      if (errno == EWOULDBLOCK) return Fail(Code::kUnavailable, "a file is locked by another");
-      return Fail(IoError("cannot lock a file"));
+    if (Uninterrupted([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) == 0) {
+      return std::make_unique<PosixLock>(std::move(fd));
     }
-    return std::make_unique<PosixLock>(std::move(fd));
+    if (errno == EWOULDBLOCK) return Fail(Code::kUnavailable, "a file is locked by another");
+    // NFS wants a descriptor that is open for writing, which a directory's never is.
+    if (is_directory && (errno == EBADF || errno == EINVAL || errno == EOPNOTSUPP)) {
+      return Fail(Code::kNotSupported, "a directory cannot be locked here");
+    }
+    return Fail(IoError("cannot lock a file"));
   }
 
   Status Rename(const std::string& from, const std::string& to) override {

@@ -59,8 +59,10 @@ class FileSystem {
   // is not known.
   virtual uint64_t FreeBytes([[maybe_unused]] const std::string& path) { return UINT64_MAX; }
 
-  // Makes the file, if it is not there, and locks it.
-  //   kUnavailable  another process, or a lock of this one, holds it
+  // Locks a directory, or a file, which is made if it is not there. The lock is of what has the
+  // path now: it stays if that is renamed or removed.
+  //   kUnavailable   another process, or a lock of this one, holds it
+  //   kNotSupported  the file system cannot lock a directory
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
 
   // The whole file as bytes.

@@ -13,6 +13,28 @@ constexpr std::string_view kTemporary = ".tmp";
 
 }  // namespace
 
+Result<DirectoryLock> LockDirectory(FileSystem& files, const std::string& directory,
+                                    std::string* problem) {
+  const auto fail = [&](const std::string& path, const Status& status) {
+    *problem = status.code() == Code::kUnavailable
+                   ? fmt::format("{}: a server has it open: end it first", directory)
+                   : fmt::format("{}: {}", path, status.ToString());
+    return Fail(status);
+  };
+  DirectoryLock lock;
+  auto locked = files.Lock(directory);
+  if (locked) {
+    lock.directory = std::move(*locked);
+  } else if (locked.error().code() != Code::kNotSupported) {
+    return fail(directory, locked.error());
+  }
+  const std::string path = directory + "/" + kLockFile;
+  locked = files.Lock(path);
+  if (!locked) return fail(path, locked.error());
+  lock.file = std::move(*locked);
+  return lock;
+}
+
 std::string SnapshotName(uint64_t position) {
   return fmt::format("{}{:016x}{}", kSnapshotPrefix, position, kSnapshotSuffix);
 }

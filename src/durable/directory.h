@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,9 +13,22 @@
 
 namespace skep::durable {
 
+// Locked beside the directory: older versions of Skep lock it alone.
 inline constexpr const char* kLockFile = "lock";
 // Behind the name of a file that a repair has put aside; nothing reads it any more.
 inline constexpr const char* kDamagedSuffix = ".damaged";
+
+// What the one process holds that has the directory open. The directory itself is locked, so that
+// no file of it can be deleted to let a second process in.
+struct DirectoryLock {
+  std::unique_ptr<FileLock> directory;  // null: the file system cannot lock directories
+  std::unique_ptr<FileLock> file;
+};
+// On an error *problem is a line for a person.
+//   kUnavailable  another process, or a lock of this one, has it
+//   kIo
+Result<DirectoryLock> LockDirectory(FileSystem& files, const std::string& directory,
+                                    std::string* problem);
 
 // `position`: of the log, from which on it is needed.
 std::string SnapshotName(uint64_t position);

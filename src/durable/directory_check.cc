@@ -58,12 +58,8 @@ class DirectoryChecker {
     if (!is_store) {
       return Failed(found_.directory, {Code::kInvalidArgument, "nothing of a store is here"});
     }
-    const auto lock = files_.Lock(PathOf(kLockFile));
-    if (!lock && lock.error().code() == Code::kUnavailable) {
-      problem_ = fmt::format("{}: a server has it open: end it first", found_.directory);
-      return Fail(lock.error());
-    }
-    if (!lock) return Failed(PathOf(kLockFile), lock.error());
+    const auto lock = LockDirectory(files_, found_.directory, &problem_);
+    if (!lock) return Fail(lock.error());
     for (const std::string& name : *names) {
       if (name.ends_with(kDamagedSuffix)) found_.put_aside.push_back(PathOf(name));
     }

@@ -58,12 +58,8 @@ Result<std::unique_ptr<Persistence>> Persistence::Open(FileSystem& files, Clock&
   const std::string parent = ParentOf(directory);
   if (const Status s = files.SyncDirectory(parent); !s.ok()) return fail(s, parent);
   auto persistence = std::unique_ptr<Persistence>(new Persistence(files, clock, options, repairs));
-  auto lock = files.Lock(persistence->PathOf(kLockFile));
-  if (!lock && lock.error().code() == Code::kUnavailable) {
-    *problem = fmt::format("{}: a server has it open: end it first", directory);
-    return Fail(lock.error());
-  }
-  if (!lock) return fail(lock.error(), persistence->PathOf(kLockFile));
+  auto lock = LockDirectory(files, directory, problem);
+  if (!lock) return Fail(lock.error());
   persistence->lock_ = std::move(*lock);
   const DirectoryEngines engines = FindEngines(files, directory);
   const std::string list = persistence->PathOf(kKeyspaceFile);

@@ -1,6 +1,7 @@
 // persistence.h: the keyspaces of a store, kept in a directory.
 //
-//   DIRECTORY/lock                          held by the process that has it open
+//   DIRECTORY                               locked by the process that has it open
+//            lock                           as well
 //            keyspaces                      keyspace_file.h
 //            log-0000000003ffc2d8-00000001.skl ...  log_format.h
 //            log-next.tmp                   the next segment
@@ -38,6 +39,7 @@
 #include <vector>
 
 #include "base/store_time.h"
+#include "durable/directory.h"
 #include "durable/disk_reserve.h"
 #include "durable/durable_engine.h"
 #include "durable/keyspace_file.h"
@@ -190,7 +192,7 @@ class Persistence final : public EngineWrapper {
   const uint32_t recovery_threads_;
   const bool is_repair_;
   const uint64_t segment_bytes_;
-  std::unique_ptr<FileLock> lock_;
+  DirectoryLock lock_;
   Log log_;
   std::vector<Version> has_;       // by keyspace: the version that the snapshot was of
   uint64_t snapshot_now_ms_ = 0;   // the latest of the time of its keyspaces

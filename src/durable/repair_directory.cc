@@ -45,9 +45,9 @@ Result<RecoveryReport> RepairDirectory(FileSystem& files, Clock& clock, Options 
   RecoveryReport report;
   RepairReport of_list;
   {
-    const auto lock = files.Lock(directory + "/" + kLockFile);
-    const auto engines = lock ? TakeEngines(files, directory, &of_list)
-                              : Result<KeyspaceEngines>(Fail(lock.error()));
+    const auto lock = LockDirectory(files, directory, problem);
+    if (!lock) return Fail(lock.error());
+    const auto engines = TakeEngines(files, directory, &of_list);
     if (!engines) {
       *problem = fmt::format("{}: {}", directory, engines.error().ToString());
       return Fail(engines.error());

@@ -613,7 +613,33 @@ TEST(Repair, ADirectoryThatIsInUse) {
   const auto report = RepairDirectory(disk.files, clock, Small(), &problem);
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code(), Code::kUnavailable);
-  EXPECT_TRUE(problem.starts_with("data: unavailable")) << problem;
+  EXPECT_EQ(problem, "data: a server has it open: end it first");
+}
+
+// Goal: a directory stays its process's own when the file that is locked in it is deleted.
+TEST(Repair, ADirectoryThatIsInUseAndHasLostItsLockFile) {
+  Disk disk;
+  Open store(disk.files, 4096);
+  ASSERT_TRUE(store.status.ok() && disk.files.Remove(PathOf(kLockFile)).ok());
+  SimClock clock;
+  std::string problem;
+  EXPECT_EQ(RepairDirectory(disk.files, clock, Small(), &problem).error().code(),
+            Code::kUnavailable);
+  EXPECT_EQ(Persistence::Open(disk.files, clock, Small(), &problem).error().code(),
+            Code::kUnavailable);
+  EXPECT_EQ(problem, "data: a server has it open: end it first");
+  EXPECT_EQ(CheckDirectory(disk.files, kDirectory, nullptr, &problem).error().code(),
+            Code::kUnavailable);
+}
+
+// Goal: a version of Skep that locks the file alone keeps others out.
+TEST(Repair, ADirectoryThatAnOlderVersionHasOpen) {
+  Disk disk(Build(600).files);
+  const auto lock = disk.files.Lock(PathOf(kLockFile));
+  SimClock clock;
+  std::string problem;
+  EXPECT_EQ(Persistence::Open(disk.files, clock, Small(), &problem).error().code(),
+            Code::kUnavailable);
 }
 
 }  // namespace
