@@ -48,6 +48,12 @@ std::optional<uint64_t> PositionOfSnapshot(std::string_view name) {
   return position;
 }
 
+// It is the same of all keyspaces.
+std::optional<uint64_t> PositionIn(const std::vector<SnapshotKeyspace>& keyspaces) {
+  if (keyspaces.empty()) return std::nullopt;
+  return keyspaces.front().log_position;
+}
+
 bool IsUnfinishedSnapshot(std::string_view name) {
   return name.starts_with(kSnapshotPrefix) && name.ends_with(kTemporary);
 }

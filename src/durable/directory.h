@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "durable/log_format.h"
+#include "durable/snapshot_format.h"
 
 namespace skep::durable {
 
@@ -34,6 +35,11 @@ Result<DirectoryLock> LockDirectory(FileSystem& files, const std::string& direct
 std::string SnapshotName(uint64_t position);
 // Nothing if it is not the name of a snapshot.
 std::optional<uint64_t> PositionOfSnapshot(std::string_view name);
+// The position that a snapshot has, whatever its name is. Nothing: it has no keyspaces.
+std::optional<uint64_t> PositionIn(const std::vector<SnapshotKeyspace>& keyspaces);
+// What is wrong with one under the name of another position.
+inline constexpr const char* kWrongSnapshotName =
+    "a snapshot of another position of the log than its name says";
 // Whether it is one that was never completed.
 bool IsUnfinishedSnapshot(std::string_view name);
 

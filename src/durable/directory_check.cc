@@ -94,13 +94,14 @@ class DirectoryChecker {
   }
 
   Status CheckSnapshots(const std::vector<std::string>& names) {
-    for (const std::string& name : names) {
+    for (const std::string& name : names) {  // they are sorted, so the newest is the last
       const auto position = PositionOfSnapshot(name);
       if (!position) continue;
-      needed_ = *position;  // the names are sorted
       auto snapshot = CheckSnapshot(files_, PathOf(name), visitor_);
       if (!snapshot) return Failed(PathOf(name), snapshot.error()).error();
       found_.snapshots.push_back(std::move(*snapshot));
+      const auto& keyspaces = found_.snapshots.back().keyspaces;
+      needed_ = keyspaces ? PositionIn(*keyspaces).value_or(*position) : *position;
     }
     for (const SnapshotCheck& snapshot : found_.snapshots) {
       auto& to = &snapshot == &found_.snapshots.back() ? found_.damage : found_.not_needed;
@@ -146,6 +147,11 @@ Result<SnapshotCheck> CheckSnapshot(FileSystem& files, const std::string& path,
   if (salvage->has_footer) check.keyspaces = std::move(salvage->keyspaces);
   check.blocks = salvage->blocks;
   check.items = salvage->items;
+  const auto named = PositionOfSnapshot(std::string_view(path).substr(path.rfind('/') + 1));
+  if (named && check.keyspaces && PositionIn(*check.keyspaces).value_or(*named) != *named) {
+    check.damage.push_back(
+        {.file = path, .offset = 0, .bytes = *bytes, .what = kWrongSnapshotName});
+  }
   for (const SnapshotSalvage::Loss& loss : salvage->lost) {
     check.damage.push_back(
         {.file = path, .offset = loss.offset, .bytes = loss.bytes, .what = "part of a snapshot"});

@@ -203,7 +203,8 @@ Status Persistence::Load(Keyspaces& keyspaces, const RecoveryStart& start, Recov
   if (start.snapshot.empty()) return {};
   const uint64_t begin_ns = clock_.MonotonicNs();
   report->snapshot = start.snapshot;
-  const Status s = start.is_whole ? LoadWhole(keyspaces, report) : LoadRest(keyspaces, report);
+  const Status s =
+      start.is_whole ? LoadWhole(keyspaces, start, report) : LoadRest(keyspaces, report);
   if (!s.ok()) {
     *problem = fmt::format("{}: {}", start.snapshot, s.ToString());
     return s;
@@ -216,9 +217,15 @@ Status Persistence::Load(Keyspaces& keyspaces, const RecoveryStart& start, Recov
   return {};
 }
 
-Status Persistence::LoadWhole(Keyspaces& keyspaces, RecoveryReport* report) {
+Status Persistence::LoadWhole(Keyspaces& keyspaces, const RecoveryStart& start,
+                              RecoveryReport* report) {
   const auto reader = SnapshotReader::Open(files_, report->snapshot);
   if (!reader) return reader.error();
+  const uint64_t position = PositionIn((*reader)->keyspaces()).value_or(start.position);
+  // A repair has looked at it, and may begin where the log does.
+  if (!is_repair_ && position != start.position) {
+    return {Code::kCorrupt, kWrongSnapshotName, position};
+  }
   if (const Status s = MakeEngines(keyspaces, (*reader)->keyspaces()); !s.ok()) return s;
   const auto engine_of = [&](uint32_t index) -> Result<Engine*> {
     return &EngineOf(index)->inner();
@@ -360,6 +367,7 @@ Status Persistence::FinishRepair(RepairReport* report) {
     for (const Damage& damage : *places) damaged_.insert(damage.file);
   }
   if (const Status s = Save(); !s.ok()) return s;
+  damaged_.erase(PathOf(SnapshotName(snapshots().log_position)));  // it has taken the place
   const auto names = files_.List(directory_);
   if (!names) return names.error();
   for (const std::string& name : *names) {

@@ -162,7 +162,7 @@ class Persistence final : public EngineWrapper {
   uint64_t SizeOf(const std::string& path);
   Status Load(Keyspaces& keyspaces, const RecoveryStart& start, RecoveryReport* report,
               std::string* problem);
-  Status LoadWhole(Keyspaces& keyspaces, RecoveryReport* report);
+  Status LoadWhole(Keyspaces& keyspaces, const RecoveryStart& start, RecoveryReport* report);
   Status LoadRest(Keyspaces& keyspaces, RecoveryReport* report);
   Status MakeEngines(Keyspaces& keyspaces, const std::vector<SnapshotKeyspace>& snapshot);
   void StartEngines(const std::vector<SnapshotKeyspace>& snapshot);
