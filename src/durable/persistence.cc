@@ -338,7 +338,11 @@ Status Persistence::ReplayLog(Keyspaces& keyspaces, const RecoveryStart& start, 
     *problem = fmt::format("{}: {}", directory_, s.ToString());
     return s;
   }
-  report->lacks_log = start.position > 0 && (*reader)->segments().empty();
+  if (start.position > 0 && replay.records() == 0) {
+    const auto reaches = LogReader::Reaches(files_, directory_, start.position);
+    if (!reaches) return fail_at((*reader)->position(), reaches.error());
+    report->lacks_log = !*reaches;
+  }
   report->log_dropped = replay.dropped();
   report->log_records = replay.records();
   report->log_changes = replay.changes();

@@ -59,7 +59,9 @@ struct RecoveryReport {
   uint64_t log_changes = 0;  // applied
   uint64_t log_dropped = 0;  // changes that were never complete: nobody was told of them
   uint64_t log_ns = 0;
-  bool lacks_log = false;  // what was written behind the snapshot is gone, with all of the log
+  // There is no log, or it ends before the position of the snapshot: what was written since then is
+  // gone, but for a power loss soon after the snapshot, which takes what the snapshot has.
+  bool lacks_log = false;
   std::string torn_file;   // the end of the log was torn, and cut; empty: it was not
   uint64_t torn_offset = 0;
   uint64_t clock_behind_ms = 0;  // by which the wall clock is behind the time that was recovered

@@ -121,5 +121,51 @@ TEST_F(SnapshotNames, OfAnotherPositionBeforeTheNewest) {
   EXPECT_EQ(check->not_needed.size(), 1u);
 }
 
+// Goal: that the log does not reach to the snapshot is told by a start, once, by a rehearsal and
+// a check, whatever has become of its segment; it is no damage. One that ends there is well.
+TEST_F(SnapshotNames, BehindTheEndOfTheLog) {
+  const std::string segment = SegmentName({.begin = 0, .epoch = 1});
+  ASSERT_TRUE(closed_.contains(segment));
+  const std::string whole = closed_.at(segment);
+  struct Case {
+    const char* what;
+    Image image;
+    bool lacks_log;
+  };
+  std::vector<Case> cases = {{"killed", killed_, false}, {"closed", closed_, false}};
+  for (const auto& [what, bytes] : {std::pair{"emptied", std::string()},
+                                    {"zeroed", std::string(whole.size(), '\0')},
+                                    {"cut", whole.substr(0, position_ - 1)},
+                                    {"cut far before", whole.substr(0, 100)}}) {
+    cases.push_back({what, closed_, true});
+    cases.back().image[segment] = bytes;
+  }
+  cases.push_back({"removed", closed_, true});
+  cases.back().image.erase(segment);
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    Trace trace;
+    SimFileSystem disk(1, trace, {.short_reads_ppm = 0});
+    StoreImage(disk, c.image);
+    SimClock clock;
+    std::string problem;
+    const auto check = CheckDirectory(disk, kTestDirectory, nullptr, &problem);
+    ASSERT_TRUE(check) << problem;
+    EXPECT_TRUE(check->damage.empty());
+    EXPECT_EQ(check->log.ends_early, c.lacks_log);
+    const auto rehearsal = RehearseStart(disk, clock, Configured(), &problem);
+    ASSERT_TRUE(rehearsal) << problem;
+    EXPECT_EQ(rehearsal->report.lacks_log, c.lacks_log);
+
+    TestStore store(c.image, LogSync::kAlways, kTestSegmentBytes);
+    ASSERT_TRUE(store.status().ok()) << store.problem();
+    EXPECT_EQ(store.report().lacks_log, c.lacks_log);
+    if (c.lacks_log) EXPECT_EQ(store.States(), at_snapshot_);
+    TestStore next(TakeImage(store.disk()), LogSync::kAlways, kTestSegmentBytes);
+    EXPECT_EQ(next.States(), store.States());
+    EXPECT_FALSE(next.report().lacks_log);
+  }
+}
+
 }  // namespace
 }  // namespace skep::durable
