@@ -133,11 +133,15 @@ int OpenFlags(FileSystem::Mode mode) {
 class PosixFiles final : public FileSystem {
  public:
   Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) override {
-    FileDescriptor fd(
-        Uninterrupted([&] { return open(path.c_str(), OpenFlags(mode) | O_CLOEXEC, kFileMode); }));
+    constexpr Status kNotRegular(Code::kInvalidArgument, "not a regular file");
+    // O_NONBLOCK means nothing to a regular file; a FIFO would wait for its other end without it.
+    const int flags = OpenFlags(mode) | O_CLOEXEC | O_NONBLOCK;
+    FileDescriptor fd(Uninterrupted([&] { return open(path.c_str(), flags, kFileMode); }));
+    // A directory cannot be opened to be written, a socket not at all.
+    if (!fd.valid() && (errno == EISDIR || errno == ENXIO)) return Fail(kNotRegular);
     struct stat about;
     if (!fd.valid() || fstat(fd.get(), &about) < 0) return Fail(IoError("cannot open a file"));
-    if (S_ISDIR(about.st_mode)) return Fail(Code::kIo, "cannot open a file", EISDIR);
+    if (!S_ISREG(about.st_mode)) return Fail(kNotRegular);
     return std::make_unique<PosixFile>(std::move(fd), static_cast<uint64_t>(about.st_size));
   }
 

@@ -48,6 +48,8 @@ class FileSystem {
   };
 
   virtual ~FileSystem() = default;
+  // Never waits for another process.
+  //   kInvalidArgument  what has the path is not a regular file (a directory, a device, a FIFO)
   virtual Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) = 0;
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
   virtual Status Remove(const std::string& path) = 0;

@@ -4,12 +4,36 @@
 
 #include <charconv>
 
+#include "durable/disk_reserve.h"
+#include "durable/keyspace_file.h"
+
 namespace skep::durable {
 namespace {
 
 constexpr std::string_view kSnapshotPrefix = "snapshot-";
 constexpr std::string_view kSnapshotSuffix = ".sks";
 constexpr std::string_view kTemporary = ".tmp";
+
+bool IsFileOfStore(std::string_view name) {
+  return name == kKeyspaceFile || name == std::string(kKeyspaceFile) + kTemporary.data() ||
+         name == kReserveFile || name == kNextSegmentFile || ReadSegmentName(name) ||
+         PositionOfSnapshot(name);
+}
+
+// Else it would be found by whatever opens the file first, which knows no path to tell.
+Status CheckKinds(FileSystem& files, const std::string& directory, std::string* path) {
+  *path = directory;
+  const auto names = files.List(directory);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    if (!IsFileOfStore(name)) continue;
+    *path = directory + "/" + name;
+    const auto file = files.Open(*path, FileSystem::Mode::kRead);
+    // What else keeps a file from being opened is told by who needs it.
+    if (!file && file.error().code() == Code::kInvalidArgument) return file.error();
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -32,6 +56,8 @@ Result<DirectoryLock> LockDirectory(FileSystem& files, const std::string& direct
   locked = files.Lock(path);
   if (!locked) return fail(path, locked.error());
   lock.file = std::move(*locked);
+  std::string wrong;
+  if (const Status s = CheckKinds(files, directory, &wrong); !s.ok()) return fail(wrong, s);
   return lock;
 }
 

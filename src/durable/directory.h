@@ -14,6 +14,8 @@
 
 namespace skep::durable {
 
+// The next segment of the log, before it has its name.
+inline constexpr const char* kNextSegmentFile = "log-next.tmp";
 // Locked beside the directory: older versions of Skep lock it alone.
 inline constexpr const char* kLockFile = "lock";
 // Behind the name of a file that a repair has put aside; nothing reads it any more.
@@ -26,7 +28,8 @@ struct DirectoryLock {
   std::unique_ptr<FileLock> file;
 };
 // On an error *problem is a line for a person.
-//   kUnavailable  another process, or a lock of this one, has it
+//   kUnavailable      another process, or a lock of this one, has it
+//   kInvalidArgument  what has the name of a store's file is not a regular one
 //   kIo
 Result<DirectoryLock> LockDirectory(FileSystem& files, const std::string& directory,
                                     std::string* problem);

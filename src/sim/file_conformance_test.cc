@@ -241,8 +241,9 @@ TYPED_TEST(FileSystemTest, ErrorsCarryTheErrno) {
   FileSystem& files = this->files();
   this->Store("f", "x");
   ASSERT_TRUE(files.CreateDirectory(this->Path("d")).ok());
-  EXPECT_EQ(ErrnoOf(files.Open(this->Path("d"), Mode::kRead)), EISDIR);
-  EXPECT_EQ(ErrnoOf(files.Open(this->Path("d"), Mode::kReadWrite)), EISDIR);
+  for (const Mode mode : {Mode::kRead, Mode::kReadWrite, Mode::kCreate}) {
+    EXPECT_EQ(files.Open(this->Path("d"), mode).error().code(), Code::kInvalidArgument);
+  }
   EXPECT_EQ(ErrnoOf(files.Open(this->Path("no/f"), Mode::kCreate)), ENOENT);
   EXPECT_EQ(ErrnoOf(files.CreateDirectory(this->Path("f"))), EEXIST);
   EXPECT_EQ(ErrnoOf(files.CreateDirectory(this->Path("no/d"))), ENOENT);

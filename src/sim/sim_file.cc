@@ -266,7 +266,7 @@ Result<std::shared_ptr<SimInode>> SimFileSystem::OpenInode(const std::string& pa
     names_.Set(path, SimNames::Node{.file = std::make_shared<SimInode>()});
     node = names_.Find(path);
   } else if (node->is_directory()) {
-    return Fail(IoError(kWhat, EISDIR));
+    return Fail(Code::kInvalidArgument, "not a regular file");
   } else if (mode == Mode::kCreate) {
     node->file->Truncate(0);
   }
