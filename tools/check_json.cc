@@ -61,10 +61,15 @@ Json ToJson(const SegmentCheck& segment) {
 Json ToJson(const durable::LogCheck& log) {
   Json segments = Json::array();
   for (const SegmentCheck& segment : log.segments) segments.push_back(ToJson(segment));
-  Json json = {{"segments", segments},   {"keyspaces", ToJson(log.keyspaces)},
-               {"end", log.end},         {"synced_position", log.synced_position},
-               {"closed", log.is_ended}, {"incomplete_changes", log.incomplete},
-               {"torn", nullptr},        {"superseded", log.superseded}};
+  Json json = {{"segments", segments},
+               {"keyspaces", ToJson(log.keyspaces)},
+               {"end", log.end},
+               {"synced_position", log.synced_position},
+               {"closed", log.is_ended},
+               {"incomplete_changes", log.incomplete},
+               {"ends_early", log.ends_early},
+               {"torn", nullptr},
+               {"superseded", log.superseded}};
   if (!log.torn_file.empty()) {
     json["torn"] = {{"file", log.torn_file}, {"offset", log.torn_offset}};
   }
@@ -157,6 +162,7 @@ std::string JsonOf(const durable::Rehearsal& rehearsal) {
                {"log_records", report.log_records},
                {"log_changes", report.log_changes},
                {"log_dropped", report.log_dropped},
+               {"lacks_log", report.lacks_log},
                {"torn", ToJsonOfTornEnd(report)}};
   if (!report.snapshot.empty()) json["snapshot"] = report.snapshot;
   return Line(json);

@@ -15,6 +15,9 @@ using durable::KeyspaceInLog;
 using durable::SegmentCheck;
 using Kind = Change::Kind;
 
+constexpr std::string_view kEndsEarly =
+    "the log is gone or ends before the snapshot: what was written since then is not there";
+
 // "1 item", "2 items".
 std::string Count(uint64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
@@ -153,6 +156,7 @@ std::string TextOf(const durable::DirectoryCheck& check, uint64_t now_ms) {
     lines.Add("log: ends at {}, synced to {} as it says itself, {}", log.end, log.synced_position,
               log.is_ended ? "the store was closed" : "the store was not closed");
   }
+  if (log.ends_early) lines.Add("  {}", kEndsEarly);
   if (log.incomplete > 0) {
     lines.Add("  {} never complete: nobody was told of them", Count(log.incomplete, "change"));
   }
@@ -181,6 +185,7 @@ std::string TextOf(const durable::RecoveryReport& report) {
   if (report.log_dropped > 0) {
     lines.Add("dropped: {} that nobody was told of", Count(report.log_dropped, "change"));
   }
+  if (report.lacks_log) lines.Add("{}", kEndsEarly);
   for (const std::string& file : repair.put_aside) lines.Add("put aside: {}", file);
   lines.AddDamage("made good", repair.made_good);
   lines.AddDamage("lost", repair.lost);

@@ -133,23 +133,36 @@ int OpenFlags(FileSystem::Mode mode) {
 class PosixFiles final : public FileSystem {
  public:
   Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) override {
-    FileDescriptor fd(
-        Uninterrupted([&] { return open(path.c_str(), OpenFlags(mode) | O_CLOEXEC, kFileMode); }));
+    constexpr Status kNotRegular(Code::kInvalidArgument, "not a regular file");
+    // O_NONBLOCK means nothing to a regular file; a FIFO would wait for its other end without it.
+    const int flags = OpenFlags(mode) | O_CLOEXEC | O_NONBLOCK;
+    FileDescriptor fd(Uninterrupted([&] { return open(path.c_str(), flags, kFileMode); }));
+    // A directory cannot be opened to be written, a socket not at all.
+    if (!fd.valid() && (errno == EISDIR || errno == ENXIO)) return Fail(kNotRegular);
     struct stat about;
     if (!fd.valid() || fstat(fd.get(), &about) < 0) return Fail(IoError("cannot open a file"));
-    if (S_ISDIR(about.st_mode)) return Fail(Code::kIo, "cannot open a file", EISDIR);
+    if (!S_ISREG(about.st_mode)) return Fail(kNotRegular);
     return std::make_unique<PosixFile>(std::move(fd), static_cast<uint64_t>(about.st_size));
   }
 
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    FileDescriptor fd(
-        Uninterrupted([&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kFileMode); }));
+    const auto open_with = [&](int flags) {
+      return FileDescriptor(
+          Uninterrupted([&] { return open(path.c_str(), flags | O_CLOEXEC, kFileMode); }));
+    };
+    FileDescriptor fd = open_with(O_RDWR | O_CREAT);
+    const bool is_directory = !fd.valid() && errno == EISDIR;
+    if (is_directory) fd = open_with(O_RDONLY | O_DIRECTORY);
     if (!fd.valid()) return Fail(IoError("cannot open a file"));
-    if (Uninterrupted([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) < 0) {
-      if (errno == EWOULDBLOCK) return Fail(Code::kUnavailable, "a file is locked by another");
-      return Fail(IoError("cannot lock a file"));
+    if (Uninterrupted([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) == 0) {
+      return std::make_unique<PosixLock>(std::move(fd));
     }
-    return std::make_unique<PosixLock>(std::move(fd));
+    if (errno == EWOULDBLOCK) return Fail(Code::kUnavailable, "a file is locked by another");
+    // NFS wants a descriptor that is open for writing, which a directory's never is.
+    if (is_directory && (errno == EBADF || errno == EINVAL || errno == EOPNOTSUPP)) {
+      return Fail(Code::kNotSupported, "a directory cannot be locked here");
+    }
+    return Fail(IoError("cannot lock a file"));
   }
 
   Status Rename(const std::string& from, const std::string& to) override {

@@ -48,6 +48,8 @@ class FileSystem {
   };
 
   virtual ~FileSystem() = default;
+  // Never waits for another process.
+  //   kInvalidArgument  what has the path is not a regular file (a directory, a device, a FIFO)
   virtual Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) = 0;
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
   virtual Status Remove(const std::string& path) = 0;
@@ -59,8 +61,10 @@ class FileSystem {
   // is not known.
   virtual uint64_t FreeBytes([[maybe_unused]] const std::string& path) { return UINT64_MAX; }
 
-  // Makes the file, if it is not there, and locks it.
-  //   kUnavailable  another process, or a lock of this one, holds it
+  // Locks a directory, or a file, which is made if it is not there. The lock is of what has the
+  // path now: it stays if that is renamed or removed.
+  //   kUnavailable   another process, or a lock of this one, holds it
+  //   kNotSupported  the file system cannot lock a directory
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
 
   // The whole file as bytes.

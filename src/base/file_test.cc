@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -61,12 +62,20 @@ TEST_F(PosixFileTest, FailedAppendIsTakenBack) {
   EXPECT_EQ(*PosixFileSystem().ReadAll(path()), std::string(600, 'a') + "end");
 }
 
-TEST_F(PosixFileTest, FullDeviceIsAnError) {
-  auto file = PosixFileSystem().Open("/dev/full", FileSystem::Mode::kReadWrite);
-  ASSERT_TRUE(file);
-  const Status status = (*file)->Append("x");
-  EXPECT_EQ(status.code(), Code::kIo);
-  EXPECT_EQ(status.detail(), ENOSPC);
+// Goal: what is not a regular file is refused, and nobody waits for the other end of a FIFO.
+TEST_F(PosixFileTest, OnlyRegularFilesAreOpened) {
+  const std::string fifo = directory_.path() + "/fifo";
+  const std::string link = directory_.path() + "/link";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  ASSERT_EQ(symlink("/dev/full", link.c_str()), 0);
+  using Mode = FileSystem::Mode;
+  for (const std::string& what : {fifo, link, directory_.path(), std::string("/dev/null")}) {
+    for (const Mode mode : {Mode::kRead, Mode::kReadWrite, Mode::kCreate}) {
+      const auto file = PosixFileSystem().Open(what, mode);
+      ASSERT_FALSE(file) << what;
+      EXPECT_EQ(file.error().code(), Code::kInvalidArgument) << what;
+    }
+  }
 }
 
 // Goal: ReadAll trusts the bytes, not the size.

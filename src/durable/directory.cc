@@ -4,6 +4,9 @@
 
 #include <charconv>
 
+#include "durable/disk_reserve.h"
+#include "durable/keyspace_file.h"
+
 namespace skep::durable {
 namespace {
 
@@ -11,7 +14,52 @@ constexpr std::string_view kSnapshotPrefix = "snapshot-";
 constexpr std::string_view kSnapshotSuffix = ".sks";
 constexpr std::string_view kTemporary = ".tmp";
 
+bool IsFileOfStore(std::string_view name) {
+  return name == kKeyspaceFile || name == std::string(kKeyspaceFile) + kTemporary.data() ||
+         name == kReserveFile || name == kNextSegmentFile || ReadSegmentName(name) ||
+         PositionOfSnapshot(name);
+}
+
+// Else it would be found by whatever opens the file first, which knows no path to tell.
+Status CheckKinds(FileSystem& files, const std::string& directory, std::string* path) {
+  *path = directory;
+  const auto names = files.List(directory);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    if (!IsFileOfStore(name)) continue;
+    *path = directory + "/" + name;
+    const auto file = files.Open(*path, FileSystem::Mode::kRead);
+    // What else keeps a file from being opened is told by who needs it.
+    if (!file && file.error().code() == Code::kInvalidArgument) return file.error();
+  }
+  return {};
+}
+
 }  // namespace
+
+Result<DirectoryLock> LockDirectory(FileSystem& files, const std::string& directory,
+                                    std::string* problem) {
+  const auto fail = [&](const std::string& path, const Status& status) {
+    *problem = status.code() == Code::kUnavailable
+                   ? fmt::format("{}: a server has it open: end it first", directory)
+                   : fmt::format("{}: {}", path, status.ToString());
+    return Fail(status);
+  };
+  DirectoryLock lock;
+  auto locked = files.Lock(directory);
+  if (locked) {
+    lock.directory = std::move(*locked);
+  } else if (locked.error().code() != Code::kNotSupported) {
+    return fail(directory, locked.error());
+  }
+  const std::string path = directory + "/" + kLockFile;
+  locked = files.Lock(path);
+  if (!locked) return fail(path, locked.error());
+  lock.file = std::move(*locked);
+  std::string wrong;
+  if (const Status s = CheckKinds(files, directory, &wrong); !s.ok()) return fail(wrong, s);
+  return lock;
+}
 
 std::string SnapshotName(uint64_t position) {
   return fmt::format("{}{:016x}{}", kSnapshotPrefix, position, kSnapshotSuffix);
@@ -24,6 +72,12 @@ std::optional<uint64_t> PositionOfSnapshot(std::string_view name) {
   const auto [end, error] = std::from_chars(digits, name.data() + name.size(), position, 16);
   if (error != std::errc() || SnapshotName(position) != name) return std::nullopt;
   return position;
+}
+
+// It is the same of all keyspaces.
+std::optional<uint64_t> PositionIn(const std::vector<SnapshotKeyspace>& keyspaces) {
+  if (keyspaces.empty()) return std::nullopt;
+  return keyspaces.front().log_position;
 }
 
 bool IsUnfinishedSnapshot(std::string_view name) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "durable/directory.h"
+#include "durable/directory_engines.h"
 #include "durable/log_format.h"
 #include "durable/snapshot_salvage.h"
 
@@ -57,12 +58,8 @@ class DirectoryChecker {
     if (!is_store) {
       return Failed(found_.directory, {Code::kInvalidArgument, "nothing of a store is here"});
     }
-    const auto lock = files_.Lock(PathOf(kLockFile));
-    if (!lock && lock.error().code() == Code::kUnavailable) {
-      problem_ = fmt::format("{}: a server has it open: end it first", found_.directory);
-      return Fail(lock.error());
-    }
-    if (!lock) return Failed(PathOf(kLockFile), lock.error());
+    const auto lock = LockDirectory(files_, found_.directory, &problem_);
+    if (!lock) return Fail(lock.error());
     for (const std::string& name : *names) {
       if (name.ends_with(kDamagedSuffix)) found_.put_aside.push_back(PathOf(name));
     }
@@ -82,27 +79,29 @@ class DirectoryChecker {
 
   Status CheckKeyspaces() {
     const std::string path = PathOf(kKeyspaceFile);
-    auto keyspaces = ReadKeyspaceFile(files_, found_.directory);
-    if (keyspaces) {
-      found_.keyspaces = std::move(*keyspaces);
-      return {};
-    }
+    const DirectoryEngines engines = FindEngines(files_, found_.directory);
+    const Status& status = engines.list_status;
+    if (!status.ok() && status.code() != Code::kCorrupt) return Failed(path, status).error();
+    found_.keyspaces = engines.all();
+    if (status.ok() && !engines.Contradiction()) return {};
     const auto bytes = BytesOfFile(files_, path);
-    if (keyspaces.error().code() != Code::kCorrupt) return Failed(path, keyspaces.error()).error();
     if (!bytes) return Failed(path, bytes.error()).error();
-    found_.damage.push_back(
-        {.file = path, .offset = 0, .bytes = *bytes, .what = "the list of keyspaces"});
+    found_.damage.push_back({.file = path,
+                             .offset = 0,
+                             .bytes = *bytes,
+                             .what = status.ok() ? kContradictoryList : kDamagedList});
     return {};
   }
 
   Status CheckSnapshots(const std::vector<std::string>& names) {
-    for (const std::string& name : names) {
+    for (const std::string& name : names) {  // they are sorted, so the newest is the last
       const auto position = PositionOfSnapshot(name);
       if (!position) continue;
-      needed_ = *position;  // the names are sorted
       auto snapshot = CheckSnapshot(files_, PathOf(name), visitor_);
       if (!snapshot) return Failed(PathOf(name), snapshot.error()).error();
       found_.snapshots.push_back(std::move(*snapshot));
+      const auto& keyspaces = found_.snapshots.back().keyspaces;
+      needed_ = keyspaces ? PositionIn(*keyspaces).value_or(*position) : *position;
     }
     for (const SnapshotCheck& snapshot : found_.snapshots) {
       auto& to = &snapshot == &found_.snapshots.back() ? found_.damage : found_.not_needed;
@@ -148,6 +147,11 @@ Result<SnapshotCheck> CheckSnapshot(FileSystem& files, const std::string& path,
   if (salvage->has_footer) check.keyspaces = std::move(salvage->keyspaces);
   check.blocks = salvage->blocks;
   check.items = salvage->items;
+  const auto named = PositionOfSnapshot(std::string_view(path).substr(path.rfind('/') + 1));
+  if (named && check.keyspaces && PositionIn(*check.keyspaces).value_or(*named) != *named) {
+    check.damage.push_back(
+        {.file = path, .offset = 0, .bytes = *bytes, .what = kWrongSnapshotName});
+  }
   for (const SnapshotSalvage::Loss& loss : salvage->lost) {
     check.damage.push_back(
         {.file = path, .offset = loss.offset, .bytes = loss.bytes, .what = "part of a snapshot"});

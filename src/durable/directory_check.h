@@ -52,7 +52,7 @@ Result<RdbCheck> CheckRdb(FileSystem& files, const std::string& path, CheckVisit
 
 struct DirectoryCheck {
   std::string directory;
-  KeyspaceEngines keyspaces;             // by the list of keyspaces
+  KeyspaceEngines keyspaces;             // by the list of keyspaces and the newest snapshot
   std::vector<SnapshotCheck> snapshots;  // the newest last
   LogCheck log;
   std::vector<std::string> put_aside;  // damaged files that a repair has kept

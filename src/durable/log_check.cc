@@ -23,12 +23,14 @@ class Checker {
       if (!s.ok()) return Fail(s);
     }
     found_.end = reader_.position();
+    found_.ends_early = needed_ > 0;
     while (true) {
       const auto record = reader_.Next();
       if (!record && record.error().code() != Code::kCorrupt) return Fail(record.error());
       const Status s = !record ? PassOver() : *record ? Add(**record) : Status();
       if (!s.ok()) return Fail(s);
       if (record && !*record) break;
+      if (record && reader_.position() >= needed_) found_.ends_early = false;
     }
     found_.end = reader_.position();
     for (const auto& [keyspace, versions] : incomplete_) found_.incomplete += versions.size();

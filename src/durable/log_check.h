@@ -60,6 +60,7 @@ struct LogCheck {
   uint64_t end = 0;  // behind the last record
   uint64_t synced_position = 0;
   bool is_ended = false;    // the store was closed
+  bool ends_early = false;  // no record ends at `needed` or behind it
   uint64_t incomplete = 0;  // changes that a recovery will drop
   std::string torn_file;    // bytes of an incomplete record are at the end
   uint64_t torn_offset = 0;

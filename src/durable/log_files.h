@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "durable/directory.h"
 #include "durable/log_format.h"
 
 namespace skep::durable {
@@ -101,7 +102,7 @@ class LogFiles {
   };
 
   std::string PathOf(std::string_view name) const { return directory_ + "/" + std::string(name); }
-  std::string NextPath() const { return PathOf("log-next.tmp"); }
+  std::string NextPath() const { return PathOf(kNextSegmentFile); }
   Status FindEpoch();
   Status WriteNext(std::string_view bytes);
   Status TakeNext(uint64_t begin, uint64_t position);

@@ -82,6 +82,25 @@ Result<std::unique_ptr<LogReader>> LogReader::Open(FileSystem& files, const std:
   return reader;
 }
 
+Result<bool> LogReader::Reaches(FileSystem& files, const std::string& directory,
+                                uint64_t position) {
+  const auto found = ListStoreFiles(files, directory);
+  if (!found) return Fail(found.error());
+  if (found->segments.empty()) return false;
+  const auto reader = Open(files, directory, found->segments.front().begin);
+  if (!reader) return Fail(reader.error());
+  bool has_record = false;
+  while (!has_record || (*reader)->position() < position) {
+    const auto record = (*reader)->Next();
+    if (record && !*record) return false;
+    has_record = record.has_value();
+    if (record) continue;
+    if (record.error().code() != Code::kCorrupt) return Fail(record.error());
+    if (const auto skipped = (*reader)->Skip(); !skipped) return Fail(skipped.error());
+  }
+  return true;
+}
+
 Result<std::unique_ptr<LogReader>> LogReader::OpenSegmentFile(FileSystem& files,
                                                               const std::string& path) {
   auto begin = PositionOfSegment(std::string_view(path).substr(path.rfind('/') + 1));

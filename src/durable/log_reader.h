@@ -57,6 +57,11 @@ class LogReader {
   static Result<std::unique_ptr<LogReader>> OpenSegmentFile(FileSystem& files,
                                                             const std::string& path);
 
+  // Whether a record of the directory's log ends at the position or behind it.
+  //   kIo
+  // Cost: reads the log up to there.
+  static Result<bool> Reaches(FileSystem& files, const std::string& directory, uint64_t position);
+
   // The next record; nothing at the end.
   //   kIo
   //   kCorrupt  a record that was once synced is bad; `detail` is its offset in file()

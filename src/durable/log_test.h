@@ -33,12 +33,14 @@ inline Image TakeImage(FileSystem& files) {
   return image;
 }
 
+// So that a power loss leaves it.
 inline void StoreImage(FileSystem& files, const Image& image) {
   SKEP_CHECK(files.CreateDirectory(kTestDirectory).ok());
   for (const auto& [name, bytes] : image) {
     auto file = files.Open(std::string(kTestDirectory) + "/" + name, FileSystem::Mode::kCreate);
-    SKEP_CHECK(file && (*file)->Append(bytes).ok());
+    SKEP_CHECK(file && (*file)->Append(bytes).ok() && (*file)->Sync().ok());
   }
+  SKEP_CHECK(files.SyncDirectory(kTestDirectory).ok() && files.SyncDirectory(".").ok());
 }
 
 // All that has not expired.

@@ -10,6 +10,7 @@
 
 #include "base/cpu.h"
 #include "durable/directory.h"
+#include "durable/directory_engines.h"
 #include "durable/log_format.h"
 #include "durable/log_reader.h"
 #include "durable/replay.h"
@@ -57,16 +58,19 @@ Result<std::unique_ptr<Persistence>> Persistence::Open(FileSystem& files, Clock&
   const std::string parent = ParentOf(directory);
   if (const Status s = files.SyncDirectory(parent); !s.ok()) return fail(s, parent);
   auto persistence = std::unique_ptr<Persistence>(new Persistence(files, clock, options, repairs));
-  auto lock = files.Lock(persistence->PathOf(kLockFile));
-  if (!lock && lock.error().code() == Code::kUnavailable) {
-    *problem = fmt::format("{}: a server has it open: end it first", directory);
-    return Fail(lock.error());
-  }
-  if (!lock) return fail(lock.error(), persistence->PathOf(kLockFile));
+  auto lock = LockDirectory(files, directory, problem);
+  if (!lock) return Fail(lock.error());
   persistence->lock_ = std::move(*lock);
-  auto recorded = ReadKeyspaceFile(files, directory);
-  if (!recorded) return fail(recorded.error(), persistence->PathOf(kKeyspaceFile));
-  for (const auto& [index, engine] : *recorded) {
+  const DirectoryEngines engines = FindEngines(files, directory);
+  const std::string list = persistence->PathOf(kKeyspaceFile);
+  if (!engines.list_status.ok()) return fail(engines.list_status, list);
+  if (const auto index = engines.Contradiction()) {
+    *problem = fmt::format(
+        "{}: keyspace {} is of the engine {}, {} says {}; skep-check --repair goes by the snapshot",
+        list, *index, engines.listed.at(*index), engines.snapshot, engines.in_snapshot.at(*index));
+    return Fail(Code::kCorrupt, "the list of keyspaces contradicts the snapshot", *index);
+  }
+  for (const auto& [index, engine] : engines.all()) {
     const auto own = options.keyspace_engines.find(index);
     const auto spec = ParseEngine(
         own != options.keyspace_engines.end() ? own->second : options.engine, options.hashleaf);
@@ -81,7 +85,8 @@ Result<std::unique_ptr<Persistence>> Persistence::Open(FileSystem& files, Clock&
                                  directory, index, options.keyspaces);
     return Fail(kOther);
   }
-  persistence->recorded_ = std::move(*recorded);
+  persistence->recorded_ = engines.all();
+  persistence->is_listed_ = engines.listed == persistence->recorded_;
   return persistence;
 }
 
@@ -91,13 +96,23 @@ std::unique_ptr<Engine> Persistence::Wrap(uint32_t keyspace, std::unique_ptr<Eng
   std::lock_guard lock(mutex_);
   engines_[keyspace] = durable.get();
   const auto [at, is_new] = recorded_.emplace(keyspace, name);
-  // If it fails, the next start writes it; until then the engine is not checked.
   if (is_new) {
-    static_cast<void>(WriteKeyspaceFile(files_, directory_, recorded_));
+    is_listed_ = false;
+    // What a load makes is listed when the load has succeeded. If the writing fails, the thread
+    // that writes snapshots tries again.
+    if (is_recovered_) static_cast<void>(ListKeyspaces());
   } else {
     durable->StartAfter(kVersionsUntold, 0);  // the log may have nothing of it
   }
   return durable;
+}
+
+// Holds mutex_.
+Status Persistence::ListKeyspaces() {
+  if (is_listed_) return {};
+  const Status s = WriteKeyspaceFile(files_, directory_, recorded_);
+  is_listed_ = s.ok();
+  return s;
 }
 
 DurableEngine* Persistence::EngineOf(uint32_t keyspace) {
@@ -112,6 +127,15 @@ Status Persistence::Recover(Keyspaces& keyspaces, RecoveryReport* report, std::s
   LogTail tail;
   Status status = Fill(keyspaces, &tail, report, problem);
   if (!status.ok()) return status;
+  {
+    std::lock_guard lock(mutex_);
+    is_recovered_ = true;
+    status = ListKeyspaces();
+  }
+  if (!status.ok() && !IsLackOfSpace(status)) {
+    *problem = fmt::format("{}: {}", PathOf(kKeyspaceFile), status.ToString());
+    return status;
+  }
   // On a full disk these are the way to the first snapshot: what the last one held, and what a
   // process before this one has not dropped.
   if (reserve_.IsThere()) reserve_.Hold();
@@ -179,7 +203,8 @@ Status Persistence::Load(Keyspaces& keyspaces, const RecoveryStart& start, Recov
   if (start.snapshot.empty()) return {};
   const uint64_t begin_ns = clock_.MonotonicNs();
   report->snapshot = start.snapshot;
-  const Status s = start.is_whole ? LoadWhole(keyspaces, report) : LoadRest(keyspaces, report);
+  const Status s =
+      start.is_whole ? LoadWhole(keyspaces, start, report) : LoadRest(keyspaces, report);
   if (!s.ok()) {
     *problem = fmt::format("{}: {}", start.snapshot, s.ToString());
     return s;
@@ -192,9 +217,15 @@ Status Persistence::Load(Keyspaces& keyspaces, const RecoveryStart& start, Recov
   return {};
 }
 
-Status Persistence::LoadWhole(Keyspaces& keyspaces, RecoveryReport* report) {
+Status Persistence::LoadWhole(Keyspaces& keyspaces, const RecoveryStart& start,
+                              RecoveryReport* report) {
   const auto reader = SnapshotReader::Open(files_, report->snapshot);
   if (!reader) return reader.error();
+  const uint64_t position = PositionIn((*reader)->keyspaces()).value_or(start.position);
+  // A repair has looked at it, and may begin where the log does.
+  if (!is_repair_ && position != start.position) {
+    return {Code::kCorrupt, kWrongSnapshotName, position};
+  }
   if (const Status s = MakeEngines(keyspaces, (*reader)->keyspaces()); !s.ok()) return s;
   const auto engine_of = [&](uint32_t index) -> Result<Engine*> {
     return &EngineOf(index)->inner();
@@ -307,7 +338,11 @@ Status Persistence::ReplayLog(Keyspaces& keyspaces, const RecoveryStart& start, 
     *problem = fmt::format("{}: {}", directory_, s.ToString());
     return s;
   }
-  report->lacks_log = start.position > 0 && (*reader)->segments().empty();
+  if (start.position > 0 && replay.records() == 0) {
+    const auto reaches = LogReader::Reaches(files_, directory_, start.position);
+    if (!reaches) return fail_at((*reader)->position(), reaches.error());
+    report->lacks_log = !*reaches;
+  }
   report->log_dropped = replay.dropped();
   report->log_records = replay.records();
   report->log_changes = replay.changes();
@@ -336,6 +371,7 @@ Status Persistence::FinishRepair(RepairReport* report) {
     for (const Damage& damage : *places) damaged_.insert(damage.file);
   }
   if (const Status s = Save(); !s.ok()) return s;
+  damaged_.erase(PathOf(SnapshotName(snapshots().log_position)));  // it has taken the place
   const auto names = files_.List(directory_);
   if (!names) return names.error();
   for (const std::string& name : *names) {
@@ -524,6 +560,7 @@ bool Persistence::StepSaver() {
   const uint64_t free_bytes = this->free_bytes();
   {
     std::lock_guard lock(mutex_);
+    static_cast<void>(ListKeyspaces());  // if that has failed before
     if (!is_wanted_ && !IsDue(free_bytes)) return false;
   }
   static_cast<void>(Save());

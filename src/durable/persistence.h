@@ -1,6 +1,7 @@
 // persistence.h: the keyspaces of a store, kept in a directory.
 //
-//   DIRECTORY/lock                          held by the process that has it open
+//   DIRECTORY                               locked by the process that has it open
+//            lock                           as well
 //            keyspaces                      keyspace_file.h
 //            log-0000000003ffc2d8-00000001.skl ...  log_format.h
 //            log-next.tmp                   the next segment
@@ -38,6 +39,7 @@
 #include <vector>
 
 #include "base/store_time.h"
+#include "durable/directory.h"
 #include "durable/disk_reserve.h"
 #include "durable/durable_engine.h"
 #include "durable/keyspace_file.h"
@@ -57,7 +59,9 @@ struct RecoveryReport {
   uint64_t log_changes = 0;  // applied
   uint64_t log_dropped = 0;  // changes that were never complete: nobody was told of them
   uint64_t log_ns = 0;
-  bool lacks_log = false;  // what was written behind the snapshot is gone, with all of the log
+  // There is no log, or it ends before the position of the snapshot: what was written since then is
+  // gone, but for a power loss soon after the snapshot, which takes what the snapshot has.
+  bool lacks_log = false;
   std::string torn_file;   // the end of the log was torn, and cut; empty: it was not
   uint64_t torn_offset = 0;
   uint64_t clock_behind_ms = 0;  // by which the wall clock is behind the time that was recovered
@@ -83,7 +87,8 @@ class Persistence final : public EngineWrapper {
   // line for a person.
   //   kIo, kCorrupt     a file cannot be read or written, or is damaged
   //   kUnavailable      another process has the directory
-  //   kInvalidArgument  a keyspace has another engine in the directory
+  //   kInvalidArgument  a keyspace has another engine in the directory: by the list of keyspaces
+  //                     or, where that does not have it, by the newest snapshot
   // `repairs`: damage does not end the recovery. What is good is taken (repair.h) and written as a
   // new snapshot, and the damaged files are put aside, called what they were with ".damaged" behind
   // it. Nothing is put aside before that snapshot is on the disk.
@@ -159,7 +164,7 @@ class Persistence final : public EngineWrapper {
   uint64_t SizeOf(const std::string& path);
   Status Load(Keyspaces& keyspaces, const RecoveryStart& start, RecoveryReport* report,
               std::string* problem);
-  Status LoadWhole(Keyspaces& keyspaces, RecoveryReport* report);
+  Status LoadWhole(Keyspaces& keyspaces, const RecoveryStart& start, RecoveryReport* report);
   Status LoadRest(Keyspaces& keyspaces, RecoveryReport* report);
   Status MakeEngines(Keyspaces& keyspaces, const std::vector<SnapshotKeyspace>& snapshot);
   void StartEngines(const std::vector<SnapshotKeyspace>& snapshot);
@@ -180,6 +185,7 @@ class Persistence final : public EngineWrapper {
   void MakeSpaceForSnapshot();
   void RunSaver();
   DurableEngine* EngineOf(uint32_t keyspace);
+  Status ListKeyspaces();
 
   FileSystem& files_;
   Clock& clock_;
@@ -188,7 +194,7 @@ class Persistence final : public EngineWrapper {
   const uint32_t recovery_threads_;
   const bool is_repair_;
   const uint64_t segment_bytes_;
-  std::unique_ptr<FileLock> lock_;
+  DirectoryLock lock_;
   Log log_;
   std::vector<Version> has_;       // by keyspace: the version that the snapshot was of
   uint64_t snapshot_now_ms_ = 0;   // the latest of the time of its keyspaces
@@ -196,6 +202,8 @@ class Persistence final : public EngineWrapper {
 
   mutable std::mutex mutex_;  // guards what follows
   KeyspaceEngines recorded_;
+  bool is_listed_ = false;     // the list of keyspaces has all of recorded_
+  bool is_recovered_ = false;  // before that no list is written
   std::map<uint32_t, DurableEngine*> engines_;
   SnapshotStatistics snapshots_;
   std::vector<SavePoint> save_points_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "durable/directory.h"
-#include "durable/keyspace_file.h"
+#include "durable/directory_engines.h"
 #include "durable/log_format.h"
 #include "engine/keyspaces.h"
 
@@ -58,12 +58,7 @@ Result<Rehearsal> RehearseStart(FileSystem& files, Clock& clock, Options options
     return name == kKeyspaceFile || PositionOfSegment(name) || PositionOfSnapshot(name);
   });
   if (!is_store) return fail({Code::kInvalidArgument, "nothing of a store is here"});
-  const auto engines = ReadKeyspaceFile(files, directory);
-  if (!engines) {
-    *problem = fmt::format("{}/{}: {}", directory, kKeyspaceFile, engines.error().ToString());
-    return Fail(engines.error());
-  }
-  for (const auto& [index, engine] : *engines) {
+  for (const auto& [index, engine] : FindEngines(files, directory).all()) {
     options.keyspace_engines[index] = engine;
     options.keyspaces = std::max(options.keyspaces, index + 1);
   }

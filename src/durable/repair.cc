@@ -9,6 +9,7 @@
 #include "base/varint.h"
 #include "durable/directory.h"
 #include "durable/feed.h"
+#include "durable/snapshot_reader.h"
 #include "durable/snapshot_salvage.h"
 #include "engine/batch_writer.h"
 #include "engine/forwarding_engine.h"
@@ -88,6 +89,37 @@ Status LookAtLog(FileSystem& files, const std::string& directory, Candidate* can
   return {};
 }
 
+struct NamedSnapshot {
+  uint64_t position = 0;
+  std::string path;
+};
+
+// In the order of their positions, the newest last. One that a start would take for the newest by a
+// wrong name is damage that is made good: it is taken for what it is.
+std::vector<NamedSnapshot> FindSnapshots(FileSystem& files, const std::string& directory,
+                                         const std::vector<uint64_t>& named,
+                                         std::vector<Damage>* made_good) {
+  std::vector<NamedSnapshot> snapshots;
+  std::vector<Damage> wrong;
+  for (const uint64_t position : named) {
+    NamedSnapshot& snapshot = snapshots.emplace_back();
+    snapshot = {.position = position, .path = directory + "/" + SnapshotName(position)};
+    const auto reader = SnapshotReader::Open(files, snapshot.path);
+    if (reader) snapshot.position = PositionIn((*reader)->keyspaces()).value_or(position);
+    if (snapshot.position == position) {
+      wrong.clear();  // those before it are not taken for the newest
+      continue;
+    }
+    wrong.push_back({.file = snapshot.path,
+                     .offset = 0,
+                     .bytes = (*reader)->file_bytes(),
+                     .what = kWrongSnapshotName});
+  }
+  made_good->insert(made_good->end(), wrong.begin(), wrong.end());
+  std::ranges::stable_sort(snapshots, {}, &NamedSnapshot::position);
+  return snapshots;
+}
+
 Status LookAtSnapshot(FileSystem& files, Candidate* candidate, std::string* problem) {
   const std::string& path = candidate->start.snapshot;
   const auto salvage =
@@ -150,15 +182,16 @@ Result<RecoveryStart> ChooseStart(FileSystem& files, const std::string& director
   };
   const auto found = ListStoreFiles(files, directory);
   if (!found) return fail(found.error());
-  const uint64_t newest = found->snapshots.empty() ? 0 : found->snapshots.back();
+  const std::vector<NamedSnapshot> snapshots =
+      FindSnapshots(files, directory, found->snapshots, &report->made_good);
+  const uint64_t newest = snapshots.empty() ? 0 : snapshots.back().position;
   std::vector<Candidate> candidates;
-  for (size_t left = found->snapshots.size();; --left) {
+  for (size_t left = snapshots.size();; --left) {
     Candidate& candidate = candidates.emplace_back();
     candidate.start.newest = newest;
     if (left > 0) {
-      const uint64_t position = found->snapshots[left - 1];
-      candidate.start.position = position;
-      candidate.start.snapshot = directory + "/" + SnapshotName(position);
+      candidate.start.position = snapshots[left - 1].position;
+      candidate.start.snapshot = snapshots[left - 1].path;
       const Status s = LookAtSnapshot(files, &candidate, problem);
       if (!s.ok()) return fail(s);
     }

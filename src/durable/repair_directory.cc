@@ -3,50 +3,38 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 
 #include "durable/directory.h"
-#include "durable/keyspace_file.h"
-#include "durable/snapshot_reader.h"
+#include "durable/directory_engines.h"
 #include "engine/keyspaces.h"
 
 namespace skep::durable {
 namespace {
 
-// As the newest snapshot says whose footer is good.
-Result<KeyspaceEngines> EnginesOfSnapshots(FileSystem& files, const std::string& directory) {
-  const auto found = ListStoreFiles(files, directory);
-  if (!found) return Fail(found.error());
-  KeyspaceEngines engines;
-  for (const uint64_t position : std::views::reverse(found->snapshots)) {
-    const auto reader = SnapshotReader::Open(files, directory + "/" + SnapshotName(position));
-    if (!reader) continue;
-    for (const SnapshotKeyspace& keyspace : (*reader)->keyspaces()) {
-      engines[keyspace.index] = keyspace.engine;
-    }
-    break;
-  }
-  return engines;
-}
-
-// Puts a damaged list of keyspaces aside.
-Result<KeyspaceEngines> FindEngines(FileSystem& files, const std::string& directory,
+// Puts a list of keyspaces aside that is damaged or contradicts the newest snapshot, and writes
+// what is known instead.
+Result<KeyspaceEngines> TakeEngines(FileSystem& files, const std::string& directory,
                                     RepairReport* report) {
-  const auto recorded = ReadKeyspaceFile(files, directory);
-  if (recorded && !recorded->empty()) return recorded;
-  if (!recorded && recorded.error().code() != Code::kCorrupt) return recorded;
-  auto engines = EnginesOfSnapshots(files, directory);
-  if (recorded || !engines) return engines;
+  const DirectoryEngines found = FindEngines(files, directory);
+  const Status& status = found.list_status;
+  if (!status.ok() && status.code() != Code::kCorrupt) return Fail(status);
+  KeyspaceEngines engines = found.all();
+  if (status.ok() && !found.Contradiction()) return engines;
 
   const std::string path = directory + "/" + kKeyspaceFile;
   const std::string aside = path + kDamagedSuffix;
   const auto text = files.ReadAll(path);
   if (!text) return Fail(text.error());
-  auto& places = engines->empty() ? report->lost : report->made_good;
-  places.push_back({.file = path, .offset = 0, .bytes = text->size(), .what = "the keyspaces"});
+  auto& places = engines.empty() ? report->lost : report->made_good;
+  places.push_back({.file = path,
+                    .offset = 0,
+                    .bytes = text->size(),
+                    .what = status.ok() ? kContradictoryList : kDamagedList});
   if (const Status s = files.Rename(path, aside); !s.ok()) return Fail(s);
   report->put_aside.push_back(aside);
-  return engines;
+  if (engines.empty()) return engines;
+  const Status s = WriteKeyspaceFile(files, directory, engines);
+  return s.ok() ? Result<KeyspaceEngines>(std::move(engines)) : Fail(s);
 }
 
 }  // namespace
@@ -57,9 +45,9 @@ Result<RecoveryReport> RepairDirectory(FileSystem& files, Clock& clock, Options 
   RecoveryReport report;
   RepairReport of_list;
   {
-    const auto lock = files.Lock(directory + "/" + kLockFile);
-    const auto engines = lock ? FindEngines(files, directory, &of_list)
-                              : Result<KeyspaceEngines>(Fail(lock.error()));
+    const auto lock = LockDirectory(files, directory, problem);
+    if (!lock) return Fail(lock.error());
+    const auto engines = TakeEngines(files, directory, &of_list);
     if (!engines) {
       *problem = fmt::format("{}: {}", directory, engines.error().ToString());
       return Fail(engines.error());

@@ -17,7 +17,9 @@
 #include "base/sanitized.h"
 #include "durable/directory.h"
 #include "durable/directory_check.h"
+#include "durable/disk_reserve.h"
 #include "durable/keyspace_file.h"
+#include "durable/rehearsal.h"
 #include "durable/repair_directory.h"
 #include "durable/snapshot_reader.h"
 #include "engine/random_batch.h"
@@ -613,7 +615,60 @@ TEST(Repair, ADirectoryThatIsInUse) {
   const auto report = RepairDirectory(disk.files, clock, Small(), &problem);
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code(), Code::kUnavailable);
-  EXPECT_TRUE(problem.starts_with("data: unavailable")) << problem;
+  EXPECT_EQ(problem, "data: a server has it open: end it first");
+}
+
+// Goal: what has the name of a store's file and is none is told with its path, whoever looks.
+TEST(Repair, WhatIsNoFile) {
+  const Built built = Build(600);
+  Options options = Small({.keyspaces = 2});
+  for (const std::string& name :
+       {std::string(kKeyspaceFile), RecordsOf(built).back().file, SnapshotName(built.snapshot),
+        std::string(kReserveFile), std::string("log-next.tmp"), std::string("keyspaces.tmp")}) {
+    SCOPED_TRACE(name);
+    Files contents = built.files;
+    contents.erase(name);
+    Disk disk(contents);
+    ASSERT_TRUE(disk.files.CreateDirectory(PathOf(name)).ok());
+    SimClock clock;
+    const auto expect = [&](const auto& result, std::string& problem) {
+      ASSERT_FALSE(result);
+      EXPECT_EQ(result.error().code(), Code::kInvalidArgument);
+      EXPECT_EQ(problem, PathOf(name) + ": invalid argument: not a regular file");
+      problem.clear();
+    };
+    std::string problem;
+    expect(Persistence::Open(disk.files, clock, options, &problem), problem);
+    expect(RehearseStart(disk.files, clock, options, &problem), problem);
+    expect(CheckDirectory(disk.files, kDirectory, nullptr, &problem), problem);
+    expect(RepairDirectory(disk.files, clock, options, &problem), problem);
+  }
+}
+
+// Goal: a directory stays its process's own when the file that is locked in it is deleted.
+TEST(Repair, ADirectoryThatIsInUseAndHasLostItsLockFile) {
+  Disk disk;
+  Open store(disk.files, 4096);
+  ASSERT_TRUE(store.status.ok() && disk.files.Remove(PathOf(kLockFile)).ok());
+  SimClock clock;
+  std::string problem;
+  EXPECT_EQ(RepairDirectory(disk.files, clock, Small(), &problem).error().code(),
+            Code::kUnavailable);
+  EXPECT_EQ(Persistence::Open(disk.files, clock, Small(), &problem).error().code(),
+            Code::kUnavailable);
+  EXPECT_EQ(problem, "data: a server has it open: end it first");
+  EXPECT_EQ(CheckDirectory(disk.files, kDirectory, nullptr, &problem).error().code(),
+            Code::kUnavailable);
+}
+
+// Goal: a version of Skep that locks the file alone keeps others out.
+TEST(Repair, ADirectoryThatAnOlderVersionHasOpen) {
+  Disk disk(Build(600).files);
+  const auto lock = disk.files.Lock(PathOf(kLockFile));
+  SimClock clock;
+  std::string problem;
+  EXPECT_EQ(Persistence::Open(disk.files, clock, Small(), &problem).error().code(),
+            Code::kUnavailable);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ class SnapshotReader {
   //   kIo            the file cannot be opened or read
   static Result<std::unique_ptr<SnapshotReader>> Open(FileSystem& files, const std::string& path);
 
+  uint64_t file_bytes() const { return file_bytes_; }
   uint32_t version() const { return version_; }
   uint64_t created_ms() const { return created_ms_; }
   // Ascending by index.

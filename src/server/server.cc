@@ -51,7 +51,7 @@ void LogRecovery(spdlog::logger& log, const durable::RecoveryReport& report) {
   log.info("log: {} changes of {} records in {:.2f} s", report.log_changes, report.log_records,
            static_cast<double>(report.log_ns) / kSecond);
   if (report.lacks_log) {
-    log.warn("{}: the log behind it is gone, and what was written since then with it",
+    log.warn("{}: the log is gone or ends before it: what was written since then is not there",
              report.snapshot);
   }
   if (!report.torn_file.empty()) {

@@ -219,12 +219,31 @@ TYPED_TEST(FileSystemTest, DirectoriesNest) {
   EXPECT_EQ(ErrnoOf(files.List(this->Path("d"))), ENOENT);
 }
 
+// Goal: a lock is of the file and not of its name, so a file of the same name made later has its
+// own; one on a directory stays whatever becomes of the files in it.
+TYPED_TEST(FileSystemTest, Locks) {
+  FileSystem& files = this->files();
+  ASSERT_TRUE(files.CreateDirectory(this->Path("d")).ok());
+  auto file = files.Lock(this->Path("d/lock"));
+  auto directory = files.Lock(this->Path("d"));
+  ASSERT_TRUE(file && directory);
+  EXPECT_EQ(files.Lock(this->Path("d/lock")).error().code(), Code::kUnavailable);
+  EXPECT_EQ(files.Lock(this->Path("d")).error().code(), Code::kUnavailable);
+  ASSERT_TRUE(files.Remove(this->Path("d/lock")).ok());
+  EXPECT_TRUE(files.Lock(this->Path("d/lock")));
+  EXPECT_EQ(files.Lock(this->Path("d")).error().code(), Code::kUnavailable);
+  directory->reset();
+  EXPECT_TRUE(files.Lock(this->Path("d")));
+  EXPECT_EQ(ErrnoOf(files.Lock(this->Path("no/f"))), ENOENT);
+}
+
 TYPED_TEST(FileSystemTest, ErrorsCarryTheErrno) {
   FileSystem& files = this->files();
   this->Store("f", "x");
   ASSERT_TRUE(files.CreateDirectory(this->Path("d")).ok());
-  EXPECT_EQ(ErrnoOf(files.Open(this->Path("d"), Mode::kRead)), EISDIR);
-  EXPECT_EQ(ErrnoOf(files.Open(this->Path("d"), Mode::kReadWrite)), EISDIR);
+  for (const Mode mode : {Mode::kRead, Mode::kReadWrite, Mode::kCreate}) {
+    EXPECT_EQ(files.Open(this->Path("d"), mode).error().code(), Code::kInvalidArgument);
+  }
   EXPECT_EQ(ErrnoOf(files.Open(this->Path("no/f"), Mode::kCreate)), ENOENT);
   EXPECT_EQ(ErrnoOf(files.CreateDirectory(this->Path("f"))), EEXIST);
   EXPECT_EQ(ErrnoOf(files.CreateDirectory(this->Path("no/d"))), ENOENT);

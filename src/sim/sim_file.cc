@@ -127,15 +127,15 @@ class SimFile final : public File {
 
 class SimFileSystem::HeldLock final : public FileLock {
  public:
-  HeldLock(SimFileSystem& disk, const std::string& path)
-      : disk_(disk), path_(path), crashes_(disk.crashes_) {}
+  HeldLock(SimFileSystem& disk, Locked locked)
+      : disk_(disk), locked_(std::move(locked)), crashes_(disk.crashes_) {}
   ~HeldLock() override {
-    if (crashes_ == disk_.crashes_) disk_.locks_.erase(path_);
+    if (crashes_ == disk_.crashes_) disk_.locks_.erase(locked_);
   }
 
  private:
   SimFileSystem& disk_;
-  const std::string path_;
+  const Locked locked_;
   const uint64_t crashes_;  // of the disk: a power loss has let go of it
 };
 
@@ -266,7 +266,7 @@ Result<std::shared_ptr<SimInode>> SimFileSystem::OpenInode(const std::string& pa
     names_.Set(path, SimNames::Node{.file = std::make_shared<SimInode>()});
     node = names_.Find(path);
   } else if (node->is_directory()) {
-    return Fail(IoError(kWhat, EISDIR));
+    return Fail(Code::kInvalidArgument, "not a regular file");
   } else if (mode == Mode::kCreate) {
     node->file->Truncate(0);
   }
@@ -276,9 +276,16 @@ Result<std::shared_ptr<SimInode>> SimFileSystem::OpenInode(const std::string& pa
 Result<std::unique_ptr<FileLock>> SimFileSystem::Lock(const std::string& path) {
   const Failure failure = DrawFault(Call::kLock);
   if (failure.error != 0) return Fail(IoError("cannot lock a file", failure.error));
-  if (const auto inode = OpenInode(path, Mode::kReadWrite); !inode) return Fail(inode.error());
-  if (!locks_.insert(path).second) return Fail(Code::kUnavailable, "a file is locked by another");
-  return std::make_unique<HeldLock>(*this, path);
+  Locked locked;
+  if (names_.IsDirectory(path)) {
+    locked.second = path;
+  } else {
+    auto inode = OpenInode(path, Mode::kReadWrite);
+    if (!inode) return Fail(inode.error());
+    locked.first = std::move(*inode);
+  }
+  if (!locks_.insert(locked).second) return Fail(Code::kUnavailable, "a file is locked by another");
+  return std::make_unique<HeldLock>(*this, std::move(locked));
 }
 
 Status SimFileSystem::Rename(const std::string& from, const std::string& to) {

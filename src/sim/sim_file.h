@@ -16,6 +16,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -132,7 +133,9 @@ class SimFileSystem final : public FileSystem {
   std::vector<Count> counts_;
   std::vector<Fault> faults_;
   uint64_t faults_met_ = 0;
-  std::set<std::string> locks_;
+  // A file by itself, a directory by its path.
+  using Locked = std::pair<std::shared_ptr<SimInode>, std::string>;
+  std::set<Locked> locks_;
   uint64_t crashes_ = 0;
 };
 

@@ -1,0 +1,36 @@
+// directory_engines.h: which engine each keyspace of a directory has. The list of keyspaces says it
+// (keyspace_file.h), and each snapshot of those that it holds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/file.h"
+#include "durable/keyspace_file.h"
+#include "skep/status.h"
+
+namespace skep::durable {
+
+// What is wrong with a list of keyspaces, as Damage::what.
+inline constexpr const char* kDamagedList = "the list of keyspaces";
+inline constexpr const char* kContradictoryList =
+    "the list of keyspaces names another engine than the newest snapshot";
+
+struct DirectoryEngines {
+  // Of reading the list, as ReadKeyspaceFile says. The list is taken for empty if it is not kOk.
+  Status list_status;
+  KeyspaceEngines listed;
+  std::string snapshot;         // the path of the newest whose footer is good; empty: there is none
+  KeyspaceEngines in_snapshot;  // by that one
+
+  // A keyspace for which the list and the snapshot name different engines. The snapshot is right:
+  // its items were written by the engine that it names.
+  std::optional<uint32_t> Contradiction() const;
+  // By the snapshot, and for keyspaces that it does not have by the list.
+  KeyspaceEngines all() const;
+};
+// Cost: reads the list, and the header and footer of the newest snapshot.
+DirectoryEngines FindEngines(FileSystem& files, const std::string& directory);
+
+}  // namespace skep::durable
