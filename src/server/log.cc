@@ -2,12 +2,14 @@
 
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
+#include <spdlog/sinks/null_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace skep {
@@ -46,14 +48,22 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   Clock& clock_;
 };
 
+// Of the devices that a log is sent to; null: it is none of them.
+spdlog::sink_ptr SinkOfDevice(std::string_view path) {
+  if (path.empty() || path == "/dev/stdout") {
+    return std::make_shared<spdlog::sinks::stdout_sink_mt>();
+  }
+  if (path == "/dev/stderr") return std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  if (path == "/dev/null") return std::make_shared<spdlog::sinks::null_sink_mt>();
+  return nullptr;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<spdlog::logger>> MakeLog(const ServerOptions& options, FileSystem& files,
                                                 Clock& clock) {
-  spdlog::sink_ptr sink;
-  if (options.logfile.empty()) {
-    sink = std::make_shared<spdlog::sinks::stdout_sink_mt>();
-  } else {
+  spdlog::sink_ptr sink = SinkOfDevice(options.logfile);
+  if (sink == nullptr) {
     auto file = std::make_shared<FileSink>(files, options.logfile, clock);
     if (const Status s = file->Open(); !s.ok()) return Fail(s);
     sink = std::move(file);

@@ -177,7 +177,7 @@ constexpr OptionInfo kOptions[] = {
     Row<OneOf<&S::loglevel, kLogLevels>>(
         "loglevel", "NAME", kAnyTime, "Least of what is logged: debug, verbose, notice, warning."),
     Row<Text<&S::logfile>>("logfile", "PATH", kAtStart,
-                           "File to log to; empty is standard output."),
+                           "File to log to, or /dev/null; empty is standard output."),
 };
 
 bool IsLoopback(std::string_view address) {

@@ -150,17 +150,19 @@ def waits_for(pid, number):
 
 
 class StartTest(unittest.TestCase):
+    @staticmethod
+    def fill(folder):
+        """Makes a log that takes a while to read."""
+        with SkepServer("--dir", folder) as server, server.connect() as client:
+            for i in range(0, 200_000, 100):
+                client.call("MSET", *(b"%d" % n for n in range(2 * i, 2 * i + 200)))
+
     # Goal: a server that recovers ends when it is told to.
-    # Method: a file of its directory is a pipe that nobody writes to, so that recovery never ends.
+    # Method: the signal comes as soon as the server looks for it.
     def test_a_signal_ends_the_recovery(self):
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with tempfile.TemporaryDirectory() as folder:
-                with SkepServer("--dir", folder) as server, server.connect() as client:
-                    client.call("SET", "a", 1)
-                    self.assertEqual(client.call("SAVE"), "OK")
-                snapshot, = (name for name in os.listdir(folder) if "snapshot" in name)
-                os.remove(os.path.join(folder, snapshot))
-                os.mkfifo(os.path.join(folder, snapshot))
+        with tempfile.TemporaryDirectory() as folder:
+            self.fill(folder)
+            for number in (signal.SIGTERM, signal.SIGINT):
                 process = subprocess.Popen([BINARY, "--port", "0", "--dir", folder],
                                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                 try:
@@ -172,14 +174,25 @@ class StartTest(unittest.TestCase):
                 self.assertEqual(process.returncode, 0)
                 self.assertIn(b"ending before the start is done", error)
 
+    def test_a_log_to_a_device(self):
+        for device, told_in in (("null", ""), ("stdout", "out"), ("stderr", "error")):
+            process = subprocess.Popen([BINARY, "--port", "0", "--logfile", f"/dev/{device}"],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            try:
+                wait_until(lambda: waits_for(process.pid, signal.SIGTERM))
+                process.send_signal(signal.SIGTERM)
+                out, error = process.communicate(timeout=PATIENCE_S)
+            finally:
+                process.kill()
+            self.assertEqual(process.returncode, 0)
+            self.assertEqual((b"bye" in out, b"bye" in error), (told_in == "out", told_in == "error"))
+
     # Goal: a log file that is moved away while a server recovers is opened anew.
-    # Method: a log that takes a while to read; the signal comes as soon as the server looks for it.
+    # Method: the signal comes as soon as the server looks for it.
     def test_hangup_during_the_recovery(self):
         with tempfile.TemporaryDirectory() as folder:
             data, path = os.path.join(folder, "data"), os.path.join(folder, "skep.log")
-            with SkepServer("--dir", data) as server, server.connect() as client:
-                for i in range(0, 200_000, 100):
-                    client.call("MSET", *(b"%d" % n for n in range(2 * i, 2 * i + 200)))
+            self.fill(data)
             process = subprocess.Popen([BINARY, "--port", "0", "--dir", data, "--logfile", path])
             try:
                 wait_until(lambda: waits_for(process.pid, signal.SIGHUP) and os.path.exists(path))
