@@ -176,16 +176,20 @@ class StartTest(unittest.TestCase):
 
     def test_a_log_to_a_device(self):
         for device, told_in in (("null", ""), ("stdout", "out"), ("stderr", "error")):
-            process = subprocess.Popen([BINARY, "--port", "0", "--logfile", f"/dev/{device}"],
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            try:
-                wait_until(lambda: waits_for(process.pid, signal.SIGTERM))
-                process.send_signal(signal.SIGTERM)
-                out, error = process.communicate(timeout=PATIENCE_S)
-            finally:
-                process.kill()
-            self.assertEqual(process.returncode, 0)
-            self.assertEqual((b"bye" in out, b"bye" in error), (told_in == "out", told_in == "error"))
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "socket")
+                process = subprocess.Popen([BINARY, "--port", "0", "--unixsocket", path,
+                                            "--logfile", f"/dev/{device}"],
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                try:
+                    wait_until(lambda: os.path.exists(path))
+                    process.send_signal(signal.SIGTERM)
+                    out, error = process.communicate(timeout=PATIENCE_S)
+                finally:
+                    process.kill()
+                self.assertEqual(process.returncode, 0)
+                self.assertEqual((b"bye" in out, b"bye" in error),
+                                 (told_in == "out", told_in == "error"))
 
     # Goal: a log file that is moved away while a server recovers is opened anew.
     # Method: the signal comes as soon as the server looks for it.
