@@ -321,8 +321,8 @@ class Batch {
   // counts its buckets too.
   void set_scan_visits_max(uint32_t keys) { scan_visits_max_ = keys; }
   uint32_t scan_visits_max() const { return scan_visits_max_; }
-  // A point is refused with kTooLarge once the answers of this execution take more than so many
-  // bytes.
+  // A point, and a scan of an atomic batch, is refused with kTooLarge once the answers of this
+  // execution take more than so many bytes.
   void set_answer_bytes_max(size_t bytes) { answer_bytes_max_ = bytes; }
   size_t answer_bytes_max() const { return answer_bytes_max_; }
   // Nothing more is begun once this execution has looked at more than so many bytes (work_bytes()).

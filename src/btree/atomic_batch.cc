@@ -699,6 +699,7 @@ void AtomicBatch<Layout, kHasRanges>::PerformRange(uint32_t index) {
 
 template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::PerformScan(uint32_t index) {
+  if (out_.LeavesOutScan(index)) return;
   const Request& r = batch_.requests()[index];
   ScanMeter meter(r, batch_.scan_bytes_max(), batch_.scan_visits_max(), out_, index);
   ForEach(index, [&](const Item& item) {

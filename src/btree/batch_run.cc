@@ -266,6 +266,7 @@ void BatchRun<Layout>::DoRange(uint32_t i, Version at) {
   const Ranges<Layout> ranges(core_, at, now_ms_);
   switch (request(i).op) {
     case Op::kScan:
+      if (out_.LeavesOutScan(i)) return;
       return ranges.Scan(request(i), batch_.scan_bytes_max(), batch_.scan_visits_max(),
                          look_ahead_.CurrentAt(i, at), out_, i);
     case Op::kCount:

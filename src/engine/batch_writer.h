@@ -83,6 +83,13 @@ class BatchWriter {
   void Postpone(uint32_t slot) { outcome(slot) = {.verdict = Verdict::kPostponed}; }
   // Once IsFull().
   void LeaveOut(uint32_t slot);
+  // Leaves out a scan of an atomic batch if IsFull(); one of an unordered batch has bounds of its
+  // own (Batch::set_scan_bytes_max) and is told to go on from where it stopped.
+  bool LeavesOutScan(uint32_t slot) {
+    if (batch_.kind() != Batch::Kind::kAtomic || !IsFull()) return false;
+    LeaveOut(slot);
+    return true;
+  }
 
   // While there is one, no limit of the work is reached: for what cannot be divided.
   class Whole {

@@ -124,7 +124,8 @@ class Engine {
   //                     key or value that is too short
   //   kTooLarge        a key or value; a point when the values of the batch's answers, and those it
   //                    made on the way, take more than Batch::answer_bytes_max already; in an
-  //                    atomic batch also when it has looked at more than Batch::work_bytes_max
+  //                    atomic batch a scan, too, and also when it has looked at more than
+  //                    Batch::work_bytes_max
   //   kSnapshotTooOld, and a function's own errors
   //   kOutOfMemory      it stores, and the budget is over its limit or would be. Memory is counted
   //                     as the engine takes it from the system: what fits into what it holds

@@ -302,6 +302,7 @@ class ModelEngine::Run {
   }
 
   void Scan(uint32_t slot) {
+    if (out_.LeavesOutScan(slot)) return;
     const Request& r = request(slot);
     Outcome& out = out_.outcome(slot);
     out_.BeginItems(slot);

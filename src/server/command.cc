@@ -56,6 +56,23 @@ std::string WrongCountError(const Command& command) {
   return text;
 }
 
+size_t Call::AnswerBytesMax() const {
+  return host_ != nullptr ? kAnswerBytesMax : worker_->AnswerBytesMax(session_);
+}
+
+void Call::ReserveReply(const Batch& batch) const {
+  constexpr size_t kLargeBytes = 1 << 20;
+  constexpr size_t kHeadBytesMax = 16;  // and the end, of a value
+  if (batch.answer_bytes() < kLargeBytes) return;
+  size_t bytes = session_.out.size();
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    bytes += batch.outcome(slot).value.size() + 2 * kHeadBytesMax;
+    batch.items(slot).ForEachRun(
+        [&](const ItemRun& run) { bytes += run.count * (run.stride() + 3 * kHeadBytesMax); });
+  }
+  session_.out.reserve(bytes);
+}
+
 void Call::Execute(Batch& batch) const {
   host_ != nullptr ? host_->Execute(batch) : worker_->ExecuteFor(session_, batch);
 }

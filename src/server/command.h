@@ -84,6 +84,11 @@ class Call {
   Engine& engine() const;
   // Runs a batch of this command alone and makes the reply wait for its ticket.
   void Execute(Batch& batch) const;
+  // What the answers of an atomic batch that it executes may take.
+  size_t AnswerBytesMax() const;
+  // Makes room for a reply that has all that the batch has answered, if that is large: one that
+  // grows step by step takes twice as much.
+  void ReserveReply(const Batch& batch) const;
   // Replies through a task from the next turn on.
   void Start(std::unique_ptr<Task> task) const { session_.task = std::move(task); }
 

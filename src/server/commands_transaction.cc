@@ -22,13 +22,16 @@ class Execution {
     });
     batch_.set_scan_bytes_max(kTransactionScanBytesMax);
     batch_.set_scan_visits_max(kTransactionScanKeysMax);
+    replies_max_ = call_.AnswerBytesMax();
     if (!batch_.empty()) call_.Execute(batch_);
     if (conditions > 0 && !batch_.applied()) {
       if (!call_.Refused(batch_, 0, conditions)) call_.reply().NullArray();
       return;
     }
     call_.reply().Array(steps_.size());
-    for (Step& step : steps_) Finish(step);
+    call_.ReserveReply(batch_);
+    const uint64_t begin = call_.session().out_end();
+    for (Step& step : steps_) Finish(step, call_.session().out_end() - begin);
   }
 
  private:
@@ -51,10 +54,14 @@ class Execution {
     step.error = plan.error;
   }
 
-  void Finish(Step& step) {
+  // `replied_bytes`: of those before. What comes from the engine is bounded with its batch.
+  void Finish(Step& step, uint64_t replied_bytes) {
     const Command& command = step.call.command();
     if (!step.error.empty()) {
       step.call.Error(step.error);
+    } else if (command.plan == nullptr && replied_bytes > replies_max_) {
+      step.call.Error(Status(Code::kTooLarge,
+                             "the replies of a transaction exceed the maximum size", replies_max_));
     } else if (command.finish != nullptr) {
       command.finish(step.call, batch_, step.slot);
     } else {
@@ -66,6 +73,7 @@ class Execution {
   Transaction& transaction_;
   Batch batch_{Batch::Kind::kAtomic};
   std::vector<Step> steps_;
+  size_t replies_max_ = 0;
 };
 
 }  // namespace

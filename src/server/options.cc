@@ -42,7 +42,10 @@ struct SavePoints {
     ServerOptions changed = options;
     changed.save = fmt::format("{}", fmt::join(SplitWords(value), " "));
     const size_t words = SplitWords(value).size();
-    if (SavePointsOf(changed).size() != words || words % 2 != 0) {
+    const std::vector<uint64_t> numbers = SavePointsOf(changed);
+    bool is_valid = numbers.size() == words && words % 2 == 0;
+    for (size_t i = 0; i < numbers.size(); i += 2) is_valid &= numbers[i] > 0;  // seconds
+    if (!is_valid) {
       return {Code::kInvalidArgument, "Invalid save parameters"};
     }
     options.save = changed.save;

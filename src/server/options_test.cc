@@ -105,6 +105,19 @@ TEST(Options, EveryRowSetsItsOwnMember) {
   }
 }
 
+// Goal: save points are pairs of seconds, at least one as in Redis, and changes.
+TEST(Options, SavePointsArePairs) {
+  ServerOptions options;
+  for (const std::string_view right : {"", "1 0", "3600 1 300 100"}) {
+    EXPECT_TRUE(SetOption(options, "save", right).ok()) << right;
+    EXPECT_EQ(options.save, right);
+  }
+  for (const std::string_view wrong : {"0 0", "0 1", "3600 1 0 100", "3600", "1 -1", "x 1"}) {
+    EXPECT_FALSE(SetOption(options, "save", wrong).ok()) << wrong;
+    EXPECT_EQ(options.save, "3600 1 300 100");
+  }
+}
+
 TEST(Options, NamesIgnoreCaseAndMatchByPattern) {
   EXPECT_EQ(FindOption("MaxMemory"), FindOption("maxmemory"));
   EXPECT_EQ(FindOption("maxmem"), nullptr);

@@ -104,6 +104,7 @@ struct Session {
   bool queued = false;         // in the worker's list of sessions to send to
   bool waiting = false;        // in the worker's list of sessions that have marks
   bool blocked = false;        // the next command waits until there are no marks
+  bool put_off = false;        // in the worker's list of those whose next command has much work
   bool stalled = false;        // the task or the next command waits until the peer has read more
   bool peer_finished = false;  // nothing more will come
   bool closing = false;        // close once `out` is sent
@@ -127,7 +128,7 @@ struct Session {
   }
   // How many bytes it wants to go on with, if it knows.
   size_t wanted() const { return packed == nullptr ? decoder.wanted() : packed->wanted; }
-  bool paused() const { return task != nullptr || blocked || stalled; }
+  bool paused() const { return task != nullptr || blocked || put_off || stalled; }
   size_t unsent() const {
     return out.size() - out_begin + (packed == nullptr ? 0 : packed->held_bytes());
   }

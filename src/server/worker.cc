@@ -21,6 +21,7 @@ constexpr size_t kReadBytes = 64 * 1024;     // at most, from a connection in a 
 constexpr size_t kReadBytesMin = 16 * 1024;  // at least, if the connection has them
 constexpr uint32_t kPipelineMax = 256;       // commands of a connection in a flush
 constexpr uint32_t kBatchMax = 512;          // requests, about
+constexpr size_t kRequestWorkBytes = 256;    // what a request counts for, beside what it looks at
 constexpr uint64_t kUpkeepMs = 100;
 constexpr int kUpkeepPauseMs = 1;
 constexpr uint32_t kAwakeSpins = 1024;         // looks at a gate: 20 to 50 us
@@ -82,7 +83,8 @@ void Worker::Adopt(std::unique_ptr<Stream> stream) {
 }
 
 bool Worker::Turn(int timeout_ms) {
-  const bool has_tasks = (!tasks_.empty() && task_patience_ms_ == 0) || !resumed_.empty();
+  const bool has_tasks =
+      (!tasks_.empty() && task_patience_ms_ == 0) || !resumed_.empty() || !put_off_.empty();
   const bool has_work = has_tasks || !awaited_.empty() || !unsynced_.empty();
   const bool busy = has_work || upkeep_left_;
   // Upkeep that is left has a piece in each turn; without other work there are few turns, since
@@ -95,10 +97,12 @@ bool Worker::Turn(int timeout_ms) {
   if (!unsynced_.empty() && (events.empty() || ++turns_unsynced_ == kTurnsUnsyncedMax)) Sync();
   if (!awaited_.empty() && !has_tasks && events.empty() && !StayAwake()) ArrangeWakes();
   ReadClocksAndOptions();
+  executed_before_turn_ = executed_bytes_;
   EndMarked();
   const bool adopted = AdoptWaiting();
   // Before the network: a connection is read only when all that was read of it is executed.
   PassGates();
+  ResumePutOff();
   for (Session* session : std::exchange(resumed_, {})) {
     if (!session->dead) DecodeKept(*session);
   }
@@ -125,8 +129,10 @@ bool Worker::Turn(int timeout_ms) {
   scratch_.Clear();
   StepTasks();
   Send();
-  BuryDead();
+  // What those have who are closed now is free before the next turn makes more.
   EvictClients();
+  EndMarked();
+  BuryDead();
   GiveUpStalledPins();
   Upkeep();
   return busy || adopted || !events.empty();
@@ -455,16 +461,18 @@ bool Worker::RunPlanned(Session& session, const Command& command,
 bool Worker::RunAtomic(Session& session, const Command& command,
                        std::span<const std::string_view> args) {
   Flush();
-  if (session.task != nullptr) return false;
+  if (session.task != nullptr || PutsOff(session)) return false;
   const Call call(server_, *this, session, command, args);
   Batch& batch = apart_atomic_;
   const Plan plan = command.plan(call, batch);
   if (plan.kind == Plan::Kind::kError) {
     call.Error(plan.error);
   } else {
+    const uint64_t executed_before = executed_bytes_;
     ExecuteFor(session, batch);
+    call.ReserveReply(batch);
     command.finish(call, batch, 0);
-    if (batch.work_bytes() > kWorkBytesMax) LetOthersGoFirst(session);
+    if (executed_bytes_ - executed_before > kWorkBytesMax) LetOthersGoFirst(session);
   }
   batch.Clear();
   session.CountSync();
@@ -475,10 +483,12 @@ bool Worker::RunAtomic(Session& session, const Command& command,
 bool Worker::RunAlone(Session& session, const Command& command,
                       std::span<const std::string_view> args) {
   Flush();
-  if (session.task != nullptr) return false;
+  if (session.task != nullptr || PutsOff(session)) return false;
   Call call(server_, *this, session, command, args);
   const uint64_t executed_before = executed_bytes_;
+  const uint64_t replied_before = session.out_end();
   command.alone(call);
+  executed_bytes_ += session.out_end() - replied_before;
   RefreshOptions();  // it may have been CONFIG SET
   if (session.task != nullptr) {
     AddTask(session);
@@ -515,13 +525,14 @@ Version Worker::ExecuteOn(Engine& engine, Batch& batch) {
   batch.set_now_ms(now_.ms);
   if (batch.kind() == Batch::Kind::kAtomic) batch.set_work_bytes_max(kAtomicWorkBytesMax);
   const Version ticket = engine.Execute(batch);
-  executed_bytes_ += batch.work_bytes();
+  executed_bytes_ += batch.work_bytes() + kRequestWorkBytes * batch.size();
   Bump(statistics_.batches);
   Bump(statistics_.batch_requests, batch.size());
   return ticket;
 }
 
 void Worker::ExecuteFor(Session& session, Batch& batch) {
+  if (batch.kind() == Batch::Kind::kAtomic) batch.set_answer_bytes_max(AnswerBytesMax(session));
   Engine& engine = server_.keyspaces().at(session.keyspace);
   MarkTicket(session, engine, ExecuteOn(engine, batch));
 }
@@ -795,34 +806,6 @@ void Worker::UpdateInterest(Session& session) {
   if (!poller_->Change(*session.stream, &session, read, write).ok()) Kill(session);
 }
 
-void Worker::ChargeBudget(Session& session, uint64_t bytes) {
-  MemoryBudget& budget = server_.keyspaces().budget();
-  if (bytes > session.charged_bytes) budget.Charge(bytes - session.charged_bytes);
-  if (bytes < session.charged_bytes) budget.Release(session.charged_bytes - bytes);
-  session.charged_bytes = bytes;
-}
-
-// Charges the buffers of the session to the memory budget.
-void Worker::UpdateAccount(Session& session) {
-  const Transaction* const transaction = session.transaction.get();
-  const PackedSession* const packed = session.packed.get();
-  const uint64_t held = packed == nullptr ? 0 : packed->held_bytes() + packed->handle_bytes();
-  const uint64_t bytes = session.in.capacity() + session.out.capacity() + held +
-                         session.watched.bytes() +
-                         (transaction != nullptr ? transaction->bytes() : 0);
-  ChargeBudget(session, bytes);
-  const uint64_t counted = bytes + (session.task != nullptr ? session.task->held_bytes() : 0);
-  if (counted != session.counted_bytes) server_.ChargeClients(counted, session.counted_bytes);
-  session.counted_bytes = counted;
-  session.info->memory_bytes.store(counted, std::memory_order_relaxed);
-  session.info->input_bytes.store(session.in.size() - session.in_used, std::memory_order_relaxed);
-  session.info->output_bytes.store(session.unsent(), std::memory_order_relaxed);
-  session.info->queued.store(
-      transaction != nullptr ? static_cast<int64_t>(transaction->size()) : -1,
-      std::memory_order_relaxed);
-  session.info->watched.store(session.watched.size(), std::memory_order_relaxed);
-}
-
 void Worker::Kill(Session& session) {
   if (!session.dead) dead_.push_back(&session);
   session.dead = true;
@@ -834,6 +817,7 @@ void Worker::BuryDead() {
   for (auto* list : {&to_send_, &waiting_, &tasks_, &stalled_tasks_, &kept_, &resumed_}) {
     std::erase_if(*list, is_dead);
   }
+  std::erase_if(put_off_, is_dead);
   for (Session* session : dead_) {
     if (session->task != nullptr) session->task->GiveUp(server_, *session);
     poller_->Remove(*session->stream);

@@ -31,7 +31,9 @@
 // Work: a batch stops when its operations have looked at kWorkBytesMax; what it did not come to
 // goes on in tasks of its connections (postponed_task.h). A connection whose commands were in a
 // batch with so much work goes on in the next turn. An atomic batch cannot be divided: it is
-// refused beyond kAtomicWorkBytesMax.
+// refused beyond kAtomicWorkBytesMax. Once a turn has had kWorkBytesMax, what cannot be divided
+// waits for a later turn, first come, first served (PutsOff): a large reply is made, sent as far as
+// its client takes it, and the largest clients are closed for it, before the next one is made.
 //
 // Strangers: a connection that must log in and has not is read and answered in pieces of
 // kStrangerBytesMax. It is closed if a command is longer, or if it does not take its replies.
@@ -40,6 +42,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -84,6 +87,10 @@ class Worker {
   // Of Batch::work_bytes: about half a millisecond's; a third of a second's.
   static constexpr size_t kWorkBytesMax = 4 << 20;
   static constexpr size_t kAtomicWorkBytesMax = kAnswerBytesMax;
+  // What the answers of an atomic batch may have however small maxmemory-clients is: the largest
+  // value. And however little memory is left.
+  static constexpr size_t kAnswerBytesMin = 64 << 20;
+  static constexpr size_t kAnswerBytesFree = 1 << 20;
 
   explicit Worker(Server& server);
   ~Worker();
@@ -110,7 +117,8 @@ class Worker {
   Random& random() { return random_; }
   // Executes `batch` as of this turn. Returns its ticket.
   Version ExecuteOn(Engine& engine, Batch& batch);
-  // The same on the keyspace of the session, and marks the replies that follow.
+  // The same on the keyspace of the session, and marks the replies that follow. What the answers of
+  // an atomic batch may take is bounded by AnswerBytesMax().
   void ExecuteFor(Session& session, Batch& batch);
   // What is encoded for the session from here on waits until the engine has released the ticket.
   void MarkTicket(Session& session, Engine& engine, Version ticket);
@@ -129,6 +137,9 @@ class Worker {
   bool IsStranger(const Session& session) const {
     return !session.has_logged_in && !options_.requirepass.empty();
   }
+  // What the answers of the session's next atomic batch may take: a reply for which its client
+  // would be closed, or for which there is no memory, is better not made.
+  size_t AnswerBytesMax(const Session& session) const;
   void CountError() { Bump(statistics_.errors); }
   // Ends all connections once their replies are sent, and serves no more.
   void Drain();
@@ -192,6 +203,9 @@ class Worker {
   void Pend(Pending pending, std::span<const std::string_view> args);
   KeyspaceBatch& SharedBatch(uint32_t keyspace);
   void PendError(Session& session, std::string_view text);
+  bool HasWorked() const { return executed_bytes_ - executed_before_turn_ > kWorkBytesMax; }
+  bool PutsOff(Session& session);
+  void ResumePutOff();
 
   // Step 2 and 3, of the packed protocol: worker_packed.cc.
   std::optional<size_t> DecodeHello(Session& session, std::string_view input);
@@ -280,13 +294,16 @@ class Worker {
   std::vector<Session*> stalled_tasks_;  // have a task that waits until the peer has read more
   std::vector<Session*> kept_;           // input in `in` was dispatched this turn
   std::vector<Session*> resumed_;        // may go on with the input they have
+  std::deque<Session*> put_off_;         // wait until a turn has time for their next command
   std::vector<Session*> dead_;
 
   std::vector<char> read_buffer_;
-  size_t read_used_ = 0;         // bytes that pending requests may view
-  uint64_t flush_ = 1;           // number of the next flush
-  uint64_t flushed_bytes_ = 0;   // that the last flush's batches took, and looked at
-  uint64_t executed_bytes_ = 0;  // Batch::work_bytes() of all batches
+  size_t read_used_ = 0;        // bytes that pending requests may view
+  uint64_t flush_ = 1;          // number of the next flush
+  uint64_t flushed_bytes_ = 0;  // that the last flush's batches took, and looked at
+  // Batch::work_bytes() of all batches, and something for each request; replies of what runs alone.
+  uint64_t executed_bytes_ = 0;
+  uint64_t executed_before_turn_ = 0;
   std::vector<Pending> pending_;
   std::vector<std::string_view> args_;       // of one command
   std::vector<std::string_view> kept_args_;  // of the pending ones

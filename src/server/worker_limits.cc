@@ -1,4 +1,4 @@
-// What a worker does about clients that take too much, or do not read.
+// What a worker does about clients that take too much, or do not read; what they take.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,8 +25,51 @@ size_t Worker::ReadBytes(const Session& session, size_t room) const {
   return std::min(room, kStrangerBytesMax + 1 - session.in.size());
 }
 
+size_t Worker::AnswerBytesMax(const Session& session) const {
+  uint64_t max = kAnswerBytesMax;
+  // Of one that is not to be closed nothing counts. What a datagram is answered is not kept.
+  const bool counts = session.port == nullptr && !session.info->is_kept;
+  if (client_bytes_max_ != 0 && counts) {
+    max = std::clamp<uint64_t>(client_bytes_max_, kAnswerBytesMin, max);
+  }
+  const MemoryBudget& budget = server_.keyspaces().budget();
+  if (const uint64_t limit = budget.limit(); limit != 0) {
+    const uint64_t left = limit - std::min(limit, budget.used());
+    max = std::clamp<uint64_t>(left, kAnswerBytesFree, max);
+  }
+  return max;
+}
+
 size_t Worker::UnsentMax(const Session& session) const {
   return IsStranger(session) ? kStrangerBytesMax : kUnsentMax;
+}
+
+void Worker::ChargeBudget(Session& session, uint64_t bytes) {
+  MemoryBudget& budget = server_.keyspaces().budget();
+  if (bytes > session.charged_bytes) budget.Charge(bytes - session.charged_bytes);
+  if (bytes < session.charged_bytes) budget.Release(session.charged_bytes - bytes);
+  session.charged_bytes = bytes;
+}
+
+// Charges the buffers of the session to the memory budget.
+void Worker::UpdateAccount(Session& session) {
+  const Transaction* const transaction = session.transaction.get();
+  const PackedSession* const packed = session.packed.get();
+  const uint64_t held = packed == nullptr ? 0 : packed->held_bytes() + packed->handle_bytes();
+  const uint64_t bytes = session.in.capacity() + session.out.capacity() + held +
+                         session.watched.bytes() +
+                         (transaction != nullptr ? transaction->bytes() : 0);
+  ChargeBudget(session, bytes);
+  const uint64_t counted = bytes + (session.task != nullptr ? session.task->held_bytes() : 0);
+  if (counted != session.counted_bytes) server_.ChargeClients(counted, session.counted_bytes);
+  session.counted_bytes = counted;
+  session.info->memory_bytes.store(counted, std::memory_order_relaxed);
+  session.info->input_bytes.store(session.in.size() - session.in_used, std::memory_order_relaxed);
+  session.info->output_bytes.store(session.unsent(), std::memory_order_relaxed);
+  session.info->queued.store(
+      transaction != nullptr ? static_cast<int64_t>(transaction->size()) : -1,
+      std::memory_order_relaxed);
+  session.info->watched.store(session.watched.size(), std::memory_order_relaxed);
 }
 
 // web_page.h
@@ -49,11 +92,11 @@ void Worker::EndMarked() {
   }
 }
 
-// If nobody can be closed, it is tried again with the next upkeep: to look costs time with the
-// number of clients.
+// If nobody can be closed, it is tried again with the next upkeep, or once there may be a large
+// reply: to look costs time with the number of clients.
 void Worker::EvictClients() {
   if (client_bytes_max_ == 0 || server_.client_bytes() <= client_bytes_max_) return;
-  if (monotonic_ms_ < next_eviction_ms_) return;
+  if (monotonic_ms_ < next_eviction_ms_ && !HasWorked()) return;
   const bool any = server_.EndLargestClients(client_bytes_max_) > 0;
   next_eviction_ms_ = any ? 0 : monotonic_ms_ + kEvictionPauseMs;
 }

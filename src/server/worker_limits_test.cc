@@ -1,12 +1,16 @@
 // What a worker does about clients that take too much, or do not read: on a server in one thread.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "server/server.h"
 #include "sim/simulation.h"
+#include "wire/packed_request.h"
 #include "wire/resp_reply.h"
 
 namespace skep {
@@ -27,9 +31,18 @@ class WorkerLimits : public testing::Test {
     server_ = std::make_unique<Server>(
         options, Environment{sim_.clock(), sim_.random(), sim_.disk(), sim_.network()});
     ASSERT_TRUE(server_->Start().ok());
-    sim_.AddActor("worker", [this] { return server_->worker(0).Turn(-1); });
+    sim_.AddActor("worker", [this] { return Turn(); });
     const std::string value(kValueBytes, 'v');
     for (uint32_t i = 0; i < kKeys; ++i) Put(std::to_string(kKeys + i), value);
+  }
+
+  bool Turn() {
+    const WorkerStatistics& statistics = server_->worker(0).statistics();
+    const uint64_t before = statistics.batch_requests.load();
+    const bool busy = server_->worker(0).Turn(-1);
+    requests_most_ = std::max(requests_most_, statistics.batch_requests.load() - before);
+    client_bytes_most_ = std::max(client_bytes_most_, server_->client_bytes());
+    return busy;
   }
 
   void Put(const std::string& key, const std::string& value) {
@@ -46,14 +59,31 @@ class WorkerLimits : public testing::Test {
     ASSERT_FALSE(budget.HasRoomFor(budget.limit() / 8));
   }
 
-  std::unique_ptr<Stream> AskForAll() {
+  std::unique_ptr<Stream> Ask(std::string_view bytes) {
     auto stream = sim_.network().Connect("127.0.0.1:6379", 0);
     EXPECT_TRUE(stream.has_value());
+    EXPECT_EQ((*stream)->Write(bytes), static_cast<ssize_t>(bytes.size()));
+    return std::move(*stream);
+  }
+  std::unique_ptr<Stream> AskForAll() {
     std::string bytes;
     AppendCommand(bytes, {"KRANGE", "-", "+", "WITHVALUES"});
-    EXPECT_EQ((*stream)->Write(bytes), static_cast<ssize_t>(bytes.size()));
+    auto stream = Ask(bytes);
     Pass(milliseconds(20));
-    return std::move(*stream);
+    return stream;
+  }
+  // All that is replied, until nothing comes for a while.
+  std::string ReplyTo(std::string_view bytes) {
+    const auto stream = Ask(bytes);
+    std::string reply;
+    std::string piece(64 * 1024, '\0');
+    for (int quiet = 0; quiet < 20; ++quiet) {
+      Pass(milliseconds(5));
+      for (ssize_t got; (got = stream->Read(piece.data(), piece.size())) > 0; quiet = 0) {
+        reply.append(piece, 0, static_cast<size_t>(got));
+      }
+    }
+    return reply;
   }
 
   void Pass(std::chrono::nanoseconds time) {
@@ -63,6 +93,9 @@ class WorkerLimits : public testing::Test {
 
   Simulation sim_{7, {.network = {.short_writes_ppm = 0}}};
   std::unique_ptr<Server> server_;
+  // Of all turns the most: requests in one; bytes of all clients behind one.
+  uint64_t requests_most_ = 0;
+  uint64_t client_bytes_most_ = 0;
 };
 
 // Goal: while memory is scarce a client that reads has its range whole, however often the network
@@ -117,6 +150,124 @@ TEST_F(WorkerLimits, CollectedRangesCount) {
   Start({.engine = "btree", .btree_multi_version = false});
   const auto client = AskForAll();
   EXPECT_GT(server_->client_bytes(), kDataBytes);
+}
+
+// ---- Replies that are made as a whole ----
+
+constexpr size_t kBigBytes = 1 << 20;
+
+std::string Command(const std::vector<std::string_view>& args) {
+  std::string bytes;
+  AppendCommand(bytes, args);
+  return bytes;
+}
+
+std::string Mget(uint32_t count) {
+  std::vector<std::string_view> args(count + 1, "big");
+  args[0] = "MGET";
+  return Command(args);
+}
+
+std::string Exec(uint32_t count, const std::vector<std::string_view>& command) {
+  std::string bytes = Command({"MULTI"});
+  for (uint32_t i = 0; i < count; ++i) bytes += Command(command);
+  return bytes + Command({"EXEC"});
+}
+
+std::string Kbatch(uint32_t count) {
+  std::vector<std::string_view> args = {"KBATCH", "DO"};
+  for (uint32_t i = 0; i < count; ++i) args.insert(args.end(), {"GET", "big"});
+  return Command(args);
+}
+
+std::string PackedAtomic(uint32_t count) {
+  Batch batch(Batch::Kind::kAtomic);
+  for (uint32_t i = 0; i < count; ++i) batch.Get("big");
+  std::string bytes;
+  packed::Append(bytes, packed::ClientHello{});
+  packed::AppendBatch(bytes, {.id = 1}, batch);
+  return bytes;
+}
+
+size_t CountOf(std::string_view text, std::string_view part) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; at += part.size())
+    ++count;
+  return count;
+}
+
+// Goal: clients that ask for large replies, all at once, and read none take together no more than
+//   maxmemory-clients and one reply; whoever else asks something waits for one of them.
+// Method: what all clients have is looked at behind every turn; what a turn executes is counted.
+TEST_F(WorkerLimits, WholeRepliesAreMadeOneATurn) {
+  constexpr uint32_t kValues = 30;
+  constexpr uint32_t kClients = 8;
+  constexpr size_t kLimit = 8 << 20;
+  Start({.engine = "btree"});
+  Put("big", std::string(kBigBytes, 'v'));
+  ASSERT_EQ(server_->SetOptions({{{"maxmemory-clients", "8mb"}}}), "");
+  const std::vector<std::string_view> range = {"KRANGE", "-",   "+",         "LIMIT",
+                                               "0",      "128", "WITHVALUES"};
+  uint64_t evicted = 0;
+  for (const std::string& request : {Mget(kValues), Exec(kValues, {"GET", "big"}), Kbatch(kValues),
+                                     PackedAtomic(kValues), Exec(kValues, range)}) {
+    SCOPED_TRACE(request.substr(0, 40));
+    requests_most_ = client_bytes_most_ = 0;
+    std::vector<std::unique_ptr<Stream>> clients;
+    for (uint32_t i = 0; i < kClients; ++i) clients.push_back(Ask(request));
+    Pass(milliseconds(200));
+    EXPECT_EQ(requests_most_, kValues);
+    EXPECT_LE(client_bytes_most_, kLimit + kValues * (kBigBytes + kBigBytes / 8));
+    evicted += kClients;
+    EXPECT_EQ(server_->evicted_clients(), evicted);
+    EXPECT_LE(server_->client_bytes(), kLimit);
+  }
+}
+
+// Goal: a reply that maxmemory-clients would close its client for is not made at all, but for those
+//   of one value; nor for a client that is not to be closed.
+TEST_F(WorkerLimits, WholeRepliesAreBoundedByMaxmemoryClients) {
+  constexpr uint32_t kFit = Worker::kAnswerBytesMin / kBigBytes;
+  Start({.engine = "btree"});
+  Put("big", std::string(kBigBytes, 'v'));
+  ASSERT_EQ(server_->SetOptions({{{"maxmemory-clients", "1mb"}}}), "");
+  const std::string error = "-ERR the values of a batch exceed the maximum size (67108864 bytes)";
+  EXPECT_EQ(ReplyTo(Mget(kFit + 2)), error + "\r\n");
+  EXPECT_NE(ReplyTo(Kbatch(kFit + 2)).find("exceed the maximum size"), std::string::npos);
+  EXPECT_EQ(server_->evicted_clients(), 0u);
+  const std::string kept = ReplyTo(Command({"CLIENT", "NO-EVICT", "ON"}) + Mget(kFit + 2));
+  EXPECT_GT(kept.size(), (kFit + 2) * kBigBytes);
+}
+
+// Goal: at the memory limit replies are bounded by what it leaves; 1 MiB is always answered. A
+//   command of a transaction that comes to the limit is an error in its place, whatever it reads.
+TEST_F(WorkerLimits, WholeRepliesAreBoundedByMaxmemory) {
+  Start({.engine = "btree"});
+  Put("big", std::string(kBigBytes, 'v'));
+  MemoryBudget& budget = server_->keyspaces().budget();
+  budget.set_limit(budget.used() + 8 * kBigBytes);
+  const std::string error = "-ERR the values of a batch exceed the maximum size (";
+  EXPECT_TRUE(ReplyTo(Mget(11)).starts_with(error));
+  EXPECT_TRUE(ReplyTo(Mget(6)).starts_with("*6\r\n"));
+
+  const std::string gets = ReplyTo(Exec(20, {"GET", "big"}));
+  EXPECT_EQ(CountOf(gets, "$1048576\r\n"), 20 - CountOf(gets, error));
+  EXPECT_GE(CountOf(gets, "$1048576\r\n"), 7u);
+  EXPECT_LE(CountOf(gets, "$1048576\r\n"), 9u);
+
+  const std::string ranges =
+      ReplyTo(Exec(20, {"KRANGE", "[2", "+", "LIMIT", "0", "128", "WITHVALUES"}));
+  EXPECT_EQ(CountOf(ranges, "*256\r\n"), 20 - CountOf(ranges, error));
+  EXPECT_GE(CountOf(ranges, "*256\r\n"), 7u);
+  EXPECT_LE(CountOf(ranges, "*256\r\n"), 9u);
+
+  const std::string commands = ReplyTo(Exec(400, {"COMMAND", "DOCS"}));
+  EXPECT_LE(commands.size(), 10 * kBigBytes);
+  EXPECT_GE(CountOf(commands, "-ERR the replies of a transaction exceed the maximum size ("), 1u);
+
+  budget.set_limit(budget.used());
+  EXPECT_TRUE(ReplyTo(Mget(4)).starts_with(error));
+  EXPECT_TRUE(ReplyTo(Mget(1)).starts_with("*1\r\n$1048576\r\n"));
 }
 
 }  // namespace

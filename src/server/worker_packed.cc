@@ -221,13 +221,14 @@ bool Worker::AddToShared(Session& session, const Header& header, std::string_vie
 bool Worker::RunApart(Session& session, const Header& header, std::string_view payload) {
   Flush();
   Batch& batch = header.kind == Kind::kAtomic ? apart_atomic_ : apart_;
-  const Status s = session.task == nullptr ? SetUpApart(session, header, payload, batch) : Status();
-  if (session.task != nullptr || !s.ok()) {
+  const bool waits = session.task != nullptr || (header.kind == Kind::kAtomic && PutsOff(session));
+  const Status s = waits ? Status() : SetUpApart(session, header, payload, batch);
+  if (waits || !s.ok()) {
     if (header.has(packed::kRemember)) {
       server_.replies().Abandon(session.packed->client(), header.id);
     }
   }
-  if (session.task != nullptr) return false;
+  if (waits) return false;
   if (s.code() == Code::kCorrupt) {
     HangUp(session, s);
   } else if (!s.ok()) {
@@ -235,7 +236,11 @@ bool Worker::RunApart(Session& session, const Header& header, std::string_view p
     Queue(session);
   } else {
     Engine& engine = server_.keyspaces().at(header.keyspace);
-    if (header.kind == Kind::kBatch) batch.set_work_bytes_max(kWorkBytesMax);
+    if (header.kind == Kind::kBatch) {
+      batch.set_work_bytes_max(kWorkBytesMax);
+    } else {
+      batch.set_answer_bytes_max(AnswerBytesMax(session));
+    }
     const Version ticket = ExecuteOn(engine, batch);
     const PostponedTask::Slots slots{.batch = batch,
                                      .first = 0,

@@ -68,4 +68,22 @@ void Worker::LetOthersGoFirst(Session& session) {
   if (session.port == nullptr && !session.dead) TaskOf(session);
 }
 
+// True: it waits for a turn that has time for it. False always for a datagram, which cannot wait.
+bool Worker::PutsOff(Session& session) {
+  if (session.port != nullptr || !HasWorked()) return false;
+  session.put_off = true;
+  put_off_.push_back(&session);
+  return true;
+}
+
+// One of them goes on in each turn at least, since nothing is executed before.
+void Worker::ResumePutOff() {
+  while (!put_off_.empty() && !HasWorked()) {
+    Session& session = *put_off_.front();
+    put_off_.pop_front();
+    session.put_off = false;
+    if (!session.dead) DecodeKept(session);
+  }
+}
+
 }  // namespace skep

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "base/decimal.h"
 #include "wire/inline_request.h"
@@ -93,6 +94,10 @@ bool RespDecoder::DecodeCount(std::string_view input, const RespLimits& limits) 
   }
   const uint64_t count_max = std::min<uint64_t>(limits.args_max, UINT32_MAX);
   if (!line.is_number || line.number > static_cast<int64_t>(count_max)) {
+    if (line.is_number && limits.authenticated) {
+      return FailWith("Protocol error: invalid multibulk length (more than " +
+                      std::to_string(count_max) + ")");
+    }
     return Fail(limits.authenticated ? "Protocol error: invalid multibulk length"
                                      : "Protocol error: unauthenticated multibulk length");
   }
@@ -177,12 +182,17 @@ bool RespDecoder::Fail(std::string_view text) {
   return false;
 }
 
+// Keeps a copy of the text.
+bool RespDecoder::FailWith(std::string_view text) {
+  text_ = std::make_unique_for_overwrite<char[]>(text.size());
+  std::memcpy(text_.get(), text.data(), text.size());
+  return Fail({text_.get(), text.size()});
+}
+
 bool RespDecoder::FailExpectedDollar(char got) {
-  constexpr std::string_view kText = "Protocol error: expected '$', got '?'";
-  text_ = std::make_unique_for_overwrite<char[]>(kText.size());
-  std::memcpy(text_.get(), kText.data(), kText.size());
-  text_[kText.size() - 2] = got == '\r' || got == '\n' ? ' ' : got;
-  return Fail({text_.get(), kText.size()});
+  std::string text = "Protocol error: expected '$', got '?'";
+  text[text.size() - 2] = got == '\r' || got == '\n' ? ' ' : got;
+  return FailWith(text);
 }
 
 }  // namespace skep

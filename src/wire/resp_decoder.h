@@ -77,7 +77,8 @@ class RespDecoder {
   // it is the bulk's exact rest, so that a caller can make room for it at once.
   size_t wanted() const { return wanted_; }
 
-  // After kError: what Redis sends after "-ERR ", without line ends. Valid until Reset().
+  // After kError: what Redis sends after "-ERR ", without line ends; behind that, of too many
+  // arguments, how many there may be. Valid until Reset().
   std::string_view error() const { return error_; }
 
   // Forgets the half-read command or the error.
@@ -108,6 +109,7 @@ class RespDecoder {
   void Rewind();
   bool WantMore(size_t bytes);
   bool Fail(std::string_view text);
+  bool FailWith(std::string_view text);
   bool FailExpectedDollar(char got);
 
   size_t pos_ = 0;         // what is before it, in this command, is done
@@ -115,7 +117,7 @@ class RespDecoder {
   size_t bulk_bytes_ = 0;  // D3
   size_t wanted_ = 1;
   std::string_view error_;
-  std::unique_ptr<char[]> text_;  // unquoted inline arguments, or an error with a client's byte
+  std::unique_ptr<char[]> text_;  // unquoted inline arguments, or an error that is not a literal
   uint32_t args_left_ = 0;
   Phase phase_ = Phase::kStart;
   Event stopped_ = Event::kNeedMore;  // D4
