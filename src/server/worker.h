@@ -90,7 +90,7 @@ class Worker {
   // What the answers of an atomic batch may have however small maxmemory-clients is: the largest
   // value. And however little memory is left.
   static constexpr size_t kAnswerBytesMin = 64 << 20;
-  static constexpr size_t kAnswerBytesFree = 1 << 20;
+  static constexpr size_t kAnswerBytesFree = 16 << 20;
 
   explicit Worker(Server& server);
   ~Worker();
