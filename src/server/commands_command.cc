@@ -61,8 +61,15 @@ void ReplyDocsFields(RespWriter reply, const Command& command, std::string_view 
   reply.Bulk(arguments);
 }
 
+// There are fewer commands. A reply is made in one go, and its size is a multiple of the request's.
+constexpr size_t kNamesMax = 1024;
+constexpr std::string_view kTooManyNames =
+    "ERR COMMAND INFO and COMMAND DOCS take 1024 names at most";
+static_assert(kNamesMax == 1024);
+
 void CommandInfo(const Call& call) {
   const auto names = call.args().subspan(std::min<size_t>(2, call.args().size()));
+  if (names.size() > kNamesMax) return call.Error(kTooManyNames);
   RespWriter reply = call.reply();
   if (names.empty()) {
     reply.Array(AllCommands().size());
@@ -81,11 +88,13 @@ void CommandInfo(const Call& call) {
 }
 
 void CommandDocs(const Call& call) {
+  const auto names = call.args().subspan(2);
+  if (names.size() > kNamesMax) return call.Error(kTooManyNames);
   std::vector<const Command*> found;
-  for (const std::string_view name : call.args().subspan(2)) {
+  for (const std::string_view name : names) {
     if (const Command* const command = FindCommand(name)) found.push_back(command);
   }
-  if (call.args().size() == 2) {
+  if (names.empty()) {
     for (const Command& command : AllCommands()) found.push_back(&command);
   }
   call.reply().Map(found.size());

@@ -270,5 +270,19 @@ TEST_F(WorkerLimits, WholeRepliesAreBoundedByMaxmemory) {
   EXPECT_TRUE(ReplyTo(Mget(15)).starts_with("*15\r\n$1048576\r\n"));
 }
 
+// Goal: what COMMAND replies, in one go, is not a multiple of whatever was sent.
+TEST_F(WorkerLimits, NamesOfCommandsAreBounded) {
+  Start({.engine = "btree"});
+  for (const std::string_view subcommand : {"INFO", "DOCS"}) {
+    std::vector<std::string_view> args(2 + 1024, "get");
+    args[0] = "COMMAND";
+    args[1] = subcommand;
+    EXPECT_GT(ReplyTo(Command(args)).size(), 50'000u);
+    args.push_back("get");
+    EXPECT_EQ(ReplyTo(Command(args)),
+              "-ERR COMMAND INFO and COMMAND DOCS take 1024 names at most\r\n");
+  }
+}
+
 }  // namespace
 }  // namespace skep
