@@ -82,6 +82,29 @@ TEST_P(LimitsConformance, AnswersHaveALimit) {
   EXPECT_LE(done, 7u);
 }
 
+// Goal: scans of an atomic batch count as answers, and are refused beyond their limit, whether the
+// batch writes or not.
+TEST_P(LimitsConformance, ScansOfAnAtomicBatchHaveALimit) {
+  SKEP_NEEDS(atomic);
+  SKEP_NEEDS(ordered);
+  if (value_.size() < kLongBytes) GTEST_SKIP() << "values are small";
+  for (const bool writes : {false, true}) {
+    Batch batch(Batch::Kind::kAtomic);
+    if (writes) batch.Delete(batch.scratch().Copy(Key(0)));
+    const auto first = static_cast<uint32_t>(batch.size());
+    for (int i = 0; i < 3; ++i) {
+      batch.BeginPart();
+      batch.Scan(Range::All());
+    }
+    batch.set_answer_bytes_max(kKeys * value_.size());
+    engine_.AwaitRelease(engine_.Execute(batch));
+    EXPECT_EQ(batch.outcome(first).verdict, Verdict::kDone);
+    const Outcome& last = batch.outcome(first + 2);
+    ASSERT_EQ(last.verdict, Verdict::kRefused);
+    EXPECT_EQ(last.status.code(), Code::kTooLarge);
+  }
+}
+
 // Goal: an atomic batch that looks at more than it may is refused as a whole.
 TEST_P(LimitsConformance, AnAtomicBatchIsRefusedBeyondItsWork) {
   SKEP_NEEDS(atomic);
