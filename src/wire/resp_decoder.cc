@@ -94,7 +94,8 @@ bool RespDecoder::DecodeCount(std::string_view input, const RespLimits& limits) 
   }
   const uint64_t count_max = std::min<uint64_t>(limits.args_max, UINT32_MAX);
   if (!line.is_number || line.number > static_cast<int64_t>(count_max)) {
-    if (line.is_number && limits.authenticated) {
+    // What Redis takes is told why it is not taken here.
+    if (line.is_number && line.number <= INT32_MAX && limits.authenticated) {
       return FailWith("Protocol error: invalid multibulk length (more than " +
                       std::to_string(count_max) + ")");
     }

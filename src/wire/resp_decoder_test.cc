@@ -122,6 +122,7 @@ const Case kRedisCases[] = {
     {"*+1\r\n", {}, kBadCount},
     {"*-0\r\n", {}, kBadCount},
     {"*1 \r\n", {}, kBadCount},
+    {"*2147483648\r\n", {}, kBadCount},
     {"*9223372036854775808\r\n", {}, kBadCount},
     // Lengths.
     {"*1\r\n$0\r\n\r\n", {{""}}, ""},
