@@ -1,7 +1,9 @@
 #include "base/arena.h"
 
 #include <algorithm>
+#include <new>
 #include <span>
+#include <utility>
 
 #include "base/check.h"
 #include "base/poison.h"
@@ -124,10 +126,11 @@ bool Arena::FailsNow() {
 
 Arena::Magazine& Arena::MagazineOf(Cache& cache, size_t size_class) {
   if (cache.arena_ == nullptr) {
-    cache.magazines_ = std::make_unique<Magazine[]>(size_classes::kCount);
-    cache.arena_ = this;
+    auto magazines = std::make_unique<Magazine[]>(size_classes::kCount);
     const Lock lock(mutex_);
     caches_.push_back(&cache);
+    cache.magazines_ = std::move(magazines);
+    cache.arena_ = this;
   }
   SKEP_DCHECK(cache.arena_ == this);
   return cache.magazines_[size_class];
@@ -216,8 +219,12 @@ ArenaAddress Arena::TakeSpans(Lock& lock, uint32_t count, Limit limit) {
 // What is taken next should be resident by then.
 void Arena::KeepAhead() {
   if (prefaulter_ == nullptr) return;
-  const auto block = pool_->KeepAhead();
-  if (block) prefaulter_->Ask({At(block->address()), SpanRegion::kBlockBytes});
+  try {
+    const auto block = pool_->KeepAhead();
+    if (block) prefaulter_->Ask({At(block->address()), SpanRegion::kBlockBytes});
+  } catch (const std::bad_alloc&) {
+    // It is a matter of time alone, and what was taken before has nobody yet to give it back.
+  }
 }
 
 // Gives spans of one block back if more than `kept_max` are kept. The lock is free meanwhile.

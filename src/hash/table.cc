@@ -217,7 +217,10 @@ SlabAddress Table::NewRecord(const Pair& pair, Record::Form form, Arena::Limit l
   if (at == 0) return 0;
   ArenaAddress body = {};
   if (form == Record::Form::kLarge) {
-    body = arena_.Allocate(cache_, pair.key.size() + pair.value.size(), limit);
+    try {
+      body = arena_.Allocate(cache_, pair.key.size() + pair.value.size(), limit);
+    } catch (const std::bad_alloc&) {
+    }
     if (!body) {
       slabs_.Free(size_class, at);
       return 0;
