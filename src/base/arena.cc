@@ -223,7 +223,8 @@ void Arena::KeepAhead() {
     const auto block = pool_->KeepAhead();
     if (block) prefaulter_->Ask({At(block->address()), SpanRegion::kBlockBytes});
   } catch (const std::bad_alloc&) {
-    // It is a matter of time alone, and what was taken before has nobody yet to give it back.
+    // The block only becomes resident later. To throw would lose the spans that the caller has
+    // taken.
   }
 }
 

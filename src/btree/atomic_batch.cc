@@ -61,7 +61,7 @@ Version AtomicBatch<Layout, kHasRanges>::Run() {
   }
 }
 
-// Of the keys and values that the last try was about to store.
+// How many bytes the keys and values have that the last try was about to store.
 template <class Layout, bool kHasRanges>
 uint64_t AtomicBatch<Layout, kHasRanges>::BytesToStore() const {
   uint64_t bytes = 0;

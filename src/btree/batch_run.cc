@@ -50,7 +50,7 @@ Version BatchRun<Layout>::DoBatch() {
   if (OnlyReads(batch_) && core_.multi_version && !NeedsNewest()) {
     const Version at = BeginReading();
     DoReads(at);
-    if (reads_) EndReading();
+    EndReading();
     return at;
   }
   return DoAtomic();
@@ -61,14 +61,14 @@ Version BatchRun<Layout>::DoUnordered() {
   Version ticket = 0;
   for (uint32_t i = 0; i < batch_.size(); ++i) {
     if (IsTimeToRest(i)) {
-      if (reads_) EndReading();
+      EndReading();
       Rest();
     }
     look_ahead_.Approach(batch_.requests(), i);
     ticket = std::max(ticket, DoSlot(i));
     if (slot_.retired.size() > kRetiredMax) Reclaim();
   }
-  if (reads_) EndReading();
+  EndReading();
   return ticket;
 }
 
@@ -103,6 +103,7 @@ Version BatchRun<Layout>::ReadingVersion() {
 
 template <class Layout>
 void BatchRun<Layout>::EndReading() {
+  if (!reads_) return;
   slot_.read_floor.store(Slot::kIdle, std::memory_order_release);
   reads_ = false;
 }
@@ -141,7 +142,7 @@ void BatchRun<Layout>::RestReading() {
 template <class Layout>
 void BatchRun<Layout>::Reclaim() {
   PauseWrites();
-  if (reads_) EndReading();
+  EndReading();
   core_.versions.LeaveEpoch(slot_);
   upkeep_.AfterBatch(slot_);
   core_.versions.EnterEpoch(slot_);
@@ -164,7 +165,7 @@ void BatchRun<Layout>::AwaitReleased(Version version) {
   if (!core_.multi_version) return;
   upkeep_.Release();
   if (core_.gate.IsReleased(version)) return;
-  if (reads_) EndReading();
+  EndReading();
   core_.versions.LeaveEpoch(slot_);
   while (!core_.gate.IsReleased(version)) {
     std::this_thread::yield();
@@ -316,7 +317,7 @@ Version BatchRun<Layout>::DoSlot(uint32_t i) {
       return ExpireRange(i);
     default:
       // What a scan still holds back might be the room that a write needs.
-      if (reads_) EndReading();
+      EndReading();
       if (!writes_) BeginWrites();
       return writer_.Execute(slot_, r, &now_ms_, &look_ahead_, traits_, out_, i);
   }

@@ -279,7 +279,8 @@ void Reclaimer::JudgeNode(NodeHeader* head) {
   Die({.kind = chain.left_as, .link = link});
 }
 
-// What would be freed with the node: its buffer, and its blocks if it is retired with them.
+// How many bytes are freed with the node: those of its buffer, and of its blocks if it is retired
+// with them.
 uint32_t Reclaimer::BytesOf(const NodeHeader* node, Retired::Kind kind) {
   uint64_t bytes = node->buffer_bytes();
   if (kind == Retired::Kind::kWholeNode) {

@@ -94,10 +94,10 @@ class Snapshots {
   // Some of what was kept for pins that are gone, appended to `out`. True if there is more.
   bool TakeReleased(std::vector<Retired>* out, size_t pieces_max);
   uint64_t kept() const;  // pieces kept for pins, also for some that are gone
-  // Of the pieces that are kept for no snapshot that a batch is reading at: at most so much would
-  // be freed if all others were dropped.
+  // How many bytes the pieces have that are kept for snapshots at which no batch is reading. At
+  // most so much would be freed if all of those snapshots were dropped.
   uint64_t RevocableBytes() const;
-  // Of the lists of what is kept.
+  // How many bytes the lists take in which these pieces are noted.
   uint64_t held_bytes() const { return memory_.used(); }
 
  private:
@@ -123,8 +123,8 @@ class Snapshots {
   mutable std::mutex mutex_;            // guards all but next_deadline_ms_
   std::map<uint64_t, Pin> pins_;        // by id, so oldest first
   std::map<Version, Pinned> versions_;  // those that have pins
-  // What was kept for pins that are gone. It comes from the map above without an allocation, since
-  // pins are dropped where nothing may fail.
+  // The pieces that were kept for pins that are gone. An entry moves here from the map above
+  // without an allocation, since pins are dropped where nothing may fail.
   std::multimap<Version, Pinned> released_;
   uint64_t kept_count_ = 0;  // in both
   uint64_t kept_bytes_ = 0;  // likewise

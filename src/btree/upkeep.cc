@@ -53,9 +53,10 @@ void Upkeep::ClearIdleSlots(Slot& own) {
   });
 }
 
-// What was freed since this was made, by whomever, as all of it is room for whoever comes. The
-// bytes that are allocated alone do not tell, since others may have taken them again; nor do the
-// freer's, since slots also come back from caches.
+// Measures how many bytes were freed since the object was made, by any thread, as all of them are
+// room for any thread. A fall of the allocated bytes alone does not tell, since other threads may
+// have taken them again; nor do the bytes that the freer has freed, since slots also come back from
+// caches.
 class Upkeep::Freed {
  public:
   explicit Freed(const Core& core)

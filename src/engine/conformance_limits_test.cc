@@ -87,7 +87,6 @@ TEST_P(LimitsConformance, AnswersHaveALimit) {
 TEST_P(LimitsConformance, ScansOfAnAtomicBatchHaveALimit) {
   SKEP_NEEDS(atomic);
   SKEP_NEEDS(ordered);
-  if (value_.size() < kLongBytes) GTEST_SKIP() << "values are small";
   for (const bool writes : {false, true}) {
     Batch batch(Batch::Kind::kAtomic);
     if (writes) batch.Delete(batch.scratch().Copy(Key(0)));

@@ -138,6 +138,7 @@ class PaddedEngine final : public ForwardingEngine {
     Batch padded(batch.kind());
     padded.set_now_ms(batch.now_ms());
     padded.set_scan_visits_max(batch.scan_visits_max());
+    padded.set_answer_bytes_max(batch.answer_bytes_max());
     padded.set_work_bytes_max(batch.work_bytes_max());
     size_t parts = 0;
     for (uint32_t slot = 0; slot < batch.size(); ++slot) {

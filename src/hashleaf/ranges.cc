@@ -156,6 +156,7 @@ void Ranges<K>::Stop(uint32_t slot, Leaf<K>& leaf, const Interval<K>& interval,
 
 template <typename K>
 void Ranges<K>::Scan(uint32_t slot) {
+  if (out_.LeavesOutScan(slot)) return;
   const Request& r = request(slot);
   out_.BeginItems(slot);
   const auto interval = Bounds(r);
