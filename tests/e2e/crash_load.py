@@ -53,6 +53,13 @@ class Request:
         self.take = take
 
 
+def is_refusal(reply):
+    """Whether the disk was too slow, so that nothing was done."""
+    if isinstance(reply, list):
+        return any(is_refusal(each) for each in reply)
+    return isinstance(reply, Error) and reply.startswith("MISCONF")
+
+
 def take_each(operation, replies):
     operation.replies = replies
 
@@ -264,6 +271,9 @@ class Worker(threading.Thread):
         self._connection.send(b"".join(encode(*c) for r in batch for c in r.commands))
         for request in batch:
             replies = [self._connection.read() for _ in request.commands]
+            if any(is_refusal(reply) for reply in replies):
+                self.operations.remove(request.operation)
+                continue
             errors = [r for r in replies if isinstance(r, Error) and r != "ERR no such key"]
             if errors:
                 self.failure = f"{request.commands!r:.300} was answered {errors}"
@@ -322,7 +332,9 @@ class Controller(threading.Thread):
             flush = Operation([], sent=time.time(), is_flush=True, is_whole=True, changes=True,
                               survives=self._survives)
             self.flushes[database].append(flush)
-            self._connection.call("FLUSHDB")
-            flush.acked = time.time()
+            if is_refusal(self._connection.call("FLUSHDB")):
+                self.flushes[database].remove(flush)
+            else:
+                flush.acked = time.time()
         finally:
             self._gate.resume()
