@@ -14,7 +14,7 @@
 #include "bench/key_sweep.h"
 #include "bench/keyspace_target.h"
 #include "bench/progress.h"
-#include "engine/keyspaces.h"
+#include "keyspace/keyspaces.h"
 
 namespace skep::bench {
 namespace {

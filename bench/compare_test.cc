@@ -7,7 +7,7 @@
 
 #include "bench/compare_subject.h"
 #include "bench/peer.h"
-#include "engine/keyspaces.h"
+#include "keyspace/keyspaces.h"
 
 namespace skep::bench {
 namespace {

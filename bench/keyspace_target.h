@@ -5,7 +5,7 @@
 
 #include "bench/record_format.h"
 #include "bench/ycsb_target.h"
-#include "engine/keyspaces.h"
+#include "keyspace/keyspaces.h"
 
 namespace skep::bench {
 

@@ -14,8 +14,8 @@
 include(CMakePackageConfigHelpers)
 
 set(objects)
-foreach(library skep_base skep_engine_base skep_btree skep_hash skep_hashleaf skep_engine skep_durable
-    skep_wire skep_client skep_store)
+foreach(library skep_base skep_engine skep_btree skep_hash skep_hashleaf skep_model skep_keyspace
+    skep_durable skep_wire skep_client skep_store)
   list(APPEND objects $<TARGET_OBJECTS:${library}>)
 endforeach()
 add_library(skep STATIC ${objects})

@@ -15,9 +15,9 @@
 #include "bench/keyspace_target.h"
 #include "bench/op_generator.h"
 #include "bench/repeat.h"
-#include "engine/keyspaces.h"
 #include "hashleaf/hashleaf_engine.h"
 #include "hashleaf/sorter.h"
+#include "keyspace/keyspaces.h"
 #include "store/batch_wait.h"
 
 namespace skep::bench {

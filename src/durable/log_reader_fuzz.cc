@@ -21,7 +21,7 @@
 #include "durable/log_reader.h"
 #include "durable/log_test.h"
 #include "durable/replay.h"
-#include "engine/model_engine.h"
+#include "model/model_engine.h"
 
 namespace skep::durable {
 namespace {

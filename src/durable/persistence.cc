@@ -17,7 +17,7 @@
 #include "durable/snapshot_loader.h"
 #include "durable/snapshot_reader.h"
 #include "durable/snapshot_writer.h"
-#include "engine/factory.h"
+#include "keyspace/factory.h"
 
 namespace skep::durable {
 namespace {

@@ -46,7 +46,7 @@
 #include "durable/log.h"
 #include "durable/repair.h"
 #include "durable/snapshot_format.h"
-#include "engine/keyspaces.h"
+#include "keyspace/keyspaces.h"
 
 namespace skep::durable {
 

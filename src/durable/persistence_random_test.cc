@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "durable/log_test.h"
-#include "engine/random_batch.h"
+#include "engine/testing/random_batch.h"
 #include "sim/seeds.h"
 
 namespace skep::durable {

@@ -18,9 +18,9 @@
 #include "durable/snapshot_loader.h"
 #include "durable/snapshot_test.h"
 #include "engine/batch_writer.h"
-#include "engine/factory.h"
 #include "engine/forwarding_engine.h"
-#include "engine/model_engine.h"
+#include "keyspace/factory.h"
+#include "model/model_engine.h"
 
 namespace skep::durable {
 namespace {

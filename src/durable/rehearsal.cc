@@ -11,7 +11,7 @@
 #include "durable/directory.h"
 #include "durable/directory_engines.h"
 #include "durable/log_format.h"
-#include "engine/keyspaces.h"
+#include "keyspace/keyspaces.h"
 
 namespace skep::durable {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "durable/directory.h"
 #include "durable/directory_engines.h"
-#include "engine/keyspaces.h"
+#include "keyspace/keyspaces.h"
 
 namespace skep::durable {
 namespace {

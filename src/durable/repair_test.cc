@@ -22,7 +22,7 @@
 #include "durable/rehearsal.h"
 #include "durable/repair_directory.h"
 #include "durable/snapshot_reader.h"
-#include "engine/random_batch.h"
+#include "engine/testing/random_batch.h"
 #include "sim/seeds.h"
 #include "sim/sim_clock.h"
 #include "sim/sim_file.h"

@@ -8,7 +8,7 @@
 #include "base/varint.h"
 #include "durable/log_test.h"
 #include "durable/replay.h"
-#include "engine/factory.h"
+#include "keyspace/factory.h"
 
 namespace skep::durable {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "engine/random_batch.h"
+#include "engine/testing/random_batch.h"
 #include "hash/hash_engine.h"
 #include "hash/point_run.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/keyspaces.h"
+#include "keyspace/keyspaces.h"
 #include "server/glob.h"
 #include "server/option_values.h"
 #include "skep/store.h"

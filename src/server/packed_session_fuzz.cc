@@ -21,8 +21,8 @@
 #include <optional>
 
 #include "base/varint.h"
-#include "engine/oracle.h"
-#include "engine/random_batch.h"
+#include "engine/testing/oracle.h"
+#include "engine/testing/random_batch.h"
 #include "packed_session_fuzz_client.h"
 #include "wire/packed_control.h"
 #include "wire/packed_reply.h"

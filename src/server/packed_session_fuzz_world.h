@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "engine/factory.h"
+#include "keyspace/factory.h"
 #include "server/server.h"
 #include "server/watch_counting_engine.h"
 #include "sim/simulation.h"

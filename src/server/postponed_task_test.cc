@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/factory.h"
 #include "engine/forwarding_engine.h"
+#include "keyspace/factory.h"
 #include "server/server.h"
 #include "sim/simulation.h"
 #include "skep/client.h"

@@ -13,7 +13,7 @@
 #include "base/siphash.h"
 #include "base/store_time.h"
 #include "durable/persistence.h"
-#include "engine/keyspaces.h"
+#include "keyspace/keyspaces.h"
 #include "server/client_registry.h"
 #include "server/cursor_table.h"
 #include "server/incidents.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/model_engine.h"
+#include "model/model_engine.h"
 #include "server/command.h"
 #include "server/server.h"
 #include "server/watch_counting_engine.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/forwarding_engine.h"
-#include "engine/model_engine.h"
+#include "model/model_engine.h"
 #include "server/server.h"
 #include "sim/simulation.h"
 #include "wire/packed_reply.h"

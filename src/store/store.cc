@@ -8,7 +8,7 @@
 #include "base/store_time.h"
 #include "client/remote_engine.h"
 #include "durable/persistence.h"
-#include "engine/keyspaces.h"
+#include "keyspace/keyspaces.h"
 #include "store/wall_deadlines.h"
 
 namespace skep {

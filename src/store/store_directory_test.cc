@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/temporary_directory_test.h"
 #include "durable/persistence.h"
-#include "engine/keyspaces.h"
+#include "keyspace/keyspaces.h"
 #include "skep/store.h"
 
 namespace skep {

@@ -10,8 +10,8 @@
 #include <map>
 #include <thread>
 
-#include "engine/factory.h"
-#include "engine/keyspaces.h"
+#include "keyspace/factory.h"
+#include "keyspace/keyspaces.h"
 
 namespace skep {
 namespace {

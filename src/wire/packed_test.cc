@@ -8,8 +8,8 @@
 
 #include "base/memory_budget.h"
 #include "engine/batch_writer.h"
-#include "engine/model_engine.h"
-#include "engine/random_batch.h"
+#include "engine/testing/random_batch.h"
+#include "model/model_engine.h"
 #include "wire/packed_reply.h"
 #include "wire/packed_request.h"
 

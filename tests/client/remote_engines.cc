@@ -10,8 +10,8 @@
 #include "base/random.h"
 #include "base/temporary_directory_test.h"
 #include "client/remote_engine.h"
-#include "engine/conformance.h"
 #include "engine/forwarding_engine.h"
+#include "engine/testing/conformance.h"
 #include "server/server.h"
 
 namespace skep {

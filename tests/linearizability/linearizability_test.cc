@@ -6,9 +6,9 @@
 #include <iostream>
 #include <random>
 
-#include "engine/factory.h"
-#include "engine/keyspaces.h"
-#include "engine/padded_engine.h"
+#include "engine/testing/padded_engine.h"
+#include "keyspace/factory.h"
+#include "keyspace/keyspaces.h"
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/faulty_client.h"
 #include "tests/linearizability/history_tally.h"

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <random>
 
-#include "engine/keyspaces.h"
+#include "keyspace/keyspaces.h"
 #include "tests/client/flaky_proxy.h"
 #include "tests/client/lossy_network.h"
 #include "tests/client/test_server.h"

@@ -18,8 +18,8 @@
 
 #include "base/random.h"
 #include "engine/batch_writer.h"
-#include "engine/factory.h"
 #include "engine/forwarding_engine.h"
+#include "keyspace/factory.h"
 
 namespace skep::simulation {
 

@@ -33,33 +33,41 @@ SKIPPED_FILES = {"package-lock.json", "LICENSE"}
 TEXT_SUFFIXES = {".h", ".cc", ".c", ".py", ".sh", ".cmake", ".md", ".txt", ".in", ".json", ".svg", ".toml", ""}
 CODE_SUFFIXES = {".h", ".cc", ".c", ".py", ".sh", ".cmake", ""}
 
-# What each folder may include, by the first part of the path in quotes. The public headers are
-# `skep`. Test files may also include `sim`, whatever their folder.
+# What each folder may include, by the first part of the path in quotes; of two folders that a file is
+# in, the one that stands first decides. The public headers are `skep`. Test files may also include
+# TESTS_MAY_ALSO_INCLUDE, whatever their folder.
 MAY_INCLUDE = {
     "include": {"skep"},
     "src/base": {"skep", "base"},
+    "src/engine/testing": {"skep", "base", "engine", "keyspace"},
     "src/engine": {"skep", "base", "engine"},
     "src/btree": {"skep", "base", "engine", "btree"},
     "src/hash": {"skep", "base", "engine", "hash"},
     "src/hashleaf": {"skep", "base", "engine", "hashleaf"},
-    "src/durable": {"skep", "base", "engine", "durable"},
+    "src/model": {"skep", "base", "engine", "model"},
+    "src/keyspace": {"skep", "base", "engine", "keyspace"},
+    "src/durable": {"skep", "base", "engine", "keyspace", "durable"},
     "src/wire": {"skep", "base", "engine", "wire"},
     "src/client": {"skep", "base", "engine", "wire", "client"},
-    "src/store": {"skep", "base", "engine", "durable", "client", "wire", "store"},
+    "src/store": {"skep", "base", "engine", "keyspace", "durable", "client", "wire", "store"},
     "src/sim": {"skep", "base", "sim"},
-    "src/server": {"skep", "base", "engine", "wire", "durable", "server"},
-    "bench/kv_direct": {"skep", "base", "hash", "bench"},  # before "bench": the first one counts
-    "bench/hetero_kv": {"skep", "base", "engine", "hashleaf", "store", "bench"},
-    "bench": {"skep", "base", "engine", "wire", "bench"},
+    "src/server": {"skep", "base", "engine", "keyspace", "wire", "durable", "server"},
+    "bench/kv_direct": {"skep", "base", "hash", "bench"},
+    "bench/hetero_kv": {"skep", "base", "engine", "hashleaf", "keyspace", "store", "bench"},
+    "bench": {"skep", "base", "engine", "keyspace", "wire", "bench"},
     "tools": {"skep", "base", "engine", "wire", "durable", "server", "bench", "tools"},
 }
 # What single files may include beyond their folder, and why.
 MAY_ALSO_INCLUDE = {
-    "src/engine/factory.cc": {"btree", "hash", "hashleaf"},  # the one place that knows engines by name
-    "bench/engine_spec.cc": {"hash"},                        # asks for the best options of a table
+    # The one place that knows engines by name.
+    "src/keyspace/factory.cc": {"btree", "hash", "hashleaf", "model"},
+    "bench/engine_spec.cc": {"hash"},  # asks for the best options of a table
 }
 FREE_FOLDERS = ("tests", "examples")  # may include anything
-TEST_FILE = re.compile(r"^src/.*_(test|fuzz|bench)(_\w+)?\.(cc|h)$")
+TEST_FILE = re.compile(r"^src/(.*_(test|fuzz|bench)(_\w+)?\.(cc|h)|.*/testing/[^/]+)$")
+TESTS_MAY_ALSO_INCLUDE = {"sim", "model"}
+# What is there for tests only.
+TESTING = re.compile(r"(^|/)testing/")
 
 SOCKETS = re.compile(
     r"^(sys/(socket|epoll|un|select)|netinet/.*|arpa/.*|netdb|poll|base/network\w*)(\.h)?$")
@@ -68,6 +76,10 @@ CLOCKS = re.compile(r"^(chrono|ctime|time\.h|sys/time\.h|base/clock\.h)$")
 FORBIDDEN = [
     ("src/engine", SOCKETS, "a socket", {}),
     ("src/engine", CLOCKS, "a clock", {}),
+    ("src/model", SOCKETS, "a socket", {}),
+    ("src/model", CLOCKS, "a clock", {}),
+    ("src/keyspace", SOCKETS, "a socket", {}),
+    ("src/keyspace", CLOCKS, "a clock", {}),
     ("src/btree", SOCKETS, "a socket", {}),
     ("src/btree", CLOCKS, "a clock", {}),
     ("src/hash", SOCKETS, "a socket", {}),
@@ -223,7 +235,7 @@ def check_includes(files):
             continue
         allowed = allowed | MAY_ALSO_INCLUDE.get(f.path, set())
         if TEST_FILE.search(f.path):
-            allowed = allowed | {"sim"}
+            allowed = allowed | TESTS_MAY_ALSO_INCLUDE
         for number, line in enumerate(f.lines, 1):
             if found := INCLUDE.match(line):
                 yield from check_one_include(f, number, found.group(1), found.group(2), allowed)
@@ -233,6 +245,8 @@ def check_one_include(f, number, quoted, system, allowed):
     # Without a folder: a file that the build generates for this one.
     if quoted is not None and "/" in quoted and quoted.split("/")[0] not in allowed:
         yield f.path, number, f'"{quoted}": {f.folder} may include only {", ".join(sorted(allowed))}'
+    if quoted is not None and TESTING.search(quoted) and not TEST_FILE.search(f.path):
+        yield f.path, number, f'"{quoted}" is for tests only'
     for folder, pattern, what, excepted in FORBIDDEN:
         if f.is_in(folder) and pattern.match(quoted or system) and f.path not in excepted:
             if not TEST_FILE.search(f.path):

@@ -17,8 +17,9 @@ CLEAN = {
     "src/base/clock.h": "// clock.h: time.\n#pragma once\n#include <cstdint>\n",
     "src/base/clock.cc": '#include "base/clock.h"\n// As clock.h says. <gone.h>\n',
     "src/base/clock_test.cc": '#include "sim/sim_clock.h"\n',
-    "src/engine/CMakeLists.txt": "skep_library(engine SOURCES store.cc factory.cc)\n",
-    "src/engine/factory.cc": "\n",
+    "src/engine/CMakeLists.txt": "skep_library(engine SOURCES store.cc)\n",
+    "src/keyspace/CMakeLists.txt": "skep_library(keyspace SOURCES factory.cc)\n",
+    "src/keyspace/factory.cc": "\n",
     "bench/CMakeLists.txt": "skep_library(bench SOURCES engine_spec.cc)\n",
     "bench/engine_spec.cc": "\n",
     "src/engine/engine.h": '// engine.h: an index.\n#pragma once\n#include "skep/store.h"\n',
@@ -49,7 +50,7 @@ class TidyTest(unittest.TestCase):
 
     def test_a_file_that_is_not_built(self):
         self.assert_finds({"src/base/lost_test.cc": "\n"}, "src/base/lost_test.cc", 1, "never built")
-        commented = {"src/engine/CMakeLists.txt": "skep_library(engine SOURCES b.cc factory.cc) # store.cc\n",
+        commented = {"src/engine/CMakeLists.txt": "skep_library(engine SOURCES b.cc) # store.cc\n",
                      "src/engine/b.cc": "\n"}
         self.assert_finds(commented, "src/engine/store.cc", 1, "never built")
         longer = {"src/base/ck.cc": "\n"}  # clock.cc ends in ck.cc
@@ -103,9 +104,16 @@ class TidyTest(unittest.TestCase):
 
     def test_only_the_factory_knows_engines(self):
         include = '#include "btree/btree_engine.h"\n'
-        self.assertEqual(self.findings({"src/engine/factory.cc": include}), [])
+        self.assertEqual(self.findings({"src/keyspace/factory.cc": include}), [])
         self.assert_finds({"src/engine/store.cc": include}, "src/engine/store.cc", 1,
                           "may include only")
+
+    def test_what_is_for_tests_only(self):
+        include = '#include "engine/testing/oracle.h"\n'
+        self.assert_finds({"src/engine/store.cc": include}, "src/engine/store.cc", 1, "for tests only")
+        self.assertEqual(self.findings({"src/engine/CMakeLists.txt":
+                                            "skep_library(engine SOURCES store.cc store_test.cc)\n",
+                                        "src/engine/store_test.cc": include}), [])
 
     def test_a_folder_nobody_told_about(self):
         self.assert_finds({"src/new/a.h": "// a.h: a.\n#pragma once\n"}, "src/new/a.h", 1, "does not know")

@@ -19,8 +19,8 @@
 #include "base/check.h"
 #include "base/failing_new_test.h"
 #include "base/memory_budget.h"
-#include "engine/factory.h"
 #include "engine/watches.h"
+#include "keyspace/factory.h"
 #include "skep/function.h"
 
 namespace skep {

@@ -1,4 +1,4 @@
-#include "engine/model_engine.h"
+#include "model/model_engine.h"
 
 #include <algorithm>
 #include <new>

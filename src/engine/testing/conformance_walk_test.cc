@@ -3,7 +3,7 @@
 #include <set>
 
 #include "engine/batch_writer.h"
-#include "engine/conformance.h"
+#include "engine/testing/conformance.h"
 
 namespace skep {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/oracle_state.h"
+#include "engine/testing/oracle_state.h"
 
 #include <algorithm>
 #include <set>

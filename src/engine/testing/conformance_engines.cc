@@ -1,5 +1,5 @@
-#include "engine/conformance.h"
-#include "engine/padded_engine.h"
+#include "engine/testing/conformance.h"
+#include "engine/testing/padded_engine.h"
 
 namespace skep {
 namespace {

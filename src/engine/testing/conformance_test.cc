@@ -1,13 +1,13 @@
 // What every engine must pass: random logs against the oracle.
-#include "engine/conformance.h"
+#include "engine/testing/conformance.h"
 
 #include <algorithm>
 #include <deque>
 #include <functional>
 
 #include "base/sanitized.h"
-#include "engine/masked_engine.h"
-#include "engine/piecemeal_engine.h"
+#include "engine/testing/masked_engine.h"
+#include "engine/testing/piecemeal_engine.h"
 
 namespace skep {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "base/sanitized.h"
 #include "engine/batch_writer.h"
-#include "engine/conformance.h"
+#include "engine/testing/conformance.h"
 
 namespace skep {
 namespace {

@@ -4,7 +4,7 @@
 // is what it is about.
 #include <functional>
 
-#include "engine/conformance.h"
+#include "engine/testing/conformance.h"
 
 namespace skep {
 namespace {

@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "base/sanitized.h"
-#include "engine/conformance.h"
-#include "engine/masked_engine.h"
+#include "engine/testing/conformance.h"
+#include "engine/testing/masked_engine.h"
 
 namespace skep {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/factory.h"
+#include "keyspace/factory.h"
 #include "skep/options.h"
 
 namespace skep {

@@ -1,4 +1,4 @@
-#include "engine/keyspaces.h"
+#include "keyspace/keyspaces.h"
 
 #include <bit>
 #include <map>

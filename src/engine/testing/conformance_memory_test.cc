@@ -4,7 +4,7 @@
 // 8 KiB, spans of 64 KiB. So the tests store many times that, and delete what lies together.
 #include <map>
 
-#include "engine/conformance.h"
+#include "engine/testing/conformance.h"
 
 namespace skep {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/sanitized.h"
-#include "engine/conformance.h"
+#include "engine/testing/conformance.h"
 
 namespace skep {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/random_batch.h"
+#include "engine/testing/random_batch.h"
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-#include "engine/oracle.h"
+#include "engine/testing/oracle.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/sanitized.h"
-#include "engine/conformance.h"
+#include "engine/testing/conformance.h"
 
 namespace skep {
 namespace {

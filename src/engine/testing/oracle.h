@@ -14,7 +14,7 @@
 
 #include "engine/batch_writer.h"
 #include "engine/engine.h"
-#include "engine/oracle_state.h"
+#include "engine/testing/oracle_state.h"
 
 namespace skep {
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/sanitized.h"
-#include "engine/factory.h"
-#include "engine/oracle.h"
-#include "engine/random_batch.h"
+#include "engine/testing/oracle.h"
+#include "engine/testing/random_batch.h"
+#include "keyspace/factory.h"
 
 namespace skep {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "engine/conformance.h"
+#include "engine/testing/conformance.h"
 
 namespace skep {
 namespace {

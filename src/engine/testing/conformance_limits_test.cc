@@ -1,7 +1,7 @@
 // What every engine must pass: the limits of a batch's answers and work.
 #include <string>
 
-#include "engine/conformance.h"
+#include "engine/testing/conformance.h"
 #include "skep/function.h"
 
 namespace skep {

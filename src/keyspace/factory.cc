@@ -1,4 +1,4 @@
-#include "engine/factory.h"
+#include "keyspace/factory.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 
 #include "base/decimal.h"
 #include "btree/btree_engine.h"
-#include "engine/model_engine.h"
 #include "hash/hash_engine.h"
 #include "hashleaf/hashleaf_engine.h"
+#include "model/model_engine.h"
 
 namespace skep {
 namespace {
