@@ -125,8 +125,8 @@ class ScannedEngine {
   ScannedEngine(const HeteroKvOptions& options, hashleaf::ScanBy by, uint64_t step)
       : key_bytes_(options.key_bytes), records_(options.records), step_(step) {
     EngineOptions engine_options{.budget = &budget_};
-    engine_options.hashleaf.key_bytes = options.key_bytes;
-    engine_options.hashleaf.value_bytes = options.value_bytes;
+    engine_options.index.hashleaf.key_bytes = options.key_bytes;
+    engine_options.index.hashleaf.value_bytes = options.value_bytes;
     engine_ = HashleafEngine::Make(engine_options,
                                    {.leaf_bytes = HashleafOptions().leaf_bytes, .scan_by = by});
     const std::string value(options.value_bytes, 'v');

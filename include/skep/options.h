@@ -55,6 +55,13 @@ struct HashleafOptions {
   friend bool operator==(const HashleafOptions&, const HashleafOptions&) = default;
 };
 
+// What each engine may be told.
+struct IndexOptions {
+  BtreeOptions btree;
+  HashOptions hash;
+  HashleafOptions hashleaf;
+};
+
 // When the log of a store that is kept in a directory is synced. A write that was answered survives
 // the end of the process in any case.
 //   kNo           now and then: a power loss may cost seconds

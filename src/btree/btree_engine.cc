@@ -59,11 +59,11 @@ class BtreeEngine::Impl {
  public:
   explicit Impl(const EngineOptions& options)
       : options_(options),
-        traits_{.name = "btree",
-                .snapshots = options.btree.multi_version,
-                .multi_version = options.btree.multi_version,
-                .whole_ranges = options.btree.multi_version,
-                .whole_batches = options.btree.multi_version} {}
+        traits_{.name = kInfo.name,
+                .snapshots = options.index.btree.multi_version,
+                .multi_version = options.index.btree.multi_version,
+                .whole_ranges = options.index.btree.multi_version,
+                .whole_batches = options.index.btree.multi_version} {}
   virtual ~Impl() = default;
 
   virtual Core& core() = 0;
@@ -198,7 +198,7 @@ BtreeEngine::BtreeEngine() = default;
 BtreeEngine::~BtreeEngine() = default;
 
 std::unique_ptr<BtreeEngine::Impl> BtreeEngine::MakeImpl(const EngineOptions& options) {
-  switch (options.btree.layout) {
+  switch (options.index.btree.layout) {
     case NodeLayout::kHeads:
       return std::make_unique<ImplOf<btree::HeadLayout>>(options, gate_, now_, watches_);
     case NodeLayout::kPaper:

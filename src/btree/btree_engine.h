@@ -12,7 +12,7 @@
 
 #include <memory>
 
-#include "engine/engine.h"
+#include "engine/engine_info.h"
 
 namespace skep {
 
@@ -54,6 +54,8 @@ struct TreeStatistics {
 
 class BtreeEngine final : public Engine {
  public:
+  static const EngineInfo kInfo;
+
   // Null if the system has no memory for an empty tree.
   static std::unique_ptr<Engine> Make(const EngineOptions& options);
   ~BtreeEngine() override;

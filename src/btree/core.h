@@ -33,7 +33,7 @@ struct Core {
   Core(const EngineOptions& options, ReleaseGate& release_gate, LatestNow& latest_now,
        Watches& key_watches, const NodeContents& contents, uint32_t bytes_before_node)
       : budget(*options.budget),
-        multi_version(options.btree.multi_version),
+        multi_version(options.index.btree.multi_version),
         front_bytes(bytes_before_node),
         arena({.budget = options.budget}),
         table(options.budget),
@@ -42,9 +42,9 @@ struct Core {
         gate(release_gate),
         now(latest_now),
         watches(key_watches),
-        codec{.geometry = {.node_bytes = options.btree.node_bytes,
-                           .log_bytes_max =
-                               std::min(options.btree.log_bytes, options.btree.node_bytes / 4)},
+        codec{.geometry = {.node_bytes = options.index.btree.node_bytes,
+                           .log_bytes_max = std::min(options.index.btree.log_bytes,
+                                                     options.index.btree.node_bytes / 4)},
               .arena = &arena},
         reclaimer(arena, table, versions, snapshots, release_gate, contents, hook, budget,
                   front_bytes) {}

@@ -37,7 +37,7 @@ class TestTree {
 
   explicit TestTree(const BtreeOptions& options = kSmallNodes, uint64_t limit_bytes = 0)
       : budget_(limit_bytes),
-        engine_(BtreeEngine::Make({.budget = &budget_, .btree = OfTest(options)})),
+        engine_(BtreeEngine::Make({.budget = &budget_, .index = {.btree = OfTest(options)}})),
         tree_(static_cast<BtreeEngine&>(*engine_)) {}
 
   BtreeEngine& engine() { return tree_; }

@@ -72,8 +72,9 @@ Result<std::unique_ptr<Persistence>> Persistence::Open(FileSystem& files, Clock&
   }
   for (const auto& [index, engine] : engines.all()) {
     const auto own = options.keyspace_engines.find(index);
-    const auto spec = ParseEngine(
-        own != options.keyspace_engines.end() ? own->second : options.engine, options.hashleaf);
+    const auto spec =
+        ParseEngine(own != options.keyspace_engines.end() ? own->second : options.engine,
+                    IndexOptionsOf(options));
     if (!spec) return fail(spec.error(), fmt::format("keyspace {}", index));
     const std::string wanted = FormatOf(*spec);
     if (index < options.keyspaces && wanted == engine) continue;
@@ -91,7 +92,7 @@ Result<std::unique_ptr<Persistence>> Persistence::Open(FileSystem& files, Clock&
 }
 
 std::unique_ptr<Engine> Persistence::Wrap(uint32_t keyspace, std::unique_ptr<Engine> engine) {
-  const std::string name = FormatOf(engine->traits());
+  const std::string name = engine->format();
   auto durable = std::make_unique<DurableEngine>(std::move(engine), keyspace, log_);
   std::lock_guard lock(mutex_);
   engines_[keyspace] = durable.get();
@@ -624,7 +625,7 @@ Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
       log_.set_kept_free(bytes_to_write_ - std::min(bytes_to_write_, written));
     }
     keyspaces.push_back({.index = index,
-                         .engine = FormatOf(engine->traits()),
+                         .engine = engine->format(),
                          .version = (*walk)->version(),
                          .now_ms = (*walk)->now_ms(),
                          .log_position = position});

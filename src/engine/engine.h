@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "base/memory_budget.h"
@@ -71,9 +73,7 @@ struct EngineOptions {
   // key: outcome.version of a write that is done, and tickets, which the gate does not know. For
   // logs.
   bool numbers_writes = false;
-  BtreeOptions btree;
-  HashOptions hash;
-  HashleafOptions hashleaf;
+  IndexOptions index;
 };
 
 // The latest "now" that any batch, snapshot or upkeep has brought: what has been seen as expired
@@ -106,6 +106,9 @@ class Engine {
   virtual ~Engine() = default;
 
   virtual const EngineTraits& traits() const = 0;
+  // The data of one engine fit into another one if this is the same: the name, and what of its
+  // options decides which keys and values it takes. EngineInfo::read_option reads those.
+  virtual std::string format() const { return std::string(traits().name); }
 
   // Runs the batch (batch.h says what that means), fills in an outcome for every slot and returns
   // the batch's ticket: the highest version it wrote or read. Replies may leave once the gate has

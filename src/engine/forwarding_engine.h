@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "engine/engine.h"
@@ -15,6 +16,7 @@ namespace skep {
 class ForwardingEngine : public Engine {
  public:
   const EngineTraits& traits() const override { return inner_.traits(); }
+  std::string format() const override { return inner_.format(); }
   Version Execute(Batch& batch) override { return inner_.Execute(batch); }
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override { return inner_.OpenSnapshot(now_ms); }
   void CloseSnapshot(SnapshotRef snapshot) override { inner_.CloseSnapshot(snapshot); }

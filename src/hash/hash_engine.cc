@@ -67,7 +67,7 @@ Windows& WindowsOfThread() {
 
 HashEngine::HashEngine(const EngineOptions& options)
     : options_(options),
-      traits_{.name = "hash",
+      traits_{.name = kInfo.name,
               .ordered = false,
               .snapshots = false,
               .walks = true,
@@ -77,8 +77,8 @@ HashEngine::HashEngine(const EngineOptions& options)
 }
 
 std::unique_ptr<Engine> HashEngine::Make(const EngineOptions& options) {
-  return Make(options, {.table = {.inline_bytes_max = options.hash.inline_bytes_max,
-                                  .fill_slots = options.hash.fill_slots}});
+  return Make(options, {.table = {.inline_bytes_max = options.index.hash.inline_bytes_max,
+                                  .fill_slots = options.index.hash.fill_slots}});
 }
 
 std::unique_ptr<HashEngine> HashEngine::Make(const EngineOptions& options, const Options& own) {

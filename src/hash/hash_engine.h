@@ -13,7 +13,7 @@
 
 #include <memory>
 
-#include "engine/engine.h"
+#include "engine/engine_info.h"
 #include "hash/core.h"
 #include "hash/snapshot_walk.h"
 
@@ -26,6 +26,7 @@ class HashEngine final : public Engine {
   // Each partition is some mappings of the process, of which a system allows 65530
   // (vm.max_map_count).
   static constexpr uint32_t kKeyspacesMax = 64;
+  static const EngineInfo kInfo;
 
   struct Options {
     uint32_t partitions = 0;  // a power of two up to hash::kPartitionsMax; 0: two for each CPU

@@ -23,7 +23,7 @@ class Subject {
  public:
   explicit Subject(uint8_t choices) {
     EngineOptions options{.budget = &budget_};
-    options.hashleaf = {.key_bytes = 4, .value_bytes = 4};
+    options.index.hashleaf = {.key_bytes = 4, .value_bytes = 4};
     engine_ = HashleafEngine::Make(options, {.leaf_bytes = 4096,
                                              .scan_by = static_cast<ScanBy>(choices % 4),
                                              .split_at = static_cast<SplitAt>(choices / 4 % 2)});

@@ -46,8 +46,8 @@ class HashleafEngineTest : public testing::TestWithParam<Case> {
 
   std::unique_ptr<Engine> Make(bool numbers_writes = false, uint32_t threads = 1) {
     EngineOptions options{.budget = &budget_, .numbers_writes = numbers_writes};
-    options.hashleaf.key_bytes = GetParam().key_bytes;
-    options.hashleaf.value_bytes = GetParam().value_bytes;
+    options.index.hashleaf.key_bytes = GetParam().key_bytes;
+    options.index.hashleaf.value_bytes = GetParam().value_bytes;
     return HashleafEngine::Make(options, {.leaf_bytes = 4096,
                                           .scan_by = GetParam().scan_by,
                                           .split_at = GetParam().split_at,

@@ -21,7 +21,7 @@ template <typename K>
 class EngineOf final : public Engine {
  public:
   EngineOf(const EngineOptions& options, const Settings& settings, const Format& format)
-      : traits_{.name = "hashleaf",
+      : traits_{.name = HashleafEngine::kInfo.name,
                 .snapshots = false,
                 .multi_version = false,
                 .expiry = false,
@@ -36,6 +36,9 @@ class EngineOf final : public Engine {
   bool Start() { return core_.Start(); }
 
   const EngineTraits& traits() const override { return traits_; }
+  std::string format() const override {
+    return HashleafEngine::FormatOf(core_.format.key_bytes, core_.format.value_bytes);
+  }
   Version Execute(Batch& batch) override;
   Result<SnapshotRef> OpenSnapshot(uint64_t) override {
     return Fail(Code::kNotSupported, "this engine keeps one version of a key");
@@ -301,16 +304,16 @@ std::unique_ptr<Engine> MakeOf(const EngineOptions& options, const Settings& set
 }  // namespace hashleaf
 
 std::unique_ptr<Engine> HashleafEngine::Make(const EngineOptions& options) {
-  return Make(options,
-              {.leaf_bytes = options.hashleaf.leaf_bytes, .threads = options.hashleaf.threads});
+  return Make(options, {.leaf_bytes = options.index.hashleaf.leaf_bytes,
+                        .threads = options.index.hashleaf.threads});
 }
 
 std::unique_ptr<Engine> HashleafEngine::Make(const EngineOptions& options,
                                              const hashleaf::Settings& settings) {
   static const uint64_t secret = std::random_device{}() | uint64_t{std::random_device{}()} << 32;
   const hashleaf::Format format{
-      .key_bytes = options.hashleaf.key_bytes,
-      .value_bytes = options.hashleaf.value_bytes,
+      .key_bytes = options.index.hashleaf.key_bytes,
+      .value_bytes = options.index.hashleaf.value_bytes,
       .secret = secret,
       .chunk_bytes = std::max(hashleaf::Table<uint32_t>::kBytesMin, settings.leaf_bytes / 4)};
   switch (format.key_bytes) {

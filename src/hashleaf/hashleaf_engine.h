@@ -16,8 +16,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
-#include "engine/engine.h"
+#include "engine/engine_info.h"
 #include "hashleaf/core.h"
 
 namespace skep {
@@ -26,8 +27,11 @@ class HashleafEngine {
  public:
   // Its map is flat: a keyspace that is hardly used is one leaf of 4 KiB.
   static constexpr uint32_t kKeyspacesMax = 64;
+  static const EngineInfo kInfo;
+  // Engine::format() of one with pairs of these sizes.
+  static std::string FormatOf(uint32_t key_bytes, uint32_t value_bytes);
 
-  // As options.hashleaf says, which Keyspaces::Check has found good. Null: no memory.
+  // As options.index.hashleaf says, which kInfo.check has found good. Null: no memory.
   static std::unique_ptr<Engine> Make(const EngineOptions& options);
   static std::unique_ptr<Engine> Make(const EngineOptions& options,
                                       const hashleaf::Settings& settings);

@@ -485,8 +485,15 @@ class ModelEngine::Run {
   std::vector<Undo> undo_;
 };
 
+constinit const EngineInfo ModelEngine::kInfo = {
+    .name = "model",
+    .summary = "ordered, multi-version, behind one lock; the oracle of every other engine",
+    .make = [](const EngineOptions& options) -> std::unique_ptr<Engine> {
+      return std::make_unique<ModelEngine>(options);
+    }};
+
 ModelEngine::ModelEngine(const EngineOptions& options)
-    : traits_{.name = "model"},
+    : traits_{.name = kInfo.name},
       options_(options),
       memory_(*options.budget),
       map_(&memory_),

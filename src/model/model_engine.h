@@ -40,7 +40,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/engine_info.h"
 #include "engine/point.h"
 
 namespace skep {
@@ -49,6 +49,8 @@ class BatchWriter;
 
 class ModelEngine final : public Engine {
  public:
+  static const EngineInfo kInfo;
+
   explicit ModelEngine(const EngineOptions& options);
 
   const EngineTraits& traits() const override { return traits_; }

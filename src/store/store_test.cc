@@ -129,8 +129,8 @@ TEST(StoreOpen, TellsItsEngines) {
   EXPECT_EQ(told.budget, &(*keyspaces)->budget());
   EXPECT_EQ(told.budget->limit(), options.memory_bytes_max);
   EXPECT_EQ(told.snapshot_age_ms_max, options.snapshot_age_ms_max);
-  EXPECT_EQ(told.btree, options.btree);
-  EXPECT_EQ(told.hash, options.hash);
+  EXPECT_EQ(told.index.btree, options.btree);
+  EXPECT_EQ(told.index.hash, options.hash);
 }
 
 // Goal: each point call says whether it happened.

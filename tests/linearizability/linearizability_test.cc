@@ -52,7 +52,7 @@ class StoreHistories : public testing::TestWithParam<const Variant*> {
   static std::unique_ptr<Engine> NewHashleaf() {
     static MemoryBudget budget;
     EngineOptions options{.budget = &budget, .snapshot_age_ms_max = kSnapshotAgeMsMax};
-    options.hashleaf = {
+    options.index.hashleaf = {
         .key_bytes = PaddedEngine::kBytes, .value_bytes = PaddedEngine::kBytes, .leaf_bytes = 4096};
     return std::make_unique<PaddedEngine>(FindEngine("hashleaf")->make(options));
   }

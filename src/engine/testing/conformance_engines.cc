@@ -6,8 +6,8 @@ namespace {
 
 std::unique_ptr<Engine> MakePaddedHashleaf(const EngineOptions& options) {
   EngineOptions all = options;
-  all.hashleaf.key_bytes = PaddedEngine::kBytes;
-  all.hashleaf.value_bytes = PaddedEngine::kBytes;
+  all.index.hashleaf.key_bytes = PaddedEngine::kBytes;
+  all.index.hashleaf.value_bytes = PaddedEngine::kBytes;
   auto engine = FindEngine("hashleaf")->make(all);
   return engine == nullptr ? nullptr : std::make_unique<PaddedEngine>(std::move(engine));
 }
@@ -26,19 +26,19 @@ std::vector<EngineVariant> EnginesUnderTest() {
   };
   constexpr NodeLayout kPaper = NodeLayout::kPaper;
   const Line lines[] = {
-      {"btree_paper", "btree", {.btree = {.layout = kPaper}}},
-      {"btree_2048_0", "btree", {.btree = {.node_bytes = 2048, .log_bytes = 0}}},
+      {"btree_paper", "btree", {.index = {.btree = {.layout = kPaper}}}},
+      {"btree_2048_0", "btree", {.index = {.btree = {.node_bytes = 2048, .log_bytes = 0}}}},
       {"btree_2048_320_paper",
        "btree",
-       {.btree = {.node_bytes = 2048, .log_bytes = 320, .layout = kPaper}}},
-      {"btree_4096_1024", "btree", {.btree = {.node_bytes = 4096, .log_bytes = 1024}}},
+       {.index = {.btree = {.node_bytes = 2048, .log_bytes = 320, .layout = kPaper}}}},
+      {"btree_4096_1024", "btree", {.index = {.btree = {.node_bytes = 4096, .log_bytes = 1024}}}},
       {"btree_16384_512_paper",
        "btree",
-       {.btree = {.node_bytes = 16384, .log_bytes = 512, .layout = kPaper}}},
-      {"btree_single_version", "btree", {.btree = {.multi_version = false}}},
+       {.index = {.btree = {.node_bytes = 16384, .log_bytes = 512, .layout = kPaper}}}},
+      {"btree_single_version", "btree", {.index = {.btree = {.multi_version = false}}}},
       {"btree_single_version_paper",
        "btree",
-       {.btree = {.layout = kPaper, .multi_version = false}}},
+       {.index = {.btree = {.layout = kPaper, .multi_version = false}}}},
   };
   std::vector<EngineVariant> variants;
   for (const EngineInfo& info : AllEngines()) {
@@ -49,12 +49,12 @@ std::vector<EngineVariant> EnginesUnderTest() {
   // Leaves that split after some hundred pairs.
   variants.push_back({.name = "hashleaf_4096",
                       .info = &kPaddedHashleaf,
-                      .options = {.hashleaf = {.leaf_bytes = 4096}}});
+                      .options = {.index = {.hashleaf = {.leaf_bytes = 4096}}}});
   for (const Line& line : lines) {
     const EngineInfo* const info = FindEngine(line.engine);
     if (info == nullptr) continue;
     // Under a sanitizer each option and each layout, but not every two of them.
-    const BtreeOptions& btree = line.options.btree;
+    const BtreeOptions& btree = line.options.index.btree;
     const bool is_both = btree.layout == kPaper && btree != BtreeOptions{.layout = kPaper};
     if (kSanitized && is_both) continue;
     variants.push_back({.name = line.name, .info = info, .options = line.options});
@@ -65,7 +65,7 @@ std::vector<EngineVariant> EnginesUnderTest() {
 std::vector<EngineVariant> EnginesUnderMemoryTest() {
   std::vector<EngineVariant> variants = EnginesUnderTest();
   std::erase_if(variants, [](const EngineVariant& variant) {
-    return kSanitized && variant.options.btree.node_bytes != BtreeOptions{}.node_bytes;
+    return kSanitized && variant.options.index.btree.node_bytes != BtreeOptions{}.node_bytes;
   });
   return variants;
 }

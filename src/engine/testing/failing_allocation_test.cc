@@ -44,13 +44,15 @@ struct Subject {
 std::vector<Subject> Subjects() {
   BtreeOptions small{.node_bytes = 2048};
   BtreeOptions paper{.node_bytes = 2048, .layout = NodeLayout::kPaper};
-  return {
-      {"Btree", "btree", {.btree = small}, false, 12 * kKeys},
-      {"BtreePaper", "btree", {.btree = paper}, false, 12 * kKeys},
-      {"Hash", "hash", {.numbers_writes = false}},
-      {"HashNumbered", "hash", {.numbers_writes = true}},
-      {"Hashleaf", "hashleaf", {.hashleaf = {.leaf_bytes = 32 * 1024}}, true},
-      {"HashleafThreads", "hashleaf", {.hashleaf = {.leaf_bytes = 32 * 1024, .threads = 3}}, true}};
+  return {{"Btree", "btree", {.index = {.btree = small}}, false, 12 * kKeys},
+          {"BtreePaper", "btree", {.index = {.btree = paper}}, false, 12 * kKeys},
+          {"Hash", "hash", {.numbers_writes = false}},
+          {"HashNumbered", "hash", {.numbers_writes = true}},
+          {"Hashleaf", "hashleaf", {.index = {.hashleaf = {.leaf_bytes = 32 * 1024}}}, true},
+          {"HashleafThreads",
+           "hashleaf",
+           {.index = {.hashleaf = {.leaf_bytes = 32 * 1024, .threads = 3}}},
+           true}};
 }
 
 void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
