@@ -117,7 +117,8 @@ Attempt AtomicBatch<Layout, kHasRanges>::Try() {
   for (auto& [key, state] : lists_.states) {
     if (HasExpired(state.deadline_ms, now_ms_)) state.present = false;
   }
-  const bool applied = PerformAll();
+  out_.ForgetEffects();
+  const bool applied = ExecuteParts(batch_, out_, *this);
   if (stops_ != is_alone) return Attempt::kAgain;
   if (!applied) return Attempt::kDone;  // `change` lets go
   if (lists_.wrote.empty()) return Attempt::kDone;
@@ -424,45 +425,10 @@ typename AtomicBatch<Layout, kHasRanges>::StateAt AtomicBatch<Layout, kHasRanges
   }
 }
 
-// All parts, in order. False: the first one is not applied, so nothing is.
 template <class Layout, bool kHasRanges>
-bool AtomicBatch<Layout, kHasRanges>::PerformAll() {
-  out_.ForgetEffects();
-  bool applied = true;
-  ForEachPart(batch_, [&](const Part& part) {
-    const auto culprit = PerformPart(part);
-    if (!culprit) return true;
-    TakeBack(part);
-    out_.Abort(part, *culprit);
-    applied = !part.is_first;
-    return applied;
-  });
-  return applied;
-}
-
-// The conditions, on the state before; then the operations, in order. The slot that stops it, if
-// one does.
-template <class Layout, bool kHasRanges>
-std::optional<uint32_t> AtomicBatch<Layout, kHasRanges>::PerformPart(const Part& part) {
+void AtomicBatch<Layout, kHasRanges>::BeginPart(const Part& part) {
   lists_.undo.clear();
   undoes_ = !part.is_first;
-  for (uint32_t i = part.begin; i < part.end; ++i) {
-    const Status status = Check(batch_.requests()[i]);
-    if (status.ok()) continue;
-    out_.Refuse(i, status);
-    return i;
-  }
-  for (const bool conditions : {true, false}) {
-    for (uint32_t i = part.begin; i < part.end; ++i) {
-      if (IsCondition(batch_.requests()[i].op) != conditions) continue;
-      stored_ = false;
-      PerformSlot(i);
-      if (stored_ && no_room_) RefuseForMemory(i);
-      const Verdict verdict = out_.outcome(i).verdict;
-      if (conditions ? verdict != Verdict::kDone : verdict == Verdict::kRefused) return i;
-    }
-  }
-  return std::nullopt;
 }
 
 template <class Layout, bool kHasRanges>
@@ -471,6 +437,15 @@ void AtomicBatch<Layout, kHasRanges>::TakeBack(const Part& part) {
     undo->first->second = undo->second;
   lists_.undo.clear();
   while (!lists_.wrote.empty() && lists_.wrote.back() >= part.begin) lists_.wrote.pop_back();
+}
+
+template <class Layout, bool kHasRanges>
+void AtomicBatch<Layout, kHasRanges>::Perform(uint32_t index) {
+  const Status status = Check(batch_.requests()[index]);
+  if (!status.ok()) return out_.Refuse(index, status);
+  stored_ = false;
+  PerformSlot(index);
+  if (stored_ && no_room_) RefuseForMemory(index);
 }
 
 template <class Layout, bool kHasRanges>
@@ -518,36 +493,27 @@ void AtomicBatch<Layout, kHasRanges>::PerformMove(uint32_t index) {
   const Request& r = batch_.requests()[index];
   const auto from = StateOfSlot(index);
   const auto to = StateOf(r.other);
-  Outcome& outcome = out_.outcome(index);
-  outcome = {.verdict = Verdict::kDone, .present = from->second.present};
-  if (!from->second.present) {
-    outcome.verdict = Verdict::kAbsent;
-  } else if (r.has(Request::kKeepExisting) && to->second.present) {
-    outcome.verdict = Verdict::kExists;
-  } else if (from != to) {
-    outcome.deadline_ms = from->second.deadline_ms;
-    SetState(to, {.action = PointEffect::Action::kStore,
-                  .value = from->second.value,
-                  .deadline_ms = from->second.deadline_ms});
-    SetState(from, {.action = PointEffect::Action::kErase});
-    lists_.wrote.push_back(index);
-  }
+  std::optional<PointState> state;
+  if (from->second.present) state = {from->second.value, from->second.deadline_ms};
+  if (!JudgeMove(r, state, to->second.present, out_, index)) return;
+  SetState(to, {.action = PointEffect::Action::kStore,
+                .value = state->value,
+                .deadline_ms = state->deadline_ms});
+  SetState(from, {.action = PointEffect::Action::kErase});
+  lists_.wrote.push_back(index);
 }
 
 template <class Layout, bool kHasRanges>
 void AtomicBatch<Layout, kHasRanges>::RequireUnchanged(uint32_t index) {
   const Request& request = batch_.requests()[index];
-  const auto seen = core_.watches.Judge(request.watch, request.key, now_ms_);
-  if (!seen) return out_.Refuse(index, {Code::kInvalidArgument, "no such watch"});
-  Outcome& outcome = out_.outcome(index);
-  outcome = {.verdict = seen->unchanged ? Verdict::kDone : Verdict::kMismatch,
-             .version = seen->version};
+  const auto seen = JudgeUnchanged(request, core_.watches, now_ms_, out_, index);
+  if (!seen) return;
   seen_ = std::max(seen_, seen->version);
   if (!seen->unchanged) return;
   // An earlier part may have changed it; what it wrote gets its version later.
-  const auto state = Find(batch_.requests()[index].key);
+  const auto state = Find(request.key);
   if (state == lists_.states.end() || !state->second.changed) return;
-  outcome.verdict = Verdict::kMismatch;
+  out_.outcome(index).verdict = Verdict::kMismatch;
   lists_.changed_by_batch.push_back(index);
 }
 

@@ -50,6 +50,7 @@
 #include "btree/structure.h"
 #include "btree/upkeep.h"
 #include "btree/writer.h"
+#include "engine/atomic_parts.h"
 #include "engine/batch_writer.h"
 #include "engine/point.h"
 
@@ -78,6 +79,12 @@ class AtomicBatch {
 
   // Returns the highest version it has seen or made.
   Version Execute();
+
+  // For ExecuteParts.
+  void BeginPart(const Part& part);
+  void Perform(uint32_t index);
+  std::optional<uint32_t> FinishPart(const Part&) { return std::nullopt; }
+  void TakeBack(const Part& part);
 
  private:
   using Found = typename Layout::Found;
@@ -178,11 +185,8 @@ class AtomicBatch {
   StateAt StateOf(std::string_view key);
   StateAt StateOfSlot(uint32_t index);
   void SetState(StateAt at, const PointEffect& effect);
-  void TakeBack(const Part& part);
   void Read(const LeafPlace& place, std::string_view key, State* state);
 
-  bool PerformAll();
-  std::optional<uint32_t> PerformPart(const Part& part);
   void PerformSlot(uint32_t index);
   void PerformPoint(uint32_t index);
   void PerformMove(uint32_t index);

@@ -22,12 +22,7 @@ Version AtomicRun::Do() {
   const Locks locks(core_, locked_);
   PrefetchRecords();
   now_ms_ = core_.now.Advance(batch_.now_ms());
-  ForEachPart(batch_, [&](const Part& part) {
-    const auto culprit = DoPart(part);
-    if (!culprit) return true;
-    out_.Abort(part, *culprit);
-    return !part.is_first;
-  });
+  ExecuteParts(batch_, out_, *this);
   return core_.numbers.wanted() ? Number() : 0;
 }
 
@@ -47,13 +42,7 @@ AtomicRun::Locks::~Locks() {
 
 // Before what it locked is unlocked: numbers.h.
 Version AtomicRun::Number() {
-  Version number = 0;
-  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
-    Outcome& outcome = out_.outcome(slot);
-    if (!IsWrite(request(slot).op) || outcome.verdict != Verdict::kDone) continue;
-    if (number == 0) number = core_.numbers.Draw();
-    outcome.version = number;
-  }
+  const Version number = NumberWrites(batch_, core_.numbers, out_);
   Version ticket = 0;
   for (size_t i = 0; i < core_.partitions.size(); ++i) {
     if (!locked_[i]) continue;
@@ -88,27 +77,10 @@ void AtomicRun::PrefetchRecords() const {
   lines.Fetch();
 }
 
-// The slot because of which the part is not applied, if one is.
-std::optional<uint32_t> AtomicRun::DoPart(const Part& part) {
+void AtomicRun::BeginPart(const Part& part) {
   constexpr size_t kKeysASlot = 2;
   station_.Reset(kKeysASlot * (part.end - part.begin), 0);
   is_cleared_ = false;
-  if (const auto culprit = DoConditions(part)) return culprit;
-  for (uint32_t slot = part.begin; slot < part.end; ++slot) {
-    if (IsCondition(request(slot).op)) continue;
-    DoSlot(slot);
-    if (out_.outcome(slot).verdict == Verdict::kRefused) return slot;
-  }
-  return Commit(part);
-}
-
-std::optional<uint32_t> AtomicRun::DoConditions(const Part& part) {
-  for (uint32_t slot = part.begin; slot < part.end; ++slot) {
-    if (!IsCondition(request(slot).op)) continue;
-    DoSlot(slot);
-    if (out_.outcome(slot).verdict != Verdict::kDone) return slot;
-  }
-  return std::nullopt;
 }
 
 Station::Entry& AtomicRun::EntryOf(std::string_view key) {
@@ -118,14 +90,15 @@ Station::Entry& AtomicRun::EntryOf(std::string_view key) {
   return entry;
 }
 
-void AtomicRun::DoSlot(uint32_t slot) {
+void AtomicRun::Perform(uint32_t slot) {
   const Request& r = request(slot);
   if (const Status s = CheckRequest(r, batch_, traits_); !s.ok()) return out_.Refuse(slot, s);
   switch (r.op) {
     case Op::kMove:
       return Move(slot);
     case Op::kRequireUnchanged:
-      return RequireUnchanged(slot);
+      JudgeUnchanged(r, core_.watches, now_ms_, out_, slot);
+      return;
     case Op::kDeleteAll:
       return DeleteAll(slot);
     case Op::kSample:
@@ -148,31 +121,14 @@ void AtomicRun::Move(uint32_t slot) {
   // Both, before either is held: adding an entry leaves the others where they are.
   Station::Entry& from = EntryOf(r.key);
   Station::Entry& to = EntryOf(r.other);
-  Outcome& outcome = out_.outcome(slot);
-  outcome = {.verdict = Verdict::kDone,
-             .present = from.is_present,
-             .deadline_ms = from.is_present ? from.deadline_ms : 0};
-  if (!from.is_present) {
-    outcome.verdict = Verdict::kAbsent;
-    return;
-  }
-  if (r.has(Request::kKeepExisting) && to.is_present) {
-    outcome.verdict = Verdict::kExists;
-    return;
-  }
-  if (&from == &to) return;
+  std::optional<PointState> state;
+  if (from.is_present) state = {.value = from.value, .deadline_ms = from.deadline_ms};
+  if (!JudgeMove(r, state, to.is_present, out_, slot)) return;
   if (!core_.budget.HasRoomFor(0)) return out_.RefuseMemory(slot, core_.budget);
   const PointEffect store = {
       .action = PointEffect::Action::kStore, .value = from.value, .deadline_ms = from.deadline_ms};
   Station::Apply(to, store, r, slot, out_.scratch());
   Station::Apply(from, {.action = PointEffect::Action::kErase}, r, slot, out_.scratch());
-}
-
-void AtomicRun::RequireUnchanged(uint32_t slot) {
-  const auto seen = core_.watches.Judge(request(slot).watch, request(slot).key, now_ms_);
-  if (!seen) return out_.Refuse(slot, {Code::kInvalidArgument, "no such watch"});
-  Outcome& outcome = out_.outcome(slot);
-  outcome.verdict = seen->unchanged ? Verdict::kDone : Verdict::kMismatch;
 }
 
 // As the part has left them so far.
@@ -227,7 +183,7 @@ bool AtomicRun::PrepareAll(std::vector<Writing>* writings, const Part& part, uin
 }
 
 // The slot for which there is no memory, if there is one; then nothing is changed.
-std::optional<uint32_t> AtomicRun::Commit(const Part& part) {
+std::optional<uint32_t> AtomicRun::FinishPart(const Part& part) {
   std::vector<Writing> writings;
   uint32_t culprit = part.begin;
   if (!PrepareAll(&writings, part, &culprit)) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/atomic_parts.h"
 #include "engine/batch_writer.h"
 #include "hash/core.h"
 #include "hash/station.h"
@@ -26,6 +27,12 @@ class AtomicRun {
 
   // Fills in the outcomes. Returns the ticket.
   Version Do();
+
+  // For ExecuteParts.
+  void BeginPart(const Part& part);
+  void Perform(uint32_t slot);
+  std::optional<uint32_t> FinishPart(const Part& part);
+  void TakeBack(const Part&) {}  // the table has nothing of it
 
  private:
   // Unlocks those of `locked` in the end.
@@ -52,17 +59,12 @@ class AtomicRun {
   bool PrepareAll(std::vector<Writing>* writings, const Part& part, uint32_t* culprit);
   void PrefetchRecords() const;
   Version Number();
-  std::optional<uint32_t> DoPart(const Part& part);
-  std::optional<uint32_t> DoConditions(const Part& part);
   Station::Entry& EntryOf(std::string_view key);
-  void DoSlot(uint32_t slot);
   void Point(uint32_t slot);
   void Move(uint32_t slot);
-  void RequireUnchanged(uint32_t slot);
   int64_t CountAll() const;
   void DeleteAll(uint32_t slot);
   void Sample(uint32_t slot);
-  std::optional<uint32_t> Commit(const Part& part);
 
   Core& core_;
   const EngineTraits& traits_;

@@ -17,24 +17,8 @@ Version AtomicRun<K>::Do() {
   } const unlocking{locks_};
   Lock();
   now_ms_ = core_.now.Advance(batch_.now_ms());
-  ForEachPart(batch_, [&](const Part& part) {
-    undo_.clear();
-    const auto culprit = TryPart(part);
-    if (!culprit) {
-      TouchWatches();
-      return true;
-    }
-    TakeBack();
-    out_.Abort(part, *culprit);
-    return !part.is_first;
-  });
-  Version number = 0;
-  for (uint32_t slot = 0; core_.numbers.wanted() && slot < batch_.size(); ++slot) {
-    Outcome& outcome = out_.outcome(slot);
-    if (!IsWrite(request(slot).op) || outcome.verdict != Verdict::kDone) continue;
-    if (number == 0) number = core_.numbers.Draw();
-    outcome.version = number;
-  }
+  ExecuteParts(batch_, out_, *this);
+  const Version number = NumberWrites(batch_, core_.numbers, out_);
   if (number != 0) {
     for (Leaf<K>* const leaf : locks_.held()) leaf->number = number;
   }
@@ -82,33 +66,8 @@ void AtomicRun<K>::Lock() {
   for (const K key : keys) locks_.Of(key);
 }
 
-// The same, and all is taken back if there is no memory to go on.
 template <typename K>
-std::optional<uint32_t> AtomicRun<K>::TryPart(const Part& part) {
-  try {
-    return DoPart(part);
-  } catch (const std::bad_alloc&) {
-    TakeBack();
-    throw;
-  }
-}
-
-// The slot because of which the part is not applied, if one is.
-template <typename K>
-std::optional<uint32_t> AtomicRun<K>::DoPart(const Part& part) {
-  for (const bool conditions : {true, false}) {
-    for (uint32_t slot = part.begin; slot < part.end; ++slot) {
-      if (IsCondition(request(slot).op) != conditions) continue;
-      DoSlot(slot);
-      const Verdict verdict = out_.outcome(slot).verdict;
-      if (conditions ? verdict != Verdict::kDone : verdict == Verdict::kRefused) return slot;
-    }
-  }
-  return std::nullopt;
-}
-
-template <typename K>
-void AtomicRun<K>::DoSlot(uint32_t slot) {
+void AtomicRun<K>::Perform(uint32_t slot) {
   const Request& r = request(slot);
   if (const Status s = CheckRequest(r, batch_, traits_); !s.ok()) return out_.Refuse(slot, s);
   if (Ranges<K>::IsFor(r.op)) return ranges_.Do(slot);
@@ -116,7 +75,8 @@ void AtomicRun<K>::DoSlot(uint32_t slot) {
     case Op::kMove:
       return Move(slot);
     case Op::kRequireUnchanged:
-      return RequireUnchanged(slot);
+      JudgeUnchanged(r, core_.watches, now_ms_, out_, slot);
+      return;
     default:
       return Point(slot);
   }
@@ -150,32 +110,15 @@ void AtomicRun<K>::Move(uint32_t slot) {
   const Request& r = request(slot);
   const K from = LoadKey<K>(r.key.data());
   const K to = LoadKey<K>(r.other.data());
-  Outcome& outcome = out_.outcome(slot);
   const auto state = StateOf(from);
-  outcome = {.verdict = Verdict::kDone, .present = state.has_value()};
-  if (!state) {
-    outcome.verdict = Verdict::kAbsent;
-    return;
-  }
-  if (r.has(Request::kKeepExisting) && StateOf(to)) {
-    outcome.verdict = Verdict::kExists;
-    return;
-  }
-  if (from == to) return;
+  if (!JudgeMove(r, state, StateOf(to).has_value(), out_, slot)) return;
   std::array<char, kValueBytesMax> value;
   CopyValue(value.data(), state->value.data(), core_.format.value_bytes);
   if (!Store(to, value.data(), Arena::Limit::kObey)) {
-    outcome = {};
+    out_.outcome(slot) = {};
     return out_.RefuseMemory(slot, core_.budget);
   }
   Erase(from);
-}
-
-template <typename K>
-void AtomicRun<K>::RequireUnchanged(uint32_t slot) {
-  const auto seen = core_.watches.Judge(request(slot).watch, request(slot).key, now_ms_);
-  if (!seen) return out_.Refuse(slot, {Code::kInvalidArgument, "no such watch"});
-  out_.outcome(slot).verdict = seen->unchanged ? Verdict::kDone : Verdict::kMismatch;
 }
 
 // False: no memory.
@@ -208,7 +151,7 @@ void AtomicRun<K>::Erase(K key) {
 
 // The last change first. What was there has room: tables have not become smaller (Changer::Split).
 template <typename K>
-void AtomicRun<K>::TakeBack() {
+void AtomicRun<K>::TakeBack(const Part&) {
   while (!undo_.empty()) {
     const Undo<K> one = undo_.back();
     undo_.pop_back();

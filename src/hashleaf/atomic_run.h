@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/atomic_parts.h"
 #include "engine/point.h"
 #include "hashleaf/ranges.h"
 
@@ -30,19 +31,23 @@ class AtomicRun {
   // Fills in the outcomes. Returns the ticket.
   Version Do();
 
+  // For ExecuteParts.
+  void BeginPart(const Part&) { undo_.clear(); }
+  void Perform(uint32_t slot);
+  std::optional<uint32_t> FinishPart(const Part&) {
+    TouchWatches();
+    return std::nullopt;
+  }
+  void TakeBack(const Part&);
+
  private:
   const Request& request(uint32_t slot) const { return batch_.requests()[slot]; }
   bool IsWellFormed(const Request& request) const;
   void Lock();
-  std::optional<uint32_t> TryPart(const Part& part);
-  std::optional<uint32_t> DoPart(const Part& part);
-  void DoSlot(uint32_t slot);
   void Point(uint32_t slot);
   void Move(uint32_t slot);
-  void RequireUnchanged(uint32_t slot);
   bool Store(K key, const char* value, Arena::Limit limit);
   void Erase(K key);
-  void TakeBack();
   void TouchWatches();
   std::optional<PointState> StateOf(K key);
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/reserve_more.h"
+#include "engine/atomic_parts.h"
 #include "engine/batch_writer.h"
 #include "engine/point.h"
 
@@ -54,6 +55,15 @@ class ModelEngine::Run {
     return read_at_ == kNewest ? engine_.version_ : read_at_;
   }
 
+  // For ExecuteParts.
+  void BeginPart(const Part&) {}
+  void Perform(uint32_t slot) { DoSlot(slot); }
+  std::optional<uint32_t> FinishPart(const Part&) {
+    Apply();
+    return std::nullopt;
+  }
+  void TakeBack(const Part&) { TakeBackAll(); }
+
  private:
   static constexpr Version kNewest = UINT64_MAX;
 
@@ -71,41 +81,7 @@ class ModelEngine::Run {
       if (Stores(r.op)) incoming += r.key.size() + r.value.size();
     }
     room_ = engine_.MakeRoomFor(incoming);
-    ForEachPart(batch_, [&](const Part& part) {
-      const auto culprit = TryPart(part);
-      if (!culprit) return true;
-      out_.Abort(part, *culprit);
-      return !part.is_first;
-    });
-  }
-
-  // The same, and all is taken back if there is no memory to go on.
-  std::optional<uint32_t> TryPart(const Part& part) {
-    try {
-      return DoPart(part);
-    } catch (const std::bad_alloc&) {
-      TakeBack();
-      throw;
-    }
-  }
-
-  // The slot because of which the part is not applied, if one is.
-  std::optional<uint32_t> DoPart(const Part& part) {
-    for (uint32_t slot = part.begin; slot < part.end; ++slot) {
-      if (!IsCondition(request(slot).op)) continue;
-      DoSlot(slot);
-      if (out_.outcome(slot).verdict != Verdict::kDone) return slot;
-    }
-    for (uint32_t slot = part.begin; slot < part.end; ++slot) {
-      if (IsCondition(request(slot).op)) continue;
-      DoSlot(slot);
-      if (out_.outcome(slot).verdict == Verdict::kRefused) {
-        TakeBack();
-        return slot;
-      }
-    }
-    Apply();
-    return std::nullopt;
+    ExecuteParts(batch_, out_, *this);
   }
 
   // What was done with undo is done.
@@ -127,7 +103,7 @@ class ModelEngine::Run {
     try {
       body();
     } catch (const std::bad_alloc&) {
-      TakeBack();
+      TakeBackAll();
       undoes_ = false;
       throw;
     }
@@ -163,11 +139,12 @@ class ModelEngine::Run {
       case Op::kRequireEmpty:
         return RequireEmpty(r, out);
       case Op::kRequireUnchanged:
-        return RequireUnchanged(slot);
+        JudgeUnchanged(r, engine_.watches_, now_ms_, out_, slot);
+        return;
       case Op::kSample:
         return Sample(slot);
       case Op::kMove:
-        return Move(r, out);
+        return Move(slot);
       default:
         return Point(slot);
     }
@@ -188,8 +165,7 @@ class ModelEngine::Run {
     const Request& r = request(slot);
     const auto at = engine_.map_.find(r.key);
     const Value* const now = Visible(at);
-    std::optional<PointState> state;
-    if (now != nullptr) state = StateOf(*now);
+    const std::optional<PointState> state = StateAt(at);
     const PointEffect effect = ApplyPoint(r, state, now_ms_, engine_.traits_, out_, slot);
     Outcome& out = out_.outcome(slot);
     switch (effect.action) {
@@ -207,34 +183,22 @@ class ModelEngine::Run {
   }
 
   static PointState StateOf(const Value& value) { return {value.bytes, value.deadline_ms}; }
-
-  void Move(const Request& r, Outcome& out) {
-    const auto from = engine_.map_.find(r.key);
-    const Value* const value = Visible(from);
-    out.present = value != nullptr;
-    if (value == nullptr) {
-      out.verdict = Verdict::kAbsent;
-      return;
-    }
-    const auto to = engine_.map_.find(r.other);
-    if (r.has(Request::kKeepExisting) && Visible(to) != nullptr) {
-      out.verdict = Verdict::kExists;
-      return;
-    }
-    if (r.key == r.other) return;
-    const std::string bytes(value->bytes);
-    const uint64_t deadline_ms = value->deadline_ms;
-    Write(from, std::nullopt);
-    Write(FindOrMake(to, r.other), PointState{bytes, deadline_ms});
-    out.version = write_version();
+  // As the batch sees it; nothing if the key is absent.
+  std::optional<PointState> StateAt(Map::const_iterator at) const {
+    const Value* const now = Visible(at);
+    return now != nullptr ? std::optional(StateOf(*now)) : std::nullopt;
   }
 
-  void RequireUnchanged(uint32_t slot) {
-    const auto seen = engine_.watches_.Judge(request(slot).watch, request(slot).key, now_ms_);
-    if (!seen) return out_.Refuse(slot, {Code::kInvalidArgument, "no such watch"});
-    if (seen->unchanged) return;
-    out_.outcome(slot).verdict = Verdict::kMismatch;
-    out_.outcome(slot).version = seen->version;
+  void Move(uint32_t slot) {
+    const Request& r = request(slot);
+    const auto from = engine_.map_.find(r.key);
+    const auto to = engine_.map_.find(r.other);
+    const std::optional<PointState> state = StateAt(from);
+    if (!JudgeMove(r, state, Visible(to) != nullptr, out_, slot)) return;
+    const std::string bytes(state->value);
+    Write(from, std::nullopt);
+    Write(FindOrMake(to, r.other), PointState{bytes, state->deadline_ms});
+    out_.outcome(slot).version = write_version();
   }
 
   void RequireEmpty(const Request& r, Outcome& out) {
@@ -456,7 +420,7 @@ class ModelEngine::Run {
   }
 
   // Puts back what this part changed, last change first.
-  void TakeBack() {
+  void TakeBackAll() {
     for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) {
       const auto at = FindOrMake(engine_.map_.find(std::string_view(undo->key)), undo->key);
       Entry& entry = at->second;
