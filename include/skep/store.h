@@ -35,6 +35,7 @@
 
 namespace skep {
 
+class BatchUnderWay;
 class Keyspaces;
 class Store;
 namespace durable {
@@ -42,8 +43,7 @@ class Persistence;
 }
 namespace client {
 class Remote;
-struct SentBatch;
-}  // namespace client
+}
 
 // One state of one keyspace, pinned. Reading at it costs nothing extra; keeping it makes the store
 // keep old values of what changes meanwhile. Dropping it (destruction) frees them. Movable.
@@ -146,12 +146,11 @@ class BatchFuture {
 
  private:
   friend class Store;
-  BatchFuture(Batch& batch, Engine* engine);
+  BatchFuture();
 
-  Batch* batch_;
-  Engine* engine_;                           // null: there is no such keyspace
-  Version ticket_ = 0;                       // of a store in this process: it is executed
-  std::unique_ptr<client::SentBatch> sent_;  // of a server's
+  Engine* engine_ = nullptr;                  // null: there is no such keyspace
+  Version ticket_ = 0;                        // of a store in this process: it is executed
+  std::unique_ptr<BatchUnderWay> under_way_;  // of a server's
 };
 
 struct StoreStatistics {

@@ -51,85 +51,117 @@ bool Advances(const Request& request, const Outcome& outcome) {
 
 // ---- Batches ----
 
-void RemoteEngine::Send(Batch& batch, Sent& sent) {
-  Status refusal = CheckBatch(batch, {});
-  size_t index = remote_.IndexForThread();
-  uint64_t snapshot = 0;
-  Message& message = sent.message;
-  if (const uint64_t id = batch.snapshot().id; id != 0) {
-    const Place place = PlaceOf(id);
-    index = place.connection;
-    snapshot = place.number;
-    const uint32_t generation =
-        index < remote_.connections() ? remote_.connection(index).generation() : 0;
-    if ((generation & kGenerationMask) != place.generation) refusal = kSnapshotGone;
-    message.generation = generation;
+// A batch that was sent.
+class RemoteEngine::SentBatch final : public BatchUnderWay {
+ public:
+  SentBatch(RemoteEngine& engine, Batch& batch);
+  ~SentBatch() override {
+    if (connection_ != nullptr) connection_->Abandon(message_);
   }
-  if (batch.size() > remote_.operations_max()) {
+  Version Finish() override;
+  // The part of Finish that waits for the reply; ranges that the server has cut are left so.
+  //   as Connection::Await; also: the reply is malformed
+  Status Receive();
+
+ private:
+  Status WriteMessage(size_t* connection);
+  bool TakeReply();
+
+  RemoteEngine& engine_;
+  Remote& remote_;
+  Batch& batch_;
+  Message message_;
+  Connection* connection_ = nullptr;  // null: refused at once, or empty, or the reply is there
+};
+
+RemoteEngine::SentBatch::SentBatch(RemoteEngine& engine, Batch& batch)
+    : engine_(engine), remote_(engine.remote_), batch_(batch) {
+  size_t index = remote_.IndexForThread();
+  const Status refusal = WriteMessage(&index);
+  // There is room for the outcomes before anything is sent.
+  BatchWriter writer(batch_);
+  if (!refusal.ok()) writer.RefuseAll(refusal);
+  if (!refusal.ok() || batch_.empty()) return;
+  connection_ = &remote_.connection(index);
+  connection_->Begin(message_);
+}
+
+// Why the batch is refused, if it is. Changes the connection if the batch needs another one.
+Status RemoteEngine::SentBatch::WriteMessage(size_t* connection) {
+  Status refusal = CheckBatch(batch_, {});
+  uint64_t snapshot = 0;
+  if (const uint64_t id = batch_.snapshot().id; id != 0) {
+    const Place place = PlaceOf(id);
+    *connection = place.connection;
+    snapshot = place.number;
+    const uint32_t generation = place.connection < remote_.connections()
+                                    ? remote_.connection(place.connection).generation()
+                                    : 0;
+    if ((generation & kGenerationMask) != place.generation) refusal = kSnapshotGone;
+    message_.generation = generation;
+  }
+  if (batch_.size() > remote_.operations_max()) {
     refusal = {Code::kTooLarge, "the batch has more operations than a message",
                remote_.operations_max()};
   }
-  if (refusal.ok() && !batch.empty()) {
-    const ConnectOptions& options = remote_.options();
-    message.may_repeat = OnlyReads(batch);
-    message.remembered = !message.may_repeat && options.remembers_writes;
-    const bool syncs = !message.may_repeat && options.syncs_writes;
-    packed::AppendBatch(
-        message.bytes,
-        {.flags = static_cast<uint8_t>(
-             packed::kWantDeadlines | (options.wants_versions ? packed::kWantVersions : 0) |
-             (message.remembered ? packed::kRemember : 0) | (syncs ? packed::kSync : 0)),
-         .keyspace = static_cast<uint16_t>(keyspace_)},
-        batch, snapshot);
-    if (message.bytes.size() > remote_.message_bytes_max()) {
-      refusal = {Code::kTooLarge, "the batch is larger than a message",
-                 remote_.message_bytes_max()};
-    }
-  }
-  // There is room for the outcomes before anything is sent.
-  BatchWriter writer(batch);
-  if (!refusal.ok()) return writer.RefuseAll(refusal);
-  if (batch.empty()) return;
-  sent.connection = &remote_.connection(index);
-  sent.connection->Begin(message);
-}
-
-void RemoteEngine::Receive(Sent& sent, Batch& batch) {
-  if (sent.connection == nullptr) return;
-  const Status s = sent.connection->Await(sent.message);
-  if (!s.ok()) return BatchWriter(batch).RefuseAll(s);
-  const bool only_reads = sent.message.may_repeat;
-  try {
-    if (!TakeReply(sent, batch).ok()) {
-      return BatchWriter(batch).RefuseAll(only_reads ? kMalformed : kMalformedOfWrite);
-    }
-    if (batch.kind() == Batch::Kind::kUnordered) CompleteRanges(batch);
-  } catch (const std::bad_alloc&) {
-    BatchWriter(batch).RefuseAll(only_reads ? kNoMemory : kNoMemoryOfWrite);
-  }
-}
-
-//   kCorrupt  it is no reply to this batch
-Status RemoteEngine::TakeReply(Sent& sent, Batch& batch) {
-  const Status read = packed::ReadReply(sent.message.header, sent.message.payload(), batch);
-  if (!read.ok()) return read;
-  // The outcomes are views of it.
-  const size_t bytes = sent.message.header.payload_bytes;
-  BatchWriter(batch, BatchWriter::KeepOutcomes())
-      .scratch()
-      .Adopt(std::move(sent.message.reply), bytes);
-  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-    if (!Advances(batch.requests()[slot], batch.outcome(slot))) return kMalformed;
+  if (!refusal.ok() || batch_.empty()) return refusal;
+  const ConnectOptions& options = remote_.options();
+  message_.may_repeat = OnlyReads(batch_);
+  message_.remembered = !message_.may_repeat && options.remembers_writes;
+  const bool syncs = !message_.may_repeat && options.syncs_writes;
+  packed::AppendBatch(
+      message_.bytes,
+      {.flags = static_cast<uint8_t>(
+           packed::kWantDeadlines | (options.wants_versions ? packed::kWantVersions : 0) |
+           (message_.remembered ? packed::kRemember : 0) | (syncs ? packed::kSync : 0)),
+       .keyspace = static_cast<uint16_t>(engine_.keyspace_)},
+      batch_, snapshot);
+  if (message_.bytes.size() > remote_.message_bytes_max()) {
+    return {Code::kTooLarge, "the batch is larger than a message", remote_.message_bytes_max()};
   }
   return {};
 }
 
-Version RemoteEngine::Execute(Batch& batch) {
-  Sent sent;
-  Send(batch, sent);
-  Receive(sent, batch);
+Version RemoteEngine::SentBatch::Finish() {
+  if (connection_ == nullptr) return 0;
+  const bool only_reads = message_.may_repeat;
+  try {
+    if (const Status s = Receive(); !s.ok()) {
+      BatchWriter(batch_).RefuseAll(s);
+    } else if (batch_.kind() == Batch::Kind::kUnordered) {
+      engine_.CompleteRanges(batch_);
+    }
+  } catch (const std::bad_alloc&) {
+    BatchWriter(batch_).RefuseAll(only_reads ? kNoMemory : kNoMemoryOfWrite);
+  }
   return 0;
 }
+
+Status RemoteEngine::SentBatch::Receive() {
+  if (connection_ == nullptr) return {};
+  const Status s = std::exchange(connection_, nullptr)->Await(message_);
+  if (!s.ok() || TakeReply()) return s;
+  return message_.may_repeat ? kMalformed : kMalformedOfWrite;
+}
+
+// False: it is no reply to this batch.
+bool RemoteEngine::SentBatch::TakeReply() {
+  if (!packed::ReadReply(message_.header, message_.payload(), batch_).ok()) return false;
+  // The outcomes are views of it.
+  BatchWriter(batch_, BatchWriter::KeepOutcomes())
+      .scratch()
+      .Adopt(std::move(message_.reply), message_.header.payload_bytes);
+  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    if (!Advances(batch_.requests()[slot], batch_.outcome(slot))) return false;
+  }
+  return true;
+}
+
+BegunBatch RemoteEngine::Begin(Batch& batch) {
+  return {.ticket = 0, .under_way = std::make_unique<SentBatch>(*this, batch)};
+}
+
+Version RemoteEngine::Execute(Batch& batch) { return SentBatch(*this, batch).Finish(); }
 
 // ---- Ranges that the server has cut ----
 
@@ -181,13 +213,7 @@ void RemoteEngine::Complete(const Request& request, SnapshotRef at, BatchWriter&
     piece.Clear();
     piece.set_snapshot(at);
     piece.Add(left);
-    Sent sent;
-    Send(piece, sent);
-    if (sent.connection != nullptr) {
-      const Status s = sent.connection->Await(sent.message);
-      if (!s.ok()) return writer.Refuse(slot, s);
-      if (!TakeReply(sent, piece).ok()) return writer.Refuse(slot, kMalformed);
-    }
+    if (const Status s = SentBatch(*this, piece).Receive(); !s.ok()) return writer.Refuse(slot, s);
     const Outcome& got = piece.outcome(0);
     if (got.verdict == Verdict::kRefused) return writer.Refuse(slot, got.status);
     const auto found =

@@ -1,5 +1,6 @@
-// remote_engine.h: a keyspace of a server, as an engine: Execute sends the batch and waits for the
-// reply.
+// remote_engine.h: a keyspace of a server, as an engine: Begin sends the batch, Finish waits for
+// the reply, Execute does both. With ConnectOptions::datagrams, batches that are under way at the
+// same time are in no order, not even on one key.
 //
 // A server cuts long ranges into pieces of a millisecond or so (worker_packed.cc). What it cut
 // although the batch did not ask for that is read here once more, piece by piece, at a snapshot
@@ -24,20 +25,11 @@ class RemoteEngine final : public Engine {
   // `remote` must outlive it.
   RemoteEngine(Remote& remote, uint32_t keyspace) : remote_(remote), keyspace_(keyspace) {}
 
-  // A batch that was sent.
-  struct Sent {
-    Message message;
-    Connection* connection = nullptr;  // null: it was refused at once, or is empty
-  };
-  // Sends the batch, which is not needed until Receive, but must not change.
-  void Send(Batch& batch, Sent& sent);
-  // Waits for its reply, and fills in the outcomes. Throws nothing: where there is no memory for
-  // the answers, every slot says so.
-  void Receive(Sent& sent, Batch& batch);
-
   // What the engine behind can do. While the server cannot be asked: everything.
   const EngineTraits& traits() const override;
   Version Execute(Batch& batch) override;
+  // Finish throws nothing: where there is no memory for the answers, every slot says so.
+  BegunBatch Begin(Batch& batch) override;
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef snapshot) override;
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
@@ -54,7 +46,8 @@ class RemoteEngine final : public Engine {
   Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override;
 
  private:
-  static Status TakeReply(Sent& sent, Batch& batch);
+  class SentBatch;
+
   packed::KeyspaceStatistics Ask() const;
   void CompleteRanges(Batch& batch);
   bool WasCut(const Batch& batch, uint32_t slot) const;

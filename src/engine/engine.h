@@ -101,6 +101,22 @@ class LatestNow {
   std::atomic<uint64_t> latest_{0};
 };
 
+// A batch that an engine has begun and that is executed elsewhere: by a server, say. Thread safety:
+// one owner.
+class BatchUnderWay {
+ public:
+  // Gives the batch up, if it was not finished; does not wait.
+  virtual ~BatchUnderWay() = default;
+  // Engine::Finish of it. Once.
+  virtual Version Finish() = 0;
+};
+
+// What Engine::Begin has begun.
+struct BegunBatch {
+  Version ticket = 0;                        // if it is executed already
+  std::unique_ptr<BatchUnderWay> under_way;  // null: it is
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -136,6 +152,34 @@ class Engine {
   //                     what it can. Deletes are never refused; of the parts of an atomic batch
   //                     only those that store something are.
   virtual Version Execute(Batch& batch) = 0;
+
+  // Begin and Finish are Execute in two halves, so that a thread may have many batches under
+  // way. An engine of this process executes the batch in Begin; one that is elsewhere sends it
+  // there.
+  //
+  // Lifetime. The batch, the bytes that its requests are views of, and the engine must stay as
+  //   they are, and nobody may read the outcomes, until Finish has returned or the BegunBatch is
+  //   destroyed.
+  // Threads. Both are thread-safe. A batch may be finished by another thread than the one that
+  //   began it, and batches may be finished in any order.
+  // Order. Batches that are under way at the same time are independent of each other, as those
+  //   of different threads are, but for this: operations on one key take effect in the order in
+  //   which one thread has begun their batches, unless the engine's header says otherwise. (A
+  //   range, or an atomic batch that only reads, may miss the writes of a batch that is not
+  //   finished.) A batch that is begun once another one is finished, and its ticket released,
+  //   sees what that one did.
+  // Never finished. A BegunBatch that is destroyed does not wait. What its batch asked for is
+  //   done, now or later, or not; each part of an atomic batch as a whole. The batch itself may
+  //   be used for something else at once.
+  // Memory. If Begin throws std::bad_alloc, nothing is under way, and what the batch asked for
+  //   is done or not, as after an Execute that throws.
+  virtual BegunBatch Begin(Batch& batch) {
+    return {.ticket = Execute(batch), .under_way = nullptr};
+  }
+  // Returns when the batch has its outcomes; they and the ticket are as of Execute. Once.
+  static Version Finish(BegunBatch begun) {
+    return begun.under_way != nullptr ? begun.under_way->Finish() : begun.ticket;
+  }
 
   // Pins the newest released state. It is revoked `snapshot_age_ms_max` after `now_ms`, and earlier
   // if a write needs the memory it holds.

@@ -143,49 +143,29 @@ Status Store::Execute(Batch& batch, uint32_t keyspace) {
 
 // ---- Batches that are begun ----
 
-namespace client {
-
-struct SentBatch : RemoteEngine::Sent {};
-
-}  // namespace client
-
-BatchFuture::BatchFuture(Batch& batch, Engine* engine) : batch_(&batch), engine_(engine) {}
+BatchFuture::BatchFuture() = default;
 BatchFuture::BatchFuture(BatchFuture&&) noexcept = default;
 BatchFuture& BatchFuture::operator=(BatchFuture&& other) noexcept {
-  std::swap(batch_, other.batch_);
   std::swap(engine_, other.engine_);
   std::swap(ticket_, other.ticket_);
-  std::swap(sent_, other.sent_);
+  std::swap(under_way_, other.under_way_);
   return *this;
 }
-
-BatchFuture::~BatchFuture() {
-  if (sent_ != nullptr && sent_->connection != nullptr) {
-    sent_->connection->Abandon(sent_->message);
-  }
-}
+BatchFuture::~BatchFuture() = default;
 
 Status BatchFuture::Wait() {
   if (engine_ == nullptr) return kNoSuchKeyspace;
-  if (sent_ != nullptr) {
-    static_cast<client::RemoteEngine*>(engine_)->Receive(*sent_, *batch_);
-    sent_.reset();
-  } else {
-    engine_->AwaitRelease(ticket_);
-  }
+  engine_->AwaitRelease(Engine::Finish({.ticket = ticket_, .under_way = std::move(under_way_)}));
   return {};
 }
 
 BatchFuture Store::Begin(Batch& batch, uint32_t keyspace) {
-  if (keyspace >= keyspaces_->count()) return {batch, nullptr};
-  Engine& engine = keyspaces_->at(keyspace);
-  BatchFuture future(batch, &engine);
-  if (remote_ != nullptr) {
-    future.sent_ = std::make_unique<client::SentBatch>();
-    static_cast<client::RemoteEngine&>(engine).Send(batch, *future.sent_);
-  } else {
-    future.ticket_ = ExecuteByWall(engine, batch, NowOf(persistence_.get(), remote_.get()));
-  }
+  BatchFuture future;
+  if (keyspace >= keyspaces_->count()) return future;
+  future.engine_ = &keyspaces_->at(keyspace);
+  BegunBatch begun = BeginByWall(*future.engine_, batch, NowOf(persistence_.get(), remote_.get()));
+  future.ticket_ = begun.ticket;
+  future.under_way_ = std::move(begun.under_way);
   return future;
 }
 

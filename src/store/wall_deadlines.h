@@ -34,4 +34,13 @@ inline Version ExecuteByWall(Engine& engine, Batch& batch, const StoreNow& now) 
   return ticket;
 }
 
+// Begins the batch at this moment, which Engine::Finish ends; while the wall clock is behind, it is
+// executed instead.
+inline BegunBatch BeginByWall(Engine& engine, Batch& batch, const StoreNow& now) {
+  if (now.behind_ms != 0)
+    return {.ticket = ExecuteByWall(engine, batch, now), .under_way = nullptr};
+  batch.set_now_ms(now.ms);
+  return engine.Begin(batch);
+}
+
 }  // namespace skep

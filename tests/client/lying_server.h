@@ -61,12 +61,8 @@ class Lies {
 
   struct Call {
     explicit Call(Batch::Kind kind) : batch(kind) {}
-    ~Call() {
-      if (sent.connection != nullptr && !is_received) sent.connection->Abandon(sent.message);
-    }
     Batch batch;
-    client::RemoteEngine::Sent sent;
-    bool is_received = false;
+    BegunBatch begun;  // given up with the call, if it was not finished
     uint64_t begin_ms = 0;
   };
 
@@ -99,13 +95,13 @@ class Lies {
         if (!under_way_.empty()) under_way_.erase(under_way_.begin());
         return;
       case 5:
-        if (!under_way_.empty()) Receive(engine);
+        if (!under_way_.empty()) Finish();
         return;
       default:
-        if (under_way_.size() < kUnderWayMax) Send(engine);
+        if (under_way_.size() < kUnderWayMax) Begin(engine);
     }
   }
-  void Send(client::RemoteEngine& engine) {
+  void Begin(client::RemoteEngine& engine) {
     const bool atomic = Below(4) == 0;
     auto call = std::make_unique<Call>(atomic ? Batch::Kind::kAtomic : Batch::Kind::kUnordered);
     for (uint64_t left = 1 + Below(3); left > 0; --left) {
@@ -127,18 +123,17 @@ class Lies {
       }
     }
     call->begin_ms = world_.now_ms();
-    engine.Send(call->batch, call->sent);
+    call->begun = engine.Begin(call->batch);
     SKEP_CHECK(world_.now_ms() <= call->begin_ms + kTimeoutMs);
     under_way_.push_back(std::move(call));
   }
-  void Receive(client::RemoteEngine& engine) {
+  void Finish() {
     const auto call = std::move(under_way_.back());
     under_way_.pop_back();
     const bool has_ranges =
         std::ranges::any_of(call->batch.requests(), [](const Request& r) { return IsRange(r.op); });
     const uint64_t late_ms = std::max(call->begin_ms + kTimeoutMs, world_.now_ms());
-    engine.Receive(call->sent, call->batch);
-    call->is_received = true;
+    Engine::Finish(std::move(call->begun));
     // A range may be several messages.
     SKEP_CHECK(has_ranges || world_.now_ms() <= late_ms);
     for (uint32_t slot = 0; slot < call->batch.size(); ++slot) {

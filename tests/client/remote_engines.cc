@@ -5,6 +5,7 @@
 // time) is asked of the engine itself. The server's time is that of the batch.
 #include <atomic>
 #include <thread>
+#include <utility>
 
 #include "base/file.h"
 #include "base/random.h"
@@ -93,12 +94,10 @@ class Served final : public ForwardingEngine {
   }
 
   const EngineTraits& traits() const override { return client_->traits(); }
-  Version Execute(Batch& batch) override {
+  Version Execute(Batch& batch) override { return Finish(Begin(batch)); }
+  BegunBatch Begin(Batch& batch) override {
     clock_.Advance(batch.now_ms());
-    client_->Execute(batch);
-    const Version released = inner().gate().released();
-    gate_.Release(released);
-    return traits().multi_version ? released : 0;
+    return {.ticket = 0, .under_way = std::make_unique<SentBatch>(*this, client_->Begin(batch))};
   }
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override {
     clock_.Advance(now_ms);
@@ -121,6 +120,21 @@ class Served final : public ForwardingEngine {
   EngineStatistics Statistics() const override { return client_->Statistics(); }
 
  private:
+  class SentBatch final : public BatchUnderWay {
+   public:
+    SentBatch(Served& served, BegunBatch begun) : served_(served), begun_(std::move(begun)) {}
+    Version Finish() override {
+      client::RemoteEngine::Finish(std::move(begun_));
+      const Version released = served_.inner().gate().released();
+      served_.gate_.Release(released);
+      return served_.traits().multi_version ? released : 0;
+    }
+
+   private:
+    Served& served_;
+    BegunBatch begun_;
+  };
+
   TestClock clock_;
   TemporaryDirectory directory_;
   std::unique_ptr<Engine> engine_;
@@ -167,8 +181,11 @@ std::vector<EngineVariant> EnginesUnderTest() {
   for (const EngineInfo& info : kEngines) {
     // Datagrams use a connection too; and this one is the fastest engine.
     if (kSanitized && info.name != "udp_btree" && info.name != "tcp_hash") continue;
-    variants.push_back(
-        {.name = std::string(info.name), .info = &info, .options = {}, .in_process = false});
+    variants.push_back({.name = std::string(info.name),
+                        .info = &info,
+                        .options = {},
+                        .in_process = false,
+                        .keeps_order = !info.name.starts_with("udp")});
   }
   return variants;
 }

@@ -90,7 +90,7 @@ class Trial {
   struct Call {
     explicit Call(Batch::Kind kind) : batch(kind) {}
     Batch batch;
-    RemoteEngine::Sent sent;
+    BegunBatch begun;
     std::vector<const char*> keys;
     uint64_t begun_ms = 0;
   };
@@ -101,12 +101,12 @@ class Trial {
     call->batch.Get("a");
     call->keys = std::move(keys);
     call->begun_ms = world_.now_ms();
-    engine_->Send(call->batch, call->sent);
+    call->begun = engine_->Begin(call->batch);
     return call;
   }
 
   Answer End(Call& call) {
-    engine_->Receive(call.sent, call.batch);
+    Engine::Finish(std::move(call.begun));
     EXPECT_LE(world_.now_ms(), call.begun_ms + timeout_ms_);
     Answer answer = Answer::kDone;
     for (uint32_t slot = 0; slot < call.keys.size(); ++slot) {
@@ -241,15 +241,15 @@ TEST(ThreeAnswersWindow, HoldsWhateverWasBegun) {
       world.Plan({{.way = way, .at = world.sent(), .what = What::kCut},
                   {.way = way, .at = at, .what = What::kCut}});
       std::vector<Batch> batches(kWrites);
-      std::vector<RemoteEngine::Sent> sent(kWrites);
+      std::vector<BegunBatch> begun(kWrites);
       world.clock().Advance(1'000'000'000);
       for (int i = 0; i < kWrites; ++i) {
         batches[i].Apply("a", functions::kAddDecimal, "1");
-        engine.Send(batches[i], sent[i]);
+        begun[i] = engine.Begin(batches[i]);
       }
       int done = 0;
       for (int i = kWrites - 1; i >= 0; --i) {
-        engine.Receive(sent[i], batches[i]);
+        Engine::Finish(std::move(begun[i]));
         const Outcome& outcome = batches[i].outcome(0);
         ASSERT_EQ(outcome.verdict, Verdict::kDone) << i << " " << outcome.status.ToString();
         ++done;

@@ -33,7 +33,8 @@ struct EngineVariant {
   std::string name;  // in names of tests: letters, digits and underscores
   const EngineInfo* info = nullptr;
   EngineOptions options = {};
-  bool in_process = true;  // any millisecond can be now, and a gigabyte is soon copied
+  bool in_process = true;   // any millisecond can be now, and a gigabyte is soon copied
+  bool keeps_order = true;  // of the batches that one thread has under way, for each key
 
   std::unique_ptr<Engine> Make(
       MemoryBudget& budget,
