@@ -234,10 +234,10 @@ Result<SnapshotRef> BtreeEngine::OpenSnapshot(uint64_t now_ms) {
 }
 
 // Of no age limit: it takes as long as the tree is large.
-Result<std::unique_ptr<PairWalk>> BtreeEngine::OpenWalk(uint64_t now_ms) {
+Result<std::unique_ptr<PairIterator>> BtreeEngine::OpenPairIterator(uint64_t now_ms) {
   const auto snapshot = Pin(now_ms, UINT64_MAX);
   if (!snapshot) return Fail(snapshot.error());
-  return WalkBySnapshot(*this, *snapshot);
+  return IterateBySnapshot(*this, *snapshot);
 }
 
 std::unique_ptr<BulkLoad> BtreeEngine::OpenBulkLoad() { return impl_->OpenBulkLoad(); }

@@ -64,7 +64,7 @@ class BtreeEngine final : public Engine {
   Version Execute(Batch& batch) override;
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef snapshot) override;
-  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override;
+  Result<std::unique_ptr<PairIterator>> OpenPairIterator(uint64_t now_ms) override;
   // Null, too, of a tree that has had more than a leaf.
   std::unique_ptr<BulkLoad> OpenBulkLoad() override;
   void StartAfter(Version version, uint64_t now_ms) override;

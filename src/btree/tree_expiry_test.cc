@@ -174,11 +174,11 @@ TEST_P(Expiry, AWalkHasWhatAWriteOnItsWayHasFound) {
                    << log_bytes << " bytes of log, op " << static_cast<int>(write.op));
       TestTree tree(BtreeOptions{.node_bytes = 2048, .log_bytes = log_bytes});
       tree.Do({.op = Op::kPut, .key = kKey, .value = "old", .other = {}, .deadline_ms = kDeadline});
-      std::unique_ptr<PairWalk> walk;
+      std::unique_ptr<PairIterator> walk;
       Batch batch;
       batch.Add(write);
       RunWithin(tree, batch, log_bytes > 0 ? SyncPoint::kWriterDrew : SyncPoint::kMergeMapped,
-                [&] { walk = std::move(*tree.engine().OpenWalk(kDeadline)); });
+                [&] { walk = std::move(*tree.engine().OpenPairIterator(kDeadline)); });
       ASSERT_NE(walk, nullptr);
       EXPECT_EQ(batch.outcome(0).verdict, Verdict::kDone);
       EXPECT_TRUE(batch.outcome(0).present);

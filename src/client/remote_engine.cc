@@ -305,7 +305,7 @@ void RemoteEngine::Describe(uint64_t, const Teller& tell) const {
 
 Version RemoteEngine::Latest() const { return Ask().released; }
 
-Result<std::unique_ptr<PairWalk>> RemoteEngine::OpenWalk(uint64_t) {
+Result<std::unique_ptr<PairIterator>> RemoteEngine::OpenPairIterator(uint64_t) {
   return Fail(Code::kNotSupported, "a server's keyspace is read by scans or walks");
 }
 

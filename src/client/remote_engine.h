@@ -43,7 +43,7 @@ class RemoteEngine final : public Engine {
   Version Latest() const override;
   void StartAfter(Version, uint64_t) override {}
   //   kNotSupported
-  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override;
+  Result<std::unique_ptr<PairIterator>> OpenPairIterator(uint64_t now_ms) override;
 
  private:
   class SentBatch;

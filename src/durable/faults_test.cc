@@ -89,7 +89,7 @@ using Digest = std::map<std::string, std::pair<uint32_t, uint64_t>>;
 
 Digest DigestOf(Engine& engine, uint64_t now_ms) {
   Digest digest;
-  const auto walk = *engine.OpenWalk(now_ms);
+  const auto walk = *engine.OpenPairIterator(now_ms);
   while (true) {
     const auto pairs = walk->Next();
     SKEP_CHECK(pairs.has_value());

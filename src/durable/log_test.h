@@ -46,7 +46,7 @@ inline void StoreImage(FileSystem& files, const Image& image) {
 // All that has not expired.
 inline State StateOf(Engine& engine, uint64_t now_ms) {
   State state;
-  const auto walk = *engine.OpenWalk(now_ms);
+  const auto walk = *engine.OpenPairIterator(now_ms);
   while (true) {
     const auto pairs = walk->Next();
     SKEP_CHECK(pairs.has_value());

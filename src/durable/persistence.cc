@@ -607,7 +607,7 @@ Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
       engine->inner().Release();
       std::this_thread::yield();
     }
-    const auto walk = engine->OpenWalk(time_.Now().ms);
+    const auto walk = engine->OpenPairIterator(time_.Now().ms);
     if (!walk) return walk.error();
     while (true) {
       const auto pairs = (*walk)->Next();

@@ -96,7 +96,7 @@ class Open {
     State state;
     for (uint32_t keyspace = 0; keyspace < keyspaces->count(); ++keyspace) {
       EXPECT_EQ(keyspaces->at(keyspace).Verify(), nullptr);
-      const auto walk = *keyspaces->at(keyspace).OpenWalk(clock.WallMs());
+      const auto walk = *keyspaces->at(keyspace).OpenPairIterator(clock.WallMs());
       for (auto pairs = walk->Next(); !pairs->empty(); pairs = walk->Next()) {
         for (const Pair& pair : *pairs) {
           if (pair.deadline_ms != 0 && pair.deadline_ms <= walk->now_ms()) continue;

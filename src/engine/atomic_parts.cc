@@ -30,7 +30,7 @@ std::optional<Watches::Seen> JudgeUnchanged(const Request& r, const Watches& wat
   return seen;
 }
 
-Version NumberWrites(const Batch& batch, Numbers& numbers, BatchWriter& out) {
+Version NumberWrites(const Batch& batch, SequenceNumbers& numbers, BatchWriter& out) {
   if (!numbers.wanted()) return 0;
   Version number = 0;
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {

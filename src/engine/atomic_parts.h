@@ -19,7 +19,7 @@
 #include <optional>
 
 #include "engine/batch_writer.h"
-#include "engine/numbers.h"
+#include "engine/sequence_numbers.h"
 #include "engine/point.h"
 #include "engine/watches.h"
 
@@ -93,7 +93,7 @@ std::optional<Watches::Seen> JudgeUnchanged(const Request& request, const Watche
                                             uint64_t now_ms, BatchWriter& out, uint32_t slot);
 
 // Draws one number for all writes of the batch that were done, while what they have written is
-// locked (numbers.h). Returns it; 0: there are none, or numbers are not wanted.
-Version NumberWrites(const Batch& batch, Numbers& numbers, BatchWriter& out);
+// locked (sequence_numbers.h). Returns it; 0: there are none, or numbers are not wanted.
+Version NumberWrites(const Batch& batch, SequenceNumbers& numbers, BatchWriter& out);
 
 }  // namespace skep

@@ -14,7 +14,7 @@
 
 #include "base/memory_budget.h"
 #include "engine/bulk_load.h"
-#include "engine/pair_walk.h"
+#include "engine/pair_iterator.h"
 #include "engine/release_gate.h"
 #include "engine/watches.h"
 #include "skep/batch.h"
@@ -231,9 +231,9 @@ class Engine {
   // A faster way than batches to fill an ordered engine that has no keys yet; bulk_load.h. Null:
   // this engine has none. Nothing else may run meanwhile.
   virtual std::unique_ptr<BulkLoad> OpenBulkLoad() { return nullptr; }
-  // Every pair as of one instant that lies within the call; pair_walk.h.
+  // Every pair as of one instant that lies within the call; pair_iterator.h.
   //   kUnavailable  the engine can have one at a time, and it is open
-  virtual Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) = 0;
+  virtual Result<std::unique_ptr<PairIterator>> OpenPairIterator(uint64_t now_ms) = 0;
 
   // Releases what is finished, also of batches that are still executing. Thread-safe. Cost: a
   // load for each thread that ever executed a batch.

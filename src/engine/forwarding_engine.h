@@ -32,8 +32,8 @@ class ForwardingEngine : public Engine {
   const char* Verify() const override { return inner_.Verify(); }
   Version Latest() const override { return inner_.Latest(); }
   void StartAfter(Version version, uint64_t now_ms) override { inner_.StartAfter(version, now_ms); }
-  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override {
-    return inner_.OpenWalk(now_ms);
+  Result<std::unique_ptr<PairIterator>> OpenPairIterator(uint64_t now_ms) override {
+    return inner_.OpenPairIterator(now_ms);
   }
   void Release() override { inner_.Release(); }
   void WantSync(Version ticket, bool here) override { inner_.WantSync(ticket, here); }

@@ -40,7 +40,7 @@ AtomicRun::Locks::~Locks() {
   }
 }
 
-// Before what it locked is unlocked: numbers.h.
+// Before what it locked is unlocked: sequence_numbers.h.
 Version AtomicRun::Number() {
   const Version number = NumberWrites(batch_, core_.numbers, out_);
   Version ticket = 0;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/numbers.h"
+#include "engine/sequence_numbers.h"
 #include "hash/partition.h"
 
 namespace skep::hash {
@@ -17,7 +17,7 @@ struct Core {
   MemoryBudget& budget;
   LatestNow& now;
   Watches& watches;
-  Numbers numbers;
+  SequenceNumbers numbers;
   // Each for some of the partitions: slabs have addresses for one region of an arena. It keeps some
   // free spans of its own, also where the budget refuses another arena one. A power of two.
   std::vector<std::unique_ptr<Arena>> arenas;

@@ -200,7 +200,7 @@ Result<SnapshotRef> HashEngine::OpenSnapshot(uint64_t) {
   return Fail(Code::kNotSupported, "this engine keeps one version of a key");
 }
 
-Result<std::unique_ptr<PairWalk>> HashEngine::OpenWalk(uint64_t now_ms) {
+Result<std::unique_ptr<PairIterator>> HashEngine::OpenPairIterator(uint64_t now_ms) {
   return SnapshotWalk::Open(core_, now_ms);
 }
 

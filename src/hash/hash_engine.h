@@ -48,7 +48,7 @@ class HashEngine final : public Engine {
   Version Latest() const override { return core_.numbers.last(); }
   void StartAfter(Version version, uint64_t now_ms) override;
   // snapshot_walk.h
-  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override;
+  Result<std::unique_ptr<PairIterator>> OpenPairIterator(uint64_t now_ms) override;
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
   EngineStatistics Statistics() const override;

@@ -301,7 +301,7 @@ void BM_PutBesideSnapshotWalk(benchmark::State& state) {
   const auto count = static_cast<uint64_t>(state.range(0));
   Items items(count, 8, 8);
   Requests requests(Op::kPut, count, 8, 8);
-  const auto walk = items.engine().OpenWalk(0);
+  const auto walk = items.engine().OpenPairIterator(0);
   for (auto _ : state) items.engine().Execute(requests.Next());
   Report(state, 0);
 }
@@ -311,7 +311,7 @@ void BM_SnapshotWalk(benchmark::State& state) {
   Items items(static_cast<uint64_t>(state.range(0)), 8, 8);
   int64_t walked = 0;
   for (auto _ : state) {
-    const auto walk = items.engine().OpenWalk(0);
+    const auto walk = items.engine().OpenPairIterator(0);
     for (auto pairs = (*walk)->Next(); !pairs->empty(); pairs = (*walk)->Next()) {
       walked += static_cast<int64_t>(pairs->size());
     }

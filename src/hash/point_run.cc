@@ -102,7 +102,7 @@ void PointRun::Sort() {
   for (uint32_t i = 0; i < count_; ++i) groups_.Put(groups_.Of(units[i].key.hash), i);
 }
 
-// Before its partition is unlocked: numbers.h.
+// Before its partition is unlocked: sequence_numbers.h.
 inline void PointRun::Number(Partition& partition, Groups::Group& group) {
   if (!core_.numbers.wanted()) return;
   if (writes_) group.number = partition.number = core_.numbers.Draw();

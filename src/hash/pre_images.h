@@ -45,7 +45,7 @@
 #include <vector>
 
 #include "base/memory_budget.h"
-#include "engine/pair_walk.h"
+#include "engine/pair_iterator.h"
 #include "hash/position.h"
 #include "hash/table.h"
 

@@ -139,7 +139,7 @@ TEST(ReadRun, AgreesWithAMap) {
   }
 }
 
-// Goal: the ticket of a batch that reads is not below the write it has seen (numbers.h).
+// Goal: the ticket of a batch that reads is not below the write it has seen (sequence_numbers.h).
 TEST(ReadRun, HasTheTicketOfWhatItSaw) {
   MemoryBudget budget;
   const auto engine =

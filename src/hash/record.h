@@ -24,7 +24,7 @@
 #include <string_view>
 
 #include "base/arena.h"
-#include "engine/pair_walk.h"
+#include "engine/pair_iterator.h"
 
 namespace skep::hash {
 

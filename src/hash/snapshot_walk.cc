@@ -10,7 +10,7 @@ SnapshotWalk::SnapshotWalk(Core& core) : core_(core), state_(core.budget) {
   }
 }
 
-Result<std::unique_ptr<PairWalk>> SnapshotWalk::Open(Core& core, uint64_t now_ms) {
+Result<std::unique_ptr<PairIterator>> SnapshotWalk::Open(Core& core, uint64_t now_ms) {
   auto walk = std::unique_ptr<SnapshotWalk>(new SnapshotWalk(core));
   const AllLocked all(core);
   if (core.partitions[0]->table.pre_images() != nullptr) {

@@ -31,11 +31,11 @@
 namespace skep::hash {
 
 // Thread safety: one owner. Must end before the engine.
-class SnapshotWalk final : public PairWalk {
+class SnapshotWalk final : public PairIterator {
  public:
   // The instant lies within the call. One at a time.
   //   kUnavailable  another one is open
-  static Result<std::unique_ptr<PairWalk>> Open(Core& core, uint64_t now_ms);
+  static Result<std::unique_ptr<PairIterator>> Open(Core& core, uint64_t now_ms);
   ~SnapshotWalk() override;
   SnapshotWalk(const SnapshotWalk&) = delete;
   SnapshotWalk& operator=(const SnapshotWalk&) = delete;

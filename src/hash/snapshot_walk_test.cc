@@ -68,8 +68,8 @@ class Checked {
     }
   }
 
-  std::unique_ptr<PairWalk> Open() {
-    auto walk = engine_->OpenWalk(now_ms_);
+  std::unique_ptr<PairIterator> Open() {
+    auto walk = engine_->OpenPairIterator(now_ms_);
     EXPECT_TRUE(walk.has_value());
     return walk ? std::move(*walk) : nullptr;
   }
@@ -90,7 +90,7 @@ class Checked {
 
 // Collects what the walk gives, to its end; each step is followed by between().
 template <typename Between>
-Checked::Model Collect(PairWalk& walk, Between between) {
+Checked::Model Collect(PairIterator& walk, Between between) {
   Checked::Model pairs;
   for (;;) {
     const auto next = walk.Next();
@@ -295,7 +295,7 @@ TEST(SnapshotWalk, NoTimePassesInIt) {
   look.Get("soon");
   checked.engine().Execute(look);
   EXPECT_EQ(look.outcome(0).verdict, Verdict::kAbsent);
-  const auto walk = checked.engine().OpenWalk(kStartMs + 20);
+  const auto walk = checked.engine().OpenPairIterator(kStartMs + 20);
   ASSERT_TRUE(walk.has_value());
   checked.Pass(1000);
   ASSERT_EQ(checked.engine().Statistics().items, 1u);
@@ -308,7 +308,7 @@ TEST(SnapshotWalk, OneAtATime) {
   checked.Put(batch, "a", "1", 0);
   checked.Run(batch);
   auto first = checked.Open();
-  const auto second = checked.engine().OpenWalk(kStartMs);
+  const auto second = checked.engine().OpenPairIterator(kStartMs);
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code(), Code::kUnavailable);
   // The one that was refused has not ended the first.
@@ -317,7 +317,7 @@ TEST(SnapshotWalk, OneAtATime) {
   checked.Run(change);
   const Checked::Model wanted = {{"a", {"1", 0}}};
   EXPECT_EQ(Collect(*first, [] {}), wanted);
-  EXPECT_FALSE(checked.engine().OpenWalk(kStartMs).has_value());
+  EXPECT_FALSE(checked.engine().OpenPairIterator(kStartMs).has_value());
   first.reset();
   EXPECT_EQ(Collect(*checked.Open(), [] {}).at("a").bytes, "2");
 }

@@ -85,7 +85,7 @@ TEST(SnapshotWalkThreads, AtomicBatchesAreWhole) {
     const Writers writers(*engine, seed);
     // As many more rounds as it takes until the threads have begun.
     for (int round = 0; round < 60 || groups_seen < kGroupsSeenMin; ++round) {
-      const auto walk = engine->OpenWalk(1);
+      const auto walk = engine->OpenPairIterator(1);
       ASSERT_TRUE(walk.has_value());
       std::set<std::string> keys;
       std::map<std::string, std::map<std::string, uint32_t>> values;  // of each group

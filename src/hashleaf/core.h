@@ -11,7 +11,7 @@
 #include "base/crew.h"
 #include "base/epochs.h"
 #include "engine/engine.h"
-#include "engine/numbers.h"
+#include "engine/sequence_numbers.h"
 #include "hashleaf/leaf_map.h"
 
 namespace skep::hashleaf {
@@ -96,7 +96,7 @@ struct Core {
   MemoryBudget& budget;
   LatestNow& now;
   Watches& watches;
-  Numbers numbers;
+  SequenceNumbers numbers;
   Memory memory;
   Epochs epochs;
   std::mutex structure;            // taken to publish, before leaves are locked

@@ -261,9 +261,9 @@ TEST_P(HashleafEngineTest, AWalkIsOfOneInstant) {
     std::vector<std::string> keys;
     for (int i = 0; i < 3000; ++i) keys.push_back(Key(rng_() % 10'000 * 3));
     Put(*engine, model, keys);
-    auto walk = engine->OpenWalk(0);
+    auto walk = engine->OpenPairIterator(0);
     ASSERT_TRUE(walk.has_value());
-    EXPECT_EQ(engine->OpenWalk(0).error().code(), Code::kUnavailable);
+    EXPECT_EQ(engine->OpenPairIterator(0).error().code(), Code::kUnavailable);
     EXPECT_EQ((*walk)->version(), engine->Latest());
     const Model wanted = model;
     Model seen;

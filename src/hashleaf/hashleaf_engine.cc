@@ -49,7 +49,7 @@ class EngineOf final : public Engine {
     now_.Advance(now_ms);
     core_.numbers.StartAfter(version);
   }
-  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override {
+  Result<std::unique_ptr<PairIterator>> OpenPairIterator(uint64_t now_ms) override {
     return SnapshotWalk<K>::Open(core_, now_ms);
   }
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;

@@ -313,7 +313,7 @@ void Lane<K>::Draw(Leaf<K>& leaf) {
   if (window_.numbers != nullptr) leaf.number = core_.numbers.Draw();
 }
 
-// Before the leaf is unlocked: numbers.h.
+// Before the leaf is unlocked: sequence_numbers.h.
 template <typename K>
 void Lane<K>::Number(const Leaf<K>& leaf, std::span<const Unit<K>> units) {
   for (const Unit<K>& unit : units) {

@@ -216,7 +216,7 @@ void Ranges<K>::Count(uint32_t slot) {
   }
 }
 
-// The number is drawn when all leaves are locked that it changes (numbers.h).
+// The number is drawn when all leaves are locked that it changes (sequence_numbers.h).
 template <typename K>
 void Ranges<K>::Number(uint32_t slot) {
   if (is_atomic() || !core_.numbers.wanted()) return;

@@ -6,7 +6,7 @@
 namespace skep::hashleaf {
 
 template <typename K>
-Result<std::unique_ptr<PairWalk>> SnapshotWalk<K>::Open(Core<K>& core, uint64_t now_ms) {
+Result<std::unique_ptr<PairIterator>> SnapshotWalk<K>::Open(Core<K>& core, uint64_t now_ms) {
   auto walk = std::unique_ptr<SnapshotWalk>(new SnapshotWalk(core));
   const Epochs::Guard guard(core.epochs);
   LeafLocks<K> locks(core);

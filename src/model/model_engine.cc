@@ -605,8 +605,8 @@ Result<SnapshotRef> ModelEngine::OpenSnapshot(uint64_t now_ms) {
   return SnapshotRef{.version = version_, .id = id, .now_ms = latest_ms};
 }
 
-Result<std::unique_ptr<PairWalk>> ModelEngine::OpenWalk(uint64_t now_ms) {
-  return WalkBySnapshot(*this, OpenSnapshot(now_ms).value());
+Result<std::unique_ptr<PairIterator>> ModelEngine::OpenPairIterator(uint64_t now_ms) {
+  return IterateBySnapshot(*this, OpenSnapshot(now_ms).value());
 }
 
 void ModelEngine::StartAfter(Version version, uint64_t now_ms) {

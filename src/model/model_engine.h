@@ -58,7 +58,7 @@ class ModelEngine final : public Engine {
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef snapshot) override;
-  Result<std::unique_ptr<PairWalk>> OpenWalk(uint64_t now_ms) override;
+  Result<std::unique_ptr<PairIterator>> OpenPairIterator(uint64_t now_ms) override;
   void StartAfter(Version version, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
   EngineStatistics Statistics() const override;

@@ -133,7 +133,7 @@ TEST_P(ExpiryConformance, GoneAtItsMillisecond) {
 // given.
 TEST_P(ExpiryConformance, AWalkKnowsNoTime) {
   const auto walk_all = [&]() -> std::optional<Pairs> {
-    const auto walk = engine_.OpenWalk(subject_.now_ms());
+    const auto walk = engine_.OpenPairIterator(subject_.now_ms());
     if (!walk) {
       EXPECT_EQ(walk.error().code(), Code::kNotSupported);
       return std::nullopt;

@@ -276,7 +276,8 @@ std::vector<Ask> AllAsks() {
                   },
                   Batch::Kind::kUnordered, HasSnapshots});
   asks.push_back({"WritesUnderAWalk", [](Scene& scene, Batch& batch) -> std::function<void()> {
-                    std::shared_ptr<PairWalk> walk = std::move(*scene.engine().OpenWalk(kNow));
+                    std::shared_ptr<PairIterator> walk =
+                        std::move(*scene.engine().OpenPairIterator(kNow));
                     FillMixture(scene, batch);
                     return [&scene, &batch, walk] {
                       scene.engine().Execute(batch);
@@ -288,7 +289,7 @@ std::vector<Ask> AllAsks() {
                   }});
   asks.push_back({"Walk", [](Scene& scene, Batch&) -> std::function<void()> {
                     return [&scene] {
-                      const auto walk = scene.engine().OpenWalk(kNow);
+                      const auto walk = scene.engine().OpenPairIterator(kNow);
                       while (walk) {
                         const auto pairs = (*walk)->Next();
                         if (!pairs || pairs->empty()) break;

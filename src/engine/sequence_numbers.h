@@ -1,4 +1,4 @@
-// numbers.h: the order of writes, for a log (EngineOptions::numbers_writes).
+// sequence_numbers.h: the order of writes, for a log (EngineOptions::numbers_writes).
 //
 // A number is drawn while what it speaks of (a partition, a leaf) is locked, and all writes done
 // under that lock have it; those of one batch to one key are in the order of their slots. So of two
@@ -13,9 +13,9 @@
 namespace skep {
 
 // Thread-safe.
-class Numbers {
+class SequenceNumbers {
  public:
-  explicit Numbers(bool wanted) : wanted_(wanted) {}
+  explicit SequenceNumbers(bool wanted) : wanted_(wanted) {}
 
   bool wanted() const { return wanted_; }
   Version Draw() { return last_.fetch_add(1, std::memory_order_seq_cst) + 1; }

@@ -1,5 +1,5 @@
-// pair_walk.h: every pair of an engine as of one instant, piece by piece, while others write: what
-// a snapshot is made of.
+// pair_iterator.h: every pair of an engine as of one instant, piece by piece, while others write:
+// what a snapshot is made of.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ struct Pair {
 };
 
 // Thread safety: one owner. Must end before the engine.
-class PairWalk {
+class PairIterator {
  public:
-  virtual ~PairWalk() = default;
+  virtual ~PairIterator() = default;
   // The next pairs; none at the end. An ordered engine gives them in order. No time passes: a pair
   // is given also past its deadline, unless it was reclaimed. Valid until the next call.
   //   kSnapshotTooOld  there was no memory for what has changed since the instant: from now on,
@@ -41,6 +41,6 @@ class PairWalk {
 };
 
 // By scans at a snapshot of the engine, which it closes in the end.
-std::unique_ptr<PairWalk> WalkBySnapshot(Engine& engine, SnapshotRef snapshot);
+std::unique_ptr<PairIterator> IterateBySnapshot(Engine& engine, SnapshotRef snapshot);
 
 }  // namespace skep

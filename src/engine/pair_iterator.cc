@@ -1,4 +1,4 @@
-#include "engine/pair_walk.h"
+#include "engine/pair_iterator.h"
 
 #include <string>
 #include <utility>
@@ -9,15 +9,15 @@
 namespace skep {
 namespace {
 
-class SnapshotWalk final : public PairWalk {
+class SnapshotScanner final : public PairIterator {
  public:
   // The scans are of no time. A write that is above the version may have begun before a deadline
   // that has passed since: whoever applies it to these pairs needs the one that it found.
-  SnapshotWalk(Engine& engine, SnapshotRef snapshot) : engine_(engine), snapshot_(snapshot) {
+  SnapshotScanner(Engine& engine, SnapshotRef snapshot) : engine_(engine), snapshot_(snapshot) {
     version_ = snapshot.version;
     now_ms_ = std::exchange(snapshot_.now_ms, 0);
   }
-  ~SnapshotWalk() override { engine_.CloseSnapshot(snapshot_); }
+  ~SnapshotScanner() override { engine_.CloseSnapshot(snapshot_); }
 
   Result<std::span<const Pair>> Next() override {
     pairs_.clear();
@@ -64,8 +64,8 @@ class SnapshotWalk final : public PairWalk {
 
 }  // namespace
 
-std::unique_ptr<PairWalk> WalkBySnapshot(Engine& engine, SnapshotRef snapshot) {
-  return std::make_unique<SnapshotWalk>(engine, snapshot);
+std::unique_ptr<PairIterator> IterateBySnapshot(Engine& engine, SnapshotRef snapshot) {
+  return std::make_unique<SnapshotScanner>(engine, snapshot);
 }
 
 }  // namespace skep
