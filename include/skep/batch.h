@@ -172,7 +172,7 @@ struct Outcome {
                                 // bound to go on from: the lower one, with kReverse the upper one
   uint32_t item_count = 0;      // kScan, kWalk, kSample: how many items; Batch::items(slot) has
                                 // them
-  uint32_t first_run = 0;       // of the batch's runs (items.h); the items begin there
+  uint32_t first_span = 0;      // of the item spans of the batch (items.h); the items begin there
   int64_t integer = 0;          // kCount, kDelete..., kExpireRange: keys; kApply: the function's
                                 // number; kWalk: the cursor to go on from, 0 at the end
   std::string_view value = {};  // kGet: the value. kReturnPrevious: the one before. kApply: what
@@ -349,7 +349,7 @@ class Batch {
   // The items of a scan, walk or sample, as they come: with kReverse from the largest key down.
   ItemRange items(uint32_t slot) const {
     const Outcome& outcome = outcomes_[slot];
-    return {runs_.data() + outcome.first_run, outcome.item_count};
+    return {item_spans_.data() + outcome.first_span, outcome.item_count};
   }
 
   // Of a kApply the last one counts; one that is done and has none has updated elements in place.
@@ -390,7 +390,7 @@ class Batch {
   std::vector<Request> requests_;
   std::vector<uint32_t> part_begins_;
   std::vector<Outcome> outcomes_;
-  std::vector<ItemRun> runs_;
+  std::vector<ItemSpan> item_spans_;
   std::vector<Effect> effects_;
   Scratch scratch_;  // of the requests
   Scratch answers_;  // of the outcomes: begins anew with each execution

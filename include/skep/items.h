@@ -1,7 +1,7 @@
 // items.h: what a scan gives.
 //
 // Items are not described one by one: those that follow each other with keys of one length and
-// values of one length lie side by side in memory and are one run, so that a scan of items of one
+// values of one length lie side by side in memory and are one span, so that a scan of items of one
 // size costs little more than copying their bytes. Readers need not know: an ItemRange makes the
 // items as it goes along.
 #pragma once
@@ -20,7 +20,7 @@ struct Item {
 };
 
 // key | value | key | value ...
-struct ItemRun {
+struct ItemSpan {
   const char* at = nullptr;
   uint32_t count = 0;
   uint32_t key_bytes = 0;
@@ -33,14 +33,14 @@ struct ItemRun {
     return {.key = {item, key_bytes}, .value = {item + key_bytes, value_bytes}};
   }
   // The first `n` of them; those from number `begin` on.
-  ItemRun First(uint32_t n) const { return {at, n, key_bytes, value_bytes}; }
-  ItemRun From(uint32_t begin) const {
+  ItemSpan First(uint32_t n) const { return {at, n, key_bytes, value_bytes}; }
+  ItemSpan From(uint32_t begin) const {
     return {at + begin * stride(), count - begin, key_bytes, value_bytes};
   }
 };
 
-// The items of some runs, in order. A view, and a forward range of Items, which are made on the
-// fly: `for (const Item& item : items)`. Its iterators may outlive it, not the runs.
+// The items of some spans, in order. A view, and a forward range of Items, which are made on the
+// fly: `for (const Item& item : items)`. Its iterators may outlive it, not the spans.
 class ItemRange {
  public:
   class Iterator {
@@ -70,30 +70,30 @@ class ItemRange {
 
    private:
     friend class ItemRange;
-    Iterator(const ItemRun* run, size_t left) : left_(left) {
+    Iterator(const ItemSpan* span, size_t left) : left_(left) {
       if (left == 0) return;
-      rest_ = *run;
-      next_ = run + 1;
+      rest_ = *span;
+      next_ = span + 1;
     }
 
-    ItemRun rest_;  // of the current run
-    const ItemRun* next_ = nullptr;
+    ItemSpan rest_;  // of the current span
+    const ItemSpan* next_ = nullptr;
     size_t left_ = 0;  // items from here to the end
   };
 
   ItemRange() = default;
-  // `size` items from the first one of `runs` on; none of the runs is empty.
-  ItemRange(const ItemRun* runs, size_t size) : begin_(runs, size) {}
+  // `size` items from the first one of `spans` on; none of the spans is empty.
+  ItemRange(const ItemSpan* spans, size_t size) : begin_(spans, size) {}
 
   Iterator begin() const { return begin_; }
   Iterator end() const { return {}; }
   size_t size() const { return begin_.left_; }
   bool empty() const { return size() == 0; }
   Item front() const { return *begin_; }  // not if empty
-  // Calls visit(const ItemRun&) for the runs the items lie in, in order.
+  // Calls visit(const ItemSpan&) for the spans the items lie in, in order.
   template <class Visit>
-  void ForEachRun(Visit visit) const;
-  // All but the first `count`; none if there are not more. Cost: the runs that are passed.
+  void ForEachSpan(Visit visit) const;
+  // All but the first `count`; none if there are not more. Cost: the spans that are passed.
   ItemRange Without(size_t count) const;
 
  private:
@@ -101,12 +101,12 @@ class ItemRange {
 };
 
 template <class Visit>
-void ItemRange::ForEachRun(Visit visit) const {
-  ItemRun run = begin_.rest_;
-  const ItemRun* next = begin_.next_;
-  for (size_t left = size(); left > 0; run = left > 0 ? *next++ : run) {
-    const auto count = static_cast<uint32_t>(std::min<size_t>(left, run.count));
-    visit(run.First(count));
+void ItemRange::ForEachSpan(Visit visit) const {
+  ItemSpan span = begin_.rest_;
+  const ItemSpan* next = begin_.next_;
+  for (size_t left = size(); left > 0; span = left > 0 ? *next++ : span) {
+    const auto count = static_cast<uint32_t>(std::min<size_t>(left, span.count));
+    visit(span.First(count));
     left -= count;
   }
 }

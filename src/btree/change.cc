@@ -152,7 +152,7 @@ Link Change<Layout>::NewLeaf(std::span<const LeafItem> items, const Fences& fenc
 }
 
 template <class Layout>
-Link Change<Layout>::NewLeaf(const ItemRun& items, const Fences& fences) {
+Link Change<Layout>::NewLeaf(const ItemSpan& items, const Fences& fences) {
   return PlaceNewLeaf(Layout::BuildLeaf(core_.codec, items, fences, Workbench()));
 }
 

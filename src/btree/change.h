@@ -60,7 +60,7 @@ class Change {
 
   // New nodes. No link, or false: there is no memory.
   Link NewLeaf(std::span<const LeafItem> items, const Fences& fences);
-  Link NewLeaf(const ItemRun& items, const Fences& fences);
+  Link NewLeaf(const ItemSpan& items, const Fences& fences);
   Link NewInner(uint8_t level, Link leftmost, std::span<const InnerItem> items,
                 const Fences& fences);
   // Of the leaves made last: which neighbours they have, and which node they came from.

@@ -350,7 +350,7 @@ class HeadLayout {
 
   static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
                             const Fences& fences, NodeHeader* buffer);
-  static uint32_t BuildLeaf(const Codec& codec, const ItemRun& items, const Fences& fences,
+  static uint32_t BuildLeaf(const Codec& codec, const ItemSpan& items, const Fences& fences,
                             NodeHeader* buffer);
   // Builds what BuildLeaf would of the leaf's items as of `used` and one edit: the key gets the
   // value, or null: goes. Returns 0 if it cannot, since the items are not all plain and of one
@@ -361,7 +361,7 @@ class HeadLayout {
                             NodeHeader* buffer);
   // A copy of the leaf's items as of `used`, if all are plain and of one form; else none. Cost: as
   // MergeLeaf.
-  static ItemRun GatherPlain(const Codec& codec, const NodeHeader* leaf, uint32_t used,
+  static ItemSpan GatherPlain(const Codec& codec, const NodeHeader* leaf, uint32_t used,
                              Scratch& scratch);
   static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,
                              std::span<const InnerItem> items, const Fences& fences,

@@ -202,7 +202,7 @@ uint32_t HeadLayout::BuildLeaf(const Codec& codec, std::span<const LeafItem> ite
   return PutFences(buffer, at, fences);
 }
 
-uint32_t HeadLayout::BuildLeaf(const Codec& codec, const ItemRun& items, const Fences& fences,
+uint32_t HeadLayout::BuildLeaf(const Codec& codec, const ItemSpan& items, const Fences& fences,
                                NodeHeader* buffer) {
   SKEP_DCHECK(items.count > 0 && items.stride() > 0);
   buffer->level = 0;

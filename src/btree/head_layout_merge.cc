@@ -30,7 +30,7 @@ class HeadLayout::Merger {
   uint32_t count() const { return count_; }
   uint32_t bytes() const;
   uint32_t Write(NodeHeader* buffer) const;
-  ItemRun CopyItems(Scratch& scratch) const;
+  ItemSpan CopyItems(Scratch& scratch) const;
 
  private:
   // A change to the sorted items.
@@ -210,7 +210,7 @@ uint32_t HeadLayout::MergeLeaf(const Codec& codec, const NodeHeader* leaf, uint3
   return bytes > bytes_max ? bytes : merger.Write(buffer);
 }
 
-ItemRun HeadLayout::Merger::CopyItems(Scratch& scratch) const {
+ItemSpan HeadLayout::Merger::CopyItems(Scratch& scratch) const {
   char* const to = scratch.Allocate(size_t{count_} * sorted_.stride());
   WriteItems(reinterpret_cast<std::byte*>(to));
   return {.at = to,
@@ -219,10 +219,10 @@ ItemRun HeadLayout::Merger::CopyItems(Scratch& scratch) const {
           .value_bytes = sorted_.value_bytes()};
 }
 
-ItemRun HeadLayout::GatherPlain(const Codec& codec, const NodeHeader* leaf, uint32_t used,
-                                Scratch& scratch) {
+ItemSpan HeadLayout::GatherPlain(const Codec& codec, const NodeHeader* leaf, uint32_t used,
+                                 Scratch& scratch) {
   Merger merger(codec, leaf, used);
-  return merger.Plan() ? merger.CopyItems(scratch) : ItemRun{};
+  return merger.Plan() ? merger.CopyItems(scratch) : ItemSpan{};
 }
 
 }  // namespace skep::btree

@@ -120,7 +120,7 @@ class PlainLeaf {
   // A part of what is gathered builds what the same items build.
   void ExpectGathers() {
     Scratch scratch;
-    const ItemRun run =
+    const ItemSpan run =
         HeadLayout::GatherPlain(store_.codec(), node_.node(), node_.used(), scratch);
     ASSERT_EQ(run.count, model_.size());
     if (run.count == 0) return;
@@ -130,7 +130,7 @@ class PlainLeaf {
     if (cut == 0) return;
     ASSERT_NO_FATAL_FAILURE(ExpectBuilds(Model(model_.begin(), middle), run.First(cut)));
   }
-  void ExpectBuilds(const Model& model, const ItemRun& run) {
+  void ExpectBuilds(const Model& model, const ItemSpan& run) {
     Buffer made;
     const uint32_t used = HeadLayout::BuildLeaf(store_.codec(), run, fences_, made.node());
     ASSERT_NO_FATAL_FAILURE(ExpectBuilt(model, made, used));

@@ -363,7 +363,7 @@ TEST(HeadLayout, CopiesWhatHasTheFormOfTheSortedBlock) {
     HeadLayout::LeafCursor cursor(leaf);
     cursor.SeekAtLeast(NumberKey(number));
     const PlainForm form = *cursor.plain_form();
-    ItemRun run = {.key_bytes = form.key_bytes, .value_bytes = keys_only ? 0 : form.value_bytes};
+    ItemSpan run = {.key_bytes = form.key_bytes, .value_bytes = keys_only ? 0 : form.value_bytes};
     std::string copies(200 * run.stride(), '?');
     run.at = copies.data();
     run.count = cursor.CopyPlain(most, keys_only, copies.data());

@@ -101,7 +101,7 @@ class LayoutFuzz {
     for (size_t i = 0; i < items.size();) {
       SKEP_CHECK(cursor.valid() && ItemAt(cursor) == items[i]);
       const auto form = cursor.plain_form();
-      ItemRun run;
+      ItemSpan run;
       std::string copies;
       if (form) {
         run.key_bytes = form->key_bytes;

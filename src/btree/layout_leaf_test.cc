@@ -333,7 +333,7 @@ class LeafScenario {
       ASSERT_NO_FATAL_FAILURE(ExpectAt(cursor, values, it));
       const auto most = static_cast<uint32_t>(1 + random_.Below(random_.Chance(1, 2) ? 4 : 1000));
       const bool keys_only = random_.Chance(1, 4);
-      ItemRun run;
+      ItemSpan run;
       std::string copies;
       if (const auto form = cursor.plain_form()) {
         run.key_bytes = form->key_bytes;

@@ -308,8 +308,8 @@ class PaperLayout {
                             const StoredValue*, uint32_t, NodeHeader*) {
     return 0;
   }
-  static ItemRun GatherPlain(const Codec&, const NodeHeader*, uint32_t, Scratch&) { return {}; }
-  static uint32_t BuildLeaf(const Codec&, const ItemRun&, const Fences&, NodeHeader*) {
+  static ItemSpan GatherPlain(const Codec&, const NodeHeader*, uint32_t, Scratch&) { return {}; }
+  static uint32_t BuildLeaf(const Codec&, const ItemSpan&, const Fences&, NodeHeader*) {
     SKEP_CHECK(false);  // GatherPlain gives nothing to build of
     return 0;
   }

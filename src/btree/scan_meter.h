@@ -50,7 +50,7 @@ class ScanMeter {
   // be added, up to some kilobytes.
   template <class Cursor>
   Added AddPlain(const PlainForm& form, Cursor& cursor) {
-    ItemRun run = {.key_bytes = form.key_bytes, .value_bytes = keys_only() ? 0 : form.value_bytes};
+    ItemSpan run = {.key_bytes = form.key_bytes, .value_bytes = keys_only() ? 0 : form.value_bytes};
     const uint32_t most = MostOf(run.stride());
     // At least one byte, so that there is a place: key and value may be empty.
     char* const to = out_.scratch().Room(std::max<size_t>(most * run.stride(), 1));
@@ -100,7 +100,7 @@ class ScanMeter {
     return static_cast<uint32_t>(before_full < most ? before_full + 1 : most);
   }
   // How many of the first `count` items of the run, which rise, are in the range.
-  uint32_t CountBelowEnd(const ItemRun& run, uint32_t count) const {
+  uint32_t CountBelowEnd(const ItemSpan& run, uint32_t count) const {
     if (unbounded() || run[count - 1].key < request_.other) return count;
     uint32_t low = 0;
     for (uint32_t high = count - 1; low < high;) {
@@ -113,7 +113,7 @@ class ScanMeter {
     }
     return low;
   }
-  void Count(const ItemRun& added) {
+  void Count(const ItemSpan& added) {
     bytes_ += added.count * added.stride();
     visits_ += added.count;
     last_key_ = added[added.count - 1].key;

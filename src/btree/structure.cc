@@ -99,7 +99,7 @@ bool Structure<Layout>::MakeLeafHalves(Change<Layout>& change, std::span<const L
 
 // All items are of one size, so the middle one is where the bytes are even.
 template <class Layout>
-bool Structure<Layout>::MakePlainHalves(Change<Layout>& change, const ItemRun& items,
+bool Structure<Layout>::MakePlainHalves(Change<Layout>& change, const ItemSpan& items,
                                         const Fences& fences, Halves* halves) const {
   SKEP_CHECK(items.count >= 2);
   const uint32_t cut = items.count / 2;
@@ -170,7 +170,7 @@ bool Structure<Layout>::MakeHalves(Change<Layout>& change, const Step& node,
     const uint32_t used = NodeWord{node.word}.used();
     Scratch scratch;
     if (separator == nullptr) {
-      const ItemRun run = Layout::GatherPlain(core_.codec, node.node, used, scratch);
+      const ItemSpan run = Layout::GatherPlain(core_.codec, node.node, used, scratch);
       if (run.count > 0) return MakePlainHalves(change, run, fences, halves);
     }
     std::vector<LeafItem> items;

@@ -112,7 +112,7 @@ class Structure {
               std::string_view separator) const;
   bool MakeLeafHalves(Change<Layout>& change, std::span<const LeafItem> items, const Fences& fences,
                       const std::string_view* separator, Halves* halves) const;
-  bool MakePlainHalves(Change<Layout>& change, const ItemRun& items, const Fences& fences,
+  bool MakePlainHalves(Change<Layout>& change, const ItemSpan& items, const Fences& fences,
                        Halves* halves) const;
   size_t EvenCut(std::span<const LeafItem> items, std::string* separator) const;
   template <class Items>

@@ -155,7 +155,7 @@ void Batch::Clear() {
   ClearAndShrink(requests_);
   ClearAndShrink(part_begins_);
   ClearAndShrink(outcomes_);
-  ClearAndShrink(runs_);
+  ClearAndShrink(item_spans_);
   ClearAndShrink(effects_);
   scratch_.Clear();
   answers_.Clear();

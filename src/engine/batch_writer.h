@@ -38,7 +38,7 @@ class BatchWriter {
   // Drops earlier outcomes with their bytes, and makes one for every request, kRefused until set.
   explicit BatchWriter(Batch& batch) : batch_(batch) {
     batch.outcomes_.assign(batch.requests_.size(), Outcome{});
-    batch.runs_.clear();
+    batch.item_spans_.clear();
     batch.effects_.clear();
     batch.applied_ = true;
     batch.seen_bytes_ = 0;
@@ -155,7 +155,7 @@ class BatchWriter {
 
   // The items of one scan must be added one after the other: BeginItems, AddItem or AddItems...
   void BeginItems(uint32_t slot) {
-    outcome(slot).first_run = static_cast<uint32_t>(batch_.runs_.size());
+    outcome(slot).first_span = static_cast<uint32_t>(batch_.item_spans_.size());
     outcome(slot).item_count = 0;
   }
   // Copies the item. Returns the copy.
@@ -169,25 +169,25 @@ class BatchWriter {
     return {.key = {at, key_bytes}, .value = {at + key_bytes, value_bytes}};
   }
   // Adds items that were written to what scratch().Room() returned; nothing was allocated since.
-  void AddItems(uint32_t slot, const ItemRun& run) {
-    scratch().Allocate(run.count * run.stride());
-    AddKeptItems(slot, run);
+  void AddItems(uint32_t slot, const ItemSpan& span) {
+    scratch().Allocate(span.count * span.stride());
+    AddKeptItems(slot, span);
   }
   // Adds items that live as long as the outcomes; not none.
-  void AddKeptItems(uint32_t slot, const ItemRun& run) {
+  void AddKeptItems(uint32_t slot, const ItemSpan& span) {
     Outcome& to = outcome(slot);
-    if (to.item_count == 0 || !Continues(batch_.runs_.back(), run)) {
-      batch_.runs_.push_back(run);
+    if (to.item_count == 0 || !Continues(batch_.item_spans_.back(), span)) {
+      batch_.item_spans_.push_back(span);
     } else {
-      batch_.runs_.back().count += run.count;
+      batch_.item_spans_.back().count += span.count;
     }
-    to.item_count += run.count;
+    to.item_count += span.count;
   }
 
  private:
-  static bool Continues(const ItemRun& before, const ItemRun& run) {
-    return before.key_bytes == run.key_bytes && before.value_bytes == run.value_bytes &&
-           before.end() == run.at;
+  static bool Continues(const ItemSpan& before, const ItemSpan& span) {
+    return before.key_bytes == span.key_bytes && before.value_bytes == span.value_bytes &&
+           before.end() == span.at;
   }
 
   Batch& batch_;

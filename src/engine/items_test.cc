@@ -37,22 +37,22 @@ std::string RandomBytes(Random& random, size_t size) {
 }
 
 // Adds `count` items of these sizes at once, as an engine does that finds them side by side.
-void AddRun(Random& random, uint32_t slot, ItemRun run, BatchWriter& out,
-            std::vector<Owned>* model) {
+void AddSpan(Random& random, uint32_t slot, ItemSpan span, BatchWriter& out,
+             std::vector<Owned>* model) {
   // More room than it takes in the end.
-  char* const at = out.scratch().Room((run.count + 3) * run.stride());
-  std::ranges::generate_n(at, static_cast<ptrdiff_t>(run.count * run.stride()),
+  char* const at = out.scratch().Room((span.count + 3) * span.stride());
+  std::ranges::generate_n(at, static_cast<ptrdiff_t>(span.count * span.stride()),
                           [&] { return static_cast<char>(random.Next()); });
-  run.at = at;
-  for (uint32_t i = 0; i < run.count; ++i) {
-    model->push_back({.key = std::string(run[i].key), .value = std::string(run[i].value)});
+  span.at = at;
+  for (uint32_t i = 0; i < span.count; ++i) {
+    model->push_back({.key = std::string(span[i].key), .value = std::string(span[i].value)});
   }
-  out.AddItems(slot, run);
+  out.AddItems(slot, span);
 }
 
 // Goal: each scan of a batch is read as it was added, from its first item on or from any other.
 // Method: scans of random items, added one by one or many at once, of few sizes, the empty ones
-// among them, so that some continue the run before them and some do not; between them the scratch
+// among them, so that some continue the span before them and some do not; between them the scratch
 // is used for other things.
 TEST(Items, AreReadAsTheyWereAdded) {
   const unsigned seed = std::random_device{}();
@@ -72,11 +72,11 @@ TEST(Items, AreReadAsTheyWereAdded) {
         const size_t value_bytes = random.Chance(1, 50) ? 5000 : random.Below(2);
         if (random.Chance(1, 10)) out.scratch().Allocate(random.Below(3));
         if (random.Chance(1, 3)) {
-          AddRun(random, slot,
-                 {.count = static_cast<uint32_t>(1 + random.Below(20)),
-                  .key_bytes = static_cast<uint32_t>(key_bytes),
-                  .value_bytes = static_cast<uint32_t>(value_bytes)},
-                 out, &model[slot]);
+          AddSpan(random, slot,
+                  {.count = static_cast<uint32_t>(1 + random.Below(20)),
+                   .key_bytes = static_cast<uint32_t>(key_bytes),
+                   .value_bytes = static_cast<uint32_t>(value_bytes)},
+                  out, &model[slot]);
           continue;
         }
         model[slot].push_back(
@@ -105,7 +105,7 @@ TEST(Items, AreReadAsTheyWereAdded) {
   }
 }
 
-// Goal: items of one size are one run, however they were added: what makes a scan cheap.
+// Goal: items of one size are one span, however they were added: what makes a scan cheap.
 TEST(Items, OfOneSizeLieSideBySide) {
   Batch batch;
   batch.Scan(Range::All());
@@ -114,7 +114,7 @@ TEST(Items, OfOneSizeLieSideBySide) {
   const char* next = nullptr;
   for (int i = 0; i < 1000; ++i) {
     const Item item = out.AddItem(0, {.key = "0123456789abcdef", .value = "value"});
-    // A new block of the scratch begins a new run.
+    // A new block of the scratch begins a new span.
     if (i > 0 && batch.answer_bytes() < Scratch::kBlockBytes) {
       ASSERT_EQ(item.key.data(), next);
     }

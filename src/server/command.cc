@@ -67,8 +67,8 @@ void Call::ReserveReply(const Batch& batch) const {
   size_t bytes = session_.out.size();
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     bytes += batch.outcome(slot).value.size() + 2 * kHeadBytesMax;
-    batch.items(slot).ForEachRun(
-        [&](const ItemRun& run) { bytes += run.count * (run.stride() + 3 * kHeadBytesMax); });
+    batch.items(slot).ForEachSpan(
+        [&](const ItemSpan& run) { bytes += run.count * (run.stride() + 3 * kHeadBytesMax); });
   }
   session_.out.reserve(bytes);
 }

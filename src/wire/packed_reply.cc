@@ -92,14 +92,14 @@ class OutcomeWriter {
 
   void AddItems(const ItemRange& items) {
     size_t runs = 0;
-    items.ForEachRun([&](const ItemRun&) { ++runs; });
+    items.ForEachSpan([&](const ItemSpan&) { ++runs; });
     pen_.Varint(runs);
-    items.ForEachRun([&](const ItemRun& run) {
+    items.ForEachSpan([&](const ItemSpan& run) {
       pen_.Varint(run.count);
       pen_.Varint(run.key_bytes);
       pen_.Varint(run.value_bytes);
     });
-    items.ForEachRun([&](const ItemRun& run) { pen_.Bytes({run.at, run.count * run.stride()}); });
+    items.ForEachSpan([&](const ItemSpan& run) { pen_.Bytes({run.at, run.count * run.stride()}); });
   }
 
   Pen pen_;
@@ -117,7 +117,7 @@ size_t BytesMax(const Outcome& outcome) {
 
 size_t BytesMax(const ItemRange& items) {
   size_t bytes = 0;
-  items.ForEachRun([&](const ItemRun& run) { bytes += kRunBytesMax + run.count * run.stride(); });
+  items.ForEachSpan([&](const ItemSpan& run) { bytes += kRunBytesMax + run.count * run.stride(); });
   return bytes;
 }
 
@@ -259,12 +259,12 @@ class OutcomeReader {
     // First where the heads end, then the runs with their bytes.
     std::string_view heads = left_;
     for (uint64_t i = 0; i < runs; ++i) {
-      ItemRun unused;
+      ItemSpan unused;
       if (!TakeRunHead(left_, &unused)) return false;
     }
     writer_.BeginItems(slot);
     for (uint64_t i = 0; i < runs; ++i) {
-      ItemRun run;
+      ItemSpan run;
       TakeRunHead(heads, &run);
       std::string_view bytes;
       if (run.count > left_.size() / std::max<size_t>(run.stride(), 1) + 1) return false;
@@ -276,7 +276,7 @@ class OutcomeReader {
   }
 
   // Of at least one item; of those without a byte there cannot be two.
-  static bool TakeRunHead(std::string_view& from, ItemRun* run) {
+  static bool TakeRunHead(std::string_view& from, ItemSpan* run) {
     uint64_t count = 0;
     uint64_t key_bytes = 0;
     uint64_t value_bytes = 0;
