@@ -83,10 +83,10 @@ void AtomicRun::BeginPart(const Part& part) {
   is_cleared_ = false;
 }
 
-Station::Entry& AtomicRun::EntryOf(std::string_view key) {
+ReservationStation::Entry& AtomicRun::EntryOf(std::string_view key) {
   const Key k = KeyOf(key);
   const auto [entry, is_new] = station_.Add(k);
-  if (is_new && !is_cleared_) Station::Load(entry, core_.TableOf(k.hash), now_ms_);
+  if (is_new && !is_cleared_) ReservationStation::Load(entry, core_.TableOf(k.hash), now_ms_);
   return entry;
 }
 
@@ -113,28 +113,28 @@ void AtomicRun::Perform(uint32_t slot) {
 
 void AtomicRun::Point(uint32_t slot) {
   const Request& r = request(slot);
-  Station::Do(EntryOf(r.key), r, slot, now_ms_, traits_, core_.budget, out_);
+  ReservationStation::Do(EntryOf(r.key), r, slot, now_ms_, traits_, core_.budget, out_);
 }
 
 void AtomicRun::Move(uint32_t slot) {
   const Request& r = request(slot);
   // Both, before either is held: adding an entry leaves the others where they are.
-  Station::Entry& from = EntryOf(r.key);
-  Station::Entry& to = EntryOf(r.other);
+  ReservationStation::Entry& from = EntryOf(r.key);
+  ReservationStation::Entry& to = EntryOf(r.other);
   std::optional<PointState> state;
   if (from.is_present) state = {.value = from.value, .deadline_ms = from.deadline_ms};
   if (!JudgeMove(r, state, to.is_present, out_, slot)) return;
   if (!core_.budget.HasRoomFor(0)) return out_.RefuseMemory(slot, core_.budget);
   const PointEffect store = {
       .action = PointEffect::Action::kStore, .value = from.value, .deadline_ms = from.deadline_ms};
-  Station::Apply(to, store, r, slot, out_.scratch());
-  Station::Apply(from, {.action = PointEffect::Action::kErase}, r, slot, out_.scratch());
+  ReservationStation::Apply(to, store, r, slot, out_.scratch());
+  ReservationStation::Apply(from, {.action = PointEffect::Action::kErase}, r, slot, out_.scratch());
 }
 
 // As the part has left them so far.
 int64_t AtomicRun::CountAll() const {
   int64_t keys = is_cleared_ ? 0 : static_cast<int64_t>(core_.LiveItems(now_ms_));
-  for (const Station::Entry& entry : station_.entries()) {
+  for (const ReservationStation::Entry& entry : station_.entries()) {
     if (!is_cleared_ && entry.was_live) --keys;
     if (entry.is_present) ++keys;
   }
@@ -143,7 +143,7 @@ int64_t AtomicRun::CountAll() const {
 
 void AtomicRun::DeleteAll(uint32_t slot) {
   const int64_t keys = CountAll();
-  for (Station::Entry& entry : station_.entries()) {
+  for (ReservationStation::Entry& entry : station_.entries()) {
     if (!entry.is_present) continue;
     entry.is_present = false;
     entry.is_written = true;
@@ -163,9 +163,9 @@ void AtomicRun::Sample(uint32_t slot) {
 // What is to be stored, where nobody sees it yet. False: there is no memory for a slot, `culprit`.
 bool AtomicRun::PrepareAll(std::vector<Writing>* writings, const Part& part, uint32_t* culprit) {
   try {
-    for (const Station::Entry& entry : station_.entries()) {
+    for (const ReservationStation::Entry& entry : station_.entries()) {
       if (!entry.is_written || !entry.is_present) continue;
-      const bool stores = entry.last_store != Station::kNone;
+      const bool stores = entry.last_store != ReservationStation::kNone;
       *culprit = stores ? entry.last_store : part.begin;
       ReserveMore(*writings, 1);
       Writing writing{.table = &core_.TableOf(entry.key.hash), .key = entry.key, .prepared = {}};
@@ -196,7 +196,7 @@ std::optional<uint32_t> AtomicRun::FinishPart(const Part& part) {
     for (const auto& partition : core_.partitions) partition->table.EraseAll();
     core_.watches.TouchRange({}, {}, true, 0);
   }
-  for (const Station::Entry& entry : station_.entries()) {
+  for (const ReservationStation::Entry& entry : station_.entries()) {
     if (!entry.is_written) continue;
     core_.watches.Touch(entry.key.bytes, 0);
     if (!entry.is_present) core_.TableOf(entry.key.hash).Erase(entry.key);

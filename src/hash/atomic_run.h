@@ -1,9 +1,9 @@
 // atomic_run.h: an atomic batch: all or nothing, part by part, at one instant.
 //
 // All partitions that the batch names are locked, in their order, for as long as it takes. A part
-// is done on a station (station.h), which starts from what the table holds and has nothing to take
-// back if a slot fails: it is forgotten. A part that succeeds is written: first all memory is taken
-// (Table::Prepare) and every byte copied, then all is installed, which cannot fail.
+// is done on a station (reservation_station.h), which starts from what the table holds and has
+// nothing to take back if a slot fails: it is forgotten. A part that succeeds is written: first all
+// memory is taken (Table::Prepare) and every byte copied, then all is installed, which cannot fail.
 #pragma once
 
 #include <bitset>
@@ -13,7 +13,7 @@
 #include "engine/atomic_parts.h"
 #include "engine/batch_writer.h"
 #include "hash/core.h"
-#include "hash/station.h"
+#include "hash/reservation_station.h"
 
 namespace skep::hash {
 
@@ -22,7 +22,7 @@ class AtomicRun {
  public:
   // The station is free to be used.
   AtomicRun(Core& core, const EngineTraits& traits, Batch& batch, BatchWriter& out,
-            Station& station)
+            ReservationStation& station)
       : core_(core), traits_(traits), batch_(batch), out_(out), station_(station) {}
 
   // Fills in the outcomes. Returns the ticket.
@@ -59,7 +59,7 @@ class AtomicRun {
   bool PrepareAll(std::vector<Writing>* writings, const Part& part, uint32_t* culprit);
   void PrefetchRecords() const;
   Version Number();
-  Station::Entry& EntryOf(std::string_view key);
+  ReservationStation::Entry& EntryOf(std::string_view key);
   void Point(uint32_t slot);
   void Move(uint32_t slot);
   int64_t CountAll() const;
@@ -70,7 +70,7 @@ class AtomicRun {
   const EngineTraits& traits_;
   Batch& batch_;
   BatchWriter& out_;
-  Station& station_;
+  ReservationStation& station_;
   uint64_t now_ms_ = 0;
   bool is_cleared_ = false;  // the part has deleted everything: what the tables have does not count
   std::bitset<kPartitionsMax> locked_;

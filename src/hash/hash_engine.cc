@@ -11,16 +11,16 @@
 #include "engine/batch_writer.h"
 #include "engine/point.h"
 #include "hash/atomic_run.h"
+#include "hash/cursor_scanner.h"
 #include "hash/point_run.h"
 #include "hash/read_run.h"
 #include "hash/sampler.h"
-#include "hash/walker.h"
 
 namespace skep {
 
 using hash::AllLocked;
 using hash::Partition;
-using hash::SnapshotWalk;
+using hash::SnapshotIterator;
 using hash::Table;
 
 namespace {
@@ -49,8 +49,8 @@ bool IsOfWhole(Op op) {
 }
 
 // Their memory is used again by the thread's next batch, whatever the engine.
-hash::Station& StationOfThread() {
-  static thread_local hash::Station station;
+hash::ReservationStation& ReservationStationOfThread() {
+  static thread_local hash::ReservationStation station;
   return station;
 }
 struct Windows {
@@ -111,7 +111,7 @@ Version HashEngine::Execute(Batch& batch) {
     return 0;
   }
   if (batch.kind() == Batch::Kind::kAtomic) {
-    return hash::AtomicRun(core_, traits_, batch, out, StationOfThread()).Do();
+    return hash::AtomicRun(core_, traits_, batch, out, ReservationStationOfThread()).Do();
   }
   return ExecuteUnordered(batch, out);
 }
@@ -119,7 +119,7 @@ Version HashEngine::Execute(Batch& batch) {
 Version HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
   now_.Advance(batch.now_ms());
   Windows& windows = WindowsOfThread();
-  hash::PointRun points(core_, traits_, batch, out, StationOfThread(), windows.groups,
+  hash::PointRun points(core_, traits_, batch, out, ReservationStationOfThread(), windows.groups,
                         windows.points);
   hash::ReadRun reads(core_, traits_, batch, out, windows.groups, windows.reads);
   bool looks_at_all = false;
@@ -152,7 +152,7 @@ Version HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
         Sample(r, out, slot);
         break;
       case Op::kWalk:
-        hash::Walker(core_, batch, slot, out).Walk();
+        hash::CursorScanner(core_, batch, slot, out).Scan();
         break;
       case Op::kCount:
         CountAll(out, slot);
@@ -201,7 +201,7 @@ Result<SnapshotRef> HashEngine::OpenSnapshot(uint64_t) {
 }
 
 Result<std::unique_ptr<PairIterator>> HashEngine::OpenPairIterator(uint64_t now_ms) {
-  return SnapshotWalk::Open(core_, now_ms);
+  return SnapshotIterator::Open(core_, now_ms);
 }
 
 void HashEngine::StartAfter(Version version, uint64_t now_ms) {
@@ -218,8 +218,8 @@ Result<uint64_t> HashEngine::Watch(std::string_view key, uint64_t now_ms) {
   const hash::Key k = hash::KeyOf(key);
   Partition& partition = *core_.partitions[core_.PartitionOf(k.hash)];
   const std::lock_guard locked(partition.lock);
-  hash::Station::Entry entry{.key = k};
-  hash::Station::Load(entry, partition.table, now_.Advance(now_ms));
+  hash::ReservationStation::Entry entry{.key = k};
+  hash::ReservationStation::Load(entry, partition.table, now_.Advance(now_ms));
   const auto watch = watches_.Add(key);
   if (!watch) return NoRoomToWatch(core_.budget);
   watches_.Arm(*watch, entry.is_present, entry.is_present ? entry.deadline_ms : 0);
@@ -249,7 +249,7 @@ bool HashEngine::Maintain(uint64_t now_ms) {
       expired += count;
     }
     table.Trim();
-    if (hash::PreImages* const images = table.pre_images()) images->GiveWay();
+    if (hash::BeforeImages* const images = table.before_images()) images->GiveWay();
   }
   expired_keys_.fetch_add(expired, std::memory_order_relaxed);
   for (const auto& arena : core_.arenas) has_more |= arena->Trim();

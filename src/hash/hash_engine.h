@@ -1,21 +1,21 @@
 // hash_engine.h: KV-Direct's hash table as an engine.
 //
-//   Execute --+-- runs of gets ------------------> ReadRun ----------------------> Table
-//             +-- points of an unordered batch ---> PointRun --+--> Station ------> Table
+//   Execute --+-- runs of gets ------------------> ReadRun ----------------> Table
+//             +-- points of an unordered batch ---> PointRun --+--> ReservationStation --> Table
 //             +-- atomic batches -----------------> AtomicRun -+                      |
-//             +-- kSample, kDeleteAll, kCount: all partitions locked        Slabs, Arena
-//             +-- kWalk: a few chains at a time ----------------> Walker ----> Table
+//             +-- kSample, kDeleteAll, kCount: all partitions locked            Slabs, Arena
+//             +-- kWalk: a few chains at a time ----------------> CursorScanner --> Table
 //
 // No order, no old versions, no snapshots: what needs them is refused, and tickets are 0. Points
 // and atomic batches, those that only read as well, are linearizable all the same (partition.h).
-// What has to be saved as it was at one instant is read by a SnapshotWalk.
+// What has to be saved as it was at one instant is read by a SnapshotIterator.
 #pragma once
 
 #include <memory>
 
 #include "engine/engine_info.h"
 #include "hash/core.h"
-#include "hash/snapshot_walk.h"
+#include "hash/snapshot_iterator.h"
 
 namespace skep {
 
@@ -47,7 +47,7 @@ class HashEngine final : public Engine {
   void CloseSnapshot(SnapshotRef) override {}
   Version Latest() const override { return core_.numbers.last(); }
   void StartAfter(Version version, uint64_t now_ms) override;
-  // snapshot_walk.h
+  // snapshot_iterator.h
   Result<std::unique_ptr<PairIterator>> OpenPairIterator(uint64_t now_ms) override;
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;

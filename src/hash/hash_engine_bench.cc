@@ -5,7 +5,7 @@
 //           lines of a window overlap, whichever is longer. Additions to one key never leave the
 //           station: the function, and the outcome. A walk hashes each key again and copies it:
 //           some 20 ns, and a line if there is a record; with short steps, the chain again at each
-//           step. A put beside a snapshot walk finds its interval in a tree, 100 ns and more.
+//           step. A put beside a snapshot iterator finds its interval in a tree, 100 ns and more.
 // Compare:  the same batches with only their lines read (lines), and for large_get and large_put
 //           plain reads, or read-modify-writes, of random lines in as much memory, in turns with
 //           them (of_lines, the median of the turns' ratios): what the memory allows.
@@ -295,24 +295,24 @@ void BM_Walk(benchmark::State& state) {
   state.SetItemsProcessed(walked);
 }
 
-// Puts while a snapshot walk is open that has not begun: each first saves its chain, later ones
+// Puts while a snapshot iterator is open that has not begun: each first saves its chain, later ones
 // find it saved. Compare with put, where none is open.
-void BM_PutBesideSnapshotWalk(benchmark::State& state) {
+void BM_PutBesideSnapshotIterator(benchmark::State& state) {
   const auto count = static_cast<uint64_t>(state.range(0));
   Items items(count, 8, 8);
   Requests requests(Op::kPut, count, 8, 8);
-  const auto walk = items.engine().OpenPairIterator(0);
+  const auto iterator = items.engine().OpenPairIterator(0);
   for (auto _ : state) items.engine().Execute(requests.Next());
   Report(state, 0);
 }
 
-// Whole snapshot walks; nobody writes.
-void BM_SnapshotWalk(benchmark::State& state) {
+// All pairs by a snapshot iterator; nobody writes.
+void BM_SnapshotIterator(benchmark::State& state) {
   Items items(static_cast<uint64_t>(state.range(0)), 8, 8);
   int64_t walked = 0;
   for (auto _ : state) {
-    const auto walk = items.engine().OpenPairIterator(0);
-    for (auto pairs = (*walk)->Next(); !pairs->empty(); pairs = (*walk)->Next()) {
+    const auto iterator = items.engine().OpenPairIterator(0);
+    for (auto pairs = (*iterator)->Next(); !pairs->empty(); pairs = (*iterator)->Next()) {
       walked += static_cast<int64_t>(pairs->size());
     }
   }
@@ -379,9 +379,13 @@ BENCHMARK(BM_Walk)
     ->Args({1 << 10, 1000})
     ->Args({1 << 22, 10})
     ->Args({1 << 22, 1000});
-BENCHMARK(BM_SnapshotWalk)->Name("snapshot_walk")->ArgName("items")->Arg(1024)->Arg(1 << 22);
-BENCHMARK(BM_PutBesideSnapshotWalk)
-    ->Name("put_beside_snapshot_walk")
+BENCHMARK(BM_SnapshotIterator)
+    ->Name("snapshot_iterator")
+    ->ArgName("items")
+    ->Arg(1024)
+    ->Arg(1 << 22);
+BENCHMARK(BM_PutBesideSnapshotIterator)
+    ->Name("put_beside_snapshot_iterator")
     ->ArgName("items")
     ->Arg(1024)
     ->Arg(1 << 22);

@@ -9,10 +9,11 @@
 //            The order of partitions is the thread's own, and one that is taken is left for later,
 //            so threads get out of each other's way. It holds one lock at a time.
 //   several  (an atomic batch, a delete or count of everything, a sample, the opening and the end
-//            of a snapshot walk) locks all partitions it needs, the lowest first, does everything,
-//            and unlocks. Holds and waits only upwards, so no two of them wait for each other, and
-//            a point never holds what it waits with.
-//   walk     (walker.h, snapshot_walk.h) locks one partition at a time, for a few chains.
+//            of a snapshot iterator) locks all partitions it needs, the lowest first, does
+//            everything, and unlocks. Holds and waits only upwards, so no two of them wait for each
+//            other, and a point never holds what it waits with.
+//   walk     (cursor_scanner.h, snapshot_iterator.h) locks one partition at a time, for a few
+//            chains.
 //
 // Why that is linearizable
 //   (1) Whatever a point reads or writes lies in its partition and changes only under its lock. It

@@ -178,8 +178,8 @@ void PointRun::ChangeOne(Table& table, uint32_t i) {
     }
     if (Put(table, unit)) return;
   }
-  Station::Entry entry{.key = unit.key};
-  Station::Load(entry, table, now_ms_);
+  ReservationStation::Entry entry{.key = unit.key};
+  ReservationStation::Load(entry, table, now_ms_);
   Do(table, entry, i);
   Write(table, entry);
 }
@@ -212,15 +212,15 @@ void PointRun::Combine(Table& table, std::span<const uint16_t> units) {
   station_.Reset(units.size(), kWindow);
   for (const uint16_t i : units) {
     const auto [entry, is_new] = station_.Add(window_.units[i].key);
-    if (is_new) Station::Load(entry, table, now_ms_);
+    if (is_new) ReservationStation::Load(entry, table, now_ms_);
     Do(table, entry, i);
   }
-  for (const Station::Entry& entry : station_.entries()) Write(table, entry);
+  for (const ReservationStation::Entry& entry : station_.entries()) Write(table, entry);
 }
 
 // The requests of a unit, on the entry; updates of elements in the table's bytes, while these are
 // the value.
-void PointRun::Do(Table& table, Station::Entry& entry, uint32_t i) {
+void PointRun::Do(Table& table, ReservationStation::Entry& entry, uint32_t i) {
   const Unit& unit = window_.units[i];
   station_.Chain(entry, i);
   for (uint32_t slot = unit.begin; slot < unit.end;) {
@@ -234,7 +234,7 @@ void PointRun::Do(Table& table, Station::Entry& entry, uint32_t i) {
       entry.first = i;
       entry.done = slot - unit.begin;
     } else {
-      Station::Do(entry, requests_[slot], slot, now_ms_, traits_, core_.budget, out_);
+      ReservationStation::Do(entry, requests_[slot], slot, now_ms_, traits_, core_.budget, out_);
       ++slot;
     }
   }
@@ -242,24 +242,24 @@ void PointRun::Do(Table& table, Station::Entry& entry, uint32_t i) {
 
 // What the entry has become. Without memory for that, each operation of the chain by itself, in
 // order.
-void PointRun::Write(Table& table, const Station::Entry& entry) {
+void PointRun::Write(Table& table, const ReservationStation::Entry& entry) {
   if (!entry.is_written || TryWrite(table, entry)) return;
   uint32_t done = entry.done;
-  for (uint32_t i = entry.first; i != Station::kNone; i = station_.Next(i), done = 0) {
+  for (uint32_t i = entry.first; i != ReservationStation::kNone; i = station_.Next(i), done = 0) {
     const Unit& unit = window_.units[i];
     for (uint32_t slot = unit.begin + done; slot < unit.end; ++slot) {
-      Station::Entry alone{.key = entry.key};
-      Station::Load(alone, table, now_ms_);
-      Station::Do(alone, requests_[slot], slot, now_ms_, traits_, core_.budget, out_);
+      ReservationStation::Entry alone{.key = entry.key};
+      ReservationStation::Load(alone, table, now_ms_);
+      ReservationStation::Do(alone, requests_[slot], slot, now_ms_, traits_, core_.budget, out_);
       if (alone.is_written && !TryWrite(table, alone)) out_.RefuseMemory(slot, core_.budget);
     }
   }
 }
 
 // False: no memory, nothing is changed. A new deadline alone is given even at the limit.
-bool PointRun::TryWrite(Table& table, const Station::Entry& entry) {
+bool PointRun::TryWrite(Table& table, const ReservationStation::Entry& entry) {
   const Arena::Limit limit =
-      entry.last_store == Station::kNone ? Arena::Limit::kExceed : Arena::Limit::kObey;
+      entry.last_store == ReservationStation::kNone ? Arena::Limit::kExceed : Arena::Limit::kObey;
   bool is_done = true;
   if (!entry.is_present) {
     table.Erase(entry.key);

@@ -14,10 +14,10 @@
 //
 // A unit whose key occurs once is done on the table at once, with one write for all its requests.
 // Keys that occur more often, as two bits for each of 16384 slots by hash tell,
-// which may take two keys for one but never one for two, go to the station (station.h): it does the
-// operations in order, and writes each key that has changed once. An update of elements is done in
-// the table's own bytes where nothing else of its key waits to be written: nobody sees them until
-// the partition is unlocked, and it cannot fail once it has begun.
+// which may take two keys for one but never one for two, go to the station (reservation_station.h):
+// it does the operations in order, and writes each key that has changed once. An update of elements
+// is done in the table's own bytes where nothing else of its key waits to be written: nobody sees
+// them until the partition is unlocked, and it cannot fail once it has begun.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@
 #include "engine/batch_writer.h"
 #include "hash/core.h"
 #include "hash/groups.h"
-#include "hash/station.h"
+#include "hash/reservation_station.h"
 
 namespace skep::hash {
 
@@ -35,9 +35,9 @@ class PointRun {
  public:
   struct Window;
 
-  // Station, groups and window are free to be used whenever it is flushed.
-  PointRun(Core& core, const EngineTraits& traits, Batch& batch, BatchWriter& out, Station& station,
-           Groups& groups, Window& window)
+  // ReservationStation, groups and window are free to be used whenever it is flushed.
+  PointRun(Core& core, const EngineTraits& traits, Batch& batch, BatchWriter& out,
+           ReservationStation& station, Groups& groups, Window& window)
       : core_(core),
         traits_(traits),
         requests_(batch.requests()),
@@ -103,15 +103,15 @@ class PointRun {
   void ChangeOne(Table& table, uint32_t unit);
   bool Put(Table& table, const Unit& unit);
   void Combine(Table& table, std::span<const uint16_t> units);
-  void Do(Table& table, Station::Entry& entry, uint32_t unit);
-  void Write(Table& table, const Station::Entry& entry);
-  bool TryWrite(Table& table, const Station::Entry& entry);
+  void Do(Table& table, ReservationStation::Entry& entry, uint32_t unit);
+  void Write(Table& table, const ReservationStation::Entry& entry);
+  bool TryWrite(Table& table, const ReservationStation::Entry& entry);
 
   Core& core_;
   const EngineTraits& traits_;
   const std::span<const Request> requests_;
   BatchWriter& out_;
-  Station& station_;
+  ReservationStation& station_;
   Groups& groups_;
   Window& window_;
   uint64_t now_ms_ = 0;

@@ -83,12 +83,12 @@ void ReadRun::Sort(uint32_t count) {
 void ReadRun::Look(Table& table, Groups::Group& group) {
   group.moves = Table::kNoMoves;
   if (out_.IsFull()) return;
-  FirstLook& look = window_.first_look;
+  BucketProbe& look = window_.bucket_probe;
   const auto key_of = [this](uint16_t place) { return KeyAt(place); };
   look.Sort(table, groups_.PlacesOf(group), key_of);
   char* const begin = out_.scratch().Room(look.hits().size() * Bucket::kInlineBytesMax);
   char* at = begin;
-  for (const FirstLook::Seen& hit : look.hits()) {
+  for (const BucketProbe::Seen& hit : look.hits()) {
     std::string_view value;
     if (!hit.bucket->FindValue(hit.like, KeyAt(hit.place), &value)) {
       look.Miss(hit);
@@ -117,7 +117,7 @@ void ReadRun::GoOn(Table& table, Groups::Group& group) {
   const auto places = groups_.PlacesOf(group);
   uint16_t left = 0;
   for (size_t n = 0; n < places.size(); ++n) {
-    if (n + 1 < places.size()) table.PrefetchBody(window_.first_look.lead(places[n + 1]));
+    if (n + 1 < places.size()) table.PrefetchBody(window_.bucket_probe.lead(places[n + 1]));
     if (!Follow(table, places[n], now_ms)) places[left++] = places[n];
   }
   left_ -= static_cast<uint32_t>(places.size()) - left;
@@ -128,7 +128,7 @@ void ReadRun::GoOn(Table& table, Groups::Group& group) {
 bool ReadRun::Follow(const Table& table, uint16_t i, uint64_t now_ms) {
   const Key key = KeyAt(i);
   const uint32_t slot = begin_ + i;
-  Table::Lead& lead = window_.first_look.lead(i);
+  Table::Lead& lead = window_.bucket_probe.lead(i);
   if (lead.is_record()) {
     const Pair pair = table.ReadRecord(lead.at());
     if (!IsSame(key, pair.key)) return false;

@@ -19,8 +19,8 @@
 #include <span>
 
 #include "engine/batch_writer.h"
+#include "hash/bucket_probe.h"
 #include "hash/core.h"
-#include "hash/first_look.h"
 
 namespace skep::hash {
 
@@ -36,7 +36,7 @@ class ReadRun {
     std::array<uint64_t, kWindow> heads;
     std::array<uint64_t, kWindow> hashes;
     LinesToFetch lines;
-    FirstLook first_look;
+    BucketProbe bucket_probe;
   };
 
   // Groups and window are free to be used.

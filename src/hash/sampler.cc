@@ -6,8 +6,8 @@
 
 namespace skep::hash {
 
-Sampler::Sampler(const Core& core, uint64_t random, uint64_t now_ms, const Station* station,
-                 bool is_empty)
+Sampler::Sampler(const Core& core, uint64_t random, uint64_t now_ms,
+                 const ReservationStation* station, bool is_empty)
     : core_(core), random_(random), now_ms_(now_ms), station_(station), is_empty_(is_empty) {}
 
 std::optional<Pair> Sampler::Draw() {
@@ -56,7 +56,7 @@ std::optional<Pair> Sampler::DrawFrom(const Table& table, int* tries) {
 
 std::optional<Pair> Sampler::Judge(const Pair& pair) const {
   if (HasExpired(pair.deadline_ms, now_ms_)) return std::nullopt;
-  const Station::Entry* const entry =
+  const ReservationStation::Entry* const entry =
       station_ == nullptr ? nullptr : station_->Find(KeyOf(pair.key));
   if (entry == nullptr) return pair;
   if (!entry->is_present) return std::nullopt;

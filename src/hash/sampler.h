@@ -12,7 +12,7 @@
 
 #include "base/random.h"
 #include "hash/core.h"
-#include "hash/station.h"
+#include "hash/reservation_station.h"
 
 namespace skep::hash {
 
@@ -21,7 +21,7 @@ class Sampler {
  public:
   // What the station has of a key counts, not what the table has; null: the table alone.
   // `is_empty`: the tables count as empty.
-  Sampler(const Core& core, uint64_t random, uint64_t now_ms, const Station* station,
+  Sampler(const Core& core, uint64_t random, uint64_t now_ms, const ReservationStation* station,
           bool is_empty);
 
   // Views of the table, or of what the station has. Equal numbers on equal states draw the same.
@@ -43,7 +43,7 @@ class Sampler {
   const Core& core_;
   SeededRandom random_;
   const uint64_t now_ms_;
-  const Station* const station_;
+  const ReservationStation* const station_;
   const bool is_empty_;
 };
 

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "base/check.h"
-#include "hash/pre_images.h"
+#include "hash/before_images.h"
 
 namespace skep::hash {
 
@@ -136,7 +136,7 @@ size_t Table::EraseDue(uint64_t hash, uint64_t due_ms) {
 
 void Table::Clear() {
   ++moves_;
-  SavePreImages();
+  SaveBeforeImages();
   if (large_ > 0) {
     for (uint64_t i = 0; i < index_.count(); ++i) {
       for (const Bucket* bucket = &index_[i]; bucket != nullptr; bucket = Next(*bucket)) {
@@ -156,7 +156,7 @@ void Table::Clear() {
 
 void Table::EraseAll() {
   ++moves_;
-  SavePreImages();
+  SaveBeforeImages();
   for (;;) {
     Bucket& last = index_[index_.count() - 1];
     while (last.used() > 0) {
@@ -176,10 +176,10 @@ void Table::PrefetchChains(Position from, int count) const {
   }
 }
 
-void Table::SavePreImage(uint64_t hash) { pre_images_->Save(*this, PositionOf(hash)); }
+void Table::SaveBeforeImage(uint64_t hash) { before_images_->Save(*this, PositionOf(hash)); }
 
-void Table::SavePreImages() {
-  if (pre_images_ != nullptr) pre_images_->SaveAll(*this);
+void Table::SaveBeforeImages() {
+  if (before_images_ != nullptr) before_images_->SaveAll(*this);
 }
 
 bool Table::Prepare(const Key& key, std::string_view value, uint64_t deadline_ms,

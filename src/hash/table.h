@@ -31,8 +31,9 @@
 // Failure. Whoever stores takes all memory first (Prepare) and then changes the table (Install), so
 //   nothing is ever half stored, and several pairs can be stored as one.
 //
-// Before a pair changes, whoever reads the table as it was at one instant is told (pre_images.h). A
-//   split or a merge changes no pair and no position (position.h): nobody needs to know.
+// Before a pair changes, whoever reads the table as it was at one instant is told
+//   (before_images.h). A split or a merge changes no pair and no position (position.h): nobody
+//   needs to know.
 //
 // Who reads. Everything but LineOf() needs the partition's lock, reads too (partition.h says
 // why), and views of the table's memory are valid until it is released or the table is changed.
@@ -67,7 +68,7 @@
 
 namespace skep::hash {
 
-class PreImages;
+class BeforeImages;
 
 inline constexpr uint32_t kWindow = 256;  // requests that are worked on side by side
 using LinesToFetch = FetchList<2 * kWindow>;
@@ -225,9 +226,9 @@ class Table {
   // Starts fetching the first buckets of the next `count` chains.
   void PrefetchChains(Position from, int count) const;
 
-  // Who is told before pairs change (pre_images.h); null: nobody.
-  PreImages* pre_images() const { return pre_images_; }
-  void set_pre_images(PreImages* pre_images) { pre_images_ = pre_images; }
+  // Who is told before pairs change (before_images.h); null: nobody.
+  BeforeImages* before_images() const { return before_images_; }
+  void set_before_images(BeforeImages* before_images) { before_images_ = before_images; }
 
   const TableOptions& options() const { return options_; }
   uint64_t items() const { return items_; }
@@ -268,11 +269,11 @@ class Table {
 
   // Before what is stored of a key changes: of one whose hash leads to the same chain as this one.
   void BeforeChange(uint64_t hash) {
-    if (pre_images_ != nullptr) [[unlikely]]
-      SavePreImage(hash);
+    if (before_images_ != nullptr) [[unlikely]]
+      SaveBeforeImage(hash);
   }
-  void SavePreImage(uint64_t hash);
-  void SavePreImages();
+  void SaveBeforeImage(uint64_t hash);
+  void SaveBeforeImages();
   void PrefetchLarge(const Key& key) const;
   void PrefetchLarge(SlabAddress record) const;
   bool StoreInPlace(const Place& place, const Pair& pair, uint64_t hash);
@@ -304,7 +305,7 @@ class Table {
   const char* VerifyItem(const Bucket& bucket, BucketItem item, Tally* tally) const;
 
   BucketArray index_;  // first: every operation reads it
-  PreImages* pre_images_ = nullptr;
+  BeforeImages* before_images_ = nullptr;
   Arena& arena_;
   const TableOptions options_;
   Arena::Cache cache_;

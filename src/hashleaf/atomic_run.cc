@@ -23,7 +23,7 @@ Version AtomicRun<K>::Do() {
     for (Leaf<K>* const leaf : locks_.held()) leaf->number = number;
   }
   const Version ticket = ranges_.Finish();
-  changer_.Publish();
+  mutator_.Publish();
   return ticket;
 }
 
@@ -131,8 +131,8 @@ bool AtomicRun<K>::Store(K key, const char* value, Arena::Limit limit) {
     std::byte* const found = leaf.table.Find(key, hash);
     Undo<K> undo{.key = key, .present = found != nullptr, .value = {}};
     if (found != nullptr) CopyValue(undo.value.data(), found, core_.format.value_bytes);
-    using Stored = Changer<K>::Stored;
-    const Stored stored = changer_.Store(leaf, key, hash, value, found, limit);
+    using Stored = LeafMutator<K>::Stored;
+    const Stored stored = mutator_.Store(leaf, key, hash, value, found, limit);
     if (stored == Stored::kNoMemory) return false;
     if (stored == Stored::kElsewhere) continue;
     undo_.push_back(undo);
@@ -146,10 +146,11 @@ void AtomicRun<K>::Erase(K key) {
   Leaf<K>& leaf = locks_.HeldOf(key);
   Undo<K>& undo = undo_.emplace_back(Undo<K>{.key = key, .present = true, .value = {}});
   CopyValue(undo.value.data(), leaf.table.Find(key, hash), core_.format.value_bytes);
-  changer_.Erase(leaf, key, hash);
+  mutator_.Erase(leaf, key, hash);
 }
 
-// The last change first. What was there has room: tables have not become smaller (Changer::Split).
+// The last change first. What was there has room: tables have not become smaller
+// (LeafMutator::Split).
 template <typename K>
 void AtomicRun<K>::TakeBack(const Part&) {
   while (!undo_.empty()) {

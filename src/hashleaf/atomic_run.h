@@ -25,8 +25,8 @@ class AtomicRun {
         batch_(batch),
         out_(out),
         locks_(core),
-        changer_(core, &locks_),
-        ranges_(core, batch, out, locks_, changer_, &undo_) {}
+        mutator_(core, &locks_),
+        ranges_(core, batch, out, locks_, mutator_, &undo_) {}
 
   // Fills in the outcomes. Returns the ticket.
   Version Do();
@@ -57,7 +57,7 @@ class AtomicRun {
   BatchWriter& out_;
   uint64_t now_ms_ = 0;
   LeafLocks<K> locks_;
-  Changer<K> changer_;
+  LeafMutator<K> mutator_;
   std::vector<Undo<K>> undo_;  // of the part, in the order of its changes
   Ranges<K> ranges_;
 };

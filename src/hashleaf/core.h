@@ -30,18 +30,19 @@ struct Settings {
   uint32_t threads = 1;  // that a large batch is done by, with the one that brought it
 };
 
-// A snapshot walk that is open: what it still has to give of leaves that have changed since
-// (snapshot_walk.h has the protocol).
+// A snapshot iterator that is open: what it still has to give of leaves that have changed since
+// (snapshot_iterator.h has the protocol).
 template <typename K>
-struct WalkState {
-  explicit WalkState(MemoryBudget& budget) : memory(budget), images(&memory) {}
+struct SnapshotIteratorState {
+  explicit SnapshotIteratorState(MemoryBudget& budget) : memory(budget), images(&memory) {}
 
   struct Image {
     K last;
     std::pmr::vector<char> pairs;  // as a Slice has them
   };
 
-  // Of the open walk; 0: none. It begins while every leaf is locked, so relaxed for who has one.
+  // Of the open iterator; 0: none. It begins while every leaf is locked, so relaxed for who has
+  // one.
   std::atomic<uint64_t> id{0};
   std::mutex mutex;  // guards what is below
   BudgetedMemory memory;
@@ -64,7 +65,7 @@ struct Core {
         watches(the_watches),
         numbers(numbers_writes),
         memory(the_budget),
-        walk(the_budget),
+        snapshot(the_budget),
         crew(the_settings.threads - 1) {}
   ~Core();
   Core(const Core&) = delete;
@@ -103,7 +104,7 @@ struct Core {
   Leaf<K>* unpublished = nullptr;  // guarded by `structure`
   std::vector<Leaf<K>*> dead;      // those that the map still has; likewise
   std::atomic<const LeafMap<K>*> map{nullptr};
-  WalkState<K> walk;
+  SnapshotIteratorState<K> snapshot;
   Crew crew;
   std::atomic<uint64_t> splits{0};
   std::atomic<uint64_t> merges{0};

@@ -252,24 +252,24 @@ TEST_P(HashleafEngineTest, AgreesWithModel) {
   }
 }
 
-// Goal: a walk gives every pair of the instant of its opening, in order, whatever is written,
+// Goal: an iterator gives every pair of the instant of its opening, in order, whatever is written,
 // split, merged and deleted meanwhile.
-TEST_P(HashleafEngineTest, AWalkIsOfOneInstant) {
+TEST_P(HashleafEngineTest, ASnapshotIteratorIsOfOneInstant) {
   const auto engine = Make(true);
   Model model;
   for (int turn = 0; turn < 4; ++turn) {
     std::vector<std::string> keys;
     for (int i = 0; i < 3000; ++i) keys.push_back(Key(rng_() % 10'000 * 3));
     Put(*engine, model, keys);
-    auto walk = engine->OpenPairIterator(0);
-    ASSERT_TRUE(walk.has_value());
+    auto iterator = engine->OpenPairIterator(0);
+    ASSERT_TRUE(iterator.has_value());
     EXPECT_EQ(engine->OpenPairIterator(0).error().code(), Code::kUnavailable);
-    EXPECT_EQ((*walk)->version(), engine->Latest());
+    EXPECT_EQ((*iterator)->version(), engine->Latest());
     const Model wanted = model;
     Model seen;
     std::string last;
     for (bool more = true; more;) {
-      const auto pairs = (*walk)->Next();
+      const auto pairs = (*iterator)->Next();
       ASSERT_TRUE(pairs.has_value());
       more = !pairs->empty();
       for (const Pair& pair : *pairs) {
@@ -277,7 +277,7 @@ TEST_P(HashleafEngineTest, AWalkIsOfOneInstant) {
         last = pair.key;
         seen.emplace(pair.key, pair.value);
       }
-      // Everywhere: before, at and behind where the walk is.
+      // Everywhere: before, at and behind where the iterator is.
       keys.clear();
       for (int i = 0; i < 100; ++i) keys.push_back(Key(rng_() % 30'000));
       Put(*engine, model, keys);
@@ -295,7 +295,7 @@ TEST_P(HashleafEngineTest, AWalkIsOfOneInstant) {
       engine->Maintain(0);
     }
     ASSERT_EQ(seen, wanted);
-    walk->reset();
+    iterator->reset();
     ExpectHolds(*engine, model);
   }
 }

@@ -9,7 +9,7 @@
 #include "hashleaf/atomic_run.h"
 #include "hashleaf/point_run.h"
 #include "hashleaf/ranges.h"
-#include "hashleaf/snapshot_walk.h"
+#include "hashleaf/snapshot_iterator.h"
 
 namespace skep {
 namespace hashleaf {
@@ -50,7 +50,7 @@ class EngineOf final : public Engine {
     core_.numbers.StartAfter(version);
   }
   Result<std::unique_ptr<PairIterator>> OpenPairIterator(uint64_t now_ms) override {
-    return SnapshotWalk<K>::Open(core_, now_ms);
+    return SnapshotIterator<K>::Open(core_, now_ms);
   }
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
@@ -88,10 +88,10 @@ Version EngineOf<K>::Execute(Batch& batch) {
 template <typename K>
 Version EngineOf<K>::ExecuteUnordered(Batch& batch, BatchWriter& out) {
   now_.Advance(batch.now_ms());
-  Changer<K> changer(core_);
+  LeafMutator<K> mutator(core_);
   LeafLocks<K> locks(core_);
-  Ranges<K> ranges(core_, batch, out, locks, changer, nullptr);
-  PointRun<K> points(core_, traits_, batch, out, changer);
+  Ranges<K> ranges(core_, batch, out, locks, mutator, nullptr);
+  PointRun<K> points(core_, traits_, batch, out, mutator);
   std::vector<uint32_t> reads;
   Version ticket = 0;
   const auto do_range = [&](uint32_t slot) {
@@ -207,7 +207,7 @@ bool EngineOf<K>::TryMerge(Leaf<K>& left, Leaf<K>& right) {
   const std::lock_guard right_lock(right.lock);
   // One of a split that is not in the map yet may lie between them.
   if (!fit() || left.next != &right) return false;
-  return Changer<K>(core_).Merge(left, right);
+  return LeafMutator<K>(core_).Merge(left, right);
 }
 
 template <typename K>
@@ -215,7 +215,7 @@ EngineStatistics EngineOf<K>::Statistics() const {
   const Epochs::Guard guard(core_.epochs);
   const LeafMap<K>& map = core_.Map();
   EngineStatistics statistics{.bytes = core_.memory.arena().Statistics().held_bytes + map.bytes() +
-                                       map.size() * sizeof(Leaf<K>) + core_.walk.memory.used()};
+                                       map.size() * sizeof(Leaf<K>) + core_.snapshot.memory.used()};
   for (const Leaf<K>* const leaf : map.leaves()) {
     statistics.items += leaf->items.load(std::memory_order_relaxed);
   }

@@ -3,7 +3,7 @@
 //   Execute --+-- points of an unordered batch ---> PointRun: Sorter, leaves in turn --+
 //             +-- ranges ------------------------> Ranges: leaves held together -------+--> Leaf
 //             +-- atomic batches ----------------> AtomicRun: leaves held together ----+    Table
-//                                                                                           Run
+//                                                                                     SortedRun
 // Phases. An unordered batch is cut where an operation changes many keys (kDeleteRange,
 // kDeleteAll): what is before it in the batch is done before it. Between two cuts all points come
 // first, in any order of keys, then the ranges that only read, by their first key. Each operation
@@ -12,7 +12,7 @@
 //
 // Keys and values of one size each: others are refused with kTooLarge or kInvalidArgument. No
 // deadlines, no old versions, no snapshots: what needs them is refused, and tickets are 0 unless
-// writes are numbered. What has to be saved as it was at one instant is read by a SnapshotWalk.
+// writes are numbered. What has to be saved as it was at one instant is read by a SnapshotIterator.
 #pragma once
 
 #include <memory>

@@ -45,10 +45,10 @@ Lane<K>::Memory& Lane<K>::MemoryOfThread() {
 }
 
 template <typename K>
-Lane<K>::Lane(const SortedWindow<K>& window, Changer<K>& changer)
+Lane<K>::Lane(const SortedWindow<K>& window, LeafMutator<K>& mutator)
     : window_(window),
       core_(window.core),
-      changer_(changer),
+      mutator_(mutator),
       memory_(MemoryOfThread()),
       value_bytes_(window.core.format.value_bytes) {
   memory_.busy.clear();
@@ -251,7 +251,7 @@ bool Lane<K>::DoUnit(Leaf<K>& leaf, const Unit<K>& unit) {
     case PointKind::kDelete:
       result = found != nullptr ? kPointPresent | kPointDone : 0;
       if (found == nullptr) return true;
-      changer_.Erase(leaf, key, hash);
+      mutator_.Erase(leaf, key, hash);
       break;
     default: {
       if ((kind == PointKind::kInsert && found != nullptr) ||
@@ -259,8 +259,8 @@ bool Lane<K>::DoUnit(Leaf<K>& leaf, const Unit<K>& unit) {
         result = present;
         return true;
       }
-      using Stored = Changer<K>::Stored;
-      const Stored stored = changer_.Store(leaf, key, hash, value, found, Arena::Limit::kObey);
+      using Stored = LeafMutator<K>::Stored;
+      const Stored stored = mutator_.Store(leaf, key, hash, value, found, Arena::Limit::kObey);
       if (stored == Stored::kElsewhere) return false;
       result = stored == Stored::kDone ? present | kPointDone : kPointRefused;
       if (stored != Stored::kDone) return true;
@@ -286,15 +286,15 @@ bool Lane<K>::DoOther(Leaf<K>& leaf, const Unit<K>& unit) {
     case PointEffect::Action::kKeep:
       return true;
     case PointEffect::Action::kErase:
-      changer_.Erase(leaf, key, hash);
+      mutator_.Erase(leaf, key, hash);
       break;
     case PointEffect::Action::kStore: {
-      using Stored = Changer<K>::Stored;
+      using Stored = LeafMutator<K>::Stored;
       // It may be a part of what is there.
       std::array<char, kValueBytesMax> value;
       CopyValue(value.data(), effect.value.data(), value_bytes_);
       const Stored stored =
-          changer_.Store(leaf, key, hash, value.data(), found, Arena::Limit::kObey);
+          mutator_.Store(leaf, key, hash, value.data(), found, Arena::Limit::kObey);
       if (stored == Stored::kElsewhere) return false;
       if (stored == Stored::kNoMemory) {
         window_.out.outcome(slot) = {};

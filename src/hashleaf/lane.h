@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "engine/batch_writer.h"
-#include "hashleaf/changer.h"
+#include "hashleaf/leaf_mutator.h"
 #include "hashleaf/sorter.h"
 
 namespace skep::hashleaf {
@@ -57,7 +57,7 @@ struct SortedWindow {
 template <typename K>
 class Lane {
  public:
-  Lane(const SortedWindow<K>& window, Changer<K>& changer);
+  Lane(const SortedWindow<K>& window, LeafMutator<K>& mutator);
 
   // Groups [begin, end), but for those whose leaf somebody else has.
   void Do(size_t begin, size_t end);
@@ -98,7 +98,7 @@ class Lane {
 
   const SortedWindow<K>& window_;
   Core<K>& core_;
-  Changer<K>& changer_;
+  LeafMutator<K>& mutator_;
   Memory& memory_;
   const uint32_t value_bytes_;
   uint32_t end_ = 0;            // of the units that it does now

@@ -25,10 +25,10 @@ class LaneTest : public testing::Test {
 
   static uint64_t Hash(K key) { return HashOf(key, kSecret); }
   Leaf<K>& First() { return *core_.Map().leaf(0); }
-  void Store(Changer<K>& changer, K key, uint32_t value) {
+  void Store(LeafMutator<K>& mutator, K key, uint32_t value) {
     const std::lock_guard lock(First().lock);
-    ASSERT_EQ(changer.Store(First(), key, Hash(key), &value, nullptr, Arena::Limit::kObey),
-              Changer<K>::Stored::kDone);
+    ASSERT_EQ(mutator.Store(First(), key, Hash(key), &value, nullptr, Arena::Limit::kObey),
+              LeafMutator<K>::Stored::kDone);
   }
 
   // The window of these points, as the map is now.
@@ -87,13 +87,13 @@ class LaneTest : public testing::Test {
 // Goal: equal keys lie side by side, and only the first read looks for its key; a write between two
 // reads makes the second one look again.
 TEST_F(LaneTest, EqualKeysAreLookedForOnce) {
-  Changer<K> changer(core_);
-  Store(changer, 5, 50);
-  Store(changer, 6, 60);
+  LeafMutator<K> mutator(core_);
+  Store(mutator, 5, 50);
+  Store(mutator, 6, 60);
   constexpr auto kGet = PointKind::kGet;
   const SortedWindow<K>& window = Dispatch(
       {{kGet, 5}, {kGet, 6}, {kGet, 5}, {kGet, 5}, {PointKind::kPut, 6, 61}, {kGet, 6}, {kGet, 6}});
-  Lane<K> lane(window, changer);
+  Lane<K> lane(window, mutator);
   lane.Do(0, window.groups.size());
   EXPECT_EQ(results_, std::vector<uint8_t>(7, kFound));
   EXPECT_EQ(values_, (std::vector<uint32_t>{50, 60, 50, 50, 61, 61, 61}));
@@ -102,10 +102,10 @@ TEST_F(LaneTest, EqualKeysAreLookedForOnce) {
 
 // Goal: one thread a leaf: nothing is done in one that is locked, until it is free.
 TEST_F(LaneTest, ABusyLeafIsLeftForTheEnd) {
-  Changer<K> changer(core_);
-  Store(changer, 5, 50);
+  LeafMutator<K> mutator(core_);
+  Store(mutator, 5, 50);
   const SortedWindow<K>& window = Dispatch({{PointKind::kGet, 5}, {PointKind::kPut, 5, 51}});
-  Lane<K> lane(window, changer);
+  Lane<K> lane(window, mutator);
   First().lock.lock();
   lane.Do(0, window.groups.size());
   EXPECT_EQ(results_, std::vector<uint8_t>(2, kNothing));
@@ -121,7 +121,7 @@ TEST_F(LaneTest, ABusyLeafIsLeftForTheEnd) {
 // Goal: a batch that was dispatched before leaves were split finds its keys in the new ones.
 // Method: the window is made while there is one leaf; then pairs are added until there are several.
 TEST_F(LaneTest, ABatchInFlightFollowsASplit) {
-  Changer<K> changer(core_);
+  LeafMutator<K> mutator(core_);
   constexpr K kStep = 1000;
   constexpr K kKeys = 2000;
   const SortedWindow<K>& window = Dispatch({{PointKind::kGet, 0},
@@ -134,15 +134,15 @@ TEST_F(LaneTest, ABatchInFlightFollowsASplit) {
     const K key = i * 777 % kKeys * kStep;
     Leaf<K>* leaf = &LockLeafOf(&First(), key);
     const uint32_t value = key + 1;
-    while (changer.Store(*leaf, key, Hash(key), &value, nullptr, Arena::Limit::kObey) ==
-           Changer<K>::Stored::kElsewhere) {
+    while (mutator.Store(*leaf, key, Hash(key), &value, nullptr, Arena::Limit::kObey) ==
+           LeafMutator<K>::Stored::kElsewhere) {
       leaf->lock.unlock();
       leaf = &LockLeafOf(&First(), key);
     }
     leaf->lock.unlock();
   }
   ASSERT_LT(First().last, (kKeys - 1) * kStep);
-  Lane<K> lane(window, changer);
+  Lane<K> lane(window, mutator);
   lane.Do(0, window.groups.size());
   EXPECT_EQ(results_, std::vector<uint8_t>(5, kFound));
   EXPECT_EQ(values_, (std::vector<uint32_t>{1, (kKeys - 1) * kStep + 1, 77, 77, 0}));

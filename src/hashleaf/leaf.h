@@ -48,7 +48,7 @@
 #include <memory>
 
 #include "base/spin_lock.h"
-#include "hashleaf/run.h"
+#include "hashleaf/sorted_run.h"
 #include "hashleaf/table.h"
 #include "skep/batch.h"
 
@@ -93,9 +93,9 @@ struct alignas(64) Leaf {
   Leaf* absorber = nullptr;     // not null: dead
   Leaf* unpublished = nullptr;  // another one that is not in the map: Core::unpublished
   Leaf* next = nullptr;         // its range begins behind `last`; null: `last` is the last key
-  std::unique_ptr<Run<K>> run;
+  std::unique_ptr<SortedRun<K>> run;
   Version number = 0;     // of its last write
-  uint64_t walk = 0;      // the last snapshot walk that needs nothing of it any more
+  uint64_t snapshot = 0;  // the last snapshot iterator that needs nothing of it any more
   uint64_t swept_ns = 0;  // what scans without a run have cost since the last one
 };
 

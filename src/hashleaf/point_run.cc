@@ -25,13 +25,13 @@ PointRun<K>::Window& PointRun<K>::WindowOfThread() {
 
 template <typename K>
 PointRun<K>::PointRun(Core<K>& core, const EngineTraits& traits, Batch& batch, BatchWriter& out,
-                      Changer<K>& changer)
+                      LeafMutator<K>& mutator)
     : core_(core),
       traits_(traits),
       batch_(batch),
       requests_(batch.requests()),
       out_(out),
-      changer_(changer),
+      mutator_(mutator),
       map_(&core.Map()),
       window_(WindowOfThread()),
       value_bytes_(core.format.value_bytes),
@@ -108,7 +108,7 @@ void PointRun<K>::Flush() {
   if (core_.crew.helpers() > 0 && count_ >= kSharedMin && !has_other_) {
     Share(sorted);
   } else {
-    Lane<K> lane(sorted, changer_);
+    Lane<K> lane(sorted, mutator_);
     lane.Do(0, sorted.groups.size());
     lane.DoBusy();
     ticket_ = std::max(ticket_, lane.ticket());
@@ -116,7 +116,7 @@ void PointRun<K>::Flush() {
   Answer();
   count_ = 0;
   has_other_ = false;
-  changer_.Publish();
+  mutator_.Publish();
   map_ = &core_.Map();
 }
 
@@ -164,8 +164,8 @@ void PointRun<K>::Share(const SortedWindow<K>& sorted) {
   std::atomic<Version> ticket{0};
   std::atomic<bool> has_memory{true};
   const auto work = [&] {
-    Changer<K> changer(core_);
-    Lane<K> lane(sorted, changer);
+    LeafMutator<K> mutator(core_);
+    Lane<K> lane(sorted, mutator);
     for (uint32_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < pieces.size();) {
       const auto& piece = pieces[i];
       if (piece.hot == nullptr) {

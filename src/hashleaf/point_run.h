@@ -24,7 +24,7 @@ class PointRun {
   static Window& WindowOfThread();
 
   PointRun(Core<K>& core, const EngineTraits& traits, Batch& batch, BatchWriter& out,
-           Changer<K>& changer);
+           LeafMutator<K>& mutator);
 
   // Takes points from this slot on and returns the first slot that is none, or the batch's size.
   // Refuses those that are not well-formed. Flushes full windows.
@@ -50,7 +50,7 @@ class PointRun {
   Batch& batch_;
   const std::span<const Request> requests_;
   BatchWriter& out_;
-  Changer<K>& changer_;
+  LeafMutator<K>& mutator_;
   const LeafMap<K>* map_;
   Window& window_;
   const uint32_t value_bytes_;

@@ -257,7 +257,7 @@ void Ranges<K>::DeleteRange(uint32_t slot) {
   Number(slot);
   for (const LeafPairs& one : from) {
     const uint32_t before = one.leaf->table.items();
-    one.is_whole ? changer_.Clear(*one.leaf) : EraseFrom(*one.leaf, one.pairs);
+    one.is_whole ? mutator_.Clear(*one.leaf) : EraseFrom(*one.leaf, one.pairs);
     outcome.integer += before - one.leaf->table.items();
   }
   if (is_atomic()) return;
@@ -300,7 +300,7 @@ void Ranges<K>::EraseFrom(Leaf<K>& leaf, std::span<const char> pairs) {
       Undo<K>& undo = undo_->emplace_back(Undo<K>{.key = key, .present = true, .value = {}});
       CopyValue(undo.value.data(), pair + sizeof(K), core_.format.value_bytes);
     }
-    changer_.Erase(leaf, key, HashOf(key, core_.format.secret));
+    mutator_.Erase(leaf, key, HashOf(key, core_.format.secret));
   }
 }
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/batch_writer.h"
-#include "hashleaf/changer.h"
+#include "hashleaf/leaf_mutator.h"
 
 namespace skep::hashleaf {
 
@@ -32,9 +32,9 @@ class Ranges {
   // `undo`: of an atomic batch, which holds every leaf that its ranges may look at; changes are
   // noted there, and watches left to who knows whether the batch is applied. Else null: the leaves
   // an operation has locked are held until Finish.
-  Ranges(Core<K>& core, Batch& batch, BatchWriter& out, LeafLocks<K>& locks, Changer<K>& changer,
-         std::vector<Undo<K>>* undo)
-      : core_(core), batch_(batch), out_(out), locks_(locks), changer_(changer), undo_(undo) {}
+  Ranges(Core<K>& core, Batch& batch, BatchWriter& out, LeafLocks<K>& locks,
+         LeafMutator<K>& mutator, std::vector<Undo<K>>* undo)
+      : core_(core), batch_(batch), out_(out), locks_(locks), mutator_(mutator), undo_(undo) {}
 
   // Each fills in the outcome of a well-formed request, but for its version.
   void Do(uint32_t slot);
@@ -75,7 +75,7 @@ class Ranges {
   Batch& batch_;
   BatchWriter& out_;
   LeafLocks<K>& locks_;
-  Changer<K>& changer_;
+  LeafMutator<K>& mutator_;
   std::vector<Undo<K>>* const undo_;
 };
 

@@ -13,7 +13,7 @@ why it needs none: what it says cannot be changed without the compiler noticing,
     old = "window_.seen.IsOnce(key)"
     new = "true"
     binary = "hash_station_test"         # the target that is built, and what of it must fail
-    test = "Station.TheTableIsWrittenOnceForEachKey"
+    test = "ReservationStation.TheTableIsWrittenOnceForEachKey"
 
 `old` and `new` are an expression each; or statements, of which `old` ends in `;`. So all mutants are built
 at once, into one copy of the sources (build/mutants; nothing in ROOT is ever broken), as

@@ -1,4 +1,4 @@
-// walker.h: a step of kWalk.
+// cursor_scanner.h: a step of kWalk.
 //
 //   cursor      partition, 8 bits | position in its table, 47 bits (position.h)
 //
@@ -27,13 +27,13 @@
 namespace skep::hash {
 
 // Owner: one execution of one batch.
-class Walker {
+class CursorScanner {
  public:
-  Walker(const Core& core, const Batch& batch, uint32_t slot, BatchWriter& out)
+  CursorScanner(const Core& core, const Batch& batch, uint32_t slot, BatchWriter& out)
       : core_(core), batch_(batch), request_(batch.requests()[slot]), slot_(slot), out_(out) {}
 
   // Fills in the outcome. The request is well-formed.
-  void Walk();
+  void Scan();
 
  private:
   static constexpr int kChainsALock = 8;

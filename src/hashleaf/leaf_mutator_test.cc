@@ -1,6 +1,6 @@
 // Goal: where a leaf is divided, when the map hears of it, and how a scan reads a leaf: none of
 // that changes an answer.
-#include "hashleaf/changer.h"
+#include "hashleaf/leaf_mutator.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace skep::hashleaf {
 namespace {
 
 using K = uint32_t;
-using Stored = Changer<K>::Stored;
+using Stored = LeafMutator<K>::Stored;
 
 class ChangerTest : public testing::Test {
  protected:
@@ -34,18 +34,18 @@ class ChangerTest : public testing::Test {
   };
 
   static uint64_t Hash(K key) { return HashOf(key, kSecret); }
-  static Stored StoreIn(Changer<K>& changer, Leaf<K>& leaf, K key) {
+  static Stored StoreIn(LeafMutator<K>& mutator, Leaf<K>& leaf, K key) {
     const std::lock_guard lock(leaf.lock);
-    return changer.Store(leaf, key, Hash(key), &key, nullptr, Arena::Limit::kObey);
+    return mutator.Store(leaf, key, Hash(key), &key, nullptr, Arena::Limit::kObey);
   }
 
   // Gives the first leaf these keys until it is split; returns those that it had.
   static std::vector<K> FillUntilSplit(World& world, const std::vector<K>& keys) {
-    Changer<K> changer(world.core);
+    LeafMutator<K> mutator(world.core);
     std::vector<K> had;
     for (const K key : keys) {
       const uint64_t splits = world.core.splits;
-      StoreIn(changer, world.First(), key);
+      StoreIn(mutator, world.First(), key);
       if (world.core.splits != splits) break;
       had.push_back(key);
     }
@@ -111,13 +111,13 @@ TEST_F(ChangerTest, SplitsAreCollected) {
   const Epochs::Guard guard(world.core.epochs);
   const LeafMap<K>* const before = &world.core.Map();
   {
-    Changer<K> changer(world.core);
+    LeafMutator<K> mutator(world.core);
     std::mt19937 rng(1);
     while (world.core.splits < 20) {
       const auto key = static_cast<K>(rng());
       Leaf<K>* leaf = &LockLeafOf(&world.First(), key);
       if (leaf->table.Find(key, Hash(key)) == nullptr) {
-        changer.Store(*leaf, key, Hash(key), &key, nullptr, Arena::Limit::kObey);
+        mutator.Store(*leaf, key, Hash(key), &key, nullptr, Arena::Limit::kObey);
       }
       leaf->lock.unlock();
     }
@@ -136,8 +136,8 @@ TEST_F(ChangerTest, SplitsAreCollected) {
 // sorted run is built, and read from then on.
 TEST_F(ChangerTest, ScansPayForARun) {
   World world({.leaf_bytes = 16 * Table<K>::kBytesMin});
-  Changer<K> changer(world.core);
-  for (K i = 0; i < 500; ++i) StoreIn(changer, world.First(), i * 1'000'000);
+  LeafMutator<K> mutator(world.core);
+  for (K i = 0; i < 500; ++i) StoreIn(mutator, world.First(), i * 1'000'000);
   Leaf<K>& leaf = world.First();
   const std::lock_guard lock(leaf.lock);
   const auto scan = [&](K first, K last) {

@@ -1,4 +1,4 @@
-#include "hash/snapshot_walk.h"
+#include "hash/snapshot_iterator.h"
 
 #include <gtest/gtest.h>
 
@@ -69,9 +69,9 @@ class Checked {
   }
 
   std::unique_ptr<PairIterator> Open() {
-    auto walk = engine_->OpenPairIterator(now_ms_);
-    EXPECT_TRUE(walk.has_value());
-    return walk ? std::move(*walk) : nullptr;
+    auto iterator = engine_->OpenPairIterator(now_ms_);
+    EXPECT_TRUE(iterator.has_value());
+    return iterator ? std::move(*iterator) : nullptr;
   }
 
   HashEngine& engine() { return *engine_; }
@@ -88,12 +88,12 @@ class Checked {
   uint64_t now_ms_ = kStartMs;
 };
 
-// Collects what the walk gives, to its end; each step is followed by between().
+// Collects what the iterator gives, to its end; each step is followed by between().
 template <typename Between>
-Checked::Model Collect(PairIterator& walk, Between between) {
+Checked::Model Collect(PairIterator& iterator, Between between) {
   Checked::Model pairs;
   for (;;) {
-    const auto next = walk.Next();
+    const auto next = iterator.Next();
     EXPECT_TRUE(next.has_value());
     if (!next || next->empty()) return pairs;
     for (const Pair& pair : *next) {
@@ -160,10 +160,11 @@ class RandomWrites {
 };
 
 // Goal: chains that have merged across what is walked or saved are saved as far as they are
-// neither. Method: one table. The walk takes so many chains, for each number of them; then keys are
+// neither.
+// Method: one table. The iterator takes so many chains, for each number of them; then keys are
 // erased, those that are walked and some others, so that the table shrinks to few buckets; the rest
-// is replaced, or everything erased, and the walk goes on to its end.
-TEST(PreImages, ChainsThatHaveMerged) {
+// is replaced, or everything erased, and the iterator goes on to its end.
+TEST(BeforeImages, ChainsThatHaveMerged) {
   enum class Then { kReplace, kEraseAll, kClear };
   constexpr int kKeys = 300;
   std::mt19937_64 rng(7);
@@ -175,14 +176,14 @@ TEST(PreImages, ChainsThatHaveMerged) {
       Arena arena({.budget = &budget, .pages = Pages::kPlain});
       Table table(arena, budget, {});
       ASSERT_TRUE(table.Reserve());
-      SnapshotWalkState state(budget);
-      PreImages images(state);
+      SnapshotIteratorState state(budget);
+      BeforeImages images(state);
       const auto store = [&](int i, std::string_view value) {
         const std::string key = std::to_string(i) + "key";
         ASSERT_TRUE(table.Store(KeyOf(key), value, 0, Arena::Limit::kObey));
       };
       for (int i = 0; i < kKeys; ++i) store(i, "old");
-      table.set_pre_images(&images);
+      table.set_before_images(&images);
       size_t pairs = 0;
       std::map<std::string, std::string> seen;
       const auto take = [&] {
@@ -206,21 +207,22 @@ TEST(PreImages, ChainsThatHaveMerged) {
       ASSERT_EQ(pairs, size_t{kKeys});
       ASSERT_EQ(seen.size(), size_t{kKeys});
       for (const auto& [key, value] : seen) ASSERT_EQ(value, "old") << key;
-      table.set_pre_images(nullptr);
+      table.set_before_images(nullptr);
     }
   }
   EXPECT_GT(straddled, 20u);
 }
 
-// Goal: a walk gives exactly the pairs of its opening, each once, whatever is written meanwhile,
-// and leaves no memory behind. Method: a model; between the steps batches of both kinds store,
-// delete, give deadlines and let them pass, over keys of which 200 have one position. In the middle
-// of a walk the table grows from some thousand pairs to 10^5, shrinks, or loses everything.
-TEST(SnapshotWalk, GivesThePairsOfItsOpening) {
+// Goal: an iterator gives exactly the pairs of its opening, each once, whatever is written
+// meanwhile, and leaves no memory behind.
+// Method: a model; between the steps batches of both kinds store, delete, give deadlines and let
+// them pass, over keys of which 200 have one position. In the middle of an iteration the table
+// grows from some thousand pairs to 10^5, shrinks, or loses everything.
+TEST(SnapshotIterator, GivesThePairsOfItsOpening) {
   struct Round {
-    size_t fill;            // operations before the walk
+    size_t fill;            // operations before the iterator
     uint64_t keys;          // that all operations are about
-    size_t operations;      // after each step of the walk
+    size_t operations;      // after each step of the iterator
     uint64_t erases;        // of ten of those
     uint64_t clears_after;  // steps
   };
@@ -240,11 +242,11 @@ TEST(SnapshotWalk, GivesThePairsOfItsOpening) {
   for (const Round& round : kRounds) {
     SCOPED_TRACE(testing::Message() << "round " << sizes.size());
     writes.Run(round.fill, round.keys, 0);
-    const auto walk = checked.Open();
+    const auto iterator = checked.Open();
     const Checked::Model opened = checked.model();
     uint64_t steps = 0;
     uint64_t extra_bytes = 0;
-    const Checked::Model seen = Collect(*walk, [&] {
+    const Checked::Model seen = Collect(*iterator, [&] {
       if (++steps == round.clears_after) writes.DeleteAll();
       writes.Run(round.operations, round.keys, round.erases);
       if (writes.Below(4) == 0) checked.Pass(writes.Below(500));
@@ -263,14 +265,14 @@ TEST(SnapshotWalk, GivesThePairsOfItsOpening) {
   EXPECT_LT(sizes[2], 50'000u);
 }
 
-// Goal: what was saved is freed when the walk ends early, as well.
-TEST(SnapshotWalk, MayEndEarly) {
+// Goal: what was saved is freed when the iterator ends early, as well.
+TEST(SnapshotIterator, MayEndEarly) {
   Checked checked;
   RandomWrites writes(checked, 1);
   writes.Run(5000, 5000, 0);
   {
-    const auto walk = checked.Open();
-    ASSERT_TRUE(walk->Next().has_value());
+    const auto iterator = checked.Open();
+    ASSERT_TRUE(iterator->Next().has_value());
     writes.Run(5000, 5000, 5);
     EXPECT_GT(checked.extra_bytes(), 10'000u);
   }
@@ -281,7 +283,7 @@ TEST(SnapshotWalk, MayEndEarly) {
 
 // Goal: what had expired at the opening and what expires later is given with its deadline, also if
 // it is reclaimed meanwhile.
-TEST(SnapshotWalk, NoTimePassesInIt) {
+TEST(SnapshotIterator, NoTimePassesInIt) {
   Checked checked;
   Batch batch;
   checked.Put(batch, "soon", "1", kStartMs + 10);
@@ -295,14 +297,14 @@ TEST(SnapshotWalk, NoTimePassesInIt) {
   look.Get("soon");
   checked.engine().Execute(look);
   EXPECT_EQ(look.outcome(0).verdict, Verdict::kAbsent);
-  const auto walk = checked.engine().OpenPairIterator(kStartMs + 20);
-  ASSERT_TRUE(walk.has_value());
+  const auto iterator = checked.engine().OpenPairIterator(kStartMs + 20);
+  ASSERT_TRUE(iterator.has_value());
   checked.Pass(1000);
   ASSERT_EQ(checked.engine().Statistics().items, 1u);
-  EXPECT_EQ(Collect(**walk, [] {}), wanted);
+  EXPECT_EQ(Collect(**iterator, [] {}), wanted);
 }
 
-TEST(SnapshotWalk, OneAtATime) {
+TEST(SnapshotIterator, OneAtATime) {
   Checked checked;
   Batch batch;
   checked.Put(batch, "a", "1", 0);
@@ -322,11 +324,11 @@ TEST(SnapshotWalk, OneAtATime) {
   EXPECT_EQ(Collect(*checked.Open(), [] {}).at("a").bytes, "2");
 }
 
-// Goal: without memory for what writers change, the walk ends with an error and frees what it has,
-// and no writer is refused.
-// Method: values are replaced by others of their size, which takes no memory, until the walk's
+// Goal: without memory for what writers change, the iterator ends with an error and frees what it
+// has, and no writer is refused.
+// Method: values are replaced by others of their size, which takes no memory, until the iterator's
 // memory is used up.
-TEST(SnapshotWalk, EndsWhenThereIsNoMemoryForIt) {
+TEST(SnapshotIterator, EndsWhenThereIsNoMemoryForIt) {
   Checked checked;
   constexpr int kKeys = 5000;
   constexpr uint64_t kRoom = 300'000;
@@ -340,13 +342,13 @@ TEST(SnapshotWalk, EndsWhenThereIsNoMemoryForIt) {
     }
   };
   write_all('a');
-  const auto walk = checked.Open();
-  ASSERT_TRUE(walk->Next().has_value());
+  const auto iterator = checked.Open();
+  ASSERT_TRUE(iterator->Next().has_value());
   checked.budget().set_limit(checked.budget().used() + kRoom);
   write_all('b');
   EXPECT_LE(checked.budget().used(), checked.budget().limit());
   for (int i = 0; i < 2; ++i) {
-    const auto next = walk->Next();
+    const auto next = iterator->Next();
     ASSERT_FALSE(next.has_value());
     EXPECT_EQ(next.error().code(), Code::kSnapshotTooOld);
   }
@@ -356,12 +358,13 @@ TEST(SnapshotWalk, EndsWhenThereIsNoMemoryForIt) {
   ASSERT_STREQ(checked.engine().Verify(), nullptr);
 }
 
-// Goal: those who store come before a walk: upkeep gives up what was saved when memory is short.
-TEST(SnapshotWalk, GivesWayToThoseWhoStore) {
+// Goal: those who store come before an iterator: upkeep gives up what was saved when memory is
+// short.
+TEST(SnapshotIterator, GivesWayToThoseWhoStore) {
   Checked checked;
   RandomWrites writes(checked, 2);
   writes.Run(20'000, 20'000, 0);
-  const auto walk = checked.Open();
+  const auto iterator = checked.Open();
   writes.Run(20'000, 20'000, 9);
   ASSERT_GT(checked.extra_bytes(), 100'000u);
   checked.budget().set_limit(checked.budget().used() - 1);
@@ -374,12 +377,12 @@ TEST(SnapshotWalk, GivesWayToThoseWhoStore) {
   EXPECT_EQ(checked.extra_bytes(), 0u);
   checked.engine().Execute(store);
   EXPECT_EQ(store.outcome(0).verdict, Verdict::kDone);
-  EXPECT_EQ(walk->Next().error().code(), Code::kSnapshotTooOld);
+  EXPECT_EQ(iterator->Next().error().code(), Code::kSnapshotTooOld);
 }
 
 // Goal: a step copies a bounded amount, also where one chain now has what many had.
 // Method: everything is deleted, so that each table is one empty chain and all its pairs are saved.
-TEST(SnapshotWalk, StepsAreBounded) {
+TEST(SnapshotIterator, StepsAreBounded) {
   Checked checked;
   constexpr int kKeys = 30'000;
   for (int i = 0; i < kKeys; i += 500) {
@@ -387,13 +390,13 @@ TEST(SnapshotWalk, StepsAreBounded) {
     for (int j = i; j < i + 500; ++j) checked.Put(batch, std::to_string(j) + "key", "v", 0);
     checked.Run(batch);
   }
-  const auto walk = checked.Open();
+  const auto iterator = checked.Open();
   Batch batch;
   checked.DeleteAll(batch);
   checked.Run(batch);
   size_t pairs = 0;
   for (;;) {
-    const auto next = walk->Next();
+    const auto next = iterator->Next();
     ASSERT_TRUE(next.has_value());
     if (next->empty()) break;
     ASSERT_LE(next->size(), 1200u);

@@ -1,4 +1,4 @@
-// run.h: the pairs of a leaf once more, sorted, for scans.
+// sorted_run.h: the pairs of a leaf once more, sorted, for scans.
 //
 //   pairs   k v k v k v k v ...     as a batch answers a scan: to scan is to copy
 //   sample  k       k       ...     the key of every kSampled-th pair
@@ -21,12 +21,12 @@
 namespace skep::hashleaf {
 
 template <typename K>
-class Run {
+class SortedRun {
  public:
   static constexpr uint32_t kTailMax = 128;
 
   // Both must outlive it.
-  Run(Memory& memory, const Format& format) : format_(&format), pairs_(memory) {}
+  SortedRun(Memory& memory, const Format& format) : format_(&format), pairs_(memory) {}
 
   // All pairs of the table. False: no memory.
   bool Build(const Table<K>& table, PairSorter<K>& sorter);
@@ -78,8 +78,8 @@ class Run {
   uint32_t reads_ = 0;
 };
 
-extern template class Run<uint32_t>;
-extern template class Run<uint64_t>;
-extern template class Run<Key128>;
+extern template class SortedRun<uint32_t>;
+extern template class SortedRun<uint64_t>;
+extern template class SortedRun<Key128>;
 
 }  // namespace skep::hashleaf

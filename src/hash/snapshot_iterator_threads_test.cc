@@ -1,4 +1,4 @@
-// Snapshot walks and walks while threads write.
+// Snapshot iterators and walks while threads write.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -71,10 +71,10 @@ class Writers {
   std::vector<std::thread> threads_;
 };
 
-// Goal: a snapshot walk sees each atomic batch whole or not at all, while threads write.
+// Goal: a snapshot iterator sees each atomic batch whole or not at all, while threads write.
 // Method: a batch gives the keys of a group one value, or deletes them all, sometimes everything
-// else too; in what a walk gives, a group has one value or no key.
-TEST(SnapshotWalkThreads, AtomicBatchesAreWhole) {
+// else too; in what an iterator gives, a group has one value or no key.
+TEST(SnapshotIteratorThreads, AtomicBatchesAreWhole) {
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);
   MemoryBudget budget;
@@ -85,12 +85,12 @@ TEST(SnapshotWalkThreads, AtomicBatchesAreWhole) {
     const Writers writers(*engine, seed);
     // As many more rounds as it takes until the threads have begun.
     for (int round = 0; round < 60 || groups_seen < kGroupsSeenMin; ++round) {
-      const auto walk = engine->OpenPairIterator(1);
-      ASSERT_TRUE(walk.has_value());
+      const auto iterator = engine->OpenPairIterator(1);
+      ASSERT_TRUE(iterator.has_value());
       std::set<std::string> keys;
       std::map<std::string, std::map<std::string, uint32_t>> values;  // of each group
       for (;;) {
-        const auto next = (*walk)->Next();
+        const auto next = (*iterator)->Next();
         ASSERT_TRUE(next.has_value());
         if (next->empty()) break;
         for (const Pair& pair : *next) {

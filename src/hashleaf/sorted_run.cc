@@ -1,11 +1,11 @@
-#include "hashleaf/run.h"
+#include "hashleaf/sorted_run.h"
 
 #include <algorithm>
 
 namespace skep::hashleaf {
 
 template <typename K>
-bool Run<K>::Build(const Table<K>& table, PairSorter<K>& sorter) {
+bool SortedRun<K>::Build(const Table<K>& table, PairSorter<K>& sorter) {
   const size_t bytes = std::max<size_t>(1, size_t{table.items()} * format_->stride());
   if (!pairs_.Allocate(bytes, Arena::Limit::kObey)) return false;
   sorter.Collect(table, {0, kKeyMax<K>});
@@ -16,7 +16,7 @@ bool Run<K>::Build(const Table<K>& table, PairSorter<K>& sorter) {
 }
 
 template <typename K>
-void Run<K>::TakeSample() {
+void SortedRun<K>::TakeSample() {
   tail_.clear();
   reads_ = 0;
   sample_.clear();
@@ -25,7 +25,7 @@ void Run<K>::TakeSample() {
 }
 
 template <typename K>
-uint32_t Run<K>::LowerBound(K key) const {
+uint32_t SortedRun<K>::LowerBound(K key) const {
   // The last sampled key that is below it begins the pairs to search.
   const auto above = std::ranges::lower_bound(sample_, key);
   if (above == sample_.begin()) return 0;
@@ -45,13 +45,13 @@ uint32_t Run<K>::LowerBound(K key) const {
 }
 
 template <typename K>
-Run<K>::Change* Run<K>::InTail(K key) {
+SortedRun<K>::Change* SortedRun<K>::InTail(K key) {
   const auto at = std::ranges::find(tail_, key, &Change::key);
   return at == tail_.end() ? nullptr : &*at;
 }
 
 template <typename K>
-bool Run<K>::Put(K key, const void* value) {
+bool SortedRun<K>::Put(K key, const void* value) {
   Change* change = InTail(key);
   if (change == nullptr) {
     const uint32_t i = LowerBound(key);
@@ -69,7 +69,7 @@ bool Run<K>::Put(K key, const void* value) {
 }
 
 template <typename K>
-bool Run<K>::Erase(K key) {
+bool SortedRun<K>::Erase(K key) {
   Change* change = InTail(key);
   if (change == nullptr) {
     if (tail_.size() == kTailMax) return false;
@@ -84,8 +84,8 @@ bool Run<K>::Erase(K key) {
 // order, until it answers with false.
 template <typename K>
 template <typename Emit>
-void Run<K>::MergeInto(uint32_t begin, uint32_t end, const std::vector<Change>& tail,
-                       Emit emit) const {
+void SortedRun<K>::MergeInto(uint32_t begin, uint32_t end, const std::vector<Change>& tail,
+                             Emit emit) const {
   const auto emit_change = [&](const Change& change) {
     if (change.is_erased) return true;
     char key[sizeof(K)];
@@ -110,7 +110,7 @@ void Run<K>::MergeInto(uint32_t begin, uint32_t end, const std::vector<Change>& 
 }
 
 template <typename K>
-bool Run<K>::Merge() {
+bool SortedRun<K>::Merge() {
   Block merged(pairs_.memory());
   const size_t bytes = std::max<size_t>(1, (count_ + tail_.size()) * format_->stride());
   if (!merged.Allocate(bytes, Arena::Limit::kObey)) return false;
@@ -130,7 +130,7 @@ bool Run<K>::Merge() {
 }
 
 template <typename K>
-Slice Run<K>::Read(const Interval<K>& interval, Want want, std::vector<char>& buffer) {
+Slice SortedRun<K>::Read(const Interval<K>& interval, Want want, std::vector<char>& buffer) {
   ++reads_;
   std::vector<Change> changes;
   for (const Change& change : tail_) {
@@ -185,7 +185,7 @@ Slice Run<K>::Read(const Interval<K>& interval, Want want, std::vector<char>& bu
 }
 
 template <typename K>
-const char* Run<K>::Verify(const Table<K>& table, PairSorter<K>& sorter) {
+const char* SortedRun<K>::Verify(const Table<K>& table, PairSorter<K>& sorter) {
   sorter.Collect(table, {0, kKeyMax<K>});
   std::vector<char> wanted(size_t{sorter.count()} * format_->stride());
   sorter.Write(table, *format_, 0, sorter.count(), wanted.data());
@@ -197,8 +197,8 @@ const char* Run<K>::Verify(const Table<K>& table, PairSorter<K>& sorter) {
   return same ? nullptr : "a sorted run has what its table has";
 }
 
-template class Run<uint32_t>;
-template class Run<uint64_t>;
-template class Run<Key128>;
+template class SortedRun<uint32_t>;
+template class SortedRun<uint64_t>;
+template class SortedRun<Key128>;
 
 }  // namespace skep::hashleaf

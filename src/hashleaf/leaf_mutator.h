@@ -1,4 +1,4 @@
-// changer.h: what changes a leaf.
+// leaf_mutator.h: what changes a leaf.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,13 @@ namespace skep::hashleaf {
 // Owner: one execution of one batch, by one thread, which is a reader of the core's epochs. When it
 // goes the thread holds no leaf.
 template <typename K>
-class Changer {
+class LeafMutator {
  public:
   // `locks`: what the execution holds all the time; leaves that come from splits are added.
-  explicit Changer(Core<K>& core, LeafLocks<K>* locks = nullptr) : core_(core), locks_(locks) {}
-  ~Changer() { Publish(); }
-  Changer(const Changer&) = delete;
-  Changer& operator=(const Changer&) = delete;
+  explicit LeafMutator(Core<K>& core, LeafLocks<K>* locks = nullptr) : core_(core), locks_(locks) {}
+  ~LeafMutator() { Publish(); }
+  LeafMutator(const LeafMutator&) = delete;
+  LeafMutator& operator=(const LeafMutator&) = delete;
 
   enum class Stored : uint8_t {
     kDone,
@@ -52,24 +52,25 @@ class Changer {
 };
 
 template <typename K>
-inline void Changer<K>::BeforeChange(Leaf<K>& leaf) {
-  const uint64_t id = core_.walk.id.load(std::memory_order_relaxed);
-  if (id != 0 && leaf.walk != id) [[unlikely]]
+inline void LeafMutator<K>::BeforeChange(Leaf<K>& leaf) {
+  const uint64_t id = core_.snapshot.id.load(std::memory_order_relaxed);
+  if (id != 0 && leaf.snapshot != id) [[unlikely]]
     KeepImage(leaf, id);
 }
 
 template <typename K>
-inline Changer<K>::Stored Changer<K>::Store(Leaf<K>& leaf, K key, uint64_t hash, const void* value,
-                                            std::byte* found, Arena::Limit limit) {
+inline LeafMutator<K>::Stored LeafMutator<K>::Store(Leaf<K>& leaf, K key, uint64_t hash,
+                                                    const void* value, std::byte* found,
+                                                    Arena::Limit limit) {
   if (limit == Arena::Limit::kObey && !core_.budget.HasRoomFor(0)) return Stored::kNoMemory;
   BeforeChange(leaf);
   if (found != nullptr) {
     CopyValue(found, value, core_.format.value_bytes);
   } else {
     while (!leaf.table.Add(key, hash, value)) [[unlikely]] {
-      if (!MakeRoom(leaf, key, limit)) return Stored::kNoMemory;
-      if (!leaf.Has(key)) return Stored::kElsewhere;
-    }
+        if (!MakeRoom(leaf, key, limit)) return Stored::kNoMemory;
+        if (!leaf.Has(key)) return Stored::kElsewhere;
+      }
     leaf.ShowSize();
   }
   if (leaf.run != nullptr) NoteInRun(leaf, leaf.run->Put(key, value), key, value);
@@ -84,9 +85,9 @@ Slice ReadLeaf(Core<K>& core, Leaf<K>& leaf, const Interval<K>& interval, Want w
 template <typename K>
 Slice ReadWhole(Core<K>& core, Leaf<K>& leaf);
 
-extern template class Changer<uint32_t>;
-extern template class Changer<uint64_t>;
-extern template class Changer<Key128>;
+extern template class LeafMutator<uint32_t>;
+extern template class LeafMutator<uint64_t>;
+extern template class LeafMutator<Key128>;
 extern template Slice ReadWhole(Core<uint32_t>&, Leaf<uint32_t>&);
 extern template Slice ReadWhole(Core<uint64_t>&, Leaf<uint64_t>&);
 extern template Slice ReadWhole(Core<Key128>&, Leaf<Key128>&);

@@ -1,23 +1,24 @@
-// snapshot_walk.h: every pair of the engine as of one instant, leaf by leaf, while writers go on.
+// snapshot_iterator.h: every pair of the engine as of one instant, leaf by leaf, while writers go
+// on.
 //
 //   keys     0          from                                           end
 //            |= walked =|.......|== image ==|...........|== image ==|...|
 //
-//   walked   the walk has given their pairs
+//   walked   the iterator has given their pairs
 //   image    the pairs of the beginning of a leaf, in order, because it has changed since
 //   else     the leaves still have the pairs, and the ranges, of the beginning
 //
-// Protocol. The walk has a number; each leaf has that of the last walk that needs nothing of it.
-//   open    locks all leaves: the instant. The walk is open.
-//   writer  before it changes, splits or merges a leaf whose number is not the walk's: gives it the
-//           number and, if it is not walked yet, keeps its pairs as an image
-//           (Changer::BeforeChange).
+// Protocol. The iterator has a number; each leaf has that of the last one that needs nothing of it.
+//   open    locks all leaves: the instant. The iterator is open.
+//   writer  before it changes, splits or merges a leaf whose number is not the iterator's: gives it
+//           the number and, if it is not walked yet, keeps its pairs as an image
+//           (LeafMutator::BeforeChange).
 //   Next    locks the leaf that has `from`. If it has the number, there is an image that begins at
 //           `from`, which is taken; else the leaf itself is as it was, is given the number, and its
 //           pairs are taken.
-//   close   sets the number of the open walk to none.
+//   close   sets the number of the open iterator to none.
 //
-// Why the walk gives the pairs of the beginning, each once
+// Why the iterator gives the pairs of the beginning, each once
 //   (1) A leaf without the number has the range and pairs of the beginning: who changes either
 //       gives it the number first. New leaves have that of the one they come from.
 //   (2) An image is made of a leaf without the number, so by (1) of a leaf of the beginning. Ranges
@@ -28,7 +29,7 @@
 // not at all.
 //
 // Memory: images are charged to the budget, at most all pairs. If there is no room for one, the
-// walk is lost and Next says so; the writer goes on.
+// iterator is lost and Next says so; the writer goes on.
 #pragma once
 
 #include <memory>
@@ -40,21 +41,21 @@ namespace skep::hashleaf {
 
 // Thread safety: one owner. Must end before the engine.
 template <typename K>
-class SnapshotWalk final : public PairIterator {
+class SnapshotIterator final : public PairIterator {
  public:
   // The instant lies within the call. One at a time.
   //   kUnavailable  another one is open
   static Result<std::unique_ptr<PairIterator>> Open(Core<K>& core, uint64_t now_ms);
-  ~SnapshotWalk() override;
-  SnapshotWalk(const SnapshotWalk&) = delete;
-  SnapshotWalk& operator=(const SnapshotWalk&) = delete;
+  ~SnapshotIterator() override;
+  SnapshotIterator(const SnapshotIterator&) = delete;
+  SnapshotIterator& operator=(const SnapshotIterator&) = delete;
 
   // The pairs of a leaf or more, in order; none at the end. Valid until the next call.
   //   kSnapshotTooOld  there was no memory for what writers have changed: from now on, always
   Result<std::span<const Pair>> Next() override;
 
  private:
-  explicit SnapshotWalk(Core<K>& core) : core_(core) {}
+  explicit SnapshotIterator(Core<K>& core) : core_(core) {}
   Status TakeLeaf();
 
   Core<K>& core_;
@@ -63,8 +64,8 @@ class SnapshotWalk final : public PairIterator {
   std::vector<Pair> pairs_;
 };
 
-extern template class SnapshotWalk<uint32_t>;
-extern template class SnapshotWalk<uint64_t>;
-extern template class SnapshotWalk<Key128>;
+extern template class SnapshotIterator<uint32_t>;
+extern template class SnapshotIterator<uint64_t>;
+extern template class SnapshotIterator<Key128>;
 
 }  // namespace skep::hashleaf

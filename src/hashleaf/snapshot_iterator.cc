@@ -1,44 +1,44 @@
-#include "hashleaf/snapshot_walk.h"
+#include "hashleaf/snapshot_iterator.h"
 
 #include "base/check.h"
-#include "hashleaf/changer.h"
+#include "hashleaf/leaf_mutator.h"
 
 namespace skep::hashleaf {
 
 template <typename K>
-Result<std::unique_ptr<PairIterator>> SnapshotWalk<K>::Open(Core<K>& core, uint64_t now_ms) {
-  auto walk = std::unique_ptr<SnapshotWalk>(new SnapshotWalk(core));
+Result<std::unique_ptr<PairIterator>> SnapshotIterator<K>::Open(Core<K>& core, uint64_t now_ms) {
+  auto iterator = std::unique_ptr<SnapshotIterator>(new SnapshotIterator(core));
   const Epochs::Guard guard(core.epochs);
   LeafLocks<K> locks(core);
   locks.Lock({0, kKeyMax<K>});
-  WalkState<K>& state = core.walk;
+  SnapshotIteratorState<K>& state = core.snapshot;
   const std::lock_guard lock(state.mutex);
   if (state.id.load(std::memory_order_relaxed) != 0) {
     return Fail(Code::kUnavailable, "another snapshot is being read");
   }
-  walk->id_ = ++state.last_id;
-  state.id.store(walk->id_, std::memory_order_relaxed);
+  iterator->id_ = ++state.last_id;
+  state.id.store(iterator->id_, std::memory_order_relaxed);
   state.is_lost = false;
   state.is_done = false;
   state.from = 0;
-  walk->now_ms_ = core.now.Advance(now_ms);
-  walk->version_ = core.numbers.last();
-  return walk;
+  iterator->now_ms_ = core.now.Advance(now_ms);
+  iterator->version_ = core.numbers.last();
+  return iterator;
 }
 
 template <typename K>
-SnapshotWalk<K>::~SnapshotWalk() {
+SnapshotIterator<K>::~SnapshotIterator() {
   if (id_ == 0) return;
-  const std::lock_guard lock(core_.walk.mutex);
-  core_.walk.id.store(0, std::memory_order_relaxed);
-  core_.walk.images.clear();
+  const std::lock_guard lock(core_.snapshot.mutex);
+  core_.snapshot.id.store(0, std::memory_order_relaxed);
+  core_.snapshot.images.clear();
 }
 
 template <typename K>
-Result<std::span<const Pair>> SnapshotWalk<K>::Next() {
+Result<std::span<const Pair>> SnapshotIterator<K>::Next() {
   pairs_.clear();
   bytes_.clear();
-  while (bytes_.empty() && !core_.walk.is_done) {
+  while (bytes_.empty() && !core_.snapshot.is_done) {
     if (const Status s = TakeLeaf(); !s.ok()) return Fail(s);
   }
   const uint32_t value_bytes = core_.format.value_bytes;
@@ -50,9 +50,9 @@ Result<std::span<const Pair>> SnapshotWalk<K>::Next() {
 }
 
 template <typename K>
-Status SnapshotWalk<K>::TakeLeaf() {
+Status SnapshotIterator<K>::TakeLeaf() {
   const Epochs::Guard guard(core_.epochs);
-  WalkState<K>& state = core_.walk;
+  SnapshotIteratorState<K>& state = core_.snapshot;
   LeafLocks<K> locks(core_);
   Leaf<K>& leaf = locks.Of(state.from);  // `from` is changed here only
   const std::lock_guard lock(state.mutex);
@@ -60,10 +60,10 @@ Status SnapshotWalk<K>::TakeLeaf() {
     return {Code::kSnapshotTooOld, "no memory for what has changed since the snapshot"};
   }
   K last = leaf.last;
-  if (leaf.walk != id_) {
+  if (leaf.snapshot != id_) {
     const Slice all = ReadWhole(core_, leaf);
     bytes_.assign(all.at, all.at + size_t{all.count} * core_.format.stride());
-    leaf.walk = id_;
+    leaf.snapshot = id_;
   } else {
     const auto image = state.images.find(state.from);
     SKEP_CHECK(image != state.images.end());
@@ -76,8 +76,8 @@ Status SnapshotWalk<K>::TakeLeaf() {
   return {};
 }
 
-template class SnapshotWalk<uint32_t>;
-template class SnapshotWalk<uint64_t>;
-template class SnapshotWalk<Key128>;
+template class SnapshotIterator<uint32_t>;
+template class SnapshotIterator<uint64_t>;
+template class SnapshotIterator<Key128>;
 
 }  // namespace skep::hashleaf

@@ -1,4 +1,4 @@
-#include "hash/walker.h"
+#include "hash/cursor_scanner.h"
 
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ TEST(Position, ChainsAreIntervals) {
 }
 
 // Goal: keys of one position come together, however small the step, and the others are not lost.
-TEST(Walker, KeysOfOnePositionComeTogether) {
+TEST(CursorScanner, KeysOfOnePositionComeTogether) {
   MemoryBudget budget;
   const auto engine = HashEngine::Make({.budget = &budget}, {.partitions = 2, .table = {}});
   const std::vector<std::string> alike = KeysOfOneHash(50);

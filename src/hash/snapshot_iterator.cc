@@ -1,38 +1,38 @@
-#include "hash/snapshot_walk.h"
+#include "hash/snapshot_iterator.h"
 
 #include <mutex>
 
 namespace skep::hash {
 
-SnapshotWalk::SnapshotWalk(Core& core) : core_(core), state_(core.budget) {
+SnapshotIterator::SnapshotIterator(Core& core) : core_(core), state_(core.budget) {
   for (size_t i = 0; i < core.partitions.size(); ++i) {
-    images_.push_back(std::make_unique<PreImages>(state_));
+    images_.push_back(std::make_unique<BeforeImages>(state_));
   }
 }
 
-Result<std::unique_ptr<PairIterator>> SnapshotWalk::Open(Core& core, uint64_t now_ms) {
-  auto walk = std::unique_ptr<SnapshotWalk>(new SnapshotWalk(core));
+Result<std::unique_ptr<PairIterator>> SnapshotIterator::Open(Core& core, uint64_t now_ms) {
+  auto iterator = std::unique_ptr<SnapshotIterator>(new SnapshotIterator(core));
   const AllLocked all(core);
-  if (core.partitions[0]->table.pre_images() != nullptr) {
+  if (core.partitions[0]->table.before_images() != nullptr) {
     return Fail(Code::kUnavailable, "another snapshot is being read");
   }
-  walk->now_ms_ = core.now.Advance(now_ms);
-  walk->version_ = core.numbers.last();
+  iterator->now_ms_ = core.now.Advance(now_ms);
+  iterator->version_ = core.numbers.last();
   for (size_t i = 0; i < core.partitions.size(); ++i) {
-    core.partitions[i]->table.set_pre_images(walk->images_[i].get());
+    core.partitions[i]->table.set_before_images(iterator->images_[i].get());
   }
-  walk->is_open_ = true;
-  return walk;
+  iterator->is_open_ = true;
+  return iterator;
 }
 
 // What was saved is freed when nothing is locked any more.
-SnapshotWalk::~SnapshotWalk() {
+SnapshotIterator::~SnapshotIterator() {
   if (!is_open_) return;
   const AllLocked all(core_);
-  for (const auto& partition : core_.partitions) partition->table.set_pre_images(nullptr);
+  for (const auto& partition : core_.partitions) partition->table.set_before_images(nullptr);
 }
 
-Result<std::span<const Pair>> SnapshotWalk::Next() {
+Result<std::span<const Pair>> SnapshotIterator::Next() {
   pairs_.clear();
   scratch_.Clear();
   while (partition_ < core_.partitions.size() && !HasEnough()) {
@@ -43,10 +43,10 @@ Result<std::span<const Pair>> SnapshotWalk::Next() {
   return pairs_;
 }
 
-// Of one partition. False: the walk is lost.
-bool SnapshotWalk::TakeSome() {
+// Of one partition. False: the iterator is lost.
+bool SnapshotIterator::TakeSome() {
   Partition& partition = *core_.partitions[partition_];
-  PreImages& images = *images_[partition_];
+  BeforeImages& images = *images_[partition_];
   const std::lock_guard locked(partition.lock);
   if (state_.is_lost.load(std::memory_order_relaxed)) return false;
   partition.table.PrefetchChains(images.done(), kChainsALock);

@@ -1,5 +1,5 @@
-// station.h: the reservation station: operations on one key are done one after the other on a value
-// that is at hand, and the table is written once (KV-Direct, section 3.3.3).
+// reservation_station.h: the reservation station: operations on one key are done one after the
+// other on a value that is at hand, and the table is written once (KV-Direct, section 3.3.3).
 //
 //   batch   a+1  b=5  a+1  a?  c+1  a+1
 //            |         |    |        |
@@ -34,7 +34,7 @@
 
 namespace skep::hash {
 
-class Station {
+class ReservationStation {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
 
@@ -93,7 +93,7 @@ class Station {
   std::vector<uint32_t> next_;
 };
 
-inline void Station::Reset(size_t keys, size_t units) {
+inline void ReservationStation::Reset(size_t keys, size_t units) {
   constexpr size_t kSlotsAKey = 4;
   // What a huge batch once took is not kept for ever.
   constexpr size_t kKeptMax = 16 * 1024;
@@ -111,7 +111,7 @@ inline void Station::Reset(size_t keys, size_t units) {
 }
 
 // Where the key is, or may be put.
-inline size_t Station::SlotOf(const Key& key) const {
+inline size_t ReservationStation::SlotOf(const Key& key) const {
   size_t at = key.hash & mask_;
   while (slots_[at] != 0) {
     const Key& other = entries_[slots_[at] - 1].key;
@@ -121,7 +121,7 @@ inline size_t Station::SlotOf(const Key& key) const {
   return at;
 }
 
-inline std::pair<Station::Entry&, bool> Station::Add(const Key& key) {
+inline std::pair<ReservationStation::Entry&, bool> ReservationStation::Add(const Key& key) {
   const size_t at = SlotOf(key);
   if (slots_[at] != 0) return {entries_[slots_[at] - 1], false};
   slots_[at] = static_cast<uint32_t>(++count_);
@@ -130,12 +130,12 @@ inline std::pair<Station::Entry&, bool> Station::Add(const Key& key) {
   return {entry, true};
 }
 
-inline const Station::Entry* Station::Find(const Key& key) const {
+inline const ReservationStation::Entry* ReservationStation::Find(const Key& key) const {
   const size_t at = SlotOf(key);
   return slots_[at] == 0 ? nullptr : &entries_[slots_[at] - 1];
 }
 
-inline void Station::Chain(Entry& entry, uint32_t unit) {
+inline void ReservationStation::Chain(Entry& entry, uint32_t unit) {
   next_[unit] = kNone;
   if (entry.first == kNone) {
     entry.first = unit;
@@ -145,7 +145,7 @@ inline void Station::Chain(Entry& entry, uint32_t unit) {
   entry.last = unit;
 }
 
-inline void Station::Load(Entry& entry, Table& table, uint64_t now_ms) {
+inline void ReservationStation::Load(Entry& entry, Table& table, uint64_t now_ms) {
   const Table::Place place = table.Find(entry.key);
   if (!place) return;
   const Pair pair = table.Read(place);

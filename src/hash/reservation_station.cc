@@ -1,4 +1,4 @@
-#include "hash/station.h"
+#include "hash/reservation_station.h"
 
 #include <functional>
 
@@ -13,16 +13,17 @@ bool IsPartOf(std::string_view part, std::string_view whole) {
 
 }  // namespace
 
-void Station::Do(Entry& entry, const Request& request, uint32_t slot, uint64_t now_ms,
-                 const EngineTraits& traits, const MemoryBudget& budget, BatchWriter& out) {
+void ReservationStation::Do(Entry& entry, const Request& request, uint32_t slot, uint64_t now_ms,
+                            const EngineTraits& traits, const MemoryBudget& budget,
+                            BatchWriter& out) {
   const PointEffect effect = ApplyPoint(request, entry.state(), now_ms, traits, out, slot);
   const bool stores = effect.action == PointEffect::Action::kStore && request.op != Op::kExpire;
   if (stores && !budget.HasRoomFor(0)) return out.RefuseMemory(slot, budget);
   Apply(entry, effect, request, slot, out.scratch());
 }
 
-void Station::Apply(Entry& entry, const PointEffect& effect, const Request& request, uint32_t slot,
-                    Scratch& scratch) {
+void ReservationStation::Apply(Entry& entry, const PointEffect& effect, const Request& request,
+                               uint32_t slot, Scratch& scratch) {
   if (effect.action == PointEffect::Action::kKeep) return;
   entry.is_written = true;
   if (effect.action == PointEffect::Action::kErase) {

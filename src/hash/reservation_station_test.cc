@@ -1,5 +1,5 @@
 // The station as the engine uses it: whole batches against the same requests one after the other.
-#include "hash/station.h"
+#include "hash/reservation_station.h"
 
 #include <gtest/gtest.h>
 
@@ -126,7 +126,7 @@ void AddRandom(Batch& batch, std::string_view key, std::mt19937_64& rng) {
 // Goal: a batch answers, and leaves the table, as its requests one after the other.
 // Method: storms on one key, on a few and on many, of every kind of point, failures inside chains,
 // deletes and values of all sizes; as many keys as make the table grow in the middle of a batch.
-TEST(Station, AgreesWithOneAfterTheOther) {
+TEST(ReservationStation, AgreesWithOneAfterTheOther) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 rng(seed);
@@ -201,7 +201,7 @@ class Replay {
 // Method: chains of small and huge values on three keys, of which the huge ones do not fit. What
 // was refused has changed nothing: a replay without it gives every answer, also those of the next
 // batch. The batches are long enough to end, now and then, in a huge value and in a small one.
-TEST(Station, NoMemoryInTheMiddleOfAChain) {
+TEST(ReservationStation, NoMemoryInTheMiddleOfAChain) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 rng(seed);
@@ -252,7 +252,7 @@ TEST(Station, NoMemoryInTheMiddleOfAChain) {
 // Method: points as an engine does them, on a table whose moves are counted: whatever is stored
 // elsewhere or erased. The values of one key are of different sizes, so that none fits where the
 // one before lies; keys take turns, so that no two requests of one are side by side.
-TEST(Station, TheTableIsWrittenOnceForEachKey) {
+TEST(ReservationStation, TheTableIsWrittenOnceForEachKey) {
   MemoryBudget budget;
   LatestNow now;
   Watches watches;
@@ -263,7 +263,7 @@ TEST(Station, TheTableIsWrittenOnceForEachKey) {
   Table& table = core.partitions[0]->table;
   ASSERT_TRUE(table.Reserve());
   const EngineTraits traits{.name = "hash", .ordered = false};
-  Station station;
+  ReservationStation station;
   const auto groups = std::make_unique<Groups>();
   const auto window = std::make_unique<PointRun::Window>();
 
@@ -295,8 +295,8 @@ TEST(Station, TheTableIsWrittenOnceForEachKey) {
 // Goal: keys that share their place in the station do not wait for each other, nor are they taken
 // for one another.
 // Method: keys with equal hashes, which no real ones have.
-TEST(Station, TellsKeysOfOneHashApart) {
-  Station station;
+TEST(ReservationStation, TellsKeysOfOneHashApart) {
+  ReservationStation station;
   constexpr uint32_t kKeys = 50;
   station.Reset(kKeys, 2 * kKeys);
   std::vector<std::string> texts;
@@ -312,11 +312,11 @@ TEST(Station, TellsKeysOfOneHashApart) {
   }
   ASSERT_EQ(station.entries().size(), kKeys);
   for (uint32_t i = 0; i < kKeys; ++i) {
-    const Station::Entry* const entry = station.Find(key(i));
+    const ReservationStation::Entry* const entry = station.Find(key(i));
     ASSERT_NE(entry, nullptr);
     EXPECT_EQ(entry->first, i);
     EXPECT_EQ(station.Next(i), i + kKeys);
-    EXPECT_EQ(station.Next(i + kKeys), Station::kNone);
+    EXPECT_EQ(station.Next(i + kKeys), ReservationStation::kNone);
   }
   EXPECT_EQ(station.Find({.bytes = "other", .hash = 77, .head = HeadOf("other")}), nullptr);
 }

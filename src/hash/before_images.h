@@ -1,21 +1,21 @@
-// pre_images.h: the pairs of one table as they were when a snapshot walk began, for those positions
-// (position.h) where they have changed since.
+// before_images.h: the pairs of one table as they were when a snapshot iterator began, for those
+// positions (position.h) where they have changed since.
 //
 //   positions   0            done                                                     end
 //               |== walked ===|....|=== saved ===|..........|= saved =|................|
 //
-//   walked   the walk has given their pairs
+//   walked   the iterator has given their pairs
 //   saved    the pairs of the beginning are here
 //   else     the table still has the pairs of the beginning, and no others
 //
 // Protocol. All under the partition's lock.
-//   writer  before it changes what is stored of a key (Table::BeforeChange): if the key's position
-//           is neither walked nor saved, saves the pairs of that position and of those around it
-//           that are not either, as far as the key's chain goes.
-//   walk    takes the next interval, from `done` on: a saved one from here, or one that is not from
-//           the table, as far as the chain goes; then `done` is its end.
+//   writer    before it changes what is stored of a key (Table::BeforeChange): if the key's
+//             position is neither walked nor saved, saves the pairs of that position and of those
+//             around it that are not either, as far as the key's chain goes.
+//   iterator  takes the next interval, from `done` on: a saved one from here, or one that is not
+//             from the table, as far as the chain goes; then `done` is its end.
 //
-// Why the walk gives the pairs of the beginning, each once
+// Why the iterator gives the pairs of the beginning, each once
 //   (1) At the beginning nothing is walked or saved, and the table has the pairs of the beginning.
 //   (2) A position that is neither walked nor saved has the pairs of the beginning: nobody has
 //       changed one of them, for he would have saved it first. Splits and merges move pairs to
@@ -23,14 +23,14 @@
 //   (3) What a writer saves is of such positions, so by (2) the pairs of the beginning; and all
 //       pairs of those positions: a chain has all keys of its interval.
 //   (4) So each position is walked once, with the pairs of the beginning, from here or from there.
-// Several partitions begin together while all are locked (snapshot_walk.h).
+// Several partitions begin together while all are locked (snapshot_iterator.h).
 //
-// If the budget has no room for what is to be saved, all that is here is dropped, the walk is lost
-// and its owner told; the writer goes on.
+// If the budget has no room for what is to be saved, all that is here is dropped, the iterator is
+// lost and its owner told; the writer goes on.
 //
-// Cost of a write while a walk is open: a look for its position, O(log intervals); and once for
-// each chain, a copy of its pairs. Of one that deletes everything: a copy of everything that is not
-// walked yet, under all locks.
+// Cost of a write while an iterator is open: a look for its position, O(log intervals); and once
+// for each chain, a copy of its pairs. Of one that deletes everything: a copy of everything that is
+// not walked yet, under all locks.
 //
 // Thread safety: its partition's lock.
 #pragma once
@@ -52,8 +52,9 @@
 namespace skep::hash {
 
 // What the pre-images of all tables have in common.
-struct SnapshotWalkState {
-  explicit SnapshotWalkState(MemoryBudget& the_budget) : budget(the_budget), memory(the_budget) {}
+struct SnapshotIteratorState {
+  explicit SnapshotIteratorState(MemoryBudget& the_budget)
+      : budget(the_budget), memory(the_budget) {}
 
   // This much is left to those who store.
   static constexpr uint64_t kBytesLeft = Arena::kSpanBytes;
@@ -64,10 +65,10 @@ struct SnapshotWalkState {
   std::atomic<bool> is_lost{false};
 };
 
-class PreImages {
+class BeforeImages {
  public:
   // It outlives them.
-  explicit PreImages(SnapshotWalkState& state) : state_(state), saved_(&state.memory) {}
+  explicit BeforeImages(SnapshotIteratorState& state) : state_(state), saved_(&state.memory) {}
 
   // Before a pair at this position changes.
   void Save(const Table& table, Position position);
@@ -80,7 +81,7 @@ class PreImages {
   template <typename Visit>
   void Take(const Table& table, Visit visit);
 
-  // Drops everything if the budget has no room left: the walk is lost.
+  // Drops everything if the budget has no room left: the iterator is lost.
   void GiveWay();
 
  private:
@@ -108,13 +109,13 @@ class PreImages {
   static void Append(const Pair& pair, std::pmr::vector<char>* to);
   void GiveUp();
 
-  SnapshotWalkState& state_;
+  SnapshotIteratorState& state_;
   Position done_ = 0;
   Intervals saved_;  // none meets another; all begin at done_ or behind it
 };
 
 template <typename Visit>
-void PreImages::Take(const Table& table, Visit visit) {
+void BeforeImages::Take(const Table& table, Visit visit) {
   const auto next = saved_.begin();
   if (next != saved_.end() && next->first == done_) {
     ForEachOf(next->second, visit);
@@ -129,8 +130,8 @@ void PreImages::Take(const Table& table, Visit visit) {
 }
 
 template <typename Visit>
-void PreImages::ForEachIn(const Table& table, uint64_t index, Position begin, Position end,
-                          Visit visit) const {
+void BeforeImages::ForEachIn(const Table& table, uint64_t index, Position begin, Position end,
+                             Visit visit) const {
   table.ForEachIn(index, [&](const Pair& pair) {
     const Position position = PositionOf(HashOf(pair.key));
     if (position >= begin && position < end) visit(pair);
@@ -138,7 +139,7 @@ void PreImages::ForEachIn(const Table& table, uint64_t index, Position begin, Po
 }
 
 template <typename Visit>
-void PreImages::ForEachOf(const Saved& saved, Visit visit) {
+void BeforeImages::ForEachOf(const Saved& saved, Visit visit) {
   for (std::string_view left(saved.pairs.data(), saved.pairs.size()); !left.empty();) {
     Header header;
     std::memcpy(&header, left.data(), sizeof(header));

@@ -1,4 +1,4 @@
-#include "hash/walker.h"
+#include "hash/cursor_scanner.h"
 
 #include <algorithm>
 #include <mutex>
@@ -7,7 +7,7 @@
 
 namespace skep::hash {
 
-void Walker::Walk() {
+void CursorScanner::Scan() {
   const uint64_t end = core_.partitions.size() << kIndexBits;
   uint64_t cursor = request_.cursor;
   if (cursor >= end) return out_.Refuse(slot_, {Code::kInvalidArgument, "invalid cursor"});
@@ -32,7 +32,7 @@ void Walker::Walk() {
 
 // Gives the keys from this position on of the chain that has it, but stops when it has enough.
 // Returns where to go on.
-Position Walker::WalkChain(const Table& table, Position from, uint64_t now_ms) {
+Position CursorScanner::WalkChain(const Table& table, Position from, uint64_t now_ms) {
   const Table::Chain chain = table.ChainAt(from);
   found_.clear();
   ++visits_;
@@ -51,7 +51,7 @@ Position Walker::WalkChain(const Table& table, Position from, uint64_t now_ms) {
   return chain.end;
 }
 
-void Walker::Give(const Pair& pair) {
+void CursorScanner::Give(const Pair& pair) {
   const bool keys_only = request_.has(Request::kKeysOnly);
   out_.AddItem(slot_, {.key = pair.key, .value = keys_only ? std::string_view() : pair.value});
   ++items_;

@@ -1,4 +1,4 @@
-// first_look.h: a look at the first buckets of a group's keys.
+// bucket_probe.h: a look at the first buckets of a group's keys.
 //
 //   Sort      keys that have something like them inline are hits, others misses
 //   Miss      of a hit: it was another key's
@@ -19,7 +19,7 @@
 namespace skep::hash {
 
 // Owner: one execution of one batch at a time; the memory is used again.
-class FirstLook {
+class BucketProbe {
  public:
   struct Seen {
     uint16_t place;

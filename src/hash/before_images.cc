@@ -1,11 +1,11 @@
-#include "hash/pre_images.h"
+#include "hash/before_images.h"
 
 #include <iterator>
 #include <new>
 
 namespace skep::hash {
 
-void PreImages::Save(const Table& table, Position position) {
+void BeforeImages::Save(const Table& table, Position position) {
   if (state_.is_lost.load(std::memory_order_relaxed)) return saved_.clear();
   if (position < done_) return;
   const auto next = IntervalFrom(position);
@@ -20,32 +20,32 @@ void PreImages::Save(const Table& table, Position position) {
   ForEachIn(table, chain.index, begin, end, [&](const Pair& pair) {
     bytes += sizeof(Header) + pair.key.size() + pair.value.size();
   });
-  if (!state_.budget.HasRoomFor(kNode + bytes + SnapshotWalkState::kBytesLeft)) return GiveUp();
+  if (!state_.budget.HasRoomFor(kNode + bytes + SnapshotIteratorState::kBytesLeft)) return GiveUp();
   try {
     std::pmr::vector<char> pairs(&state_.memory);
     pairs.reserve(bytes);
     ForEachIn(table, chain.index, begin, end, [&](const Pair& pair) { Append(pair, &pairs); });
     saved_.emplace_hint(next, begin, Saved{.end = end, .pairs = std::move(pairs)});
   } catch (const std::bad_alloc&) {
-    GiveUp();  // the walk, not the write
+    GiveUp();  // the iterator, not the write
   }
 }
 
-void PreImages::SaveAll(const Table& table) {
+void BeforeImages::SaveAll(const Table& table) {
   for (Position at = done_; at < kPositionEnd; at = IntervalFrom(at)->second.end) {
     Save(table, at);
     if (state_.is_lost.load(std::memory_order_relaxed)) return saved_.clear();
   }
 }
 
-PreImages::Intervals::iterator PreImages::IntervalFrom(Position position) {
+BeforeImages::Intervals::iterator BeforeImages::IntervalFrom(Position position) {
   const auto behind = saved_.upper_bound(position);
   if (behind == saved_.begin()) return behind;
   const auto before = std::prev(behind);
   return before->second.end > position ? before : behind;
 }
 
-void PreImages::Append(const Pair& pair, std::pmr::vector<char>* to) {
+void BeforeImages::Append(const Pair& pair, std::pmr::vector<char>* to) {
   const Header header = {.deadline_ms = pair.deadline_ms,
                          .key_bytes = static_cast<uint32_t>(pair.key.size()),
                          .value_bytes = static_cast<uint32_t>(pair.value.size())};
@@ -55,12 +55,12 @@ void PreImages::Append(const Pair& pair, std::pmr::vector<char>* to) {
   to->insert(to->end(), pair.value.begin(), pair.value.end());
 }
 
-void PreImages::GiveWay() {
+void BeforeImages::GiveWay() {
   if (state_.is_lost.load(std::memory_order_relaxed)) return saved_.clear();
-  if (!state_.budget.HasRoomFor(SnapshotWalkState::kBytesLeft)) GiveUp();
+  if (!state_.budget.HasRoomFor(SnapshotIteratorState::kBytesLeft)) GiveUp();
 }
 
-void PreImages::GiveUp() {
+void BeforeImages::GiveUp() {
   state_.is_lost.store(true, std::memory_order_relaxed);
   saved_.clear();
 }

@@ -1,4 +1,4 @@
-#include "hashleaf/changer.h"
+#include "hashleaf/leaf_mutator.h"
 
 #include <algorithm>
 #include <new>
@@ -77,7 +77,7 @@ Slice Sweep(const Core<K>& core, const Leaf<K>& leaf, const Interval<K>& interva
 // Whether it has a run now.
 template <typename K>
 bool BuildRun(Core<K>& core, Leaf<K>& leaf) {
-  auto run = std::make_unique<Run<K>>(core.memory, core.format);
+  auto run = std::make_unique<SortedRun<K>>(core.memory, core.format);
   if (!run->Build(leaf.table, SorterOfThread<K>())) {
     leaf.swept_ns = 0;  // not again at once
     return false;
@@ -139,7 +139,7 @@ Slice ReadWhole(Core<K>& core, Leaf<K>& leaf) {
 }
 
 template <typename K>
-void Changer<K>::Erase(Leaf<K>& leaf, K key, uint64_t hash) {
+void LeafMutator<K>::Erase(Leaf<K>& leaf, K key, uint64_t hash) {
   BeforeChange(leaf);
   leaf.table.Erase(key, hash);
   leaf.ShowSize();
@@ -147,7 +147,7 @@ void Changer<K>::Erase(Leaf<K>& leaf, K key, uint64_t hash) {
 }
 
 template <typename K>
-void Changer<K>::Clear(Leaf<K>& leaf) {
+void LeafMutator<K>::Clear(Leaf<K>& leaf) {
   if (leaf.table.items() == 0) return;
   BeforeChange(leaf);
   leaf.table.Clear();
@@ -157,7 +157,7 @@ void Changer<K>::Clear(Leaf<K>& leaf) {
 
 // A run whose tail is full is merged if somebody reads it, and dropped if nobody has.
 template <typename K>
-void Changer<K>::NoteInRun(Leaf<K>& leaf, bool noted, K key, const void* value) {
+void LeafMutator<K>::NoteInRun(Leaf<K>& leaf, bool noted, K key, const void* value) {
   if (noted) return;
   try {
     if (leaf.run->reads() == 0 || !leaf.run->Merge()) {
@@ -171,7 +171,7 @@ void Changer<K>::NoteInRun(Leaf<K>& leaf, bool noted, K key, const void* value) 
 
 // For one more pair: false if there is no memory.
 template <typename K>
-bool Changer<K>::MakeRoom(Leaf<K>& leaf, K key, Arena::Limit limit) {
+bool LeafMutator<K>::MakeRoom(Leaf<K>& leaf, K key, Arena::Limit limit) {
   Table<K>& table = leaf.table;
   const bool must = limit == Arena::Limit::kExceed;
   if (table.items() < (must ? table.items_max() : table.items_max() / 2)) {
@@ -190,7 +190,7 @@ bool Changer<K>::MakeRoom(Leaf<K>& leaf, K key, Arena::Limit limit) {
 
 // For a pair with this key.
 template <typename K>
-bool Changer<K>::Split(Leaf<K>& leaf, K key, Arena::Limit limit) {
+bool LeafMutator<K>::Split(Leaf<K>& leaf, K key, Arena::Limit limit) {
   // All that may throw comes before the leaf is changed.
   ReserveMore(added_, 1);
   if (locks_ != nullptr) locks_->MakeRoomForOne();
@@ -228,7 +228,7 @@ bool Changer<K>::Split(Leaf<K>& leaf, K key, Arena::Limit limit) {
   core_.DropRun(leaf);
   right->next = leaf.next;
   right->number = leaf.number;
-  right->walk = leaf.walk;
+  right->snapshot = leaf.snapshot;
   right->ShowSize();
   leaf.ShowSize();
   leaf.next = right;
@@ -244,7 +244,7 @@ bool Changer<K>::Split(Leaf<K>& leaf, K key, Arena::Limit limit) {
 }
 
 template <typename K>
-bool Changer<K>::Merge(Leaf<K>& left, Leaf<K>& right) {
+bool LeafMutator<K>::Merge(Leaf<K>& left, Leaf<K>& right) {
   const uint32_t items = left.table.items() + right.table.items();
   const uint32_t bytes = Table<K>::BytesFor(core_.format, items, core_.settings.leaf_bytes);
   if (bytes > left.table.bytes() && !left.table.Resize(bytes, Arena::Limit::kExceed)) return false;
@@ -264,7 +264,7 @@ bool Changer<K>::Merge(Leaf<K>& left, Leaf<K>& right) {
 }
 
 template <typename K>
-void Changer<K>::Publish() {
+void LeafMutator<K>::Publish() {
   if (added_.empty()) return;
   const std::lock_guard lock(core_.structure);
   core_.AddUnpublished(added_);
@@ -276,34 +276,35 @@ void Changer<K>::Publish() {
   }
 }
 
-// snapshot_walk.h
+// snapshot_iterator.h
 template <typename K>
-void Changer<K>::KeepImage(Leaf<K>& leaf, uint64_t id) {
-  leaf.walk = id;
-  WalkState<K>& walk = core_.walk;
-  const std::lock_guard lock(walk.mutex);
-  const bool is_over = walk.id.load(std::memory_order_relaxed) != id || walk.is_lost ||
-                       walk.is_done || leaf.last < walk.from;
+void LeafMutator<K>::KeepImage(Leaf<K>& leaf, uint64_t id) {
+  leaf.snapshot = id;
+  SnapshotIteratorState<K>& snapshot = core_.snapshot;
+  const std::lock_guard lock(snapshot.mutex);
+  const bool is_over = snapshot.id.load(std::memory_order_relaxed) != id || snapshot.is_lost ||
+                       snapshot.is_done || leaf.last < snapshot.from;
   if (is_over) return;
   const uint64_t bytes = uint64_t{leaf.table.items()} * core_.format.stride();
   if (!core_.budget.HasRoomFor(bytes + Arena::kSpanBytes)) {
-    walk.is_lost = true;
-    walk.images.clear();
+    snapshot.is_lost = true;
+    snapshot.images.clear();
     return;
   }
   try {
     const Slice all = ReadWhole(core_, leaf);
-    std::pmr::vector<char> pairs(all.at, all.at + bytes, &walk.memory);
-    walk.images.emplace(leaf.first, typename WalkState<K>::Image{leaf.last, std::move(pairs)});
+    std::pmr::vector<char> pairs(all.at, all.at + bytes, &snapshot.memory);
+    snapshot.images.emplace(leaf.first,
+                            typename SnapshotIteratorState<K>::Image{leaf.last, std::move(pairs)});
   } catch (const std::bad_alloc&) {
-    walk.is_lost = true;  // the walk, not the write
-    walk.images.clear();
+    snapshot.is_lost = true;  // the iterator, not the write
+    snapshot.images.clear();
   }
 }
 
-template class Changer<uint32_t>;
-template class Changer<uint64_t>;
-template class Changer<Key128>;
+template class LeafMutator<uint32_t>;
+template class LeafMutator<uint64_t>;
+template class LeafMutator<Key128>;
 template Slice ReadWhole(Core<uint32_t>&, Leaf<uint32_t>&);
 template Slice ReadWhole(Core<uint64_t>&, Leaf<uint64_t>&);
 template Slice ReadWhole(Core<Key128>&, Leaf<Key128>&);
