@@ -139,7 +139,7 @@ class AtomicBatch {
     std::vector<std::pair<StateAt, State>> undo;  // what the part has changed
     std::vector<uint32_t> wrote;                  // slots that changed something, ascending
     std::vector<uint32_t> changed_by_batch;  // slots that require what the batch itself has changed
-    std::vector<LeafEdit<Layout>> edits;     // of one leaf
+    std::vector<LeafEdit> edits;     // of one leaf
     std::vector<std::pair<NodeHeader*, uint32_t>> log_items;  // to be given the version
     std::vector<Found> replaced;                              // values whose blocks have to go
     std::vector<std::string> separators;                      // where leaves must be split first

@@ -61,7 +61,7 @@ bool AtomicBatch<Layout, kHasRanges>::ListEdits(const LockedLeaf& leaf, Storing&
     const auto& [key, state] = *KeyAt(i);
     if (!state.changed || (!state.present && !state.found.present)) continue;
     if (lists_.edits.empty()) first_found_ = &state.found;
-    LeafEdit<Layout>& edit = lists_.edits.emplace_back();
+    LeafEdit& edit = lists_.edits.emplace_back();
     edit.key = key;
     edit.stored_key = state.found.key;
     edit.erase = !state.present;
@@ -82,7 +82,7 @@ bool AtomicBatch<Layout, kHasRanges>::Prepare(Change<Layout>& change, const Lock
   if (lists_.edits.empty()) return true;
   NodeHeader* const node = leaf.place.node;
   const auto erased =
-      static_cast<uint32_t>(std::ranges::count(lists_.edits, true, &LeafEdit<Layout>::erase));
+      static_cast<uint32_t>(std::ranges::count(lists_.edits, true, &LeafEdit::erase));
   // As in Writer: a merge lets go of a sorted block that is mostly gone.
   const bool is_sparse =
       erased > 0 &&
@@ -99,7 +99,7 @@ bool AtomicBatch<Layout, kHasRanges>::Merge(Change<Layout>& change, const Locked
   NodeHeader* const node = leaf.place.node;
   const uint32_t used = leaf.place.word.used();
   if (lists_.edits.size() == 1) {
-    const LeafEdit<Layout>& edit = lists_.edits[0];
+    const LeafEdit& edit = lists_.edits[0];
     const uint32_t bytes_max = Layout::LeafBytesMax(core_.codec.geometry);
     const uint32_t bytes =
         Layout::MergeLeaf(core_.codec, node, used, edit.stored_key,
@@ -110,7 +110,7 @@ bool AtomicBatch<Layout, kHasRanges>::Merge(Change<Layout>& change, const Locked
   }
   std::vector<typename Layout::LeafItem> items;
   structure_.Gather(node, used, &items);
-  ApplyEdits<Layout>(core_.codec, lists_.edits, &items);
+  ApplyEdits(core_.codec, lists_.edits, &items);
   const auto fences = Layout::FencesOf(core_.codec, node);
   if (!Layout::FitsLeaf(core_.codec, items, fences)) {
     NoteSeparators(items);
@@ -159,14 +159,14 @@ bool AtomicBatch<Layout, kHasRanges>::AppendAll(Change<Layout>& change, const Lo
   NodeHeader* const node = leaf.place.node;
   uint32_t used = leaf.place.word.used();
   uint32_t bytes = 0;
-  for (const LeafEdit<Layout>& edit : lists_.edits) {
+  for (const LeafEdit& edit : lists_.edits) {
     bytes += Layout::LogItemBytes(edit.stored_key, edit.erase ? nullptr : &edit.value);
   }
   const auto items = static_cast<uint32_t>(lists_.edits.size());
   if (!Layout::HasLogRoom(core_.codec, node, used, bytes, items)) return false;
   Found later;
   const Found* found = first_found_;
-  for (const LeafEdit<Layout>& edit : lists_.edits) {
+  for (const LeafEdit& edit : lists_.edits) {
     if (found == nullptr) {
       // Among those written just now, too.
       later = typename Layout::Leaf(core_.codec, node, used).Find(edit.key);

@@ -91,7 +91,7 @@ template <class Layout>
 void Expirer<Layout>::TryClean(Slot& slot, const LeafPlace& place, uint64_t now_ms) {
   std::vector<typename Layout::LeafItem> items;
   structure_.Gather(place.node, place.word.used(), &items);
-  const uint64_t expired = EraseExpired<Layout>(now_ms, &items);
+  const uint64_t expired = EraseExpired(now_ms, &items);
   const auto fences = Layout::FencesOf(core_.codec, place.node);
   const uint32_t bytes = Layout::LeafBytes(core_.codec, items, fences);
   const Geometry& g = core_.codec.geometry;

@@ -101,21 +101,13 @@ class HeadLayout {
   using LeafItem = btree::LeafItem;
   using InnerItem = btree::InnerItem;
   using Fences = btree::Fences;
+  using Found = btree::Found;
 
   static constexpr uint32_t kFrontBytes = heads::kFrontBytes;
   static constexpr uint32_t kLogItemsMax = heads::kLogItemsMax;
   static constexpr uint32_t kLogBytesMax = heads::kLogBytesMax;
   static constexpr uint64_t kDeltaMax = UINT32_MAX;
   static constexpr uint64_t kNoDeadline = UINT64_MAX;
-
-  struct Found {
-    bool present = false;  // there is a value
-    bool known = false;    // the leaf has an item of this key, maybe a delete marker
-    StoredKey key;         // if known: as stored
-    StoredValue value;     // if present
-    Version version = 0;   // if known: of the item; in the sorted block: the node version
-    uint16_t head = 0;     // of the key, in this node
-  };
 
   // The items of the sorted block. A view.
   class Sorted {

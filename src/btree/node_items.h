@@ -9,6 +9,7 @@
 
 #include "btree/link.h"
 #include "btree/stored.h"
+#include "skep/batch.h"
 
 namespace skep::btree {
 
@@ -39,6 +40,20 @@ inline uint64_t EarliestDeadline(std::span<const LeafItem> items) {
   for (const LeafItem& item : items) before = std::min(before, DeadlineOf(item.value) - 1);
   return before == UINT64_MAX ? before : before + 1;
 }
+
+// Where a key stands in a leaf, for a reader (the value) and for a writer (where to append).
+struct Found {
+  bool present = false;  // there is a value
+  bool known = false;    // the leaf has an item of this key, maybe a delete marker
+  StoredKey key;         // if known: as stored
+  StoredValue value;     // if present
+  Version version = 0;   // if known: of the item; in the sorted block: the node version
+
+  // What the layout's AppendToLog wants to know of the key.
+  uint16_t head = 0;          // HeadLayout: in this node
+  uint16_t back_pointer = 0;  // PaperLayout
+  uint8_t order_hint = 0;     // likewise
+};
 
 // What is known of a key that is looked for in a leaf.
 enum class KeyIs : uint8_t {

@@ -77,23 +77,13 @@ class PaperLayout {
   using LeafItem = btree::LeafItem;
   using InnerItem = btree::InnerItem;
   using Fences = btree::Fences;
+  using Found = btree::Found;
 
   static constexpr uint32_t kLogItemsMax = 255;
   static constexpr uint32_t kFrontBytes = 0;
   static constexpr uint32_t kLogBytesMax = UINT32_MAX;
   static constexpr uint64_t kDeltaMax = (uint64_t{1} << 40) - 1;
   static constexpr uint64_t kNoDeadline = UINT64_MAX;
-
-  // Where a key stands in a leaf, for a reader (the value) and for a writer (where to append).
-  struct Found {
-    bool present = false;  // there is a value
-    bool known = false;    // the leaf has an item of this key, maybe a delete marker
-    StoredKey key;         // if known: as stored
-    StoredValue value;     // if present
-    Version version = 0;   // if known: of the item; in the sorted block: the node version
-    uint16_t back_pointer = 0;
-    uint8_t order_hint = 0;
-  };
 
   // The leaf as a reader at `read_version` sees it, which is at least the node version: `used` is
   // word.used() as loaded before, with acquire. kNewest sees everything. Cursors and counts leave

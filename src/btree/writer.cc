@@ -10,47 +10,6 @@
 
 namespace skep::btree {
 
-namespace {
-
-// One edit, in place.
-template <class Layout>
-void ApplyEdit(const Codec& codec, const LeafEdit<Layout>& edit,
-               std::vector<typename Layout::LeafItem>* items) {
-  using Item = typename Layout::LeafItem;
-  const auto at = std::ranges::partition_point(
-      *items, [&](const Item& item) { return codec.Compare(edit.key, item.key) > 0; });
-  const bool found = at != items->end() && codec.Compare(edit.key, at->key) == 0;
-  if (edit.erase) {
-    if (found) items->erase(at);
-  } else if (found) {
-    *at = {.key = edit.stored_key, .value = edit.value};
-  } else {
-    items->insert(at, {.key = edit.stored_key, .value = edit.value});
-  }
-}
-
-}  // namespace
-
-template <class Layout>
-void ApplyEdits(const Codec& codec, std::span<const LeafEdit<Layout>> edits,
-                std::vector<typename Layout::LeafItem>* items) {
-  using Item = typename Layout::LeafItem;
-  if (edits.size() == 1) return ApplyEdit<Layout>(codec, edits[0], items);
-  std::vector<Item> merged;
-  merged.reserve(items->size() + edits.size());
-  auto item = items->begin();
-  for (const LeafEdit<Layout>& edit : edits) {
-    const auto at = std::partition_point(
-        item, items->end(), [&](const Item& i) { return codec.Compare(edit.key, i.key) > 0; });
-    merged.insert(merged.end(), item, at);
-    item = at;
-    if (item != items->end() && codec.Compare(edit.key, item->key) == 0) ++item;
-    if (!edit.erase) merged.push_back({.key = edit.stored_key, .value = edit.value});
-  }
-  merged.insert(merged.end(), item, items->end());
-  items->swap(merged);
-}
-
 // What was stored for an effect that is another one now.
 inline void DropStored(Storing& storing, std::optional<StoredValue>* kept) {
   storing.Drop();
@@ -139,8 +98,7 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
 // own value is taken again. False: no memory.
 template <class Layout>
 bool Writer<Layout>::Store(const Request& request, const PointEffect& effect, bool has_block,
-                           Storing& storing, LeafEdit<Layout>* edit,
-                           std::optional<StoredValue>* kept) {
+                           Storing& storing, LeafEdit* edit, std::optional<StoredValue>* kept) {
   const bool is_inline = request.key.size() <= core_.codec.geometry.key_inline_max();
   const bool is_own = effect.value.data() == request.value.data() &&
                       effect.value.size() == request.value.size() &&
@@ -226,9 +184,9 @@ void Writer<Layout>::MergeItems(const LeafPlace& place, const Edit& edit, Merged
   // expired.
   if (merged->in_workbench) return;
   structure_.Gather(place.node, place.word.used(), &merged->items);
-  ApplyEdits<Layout>(core_.codec, std::span(&edit.edit, 1), &merged->items);
+  ApplyEdits(core_.codec, std::span(&edit.edit, 1), &merged->items);
   if (core_.expiry.was_used()) {
-    merged->expired = EraseExpired<Layout>(edit.now_ms, &merged->items);
+    merged->expired = EraseExpired(edit.now_ms, &merged->items);
   }
   const auto fences = Layout::FencesOf(core_.codec, place.node);
   merged->bytes = Layout::LeafBytes(core_.codec, merged->items, fences);
@@ -270,10 +228,6 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
   return Attempt::kDone;
 }
 
-template void ApplyEdits<PaperLayout>(const Codec&, std::span<const LeafEdit<PaperLayout>>,
-                                      std::vector<PaperLayout::LeafItem>*);
-template void ApplyEdits<HeadLayout>(const Codec&, std::span<const LeafEdit<HeadLayout>>,
-                                     std::vector<HeadLayout::LeafItem>*);
 template class Writer<PaperLayout>;
 template class Writer<HeadLayout>;
 

@@ -21,6 +21,7 @@
 
 #include "btree/change.h"
 #include "btree/core.h"
+#include "btree/leaf_edit.h"
 #include "btree/look_ahead.h"
 #include "btree/reader.h"
 #include "btree/structure.h"
@@ -30,29 +31,7 @@
 
 namespace skep::btree {
 
-// Changes to the items of one leaf, ascending by key.
-template <class Layout>
-struct LeafEdit {
-  std::string_view key;
-  StoredKey stored_key;
-  bool erase = false;
-  StoredValue value;  // unless erase
-};
-
-// The items with the edits worked in. Views, as the items and the edits.
-template <class Layout>
-void ApplyEdits(const Codec& codec, std::span<const LeafEdit<Layout>> edits,
-                std::vector<typename Layout::LeafItem>* items);
-
-// Takes out what has expired; returns how many items that were.
-template <class Layout>
-uint64_t EraseExpired(uint64_t now_ms, std::vector<typename Layout::LeafItem>* items) {
-  return std::erase_if(*items, [now_ms](const typename Layout::LeafItem& item) {
-    return HasExpired(DeadlineOf(item.value), now_ms);
-  });
-}
-
-// That many of them left the tree.
+// So many keys that had expired left the tree.
 inline void CountExpired(Core& core, Slot& slot, uint64_t items) {
   if (items == 0) return;
   slot.AddItems(-static_cast<int64_t>(items), -static_cast<int64_t>(items));
@@ -101,7 +80,7 @@ class Writer {
  private:
   struct Edit {
     const typename Layout::Found* found;
-    LeafEdit<Layout> edit;
+    LeafEdit edit;
     Arena::Limit limit;
     uint64_t now_ms;
   };
@@ -115,7 +94,7 @@ class Writer {
   };
 
   bool Store(const Request& request, const PointEffect& effect, bool has_block, Storing& storing,
-             LeafEdit<Layout>* edit, std::optional<StoredValue>* kept);
+             LeafEdit* edit, std::optional<StoredValue>* kept);
   bool HasExpiredSince(const Edit& edit) const;
   Attempt Append(Slot& slot, const typename Layout::Leaf& leaf, const LeafPlace& place,
                  const Edit& edit, Storing& storing, Version* version);
