@@ -6,7 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "btree/atomic_batch.h"
+#include "btree/atomic_points.h"
+#include "btree/atomic_ranges.h"
 #include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
 #include "btree/range_delete.h"
@@ -437,14 +438,14 @@ Version BatchRun<Layout>::DoAtomic() {
       return ticket;
     }
   }
-  return NamesRanges(batch_) ? DoAtomicBatch<true>() : DoAtomicBatch<false>();
-}
-
-template <class Layout>
-template <bool kHasRanges>
-Version BatchRun<Layout>::DoAtomicBatch() {
-  AtomicBatch<Layout, kHasRanges> atomic(core_, upkeep_, slot_, look_ahead_, batch_, out_, traits_);
-  return atomic.Execute();
+  static thread_local AtomicLists points_lists;
+  const bool names_ranges = NamesRanges(batch_);
+  AtomicLists ranges_lists;
+  const AtomicContext<Layout> context{
+      core_,  upkeep_, slot_,   look_ahead_,
+      batch_, out_,    traits_, names_ranges ? ranges_lists : points_lists};
+  if (names_ranges) return AtomicRanges<Layout>(context).Execute();
+  return AtomicPoints<Layout>(context).Execute();
 }
 
 template class BatchRun<PaperLayout>;

@@ -2,12 +2,12 @@
 //
 // It enters an epoch, announces what the batch reads or that it writes (versions.h), and leads each
 // request to what performs it: points to Reader and Writer, ranges to Ranges and RangeDelete, an
-// atomic batch that writes to AtomicBatch. An unordered batch is a sequence of requests, each by
-// itself; between two of them nothing is held but the epoch and the floors. A long batch rests
-// there after every kRestEvery requests, and within kExpireRange after every 64 keys: it lets go of
-// its epoch and releases what is finished. A read over one range keeps its epoch to its end, and a
-// batch that reads all at one version keeps that. A batch at a snapshot announces no version
-// (snapshots.h).
+// atomic batch that writes to AtomicPoints or AtomicRanges. An unordered batch is a sequence of
+// requests, each by itself; between two of them nothing is held but the epoch and the floors. A
+// long batch rests there after every kRestEvery requests, and within kExpireRange after every 64
+// keys: it lets go of its epoch and releases what is finished. A read over one range keeps its
+// epoch to its end, and a batch that reads all at one version keeps that. A batch at a snapshot
+// announces no version (snapshots.h).
 #pragma once
 
 #include <cstdint>
@@ -65,8 +65,6 @@ class BatchRun {
   Version DoBatch();
   Version DoUnordered();
   Version DoAtomic();
-  template <bool kHasRanges>
-  Version DoAtomicBatch();
   Version DoAtSnapshot();
   void DoReads(Version at);
 

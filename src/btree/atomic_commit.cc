@@ -1,29 +1,25 @@
-// How a batch whose leaves are locked, and whose requests are performed, takes effect.
+#include "btree/atomic_commit.h"
+
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/reserve_more.h"
-#include "btree/atomic_batch.h"
 #include "btree/head_layout_search.h"
 #include "btree/paper_layout.h"
+#include "btree/writer.h"
 
 namespace skep::btree {
 
-template <class Layout, bool kHasRanges>
-Attempt AtomicBatch<Layout, kHasRanges>::Apply(Change<Layout>& change) {
+template <class Layout>
+Attempt AtomicCommit<Layout>::Apply(Change<Layout>& change) {
   lists_.log_items.clear();
   lists_.replaced.clear();
   lists_.separators.clear();
-  const bool stores = std::ranges::any_of(lists_.states, [](const auto& entry) {
-    return entry.second.changed && entry.second.present;
-  });
+  const bool stores = std::ranges::any_of(
+      lists_.keys, [](const KeyState* state) { return state->changed && state->present; });
   limit_ = stores ? Arena::Limit::kObey : Arena::Limit::kExceed;
   Storing storing(core_, slot_, limit_);
   change.set_limit(limit_);
-  bool has_memory = !stores || core_.budget.HasRoomFor(0);
-  for (size_t i = 0; has_memory && i < lists_.leaves.size(); ++i) {
-    has_memory = Prepare(change, lists_.leaves[i], storing);
-  }
+  const bool has_memory = (!stores || core_.budget.HasRoomFor(0)) && PrepareAll(change, storing);
   if (!has_memory || !lists_.separators.empty()) {
     change.Undo();
     return has_memory ? SplitAll() : Attempt::kNoMemory;
@@ -32,40 +28,55 @@ Attempt AtomicBatch<Layout, kHasRanges>::Apply(Change<Layout>& change) {
     change.Undo();
     return Attempt::kAgain;
   }
-  for (const auto& [node, item] : lists_.log_items) {
-    const uint64_t delta = change.version() - node->version.load(std::memory_order_relaxed);
-    if (delta > Layout::kDeltaMax) {
-      const std::string lower(
-          core_.codec.Whole(Layout::FencesOf(core_.codec, node).lower, out_.scratch()));
-      change.Undo();
-      return structure_.Refresh(slot_, lower, limit_);
-    }
-    Layout::SetLogVersion(node, item, delta);
+  if (const NodeHeader* const late = SetVersions(change.version())) {
+    Scratch scratch;
+    const std::string lower(core_.codec.Whole(Layout::FencesOf(core_.codec, late).lower, scratch));
+    change.Undo();
+    return structure_.Refresh(slot_, lower, limit_);
   }
-  for (const auto& [key, state] : lists_.states) {
-    if (state.changed) core_.watches.Touch(key, change.version());
+  for (const KeyState* state : lists_.keys) {
+    if (state->changed) core_.watches.Touch(state->key, change.version());
   }
   storing.SetBorn(change.version());
   storing.Keep();
   change.Publish();
   for (const auto& found : lists_.replaced) RetireReplaced(slot_, found, change.version());
-  Finish(change.version());
+  CountItems();
   return Attempt::kDone;
 }
 
+// Writes the version into the log items. Returns the first leaf whose own version is too far back
+// for that, or null.
+template <class Layout>
+const NodeHeader* AtomicCommit<Layout>::SetVersions(Version version) {
+  for (const auto& [node, item] : lists_.log_items) {
+    const uint64_t delta = version - node->version.load(std::memory_order_relaxed);
+    if (delta > Layout::kDeltaMax) return node;
+    Layout::SetLogVersion(node, item, delta);
+  }
+  return nullptr;
+}
+
+// False: no memory.
+template <class Layout>
+bool AtomicCommit<Layout>::PrepareAll(Change<Layout>& change, Storing& storing) {
+  return std::ranges::all_of(
+      lists_.leaves, [&](const LockedLeaf& leaf) { return Prepare(change, leaf, storing); });
+}
+
 // Lists what is to be written of the leaf's keys. False: no memory.
-template <class Layout, bool kHasRanges>
-bool AtomicBatch<Layout, kHasRanges>::ListEdits(const LockedLeaf& leaf, Storing& storing) {
+template <class Layout>
+bool AtomicCommit<Layout>::ListEdits(const LockedLeaf& leaf, Storing& storing) {
   lists_.edits.clear();
   for (uint32_t i = leaf.begin; i < leaf.end; ++i) {
-    const auto& [key, state] = *KeyAt(i);
+    const KeyState& state = *lists_.keys[i];
     if (!state.changed || (!state.present && !state.found.present)) continue;
     if (lists_.edits.empty()) first_found_ = &state.found;
     LeafEdit& edit = lists_.edits.emplace_back();
-    edit.key = key;
+    edit.key = state.key;
     edit.stored_key = state.found.key;
     edit.erase = !state.present;
-    if ((!state.found.known && !storing.Key(key, &edit.stored_key)) ||
+    if ((!state.found.known && !storing.Key(state.key, &edit.stored_key)) ||
         (state.present && !storing.Value(state.value, state.deadline_ms, &edit.value))) {
       return false;
     }
@@ -75,9 +86,9 @@ bool AtomicBatch<Layout, kHasRanges>::ListEdits(const LockedLeaf& leaf, Storing&
 
 // Writes the leaf's changes where nobody sees them yet: behind its log, or into a new buffer. If
 // neither has room, notes where it must be split. False: no memory.
-template <class Layout, bool kHasRanges>
-bool AtomicBatch<Layout, kHasRanges>::Prepare(Change<Layout>& change, const LockedLeaf& leaf,
-                                              Storing& storing) {
+template <class Layout>
+bool AtomicCommit<Layout>::Prepare(Change<Layout>& change, const LockedLeaf& leaf,
+                                   Storing& storing) {
   if (!ListEdits(leaf, storing)) return false;
   if (lists_.edits.empty()) return true;
   NodeHeader* const node = leaf.place.node;
@@ -94,8 +105,8 @@ bool AtomicBatch<Layout, kHasRanges>::Prepare(Change<Layout>& change, const Lock
 }
 
 // False: no memory.
-template <class Layout, bool kHasRanges>
-bool AtomicBatch<Layout, kHasRanges>::Merge(Change<Layout>& change, const LockedLeaf& leaf) {
+template <class Layout>
+bool AtomicCommit<Layout>::Merge(Change<Layout>& change, const LockedLeaf& leaf) {
   NodeHeader* const node = leaf.place.node;
   const uint32_t used = leaf.place.word.used();
   if (lists_.edits.size() == 1) {
@@ -108,7 +119,7 @@ bool AtomicBatch<Layout, kHasRanges>::Merge(Change<Layout>& change, const Locked
       return !lists_.separators.empty() || change.ReplaceByMerged(leaf.place.link, node, bytes);
     }
   }
-  std::vector<typename Layout::LeafItem> items;
+  std::vector<LeafItem> items;
   structure_.Gather(node, used, &items);
   ApplyEdits(core_.codec, lists_.edits, &items);
   const auto fences = Layout::FencesOf(core_.codec, node);
@@ -120,9 +131,8 @@ bool AtomicBatch<Layout, kHasRanges>::Merge(Change<Layout>& change, const Locked
 }
 
 // Cuts what a leaf is to hold into pieces that fit, with room to grow.
-template <class Layout, bool kHasRanges>
-void AtomicBatch<Layout, kHasRanges>::NoteSeparators(
-    std::span<const typename Layout::LeafItem> items) {
+template <class Layout>
+void AtomicCommit<Layout>::NoteSeparators(std::span<const LeafItem> items) {
   const Geometry& g = core_.codec.geometry;
   const uint32_t piece_max =
       (Layout::LeafBytesMax(g) - Layout::FixedBytes(g) - 2 * Layout::SeparatorBytesMax(g)) * 2 / 3;
@@ -141,8 +151,8 @@ void AtomicBatch<Layout, kHasRanges>::NoteSeparators(
 
 // Splits the leaves where they will be full. Nothing is locked now, so others may have split them,
 // too; then the batch finds out when it begins again.
-template <class Layout, bool kHasRanges>
-Attempt AtomicBatch<Layout, kHasRanges>::SplitAll() {
+template <class Layout>
+Attempt AtomicCommit<Layout>::SplitAll() {
   for (const std::string& separator : lists_.separators) {
     Path path;
     structure_.Descend(separator, &path);
@@ -154,8 +164,8 @@ Attempt AtomicBatch<Layout, kHasRanges>::SplitAll() {
 }
 
 // False: there is no room for all of them.
-template <class Layout, bool kHasRanges>
-bool AtomicBatch<Layout, kHasRanges>::AppendAll(Change<Layout>& change, const LockedLeaf& leaf) {
+template <class Layout>
+bool AtomicCommit<Layout>::AppendAll(Change<Layout>& change, const LockedLeaf& leaf) {
   NodeHeader* const node = leaf.place.node;
   uint32_t used = leaf.place.word.used();
   uint32_t bytes = 0;
@@ -183,32 +193,21 @@ bool AtomicBatch<Layout, kHasRanges>::AppendAll(Change<Layout>& change, const Lo
   return true;
 }
 
-template <class Layout, bool kHasRanges>
-void AtomicBatch<Layout, kHasRanges>::Finish(Version version) {
-  for (const uint32_t index : lists_.wrote) out_.outcome(index).version = version;
-  for (const uint32_t index : lists_.changed_by_batch) out_.outcome(index).version = version;
-  // A value the batch itself wrote has the batch's version.
-  for (uint32_t i = 0; i < batch_.size(); ++i) {
-    const Request& r = batch_.requests()[i];
-    Outcome& outcome = out_.outcome(i);
-    if (r.op == Op::kGet && outcome.present && outcome.version == 0) outcome.version = version;
-  }
-  seen_ = std::max(seen_, version);
+// What the batch has added to the number of keys, and of those with a deadline.
+template <class Layout>
+void AtomicCommit<Layout>::CountItems() {
   int64_t items = 0;
   int64_t deadlines = 0;
-  for (const auto& [key, state] : lists_.states) {
-    if (!state.changed) continue;
-    items += (state.present ? 1 : 0) - (state.found.present ? 1 : 0);
-    deadlines += state.present && state.deadline_ms != 0 ? 1 : 0;
-    deadlines -= state.found.present && DeadlineOf(state.found.value) != 0 ? 1 : 0;
+  for (const KeyState* state : lists_.keys) {
+    if (!state->changed) continue;
+    items += (state->present ? 1 : 0) - (state->found.present ? 1 : 0);
+    deadlines += state->present && state->deadline_ms != 0 ? 1 : 0;
+    deadlines -= state->found.present && DeadlineOf(state->found.value) != 0 ? 1 : 0;
   }
   slot_.AddItems(items, deadlines);
 }
 
-// And what it calls.
-template Attempt AtomicBatch<PaperLayout, false>::Apply(Change<PaperLayout>& change);
-template Attempt AtomicBatch<PaperLayout, true>::Apply(Change<PaperLayout>& change);
-template Attempt AtomicBatch<HeadLayout, false>::Apply(Change<HeadLayout>& change);
-template Attempt AtomicBatch<HeadLayout, true>::Apply(Change<HeadLayout>& change);
+template class AtomicCommit<PaperLayout>;
+template class AtomicCommit<HeadLayout>;
 
 }  // namespace skep::btree

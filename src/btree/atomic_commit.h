@@ -1,0 +1,57 @@
+// atomic_commit.h: how an atomic batch whose leaves are locked, and whose requests are performed,
+// takes effect.
+//
+//   prepare   what each leaf gets is written where nobody sees it: behind its log, or into a new
+//             buffer if the log has no room
+//   split     if that does not fit into one leaf, everything is undone, and leaves are split into
+//             as many as will be needed (structure.h: that changes no data); the batch begins again
+//   draw      one version, under the locks
+//   publish   the version is written into every item, and the leaves are unlocked
+//
+// All that needs memory is made before the version is drawn, so at that moment nothing can fail.
+//
+// It waits for nobody. It asks its caller to begin again (kAgain) after it has split leaves or
+// merged one whose version is too far back, and if the writers were stopped since the operation
+// began. Each time it has made the room that was wanted; others may take it again.
+#pragma once
+
+#include <span>
+
+#include "btree/atomic_lists.h"
+#include "btree/change.h"
+#include "btree/core.h"
+#include "btree/structure.h"
+
+namespace skep::btree {
+
+// Owner: one execution of one batch.
+template <class Layout>
+class AtomicCommit {
+ public:
+  AtomicCommit(Core& core, Slot& slot, Structure<Layout>& structure, AtomicLists& lists)
+      : core_(core), slot_(slot), structure_(structure), lists_(lists) {}
+
+  // Writes what has changed of lists.keys, whose leaves `change` has locked. Not kDone: nothing was
+  // written and no lock is held. kNoMemory only if something is to be stored.
+  Attempt Apply(Change<Layout>& change);
+
+ private:
+  bool PrepareAll(Change<Layout>& change, Storing& storing);
+  bool Prepare(Change<Layout>& change, const LockedLeaf& leaf, Storing& storing);
+  bool ListEdits(const LockedLeaf& leaf, Storing& storing);
+  bool AppendAll(Change<Layout>& change, const LockedLeaf& leaf);
+  bool Merge(Change<Layout>& change, const LockedLeaf& leaf);
+  void NoteSeparators(std::span<const LeafItem> items);
+  Attempt SplitAll();
+  const NodeHeader* SetVersions(Version version);
+  void CountItems();
+
+  Core& core_;
+  Slot& slot_;
+  Structure<Layout>& structure_;
+  AtomicLists& lists_;
+  const Found* first_found_ = nullptr;  // of the first of lists_.edits
+  Arena::Limit limit_ = Arena::Limit::kObey;
+};
+
+}  // namespace skep::btree

@@ -1,0 +1,74 @@
+#include "btree/atomic_points.h"
+
+#include <algorithm>
+
+#include "btree/compare_bytes.h"
+#include "btree/head_layout_search.h"
+#include "btree/paper_layout.h"
+
+namespace skep::btree {
+
+template <class Layout>
+Attempt AtomicPoints<Layout>::Try() {
+  this->BeginTry();
+  Change<Layout> change(core_, this->slot_, Arena::Limit::kObey);
+  ListNamed();
+  ListStates();
+  if (const Attempt a = this->LockKeys(change); a != Attempt::kDone) return a;
+  now_ms_ = core_.now.Advance(batch_.now_ms());
+  for (KeyState& state : lists_.states) this->Reflect(&state);
+  // Where nothing is written `change` lets go.
+  if (!this->PerformAll() || lists_.wrote.empty()) return Attempt::kDone;
+  return this->Commit(change);
+}
+
+// The keys that the requests name, ascending.
+template <class Layout>
+void AtomicPoints<Layout>::ListNamed() {
+  auto& named = lists_.named;
+  named.clear();
+  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    const Request& r = this->request(slot);
+    if (!this->Check(r).ok()) continue;
+    named.push_back({.key = r.key, .slot = slot, .is_other = false, .writes = IsWrite(r.op)});
+    if (r.op != Op::kMove) continue;
+    named.push_back({.key = r.other, .slot = slot, .is_other = true, .writes = true});
+  }
+  std::ranges::sort(
+      named, [](const NamedKey& a, const NamedKey& b) { return CompareBytes(a.key, b.key) < 0; });
+}
+
+// A state for each of the keys; all are to be locked.
+template <class Layout>
+void AtomicPoints<Layout>::ListStates() {
+  auto& states = lists_.states;
+  states.clear();
+  states.reserve(lists_.named.size());  // they stay where they are
+  lists_.places.resize(batch_.size());
+  for (const NamedKey& named : lists_.named) {
+    if (states.empty() || CompareBytes(states.back().key, named.key) != 0) {
+      states.push_back({.key = named.key});
+      this->AddKey(&states.back(), named.writes);
+    } else if (named.writes) {
+      lists_.probes.back().op = Op::kPut;
+    }
+    if (!named.is_other) lists_.places[named.slot] = static_cast<uint32_t>(states.size() - 1);
+  }
+}
+
+// All keys that a request names have one.
+template <class Layout>
+KeyState& AtomicPoints<Layout>::StateOf(std::string_view key) {
+  return *std::ranges::partition_point(
+      lists_.states, [&](const KeyState& state) { return CompareBytes(state.key, key) < 0; });
+}
+
+template <class Layout>
+const KeyState* AtomicPoints<Layout>::Find(std::string_view key) {
+  return &StateOf(key);
+}
+
+template class AtomicPoints<PaperLayout>;
+template class AtomicPoints<HeadLayout>;
+
+}  // namespace skep::btree

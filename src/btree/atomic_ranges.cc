@@ -1,0 +1,457 @@
+#include "btree/atomic_ranges.h"
+
+#include <algorithm>
+#include <iterator>
+#include <thread>
+
+#include "base/check.h"
+#include "base/reserve_more.h"
+#include "btree/head_layout_search.h"
+#include "btree/paper_layout.h"
+#include "btree/sampler.h"
+#include "btree/scan_meter.h"
+
+namespace skep::btree {
+
+namespace {
+
+bool IsEverything(const Request& r) { return r.op == Op::kDeleteAll; }
+// What such a request reads may be anywhere.
+bool MayBeAnywhere(const Request& r) {
+  return r.op == Op::kSample || (r.op == Op::kScan && r.has(Request::kSeekFloor));
+}
+
+}  // namespace
+
+bool NamesRanges(const Batch& batch) {
+  return std::ranges::any_of(batch.requests(), [](const Request& r) {
+    return IsRange(r.op) || r.op == Op::kDeleteAll || r.op == Op::kSample;
+  });
+}
+
+template <class Layout>
+AtomicRanges<Layout>::AtomicRanges(const AtomicContext<Layout>& context)
+    : AtomicBatch<Layout>(context),
+      stops_(std::ranges::any_of(context.batch.requests(), MayBeAnywhere)) {}
+
+template <class Layout>
+Attempt AtomicRanges<Layout>::Try() {
+  return stops_ ? TryAlone() : TryOnce();
+}
+
+// With all other writers stopped.
+template <class Layout>
+Attempt AtomicRanges<Layout>::TryAlone() {
+  // Nobody has to wait for our epoch while we wait for our turn.
+  core_.versions.LeaveEpoch(slot_);
+  Versions::Turn turn(core_.versions, slot_);
+  core_.versions.EnterEpoch(slot_);
+  const Versions::Stopped stopped(turn);
+  return TryOnce();
+}
+
+template <class Layout>
+Attempt AtomicRanges<Layout>::TryOnce() {
+  this->BeginTry();
+  states_.clear();
+  is_alone_ = stops_;
+  Change<Layout> change(core_, slot_, Arena::Limit::kObey);
+  if (!is_alone_) {
+    if (const Attempt a = LockSpans(change); a != Attempt::kDone) return a;
+  }
+  now_ms_ = core_.now.Advance(batch_.now_ms());
+  const bool applied = this->PerformAll();
+  if (stops_ != is_alone_) return Attempt::kAgain;
+  // Where nothing is written `change` lets go.
+  if (!applied || lists_.wrote.empty()) return Attempt::kDone;
+  while (true) {
+    ListChanged();
+    if (!is_alone_) {
+      TakeHeldLeaves();
+    } else if (const Attempt a = this->LockKeys(change); a != Attempt::kDone) {
+      return a;
+    }
+    const Attempt a = this->Commit(change);
+    // If the others are still stopped, what was performed still holds.
+    if (a != Attempt::kAgain || !is_alone_) return a;
+  }
+}
+
+template <class Layout>
+void AtomicRanges<Layout>::ListSpans() {
+  spans_.clear();
+  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    const Request& r = request(slot);
+    if (this->Check(r).ok()) AddSpan(r, slot);
+  }
+  std::ranges::sort(spans_, {}, &Span::lo);
+}
+
+template <class Layout>
+void AtomicRanges<Layout>::AddSpan(const Request& r, uint32_t slot) {
+  if (!IsRange(r.op) && !IsEverything(r)) {
+    spans_.push_back({.lo = r.key});
+    if (r.op == Op::kMove) spans_.push_back({.lo = r.other});
+    return;
+  }
+  Span span = {.lo = r.key, .hi = r.other, .is_point = false, .slot = slot};
+  span.unbounded = r.has(Request::kNoUpperBound);
+  if (IsEverything(r)) span = {.is_point = false, .unbounded = true, .slot = slot};
+  if (!span.unbounded && span.lo >= span.hi) return;
+  // One more, since it is looked for to tell that there is more.
+  if (r.op == Op::kRequireEmpty) {
+    span.keys_max = 1;
+  } else if (!IsEverything(r) && r.op != Op::kExpireRange && !r.has(Request::kReverse) &&
+             r.limit != kNoLimit) {
+    span.keys_max = uint64_t{r.limit} + 1;
+  }
+  spans_.push_back(span);
+}
+
+// From left to right: a span begins at the last leaf that is held, or within the run of leaves that
+// ends with it, or to the right of it.
+template <class Layout>
+Attempt AtomicRanges<Layout>::LockSpans(Change<Layout>& change) {
+  ListSpans();
+  held_.clear();
+  cuts_.clear();
+  now_ms_ = core_.now.Advance(batch_.now_ms());
+  for (const Span& span : spans_) {
+    if (const Attempt a = LockSpan(change, span); a != Attempt::kDone) return a;
+  }
+  return Attempt::kDone;
+}
+
+template <class Layout>
+Attempt AtomicRanges<Layout>::LockSpan(Change<Layout>& change, const Span& span) {
+  size_t at = SeekHeld(span.lo);
+  if (at == held_.size() && !HoldLeaf(change, span.lo)) return Attempt::kAgain;
+  if (span.is_point) return Attempt::kDone;
+  uint64_t keys = 0;
+  while (true) {
+    const auto fences = Layout::FencesOf(core_.codec, held_[at].node);
+    const bool is_last =
+        fences.unbounded || (!span.unbounded && core_.codec.Compare(span.hi, fences.upper) <= 0);
+    if (is_last) return Attempt::kDone;
+    if (span.keys_max != UINT64_MAX) keys += CountKeys(held_[at], span);
+    if (keys >= span.keys_max) {
+      cuts_.push_back({.slot = span.slot, .end = UpperOf(held_[at])});
+      return Attempt::kDone;
+    }
+    if (++at == held_.size() && !HoldLeaf(change, UpperOf(held_.back()))) return Attempt::kAgain;
+  }
+}
+
+// Locks the leaf of the key, waiting for it. False: the writers are being stopped, or it would be
+// too many.
+template <class Layout>
+bool AtomicRanges<Layout>::HoldLeaf(Change<Layout>& change, std::string_view key) {
+  if (held_.size() == kLeavesHeldMax) {
+    stops_ = true;
+    return false;
+  }
+  ReserveMore(held_, 1);
+  for (uint32_t tries = 0; !core_.versions.PhaseChanged(slot_); ++tries) {
+    const LeafPlace place = reader_.Find(key, Reader<Layout>::kNewest);
+    if (held_.empty()) this->AwaitTickets(place);
+    if (change.Lock(place.node, place.word.bits)) {
+      held_.push_back(place);
+      return true;
+    }
+    if (tries > 64) std::this_thread::yield();
+  }
+  return false;
+}
+
+// Those of the span that have not expired.
+template <class Layout>
+uint64_t AtomicRanges<Layout>::CountKeys(const LeafPlace& leaf, const Span& span) const {
+  const typename Layout::Leaf view(core_.codec, leaf.node, leaf.word.used(),
+                                   Reader<Layout>::kNewest, now_ms_);
+  typename Layout::LeafCursor cursor(view);
+  uint64_t keys = 0;
+  for (cursor.SeekAtLeast(span.lo); cursor.valid() && keys < span.keys_max; cursor.Next()) ++keys;
+  return keys;
+}
+
+template <class Layout>
+std::string AtomicRanges<Layout>::UpperOf(const LeafPlace& leaf) const {
+  Scratch scratch;
+  return std::string(core_.codec.Whole(Layout::FencesOf(core_.codec, leaf.node).upper, scratch));
+}
+
+// The first of the held leaves whose keys do not all lie below `key`.
+template <class Layout>
+size_t AtomicRanges<Layout>::SeekHeld(std::string_view key) const {
+  const auto ends_below = [&](const LeafPlace& leaf) {
+    const auto fences = Layout::FencesOf(core_.codec, leaf.node);
+    return !fences.unbounded && core_.codec.Compare(key, fences.upper) >= 0;
+  };
+  return static_cast<size_t>(std::ranges::partition_point(held_, ends_below) - held_.begin());
+}
+
+// Of a key that lies in a span.
+template <class Layout>
+LeafPlace AtomicRanges<Layout>::HeldLeafOf(std::string_view key) const {
+  const size_t at = SeekHeld(key);
+  SKEP_CHECK(at < held_.size());
+  return held_[at];
+}
+
+// The keys that the batch has changed, to be locked.
+template <class Layout>
+void AtomicRanges<Layout>::ListChanged() {
+  lists_.keys.clear();
+  lists_.probes.clear();
+  for (auto& [key, state] : states_) {
+    if (state.changed) this->AddKey(&state, true);
+  }
+}
+
+// As LockKeys: of keys whose leaves are held already.
+template <class Layout>
+void AtomicRanges<Layout>::TakeHeldLeaves() {
+  auto& leaves = lists_.leaves;
+  leaves.clear();
+  for (uint32_t i = 0; i < lists_.keys.size(); ++i) {
+    const LeafPlace place = HeldLeafOf(lists_.keys[i]->key);
+    if (leaves.empty() || leaves.back().place.node != place.node) {
+      leaves.push_back({.place = place, .begin = i, .end = i});
+    }
+    leaves.back().end = i + 1;
+    this->Look(place, lists_.keys[i]);
+  }
+}
+
+// What the batch sees of the key now.
+template <class Layout>
+KeyState& AtomicRanges<Layout>::StateOf(std::string_view key) {
+  const auto [at, is_new] = states_.try_emplace(key);
+  KeyState& state = at->second;
+  if (!is_new) return state;
+  state.key = key;
+  const bool is_held = !stops_;
+  this->Look(is_held ? HeldLeafOf(key) : reader_.Find(key, Reader<Layout>::kNewest), &state);
+  this->Reflect(&state);
+  return state;
+}
+
+template <class Layout>
+const KeyState* AtomicRanges<Layout>::Find(std::string_view key) {
+  const auto at = states_.find(key);
+  return at == states_.end() ? nullptr : &at->second;
+}
+
+template <class Layout>
+void AtomicRanges<Layout>::PerformSlot(uint32_t index) {
+  const Op op = request(index).op;
+  if (op == Op::kSample) return PerformSample(index);
+  if (op == Op::kRequireEmpty) return RequireEmpty(index);
+  if (IsRange(op) || op == Op::kDeleteAll) return PerformRange(index);
+  Base::PerformSlot(index);
+}
+
+template <class Layout>
+void AtomicRanges<Layout>::RequireEmpty(uint32_t index) {
+  Outcome& outcome = out_.outcome(index);
+  outcome = {.verdict = Verdict::kDone};
+  seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
+  ForEach(index, [&](const Item& item) {
+    outcome.verdict = Verdict::kMismatch;
+    outcome.value = out_.scratch().Copy(item.key);
+    return false;
+  });
+}
+
+// Calls visit(item) for the keys of the range as the batch sees them, in order or backwards, until
+// it answers false. The views are valid during the call.
+template <class Layout>
+template <typename Visit>
+void AtomicRanges<Layout>::ForEach(uint32_t index, Visit visit) {
+  const Request& r = request(index);
+  const bool all = IsEverything(r);
+  std::string_view lo = all ? std::string_view() : r.key;
+  const bool is_scan = r.op == Op::kScan;
+  if (is_scan && r.has(Request::kSeekFloor)) lo = Floor(lo);
+  const bool unbounded = all || r.has(Request::kNoUpperBound);
+  if (!unbounded && lo >= r.other) return;
+  if (is_scan && r.has(Request::kReverse)) {
+    return ForEachReverse(lo, r.other, unbounded, visit);
+  }
+  const auto cut = std::ranges::find(cuts_, index, &Cut::slot);
+  if (stops_ || cut == cuts_.end()) return ForEachForward(lo, r.other, unbounded, visit);
+  bool goes_on = true;
+  ForEachForward(lo, cut->end, false, [&](const Item& item) {
+    goes_on = visit(item);
+    return goes_on;
+  });
+  // It reads what is not locked.
+  if (goes_on) stops_ = true;
+}
+
+template <class Layout>
+template <typename Visit>
+void AtomicRanges<Layout>::ForEachForward(std::string_view lo, std::string_view hi, bool unbounded,
+                                          Visit visit) {
+  const auto is_inside = [&](std::string_view key) { return unbounded || key < hi; };
+  auto state = states_.lower_bound(lo);
+  const auto visit_state = [&] {
+    const auto here = state++;
+    return !here->second.present || visit(Item{here->first, here->second.value});
+  };
+  Cursor<Layout> cursor(core_, Reader<Layout>::kNewest, now_ms_);
+  for (cursor.SeekAtLeast(lo); cursor.Settle(hi, unbounded); cursor.Next()) {
+    const std::string_view key = cursor.key();
+    while (state != states_.end() && state->first < key) {
+      if (!visit_state()) return;
+    }
+    const bool touched = state != states_.end() && state->first == key;
+    if (!(touched ? visit_state() : visit(Item{key, cursor.value()}))) return;
+  }
+  while (state != states_.end() && is_inside(state->first)) {
+    if (!visit_state()) return;
+  }
+}
+
+template <class Layout>
+template <typename Visit>
+void AtomicRanges<Layout>::ForEachReverse(std::string_view lo, std::string_view hi, bool unbounded,
+                                          Visit visit) {
+  auto state = unbounded ? states_.end() : states_.lower_bound(hi);
+  const auto has_state = [&] { return state != states_.begin() && std::prev(state)->first >= lo; };
+  const auto visit_state = [&] {
+    --state;
+    return !state->second.present || visit(Item{state->first, state->second.value});
+  };
+  Cursor<Layout> cursor(core_, Reader<Layout>::kNewest, now_ms_);
+  if (unbounded) {
+    cursor.SeekLast();
+  } else {
+    cursor.SeekBelow(hi);
+  }
+  for (; cursor.SettleBack(lo); cursor.Prev()) {
+    const std::string_view key = cursor.key();
+    while (has_state() && std::prev(state)->first > key) {
+      if (!visit_state()) return;
+    }
+    const bool touched = has_state() && std::prev(state)->first == key;
+    if (!(touched ? visit_state() : visit(Item{key, cursor.value()}))) return;
+  }
+  while (has_state()) {
+    if (!visit_state()) return;
+  }
+}
+
+// The largest key <= `key` as the batch sees it; `key` if there is none.
+template <class Layout>
+std::string_view AtomicRanges<Layout>::Floor(std::string_view key) {
+  std::string_view floor = key;
+  ForEachReverse({}, KeyAfter(key, out_.scratch()), false, [&](const Item& item) {
+    floor = out_.scratch().Copy(item.key);
+    return false;
+  });
+  return floor;
+}
+
+template <class Layout>
+void AtomicRanges<Layout>::PerformRange(uint32_t index) {
+  const Request& r = request(index);
+  out_.outcome(index) = {.verdict = Verdict::kDone};
+  seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
+  if (r.op == Op::kScan) return PerformScan(index);
+  const uint64_t most = r.limit == kNoLimit ? UINT64_MAX : r.limit;
+  Outcome& outcome = out_.outcome(index);
+  uint64_t count = 0;
+  const auto stop_before = [&](std::string_view key) {
+    outcome.more = true;
+    outcome.value = out_.scratch().Copy(key);
+  };
+  std::vector<std::string_view> keys;  // to be changed: the limit of kExpireRange is of these
+  ForEach(index, [&](const Item& item) {
+    if (count == most) {
+      stop_before(item.key);
+      return false;
+    }
+    if (r.op != Op::kExpireRange) ++count;
+    if (r.op != Op::kCount) keys.push_back(out_.scratch().Copy(item.key));
+    return true;
+  });
+  for (const std::string_view key : keys) {
+    KeyState& state = StateOf(key);
+    PointEffect effect = {.action = PointEffect::Action::kErase};
+    if (r.op == Op::kExpireRange) {
+      if (count == most) {
+        stop_before(key);
+        break;
+      }
+      effect = ApplyExpiry(r, {state.value, state.deadline_ms}, now_ms_);
+      if (effect.action == PointEffect::Action::kKeep) continue;
+      ++count;
+      out_.NoteDeadline(index, key, r.deadline_ms);
+    }
+    this->SetState(state, effect);
+  }
+  outcome.integer = static_cast<int64_t>(count);
+  if (!keys.empty() && count > 0) lists_.wrote.push_back(index);
+}
+
+template <class Layout>
+void AtomicRanges<Layout>::PerformScan(uint32_t index) {
+  if (out_.LeavesOutScan(index)) return;
+  const Request& r = request(index);
+  ScanMeter meter(r, batch_.scan_bytes_max(), batch_.scan_visits_max(), out_, index);
+  ForEach(index, [&](const Item& item) {
+    if (meter.MayAdd()) {
+      meter.Add(item);
+      return true;
+    }
+    meter.StopBefore(item.key);
+    return false;
+  });
+}
+
+// One of the keys that the batch has put, in proportion to their number; else one of the tree's
+// that it has not deleted.
+template <class Layout>
+void AtomicRanges<Layout>::PerformSample(uint32_t index) {
+  Outcome& outcome = out_.outcome(index);
+  outcome = {.verdict = Verdict::kDone};
+  out_.BeginItems(index);
+  seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
+  std::vector<Item> added;
+  uint64_t erased = 0;
+  for (const auto& [key, state] : states_) {
+    const bool was_present =
+        state.found.present && !HasExpired(DeadlineOf(state.found.value), now_ms_);
+    if (state.present && !was_present) added.push_back({key, state.value});
+    if (!state.present && was_present) ++erased;
+  }
+  Sampler<Layout> sampler(core_, request(index).random, now_ms_);
+  // The counters may be a little late.
+  const uint64_t before = std::max(core_.ItemCount(), erased);
+  const uint64_t lot = sampler.Below(std::max<uint64_t>(1, before - erased + added.size()));
+  if (lot < added.size()) {
+    out_.AddItem(index, added[lot]);
+    return;
+  }
+  constexpr int kRounds = 64;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto item = sampler.Draw();
+    if (!item) break;
+    const auto state = states_.find(item->key);
+    if (state != states_.end() && !state->second.present) continue;
+    out_.AddItem(index, state == states_.end() ? *item : Item{state->first, state->second.value});
+    return;
+  }
+  // The batch has deleted most of what there was: any key that is left.
+  outcome.verdict = Verdict::kAbsent;
+  ForEachForward({}, {}, true, [&](const Item& item) {
+    outcome.verdict = Verdict::kDone;
+    out_.AddItem(index, item);
+    return false;
+  });
+}
+template class AtomicRanges<PaperLayout>;
+template class AtomicRanges<HeadLayout>;
+
+}  // namespace skep::btree

@@ -1,0 +1,115 @@
+// atomic_ranges.h: atomic batches that name ranges, so any number of keys.
+//
+// Locks. The leaves of the ranges are locked in one sweep from left to right with those of the
+// points; of a range with a limit as many as hold so many keys, which is a cut. So a writer of
+// other leaves is not held up, and a condition on an empty range locks a leaf or two. The requests
+// are performed on a copy of what they touch, laid over the newest state: a range delete is one
+// delete for each key. What has changed is written, leaf by leaf.
+//
+// Stopping. The other writers are stopped instead (protocol P of versions.h) if locks are not
+// enough: where the ranges span more than kLeavesHeldMax leaves; where a request goes on behind a
+// cut, since the batch itself has deleted what the cut had counted; and for samples and floors,
+// which may be anywhere. A batch that stops the writers once does so in all its further tries.
+//
+// Who waits for whom. Where it locks, as AtomicPoints. Where it stops the writers the batch waits,
+// out of its epoch and holding no lock, for other exclusive writers and for the operations that
+// their stops have held up (P4); then for the operations that are under way. For it wait those that
+// want to write into one of its leaves; or all writers, while it has stopped them: that grows with
+// the number of keys that the batch touches. Readers wait for neither.
+//
+// What bounds its tries: atomic_batch.h; and one try is in vain if it finds that locks are not
+// enough. With the writers stopped nobody takes the room again that a split has made. So the batch
+// writes again and again without performing anew and without letting the writers go, until it is
+// done: each time is in vain at most for the splits that it has made itself.
+//
+// Cost: a map entry for each key that is named or deleted.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "btree/atomic_batch.h"
+
+namespace skep::btree {
+
+// Whether a batch has requests that may name any number of keys.
+bool NamesRanges(const Batch& batch);
+
+// Owner: one execution of one batch.
+template <class Layout>
+class AtomicRanges final : public AtomicBatch<Layout> {
+ public:
+  explicit AtomicRanges(const AtomicContext<Layout>& context);
+
+ private:
+  using Base = AtomicBatch<Layout>;
+  using Base::batch_;
+  using Base::core_;
+  using Base::is_alone_;
+  using Base::lists_;
+  using Base::now_ms_;
+  using Base::out_;
+  using Base::reader_;
+  using Base::request;
+  using Base::seen_;
+  using Base::slot_;
+
+  // Of the keys that the batch has looked at.
+  using States = std::map<std::string_view, KeyState>;
+  // What must not change while the batch is performed: a key, or the first keys of a range.
+  struct Span {
+    std::string_view lo, hi;
+    bool is_point = true;
+    bool unbounded = false;
+    uint64_t keys_max = UINT64_MAX;
+    uint32_t slot = 0;
+  };
+  // A range of which not all leaves are locked: those below `end` are.
+  struct Cut {
+    uint32_t slot;
+    std::string end;
+  };
+  static constexpr size_t kLeavesHeldMax = 1024;
+
+  Attempt Try() override;
+  KeyState& StateOf(std::string_view key) override;
+  KeyState& OwnState(uint32_t index) override { return StateOf(request(index).key); }
+  const KeyState* Find(std::string_view key) override;
+  void PerformSlot(uint32_t index) override;
+
+  Attempt TryAlone();
+  Attempt TryOnce();
+  void ListSpans();
+  void AddSpan(const Request& request, uint32_t slot);
+  Attempt LockSpans(Change<Layout>& change);
+  Attempt LockSpan(Change<Layout>& change, const Span& span);
+  bool HoldLeaf(Change<Layout>& change, std::string_view key);
+  uint64_t CountKeys(const LeafPlace& leaf, const Span& span) const;
+  size_t SeekHeld(std::string_view key) const;
+  LeafPlace HeldLeafOf(std::string_view key) const;
+  std::string UpperOf(const LeafPlace& leaf) const;
+  void ListChanged();
+  void TakeHeldLeaves();
+
+  void PerformRange(uint32_t index);
+  void RequireEmpty(uint32_t index);
+  void PerformScan(uint32_t index);
+  void PerformSample(uint32_t index);
+  template <typename Visit>
+  void ForEach(uint32_t index, Visit visit);
+  template <typename Visit>
+  void ForEachForward(std::string_view lo, std::string_view hi, bool unbounded, Visit visit);
+  template <typename Visit>
+  void ForEachReverse(std::string_view lo, std::string_view hi, bool unbounded, Visit visit);
+  std::string_view Floor(std::string_view key);
+
+  bool stops_;  // the next try stops the writers
+  States states_;
+  std::vector<Span> spans_;      // ascending
+  std::vector<LeafPlace> held_;  // the leaves of the spans that are locked, ascending
+  std::vector<Cut> cuts_;
+};
+
+}  // namespace skep::btree
