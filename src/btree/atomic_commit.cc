@@ -111,12 +111,13 @@ bool AtomicCommit<Layout>::Merge(Change<Layout>& change, const LockedLeaf& leaf)
   const uint32_t used = leaf.place.word.used();
   if (lists_.edits.size() == 1) {
     const LeafEdit& edit = lists_.edits[0];
+    NodeHeader* const bench = slot_.workspace->Bench(Layout::kFrontBytes);
     const uint32_t bytes_max = Layout::LeafBytesMax(core_.codec.geometry);
-    const uint32_t bytes =
-        Layout::MergeLeaf(core_.codec, node, used, edit.stored_key,
-                          edit.erase ? nullptr : &edit.value, bytes_max, change.Workbench());
+    const uint32_t bytes = Layout::MergeLeaf(core_.codec, node, used, edit.stored_key,
+                                             edit.erase ? nullptr : &edit.value, bytes_max, bench);
     if (bytes != 0 && bytes <= bytes_max) {
-      return !lists_.separators.empty() || change.ReplaceByMerged(leaf.place.link, node, bytes);
+      return !lists_.separators.empty() ||
+             change.ReplaceByMerged(leaf.place.link, node, bench, bytes);
     }
   }
   std::vector<LeafItem> items;

@@ -438,14 +438,14 @@ Version BatchRun<Layout>::DoAtomic() {
       return ticket;
     }
   }
-  static thread_local AtomicLists points_lists;
-  const bool names_ranges = NamesRanges(batch_);
-  AtomicLists ranges_lists;
-  const AtomicContext<Layout> context{
-      core_,  upkeep_, slot_,   look_ahead_,
-      batch_, out_,    traits_, names_ranges ? ranges_lists : points_lists};
-  if (names_ranges) return AtomicRanges<Layout>(context).Execute();
-  return AtomicPoints<Layout>(context).Execute();
+  const auto context = [&](AtomicLists& lists) {
+    return AtomicContext<Layout>{core_, upkeep_, slot_, look_ahead_, batch_, out_, traits_, lists};
+  };
+  if (!NamesRanges(batch_)) {
+    return AtomicPoints<Layout>(context(slot_.workspace->atomic)).Execute();
+  }
+  AtomicLists lists;
+  return AtomicRanges<Layout>(context(lists)).Execute();
 }
 
 template class BatchRun<PaperLayout>;

@@ -21,17 +21,12 @@ uint32_t BufferBytes(uint32_t node_bytes) {
 
 }  // namespace
 
-// No node is longer than 32 KiB.
-template <class Layout>
-NodeHeader* Change<Layout>::Workbench() {
-  alignas(64) static thread_local std::byte bytes[40 * 1024];
-  return NodeIn(bytes, Layout::kFrontBytes);
-}
-
 template <class Layout>
 Change<Layout>::~Change() {
   Undo();
-  if (lists_.locked.capacity() <= kLockedKept) Spare() = std::move(lists_);
+  if (lists_.locked.capacity() <= ChangeLists::kLockedKept) {
+    slot_.workspace->change = std::move(lists_);
+  }
 }
 
 template <class Layout>
@@ -48,25 +43,25 @@ bool Change<Layout>::Holds(const NodeHeader* node) const {
 }
 
 template <class Layout>
-NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeHeader* replaces) {
+NodeHeader* Change<Layout>::Copy(Link link, const NodeHeader* built, uint32_t used, uint32_t bytes,
+                                 NodeHeader* replaces) {
   SKEP_CHECK(bytes <= Geometry::kBufferBytesMax);  // what `units` can say
   ReserveMore(lists_.made, 1);
   const ArenaAddress at = core_.arena.Allocate(slot_.cache, bytes, limit_);
   if (!at) return nullptr;
   NodeHeader* const made = core_.Node(at);
-  const NodeHeader* const bench = Workbench();
   new (made) NodeHeader;
-  made->left.store(bench->left.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  made->left.store(built->left.load(std::memory_order_relaxed), std::memory_order_relaxed);
   made->right.store(0, std::memory_order_relaxed);
   made->older.store(0, std::memory_order_relaxed);
-  made->log_begin = bench->log_begin;
-  made->shortcut_end = bench->shortcut_end;
-  made->level = bench->level;
+  made->log_begin = built->log_begin;
+  made->shortcut_end = built->shortcut_end;
+  made->level = built->level;
   made->units = static_cast<uint8_t>(bytes / 256);
-  made->sorted_count = bench->sorted_count;
-  std::memcpy(made->bytes() - Layout::kFrontBytes, bench->bytes() - Layout::kFrontBytes,
+  made->sorted_count = built->sorted_count;
+  std::memcpy(made->bytes() - Layout::kFrontBytes, built->bytes() - Layout::kFrontBytes,
               Layout::kFrontBytes);
-  std::memcpy(made->bytes() + sizeof(NodeHeader), bench->bytes() + sizeof(NodeHeader),
+  std::memcpy(made->bytes() + sizeof(NodeHeader), built->bytes() + sizeof(NodeHeader),
               used - sizeof(NodeHeader));
   uint32_t sequence = 0;
   if (replaces != nullptr) {
@@ -87,15 +82,16 @@ NodeHeader* Change<Layout>::Copy(Link link, uint32_t used, uint32_t bytes, NodeH
 template <class Layout>
 bool Change<Layout>::MakeLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
                               const Fences& fences) {
-  return PlaceLeaf(link, old, Layout::BuildLeaf(core_.codec, items, fences, Workbench()));
+  const uint32_t used = Layout::BuildLeaf(core_.codec, items, fences, Bench());
+  return PlaceLeaf(link, old, Bench(), used);
 }
 
-// The leaf in the workbench gets a buffer.
+// The leaf that was built gets a buffer.
 template <class Layout>
-bool Change<Layout>::PlaceLeaf(Link link, NodeHeader* old, uint32_t used) {
+bool Change<Layout>::PlaceLeaf(Link link, NodeHeader* old, const NodeHeader* built, uint32_t used) {
   SKEP_CHECK(used <= core_.codec.geometry.node_bytes);
-  const uint32_t room = Layout::LeafBufferBytes(core_.codec, Workbench(), used);
-  NodeHeader* const made = Copy(link, used, BufferBytes<Layout>(room), old);
+  const uint32_t room = Layout::LeafBufferBytes(core_.codec, built, used);
+  NodeHeader* const made = Copy(link, built, used, BufferBytes<Layout>(room), old);
   if (made == nullptr) return false;
   if (old != nullptr && old->is_leaf()) {
     lists_.made.back().left = old->left.load(std::memory_order_seq_cst);
@@ -115,21 +111,21 @@ template <class Layout>
 bool Change<Layout>::MakeInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
                                std::span<const InnerItem> items, const Fences& fences) {
   return PlaceInner(link, old,
-                    Layout::BuildInner(core_.codec, level, leftmost, items, fences, Workbench()));
+                    Layout::BuildInner(core_.codec, level, leftmost, items, fences, Bench()));
 }
 
-// The inner node in the workbench gets a buffer.
+// The inner node on the bench gets a buffer.
 template <class Layout>
 bool Change<Layout>::PlaceInner(Link link, NodeHeader* old, uint32_t used) {
   SKEP_CHECK(used <= core_.codec.geometry.inner_bytes_max());
-  return Copy(link, used, BufferBytes<Layout>(used), old) != nullptr;
+  return Copy(link, Bench(), used, BufferBytes<Layout>(used), old) != nullptr;
 }
 
 template <class Layout>
 bool Change<Layout>::InsertChild(Link link, NodeHeader* old, uint32_t child, Link left,
                                  const StoredKey& separator, Link right) {
   const uint32_t used =
-      Layout::InsertChild(core_.codec, old, child, left, separator, right, Workbench());
+      Layout::InsertChild(core_.codec, old, child, left, separator, right, Bench());
   if (used != 0) return PlaceInner(link, old, used);
   const typename Layout::Inner inner(core_.codec, old);
   std::vector<InnerItem> items;
@@ -148,18 +144,18 @@ Link Change<Layout>::FreshLink() {
 
 template <class Layout>
 Link Change<Layout>::NewLeaf(std::span<const LeafItem> items, const Fences& fences) {
-  return PlaceNewLeaf(Layout::BuildLeaf(core_.codec, items, fences, Workbench()));
+  return PlaceNewLeaf(Layout::BuildLeaf(core_.codec, items, fences, Bench()));
 }
 
 template <class Layout>
 Link Change<Layout>::NewLeaf(const ItemSpan& items, const Fences& fences) {
-  return PlaceNewLeaf(Layout::BuildLeaf(core_.codec, items, fences, Workbench()));
+  return PlaceNewLeaf(Layout::BuildLeaf(core_.codec, items, fences, Bench()));
 }
 
 template <class Layout>
 Link Change<Layout>::PlaceNewLeaf(uint32_t used) {
   const Link link = FreshLink();
-  if (!link || !PlaceLeaf(link, nullptr, used)) return {};
+  if (!link || !PlaceLeaf(link, nullptr, Bench(), used)) return {};
   unused_ = {};
   return link;
 }
@@ -180,8 +176,9 @@ bool Change<Layout>::ReplaceByLeaf(Link link, NodeHeader* old, std::span<const L
 }
 
 template <class Layout>
-bool Change<Layout>::ReplaceByMerged(Link link, NodeHeader* old, uint32_t used) {
-  return PlaceLeaf(link, old, used);
+bool Change<Layout>::ReplaceByMerged(Link link, NodeHeader* old, const NodeHeader* merged,
+                                     uint32_t used) {
+  return PlaceLeaf(link, old, merged, used);
 }
 
 template <class Layout>
@@ -346,11 +343,7 @@ void Change<Layout>::Publish() {
     }
   }
   storing_.Keep();
-  lists_.locked.clear();
-  lists_.made.clear();
-  lists_.leaving.clear();
-  lists_.appends.clear();
-  lists_.gone.clear();
+  lists_.Clear();
   is_prepared_ = false;
   core_.Sync(SyncPoint::kStructureMapped);
 }
@@ -385,11 +378,7 @@ void Change<Layout>::Undo() {
   unused_ = {};
   for (const Locked& locked : lists_.locked) UnlockUnchanged(locked.node, locked.word);
   storing_.Drop();
-  lists_.made.clear();
-  lists_.leaving.clear();
-  lists_.appends.clear();
-  lists_.locked.clear();
-  lists_.gone.clear();
+  lists_.Clear();
   is_prepared_ = false;
 }
 

@@ -22,11 +22,12 @@
 #include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
+#include "btree/change_lists.h"
 #include "btree/core.h"
 #include "btree/node_items.h"
 #include "btree/outside.h"
+#include "btree/workspace.h"
 
 namespace skep::btree {
 
@@ -50,7 +51,7 @@ class Change {
         slot_(slot),
         limit_(limit),
         storing_(core, slot, limit),
-        lists_(std::exchange(Spare(), {})) {}
+        lists_(std::exchange(slot.workspace->change, {})) {}
   ~Change();
 
   // Locks the node if its word is still `word`.
@@ -69,8 +70,8 @@ class Change {
   // A new buffer for a LID; `old`, its newest one, is locked.
   bool ReplaceByLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
                      const Fences& fences);
-  // By what Layout::MergeLeaf has built in the workbench, `used` long.
-  bool ReplaceByMerged(Link link, NodeHeader* old, uint32_t used);
+  // By a leaf that Layout::MergeLeaf has built elsewhere, `used` long: on the slot's bench, say.
+  bool ReplaceByMerged(Link link, NodeHeader* old, const NodeHeader* merged, uint32_t used);
   bool ReplaceByInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
                       std::span<const InnerItem> items, const Fences& fences);
   // The same, with a child split: its child number `child` becomes `left`, and behind it come
@@ -81,9 +82,6 @@ class Change {
   void Leave(Link link, NodeHeader* node);
   // Items were written to the log of the node, locked as `word`, up to `used`.
   void Appended(NodeHeader* node, uint64_t word, uint32_t used);
-
-  // Where nodes are built before their size is known; one a thread.
-  static NodeHeader* Workbench();
 
   void set_limit(Arena::Limit limit) { limit_ = limit; }
 
@@ -100,44 +98,18 @@ class Change {
   void Undo();
 
  private:
-  struct Locked {
-    NodeHeader* node;
-    uint64_t word;  // before
-  };
-  struct Made {
-    Link link;
-    NodeHeader* node;
-    ArenaAddress at;
-    NodeHeader* replaces;  // null: a new LID
-    uint64_t left, right;  // leaves that replace one: its siblings when this was built
-  };
-  struct Leaving {
-    Link link;
-    NodeHeader* node;
-  };
-  struct Append {
-    NodeHeader* node;
-    uint64_t word;
-    uint32_t used;
-  };
-  struct Lists {
-    std::vector<Locked> locked;
-    std::vector<Made> made;
-    std::vector<Leaving> leaving;
-    std::vector<Append> appends;
-    std::vector<OutsideBlock> gone;  // what old nodes name and new ones do not
-  };
-  // Those of the thread's last change, empty, with their memory, unless that was a large one.
-  static Lists& Spare() {
-    static thread_local Lists lists;
-    return lists;
-  }
-  static constexpr size_t kLockedKept = 1024;
+  using Locked = ChangeLists::Locked;
+  using Made = ChangeLists::Made;
+  using Leaving = ChangeLists::Leaving;
+  using Append = ChangeLists::Append;
 
-  NodeHeader* Copy(Link link, uint32_t used, uint32_t bytes, NodeHeader* replaces);
+  // Where nodes are built.
+  NodeHeader* Bench() { return slot_.workspace->Bench(Layout::kFrontBytes); }
+  NodeHeader* Copy(Link link, const NodeHeader* built, uint32_t used, uint32_t bytes,
+                   NodeHeader* replaces);
   bool MakeLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items, const Fences& fences);
   Link PlaceNewLeaf(uint32_t used);
-  bool PlaceLeaf(Link link, NodeHeader* old, uint32_t used);
+  bool PlaceLeaf(Link link, NodeHeader* old, const NodeHeader* built, uint32_t used);
   bool PlaceInner(Link link, NodeHeader* old, uint32_t used);
   bool MakeInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
                  std::span<const InnerItem> items, const Fences& fences);
@@ -158,7 +130,7 @@ class Change {
   Storing storing_;
   Version drawn_ = 0;
   Version version_ = 0;
-  Lists lists_;
+  ChangeLists lists_;
   bool is_prepared_ = false;  // to be published
   Link unused_;               // a LID without a buffer: its node could not be made
 };

@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <thread>
 
+#include "btree/workspace.h"
+
 namespace skep::btree {
+
+Slot::Slot() : workspace(new Workspace) {}
+Slot::~Slot() = default;
 
 Slot& Slots::Take() {
   static std::atomic<uint32_t> threads{0};

@@ -96,8 +96,13 @@ struct Retired {
   Version end = 0;
 };
 
+struct Workspace;
+
 struct alignas(128) Slot {
   static constexpr uint64_t kIdle = UINT64_MAX;
+
+  Slot();
+  ~Slot();
 
   std::atomic<bool> taken{false};
   std::atomic<uint64_t> epoch{kIdle};
@@ -111,6 +116,7 @@ struct alignas(128) Slot {
   // Owner: who took the slot.
   Arena::Cache cache;
   std::vector<Retired> retired;
+  const std::unique_ptr<Workspace> workspace;
   uint64_t phase = 0;  // of protocol P, when the operation began
   uint32_t steps = 0;  // between operations of batches that write: RaiseInTime
   uint64_t stays = 0;  // in epochs, with the one it is in

@@ -173,16 +173,18 @@ Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
 
 // The items of the leaf with the edit worked in.
 template <class Layout>
-void Writer<Layout>::MergeItems(const LeafPlace& place, const Edit& edit, Merged* merged) {
+void Writer<Layout>::MergeItems(Slot& slot, const LeafPlace& place, const Edit& edit,
+                                Merged* merged) {
   const uint32_t bytes_max = Layout::LeafBytesMax(core_.codec.geometry);
-  merged->bytes = Layout::MergeLeaf(
-      core_.codec, place.node, place.word.used(), edit.edit.stored_key,
-      edit.edit.erase ? nullptr : &edit.edit.value, bytes_max, Change<Layout>::Workbench());
+  merged->bytes =
+      Layout::MergeLeaf(core_.codec, place.node, place.word.used(), edit.edit.stored_key,
+                        edit.edit.erase ? nullptr : &edit.edit.value, bytes_max,
+                        slot.workspace->Bench(Layout::kFrontBytes));
   merged->fits = merged->bytes <= bytes_max;
-  merged->in_workbench = merged->bytes != 0;
+  merged->on_bench = merged->bytes != 0;
   // If that could be told without gathering, it has no items with deadlines, so none that have
   // expired.
-  if (merged->in_workbench) return;
+  if (merged->on_bench) return;
   structure_.Gather(place.node, place.word.used(), &merged->items);
   ApplyEdits(core_.codec, std::span(&edit.edit, 1), &merged->items);
   if (core_.expiry.was_used()) {
@@ -197,7 +199,7 @@ template <class Layout>
 Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& edit,
                               Storing& storing, Version* version, bool* is_small) {
   Merged merged;
-  MergeItems(place, edit, &merged);
+  MergeItems(slot, place, edit, &merged);
   const uint32_t bytes = merged.bytes;
   const Geometry& g = core_.codec.geometry;
   if (!merged.fits) {
@@ -209,8 +211,9 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
   }
   Change<Layout> change(core_, slot, edit.limit);
   if (!change.Lock(place.node, place.word.bits) || HasExpiredSince(edit)) return Attempt::kAgain;
-  const bool made = merged.in_workbench
-                        ? change.ReplaceByMerged(place.link, place.node, bytes)
+  const bool made = merged.on_bench
+                        ? change.ReplaceByMerged(place.link, place.node,
+                                                 slot.workspace->Bench(Layout::kFrontBytes), bytes)
                         : change.ReplaceByLeaf(place.link, place.node, merged.items,
                                                Layout::FencesOf(core_.codec, place.node));
   if (!made) return Attempt::kNoMemory;

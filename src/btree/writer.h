@@ -88,7 +88,7 @@ class Writer {
   struct Merged {
     uint32_t bytes = 0;                                 // of the new leaf
     bool fits = false;                                  // it is not too large
-    bool in_workbench = false;                          // it is built, if it fits
+    bool on_bench = false;                              // it is built, if it fits
     std::vector<typename Layout::LeafItem> items = {};  // else
     uint64_t expired = 0;                               // items that were left out
   };
@@ -98,7 +98,7 @@ class Writer {
   bool HasExpiredSince(const Edit& edit) const;
   Attempt Append(Slot& slot, const typename Layout::Leaf& leaf, const LeafPlace& place,
                  const Edit& edit, Storing& storing, Version* version);
-  void MergeItems(const LeafPlace& place, const Edit& edit, Merged* merged);
+  void MergeItems(Slot& slot, const LeafPlace& place, const Edit& edit, Merged* merged);
   Attempt Merge(Slot& slot, const LeafPlace& place, const Edit& edit, Storing& storing,
                 Version* version, bool* is_small);
 
