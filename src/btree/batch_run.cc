@@ -48,7 +48,7 @@ template <class Layout>
 Version BatchRun<Layout>::DoBatch() {
   if (batch_.snapshot().id != 0) return DoAtSnapshot();
   if (batch_.kind() == Batch::Kind::kUnordered) return DoUnordered();
-  if (OnlyReads(batch_) && core_.multi_version && !NeedsNewest()) {
+  if (OnlyReads(batch_) && core_.versioning.reads_at_versions() && !NeedsNewest()) {
     const Version at = BeginReading();
     DoReads(at);
     EndReading();
@@ -84,15 +84,10 @@ bool BatchRun<Layout>::NeedsNewest() const {
 // Protocol S of versions.h.
 template <class Layout>
 Version BatchRun<Layout>::BeginReading() {
-  Version at = 0;
-  if (core_.multi_version) {
-    slot_.read_floor.store(core_.gate.released(), std::memory_order_seq_cst);
-    at = core_.gate.released();
-  }
+  read_at_ = core_.versioning.BeginReading(slot_, core_.gate);
   now_ms_ = core_.now.Advance(batch_.now_ms());
   reads_ = true;
-  read_at_ = at;
-  return at;
+  return read_at_;
 }
 
 // The version of the scans of an unordered batch that follow each other: one for all until the
@@ -163,9 +158,8 @@ void BatchRun<Layout>::PauseWrites() {
 template <class Layout>
 void BatchRun<Layout>::AwaitReleased(Version version) {
   PauseWrites();
-  if (!core_.multi_version) return;
   upkeep_.Release();
-  if (core_.gate.IsReleased(version)) return;
+  if (core_.versioning.IsReleased(version, core_.gate)) return;
   EndReading();
   core_.versions.LeaveEpoch(slot_);
   while (!core_.gate.IsReleased(version)) {
@@ -344,7 +338,7 @@ Version BatchRun<Layout>::DeleteRange(uint32_t i) {
   // All that was drawn before the delete began counts, the batch's own writes with it.
   AwaitReleased(core_.versions.last_drawn());
   const Version at = BeginReading();
-  if (core_.multi_version &&
+  if (core_.versioning.reads_at_versions() &&
       !RangeDelete<Layout>::HasKey(core_, at, lo, r.other, unbounded, now_ms_)) {
     EndReading();
     out_.outcome(i) = {.verdict = Verdict::kDone};

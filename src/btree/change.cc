@@ -66,10 +66,8 @@ NodeHeader* Change<Layout>::Copy(Link link, const NodeHeader* built, uint32_t us
   uint32_t sequence = 0;
   if (replaces != nullptr) {
     sequence = NodeWord{WordOf(replaces)}.sequence() + 1;
-    if (core_.multi_version) {
-      made->older.store(Older::Of(core_.table.Load(link.lid()).buffer()).bits,
-                        std::memory_order_relaxed);
-    }
+    const Older older = Older::Of(core_.table.Load(link.lid()).buffer());
+    made->older.store(core_.versioning.OlderBits(older), std::memory_order_relaxed);
   }
   // A new node is locked until the tree leads to it: a forged hint might find it before.
   const uint64_t lock = replaces == nullptr ? NodeWord::kLocked : 0;
@@ -201,8 +199,8 @@ void Change<Layout>::SetSiblings(Link leaf, Link left, Link right) {
 
 template <class Layout>
 void Change<Layout>::SetOrigin(Link made, Link origin) {
-  if (!core_.multi_version) return;
-  Find(made).node->older.store(Older::Of(origin).bits, std::memory_order_relaxed);
+  Find(made).node->older.store(core_.versioning.OlderBits(Older::Of(origin)),
+                               std::memory_order_relaxed);
 }
 
 template <class Layout>
@@ -312,13 +310,8 @@ void Change<Layout>::Publish() {
     const ArenaAddress old = core_.table.Load(made.link.lid()).buffer();
     Count(made.replaces, -uint64_t{1});
     Map(made);
-    if (core_.multi_version) {
-      slot_.retired.push_back({.kind = Retired::Kind::kBuffer, .link = made.link, .end = version_});
-    } else {
-      slot_.retired.push_back({.kind = Retired::Kind::kUnlinked,
-                               .bytes = static_cast<uint32_t>(made.replaces->buffer_bytes()),
-                               .at = old});
-    }
+    slot_.retired.push_back(
+        core_.versioning.Replaced(made.link, old, made.replaces->buffer_bytes(), version_));
   }
   for (const Made& made : lists_.made) QueueDeadline(made);
   for (const Made& made : lists_.made) {

@@ -24,6 +24,7 @@
 #include "btree/stored.h"
 #include "btree/sync_point.h"
 #include "btree/tries.h"
+#include "btree/versioning.h"
 #include "btree/versions.h"
 #include "engine/engine.h"
 
@@ -33,7 +34,7 @@ struct Core {
   Core(const EngineOptions& options, ReleaseGate& release_gate, LatestNow& latest_now,
        Watches& key_watches, const NodeContents& contents, uint32_t bytes_before_node)
       : budget(*options.budget),
-        multi_version(options.index.btree.multi_version),
+        versioning(options.index.btree.multi_version),
         front_bytes(bytes_before_node),
         arena({.budget = options.budget}),
         table(options.budget),
@@ -62,11 +63,10 @@ struct Core {
     slots.ForEach([&](const Slot& slot) { sum += (slot.*number).load(std::memory_order_relaxed); });
     return sum > 0 ? static_cast<uint64_t>(sum) : 0;
   }
-  // A version as it is stored and told: 0 without versions.
-  Version Stamp(Version drawn) const { return multi_version ? drawn : 0; }
+  Version Stamp(Version drawn) const { return versioning.Stamp(drawn); }
 
   MemoryBudget& budget;
-  const bool multi_version;
+  const Versioning versioning;
   const uint32_t front_bytes;  // of a buffer, before the node in it: the layout's kFrontBytes
   Arena arena;
   PageTable table;

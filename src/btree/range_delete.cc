@@ -76,7 +76,7 @@ Attempt RangeDelete<Layout>::Try(Slot& slot, Tries& tries) {
   const Versions::Stopped stopped(turn);
   core_.Sync(SyncPoint::kDetachStopped);
   now_ms_ = core_.now.Advance(now_ms_);
-  if (!core_.multi_version && !is_counted_) {
+  if (!core_.versioning.reads_at_versions() && !is_counted_) {
     // There is no state before to count in later.
     deleted_ = Ranges<Layout>(core_, Reader<Layout>::kNewest, now_ms_)
                    .TallyKeys(ends_.lo, ends_.hi, ends_.unbounded);

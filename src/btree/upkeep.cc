@@ -14,7 +14,7 @@ constexpr uint64_t kSpareBytes = 1 << 20;   // reclaimed beyond what is wanted
 }  // namespace
 
 void Upkeep::Release() {
-  if (core_.multi_version) core_.gate.Release(core_.versions.Complete());
+  core_.versioning.Release(core_.versions, core_.gate);
 }
 
 void Upkeep::AfterBatch(Slot& slot) {
