@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "base/reserve_more.h"
-#include "btree/head_layout_search.h"
-#include "btree/paper_layout.h"
+#include "btree/heads/head_layout_search.h"
+#include "btree/paper/paper_layout.h"
 
 namespace skep::btree {
 

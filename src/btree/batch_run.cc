@@ -8,8 +8,8 @@
 
 #include "btree/atomic_points.h"
 #include "btree/atomic_ranges.h"
-#include "btree/head_layout_search.h"
-#include "btree/paper_layout.h"
+#include "btree/heads/head_layout_search.h"
+#include "btree/paper/paper_layout.h"
 #include "btree/range_delete.h"
 #include "btree/ranges.h"
 #include "btree/sampler.h"

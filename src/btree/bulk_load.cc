@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "btree/head_layout_search.h"
-#include "btree/paper_layout.h"
+#include "btree/heads/head_layout_search.h"
+#include "btree/paper/paper_layout.h"
 #include "btree/structure.h"
 #include "engine/batch_writer.h"
 

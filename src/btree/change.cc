@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "base/reserve_more.h"
-#include "btree/head_layout_search.h"
-#include "btree/paper_layout.h"
+#include "btree/heads/head_layout_search.h"
+#include "btree/paper/paper_layout.h"
 
 namespace skep::btree {
 namespace {

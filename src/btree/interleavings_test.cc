@@ -7,7 +7,7 @@
 
 #include <deque>
 
-#include "btree/tree_test_changes.h"
+#include "btree/testing/tree_test_changes.h"
 
 namespace skep::btree {
 namespace {

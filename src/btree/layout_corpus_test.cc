@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "btree/head_layout_search.h"
-#include "btree/paper_layout.h"
+#include "btree/heads/head_layout_search.h"
+#include "btree/paper/paper_layout.h"
 
 namespace skep::btree {
 namespace {

@@ -8,10 +8,10 @@
 #include <random>
 
 #include "base/sanitized.h"
-#include "btree/head_layout_search.h"
-#include "btree/layout_test_node.h"
-#include "btree/paper_layout.h"
-#include "btree/tree_test_layouts.h"
+#include "btree/heads/head_layout_search.h"
+#include "btree/paper/paper_layout.h"
+#include "btree/testing/layout_test_node.h"
+#include "btree/testing/tree_test_layouts.h"
 #include "skep/items.h"
 
 namespace skep::btree {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/sanitized.h"
-#include "btree/head_layout_search.h"
-#include "btree/tree_test_changes.h"
+#include "btree/heads/head_layout_search.h"
+#include "btree/testing/tree_test_changes.h"
 
 namespace skep::btree {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 #include <thread>
 
-#include "btree/tree_test_within.h"
+#include "btree/testing/tree_test_within.h"
 
 namespace skep::btree {
 namespace {
@@ -55,9 +55,9 @@ TEST_P(Measure, AgreesWithASmallTree) {
     EXPECT_LE(all.used_bytes, all.node_bytes);
     // There are no values outside the nodes, and nothing is on its way out.
     EXPECT_EQ(told.at("arena_allocated_bytes"), all.node_bytes);
-    EXPECT_EQ(told.at("arena_held_bytes") + told.at("table_held_bytes") +
-                  told.at("reclaim_held_bytes"),
-              tree.budget().used());
+    EXPECT_EQ(
+        told.at("arena_held_bytes") + told.at("table_held_bytes") + told.at("reclaim_held_bytes"),
+        tree.budget().used());
     EXPECT_EQ(told.at("bytes_per_item"), keys == 0 ? 0 : tree.budget().used() / keys);
     for (const char* nothing :
          {"chain_buffers", "chain_max", "executing", "unreleased", "reader_behind", "snapshots",

@@ -1,7 +1,7 @@
 // What lies outside the nodes, when whole nodes go at once.
 #include <gtest/gtest.h>
 
-#include "btree/tree_test_tree.h"
+#include "btree/testing/tree_test_tree.h"
 
 namespace skep::btree {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "btree/tree_test_tree.h"
+#include "btree/testing/tree_test_tree.h"
 #include "btree/upkeep.h"
 
 namespace skep::btree {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "btree/head_layout_search.h"
-#include "btree/paper_layout.h"
+#include "btree/heads/head_layout_search.h"
+#include "btree/paper/paper_layout.h"
 #include "btree/ranges.h"
 #include "btree/reader.h"
 #include "engine/point.h"

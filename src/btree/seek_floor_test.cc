@@ -1,7 +1,7 @@
 // The largest key at or below a bound, where whole leaves hold no key.
 #include <gtest/gtest.h>
 
-#include "btree/tree_test_within.h"
+#include "btree/testing/tree_test_within.h"
 
 namespace skep::btree {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "btree/layout_test_node.h"
+#include "btree/testing/layout_test_node.h"
 
 namespace skep::btree {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "btree/head_layout_search.h"
-#include "btree/paper_layout.h"
+#include "btree/heads/head_layout_search.h"
+#include "btree/paper/paper_layout.h"
 
 namespace skep::btree {
 namespace {

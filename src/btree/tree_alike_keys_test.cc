@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 #include "base/sanitized.h"
-#include "btree/tree_test_tree.h"
+#include "btree/testing/tree_test_tree.h"
 
 namespace skep::btree {
 namespace {

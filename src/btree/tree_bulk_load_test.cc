@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "btree/tree_test_tree.h"
+#include "btree/testing/tree_test_tree.h"
 #include "engine/bulk_load.h"
 
 namespace skep::btree {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/sanitized.h"
-#include "btree/tree_test_changes.h"
+#include "btree/testing/tree_test_changes.h"
 
 namespace skep::btree {
 namespace {

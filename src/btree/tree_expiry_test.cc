@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "btree/expirer.h"
-#include "btree/tree_test_changes.h"
-#include "btree/tree_test_within.h"
+#include "btree/testing/tree_test_changes.h"
+#include "btree/testing/tree_test_within.h"
 
 namespace skep::btree {
 namespace {

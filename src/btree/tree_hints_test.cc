@@ -1,7 +1,7 @@
 // Hints that are older than what they name.
 #include <gtest/gtest.h>
 
-#include "btree/tree_test_tree.h"
+#include "btree/testing/tree_test_tree.h"
 
 namespace skep::btree {
 namespace {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "btree/tree_test_changes.h"
+#include "btree/testing/tree_test_changes.h"
 #include "btree/upkeep.h"
 
 namespace skep::btree {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <random>
 
-#include "btree/tree_test_changes.h"
+#include "btree/testing/tree_test_changes.h"
 
 namespace skep::btree {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "base/random.h"
 #include "base/sanitized.h"
-#include "btree/tree_test_history.h"
-#include "btree/tree_test_tree.h"
+#include "btree/testing/tree_test_history.h"
+#include "btree/testing/tree_test_tree.h"
 
 namespace skep::btree {
 namespace {

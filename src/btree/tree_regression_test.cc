@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "btree/reader.h"
-#include "btree/tree_test_changes.h"
+#include "btree/testing/tree_test_changes.h"
 
 namespace skep::btree {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "btree/tree_test_tree.h"
+#include "btree/testing/tree_test_tree.h"
 
 namespace skep::btree {
 namespace {

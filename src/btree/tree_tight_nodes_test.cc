@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "btree/change.h"
-#include "btree/paper_layout.h"
-#include "btree/tree_test_tree.h"
-#include "btree/tree_test_within.h"
+#include "btree/paper/paper_layout.h"
+#include "btree/testing/tree_test_tree.h"
+#include "btree/testing/tree_test_within.h"
 
 namespace skep::btree {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "btree/tree_test_tree.h"
-#include "btree/tree_test_within.h"
+#include "btree/testing/tree_test_tree.h"
+#include "btree/testing/tree_test_within.h"
 
 namespace skep::btree {
 namespace {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/poison.h"
-#include "btree/tree_test_stage.h"
-#include "btree/tree_test_tree.h"
+#include "btree/testing/tree_test_stage.h"
+#include "btree/testing/tree_test_tree.h"
 
 namespace skep::btree {
 namespace {

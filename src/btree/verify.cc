@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "btree/head_layout_search.h"
-#include "btree/paper_layout.h"
+#include "btree/heads/head_layout_search.h"
+#include "btree/paper/paper_layout.h"
 #include "btree/reclaim.h"
 
 namespace skep::btree {

@@ -1,0 +1,381 @@
+// head_layout.h: a node's bytes arranged for a CPU: few cache lines a search, many compared at
+// once.
+//
+// Beside its items, a node has the head of each key: 16 bits that rise with the keys. Of a key, the
+// bytes behind what all keys of the node have in common are taken as a number of 64 bits, less
+// that of the first key, shifted so that the last key's still fits (heads::Form). So
+//
+//   head(a) < head(b)  =>  a < b          and nothing follows from equal heads: then keys decide.
+//
+// 32 heads are a cache line and are compared in some twenty instructions; of every 32nd one, or if
+// there are many items every 64th and so on, the upper byte is sampled in the node's search line.
+// With 150 items of random keys a search ends at the right item but for one in a thousand. It reads
+//
+//   the search line  ->  one segment of heads  ->  the item
+//
+// and the front and a log item, if a tag says that the log may have the key. Scans and writes read
+// the front and the log heads as well.
+//
+// leaf; each line of the picture is one of the cache
+//   offset size
+//    -32     8   newest: no log item is of a later version                     the front
+//    -24    24   places of the log items: offset from log_begin, in units of 8
+//      0    32   header up to sorted_count (node.h); shortcut_end: where the fences are
+//
+//     32    16   word, version                                                 the search line
+//     48    16   Form
+//     64     8   samples: upper bytes of the first heads of segments 1 .. 8; 0xff if there is none
+//     72    24   tags of the log items: the lower bytes of their heads
+//
+//     96    48   heads of the log items, in the order they came                the log heads
+//    144     8   deadline, as PaperLayout's
+//    152     8   unused
+//
+//    160    2N   heads of the sorted items; N is their number rounded up to whole segments, and
+//                what is too many is 0xffff
+//           2n   only if the items have not all one form: their offsets
+//                sorted items. If all have keys of one length and flags and values of one length
+//                and flags, just key | value, else  u16 key form | key | u16 value form | value
+//                fences: u16 form | lower key, u16 form | upper key (kNoFence: none)
+//                log items, from header.log_begin, each at a multiple of 8 from there: u32 version
+//                delta | u16 key form | u16 value form | key | value. A delete marker (a flag of
+//                the key) has no value.
+//
+// inner node
+//    -32    64   32 unused bytes; header up to sorted_count
+//     32    64   word, version, Form (no item forms), and 32 samples
+//     96    2N   heads of the separators
+//           8n   Links: child i + 1 has the keys from separator i up; header.left those below all
+//           2n   offsets of the separators, then these: u16 form | key; then the fences
+//
+// Forms and lengths are blob.h's. A leaf is as long as its content and its log may become; the
+// sorted block may fill node_bytes, and the log comes on top of that.
+//
+// Log. Up to 24 items in up to 2048 bytes, in the order of their versions, so what a reader may not
+// see is a suffix.
+// There are no back pointers or order hints as in the paper: a reader that needs their order sorts
+// the heads.
+//
+// Who writes what. All but the log is written before the buffer is mapped. To append: item, place,
+// head, tag, `newest`, then word, with release. Readers look at items and places only below what
+// `word` says; at heads and tags in whole words, some of which may hold such beyond that, and mask
+// them; at `newest`, which may be ahead of `word`: then they look at the versions of the items.
+//
+// Invariants. True of what Build and Append write; Check() looks at each.
+//   H1  The blocks lie one behind the other inside what is used, the log's places are where its
+//       items begin, and the form's count is the header's.
+//   H2  Keys, values and fences have no flags but their own, and are as long as stored.h says.
+//   H3  Sorted keys rise strictly and lie between the fences, and so do the log's; the first
+//       separator of an inner node is not its lower fence.
+//   H4  Heads, samples, log heads and tags are those of their keys; heads and samples that are too
+//       many are 0xffff and 0xff.
+//   H5  `prefix` bytes are common to all sorted keys; not to both fences exactly if `is_surmised`.
+//   H6  Version deltas do not fall, and `newest` is not below the last one.
+//   H7  A log item replaces (flag kReplaces) exactly if its key had a value before it.
+//   H8  The deadline is not above any item's, and metadata is as stored.h says.
+//
+// Thread safety: as PaperLayout. Members do what those of PaperLayout of the same name do; here is
+// said what differs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "btree/heads/head_layout_bytes.h"
+#include "btree/node.h"
+#include "btree/node_items.h"
+#include "btree/stored.h"
+
+namespace skep::btree {
+
+class HeadLayout {
+  class Checker;
+  class Merger;
+
+ public:
+  class LeafCursor;
+  using LeafItem = btree::LeafItem;
+  using InnerItem = btree::InnerItem;
+  using Fences = btree::Fences;
+  using Found = btree::Found;
+
+  static constexpr uint32_t kFrontBytes = heads::kFrontBytes;
+  static constexpr uint32_t kLogItemsMax = heads::kLogItemsMax;
+  static constexpr uint32_t kLogBytesMax = heads::kLogBytesMax;
+  static constexpr uint64_t kDeltaMax = UINT32_MAX;
+  static constexpr uint64_t kNoDeadline = UINT64_MAX;
+
+  // The items of the sorted block. A view.
+  class Sorted {
+   public:
+    explicit Sorted(const NodeHeader* node);
+    uint32_t count() const { return count_; }
+    bool is_uniform() const { return stride_ != 0; }
+    uint32_t stride() const { return stride_; }                               // if uniform
+    uint32_t key_bytes() const { return key_form_ & blob::kLengthMask; }      // if uniform
+    uint32_t value_bytes() const { return value_form_ & blob::kLengthMask; }  // if uniform
+    // Whether values are just what is stored: uniform, not outside, and without metadata.
+    bool is_plain() const {
+      return is_uniform() && ((key_form_ | value_form_) & ~blob::kLengthMask) == 0;
+    }
+    uint16_t head(uint32_t i) const { return heads_[i]; }
+    uint32_t offset(uint32_t i) const {
+      return is_uniform() ? items_ + i * stride_ : blob::Load<uint16_t>(node_, items_ + 2 * i);
+    }
+    StoredKey key(uint32_t i) const;
+    StoredValue value(uint32_t i) const;
+    // The first item with a head >= `head`.
+    uint32_t LowerBound(uint16_t head) const;
+    // How many items from item `from` on have heads below `head`.
+    uint32_t CountBelow(uint32_t from, uint16_t head) const;
+    // The first item with a key >= `key`, whose head is `head`; *equal: it has that key.
+    template <class Key>
+    uint32_t Seek(const Codec& codec, const Key& key, uint16_t head, bool* equal) const {
+      return SeekFrom(codec, key, head, LowerBound(head), equal);
+    }
+    // The same, if LowerBound(head) is known.
+    template <class Key>
+    uint32_t SeekFrom(const Codec& codec, const Key& key, uint16_t head, uint32_t lower_bound,
+                      bool* equal) const;
+
+   private:
+    const NodeHeader* node_;
+    const uint16_t* heads_;
+    uint32_t count_;
+    uint32_t items_;   // offset of the items, or of their offsets
+    uint32_t stride_;  // 0: not uniform
+    uint16_t key_form_;
+    uint16_t value_form_;
+  };
+
+  class Leaf {
+   public:
+    static constexpr Version kNewest = UINT64_MAX;
+    static constexpr uint64_t kNoTime = 0;
+
+    Leaf(const Codec& codec, const NodeHeader* node, uint32_t used, Version read_version = kNewest,
+         uint64_t now_ms = kNoTime);
+
+    // Cost: three cache lines, usually; the item's line if `spot` is known.
+    Found Find(std::string_view key, const LeafSpot& spot = {}) const;
+    // Asks for the segment of heads that a search for the key will read; the search line is there.
+    // Then, once that has come, for the first `items` from the key on, and completes the
+    // spot.
+    LeafSpot Prefetch(std::string_view key) const;
+    void PrefetchItems(uint32_t items, LeafSpot* spot) const;
+    // Asks for where a write of the key writes: the end of the log, or the whole leaf, if that has
+    // no room and will be merged.
+    void PrefetchWrite() const;
+    // Whether `items` from a known spot on may go beyond the leaf; asks for the fences then.
+    bool GoesBeyond(const LeafSpot& spot, uint32_t items) const;
+    // Of a leaf that a scan goes on to, once the header has come: what it enters by.
+    void PrefetchFences() const;
+    // Asks for all that a scan of so many items from sorted item `from` on reads in this leaf, once
+    // the header has come.
+    void PrefetchScan(uint32_t from, uint32_t items) const;
+    uint32_t log_items() const { return heads::Fill::Of(used_).log_items; }
+    uint32_t CountPresent() const;
+    Version newest_version() const;
+
+    const Codec& codec() const { return *codec_; }
+    const NodeHeader* node() const { return node_; }
+    uint32_t used() const { return used_; }
+
+   private:
+    friend class LeafCursor;
+    friend class HeadLayout;
+
+    heads::LogItem Log(uint32_t i) const { return {node_, heads::LogOffset(node_, i)}; }
+    bool HasExpired(const StoredValue& value) const {
+      const uint64_t deadline_ms = DeadlineOf(value);
+      return deadline_ms != 0 && deadline_ms <= now_ms_;
+    }
+    uint32_t CountLive() const;
+    uint32_t Tagged(uint16_t head, const LeafSpot& spot) const;
+    uint32_t LogItemsBetween(uint16_t head, uint32_t end) const;
+
+    const Codec* codec_;
+    const NodeHeader* node_;
+    uint32_t used_;
+    uint32_t visible_;  // log items it sees
+    Version node_version_;
+    uint64_t now_ms_;
+  };
+
+  class LeafCursor {
+   public:
+    explicit LeafCursor(const Leaf& leaf);
+
+    bool valid() const { return source_ != Source::kNone; }
+    void SeekFirst();
+    void SeekLast();
+    void SeekAtLeast(std::string_view key, KeyIs where = KeyIs::kAny);
+    // The same of a key of the leaf, and a spot that may be known. The cursor goes on for at most
+    // `items` items.
+    void SeekAtLeast(std::string_view key, const LeafSpot& spot, uint32_t items);
+    void SeekBelow(std::string_view key, KeyIs where = KeyIs::kAny);
+    void Next();
+    void Prev();
+    StoredKey key() const;
+    StoredValue value() const;
+    Version version() const;
+
+    // That of the sorted block; none if its items have several forms, have metadata or lie outside.
+    // Items of the log may have another one.
+    std::optional<PlainForm> plain_form() const {
+      if (!sorted_.is_plain()) return std::nullopt;
+      return PlainForm{.key_bytes = sorted_.key_bytes(), .value_bytes = sorted_.value_bytes()};
+    }
+    // Only if there is a plain_form(). Cost: copying; a few instructions for each item of the log.
+    uint32_t CopyPlain(uint32_t most, bool keys_only, char* to);
+
+   private:
+    friend class Merger;
+    enum class Source : uint8_t { kNone, kSorted, kLog };
+
+    uint32_t PlaceOfEntry(bool* hides) const;
+
+    void SortLog();
+    void SettleEqualHeads();
+    void GoToGapBefore(std::string_view key, KeyIs where);
+    uint16_t GoToSorted(std::string_view key, const LeafSpot& spot);
+    void GoToEntry(std::string_view key, uint16_t head);
+    bool GoToEndIfOutside(std::string_view key);
+    void StepForward();
+    void StepBack();
+    void TakeNext();
+    void TakePrevious();
+    void PassCurrent();
+    heads::LogItem Entry(uint32_t entry) const { return leaf_->Log(order_[entry]); }
+    int CompareWithSorted(uint32_t entry, uint32_t item) const;
+    bool HasExpired() const {
+      return leaf_->now_ms_ != Leaf::kNoTime && valid() && leaf_->HasExpired(value());
+    }
+
+    const Leaf* leaf_;
+    Sorted sorted_;
+    // A gap in the merged order: sorted item at_ and entry_ are the first behind it, and the
+    // current item is the first of the two, or both: if hides_.
+    uint32_t at_ = 0;
+    uint32_t entry_ = 0;
+    uint32_t entry_count_ = 0;
+    bool has_sorted_log_ = false;
+    Source source_ = Source::kNone;
+    bool hides_ = false;
+    // The newest visible log item of each key, by the order of keys, and their heads.
+    std::array<uint8_t, kLogItemsMax> order_;
+    std::array<uint16_t, kLogItemsMax> entry_heads_;
+  };
+
+  class Inner {
+   public:
+    Inner(const Codec& codec, const NodeHeader* node) : codec_(&codec), node_(node) {}
+
+    uint32_t count() const { return heads::FormOf(node_).count; }
+    Link ChildOf(std::string_view key, uint32_t* index = nullptr) const;
+    Link ChildBelow(std::string_view key, uint32_t* index = nullptr) const;
+    // ChildOf in two steps: the first asks for the link, the second reads it.
+    uint64_t Locate(std::string_view key) const;
+    Link Located(uint64_t located) const { return Child(static_cast<uint32_t>(located)); }
+    void CopyTo(std::vector<InnerItem>* items) const;
+    Link leftmost() const { return {node_->left.load(std::memory_order_relaxed)}; }
+    Link rightmost() const { return Child(count()); }
+
+   private:
+    friend class HeadLayout;
+    uint32_t links() const { return heads::AfterHeads(false, count()); }
+    Link Child(uint32_t i) const {
+      return i == 0 ? leftmost() : blob::Load<Link>(node_, links() + 8 * (i - 1));
+    }
+    StoredKey separator(uint32_t i) const {
+      return blob::KeyAt(node_, blob::Load<uint16_t>(node_, links() + 8 * count() + 2 * i));
+    }
+    // The first separator >= the key; *equal: it is the key.
+    uint32_t Seek(std::string_view key, bool* equal) const;
+
+    const Codec* codec_;
+    const NodeHeader* node_;
+  };
+
+  // The cheap answer for most reads of the newest state: true if the log has nothing of the key,
+  // and its item in the sorted block is plain; then its value. Else nothing is said. `spot` is
+  // completed.
+  static bool FindPlain(const NodeHeader* leaf, uint32_t used, std::string_view key,
+                        const LeafSpot& spot, std::string_view* value);
+
+  static void BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t used,
+                       std::vector<OutsideBlock>* blocks);
+
+  static Fences FencesOf(const Codec& codec, const NodeHeader* node);
+  static uint64_t NodeDeadline(const Codec& codec, const NodeHeader* node);
+  static bool LowerDeadline(const Codec& codec, NodeHeader* node, uint64_t deadline_ms);
+  static bool Covers(const Codec& codec, const NodeHeader* node, std::string_view key);
+
+  static uint32_t FixedBytes(const Geometry& geometry);
+  static uint32_t LeafItemBytes(const LeafItem& item);
+  static uint32_t InnerItemBytes(const InnerItem& item);
+  static uint32_t FenceBytes(const Fences& fences);
+  static uint32_t LeafBytes(const Codec& codec, std::span<const LeafItem> items,
+                            const Fences& fences);
+  static uint32_t InnerBytes(const Codec& codec, std::span<const InnerItem> items,
+                             const Fences& fences);
+  static uint32_t InnerBytesOf(const Codec&, const NodeHeader* inner) { return inner->log_begin; }
+  static uint32_t SeparatorBytesMax(const Geometry& geometry);
+  static uint32_t LeafBytesMax(const Geometry& geometry);
+  // Of a log, with this geometry.
+  static uint32_t LogBytesMax(const Geometry& geometry) {
+    return std::min(geometry.log_bytes_max, kLogBytesMax);
+  }
+  // Not if its items, if they get forms of their own, are too many to be split in two.
+  static bool FitsLeaf(const Codec& codec, std::span<const LeafItem> items, const Fences& fences);
+  // The log comes on top of every leaf.
+  static bool CanBeLeaf(const Codec& codec, std::span<const LeafItem> items, const Fences& fences) {
+    return FitsLeaf(codec, items, fences);
+  }
+  static uint32_t LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used);
+  static bool HasLogRoom(const Codec& codec, const NodeHeader* node, uint32_t used, uint32_t bytes,
+                         uint32_t items);
+
+  static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
+                            const Fences& fences, NodeHeader* buffer);
+  static uint32_t BuildLeaf(const Codec& codec, const ItemSpan& items, const Fences& fences,
+                            NodeHeader* buffer);
+  // Builds what BuildLeaf would of the leaf's items as of `used` and one edit: the key gets the
+  // value, or null: goes. Returns 0 if it cannot, since the items are not all plain and of one
+  // form, or fewer than two, and else the log_begin. Writes nothing if that is above `bytes_max`,
+  // or if FitsLeaf would say no: then it returns more than that. Cost: the log, and copying.
+  static uint32_t MergeLeaf(const Codec& codec, const NodeHeader* leaf, uint32_t used,
+                            const StoredKey& key, const StoredValue* value, uint32_t bytes_max,
+                            NodeHeader* buffer);
+  // A copy of the leaf's items as of `used`, if all are plain and of one form; else none. Cost: as
+  // MergeLeaf.
+  static ItemSpan GatherPlain(const Codec& codec, const NodeHeader* leaf, uint32_t used,
+                             Scratch& scratch);
+  static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,
+                             std::span<const InnerItem> items, const Fences& fences,
+                             NodeHeader* buffer);
+
+  // Builds an inner node as `old`, but that its child number `child` is `left`, and behind it come
+  // `separator` and `right`. Returns 0 if it cannot, else the log_begin.
+  static uint32_t InsertChild(const Codec& codec, const NodeHeader* old, uint32_t child, Link left,
+                              const StoredKey& separator, Link right, NodeHeader* buffer);
+
+  static uint32_t LogItemBytes(const StoredKey& key, const StoredValue* value);
+  static uint32_t AppendToLog(const Codec& codec, NodeHeader* node, uint32_t used, const Found& at,
+                              const StoredKey& key, const StoredValue* value);
+  static void SetLogVersion(NodeHeader* node, uint32_t used, uint64_t delta);
+
+  // What a search looks at first. Of a leaf, also what scans and writes need of its header.
+  static void PrefetchHead(const Codec& codec, const NodeHeader* node);
+  static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool gets_only);
+  // Once the header has come; nothing here.
+  static void PrefetchLog(const NodeHeader*, NodeWord) {}
+
+  static const char* Check(const Codec& codec, const NodeHeader* node, uint32_t used);
+};
+
+}  // namespace skep::btree

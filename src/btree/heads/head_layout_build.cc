@@ -1,0 +1,254 @@
+// Building nodes: the form that all keys of a node share, and writing the bytes.
+
+#include "btree/heads/head_layout_build.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "btree/heads/head_layout_search.h"
+
+namespace skep::btree {
+namespace {
+
+using heads::Form;
+
+bool HaveOneForm(std::span<const LeafItem> items) {
+  if (items.empty()) return false;
+  const uint16_t key = heads::FormOfKey(items[0].key);
+  const uint16_t value = heads::FormOfValue(items[0].value);
+  if (((key | value) & blob::kLengthMask) == 0) return false;
+  return std::ranges::all_of(items, [&](const LeafItem& item) {
+    return heads::FormOfKey(item.key) == key && heads::FormOfValue(item.value) == value;
+  });
+}
+
+// What an item takes beside its key and value, unless all have one form.
+constexpr uint32_t kOffsetAndForms = 2 + 2 * blob::kLengthBytes;
+
+uint32_t Bytes(const LeafItem& item) {
+  return static_cast<uint32_t>(item.key.bytes.size() + item.value.bytes.size());
+}
+
+// Behind the items, where the node ends.
+uint32_t PutFences(NodeHeader* node, uint32_t at, const Fences& fences) {
+  node->shortcut_end = static_cast<uint16_t>(at);
+  at = blob::PutFences(node, at, fences);
+  node->log_begin = static_cast<uint16_t>(at);
+  return at;
+}
+
+// Writes the items from `at` on, and returns what comes behind them.
+uint32_t PutUniform(NodeHeader* node, uint32_t at, std::span<const LeafItem> items) {
+  std::byte* to = node->bytes() + at;
+  for (const LeafItem& item : items) {
+    CopyBytes(to, item.key.bytes.data(), item.key.bytes.size());
+    to += item.key.bytes.size();
+    CopyBytes(to, item.value.bytes.data(), item.value.bytes.size());
+    to += item.value.bytes.size();
+  }
+  return static_cast<uint32_t>(to - node->bytes());
+}
+
+uint32_t PutMixed(NodeHeader* node, uint32_t offsets, std::span<const LeafItem> items) {
+  uint32_t at = offsets + 2 * static_cast<uint32_t>(items.size());
+  for (const LeafItem& item : items) {
+    blob::Store(node, offsets, static_cast<uint16_t>(at));
+    offsets += 2;
+    at = blob::PutKey(node, at, item.key);
+    at = blob::PutValue(node, at, item.value);
+  }
+  return at;
+}
+
+}  // namespace
+
+Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_view last,
+                     uint32_t count, const Fences& fences) {
+  // The words of outside keys lie in what of them is in the node.
+  const uint32_t prefix_max = std::min(255u, codec.geometry.long_key_head_bytes() - 8);
+  Form form = {.base = 0,
+               .key_form = heads::kMixed,
+               .value_form = 0,
+               .count = static_cast<uint16_t>(count),
+               .shift = 48,
+               .is_surmised = 0,
+               .prefix = 0};
+  const uint32_t guaranteed = std::min(heads::GuaranteedPrefix(fences), prefix_max);
+  form.prefix = static_cast<uint8_t>(guaranteed);
+  if (count < 2) return form;
+  const uint32_t common = std::min(heads::CommonPrefix(first, last), prefix_max);
+  form.prefix = static_cast<uint8_t>(std::max(guaranteed, common));
+  form.is_surmised = form.prefix != guaranteed;
+  form.base = heads::WordAt(first, form.prefix);
+  const auto width = std::bit_width(heads::WordAt(last, form.prefix) - form.base);
+  form.shift = static_cast<uint8_t>(std::max(static_cast<int>(width) - 16, 0)) & 0x7f;
+  return form;
+}
+
+void heads::PutForm(NodeHeader* node, const Form& form) {
+  *FrontOf(node) = {};
+  std::memcpy(node->bytes() + kFormAt, &form, sizeof(form));
+}
+
+void heads::PutEmptyLog(NodeHeader* leaf, uint64_t deadline_ms) {
+  std::memset(leaf->bytes() + kTagsAt, 0, kLogItemsMax);
+  std::memset(leaf->bytes() + kLogHeadsAt, 0, kLeafHeadsAt - kLogHeadsAt);
+  Store(leaf, kDeadlineAt, deadline_ms);
+}
+
+void heads::FinishHeads(NodeHeader* node) {
+  const bool is_leaf = node->is_leaf();
+  const uint32_t count = node->sorted_count;
+  uint16_t* const all = NumbersAt(node, is_leaf ? kLeafHeadsAt : kInnerHeadsAt);
+  std::byte* const samples = node->bytes() + kSamplesAt;
+  const uint32_t samples_max = is_leaf ? kLeafSamplesMax : kInnerSamplesMax;
+  std::fill(all + count, all + HeadSlots(count), uint16_t{0xffff});
+  const uint32_t shift = SampleShift(count, samples_max);
+  for (uint32_t i = 0; i < samples_max; ++i) {
+    const uint32_t at = (i + 1) << shift;
+    samples[i] = static_cast<std::byte>(at < count ? all[at] >> 8 : 0xff);
+  }
+}
+
+uint32_t HeadLayout::FixedBytes(const Geometry&) { return heads::AfterHeads(true, 0); }
+
+uint32_t HeadLayout::LeafItemBytes(const LeafItem& item) {
+  return 2 + kOffsetAndForms + Bytes(item);
+}
+
+uint32_t HeadLayout::InnerItemBytes(const InnerItem& item) {
+  return 2 + blob::kLinkBytes + 2 + blob::BytesOf(item.separator);
+}
+
+uint32_t HeadLayout::FenceBytes(const Fences& fences) { return blob::BytesOf(fences); }
+
+uint32_t HeadLayout::LeafBytes(const Codec&, std::span<const LeafItem> items,
+                               const Fences& fences) {
+  const auto count = static_cast<uint32_t>(items.size());
+  uint32_t bytes = heads::AfterHeads(true, count) + FenceBytes(fences);
+  if (HaveOneForm(items)) return bytes + count * Bytes(items[0]);
+  for (const LeafItem& item : items) bytes += kOffsetAndForms + Bytes(item);
+  return bytes;
+}
+
+uint32_t HeadLayout::InnerBytes(const Codec&, std::span<const InnerItem> items,
+                                const Fences& fences) {
+  const auto count = static_cast<uint32_t>(items.size());
+  uint32_t bytes = heads::AfterHeads(false, count) + FenceBytes(fences);
+  for (const InnerItem& item : items) bytes += InnerItemBytes(item) - 2;
+  return bytes;
+}
+
+uint32_t HeadLayout::SeparatorBytesMax(const Geometry& geometry) {
+  return 2 * heads::kSegmentHeads + blob::kLinkBytes + 2 + blob::kLengthBytes +
+         geometry.key_inline_max();
+}
+
+uint32_t HeadLayout::LeafBytesMax(const Geometry& geometry) {
+  // The log comes on top.
+  return std::min(geometry.node_bytes,
+                  Geometry::kBufferBytesMax - kFrontBytes - LogBytesMax(geometry));
+}
+
+// A leaf and its log are split when they are too much for one: a fifth too much, and the log, leave
+// half a leaf room for the largest item and fence.
+bool heads::HasRoomForForms(const Geometry& geometry, uint32_t bytes, uint32_t items) {
+  return 5 * (bytes + items * kOffsetAndForms) <= 6 * HeadLayout::LeafBytesMax(geometry);
+}
+
+bool HeadLayout::FitsLeaf(const Codec& codec, std::span<const LeafItem> items,
+                          const Fences& fences) {
+  const uint32_t bytes = LeafBytes(codec, items, fences);
+  return bytes <= LeafBytesMax(codec.geometry) &&
+         (!HaveOneForm(items) ||
+          heads::HasRoomForForms(codec.geometry, bytes, static_cast<uint32_t>(items.size())));
+}
+
+// Room for fewer log items than there may be: a buffer is larger than what is asked for by half a
+// size of the arena, on average, and what it has more is the log's too.
+constexpr uint32_t kLogItemsMin = 16;
+
+uint32_t HeadLayout::LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used) {
+  const Sorted sorted(built);
+  uint32_t log = LogBytesMax(codec.geometry);
+  if (sorted.is_uniform()) {
+    log = std::min(log, kLogItemsMin * heads::LogItem::BytesOf(sorted.stride()));
+  }
+  return used + log;
+}
+
+uint32_t HeadLayout::BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
+                               const Fences& fences, NodeHeader* buffer) {
+  const auto count = static_cast<uint32_t>(items.size());
+  buffer->level = 0;
+  buffer->sorted_count = static_cast<uint16_t>(count);
+  Form form = count == 0 ? heads::MakeForm(codec, {}, {}, 0, fences)
+                         : heads::MakeForm(codec, heads::OwnBytes(items.front().key),
+                                           heads::OwnBytes(items.back().key), count, fences);
+  const bool uniform = HaveOneForm(items);
+  if (uniform) {
+    form.key_form = heads::FormOfKey(items[0].key);
+    form.value_form = heads::FormOfValue(items[0].value);
+  }
+  heads::PutForm(buffer, form);
+  heads::PutEmptyLog(buffer, EarliestDeadline(items));
+  uint16_t* const all = heads::NumbersAt(buffer, heads::kLeafHeadsAt);
+  for (uint32_t i = 0; i < count; ++i) {
+    all[i] = heads::Scale(form, heads::WordAt(heads::OwnBytes(items[i].key), form.prefix));
+  }
+  heads::FinishHeads(buffer);
+  uint32_t at = heads::AfterHeads(true, count);
+  at = uniform ? PutUniform(buffer, at, items) : PutMixed(buffer, at, items);
+  return PutFences(buffer, at, fences);
+}
+
+uint32_t HeadLayout::BuildLeaf(const Codec& codec, const ItemSpan& items, const Fences& fences,
+                               NodeHeader* buffer) {
+  SKEP_DCHECK(items.count > 0 && items.stride() > 0);
+  buffer->level = 0;
+  buffer->sorted_count = static_cast<uint16_t>(items.count);
+  Form form = heads::MakeForm(codec, items[0].key, items[items.count - 1].key, items.count, fences);
+  form.key_form = static_cast<uint16_t>(items.key_bytes);
+  form.value_form = static_cast<uint16_t>(items.value_bytes);
+  heads::PutForm(buffer, form);
+  heads::PutEmptyLog(buffer, kNoDeadline);
+  uint16_t* const all = heads::NumbersAt(buffer, heads::kLeafHeadsAt);
+  for (uint32_t i = 0; i < items.count; ++i) {
+    all[i] = heads::Scale(form, heads::WordAt(items[i].key, form.prefix));
+  }
+  heads::FinishHeads(buffer);
+  const uint32_t at = heads::AfterHeads(true, items.count);
+  const auto bytes = static_cast<uint32_t>(items.count * items.stride());
+  std::memcpy(buffer->bytes() + at, items.at, bytes);
+  return PutFences(buffer, at + bytes, fences);
+}
+
+uint32_t HeadLayout::BuildInner(const Codec& codec, uint8_t level, Link leftmost,
+                                std::span<const InnerItem> items, const Fences& fences,
+                                NodeHeader* buffer) {
+  SKEP_DCHECK(level > 0);
+  const auto count = static_cast<uint32_t>(items.size());
+  buffer->left.store(leftmost.bits, std::memory_order_relaxed);
+  buffer->level = level;
+  buffer->sorted_count = static_cast<uint16_t>(count);
+  const Form form = count == 0
+                        ? heads::MakeForm(codec, {}, {}, 0, fences)
+                        : heads::MakeForm(codec, heads::OwnBytes(items.front().separator),
+                                          heads::OwnBytes(items.back().separator), count, fences);
+  heads::PutForm(buffer, form);
+  uint16_t* const all = heads::NumbersAt(buffer, heads::kInnerHeadsAt);
+  const uint32_t links = heads::AfterHeads(false, count);
+  const uint32_t offsets = links + 8 * count;
+  uint32_t at = offsets + 2 * count;
+  for (uint32_t i = 0; i < count; ++i) {
+    const StoredKey& separator = items[i].separator;
+    all[i] = heads::Scale(form, heads::WordAt(heads::OwnBytes(separator), form.prefix));
+    blob::Store(buffer, links + 8 * i, items[i].child);
+    blob::Store(buffer, offsets + 2 * i, static_cast<uint16_t>(at));
+    at = blob::PutKey(buffer, at, separator);
+  }
+  heads::FinishHeads(buffer);
+  return PutFences(buffer, at, fences);
+}
+
+}  // namespace skep::btree

@@ -1,0 +1,269 @@
+// head_layout_bytes.h: the fields of a node of HeadLayout, and the heads of keys. Knows how they
+// are written, not what a search makes of them. head_layout.h has the picture.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "btree/blob.h"
+#include "btree/heads/lanes.h"
+#include "btree/node.h"
+#include "btree/node_items.h"
+#include "btree/stored.h"
+
+namespace skep::btree::heads {
+
+using namespace blob;
+
+inline constexpr uint32_t kLogItemsMax = 24;
+inline constexpr uint32_t kSegmentHeads = 32;  // compared at once: a cache line
+inline constexpr uint32_t kLogItemHeaderBytes = 8;
+// Log items begin at multiples of this, counted from the log's begin.
+inline constexpr uint32_t kLogUnit = 8;
+inline constexpr uint32_t kLogBytesMax = 256 * kLogUnit;
+inline constexpr uint16_t kMixed = 0xffff;  // no form that all items share
+
+inline constexpr uint32_t kSearchLineAt = offsetof(NodeHeader, word);
+inline constexpr uint32_t kFormAt = sizeof(NodeHeader);
+inline constexpr uint32_t kSamplesAt = 64;
+inline constexpr uint32_t kLeafSamplesMax = 8;
+inline constexpr uint32_t kTagsAt = 72;  // leaf
+inline constexpr uint32_t kInnerSamplesMax = 32;
+inline constexpr uint32_t kInnerHeadsAt = 96;
+inline constexpr uint32_t kLogHeadsAt = 96;   // leaf
+inline constexpr uint32_t kDeadlineAt = 144;  // leaf
+inline constexpr uint32_t kLeafHeadsAt = 160;
+static_assert(kSearchLineAt + 64 == kTagsAt + kLogItemsMax);
+static_assert(kSearchLineAt + 64 == kSamplesAt + kInnerSamplesMax);
+static_assert(kLogHeadsAt + 2 * kLogItemsMax == kDeadlineAt);
+
+// What lies before a node: a leaf's. So that kSearchLineAt begins a cache line.
+struct Front {
+  uint64_t newest;               // no log item is of a later version
+  uint8_t places[kLogItemsMax];  // of the log's items, in units: LogOffset()
+};
+inline constexpr uint32_t kFrontBytes = sizeof(Front);
+static_assert((kFrontBytes + kSearchLineAt) % 64 == 0);
+static_assert(Geometry{.node_bytes = Geometry::kBufferBytesMax}.inner_bytes_max() + kFrontBytes <=
+              Geometry::kBufferBytesMax);
+
+inline Front* FrontOf(const NodeHeader* leaf) {
+  return reinterpret_cast<Front*>(const_cast<std::byte*>(leaf->bytes()) - kFrontBytes);
+}
+
+// How heads are made of keys, and what all items of a leaf have in common: 16 bytes at kFormAt.
+struct Form {
+  uint64_t base;        // of the first key: its bytes from `prefix` on, the first one highest
+  uint16_t key_form;    // length and flags of every key (blob.h), or kMixed
+  uint16_t value_form;  // likewise of every value, if key_form is not kMixed
+  uint16_t count;       // the header's sorted_count, in the line that searches read
+  uint8_t shift : 7;
+  uint8_t is_surmised : 1;  // not all keys that belong to the node begin with the prefix
+  uint8_t prefix;           // all keys of the sorted block have these bytes in common
+};
+static_assert(sizeof(Form) == 16);
+
+inline const Form& FormOf(const NodeHeader* node) {
+  return *reinterpret_cast<const Form*>(node->bytes() + kFormAt);
+}
+
+inline const uint16_t* HeadsOf(const NodeHeader* node, bool is_leaf) {
+  const uint32_t at = is_leaf ? kLeafHeadsAt : kInnerHeadsAt;
+  return reinterpret_cast<const uint16_t*>(node->bytes() + at);
+}
+
+inline uint32_t CommonPrefix(std::string_view a, std::string_view b) {
+  const auto [in_a, in_b] = std::ranges::mismatch(a, b);
+  return static_cast<uint32_t>(in_a - a.begin());
+}
+using btree::OwnBytes;
+inline std::string_view OwnBytes(std::string_view key) { return key; }
+
+// What all keys between two fences begin with.
+inline uint32_t GuaranteedPrefix(const Fences& fences) {
+  return fences.unbounded ? 0 : CommonPrefix(OwnBytes(fences.lower), OwnBytes(fences.upper));
+}
+
+// Entries of the array of heads: whole segments, at least one, the last one filled up.
+inline constexpr uint32_t HeadSlots(uint32_t items) {
+  return std::max(kSegmentHeads, (items + kSegmentHeads - 1) / kSegmentHeads * kSegmentHeads);
+}
+inline constexpr uint32_t AfterHeads(bool is_leaf, uint32_t items) {
+  return (is_leaf ? kLeafHeadsAt : kInnerHeadsAt) + 2 * HeadSlots(items);
+}
+
+// Log2 of the heads from one sample to the next.
+inline uint32_t SampleShift(uint32_t items, uint32_t samples_max) {
+  uint32_t shift = 5;
+  while ((items >> shift) > samples_max) ++shift;
+  return shift;
+}
+
+// The 8 bytes of `key` from `at` on as a number, the first byte highest; zeros behind its end.
+inline uint64_t WordAt(std::string_view key, size_t at) {
+  uint64_t word = 0;
+  if (at + 8 <= key.size()) [[likely]] {
+    std::memcpy(&word, key.data() + at, 8);
+    return __builtin_bswap64(word);
+  }
+  if (at < key.size() && key.size() >= 8) {
+    std::memcpy(&word, key.data() + key.size() - 8, 8);
+    return __builtin_bswap64(word) << 8 * (at + 8 - key.size());
+  }
+  for (size_t i = at; i < key.size(); ++i) {
+    word |= uint64_t{static_cast<unsigned char>(key[i])} << (56 - 8 * (i - at));
+  }
+  return word;
+}
+
+inline uint16_t Scale(const Form& form, uint64_t word) {
+  if (word <= form.base) return 0;
+  return static_cast<uint16_t>(std::min<uint64_t>((word - form.base) >> form.shift, 0xffff));
+}
+
+// The log's heads change under readers, so they are read and written as whole words.
+inline std::atomic_ref<uint64_t> LogHeadsWord(const NodeHeader* node, uint32_t index) {
+  auto* const at = const_cast<std::byte*>(node->bytes()) + kLogHeadsAt;
+  return std::atomic_ref<uint64_t>(reinterpret_cast<uint64_t*>(at)[index]);
+}
+inline uint16_t LogHead(const NodeHeader* node, uint32_t index) {
+  const uint64_t word = LogHeadsWord(node, index / 4).load(std::memory_order_relaxed);
+  return static_cast<uint16_t>(word >> (16 * (index % 4)));
+}
+// By the holder of the lock.
+inline void SetLogHead(NodeHeader* node, uint32_t index, uint16_t head) {
+  const auto word = LogHeadsWord(node, index / 4);
+  const uint32_t at = 16 * (index % 4);
+  const uint64_t others = word.load(std::memory_order_relaxed) & ~(uint64_t{0xffff} << at);
+  word.store(others | uint64_t{head} << at, std::memory_order_relaxed);
+}
+
+// Of a head: what tells most log items that a search does not want without looking at them. Read
+// and written as whole words, too.
+inline uint8_t TagOf(uint16_t head) { return static_cast<uint8_t>(head); }
+inline std::atomic_ref<uint64_t> TagsWord(const NodeHeader* node, uint32_t index) {
+  auto* const at = const_cast<std::byte*>(node->bytes()) + kTagsAt;
+  return std::atomic_ref<uint64_t>(reinterpret_cast<uint64_t*>(at)[index]);
+}
+// By the holder of the lock.
+inline void SetTag(NodeHeader* node, uint32_t index, uint8_t tag) {
+  const auto word = TagsWord(node, index / 8);
+  const uint32_t at = 8 * (index % 8);
+  const uint64_t others = word.load(std::memory_order_relaxed) & ~(uint64_t{0xff} << at);
+  word.store(others | uint64_t{tag} << at, std::memory_order_relaxed);
+}
+inline uint8_t Tag(const NodeHeader* node, uint32_t index) {
+  const uint64_t word = TagsWord(node, index / 8).load(std::memory_order_relaxed);
+  return static_cast<uint8_t>(word >> (8 * (index % 8)));
+}
+// A bit for each of the first `count` log items with this tag.
+inline uint32_t LogItemsTagged(const NodeHeader* node, uint32_t count, uint8_t tag) {
+  const auto word = [&](uint32_t i) { return TagsWord(node, i).load(std::memory_order_relaxed); };
+  return EqualBytes24(word(0), word(1), word(2), tag) & ((uint32_t{1} << count) - 1);
+}
+
+// All log heads; those that are not published may be any.
+inline void CopyLogHeads(const NodeHeader* node, uint16_t* to) {
+  for (uint32_t i = 0; i < kLogItemsMax / 4; ++i) {
+    const uint64_t word = LogHeadsWord(node, i).load(std::memory_order_relaxed);
+    std::memcpy(to + 4 * i, &word, sizeof(word));
+  }
+}
+// Of 24 heads: a bit for each that equals `head`; how many are below.
+inline uint32_t EqualOf24(const uint16_t* all, uint16_t head) {
+  uint64_t words[6];
+  std::memcpy(words, all, sizeof(words));
+  return Equal8(words[0], words[1], head) | Equal8(words[2], words[3], head) << 8 |
+         Equal8(words[4], words[5], head) << 16;
+}
+// A bit for each that is not below.
+inline uint32_t NotBelow24(const uint16_t* all, uint32_t head) {
+  const auto bound = static_cast<uint16_t>(head);
+  return NotBelow8(all, bound) | NotBelow8(all + 8, bound) << 8 | NotBelow8(all + 16, bound) << 16;
+}
+inline uint32_t CountBelow24(const uint16_t* all, uint16_t head) {
+  return CountBelow8(all, head) + CountBelow8(all + 8, head) + CountBelow8(all + 16, head);
+}
+
+inline std::atomic_ref<uint64_t> AtomicAt(const NodeHeader* node, uint32_t at) {
+  return std::atomic_ref<uint64_t>(
+      *reinterpret_cast<uint64_t*>(const_cast<std::byte*>(node->bytes()) + at));
+}
+
+inline uint32_t LogOffset(const NodeHeader* node, uint32_t index) {
+  return node->log_begin + kLogUnit * FrontOf(node)->places[index];
+}
+inline void SetLogOffset(NodeHeader* node, uint32_t index, uint32_t offset) {
+  SKEP_DCHECK(offset - node->log_begin < kLogBytesMax);
+  FrontOf(node)->places[index] = static_cast<uint8_t>((offset - node->log_begin) / kLogUnit);
+}
+inline std::atomic_ref<uint64_t> NewestOf(const NodeHeader* node) {
+  return std::atomic_ref<uint64_t>(FrontOf(node)->newest);
+}
+
+// How far a leaf is filled, as NodeWord::used() has it.
+struct Fill {
+  uint32_t bytes;
+  uint32_t log_items;
+  static Fill Of(uint32_t used) { return {used & 0xffff, used >> 16}; }
+  uint32_t used() const { return bytes | log_items << 16; }
+};
+
+// An item of the log: u32 version delta | u16 key form | u16 value form | key | value. A view.
+class LogItem {
+ public:
+  LogItem(const NodeHeader* node, uint32_t at)
+      : node_(node),
+        at_(at),
+        key_form_(Load<uint16_t>(node, at + 4)),
+        value_form_(Load<uint16_t>(node, at + 6)) {}
+
+  uint32_t at() const { return at_; }
+  uint64_t delta() const { return Load<uint32_t>(node_, at_); }
+  bool deleted() const { return (key_form_ & kDeleted) != 0; }
+  // The key had a value before.
+  bool replaces() const { return (key_form_ & kReplaces) != 0; }
+  StoredKey key() const {
+    return {.bytes = BytesAt(node_, at_ + kLogItemHeaderBytes, key_form_ & kLengthMask),
+            .outside = (key_form_ & kOutside) != 0};
+  }
+  StoredValue value() const {  // unless deleted
+    return {.bytes = BytesAt(node_, at_ + kLogItemHeaderBytes + (key_form_ & kLengthMask),
+                             value_form_ & kLengthMask),
+            .outside = (value_form_ & kOutside) != 0,
+            .has_metadata = (value_form_ & kMetadata) != 0};
+  }
+  // Whether it is a whole key and value without metadata, of these lengths.
+  bool is_plain(uint32_t key_bytes, uint32_t value_bytes) const {
+    return (key_form_ & ~kReplaces) == key_bytes && value_form_ == value_bytes;
+  }
+  // Where the next one begins.
+  uint32_t end() const {
+    return at_ + BytesOf((key_form_ & kLengthMask) + (value_form_ & kLengthMask));
+  }
+  // What an item takes whose key and value have so many bytes.
+  static uint32_t BytesOf(uint32_t content_bytes) {
+    return (kLogItemHeaderBytes + content_bytes + kLogUnit - 1) / kLogUnit * kLogUnit;
+  }
+
+ private:
+  const NodeHeader* node_;
+  uint32_t at_;
+  uint16_t key_form_;
+  uint16_t value_form_;
+};
+
+inline uint16_t FormOfKey(const StoredKey& key) {
+  return static_cast<uint16_t>(key.bytes.size() | (key.outside ? kOutside : 0u));
+}
+inline uint16_t FormOfValue(const StoredValue& value) {
+  return static_cast<uint16_t>(value.bytes.size() | (value.outside ? kOutside : 0u) |
+                               (value.has_metadata ? kMetadata : 0u));
+}
+
+}  // namespace skep::btree::heads

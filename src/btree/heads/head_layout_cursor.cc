@@ -1,0 +1,283 @@
+// The merged order of a leaf's sorted block and log.
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "btree/heads/head_layout_search.h"
+
+namespace skep::btree {
+
+using heads::LogItem;
+
+HeadLayout::LeafCursor::LeafCursor(const Leaf& leaf) : leaf_(&leaf), sorted_(leaf.node()) {}
+
+// Each item goes where its rank says: the number of heads below its own, and of equal ones before
+// it. No branch depends on the heads, but on whether there are equal ones.
+void HeadLayout::LeafCursor::SortLog() {
+  if (has_sorted_log_) return;
+  has_sorted_log_ = true;
+  entry_count_ = leaf_->visible_;
+  if (entry_count_ == 0) return;
+  std::array<uint16_t, kLogItemsMax> arrived;
+  std::array<uint16_t, kLogItemsMax> ranks;
+  heads::CopyLogHeads(leaf_->node_, arrived.data());
+  RanksAmong24(arrived.data(), entry_count_, ranks.data());
+  entry_heads_.fill(0xffff);
+  uint32_t taken = 0;
+  const auto place = [&](uint32_t i, uint32_t rank) {
+    order_[rank] = static_cast<uint8_t>(i);
+    entry_heads_[rank] = arrived[i];
+    taken |= uint32_t{1} << rank;
+  };
+  for (uint32_t i = 0; i < entry_count_; ++i) place(i, ranks[i]);
+  if (taken == (uint32_t{1} << entry_count_) - 1) return;
+  for (uint32_t i = 0; i < entry_count_; ++i) {
+    const uint32_t before = heads::EqualOf24(arrived.data(), arrived[i]) & ((uint32_t{1} << i) - 1);
+    place(i, ranks[i] + static_cast<uint32_t>(std::popcount(before)));
+  }
+  SettleEqualHeads();
+}
+
+// Items with equal heads are in the order they came: sorts them by their keys, and leaves of each
+// key the last one.
+void HeadLayout::LeafCursor::SettleEqualHeads() {
+  const Codec& codec = *leaf_->codec_;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < entry_count_; ++i) {
+    const uint16_t head = entry_heads_[i];
+    const uint8_t item = order_[i];
+    uint32_t to = kept;
+    int order = 1;
+    for (; to > 0 && entry_heads_[to - 1] == head; --to) {
+      order = codec.Compare(leaf_->Log(item).key(), Entry(to - 1).key());
+      if (order >= 0) break;
+    }
+    if (order == 0) {
+      order_[to - 1] = item;
+      continue;
+    }
+    std::copy_backward(order_.begin() + to, order_.begin() + kept, order_.begin() + kept + 1);
+    order_[to] = item;
+    entry_heads_[kept++] = head;
+  }
+  std::fill(entry_heads_.begin() + kept, entry_heads_.end(), uint16_t{0xffff});
+  entry_count_ = kept;
+}
+
+// <0, 0, >0 as the log item is below, equal to, above the sorted item.
+int HeadLayout::LeafCursor::CompareWithSorted(uint32_t entry, uint32_t item) const {
+  const int order = int{entry_heads_[entry]} - int{sorted_.head(item)};
+  return order != 0 ? order : leaf_->codec_->Compare(Entry(entry).key(), sorted_.key(item));
+}
+
+void HeadLayout::LeafCursor::SeekFirst() {
+  SortLog();
+  at_ = 0;
+  entry_ = 0;
+  StepForward();
+}
+
+void HeadLayout::LeafCursor::SeekLast() {
+  SortLog();
+  at_ = sorted_.count();
+  entry_ = entry_count_;
+  StepBack();
+}
+
+void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, KeyIs where) {
+  SortLog();
+  GoToGapBefore(key, where);
+  StepForward();
+}
+
+void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, const LeafSpot& spot,
+                                         uint32_t items) {
+  const uint16_t head = GoToSorted(key, spot);
+  // Where the next so many items are sorted ones that follow each other, the log has no say. Not if
+  // some have expired: more are passed then.
+  const uint64_t end = uint64_t{at_} + items;
+  const bool is_apart = !has_sorted_log_ && leaf_->now_ms_ == Leaf::kNoTime &&
+                        end < sorted_.count() &&
+                        leaf_->LogItemsBetween(head, static_cast<uint32_t>(end)) == 0;
+  if (!is_apart) {
+    SortLog();
+    GoToEntry(key, head);
+  }
+  StepForward();
+}
+
+void HeadLayout::LeafCursor::SeekBelow(std::string_view key, KeyIs where) {
+  SortLog();
+  GoToGapBefore(key, where);
+  StepBack();
+}
+
+// Heads say nothing of a key that does not begin as all keys of the leaf do.
+bool HeadLayout::LeafCursor::GoToEndIfOutside(std::string_view key) {
+  const NodeHeader* const node = leaf_->node_;
+  if (heads::FormOf(node).prefix == 0) return false;
+  const Fences fences = FencesOf(*leaf_->codec_, node);
+  const uint32_t guaranteed = heads::GuaranteedPrefix(fences);
+  const std::string_view lower = heads::OwnBytes(fences.lower);
+  const int order = key.substr(0, guaranteed).compare(lower.substr(0, guaranteed));
+  if (order == 0) return false;
+  at_ = order < 0 ? 0 : sorted_.count();
+  entry_ = order < 0 ? 0 : entry_count_;
+  return true;
+}
+
+void HeadLayout::LeafCursor::GoToGapBefore(std::string_view key, KeyIs where) {
+  if (where == KeyIs::kAny && GoToEndIfOutside(key)) return;
+  GoToEntry(key, GoToSorted(key, {}));
+}
+
+// To the first sorted item >= the key. Returns the key's head.
+uint16_t HeadLayout::LeafCursor::GoToSorted(std::string_view key, const LeafSpot& spot) {
+  const uint16_t head = spot.known ? spot.head : HeadInLeaf(sorted_, leaf_->node_, key);
+  const uint32_t lower_bound = spot.known ? spot.at : sorted_.LowerBound(head);
+  bool equal;
+  at_ = sorted_.SeekFrom(*leaf_->codec_, key, head, lower_bound, &equal);
+  return head;
+}
+
+// To the first log item >= the key.
+void HeadLayout::LeafCursor::GoToEntry(std::string_view key, uint16_t head) {
+  const Codec& codec = *leaf_->codec_;
+  if (entry_count_ == 0) return;
+  entry_ = heads::CountBelow24(entry_heads_.data(), head);
+  while (entry_ < entry_count_ && entry_heads_[entry_] == head &&
+         codec.Compare(key, Entry(entry_).key()) > 0) {
+    ++entry_;
+  }
+}
+
+void HeadLayout::LeafCursor::StepForward() {
+  for (TakeNext(); HasExpired(); TakeNext()) PassCurrent();
+}
+
+void HeadLayout::LeafCursor::TakeNext() {
+  for (;; ++entry_) {
+    const bool has_sorted = at_ < sorted_.count();
+    if (entry_ == entry_count_) {
+      source_ = has_sorted ? Source::kSorted : Source::kNone;
+      return;
+    }
+    const int order = has_sorted ? CompareWithSorted(entry_, at_) : -1;
+    source_ = order > 0 ? Source::kSorted : Source::kLog;
+    hides_ = order == 0;
+    if (order > 0 || !Entry(entry_).deleted()) return;
+    at_ += hides_;
+  }
+}
+
+void HeadLayout::LeafCursor::PassCurrent() {
+  if (source_ == Source::kSorted) {
+    ++at_;
+    return;
+  }
+  at_ += hides_;
+  ++entry_;
+}
+
+void HeadLayout::LeafCursor::Next() {
+  PassCurrent();
+  StepForward();
+}
+
+void HeadLayout::LeafCursor::Prev() { StepBack(); }
+
+void HeadLayout::LeafCursor::StepBack() {
+  do TakePrevious();
+  while (HasExpired());
+}
+
+void HeadLayout::LeafCursor::TakePrevious() {
+  for (;;) {
+    if (entry_ == 0) {
+      source_ = at_ > 0 ? Source::kSorted : Source::kNone;
+      at_ -= at_ > 0;
+      return;
+    }
+    const int order = at_ == 0 ? 1 : CompareWithSorted(entry_ - 1, at_ - 1);
+    if (order < 0) {
+      --at_;
+      source_ = Source::kSorted;
+      return;
+    }
+    --entry_;
+    hides_ = order == 0;
+    at_ -= hides_;
+    if (Entry(entry_).deleted()) continue;
+    source_ = Source::kLog;
+    return;
+  }
+}
+
+StoredKey HeadLayout::LeafCursor::key() const {
+  return source_ == Source::kSorted ? sorted_.key(at_) : Entry(entry_).key();
+}
+
+StoredValue HeadLayout::LeafCursor::value() const {
+  return source_ == Source::kSorted ? sorted_.value(at_) : Entry(entry_).value();
+}
+
+Version HeadLayout::LeafCursor::version() const {
+  return leaf_->node_version_ + (source_ == Source::kSorted ? 0 : Entry(entry_).delta());
+}
+
+namespace {
+
+// Copies `count` items of the form that lie side by side. Returns where the copies end.
+inline char* CopyItems(const std::byte* from, uint32_t count, const PlainForm& form, bool keys_only,
+                       char* to) {
+  if (!keys_only) {
+    const size_t size = size_t{count} * form.stride();
+    CopyBytes(to, reinterpret_cast<const char*>(from), size);
+    return to + size;
+  }
+  for (uint32_t i = 0; i < count; ++i, from += form.stride(), to += form.key_bytes) {
+    std::memcpy(to, from, form.key_bytes);
+  }
+  return to;
+}
+
+}  // namespace
+
+uint32_t HeadLayout::LeafCursor::CopyPlain(uint32_t most, bool keys_only, char* to) {
+  const PlainForm form = *plain_form();
+  const std::byte* const bytes = leaf_->node_->bytes();
+  uint32_t left = most;
+  const auto copy_sorted = [&](uint32_t count) {
+    if (count == 0) return;
+    to = CopyItems(bytes + sorted_.offset(at_), count, form, keys_only, to);
+    at_ += count;
+    left -= count;
+  };
+  while (left > 0 && entry_ < entry_count_) {
+    const LogItem item = Entry(entry_);
+    bool hides;
+    const uint32_t place = PlaceOfEntry(&hides);
+    copy_sorted(std::min(place - at_, left));
+    if (left == 0) break;
+    if (!item.deleted()) {
+      if (!item.is_plain(form.key_bytes, form.value_bytes)) break;
+      to = CopyItems(bytes + item.at() + heads::kLogItemHeaderBytes, 1, form, keys_only, to);
+      --left;
+    }
+    at_ += hides ? 1 : 0;
+    ++entry_;
+  }
+  if (entry_ == entry_count_) copy_sorted(std::min(sorted_.count() - at_, left));
+  StepForward();
+  return most - left;
+}
+
+// The first sorted item that the log's next one comes before or, if *hides, is hidden by it.
+uint32_t HeadLayout::LeafCursor::PlaceOfEntry(bool* hides) const {
+  const uint16_t head = entry_heads_[entry_];
+  return sorted_.SeekFrom(*leaf_->codec_, Entry(entry_).key(), head,
+                          at_ + sorted_.CountBelow(at_, head), hides);
+}
+
+}  // namespace skep::btree

@@ -1,0 +1,228 @@
+// Merging the log of a leaf whose items all have one form, without looking at them one by one: runs
+// of items and heads between the log's are copied as they are. To split such a leaf, its items are
+// merged into one run, of which the halves are built.
+
+#include <algorithm>
+#include <array>
+
+#include "btree/heads/head_layout_build.h"
+#include "btree/heads/head_layout_search.h"
+
+namespace skep::btree {
+
+namespace {
+
+// Of a key and a value in the largest node.
+constexpr Geometry kLargest{.node_bytes = 32768};
+constexpr size_t kItemBytesMax = kLargest.key_inline_max() + kLargest.value_inline_max();
+
+}  // namespace
+
+class HeadLayout::Merger {
+ public:
+  Merger(const Codec& codec, const NodeHeader* leaf, uint32_t used)
+      : codec_(codec), node_(leaf), leaf_(codec, leaf, used), sorted_(leaf) {}
+
+  // Of the log and an edit, or of the log alone. False: not all items are plain and of the leaf's
+  // form.
+  bool Plan(const StoredKey& key, const StoredValue* value);
+  bool Plan();
+  uint32_t count() const { return count_; }
+  uint32_t bytes() const;
+  uint32_t Write(NodeHeader* buffer) const;
+  ItemSpan CopyItems(Scratch& scratch) const;
+
+ private:
+  // A change to the sorted items.
+  struct Piece {
+    const char* item;  // key | value
+    uint32_t place;    // the sorted item it comes before, or hides
+    uint16_t head;
+    bool hides;
+    bool erases;
+  };
+
+  bool AddEdit(const StoredKey& key, const StoredValue* value, const LeafCursor& order);
+  bool AddLogItem(const heads::LogItem& item, uint16_t head);
+  void AddPiece(const StoredKey& key, const char* item, uint16_t head, bool erases);
+  void WriteItems(std::byte* to) const;
+  void WriteHeads(const heads::Form& form, NodeHeader* buffer) const;
+  // Calls run(begin, end) for each run of sorted items that stay, and item(piece) for each that
+  // comes, in order.
+  template <class Run, class Item>
+  void ForEach(Run run, Item item) const;
+
+  const Codec& codec_;
+  const NodeHeader* node_;
+  const Leaf leaf_;
+  const Sorted sorted_;
+  uint32_t count_ = 0;  // items afterwards
+  uint32_t piece_count_ = 0;
+  std::array<Piece, kLogItemsMax + 1> pieces_;
+  std::array<char, kItemBytesMax> edit_;  // the edit's item
+};
+
+bool HeadLayout::Merger::Plan(const StoredKey& key, const StoredValue* value) {
+  if (!sorted_.is_plain()) return false;
+  count_ = sorted_.count();
+  LeafCursor order(leaf_);
+  order.SortLog();
+  return AddEdit(key, value, order);
+}
+
+bool HeadLayout::Merger::Plan() {
+  if (!sorted_.is_plain()) return false;
+  count_ = sorted_.count();
+  LeafCursor order(leaf_);
+  order.SortLog();
+  for (uint32_t i = 0; i < order.entry_count_; ++i) {
+    if (!AddLogItem(order.Entry(i), order.entry_heads_[i])) return false;
+  }
+  return true;
+}
+
+// The log's items and the edit, by the order of their keys. The edit takes the place of an item of
+// its key.
+bool HeadLayout::Merger::AddEdit(const StoredKey& key, const StoredValue* value,
+                                 const LeafCursor& order) {
+  const heads::Form& form = heads::FormOf(node_);
+  if (heads::FormOfKey(key) != form.key_form) return false;
+  if (value != nullptr && heads::FormOfValue(*value) != form.value_form) return false;
+  char* const item = edit_.data();
+  key.bytes.copy(item, key.bytes.size());
+  if (value != nullptr) value->bytes.copy(item + key.bytes.size(), value->bytes.size());
+  const uint16_t head = HeadInLeaf(sorted_, node_, key);
+  bool is_added = false;
+  for (uint32_t i = 0; i < order.entry_count_; ++i) {
+    const heads::LogItem log_item = order.Entry(i);
+    const uint16_t log_head = order.entry_heads_[i];
+    if (!is_added && head <= log_head) {
+      const int compared = head < log_head ? -1 : codec_.Compare(key, log_item.key());
+      if (compared <= 0) {
+        is_added = true;
+        AddPiece(key, item, head, value == nullptr);
+      }
+      if (compared == 0) continue;
+    }
+    if (!AddLogItem(log_item, log_head)) return false;
+  }
+  if (!is_added) AddPiece(key, item, head, value == nullptr);
+  return true;
+}
+
+bool HeadLayout::Merger::AddLogItem(const heads::LogItem& item, uint16_t head) {
+  const heads::Form& form = heads::FormOf(node_);
+  const StoredKey key = item.key();
+  if (heads::FormOfKey(key) != form.key_form) return false;
+  if (!item.deleted() && heads::FormOfValue(item.value()) != form.value_form) return false;
+  AddPiece(key, key.bytes.data(), head, item.deleted());
+  return true;
+}
+
+void HeadLayout::Merger::AddPiece(const StoredKey& key, const char* item, uint16_t head,
+                                  bool erases) {
+  bool hides;
+  const uint32_t place = sorted_.Seek(codec_, key, head, &hides);
+  pieces_[piece_count_++] = {
+      .item = item, .place = place, .head = head, .hides = hides, .erases = erases};
+  count_ += !erases;
+  count_ -= hides;
+}
+
+uint32_t HeadLayout::Merger::bytes() const {
+  return heads::AfterHeads(true, count_) + count_ * sorted_.stride() +
+         (node_->log_begin - node_->shortcut_end);
+}
+
+template <class Run, class Item>
+void HeadLayout::Merger::ForEach(Run run, Item item) const {
+  uint32_t at = 0;
+  for (uint32_t i = 0; i < piece_count_; ++i) {
+    const Piece& piece = pieces_[i];
+    if (at < piece.place) run(at, piece.place);
+    if (!piece.erases) item(piece);
+    at = piece.place + piece.hides;
+  }
+  if (at < sorted_.count()) run(at, sorted_.count());
+}
+
+void HeadLayout::Merger::WriteItems(std::byte* to) const {
+  const uint32_t stride = sorted_.stride();
+  ForEach(
+      [&](uint32_t begin, uint32_t end) {
+        const uint32_t bytes = (end - begin) * stride;
+        std::memcpy(to, node_->bytes() + sorted_.offset(begin), bytes);
+        to += bytes;
+      },
+      [&](const Piece& piece) {
+        CopyBytes(to, piece.item, stride);
+        to += stride;
+      });
+}
+
+void HeadLayout::Merger::WriteHeads(const heads::Form& form, NodeHeader* buffer) const {
+  uint16_t* to = heads::NumbersAt(buffer, heads::kLeafHeadsAt);
+  if (heads::MakesEqualHeads(form, heads::FormOf(node_))) {
+    ForEach(
+        [&](uint32_t begin, uint32_t end) {
+          for (uint32_t i = begin; i < end; ++i) *to++ = sorted_.head(i);
+        },
+        [&](const Piece& piece) { *to++ = piece.head; });
+    return;
+  }
+  const Sorted merged(buffer);
+  for (uint32_t i = 0; i < count_; ++i) {
+    *to++ = heads::Scale(form, heads::WordAt(merged.key(i).bytes, form.prefix));
+  }
+}
+
+uint32_t HeadLayout::Merger::Write(NodeHeader* buffer) const {
+  buffer->level = 0;
+  buffer->sorted_count = static_cast<uint16_t>(count_);
+  const uint32_t items = heads::AfterHeads(true, count_);
+  WriteItems(buffer->bytes() + items);
+  const uint32_t fences = items + count_ * sorted_.stride();
+  const uint32_t fence_bytes = node_->log_begin - node_->shortcut_end;
+  std::memcpy(buffer->bytes() + fences, node_->bytes() + node_->shortcut_end, fence_bytes);
+  buffer->shortcut_end = static_cast<uint16_t>(fences);
+  buffer->log_begin = static_cast<uint16_t>(fences + fence_bytes);
+
+  const uint32_t key_bytes = sorted_.key_bytes();
+  heads::Form form = heads::MakeForm(codec_, blob::BytesAt(buffer, items, key_bytes),
+                                     blob::BytesAt(buffer, fences - sorted_.stride(), key_bytes),
+                                     count_, FencesOf(codec_, node_));
+  form.key_form = heads::FormOf(node_).key_form;
+  form.value_form = heads::FormOf(node_).value_form;
+  heads::PutForm(buffer, form);
+  heads::PutEmptyLog(buffer, kNoDeadline);
+  WriteHeads(form, buffer);
+  heads::FinishHeads(buffer);
+  return buffer->log_begin;
+}
+
+uint32_t HeadLayout::MergeLeaf(const Codec& codec, const NodeHeader* leaf, uint32_t used,
+                               const StoredKey& key, const StoredValue* value, uint32_t bytes_max,
+                               NodeHeader* buffer) {
+  Merger merger(codec, leaf, used);
+  if (!merger.Plan(key, value) || merger.count() < 2) return 0;
+  const uint32_t bytes = merger.bytes();
+  if (!heads::HasRoomForForms(codec.geometry, bytes, merger.count())) return UINT32_MAX;
+  return bytes > bytes_max ? bytes : merger.Write(buffer);
+}
+
+ItemSpan HeadLayout::Merger::CopyItems(Scratch& scratch) const {
+  char* const to = scratch.Allocate(size_t{count_} * sorted_.stride());
+  WriteItems(reinterpret_cast<std::byte*>(to));
+  return {.at = to,
+          .count = count_,
+          .key_bytes = sorted_.key_bytes(),
+          .value_bytes = sorted_.value_bytes()};
+}
+
+ItemSpan HeadLayout::GatherPlain(const Codec& codec, const NodeHeader* leaf, uint32_t used,
+                                 Scratch& scratch) {
+  Merger merger(codec, leaf, used);
+  return merger.Plan() ? merger.CopyItems(scratch) : ItemSpan{};
+}
+
+}  // namespace skep::btree

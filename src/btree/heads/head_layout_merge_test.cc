@@ -1,0 +1,206 @@
+// Merging and splitting leaves of plain items without looking at each of them.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "base/sanitized.h"
+#include "btree/heads/head_layout_search.h"
+#include "btree/testing/layout_test_node.h"
+
+namespace skep::btree {
+namespace {
+
+using Model = std::map<std::string, std::string>;
+
+// Room for any node, zeroed: what building leaves alone is equal in all.
+class Buffer {
+ public:
+  Buffer() : bytes_(new uint64_t[5 * 1024]()) { new (node()) NodeHeader{}; }
+  NodeHeader* node() {
+    return NodeIn(reinterpret_cast<std::byte*>(bytes_.get()), HeadLayout::kFrontBytes);
+  }
+
+ private:
+  std::unique_ptr<uint64_t[]> bytes_;
+};
+
+// A leaf of keys and values of one size each, with a log of inserts, updates and deletes, and what
+// it holds.
+class PlainLeaf {
+ public:
+  explicit PlainLeaf(unsigned seed) : random_(seed), store_({}), node_(store_.codec()) {
+    common_.assign(random_.Below(12), 'c');
+    key_bytes_ = 1 + random_.Below(16);
+    value_bytes_ = random_.Below(40);
+    if (random_.Chance(1, 2)) {
+      fences_ = {.lower = store_.Key(common_),
+                 .upper = store_.Key(common_ + std::string(20, '\xff')),
+                 .unbounded = false};
+    }
+    for (uint64_t i = 2 + random_.Below(120); i > 0; --i) model_[RandomKey()] = RandomValue();
+    node_.BuildLeaf(Items(model_), fences_);
+    for (uint64_t i = random_.Below(HeadLayout::kLogItemsMax + 1); i > 0; --i) AppendOne(i);
+  }
+
+  std::string RandomKey() { return common_ + RandomBytes(random_, key_bytes_); }
+  std::string RandomValue() { return RandomBytes(random_, value_bytes_); }
+  // A key that is there, mostly.
+  std::string SomeKey() {
+    if (model_.empty() || random_.Chance(1, 3)) return RandomKey();
+    return std::next(model_.begin(), static_cast<ptrdiff_t>(random_.Below(model_.size())))->first;
+  }
+
+  std::vector<LeafItem> Items(const Model& model) {
+    std::vector<LeafItem> items;
+    for (const auto& [key, value] : model) {
+      items.push_back({store_.Key(key), store_.Value({.bytes = value})});
+    }
+    return items;
+  }
+
+  // An edit of a key: null `value`: goes.
+  void AppendOne(uint64_t delta) {
+    const std::string key = SomeKey();
+    const StoredKey stored = store_.Key(key);
+    if (random_.Chance(1, 4)) {
+      if (!node_.HasRoomFor(stored, nullptr)) return;
+      node_.Append(key, stored, nullptr, 100 - delta);
+      model_.erase(key);
+      return;
+    }
+    const std::string bytes = RandomValue();
+    const StoredValue value = store_.Value({.bytes = bytes});
+    if (!node_.HasRoomFor(stored, &value)) return;
+    model_[key] = bytes;
+    node_.Append(key, stored, &value, 100 - delta);
+  }
+
+  void ExpectBuilt(const Model& model, Buffer& made, uint32_t used) {
+    Buffer expected;
+    ASSERT_EQ(used, HeadLayout::BuildLeaf(store_.codec(), Items(model), fences_, expected.node()));
+    ASSERT_EQ(std::memcmp(made.node(), expected.node(), used), 0);
+    ASSERT_STREQ(HeadLayout::Check(store_.codec(), made.node(), used), nullptr);
+  }
+
+  void ExpectMerges() {
+    const std::string key = SomeKey();
+    const bool erases = random_.Chance(1, 3);
+    Model model = model_;
+    if (erases) {
+      model.erase(key);
+    } else {
+      model[key] = RandomValue();
+    }
+    const StoredValue value = store_.Value({.bytes = model[key]});
+    if (erases) model.erase(key);
+    Buffer made;
+    const uint32_t used =
+        HeadLayout::MergeLeaf(store_.codec(), node_.node(), node_.used(), store_.Key(key),
+                              erases ? nullptr : &value, 8192, made.node());
+    if (model.size() < 2) {
+      ASSERT_EQ(used, 0u);
+      return;
+    }
+    if (used > 8192) {  // more than it may write
+      ASSERT_EQ(used, HeadLayout::LeafBytes(store_.codec(), Items(model), fences_));
+      return;
+    }
+    ASSERT_NO_FATAL_FAILURE(ExpectBuilt(model, made, used));
+    Buffer untouched;
+    const uint32_t again =
+        HeadLayout::MergeLeaf(store_.codec(), node_.node(), node_.used(), store_.Key(key),
+                              erases ? nullptr : &value, used - 1, untouched.node());
+    ASSERT_EQ(again, used);
+    ASSERT_EQ(untouched.node()->log_begin, 0);
+  }
+
+  // A part of what is gathered builds what the same items build.
+  void ExpectGathers() {
+    Scratch scratch;
+    const ItemSpan run =
+        HeadLayout::GatherPlain(store_.codec(), node_.node(), node_.used(), scratch);
+    ASSERT_EQ(run.count, model_.size());
+    if (run.count == 0) return;
+    const auto cut = static_cast<uint32_t>(random_.Below(run.count));
+    const auto middle = std::next(model_.begin(), cut);
+    ASSERT_NO_FATAL_FAILURE(ExpectBuilds(Model(middle, model_.end()), run.From(cut)));
+    if (cut == 0) return;
+    ASSERT_NO_FATAL_FAILURE(ExpectBuilds(Model(model_.begin(), middle), run.First(cut)));
+  }
+  void ExpectBuilds(const Model& model, const ItemSpan& run) {
+    Buffer made;
+    const uint32_t used = HeadLayout::BuildLeaf(store_.codec(), run, fences_, made.node());
+    ASSERT_NO_FATAL_FAILURE(ExpectBuilt(model, made, used));
+  }
+
+  // With one item that is not plain, or of another size.
+  void ExpectNothingIfMixed() {
+    const StoredValue value = random_.Chance(1, 2)
+                                  ? store_.Value({.bytes = RandomValue(), .deadline_ms = 1})
+                                  : store_.Value({.bytes = RandomValue() + "x"});
+    const std::string key = RandomKey();
+    Buffer made;
+    ASSERT_EQ(HeadLayout::MergeLeaf(store_.codec(), node_.node(), node_.used(), store_.Key(key),
+                                    &value, 8192, made.node()),
+              0u);
+    const StoredKey stored = store_.Key(key);
+    if (!node_.HasRoomFor(stored, &value)) return;
+    node_.Append(key, stored, &value, 100);
+    Scratch scratch;
+    ASSERT_EQ(HeadLayout::GatherPlain(store_.codec(), node_.node(), node_.used(), scratch).count,
+              0u);
+  }
+
+ private:
+  SeededRandom random_;
+  TestStore store_;
+  LayoutTestNode<HeadLayout> node_;
+  std::string common_;
+  uint64_t key_bytes_;
+  uint64_t value_bytes_;
+  Fences fences_;
+  Model model_;
+};
+
+// Goal: a merge builds, to the byte, what building the leaf's items with the edit builds, and a run
+// of gathered items what these items build; neither does anything where an item is not like the
+// others.
+// Method: random leaves of alike keys, with logs up to the longest, against std::map.
+TEST(HeadLayoutMerge, AgreesWithBuilding) {
+  const unsigned seed = std::random_device{}();
+  for (unsigned round = 0; round < Rounds(2000u); ++round) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed + round);
+    PlainLeaf leaf(seed + round);
+    ASSERT_NO_FATAL_FAILURE(leaf.ExpectMerges());
+    ASSERT_NO_FATAL_FAILURE(leaf.ExpectGathers());
+    ASSERT_NO_FATAL_FAILURE(leaf.ExpectNothingIfMixed());
+  }
+}
+
+// Goal: a merge says of a leaf that would be too much for one that it is, as FitsLeaf does.
+// Method: small items up to the first that does not fit.
+TEST(HeadLayoutMerge, AgreesWithFitsLeaf) {
+  TestStore store({});
+  std::vector<LeafItem> items;
+  for (uint32_t i = 0;; ++i) {
+    const uint32_t number = __builtin_bswap32(2 * i + 1);
+    items.push_back({store.Key({reinterpret_cast<const char*>(&number), 4}), store.Value({"vv"})});
+    if (i < 2) continue;
+    Buffer leaf;
+    const std::span<const LeafItem> before(items.data(), items.size() - 1);
+    const uint32_t used = HeadLayout::BuildLeaf(store.codec(), before, {}, leaf.node());
+    Buffer merged;
+    const uint32_t bytes_max = HeadLayout::LeafBytesMax(store.geometry());
+    const uint32_t bytes = HeadLayout::MergeLeaf(store.codec(), leaf.node(), used, items.back().key,
+                                                 &items.back().value, bytes_max, merged.node());
+    ASSERT_NE(bytes, 0u);
+    ASSERT_EQ(bytes <= bytes_max, HeadLayout::FitsLeaf(store.codec(), items, {})) << i;
+    if (bytes > bytes_max) break;
+  }
+}
+
+}  // namespace
+}  // namespace skep::btree

@@ -1,0 +1,321 @@
+// head_layout_search.h: searching nodes of HeadLayout; what every operation does several times.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+
+#include "base/prefetch.h"
+#include "btree/heads/head_layout.h"
+
+namespace skep::btree {
+
+namespace heads {
+
+// The head of a key in a node whose first item has the key that `first()` returns. Right for keys
+// that begin with the node's guaranteed prefix.
+template <class First>
+uint16_t HeadIn(const NodeHeader* node, std::string_view own_bytes, First first) {
+  const Form& form = FormOf(node);
+  if (form.is_surmised) {
+    const int order = own_bytes.substr(0, form.prefix).compare(first().substr(0, form.prefix));
+    if (order != 0) return order < 0 ? 0 : 0xffff;
+  }
+  return Scale(form, WordAt(own_bytes, form.prefix));
+}
+
+// Where a search for `head` begins: the segment of the last sample below it. Samples have only
+// their upper bytes, so it may have to go on beyond the next one.
+inline uint32_t LeafSegment(const NodeHeader* leaf, uint16_t head) {
+  const uint32_t passed =
+      CountBytesBelow8(leaf->bytes() + kSamplesAt, static_cast<uint8_t>(head >> 8));
+  return passed << SampleShift(FormOf(leaf).count, kLeafSamplesMax);
+}
+inline uint32_t InnerSegment(const NodeHeader* inner, uint16_t head) {
+  const uint32_t passed =
+      CountBytesBelow32(inner->bytes() + kSamplesAt, static_cast<uint8_t>(head >> 8));
+  return passed << SampleShift(FormOf(inner).count, kInnerSamplesMax);
+}
+
+// The first of the `count` heads that is not below `head`, none of which is before `at`.
+inline uint32_t LowerBound(const uint16_t* heads, uint32_t count, uint32_t at, uint16_t head) {
+  uint32_t below;
+  do {
+    below = CountBelow32(heads + at, head);
+    at += below;
+  } while (below == kSegmentHeads && at < count);
+  return at;
+}
+
+// Of the items from `at` on, whose heads are not below `head`: the first that is not below the key.
+// `compare(i)` is <0, 0, >0 as the key is below, equal to, above item i. *equal: it is the key.
+template <class Compare>
+uint32_t SettleAmongEqual(const uint16_t* heads, uint32_t count, uint32_t at, uint16_t head,
+                          Compare compare, bool* equal) {
+  *equal = false;
+  if (at == count || heads[at] != head) return at;
+  if (const int order = compare(at); order <= 0) {
+    *equal = order == 0;
+    return at;
+  }
+  uint32_t low = at + 1;
+  if (low == count || heads[low] != head) return low;
+  for (uint32_t high = count; low < high;) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (heads[middle] == head && compare(middle) > 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  *equal = low < count && heads[low] == head && compare(low) == 0;
+  return low;
+}
+
+}  // namespace heads
+
+inline HeadLayout::Sorted::Sorted(const NodeHeader* node)
+    : node_(node), heads_(heads::HeadsOf(node, true)) {
+  const heads::Form& form = heads::FormOf(node);
+  count_ = form.count;
+  items_ = heads::AfterHeads(true, count_);
+  key_form_ = form.key_form;
+  value_form_ = form.value_form;
+  stride_ = key_form_ == heads::kMixed ? 0 : key_bytes() + value_bytes();
+}
+
+inline StoredKey HeadLayout::Sorted::key(uint32_t i) const {
+  const uint32_t at = offset(i);
+  if (!is_uniform()) return blob::KeyAt(node_, at);
+  return {.bytes = blob::BytesAt(node_, at, key_bytes()),
+          .outside = (key_form_ & blob::kOutside) != 0};
+}
+
+inline StoredValue HeadLayout::Sorted::value(uint32_t i) const {
+  const uint32_t at = offset(i);
+  if (!is_uniform()) return blob::ValueAt(node_, blob::AfterBlob(node_, at));
+  return {.bytes = blob::BytesAt(node_, at + key_bytes(), value_bytes()),
+          .outside = (value_form_ & blob::kOutside) != 0,
+          .has_metadata = (value_form_ & blob::kMetadata) != 0};
+}
+
+inline uint32_t HeadLayout::Sorted::LowerBound(uint16_t head) const {
+  return heads::LowerBound(heads_, count_, heads::LeafSegment(node_, head), head);
+}
+
+// Heads are compared in whole segments; those before `from` are below if any behind it is.
+inline uint32_t HeadLayout::Sorted::CountBelow(uint32_t from, uint16_t head) const {
+  if (from == count_) return 0;
+  const uint32_t segment = from / heads::kSegmentHeads * heads::kSegmentHeads;
+  const uint32_t at = heads::LowerBound(heads_, count_, segment, head);
+  return at <= from ? 0 : std::min(at, count_) - from;
+}
+
+template <class Key>
+uint32_t HeadLayout::Sorted::SeekFrom(const Codec& codec, const Key& searched, uint16_t head,
+                                      uint32_t lower_bound, bool* equal) const {
+  return heads::SettleAmongEqual(
+      heads_, count_, lower_bound, head,
+      [&](uint32_t i) { return codec.Compare(searched, key(i)); }, equal);
+}
+
+// The head of a key in a leaf.
+template <class Key>
+uint16_t HeadInLeaf(const HeadLayout::Sorted& sorted, const NodeHeader* leaf, const Key& key) {
+  return heads::HeadIn(leaf, heads::OwnBytes(key), [&] { return heads::OwnBytes(sorted.key(0)); });
+}
+
+inline HeadLayout::Leaf::Leaf(const Codec& codec, const NodeHeader* node, uint32_t used,
+                              Version read_version, uint64_t now_ms)
+    : codec_(&codec),
+      node_(node),
+      used_(used),
+      visible_(heads::Fill::Of(used).log_items),
+      node_version_(node->version.load(std::memory_order_relaxed)),
+      now_ms_(now_ms != kNoTime && NodeDeadline(codec, node) <= now_ms ? now_ms : kNoTime) {
+  if (read_version == kNewest || visible_ == 0) return;
+  // Relaxed: at least that of the items that `used` tells of (head_layout.h).
+  if (heads::NewestOf(node).load(std::memory_order_relaxed) <= read_version) return;
+  while (visible_ > 0 && Log(visible_ - 1).delta() > read_version - node_version_) --visible_;
+}
+
+// A bit for each log item it sees that may have a key with this head.
+inline uint32_t HeadLayout::Leaf::Tagged(uint16_t head, const LeafSpot& spot) const {
+  if (!spot.known || spot.used != used_) {
+    return heads::LogItemsTagged(node_, visible_, heads::TagOf(head));
+  }
+  return spot.tagged & ((uint32_t{1} << visible_) - 1);
+}
+
+inline bool HeadLayout::FindPlain(const NodeHeader* leaf, uint32_t used, std::string_view key,
+                                  const LeafSpot& spot, std::string_view* value) {
+  if (!spot.known || spot.used != used || spot.tagged != 0) return false;
+  const Sorted sorted(leaf);
+  if (!sorted.is_plain() || key.size() != sorted.key_bytes()) return false;
+  if (spot.at >= sorted.count() || sorted.head(spot.at) != spot.head) return false;
+  const std::string_view item = blob::BytesAt(leaf, sorted.offset(spot.at), sorted.stride());
+  if (CompareBytes(key, item.substr(0, key.size())) != 0) return false;
+  *value = item.substr(key.size());
+  return true;
+}
+
+inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key, const LeafSpot& spot) const {
+  const Sorted sorted(node_);
+  Found found;
+  found.head = spot.known ? spot.head : HeadInLeaf(sorted, node_, key);
+  for (uint32_t same = Tagged(found.head, spot); same != 0;) {
+    const auto newest = static_cast<uint32_t>(std::bit_width(same) - 1);
+    same ^= uint32_t{1} << newest;
+    const heads::LogItem item = Log(newest);
+    if (codec_->Compare(key, item.key()) != 0) continue;
+    found.known = true;
+    found.present = !item.deleted();
+    found.key = item.key();
+    if (found.present) found.value = item.value();
+    found.version = node_version_ + item.delta();
+    return found;
+  }
+  const uint32_t lower_bound = spot.known ? spot.at : sorted.LowerBound(found.head);
+  const uint32_t i = sorted.SeekFrom(*codec_, key, found.head, lower_bound, &found.known);
+  if (!found.known) return found;
+  found.present = true;
+  found.key = sorted.key(i);
+  found.value = sorted.value(i);
+  found.version = node_version_;
+  return found;
+}
+
+inline LeafSpot HeadLayout::Leaf::Prefetch(std::string_view key) const {
+  const heads::Form& form = heads::FormOf(node_);
+  // Nothing but the line of searches is there: what a first key decides is not looked at.
+  if (form.is_surmised) return {};
+  const uint16_t head = heads::Scale(form, heads::WordAt(key, form.prefix));
+  FetchLine(heads::HeadsOf(node_, true) + heads::LeafSegment(node_, head));
+  const uint32_t tagged = heads::LogItemsTagged(node_, visible_, heads::TagOf(head));
+  if (tagged != 0) FetchLine(heads::FrontOf(node_));
+  return {.head = head, .at = 0, .known = true, .used = used_, .tagged = tagged};
+}
+
+// A bit for each log item it sees with a head from `head` on that may come before sorted item
+// `end`.
+inline uint32_t HeadLayout::Leaf::LogItemsBetween(uint16_t head, uint32_t end) const {
+  if (visible_ == 0) return 0;
+  const Sorted sorted(node_);
+  std::array<uint16_t, kLogItemsMax> all;
+  heads::CopyLogHeads(node_, all.data());
+  const uint32_t from = heads::NotBelow24(all.data(), head);
+  const uint32_t behind = end < sorted.count() && sorted.head(end) != 0xffff
+                              ? heads::NotBelow24(all.data(), sorted.head(end) + 1)
+                              : 0;
+  return from & ~behind & ((uint32_t{1} << visible_) - 1);
+}
+
+inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) const {
+  if (!spot->known) return;
+  if (items == 1) {
+    for (uint32_t same = spot->tagged; same != 0; same &= same - 1) {
+      FetchLine(node_->bytes() + heads::LogOffset(node_, std::countr_zero(same)));
+    }
+  }
+  const Sorted sorted(node_);
+  const uint32_t at = sorted.LowerBound(spot->head);
+  spot->at = static_cast<uint16_t>(at);
+  if (!sorted.is_uniform()) {
+    // Only the offset's line: where the item is is not known yet.
+    FetchLine(node_->bytes() + heads::AfterHeads(true, sorted.count()) + 2 * at);
+    return;
+  }
+  const std::byte* const item = node_->bytes() + sorted.offset(at);
+  if (items == 1) {
+    FetchLine(item);
+    FetchLine(item + sorted.stride() - 1);
+    return;
+  }
+  if (items <= kShortScan) {
+    uint32_t log_items = LogItemsBetween(spot->head, at + std::min(items, sorted.count()));
+    for (; log_items != 0; log_items &= log_items - 1) {
+      FetchLine(node_->bytes() + heads::LogOffset(node_, std::countr_zero(log_items)));
+    }
+  }
+  // The rest of a longer scan is for PrefetchScan.
+  constexpr uint32_t kBytesMax = 1024;
+  const uint32_t bytes = std::min(std::min(items, kBytesMax) * sorted.stride(), kBytesMax);
+  for (uint32_t i = 0; i < bytes; i += 64) FetchLine(item + i);
+  FetchLine(item + bytes - 1);
+}
+
+inline void HeadLayout::Leaf::PrefetchWrite() const {
+  const heads::Fill fill = heads::Fill::Of(used_);
+  if (HasLogRoom(*codec_, node_, used_, heads::LogItem::BytesOf(Sorted(node_).stride()), 1)) {
+    FetchLine(node_->bytes() + fill.bytes);
+    FetchLine(node_->bytes() + fill.bytes + 63);
+    return;
+  }
+  for (uint32_t at = heads::kLeafHeadsAt; at < fill.bytes; at += 64) {
+    FetchLine(node_->bytes() + at);
+  }
+}
+
+inline bool HeadLayout::Leaf::GoesBeyond(const LeafSpot& spot, uint32_t items) const {
+  if (!spot.known || spot.at + uint64_t{items} <= heads::FormOf(node_).count) return false;
+  FetchLine(node_->bytes() + node_->shortcut_end);
+  return true;
+}
+
+inline void HeadLayout::Leaf::PrefetchFences() const {
+  FetchLine(node_->bytes() + node_->shortcut_end);
+}
+
+inline void HeadLayout::Leaf::PrefetchScan(uint32_t from, uint32_t items) const {
+  const Sorted sorted(node_);
+  if (!sorted.is_uniform()) return;
+  const uint32_t end = from + std::min(items, sorted.count() - from);
+  FetchLines(node_->bytes() + sorted.offset(from), node_->bytes() + sorted.offset(end));
+  if (visible_ == 0) return;
+  // Where the log's items go, and these.
+  FetchLines(heads::HeadsOf(node_, true) + from, heads::HeadsOf(node_, true) + end);
+  FetchLines(node_->bytes() + node_->log_begin, node_->bytes() + heads::Fill::Of(used_).bytes);
+}
+
+[[gnu::always_inline]] inline uint32_t HeadLayout::Inner::Seek(std::string_view key,
+                                                               bool* equal) const {
+  const uint16_t* const all = heads::HeadsOf(node_, false);
+  const uint16_t head = heads::HeadIn(node_, key, [&] { return heads::OwnBytes(separator(0)); });
+  const uint32_t at = heads::LowerBound(all, count(), heads::InnerSegment(node_, head), head);
+  return heads::SettleAmongEqual(
+      all, count(), at, head, [&](uint32_t i) { return codec_->Compare(key, separator(i)); },
+      equal);
+}
+
+inline uint64_t HeadLayout::Inner::Locate(std::string_view key) const {
+  bool equal;
+  const uint32_t at = Seek(key, &equal);
+  const uint32_t child = at + (equal ? 1 : 0);
+  FetchLine(node_->bytes() + links() + 8 * child - 8);
+  return child;
+}
+
+inline Link HeadLayout::Inner::ChildOf(std::string_view key, uint32_t* index) const {
+  bool equal;
+  const uint32_t at = Seek(key, &equal);
+  const uint32_t child = at + (equal ? 1 : 0);
+  if (index != nullptr) *index = child;
+  return Child(child);
+}
+
+inline void HeadLayout::PrefetchHead(const Codec&, const NodeHeader* node) {
+  FetchLine(node->bytes() + heads::kSearchLineAt);
+}
+
+inline void HeadLayout::PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool gets_only) {
+  PrefetchHead(codec, leaf);
+  if (gets_only) return;
+  FetchLine(heads::FrontOf(leaf));
+  FetchLine(leaf->bytes() + heads::kLogHeadsAt);
+}
+
+inline uint64_t HeadLayout::NodeDeadline(const Codec&, const NodeHeader* node) {
+  // Relaxed: who has seen an item, by an acquire load of the node's word, sees its deadline here.
+  return heads::AtomicAt(node, heads::kDeadlineAt).load(std::memory_order_relaxed);
+}
+
+}  // namespace skep::btree

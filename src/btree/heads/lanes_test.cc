@@ -1,0 +1,126 @@
+#include "btree/heads/lanes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <random>
+
+#include "base/random.h"
+
+namespace skep::btree {
+namespace {
+
+// Where signed and unsigned, and saturated and other, arithmetic differ.
+constexpr uint16_t kEdges[] = {0, 1, 2, 0x7ffe, 0x7fff, 0x8000, 0x8001, 0xfffd, 0xfffe, 0xffff};
+
+uint16_t Edge(Random& random) { return kEdges[random.Below(std::size(kEdges))]; }
+
+template <size_t kCount>
+uint32_t CountBelow(const std::array<uint16_t, kCount>& numbers, uint16_t bound) {
+  return static_cast<uint32_t>(
+      std::ranges::count_if(numbers, [&](uint16_t number) { return number < bound; }));
+}
+
+// Goal: numbers are counted as plain loops count them, wherever they lie, in memory of any
+// alignment that numbers have.
+// Method: each edge against each bound at each place alone; then random edges at all places.
+TEST(Lanes, CountAsPlainLoops) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  std::array<uint16_t, 33> room;
+  for (size_t shift = 0; shift < 2; ++shift) {
+    uint16_t* const at = room.data() + shift;
+    const auto expect_counts = [&](uint16_t bound) {
+      std::array<uint16_t, 32> numbers;
+      std::copy_n(at, 32, numbers.begin());
+      ASSERT_EQ(CountBelow32(at, bound), CountBelow(numbers, bound)) << bound;
+      std::array<uint16_t, 8> first;
+      std::copy_n(at, 8, first.begin());
+      ASSERT_EQ(CountBelow8(at, bound), CountBelow(first, bound)) << bound;
+    };
+    for (const uint16_t number : kEdges) {
+      for (size_t place = 0; place < 32; ++place) {
+        for (const uint16_t other : {uint16_t{0}, uint16_t{0xffff}}) {
+          std::fill_n(at, 32, other);
+          at[place] = number;
+          for (const uint16_t bound : kEdges) ASSERT_NO_FATAL_FAILURE(expect_counts(bound));
+        }
+      }
+    }
+    for (int round = 0; round < 20000; ++round) {
+      std::generate_n(at, 32, [&] { return Edge(random); });
+      ASSERT_NO_FATAL_FAILURE(expect_counts(Edge(random)));
+    }
+  }
+}
+
+// Goal: the same of bytes: how many are below a bound, and which are equal.
+// Method: random bytes near the ends and the middle of their range, against plain loops.
+TEST(Lanes, BytesAsPlainLoops) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  constexpr uint8_t kByteEdges[] = {0, 1, 0x7e, 0x7f, 0x80, 0x81, 0xfe, 0xff};
+  const auto edge = [&] { return kByteEdges[random.Below(std::size(kByteEdges))]; };
+  for (int round = 0; round < 20000; ++round) {
+    std::array<uint8_t, 33> room;
+    std::ranges::generate(room, edge);
+    const uint8_t* const bytes = room.data() + random.Below(2);
+    const auto* const at = reinterpret_cast<const std::byte*>(bytes);
+    const uint8_t bound = edge();
+    const auto is_below = [&](uint8_t byte) { return byte < bound; };
+    ASSERT_EQ(CountBytesBelow8(at, bound), std::count_if(bytes, bytes + 8, is_below));
+    ASSERT_EQ(CountBytesBelow32(at, bound), std::count_if(bytes, bytes + 32, is_below));
+    std::array<uint64_t, 3> words;
+    std::memcpy(words.data(), bytes, sizeof(words));
+    uint32_t equal = 0;
+    for (uint32_t i = 0; i < 24; ++i) equal |= uint32_t{bytes[i] == bound} << i;
+    ASSERT_EQ(EqualBytes24(words[0], words[1], words[2], bound), equal);
+  }
+}
+
+// Goal: each bit says whether the number at its place is the one looked for.
+TEST(Lanes, EqualHasABitForEachNumber) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  for (int round = 0; round < 20000; ++round) {
+    const uint16_t number = Edge(random);
+    std::array<uint16_t, 8> numbers;
+    std::array<uint64_t, 2> words = {};
+    uint32_t expected = 0;
+    for (uint32_t i = 0; i < 8; ++i) {
+      numbers[i] = Edge(random);
+      words[i / 4] |= uint64_t{numbers[i]} << (16 * (i % 4));
+      expected |= uint32_t{numbers[i] == number} << i;
+    }
+    ASSERT_EQ(Equal8(words[0], words[1], number), expected) << number;
+  }
+}
+
+// Goal: ranks are those among the first numbers, whatever lies behind these.
+TEST(Lanes, RanksAreAmongTheFirstNumbers) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  for (int round = 0; round < 20000; ++round) {
+    std::array<uint16_t, 24> numbers;
+    for (uint16_t& number : numbers) {
+      number = random.Chance(1, 2) ? Edge(random) : static_cast<uint16_t>(random.Next());
+    }
+    const auto count = static_cast<uint32_t>(random.Below(numbers.size() + 1));
+    std::array<uint16_t, 24> ranks;
+    RanksAmong24(numbers.data(), count, ranks.data());
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto below = std::count_if(numbers.begin(), numbers.begin() + count,
+                                       [&](uint16_t number) { return number < numbers[i]; });
+      ASSERT_EQ(ranks[i], below) << i << " of " << count;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skep::btree

@@ -1,0 +1,399 @@
+// paper_layout.h: how a node's bytes are arranged: the layout of the paper (Honeycomb,
+// section 3.1).
+//
+// The tree is a template over a layout class with the members of PaperLayout; HeadLayout is the
+// other one.
+//
+//   body, from geometry.body_begin():
+//   +----------+-------------+-------------+--------------------+-------------------------------+
+//   | deadline | lower fence | upper fence | sorted block       | log block, leaves only        |
+//   +----------+-------------+-------------+--------------------+-------------------------------+
+//                                                               ^ header.log_begin   word.used() ^
+//
+//   deadline:       8 bytes, an aligned atomic: no item of the node, old or new, has an earlier one
+//                   (kNoDeadline: none has any). It only falls, before the item that lowers it can
+//                   be seen. So most readers need not look for items that have expired.
+//   fence:          u16 length and flags | key. The lower one is inclusive (empty: all keys), the
+//                   upper one exclusive; kNoFence as its length: no upper bound.
+//   sorted item:    u16 key length and flags | key | payload
+//                   payload of a leaf:  u16 value length and flags | value
+//                   of an inner node:   Link, 8 bytes. Keys below the first are under header.left.
+//   segments:       the sorted block is cut into segments. The first key of each but the first lies
+//                   in the shortcut block instead, so that such a segment begins with a payload.
+//   shortcut block: u16 key length and flags | key | u16 offset of the segment, ascending.
+//   log item:       u16 back pointer | u8 order hint | u40 version delta | u16 key length and flags
+//                   | key | u16 value length and flags | value. A delete marker has no value.
+//
+//   back pointer    a key that is new to the leaf: the first sorted item with a larger key, or
+//                   log_begin. Else (flag kReplaces): the item it replaces, sorted or log.
+//   order hint      the item's rank among the log items present when it came; after equal keys.
+//   version delta   item version - node version. Deltas rise along the log, so what a reader may
+//                   not see is a suffix of it, and a rank never depends on a later item: the order
+//                   can be rebuilt of any prefix, without comparing keys.
+//
+// Offsets are from the beginning of the node. Lengths are below 2^12; the bits above are flags
+// (paper_layout_bytes.h).
+//
+// Invariants. True of what Build and Append write; Check() looks at each.
+//   P1  48 <= shortcut_end <= body_begin and body_begin < log_begin <= used <= node_bytes; an inner
+//       node has no log.
+//   P2  Keys, values and fences lie in their block, have no flags but their own, and are as long as
+//       stored.h says.
+//   P3  Shortcut entries fill the shortcut block up to shortcut_end; each offset is where an item
+//       begins, and is above the one before.
+//   P4  The sorted block has sorted_count items and ends at log_begin; its keys rise strictly.
+//   P5  The lower fence is below the upper one and every key is between them. The first separator
+//       of an inner node is not the lower fence: its leftmost child has a key range, too.
+//   P6  At most kLogItemsMax log items fill the log block; version deltas do not fall.
+//   P7  A back pointer that replaces names an older log item or a sorted item, another one a sorted
+//       item or log_begin; an order hint is at most the number of log items before.
+//   P8  Back pointer, kReplaces and order hint of a log item are what Find said before it came.
+//   P9  The node's deadline is not above any of its items', and metadata is as stored.h says.
+//
+// Thread safety: the views read what is complete and will not change (node.h). Build and append
+// write buffers or bytes that no reader looks at yet.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/prefetch.h"
+#include "btree/node.h"
+#include "btree/node_items.h"
+#include "btree/paper/paper_layout_sorted.h"
+#include "btree/stored.h"
+
+namespace skep::btree {
+
+class PaperLayout {
+ public:
+  class LeafCursor;
+
+  using LeafItem = btree::LeafItem;
+  using InnerItem = btree::InnerItem;
+  using Fences = btree::Fences;
+  using Found = btree::Found;
+
+  static constexpr uint32_t kLogItemsMax = 255;
+  static constexpr uint32_t kFrontBytes = 0;
+  static constexpr uint32_t kLogBytesMax = UINT32_MAX;
+  static constexpr uint64_t kDeltaMax = (uint64_t{1} << 40) - 1;
+  static constexpr uint64_t kNoDeadline = UINT64_MAX;
+
+  // The leaf as a reader at `read_version` sees it, which is at least the node version: `used` is
+  // word.used() as loaded before, with acquire. kNewest sees everything. Cursors and counts leave
+  // out what has expired at `now_ms`; Find() does not. kNoTime: nothing has. Codec and node must
+  // outlive it. Cost: a few instructions.
+  class Leaf {
+   public:
+    static constexpr Version kNewest = UINT64_MAX;
+    static constexpr uint64_t kNoTime = 0;
+
+    Leaf(const Codec& codec, const NodeHeader* node, uint32_t used, Version read_version = kNewest,
+         uint64_t now_ms = kNoTime);
+
+    // Cost: the shortcut block, one segment and the log; no allocation.
+    Found Find(std::string_view key, const LeafSpot& = {}) const;
+    // Asks for the lines that Find will look at beyond the shortcut block, which it reads.
+    LeafSpot Prefetch(std::string_view key) const;
+    // Prefetch() has asked for it all.
+    void PrefetchItems(uint32_t, LeafSpot*) const {}
+    void PrefetchWrite() const {}
+    bool GoesBeyond(const LeafSpot&, uint32_t) const { return false; }
+    void PrefetchFences() const {}
+    void PrefetchScan(uint32_t, uint32_t) const {}
+    uint32_t log_items() const;  // all up to `used`. Cost: the log
+    // Keys that have a value. Cost: the log; the sorted block only if something may have expired.
+    uint32_t CountPresent() const;
+    // Of the newest item it sees; the node version if it sees none of the log. Cost: the log.
+    Version newest_version() const;
+
+    const Codec& codec() const { return *codec_; }
+    const NodeHeader* node() const { return node_; }
+    uint32_t used() const { return used_; }
+
+   private:
+    friend class LeafCursor;
+    friend class PaperLayout;  // its checker
+
+    template <class Key>
+    Found FindKey(const Key& key) const;
+    void FindSorted(const paper::SortedPosition& at, bool equal, Found* found) const;
+    // Calls visit(offset, item) for each log item it sees, in the order they came.
+    template <class Visit>
+    void ForEachVisible(Visit visit) const;
+
+    uint32_t CountLive() const;
+    bool HasExpired(const StoredValue& value) const {
+      const uint64_t deadline_ms = DeadlineOf(value);
+      return deadline_ms != 0 && deadline_ms <= now_ms_;
+    }
+
+    const Codec* codec_;
+    const NodeHeader* node_;
+    uint32_t used_;
+    Version node_version_;
+    uint64_t delta_max_;  // of what it sees
+    uint64_t now_ms_;     // kNoTime also if nothing in the node has expired then
+  };
+
+  // Walks the keys that have a value, in order, both ways. The constructor rebuilds the order of
+  // the log from the hints and compares no keys; nothing allocates.
+  class LeafCursor {
+   public:
+    explicit LeafCursor(const Leaf& leaf);  // at no item; `leaf` must outlive the cursor
+
+    bool valid() const { return source_ != Source::kNone; }
+    void SeekFirst();
+    void SeekLast();
+    // The first key >= `key`; the last key < `key`. `where` is what is known of it.
+    void SeekAtLeast(std::string_view key, KeyIs where = KeyIs::kAny);
+    void SeekAtLeast(std::string_view key, const LeafSpot&, uint32_t) { SeekAtLeast(key); }
+    void SeekBelow(std::string_view key, KeyIs where = KeyIs::kAny);
+    void Next();  // valid() only, as all below
+    void Prev();
+    StoredKey key() const;
+    StoredValue value() const;
+    Version version() const;  // as Found::version
+
+    // The form of the leaf's items, if they have one. None: here lengths lie between the items.
+    std::optional<PlainForm> plain_form() const { return std::nullopt; }
+    // Copies the current item and those behind it, `most` of them, as long as they have the form,
+    // and goes on behind them; with `keys_only`, without values. Returns how many.
+    uint32_t CopyPlain(uint32_t, bool, char*) { return 0; }
+
+   private:
+    enum class Source : uint8_t { kNone, kSorted, kLog };  // where the current item is
+
+    // The newest visible item of a key that the log knows.
+    struct LogEntry {
+      uint16_t item;
+      uint16_t place;  // the sorted item it comes before, or hides
+      bool hides;
+      bool deleted;
+    };
+
+    uint32_t RebuildOrder(uint16_t* order) const;
+    void KeepNewest(const uint16_t* order, uint32_t count);
+    void GoToGapBefore(std::string_view key);
+    void StepForward();  // to the first live item after the gap
+    void StepBack();     // to the last live item before the gap
+    void TakeNext();     // the first item after the gap
+    void TakePrevious();
+    void PassCurrent();  // puts the gap behind the current item
+    bool HasExpired() const {
+      return leaf_->now_ms_ != Leaf::kNoTime && valid() && leaf_->HasExpired(value());
+    }
+    bool HidesSorted(uint32_t entry) const {
+      return entries_[entry].hides && entries_[entry].place == sorted_.offset();
+    }
+
+    const Leaf* leaf_;
+    // A gap in the merged order: sorted_ and entries_[entry_] are the first items after it. The
+    // current item, if there is one, comes next after the gap.
+    paper::SortedPosition sorted_;
+    uint32_t entry_ = 0;
+    uint32_t entry_count_ = 0;
+    Source source_ = Source::kNone;
+    std::array<LogEntry, kLogItemsMax> entries_;  // in the order of keys
+  };
+
+  class Inner {
+   public:
+    Inner(const Codec& codec, const NodeHeader* node);
+
+    // Children are numbered 0 .. count(); child i > 0 has the keys from separator(i - 1) up.
+    uint32_t count() const { return node_->sorted_count; }  // separators
+    // The child that has the key. `index` may be null; else it gets the child's number, at the cost
+    // of decoding all items before it.
+    Link ChildOf(std::string_view key, uint32_t* index = nullptr) const;
+    // The child that has the keys just below `key`: as ChildOf, but a separator equal to `key`
+    // belongs to the right.
+    Link ChildBelow(std::string_view key, uint32_t* index = nullptr) const;
+    // ChildOf in two steps: the first asks for the link, the second reads it.
+    uint64_t Locate(std::string_view key) const { return ChildOf(key).bits; }
+    Link Located(uint64_t located) const { return {located}; }
+    // Everything, in order: separators and children 1 .. count(). Cost: the whole node.
+    void CopyTo(std::vector<InnerItem>* items) const;
+    Link leftmost() const { return {node_->left.load(std::memory_order_relaxed)}; }
+    Link rightmost() const;
+
+   private:
+    Link ChildAt(const paper::SortedPosition& at, bool found, uint32_t* index) const;
+
+    const Codec* codec_;
+    const NodeHeader* node_;
+  };
+
+  // Has no quick answer: says nothing.
+  static bool FindPlain(const NodeHeader*, uint32_t, std::string_view, const LeafSpot&,
+                        std::string_view*) {
+    return false;
+  }
+
+  // Appends every outside block that belongs to the node: of fences and separators, of all keys,
+  // and of the values that no later log item replaces. Cost: the whole node.
+  static void BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t used,
+                       std::vector<OutsideBlock>* blocks);
+
+  static Fences FencesOf(const Codec& codec, const NodeHeader* node);
+  // The node's deadline; see above. Lowering it is for who has locked the leaf or builds it, and
+  // returns whether it fell.
+  static uint64_t NodeDeadline(const Codec& codec, const NodeHeader* node);
+  static bool LowerDeadline(const Codec& codec, NodeHeader* node, uint64_t deadline_ms);
+  // Whether the node is where `key` belongs.
+  static bool Covers(const Codec& codec, const NodeHeader* node, std::string_view key);
+
+  // The first lines that a search reads, and the lines of the log, which is looked through whatever
+  // the sorted block says: asks for them, so that they come together. `word`: of the leaf.
+  static void PrefetchHead(const Codec& codec, const NodeHeader* node);
+  static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool) {
+    PrefetchHead(codec, leaf);
+  }
+  static void PrefetchLog(const NodeHeader* leaf, NodeWord word);
+
+  // A node's bytes without fences and items.
+  static uint32_t FixedBytes(const Geometry& geometry) { return geometry.fences_begin(); }
+  // What an item, or the fences, add to a node at most; by these a node is cut in halves.
+  static uint32_t LeafItemBytes(const LeafItem& item);
+  static uint32_t InnerItemBytes(const InnerItem& item);
+  static uint32_t FenceBytes(const Fences& fences);
+  // Upper bounds of log_begin of a node built of these: exact if no key becomes a shortcut. Of a
+  // key that is still to be stored, its first key_inline_max() bytes will do. Cost: a step an item.
+  static uint32_t LeafBytes(const Codec& codec, std::span<const LeafItem> items,
+                            const Fences& fences);
+  static uint32_t InnerBytes(const Codec& codec, std::span<const InnerItem> items,
+                             const Fences& fences);
+  // What one more separator may add to InnerBytes.
+  // The same of an inner node's own items.
+  static uint32_t InnerBytesOf(const Codec& codec, const NodeHeader* inner);
+  static uint32_t SeparatorBytesMax(const Geometry& geometry);
+  // LeafBytes of a leaf that is built anew may be this, so that its log has room.
+  static uint32_t LeafBytesMax(const Geometry& geometry) {
+    return geometry.node_bytes - geometry.log_bytes_max;
+  }
+  // Whether a leaf can be built of the items: so that its log has room; at all.
+  static bool FitsLeaf(const Codec& codec, std::span<const LeafItem> items, const Fences& fences) {
+    return LeafBytes(codec, items, fences) <= LeafBytesMax(codec.geometry);
+  }
+  static bool CanBeLeaf(const Codec& codec, std::span<const LeafItem> items, const Fences& fences) {
+    return LeafBytes(codec, items, fences) <= codec.geometry.node_bytes;
+  }
+  // How long a buffer a leaf gets that was `built`, and is `used` long: with room for its log.
+  static uint32_t LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used);
+
+  // Writes a node: shortcut_end, log_begin, level, sorted_count, shortcuts, fences and items, and
+  // in an inner node `left` (relaxed), and the deadline. `buffer` has room for LeafBytes or
+  // InnerBytes. Items are ascending and inside the fences. Returns log_begin. word, version, older
+  // and the siblings are the caller's.
+  static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
+                            const Fences& fences, NodeHeader* buffer);
+  // Faster ways to merge and to split than gathering and building: there are none.
+  static uint32_t MergeLeaf(const Codec&, const NodeHeader*, uint32_t, const StoredKey&,
+                            const StoredValue*, uint32_t, NodeHeader*) {
+    return 0;
+  }
+  static ItemSpan GatherPlain(const Codec&, const NodeHeader*, uint32_t, Scratch&) { return {}; }
+  static uint32_t BuildLeaf(const Codec&, const ItemSpan&, const Fences&, NodeHeader*) {
+    SKEP_CHECK(false);  // GatherPlain gives nothing to build of
+    return 0;
+  }
+  static uint32_t InsertChild(const Codec&, const NodeHeader*, uint32_t, Link, const StoredKey&,
+                              Link, NodeHeader*) {
+    return 0;
+  }
+  static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,
+                             std::span<const InnerItem> items, const Fences& fences,
+                             NodeHeader* buffer);
+
+  // The log. An item's bytes, header included.
+  static uint32_t LogItemBytes(const StoredKey& key, const StoredValue* value);
+  // Whether a leaf that is `used` long has room for some more `items` of `bytes` together.
+  static bool HasLogRoom(const Codec& codec, const NodeHeader* node, uint32_t used, uint32_t bytes,
+                         uint32_t items);
+  // Writes an item at `used` (the caller has seen that there is room) and returns the new end.
+  // `at` is what Find said of the key on a Leaf of this node up to `used`. Null `value`: a delete
+  // marker. The version is set after it is drawn, before `used` is published.
+  static uint32_t AppendToLog(const Codec& codec, NodeHeader* node, uint32_t used, const Found& at,
+                              const StoredKey& key, const StoredValue* value);
+  static void SetLogVersion(NodeHeader* node, uint32_t item, uint64_t delta);
+
+  // Checks P1 to P9, one node by itself. Never reads outside [node, node + used), whatever the
+  // bytes say; then all views and cursors stay inside as well. If codec.arena is null, outside keys
+  // are compared by their heads only, and may be in any order where these are equal. Null, or a
+  // literal that names the broken invariant. Cost: a search of the node for each log item.
+  static const char* Check(const Codec& codec, const NodeHeader* node, uint32_t used);
+
+ private:
+  class Checker;
+};
+
+template <class Visit>
+void PaperLayout::Leaf::ForEachVisible(Visit visit) const {
+  for (uint32_t at = node_->log_begin; at < used_;) {
+    const paper::LogItem item(node_, at);
+    if (item.delta() > delta_max_) return;  // and so are all that follow
+    visit(at, item);
+    at = item.end();
+  }
+}
+
+// Header and shortcut block are read from front to back.
+inline void PaperLayout::PrefetchHead(const Codec& codec, const NodeHeader* node) {
+  const std::byte* const bytes = node->bytes();
+  // With the line of the fences.
+  for (uint32_t at = 0; at <= codec.geometry.body_begin(); at += 64) FetchLine(bytes + at);
+}
+
+inline void PaperLayout::PrefetchLog(const NodeHeader* leaf, NodeWord word) {
+  const std::byte* const bytes = leaf->bytes();
+  for (uint32_t at = leaf->log_begin; at < word.used(); at += 64) FetchLine(bytes + at);
+}
+
+// A walk calls these for each item.
+inline void PaperLayout::LeafCursor::StepForward() {
+  for (TakeNext(); HasExpired(); TakeNext()) PassCurrent();
+}
+
+inline void PaperLayout::LeafCursor::TakeNext() {
+  while (entry_ < entry_count_ && entries_[entry_].place <= sorted_.offset()) {
+    if (!entries_[entry_].deleted) {
+      source_ = Source::kLog;
+      return;
+    }
+    if (HidesSorted(entry_)) sorted_.Next();
+    ++entry_;
+  }
+  source_ = sorted_.at_end() ? Source::kNone : Source::kSorted;
+}
+
+inline void PaperLayout::LeafCursor::PassCurrent() {
+  if (source_ == Source::kSorted) {
+    sorted_.Next();
+  } else {
+    if (HidesSorted(entry_)) sorted_.Next();
+    ++entry_;
+  }
+}
+
+inline void PaperLayout::LeafCursor::Next() {
+  PassCurrent();
+  StepForward();
+}
+
+inline StoredKey PaperLayout::LeafCursor::key() const {
+  if (source_ == Source::kSorted) return sorted_.key();
+  return paper::LogItem(leaf_->node_, entries_[entry_].item).key();
+}
+
+inline StoredValue PaperLayout::LeafCursor::value() const {
+  if (source_ == Source::kSorted) return paper::ValueAt(leaf_->node_, sorted_.payload());
+  return paper::LogItem(leaf_->node_, entries_[entry_].item).value();
+}
+
+}  // namespace skep::btree

@@ -1,0 +1,106 @@
+// tree_test_stage.h: fixed interleavings. Threads that stop at sync points (core.h).
+//
+//   Stage stage(tree.core());                  // before the tree's first operation
+//   Actor reader(SyncPoint::kReaderInLeaf, 2, [&] { ... });
+//   if (reader.WaitUntilStopped()) ...         // it stands at its second kReaderInLeaf
+//   reader.Finish();                           // it goes on to its end
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "btree/core.h"
+
+namespace skep::btree {
+
+inline constexpr auto kSyncPoints = static_cast<size_t>(SyncPoint::kReclaimUnlinked) + 1;
+
+// One thread, which is stopped once. Owner: the thread that made it.
+class Actor {
+ public:
+  Actor(SyncPoint point, uint32_t nth, std::function<void()> body)
+      : point_(point), nth_(nth), thread_([this, body = std::move(body)] {
+          current = this;
+          body();
+          Change(&Actor::finished_);
+        }) {}
+  // Runs to its end without a stop.
+  explicit Actor(std::function<void()> body)
+      : Actor(SyncPoint::kReaderAtRoot, 0, std::move(body)) {}
+  ~Actor() { Finish(); }
+
+  // Waits until it stops or ends. False: it ended without coming to the point.
+  bool WaitUntilStopped() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return stopped_ || finished_; });
+    return stopped_;
+  }
+  // Gives it some chance to come to its end, or to where it has to wait for others.
+  void LetRun() {
+    for (int i = 0; i < 200 && !finished(); ++i) std::this_thread::yield();
+  }
+  bool finished() {
+    std::lock_guard lock(mutex_);
+    return finished_;
+  }
+  void Finish() {
+    if (!thread_.joinable()) return;
+    Change(&Actor::may_go_on_);
+    thread_.join();
+  }
+
+ private:
+  friend class Stage;
+
+  void Reach(SyncPoint point) {
+    if (point != point_ || nth_ == 0 || --nth_ > 0) return;
+    Change(&Actor::stopped_);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return may_go_on_; });
+  }
+  void Change(bool Actor::*state) {
+    std::lock_guard lock(mutex_);
+    this->*state = true;
+    changed_.notify_all();
+  }
+
+  static inline thread_local Actor* current = nullptr;
+
+  const SyncPoint point_;
+  uint32_t nth_;  // of its own thread
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false;
+  bool finished_ = false;
+  bool may_go_on_ = false;
+  std::thread thread_;  // last: it uses all the others
+};
+
+// Calls the actors, and counts what everybody reaches.
+class Stage {
+ public:
+  explicit Stage(Core& core) {
+    core.hook = {
+        .call = [](void* stage, SyncPoint point) { static_cast<Stage*>(stage)->Reach(point); },
+        .context = this};
+  }
+
+  uint64_t reached(SyncPoint point) const {
+    return reached_[static_cast<size_t>(point)].load(std::memory_order_relaxed);
+  }
+
+ private:
+  void Reach(SyncPoint point) {
+    reached_[static_cast<size_t>(point)].fetch_add(1, std::memory_order_relaxed);
+    if (Actor::current != nullptr) Actor::current->Reach(point);
+  }
+
+  std::array<std::atomic<uint64_t>, kSyncPoints> reached_{};
+};
+
+}  // namespace skep::btree
