@@ -7,8 +7,9 @@
 // of older buffers it looks at is bounded as well.
 #pragma once
 
-#include "btree/btree_engine.h"
 #include "btree/core.h"
+#include "btree/tree_statistics.h"
+#include "engine/engine.h"
 
 namespace skep::btree {
 

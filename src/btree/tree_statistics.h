@@ -1,0 +1,41 @@
+// tree_statistics.h: what a tree is made of, in numbers.
+#pragma once
+
+#include <cstdint>
+
+#include "skep/batch.h"
+
+namespace skep {
+
+struct TreeStatistics {
+  // Of the nodes; if only some of them were looked at, estimates, and chain_max at least.
+  uint64_t leaves = 0;
+  uint64_t inner_nodes = 0;
+  uint32_t height = 0;         // levels; 1: the root is a leaf
+  uint64_t sampled_nodes = 0;  // were looked at
+  uint64_t node_bytes = 0;     // in buffers of live nodes, newest ones only
+  uint64_t used_bytes = 0;     // of those
+  uint64_t log_bytes = 0;      // of those
+  uint64_t chain_buffers = 0;  // older buffers
+  uint64_t chain_max = 0;      // in one chain
+
+  // Counted.
+  uint64_t items = 0;             // live keys
+  uint64_t executing = 0;         // batches now
+  Version unreleased = 0;         // versions drawn and not yet released
+  Version reader_behind = 0;      // versions released since the oldest read of a batch began
+  uint64_t snapshots = 0;         // live ones
+  Version snapshot_behind = 0;    // versions released since the oldest
+  uint64_t reclaim_waiting = 0;   // pieces in stage 1 of reclaim.h
+  uint64_t reclaim_kept = 0;      // for snapshots
+  uint64_t reclaim_dying = 0;     // in stage 2
+  uint64_t reclaim_detached = 0;  // subtrees to walk
+  Version reclaim_behind = 0;     // versions since the oldest waiting piece
+  uint64_t arena_allocated = 0;   // bytes in use
+  uint64_t arena_held = 0;        // bytes taken from the system
+  uint64_t table_held = 0;        // bytes of the page table
+  uint64_t reclaim_held = 0;      // bytes of the lists of what waits to be freed
+  uint64_t huge_bytes = 0;        // of arena_held, on huge pages
+};
+
+}  // namespace skep
