@@ -74,8 +74,7 @@
 //   H7  A log item replaces (flag kReplaces) exactly if its key had a value before it.
 //   H8  The deadline is not above any item's, and metadata is as stored.h says.
 //
-// Thread safety: as PaperLayout. Members do what those of PaperLayout of the same name do; here is
-// said what differs.
+// layout.h says what the members of a layout do; here is said what they do in this one.
 #pragma once
 
 #include <array>
@@ -86,6 +85,7 @@
 #include <vector>
 
 #include "btree/heads/head_layout_bytes.h"
+#include "btree/layout.h"
 #include "btree/node.h"
 #include "btree/node_items.h"
 #include "btree/stored.h"
@@ -375,7 +375,9 @@ class HeadLayout {
   // Once the header has come; nothing here.
   static void PrefetchLog(const NodeHeader*, NodeWord) {}
 
+  // H1 to H8.
   static const char* Check(const Codec& codec, const NodeHeader* node, uint32_t used);
 };
+static_assert(TreeLayout<HeadLayout>);
 
 }  // namespace skep::btree

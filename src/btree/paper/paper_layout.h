@@ -1,8 +1,7 @@
 // paper_layout.h: how a node's bytes are arranged: the layout of the paper (Honeycomb,
 // section 3.1).
 //
-// The tree is a template over a layout class with the members of PaperLayout; HeadLayout is the
-// other one.
+// layout.h says what the members of a layout do; here is said what they do in this one.
 //
 //   body, from geometry.body_begin():
 //   +----------+-------------+-------------+--------------------+-------------------------------+
@@ -49,9 +48,6 @@
 //       item or log_begin; an order hint is at most the number of log items before.
 //   P8  Back pointer, kReplaces and order hint of a log item are what Find said before it came.
 //   P9  The node's deadline is not above any of its items', and metadata is as stored.h says.
-//
-// Thread safety: the views read what is complete and will not change (node.h). Build and append
-// write buffers or bytes that no reader looks at yet.
 #pragma once
 
 #include <array>
@@ -63,6 +59,7 @@
 #include <vector>
 
 #include "base/prefetch.h"
+#include "btree/layout.h"
 #include "btree/node.h"
 #include "btree/node_items.h"
 #include "btree/paper/paper_layout_sorted.h"
@@ -85,10 +82,7 @@ class PaperLayout {
   static constexpr uint64_t kDeltaMax = (uint64_t{1} << 40) - 1;
   static constexpr uint64_t kNoDeadline = UINT64_MAX;
 
-  // The leaf as a reader at `read_version` sees it, which is at least the node version: `used` is
-  // word.used() as loaded before, with acquire. kNewest sees everything. Cursors and counts leave
-  // out what has expired at `now_ms`; Find() does not. kNoTime: nothing has. Codec and node must
-  // outlive it. Cost: a few instructions.
+  // Cost: a few instructions.
   class Leaf {
    public:
     static constexpr Version kNewest = UINT64_MAX;
@@ -142,29 +136,25 @@ class PaperLayout {
     uint64_t now_ms_;     // kNoTime also if nothing in the node has expired then
   };
 
-  // Walks the keys that have a value, in order, both ways. The constructor rebuilds the order of
-  // the log from the hints and compares no keys; nothing allocates.
+  // The constructor rebuilds the order of the log from the hints and compares no keys.
   class LeafCursor {
    public:
-    explicit LeafCursor(const Leaf& leaf);  // at no item; `leaf` must outlive the cursor
+    explicit LeafCursor(const Leaf& leaf);
 
     bool valid() const { return source_ != Source::kNone; }
     void SeekFirst();
     void SeekLast();
-    // The first key >= `key`; the last key < `key`. `where` is what is known of it.
     void SeekAtLeast(std::string_view key, KeyIs where = KeyIs::kAny);
     void SeekAtLeast(std::string_view key, const LeafSpot&, uint32_t) { SeekAtLeast(key); }
     void SeekBelow(std::string_view key, KeyIs where = KeyIs::kAny);
-    void Next();  // valid() only, as all below
+    void Next();
     void Prev();
     StoredKey key() const;
     StoredValue value() const;
-    Version version() const;  // as Found::version
+    Version version() const;
 
-    // The form of the leaf's items, if they have one. None: here lengths lie between the items.
+    // None: here lengths lie between the items.
     std::optional<PlainForm> plain_form() const { return std::nullopt; }
-    // Copies the current item and those behind it, `most` of them, as long as they have the form,
-    // and goes on behind them; with `keys_only`, without values. Returns how many.
     uint32_t CopyPlain(uint32_t, bool, char*) { return 0; }
 
    private:
@@ -207,18 +197,12 @@ class PaperLayout {
    public:
     Inner(const Codec& codec, const NodeHeader* node);
 
-    // Children are numbered 0 .. count(); child i > 0 has the keys from separator(i - 1) up.
-    uint32_t count() const { return node_->sorted_count; }  // separators
-    // The child that has the key. `index` may be null; else it gets the child's number, at the cost
-    // of decoding all items before it.
+    uint32_t count() const { return node_->sorted_count; }
+    // With `index` at the cost of decoding all items before the child.
     Link ChildOf(std::string_view key, uint32_t* index = nullptr) const;
-    // The child that has the keys just below `key`: as ChildOf, but a separator equal to `key`
-    // belongs to the right.
     Link ChildBelow(std::string_view key, uint32_t* index = nullptr) const;
-    // ChildOf in two steps: the first asks for the link, the second reads it.
     uint64_t Locate(std::string_view key) const { return ChildOf(key).bits; }
     Link Located(uint64_t located) const { return {located}; }
-    // Everything, in order: separators and children 1 .. count(). Cost: the whole node.
     void CopyTo(std::vector<InnerItem>* items) const;
     Link leftmost() const { return {node_->left.load(std::memory_order_relaxed)}; }
     Link rightmost() const;
@@ -236,61 +220,46 @@ class PaperLayout {
     return false;
   }
 
-  // Appends every outside block that belongs to the node: of fences and separators, of all keys,
-  // and of the values that no later log item replaces. Cost: the whole node.
   static void BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t used,
                        std::vector<OutsideBlock>* blocks);
 
   static Fences FencesOf(const Codec& codec, const NodeHeader* node);
-  // The node's deadline; see above. Lowering it is for who has locked the leaf or builds it, and
-  // returns whether it fell.
   static uint64_t NodeDeadline(const Codec& codec, const NodeHeader* node);
   static bool LowerDeadline(const Codec& codec, NodeHeader* node, uint64_t deadline_ms);
-  // Whether the node is where `key` belongs.
   static bool Covers(const Codec& codec, const NodeHeader* node, std::string_view key);
 
   // The first lines that a search reads, and the lines of the log, which is looked through whatever
-  // the sorted block says: asks for them, so that they come together. `word`: of the leaf.
+  // the sorted block says: they come together.
   static void PrefetchHead(const Codec& codec, const NodeHeader* node);
   static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool) {
     PrefetchHead(codec, leaf);
   }
   static void PrefetchLog(const NodeHeader* leaf, NodeWord word);
 
-  // A node's bytes without fences and items.
   static uint32_t FixedBytes(const Geometry& geometry) { return geometry.fences_begin(); }
-  // What an item, or the fences, add to a node at most; by these a node is cut in halves.
   static uint32_t LeafItemBytes(const LeafItem& item);
   static uint32_t InnerItemBytes(const InnerItem& item);
   static uint32_t FenceBytes(const Fences& fences);
-  // Upper bounds of log_begin of a node built of these: exact if no key becomes a shortcut. Of a
-  // key that is still to be stored, its first key_inline_max() bytes will do. Cost: a step an item.
+  // Exact if no key becomes a shortcut.
   static uint32_t LeafBytes(const Codec& codec, std::span<const LeafItem> items,
                             const Fences& fences);
   static uint32_t InnerBytes(const Codec& codec, std::span<const InnerItem> items,
                              const Fences& fences);
-  // What one more separator may add to InnerBytes.
-  // The same of an inner node's own items.
   static uint32_t InnerBytesOf(const Codec& codec, const NodeHeader* inner);
   static uint32_t SeparatorBytesMax(const Geometry& geometry);
-  // LeafBytes of a leaf that is built anew may be this, so that its log has room.
   static uint32_t LeafBytesMax(const Geometry& geometry) {
     return geometry.node_bytes - geometry.log_bytes_max;
   }
-  // Whether a leaf can be built of the items: so that its log has room; at all.
   static bool FitsLeaf(const Codec& codec, std::span<const LeafItem> items, const Fences& fences) {
     return LeafBytes(codec, items, fences) <= LeafBytesMax(codec.geometry);
   }
   static bool CanBeLeaf(const Codec& codec, std::span<const LeafItem> items, const Fences& fences) {
     return LeafBytes(codec, items, fences) <= codec.geometry.node_bytes;
   }
-  // How long a buffer a leaf gets that was `built`, and is `used` long: with room for its log.
   static uint32_t LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used);
 
-  // Writes a node: shortcut_end, log_begin, level, sorted_count, shortcuts, fences and items, and
-  // in an inner node `left` (relaxed), and the deadline. `buffer` has room for LeafBytes or
-  // InnerBytes. Items are ascending and inside the fences. Returns log_begin. word, version, older
-  // and the siblings are the caller's.
+  // Write shortcut_end, log_begin, level, sorted_count, shortcuts, fences and items, and in an
+  // inner node `left` (relaxed), and the deadline. `buffer` has room for LeafBytes or InnerBytes.
   static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
                             const Fences& fences, NodeHeader* buffer);
   // Faster ways to merge and to split than gathering and building: there are none.
@@ -311,27 +280,21 @@ class PaperLayout {
                              std::span<const InnerItem> items, const Fences& fences,
                              NodeHeader* buffer);
 
-  // The log. An item's bytes, header included.
   static uint32_t LogItemBytes(const StoredKey& key, const StoredValue* value);
-  // Whether a leaf that is `used` long has room for some more `items` of `bytes` together.
   static bool HasLogRoom(const Codec& codec, const NodeHeader* node, uint32_t used, uint32_t bytes,
                          uint32_t items);
-  // Writes an item at `used` (the caller has seen that there is room) and returns the new end.
-  // `at` is what Find said of the key on a Leaf of this node up to `used`. Null `value`: a delete
-  // marker. The version is set after it is drawn, before `used` is published.
   static uint32_t AppendToLog(const Codec& codec, NodeHeader* node, uint32_t used, const Found& at,
                               const StoredKey& key, const StoredValue* value);
   static void SetLogVersion(NodeHeader* node, uint32_t item, uint64_t delta);
 
-  // Checks P1 to P9, one node by itself. Never reads outside [node, node + used), whatever the
-  // bytes say; then all views and cursors stay inside as well. If codec.arena is null, outside keys
-  // are compared by their heads only, and may be in any order where these are equal. Null, or a
-  // literal that names the broken invariant. Cost: a search of the node for each log item.
+  // P1 to P9.
   static const char* Check(const Codec& codec, const NodeHeader* node, uint32_t used);
 
  private:
   class Checker;
 };
+
+static_assert(TreeLayout<PaperLayout>);
 
 template <class Visit>
 void PaperLayout::Leaf::ForEachVisible(Visit visit) const {
