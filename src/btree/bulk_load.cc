@@ -74,7 +74,7 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
     const Geometry& g = core_.codec.geometry;
     change_.emplace(core_, slot_, Arena::Limit::kObey);
     // The fences may be of any length that a node holds.
-    bytes_ = Layout::FixedBytes(g) + 2 * (blob::kLengthBytes + g.key_inline_max());
+    bytes_ = Layout::FixedBytes(g) + 2 * (field::kLengthBytes + g.key_inline_max());
   }
 
   // What it takes of the leaf, at most.
@@ -148,7 +148,7 @@ std::unique_ptr<BulkLoad::Part> TreeBulkLoad<Layout>::Open(std::string_view lowe
 template <class Layout>
 size_t TreeBulkLoad<Layout>::CountFitting(std::span<const Child> children) const {
   const Geometry& g = core_.codec.geometry;
-  uint32_t bytes = Layout::FixedBytes(g) + 2 * (blob::kLengthBytes + g.key_inline_max());
+  uint32_t bytes = Layout::FixedBytes(g) + 2 * (field::kLengthBytes + g.key_inline_max());
   size_t count = 1;
   for (; count < children.size(); ++count) {
     const std::string_view text = children[count].lower;

@@ -48,8 +48,8 @@
 //           8n   Links: child i + 1 has the keys from separator i up; header.left those below all
 //           2n   offsets of the separators, then these: u16 form | key; then the fences
 //
-// Forms and lengths are blob.h's. A leaf is as long as its content and its log may become; the
-// sorted block may fill node_bytes, and the log comes on top of that.
+// Forms and lengths are node_field.h's. A leaf is as long as its content and its log may become;
+// the sorted block may fill node_bytes, and the log comes on top of that.
 //
 // Log. Up to 24 items in up to 2048 bytes, in the order of their versions, so what a reader may not
 // see is a suffix.
@@ -115,16 +115,16 @@ class HeadLayout {
     explicit Sorted(const NodeHeader* node);
     uint32_t count() const { return count_; }
     bool is_uniform() const { return stride_ != 0; }
-    uint32_t stride() const { return stride_; }                               // if uniform
-    uint32_t key_bytes() const { return key_form_ & blob::kLengthMask; }      // if uniform
-    uint32_t value_bytes() const { return value_form_ & blob::kLengthMask; }  // if uniform
+    uint32_t stride() const { return stride_; }                                // if uniform
+    uint32_t key_bytes() const { return key_form_ & field::kLengthMask; }      // if uniform
+    uint32_t value_bytes() const { return value_form_ & field::kLengthMask; }  // if uniform
     // Whether values are just what is stored: uniform, not outside, and without metadata.
     bool is_plain() const {
-      return is_uniform() && ((key_form_ | value_form_) & ~blob::kLengthMask) == 0;
+      return is_uniform() && ((key_form_ | value_form_) & ~field::kLengthMask) == 0;
     }
     uint16_t head(uint32_t i) const { return heads_[i]; }
     uint32_t offset(uint32_t i) const {
-      return is_uniform() ? items_ + i * stride_ : blob::Load<uint16_t>(node_, items_ + 2 * i);
+      return is_uniform() ? items_ + i * stride_ : field::Load<uint16_t>(node_, items_ + 2 * i);
     }
     StoredKey key(uint32_t i) const;
     StoredValue value(uint32_t i) const;
@@ -289,10 +289,10 @@ class HeadLayout {
     friend class HeadLayout;
     uint32_t links() const { return heads::AfterHeads(false, count()); }
     Link Child(uint32_t i) const {
-      return i == 0 ? leftmost() : blob::Load<Link>(node_, links() + 8 * (i - 1));
+      return i == 0 ? leftmost() : field::Load<Link>(node_, links() + 8 * (i - 1));
     }
     StoredKey separator(uint32_t i) const {
-      return blob::KeyAt(node_, blob::Load<uint16_t>(node_, links() + 8 * count() + 2 * i));
+      return field::KeyAt(node_, field::Load<uint16_t>(node_, links() + 8 * count() + 2 * i));
     }
     // The first separator >= the key; *equal: it is the key.
     uint32_t Seek(std::string_view key, bool* equal) const;

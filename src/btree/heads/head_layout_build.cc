@@ -16,14 +16,14 @@ bool HaveOneForm(std::span<const LeafItem> items) {
   if (items.empty()) return false;
   const uint16_t key = heads::FormOfKey(items[0].key);
   const uint16_t value = heads::FormOfValue(items[0].value);
-  if (((key | value) & blob::kLengthMask) == 0) return false;
+  if (((key | value) & field::kLengthMask) == 0) return false;
   return std::ranges::all_of(items, [&](const LeafItem& item) {
     return heads::FormOfKey(item.key) == key && heads::FormOfValue(item.value) == value;
   });
 }
 
 // What an item takes beside its key and value, unless all have one form.
-constexpr uint32_t kOffsetAndForms = 2 + 2 * blob::kLengthBytes;
+constexpr uint32_t kOffsetAndForms = 2 + 2 * field::kLengthBytes;
 
 uint32_t Bytes(const LeafItem& item) {
   return static_cast<uint32_t>(item.key.bytes.size() + item.value.bytes.size());
@@ -32,7 +32,7 @@ uint32_t Bytes(const LeafItem& item) {
 // Behind the items, where the node ends.
 uint32_t PutFences(NodeHeader* node, uint32_t at, const Fences& fences) {
   node->shortcut_end = static_cast<uint16_t>(at);
-  at = blob::PutFences(node, at, fences);
+  at = field::PutFences(node, at, fences);
   node->log_begin = static_cast<uint16_t>(at);
   return at;
 }
@@ -52,10 +52,10 @@ uint32_t PutUniform(NodeHeader* node, uint32_t at, std::span<const LeafItem> ite
 uint32_t PutMixed(NodeHeader* node, uint32_t offsets, std::span<const LeafItem> items) {
   uint32_t at = offsets + 2 * static_cast<uint32_t>(items.size());
   for (const LeafItem& item : items) {
-    blob::Store(node, offsets, static_cast<uint16_t>(at));
+    field::Store(node, offsets, static_cast<uint16_t>(at));
     offsets += 2;
-    at = blob::PutKey(node, at, item.key);
-    at = blob::PutValue(node, at, item.value);
+    at = field::PutKey(node, at, item.key);
+    at = field::PutValue(node, at, item.value);
   }
   return at;
 }
@@ -117,10 +117,10 @@ uint32_t HeadLayout::LeafItemBytes(const LeafItem& item) {
 }
 
 uint32_t HeadLayout::InnerItemBytes(const InnerItem& item) {
-  return 2 + blob::kLinkBytes + 2 + blob::BytesOf(item.separator);
+  return 2 + field::kLinkBytes + 2 + field::BytesOf(item.separator);
 }
 
-uint32_t HeadLayout::FenceBytes(const Fences& fences) { return blob::BytesOf(fences); }
+uint32_t HeadLayout::FenceBytes(const Fences& fences) { return field::BytesOf(fences); }
 
 uint32_t HeadLayout::LeafBytes(const Codec&, std::span<const LeafItem> items,
                                const Fences& fences) {
@@ -140,7 +140,7 @@ uint32_t HeadLayout::InnerBytes(const Codec&, std::span<const InnerItem> items,
 }
 
 uint32_t HeadLayout::SeparatorBytesMax(const Geometry& geometry) {
-  return 2 * heads::kSegmentHeads + blob::kLinkBytes + 2 + blob::kLengthBytes +
+  return 2 * heads::kSegmentHeads + field::kLinkBytes + 2 + field::kLengthBytes +
          geometry.key_inline_max();
 }
 
@@ -243,9 +243,9 @@ uint32_t HeadLayout::BuildInner(const Codec& codec, uint8_t level, Link leftmost
   for (uint32_t i = 0; i < count; ++i) {
     const StoredKey& separator = items[i].separator;
     all[i] = heads::Scale(form, heads::WordAt(heads::OwnBytes(separator), form.prefix));
-    blob::Store(buffer, links + 8 * i, items[i].child);
-    blob::Store(buffer, offsets + 2 * i, static_cast<uint16_t>(at));
-    at = blob::PutKey(buffer, at, separator);
+    field::Store(buffer, links + 8 * i, items[i].child);
+    field::Store(buffer, offsets + 2 * i, static_cast<uint16_t>(at));
+    at = field::PutKey(buffer, at, separator);
   }
   heads::FinishHeads(buffer);
   return PutFences(buffer, at, fences);

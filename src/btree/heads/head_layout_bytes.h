@@ -10,15 +10,15 @@
 #include <cstring>
 #include <string_view>
 
-#include "btree/blob.h"
 #include "btree/heads/lanes.h"
 #include "btree/node.h"
+#include "btree/node_field.h"
 #include "btree/node_items.h"
 #include "btree/stored.h"
 
 namespace skep::btree::heads {
 
-using namespace blob;
+using namespace field;
 
 inline constexpr uint32_t kLogItemsMax = 24;
 inline constexpr uint32_t kSegmentHeads = 32;  // compared at once: a cache line
@@ -59,7 +59,7 @@ inline Front* FrontOf(const NodeHeader* leaf) {
 // How heads are made of keys, and what all items of a leaf have in common: 16 bytes at kFormAt.
 struct Form {
   uint64_t base;        // of the first key: its bytes from `prefix` on, the first one highest
-  uint16_t key_form;    // length and flags of every key (blob.h), or kMixed
+  uint16_t key_form;    // length and flags of every key (node_field.h), or kMixed
   uint16_t value_form;  // likewise of every value, if key_form is not kMixed
   uint16_t count;       // the header's sorted_count, in the line that searches read
   uint8_t shift : 7;

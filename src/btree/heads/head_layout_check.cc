@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "btree/blob_check.h"
 #include "btree/heads/head_layout_search.h"
+#include "btree/node_field_check.h"
 
 namespace skep::btree {
 
@@ -18,7 +18,7 @@ using heads::LogItem;
 class HeadLayout::Checker {
  public:
   Checker(const Codec& codec, const NodeHeader* node, uint32_t used)
-      : codec_(codec), node_(node), fill_(Fill::Of(used)), blobs_(codec, node) {}
+      : codec_(codec), node_(node), fill_(Fill::Of(used)), fields_(codec, node) {}
 
   const char* Run() {
     for (const auto step : {&Checker::Sizes, &Checker::Items, &Checker::LogBytes, &Checker::Forms,
@@ -46,7 +46,7 @@ class HeadLayout::Checker {
     const char* const wrong = node_->is_leaf() ? LeafItems(&at) : Separators(&at);
     if (wrong != nullptr) return wrong;
     if (node_->shortcut_end != at) return "H1: the fences are not behind the items";
-    if (!blobs_.PassFences(&at, node_->log_begin)) return "H2: the fences";
+    if (!fields_.PassFences(&at, node_->log_begin)) return "H2: the fences";
     return at == node_->log_begin ? nullptr : "H1: the log is not behind the fences";
   }
 
@@ -60,18 +60,18 @@ class HeadLayout::Checker {
       *at += 2 * count;
       if (*at > end) return "H1: offsets";
       for (uint32_t i = 0; i < count; ++i) {
-        if (blob::Load<uint16_t>(node_, offsets + 2 * i) != *at) return "H1: an item's offset";
-        if (!blobs_.PassKey(at, end)) return "H2: a sorted item's key";
-        if (!blobs_.PassValue(at, end, deadline_ms)) return "H2, H8: a sorted item's value";
+        if (field::Load<uint16_t>(node_, offsets + 2 * i) != *at) return "H1: an item's offset";
+        if (!fields_.PassKey(at, end)) return "H2: a sorted item's key";
+        if (!fields_.PassValue(at, end, deadline_ms)) return "H2, H8: a sorted item's value";
       }
       return nullptr;
     }
-    const uint32_t key_bytes = form.key_form & blob::kLengthMask;
-    const uint32_t value_bytes = form.value_form & blob::kLengthMask;
+    const uint32_t key_bytes = form.key_form & field::kLengthMask;
+    const uint32_t value_bytes = form.value_form & field::kLengthMask;
     if (count == 0 || key_bytes + value_bytes == 0) return "H1: a form of no items";
     for (uint32_t i = 0; i < count; ++i, *at += key_bytes + value_bytes) {
-      if (!blobs_.IsKey(form.key_form, *at, end)) return "H2: a sorted item's key";
-      if (!blobs_.IsValue(form.value_form, *at + key_bytes, end, deadline_ms)) {
+      if (!fields_.IsKey(form.key_form, *at, end)) return "H2: a sorted item's key";
+      if (!fields_.IsValue(form.value_form, *at + key_bytes, end, deadline_ms)) {
         return "H2, H8: a sorted item's value";
       }
     }
@@ -84,8 +84,8 @@ class HeadLayout::Checker {
     *at = offsets + 2 * count;
     if (*at > node_->log_begin) return "H1: links";
     for (uint32_t i = 0; i < count; ++i) {
-      if (blob::Load<uint16_t>(node_, offsets + 2 * i) != *at) return "H1: a separator's offset";
-      if (!blobs_.PassKey(at, node_->log_begin)) return "H2: a separator";
+      if (field::Load<uint16_t>(node_, offsets + 2 * i) != *at) return "H1: a separator's offset";
+      if (!fields_.PassKey(at, node_->log_begin)) return "H2: a separator";
     }
     return nullptr;
   }
@@ -97,15 +97,15 @@ class HeadLayout::Checker {
       if (heads::LogOffset(node_, i) != at) return "H1: a log item's offset";
       const uint32_t key = at + heads::kLogItemHeaderBytes;
       if (key > fill_.bytes) return "H1: a log item's header";
-      const auto key_form = blob::Load<uint16_t>(node_, at + 4);
-      const auto value_form = blob::Load<uint16_t>(node_, at + 6);
-      if (!blobs_.IsKey(key_form, key, fill_.bytes, blob::kDeleted | blob::kReplaces)) {
+      const auto key_form = field::Load<uint16_t>(node_, at + 4);
+      const auto value_form = field::Load<uint16_t>(node_, at + 6);
+      if (!fields_.IsKey(key_form, key, fill_.bytes, field::kDeleted | field::kReplaces)) {
         return "H2: a log item's key";
       }
       const LogItem item(node_, at);
       if (item.deleted() ? value_form != 0
-                         : !blobs_.IsValue(value_form, key + (key_form & blob::kLengthMask),
-                                           fill_.bytes, NodeDeadline(codec_, node_))) {
+                         : !fields_.IsValue(value_form, key + (key_form & field::kLengthMask),
+                                            fill_.bytes, NodeDeadline(codec_, node_))) {
         return "H2, H8: a log item's value";
       }
       if (item.delta() < delta) return "H6: version deltas fall";
@@ -141,19 +141,19 @@ class HeadLayout::Checker {
 
   const char* Order() {
     const auto fences = FencesOf(codec_, node_);
-    if (!fences.unbounded && !blobs_.Rises(fences.lower, fences.upper)) {
+    if (!fences.unbounded && !fields_.Rises(fences.lower, fences.upper)) {
       return "H3: fences do not rise";
     }
     const uint32_t count = node_->sorted_count;
     if (count == 0) return nullptr;
     if (codec_.Compare(Key(0), fences.lower) < 0) return "H3: a key below the lower fence";
-    if (!node_->is_leaf() && !blobs_.Rises(fences.lower, Key(0))) {
+    if (!node_->is_leaf() && !fields_.Rises(fences.lower, Key(0))) {
       return "H3: a leftmost child without keys";
     }
     for (uint32_t i = 1; i < count; ++i) {
-      if (!blobs_.Rises(Key(i - 1), Key(i))) return "H3: keys do not rise";
+      if (!fields_.Rises(Key(i - 1), Key(i))) return "H3: keys do not rise";
     }
-    if (!fences.unbounded && !blobs_.Rises(Key(count - 1), fences.upper)) {
+    if (!fences.unbounded && !fields_.Rises(Key(count - 1), fences.upper)) {
       return "H3: a key above the upper fence";
     }
     return nullptr;
@@ -171,7 +171,7 @@ class HeadLayout::Checker {
     for (uint32_t i = 0; i < samples_max; ++i) {
       const uint32_t at = (i + 1) << shift;
       const uint32_t sample = at < count ? all[at] >> 8 : 0xff;
-      if (blob::Load<uint8_t>(node_, heads::kSamplesAt + i) != sample) return "H4: a sample";
+      if (field::Load<uint8_t>(node_, heads::kSamplesAt + i) != sample) return "H4: a sample";
     }
     return nullptr;
   }
@@ -183,12 +183,12 @@ class HeadLayout::Checker {
       const LogItem item(node_, heads::LogOffset(node_, i));
       const StoredKey key = item.key();
       if (codec_.Compare(key, fences.lower) < 0) return "H3: a log item below the lower fence";
-      if (!fences.unbounded && !blobs_.Rises(key, fences.upper)) {
+      if (!fences.unbounded && !fields_.Rises(key, fences.upper)) {
         return "H3: a log item above the upper fence";
       }
       if (heads::LogHead(node_, i) != HeadOf(key)) return "H4: a log item's head";
       if (heads::Tag(node_, i) != heads::TagOf(HeadOf(key))) return "H4: a log item's tag";
-      if (blobs_.has_undecided()) continue;
+      if (fields_.has_undecided()) continue;
       if (item.replaces() != HadValue(i, key)) return "H7: what a log item replaces";
     }
     return nullptr;
@@ -217,7 +217,7 @@ class HeadLayout::Checker {
   const Codec& codec_;
   const NodeHeader* node_;
   Fill fill_;
-  BlobChecker blobs_;
+  FieldChecker fields_;
 };
 
 const char* HeadLayout::Check(const Codec& codec, const NodeHeader* node, uint32_t used) {

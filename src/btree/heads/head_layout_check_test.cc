@@ -43,11 +43,11 @@ class HeadLayoutCheck : public testing::Test {
 
   template <class T>
   static void Set(TestNode& node, uint32_t at, T value) {
-    blob::Store(node.node(), at, value);
+    field::Store(node.node(), at, value);
   }
   template <class T>
   static T Get(const TestNode& node, uint32_t at) {
-    return blob::Load<T>(node.node(), at);
+    return field::Load<T>(node.node(), at);
   }
   static uint32_t log_item(const TestNode& node, uint32_t index) {
     return heads::LogOffset(node.node(), index);
@@ -163,19 +163,19 @@ TEST_F(HeadLayoutCheck, FlagsAndLengthsOfOneForm) {
   };
   ASSERT_EQ(sound.key_form, 6);
   ASSERT_EQ(sound.value_form, 10);
-  expect(6 | blob::kDeleted, 10, "H2: a sorted item's key");
-  expect(6 | blob::kOutside, 10, "H2: a sorted item's key");
+  expect(6 | field::kDeleted, 10, "H2: a sorted item's key");
+  expect(6 | field::kOutside, 10, "H2: a sorted item's key");
   expect(0x0fff, 10, "H2: a sorted item's key");
   expect(6, 10 | 0x1000, "H2, H8: a sorted item's value");
-  expect(6, 10 | blob::kOutside, "H2, H8: a sorted item's value");
-  expect(6, 10 | blob::kMetadata, "H2, H8: a sorted item's value");
+  expect(6, 10 | field::kOutside, "H2, H8: a sorted item's value");
+  expect(6, 10 | field::kMetadata, "H2, H8: a sorted item's value");
   expect(6, 9, "H1: the fences are not behind");
   expect(7, 9, "H4: a head");
 }
 
 TEST_F(HeadLayoutCheck, FlagsAndLengthsOfMixedItems) {
   const uint32_t first = Get<uint16_t>(mixed_, heads::AfterHeads(true, 70));
-  for (const uint32_t form : {6 | blob::kReplaces, 6 | blob::kOutside, 0x0fff}) {
+  for (const uint32_t form : {6 | field::kReplaces, 6 | field::kOutside, 0x0fff}) {
     Set<uint16_t>(mixed_, first, static_cast<uint16_t>(form));
     ExpectBroken(mixed_, "H2: a sorted item's key");
   }
@@ -183,13 +183,13 @@ TEST_F(HeadLayoutCheck, FlagsAndLengthsOfMixedItems) {
   Set<uint16_t>(mixed_, first + 8, 10 | 0x2000);
   ExpectBroken(mixed_, "H2, H8: a sorted item's value");
   const uint32_t separator = Get<uint16_t>(inner_, heads::AfterHeads(false, 70) + 8 * 70);
-  Set<uint16_t>(inner_, separator, 6 | blob::kDeleted);
+  Set<uint16_t>(inner_, separator, 6 | field::kDeleted);
   ExpectBroken(inner_, "H2: a separator");
 }
 
 TEST_F(HeadLayoutCheck, FormsOfFences) {
   const uint32_t fences = uniform_.node()->shortcut_end;
-  Set<uint16_t>(uniform_, fences, 2 | blob::kDeleted);
+  Set<uint16_t>(uniform_, fences, 2 | field::kDeleted);
   ExpectBroken(uniform_, "H2: the fences");
   Set<uint16_t>(uniform_, fences, 2);
   Set<uint16_t>(uniform_, fences + 4, 5);
@@ -214,7 +214,7 @@ TEST_F(HeadLayoutCheck, FormsOfLogItems) {
 
 TEST_F(HeadLayoutCheck, MetadataIsADeadline) {
   heads::Form form = FormOf(uniform_);
-  form.value_form |= blob::kMetadata;
+  form.value_form |= field::kMetadata;
   SetForm(uniform_, form);
   const uint32_t items = heads::AfterHeads(true, 70);
   for (uint32_t i = 0; i < 70; ++i) {
@@ -233,7 +233,7 @@ TEST_F(HeadLayoutCheck, MetadataIsADeadline) {
 
 TEST_F(HeadLayoutCheck, DeadlineOfALogItem) {
   const uint32_t item = log_item(mixed_, 0);
-  Set<uint16_t>(mixed_, item + 6, 9 | blob::kMetadata);
+  Set<uint16_t>(mixed_, item + 6, 9 | field::kMetadata);
   Set<uint64_t>(mixed_, item + 8 + 6, 7 | uint64_t{1000} << 8);
   ExpectBroken(mixed_, "H2, H8: a log item's value");
   Set<uint64_t>(mixed_, heads::kDeadlineAt, 1000);
@@ -395,7 +395,7 @@ TEST_F(HeadLayoutCheck, VersionsRise) {
 TEST_F(HeadLayoutCheck, ReplacesWhatHadAValue) {
   const auto flip = [&](uint32_t index) {
     const uint32_t at = log_item(uniform_, index) + 4;
-    Set<uint16_t>(uniform_, at, Get<uint16_t>(uniform_, at) ^ blob::kReplaces);
+    Set<uint16_t>(uniform_, at, Get<uint16_t>(uniform_, at) ^ field::kReplaces);
   };
   for (uint32_t index = 0; index < 4; ++index) {
     flip(index);

@@ -22,8 +22,8 @@ uint32_t HeadLayout::InsertChild(const Codec& codec, const NodeHeader* old, uint
 
   const uint32_t links = heads::AfterHeads(false, count + 1);
   copy(links, inner.links(), 8 * child);
-  if (child > 0) blob::Store(buffer, links + 8 * (child - 1), left);
-  blob::Store(buffer, links + 8 * child, right);
+  if (child > 0) field::Store(buffer, links + 8 * (child - 1), left);
+  field::Store(buffer, links + 8 * child, right);
   copy(links + 8 * (child + 1), inner.links() + 8 * child, 8 * (count - child));
 
   const uint32_t offsets = links + 8 * (count + 1);
@@ -31,18 +31,18 @@ uint32_t HeadLayout::InsertChild(const Codec& codec, const NodeHeader* old, uint
   const uint32_t keys = offsets + 2 * (count + 1);
   const uint32_t old_keys = old_offsets + 2 * count;
   const uint32_t old_middle =
-      child < count ? blob::Load<uint16_t>(old, old_offsets + 2 * child) : old->shortcut_end;
+      child < count ? field::Load<uint16_t>(old, old_offsets + 2 * child) : old->shortcut_end;
   const uint32_t middle = keys + (old_middle - old_keys);
-  const uint32_t separator_bytes = blob::BytesOf(separator);
+  const uint32_t separator_bytes = field::BytesOf(separator);
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t is_behind = i >= child ? 1 : 0;
-    const uint32_t offset = blob::Load<uint16_t>(old, old_offsets + 2 * i) - old_keys + keys +
+    const uint32_t offset = field::Load<uint16_t>(old, old_offsets + 2 * i) - old_keys + keys +
                             is_behind * separator_bytes;
-    blob::Store(buffer, offsets + 2 * (i + is_behind), static_cast<uint16_t>(offset));
+    field::Store(buffer, offsets + 2 * (i + is_behind), static_cast<uint16_t>(offset));
   }
-  blob::Store(buffer, offsets + 2 * child, static_cast<uint16_t>(middle));
+  field::Store(buffer, offsets + 2 * child, static_cast<uint16_t>(middle));
   copy(keys, old_keys, old_middle - old_keys);
-  blob::PutKey(buffer, middle, separator);
+  field::PutKey(buffer, middle, separator);
   // What is left of the keys, and the fences.
   copy(middle + separator_bytes, old_middle, old->log_begin - old_middle);
   buffer->shortcut_end =
@@ -51,8 +51,8 @@ uint32_t HeadLayout::InsertChild(const Codec& codec, const NodeHeader* old, uint
       static_cast<uint16_t>(middle + separator_bytes + (old->log_begin - old_middle));
 
   const auto own_bytes = [&](uint32_t i) {
-    const auto offset = blob::Load<uint16_t>(buffer, offsets + 2 * i);
-    return heads::OwnBytes(blob::KeyAt(buffer, offset));
+    const auto offset = field::Load<uint16_t>(buffer, offsets + 2 * i);
+    return heads::OwnBytes(field::KeyAt(buffer, offset));
   };
   const heads::Form form =
       heads::MakeForm(codec, own_bytes(0), own_bytes(count), count + 1, FencesOf(codec, old));

@@ -54,10 +54,10 @@ uint32_t HeadLayout::AppendToLog(const Codec&, NodeHeader* node, uint32_t used, 
                                  const StoredKey& key, const StoredValue* value) {
   const Fill fill = Fill::Of(used);
   const uint32_t flags =
-      (value == nullptr ? blob::kDeleted : 0u) | (at.present ? blob::kReplaces : 0u);
+      (value == nullptr ? field::kDeleted : 0u) | (at.present ? field::kReplaces : 0u);
   const uint32_t item = fill.bytes;
-  blob::Store(node, item + 4, static_cast<uint16_t>(heads::FormOfKey(key) | flags));
-  blob::Store(node, item + 6, value == nullptr ? uint16_t{0} : heads::FormOfValue(*value));
+  field::Store(node, item + 4, static_cast<uint16_t>(heads::FormOfKey(key) | flags));
+  field::Store(node, item + 6, value == nullptr ? uint16_t{0} : heads::FormOfValue(*value));
   std::byte* const bytes = node->bytes() + item + heads::kLogItemHeaderBytes;
   CopyBytes(bytes, key.bytes.data(), key.bytes.size());
   if (value != nullptr) {
@@ -71,13 +71,13 @@ uint32_t HeadLayout::AppendToLog(const Codec&, NodeHeader* node, uint32_t used, 
 
 void HeadLayout::SetLogVersion(NodeHeader* node, uint32_t used, uint64_t delta) {
   SKEP_DCHECK(delta <= kDeltaMax);
-  blob::Store(node, Fill::Of(used).bytes, static_cast<uint32_t>(delta));
+  field::Store(node, Fill::Of(used).bytes, static_cast<uint32_t>(delta));
   heads::NewestOf(node).store(node->version.load(std::memory_order_relaxed) + delta,
                               std::memory_order_relaxed);
 }
 
 HeadLayout::Fences HeadLayout::FencesOf(const Codec&, const NodeHeader* node) {
-  return blob::FencesAt(node, node->shortcut_end);
+  return field::FencesAt(node, node->shortcut_end);
 }
 
 bool HeadLayout::Covers(const Codec& codec, const NodeHeader* node, std::string_view key) {

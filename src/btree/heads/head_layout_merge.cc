@@ -188,8 +188,8 @@ uint32_t HeadLayout::Merger::Write(NodeHeader* buffer) const {
   buffer->log_begin = static_cast<uint16_t>(fences + fence_bytes);
 
   const uint32_t key_bytes = sorted_.key_bytes();
-  heads::Form form = heads::MakeForm(codec_, blob::BytesAt(buffer, items, key_bytes),
-                                     blob::BytesAt(buffer, fences - sorted_.stride(), key_bytes),
+  heads::Form form = heads::MakeForm(codec_, field::BytesAt(buffer, items, key_bytes),
+                                     field::BytesAt(buffer, fences - sorted_.stride(), key_bytes),
                                      count_, FencesOf(codec_, node_));
   form.key_form = heads::FormOf(node_).key_form;
   form.value_form = heads::FormOf(node_).value_form;

@@ -85,17 +85,17 @@ inline HeadLayout::Sorted::Sorted(const NodeHeader* node)
 
 inline StoredKey HeadLayout::Sorted::key(uint32_t i) const {
   const uint32_t at = offset(i);
-  if (!is_uniform()) return blob::KeyAt(node_, at);
-  return {.bytes = blob::BytesAt(node_, at, key_bytes()),
-          .outside = (key_form_ & blob::kOutside) != 0};
+  if (!is_uniform()) return field::KeyAt(node_, at);
+  return {.bytes = field::BytesAt(node_, at, key_bytes()),
+          .outside = (key_form_ & field::kOutside) != 0};
 }
 
 inline StoredValue HeadLayout::Sorted::value(uint32_t i) const {
   const uint32_t at = offset(i);
-  if (!is_uniform()) return blob::ValueAt(node_, blob::AfterBlob(node_, at));
-  return {.bytes = blob::BytesAt(node_, at + key_bytes(), value_bytes()),
-          .outside = (value_form_ & blob::kOutside) != 0,
-          .has_metadata = (value_form_ & blob::kMetadata) != 0};
+  if (!is_uniform()) return field::ValueAt(node_, field::AfterField(node_, at));
+  return {.bytes = field::BytesAt(node_, at + key_bytes(), value_bytes()),
+          .outside = (value_form_ & field::kOutside) != 0,
+          .has_metadata = (value_form_ & field::kMetadata) != 0};
 }
 
 inline uint32_t HeadLayout::Sorted::LowerBound(uint16_t head) const {
@@ -152,7 +152,7 @@ inline bool HeadLayout::FindPlain(const NodeHeader* leaf, uint32_t used, std::st
   const Sorted sorted(leaf);
   if (!sorted.is_plain() || key.size() != sorted.key_bytes()) return false;
   if (spot.at >= sorted.count() || sorted.head(spot.at) != spot.head) return false;
-  const std::string_view item = blob::BytesAt(leaf, sorted.offset(spot.at), sorted.stride());
+  const std::string_view item = field::BytesAt(leaf, sorted.offset(spot.at), sorted.stride());
   if (CompareBytes(key, item.substr(0, key.size())) != 0) return false;
   *value = item.substr(key.size());
   return true;

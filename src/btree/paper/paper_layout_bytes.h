@@ -5,11 +5,11 @@
 
 #include <cstdint>
 
-#include "btree/blob.h"
+#include "btree/node_field.h"
 
 namespace skep::btree::paper {
 
-using namespace blob;
+using namespace field;
 
 inline constexpr uint32_t kShortcutBegin = sizeof(NodeHeader);
 inline constexpr uint32_t kOffsetBytes = 2;
@@ -34,7 +34,7 @@ class LogItem {
             .outside = (key_length_ & kOutside) != 0};
   }
   StoredValue value() const { return ValueAt(node_, after_key()); }  // unless deleted
-  uint32_t end() const { return deleted() ? after_key() : AfterBlob(node_, after_key()); }
+  uint32_t end() const { return deleted() ? after_key() : AfterField(node_, after_key()); }
 
  private:
   uint32_t after_key() const { return key_ + kLengthBytes + (key_length_ & kLengthMask); }

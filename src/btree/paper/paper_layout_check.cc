@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "btree/blob_check.h"
+#include "btree/node_field_check.h"
 #include "btree/paper/paper_layout.h"
 
 namespace skep::btree {
@@ -18,7 +18,7 @@ using paper::LogItem;
 class PaperLayout::Checker {
  public:
   Checker(const Codec& codec, const NodeHeader* node, uint32_t used)
-      : codec_(codec), geometry_(codec.geometry), node_(node), used_(used), blobs_(codec, node) {}
+      : codec_(codec), geometry_(codec.geometry), node_(node), used_(used), fields_(codec, node) {}
 
   const char* Run() {
     for (const auto step :
@@ -45,14 +45,14 @@ class PaperLayout::Checker {
 
   const char* Fences() {
     uint32_t at = geometry_.fences_begin();
-    if (!blobs_.PassFences(&at, node_->log_begin)) return "P2: the fences";
+    if (!fields_.PassFences(&at, node_->log_begin)) return "P2: the fences";
     sorted_begin_ = at;
     return nullptr;
   }
 
   const char* Shortcuts() {
     for (uint32_t at = paper::kShortcutBegin; at != node_->shortcut_end;) {
-      if (!blobs_.PassKey(&at, node_->shortcut_end)) return "P2: a shortcut's key";
+      if (!fields_.PassKey(&at, node_->shortcut_end)) return "P2: a shortcut's key";
       if (at + paper::kOffsetBytes > node_->shortcut_end) return "P3: a shortcut's offset";
       const auto segment = Load<uint16_t>(node_, at);
       if (segment <= (segments_.empty() ? sorted_begin_ : segments_.back())) {
@@ -70,7 +70,7 @@ class PaperLayout::Checker {
       items_.push_back(at);
       if (next_segment < segments_.size() && at == segments_[next_segment]) {
         ++next_segment;
-      } else if (!blobs_.PassKey(&at, node_->log_begin)) {
+      } else if (!fields_.PassKey(&at, node_->log_begin)) {
         return "P2: a sorted item's key";
       }
       if (!PassPayload(&at)) return "P2, P9: a sorted item's payload";
@@ -87,10 +87,10 @@ class PaperLayout::Checker {
       if (log_items_.size() > kLogItemsMax) return "P6: too many log items";
       if (at + paper::kLogItemHeaderBytes > used_) return "P6: a log item's header";
       uint32_t end = at + paper::kLogItemHeaderBytes;
-      if (!blobs_.PassKey(&end, used_, paper::kDeleted | paper::kReplaces))
+      if (!fields_.PassKey(&end, used_, paper::kDeleted | paper::kReplaces))
         return "P2: a log item's key";
       const LogItem item(node_, at);
-      if (!item.deleted() && !blobs_.PassValue(&end, used_, NodeDeadline(codec_, node_)))
+      if (!item.deleted() && !fields_.PassValue(&end, used_, NodeDeadline(codec_, node_)))
         return "P2, P9: a log item's value";
       if (item.delta() < delta) return "P6: version deltas fall";
       delta = item.delta();
@@ -115,19 +115,19 @@ class PaperLayout::Checker {
 
   const char* SortedOrder() {
     const auto fences = FencesOf(codec_, node_);
-    if (!fences.unbounded && !blobs_.Rises(fences.lower, fences.upper))
+    if (!fences.unbounded && !fields_.Rises(fences.lower, fences.upper))
       return "P5: fences do not rise";
     paper::SortedPosition at(codec_, node_);
     if (at.at_end()) return nullptr;
     StoredKey key = at.key();
     if (codec_.Compare(key, fences.lower) < 0) return "P5: a key below the lower fence";
-    if (!node_->is_leaf() && !blobs_.Rises(fences.lower, key))
+    if (!node_->is_leaf() && !fields_.Rises(fences.lower, key))
       return "P5: a leftmost child without keys";
     for (at.Next(); !at.at_end(); at.Next()) {
-      if (!blobs_.Rises(key, at.key())) return "P4: keys do not rise";
+      if (!fields_.Rises(key, at.key())) return "P4: keys do not rise";
       key = at.key();
     }
-    if (!fences.unbounded && !blobs_.Rises(key, fences.upper))
+    if (!fences.unbounded && !fields_.Rises(key, fences.upper))
       return "P5: a key above the upper fence";
     return nullptr;
   }
@@ -138,10 +138,10 @@ class PaperLayout::Checker {
       const LogItem item(node_, at);
       const StoredKey key = item.key();
       if (codec_.Compare(key, fences.lower) < 0) return "P5: a log item below the lower fence";
-      if (!fences.unbounded && !blobs_.Rises(key, fences.upper)) {
+      if (!fences.unbounded && !fields_.Rises(key, fences.upper)) {
         return "P5: a log item above the upper fence";
       }
-      if (blobs_.has_undecided()) continue;
+      if (fields_.has_undecided()) continue;
       const Found found = Leaf(codec_, node_, at).FindKey(key);
       if (item.back_pointer() != found.back_pointer || item.replaces() != found.known) {
         return "P8: a back pointer to another key";
@@ -153,7 +153,7 @@ class PaperLayout::Checker {
 
   bool PassPayload(uint32_t* at) {
     if (node_->is_leaf()) {
-      return blobs_.PassValue(at, node_->log_begin, NodeDeadline(codec_, node_));
+      return fields_.PassValue(at, node_->log_begin, NodeDeadline(codec_, node_));
     }
     *at += paper::kLinkBytes;
     return *at <= node_->log_begin;
@@ -164,7 +164,7 @@ class PaperLayout::Checker {
   const NodeHeader* node_;
   uint32_t used_;
   uint32_t sorted_begin_ = 0;
-  BlobChecker blobs_;
+  FieldChecker fields_;
   std::vector<uint32_t> segments_;   // offsets: of the segments but the first,
   std::vector<uint32_t> items_;      // of the sorted items,
   std::vector<uint32_t> log_items_;  // of the log items

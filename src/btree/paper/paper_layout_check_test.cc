@@ -99,7 +99,7 @@ TEST_F(PaperLayoutCheck, FlagsOfASortedKey) {
 
 TEST_F(PaperLayoutCheck, MetadataIsADeadline) {
   const uint32_t first = paper::SortedBegin(store_.geometry(), node());
-  const uint32_t value = paper::AfterBlob(node(), first);
+  const uint32_t value = paper::AfterField(node(), first);
   const auto length = paper::Load<uint16_t>(node(), value);
   ASSERT_GE(length, 8);
   Set<uint16_t>(value, length | paper::kMetadata);
@@ -119,7 +119,7 @@ TEST_F(PaperLayoutCheck, MetadataIsADeadline) {
 }
 
 TEST_F(PaperLayoutCheck, ShortcutsLeadToItems) {
-  const uint32_t offset = paper::AfterBlob(node(), paper::kShortcutBegin);
+  const uint32_t offset = paper::AfterField(node(), paper::kShortcutBegin);
   const auto segment = paper::Load<uint16_t>(node(), offset);
   Set<uint16_t>(offset, 0);
   ExpectBroken("P3");

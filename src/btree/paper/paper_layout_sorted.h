@@ -40,7 +40,7 @@ class SortedPosition {
   // Not at the end.
   void Next();
   StoredKey key() const { return KeyAt(node_, key_in_shortcut() ? segment_.shortcut : item_); }
-  uint32_t payload() const { return key_in_shortcut() ? item_ : AfterBlob(node_, item_); }
+  uint32_t payload() const { return key_in_shortcut() ? item_ : AfterField(node_, item_); }
 
   // The offset of the item before, 0 if there is none.
   uint32_t PreviousOffset();
@@ -57,19 +57,19 @@ class SortedPosition {
 
   bool key_in_shortcut() const { return item_ == segment_.begin && segment_.shortcut != 0; }
   uint32_t PayloadEnd(uint32_t payload) const {
-    return node_->is_leaf() ? AfterBlob(node_, payload) : payload + kLinkBytes;
+    return node_->is_leaf() ? AfterField(node_, payload) : payload + kLinkBytes;
   }
   uint32_t FirstItemEnd(const Segment& segment) const {
-    return PayloadEnd(segment.shortcut != 0 ? segment.begin : AfterBlob(node_, segment.begin));
+    return PayloadEnd(segment.shortcut != 0 ? segment.begin : AfterField(node_, segment.begin));
   }
-  uint32_t OtherItemEnd(uint32_t item) const { return PayloadEnd(AfterBlob(node_, item)); }
+  uint32_t OtherItemEnd(uint32_t item) const { return PayloadEnd(AfterField(node_, item)); }
 
   static uint32_t AfterEntry(const NodeHeader* node, uint32_t entry) {
-    return AfterBlob(node, entry) + kOffsetBytes;
+    return AfterField(node, entry) + kOffsetBytes;
   }
   // The entry may be the end of the shortcut block: its segment begins where the sorted block ends.
   uint32_t SegmentBegin(uint32_t entry) const {
-    return entry < node_->shortcut_end ? Load<uint16_t>(node_, AfterBlob(node_, entry))
+    return entry < node_->shortcut_end ? Load<uint16_t>(node_, AfterField(node_, entry))
                                        : node_->log_begin;
   }
   uint32_t NextEntry() const {
@@ -105,8 +105,8 @@ class SortedPosition {
 
 // Offset after the fences: where the sorted block begins.
 inline uint32_t SortedBegin(const Geometry& geometry, const NodeHeader* node) {
-  const uint32_t upper = AfterBlob(node, geometry.fences_begin());
-  return Load<uint16_t>(node, upper) == kNoFence ? upper + kLengthBytes : AfterBlob(node, upper);
+  const uint32_t upper = AfterField(node, geometry.fences_begin());
+  return Load<uint16_t>(node, upper) == kNoFence ? upper + kLengthBytes : AfterField(node, upper);
 }
 
 inline SortedPosition::SortedPosition(const Codec& codec, const NodeHeader* node)

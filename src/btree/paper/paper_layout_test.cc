@@ -29,7 +29,7 @@ Segments SegmentsOf(const Codec& codec, const NodeHeader* node) {
   uint32_t begin = paper::SortedBegin(codec.geometry, node);
   for (uint32_t at = paper::kShortcutBegin; at != node->shortcut_end;) {
     segments.shortcuts.emplace_back(paper::KeyAt(node, at).bytes);
-    at = paper::AfterBlob(node, at);
+    at = paper::AfterField(node, at);
     const auto segment = paper::Load<uint16_t>(node, at);
     segments.bytes.push_back(segment - begin);
     begin = segment;

@@ -1,5 +1,5 @@
-// blob.h: single fields, keys and values at their offsets in a node, in whatever layout. Knows how
-// they are written, not where they belong.
+// node_field.h: single fields, keys and values at their offsets in a node, in whatever layout.
+// Knows how they are written, not where they belong.
 //
 //   bits of a length:   15        14         13         12    11      0
 //                      +---------+----------+----------+-----+---------+
@@ -20,7 +20,7 @@
 #include "btree/stored.h"
 #include "skep/copy_bytes.h"
 
-namespace skep::btree::blob {
+namespace skep::btree::field {
 
 static_assert(std::endian::native == std::endian::little);
 
@@ -60,7 +60,7 @@ inline StoredValue ValueAt(const NodeHeader* node, uint32_t at) {
           .outside = (length & kOutside) != 0,
           .has_metadata = (length & kMetadata) != 0};
 }
-inline uint32_t AfterBlob(const NodeHeader* node, uint32_t at) {
+inline uint32_t AfterField(const NodeHeader* node, uint32_t at) {
   return at + kLengthBytes + (Load<uint16_t>(node, at) & kLengthMask);
 }
 
@@ -72,23 +72,23 @@ inline uint32_t BytesOf(const StoredValue& value) {
 }
 
 // Writers return the offset after what they wrote.
-inline uint32_t PutBlob(NodeHeader* node, uint32_t at, std::string_view bytes, uint32_t flags) {
+inline uint32_t PutField(NodeHeader* node, uint32_t at, std::string_view bytes, uint32_t flags) {
   SKEP_DCHECK(bytes.size() <= kLengthMask);
   Store(node, at, static_cast<uint16_t>(bytes.size() | flags));
   CopyBytes(node->bytes() + at + kLengthBytes, bytes.data(), bytes.size());
   return at + kLengthBytes + static_cast<uint32_t>(bytes.size());
 }
 inline uint32_t PutKey(NodeHeader* node, uint32_t at, const StoredKey& key, uint32_t flags = 0) {
-  return PutBlob(node, at, key.bytes, flags | (key.outside ? kOutside : 0u));
+  return PutField(node, at, key.bytes, flags | (key.outside ? kOutside : 0u));
 }
 inline uint32_t PutValue(NodeHeader* node, uint32_t at, const StoredValue& value) {
-  return PutBlob(node, at, value.bytes,
-                 (value.outside ? kOutside : 0u) | (value.has_metadata ? kMetadata : 0u));
+  return PutField(node, at, value.bytes,
+                  (value.outside ? kOutside : 0u) | (value.has_metadata ? kMetadata : 0u));
 }
 
 // Fences: u16 form | lower key, u16 form | upper key, or kNoFence.
 inline Fences FencesAt(const NodeHeader* node, uint32_t at) {
-  const uint32_t upper = AfterBlob(node, at);
+  const uint32_t upper = AfterField(node, at);
   Fences fences;
   fences.lower = KeyAt(node, at);
   fences.unbounded = Load<uint16_t>(node, upper) == kNoFence;
@@ -105,4 +105,4 @@ inline uint32_t PutFences(NodeHeader* node, uint32_t at, const Fences& fences) {
   return at + kLengthBytes;
 }
 
-}  // namespace skep::btree::blob
+}  // namespace skep::btree::field

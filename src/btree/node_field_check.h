@@ -1,67 +1,67 @@
-// blob_check.h: whether keys and values in a node, of unknown origin, are legal: what the checkers
-// of all layouts share.
+// node_field_check.h: whether keys and values in a node, of unknown origin, are legal: what the
+// checkers of all layouts share.
 #pragma once
 
 #include <cstdint>
 
-#include "btree/blob.h"
+#include "btree/node_field.h"
 
 namespace skep::btree {
 
 // Thread safety: none. Reads only what it has found to end where it may.
-class BlobChecker {
+class FieldChecker {
  public:
-  BlobChecker(const Codec& codec, const NodeHeader* node) : codec_(codec), node_(node) {}
+  FieldChecker(const Codec& codec, const NodeHeader* node) : codec_(codec), node_(node) {}
 
   // Whether a key of this form lies at `at` and ends at most at `end`.
   bool IsKey(uint16_t form, uint32_t at, uint32_t end, uint32_t flags_allowed = 0) {
-    if ((form & ~blob::kLengthMask & ~blob::kOutside & ~flags_allowed) != 0) return false;
-    const uint32_t bytes = form & blob::kLengthMask;
+    if ((form & ~field::kLengthMask & ~field::kOutside & ~flags_allowed) != 0) return false;
+    const uint32_t bytes = form & field::kLengthMask;
     if (at + bytes > end) return false;
     const uint32_t bytes_max = codec_.geometry.key_inline_max();
-    if ((form & blob::kOutside) == 0) return bytes <= bytes_max;
+    if ((form & field::kOutside) == 0) return bytes <= bytes_max;
     has_undecided_ |= codec_.arena == nullptr;
-    return bytes == bytes_max && StubOf(blob::BytesAt(node_, at, bytes)).size > bytes_max;
+    return bytes == bytes_max && StubOf(field::BytesAt(node_, at, bytes)).size > bytes_max;
   }
 
   // The same of a value. One with a deadline before `deadline_min_ms` is not legal.
   bool IsValue(uint16_t form, uint32_t at, uint32_t end, uint64_t deadline_min_ms) const {
-    if ((form & ~blob::kLengthMask & ~blob::kOutside & ~blob::kMetadata) != 0) return false;
-    const uint32_t bytes = form & blob::kLengthMask;
+    if ((form & ~field::kLengthMask & ~field::kOutside & ~field::kMetadata) != 0) return false;
+    const uint32_t bytes = form & field::kLengthMask;
     if (at + bytes > end) return false;
     uint32_t rest = bytes;
-    if ((form & blob::kMetadata) != 0) {
+    if ((form & field::kMetadata) != 0) {
       if (bytes < 1 + kDeadlineBytes) return false;
-      if (blob::Load<uint8_t>(node_, at) != kDeadlineBytes) return false;
+      if (field::Load<uint8_t>(node_, at) != kDeadlineBytes) return false;
       rest -= 1 + kDeadlineBytes;
-      const uint64_t deadline_ms =
-          DeadlineOf({.bytes = blob::BytesAt(node_, at, 1 + kDeadlineBytes), .has_metadata = true});
+      const uint64_t deadline_ms = DeadlineOf(
+          {.bytes = field::BytesAt(node_, at, 1 + kDeadlineBytes), .has_metadata = true});
       if (deadline_ms == 0 || deadline_ms < deadline_min_ms) return false;
     }
-    if ((form & blob::kOutside) != 0) return rest == kStubBytes;
+    if ((form & field::kOutside) != 0) return rest == kStubBytes;
     return bytes <= codec_.geometry.value_inline_max();
   }
 
   // Each goes past form and bytes at *at, if they are legal.
   bool PassKey(uint32_t* at, uint32_t end, uint32_t flags_allowed = 0) {
-    if (*at + blob::kLengthBytes > end) return false;
-    const auto form = blob::Load<uint16_t>(node_, *at);
-    const bool legal = IsKey(form, *at + blob::kLengthBytes, end, flags_allowed);
-    *at += blob::kLengthBytes + (form & blob::kLengthMask);
+    if (*at + field::kLengthBytes > end) return false;
+    const auto form = field::Load<uint16_t>(node_, *at);
+    const bool legal = IsKey(form, *at + field::kLengthBytes, end, flags_allowed);
+    *at += field::kLengthBytes + (form & field::kLengthMask);
     return legal;
   }
   bool PassValue(uint32_t* at, uint32_t end, uint64_t deadline_min_ms) const {
-    if (*at + blob::kLengthBytes > end) return false;
-    const auto form = blob::Load<uint16_t>(node_, *at);
-    const bool legal = IsValue(form, *at + blob::kLengthBytes, end, deadline_min_ms);
-    *at += blob::kLengthBytes + (form & blob::kLengthMask);
+    if (*at + field::kLengthBytes > end) return false;
+    const auto form = field::Load<uint16_t>(node_, *at);
+    const bool legal = IsValue(form, *at + field::kLengthBytes, end, deadline_min_ms);
+    *at += field::kLengthBytes + (form & field::kLengthMask);
     return legal;
   }
   // Lower and upper fence.
   bool PassFences(uint32_t* at, uint32_t end) {
-    if (!PassKey(at, end) || *at + blob::kLengthBytes > end) return false;
-    if (blob::Load<uint16_t>(node_, *at) != blob::kNoFence) return PassKey(at, end);
-    *at += blob::kLengthBytes;
+    if (!PassKey(at, end) || *at + field::kLengthBytes > end) return false;
+    if (field::Load<uint16_t>(node_, *at) != field::kNoFence) return PassKey(at, end);
+    *at += field::kLengthBytes;
     return true;
   }
 
