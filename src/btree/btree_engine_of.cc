@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "btree/batch_run.h"
+#include "btree/batch_executor.h"
 #include "btree/bulk_load.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
@@ -43,9 +43,9 @@ template <class Layout>
 Version BtreeEngineOf<Layout>::Execute(Batch& batch) {
   core_.snapshots.CloseExpired(batch.now_ms());
   btree::TakenSlot slot(core_.slots);
-  btree::BatchRun<Layout> run(core_, upkeep_, traits(), slot, batch);
-  const Version ticket = run.Do();
-  if (run.wrote()) {
+  btree::BatchExecutor<Layout> executor(core_, upkeep_, traits(), slot, batch);
+  const Version ticket = executor.Execute();
+  if (executor.wrote()) {
     upkeep_.Release();
     upkeep_.AfterBatch(slot);
   }

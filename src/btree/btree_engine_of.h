@@ -1,7 +1,7 @@
 // btree_engine_of.h: the tree as an engine, of nodes of one layout.
 //
-// BtreeEngine has what needs no layout. Here is the way of a batch (batch_run.h) and of whatever
-// looks into nodes.
+// BtreeEngine has what needs no layout. Here is the way of a batch (batch_executor.h) and of
+// whatever else looks into nodes.
 #pragma once
 
 #include <memory>

@@ -40,9 +40,9 @@ void Ranges<Layout>::ScanForward(const Request& r, const std::optional<LeafPlace
     cursor.SeekAtLeast(r.key, place, meter.room());
   }
   while (ScanLeaf(cursor, r, meter)) {
-    const LeafWalk<Layout>& walk = cursor.walk();
-    if (walk.unbounded() || !IsBelow(walk.upper(), r)) return;
-    if (meter.StopsAtFence(walk.upper())) return;
+    const LeafIterator<Layout>& leaves = cursor.leaves();
+    if (leaves.unbounded() || !IsBelow(leaves.upper(), r)) return;
+    if (meter.StopsAtFence(leaves.upper())) return;
     cursor.NextLeaf();
   }
 }
@@ -87,7 +87,7 @@ void Ranges<Layout>::ScanReverse(const Request& r, ScanMeter& meter) const {
       if (!meter.MayAdd()) return meter.StopBefore(key);
       meter.Add({key, cursor.value()}, cursor.deadline_ms());
     }
-    const std::string_view lower = cursor.walk().lower();
+    const std::string_view lower = cursor.leaves().lower();
     if (lower <= r.key || meter.StopsAtFence(lower)) return;
     cursor.PrevLeaf();
   }
@@ -107,29 +107,29 @@ typename Ranges<Layout>::Counted Ranges<Layout>::CountKeys(std::string_view lo, 
                                                            uint64_t visits_max) const {
   Counted counted;
   if (!unbounded && lo >= hi) return counted;
-  LeafWalk<Layout> walk(core_, at_, now_ms_);
-  walk.Seek(lo);
+  LeafIterator<Layout> leaves(core_, at_, now_ms_);
+  leaves.Seek(lo);
   uint64_t visits = 0;
   while (true) {
     const uint64_t room = std::min(keys_max - counted.keys, visits_max - visits);
     const bool is_whole =
-        walk.lower() >= lo && (unbounded || (!walk.unbounded() && walk.upper() <= hi));
-    const uint64_t present = is_whole ? walk.leaf().CountPresent() : 0;
+        leaves.lower() >= lo && (unbounded || (!leaves.unbounded() && leaves.upper() <= hi));
+    const uint64_t present = is_whole ? leaves.leaf().CountPresent() : 0;
     if (is_whole && present <= room) {
       counted.keys += present;
       visits += std::max<uint64_t>(present, 1);
     } else {
       const uint64_t before = counted.keys;
-      if (!CountInLeaf(walk.leaf(), lo, hi, unbounded, room, &counted)) return counted;
+      if (!CountInLeaf(leaves.leaf(), lo, hi, unbounded, room, &counted)) return counted;
       visits += counted.keys - before;
     }
-    if (walk.unbounded() || (!unbounded && walk.upper() >= hi)) return counted;
+    if (leaves.unbounded() || (!unbounded && leaves.upper() >= hi)) return counted;
     if (visits >= visits_max) {
       counted.more = true;
-      counted.bound = walk.upper();
+      counted.bound = leaves.upper();
       return counted;
     }
-    walk.Next();
+    leaves.Next();
   }
 }
 
@@ -137,19 +137,19 @@ template <class Layout>
 typename Ranges<Layout>::Tally Ranges<Layout>::TallyKeys(std::string_view lo, std::string_view hi,
                                                          bool unbounded) const {
   Tally tally;
-  LeafWalk<Layout> walk(core_, at_, Reader<Layout>::kNoTime);
-  for (walk.Seek(lo);; walk.Next()) {
+  LeafIterator<Layout> leaves(core_, at_, Reader<Layout>::kNoTime);
+  for (leaves.Seek(lo);; leaves.Next()) {
     const bool is_whole =
-        walk.lower() >= lo && (unbounded || (!walk.unbounded() && walk.upper() <= hi));
-    const NodeHeader* const node = walk.leaf().node();
+        leaves.lower() >= lo && (unbounded || (!leaves.unbounded() && leaves.upper() <= hi));
+    const NodeHeader* const node = leaves.leaf().node();
     if (is_whole && Layout::NodeDeadline(core_.codec, node) == Layout::kNoDeadline) {
-      const uint64_t present = walk.leaf().CountPresent();
+      const uint64_t present = leaves.leaf().CountPresent();
       tally.live += present;
       tally.held += present;
     } else {
-      TallyLeaf(walk.leaf(), lo, hi, unbounded, &tally);
+      TallyLeaf(leaves.leaf(), lo, hi, unbounded, &tally);
     }
-    if (walk.unbounded() || (!unbounded && walk.upper() >= hi)) return tally;
+    if (leaves.unbounded() || (!unbounded && leaves.upper() >= hi)) return tally;
   }
 }
 

@@ -97,7 +97,7 @@ std::optional<LeafPlace> Reader<Layout>::FromSibling(Link link, std::string_view
 }
 
 template <class Layout>
-void LeafWalk<Layout>::Enter(const LeafPlace& place) {
+void LeafIterator<Layout>::Enter(const LeafPlace& place) {
   place_ = place;
   leaf_.emplace(core_.codec, place.node, place.word.used(), at_, now_ms_);
   has_fences_ = false;
@@ -105,7 +105,7 @@ void LeafWalk<Layout>::Enter(const LeafPlace& place) {
 }
 
 template <class Layout>
-void LeafWalk<Layout>::ReadFences() const {
+void LeafIterator<Layout>::ReadFences() const {
   if (has_fences_) return;
   has_fences_ = true;
   const auto fences = Layout::FencesOf(core_.codec, place_.node);
@@ -117,7 +117,7 @@ void LeafWalk<Layout>::ReadFences() const {
 }
 
 template <class Layout>
-void LeafWalk<Layout>::Next() {
+void LeafIterator<Layout>::Next() {
   const Link right{place_.node->right.load(std::memory_order_acquire)};
   const std::string_view fence = upper();
   const auto sibling = reader_.FromSibling(right, fence, false, at_);
@@ -125,7 +125,7 @@ void LeafWalk<Layout>::Next() {
 }
 
 template <class Layout>
-void LeafWalk<Layout>::Prev() {
+void LeafIterator<Layout>::Prev() {
   const Link left{place_.node->left.load(std::memory_order_acquire)};
   const std::string_view fence = lower();
   const auto sibling = reader_.FromSibling(left, fence, true, at_);
@@ -136,46 +136,46 @@ template <class Layout>
 void Cursor<Layout>::SeekAtLeast(std::string_view key, const std::optional<LeafPlace>& place,
                                  uint32_t items) {
   if (place) {
-    walk_.EnterAt(*place);
+    leaves_.EnterAt(*place);
   } else {
-    walk_.Seek(key);
+    leaves_.Seek(key);
   }
-  in_leaf_.emplace(walk_.leaf());
+  in_leaf_.emplace(leaves_.leaf());
   in_leaf_->SeekAtLeast(key, place ? place->spot : LeafSpot(), items);
 }
 
 template <class Layout>
 void Cursor<Layout>::SeekBelow(std::string_view key) {
-  walk_.SeekBelow(key);
-  in_leaf_.emplace(walk_.leaf());
+  leaves_.SeekBelow(key);
+  in_leaf_.emplace(leaves_.leaf());
   in_leaf_->SeekBelow(key, KeyIs::kOfLeaf);
 }
 
 template <class Layout>
 void Cursor<Layout>::SeekLast() {
-  walk_.SeekLast();
-  in_leaf_.emplace(walk_.leaf());
+  leaves_.SeekLast();
+  in_leaf_.emplace(leaves_.leaf());
   in_leaf_->SeekLast();
 }
 
 template <class Layout>
 void Cursor<Layout>::NextLeaf() {
-  walk_.Next();
-  in_leaf_.emplace(walk_.leaf());
+  leaves_.Next();
+  in_leaf_.emplace(leaves_.leaf());
   in_leaf_->SeekFirst();
 }
 
 template <class Layout>
 void Cursor<Layout>::PrevLeaf() {
-  walk_.Prev();
-  in_leaf_.emplace(walk_.leaf());
+  leaves_.Prev();
+  in_leaf_.emplace(leaves_.leaf());
   in_leaf_->SeekLast();
 }
 
 template <class Layout>
 bool Cursor<Layout>::Settle(std::string_view hi, bool unbounded) {
   while (!valid()) {
-    if (walk_.unbounded() || (!unbounded && walk_.upper() >= hi)) return false;
+    if (leaves_.unbounded() || (!unbounded && leaves_.upper() >= hi)) return false;
     NextLeaf();
   }
   return unbounded || key() < hi;
@@ -184,7 +184,7 @@ bool Cursor<Layout>::Settle(std::string_view hi, bool unbounded) {
 template <class Layout>
 bool Cursor<Layout>::SettleBack(std::string_view lo) {
   while (!valid()) {
-    if (walk_.lower() <= lo) return false;
+    if (leaves_.lower() <= lo) return false;
     PrevLeaf();
   }
   return key() >= lo;
@@ -192,8 +192,8 @@ bool Cursor<Layout>::SettleBack(std::string_view lo) {
 
 template class Reader<PaperLayout>;
 template class Reader<HeadLayout>;
-template class LeafWalk<PaperLayout>;
-template class LeafWalk<HeadLayout>;
+template class LeafIterator<PaperLayout>;
+template class LeafIterator<HeadLayout>;
 template class Cursor<PaperLayout>;
 template class Cursor<HeadLayout>;
 

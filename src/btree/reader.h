@@ -74,9 +74,9 @@ class Reader {
 // Goes from leaf to leaf at one version; what has expired at `now_ms` (kNoTime: nothing) is not
 // there. Not thread-safe; as Reader otherwise.
 template <class Layout>
-class LeafWalk {
+class LeafIterator {
  public:
-  LeafWalk(const Core& core, Version at, uint64_t now_ms)
+  LeafIterator(const Core& core, Version at, uint64_t now_ms)
       : core_(core), reader_(core), at_(at), now_ms_(now_ms) {}
 
   // To the leaf of the key; of the keys just below `key`, which is not empty; to the last leaf.
@@ -125,7 +125,7 @@ class LeafWalk {
 template <class Layout>
 class Cursor {
  public:
-  Cursor(const Core& core, Version at, uint64_t now_ms) : core_(core), walk_(core, at, now_ms) {}
+  Cursor(const Core& core, Version at, uint64_t now_ms) : core_(core), leaves_(core, at, now_ms) {}
 
   // Goes to the leaf where `key` belongs, and there to the first key >= `key`, or the last < `key`.
   // `place`: that leaf, if it is known. At most `items` items are then asked for in it.
@@ -153,7 +153,7 @@ class Cursor {
   std::string_view value() const { return core_.codec.Whole(in_leaf_->value()); }
   uint64_t deadline_ms() const { return DeadlineOf(in_leaf_->value()); }
 
-  const LeafWalk<Layout>& walk() const { return walk_; }
+  const LeafIterator<Layout>& leaves() const { return leaves_; }
 
   // To the first key of the next leaf, or the last one of the leaf before; there may be none in it.
   // Not if the leaf is unbounded; not if its lower fence is empty.
@@ -169,7 +169,7 @@ class Cursor {
 
  private:
   const Core& core_;
-  LeafWalk<Layout> walk_;
+  LeafIterator<Layout> leaves_;
   std::optional<typename Layout::LeafCursor> in_leaf_;
   Scratch scratch_;  // key()
 };

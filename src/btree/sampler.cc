@@ -30,7 +30,7 @@ std::optional<Item> Sampler<Layout>::CountAndTake() {
                             .keys;
   if (keys == 0) return std::nullopt;
   uint64_t number = Below(keys);
-  LeafWalk<Layout> walk(core_, Reader<Layout>::kNewest, now_ms_);
+  LeafIterator<Layout> walk(core_, Reader<Layout>::kNewest, now_ms_);
   std::optional<Item> item;
   for (walk.Seek({});; walk.Next()) {
     const uint64_t present = walk.leaf().CountPresent();

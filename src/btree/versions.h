@@ -22,7 +22,8 @@
 //         writers take from each other, so it is read for that only now and then.
 //    (V3) Every version is released in the end: a writer stores kIdle (seq_cst), then scans. Of two
 //         writers that finish together the one whose store comes second sees both idle. One that
-//         only raised its floor scans too before long: a batch does when it rests (batch_run.h).
+//         only raised its floor scans too before long: a batch does when it rests
+//         (batch_executor.h).
 //    Nobody waits: a writer that finishes early leaves the release to a later one. A thread that
 //    stalls between announcing and finishing holds back what is drawn after, and nothing else.
 //

@@ -1,4 +1,4 @@
-// batch_run.h: one batch from start to end.
+// batch_executor.h: one batch from start to end.
 //
 // It enters an epoch, announces what the batch reads or that it writes (versions.h), and leads each
 // request to what performs it: points to Reader and Writer, ranges to Ranges and RangeDelete, an
@@ -24,9 +24,9 @@ namespace skep::btree {
 
 // Owner: one execution of one batch. The slot is outside its epoch.
 template <class Layout>
-class BatchRun {
+class BatchExecutor {
  public:
-  BatchRun(Core& core, Upkeep& upkeep, const EngineTraits& traits, Slot& slot, Batch& batch)
+  BatchExecutor(Core& core, Upkeep& upkeep, const EngineTraits& traits, Slot& slot, Batch& batch)
       : core_(core),
         upkeep_(upkeep),
         traits_(traits),
@@ -38,7 +38,7 @@ class BatchRun {
         look_ahead_(core, slot) {}
 
   // Fills in the outcomes, and returns the batch's ticket. Once.
-  Version Do();
+  Version Execute();
   // Versions may have been drawn.
   bool wrote() const { return wrote_; }
 

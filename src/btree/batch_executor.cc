@@ -1,4 +1,4 @@
-#include "btree/batch_run.h"
+#include "btree/batch_executor.h"
 
 #include <algorithm>
 #include <optional>
@@ -30,7 +30,7 @@ bool IsRangeDelete(Op op) { return op == Op::kDeleteRange || op == Op::kDeleteAl
 }  // namespace
 
 template <class Layout>
-Version BatchRun<Layout>::Do() {
+Version BatchExecutor<Layout>::Execute() {
   if (const Status s = CheckBatch(batch_, traits_); !s.ok()) {
     out_.RefuseAll(s);
     return 0;
@@ -45,7 +45,7 @@ Version BatchRun<Layout>::Do() {
 }
 
 template <class Layout>
-Version BatchRun<Layout>::DoBatch() {
+Version BatchExecutor<Layout>::DoBatch() {
   if (batch_.snapshot().id != 0) return DoAtSnapshot();
   if (batch_.kind() == Batch::Kind::kUnordered) return DoUnordered();
   if (OnlyReads(batch_) && core_.versioning.reads_at_versions() && !NeedsNewest()) {
@@ -58,7 +58,7 @@ Version BatchRun<Layout>::DoBatch() {
 }
 
 template <class Layout>
-Version BatchRun<Layout>::DoUnordered() {
+Version BatchExecutor<Layout>::DoUnordered() {
   Version ticket = 0;
   for (uint32_t i = 0; i < batch_.size(); ++i) {
     if (IsTimeToRest(i)) {
@@ -75,7 +75,7 @@ Version BatchRun<Layout>::DoUnordered() {
 
 // Has something that is not read at a version.
 template <class Layout>
-bool BatchRun<Layout>::NeedsNewest() const {
+bool BatchExecutor<Layout>::NeedsNewest() const {
   return std::ranges::any_of(batch_.requests(), [](const Request& r) {
     return r.op == Op::kSample || r.op == Op::kRequireUnchanged;
   });
@@ -83,7 +83,7 @@ bool BatchRun<Layout>::NeedsNewest() const {
 
 // Protocol S of versions.h.
 template <class Layout>
-Version BatchRun<Layout>::BeginReading() {
+Version BatchExecutor<Layout>::BeginReading() {
   read_at_ = core_.versioning.BeginReading(slot_, core_.gate);
   now_ms_ = core_.now.Advance(batch_.now_ms());
   reads_ = true;
@@ -93,19 +93,19 @@ Version BatchRun<Layout>::BeginReading() {
 // The version of the scans of an unordered batch that follow each other: one for all until the
 // batch rests, as each may see any or none of the batch's own writes.
 template <class Layout>
-Version BatchRun<Layout>::ReadingVersion() {
+Version BatchExecutor<Layout>::ReadingVersion() {
   return reads_ ? read_at_ : BeginReading();
 }
 
 template <class Layout>
-void BatchRun<Layout>::EndReading() {
+void BatchExecutor<Layout>::EndReading() {
   if (!reads_) return;
   slot_.read_floor.store(Slot::kIdle, std::memory_order_release);
   reads_ = false;
 }
 
 template <class Layout>
-void BatchRun<Layout>::BeginWrites() {
+void BatchExecutor<Layout>::BeginWrites() {
   core_.versions.BeginWrites(slot_);
   writes_ = true;
   wrote_ = true;
@@ -115,7 +115,7 @@ void BatchRun<Layout>::BeginWrites() {
 // what is to be freed. Raising the floor alone would not release what others have finished while a
 // write of this batch was not: they have looked, and nobody may come who looks again.
 template <class Layout>
-void BatchRun<Layout>::Rest() {
+void BatchExecutor<Layout>::Rest() {
   core_.versions.LeaveEpoch(slot_);
   core_.versions.EnterEpoch(slot_);
   if (!writes_) return;
@@ -126,7 +126,7 @@ void BatchRun<Layout>::Rest() {
 // The same of a batch that reads at one version. From its first rest on that version is pinned, so
 // that it holds back no more than what it sees (snapshots.h).
 template <class Layout>
-void BatchRun<Layout>::RestReading() {
+void BatchExecutor<Layout>::RestReading() {
   if (reads_) {
     pin_.emplace(core_.snapshots, Snapshots::ReadVersion{read_at_});
     EndReading();
@@ -136,7 +136,7 @@ void BatchRun<Layout>::RestReading() {
 
 // In the middle of a long batch: it holds no pointers between two of its requests.
 template <class Layout>
-void BatchRun<Layout>::Reclaim() {
+void BatchExecutor<Layout>::Reclaim() {
   PauseWrites();
   EndReading();
   core_.versions.LeaveEpoch(slot_);
@@ -146,7 +146,7 @@ void BatchRun<Layout>::Reclaim() {
 
 // Before something that takes its time: nobody has to wait for versions of ours.
 template <class Layout>
-void BatchRun<Layout>::PauseWrites() {
+void BatchExecutor<Layout>::PauseWrites() {
   if (!writes_) return;
   core_.versions.EndWrites(slot_);
   upkeep_.Release();
@@ -156,7 +156,7 @@ void BatchRun<Layout>::PauseWrites() {
 // Waits for the writes that were under way, out of the epoch. Whoever deletes ranges has to do that
 // with the writers stopped or before.
 template <class Layout>
-void BatchRun<Layout>::AwaitReleased(Version version) {
+void BatchExecutor<Layout>::AwaitReleased(Version version) {
   PauseWrites();
   upkeep_.Release();
   if (core_.versioning.IsReleased(version, core_.gate)) return;
@@ -170,7 +170,7 @@ void BatchRun<Layout>::AwaitReleased(Version version) {
 }
 
 template <class Layout>
-Version BatchRun<Layout>::DoAtSnapshot() {
+Version BatchExecutor<Layout>::DoAtSnapshot() {
   const SnapshotRef snapshot = batch_.snapshot();
   now_ms_ = snapshot.now_ms;
   const Snapshots::Use use(core_.snapshots, snapshot.id);
@@ -184,7 +184,7 @@ Version BatchRun<Layout>::DoAtSnapshot() {
 
 // A batch that only reads, all at one version.
 template <class Layout>
-void BatchRun<Layout>::DoReads(Version at) {
+void BatchExecutor<Layout>::DoReads(Version at) {
   if (batch_.kind() == Batch::Kind::kUnordered) {
     for (uint32_t i = 0; i < batch_.size(); ++i) Read(i, at);
     return;
@@ -204,7 +204,7 @@ void BatchRun<Layout>::DoReads(Version at) {
 }
 
 template <class Layout>
-void BatchRun<Layout>::Read(uint32_t i, Version at) {
+void BatchExecutor<Layout>::Read(uint32_t i, Version at) {
   if (IsTimeToRest(i)) RestReading();
   look_ahead_.Approach(batch_.requests(), i);
   if (const Status s = CheckRequest(request(i), batch_, traits_); !s.ok()) {
@@ -218,14 +218,14 @@ void BatchRun<Layout>::Read(uint32_t i, Version at) {
 
 // The leaf of request `i` at a version.
 template <class Layout>
-LeafPlace BatchRun<Layout>::LeafOf(uint32_t i, Version at) const {
+LeafPlace BatchExecutor<Layout>::LeafOf(uint32_t i, Version at) const {
   if (const auto place = look_ahead_.CurrentAt(i, at)) return *place;
   return reader_.Find(request(i).key, at);
 }
 
 // Reads a point at a version, or as it is now; a condition too.
 template <class Layout>
-Version BatchRun<Layout>::Get(uint32_t i, const LeafPlace& place, Version at) {
+Version BatchExecutor<Layout>::Get(uint32_t i, const LeafPlace& place, Version at) {
   const Request& r = request(i);
   const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used(), at);
   const typename Layout::Found found = leaf.Find(r.key, place.spot);
@@ -245,7 +245,7 @@ Version BatchRun<Layout>::Get(uint32_t i, const LeafPlace& place, Version at) {
 
 // The same of a kGet, as it is now.
 template <class Layout>
-inline Version BatchRun<Layout>::GetNewest(uint32_t i) {
+inline Version BatchExecutor<Layout>::GetNewest(uint32_t i) {
   const Request& r = request(i);
   const LeafPlace place = look_ahead_.Newest(i, r);
   std::string_view value;
@@ -258,7 +258,7 @@ inline Version BatchRun<Layout>::GetNewest(uint32_t i) {
 }
 
 template <class Layout>
-void BatchRun<Layout>::DoRange(uint32_t i, Version at) {
+void BatchExecutor<Layout>::DoRange(uint32_t i, Version at) {
   const Ranges<Layout> ranges(core_, at, now_ms_);
   switch (request(i).op) {
     case Op::kScan:
@@ -275,7 +275,7 @@ void BatchRun<Layout>::DoRange(uint32_t i, Version at) {
 
 // One request of an unordered batch. What it has seen or made.
 template <class Layout>
-Version BatchRun<Layout>::DoSlot(uint32_t i) {
+Version BatchExecutor<Layout>::DoSlot(uint32_t i) {
   const Request& r = request(i);
   if (!IsSoundPoint(r, traits_)) [[unlikely]] {
     if (const Status s = CheckRequest(r, batch_, traits_); !s.ok()) {
@@ -319,7 +319,7 @@ Version BatchRun<Layout>::DoSlot(uint32_t i) {
 }
 
 template <class Layout>
-Version BatchRun<Layout>::Sample(uint32_t i) {
+Version BatchExecutor<Layout>::Sample(uint32_t i) {
   out_.BeginItems(i);
   Sampler<Layout> sampler(core_, request(i).random, now_ms_);
   const auto item = sampler.Draw();
@@ -330,7 +330,7 @@ Version BatchRun<Layout>::Sample(uint32_t i) {
 }
 
 template <class Layout>
-Version BatchRun<Layout>::DeleteRange(uint32_t i) {
+Version BatchExecutor<Layout>::DeleteRange(uint32_t i) {
   const Request& r = request(i);
   const bool all = r.op == Op::kDeleteAll;
   const std::string_view lo = all ? std::string_view() : r.key;
@@ -367,7 +367,7 @@ Version BatchRun<Layout>::DeleteRange(uint32_t i) {
 // Each key by a write of its own. In steps, so that nobody waits for the nodes or versions of a
 // long range.
 template <class Layout>
-Version BatchRun<Layout>::ExpireRange(uint32_t i) {
+Version BatchExecutor<Layout>::ExpireRange(uint32_t i) {
   constexpr uint32_t kStep = 64;
   const Request r = request(i);
   const bool unbounded = r.has(Request::kNoUpperBound);
@@ -422,7 +422,7 @@ Version BatchRun<Layout>::ExpireRange(uint32_t i) {
 }
 
 template <class Layout>
-Version BatchRun<Layout>::DoAtomic() {
+Version BatchExecutor<Layout>::DoAtomic() {
   BeginWrites();
   if (batch_.size() == 1 && IsRangeDelete(request(0).op)) {
     const Status s = CheckRequest(request(0), batch_, traits_);
@@ -442,7 +442,7 @@ Version BatchRun<Layout>::DoAtomic() {
   return AtomicRanges<Layout>(context(lists)).Execute();
 }
 
-template class BatchRun<PaperLayout>;
-template class BatchRun<HeadLayout>;
+template class BatchExecutor<PaperLayout>;
+template class BatchExecutor<HeadLayout>;
 
 }  // namespace skep::btree
