@@ -100,7 +100,7 @@ void AtomicBatch<Layout>::AddKey(KeyState* state, bool writes) {
 
 // Locks the leaves of the keys, from left to right, and looks at each key in its leaf.
 template <class Layout>
-Attempt AtomicBatch<Layout>::LockKeys(Change<Layout>& change) {
+Attempt AtomicBatch<Layout>::LockKeys(StructureChange<Layout>& change) {
   lists_.leaves.clear();
   for (uint32_t i = 0; i < lists_.probes.size(); ++i) {
     look_ahead_.Approach(lists_.probes, i);
@@ -115,7 +115,7 @@ Attempt AtomicBatch<Layout>::LockKeys(Change<Layout>& change) {
 // Locks the leaf of key `i`, waiting for it, if it is not the last one that was locked: that is the
 // newest of its LID as long as it is held. False: the writers are being stopped.
 template <class Layout>
-bool AtomicBatch<Layout>::LockLeaf(Change<Layout>& change, uint32_t i, LeafPlace* place) {
+bool AtomicBatch<Layout>::LockLeaf(StructureChange<Layout>& change, uint32_t i, LeafPlace* place) {
   auto& leaves = lists_.leaves;
   ReserveMore(leaves, 1);
   const Request& probe = lists_.probes[i];
@@ -257,7 +257,7 @@ void AtomicBatch<Layout>::RequireUnchanged(uint32_t index) {
 }
 
 template <class Layout>
-Attempt AtomicBatch<Layout>::Commit(Change<Layout>& change) {
+Attempt AtomicBatch<Layout>::Commit(StructureChange<Layout>& change) {
   const Attempt attempt = commit_.Apply(change);
   if (attempt == Attempt::kDone) TellVersion(change.version());
   return attempt;

@@ -36,11 +36,11 @@
 
 #include "btree/atomic_commit.h"
 #include "btree/atomic_lists.h"
-#include "btree/change.h"
 #include "btree/core.h"
 #include "btree/look_ahead.h"
 #include "btree/reader.h"
 #include "btree/structure.h"
+#include "btree/structure_change.h"
 #include "btree/upkeep.h"
 #include "engine/atomic_parts.h"
 #include "engine/batch_writer.h"
@@ -99,13 +99,13 @@ class AtomicBatch {
   }
   void BeginTry();
   void AddKey(KeyState* state, bool writes);
-  Attempt LockKeys(Change<Layout>& change);
+  Attempt LockKeys(StructureChange<Layout>& change);
   void AwaitTickets(const LeafPlace& leaf);
   void Look(const LeafPlace& place, KeyState* state);
   void Reflect(KeyState* state) const;
   bool PerformAll();
   void SetState(KeyState& state, const PointEffect& effect);
-  Attempt Commit(Change<Layout>& change);
+  Attempt Commit(StructureChange<Layout>& change);
 
   Core& core_;
   Slot& slot_;
@@ -121,7 +121,7 @@ class AtomicBatch {
  private:
   Version Run();
   uint64_t BytesToStore() const;
-  bool LockLeaf(Change<Layout>& change, uint32_t i, LeafPlace* place);
+  bool LockLeaf(StructureChange<Layout>& change, uint32_t i, LeafPlace* place);
   void PerformPoint(uint32_t index);
   void PerformMove(uint32_t index);
   void RequireUnchanged(uint32_t index);

@@ -10,7 +10,7 @@
 namespace skep::btree {
 
 template <class Layout>
-Attempt AtomicCommit<Layout>::Apply(Change<Layout>& change) {
+Attempt AtomicCommit<Layout>::Apply(StructureChange<Layout>& change) {
   lists_.log_items.clear();
   lists_.replaced.clear();
   lists_.separators.clear();
@@ -59,7 +59,7 @@ const NodeHeader* AtomicCommit<Layout>::SetVersions(Version version) {
 
 // False: no memory.
 template <class Layout>
-bool AtomicCommit<Layout>::PrepareAll(Change<Layout>& change, Storing& storing) {
+bool AtomicCommit<Layout>::PrepareAll(StructureChange<Layout>& change, Storing& storing) {
   return std::ranges::all_of(
       lists_.leaves, [&](const LockedLeaf& leaf) { return Prepare(change, leaf, storing); });
 }
@@ -87,7 +87,7 @@ bool AtomicCommit<Layout>::ListEdits(const LockedLeaf& leaf, Storing& storing) {
 // Writes the leaf's changes where nobody sees them yet: behind its log, or into a new buffer. If
 // neither has room, notes where it must be split. False: no memory.
 template <class Layout>
-bool AtomicCommit<Layout>::Prepare(Change<Layout>& change, const LockedLeaf& leaf,
+bool AtomicCommit<Layout>::Prepare(StructureChange<Layout>& change, const LockedLeaf& leaf,
                                    Storing& storing) {
   if (!ListEdits(leaf, storing)) return false;
   if (lists_.edits.empty()) return true;
@@ -106,7 +106,7 @@ bool AtomicCommit<Layout>::Prepare(Change<Layout>& change, const LockedLeaf& lea
 
 // False: no memory.
 template <class Layout>
-bool AtomicCommit<Layout>::Merge(Change<Layout>& change, const LockedLeaf& leaf) {
+bool AtomicCommit<Layout>::Merge(StructureChange<Layout>& change, const LockedLeaf& leaf) {
   NodeHeader* const node = leaf.place.node;
   const uint32_t used = leaf.place.word.used();
   if (lists_.edits.size() == 1) {
@@ -166,7 +166,7 @@ Attempt AtomicCommit<Layout>::SplitAll() {
 
 // False: there is no room for all of them.
 template <class Layout>
-bool AtomicCommit<Layout>::AppendAll(Change<Layout>& change, const LockedLeaf& leaf) {
+bool AtomicCommit<Layout>::AppendAll(StructureChange<Layout>& change, const LockedLeaf& leaf) {
   NodeHeader* const node = leaf.place.node;
   uint32_t used = leaf.place.word.used();
   uint32_t bytes = 0;

@@ -18,9 +18,9 @@
 #include <span>
 
 #include "btree/atomic_lists.h"
-#include "btree/change.h"
 #include "btree/core.h"
 #include "btree/structure.h"
+#include "btree/structure_change.h"
 
 namespace skep::btree {
 
@@ -33,14 +33,14 @@ class AtomicCommit {
 
   // Writes what has changed of lists.keys, whose leaves `change` has locked. Not kDone: nothing was
   // written and no lock is held. kNoMemory only if something is to be stored.
-  Attempt Apply(Change<Layout>& change);
+  Attempt Apply(StructureChange<Layout>& change);
 
  private:
-  bool PrepareAll(Change<Layout>& change, Storing& storing);
-  bool Prepare(Change<Layout>& change, const LockedLeaf& leaf, Storing& storing);
+  bool PrepareAll(StructureChange<Layout>& change, Storing& storing);
+  bool Prepare(StructureChange<Layout>& change, const LockedLeaf& leaf, Storing& storing);
   bool ListEdits(const LockedLeaf& leaf, Storing& storing);
-  bool AppendAll(Change<Layout>& change, const LockedLeaf& leaf);
-  bool Merge(Change<Layout>& change, const LockedLeaf& leaf);
+  bool AppendAll(StructureChange<Layout>& change, const LockedLeaf& leaf);
+  bool Merge(StructureChange<Layout>& change, const LockedLeaf& leaf);
   void NoteSeparators(std::span<const LeafItem> items);
   Attempt SplitAll();
   const NodeHeader* SetVersions(Version version);

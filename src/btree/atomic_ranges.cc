@@ -55,7 +55,7 @@ Attempt AtomicRanges<Layout>::TryOnce() {
   this->BeginTry();
   states_.clear();
   is_alone_ = stops_;
-  Change<Layout> change(core_, slot_, Arena::Limit::kObey);
+  StructureChange<Layout> change(core_, slot_, Arena::Limit::kObey);
   if (!is_alone_) {
     if (const Attempt a = LockSpans(change); a != Attempt::kDone) return a;
   }
@@ -111,7 +111,7 @@ void AtomicRanges<Layout>::AddSpan(const Request& r, uint32_t slot) {
 // From left to right: a span begins at the last leaf that is held, or within the run of leaves that
 // ends with it, or to the right of it.
 template <class Layout>
-Attempt AtomicRanges<Layout>::LockSpans(Change<Layout>& change) {
+Attempt AtomicRanges<Layout>::LockSpans(StructureChange<Layout>& change) {
   ListSpans();
   held_.clear();
   cuts_.clear();
@@ -123,7 +123,7 @@ Attempt AtomicRanges<Layout>::LockSpans(Change<Layout>& change) {
 }
 
 template <class Layout>
-Attempt AtomicRanges<Layout>::LockSpan(Change<Layout>& change, const Span& span) {
+Attempt AtomicRanges<Layout>::LockSpan(StructureChange<Layout>& change, const Span& span) {
   size_t at = SeekHeld(span.lo);
   if (at == held_.size() && !HoldLeaf(change, span.lo)) return Attempt::kAgain;
   if (span.is_point) return Attempt::kDone;
@@ -145,7 +145,7 @@ Attempt AtomicRanges<Layout>::LockSpan(Change<Layout>& change, const Span& span)
 // Locks the leaf of the key, waiting for it. False: the writers are being stopped, or it would be
 // too many.
 template <class Layout>
-bool AtomicRanges<Layout>::HoldLeaf(Change<Layout>& change, std::string_view key) {
+bool AtomicRanges<Layout>::HoldLeaf(StructureChange<Layout>& change, std::string_view key) {
   if (held_.size() == kLeavesHeldMax) {
     stops_ = true;
     return false;

@@ -83,9 +83,9 @@ class AtomicRanges final : public AtomicBatch<Layout> {
   Attempt TryOnce();
   void ListSpans();
   void AddSpan(const Request& request, uint32_t slot);
-  Attempt LockSpans(Change<Layout>& change);
-  Attempt LockSpan(Change<Layout>& change, const Span& span);
-  bool HoldLeaf(Change<Layout>& change, std::string_view key);
+  Attempt LockSpans(StructureChange<Layout>& change);
+  Attempt LockSpan(StructureChange<Layout>& change, const Span& span);
+  bool HoldLeaf(StructureChange<Layout>& change, std::string_view key);
   uint64_t CountKeys(const LeafPlace& leaf, const Span& span) const;
   size_t SeekHeld(std::string_view key) const;
   LeafPlace HeldLeafOf(std::string_view key) const;

@@ -32,7 +32,7 @@ template <class Layout>
 bool BtreeEngineOf<Layout>::CreateRoot() {
   btree::TakenSlot slot(core_.slots);
   {
-    btree::Change<Layout> change(core_, slot, Arena::Limit::kExceed);
+    btree::StructureChange<Layout> change(core_, slot, Arena::Limit::kExceed);
     core_.root = change.NewLeaf(std::span<const typename Layout::LeafItem>(), {});
     if (core_.root) change.Publish();
   }

@@ -130,7 +130,7 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
   bool has_last_ = false;
   std::string lower_;  // fence of the leaf that is being filled
   const std::optional<std::string> upper_;
-  std::optional<Change<Layout>> change_;  // of that leaf
+  std::optional<StructureChange<Layout>> change_;  // of that leaf
   std::vector<typename Layout::LeafItem> items_;
   Scratch texts_;
   uint32_t bytes_ = 0;
@@ -164,7 +164,7 @@ size_t TreeBulkLoad<Layout>::CountFitting(std::span<const Child> children) const
 template <class Layout>
 Link TreeBulkLoad<Layout>::BuildInner(Slot& slot, uint8_t level, std::span<const Child> children,
                                       const std::string* upper, Link root) {
-  Change<Layout> change(core_, slot, Arena::Limit::kObey);
+  StructureChange<Layout> change(core_, slot, Arena::Limit::kObey);
   typename Layout::Fences fences{.unbounded = upper == nullptr};
   bool has_memory = change.storing().Key(children[0].lower, &fences.lower) &&
                     (upper == nullptr || change.storing().Key(*upper, &fences.upper));

@@ -5,8 +5,8 @@
 // split. When all parts are there, their leaves become neighbours, and inner nodes are built over
 // them, level by level; the last one replaces the empty root.
 //
-// Every node is published by a Change of its own, with a version of its own, where no search comes
-// to it; that of the root shows them all. Nobody else uses the tree meanwhile.
+// Every node is published by a StructureChange of its own, with a version of its own, where no
+// search comes to it; that of the root shows them all. Nobody else uses the tree meanwhile.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include "btree/change.h"
 #include "btree/core.h"
+#include "btree/structure_change.h"
 #include "btree/upkeep.h"
 #include "engine/bulk_load.h"
 

@@ -102,7 +102,7 @@ void Expirer<Layout>::TryClean(Slot& slot, const LeafPlace& place, uint64_t now_
     structure_.Refresh(slot, lower, Arena::Limit::kExceed);
     return;
   }
-  Change<Layout> change(core_, slot, Arena::Limit::kExceed);
+  StructureChange<Layout> change(core_, slot, Arena::Limit::kExceed);
   if (!change.Lock(place.node, place.word.bits) ||
       !change.ReplaceByLeaf(place.link, place.node, items, fences) || !change.Draw()) {
     return;

@@ -15,9 +15,9 @@
 #include <mutex>
 #include <string>
 
-#include "btree/change.h"
 #include "btree/core.h"
 #include "btree/structure.h"
+#include "btree/structure_change.h"
 
 namespace skep::btree {
 

@@ -68,7 +68,7 @@ Attempt RangeDelete<Layout>::Try(Slot& slot, Tries& tries) {
   Versions::Turn turn(core_.versions, slot);
   core_.versions.EnterEpoch(slot);
   core_.versions.BeginOperation(slot);
-  std::optional<Change<Layout>> held;
+  std::optional<StructureChange<Layout>> held;
   if (limit_ != UINT64_MAX) {
     LockAndCount(held.emplace(core_, slot, Arena::Limit::kExceed));
     if (deleted_.live == 0) return DeleteNothing();
@@ -97,7 +97,7 @@ std::optional<Attempt> RangeDelete<Layout>::TryOneLeaf(Slot& slot, Tries& tries)
   const Step& leaf = path.leaf();
   if (limit_ == UINT64_MAX && !EndsIn(leaf.node)) return std::nullopt;
   if (!tries.MayLock(leaf.link.lid())) return Attempt::kAgain;
-  Change<Layout> change(core_, slot, Arena::Limit::kExceed);
+  StructureChange<Layout> change(core_, slot, Arena::Limit::kExceed);
   if (!change.Lock(leaf.node, leaf.word)) return Attempt::kAgain;
   now_ms_ = core_.now.Advance(now_ms_);
   if (!CountLeaf(leaf.node, leaf.word) && !EndsIn(leaf.node)) {
@@ -117,7 +117,7 @@ Attempt RangeDelete<Layout>::DeleteNothing() {
 
 // Locks the leaves of the range from left to right, and counts, until the limit is reached.
 template <class Layout>
-void RangeDelete<Layout>::LockAndCount(Change<Layout>& change) {
+void RangeDelete<Layout>::LockAndCount(StructureChange<Layout>& change) {
   now_ms_ = core_.now.Advance(now_ms_);
   is_counted_ = true;
   std::string from(ends_.lo);
@@ -131,7 +131,8 @@ void RangeDelete<Layout>::LockAndCount(Change<Layout>& change) {
 
 // Waits for it. Whoever holds it waits for nobody to the left, nor for whoever has the turn.
 template <class Layout>
-LeafPlace RangeDelete<Layout>::LockLeaf(Change<Layout>& change, std::string_view key) const {
+LeafPlace RangeDelete<Layout>::LockLeaf(StructureChange<Layout>& change,
+                                        std::string_view key) const {
   const Reader<Layout> reader(core_);
   for (uint32_t tries = 0;; ++tries) {
     const LeafPlace place = reader.Find(key, Reader<Layout>::kNewest);
@@ -172,13 +173,13 @@ bool RangeDelete<Layout>::EndsIn(const NodeHeader* leaf) const {
 }
 
 template <class Layout>
-bool RangeDelete<Layout>::Hold(Change<Layout>& change, const Step& step) const {
+bool RangeDelete<Layout>::Hold(StructureChange<Layout>& change, const Step& step) const {
   return change.Holds(step.node) || change.Lock(step.node, step.word);
 }
 
 // With the writers stopped. `held`: it has locked the leaves of the range; null: nothing is locked.
 template <class Layout>
-Attempt RangeDelete<Layout>::Detach(Slot& slot, Change<Layout>* held) {
+Attempt RangeDelete<Layout>::Detach(Slot& slot, StructureChange<Layout>* held) {
   Path left;
   Path right;
   const auto descend = [&](std::string_view key, Path* path) {
@@ -189,8 +190,8 @@ Attempt RangeDelete<Layout>::Detach(Slot& slot, Change<Layout>* held) {
   // What stands in the way are writers that are about to let go of their locks, and nodes that must
   // be split first.
   while (true) {
-    std::optional<Change<Layout>> own;
-    Change<Layout>& change =
+    std::optional<StructureChange<Layout>> own;
+    StructureChange<Layout>& change =
         held != nullptr ? *held : own.emplace(core_, slot, Arena::Limit::kExceed);
     descend(ends_.lo, &left);
     Attempt attempt;
@@ -212,7 +213,8 @@ Attempt RangeDelete<Layout>::Detach(Slot& slot, Change<Layout>* held) {
 
 // The leaf is locked in `change`.
 template <class Layout>
-Attempt RangeDelete<Layout>::RewriteLeaf(Slot& slot, Change<Layout>& change, const Step& leaf) {
+Attempt RangeDelete<Layout>::RewriteLeaf(Slot& slot, StructureChange<Layout>& change,
+                                         const Step& leaf) {
   std::vector<LeafItem> items;
   structure_.Gather(leaf.node, NodeWord{leaf.word}.used(), &items);
   std::erase_if(items, [&](const LeafItem& item) {
@@ -235,9 +237,9 @@ Attempt RangeDelete<Layout>::RewriteLeaf(Slot& slot, Change<Layout>& change, con
 // Builds the nodes of the path below `common` anew: of the left one what lies below lo, up to the
 // new fence `sep`; of the right one what lies from hi up, from `sep`.
 template <class Layout>
-Attempt RangeDelete<Layout>::BuildSide(Slot& slot, Change<Layout>& change, const Path& path,
-                                       size_t common, bool is_left, std::string_view sep,
-                                       bool sep_unbounded, Side* side) {
+Attempt RangeDelete<Layout>::BuildSide(Slot& slot, StructureChange<Layout>& change,
+                                       const Path& path, size_t common, bool is_left,
+                                       std::string_view sep, bool sep_unbounded, Side* side) {
   const uint32_t inner_bytes_max = core_.codec.geometry.inner_bytes_max();
   const auto new_fences = [&](const NodeHeader* node, typename Layout::Fences* fences) {
     *fences = Layout::FencesOf(core_.codec, node);
@@ -310,8 +312,8 @@ void RangeDelete<Layout>::CollectDetached(const Path& path, size_t common, bool 
 }
 
 template <class Layout>
-Attempt RangeDelete<Layout>::DetachBetween(Slot& slot, Change<Layout>& change, const Path& left,
-                                           const Path& right, size_t common) {
+Attempt RangeDelete<Layout>::DetachBetween(Slot& slot, StructureChange<Layout>& change,
+                                           const Path& left, const Path& right, size_t common) {
   const bool has_right = !ends_.unbounded;
   for (size_t i = common; i < left.size(); ++i) {
     if (!Hold(change, left[i])) return Attempt::kAgain;

@@ -31,10 +31,10 @@
 #include <string>
 #include <string_view>
 
-#include "btree/change.h"
 #include "btree/core.h"
 #include "btree/ranges.h"
 #include "btree/structure.h"
+#include "btree/structure_change.h"
 #include "btree/upkeep.h"
 
 namespace skep::btree {
@@ -80,16 +80,16 @@ class RangeDelete {
   Attempt Try(Slot& slot, Tries& tries);
   std::optional<Attempt> TryOneLeaf(Slot& slot, Tries& tries);
   Attempt DeleteNothing();
-  void LockAndCount(Change<Layout>& change);
-  LeafPlace LockLeaf(Change<Layout>& change, std::string_view key) const;
+  void LockAndCount(StructureChange<Layout>& change);
+  LeafPlace LockLeaf(StructureChange<Layout>& change, std::string_view key) const;
   bool CountLeaf(const NodeHeader* leaf, uint64_t word);
   bool EndsIn(const NodeHeader* leaf) const;
-  bool Hold(Change<Layout>& change, const Step& step) const;
-  Attempt Detach(Slot& slot, Change<Layout>* held);
-  Attempt RewriteLeaf(Slot& slot, Change<Layout>& change, const Step& leaf);
-  Attempt DetachBetween(Slot& slot, Change<Layout>& change, const Path& left, const Path& right,
-                        size_t common);
-  Attempt BuildSide(Slot& slot, Change<Layout>& change, const Path& path, size_t common,
+  bool Hold(StructureChange<Layout>& change, const Step& step) const;
+  Attempt Detach(Slot& slot, StructureChange<Layout>* held);
+  Attempt RewriteLeaf(Slot& slot, StructureChange<Layout>& change, const Step& leaf);
+  Attempt DetachBetween(Slot& slot, StructureChange<Layout>& change, const Path& left,
+                        const Path& right, size_t common);
+  Attempt BuildSide(Slot& slot, StructureChange<Layout>& change, const Path& path, size_t common,
                     bool is_left, std::string_view sep, bool sep_unbounded, Side* side);
   void CollectDetached(const Path& path, size_t common, bool is_left, std::vector<Link>* links);
 

@@ -80,9 +80,9 @@ bool Structure<Layout>::CanCut(std::span<const LeafItem> items, size_t cut, cons
 }
 
 template <class Layout>
-bool Structure<Layout>::MakeLeafHalves(Change<Layout>& change, std::span<const LeafItem> items,
-                                       const Fences& fences, const std::string_view* separator,
-                                       Halves* halves) const {
+bool Structure<Layout>::MakeLeafHalves(StructureChange<Layout>& change,
+                                       std::span<const LeafItem> items, const Fences& fences,
+                                       const std::string_view* separator, Halves* halves) const {
   size_t cut = 0;
   if (separator != nullptr) {
     halves->text = *separator;
@@ -99,7 +99,7 @@ bool Structure<Layout>::MakeLeafHalves(Change<Layout>& change, std::span<const L
 
 // All items are of one size, so the middle one is where the bytes are even.
 template <class Layout>
-bool Structure<Layout>::MakePlainHalves(Change<Layout>& change, const ItemSpan& items,
+bool Structure<Layout>::MakePlainHalves(StructureChange<Layout>& change, const ItemSpan& items,
                                         const Fences& fences, Halves* halves) const {
   SKEP_CHECK(items.count >= 2);
   const uint32_t cut = items.count / 2;
@@ -122,7 +122,7 @@ size_t Structure<Layout>::EvenCut(std::span<const LeafItem> items, std::string* 
 // `halves` has the separator's text.
 template <class Layout>
 template <class Items>
-bool Structure<Layout>::BuildLeafHalves(Change<Layout>& change, const Items& left_items,
+bool Structure<Layout>::BuildLeafHalves(StructureChange<Layout>& change, const Items& left_items,
                                         const Items& right_items, const Fences& fences,
                                         Halves* halves) const {
   Fences left = fences;
@@ -140,9 +140,9 @@ bool Structure<Layout>::BuildLeafHalves(Change<Layout>& change, const Items& lef
 }
 
 template <class Layout>
-bool Structure<Layout>::MakeInnerHalves(Change<Layout>& change, uint8_t level, Link leftmost,
-                                        std::span<const InnerItem> items, const Fences& fences,
-                                        Halves* halves) const {
+bool Structure<Layout>::MakeInnerHalves(StructureChange<Layout>& change, uint8_t level,
+                                        Link leftmost, std::span<const InnerItem> items,
+                                        const Fences& fences, Halves* halves) const {
   SKEP_CHECK(items.size() >= 3);
   const size_t cut =
       Middle(items, 1, items.size() - 2, BytesOf<Layout>(items), Layout::InnerItemBytes);
@@ -163,7 +163,7 @@ bool Structure<Layout>::MakeInnerHalves(Change<Layout>& change, uint8_t level, L
 }
 
 template <class Layout>
-bool Structure<Layout>::MakeHalves(Change<Layout>& change, const Step& node,
+bool Structure<Layout>::MakeHalves(StructureChange<Layout>& change, const Step& node,
                                    const std::string_view* separator, Halves* halves) const {
   const Fences fences = Layout::FencesOf(core_.codec, node.node);
   if (node.node->is_leaf()) {
@@ -196,7 +196,7 @@ Attempt Structure<Layout>::Split(Slot& slot, const Path& path, size_t depth, Are
     return Split(slot, path, depth - 1, limit);
   }
 
-  Change<Layout> change(core_, slot, limit);
+  StructureChange<Layout> change(core_, slot, limit);
   if (!change.Lock(node.node, node.word) || !change.Lock(parent.node, parent.word)) {
     return Attempt::kAgain;
   }
@@ -242,7 +242,7 @@ bool Structure<Layout>::IsInside(const NodeHeader* node, std::string_view key) c
 template <class Layout>
 Attempt Structure<Layout>::GrowRoot(Slot& slot, const Step& root, Arena::Limit limit,
                                     const std::string_view* separator) {
-  Change<Layout> change(core_, slot, limit);
+  StructureChange<Layout> change(core_, slot, limit);
   if (!change.Lock(root.node, root.word)) return Attempt::kAgain;
   core_.Sync(SyncPoint::kStructureLocked);
   Halves halves;
@@ -275,7 +275,7 @@ Attempt Structure<Layout>::Refresh(Slot& slot, std::string_view key, Arena::Limi
   if (!Layout::FitsLeaf(core_.codec, items, fences)) {
     attempt = Split(slot, path, path.size() - 1, limit);
   } else {
-    Change<Layout> change(core_, slot, limit);
+    StructureChange<Layout> change(core_, slot, limit);
     if (!change.Lock(leaf.node, leaf.word)) return Attempt::kAgain;
     if (!change.ReplaceByLeaf(leaf.link, leaf.node, items, fences)) return Attempt::kNoMemory;
     if (change.Draw()) change.Publish();
@@ -317,7 +317,7 @@ Attempt Structure<Layout>::BalanceStep(Slot& slot, const Path& path) {
 
 template <class Layout>
 Attempt Structure<Layout>::CollapseRoot(Slot& slot, const Step& root) {
-  Change<Layout> change(core_, slot, Arena::Limit::kExceed);
+  StructureChange<Layout> change(core_, slot, Arena::Limit::kExceed);
   const Link link = typename Layout::Inner(core_.codec, root.node).leftmost();
   NodeHeader* const child = core_.Head(link);
   const uint64_t word = child->word.load(std::memory_order_seq_cst);
@@ -349,8 +349,8 @@ Attempt Structure<Layout>::CollapseRoot(Slot& slot, const Step& root) {
 }
 
 template <class Layout>
-bool Structure<Layout>::JoinLeaves(Change<Layout>& change, const Step& left, const Step& right,
-                                   Halves* halves) const {
+bool Structure<Layout>::JoinLeaves(StructureChange<Layout>& change, const Step& left,
+                                   const Step& right, Halves* halves) const {
   std::vector<LeafItem> items;
   Gather(left.node, NodeWord{left.word}.used(), &items);
   Gather(right.node, NodeWord{right.word}.used(), &items);
@@ -370,8 +370,9 @@ bool Structure<Layout>::JoinLeaves(Change<Layout>& change, const Step& left, con
 }
 
 template <class Layout>
-bool Structure<Layout>::JoinInner(Change<Layout>& change, const Step& left, const Step& right,
-                                  const StoredKey& between, Halves* halves) const {
+bool Structure<Layout>::JoinInner(StructureChange<Layout>& change, const Step& left,
+                                  const Step& right, const StoredKey& between,
+                                  Halves* halves) const {
   const typename Layout::Inner left_inner(core_.codec, left.node);
   const typename Layout::Inner right_inner(core_.codec, right.node);
   std::vector<InnerItem> items;
@@ -408,7 +409,7 @@ Attempt Structure<Layout>::Join(Slot& slot, const Path& path, size_t depth) {
   sibling.node = core_.Head(sibling.link);
   sibling.word = sibling.node->word.load(std::memory_order_seq_cst);
 
-  Change<Layout> change(core_, slot, Arena::Limit::kExceed);
+  StructureChange<Layout> change(core_, slot, Arena::Limit::kExceed);
   if (!change.Lock(left.node, left.word) || !change.Lock(right.node, right.word) ||
       !change.Lock(parent.node, parent.word)) {
     return Attempt::kAgain;

@@ -8,11 +8,11 @@
 //   root     keeps its LID: it grows by moving its content into two new children, and takes over
 //            the content of its child when it has only one
 //
-// Each is one Change (change.h): the node, its parent and, for a join, the sibling are locked; the
-// nodes leave, new LIDs come, and the parent's buffer is swapped, which is the paper's root of the
-// split. When the parent has no room for one more separator it is split first, in the same way and
-// on its own. So no change ever needs more than one level, and a split of three levels is three
-// small changes instead of a lock on the whole path.
+// Each is one StructureChange (structure_change.h): the node, its parent and, for a join, the
+// sibling are locked; the nodes leave, new LIDs come, and the parent's buffer is swapped, which is
+// the paper's root of the split. When the parent has no room for one more separator it is split
+// first, in the same way and on its own. So no change ever needs more than one level, and a split
+// of three levels is three small changes instead of a lock on the whole path.
 //
 // Sibling links are redirected after the swap, by Relink: it finds the leaves on both sides of a
 // fence and stores each other's link in them, without locks, and looks whether both are still the
@@ -27,10 +27,10 @@
 #include <string_view>
 #include <vector>
 
-#include "btree/change.h"
 #include "btree/core.h"
 #include "btree/node_items.h"
 #include "btree/reader.h"
+#include "btree/structure_change.h"
 
 namespace skep::btree {
 
@@ -106,24 +106,25 @@ class Structure {
   Attempt BalanceStep(Slot& slot, const Path& path);
   Attempt CollapseRoot(Slot& slot, const Step& root);
   Attempt Join(Slot& slot, const Path& path, size_t depth);
-  bool MakeHalves(Change<Layout>& change, const Step& node, const std::string_view* separator,
-                  Halves* halves) const;
+  bool MakeHalves(StructureChange<Layout>& change, const Step& node,
+                  const std::string_view* separator, Halves* halves) const;
   bool CanCut(std::span<const LeafItem> items, size_t cut, const Fences& fences,
               std::string_view separator) const;
-  bool MakeLeafHalves(Change<Layout>& change, std::span<const LeafItem> items, const Fences& fences,
-                      const std::string_view* separator, Halves* halves) const;
-  bool MakePlainHalves(Change<Layout>& change, const ItemSpan& items, const Fences& fences,
+  bool MakeLeafHalves(StructureChange<Layout>& change, std::span<const LeafItem> items,
+                      const Fences& fences, const std::string_view* separator,
+                      Halves* halves) const;
+  bool MakePlainHalves(StructureChange<Layout>& change, const ItemSpan& items, const Fences& fences,
                        Halves* halves) const;
   size_t EvenCut(std::span<const LeafItem> items, std::string* separator) const;
   template <class Items>
-  bool BuildLeafHalves(Change<Layout>& change, const Items& left_items, const Items& right_items,
-                       const Fences& fences, Halves* halves) const;
-  bool MakeInnerHalves(Change<Layout>& change, uint8_t level, Link leftmost,
+  bool BuildLeafHalves(StructureChange<Layout>& change, const Items& left_items,
+                       const Items& right_items, const Fences& fences, Halves* halves) const;
+  bool MakeInnerHalves(StructureChange<Layout>& change, uint8_t level, Link leftmost,
                        std::span<const InnerItem> items, const Fences& fences,
                        Halves* halves) const;
-  bool JoinLeaves(Change<Layout>& change, const Step& left, const Step& right,
+  bool JoinLeaves(StructureChange<Layout>& change, const Step& left, const Step& right,
                   Halves* halves) const;
-  bool JoinInner(Change<Layout>& change, const Step& left, const Step& right,
+  bool JoinInner(StructureChange<Layout>& change, const Step& left, const Step& right,
                  const StoredKey& between, Halves* halves) const;
   bool IsTooSmall(const NodeHeader* node) const;
   bool IsInside(const NodeHeader* node, std::string_view key) const;

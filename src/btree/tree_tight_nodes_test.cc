@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "btree/change.h"
 #include "btree/paper/paper_layout.h"
+#include "btree/structure_change.h"
 #include "btree/testing/tree_test_tree.h"
 #include "btree/testing/tree_test_within.h"
 
@@ -42,7 +42,7 @@ class Planter {
     core_.versions.BeginWrites(slot_);
     core_.versions.BeginOperation(slot_);
     {
-      Change<PaperLayout> change(core_, slot_, Arena::Limit::kObey);
+      StructureChange<PaperLayout> change(core_, slot_, Arena::Limit::kObey);
       NodeHeader* const old = core_.Head(core_.root);
       EXPECT_TRUE(change.Lock(old, old->word.load()));
       const Inside inside = MakeInside(change, root, std::nullopt);
@@ -70,13 +70,13 @@ class Planter {
   };
   using Upper = std::optional<std::string_view>;
 
-  StoredKey Stored(Change<PaperLayout>& change, std::string_view key) {
+  StoredKey Stored(StructureChange<PaperLayout>& change, std::string_view key) {
     StoredKey stored;
     EXPECT_TRUE(change.storing().Key(key, &stored));
     return stored;
   }
 
-  Inside MakeInside(Change<PaperLayout>& change, const Plan& plan, Upper upper) {
+  Inside MakeInside(StructureChange<PaperLayout>& change, const Plan& plan, Upper upper) {
     Inside inside = {};
     for (size_t i = 0; i < plan.children.size(); ++i) {
       const bool is_last = i + 1 == plan.children.size();
@@ -93,7 +93,7 @@ class Planter {
     return inside;
   }
 
-  Planted MakeNode(Change<PaperLayout>& change, const Plan& plan, Upper upper) {
+  Planted MakeNode(StructureChange<PaperLayout>& change, const Plan& plan, Upper upper) {
     PaperLayout::Fences fences = {.lower = Stored(change, plan.lower), .unbounded = !upper};
     if (upper) fences.upper = Stored(change, *upper);
     if (!plan.children.empty()) {

@@ -209,7 +209,7 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
     const Attempt split = structure_.Split(slot, path, path.size() - 1, edit.limit);
     return split == Attempt::kDone ? Attempt::kAgain : split;
   }
-  Change<Layout> change(core_, slot, edit.limit);
+  StructureChange<Layout> change(core_, slot, edit.limit);
   if (!change.Lock(place.node, place.word.bits) || HasExpiredSince(edit)) return Attempt::kAgain;
   const bool made = merged.on_bench
                         ? change.ReplaceByMerged(place.link, place.node,

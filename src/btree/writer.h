@@ -19,12 +19,12 @@
 #include <optional>
 #include <vector>
 
-#include "btree/change.h"
 #include "btree/core.h"
 #include "btree/leaf_edit.h"
 #include "btree/look_ahead.h"
 #include "btree/reader.h"
 #include "btree/structure.h"
+#include "btree/structure_change.h"
 #include "btree/upkeep.h"
 #include "engine/batch_writer.h"
 #include "engine/point.h"

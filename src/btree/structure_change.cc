@@ -1,4 +1,4 @@
-#include "btree/change.h"
+#include "btree/structure_change.h"
 
 #include <algorithm>
 #include <cstring>
@@ -22,7 +22,7 @@ uint32_t BufferBytes(uint32_t node_bytes) {
 }  // namespace
 
 template <class Layout>
-Change<Layout>::~Change() {
+StructureChange<Layout>::~StructureChange() {
   Undo();
   if (lists_.locked.capacity() <= ChangeLists::kLockedKept) {
     slot_.workspace->change = std::move(lists_);
@@ -30,7 +30,7 @@ Change<Layout>::~Change() {
 }
 
 template <class Layout>
-bool Change<Layout>::Lock(NodeHeader* node, uint64_t word) {
+bool StructureChange<Layout>::Lock(NodeHeader* node, uint64_t word) {
   ReserveMore(lists_.locked, 1);
   if (!TryLock(node, word)) return false;
   lists_.locked.push_back({.node = node, .word = word});
@@ -38,13 +38,13 @@ bool Change<Layout>::Lock(NodeHeader* node, uint64_t word) {
 }
 
 template <class Layout>
-bool Change<Layout>::Holds(const NodeHeader* node) const {
+bool StructureChange<Layout>::Holds(const NodeHeader* node) const {
   return std::ranges::find(lists_.locked, node, &Locked::node) != lists_.locked.end();
 }
 
 template <class Layout>
-NodeHeader* Change<Layout>::Copy(Link link, const NodeHeader* built, uint32_t used, uint32_t bytes,
-                                 NodeHeader* replaces) {
+NodeHeader* StructureChange<Layout>::Copy(Link link, const NodeHeader* built, uint32_t used,
+                                          uint32_t bytes, NodeHeader* replaces) {
   SKEP_CHECK(bytes <= Geometry::kBufferBytesMax);  // what `units` can say
   ReserveMore(lists_.made, 1);
   const ArenaAddress at = core_.arena.Allocate(slot_.cache, bytes, limit_);
@@ -78,15 +78,16 @@ NodeHeader* Change<Layout>::Copy(Link link, const NodeHeader* built, uint32_t us
 }
 
 template <class Layout>
-bool Change<Layout>::MakeLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
-                              const Fences& fences) {
+bool StructureChange<Layout>::MakeLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
+                                       const Fences& fences) {
   const uint32_t used = Layout::BuildLeaf(core_.codec, items, fences, Bench());
   return PlaceLeaf(link, old, Bench(), used);
 }
 
 // The leaf that was built gets a buffer.
 template <class Layout>
-bool Change<Layout>::PlaceLeaf(Link link, NodeHeader* old, const NodeHeader* built, uint32_t used) {
+bool StructureChange<Layout>::PlaceLeaf(Link link, NodeHeader* old, const NodeHeader* built,
+                                        uint32_t used) {
   SKEP_CHECK(used <= core_.codec.geometry.node_bytes);
   const uint32_t room = Layout::LeafBufferBytes(core_.codec, built, used);
   NodeHeader* const made = Copy(link, built, used, BufferBytes<Layout>(room), old);
@@ -106,22 +107,22 @@ bool Change<Layout>::PlaceLeaf(Link link, NodeHeader* old, const NodeHeader* bui
 }
 
 template <class Layout>
-bool Change<Layout>::MakeInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
-                               std::span<const InnerItem> items, const Fences& fences) {
+bool StructureChange<Layout>::MakeInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
+                                        std::span<const InnerItem> items, const Fences& fences) {
   return PlaceInner(link, old,
                     Layout::BuildInner(core_.codec, level, leftmost, items, fences, Bench()));
 }
 
 // The inner node on the bench gets a buffer.
 template <class Layout>
-bool Change<Layout>::PlaceInner(Link link, NodeHeader* old, uint32_t used) {
+bool StructureChange<Layout>::PlaceInner(Link link, NodeHeader* old, uint32_t used) {
   SKEP_CHECK(used <= core_.codec.geometry.inner_bytes_max());
   return Copy(link, Bench(), used, BufferBytes<Layout>(used), old) != nullptr;
 }
 
 template <class Layout>
-bool Change<Layout>::InsertChild(Link link, NodeHeader* old, uint32_t child, Link left,
-                                 const StoredKey& separator, Link right) {
+bool StructureChange<Layout>::InsertChild(Link link, NodeHeader* old, uint32_t child, Link left,
+                                          const StoredKey& separator, Link right) {
   const uint32_t used =
       Layout::InsertChild(core_.codec, old, child, left, separator, right, Bench());
   if (used != 0) return PlaceInner(link, old, used);
@@ -135,23 +136,23 @@ bool Change<Layout>::InsertChild(Link link, NodeHeader* old, uint32_t child, Lin
 }
 
 template <class Layout>
-Link Change<Layout>::FreshLink() {
+Link StructureChange<Layout>::FreshLink() {
   unused_ = core_.table.Allocate();
   return unused_;
 }
 
 template <class Layout>
-Link Change<Layout>::NewLeaf(std::span<const LeafItem> items, const Fences& fences) {
+Link StructureChange<Layout>::NewLeaf(std::span<const LeafItem> items, const Fences& fences) {
   return PlaceNewLeaf(Layout::BuildLeaf(core_.codec, items, fences, Bench()));
 }
 
 template <class Layout>
-Link Change<Layout>::NewLeaf(const ItemSpan& items, const Fences& fences) {
+Link StructureChange<Layout>::NewLeaf(const ItemSpan& items, const Fences& fences) {
   return PlaceNewLeaf(Layout::BuildLeaf(core_.codec, items, fences, Bench()));
 }
 
 template <class Layout>
-Link Change<Layout>::PlaceNewLeaf(uint32_t used) {
+Link StructureChange<Layout>::PlaceNewLeaf(uint32_t used) {
   const Link link = FreshLink();
   if (!link || !PlaceLeaf(link, nullptr, Bench(), used)) return {};
   unused_ = {};
@@ -159,8 +160,8 @@ Link Change<Layout>::PlaceNewLeaf(uint32_t used) {
 }
 
 template <class Layout>
-Link Change<Layout>::NewInner(uint8_t level, Link leftmost, std::span<const InnerItem> items,
-                              const Fences& fences) {
+Link StructureChange<Layout>::NewInner(uint8_t level, Link leftmost,
+                                       std::span<const InnerItem> items, const Fences& fences) {
   const Link link = FreshLink();
   if (!link || !MakeInner(link, nullptr, level, leftmost, items, fences)) return {};
   unused_ = {};
@@ -168,53 +169,54 @@ Link Change<Layout>::NewInner(uint8_t level, Link leftmost, std::span<const Inne
 }
 
 template <class Layout>
-bool Change<Layout>::ReplaceByLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
-                                   const Fences& fences) {
+bool StructureChange<Layout>::ReplaceByLeaf(Link link, NodeHeader* old,
+                                            std::span<const LeafItem> items, const Fences& fences) {
   return MakeLeaf(link, old, items, fences);
 }
 
 template <class Layout>
-bool Change<Layout>::ReplaceByMerged(Link link, NodeHeader* old, const NodeHeader* merged,
-                                     uint32_t used) {
+bool StructureChange<Layout>::ReplaceByMerged(Link link, NodeHeader* old, const NodeHeader* merged,
+                                              uint32_t used) {
   return PlaceLeaf(link, old, merged, used);
 }
 
 template <class Layout>
-bool Change<Layout>::ReplaceByInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
-                                    std::span<const InnerItem> items, const Fences& fences) {
+bool StructureChange<Layout>::ReplaceByInner(Link link, NodeHeader* old, uint8_t level,
+                                             Link leftmost, std::span<const InnerItem> items,
+                                             const Fences& fences) {
   return MakeInner(link, old, level, leftmost, items, fences);
 }
 
 template <class Layout>
-typename Change<Layout>::Made& Change<Layout>::Find(Link link) {
+typename StructureChange<Layout>::Made& StructureChange<Layout>::Find(Link link) {
   return *std::ranges::find(lists_.made, link, &Made::link);
 }
 
 template <class Layout>
-void Change<Layout>::SetSiblings(Link leaf, Link left, Link right) {
+void StructureChange<Layout>::SetSiblings(Link leaf, Link left, Link right) {
   NodeHeader* const node = Find(leaf).node;
   node->left.store(left.bits, std::memory_order_relaxed);
   node->right.store(right.bits, std::memory_order_relaxed);
 }
 
 template <class Layout>
-void Change<Layout>::SetOrigin(Link made, Link origin) {
+void StructureChange<Layout>::SetOrigin(Link made, Link origin) {
   Find(made).node->older.store(core_.versioning.OlderBits(Older::Of(origin)),
                                std::memory_order_relaxed);
 }
 
 template <class Layout>
-void Change<Layout>::Leave(Link link, NodeHeader* node) {
+void StructureChange<Layout>::Leave(Link link, NodeHeader* node) {
   lists_.leaving.push_back({.link = link, .node = node});
 }
 
 template <class Layout>
-void Change<Layout>::Appended(NodeHeader* node, uint64_t word, uint32_t used) {
+void StructureChange<Layout>::Appended(NodeHeader* node, uint64_t word, uint32_t used) {
   lists_.appends.push_back({.node = node, .word = word, .used = used});
 }
 
 template <class Layout>
-bool Change<Layout>::Draw(size_t more_retired) {
+bool StructureChange<Layout>::Draw(size_t more_retired) {
   PreparePublish(more_retired);
   core_.Sync(SyncPoint::kStructureBuilt);
   drawn_ = core_.versions.Draw();
@@ -227,22 +229,22 @@ bool Change<Layout>::Draw(size_t more_retired) {
 // Of a node that is locked here: nobody else changes its word, so that is what it was but for
 // marks.
 template <class Layout>
-uint64_t Change<Layout>::WordOf(const NodeHeader* node) {
+uint64_t StructureChange<Layout>::WordOf(const NodeHeader* node) {
   return node->word.load(std::memory_order_relaxed) & ~NodeWord::kLocked;
 }
 
 template <class Layout>
-void Change<Layout>::MarkDead(NodeHeader* node, uint64_t mark) {
+void StructureChange<Layout>::MarkDead(NodeHeader* node, uint64_t mark) {
   node->word.store(WordOf(node) | NodeWord::kLocked | mark, std::memory_order_seq_cst);
 }
 
 template <class Layout>
-void Change<Layout>::Count(const NodeHeader* node, uint64_t by) {
+void StructureChange<Layout>::Count(const NodeHeader* node, uint64_t by) {
   (node->is_leaf() ? core_.leaves : core_.inner_nodes).fetch_add(by, std::memory_order_relaxed);
 }
 
 template <class Layout>
-void Change<Layout>::Map(const Made& made) {
+void StructureChange<Layout>::Map(const Made& made) {
   core_.table.Map(made.link, made.at);
   core_.Sync(SyncPoint::kMergeMapped);
   NodeHeader* const old = made.replaces;
@@ -255,7 +257,7 @@ void Change<Layout>::Map(const Made& made) {
 // Lets the expiry queue know of a new leaf, or of one whose deadline fell. Once the tree leads to
 // it: an entry of a leaf that the tree does not lead to is dropped by whoever takes it.
 template <class Layout>
-void Change<Layout>::QueueDeadline(const Made& made) {
+void StructureChange<Layout>::QueueDeadline(const Made& made) {
   if (!made.node->is_leaf()) return;
   const uint64_t deadline_ms = Layout::NodeDeadline(core_.codec, made.node);
   const NodeHeader* const old = made.replaces;
@@ -268,7 +270,7 @@ void Change<Layout>::QueueDeadline(const Made& made) {
 // Takes over sibling links that changed in the old buffer while the new one was built, unless the
 // new one has got later ones already (structure.h, Relink).
 template <class Layout>
-void Change<Layout>::FollowSiblings(const Made& made) {
+void StructureChange<Layout>::FollowSiblings(const Made& made) {
   uint64_t left = made.left;
   uint64_t right = made.right;
   made.node->left.compare_exchange_strong(left, made.replaces->left.load(std::memory_order_seq_cst),
@@ -278,7 +280,7 @@ void Change<Layout>::FollowSiblings(const Made& made) {
 }
 
 template <class Layout>
-void Change<Layout>::PreparePublish(size_t more_retired) {
+void StructureChange<Layout>::PreparePublish(size_t more_retired) {
   lists_.gone.clear();
   if (core_.has_blocks.load(std::memory_order_relaxed)) ListGone();
   ReserveMore(slot_.retired,
@@ -287,7 +289,7 @@ void Change<Layout>::PreparePublish(size_t more_retired) {
 }
 
 template <class Layout>
-void Change<Layout>::Publish() {
+void StructureChange<Layout>::Publish() {
   if (!is_prepared_) PreparePublish(0);  // of a tree that nobody else has yet
   for (const Made& made : lists_.made) {
     made.node->version.store(version_, std::memory_order_relaxed);
@@ -343,7 +345,7 @@ void Change<Layout>::Publish() {
 
 // The outside blocks that the old nodes name and the new ones do not.
 template <class Layout>
-void Change<Layout>::ListGone() {
+void StructureChange<Layout>::ListGone() {
   std::vector<OutsideBlock> before;
   std::vector<OutsideBlock> after;
   for (const Made& made : lists_.made) {
@@ -362,7 +364,7 @@ void Change<Layout>::ListGone() {
 }
 
 template <class Layout>
-void Change<Layout>::Undo() {
+void StructureChange<Layout>::Undo() {
   for (const Made& made : lists_.made) {
     core_.arena.Free(slot_.cache, made.at, made.node->buffer_bytes());
     if (made.replaces == nullptr) core_.table.Free(made.link);
@@ -375,7 +377,7 @@ void Change<Layout>::Undo() {
   is_prepared_ = false;
 }
 
-template class Change<PaperLayout>;
-template class Change<HeadLayout>;
+template class StructureChange<PaperLayout>;
+template class StructureChange<HeadLayout>;
 
 }  // namespace skep::btree

@@ -1,4 +1,4 @@
-// change.h: one change of nodes, made whole or not at all (Honeycomb, section 3.4).
+// structure_change.h: one change of nodes, made whole or not at all (Honeycomb, section 3.4).
 //
 //   lock        the nodes that are to be replaced or to leave, as they were read
 //   build       new nodes, where nobody sees them
@@ -40,19 +40,19 @@ enum class Attempt : uint8_t {
 
 // Owner: one attempt of one operation, inside its epoch. Undoes what was not published.
 template <class Layout>
-class Change {
+class StructureChange {
  public:
   using LeafItem = typename Layout::LeafItem;
   using InnerItem = typename Layout::InnerItem;
   using Fences = typename Layout::Fences;
 
-  Change(Core& core, Slot& slot, Arena::Limit limit)
+  StructureChange(Core& core, Slot& slot, Arena::Limit limit)
       : core_(core),
         slot_(slot),
         limit_(limit),
         storing_(core, slot, limit),
         lists_(std::exchange(slot.workspace->change, {})) {}
-  ~Change();
+  ~StructureChange();
 
   // Locks the node if its word is still `word`.
   bool Lock(NodeHeader* node, uint64_t word);
