@@ -103,7 +103,7 @@ template <class Layout>
 Attempt AtomicBatch<Layout>::LockKeys(StructureChange<Layout>& change) {
   lists_.leaves.clear();
   for (uint32_t i = 0; i < lists_.probes.size(); ++i) {
-    look_ahead_.Approach(lists_.probes, i);
+    look_ahead_.Prepare(lists_.probes, i);
     LeafPlace place;
     if (!LockLeaf(change, i, &place)) return Attempt::kAgain;
     lists_.leaves.back().end = i + 1;

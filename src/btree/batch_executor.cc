@@ -65,7 +65,7 @@ Version BatchExecutor<Layout>::DoUnordered() {
       EndReading();
       Rest();
     }
-    look_ahead_.Approach(batch_.requests(), i);
+    look_ahead_.Prepare(batch_.requests(), i);
     ticket = std::max(ticket, DoSlot(i));
     if (slot_.retired.size() > kRetiredMax) Reclaim();
   }
@@ -206,7 +206,7 @@ void BatchExecutor<Layout>::DoReads(Version at) {
 template <class Layout>
 void BatchExecutor<Layout>::Read(uint32_t i, Version at) {
   if (IsTimeToRest(i)) RestReading();
-  look_ahead_.Approach(batch_.requests(), i);
+  look_ahead_.Prepare(batch_.requests(), i);
   if (const Status s = CheckRequest(request(i), batch_, traits_); !s.ok()) {
     out_.Refuse(i, s);
   } else if (IsRange(request(i).op)) {

@@ -1,4 +1,4 @@
-// look_ahead.h: the ways down to the leaves of many requests, side by side.
+// look_ahead.h: the paths down to the leaves of many requests, side by side.
 //
 // One descent is a chain of cache misses, each of which has to come before the next can be asked
 // for; a core can wait for dozens of misses at a time. So a window of requests goes down together,
@@ -59,7 +59,7 @@ class LookAhead {
 
   // To be called for each request in turn, before it is executed. Looks for the leaves of a window
   // of requests whenever one begins; the places of others are forgotten.
-  void Approach(Requests requests, uint32_t i) {
+  void Prepare(Requests requests, uint32_t i) {
     if (i % kWindow == 0) {
       Look(requests, i);
       if (has_scans_) FetchScan(requests, i);
@@ -75,19 +75,20 @@ class LookAhead {
   // The newest leaf of request `i`, wherever it comes from: the window, the request's hint, the
   // root.
   LeafPlace Newest(uint32_t i, const Request& request) {
-    if (is_fresh_ && slot_.stays == stay_) {
-      const Way& way = ways_[i - first_];
-      const NodeWord word{way.node == nullptr ? NodeWord::kRetired
-                                              : way.node->word.load(std::memory_order_seq_cst)};
-      if (!word.dead()) return PlaceOf(way, word);
+    if (is_fresh_ && slot_.epoch_entries == epoch_entry_) {
+      const Path& path = paths_[i - first_];
+      const NodeWord word{path.node == nullptr ? NodeWord::kRetired
+                                               : path.node->word.load(std::memory_order_seq_cst)};
+      if (!word.dead()) return PlaceOf(path, word);
       is_fresh_ = false;
     }
     return NewestAgain(i, request);
   }
 
  private:
-  // Set as far as the way goes: a batch does not pay for ways it does not take.
-  struct Way {
+  // The way down of one request. Set as far as it goes: a batch does not pay for what it does not
+  // look for.
+  struct Path {
     NodeHeader* node;  // null: not looked for; in the end a leaf
     uint64_t link_bits;
     uint64_t located;          // in an inner node
@@ -104,15 +105,15 @@ class LookAhead {
 
   // The leaf's word, if the place of request `i` holds; else nothing is said of it.
   bool Holds(uint32_t i, NodeWord* word) const;
-  static LeafPlace PlaceOf(const Way& way, NodeWord word) {
-    return {.link = way.link(), .node = way.node, .word = word, .spot = way.spot};
+  static LeafPlace PlaceOf(const Path& path, NodeWord word) {
+    return {.link = path.link(), .node = path.node, .word = word, .spot = path.spot};
   }
   LeafPlace NewestAgain(uint32_t i, const Request& request) const;
   void Look(Requests requests, uint32_t first);
   void Descend(Requests requests, uint32_t root_level);
   void FetchBeyond(Requests requests, std::span<const Step> steps);
   void FetchScan(Requests requests, uint32_t i) const;
-  void FetchItemsBeyond(const Way& way, uint32_t items) const;
+  void FetchItemsBeyond(const Path& path, uint32_t items) const;
 
   // How many items are fetched for it. A range that has an end may be a short one.
   static uint32_t ItemsOf(const Request& r) {
@@ -128,18 +129,18 @@ class LookAhead {
   const Core& core_;
   const Slot& slot_;
   const Reader<Layout> reader_;
-  uint64_t stay_ = 0;  // of the slot in an epoch, when the window was looked at
+  uint64_t epoch_entry_ = 0;  // of the slot in an epoch, when the window was looked at
   uint32_t first_ = 0;
   uint32_t end_ = 0;
   bool is_fresh_ =
       false;  // since the window was looked at, nothing was done but reads at its places
   bool has_scans_ = false;  // that are fetched one by one
-  std::array<Way, kWindow> ways_;
+  std::array<Path, kWindow> paths_;
 };
 
 template <class Layout>
 void LookAhead<Layout>::Look(Requests requests, uint32_t first) {
-  stay_ = slot_.stays;
+  epoch_entry_ = slot_.epoch_entries;
   first_ = first;
   end_ = std::min(first + kWindow, static_cast<uint32_t>(requests.size()));
   has_scans_ = false;
@@ -155,11 +156,11 @@ void LookAhead<Layout>::Look(Requests requests, uint32_t first) {
     const bool seeks = r.op < Op::kSample || r.op == Op::kScan || r.op == Op::kCount;
     const bool looks = seeks && r.hint.bits == 0 && !r.has(Request::kReverse);
     has_scans_ |= r.op == Op::kScan && ItemsOf(r) > kShortScan;
-    Way& way = ways_[i - first_];
-    way.node = looks ? root : nullptr;
-    way.link_bits = core_.root.bits;
-    way.spot.known = false;
-    way.beyond = nullptr;
+    Path& path = paths_[i - first_];
+    path.node = looks ? root : nullptr;
+    path.link_bits = core_.root.bits;
+    path.spot.known = false;
+    path.beyond = nullptr;
   }
   core_.Sync(SyncPoint::kReaderAtRoot);
   Descend(requests, root->level);
@@ -172,52 +173,52 @@ void LookAhead<Layout>::Descend(Requests requests, uint32_t root_level) {
   const auto for_each = [&](auto visit) {
     const uint32_t count = end_ - first_;
     for (uint32_t i = 0; i < count; ++i) {
-      if (ways_[i].node != nullptr) visit(ways_[i], window[i]);
+      if (paths_[i].node != nullptr) visit(paths_[i], window[i]);
     }
   };
   for (uint32_t level = root_level; level > 1; --level) {
-    for_each([&](Way& way, const Request& r) {
-      way.node = core_.Head(typename Layout::Inner(core_.codec, way.node).ChildOf(r.key));
-      Layout::PrefetchHead(core_.codec, way.node);
+    for_each([&](Path& path, const Request& r) {
+      path.node = core_.Head(typename Layout::Inner(core_.codec, path.node).ChildOf(r.key));
+      Layout::PrefetchHead(core_.codec, path.node);
     });
     core_.Sync(SyncPoint::kReaderAtChild);
   }
   if (root_level > 0) {
-    for_each([&](Way& way, const Request& r) {
-      way.located = typename Layout::Inner(core_.codec, way.node).Locate(r.key);
+    for_each([&](Path& path, const Request& r) {
+      path.located = typename Layout::Inner(core_.codec, path.node).Locate(r.key);
     });
-    for_each([&](Way& way, const Request&) {
-      const Link link = typename Layout::Inner(core_.codec, way.node).Located(way.located);
-      way.link_bits = link.bits;
+    for_each([&](Path& path, const Request&) {
+      const Link link = typename Layout::Inner(core_.codec, path.node).Located(path.located);
+      path.link_bits = link.bits;
       core_.table.Prefetch(link.lid());
     });
     core_.Sync(SyncPoint::kReaderAtChild);
-    for_each([&](Way& way, const Request& r) {
-      way.node = core_.Head(way.link());
-      Layout::PrefetchLeaf(core_.codec, way.node, r.op == Op::kGet);
+    for_each([&](Path& path, const Request& r) {
+      path.node = core_.Head(path.link());
+      Layout::PrefetchLeaf(core_.codec, path.node, r.op == Op::kGet);
     });
   }
-  for_each([&](Way& way, const Request& r) {
-    SKEP_DCHECK(way.node->is_leaf());
-    const NodeWord word{way.node->word.load(std::memory_order_seq_cst)};
+  for_each([&](Path& path, const Request& r) {
+    SKEP_DCHECK(path.node->is_leaf());
+    const NodeWord word{path.node->word.load(std::memory_order_seq_cst)};
     // A leaf that has left the tree may name outside blocks that are gone.
     if (word.retired()) return;
-    way.spot = typename Layout::Leaf(core_.codec, way.node, word.used()).Prefetch(r.key);
+    path.spot = typename Layout::Leaf(core_.codec, path.node, word.used()).Prefetch(r.key);
   });
   std::array<Step, kWindow> steps;
   uint32_t step_count = 0;
-  for_each([&](Way& way, const Request& r) {
-    if (!way.spot.known) return;
-    const typename Layout::Leaf leaf(core_.codec, way.node, way.spot.used);
+  for_each([&](Path& path, const Request& r) {
+    if (!path.spot.known) return;
+    const typename Layout::Leaf leaf(core_.codec, path.node, path.spot.used);
     const uint32_t items = ItemsOf(r);
-    leaf.PrefetchItems(items, &way.spot);
+    leaf.PrefetchItems(items, &path.spot);
     if (r.op == Op::kGet) return;
     if (IsWrite(r.op)) leaf.PrefetchWrite();
-    if (r.op != Op::kScan || !leaf.GoesBeyond(way.spot, items)) return;
-    const Link right{way.node->right.load(std::memory_order_acquire)};
+    if (r.op != Op::kScan || !leaf.GoesBeyond(path.spot, items)) return;
+    const Link right{path.node->right.load(std::memory_order_acquire)};
     if (!right) return;
     steps[step_count++] = {.link_bits = right.bits,
-                           .request = static_cast<uint32_t>(&way - ways_.data())};
+                           .request = static_cast<uint32_t>(&path - paths_.data())};
     core_.table.Prefetch(right.lid());
   });
   FetchBeyond(requests, std::span<const Step>(steps).first(step_count));
@@ -231,18 +232,18 @@ void LookAhead<Layout>::FetchBeyond(Requests requests, std::span<const Step> ste
     if (!at) continue;
     const NodeHeader* const node = core_.Node(at);
     Layout::PrefetchLeaf(core_.codec, node, false);
-    ways_[step.request].beyond = node;
+    paths_[step.request].beyond = node;
   }
   for (const Step& step : steps) {
-    Way& way = ways_[step.request];
-    if (way.beyond == nullptr) continue;
-    if (!way.beyond->is_leaf()) {
-      way.beyond = nullptr;
+    Path& path = paths_[step.request];
+    if (path.beyond == nullptr) continue;
+    if (!path.beyond->is_leaf()) {
+      path.beyond = nullptr;
       continue;
     }
-    LeafOf(way.beyond).PrefetchFences();
+    LeafOf(path.beyond).PrefetchFences();
     const uint32_t items = ItemsOf(requests[first_ + step.request]);
-    if (items <= kShortScan) FetchItemsBeyond(way, items);
+    if (items <= kShortScan) FetchItemsBeyond(path, items);
   }
 }
 
@@ -250,29 +251,29 @@ void LookAhead<Layout>::FetchBeyond(Requests requests, std::span<const Step> ste
 // holds and more than a core can wait for; so it is asked for while the scan before it copies.
 template <class Layout>
 void LookAhead<Layout>::FetchScan(Requests requests, uint32_t i) const {
-  if (i >= end_ || slot_.stays != stay_) return;
+  if (i >= end_ || slot_.epoch_entries != epoch_entry_) return;
   const Request& r = requests[i];
-  const Way& way = ways_[i - first_];
+  const Path& path = paths_[i - first_];
   const uint32_t items = ItemsOf(r);
-  if (items <= kShortScan || !way.spot.known) return;
-  LeafOf(way.node).PrefetchScan(way.spot.at, items);
-  if (way.beyond != nullptr) FetchItemsBeyond(way, items);
+  if (items <= kShortScan || !path.spot.known) return;
+  LeafOf(path.node).PrefetchScan(path.spot.at, items);
+  if (path.beyond != nullptr) FetchItemsBeyond(path, items);
 }
 
 template <class Layout>
-void LookAhead<Layout>::FetchItemsBeyond(const Way& way, uint32_t items) const {
-  const uint32_t here = uint32_t{way.node->sorted_count} - way.spot.at;
-  if (here < items) LeafOf(way.beyond).PrefetchScan(0, items - here);
+void LookAhead<Layout>::FetchItemsBeyond(const Path& path, uint32_t items) const {
+  const uint32_t here = uint32_t{path.node->sorted_count} - path.spot.at;
+  if (here < items) LeafOf(path.beyond).PrefetchScan(0, items - here);
 }
 
 template <class Layout>
 bool LookAhead<Layout>::Holds(uint32_t i, NodeWord* word) const {
-  if (i < first_ || i >= end_ || slot_.stays != stay_) return false;
-  const Way& way = ways_[i - first_];
-  if (way.node == nullptr || core_.reclaimer.detached()) return false;
-  if (core_.Head(way.link()) != way.node) return false;
+  if (i < first_ || i >= end_ || slot_.epoch_entries != epoch_entry_) return false;
+  const Path& path = paths_[i - first_];
+  if (path.node == nullptr || core_.reclaimer.detached()) return false;
+  if (core_.Head(path.link()) != path.node) return false;
   core_.Sync(SyncPoint::kReaderAtHint);
-  *word = {way.node->word.load(std::memory_order_seq_cst)};
+  *word = {path.node->word.load(std::memory_order_seq_cst)};
   return !word->dead();
 }
 
@@ -280,13 +281,13 @@ template <class Layout>
 std::optional<LeafPlace> LookAhead<Layout>::CurrentAt(uint32_t i, Version at) const {
   NodeWord word;
   if (!Holds(i, &word)) return std::nullopt;
-  if (ways_[i - first_].node->version.load(std::memory_order_relaxed) > at) return std::nullopt;
-  return PlaceOf(ways_[i - first_], word);
+  if (paths_[i - first_].node->version.load(std::memory_order_relaxed) > at) return std::nullopt;
+  return PlaceOf(paths_[i - first_], word);
 }
 
 template <class Layout>
 LeafPlace LookAhead<Layout>::NewestAgain(uint32_t i, const Request& request) const {
-  if (NodeWord word; Holds(i, &word)) return PlaceOf(ways_[i - first_], word);
+  if (NodeWord word; Holds(i, &word)) return PlaceOf(paths_[i - first_], word);
   if (const auto place = reader_.FromHint(Link{request.hint.bits}, request.key)) return *place;
   return reader_.Find(request.key, Reader<Layout>::kNewest);
 }

@@ -100,7 +100,7 @@ TEST_P(Places, AreForgottenWithTheEpoch) {
     LookAhead<Layout> look_ahead(core, slot);
     Batch batch;
     for (const uint32_t i : {1000u, 1100u}) batch.Get(Kept(batch, TestKey(i)));
-    look_ahead.Approach(batch.requests(), 0);
+    look_ahead.Prepare(batch.requests(), 0);
     const Request& request = batch.requests()[0];
     const LeafPlace found = look_ahead.Newest(0, request);
     EXPECT_EQ(found.node, Reader<Layout>(core).Find(request.key, UINT64_MAX).node);

@@ -118,9 +118,9 @@ struct alignas(128) Slot {
   Arena::Cache cache;
   std::vector<Retired> retired;
   const std::unique_ptr<Workspace> workspace;
-  uint64_t phase = 0;  // of protocol P, when the operation began
-  uint32_t steps = 0;  // between operations of batches that write: RaiseInTime
-  uint64_t stays = 0;  // in epochs, with the one it is in
+  uint64_t phase = 0;          // of protocol P, when the operation began
+  uint32_t steps = 0;          // between operations of batches that write: RaiseInTime
+  uint64_t epoch_entries = 0;  // how often it has entered an epoch
 
   void AddItems(int64_t n, int64_t with_deadline) {
     items.store(items.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
@@ -303,7 +303,7 @@ class Versions {
 
   // --- E ---
   void EnterEpoch(Slot& slot) {
-    ++slot.stays;
+    ++slot.epoch_entries;
     slot.epoch.store(epoch_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
   }
   void LeaveEpoch(Slot& slot) { slot.epoch.store(Slot::kIdle, std::memory_order_release); }
