@@ -12,7 +12,7 @@ namespace skep::btree {
 template <class Layout>
 AtomicBatch<Layout>::AtomicBatch(const AtomicContext<Layout>& context)
     : core_(context.core),
-      slot_(context.slot),
+      thread_(context.thread),
       look_ahead_(context.look_ahead),
       batch_(context.batch),
       out_(context.out),
@@ -21,7 +21,7 @@ AtomicBatch<Layout>::AtomicBatch(const AtomicContext<Layout>& context)
       upkeep_(context.upkeep),
       traits_(context.traits),
       structure_(context.core),
-      commit_(context.core, context.slot, structure_, lists_) {}
+      commit_(context.core, context.thread, structure_, lists_) {}
 
 template <class Layout>
 Version AtomicBatch<Layout>::Execute() {
@@ -35,14 +35,14 @@ Version AtomicBatch<Layout>::Run() {
   uint32_t rooms = 0;
   for (uint32_t tries = 0;; ++tries) {
     if (tries > 3) std::this_thread::yield();
-    tries == 0 ? core_.versions.BeginOperation(slot_) : core_.versions.BeginAgain(slot_);
+    tries == 0 ? core_.versions.BeginOperation(thread_) : core_.versions.BeginAgain(thread_);
     const Attempt attempt = Try();
     if (attempt == Attempt::kDone) {
       if (batch_.applied()) BalanceErased();
       return seen_;
     }
     if (attempt != Attempt::kNoMemory) continue;
-    if (++rooms <= Upkeep::kRoomsMax && upkeep_.MakeRoom(slot_, BytesToStore())) continue;
+    if (++rooms <= Upkeep::kRoomsMax && upkeep_.MakeRoom(thread_, BytesToStore())) continue;
     if (no_room_) {
       RefuseForMemory(0);
       out_.AbortAllBut(0);
@@ -79,7 +79,7 @@ void AtomicBatch<Layout>::BalanceErased() {
   for (const KeyState* state : lists_.keys) {
     if (!state->changed || state->present) continue;
     if (seen != nullptr && Layout::Covers(core_.codec, seen, state->key)) continue;
-    seen = structure_.Balance(slot_, state->key);
+    seen = structure_.Balance(thread_, state->key);
   }
 }
 
@@ -119,7 +119,7 @@ bool AtomicBatch<Layout>::LockLeaf(StructureChange<Layout>& change, uint32_t i, 
   auto& leaves = lists_.leaves;
   ReserveMore(leaves, 1);
   const Request& probe = lists_.probes[i];
-  for (uint32_t tries = 0; !core_.versions.PhaseChanged(slot_); ++tries) {
+  for (uint32_t tries = 0; !core_.versions.PhaseChanged(thread_); ++tries) {
     *place = tries == 0 ? look_ahead_.Newest(i, probe)
                         : reader_.Find(probe.key, Reader<Layout>::kNewest);
     if (!leaves.empty() && leaves.back().place.node == place->node) return true;
@@ -140,8 +140,8 @@ void AtomicBatch<Layout>::AwaitTickets(const LeafPlace& leaf) {
   const Turnstile& turnstile = core_.turnstiles.Of(leaf.link.lid());
   if (is_alone_ || turnstile.IsFree()) return;
   const uint64_t last = turnstile.last_ticket();
-  while (!turnstile.HasServed(last) && !core_.versions.PhaseChanged(slot_)) {
-    core_.versions.Raise(slot_);
+  while (!turnstile.HasServed(last) && !core_.versions.PhaseChanged(thread_)) {
+    core_.versions.Raise(thread_);
     std::this_thread::yield();
   }
 }

@@ -53,7 +53,7 @@ template <class Layout>
 struct AtomicContext {
   Core& core;
   Upkeep& upkeep;
-  Slot& slot;  // inside an epoch; has called BeginWrites
+  ThreadState& thread;  // inside an epoch; has called BeginWrites
   LookAhead<Layout>& look_ahead;
   Batch& batch;
   BatchWriter& out;
@@ -108,7 +108,7 @@ class AtomicBatch {
   Attempt Commit(StructureChange<Layout>& change);
 
   Core& core_;
-  Slot& slot_;
+  ThreadState& thread_;
   LookAhead<Layout>& look_ahead_;
   Batch& batch_;
   BatchWriter& out_;

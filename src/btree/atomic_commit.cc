@@ -17,7 +17,7 @@ Attempt AtomicCommit<Layout>::Apply(StructureChange<Layout>& change) {
   const bool stores = std::ranges::any_of(
       lists_.keys, [](const KeyState* state) { return state->changed && state->present; });
   limit_ = stores ? Arena::Limit::kObey : Arena::Limit::kExceed;
-  Storing storing(core_, slot_, limit_);
+  Storing storing(core_, thread_, limit_);
   change.set_limit(limit_);
   const bool has_memory = (!stores || core_.budget.HasRoomFor(0)) && PrepareAll(change, storing);
   if (!has_memory || !lists_.separators.empty()) {
@@ -32,7 +32,7 @@ Attempt AtomicCommit<Layout>::Apply(StructureChange<Layout>& change) {
     Scratch scratch;
     const std::string lower(core_.codec.Whole(Layout::FencesOf(core_.codec, late).lower, scratch));
     change.Undo();
-    return structure_.Refresh(slot_, lower, limit_);
+    return structure_.Refresh(thread_, lower, limit_);
   }
   for (const KeyState* state : lists_.keys) {
     if (state->changed) core_.watches.Touch(state->key, change.version());
@@ -40,7 +40,7 @@ Attempt AtomicCommit<Layout>::Apply(StructureChange<Layout>& change) {
   storing.SetBorn(change.version());
   storing.Keep();
   change.Publish();
-  for (const auto& found : lists_.replaced) RetireReplaced(slot_, found, change.version());
+  for (const auto& found : lists_.replaced) RetireReplaced(thread_, found, change.version());
   CountItems();
   return Attempt::kDone;
 }
@@ -111,7 +111,7 @@ bool AtomicCommit<Layout>::Merge(StructureChange<Layout>& change, const LockedLe
   const uint32_t used = leaf.place.word.used();
   if (lists_.edits.size() == 1) {
     const LeafEdit& edit = lists_.edits[0];
-    NodeHeader* const bench = slot_.workspace->Bench(Layout::kFrontBytes);
+    NodeHeader* const bench = thread_.workspace->Bench(Layout::kFrontBytes);
     const uint32_t bytes_max = Layout::LeafBytesMax(core_.codec.geometry);
     const uint32_t bytes = Layout::MergeLeaf(core_.codec, node, used, edit.stored_key,
                                              edit.erase ? nullptr : &edit.value, bytes_max, bench);
@@ -158,7 +158,7 @@ Attempt AtomicCommit<Layout>::SplitAll() {
     Path path;
     structure_.Descend(separator, &path);
     const std::string_view at = separator;
-    const Attempt a = structure_.Split(slot_, path, path.size() - 1, limit_, &at);
+    const Attempt a = structure_.Split(thread_, path, path.size() - 1, limit_, &at);
     if (a == Attempt::kNoMemory) return a;
   }
   return Attempt::kAgain;
@@ -205,7 +205,7 @@ void AtomicCommit<Layout>::CountItems() {
     deadlines += state->present && state->deadline_ms != 0 ? 1 : 0;
     deadlines -= state->found.present && DeadlineOf(state->found.value) != 0 ? 1 : 0;
   }
-  slot_.AddItems(items, deadlines);
+  thread_.AddItems(items, deadlines);
 }
 
 template class AtomicCommit<PaperLayout>;

@@ -28,8 +28,8 @@ namespace skep::btree {
 template <class Layout>
 class AtomicCommit {
  public:
-  AtomicCommit(Core& core, Slot& slot, Structure<Layout>& structure, AtomicLists& lists)
-      : core_(core), slot_(slot), structure_(structure), lists_(lists) {}
+  AtomicCommit(Core& core, ThreadState& thread, Structure<Layout>& structure, AtomicLists& lists)
+      : core_(core), thread_(thread), structure_(structure), lists_(lists) {}
 
   // Writes what has changed of lists.keys, whose leaves `change` has locked. Not kDone: nothing was
   // written and no lock is held. kNoMemory only if something is to be stored.
@@ -47,7 +47,7 @@ class AtomicCommit {
   void CountItems();
 
   Core& core_;
-  Slot& slot_;
+  ThreadState& thread_;
   Structure<Layout>& structure_;
   AtomicLists& lists_;
   const Found* first_found_ = nullptr;  // of the first of lists_.edits

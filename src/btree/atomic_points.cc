@@ -11,7 +11,7 @@ namespace skep::btree {
 template <class Layout>
 Attempt AtomicPoints<Layout>::Try() {
   this->BeginTry();
-  StructureChange<Layout> change(core_, this->slot_, Arena::Limit::kObey);
+  StructureChange<Layout> change(core_, this->thread_, Arena::Limit::kObey);
   ListNamed();
   ListStates();
   if (const Attempt a = this->LockKeys(change); a != Attempt::kDone) return a;

@@ -20,7 +20,7 @@
 //
 // What bounds its tries: atomic_batch.h.
 //
-// Cost: sorting the keys. A batch allocates nothing if its slot has executed one of as many keys
+// Cost: sorting the keys. A batch allocates nothing if its thread has executed one of as many keys
 // before, up to kKeysKept, and no leaf is merged.
 #pragma once
 

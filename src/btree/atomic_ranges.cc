@@ -43,9 +43,9 @@ Attempt AtomicRanges<Layout>::Try() {
 template <class Layout>
 Attempt AtomicRanges<Layout>::TryAlone() {
   // Nobody has to wait for our epoch while we wait for our turn.
-  core_.versions.LeaveEpoch(slot_);
-  Versions::Turn turn(core_.versions, slot_);
-  core_.versions.EnterEpoch(slot_);
+  core_.versions.LeaveEpoch(thread_);
+  Versions::Turn turn(core_.versions, thread_);
+  core_.versions.EnterEpoch(thread_);
   const Versions::Stopped stopped(turn);
   return TryOnce();
 }
@@ -55,7 +55,7 @@ Attempt AtomicRanges<Layout>::TryOnce() {
   this->BeginTry();
   states_.clear();
   is_alone_ = stops_;
-  StructureChange<Layout> change(core_, slot_, Arena::Limit::kObey);
+  StructureChange<Layout> change(core_, thread_, Arena::Limit::kObey);
   if (!is_alone_) {
     if (const Attempt a = LockSpans(change); a != Attempt::kDone) return a;
   }
@@ -151,7 +151,7 @@ bool AtomicRanges<Layout>::HoldLeaf(StructureChange<Layout>& change, std::string
     return false;
   }
   ReserveMore(held_, 1);
-  for (uint32_t tries = 0; !core_.versions.PhaseChanged(slot_); ++tries) {
+  for (uint32_t tries = 0; !core_.versions.PhaseChanged(thread_); ++tries) {
     const LeafPlace place = reader_.Find(key, Reader<Layout>::kNewest);
     if (held_.empty()) this->AwaitTickets(place);
     if (change.Lock(place.node, place.word.bits)) {

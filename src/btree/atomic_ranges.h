@@ -54,7 +54,7 @@ class AtomicRanges final : public AtomicBatch<Layout> {
   using Base::reader_;
   using Base::request;
   using Base::seen_;
-  using Base::slot_;
+  using Base::thread_;
 
   // Of the keys that the batch has looked at.
   using States = std::map<std::string_view, KeyState>;

@@ -36,11 +36,11 @@ Version BatchExecutor<Layout>::Execute() {
     return 0;
   }
   now_ms_ = core_.now.Advance(batch_.now_ms());
-  // If it throws, what was announced ends with the slot (TakenSlot).
-  core_.versions.EnterEpoch(slot_);
+  // If it throws, what was announced ends with the thread state.
+  core_.versions.EnterEpoch(thread_);
   const Version ticket = DoBatch();
-  core_.versions.LeaveEpoch(slot_);
-  if (writes_) core_.versions.EndWrites(slot_);
+  core_.versions.LeaveEpoch(thread_);
+  if (writes_) core_.versions.EndWrites(thread_);
   return ticket;
 }
 
@@ -67,7 +67,7 @@ Version BatchExecutor<Layout>::DoUnordered() {
     }
     look_ahead_.Prepare(batch_.requests(), i);
     ticket = std::max(ticket, DoSlot(i));
-    if (slot_.retired.size() > kRetiredMax) Reclaim();
+    if (thread_.retired.size() > kRetiredMax) Reclaim();
   }
   EndReading();
   return ticket;
@@ -84,7 +84,7 @@ bool BatchExecutor<Layout>::NeedsNewest() const {
 // Protocol S of versions.h.
 template <class Layout>
 Version BatchExecutor<Layout>::BeginReading() {
-  read_at_ = core_.versioning.BeginReading(slot_, core_.gate);
+  read_at_ = core_.versioning.BeginReading(thread_, core_.gate);
   now_ms_ = core_.now.Advance(batch_.now_ms());
   reads_ = true;
   return read_at_;
@@ -100,13 +100,13 @@ Version BatchExecutor<Layout>::ReadingVersion() {
 template <class Layout>
 void BatchExecutor<Layout>::EndReading() {
   if (!reads_) return;
-  slot_.read_floor.store(Slot::kIdle, std::memory_order_release);
+  thread_.read_floor.store(ThreadState::kIdle, std::memory_order_release);
   reads_ = false;
 }
 
 template <class Layout>
 void BatchExecutor<Layout>::BeginWrites() {
-  core_.versions.BeginWrites(slot_);
+  core_.versions.BeginWrites(thread_);
   writes_ = true;
   wrote_ = true;
 }
@@ -116,10 +116,10 @@ void BatchExecutor<Layout>::BeginWrites() {
 // write of this batch was not: they have looked, and nobody may come who looks again.
 template <class Layout>
 void BatchExecutor<Layout>::Rest() {
-  core_.versions.LeaveEpoch(slot_);
-  core_.versions.EnterEpoch(slot_);
+  core_.versions.LeaveEpoch(thread_);
+  core_.versions.EnterEpoch(thread_);
   if (!writes_) return;
-  core_.versions.Raise(slot_);
+  core_.versions.Raise(thread_);
   upkeep_.Release();
 }
 
@@ -139,16 +139,16 @@ template <class Layout>
 void BatchExecutor<Layout>::Reclaim() {
   PauseWrites();
   EndReading();
-  core_.versions.LeaveEpoch(slot_);
-  upkeep_.AfterBatch(slot_);
-  core_.versions.EnterEpoch(slot_);
+  core_.versions.LeaveEpoch(thread_);
+  upkeep_.AfterBatch(thread_);
+  core_.versions.EnterEpoch(thread_);
 }
 
 // Before something that takes its time: nobody has to wait for versions of ours.
 template <class Layout>
 void BatchExecutor<Layout>::PauseWrites() {
   if (!writes_) return;
-  core_.versions.EndWrites(slot_);
+  core_.versions.EndWrites(thread_);
   upkeep_.Release();
   writes_ = false;
 }
@@ -161,12 +161,12 @@ void BatchExecutor<Layout>::AwaitReleased(Version version) {
   upkeep_.Release();
   if (core_.versioning.IsReleased(version, core_.gate)) return;
   EndReading();
-  core_.versions.LeaveEpoch(slot_);
+  core_.versions.LeaveEpoch(thread_);
   while (!core_.gate.IsReleased(version)) {
     std::this_thread::yield();
     upkeep_.Release();
   }
-  core_.versions.EnterEpoch(slot_);
+  core_.versions.EnterEpoch(thread_);
 }
 
 template <class Layout>
@@ -290,14 +290,14 @@ Version BatchExecutor<Layout>::DoSlot(uint32_t i) {
   switch (r.op) {
     case Op::kGet:
       // Who stops the writers does not wait for a batch of reads.
-      if (writes_) core_.versions.RaiseInTime(slot_);
+      if (writes_) core_.versions.RaiseInTime(thread_);
       return GetNewest(i);
     case Op::kScan:
     case Op::kCount: {
       if (r.limit > kUnpausedItems) {
         PauseWrites();
       } else if (writes_) {
-        core_.versions.RaiseInTime(slot_);
+        core_.versions.RaiseInTime(thread_);
       }
       const Version at = ReadingVersion();
       DoRange(i, at);
@@ -314,7 +314,7 @@ Version BatchExecutor<Layout>::DoSlot(uint32_t i) {
       // What a scan still holds back might be the room that a write needs.
       EndReading();
       if (!writes_) BeginWrites();
-      return writer_.Execute(slot_, r, &now_ms_, &look_ahead_, traits_, out_, i);
+      return writer_.Execute(thread_, r, &now_ms_, &look_ahead_, traits_, out_, i);
   }
 }
 
@@ -347,7 +347,7 @@ Version BatchExecutor<Layout>::DeleteRange(uint32_t i) {
   BeginWrites();
   RangeDelete<Layout> range_delete(core_, upkeep_);
   const auto result =
-      range_delete.Run(slot_, lo, r.other, unbounded,
+      range_delete.Run(thread_, lo, r.other, unbounded,
                        all || r.limit == kNoLimit ? UINT64_MAX : r.limit, batch_.now_ms());
   EndReading();
   if (result.no_memory) {
@@ -399,7 +399,7 @@ Version BatchExecutor<Layout>::ExpireRange(uint32_t i) {
       one.op = Op::kExpire;
       one.key = key;
       one.flags = 0;
-      writer_.Execute(slot_, one, &now_ms_, nullptr, traits_, out_, i);
+      writer_.Execute(thread_, one, &now_ms_, nullptr, traits_, out_, i);
       const Outcome& outcome = out_.outcome(i);
       if (outcome.verdict == Verdict::kRefused) {
         // What is refused has changed nothing.
@@ -412,7 +412,7 @@ Version BatchExecutor<Layout>::ExpireRange(uint32_t i) {
       result.version = outcome.version;
       out_.NoteDeadline(i, key, r.deadline_ms, outcome.version);
     }
-    if (slot_.retired.size() > kRetiredMax) Reclaim();
+    if (thread_.retired.size() > kRetiredMax) Reclaim();
     if (!keys.empty()) from = keys.back() + '\0';
   } while (keys.size() == kStep && !result.more);
   result.integer = changed;
@@ -433,10 +433,11 @@ Version BatchExecutor<Layout>::DoAtomic() {
     }
   }
   const auto context = [&](AtomicLists& lists) {
-    return AtomicContext<Layout>{core_, upkeep_, slot_, look_ahead_, batch_, out_, traits_, lists};
+    return AtomicContext<Layout>{core_,  upkeep_, thread_, look_ahead_,
+                                 batch_, out_,    traits_, lists};
   };
   if (!NamesRanges(batch_)) {
-    return AtomicPoints<Layout>(context(slot_.workspace->atomic)).Execute();
+    return AtomicPoints<Layout>(context(thread_.workspace->atomic)).Execute();
   }
   AtomicLists lists;
   return AtomicRanges<Layout>(context(lists)).Execute();

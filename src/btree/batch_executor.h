@@ -22,20 +22,21 @@
 
 namespace skep::btree {
 
-// Owner: one execution of one batch. The slot is outside its epoch.
+// Owner: one execution of one batch. The thread is outside its epoch.
 template <class Layout>
 class BatchExecutor {
  public:
-  BatchExecutor(Core& core, Upkeep& upkeep, const EngineTraits& traits, Slot& slot, Batch& batch)
+  BatchExecutor(Core& core, Upkeep& upkeep, const EngineTraits& traits, ThreadState& thread,
+                Batch& batch)
       : core_(core),
         upkeep_(upkeep),
         traits_(traits),
-        slot_(slot),
+        thread_(thread),
         batch_(batch),
         out_(batch),
         writer_(core, upkeep),
         reader_(core),
-        look_ahead_(core, slot) {}
+        look_ahead_(core, thread) {}
 
   // Fills in the outcomes, and returns the batch's ticket. Once.
   Version Execute();
@@ -81,7 +82,7 @@ class BatchExecutor {
   Core& core_;
   Upkeep& upkeep_;
   const EngineTraits& traits_;
-  Slot& slot_;
+  ThreadState& thread_;
   Batch& batch_;
   uint64_t now_ms_ = 0;
   BatchWriter out_;

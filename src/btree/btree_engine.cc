@@ -49,10 +49,10 @@ BtreeEngine::BtreeEngine(const EngineOptions& options)
 TreeStatistics BtreeEngine::Survey(const btree::SurveyBounds& bounds) const {
   // A reader, so that nothing it looks at is freed.
   Core& core = this->core();
-  btree::TakenSlot slot(core.slots);
-  core.versions.EnterEpoch(slot);
+  btree::TakenThreadState thread(core.threads);
+  core.versions.EnterEpoch(thread);
   TreeStatistics tree = btree::SurveyNodes(core, bounds);
-  core.versions.LeaveEpoch(slot);
+  core.versions.LeaveEpoch(thread);
   btree::AddCounters(core, &tree);
   return tree;
 }

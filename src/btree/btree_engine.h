@@ -46,7 +46,7 @@ class BtreeEngine : public Engine {
   // Thread-safe.
   TreeStatistics Tree() const;
 
-  // What the tree's parts share. A reader takes a slot of it, too, so it is never const.
+  // What the tree's parts share. A reader has a thread state in it, too, so it is never const.
   virtual btree::Core& core() const = 0;
 
  protected:

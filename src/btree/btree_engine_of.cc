@@ -12,7 +12,7 @@
 
 namespace skep {
 
-using btree::Slot;
+using btree::ThreadState;
 
 template <class Layout>
 BtreeEngineOf<Layout>::BtreeEngineOf(const EngineOptions& options)
@@ -25,14 +25,14 @@ BtreeEngineOf<Layout>::BtreeEngineOf(const EngineOptions& options)
 
 template <class Layout>
 BtreeEngineOf<Layout>::~BtreeEngineOf() {
-  core_.slots.ForEach([&](Slot& slot) { core_.arena.Flush(slot.cache); });
+  core_.threads.ForEach([&](ThreadState& thread) { core_.arena.Flush(thread.cache); });
 }
 
 template <class Layout>
 bool BtreeEngineOf<Layout>::CreateRoot() {
-  btree::TakenSlot slot(core_.slots);
+  btree::TakenThreadState thread(core_.threads);
   {
-    btree::StructureChange<Layout> change(core_, slot, Arena::Limit::kExceed);
+    btree::StructureChange<Layout> change(core_, thread, Arena::Limit::kExceed);
     core_.root = change.NewLeaf(std::span<const typename Layout::LeafItem>(), {});
     if (core_.root) change.Publish();
   }
@@ -42,12 +42,12 @@ bool BtreeEngineOf<Layout>::CreateRoot() {
 template <class Layout>
 Version BtreeEngineOf<Layout>::Execute(Batch& batch) {
   core_.snapshots.CloseExpired(batch.now_ms());
-  btree::TakenSlot slot(core_.slots);
-  btree::BatchExecutor<Layout> executor(core_, upkeep_, traits(), slot, batch);
+  btree::TakenThreadState thread(core_.threads);
+  btree::BatchExecutor<Layout> executor(core_, upkeep_, traits(), thread, batch);
   const Version ticket = executor.Execute();
   if (executor.wrote()) {
     upkeep_.Release();
-    upkeep_.AfterBatch(slot);
+    upkeep_.AfterBatch(thread);
   }
   return core_.Stamp(ticket);
 }
@@ -58,16 +58,16 @@ template <class Layout>
 std::optional<uint64_t> BtreeEngineOf<Layout>::AddWatch(std::string_view key, uint64_t now_ms) {
   const auto watch = core_.watches.Add(key);
   if (!watch) return std::nullopt;
-  btree::TakenSlot slot(core_.slots);
-  core_.versions.EnterEpoch(slot);
-  core_.versions.BeginWrites(slot);
+  btree::TakenThreadState thread(core_.threads);
+  core_.versions.EnterEpoch(thread);
+  core_.versions.BeginWrites(thread);
   const btree::Reader<Layout> reader(core_);
-  btree::Tries tries(core_.turnstiles, core_.versions, slot);
+  btree::Tries tries(core_.turnstiles, core_.versions, thread);
   for (bool armed = false; !armed;) {
     tries.Begin();
     const btree::LeafPlace place = reader.Find(key, btree::Reader<Layout>::kNewest);
     if (!tries.MayLock(place.link.lid()) || !btree::TryLock(place.node, place.word.bits)) continue;
-    armed = !core_.versions.PhaseChanged(slot);
+    armed = !core_.versions.PhaseChanged(thread);
     if (armed) {
       const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
       const typename Layout::Found found = leaf.Find(key);
@@ -77,17 +77,17 @@ std::optional<uint64_t> BtreeEngineOf<Layout>::AddWatch(std::string_view key, ui
     }
     btree::UnlockUnchanged(place.node, place.word.bits);
   }
-  core_.versions.LeaveEpoch(slot);
-  core_.versions.EndWrites(slot);
+  core_.versions.LeaveEpoch(thread);
+  core_.versions.EndWrites(thread);
   upkeep_.Release();
   return watch;
 }
 
 template <class Layout>
 bool BtreeEngineOf<Layout>::Maintain(uint64_t now_ms) {
-  btree::TakenSlot slot(core_.slots);
-  const bool expires = expirer_.Run(slot, core_.now.Advance(now_ms), options().expiry_lag_ms);
-  const bool more = upkeep_.Maintain(slot, now_ms) || expires;
+  btree::TakenThreadState thread(core_.threads);
+  const bool expires = expirer_.Run(thread, core_.now.Advance(now_ms), options().expiry_lag_ms);
+  const bool more = upkeep_.Maintain(thread, now_ms) || expires;
   return more;
 }
 

@@ -28,17 +28,17 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
   Part(TreeBulkLoad& owner, std::string_view lower, std::optional<std::string> upper)
       : owner_(owner),
         core_(owner.core_),
-        slot_(core_.slots.Take()),
+        thread_(core_.threads.Take()),
         last_(lower),
         lower_(lower),
         upper_(std::move(upper)) {
-    core_.versions.BeginWrites(slot_);
+    core_.versions.BeginWrites(thread_);
     BeginLeaf();
   }
   ~Part() override {
     change_.reset();
-    core_.versions.EndWrites(slot_);
-    core_.slots.Give(slot_);
+    core_.versions.EndWrites(thread_);
+    core_.threads.Give(thread_);
   }
 
   Status Add(std::string_view key, std::string_view value, uint64_t deadline_ms) override {
@@ -72,7 +72,7 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
  private:
   void BeginLeaf() {
     const Geometry& g = core_.codec.geometry;
-    change_.emplace(core_, slot_, Arena::Limit::kObey);
+    change_.emplace(core_, thread_, Arena::Limit::kObey);
     // The fences may be of any length that a node holds.
     bytes_ = Layout::FixedBytes(g) + 2 * (field::kLengthBytes + g.key_inline_max());
   }
@@ -107,12 +107,12 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
         (upper && !change_->storing().Key(*upper, &fences.upper))) {
       return owner_.NoMemory();
     }
-    core_.versions.BeginOperation(slot_);
+    core_.versions.BeginOperation(thread_);
     const Link link = change_->NewLeaf(items_, fences);
     if (!link) return owner_.NoMemory();
     change_->Draw();  // nobody stops writers
     change_->Publish();
-    slot_.AddItems(static_cast<int64_t>(items_.size()), deadlines_);
+    thread_.AddItems(static_cast<int64_t>(items_.size()), deadlines_);
     if (!leaves_.empty()) Join(core_, leaves_.back().link, link);
     leaves_.push_back({.lower = std::move(lower_), .link = link});
     lower_ = std::move(upper).value_or("");
@@ -125,7 +125,7 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
 
   TreeBulkLoad& owner_;
   Core& core_;
-  Slot& slot_;
+  ThreadState& thread_;
   std::string last_;  // the key before; before the first one, the lowest there may be
   bool has_last_ = false;
   std::string lower_;  // fence of the leaf that is being filled
@@ -162,9 +162,10 @@ size_t TreeBulkLoad<Layout>::CountFitting(std::span<const Child> children) const
 // A node over the children; the keys of the last one end at `upper`. No link: no memory. In place
 // of `root`, if that is one.
 template <class Layout>
-Link TreeBulkLoad<Layout>::BuildInner(Slot& slot, uint8_t level, std::span<const Child> children,
-                                      const std::string* upper, Link root) {
-  StructureChange<Layout> change(core_, slot, Arena::Limit::kObey);
+Link TreeBulkLoad<Layout>::BuildInner(ThreadState& thread, uint8_t level,
+                                      std::span<const Child> children, const std::string* upper,
+                                      Link root) {
+  StructureChange<Layout> change(core_, thread, Arena::Limit::kObey);
   typename Layout::Fences fences{.unbounded = upper == nullptr};
   bool has_memory = change.storing().Key(children[0].lower, &fences.lower) &&
                     (upper == nullptr || change.storing().Key(*upper, &fences.upper));
@@ -174,7 +175,7 @@ Link TreeBulkLoad<Layout>::BuildInner(Slot& slot, uint8_t level, std::span<const
     has_memory = change.storing().Key(children[i + 1].lower, &items[i].separator);
   }
   if (!has_memory) return {};
-  core_.versions.BeginOperation(slot);
+  core_.versions.BeginOperation(thread);
   Link link = root;
   if (!root) {
     link = change.NewInner(level, children[0].link, items, fences);
@@ -198,8 +199,8 @@ Status TreeBulkLoad<Layout>::Finish() {
     std::ranges::move(part, std::back_inserter(children));
   }
   SKEP_CHECK(!children.empty());
-  TakenSlot slot(core_.slots);
-  core_.versions.BeginWrites(slot);
+  TakenThreadState thread(core_.threads);
+  core_.versions.BeginWrites(thread);
   bool has_memory = true;
   for (uint8_t level = 1; has_memory; ++level) {
     Children parents;
@@ -209,7 +210,7 @@ Status TreeBulkLoad<Layout>::Finish() {
       const size_t count = CountFitting(rest);
       const std::string* const upper = count == rest.size() ? nullptr : &rest[count].lower;
       const Link link =
-          BuildInner(slot, level, rest.first(count), upper, is_root ? core_.root : Link{});
+          BuildInner(thread, level, rest.first(count), upper, is_root ? core_.root : Link{});
       has_memory = static_cast<bool>(link);
       parents.push_back({.lower = rest[0].lower, .link = link});
       at += count;
@@ -217,9 +218,9 @@ Status TreeBulkLoad<Layout>::Finish() {
     if (is_root) break;
     children = std::move(parents);
   }
-  core_.versions.EndWrites(slot);
+  core_.versions.EndWrites(thread);
   upkeep_.Release();
-  upkeep_.AfterBatch(slot);
+  upkeep_.AfterBatch(thread);
   return has_memory ? Status() : NoMemory();
 }
 

@@ -43,7 +43,7 @@ class TreeBulkLoad final : public BulkLoad {
   };
   using Children = std::vector<Child>;
 
-  Link BuildInner(Slot& slot, uint8_t level, std::span<const Child> children,
+  Link BuildInner(ThreadState& thread, uint8_t level, std::span<const Child> children,
                   const std::string* upper, Link root);
   size_t CountFitting(std::span<const Child> children) const;
   Status NoMemory() const {

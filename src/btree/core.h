@@ -38,7 +38,7 @@ struct Core {
         front_bytes(bytes_before_node),
         arena({.budget = options.budget}),
         table(options.budget),
-        versions(slots),
+        versions(threads),
         snapshots(*options.budget),
         gate(release_gate),
         now(latest_now),
@@ -55,12 +55,14 @@ struct Core {
   // The newest buffer of a link that is known to be good.
   NodeHeader* Head(Link link) const { return Node(table.Load(link.lid()).buffer()); }
   void Sync(SyncPoint point) const { hook.Reach(point); }
-  // Keys that have a value, by what every slot has added and taken away; those with a deadline.
-  uint64_t ItemCount() const { return Sum(&Slot::items); }
-  uint64_t DeadlineCount() const { return Sum(&Slot::deadlines); }
-  uint64_t Sum(std::atomic<int64_t> Slot::*number) const {
+  // Keys that have a value, by what every thread has added and taken away; those with a deadline.
+  uint64_t ItemCount() const { return Sum(&ThreadState::items); }
+  uint64_t DeadlineCount() const { return Sum(&ThreadState::deadlines); }
+  uint64_t Sum(std::atomic<int64_t> ThreadState::*number) const {
     int64_t sum = 0;
-    slots.ForEach([&](const Slot& slot) { sum += (slot.*number).load(std::memory_order_relaxed); });
+    threads.ForEach([&](const ThreadState& thread) {
+      sum += (thread.*number).load(std::memory_order_relaxed);
+    });
     return sum > 0 ? static_cast<uint64_t>(sum) : 0;
   }
   Version Stamp(Version drawn) const { return versioning.Stamp(drawn); }
@@ -70,7 +72,7 @@ struct Core {
   const uint32_t front_bytes;  // of a buffer, before the node in it: the layout's kFrontBytes
   Arena arena;
   PageTable table;
-  Slots slots;
+  ThreadStates threads;
   Versions versions;
   Turnstiles turnstiles;
   Snapshots snapshots;

@@ -10,37 +10,37 @@
 namespace skep::btree {
 
 template <class Layout>
-bool Expirer<Layout>::Run(Slot& slot, uint64_t now_ms, uint64_t lag_ms) {
+bool Expirer<Layout>::Run(ThreadState& thread, uint64_t now_ms, uint64_t lag_ms) {
   constexpr uint64_t kBehindMs = 250;  // for each leaf more in a piece
   constexpr uint64_t kLeavesMax = 8;
   const uint64_t due_ms = now_ms - std::min(now_ms, lag_ms);
   if (!core_.expiry.IsDue(due_ms) && core_.expiry.is_whole()) return false;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
-  if (!core_.expiry.is_whole()) FindLost(slot);
+  if (!core_.expiry.is_whole()) FindLost(thread);
   for (uint64_t done = 0, leaves = 1; done < leaves; ++done) {
     const auto entry = core_.expiry.Take(due_ms);
     if (!entry) break;
     leaves = std::min(1 + (due_ms - entry->deadline_ms) / kBehindMs, kLeavesMax);
-    core_.versions.EnterEpoch(slot);
-    core_.versions.BeginWrites(slot);
+    core_.versions.EnterEpoch(thread);
+    core_.versions.BeginWrites(thread);
     try {
-      Clean(slot, *entry, now_ms);
+      Clean(thread, *entry, now_ms);
     } catch (const std::bad_alloc&) {
       core_.expiry.Add(entry->leaf, entry->deadline_ms);
       throw;
     }
-    core_.versions.LeaveEpoch(slot);
-    core_.versions.EndWrites(slot);
+    core_.versions.LeaveEpoch(thread);
+    core_.versions.EndWrites(thread);
   }
   return core_.expiry.IsDue(due_ms) || !core_.expiry.is_whole();
 }
 
 template <class Layout>
-void Expirer<Layout>::FindLost(Slot& slot) {
+void Expirer<Layout>::FindLost(ThreadState& thread) {
   constexpr int kLeaves = 64;
   if (look_from_.empty()) look_for_ = core_.expiry.lost();
-  core_.versions.EnterEpoch(slot);
+  core_.versions.EnterEpoch(thread);
   for (int i = 0; i < kLeaves; ++i) {
     const LeafPlace place = reader_.Find(look_from_, Reader<Layout>::kNewest);
     const uint64_t deadline_ms = Layout::NodeDeadline(core_.codec, place.node);
@@ -54,16 +54,16 @@ void Expirer<Layout>::FindLost(Slot& slot) {
     Scratch scratch;
     look_from_ = core_.codec.Whole(fences.upper, scratch);
   }
-  core_.versions.LeaveEpoch(slot);
+  core_.versions.LeaveEpoch(thread);
 }
 
 template <class Layout>
-void Expirer<Layout>::Clean(Slot& slot, const ExpiryQueue::Entry& due, uint64_t now_ms) {
+void Expirer<Layout>::Clean(ThreadState& thread, const ExpiryQueue::Entry& due, uint64_t now_ms) {
   const Lid leaf = due.leaf;
   // Writers that are faster than we are merge the leaf, and so clean it themselves.
   constexpr int kTries = 4;
   for (int i = 0; i < kTries; ++i) {
-    core_.versions.BeginOperation(slot);
+    core_.versions.BeginOperation(thread);
     const PageTable::Entry entry = core_.table.Load(leaf);
     if (!entry.buffer()) return;
     const NodeHeader* const node = core_.Node(entry.buffer());
@@ -81,14 +81,14 @@ void Expirer<Layout>::Clean(Slot& slot, const ExpiryQueue::Entry& due, uint64_t 
       if (deadline_ms != Layout::kNoDeadline) core_.expiry.Add(leaf, deadline_ms);
       return;
     }
-    TryClean(slot, place, now_ms);
+    TryClean(thread, place, now_ms);
     // Whether or not that was done: the leaf has no entry, so what it has become is looked at.
   }
   core_.expiry.Add(leaf, due.deadline_ms);
 }
 
 template <class Layout>
-void Expirer<Layout>::TryClean(Slot& slot, const LeafPlace& place, uint64_t now_ms) {
+void Expirer<Layout>::TryClean(ThreadState& thread, const LeafPlace& place, uint64_t now_ms) {
   std::vector<typename Layout::LeafItem> items;
   structure_.Gather(place.node, place.word.used(), &items);
   const uint64_t expired = EraseExpired(now_ms, &items);
@@ -99,17 +99,17 @@ void Expirer<Layout>::TryClean(Slot& slot, const LeafPlace& place, uint64_t now_
   const std::string_view lower = core_.codec.Whole(fences.lower, scratch);
   if (!Layout::FitsLeaf(core_.codec, items, fences)) {
     // Sorted block and log together are too much for one leaf: it is split, and each half is due.
-    structure_.Refresh(slot, lower, Arena::Limit::kExceed);
+    structure_.Refresh(thread, lower, Arena::Limit::kExceed);
     return;
   }
-  StructureChange<Layout> change(core_, slot, Arena::Limit::kExceed);
+  StructureChange<Layout> change(core_, thread, Arena::Limit::kExceed);
   if (!change.Lock(place.node, place.word.bits) ||
       !change.ReplaceByLeaf(place.link, place.node, items, fences) || !change.Draw()) {
     return;
   }
   change.Publish();
-  CountExpired(core_, slot, expired);
-  if (bytes < Layout::FixedBytes(g) + g.underflow_bytes()) structure_.Balance(slot, lower);
+  CountExpired(core_, thread, expired);
+  if (bytes < Layout::FixedBytes(g) + g.underflow_bytes()) structure_.Balance(thread, lower);
 }
 
 template class Expirer<PaperLayout>;

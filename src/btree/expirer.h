@@ -21,7 +21,7 @@
 
 namespace skep::btree {
 
-// The caller's slot is outside its epoch. Thread-safe.
+// The caller's thread is outside its epoch. Thread-safe.
 template <class Layout>
 class Expirer {
  public:
@@ -30,12 +30,12 @@ class Expirer {
   // Cleans a leaf or a few whose deadline was `lag_ms` ago or more, the earliest first. Returns
   // whether there are more; false also if another thread is at it. Throws std::bad_alloc. Cost:
   // some 10 us for each leaf.
-  bool Run(Slot& slot, uint64_t now_ms, uint64_t lag_ms);
+  bool Run(ThreadState& thread, uint64_t now_ms, uint64_t lag_ms);
 
  private:
-  void FindLost(Slot& slot);
-  void Clean(Slot& slot, const ExpiryQueue::Entry& due, uint64_t now_ms);
-  void TryClean(Slot& slot, const LeafPlace& place, uint64_t now_ms);
+  void FindLost(ThreadState& thread);
+  void Clean(ThreadState& thread, const ExpiryQueue::Entry& due, uint64_t now_ms);
+  void TryClean(ThreadState& thread, const LeafPlace& place, uint64_t now_ms);
 
   std::mutex mutex_;       // held by who cleans; guards the next two
   std::string look_from_;  // where FindLost goes on; empty: at the first leaf

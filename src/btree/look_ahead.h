@@ -23,7 +23,7 @@
 //   loaded, so it has every write of its keys that finished before that, this thread's own ones
 //   included. The epoch keeps the buffer from being another node. Who makes room for a write leaves
 //   it: then what was found is forgotten. That the epoch's number is the same again would not be
-//   enough: between reading the number and announcing it a slot holds nothing back.
+//   enough: between reading the number and announcing it a thread holds nothing back.
 //
 // A read of the newest state needs no such look as long as nothing but such reads was executed
 // since its window was looked at. Its buffer was the newest of a node of the tree when the row was
@@ -45,7 +45,7 @@
 
 namespace skep::btree {
 
-// Owner: one batch; `slot` is in its epoch.
+// Owner: one batch; `thread` is in its epoch.
 template <class Layout>
 class LookAhead {
  public:
@@ -55,7 +55,8 @@ class LookAhead {
 
   using Requests = std::span<const Request>;
 
-  LookAhead(const Core& core, const Slot& slot) : core_(core), slot_(slot), reader_(core) {}
+  LookAhead(const Core& core, const ThreadState& thread)
+      : core_(core), thread_(thread), reader_(core) {}
 
   // To be called for each request in turn, before it is executed. Looks for the leaves of a window
   // of requests whenever one begins; the places of others are forgotten.
@@ -75,7 +76,7 @@ class LookAhead {
   // The newest leaf of request `i`, wherever it comes from: the window, the request's hint, the
   // root.
   LeafPlace Newest(uint32_t i, const Request& request) {
-    if (is_fresh_ && slot_.epoch_entries == epoch_entry_) {
+    if (is_fresh_ && thread_.epoch_entries == epoch_entry_) {
       const Path& path = paths_[i - first_];
       const NodeWord word{path.node == nullptr ? NodeWord::kRetired
                                                : path.node->word.load(std::memory_order_seq_cst)};
@@ -127,9 +128,9 @@ class LookAhead {
   }
 
   const Core& core_;
-  const Slot& slot_;
+  const ThreadState& thread_;
   const Reader<Layout> reader_;
-  uint64_t epoch_entry_ = 0;  // of the slot in an epoch, when the window was looked at
+  uint64_t epoch_entry_ = 0;  // of the thread in an epoch, when the window was looked at
   uint32_t first_ = 0;
   uint32_t end_ = 0;
   bool is_fresh_ =
@@ -140,7 +141,7 @@ class LookAhead {
 
 template <class Layout>
 void LookAhead<Layout>::Look(Requests requests, uint32_t first) {
-  epoch_entry_ = slot_.epoch_entries;
+  epoch_entry_ = thread_.epoch_entries;
   first_ = first;
   end_ = std::min(first + kWindow, static_cast<uint32_t>(requests.size()));
   has_scans_ = false;
@@ -251,7 +252,7 @@ void LookAhead<Layout>::FetchBeyond(Requests requests, std::span<const Step> ste
 // holds and more than a core can wait for; so it is asked for while the scan before it copies.
 template <class Layout>
 void LookAhead<Layout>::FetchScan(Requests requests, uint32_t i) const {
-  if (i >= end_ || slot_.epoch_entries != epoch_entry_) return;
+  if (i >= end_ || thread_.epoch_entries != epoch_entry_) return;
   const Request& r = requests[i];
   const Path& path = paths_[i - first_];
   const uint32_t items = ItemsOf(r);
@@ -268,7 +269,7 @@ void LookAhead<Layout>::FetchItemsBeyond(const Path& path, uint32_t items) const
 
 template <class Layout>
 bool LookAhead<Layout>::Holds(uint32_t i, NodeWord* word) const {
-  if (i < first_ || i >= end_ || slot_.epoch_entries != epoch_entry_) return false;
+  if (i < first_ || i >= end_ || thread_.epoch_entries != epoch_entry_) return false;
   const Path& path = paths_[i - first_];
   if (path.node == nullptr || core_.reclaimer.detached()) return false;
   if (core_.Head(path.link()) != path.node) return false;

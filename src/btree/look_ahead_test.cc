@@ -85,19 +85,19 @@ TEST_P(Windows, SeeTheWritesBeforeThem) {
 
 class Places : public OnEachLayout {};
 
-// Goal: no place outlives the stay in an epoch that it was found in. A slot that leaves, and comes
-// back while the epoch is the same, may have read the number before others went on to the next one
-// and freed what nobody seemed to look at.
-// Method: the slot comes back at once.
+// Goal: no place outlives the stay in an epoch that it was found in. A thread that leaves, and
+// comes back while the epoch is the same, may have read the number before others went on to the
+// next one and freed what nobody seemed to look at.
+// Method: the thread comes back at once.
 TEST_P(Places, AreForgottenWithTheEpoch) {
   TestTree tree;
   for (uint32_t i = 0; i < 2000; ++i) tree.Put(TestKey(i), TestValue("v"));
   tree.MaintainAll();
   Core& core = tree.core();
-  Slot& slot = core.slots.Take();
-  core.versions.EnterEpoch(slot);
+  ThreadState& thread = core.threads.Take();
+  core.versions.EnterEpoch(thread);
   VisitLayoutOfTest([&]<class Layout>() {
-    LookAhead<Layout> look_ahead(core, slot);
+    LookAhead<Layout> look_ahead(core, thread);
     Batch batch;
     for (const uint32_t i : {1000u, 1100u}) batch.Get(Kept(batch, TestKey(i)));
     look_ahead.Prepare(batch.requests(), 0);
@@ -107,16 +107,16 @@ TEST_P(Places, AreForgottenWithTheEpoch) {
     EXPECT_EQ(found.spot.known, (std::is_same_v<Layout, HeadLayout>));
     EXPECT_TRUE(look_ahead.CurrentAt(0, UINT64_MAX));
     EXPECT_TRUE(look_ahead.CurrentAt(1, UINT64_MAX));
-    const uint64_t epoch = slot.epoch.load();
-    core.versions.LeaveEpoch(slot);
-    core.versions.EnterEpoch(slot);
-    EXPECT_EQ(slot.epoch.load(), epoch);
+    const uint64_t epoch = thread.epoch.load();
+    core.versions.LeaveEpoch(thread);
+    core.versions.EnterEpoch(thread);
+    EXPECT_EQ(thread.epoch.load(), epoch);
     EXPECT_FALSE(look_ahead.CurrentAt(0, UINT64_MAX));
     EXPECT_FALSE(look_ahead.CurrentAt(1, UINT64_MAX));
     EXPECT_FALSE(look_ahead.Newest(0, request).spot.known);
   });
-  core.versions.LeaveEpoch(slot);
-  core.slots.Give(slot);
+  core.versions.LeaveEpoch(thread);
+  core.threads.Give(thread);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Places, EachLayout(), LayoutName);

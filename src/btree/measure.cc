@@ -90,8 +90,8 @@ TreeStatistics SurveyNodes(const Core& core, const SurveyBounds& bounds) {
 
 void AddCounters(const Core& core, TreeStatistics* tree) {
   tree->items = core.ItemCount();
-  core.slots.ForEach([&](const Slot& slot) {
-    tree->executing += slot.epoch.load(std::memory_order_relaxed) != Slot::kIdle;
+  core.threads.ForEach([&](const ThreadState& thread) {
+    tree->executing += thread.epoch.load(std::memory_order_relaxed) != ThreadState::kIdle;
   });
   // Each is read before what it is above of, so that writes meanwhile do not count as a delay.
   const Version drawn = core.Stamp(core.versions.last_drawn());

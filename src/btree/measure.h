@@ -22,8 +22,8 @@ struct SurveyBounds {
 // caller is inside an epoch. Cost: a few cache misses a row, most of them overlapping.
 TreeStatistics SurveyNodes(const Core& core, const SurveyBounds& bounds);
 
-// Adds what the tree's parts count: the second group. Thread-safe. Cost: a load or two a slot; the
-// mutexes of reclaimer, snapshots, arena and page table.
+// Adds what the tree's parts count: the second group. Thread-safe. Cost: a load or two a thread;
+// the mutexes of reclaimer, snapshots, arena and page table.
 void AddCounters(const Core& core, TreeStatistics* tree);
 
 // All of it by name, but for huge_bytes.

@@ -37,7 +37,7 @@ bool Storing::CopyValue(std::string_view value, uint64_t deadline_ms, StoredValu
 bool Storing::Add(std::string_view bytes, uint32_t whole_size, char* stub) {
   const auto size = static_cast<uint32_t>(bytes.size() + kOutsideHeaderBytes);
   ReserveMore(blocks_, 1);
-  const ArenaAddress at = core_.arena.Allocate(slot_.cache, size, limit_);
+  const ArenaAddress at = core_.arena.Allocate(thread_.cache, size, limit_);
   if (!at) return false;
   core_.has_blocks.store(true, std::memory_order_relaxed);
   std::memcpy(core_.arena.At(at) + kOutsideHeaderBytes, bytes.data(), bytes.size());
@@ -54,7 +54,7 @@ void Storing::SetBorn(Version version) {
 
 void Storing::DropCopies() {
   for (const OutsideBlock& block : blocks_) {
-    core_.arena.Free(slot_.cache, block.at, block.bytes);
+    core_.arena.Free(thread_.cache, block.at, block.bytes);
   }
   blocks_.clear();
   scratch_.Clear();

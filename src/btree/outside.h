@@ -17,7 +17,8 @@ namespace skep::btree {
 // destructor unless Keep() was called. Owner: one operation.
 class Storing {
  public:
-  Storing(Core& core, Slot& slot, Arena::Limit limit) : core_(core), slot_(slot), limit_(limit) {}
+  Storing(Core& core, ThreadState& thread, Arena::Limit limit)
+      : core_(core), thread_(thread), limit_(limit) {}
   Storing(const Storing&) = delete;
   Storing& operator=(const Storing&) = delete;
   ~Storing() { Drop(); }
@@ -56,7 +57,7 @@ class Storing {
   bool Add(std::string_view bytes, uint32_t whole_size, char* stub);
 
   Core& core_;
-  Slot& slot_;
+  ThreadState& thread_;
   const Arena::Limit limit_;
   std::vector<OutsideBlock> blocks_;  // named by stubs in scratch_
   Scratch scratch_;

@@ -19,14 +19,15 @@ bool RangeDelete<Layout>::HasKey(const Core& core, Version at, std::string_view 
 }
 
 template <class Layout>
-typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::string_view lo,
+typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(ThreadState& thread,
+                                                              std::string_view lo,
                                                               std::string_view hi, bool unbounded,
                                                               uint64_t limit, uint64_t now_ms) {
   if (!unbounded && lo >= hi) return {};
   asked_ = {.lo = lo, .hi = hi, .unbounded = unbounded};
   limit_ = limit;
   now_ms_ = now_ms;
-  Tries tries(core_.turnstiles, core_.versions, slot);
+  Tries tries(core_.turnstiles, core_.versions, thread);
   uint32_t rooms = 0;
   while (true) {
     tries.Begin();
@@ -34,43 +35,43 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(Slot& slot, std::s
     deleted_ = {};
     is_counted_ = false;
     ends_ = asked_;
-    const Attempt attempt = Try(slot, tries);
+    const Attempt attempt = Try(thread, tries);
     if (attempt == Attempt::kDone) break;
     if (attempt != Attempt::kNoMemory) continue;
     tries.GiveTurn();
-    if (++rooms > Upkeep::kRoomsMax || !upkeep_.MakeRoom(slot, 0)) return {.no_memory = true};
+    if (++rooms > Upkeep::kRoomsMax || !upkeep_.MakeRoom(thread, 0)) return {.no_memory = true};
   }
   tries.GiveTurn();
   // Nobody has to wait for versions of ours while the keys are counted.
-  core_.versions.EndWrites(slot);
+  core_.versions.EndWrites(thread);
   upkeep_.Release();
   if (!is_counted_) {
     deleted_ = Ranges<Layout>(core_, result_.version - 1, now_ms_)
                    .TallyKeys(ends_.lo, ends_.hi, ends_.unbounded);
   }
-  slot.AddItems(-static_cast<int64_t>(deleted_.held),
-                -static_cast<int64_t>(deleted_.with_deadline));
+  thread.AddItems(-static_cast<int64_t>(deleted_.held),
+                  -static_cast<int64_t>(deleted_.with_deadline));
   result_.keys = deleted_.live;
-  core_.versions.BeginWrites(slot);
+  core_.versions.BeginWrites(thread);
   if (deleted_.held > 0) {
-    structure_.Balance(slot, ends_.lo);
-    if (!ends_.unbounded) structure_.Balance(slot, ends_.hi);
+    structure_.Balance(thread, ends_.lo);
+    if (!ends_.unbounded) structure_.Balance(thread, ends_.hi);
   }
   return std::move(result_);
 }
 
 template <class Layout>
-Attempt RangeDelete<Layout>::Try(Slot& slot, Tries& tries) {
-  if (const auto attempt = TryOneLeaf(slot, tries)) return *attempt;
+Attempt RangeDelete<Layout>::Try(ThreadState& thread, Tries& tries) {
+  if (const auto attempt = TryOneLeaf(thread, tries)) return *attempt;
   tries.GiveTurn();
   // Nobody has to wait for our epoch while we wait for our turn.
-  core_.versions.LeaveEpoch(slot);
-  Versions::Turn turn(core_.versions, slot);
-  core_.versions.EnterEpoch(slot);
-  core_.versions.BeginOperation(slot);
+  core_.versions.LeaveEpoch(thread);
+  Versions::Turn turn(core_.versions, thread);
+  core_.versions.EnterEpoch(thread);
+  core_.versions.BeginOperation(thread);
   std::optional<StructureChange<Layout>> held;
   if (limit_ != UINT64_MAX) {
-    LockAndCount(held.emplace(core_, slot, Arena::Limit::kExceed));
+    LockAndCount(held.emplace(core_, thread, Arena::Limit::kExceed));
     if (deleted_.live == 0) return DeleteNothing();
   }
   const Versions::Stopped stopped(turn);
@@ -83,7 +84,7 @@ Attempt RangeDelete<Layout>::Try(Slot& slot, Tries& tries) {
     is_counted_ = true;
     if (deleted_.live == 0) return DeleteNothing();
   }
-  const Attempt attempt = Detach(slot, held ? &*held : nullptr);
+  const Attempt attempt = Detach(thread, held ? &*held : nullptr);
   core_.Sync(SyncPoint::kDetachMapped);
   return attempt;
 }
@@ -91,13 +92,13 @@ Attempt RangeDelete<Layout>::Try(Slot& slot, Tries& tries) {
 // A range within one leaf, or a limit that is reached there, is a write of that leaf. Nothing if it
 // is not so.
 template <class Layout>
-std::optional<Attempt> RangeDelete<Layout>::TryOneLeaf(Slot& slot, Tries& tries) {
+std::optional<Attempt> RangeDelete<Layout>::TryOneLeaf(ThreadState& thread, Tries& tries) {
   Path path;
   structure_.Descend(ends_.lo, &path);
   const Step& leaf = path.leaf();
   if (limit_ == UINT64_MAX && !EndsIn(leaf.node)) return std::nullopt;
   if (!tries.MayLock(leaf.link.lid())) return Attempt::kAgain;
-  StructureChange<Layout> change(core_, slot, Arena::Limit::kExceed);
+  StructureChange<Layout> change(core_, thread, Arena::Limit::kExceed);
   if (!change.Lock(leaf.node, leaf.word)) return Attempt::kAgain;
   now_ms_ = core_.now.Advance(now_ms_);
   if (!CountLeaf(leaf.node, leaf.word) && !EndsIn(leaf.node)) {
@@ -105,7 +106,7 @@ std::optional<Attempt> RangeDelete<Layout>::TryOneLeaf(Slot& slot, Tries& tries)
     return std::nullopt;
   }
   is_counted_ = true;
-  return deleted_.live == 0 ? DeleteNothing() : RewriteLeaf(slot, change, leaf);
+  return deleted_.live == 0 ? DeleteNothing() : RewriteLeaf(thread, change, leaf);
 }
 
 // Keys that have expired stay where they are, counted, for the expirer.
@@ -179,7 +180,7 @@ bool RangeDelete<Layout>::Hold(StructureChange<Layout>& change, const Step& step
 
 // With the writers stopped. `held`: it has locked the leaves of the range; null: nothing is locked.
 template <class Layout>
-Attempt RangeDelete<Layout>::Detach(Slot& slot, StructureChange<Layout>* held) {
+Attempt RangeDelete<Layout>::Detach(ThreadState& thread, StructureChange<Layout>* held) {
   Path left;
   Path right;
   const auto descend = [&](std::string_view key, Path* path) {
@@ -192,19 +193,19 @@ Attempt RangeDelete<Layout>::Detach(Slot& slot, StructureChange<Layout>* held) {
   while (true) {
     std::optional<StructureChange<Layout>> own;
     StructureChange<Layout>& change =
-        held != nullptr ? *held : own.emplace(core_, slot, Arena::Limit::kExceed);
+        held != nullptr ? *held : own.emplace(core_, thread, Arena::Limit::kExceed);
     descend(ends_.lo, &left);
     Attempt attempt;
     if (EndsIn(left.leaf().node)) {
       attempt =
-          Hold(change, left.leaf()) ? RewriteLeaf(slot, change, left.leaf()) : Attempt::kAgain;
+          Hold(change, left.leaf()) ? RewriteLeaf(thread, change, left.leaf()) : Attempt::kAgain;
     } else if (ends_.unbounded) {
-      attempt = DetachBetween(slot, change, left, left, 0);
+      attempt = DetachBetween(thread, change, left, left, 0);
     } else {
       descend(ends_.hi, &right);
       size_t common = 0;
       while (left[common + 1].node == right[common + 1].node) ++common;
-      attempt = DetachBetween(slot, change, left, right, common);
+      attempt = DetachBetween(thread, change, left, right, common);
     }
     if (attempt != Attempt::kAgain || held != nullptr) return attempt;
     std::this_thread::yield();
@@ -213,7 +214,7 @@ Attempt RangeDelete<Layout>::Detach(Slot& slot, StructureChange<Layout>* held) {
 
 // The leaf is locked in `change`.
 template <class Layout>
-Attempt RangeDelete<Layout>::RewriteLeaf(Slot& slot, StructureChange<Layout>& change,
+Attempt RangeDelete<Layout>::RewriteLeaf(ThreadState& thread, StructureChange<Layout>& change,
                                          const Step& leaf) {
   std::vector<LeafItem> items;
   structure_.Gather(leaf.node, NodeWord{leaf.word}.used(), &items);
@@ -224,7 +225,7 @@ Attempt RangeDelete<Layout>::RewriteLeaf(Slot& slot, StructureChange<Layout>& ch
   const auto fences = Layout::FencesOf(core_.codec, leaf.node);
   if (!Layout::CanBeLeaf(core_.codec, items, fences)) {
     change.Undo();
-    return structure_.Refresh(slot, ends_.lo, Arena::Limit::kExceed);
+    return structure_.Refresh(thread, ends_.lo, Arena::Limit::kExceed);
   }
   if (!change.ReplaceByLeaf(leaf.link, leaf.node, items, fences)) return Attempt::kNoMemory;
   if (!change.Draw()) return Attempt::kAgain;
@@ -237,7 +238,7 @@ Attempt RangeDelete<Layout>::RewriteLeaf(Slot& slot, StructureChange<Layout>& ch
 // Builds the nodes of the path below `common` anew: of the left one what lies below lo, up to the
 // new fence `sep`; of the right one what lies from hi up, from `sep`.
 template <class Layout>
-Attempt RangeDelete<Layout>::BuildSide(Slot& slot, StructureChange<Layout>& change,
+Attempt RangeDelete<Layout>::BuildSide(ThreadState& thread, StructureChange<Layout>& change,
                                        const Path& path, size_t common, bool is_left,
                                        std::string_view sep, bool sep_unbounded, Side* side) {
   const uint32_t inner_bytes_max = core_.codec.geometry.inner_bytes_max();
@@ -258,7 +259,7 @@ Attempt RangeDelete<Layout>::BuildSide(Slot& slot, StructureChange<Layout>& chan
   if (!new_fences(leaf.node, &fences)) return Attempt::kNoMemory;
   if (!Layout::CanBeLeaf(core_.codec, items, fences)) {
     change.Undo();
-    return structure_.Split(slot, path, path.size() - 1, Arena::Limit::kExceed) ==
+    return structure_.Split(thread, path, path.size() - 1, Arena::Limit::kExceed) ==
                    Attempt::kNoMemory
                ? Attempt::kNoMemory
                : Attempt::kAgain;
@@ -284,7 +285,7 @@ Attempt RangeDelete<Layout>::BuildSide(Slot& slot, StructureChange<Layout>& chan
     if (!new_fences(step.node, &fences)) return Attempt::kNoMemory;
     if (Layout::InnerBytes(core_.codec, children, fences) > inner_bytes_max) {
       change.Undo();
-      return structure_.Split(slot, path, depth, Arena::Limit::kExceed) == Attempt::kNoMemory
+      return structure_.Split(thread, path, depth, Arena::Limit::kExceed) == Attempt::kNoMemory
                  ? Attempt::kNoMemory
                  : Attempt::kAgain;
     }
@@ -312,7 +313,7 @@ void RangeDelete<Layout>::CollectDetached(const Path& path, size_t common, bool 
 }
 
 template <class Layout>
-Attempt RangeDelete<Layout>::DetachBetween(Slot& slot, StructureChange<Layout>& change,
+Attempt RangeDelete<Layout>::DetachBetween(ThreadState& thread, StructureChange<Layout>& change,
                                            const Path& left, const Path& right, size_t common) {
   const bool has_right = !ends_.unbounded;
   for (size_t i = common; i < left.size(); ++i) {
@@ -334,9 +335,9 @@ Attempt RangeDelete<Layout>::DetachBetween(Slot& slot, StructureChange<Layout>& 
   if (has_right) sep = core_.codec.Whole(items[right_child - 1].separator, scratch);
   Side left_side;
   Side right_side;
-  Attempt built = BuildSide(slot, change, left, common, true, sep, !has_right, &left_side);
+  Attempt built = BuildSide(thread, change, left, common, true, sep, !has_right, &left_side);
   if (built == Attempt::kDone && has_right) {
-    built = BuildSide(slot, change, right, common, false, sep, false, &right_side);
+    built = BuildSide(thread, change, right, common, false, sep, false, &right_side);
   }
   if (built != Attempt::kDone) return built;
   const Step& first = left.leaf();
@@ -370,7 +371,7 @@ Attempt RangeDelete<Layout>::DetachBetween(Slot& slot, StructureChange<Layout>& 
   change.Publish();
   result_.version = change.version();
   for (const Link link : detached) {
-    slot.retired.push_back(
+    thread.retired.push_back(
         {.kind = Retired::Kind::kSubtree, .link = link, .end = change.version()});
   }
   const std::string_view lower =

@@ -61,8 +61,8 @@ class RangeDelete {
 
   // Deletes the first `limit` keys of [lo, hi) that have not expired; and all that have between
   // them, which are not counted.
-  Result Run(Slot& slot, std::string_view lo, std::string_view hi, bool unbounded, uint64_t limit,
-             uint64_t now_ms);
+  Result Run(ThreadState& thread, std::string_view lo, std::string_view hi, bool unbounded,
+             uint64_t limit, uint64_t now_ms);
 
  private:
   using LeafItem = typename Layout::LeafItem;
@@ -77,20 +77,21 @@ class RangeDelete {
     Link leaf;
   };
 
-  Attempt Try(Slot& slot, Tries& tries);
-  std::optional<Attempt> TryOneLeaf(Slot& slot, Tries& tries);
+  Attempt Try(ThreadState& thread, Tries& tries);
+  std::optional<Attempt> TryOneLeaf(ThreadState& thread, Tries& tries);
   Attempt DeleteNothing();
   void LockAndCount(StructureChange<Layout>& change);
   LeafPlace LockLeaf(StructureChange<Layout>& change, std::string_view key) const;
   bool CountLeaf(const NodeHeader* leaf, uint64_t word);
   bool EndsIn(const NodeHeader* leaf) const;
   bool Hold(StructureChange<Layout>& change, const Step& step) const;
-  Attempt Detach(Slot& slot, StructureChange<Layout>* held);
-  Attempt RewriteLeaf(Slot& slot, StructureChange<Layout>& change, const Step& leaf);
-  Attempt DetachBetween(Slot& slot, StructureChange<Layout>& change, const Path& left,
+  Attempt Detach(ThreadState& thread, StructureChange<Layout>* held);
+  Attempt RewriteLeaf(ThreadState& thread, StructureChange<Layout>& change, const Step& leaf);
+  Attempt DetachBetween(ThreadState& thread, StructureChange<Layout>& change, const Path& left,
                         const Path& right, size_t common);
-  Attempt BuildSide(Slot& slot, StructureChange<Layout>& change, const Path& path, size_t common,
-                    bool is_left, std::string_view sep, bool sep_unbounded, Side* side);
+  Attempt BuildSide(ThreadState& thread, StructureChange<Layout>& change, const Path& path,
+                    size_t common, bool is_left, std::string_view sep, bool sep_unbounded,
+                    Side* side);
   void CollectDetached(const Path& path, size_t common, bool is_left, std::vector<Link>* links);
 
   Core& core_;

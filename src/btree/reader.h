@@ -4,8 +4,9 @@
 // again. At each node it follows the chain of older buffers to the one of its version. What others
 // add goes before the buffer it began at, so the chain is as long as it was then: as many buffers
 // as changes of that node that are not released, that snapshots keep, or that are not reclaimed
-// yet. The batch of a reader may have waited before: for a slot, if Slots::kSlotsMax batches run,
-// and for the mutex of the snapshots' list, if it reads at a snapshot.
+// yet. The batch of a reader may have waited before: for a thread state, if
+// ThreadStates::kThreadsMax batches run, and for the mutex of the snapshots' list, if it reads at a
+// snapshot.
 //
 // Reading the newest state. A link read in a node that was current leads to a node that was in the
 // tree then. If that left the tree since, what it holds is the state at that moment, which lies

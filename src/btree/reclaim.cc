@@ -38,7 +38,7 @@ Reclaimer::Reclaimer(Arena& arena, PageTable& table, Versions& versions, Snapsho
       front_bytes_(front_bytes),
       memory_(budget) {}
 
-bool Reclaimer::Run(Slot& slot, uint32_t pieces_max, bool wait) {
+bool Reclaimer::Run(ThreadState& thread, uint32_t pieces_max, bool wait) {
   std::unique_lock lock(mutex_, std::defer_lock);
   if (wait) {
     lock.lock();
@@ -52,12 +52,13 @@ bool Reclaimer::Run(Slot& slot, uint32_t pieces_max, bool wait) {
 
   const bool more_released = TakeReleased(pieces_max);
   WalkChains();
-  Collect(slot);
+  Collect(thread);
   JudgeBlocks();
-  FreeSome(slot);
+  FreeSome(thread);
   const bool more_to_mark = WalkSubtrees();
   // What died just now has no epoch yet.
-  const bool more_to_free = CanFree() || (!dying_.empty() && dying_.front().epoch == Slot::kIdle);
+  const bool more_to_free =
+      CanFree() || (!dying_.empty() && dying_.front().epoch == ThreadState::kIdle);
   return more_released || more_to_mark || more_to_free || HasRipe();
 }
 
@@ -66,19 +67,20 @@ bool Reclaimer::HasRipe() const {
          (!blocks_.empty() && IsRipe(blocks_.front().end));
 }
 
-void Reclaimer::Collect(Slot& slot) {
+void Reclaimer::Collect(ThreadState& thread) {
   size_t taken = 0;
   try {
-    while (taken < slot.retired.size()) {
-      Take(slot.retired[taken]);
+    while (taken < thread.retired.size()) {
+      Take(thread.retired[taken]);
       ++taken;
       WalkOn();
     }
   } catch (const std::bad_alloc&) {
-    slot.retired.erase(slot.retired.begin(), slot.retired.begin() + static_cast<ptrdiff_t>(taken));
+    thread.retired.erase(thread.retired.begin(),
+                         thread.retired.begin() + static_cast<ptrdiff_t>(taken));
     throw;
   }
-  slot.retired.clear();
+  thread.retired.clear();
 }
 
 void Reclaimer::Take(const Retired& what) {
@@ -209,7 +211,7 @@ bool Reclaimer::WalkBuffers() {
       continue;
     }
     const Version pin = snapshots_.PinIn(begin, end);
-    if (pin != Slot::kIdle) {
+    if (pin != ThreadState::kIdle) {
       snapshots_.Keep(pin, {.kind = Retired::Kind::kBuffer,
                             .bytes = static_cast<uint32_t>(buffer->buffer_bytes()),
                             .link = walk_.link,
@@ -233,7 +235,7 @@ void Reclaimer::EndWalk() {
   const bool is_early = chain.has_left && !IsRipe(chain.left_at);
   if (walk_.left_unripe || is_early) {
     chain.due = walk_.left_unripe ? walk_.top : chain.left_at;
-    chain.unmarked = Slot::kIdle;
+    chain.unmarked = ThreadState::kIdle;
     AwaitAgain(walk_.link, chain);
   } else {
     JudgeNode(Node(table_.Find(walk_.link)));
@@ -264,14 +266,14 @@ void Reclaimer::JudgeNode(NodeHeader* head) {
   }
   const Version pin =
       snapshots_.PinIn(head->version.load(std::memory_order_relaxed), chain.left_at);
-  if (pin != Slot::kIdle) {
+  if (pin != ThreadState::kIdle) {
     return snapshots_.Keep(pin, {.kind = chain.left_as,
                                  .bytes = BytesOf(head, chain.left_as),
                                  .link = link,
                                  .end = chain.left_at});
   }
   const bool is_whole = chain.left_as == Retired::Kind::kWholeNode;
-  if (is_whole && (has_older || snapshots_.PinIn(0, chain.left_at) != Slot::kIdle)) {
+  if (is_whole && (has_older || snapshots_.PinIn(0, chain.left_at) != ThreadState::kIdle)) {
     QueueBlocks(head, chain.left_at);
     chain.left_as = Retired::Kind::kNode;
   }
@@ -320,7 +322,7 @@ void Reclaimer::JudgeBlock(const Retired& what) {
   Version born;
   std::memcpy(&born, arena_.At(what.at), sizeof born);
   const Version pin = snapshots_.PinIn(born, what.end);
-  if (pin != Slot::kIdle) {
+  if (pin != ThreadState::kIdle) {
     snapshots_.Keep(pin, what);
   } else {
     Die(what);
@@ -381,13 +383,13 @@ bool Reclaimer::MarkSubtree(const Retired& what) {
 }
 
 // Frees what no reader can stand on.
-void Reclaimer::FreeSome(Slot& slot) {
+void Reclaimer::FreeSome(ThreadState& thread) {
   lowest_epoch_ = 0;
   if (dying_.empty()) return;
-  if (dying_.back().epoch == Slot::kIdle) {
+  if (dying_.back().epoch == ThreadState::kIdle) {
     hook_.Reach(SyncPoint::kReclaimUnlinked);
     const uint64_t epoch = versions_.AdvanceEpoch();
-    for (auto dying = dying_.rbegin(); dying != dying_.rend() && dying->epoch == Slot::kIdle;
+    for (auto dying = dying_.rbegin(); dying != dying_.rend() && dying->epoch == ThreadState::kIdle;
          ++dying) {
       dying->epoch = epoch;
     }
@@ -395,28 +397,28 @@ void Reclaimer::FreeSome(Slot& slot) {
   lowest_epoch_ = versions_.LowestEpoch();
   while (CanFree() && Spend(&left_.frees)) {
     ++visits_;
-    Free(dying_.front().what, slot);
+    Free(dying_.front().what, thread);
     dying_.pop_front();
   }
 }
 
-void Reclaimer::Free(const Retired& what, Slot& slot) {
+void Reclaimer::Free(const Retired& what, ThreadState& thread) {
   switch (what.kind) {
     case Retired::Kind::kBlock:
-      return FreeBlock({.at = what.at, .bytes = what.bytes}, slot);
+      return FreeBlock({.at = what.at, .bytes = what.bytes}, thread);
     case Retired::Kind::kUnlinked:
       // The mark of death, for readers outside the epochs.
       Node(what.at)->word.store(NodeWord::kDead, std::memory_order_relaxed);
       NoteFreed(what.bytes);
-      return arena_.Free(slot.cache, what.at, what.bytes);
+      return arena_.Free(thread.cache, what.at, what.bytes);
     default:
-      return FreeNode(what, slot);
+      return FreeNode(what, thread);
   }
 }
 
 // Whoever came with a hint or a sibling link found the node in the page table until now. That it
 // dies is noted first: `what` is of the list too, whose elements stay where they are.
-void Reclaimer::FreeNode(const Retired& what, Slot& slot) {
+void Reclaimer::FreeNode(const Retired& what, ThreadState& thread) {
   const Link link = what.link;
   const ArenaAddress at = table_.Find(link);
   NodeHeader* const node = Node(at);
@@ -425,7 +427,7 @@ void Reclaimer::FreeNode(const Retired& what, Slot& slot) {
   Die({.kind = Retired::Kind::kUnlinked,
        .bytes = static_cast<uint32_t>(node->buffer_bytes()),
        .at = at});
-  for (const OutsideBlock& block : named_) FreeBlock(block, slot);
+  for (const OutsideBlock& block : named_) FreeBlock(block, thread);
   visits_ += named_.size();
   left_.frees -= std::min<uint32_t>(left_.frees, static_cast<uint32_t>(named_.size()));
   node->version.store(NodeHeader::kDead, std::memory_order_relaxed);
@@ -433,11 +435,11 @@ void Reclaimer::FreeNode(const Retired& what, Slot& slot) {
 }
 
 // The mark of death of a block is in its `born`.
-void Reclaimer::FreeBlock(const OutsideBlock& block, Slot& slot) {
+void Reclaimer::FreeBlock(const OutsideBlock& block, ThreadState& thread) {
   std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(arena_.At(block.at)))
       .store(NodeWord::kDead, std::memory_order_relaxed);
   NoteFreed(block.bytes);
-  arena_.Free(slot.cache, block.at, block.bytes);
+  arena_.Free(thread.cache, block.at, block.bytes);
 }
 
 // The blocks that the node names, each once.

@@ -1,7 +1,7 @@
 // reclaim.h: when memory that left the tree is used again (Honeycomb, section 3.2).
 //
-// Whoever takes something out of the tree notes it in its slot (Slot::retired). Later it goes
-// through two stages, a little at a time, whoever executes a batch next or calls Maintain:
+// Whoever takes something out of the tree notes it in its state (ThreadState::retired). Later it
+// goes through two stages, a little at a time, whoever executes a batch next or calls Maintain:
 //
 //   1 waiting   until no reader that is executing can need it (protocol S): until it is ripe. Then,
 //               if no snapshot lies in its interval, it is unlinked; else it is kept for the newest
@@ -124,10 +124,10 @@ class Reclaimer {
             const ReleaseGate& gate, const NodeContents& contents, const SyncHook& hook,
             MemoryBudget& budget, uint32_t front_bytes);
 
-  // Takes over what `slot`, the caller's own, has retired, and works through what there is to do,
-  // at most `pieces_max` of each kind. The slot must be out of its epoch. Returns whether there is
-  // more to do now. If another thread is at it, waits for it, or does nothing and returns false.
-  bool Run(Slot& slot, uint32_t pieces_max, bool wait = false);
+  // Takes over what `thread`, the caller's own, has retired, and works through what there is to do,
+  // at most `pieces_max` of each kind. The thread must be out of its epoch. Returns whether there
+  // is more to do now. If another thread is at it, waits for it, or does nothing and returns false.
+  bool Run(ThreadState& thread, uint32_t pieces_max, bool wait = false);
 
   // Subtrees that are about to be detached: to be called before the change is visible. Each must be
   // retired as kSubtree afterwards.
@@ -146,11 +146,11 @@ class Reclaimer {
  private:
   // What there is to do in the chain of a LID.
   struct Chain {
-    Version due = 0;                 // the horizon from which on it is to be walked
-    Version unmarked = Slot::kIdle;  // the lowest version of those that lost their marks
-    bool has_left = false;           // the node has left the tree
-    Version left_at = 0;             // then: at this version
-    Retired::Kind left_as = {};      // then: kNode or kWholeNode
+    Version due = 0;                        // the horizon from which on it is to be walked
+    Version unmarked = ThreadState::kIdle;  // the lowest version of those that lost their marks
+    bool has_left = false;                  // the node has left the tree
+    Version left_at = 0;                    // then: at this version
+    Retired::Kind left_as = {};             // then: kNode or kWholeNode
   };
   struct Due {
     Version due;
@@ -174,7 +174,7 @@ class Reclaimer {
   };
 
   bool IsRipe(Version end) const { return end <= horizon_; }
-  void Collect(Slot& slot);
+  void Collect(ThreadState& thread);
   void Take(const Retired& what);
   bool TakeReleased(uint32_t pieces_max);
   void TakeBack(const Retired& what);
@@ -195,15 +195,15 @@ class Reclaimer {
   void JudgeBlock(const Retired& what);
   bool WalkSubtrees();
   bool MarkSubtree(const Retired& what);
-  void FreeSome(Slot& slot);
-  void Free(const Retired& what, Slot& slot);
-  void FreeNode(const Retired& what, Slot& slot);
-  void FreeBlock(const OutsideBlock& block, Slot& slot);
+  void FreeSome(ThreadState& thread);
+  void Free(const Retired& what, ThreadState& thread);
+  void FreeNode(const Retired& what, ThreadState& thread);
+  void FreeBlock(const OutsideBlock& block, ThreadState& thread);
   void ListBlocks(const NodeHeader* node);
   bool HasRipe() const;
   bool CanFree() const { return !dying_.empty() && dying_.front().epoch < lowest_epoch_; }
   NodeHeader* Node(ArenaAddress buffer) const { return NodeIn(arena_.At(buffer), front_bytes_); }
-  void Die(const Retired& what) { dying_.push_back({.epoch = Slot::kIdle, .what = what}); }
+  void Die(const Retired& what) { dying_.push_back({.epoch = ThreadState::kIdle, .what = what}); }
 
   Arena& arena_;
   PageTable& table_;

@@ -19,21 +19,21 @@ constexpr BtreeOptions kMergesAlways{.node_bytes = 2048, .log_bytes = 0};
 
 class Reclaiming : public OnEachLayout {
  protected:
-  // A reader in a slot of its own, which reads at what is released when it begins.
+  // A reader with a thread state of its own, which reads at what is released when it begins.
   class HeldFloor {
    public:
-    explicit HeldFloor(Core& core) : core_(core), slot_(core.slots.Take()) {}
+    explicit HeldFloor(Core& core) : core_(core), thread_(core.threads.Take()) {}
     ~HeldFloor() {
       LetGo();
-      core_.slots.Give(slot_);
+      core_.threads.Give(thread_);
     }
     void Hold() { HoldAt(core_.gate.released()); }
-    void HoldAt(Version version) { slot_.read_floor.store(version, std::memory_order_seq_cst); }
-    void LetGo() { HoldAt(Slot::kIdle); }
+    void HoldAt(Version version) { thread_.read_floor.store(version, std::memory_order_seq_cst); }
+    void LetGo() { HoldAt(ThreadState::kIdle); }
 
    private:
     Core& core_;
-    Slot& slot_;
+    ThreadState& thread_;
   };
 
   // The work done meanwhile: in all, and at most by one call.
@@ -251,15 +251,15 @@ TEST_P(Reclaiming, ADetachedTreeIsFreedWhileItIsWalked) {
   const uint64_t full = tree.allocated_bytes();
   const uint64_t nodes = tree.Statistics().leaves;
   tree.DeleteRange(Range::All());
-  Slot& slot = tree.core().slots.Take();
+  ThreadState& thread = tree.core().threads.Take();
   const auto halved = [&] { return tree.allocated_bytes() < full / 2; };
   for (bool more = true; more && !halved();) {
-    more = tree.core().reclaimer.Run(slot, 16);
+    more = tree.core().reclaimer.Run(thread, 16);
     EXPECT_LE(WaitsOf(tree), nodes / 2);
   }
   EXPECT_TRUE(halved());
   EXPECT_TRUE(tree.core().reclaimer.detached());
-  tree.core().slots.Give(slot);
+  tree.core().threads.Give(thread);
   tree.ExpectHolds({});
   tree.ExpectNothingLeaked();
 }

@@ -104,9 +104,9 @@ SnapshotStatistics Snapshots::Statistics() const {
 Version Snapshots::PinIn(Version begin, Version end) const {
   std::lock_guard lock(mutex_);
   const auto above = versions_.lower_bound(end);
-  if (above == versions_.begin()) return Slot::kIdle;
+  if (above == versions_.begin()) return ThreadState::kIdle;
   const Version newest = std::prev(above)->first;
-  return newest >= begin ? newest : Slot::kIdle;
+  return newest >= begin ? newest : ThreadState::kIdle;
 }
 
 void Snapshots::Keep(Version version, const Retired& what) {

@@ -86,7 +86,7 @@ class Snapshots {
 
   SnapshotStatistics Statistics() const;
 
-  // The newest pinned version in [begin, end); Slot::kIdle if there is none.
+  // The newest pinned version in [begin, end); ThreadState::kIdle if there is none.
   Version PinIn(Version begin, Version end) const;
 
   // Keeps `what` until the pin at `version` goes. If it went meanwhile, it is released at once.

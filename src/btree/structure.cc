@@ -184,19 +184,19 @@ bool Structure<Layout>::MakeHalves(StructureChange<Layout>& change, const Step& 
 }
 
 template <class Layout>
-Attempt Structure<Layout>::Split(Slot& slot, const Path& path, size_t depth, Arena::Limit limit,
-                                 const std::string_view* separator) {
+Attempt Structure<Layout>::Split(ThreadState& thread, const Path& path, size_t depth,
+                                 Arena::Limit limit, const std::string_view* separator) {
   const Step& node = path[depth];
-  if (depth == 0) return GrowRoot(slot, node, limit, separator);
+  if (depth == 0) return GrowRoot(thread, node, limit, separator);
   const Step& parent = path[depth - 1];
   const Geometry& g = core_.codec.geometry;
   // Room for the largest separator: how long this one is depends on where the cut will be.
   if (Layout::InnerBytesOf(core_.codec, parent.node) + Layout::SeparatorBytesMax(g) >
       g.inner_bytes_max()) {
-    return Split(slot, path, depth - 1, limit);
+    return Split(thread, path, depth - 1, limit);
   }
 
-  StructureChange<Layout> change(core_, slot, limit);
+  StructureChange<Layout> change(core_, thread, limit);
   if (!change.Lock(node.node, node.word) || !change.Lock(parent.node, parent.word)) {
     return Attempt::kAgain;
   }
@@ -240,9 +240,9 @@ bool Structure<Layout>::IsInside(const NodeHeader* node, std::string_view key) c
 }
 
 template <class Layout>
-Attempt Structure<Layout>::GrowRoot(Slot& slot, const Step& root, Arena::Limit limit,
+Attempt Structure<Layout>::GrowRoot(ThreadState& thread, const Step& root, Arena::Limit limit,
                                     const std::string_view* separator) {
-  StructureChange<Layout> change(core_, slot, limit);
+  StructureChange<Layout> change(core_, thread, limit);
   if (!change.Lock(root.node, root.word)) return Attempt::kAgain;
   core_.Sync(SyncPoint::kStructureLocked);
   Halves halves;
@@ -264,7 +264,7 @@ Attempt Structure<Layout>::GrowRoot(Slot& slot, const Step& root, Arena::Limit l
 }
 
 template <class Layout>
-Attempt Structure<Layout>::Refresh(Slot& slot, std::string_view key, Arena::Limit limit) {
+Attempt Structure<Layout>::Refresh(ThreadState& thread, std::string_view key, Arena::Limit limit) {
   Path path;
   Descend(key, &path);
   const Step& leaf = path.leaf();
@@ -273,9 +273,9 @@ Attempt Structure<Layout>::Refresh(Slot& slot, std::string_view key, Arena::Limi
   const Fences fences = Layout::FencesOf(core_.codec, leaf.node);
   Attempt attempt = Attempt::kAgain;
   if (!Layout::FitsLeaf(core_.codec, items, fences)) {
-    attempt = Split(slot, path, path.size() - 1, limit);
+    attempt = Split(thread, path, path.size() - 1, limit);
   } else {
-    StructureChange<Layout> change(core_, slot, limit);
+    StructureChange<Layout> change(core_, thread, limit);
     if (!change.Lock(leaf.node, leaf.word)) return Attempt::kAgain;
     if (!change.ReplaceByLeaf(leaf.link, leaf.node, items, fences)) return Attempt::kNoMemory;
     if (change.Draw()) change.Publish();
@@ -290,13 +290,13 @@ bool Structure<Layout>::IsTooSmall(const NodeHeader* node) const {
 }
 
 template <class Layout>
-const NodeHeader* Structure<Layout>::Balance(Slot& slot, std::string_view key) {
+const NodeHeader* Structure<Layout>::Balance(ThreadState& thread, std::string_view key) {
   constexpr int kChangesMax = 16;
   Path path;
   for (int changes = 0;; ++changes) {
-    core_.versions.BeginOperation(slot);
+    core_.versions.BeginOperation(thread);
     Descend(key, &path);
-    if (changes == kChangesMax || BalanceStep(slot, path) != Attempt::kDone) {
+    if (changes == kChangesMax || BalanceStep(thread, path) != Attempt::kDone) {
       return path.leaf().node;
     }
   }
@@ -304,20 +304,20 @@ const NodeHeader* Structure<Layout>::Balance(Slot& slot, std::string_view key) {
 
 // One join on the path, the lowest that is called for. kAgain: none, or somebody is in the way.
 template <class Layout>
-Attempt Structure<Layout>::BalanceStep(Slot& slot, const Path& path) {
+Attempt Structure<Layout>::BalanceStep(ThreadState& thread, const Path& path) {
   if (path.size() == 1) return Attempt::kAgain;
   const auto separators = [&](size_t depth) {
     return typename Layout::Inner(core_.codec, path[depth].node).count();
   };
-  if (separators(0) == 0) return CollapseRoot(slot, path[0]);
+  if (separators(0) == 0) return CollapseRoot(thread, path[0]);
   size_t depth = path.size() - 1;
   while (depth > 0 && !(IsTooSmall(path[depth].node) && separators(depth - 1) > 0)) --depth;
-  return depth > 0 ? Join(slot, path, depth) : Attempt::kAgain;
+  return depth > 0 ? Join(thread, path, depth) : Attempt::kAgain;
 }
 
 template <class Layout>
-Attempt Structure<Layout>::CollapseRoot(Slot& slot, const Step& root) {
-  StructureChange<Layout> change(core_, slot, Arena::Limit::kExceed);
+Attempt Structure<Layout>::CollapseRoot(ThreadState& thread, const Step& root) {
+  StructureChange<Layout> change(core_, thread, Arena::Limit::kExceed);
   const Link link = typename Layout::Inner(core_.codec, root.node).leftmost();
   NodeHeader* const child = core_.Head(link);
   const uint64_t word = child->word.load(std::memory_order_seq_cst);
@@ -392,7 +392,7 @@ bool Structure<Layout>::JoinInner(StructureChange<Layout>& change, const Step& l
 }
 
 template <class Layout>
-Attempt Structure<Layout>::Join(Slot& slot, const Path& path, size_t depth) {
+Attempt Structure<Layout>::Join(ThreadState& thread, const Path& path, size_t depth) {
   const Step& parent = path[depth - 1];
   const typename Layout::Inner inner(core_.codec, parent.node);
   std::vector<InnerItem> items;
@@ -409,7 +409,7 @@ Attempt Structure<Layout>::Join(Slot& slot, const Path& path, size_t depth) {
   sibling.node = core_.Head(sibling.link);
   sibling.word = sibling.node->word.load(std::memory_order_seq_cst);
 
-  StructureChange<Layout> change(core_, slot, Arena::Limit::kExceed);
+  StructureChange<Layout> change(core_, thread, Arena::Limit::kExceed);
   if (!change.Lock(left.node, left.word) || !change.Lock(right.node, right.word) ||
       !change.Lock(parent.node, parent.word)) {
     return Attempt::kAgain;
@@ -437,7 +437,7 @@ Attempt Structure<Layout>::Join(Slot& slot, const Path& path, size_t depth) {
       core_.codec.geometry.inner_bytes_max()) {
     // The new separator is longer than the old one.
     change.Undo();
-    return Split(slot, path, depth - 1, Arena::Limit::kExceed);
+    return Split(thread, path, depth - 1, Arena::Limit::kExceed);
   }
   if (!change.ReplaceByInner(parent.link, parent.node, parent.node->level, leftmost, items,
                              parent_fences)) {

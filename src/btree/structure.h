@@ -72,17 +72,17 @@ class Structure {
   // Splits the node at `depth`. `separator`: a key that becomes the first possible one of the right
   // half (leaves only; kAgain if it is not strictly inside the fences); null: even halves. Whether
   // or not kDone, the path is no longer right.
-  Attempt Split(Slot& slot, const Path& path, size_t depth, Arena::Limit limit,
+  Attempt Split(ThreadState& thread, const Path& path, size_t depth, Arena::Limit limit,
                 const std::string_view* separator = nullptr);
 
   // Merges the log of the key's leaf, or splits it; kAgain if that is done, since the caller then
   // has to find its place again.
-  Attempt Refresh(Slot& slot, std::string_view key, Arena::Limit limit);
+  Attempt Refresh(ThreadState& thread, std::string_view key, Arena::Limit limit);
 
   // Joins what has become too small around the key, as far as nobody is in the way. Never fails:
   // what it cannot do now is done at a later occasion. Returns the leaf of the key as it last saw
   // it.
-  const NodeHeader* Balance(Slot& slot, std::string_view key);
+  const NodeHeader* Balance(ThreadState& thread, std::string_view key);
 
   // Lets the leaves on both sides of the fence know each other.
   void Relink(std::string_view fence) const;
@@ -101,11 +101,11 @@ class Structure {
     std::string text;     // the same, whole
   };
 
-  Attempt GrowRoot(Slot& slot, const Step& root, Arena::Limit limit,
+  Attempt GrowRoot(ThreadState& thread, const Step& root, Arena::Limit limit,
                    const std::string_view* separator);
-  Attempt BalanceStep(Slot& slot, const Path& path);
-  Attempt CollapseRoot(Slot& slot, const Step& root);
-  Attempt Join(Slot& slot, const Path& path, size_t depth);
+  Attempt BalanceStep(ThreadState& thread, const Path& path);
+  Attempt CollapseRoot(ThreadState& thread, const Step& root);
+  Attempt Join(ThreadState& thread, const Path& path, size_t depth);
   bool MakeHalves(StructureChange<Layout>& change, const Step& node,
                   const std::string_view* separator, Halves* halves) const;
   bool CanCut(std::span<const LeafItem> items, size_t cut, const Fences& fences,

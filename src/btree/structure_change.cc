@@ -25,7 +25,7 @@ template <class Layout>
 StructureChange<Layout>::~StructureChange() {
   Undo();
   if (lists_.locked.capacity() <= ChangeLists::kLockedKept) {
-    slot_.workspace->change = std::move(lists_);
+    thread_.workspace->change = std::move(lists_);
   }
 }
 
@@ -47,7 +47,7 @@ NodeHeader* StructureChange<Layout>::Copy(Link link, const NodeHeader* built, ui
                                           uint32_t bytes, NodeHeader* replaces) {
   SKEP_CHECK(bytes <= Geometry::kBufferBytesMax);  // what `units` can say
   ReserveMore(lists_.made, 1);
-  const ArenaAddress at = core_.arena.Allocate(slot_.cache, bytes, limit_);
+  const ArenaAddress at = core_.arena.Allocate(thread_.cache, bytes, limit_);
   if (!at) return nullptr;
   NodeHeader* const made = core_.Node(at);
   new (made) NodeHeader;
@@ -220,7 +220,7 @@ bool StructureChange<Layout>::Draw(size_t more_retired) {
   PreparePublish(more_retired);
   core_.Sync(SyncPoint::kStructureBuilt);
   drawn_ = core_.versions.Draw();
-  if (!core_.versions.MayWrite(slot_, drawn_)) return false;
+  if (!core_.versions.MayWrite(thread_, drawn_)) return false;
   version_ = core_.Stamp(drawn_);
   storing_.SetBorn(version_);
   return true;
@@ -283,7 +283,7 @@ template <class Layout>
 void StructureChange<Layout>::PreparePublish(size_t more_retired) {
   lists_.gone.clear();
   if (core_.has_blocks.load(std::memory_order_relaxed)) ListGone();
-  ReserveMore(slot_.retired,
+  ReserveMore(thread_.retired,
               lists_.made.size() + lists_.leaving.size() + lists_.gone.size() + more_retired);
   is_prepared_ = true;
 }
@@ -301,10 +301,11 @@ void StructureChange<Layout>::Publish() {
   for (const Leaving& leaving : lists_.leaving) {
     MarkDead(leaving.node, NodeWord::kRetired);
     Count(leaving.node, -uint64_t{1});
-    slot_.retired.push_back({.kind = Retired::Kind::kNode, .link = leaving.link, .end = version_});
+    thread_.retired.push_back(
+        {.kind = Retired::Kind::kNode, .link = leaving.link, .end = version_});
   }
   for (const OutsideBlock& block : lists_.gone) {
-    slot_.retired.push_back(
+    thread_.retired.push_back(
         {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = version_});
   }
   for (const Made& made : lists_.made) {
@@ -312,7 +313,7 @@ void StructureChange<Layout>::Publish() {
     const ArenaAddress old = core_.table.Load(made.link.lid()).buffer();
     Count(made.replaces, -uint64_t{1});
     Map(made);
-    slot_.retired.push_back(
+    thread_.retired.push_back(
         core_.versioning.Replaced(made.link, old, made.replaces->buffer_bytes(), version_));
   }
   for (const Made& made : lists_.made) QueueDeadline(made);
@@ -366,7 +367,7 @@ void StructureChange<Layout>::ListGone() {
 template <class Layout>
 void StructureChange<Layout>::Undo() {
   for (const Made& made : lists_.made) {
-    core_.arena.Free(slot_.cache, made.at, made.node->buffer_bytes());
+    core_.arena.Free(thread_.cache, made.at, made.node->buffer_bytes());
     if (made.replaces == nullptr) core_.table.Free(made.link);
   }
   if (unused_) core_.table.Free(unused_);

@@ -46,12 +46,12 @@ class StructureChange {
   using InnerItem = typename Layout::InnerItem;
   using Fences = typename Layout::Fences;
 
-  StructureChange(Core& core, Slot& slot, Arena::Limit limit)
+  StructureChange(Core& core, ThreadState& thread, Arena::Limit limit)
       : core_(core),
-        slot_(slot),
+        thread_(thread),
         limit_(limit),
-        storing_(core, slot, limit),
-        lists_(std::exchange(slot.workspace->change, {})) {}
+        storing_(core, thread, limit),
+        lists_(std::exchange(thread.workspace->change, {})) {}
   ~StructureChange();
 
   // Locks the node if its word is still `word`.
@@ -70,7 +70,7 @@ class StructureChange {
   // A new buffer for a LID; `old`, its newest one, is locked.
   bool ReplaceByLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
                      const Fences& fences);
-  // By a leaf that Layout::MergeLeaf has built elsewhere, `used` long: on the slot's bench, say.
+  // By a leaf that Layout::MergeLeaf has built elsewhere, `used` long: on the thread's bench, say.
   bool ReplaceByMerged(Link link, NodeHeader* old, const NodeHeader* merged, uint32_t used);
   bool ReplaceByInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
                       std::span<const InnerItem> items, const Fences& fences);
@@ -104,7 +104,7 @@ class StructureChange {
   using Append = ChangeLists::Append;
 
   // Where nodes are built.
-  NodeHeader* Bench() { return slot_.workspace->Bench(Layout::kFrontBytes); }
+  NodeHeader* Bench() { return thread_.workspace->Bench(Layout::kFrontBytes); }
   NodeHeader* Copy(Link link, const NodeHeader* built, uint32_t used, uint32_t bytes,
                    NodeHeader* replaces);
   bool MakeLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items, const Fences& fences);
@@ -125,7 +125,7 @@ class StructureChange {
   void Count(const NodeHeader* node, uint64_t by);
 
   Core& core_;
-  Slot& slot_;
+  ThreadState& thread_;
   Arena::Limit limit_;
   Storing storing_;
   Version drawn_ = 0;

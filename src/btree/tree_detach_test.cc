@@ -41,9 +41,9 @@ class DetachedTree : public OnEachLayout {
   // One step of the walk, and of what follows it. True if there is more.
   bool WalkOn(uint32_t pieces) {
     Core& core = tree_.core();
-    Slot& slot = core.slots.Take();
-    const bool more = core.reclaimer.Run(slot, pieces);
-    core.slots.Give(slot);
+    ThreadState& thread = core.threads.Take();
+    const bool more = core.reclaimer.Run(thread, pieces);
+    core.threads.Give(thread);
     return more;
   }
 
@@ -59,9 +59,9 @@ class DetachedTree : public OnEachLayout {
     }
     tree_.Execute(batch);
     EXPECT_EQ(batch.outcome(0).integer, kKeys);
-    uint32_t slot = 1;
+    uint32_t thread = 1;
     for (const auto& [key, value] : before_) {
-      ASSERT_EQ(batch.outcome(slot++).value, value) << key;
+      ASSERT_EQ(batch.outcome(thread++).value, value) << key;
     }
   }
 
@@ -70,9 +70,9 @@ class DetachedTree : public OnEachLayout {
     Batch batch;
     for (const auto& [key, hint] : hints_) batch.Add({.op = Op::kGet, .key = key, .hint = hint});
     tree_.Execute(batch);
-    uint32_t slot = 0;
+    uint32_t thread = 0;
     for (const auto& [key, hint] : hints_) {
-      const Outcome& outcome = batch.outcome(slot++);
+      const Outcome& outcome = batch.outcome(thread++);
       const auto expected = state.find(key);
       ASSERT_EQ(outcome.present, expected != state.end()) << key;
       if (outcome.present) {

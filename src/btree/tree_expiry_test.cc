@@ -208,17 +208,17 @@ TEST_P(Expiry, UpkeepDoesNotReadTheFencesOfLeavesThatHaveLeft) {
     tree.Execute(batch);
   }
   tree.Do({.op = Op::kDeleteAll});
-  Slot& slot = tree.core().slots.Take();
+  ThreadState& thread = tree.core().threads.Take();
   VisitLayoutOfTest([&]<class Layout>() {
     Expirer<Layout> expirer(tree.core());
-    while (tree.core().reclaimer.Run(slot, 1)) {
+    while (tree.core().reclaimer.Run(thread, 1)) {
       const Lid end = tree.core().table.end();
       for (Lid lid = 1; lid < end; ++lid) tree.core().expiry.Add(lid, 1);
-      while (expirer.Run(slot, kNow, 0)) {
+      while (expirer.Run(thread, kNow, 0)) {
       }
     }
   });
-  tree.core().slots.Give(slot);
+  tree.core().threads.Give(thread);
   EXPECT_EQ(tree.core().expiry.size(), 0u);
   tree.ExpectNothingLeaked();
 }

@@ -551,17 +551,18 @@ TEST_P(LongBatches, AtASnapshotHoldBackWhatItSees) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, LongBatches, EachLayout(), LayoutName);
 
-// Goal: as many batches as there are slots run at the same time; one more waits for one to end.
-TEST(SlotsOfBatches, AreWaitedForBeyondTheirNumber) {
-  Slots slots;
-  std::vector<Slot*> taken;
-  for (uint32_t i = 0; i < Slots::kSlotsMax; ++i) taken.push_back(&slots.Take());
-  EXPECT_EQ(std::set<Slot*>(taken.begin(), taken.end()).size(), Slots::kSlotsMax);
-  std::atomic<Slot*> got = nullptr;
-  std::thread waiter([&] { got = &slots.Take(); });
+// Goal: as many batches as there are thread states run at the same time; one more waits for one to
+// end.
+TEST(ThreadStatesOfBatches, AreWaitedForBeyondTheirNumber) {
+  ThreadStates states;
+  std::vector<ThreadState*> taken;
+  for (uint32_t i = 0; i < ThreadStates::kThreadsMax; ++i) taken.push_back(&states.Take());
+  EXPECT_EQ(std::set<ThreadState*>(taken.begin(), taken.end()).size(), ThreadStates::kThreadsMax);
+  std::atomic<ThreadState*> got = nullptr;
+  std::thread waiter([&] { got = &states.Take(); });
   std::this_thread::yield();
   EXPECT_EQ(got.load(), nullptr);
-  slots.Give(*taken[7]);
+  states.Give(*taken[7]);
   waiter.join();
   EXPECT_EQ(got.load(), taken[7]);
 }

@@ -129,8 +129,8 @@ TEST_P(FullTree, PartsThatStoreAreRefusedAndNoOthers) {
   EXPECT_TRUE(parts.applied());
   const Verdict verdicts[] = {Verdict::kDone, Verdict::kRefused, Verdict::kAborted,
                               Verdict::kDone, Verdict::kRefused, Verdict::kAborted};
-  for (uint32_t slot = 0; slot < parts.size(); ++slot) {
-    EXPECT_EQ(parts.outcome(slot).verdict, verdicts[slot]) << slot;
+  for (uint32_t thread = 0; thread < parts.size(); ++thread) {
+    EXPECT_EQ(parts.outcome(thread).verdict, verdicts[thread]) << thread;
   }
   EXPECT_EQ(parts.outcome(1).status.code(), Code::kOutOfMemory);
   for (const uint32_t i : {0u, 2u}) state.erase(TestKey(i));

@@ -390,8 +390,8 @@ class MemoryLimit : public OnEachLayout {};
 
 // Goal: deletes work at the memory limit, also in atomic batches, and also where a leaf must be
 // split before a delete marker finds room.
-// Method: the budget is over its limit and every free slot is taken, so that each allocation needs
-// a span of its own; all keys are deleted.
+// Method: the budget is over its limit and every free thread is taken, so that each allocation
+// needs a span of its own; all keys are deleted.
 TEST_P(MemoryLimit, DoesNotStopAtomicDeletes) {
   TestTree tree;
   std::vector<std::string> keys;

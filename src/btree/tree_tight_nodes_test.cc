@@ -35,14 +35,14 @@ struct Plan {
 // Of an empty tree makes the one of the plan. Owner: one tree, which nobody else uses meanwhile.
 class Planter {
  public:
-  explicit Planter(TestTree& tree) : core_(tree.core()), slot_(core_.slots.Take()) {}
+  explicit Planter(TestTree& tree) : core_(tree.core()), thread_(core_.threads.Take()) {}
 
   // The root has children. Returns what the tree holds.
   State Plant(const Plan& root) {
-    core_.versions.BeginWrites(slot_);
-    core_.versions.BeginOperation(slot_);
+    core_.versions.BeginWrites(thread_);
+    core_.versions.BeginOperation(thread_);
     {
-      StructureChange<PaperLayout> change(core_, slot_, Arena::Limit::kObey);
+      StructureChange<PaperLayout> change(core_, thread_, Arena::Limit::kObey);
       NodeHeader* const old = core_.Head(core_.root);
       EXPECT_TRUE(change.Lock(old, old->word.load()));
       const Inside inside = MakeInside(change, root, std::nullopt);
@@ -51,10 +51,10 @@ class Planter {
       EXPECT_TRUE(change.Draw());
       change.Publish();
     }
-    slot_.AddItems(static_cast<int64_t>(state_.size()), 0);
-    core_.versions.EndWrites(slot_);
+    thread_.AddItems(static_cast<int64_t>(state_.size()), 0);
+    core_.versions.EndWrites(thread_);
     core_.gate.Release(core_.versions.Complete());
-    core_.slots.Give(slot_);
+    core_.threads.Give(thread_);
     return state_;
   }
 
@@ -110,7 +110,7 @@ class Planter {
   }
 
   Core& core_;
-  Slot& slot_;
+  ThreadState& thread_;
   State state_;
 };
 

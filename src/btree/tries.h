@@ -72,8 +72,8 @@ class Tries {
   // Tries without a turn.
   static constexpr uint32_t kOptimistic = 8;
 
-  Tries(Turnstiles& turnstiles, Versions& versions, Slot& slot)
-      : turnstiles_(turnstiles), versions_(versions), slot_(slot) {}
+  Tries(Turnstiles& turnstiles, Versions& versions, ThreadState& thread)
+      : turnstiles_(turnstiles), versions_(versions), thread_(thread) {}
   ~Tries() { GiveTurn(); }
   Tries(const Tries&) = delete;
   Tries& operator=(const Tries&) = delete;
@@ -82,11 +82,11 @@ class Tries {
 
   // Begins the next try. Between two the epoch is left.
   void Begin() {
-    if (++count_ == 1) return versions_.BeginPoint(slot_);
-    versions_.LeaveEpoch(slot_);
+    if (++count_ == 1) return versions_.BeginPoint(thread_);
+    versions_.LeaveEpoch(thread_);
     if (count_ > kYieldAfter) std::this_thread::yield();
-    versions_.EnterEpoch(slot_);
-    versions_.BeginAgain(slot_);
+    versions_.EnterEpoch(thread_);
+    versions_.BeginAgain(thread_);
   }
   // Whether this try may lock the leaf now. False: it has waited, so it must begin again.
   bool MayLock(Lid leaf) {
@@ -123,17 +123,17 @@ class Tries {
   // Out of the epoch, with nothing drawn that is not finished.
   template <typename Until>
   void Wait(Until until) {
-    versions_.LeaveEpoch(slot_);
+    versions_.LeaveEpoch(thread_);
     while (!until()) {
-      versions_.Raise(slot_);
+      versions_.Raise(thread_);
       std::this_thread::yield();
     }
-    versions_.EnterEpoch(slot_);
+    versions_.EnterEpoch(thread_);
   }
 
   Turnstiles& turnstiles_;
   Versions& versions_;
-  Slot& slot_;
+  ThreadState& thread_;
   Turnstile* turn_ = nullptr;  // where it has the turn
   uint32_t count_ = 0;         // of tries, since it has had a turn
 };

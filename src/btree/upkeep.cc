@@ -13,43 +13,41 @@ constexpr uint64_t kSpareBytes = 1 << 20;   // reclaimed beyond what is wanted
 
 }  // namespace
 
-void Upkeep::Release() {
-  core_.versioning.Release(core_.versions, core_.gate);
-}
+void Upkeep::Release() { core_.versioning.Release(core_.versions, core_.gate); }
 
-void Upkeep::AfterBatch(Slot& slot) {
-  if (slot.retired.empty()) return;
+void Upkeep::AfterBatch(ThreadState& thread) {
+  if (thread.retired.empty()) return;
   // More than what came needs, so that a backlog shrinks.
   const auto pieces =
-      static_cast<uint32_t>(kVisitsOfBuffer * slot.retired.size()) + kPiecesAfterBatch;
+      static_cast<uint32_t>(kVisitsOfBuffer * thread.retired.size()) + kPiecesAfterBatch;
   try {
-    core_.reclaimer.Run(slot, pieces);
+    core_.reclaimer.Run(thread, pieces);
   } catch (const std::bad_alloc&) {
     // The batch is done; what it has retired waits.
   }
 }
 
-bool Upkeep::Maintain(Slot& slot, uint64_t now_ms) {
+bool Upkeep::Maintain(ThreadState& thread, uint64_t now_ms) {
   core_.snapshots.CloseExpired(now_ms);
   Release();
-  ClearIdleSlots(slot);
-  const bool more = core_.reclaimer.Run(slot, kPiecesMaintain);
+  ClearIdleThreads(thread);
+  const bool more = core_.reclaimer.Run(thread, kPiecesMaintain);
   if (more) return true;
-  core_.arena.Flush(slot.cache);
+  core_.arena.Flush(thread.cache);
   return core_.arena.Trim();
 }
 
-void Upkeep::ClearIdleSlots(Slot& own) {
-  core_.slots.ForEach([&](Slot& slot) {
-    if (&slot == &own || !core_.slots.TryTake(slot)) return;
+void Upkeep::ClearIdleThreads(ThreadState& own) {
+  core_.threads.ForEach([&](ThreadState& thread) {
+    if (&thread == &own || !core_.threads.TryTake(thread)) return;
     try {
-      own.retired.insert(own.retired.end(), slot.retired.begin(), slot.retired.end());
+      own.retired.insert(own.retired.end(), thread.retired.begin(), thread.retired.end());
     } catch (const std::bad_alloc&) {
-      return core_.slots.Give(slot);  // another time
+      return core_.threads.Give(thread);  // another time
     }
-    slot.retired.clear();
-    core_.arena.Flush(slot.cache);
-    core_.slots.Give(slot);
+    thread.retired.clear();
+    core_.arena.Flush(thread.cache);
+    core_.threads.Give(thread);
   });
 }
 
@@ -75,10 +73,10 @@ class Upkeep::Freed {
   const uint64_t allocated_before_;
 };
 
-void Upkeep::ReclaimUntil(Slot& slot, const Freed& freed, uint64_t wanted) {
-  while (core_.reclaimer.Run(slot, kPiecesMakeRoom, true) && freed.bytes() < wanted) {
+void Upkeep::ReclaimUntil(ThreadState& thread, const Freed& freed, uint64_t wanted) {
+  while (core_.reclaimer.Run(thread, kPiecesMakeRoom, true) && freed.bytes() < wanted) {
   }
-  core_.arena.Flush(slot.cache);
+  core_.arena.Flush(thread.cache);
   while (core_.arena.Trim()) {
   }
 }
@@ -94,21 +92,21 @@ bool Upkeep::MayFit(uint64_t wanted) const {
   return core_.budget.used() + wanted <= limit + free + revocable;
 }
 
-bool Upkeep::MakeRoom(Slot& slot, uint64_t wanted) {
-  core_.versions.LeaveEpoch(slot);
-  core_.versions.EndWrites(slot);
+bool Upkeep::MakeRoom(ThreadState& thread, uint64_t wanted) {
+  core_.versions.LeaveEpoch(thread);
+  core_.versions.EndWrites(thread);
   Release();
   const Freed freed(core_);
-  ClearIdleSlots(slot);
-  ReclaimUntil(slot, freed, wanted + kSpareBytes);
+  ClearIdleThreads(thread);
+  ReclaimUntil(thread, freed, wanted + kSpareBytes);
   // While readers hold back what is on its way out, giving up snapshots frees nothing now.
   while (freed.bytes() < std::max<uint64_t>(wanted, 1) &&
          !core_.reclaimer.Statistics().is_held_back() && MayFit(wanted) &&
          core_.snapshots.CloseOldest()) {
-    ReclaimUntil(slot, freed, wanted + kSpareBytes);
+    ReclaimUntil(thread, freed, wanted + kSpareBytes);
   }
-  core_.versions.BeginWrites(slot);
-  core_.versions.EnterEpoch(slot);
+  core_.versions.BeginWrites(thread);
+  core_.versions.EnterEpoch(thread);
   // Others may have freed something before this began to look.
   const bool has_room =
       core_.budget.limit() != 0 && core_.budget.HasRoomFor(wanted + Arena::kSpanBytes);

@@ -5,16 +5,16 @@
 
 namespace skep::btree {
 
-// Thread-safe; `slot` is the caller's own, or of nobody.
+// Thread-safe; `thread` is the caller's own, or of nobody.
 class Upkeep {
  public:
   explicit Upkeep(Core& core) : core_(core) {}
 
-  // Releases every version that is finished. Cost: one load a slot.
+  // Releases every version that is finished. Cost: one load a thread.
   void Release();
 
-  // A little reclaiming, in proportion to what the batch has retired. Outside the slot's epoch.
-  void AfterBatch(Slot& slot);
+  // A little reclaiming, in proportion to what the batch has retired. Outside the thread's epoch.
+  void AfterBatch(ThreadState& thread);
 
   // Buffers, blocks and nodes that one call of Maintain visits of each kind that reclaim.h has, at
   // most: well under a millisecond.
@@ -22,7 +22,7 @@ class Upkeep {
 
   // A bounded piece of everything there is to do but for keys that expire (expirer.h). True if
   // there is more to do now.
-  bool Maintain(Slot& slot, uint64_t now_ms);
+  bool Maintain(ThreadState& thread, uint64_t now_ms);
 
   // How often an operation that finds no memory may ask for room before it is refused. While others
   // free and take, there is always something that was freed, so without a bound it might never end.
@@ -33,17 +33,17 @@ class Upkeep {
   // but none if all of them together would not make room for so much, and none while executing
   // readers hold back what is on its way out. So a write may be refused that would fit a moment
   // later. Returns whether another try has a chance: memory was freed meanwhile, by whomever, or
-  // there is room now. The slot's epoch ends and begins again, so the caller must begin its
+  // there is room now. The thread's epoch ends and begins again, so the caller must begin its
   // operation again; it holds no locks. Waits for other threads that reclaim, for a bounded piece
   // of that.
-  bool MakeRoom(Slot& slot, uint64_t wanted);
+  bool MakeRoom(ThreadState& thread, uint64_t wanted);
 
  private:
   class Freed;
-  void ReclaimUntil(Slot& slot, const Freed& freed, uint64_t wanted);
+  void ReclaimUntil(ThreadState& thread, const Freed& freed, uint64_t wanted);
   bool MayFit(uint64_t wanted) const;
-  // Takes over what idle slots have retired, and what their caches hold.
-  void ClearIdleSlots(Slot& own);
+  // Takes over what idle threads have retired, and what their caches hold.
+  void ClearIdleThreads(ThreadState& own);
 
   Core& core_;
 };

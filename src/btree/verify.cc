@@ -18,8 +18,8 @@ class Verifier {
 
   const char* Verify() {
     if (const char* wrong = VisitNode(core_.root, "", std::nullopt, std::nullopt)) return wrong;
-    if (deadlines_ != core_.DeadlineCount()) return "T5: the slots count the deadlines";
-    if (keys_ != core_.ItemCount()) return "T5: the slots count the keys";
+    if (deadlines_ != core_.DeadlineCount()) return "T5: the threads count the deadlines";
+    if (keys_ != core_.ItemCount()) return "T5: the threads count the keys";
     const bool something_leaves = SomethingLeaves();
     if (core_.table.allocated() < nodes_ ||
         (core_.table.allocated() > nodes_ && !something_leaves)) {
@@ -41,7 +41,7 @@ class Verifier {
 
   bool SlotsHoldSome() const {
     bool some = false;
-    core_.slots.ForEach([&](const Slot& slot) { some |= !slot.retired.empty(); });
+    core_.threads.ForEach([&](const ThreadState& thread) { some |= !thread.retired.empty(); });
     return some;
   }
 

@@ -6,7 +6,7 @@
 //   T3  levels fall by one from parent to child; the root covers all keys
 //   T4  versions fall along a chain of older buffers, and each chain ends; no version is above the
 //       last one drawn, and in a log none is above it either
-//   T5  the number of keys, and of those with a deadline, is what the slots have counted
+//   T5  the number of keys, and of those with a deadline, is what the threads have counted
 //   T6  every LID in use is a node of the tree or on its way out
 //   T7  the arena's own accounts hold
 //   T8  outside blocks: a stub's size agrees with its key or value being outside

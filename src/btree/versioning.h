@@ -33,10 +33,10 @@ class Versioning {
   // A drawn version as it is stored and told.
   Version Stamp(Version drawn) const { return keeps_versions_ ? drawn : 0; }
 
-  // Announces that the slot reads from now on, and returns the version at which (protocol S).
-  Version BeginReading(Slot& slot, const ReleaseGate& gate) const {
+  // Announces that the thread reads from now on, and returns the version at which (protocol S).
+  Version BeginReading(ThreadState& thread, const ReleaseGate& gate) const {
     if (!keeps_versions_) return 0;
-    slot.read_floor.store(gate.released(), std::memory_order_seq_cst);
+    thread.read_floor.store(gate.released(), std::memory_order_seq_cst);
     return gate.released();
   }
 

@@ -7,91 +7,91 @@
 
 namespace skep::btree {
 
-Slot::Slot() : workspace(new Workspace) {}
-Slot::~Slot() = default;
+ThreadState::ThreadState() : workspace(new Workspace) {}
+ThreadState::~ThreadState() = default;
 
-Slot& Slots::Take() {
+ThreadState& ThreadStates::Take() {
   static std::atomic<uint32_t> threads{0};
   static thread_local const uint32_t mine = threads.fetch_add(1, std::memory_order_relaxed);
   for (uint32_t tries = 0;; ++tries) {
-    const uint32_t index = (mine + tries) % kSlotsMax;
-    Slot* slot = slots_[index].load(std::memory_order_acquire);
-    if (slot == nullptr) slot = &Make(index);
-    if (TryTake(*slot)) return *slot;
-    if (tries % kSlotsMax == kSlotsMax - 1) std::this_thread::yield();
+    const uint32_t index = (mine + tries) % kThreadsMax;
+    ThreadState* thread = threads_[index].load(std::memory_order_acquire);
+    if (thread == nullptr) thread = &Make(index);
+    if (TryTake(*thread)) return *thread;
+    if (tries % kThreadsMax == kThreadsMax - 1) std::this_thread::yield();
   }
 }
 
-Slot& Slots::Make(uint32_t index) {
+ThreadState& ThreadStates::Make(uint32_t index) {
   std::lock_guard lock(mutex_);
-  Slot* slot = slots_[index].load(std::memory_order_acquire);
-  if (slot != nullptr) return *slot;
-  slot = new Slot;
-  slots_[index].store(slot, std::memory_order_seq_cst);
+  ThreadState* thread = threads_[index].load(std::memory_order_acquire);
+  if (thread != nullptr) return *thread;
+  thread = new ThreadState;
+  threads_[index].store(thread, std::memory_order_seq_cst);
   end_.store(std::max(index + 1, end_.load(std::memory_order_relaxed)), std::memory_order_seq_cst);
-  return *slot;
+  return *thread;
 }
 
-Slots::~Slots() {
-  for (auto& slot : slots_) delete slot.load(std::memory_order_acquire);
+ThreadStates::~ThreadStates() {
+  for (auto& thread : threads_) delete thread.load(std::memory_order_acquire);
 }
 
 Version Versions::Complete() const {
   Version lowest = next_.load(std::memory_order_seq_cst);
-  slots_.ForEach([&](const Slot& slot) {
-    lowest = std::min(lowest, slot.write_floor.load(std::memory_order_seq_cst));
+  threads_.ForEach([&](const ThreadState& thread) {
+    lowest = std::min(lowest, thread.write_floor.load(std::memory_order_seq_cst));
   });
   return lowest - 1;
 }
 
-void Versions::AwaitPhase(Slot& slot) {
-  slot.held_up.store(true, std::memory_order_seq_cst);
-  while (slot.phase % 2 != 0) {
+void Versions::AwaitPhase(ThreadState& thread) {
+  thread.held_up.store(true, std::memory_order_seq_cst);
+  while (thread.phase % 2 != 0) {
     std::this_thread::yield();
-    Raise(slot);
-    slot.phase = phase_.load(std::memory_order_seq_cst);
+    Raise(thread);
+    thread.phase = phase_.load(std::memory_order_seq_cst);
   }
 }
 
-void Versions::TakeTurn(Slot& slot) {
+void Versions::TakeTurn(ThreadState& thread) {
   // Who waits for the turn must not be waited for.
-  LetGo(slot);
+  LetGo(thread);
   const auto wait = [&] {
-    Raise(slot);
+    Raise(thread);
     std::this_thread::yield();
   };
   while (!exclusive_.try_lock()) wait();
-  slots_.ForEach([&](const Slot& other) {
+  threads_.ForEach([&](const ThreadState& other) {
     while (other.held_up.load(std::memory_order_seq_cst)) wait();
   });
 }
 
-void Versions::StopWriters(Slot& slot) {
-  slot.phase = phase_.fetch_add(1, std::memory_order_seq_cst) + 1;
+void Versions::StopWriters(ThreadState& thread) {
+  thread.phase = phase_.fetch_add(1, std::memory_order_seq_cst) + 1;
   const Version barrier = Draw();
   barrier_.store(barrier, std::memory_order_seq_cst);
-  slots_.ForEach([&](const Slot& other) {
-    if (&other == &slot) return;
+  threads_.ForEach([&](const ThreadState& other) {
+    if (&other == &thread) return;
     while (other.write_floor.load(std::memory_order_seq_cst) <= barrier) std::this_thread::yield();
   });
 }
 
-void Versions::ResumeWriters(Slot& slot) {
-  slot.phase = phase_.fetch_add(1, std::memory_order_seq_cst) + 1;
+void Versions::ResumeWriters(ThreadState& thread) {
+  thread.phase = phase_.fetch_add(1, std::memory_order_seq_cst) + 1;
 }
 
 Version Versions::LowestReadFloor() const {
-  Version lowest = Slot::kIdle;
-  slots_.ForEach([&](const Slot& slot) {
-    lowest = std::min(lowest, slot.read_floor.load(std::memory_order_seq_cst));
+  Version lowest = ThreadState::kIdle;
+  threads_.ForEach([&](const ThreadState& thread) {
+    lowest = std::min(lowest, thread.read_floor.load(std::memory_order_seq_cst));
   });
   return lowest;
 }
 
 uint64_t Versions::LowestEpoch() const {
-  uint64_t lowest = Slot::kIdle;
-  slots_.ForEach([&](const Slot& slot) {
-    lowest = std::min(lowest, slot.epoch.load(std::memory_order_seq_cst));
+  uint64_t lowest = ThreadState::kIdle;
+  threads_.ForEach([&](const ThreadState& thread) {
+    lowest = std::min(lowest, thread.epoch.load(std::memory_order_seq_cst));
   });
   return lowest;
 }

@@ -1,7 +1,7 @@
 // versions.h: the order of writes, and who may still be looking at what
 // (Honeycomb, section 3.2; spec sections 3, 6).
 //
-// A Slot belongs to one thread while it executes one batch. It announces three things:
+// A ThreadState belongs to one thread while it executes one batch. It announces three things:
 //
 //   epoch         the global epoch when the batch began: it may hold pointers found since then
 //   read_floor    a released version: it may read at this one or a later one, at none before
@@ -14,7 +14,7 @@
 //    fetch_add. Complete() reads next_, then every write_floor, and takes the lowest minus one.
 //    (V1) No version <= Complete() is unfinished. Take one, v. Complete() read next_ > v, so v was
 //         drawn before that. Its writer announced a floor <= v before drawing it, so the scan of
-//         the slots, which comes later still, sees that floor, or a later one, stored after v was
+//         the threads, which comes later still, sees that floor, or a later one, stored after v was
 //         finished. All these operations are seq_cst, so that "before" is their total order.
 //    (V2) Raising a floor between two writes may be a release store: a scan that sees the older,
 //         lower floor is only more careful, and one that sees the new one acquires the writes
@@ -64,7 +64,7 @@
 //         replaces the block's; or the mark of a leaf that has left the tree, for who comes to it
 //         by a hint. A store to a word that unlinks nothing need not be seq_cst.
 //    (E2) What another thread has unlinked was unlinked before the scan too: the freer has it from
-//         that thread's slot, which it took (acquire), or from a list under its own mutex.
+//         that thread's state, which it took (acquire), or from a list under its own mutex.
 #pragma once
 
 #include <array>
@@ -99,11 +99,11 @@ struct Retired {
 
 struct Workspace;
 
-struct alignas(128) Slot {
+struct alignas(128) ThreadState {
   static constexpr uint64_t kIdle = UINT64_MAX;
 
-  Slot();
-  ~Slot();
+  ThreadState();
+  ~ThreadState();
 
   std::atomic<bool> taken{false};
   std::atomic<uint64_t> epoch{kIdle};
@@ -114,7 +114,7 @@ struct alignas(128) Slot {
   std::atomic<int64_t> items{0};      // keys added less keys deleted
   std::atomic<int64_t> deadlines{0};  // the same of keys with a deadline
 
-  // Owner: who took the slot.
+  // Owner: who took the state.
   Arena::Cache cache;
   std::vector<Retired> retired;
   const std::unique_ptr<Workspace> workspace;
@@ -130,102 +130,102 @@ struct alignas(128) Slot {
   }
 };
 
-class Slots {
+class ThreadStates {
  public:
   // Batches executed at the same time.
-  static constexpr uint32_t kSlotsMax = 256;
+  static constexpr uint32_t kThreadsMax = 256;
 
-  // A free slot. Prefers the one this thread had before. While all kSlotsMax are taken it waits
+  // A free state. Prefers the one this thread had before. While all kThreadsMax are taken it waits
   // until one of those batches ends, so nothing is wait-free with more batches at a time; who waits
   // has announced nothing, and so holds back nothing.
-  Slot& Take();
-  // A certain slot, if it is free: to clear up what its last owner left.
-  bool TryTake(Slot& slot) {
+  ThreadState& Take();
+  // A certain state, if it is free: to clear up what its last owner left.
+  bool TryTake(ThreadState& thread) {
     bool expected = false;
-    return slot.taken.compare_exchange_strong(expected, true, std::memory_order_acquire);
+    return thread.taken.compare_exchange_strong(expected, true, std::memory_order_acquire);
   }
-  void Give(Slot& slot) { slot.taken.store(false, std::memory_order_release); }
+  void Give(ThreadState& thread) { thread.taken.store(false, std::memory_order_release); }
 
-  // Every slot that was ever taken.
+  // Every state that was ever taken.
   template <typename Visit>
   void ForEach(Visit visit) {
     const uint32_t end = end_.load(std::memory_order_seq_cst);
     for (uint32_t i = 0; i < end; ++i) {
-      // seq_cst: a slot that the scan misses was not announced yet (V1, S1, E1).
-      if (Slot* const slot = slots_[i].load(std::memory_order_seq_cst)) visit(*slot);
+      // seq_cst: a state that the scan misses announced nothing yet (V1, S1, E1).
+      if (ThreadState* const thread = threads_[i].load(std::memory_order_seq_cst)) visit(*thread);
     }
   }
   template <typename Visit>
   void ForEach(Visit visit) const {
-    const_cast<Slots*>(this)->ForEach([&](const Slot& slot) { visit(slot); });
+    const_cast<ThreadStates*>(this)->ForEach([&](const ThreadState& thread) { visit(thread); });
   }
 
-  Slots() = default;
-  ~Slots();
+  ThreadStates() = default;
+  ~ThreadStates();
 
  private:
-  Slot& Make(uint32_t index);
+  ThreadState& Make(uint32_t index);
 
-  std::mutex mutex_;  // making a slot
-  std::array<std::atomic<Slot*>, kSlotsMax> slots_{};
+  std::mutex mutex_;  // making a state
+  std::array<std::atomic<ThreadState*>, kThreadsMax> threads_{};
   std::atomic<uint32_t> end_{0};
 };
 
-// A slot for the time of one operation. Whatever the operation has announced in it ends with it,
-// also if it ends by an exception: else readers or the freer would wait for it for ever.
-class TakenSlot {
+// A thread state for the time of one operation. Whatever the operation has announced in it ends
+// with it, also if it ends by an exception: else readers or the freer would wait for it for ever.
+class TakenThreadState {
  public:
-  explicit TakenSlot(Slots& slots) : slots_(slots), slot_(slots.Take()) {}
-  ~TakenSlot() {
+  explicit TakenThreadState(ThreadStates& threads) : threads_(threads), thread_(threads.Take()) {}
+  ~TakenThreadState() {
     EndAll();
-    slots_.Give(slot_);
+    threads_.Give(thread_);
   }
-  TakenSlot(const TakenSlot&) = delete;
-  TakenSlot& operator=(const TakenSlot&) = delete;
+  TakenThreadState(const TakenThreadState&) = delete;
+  TakenThreadState& operator=(const TakenThreadState&) = delete;
 
-  operator Slot&() { return slot_; }
+  operator ThreadState&() { return thread_; }
 
  private:
   // Looks first: most operations have ended what they began.
   void EndAll() {
     const auto end = [](std::atomic<uint64_t>& announced) {
-      if (announced.load(std::memory_order_relaxed) == Slot::kIdle) return;
-      announced.store(Slot::kIdle, std::memory_order_seq_cst);
+      if (announced.load(std::memory_order_relaxed) == ThreadState::kIdle) return;
+      announced.store(ThreadState::kIdle, std::memory_order_seq_cst);
     };
-    end(slot_.read_floor);
-    end(slot_.epoch);
-    end(slot_.write_floor);
-    slot_.held_up.store(false, std::memory_order_relaxed);
+    end(thread_.read_floor);
+    end(thread_.epoch);
+    end(thread_.write_floor);
+    thread_.held_up.store(false, std::memory_order_relaxed);
   }
 
-  Slots& slots_;
-  Slot& slot_;
+  ThreadStates& threads_;
+  ThreadState& thread_;
 };
 
 class Versions {
  public:
-  explicit Versions(Slots& slots) : slots_(slots) {}
+  explicit Versions(ThreadStates& threads) : threads_(threads) {}
 
-  // --- V, by the owner of the slot ---
-  void BeginWrites(Slot& slot) {
-    slot.write_floor.store(next_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+  // --- V, by the owner of the state ---
+  void BeginWrites(ThreadState& thread) {
+    thread.write_floor.store(next_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
   }
   Version Draw() { return next_.fetch_add(1, std::memory_order_seq_cst); }
-  // All that the slot has drawn is finished.
-  void Raise(Slot& slot) {
+  // All that the thread has drawn is finished.
+  void Raise(ThreadState& thread) {
     // Acquire: (P2).
-    slot.write_floor.store(next_.load(std::memory_order_acquire), std::memory_order_release);
+    thread.write_floor.store(next_.load(std::memory_order_acquire), std::memory_order_release);
   }
   // Instead of Raise() between two operations of a batch that writes.
-  void RaiseInTime(Slot& slot) {
-    LetGo(slot);
-    if (++slot.steps % kRaiseEvery == 0 || phase_.load(std::memory_order_seq_cst) % 2 != 0) {
-      Raise(slot);
+  void RaiseInTime(ThreadState& thread) {
+    LetGo(thread);
+    if (++thread.steps % kRaiseEvery == 0 || phase_.load(std::memory_order_seq_cst) % 2 != 0) {
+      Raise(thread);
     }
   }
-  void EndWrites(Slot& slot) {
-    LetGo(slot);
-    slot.write_floor.store(Slot::kIdle, std::memory_order_seq_cst);
+  void EndWrites(ThreadState& thread) {
+    LetGo(thread);
+    thread.write_floor.store(ThreadState::kIdle, std::memory_order_seq_cst);
   }
   // The highest version so that it and all below are finished.
   Version Complete() const;
@@ -238,40 +238,40 @@ class Versions {
 
   // --- P ---
   // Notes the phase at the beginning of an operation; waits while it is odd.
-  void BeginOperation(Slot& slot) {
-    LetGo(slot);
-    Raise(slot);
-    ReadPhase(slot);
+  void BeginOperation(ThreadState& thread) {
+    LetGo(thread);
+    Raise(thread);
+    ReadPhase(thread);
   }
   // The same of a point: its batch raises the floor now and then.
-  void BeginPoint(Slot& slot) {
-    RaiseInTime(slot);
-    ReadPhase(slot);
+  void BeginPoint(ThreadState& thread) {
+    RaiseInTime(thread);
+    ReadPhase(thread);
   }
   // The same of another try of the operation.
-  void BeginAgain(Slot& slot) {
-    if (PhaseChanged(slot)) slot.held_up.store(true, std::memory_order_seq_cst);
-    Raise(slot);
-    ReadPhase(slot);
+  void BeginAgain(ThreadState& thread) {
+    if (PhaseChanged(thread)) thread.held_up.store(true, std::memory_order_seq_cst);
+    Raise(thread);
+    ReadPhase(thread);
   }
   // The writers are being stopped, or were, since the operation began.
-  bool PhaseChanged(const Slot& slot) const {
-    return phase_.load(std::memory_order_seq_cst) != slot.phase;
+  bool PhaseChanged(const ThreadState& thread) const {
+    return phase_.load(std::memory_order_seq_cst) != thread.phase;
   }
   // Whether an operation that has drawn this version may write (P1).
-  bool MayWrite(const Slot& slot, Version drawn) const {
-    return !PhaseChanged(slot) || drawn < barrier_.load(std::memory_order_seq_cst);
+  bool MayWrite(const ThreadState& thread, Version drawn) const {
+    return !PhaseChanged(thread) || drawn < barrier_.load(std::memory_order_seq_cst);
   }
   // How often the writers were stopped.
   uint64_t stops() const { return (phase_.load(std::memory_order_relaxed) + 1) / 2; }
 
-  // While it lives nobody else stops the writers. `slot` must have called BeginWrites and hold no
+  // While it lives nobody else stops the writers. `thread` must have called BeginWrites and hold no
   // node locks. Waits for those whose turn it is, and for an operation of each writer that the stop
   // before has held up.
   class Turn {
    public:
-    Turn(Versions& versions, Slot& slot) : versions_(versions), slot_(slot) {
-      versions.TakeTurn(slot);
+    Turn(Versions& versions, ThreadState& thread) : versions_(versions), thread_(thread) {
+      versions.TakeTurn(thread);
     }
     ~Turn() { versions_.exclusive_.unlock(); }
     Turn(const Turn&) = delete;
@@ -280,56 +280,58 @@ class Versions {
    private:
     friend class Versions;
     Versions& versions_;
-    Slot& slot_;
+    ThreadState& thread_;
   };
   // Between its making and its end nobody but who has the turn writes. It may hold node locks: who
   // waits for one of those gives up when the phase changes.
   class Stopped {
    public:
-    explicit Stopped(Turn& turn) : versions_(turn.versions_), slot_(turn.slot_) {
-      versions_.StopWriters(slot_);
+    explicit Stopped(Turn& turn) : versions_(turn.versions_), thread_(turn.thread_) {
+      versions_.StopWriters(thread_);
     }
-    ~Stopped() { versions_.ResumeWriters(slot_); }
+    ~Stopped() { versions_.ResumeWriters(thread_); }
     Stopped(const Stopped&) = delete;
     Stopped& operator=(const Stopped&) = delete;
 
    private:
     Versions& versions_;
-    Slot& slot_;
+    ThreadState& thread_;
   };
 
   // --- S ---
   Version LowestReadFloor() const;
 
   // --- E ---
-  void EnterEpoch(Slot& slot) {
-    ++slot.epoch_entries;
-    slot.epoch.store(epoch_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+  void EnterEpoch(ThreadState& thread) {
+    ++thread.epoch_entries;
+    thread.epoch.store(epoch_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
   }
-  void LeaveEpoch(Slot& slot) { slot.epoch.store(Slot::kIdle, std::memory_order_release); }
+  void LeaveEpoch(ThreadState& thread) {
+    thread.epoch.store(ThreadState::kIdle, std::memory_order_release);
+  }
   uint64_t AdvanceEpoch() { return epoch_.fetch_add(1, std::memory_order_seq_cst); }
   uint64_t LowestEpoch() const;
 
  private:
   // The operation is over, as far as others have waited for it.
-  static void LetGo(Slot& slot) {
-    if (!slot.held_up.load(std::memory_order_relaxed)) return;
-    slot.held_up.store(false, std::memory_order_release);
+  static void LetGo(ThreadState& thread) {
+    if (!thread.held_up.load(std::memory_order_relaxed)) return;
+    thread.held_up.store(false, std::memory_order_release);
   }
-  void ReadPhase(Slot& slot) {
-    slot.phase = phase_.load(std::memory_order_seq_cst);
-    if (slot.phase % 2 != 0) [[unlikely]]
-      AwaitPhase(slot);
+  void ReadPhase(ThreadState& thread) {
+    thread.phase = phase_.load(std::memory_order_seq_cst);
+    if (thread.phase % 2 != 0) [[unlikely]]
+      AwaitPhase(thread);
   }
-  void AwaitPhase(Slot& slot);
-  void TakeTurn(Slot& slot);
-  void StopWriters(Slot& slot);
-  void ResumeWriters(Slot& slot);
+  void AwaitPhase(ThreadState& thread);
+  void TakeTurn(ThreadState& thread);
+  void StopWriters(ThreadState& thread);
+  void ResumeWriters(ThreadState& thread);
 
   // Releases lag behind by so many operations of a batch at most.
   static constexpr uint32_t kRaiseEvery = 8;
 
-  Slots& slots_;
+  ThreadStates& threads_;
   alignas(128) std::atomic<Version> next_{1};    // written by every write
   alignas(128) std::atomic<uint64_t> phase_{0};  // read by every write
   std::atomic<Version> barrier_{0};              // the version that the last stop drew

@@ -1,8 +1,8 @@
 // workspace.h: memory that operations use one after the other, so that none of them allocates it.
 //
-// Each Slot has a workspace (versions.h), so it has one owner at a time, and is passed with it:
-// an operation that merges a leaf writes the new one on the bench, and the change that replaces the
-// leaf copies it from there. Nothing is kept here from one operation to the next.
+// Each ThreadState has a workspace (versions.h), so it has one owner at a time, and is passed with
+// it: an operation that merges a leaf writes the new one on the bench, and the change that replaces
+// the leaf copies it from there. Nothing is kept here from one operation to the next.
 //
 // Bytes: of the bench what was used once, some 8 KiB; and lists of at most some thousand keys or
 // nodes.
@@ -29,7 +29,7 @@ struct Workspace {
   NodeHeader* Bench(uint32_t front_bytes) { return NodeIn(bench.data(), front_bytes); }
 
   alignas(64) std::array<std::byte, kBenchBytes> bench;
-  ChangeLists change;  // of the slot's last change, empty
+  ChangeLists change;  // of the thread's last change, empty
   AtomicLists atomic;  // of its last atomic batch of points
 };
 static_assert(Workspace::kBenchBytes >= Geometry::kBufferBytesMax + 64);

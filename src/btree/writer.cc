@@ -22,11 +22,11 @@ inline int64_t HasDeadline(bool absent, const StoredValue& value) {
 }
 
 template <class Layout>
-Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* now_ms,
+Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uint64_t* now_ms,
                                 LookAhead<Layout>* look_ahead, const EngineTraits& traits,
                                 BatchWriter& out, uint32_t index) {
-  Tries tries(core_.turnstiles, core_.versions, slot);
-  Storing storing(core_, slot, Arena::Limit::kObey);
+  Tries tries(core_.turnstiles, core_.versions, thread);
+  Storing storing(core_, thread, Arena::Limit::kObey);
   // The request's own value, as it is stored; its block is kept across tries.
   std::optional<StoredValue> kept;
   uint32_t rooms = 0;
@@ -72,21 +72,22 @@ Version Writer<Layout>::Execute(Slot& slot, const Request& request, uint64_t* no
       const bool is_sparse = erase && IsSparse(place.node, leaf.CountPresent() - 1);
       const bool has_room =
           !is_sparse && Layout::HasLogRoom(core_.codec, place.node, leaf.used(), bytes, 1);
-      attempt = has_room ? Append(slot, leaf, place, edit, storing, &outcome.version)
-                         : Merge(slot, place, edit, storing, &outcome.version, &is_small);
+      attempt = has_room ? Append(thread, leaf, place, edit, storing, &outcome.version)
+                         : Merge(thread, place, edit, storing, &outcome.version, &is_small);
     }
     if (attempt == Attempt::kDone) {
       tries.GiveTurn();
-      slot.AddItems(erase ? -1 : (found.present ? 0 : 1),
-                    HasDeadline(erase, edit.edit.value) - HasDeadline(!found.present, found.value));
-      if (is_small) structure_.Balance(slot, request.key);
+      thread.AddItems(
+          erase ? -1 : (found.present ? 0 : 1),
+          HasDeadline(erase, edit.edit.value) - HasDeadline(!found.present, found.value));
+      if (is_small) structure_.Balance(thread, request.key);
       return outcome.version;
     }
     if (attempt == Attempt::kNoMemory) {
       tries.GiveTurn();
       DropStored(storing, &kept);
       const uint64_t wanted = erase ? 0 : request.key.size() + effect.value.size();
-      if (++rooms > Upkeep::kRoomsMax || !upkeep_.MakeRoom(slot, wanted)) {
+      if (++rooms > Upkeep::kRoomsMax || !upkeep_.MakeRoom(thread, wanted)) {
         out.RefuseMemory(index, core_.budget);
         return 0;
       }
@@ -126,13 +127,13 @@ bool Writer<Layout>::HasExpiredSince(const Edit& edit) const {
 }
 
 template <class Layout>
-Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
+Attempt Writer<Layout>::Append(ThreadState& thread, const typename Layout::Leaf& leaf,
                                const LeafPlace& place, const Edit& edit, Storing& storing,
                                Version* version) {
   NodeHeader* const node = place.node;
   const uint64_t word = place.word.bits;
   // While the node is locked nothing is allocated.
-  ReserveMore(slot.retired, 1);
+  ReserveMore(thread.retired, 1);
   if (!TryLock(node, word)) return Attempt::kAgain;
   if (HasExpiredSince(edit)) {
     UnlockUnchanged(node, word);
@@ -147,14 +148,14 @@ Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
   core_.Sync(SyncPoint::kWriterDrew);
   const Version made = core_.Stamp(drawn);
   const uint64_t delta = made - node->version.load(std::memory_order_relaxed);
-  if (!core_.versions.MayWrite(slot, drawn)) {
+  if (!core_.versions.MayWrite(thread, drawn)) {
     UnlockUnchanged(node, word);
     return Attempt::kAgain;
   }
   if (delta > Layout::kDeltaMax) {
     // Too far from the node version to be told: a merge brings that up to date.
     UnlockUnchanged(node, word);
-    return structure_.Refresh(slot, edit.edit.key, edit.limit);
+    return structure_.Refresh(thread, edit.edit.key, edit.limit);
   }
   Layout::SetLogVersion(node, used, delta);
   if (!edit.edit.erase) LowerDeadline<Layout>(core_, place.link.lid(), node, edit.edit.value);
@@ -166,20 +167,20 @@ Attempt Writer<Layout>::Append(Slot& slot, const typename Layout::Leaf& leaf,
   node->word.store(NodeWord::Of(end, NodeWord{word}.sequence() + 1).bits,
                    unlinks ? std::memory_order_seq_cst : std::memory_order_release);
   core_.Sync(SyncPoint::kWriterPublished);
-  RetireReplaced(slot, *edit.found, made);
+  RetireReplaced(thread, *edit.found, made);
   *version = made;
   return Attempt::kDone;
 }
 
 // The items of the leaf with the edit worked in.
 template <class Layout>
-void Writer<Layout>::MergeItems(Slot& slot, const LeafPlace& place, const Edit& edit,
+void Writer<Layout>::MergeItems(ThreadState& thread, const LeafPlace& place, const Edit& edit,
                                 Merged* merged) {
   const uint32_t bytes_max = Layout::LeafBytesMax(core_.codec.geometry);
   merged->bytes =
       Layout::MergeLeaf(core_.codec, place.node, place.word.used(), edit.edit.stored_key,
                         edit.edit.erase ? nullptr : &edit.edit.value, bytes_max,
-                        slot.workspace->Bench(Layout::kFrontBytes));
+                        thread.workspace->Bench(Layout::kFrontBytes));
   merged->fits = merged->bytes <= bytes_max;
   merged->on_bench = merged->bytes != 0;
   // If that could be told without gathering, it has no items with deadlines, so none that have
@@ -196,26 +197,26 @@ void Writer<Layout>::MergeItems(Slot& slot, const LeafPlace& place, const Edit& 
 }
 
 template <class Layout>
-Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& edit,
+Attempt Writer<Layout>::Merge(ThreadState& thread, const LeafPlace& place, const Edit& edit,
                               Storing& storing, Version* version, bool* is_small) {
   Merged merged;
-  MergeItems(slot, place, edit, &merged);
+  MergeItems(thread, place, edit, &merged);
   const uint32_t bytes = merged.bytes;
   const Geometry& g = core_.codec.geometry;
   if (!merged.fits) {
     Path path;
     structure_.Descend(edit.edit.key, &path);
     if (path.leaf().node != place.node) return Attempt::kAgain;
-    const Attempt split = structure_.Split(slot, path, path.size() - 1, edit.limit);
+    const Attempt split = structure_.Split(thread, path, path.size() - 1, edit.limit);
     return split == Attempt::kDone ? Attempt::kAgain : split;
   }
-  StructureChange<Layout> change(core_, slot, edit.limit);
+  StructureChange<Layout> change(core_, thread, edit.limit);
   if (!change.Lock(place.node, place.word.bits) || HasExpiredSince(edit)) return Attempt::kAgain;
-  const bool made = merged.on_bench
-                        ? change.ReplaceByMerged(place.link, place.node,
-                                                 slot.workspace->Bench(Layout::kFrontBytes), bytes)
-                        : change.ReplaceByLeaf(place.link, place.node, merged.items,
-                                               Layout::FencesOf(core_.codec, place.node));
+  const bool made =
+      merged.on_bench ? change.ReplaceByMerged(place.link, place.node,
+                                               thread.workspace->Bench(Layout::kFrontBytes), bytes)
+                      : change.ReplaceByLeaf(place.link, place.node, merged.items,
+                                             Layout::FencesOf(core_.codec, place.node));
   if (!made) return Attempt::kNoMemory;
   core_.Sync(SyncPoint::kMergeBuilt);
   if (!change.Draw()) return Attempt::kAgain;
@@ -224,7 +225,7 @@ Attempt Writer<Layout>::Merge(Slot& slot, const LeafPlace& place, const Edit& ed
   core_.watches.Touch(edit.edit.key, change.version());
   change.Publish();
   core_.Sync(SyncPoint::kWriterPublished);
-  CountExpired(core_, slot, merged.expired);
+  CountExpired(core_, thread, merged.expired);
   *version = change.version();
   *is_small = (edit.edit.erase || merged.expired > 0) &&
               bytes < Layout::FixedBytes(g) + g.underflow_bytes();

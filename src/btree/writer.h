@@ -32,9 +32,9 @@
 namespace skep::btree {
 
 // So many keys that had expired left the tree.
-inline void CountExpired(Core& core, Slot& slot, uint64_t items) {
+inline void CountExpired(Core& core, ThreadState& thread, uint64_t items) {
   if (items == 0) return;
-  slot.AddItems(-static_cast<int64_t>(items), -static_cast<int64_t>(items));
+  thread.AddItems(-static_cast<int64_t>(items), -static_cast<int64_t>(items));
   core.expired_keys.fetch_add(items, std::memory_order_relaxed);
 }
 
@@ -48,10 +48,10 @@ void LowerDeadline(Core& core, Lid leaf, NodeHeader* node, const StoredValue& va
 // An item that was appended to a log replaces what was found: the old value's block, if it has one,
 // belongs to the node no longer.
 template <class Found>
-void RetireReplaced(Slot& slot, const Found& found, Version version) {
+void RetireReplaced(ThreadState& thread, const Found& found, Version version) {
   if (!found.present || !found.value.outside) return;
   const OutsideBlock block = BlockOf(found.value);
-  slot.retired.push_back(
+  thread.retired.push_back(
       {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = version});
 }
 
@@ -71,9 +71,9 @@ class Writer {
   // A point operation that may write, in an unordered batch. Fills in its outcome and returns the
   // highest version it has seen or made. `now_ms` is what deadlines are judged by; it goes on if
   // the key has expired for others meanwhile. `look_ahead` may know the
-  // leaf of request `index`; null: it does not. The slot has called
+  // leaf of request `index`; null: it does not. The thread has called
   // BeginWrites.
-  Version Execute(Slot& slot, const Request& request, uint64_t* now_ms,
+  Version Execute(ThreadState& thread, const Request& request, uint64_t* now_ms,
                   LookAhead<Layout>* look_ahead, const EngineTraits& traits, BatchWriter& out,
                   uint32_t index);
 
@@ -96,10 +96,10 @@ class Writer {
   bool Store(const Request& request, const PointEffect& effect, bool has_block, Storing& storing,
              LeafEdit* edit, std::optional<StoredValue>* kept);
   bool HasExpiredSince(const Edit& edit) const;
-  Attempt Append(Slot& slot, const typename Layout::Leaf& leaf, const LeafPlace& place,
+  Attempt Append(ThreadState& thread, const typename Layout::Leaf& leaf, const LeafPlace& place,
                  const Edit& edit, Storing& storing, Version* version);
-  void MergeItems(Slot& slot, const LeafPlace& place, const Edit& edit, Merged* merged);
-  Attempt Merge(Slot& slot, const LeafPlace& place, const Edit& edit, Storing& storing,
+  void MergeItems(ThreadState& thread, const LeafPlace& place, const Edit& edit, Merged* merged);
+  Attempt Merge(ThreadState& thread, const LeafPlace& place, const Edit& edit, Storing& storing,
                 Version* version, bool* is_small);
 
   Core& core_;
