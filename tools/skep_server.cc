@@ -68,7 +68,7 @@ skep::Status StartOrEnd(skep::Server& server, const sigset_t& signals) {
     std::_Exit(0);
   }
   const skep::Status status = started.get();
-  if (status.ok() && reopens_log) server.ReopenLog();
+  if (status.ok() && reopens_log) server.state().log().Reopen();
   return status;
 }
 
@@ -80,9 +80,9 @@ void AwaitEnd(skep::Server& server, const sigset_t& signals) {
     memory.Look(server.keyspaces().budget().used());
     const int signal = sigtimedwait(&signals, nullptr, &kPatience);
     if (signal == SIGHUP) {
-      server.ReopenLog();
+      server.state().log().Reopen();
     } else if (signal > 0) {
-      server.log().info("signal {}: ending", signal);
+      server.state().log().logger().info("signal {}: ending", signal);
       server.Stop();
     }
   }
@@ -122,19 +122,19 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "skep-server: %s\n", server.problem().c_str());
     return 1;
   }
-  server.log().info("skep-server {} ({} workers, engine {})", skep::kVersion, server.worker_count(),
+  server.state().log().logger().info("skep-server {} ({} workers, engine {})", skep::kVersion, server.worker_count(),
                     line.options.engine);
   for (const skep::Address& address : server.addresses()) {
-    server.log().info("ready to accept connections on {}", address);
+    server.state().log().logger().info("ready to accept connections on {}", address);
   }
   if (fewer_clients) {
-    server.log().warn("maxclients is {}: the system allows no more open files",
+    server.state().log().logger().warn("maxclients is {}: the system allows no more open files",
                       line.options.maxclients);
   }
   skep::Status served;
   std::thread serving([&] { served = server.Run(); });
   AwaitEnd(server, signals);
   serving.join();
-  server.log().info("bye");
+  server.state().log().logger().info("bye");
   return served.ok() ? 0 : 1;
 }

@@ -49,6 +49,7 @@ size_t ClientRegistry::EndMatching(const ClientFilter& filter, const ClientInfo&
     }
     ++count;
   }
+  if (count > 0) ended_version_.fetch_add(1, std::memory_order_release);
   return count;
 }
 
@@ -73,6 +74,8 @@ size_t ClientRegistry::EndLargest(uint64_t bytes_max) {
     all -= candidates[count].bytes;
     candidates[count].client->ends.store(true, std::memory_order_relaxed);
   }
+  if (count > 0) ended_version_.fetch_add(1, std::memory_order_release);
+  evicted_.fetch_add(count, std::memory_order_relaxed);
   return count;
 }
 

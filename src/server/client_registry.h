@@ -67,6 +67,17 @@ class ClientRegistry {
   // of the others: it does not count.
   size_t EndLargest(uint64_t bytes_max);
 
+  // Changes whenever clients were marked to be ended.
+  uint64_t ended_version() const { return ended_version_.load(std::memory_order_acquire); }
+  // How many EndLargest has marked so far.
+  uint64_t evicted() const { return evicted_.load(std::memory_order_relaxed); }
+
+  // The memory of all clients, with that of their tasks.
+  void Charge(uint64_t more, uint64_t less) {
+    bytes_.fetch_add(more - less, std::memory_order_relaxed);
+  }
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
   void SetName(ClientInfo& client, std::string_view name);
   std::string Name(const ClientInfo& client) const;
   void SetLibrary(ClientInfo& client, std::string_view attribute, std::string_view value);
@@ -78,6 +89,10 @@ class ClientRegistry {
  private:
   static std::string Line(const ClientInfo& client, uint64_t now_ms);
 
+  std::atomic<uint64_t> ended_version_{0};
+  // Relaxed, both: sums that nothing else is read because of.
+  std::atomic<uint64_t> bytes_{0};
+  std::atomic<uint64_t> evicted_{0};
   mutable std::mutex mutex_;
   uint64_t last_id_ = 0;
   std::map<uint64_t, std::shared_ptr<ClientInfo>> clients_;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "server/range_args.h"
-#include "server/server.h"
 #include "server/worker.h"
 
 namespace skep {
@@ -46,7 +45,9 @@ bool Call::Refused(const Batch& batch, uint32_t slot, size_t count) const {
   return false;
 }
 
-Engine& Call::engine() const { return server_->keyspaces().at(session_.keyspace); }
+Engine& Call::engine() const { return state_->keyspaces().at(session_.keyspace); }
+
+Administration& Call::administration() const { return worker_->administration(); }
 
 std::string WrongCountError(const Command& command) {
   std::string text = fmt::format("ERR wrong number of arguments for '{}' command", command.name);

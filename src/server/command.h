@@ -28,7 +28,8 @@
 
 namespace skep {
 
-class Server;
+class Administration;
+class ServerState;
 class Worker;
 struct Command;
 struct Subcommand;
@@ -45,20 +46,21 @@ class CommandHost {
 // One command being run. Views are valid until the flush ends.
 class Call {
  public:
-  Call(Server& server, Worker& worker, Session& session, const Command& command,
+  Call(ServerState& state, Worker& worker, Session& session, const Command& command,
        std::span<const std::string_view> args)
-      : server_(&server), worker_(&worker), session_(session), command_(command), args_(args) {}
-  // Without a server: server(), worker() and engine() must not be asked for.
+      : state_(&state), worker_(&worker), session_(session), command_(command), args_(args) {}
+  // Without a server: state(), worker(), administration() and engine() must not be asked for.
   Call(CommandHost& host, Session& session, const Command& command,
        std::span<const std::string_view> args)
       : host_(&host), session_(session), command_(command), args_(args) {}
   // Of another command, in the same place.
   Call Of(const Command& command, std::span<const std::string_view> args) const {
     return host_ != nullptr ? Call(*host_, session_, command, args)
-                            : Call(*server_, *worker_, session_, command, args);
+                            : Call(*state_, *worker_, session_, command, args);
   }
 
-  Server& server() const { return *server_; }
+  ServerState& state() const { return *state_; }
+  Administration& administration() const;
   Worker& worker() const { return *worker_; }
   Session& session() const { return session_; }
   // The one "now" of the turn.
@@ -94,7 +96,7 @@ class Call {
 
  private:
   CommandHost* host_ = nullptr;  // null: a server
-  Server* server_ = nullptr;
+  ServerState* state_ = nullptr;
   Worker* worker_ = nullptr;
   Session& session_;
   const Command& command_;

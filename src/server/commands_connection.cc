@@ -8,7 +8,6 @@
 #include "base/decimal.h"
 #include "server/commands.h"
 #include "server/password.h"
-#include "server/server.h"
 #include "server/subcommands.h"
 #include "server/version.h"
 #include "server/worker.h"
@@ -24,7 +23,7 @@ bool Authenticate(Call& call, std::string_view user, std::string_view password) 
     call.session().authenticated = true;
     call.session().has_logged_in = true;
   } else {
-    call.server().Tell(Incident::kWrongPassword,
+    call.state().log().Report(Incident::kWrongPassword,
                        fmt::format("a wrong password came from {}", call.session().info->peer));
     call.Error("WRONGPASS invalid username-password pair or user is disabled.");
   }
@@ -48,7 +47,7 @@ bool SetName(const Call& call, std::string_view name) {
     call.Error("ERR Client names cannot contain spaces, newlines or special characters.");
     return false;
   }
-  call.server().clients().SetName(*call.session().info, name);
+  call.administration().clients().SetName(*call.session().info, name);
   return true;
 }
 
@@ -111,12 +110,12 @@ void ClientId(const Call& call) {
 
 void ClientInfoLine(const Call& call) {
   call.reply().Verbatim(
-      "txt", call.server().clients().Describe(*call.session().info, call.worker().monotonic_ms()));
+      "txt", call.administration().clients().Describe(*call.session().info, call.worker().monotonic_ms()));
 }
 
 void ClientList(const Call& call) {
   if (call.args().size() > 2) return call.Error(kSyntaxError);
-  call.reply().Verbatim("txt", call.server().clients().DescribeAll(call.worker().monotonic_ms()));
+  call.reply().Verbatim("txt", call.administration().clients().DescribeAll(call.worker().monotonic_ms()));
 }
 
 void ClientSetName(const Call& call) {
@@ -133,13 +132,13 @@ void ClientSetInfo(const Call& call) {
     return call.Error(
         fmt::format("ERR {} cannot contain spaces, newlines or special characters.", call.arg(2)));
   }
-  call.server().clients().SetLibrary(*call.session().info, name ? "lib-name" : "lib-ver",
+  call.administration().clients().SetLibrary(*call.session().info, name ? "lib-name" : "lib-ver",
                                      call.arg(3));
   call.reply().SimpleString("OK");
 }
 
 void ClientGetName(const Call& call) {
-  const std::string name = call.server().clients().Name(*call.session().info);
+  const std::string name = call.administration().clients().Name(*call.session().info);
   return name.empty() ? call.reply().Null() : call.reply().Bulk(name);
 }
 
@@ -182,7 +181,7 @@ void ClientKill(const Call& call) {
     if (!wrong.empty()) return call.Error(wrong);
   }
   bool ends_self = false;
-  const size_t count = call.server().EndClients(filter, *call.session().info, &ends_self);
+  const size_t count = call.administration().EndClients(filter, *call.session().info, &ends_self);
   if (ends_self) call.session().closing = true;
   if (!by_address) return call.reply().Integer(static_cast<int64_t>(count));
   if (count == 0) return call.Error("ERR No such client");
@@ -202,7 +201,7 @@ void ClientDurability(const Call& call) {
   if (!always && !next && !EqualsIgnoringCase(call.arg(2), "default")) {
     return call.Error("ERR durability is ALWAYS, NEXT or DEFAULT");
   }
-  if (call.server().persistence() == nullptr) {
+  if (call.administration().persistence() == nullptr) {
     return call.Error("ERR the data are in memory only: start the server with --dir");
   }
   constexpr int kThisAndNext = 2;
@@ -297,14 +296,14 @@ void RunReset(Call& call) {
   session.syncs = 0;
   SetKeyspace(session, 0);
   session.authenticated = call.worker().options().requirepass.empty();
-  call.server().clients().SetName(*session.info, "");
+  call.administration().clients().SetName(*session.info, "");
   call.reply().SimpleString("RESET");
 }
 
 void RunSelect(Call& call) {
   const auto index = ParseInt64(call.arg(1));
   if (!index) return call.Error(kNotAnInteger);
-  if (*index < 0 || *index >= call.server().keyspaces().count()) {
+  if (*index < 0 || *index >= call.state().keyspaces().count()) {
     return call.Error("ERR DB index is out of range");
   }
   const auto keyspace = static_cast<uint32_t>(*index);

@@ -8,7 +8,6 @@
 #include "server/function_args.h"
 #include "server/range_args.h"
 #include "server/range_task.h"
-#include "server/server.h"
 #include "server/subcommands.h"
 #include "skep/store.h"
 

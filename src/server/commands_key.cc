@@ -5,7 +5,6 @@
 #include "server/commands.h"
 #include "server/glob.h"
 #include "server/range_task.h"
-#include "server/server.h"
 #include "server/walk_task.h"
 #include "server/worker.h"
 
@@ -97,7 +96,7 @@ Plan AddScan(const Call& call, Batch& batch) {
   bool whole = false;
   Range range = PatternRange(scan.pattern, batch.scratch(), &whole);
   if (*number != 0) {
-    const auto from = call.server().cursors().Find(*number, call.worker().monotonic_ms(),
+    const auto from = call.state().cursors().Find(*number, call.worker().monotonic_ms(),
                                                    call.session().info->id);
     if (!from) return Plan::Error("ERR invalid cursor: unknown or expired; start at 0");
     if ((*from)->keyspace != call.session().keyspace) {
@@ -223,7 +222,7 @@ void FinishScan(const Call& call, const Batch& batch, uint32_t slot) {
     return ReplyScan(call, next, MatchingKeys(batch.items(slot), scan.pattern));
   }
   const uint64_t number = ParseUint64(call.arg(1)).value_or(0);
-  auto& cursors = call.server().cursors();
+  auto& cursors = call.state().cursors();
   uint64_t next = 0;
   if (out.more) {
     auto cursor = std::make_shared<ScanCursor>();

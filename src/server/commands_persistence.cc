@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "server/commands.h"
-#include "server/server.h"
 
 namespace skep::commands {
 namespace {
@@ -16,7 +15,7 @@ class SaveTask final : public Task {
   explicit SaveTask(uint64_t finished) : finished_(finished) {}
 
   bool Step(Call& call) override {
-    const auto snapshots = call.server().persistence()->snapshots();
+    const auto snapshots = call.administration().persistence()->snapshots();
     if (snapshots.finished == finished_) return true;
     if (snapshots.last_status.ok()) {
       call.reply().SimpleString("OK");
@@ -34,7 +33,7 @@ class SaveTask final : public Task {
 }  // namespace
 
 void RunSave(Call& call) {
-  durable::Persistence* const persistence = call.server().persistence();
+  durable::Persistence* const persistence = call.administration().persistence();
   if (persistence == nullptr) return call.Error(kNoDirectory);
   const uint64_t finished = persistence->snapshots().finished;
   if (!persistence->RequestSave()) return call.Error("ERR Background save already in progress");
@@ -42,7 +41,7 @@ void RunSave(Call& call) {
 }
 
 void RunBgSave(Call& call) {
-  durable::Persistence* const persistence = call.server().persistence();
+  durable::Persistence* const persistence = call.administration().persistence();
   const bool schedules = call.args().size() == 2 && EqualsIgnoringCase(call.arg(1), "schedule");
   if (call.args().size() > 1 && !schedules) return call.Error(kSyntaxError);
   if (persistence == nullptr) return call.Error(kNoDirectory);
@@ -51,7 +50,7 @@ void RunBgSave(Call& call) {
 }
 
 void FinishLastSave(const Call& call, const Batch&, uint32_t) {
-  durable::Persistence* const persistence = call.server().persistence();
+  durable::Persistence* const persistence = call.administration().persistence();
   const uint64_t last_ms = persistence == nullptr ? 0 : persistence->snapshots().last_ms;
   call.reply().Integer(static_cast<int64_t>(last_ms / 1000));
 }

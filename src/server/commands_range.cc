@@ -10,7 +10,6 @@
 #include "server/range_args.h"
 #include "server/range_task.h"
 #include "server/scan_token.h"
-#include "server/server.h"
 #include "server/worker.h"
 
 namespace skep::commands {
@@ -171,7 +170,7 @@ std::optional<PinnedScan> FindKscan(Call& call) {
     call.Error(kSyntaxError);
     return std::nullopt;
   }
-  auto scan = ReadScanToken(call.arg(2), call.server().token_secret());
+  auto scan = ReadScanToken(call.arg(2), call.state().token_secret());
   if (!scan) {
     call.Error("ERR invalid token: this server has not given it; begin the scan again");
     return std::nullopt;
@@ -180,7 +179,7 @@ std::optional<PinnedScan> FindKscan(Call& call) {
     call.Error("ERR invalid token: it belongs to another database");
     return std::nullopt;
   }
-  const auto pin = call.server().key_scans().Find(scan->number, call.worker().monotonic_ms(),
+  const auto pin = call.state().key_scans().Find(scan->number, call.worker().monotonic_ms(),
                                                   call.session().info->id);
   if (!pin) {
     call.Error(
@@ -196,12 +195,12 @@ std::string GoOn(Call& call, PinnedScan& pinned, std::string_view bound) {
   KeyScan& scan = pinned.scan;
   if (scan.number == 0) {
     call.session().has_scans = true;
-    scan.number = call.server().key_scans().Put(pinned.pin, 1, call.worker().monotonic_ms(),
+    scan.number = call.state().key_scans().Put(pinned.pin, 1, call.worker().monotonic_ms(),
                                                 call.session().info->id);
   }
   (scan.options.reverse ? scan.hi : scan.lo) = bound;
   scan.unbounded = scan.unbounded && !scan.options.reverse;
-  return ScanTokenOf(scan, call.server().token_secret());
+  return ScanTokenOf(scan, call.state().token_secret());
 }
 
 // The items of a batch's only scan, each with its deadline, -1 if it has none.
@@ -233,7 +232,7 @@ void ReplyChunk(Call& call, PinnedScan pinned) {
   call.Execute(batch);
   const Outcome& out = batch.outcome(slot);
   const bool goes_on = out.verdict != Verdict::kRefused && out.more;
-  if (!goes_on) call.server().key_scans().EraseScan(scan.number);
+  if (!goes_on) call.state().key_scans().EraseScan(scan.number);
   if (call.Refused(batch)) return;
   // The batch views the bounds, which GoOn changes: they are not read again.
   const std::string token = goes_on ? GoOn(call, pinned, out.value) : "0";

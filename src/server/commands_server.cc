@@ -5,9 +5,7 @@
 #include <vector>
 
 #include "server/commands.h"
-#include "server/info.h"
 #include "server/options.h"
-#include "server/server.h"
 #include "server/subcommands.h"
 #include "server/worker.h"
 
@@ -15,7 +13,7 @@ namespace skep::commands {
 namespace {
 
 void ConfigGet(const Call& call) {
-  const ServerOptions options = call.server().options();
+  const ServerOptions options = call.administration().options();
   std::vector<const OptionInfo*> found;
   for (const std::string_view pattern : call.args().subspan(2)) {
     for (const OptionInfo* option : MatchOptions(pattern)) {
@@ -31,7 +29,7 @@ void ConfigGet(const Call& call) {
 }
 
 // Why these changes cannot be made while the server runs; empty if they can.
-std::string ConfigSetError(std::span<const Server::OptionChange> changes) {
+std::string ConfigSetError(std::span<const OptionChange> changes) {
   for (size_t i = 0; i < changes.size(); ++i) {
     const std::string_view name = changes[i].first;
     const OptionInfo* const option = FindOption(name);
@@ -57,7 +55,7 @@ std::string ConfigSetError(std::span<const Server::OptionChange> changes) {
 // If everything is synced before it is told, what was told before may not be synced yet: the reply
 // waits until it is. (If it is, or if the policy is another one, the reply does not wait.)
 void AwaitSyncOfAll(const Call& call) {
-  Keyspaces& keyspaces = call.server().keyspaces();
+  Keyspaces& keyspaces = call.state().keyspaces();
   for (uint32_t i = 0; i < keyspaces.count(); ++i) {
     if (keyspaces.if_used(i) == nullptr) continue;
     Engine& engine = keyspaces.at(i);
@@ -70,12 +68,12 @@ void ConfigSet(const Call& call) {
   if (call.args().size() % 2 != 0) {
     return call.Error("ERR wrong number of arguments for 'config|set' command");
   }
-  std::vector<Server::OptionChange> changes;
+  std::vector<OptionChange> changes;
   for (size_t i = 2; i + 1 < call.args().size(); i += 2) {
     changes.emplace_back(call.arg(i), call.arg(i + 1));
   }
   if (const std::string error = ConfigSetError(changes); !error.empty()) return call.Error(error);
-  if (const std::string error = call.server().SetOptions(changes); !error.empty()) {
+  if (const std::string error = call.administration().SetOptions(changes); !error.empty()) {
     return call.Error("ERR " + error);
   }
   AwaitSyncOfAll(call);
@@ -83,7 +81,7 @@ void ConfigSet(const Call& call) {
 }
 
 void ConfigRewrite(const Call& call) {
-  if (const std::string error = call.server().RewriteConfigFile(); !error.empty()) {
+  if (const std::string error = call.administration().RewriteConfigFile(); !error.empty()) {
     return call.Error("ERR " + error);
   }
   call.reply().SimpleString("OK");
@@ -126,11 +124,11 @@ void RunDbsize(Call& call) {
 }
 
 void RunInfo(Call& call) {
-  call.reply().Verbatim("txt", DescribeServer(call.server(), call.args().subspan(1)));
+  call.reply().Verbatim("txt", call.administration().Describe(call.args().subspan(1)));
 }
 
 void FinishTime(const Call& call, const Batch&, uint32_t) {
-  const uint64_t now_us = call.server().environment().clock.WallUs();
+  const uint64_t now_us = call.state().environment().clock.WallUs();
   call.reply().Array(2);
   call.reply().Bulk(std::to_string(now_us / 1'000'000));
   call.reply().Bulk(std::to_string(now_us % 1'000'000));
@@ -159,8 +157,8 @@ void RunFlushAll(Call& call) {
   Session& session = call.session();
   const uint32_t own = session.keyspace;
   bool refused = false;
-  for (uint32_t i = 0; i < call.server().keyspaces().count() && !refused; ++i) {
-    if (call.server().keyspaces().if_used(i) == nullptr) continue;
+  for (uint32_t i = 0; i < call.state().keyspaces().count() && !refused; ++i) {
+    if (call.state().keyspaces().if_used(i) == nullptr) continue;
     session.keyspace = i;
     Batch batch;
     batch.DeleteAll();
@@ -179,7 +177,7 @@ void RunShutdown(Call& call) {
   }
   // As in Redis there is no reply: the connection closes.
   call.session().closing = true;
-  call.server().Stop();
+  call.administration().Stop();
 }
 
 }  // namespace skep::commands

@@ -6,7 +6,6 @@
 #include "server/commands.h"
 #include "server/compare_args.h"
 #include "server/expiry_args.h"
-#include "server/server.h"
 
 namespace skep::commands {
 namespace {

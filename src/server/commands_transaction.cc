@@ -3,7 +3,6 @@
 
 #include "base/check.h"
 #include "server/commands.h"
-#include "server/server.h"
 #include "server/worker.h"
 
 namespace skep::commands {

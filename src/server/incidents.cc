@@ -22,37 +22,37 @@ constexpr std::array<std::string_view, kIncidents> kNames = {
 
 }  // namespace
 
-void Incidents::Tell(Incident what, uint64_t now_ms, spdlog::logger& log, std::string_view text) {
-  uint64_t untold = 0;
+void Incidents::Report(Incident what, uint64_t now_ms, spdlog::logger& log, std::string_view text) {
+  uint64_t unreported = 0;
   {
     std::lock_guard lock(mutex_);
     Kind& kind = kinds_[static_cast<size_t>(what)];
     kind.last_ms = now_ms;
     // Each worker has read the clock at a moment of its own.
-    if (kind.told && now_ms < kind.told_ms + kPauseMs) {
-      ++kind.untold;
+    if (kind.reported && now_ms < kind.reported_ms + kPauseMs) {
+      ++kind.unreported;
       return;
     }
-    kind.told = true;
-    kind.told_ms = now_ms;
-    untold = std::exchange(kind.untold, 0);
+    kind.reported = true;
+    kind.reported_ms = now_ms;
+    unreported = std::exchange(kind.unreported, 0);
   }
   const auto level = what == Incident::kLogFails ? spdlog::level::err : spdlog::level::warn;
-  if (untold == 0) return log.log(level, "{}", text);
-  log.log(level, "{} ({} more like it were not logged)", text, untold);
+  if (unreported == 0) return log.log(level, "{}", text);
+  log.log(level, "{} ({} more like it were not logged)", text, unreported);
 }
 
-void Incidents::TellWhatIsOver(uint64_t now_ms, spdlog::logger& log) {
+void Incidents::ReportWhatIsOver(uint64_t now_ms, spdlog::logger& log) {
   for (size_t i = 0; i < kIncidents; ++i) {
-    uint64_t untold = 0;
+    uint64_t unreported = 0;
     {
       std::lock_guard lock(mutex_);
       Kind& kind = kinds_[i];
-      if (!kind.told || now_ms < kind.last_ms + kPauseMs) continue;
-      kind.told = false;
-      untold = std::exchange(kind.untold, 0);
+      if (!kind.reported || now_ms < kind.last_ms + kPauseMs) continue;
+      kind.reported = false;
+      unreported = std::exchange(kind.unreported, 0);
     }
-    log.warn("{}: none for a minute; {} were not logged", kNames[i], untold);
+    log.warn("{}: none for a minute; {} were not logged", kNames[i], unreported);
   }
 }
 

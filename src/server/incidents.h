@@ -41,16 +41,16 @@ class Incidents {
   static constexpr uint64_t kPauseMs = 60'000;
 
   // Logs `text` if it is time to. `now_ms` is of the monotonic clock.
-  void Tell(Incident what, uint64_t now_ms, spdlog::logger& log, std::string_view text);
-  // Tells of the incidents that are over. To be called now and then.
-  void TellWhatIsOver(uint64_t now_ms, spdlog::logger& log);
+  void Report(Incident what, uint64_t now_ms, spdlog::logger& log, std::string_view text);
+  // Reports the incidents that are over. To be called now and then.
+  void ReportWhatIsOver(uint64_t now_ms, spdlog::logger& log);
 
  private:
   struct Kind {
-    bool told = false;     // and it is not over
-    uint64_t told_ms = 0;  // when last
+    bool reported = false;     // and it is not over
+    uint64_t reported_ms = 0;  // when last
     uint64_t last_ms = 0;  // when the latest came
-    uint64_t untold = 0;   // since told_ms
+    uint64_t unreported = 0;   // since reported_ms
   };
 
   std::mutex mutex_;

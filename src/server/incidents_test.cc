@@ -24,15 +24,15 @@ struct Log {
 TEST(Incidents, AreToldOnceAMinute) {
   Log log;
   Incidents incidents;
-  incidents.Tell(Incident::kWebPage, 5, log.logger, "a page");
+  incidents.Report(Incident::kWebPage, 5, log.logger, "a page");
   EXPECT_EQ(log.text.str(), "a page\n");
   for (uint64_t ms = 6; ms < 5 + Incidents::kPauseMs; ms += 100) {
-    incidents.Tell(Incident::kWebPage, ms, log.logger, "a page");
+    incidents.Report(Incident::kWebPage, ms, log.logger, "a page");
   }
   EXPECT_EQ(log.text.str(), "a page\n");
-  incidents.Tell(Incident::kStranger, 7, log.logger, "a stranger");
+  incidents.Report(Incident::kStranger, 7, log.logger, "a stranger");
   EXPECT_EQ(log.text.str(), "a page\na stranger\n");
-  incidents.Tell(Incident::kWebPage, 5 + Incidents::kPauseMs, log.logger, "a page");
+  incidents.Report(Incident::kWebPage, 5 + Incidents::kPauseMs, log.logger, "a page");
   EXPECT_EQ(log.text.str(), "a page\na stranger\na page (600 more like it were not logged)\n");
 }
 
@@ -40,15 +40,15 @@ TEST(Incidents, AreToldOnceAMinute) {
 TEST(Incidents, TheEndIsTold) {
   Log log;
   Incidents incidents;
-  incidents.TellWhatIsOver(5, log.logger);
-  incidents.Tell(Incident::kWrongPassword, 10, log.logger, "wrong");
-  for (int i = 0; i < 7; ++i) incidents.Tell(Incident::kWrongPassword, 500, log.logger, "wrong");
-  incidents.TellWhatIsOver(499 + Incidents::kPauseMs, log.logger);
+  incidents.ReportWhatIsOver(5, log.logger);
+  incidents.Report(Incident::kWrongPassword, 10, log.logger, "wrong");
+  for (int i = 0; i < 7; ++i) incidents.Report(Incident::kWrongPassword, 500, log.logger, "wrong");
+  incidents.ReportWhatIsOver(499 + Incidents::kPauseMs, log.logger);
   EXPECT_EQ(log.text.str(), "wrong\n");
-  incidents.TellWhatIsOver(500 + Incidents::kPauseMs, log.logger);
-  incidents.TellWhatIsOver(501 + Incidents::kPauseMs, log.logger);
+  incidents.ReportWhatIsOver(500 + Incidents::kPauseMs, log.logger);
+  incidents.ReportWhatIsOver(501 + Incidents::kPauseMs, log.logger);
   EXPECT_EQ(log.text.str(), "wrong\nwrong passwords: none for a minute; 7 were not logged\n");
-  incidents.Tell(Incident::kWrongPassword, 502 + Incidents::kPauseMs, log.logger, "again");
+  incidents.Report(Incident::kWrongPassword, 502 + Incidents::kPauseMs, log.logger, "again");
   EXPECT_TRUE(log.text.str().ends_with("\nagain\n"));
 }
 
@@ -58,7 +58,7 @@ TEST(Incidents, TheLogIsBounded) {
   Incidents incidents;
   constexpr uint64_t kHourMs = 3'600'000;
   for (uint64_t ms = 0; ms < kHourMs; ms += 5) {
-    incidents.Tell(Incident::kQueryTooLong, ms, log.logger, "too long");
+    incidents.Report(Incident::kQueryTooLong, ms, log.logger, "too long");
   }
   EXPECT_EQ(std::ranges::count(log.text.str(), '\n'), 60);
 }

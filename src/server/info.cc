@@ -57,8 +57,8 @@ std::string Human(uint64_t bytes) {
 }
 
 void ServerSection(Server& server, Out out) {
-  const uint64_t now_ms = server.environment().clock.MonotonicMs();
-  const uint64_t up_s = (now_ms - server.start_monotonic_ms()) / 1000;
+  const uint64_t now_ms = server.state().environment().clock.MonotonicMs();
+  const uint64_t up_s = (now_ms - server.state().start_monotonic_ms()) / 1000;
   const ServerOptions options = server.options();
   const std::vector<Address> addresses = server.addresses();
   const size_t colon = addresses.empty() ? std::string::npos : addresses[0].rfind(':');
@@ -71,15 +71,15 @@ void ServerSection(Server& server, Out out) {
                  "skep_version:{}\r\nredis_version:{}\r\nredis_mode:standalone\r\narch_bits:64\r\n"
                  "process_id:{}\r\nrun_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{}\r\n"
                  "uptime_in_days:{}\r\nclock_behind_ms:{}\r\nworkers:{}\r\nengine:{}\r\n",
-                 kVersion, kRedisVersion, getpid(), server.run_id(), port, up_s, up_s / 86400,
-                 server.time().Now().behind_ms, server.worker_count(), options.engine);
+                 kVersion, kRedisVersion, getpid(), server.state().run_id(), port, up_s, up_s / 86400,
+                 server.state().time().Now().behind_ms, server.worker_count(), options.engine);
 }
 
 void ClientsSection(Server& server, Out out) {
   fmt::format_to(out,
                  "connected_clients:{}\r\nmaxclients:{}\r\nscan_cursors:{}\r\nkscan_tokens:{}\r\n",
-                 server.connections(), server.options().maxclients, server.cursors().size(),
-                 server.key_scans().size());
+                 server.connections(), server.options().maxclients, server.state().cursors().size(),
+                 server.state().key_scans().size());
 }
 
 void MemorySection(Server& server, Out out) {
@@ -90,7 +90,7 @@ void MemorySection(Server& server, Out out) {
                  "used_memory_rss_human:{}\r\nmaxmemory:{}\r\nmaxmemory_human:{}\r\n"
                  "maxmemory_policy:{}\r\nmem_clients_normal:{}\r\n",
                  budget.used(), Human(budget.used()), resident, Human(resident), budget.limit(),
-                 Human(budget.limit()), server.options().maxmemory_policy, server.client_bytes());
+                 Human(budget.limit()), server.options().maxmemory_policy, server.clients().bytes());
 }
 
 void PersistenceSection(Server& server, Out out) {
@@ -138,7 +138,7 @@ void StatsSection(Server& server, Out out) {
                  "total_batch_requests:{}\r\nexpired_keys:{}\r\nevicted_clients:{}\r\n",
                  all.connections, all.commands, all.rejected, all.input_bytes, all.output_bytes,
                  all.errors, all.batches, all.batch_requests, ExpiredKeys(server),
-                 server.evicted_clients());
+                 server.clients().evicted());
 }
 
 void ReplicationSection(Server&, Out out) {
@@ -169,7 +169,7 @@ void KeyspaceSection(Server& server, Out out) {
 
 // A line for each number an engine tells of itself: "db0_leaves:12".
 void EngineSection(Server& server, Out out) {
-  const uint64_t now_ms = server.time().Now().ms;
+  const uint64_t now_ms = server.state().time().Now().ms;
   for (uint32_t i = 0; i < server.keyspaces().count(); ++i) {
     const Engine* const engine = server.keyspaces().if_used(i);
     if (engine == nullptr) continue;

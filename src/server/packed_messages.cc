@@ -7,7 +7,6 @@
 
 #include "base/varint.h"
 #include "server/password.h"
-#include "server/server.h"
 #include "server/worker.h"
 #include "wire/packed_control.h"
 #include "wire/packed_reply.h"
@@ -22,13 +21,13 @@ using packed::Kind;
 constexpr Status kMalformed(Code::kInvalidArgument, "the payload is not that of its kind");
 
 struct Message {
-  Server& server;
+  ServerState& state;
   Worker& worker;
   Session& session;
   const Header& header;
   std::string_view payload;
 
-  Engine& engine() const { return server.keyspaces().at(header.keyspace); }
+  Engine& engine() const { return state.keyspaces().at(header.keyspace); }
 };
 
 // What a reply says: the payload, or why there is none.
@@ -50,17 +49,17 @@ std::optional<uint64_t> OnlyVarint(std::string_view payload) {
 Answer Authenticate(const Message& message) {
   const std::string& required = message.worker.options().requirepass;
   if (!required.empty() && !IsPassword(message.payload, required)) {
-    message.server.Tell(Incident::kWrongPassword,
+    message.state.log().Report(Incident::kWrongPassword,
                         fmt::format("a wrong password came from {}", message.session.info->peer));
     return Fail(Code::kInvalidArgument, "the password is wrong");
   }
   message.session.authenticated = true;
   message.session.has_logged_in = true;
-  message.session.packed->EnterClient(message.server.replies());
+  message.session.packed->EnterClient(message.state.replies());
   return std::string();
 }
 
-Answer TellTraits(const Message& message) {
+Answer ReportTraits(const Message& message) {
   std::string payload;
   packed::AppendTraits(payload, message.engine().traits());
   return payload;
@@ -99,8 +98,8 @@ Answer EndWatch(const Message& message) {
   return std::string();
 }
 
-Answer TellStatistics(const Message& message) {
-  Engine* const used = message.server.keyspaces().if_used(message.header.keyspace);
+Answer ReportStatistics(const Message& message) {
+  Engine* const used = message.state.keyspaces().if_used(message.header.keyspace);
   if (used == nullptr) {
     std::string none;
     packed::AppendStatistics(none, {});
@@ -119,7 +118,7 @@ Answer TellStatistics(const Message& message) {
 
 // Begins a snapshot, or says what became of the one that was begun when `snapshots` - 1 had ended.
 Answer Save(const Message& message) {
-  durable::Persistence* const persistence = message.server.persistence();
+  durable::Persistence* const persistence = message.state.persistence();
   if (persistence == nullptr) return Fail(Code::kNotSupported, "the server has no directory");
   const auto asked = OnlyVarint(message.payload);
   if (!asked) return Fail(kMalformed);
@@ -142,7 +141,7 @@ Answer AnswerOf(const Message& message) {
     case Kind::kPing:
       return std::string(message.payload);
     case Kind::kKeyspace:
-      return TellTraits(message);
+      return ReportTraits(message);
     case Kind::kOpenSnapshot:
       return OpenSnapshot(message);
     case Kind::kCloseSnapshot:
@@ -152,7 +151,7 @@ Answer AnswerOf(const Message& message) {
     case Kind::kUnwatch:
       return EndWatch(message);
     case Kind::kStatistics:
-      return TellStatistics(message);
+      return ReportStatistics(message);
     case Kind::kSave:
       return Save(message);
     case Kind::kBatch:
@@ -165,9 +164,9 @@ Answer AnswerOf(const Message& message) {
 
 }  // namespace
 
-void RunMessage(Server& server, Worker& worker, Session& session, const Header& header,
+void RunMessage(ServerState& state, Worker& worker, Session& session, const Header& header,
                 std::string_view payload) {
-  const Answer answer = AnswerOf({server, worker, session, header, payload});
+  const Answer answer = AnswerOf({state, worker, session, header, payload});
   if (!answer) return packed::AppendFailure(session.out, header, answer.error());
   const size_t begin = packed::BeginMessage(
       session.out, {.id = header.id, .kind = header.kind, .keyspace = header.keyspace});

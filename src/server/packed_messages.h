@@ -8,12 +8,12 @@
 
 namespace skep {
 
-class Server;
+class ServerState;
 class Worker;
 
 // Runs the message and appends its reply to session.out. The session has logged in, or the message
 // is kAuth or kPing; the keyspace exists.
-void RunMessage(Server& server, Worker& worker, Session& session, const packed::Header& header,
+void RunMessage(ServerState& state, Worker& worker, Session& session, const packed::Header& header,
                 std::string_view payload);
 
 }  // namespace skep

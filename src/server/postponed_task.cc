@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/batch_writer.h"
-#include "server/server.h"
 #include "server/worker.h"
 #include "skep/client.h"
 #include "wire/packed_reply.h"
@@ -93,7 +92,7 @@ void PostponedTask::ExecutePiece(Call& call, Reply& reply) {
   piece.set_work_bytes_max(Worker::kWorkBytesMax);
   const size_t count = std::min(reply.left.size(), kPieceOperationsMax);
   for (size_t i = 0; i < count; ++i) piece.Add(reply.batch.requests()[reply.left[i]]);
-  Engine& engine = call.server().keyspaces().at(reply.keyspace);
+  Engine& engine = call.state().keyspaces().at(reply.keyspace);
   reply.ticket = std::max(reply.ticket, call.worker().ExecuteOn(engine, piece));
 
   BatchWriter out(reply.batch, BatchWriter::KeepOutcomes());
@@ -116,7 +115,7 @@ void PostponedTask::ExecutePiece(Call& call, Reply& reply) {
 void PostponedTask::Finish(Call& call, const Reply& reply) {
   Worker& worker = call.worker();
   Session& session = call.session();
-  Engine& engine = call.server().keyspaces().at(reply.keyspace);
+  Engine& engine = call.state().keyspaces().at(reply.keyspace);
   if (reply.message) {
     return worker.FinishMessage(session, *reply.message, reply.batch, 0, engine, reply.ticket);
   }
@@ -127,7 +126,7 @@ void PostponedTask::Finish(Call& call, const Reply& reply) {
   session.CountSync();
 }
 
-void PostponedTask::GiveUp(Server& server, Session& session) {
+void PostponedTask::GiveUp(ServerState& state, Session& session) {
   for (Reply& reply : replies_) {
     const bool is_remembered =
         reply.message && reply.message->has(packed::kRemember) && session.packed->client() != 0;
@@ -139,8 +138,8 @@ void PostponedTask::GiveUp(Server& server, Session& session) {
     }
     std::string bytes;
     packed::AppendReply(bytes, *reply.message, reply.batch, 0,
-                        static_cast<uint32_t>(reply.batch.size()), server.time().Now());
-    server.replies().Finish(session.packed->client(), reply.message->id, bytes, reply.ticket);
+                        static_cast<uint32_t>(reply.batch.size()), state.time().Now());
+    state.replies().Finish(session.packed->client(), reply.message->id, bytes, reply.ticket);
   }
   replies_.clear();
   ChargeAll();

@@ -68,7 +68,7 @@ class PostponedTask final : public Task {
   void AddError(std::string_view text);
 
   bool Step(Call& call) override;
-  void GiveUp(Server& server, Session& session) override;
+  void GiveUp(ServerState& state, Session& session) override;
   bool is_of_one_command() const override { return false; }
   uint64_t held_bytes() const override { return charged_bytes_; }
 

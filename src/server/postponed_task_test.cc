@@ -299,7 +299,7 @@ TEST_P(PostponedWork, EndsWithItsConnection) {
   Send(first, updates, {.id = 5, .flags = packed::kRemember});
   Turn();
   Turn();
-  server_->EndLargestClients(0);
+  server_->clients().EndLargest(0);
   Turn();
   const uint64_t executions = engine().executions;
   Client second = ConnectPacked(kClient);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "server/glob.h"
-#include "server/server.h"
 #include "server/worker.h"
 
 namespace skep {
@@ -93,7 +92,7 @@ void RangeTask::Start(Call& call, const Query& query) {
   if (query.count_only ? TryCount(call, query) : TrySend(call, query)) return;
   auto pinned = PinRange(call);
   if (!pinned) return call.Error(pinned.error());
-  MemoryBudget& budget = call.server().keyspaces().budget();
+  MemoryBudget& budget = call.state().keyspaces().budget();
   call.Start(std::unique_ptr<Task>(new RangeTask(std::move(*pinned), budget, query)));
 }
 

@@ -33,7 +33,7 @@ namespace skep {
 
 class Call;
 class DatagramPort;
-class Server;
+class ServerState;
 struct Session;
 
 // A command that takes many turns: it does a bounded piece each time, so that the worker's other
@@ -49,7 +49,7 @@ class Task {
   // next piece is told that its snapshot is too old.
   virtual void GiveUpPin() {}
   // Its connection is gone: no piece follows.
-  virtual void GiveUp([[maybe_unused]] Server& server, [[maybe_unused]] Session& session) {}
+  virtual void GiveUp([[maybe_unused]] ServerState& state, [[maybe_unused]] Session& session) {}
   // Whether it is what one command does; else it calls Session::CountSync itself.
   virtual bool is_of_one_command() const { return true; }
   // How long the next piece can wait.

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "server/glob.h"
-#include "server/server.h"
 #include "server/worker.h"
 
 namespace skep {
@@ -16,7 +15,7 @@ constexpr size_t kChunkBytes = 256 * 1024;
 }  // namespace
 
 void WalkTask::Start(Call& call, std::string_view pattern) {
-  auto task = std::unique_ptr<WalkTask>(new WalkTask(call.server().keyspaces().budget(), pattern));
+  auto task = std::unique_ptr<WalkTask>(new WalkTask(call.state().keyspaces().budget(), pattern));
   if (task->Step(call)) call.Start(std::move(task));
 }
 

@@ -9,7 +9,6 @@
 
 #include "base/cpu.h"
 #include "server/postponed_task.h"
-#include "server/server.h"
 #include "server/subcommands.h"
 #include "server/web_page.h"
 
@@ -46,12 +45,14 @@ void Shrink(std::string& buffer) {
 
 }  // namespace
 
-Worker::Worker(Server& server)
-    : server_(server),
-      poller_(server.environment().network.NewPoller()),
-      random_(server.environment().random),
+Worker::Worker(ServerState& state, Administration& administration, WorkerPool& pool)
+    : state_(state),
+      administration_(administration),
+      pool_(pool),
+      poller_(state.environment().network.NewPoller()),
+      random_(state.environment().random),
       read_buffer_(kReadBufferBytes),
-      batches_(server.keyspaces().count()) {}
+      batches_(state.keyspaces().count()) {}
 
 Worker::~Worker() {
   for (auto& [id, session] : sessions_) Kill(*session);
@@ -141,14 +142,14 @@ bool Worker::Turn(int timeout_ms) {
 // ---- 1. The network ----
 
 void Worker::ReadClocksAndOptions() {
-  monotonic_ms_ = server_.environment().clock.MonotonicMs();
-  now_ = server_.time().Now();
+  monotonic_ms_ = state_.environment().clock.MonotonicMs();
+  now_ = state_.time().Now();
   RefreshOptions();
 }
 
 void Worker::RefreshOptions() {
-  if (const uint64_t version = server_.options_version(); version != options_version_) {
-    options_ = server_.options();
+  if (const uint64_t version = state_.options().version(); version != options_version_) {
+    options_ = state_.options().Get();
     options_version_ = version;
     client_bytes_max_ = ClientBytesMax(options_);
   }
@@ -166,7 +167,7 @@ bool Worker::AdoptWaiting() {
     Session& session = *owned;
     session.stream = std::move(stream);
     session.info =
-        server_.clients().Add(session.stream->peer(), session.stream->local(), monotonic_ms_);
+        state_.clients().Add(session.stream->peer(), session.stream->local(), monotonic_ms_);
     session.authenticated = options_.requirepass.empty();
     session.has_logged_in = session.authenticated;
     sessions_.emplace(session.info->id, std::move(owned));
@@ -186,7 +187,7 @@ void Worker::Accept(Listener& listener) {
       continue;
     }
     if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
-      server_.Tell(Incident::kNoDescriptors,
+      state_.log().Report(Incident::kNoDescriptors,
                    fmt::format("cannot accept connections for now: {}", strerrordesc_np(error)));
       poller_->Remove(listener);
       exhausted_.push_back(&listener);
@@ -196,15 +197,15 @@ void Worker::Accept(Listener& listener) {
 }
 
 void Worker::RejectOrPlace(std::unique_ptr<Stream> stream) {
-  if (server_.connections() >= options_.maxclients) {
-    server_.Tell(Incident::kRefusedClient,
+  if (pool_.connections() >= options_.maxclients) {
+    state_.log().Report(Incident::kRefusedClient,
                  fmt::format("a connection from {} refused: maxclients ({}) is reached",
                              stream->peer(), options_.maxclients));
     stream->Write("-ERR max number of clients reached\r\n");
     Bump(statistics_.rejected);
     return;
   }
-  server_.Place(std::move(stream));
+  pool_.Place(std::move(stream));
 }
 
 void Worker::ReadFrom(Session& session) {
@@ -264,12 +265,12 @@ void Worker::FinishInput(Session& session) {
   if (session.peer_finished && !session.paused()) session.closing = true;
   const size_t kept = session.in.size() - session.in_used;
   if (IsStranger(session) && kept > kStrangerBytesMax) {
-    server_.Tell(Incident::kStranger,
+    state_.log().Report(Incident::kStranger,
                  fmt::format("client {} at {} closed: a command of more than {} bytes before AUTH",
                              session.info->id, session.info->peer, kStrangerBytesMax));
     Kill(session);
   } else if (kept > options_.client_query_buffer_limit) {
-    server_.Tell(Incident::kQueryTooLong,
+    state_.log().Report(Incident::kQueryTooLong,
                  fmt::format("client {} at {} closed: its query exceeds client-query-buffer-limit",
                              session.info->id, session.info->peer));
     Kill(session);
@@ -409,7 +410,7 @@ std::string_view Worker::RefusalToQueue(const Session& session, const Command& c
   if (command.has(Command::kUnqueued)) return {};
   // What deletes is queued even so: it is how memory becomes free.
   const bool deletes = command.has(Command::kWrite) && !command.has(Command::kStores);
-  if (!deletes && !server_.keyspaces().budget().HasRoomFor(0)) return kOutOfMemory;
+  if (!deletes && !state_.keyspaces().budget().HasRoomFor(0)) return kOutOfMemory;
   if (session.transaction->bytes() + Transaction::BytesOf(args) >
       options_.client_query_buffer_limit) {
     return "ERR the transaction exceeds client-query-buffer-limit";
@@ -439,7 +440,7 @@ bool Worker::RunPlanned(Session& session, const Command& command,
   }
   Batch& batch = SharedBatch(session.keyspace).batch;
   const auto first = static_cast<uint32_t>(batch.size());
-  const Plan plan = command.plan(Call(server_, *this, session, command, args), batch);
+  const Plan plan = command.plan(Call(state_, *this, session, command, args), batch);
   if (plan.kind == Plan::Kind::kError) {
     PendError(session, plan.error);
     return true;
@@ -462,7 +463,7 @@ bool Worker::RunAtomic(Session& session, const Command& command,
                        std::span<const std::string_view> args) {
   Flush();
   if (session.task != nullptr || PutsOff(session)) return false;
-  const Call call(server_, *this, session, command, args);
+  const Call call(state_, *this, session, command, args);
   Batch& batch = apart_atomic_;
   const Plan plan = command.plan(call, batch);
   if (plan.kind == Plan::Kind::kError) {
@@ -484,7 +485,7 @@ bool Worker::RunAlone(Session& session, const Command& command,
                       std::span<const std::string_view> args) {
   Flush();
   if (session.task != nullptr || PutsOff(session)) return false;
-  Call call(server_, *this, session, command, args);
+  Call call(state_, *this, session, command, args);
   const uint64_t executed_before = executed_bytes_;
   const uint64_t replied_before = session.out_end();
   command.alone(call);
@@ -533,7 +534,7 @@ Version Worker::ExecuteOn(Engine& engine, Batch& batch) {
 
 void Worker::ExecuteFor(Session& session, Batch& batch) {
   if (batch.kind() == Batch::Kind::kAtomic) batch.set_answer_bytes_max(AnswerBytesMax(session));
-  Engine& engine = server_.keyspaces().at(session.keyspace);
+  Engine& engine = state_.keyspaces().at(session.keyspace);
   MarkTicket(session, engine, ExecuteOn(engine, batch));
 }
 
@@ -547,7 +548,7 @@ void Worker::Flush() {
     KeyspaceBatch& kb = batches_[keyspace];
     if (kb.batch.empty()) continue;
     kb.batch.set_work_bytes_max(kWorkBytesMax);
-    kb.ticket = ExecuteOn(server_.keyspaces().at(keyspace), kb.batch);
+    kb.ticket = ExecuteOn(state_.keyspaces().at(keyspace), kb.batch);
     flushed_bytes_ += kb.batch.scratch().used() + kb.batch.work_bytes();
   }
   for (const Pending& p : pending_) FinishPending(p);
@@ -580,7 +581,7 @@ void Worker::FinishPending(const Pending& p) {
     TaskOf(*p.session).AddMessage(*p.message, slots);
   } else {
     FinishMessage(*p.session, *p.message, kb.batch, p.first_slot,
-                  server_.keyspaces().at(p.keyspace), kb.ticket);
+                  state_.keyspaces().at(p.keyspace), kb.ticket);
   }
 }
 
@@ -602,8 +603,8 @@ void Worker::FinishCommand(const Pending& p) {
   if (session.task != nullptr || PostponedTask::HasPostponed(slots)) {
     return TaskOf(session).AddCommand(*p.command, args, slots);
   }
-  if (p.slot_count > 0) MarkTicket(session, server_.keyspaces().at(p.keyspace), kb.ticket);
-  p.command->finish(Call(server_, *this, session, *p.command, args), kb.batch, p.first_slot);
+  if (p.slot_count > 0) MarkTicket(session, state_.keyspaces().at(p.keyspace), kb.ticket);
+  p.command->finish(Call(state_, *this, session, *p.command, args), kb.batch, p.first_slot);
   session.CountSync();
 }
 
@@ -771,13 +772,13 @@ void Worker::SendTo(Session& session) {
     session.out_begin = 0;
   }
   if (IsStranger(session) && session.unsent() > kStrangerBytesMax) {
-    server_.Tell(Incident::kStranger,
+    state_.log().Report(Incident::kStranger,
                  fmt::format("client {} at {} closed: it does not read, and has not logged in",
                              session.info->id, session.info->peer));
     return Kill(session);
   }
   if (!KeepsOutputLimit(session)) {
-    server_.Tell(
+    state_.log().Report(
         Incident::kRepliesUnread,
         fmt::format("client {} at {} closed: its replies exceed client-output-buffer-limit",
                     session.info->id, session.info->peer));
@@ -819,15 +820,15 @@ void Worker::BuryDead() {
   }
   std::erase_if(put_off_, is_dead);
   for (Session* session : dead_) {
-    if (session->task != nullptr) session->task->GiveUp(server_, *session);
+    if (session->task != nullptr) session->task->GiveUp(state_, *session);
     poller_->Remove(*session->stream);
-    server_.clients().Remove(*session->info);
+    state_.clients().Remove(*session->info);
     if (session->has_scans) {
-      server_.cursors().Leave(session->info->id);
-      server_.key_scans().Leave(session->info->id);
+      state_.cursors().Leave(session->info->id);
+      state_.key_scans().Leave(session->info->id);
     }
-    server_.keyspaces().budget().Release(session->charged_bytes);
-    server_.ChargeClients(0, session->counted_bytes);
+    state_.keyspaces().budget().Release(session->charged_bytes);
+    state_.clients().Charge(0, session->counted_bytes);
     sessions_.erase(session->info->id);
     connections_.fetch_sub(1, std::memory_order_relaxed);
   }
@@ -836,16 +837,19 @@ void Worker::BuryDead() {
 
 // Every now and then: what no event asks for.
 void Worker::Upkeep() {
-  if (upkeep_left_) upkeep_left_ = server_.keyspaces().Maintain(now_.ms);
+  if (upkeep_left_) upkeep_left_ = state_.keyspaces().Maintain(now_.ms);
   if (monotonic_ms_ < next_upkeep_ms_) return;
   next_upkeep_ms_ = monotonic_ms_ + kUpkeepMs;
-  server_.NoteClock(now_);
-  upkeep_left_ = server_.keyspaces().Maintain(now_.ms);
+  state_.log().WatchClock(now_);
+  upkeep_left_ = state_.keyspaces().Maintain(now_.ms);
   DropOverdueDatagrams();
-  server_.WatchIncidents();
-  server_.WatchDisk();
-  server_.cursors().Expire(monotonic_ms_, 64);
-  server_.key_scans().Expire(monotonic_ms_, 64);
+  state_.log().ReportWhatIsOver();
+  if (durable::Persistence* const persistence = state_.persistence()) {
+    state_.log().WatchSnapshots(*persistence);
+    state_.log().WatchDisk(*persistence);
+  }
+  state_.cursors().Expire(monotonic_ms_, 64);
+  state_.key_scans().Expire(monotonic_ms_, 64);
   for (Listener* listener : std::exchange(exhausted_, {})) {
     if (!poller_->Add(*listener, listener).ok()) exhausted_.push_back(listener);
   }
@@ -861,7 +865,7 @@ void Worker::Upkeep() {
 void Worker::Drain() {
   if (draining_) return;
   draining_ = true;
-  drain_until_ms_ = server_.environment().clock.MonotonicMs() + kDrainMs;
+  drain_until_ms_ = state_.environment().clock.MonotonicMs() + kDrainMs;
   for (Listener* listener : listeners_) poller_->Remove(*listener);
   listeners_.clear();
   exhausted_.clear();

@@ -51,10 +51,13 @@
 
 #include "base/network.h"
 #include "base/random.h"
+#include "server/administration.h"
 #include "server/command.h"
 #include "server/datagram_port.h"
 #include "server/options.h"
+#include "server/server_state.h"
 #include "server/session.h"
+#include "server/worker_pool.h"
 #include "skep/batch.h"
 #include "wire/packed.h"
 
@@ -92,7 +95,7 @@ class Worker {
   static constexpr size_t kAnswerBytesMin = 64 << 20;
   static constexpr size_t kAnswerBytesFree = 16 << 20;
 
-  explicit Worker(Server& server);
+  Worker(ServerState& state, Administration& administration, WorkerPool& pool);
   ~Worker();
 
   // One turn. Waits up to `timeout_ms` for something to do; -1: until it is time for upkeep.
@@ -115,6 +118,7 @@ class Worker {
   uint64_t monotonic_ms() const { return monotonic_ms_; }
   const StoreNow& now() const { return now_; }
   Random& random() { return random_; }
+  Administration& administration() { return administration_; }
   // Executes `batch` as of this turn. Returns its ticket.
   Version ExecuteOn(Engine& engine, Batch& batch);
   // The same on the keyspace of the session, and marks the replies that follow. What the answers of
@@ -262,7 +266,9 @@ class Worker {
   void Upkeep();
   bool IsOverdue(const Session& session) const;
 
-  Server& server_;
+  ServerState& state_;
+  Administration& administration_;
+  WorkerPool& pool_;
   std::shared_ptr<Poller> poller_;
   Random& random_;
   ServerOptions options_;

@@ -3,7 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "server/server.h"
 #include "server/worker.h"
 #include "wire/packed_reply.h"
 
@@ -83,11 +82,11 @@ void Worker::DispatchDatagram(DatagramPort& port, const Datagram& datagram) {
   const auto head = packed::Read<DatagramHead>(datagram.bytes);
   const size_t asked = head.reply_bytes_max == 0 ? bytes_max : head.reply_bytes_max;
   const uint8_t why = head.version != packed::kVersion ? packed::kHelloVersion
-                      : head.instance != 0 && head.instance != server_.instance()
+                      : head.instance != 0 && head.instance != state_.instance()
                           ? packed::kHelloInstance
                           : packed::kHelloAccepted;
   Session* const session =
-      port.Admit(datagram.peer, {.why = why, .client = head.client, .instance = server_.instance()},
+      port.Admit(datagram.peer, {.why = why, .client = head.client, .instance = state_.instance()},
                  std::clamp(asked, kReplyBytesMin, bytes_max), monotonic_ms_);
   if (session == nullptr) return CountError();
   if (why != packed::kHelloAccepted) return Queue(*session);

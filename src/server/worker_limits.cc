@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/server.h"
 #include "server/worker.h"
 
 namespace skep {
@@ -32,7 +31,7 @@ size_t Worker::AnswerBytesMax(const Session& session) const {
   if (client_bytes_max_ != 0 && counts) {
     max = std::clamp<uint64_t>(client_bytes_max_, kAnswerBytesMin, max);
   }
-  const MemoryBudget& budget = server_.keyspaces().budget();
+  const MemoryBudget& budget = state_.keyspaces().budget();
   if (const uint64_t limit = budget.limit(); limit != 0) {
     const uint64_t left = limit - std::min(limit, budget.used());
     max = std::clamp<uint64_t>(left, kAnswerBytesFree, max);
@@ -45,7 +44,7 @@ size_t Worker::UnsentMax(const Session& session) const {
 }
 
 void Worker::ChargeBudget(Session& session, uint64_t bytes) {
-  MemoryBudget& budget = server_.keyspaces().budget();
+  MemoryBudget& budget = state_.keyspaces().budget();
   if (bytes > session.charged_bytes) budget.Charge(bytes - session.charged_bytes);
   if (bytes < session.charged_bytes) budget.Release(session.charged_bytes - bytes);
   session.charged_bytes = bytes;
@@ -61,7 +60,7 @@ void Worker::UpdateAccount(Session& session) {
                          (transaction != nullptr ? transaction->bytes() : 0);
   ChargeBudget(session, bytes);
   const uint64_t counted = bytes + (session.task != nullptr ? session.task->held_bytes() : 0);
-  if (counted != session.counted_bytes) server_.ChargeClients(counted, session.counted_bytes);
+  if (counted != session.counted_bytes) state_.clients().Charge(counted, session.counted_bytes);
   session.counted_bytes = counted;
   session.info->memory_bytes.store(counted, std::memory_order_relaxed);
   session.info->input_bytes.store(session.in.size() - session.in_used, std::memory_order_relaxed);
@@ -74,7 +73,7 @@ void Worker::UpdateAccount(Session& session) {
 
 // web_page.h
 void Worker::HangUpOnWebPage(Session& session) {
-  server_.Tell(Incident::kWebPage,
+  state_.log().Report(Incident::kWebPage,
                fmt::format("Possible SECURITY ATTACK: a request of HTTP or TLS came from {}. "
                            "A page in a browser there may try to run commands. The connection is "
                            "closed",
@@ -85,7 +84,7 @@ void Worker::HangUpOnWebPage(Session& session) {
 
 // Those that CLIENT KILL, or maxmemory-clients, is about.
 void Worker::EndMarked() {
-  const uint64_t version = server_.ended_version();
+  const uint64_t version = state_.clients().ended_version();
   if (std::exchange(ended_version_, version) == version) return;
   for (auto& [id, session] : sessions_) {
     if (session->info->ends.load(std::memory_order_relaxed)) Kill(*session);
@@ -95,17 +94,22 @@ void Worker::EndMarked() {
 // If nobody can be closed, it is tried again with the next upkeep, or once there may be a large
 // reply: to look costs time with the number of clients.
 void Worker::EvictClients() {
-  if (client_bytes_max_ == 0 || server_.client_bytes() <= client_bytes_max_) return;
+  if (client_bytes_max_ == 0 || state_.clients().bytes() <= client_bytes_max_) return;
   if (monotonic_ms_ < next_eviction_ms_ && !HasWorked()) return;
-  const bool any = server_.EndLargestClients(client_bytes_max_) > 0;
-  next_eviction_ms_ = any ? 0 : monotonic_ms_ + kEvictionPauseMs;
+  const size_t ended = state_.clients().EndLargest(client_bytes_max_);
+  next_eviction_ms_ = ended > 0 ? 0 : monotonic_ms_ + kEvictionPauseMs;
+  if (ended == 0) return;
+  state_.log().Report(
+      Incident::kClientsEvicted,
+      fmt::format("{} clients closed: all together exceed maxmemory-clients", ended));
+  pool_.WakeAll();
 }
 
 // Ranges whose clients do not read give up their versions while there is still some memory left, so
 // that no write is refused for them. A client that takes something now and then keeps its range,
 // and so does one whose range holds nothing back: to give that up would free nothing.
 void Worker::GiveUpStalledPins() {
-  const MemoryBudget& budget = server_.keyspaces().budget();
+  const MemoryBudget& budget = state_.keyspaces().budget();
   const uint64_t scarce = budget.limit() / kScarceMemory;
   if (stalled_tasks_.empty() || budget.HasRoomFor(scarce)) return;
   const uint64_t left = budget.limit() - std::min(budget.limit(), budget.used());
@@ -115,7 +119,7 @@ void Worker::GiveUpStalledPins() {
     const bool takes_nothing =
         session->write_blocked && monotonic_ms_ > session->taken_ms + patience_ms;
     if (!takes_nothing) return false;
-    const Engine& engine = server_.keyspaces().at(session->keyspace);
+    const Engine& engine = state_.keyspaces().at(session->keyspace);
     if (engine.Statistics().old_versions == 0) return false;
     session->task->GiveUpPin();
     return true;

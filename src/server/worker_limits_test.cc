@@ -41,7 +41,7 @@ class WorkerLimits : public testing::Test {
     const uint64_t before = statistics.batch_requests.load();
     const bool busy = server_->worker(0).Turn(-1);
     requests_most_ = std::max(requests_most_, statistics.batch_requests.load() - before);
-    client_bytes_most_ = std::max(client_bytes_most_, server_->client_bytes());
+    client_bytes_most_ = std::max(client_bytes_most_, server_->clients().bytes());
     return busy;
   }
 
@@ -149,7 +149,7 @@ TEST_F(WorkerLimits, RangesOfThoseThatPauseAreNotCut) {
 TEST_F(WorkerLimits, CollectedRangesCount) {
   Start({.engine = "btree", .btree_multi_version = false});
   const auto client = AskForAll();
-  EXPECT_GT(server_->client_bytes(), kDataBytes);
+  EXPECT_GT(server_->clients().bytes(), kDataBytes);
 }
 
 // ---- Replies that are made as a whole ----
@@ -219,8 +219,8 @@ TEST_F(WorkerLimits, WholeRepliesAreMadeOneATurn) {
     EXPECT_EQ(requests_most_, kValues);
     EXPECT_LE(client_bytes_most_, kLimit + kValues * (kBigBytes + kBigBytes / 8));
     evicted += kClients;
-    EXPECT_EQ(server_->evicted_clients(), evicted);
-    EXPECT_LE(server_->client_bytes(), kLimit);
+    EXPECT_EQ(server_->clients().evicted(), evicted);
+    EXPECT_LE(server_->clients().bytes(), kLimit);
   }
 }
 
@@ -234,7 +234,7 @@ TEST_F(WorkerLimits, WholeRepliesAreBoundedByMaxmemoryClients) {
   const std::string error = "-ERR the values of a batch exceed the maximum size (67108864 bytes)";
   EXPECT_EQ(ReplyTo(Mget(kFit + 2)), error + "\r\n");
   EXPECT_NE(ReplyTo(Kbatch(kFit + 2)).find("exceed the maximum size"), std::string::npos);
-  EXPECT_EQ(server_->evicted_clients(), 0u);
+  EXPECT_EQ(server_->clients().evicted(), 0u);
   const std::string kept = ReplyTo(Command({"CLIENT", "NO-EVICT", "ON"}) + Mget(kFit + 2));
   EXPECT_GT(kept.size(), (kFit + 2) * kBigBytes);
 }

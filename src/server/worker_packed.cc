@@ -5,7 +5,6 @@
 
 #include "server/packed_messages.h"
 #include "server/postponed_task.h"
-#include "server/server.h"
 #include "server/worker.h"
 #include "wire/packed_reply.h"
 #include "wire/packed_request.h"
@@ -85,23 +84,23 @@ std::optional<size_t> Worker::DecodeHello(Session& session, std::string_view inp
   session.begun = true;
   const auto hello = packed::Read<packed::ClientHello>(input);
   const auto version = CommonVersion(hello);
-  const bool durable = server_.persistence() != nullptr;
+  const bool durable = state_.persistence() != nullptr;
   session.packed = std::make_unique<PackedSession>(hello.client);
-  if (version && IsAuthenticated(session)) session.packed->EnterClient(server_.replies());
+  if (version && IsAuthenticated(session)) session.packed->EnterClient(state_.replies());
   packed::Append(
       session.out,
       packed::ServerHello{
           .version = version.value_or(0),
           .why = version ? packed::kHelloAccepted : packed::kHelloVersion,
-          .keyspaces = static_cast<uint16_t>(server_.keyspaces().count()),
+          .keyspaces = static_cast<uint16_t>(state_.keyspaces().count()),
           .message_bytes_max = MessageBytesMax(options_),
           .operations_max = kOperationsMax,
-          .instance = server_.instance(),
+          .instance = state_.instance(),
           .features = (IsAuthenticated(session) ? 0u : packed::kNeedsAuth) |
                       (durable ? packed::kIsDurable : 0u) |
                       (ports_.empty() ? 0u : packed::kTakesDatagrams),
           .handles_max = PackedSession::kHandlesMax,
-          .first_new = hello.client == 0 ? 0 : server_.replies().FirstNewId(hello.client)});
+          .first_new = hello.client == 0 ? 0 : state_.replies().FirstNewId(hello.client)});
   session.info->last_command.store("packed", std::memory_order_relaxed);
   session.closing = !version;
   Queue(session);
@@ -148,7 +147,7 @@ bool Worker::DispatchMessage(Session& session, const Header& header, std::string
   Status refusal;
   if (!IsAuthenticated(session) && header.kind != Kind::kAuth && header.kind != Kind::kPing) {
     refusal = {Code::kInvalidArgument, "a password is needed first"};
-  } else if (header.keyspace >= server_.keyspaces().count()) {
+  } else if (header.keyspace >= state_.keyspaces().count()) {
     refusal = {Code::kInvalidArgument, "no such keyspace", header.keyspace};
   } else if (IsBatch(header.kind)) {
     if (!RunBatchMessage(session, header, payload)) return false;
@@ -158,7 +157,7 @@ bool Worker::DispatchMessage(Session& session, const Header& header, std::string
   Bump(statistics_.commands);
   Queue(session);
   if (refusal.ok()) {
-    RunMessage(server_, *this, session, header, payload);
+    RunMessage(state_, *this, session, header, payload);
   } else {
     CountError();
     packed::AppendFailure(session.out, header, refusal);
@@ -172,9 +171,9 @@ bool Worker::RunBatchMessage(Session& session, const Header& header, std::string
     ReplyMemory::Reply known;
     uint64_t first_new = 0;
     const auto state =
-        server_.replies().Begin(session.packed->client(), header, &known, &first_new);
+        state_.replies().Begin(session.packed->client(), header, &known, &first_new);
     if (state == ReplyMemory::Known::kKnown) {
-      Engine& engine = server_.keyspaces().at(header.keyspace);
+      Engine& engine = state_.keyspaces().at(header.keyspace);
       std::string& out = ReplyTo(session, engine, known.ticket, header.has(packed::kSync));
       const size_t begin = out.size();
       out.append(*known.bytes);
@@ -225,7 +224,7 @@ bool Worker::RunApart(Session& session, const Header& header, std::string_view p
   const Status s = waits ? Status() : SetUpApart(session, header, payload, batch);
   if (waits || !s.ok()) {
     if (header.has(packed::kRemember)) {
-      server_.replies().Abandon(session.packed->client(), header.id);
+      state_.replies().Abandon(session.packed->client(), header.id);
     }
   }
   if (waits) return false;
@@ -235,7 +234,7 @@ bool Worker::RunApart(Session& session, const Header& header, std::string_view p
     packed::AppendFailure(session.out, header, s);
     Queue(session);
   } else {
-    Engine& engine = server_.keyspaces().at(header.keyspace);
+    Engine& engine = state_.keyspaces().at(header.keyspace);
     if (header.kind == Kind::kBatch) {
       batch.set_work_bytes_max(kWorkBytesMax);
     } else {
@@ -283,7 +282,7 @@ void Worker::FinishMessage(Session& session, const Header& header, const Batch& 
   const size_t begin = out.size();
   packed::AppendReply(out, header, batch, first_slot, header.count, now_);
   if (header.has(packed::kRemember) && session.packed->client() != 0) {
-    server_.replies().Finish(session.packed->client(), header.id,
+    state_.replies().Finish(session.packed->client(), header.id,
                              std::string_view(out).substr(begin), ticket);
   }
   FitReply(session, header, out, begin);

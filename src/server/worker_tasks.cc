@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "server/postponed_task.h"
-#include "server/server.h"
 #include "server/worker.h"
 
 namespace skep {
@@ -16,7 +15,7 @@ constexpr int kPatienceMs = 100;        // at most
 }  // namespace
 
 void Worker::StepTasks() {
-  Clock& clock = server_.environment().clock;
+  Clock& clock = state_.environment().clock;
   const uint64_t until_ns = clock.MonotonicNs() + kTasksNs;
   std::vector<Session*> tasks = std::exchange(tasks_, {});
   task_patience_ms_ = kPatienceMs;
@@ -35,7 +34,7 @@ void Worker::StepTasks() {
       continue;
     }
     static const Command kNone{};
-    Call call(server_, *this, *session, kNone, {});
+    Call call(state_, *this, *session, kNone, {});
     if (session->task->Step(call)) {
       tasks_.push_back(session);
       task_patience_ms_ = std::min(task_patience_ms_, session->task->patience_ms());
@@ -57,7 +56,7 @@ void Worker::AddTask(Session& session) {
 // While a command of the session is pending it has no other task.
 PostponedTask& Worker::TaskOf(Session& session) {
   if (session.task == nullptr) {
-    session.task = std::make_unique<PostponedTask>(server_.keyspaces().budget());
+    session.task = std::make_unique<PostponedTask>(state_.keyspaces().budget());
     AddTask(session);
   }
   return static_cast<PostponedTask&>(*session.task);

@@ -148,7 +148,7 @@ class BreakingWorld final : public SteppedWorld {
     while (Step()) {
     }
     SKEP_CHECK(server_->connections() == 0);
-    ReplyMemory& replies = server_->replies();
+    ReplyMemory& replies = server_->state().replies();
     for (size_t i = 0; i <= replies.clients_max(); ++i) {
       ReplyMemory::Reply reply;
       uint64_t first_new = 0;

@@ -52,9 +52,9 @@ class ClientIds : public testing::Test {
   void UseUp(uint32_t id) {
     ReplyMemory::Reply reply;
     uint64_t first_new = 0;
-    ASSERT_EQ(server_.server().replies().Begin(kClient, {.id = id}, &reply, &first_new),
+    ASSERT_EQ(server_.server().state().replies().Begin(kClient, {.id = id}, &reply, &first_new),
               ReplyMemory::Known::kNew);
-    server_.server().replies().Finish(kClient, id, "", 0);
+    server_.server().state().replies().Finish(kClient, id, "", 0);
   }
 
   TestServer server_{ServerOptions{}};
@@ -164,8 +164,8 @@ void UseUpAll(ReplyMemory& replies) {
 
 // Goal: a server that has message ids for no client is used without a client id.
 TEST_F(ClientIds, AreNotNeeded) {
-  UseUpAll(server_.server().replies());
-  ASSERT_EQ(server_.server().replies().FirstNewId(kClient), uint64_t{1} << 32);
+  UseUpAll(server_.server().state().replies());
+  ASSERT_EQ(server_.server().state().replies().FirstNewId(kClient), uint64_t{1} << 32);
   ASSERT_TRUE(connection_.Connect().ok());
   std::array<Add, 5> adds;
   for (Add& add : adds) connection_.Begin(add.message);
@@ -261,7 +261,7 @@ TEST_P(ClientOfAServerThatHasForgotten, AddsOnceOrDoesNotKnow) {
   ServerOptions server_options;
   server_options.maxmemory = 32 << 20;  // so about a thousand clients are remembered
   TestServer server(server_options);
-  ReplyMemory& replies = server.server().replies();
+  ReplyMemory& replies = server.server().state().replies();
   if (GetParam()) UseUpAll(replies);
   std::mt19937_64 others(seed);
   FlakyProxy proxy(server.address(), seed, 1500, [&](size_t left) {

@@ -155,7 +155,7 @@ TEST_F(PackedDatagrams, RepeatsTheClientAndTellsTheInstance) {
   const auto reply = client_.Ask(DatagramOf({.client = 77}, Kind::kPing, "echo", 5));
   ASSERT_TRUE(reply && reply->header);
   EXPECT_EQ(reply->head.client, 77u);
-  EXPECT_EQ(reply->head.instance, server_.server().instance());
+  EXPECT_EQ(reply->head.instance, server_.server().state().instance());
   EXPECT_EQ(reply->header->id, 5u);
   EXPECT_EQ(reply->payload, "echo");
   for (const Kind kind : {Kind::kKeyspace, Kind::kStatistics}) {
@@ -222,7 +222,7 @@ TEST_F(PackedDatagrams, RefusesOtherVersionsAndInstances) {
   EXPECT_EQ(reply->head.version, packed::kVersion);
   Batch batch;
   batch.Put("k", "v");
-  const uint64_t instance = server_.server().instance();
+  const uint64_t instance = server_.server().state().instance();
   reply = client_.Ask(DatagramOf({.instance = instance + 1}, batch, {.id = 1}));
   ASSERT_TRUE(reply);
   EXPECT_FALSE(reply->header);

@@ -272,7 +272,7 @@ TEST(PackedServerWithALimit, DoesOnceWhateverOthersAreTold) {
   Batch fill;
   const std::string value(size_t{1} << 20, 'v');
   fill.Put("large", value, Request::kReturnPrevious);
-  const size_t replies = 2 * server.server().replies().bytes_max() / value.size();
+  const size_t replies = 2 * server.server().state().replies().bytes_max() / value.size();
   for (uint32_t id = 1; id <= replies + 1; ++id) {
     ASSERT_TRUE(other.Execute(fill, {.id = id, .flags = packed::kRemember}).ok());
   }
@@ -297,7 +297,7 @@ TEST_F(PackedServer, DoesOnceHoweverManyClientsThereAre) {
   for (uint64_t other = 1; other <= 100'000; ++other) {
     ReplyMemory::Reply reply;
     uint64_t first_new = 0;
-    ReplyMemory& replies = server_.server().replies();
+    ReplyMemory& replies = server_.server().state().replies();
     const uint64_t client = kClient + other;
     if (replies.Begin(client, {.id = 1}, &reply, &first_new) == ReplyMemory::Known::kNew) {
       replies.Finish(client, 1, std::string(1000, 'x'), 0);

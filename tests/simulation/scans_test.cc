@@ -50,7 +50,7 @@ TEST(Scans, KscanIsOfOneVersion) {
     EXPECT_EQ(items.size(), 1'000);
     EXPECT_TRUE(keys.StateOf(items) == items) << "not the state after any write";
     EXPECT_GT(keys.writes(), 1'010) << "nobody wrote meanwhile";
-    EXPECT_EQ(cluster.server().key_scans().size(), 0);
+    EXPECT_EQ(cluster.server().state().key_scans().size(), 0);
   }
 }
 
@@ -91,7 +91,7 @@ TEST(Scans, TokensEnd) {
   EXPECT_EQ(renewed.elements.size(), 2);
   cluster.RunFor(std::chrono::seconds(6));
   EXPECT_EQ(next(TokenOf(renewed)).text, kEndedToken);
-  EXPECT_EQ(cluster.server().key_scans().size(), 0);
+  EXPECT_EQ(cluster.server().state().key_scans().size(), 0);
   EXPECT_EQ(cluster.server().keyspaces().at(0).Statistics().snapshots, 0);
 }
 
@@ -142,7 +142,7 @@ TEST(Scans, ScanMeetsEachKeyThatStaysOnce) {
     } while (cursor != "0");
     ASSERT_EQ(stayed.size(), 600);
     for (uint64_t i = 0; i < 600; ++i) ASSERT_EQ(stayed[i], keys.Key(i));
-    EXPECT_EQ(cluster.server().cursors().size(), 0);
+    EXPECT_EQ(cluster.server().state().cursors().size(), 0);
   }
 }
 

@@ -1,0 +1,61 @@
+// server_log.h: where a server's threads report what happens to it: to clients, to the disk, to the
+// clock.
+//
+//   Report    an incident, which may come any number of times: incidents.h keeps it to few lines
+//   Watch...  looks at something and logs a line when it has changed since the last look
+//
+// Thread-safe from Open() on.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "base/environment.h"
+#include "base/store_now.h"
+#include "durable/persistence.h"
+#include "server/incidents.h"
+#include "server/options.h"
+#include "skep/status.h"
+
+namespace spdlog {
+class logger;
+}
+
+namespace skep {
+
+class ServerLog {
+ public:
+  explicit ServerLog(const Environment& environment) : environment_(environment) {}
+
+  //   kIo  the log file cannot be opened
+  Status Open(const ServerOptions& options);
+  bool is_open() const { return logger_ != nullptr; }
+  spdlog::logger& logger() { return *logger_; }
+
+  void Report(Incident what, std::string_view text);
+  // Reports the incidents that are over.
+  void ReportWhatIsOver();
+  // Reports that the wall clock is found to be behind, or not any more.
+  void WatchClock(const StoreNow& now);
+  // Reports when the disk begins to refuse writes, and when it takes them again.
+  void WatchDisk(durable::Persistence& persistence);
+  // Reports when a snapshot cannot be written, and when snapshots are written again.
+  void WatchSnapshots(const durable::Persistence& persistence);
+
+  // Opens the log file anew, which somebody may have moved away.
+  void Reopen();
+
+ private:
+  const Environment environment_;
+  std::shared_ptr<spdlog::logger> logger_;
+  Incidents incidents_;
+  std::atomic<uint64_t> noted_behind_ms_{0};
+  std::mutex snapshots_mutex_;
+  bool snapshots_fail_ = false;  // as was reported; guarded by snapshots_mutex_
+  std::mutex disk_mutex_;
+  Status disk_status_;  // as was reported; guarded by disk_mutex_
+};
+
+}  // namespace skep

@@ -1,0 +1,129 @@
+#include "server/server_state.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "server/log.h"
+
+namespace skep {
+namespace {
+
+constexpr CursorLimits kCursors{.entries_max = 64 * 1024, .bytes_max = 16 << 20};
+// Each keeps a version pinned.
+constexpr CursorLimits kKeyScans{
+    .entries_max = 4096, .bytes_max = SIZE_MAX, .owner_entries_max = 64};
+
+std::vector<durable::Persistence::SavePoint> PersistencePoints(const ServerOptions& options) {
+  const std::vector<uint64_t> numbers = SavePointsOf(options);
+  std::vector<durable::Persistence::SavePoint> points;
+  for (size_t i = 0; i + 1 < numbers.size(); i += 2) {
+    points.push_back({.seconds = numbers[i], .changes = std::max<uint64_t>(numbers[i + 1], 1)});
+  }
+  return points;
+}
+
+void LogRecovery(spdlog::logger& log, const durable::RecoveryReport& report) {
+  constexpr double kSecond = 1e9;
+  if (!report.snapshot.empty()) {
+    log.info("{}: {} items in {:.2f} s", report.snapshot, report.snapshot_items,
+             static_cast<double>(report.snapshot_ns) / kSecond);
+  }
+  log.info("log: {} changes of {} records in {:.2f} s", report.log_changes, report.log_records,
+           static_cast<double>(report.log_ns) / kSecond);
+  if (report.lacks_log) {
+    log.warn("{}: the log is gone or ends before it: what was written since then is not there",
+             report.snapshot);
+  }
+  if (!report.torn_file.empty()) {
+    log.warn("{}: the end of the log was torn, and is cut at its byte {}", report.torn_file,
+             report.torn_offset);
+  }
+  if (report.log_dropped > 0) {
+    log.warn("log: {} changes that nobody was told of are dropped", report.log_dropped);
+  }
+}
+
+}  // namespace
+
+ServerState::ServerState(const ServerOptions& options, const Environment& environment,
+                         const EngineInfo* engine)
+    : environment_(environment),
+      engine_(engine),
+      options_(options),
+      log_(environment),
+      start_ms_(environment.clock.MonotonicMs()),
+      run_id_(fmt::format("{:016x}{:016x}{:08x}", environment.random.Next(),
+                          environment.random.Next(),
+                          static_cast<uint32_t>(environment.random.Next()))),
+      instance_(environment.random.Next()),
+      time_(environment.clock),
+      cursors_(kCursors, options.cursor_ttl_ms, environment.random),
+      key_scans_(kKeyScans, options.cursor_ttl_ms, environment.random),
+      token_secret_{environment.random.Next(), environment.random.Next()} {}
+
+// The threads look at the engines.
+ServerState::~ServerState() {
+  if (persistence_ != nullptr) persistence_->StopThreads();
+}
+
+Status ServerState::Open(std::string* problem) {
+  const ServerOptions options = options_.Get();
+  if (const Status s = log_.Open(options); !s.ok()) {
+    *problem = fmt::format("{}: {}", options.logfile, s.ToString());
+    return s;
+  }
+  if (const Status s = CheckOptions(options, problem); !s.ok()) return s;
+  return OpenKeyspaces(options, problem);
+}
+
+Status ServerState::OpenKeyspaces(const ServerOptions& options, std::string* problem) {
+  const Options store = StoreOptions(options);
+  if (!options.dir.empty()) {
+    auto persistence =
+        durable::Persistence::Open(environment_.files, environment_.clock, store, problem);
+    if (!persistence) return persistence.error();
+    persistence_ = std::move(*persistence);
+  }
+  auto keyspaces = Keyspaces::Make(store, engine_, persistence_.get());
+  if (!keyspaces) {
+    *problem = keyspaces.error().ToString();
+    return keyspaces.error();
+  }
+  keyspaces_ = std::move(*keyspaces);
+  replies_ = std::make_unique<ReplyMemory>(keyspaces_->budget());
+  return persistence_ == nullptr ? Status() : Recover(options, problem);
+}
+
+Status ServerState::Recover(const ServerOptions& options, std::string* problem) {
+  durable::RecoveryReport report;
+  if (const Status s = persistence_->Recover(*keyspaces_, &report, problem); !s.ok()) return s;
+  LogRecovery(log_.logger(), report);
+  log_.WatchClock(time().Now());
+  ApplyToPersistence(options);
+  log_.WatchDisk(*persistence_);
+  return {};
+}
+
+void ServerState::ApplyToPersistence(const ServerOptions& options) {
+  persistence_->log().set_policy(StoreOptions(options).log_sync);
+  persistence_->log().set_unsynced_ms_max(options.appendfsync_age_ms);
+  persistence_->SetSavePoints(PersistencePoints(options));
+  persistence_->SetAutoSnapshot({.percentage = options.auto_snapshot_percentage,
+                                 .log_bytes_min = options.auto_snapshot_min_size});
+}
+
+std::string ServerState::SetOptions(std::span<const OptionChange> changes) {
+  return options_.Set(changes, [this](const ServerOptions& options) {
+    keyspaces_->budget().set_limit(options.maxmemory);
+    cursors_.set_ttl_ms(options.cursor_ttl_ms);
+    key_scans_.set_ttl_ms(options.cursor_ttl_ms);
+    SetLogLevel(log_.logger(), options);
+    if (persistence_ != nullptr) ApplyToPersistence(options);
+  });
+}
+
+}  // namespace skep

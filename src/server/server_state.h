@@ -1,0 +1,99 @@
+// server_state.h: what the workers of a server share: its keyspaces and what makes them last, its
+// clients and what was promised to them, its options, its log.
+//
+// It knows neither workers nor commands: they are made on top of it.
+//
+// Thread-safe from Open() on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/environment.h"
+#include "base/siphash.h"
+#include "base/store_time.h"
+#include "durable/persistence.h"
+#include "keyspace/keyspaces.h"
+#include "server/client_registry.h"
+#include "server/current_options.h"
+#include "server/cursor_table.h"
+#include "server/reply_memory.h"
+#include "server/server_log.h"
+#include "skep/store.h"
+
+namespace skep {
+
+// Where a SCAN goes on.
+struct ScanCursor {
+  std::string next_key;
+  uint32_t keyspace;
+};
+
+class ServerState {
+ public:
+  // `engine`, if given, is used instead of the one that options.engine names.
+  ServerState(const ServerOptions& options, const Environment& environment,
+              const EngineInfo* engine);
+  ~ServerState();
+  ServerState(const ServerState&) = delete;
+  ServerState& operator=(const ServerState&) = delete;
+
+  // Opens the log and the keyspaces. If it fails, *problem is a line for a person that names the
+  // path.
+  //   kInvalidArgument  CheckOptions() says why
+  //   kIo               the errno of a file
+  //   kCorrupt, ...     the directory cannot be recovered: persistence.h
+  Status Open(std::string* problem);
+
+  const Environment& environment() const { return environment_; }
+  // Another number, and another name, in each process.
+  uint64_t instance() const { return instance_; }
+  const std::string& run_id() const { return run_id_; }
+  uint64_t start_monotonic_ms() const { return start_ms_; }
+
+  ServerLog& log() { return log_; }
+  CurrentOptions& options() { return options_; }
+  const CurrentOptions& options() const { return options_; }
+  // As CurrentOptions::Set; what the options are about is told of them.
+  std::string SetOptions(std::span<const OptionChange> changes);
+
+  Keyspaces& keyspaces() { return *keyspaces_; }
+  // Null: in memory only.
+  durable::Persistence* persistence() { return persistence_.get(); }
+  // What keys expire by.
+  StoreTime& time() { return persistence_ != nullptr ? persistence_->time() : time_; }
+
+  ClientRegistry& clients() { return clients_; }
+  // What SCAN and KSCAN have given their clients to go on with; of the latter the pins of the
+  // versions that are read, by the scans' numbers.
+  CursorTable<std::shared_ptr<const ScanCursor>>& cursors() { return cursors_; }
+  CursorTable<std::shared_ptr<const Snapshot>>& key_scans() { return key_scans_; }
+  const SipKey& token_secret() const { return token_secret_; }
+  ReplyMemory& replies() { return *replies_; }
+
+ private:
+  Status OpenKeyspaces(const ServerOptions& options, std::string* problem);
+  Status Recover(const ServerOptions& options, std::string* problem);
+  void ApplyToPersistence(const ServerOptions& options);
+
+  const Environment environment_;
+  const EngineInfo* const engine_;
+  CurrentOptions options_;
+  ServerLog log_;
+  const uint64_t start_ms_;
+  const std::string run_id_;
+  const uint64_t instance_;
+  StoreTime time_;  // of a store in memory
+
+  // Declared in the order in which they must outlive each other.
+  std::unique_ptr<durable::Persistence> persistence_;
+  std::unique_ptr<Keyspaces> keyspaces_;
+  ClientRegistry clients_;
+  CursorTable<std::shared_ptr<const ScanCursor>> cursors_;
+  CursorTable<std::shared_ptr<const Snapshot>> key_scans_;
+  const SipKey token_secret_;
+  std::unique_ptr<ReplyMemory> replies_;
+};
+
+}  // namespace skep
