@@ -122,14 +122,14 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "skep-server: %s\n", server.problem().c_str());
     return 1;
   }
-  server.state().log().logger().info("skep-server {} ({} workers, engine {})", skep::kVersion, server.worker_count(),
-                    line.options.engine);
+  server.state().log().logger().info("skep-server {} ({} workers, engine {})", skep::kVersion,
+                                     server.worker_count(), line.options.engine);
   for (const skep::Address& address : server.addresses()) {
     server.state().log().logger().info("ready to accept connections on {}", address);
   }
   if (fewer_clients) {
     server.state().log().logger().warn("maxclients is {}: the system allows no more open files",
-                      line.options.maxclients);
+                                       line.options.maxclients);
   }
   skep::Status served;
   std::thread serving([&] { served = server.Run(); });

@@ -62,7 +62,7 @@ struct RecoveryReport {
   // There is no log, or it ends before the position of the snapshot: what was written since then is
   // gone, but for a power loss soon after the snapshot, which takes what the snapshot has.
   bool lacks_log = false;
-  std::string torn_file;   // the end of the log was torn, and cut; empty: it was not
+  std::string torn_file;  // the end of the log was torn, and cut; empty: it was not
   uint64_t torn_offset = 0;
   uint64_t clock_behind_ms = 0;  // by which the wall clock is behind the time that was recovered
   RepairReport repair;

@@ -7,10 +7,10 @@
 
 namespace skep {
 
-StoreNow Call::now() const { return host_ != nullptr ? host_->now() : worker_->now(); }
+StoreNow Call::now() const { return host_ != nullptr ? host_->now() : worker_->turn().now(); }
 
 void Call::Error(std::string_view text) const {
-  if (worker_ != nullptr) worker_->CountError();
+  if (worker_ != nullptr) worker_->turn().CountError();
   reply().Error(text);
 }
 
@@ -58,7 +58,7 @@ std::string WrongCountError(const Command& command) {
 }
 
 size_t Call::AnswerBytesMax() const {
-  return host_ != nullptr ? kAnswerBytesMax : worker_->AnswerBytesMax(session_);
+  return host_ != nullptr ? kAnswerBytesMax : worker_->turn().AnswerBytesMax(session_);
 }
 
 void Call::ReserveReply(const Batch& batch) const {

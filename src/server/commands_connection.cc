@@ -17,14 +17,14 @@ namespace {
 
 // False, and the error sent, if the credentials are wrong.
 bool Authenticate(Call& call, std::string_view user, std::string_view password) {
-  const std::string& required = call.worker().options().requirepass;
+  const std::string& required = call.worker().turn().options().requirepass;
   const bool right = user == "default" && (required.empty() || IsPassword(password, required));
   if (right) {
     call.session().authenticated = true;
     call.session().has_logged_in = true;
   } else {
-    call.state().log().Report(Incident::kWrongPassword,
-                       fmt::format("a wrong password came from {}", call.session().info->peer));
+    call.state().log().Report(Incident::kWrongPassword, fmt::format("a wrong password came from {}",
+                                                                    call.session().info->peer));
     call.Error("WRONGPASS invalid username-password pair or user is disabled.");
   }
   return right;
@@ -109,13 +109,14 @@ void ClientId(const Call& call) {
 }
 
 void ClientInfoLine(const Call& call) {
-  call.reply().Verbatim(
-      "txt", call.administration().clients().Describe(*call.session().info, call.worker().monotonic_ms()));
+  call.reply().Verbatim("txt", call.administration().clients().Describe(
+                                   *call.session().info, call.worker().turn().monotonic_ms()));
 }
 
 void ClientList(const Call& call) {
   if (call.args().size() > 2) return call.Error(kSyntaxError);
-  call.reply().Verbatim("txt", call.administration().clients().DescribeAll(call.worker().monotonic_ms()));
+  call.reply().Verbatim(
+      "txt", call.administration().clients().DescribeAll(call.worker().turn().monotonic_ms()));
 }
 
 void ClientSetName(const Call& call) {
@@ -133,7 +134,7 @@ void ClientSetInfo(const Call& call) {
         fmt::format("ERR {} cannot contain spaces, newlines or special characters.", call.arg(2)));
   }
   call.administration().clients().SetLibrary(*call.session().info, name ? "lib-name" : "lib-ver",
-                                     call.arg(3));
+                                             call.arg(3));
   call.reply().SimpleString("OK");
 }
 
@@ -247,7 +248,7 @@ std::span<const Subcommand> ClientSubcommands() { return kClientSubcommands; }
 void RunAuth(Call& call) {
   if (call.args().size() > 3) return call.Error(kSyntaxError);
   const bool with_user = call.args().size() == 3;
-  if (!with_user && call.worker().options().requirepass.empty()) {
+  if (!with_user && call.worker().turn().options().requirepass.empty()) {
     return call.Error(
         "ERR AUTH <password> called without any password configured for the default user. Are you "
         "sure your configuration is correct?");
@@ -272,7 +273,7 @@ void RunHello(Call& call) {
       !Authenticate(call, hello.credentials->first, hello.credentials->second)) {
     return;
   }
-  if (!call.worker().IsAuthenticated(session)) {
+  if (!call.worker().turn().IsAuthenticated(session)) {
     return call.Error(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
@@ -295,7 +296,7 @@ void RunReset(Call& call) {
   session.syncs_always = false;
   session.syncs = 0;
   SetKeyspace(session, 0);
-  session.authenticated = call.worker().options().requirepass.empty();
+  session.authenticated = call.worker().turn().options().requirepass.empty();
   call.administration().clients().SetName(*session.info, "");
   call.reply().SimpleString("RESET");
 }

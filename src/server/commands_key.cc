@@ -96,8 +96,8 @@ Plan AddScan(const Call& call, Batch& batch) {
   bool whole = false;
   Range range = PatternRange(scan.pattern, batch.scratch(), &whole);
   if (*number != 0) {
-    const auto from = call.state().cursors().Find(*number, call.worker().monotonic_ms(),
-                                                   call.session().info->id);
+    const auto from = call.state().cursors().Find(*number, call.worker().turn().monotonic_ms(),
+                                                  call.session().info->id);
     if (!from) return Plan::Error("ERR invalid cursor: unknown or expired; start at 0");
     if ((*from)->keyspace != call.session().keyspace) {
       return Plan::Error("ERR invalid cursor: it belongs to another database");
@@ -230,7 +230,7 @@ void FinishScan(const Call& call, const Batch& batch, uint32_t slot) {
     cursor->keyspace = call.session().keyspace;
     const size_t bytes = sizeof(ScanCursor) + cursor->next_key.size();
     call.session().has_scans = true;
-    next = cursors.Put(std::move(cursor), bytes, call.worker().monotonic_ms(),
+    next = cursors.Put(std::move(cursor), bytes, call.worker().turn().monotonic_ms(),
                        call.session().info->id, number);
   } else if (number != 0) {
     cursors.EraseScan(number);

@@ -179,8 +179,8 @@ std::optional<PinnedScan> FindKscan(Call& call) {
     call.Error("ERR invalid token: it belongs to another database");
     return std::nullopt;
   }
-  const auto pin = call.state().key_scans().Find(scan->number, call.worker().monotonic_ms(),
-                                                  call.session().info->id);
+  const auto pin = call.state().key_scans().Find(scan->number, call.worker().turn().monotonic_ms(),
+                                                 call.session().info->id);
   if (!pin) {
     call.Error(
         "SNAPSHOTTOOOLD the scan has ended, has expired or had to make room; begin it again");
@@ -195,8 +195,8 @@ std::string GoOn(Call& call, PinnedScan& pinned, std::string_view bound) {
   KeyScan& scan = pinned.scan;
   if (scan.number == 0) {
     call.session().has_scans = true;
-    scan.number = call.state().key_scans().Put(pinned.pin, 1, call.worker().monotonic_ms(),
-                                                call.session().info->id);
+    scan.number = call.state().key_scans().Put(pinned.pin, 1, call.worker().turn().monotonic_ms(),
+                                               call.session().info->id);
   }
   (scan.options.reverse ? scan.hi : scan.lo) = bound;
   scan.unbounded = scan.unbounded && !scan.options.reverse;

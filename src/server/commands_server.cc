@@ -60,7 +60,7 @@ void AwaitSyncOfAll(const Call& call) {
     if (keyspaces.if_used(i) == nullptr) continue;
     Engine& engine = keyspaces.at(i);
     if (engine.syncs_to_release())
-      call.worker().MarkTicket(call.session(), engine, engine.Latest());
+      call.worker().gates().Mark(call.session(), engine, engine.Latest());
   }
 }
 
@@ -119,7 +119,7 @@ Plan PlanDbsize(const Call& call, Batch& batch) {
 void RunDbsize(Call& call) {
   Engine& engine = call.engine();
   const EngineStatistics now = engine.Statistics();
-  call.worker().MarkTicket(call.session(), engine, now.version);
+  call.worker().gates().Mark(call.session(), engine, now.version);
   call.reply().Integer(static_cast<int64_t>(now.items));
 }
 

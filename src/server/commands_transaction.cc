@@ -112,7 +112,7 @@ void RunWatch(Call& call) {
   const auto keys = call.args().subspan(1);
   size_t bytes = session.watched.bytes();
   for (const std::string_view key : keys) bytes += WatchedKeys::BytesOf(key);
-  if (bytes > call.worker().options().client_query_buffer_limit) {
+  if (bytes > call.worker().turn().options().client_query_buffer_limit) {
     return call.Error("ERR the watched keys exceed client-query-buffer-limit");
   }
   const Status watched = session.watched.Add(call.engine(), keys, call.time_ms());

@@ -49,7 +49,7 @@ class Incidents {
   struct Kind {
     bool reported = false;     // and it is not over
     uint64_t reported_ms = 0;  // when last
-    uint64_t last_ms = 0;  // when the latest came
+    uint64_t last_ms = 0;      // when the latest came
     uint64_t unreported = 0;   // since reported_ms
   };
 

@@ -71,8 +71,9 @@ void ServerSection(Server& server, Out out) {
                  "skep_version:{}\r\nredis_version:{}\r\nredis_mode:standalone\r\narch_bits:64\r\n"
                  "process_id:{}\r\nrun_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{}\r\n"
                  "uptime_in_days:{}\r\nclock_behind_ms:{}\r\nworkers:{}\r\nengine:{}\r\n",
-                 kVersion, kRedisVersion, getpid(), server.state().run_id(), port, up_s, up_s / 86400,
-                 server.state().time().Now().behind_ms, server.worker_count(), options.engine);
+                 kVersion, kRedisVersion, getpid(), server.state().run_id(), port, up_s,
+                 up_s / 86400, server.state().time().Now().behind_ms, server.worker_count(),
+                 options.engine);
 }
 
 void ClientsSection(Server& server, Out out) {
@@ -90,7 +91,8 @@ void MemorySection(Server& server, Out out) {
                  "used_memory_rss_human:{}\r\nmaxmemory:{}\r\nmaxmemory_human:{}\r\n"
                  "maxmemory_policy:{}\r\nmem_clients_normal:{}\r\n",
                  budget.used(), Human(budget.used()), resident, Human(resident), budget.limit(),
-                 Human(budget.limit()), server.options().maxmemory_policy, server.clients().bytes());
+                 Human(budget.limit()), server.options().maxmemory_policy,
+                 server.clients().bytes());
 }
 
 void PersistenceSection(Server& server, Out out) {
@@ -162,8 +164,7 @@ void KeyspaceSection(Server& server, Out out) {
                    "db{}:keys={},expires={},avg_ttl=0,engine={},bytes={},old_versions={},"
                    "snapshots={},released={},versions={}\r\n",
                    i, s.items, s.deadlines, engine->traits().name, s.bytes, s.old_versions,
-                   s.snapshots, engine->told(),
-                   engine->traits().snapshots ? "many" : "one");
+                   s.snapshots, engine->told(), engine->traits().snapshots ? "many" : "one");
   }
 }
 

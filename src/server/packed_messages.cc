@@ -47,10 +47,11 @@ std::optional<uint64_t> OnlyVarint(std::string_view payload) {
 }
 
 Answer Authenticate(const Message& message) {
-  const std::string& required = message.worker.options().requirepass;
+  const std::string& required = message.worker.turn().options().requirepass;
   if (!required.empty() && !IsPassword(message.payload, required)) {
-    message.state.log().Report(Incident::kWrongPassword,
-                        fmt::format("a wrong password came from {}", message.session.info->peer));
+    message.state.log().Report(
+        Incident::kWrongPassword,
+        fmt::format("a wrong password came from {}", message.session.info->peer));
     return Fail(Code::kInvalidArgument, "the password is wrong");
   }
   message.session.authenticated = true;
@@ -67,7 +68,7 @@ Answer ReportTraits(const Message& message) {
 
 Answer OpenSnapshot(const Message& message) {
   Engine& engine = message.engine();
-  const auto ref = engine.OpenSnapshot(message.worker.now().ms);
+  const auto ref = engine.OpenSnapshot(message.worker.turn().now().ms);
   if (!ref) return Fail(ref.error());
   const auto number = message.session.packed->Keep(message.header.keyspace, Snapshot(engine, *ref));
   if (!number) return Fail(number.error());
@@ -83,7 +84,7 @@ Answer CloseSnapshot(const Message& message) {
 
 Answer BeginWatch(const Message& message) {
   Engine& engine = message.engine();
-  const auto id = engine.Watch(message.payload, message.worker.now().ms);
+  const auto id = engine.Watch(message.payload, message.worker.turn().now().ms);
   if (!id) return Fail(id.error());
   const Status kept = message.session.packed->Keep(message.header.keyspace, Watch(engine, *id),
                                                    message.payload.size());
@@ -108,7 +109,7 @@ Answer ReportStatistics(const Message& message) {
   Engine& engine = *used;
   packed::KeyspaceStatistics statistics{
       .engine = engine.Statistics(), .released = engine.told(), .details = {}};
-  engine.Describe(message.worker.now().ms, [&](std::string_view name, uint64_t value) {
+  engine.Describe(message.worker.turn().now().ms, [&](std::string_view name, uint64_t value) {
     statistics.details.emplace_back(name, value);
   });
   std::string payload;

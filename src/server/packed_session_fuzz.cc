@@ -298,7 +298,7 @@ void Program::SendBatch() {
   packed::AppendBatch(message->bytes, header, message->batch, message->snapshot);
   header = packed::Read<Header>(message->bytes);
   // Before the password, so long a message ends the connection.
-  if (IsStranger(*message) && message->bytes.size() > Worker::kStrangerBytesMax) return;
+  if (IsStranger(*message) && message->bytes.size() > kStrangerBytesMax) return;
   Send(std::move(message));
 }
 
@@ -373,7 +373,7 @@ void Program::Ask() {
 // More replies than a server keeps for somebody who does not read.
 void Program::Flood(size_t client) {
   constexpr size_t kBytes = 64 * 1024;
-  constexpr size_t kPings = Worker::kUnsentMax / kBytes + 4;
+  constexpr size_t kPings = kUnsentMax / kBytes + 4;
   for (size_t i = 0; i < kPings; ++i) {
     Control(client, Kind::kPing, 0, std::string(kBytes, 'f'),
             [](std::string_view reply) { SKEP_CHECK(reply.size() == kBytes); });

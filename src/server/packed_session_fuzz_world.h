@@ -68,7 +68,7 @@ class World {
       engine(i).Execute(batch);
       engine(i).ReleaseAll();
     }
-    const Server::OptionChange change{"requirepass", needs_password ? kPassword : ""};
+    const OptionChange change{"requirepass", needs_password ? kPassword : ""};
     SKEP_CHECK(server_->SetOptions({&change, 1}).empty());
   }
 

@@ -89,11 +89,11 @@ bool PostponedTask::Step(Call& call) {
 void PostponedTask::ExecutePiece(Call& call, Reply& reply) {
   Batch piece;
   CopySettings(reply.batch, piece);
-  piece.set_work_bytes_max(Worker::kWorkBytesMax);
+  piece.set_work_bytes_max(kWorkBytesMax);
   const size_t count = std::min(reply.left.size(), kPieceOperationsMax);
   for (size_t i = 0; i < count; ++i) piece.Add(reply.batch.requests()[reply.left[i]]);
   Engine& engine = call.state().keyspaces().at(reply.keyspace);
-  reply.ticket = std::max(reply.ticket, call.worker().ExecuteOn(engine, piece));
+  reply.ticket = std::max(reply.ticket, call.worker().turn().Execute(engine, piece));
 
   BatchWriter out(reply.batch, BatchWriter::KeepOutcomes());
   size_t kept = 0;
@@ -120,7 +120,7 @@ void PostponedTask::Finish(Call& call, const Reply& reply) {
     return worker.FinishMessage(session, *reply.message, reply.batch, 0, engine, reply.ticket);
   }
   if (reply.command == nullptr) return call.reply().Error(reply.args.front());
-  if (!reply.batch.empty()) worker.MarkTicket(session, engine, reply.ticket);
+  if (!reply.batch.empty()) worker.gates().Mark(session, engine, reply.ticket);
   const std::vector<std::string_view> args(reply.args.begin(), reply.args.end());
   reply.command->finish(call.Of(*reply.command, args), reply.batch, 0);
   session.CountSync();

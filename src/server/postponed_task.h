@@ -2,7 +2,7 @@
 //
 //   batch of the turn   sum   GET   sum   sum   PUT     requests of connections A and B
 //                        A     B     A     A     B
-//                       done  done  postponed: Worker::kWorkBytesMax is reached
+//                       done  done  postponed: kWorkBytesMax is reached
 //
 //   task of A           the two sums, one piece a turn
 //   task of B           PUT

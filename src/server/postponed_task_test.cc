@@ -24,7 +24,7 @@ namespace {
 using packed::Header;
 
 // The value that the work is done on: a quarter of what an execution may look at.
-constexpr size_t kValueBytes = Worker::kWorkBytesMax / 4;
+constexpr size_t kValueBytes = kWorkBytesMax / 4;
 
 // Notes how much work the largest execution was.
 class MeteredEngine final : public ForwardingEngine {
@@ -180,8 +180,8 @@ TEST_P(PostponedWork, OfOneMessageLetsOthersGoOn) {
     Send(light, put, {.id = 1});
   }
   EXPECT_GE(puts, 4u);
-  EXPECT_GE(engine().work_bytes_most, Worker::kWorkBytesMax);
-  EXPECT_LE(engine().work_bytes_most, Worker::kWorkBytesMax + 2 * kValueBytes);
+  EXPECT_GE(engine().work_bytes_most, kWorkBytesMax);
+  EXPECT_LE(engine().work_bytes_most, kWorkBytesMax + 2 * kValueBytes);
   ASSERT_TRUE(Take(heavy, functions, 1));
   for (uint32_t i = 1; i < kFunctions; i += 2) {
     ASSERT_EQ(functions.outcome(i).verdict, Verdict::kDone);
@@ -208,7 +208,7 @@ TEST_P(PostponedWork, OfAnswersIsBounded) {
     ASSERT_EQ(gets.outcome(i).verdict, Verdict::kDone);
     ASSERT_EQ(gets.outcome(i).value.size(), kValueBytes);
   }
-  EXPECT_LE(engine().work_bytes_most, Worker::kWorkBytesMax + kValueBytes);
+  EXPECT_LE(engine().work_bytes_most, kWorkBytesMax + kValueBytes);
 }
 
 // Goal: a connection's messages keep their order on a key, whether they are of points, of ranges
@@ -279,7 +279,7 @@ TEST_P(PostponedWork, OfAPipelineKeepsItsOrder) {
   }
   EXPECT_EQ(client.received, expected);
   EXPECT_GE(gets, 2);
-  EXPECT_LE(engine().work_bytes_most, Worker::kWorkBytesMax + 2 * kValueBytes);
+  EXPECT_LE(engine().work_bytes_most, kWorkBytesMax + 2 * kValueBytes);
   TurnsUntil(client, expected.size() + 1, 10);
   char byte;
   EXPECT_EQ(client.stream->Read(&byte, 1), 0) << "QUIT ends the connection, behind all replies";
@@ -332,7 +332,7 @@ TEST_P(PostponedWork, OfAnAtomicBatchHasALimit) {
   Client client = ConnectPacked();
   Batch sums(Batch::Kind::kAtomic);
   sums.Put("b", "x");
-  for (size_t i = 0; i < Worker::kAtomicWorkBytesMax / kValueBytes + 2; ++i) {
+  for (size_t i = 0; i < kAtomicWorkBytesMax / kValueBytes + 2; ++i) {
     sums.ReduceElements("vector", sum_);
   }
   Send(client, sums, {.id = 1});
@@ -345,7 +345,7 @@ TEST_P(PostponedWork, OfAnAtomicBatchHasALimit) {
     ++refused;
     EXPECT_EQ(out.verdict, Verdict::kRefused);
     EXPECT_EQ(out.status.code(), Code::kTooLarge);
-    EXPECT_EQ(out.status.detail(), Worker::kAtomicWorkBytesMax);
+    EXPECT_EQ(out.status.detail(), kAtomicWorkBytesMax);
   }
   EXPECT_EQ(refused, 1u);
 }

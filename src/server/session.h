@@ -108,7 +108,7 @@ struct Session {
   bool stalled = false;        // the task or the next command waits until the peer has read more
   bool peer_finished = false;  // nothing more will come
   bool closing = false;        // close once `out` is sent
-  bool dead = false;           // close at the end of the turn
+  bool closed = false;         // to be reaped at the end of the turn
   uint64_t charged_bytes = 0;  // of the memory budget: `in`, `out`, the transaction
   uint64_t counted_bytes = 0;  // of the memory of clients: that, and its task's
   // Of replies that the peer does not take: since when it has taken none; since when they are more

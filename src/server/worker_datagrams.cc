@@ -39,7 +39,7 @@ std::optional<Header> MessageOf(std::string_view datagram) {
 // One system call a turn: what its messages view stays until the next one.
 void Worker::ReceiveDatagrams(DatagramPort& port) {
   for (const Datagram& datagram : port.socket().Receive()) {
-    Bump(statistics_.input_bytes, datagram.bytes.size());
+    Bump(turn_.statistics().input_bytes, datagram.bytes.size());
     if (port.IsFull()) {
       Flush();
       SendDatagrams();
@@ -49,10 +49,12 @@ void Worker::ReceiveDatagrams(DatagramPort& port) {
 }
 
 void Worker::DropOverdueDatagrams() {
-  std::erase_if(waiting_, [this](Session* session) {
-    if (session->port == nullptr || !DatagramPort::IsOverdue(*session, monotonic_ms_)) return false;
-    if (std::exchange(session->queued, false)) std::erase(to_send_, session);
-    ChargeBudget(*session, 0);
+  gates_.DropIf([this](Session* session) {
+    if (session->port == nullptr || !DatagramPort::IsOverdue(*session, turn_.monotonic_ms())) {
+      return false;
+    }
+    connections_.UnqueueDatagram(*session);
+    connections_.Charge(*session, 0);
     session->port->Drop(*session);
     return true;
   });
@@ -60,25 +62,24 @@ void Worker::DropOverdueDatagrams() {
 
 void Worker::SendDatagrams() {
   if (ports_.empty()) return;
-  std::erase_if(to_send_, [this](Session* session) {
-    if (session->port == nullptr) return false;
-    session->queued = false;
+  for (Session* const session : connections_.TakeQueuedDatagrams()) {
     session->port->Answer(*session);
     // What waits for a gate may stay for long; all else leaves now.
-    ChargeBudget(*session,
-                 session->waiting ? session->out.capacity() + session->packed->held_bytes() : 0);
-    return true;
-  });
-  for (const auto& port : ports_) Bump(statistics_.output_bytes, port->Send());
+    const bool waits = session->waiting;
+    connections_.Charge(*session,
+                        waits ? session->out.capacity() + session->packed->held_bytes() : 0);
+  }
+  for (const auto& port : ports_) Bump(turn_.statistics().output_bytes, port->Send());
 }
 
 // What is no message of this protocol is not answered: who sent it is not who it seems to be.
 void Worker::DispatchDatagram(DatagramPort& port, const Datagram& datagram) {
   const auto header = MessageOf(datagram.bytes);
-  if (!header || !packed::IsHello(datagram.bytes)) return CountError();
+  if (!header || !packed::IsHello(datagram.bytes)) return turn_.CountError();
   // A datagram cannot log in. Where that is asked for, one of a few KiB is told so.
-  const size_t bytes_max = options_.requirepass.empty() ? kDatagramBytesMax : kStrangerBytesMax;
-  if (datagram.bytes.size() > bytes_max) return CountError();
+  const size_t bytes_max =
+      turn_.options().requirepass.empty() ? kDatagramBytesMax : kStrangerBytesMax;
+  if (datagram.bytes.size() > bytes_max) return turn_.CountError();
   const auto head = packed::Read<DatagramHead>(datagram.bytes);
   const size_t asked = head.reply_bytes_max == 0 ? bytes_max : head.reply_bytes_max;
   const uint8_t why = head.version != packed::kVersion ? packed::kHelloVersion
@@ -87,13 +88,13 @@ void Worker::DispatchDatagram(DatagramPort& port, const Datagram& datagram) {
                           : packed::kHelloAccepted;
   Session* const session =
       port.Admit(datagram.peer, {.why = why, .client = head.client, .instance = state_.instance()},
-                 std::clamp(asked, kReplyBytesMin, bytes_max), monotonic_ms_);
-  if (session == nullptr) return CountError();
-  if (why != packed::kHelloAccepted) return Queue(*session);
+                 std::clamp(asked, kReplyBytesMin, bytes_max), turn_.monotonic_ms());
+  if (session == nullptr) return turn_.CountError();
+  if (why != packed::kHelloAccepted) return connections_.Queue(*session);
   if (!IsAlone(header->kind)) {
     packed::AppendFailure(session->out, *header,
                           {Code::kNotSupported, "a message of this kind needs a connection"});
-    return Queue(*session);
+    return connections_.Queue(*session);
   }
   DispatchMessage(*session, *header, datagram.bytes.substr(sizeof(DatagramHead) + sizeof(Header)));
 }

@@ -227,7 +227,7 @@ TEST_F(WorkerLimits, WholeRepliesAreMadeOneATurn) {
 // Goal: a reply that maxmemory-clients would close its client for is not made at all, but for those
 //   of one value; nor for a client that is not to be closed.
 TEST_F(WorkerLimits, WholeRepliesAreBoundedByMaxmemoryClients) {
-  constexpr uint32_t kFit = Worker::kAnswerBytesMin / kBigBytes;
+  constexpr uint32_t kFit = kAnswerBytesMin / kBigBytes;
   Start({.engine = "btree"});
   Put("big", std::string(kBigBytes, 'v'));
   ASSERT_EQ(server_->SetOptions({{{"maxmemory-clients", "1mb"}}}), "");

@@ -16,7 +16,7 @@ using packed::Header;
 using packed::Kind;
 
 constexpr uint32_t kMessageBytesMax = 1 << 30;
-constexpr uint32_t kStrangerMessageMax = Worker::kStrangerBytesMax - sizeof(Header);
+constexpr uint32_t kStrangerMessageMax = kStrangerBytesMax - sizeof(Header);
 constexpr uint32_t kOperationsMax = 64 * 1024;  // of a message
 constexpr size_t kSharedMax = 512;              // requests of the batch of a turn, about
 // Of what a message reads of ranges in one go, so that other connections go on: its client asks
@@ -86,24 +86,24 @@ std::optional<size_t> Worker::DecodeHello(Session& session, std::string_view inp
   const auto version = CommonVersion(hello);
   const bool durable = state_.persistence() != nullptr;
   session.packed = std::make_unique<PackedSession>(hello.client);
-  if (version && IsAuthenticated(session)) session.packed->EnterClient(state_.replies());
+  if (version && turn_.IsAuthenticated(session)) session.packed->EnterClient(state_.replies());
   packed::Append(
       session.out,
       packed::ServerHello{
           .version = version.value_or(0),
           .why = version ? packed::kHelloAccepted : packed::kHelloVersion,
           .keyspaces = static_cast<uint16_t>(state_.keyspaces().count()),
-          .message_bytes_max = MessageBytesMax(options_),
+          .message_bytes_max = MessageBytesMax(turn_.options()),
           .operations_max = kOperationsMax,
           .instance = state_.instance(),
-          .features = (IsAuthenticated(session) ? 0u : packed::kNeedsAuth) |
+          .features = (turn_.IsAuthenticated(session) ? 0u : packed::kNeedsAuth) |
                       (durable ? packed::kIsDurable : 0u) |
                       (ports_.empty() ? 0u : packed::kTakesDatagrams),
           .handles_max = PackedSession::kHandlesMax,
           .first_new = hello.client == 0 ? 0 : state_.replies().FirstNewId(hello.client)});
   session.info->last_command.store("packed", std::memory_order_relaxed);
   session.closing = !version;
-  Queue(session);
+  connections_.Queue(session);
   return sizeof(packed::ClientHello);
 }
 
@@ -113,10 +113,10 @@ size_t Worker::DecodeMessages(Session& session, std::string_view input) {
   session.packed->wanted = 0;
   while (input.size() - at >= sizeof(Header)) {
     LimitPipeline(session);
-    if (session.paused() || session.closing || session.dead) break;
+    if (session.paused() || session.closing || session.closed) break;
     const auto header = packed::Read<Header>(input.substr(at));
     const uint32_t bytes_max =
-        IsAuthenticated(session) ? MessageBytesMax(options_) : kStrangerMessageMax;
+        turn_.IsAuthenticated(session) ? MessageBytesMax(turn_.options()) : kStrangerMessageMax;
     if (!packed::IsKind(header.kind) || (header.flags & ~packed::kRequestFlags) != 0) {
       HangUp(session, {Code::kCorrupt, "no message begins so"});
     } else if (header.payload_bytes > bytes_max || header.count > kOperationsMax) {
@@ -136,30 +136,30 @@ size_t Worker::DecodeMessages(Session& session, std::string_view input) {
 
 // Where messages begin is not known any more, or the client speaks another language.
 void Worker::HangUp(Session& session, const Status& why) {
-  CountError();
+  turn_.CountError();
   packed::AppendFailure(session.out, {.kind = Kind::kError}, why);
   session.closing = true;
-  Queue(session);
+  connections_.Queue(session);
 }
 
 // False if the message has to wait for a task of its connection, and must be decoded again.
 bool Worker::DispatchMessage(Session& session, const Header& header, std::string_view payload) {
   Status refusal;
-  if (!IsAuthenticated(session) && header.kind != Kind::kAuth && header.kind != Kind::kPing) {
+  if (!turn_.IsAuthenticated(session) && header.kind != Kind::kAuth && header.kind != Kind::kPing) {
     refusal = {Code::kInvalidArgument, "a password is needed first"};
   } else if (header.keyspace >= state_.keyspaces().count()) {
     refusal = {Code::kInvalidArgument, "no such keyspace", header.keyspace};
   } else if (IsBatch(header.kind)) {
     if (!RunBatchMessage(session, header, payload)) return false;
-    Bump(statistics_.commands);
+    Bump(turn_.statistics().commands);
     return true;
   }
-  Bump(statistics_.commands);
-  Queue(session);
+  Bump(turn_.statistics().commands);
+  connections_.Queue(session);
   if (refusal.ok()) {
     RunMessage(state_, *this, session, header, payload);
   } else {
-    CountError();
+    turn_.CountError();
     packed::AppendFailure(session.out, header, refusal);
   }
   return true;
@@ -170,11 +170,11 @@ bool Worker::RunBatchMessage(Session& session, const Header& header, std::string
   if (header.has(packed::kRemember) && session.packed->client() != 0) {
     ReplyMemory::Reply known;
     uint64_t first_new = 0;
-    const auto state =
-        state_.replies().Begin(session.packed->client(), header, &known, &first_new);
+    const auto state = state_.replies().Begin(session.packed->client(), header, &known, &first_new);
     if (state == ReplyMemory::Known::kKnown) {
       Engine& engine = state_.keyspaces().at(header.keyspace);
-      std::string& out = ReplyTo(session, engine, known.ticket, header.has(packed::kSync));
+      connections_.Queue(session);
+      std::string& out = gates_.ReplyTo(session, engine, known.ticket, header.has(packed::kSync));
       const size_t begin = out.size();
       out.append(*known.bytes);
       FitReply(session, header, out, begin);
@@ -182,7 +182,7 @@ bool Worker::RunBatchMessage(Session& session, const Header& header, std::string
     }
     if (state != ReplyMemory::Known::kNew) {
       packed::AppendFailure(session.out, header, RefusalOf(state, first_new));
-      Queue(session);
+      connections_.Queue(session);
       return true;
     }
   }
@@ -198,7 +198,7 @@ bool Worker::AddToShared(Session& session, const Header& header, std::string_vie
   }
   Batch& batch = SharedBatch(header.keyspace).batch;
   const auto first = static_cast<uint32_t>(batch.size());
-  const Status decoded = packed::TakeRequests(payload, header.count, kNoLimit, batch, now_);
+  const Status decoded = packed::TakeRequests(payload, header.count, kNoLimit, batch, turn_.now());
   const auto added = batch.requests().subspan(first);
   if (!decoded.ok() || batch.part_begins().size() > 0 ||
       !std::ranges::all_of(added, IsPoint, &Request::op)) {
@@ -220,7 +220,8 @@ bool Worker::AddToShared(Session& session, const Header& header, std::string_vie
 bool Worker::RunApart(Session& session, const Header& header, std::string_view payload) {
   Flush();
   Batch& batch = header.kind == Kind::kAtomic ? apart_atomic_ : apart_;
-  const bool waits = session.task != nullptr || (header.kind == Kind::kAtomic && PutsOff(session));
+  const bool waits =
+      session.task != nullptr || (header.kind == Kind::kAtomic && tasks_.PutsOff(session));
   const Status s = waits ? Status() : SetUpApart(session, header, payload, batch);
   if (waits || !s.ok()) {
     if (header.has(packed::kRemember)) {
@@ -232,15 +233,15 @@ bool Worker::RunApart(Session& session, const Header& header, std::string_view p
     HangUp(session, s);
   } else if (!s.ok()) {
     packed::AppendFailure(session.out, header, s);
-    Queue(session);
+    connections_.Queue(session);
   } else {
     Engine& engine = state_.keyspaces().at(header.keyspace);
     if (header.kind == Kind::kBatch) {
       batch.set_work_bytes_max(kWorkBytesMax);
     } else {
-      batch.set_answer_bytes_max(AnswerBytesMax(session));
+      batch.set_answer_bytes_max(turn_.AnswerBytesMax(session));
     }
-    const Version ticket = ExecuteOn(engine, batch);
+    const Version ticket = turn_.Execute(engine, batch);
     const PostponedTask::Slots slots{.batch = batch,
                                      .first = 0,
                                      .count = header.count,
@@ -273,17 +274,18 @@ Status Worker::SetUpApart(Session& session, const Header& header, std::string_vi
   batch.set_scan_bytes_max(std::min<uint64_t>(limits.bytes, settings->scan_bytes_max));
   batch.set_scan_visits_max(
       static_cast<uint32_t>(std::min<uint64_t>(limits.visits, settings->scan_visits_max)));
-  return packed::TakeRequests(payload, header.count, limits.visits, batch, now_);
+  return packed::TakeRequests(payload, header.count, limits.visits, batch, turn_.now());
 }
 
 void Worker::FinishMessage(Session& session, const Header& header, const Batch& batch,
                            uint32_t first_slot, Engine& engine, Version ticket) {
-  std::string& out = ReplyTo(session, engine, ticket, header.has(packed::kSync));
+  connections_.Queue(session);
+  std::string& out = gates_.ReplyTo(session, engine, ticket, header.has(packed::kSync));
   const size_t begin = out.size();
-  packed::AppendReply(out, header, batch, first_slot, header.count, now_);
+  packed::AppendReply(out, header, batch, first_slot, header.count, turn_.now());
   if (header.has(packed::kRemember) && session.packed->client() != 0) {
     state_.replies().Finish(session.packed->client(), header.id,
-                             std::string_view(out).substr(begin), ticket);
+                            std::string_view(out).substr(begin), ticket);
   }
   FitReply(session, header, out, begin);
 }

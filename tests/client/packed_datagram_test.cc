@@ -118,7 +118,7 @@ class PackedDatagrams : public testing::Test {
 
 // Goal: a datagram with more work than a turn has time for is answered all the same.
 TEST_F(PackedDatagrams, AnswersMuchWork) {
-  const std::string vector(Worker::kWorkBytesMax / 2, '\1');
+  const std::string vector(kWorkBytesMax / 2, '\1');
   Batch put;
   put.Put("vector", vector);
   server_.server().keyspaces().at(0).Execute(put);

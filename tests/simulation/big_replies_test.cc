@@ -15,9 +15,9 @@ namespace skep::simulation {
 namespace {
 
 constexpr uint64_t kKeys = 20'000;
-constexpr size_t kValueBytes = 100;  // all together more than Worker::kUnsentMax
+constexpr size_t kValueBytes = 100;  // all together more than kUnsentMax
 // What a connection may hold of a reply: that, and a chunk.
-constexpr uint64_t kOwedMax = Worker::kUnsentMax + (1 << 20);
+constexpr uint64_t kOwedMax = kUnsentMax + (1 << 20);
 
 ClusterOptions Small(bool lagging) {
   ClusterOptions options{.lagging = lagging};
@@ -78,7 +78,7 @@ RespReply AwaitBounded(SimCluster& cluster, SimClient& client) {
     return client.replies() > 0 || client.closed();
   });
   EXPECT_LE(most_owed, kOwedMax);
-  EXPECT_GT(most_owed, Worker::kUnsentMax / 2) << "the client was not slow";
+  EXPECT_GT(most_owed, kUnsentMax / 2) << "the client was not slow";
   return cluster.Await(client);
 }
 

@@ -1,0 +1,139 @@
+// connections.h: the connections of one worker, from the stream that was accepted to the closed
+// session that is reaped.
+//
+//   Adopt, AdoptNew    another thread gives a stream; the next turn makes a session of it
+//   Read               once a turn, a bounded piece. Its back-pressure is UpdateInterest: what is
+//                      paused is not read, and its unread bytes stay in the kernel
+//   Queue, Send        one write a connection a turn: what the gates have released
+//   Resume             it may go on with the input it has
+//   MarkClosed, Reap   whatever finds that a connection is to end marks it; at the end of the turn
+//                      the worker lets all rooms forget it, and it is reaped
+//
+// Strangers: a connection that must log in and has not is read and answered in pieces of
+// kStrangerBytesMax. It is closed if a command is longer, or if it does not take its replies.
+//
+// Invariants. True between calls.
+//   C1  session.queued is true if and only if the session is listed as queued.
+//   C2  A closed session is listed once as closed, and is not sent to.
+//   C3  Of every session the memory budget holds charged_bytes, the clients' memory counted_bytes.
+//
+// Callers: the worker and its rooms (worker.h). Sessions of datagrams are queued here, too; their
+// port sends to them (datagram_port.h).
+//
+// It has 27 methods: a connection's life is one state machine on the fields of Session.
+// Thread safety: the owning worker only, but for Adopt and count.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/network.h"
+#include "server/session.h"
+#include "server/turn_context.h"
+#include "server/worker_pool.h"
+
+namespace skep {
+
+class ServerState;
+
+// Empties it, and gives its memory back if it is more than an idle connection is to hold.
+void Shrink(std::string& buffer);
+
+class Connections {
+ public:
+  static constexpr size_t kReadBytes = 64 * 1024;     // at most, from a connection in a turn
+  static constexpr size_t kReadBytesMin = 16 * 1024;  // at least, if the connection has them
+
+  // All must outlive it.
+  Connections(ServerState& state, WorkerPool& pool, TurnContext& turn, Poller& poller)
+      : state_(state), pool_(pool), turn_(turn), poller_(poller) {}
+
+  // Any thread. The caller wakes the worker.
+  void Adopt(std::unique_ptr<Stream> stream);
+  size_t count() const { return count_.load(std::memory_order_relaxed); }
+
+  // Makes sessions of the streams that were given. Returns whether there were any.
+  bool AdoptNew();
+  size_t size() const { return sessions_.size(); }
+
+  // Reads once into `room`, while nothing is kept of its input. Returns how many bytes came; 0 also
+  // if the peer has finished or the stream broke.
+  size_t Read(Session& session, std::span<char> room);
+  // Reads once to the end of what is kept of its input: the rest of a large argument goes where it
+  // will stay. Returns as Read.
+  size_t ReadMore(Session& session);
+  // What follows from the input that is left after what could be dispatched was.
+  void FinishInput(Session& session);
+
+  // Its replies leave at the end of the turn, as far as they may.
+  void Queue(Session& session);
+  // The queued sessions of datagrams, which are queued no more.
+  std::vector<Session*> TakeQueuedDatagrams();
+  // The reply of this one, if it is queued, does not leave.
+  void UnqueueDatagram(Session& session);
+  // Sends to all that are queued. Sessions whose peer has read enough for their task to go on are
+  // returned.
+  std::vector<Session*> Send();
+
+  void Resume(Session& session) { resumed_.push_back(&session); }
+  bool has_resumed() const { return !resumed_.empty(); }
+  std::vector<Session*> TakeResumed() { return std::exchange(resumed_, {}); }
+
+  // Tells the poller what is wanted of the stream now.
+  void UpdateInterest(Session& session);
+  // Charges what the session holds to the memory budget and to the clients' memory.
+  void UpdateAccount(Session& session);
+  // Charges so many bytes to the memory budget, instead of what was charged before.
+  void Charge(Session& session, uint64_t bytes);
+
+  void MarkClosed(Session& session);
+  // Those that CLIENT KILL, or maxmemory-clients, is about.
+  void MarkEnded();
+  // Ends the largest clients of all workers while all together exceed maxmemory-clients.
+  void EvictLargest();
+  // Now and then: what no event asks for. Those are closed that were idle for too long.
+  void Upkeep();
+  // Ends all connections once their replies are sent, and those that were not taken in a second.
+  void Drain();
+  bool drained() const { return draining_ && sessions_.empty(); }
+
+  bool has_closed() const { return !closed_.empty(); }
+  // Destroys the closed sessions, of which nobody knows any more.
+  void Reap();
+  // At the end: all of them.
+  void MarkAllClosed();
+
+ private:
+  size_t ReadBytes(const Session& session, size_t room) const;
+  size_t Received(Session& session, ssize_t bytes);
+  void SendTo(Session& session);
+  bool IsOverdue(const Session& session) const;
+
+  ServerState& state_;
+  WorkerPool& pool_;
+  TurnContext& turn_;
+  Poller& poller_;
+  std::map<uint64_t, std::unique_ptr<Session>> sessions_;  // by id: a simulated run repeats exactly
+  std::vector<Session*> queued_;
+  std::vector<Session*> queued_datagrams_;
+  std::vector<Session*> resumed_;
+  std::vector<Session*> unstalled_;  // while Send() runs: their tasks may go on
+  std::vector<Session*> closed_;
+  uint64_t ended_version_ = 0;  // of the clients, when MarkEnded() looked
+  uint64_t next_eviction_ms_ = 0;
+  bool draining_ = false;
+  uint64_t drain_until_ms_ = 0;
+
+  std::atomic<size_t> count_{0};
+  std::mutex mailbox_mutex_;
+  std::vector<std::unique_ptr<Stream>> mailbox_;  // guarded by mailbox_mutex_
+};
+
+}  // namespace skep

@@ -1,0 +1,130 @@
+#include "server/reply_gates.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/cpu.h"
+
+namespace skep {
+namespace {
+
+constexpr uint32_t kAwakeSpins = 1024;     // looks at a gate: 20 to 50 us
+constexpr uint32_t kTurnsUnsyncedMax = 3;  // that more comes before a sync
+constexpr size_t kWaitingMin = 8;          // sessions that a sync here serves
+constexpr uint32_t kInVainMax = 4;         // times in a row
+
+}  // namespace
+
+// The gate that the ticket has not passed; null if it has.
+ReleaseGate* ReplyGates::ClosedGate(Engine& engine, Version ticket, bool syncs) {
+  ReleaseGate& gate = GateOf(engine, syncs);
+  if (gate.IsReleased(ticket)) return nullptr;
+  if (&gate == &engine.synced_gate()) {
+    NoteUnsynced({.engine = &engine, .gate = &gate, .ticket = ticket});
+    return &gate;
+  }
+  engine.Release();
+  return gate.IsReleased(ticket) ? nullptr : &gate;
+}
+
+void ReplyGates::Mark(Session& session, Engine& engine, Version ticket) {
+  if (!session.marks.empty()) {
+    const ReleaseGate& gate = GateOf(engine, session.wants_sync());
+    const Session::Mark& last = session.marks.back();
+    if (last.gate == &gate && last.ticket >= ticket) return;
+  }
+  ReleaseGate* const gate = ClosedGate(engine, ticket, session.wants_sync());
+  if (gate == nullptr) return;
+  session.marks.push_back({.from = session.out_end(), .gate = gate, .ticket = ticket});
+  Await(session, *gate, ticket);
+}
+
+std::string& ReplyGates::ReplyTo(Session& session, Engine& engine, Version ticket, bool syncs) {
+  ReleaseGate* const gate = ClosedGate(engine, ticket, syncs);
+  if (gate == nullptr) return session.out;
+  Await(session, *gate, ticket);
+  return session.packed->Hold(*gate, ticket);
+}
+
+void ReplyGates::Await(Session& session, ReleaseGate& gate, Version ticket) {
+  if (!session.waiting) waiting_.push_back(&session);
+  session.waiting = true;
+  const Awaited awaited{.gate = &gate, .ticket = ticket};
+  if (awaited_.empty() || awaited_.back() != awaited) awaited_.push_back(awaited);
+}
+
+void ReplyGates::NoteUnsynced(const Unsynced& unsynced) {
+  const auto at = std::ranges::find(unsynced_, unsynced.gate, &Unsynced::gate);
+  if (at == unsynced_.end()) {
+    unsynced_.push_back(unsynced);
+  } else {
+    at->ticket = std::max(at->ticket, unsynced.ticket);
+  }
+}
+
+void ReplyGates::SyncIfDue(bool is_idle, size_t sessions) {
+  if (unsynced_.empty()) return;
+  if (is_idle || ++turns_unsynced_ == kTurnsUnsyncedMax) Sync(sessions);
+}
+
+// While the log's thread syncs, this one executes what comes; to sync here saves waking that thread
+// and being woken. The latter is more where many wait, and few others would have to.
+void ReplyGates::Sync(size_t sessions) {
+  const size_t waiting = waiting_.size();
+  const bool here = sessions == 1 || (waiting >= kWaitingMin && waiting >= sessions / 2);
+  turns_unsynced_ = 0;
+  for (const Unsynced& unsynced : std::exchange(unsynced_, {})) {
+    if (!unsynced.gate->IsReleased(unsynced.ticket)) {
+      unsynced.engine->WantSync(unsynced.ticket, here);
+    }
+  }
+}
+
+void ReplyGates::StayAwake() {
+  if (!awaited_.empty() && !IsReleasedSoon()) ArrangeWakes();
+}
+
+// Another worker's batch that replies here wait for is mostly at its end, and to sleep and be woken
+// takes longer than that. Where it does not help (a sync of the disk), it is tried more and more
+// rarely.
+bool ReplyGates::IsReleasedSoon() {
+  if (sleeps_left_ > 0) {
+    --sleeps_left_;
+    return false;
+  }
+  const Awaited first = awaited_.front();
+  for (uint32_t i = 0; i < kAwakeSpins; ++i) {
+    if (first.gate->IsReleased(first.ticket)) {
+      in_vain_ = 0;
+      return true;
+    }
+    Pause();
+  }
+  ++in_vain_;
+  if (in_vain_ > kInVainMax) sleeps_left_ = 1u << std::min(in_vain_ - kInVainMax, 6u);
+  return false;
+}
+
+void ReplyGates::ArrangeWakes() {
+  for (const Awaited& a : std::exchange(awaited_, {})) {
+    // The poller, not the worker: an engine may release after the worker has ended.
+    a.gate->CallWhenReleased(a.ticket, [poller = poller_] { poller->Wake(); });
+  }
+}
+
+std::vector<Session*> ReplyGates::Pass() {
+  std::erase_if(awaited_, [](const Awaited& a) { return a.gate->IsReleased(a.ticket); });
+  std::vector<Session*> waited = std::exchange(waiting_, {});
+  for (Session* const session : waited) {
+    auto& marks = session->marks;
+    while (!marks.empty() && marks.front().gate->IsReleased(marks.front().ticket)) {
+      marks.pop_front();
+    }
+    const bool holds = session->packed != nullptr && !session->packed->PassGates(session->out);
+    session->waiting = !marks.empty() || holds;
+    if (session->waiting) waiting_.push_back(session);
+  }
+  return waited;
+}
+
+}  // namespace skep
