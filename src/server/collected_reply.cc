@@ -6,7 +6,7 @@
 
 namespace skep {
 
-bool CollectedReply::HasRoom(Call& call) {
+bool CollectedReply::HasRoom(const Call& call) {
   // Reads go on at the memory limit: such a reply is made whatever is left.
   constexpr size_t kBytesFree = 1 << 20;
   budget_.Charge(bytes_.capacity() - charged_bytes_);
@@ -16,7 +16,7 @@ bool CollectedReply::HasRoom(Call& call) {
   return false;
 }
 
-bool CollectedReply::Send(Call& call) {
+bool CollectedReply::Send(const Call& call) {
   constexpr size_t kPieceBytes = 256 * 1024;
   const std::string_view piece = std::string_view(bytes_).substr(sent_, kPieceBytes);
   call.session().out.append(piece);

@@ -25,9 +25,9 @@ class CollectedReply {
   std::string& bytes() { return bytes_; }
   // After some were appended: charges them to the budget. False: it has no room for more than 1
   // MiB, and the reply is an error.
-  bool HasRoom(Call& call);
+  bool HasRoom(const Call& call);
   // Sends a piece. False: it was the last.
-  bool Send(Call& call);
+  bool Send(const Call& call);
   // Bytes of the budget that the elements hold.
   uint64_t charged_bytes() const { return charged_bytes_; }
 

@@ -11,103 +11,26 @@
 //   alone   The batch is executed first, then the command runs by itself: it may execute batches of
 //           its own, as many as it needs, or start a Task.
 // In a transaction (transaction.h) the plans of all its commands fill one atomic batch.
+//
+// A function of a command takes a Call (call.h), and can be run by anybody who has a CommandHost;
+// or a ServerCall (server_call.h), and can only be run by a server. What administrates the server
+// asks the Administration that a ServerCall has (administration.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/ascii.h"
-#include "base/store_now.h"
-#include "server/session.h"
+#include "server/call.h"
 #include "skep/batch.h"
-#include "wire/resp_writer.h"
 
 namespace skep {
 
-class Administration;
-class ServerState;
-class Worker;
-struct Command;
+class ServerCall;
 struct Subcommand;
-
-// Who runs commands without being a server: a client that makes batches of them. There are the
-// plans and finishes that ask neither server nor worker nor engine for anything, and EXEC.
-class CommandHost {
- public:
-  virtual ~CommandHost() = default;
-  virtual StoreNow now() const = 0;
-  virtual void Execute(Batch& batch) = 0;
-};
-
-// One command being run. Views are valid until the flush ends.
-class Call {
- public:
-  Call(ServerState& state, Worker& worker, Session& session, const Command& command,
-       std::span<const std::string_view> args)
-      : state_(&state), worker_(&worker), session_(session), command_(command), args_(args) {}
-  // Without a server: state(), worker(), administration() and engine() must not be asked for.
-  Call(CommandHost& host, Session& session, const Command& command,
-       std::span<const std::string_view> args)
-      : host_(&host), session_(session), command_(command), args_(args) {}
-  // Of another command, in the same place.
-  Call Of(const Command& command, std::span<const std::string_view> args) const {
-    return host_ != nullptr ? Call(*host_, session_, command, args)
-                            : Call(*state_, *worker_, session_, command, args);
-  }
-
-  ServerState& state() const { return *state_; }
-  Administration& administration() const;
-  Worker& worker() const { return *worker_; }
-  Session& session() const { return session_; }
-  // The one "now" of the turn.
-  StoreNow now() const;
-  uint64_t time_ms() const { return now().ms; }
-  const Command& command() const { return command_; }
-  // args()[0] is the command's name.
-  std::span<const std::string_view> args() const { return args_; }
-  std::string_view arg(size_t i) const { return args_[i]; }
-
-  // Where the reply goes.
-  RespWriter reply() const { return RespWriter(session_.out, session_.protocol); }
-  void Error(std::string_view text) const;
-  // As Redis words it where Redis has it.
-  void Error(Status status) const;
-  // If the request, or one of the batch's, was refused: true, and the error is the reply.
-  bool Refused(const Outcome& out) const;
-  bool Refused(const Batch& batch) const;
-  // The same of `count` slots from `slot` on.
-  bool Refused(const Batch& batch, uint32_t slot, size_t count) const;
-
-  // The engine of the session's keyspace.
-  Engine& engine() const;
-  // Runs a batch of this command alone and makes the reply wait for its ticket.
-  void Execute(Batch& batch) const;
-  // What the answers of an atomic batch that it executes may take.
-  size_t AnswerBytesMax() const;
-  // Makes room for a reply that has all that the batch has answered, if that is large: one that
-  // grows step by step takes twice as much.
-  void ReserveReply(const Batch& batch) const;
-  // Replies through a task from the next turn on.
-  void Start(std::unique_ptr<Task> task) const { session_.task = std::move(task); }
-
- private:
-  CommandHost* host_ = nullptr;  // null: a server
-  ServerState* state_ = nullptr;
-  Worker* worker_ = nullptr;
-  Session& session_;
-  const Command& command_;
-  std::span<const std::string_view> args_;
-};
-
-// Redis's texts for what many commands can get wrong.
-inline constexpr std::string_view kOutOfMemory =
-    "OOM command not allowed when used memory > 'maxmemory'.";
-inline constexpr std::string_view kSyntaxError = "ERR syntax error";
-inline constexpr std::string_view kNotAnInteger = "ERR value is not an integer or out of range";
 
 // What planning a command came to.
 struct Plan {
@@ -121,13 +44,40 @@ struct Plan {
   static Plan Error(std::string_view text) { return {.kind = Kind::kError, .error = text}; }
 };
 
+// A function of a command: for any host, for a server, one for each, or none.
+template <typename Result, typename... Args>
+class CommandFunction {
+ public:
+  using ForAny = Result (*)(const Call&, Args...);
+  using ForServer = Result (*)(const ServerCall&, Args...);
+
+  constexpr CommandFunction(std::nullptr_t = nullptr) {}
+  constexpr CommandFunction(ForAny any) : any_(any) {}
+  constexpr CommandFunction(ForServer server) : server_(server) {}
+  constexpr CommandFunction(ForAny any, ForServer server) : any_(any), server_(server) {}
+
+  bool operator==(std::nullptr_t) const { return any_ == nullptr && server_ == nullptr; }
+  // Whether nobody but a server can call it.
+  bool needs_server() const { return any_ == nullptr && server_ != nullptr; }
+
+  Result operator()(const ServerCall& call, Args... args) const {
+    return server_ != nullptr ? server_(call, args...) : any_(call, args...);
+  }
+  // Not if it needs a server.
+  Result operator()(const Call& call, Args... args) const { return any_(call, args...); }
+
+ private:
+  ForAny any_ = nullptr;
+  ForServer server_ = nullptr;
+};
+
 // Adds requests only if it returns Requests(). Atomic() and Alone() answer the shared, unordered
 // batch only: a batch of Kind::kAtomic takes every plan's requests.
-using PlanFunction = Plan (*)(const Call& call, Batch& batch);
+using PlanFunction = CommandFunction<Plan, Batch&>;
 // `slot` is the first one the plan added. The batch may hold other commands' requests, so only the
 // verdicts of its own slots say what became of the command.
-using FinishFunction = void (*)(const Call& call, const Batch& batch, uint32_t slot);
-using AloneFunction = void (*)(Call& call);
+using FinishFunction = CommandFunction<void, const Batch&, uint32_t>;
+using AloneFunction = CommandFunction<void>;
 
 // Whether a command of this arity (see Command) takes so many words.
 constexpr bool AcceptsCount(int arity, size_t words) {

@@ -8,37 +8,37 @@ namespace skep::commands {
 // commands_connection.cc
 void FinishPing(const Call& call, const Batch& batch, uint32_t slot);
 void FinishEcho(const Call& call, const Batch& batch, uint32_t slot);
-void RunClient(Call& call);
+void RunClient(const ServerCall& call);
 std::span<const Subcommand> ClientSubcommands();
-void RunAuth(Call& call);
-void RunHello(Call& call);
-void RunQuit(Call& call);
-void RunReset(Call& call);
-void RunSelect(Call& call);
+void RunAuth(const ServerCall& call);
+void RunHello(const ServerCall& call);
+void RunQuit(const Call& call);
+void RunReset(const ServerCall& call);
+void RunSelect(const ServerCall& call);
 
 // commands_command.cc
-void FinishCommand(const Call& call, const Batch& batch, uint32_t slot);
+void FinishCommand(const ServerCall& call, const Batch& batch, uint32_t slot);
 std::span<const Subcommand> CommandSubcommands();
 // The command's name, and what COMMAND DOCS says of it.
 void ReplyDocs(RespWriter reply, const Command& command);
 
 // commands_server.cc
-void RunConfig(Call& call);
+void RunConfig(const ServerCall& call);
 std::span<const Subcommand> ConfigSubcommands();
-Plan PlanDbsize(const Call& call, Batch& batch);
+Plan PlanDbsize(const ServerCall& call, Batch& batch);
 Plan PlanFlushDb(const Call& call, Batch& batch);
 void FinishFlushDb(const Call& call, const Batch& batch, uint32_t slot);
-void RunDbsize(Call& call);
-void RunInfo(Call& call);
-void FinishTime(const Call& call, const Batch& batch, uint32_t slot);
-void RunFlushAll(Call& call);
-void RunFlushDb(Call& call);
-void RunShutdown(Call& call);
+void RunDbsize(const ServerCall& call);
+void RunInfo(const ServerCall& call);
+void FinishTime(const ServerCall& call, const Batch& batch, uint32_t slot);
+void RunFlushAll(const ServerCall& call);
+void RunFlushDb(const Call& call);
+void RunShutdown(const ServerCall& call);
 
 // commands_persistence.cc
-void RunSave(Call& call);
-void RunBgSave(Call& call);
-void FinishLastSave(const Call& call, const Batch& batch, uint32_t slot);
+void RunSave(const ServerCall& call);
+void RunBgSave(const ServerCall& call);
+void FinishLastSave(const ServerCall& call, const Batch& batch, uint32_t slot);
 
 // commands_string.cc
 Plan PlanGet(const Call& call, Batch& batch);
@@ -78,7 +78,7 @@ void FinishTtl(const Call& call, const Batch& batch, uint32_t slot);
 void FinishPttl(const Call& call, const Batch& batch, uint32_t slot);
 void FinishExpireTime(const Call& call, const Batch& batch, uint32_t slot);
 void FinishPexpireTime(const Call& call, const Batch& batch, uint32_t slot);
-void RunKexpire(Call& call);
+void RunKexpire(const ServerCall& call);
 
 // commands_batch.cc
 Plan PlanDelEx(const Call& call, Batch& batch);
@@ -93,7 +93,7 @@ void FinishKbatch(const Call& call, const Batch& batch, uint32_t slot);
 // commands_key.cc
 Plan PlanExists(const Call& call, Batch& batch);
 Plan PlanDel(const Call& call, Batch& batch);
-Plan PlanRandomKey(const Call& call, Batch& batch);
+Plan PlanRandomKey(const ServerCall& call, Batch& batch);
 Plan PlanRename(const Call& call, Batch& batch);
 Plan PlanRenameNx(const Call& call, Batch& batch);
 void FinishDoneCount(const Call& call, const Batch& batch, uint32_t slot);
@@ -101,12 +101,12 @@ void FinishRename(const Call& call, const Batch& batch, uint32_t slot);
 void FinishRenameNx(const Call& call, const Batch& batch, uint32_t slot);
 void FinishType(const Call& call, const Batch& batch, uint32_t slot);
 void FinishRandomKey(const Call& call, const Batch& batch, uint32_t slot);
-Plan PlanKeys(const Call& call, Batch& batch);
-Plan PlanScan(const Call& call, Batch& batch);
+Plan PlanKeys(const ServerCall& call, Batch& batch);
+Plan PlanScan(const ServerCall& call, Batch& batch);
 void FinishKeys(const Call& call, const Batch& batch, uint32_t slot);
-void FinishScan(const Call& call, const Batch& batch, uint32_t slot);
-void RunKeys(Call& call);
-void RunScan(Call& call);
+void FinishScan(const ServerCall& call, const Batch& batch, uint32_t slot);
+void RunKeys(const ServerCall& call);
+void RunScan(const ServerCall& call);
 
 // commands_range.cc
 Plan PlanKrange(const Call& call, Batch& batch);
@@ -119,10 +119,10 @@ Plan PlanKlast(const Call& call, Batch& batch);
 void FinishKrange(const Call& call, const Batch& batch, uint32_t slot);
 void FinishCount(const Call& call, const Batch& batch, uint32_t slot);
 void FinishNeighbour(const Call& call, const Batch& batch, uint32_t slot);
-void RunKrange(Call& call);
-void RunKcount(Call& call);
-void RunKdelrange(Call& call);
-void RunKscan(Call& call);
+void RunKrange(const ServerCall& call);
+void RunKcount(const ServerCall& call);
+void RunKdelrange(const Call& call);
+void RunKscan(const ServerCall& call);
 
 // commands_function.cc
 Plan PlanVupdate(const Call& call, Batch& batch);
@@ -131,16 +131,17 @@ Plan PlanVfilter(const Call& call, Batch& batch);
 void FinishVupdate(const Call& call, const Batch& batch, uint32_t slot);
 void FinishVreduce(const Call& call, const Batch& batch, uint32_t slot);
 void FinishVfilter(const Call& call, const Batch& batch, uint32_t slot);
-void FinishFn(const Call& call, const Batch& batch, uint32_t slot);
+void FinishFn(const ServerCall& call, const Batch& batch, uint32_t slot);
 std::span<const Subcommand> FnSubcommands();
-void RunKreduce(Call& call);
+void RunKreduce(const ServerCall& call);
 
 // commands_transaction.cc
 Plan PlanMulti(const Call& call, Batch& batch);
 Plan PlanDiscard(const Call& call, Batch& batch);
 void FinishOk(const Call& call, const Batch& batch, uint32_t slot);
-void RunExec(Call& call);
-void RunWatch(Call& call);
-void RunUnwatch(Call& call);
+void RunExec(const Call& call);
+void RunServerExec(const ServerCall& call);
+void RunWatch(const ServerCall& call);
+void RunUnwatch(const Call& call);
 
 }  // namespace skep::commands

@@ -7,6 +7,7 @@
 
 #include "server/commands.h"
 #include "server/glob.h"
+#include "server/server_call.h"
 #include "server/subcommands.h"
 
 namespace skep::commands {
@@ -67,7 +68,7 @@ constexpr std::string_view kTooManyNames =
     "ERR COMMAND INFO and COMMAND DOCS take 1024 names at most";
 static_assert(kNamesMax == 1024);
 
-void CommandInfo(const Call& call) {
+void CommandInfo(const ServerCall& call) {
   const auto names = call.args().subspan(std::min<size_t>(2, call.args().size()));
   if (names.size() > kNamesMax) return call.Error(kTooManyNames);
   RespWriter reply = call.reply();
@@ -87,7 +88,7 @@ void CommandInfo(const Call& call) {
   }
 }
 
-void CommandDocs(const Call& call) {
+void CommandDocs(const ServerCall& call) {
   const auto names = call.args().subspan(2);
   if (names.size() > kNamesMax) return call.Error(kTooManyNames);
   std::vector<const Command*> found;
@@ -101,12 +102,12 @@ void CommandDocs(const Call& call) {
   for (const Command* command : found) ReplyDocs(call.reply(), *command);
 }
 
-void CommandCount(const Call& call) {
+void CommandCount(const ServerCall& call) {
   call.reply().Integer(static_cast<int64_t>(AllCommands().size()));
 }
 
 // COMMAND LIST [FILTERBY PATTERN pattern]
-void CommandList(const Call& call) {
+void CommandList(const ServerCall& call) {
   std::string_view pattern = "*";
   if (call.args().size() == 5 && EqualsIgnoringCase(call.arg(2), "filterby") &&
       EqualsIgnoringCase(call.arg(3), "pattern")) {
@@ -147,7 +148,7 @@ void ReplyDocs(RespWriter reply, const Command& command) {
   }
 }
 
-void FinishCommand(const Call& call, const Batch&, uint32_t) {
+void FinishCommand(const ServerCall& call, const Batch&, uint32_t) {
   if (call.args().size() == 1) return CommandInfo(call);
   RunSubcommand(call);
 }

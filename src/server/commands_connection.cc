@@ -8,16 +8,16 @@
 #include "base/decimal.h"
 #include "server/commands.h"
 #include "server/password.h"
+#include "server/server_call.h"
 #include "server/subcommands.h"
 #include "server/version.h"
-#include "server/worker.h"
 
 namespace skep::commands {
 namespace {
 
 // False, and the error sent, if the credentials are wrong.
-bool Authenticate(Call& call, std::string_view user, std::string_view password) {
-  const std::string& required = call.worker().turn().options().requirepass;
+bool Authenticate(const ServerCall& call, std::string_view user, std::string_view password) {
+  const std::string& required = call.turn().options().requirepass;
   const bool right = user == "default" && (required.empty() || IsPassword(password, required));
   if (right) {
     call.session().authenticated = true;
@@ -38,7 +38,7 @@ constexpr std::string_view kNameTooLong = "ERR Client names cannot be longer tha
 static_assert(ClientRegistry::kNameBytesMax == 256);
 
 // False, and the error sent, if it is no name.
-bool SetName(const Call& call, std::string_view name) {
+bool SetName(const ServerCall& call, std::string_view name) {
   if (name.size() > ClientRegistry::kNameBytesMax) {
     call.Error(kNameTooLong);
     return false;
@@ -67,7 +67,7 @@ struct HelloArgs {
 };
 
 // HELLO's options after the version; false, and the error sent, if one is wrong.
-bool ParseHello(Call& call, HelloArgs& hello) {
+bool ParseHello(const ServerCall& call, HelloArgs& hello) {
   const auto args = call.args();
   for (size_t i = 2; i < args.size();) {
     const size_t left = args.size() - i - 1;
@@ -85,7 +85,7 @@ bool ParseHello(Call& call, HelloArgs& hello) {
   return true;
 }
 
-void ReplyHello(Call& call) {
+void ReplyHello(const ServerCall& call) {
   RespWriter reply = call.reply();
   reply.Map(7);
   reply.Bulk("server");
@@ -104,26 +104,25 @@ void ReplyHello(Call& call) {
   reply.Array(0);
 }
 
-void ClientId(const Call& call) {
+void ClientId(const ServerCall& call) {
   call.reply().Integer(static_cast<int64_t>(call.session().info->id));
 }
 
-void ClientInfoLine(const Call& call) {
-  call.reply().Verbatim("txt", call.administration().clients().Describe(
-                                   *call.session().info, call.worker().turn().monotonic_ms()));
-}
-
-void ClientList(const Call& call) {
-  if (call.args().size() > 2) return call.Error(kSyntaxError);
+void ClientInfoLine(const ServerCall& call) {
   call.reply().Verbatim(
-      "txt", call.administration().clients().DescribeAll(call.worker().turn().monotonic_ms()));
+      "txt", call.administration().clients().Describe(*call.session().info, call.monotonic_ms()));
 }
 
-void ClientSetName(const Call& call) {
+void ClientList(const ServerCall& call) {
+  if (call.args().size() > 2) return call.Error(kSyntaxError);
+  call.reply().Verbatim("txt", call.administration().clients().DescribeAll(call.monotonic_ms()));
+}
+
+void ClientSetName(const ServerCall& call) {
   if (SetName(call, call.arg(2))) call.reply().SimpleString("OK");
 }
 
-void ClientSetInfo(const Call& call) {
+void ClientSetInfo(const ServerCall& call) {
   const bool name = EqualsIgnoringCase(call.arg(2), "lib-name");
   if (!name && !EqualsIgnoringCase(call.arg(2), "lib-ver")) {
     return call.Error(fmt::format("ERR Unrecognized option '{}'", call.arg(2)));
@@ -138,7 +137,7 @@ void ClientSetInfo(const Call& call) {
   call.reply().SimpleString("OK");
 }
 
-void ClientGetName(const Call& call) {
+void ClientGetName(const ServerCall& call) {
   const std::string name = call.administration().clients().Name(*call.session().info);
   return name.empty() ? call.reply().Null() : call.reply().Bulk(name);
 }
@@ -172,7 +171,7 @@ std::string ParseKillFilter(std::string_view name, std::string_view value, Clien
 }
 
 // CLIENT KILL address, or CLIENT KILL filter value [filter value ...].
-void ClientKill(const Call& call) {
+void ClientKill(const ServerCall& call) {
   const bool by_address = call.args().size() == 3;
   ClientFilter filter;
   if (by_address) filter = {.peer = call.arg(2), .local = {}, .skips_self = false};
@@ -189,14 +188,14 @@ void ClientKill(const Call& call) {
   call.reply().SimpleString("OK");
 }
 
-void ClientNoEvict(const Call& call) {
+void ClientNoEvict(const ServerCall& call) {
   const bool on = EqualsIgnoringCase(call.arg(2), "on");
   if (!on && !EqualsIgnoringCase(call.arg(2), "off")) return call.Error(kSyntaxError);
   call.session().info->is_kept.store(on, std::memory_order_relaxed);
   call.reply().SimpleString("OK");
 }
 
-void ClientDurability(const Call& call) {
+void ClientDurability(const ServerCall& call) {
   const bool always = EqualsIgnoringCase(call.arg(2), "always");
   const bool next = EqualsIgnoringCase(call.arg(2), "next");
   if (!always && !next && !EqualsIgnoringCase(call.arg(2), "default")) {
@@ -241,14 +240,14 @@ void FinishPing(const Call& call, const Batch&, uint32_t) {
 
 void FinishEcho(const Call& call, const Batch&, uint32_t) { call.reply().Bulk(call.arg(1)); }
 
-void RunClient(Call& call) { RunSubcommand(call); }
+void RunClient(const ServerCall& call) { RunSubcommand(call); }
 
 std::span<const Subcommand> ClientSubcommands() { return kClientSubcommands; }
 
-void RunAuth(Call& call) {
+void RunAuth(const ServerCall& call) {
   if (call.args().size() > 3) return call.Error(kSyntaxError);
   const bool with_user = call.args().size() == 3;
-  if (!with_user && call.worker().turn().options().requirepass.empty()) {
+  if (!with_user && call.turn().options().requirepass.empty()) {
     return call.Error(
         "ERR AUTH <password> called without any password configured for the default user. Are you "
         "sure your configuration is correct?");
@@ -258,7 +257,7 @@ void RunAuth(Call& call) {
   }
 }
 
-void RunHello(Call& call) {
+void RunHello(const ServerCall& call) {
   Session& session = call.session();
   int protocol = session.protocol;
   if (call.args().size() > 1) {
@@ -273,7 +272,7 @@ void RunHello(Call& call) {
       !Authenticate(call, hello.credentials->first, hello.credentials->second)) {
     return;
   }
-  if (!call.worker().turn().IsAuthenticated(session)) {
+  if (!call.turn().IsAuthenticated(session)) {
     return call.Error(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
@@ -284,24 +283,24 @@ void RunHello(Call& call) {
   ReplyHello(call);
 }
 
-void RunQuit(Call& call) {
+void RunQuit(const Call& call) {
   call.reply().SimpleString("OK");
   call.session().closing = true;
 }
 
-void RunReset(Call& call) {
+void RunReset(const ServerCall& call) {
   Session& session = call.session();
   session.EndTransaction();
   SetProtocol(session, 2);
   session.syncs_always = false;
   session.syncs = 0;
   SetKeyspace(session, 0);
-  session.authenticated = call.worker().turn().options().requirepass.empty();
+  session.authenticated = call.turn().options().requirepass.empty();
   call.administration().clients().SetName(*session.info, "");
   call.reply().SimpleString("RESET");
 }
 
-void RunSelect(Call& call) {
+void RunSelect(const ServerCall& call) {
   const auto index = ParseInt64(call.arg(1));
   if (!index) return call.Error(kNotAnInteger);
   if (*index < 0 || *index >= call.state().keyspaces().count()) {

@@ -8,6 +8,7 @@
 #include "server/commands.h"
 #include "server/expiry_args.h"
 #include "server/range_args.h"
+#include "server/server_call.h"
 
 namespace skep::commands {
 namespace {
@@ -132,7 +133,7 @@ class ExpireTask final : public Task {
         deadline_ms_(expiry.deadline_ms),
         left_(expiry.limit) {}
 
-  bool Step(Call& call) override {
+  bool Step(const ServerCall& call) override {
     Batch batch;
     const Range range{.lo = lo_, .hi = hi_, .unbounded = unbounded_};
     const uint32_t slot = batch.ExpireRange(range, deadline_ms_, std::min(left_, kStepKeys));
@@ -238,7 +239,7 @@ Plan PlanKexpire(const Call& call, Batch& batch) {
   return Plan::Requests();
 }
 
-void RunKexpire(Call& call) {
+void RunKexpire(const ServerCall& call) {
   RangeExpiry expiry;
   Batch batch;
   const auto error = ParseKexpire(call, batch.scratch(), expiry);

@@ -8,6 +8,7 @@
 #include "server/function_args.h"
 #include "server/range_args.h"
 #include "server/range_task.h"
+#include "server/server_call.h"
 #include "server/subcommands.h"
 #include "skep/store.h"
 
@@ -67,7 +68,7 @@ class Fold {
 
 class ReduceTask final : public Task {
  public:
-  static void Start(Call& call, const Range& range, const Function& function,
+  static void Start(const ServerCall& call, const Range& range, const Function& function,
                     std::string_view first) {
     ReduceTask at_once({}, range, function, first);
     if (!at_once.Step(call)) return;
@@ -76,7 +77,7 @@ class ReduceTask final : public Task {
     call.Start(std::unique_ptr<Task>(new ReduceTask(std::move(*pinned), range, function, first)));
   }
 
-  bool Step(Call& call) override {
+  bool Step(const ServerCall& call) override {
     constexpr uint32_t kChunkItems = 512;
     constexpr size_t kChunkBytes = 256 * 1024;
     constexpr uint32_t kChunkVisits = 4096;
@@ -117,7 +118,7 @@ class ReduceTask final : public Task {
   Fold fold_;
 };
 
-void FnList(const Call& call) {
+void FnList(const ServerCall& call) {
   struct Entry {
     const Function* function;
     std::vector<std::string_view> elements;
@@ -153,7 +154,7 @@ constexpr Subcommand kFnSubcommands[] = {
 
 }  // namespace
 
-void FinishFn(const Call& call, const Batch&, uint32_t) { RunSubcommand(call); }
+void FinishFn(const ServerCall& call, const Batch&, uint32_t) { RunSubcommand(call); }
 
 std::span<const Subcommand> FnSubcommands() { return kFnSubcommands; }
 
@@ -201,7 +202,7 @@ void FinishVfilter(const Call& call, const Batch& batch, uint32_t slot) {
   if (!call.Refused(out)) call.reply().Bulk(out.value);
 }
 
-void RunKreduce(Call& call) {
+void RunKreduce(const ServerCall& call) {
   Scratch scratch;
   const auto range = ParseRangeWords(call.arg(1), call.arg(2), scratch);
   if (!range) return call.Error(range.error());

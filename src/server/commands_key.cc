@@ -5,8 +5,8 @@
 #include "server/commands.h"
 #include "server/glob.h"
 #include "server/range_task.h"
+#include "server/server_call.h"
 #include "server/walk_task.h"
-#include "server/worker.h"
 
 namespace skep::commands {
 namespace {
@@ -79,10 +79,10 @@ std::vector<std::string_view> MatchingKeys(const ItemRange& items, std::string_v
   return keys;
 }
 
-bool HasOrder(const Call& call) { return call.engine().traits().ordered; }
+bool HasOrder(const ServerCall& call) { return call.engine().traits().ordered; }
 
 // Adds what SCAN reads.
-Plan AddScan(const Call& call, Batch& batch) {
+Plan AddScan(const ServerCall& call, Batch& batch) {
   const auto number = ParseUint64(call.arg(1));
   if (!number) return Plan::Error("ERR invalid cursor");
   ScanArgs scan;
@@ -96,8 +96,8 @@ Plan AddScan(const Call& call, Batch& batch) {
   bool whole = false;
   Range range = PatternRange(scan.pattern, batch.scratch(), &whole);
   if (*number != 0) {
-    const auto from = call.state().cursors().Find(*number, call.worker().turn().monotonic_ms(),
-                                                  call.session().info->id);
+    const auto from =
+        call.state().cursors().Find(*number, call.monotonic_ms(), call.session().info->id);
     if (!from) return Plan::Error("ERR invalid cursor: unknown or expired; start at 0");
     if ((*from)->keyspace != call.session().keyspace) {
       return Plan::Error("ERR invalid cursor: it belongs to another database");
@@ -140,8 +140,8 @@ Plan PlanRenameNx(const Call& call, Batch& batch) {
   return Plan::Requests();
 }
 
-Plan PlanRandomKey(const Call& call, Batch& batch) {
-  batch.Sample(call.worker().random().Next());
+Plan PlanRandomKey(const ServerCall& call, Batch& batch) {
+  batch.Sample(call.state().environment().random.Next());
   return Plan::Requests();
 }
 
@@ -178,7 +178,7 @@ void FinishRenameNx(const Call& call, const Batch& batch, uint32_t slot) {
   if (WasMovable(call, out)) call.reply().Integer(out.verdict == Verdict::kDone ? 1 : 0);
 }
 
-Plan PlanKeys(const Call& call, Batch& batch) {
+Plan PlanKeys(const ServerCall& call, Batch& batch) {
   if (call.arg(1).size() > kPatternBytesMax) return Plan::Error(kPatternTooLong);
   if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
   if (!HasOrder(call)) return Plan::Error(kNoWalkInTransaction);
@@ -196,7 +196,7 @@ void FinishKeys(const Call& call, const Batch& batch, uint32_t slot) {
   for (const std::string_view key : keys) call.reply().Bulk(key);
 }
 
-void RunKeys(Call& call) {
+void RunKeys(const ServerCall& call) {
   if (!HasOrder(call)) return WalkTask::Start(call, call.arg(1));
   Scratch scratch;
   bool whole = false;
@@ -206,12 +206,12 @@ void RunKeys(Call& call) {
                           .pattern = whole ? std::nullopt : std::optional(call.arg(1))});
 }
 
-Plan PlanScan(const Call& call, Batch& batch) {
+Plan PlanScan(const ServerCall& call, Batch& batch) {
   if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
   return HasOrder(call) ? AddScan(call, batch) : Plan::Error(kNoWalkInTransaction);
 }
 
-void FinishScan(const Call& call, const Batch& batch, uint32_t slot) {
+void FinishScan(const ServerCall& call, const Batch& batch, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
   if (call.Refused(out)) return;
   ScanArgs scan;
@@ -230,15 +230,15 @@ void FinishScan(const Call& call, const Batch& batch, uint32_t slot) {
     cursor->keyspace = call.session().keyspace;
     const size_t bytes = sizeof(ScanCursor) + cursor->next_key.size();
     call.session().has_scans = true;
-    next = cursors.Put(std::move(cursor), bytes, call.worker().turn().monotonic_ms(),
-                       call.session().info->id, number);
+    next =
+        cursors.Put(std::move(cursor), bytes, call.monotonic_ms(), call.session().info->id, number);
   } else if (number != 0) {
     cursors.EraseScan(number);
   }
   ReplyScan(call, next, MatchingKeys(batch.items(slot), scan.pattern));
 }
 
-void RunScan(Call& call) {
+void RunScan(const ServerCall& call) {
   Batch batch;
   batch.set_scan_bytes_max(kScanBytesMax);
   batch.set_scan_visits_max(kScanVisitsMax);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "server/commands.h"
+#include "server/server_call.h"
 
 namespace skep::commands {
 namespace {
@@ -14,7 +15,7 @@ class SaveTask final : public Task {
  public:
   explicit SaveTask(uint64_t finished) : finished_(finished) {}
 
-  bool Step(Call& call) override {
+  bool Step(const ServerCall& call) override {
     const auto snapshots = call.administration().persistence()->snapshots();
     if (snapshots.finished == finished_) return true;
     if (snapshots.last_status.ok()) {
@@ -32,7 +33,7 @@ class SaveTask final : public Task {
 
 }  // namespace
 
-void RunSave(Call& call) {
+void RunSave(const ServerCall& call) {
   durable::Persistence* const persistence = call.administration().persistence();
   if (persistence == nullptr) return call.Error(kNoDirectory);
   const uint64_t finished = persistence->snapshots().finished;
@@ -40,7 +41,7 @@ void RunSave(Call& call) {
   call.Start(std::make_unique<SaveTask>(finished));
 }
 
-void RunBgSave(Call& call) {
+void RunBgSave(const ServerCall& call) {
   durable::Persistence* const persistence = call.administration().persistence();
   const bool schedules = call.args().size() == 2 && EqualsIgnoringCase(call.arg(1), "schedule");
   if (call.args().size() > 1 && !schedules) return call.Error(kSyntaxError);
@@ -49,7 +50,7 @@ void RunBgSave(Call& call) {
   call.reply().SimpleString("Background saving started");
 }
 
-void FinishLastSave(const Call& call, const Batch&, uint32_t) {
+void FinishLastSave(const ServerCall& call, const Batch&, uint32_t) {
   durable::Persistence* const persistence = call.administration().persistence();
   const uint64_t last_ms = persistence == nullptr ? 0 : persistence->snapshots().last_ms;
   call.reply().Integer(static_cast<int64_t>(last_ms / 1000));

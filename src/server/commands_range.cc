@@ -10,7 +10,7 @@
 #include "server/range_args.h"
 #include "server/range_task.h"
 #include "server/scan_token.h"
-#include "server/worker.h"
+#include "server/server_call.h"
 
 namespace skep::commands {
 namespace {
@@ -132,7 +132,7 @@ struct PinnedScan {
 };
 
 // What a KSCAN begins; nothing if an error was sent.
-std::optional<PinnedScan> BeginKscan(Call& call) {
+std::optional<PinnedScan> BeginKscan(const ServerCall& call) {
   Scratch scratch;
   RangeArgs args;
   const auto error =
@@ -165,7 +165,7 @@ std::optional<PinnedScan> BeginKscan(Call& call) {
 }
 
 // What KSCAN NEXT goes on with; nothing if an error was sent.
-std::optional<PinnedScan> FindKscan(Call& call) {
+std::optional<PinnedScan> FindKscan(const ServerCall& call) {
   if (call.args().size() != 3) {
     call.Error(kSyntaxError);
     return std::nullopt;
@@ -179,8 +179,8 @@ std::optional<PinnedScan> FindKscan(Call& call) {
     call.Error("ERR invalid token: it belongs to another database");
     return std::nullopt;
   }
-  const auto pin = call.state().key_scans().Find(scan->number, call.worker().turn().monotonic_ms(),
-                                                 call.session().info->id);
+  const auto pin =
+      call.state().key_scans().Find(scan->number, call.monotonic_ms(), call.session().info->id);
   if (!pin) {
     call.Error(
         "SNAPSHOTTOOOLD the scan has ended, has expired or had to make room; begin it again");
@@ -191,12 +191,12 @@ std::optional<PinnedScan> FindKscan(Call& call) {
 }
 
 // The token of the scan behind a chunk that says to go on from `bound`.
-std::string GoOn(Call& call, PinnedScan& pinned, std::string_view bound) {
+std::string GoOn(const ServerCall& call, PinnedScan& pinned, std::string_view bound) {
   KeyScan& scan = pinned.scan;
   if (scan.number == 0) {
     call.session().has_scans = true;
-    scan.number = call.state().key_scans().Put(pinned.pin, 1, call.worker().turn().monotonic_ms(),
-                                               call.session().info->id);
+    scan.number =
+        call.state().key_scans().Put(pinned.pin, 1, call.monotonic_ms(), call.session().info->id);
   }
   (scan.options.reverse ? scan.hi : scan.lo) = bound;
   scan.unbounded = scan.unbounded && !scan.options.reverse;
@@ -220,7 +220,7 @@ void ReplyWithDeadlines(const Call& call, const Batch& batch, bool with_values) 
   }
 }
 
-void ReplyChunk(Call& call, PinnedScan pinned) {
+void ReplyChunk(const ServerCall& call, PinnedScan pinned) {
   const KeyScan& scan = pinned.scan;
   Batch batch;
   batch.set_snapshot({.version = scan.version, .id = pinned.pin->ref().id, .now_ms = scan.now_ms});
@@ -277,7 +277,7 @@ void FinishKrange(const Call& call, const Batch& batch, uint32_t slot) {
   ReplyItems(call, batch.items(slot).Without(args.offset), args.with_values);
 }
 
-void RunKrange(Call& call) {
+void RunKrange(const ServerCall& call) {
   RangeArgs args;
   Scratch scratch;
   ParseRangeArgs(call.args(), kRev | kLimit | kWithValues, scratch, args);
@@ -304,7 +304,7 @@ void FinishCount(const Call& call, const Batch& batch, uint32_t slot) {
   call.reply().Integer(out.integer);
 }
 
-void RunKcount(Call& call) {
+void RunKcount(const ServerCall& call) {
   RangeArgs args;
   Scratch scratch;
   ParseRangeArgs(call.args(), 0, scratch, args);
@@ -320,7 +320,7 @@ Plan PlanKdelrange(const Call& call, Batch& batch) {
   return Plan::Requests();
 }
 
-void RunKdelrange(Call& call) {
+void RunKdelrange(const Call& call) {
   RangeArgs args;
   Batch batch;
   ParseRangeArgs(call.args(), kLimitCount, batch.scratch(), args);
@@ -358,7 +358,7 @@ void FinishNeighbour(const Call& call, const Batch& batch, uint32_t slot) {
   if (with_value) reply.Bulk(item.value);
 }
 
-void RunKscan(Call& call) {
+void RunKscan(const ServerCall& call) {
   const bool is_next = EqualsIgnoringCase(call.arg(1), "next");
   auto pinned = is_next ? FindKscan(call) : BeginKscan(call);
   if (pinned) ReplyChunk(call, std::move(*pinned));

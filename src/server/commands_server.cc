@@ -6,13 +6,13 @@
 
 #include "server/commands.h"
 #include "server/options.h"
+#include "server/server_call.h"
 #include "server/subcommands.h"
-#include "server/worker.h"
 
 namespace skep::commands {
 namespace {
 
-void ConfigGet(const Call& call) {
+void ConfigGet(const ServerCall& call) {
   const ServerOptions options = call.administration().options();
   std::vector<const OptionInfo*> found;
   for (const std::string_view pattern : call.args().subspan(2)) {
@@ -54,17 +54,16 @@ std::string ConfigSetError(std::span<const OptionChange> changes) {
 
 // If everything is synced before it is told, what was told before may not be synced yet: the reply
 // waits until it is. (If it is, or if the policy is another one, the reply does not wait.)
-void AwaitSyncOfAll(const Call& call) {
+void AwaitSyncOfAll(const ServerCall& call) {
   Keyspaces& keyspaces = call.state().keyspaces();
   for (uint32_t i = 0; i < keyspaces.count(); ++i) {
     if (keyspaces.if_used(i) == nullptr) continue;
     Engine& engine = keyspaces.at(i);
-    if (engine.syncs_to_release())
-      call.worker().gates().Mark(call.session(), engine, engine.Latest());
+    if (engine.syncs_to_release()) call.Await(engine, engine.Latest());
   }
 }
 
-void ConfigSet(const Call& call) {
+void ConfigSet(const ServerCall& call) {
   if (call.args().size() % 2 != 0) {
     return call.Error("ERR wrong number of arguments for 'config|set' command");
   }
@@ -80,7 +79,7 @@ void ConfigSet(const Call& call) {
   call.reply().SimpleString("OK");
 }
 
-void ConfigRewrite(const Call& call) {
+void ConfigRewrite(const ServerCall& call) {
   if (const std::string error = call.administration().RewriteConfigFile(); !error.empty()) {
     return call.Error("ERR " + error);
   }
@@ -104,11 +103,11 @@ bool IsFlush(std::span<const std::string_view> args) {
 
 }  // namespace
 
-void RunConfig(Call& call) { RunSubcommand(call); }
+void RunConfig(const ServerCall& call) { RunSubcommand(call); }
 
 std::span<const Subcommand> ConfigSubcommands() { return kConfigSubcommands; }
 
-Plan PlanDbsize(const Call& call, Batch& batch) {
+Plan PlanDbsize(const ServerCall& call, Batch& batch) {
   // Where there is no order, a count of everything visits no key.
   const bool visits = call.engine().traits().ordered;
   if (visits && batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
@@ -116,18 +115,18 @@ Plan PlanDbsize(const Call& call, Batch& batch) {
   return Plan::Requests();
 }
 
-void RunDbsize(Call& call) {
+void RunDbsize(const ServerCall& call) {
   Engine& engine = call.engine();
   const EngineStatistics now = engine.Statistics();
-  call.worker().gates().Mark(call.session(), engine, now.version);
+  call.Await(engine, now.version);
   call.reply().Integer(static_cast<int64_t>(now.items));
 }
 
-void RunInfo(Call& call) {
+void RunInfo(const ServerCall& call) {
   call.reply().Verbatim("txt", call.administration().Describe(call.args().subspan(1)));
 }
 
-void FinishTime(const Call& call, const Batch&, uint32_t) {
+void FinishTime(const ServerCall& call, const Batch&, uint32_t) {
   const uint64_t now_us = call.state().environment().clock.WallUs();
   call.reply().Array(2);
   call.reply().Bulk(std::to_string(now_us / 1'000'000));
@@ -145,14 +144,14 @@ void FinishFlushDb(const Call& call, const Batch& batch, uint32_t slot) {
   if (!call.Refused(batch.outcome(slot))) call.reply().SimpleString("OK");
 }
 
-void RunFlushDb(Call& call) {
+void RunFlushDb(const Call& call) {
   Batch batch;
   const uint32_t slot = batch.DeleteAll();
   call.Execute(batch);
   FinishFlushDb(call, batch, slot);
 }
 
-void RunFlushAll(Call& call) {
+void RunFlushAll(const ServerCall& call) {
   if (!IsFlush(call.args())) return call.Error(kSyntaxError);
   Session& session = call.session();
   const uint32_t own = session.keyspace;
@@ -169,7 +168,7 @@ void RunFlushAll(Call& call) {
   if (!refused) call.reply().SimpleString("OK");
 }
 
-void RunShutdown(Call& call) {
+void RunShutdown(const ServerCall& call) {
   for (const std::string_view arg : call.args().subspan(1)) {
     const bool known = EqualsIgnoringCase(arg, "nosave") || EqualsIgnoringCase(arg, "save") ||
                        EqualsIgnoringCase(arg, "now") || EqualsIgnoringCase(arg, "force");

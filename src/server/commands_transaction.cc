@@ -3,15 +3,17 @@
 
 #include "base/check.h"
 #include "server/commands.h"
-#include "server/worker.h"
+#include "server/server_call.h"
 
 namespace skep::commands {
 namespace {
 
-// One EXEC from start to end.
+// One EXEC from start to end. AnyCall: Call or ServerCall.
+template <typename AnyCall>
 class Execution {
  public:
-  Execution(const Call& call, Transaction& transaction) : call_(call), transaction_(transaction) {}
+  Execution(const AnyCall& call, Transaction& transaction)
+      : call_(call), transaction_(transaction) {}
 
   void Run() {
     call_.session().watched.Require(batch_);
@@ -36,7 +38,7 @@ class Execution {
  private:
   // A queued command, planned.
   struct Step {
-    Call call;
+    AnyCall call;
     uint32_t slot;
     std::string_view error;
   };
@@ -68,12 +70,26 @@ class Execution {
     }
   }
 
-  const Call& call_;
+  const AnyCall& call_;
   Transaction& transaction_;
   Batch batch_{Batch::Kind::kAtomic};
   std::vector<Step> steps_;
   size_t replies_max_ = 0;
 };
+
+template <typename AnyCall>
+void Exec(const AnyCall& call) {
+  Session& session = call.session();
+  if (session.transaction == nullptr) return call.Error("ERR EXEC without MULTI");
+  // Not in the session any more when the queued commands look at it.
+  const auto transaction = std::move(session.transaction);
+  if (transaction->doomed()) {
+    call.Error("EXECABORT Transaction discarded because of previous errors.");
+  } else {
+    Execution(call, *transaction).Run();
+  }
+  session.EndTransaction();
+}
 
 }  // namespace
 
@@ -93,26 +109,16 @@ Plan PlanDiscard(const Call& call, Batch&) {
 
 void FinishOk(const Call& call, const Batch&, uint32_t) { call.reply().SimpleString("OK"); }
 
-void RunExec(Call& call) {
-  Session& session = call.session();
-  if (session.transaction == nullptr) return call.Error("ERR EXEC without MULTI");
-  // Not in the session any more when the queued commands look at it.
-  const auto transaction = std::move(session.transaction);
-  if (transaction->doomed()) {
-    call.Error("EXECABORT Transaction discarded because of previous errors.");
-  } else {
-    Execution(call, *transaction).Run();
-  }
-  session.EndTransaction();
-}
+void RunExec(const Call& call) { Exec(call); }
+void RunServerExec(const ServerCall& call) { Exec(call); }
 
-void RunWatch(Call& call) {
+void RunWatch(const ServerCall& call) {
   Session& session = call.session();
   if (session.transaction != nullptr) return call.Error("ERR WATCH inside MULTI is not allowed");
   const auto keys = call.args().subspan(1);
   size_t bytes = session.watched.bytes();
   for (const std::string_view key : keys) bytes += WatchedKeys::BytesOf(key);
-  if (bytes > call.worker().turn().options().client_query_buffer_limit) {
+  if (bytes > call.turn().options().client_query_buffer_limit) {
     return call.Error("ERR the watched keys exceed client-query-buffer-limit");
   }
   const Status watched = session.watched.Add(call.engine(), keys, call.time_ms());
@@ -128,7 +134,7 @@ void RunWatch(Call& call) {
 }
 
 // In a transaction it does nothing, as in Redis: EXEC has judged the watches already.
-void RunUnwatch(Call& call) {
+void RunUnwatch(const Call& call) {
   call.session().watched.Clear();
   call.reply().SimpleString("OK");
 }

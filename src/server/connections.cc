@@ -12,7 +12,7 @@
 namespace skep {
 namespace {
 
-constexpr size_t kKeptCapacityMax = 1024;  // of an idle connection's buffers, each
+constexpr size_t kIdleCapacityMax = 1024;  // of an idle connection's buffers, each
 constexpr uint64_t kEvictionPauseMs = 100;
 constexpr uint64_t kDrainMs = 1000;  // for replies to be taken at the end
 
@@ -45,7 +45,7 @@ void DropSent(Session& session) {
 
 void Shrink(std::string& buffer) {
   buffer.clear();
-  if (buffer.capacity() > kKeptCapacityMax) std::string().swap(buffer);
+  if (buffer.capacity() > kIdleCapacityMax) std::string().swap(buffer);
 }
 
 // ---- They come ----

@@ -7,7 +7,7 @@
 
 #include "base/varint.h"
 #include "server/password.h"
-#include "server/worker.h"
+#include "server/server_call.h"
 #include "wire/packed_control.h"
 #include "wire/packed_reply.h"
 #include "wire/pen.h"
@@ -21,13 +21,12 @@ using packed::Kind;
 constexpr Status kMalformed(Code::kInvalidArgument, "the payload is not that of its kind");
 
 struct Message {
-  ServerState& state;
-  Worker& worker;
+  ServerHost& host;
   Session& session;
   const Header& header;
   std::string_view payload;
 
-  Engine& engine() const { return state.keyspaces().at(header.keyspace); }
+  Engine& engine() const { return host.state().keyspaces().at(header.keyspace); }
 };
 
 // What a reply says: the payload, or why there is none.
@@ -47,16 +46,16 @@ std::optional<uint64_t> OnlyVarint(std::string_view payload) {
 }
 
 Answer Authenticate(const Message& message) {
-  const std::string& required = message.worker.turn().options().requirepass;
+  const std::string& required = message.host.turn().options().requirepass;
   if (!required.empty() && !IsPassword(message.payload, required)) {
-    message.state.log().Report(
+    message.host.state().log().Report(
         Incident::kWrongPassword,
         fmt::format("a wrong password came from {}", message.session.info->peer));
     return Fail(Code::kInvalidArgument, "the password is wrong");
   }
   message.session.authenticated = true;
   message.session.has_logged_in = true;
-  message.session.packed->EnterClient(message.state.replies());
+  message.session.packed->EnterClient(message.host.state().replies());
   return std::string();
 }
 
@@ -68,7 +67,7 @@ Answer ReportTraits(const Message& message) {
 
 Answer OpenSnapshot(const Message& message) {
   Engine& engine = message.engine();
-  const auto ref = engine.OpenSnapshot(message.worker.turn().now().ms);
+  const auto ref = engine.OpenSnapshot(message.host.turn().now().ms);
   if (!ref) return Fail(ref.error());
   const auto number = message.session.packed->Keep(message.header.keyspace, Snapshot(engine, *ref));
   if (!number) return Fail(number.error());
@@ -84,7 +83,7 @@ Answer CloseSnapshot(const Message& message) {
 
 Answer BeginWatch(const Message& message) {
   Engine& engine = message.engine();
-  const auto id = engine.Watch(message.payload, message.worker.turn().now().ms);
+  const auto id = engine.Watch(message.payload, message.host.turn().now().ms);
   if (!id) return Fail(id.error());
   const Status kept = message.session.packed->Keep(message.header.keyspace, Watch(engine, *id),
                                                    message.payload.size());
@@ -100,7 +99,7 @@ Answer EndWatch(const Message& message) {
 }
 
 Answer ReportStatistics(const Message& message) {
-  Engine* const used = message.state.keyspaces().if_used(message.header.keyspace);
+  Engine* const used = message.host.state().keyspaces().if_used(message.header.keyspace);
   if (used == nullptr) {
     std::string none;
     packed::AppendStatistics(none, {});
@@ -109,7 +108,7 @@ Answer ReportStatistics(const Message& message) {
   Engine& engine = *used;
   packed::KeyspaceStatistics statistics{
       .engine = engine.Statistics(), .released = engine.told(), .details = {}};
-  engine.Describe(message.worker.turn().now().ms, [&](std::string_view name, uint64_t value) {
+  engine.Describe(message.host.turn().now().ms, [&](std::string_view name, uint64_t value) {
     statistics.details.emplace_back(name, value);
   });
   std::string payload;
@@ -119,7 +118,7 @@ Answer ReportStatistics(const Message& message) {
 
 // Begins a snapshot, or says what became of the one that was begun when `snapshots` - 1 had ended.
 Answer Save(const Message& message) {
-  durable::Persistence* const persistence = message.state.persistence();
+  durable::Persistence* const persistence = message.host.state().persistence();
   if (persistence == nullptr) return Fail(Code::kNotSupported, "the server has no directory");
   const auto asked = OnlyVarint(message.payload);
   if (!asked) return Fail(kMalformed);
@@ -165,9 +164,9 @@ Answer AnswerOf(const Message& message) {
 
 }  // namespace
 
-void RunMessage(ServerState& state, Worker& worker, Session& session, const Header& header,
+void RunMessage(ServerHost& host, Session& session, const Header& header,
                 std::string_view payload) {
-  const Answer answer = AnswerOf({state, worker, session, header, payload});
+  const Answer answer = AnswerOf({host, session, header, payload});
   if (!answer) return packed::AppendFailure(session.out, header, answer.error());
   const size_t begin = packed::BeginMessage(
       session.out, {.id = header.id, .kind = header.kind, .keyspace = header.keyspace});

@@ -8,12 +8,11 @@
 
 namespace skep {
 
-class ServerState;
-class Worker;
+class ServerHost;
 
 // Runs the message and appends its reply to session.out. The session has logged in, or the message
 // is kAuth or kPing; the keyspace exists.
-void RunMessage(ServerState& state, Worker& worker, Session& session, const packed::Header& header,
+void RunMessage(ServerHost& host, Session& session, const packed::Header& header,
                 std::string_view payload);
 
 }  // namespace skep

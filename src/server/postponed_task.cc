@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "engine/batch_writer.h"
-#include "server/worker.h"
+#include "server/message_replies.h"
+#include "server/server_call.h"
 #include "skep/client.h"
 #include "wire/packed_reply.h"
 #include "wire/packed_request.h"
@@ -76,7 +77,7 @@ void PostponedTask::AddError(std::string_view text) {
   replies_.emplace_back().args.emplace_back(text);
 }
 
-bool PostponedTask::Step(Call& call) {
+bool PostponedTask::Step(const ServerCall& call) {
   if (!replies_.empty() && !replies_.front().left.empty()) ExecutePiece(call, replies_.front());
   while (!replies_.empty() && replies_.front().left.empty()) {
     Finish(call, replies_.front());
@@ -86,14 +87,14 @@ bool PostponedTask::Step(Call& call) {
   return !replies_.empty();
 }
 
-void PostponedTask::ExecutePiece(Call& call, Reply& reply) {
+void PostponedTask::ExecutePiece(const ServerCall& call, Reply& reply) {
   Batch piece;
   CopySettings(reply.batch, piece);
   piece.set_work_bytes_max(kWorkBytesMax);
   const size_t count = std::min(reply.left.size(), kPieceOperationsMax);
   for (size_t i = 0; i < count; ++i) piece.Add(reply.batch.requests()[reply.left[i]]);
   Engine& engine = call.state().keyspaces().at(reply.keyspace);
-  reply.ticket = std::max(reply.ticket, call.worker().turn().Execute(engine, piece));
+  reply.ticket = std::max(reply.ticket, call.turn().Execute(engine, piece));
 
   BatchWriter out(reply.batch, BatchWriter::KeepOutcomes());
   size_t kept = 0;
@@ -112,15 +113,14 @@ void PostponedTask::ExecutePiece(Call& call, Reply& reply) {
   reply.left.clear();
 }
 
-void PostponedTask::Finish(Call& call, const Reply& reply) {
-  Worker& worker = call.worker();
+void PostponedTask::Finish(const ServerCall& call, const Reply& reply) {
   Session& session = call.session();
   Engine& engine = call.state().keyspaces().at(reply.keyspace);
   if (reply.message) {
-    return worker.FinishMessage(session, *reply.message, reply.batch, 0, engine, reply.ticket);
+    return messages_.Finish(session, *reply.message, reply.batch, 0, engine, reply.ticket);
   }
   if (reply.command == nullptr) return call.reply().Error(reply.args.front());
-  if (!reply.batch.empty()) worker.gates().Mark(session, engine, reply.ticket);
+  if (!reply.batch.empty()) call.Await(engine, reply.ticket);
   const std::vector<std::string_view> args(reply.args.begin(), reply.args.end());
   reply.command->finish(call.Of(*reply.command, args), reply.batch, 0);
   session.CountSync();

@@ -43,6 +43,8 @@
 
 namespace skep {
 
+class MessageReplies;
+
 class PostponedTask final : public Task {
  public:
   // Some slots of a batch that was executed.
@@ -53,8 +55,9 @@ class PostponedTask final : public Task {
     Version ticket;
   };
 
-  // Charges what it keeps to the budget, which must outlive it.
-  explicit PostponedTask(MemoryBudget& budget) : budget_(budget) {}
+  // Charges what it keeps to the budget. Both must outlive it.
+  PostponedTask(MemoryBudget& budget, MessageReplies& messages)
+      : budget_(budget), messages_(messages) {}
   ~PostponedTask() override { budget_.Release(charged_bytes_); }
   PostponedTask(const PostponedTask&) = delete;
   PostponedTask& operator=(const PostponedTask&) = delete;
@@ -67,7 +70,7 @@ class PostponedTask final : public Task {
   void AddMessage(const packed::Header& header, const Slots& slots);
   void AddError(std::string_view text);
 
-  bool Step(Call& call) override;
+  bool Step(const ServerCall& call) override;
   void GiveUp(ServerState& state, Session& session) override;
   bool is_of_one_command() const override { return false; }
   uint64_t held_bytes() const override { return charged_bytes_; }
@@ -85,11 +88,12 @@ class PostponedTask final : public Task {
   };
 
   Reply& Add(const Slots& slots);
-  static void ExecutePiece(Call& call, Reply& reply);
-  static void Finish(Call& call, const Reply& reply);
+  static void ExecutePiece(const ServerCall& call, Reply& reply);
+  void Finish(const ServerCall& call, const Reply& reply);
   void ChargeAll();
 
   MemoryBudget& budget_;
+  MessageReplies& messages_;
   std::deque<Reply> replies_;
   uint64_t charged_bytes_ = 0;
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "server/glob.h"
-#include "server/worker.h"
+#include "server/server_call.h"
 
 namespace skep {
 namespace {
@@ -13,7 +13,7 @@ constexpr uint32_t kChunkItems = 512;
 constexpr size_t kChunkBytes = 256 * 1024;
 constexpr uint32_t kChunkVisits = 4096;
 
-bool TrySend(Call& call, const RangeTask::Query& query) {
+bool TrySend(const ServerCall& call, const RangeTask::Query& query) {
   Batch batch;
   ScanOptions chunk = query.options;
   const uint64_t wanted =
@@ -48,7 +48,7 @@ bool TrySend(Call& call, const RangeTask::Query& query) {
   return true;
 }
 
-bool TryCount(Call& call, const RangeTask::Query& query) {
+bool TryCount(const ServerCall& call, const RangeTask::Query& query) {
   Batch batch;
   const uint32_t slot = batch.Count(query.range, kChunkVisits);
   call.Execute(batch);
@@ -80,7 +80,7 @@ void ReplyItems(const Call& call, const ItemRange& items, bool with_values) {
   for (const Item& item : items) ReplyItem(call.reply(), item, with_values);
 }
 
-Result<Snapshot> PinRange(const Call& call) {
+Result<Snapshot> PinRange(const ServerCall& call) {
   Engine& engine = call.engine();
   if (!engine.traits().snapshots) return Snapshot();
   const auto ref = engine.OpenSnapshot(call.time_ms());
@@ -88,7 +88,7 @@ Result<Snapshot> PinRange(const Call& call) {
   return Snapshot(engine, *ref);
 }
 
-void RangeTask::Start(Call& call, const Query& query) {
+void RangeTask::Start(const ServerCall& call, const Query& query) {
   if (query.count_only ? TryCount(call, query) : TrySend(call, query)) return;
   auto pinned = PinRange(call);
   if (!pinned) return call.Error(pinned.error());
@@ -112,7 +112,7 @@ RangeTask::RangeTask(Snapshot snapshot, MemoryBudget& budget, const Query& query
       unbounded_(first_unbounded_),
       collected_(budget) {}
 
-bool RangeTask::Step(Call& call) {
+bool RangeTask::Step(const ServerCall& call) {
   if (!is_pinned_ && !count_only_) {
     return sending_ ? collected_.Send(call) : StepCollect(call);
   }
@@ -122,7 +122,7 @@ bool RangeTask::Step(Call& call) {
   return scans ? StepCountByScan(call) : StepCount(call);
 }
 
-bool RangeTask::StepCount(Call& call) {
+bool RangeTask::StepCount(const ServerCall& call) {
   Batch batch;
   batch.set_snapshot(ref_);
   const uint32_t slot = batch.Count(left(), kChunkVisits);
@@ -135,7 +135,7 @@ bool RangeTask::StepCount(Call& call) {
   return true;
 }
 
-bool RangeTask::StepCountByScan(Call& call) {
+bool RangeTask::StepCountByScan(const ServerCall& call) {
   Batch batch;
   const uint32_t slot = Scan(call, batch, true);
   const Outcome& out = batch.outcome(slot);
@@ -147,7 +147,7 @@ bool RangeTask::StepCountByScan(Call& call) {
   return true;
 }
 
-bool RangeTask::BeginSending(Call& call) {
+bool RangeTask::BeginSending(const ServerCall& call) {
   if (count_only_) {
     call.reply().Integer(static_cast<int64_t>(matched_));
     return false;
@@ -163,7 +163,7 @@ bool RangeTask::BeginSending(Call& call) {
   return to_send_ > 0;
 }
 
-bool RangeTask::StepSend(Call& call) {
+bool RangeTask::StepSend(const ServerCall& call) {
   Batch batch;
   const uint32_t slot = Scan(call, batch, options_.keys_only);
   if (batch.outcome(slot).verdict == Verdict::kRefused) {
@@ -179,7 +179,7 @@ bool RangeTask::StepSend(Call& call) {
   return true;
 }
 
-bool RangeTask::StepCollect(Call& call) {
+bool RangeTask::StepCollect(const ServerCall& call) {
   Batch batch;
   const uint32_t slot = Scan(call, batch, options_.keys_only);
   const Outcome& out = batch.outcome(slot);
@@ -201,7 +201,7 @@ bool RangeTask::StepCollect(Call& call) {
   return collected_.Send(call);
 }
 
-bool RangeTask::Fail(Call& call, Status status) {
+bool RangeTask::Fail(const ServerCall& call, Status status) {
   call.Error(status);
   return false;
 }
@@ -210,7 +210,7 @@ bool RangeTask::Matches(std::string_view key) const {
   return !pattern_ || GlobMatch(*pattern_, key);
 }
 
-uint32_t RangeTask::Scan(Call& call, Batch& batch, bool keys_only) {
+uint32_t RangeTask::Scan(const ServerCall& call, Batch& batch, bool keys_only) {
   batch.set_snapshot(ref_);
   batch.set_scan_bytes_max(kChunkBytes);
   batch.set_scan_visits_max(kChunkVisits);

@@ -35,7 +35,7 @@ void ReplyItem(RespWriter reply, const Item& item, bool with_values);
 
 // What a command pins that reads a range in turns; not valid if the engine keeps one version of a
 // key. Errors: Engine::OpenSnapshot's.
-Result<Snapshot> PinRange(const Call& call);
+Result<Snapshot> PinRange(const ServerCall& call);
 
 class RangeTask final : public Task {
  public:
@@ -48,23 +48,23 @@ class RangeTask final : public Task {
   };
 
   // Replies, at once or over the next turns.
-  static void Start(Call& call, const Query& query);
+  static void Start(const ServerCall& call, const Query& query);
 
-  bool Step(Call& call) override;
+  bool Step(const ServerCall& call) override;
   void GiveUpPin() override { snapshot_ = Snapshot(); }
   uint64_t held_bytes() const override { return collected_.charged_bytes(); }
 
  private:
   RangeTask(Snapshot snapshot, MemoryBudget& budget, const Query& query);
 
-  bool StepCount(Call& call);
-  bool StepCountByScan(Call& call);
-  bool StepSend(Call& call);
-  bool StepCollect(Call& call);
-  bool BeginSending(Call& call);
-  bool Fail(Call& call, Status status);
+  bool StepCount(const ServerCall& call);
+  bool StepCountByScan(const ServerCall& call);
+  bool StepSend(const ServerCall& call);
+  bool StepCollect(const ServerCall& call);
+  bool BeginSending(const ServerCall& call);
+  bool Fail(const ServerCall& call, Status status);
   bool Matches(std::string_view key) const;
-  uint32_t Scan(Call& call, Batch& batch, bool keys_only);
+  uint32_t Scan(const ServerCall& call, Batch& batch, bool keys_only);
   void GoOnFrom(std::string_view bound);
   Range left() const { return {.lo = lo_, .hi = hi_, .unbounded = unbounded_}; }
 

@@ -31,8 +31,8 @@
 
 namespace skep {
 
-class Call;
 class DatagramPort;
+class ServerCall;
 class ServerState;
 struct Session;
 
@@ -42,7 +42,7 @@ class Task {
  public:
   virtual ~Task() = default;
   // Does a piece. False once the reply is complete.
-  virtual bool Step(Call& call) = 0;
+  virtual bool Step(const ServerCall& call) = 0;
   // Memory that it holds beside the session's buffers.
   virtual uint64_t held_bytes() const { return 0; }
   // It is stalled for long, and memory is short: what it reads at need not be kept any more. Its

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "server/server_call.h"
+
 namespace skep {
 namespace {
 
-void ReplyHelp(const Call& call, std::span<const Subcommand> subcommands) {
+void ReplyHelp(const ServerCall& call, std::span<const Subcommand> subcommands) {
   RespWriter reply = call.reply();
   reply.Array(2 * subcommands.size() + 3);
   reply.SimpleString(fmt::format("{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
@@ -46,7 +48,7 @@ std::string SubcommandError(const Command& command, std::span<const std::string_
   return fmt::format("ERR wrong number of arguments for '{}|{}' command", command.name, sub->name);
 }
 
-void RunSubcommand(const Call& call) {
+void RunSubcommand(const ServerCall& call) {
   if (IsHelp(call.args())) return ReplyHelp(call, call.command().subcommands());
   Find(call.command(), call.arg(1))->run(call);
 }

@@ -13,7 +13,7 @@ struct Subcommand {
   std::string_view name;  // lower case
   int arity;              // counts both names; negative: at least so many
   std::string_view arguments, summary;
-  void (*run)(const Call& call);
+  void (*run)(const ServerCall& call);
 };
 
 // What is wrong with the second word, or the number of words, of a command that has subcommands, as
@@ -22,6 +22,6 @@ std::string SubcommandError(const Command& command, std::span<const std::string_
 
 // Runs the one that call.arg(1) names, or answers HELP. There is such a one: SubcommandError() was
 // asked before the command was run or queued.
-void RunSubcommand(const Call& call);
+void RunSubcommand(const ServerCall& call);
 
 }  // namespace skep

@@ -18,7 +18,7 @@ namespace {
 class NamedTask final : public Task {
  public:
   explicit NamedTask(int patience_ms) : patience_ms_(patience_ms) {}
-  bool Step(Call&) override { return true; }
+  bool Step(const ServerCall&) override { return true; }
   int patience_ms() const override { return patience_ms_; }
   void GiveUpPin() override { gave_up = true; }
 

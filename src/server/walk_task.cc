@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "server/glob.h"
-#include "server/worker.h"
+#include "server/server_call.h"
 
 namespace skep {
 namespace {
@@ -14,14 +14,16 @@ constexpr size_t kChunkBytes = 256 * 1024;
 
 }  // namespace
 
-void WalkTask::Start(Call& call, std::string_view pattern) {
+void WalkTask::Start(const ServerCall& call, std::string_view pattern) {
   auto task = std::unique_ptr<WalkTask>(new WalkTask(call.state().keyspaces().budget(), pattern));
   if (task->Step(call)) call.Start(std::move(task));
 }
 
-bool WalkTask::Step(Call& call) { return is_collected_ ? collected_.Send(call) : Collect(call); }
+bool WalkTask::Step(const ServerCall& call) {
+  return is_collected_ ? collected_.Send(call) : Collect(call);
+}
 
-bool WalkTask::Collect(Call& call) {
+bool WalkTask::Collect(const ServerCall& call) {
   Batch batch;
   batch.set_scan_visits_max(kChunkVisits);
   batch.set_scan_bytes_max(kChunkBytes);

@@ -21,16 +21,16 @@ namespace skep {
 class WalkTask final : public Task {
  public:
   // Replies with the keys that match (glob.h), at once or over the next turns.
-  static void Start(Call& call, std::string_view pattern);
+  static void Start(const ServerCall& call, std::string_view pattern);
 
-  bool Step(Call& call) override;
+  bool Step(const ServerCall& call) override;
   uint64_t held_bytes() const override { return collected_.charged_bytes(); }
 
  private:
   WalkTask(MemoryBudget& budget, std::string_view pattern)
       : pattern_(pattern), collected_(budget) {}
 
-  bool Collect(Call& call);
+  bool Collect(const ServerCall& call);
 
   const std::string pattern_;
   uint64_t cursor_ = 0;

@@ -30,14 +30,14 @@ constexpr RespLimits kUnauthenticated{.args_max = 10,
 
 Worker::Worker(ServerState& state, Administration& administration, WorkerPool& pool)
     : state_(state),
-      administration_(administration),
-      random_(state.environment().random),
       poller_(state.environment().network.NewPoller()),
       turn_(state),
       acceptor_(state, pool, turn_, *poller_),
       connections_(state, pool, turn_, *poller_),
       gates_(poller_),
       tasks_(state.environment().clock, state.keyspaces(), turn_),
+      host_(state, administration, turn_, gates_),
+      messages_(state.replies(), turn_, gates_, connections_),
       read_buffer_(kReadBufferBytes),
       batches_(state.keyspaces().count()) {}
 
@@ -133,7 +133,7 @@ void Worker::Handle(const ReadyEvent& event) {
 void Worker::StepTasks() {
   tasks_.Step([this](Session& session) {
     static const Command kNone{};
-    Call call(state_, *this, session, kNone, {});
+    const ServerCall call(host_, session, kNone, {});
     const bool goes_on = session.task->Step(call);
     if (!goes_on) {
       if (session.task->is_of_one_command()) session.CountSync();
@@ -215,7 +215,7 @@ void Worker::ReadFrom(Session& session) {
 // While a command of the session is pending it has no other task.
 PostponedTask& Worker::TaskOf(Session& session) {
   if (session.task == nullptr) {
-    session.task = std::make_unique<PostponedTask>(state_.keyspaces().budget());
+    session.task = std::make_unique<PostponedTask>(state_.keyspaces().budget(), messages_);
     tasks_.Add(session);
   }
   return static_cast<PostponedTask&>(*session.task);
@@ -309,7 +309,7 @@ bool Worker::Dispatch(Session& session, std::span<const std::string_view> args) 
     return true;
   }
   if (session.transaction != nullptr && !command->has(Command::kUnqueued)) {
-    static constexpr Command kQueued{.finish = [](const Call& call, const Batch&, uint32_t) {
+    static constexpr Command kQueued{.finish = +[](const Call& call, const Batch&, uint32_t) {
       call.reply().SimpleString("QUEUED");
     }};
     session.transaction->Add(*command, args);
@@ -406,7 +406,7 @@ bool Worker::RunPlanned(Session& session, const Command& command,
   }
   Batch& batch = SharedBatch(session.keyspace).batch;
   const auto first = static_cast<uint32_t>(batch.size());
-  const Plan plan = command.plan(Call(state_, *this, session, command, args), batch);
+  const Plan plan = command.plan(ServerCall(host_, session, command, args), batch);
   if (plan.kind == Plan::Kind::kError) {
     PendError(session, plan.error);
     return true;
@@ -429,14 +429,14 @@ bool Worker::RunAtomic(Session& session, const Command& command,
                        std::span<const std::string_view> args) {
   Flush();
   if (session.task != nullptr || tasks_.PutsOff(session)) return false;
-  const Call call(state_, *this, session, command, args);
+  const ServerCall call(host_, session, command, args);
   Batch& batch = apart_atomic_;
   const Plan plan = command.plan(call, batch);
   if (plan.kind == Plan::Kind::kError) {
     call.Error(plan.error);
   } else {
     const uint64_t executed_before = turn_.work_bytes();
-    ExecuteFor(session, batch);
+    host_.Execute(session, batch);
     call.ReserveReply(batch);
     command.finish(call, batch, 0);
     if (turn_.work_bytes() - executed_before > kWorkBytesMax) LetOthersGoFirst(session);
@@ -451,7 +451,7 @@ bool Worker::RunAlone(Session& session, const Command& command,
                       std::span<const std::string_view> args) {
   Flush();
   if (session.task != nullptr || tasks_.PutsOff(session)) return false;
-  Call call(state_, *this, session, command, args);
+  const ServerCall call(host_, session, command, args);
   const uint64_t executed_before = turn_.work_bytes();
   const uint64_t replied_before = session.out_end();
   command.alone(call);
@@ -486,13 +486,6 @@ Worker::KeyspaceBatch& Worker::SharedBatch(uint32_t keyspace) {
 void Worker::PendError(Session& session, std::string_view text) {
   turn_.CountError();
   Pend({.session = &session, .error = text}, {});
-}
-
-void Worker::ExecuteFor(Session& session, Batch& batch) {
-  if (batch.kind() == Batch::Kind::kAtomic)
-    batch.set_answer_bytes_max(turn_.AnswerBytesMax(session));
-  Engine& engine = state_.keyspaces().at(session.keyspace);
-  gates_.Mark(session, engine, turn_.Execute(engine, batch));
 }
 
 // ---- 3. Execution ----
@@ -537,8 +530,8 @@ void Worker::FinishPending(const Pending& p) {
   if (PostponedTask::HasPostponed(slots)) {
     TaskOf(*p.session).AddMessage(*p.message, slots);
   } else {
-    FinishMessage(*p.session, *p.message, kb.batch, p.first_slot, state_.keyspaces().at(p.keyspace),
-                  kb.ticket);
+    messages_.Finish(*p.session, *p.message, kb.batch, p.first_slot,
+                     state_.keyspaces().at(p.keyspace), kb.ticket);
   }
 }
 
@@ -561,7 +554,7 @@ void Worker::FinishCommand(const Pending& p) {
     return TaskOf(session).AddCommand(*p.command, args, slots);
   }
   if (p.slot_count > 0) gates_.Mark(session, state_.keyspaces().at(p.keyspace), kb.ticket);
-  p.command->finish(Call(state_, *this, session, *p.command, args), kb.batch, p.first_slot);
+  p.command->finish(ServerCall(host_, session, *p.command, args), kb.batch, p.first_slot);
   session.CountSync();
 }
 

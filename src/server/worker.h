@@ -46,13 +46,14 @@
 #include <vector>
 
 #include "base/network.h"
-#include "base/random.h"
 #include "server/acceptor.h"
 #include "server/administration.h"
 #include "server/command.h"
 #include "server/connections.h"
 #include "server/datagram_port.h"
+#include "server/message_replies.h"
 #include "server/reply_gates.h"
+#include "server/server_call.h"
 #include "server/server_state.h"
 #include "server/session.h"
 #include "server/task_queue.h"
@@ -85,18 +86,6 @@ class Worker {
   size_t connections() const { return connections_.count(); }
   const WorkerStatistics& statistics() const { return turn_.statistics(); }
 
-  // For commands.
-  TurnContext& turn() { return turn_; }
-  ReplyGates& gates() { return gates_; }
-  Random& random() { return random_; }
-  Administration& administration() { return administration_; }
-  // Executes the batch as of this turn on the keyspace of the session, and marks the replies that
-  // follow. What the answers of an atomic batch may take is bounded by AnswerBytesMax().
-  void ExecuteFor(Session& session, Batch& batch);
-  // Appends the reply to a message, from the outcomes of as many slots as it has operations, and
-  // remembers it if that is wanted.
-  void FinishMessage(Session& session, const packed::Header& header, const Batch& batch,
-                     uint32_t first_slot, Engine& engine, Version ticket);
   // Ends all connections once their replies are sent, and serves no more.
   void Drain();
   bool drained() const { return connections_.drained(); }
@@ -173,14 +162,14 @@ class Worker {
   void DropOverdueDatagrams();
 
   ServerState& state_;
-  Administration& administration_;
-  Random& random_;
   const std::shared_ptr<Poller> poller_;
   TurnContext turn_;
   Acceptor acceptor_;
   Connections connections_;
   ReplyGates gates_;
   TaskQueue tasks_;
+  ServerHost host_;
+  MessageReplies messages_;
   uint64_t next_upkeep_ms_ = 0;
   bool draining_ = false;
   bool upkeep_left_ = false;  // the engines have more to do

@@ -60,11 +60,6 @@ Status RefusalOf(ReplyMemory::Known state, uint64_t first_new) {
   return {Code::kAborted, "what became of the message is not known any more", first_new};
 }
 
-// A reply that its datagram cannot hold is not kept while it waits for a gate.
-void FitReply(const Session& session, const Header& header, std::string& out, size_t begin) {
-  if (session.port != nullptr) FitIntoDatagram(out, begin, header, session.reply_bytes_max);
-}
-
 std::optional<uint8_t> CommonVersion(const packed::ClientHello& hello) {
   const bool common =
       hello.version_min <= packed::kVersion && packed::kVersion <= hello.version_max;
@@ -157,7 +152,7 @@ bool Worker::DispatchMessage(Session& session, const Header& header, std::string
   Bump(turn_.statistics().commands);
   connections_.Queue(session);
   if (refusal.ok()) {
-    RunMessage(state_, *this, session, header, payload);
+    RunMessage(host_, session, header, payload);
   } else {
     turn_.CountError();
     packed::AppendFailure(session.out, header, refusal);
@@ -172,12 +167,7 @@ bool Worker::RunBatchMessage(Session& session, const Header& header, std::string
     uint64_t first_new = 0;
     const auto state = state_.replies().Begin(session.packed->client(), header, &known, &first_new);
     if (state == ReplyMemory::Known::kKnown) {
-      Engine& engine = state_.keyspaces().at(header.keyspace);
-      connections_.Queue(session);
-      std::string& out = gates_.ReplyTo(session, engine, known.ticket, header.has(packed::kSync));
-      const size_t begin = out.size();
-      out.append(*known.bytes);
-      FitReply(session, header, out, begin);
+      messages_.Repeat(session, header, known, state_.keyspaces().at(header.keyspace));
       return true;
     }
     if (state != ReplyMemory::Known::kNew) {
@@ -250,7 +240,7 @@ bool Worker::RunApart(Session& session, const Header& header, std::string_view p
     if (PostponedTask::HasPostponed(slots)) {
       TaskOf(session).AddMessage(header, slots);
     } else {
-      FinishMessage(session, header, batch, 0, engine, ticket);
+      messages_.Finish(session, header, batch, 0, engine, ticket);
       if (batch.work_bytes() > kWorkBytesMax) LetOthersGoFirst(session);
     }
   }
@@ -275,19 +265,6 @@ Status Worker::SetUpApart(Session& session, const Header& header, std::string_vi
   batch.set_scan_visits_max(
       static_cast<uint32_t>(std::min<uint64_t>(limits.visits, settings->scan_visits_max)));
   return packed::TakeRequests(payload, header.count, limits.visits, batch, turn_.now());
-}
-
-void Worker::FinishMessage(Session& session, const Header& header, const Batch& batch,
-                           uint32_t first_slot, Engine& engine, Version ticket) {
-  connections_.Queue(session);
-  std::string& out = gates_.ReplyTo(session, engine, ticket, header.has(packed::kSync));
-  const size_t begin = out.size();
-  packed::AppendReply(out, header, batch, first_slot, header.count, turn_.now());
-  if (header.has(packed::kRemember) && session.packed->client() != 0) {
-    state_.replies().Finish(session.packed->client(), header.id,
-                            std::string_view(out).substr(begin), ticket);
-  }
-  FitReply(session, header, out, begin);
 }
 
 }  // namespace skep

@@ -47,6 +47,12 @@ constexpr Command kSnapshot = {
         "version.",
     .no_multi = kNotOfIt};
 
+// Whether what is called of the command (StoreSession::RunPlanned) needs no server.
+bool RunsHere(const Command& command) {
+  if (command.plan == nullptr && command.finish == nullptr) return !command.alone.needs_server();
+  return !command.plan.needs_server() && !command.finish.needs_server();
+}
+
 // By name.
 std::vector<StoreCommand> MakeAll() {
   std::vector<StoreCommand> all = {{&kDbsize, OwnCommand::kDbsize},
@@ -57,6 +63,7 @@ std::vector<StoreCommand> MakeAll() {
                                    {&kSnapshot, OwnCommand::kSnapshot}};
   for (const std::string_view name : kPlanned) all.push_back({.command = FindCommand(name)});
   for (const StoreCommand& c : all) SKEP_CHECK(c.command != nullptr);
+  for (const StoreCommand& c : all) SKEP_CHECK(c.own != OwnCommand::kNone || RunsHere(*c.command));
   std::ranges::sort(all, {}, [](const StoreCommand& c) { return c.command->name; });
   return all;
 }

@@ -18,8 +18,7 @@ constexpr size_t kBatchesMax = 8;
 
 }  // namespace
 
-StoreNow StorePipeline::now() const { return {.ms = SystemClock().WallMs()}; }
-void StorePipeline::Execute(Batch&) { SKEP_CHECK(false); }  // SET executes nothing
+void StorePipeline::Execute(skep::Session&, Batch&) { SKEP_CHECK(false); }  // SET executes nothing
 
 std::string StorePipeline::Select(uint64_t db) {
   if (!Finish()) return status_.ToString();
@@ -37,6 +36,7 @@ bool StorePipeline::Send(std::span<const std::string_view> args, std::string nam
     words.push_back(batch.scratch().Copy(arg));
     bytes += arg.size();
   }
+  now_ = {.ms = SystemClock().WallMs()};
   const Plan plan = set_.plan(Call(*this, session_, set_, words), batch);
   if (plan.kind != Plan::Kind::kError) return NoteAdded(std::move(name), bytes);
   const RespReply error = {.type = RespReply::Type::kError, .text = std::string(plan.error)};

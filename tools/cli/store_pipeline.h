@@ -19,7 +19,7 @@ namespace skep::cli {
 // Of commands it takes SET. `store` must outlive it.
 class StorePipeline final : public CommandPipeline, private CommandHost {
  public:
-  explicit StorePipeline(Store& store) : store_(store) {}
+  explicit StorePipeline(Store& store) : CommandHost(now_), store_(store) {}
 
   std::string Select(uint64_t db) override;
   bool Send(std::span<const std::string_view> args, std::string name) override;
@@ -36,8 +36,7 @@ class StorePipeline final : public CommandPipeline, private CommandHost {
     std::unique_ptr<BatchFuture> future;
   };
 
-  StoreNow now() const override;
-  void Execute(Batch& batch) override;
+  void Execute(skep::Session& session, Batch& batch) override;
 
   bool NoteAdded(std::string name, size_t bytes);
   bool BeginFilled();
@@ -46,6 +45,7 @@ class StorePipeline final : public CommandPipeline, private CommandHost {
 
   Store& store_;
   const Command& set_ = *FindCommand("set");
+  StoreNow now_;           // of the command that is sent
   skep::Session session_;  // keyspace, and replies as a server encodes them
   std::unique_ptr<Sent> filled_ = std::make_unique<Sent>();
   std::deque<std::unique_ptr<Sent>> under_way_;  // the oldest first

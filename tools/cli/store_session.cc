@@ -80,7 +80,7 @@ Result<RespReply> StoreSession::Run(std::span<const std::string_view> args) {
   }
   now_ = {.ms = SystemClock().WallMs()};
   failure_ = {};
-  Call call(*this, session_, *found.command, args);
+  const Call call(*this, session_, *found.command, args);
   found.own == OwnCommand::kNone ? RunPlanned(call) : RunOwn(found.own, call);
   RespReply reply = TakeReply();
   const bool is_broken = failure_.code() == Code::kUnavailable;
@@ -95,7 +95,7 @@ Result<RespReply> StoreSession::Run(std::span<const std::string_view> args) {
 
 // What a server does alone, in turns, a store does as one batch: it reads long ranges piece by
 // piece, at one version.
-void StoreSession::RunPlanned(Call& call) {
+void StoreSession::RunPlanned(const Call& call) {
   const Command& command = call.command();
   if (command.plan == nullptr && command.finish == nullptr) return command.alone(call);
   Batch unordered;
@@ -112,11 +112,11 @@ void StoreSession::RunPlanned(Call& call) {
     }
   }
   Batch& batch = is_atomic ? atomic : unordered;
-  if (!batch.empty()) Execute(batch);
+  if (!batch.empty()) call.Execute(batch);
   command.finish(call, batch, 0);
 }
 
-void StoreSession::Execute(Batch& batch) {
+void StoreSession::Execute(skep::Session&, Batch& batch) {
   const bool reads = std::ranges::none_of(batch.requests(), IsWrite, &Request::op);
   if (reads && snapshot_.valid()) batch.set_snapshot(snapshot_.ref());
   failure_ = store_->Execute(batch, session_.keyspace);
@@ -158,7 +158,7 @@ void StoreSession::RunOwn(OwnCommand own, const Call& call) {
 bool StoreSession::Answers(const Call& call) {
   Batch batch;
   batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = {}, .other = {}});
-  Execute(batch);
+  call.Execute(batch);
   return !call.Refused(batch);
 }
 

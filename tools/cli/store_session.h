@@ -16,7 +16,7 @@ namespace skep::cli {
 
 class StoreSession final : public Session, private CommandHost {
  public:
-  explicit StoreSession(SessionOptions options) : options_(std::move(options)) {}
+  explicit StoreSession(SessionOptions options) : CommandHost(now_), options_(std::move(options)) {}
 
   bool Connect(std::string* problem) override;
   bool IsConnected() override { return store_ != nullptr; }
@@ -32,12 +32,10 @@ class StoreSession final : public Session, private CommandHost {
   ServerClient* interruptible() override { return nullptr; }
 
  private:
-  // Of the command that runs.
-  StoreNow now() const override { return now_; }
-  void Execute(Batch& batch) override;
+  void Execute(skep::Session& session, Batch& batch) override;
 
   std::string Refusal(const StoreCommand& found, std::span<const std::string_view> args) const;
-  void RunPlanned(Call& call);
+  void RunPlanned(const Call& call);
   void RunOwn(OwnCommand own, const Call& call);
   bool Answers(const Call& call);
   void Ping(const Call& call);
@@ -51,8 +49,8 @@ class StoreSession final : public Session, private CommandHost {
   std::unique_ptr<Store> store_;
   Snapshot snapshot_;      // of the session's keyspace; invalid: reads are of now
   skep::Session session_;  // keyspace, transaction, and the reply as a server encodes it
-  StoreNow now_;
-  Status failure_;  // what broke while the command ran
+  StoreNow now_;           // of the command that runs
+  Status failure_;         // what broke while the command ran
   CommandDocs docs_;
 };
 

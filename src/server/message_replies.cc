@@ -1,0 +1,41 @@
+#include "server/message_replies.h"
+
+#include <string>
+#include <string_view>
+
+#include "server/datagram_port.h"
+#include "wire/packed_reply.h"
+
+namespace skep {
+namespace {
+
+void FitReply(const Session& session, const packed::Header& header, std::string& out,
+              size_t begin) {
+  if (session.port != nullptr) FitIntoDatagram(out, begin, header, session.reply_bytes_max);
+}
+
+}  // namespace
+
+void MessageReplies::Finish(Session& session, const packed::Header& header, const Batch& batch,
+                            uint32_t first_slot, Engine& engine, Version ticket) {
+  connections_.Queue(session);
+  std::string& out = gates_.ReplyTo(session, engine, ticket, header.has(packed::kSync));
+  const size_t begin = out.size();
+  packed::AppendReply(out, header, batch, first_slot, header.count, turn_.now());
+  if (header.has(packed::kRemember) && session.packed->client() != 0) {
+    memory_.Finish(session.packed->client(), header.id, std::string_view(out).substr(begin),
+                   ticket);
+  }
+  FitReply(session, header, out, begin);
+}
+
+void MessageReplies::Repeat(Session& session, const packed::Header& header,
+                            const ReplyMemory::Reply& reply, Engine& engine) {
+  connections_.Queue(session);
+  std::string& out = gates_.ReplyTo(session, engine, reply.ticket, header.has(packed::kSync));
+  const size_t begin = out.size();
+  out.append(*reply.bytes);
+  FitReply(session, header, out, begin);
+}
+
+}  // namespace skep

@@ -1,0 +1,11 @@
+#include "server/server_call.h"
+
+namespace skep {
+
+void ServerHost::Execute(Session& session, Batch& batch) {
+  if (batch.kind() == Batch::Kind::kAtomic) batch.set_answer_bytes_max(AnswerBytesMax(session));
+  Engine& engine = state_.keyspaces().at(session.keyspace);
+  gates_.Mark(session, engine, turn_.Execute(engine, batch));
+}
+
+}  // namespace skep

@@ -1,0 +1,88 @@
+// server_call.h: what commands may ask of a server, besides what call.h has.
+//
+//   about data           the engine of the session's keyspace, the version that the reply waits
+//                        for, a task that goes on in later turns, what scans have left behind
+//   about the server     administration(): CONFIG, CLIENT, SAVE, INFO, SHUTDOWN
+//
+// Nothing of it is null. A worker has one ServerHost, which all its calls share.
+//
+// Callers: the functions of the command table, and tasks (session.h).
+// Thread safety: the owning worker only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "engine/engine.h"
+#include "server/administration.h"
+#include "server/call.h"
+#include "server/reply_gates.h"
+#include "server/server_state.h"
+#include "server/session.h"
+#include "server/turn_context.h"
+
+namespace skep {
+
+class ServerHost final : public CommandHost {
+ public:
+  // All must outlive it.
+  ServerHost(ServerState& state, Administration& administration, TurnContext& turn,
+             ReplyGates& gates)
+      : CommandHost(turn.now()),
+        state_(state),
+        administration_(administration),
+        turn_(turn),
+        gates_(gates) {}
+
+  ServerState& state() const { return state_; }
+  Administration& administration() const { return administration_; }
+  TurnContext& turn() const { return turn_; }
+  ReplyGates& gates() const { return gates_; }
+
+  void Execute(Session& session, Batch& batch) override;
+  size_t AnswerBytesMax(const Session& session) const override {
+    return turn_.AnswerBytesMax(session);
+  }
+  void CountError() override { turn_.CountError(); }
+
+ private:
+  ServerState& state_;
+  Administration& administration_;
+  TurnContext& turn_;
+  ReplyGates& gates_;
+};
+
+class ServerCall : public Call {
+ public:
+  ServerCall(ServerHost& host, Session& session, const Command& command,
+             std::span<const std::string_view> args)
+      : Call(host, session, command, args) {}
+  // Of another command, in the same place.
+  ServerCall Of(const Command& command, std::span<const std::string_view> args) const {
+    return ServerCall(server(), session(), command, args);
+  }
+
+  ServerState& state() const { return server().state(); }
+  Administration& administration() const { return server().administration(); }
+  // The options and the clock as of this turn.
+  TurnContext& turn() const { return server().turn(); }
+  uint64_t monotonic_ms() const { return turn().monotonic_ms(); }
+
+  // The engine of the session's keyspace.
+  Engine& engine() const { return state().keyspaces().at(session().keyspace); }
+  // The reply, and what is encoded after it, waits until the engine has released the ticket.
+  void Await(Engine& engine, Version ticket) const {
+    server().gates().Mark(session(), engine, ticket);
+  }
+  // Replies through a task from the next turn on.
+  void Start(std::unique_ptr<Task> task) const { session().task = std::move(task); }
+
+ private:
+  // Its host is one: no other makes such calls.
+  ServerHost& server() const { return static_cast<ServerHost&>(host()); }
+};
+
+}  // namespace skep
