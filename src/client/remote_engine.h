@@ -2,7 +2,7 @@
 // the reply, Execute does both. With ConnectOptions::datagrams, batches that are under way at the
 // same time are in no order, not even on one key.
 //
-// A server cuts long ranges into pieces of a millisecond or so (worker_packed.cc). What it cut
+// A server cuts long ranges into pieces of a millisecond or so (packed_dispatch.cc). What it cut
 // although the batch did not ask for that is read here once more, piece by piece, at a snapshot
 // that is opened within the call: so a range is of one state, as of any engine.
 #pragma once

@@ -44,7 +44,7 @@ class CommandHost {
   const StoreNow& now_;
 };
 
-// Views are valid until the batch of the turn is flushed.
+// Views are valid until the batch of the turn is flushed (turn_batch.h).
 class Call {
  public:
   Call(CommandHost& host, Session& session, const Command& command,

@@ -28,6 +28,13 @@ bool KeepsOutputLimit(Session& session, const TurnContext& turn) {
          turn.monotonic_ms() <= session.over_soft_ms + limit.soft_seconds * uint64_t{1000};
 }
 
+// How much may be read at once where there is so much room; of a stranger one byte more than may
+// be kept, which tells that it is too much.
+size_t ReadBytes(const Session& session, const TurnContext& turn, size_t room) {
+  if (!turn.IsStranger(session)) return room;
+  return std::min(room, kStrangerBytesMax + 1 - session.in.size());
+}
+
 // Drops what was sent from its replies.
 void DropSent(Session& session) {
   if (session.unsent() == 0) {
@@ -82,21 +89,15 @@ bool Connections::AdoptNew() {
 
 // ---- They send ----
 
-// How much may be read at once where there is so much room; of a stranger one byte more than may
-// be kept, which tells that it is too much.
-size_t Connections::ReadBytes(const Session& session, size_t room) const {
-  if (!turn_.IsStranger(session)) return room;
-  return std::min(room, kStrangerBytesMax + 1 - session.in.size());
-}
-
 size_t Connections::Read(Session& session, std::span<char> room) {
-  return Received(session, session.stream->Read(room.data(), ReadBytes(session, room.size())));
+  return Received(session,
+                  session.stream->Read(room.data(), ReadBytes(session, turn_, room.size())));
 }
 
 size_t Connections::ReadMore(Session& session) {
   const size_t had = session.in.size();
   const size_t room = std::clamp(session.wanted(), kReadBytesMin, kReadBytes);
-  session.in.resize(had + ReadBytes(session, room));
+  session.in.resize(had + ReadBytes(session, turn_, room));
   const ssize_t got = session.stream->Read(session.in.data() + had, session.in.size() - had);
   session.in.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
   return Received(session, got);

@@ -20,7 +20,7 @@
 // Callers: the worker and its rooms (worker.h). Sessions of datagrams are queued here, too; their
 // port sends to them (datagram_port.h).
 //
-// It has 27 methods: a connection's life is one state machine on the fields of Session.
+// It has 30 methods: a connection's life is one state machine on the fields of Session.
 // Thread safety: the owning worker only, but for Adopt and count.
 #pragma once
 
@@ -111,7 +111,6 @@ class Connections {
   void MarkAllClosed();
 
  private:
-  size_t ReadBytes(const Session& session, size_t room) const;
   size_t Received(Session& session, ssize_t bytes);
   void SendTo(Session& session);
   bool IsOverdue(const Session& session) const;

@@ -1,7 +1,7 @@
 // session.h: one connection, as its worker sees it.
 //
 //   in   received, not yet a whole command. Empty most of the time: whole commands are executed
-//        from the worker's read buffer and never copied.
+//        from the read buffer of the turn (turn_batch.h) and never copied.
 //   out  replies, encoded in request order.
 //
 //   sent          sendable                                end of out
@@ -87,11 +87,11 @@ struct Session {
   bool authenticated = true;
   bool has_logged_in = true;  // once, or there was no password when it came
 
-  // The flush (worker.h) whose batch holds this connection's latest write and range read. Equal to
-  // the worker's current flush: that request is not executed yet.
+  // The flush (turn_batch.h) whose batch holds this connection's latest write and range read. Equal
+  // to the number of the next flush: that request is not executed yet.
   uint64_t point_flush = 0;
   uint64_t range_flush = 0;
-  // Of its commands in one flush: how many there are, how many there may be (worker.h).
+  // Of its commands in one flush: how many there are, how many there may be (turn_batch.h).
   uint64_t counted_flush = 0;
   uint32_t count = 0;
   uint32_t count_max = 16;
@@ -101,10 +101,10 @@ struct Session {
   bool write_blocked = false;  // the last write did not take everything
   size_t in_used = 0;          // bytes of `in` that were dispatched; pending requests may view them
   bool has_scans = false;      // SCAN or KSCAN gave it something to go on with
-  bool queued = false;         // in the worker's list of sessions to send to
-  bool waiting = false;        // in the worker's list of sessions that have marks
+  bool queued = false;         // listed as such: connections.h
+  bool waiting = false;        // listed as such: reply_gates.h
   bool blocked = false;        // the next command waits until there are no marks
-  bool put_off = false;        // in the worker's list of those whose next command has much work
+  bool put_off = false;        // listed as such: task_queue.h
   bool stalled = false;        // the task or the next command waits until the peer has read more
   bool peer_finished = false;  // nothing more will come
   bool closing = false;        // close once `out` is sent

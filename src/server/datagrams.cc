@@ -1,9 +1,9 @@
-// What a worker does with datagrams of the packed protocol.
+#include "server/datagrams.h"
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "server/worker.h"
 #include "wire/packed_reply.h"
 
 namespace skep {
@@ -36,19 +36,45 @@ std::optional<Header> MessageOf(std::string_view datagram) {
 
 }  // namespace
 
+Datagrams::~Datagrams() {
+  // Those of connections are gone: what waits for a gate is a datagram's.
+  gates_.DropIf([this](Session* session) {
+    connections_.Charge(*session, 0);
+    return true;
+  });
+  Stop();
+}
+
+Status Datagrams::Serve(std::unique_ptr<DatagramSocket> socket) {
+  auto port = std::make_unique<DatagramPort>(std::move(socket));
+  if (Status s = poller_.Add(port->socket(), port.get()); !s.ok()) return s;
+  ports_.push_back(std::move(port));
+  packed_.set_takes_datagrams();
+  return {};
+}
+
+DatagramPort* Datagrams::Find(const void* tag) const {
+  const auto port = std::ranges::find(ports_, tag, &std::unique_ptr<DatagramPort>::get);
+  return port == ports_.end() ? nullptr : port->get();
+}
+
+void Datagrams::Stop() {
+  for (const auto& port : ports_) poller_.Remove(port->socket());
+}
+
 // One system call a turn: what its messages view stays until the next one.
-void Worker::ReceiveDatagrams(DatagramPort& port) {
+void Datagrams::Receive(DatagramPort& port) {
   for (const Datagram& datagram : port.socket().Receive()) {
     Bump(turn_.statistics().input_bytes, datagram.bytes.size());
     if (port.IsFull()) {
-      Flush();
-      SendDatagrams();
+      batch_.Flush();
+      Send();
     }
-    DispatchDatagram(port, datagram);
+    Dispatch(port, datagram);
   }
 }
 
-void Worker::DropOverdueDatagrams() {
+void Datagrams::DropOverdue() {
   gates_.DropIf([this](Session* session) {
     if (session->port == nullptr || !DatagramPort::IsOverdue(*session, turn_.monotonic_ms())) {
       return false;
@@ -60,7 +86,7 @@ void Worker::DropOverdueDatagrams() {
   });
 }
 
-void Worker::SendDatagrams() {
+void Datagrams::Send() {
   if (ports_.empty()) return;
   for (Session* const session : connections_.TakeQueuedDatagrams()) {
     session->port->Answer(*session);
@@ -73,7 +99,7 @@ void Worker::SendDatagrams() {
 }
 
 // What is no message of this protocol is not answered: who sent it is not who it seems to be.
-void Worker::DispatchDatagram(DatagramPort& port, const Datagram& datagram) {
+void Datagrams::Dispatch(DatagramPort& port, const Datagram& datagram) {
   const auto header = MessageOf(datagram.bytes);
   if (!header || !packed::IsHello(datagram.bytes)) return turn_.CountError();
   // A datagram cannot log in. Where that is asked for, one of a few KiB is told so.
@@ -83,12 +109,12 @@ void Worker::DispatchDatagram(DatagramPort& port, const Datagram& datagram) {
   const auto head = packed::Read<DatagramHead>(datagram.bytes);
   const size_t asked = head.reply_bytes_max == 0 ? bytes_max : head.reply_bytes_max;
   const uint8_t why = head.version != packed::kVersion ? packed::kHelloVersion
-                      : head.instance != 0 && head.instance != state_.instance()
+                      : head.instance != 0 && head.instance != host_.state().instance()
                           ? packed::kHelloInstance
                           : packed::kHelloAccepted;
-  Session* const session =
-      port.Admit(datagram.peer, {.why = why, .client = head.client, .instance = state_.instance()},
-                 std::clamp(asked, kReplyBytesMin, bytes_max), turn_.monotonic_ms());
+  Session* const session = port.Admit(
+      datagram.peer, {.why = why, .client = head.client, .instance = host_.state().instance()},
+      std::clamp(asked, kReplyBytesMin, bytes_max), turn_.monotonic_ms());
   if (session == nullptr) return turn_.CountError();
   if (why != packed::kHelloAccepted) return connections_.Queue(*session);
   if (!IsAlone(header->kind)) {
@@ -96,7 +122,7 @@ void Worker::DispatchDatagram(DatagramPort& port, const Datagram& datagram) {
                           {Code::kNotSupported, "a message of this kind needs a connection"});
     return connections_.Queue(*session);
   }
-  DispatchMessage(*session, *header, datagram.bytes.substr(sizeof(DatagramHead) + sizeof(Header)));
+  packed_.Dispatch(*session, *header, datagram.bytes.substr(sizeof(DatagramHead) + sizeof(Header)));
 }
 
 }  // namespace skep

@@ -1,11 +1,10 @@
-// What a worker does with connections that speak the packed protocol.
+#include "server/packed_dispatch.h"
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "server/packed_messages.h"
-#include "server/postponed_task.h"
-#include "server/worker.h"
 #include "wire/packed_reply.h"
 #include "wire/packed_request.h"
 
@@ -18,7 +17,6 @@ using packed::Kind;
 constexpr uint32_t kMessageBytesMax = 1 << 30;
 constexpr uint32_t kStrangerMessageMax = kStrangerBytesMax - sizeof(Header);
 constexpr uint32_t kOperationsMax = 64 * 1024;  // of a message
-constexpr size_t kSharedMax = 512;              // requests of the batch of a turn, about
 // Of what a message reads of ranges in one go, so that other connections go on: its client asks
 // again for the rest, at the version it has pinned, if the engine keeps versions. An atomic batch
 // cannot be cut so; what one of its ranges may read is that of a transaction.
@@ -68,8 +66,7 @@ std::optional<uint8_t> CommonVersion(const packed::ClientHello& hello) {
 
 }  // namespace
 
-// How many of the first bytes are a hello, 0 if they are not; nothing if that is not known yet.
-std::optional<size_t> Worker::DecodeHello(Session& session, std::string_view input) {
+std::optional<size_t> PackedDispatch::DecodeHello(Session& session, std::string_view input) {
   const size_t seen = std::min(input.size(), packed::kMagic.size());
   if (input.substr(0, seen) != packed::kMagic.substr(0, seen)) {
     session.begun = true;
@@ -79,35 +76,35 @@ std::optional<size_t> Worker::DecodeHello(Session& session, std::string_view inp
   session.begun = true;
   const auto hello = packed::Read<packed::ClientHello>(input);
   const auto version = CommonVersion(hello);
-  const bool durable = state_.persistence() != nullptr;
+  const bool durable = host_.state().persistence() != nullptr;
   session.packed = std::make_unique<PackedSession>(hello.client);
-  if (version && turn_.IsAuthenticated(session)) session.packed->EnterClient(state_.replies());
+  if (version && turn_.IsAuthenticated(session))
+    session.packed->EnterClient(host_.state().replies());
   packed::Append(
       session.out,
       packed::ServerHello{
           .version = version.value_or(0),
           .why = version ? packed::kHelloAccepted : packed::kHelloVersion,
-          .keyspaces = static_cast<uint16_t>(state_.keyspaces().count()),
+          .keyspaces = static_cast<uint16_t>(host_.state().keyspaces().count()),
           .message_bytes_max = MessageBytesMax(turn_.options()),
           .operations_max = kOperationsMax,
-          .instance = state_.instance(),
+          .instance = host_.state().instance(),
           .features = (turn_.IsAuthenticated(session) ? 0u : packed::kNeedsAuth) |
                       (durable ? packed::kIsDurable : 0u) |
-                      (ports_.empty() ? 0u : packed::kTakesDatagrams),
+                      (takes_datagrams_ ? packed::kTakesDatagrams : 0u),
           .handles_max = PackedSession::kHandlesMax,
-          .first_new = hello.client == 0 ? 0 : state_.replies().FirstNewId(hello.client)});
+          .first_new = hello.client == 0 ? 0 : host_.state().replies().FirstNewId(hello.client)});
   session.info->last_command.store("packed", std::memory_order_relaxed);
   session.closing = !version;
   connections_.Queue(session);
   return sizeof(packed::ClientHello);
 }
 
-// Dispatches the messages in `input`; returns how many bytes of it are done with.
-size_t Worker::DecodeMessages(Session& session, std::string_view input) {
+size_t PackedDispatch::Decode(Session& session, std::string_view input) {
   size_t at = 0;
   session.packed->wanted = 0;
   while (input.size() - at >= sizeof(Header)) {
-    LimitPipeline(session);
+    batch_.BoundPipeline(session);
     if (session.paused() || session.closing || session.closed) break;
     const auto header = packed::Read<Header>(input.substr(at));
     const uint32_t bytes_max =
@@ -123,29 +120,28 @@ size_t Worker::DecodeMessages(Session& session, std::string_view input) {
       session.packed->wanted = header.payload_bytes - rest.size();
       break;
     }
-    if (!DispatchMessage(session, header, rest.substr(0, header.payload_bytes))) break;
+    if (!Dispatch(session, header, rest.substr(0, header.payload_bytes))) break;
     at += sizeof(Header) + header.payload_bytes;
   }
   return at;
 }
 
 // Where messages begin is not known any more, or the client speaks another language.
-void Worker::HangUp(Session& session, const Status& why) {
+void PackedDispatch::HangUp(Session& session, const Status& why) {
   turn_.CountError();
   packed::AppendFailure(session.out, {.kind = Kind::kError}, why);
   session.closing = true;
   connections_.Queue(session);
 }
 
-// False if the message has to wait for a task of its connection, and must be decoded again.
-bool Worker::DispatchMessage(Session& session, const Header& header, std::string_view payload) {
+bool PackedDispatch::Dispatch(Session& session, const Header& header, std::string_view payload) {
   Status refusal;
   if (!turn_.IsAuthenticated(session) && header.kind != Kind::kAuth && header.kind != Kind::kPing) {
     refusal = {Code::kInvalidArgument, "a password is needed first"};
-  } else if (header.keyspace >= state_.keyspaces().count()) {
+  } else if (header.keyspace >= host_.state().keyspaces().count()) {
     refusal = {Code::kInvalidArgument, "no such keyspace", header.keyspace};
   } else if (IsBatch(header.kind)) {
-    if (!RunBatchMessage(session, header, payload)) return false;
+    if (!RunBatch(session, header, payload)) return false;
     Bump(turn_.statistics().commands);
     return true;
   }
@@ -160,14 +156,15 @@ bool Worker::DispatchMessage(Session& session, const Header& header, std::string
   return true;
 }
 
-// A message that was executed already is not executed again. False as of DispatchMessage.
-bool Worker::RunBatchMessage(Session& session, const Header& header, std::string_view payload) {
+// A message that was executed already is not executed again. False as of Dispatch.
+bool PackedDispatch::RunBatch(Session& session, const Header& header, std::string_view payload) {
   if (header.has(packed::kRemember) && session.packed->client() != 0) {
     ReplyMemory::Reply known;
     uint64_t first_new = 0;
-    const auto state = state_.replies().Begin(session.packed->client(), header, &known, &first_new);
+    const auto state =
+        host_.state().replies().Begin(session.packed->client(), header, &known, &first_new);
     if (state == ReplyMemory::Known::kKnown) {
-      messages_.Repeat(session, header, known, state_.keyspaces().at(header.keyspace));
+      messages_.Repeat(session, header, known, host_.state().keyspaces().at(header.keyspace));
       return true;
     }
     if (state != ReplyMemory::Known::kNew) {
@@ -180,13 +177,13 @@ bool Worker::RunBatchMessage(Session& session, const Header& header, std::string
 }
 
 // False: the message does not fit into the batch of the turn.
-bool Worker::AddToShared(Session& session, const Header& header, std::string_view payload) {
+bool PackedDispatch::AddToShared(Session& session, const Header& header, std::string_view payload) {
   constexpr uint8_t kOwn = packed::kAtSnapshot | packed::kHasScanLimits;
   if (header.kind != Kind::kBatch || (header.flags & kOwn) != 0 || payload.empty()) return false;
   if (!IsPoint(static_cast<Op>(static_cast<uint8_t>(payload.front()) & packed::kOpMask))) {
     return false;
   }
-  Batch& batch = SharedBatch(header.keyspace).batch;
+  Batch& batch = batch_.Shared(header.keyspace);
   const auto first = static_cast<uint32_t>(batch.size());
   const Status decoded = packed::TakeRequests(payload, header.count, kNoLimit, batch, turn_.now());
   const auto added = batch.requests().subspan(first);
@@ -195,64 +192,38 @@ bool Worker::AddToShared(Session& session, const Header& header, std::string_vie
     batch.DropFrom(first);
     return false;
   }
-  session.point_flush = flush_;
-  Pend({.session = &session,
-        .keyspace = header.keyspace,
-        .first_slot = first,
-        .slot_count = header.count,
-        .message = header},
-       {});
-  if (batch.size() >= kSharedMax) Flush();
+  batch_.AddMessage(session, header, first);
   return true;
 }
 
-// False as of DispatchMessage.
-bool Worker::RunApart(Session& session, const Header& header, std::string_view payload) {
-  Flush();
-  Batch& batch = header.kind == Kind::kAtomic ? apart_atomic_ : apart_;
-  const bool waits =
-      session.task != nullptr || (header.kind == Kind::kAtomic && tasks_.PutsOff(session));
-  const Status s = waits ? Status() : SetUpApart(session, header, payload, batch);
-  if (waits || !s.ok()) {
-    if (header.has(packed::kRemember)) {
-      state_.replies().Abandon(session.packed->client(), header.id);
-    }
+// False as of Dispatch.
+bool PackedDispatch::RunApart(Session& session, const Header& header, std::string_view payload) {
+  const auto kind = header.kind == Kind::kAtomic ? Batch::Kind::kAtomic : Batch::Kind::kUnordered;
+  Batch* const batch = batch_.BeginExclusive(session, kind);
+  const Status s = batch == nullptr ? Status() : SetUpApart(session, header, payload, *batch);
+  if (batch != nullptr && s.ok()) {
+    batch_.RunApart(session, header, *batch);
+    return true;
   }
-  if (waits) return false;
+  if (header.has(packed::kRemember)) {
+    host_.state().replies().Abandon(session.packed->client(), header.id);
+  }
+  if (batch == nullptr) return false;
   if (s.code() == Code::kCorrupt) {
     HangUp(session, s);
-  } else if (!s.ok()) {
+  } else {
     packed::AppendFailure(session.out, header, s);
     connections_.Queue(session);
-  } else {
-    Engine& engine = state_.keyspaces().at(header.keyspace);
-    if (header.kind == Kind::kBatch) {
-      batch.set_work_bytes_max(kWorkBytesMax);
-    } else {
-      batch.set_answer_bytes_max(turn_.AnswerBytesMax(session));
-    }
-    const Version ticket = turn_.Execute(engine, batch);
-    const PostponedTask::Slots slots{.batch = batch,
-                                     .first = 0,
-                                     .count = header.count,
-                                     .keyspace = header.keyspace,
-                                     .ticket = ticket};
-    if (PostponedTask::HasPostponed(slots)) {
-      TaskOf(session).AddMessage(header, slots);
-    } else {
-      messages_.Finish(session, header, batch, 0, engine, ticket);
-      if (batch.work_bytes() > kWorkBytesMax) LetOthersGoFirst(session);
-    }
   }
-  batch.Clear();
+  batch->Clear();
   return true;
 }
 
 // The message's batch.
 //   kCorrupt         the payload is malformed
 //   kSnapshotTooOld  there is no such snapshot
-Status Worker::SetUpApart(Session& session, const Header& header, std::string_view payload,
-                          Batch& batch) {
+Status PackedDispatch::SetUpApart(Session& session, const Header& header, std::string_view payload,
+                                  Batch& batch) {
   const auto settings = packed::TakeSettings(header, payload);
   if (!settings) return settings.error();
   if (settings->snapshot != 0) {

@@ -1,0 +1,253 @@
+#include "server/command_dispatch.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+
+#include "server/subcommands.h"
+#include "server/web_page.h"
+
+namespace skep {
+namespace {
+
+constexpr size_t kArgsKeptMax = 64 * 1024;  // capacity of the argument list between inputs
+// Before a client has logged in.
+constexpr RespLimits kUnauthenticated{.args_max = 10,
+                                      .bulk_bytes_max = kStrangerBytesMax,
+                                      .inline_bytes_max = kStrangerBytesMax,
+                                      .authenticated = false};
+
+std::string UnknownCommandError(std::span<const std::string_view> args) {
+  constexpr size_t kShown = 128;
+  std::string text = fmt::format("ERR unknown command '{}', with args beginning with: ",
+                                 args[0].substr(0, kShown));
+  size_t shown = 0;
+  for (const std::string_view arg : args.subspan(1)) {
+    if (shown >= kShown) break;
+    const std::string_view part = arg.substr(0, kShown - shown);
+    text += fmt::format("'{}' ", part);
+    shown += part.size() + 3;
+  }
+  return text;
+}
+
+}  // namespace
+
+// ---- Decoding ----
+
+void CommandDispatch::Read(Session& session) {
+  if (session.closed || session.closing || !session.wants_read) return;
+  if (session.paused()) return connections_.UpdateInterest(session);
+  batch_.DropInput(session);
+  if (!session.in.empty()) {
+    if (connections_.ReadMore(session) > 0) Continue(session);
+    return;
+  }
+  const std::span<char> room = batch_.ReadRoom();
+  const size_t bytes = connections_.Read(session, room);
+  if (bytes == 0) return;
+  batch_.TakeRoom(bytes);
+  const size_t used = Decode(session, {room.data(), bytes});
+  session.in.assign(room.data() + used, room.data() + bytes);
+  connections_.FinishInput(session);
+}
+
+void CommandDispatch::Continue(Session& session) {
+  session.in_used += Decode(session, std::string_view(session.in).substr(session.in_used));
+  if (session.in_used > 0) batch_.KeepInput(session);
+  connections_.FinishInput(session);
+}
+
+// Dispatches the commands in `input`; returns how many bytes of it are done with.
+size_t CommandDispatch::Decode(Session& session, std::string_view input) {
+  size_t begin = 0;
+  if (!session.begun) {
+    const auto hello = packed_.DecodeHello(session, input);
+    if (!hello) return 0;
+    begin = *hello;
+  }
+  if (session.packed != nullptr) return begin + packed_.Decode(session, input.substr(begin));
+  const size_t used = DecodeCommands(session, input);
+  // One command may have had a million arguments.
+  if (args_.capacity() > kArgsKeptMax) std::vector<std::string_view>().swap(args_);
+  return used;
+}
+
+size_t CommandDispatch::DecodeCommands(Session& session, std::string_view input) {
+  const RespLimits limits{.bulk_bytes_max = turn_.options().proto_max_bulk_len};
+  size_t at = 0;
+  while (at < input.size()) {
+    batch_.BoundPipeline(session);
+    if (session.paused() || session.closing || session.closed) break;
+    const std::string_view rest = input.substr(at);
+    const auto event = session.decoder.Next(
+        rest, turn_.IsAuthenticated(session) ? limits : kUnauthenticated, args_);
+    if (event == RespDecoder::Event::kNeedMore) break;
+    if (event == RespDecoder::Event::kError) {
+      batch_.AddError(session, batch_.scratch().Concat("ERR ", session.decoder.error()));
+      session.closing = true;
+      return input.size();
+    }
+    if (rest.front() != '*') {
+      // What an inline command quoted lives only until the next command is decoded.
+      for (std::string_view& arg : args_) arg = batch_.scratch().Copy(arg);
+      if (IsRequestOfHttp(args_)) {
+        HangUpOnWebPage(session);
+        break;
+      }
+    }
+    const size_t consumed = session.decoder.consumed();
+    if (!args_.empty() && !Dispatch(session, args_)) break;
+    at += consumed;
+  }
+  return at;
+}
+
+// web_page.h
+void CommandDispatch::HangUpOnWebPage(Session& session) {
+  host_.state().log().Report(
+      Incident::kWebPage,
+      fmt::format("Possible SECURITY ATTACK: a request of HTTP or TLS came from {}. "
+                  "A page in a browser there may try to run commands. The connection is closed",
+                  session.info->peer));
+  turn_.CountError();
+  connections_.MarkClosed(session);
+}
+
+// ---- Dispatching ----
+
+// False if the command has to wait and must be decoded again.
+bool CommandDispatch::Dispatch(Session& session, std::span<const std::string_view> args) {
+  const Command* const command = FindCommand(args[0]);
+  if (command == nullptr && BeginsLikeWebPage(args[0])) {
+    HangUpOnWebPage(session);
+    return true;
+  }
+  if (const auto refusal = Refusal(session, command, args); !refusal.empty()) {
+    AddRefusal(session, command, refusal);
+    return true;
+  }
+  if (session.transaction != nullptr && !command->has(Command::kUnqueued)) {
+    static constexpr Command kQueued{.finish = +[](const Call& call, const Batch&, uint32_t) {
+      call.reply().SimpleString("QUEUED");
+    }};
+    session.transaction->Add(*command, args);
+    Bump(turn_.statistics().commands);
+    batch_.AddReply(session, kQueued, {});
+    return true;
+  }
+  if (command->has(Command::kRange) && !batch_.PrepareRange(session)) return false;
+  session.info->last_command.store(command->name.data(), std::memory_order_relaxed);
+  if (!Run(session, *command, args)) return false;
+  Bump(turn_.statistics().commands);
+  return true;
+}
+
+// The error that answers a command that cannot be run at all; empty if it can.
+std::string_view CommandDispatch::Refusal(const Session& session, const Command* command,
+                                          std::span<const std::string_view> args) {
+  Scratch& scratch = batch_.scratch();
+  if (command == nullptr) return scratch.Copy(UnknownCommandError(args));
+  if (!AcceptsCount(command->arity, args.size())) return scratch.Copy(WrongCountError(*command));
+  if (const auto error = SubcommandError(*command, args); !error.empty()) {
+    return scratch.Copy(error);
+  }
+  if (!turn_.IsAuthenticated(session) && !command->has(Command::kNoAuth)) {
+    return "NOAUTH Authentication required.";
+  }
+  return session.transaction == nullptr ? std::string_view()
+                                        : RefusalToQueue(session, *command, args);
+}
+
+std::string_view CommandDispatch::RefusalToQueue(const Session& session, const Command& command,
+                                                 std::span<const std::string_view> args) {
+  if (!command.no_multi.empty()) {
+    return batch_.scratch().Concat("ERR Command not allowed inside a transaction: ",
+                                   command.no_multi);
+  }
+  if (command.has(Command::kUnqueued)) return {};
+  // What deletes is queued even so: it is how memory becomes free.
+  const bool deletes = command.has(Command::kWrite) && !command.has(Command::kStores);
+  if (!deletes && !host_.state().keyspaces().budget().HasRoomFor(0)) return kOutOfMemory;
+  if (session.transaction->bytes() + Transaction::BytesOf(args) >
+      turn_.options().client_query_buffer_limit) {
+    return "ERR the transaction exceeds client-query-buffer-limit";
+  }
+  return {};
+}
+
+// As Redis: a command that cannot run dooms its transaction, and an EXEC that cannot run ends it.
+void CommandDispatch::AddRefusal(Session& session, const Command* command,
+                                 std::string_view refusal) {
+  if (command != nullptr && command->name == "exec") {
+    session.EndTransaction();
+    constexpr std::string_view kCode = "ERR ";
+    if (refusal.starts_with(kCode)) refusal.remove_prefix(kCode.size());
+    return batch_.AddError(
+        session, batch_.scratch().Concat("EXECABORT Transaction discarded because of: ", refusal));
+  }
+  if (session.transaction != nullptr) session.transaction->Doom();
+  batch_.AddError(session, refusal);
+}
+
+// ---- Running: false as of Dispatch ----
+
+bool CommandDispatch::Run(Session& session, const Command& command,
+                          std::span<const std::string_view> args) {
+  if (command.plan != nullptr) return RunPlanned(session, command, args);
+  if (command.alone != nullptr) return RunAlone(session, command, args);
+  batch_.AddReply(session, command, args);
+  return true;
+}
+
+bool CommandDispatch::RunPlanned(Session& session, const Command& command,
+                                 std::span<const std::string_view> args) {
+  if (!command.has(Command::kRange) && !batch_.PreparePoint(session)) return false;
+  Batch& batch = batch_.Shared(session.keyspace);
+  const auto first = static_cast<uint32_t>(batch.size());
+  const Plan plan = command.plan(ServerCall(host_, session, command, args), batch);
+  switch (plan.kind) {
+    case Plan::Kind::kAtomic:
+      return RunAtomic(session, command, args);
+    case Plan::Kind::kAlone:
+      return RunAlone(session, command, args);
+    case Plan::Kind::kError:
+      batch_.AddError(session, plan.error);
+      return true;
+    case Plan::Kind::kRequests:
+      break;
+  }
+  batch_.Add(session, command, args, first);
+  return true;
+}
+
+bool CommandDispatch::RunAtomic(Session& session, const Command& command,
+                                std::span<const std::string_view> args) {
+  Batch* const batch = batch_.BeginExclusive(session, Batch::Kind::kAtomic);
+  if (batch == nullptr) return false;
+  const ServerCall call(host_, session, command, args);
+  const Plan plan = command.plan(call, *batch);
+  if (plan.kind == Plan::Kind::kError) {
+    call.Error(plan.error);
+  } else {
+    host_.Execute(session, *batch);
+    call.ReserveReply(*batch);
+    command.finish(call, *batch, 0);
+  }
+  batch_.EndExclusive(session);
+  return true;
+}
+
+bool CommandDispatch::RunAlone(Session& session, const Command& command,
+                               std::span<const std::string_view> args) {
+  if (batch_.BeginExclusive(session, Batch::Kind::kAtomic) == nullptr) return false;
+  const uint64_t replied_before = session.out_end();
+  command.alone(ServerCall(host_, session, command, args));
+  turn_.CountWork(session.out_end() - replied_before);
+  turn_.RefreshOptions();  // it may have been CONFIG SET
+  batch_.EndExclusive(session);
+  return true;
+}
+
+}  // namespace skep

@@ -1,0 +1,68 @@
+// command_dispatch.h: from the bytes of a connection to commands that run.
+//
+//   Read, Continue   what has come, or what was kept of it, is decoded as far as it may be. Bytes
+//                    of the packed protocol go to packed_dispatch.h
+//   Dispatch         a whole command: refused, queued in its transaction, or run in one of the four
+//                    ways of command.h
+//
+// A command that has to wait (for a gate, a task, a turn that has time) is not done with: its bytes
+// stay in Session::in, and it is decoded again when the session goes on.
+//
+// Callers: the worker. It adds to the batch of the turn (turn_batch.h), which decides when that is
+// executed.
+// Thread safety: the owning worker only.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "server/command.h"
+#include "server/connections.h"
+#include "server/packed_dispatch.h"
+#include "server/server_call.h"
+#include "server/session.h"
+#include "server/turn_batch.h"
+
+namespace skep {
+
+class CommandDispatch {
+ public:
+  // All must outlive it.
+  CommandDispatch(ServerHost& host, Connections& connections, TurnBatch& batch,
+                  PackedDispatch& packed)
+      : host_(host),
+        turn_(host.turn()),
+        connections_(connections),
+        batch_(batch),
+        packed_(packed) {}
+
+  // The session's stream is ready: reads once, and dispatches what has come.
+  void Read(Session& session);
+  // Dispatches what is kept of the session's input.
+  void Continue(Session& session);
+
+ private:
+  size_t Decode(Session& session, std::string_view input);
+  size_t DecodeCommands(Session& session, std::string_view input);
+  bool Dispatch(Session& session, std::span<const std::string_view> args);
+  std::string_view Refusal(const Session& session, const Command* command,
+                           std::span<const std::string_view> args);
+  std::string_view RefusalToQueue(const Session& session, const Command& command,
+                                  std::span<const std::string_view> args);
+  void AddRefusal(Session& session, const Command* command, std::string_view refusal);
+  void HangUpOnWebPage(Session& session);
+  bool Run(Session& session, const Command& command, std::span<const std::string_view> args);
+  bool RunPlanned(Session& session, const Command& command, std::span<const std::string_view> args);
+  bool RunAtomic(Session& session, const Command& command, std::span<const std::string_view> args);
+  bool RunAlone(Session& session, const Command& command, std::span<const std::string_view> args);
+
+  ServerHost& host_;
+  TurnContext& turn_;
+  Connections& connections_;
+  TurnBatch& batch_;
+  PackedDispatch& packed_;
+  std::vector<std::string_view> args_;  // of one command
+};
+
+}  // namespace skep

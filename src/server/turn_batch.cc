@@ -1,0 +1,276 @@
+#include "server/turn_batch.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace skep {
+namespace {
+
+constexpr size_t kReadBufferBytes = 256 * 1024;
+constexpr uint32_t kPipelineMax = 256;         // commands of a connection in a flush
+constexpr uint32_t kStrangerPipelineMax = 16;  // their errors repeat what was sent
+constexpr uint32_t kBatchMax = 512;            // requests of a shared batch, about
+constexpr size_t kArgsKeptMax = 64 * 1024;     // capacity of the argument list between turns
+
+}  // namespace
+
+TurnBatch::TurnBatch(ServerHost& host, Connections& connections, TaskQueue& tasks,
+                     MessageReplies& messages)
+    : host_(host),
+      keyspaces_(host.state().keyspaces()),
+      turn_(host.turn()),
+      connections_(connections),
+      tasks_(tasks),
+      messages_(messages),
+      read_buffer_(kReadBufferBytes),
+      batches_(keyspaces_.count()) {}
+
+// ---- Where input goes ----
+
+std::span<char> TurnBatch::ReadRoom() {
+  if (kReadBufferBytes - read_used_ < Connections::kReadBytesMin) Flush();
+  if (pending_.empty()) read_used_ = 0;
+  return std::span(read_buffer_)
+      .subspan(read_used_, std::min(Connections::kReadBytes, kReadBufferBytes - read_used_));
+}
+
+void TurnBatch::DropInput(Session& session) {
+  if (session.in_used == 0) return;
+  Flush();
+  DropViewed();
+}
+
+// Nothing views what was dispatched any more.
+void TurnBatch::DropViewed() {
+  for (Session* session : kept_) {
+    if (session->in_used == session->in.size()) {
+      Shrink(session->in);
+    } else {
+      session->in.erase(0, session->in_used);
+    }
+    session->in_used = 0;
+    connections_.UpdateAccount(*session);
+  }
+  kept_.clear();
+  // One command may have had a million arguments.
+  if (args_.capacity() > kArgsKeptMax) std::vector<std::string_view>().swap(args_);
+}
+
+// ---- Adding ----
+
+void TurnBatch::BoundPipeline(Session& session) {
+  if (turn_.IsStranger(session)) {
+    session.count_max = std::min(session.count_max, kStrangerPipelineMax);
+  }
+  if (session.counted_flush == flush_ && session.count >= session.count_max) {
+    Flush();
+    const uint64_t bytes_each = flushed_bytes_ / session.count_max + 1;
+    const uint64_t fit = std::min<uint64_t>(kUnsentMax / bytes_each, 2 * session.count_max);
+    session.count_max = static_cast<uint32_t>(std::clamp<uint64_t>(fit, 1, kPipelineMax));
+  }
+  session.stalled = session.unsent() > turn_.UnsentMax(session);
+}
+
+bool TurnBatch::PreparePoint(Session& session) {
+  if (session.range_flush != flush_) return true;
+  Flush();
+  return session.task == nullptr;
+}
+
+// Its own points first: only then is known whether they wait for a gate.
+bool TurnBatch::PrepareRange(Session& session) {
+  if (session.point_flush == flush_) Flush();
+  if (session.task != nullptr) return false;
+  session.blocked = !session.marks.empty();
+  return !session.blocked;
+}
+
+Batch& TurnBatch::Shared(uint32_t keyspace) {
+  KeyspaceBatch& shared = batches_[keyspace];
+  if (!std::exchange(shared.used, true)) used_keyspaces_.push_back(keyspace);
+  return shared.batch;
+}
+
+void TurnBatch::Add(Session& session, const Command& command,
+                    std::span<const std::string_view> args, uint32_t first) {
+  const Batch& batch = batches_[session.keyspace].batch;
+  const uint32_t slot_count = static_cast<uint32_t>(batch.size()) - first;
+  if (slot_count > 0) {
+    (command.has(Command::kRange) ? session.range_flush : session.point_flush) = flush_;
+  }
+  Pend({.session = &session,
+        .command = &command,
+        .keyspace = session.keyspace,
+        .first_slot = first,
+        .slot_count = slot_count},
+       args);
+  if (batch.size() >= kBatchMax) Flush();
+}
+
+void TurnBatch::AddMessage(Session& session, const packed::Header& header, uint32_t first) {
+  session.point_flush = flush_;
+  Pend({.session = &session,
+        .keyspace = header.keyspace,
+        .first_slot = first,
+        .slot_count = header.count,
+        .message = header},
+       {});
+  if (batches_[header.keyspace].batch.size() >= kBatchMax) Flush();
+}
+
+void TurnBatch::AddReply(Session& session, const Command& command,
+                         std::span<const std::string_view> args) {
+  Pend({.session = &session, .command = &command}, args);
+}
+
+void TurnBatch::AddError(Session& session, std::string_view text) {
+  turn_.CountError();
+  Pend({.session = &session, .error = text}, {});
+}
+
+void TurnBatch::Pend(Pending pending, std::span<const std::string_view> args) {
+  Session& session = *pending.session;
+  if (std::exchange(session.counted_flush, flush_) != flush_) session.count = 0;
+  ++session.count;
+  pending.first_arg = static_cast<uint32_t>(args_.size());
+  pending.arg_count = static_cast<uint32_t>(args.size());
+  args_.insert(args_.end(), args.begin(), args.end());
+  pending_.push_back(pending);
+}
+
+// ---- What runs by itself ----
+
+Batch* TurnBatch::BeginExclusive(Session& session, Batch::Kind kind) {
+  Flush();
+  if (session.task != nullptr) return nullptr;
+  if (kind == Batch::Kind::kAtomic && tasks_.PutsOff(session)) return nullptr;
+  work_before_exclusive_ = turn_.work_bytes();
+  return kind == Batch::Kind::kAtomic ? &apart_atomic_ : &apart_;
+}
+
+void TurnBatch::EndExclusive(Session& session) {
+  apart_atomic_.Clear();
+  if (session.task != nullptr) {
+    tasks_.Add(session);
+  } else {
+    session.CountSync();
+    if (turn_.work_bytes() - work_before_exclusive_ > kWorkBytesMax) LetOthersGoFirst(session);
+  }
+  connections_.Queue(session);
+}
+
+void TurnBatch::RunApart(Session& session, const packed::Header& header, Batch& batch) {
+  if (batch.kind() == Batch::Kind::kAtomic) {
+    batch.set_answer_bytes_max(turn_.AnswerBytesMax(session));
+  } else {
+    batch.set_work_bytes_max(kWorkBytesMax);
+  }
+  const Version ticket = turn_.Execute(keyspaces_.at(header.keyspace), batch);
+  FinishMessage(session, header,
+                {.batch = batch,
+                 .first = 0,
+                 .count = header.count,
+                 .keyspace = header.keyspace,
+                 .ticket = ticket});
+  if (batch.work_bytes() > kWorkBytesMax) LetOthersGoFirst(session);
+  batch.Clear();
+}
+
+// ---- The end ----
+
+void TurnBatch::Flush() {
+  if (pending_.empty() && used_keyspaces_.empty()) return;
+  const uint64_t work_before = turn_.work_bytes();
+  flushed_bytes_ = 0;
+  for (const uint32_t keyspace : used_keyspaces_) {
+    KeyspaceBatch& shared = batches_[keyspace];
+    if (shared.batch.empty()) continue;
+    shared.batch.set_work_bytes_max(kWorkBytesMax);
+    shared.ticket = turn_.Execute(keyspaces_.at(keyspace), shared.batch);
+    flushed_bytes_ += shared.batch.scratch().used() + shared.batch.work_bytes();
+  }
+  for (const Pending& p : pending_) {
+    if (p.message) {
+      FinishMessage(*p.session, *p.message, SlotsOf(p));
+    } else if (!p.session->closed) {
+      FinishCommand(p);
+    }
+  }
+  if (turn_.work_bytes() - work_before > kWorkBytesMax) {
+    for (const Pending& p : pending_) LetOthersGoFirst(*p.session);
+  }
+  for (const uint32_t keyspace : used_keyspaces_) {
+    batches_[keyspace].batch.Clear();
+    batches_[keyspace].used = false;
+  }
+  used_keyspaces_.clear();
+  pending_.clear();
+  args_.clear();
+  ++flush_;
+}
+
+PostponedTask::Slots TurnBatch::SlotsOf(const Pending& p) const {
+  const KeyspaceBatch& shared = batches_[p.keyspace];
+  return {.batch = shared.batch,
+          .first = p.first_slot,
+          .count = p.slot_count,
+          .keyspace = p.keyspace,
+          .ticket = shared.ticket};
+}
+
+// Also that of a session that is closed: its client may ask again.
+void TurnBatch::FinishMessage(Session& session, const packed::Header& header,
+                              const PostponedTask::Slots& slots) {
+  if (PostponedTask::HasPostponed(slots)) {
+    TaskOf(session).AddMessage(header, slots);
+  } else {
+    messages_.Finish(session, header, slots.batch, slots.first, keyspaces_.at(slots.keyspace),
+                     slots.ticket);
+  }
+}
+
+// What comes behind a command that is postponed is, too.
+void TurnBatch::FinishCommand(const Pending& p) {
+  Session& session = *p.session;
+  connections_.Queue(session);
+  if (p.command == nullptr) {
+    if (session.task != nullptr) return TaskOf(session).AddError(p.error);
+    return RespWriter(session.out, session.protocol).Error(p.error);
+  }
+  const auto args = std::span(std::as_const(args_)).subspan(p.first_arg, p.arg_count);
+  const PostponedTask::Slots slots = SlotsOf(p);
+  if (session.task != nullptr || PostponedTask::HasPostponed(slots)) {
+    return TaskOf(session).AddCommand(*p.command, args, slots);
+  }
+  const ServerCall call(host_, session, *p.command, args);
+  if (p.slot_count > 0) call.Await(keyspaces_.at(p.keyspace), slots.ticket);
+  p.command->finish(call, slots.batch, p.first_slot);
+  session.CountSync();
+}
+
+// While a command of the session is pending it has no other task.
+PostponedTask& TurnBatch::TaskOf(Session& session) {
+  if (session.task == nullptr) {
+    session.task = std::make_unique<PostponedTask>(keyspaces_.budget(), messages_);
+    tasks_.Add(session);
+  }
+  return static_cast<PostponedTask&>(*session.task);
+}
+
+// Its commands took their time: it goes on in the next turn.
+void TurnBatch::LetOthersGoFirst(Session& session) {
+  if (session.port == nullptr && !session.closed) TaskOf(session);
+}
+
+void TurnBatch::EndTurn() {
+  Flush();
+  DropViewed();
+  scratch_.Clear();
+}
+
+void TurnBatch::DropClosed() {
+  std::erase_if(kept_, [](const Session* session) { return session->closed; });
+}
+
+}  // namespace skep
