@@ -6,8 +6,8 @@
 //   local   finish only. Needs no engine; runs in its turn among the replies of the batch.
 //   point   plan, finish. Plan adds requests to the batch of its keyspace, which the requests of
 //           every connection of the turn share; finish encodes the reply from their outcomes.
-//   atomic  plan, finish. Plan finds that its requests must act as one: the shared batch is
-//           executed first, then plan is called again with an atomic batch of the command's own.
+//   atomic  plan, finish. Its requests act as one (Command::IsAtomic): the shared batch is executed
+//           first, then plan fills an atomic batch of the command's own.
 //   alone   The batch is executed first, then the command runs by itself: it may execute batches of
 //           its own, as many as it needs, or start a Task.
 // In a transaction (transaction.h) the plans of all its commands fill one atomic batch.
@@ -34,12 +34,11 @@ struct Subcommand;
 
 // What planning a command came to.
 struct Plan {
-  enum class Kind : uint8_t { kRequests, kAtomic, kAlone, kError };
+  enum class Kind : uint8_t { kRequests, kAlone, kError };
   Kind kind = Kind::kRequests;
   std::string_view error = {};  // with its code; a literal or in the batch's scratch
 
   static Plan Requests() { return {}; }
-  static Plan Atomic() { return {.kind = Kind::kAtomic}; }
   static Plan Alone() { return {.kind = Kind::kAlone}; }
   static Plan Error(std::string_view text) { return {.kind = Kind::kError, .error = text}; }
 };
@@ -71,8 +70,8 @@ class CommandFunction {
   ForServer server_ = nullptr;
 };
 
-// Adds requests only if it returns Requests(). Atomic() and Alone() answer the shared, unordered
-// batch only: a batch of Kind::kAtomic takes every plan's requests.
+// Adds requests only if it returns Requests(). Alone() answers the shared, unordered batch only: a
+// batch of Kind::kAtomic takes every plan's requests.
 using PlanFunction = CommandFunction<Plan, Batch&>;
 // `slot` is the first one the plan added. The batch may hold other commands' requests, so only the
 // verdicts of its own slots say what became of the command.
@@ -93,7 +92,9 @@ struct Command {
     kRange = 16,   // reads a range, or several keys at one version
     kNoAuth = 32,  // allowed before AUTH
     kAdmin = 64,
-    kUnqueued = 128,  // runs at once in a transaction, and knows what to make of it
+    kUnqueued = 128,    // runs at once in a transaction, and knows what to make of it
+    kAtomic = 256,      // its requests act as one, so they have a batch of their own
+    kAtomicKeys = 512,  // the same if it has more than one key; they are all its words
   };
 
   std::string_view name;  // lower case
@@ -113,6 +114,8 @@ struct Command {
   std::span<const Subcommand> (*subcommands)() = nullptr;
 
   bool has(Flag flag) const { return (flags & flag) != 0; }
+  // Whether the command, with so many words, has an atomic batch of its own.
+  bool IsAtomic(size_t words) const { return has(kAtomic) || (has(kAtomicKeys) && words > 2); }
 };
 
 // "ERR wrong number of arguments for ... command", as Redis; of a command that takes a range, which

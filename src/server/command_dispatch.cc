@@ -195,6 +195,7 @@ void CommandDispatch::AddRefusal(Session& session, const Command* command,
 
 bool CommandDispatch::Run(Session& session, const Command& command,
                           std::span<const std::string_view> args) {
+  if (command.IsAtomic(args.size())) return RunAtomic(session, command, args);
   if (command.plan != nullptr) return RunPlanned(session, command, args);
   if (command.alone != nullptr) return RunAlone(session, command, args);
   batch_.AddReply(session, command, args);
@@ -208,8 +209,6 @@ bool CommandDispatch::RunPlanned(Session& session, const Command& command,
   const auto first = static_cast<uint32_t>(batch.size());
   const Plan plan = command.plan(ServerCall(host_, session, command, args), batch);
   switch (plan.kind) {
-    case Plan::Kind::kAtomic:
-      return RunAtomic(session, command, args);
     case Plan::Kind::kAlone:
       return RunAlone(session, command, args);
     case Plan::Kind::kError:

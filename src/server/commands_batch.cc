@@ -171,7 +171,6 @@ void FinishKcas(const Call& call, const Batch& batch, uint32_t slot) {
 }
 
 Plan PlanMsetEx(const Call& call, Batch& batch) {
-  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
   MsetExArgs mset;
   const auto error = ParseMsetEx(call, batch.scratch(), mset);
   if (!error.empty()) return Plan::Error(error);
@@ -197,7 +196,6 @@ void FinishMsetEx(const Call& call, const Batch& batch, uint32_t slot) {
 }
 
 Plan PlanKbatch(const Call& call, Batch& batch) {
-  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
   Batch requests(Batch::Kind::kAtomic);
   const auto error = ParseKbatch(call.args().subspan(1), call.now(), batch.scratch(), requests);
   if (!error.empty()) return Plan::Error(error);

@@ -114,7 +114,6 @@ Plan AddScan(const ServerCall& call, Batch& batch) {
 
 Plan PlanExists(const Call& call, Batch& batch) {
   const auto keys = call.args().subspan(1);
-  if (keys.size() > 1 && batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
   for (const std::string_view key : keys) {
     batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key, .other = {}});
   }
@@ -123,19 +122,16 @@ Plan PlanExists(const Call& call, Batch& batch) {
 
 Plan PlanDel(const Call& call, Batch& batch) {
   const auto keys = call.args().subspan(1);
-  if (keys.size() > 1 && batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
   for (const std::string_view key : keys) batch.Delete(key);
   return Plan::Requests();
 }
 
 Plan PlanRename(const Call& call, Batch& batch) {
-  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
   batch.Move(call.arg(1), call.arg(2));
   return Plan::Requests();
 }
 
 Plan PlanRenameNx(const Call& call, Batch& batch) {
-  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
   batch.Move(call.arg(1), call.arg(2), Request::kKeepExisting);
   return Plan::Requests();
 }

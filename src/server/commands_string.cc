@@ -55,11 +55,10 @@ Plan PlanAdd(const Call& call, Batch& batch, std::string_view delta) {
   return Plan::Requests();
 }
 
-// MSET and MSETNX: puts all pairs of the arguments, after the conditions, into an atomic batch.
+// MSET and MSETNX: puts all pairs of the arguments, after the conditions.
 Plan PlanPairs(const Call& call, Batch& batch, bool only_if_absent) {
   const size_t words = call.args().size();
   if (words % 2 == 0) return Plan::Error(batch.scratch().Copy(WrongCountError(call.command())));
-  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
   for (size_t i = 1; only_if_absent && i < words; i += 2) batch.RequireAbsent(call.arg(i));
   for (size_t i = 1; i < words; i += 2) batch.Put(call.arg(i), call.arg(i + 1));
   return Plan::Requests();
@@ -155,7 +154,6 @@ void FinishInteger(const Call& call, const Batch& batch, uint32_t slot) {
 }
 
 Plan PlanMget(const Call& call, Batch& batch) {
-  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Atomic();
   for (const std::string_view key : call.args().subspan(1)) batch.Get(key);
   return Plan::Requests();
 }

@@ -100,9 +100,10 @@ void StoreSession::RunPlanned(const Call& call) {
   if (command.plan == nullptr && command.finish == nullptr) return command.alone(call);
   Batch unordered;
   Batch atomic(Batch::Kind::kAtomic);
-  Plan plan = command.plan == nullptr ? Plan::Requests() : command.plan(call, unordered);
-  const bool is_atomic = plan.kind == Plan::Kind::kAtomic;
-  if (is_atomic || plan.kind == Plan::Kind::kAlone) plan = command.plan(call, atomic);
+  const bool is_atomic = command.IsAtomic(call.args().size());
+  Plan plan;
+  if (command.plan != nullptr) plan = command.plan(call, is_atomic ? atomic : unordered);
+  if (plan.kind == Plan::Kind::kAlone) plan = command.plan(call, atomic);
   if (plan.kind == Plan::Kind::kError) return call.Error(plan.error);
   if (!is_atomic) {
     for (Request request : atomic.requests()) {
