@@ -150,8 +150,9 @@ std::string_view CommandDispatch::Refusal(const Session& session, const Command*
   Scratch& scratch = batch_.scratch();
   if (command == nullptr) return scratch.Copy(UnknownCommandError(args));
   if (!AcceptsCount(command->arity, args.size())) return scratch.Copy(WrongCountError(*command));
-  if (const auto error = SubcommandError(*command, args); !error.empty()) {
-    return scratch.Copy(error);
+  if (command->subcommands != nullptr) {
+    const std::string error = SubcommandError(*command, args);
+    if (!error.empty()) return scratch.Copy(error);
   }
   if (!turn_.IsAuthenticated(session) && !command->has(Command::kNoAuth)) {
     return "NOAUTH Authentication required.";

@@ -38,7 +38,7 @@ const Subcommand* Find(const Command& command, std::string_view name) {
 }  // namespace
 
 std::string SubcommandError(const Command& command, std::span<const std::string_view> args) {
-  if (command.subcommands == nullptr || args.size() < 2 || IsHelp(args)) return {};
+  if (args.size() < 2 || IsHelp(args)) return {};
   const Subcommand* const sub = Find(command, args[1]);
   if (sub == nullptr) {
     return fmt::format("ERR unknown subcommand '{}'. Try {} HELP.", args[1].substr(0, 128),

@@ -94,49 +94,49 @@ Batch& TurnBatch::Shared(uint32_t keyspace) {
 
 void TurnBatch::Add(Session& session, const Command& command,
                     std::span<const std::string_view> args, uint32_t first) {
-  const Batch& batch = batches_[session.keyspace].batch;
-  const uint32_t slot_count = static_cast<uint32_t>(batch.size()) - first;
-  if (slot_count > 0) {
+  const size_t end = batches_[session.keyspace].batch.size();
+  Pending& pending = Pend(session, args);
+  pending.command = &command;
+  pending.keyspace = session.keyspace;
+  pending.first_slot = first;
+  pending.slot_count = static_cast<uint32_t>(end) - first;
+  if (pending.slot_count > 0) {
     (command.has(Command::kRange) ? session.range_flush : session.point_flush) = flush_;
   }
-  Pend({.session = &session,
-        .command = &command,
-        .keyspace = session.keyspace,
-        .first_slot = first,
-        .slot_count = slot_count},
-       args);
-  if (batch.size() >= kBatchMax) Flush();
+  if (end >= kBatchMax) Flush();
 }
 
 void TurnBatch::AddMessage(Session& session, const packed::Header& header, uint32_t first) {
   session.point_flush = flush_;
-  Pend({.session = &session,
-        .keyspace = header.keyspace,
-        .first_slot = first,
-        .slot_count = header.count,
-        .message = header},
-       {});
+  Pending& pending = Pend(session, {});
+  pending.keyspace = header.keyspace;
+  pending.first_slot = first;
+  pending.slot_count = header.count;
+  pending.message = header;
   if (batches_[header.keyspace].batch.size() >= kBatchMax) Flush();
 }
 
 void TurnBatch::AddReply(Session& session, const Command& command,
                          std::span<const std::string_view> args) {
-  Pend({.session = &session, .command = &command}, args);
+  Pend(session, args).command = &command;
 }
 
 void TurnBatch::AddError(Session& session, std::string_view text) {
   turn_.CountError();
-  Pend({.session = &session, .error = text}, {});
+  Pend(session, {}).error = text;
 }
 
-void TurnBatch::Pend(Pending pending, std::span<const std::string_view> args) {
-  Session& session = *pending.session;
+// Valid until the next one.
+TurnBatch::Pending& TurnBatch::Pend(Session& session, std::span<const std::string_view> args) {
   if (std::exchange(session.counted_flush, flush_) != flush_) session.count = 0;
   ++session.count;
-  pending.first_arg = static_cast<uint32_t>(args_.size());
-  pending.arg_count = static_cast<uint32_t>(args.size());
+  const auto first_arg = static_cast<uint32_t>(args_.size());
   args_.insert(args_.end(), args.begin(), args.end());
-  pending_.push_back(pending);
+  return pending_.emplace_back(Pending{.session = &session,
+                                       .first_arg = first_arg,
+                                       .arg_count = static_cast<uint32_t>(args.size()),
+                                       .error = {},
+                                       .message = {}});
 }
 
 // ---- What runs by itself ----

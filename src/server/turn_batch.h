@@ -126,11 +126,11 @@ class TurnBatch {
   // A command, or a message, whose reply is not encoded yet.
   struct Pending {
     Session* session;
-    const Command* command;  // null: `message`, or the reply is `error`
     uint32_t first_arg, arg_count;
-    uint32_t keyspace;
-    uint32_t first_slot;
-    uint32_t slot_count;
+    const Command* command = nullptr;  // null: `message`, or the reply is `error`
+    uint32_t keyspace = 0;
+    uint32_t first_slot = 0;
+    uint32_t slot_count = 0;
     std::string_view error;
     std::optional<packed::Header> message;
   };
@@ -140,7 +140,7 @@ class TurnBatch {
     bool used = false;  // listed in used_keyspaces_
   };
 
-  void Pend(Pending pending, std::span<const std::string_view> args);
+  Pending& Pend(Session& session, std::span<const std::string_view> args);
   PostponedTask::Slots SlotsOf(const Pending& pending) const;
   void FinishCommand(const Pending& pending);
   void FinishMessage(Session& session, const packed::Header& header,
