@@ -16,22 +16,34 @@ constexpr const char* kClearLine = "\r\033[K";
 
 Progress::Progress(std::string what, uint64_t total, size_t lanes, bool show)
     : what_(std::move(what)), total_(total), lanes_(lanes) {
-  if (show) printer_ = std::jthread([this](std::stop_token stop) { Print(stop); });
+  if (show) printer_ = std::thread([this] { Run(); });
 }
 
-Progress::~Progress() = default;
+Progress::~Progress() {
+  if (!printer_.joinable()) return;
+  {
+    const MutexLock lock(mutex_);
+    is_over_ = true;
+  }
+  over_.NotifyOne();
+  printer_.join();
+}
 
-void Progress::Print(std::stop_token stop) {
-  std::unique_lock lock(mutex_);
-  while (!stopped_.wait_for(lock, stop, kInterval, [] { return false; })) {
-    if (stop.stop_requested()) break;
-    uint64_t done = 0;
-    for (const Lane& lane : lanes_) done += lane.done.load(std::memory_order_relaxed);
-    fmt::print(stderr, "{}{}: {} of {} ({} %)", kClearLine, what_, done, total_,
-               total_ == 0 ? 100 : done * 100 / total_);
-    std::fflush(stderr);
+void Progress::Run() {
+  const MutexLock lock(mutex_);
+  while (!is_over_) {
+    over_.WaitFor(mutex_, kInterval);
+    if (!is_over_) Print();
   }
   fmt::print(stderr, "{}", kClearLine);
+}
+
+void Progress::Print() const {
+  uint64_t done = 0;
+  for (const Lane& lane : lanes_) done += lane.done.load(std::memory_order_relaxed);
+  fmt::print(stderr, "{}{}: {} of {} ({} %)", kClearLine, what_, done, total_,
+             total_ == 0 ? 100 : done * 100 / total_);
+  std::fflush(stderr);
 }
 
 bool ErrorOutputIsTerminal() { return isatty(STDERR_FILENO) == 1; }

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace skep::bench {
 
@@ -30,14 +30,16 @@ class Progress {
     std::atomic<uint64_t> done{0};
   };
 
-  void Print(std::stop_token stop);
+  void Run();
+  void Print() const;
 
   const std::string what_;
   const uint64_t total_;
   std::vector<Lane> lanes_;
-  std::mutex mutex_;
-  std::condition_variable_any stopped_;
-  std::jthread printer_;  // last: it uses what is above
+  Mutex mutex_;
+  bool is_over_ SKEP_GUARDED_BY(mutex_) = false;
+  ConditionVariable over_;
+  std::thread printer_;  // last: it uses what is above
 };
 
 // Whether a person would see what goes to standard error.

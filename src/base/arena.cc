@@ -106,13 +106,13 @@ void Arena::Flush(Cache& cache) {
   }
   cache.magazines_.reset();
   cache.arena_ = nullptr;
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase(caches_, &cache);
 }
 
 bool Arena::Trim() {
-  Lock lock(mutex_);
-  return ReturnBlocks(lock, pool_->KeptMaxAfterTrim(), kBlocksAtOnce);
+  const MutexLock lock(mutex_);
+  return ReturnBlocks(pool_->KeptMaxAfterTrim(), kBlocksAtOnce);
 }
 
 // True once, for the call that the counter names.
@@ -127,7 +127,7 @@ bool Arena::FailsNow() {
 Arena::Magazine& Arena::MagazineOf(Cache& cache, size_t size_class) {
   if (cache.arena_ == nullptr) {
     auto magazines = std::make_unique<Magazine[]>(size_classes::kCount);
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     caches_.push_back(&cache);
     cache.magazines_ = std::move(magazines);
     cache.arena_ = this;
@@ -140,10 +140,10 @@ Arena::Magazine& Arena::MagazineOf(Cache& cache, size_t size_class) {
 bool Arena::Refill(Cache& cache, size_t size_class, Limit limit) {
   Magazine& magazine = cache.magazines_[size_class];
   const std::span<ArenaAddress> to = std::span(magazine.slots).first(Portion(size_class));
-  Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   size_t taken = slots_->Take(size_class, to);
   if (taken == 0) {
-    const ArenaAddress span = TakeSpans(lock, 1, limit);
+    const ArenaAddress span = TakeSpans(1, limit);
     if (!span) return false;
     Poison(At(span), kSpanBytes);
     slots_->Add(SpanId::Of(span), size_class);
@@ -164,7 +164,7 @@ void Arena::Unload(Cache& cache, size_t size_class, size_t count) {
 }
 
 void Arena::GiveSlots(size_t size_class, std::span<const ArenaAddress> slots) {
-  Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   size_t spans = 0;
   for (const ArenaAddress at : slots) {
     const auto span = slots_->Give(at, size_class);
@@ -172,13 +172,13 @@ void Arena::GiveSlots(size_t size_class, std::span<const ArenaAddress> slots) {
     pool_->Keep(*span, 1);
     ++spans;
   }
-  ReturnBlocks(lock, pool_->KeptMax(), spans);
+  ReturnBlocks(pool_->KeptMax(), spans);
 }
 
 ArenaAddress Arena::AllocateRun(size_t bytes, Limit limit) {
   const uint32_t count = SpansOf(bytes);
-  Lock lock(mutex_);
-  const ArenaAddress at = TakeSpans(lock, count, limit);
+  const MutexLock lock(mutex_);
+  const ArenaAddress at = TakeSpans(count, limit);
   if (!at) return {};
   const SpanId first = SpanId::Of(at);
   for (uint32_t i = 1; i < count; ++i) {
@@ -194,17 +194,17 @@ ArenaAddress Arena::AllocateRun(size_t bytes, Limit limit) {
 
 void Arena::FreeRun(ArenaAddress at, size_t bytes) {
   const uint32_t count = SpansOf(bytes);
-  Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const SpanInfo& info = pool_->info(SpanId::Of(at));
   SKEP_CHECK(info.kind == SpanInfo::Kind::kRun && info.run_spans == count);
   Poison(At(at), count * kSpanBytes);
   run_bytes_ -= count * kSpanBytes;
   pool_->Keep(SpanId::Of(at), count);
-  ReturnBlocks(lock, pool_->KeptMax(), kBlocksAtOnce);
+  ReturnBlocks(pool_->KeptMax(), kBlocksAtOnce);
 }
 
 // No address if the limit or the system refuses.
-ArenaAddress Arena::TakeSpans(Lock& lock, uint32_t count, Limit limit) {
+ArenaAddress Arena::TakeSpans(uint32_t count, Limit limit) {
   for (;;) {
     const auto taken = pool_->Take(count, limit);
     if (taken) {
@@ -212,7 +212,7 @@ ArenaAddress Arena::TakeSpans(Lock& lock, uint32_t count, Limit limit) {
       return taken->address();
     }
     // Kept spans that do not fit the run may be what fills the budget.
-    if (taken.error() == SpanPool::Refusal::kSystem || !ReturnBlock(lock, 0)) return {};
+    if (taken.error() == SpanPool::Refusal::kSystem || !ReturnBlock(0)) return {};
   }
 }
 
@@ -229,25 +229,26 @@ void Arena::KeepAhead() {
 }
 
 // Gives spans of one block back if more than `kept_max` are kept. The lock is free meanwhile.
-bool Arena::ReturnBlock(Lock& lock, uint64_t kept_max) {
+bool Arena::ReturnBlock(uint64_t kept_max) {
   const auto returning = pool_->BeginReturn(kept_max);
   if (!returning) return false;
-  lock.unlock();
-  SpanPool::GiveBack(*returning);
-  lock.lock();
+  {
+    const MutexUnlock unlock(mutex_);
+    SpanPool::GiveBack(*returning);
+  }
   pool_->EndReturn(*returning);
   return true;
 }
 
 // Of `blocks_max` blocks at most; false if of none.
-bool Arena::ReturnBlocks(Lock& lock, uint64_t kept_max, size_t blocks_max) {
+bool Arena::ReturnBlocks(uint64_t kept_max, size_t blocks_max) {
   size_t blocks = 0;
-  while (blocks < blocks_max && ReturnBlock(lock, kept_max)) ++blocks;
+  while (blocks < blocks_max && ReturnBlock(kept_max)) ++blocks;
   return blocks > 0;
 }
 
 ArenaStatistics Arena::Statistics() const {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   uint64_t allocated = run_bytes_ + slots_->used_bytes();
   for (const Cache* cache : caches_) allocated -= cache->bytes_.load(std::memory_order_relaxed);
   return {.allocated_bytes = allocated, .held_bytes = pool_->charged_spans() * kSpanBytes};
@@ -256,7 +257,7 @@ ArenaStatistics Arena::Statistics() const {
 Result<uint64_t> Arena::HugeBytes() const {
   std::vector<const SpanRegion*> regions;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     regions = pool_->regions();
   }
   uint64_t bytes = 0;
@@ -269,7 +270,7 @@ Result<uint64_t> Arena::HugeBytes() const {
 }
 
 const char* Arena::Verify() const {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const char* broken = pool_->Verify()) return broken;
   if (const char* broken = slots_->Verify()) return broken;
   return VerifyRuns();

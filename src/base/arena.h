@@ -31,12 +31,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "base/huge_pages.h"
 #include "base/memory_budget.h"
+#include "base/mutex.h"
 
 namespace skep {
 
@@ -133,7 +133,6 @@ class Arena {
   const char* Verify() const;
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
   struct Magazine;
 
   bool FailsNow();
@@ -143,21 +142,21 @@ class Arena {
   void GiveSlots(size_t size_class, std::span<const ArenaAddress> slots);
   ArenaAddress AllocateRun(size_t bytes, Limit limit);
   void FreeRun(ArenaAddress at, size_t bytes);
-  ArenaAddress TakeSpans(Lock& lock, uint32_t count, Limit limit);
-  void KeepAhead();
-  bool ReturnBlock(Lock& lock, uint64_t kept_max);
-  bool ReturnBlocks(Lock& lock, uint64_t kept_max, size_t blocks_max);
-  const char* VerifyRuns() const;
+  ArenaAddress TakeSpans(uint32_t count, Limit limit) SKEP_REQUIRES(mutex_);
+  void KeepAhead() SKEP_REQUIRES(mutex_);
+  bool ReturnBlock(uint64_t kept_max) SKEP_REQUIRES(mutex_);
+  bool ReturnBlocks(uint64_t kept_max, size_t blocks_max) SKEP_REQUIRES(mutex_);
+  const char* VerifyRuns() const SKEP_REQUIRES(mutex_);
 
   Prefaulter* const prefaulter_;
   std::array<std::atomic<std::byte*>, kRegionsMax> bases_{};
   std::atomic<uint64_t> fail_at_{0};
 
-  mutable std::mutex mutex_;  // guards everything below
-  std::unique_ptr<SpanPool> pool_;
-  std::unique_ptr<SlotSpans> slots_;
-  uint64_t run_bytes_ = 0;
-  std::vector<Cache*> caches_;  // those that may hold something
+  mutable Mutex mutex_;  // guards everything below
+  std::unique_ptr<SpanPool> pool_ SKEP_GUARDED_BY(mutex_);
+  std::unique_ptr<SlotSpans> slots_ SKEP_GUARDED_BY(mutex_);
+  uint64_t run_bytes_ SKEP_GUARDED_BY(mutex_) = 0;
+  std::vector<Cache*> caches_ SKEP_GUARDED_BY(mutex_);  // those that may hold something
 };
 
 class Arena::Cache {

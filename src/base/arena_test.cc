@@ -10,12 +10,12 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <mutex>
 #include <random>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/poison.h"
 #include "base/prefaulter.h"
 #include "base/random.h"
@@ -569,7 +569,7 @@ TEST(Arena, Threads) {
   constexpr int kSteps = 10000;
   MemoryBudget budget;
   Arena arena({.budget = &budget, .region_bytes = 8 * kMiB});
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<Allocation> pool;
   std::atomic<bool> done = false;
   std::atomic<uint64_t> broken = 0;
@@ -584,7 +584,7 @@ TEST(Arena, Threads) {
       Fill(arena, made);
       Allocation other;
       {
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         pool.push_back(made);
         if (pool.size() < 500) continue;
         std::swap(pool[random.Below(pool.size())], pool.back());

@@ -16,7 +16,8 @@ Crew::~Crew() {
 }
 
 void Crew::Help(const std::function<void()>& job) {
-  if (threads_.empty() || !caller_.try_lock()) return job();
+  if (threads_.empty()) return job();
+  if (!caller_.try_lock()) return job();
   Show(job);
   job();
   End();

@@ -19,9 +19,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace skep {
 
@@ -40,15 +41,15 @@ class Crew {
   void Help(const std::function<void()>& job);
 
   // The helpers that are free begin to run job(), which outlives End(). Waits for another caller's.
-  void Begin(const std::function<void()>& job);
+  void Begin(const std::function<void()>& job) SKEP_ACQUIRE(caller_);
   // Returns when all who have begun have come back. By the thread that called Begin().
-  void End();
+  void End() SKEP_RELEASE(caller_);
 
  private:
   void Show(const std::function<void()>& job);
   void Work();
 
-  std::mutex caller_;
+  Mutex caller_;
   std::atomic<const std::function<void()>*> job_{nullptr};
   std::atomic<uint32_t> inside_{0};
   std::atomic<uint32_t> shown_{0};  // jobs so far; helpers sleep on it

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/mutex.h"
+
 namespace skep {
 
 Epochs::~Epochs() {
@@ -15,7 +17,7 @@ uint32_t Epochs::ShardOfThread() {
 }
 
 void Epochs::Retire(Garbage& garbage) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint64_t epoch = epoch_.load(std::memory_order_seq_cst);
   for (Retired& one : garbage) one.epoch = epoch;
   retired_.splice(retired_.end(), garbage);
@@ -25,7 +27,7 @@ bool Epochs::Reclaim() {
   Garbage free;
   bool has_more = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (retired_.empty()) return false;
     uint64_t epoch = epoch_.load(std::memory_order_seq_cst);
     const auto is_empty = [&](uint64_t set) {

@@ -30,8 +30,9 @@
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <mutex>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace skep {
 
@@ -84,8 +85,8 @@ class Epochs {
 
   std::atomic<uint64_t> epoch_{0};
   std::array<std::array<Count, kShards>, 2> counts_;
-  std::mutex mutex_;  // guards what is below, and changes of epoch_
-  Garbage retired_;
+  Mutex mutex_;  // guards what is below, and changes of epoch_
+  Garbage retired_ SKEP_GUARDED_BY(mutex_);
 };
 
 }  // namespace skep

@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "base/huge_pages.h"
+#include "base/mutex.h"
 
 namespace skep {
 namespace {
@@ -13,16 +14,16 @@ constexpr size_t kWaitingMax = 256;
 
 Prefaulter::~Prefaulter() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ends_ = true;
   }
-  asked_.notify_one();
+  asked_.NotifyOne();
   if (thread_.joinable()) thread_.join();
 }
 
 void Prefaulter::Ask(std::span<std::byte> bytes) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (waiting_.size() >= kWaitingMax) return;
     if (!thread_.joinable()) {
       try {
@@ -33,20 +34,19 @@ void Prefaulter::Ask(std::span<std::byte> bytes) {
     }
     waiting_.push_back(bytes);
   }
-  asked_.notify_one();
+  asked_.NotifyOne();
 }
 
 void Prefaulter::Work() {
   affinity_.Take();
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   for (;;) {
-    asked_.wait(lock, [this] { return ends_ || !waiting_.empty(); });
+    while (!ends_ && waiting_.empty()) asked_.Wait(mutex_);
     if (ends_) return;
     const std::span<std::byte> bytes = waiting_.front();
     waiting_.erase(waiting_.begin());
-    lock.unlock();
+    const MutexUnlock unlock(mutex_);
     PageRegion::MakeResident(bytes);
-    lock.lock();
   }
 }
 

@@ -10,14 +10,13 @@
 // long as the prefaulter lives.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/mutex.h"
 
 namespace skep {
 
@@ -40,10 +39,10 @@ class Prefaulter {
   void Work();
 
   const Affinity affinity_;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable asked_;
-  std::vector<std::span<std::byte>> waiting_;
-  bool ends_ = false;
+  Mutex mutex_;  // guards what follows
+  ConditionVariable asked_;
+  std::vector<std::span<std::byte>> waiting_ SKEP_GUARDED_BY(mutex_);
+  bool ends_ SKEP_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -3,11 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <mutex>
 #include <random>
 #include <set>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace skep {
 namespace {
@@ -65,13 +66,13 @@ TEST(Random, BelowOneIsZeroAndChancesCanBeCertain) {
 // Method: four threads draw 1000 words each: 64-bit words collide with a chance of 10^-12.
 TEST(SystemRandom, WordsAreDistinctInAllThreads) {
   std::set<uint64_t> words;
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       std::vector<uint64_t> mine;
       for (int k = 0; k < 1'000; ++k) mine.push_back(SystemRandom().Next());
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       words.insert(mine.begin(), mine.end());
     });
   }

@@ -8,7 +8,8 @@
 
 namespace skep {
 
-// As the standard's mutexes, for std::lock_guard.
+// As the standard's mutexes, for std::lock_guard. The thread-safety analysis does not know it, as
+// which leaves and partitions a batch locks is decided at run time.
 class SpinLock {
  public:
   bool try_lock() {

@@ -3,43 +3,45 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace skep {
 
-// Thread-safe. To lock or unlock it costs two uncontended locks of a std::mutex at most.
-class TimedMutex {
+// Thread-safe. To lock or unlock it costs two uncontended locks of a Mutex at most.
+class SKEP_CAPABILITY("mutex") TimedMutex {
  public:
-  void lock() {
-    std::unique_lock lock(mutex_);
-    unlocked_.wait(lock, [&] { return !is_locked_; });
+  void lock() SKEP_ACQUIRE() {
+    const MutexLock lock(mutex_);
+    while (is_locked_) unlocked_.Wait(mutex_);
     is_locked_ = true;
   }
-  bool try_lock() {
-    std::lock_guard lock(mutex_);
+  bool try_lock() SKEP_TRY_ACQUIRE(true) {
+    const MutexLock lock(mutex_);
     return !std::exchange(is_locked_, true);
   }
-  bool try_lock_for(std::chrono::milliseconds patience) {
-    std::unique_lock lock(mutex_);
-    if (is_locked_ && !unlocked_.wait_for(lock, patience, [&] { return !is_locked_; }))
-      return false;
+  bool try_lock_for(std::chrono::milliseconds patience) SKEP_TRY_ACQUIRE(true) {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    const MutexLock lock(mutex_);
+    while (is_locked_) {
+      if (!unlocked_.WaitUntil(mutex_, until) && is_locked_) return false;
+    }
     is_locked_ = true;
     return true;
   }
-  void unlock() {
+  void unlock() SKEP_RELEASE() {
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       is_locked_ = false;
     }
-    unlocked_.notify_one();
+    unlocked_.NotifyOne();
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable unlocked_;
-  bool is_locked_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  ConditionVariable unlocked_;
+  bool is_locked_ SKEP_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace skep

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
 #include "btree/structure.h"
@@ -64,7 +65,7 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
 
   Status Finish() override {
     if (const Status s = EndLeaf(upper_); !s.ok()) return s;
-    std::lock_guard lock(owner_.mutex_);
+    const MutexLock lock(owner_.mutex_);
     owner_.parts_.push_back(std::move(leaves_));
     return {};
   }

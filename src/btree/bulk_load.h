@@ -10,13 +10,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "btree/core.h"
 #include "btree/structure_change.h"
 #include "btree/upkeep.h"
@@ -53,7 +53,7 @@ class TreeBulkLoad final : public BulkLoad {
   Core& core_;
   Upkeep& upkeep_;
   const EngineTraits& traits_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<Children> parts_;  // the leaves of those that are finished
 };
 

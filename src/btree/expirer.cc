@@ -15,8 +15,8 @@ bool Expirer<Layout>::Run(ThreadState& thread, uint64_t now_ms, uint64_t lag_ms)
   constexpr uint64_t kLeavesMax = 8;
   const uint64_t due_ms = now_ms - std::min(now_ms, lag_ms);
   if (!core_.expiry.IsDue(due_ms) && core_.expiry.is_whole()) return false;
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return false;
+  if (!mutex_.try_lock()) return false;
+  const MutexLock lock(mutex_, std::adopt_lock);
   if (!core_.expiry.is_whole()) FindLost(thread);
   for (uint64_t done = 0, leaves = 1; done < leaves; ++done) {
     const auto entry = core_.expiry.Take(due_ms);

@@ -12,9 +12,9 @@
 // to right, a piece with each call.
 #pragma once
 
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "btree/core.h"
 #include "btree/structure.h"
 #include "btree/structure_change.h"
@@ -33,13 +33,13 @@ class Expirer {
   bool Run(ThreadState& thread, uint64_t now_ms, uint64_t lag_ms);
 
  private:
-  void FindLost(ThreadState& thread);
+  void FindLost(ThreadState& thread) SKEP_REQUIRES(mutex_);
   void Clean(ThreadState& thread, const ExpiryQueue::Entry& due, uint64_t now_ms);
   void TryClean(ThreadState& thread, const LeafPlace& place, uint64_t now_ms);
 
-  std::mutex mutex_;       // held by who cleans; guards the next two
-  std::string look_from_;  // where FindLost goes on; empty: at the first leaf
-  uint64_t look_for_ = 0;  // so many were lost when it began there
+  Mutex mutex_;       // held by who cleans; guards the next two
+  std::string look_from_ SKEP_GUARDED_BY(mutex_);  // where FindLost goes on; empty: at the first leaf
+  uint64_t look_for_ SKEP_GUARDED_BY(mutex_) = 0;  // so many were lost when it began there
   Core& core_;
   Structure<Layout> structure_;
   const Reader<Layout> reader_;

@@ -20,13 +20,13 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
+#include "base/mutex.h"
 #include "btree/link.h"
 
 namespace skep::btree {
@@ -36,7 +36,7 @@ class ExpiryQueue {
   // The leaf has an item with this deadline, not 0. Keeps the earliest one of a leaf.
   void Add(Lid leaf, uint64_t deadline_ms) noexcept {
     was_used_.store(true, std::memory_order_relaxed);
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     try {
       const auto at = of_leaf_.find(leaf);
       if (at != of_leaf_.end() && at->second <= deadline_ms) return;
@@ -45,7 +45,7 @@ class ExpiryQueue {
         by_deadline_.erase({at->second, leaf});
         at->second = deadline_ms;
       } else {
-        Know(leaf, deadline_ms, entry);
+        Bind(leaf, deadline_ms, entry);
       }
     } catch (const std::bad_alloc&) {
       lost_.fetch_add(1, std::memory_order_release);
@@ -69,7 +69,7 @@ class ExpiryQueue {
   bool IsDue(uint64_t now_ms) const { return next_ms_.load(std::memory_order_relaxed) <= now_ms; }
   // Takes the entry with the earliest deadline, if that is not after now.
   std::optional<Entry> Take(uint64_t now_ms) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (by_deadline_.empty() || by_deadline_.begin()->first > now_ms) return std::nullopt;
     const auto [deadline_ms, leaf] = *by_deadline_.begin();
     by_deadline_.erase(by_deadline_.begin());
@@ -80,13 +80,13 @@ class ExpiryQueue {
 
   // The entry of a leaf; none if it has none.
   std::optional<uint64_t> Find(Lid leaf) const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at = of_leaf_.find(leaf);
     if (at == of_leaf_.end()) return std::nullopt;
     return at->second;
   }
   size_t size() const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return by_deadline_.size();
   }
   // Some item ever had a deadline. Relaxed: Add() comes before its writer's floor rises, so who has
@@ -97,7 +97,7 @@ class ExpiryQueue {
   using ByDeadline = std::set<std::pair<uint64_t, Lid>>;
 
   // Without memory for it, nobody knows of `entry` either.
-  void Know(Lid leaf, uint64_t deadline_ms, ByDeadline::iterator entry) {
+  void Bind(Lid leaf, uint64_t deadline_ms, ByDeadline::iterator entry) SKEP_REQUIRES(mutex_) {
     try {
       of_leaf_.emplace(leaf, deadline_ms);
     } catch (const std::bad_alloc&) {
@@ -105,7 +105,7 @@ class ExpiryQueue {
       throw;
     }
   }
-  void SetNext() {
+  void SetNext() SKEP_REQUIRES(mutex_) {
     next_ms_.store(by_deadline_.empty() ? UINT64_MAX : by_deadline_.begin()->first,
                    std::memory_order_relaxed);
   }
@@ -114,9 +114,9 @@ class ExpiryQueue {
   std::atomic<uint64_t> next_ms_{UINT64_MAX};
   std::atomic<uint64_t> lost_{0};
   std::atomic<uint64_t> found_again_{0};
-  mutable std::mutex mutex_;  // guards all below
-  ByDeadline by_deadline_;
-  std::unordered_map<Lid, uint64_t> of_leaf_;
+  mutable Mutex mutex_;  // guards all below
+  ByDeadline by_deadline_ SKEP_GUARDED_BY(mutex_);
+  std::unordered_map<Lid, uint64_t> of_leaf_ SKEP_GUARDED_BY(mutex_);
 };
 
 }  // namespace skep::btree

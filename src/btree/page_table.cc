@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/mutex.h"
 
 namespace skep::btree {
 namespace {
@@ -52,7 +53,7 @@ bool PageTable::Reserve() {
 }
 
 Link PageTable::Allocate() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (free_count_ > 0) {
     const Lid lid = free_[--free_count_];
     return Link::Of(lid, Load(lid).generation());
@@ -68,7 +69,7 @@ Link PageTable::Allocate() {
 }
 
 void PageTable::Free(Link link) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Lid lid = link.lid();
   SKEP_CHECK(lid != 0 && lid < end_.load(std::memory_order_relaxed));
   SKEP_CHECK(Load(lid).generation() == link.generation());  // else it was freed twice
@@ -96,12 +97,12 @@ void PageTable::Charge() {
 }
 
 uint64_t PageTable::allocated() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return end_.load(std::memory_order_relaxed) - 1 - free_count_;
 }
 
 uint64_t PageTable::held_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return held_bytes_;
 }
 

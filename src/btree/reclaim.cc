@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/mutex.h"
 #include "base/reserve_more.h"
 
 namespace skep::btree {
@@ -39,12 +40,12 @@ Reclaimer::Reclaimer(Arena& arena, PageTable& table, Versions& versions, Snapsho
       memory_(budget) {}
 
 bool Reclaimer::Run(ThreadState& thread, uint32_t pieces_max, bool wait) {
-  std::unique_lock lock(mutex_, std::defer_lock);
   if (wait) {
-    lock.lock();
-  } else if (!lock.try_lock()) {
+    mutex_.lock();
+  } else if (!mutex_.try_lock()) {
     return false;
   }
+  const MutexLock lock(mutex_, std::adopt_lock);
   // In this order, and before any pin is asked for (S1, snapshots.h).
   const Version released = gate_.released();
   horizon_ = std::min(released, versions_.LowestReadFloor());
@@ -450,7 +451,7 @@ void Reclaimer::ListBlocks(const NodeHeader* node) {
 }
 
 ReclaimStatistics Reclaimer::Statistics() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Version released = gate_.released();
   Version oldest = released;
   if (!chains_.empty()) oldest = std::min(oldest, chains_.front().due);

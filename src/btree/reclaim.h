@@ -65,12 +65,12 @@
 
 #include <deque>
 #include <memory_resource>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "base/arena.h"
 #include "base/memory_budget.h"
+#include "base/mutex.h"
 #include "btree/node.h"
 #include "btree/page_table.h"
 #include "btree/snapshots.h"
@@ -173,37 +173,37 @@ class Reclaimer {
     uint32_t visits, blocks, nodes, frees;
   };
 
-  bool IsRipe(Version end) const { return end <= horizon_; }
-  void Collect(ThreadState& thread);
-  void Take(const Retired& what);
-  bool TakeReleased(uint32_t pieces_max);
-  void TakeBack(const Retired& what);
-  void TakeChain(Link link, const Chain& chain);
-  void Await(Link link, const Chain& chain, bool at_once);
-  void AwaitAgain(Link link, const Chain& chain);
-  void Queue(Link link, Version due);
-  void WalkChains();
-  void BeginWalk(Link link, const Chain& chain);
-  void WalkOn();
-  bool WalkBuffers();
-  void EndWalk();
-  void JudgeNode(NodeHeader* head);
-  uint32_t BytesOf(const NodeHeader* node, Retired::Kind kind);
+  bool IsRipe(Version end) const SKEP_REQUIRES(mutex_) { return end <= horizon_; }
+  void Collect(ThreadState& thread) SKEP_REQUIRES(mutex_);
+  void Take(const Retired& what) SKEP_REQUIRES(mutex_);
+  bool TakeReleased(uint32_t pieces_max) SKEP_REQUIRES(mutex_);
+  void TakeBack(const Retired& what) SKEP_REQUIRES(mutex_);
+  void TakeChain(Link link, const Chain& chain) SKEP_REQUIRES(mutex_);
+  void Await(Link link, const Chain& chain, bool at_once) SKEP_REQUIRES(mutex_);
+  void AwaitAgain(Link link, const Chain& chain) SKEP_REQUIRES(mutex_);
+  void Queue(Link link, Version due) SKEP_REQUIRES(mutex_);
+  void WalkChains() SKEP_REQUIRES(mutex_);
+  void BeginWalk(Link link, const Chain& chain) SKEP_REQUIRES(mutex_);
+  void WalkOn() SKEP_REQUIRES(mutex_);
+  bool WalkBuffers() SKEP_REQUIRES(mutex_);
+  void EndWalk() SKEP_REQUIRES(mutex_);
+  void JudgeNode(NodeHeader* head) SKEP_REQUIRES(mutex_);
+  uint32_t BytesOf(const NodeHeader* node, Retired::Kind kind) SKEP_REQUIRES(mutex_);
   void NoteFreed(uint32_t bytes) { freed_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
-  void QueueBlocks(const NodeHeader* node, Version end);
-  void JudgeBlocks();
-  void JudgeBlock(const Retired& what);
-  bool WalkSubtrees();
-  bool MarkSubtree(const Retired& what);
-  void FreeSome(ThreadState& thread);
-  void Free(const Retired& what, ThreadState& thread);
-  void FreeNode(const Retired& what, ThreadState& thread);
-  void FreeBlock(const OutsideBlock& block, ThreadState& thread);
-  void ListBlocks(const NodeHeader* node);
-  bool HasRipe() const;
-  bool CanFree() const { return !dying_.empty() && dying_.front().epoch < lowest_epoch_; }
+  void QueueBlocks(const NodeHeader* node, Version end) SKEP_REQUIRES(mutex_);
+  void JudgeBlocks() SKEP_REQUIRES(mutex_);
+  void JudgeBlock(const Retired& what) SKEP_REQUIRES(mutex_);
+  bool WalkSubtrees() SKEP_REQUIRES(mutex_);
+  bool MarkSubtree(const Retired& what) SKEP_REQUIRES(mutex_);
+  void FreeSome(ThreadState& thread) SKEP_REQUIRES(mutex_);
+  void Free(const Retired& what, ThreadState& thread) SKEP_REQUIRES(mutex_);
+  void FreeNode(const Retired& what, ThreadState& thread) SKEP_REQUIRES(mutex_);
+  void FreeBlock(const OutsideBlock& block, ThreadState& thread) SKEP_REQUIRES(mutex_);
+  void ListBlocks(const NodeHeader* node) SKEP_REQUIRES(mutex_);
+  bool HasRipe() const SKEP_REQUIRES(mutex_);
+  bool CanFree() const SKEP_REQUIRES(mutex_) { return !dying_.empty() && dying_.front().epoch < lowest_epoch_; }
   NodeHeader* Node(ArenaAddress buffer) const { return NodeIn(arena_.At(buffer), front_bytes_); }
-  void Die(const Retired& what) { dying_.push_back({.epoch = ThreadState::kIdle, .what = what}); }
+  void Die(const Retired& what) SKEP_REQUIRES(mutex_) { dying_.push_back({.epoch = ThreadState::kIdle, .what = what}); }
 
   Arena& arena_;
   PageTable& table_;
@@ -217,24 +217,24 @@ class Reclaimer {
   std::atomic<uint64_t> freed_bytes_{0};
 
   BudgetedMemory memory_;
-  mutable std::mutex mutex_;  // guards all below
+  mutable Mutex mutex_;  // guards all below
   // The set of LIDs whose chains wait. Each has an entry in `chains_` with its `due`; one with
   // another `due` is out of date.
-  std::pmr::unordered_map<uint64_t, Chain> dirty_{&memory_};
+  std::pmr::unordered_map<uint64_t, Chain> dirty_ SKEP_GUARDED_BY(mutex_){&memory_};
   // About in the order in which they become ripe, which is that of versions; what is ripe when it
   // comes goes to the front.
-  std::pmr::deque<Due> chains_{&memory_};
-  std::pmr::deque<Retired> blocks_{&memory_};
-  Walk walk_;
-  std::pmr::deque<Retired> subtrees_{&memory_};  // a stack of kSubtree, and kWholeNode once marked
-  std::pmr::deque<Dying> dying_{&memory_};       // epoch is kIdle until it is next advanced
-  std::vector<Retired> again_;
-  Version horizon_ = 0;        // of this Run: no executing reader needs what ended up to here
-  uint64_t lowest_epoch_ = 0;  // of this Run: readers are in it, or in later ones
-  Budget left_ = {};           // of this Run
-  uint64_t visits_ = 0;
-  std::vector<Link> children_;
-  std::vector<OutsideBlock> named_;
+  std::pmr::deque<Due> chains_ SKEP_GUARDED_BY(mutex_){&memory_};
+  std::pmr::deque<Retired> blocks_ SKEP_GUARDED_BY(mutex_){&memory_};
+  Walk walk_ SKEP_GUARDED_BY(mutex_);
+  std::pmr::deque<Retired> subtrees_ SKEP_GUARDED_BY(mutex_){&memory_};  // a stack of kSubtree, and kWholeNode once marked
+  std::pmr::deque<Dying> dying_ SKEP_GUARDED_BY(mutex_){&memory_};       // epoch is kIdle until it is next advanced
+  std::vector<Retired> again_ SKEP_GUARDED_BY(mutex_);
+  Version horizon_ SKEP_GUARDED_BY(mutex_) = 0;        // of this Run: no executing reader needs what ended up to here
+  uint64_t lowest_epoch_ SKEP_GUARDED_BY(mutex_) = 0;  // of this Run: readers are in it, or in later ones
+  Budget left_ SKEP_GUARDED_BY(mutex_) = {};           // of this Run
+  uint64_t visits_ SKEP_GUARDED_BY(mutex_) = 0;
+  std::vector<Link> children_ SKEP_GUARDED_BY(mutex_);
+  std::vector<OutsideBlock> named_ SKEP_GUARDED_BY(mutex_);
 };
 
 }  // namespace skep::btree

@@ -4,10 +4,12 @@
 #include <iterator>
 #include <utility>
 
+#include "base/mutex.h"
+
 namespace skep::btree {
 
 SnapshotRef Snapshots::Open(const ReleaseGate& gate, uint64_t id, uint64_t deadline_ms) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Version version = gate.released();
   const auto pin = pins_.emplace(id, Pin{.version = version, .deadline_ms = deadline_ms}).first;
   try {
@@ -22,7 +24,7 @@ SnapshotRef Snapshots::Open(const ReleaseGate& gate, uint64_t id, uint64_t deadl
 }
 
 bool Snapshots::Close(uint64_t id) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto pin = pins_.find(id);
   if (pin == pins_.end()) return false;
   Drop(pin);
@@ -31,7 +33,7 @@ bool Snapshots::Close(uint64_t id) {
 
 void Snapshots::CloseExpired(uint64_t now_ms) {
   if (now_ms < next_deadline_ms_.load(std::memory_order_relaxed)) return;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   uint64_t next = UINT64_MAX;
   for (auto pin = pins_.begin(); pin != pins_.end();) {
     const auto here = pin++;
@@ -45,7 +47,7 @@ void Snapshots::CloseExpired(uint64_t now_ms) {
 }
 
 bool Snapshots::CloseOldest() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto pin = pins_.begin(); pin != pins_.end(); ++pin) {
     if (versions_.find(pin->second.version)->second.uses > 0) continue;
     Drop(pin);
@@ -70,7 +72,7 @@ void Snapshots::Unpin(std::map<Version, Pinned>::iterator version) {
 }
 
 std::optional<Version> Snapshots::BeginUse(uint64_t id) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto pin = pins_.find(id);
   if (pin == pins_.end()) return std::nullopt;
   Pinned& pinned = versions_.find(pin->second.version)->second;
@@ -80,21 +82,21 @@ std::optional<Version> Snapshots::BeginUse(uint64_t id) {
 }
 
 void Snapshots::BeginUseAt(Version version) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Pinned& pinned = versions_.try_emplace(version, &memory_).first->second;
   ++pinned.pins;
   if (++pinned.uses == 1) used_bytes_ += pinned.bytes;
 }
 
 void Snapshots::EndUse(Version version) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto pinned = versions_.find(version);
   if (--pinned->second.uses == 0) used_bytes_ -= pinned->second.bytes;
   Unpin(pinned);
 }
 
 SnapshotStatistics Snapshots::Statistics() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (pins_.empty()) return {};
   return {.count = pins_.size(),
           .oldest = pins_.begin()->second.version,
@@ -102,7 +104,7 @@ SnapshotStatistics Snapshots::Statistics() const {
 }
 
 Version Snapshots::PinIn(Version begin, Version end) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto above = versions_.lower_bound(end);
   if (above == versions_.begin()) return ThreadState::kIdle;
   const Version newest = std::prev(above)->first;
@@ -110,7 +112,7 @@ Version Snapshots::PinIn(Version begin, Version end) const {
 }
 
 void Snapshots::Keep(Version version, const Retired& what) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto at = versions_.find(version); at != versions_.end()) {
     Pinned& pinned = at->second;
     pinned.kept.push_back(what);
@@ -126,7 +128,7 @@ void Snapshots::Keep(Version version, const Retired& what) {
 }
 
 bool Snapshots::TakeReleased(std::vector<Retired>* out, size_t pieces_max) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   while (pieces_max > 0 && !released_.empty()) {
     const auto last = std::prev(released_.end());
     std::pmr::vector<Retired>& pieces = last->second.kept;
@@ -142,12 +144,12 @@ bool Snapshots::TakeReleased(std::vector<Retired>* out, size_t pieces_max) {
 }
 
 uint64_t Snapshots::RevocableBytes() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return kept_bytes_ - used_bytes_;
 }
 
 uint64_t Snapshots::kept() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return kept_count_;
 }
 

@@ -23,11 +23,11 @@
 #include <cstdint>
 #include <map>
 #include <memory_resource>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "base/memory_budget.h"
+#include "base/mutex.h"
 #include "btree/versions.h"
 #include "engine/release_gate.h"
 #include "skep/batch.h"
@@ -116,19 +116,19 @@ class Snapshots {
   std::optional<Version> BeginUse(uint64_t id);
   void BeginUseAt(Version version);
   void EndUse(Version version);
-  void Drop(std::map<uint64_t, Pin>::iterator pin);
-  void Unpin(std::map<Version, Pinned>::iterator version);
+  void Drop(std::map<uint64_t, Pin>::iterator pin) SKEP_REQUIRES(mutex_);
+  void Unpin(std::map<Version, Pinned>::iterator version) SKEP_REQUIRES(mutex_);
 
   BudgetedMemory memory_;
-  mutable std::mutex mutex_;            // guards all but next_deadline_ms_
-  std::map<uint64_t, Pin> pins_;        // by id, so oldest first
-  std::map<Version, Pinned> versions_;  // those that have pins
+  mutable Mutex mutex_;            // guards all but next_deadline_ms_
+  std::map<uint64_t, Pin> pins_ SKEP_GUARDED_BY(mutex_);        // by id, so oldest first
+  std::map<Version, Pinned> versions_ SKEP_GUARDED_BY(mutex_);  // those that have pins
   // The pieces that were kept for pins that are gone. An entry moves here from the map above
   // without an allocation, since pins are dropped where nothing may fail.
-  std::multimap<Version, Pinned> released_;
-  uint64_t kept_count_ = 0;  // in both
-  uint64_t kept_bytes_ = 0;  // likewise
-  uint64_t used_bytes_ = 0;  // of these, at versions that batches read at
+  std::multimap<Version, Pinned> released_ SKEP_GUARDED_BY(mutex_);
+  uint64_t kept_count_ SKEP_GUARDED_BY(mutex_) = 0;  // in both
+  uint64_t kept_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // likewise
+  uint64_t used_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // of these, at versions that batches read at
   std::atomic<uint64_t> next_deadline_ms_{UINT64_MAX};
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/mutex.h"
 #include "btree/workspace.h"
 
 namespace skep::btree {
@@ -23,7 +24,7 @@ ThreadState& ThreadStates::Take() {
 }
 
 ThreadState& ThreadStates::Make(uint32_t index) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ThreadState* thread = threads_[index].load(std::memory_order_acquire);
   if (thread != nullptr) return *thread;
   thread = new ThreadState;

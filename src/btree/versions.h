@@ -71,10 +71,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/arena.h"
+#include "base/mutex.h"
 #include "btree/link.h"
 #include "skep/batch.h"
 
@@ -166,7 +166,7 @@ class ThreadStates {
  private:
   ThreadState& Make(uint32_t index);
 
-  std::mutex mutex_;  // making a state
+  Mutex mutex_;  // making a state
   std::array<std::atomic<ThreadState*>, kThreadsMax> threads_{};
   std::atomic<uint32_t> end_{0};
 };
@@ -273,7 +273,7 @@ class Versions {
     Turn(Versions& versions, ThreadState& thread) : versions_(versions), thread_(thread) {
       versions.TakeTurn(thread);
     }
-    ~Turn() { versions_.exclusive_.unlock(); }
+    ~Turn() SKEP_NO_THREAD_SAFETY_ANALYSIS { versions_.exclusive_.unlock(); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
@@ -324,7 +324,7 @@ class Versions {
       AwaitPhase(thread);
   }
   void AwaitPhase(ThreadState& thread);
-  void TakeTurn(ThreadState& thread);
+  void TakeTurn(ThreadState& thread) SKEP_NO_THREAD_SAFETY_ANALYSIS;
   void StopWriters(ThreadState& thread);
   void ResumeWriters(ThreadState& thread);
 
@@ -336,7 +336,7 @@ class Versions {
   alignas(128) std::atomic<uint64_t> phase_{0};  // read by every write
   std::atomic<Version> barrier_{0};              // the version that the last stop drew
   alignas(128) std::atomic<uint64_t> epoch_{1};
-  std::mutex exclusive_;
+  Mutex exclusive_;
 };
 
 }  // namespace skep::btree

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/random.h"
 #include "base/varint.h"
 #include "skep/copy_bytes.h"
@@ -58,12 +59,12 @@ Connection::~Connection() {
 }
 
 packed::ServerHello Connection::hello() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return hello_;
 }
 
 uint32_t Connection::generation() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return generation_;
 }
 
@@ -131,14 +132,14 @@ void Connection::TakeNewClient() {
 }
 
 // Waits until nothing is under way, and takes another client id.
-void Connection::RenewClient(Lock& lock) {
+void Connection::RenewClient() {
   while (last_id_ == kIdMax) {
     if (has_leader_) {
-      leaderless_.wait(lock);
+      leaderless_.Wait(mutex_);
     } else if (under_way_.empty()) {
       TakeNewClient();
     } else {
-      Lead(lock, [&] { return under_way_.empty(); });
+      Lead([&]() SKEP_REQUIRES(mutex_) { return under_way_.empty(); });
     }
   }
 }
@@ -146,17 +147,19 @@ void Connection::RenewClient(Lock& lock) {
 // ---- Sending ----
 
 void Connection::Begin(Message& message) {
-  Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint64_t now_ms = clock_.MonotonicMs();
   message.deadline_ms = now_ms + options_.timeout_ms;
   // What this waits for was begun earlier, and so ends earlier than this.
-  if (last_id_ == kIdMax) RenewClient(lock);
+  if (last_id_ == kIdMax) RenewClient();
   NoticeEnd(now_ms);
   if (last_id_ >= kIdsEndSoon && under_way_.empty() && !has_leader_) TakeNewClient();
   GiveId(message);
   if (!IsConnected()) return;  // whoever waits first connects
   Flush();
-  WaitFor(lock, message, [&] { return message.done || !IsConnected() || !IsQueued(message); });
+  WaitFor(message, [&]() SKEP_REQUIRES(mutex_) {
+    return message.done || !IsConnected() || !IsQueued(message);
+  });
 }
 
 bool Connection::IsQueued(const Message& message) const {
@@ -202,7 +205,7 @@ bool Connection::Dispatch(Message& message) {
   first_queued_ = uint64_t{message.header.id} + 1;
   message.sent_before = true;
   message.instance = hello_.instance;
-  if (message.waits) message.changed.notify_one();
+  if (message.waits) message.changed.NotifyOne();
   return true;
 }
 
@@ -248,28 +251,28 @@ void Connection::Write() {
 // ---- Waiting ----
 
 void Connection::Abandon(Message& message) {
-  Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (message.done) return;
   Forget(message);
   Flush();
 }
 
 Status Connection::Await(Message& message) {
-  Lock lock(mutex_);
-  WaitFor(lock, message, [&] { return message.done; });
+  const MutexLock lock(mutex_);
+  WaitFor(message, [&] { return message.done; });
   return message.status;
 }
 
 template <class IsOver>
-void Connection::WaitFor(Lock& lock, Message& message, IsOver is_over) {
+void Connection::WaitFor(Message& message, IsOver is_over) {
   while (!is_over()) {
     if (!has_leader_) {
-      Lead(lock, is_over);
+      Lead(is_over);
       continue;
     }
     message.waits = true;
     ++sleepers_;
-    message.changed.wait(lock);
+    message.changed.Wait(mutex_);
     --sleepers_;
     message.waits = false;
   }
@@ -279,19 +282,18 @@ void Connection::WaitFor(Lock& lock, Message& message, IsOver is_over) {
 
 // Reads for everybody until it need not wait any more.
 template <class IsOver>
-void Connection::Lead(Lock& lock, IsOver is_over) {
+void Connection::Lead(IsOver is_over) {
   has_leader_ = true;
   while (!is_over()) {
     try {
-      IsConnected() ? Turn(lock) : Reconnect(lock);
+      IsConnected() ? Turn() : Reconnect();
     } catch (const std::bad_alloc&) {
-      if (!lock.owns_lock()) lock.lock();
       Break();
     }
     EndOverdue();
   }
   has_leader_ = false;
-  leaderless_.notify_all();
+  leaderless_.NotifyAll();
 }
 
 // One of those that wait goes on as the leader.
@@ -299,7 +301,7 @@ void Connection::PromoteAnother() {
   if (sleepers_ == 0) return;
   const auto waits = [](const auto& entry) { return entry.second->waits; };
   const auto next = std::ranges::find_if(under_way_, waits);
-  if (next != under_way_.end()) next->second->changed.notify_one();
+  if (next != under_way_.end()) next->second->changed.NotifyOne();
 }
 
 // Not if nothing is under way.
@@ -316,17 +318,18 @@ uint64_t Connection::NextEventMs() const {
 }
 
 // Waits for the socket once, and does what can be done.
-void Connection::Turn(Lock& lock) {
+void Connection::Turn() {
   const bool wants_write = out_begin_ < out_.size();
   if (wants_write != wants_write_) {
     wants_write_ = wants_write;
     static_cast<void>(poller_->Change(*stream_, nullptr, true, wants_write));
   }
   const int patience_ms = PatienceMs(NextEventMs());
-  lock.unlock();
-  // Nobody else touches the poller or reads what it tells of.
-  const auto events = poller_->Wait(patience_ms);
-  lock.lock();
+  const auto events = [&]() SKEP_REQUIRES(mutex_) {
+    const MutexUnlock unlock(mutex_);
+    // Nobody else touches the poller or reads what it tells of.
+    return poller_->Wait(patience_ms);
+  }();
   if (!IsConnected()) return;
   for (const ReadyEvent& event : events) {
     if (event.tag != nullptr) {
@@ -488,7 +491,7 @@ void Connection::End(Message& message, Status status) {
   }
   message.done = true;
   message.status = status;
-  message.changed.notify_one();
+  message.changed.NotifyOne();
 }
 
 void Connection::Forget(Message& message) {

@@ -53,15 +53,14 @@
 // stream and poller the leader alone waits and reads, and it alone connects; sending never waits.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/network.h"
 #include "client/write_window.h"
 #include "skep/client.h"
@@ -101,7 +100,7 @@ struct Message {
   Status status = {};             // ok: `reply` is there
   packed::Header header = {};     // of the reply
   std::unique_ptr<char[]> reply;  // its payload, header.payload_bytes
-  std::condition_variable changed;
+  ConditionVariable changed;
 
   std::string_view payload() const { return {reply.get(), header.payload_bytes}; }
   // Whether the server may have changed something because of it.
@@ -146,7 +145,6 @@ class Connection {
   uint32_t generation() const;
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
   enum class Way : uint8_t { kStream, kDatagram };  // that a reply came
 
   // A connection that was made and has said hello.
@@ -162,106 +160,111 @@ class Connection {
     size_t left() const { return header.payload_bytes - bytes; }
   };
 
-  bool IsConnected() const { return stream_ != nullptr; }
+  bool IsConnected() const SKEP_REQUIRES(mutex_) { return stream_ != nullptr; }
 
   // Connecting.
-  Status ConnectOnce(Lock& lock, uint64_t until_ms);
-  Result<Link> MakeLink(uint64_t until_ms) const;
-  Status Handshake(Stream& stream, Poller& poller, uint64_t until_ms,
+  Status ConnectOnce(uint64_t until_ms) SKEP_REQUIRES(mutex_);
+  Result<Link> MakeLink(uint64_t client, uint64_t until_ms) const;
+  Status Handshake(uint64_t client, Stream& stream, Poller& poller, uint64_t until_ms,
                    packed::ServerHello* hello) const;
   Status Exchange(Stream& stream, Poller& poller, std::string_view bytes, size_t reply_bytes,
                   uint64_t until_ms, std::string* reply) const;
   int PatienceMs(uint64_t until_ms) const;
-  void Reconnect(Lock& lock);
-  void Break();
-  void RefuseAll(const Status& why);
+  void Reconnect() SKEP_REQUIRES(mutex_);
+  void Break() SKEP_REQUIRES(mutex_);
+  void RefuseAll(const Status& why) SKEP_REQUIRES(mutex_);
 
   // Names.
-  void GiveId(Message& message);
-  void Rename(std::map<uint32_t, Message*>::node_type named);
-  bool TakeNewIds();
-  void TakeNewClient();
-  void RenewClient(Lock& lock);
+  void GiveId(Message& message) SKEP_REQUIRES(mutex_);
+  void Rename(std::map<uint32_t, Message*>::node_type named) SKEP_REQUIRES(mutex_);
+  bool TakeNewIds() SKEP_REQUIRES(mutex_);
+  void TakeNewClient() SKEP_REQUIRES(mutex_);
+  void RenewClient() SKEP_REQUIRES(mutex_);
 
   // Sending.
-  bool IsQueued(const Message& message) const;
-  void Flush();
-  bool Dispatch(Message& message);
-  void SendPing();
-  size_t unsent() const { return out_.size() - out_begin_; }
-  void Append(std::string_view bytes) noexcept;
-  void Write();
+  bool IsQueued(const Message& message) const SKEP_REQUIRES(mutex_);
+  void Flush() SKEP_REQUIRES(mutex_);
+  bool Dispatch(Message& message) SKEP_REQUIRES(mutex_);
+  void SendPing() SKEP_REQUIRES(mutex_);
+  size_t unsent() const SKEP_REQUIRES(mutex_) { return out_.size() - out_begin_; }
+  void Append(std::string_view bytes) noexcept SKEP_REQUIRES(mutex_);
+  void Write() SKEP_REQUIRES(mutex_);
 
   // Waiting.
   template <class IsOver>
-  void WaitFor(Lock& lock, Message& message, IsOver is_over);
+  void WaitFor(Message& message, IsOver is_over) SKEP_REQUIRES(mutex_);
   template <class IsOver>
-  void Lead(Lock& lock, IsOver is_over);
-  void Turn(Lock& lock);
-  void PromoteAnother();
-  void EndOverdue();
-  void NoticeEnd(uint64_t now_ms);
-  uint64_t NextDeadlineMs() const;
-  uint64_t NextEventMs() const;
+  void Lead(IsOver is_over) SKEP_REQUIRES(mutex_);
+  void Turn() SKEP_REQUIRES(mutex_);
+  void PromoteAnother() SKEP_REQUIRES(mutex_);
+  void EndOverdue() SKEP_REQUIRES(mutex_);
+  void NoticeEnd(uint64_t now_ms) SKEP_REQUIRES(mutex_);
+  uint64_t NextDeadlineMs() const SKEP_REQUIRES(mutex_);
+  uint64_t NextEventMs() const SKEP_REQUIRES(mutex_);
 
   // Receiving.
-  bool TakeReplies();
-  bool TakeAll(std::string_view received);
-  bool BeginReply(const packed::Header& header);
-  void TakePayload(std::string_view& received);
-  void EndReply();
-  void Deliver(const packed::Header& header, std::unique_ptr<char[]> payload, Way way);
-  void CloseUnwanted(const packed::Header& header, std::string_view payload);
-  void End(Message& message, Status status);
-  void Forget(Message& message);
+  bool TakeReplies() SKEP_REQUIRES(mutex_);
+  bool TakeAll(std::string_view received) SKEP_REQUIRES(mutex_);
+  bool BeginReply(const packed::Header& header) SKEP_REQUIRES(mutex_);
+  void TakePayload(std::string_view& received) SKEP_REQUIRES(mutex_);
+  void EndReply() SKEP_REQUIRES(mutex_);
+  void Deliver(const packed::Header& header, std::unique_ptr<char[]> payload, Way way)
+      SKEP_REQUIRES(mutex_);
+  void CloseUnwanted(const packed::Header& header, std::string_view payload) SKEP_REQUIRES(mutex_);
+  void End(Message& message, Status status) SKEP_REQUIRES(mutex_);
+  void Forget(Message& message) SKEP_REQUIRES(mutex_);
 
   // Datagrams.
-  void OpenDatagrams();
-  void CloseDatagrams();
-  bool FitsDatagram(const Message& message) const;
-  void SendDatagram(Message& message, uint64_t now_ms);
-  void SendDue(uint64_t now_ms);
-  void TakeDatagrams();
-  void TakeDatagram(std::string_view bytes);
+  void OpenDatagrams() SKEP_REQUIRES(mutex_);
+  void CloseDatagrams() SKEP_REQUIRES(mutex_);
+  bool FitsDatagram(const Message& message) const SKEP_REQUIRES(mutex_);
+  void SendDatagram(Message& message, uint64_t now_ms) SKEP_REQUIRES(mutex_);
+  void SendDue(uint64_t now_ms) SKEP_REQUIRES(mutex_);
+  void TakeDatagrams() SKEP_REQUIRES(mutex_);
+  void TakeDatagram(std::string_view bytes) SKEP_REQUIRES(mutex_);
 
   const ConnectOptions options_;
   Network& network_;
   Clock& clock_;
 
-  mutable std::mutex mutex_;
-  std::unique_ptr<Stream> stream_;  // null: not connected
+  mutable Mutex mutex_;
+  std::unique_ptr<Stream> stream_ SKEP_GUARDED_BY(mutex_);  // null: not connected
   std::unique_ptr<Poller> poller_;
-  uint64_t client_;  // 0: the connection has no client id
-  bool has_leader_ = false;
-  std::condition_variable leaderless_;  // has_leader_ has become false
-  size_t sleepers_ = 0;                 // messages for which somebody sleeps
-  uint32_t generation_ = 0;
-  uint32_t last_id_ = 0;
-  packed::ServerHello hello_ = {};
-  std::map<uint32_t, Message*> under_way_;  // by id, and so by deadline
-  uint64_t first_queued_ = 0;               // messages from this id on are not sent
-  WriteWindow window_;
-  std::string out_;  // not sent yet
-  size_t out_begin_ = 0;
-  bool wants_write_ = false;  // what the poller was told
+  uint64_t client_ SKEP_GUARDED_BY(mutex_);  // 0: the connection has no client id
+  bool has_leader_ SKEP_GUARDED_BY(mutex_) = false;
+  ConditionVariable leaderless_;                 // has_leader_ has become false
+  size_t sleepers_ SKEP_GUARDED_BY(mutex_) = 0;  // messages for which somebody sleeps
+  uint32_t generation_ SKEP_GUARDED_BY(mutex_) = 0;
+  uint32_t last_id_ SKEP_GUARDED_BY(mutex_) = 0;
+  packed::ServerHello hello_ SKEP_GUARDED_BY(mutex_) = {};
+  std::map<uint32_t, Message*> under_way_ SKEP_GUARDED_BY(mutex_);  // by id, and so by deadline
+  uint64_t first_queued_ SKEP_GUARDED_BY(mutex_) = 0;  // messages from this id on are not sent
+  WriteWindow window_ SKEP_GUARDED_BY(mutex_);
+  std::string out_ SKEP_GUARDED_BY(mutex_);  // not sent yet
+  size_t out_begin_ SKEP_GUARDED_BY(mutex_) = 0;
+  bool wants_write_ SKEP_GUARDED_BY(mutex_) = false;  // what the poller was told
   const std::unique_ptr<char[]> read_buffer_;
-  size_t kept_ = 0;  // bytes of it: the beginning of a header
-  Incoming incoming_;
-  bool has_incoming_ = false;
-  uint64_t last_active_ms_ = 0;  // something was begun, or has come
-  uint64_t heard_ms_ = 0;        // a whole reply has come on the stream, or it was made
-  bool asked_for_sign_ = false;  // since then
-  uint64_t pause_ms_ = 0;        // before the next attempt to connect
-  uint64_t next_attempt_ms_ = 0;
-  Status refused_ = {};                        // what the server said to the last attempt
-  std::unique_ptr<DatagramSocket> datagrams_;  // null: everything goes on the stream
-  std::string datagram_;                       // what leaves, with its head
+  size_t kept_ SKEP_GUARDED_BY(mutex_) = 0;  // bytes of it: the beginning of a header
+  Incoming incoming_ SKEP_GUARDED_BY(mutex_);
+  bool has_incoming_ SKEP_GUARDED_BY(mutex_) = false;
+  uint64_t last_active_ms_ SKEP_GUARDED_BY(mutex_) = 0;  // something was begun, or has come
+  uint64_t heard_ms_ SKEP_GUARDED_BY(mutex_) =
+      0;  // a whole reply has come on the stream, or it was made
+  bool asked_for_sign_ SKEP_GUARDED_BY(mutex_) = false;  // since then
+  uint64_t pause_ms_ SKEP_GUARDED_BY(mutex_) = 0;        // before the next attempt to connect
+  uint64_t next_attempt_ms_ SKEP_GUARDED_BY(mutex_) = 0;
+  Status refused_ SKEP_GUARDED_BY(mutex_) = {};  // what the server said to the last attempt
+  std::unique_ptr<DatagramSocket> datagrams_
+      SKEP_GUARDED_BY(mutex_);                    // null: everything goes on the stream
+  std::string datagram_ SKEP_GUARDED_BY(mutex_);  // what leaves, with its head
   struct Due {
     uint64_t when_ms;
     uint32_t id;
   };
-  uint32_t silent_ = 0;  // messages that got no reply to a datagram, since one did
-  std::deque<Due> due_;  // datagrams, by when they are to be sent again if there is no reply
+  uint32_t silent_ SKEP_GUARDED_BY(mutex_) =
+      0;  // messages that got no reply to a datagram, since one did
+  std::deque<Due> due_
+      SKEP_GUARDED_BY(mutex_);  // datagrams, by when they are to be sent again if there is no reply
 };
 
 }  // namespace skep::client

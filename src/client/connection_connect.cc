@@ -19,20 +19,21 @@ constexpr Status kNotSkep(Code::kUnavailable, "the server does not speak the pac
 }  // namespace
 
 Status Connection::Connect() {
-  Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (IsConnected()) return {};
-  return ConnectOnce(lock, clock_.MonotonicMs() + options_.timeout_ms);
+  return ConnectOnce(clock_.MonotonicMs() + options_.timeout_ms);
 }
 
 // Others may come and go while it waits.
-Status Connection::ConnectOnce(Lock& lock, uint64_t until_ms) {
+Status Connection::ConnectOnce(uint64_t until_ms) {
   if (client_ == 0) TakeNewClient();
   int clients = 0;
   do {
     if (clients++ == kClientsMax) client_ = 0;
-    lock.unlock();
-    auto made = MakeLink(until_ms);
-    lock.lock();
+    auto made = [&, client = client_]() SKEP_REQUIRES(mutex_) {
+      const MutexUnlock unlock(mutex_);
+      return MakeLink(client, until_ms);
+    }();
     if (!made) return made.error();
     if (Status s = poller_->Add(*made->stream, nullptr, true, false); !s.ok()) return s;
     stream_ = std::move(made->stream);
@@ -46,7 +47,7 @@ Status Connection::ConnectOnce(Lock& lock, uint64_t until_ms) {
   return {};
 }
 
-Result<Connection::Link> Connection::MakeLink(uint64_t until_ms) const {
+Result<Connection::Link> Connection::MakeLink(uint64_t client, uint64_t until_ms) const {
   auto stream = network_.Connect(options_.address, PatienceMs(until_ms));
   if (!stream) {
     const Status s = stream.error();
@@ -55,16 +56,16 @@ Result<Connection::Link> Connection::MakeLink(uint64_t until_ms) const {
   Link link{.stream = std::move(*stream), .hello = {}};
   const auto poller = network_.NewPoller();
   if (Status s = poller->Add(*link.stream, nullptr, true, false); !s.ok()) return Fail(s);
-  const Status shaken = Handshake(*link.stream, *poller, until_ms, &link.hello);
+  const Status shaken = Handshake(client, *link.stream, *poller, until_ms, &link.hello);
   poller->Remove(*link.stream);
   if (!shaken.ok()) return Fail(shaken);
   return link;
 }
 
-Status Connection::Handshake(Stream& stream, Poller& poller, uint64_t until_ms,
+Status Connection::Handshake(uint64_t client, Stream& stream, Poller& poller, uint64_t until_ms,
                              packed::ServerHello* hello) const {
   std::string bytes;
-  packed::Append(bytes, packed::ClientHello{.client = client_});
+  packed::Append(bytes, packed::ClientHello{.client = client});
   std::string reply;
   Status s = Exchange(stream, poller, bytes, sizeof(packed::ServerHello), until_ms, &reply);
   if (!s.ok()) return s;
@@ -119,14 +120,13 @@ int Connection::PatienceMs(uint64_t until_ms) const {
 }
 
 // Waits for the end of the pause, or tries once.
-void Connection::Reconnect(Lock& lock) {
+void Connection::Reconnect() {
   const uint64_t now_ms = clock_.MonotonicMs();
   if (now_ms < next_attempt_ms_) {
     if (!refused_.ok()) return RefuseAll(refused_);
     const int patience_ms = PatienceMs(std::min(next_attempt_ms_, NextDeadlineMs()));
-    lock.unlock();
+    const MutexUnlock unlock(mutex_);
     poller_->Wait(patience_ms);
-    lock.lock();
     return;
   }
   // Also if it goes well: until a reply comes it is not known to be of any use.
@@ -134,7 +134,7 @@ void Connection::Reconnect(Lock& lock) {
   next_attempt_ms_ = now_ms + pause_ms_;
   // Others that wait have more time, and so another attempt.
   refused_ = {};
-  const Status s = ConnectOnce(lock, NextDeadlineMs());
+  const Status s = ConnectOnce(NextDeadlineMs());
   next_attempt_ms_ = clock_.MonotonicMs() + pause_ms_;
   if (s.ok()) return Flush();
   if (s.code() == Code::kInvalidArgument || s.code() == Code::kNotSupported) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/varint.h"
 #include "wire/packed_reply.h"
 
@@ -243,7 +244,7 @@ const EngineTraits& RemoteEngine::traits() const {
   if (knows_traits_.load(std::memory_order_acquire)) return traits_;
   // Each caller has a timeout of its own, so each that comes before the answer asks.
   auto reply = remote_.Ask(packed::Kind::kKeyspace, keyspace_, {}, remote_.IndexForThread());
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!reply || knows_traits_.load(std::memory_order_relaxed)) return traits_;
   name_ = std::move(*reply);
   const bool is_read = packed::ReadTraits(name_, &traits_);

@@ -9,9 +9,9 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "client/remote.h"
 #include "engine/batch_writer.h"
 #include "engine/engine.h"
@@ -55,7 +55,7 @@ class RemoteEngine final : public Engine {
 
   Remote& remote_;
   const uint32_t keyspace_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable EngineTraits traits_ = {.name = "remote"};  // written once, under mutex_
   mutable std::string name_;
   mutable std::atomic<bool> knows_traits_{false};

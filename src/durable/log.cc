@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/crc32c.h"
+#include "base/mutex.h"
 #include "base/varint.h"
 
 namespace skep::durable {
@@ -55,7 +56,8 @@ Log::~Log() { StopThread(); }
 
 void Log::AddKeyspace(uint32_t keyspace, const Engine& inner, ReleaseGate& written,
                       ReleaseGate& synced) {
-  std::scoped_lock lock(writing_, mutex_);
+  const MutexLock writing(writing_);
+  const MutexLock lock(mutex_);
   keyspaces_.push_back(std::make_unique<Keyspace>(
       Keyspace{.index = keyspace, .inner = &inner, .written = &written, .synced = &synced}));
 }
@@ -71,12 +73,12 @@ Log::Keyspace& Log::KeyspaceOf(uint32_t index) {
 }
 
 Status Log::Begin(uint64_t position, std::string records) {
-  std::lock_guard writing(writing_);
+  const MutexLock writing(writing_);
   std::string payload = {static_cast<char>(RecordType::kStart)};
   AppendVarint(payload, kLogVersion);
   std::string start;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     end_ = position + records.size();
     pending_ = std::move(records);
     AppendRecord(payload, Crc32c(payload));
@@ -106,7 +108,7 @@ void Log::Keep(Chunk chunk) {
 void Log::SetSynced(uint64_t position) {
   synced_position_.store(position, std::memory_order_relaxed);
   written_position_.store(segments_.position(), std::memory_order_relaxed);
-  std::erase_if(kept_, [&](const Chunk& chunk) {
+  std::erase_if(kept_, [&](const Chunk& chunk) SKEP_REQUIRES(writing_) {
     if (chunk.position + chunk.bytes.size() > position) return false;
     kept_bytes_ -= chunk.bytes.size();
     return true;
@@ -120,7 +122,7 @@ Result<Log::Floor> Log::Enter(uint32_t keyspace, const Need& need) {
   while (true) {
     uint64_t wanted = 0;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (const Status why = Refusal(need); !why.ok()) return Fail(why);
       wanted = RoomFor(need);
       if (wanted <= room_.bytes()) return EnterWith(keyspace, need.bytes);
@@ -175,8 +177,9 @@ Status Log::TakeSpace(uint64_t bytes) {
       Wake();
       return kSlow;
     }
-    std::unique_lock preparing(preparing_, kPreparePatience);
-    if (!preparing.owns_lock() || IsSlow()) return kSlow;
+    if (!preparing_.try_lock_for(kPreparePatience)) return kSlow;
+    const MutexLock preparing(preparing_, std::adopt_lock);
+    if (IsSlow()) return kSlow;
     s = segments_.Prepare(more);
     if (!s.ok() && IsLackOfSpace(s)) s = segments_.Prepare(bytes);
     NoteRoom();
@@ -189,7 +192,7 @@ Status Log::TakeSpace(uint64_t bytes) {
 // What has been written since room_ was looked at is in what was to fit then, so there is no harm
 // in its being old.
 void Log::NoteRoom() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   room_ = segments_.room();
 }
 
@@ -216,7 +219,7 @@ bool Log::IsSlow() const {
 
 void Log::Leave(uint32_t keyspace, Floor floor, const Record& record) {
   const uint32_t crc = Crc32c(record.payload);
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!record.payload.empty()) AppendRecord(record.payload, crc);
   TakeAway(floor);
   if (record.payload.empty()) return;
@@ -235,7 +238,7 @@ void Log::TakeAway(Floor floor) {
 
 void Log::Abandon(Floor floor, Version last) noexcept {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Held& held = floors_[floor];
     entered_bytes_ -= std::exchange(held.bytes, 0);
     held.is_abandoned = true;
@@ -246,7 +249,7 @@ void Log::Abandon(Floor floor, Version last) noexcept {
 }
 
 std::vector<Log::Floor> Log::Abandoned() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Floor> abandoned;
   for (Floor floor = 0; floor < floors_.size(); ++floor) {
     if (floors_[floor].is_abandoned) abandoned.push_back(floor);
@@ -257,7 +260,7 @@ std::vector<Log::Floor> Log::Abandoned() const {
 void Log::LeaveAbandoned(const std::vector<Floor>& floors) {
   if (floors.empty()) return;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const Floor floor : floors) TakeAway(floor);
   }
   Publish();
@@ -275,12 +278,12 @@ void Log::AppendRecord(std::string_view payload, uint32_t payload_crc) {
 }
 
 uint64_t Log::End() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return end_;
 }
 
 Version Log::LastAppended(uint32_t keyspace) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return KeyspaceOf(keyspace).last_appended;
 }
 
@@ -291,8 +294,8 @@ void Log::Publish() {
   wanted_.store(true, std::memory_order_seq_cst);
   for (int round = 0; wanted_.load(std::memory_order_seq_cst); ++round) {
     if (round == kRoundsMax) return Wake();
-    std::unique_lock writing(writing_, std::try_to_lock);
-    if (!writing.owns_lock()) return;
+    if (!writing_.try_lock()) return;
+    const MutexLock writing(writing_, std::adopt_lock);
     wanted_.store(false, std::memory_order_seq_cst);
     if (WriteTaken().ok()) ReleaseWritten();
   }
@@ -301,7 +304,7 @@ void Log::Publish() {
 void Log::WantSync(uint32_t keyspace, Version ticket, bool here) {
   const ReleaseGate* synced = nullptr;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Keyspace& of = KeyspaceOf(keyspace);
     of.wanted = std::max(of.wanted, ticket);
     synced = of.synced;
@@ -312,11 +315,11 @@ void Log::WantSync(uint32_t keyspace, Version ticket, bool here) {
 
 // Whether the gate is open then.
 bool Log::SyncHere(const ReleaseGate& synced, Version ticket) {
-  std::unique_lock syncing(syncing_, kSyncPatience);
-  if (!syncing.owns_lock()) return false;
+  if (!syncing_.try_lock_for(kSyncPatience)) return false;
+  const MutexLock syncing(syncing_, std::adopt_lock);
   if (synced.IsReleased(ticket)) return true;  // by whom it waited for
   {
-    std::lock_guard writing(writing_);
+    const MutexLock writing(writing_);
     if (!WriteTaken().ok()) return false;
   }
   return Sync().ok() && synced.IsReleased(ticket);
@@ -330,7 +333,7 @@ void Log::AskSync() {
 // What was appended, with the progress that it makes. Holds writing_.
 Log::Chunk Log::Take() {
   if (kept_.size() == kept_.capacity()) kept_.reserve(2 * kept_.size() + 8);  // for Keep()
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint64_t begin = end_ - pending_.size();
   bool has_progress = false;
   for (const auto& keyspace : keyspaces_) {
@@ -400,7 +403,7 @@ Status Log::WriteChunk(Chunk chunk) {
 
 void Log::SetFailed(Status status) {
   has_failed_ = true;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   failure_ = status;
   Wake();  // to mend
 }
@@ -419,7 +422,9 @@ int Log::Step() {
   if (HasFailed()) {
     if (now_ms < next_mend_ms_) return static_cast<int>(next_mend_ms_ - now_ms);
     next_mend_ms_ = now_ms + kMendEveryMs;
-    std::scoped_lock lock(syncing_, writing_, preparing_);
+    const MutexLock syncing(syncing_);
+    const MutexLock writing(writing_);
+    const MutexLock preparing(preparing_);
     Status mended = Mend();
     if (IsLackOfSpace(mended) && GiveBackSpace()) mended = Mend();
     if (!mended.ok()) return kMendEveryMs;
@@ -442,12 +447,12 @@ int Log::Step() {
 bool Log::SyncIfDue() {
   const bool is_asked = wants_sync_.exchange(false, std::memory_order_seq_cst);
   if (is_asked) {
-    std::lock_guard writing(writing_);
+    const MutexLock writing(writing_);
     static_cast<void>(WriteTaken());
   }
   const bool is_due = policy() != LogSync::kNo && UnsyncedMs() >= kSyncAfterMs;
   if (is_asked || is_due) {
-    std::lock_guard syncing(syncing_);
+    const MutexLock syncing(syncing_);
     static_cast<void>(Sync());
   }
   return is_asked;
@@ -457,7 +462,7 @@ bool Log::SyncIfDue() {
 Status Log::SeeToSpace() {
   uint64_t drop_before = 0;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     drop_before = std::exchange(drop_before_, 0);
   }
   Status space;
@@ -465,7 +470,7 @@ Status Log::SeeToSpace() {
   bool is_news = false;
   constexpr size_t kDroppedMax = 4;  // segments: a sync that is due does not wait for more
   {
-    std::lock_guard preparing(preparing_);
+    const MutexLock preparing(preparing_);
     if (const uint64_t now_ms = clock_.MonotonicMs(); now_ms >= next_check_ms_ || !checked_.ok()) {
       next_check_ms_ = now_ms + kCheckEveryMs;
       checked_ = segments_.Check();
@@ -481,7 +486,7 @@ Status Log::SeeToSpace() {
   }
   if (space.ok()) space = checked_;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     space_ = space;
     if (!is_dropped) drop_before_ = std::max(drop_before_, drop_before);  // by the next step
   }
@@ -495,14 +500,14 @@ Status Log::SeeToSpace() {
 bool Log::GiveBackSpace() {
   uint64_t drop_before = 0;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     drop_before = drop_before_;
   }
   return drop_before != 0 && segments_.DropChainBefore(drop_before);
 }
 
 bool Log::LacksWanted() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::ranges::any_of(keyspaces_, [](const auto& keyspace) {
     return !keyspace->synced->IsReleased(keyspace->wanted);
   });
@@ -512,7 +517,7 @@ bool Log::LacksWanted() {
 Status Log::Sync() {
   uint64_t position = 0;
   {
-    std::lock_guard writing(writing_);
+    const MutexLock writing(writing_);
     if (has_failed_) return failure_;
     position = segments_.position();
     for (const auto& keyspace : keyspaces_) keyspace->synced_to = keyspace->taken;
@@ -537,7 +542,7 @@ Status Log::Sync() {
     sync_ns_max_.store(took_ns, std::memory_order_relaxed);
   }
   {
-    std::lock_guard writing(writing_);
+    const MutexLock writing(writing_);
     if (!synced) {
       SetFailed(synced.error());
       return synced.error();
@@ -559,12 +564,12 @@ void Log::ReleaseSynced() {
 }
 
 bool Log::HasFailed() {
-  std::lock_guard writing(writing_);
+  const MutexLock writing(writing_);
   return has_failed_;
 }
 
 bool Log::writes() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return failure_.ok();
 }
 
@@ -580,18 +585,18 @@ Status Log::Mend() {
   for (const auto& keyspace : keyspaces_) keyspace->synced_to = keyspace->taken;
   ReleaseSynced();
   wants_sync_.store(true, std::memory_order_seq_cst);  // for what was appended meanwhile
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   failure_ = {};
   return {};
 }
 
 Status Log::status() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return Refusal({.stores = true});
 }
 
 bool Log::has_space() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !IsLackOfSpace(failure_) && !IsLackOfSpace(space_);
 }
 
@@ -614,7 +619,7 @@ LogStatistics Log::statistics() const {
 
 void Log::DropBefore(uint64_t position) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     drop_before_ = std::max(drop_before_, position);
   }
   Wake();
@@ -627,41 +632,43 @@ void Log::StartThread() {
 }
 
 void Log::RunThread() {
-  std::unique_lock lock(thread_mutex_);
+  const MutexLock lock(thread_mutex_);
   while (!is_stopping_) {
     is_woken_ = false;
-    lock.unlock();
     int wait_ms = kMendEveryMs;
     try {
+      const MutexUnlock unlock(thread_mutex_);
       wait_ms = Step();
     } catch (const std::bad_alloc&) {  // what was to be done is done by another step
     }
-    lock.lock();
-    wake_.wait_for(lock, std::chrono::milliseconds(wait_ms),
-                   [&] { return is_woken_ || is_stopping_; });
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_ms);
+    while (!is_woken_ && !is_stopping_ && wake_.WaitUntil(thread_mutex_, until)) {
+    }
   }
 }
 
 void Log::Wake() {
   {
-    std::lock_guard lock(thread_mutex_);
+    const MutexLock lock(thread_mutex_);
     is_woken_ = true;
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
 }
 
 void Log::StopThread() {
   {
-    std::lock_guard lock(thread_mutex_);
+    const MutexLock lock(thread_mutex_);
     is_stopping_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   if (thread_.joinable()) thread_.join();
 }
 
 Status Log::Close() {
   StopThread();
-  std::scoped_lock all(syncing_, writing_, preparing_);
+  const MutexLock syncing(syncing_);
+  const MutexLock writing(writing_);
+  const MutexLock preparing(preparing_);
   if (std::exchange(has_ended_, true)) return {};
   Status s = has_failed_ ? Mend() : Status();
   if (s.ok()) s = WriteEnd();
@@ -676,7 +683,7 @@ Status Log::WriteEnd() {
   const char end = static_cast<char>(RecordType::kEnd);
   for (const bool is_end : {false, true}) {
     if (is_end) {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       AppendRecord({&end, 1}, Crc32c({&end, 1}));
     }
     Chunk chunk = Take();

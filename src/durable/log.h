@@ -84,17 +84,16 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/timed_mutex.h"
 #include "durable/log_files.h"
 #include "durable/log_format.h"
@@ -234,9 +233,9 @@ class Log {
   static constexpr uint64_t kForDeletesMax = uint64_t{4} << 20;
   static constexpr Version kNoFloor = UINT64_MAX;
 
-  Status Refusal(const Need& need) const;
-  uint64_t RoomFor(const Need& need) const;
-  Floor EnterWith(uint32_t keyspace, uint64_t bytes);
+  Status Refusal(const Need& need) const SKEP_REQUIRES(mutex_);
+  uint64_t RoomFor(const Need& need) const SKEP_REQUIRES(mutex_);
+  Floor EnterWith(uint32_t keyspace, uint64_t bytes) SKEP_REQUIRES(mutex_);
   Status TakeSpace(uint64_t bytes);
   void NoteRoom();
   bool IsTooOld() const;
@@ -244,27 +243,27 @@ class Log {
   uint64_t UnsyncedMs() const;
   Keyspace& KeyspaceOf(uint32_t index);
   const Keyspace& KeyspaceOf(uint32_t index) const;
-  void TakeAway(Floor floor);
-  void AppendRecord(std::string_view payload, uint32_t payload_crc);
-  Chunk Take();
-  void AppendProgress();
-  Status WriteTaken();
-  Status WriteChunk(Chunk chunk);
-  void Keep(Chunk chunk);
-  void SetSynced(uint64_t position);
-  void ReleaseWritten();
+  void TakeAway(Floor floor) SKEP_REQUIRES(mutex_);
+  void AppendRecord(std::string_view payload, uint32_t payload_crc) SKEP_REQUIRES(mutex_);
+  Chunk Take() SKEP_REQUIRES(writing_);
+  void AppendProgress() SKEP_REQUIRES(mutex_);
+  Status WriteTaken() SKEP_REQUIRES(writing_);
+  Status WriteChunk(Chunk chunk) SKEP_REQUIRES(writing_);
+  void Keep(Chunk chunk) SKEP_REQUIRES(writing_);
+  void SetSynced(uint64_t position) SKEP_REQUIRES(writing_);
+  void ReleaseWritten() SKEP_REQUIRES(writing_);
   void ReleaseSynced();
   bool SyncHere(const ReleaseGate& synced, Version ticket);
-  Status Sync();
-  Status Mend();
-  Status WriteEnd();
+  Status Sync() SKEP_REQUIRES(syncing_);
+  Status Mend() SKEP_REQUIRES(writing_);
+  Status WriteEnd() SKEP_REQUIRES(writing_);
   bool HasFailed();
   void AskSync();
   bool LacksWanted();
   bool SyncIfDue();
   Status SeeToSpace();
   bool GiveBackSpace();
-  void SetFailed(Status status);
+  void SetFailed(Status status) SKEP_REQUIRES(writing_);
   void Wake();
   void RunThread();
 
@@ -272,29 +271,29 @@ class Log {
   LogFiles segments_;
   std::atomic<LogSync> policy_;
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::string pending_;       // records, ready to be written
-  uint64_t end_ = 0;          // behind them
-  std::vector<Held> floors_;
-  std::vector<Floor> free_floors_;
+  mutable Mutex mutex_;                          // guards what follows
+  std::string pending_ SKEP_GUARDED_BY(mutex_);  // records, ready to be written
+  uint64_t end_ SKEP_GUARDED_BY(mutex_) = 0;     // behind them
+  std::vector<Held> floors_ SKEP_GUARDED_BY(mutex_);
+  std::vector<Floor> free_floors_ SKEP_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Keyspace>> keyspaces_;
-  Status failure_;  // of a write or sync
-  Status space_;    // why there is no next segment
-  uint64_t drop_before_ = 0;
-  uint64_t entered_bytes_ = 0;  // that those who have not left may append
-  LogFiles::Room room_;
+  Status failure_;                        // of a write or sync
+  Status space_ SKEP_GUARDED_BY(mutex_);  // why there is no next segment
+  uint64_t drop_before_ SKEP_GUARDED_BY(mutex_) = 0;
+  uint64_t entered_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // that those who have not left may append
+  LogFiles::Room room_ SKEP_GUARDED_BY(mutex_);
 
   // Taken before writing_. Who holds it syncs, or mends.
   TimedMutex syncing_;
-  uint64_t recent_sync_ns_ = 0;            // a moving average; guarded by syncing_
-  std::atomic<bool> sync_is_brief_{true};  // relaxed: a hint
+  uint64_t recent_sync_ns_ SKEP_GUARDED_BY(syncing_) = 0;  // a moving average; guarded by syncing_
+  std::atomic<bool> sync_is_brief_{true};                  // relaxed: a hint
 
   // Taken before mutex_. Who holds it writes; guards what follows.
-  std::mutex writing_;
-  std::vector<Chunk> kept_;  // not synced, or not even written
-  size_t kept_bytes_ = 0;
-  bool has_failed_ = false;
-  bool has_ended_ = false;
+  Mutex writing_;
+  std::vector<Chunk> kept_ SKEP_GUARDED_BY(writing_);  // not synced, or not even written
+  size_t kept_bytes_ SKEP_GUARDED_BY(writing_) = 0;
+  bool has_failed_ SKEP_GUARDED_BY(writing_) = false;
+  bool has_ended_ SKEP_GUARDED_BY(writing_) = false;
 
   // Taken before mutex_, and after the two above. Who holds it takes space from the disk or
   // drops segments.
@@ -318,10 +317,10 @@ class Log {
   uint64_t next_check_ms_ = 0;                    // Step's
   Status checked_;                                // Step's
 
-  std::mutex thread_mutex_;  // guards what follows
-  std::condition_variable wake_;
-  bool is_woken_ = false;
-  bool is_stopping_ = false;
+  Mutex thread_mutex_;  // guards what follows
+  ConditionVariable wake_;
+  bool is_woken_ SKEP_GUARDED_BY(thread_mutex_) = false;
+  bool is_stopping_ SKEP_GUARDED_BY(thread_mutex_) = false;
   std::thread thread_;
 };
 

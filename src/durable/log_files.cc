@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/mutex.h"
 #include "durable/directory.h"
 
 namespace skep::durable {
@@ -24,13 +25,13 @@ std::string_view Zeroes(uint64_t count) {
 
 Status LogFiles::Begin(uint64_t position, std::string_view bytes) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     lost_ = {};
   }
   if (const Status s = FindEpoch(); !s.ok()) return s;
   if (const Status s = WriteNext(bytes); !s.ok()) return s;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     unsynced_.clear();
     current_.file = nullptr;
   }
@@ -72,7 +73,7 @@ Status LogFiles::WriteNext(std::string_view bytes) {
 
 // What is in the next segment is not known any more: another one is made.
 void LogFiles::LeaveNext() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   next_ = nullptr;
   next_bytes_ = 0;
 }
@@ -81,14 +82,14 @@ void LogFiles::LeaveNext() {
 Status LogFiles::TakeNext(uint64_t begin, uint64_t position) {
   const std::string name = PathOf(SegmentName({.begin = begin, .epoch = *epoch_}));
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     unsynced_.reserve(unsynced_.size() + 1);  // nothing behind the renaming may fail
   }
   if (const Status s = files_.Rename(NextPath(), name); !s.ok()) {
     LeaveNext();  // it may have got the name
     return s;
   }
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (current_.file != nullptr) unsynced_.push_back(current_.file);
   const uint64_t filled = begin + std::min(kFilledAtFirst, segment_bytes_);  // by Prepare()
   current_ = {.file = std::exchange(next_, nullptr),
@@ -101,17 +102,17 @@ Status LogFiles::TakeNext(uint64_t begin, uint64_t position) {
 }
 
 bool LogFiles::IsFilled(uint64_t ahead) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint64_t to = std::min(position_ + ahead, current_.end());
   return current_.file == nullptr || current_.filled >= to;
 }
 
 void LogFiles::FillAhead() {
   while (!IsFilled(kFilledAhead)) {
-    std::lock_guard filling(filling_);
+    const MutexLock filling(filling_);
     Segment segment;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       segment = current_;
     }
     const uint64_t end = segment.end();
@@ -119,7 +120,7 @@ void LogFiles::FillAhead() {
     const std::string_view zeroes = Zeroes(std::min(kPiece, end - segment.filled));
     const Status s = segment.file->WriteAt(segment.filled - segment.begin, zeroes);
     if (!s.ok()) return;
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (current_.file == segment.file) current_.filled = segment.filled + zeroes.size();
   }
 }
@@ -127,7 +128,7 @@ void LogFiles::FillAhead() {
 Status LogFiles::Write(std::string_view bytes) {
   uint64_t end = 0;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     end = current_.end();
   }
   const bool is_full = position_ > current_.begin && position_ + bytes.size() > end;
@@ -136,13 +137,17 @@ Status LogFiles::Write(std::string_view bytes) {
   if (is_full && is_prepared()) {
     const Status s = TakeNext(position_, position_);
     if (!s.ok() && s.detail() != ENOENT) return s;
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     lost_ = s;
   }
-  std::unique_lock filling(filling_, std::defer_lock);
-  if (!IsFilled(bytes.size())) filling.lock();
+  if (IsFilled(bytes.size())) return WriteAtEnd(bytes);
+  const MutexLock filling(filling_);
+  return WriteAtEnd(bytes);
+}
+
+Status LogFiles::WriteAtEnd(std::string_view bytes) {
   if (const Status s = current_.file->WriteAt(position_ - current_.begin, bytes); !s.ok()) return s;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   position_ += bytes.size();
   current_.filled = std::max(current_.filled, position_);
   return {};
@@ -154,7 +159,7 @@ Result<uint64_t> LogFiles::Sync() {
   uint64_t position = 0;
   bool names = false;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     to_sync = unsynced_;
     ended = std::ssize(unsynced_);
     if (current_.file != nullptr) to_sync.push_back(current_.file);
@@ -168,13 +173,13 @@ Result<uint64_t> LogFiles::Sync() {
     if (const Status s = files_.SyncDirectory(directory_); !s.ok()) return Fail(s);
   }
   // The one that was current may have been written to since, and have ended: it stays then.
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   unsynced_.erase(unsynced_.begin(), unsynced_.begin() + ended);
   return position;
 }
 
 bool LogFiles::is_prepared() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return next_ != nullptr;
 }
 
@@ -192,7 +197,7 @@ Status LogFiles::Prepare(uint64_t bytes) {
   std::shared_ptr<File> next;
   uint64_t has = 0;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!lost_.ok()) return lost_;
     next = next_;
     has = next_bytes_;
@@ -202,7 +207,7 @@ Status LogFiles::Prepare(uint64_t bytes) {
   Status s = LeavesFree(wanted - has);
   if (!s.ok()) return s;
   s = next->Allocate(wanted);
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!s.ok()) {
     // What it has taken all the same is missed elsewhere. The writer may have taken the segment.
     if (next_ == next) static_cast<void>(next->Truncate(has));
@@ -224,14 +229,14 @@ Status LogFiles::MakeNext(uint64_t wanted, bool leaves_free) {
     static_cast<void>(files_.Remove(NextPath()));  // what it has taken is missed elsewhere
     return s;
   }
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   next_ = std::move(*file);
   next_bytes_ = wanted;
   return {};
 }
 
 LogFiles::Room LogFiles::room() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (current_.file == nullptr) return {};
   return {.position = position_,
           .current = current_.end() - std::min(current_.end(), position_),
@@ -241,12 +246,12 @@ LogFiles::Room LogFiles::room() const {
 Status LogFiles::Check() {
   std::string path;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (current_.file == nullptr) return {};
     path = PathOf(SegmentName({.begin = current_.begin, .epoch = *epoch_}));
   }
   const auto file = files_.Open(path, FileSystem::Mode::kRead);
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // If the current one is there only the next one was gone, and another one can be made.
   if (file) lost_ = {};
   if (!lost_.ok()) return lost_;

@@ -10,13 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/file.h"
+#include "base/mutex.h"
 #include "durable/directory.h"
 #include "durable/log_format.h"
 
@@ -107,6 +107,7 @@ class LogFiles {
   Status WriteNext(std::string_view bytes);
   Status TakeNext(uint64_t begin, uint64_t position);
   void LeaveNext();
+  Status WriteAtEnd(std::string_view bytes);
   static std::vector<SegmentId> WithoutAnythingFrom(uint64_t position,
                                                     const std::vector<SegmentId>& chain);
   Status MakeNext(uint64_t wanted, bool leaves_free);
@@ -122,17 +123,19 @@ class LogFiles {
   bool has_superseded_ = false;
   std::atomic<uint64_t> kept_free_{0};  // relaxed: a wish
 
-  std::mutex filling_;  // held while zeroes are written; taken before mutex_
+  Mutex filling_;  // held while zeroes are written; taken before mutex_
   // Guards what follows. Not held during input and output, but for the way back of a growth that
   // has failed.
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   Segment current_;
   uint64_t position_ = 0;  // its writer may read it without the mutex
   std::shared_ptr<File> next_;
-  uint64_t next_bytes_ = 0;  // taken from the disk
-  Status lost_;              // the directory has lost the next segment, so the current one grows
-  std::vector<std::shared_ptr<File>> unsynced_;  // segments before the current one
-  bool names_unsynced_ = false;
+  uint64_t next_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // taken from the disk
+  Status lost_
+      SKEP_GUARDED_BY(mutex_);  // the directory has lost the next segment, so the current one grows
+  std::vector<std::shared_ptr<File>> unsynced_
+      SKEP_GUARDED_BY(mutex_);  // segments before the current one
+  bool names_unsynced_ SKEP_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace skep::durable

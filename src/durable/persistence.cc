@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/cpu.h"
+#include "base/mutex.h"
 #include "durable/directory.h"
 #include "durable/directory_engines.h"
 #include "durable/log_format.h"
@@ -94,7 +95,7 @@ Result<std::unique_ptr<Persistence>> Persistence::Open(FileSystem& files, Clock&
 std::unique_ptr<Engine> Persistence::Wrap(uint32_t keyspace, std::unique_ptr<Engine> engine) {
   const std::string name = engine->format();
   auto durable = std::make_unique<DurableEngine>(std::move(engine), keyspace, log_);
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   engines_[keyspace] = durable.get();
   const auto [at, is_new] = recorded_.emplace(keyspace, name);
   if (is_new) {
@@ -117,7 +118,7 @@ Status Persistence::ListKeyspaces() {
 }
 
 DurableEngine* Persistence::EngineOf(uint32_t keyspace) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = engines_.find(keyspace);
   return at == engines_.end() ? nullptr : at->second;
 }
@@ -129,7 +130,7 @@ Status Persistence::Recover(Keyspaces& keyspaces, RecoveryReport* report, std::s
   Status status = Fill(keyspaces, &tail, report, problem);
   if (!status.ok()) return status;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_recovered_ = true;
     status = ListKeyspaces();
   }
@@ -211,7 +212,7 @@ Status Persistence::Load(Keyspaces& keyspaces, const RecoveryStart& start, Recov
     return s;
   }
   report->snapshot_ns = clock_.MonotonicNs() - begin_ns;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   snapshots_.log_position = start.position;
   snapshots_.last_items = report->snapshot_items;
   snapshots_.last_bytes = SizeOf(start.snapshot);
@@ -234,7 +235,7 @@ Status Persistence::LoadWhole(Keyspaces& keyspaces, const RecoveryStart& start,
   if (const Status s = LoadSnapshot(**reader, engine_of, recovery_threads_); !s.ok()) return s;
   StartEngines((*reader)->keyspaces());
   report->snapshot_items = (*reader)->items();
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   snapshots_.last_ms = (*reader)->created_ms();
   return {};
 }
@@ -389,7 +390,7 @@ Status Persistence::FinishRepair(RepairReport* report) {
 // ---- Snapshots ----
 
 SnapshotStatistics Persistence::snapshots() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SnapshotStatistics now = snapshots_;
   now.is_saving = now.is_saving || is_wanted_;
   return now;
@@ -399,7 +400,7 @@ Status Persistence::Save() {
   const uint64_t begin_ms = clock_.MonotonicMs();
   SnapshotStatistics statistics;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (snapshots_.is_saving) return {Code::kUnavailable, "a snapshot is being written"};
     snapshots_.is_saving = true;
     is_wanted_ = false;
@@ -417,7 +418,7 @@ Status Persistence::Save() {
   statistics.last_took_ms = clock_.MonotonicMs() - begin_ms;
   statistics.is_saving = false;
   ++statistics.finished;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   failures_ = statistics.last_status.ok() ? 0 : failures_ + 1;
   statistics.for_space = snapshots_.for_space;
   snapshots_ = statistics;
@@ -427,7 +428,7 @@ Status Persistence::Save() {
 // Gives the reserve back if there is little else. The log leaves free what the snapshot needs; if
 // there is less, only what the reserve had.
 void Persistence::MakeSpaceForSnapshot() {
-  std::lock_guard space(space_mutex_);
+  const MutexLock space(space_mutex_);
   const uint64_t free = free_bytes();
   if (free + reserve_.held() < bytes_to_write_) {
     bytes_to_write_ = std::min(bytes_to_write_, reserve_.held());
@@ -438,20 +439,20 @@ void Persistence::MakeSpaceForSnapshot() {
 
 bool Persistence::RequestSave() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (snapshots_.is_saving || std::exchange(is_wanted_, true)) return false;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   return true;
 }
 
 void Persistence::SetSavePoints(std::vector<SavePoint> points) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   save_points_ = std::move(points);
 }
 
 void Persistence::SetAutoSnapshot(const AutoSnapshot& options) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto_snapshot_ = options;
 }
 
@@ -510,14 +511,14 @@ bool Persistence::IsDueForSpace(uint64_t free_bytes) const {
 
 // The reserve, and what the log leaves free beside it.
 void Persistence::KeepSpace() {
-  std::lock_guard space(space_mutex_);
+  const MutexLock space(space_mutex_);
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (snapshots_.is_saving) return;  // what is being written sees to it
   }
   if (free_bytes() >= reserve_.bytes() || reserve_.IsThere()) reserve_.Hold();
   const uint64_t free = free_bytes();
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint64_t bytes = SnapshotBytes();
   const uint64_t wanted = std::max(reserve_.bytes(), bytes) - reserve_.held();
   const bool leaves = free >= wanted && IsWorthIt(LogBytes() + (free - wanted), bytes);
@@ -527,10 +528,10 @@ void Persistence::KeepSpace() {
 void Persistence::StartThreads() {
   log_.set_news_hook([this] {
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       has_log_news_ = true;
     }
-    wake_.notify_all();
+    wake_.NotifyAll();
   });
   log_.StartThread();
   last_begin_ms_ = clock_.MonotonicMs();
@@ -542,17 +543,18 @@ void Persistence::StartThreads() {
 
 void Persistence::RunSaver() {
   constexpr std::chrono::seconds kLook(1);
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!is_stopping_) {
-    wake_.wait_for(lock, kLook, [&] { return is_wanted_ || has_log_news_ || is_stopping_; });
+    const auto until = std::chrono::steady_clock::now() + kLook;
+    while (!is_wanted_ && !has_log_news_ && !is_stopping_ && wake_.WaitUntil(mutex_, until)) {
+    }
     has_log_news_ = false;
     if (is_stopping_) return;
-    lock.unlock();
     try {
+      const MutexUnlock unlock(mutex_);
       StepSaver();
     } catch (const std::bad_alloc&) {  // the next step does it
     }
-    lock.lock();
   }
 }
 
@@ -560,7 +562,7 @@ bool Persistence::StepSaver() {
   KeepSpace();
   const uint64_t free_bytes = this->free_bytes();
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     static_cast<void>(ListKeyspaces());  // if that has failed before
     if (!is_wanted_ && !IsDue(free_bytes)) return false;
   }
@@ -570,10 +572,10 @@ bool Persistence::StepSaver() {
 
 void Persistence::StopThreads() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_stopping_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   if (saver_.joinable()) saver_.join();
   log_.StopThread();
 }
@@ -592,7 +594,7 @@ Status Persistence::WriteSnapshot(SnapshotStatistics* statistics) {
   const uint64_t begun_ms = clock_.WallMs();
   std::map<uint32_t, DurableEngine*> engines;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     engines = engines_;
   }
   const std::string path = PathOf(SnapshotName(position));

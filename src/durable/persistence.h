@@ -29,15 +29,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/store_time.h"
 #include "durable/directory.h"
 #include "durable/disk_reserve.h"
@@ -200,7 +199,7 @@ class Persistence final : public EngineWrapper {
   uint64_t snapshot_now_ms_ = 0;   // the latest of the time of its keyspaces
   std::set<std::string> damaged_;  // files that a repair keeps
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;  // guards what follows
   KeyspaceEngines recorded_;
   bool is_listed_ = false;     // the list of keyspaces has all of recorded_
   bool is_recovered_ = false;  // before that no list is written
@@ -214,12 +213,12 @@ class Persistence final : public EngineWrapper {
   bool is_wanted_ = false;
   bool has_log_news_ = false;  // it has taken space, or has found none
   std::atomic<bool> is_stopping_{false};
-  std::condition_variable wake_;
+  ConditionVariable wake_;
   std::thread saver_;
 
   // Taken before mutex_. Held while the reserve and what the log leaves free are set, also by a
   // snapshot that begins: it waits for a disk that does not answer, but is not refused.
-  std::mutex space_mutex_;
+  Mutex space_mutex_;
   DiskReserve reserve_;
   // That the log is to leave free for the snapshot being written. Only its writer looks at it.
   uint64_t bytes_to_write_ = 0;

@@ -5,12 +5,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "durable/feed.h"
 #include "engine/bulk_load.h"
 
@@ -96,7 +96,7 @@ class Loading {
     for (size_t i = next_++; i < tasks_.size(); i = next_++) {
       const Status s = tasks_[i].bulk == nullptr ? PutAll(tasks_[i]) : Fill(tasks_[i], i);
       if (s.ok()) continue;
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (first_.ok()) first_ = s;
       next_ = tasks_.size();
     }
@@ -142,7 +142,7 @@ class Loading {
   std::vector<Task> tasks_;
   std::vector<std::unique_ptr<BulkLoad>> bulks_;
   std::atomic<size_t> next_{0};  // task
-  std::mutex mutex_;
+  Mutex mutex_;
   Status first_;  // that was not good; guarded by the mutex
 };
 

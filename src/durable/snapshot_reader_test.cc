@@ -8,9 +8,9 @@
 
 #include <atomic>
 #include <filesystem>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.h"
 #include "durable/snapshot_test.h"
 #include "sim/sim_file.h"
 
@@ -277,14 +277,14 @@ TEST(SnapshotReader, BlocksInAnyOrderByThreads) {
   ASSERT_GT((*reader)->block_count(), 5u);
 
   std::atomic<size_t> next = 0;
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<TestItem> items;
   const auto work = [&] {
     for (size_t i = next++; i < (*reader)->block_count(); i = next++) {
       EXPECT_TRUE((*reader)
                       ->ReadBlock(i,
                                   [&](const SnapshotItem& item) {
-                                    const std::lock_guard lock(mutex);
+                                    const MutexLock lock(mutex);
                                     items.push_back(
                                         {0, std::string(item.key), std::string(item.value)});
                                     return Status();

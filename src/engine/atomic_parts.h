@@ -19,8 +19,8 @@
 #include <optional>
 
 #include "engine/batch_writer.h"
-#include "engine/sequence_numbers.h"
 #include "engine/point.h"
+#include "engine/sequence_numbers.h"
 #include "engine/watches.h"
 
 namespace skep {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <tuple>
 
 #include "base/decimal.h"
+#include "base/mutex.h"
 #include "engine/element_functions.h"
 
 namespace skep {
@@ -15,7 +15,7 @@ namespace {
 using Name = std::tuple<FunctionKind, std::string, Element>;
 
 struct Registry {
-  std::mutex mutex;
+  Mutex mutex;
   std::map<Name, std::unique_ptr<Function>> by_name;  // guarded by mutex
 
   Registry() {
@@ -45,7 +45,7 @@ Result<const Function*> Register(Function function) {
                 function.name.size());
   }
   Registry& registry = TheRegistry();
-  std::lock_guard lock(registry.mutex);
+  const MutexLock lock(registry.mutex);
   const Function* const added = registry.Add(std::move(function));
   if (added == nullptr) {
     return Fail(Code::kInvalidArgument, "a function of that name is registered");
@@ -102,14 +102,14 @@ const Function* FindFunction(std::string_view name) {
 
 const Function* FindFunction(FunctionKind kind, std::string_view name, Element element) {
   Registry& registry = TheRegistry();
-  std::lock_guard lock(registry.mutex);
+  const MutexLock lock(registry.mutex);
   const auto at = registry.by_name.find({kind, std::string(name), element});
   return at == registry.by_name.end() ? nullptr : at->second.get();
 }
 
 std::vector<const Function*> AllFunctions() {
   Registry& registry = TheRegistry();
-  std::lock_guard lock(registry.mutex);
+  const MutexLock lock(registry.mutex);
   std::vector<const Function*> all;
   for (const auto& [name, function] : registry.by_name) all.push_back(function.get());
   return all;

@@ -1,8 +1,9 @@
 #include "engine/release_gate.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace skep {
 
@@ -15,7 +16,7 @@ void ReleaseGate::Release(Version version) {
 
   std::vector<Waiter> ready;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const Version now = released();
     const auto later = std::partition(waiters_.begin(), waiters_.end(),
                                       [now](const Waiter& w) { return w.ticket > now; });
@@ -31,7 +32,7 @@ void ReleaseGate::Release(Version version) {
 void ReleaseGate::CallWhenReleased(Version ticket, std::function<void()> then) {
   if (IsReleased(ticket)) return then();
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const Version lowest = lowest_wanted_.load(std::memory_order_seq_cst);
     lowest_wanted_.store(std::min(lowest, ticket), std::memory_order_seq_cst);
     if (!IsReleased(ticket)) {
@@ -45,16 +46,16 @@ void ReleaseGate::CallWhenReleased(Version ticket, std::function<void()> then) {
 
 void ReleaseGate::Wait(Version ticket) {
   if (IsReleased(ticket)) return;
-  std::mutex mutex;
-  std::condition_variable released;
+  Mutex mutex;
+  ConditionVariable released;
   bool done = false;
   CallWhenReleased(ticket, [&] {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     done = true;
-    released.notify_one();
+    released.NotifyOne();
   });
-  std::unique_lock lock(mutex);
-  released.wait(lock, [&] { return done; });
+  const MutexLock lock(mutex);
+  while (!done) released.Wait(mutex);
 }
 
 }  // namespace skep

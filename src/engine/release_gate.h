@@ -19,9 +19,9 @@
 
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "skep/batch.h"
 
 namespace skep {
@@ -50,8 +50,8 @@ class ReleaseGate {
 
   std::atomic<Version> released_{0};
   std::atomic<Version> lowest_wanted_{UINT64_MAX};
-  std::mutex mutex_;
-  std::vector<Waiter> waiters_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<Waiter> waiters_ SKEP_GUARDED_BY(mutex_);  // guarded by mutex_
 };
 
 }  // namespace skep

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/random.h"
 
 namespace skep {
@@ -22,7 +23,7 @@ uint64_t Watches::NewId() {
 uint64_t Watches::HashOf(std::string_view key) { return XXH3_64bits(key.data(), key.size()); }
 
 std::optional<uint64_t> Watches::Add(std::string_view key) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const size_t bytes_max = BytesOfKey(key) + kWatchBytes;
   if (budget_ != nullptr && !budget_->HasRoomFor(bytes_max)) return std::nullopt;
   auto at = keys_.find(key);
@@ -51,7 +52,7 @@ std::optional<uint64_t> Watches::Add(std::string_view key) {
 }
 
 void Watches::Arm(uint64_t watch, bool present, uint64_t deadline_ms) noexcept {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = by_id_.find(watch);
   if (at == by_id_.end()) return;
   Watch& armed = at->second;
@@ -65,7 +66,7 @@ void Watches::Arm(uint64_t watch, bool present, uint64_t deadline_ms) noexcept {
 }
 
 void Watches::Remove(uint64_t watch) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = by_id_.find(watch);
   if (at == by_id_.end()) return;
   const Keys::iterator key = at->second.key;
@@ -102,7 +103,7 @@ void TouchCohort(CohortPointer& cohort, Version version) {
 void Watches::TouchWatched(std::string_view key, Version version) {
   const uint64_t hash = HashOf(key);
   if (cells_[hash % kCells].load(std::memory_order_relaxed) == 0) return;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto [at, end] = by_hash_.equal_range(hash); at != end; ++at) {
     if (at->second->first != key) continue;
     TouchCohort(at->second->second.present, version);
@@ -112,7 +113,7 @@ void Watches::TouchWatched(std::string_view key, Version version) {
 
 void Watches::TouchWatchedRange(std::string_view lo, std::string_view hi, bool unbounded,
                                 Version version) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto at = keys_.lower_bound(lo); at != keys_.end(); ++at) {
     if (!unbounded && at->first >= hi) return;
     // A watched key that is not touched is as it was when it was armed.
@@ -122,7 +123,7 @@ void Watches::TouchWatchedRange(std::string_view lo, std::string_view hi, bool u
 
 std::optional<Watches::Seen> Watches::Judge(uint64_t watch, std::string_view key,
                                             uint64_t now_ms) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = by_id_.find(watch);
   if (at == by_id_.end()) return std::nullopt;
   const Watch& w = at->second;

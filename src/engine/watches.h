@@ -32,13 +32,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "base/memory_budget.h"
+#include "base/mutex.h"
 #include "skep/batch.h"
 
 namespace skep {
@@ -105,18 +105,18 @@ class Watches {
   static uint64_t HashOf(std::string_view key);
   void TouchWatched(std::string_view key, Version version);
   void TouchWatchedRange(std::string_view lo, std::string_view hi, bool unbounded, Version version);
-  void Charge(size_t bytes);
-  void Release(size_t bytes);
-  void DropKey(Keys::iterator key);
+  void Charge(size_t bytes) SKEP_REQUIRES(mutex_);
+  void Release(size_t bytes) SKEP_REQUIRES(mutex_);
+  void DropKey(Keys::iterator key) SKEP_REQUIRES(mutex_);
 
   MemoryBudget* budget_ = nullptr;
   std::atomic<uint32_t> count_{0};
   std::array<std::atomic<uint32_t>, kCells> cells_{};  // how many watched keys have this hash
-  mutable std::mutex mutex_;                           // guards everything below
-  Keys keys_;
-  std::unordered_multimap<uint64_t, Keys::iterator> by_hash_;  // the same
-  std::unordered_map<uint64_t, Watch> by_id_;
-  size_t bytes_ = 0;  // charged
+  mutable Mutex mutex_;                                // guards everything below
+  Keys keys_ SKEP_GUARDED_BY(mutex_);
+  std::unordered_multimap<uint64_t, Keys::iterator> by_hash_ SKEP_GUARDED_BY(mutex_);  // the same
+  std::unordered_map<uint64_t, Watch> by_id_ SKEP_GUARDED_BY(mutex_);
+  size_t bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // charged
 };
 
 }  // namespace skep

@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace skep {
 namespace {
@@ -204,14 +205,14 @@ TEST_F(WatchesTest, SharedCells) {
 // counter is still what it was.
 TEST_F(WatchesTest, NoWriteIsMissed) {
   constexpr int kRounds = 5000;
-  std::mutex node;
+  Mutex node;
   uint64_t counter = 0;  // guarded by node
   {
     std::vector<std::jthread> threads;
     for (int writer = 0; writer < 2; ++writer) {
       threads.emplace_back([&] {
         for (int i = 0; i < kRounds; ++i) {
-          std::lock_guard lock(node);
+          const MutexLock lock(node);
           watches_.Touch("key", counter + 1);
           ++counter;
         }
@@ -223,13 +224,13 @@ TEST_F(WatchesTest, NoWriteIsMissed) {
           const uint64_t watch = watches_.Add("key").value();
           uint64_t read = 0;
           {
-            std::lock_guard lock(node);
+            const MutexLock lock(node);
             watches_.Arm(watch, true, 0);
             read = counter;
           }
           if (i % 2 == 0) std::this_thread::yield();
           {
-            std::lock_guard lock(node);
+            const MutexLock lock(node);
             const auto seen = watches_.Judge(watch, "key", 1);
             ASSERT_TRUE(seen.has_value());
             ASSERT_EQ(seen->unchanged, counter == read);

@@ -45,8 +45,7 @@ void ReadRun::Do(uint32_t slot, uint32_t count) {
   }
   Sort(count);
   left_ = count;
-  groups_.Fetch(
-      count, [this](uint32_t i) { return window_.hashes[i]; }, &window_.lines);
+  groups_.Fetch(count, [this](uint32_t i) { return window_.hashes[i]; }, &window_.lines);
   groups_.Run([this](Partition& partition, Groups::Group& group) {
     Look(partition.table, group);
     Note(partition);

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <memory_resource>
-#include <mutex>
 #include <vector>
 
 #include "base/crew.h"
 #include "base/epochs.h"
+#include "base/mutex.h"
 #include "engine/engine.h"
 #include "engine/sequence_numbers.h"
 #include "hashleaf/leaf_map.h"
@@ -44,7 +44,7 @@ struct SnapshotIteratorState {
   // Of the open iterator; 0: none. It begins while every leaf is locked, so relaxed for who has
   // one.
   std::atomic<uint64_t> id{0};
-  std::mutex mutex;  // guards what is below
+  Mutex mutex;  // guards what is below
   BudgetedMemory memory;
   uint64_t last_id = 0;
   bool is_lost = false;
@@ -83,9 +83,9 @@ struct Core {
   // Makes a map with what is `unpublished`, and without those that are dead. The caller has
   // `structure`. If it throws, nothing is changed, and it can be done later: links lead to leaves
   // that the map has not, and from those that it still has.
-  void Publish();
+  void Publish() SKEP_REQUIRES(structure);
   // Leaves that were split off and are to come into the map, linked.
-  void AddUnpublished(const std::vector<Leaf<K>*>& added);
+  void AddUnpublished(const std::vector<Leaf<K>*>& added) SKEP_REQUIRES(structure);
 
   // The engine gives up what it can do without. The caller holds no leaf.
   void GiveWay();
@@ -100,9 +100,9 @@ struct Core {
   SequenceNumbers numbers;
   Memory memory;
   Epochs epochs;
-  std::mutex structure;            // taken to publish, before leaves are locked
-  Leaf<K>* unpublished = nullptr;  // guarded by `structure`
-  std::vector<Leaf<K>*> dead;      // those that the map still has; likewise
+  Mutex structure;  // taken to publish, before leaves are locked
+  Leaf<K>* unpublished SKEP_GUARDED_BY(structure) = nullptr;  // guarded by `structure`
+  std::vector<Leaf<K>*> dead SKEP_GUARDED_BY(structure);  // those that the map still has; likewise
   std::atomic<const LeafMap<K>*> map{nullptr};
   SnapshotIteratorState<K> snapshot;
   Crew crew;

@@ -82,7 +82,7 @@ class LeafMap {
     return count;
   }
   struct Free {
-    void operator()(K* numbers) const { ::operator delete (numbers, std::align_val_t{64}); }
+    void operator()(K* numbers) const { ::operator delete(numbers, std::align_val_t{64}); }
   };
   static size_t RoundUp(size_t size) { return (size + kGroup - 1) / kGroup * kGroup; }
 
@@ -97,7 +97,7 @@ LeafMap<K>::LeafMap(std::vector<Leaf<K>*> leaves) : leaves_(std::move(leaves)) {
   std::vector<size_t> sizes = {leaves_.size()};
   while (sizes.back() > kGroup) sizes.push_back(RoundUp(sizes.back()) / kGroup);
   for (const size_t size : sizes) count_ += RoundUp(size);
-  numbers_.reset(static_cast<K*>(::operator new (count_ * sizeof(K), std::align_val_t{64})));
+  numbers_.reset(static_cast<K*>(::operator new(count_ * sizeof(K), std::align_val_t{64})));
   K* at = numbers_.get();
   for (const size_t size : sizes) {
     for (size_t i = 0; i < size; ++i) {

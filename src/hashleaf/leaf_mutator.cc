@@ -266,7 +266,7 @@ bool LeafMutator<K>::Merge(Leaf<K>& left, Leaf<K>& right) {
 template <typename K>
 void LeafMutator<K>::Publish() {
   if (added_.empty()) return;
-  const std::lock_guard lock(core_.structure);
+  const MutexLock lock(core_.structure);
   core_.AddUnpublished(added_);
   added_.clear();
   try {
@@ -281,7 +281,7 @@ template <typename K>
 void LeafMutator<K>::KeepImage(Leaf<K>& leaf, uint64_t id) {
   leaf.snapshot = id;
   SnapshotIteratorState<K>& snapshot = core_.snapshot;
-  const std::lock_guard lock(snapshot.mutex);
+  const MutexLock lock(snapshot.mutex);
   const bool is_over = snapshot.id.load(std::memory_order_relaxed) != id || snapshot.is_lost ||
                        snapshot.is_done || leaf.last < snapshot.from;
   if (is_over) return;

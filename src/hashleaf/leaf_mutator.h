@@ -68,9 +68,9 @@ inline LeafMutator<K>::Stored LeafMutator<K>::Store(Leaf<K>& leaf, K key, uint64
     CopyValue(found, value, core_.format.value_bytes);
   } else {
     while (!leaf.table.Add(key, hash, value)) [[unlikely]] {
-        if (!MakeRoom(leaf, key, limit)) return Stored::kNoMemory;
-        if (!leaf.Has(key)) return Stored::kElsewhere;
-      }
+      if (!MakeRoom(leaf, key, limit)) return Stored::kNoMemory;
+      if (!leaf.Has(key)) return Stored::kElsewhere;
+    }
     leaf.ShowSize();
   }
   if (leaf.run != nullptr) NoteInRun(leaf, leaf.run->Put(key, value), key, value);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
 #include <utility>
 
 #include "base/arena.h"
+#include "base/mutex.h"
 
 namespace skep::hashleaf {
 
@@ -19,11 +19,11 @@ class Memory {
 
   // Uninitialised; no address: there is none, the limit or the system refuses.
   ArenaAddress Allocate(size_t bytes, Arena::Limit limit) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return arena_.Allocate(cache_, bytes, limit);
   }
   void Free(ArenaAddress at, size_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     arena_.Free(cache_, at, bytes);
   }
   std::byte* At(ArenaAddress at) const { return arena_.At(at); }
@@ -32,8 +32,8 @@ class Memory {
 
  private:
   Arena arena_;
-  std::mutex mutex_;  // guards cache_
-  Arena::Cache cache_;
+  Mutex mutex_;
+  Arena::Cache cache_ SKEP_GUARDED_BY(mutex_);
 };
 
 // Bytes of the memory, or none. Owner: one thread at a time.

@@ -12,7 +12,7 @@ Result<std::unique_ptr<PairIterator>> SnapshotIterator<K>::Open(Core<K>& core, u
   LeafLocks<K> locks(core);
   locks.Lock({0, kKeyMax<K>});
   SnapshotIteratorState<K>& state = core.snapshot;
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   if (state.id.load(std::memory_order_relaxed) != 0) {
     return Fail(Code::kUnavailable, "another snapshot is being read");
   }
@@ -29,7 +29,7 @@ Result<std::unique_ptr<PairIterator>> SnapshotIterator<K>::Open(Core<K>& core, u
 template <typename K>
 SnapshotIterator<K>::~SnapshotIterator() {
   if (id_ == 0) return;
-  const std::lock_guard lock(core_.snapshot.mutex);
+  const MutexLock lock(core_.snapshot.mutex);
   core_.snapshot.id.store(0, std::memory_order_relaxed);
   core_.snapshot.images.clear();
 }
@@ -55,7 +55,7 @@ Status SnapshotIterator<K>::TakeLeaf() {
   SnapshotIteratorState<K>& state = core_.snapshot;
   LeafLocks<K> locks(core_);
   Leaf<K>& leaf = locks.Of(state.from);  // `from` is changed here only
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   if (state.is_lost) {
     return {Code::kSnapshotTooOld, "no memory for what has changed since the snapshot"};
   }

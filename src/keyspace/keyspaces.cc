@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/mutex.h"
 
 namespace skep {
 namespace {
@@ -92,7 +93,7 @@ Keyspaces::~Keyspaces() {
 }
 
 Engine& Keyspaces::MakeEngine(uint32_t index) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Engine* engine = engines_[index].load(std::memory_order_acquire);
   if (engine == nullptr) {
     EngineOptions own = options_;

@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/engine.h"
 #include "keyspace/factory.h"
 #include "skep/options.h"
@@ -64,7 +64,7 @@ class Keyspaces {
   EngineOptions options_;
   std::vector<EngineSpec> specs_;  // of each keyspace that is made on first use
   EngineWrapper* const wrapper_ = nullptr;
-  std::mutex mutex_;  // making an engine
+  Mutex mutex_;  // making an engine
   // Acquire pairs with the release store in MakeEngine: who sees the pointer sees the engine.
   std::vector<std::atomic<Engine*>> engines_;  // owned
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "base/reserve_more.h"
 #include "engine/atomic_parts.h"
 #include "engine/batch_writer.h"
@@ -468,7 +469,7 @@ ModelEngine::ModelEngine(const EngineOptions& options)
 }
 
 Version ModelEngine::Execute(Batch& batch) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   RevokeOld(batch.now_ms());
   SweepSome(kSweepEntries);
   BurySome(kSweepEntries);
@@ -590,7 +591,7 @@ bool ModelEngine::SweepSome(size_t entries_max) {
 }
 
 Result<SnapshotRef> ModelEngine::OpenSnapshot(uint64_t now_ms) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   RevokeOld(now_ms);
   // A clock that went back must not make it too old for what is read at its own now.
   const uint64_t latest_ms = now_.Advance(now_ms);
@@ -610,7 +611,7 @@ Result<std::unique_ptr<PairIterator>> ModelEngine::OpenPairIterator(uint64_t now
 }
 
 void ModelEngine::StartAfter(Version version, uint64_t now_ms) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   now_.Advance(now_ms);
   version_ = std::max(version_, version);
   gate_.Release(version_);
@@ -620,7 +621,7 @@ Result<uint64_t> ModelEngine::Watch(std::string_view key, uint64_t now_ms) {
   if (key.size() > traits_.key_bytes_max) {
     return Fail(Code::kTooLarge, "key exceeds the maximum size", traits_.key_bytes_max);
   }
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto id = watches_.Add(key);
   if (!id) return NoRoomToWatch(*options_.budget);
   const auto at = map_.find(key);
@@ -632,7 +633,7 @@ Result<uint64_t> ModelEngine::Watch(std::string_view key, uint64_t now_ms) {
 }
 
 void ModelEngine::CloseSnapshot(SnapshotRef snapshot) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto at = snapshots_.find(snapshot.id); at != snapshots_.end()) Unpin(at);
 }
 
@@ -650,7 +651,7 @@ void ModelEngine::RevokeOld(uint64_t now_ms) {
 }
 
 bool ModelEngine::Maintain(uint64_t now_ms) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   RevokeOld(now_ms);
   const bool expires = ExpireSome(now_.Advance(now_ms), kMaintainEntries);
   const bool sweeps = SweepSome(kMaintainEntries);
@@ -700,7 +701,7 @@ bool ModelEngine::MakeRoomFor(uint64_t bytes) {
 }
 
 EngineStatistics ModelEngine::Statistics() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {.items = live_.size(),
           .deadlines = deadlines_.size(),
           .expired_keys = expired_keys_,
@@ -712,7 +713,7 @@ EngineStatistics ModelEngine::Statistics() const {
 }
 
 const char* ModelEngine::Verify() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   size_t live = 0;
   size_t old_versions = 0;
   size_t stale = 0;

@@ -34,12 +34,12 @@
 #include <deque>
 #include <map>
 #include <memory_resource>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/engine_info.h"
 #include "engine/point.h"
 
@@ -119,7 +119,7 @@ class ModelEngine final : public Engine {
   const EngineOptions options_;
   BudgetedMemory memory_;
 
-  mutable std::mutex mutex_;  // guards everything below
+  mutable Mutex mutex_;  // guards everything below
   Map map_;
   std::pmr::vector<Map::iterator> live_;
   Version version_ = 0;                                             // of the last batch that wrote

@@ -6,6 +6,8 @@
 #include <functional>
 #include <vector>
 
+#include "base/mutex.h"
+
 namespace skep {
 
 std::shared_ptr<ClientInfo> ClientRegistry::Add(std::string peer, std::string local,
@@ -15,19 +17,19 @@ std::shared_ptr<ClientInfo> ClientRegistry::Add(std::string peer, std::string lo
   client->local = std::move(local);
   client->connected_ms = now_ms;
   client->last_active_ms = now_ms;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   client->id = ++last_id_;
   clients_.emplace(client->id, client);
   return client;
 }
 
 void ClientRegistry::Remove(const ClientInfo& client) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   clients_.erase(client.id);
 }
 
 size_t ClientRegistry::size() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return clients_.size();
 }
 
@@ -36,7 +38,7 @@ size_t ClientRegistry::EndMatching(const ClientFilter& filter, const ClientInfo&
   *ends_self = false;
   if (!filter.is_normal) return 0;
   size_t count = 0;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [id, client] : clients_) {
     if (filter.id != 0 && id != filter.id) continue;
     if (filter.peer && client->peer != *filter.peer) continue;
@@ -60,7 +62,7 @@ size_t ClientRegistry::EndLargest(uint64_t bytes_max) {
   };
   std::vector<Candidate> candidates;
   uint64_t all = 0;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [id, client] : clients_) {
     if (client->ends.load(std::memory_order_relaxed)) continue;
     if (client->is_kept.load(std::memory_order_relaxed)) continue;
@@ -80,28 +82,28 @@ size_t ClientRegistry::EndLargest(uint64_t bytes_max) {
 }
 
 void ClientRegistry::SetName(ClientInfo& client, std::string_view name) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   client.name = name;
 }
 
 std::string ClientRegistry::Name(const ClientInfo& client) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return client.name;
 }
 
 void ClientRegistry::SetLibrary(ClientInfo& client, std::string_view attribute,
                                 std::string_view value) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   (attribute == "lib-ver" ? client.library_version : client.library_name) = value;
 }
 
 std::string ClientRegistry::Describe(const ClientInfo& client, uint64_t now_ms) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return Line(client, now_ms);
 }
 
 std::string ClientRegistry::DescribeAll(uint64_t now_ms) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::string all;
   for (const auto& [id, client] : clients_) {
     if (!client->ends.load(std::memory_order_relaxed)) all += Line(*client, now_ms);

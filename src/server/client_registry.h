@@ -8,10 +8,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/mutex.h"
 
 namespace skep {
 
@@ -93,9 +94,9 @@ class ClientRegistry {
   // Relaxed, both: sums that nothing else is read because of.
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> evicted_{0};
-  mutable std::mutex mutex_;
-  uint64_t last_id_ = 0;
-  std::map<uint64_t, std::shared_ptr<ClientInfo>> clients_;
+  mutable Mutex mutex_;
+  uint64_t last_id_ SKEP_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, std::shared_ptr<ClientInfo>> clients_ SKEP_GUARDED_BY(mutex_);
 };
 
 }  // namespace skep

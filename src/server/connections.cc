@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/mutex.h"
 #include "server/server_state.h"
 
 namespace skep {
@@ -59,7 +60,7 @@ void Shrink(std::string& buffer) {
 
 void Connections::Adopt(std::unique_ptr<Stream> stream) {
   {
-    std::lock_guard lock(mailbox_mutex_);
+    const MutexLock lock(mailbox_mutex_);
     mailbox_.push_back(std::move(stream));
   }
   count_.fetch_add(1, std::memory_order_relaxed);
@@ -68,7 +69,7 @@ void Connections::Adopt(std::unique_ptr<Stream> stream) {
 bool Connections::AdoptNew() {
   std::vector<std::unique_ptr<Stream>> streams;
   {
-    std::lock_guard lock(mailbox_mutex_);
+    const MutexLock lock(mailbox_mutex_);
     streams.swap(mailbox_);
   }
   for (auto& stream : streams) {

@@ -28,12 +28,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/network.h"
 #include "server/session.h"
 #include "server/turn_context.h"
@@ -131,7 +131,7 @@ class Connections {
   uint64_t drain_until_ms_ = 0;
 
   std::atomic<size_t> count_{0};
-  std::mutex mailbox_mutex_;
+  Mutex mailbox_mutex_;
   std::vector<std::unique_ptr<Stream>> mailbox_;  // guarded by mailbox_mutex_
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/mutex.h"
 #include "server/config_file.h"
 #include "server/open_files.h"
 
@@ -41,13 +42,13 @@ std::string Change(const ServerOptions& now, const OptionChange& change, ServerO
 }  // namespace
 
 ServerOptions CurrentOptions::Get() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return options_;
 }
 
 std::string CurrentOptions::Set(std::span<const OptionChange> changes,
                                 const std::function<void(const ServerOptions&)>& apply) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ServerOptions changed = options_;
   for (const OptionChange& change : changes) {
     if (const std::string why = Change(options_, change, changed); !why.empty()) {
@@ -62,7 +63,7 @@ std::string CurrentOptions::Set(std::span<const OptionChange> changes,
 }
 
 std::string CurrentOptions::Rewrite(FileSystem& files) {
-  std::lock_guard lock(file_mutex_);
+  const MutexLock lock(file_mutex_);
   // As of now: another thread that waited for the lock writes what is newer.
   const ServerOptions options = Get();
   if (options.config_file.empty()) return "The server is running without a config file";

@@ -7,13 +7,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/file.h"
+#include "base/mutex.h"
 #include "server/options.h"
 
 namespace skep {
@@ -38,10 +38,10 @@ class CurrentOptions {
   std::string Rewrite(FileSystem& files);
 
  private:
-  mutable std::mutex mutex_;
-  ServerOptions options_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  ServerOptions options_ SKEP_GUARDED_BY(mutex_);
   std::atomic<uint64_t> version_{0};
-  std::mutex file_mutex_;  // held by the thread that rewrites the file
+  Mutex file_mutex_;  // held by the thread that rewrites the file
 };
 
 }  // namespace skep

@@ -39,13 +39,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "base/random.h"
 
 namespace skep {
@@ -71,7 +71,7 @@ class CursorTable {
   // that scan kept beside the parent is dropped. Makes room as the head of this file says.
   uint64_t Put(T state, size_t bytes, uint64_t now_ms, uint64_t owner, uint64_t parent = 0) {
     Entries dropped;
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Advance(now_ms);
     DropExpired(SIZE_MAX, dropped);
     const auto before = by_number_.find(parent);
@@ -101,7 +101,7 @@ class CursorTable {
   // Counts as a use by `owner`.
   std::optional<T> Find(uint64_t number, uint64_t now_ms, uint64_t owner) {
     Entries dropped;
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Advance(now_ms);
     DropExpired(SIZE_MAX, dropped);
     const auto found = by_number_.find(number);
@@ -115,7 +115,7 @@ class CursorTable {
   // Drops all the scan keeps that `number` belongs to. Nothing happens if there is none.
   void EraseScan(uint64_t number) {
     Entries dropped;
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = by_number_.find(number);
     if (found == by_number_.end()) return;
     Drop(found->second->parent, dropped);
@@ -125,7 +125,7 @@ class CursorTable {
 
   // The client has gone: its scans may be carried on by another one.
   void Leave(uint64_t owner) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at = owners_.find(owner);
     if (at == owners_.end()) return;
     greed_.erase(GreedOf(*at));
@@ -144,22 +144,22 @@ class CursorTable {
   // gives one of those, so this only gives memory back while nobody calls Put or Find.
   size_t Expire(uint64_t now_ms, size_t entries_max) {
     Entries dropped;
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Advance(now_ms);
     DropExpired(entries_max, dropped);
     return dropped.size();
   }
 
   void set_ttl_ms(uint64_t ttl_ms) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ttl_ms_ = ttl_ms;
   }
   size_t size() const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return recent_.size();
   }
   size_t bytes() const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return bytes_;
   }
 
@@ -195,16 +195,16 @@ class CursorTable {
   using Entries = std::list<Entry>;
 
   // Callers read their clock before they get the lock, so their times may come out of order (C2).
-  void Advance(uint64_t now_ms) { now_ms_ = std::max(now_ms_, now_ms); }
+  void Advance(uint64_t now_ms) SKEP_REQUIRES(mutex_) { now_ms_ = std::max(now_ms_, now_ms); }
 
-  void Touch(typename Entries::iterator entry, uint64_t owner) {
+  void Touch(typename Entries::iterator entry, uint64_t owner) SKEP_REQUIRES(mutex_) {
     entry->last_used_ms = now_ms_;
     recent_.splice(recent_.begin(), recent_, entry);
     Disown(*entry);
     Own(*entry, owner);
   }
 
-  void Own(Entry& entry, uint64_t owner) {
+  void Own(Entry& entry, uint64_t owner) SKEP_REQUIRES(mutex_) {
     auto& at = *owners_.try_emplace(owner).first;
     Owner& of = at.second;
     greed_.erase(GreedOf(at));
@@ -215,7 +215,7 @@ class CursorTable {
     entry.use = of.uses.begin();
   }
 
-  void Disown(Entry& entry) {
+  void Disown(Entry& entry) SKEP_REQUIRES(mutex_) {
     const auto at = owners_.find(entry.owner);
     Owner& of = at->second;
     greed_.erase(GreedOf(*at));
@@ -235,7 +235,7 @@ class CursorTable {
   }
 
   // Moves the entry, if there is one, to `dropped`, and cuts its links.
-  void Drop(uint64_t number, Entries& dropped) {
+  void Drop(uint64_t number, Entries& dropped) SKEP_REQUIRES(mutex_) {
     const auto found = by_number_.find(number);
     if (found == by_number_.end()) return;
     const auto entry = found->second;
@@ -247,14 +247,14 @@ class CursorTable {
     dropped.splice(dropped.end(), recent_, entry);
   }
 
-  void DropExpired(size_t entries_max, Entries& dropped) {
+  void DropExpired(size_t entries_max, Entries& dropped) SKEP_REQUIRES(mutex_) {
     for (; entries_max > 0 && !recent_.empty(); --entries_max) {
       if (now_ms_ - recent_.back().last_used_ms < ttl_ms_) return;
       Drop(recent_.back().number, dropped);
     }
   }
 
-  void MakeRoom(size_t bytes, uint64_t owner, Entries& dropped) {
+  void MakeRoom(size_t bytes, uint64_t owner, Entries& dropped) SKEP_REQUIRES(mutex_) {
     LimitOwner(owner, limits_.owner_entries_max - 1, dropped);
     while (!recent_.empty() &&
            (recent_.size() >= limits_.entries_max || bytes_ + bytes > limits_.bytes_max)) {
@@ -267,14 +267,14 @@ class CursorTable {
   }
 
   // Leaves the owner its latest `entries_max` entries.
-  void LimitOwner(uint64_t owner, size_t entries_max, Entries& dropped) {
+  void LimitOwner(uint64_t owner, size_t entries_max, Entries& dropped) SKEP_REQUIRES(mutex_) {
     for (auto own = owners_.find(owner);
          own != owners_.end() && own->second.uses.size() > entries_max; own = owners_.find(owner)) {
       Drop(own->second.uses.back().number, dropped);
     }
   }
 
-  uint64_t NewNumber() {
+  uint64_t NewNumber() SKEP_REQUIRES(mutex_) {
     uint64_t number = 0;
     do {
       number = random_.Next() >> 1;
@@ -285,15 +285,15 @@ class CursorTable {
   const CursorLimits limits_;
   Random& random_;
 
-  mutable std::mutex mutex_;  // guards all below, and random_
-  uint64_t ttl_ms_;
-  uint64_t now_ms_ = 0;  // the latest time any caller gave
-  size_t bytes_ = 0;
-  uint64_t uses_ = 0;
-  Entries recent_;
-  std::unordered_map<uint64_t, typename Entries::iterator> by_number_;
-  Owners owners_;
-  std::set<Greed> greed_;  // C6
+  mutable Mutex mutex_;  // guards all below, and random_
+  uint64_t ttl_ms_ SKEP_GUARDED_BY(mutex_);
+  uint64_t now_ms_ SKEP_GUARDED_BY(mutex_) = 0;  // the latest time any caller gave
+  size_t bytes_ SKEP_GUARDED_BY(mutex_) = 0;
+  uint64_t uses_ SKEP_GUARDED_BY(mutex_) = 0;
+  Entries recent_ SKEP_GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, typename Entries::iterator> by_number_ SKEP_GUARDED_BY(mutex_);
+  Owners owners_ SKEP_GUARDED_BY(mutex_);
+  std::set<Greed> greed_ SKEP_GUARDED_BY(mutex_);  // C6
 };
 
 }  // namespace skep

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/mutex.h"
+
 namespace skep {
 namespace {
 
@@ -25,7 +27,7 @@ constexpr std::array<std::string_view, kIncidents> kNames = {
 void Incidents::Report(Incident what, uint64_t now_ms, spdlog::logger& log, std::string_view text) {
   uint64_t unreported = 0;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Kind& kind = kinds_[static_cast<size_t>(what)];
     kind.last_ms = now_ms;
     // Each worker has read the clock at a moment of its own.
@@ -46,7 +48,7 @@ void Incidents::ReportWhatIsOver(uint64_t now_ms, spdlog::logger& log) {
   for (size_t i = 0; i < kIncidents; ++i) {
     uint64_t unreported = 0;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       Kind& kind = kinds_[i];
       if (!kind.reported || now_ms < kind.last_ms + kPauseMs) continue;
       kind.reported = false;

@@ -13,8 +13,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string_view>
+
+#include "base/mutex.h"
 
 namespace spdlog {
 class logger;
@@ -53,8 +54,8 @@ class Incidents {
     uint64_t unreported = 0;   // since reported_ms
   };
 
-  std::mutex mutex_;
-  std::array<Kind, kIncidents> kinds_;  // guarded by mutex_
+  Mutex mutex_;
+  std::array<Kind, kIncidents> kinds_ SKEP_GUARDED_BY(mutex_);
 };
 
 }  // namespace skep

@@ -23,7 +23,7 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   Status Open() {
     auto file = files_.Open(path_, FileSystem::Mode::kReadWrite);
     if (!file) return file.error();
-    std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex_);
     file_ = std::move(*file);
     return {};
   }

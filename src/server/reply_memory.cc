@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/mutex.h"
 
 namespace skep {
 namespace {
@@ -48,7 +49,7 @@ void ReplyMemory::Leave(uint64_t client) {
 }
 
 uint64_t ReplyMemory::FirstNewId(uint64_t client) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = clients_.find(client);
   return at == clients_.end() ? ForgottenOf(client) : at->second.first_new;
 }
@@ -169,7 +170,7 @@ void ReplyMemory::DropOldest(Clients::iterator client) {
 // ---- Memory ----
 
 size_t ReplyMemory::bytes() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return bytes_;
 }
 

@@ -38,13 +38,13 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/memory_budget.h"
 #include "skep/batch.h"
+#include "base/mutex.h"
 #include "wire/packed.h"
 
 namespace skep {
@@ -140,7 +140,7 @@ class ReplyMemory {
   uint64_t ForgottenOf(uint64_t client) const;
 
   MemoryBudget& budget_;
-  mutable std::mutex mutex_;  // guards everything below
+  mutable Mutex mutex_;  // guards everything below
   Clients clients_;
   std::array<Order, kClasses> by_class_;
   Order by_time_;                                            // those without connections

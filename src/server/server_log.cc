@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/mutex.h"
 #include "server/log.h"
 
 namespace skep {
@@ -43,8 +44,8 @@ void ServerLog::WatchClock(const StoreNow& now) {
 }
 
 void ServerLog::WatchDisk(durable::Persistence& persistence) {
-  const std::unique_lock lock(disk_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;  // another worker looks
+  if (!disk_mutex_.try_lock()) return;  // another worker looks
+  const MutexLock lock(disk_mutex_, std::adopt_lock);
   const Status now = persistence.log().status();
   if (now == disk_status_) return;
   disk_status_ = now;
@@ -58,7 +59,7 @@ void ServerLog::WatchDisk(durable::Persistence& persistence) {
 
 void ServerLog::WatchSnapshots(const durable::Persistence& persistence) {
   const Status last = persistence.snapshots().last_status;
-  std::lock_guard lock(snapshots_mutex_);
+  const MutexLock lock(snapshots_mutex_);
   if (std::exchange(snapshots_fail_, !last.ok()) == !last.ok()) return;
   if (last.ok()) {
     logger_->warn("snapshots are written again");

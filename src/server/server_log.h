@@ -9,10 +9,10 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string_view>
 
 #include "base/environment.h"
+#include "base/mutex.h"
 #include "base/store_now.h"
 #include "durable/persistence.h"
 #include "server/incidents.h"
@@ -52,10 +52,10 @@ class ServerLog {
   std::shared_ptr<spdlog::logger> logger_;
   Incidents incidents_;
   std::atomic<uint64_t> noted_behind_ms_{0};
-  std::mutex snapshots_mutex_;
-  bool snapshots_fail_ = false;  // as was reported; guarded by snapshots_mutex_
-  std::mutex disk_mutex_;
-  Status disk_status_;  // as was reported; guarded by disk_mutex_
+  Mutex snapshots_mutex_;
+  bool snapshots_fail_ SKEP_GUARDED_BY(snapshots_mutex_) = false;  // as was reported
+  Mutex disk_mutex_;
+  Status disk_status_ SKEP_GUARDED_BY(disk_mutex_);  // as was reported
 };
 
 }  // namespace skep

@@ -2,15 +2,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <new>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "engine/batch_writer.h"
 #include "skep/store.h"
 #include "store/batch_wait.h"
@@ -39,10 +38,10 @@ class Batcher::Gatherer {
   // Before it is destroyed, while a `done` still finds it.
   void Stop() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stops_ = true;
       hurries_.store(true, std::memory_order_relaxed);
-      work_.notify_one();
+      work_.NotifyOne();
     }
     thread_.join();
   }
@@ -50,7 +49,7 @@ class Batcher::Gatherer {
   // `add` puts the operation, of so many bytes, into the batch it is called with.
   template <typename Add>
   void Submit(size_t bytes, Add add, Done done) {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!HasRoom(open_.back(), bytes)) {
       // Who waited in a `done` would keep its batcher from making room, here or elsewhere.
       if (is_in_done) {
@@ -58,7 +57,7 @@ class Batcher::Gatherer {
       } else {
         ++waiting_;
         ShowGathered();
-        room_.wait(lock, [&] { return open_.size() == 1 && HasRoom(open_.front(), bytes); });
+        while (open_.size() != 1 || !HasRoom(open_.front(), bytes)) room_.Wait(mutex_);
         --waiting_;
       }
     }
@@ -75,7 +74,7 @@ class Batcher::Gatherer {
       gathered.since_ns = SystemClock().MonotonicNs();
     }
     ShowGathered();
-    if (is_asleep_) work_.notify_one();
+    if (is_asleep_) work_.NotifyOne();
   }
   void SubmitPoint(Op op, std::string_view key, std::string_view value, Done done) {
     Submit(
@@ -88,17 +87,17 @@ class Batcher::Gatherer {
   }
 
   void Drain() {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     ++drains_;
     hurries_.store(true, std::memory_order_relaxed);
     const uint64_t submitted = submitted_;
-    drained_.wait(lock, [&] { return statistics_.operations >= submitted; });
+    while (statistics_.operations < submitted) drained_.Wait(mutex_);
     --drains_;
     hurries_.store(stops_ || drains_ > 0, std::memory_order_relaxed);
   }
 
   Statistics statistics() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return statistics_;
   }
 
@@ -115,61 +114,60 @@ class Batcher::Gatherer {
                                       gathered.batch.scratch().used() + bytes <= kBytesMax);
   }
   // Whether what is open is to leave, however little it is.
-  bool IsCrowded() const { return waiting_ > 0 || open_.size() > 1; }
-  void ShowGathered() {
+  bool IsCrowded() const SKEP_REQUIRES(mutex_) { return waiting_ > 0 || open_.size() > 1; }
+  void ShowGathered() SKEP_REQUIRES(mutex_) {
     const size_t operations = IsCrowded() ? UINT32_MAX : open_.back().batch.size();
     gathered_.store(static_cast<uint32_t>(operations), std::memory_order_relaxed);
   }
 
   void Run() {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     for (;;) {
       if (open_.front().batch.empty()) {
         if (stops_) return;
-        AwaitFirst(lock);
+        AwaitFirst();
         continue;
       }
-      AwaitMore(lock);
+      AwaitMore();
       std::swap(open_.front(), running_);
       if (open_.size() > 1) open_.pop_front();
       ShowGathered();
-      room_.notify_all();
-      lock.unlock();
+      room_.NotifyAll();
       const size_t operations = running_.batch.size();
-      if (options_.wait_us_max > 0) {
-        wait_.Left(static_cast<uint32_t>(operations), SystemClock().MonotonicNs());
+      {
+        const MutexUnlock unlock(mutex_);
+        if (options_.wait_us_max > 0) {
+          wait_.Left(static_cast<uint32_t>(operations), SystemClock().MonotonicNs());
+        }
+        Execute();
       }
-      Execute();
-      lock.lock();
       ++statistics_.batches;
       statistics_.operations += operations;
-      if (drains_ > 0) drained_.notify_all();
+      if (drains_ > 0) drained_.NotifyAll();
     }
   }
 
   // Looks for a while, if an operation is about to come: to be woken takes longer. Then sleeps.
-  void AwaitFirst(std::unique_lock<std::mutex>& lock) {
+  void AwaitFirst() SKEP_REQUIRES(mutex_) {
     constexpr uint64_t kWakeNs = 50'000;
     const auto gap_ns = static_cast<uint64_t>(wait_.gap_ns());
     if (options_.wait_us_max > 0 && gap_ns < kWakeNs) {
-      lock.unlock();
+      const MutexUnlock unlock(mutex_);
       LookFor(1, 2 * gap_ns);
-      lock.lock();
     }
     is_asleep_ = true;
-    work_.wait(lock, [this] { return stops_ || !open_.front().batch.empty(); });
+    while (!stops_ && open_.front().batch.empty()) work_.Wait(mutex_);
     is_asleep_ = false;
   }
 
-  void AwaitMore(std::unique_lock<std::mutex>& lock) {
+  void AwaitMore() SKEP_REQUIRES(mutex_) {
     if (options_.wait_us_max == 0) return;
     while (!hurries_.load(std::memory_order_relaxed) && !IsCrowded()) {
       const uint64_t age_ns = SystemClock().MonotonicNs() - open_.front().since_ns;
       const uint64_t ns = wait_.WaitNs(static_cast<uint32_t>(open_.front().batch.size()), age_ns);
       if (ns == 0) return;
-      lock.unlock();
+      const MutexUnlock unlock(mutex_);
       LookFor(options_.operations_wanted, ns);
-      lock.lock();
     }
   }
 
@@ -222,19 +220,19 @@ class Batcher::Gatherer {
   // whether somebody waits for the end.
   std::atomic<uint32_t> gathered_{0};
   std::atomic<bool> hurries_{false};
-  mutable std::mutex mutex_;
-  std::condition_variable work_;     // something is open, or it stops
-  std::condition_variable room_;     // what was open has left
-  std::condition_variable drained_;  // a batch was executed
+  mutable Mutex mutex_;
+  ConditionVariable work_;     // something is open, or it stops
+  ConditionVariable room_;     // what was open has left
+  ConditionVariable drained_;  // a batch was executed
   // Not empty. More than one only if a `done` has submitted when it was full.
-  std::deque<Gathered> open_ = std::deque<Gathered>(1);
+  std::deque<Gathered> open_ SKEP_GUARDED_BY(mutex_) = std::deque<Gathered>(1);
   Gathered running_;
-  bool is_asleep_ = false;
-  bool stops_ = false;
-  uint32_t waiting_ = 0;  // calls that wait for room
-  uint32_t drains_ = 0;   // and for the end
-  uint64_t submitted_ = 0;
-  Statistics statistics_;
+  bool is_asleep_ SKEP_GUARDED_BY(mutex_) = false;
+  bool stops_ SKEP_GUARDED_BY(mutex_) = false;
+  uint32_t waiting_ SKEP_GUARDED_BY(mutex_) = 0;  // calls that wait for room
+  uint32_t drains_ SKEP_GUARDED_BY(mutex_) = 0;   // and for the end
+  uint64_t submitted_ SKEP_GUARDED_BY(mutex_) = 0;
+  Statistics statistics_ SKEP_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

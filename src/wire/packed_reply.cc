@@ -1,9 +1,9 @@
 #include "wire/packed_reply.h"
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 
+#include "base/mutex.h"
 #include "base/varint.h"
 #include "engine/batch_writer.h"
 #include "wire/pen.h"
@@ -27,9 +27,9 @@ constexpr int64_t FromZigzag(uint64_t n) {
 
 // A literal with this text.
 const char* Intern(std::string_view text) {
-  static std::mutex mutex;
+  static Mutex mutex;
   static std::set<std::string, std::less<>>& texts = *new std::set<std::string, std::less<>>;
-  std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   const auto found = texts.find(text);
   if (found != texts.end()) return found->c_str();
   if (texts.size() >= kTextsMax || text.size() > kTextBytesMax) return "the server refused it";

@@ -249,26 +249,26 @@ TEST(ConnectionAnswers, ARangeThatDoesNotGetOn) {
 TEST(ConnectionRefused, IsNotForEver) {
   enum class Refusal { kNone, kPassword, kVersion } refusal = Refusal::kNone;
   bool answers = true;
-  ScriptedWorld world(
-      {.hello =
-           [&](Peer& peer) {
-             packed::ServerHello hello = ScriptedWorld::UsualHello();
-             if (refusal == Refusal::kPassword) hello.features = packed::kNeedsAuth;
-             if (refusal == Refusal::kVersion) hello.version = 9;
-             peer.Say(hello);
-           },
-       .message =
-           [&](Peer& peer, const Header& header, std::string_view payload) {
-             if (header.kind == Kind::kAuth) {
-               std::string reply;
-               packed::AppendFailure(reply, header, {Code::kInvalidArgument, "wrong"});
-               peer.Say(reply);
-             } else if (!answers) {
-               peer.HangUp();
-             } else {
-               SayDone(peer, header, payload);
-             }
-           }});
+  ScriptedWorld world({.hello =
+                           [&](Peer& peer) {
+                             packed::ServerHello hello = ScriptedWorld::UsualHello();
+                             if (refusal == Refusal::kPassword) hello.features = packed::kNeedsAuth;
+                             if (refusal == Refusal::kVersion) hello.version = 9;
+                             peer.Say(hello);
+                           },
+                       .message =
+                           [&](Peer& peer, const Header& header, std::string_view payload) {
+                             if (header.kind == Kind::kAuth) {
+                               std::string reply;
+                               packed::AppendFailure(reply, header,
+                                                     {Code::kInvalidArgument, "wrong"});
+                               peer.Say(reply);
+                             } else if (!answers) {
+                               peer.HangUp();
+                             } else {
+                               SayDone(peer, header, payload);
+                             }
+                           }});
   Client client(world);
   for (const Refusal why : {Refusal::kPassword, Refusal::kVersion}) {
     EXPECT_EQ(client.Add().verdict, Verdict::kDone);

@@ -30,6 +30,11 @@ CLEAN = {
 }
 
 
+def function(lines):
+    return "void F() {\n" + "  G();\n" * (lines - 2) + "}\n"
+
+
+@unittest.mock.patch.multiple(tidy, LONGER_FILES={}, LONGER_FUNCTIONS={}, BARE_MUTEXES=set())
 class TidyTest(unittest.TestCase):
     def findings(self, changes):
         with tempfile.TemporaryDirectory() as root:
@@ -80,8 +85,38 @@ class TidyTest(unittest.TestCase):
                           "src/base/CMakeLists.txt", 3, "no file a.cmake")
 
     def test_a_file_that_is_too_long(self):
-        self.assert_finds({"docs/long.md": "x\n" * (tidy.LINES_MAX + 1)},
-                          "docs/long.md", tidy.LINES_MAX + 1, "longer than")
+        self.assert_finds({"docs/long.md": "x\n" * (tidy.PAGE_LINES_MAX + 1)},
+                          "docs/long.md", tidy.PAGE_LINES_MAX + 1, "longer than")
+        self.assert_finds({"src/base/clock.cc": CLEAN["src/base/clock.cc"] + "\n" * tidy.LINES_MAX},
+                          "src/base/clock.cc", tidy.LINES_MAX + 1, "longer than")
+
+    def test_a_file_that_was_too_long_and_only_shrinks(self):
+        text = "\n" * 600
+        for listed, findings in ((600, []), (590, ["longer than 590"]), (610, ["has 600 lines now"])):
+            with unittest.mock.patch.object(tidy, "LONGER_FILES", {"src/base/clock.cc": listed}):
+                found = self.findings({"src/base/clock.cc": CLEAN["src/base/clock.cc"] + text[2:]})
+                self.assertEqual(len(found), len(findings), found)
+                for (_, _, what), words in zip(found, findings):
+                    self.assertIn(words, what)
+
+    def test_a_function_that_is_too_long(self):
+        clock = CLEAN["src/base/clock.cc"]
+        self.assertEqual(self.findings({"src/base/clock.cc": clock + function(70)}), [])
+        self.assert_finds({"src/base/clock.cc": clock + function(71)}, "src/base/clock.cc", 3,
+                          "F is 71 lines long")
+        with unittest.mock.patch.object(tidy, "LONGER_FUNCTIONS", {("src/base/clock.cc", "F"): 71}):
+            self.assertEqual(self.findings({"src/base/clock.cc": clock + function(71)}), [])
+            self.assert_finds({"src/base/clock.cc": clock + function(72)}, "src/base/clock.cc", 3,
+                              "more than 71")
+            self.assert_finds({"src/base/clock.cc": clock + function(70)}, "tests/tidy/tidy.py", 1,
+                              "which is not longer")
+
+    def test_a_mutex_that_the_analysis_does_not_know(self):
+        text = CLEAN["src/engine/store.cc"]
+        self.assert_finds({"src/engine/store.cc": text + "std::mutex m;\n"}, "src/engine/store.cc", 3,
+                          "base/mutex.h")
+        self.assert_finds({"src/engine/store.cc": text + "std::condition_variable_any c;\n"},
+                          "src/engine/store.cc", 3, "base/mutex.h")
 
     def test_a_line_that_is_too_long(self):
         self.assert_finds({"src/base/clock.cc": CLEAN["src/base/clock.cc"] + "// " + "x" * 98 + "\n"},

@@ -8,12 +8,11 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "base/mutex.h"
 #include "btree/core.h"
 
 namespace skep::btree {
@@ -36,8 +35,8 @@ class Actor {
 
   // Waits until it stops or ends. False: it ended without coming to the point.
   bool WaitUntilStopped() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return stopped_ || finished_; });
+    const MutexLock lock(mutex_);
+    while (!stopped_ && !finished_) changed_.Wait(mutex_);
     return stopped_;
   }
   // Gives it some chance to come to its end, or to where it has to wait for others.
@@ -45,7 +44,7 @@ class Actor {
     for (int i = 0; i < 200 && !finished(); ++i) std::this_thread::yield();
   }
   bool finished() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return finished_;
   }
   void Finish() {
@@ -60,21 +59,21 @@ class Actor {
   void Reach(SyncPoint point) {
     if (point != point_ || nth_ == 0 || --nth_ > 0) return;
     Change(&Actor::stopped_);
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return may_go_on_; });
+    const MutexLock lock(mutex_);
+    while (!may_go_on_) changed_.Wait(mutex_);
   }
   void Change(bool Actor::*state) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     this->*state = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   static inline thread_local Actor* current = nullptr;
 
   const SyncPoint point_;
   uint32_t nth_;  // of its own thread
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  ConditionVariable changed_;
   bool stopped_ = false;
   bool finished_ = false;
   bool may_go_on_ = false;

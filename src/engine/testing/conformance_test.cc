@@ -181,7 +181,7 @@ TEST_P(LogConformance, AgreesWithTheOracle) {
 // nothing, and does the rest.
 // Method: the same logs, with each trait masked in turn; the oracle knows the traits.
 TEST_P(LogConformance, RefusesWhatItDeclaresUnsupported) {
-  for (bool EngineTraits::*feature :
+  for (bool EngineTraits::* feature :
        {&EngineTraits::ordered, &EngineTraits::atomic, &EngineTraits::snapshots,
         &EngineTraits::functions, &EngineTraits::walks, &EngineTraits::expiry}) {
     MemoryBudget budget;

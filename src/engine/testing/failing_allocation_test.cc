@@ -232,8 +232,8 @@ std::vector<Ask> AllAsks() {
       },
       Batch::Kind::kUnordered, IsOrdered));
   asks.push_back(OfBatch("Samples", [](Scene&, Batch& batch) { batch.Sample(7); }));
-  asks.push_back(OfBatch(
-      "Walk", [](Scene&, Batch& batch) { batch.Walk(0); }, Batch::Kind::kUnordered, Walks));
+  asks.push_back(
+      OfBatch("Walk", [](Scene&, Batch& batch) { batch.Walk(0); }, Batch::Kind::kUnordered, Walks));
   asks.push_back(OfBatch(
       "Deadlines",
       [](Scene& scene, Batch& batch) {

@@ -9,11 +9,11 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "engine/batch_writer.h"
 #include "engine/forwarding_engine.h"
 #include "engine/partial_batch.h"
@@ -100,13 +100,13 @@ class PaddedEngine final : public ForwardingEngine {
 
   // Only digests of values that were stored can be those of a value.
   Digest PaddedDigest(Digest digest) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at = digests_.find({digest.low, digest.high});
     return at == digests_.end() ? DigestOf("no value") : at->second;
   }
   void NoteValue(std::string_view value, std::string_view padded) {
     const Digest plain = DigestOf(value);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     digests_[{plain.low, plain.high}] = DigestOf(padded);
   }
 
@@ -190,8 +190,9 @@ class PaddedEngine final : public ForwardingEngine {
 
   const EngineTraits traits_;
   Body body_;
-  std::mutex mutex_;
-  std::map<std::pair<uint64_t, uint64_t>, Digest> digests_;  // of padded values, by those of plain
+  Mutex mutex_;
+  std::map<std::pair<uint64_t, uint64_t>, Digest> digests_
+      SKEP_GUARDED_BY(mutex_);  // of padded values, by those of plain
 };
 
 }  // namespace skep

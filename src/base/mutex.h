@@ -1,0 +1,110 @@
+// mutex.h: a mutex, a lock of it and a condition variable, with clang's thread-safety annotations.
+//
+// libstdc++'s own have no annotations, so the tree uses these. A field that a mutex guards says so
+// with SKEP_GUARDED_BY, a function that its caller has to lock for with SKEP_REQUIRES; `make lint`
+// compiles the tree with -Wthread-safety and fails on an access without the lock. Other compilers
+// see std::mutex and nothing else: the annotations cost nothing.
+//
+// What the analysis does not follow: a lock that is chosen at run time (all leaves of a batch), a
+// lock that another thread gives back, and a function that is called under a lock through a
+// pointer. Such code says SKEP_NO_THREAD_SAFETY_ANALYSIS and why.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#ifdef __clang__
+#define SKEP_THREAD_ATTRIBUTE(x) __attribute__((x))
+#else
+#define SKEP_THREAD_ATTRIBUTE(x)
+#endif
+
+#define SKEP_CAPABILITY(name) SKEP_THREAD_ATTRIBUTE(capability(name))
+#define SKEP_SCOPED_CAPABILITY SKEP_THREAD_ATTRIBUTE(scoped_lockable)
+// A field that is read and written under the mutex.
+#define SKEP_GUARDED_BY(mutex) SKEP_THREAD_ATTRIBUTE(guarded_by(mutex))
+// A function whose caller holds the mutex, or must not hold it.
+#define SKEP_REQUIRES(...) SKEP_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
+#define SKEP_EXCLUDES(...) SKEP_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
+// A function that takes or gives back the mutex: its own object, if there is no argument.
+#define SKEP_ACQUIRE(...) SKEP_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
+#define SKEP_TRY_ACQUIRE(...) SKEP_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
+#define SKEP_RELEASE(...) SKEP_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
+#define SKEP_NO_THREAD_SAFETY_ANALYSIS SKEP_THREAD_ATTRIBUTE(no_thread_safety_analysis)
+
+namespace skep {
+
+// std::mutex.
+class SKEP_CAPABILITY("mutex") Mutex {
+ public:
+  void lock() SKEP_ACQUIRE() { mutex_.lock(); }
+  bool try_lock() SKEP_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
+  void unlock() SKEP_RELEASE() { mutex_.unlock(); }
+
+ private:
+  friend class ConditionVariable;
+  std::mutex mutex_;
+};
+
+// Holds a Mutex or a TimedMutex from its construction to its end.
+template <typename M>
+class SKEP_SCOPED_CAPABILITY MutexLock {
+ public:
+  explicit MutexLock(M& mutex) SKEP_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+  // Takes over a mutex that its thread holds, after try_lock().
+  MutexLock(M& mutex, std::adopt_lock_t) SKEP_REQUIRES(mutex) : mutex_(mutex) {}
+  ~MutexLock() SKEP_RELEASE() { mutex_.unlock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  M& mutex_;
+};
+
+// Gives a mutex that its thread holds back from its construction to its end.
+template <typename M>
+class SKEP_SCOPED_CAPABILITY MutexUnlock {
+ public:
+  explicit MutexUnlock(M& mutex) SKEP_RELEASE(mutex) : mutex_(mutex) { mutex_.unlock(); }
+  // "Release" of an object that has given the mutex back means to take it again.
+  ~MutexUnlock() SKEP_RELEASE() { mutex_.lock(); }
+  MutexUnlock(const MutexUnlock&) = delete;
+  MutexUnlock& operator=(const MutexUnlock&) = delete;
+
+ private:
+  M& mutex_;
+};
+
+// std::condition_variable. A caller waits in a loop that looks at what it waits for, as wakings
+// without a reason happen.
+class ConditionVariable {
+ public:
+  // The caller holds the mutex, which is free during the wait.
+  void Wait(Mutex& mutex) SKEP_REQUIRES(mutex) {
+    Held held(mutex);
+    changed_.wait(held.lock);
+  }
+  // Returns false at or after the time.
+  bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point time) SKEP_REQUIRES(mutex) {
+    Held held(mutex);
+    return changed_.wait_until(held.lock, time) == std::cv_status::no_timeout;
+  }
+  bool WaitFor(Mutex& mutex, std::chrono::steady_clock::duration duration) SKEP_REQUIRES(mutex) {
+    return WaitUntil(mutex, std::chrono::steady_clock::now() + duration);
+  }
+  void NotifyOne() { changed_.notify_one(); }
+  void NotifyAll() { changed_.notify_all(); }
+
+ private:
+  // The standard's lock for the time of a wait; the caller's lock stays the owner.
+  struct Held {
+    explicit Held(Mutex& mutex) : lock(mutex.mutex_, std::adopt_lock) {}
+    ~Held() { lock.release(); }
+    std::unique_lock<std::mutex> lock;
+  };
+
+  std::condition_variable changed_;
+};
+
+}  // namespace skep
