@@ -41,7 +41,7 @@ Json ToJson(const SegmentCheck& segment) {
   Json changes = Json::object();
   for (size_t kind = 0; kind < SegmentCheck::kKinds; ++kind) {
     if (segment.changes[kind] == 0) continue;
-    const auto name = NameOf(static_cast<durable::Change::Kind>(kind));
+    const auto name = NameOf(static_cast<durable::LogChange::Kind>(kind));
     changes[std::string(name)] = segment.changes[kind];
   }
   return {{"file", segment.file},

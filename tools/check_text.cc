@@ -9,11 +9,11 @@
 namespace skep {
 namespace {
 
-using durable::Change;
+using durable::LogChange;
 using durable::Damage;
 using durable::KeyspaceInLog;
 using durable::SegmentCheck;
-using Kind = Change::Kind;
+using Kind = LogChange::Kind;
 
 constexpr std::string_view kEndsEarly =
     "the log is gone or ends before the snapshot: what was written since then is not there";
@@ -222,7 +222,7 @@ std::string LineOf(uint64_t keyspace, const durable::SnapshotItem& item) {
 }
 
 std::string LineOf(const durable::LoggedChange& logged) {
-  const Change& change = logged.change;
+  const LogChange& change = logged.change;
   std::string line = fmt::format("change {} {} {} {}", logged.position, logged.keyspace,
                                  change.version, NameOf(change.kind));
   if (change.kind == Kind::kEraseAll) return line + "\n";

@@ -111,13 +111,13 @@ EngineStatistics BtreeEngine::Statistics() const {
           .version = version};
 }
 
-void BtreeEngine::Describe(uint64_t now_ms, const Teller& tell) const {
-  btree::Tell(Survey(kDescribed), tell);
+void BtreeEngine::Describe(uint64_t now_ms, const StatsVisitor& visit) const {
+  btree::Report(Survey(kDescribed), visit);
   const auto snapshots = core().snapshots.Statistics();
   const uint64_t age_max = options_.snapshot_age_ms_max;
   const bool has_age = snapshots.count > 0 && now_ms + age_max > snapshots.oldest_deadline_ms;
-  tell("expiring_leaves", core().expiry.size());
-  tell("snapshot_age_ms", has_age ? now_ms + age_max - snapshots.oldest_deadline_ms : 0);
+  visit("expiring_leaves", core().expiry.size());
+  visit("snapshot_age_ms", has_age ? now_ms + age_max - snapshots.oldest_deadline_ms : 0);
 }
 
 TreeStatistics BtreeEngine::Tree() const {

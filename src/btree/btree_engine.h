@@ -40,7 +40,7 @@ class BtreeEngine : public Engine {
   EngineStatistics Statistics() const final;
   // TreeStatistics by name, of a sample of the nodes and without huge_bytes; the age of the oldest
   // snapshot, in milliseconds.
-  void Describe(uint64_t now_ms, const Teller& tell) const final;
+  void Describe(uint64_t now_ms, const StatsVisitor& visit) const final;
 
   // Walks the page table and asks the system for huge_bytes: takes time with the number of nodes.
   // Thread-safe.

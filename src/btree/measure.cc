@@ -116,33 +116,33 @@ void AddCounters(const Core& core, TreeStatistics* tree) {
   tree->reclaim_held = core.reclaimer.held_bytes();
 }
 
-void Tell(const TreeStatistics& tree, const Engine::Teller& tell) {
-  tell("items", tree.items);
-  tell("leaves", tree.leaves);
-  tell("inner_nodes", tree.inner_nodes);
-  tell("height", tree.height);
-  tell("sampled_nodes", tree.sampled_nodes);
-  tell("node_bytes", tree.node_bytes);
-  tell("used_bytes", tree.used_bytes);
-  tell("fill_percent", Scaled(100, tree.used_bytes, tree.node_bytes));
-  tell("log_bytes", tree.log_bytes);
-  tell("chain_buffers", tree.chain_buffers);
-  tell("chain_max", tree.chain_max);
-  tell("executing", tree.executing);
-  tell("unreleased", tree.unreleased);
-  tell("reader_behind", tree.reader_behind);
-  tell("snapshots", tree.snapshots);
-  tell("snapshot_behind", tree.snapshot_behind);
-  tell("reclaim_waiting", tree.reclaim_waiting);
-  tell("reclaim_kept", tree.reclaim_kept);
-  tell("reclaim_dying", tree.reclaim_dying);
-  tell("reclaim_detached", tree.reclaim_detached);
-  tell("reclaim_behind", tree.reclaim_behind);
-  tell("arena_allocated_bytes", tree.arena_allocated);
-  tell("arena_held_bytes", tree.arena_held);
-  tell("table_held_bytes", tree.table_held);
-  tell("reclaim_held_bytes", tree.reclaim_held);
-  tell("bytes_per_item",
+void Report(const TreeStatistics& tree, const Engine::StatsVisitor& visit) {
+  visit("items", tree.items);
+  visit("leaves", tree.leaves);
+  visit("inner_nodes", tree.inner_nodes);
+  visit("height", tree.height);
+  visit("sampled_nodes", tree.sampled_nodes);
+  visit("node_bytes", tree.node_bytes);
+  visit("used_bytes", tree.used_bytes);
+  visit("fill_percent", Scaled(100, tree.used_bytes, tree.node_bytes));
+  visit("log_bytes", tree.log_bytes);
+  visit("chain_buffers", tree.chain_buffers);
+  visit("chain_max", tree.chain_max);
+  visit("executing", tree.executing);
+  visit("unreleased", tree.unreleased);
+  visit("reader_behind", tree.reader_behind);
+  visit("snapshots", tree.snapshots);
+  visit("snapshot_behind", tree.snapshot_behind);
+  visit("reclaim_waiting", tree.reclaim_waiting);
+  visit("reclaim_kept", tree.reclaim_kept);
+  visit("reclaim_dying", tree.reclaim_dying);
+  visit("reclaim_detached", tree.reclaim_detached);
+  visit("reclaim_behind", tree.reclaim_behind);
+  visit("arena_allocated_bytes", tree.arena_allocated);
+  visit("arena_held_bytes", tree.arena_held);
+  visit("table_held_bytes", tree.table_held);
+  visit("reclaim_held_bytes", tree.reclaim_held);
+  visit("bytes_per_item",
        Scaled(1, tree.arena_held + tree.table_held + tree.reclaim_held, tree.items));
 }
 

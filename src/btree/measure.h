@@ -27,6 +27,6 @@ TreeStatistics SurveyNodes(const Core& core, const SurveyBounds& bounds);
 void AddCounters(const Core& core, TreeStatistics* tree);
 
 // All of it by name, but for huge_bytes.
-void Tell(const TreeStatistics& tree, const Engine::Teller& tell);
+void Report(const TreeStatistics& tree, const Engine::StatsVisitor& visit);
 
 }  // namespace skep::btree

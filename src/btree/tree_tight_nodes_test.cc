@@ -33,12 +33,12 @@ struct Plan {
 };
 
 // Of an empty tree makes the one of the plan. Owner: one tree, which nobody else uses meanwhile.
-class Planter {
+class TreeBuilder {
  public:
-  explicit Planter(TestTree& tree) : core_(tree.core()), thread_(core_.threads.Take()) {}
+  explicit TreeBuilder(TestTree& tree) : core_(tree.core()), thread_(core_.threads.Take()) {}
 
   // The root has children. Returns what the tree holds.
-  State Plant(const Plan& root) {
+  State CreateRoot(const Plan& root) {
     core_.versions.BeginWrites(thread_);
     core_.versions.BeginOperation(thread_);
     {
@@ -169,7 +169,7 @@ TEST_P(JoinsUnderAFullNode, SplitItFirst) {
                                        : FullOfLongKeys(i, level));
   }
   TestTree tree;
-  State state = Planter(tree).Plant(root);
+  State state = TreeBuilder(tree).CreateRoot(root);
   tree.ExpectHolds(state);
   ASSERT_EQ(tree.Statistics().height, level + 2);
   uint32_t height_max = 0;
@@ -258,7 +258,7 @@ class RangeDeletesAtFullNodes : public testing::TestWithParam<LongerFence> {
 TEST_P(RangeDeletesAtFullNodes, SplitThemForALongerFence) {
   TestTree tree(BtreeOptions{.node_bytes = kNodeBytes, .log_bytes = 0});
   Core& core = tree.core();
-  State state = Planter(tree).Plant(Tree());
+  State state = TreeBuilder(tree).CreateRoot(Tree());
   tree.ExpectHolds(state);
   const uint64_t leaves = core.leaves.load();
   const uint64_t inner_nodes = core.inner_nodes.load();
@@ -296,7 +296,7 @@ TEST(RootCollapse, WaitsForALeafThatFits) {
   for (uint32_t i = 108; i < 110; ++i) leaf.items[Long(i, 0)] = kLargestValue;
   TestTree tree(BtreeOptions{.node_bytes = kNodeBytes, .log_bytes = 320});
   Core& core = tree.core();
-  State state = Planter(tree).Plant({.lower = "", .children = {leaf, SmallLeaf("900", "900")}});
+  State state = TreeBuilder(tree).CreateRoot({.lower = "", .children = {leaf, SmallLeaf("900", "900")}});
   const auto put = [&](const std::string& key, const std::string& value) {
     ASSERT_EQ(tree.Put(key, value).verdict, Verdict::kDone);
     state[key] = value;

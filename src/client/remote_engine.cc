@@ -300,8 +300,8 @@ packed::KeyspaceStatistics RemoteEngine::Ask() const {
 
 EngineStatistics RemoteEngine::Statistics() const { return Ask().engine; }
 
-void RemoteEngine::Describe(uint64_t, const Teller& tell) const {
-  for (const auto& [name, value] : Ask().details) tell(name, value);
+void RemoteEngine::Describe(uint64_t, const StatsVisitor& visit) const {
+  for (const auto& [name, value] : Ask().details) visit(name, value);
 }
 
 Version RemoteEngine::Latest() const { return Ask().released; }

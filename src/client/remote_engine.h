@@ -37,7 +37,7 @@ class RemoteEngine final : public Engine {
   // Nothing: the server does it.
   bool Maintain(uint64_t) override { return false; }
   EngineStatistics Statistics() const override;
-  void Describe(uint64_t now_ms, const Teller& tell) const override;
+  void Describe(uint64_t now_ms, const StatsVisitor& visit) const override;
   // The server's business.
   const char* Verify() const override { return nullptr; }
   Version Latest() const override;

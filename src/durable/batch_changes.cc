@@ -4,12 +4,12 @@
 #include <optional>
 #include <vector>
 
-#include "durable/change.h"
+#include "durable/log_change.h"
 
 namespace skep::durable {
 namespace {
 
-using Kind = Change::Kind;
+using Kind = LogChange::Kind;
 
 class BatchChanges {
  public:
@@ -26,7 +26,7 @@ class BatchChanges {
   }
 
  private:
-  void Add(const Change& change) {
+  void Add(const LogChange& change) {
     if (!encoder_) encoder_.emplace(to_, keyspace_, batch_.now_ms(), LowestVersion());
     encoder_->Add(change);
     written_.last = std::max(written_.last, change.version);
@@ -49,7 +49,7 @@ class BatchChanges {
   }
 
   void Write(uint32_t slot, const Request& r, const Outcome& out) {
-    Change change{.version = out.version, .key = r.key};
+    LogChange change{.version = out.version, .key = r.key};
     switch (r.op) {
       case Op::kPut:
       case Op::kInsert:
@@ -88,7 +88,7 @@ class BatchChanges {
 
   // With a limit it has erased the keys below the bound to go on from.
   void WriteErased(const Request& r, const Outcome& out) {
-    Change change{.kind = Kind::kEraseRange, .version = out.version, .key = r.key};
+    LogChange change{.kind = Kind::kEraseRange, .version = out.version, .key = r.key};
     if (out.more) {
       change.value = out.value;
     } else if (r.has(Request::kNoUpperBound)) {
@@ -111,7 +111,7 @@ class BatchChanges {
 
   void WriteApplied(uint32_t slot, const Request& r, const Outcome& out) {
     const Effect* const effect = EffectOf(slot);
-    Change change{.version = out.version, .key = r.key};
+    LogChange change{.version = out.version, .key = r.key};
     if (effect != nullptr && effect->kind == Effect::Kind::kNothing) return;
     if (effect != nullptr && effect->kind == Effect::Kind::kErase) {
       change.kind = Kind::kErase;

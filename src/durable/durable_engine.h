@@ -3,7 +3,7 @@
 // It is the engine it wraps, but for its gate: that one is released when what the version stands
 // for is in the log, as far as the policy of the log says (log.h). A batch that may write enters
 // the log, is executed, and leaves a record of what it has changed: for each write that was done
-// what it stored, erased or was to do (change.h).
+// what it stored, erased or was to do (log_change.h).
 //
 // What the log does not let in (it cannot be written, or the disk is full) is refused with the
 // log's error: kIo, with the errno; the rest of its batch is executed. On a full disk what deletes

@@ -192,25 +192,25 @@ uint64_t SegmentCheck::all_changes() const {
   return std::accumulate(changes.begin(), changes.end(), uint64_t{0});
 }
 
-std::string_view NameOf(Change::Kind kind) {
+std::string_view NameOf(LogChange::Kind kind) {
   switch (kind) {
-    case Change::Kind::kPut:
+    case LogChange::Kind::kPut:
       return "put";
-    case Change::Kind::kPutUntil:
+    case LogChange::Kind::kPutUntil:
       return "put until";
-    case Change::Kind::kErase:
+    case LogChange::Kind::kErase:
       return "erase";
-    case Change::Kind::kSetDeadline:
+    case LogChange::Kind::kSetDeadline:
       return "set deadline";
-    case Change::Kind::kMove:
+    case LogChange::Kind::kMove:
       return "move";
-    case Change::Kind::kApply:
+    case LogChange::Kind::kApply:
       return "apply";
-    case Change::Kind::kEraseRange:
+    case LogChange::Kind::kEraseRange:
       return "erase range";
-    case Change::Kind::kEraseFrom:
+    case LogChange::Kind::kEraseFrom:
       return "erase from";
-    case Change::Kind::kEraseAll:
+    case LogChange::Kind::kEraseAll:
       return "erase all";
   }
   return "unknown";

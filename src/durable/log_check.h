@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "durable/change.h"
+#include "durable/log_change.h"
 #include "durable/damage.h"
 
 namespace skep::durable {
@@ -20,7 +20,7 @@ namespace skep::durable {
 struct LoggedChange {
   uint64_t position = 0;  // of its record
   uint32_t keyspace = 0;
-  Change change;
+  LogChange change;
   std::string_view function_name = {};  // kApply
   std::optional<Element> function_element = {};
 };
@@ -33,7 +33,7 @@ struct KeyspaceInLog {
 };
 
 struct SegmentCheck {
-  static constexpr size_t kKinds = static_cast<size_t>(Change::Kind::kEraseAll) + 1;
+  static constexpr size_t kKinds = static_cast<size_t>(LogChange::Kind::kEraseAll) + 1;
 
   std::string file;
   uint64_t begin = 0;       // position of its first record
@@ -45,7 +45,7 @@ struct SegmentCheck {
   uint64_t progresses = 0;
   uint64_t starts = 0;
   uint64_t ends = 0;
-  std::array<uint64_t, kKinds> changes = {};  // by Change::Kind
+  std::array<uint64_t, kKinds> changes = {};  // by LogChange::Kind
   std::map<uint32_t, KeyspaceInLog> keyspaces;
   uint64_t synced_position = 0;  // the highest that it names
 
@@ -81,6 +81,6 @@ Result<LogCheck> CheckLog(FileSystem& files, const std::string& directory, uint6
 Result<LogCheck> CheckSegment(FileSystem& files, const std::string& path, const ChangeVisit& visit);
 
 // "put", "put until", ...
-std::string_view NameOf(Change::Kind kind);
+std::string_view NameOf(LogChange::Kind kind);
 
 }  // namespace skep::durable

@@ -27,7 +27,7 @@
 //   position      of this record, so that an old one of a file used again is not taken for new
 //
 //   payload: its first byte is the type
-//   changes    of one batch: change.h
+//   changes    of one batch: log_change.h
 //   start      a process has begun to write here: what was not complete before is void
 //              +------+---------+
 //              | type | version |  2, of the format

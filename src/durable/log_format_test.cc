@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "durable/change.h"
+#include "durable/log_change.h"
 #include "durable/log_test.h"
 #include "durable/page_test.h"
 
@@ -158,7 +158,7 @@ TEST(LogFormat, WorkedExample) {
   std::string changes;
   ChangeEncoder encoder(changes, 0, 1'764'000'000'000, 7);
   encoder.Add({.version = 7, .key = "bee", .value = "honey"});
-  encoder.Add({.kind = Change::Kind::kPutUntil,
+  encoder.Add({.kind = LogChange::Kind::kPutUntil,
                .version = 8,
                .key = "skep",
                .value = "straw",

@@ -17,7 +17,7 @@
 #include "base/check.h"
 #include "base/crc32c.h"
 #include "base/memory_budget.h"
-#include "durable/change.h"
+#include "durable/log_change.h"
 #include "durable/log_reader.h"
 #include "durable/log_test.h"
 #include "durable/replay.h"
@@ -57,7 +57,7 @@ void ResealLog(uint64_t begin, std::string& bytes) {
   }
 }
 
-bool AreEqual(const Change& a, const Change& b) {
+bool AreEqual(const LogChange& a, const LogChange& b) {
   return a.kind == b.kind && a.version == b.version && a.key == b.key && a.value == b.value &&
          a.deadline_ms == b.deadline_ms && a.function == b.function;
 }

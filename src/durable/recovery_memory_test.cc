@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Engines, RecoveryMemory, testing::Values("btree", "hash
 std::vector<std::string> LogOfFunctions(int times) {
   std::vector<std::string> log;
   Version version = 0;
-  const auto add = [&](Change change) {
+  const auto add = [&](LogChange change) {
     change.version = ++version;
     ChangeEncoder(log.emplace_back(), 0, 0, version).Add(change);
   };
@@ -77,7 +77,7 @@ std::vector<std::string> LogOfFunctions(int times) {
   for (int i = 0; i < times; ++i) {
     for (const char* key : {"a", "b"}) {
       const std::string operand = std::to_string(i % 10);
-      add({.kind = Change::Kind::kApply, .key = key, .value = operand, .function = append});
+      add({.kind = LogChange::Kind::kApply, .key = key, .value = operand, .function = append});
     }
   }
   Batch made;
@@ -87,7 +87,7 @@ std::vector<std::string> LogOfFunctions(int times) {
                       {.returns = UpdateOptions::Returns::kNew, .create = kValueBytes / 8});
   const Request& update = made.requests().front();
   for (int i = 0; i < times; ++i) {
-    add({.kind = Change::Kind::kApply,
+    add({.kind = LogChange::Kind::kApply,
          .key = update.key,
          .value = update.value,
          .function = update.function});

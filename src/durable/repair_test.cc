@@ -114,13 +114,13 @@ class Open {
   RecoveryReport report;
 };
 
-struct Change {
+struct LogChange {
   uint32_t keyspace;
   std::string key;
   std::optional<std::string> value;  // none: erased
 };
 
-void Apply(const Change& change, State* state) {
+void Apply(const LogChange& change, State* state) {
   if (change.value) {
     (*state)[{change.keyspace, change.key}] = *change.value;
   } else {
@@ -130,7 +130,7 @@ void Apply(const Change& change, State* state) {
 
 // A store that was closed: changes, a snapshot, changes.
 struct Built {
-  std::vector<Change> changes;  // one a record of the log
+  std::vector<LogChange> changes;  // one a record of the log
   size_t in_snapshot = 0;       // so many of them
   Files files;
   uint64_t snapshot = 0;  // its position
@@ -160,7 +160,7 @@ Built Build(uint64_t segment_bytes) {
       EXPECT_TRUE(store.persistence->Save().ok());
       store.persistence->log().Step();
     }
-    const Change& change = built.changes[i];
+    const LogChange& change = built.changes[i];
     Batch batch;
     if (change.value) {
       batch.Put(change.key, *change.value);
@@ -314,7 +314,7 @@ TEST(Repair, AnOlderSnapshotMakesANewerOneGood) {
   {
     Open store(disk.files, 600);
     for (int i = 0; i < 60; ++i) {
-      const Change change{0, "key" + std::to_string(i % 25), std::to_string(i)};
+      const LogChange change{0, "key" + std::to_string(i % 25), std::to_string(i)};
       Batch batch;
       batch.Put(change.key, *change.value);
       store.Execute(0, batch);
@@ -566,7 +566,7 @@ TEST(Repair, WhatCannotBeAppliedIsCounted) {
     store.Execute(0, third);
     ASSERT_TRUE(store.persistence->Close().ok());
   }
-  const Built built{.changes = std::vector<Change>(3), .files = disk.Contents()};
+  const Built built{.changes = std::vector<LogChange>(3), .files = disk.Contents()};
   const Place hit = PlaceOf(built, 0);
   Disk damaged(Flip(built.files, hit.file, hit.offset + 30));
   const Repaired repaired = Repair(damaged.files);
@@ -588,7 +588,7 @@ TEST(Repair, WhatAHoleHasLeftOpenIsTaken) {
       store.Execute(keyspace, batch);
     }
   }
-  const Built built{.changes = std::vector<Change>(3), .files = disk.Contents()};
+  const Built built{.changes = std::vector<LogChange>(3), .files = disk.Contents()};
   const std::vector<Place> records = RecordsOf(built);
   const auto hit = std::ranges::find(records, RecordType::kProgress, &Place::type);
   Disk damaged(Flip(built.files, hit->file, hit->offset));

@@ -13,19 +13,19 @@
 namespace skep::durable {
 namespace {
 
-using Kind = Change::Kind;
+using Kind = LogChange::Kind;
 
 // What is collected before it is applied.
 constexpr size_t kHeldMax = 16 * 1024;
 constexpr size_t kHeldBytesMax = size_t{16} << 20;
 constexpr size_t kHelpedMin = 1024;  // changes for which helpers are woken
 
-bool IsOfOneKey(const Change& change) {
+bool IsOfOneKey(const LogChange& change) {
   return change.kind != Kind::kMove && change.kind != Kind::kEraseRange &&
          change.kind != Kind::kEraseFrom && change.kind != Kind::kEraseAll;
 }
 
-void AddTo(Batch& batch, const Change& change) {
+void AddTo(Batch& batch, const LogChange& change) {
   switch (change.kind) {
     case Kind::kPut:
     case Kind::kPutUntil:
@@ -59,9 +59,9 @@ void AddTo(Batch& batch, const Change& change) {
 
 // The operations on one key keep their order in a batch. Batches are of no time: nothing expires in
 // a replay.
-Status ApplyShare(Engine& engine, std::span<const Change* const> changes) {
+Status ApplyShare(Engine& engine, std::span<const LogChange* const> changes) {
   Feed feed(engine);
-  for (const Change* const change : changes) {
+  for (const LogChange* const change : changes) {
     AddTo(feed.batch(), *change);
     const Status s = feed.Added(change->key.size() + change->value.size());
     if (!s.ok()) return s;
@@ -209,13 +209,13 @@ Status Replay::ApplyAll() {
 Status Replay::ApplyKeys(std::span<const Held> changes) {
   job_.engine = applied_.engine;
   for (auto& share : job_.shares) share.clear();
-  has_help_ = crew_.helpers() > 0 && changes.size() >= kHelpedMin;
+  has_help_ = helper_pool_.helpers() > 0 && changes.size() >= kHelpedMin;
   // Without help as one share, for batches as large as may be.
   for (const Held& h : changes) job_.shares[has_help_ ? h.share : 0].push_back(&h.change);
   job_.statuses.fill({});
   job_.next.store(0, std::memory_order_relaxed);
   if (!has_help_) return Join();
-  crew_.Begin(do_shares_);
+  helper_pool_.Begin(do_shares_);
   return {};
 }
 
@@ -228,12 +228,12 @@ void Replay::DoShares() {
 // Until what was begun is done.
 Status Replay::Join() {
   DoShares();
-  if (std::exchange(has_help_, false)) crew_.End();
+  if (std::exchange(has_help_, false)) helper_pool_.End();
   const auto bad = std::ranges::find_if_not(job_.statuses, &Status::ok);
   return bad == job_.statuses.end() ? Status() : *bad;
 }
 
-Status Replay::ApplyAlone(Engine& engine, const Change& change) {
+Status Replay::ApplyAlone(Engine& engine, const LogChange& change) {
   Feed feed(engine, Batch::Kind::kAtomic);
   AddTo(feed.batch(), change);
   return feed.Finish();

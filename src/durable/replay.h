@@ -20,9 +20,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/crew.h"
+#include "base/helper_pool.h"
 #include "base/mutex.h"
-#include "durable/change.h"
+#include "durable/log_change.h"
 #include "durable/log_reader.h"
 #include "engine/engine.h"
 
@@ -45,7 +45,7 @@ class Replay {
   using Find = std::function<Target(uint32_t keyspace)>;
 
   // So many threads apply changes, the owner among them.
-  Replay(Find find, uint32_t threads) : find_(std::move(find)), crew_(threads - 1) {}
+  Replay(Find find, uint32_t threads) : find_(std::move(find)), helper_pool_(threads - 1) {}
   ~Replay() { static_cast<void>(Join()); }
 
   // The next record of the log.
@@ -75,7 +75,7 @@ class Replay {
   static constexpr uint32_t kShares = 32;
 
   struct Held {
-    Change change;   // views of a payload
+    LogChange change;   // views of a payload
     uint32_t share;  // by its key
   };
 
@@ -98,9 +98,9 @@ class Replay {
   // Changes of single keys that are being applied. Whoever has drawn a share applies it.
   struct Job {
     Engine* engine = nullptr;
-    std::array<std::vector<const Change*>, kShares> shares;
+    std::array<std::vector<const LogChange*>, kShares> shares;
     std::array<Status, kShares> statuses;
-    std::atomic<uint32_t> next{kShares};  // relaxed: the crew hands over the rest
+    std::atomic<uint32_t> next{kShares};  // relaxed: the helper pool hands over the rest
   };
 
   Result<Keyspace*> KeyspaceOf(uint32_t index);
@@ -113,7 +113,7 @@ class Replay {
   Status ApplyKeys(std::span<const Held> changes) SKEP_NO_THREAD_SAFETY_ANALYSIS;
   void DoShares();
   Status Join() SKEP_NO_THREAD_SAFETY_ANALYSIS;
-  static Status ApplyAlone(Engine& engine, const Change& change);
+  static Status ApplyAlone(Engine& engine, const LogChange& change);
 
   Find find_;
   std::map<uint32_t, Keyspace> keyspaces_;
@@ -126,7 +126,7 @@ class Replay {
   Job job_;
   const std::function<void()> do_shares_ = [this] { DoShares(); };
   bool has_help_ = false;
-  Crew crew_;  // last: its threads end first
+  HelperPool helper_pool_;  // last: its threads end first
 };
 
 }  // namespace skep::durable

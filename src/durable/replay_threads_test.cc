@@ -38,21 +38,21 @@ std::vector<std::string> MakeLog(Random& random, uint32_t batches, bool is_order
     for (uint64_t j = 0; j < count; ++j) {
       const std::string key = KeyOf(random.Below(kKeys));
       const std::string value = std::to_string(random.Below(1'000'000));
-      Change change = {
-          .kind = Change::Kind::kPut, .version = ++version, .key = key, .value = value};
+      LogChange change = {
+          .kind = LogChange::Kind::kPut, .version = ++version, .key = key, .value = value};
       const uint64_t kind = random.Below(10'000);
       const std::string other = KeyOf(random.Below(kKeys));
       if (kind < 2000) {
-        change.kind = Change::Kind::kErase;
+        change.kind = LogChange::Kind::kErase;
         change.value = {};
       } else if (kind < 3000) {
-        change.kind = Change::Kind::kPutUntil;
+        change.kind = LogChange::Kind::kPutUntil;
         change.deadline_ms = 1'000'000 + version;
       } else if (is_ordered && kind < 3002) {
-        change.kind = Change::Kind::kMove;
+        change.kind = LogChange::Kind::kMove;
         change.value = other;
       } else if (is_ordered && kind < 3004) {
-        change.kind = Change::Kind::kEraseRange;
+        change.kind = LogChange::Kind::kEraseRange;
         change.value = other;
         if (other <= key) continue;
       }
@@ -113,7 +113,7 @@ TEST_P(ReplayThreads, Refused) {
   const Version version = (*first.Next())->version;
   std::string payload;
   ChangeEncoder(payload, 0, 0, version)
-      .Add({.kind = Change::Kind::kPut, .version = version, .key = key, .value = "v"});
+      .Add({.kind = LogChange::Kind::kPut, .version = version, .key = key, .value = "v"});
   log.insert(at, payload);
   for (const uint32_t threads : {1u, 4u}) {
     const auto engine = MakeEngine();

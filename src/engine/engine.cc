@@ -22,6 +22,6 @@ void Engine::AwaitRelease(Version ticket) {
   }
 }
 
-void Engine::Describe(uint64_t, const Teller&) const {}
+void Engine::Describe(uint64_t, const StatsVisitor&) const {}
 
 }  // namespace skep

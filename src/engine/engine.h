@@ -212,11 +212,11 @@ class Engine {
 
   virtual EngineStatistics Statistics() const = 0;
 
-  using Teller = std::function<void(std::string_view name, uint64_t value)>;
+  using StatsVisitor = std::function<void(std::string_view name, uint64_t value)>;
   // Tells what this engine in particular knows about itself, for people who watch it: names are in
   // snake_case and its own, the same ones in every call; values may be estimates. Takes a
   // millisecond or so. Thread-safe.
-  virtual void Describe(uint64_t now_ms, const Teller& tell) const;
+  virtual void Describe(uint64_t now_ms, const StatsVisitor& visit) const;
 
   // Checks every invariant the engine has. Null, or a literal that names the broken one. For tests;
   // nothing else may run meanwhile.

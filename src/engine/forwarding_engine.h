@@ -26,8 +26,8 @@ class ForwardingEngine : public Engine {
   void Unwatch(uint64_t watch) override { inner_.Unwatch(watch); }
   bool Maintain(uint64_t now_ms) override { return inner_.Maintain(now_ms); }
   EngineStatistics Statistics() const override { return inner_.Statistics(); }
-  void Describe(uint64_t now_ms, const Teller& tell) const override {
-    inner_.Describe(now_ms, tell);
+  void Describe(uint64_t now_ms, const StatsVisitor& visit) const override {
+    inner_.Describe(now_ms, visit);
   }
   const char* Verify() const override { return inner_.Verify(); }
   Version Latest() const override { return inner_.Latest(); }

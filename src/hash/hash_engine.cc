@@ -268,7 +268,7 @@ EngineStatistics HashEngine::Statistics() const {
   return statistics;
 }
 
-void HashEngine::Describe(uint64_t, const Teller& tell) const {
+void HashEngine::Describe(uint64_t, const StatsVisitor& visit) const {
   uint64_t buckets = 0;
   uint64_t chained = 0;
   uint64_t own_bytes = 0;
@@ -279,12 +279,12 @@ void HashEngine::Describe(uint64_t, const Teller& tell) const {
     own_bytes += partition->table.own_bytes();
   }
   const ArenaStatistics arena = core_.MemoryStatistics();
-  tell("partitions", core_.partitions.size());
-  tell("buckets", buckets);
-  tell("chained_buckets", chained);
-  tell("index_held_bytes", own_bytes);
-  tell("arena_allocated_bytes", arena.allocated_bytes);
-  tell("arena_held_bytes", arena.held_bytes);
+  visit("partitions", core_.partitions.size());
+  visit("buckets", buckets);
+  visit("chained_buckets", chained);
+  visit("index_held_bytes", own_bytes);
+  visit("arena_allocated_bytes", arena.allocated_bytes);
+  visit("arena_held_bytes", arena.held_bytes);
 }
 
 const char* HashEngine::Verify() const {

@@ -52,7 +52,7 @@ class HashEngine final : public Engine {
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
   EngineStatistics Statistics() const override;
-  void Describe(uint64_t now_ms, const Teller& tell) const override;
+  void Describe(uint64_t now_ms, const StatsVisitor& visit) const override;
   const char* Verify() const override;
 
  private:

@@ -7,7 +7,7 @@
 #include <memory_resource>
 #include <vector>
 
-#include "base/crew.h"
+#include "base/helper_pool.h"
 #include "base/epochs.h"
 #include "base/mutex.h"
 #include "engine/engine.h"
@@ -66,7 +66,7 @@ struct Core {
         numbers(numbers_writes),
         memory(the_budget),
         snapshot(the_budget),
-        crew(the_settings.threads - 1) {}
+        helper_pool(the_settings.threads - 1) {}
   ~Core();
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -105,7 +105,7 @@ struct Core {
   std::vector<Leaf<K>*> dead SKEP_GUARDED_BY(structure);  // those that the map still has; likewise
   std::atomic<const LeafMap<K>*> map{nullptr};
   SnapshotIteratorState<K> snapshot;
-  Crew crew;
+  HelperPool helper_pool;
   std::atomic<uint64_t> splits{0};
   std::atomic<uint64_t> merges{0};
   std::atomic<uint64_t> runs_built{0};

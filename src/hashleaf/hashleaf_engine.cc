@@ -55,7 +55,7 @@ class EngineOf final : public Engine {
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
   EngineStatistics Statistics() const override;
-  void Describe(uint64_t now_ms, const Teller& tell) const override;
+  void Describe(uint64_t now_ms, const StatsVisitor& visit) const override;
   // The analysis does not know that nothing else runs meanwhile.
   const char* Verify() const SKEP_NO_THREAD_SAFETY_ANALYSIS override;
 
@@ -224,7 +224,7 @@ EngineStatistics EngineOf<K>::Statistics() const {
 }
 
 template <typename K>
-void EngineOf<K>::Describe(uint64_t, const Teller& tell) const {
+void EngineOf<K>::Describe(uint64_t, const StatsVisitor& visit) const {
   const Epochs::Guard guard(core_.epochs);
   const LeafMap<K>& map = core_.Map();
   uint64_t slots = 0;
@@ -240,19 +240,19 @@ void EngineOf<K>::Describe(uint64_t, const Teller& tell) const {
     run_bytes += leaf->run->bytes();
   }
   const ArenaStatistics arena = core_.memory.arena().Statistics();
-  tell("leaves", map.size());
-  tell("map_levels", map.levels());
-  tell("map_bytes", map.bytes());
-  tell("slots", slots);
-  tell("kicks", kicks);
-  tell("splits", core_.splits.load(std::memory_order_relaxed));
-  tell("merges", core_.merges.load(std::memory_order_relaxed));
-  tell("sorted_runs", runs);
-  tell("sorted_run_bytes", run_bytes);
-  tell("shared_reads", core_.shared_reads.load(std::memory_order_relaxed));
-  tell("sorted_runs_built", core_.runs_built.load(std::memory_order_relaxed));
-  tell("arena_allocated_bytes", arena.allocated_bytes);
-  tell("arena_held_bytes", arena.held_bytes);
+  visit("leaves", map.size());
+  visit("map_levels", map.levels());
+  visit("map_bytes", map.bytes());
+  visit("slots", slots);
+  visit("kicks", kicks);
+  visit("splits", core_.splits.load(std::memory_order_relaxed));
+  visit("merges", core_.merges.load(std::memory_order_relaxed));
+  visit("sorted_runs", runs);
+  visit("sorted_run_bytes", run_bytes);
+  visit("shared_reads", core_.shared_reads.load(std::memory_order_relaxed));
+  visit("sorted_runs_built", core_.runs_built.load(std::memory_order_relaxed));
+  visit("arena_allocated_bytes", arena.allocated_bytes);
+  visit("arena_held_bytes", arena.held_bytes);
 }
 
 template <typename K>

@@ -105,7 +105,7 @@ void PointRun<K>::Flush() {
                                .numbers = numbers_ ? w.numbers.data() : nullptr,
                                .values = values_};
   // What is not plain writes to the batch's memory, which is one thread's.
-  if (core_.crew.helpers() > 0 && count_ >= kSharedMin && !has_other_) {
+  if (core_.helper_pool.helpers() > 0 && count_ >= kSharedMin && !has_other_) {
     Share(sorted);
   } else {
     Lane<K> lane(sorted, mutator_);
@@ -183,7 +183,7 @@ void PointRun<K>::Share(const SortedWindow<K>& sorted) {
            !ticket.compare_exchange_weak(seen, lane.ticket(), std::memory_order_relaxed)) {
     }
   };
-  core_.crew.Help([&] {
+  core_.helper_pool.Help([&] {
     try {
       work();
     } catch (const std::bad_alloc&) {

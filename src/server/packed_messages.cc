@@ -10,7 +10,7 @@
 #include "server/server_call.h"
 #include "wire/packed_control.h"
 #include "wire/packed_reply.h"
-#include "wire/pen.h"
+#include "wire/byte_writer.h"
 
 namespace skep {
 namespace {

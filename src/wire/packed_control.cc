@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "base/varint.h"
-#include "wire/pen.h"
+#include "wire/byte_writer.h"
 
 namespace skep::packed {
 namespace {

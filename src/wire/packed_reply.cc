@@ -6,7 +6,7 @@
 #include "base/mutex.h"
 #include "base/varint.h"
 #include "engine/batch_writer.h"
-#include "wire/pen.h"
+#include "wire/byte_writer.h"
 
 namespace skep::packed {
 namespace {
@@ -36,39 +36,39 @@ const char* Intern(std::string_view text) {
   return texts.emplace(text).first->c_str();
 }
 
-void AddStatus(Pen& pen, const Status& status) {
+void AddStatus(ByteWriter& writer, const Status& status) {
   const std::string_view text = status.what();
-  pen.Byte(static_cast<uint8_t>(status.code()));
-  pen.Varint(status.detail());
-  pen.Varint(text.size());
-  pen.Bytes(text);
+  writer.Byte(static_cast<uint8_t>(status.code()));
+  writer.Varint(status.detail());
+  writer.Varint(text.size());
+  writer.Bytes(text);
 }
 
 // Writes outcomes one after the other.
 class OutcomeWriter {
  public:
   OutcomeWriter(char* at, uint8_t request_flags, const StoreNow& now)
-      : pen_(at), request_flags_(request_flags), now_(now) {}
+      : writer_(at), request_flags_(request_flags), now_(now) {}
 
   void Add(Op op, const Outcome& outcome, const ItemRange& items) {
     const std::string_view value = outcome.value;
     const bool has_value = !value.empty() || (op == Op::kGet && outcome.verdict == Verdict::kDone);
     const bool same_size = has_value && has_size_ && value.size() == value_bytes_;
     const uint8_t extras = ExtrasOf(outcome);
-    pen_.Byte(static_cast<uint8_t>(
+    writer_.Byte(static_cast<uint8_t>(
         static_cast<uint8_t>(outcome.verdict) | (has_value ? kHasOutcomeValue : 0) |
         (same_size ? kSameValueSize : 0) | (outcome.present ? kPresent : 0) |
         (outcome.more ? kMore : 0) | (extras != 0 ? kHasExtras : 0)));
-    if (extras != 0) pen_.Byte(extras);
+    if (extras != 0) writer_.Byte(extras);
     if (has_value) {
-      if (!same_size) pen_.Varint(value.size());
-      pen_.Bytes(value);
+      if (!same_size) writer_.Varint(value.size());
+      writer_.Bytes(value);
       value_bytes_ = value.size();
       has_size_ = true;
     }
     if (extras != 0) AddExtras(outcome, extras, items);
   }
-  char* end() const { return pen_.at(); }
+  char* end() const { return writer_.at(); }
 
  private:
   uint8_t ExtrasOf(const Outcome& outcome) const {
@@ -82,27 +82,27 @@ class OutcomeWriter {
   }
 
   void AddExtras(const Outcome& outcome, uint8_t extras, const ItemRange& items) {
-    if ((extras & kInteger) != 0) pen_.Varint(ToZigzag(outcome.integer));
+    if ((extras & kInteger) != 0) writer_.Varint(ToZigzag(outcome.integer));
     if ((extras & kItems) != 0) AddItems(items);
-    if ((extras & kStatus) != 0) AddStatus(pen_, outcome.status);
-    if ((extras & kDeadlineOf) != 0) pen_.Varint(now_.ToWall(outcome.deadline_ms));
-    if ((extras & kVersionOf) != 0) pen_.Varint(outcome.version);
-    if ((extras & kHintOf) != 0) pen_.Fixed(outcome.hint.bits);
+    if ((extras & kStatus) != 0) AddStatus(writer_, outcome.status);
+    if ((extras & kDeadlineOf) != 0) writer_.Varint(now_.ToWall(outcome.deadline_ms));
+    if ((extras & kVersionOf) != 0) writer_.Varint(outcome.version);
+    if ((extras & kHintOf) != 0) writer_.Fixed(outcome.hint.bits);
   }
 
   void AddItems(const ItemRange& items) {
     size_t runs = 0;
     items.ForEachSpan([&](const ItemSpan&) { ++runs; });
-    pen_.Varint(runs);
+    writer_.Varint(runs);
     items.ForEachSpan([&](const ItemSpan& run) {
-      pen_.Varint(run.count);
-      pen_.Varint(run.key_bytes);
-      pen_.Varint(run.value_bytes);
+      writer_.Varint(run.count);
+      writer_.Varint(run.key_bytes);
+      writer_.Varint(run.value_bytes);
     });
-    items.ForEachSpan([&](const ItemSpan& run) { pen_.Bytes({run.at, run.count * run.stride()}); });
+    items.ForEachSpan([&](const ItemSpan& run) { writer_.Bytes({run.at, run.count * run.stride()}); });
   }
 
-  Pen pen_;
+  ByteWriter writer_;
   const uint8_t request_flags_;
   const StoreNow now_;
   bool has_size_ = false;
@@ -182,9 +182,9 @@ void AppendFailure(std::string& to, const Header& request, const Status& status)
   const size_t used = to.size();
   const size_t bytes_max = used + kOutcomeBytesMax + std::strlen(status.what());
   to.resize_and_overwrite(bytes_max, [&](char* bytes, size_t) {
-    Pen pen(bytes + used);
-    AddStatus(pen, status);
-    return static_cast<size_t>(pen.at() - bytes);
+    ByteWriter writer(bytes + used);
+    AddStatus(writer, status);
+    return static_cast<size_t>(writer.at() - bytes);
   });
   EndMessage(to, begin);
 }

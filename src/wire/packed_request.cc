@@ -5,7 +5,7 @@
 
 #include "base/varint.h"
 #include "engine/batch_writer.h"
-#include "wire/pen.h"
+#include "wire/byte_writer.h"
 
 namespace skep::packed {
 namespace {
@@ -25,7 +25,7 @@ uint64_t NumberOf(const Request& request) {
 // Writes requests one after the other, leaving out what is as in the one before.
 class RequestWriter {
  public:
-  explicit RequestWriter(char* at) : pen_(at) {}
+  explicit RequestWriter(char* at) : writer_(at) {}
 
   void Add(const Request& request, bool begins_part) {
     const bool has_value = HasValue(request.op);
@@ -34,25 +34,25 @@ class RequestWriter {
     const bool same_sizes = has_sizes_ && request.key.size() == key_bytes_ &&
                             (!sends_value || (has_value_ && request.value.size() == value_bytes_));
     const uint8_t fields = FieldsOf(request, begins_part);
-    pen_.Byte(static_cast<uint8_t>(static_cast<uint8_t>(request.op) |
+    writer_.Byte(static_cast<uint8_t>(static_cast<uint8_t>(request.op) |
                                    (same_sizes ? kSameSizes : 0) | (same_value ? kSameValue : 0) |
                                    (fields != 0 ? kHasFields : 0)));
     if (fields != 0) AddFields(request, fields);
     AddOperand(request);
     if (!same_sizes) {
-      pen_.Varint(request.key.size());
-      if (sends_value) pen_.Varint(request.value.size());
+      writer_.Varint(request.key.size());
+      if (sends_value) writer_.Varint(request.value.size());
       key_bytes_ = request.key.size();
       has_sizes_ = true;
     }
-    pen_.Bytes(request.key);
+    writer_.Bytes(request.key);
     if (!sends_value) return;
-    pen_.Bytes(request.value);
+    writer_.Bytes(request.value);
     value_ = request.value;
     value_bytes_ = request.value.size();
     has_value_ = true;
   }
-  char* end() const { return pen_.at(); }
+  char* end() const { return writer_.at(); }
 
  private:
   static uint8_t FieldsOf(const Request& request, bool begins_part) {
@@ -63,12 +63,12 @@ class RequestWriter {
   }
 
   void AddFields(const Request& request, uint8_t fields) {
-    pen_.Byte(fields);
-    if ((fields & kFlags) != 0) pen_.Byte(request.flags);
-    if ((fields & kWhen) != 0) pen_.Byte(request.when);
-    if ((fields & kLimit) != 0) pen_.Varint(request.limit);
-    if ((fields & kDeadline) != 0) pen_.Varint(request.deadline_ms + 1);
-    if ((fields & kHint) != 0) pen_.Fixed(request.hint.bits);
+    writer_.Byte(fields);
+    if ((fields & kFlags) != 0) writer_.Byte(request.flags);
+    if ((fields & kWhen) != 0) writer_.Byte(request.when);
+    if ((fields & kLimit) != 0) writer_.Varint(request.limit);
+    if ((fields & kDeadline) != 0) writer_.Varint(request.deadline_ms + 1);
+    if ((fields & kHint) != 0) writer_.Fixed(request.hint.bits);
   }
 
   void AddOperand(const Request& request) {
@@ -76,29 +76,29 @@ class RequestWriter {
       case Operand::kNone:
         return;
       case Operand::kBytes:
-        pen_.Varint(request.other.size());
-        return pen_.Bytes(request.other);
+        writer_.Varint(request.other.size());
+        return writer_.Bytes(request.other);
       case Operand::kDigest:
-        return pen_.Fixed(request.digest);
+        return writer_.Fixed(request.digest);
       case Operand::kNumber:
         if (request.op == Op::kApply) return AddFunction(request.function);
-        return pen_.Varint(NumberOf(request));
+        return writer_.Varint(NumberOf(request));
     }
   }
 
   void AddFunction(const Function* function) {
     const auto found = std::ranges::find(functions_, function);
-    pen_.Varint(static_cast<uint64_t>(found - functions_.begin()));
+    writer_.Varint(static_cast<uint64_t>(found - functions_.begin()));
     if (found != functions_.end()) return;
     functions_.push_back(function);
     const std::string_view name = function == nullptr ? std::string_view() : function->name;
-    pen_.Byte(function == nullptr ? 0 : static_cast<uint8_t>(function->kind));
-    pen_.Byte(function == nullptr ? 0 : static_cast<uint8_t>(function->element));
-    pen_.Varint(name.size());
-    pen_.Bytes(name);
+    writer_.Byte(function == nullptr ? 0 : static_cast<uint8_t>(function->kind));
+    writer_.Byte(function == nullptr ? 0 : static_cast<uint8_t>(function->element));
+    writer_.Varint(name.size());
+    writer_.Bytes(name);
   }
 
-  Pen pen_;
+  ByteWriter writer_;
   std::vector<const Function*> functions_;  // that were named
   bool has_sizes_ = false;
   bool has_value_ = false;

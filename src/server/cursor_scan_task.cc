@@ -1,4 +1,4 @@
-#include "server/walk_task.h"
+#include "server/cursor_scan_task.h"
 
 #include <memory>
 
@@ -14,16 +14,16 @@ constexpr size_t kChunkBytes = 256 * 1024;
 
 }  // namespace
 
-void WalkTask::Start(const ServerCall& call, std::string_view pattern) {
-  auto task = std::unique_ptr<WalkTask>(new WalkTask(call.state().keyspaces().budget(), pattern));
+void CursorScanTask::Start(const ServerCall& call, std::string_view pattern) {
+  auto task = std::unique_ptr<CursorScanTask>(new CursorScanTask(call.state().keyspaces().budget(), pattern));
   if (task->Step(call)) call.Start(std::move(task));
 }
 
-bool WalkTask::Step(const ServerCall& call) {
+bool CursorScanTask::Step(const ServerCall& call) {
   return is_collected_ ? collected_.Send(call) : Collect(call);
 }
 
-bool WalkTask::Collect(const ServerCall& call) {
+bool CursorScanTask::Collect(const ServerCall& call) {
   Batch batch;
   batch.set_scan_visits_max(kChunkVisits);
   batch.set_scan_bytes_max(kChunkBytes);

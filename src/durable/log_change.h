@@ -1,4 +1,4 @@
-// change.h: what a write has made of a keyspace, as the log has it.
+// log_change.h: what a write has made of a keyspace, as the log has it.
 //
 // A batch that has changed something is one record of the log. Its payload:
 //
@@ -38,7 +38,7 @@
 
 namespace skep::durable {
 
-struct Change {
+struct LogChange {
   enum class Kind : uint8_t {
     kPut = 1,
     kPutUntil,
@@ -64,7 +64,7 @@ class ChangeEncoder {
  public:
   // Appends to `to`, which outlives it. No version is below `base`.
   ChangeEncoder(std::string& to, uint32_t keyspace, uint64_t now_ms, Version base);
-  void Add(const Change& change);
+  void Add(const LogChange& change);
 
  private:
   std::string& to_;
@@ -82,10 +82,10 @@ class ChangeDecoder {
   // The next change; nothing at the end.
   //   kCorrupt          as above
   //   kInvalidArgument  a function that is not registered: missing_function() is its name
-  Result<std::optional<Change>> Next();
+  Result<std::optional<LogChange>> Next();
   const std::string& missing_function() const { return missing_function_; }
   // The same, but a function may be one that is not registered: the change has none then.
-  Result<std::optional<Change>> NextOfAny();
+  Result<std::optional<LogChange>> NextOfAny();
   // Of the last kApply: its function, and of what elements; nothing if it is a plain one.
   std::string_view function_name() const { return function_name_; }
   std::optional<Element> function_element() const { return function_element_; }
@@ -93,8 +93,8 @@ class ChangeDecoder {
  private:
   explicit ChangeDecoder(std::string_view payload) : payload_(payload), left_(payload) {}
   std::unexpected<Status> Corrupt() const;
-  bool ReadFields(Change& change);
-  bool ReadFunction(Change& change);
+  bool ReadFields(LogChange& change);
+  bool ReadFunction(LogChange& change);
 
   std::string_view payload_;
   std::string_view left_;

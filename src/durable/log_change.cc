@@ -1,4 +1,4 @@
-#include "durable/change.h"
+#include "durable/log_change.h"
 
 #include "base/varint.h"
 #include "durable/log_format.h"
@@ -6,7 +6,7 @@
 namespace skep::durable {
 namespace {
 
-using Kind = Change::Kind;
+using Kind = LogChange::Kind;
 
 constexpr char kPlain = '\xff';  // in the place of an element
 
@@ -20,7 +20,7 @@ ChangeEncoder::ChangeEncoder(std::string& to, uint32_t keyspace, uint64_t now_ms
   AppendVarint(to_, base);
 }
 
-void ChangeEncoder::Add(const Change& change) {
+void ChangeEncoder::Add(const LogChange& change) {
   to_.push_back(static_cast<char>(change.kind));
   AppendVarint(to_, change.version - base_);
   AppendBytes(to_, change.key);
@@ -69,7 +69,7 @@ Result<ChangeDecoder> ChangeDecoder::Open(std::string_view payload) {
   return decoder;
 }
 
-Result<std::optional<Change>> ChangeDecoder::Next() {
+Result<std::optional<LogChange>> ChangeDecoder::Next() {
   auto change = NextOfAny();
   if (change && *change && (*change)->kind == Kind::kApply && (*change)->function == nullptr) {
     missing_function_ = function_name_;
@@ -78,9 +78,9 @@ Result<std::optional<Change>> ChangeDecoder::Next() {
   return change;
 }
 
-Result<std::optional<Change>> ChangeDecoder::NextOfAny() {
+Result<std::optional<LogChange>> ChangeDecoder::NextOfAny() {
   if (left_.empty()) return std::nullopt;
-  Change change{.kind = static_cast<Kind>(left_[0])};
+  LogChange change{.kind = static_cast<Kind>(left_[0])};
   uint64_t above_base = 0;
   std::string_view left = left_.substr(1);
   if (!TakeVarint(left, &above_base) || !TakeBytes(left, &change.key)) return Corrupt();
@@ -91,7 +91,7 @@ Result<std::optional<Change>> ChangeDecoder::NextOfAny() {
 }
 
 // What comes behind the key. False: it is not there, or there is no such kind.
-bool ChangeDecoder::ReadFields(Change& change) {
+bool ChangeDecoder::ReadFields(LogChange& change) {
   switch (change.kind) {
     case Kind::kPutUntil:
       if (!TakeVarint(left_, &change.deadline_ms)) return false;
@@ -112,7 +112,7 @@ bool ChangeDecoder::ReadFields(Change& change) {
   return false;
 }
 
-bool ChangeDecoder::ReadFunction(Change& change) {
+bool ChangeDecoder::ReadFunction(LogChange& change) {
   if (left_.empty()) return false;
   const char element = left_[0];
   left_.remove_prefix(1);

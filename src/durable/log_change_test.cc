@@ -1,4 +1,4 @@
-#include "durable/change.h"
+#include "durable/log_change.h"
 
 #include <gtest/gtest.h>
 
@@ -13,20 +13,20 @@
 namespace skep::durable {
 namespace {
 
-using Kind = Change::Kind;
+using Kind = LogChange::Kind;
 
 constexpr Kind kKinds[] = {Kind::kPut,         Kind::kPutUntil,  Kind::kErase,
                            Kind::kSetDeadline, Kind::kMove,      Kind::kApply,
                            Kind::kEraseRange,  Kind::kEraseFrom, Kind::kEraseAll};
 
-bool AreEqual(const Change& a, const Change& b) {
+bool AreEqual(const LogChange& a, const LogChange& b) {
   return a.kind == b.kind && a.version == b.version && a.key == b.key && a.value == b.value &&
          a.deadline_ms == b.deadline_ms && a.function == b.function;
 }
 
 // All changes of a payload; fails if it is not one.
-std::vector<Change> Decode(ChangeDecoder& decoder) {
-  std::vector<Change> changes;
+std::vector<LogChange> Decode(ChangeDecoder& decoder) {
+  std::vector<LogChange> changes;
   while (true) {
     const auto change = decoder.Next();
     EXPECT_TRUE(change.has_value()) << change.error().ToString();
@@ -54,8 +54,8 @@ class RandomChanges {
   explicit RandomChanges(unsigned seed) : rng_(seed) {}
 
   // With fields only where the kind has them.
-  Change Next(Version base) {
-    Change change{
+  LogChange Next(Version base) {
+    LogChange change{
         .kind = kKinds[rng_() % std::size(kKinds)], .version = base + Number(), .key = Bytes()};
     switch (change.kind) {
       case Kind::kPutUntil:
@@ -98,7 +98,7 @@ class RandomChanges {
 };
 
 // Goal: what was encoded is decoded, whatever it is.
-TEST(Change, RoundTrip) {
+TEST(LogChange, RoundTrip) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   RandomChanges random(seed);
@@ -108,7 +108,7 @@ TEST(Change, RoundTrip) {
     const Version base = random.Number() >> 1;
     std::string payload;
     ChangeEncoder encoder(payload, keyspace, now_ms, base);
-    std::vector<Change> changes;
+    std::vector<LogChange> changes;
     for (uint64_t i = random.Number() % 20; i > 0; --i) {
       changes.push_back(random.Next(base));
       encoder.Add(changes.back());
@@ -122,7 +122,7 @@ TEST(Change, RoundTrip) {
 }
 
 // Goal: a payload that ends too early is damaged wherever it ends, but between two changes.
-TEST(Change, EveryPrefix) {
+TEST(LogChange, EveryPrefix) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   RandomChanges random(seed);
@@ -139,7 +139,7 @@ TEST(Change, EveryPrefix) {
 }
 
 // Goal: bytes of a stranger are an error or changes, never views of what is not theirs.
-TEST(Change, AnyBytes) {
+TEST(LogChange, AnyBytes) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   RandomChanges random(seed);
@@ -159,7 +159,7 @@ TEST(Change, AnyBytes) {
 }
 
 // Goal: what no encoder writes is refused, and where it is is said.
-TEST(Change, Strange) {
+TEST(LogChange, Strange) {
   const std::string header("\x01\0\0\0", 4);
   const std::string long_number(10, '\xff');
   EXPECT_EQ(FirstError(""), Code::kCorrupt);
@@ -180,7 +180,7 @@ TEST(Change, Strange) {
 }
 
 // Goal: a function that is not registered is named.
-TEST(Change, MissingFunction) {
+TEST(LogChange, MissingFunction) {
   const Function unknown{.name = "nobody", .body = nullptr};
   std::string payload;
   ChangeEncoder(payload, 0, 0, 0).Add({.kind = Kind::kApply, .key = "k", .function = &unknown});

@@ -1,4 +1,4 @@
-// pen.h: writing where there is room, without asking at each byte.
+// byte_writer.h: writing where there is room, without asking at each byte.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 namespace skep::packed {
 
 // The caller has seen to it that what is written fits.
-class Pen {
+class ByteWriter {
  public:
-  explicit Pen(char* at) : at_(at) {}
+  explicit ByteWriter(char* at) : at_(at) {}
   void Byte(uint8_t byte) { *at_++ = static_cast<char>(byte); }
   void Varint(uint64_t number) {
     for (; number >= 0x80; number >>= 7) Byte(static_cast<uint8_t>(number | 0x80));

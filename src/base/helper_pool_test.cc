@@ -1,4 +1,4 @@
-#include "base/crew.h"
+#include "base/helper_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -10,15 +10,15 @@ namespace {
 
 // Goal: every piece of every job is done once, and nobody is inside a job that is over.
 // Method: several callers at once, jobs of some pieces whose bytes go out of scope with the job.
-TEST(Crew, EveryPieceOnce) {
-  Crew crew(2);
+TEST(HelperPool, EveryPieceOnce) {
+  HelperPool helper_pool(2);
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 3; ++caller) {
     callers.emplace_back([&] {
       for (int round = 0; round < 500; ++round) {
         std::array<std::atomic<int>, 20> done{};
         std::atomic<uint32_t> next{0};
-        crew.Help([&] {
+        helper_pool.Help([&] {
           for (uint32_t piece; (piece = next.fetch_add(1)) < done.size();) ++done[piece];
         });
         for (const auto& piece : done) ASSERT_EQ(piece.load(), 1);
@@ -30,12 +30,12 @@ TEST(Crew, EveryPieceOnce) {
 
 // Goal: a helper that sleeps wakes up, and helps.
 // Method: a job that ends when two are inside; if nobody came, the test would stand still.
-TEST(Crew, HelpersWakeUp) {
-  Crew crew(1);
+TEST(HelperPool, HelpersWakeUp) {
+  HelperPool helper_pool(1);
   for (int round = 0; round < 5; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     std::atomic<int> inside{0};
-    crew.Help([&] {
+    helper_pool.Help([&] {
       ++inside;
       while (inside.load() < 2) std::this_thread::yield();
     });
@@ -45,25 +45,25 @@ TEST(Crew, HelpersWakeUp) {
 
 // Goal: helpers work while the caller does something else.
 // Method: jobs that only helpers do; the caller waits for their pieces, or the test stands still.
-TEST(Crew, Meanwhile) {
-  Crew crew(2);
+TEST(HelperPool, Meanwhile) {
+  HelperPool helper_pool(2);
   for (int round = 0; round < 200; ++round) {
     std::atomic<uint32_t> next{0};
     std::atomic<int> done{0};
     const std::function<void()> job = [&] {
       while (next.fetch_add(1) < 20) ++done;
     };
-    crew.Begin(job);
+    helper_pool.Begin(job);
     while (done.load() < 20) std::this_thread::yield();
-    crew.End();
+    helper_pool.End();
     EXPECT_EQ(done.load(), 20);
   }
 }
 
-TEST(Crew, WithoutHelpersTheCallerIsAlone) {
-  Crew crew(0);
+TEST(HelperPool, WithoutHelpersTheCallerIsAlone) {
+  HelperPool helper_pool(0);
   int runs = 0;
-  crew.Help([&] { ++runs; });
+  helper_pool.Help([&] { ++runs; });
   EXPECT_EQ(runs, 1);
 }
 

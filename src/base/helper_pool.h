@@ -1,4 +1,4 @@
-// crew.h: threads that help whoever has a job for several.
+// helper_pool.h: threads that help whoever has a job for several.
 //
 //   caller  Help(job):  shows the job, does it too, takes it back, waits for those who are inside;
 //                       or Begin(job), something else, and End()
@@ -27,13 +27,13 @@
 namespace skep {
 
 // Thread-safe.
-class Crew {
+class HelperPool {
  public:
   // So many helpers; callers come on top.
-  explicit Crew(uint32_t helpers);
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  explicit HelperPool(uint32_t helpers);
+  ~HelperPool();
+  HelperPool(const HelperPool&) = delete;
+  HelperPool& operator=(const HelperPool&) = delete;
 
   uint32_t helpers() const { return static_cast<uint32_t>(threads_.size()); }
   // The caller and the helpers that are free run job() at the same time, each once. Returns when

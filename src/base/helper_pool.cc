@@ -1,21 +1,21 @@
-#include "base/crew.h"
+#include "base/helper_pool.h"
 
 #include "base/cpu.h"
 
 namespace skep {
 
-Crew::Crew(uint32_t helpers) {
+HelperPool::HelperPool(uint32_t helpers) {
   for (uint32_t i = 0; i < helpers; ++i) threads_.emplace_back([this] { Work(); });
 }
 
-Crew::~Crew() {
+HelperPool::~HelperPool() {
   ends_.store(true, std::memory_order_seq_cst);
   shown_.fetch_add(1, std::memory_order_seq_cst);
   shown_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Crew::Help(const std::function<void()>& job) {
+void HelperPool::Help(const std::function<void()>& job) {
   if (threads_.empty()) return job();
   if (!caller_.try_lock()) return job();
   Show(job);
@@ -23,18 +23,18 @@ void Crew::Help(const std::function<void()>& job) {
   End();
 }
 
-void Crew::Begin(const std::function<void()>& job) {
+void HelperPool::Begin(const std::function<void()>& job) {
   caller_.lock();
   Show(job);
 }
 
-void Crew::Show(const std::function<void()>& job) {
+void HelperPool::Show(const std::function<void()>& job) {
   job_.store(&job, std::memory_order_seq_cst);
   shown_.fetch_add(1, std::memory_order_seq_cst);
   shown_.notify_all();
 }
 
-void Crew::End() {
+void HelperPool::End() {
   job_.store(nullptr, std::memory_order_seq_cst);  // (1)
   for (int spins = 0; inside_.load(std::memory_order_seq_cst) != 0; ++spins) {
     constexpr int kSpins = 1000;
@@ -43,7 +43,7 @@ void Crew::End() {
   caller_.unlock();
 }
 
-void Crew::Work() {
+void HelperPool::Work() {
   constexpr int kSpins = 2000;
   for (uint32_t seen = 0; !ends_.load(std::memory_order_seq_cst);) {
     uint32_t shown = shown_.load(std::memory_order_seq_cst);
