@@ -27,8 +27,12 @@ class FailingNew {
   }
   static bool has_failed_in_others() { return others_failed_.load(); }
 
+  // How many this thread has asked for.
+  static uint64_t allocations() { return allocations_; }
+
   // Null: it is to fail.
   static void* Allocate(size_t bytes, size_t alignment) {
+    ++allocations_;
     if (own_left_ != 0 && --own_left_ == 0) {
       has_failed_ = true;
       return nullptr;
@@ -51,6 +55,7 @@ class FailingNew {
   }
 
   static inline thread_local uint64_t own_left_ = 0;
+  static inline thread_local uint64_t allocations_ = 0;
   static inline thread_local bool has_failed_ = false;
   static inline thread_local bool is_exempt_ = false;
   static inline std::atomic<uint64_t> others_left_{0};

@@ -9,6 +9,7 @@
 #include "client/remote_engine.h"
 #include "durable/persistence.h"
 #include "keyspace/keyspaces.h"
+#include "store/single_call.h"
 #include "store/wall_deadlines.h"
 
 namespace skep {
@@ -188,44 +189,44 @@ Result<bool> WhetherDone(Store& store, Batch& batch, uint32_t keyspace) {
 }  // namespace
 
 Result<std::optional<std::string>> Store::Get(std::string_view key, uint32_t keyspace) {
-  Batch batch;
-  batch.Get(key);
-  const auto out = ExecuteOne(*this, batch, keyspace);
+  SingleCall call;
+  call.batch().Get(key);
+  const auto out = ExecuteOne(*this, call.batch(), keyspace);
   if (!out) return Fail(out.error());
   if ((*out)->verdict == Verdict::kAbsent) return std::nullopt;
   return std::string((*out)->value);
 }
 
 Status Store::Put(std::string_view key, std::string_view value, uint32_t keyspace) {
-  Batch batch;
-  batch.Put(key, value);
-  const auto out = ExecuteOne(*this, batch, keyspace);
+  SingleCall call;
+  call.batch().Put(key, value);
+  const auto out = ExecuteOne(*this, call.batch(), keyspace);
   return out ? Status() : out.error();
 }
 
 Result<bool> Store::Insert(std::string_view key, std::string_view value, uint32_t keyspace) {
-  Batch batch;
-  batch.Insert(key, value);
-  return WhetherDone(*this, batch, keyspace);
+  SingleCall call;
+  call.batch().Insert(key, value);
+  return WhetherDone(*this, call.batch(), keyspace);
 }
 
 Result<bool> Store::Update(std::string_view key, std::string_view value, uint32_t keyspace) {
-  Batch batch;
-  batch.Update(key, value);
-  return WhetherDone(*this, batch, keyspace);
+  SingleCall call;
+  call.batch().Update(key, value);
+  return WhetherDone(*this, call.batch(), keyspace);
 }
 
 Result<bool> Store::Delete(std::string_view key, uint32_t keyspace) {
-  Batch batch;
-  batch.Delete(key);
-  return WhetherDone(*this, batch, keyspace);
+  SingleCall call;
+  call.batch().Delete(key);
+  return WhetherDone(*this, call.batch(), keyspace);
 }
 
 Result<bool> Store::CompareAndSet(std::string_view key, std::string_view expected,
                                   std::string_view value, uint32_t keyspace) {
-  Batch batch;
-  batch.CompareAndSet(key, expected, value);
-  return WhetherDone(*this, batch, keyspace);
+  SingleCall call;
+  call.batch().CompareAndSet(key, expected, value);
+  return WhetherDone(*this, call.batch(), keyspace);
 }
 
 namespace {
@@ -240,26 +241,26 @@ uint64_t MillisecondsOf(Deadline deadline) {
 
 Status Store::PutUntil(std::string_view key, std::string_view value, Deadline deadline,
                        uint32_t keyspace) {
-  Batch batch;
-  batch.Add({.op = Op::kPut,
-             .key = key,
-             .value = value,
-             .other = {},
-             .deadline_ms = MillisecondsOf(deadline)});
-  const auto out = ExecuteOne(*this, batch, keyspace);
+  SingleCall call;
+  call.batch().Add({.op = Op::kPut,
+                    .key = key,
+                    .value = value,
+                    .other = {},
+                    .deadline_ms = MillisecondsOf(deadline)});
+  const auto out = ExecuteOne(*this, call.batch(), keyspace);
   return out ? Status() : out.error();
 }
 
 Result<bool> Store::Expire(std::string_view key, Deadline deadline, uint32_t keyspace) {
-  Batch batch;
-  batch.Expire(key, MillisecondsOf(deadline));
-  return WhetherDone(*this, batch, keyspace);
+  SingleCall call;
+  call.batch().Expire(key, MillisecondsOf(deadline));
+  return WhetherDone(*this, call.batch(), keyspace);
 }
 
 Result<std::optional<Deadline>> Store::DeadlineOf(std::string_view key, uint32_t keyspace) {
-  Batch batch;
-  batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
-  const auto out = ExecuteOne(*this, batch, keyspace);
+  SingleCall call;
+  call.batch().Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
+  const auto out = ExecuteOne(*this, call.batch(), keyspace);
   if (!out) return Fail(out.error());
   if ((*out)->verdict == Verdict::kAbsent) return std::nullopt;
   if ((*out)->deadline_ms == 0) return kNever;
@@ -273,18 +274,18 @@ Result<Watch> Store::WatchKey(std::string_view key, uint32_t keyspace) {
   if (!id) return Fail(id.error());
   Watch watch(engine, *id);
   // What it has seen may not be released yet; a scan that comes next would not see it.
-  Batch read;
-  read.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key, .other = {}});
-  if (Status s = Execute(read, keyspace); !s.ok()) return Fail(s);
+  SingleCall read;
+  read.batch().Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key, .other = {}});
+  if (Status s = Execute(read.batch(), keyspace); !s.ok()) return Fail(s);
   return watch;
 }
 
 bool Store::Maintain() { return keyspaces_->Maintain(NowOf(persistence_.get(), remote_.get()).ms); }
 
 Result<uint64_t> Store::DeleteRange(const Range& range, uint32_t limit, uint32_t keyspace) {
-  Batch batch;
-  batch.DeleteRange(range, limit);
-  const auto out = ExecuteOne(*this, batch, keyspace);
+  SingleCall call;
+  call.batch().DeleteRange(range, limit);
+  const auto out = ExecuteOne(*this, call.batch(), keyspace);
   if (!out) return Fail(out.error());
   return static_cast<uint64_t>((*out)->integer);
 }

@@ -1,0 +1,48 @@
+// single_call.h: the batch of a call that is about one key.
+#pragma once
+
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "skep/batch.h"
+
+namespace skep {
+
+// Lends a call the batch of its thread, which keeps its memory from call to call: requests, outcomes
+// and up to two blocks of Scratch::kKeptBytesMax. So a Get that hits allocates its result and
+// nothing else. A call that begins while its thread is inside another one (a function at the data,
+// or the completion of a Batcher, may call a store) gets a batch of its own.
+//
+// Owner: one call.
+class SingleCall {
+ public:
+  SingleCall() : batch_(has_ended_ ? nullptr : std::move(kept_.batch)) {
+    if (batch_ == nullptr) batch_ = std::make_unique<Batch>();
+  }
+  ~SingleCall() {
+    if (has_ended_) return;
+    try {
+      batch_->Clear();
+      kept_.batch = std::move(batch_);
+    } catch (const std::bad_alloc&) {  // the next call makes a new one
+    }
+  }
+  SingleCall(const SingleCall&) = delete;
+  SingleCall& operator=(const SingleCall&) = delete;
+
+  Batch& batch() { return *batch_; }
+
+ private:
+  struct Kept {
+    std::unique_ptr<Batch> batch;  // null while a call has it
+    ~Kept() { has_ended_ = true; }
+  };
+  static inline thread_local Kept kept_;
+  // Whether kept_ was destroyed: objects of the thread that are destroyed later may call a store.
+  static inline thread_local bool has_ended_ = false;
+
+  std::unique_ptr<Batch> batch_;
+};
+
+}  // namespace skep
