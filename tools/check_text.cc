@@ -9,9 +9,9 @@
 namespace skep {
 namespace {
 
-using durable::LogChange;
 using durable::Damage;
 using durable::KeyspaceInLog;
+using durable::LogChange;
 using durable::SegmentCheck;
 using Kind = LogChange::Kind;
 

@@ -58,7 +58,7 @@ struct Core {
   // Keys that have a value, by what every thread has added and taken away; those with a deadline.
   uint64_t ItemCount() const { return Sum(&ThreadState::items); }
   uint64_t DeadlineCount() const { return Sum(&ThreadState::deadlines); }
-  uint64_t Sum(std::atomic<int64_t> ThreadState::*number) const {
+  uint64_t Sum(std::atomic<int64_t> ThreadState::* number) const {
     int64_t sum = 0;
     threads.ForEach([&](const ThreadState& thread) {
       sum += (thread.*number).load(std::memory_order_relaxed);

@@ -37,8 +37,9 @@ class Expirer {
   void Clean(ThreadState& thread, const ExpiryQueue::Entry& due, uint64_t now_ms);
   void TryClean(ThreadState& thread, const LeafPlace& place, uint64_t now_ms);
 
-  Mutex mutex_;       // held by who cleans; guards the next two
-  std::string look_from_ SKEP_GUARDED_BY(mutex_);  // where FindLost goes on; empty: at the first leaf
+  Mutex mutex_;  // held by who cleans; guards the next two
+  std::string look_from_
+      SKEP_GUARDED_BY(mutex_);  // where FindLost goes on; empty: at the first leaf
   uint64_t look_for_ SKEP_GUARDED_BY(mutex_) = 0;  // so many were lost when it began there
   Core& core_;
   Structure<Layout> structure_;

@@ -42,37 +42,37 @@ concept HasLayoutBounds = requires {
 // sees everything. Cursors and counts leave out what has expired at the time, Find() does not;
 // kNoTime: nothing has expired. Codec and node must outlive it.
 template <class L>
-concept HasLeafView = requires(const typename L::Leaf leaf, std::string_view key, LeafSpot spot,
-                               uint32_t items) {
-  // Of `used` bytes; and as of a version and a time.
-  requires std::constructible_from<typename L::Leaf, const Codec&, const NodeHeader*, uint32_t>;
-  requires std::constructible_from<typename L::Leaf, const Codec&, const NodeHeader*, uint32_t,
-                                   Version, uint64_t>;
-  { L::Leaf::kNewest } -> std::convertible_to<Version>;
-  { L::Leaf::kNoTime } -> std::convertible_to<uint64_t>;
+concept HasLeafView =
+    requires(const typename L::Leaf leaf, std::string_view key, LeafSpot spot, uint32_t items) {
+      // Of `used` bytes; and as of a version and a time.
+      requires std::constructible_from<typename L::Leaf, const Codec&, const NodeHeader*, uint32_t>;
+      requires std::constructible_from<typename L::Leaf, const Codec&, const NodeHeader*, uint32_t,
+                                       Version, uint64_t>;
+      { L::Leaf::kNewest } -> std::convertible_to<Version>;
+      { L::Leaf::kNoTime } -> std::convertible_to<uint64_t>;
 
-  // Where the key stands; `spot` is what Prefetch() has found out, or nothing. No allocation.
-  { leaf.Find(key) } -> std::same_as<Found>;
-  { leaf.Find(key, spot) } -> std::same_as<Found>;
-  // Keys that have a value.
-  { leaf.CountPresent() } -> std::same_as<uint32_t>;
-  { leaf.node() } -> std::same_as<const NodeHeader*>;
-  { leaf.used() } -> std::same_as<uint32_t>;
+      // Where the key stands; `spot` is what Prefetch() has found out, or nothing. No allocation.
+      { leaf.Find(key) } -> std::same_as<Found>;
+      { leaf.Find(key, spot) } -> std::same_as<Found>;
+      // Keys that have a value.
+      { leaf.CountPresent() } -> std::same_as<uint32_t>;
+      { leaf.node() } -> std::same_as<const NodeHeader*>;
+      { leaf.used() } -> std::same_as<uint32_t>;
 
-  // Steps of a look ahead (look_ahead.h), each after what the one before has asked for has
-  // come. They may do nothing. The first asks for what a search for the key reads next.
-  { leaf.Prefetch(key) } -> std::same_as<LeafSpot>;
-  // For the first `items` from the key on; completes the spot.
-  leaf.PrefetchItems(items, &spot);
-  // For where a write of the key writes.
-  leaf.PrefetchWrite();
-  // Whether so many items from the spot on may go beyond the leaf; asks for its fences then.
-  { leaf.GoesBeyond(spot, items) } -> std::same_as<bool>;
-  // For what a scan enters the leaf by that it goes on to.
-  leaf.PrefetchFences();
-  // For all that a scan of so many items from that sorted item on reads here.
-  leaf.PrefetchScan(uint32_t{}, items);
-};
+      // Steps of a look ahead (look_ahead.h), each after what the one before has asked for has
+      // come. They may do nothing. The first asks for what a search for the key reads next.
+      { leaf.Prefetch(key) } -> std::same_as<LeafSpot>;
+      // For the first `items` from the key on; completes the spot.
+      leaf.PrefetchItems(items, &spot);
+      // For where a write of the key writes.
+      leaf.PrefetchWrite();
+      // Whether so many items from the spot on may go beyond the leaf; asks for its fences then.
+      { leaf.GoesBeyond(spot, items) } -> std::same_as<bool>;
+      // For what a scan enters the leaf by that it goes on to.
+      leaf.PrefetchFences();
+      // For all that a scan of so many items from that sorted item on reads here.
+      leaf.PrefetchScan(uint32_t{}, items);
+    };
 
 // L::LeafCursor: walks the keys of a Leaf that have a value, in order, both ways. It begins at no
 // item, and the leaf must outlive it. Nothing allocates.
@@ -160,55 +160,53 @@ concept ReadsNodes = requires(const Codec& codec, const NodeHeader* node, NodeHe
 // Sizes, by which the tree decides what fits into a node and where it is cut. Bounds of keys that
 // are still to be stored are right if their first key_inline_max() bytes are given.
 template <class L>
-concept MeasuresNodes = requires(const Codec& codec, const Geometry& geometry,
-                                 const NodeHeader* node, uint32_t used, const LeafItem& leaf_item,
-                                 const InnerItem& inner_item, const Fences& fences,
-                                 std::span<const LeafItem> leaf_items,
-                                 std::span<const InnerItem> inner_items) {
-  // A node without fences and items; what an item adds to it at most.
-  { L::FixedBytes(geometry) } -> std::same_as<uint32_t>;
-  { L::LeafItemBytes(leaf_item) } -> std::same_as<uint32_t>;
-  { L::InnerItemBytes(inner_item) } -> std::same_as<uint32_t>;
-  // Upper bounds of log_begin of a node built of these. Cost: a step an item.
-  { L::LeafBytes(codec, leaf_items, fences) } -> std::same_as<uint32_t>;
-  { L::InnerBytes(codec, inner_items, fences) } -> std::same_as<uint32_t>;
-  // The same of an inner node's own items; and what one more separator may add.
-  { L::InnerBytesOf(codec, node) } -> std::same_as<uint32_t>;
-  { L::SeparatorBytesMax(geometry) } -> std::same_as<uint32_t>;
-  // LeafBytes of a leaf that is built anew may be this, so that its log has room.
-  { L::LeafBytesMax(geometry) } -> std::same_as<uint32_t>;
-  // Whether a leaf can be built of the items: so that its log has room; at all.
-  { L::FitsLeaf(codec, leaf_items, fences) } -> std::same_as<bool>;
-  { L::CanBeLeaf(codec, leaf_items, fences) } -> std::same_as<bool>;
-  // How long a buffer a leaf gets that was built and is `used` long: with room for its log.
-  { L::LeafBufferBytes(codec, node, used) } -> std::same_as<uint32_t>;
-};
+concept MeasuresNodes =
+    requires(const Codec& codec, const Geometry& geometry, const NodeHeader* node, uint32_t used,
+             const LeafItem& leaf_item, const InnerItem& inner_item, const Fences& fences,
+             std::span<const LeafItem> leaf_items, std::span<const InnerItem> inner_items) {
+      // A node without fences and items; what an item adds to it at most.
+      { L::FixedBytes(geometry) } -> std::same_as<uint32_t>;
+      { L::LeafItemBytes(leaf_item) } -> std::same_as<uint32_t>;
+      { L::InnerItemBytes(inner_item) } -> std::same_as<uint32_t>;
+      // Upper bounds of log_begin of a node built of these. Cost: a step an item.
+      { L::LeafBytes(codec, leaf_items, fences) } -> std::same_as<uint32_t>;
+      { L::InnerBytes(codec, inner_items, fences) } -> std::same_as<uint32_t>;
+      // The same of an inner node's own items; and what one more separator may add.
+      { L::InnerBytesOf(codec, node) } -> std::same_as<uint32_t>;
+      { L::SeparatorBytesMax(geometry) } -> std::same_as<uint32_t>;
+      // LeafBytes of a leaf that is built anew may be this, so that its log has room.
+      { L::LeafBytesMax(geometry) } -> std::same_as<uint32_t>;
+      // Whether a leaf can be built of the items: so that its log has room; at all.
+      { L::FitsLeaf(codec, leaf_items, fences) } -> std::same_as<bool>;
+      { L::CanBeLeaf(codec, leaf_items, fences) } -> std::same_as<bool>;
+      // How long a buffer a leaf gets that was built and is `used` long: with room for its log.
+      { L::LeafBufferBytes(codec, node, used) } -> std::same_as<uint32_t>;
+    };
 
 // Writing. A built node has all but word, version, older and the siblings, which are the caller's.
 // Items are ascending and inside the fences.
 template <class L>
-concept BuildsNodes = requires(const Codec& codec, const NodeHeader* node, uint32_t used,
-                               const StoredKey& key, const StoredValue* value, uint32_t bytes_max,
-                               NodeHeader* buffer, uint8_t level, Link link, uint32_t child,
-                               const Fences& fences, std::span<const LeafItem> leaf_items,
-                               std::span<const InnerItem> inner_items, const ItemSpan& run,
-                               Scratch& scratch) {
-  // Return log_begin.
-  { L::BuildLeaf(codec, leaf_items, fences, buffer) } -> std::same_as<uint32_t>;
-  { L::BuildInner(codec, level, link, inner_items, fences, buffer) } -> std::same_as<uint32_t>;
+concept BuildsNodes =
+    requires(const Codec& codec, const NodeHeader* node, uint32_t used, const StoredKey& key,
+             const StoredValue* value, uint32_t bytes_max, NodeHeader* buffer, uint8_t level,
+             Link link, uint32_t child, const Fences& fences, std::span<const LeafItem> leaf_items,
+             std::span<const InnerItem> inner_items, const ItemSpan& run, Scratch& scratch) {
+      // Return log_begin.
+      { L::BuildLeaf(codec, leaf_items, fences, buffer) } -> std::same_as<uint32_t>;
+      { L::BuildInner(codec, level, link, inner_items, fences, buffer) } -> std::same_as<uint32_t>;
 
-  // Faster ways to merge and to split; a layout that has none returns 0, or no items.
-  // What BuildLeaf would build of the leaf's items as of `used` and one edit: the key gets the
-  // value, or null: goes. More than `bytes_max`: it was not built, as it would not fit.
-  { L::MergeLeaf(codec, node, used, key, value, bytes_max, buffer) } -> std::same_as<uint32_t>;
-  // A copy of the leaf's items as of `used`, if all are plain and of one form; and a leaf of
-  // such items.
-  { L::GatherPlain(codec, node, used, scratch) } -> std::same_as<ItemSpan>;
-  { L::BuildLeaf(codec, run, fences, buffer) } -> std::same_as<uint32_t>;
-  // An inner node as `node`, but that its child number `child` is the first link, and behind it
-  // come the separator and the second link.
-  { L::InsertChild(codec, node, child, link, key, link, buffer) } -> std::same_as<uint32_t>;
-};
+      // Faster ways to merge and to split; a layout that has none returns 0, or no items.
+      // What BuildLeaf would build of the leaf's items as of `used` and one edit: the key gets the
+      // value, or null: goes. More than `bytes_max`: it was not built, as it would not fit.
+      { L::MergeLeaf(codec, node, used, key, value, bytes_max, buffer) } -> std::same_as<uint32_t>;
+      // A copy of the leaf's items as of `used`, if all are plain and of one form; and a leaf of
+      // such items.
+      { L::GatherPlain(codec, node, used, scratch) } -> std::same_as<ItemSpan>;
+      { L::BuildLeaf(codec, run, fences, buffer) } -> std::same_as<uint32_t>;
+      // An inner node as `node`, but that its child number `child` is the first link, and behind it
+      // come the separator and the second link.
+      { L::InsertChild(codec, node, child, link, key, link, buffer) } -> std::same_as<uint32_t>;
+    };
 
 // The log of a leaf, by who has locked it. A null `value` stands for a delete marker.
 template <class L>
@@ -228,6 +226,6 @@ concept AppendsToLogs = requires(const Codec& codec, const NodeHeader* node, Nod
 
 template <class L>
 concept TreeLayout = HasLayoutBounds<L> && HasLeafView<L> && HasLeafCursor<L> && HasInnerView<L> &&
-    ReadsNodes<L> && MeasuresNodes<L> && BuildsNodes<L> && AppendsToLogs<L>;
+                     ReadsNodes<L> && MeasuresNodes<L> && BuildsNodes<L> && AppendsToLogs<L>;
 
 }  // namespace skep::btree

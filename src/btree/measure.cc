@@ -143,7 +143,7 @@ void Report(const TreeStatistics& tree, const Engine::StatsVisitor& visit) {
   visit("table_held_bytes", tree.table_held);
   visit("reclaim_held_bytes", tree.reclaim_held);
   visit("bytes_per_item",
-       Scaled(1, tree.arena_held + tree.table_held + tree.reclaim_held, tree.items));
+        Scaled(1, tree.arena_held + tree.table_held + tree.reclaim_held, tree.items));
 }
 
 }  // namespace skep::btree

@@ -91,7 +91,7 @@ class PageTable {
   std::atomic<uint64_t>* rows_ = nullptr;  // null: the system has no address space
   std::atomic<Lid> end_{1};                // written under the mutex; LID 0 is no LID
 
-  mutable Mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;       // guards what follows
   uint32_t* free_ = nullptr;  // the stack
   uint64_t free_count_ = 0;
   uint64_t free_count_max_ = 0;  // there ever were

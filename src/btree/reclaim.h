@@ -201,9 +201,13 @@ class Reclaimer {
   void FreeBlock(const OutsideBlock& block, ThreadState& thread) SKEP_REQUIRES(mutex_);
   void ListBlocks(const NodeHeader* node) SKEP_REQUIRES(mutex_);
   bool HasRipe() const SKEP_REQUIRES(mutex_);
-  bool CanFree() const SKEP_REQUIRES(mutex_) { return !dying_.empty() && dying_.front().epoch < lowest_epoch_; }
+  bool CanFree() const SKEP_REQUIRES(mutex_) {
+    return !dying_.empty() && dying_.front().epoch < lowest_epoch_;
+  }
   NodeHeader* Node(ArenaAddress buffer) const { return NodeIn(arena_.At(buffer), front_bytes_); }
-  void Die(const Retired& what) SKEP_REQUIRES(mutex_) { dying_.push_back({.epoch = ThreadState::kIdle, .what = what}); }
+  void Die(const Retired& what) SKEP_REQUIRES(mutex_) {
+    dying_.push_back({.epoch = ThreadState::kIdle, .what = what});
+  }
 
   Arena& arena_;
   PageTable& table_;
@@ -226,12 +230,16 @@ class Reclaimer {
   std::pmr::deque<Due> chains_ SKEP_GUARDED_BY(mutex_){&memory_};
   std::pmr::deque<Retired> blocks_ SKEP_GUARDED_BY(mutex_){&memory_};
   Walk walk_ SKEP_GUARDED_BY(mutex_);
-  std::pmr::deque<Retired> subtrees_ SKEP_GUARDED_BY(mutex_){&memory_};  // a stack of kSubtree, and kWholeNode once marked
-  std::pmr::deque<Dying> dying_ SKEP_GUARDED_BY(mutex_){&memory_};       // epoch is kIdle until it is next advanced
+  std::pmr::deque<Retired> subtrees_ SKEP_GUARDED_BY(mutex_){
+      &memory_};  // a stack of kSubtree, and kWholeNode once marked
+  std::pmr::deque<Dying> dying_ SKEP_GUARDED_BY(mutex_){
+      &memory_};  // epoch is kIdle until it is next advanced
   std::vector<Retired> again_ SKEP_GUARDED_BY(mutex_);
-  Version horizon_ SKEP_GUARDED_BY(mutex_) = 0;        // of this Run: no executing reader needs what ended up to here
-  uint64_t lowest_epoch_ SKEP_GUARDED_BY(mutex_) = 0;  // of this Run: readers are in it, or in later ones
-  Budget left_ SKEP_GUARDED_BY(mutex_) = {};           // of this Run
+  Version horizon_ SKEP_GUARDED_BY(mutex_) =
+      0;  // of this Run: no executing reader needs what ended up to here
+  uint64_t lowest_epoch_ SKEP_GUARDED_BY(mutex_) =
+      0;                                      // of this Run: readers are in it, or in later ones
+  Budget left_ SKEP_GUARDED_BY(mutex_) = {};  // of this Run
   uint64_t visits_ SKEP_GUARDED_BY(mutex_) = 0;
   std::vector<Link> children_ SKEP_GUARDED_BY(mutex_);
   std::vector<OutsideBlock> named_ SKEP_GUARDED_BY(mutex_);

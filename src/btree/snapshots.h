@@ -120,7 +120,7 @@ class Snapshots {
   void Unpin(std::map<Version, Pinned>::iterator version) SKEP_REQUIRES(mutex_);
 
   BudgetedMemory memory_;
-  mutable Mutex mutex_;            // guards all but next_deadline_ms_
+  mutable Mutex mutex_;                                         // guards all but next_deadline_ms_
   std::map<uint64_t, Pin> pins_ SKEP_GUARDED_BY(mutex_);        // by id, so oldest first
   std::map<Version, Pinned> versions_ SKEP_GUARDED_BY(mutex_);  // those that have pins
   // The pieces that were kept for pins that are gone. An entry moves here from the map above

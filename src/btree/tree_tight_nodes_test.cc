@@ -296,7 +296,8 @@ TEST(RootCollapse, WaitsForALeafThatFits) {
   for (uint32_t i = 108; i < 110; ++i) leaf.items[Long(i, 0)] = kLargestValue;
   TestTree tree(BtreeOptions{.node_bytes = kNodeBytes, .log_bytes = 320});
   Core& core = tree.core();
-  State state = TreeBuilder(tree).CreateRoot({.lower = "", .children = {leaf, SmallLeaf("900", "900")}});
+  State state =
+      TreeBuilder(tree).CreateRoot({.lower = "", .children = {leaf, SmallLeaf("900", "900")}});
   const auto put = [&](const std::string& key, const std::string& value) {
     ASSERT_EQ(tree.Put(key, value).verdict, Verdict::kDone);
     state[key] = value;

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "durable/log_change.h"
 #include "durable/damage.h"
+#include "durable/log_change.h"
 
 namespace skep::durable {
 

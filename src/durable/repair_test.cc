@@ -131,7 +131,7 @@ void Apply(const LogChange& change, State* state) {
 // A store that was closed: changes, a snapshot, changes.
 struct Built {
   std::vector<LogChange> changes;  // one a record of the log
-  size_t in_snapshot = 0;       // so many of them
+  size_t in_snapshot = 0;          // so many of them
   Files files;
   uint64_t snapshot = 0;  // its position
 

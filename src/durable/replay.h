@@ -75,8 +75,8 @@ class Replay {
   static constexpr uint32_t kShares = 32;
 
   struct Held {
-    LogChange change;   // views of a payload
-    uint32_t share;  // by its key
+    LogChange change;  // views of a payload
+    uint32_t share;    // by its key
   };
 
   struct Keyspace {

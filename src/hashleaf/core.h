@@ -7,8 +7,8 @@
 #include <memory_resource>
 #include <vector>
 
-#include "base/helper_pool.h"
 #include "base/epochs.h"
+#include "base/helper_pool.h"
 #include "base/mutex.h"
 #include "engine/engine.h"
 #include "engine/sequence_numbers.h"

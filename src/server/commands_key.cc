@@ -3,10 +3,10 @@
 
 #include "base/decimal.h"
 #include "server/commands.h"
+#include "server/cursor_scan_task.h"
 #include "server/glob.h"
 #include "server/range_task.h"
 #include "server/server_call.h"
-#include "server/cursor_scan_task.h"
 
 namespace skep::commands {
 namespace {

@@ -15,7 +15,8 @@ constexpr size_t kChunkBytes = 256 * 1024;
 }  // namespace
 
 void CursorScanTask::Start(const ServerCall& call, std::string_view pattern) {
-  auto task = std::unique_ptr<CursorScanTask>(new CursorScanTask(call.state().keyspaces().budget(), pattern));
+  auto task = std::unique_ptr<CursorScanTask>(
+      new CursorScanTask(call.state().keyspaces().budget(), pattern));
   if (task->Step(call)) call.Start(std::move(task));
 }
 

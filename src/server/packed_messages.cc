@@ -8,9 +8,9 @@
 #include "base/varint.h"
 #include "server/password.h"
 #include "server/server_call.h"
+#include "wire/byte_writer.h"
 #include "wire/packed_control.h"
 #include "wire/packed_reply.h"
-#include "wire/byte_writer.h"
 
 namespace skep {
 namespace {

@@ -43,8 +43,8 @@
 #include <vector>
 
 #include "base/memory_budget.h"
-#include "skep/batch.h"
 #include "base/mutex.h"
+#include "skep/batch.h"
 #include "wire/packed.h"
 
 namespace skep {

@@ -9,10 +9,10 @@
 
 namespace skep {
 
-// Lends a call the batch of its thread, which keeps its memory from call to call: requests, outcomes
-// and up to two blocks of Scratch::kKeptBytesMax. So a Get that hits allocates its result and
-// nothing else. A call that begins while its thread is inside another one (a function at the data,
-// or the completion of a Batcher, may call a store) gets a batch of its own.
+// Lends a call the batch of its thread, which keeps its memory from call to call: requests,
+// outcomes and two blocks of Scratch::kKeptBytesMax at most. So a Get that hits allocates its
+// result and nothing else. A call that begins inside another one of its thread gets a batch of its
+// own.
 //
 // Owner: one call.
 class SingleCall {

@@ -99,7 +99,8 @@ class OutcomeWriter {
       writer_.Varint(run.key_bytes);
       writer_.Varint(run.value_bytes);
     });
-    items.ForEachSpan([&](const ItemSpan& run) { writer_.Bytes({run.at, run.count * run.stride()}); });
+    items.ForEachSpan(
+        [&](const ItemSpan& run) { writer_.Bytes({run.at, run.count * run.stride()}); });
   }
 
   ByteWriter writer_;

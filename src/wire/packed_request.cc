@@ -34,9 +34,9 @@ class RequestWriter {
     const bool same_sizes = has_sizes_ && request.key.size() == key_bytes_ &&
                             (!sends_value || (has_value_ && request.value.size() == value_bytes_));
     const uint8_t fields = FieldsOf(request, begins_part);
-    writer_.Byte(static_cast<uint8_t>(static_cast<uint8_t>(request.op) |
-                                   (same_sizes ? kSameSizes : 0) | (same_value ? kSameValue : 0) |
-                                   (fields != 0 ? kHasFields : 0)));
+    writer_.Byte(
+        static_cast<uint8_t>(static_cast<uint8_t>(request.op) | (same_sizes ? kSameSizes : 0) |
+                             (same_value ? kSameValue : 0) | (fields != 0 ? kHasFields : 0)));
     if (fields != 0) AddFields(request, fields);
     AddOperand(request);
     if (!same_sizes) {

@@ -354,7 +354,7 @@ class HeadLayout {
   // A copy of the leaf's items as of `used`, if all are plain and of one form; else none. Cost: as
   // MergeLeaf.
   static ItemSpan GatherPlain(const Codec& codec, const NodeHeader* leaf, uint32_t used,
-                             Scratch& scratch);
+                              Scratch& scratch);
   static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,
                              std::span<const InnerItem> items, const Fences& fences,
                              NodeHeader* buffer);

@@ -62,7 +62,7 @@ class Actor {
     const MutexLock lock(mutex_);
     while (!may_go_on_) changed_.Wait(mutex_);
   }
-  void Change(bool Actor::*state) {
+  void Change(bool Actor::* state) {
     const MutexLock lock(mutex_);
     this->*state = true;
     changed_.NotifyAll();
