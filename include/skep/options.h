@@ -55,7 +55,7 @@ struct HashleafOptions {
   friend bool operator==(const HashleafOptions&, const HashleafOptions&) = default;
 };
 
-// What each engine may be told.
+// The options of every engine; each engine reads its own and ignores the others.
 struct IndexOptions {
   BtreeOptions btree;
   HashOptions hash;

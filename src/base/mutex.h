@@ -5,9 +5,9 @@
 // compiles the tree with -Wthread-safety and fails on an access without the lock. Other compilers
 // see std::mutex and nothing else: the annotations cost nothing.
 //
-// What the analysis does not follow: a lock that is chosen at run time (all leaves of a batch), a
-// lock that another thread gives back, and a function that is called under a lock through a
-// pointer. Such code says SKEP_NO_THREAD_SAFETY_ANALYSIS and why.
+// The analysis cannot follow a lock that is chosen at run time (all leaves of a batch), a lock that
+// another function gives back, and a function that is called under a lock through a pointer. Such
+// code says SKEP_NO_THREAD_SAFETY_ANALYSIS and why.
 #pragma once
 
 #include <chrono>
@@ -24,9 +24,8 @@
 #define SKEP_SCOPED_CAPABILITY SKEP_THREAD_ATTRIBUTE(scoped_lockable)
 // A field that is read and written under the mutex.
 #define SKEP_GUARDED_BY(mutex) SKEP_THREAD_ATTRIBUTE(guarded_by(mutex))
-// A function whose caller holds the mutex, or must not hold it.
+// A function whose caller holds the mutex.
 #define SKEP_REQUIRES(...) SKEP_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
-#define SKEP_EXCLUDES(...) SKEP_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 // A function that takes or gives back the mutex: its own object, if there is no argument.
 #define SKEP_ACQUIRE(...) SKEP_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
 #define SKEP_TRY_ACQUIRE(...) SKEP_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))

@@ -146,7 +146,7 @@ void AtomicBatch<Layout>::AwaitTickets(const LeafPlace& leaf) {
   }
 }
 
-// What the tree has of the key.
+// Notes in `state` what the leaf has of the key.
 template <class Layout>
 void AtomicBatch<Layout>::Look(const LeafPlace& place, KeyState* state) {
   const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
@@ -155,7 +155,8 @@ void AtomicBatch<Layout>::Look(const LeafPlace& place, KeyState* state) {
                                              : place.node->version.load(std::memory_order_relaxed));
 }
 
-// What the batch sees of that before it has changed anything.
+// Notes what the batch sees of the key before it has changed anything: a value whose deadline has
+// passed is not there.
 template <class Layout>
 void AtomicBatch<Layout>::Reflect(KeyState* state) const {
   if (!state->found.present) return;

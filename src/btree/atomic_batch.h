@@ -48,7 +48,7 @@
 
 namespace skep::btree {
 
-// What an atomic batch works with.
+// The state that both kinds of atomic batch work with.
 template <class Layout>
 struct AtomicContext {
   Core& core;

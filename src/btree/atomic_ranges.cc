@@ -16,7 +16,7 @@ namespace skep::btree {
 namespace {
 
 bool IsEverything(const Request& r) { return r.op == Op::kDeleteAll; }
-// What such a request reads may be anywhere.
+// The keys that such a request reads may be anywhere.
 bool MayBeAnywhere(const Request& r) {
   return r.op == Op::kSample || (r.op == Op::kScan && r.has(Request::kSeekFloor));
 }
@@ -163,7 +163,7 @@ bool AtomicRanges<Layout>::HoldLeaf(StructureChange<Layout>& change, std::string
   return false;
 }
 
-// Those of the span that have not expired.
+// The items of the span that have not expired.
 template <class Layout>
 uint64_t AtomicRanges<Layout>::CountKeys(const LeafPlace& leaf, const Span& span) const {
   const typename Layout::Leaf view(core_.codec, leaf.node, leaf.word.used(),
@@ -190,7 +190,7 @@ size_t AtomicRanges<Layout>::SeekHeld(std::string_view key) const {
   return static_cast<size_t>(std::ranges::partition_point(held_, ends_below) - held_.begin());
 }
 
-// Of a key that lies in a span.
+// The state of a key that lies in a span.
 template <class Layout>
 LeafPlace AtomicRanges<Layout>::HeldLeafOf(std::string_view key) const {
   const size_t at = SeekHeld(key);
@@ -223,7 +223,7 @@ void AtomicRanges<Layout>::TakeHeldLeaves() {
   }
 }
 
-// What the batch sees of the key now.
+// The item that the batch sees under the key now.
 template <class Layout>
 KeyState& AtomicRanges<Layout>::StateOf(std::string_view key) {
   const auto [at, is_new] = states_.try_emplace(key);

@@ -1,4 +1,4 @@
-// What the engine btree tells of itself.
+// The EngineInfo of the engine btree: its options are parsed, checked and printed here.
 #include <bit>
 
 #include "btree/btree_engine.h"

@@ -126,7 +126,7 @@ concept HasInnerView = requires(const typename L::Inner inner, std::string_view 
   inner.CopyTo(items);
 };
 
-// What is asked of a node as a whole.
+// The questions that are asked of a node as a whole.
 template <class L>
 concept ReadsNodes = requires(const Codec& codec, const NodeHeader* node, NodeHeader* locked,
                               uint32_t used, std::string_view key, const LeafSpot& spot,

@@ -11,7 +11,7 @@
 
 namespace skep::btree {
 
-// What becomes of one key.
+// An edit says what becomes of one key.
 struct LeafEdit {
   std::string_view key;
   StoredKey stored_key;

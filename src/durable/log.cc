@@ -97,7 +97,7 @@ Status Log::Begin(uint64_t position, std::string records) {
   return s;
 }
 
-// Until it is synced. Holds writing_.
+// Keeps the chunk until it is synced.
 void Log::Keep(Chunk chunk) {
   chunk.since_ms = clock_.MonotonicMs();
   if (kept_.empty()) unsynced_since_ms_.store(chunk.since_ms, std::memory_order_relaxed);
@@ -131,7 +131,7 @@ Result<Log::Floor> Log::Enter(uint32_t keyspace, const Need& need) {
   }
 }
 
-// Why it may not enter, but for the room. Holds mutex_.
+// Why it may not enter, but for the room.
 Status Log::Refusal(const Need& need) const {
   if (!failure_.ok()) return failure_;
   if (IsTooOld()) {
@@ -149,7 +149,6 @@ uint64_t Log::RoomFor(const Need& need) const {
          (need.stores ? for_deletes : 0);
 }
 
-// Holds mutex_.
 Log::Floor Log::EnterWith(uint32_t keyspace, uint64_t bytes) {
   if (free_floors_.empty()) {
     floors_.emplace_back();
@@ -229,7 +228,6 @@ void Log::Leave(uint32_t keyspace, Floor floor, const Record& record) {
   changes_.fetch_add(record.changes, std::memory_order_relaxed);
 }
 
-// Holds mutex_.
 void Log::TakeAway(Floor floor) {
   entered_bytes_ -= floors_[floor].bytes;
   floors_[floor] = {};
@@ -330,7 +328,7 @@ void Log::AskSync() {
   if (!wants_sync_.exchange(true, std::memory_order_seq_cst)) Wake();
 }
 
-// What was appended, with the progress that it makes. Holds writing_.
+// What was appended, with the progress that it makes.
 Log::Chunk Log::Take() {
   if (kept_.size() == kept_.capacity()) kept_.reserve(2 * kept_.size() + 8);  // for Keep()
   const MutexLock lock(mutex_);
@@ -364,7 +362,7 @@ void Log::AppendProgress() {
   for (const auto& keyspace : keyspaces_) keyspace->progress = keyspace->taken;
 }
 
-// Holds writing_. Not kOk: nothing may be acknowledged.
+// Not kOk: nothing may be acknowledged.
 Status Log::WriteTaken() {
   if (has_failed_) return failure_;
   // When nobody may enter any more, what has entered is little, and reads may wait for it.
@@ -408,7 +406,7 @@ void Log::SetFailed(Status status) {
   Wake();  // to mend
 }
 
-// Holds writing_. With kAlways what is written is not yet to be told.
+// With kAlways what is written is not yet to be told.
 void Log::ReleaseWritten() {
   if (policy() == LogSync::kAlways) return;
   for (const auto& keyspace : keyspaces_) keyspace->written->Release(keyspace->taken);
@@ -513,7 +511,6 @@ bool Log::LacksWanted() {
   });
 }
 
-// Holds syncing_.
 Status Log::Sync() {
   uint64_t position = 0;
   {

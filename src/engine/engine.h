@@ -111,7 +111,7 @@ class BatchUnderWay {
   virtual Version Finish() = 0;
 };
 
-// What Engine::Begin has begun.
+// The result of Engine::Begin.
 struct BegunBatch {
   Version ticket = 0;                        // if it is executed already
   std::unique_ptr<BatchUnderWay> under_way;  // null: it is

@@ -1,4 +1,4 @@
-// What the engine hash tells of itself.
+// The EngineInfo of the engine hash: its options are parsed, checked and printed here.
 #include "hash/hash_engine.h"
 
 namespace skep {

@@ -43,7 +43,7 @@ Result<std::span<const Pair>> SnapshotIterator::Next() {
   return pairs_;
 }
 
-// Of one partition. False: the iterator is lost.
+// Works on one partition. Returns false if the iterator is lost.
 bool SnapshotIterator::TakeSome() {
   Partition& partition = *core_.partitions[partition_];
   BeforeImages& images = *images_[partition_];

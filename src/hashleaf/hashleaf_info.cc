@@ -1,4 +1,4 @@
-// What the engine hashleaf tells of itself.
+// The EngineInfo of the engine hashleaf: its options are parsed, checked and printed here.
 #include <bit>
 #include <string>
 

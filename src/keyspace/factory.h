@@ -14,10 +14,10 @@ std::span<const EngineInfo> AllEngines();
 // Null if there is no such engine.
 const EngineInfo* FindEngine(std::string_view name);
 
-// What the options of a store say to its engines.
+// The engines' options among those of a store.
 IndexOptions IndexOptionsOf(const Options& options);
 
-// What a keyspace is to be.
+// The engine that a keyspace is to have, with its options.
 struct EngineSpec {
   const EngineInfo* info;
   IndexOptions options;

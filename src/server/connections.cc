@@ -104,7 +104,7 @@ size_t Connections::ReadMore(Session& session) {
   return Received(session, got);
 }
 
-// What a read has come to; returns how many bytes came.
+// Judges the result of a read; returns how many bytes came.
 size_t Connections::Received(Session& session, ssize_t bytes) {
   if (bytes > 0) {
     Bump(turn_.statistics().input_bytes, static_cast<uint64_t>(bytes));

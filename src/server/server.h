@@ -52,7 +52,7 @@ class Server final : public Administration, private WorkerPool {
   std::vector<Address> addresses() const;
   size_t connections() const override;
 
-  // What the workers share. Once Start() was called.
+  // The state that the workers share. It is there once Start() was called.
   ServerState& state() { return state_; }
   Keyspaces& keyspaces() { return state_.keyspaces(); }
   durable::Persistence* persistence() override { return state_.persistence(); }

@@ -61,7 +61,7 @@ class ServerState {
   Keyspaces& keyspaces() { return *keyspaces_; }
   // Null: in memory only.
   durable::Persistence* persistence() { return persistence_.get(); }
-  // What keys expire by.
+  // The time by which keys expire.
   StoreTime& time() { return persistence_ != nullptr ? persistence_->time() : time_; }
 
   ClientRegistry& clients() { return clients_; }

@@ -230,7 +230,7 @@ void TurnBatch::FinishMessage(Session& session, const packed::Header& header,
   }
 }
 
-// What comes behind a command that is postponed is, too.
+// A command that comes behind one that is postponed is postponed, too.
 void TurnBatch::FinishCommand(const Pending& p) {
   Session& session = *p.session;
   connections_.Queue(session);

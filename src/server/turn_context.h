@@ -25,7 +25,8 @@ class ServerState;
 
 // What a connection may have of replies that it does not take.
 inline constexpr size_t kUnsentMax = 1 << 20;
-// What is kept of a connection's input, and of its replies, until it has logged in: each.
+// The bytes that are kept of a connection's input, and as many of its replies, until it has logged
+// in.
 inline constexpr size_t kStrangerBytesMax = 4 << 10;
 // Of Batch::work_bytes: about half a millisecond's; a third of a second's.
 inline constexpr size_t kWorkBytesMax = 4 << 20;
@@ -68,7 +69,7 @@ class TurnContext {
   // Executes the batch as of this turn. Returns its ticket.
   Version Execute(Engine& engine, Batch& batch);
   void CountWork(uint64_t bytes) { work_bytes_ += bytes; }
-  // Of all turns.
+  // The counts of all turns.
   uint64_t work_bytes() const { return work_bytes_; }
   bool HasWorked() const { return work_bytes_ - work_before_turn_ > kWorkBytesMax; }
 

@@ -34,7 +34,7 @@ struct EngineVariant {
   const EngineInfo* info = nullptr;
   EngineOptions options = {};
   bool in_process = true;   // any millisecond can be now, and a gigabyte is soon copied
-  bool keeps_order = true;  // of the batches that one thread has under way, for each key
+  bool keeps_order = true;  // one thread's batches under way, for each key
 
   std::unique_ptr<Engine> Make(
       MemoryBudget& budget,
