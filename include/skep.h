@@ -386,8 +386,7 @@ typedef struct skep_outcome {
   int more;             // ranges: stopped by a limit; `value` is the bound to go on from (the lower
                         // one; for a reverse scan the upper one)
   uint32_t item_count;  // scans and walks
-  int64_t integer;      // counts and deletes: the number of keys; functions: their number; walks:
-                        // the cursor
+  int64_t integer;      // keys counted or deleted; functions: their number; walks: the cursor
   const void* value;  // get: the value. SKEP_RETURN_PREVIOUS: the one before. Functions: what they
                       // returned. Mismatch: the value seen. Never null; 0 bytes if there is none
   size_t value_bytes;

@@ -164,10 +164,8 @@ struct UpdateOptions {
   enum class Returns : uint8_t { kNothing, kOld, kNew };
 
   Returns returns = Returns::kNothing;  // what Outcome::value has
-  bool is_vector = false;               // one set of operands for each element, else one set for
-                                        // all
-  uint32_t create = 0;                  // an absent key becomes this many elements of 0; 0: it is
-                                        // an error
+  bool is_vector = false;               // a set of operands for each element, else one for all
+  uint32_t create = 0;                  // an absent key becomes so many elements of 0; 0: an error
 };
 
 // The built-in functions.

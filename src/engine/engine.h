@@ -27,8 +27,7 @@ namespace skep {
 // nothing.
 struct EngineTraits {
   std::string_view name;
-  bool ordered = true;    // ranges; an unordered engine has only the kCount of everything
-                          // (CountsAll)
+  bool ordered = true;    // ranges; without, only the kCount of everything (CountsAll)
   bool atomic = true;     // atomic batches over any keys
   bool snapshots = true;  // OpenSnapshot
   bool functions = true;  // kApply

@@ -34,8 +34,7 @@ std::vector<Left> LeftOut(const Batch& batch, const std::function<Status(uint32_
 Version AbortAll(Engine& engine, Batch& batch, const Left& because) {
   Batch nothing;
   nothing.set_now_ms(batch.now_ms());
-  const Version ticket = engine.Execute(nothing);  // an execution of nothing lets time pass,
-                                                   // although all is refused
+  const Version ticket = engine.Execute(nothing);  // lets time pass, although all is refused
   BatchWriter writer(batch);
   writer.Refuse(because.culprit, because.status);
   writer.AbortAllBut(because.culprit);

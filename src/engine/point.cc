@@ -127,8 +127,7 @@ uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
   using Returns = UpdateOptions::Returns;
   const Returns returns = parsed->returns;
   const size_t size = value.size();
-  constexpr size_t kAnswersBytesMax = size_t{64} << 10;  // answers of the updates that are done
-                                                         // together
+  constexpr size_t kAnswersBytesMax = size_t{64} << 10;  // of updates that are done together
   const size_t bytes_max =
       returns == Returns::kNothing ? out.work_left() : std::min(kAnswersBytesMax, out.work_left());
   size_t count_max = requests.size();

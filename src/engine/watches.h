@@ -116,8 +116,7 @@ class Watches {
   std::array<std::atomic<uint32_t>, kCells> cells_{};  // the number of watched keys with this hash
   mutable Mutex mutex_;
   Keys keys_ SKEP_GUARDED_BY(mutex_);
-  std::unordered_multimap<uint64_t, Keys::iterator> by_hash_ SKEP_GUARDED_BY(mutex_);  // the keys
-                                                                                       // of keys_
+  std::unordered_multimap<uint64_t, Keys::iterator> by_hash_ SKEP_GUARDED_BY(mutex_);  // of keys_
   std::unordered_map<uint64_t, Watch> by_id_ SKEP_GUARDED_BY(mutex_);
   size_t bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // charged
 };

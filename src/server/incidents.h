@@ -32,8 +32,7 @@ enum class Incident : uint8_t {
   kStranger,        // a connection closed for either, before it has logged in
   kNoDescriptors,   // no descriptors are left to accept connections
   kClientsEvicted,  // the largest clients, closed for maxmemory-clients
-  kLogFails,        // the log of writes begins to refuse them; an error, the other kinds are
-                    // warnings
+  kLogFails,        // the log of writes refuses them: an error (the others are warnings)
   kLogIsMended,     // the log of writes takes them again
 };
 inline constexpr size_t kIncidents = 10;

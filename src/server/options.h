@@ -28,8 +28,7 @@ struct ServerOptions {
   std::string dir;                       // directory of the data; empty: in memory only
   bool appendonly = true;                // with dir: every write is logged
   std::string appendfsync = "everysec";  // with dir: when the log is synced
-  uint32_t appendfsync_age_ms = 2'000;   // with everysec: the greatest age of unsynced writes; 0:
-                                         // any
+  uint32_t appendfsync_age_ms = 2'000;   // with everysec: age limit of unsynced writes; 0: none
   uint32_t recovery_threads = 0;         // 0: one a core
   uint64_t log_segment_bytes = uint64_t{64} << 20;
   std::string save = "3600 1";                          // with dir: points of snapshots

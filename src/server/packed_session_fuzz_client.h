@@ -24,8 +24,7 @@ namespace skep::packed_session_fuzz {
 struct Touches {
   bool everything = false;  // any key
   bool writes = false;
-  bool reads_released = false;  // atomic, and only reads: it may miss writes that are not answered
-                                // yet
+  bool reads_released = false;  // atomic, and only reads: it may miss writes not yet answered
   std::set<std::string_view> keys;
 
   bool nothing() const { return !everything && keys.empty(); }

@@ -110,8 +110,7 @@ class ReplyMemory {
     ReplyMemory& memory_;
     std::vector<std::shared_ptr<const std::string>> dropped_;
   };
-  using Order = std::list<uint64_t>;  // client ids; the client that was quiet the longest comes
-                                      // first
+  using Order = std::list<uint64_t>;  // client ids; that of the client quiet for the longest first
   struct Client {
     std::map<uint32_t, Entry> entries;  // by id
     uint64_t first = 0;                 // ids below are forgotten, unless there is an entry

@@ -37,8 +37,7 @@ struct Subject {
   const char* engine;
   EngineOptions options;
   bool fixed = false;
-  uint32_t keys_max = 60 * kKeys;  // keys of a batch of many puts: enough to build every kind of
-                                   // node
+  uint32_t keys_max = 60 * kKeys;  // of a batch of many puts; enough to build every kind of node
 };
 
 std::vector<Subject> Subjects() {
