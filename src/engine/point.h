@@ -26,9 +26,9 @@ struct PointState {
 struct PointEffect {
   enum class Action : uint8_t { kKeep, kStore, kErase };
   Action action = Action::kKeep;
-  std::string_view value =
-      {};                    // kStore: the caller's bytes, the state's, or in the batch's scratch
-  uint64_t deadline_ms = 0;  // kStore
+  // kStore: the value, in the caller's bytes, the state's, or the batch's scratch; its deadline.
+  std::string_view value = {};
+  uint64_t deadline_ms = 0;
 };
 
 // Fills in the outcome of `slot`, but for its version and hint, and says what to do. `found` is

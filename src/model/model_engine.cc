@@ -14,9 +14,8 @@
 namespace skep {
 namespace {
 
-constexpr size_t kSweepEntries = 16;  // of stale_ and the graveyard, at each batch
-constexpr size_t kMaintainEntries =
-    512;  // of stale_, deadlines_ or the graveyard, at each Maintain
+constexpr size_t kSweepEntries = 16;      // of stale_ and the graveyard, at each batch
+constexpr size_t kMaintainEntries = 512;  // of each list, at each Maintain
 
 }  // namespace
 

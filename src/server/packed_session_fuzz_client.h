@@ -44,10 +44,9 @@ struct Message {
   bool names_handles = false;  // needs a snapshot or a watch, which end with the connection
   Code refusal = Code::kOk;    // of the message as a whole
   bool is_repeat = false;      // it has been sent before
-  std::function<void(std::string_view payload)>
-      take;           // for other kinds of message: takes the reply
-  std::string reply;  // with its header; empty: none yet
-  uint64_t end = 0;   // where its bytes end in the stream of its connection
+  std::function<void(std::string_view payload)> take;  // takes the reply, if it is no batch
+  std::string reply;                                   // with its header; empty: none yet
+  uint64_t end = 0;  // where its bytes end in the stream of its connection
 
   bool is_batch() const {
     return header.kind == packed::Kind::kBatch || header.kind == packed::Kind::kAtomic;
