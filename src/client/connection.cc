@@ -460,7 +460,7 @@ void Connection::Deliver(const packed::Header& header, std::unique_ptr<char[]> p
     return;
   }
   if (way == Way::kDatagram && status.code() == Code::kTooLarge) {
-    // Only a datagram's reply; it may come twice.
+    // The reply does not fit a datagram: asks on the stream. This refusal may come twice.
     if (message.tries > 0) Append(message.bytes);
     message.tries = 0;
     return;

@@ -23,7 +23,7 @@
 
 namespace skep {
 
-// What an engine can do. A request that it cannot do it must refuse with kNotSupported, changing
+// The features of an engine. A request beyond them is refused with kNotSupported, and changes
 // nothing.
 struct EngineTraits {
   std::string_view name;

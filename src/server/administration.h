@@ -20,7 +20,7 @@ class Administration {
  public:
   virtual ~Administration() = default;
 
-  // What INFO replies. Without names: all sections that are cheap to make.
+  // The text of INFO. Without names: all sections that are cheap to make.
   virtual std::string Describe(std::span<const std::string_view> sections) = 0;
   virtual ServerOptions options() const = 0;
   // As CurrentOptions::Set and Rewrite; the new values hold from then on.

@@ -63,7 +63,7 @@ class Call {
   std::span<const std::string_view> args() const { return args_; }
   std::string_view arg(size_t i) const { return args_[i]; }
 
-  // Where the reply goes.
+  // The writer of the reply.
   RespWriter reply() const { return RespWriter(session_.out, session_.protocol); }
   void Error(std::string_view text) const;
   // The text is Redis's where Redis has the error.

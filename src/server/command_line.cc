@@ -18,7 +18,7 @@ struct Flag {
 };
 
 CommandLine UsageError(const std::string& message) {
-  // One line, whatever the message quotes.
+  // The text is one line, whatever the message quotes.
   std::string line = message;
   std::ranges::replace(line, '\n', ' ');
   return {.exit_code = CommandLine::kUsageError, .text = "skep-server: " + line + "\n"};

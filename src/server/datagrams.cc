@@ -62,7 +62,6 @@ void Datagrams::Stop() {
   for (const auto& port : ports_) poller_.Remove(port->socket());
 }
 
-// One system call a turn: what its messages view stays until the next one.
 void Datagrams::Receive(DatagramPort& port) {
   for (const Datagram& datagram : port.socket().Receive()) {
     Bump(turn_.statistics().input_bytes, datagram.bytes.size());
@@ -98,7 +97,6 @@ void Datagrams::Send() {
   for (const auto& port : ports_) Bump(turn_.statistics().output_bytes, port->Send());
 }
 
-// What is no message of this protocol is not answered: who sent it is not who it seems to be.
 void Datagrams::Dispatch(DatagramPort& port, const Datagram& datagram) {
   const auto header = MessageOf(datagram.bytes);
   if (!header || !packed::IsHello(datagram.bytes)) return turn_.CountError();

@@ -28,7 +28,7 @@ namespace skep {
 
 class MessageReplies {
  public:
-  // All must outlive it.
+  // All arguments must outlive this object.
   MessageReplies(ReplyMemory& memory, const TurnContext& turn, ReplyGates& gates,
                  Connections& connections)
       : memory_(memory), turn_(turn), gates_(gates), connections_(connections) {}

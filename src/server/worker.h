@@ -62,7 +62,7 @@ class Worker {
   Worker(ServerState& state, Administration& administration, WorkerPool& pool);
   ~Worker();
 
-  // One turn. Waits up to `timeout_ms` for something to do; -1: until it is time for upkeep.
+  // Does one turn. Waits up to `timeout_ms` for something to do; -1: until it is time for upkeep.
   // Returns whether there was anything to do.
   bool Turn(int timeout_ms);
 

@@ -164,7 +164,7 @@ class Subject {
 
 class EngineConformance : public testing::TestWithParam<EngineVariant> {
  protected:
-  // So long that engines which keep short keys and values in their nodes keep these elsewhere.
+  // Long enough that engines which keep short keys and values in their nodes keep these elsewhere.
   static constexpr size_t kLongBytes = 700;
 
   // A key or value that begins with `text`, which is short; at most as long as the engine allows.

@@ -1,4 +1,4 @@
-// What every engine must pass: batches that are begun, and finished later (Engine::Begin).
+// Tests that every engine must pass: batches that are begun, and finished later (Engine::Begin).
 #include <algorithm>
 #include <cstdint>
 #include <memory>

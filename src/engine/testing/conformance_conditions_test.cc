@@ -1,4 +1,4 @@
-// What every engine must pass: operations with conditions, moves, and atomic batches in parts.
+// Tests that every engine must pass: operations with conditions, moves, atomic batches in parts.
 //
 // Every batch is also checked against the oracle (Subject::Run); a test spells out only what it is
 // about.

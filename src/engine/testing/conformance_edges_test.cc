@@ -1,4 +1,4 @@
-// What every engine must pass: the edges of keys, values, ranges, snapshots, functions.
+// Tests that every engine must pass: the edges of keys, values, ranges, snapshots, functions.
 #include <algorithm>
 #include <random>
 
@@ -290,7 +290,7 @@ TEST_P(EdgeConformance, ASnapshotIsRevokedAtItsAge) {
   std::vector<SnapshotRef> snapshots;
   subject_.Open(snapshots);
   ASSERT_FALSE(HasFatalFailure());
-  // So many writes that the engine must keep something, though it may keep whole nodes.
+  // Enough writes that the engine must keep something, though it may keep whole nodes.
   for (int i = 0; i < 200; ++i) Put("a", "2");
   EXPECT_GT(engine_.Statistics().old_versions, 0u);
   EXPECT_EQ(engine_.Statistics().oldest_snapshot, snapshots[0].version);

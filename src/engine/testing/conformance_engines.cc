@@ -17,7 +17,7 @@ const EngineInfo kPaddedHashleaf = {"hashleaf", "keys and values of up to 15 byt
 
 }  // namespace
 
-// Every engine with its defaults, then those of the variants below whose engine this build has.
+// Returns every engine with its defaults, and the variants below whose engine this build has.
 std::vector<EngineVariant> EnginesUnderTest() {
   struct Line {
     const char* name;

@@ -1,4 +1,4 @@
-// What every engine must pass: keys that expire, as readers and writers see them.
+// Tests that every engine must pass: keys that expire, as readers and writers see them.
 //
 // Every batch is also checked against the oracle (Subject::Run); a test spells out only what it is
 // about.

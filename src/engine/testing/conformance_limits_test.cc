@@ -1,4 +1,4 @@
-// What every engine must pass: the limits of a batch's answers and work.
+// Tests that every engine must pass: the limits of a batch's answers and work.
 #include <string>
 
 #include "engine/testing/conformance.h"

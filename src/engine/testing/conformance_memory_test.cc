@@ -1,4 +1,4 @@
-// What every engine must pass: the memory limit, and memory that comes back.
+// Tests that every engine must pass: the memory limit, and memory that comes back.
 //
 // An engine may take memory from the system, and give it back, in pieces of many values: nodes of 8
 // KiB, spans of 64 KiB. So the tests store many times that, and delete keys that lie together.

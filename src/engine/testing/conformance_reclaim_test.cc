@@ -1,4 +1,4 @@
-// What every engine must pass: keys that have expired are reclaimed, in the order of their
+// Tests that every engine must pass: keys that have expired are reclaimed, in the order of their
 // deadlines, in bounded pieces, with all their memory.
 #include <algorithm>
 

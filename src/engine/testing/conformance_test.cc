@@ -1,4 +1,4 @@
-// What every engine must pass: random logs against the oracle.
+// Tests that every engine must pass: random logs against the oracle.
 #include "engine/testing/conformance.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What every engine must pass: several threads at once, also under ThreadSanitizer.
+// Tests that every engine must pass: several threads at once, also under ThreadSanitizer.
 #include <algorithm>
 #include <atomic>
 #include <charconv>

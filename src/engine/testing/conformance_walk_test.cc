@@ -1,4 +1,4 @@
-// What every engine with walks must pass, and that the others refuse walks; counts of everything.
+// Tests of walks for every engine that has them; the others must refuse them. Counts of everything.
 #include <map>
 #include <set>
 

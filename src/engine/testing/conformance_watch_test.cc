@@ -1,5 +1,5 @@
-// What every engine must pass: watches (Engine::Watch, kRequireUnchanged) are exact: they see every
-// change of their key, and nothing else.
+// Tests that every engine must pass: watches (Engine::Watch, kRequireUnchanged) are exact: they see
+// every change of their key, and nothing else.
 #include <functional>
 
 #include "base/sanitized.h"
