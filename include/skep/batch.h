@@ -132,7 +132,7 @@ struct Request {
     kDiffers = 2,        // the value is not `other`
     kDigestEquals = 4,   // the value's digest is `digest`
     kDigestDiffers = 8,  // the value's digest is not `digest`
-    // kExpire, kExpireRange. No deadline counts as later than any deadline.
+    // kExpire, kExpireRange. A key without a deadline counts as having the latest.
     kHasNoDeadline = 16,
     kHasDeadline = 32,
     kLater = 64,     // the new deadline is later than the one the key has
@@ -170,8 +170,7 @@ struct Outcome {
   bool present = false;         // points: the key was there before the operation
   bool more = false;            // ranges: stopped by a limit and there may be more; `value` is the
                                 // bound to go on from: the lower one, with kReverse the upper one
-  uint32_t item_count = 0;      // kScan, kWalk, kSample: how many items; Batch::items(slot) has
-                                // them
+  uint32_t item_count = 0;      // kScan, kWalk, kSample: how many; Batch::items(slot) has them
   uint32_t first_span = 0;      // the items begin there in the item spans of the batch (items.h)
   int64_t integer = 0;          // kCount, kDelete..., kExpireRange: keys; kApply: the function's
                                 // number; kWalk: the cursor to go on from, 0 at the end

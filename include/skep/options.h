@@ -49,7 +49,7 @@ struct HashleafOptions {
   // two, 32 KiB to 4 MiB.
   uint32_t leaf_bytes = 256 * 1024;
   // Number of threads that share one batch of thousands of points: the calling thread, and helpers
-  // that belong to the keyspace and sleep meanwhile. 1 (the calling thread alone) to 256.
+  // that belong to the keyspace and sleep between batches. 1 (the calling thread alone) to 256.
   uint32_t threads = 1;
 
   friend bool operator==(const HashleafOptions&, const HashleafOptions&) = default;

@@ -262,8 +262,8 @@ void Connections::MarkEnded() {
   }
 }
 
-// If no client could be closed, the next try is at the next upkeep, or before there may be a large
-// reply, because it takes time with the number of clients.
+// If no client could be closed, the next try is after a pause, or once a turn has done much work
+// and may have made a large reply: a try takes time with the number of clients.
 void Connections::EvictLargest() {
   const uint64_t bytes_max = turn_.client_bytes_max();
   if (bytes_max == 0 || state_.clients().bytes() <= bytes_max) return;

@@ -1,4 +1,4 @@
-// log.h: the log file of the server.
+// log.h: the logger of the server.
 #pragma once
 
 #include <memory>
