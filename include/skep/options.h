@@ -64,7 +64,7 @@ struct IndexOptions {
 
 // When the log of a store that is kept in a directory is synced. A write that was answered survives
 // the end of the process in any case.
-//   kNo           when the operating system does it: a power loss may cost seconds
+//   kNo           only when much was written since: a power loss may cost seconds
 //   kEverySecond  a power loss costs at most the last second
 //   kAlways       before a write is answered, or a read of it: a power loss costs nothing
 enum class LogSync : uint8_t { kNo, kEverySecond, kAlways };
