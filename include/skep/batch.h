@@ -3,8 +3,8 @@
 // A Batch is filled with requests, executed once, and read by slot. The bytes a request names are
 // views: they must stay valid until the batch has been executed. The bytes an outcome names stay
 // valid until the batch is cleared, executed again or destroyed. A batch that is executed again
-// does all of it again, and its answers begin anew. Clear() keeps the memory of usual batches, so a
-// batch that is reused does not allocate for each operation.
+// does all its requests again, and its outcomes begin anew. Clear() keeps the memory of usual
+// batches, so a batch that is reused does not allocate for each operation.
 //
 //   Batch batch;
 //   const uint32_t a = batch.Get("apple");
@@ -20,14 +20,14 @@
 //   Conditions (Require...) are judged against the state before the batch. If one does not hold,
 //   or any operation is refused, nothing is applied: its slot says why, the others say kAborted.
 //   A long condition list costs one judgement each; the first that fails is the one that is named.
-// Atomic, in parts: what comes before the first BeginPart() is as above, and if it fails no part is
-//   applied. Each part is all or nothing by itself, judged against the state the parts before have
-//   left; one that fails leaves the others alone. All of it still happens at one instant. This is
-//   what Redis's EXEC does.
+// Atomic, in parts: the requests before the first BeginPart() are as above, and if they fail no
+//   part is applied. Each part is all or nothing by itself, judged against the state the parts
+//   before have left; a part that fails leaves the others alone. The whole batch still happens at
+//   one instant, as in Redis's EXEC.
 //
 // Deadlines. A key may have one, in milliseconds since 1970. From that millisecond on the key is
 //   gone for every reader. A batch has one "now" (set_now_ms), a snapshot has that of its opening;
-//   what has been seen as gone stays gone, whatever a later batch's now says.
+//   a key that has been seen as gone stays gone, whatever a later batch's now says.
 //
 // Thread safety: none; a batch belongs to one thread at a time.
 #pragma once
@@ -57,7 +57,7 @@ struct Digest {
 };
 Digest DigestOf(std::string_view value);
 
-// Where an earlier operation found its key. A stale hint costs time, never correctness.
+// The place where an earlier operation found its key. A stale hint costs time, never correctness.
 struct Hint {
   uint64_t bits = 0;  // 48-bit logical node id, 16-bit generation; 0 is no hint
   uint64_t lid() const { return bits & ((uint64_t{1} << 48) - 1); }
@@ -77,14 +77,14 @@ enum class Op : uint8_t {
   kDeleteAll,  // every key of the keyspace; engines without order can do it too
   kWalk,       // keys in an order of the engine's own, from `cursor` on; unordered batches only
   kScan,
-  kCount,  // of everything, and without a limit, engines without order can do it too
+  kCount,  // without a limit, and of all keys, engines without order can do it too
   kDeleteRange,
   kExpireRange,    // kExpire for every key of the range, one key after the other
   kRequireAbsent,  // conditions, in atomic batches only
   kRequirePresent,
   kRequireValue,      // equals `other`
   kRequireDigest,     // equals `digest`
-  kRequireUnchanged,  // nobody has written or deleted `key`, nor has it expired, since `watch`
+  kRequireUnchanged,  // nobody has written or deleted `key` since `watch`, nor has it expired
   kRequireEmpty,      // the range has no key
 };
 
@@ -101,7 +101,7 @@ constexpr bool IsWrite(Op op) {
 inline constexpr uint64_t kKeepDeadline = UINT64_MAX;              // the key keeps the one it has
 inline constexpr uint64_t kDeadlineMax = (uint64_t{1} << 56) - 1;  // larger: kInvalidArgument
 
-// What became of one request.
+// The outcome of one request in a word.
 enum class Verdict : uint8_t {
   kDone,       // done: found, stored, deleted, scanned, condition holds
   kAbsent,     // the key is absent: nothing read, updated or deleted; kRequirePresent fails
@@ -123,25 +123,25 @@ struct Request {
     kSeekFloor = 16,      // kScan: start at the largest key <= key; not with kReverse
     kNoUpperBound = 32,   // ranges: there is no upper bound, `other` is ignored
     kNoValue = 64,        // kGet: outcome.integer is the length of the value, which is not copied
-    kKeepExisting = 128,  // kMove: not if `other` is present
+    kKeepExisting = 128,  // kMove: refuses to replace `other` if it is present
   };
-  // Further conditions of an operation: all that are given must hold, else it is not done.
+  // Further conditions of an operation, which is done only if all that are given hold.
   enum When : uint8_t {
     // kPut, kUpdate, kDelete. An absent key equals nothing; kPut with kDiffers stores it.
     kEquals = 1,         // the value is `other`
-    kDiffers = 2,        // it is not
+    kDiffers = 2,        // the value is not `other`
     kDigestEquals = 4,   // the value's digest is `digest`
-    kDigestDiffers = 8,  // it is not
-    // kExpire, kExpireRange. No deadline is later than any.
+    kDigestDiffers = 8,  // the value's digest is not `digest`
+    // kExpire, kExpireRange. A key without a deadline counts as having the latest.
     kHasNoDeadline = 16,
     kHasDeadline = 32,
-    kLater = 64,     // the new deadline is later than the one it has
-    kEarlier = 128,  // it is earlier
+    kLater = 64,     // the new deadline is later than the one the key has
+    kEarlier = 128,  // the new deadline is earlier than the one the key has
   };
 
   Op op = Op::kGet;
   uint8_t flags = 0;
-  uint8_t when = 0;             // of When
+  uint8_t when = 0;             // bits of When
   uint32_t limit = kNoLimit;    // kScan, kWalk: items; kCount: keys visited; kDeleteRange,
                                 // kExpireRange: keys changed; kNoLimit: as many as there are
   std::string_view key = {};    // ranges: the inclusive lower bound
@@ -157,7 +157,7 @@ struct Request {
   };
   Hint hint = {};
   // kPut, kInsert, kUpdate: the deadline the key gets, or kKeepDeadline. kExpire, kExpireRange: the
-  // new one; 0: none any more. One that is not after now: the key is gone at once.
+  // key's new one; 0 takes it away. A deadline that is not after now makes the key gone at once.
   uint64_t deadline_ms = 0;
 
   bool has(Flag flag) const { return (flags & flag) != 0; }
@@ -170,42 +170,44 @@ struct Outcome {
   bool present = false;         // points: the key was there before the operation
   bool more = false;            // ranges: stopped by a limit and there may be more; `value` is the
                                 // bound to go on from: the lower one, with kReverse the upper one
-  uint32_t item_count = 0;      // kScan, kWalk, kSample: how many items; Batch::items(slot) has
-                                // them
-  uint32_t first_span = 0;      // of the item spans of the batch (items.h); the items begin there
+  uint32_t item_count = 0;      // kScan, kWalk, kSample: how many; Batch::items(slot) has them
+  uint32_t first_span = 0;      // the items begin there in the item spans of the batch (items.h)
   int64_t integer = 0;          // kCount, kDelete..., kExpireRange: keys; kApply: the function's
                                 // number; kWalk: the cursor to go on from, 0 at the end
   std::string_view value = {};  // kGet: the value. kReturnPrevious: the one before. kApply: what
-                                // it returned. A comparison that failed: the value seen.
+                                // the function returned. A comparison that failed: the value seen.
                                 // kRequireEmpty that fails: the range's first key. See `more`
   Status status = {};           // kRefused: why
-  uint64_t deadline_ms = 0;     // points: the one the key had before the operation; 0: none
-  Version version = 0;          // kRequireUnchanged that fails: of the write that changed the key,
-      // 0 if it expired. writes: their own, 0 if nothing was changed. kGet: one
-      // at which the key had this value: not below the write that stored it, not
-      // above the ticket; an engine may keep one version for many keys
+  uint64_t deadline_ms = 0;     // points: the deadline the key had before the operation; 0: none
+  // Writes: their own version, 0 if nothing was changed. kGet: a version at which the key had this
+  // value, not below the write that stored it and not above the ticket; an engine may keep one
+  // version for many keys. kRequireUnchanged that fails: the version of the write that changed the
+  // key, 0 if it expired.
+  Version version = 0;
   Hint hint = {};  // if kWantHint and the engine gives hints
 };
 
-// What a request has made of a key, or found, where neither it nor its outcome says. For logs and
-// snapshots.
+// What a request has made of a key, or found, where neither the request nor its outcome says. For
+// logs and snapshots.
 struct Effect {
   enum class Kind : uint8_t {
-    kNothing,  // these three: of a kApply
+    kNothing,  // the first three are effects of a kApply
     kStore,
     kErase,
-    kDeadline,  // of a key of a kExpireRange, or of an item of a kScan that has one, in their order
+    kDeadline,  // for a key of a kExpireRange, or an item of a kScan that has a deadline, in their
+                // order
   };
   Kind kind = Kind::kNothing;
   uint32_t slot = 0;
   std::string_view value = {};  // kStore
   std::string_view key = {};    // kDeadline
   uint64_t deadline_ms = 0;     // kDeadline
-  Version version = 0;          // kExpireRange; 0: the outcome's
+  Version version = 0;          // of a kExpireRange; 0: the outcome's version counts
 };
 
-// What the values that the points of a batch return, and make on the way, may take together, unless
-// Batch::set_answer_bytes_max says less: else a few small requests could take any memory.
+// The bytes that the values which the points of a batch return, and build on the way, may take
+// together, unless Batch::set_answer_bytes_max says less. Without this bound a few small requests
+// could take any amount of memory.
 inline constexpr size_t kAnswerBytesMax = size_t{1} << 30;
 
 class Engine;
@@ -214,7 +216,7 @@ class Engine;
 struct SnapshotRef {
   Version version = 0;
   uint64_t id = 0;      // 0: none
-  uint64_t now_ms = 0;  // which deadlines have passed for it
+  uint64_t now_ms = 0;  // decides which deadlines have passed for the snapshot
 };
 
 class Batch {
@@ -241,19 +243,20 @@ class Batch {
   uint32_t Delete(std::string_view key, uint8_t flags = 0) {
     return AddPoint(Op::kDelete, key, {}, flags);
   }
-  // kUpdate, if the value is `expected`, or has this digest.
+  // kUpdate on the condition that the value is `expected`, or has the digest `expected`.
   uint32_t CompareAndSet(std::string_view key, std::string_view expected, std::string_view value);
   uint32_t CompareDigestAndSet(std::string_view key, Digest expected, std::string_view value);
   uint32_t Apply(std::string_view key, const Function* function, std::string_view operand);
-  // The same of functions of elements (function.h). An error, kRefused with kInvalidArgument: the
-  // key is absent, or sizes do not fit.
-  //   UpdateElements  `operands`: the elements the function takes, for all or for each (options);
-  //                   8 bytes less than the largest value at most.
+  // Apply, for functions of elements (function.h). It is an error, kRefused with kInvalidArgument,
+  // if sizes do not fit or the key is absent (but see UpdateOptions::create).
+  //   UpdateElements  `operands`: the elements the function takes, one set for all or one for each
+  //                   (options); at most 8 bytes less than the largest value.
   //                   outcome.integer: how many elements; outcome.value: what options.returns says
   //   ReduceElements  `first_state`: 8 bytes, or none. outcome.value: the state, 8 bytes, or none
-  //                   if there is nothing to begin with; outcome.integer: as a number, if it is one
-  //   FilterElements  `operand`: an element. outcome.value: those that are wanted; outcome.integer:
-  //                   how many
+  //                   if there is no element to begin with; outcome.integer: the state, if it is an
+  //                   integer
+  //   FilterElements  `operand`: an element. outcome.value: the elements that are wanted;
+  //                   outcome.integer: how many
   uint32_t UpdateElements(std::string_view key, const Function* update, std::string_view operands,
                           const UpdateOptions& options = {});
   uint32_t ReduceElements(std::string_view key, const Function* reduce,
@@ -263,45 +266,48 @@ class Batch {
   uint32_t FilterElements(std::string_view key, const Function* filter, std::string_view operand) {
     return Apply(key, filter, operand);
   }
-  // May return fewer items than asked for when scan_bytes_max or scan_visits_max is met; `more`
-  // says so.
+  // A scan may return fewer items than asked for when scan_bytes_max or scan_visits_max is met;
+  // `more` says so.
   uint32_t Scan(const Range& range, const ScanOptions& options = {});
   // A step of a walk over all keys, for engines that have no order (EngineTraits::walks; others:
-  // kNotSupported). `cursor`: 0 to begin, then outcome.integer of the step before, until that is 0;
-  // 56 bits at most, and nothing is kept for it. A key that is there from the first step to the
-  // last comes exactly once, with a value it had in between; one that is not comes once or not at
-  // all; none comes twice, however much is written, grows and shrinks meanwhile. Each step sees
-  // some keys at one instant, and the next ones at another.
-  //   Stops at options.limit items (at least 1), at scan_bytes_max or at scan_visits_max, as a scan
-  //   does; a step may come back without an item before the end. It may exceed its limits by keys
-  //   whose hashes agree in 47 bits.
+  // kNotSupported). `cursor`: 0 to begin, then outcome.integer of the step before, until that is 0.
+  // A cursor has at most 56 bits, and the store keeps nothing for it. A key that is present from
+  // the first step to the last comes exactly once, with a value it had in between; a key that is
+  // present for a part of the walk comes once or not at all; no key comes twice, however much is
+  // written, grows and shrinks meanwhile. Each step sees some keys at one instant, and the next
+  // step others at another.
+  //   A step stops at options.limit items (at least 1), at scan_bytes_max or at scan_visits_max, as
+  //   a scan does; it may come back without an item before the end. It may exceed its limits by
+  //   keys whose hashes agree in 47 bits.
   //   kInvalidArgument  in an atomic batch; a cursor that no walk gives
-  // Cost: a hash of every key that is passed; others wait for a few dozen keys at most.
+  // Cost: a hash of every key that is passed; other threads wait for a few dozen keys at most.
   uint32_t Walk(uint64_t cursor, const WalkOptions& options = {});
-  // Visits at most `visits_max` keys; `more` says if that was too few.
+  // Counts the keys of a range, of which it visits at most `visits_max`; `more` says if there are
+  // more.
   uint32_t Count(const Range& range, uint32_t visits_max = kNoLimit);
   uint32_t DeleteRange(const Range& range, uint32_t limit = kNoLimit);
   uint32_t DeleteAll();
-  // kExpire. `when` as in Request. Persist() takes the deadline away, if there is one.
+  // `when` is as in Request. Persist() takes the deadline away, if there is one.
   uint32_t Expire(std::string_view key, uint64_t deadline_ms, uint8_t when = 0);
   uint32_t Persist(std::string_view key) { return Expire(key, 0, Request::kHasDeadline); }
   // Gives the keys of the range their deadline one after the other: all expire at one instant, but
   // a reader of deadlines may meanwhile see some changed and others not. `limit` as in DeleteRange.
   uint32_t ExpireRange(const Range& range, uint64_t deadline_ms, uint32_t limit = kNoLimit);
   uint32_t Move(std::string_view from, std::string_view to, uint8_t flags = 0);
-  // `random` chooses the key; equal numbers on equal states choose the same one. Not at a snapshot.
+  // `random` chooses the key; equal numbers on equal states choose the same one. A snapshot cannot
+  // be sampled.
   uint32_t Sample(uint64_t random);
   uint32_t RequireAbsent(std::string_view key) { return AddPoint(Op::kRequireAbsent, key); }
   uint32_t RequirePresent(std::string_view key) { return AddPoint(Op::kRequirePresent, key); }
   uint32_t RequireValue(std::string_view key, std::string_view value);
   uint32_t RequireDigest(std::string_view key, Digest digest);
-  // `watch` is what Engine::Watch gave for this key; of a Store, the id() of its Watch.
+  // `watch` is what Engine::Watch returned for this key, or the id() of a store's Watch.
   uint32_t RequireUnchanged(std::string_view key, uint64_t watch);
   uint32_t RequireEmpty(const Range& range);
-  // What is added from here on is a part of its own. Atomic batches only.
+  // The requests added from here on are a part of their own. Atomic batches only.
   void BeginPart() { part_begins_.push_back(static_cast<uint32_t>(requests_.size())); }
 
-  // Takes back the requests from this slot on. Not once the batch was executed.
+  // Takes back the requests from this slot on. Not allowed once the batch was executed.
   void DropFrom(uint32_t slot);
 
   // Settings of the whole batch. Clear() resets all but the kind.
@@ -312,28 +318,28 @@ class Batch {
   // The one "now" of the batch, in milliseconds of wall-clock time. The store sets it.
   void set_now_ms(uint64_t now_ms) { now_ms_ = now_ms; }
   uint64_t now_ms() const { return now_ms_; }
-  // Each scan or walk stops once its keys and values exceed this many bytes (at least one item
-  // comes).
+  // Each scan or walk stops once its keys and values exceed this many bytes (but returns at least
+  // one item, if there is one).
   void set_scan_bytes_max(size_t bytes) { scan_bytes_max_ = bytes; }
   size_t scan_bytes_max() const { return scan_bytes_max_; }
-  // Each scan stops once it has visited so many keys, also such as it leaves out because they are
-  // deleted or younger than the snapshot: it may come back without an item, and `more`. A walk
-  // counts its buckets too.
+  // Each scan stops once it has visited this many keys, those included that it leaves out because
+  // they are deleted or younger than the snapshot: it may come back without an item, but with
+  // `more`. A walk counts its buckets too.
   void set_scan_visits_max(uint32_t keys) { scan_visits_max_ = keys; }
   uint32_t scan_visits_max() const { return scan_visits_max_; }
   // A point, and a scan of an atomic batch, is refused with kTooLarge once the answers of this
-  // execution take more than so many bytes.
+  // execution take more than this many bytes.
   void set_answer_bytes_max(size_t bytes) { answer_bytes_max_ = bytes; }
   size_t answer_bytes_max() const { return answer_bytes_max_; }
-  // Nothing more is begun once this execution has looked at more than so many bytes (work_bytes()).
-  // In an unordered batch, what comes then is kPostponed, and with a request all that come behind
-  // it on its key: who executes those that are postponed in another batch, in their order, has the
-  // same as if there was no limit. In an atomic batch it is refused with kTooLarge. One operation
-  // is never divided: so the largest value, 64 MiB, may come on top. The client of a server
-  // (client.h) does not send this.
+  // No operation is begun once this execution has looked at more than this many bytes
+  // (work_bytes()). In an unordered batch the requests after that are kPostponed, and with a
+  // request every later one on its key: a caller that executes the postponed ones in another batch,
+  // in their order, gets the same as without a limit. In an atomic batch they are refused with
+  // kTooLarge. One operation is never divided: the largest value, 64 MiB, may come on top. The
+  // client of a server (client.h) does not send this setting.
   void set_work_bytes_max(size_t bytes) { work_bytes_max_ = bytes; }
   size_t work_bytes_max() const { return work_bytes_max_; }
-  // Wants effects().
+  // Asks the engine to fill in effects().
   void set_notes_effects(bool notes) { notes_effects_ = notes; }
 
   // Reading. Outcomes exist once the batch was executed.
@@ -342,31 +348,34 @@ class Batch {
   std::span<const Request> requests() const { return requests_; }
   const Outcome& outcome(uint32_t slot) const { return outcomes_[slot]; }
   // False if this atomic batch changed nothing because a condition or an operation failed; in a
-  // batch of parts: in what comes before them.
+  // batch of parts only the requests before the first part count.
   bool applied() const { return applied_; }
   // The first slots of the parts, ascending.
   std::span<const uint32_t> part_begins() const { return part_begins_; }
-  // The items of a scan, walk or sample, as they come: with kReverse from the largest key down.
+  // The items of a scan, walk or sample, in the order of the scan: with kReverse from the largest
+  // key down.
   ItemRange items(uint32_t slot) const {
     const Outcome& outcome = outcomes_[slot];
     return {item_spans_.data() + outcome.first_span, outcome.item_count};
   }
 
-  // Of a kApply the last one counts; one that is done and has none has updated elements in place.
+  // The effects of the last execution. If a kApply has several, the last one counts; a kApply that
+  // is done and has none has updated elements in place.
   std::span<const Effect> effects() const { return effects_; }
 
-  // Bytes of the answers of the last execution, and of what was made on the way.
+  // Bytes of the answers of the last execution, and of values built on the way.
   size_t answer_bytes() const { return answers_.used(); }
-  // With those the bytes that it stored, compared, or let functions look at.
+  // answer_bytes(), and the bytes that the last execution stored, compared, or let functions look
+  // at.
   size_t work_bytes() const { return answers_.used() + seen_bytes_; }
 
-  // Bytes that live until Clear(): for keys a caller has to build.
+  // Bytes that live until Clear(), for keys that a caller has to build.
   Scratch& scratch() { return scratch_; }
 
   void Clear();
 
  private:
-  friend class BatchWriter;  // engine/batch_writer.h: how engines fill in outcomes
+  friend class BatchWriter;  // engine/batch_writer.h: engines fill in outcomes with it
 
   uint32_t AddPoint(Op op, std::string_view key, std::string_view value = {}, uint8_t flags = 0) {
     Request& request = requests_.emplace_back();
@@ -384,7 +393,7 @@ class Batch {
   uint32_t scan_visits_max_ = kNoLimit;
   size_t answer_bytes_max_ = kAnswerBytesMax;
   size_t work_bytes_max_ = SIZE_MAX;
-  size_t seen_bytes_ = 0;  // by this execution, beside its answers
+  size_t seen_bytes_ = 0;  // bytes that this execution looked at, beside its answers
   bool applied_ = true;
   bool notes_effects_ = false;
   std::vector<Request> requests_;
@@ -392,8 +401,8 @@ class Batch {
   std::vector<Outcome> outcomes_;
   std::vector<ItemSpan> item_spans_;
   std::vector<Effect> effects_;
-  Scratch scratch_;  // of the requests
-  Scratch answers_;  // of the outcomes: begins anew with each execution
+  Scratch scratch_;  // memory of the requests
+  Scratch answers_;  // memory of the outcomes; begins anew with each execution
 };
 
 }  // namespace skep

@@ -1,5 +1,5 @@
 // batcher.h: single operations of any threads, executed in batches (HeteroKV, section III-B: the
-// stage that gathers requests; a batch costs much less than its operations one by one).
+// stage that gathers requests). A batch costs much less than its operations one by one.
 //
 //   auto batcher = *skep::Batcher::Make(*store, {});
 //   batcher->Get("user:7", [](const skep::Batch& batch, uint32_t slot) {
@@ -7,10 +7,10 @@
 //   });
 //   batcher->Drain();
 //
-// Two batches are on their way: one is gathered while the other is executed, by a thread of the
-// batcher's own. So a batch grows by itself when the store is busy. One that is not full leaves as
-// soon as the thread is free, unless more operations are about to come, at the pace at which they
-// came lately, and to make it as large as `operations_wanted`: then it waits for them, at most
+// The batcher has two batches: one is gathered while the batcher's own thread executes the other,
+// so batches grow by themselves when the store is busy. A batch that is not full is executed as
+// soon as the thread is free, unless more operations are about to come, at the pace of the last
+// ones, and to make it as large as `operations_wanted`: then it waits for them, at most
 // `wait_us_max`.
 //
 // Each operation takes effect at one instant between its call and the call of its `done`.
@@ -32,8 +32,8 @@ class Store;
 
 struct BatcherOptions {
   uint32_t keyspace = 0;
-  // A batch has at most so many, and 512 KiB of keys and values, or one operation; 1 to 65536. Who
-  // has more waits until it has left.
+  // A batch has at most this many operations, and 512 KiB of keys and values, or one operation; 1
+  // to 65536. A thread that submits more waits until the batch has left.
   uint32_t operations_max = 8192;
   uint32_t operations_wanted = 256;  // 1 to operations_max
   uint32_t wait_us_max = 50;         // up to 1000; 0: no batch waits
@@ -41,25 +41,26 @@ struct BatcherOptions {
 
 class Batcher {
  public:
-  // The operation is done, or refused: batch.outcome(slot), of a scan also batch.items(slot), which
-  // are valid until it returns. May be empty: nobody wants to know. Called by the batcher's thread,
-  // one after the other: what it does delays others. It may submit operations, here and elsewhere,
-  // and then never waits for room; it must not call Drain, destroy a batcher, throw, or wait for
-  // somebody who submits. A batch's answers may have a gibibyte together (kTooLarge).
+  // Told that the operation is done, or refused: batch.outcome(slot), and after a scan
+  // batch.items(slot), are valid until the function returns. May be empty. The batcher's thread
+  // calls the functions one after the other, so a slow one delays others. It may submit operations,
+  // to this batcher and others, and then never waits for room; it must not call Drain, destroy a
+  // batcher, throw, or wait for a thread that submits. The answers of a batch may take a gibibyte
+  // together (else kTooLarge).
   using Done = std::move_only_function<void(const Batch& batch, uint32_t slot)>;
 
-  // The store must outlive it.
+  // The store must outlive the batcher.
   //   kInvalidArgument  a number that BatcherOptions does not allow; the store has no such keyspace
   static Result<std::unique_ptr<Batcher>> Make(Store& store, const BatcherOptions& options);
-  // Executes what is left, and what its `done`s submit.
+  // Executes the operations that are left, and those that their `done`s submit.
   ~Batcher();
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
 
-  // As Batch's, but that the bytes are copied. Thread-safe. They return when the operation is in a
-  // batch, which takes some 50 ns, or longer while both batches are full. Where the process has no
-  // memory they throw std::bad_alloc, and nothing is submitted; if it has none while the batch is
-  // executed, `done` is told kUnavailable: whether the operation was done is not known.
+  // As Batch's, but they copy the bytes. Thread-safe. They return when the operation is in a batch,
+  // which takes some 50 ns, or longer while both batches are full. If the process has no memory
+  // they throw std::bad_alloc, and nothing is submitted; if it has none while the batch is
+  // executed, `done` is told kUnavailable, and whether the operation was done is not known.
   void Get(std::string_view key, Done done);
   void Put(std::string_view key, std::string_view value, Done done);
   void Insert(std::string_view key, std::string_view value, Done done);
@@ -70,8 +71,8 @@ class Batcher {
                       const UpdateOptions& options, Done done);
   void Scan(const Range& range, const ScanOptions& options, Done done);
 
-  // Returns when all operations are done whose calls had returned. Nothing waits for more
-  // meanwhile. Thread-safe.
+  // Returns when all operations are done whose calls had returned. Batches do not wait for further
+  // operations meanwhile. Thread-safe.
   void Drain();
 
   // Batches that were executed, and the operations in them. Thread-safe.

@@ -5,21 +5,22 @@
 //   if (!store) return Complain(store.error());
 //   (*store)->Put("user:7", "Ada");
 //
-// What differs from a store in this process:
+// A server's store differs from a store in this process:
 //   - Every call may also be refused with kUnavailable: there is no connection, or no answer in
-//     time. So of a write there are three answers, and each is true: it was done (the call says
-//     what became of it); it was not done (refused with any other code; or with kUnavailable and
+//     time. A write therefore has three answers, and each is true: it was done (the call says
+//     so); it was not done (refused with any other code; or with kUnavailable and
 //     kNothingSent as the detail); it is not known (kUnavailable).
-//   - A broken connection is made again, with pauses that grow, and what was not answered is sent
-//     again: reads always, writes if `remembers_writes` (the server then does not do them twice).
-//     Writes that a server was restarted under, or that it has forgotten, are not known. A server
-//     that refuses the client (its password, its version) refuses calls for as long as it does, and
-//     a second longer at most.
+//   - A broken connection is made again, with pauses that grow, and requests without an answer are
+//     sent again: reads always, writes if `remembers_writes` (the server then does not do them
+//     twice). Whether a write was done is not known if the server was restarted meanwhile, or has
+//     forgotten it. A server that refuses the client (its password, its version) refuses calls for
+//     as long as it does, and a second longer at most.
 //   - Snapshots and watches end with their connection: kSnapshotTooOld, or a condition that is
 //     refused.
 //   - A key's deadline is a time of the server's clock.
 //   - Functions are known to the server by their names: kNotSupported if it has none of that name.
-//   - Statistics() has what the server tells of each keyspace that was used through this store.
+//   - Statistics() has the numbers that the server reports for each keyspace that was used through
+//     this store.
 #pragma once
 
 #include <cstdint>
@@ -35,20 +36,22 @@ struct ConnectOptions {
   // once.
   std::string address = "127.0.0.1:6379";
   std::string password;  // the server's requirepass
-  // Threads are spread over so many connections; each is served by one of the server's workers.
+  // The number of connections, over which threads are spread; one of the server's workers serves
+  // each.
   uint32_t connections = 1;
-  // How long a call may take, with everything it does again and whatever has come of its answer; a
-  // range that the server answers in pieces, each of them; Store::Connect with each address that
-  // the name stands for.
+  // The time that a call may take, retries included, and even if a part of its answer has come. For
+  // a range that the server answers in pieces: the time of each piece; for Store::Connect: the time
+  // of each address that the name stands for.
   uint32_t timeout_ms = 10'000;
   // The server keeps replies to writes for a while, so that writes can be sent again.
   bool remembers_writes = true;
   // Small batches are sent as datagrams (UDP), if the server takes them (its option udp) and, for
   // writes, remembers_writes: no connection is read in order, so a lost packet delays one batch
-  // only. What is lost is sent again, what is too large goes over the connection. Batches that are
-  // under way at the same time (Store::Begin) are then in no order, not even on one key.
+  // only. A lost datagram is sent again, a batch that is too large goes over the connection.
+  // Batches that are under way at the same time (Store::Begin) are then in no order, not even on
+  // one key.
   bool datagrams = false;
-  // Outcome::version is told; else it is 0, which saves bytes.
+  // Outcome::version is filled in; else it is 0, which saves bytes.
   bool wants_versions = false;
   // Writes return when they survive a power loss of the server, whatever its appendfsync.
   bool syncs_writes = false;

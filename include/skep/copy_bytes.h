@@ -1,4 +1,4 @@
-// copy_bytes.h: memcpy for what is mostly short.
+// copy_bytes.h: memcpy for bytes that are mostly few.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace skep {
 
-// As memcpy, without a call for the usual sizes of keys and values: batches and merges copy a few
-// hundred. The bytes may not overlap.
+// Copies as memcpy does, without a call for the usual sizes of keys and values, of which batches
+// and merges copy hundreds. The bytes may not overlap.
 template <class Byte>
 void CopyBytes(Byte* to, const char* from, size_t bytes) {
   if (bytes > 32) {

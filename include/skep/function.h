@@ -5,14 +5,15 @@
 // batch, without a round trip and without a compare-and-set loop.
 //
 // Functions of elements. A value may be a vector: elements of one type, little-endian, one behind
-// the other, without a header; a number is a vector of one. A value does not know its type: it is
-// what the function says, and its size must be a multiple of the element's. Three kinds:
+// the other, without a header; a number is a vector of one. A value does not know the type of its
+// elements: the function has it, and the size of the value must be a multiple of the element's.
+// Three kinds:
 //
 //   update   element, operands -> element, for each; one operand for all or one for each element
 //   reduce   state, element -> state, from the first element to the last
-//   filter   element, operand -> whether it is wanted; the answer is those that are
+//   filter   element, operand -> whether it is wanted; the answer is the elements that are
 //
-// Each is registered for every type it makes sense of, under (kind, name, type). Built in:
+// Each function is registered for every type it makes sense of, under (kind, name, type). Built in:
 //
 //   update   add sub mul min max set    all types; integers wrap around
 //            and or xor                 integers
@@ -25,8 +26,8 @@
 //   reduce   sum min max count any      any: 1 if an element is not 0, else 0
 //   filter   eq ne lt le gt ge
 //
-// A sum of floats is the sum of 16 sums, that of element i being number i % 16: the same on every
-// machine, whatever its vectors are.
+// A sum of floats is the sum of 16 sums, of which number i % 16 has element i: the same on every
+// machine, whatever its vector registers are.
 #pragma once
 
 #include <concepts>
@@ -65,11 +66,12 @@ struct FunctionEffect {
   Status status = {};              // an error: the value is kept, `what` reaches the caller
 };
 
-// Must be deterministic (a log may replay it), must not block, must not keep what it is given.
+// A function must be deterministic (a log may replay it), must not block, must not keep pointers to
+// its input.
 // Any thread may run it at any time.
 using FunctionBody = FunctionEffect (*)(const FunctionInput& input);
 
-// What a vector is made of.
+// The type of the elements of a vector.
 enum class Element : uint8_t { kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF32, kF64 };
 inline constexpr size_t kElements = 10;
 
@@ -95,10 +97,10 @@ enum class FunctionKind : uint8_t { kPlain, kUpdate, kReduce, kFilter };
 
 std::string_view NameOf(FunctionKind kind);  // "plain", "update", "reduce", "filter"
 
-// The loops over elements, which need not be aligned. What is read and what is written do not
-// overlap, but for an update's elements, which are changed where they are.
+// The loops over elements, which need not be aligned. Input and output do not overlap, but for the
+// elements of an update, which are changed in place.
 struct ElementKernel {
-  // operands: of all elements, or of each.
+  // `operands`: one set for all elements, or one for each (is_vector).
   using Update = void (*)(const Function&, char* elements, const char* operands, bool is_vector,
                           size_t count);
   // `state`, 8 bytes, is read and written.
@@ -109,45 +111,45 @@ struct ElementKernel {
   Update update = nullptr;
   Reduce reduce = nullptr;
   Filter filter = nullptr;
-  void (*user)() = nullptr;  // what a registered function of one element is, behind the type
+  void (*user)() = nullptr;  // the one-element function that was registered, its type erased
 };
 
 struct Function {
   std::string name;
   FunctionBody body;
   FunctionKind kind = FunctionKind::kPlain;
-  // What follows is of functions of elements.
+  // The fields from here on are only of functions of elements.
   Element element = Element::kI8;
-  uint8_t operands = 0;            // for an element; of a reduce function 0
+  uint8_t operands = 0;            // operands for each element; 0 for a reduce function
   Element state = Element::kI64;   // kReduce: kI64, kU64 or kF64
-  bool starts_with_first = false;  // kReduce: no elements have no result
-  uint64_t first_state = 0;        // kReduce: the bytes of the state without an initial one
+  bool starts_with_first = false;  // kReduce: a vector without elements has no result
+  uint64_t first_state = 0;        // kReduce: the state to begin with if the request gives none
   ElementKernel kernel = {};
 
   size_t operand_bytes() const { return operands * BytesOf(element); }
 };
 
-// Registers `body` under `name`. Do it at start-up, before any store is open; a registered function
-// lives as long as the process. Thread-safe.
+// Registers `body` under `name`, at start-up, before any store is open; a registered function lives
+// as long as the process. Thread-safe.
 //   kInvalidArgument  the name is empty, longer than 64 bytes, or taken
 Result<const Function*> RegisterFunction(std::string_view name, FunctionBody body);
 
 // The function of that name; null if there is none. Thread-safe; takes a lock, so look up once.
 const Function* FindFunction(std::string_view name);
-// The function of elements; likewise.
+// The function of elements with that kind, name and element; likewise.
 const Function* FindFunction(FunctionKind kind, std::string_view name, Element element);
-// All that are registered, by kind, name and element. Thread-safe.
+// All registered functions, by kind, name and element. Thread-safe.
 std::vector<const Function*> AllFunctions();
 
-// Registers a function of elements, as above. It must be pure: any thread may run it, for elements
-// in any order.
+// Each registers a function of elements, as above. It must be pure: any thread may run it, for
+// elements in any order.
 //   kInvalidArgument  the name is empty, longer than 64 bytes, has a capital letter (commands take
 //                     either), or is taken for this kind and type
 template <class T>
 using UpdateFunction = T (*)(T element, T operand);
 template <class T>
 Result<const Function*> RegisterUpdate(std::string_view name, UpdateFunction<T> function);
-// Without an initial state it begins with 0.
+// A reduce begins with 0 if the request gives no state.
 template <class T>
 using ReduceFunction = StateOf<T> (*)(StateOf<T> state, T element);
 template <class T>
@@ -157,20 +159,20 @@ using FilterFunction = bool (*)(T element, T operand);
 template <class T>
 Result<const Function*> RegisterFilter(std::string_view name, FilterFunction<T> function);
 
-// How an update is done; the request's operand begins with it.
+// How an update is done. The operand of the request begins with these options.
 struct UpdateOptions {
   enum class Returns : uint8_t { kNothing, kOld, kNew };
 
-  Returns returns = Returns::kNothing;  // as Outcome::value
-  bool is_vector = false;               // operands for each element, else one set for all
-  uint32_t create = 0;                  // an absent key is so many elements of 0; 0: it is an error
+  Returns returns = Returns::kNothing;  // what Outcome::value has
+  bool is_vector = false;               // a set of operands for each element, else one for all
+  uint32_t create = 0;                  // an absent key becomes so many elements of 0; 0: an error
 };
 
-// Built in.
+// The built-in functions.
 namespace functions {
-// Adds the decimal signed 64-bit operand to a decimal value (absent counts as 0), as Redis's
-// INCRBY: `integer` is the new number. Errors (kInvalidArgument): the value is no such number, or
-// overflow.
+// Adds the decimal signed 64-bit operand to a decimal value (an absent key counts as 0), as Redis's
+// INCRBY: `integer` is the new number. kInvalidArgument: the value is not such a number, or the sum
+// overflows.
 extern const Function* const kAddDecimal;
 // Appends the operand: `integer` is the new length in bytes.
 extern const Function* const kAppend;
@@ -178,7 +180,7 @@ extern const Function* const kAppend;
 
 namespace function_internal {
 
-// Registers `function` under its kind, name and element; the body is that of its kind.
+// Registers `function` under its kind, name and element; sets its body to that of its kind.
 Result<const Function*> RegisterElements(Function function);
 
 template <class T>

@@ -1,9 +1,9 @@
-// items.h: what a scan gives.
+// items.h: the items that a scan returns.
 //
-// Items are not described one by one: those that follow each other with keys of one length and
-// values of one length lie side by side in memory and are one span, so that a scan of items of one
-// size costs little more than copying their bytes. Readers need not know: an ItemRange makes the
-// items as it goes along.
+// Items are not described one by one: neighbours with keys of one length and values of one length
+// lie side by side in memory and are one span, so that a scan of items of one size costs little
+// more than copying their bytes. Readers need not know: an ItemRange makes the items as it goes
+// along.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Item {
   std::string_view value;
 };
 
-// key | value | key | value ...
+// The bytes of a span: key | value | key | value ...
 struct ItemSpan {
   const char* at = nullptr;
   uint32_t count = 0;
@@ -32,7 +32,7 @@ struct ItemSpan {
     const char* const item = at + i * stride();
     return {.key = {item, key_bytes}, .value = {item + key_bytes, value_bytes}};
   }
-  // The first `n` of them; those from number `begin` on.
+  // The first `n` items of the span; the items from number `begin` on.
   ItemSpan First(uint32_t n) const { return {at, n, key_bytes, value_bytes}; }
   ItemSpan From(uint32_t begin) const {
     return {at + begin * stride(), count - begin, key_bytes, value_bytes};
@@ -40,7 +40,7 @@ struct ItemSpan {
 };
 
 // The items of some spans, in order. A view, and a forward range of Items, which are made on the
-// fly: `for (const Item& item : items)`. Its iterators may outlive it, not the spans.
+// fly: `for (const Item& item : items)`. Iterators may outlive the range, not the spans.
 class ItemRange {
  public:
   class Iterator {
@@ -49,7 +49,7 @@ class ItemRange {
     using reference = Item;
     using difference_type = ptrdiff_t;
     using iterator_concept = std::forward_iterator_tag;
-    using iterator_category = std::input_iterator_tag;  // what it leads to is not an object
+    using iterator_category = std::input_iterator_tag;  // operator* does not return a reference
 
     Iterator() = default;
 
@@ -65,7 +65,7 @@ class ItemRange {
       ++*this;
       return before;
     }
-    // Of two of one range.
+    // Compares iterators of one range.
     friend bool operator==(const Iterator& a, const Iterator& b) { return a.left_ == b.left_; }
 
    private:
@@ -76,13 +76,13 @@ class ItemRange {
       next_ = span + 1;
     }
 
-    ItemSpan rest_;  // of the current span
+    ItemSpan rest_;  // the rest of the current span
     const ItemSpan* next_ = nullptr;
     size_t left_ = 0;  // items from here to the end
   };
 
   ItemRange() = default;
-  // `size` items from the first one of `spans` on; none of the spans is empty.
+  // `size` items, beginning with the first item of `spans`, none of which is empty.
   ItemRange(const ItemSpan* spans, size_t size) : begin_(spans, size) {}
 
   Iterator begin() const { return begin_; }
@@ -90,10 +90,11 @@ class ItemRange {
   size_t size() const { return begin_.left_; }
   bool empty() const { return size() == 0; }
   Item front() const { return *begin_; }  // not if empty
-  // Calls visit(const ItemSpan&) for the spans the items lie in, in order.
+  // Calls visit(const ItemSpan&) for each span of items, in order.
   template <class Visit>
   void ForEachSpan(Visit visit) const;
-  // All but the first `count`; none if there are not more. Cost: the spans that are passed.
+  // All items but the first `count`; none if there are not more. Cost: the number of spans that are
+  // passed.
   ItemRange Without(size_t count) const;
 
  private:

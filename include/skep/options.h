@@ -9,47 +9,47 @@ namespace skep {
 
 // How the tree arranges the bytes of a node.
 //   kHeads  made for the CPU: a search compares 16-bit heads of keys, side by side
-//   kPaper  Honeycomb's: what a device reads
+//   kPaper  Honeycomb's layout, which a device can read
 enum class NodeLayout : uint8_t { kHeads, kPaper };
 
-// What the engine "btree" may be told; the others ignore it.
+// Options of the engine "btree"; the others ignore them.
 struct BtreeOptions {
-  // Of a full node: a power of two, 2048 to 32768.
+  // Size of a full node: a power of two, 2048 to 32768.
   uint32_t node_bytes = 8192;
-  // Of the changes that a leaf collects before they are merged into its sorted items; 0 merges
-  // each at once. At most a quarter of node_bytes counts, and with kHeads at most 2048, or 24
-  // changes.
+  // Size of the log of changes that a leaf collects before they are merged into its sorted items; 0
+  // merges each change at once. At most a quarter of node_bytes counts, and with kHeads at most
+  // 2048, or 24 changes.
   uint32_t log_bytes = 1024;
   NodeLayout layout = NodeLayout::kHeads;
   // False: old values are not kept. Then ranges, and atomic batches that only read, are not one
-  // state under concurrent writes, and there are no snapshots: what needs one (Store::Count,
-  // Store::Scan) is refused with kNotSupported.
+  // state under concurrent writes, and there are no snapshots: calls that need one (Store::Count,
+  // Store::Scan) are refused with kNotSupported.
   bool multi_version = true;
 
   friend bool operator==(const BtreeOptions&, const BtreeOptions&) = default;
 };
 
-// What the engine "hash" may be told; the others ignore it.
+// Options of the engine "hash"; the others ignore them.
 struct HashOptions {
-  // A key and value of up to so many bytes lie in a bucket, if it has room: 0 to 50.
+  // A key and value of at most this many bytes together lie in a bucket, if it has room: 0 to 50.
   uint32_t inline_bytes_max = 25;
-  // Slots of 5 bytes wanted for each bucket, which has ten: 1 to 40. Fewer cost memory, more cost
-  // time.
+  // Slots of 5 bytes wanted in use in each bucket, which has ten: 1 to 40. A smaller number costs
+  // memory, a larger one time.
   uint32_t fill_slots = 6;
 
   friend bool operator==(const HashOptions&, const HashOptions&) = default;
 };
 
-// What the engine "hashleaf" may be told; the others ignore it.
+// Options of the engine "hashleaf"; the others ignore them.
 struct HashleafOptions {
-  // Of every key, and of every value: 4, 8 or 16. Others are refused.
+  // Size of every key, and of every value: 4, 8 or 16. Other sizes are refused.
   uint32_t key_bytes = 8;
   uint32_t value_bytes = 8;
-  // Of the hash table of a full leaf, which is to fit into the second-level cache: a power of two,
-  // 32 KiB to 4 MiB.
+  // Size of the hash table of a full leaf, which should fit into the second-level cache: a power of
+  // two, 32 KiB to 4 MiB.
   uint32_t leaf_bytes = 256 * 1024;
   // Number of threads that share one batch of thousands of points: the calling thread, and helpers
-  // that belong to the keyspace and sleep meanwhile. 1 (the calling thread alone) to 256.
+  // that belong to the keyspace and sleep between batches. 1 (the calling thread alone) to 256.
   uint32_t threads = 1;
 
   friend bool operator==(const HashleafOptions&, const HashleafOptions&) = default;
@@ -64,32 +64,32 @@ struct IndexOptions {
 
 // When the log of a store that is kept in a directory is synced. A write that was answered survives
 // the end of the process in any case.
-//   kNo           now and then: a power loss may cost seconds
+//   kNo           only when much was written since: a power loss may cost seconds
 //   kEverySecond  a power loss costs at most the last second
 //   kAlways       before a write is answered, or a read of it: a power loss costs nothing
 enum class LogSync : uint8_t { kNo, kEverySecond, kAlways };
 
 struct Options {
-  // The index of every keyspace; EngineNames() (store.h) lists what this build has. Behind
-  // "hashleaf" may follow what is to be other than `hashleaf` below says:
+  // The index of every keyspace; EngineNames() (store.h) lists those of this build. "hashleaf" may
+  // be followed by values that replace those of `hashleaf` below:
   // "hashleaf,key=4,value=16,leaf=262144".
   std::string engine = "btree";
   // Keyspaces are numbered 0 .. keyspaces-1; one that was never used costs nothing.
   uint32_t keyspaces = 16;
   // The index of single keyspaces, by their number, instead of `engine`.
   std::map<uint32_t, std::string> keyspace_engines;
-  // Bytes the store may hold, its indexes included; 0 is no limit. Over it, writes that store are
-  // refused with kOutOfMemory; reads and deletes go on.
+  // Bytes the store may hold, its indexes included; 0 is no limit. Above the limit, writes that
+  // store are refused with kOutOfMemory; reads and deletes go on.
   uint64_t memory_bytes_max = 0;
   // A snapshot older than this is revoked: reads at it answer kSnapshotTooOld.
   uint64_t snapshot_age_ms_max = 5 * 60 * 1000;
-  // Where the data are kept: a log of all writes, and snapshots. Made if it is not there. Empty: in
-  // memory only.
+  // The directory that keeps the data: a log of all writes, and snapshots. Made if it does not
+  // exist. Empty: the data are in memory only.
   std::string directory;
   LogSync log_sync = LogSync::kEverySecond;
-  // Of one file of the log; two are taken from the disk at once.
+  // Size of one file of the log; two are taken from the disk at once.
   uint64_t log_segment_bytes = uint64_t{64} << 20;
-  // That read the directory when the store is opened; 0: one a core.
+  // Number of threads that read the directory when the store is opened; 0: one a core.
   uint32_t recovery_threads = 0;
   BtreeOptions btree;
   HashOptions hash;

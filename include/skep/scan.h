@@ -1,4 +1,4 @@
-// scan.h: ranges of the ordered keyspace, and how they and walks are read.
+// scan.h: ranges of the ordered keyspace, and the options of scans and walks.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct ScanOptions {
   bool seek_floor = false;
 };
 
-// Of a step through all keys in no order (Batch::Walk).
+// Options of a step through all keys in no order (Batch::Walk).
 struct WalkOptions {
   uint32_t limit = kNoLimit;  // items
   bool keys_only = false;

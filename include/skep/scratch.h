@@ -13,8 +13,8 @@
 
 namespace skep {
 
-// A bump allocator. Allocation is a pointer increment; everything is dropped at once by Clear(),
-// which keeps one block for the next round, so a batch that is reused stops allocating.
+// A bump allocator. Allocation is a pointer increment. Clear() drops all the bytes at once, and
+// keeps one block for the next round, so a batch that is reused stops allocating.
 //
 // Thread safety: none; one owner. Moving a Scratch keeps its bytes where they are.
 class Scratch {
@@ -39,8 +39,8 @@ class Scratch {
     return at;
   }
 
-  // Where the next `bytes` bytes that are allocated will lie: for what is written before its size
-  // is known. Valid until the next call.
+  // The place of the next `bytes` bytes that will be allocated, for writing before the size is
+  // known. Valid until the next call.
   char* Room(size_t bytes) {
     if (bytes > left_) Grow(bytes);
     return next_;
@@ -54,7 +54,7 @@ class Scratch {
   }
   std::string_view Concat(std::string_view first, std::string_view second);
 
-  // Takes over bytes that lie elsewhere, until Clear(); used() does not count them.
+  // Takes over bytes allocated by the caller, until Clear(); used() does not count them.
   std::string_view Adopt(std::unique_ptr<char[]> at, size_t bytes) {
     adopted_.push_back(std::move(at));
     return {adopted_.back().get(), bytes};
@@ -63,7 +63,7 @@ class Scratch {
   // Bytes handed out since the last Clear().
   size_t used() const { return used_; }
 
-  // Drops everything. Keeps at most one block, of at most kKeptBytesMax.
+  // Drops all bytes. Keeps at most one block, of at most kKeptBytesMax.
   void Clear();
 
  private:

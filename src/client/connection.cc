@@ -18,11 +18,13 @@ namespace {
 
 constexpr size_t kReadBytes = 256 * 1024;
 constexpr size_t kUnsentMax = 1 << 20;
-// Ids of messages: the last one, and from where on it is time to take a new client id.
+// Ids of messages: the last possible one, and the one from which on a new client id should be
+// taken.
 constexpr uint32_t kIdMax = UINT32_MAX;
 constexpr uint32_t kIdsEndSoon = kIdMax - (uint32_t{1} << 24);
-constexpr uint64_t kQuietMs = 100;  // after which the connection may have ended unnoticed
-// Bytes kept of a reply that nobody waits for: enough for one that names what the server opened.
+constexpr uint64_t kQuietMs = 100;  // after it the connection may have ended unnoticed
+// Bytes kept of a reply that nobody waits for: enough for one that names an opened snapshot or
+// watch.
 constexpr size_t kUnwantedKeptMax = 64;
 
 constexpr Status kBroken(Code::kUnavailable,
@@ -32,8 +34,8 @@ constexpr Status kOtherServer(Code::kUnavailable,
 constexpr Status kForgotten(Code::kUnavailable,
                             "the server has forgotten whether it was done: that is not known");
 
-// Turns what a server says of a message as a whole into one of the three answers: two of the
-// server's codes leave open whether a write was done.
+// Turns the server's status of a message as a whole into one of the three answers: two of its codes
+// leave open whether a write was done.
 Status AsAnswer(const Message& message, const Status& status) {
   if (message.may_repeat) return status;
   if (status.code() == Code::kAborted) return kForgotten;
@@ -70,7 +72,7 @@ uint32_t Connection::generation() const {
 
 // ---- Breaking ----
 
-// The connection is of no use any more: all that is under way is queued for the next one.
+// Gives the connection up: all messages under way are queued for the next one.
 void Connection::Break() {
   CloseDatagrams();
   if (stream_ != nullptr) poller_->Remove(*stream_);
@@ -85,7 +87,7 @@ void Connection::Break() {
 
 // ---- Names ----
 
-// The next id. What is under way is in the order of ids, and so of deadlines.
+// Gives the message the next id. Messages under way are in the order of ids, and so of deadlines.
 void Connection::GiveId(Message& message) {
   Rename(std::map<uint32_t, Message*>{{0, &message}}.extract(0));
 }
@@ -100,8 +102,8 @@ void Connection::Rename(std::map<uint32_t, Message*>::node_type named) {
   under_way_.insert(std::move(named));
 }
 
-// The ids of messages that were never sent, which are the last ones, are to be new to the server.
-// False: there are not enough; the connection has ended, and the next one is another client's.
+// Makes sure that the ids of messages that were never sent, which are the last ones, are new to the
+// server. False: it has too few; the connection has ended, and the next one has another client id.
 bool Connection::TakeNewIds() {
   auto at = std::ranges::find_if(under_way_, [](const auto& e) { return !e.second->sent_before; });
   const bool are_new = at == under_way_.end() || at->first >= hello_.first_new;
@@ -118,8 +120,8 @@ bool Connection::TakeNewIds() {
   return true;
 }
 
-// To the server it is another client from here on, with a new connection. What may have been done
-// under the old name, and must not be done twice, cannot be sent again.
+// Takes another client id, with a new connection. Messages that may have been done under the old
+// id, and must not be done twice, cannot be sent again.
 void Connection::TakeNewClient() {
   Break();
   client_ = NewClientId();
@@ -150,12 +152,12 @@ void Connection::Begin(Message& message) {
   const MutexLock lock(mutex_);
   const uint64_t now_ms = clock_.MonotonicMs();
   message.deadline_ms = now_ms + options_.timeout_ms;
-  // What this waits for was begun earlier, and so ends earlier than this.
+  // The messages waited for were begun earlier, and so end earlier than this one.
   if (last_id_ == kIdMax) RenewClient();
   NoticeEnd(now_ms);
   if (last_id_ >= kIdsEndSoon && under_way_.empty() && !has_leader_) TakeNewClient();
   GiveId(message);
-  if (!IsConnected()) return;  // whoever waits first connects
+  if (!IsConnected()) return;  // the first caller that waits connects
   Flush();
   WaitFor(message, [&]() SKEP_REQUIRES(mutex_) {
     return message.done || !IsConnected() || !IsQueued(message);
@@ -166,7 +168,7 @@ bool Connection::IsQueued(const Message& message) const {
   return message.header.id >= first_queued_;
 }
 
-// Sends what is queued, as far as server and socket take it.
+// Sends the queue as far as server and socket take it.
 void Connection::Flush() {
   if (!IsConnected()) return;
   if (first_queued_ > kIdMax) return Write();  // the last id is in use
@@ -179,7 +181,7 @@ void Connection::Flush() {
   Write();
 }
 
-// False: it stays in the queue. Else it is sent, or it has ended.
+// False: the message stays in the queue. Else it is sent, or it has ended.
 bool Connection::Dispatch(Message& message) {
   const bool same_server = message.instance == 0 || message.instance == hello_.instance;
   if (message.generation != 0 && message.generation != generation_) {
@@ -209,7 +211,7 @@ bool Connection::Dispatch(Message& message) {
   return true;
 }
 
-// Whether there is still somebody at the other end. Its reply is passed over.
+// Asks whether the server is still there. The reply is skipped.
 void Connection::SendPing() {
   std::string ping;
   packed::EndMessage(ping, packed::BeginMessage(ping, {.kind = packed::Kind::kPing}));
@@ -217,7 +219,7 @@ void Connection::SendPing() {
   Append(ping);
 }
 
-// What cannot be sent for want of memory is as good as lost on the way: its time runs out.
+// Bytes for which there is no memory are as good as lost on the way: their message's time runs out.
 void Connection::Append(std::string_view bytes) noexcept {
   try {
     out_.append(bytes);
@@ -225,16 +227,16 @@ void Connection::Append(std::string_view bytes) noexcept {
   }
 }
 
-// Sends what the socket takes now.
+// Sends as much as the socket takes now.
 void Connection::Write() {
   while (out_begin_ < out_.size()) {
     const ssize_t sent = stream_->Write(std::string_view(out_).substr(out_begin_));
     if (sent < 0 && sent != -EAGAIN) {
-      // What was received before may still be read: the leader will see the end.
+      // Bytes received before may still be read: the leader will see the end.
       break;
     }
     if (sent <= 0) {
-      if (has_leader_ && !wants_write_) poller_->Wake();  // it is to wait until there is room
+      if (has_leader_ && !wants_write_) poller_->Wake();  // to wait for room, too
       break;
     }
     out_begin_ += static_cast<size_t>(sent);
@@ -276,11 +278,11 @@ void Connection::WaitFor(Message& message, IsOver is_over) {
     --sleepers_;
     message.waits = false;
   }
-  // It may have been chosen, and need not lead.
+  // This thread may have been made the leader, and need not lead.
   if (!has_leader_) PromoteAnother();
 }
 
-// Reads for everybody until it need not wait any more.
+// Reads for all callers until this one need not wait any more.
 template <class IsOver>
 void Connection::Lead(IsOver is_over) {
   has_leader_ = true;
@@ -296,7 +298,7 @@ void Connection::Lead(IsOver is_over) {
   leaderless_.NotifyAll();
 }
 
-// One of those that wait goes on as the leader.
+// Makes one of the waiting threads the leader.
 void Connection::PromoteAnother() {
   if (sleepers_ == 0) return;
   const auto waits = [](const auto& entry) { return entry.second->waits; };
@@ -304,7 +306,7 @@ void Connection::PromoteAnother() {
   if (next != under_way_.end()) next->second->changed.NotifyOne();
 }
 
-// Not if nothing is under way.
+// 0 if nothing is under way.
 uint64_t Connection::NextDeadlineMs() const {
   return under_way_.empty() ? 0 : under_way_.begin()->second->deadline_ms;
 }
@@ -317,7 +319,7 @@ uint64_t Connection::NextEventMs() const {
   return next_ms;
 }
 
-// Waits for the socket once, and does what can be done.
+// Waits for the socket once, and does all that can be done.
 void Connection::Turn() {
   const bool wants_write = out_begin_ < out_.size();
   if (wants_write != wants_write_) {
@@ -327,7 +329,7 @@ void Connection::Turn() {
   const int patience_ms = PatienceMs(NextEventMs());
   const auto events = [&]() SKEP_REQUIRES(mutex_) {
     const MutexUnlock unlock(mutex_);
-    // Nobody else touches the poller or reads what it tells of.
+    // No other thread touches the poller or reads its events.
     return poller_->Wait(patience_ms);
   }();
   if (!IsConnected()) return;
@@ -344,13 +346,13 @@ void Connection::Turn() {
   Flush();
 }
 
-// That the server has closed a connection which nobody read from: then what comes is not sent into
-// it, and so need not be given up.
+// Notices that the server has closed an idle connection, which nobody read from, so that no message
+// is sent into it and lost.
 void Connection::NoticeEnd(uint64_t now_ms) {
   const bool is_quiet = under_way_.empty() && now_ms > last_active_ms_ + kQuietMs;
   last_active_ms_ = now_ms;
   if (!is_quiet || has_leader_ || !IsConnected()) return;
-  // What is under way from now on has the server's time to say something.
+  // From now on the server has the full time to answer.
   heard_ms_ = now_ms;
   asked_for_sign_ = false;
   try {
@@ -371,9 +373,9 @@ void Connection::EndOverdue() {
 
 // ---- Receiving ----
 
-// False: the connection has ended, or what came is not the protocol.
+// False: the connection has ended, or the bytes are not the protocol.
 bool Connection::TakeReplies() {
-  // The rest of a large reply goes where it will stay.
+  // The rest of a large reply is read to where it will stay.
   const bool is_rest = has_incoming_ && incoming_.payload != nullptr;
   char* const to = is_rest ? incoming_.payload.get() + incoming_.bytes : read_buffer_.get() + kept_;
   const ssize_t got = stream_->Read(to, is_rest ? incoming_.left() : kReadBytes - kept_);
@@ -386,7 +388,7 @@ bool Connection::TakeReplies() {
   return true;
 }
 
-// Hands out what is whole and keeps the rest. False: what came is no reply.
+// Hands out whole replies and keeps the rest. False: the bytes are no reply.
 bool Connection::TakeAll(std::string_view received) {
   while (has_incoming_ || received.size() >= sizeof(packed::Header)) {
     if (!has_incoming_) {
@@ -402,7 +404,7 @@ bool Connection::TakeAll(std::string_view received) {
   return true;
 }
 
-// False: nothing that was asked for has such a reply.
+// False: no request has such a reply.
 bool Connection::BeginReply(const packed::Header& header) {
   if (!packed::IsKind(header.kind) || header.kind == packed::Kind::kError) return false;
   if (header.payload_bytes > packed::kReplyBytesMax || header.id > last_id_) return false;
@@ -422,7 +424,7 @@ bool Connection::BeginReply(const packed::Header& header) {
   return true;
 }
 
-// What has come of the incoming reply.
+// Takes the bytes of the incoming reply that have come.
 void Connection::TakePayload(std::string_view& received) {
   const size_t bytes = std::min(received.size(), incoming_.left());
   if (incoming_.payload != nullptr) {
@@ -453,12 +455,12 @@ void Connection::Deliver(const packed::Header& header, std::unique_ptr<char[]> p
   std::string_view text(payload.get(), header.payload_bytes);
   if (header.has(packed::kFailed) && !packed::TakeStatus(text, &status)) status = kMalformed;
   if (message.remembered && status.code() == Code::kUnavailable) {
-    // The server is still at it, for the connection that broke, or a datagram that came before.
+    // The server still executes it, for the connection that broke, or an earlier datagram.
     if (way == Way::kStream) Append(message.bytes);
     return;
   }
   if (way == Way::kDatagram && status.code() == Code::kTooLarge) {
-    // Only for a datagram. It may come twice.
+    // The reply does not fit a datagram: asks on the stream. This refusal may come twice.
     if (message.tries > 0) Append(message.bytes);
     message.tries = 0;
     return;
@@ -469,7 +471,7 @@ void Connection::Deliver(const packed::Header& header, std::unique_ptr<char[]> p
   End(message, AsAnswer(message, status));
 }
 
-// What was opened for somebody who does not wait for it any more.
+// Closes a snapshot or watch that was opened for a caller that has given it up.
 void Connection::CloseUnwanted(const packed::Header& header, std::string_view payload) {
   const bool is_snapshot = header.kind == packed::Kind::kOpenSnapshot;
   if (!is_snapshot && header.kind != packed::Kind::kWatch) return;

@@ -1,4 +1,4 @@
-// How a connection is made, and made again.
+// Making a connection, and making it again.
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -24,7 +24,7 @@ Status Connection::Connect() {
   return ConnectOnce(clock_.MonotonicMs() + options_.timeout_ms);
 }
 
-// Others may come and go while it waits.
+// Other threads may begin and end messages while this one waits.
 Status Connection::ConnectOnce(uint64_t until_ms) {
   if (client_ == 0) TakeNewClient();
   int clients = 0;
@@ -74,7 +74,7 @@ Status Connection::Handshake(uint64_t client, Stream& stream, Poller& poller, ui
   if (hello->version != packed::kVersion) {
     return {Code::kNotSupported, "the server speaks other versions of the protocol"};
   }
-  // Calls are measured by what the last server said, so one that takes nothing would be the last.
+  // Batches are divided by these limits, so a server that takes nothing is refused.
   if (hello->operations_max == 0 || hello->message_bytes_max == 0) return kNotSkep;
   if ((hello->features & packed::kNeedsAuth) == 0) return {};
   bytes.clear();
@@ -89,7 +89,7 @@ Status Connection::Handshake(uint64_t client, Stream& stream, Poller& poller, ui
   return header.payload_bytes == 0 ? Status() : kNotSkep;
 }
 
-// Sends the bytes and receives so many.
+// Sends the bytes and receives `reply_bytes` bytes.
 Status Connection::Exchange(Stream& stream, Poller& poller, std::string_view bytes,
                             size_t reply_bytes, uint64_t until_ms, std::string* reply) const {
   reply->clear();
@@ -112,14 +112,14 @@ Status Connection::Exchange(Stream& stream, Poller& poller, std::string_view byt
   return {};
 }
 
-// How long it is until then, for those who wait.
+// The time left until then, for a wait.
 int Connection::PatienceMs(uint64_t until_ms) const {
   const uint64_t now_ms = clock_.MonotonicMs();
   const uint64_t left_ms = now_ms < until_ms ? until_ms - now_ms : 0;
   return static_cast<int>(std::min<uint64_t>(left_ms, INT_MAX));
 }
 
-// Waits for the end of the pause, or tries once.
+// Waits for the end of the pause, or tries once to connect.
 void Connection::Reconnect() {
   const uint64_t now_ms = clock_.MonotonicMs();
   if (now_ms < next_attempt_ms_) {
@@ -129,10 +129,11 @@ void Connection::Reconnect() {
     poller_->Wait(patience_ms);
     return;
   }
-  // Also if it goes well: until a reply comes it is not known to be of any use.
+  // The pause grows also if this attempt succeeds: until a reply comes the connection may be
+  // useless.
   pause_ms_ = std::clamp(2 * pause_ms_, kFirstPauseMs, kPauseMaxMs);
   next_attempt_ms_ = now_ms + pause_ms_;
-  // Others that wait have more time, and so another attempt.
+  // Other callers that wait have more time, and so another attempt.
   refused_ = {};
   const Status s = ConnectOnce(NextDeadlineMs());
   next_attempt_ms_ = clock_.MonotonicMs() + pause_ms_;
@@ -143,7 +144,7 @@ void Connection::Reconnect() {
   }
 }
 
-// What was sent before may have been done by the server that refuses it now.
+// Ends all messages. One that was sent before may have been done by the server that refuses now.
 void Connection::RefuseAll(const Status& why) {
   while (!under_way_.empty()) {
     Message& message = *under_way_.begin()->second;

@@ -1,4 +1,4 @@
-// What a connection does with datagrams.
+// The datagrams of a connection.
 #include <algorithm>
 
 #include "client/connection.h"
@@ -7,15 +7,15 @@
 namespace skep::client {
 namespace {
 
-constexpr size_t kDatagramMax = 1400;  // bytes of one: they fit into a packet of most links
-constexpr uint16_t kDatagramReplyMax = 32'768;  // of a reply: more than one packet, if need be
+constexpr size_t kDatagramMax = 1400;  // bytes of a datagram: they fit into a packet of most links
+constexpr uint16_t kDatagramReplyMax = 32'768;  // bytes of a reply: several packets, if need be
 constexpr uint64_t kAnswerMs = 20;
 constexpr uint32_t kTriesMax = 3;
 constexpr uint32_t kSilentMax = 3;
 
 }  // namespace
 
-// Without them everything goes on the stream.
+// If this fails everything goes on the stream.
 void Connection::OpenDatagrams() {
   if (!options_.datagrams || (hello_.features & packed::kTakesDatagrams) == 0) return;
   auto socket = network_.ConnectDatagrams(stream_->peer());
@@ -29,7 +29,7 @@ void Connection::CloseDatagrams() {
   datagrams_.reset();
 }
 
-// A datagram may have to be sent again, and may come twice.
+// The message may have to be sent again as it is, and may arrive twice.
 bool Connection::FitsDatagram(const Message& message) const {
   const bool is_done_once = message.may_repeat || (message.remembered && client_ != 0);
   return datagrams_ != nullptr &&
@@ -38,21 +38,21 @@ bool Connection::FitsDatagram(const Message& message) const {
          sizeof(packed::DatagramHead) + message.bytes.size() <= kDatagramMax;
 }
 
-// When it is due again is noted first: there may be no memory for that.
+// Notes first when to send it again, because there may be no memory for that.
 void Connection::SendDatagram(Message& message, uint64_t now_ms) {
   datagram_.clear();
   packed::Append(datagram_, packed::DatagramHead{.reply_bytes_max = kDatagramReplyMax,
                                                  .client = client_,
                                                  .instance = hello_.instance});
   datagram_.append(message.bytes);
-  if (due_.empty() && has_leader_) poller_->Wake();  // it is to wait no longer than for this one
+  if (due_.empty() && has_leader_) poller_->Wake();  // to wait for this one, too
   due_.push_back({.when_ms = now_ms + kAnswerMs, .id = message.header.id});
   ++message.tries;
   const Datagram one{.peer = {}, .bytes = datagram_};
   datagrams_->Send({&one, 1});
 }
 
-// What has had no reply for a while.
+// Sends the datagrams again that had no reply for a while.
 void Connection::SendDue(uint64_t now_ms) {
   while (!due_.empty()) {
     const auto [when_ms, id] = due_.front();
@@ -77,7 +77,7 @@ void Connection::TakeDatagrams() {
   for (const Datagram& datagram : datagrams_->Receive()) TakeDatagram(datagram.bytes);
 }
 
-// What is no reply to something that is under way is passed over.
+// Skips a datagram that is no reply to a message under way.
 void Connection::TakeDatagram(std::string_view bytes) {
   if (bytes.size() < sizeof(packed::DatagramHead) + sizeof(packed::Header)) return;
   const auto head = packed::Read<packed::DatagramHead>(bytes);

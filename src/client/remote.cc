@@ -18,7 +18,7 @@ constexpr auto kSavePause = std::chrono::milliseconds(5);
 
 Remote::Remote(const ConnectOptions& options, Network& network, Clock& clock) : options_(options) {
   for (uint32_t i = 0; i < options.connections; ++i) {
-    // Ids of messages are of one connection; so is the name under which the server knows them.
+    // Message ids are of one connection, and so is the client id.
     connections_.push_back(std::make_unique<Connection>(options_, network, clock));
   }
 }
@@ -73,7 +73,7 @@ void Remote::Tell(packed::Kind kind, uint32_t keyspace, uint64_t number, size_t 
     connections_[connection]->Begin(message);
     connections_[connection]->Abandon(message);
   } catch (const std::bad_alloc&) {
-    // What it would have ended ends with its connection.
+    // The snapshot or watch ends with its connection.
   }
 }
 

@@ -17,7 +17,8 @@ namespace skep::client {
 class Remote {
  public:
   // Connects.
-  //   as Connection::Connect; kInvalidArgument also for no connections
+  //   kInvalidArgument  options.connections is 0
+  //   and the errors of Connection::Connect
   static Result<std::unique_ptr<Remote>> Connect(const ConnectOptions& options, Network& network,
                                                  Clock& clock);
 
@@ -28,14 +29,15 @@ class Remote {
 
   size_t connections() const { return connections_.size(); }
   Connection& connection(size_t index) { return *connections_[index]; }
-  // The one that the calling thread uses.
+  // The index of the connection that the calling thread uses.
   size_t IndexForThread() const;
 
   // Sends a message that is no batch and waits for its reply's payload. *answered_on, if given, is
-  // then the generation of the connection that it came on.
+  // set to the generation of the connection on which the reply came.
   Result<std::string> Ask(packed::Kind kind, uint32_t keyspace, std::string_view payload,
                           size_t connection, uint32_t* answered_on = nullptr);
-  // Sends one whose payload is this number, and waits for no reply. Without memory it does nothing.
+  // Sends a message whose payload is this number, and waits for no reply. Without memory it does
+  // nothing.
   void Tell(packed::Kind kind, uint32_t keyspace, uint64_t number, size_t connection);
   // As Store::SaveSnapshot.
   Status Save();

@@ -12,7 +12,7 @@
 namespace skep::client {
 namespace {
 
-// A snapshot's id tells where it is: connection (8 bits), the low bits of its generation (24), the
+// A snapshot's id has its place: connection (8 bits), the low bits of its generation (24), the
 // server's number (32).
 struct Place {
   size_t connection;
@@ -31,15 +31,15 @@ Place PlaceOf(uint64_t id) {
           .number = id & UINT32_MAX};
 }
 
-// All watches are of one connection, whichever thread ends them.
+// All watches use one connection, whichever thread ends them.
 constexpr size_t kWatchConnection = 0;
 
 bool OnlyReads(const Batch& batch) {
   return std::ranges::none_of(batch.requests(), IsWrite, &Request::op);
 }
 
-// Whether what is left of a range that was cut is less than the range: who goes on then comes to
-// an end. A scan from a floor begins somewhere below its key.
+// Whether the rest of a range that was cut is smaller than the range, so that going on comes to an
+// end. A scan from a floor begins somewhere below its key.
 bool Advances(const Request& request, const Outcome& outcome) {
   if (!outcome.more || (request.op != Op::kScan && request.op != Op::kCount)) return true;
   if (request.has(Request::kSeekFloor) || request.limit == 0) return true;
@@ -60,8 +60,8 @@ class RemoteEngine::SentBatch final : public BatchUnderWay {
     if (connection_ != nullptr) connection_->Abandon(message_);
   }
   Version Finish() override;
-  // The part of Finish that waits for the reply; ranges that the server has cut are left so.
-  //   as Connection::Await; also: the reply is malformed
+  // The part of Finish that waits for the reply; ranges that the server has cut stay cut. Errors as
+  // Connection::Await; also: the reply is malformed.
   Status Receive();
 
  private:
@@ -79,7 +79,7 @@ RemoteEngine::SentBatch::SentBatch(RemoteEngine& engine, Batch& batch)
     : engine_(engine), remote_(engine.remote_), batch_(batch) {
   size_t index = remote_.IndexForThread();
   const Status refusal = WriteMessage(&index);
-  // There is room for the outcomes before anything is sent.
+  // Makes room for the outcomes before anything is sent.
   BatchWriter writer(batch_);
   if (!refusal.ok()) writer.RefuseAll(refusal);
   if (!refusal.ok() || batch_.empty()) return;
@@ -87,7 +87,8 @@ RemoteEngine::SentBatch::SentBatch(RemoteEngine& engine, Batch& batch)
   connection_->Begin(message_);
 }
 
-// Why the batch is refused, if it is. Changes the connection if the batch needs another one.
+// Encodes the message. Returns why the batch is refused, if it is. Changes the connection if the
+// batch needs another one.
 Status RemoteEngine::SentBatch::WriteMessage(size_t* connection) {
   Status refusal = CheckBatch(batch_, {});
   uint64_t snapshot = 0;
@@ -145,10 +146,10 @@ Status RemoteEngine::SentBatch::Receive() {
   return message_.may_repeat ? kMalformed : kMalformedOfWrite;
 }
 
-// False: it is no reply to this batch.
+// False: the reply is not one to this batch.
 bool RemoteEngine::SentBatch::TakeReply() {
   if (!packed::ReadReply(message_.header, message_.payload(), batch_).ok()) return false;
-  // The outcomes are views of it.
+  // The outcomes are views of the reply.
   BatchWriter(batch_, BatchWriter::KeepOutcomes())
       .scratch()
       .Adopt(std::move(message_.reply), message_.header.payload_bytes);
@@ -166,7 +167,7 @@ Version RemoteEngine::Execute(Batch& batch) { return SentBatch(*this, batch).Fin
 
 // ---- Ranges that the server has cut ----
 
-// Whether there is more although the batch's own limits allow it.
+// Whether the server has cut the range although the batch's own limits allow more.
 bool RemoteEngine::WasCut(const Batch& batch, uint32_t slot) const {
   const Request& request = batch.requests()[slot];
   const Outcome& outcome = batch.outcome(slot);
@@ -185,7 +186,8 @@ void RemoteEngine::CompleteRanges(Batch& batch) {
   }
   if (cut.empty()) return;
   SnapshotRef at = batch.snapshot();
-  // An engine that keeps one version of a key has nothing to pin: it is read piece by piece.
+  // An engine that keeps one version of a key has nothing to pin: its ranges are read piece by
+  // piece.
   const bool owns = at.id == 0 && traits().snapshots;
   BatchWriter writer(batch, BatchWriter::KeepOutcomes());
   if (owns) {
@@ -201,7 +203,7 @@ void RemoteEngine::CompleteRanges(Batch& batch) {
   for (const uint32_t slot : cut) Complete(batch.requests()[slot], at, writer, slot);
 }
 
-// Does the range read again, from its beginning.
+// Reads the range again, from its beginning.
 void RemoteEngine::Complete(const Request& request, SnapshotRef at, BatchWriter& writer,
                             uint32_t slot) {
   Batch piece;
@@ -237,12 +239,12 @@ void RemoteEngine::Complete(const Request& request, SnapshotRef at, BatchWriter&
   outcome.value = outcome.more ? writer.scratch().Copy(bound) : std::string_view();
 }
 
-// ---- What is not a batch ----
+// ---- Requests that are no batches ----
 
 const EngineTraits& RemoteEngine::traits() const {
-  // Acquire: who sees that they are known sees them.
+  // Acquire: a thread that sees knows_traits_ also sees the traits.
   if (knows_traits_.load(std::memory_order_acquire)) return traits_;
-  // Each caller has a timeout of its own, so each that comes before the answer asks.
+  // Each caller has a timeout of its own, so every caller asks until there is an answer.
   auto reply = remote_.Ask(packed::Kind::kKeyspace, keyspace_, {}, remote_.IndexForThread());
   const MutexLock lock(mutex_);
   if (!reply || knows_traits_.load(std::memory_order_relaxed)) return traits_;

@@ -2,9 +2,9 @@
 // the reply, Execute does both. With ConnectOptions::datagrams, batches that are under way at the
 // same time are in no order, not even on one key.
 //
-// A server cuts long ranges into pieces of a millisecond or so (packed_dispatch.cc). What it cut
-// although the batch did not ask for that is read here once more, piece by piece, at a snapshot
-// that is opened within the call: so a range is of one state, as of any engine.
+// A server cuts long ranges into pieces of a millisecond or so (packed_dispatch.cc). A range that
+// it has cut although the batch did not ask for that is read here once more, piece by piece, at a
+// snapshot that is opened within the call: so a range is of one state, as in any engine.
 #pragma once
 
 #include <atomic>
@@ -18,31 +18,31 @@
 
 namespace skep::client {
 
-// What is refused for the whole batch, every slot says; batch.h and client.h list it. Tickets are
-// all 0: what is answered is released. Thread-safe, as engines are.
+// An error of the whole batch is the status of every slot; batch.h and client.h list the codes.
+// Tickets are all 0, because the versions of an answer are released. Thread-safe, as engines are.
 class RemoteEngine final : public Engine {
  public:
-  // `remote` must outlive it.
+  // `remote` must outlive the engine.
   RemoteEngine(Remote& remote, uint32_t keyspace) : remote_(remote), keyspace_(keyspace) {}
 
-  // What the engine behind can do. While the server cannot be asked: everything.
+  // The traits of the server's engine; until the server can be asked, all features.
   const EngineTraits& traits() const override;
   Version Execute(Batch& batch) override;
-  // Finish throws nothing: where there is no memory for the answers, every slot says so.
+  // Finish throws nothing: if there is no memory for the answers, every slot says so.
   BegunBatch Begin(Batch& batch) override;
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef snapshot) override;
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   void Unwatch(uint64_t watch) override;
-  // Nothing: the server does it.
+  // Does nothing: the server does it.
   bool Maintain(uint64_t) override { return false; }
   EngineStatistics Statistics() const override;
   void Describe(uint64_t now_ms, const StatsVisitor& visit) const override;
-  // The server's business.
+  // Does nothing: the server's engine is not checked from here.
   const char* Verify() const override { return nullptr; }
   Version Latest() const override;
   void StartAfter(Version, uint64_t) override {}
-  //   kNotSupported
+  //   kNotSupported  always
   Result<std::unique_ptr<PairIterator>> OpenPairIterator(uint64_t now_ms) override;
 
  private:

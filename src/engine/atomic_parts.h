@@ -1,5 +1,5 @@
-// atomic_parts.h: what is the same for every engine that executes an atomic batch: the order in
-// which its parts and their slots are performed, what becomes of a part that fails, and the
+// atomic_parts.h: the steps of an atomic batch that are the same for every engine: the order in
+// which its parts and their slots are performed, what happens to a part that fails, and the
 // judgements that do not depend on how the engine keeps its keys.
 //
 //   for each part, in order           ExecuteParts
@@ -26,8 +26,8 @@
 namespace skep {
 
 // The engine's side. Perform fills in the outcome of the slot: kRefused also if the request is not
-// well-formed. FinishPart names the slot because of which the part cannot be applied, if one is.
-// TakeBack undoes whatever Perform has done of the part, which may be nothing.
+// well-formed. FinishPart returns the slot because of which the part cannot be applied, if there is
+// one. TakeBack undoes whatever Perform has done for the part, which may be nothing.
 template <typename T>
 concept PartPerformer = requires(T& performer, const Part& part, uint32_t slot) {
   performer.BeginPart(part);
@@ -36,7 +36,7 @@ concept PartPerformer = requires(T& performer, const Part& part, uint32_t slot) 
   performer.TakeBack(part);
 };
 
-// The first slot of the part that stops it, if one does.
+// Returns the first slot of the part that stops it, if there is one.
 template <PartPerformer Performer>
 std::optional<uint32_t> PerformSlots(const Batch& batch, const Part& part, BatchWriter& out,
                                      Performer& performer) {
@@ -51,8 +51,8 @@ std::optional<uint32_t> PerformSlots(const Batch& batch, const Part& part, Batch
   return std::nullopt;
 }
 
-// The slot because of which the part was taken back, if it was. If it throws std::bad_alloc, the
-// part was taken back, too.
+// Returns the slot because of which the part was taken back, if it was. If std::bad_alloc is
+// thrown, the part was taken back, too.
 template <PartPerformer Performer>
 std::optional<uint32_t> ExecutePart(const Batch& batch, const Part& part, BatchWriter& out,
                                     Performer& performer) {
@@ -69,7 +69,7 @@ std::optional<uint32_t> ExecutePart(const Batch& batch, const Part& part, BatchW
 }
 
 // Fills in the outcomes of an atomic batch. False: its first part failed, so nothing is applied.
-// May be called again for the same batch, if what it has done was dropped.
+// May be called again for the same batch, if all effects of the first call were dropped.
 template <PartPerformer Performer>
 bool ExecuteParts(const Batch& batch, BatchWriter& out, Performer& performer) {
   out.set_applied(true);
@@ -82,18 +82,18 @@ bool ExecuteParts(const Batch& batch, BatchWriter& out, Performer& performer) {
   return batch.applied();
 }
 
-// Judges a kMove whose key is in the state `from` (nothing: it is absent) and fills in its outcome,
+// Judges a kMove whose key is in the state `from` (nullopt: it is absent) and fills in its outcome,
 // but for the version. True: value and deadline are to be moved.
 bool JudgeMove(const Request& request, const std::optional<PointState>& from, bool other_is_present,
                BatchWriter& out, uint32_t slot);
 
-// Judges a kRequireUnchanged and fills in its outcome. What the watch has seen; nothing if there is
-// no such watch, and the condition is refused.
+// Judges a kRequireUnchanged and fills in its outcome. Returns what the watch has seen; nullopt if
+// there is no such watch, and the condition is refused.
 std::optional<Watches::Seen> JudgeUnchanged(const Request& request, const Watches& watches,
                                             uint64_t now_ms, BatchWriter& out, uint32_t slot);
 
-// Draws one number for all writes of the batch that were done, while what they have written is
-// locked (sequence_numbers.h). Returns it; 0: there are none, or numbers are not wanted.
+// Draws one number for all writes of the batch that were done, while the locks of the written keys
+// are held (sequence_numbers.h). Returns it; 0: there are no writes, or numbers are not wanted.
 Version NumberWrites(const Batch& batch, SequenceNumbers& numbers, BatchWriter& out);
 
 }  // namespace skep

@@ -13,7 +13,7 @@ Digest DigestOf(std::string_view value) {
 }
 
 Range PrefixRange(std::string_view prefix, Scratch& scratch) {
-  // The upper bound is the prefix with its last byte that can grow grown by one.
+  // The upper bound is the prefix up to its last byte that is not 0xff, with that byte one higher.
   size_t keep = prefix.size();
   while (keep > 0 && prefix[keep - 1] == '\xff') --keep;
   if (keep == 0) return Range::From(prefix);

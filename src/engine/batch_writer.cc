@@ -90,7 +90,7 @@ Status CheckSupport(const Request& request, const Batch& batch, const EngineTrai
   return {};
 }
 
-// Deadlines, and the conditions an operation may carry.
+// Checks deadlines, and the conditions an operation may carry.
 Status CheckWhen(const Request& request) {
   const bool expires = request.op == Op::kExpire || request.op == Op::kExpireRange;
   const bool keeps = request.deadline_ms == kKeepDeadline;
@@ -104,7 +104,7 @@ Status CheckWhen(const Request& request) {
   if ((of_value != 0 && !compares) || (request.when > kOfValue && !expires)) {
     return {Code::kInvalidArgument, "a condition that this operation cannot have"};
   }
-  // They share their operand.
+  // The comparisons share the operand `other`.
   if ((of_value & (of_value - 1)) != 0) {
     return {Code::kInvalidArgument, "an operation compares its value once"};
   }

@@ -6,7 +6,7 @@
 //   | returns | is_vector | 0 | 0 | create, u32 | operands, elements little-endian  |
 //   +---------+-----------+---+---+-------------+-----------------------------------+
 //
-// That of a reduction is empty, or a state of 8 bytes; that of a filter is an element.
+// The operand of a reduction is empty, or a state of 8 bytes; that of a filter is an element.
 #pragma once
 
 #include <span>
@@ -29,20 +29,21 @@ struct UpdateOperands {
   uint32_t create = 0;
   std::string_view operands;
 };
-// kInvalidArgument: its header is not one.
+// Reads the operand of an update. kInvalidArgument: its header is malformed.
 Result<UpdateOperands> ParseUpdate(std::string_view operand);
-// What is wrong with this update of a value of so many bytes; kOk: nothing.
+// Whether this update suits a value of `bytes` bytes: kOk, or what is wrong.
 Status CheckUpdate(const Function& update, const UpdateOperands& operands, size_t bytes);
 
 // The body of all functions of a kind.
 FunctionBody BodyOf(FunctionKind kind);
 
-// What is wrong with a value of so many bytes as a vector of these; kOk: nothing.
+// Whether a value of `bytes` bytes is a vector of the function's elements: kOk, or what is wrong.
 Status CheckElements(const Function& function, size_t bytes);
-// The bytes a reduction begins with.
+// The bytes of the state that a reduction begins with.
 std::string_view FirstState(const Function& reduce);
 
-// Those built in: without bodies, on the best instructions the machine has.
+// The built-in functions, without bodies, with the kernels of the best instructions the machine
+// has.
 std::vector<Function> BuiltInElementFunctions();
 
 }  // namespace skep

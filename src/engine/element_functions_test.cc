@@ -1,5 +1,5 @@
-// Functions of elements as a batch runs them: what they return, what they refuse, and functions of
-// users. On the reference engine; conformance has what each engine adds.
+// Functions of elements as a batch runs them: their results, their refusals, and functions
+// registered by users. On the reference engine; conformance tests the rest on each engine.
 #include "engine/element_functions.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class ElementFunctions : public testing::Test {
     return found;
   }
 
-  // Runs request 0 of the batch on the value, as an engine would. The value after it.
+  // Runs request 0 of the batch on the value, as an engine would. Returns the value after it.
   std::optional<std::string> Run(std::optional<std::string> value) {
     BatchWriter out(batch_);
     std::optional<PointState> state;

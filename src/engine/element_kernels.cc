@@ -1,6 +1,6 @@
 // The built-in functions of elements (elements.h) in loops, compiled once for each set of vector
-// instructions; which one runs is decided at start (Highway). The compiler makes the vectors: it
-// does for any type and function what could else be written for some of them.
+// instructions; which set runs is decided at start (Highway). The compiler vectorises the loops: it
+// does so for any type and function, which by hand could be done for only some of them.
 #include <concepts>
 #include <cstdint>
 #include <cstring>
@@ -10,7 +10,7 @@
 #include "engine/element_functions.h"
 #include "engine/elements.h"
 
-// Two sets with the same instructions for this.
+// HWY_AVX3_DL has nothing for these loops that HWY_AVX3 lacks.
 #define HWY_DISABLED_TARGETS HWY_AVX3_DL
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/element_kernels.cc"
@@ -41,7 +41,7 @@ void UpdateAll(char* __restrict elements, const char* __restrict operands, size_
 template <class F>
 void Update(const Function&, char* elements, const char* operands, bool is_vector, size_t count) {
   if (count == 1) {
-    // A counter: without what a loop over vectors looks at first.
+    // One element, a counter: skips the checks that a vectorised loop begins with.
     UpdateAll<F, false>(elements, operands, 1);
   } else if (is_vector) {
     UpdateAll<F, true>(elements, operands, count);
@@ -58,8 +58,8 @@ void Reduce(const Function&, const char* in, size_t count, char* at) {
   StoreElement(at, 0, state);
 }
 
-// Floats are not associative: the order is what function.h says, and gives a compiler 16 sums to
-// keep in vectors.
+// Addition of floats is not associative. The order is the one that function.h names, which gives
+// the compiler 16 sums to keep in vectors.
 template <class T>
 void SumOfFloats(const Function&, const char* in, size_t count, char* at) {
   constexpr size_t kSums = 16;

@@ -46,7 +46,7 @@ void Filters(benchmark::State& state, const char* name, Element element) {
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(bytes));
 }
 
-// The last one does not fit the caches.
+// The last size does not fit the caches.
 #define SKEP_SIZES Arg(64)->Arg(4096)->Arg(65536)->Arg(64 << 20)
 BENCHMARK_CAPTURE(Updates, add_i8, "add", Element::kI8)->SKEP_SIZES;
 BENCHMARK_CAPTURE(Updates, add_i64, "add", Element::kI64)->SKEP_SIZES;

@@ -1,4 +1,4 @@
-// The kernels of the built-in functions against what elements.h says of one element.
+// The kernels of the built-in functions against elements.h, which says what one element becomes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,10 +16,10 @@ namespace {
 using function_internal::LoadElement;
 using function_internal::StoreElement;
 
-// Not so long that tails are rare, and longer than any vector.
+// Longer than any vector, but so short that many lengths leave a tail.
 constexpr size_t kCountMax = 300;
 
-// Numbers at which arithmetic differs, and any.
+// Numbers at the edges of arithmetic, or any.
 template <class T>
 T RandomElement(std::mt19937_64& rng) {
   using Limits = std::numeric_limits<T>;
@@ -36,7 +36,7 @@ T RandomElement(std::mt19937_64& rng) {
   }
 }
 
-// Elements at any alignment.
+// A vector of elements at any alignment.
 template <class T>
 class Vector {
  public:
@@ -69,7 +69,7 @@ class Kernels : public testing::Test {
       const size_t count = rng_() % kCountMax;
       Vector<T> in(rng_, count);
       Vector<T> operands(rng_, kOperands * (is_vector ? count : 1));
-      // Half of what is compared is equal.
+      // Half of the elements are equal to their operand.
       for (size_t i = 0; is_vector && i < count; i += 2)
         StoreElement(operands.data(), i * kOperands, in[i]);
       Vector<T> out = in;
@@ -172,7 +172,7 @@ T Applied(T element, std::initializer_list<T> operands) {
   return F::Of(element, operands.begin());
 }
 
-// The specification itself, by hand.
+// Goal: the specification itself has the values that were worked out by hand.
 TEST(Elements, AtTheEdges) {
   using namespace elements;
   EXPECT_EQ(Applied<Add<int8_t>>(int8_t{127}, {int8_t{1}}), -128);
@@ -185,7 +185,7 @@ TEST(Elements, AtTheEdges) {
   EXPECT_EQ(Applied<AddSaturating<uint8_t>>(uint8_t{200}, {uint8_t{100}}), 255);
   EXPECT_EQ((Applied<CompareAndSet<int32_t>>(5, {5, 7})), 7);
   EXPECT_EQ((Applied<CompareAndSet<int32_t>>(6, {5, 7})), 6);
-  // TPC-C, 2.4.2.2: a quantity falls by what is ordered, or is filled up by 91.
+  // TPC-C, 2.4.2.2: the ordered quantity is subtracted, and 91 added if less than 10 would be left.
   EXPECT_EQ((Applied<AddWrapping<int32_t>>(20, {-10, 10, 91})), 10);
   EXPECT_EQ((Applied<AddWrapping<int32_t>>(19, {-10, 10, 91})), 100);
   EXPECT_EQ(Sum<uint8_t>::Of(1, 255), 256u);

@@ -1,5 +1,5 @@
-// elements.h: what the built-in functions make of one element. The specification of the kernels
-// (element_kernels.cc), which are these in a loop.
+// elements.h: the result of each built-in function for one element. The specification of the
+// kernels (element_kernels.cc), which are these functions in a loop.
 #pragma once
 
 #include <concepts>
@@ -14,7 +14,7 @@ using Wrapping = std::conditional_t<std::integral<T>, std::make_unsigned<T>, std
 template <class T, class Operation>
 T Wrap(T a, T b, Operation operation) {
   using Wide = typename Wrapping<T>::type;
-  // Of small ones the product of two would be of type int, and could overflow.
+  // The product of two small integers would be of type int, and could overflow.
   using Number = std::conditional_t<(sizeof(Wide) < sizeof(unsigned)), unsigned, Wide>;
   return static_cast<T>(operation(static_cast<Number>(static_cast<Wide>(a)),
                                   static_cast<Number>(static_cast<Wide>(b))));

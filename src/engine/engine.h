@@ -1,4 +1,4 @@
-// engine.h: what every index of Skep is to the rest of it.
+// engine.h: the interface of every index of Skep.
 //
 // An engine holds one keyspace. It knows no sockets, no clocks and no other engine.
 #pragma once
@@ -23,72 +23,75 @@
 
 namespace skep {
 
-// What an engine can do. What it cannot, it must refuse with kNotSupported, changing nothing.
+// The features of an engine. A request beyond them is refused with kNotSupported, and changes
+// nothing.
 struct EngineTraits {
   std::string_view name;
-  bool ordered = true;    // ranges; without, only a kCount of everything (CountsAll)
+  bool ordered = true;    // ranges; without, only the kCount of everything (CountsAll)
   bool atomic = true;     // atomic batches over any keys
   bool snapshots = true;  // OpenSnapshot
   bool functions = true;  // kApply
-  bool walks = false;     // kWalk: what an engine without order has instead of kScan
+  bool walks = false;     // kWalk, which an engine without order has instead of kScan
   // False: only the newest values are kept. There are no snapshots; tickets and versions are all 0.
   bool multi_version = true;
-  // False, and only without versions: under concurrent writes a range is not one state (each key is
-  // as it was at some instant of the call, and none is lost or repeated).
+  // False only without versions: under concurrent writes a range is not one state (each key is as
+  // it was at some instant of the call, and none is lost or repeated).
   bool whole_ranges = true;
-  // False, and only without versions: an atomic batch that only reads is not one state either, and
-  // points may see an atomic batch that is being applied in part.
+  // False only without versions: an atomic batch that only reads is not one state either, and
+  // points may see an atomic batch of which a part is applied so far.
   bool whole_batches = true;
-  // Deadlines. Without, a request that gives or changes one is refused; kKeepDeadline is not.
+  // False: a request that gives or changes a deadline is refused; kKeepDeadline is not.
   bool expiry = true;
   // Longer keys or values are refused with kTooLarge.
   size_t key_bytes_max = 64 * 1024;
   size_t value_bytes_max = 64 * 1024 * 1024;
-  // Shorter ones with kInvalidArgument; bounds of ranges may have any length.
+  // Shorter keys or values are refused with kInvalidArgument; bounds of ranges may have any length.
   size_t key_bytes_min = 0;
   size_t value_bytes_min = 0;
-  // Of a kApply.
+  // The longest operand of a kApply.
   size_t operand_bytes_max() const { return std::max(value_bytes_max, size_t{4096}); }
 };
 
 struct EngineStatistics {
-  uint64_t items = 0;           // keys at the newest version, with those whose deadline has passed
-                                // and that Maintain has not reclaimed yet
-  uint64_t deadlines = 0;       // of those: keys that have a deadline
+  uint64_t items = 0;           // keys at the newest version, including those whose deadline has
+                                // passed and that Maintain has not reclaimed yet
+  uint64_t deadlines = 0;       // those of the items that have a deadline
   uint64_t expired_keys = 0;    // reclaimed since the start, because their deadline had passed
   uint64_t bytes = 0;           // memory charged to the budget
   uint64_t old_versions = 0;    // values or nodes kept only for snapshots
-  uint64_t snapshots = 0;       // live ones
+  uint64_t snapshots = 0;       // live snapshots
   Version oldest_snapshot = 0;  // 0: none
-  Version version = 0;          // the newest one that `items` counts
+  Version version = 0;          // the newest version that `items` counts
 };
 
 struct EngineOptions {
   MemoryBudget* budget = nullptr;  // must outlive the engine
   uint64_t snapshot_age_ms_max = 5 * 60 * 1000;
   // How long after its deadline a key may be left before Maintain begins to reclaim it, so that
-  // what expires about the same time is reclaimed together.
+  // keys that expire about the same time are reclaimed together.
   uint64_t expiry_lag_ms = 0;
-  // An engine without versions numbers its writes all the same, in an order that is that of each
-  // key: outcome.version of a write that is done, and tickets, which the gate does not know. For
-  // logs.
+  // An engine without versions numbers its writes nevertheless, in an order that agrees with the
+  // order of writes of each key: the numbers are the outcome.version of a write that is done, and
+  // the tickets, which the gate does not know. For logs.
   bool numbers_writes = false;
   IndexOptions index;
 };
 
-// The latest "now" that any batch, snapshot or upkeep has brought: what has been seen as expired
-// stays so, whatever the clocks do. Thread-safe.
+// The latest "now" that any batch, snapshot or upkeep has brought: a key that has been seen as
+// expired stays so, whatever the clocks do. Thread-safe.
 class LatestNow {
  public:
-  // A reader at a pinned version calls it after pinning, a writer of several keys after locking:
-  // then whatever that state has made of an expired key, this now agrees. A writer of one key looks
-  // at Latest() once it has locked, and decides again if the key has expired meanwhile.
+  // A reader at a pinned version calls Advance after pinning, a writer of several keys after
+  // locking: then its now agrees with whatever that state has made of an expired key. A writer of
+  // one key looks at Latest() once it has locked, and decides again if the key has expired
+  // meanwhile.
   //
-  // Limit. A write that has looked may still be on its way to its readers when another batch brings
-  // a later now and sees its key as gone. So two batches that overlap may disagree on a key that
-  // expires while both run.
+  // Limit. A write that has looked at Latest() may not yet have reached its readers when another
+  // batch brings a later now and sees its key as gone. So two batches that overlap may disagree on
+  // a key that expires while both run.
   uint64_t Advance(uint64_t now_ms) {
-    // Acquire, and release by who raises it: who sees a write sees the now it was made at.
+    // Acquire here, and release by the thread that raises it: a thread that sees a write also sees
+    // the now at which it was made.
     uint64_t latest = latest_.load(std::memory_order_acquire);
     while (latest < now_ms &&
            !latest_.compare_exchange_weak(latest, now_ms, std::memory_order_acq_rel)) {
@@ -101,20 +104,20 @@ class LatestNow {
   std::atomic<uint64_t> latest_{0};
 };
 
-// A batch that an engine has begun and that is executed elsewhere: by a server, say. Thread safety:
-// one owner.
+// A batch that an engine has begun and that is executed elsewhere, for example by a server. Thread
+// safety: one owner.
 class BatchUnderWay {
  public:
   // Gives the batch up, if it was not finished; does not wait.
   virtual ~BatchUnderWay() = default;
-  // Engine::Finish of it. Once.
+  // Does the work of Engine::Finish. Called once.
   virtual Version Finish() = 0;
 };
 
 // The result of Engine::Begin.
 struct BegunBatch {
-  Version ticket = 0;                        // if it is executed already
-  std::unique_ptr<BatchUnderWay> under_way;  // null: it is
+  Version ticket = 0;                        // if it has been executed
+  std::unique_ptr<BatchUnderWay> under_way;  // null: it has been executed
 };
 
 class Engine {
@@ -122,8 +125,9 @@ class Engine {
   virtual ~Engine() = default;
 
   virtual const EngineTraits& traits() const = 0;
-  // The data of one engine fit into another one if this is the same: the name, and what of its
-  // options decides which keys and values it takes. EngineInfo::read_option reads those.
+  // Names what a directory must agree on: data of one engine fit into another one if this is the
+  // same. It is the engine's name, and those of its options that decide which keys and values it
+  // takes. EngineInfo::read_option reads those.
   virtual std::string format() const { return std::string(traits().name); }
 
   // Runs the batch (batch.h says what that means), fills in an outcome for every slot and returns
@@ -132,30 +136,29 @@ class Engine {
   // long as another thread takes to change the nodes it needs, microseconds while that thread runs.
   // Thread-safe.
   //
-  // What a batch sees of writes that are executed but not released: points, deletes of ranges, and
-  // the conditions and writes of atomic batches act on the newest value. Scans, counts, samples,
-  // and atomic batches that only read, may read at the released version; a caller that wants them
-  // to see its own earlier writes waits for the gate first.
+  // Writes that are executed but not released: points, deletes of ranges, and the conditions and
+  // writes of atomic batches act on the newest value. Scans, counts, samples, and atomic batches
+  // that only read, may read at the released version; a caller that wants them to see its own
+  // earlier writes waits for the gate first.
   //   kNotSupported     traits() says no
   //   kInvalidArgument  a condition or kMove outside an atomic batch, or kWalk inside one; a write
   //                     in a batch at a snapshot; kSeekFloor with kReverse; a deadline above
   //                     kDeadlineMax; a watch that is not watched; a cursor that no walk gives; a
   //                     key or value that is too short
-  //   kTooLarge        a key or value; a point when the values of the batch's answers, and those it
-  //                    made on the way, take more than Batch::answer_bytes_max already; in an
-  //                    atomic batch a scan, too, and also when it has looked at more than
-  //                    Batch::work_bytes_max
+  //   kTooLarge         a key or value; a point when the values of the batch's answers, and those
+  //                     it made on the way, take more than Batch::answer_bytes_max already; in an
+  //                     atomic batch a scan, too, and also when it has looked at more than
+  //                     Batch::work_bytes_max
   //   kSnapshotTooOld, and a function's own errors
   //   kOutOfMemory      it stores, and the budget is over its limit or would be. Memory is counted
-  //                     as the engine takes it from the system: what fits into what it holds
-  //                     already may be stored until the budget is over. The engine first gives up
-  //                     what it can. Deletes are never refused; of the parts of an atomic batch
-  //                     only those that store something are.
+  //                     as the engine takes it from the system: a value that fits into memory which
+  //                     the engine holds already may be stored until the budget is over. The engine
+  //                     first gives up what it can. Deletes are never refused; of the parts of an
+  //                     atomic batch only those that store something are.
   virtual Version Execute(Batch& batch) = 0;
 
-  // Begin and Finish are Execute in two halves, so that a thread may have many batches under
-  // way. An engine of this process executes the batch in Begin; one that is elsewhere sends it
-  // there.
+  // Begin and Finish are Execute in two halves, so that a thread may have many batches under way.
+  // An engine of this process executes the batch in Begin; an engine elsewhere is sent it.
   //
   // Lifetime. The batch, the bytes that its requests are views of, and the engine must stay as
   //   they are, and nobody may read the outcomes, until Finish has returned or the BegunBatch is
@@ -163,20 +166,20 @@ class Engine {
   // Threads. Both are thread-safe. A batch may be finished by another thread than the one that
   //   began it, and batches may be finished in any order.
   // Order. Batches that are under way at the same time are independent of each other, as those
-  //   of different threads are, but for this: operations on one key take effect in the order in
+  //   of different threads are, except that operations on one key take effect in the order in
   //   which one thread has begun their batches, unless the engine's header says otherwise. (A
   //   range, or an atomic batch that only reads, may miss the writes of a batch that is not
   //   finished.) A batch that is begun once another one is finished, and its ticket released,
-  //   sees what that one did.
-  // Never finished. A BegunBatch that is destroyed does not wait. What its batch asked for is
-  //   done, now or later, or not; each part of an atomic batch as a whole. The batch itself may
-  //   be used for something else at once.
-  // Memory. If Begin throws std::bad_alloc, nothing is under way, and what the batch asked for
-  //   is done or not, as after an Execute that throws.
+  //   sees its effects.
+  // Never finished. A BegunBatch that is destroyed does not wait. Its requests are done, now or
+  //   later, or not; each part of an atomic batch as a whole. The batch itself may be used for
+  //   something else at once.
+  // Memory. If Begin throws std::bad_alloc, nothing is under way, and the requests of the batch
+  //   are done or not, as after an Execute that throws.
   virtual BegunBatch Begin(Batch& batch) {
     return {.ticket = Execute(batch), .under_way = nullptr};
   }
-  // Returns when the batch has its outcomes; they and the ticket are as of Execute. Once.
+  // Returns when the batch has its outcomes; they and the ticket are as of Execute. Called once.
   static Version Finish(BegunBatch begun) {
     return begun.under_way != nullptr ? begun.under_way->Finish() : begun.ticket;
   }
@@ -188,82 +191,83 @@ class Engine {
   // Drops the pin. Also right for a snapshot that was revoked meanwhile.
   virtual void CloseSnapshot(SnapshotRef snapshot) = 0;
 
-  // Begins to watch a key: returns the number that kRequireUnchanged takes, for as long as it is
-  // not given to Unwatch, and only with this key, in this engine, in this process: any other one is
-  // refused. The condition is exact: it fails if and only if since this call a write
-  // or a delete of the key has taken effect (also one that stored the same bytes, or changed the
-  // deadline), or its deadline has passed. Who reads the newest value after this call reads what
-  // the condition then speaks of; who may read at the released version (see Execute) first waits
-  // for the ticket of such a read. May wait as a write may. Thread-safe. Cost: a point read; and as
-  // long as any key is watched, a hash of the key for each write. Memory of about 500 bytes and the
-  // key, 100 bytes if it is watched already, which the budget counts.
+  // Begins to watch a key: returns the number that kRequireUnchanged takes until Unwatch is called,
+  // and only with this key, in this engine, in this process: any other one is refused. The
+  // condition is exact: it fails if and only if since this call a write or a delete of the key has
+  // taken effect (also one that stored the same bytes, or changed the deadline), or its deadline
+  // has passed. A caller that reads the newest value after this call reads the value that the
+  // condition speaks of; one that may read at the released version (see Execute) first waits for
+  // the ticket of such a read. May wait as a write may. Thread-safe.
+  // Cost: a point read; and as long as any key is watched, a hash of the key for each write. Memory
+  // of about 500 bytes and the key, 100 bytes if it is watched already, which the budget counts.
   //   kNotSupported  traits().atomic is false
   //   kTooLarge      the key
-  //   kOutOfMemory   the budget has no room for it
+  //   kOutOfMemory   the budget has no room for the watch
   virtual Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) = 0;
-  // Also right for a number that is not watched any more.
+  // Ends a watch. A number that is not watched any more is allowed.
   virtual void Unwatch(uint64_t watch) { watches_.Remove(watch); }
 
-  // A bounded piece (well under a millisecond) of whatever the engine does in the background:
-  // revoking snapshots that are too old, freeing memory, and that of keys whose deadline has
-  // passed, the oldest first. Returns true if there is more to do now. Thread-safe; callers run it
-  // now and then from any thread.
+  // Does a bounded piece (well under a millisecond) of the engine's background work: revoking
+  // snapshots that are too old, freeing memory, and reclaiming keys whose deadline has passed, the
+  // oldest first. Returns true if there is more to do now. Thread-safe; callers run it now and then
+  // from any thread.
   virtual bool Maintain(uint64_t now_ms) = 0;
 
   virtual EngineStatistics Statistics() const = 0;
 
   using StatsVisitor = std::function<void(std::string_view name, uint64_t value)>;
-  // Tells what this engine in particular knows about itself, for people who watch it: names are in
-  // snake_case and its own, the same ones in every call; values may be estimates. Takes a
-  // millisecond or so. Thread-safe.
+  // Reports numbers that only this engine has, for people who monitor it: names are in snake_case,
+  // and the same ones in every call; values may be estimates. Takes a millisecond or so.
+  // Thread-safe.
   virtual void Describe(uint64_t now_ms, const StatsVisitor& visit) const;
 
-  // Checks every invariant the engine has. Null, or a literal that names the broken one. For tests;
-  // nothing else may run meanwhile.
+  // Checks every invariant of the engine. Returns null, or a literal that names the broken one. For
+  // tests; nothing else may run meanwhile.
   virtual const char* Verify() const = 0;
 
-  // The latest version, or number, of which it is known that all up to it are drawn and finished;
-  // what is drawn after this call is above it. Thread-safe.
+  // Returns a version, or number, such that all up to it are drawn and finished; those drawn after
+  // this call are above it. Thread-safe.
   virtual Version Latest() const { return gate_.released(); }
-  // Whatever is drawn from now on is above this version, and time is not before `now_ms`. Nothing
+  // Every version drawn from now on is above this one, and time is not before `now_ms`. Nothing
   // else may run meanwhile.
   virtual void StartAfter(Version version, uint64_t now_ms) = 0;
-  // A faster way than batches to fill an ordered engine that has no keys yet; bulk_load.h. Null:
+  // A faster way than batches to fill an ordered engine that has no keys yet (bulk_load.h). Null:
   // this engine has none. Nothing else may run meanwhile.
   virtual std::unique_ptr<BulkLoad> OpenBulkLoad() { return nullptr; }
-  // Every pair as of one instant that lies within the call; pair_iterator.h.
-  //   kUnavailable  the engine can have one at a time, and it is open
+  // Every pair as of one instant that lies within the call (pair_iterator.h).
+  //   kUnavailable  the engine can have only one at a time, and it is open
   virtual Result<std::unique_ptr<PairIterator>> OpenPairIterator(uint64_t now_ms) = 0;
 
-  // Releases what is finished, also of batches that are still executing. Thread-safe. Cost: a
-  // load for each thread that ever executed a batch.
+  // Releases every version that is finished, also those of batches that are still executing.
+  // Thread-safe. Cost: a load for each thread that ever executed a batch.
   virtual void Release() {}
-  // Blocks until the ticket is released. What holds it back is, most often, a batch of another
-  // thread that has drawn an earlier version and finishes it in a moment: so it looks for some
-  // microseconds before it sleeps, as to be woken takes longer. Thread-safe.
+  // Blocks until the ticket is released. Most often a batch of another thread holds it back that
+  // has drawn an earlier version and finishes in a moment: so the call polls for some microseconds
+  // before it sleeps, because waking a thread takes longer. Thread-safe.
   void AwaitRelease(Version ticket);
 
-  // Released when what the version stands for survives a power loss, as far as somebody has asked
+  // The gate that is released when a version survives a power loss, as far as somebody has asked
   // for that with WantSync(). Without a log it is gate().
   virtual ReleaseGate& synced_gate() { return gate_; }
-  // Sees to it that it is released up to the ticket: by a sync `here`, if the caller has nothing
-  // better to do and the disk is quick; otherwise, or if that was not enough, by the log's thread.
-  // Thread-safe. Cost: up to a millisecond of another's sync that is under way, and one here; or to
-  // wake a thread.
+  // Makes synced_gate() reach the ticket: by a sync on this thread if `here` (the caller has
+  // nothing better to do) and the disk is quick; otherwise, or if that was not enough, by the log's
+  // thread. Thread-safe. Cost: up to a millisecond of another thread's sync that is under way, and
+  // one here; or to wake a thread.
   virtual void WantSync([[maybe_unused]] Version ticket, [[maybe_unused]] bool here) { Release(); }
-  // Whether gate() waits for the disk, too.
+  // Whether gate() waits for the disk.
   virtual bool syncs_to_release() const { return false; }
 
   ReleaseGate& gate() { return gate_; }
   const ReleaseGate& gate() const { return gate_; }
-  // The version up to which clients may have been told of writes, for people to read: by one gate
-  // or the other. Thread-safe.
+  // The version up to which either gate may have told clients of writes, for people to read.
+  // Thread-safe.
   Version told() { return std::max(gate_.released(), synced_gate().released()); }
 
  protected:
-  // Unlike any other of the process: a snapshot of another engine is not taken for an own one.
+  // Returns an id that no other snapshot of the process has, so that an engine refuses the snapshot
+  // of another one.
   static uint64_t NewSnapshotId();
-  // Why Watch is refused if watches_.Add has no room.
+  // The error of Watch if watches_.Add has no room.
   static std::unexpected<Status> NoRoomToWatch(const MemoryBudget& budget) {
     return Fail(Code::kOutOfMemory, "the memory limit is reached", budget.limit());
   }

@@ -1,5 +1,5 @@
-// engine_info.h: what an engine tells of itself before there is one: its name, its options, and how
-// it is made. Each engine defines its own; keyspace/factory.h lists them.
+// engine_info.h: what is known of an engine before there is one: its name, its options, and how it
+// is made. Each engine defines its own; keyspace/factory.h lists them.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,19 @@ namespace skep {
 struct EngineInfo {
   std::string_view name;
   std::string_view summary;
-  // Null: there is no memory, or no address space. The options are those that `check` finds good.
+  // Null: there is no memory, or no address space. `check` must have accepted the options.
   std::unique_ptr<Engine> (*make)(const EngineOptions& options);
-  // Of one store: each may reserve much address space.
+  // The most keyspaces a store may have of this engine: each may reserve much address space.
   uint32_t keyspaces_max = UINT32_MAX;
-  // Whether the engine can have these options; null: it can have any.
+  // Whether the engine can have these options; a null pointer: it can have any.
   //   kInvalidArgument  a number that options.h does not allow, which is the detail
   Status (*check)(const IndexOptions& options) = nullptr;
-  // Reads one of the options NAME=VALUE that may follow the engine's name. Null: none may.
+  // Reads one of the options NAME=VALUE that may follow the engine's name; a null pointer: none
+  // may.
   //   kInvalidArgument  there is no such option, or its value is no number
   Status (*read_option)(std::string_view name, std::string_view value,
                         IndexOptions& options) = nullptr;
-  // Engine::format() of an engine with these options; null: it is the name.
+  // Returns Engine::format() of an engine with these options; a null pointer: it is the name.
   std::string (*format)(const IndexOptions& options) = nullptr;
 };
 

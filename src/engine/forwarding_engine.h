@@ -1,8 +1,9 @@
-// forwarding_engine.h: what an engine that wraps another one leaves to it: all but the gates and
-// bulk loads.
+// forwarding_engine.h: an engine that wraps another one and forwards all calls to it, except those
+// for gates and bulk loads.
 //
-// The gates are the wrapper's own, and it releases them: what is released in the inner engine need
-// not be so in the outer one. A wrapper has no bulk loads: they would pass by its Execute.
+// The wrapper has gates of its own, and releases them: a version that the inner engine has released
+// need not be released in the outer one. A wrapper has no bulk loads: they would bypass its
+// Execute.
 #pragma once
 
 #include <memory>
@@ -44,11 +45,11 @@ class ForwardingEngine : public Engine {
  protected:
   explicit ForwardingEngine(std::unique_ptr<Engine> inner)
       : owned_(std::move(inner)), inner_(*owned_) {}
-  // `inner` must outlive it.
+  // `inner` must outlive the wrapper.
   explicit ForwardingEngine(Engine& inner) : inner_(inner) {}
 
  private:
-  const std::unique_ptr<Engine> owned_;  // null: somebody else's
+  const std::unique_ptr<Engine> owned_;  // null: the wrapper does not own it
   Engine& inner_;
 };
 

@@ -24,7 +24,7 @@ struct Registry {
       Add(std::move(function));
     }
   }
-  // Null if there is one of that name.
+  // Returns null if there is one of that name already.
   const Function* Add(Function function) {
     const auto [at, fresh] = by_name.try_emplace({function.kind, function.name, function.element});
     if (!fresh) return nullptr;
@@ -72,7 +72,7 @@ FunctionEffect AddDecimal(const FunctionInput& input) {
 
 FunctionEffect Append(const FunctionInput& input) {
   const std::string_view now = input.value.value_or("");
-  // Appending nothing is a write, too: who watches the key hears of it, as in Redis.
+  // Appending nothing is a write, too: it ends watches of the key, as in Redis.
   const std::string_view joined =
       now.empty() ? input.operand : input.scratch->Concat(now, input.operand);
   return {.action = FunctionEffect::Action::kReplace,

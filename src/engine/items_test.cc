@@ -1,4 +1,4 @@
-// The items of scans: how they are added and how they are read again.
+// The items of scans: how they are added and how they are read.
 #include "skep/items.h"
 
 #include <gtest/gtest.h>
@@ -36,10 +36,10 @@ std::string RandomBytes(Random& random, size_t size) {
   return bytes;
 }
 
-// Adds `count` items of these sizes at once, as an engine does that finds them side by side.
+// Adds `count` items of these sizes at once, like an engine that finds them side by side.
 void AddSpan(Random& random, uint32_t slot, ItemSpan span, BatchWriter& out,
              std::vector<Owned>* model) {
-  // More room than it takes in the end.
+  // Asks for more room than it uses in the end.
   char* const at = out.scratch().Room((span.count + 3) * span.stride());
   std::ranges::generate_n(at, static_cast<ptrdiff_t>(span.count * span.stride()),
                           [&] { return static_cast<char>(random.Next()); });
@@ -105,7 +105,7 @@ TEST(Items, AreReadAsTheyWereAdded) {
   }
 }
 
-// Goal: items of one size are one span, however they were added: what makes a scan cheap.
+// Goal: items of one size are one span, however they were added, which makes scans cheap.
 TEST(Items, OfOneSizeLieSideBySide) {
   Batch batch;
   batch.Scan(Range::All());

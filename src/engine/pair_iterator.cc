@@ -11,8 +11,8 @@ namespace {
 
 class SnapshotScanner final : public PairIterator {
  public:
-  // The scans are of no time. A write that is above the version may have begun before a deadline
-  // that has passed since: whoever applies it to these pairs needs the one that it found.
+  // The scans have no "now". A write above the version may have begun before a deadline that has
+  // passed since: whoever replays the write onto these pairs needs the pair that it found.
   SnapshotScanner(Engine& engine, SnapshotRef snapshot) : engine_(engine), snapshot_(snapshot) {
     version_ = snapshot.version;
     now_ms_ = std::exchange(snapshot_.now_ms, 0);

@@ -1,5 +1,5 @@
-// pair_iterator.h: every pair of an engine as of one instant, piece by piece, while others write:
-// what a snapshot is made of.
+// pair_iterator.h: every pair of an engine as of one instant, piece by piece, while other threads
+// write: the contents of a snapshot file.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +14,33 @@ namespace skep {
 
 class Engine;
 
-// A key and what belongs to it. A view.
+// A key with its value and deadline. A view.
 struct Pair {
   std::string_view key;
   std::string_view value;
   uint64_t deadline_ms = 0;  // 0: none
 };
 
-// Thread safety: one owner. Must end before the engine.
+// Thread safety: one owner. Must be destroyed before the engine.
 class PairIterator {
  public:
   virtual ~PairIterator() = default;
   // The next pairs; none at the end. An ordered engine gives them in order. No time passes: a pair
-  // is given also past its deadline, unless it was reclaimed. Valid until the next call.
-  //   kSnapshotTooOld  there was no memory for what has changed since the instant: from now on,
-  //                    always
+  // past its deadline is given as well, unless it was reclaimed. Valid until the next call.
+  //   kSnapshotTooOld  there was no memory for what has changed since the instant; every later call
+  //                    returns it as well
   virtual Result<std::span<const Pair>> Next() = 0;
 
   // The instant: all writes up to this version, or number (Engine::Latest), and none after it.
   Version version() const { return version_; }
-  uint64_t now_ms() const { return now_ms_; }  // not before any "now" that those writes had
+  uint64_t now_ms() const { return now_ms_; }  // not before any "now" of those writes
 
  protected:
   Version version_ = 0;
   uint64_t now_ms_ = 0;
 };
 
-// By scans at a snapshot of the engine, which it closes in the end.
+// Iterates by scans at a snapshot of the engine, which the iterator closes in the end.
 std::unique_ptr<PairIterator> IterateBySnapshot(Engine& engine, SnapshotRef snapshot);
 
 }  // namespace skep

@@ -8,7 +8,7 @@
 namespace skep {
 namespace {
 
-// What is not executed, and the slot because of which.
+// A part that is not executed, and the slot because of which it is not.
 struct Left {
   Part part;
   uint32_t culprit;
@@ -34,14 +34,14 @@ std::vector<Left> LeftOut(const Batch& batch, const std::function<Status(uint32_
 Version AbortAll(Engine& engine, Batch& batch, const Left& because) {
   Batch nothing;
   nothing.set_now_ms(batch.now_ms());
-  const Version ticket = engine.Execute(nothing);  // time passes also for what is refused
+  const Version ticket = engine.Execute(nothing);  // lets time pass, although all is refused
   BatchWriter writer(batch);
   writer.Refuse(because.culprit, because.status);
   writer.AbortAllBut(because.culprit);
   return ticket;
 }
 
-// All but the parts that are left out, which are ascending.
+// Executes all parts but those that are left out, which are ascending.
 Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_out) {
   Batch rest(batch.kind());
   rest.set_snapshot(batch.snapshot());
@@ -72,7 +72,7 @@ Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_
     CopyOutcome(rest, from++, writer, slot);
   }
   if (!rest.applied()) {
-    if (!culprit) {  // the snapshot is gone, and none of the rest can say so
+    if (!culprit) {  // the snapshot is gone, and no executed request can say so
       culprit = left_out[0].culprit;
       writer.Refuse(*culprit, left_out[0].status);
     }

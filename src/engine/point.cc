@@ -11,7 +11,7 @@ namespace {
 constexpr uint8_t kComparesValue =
     Request::kEquals | Request::kDiffers | Request::kDigestEquals | Request::kDigestDiffers;
 
-// What `when` says of the value.
+// Whether the conditions of `when` about the value hold.
 bool Holds(const Request& r, std::string_view value) {
   if ((r.when & kComparesValue) == 0) return true;
   if (r.needs(Request::kEquals)) return r.other == value;
@@ -19,7 +19,7 @@ bool Holds(const Request& r, std::string_view value) {
   return (r.digest == DigestOf(value)) == r.needs(Request::kDigestEquals);
 }
 
-// Whether it costs time with the length of the value that it finds, beside what it copies.
+// Whether the request takes time with the length of the value that it finds, beside copying.
 bool LooksAtValue(const Request& r) {
   return r.op == Op::kApply || (r.when & kComparesValue) != 0 || r.op == Op::kRequireValue ||
          r.op == Op::kRequireDigest;
@@ -49,7 +49,7 @@ Verdict Judge(const Request& r, const PointState* now) {
   }
 }
 
-// Storing with a deadline that has passed already is deleting.
+// A value with a deadline that has passed already is deleted, not stored.
 PointEffect Store(std::string_view value, uint64_t deadline_ms, bool present, uint64_t now_ms) {
   if (!HasExpired(deadline_ms, now_ms)) {
     return {.action = PointEffect::Action::kStore, .value = value, .deadline_ms = deadline_ms};
@@ -57,7 +57,7 @@ PointEffect Store(std::string_view value, uint64_t deadline_ms, bool present, ui
   return {.action = present ? PointEffect::Action::kErase : PointEffect::Action::kKeep};
 }
 
-// A function may give back a part of the value that it replaces.
+// The value to store may be a part of the one that it replaces.
 void NoteStored(std::string_view value, const PointState* now, BatchWriter& out, uint32_t slot) {
   if (!out.notes_effects()) return;
   const bool is_part = now != nullptr && !value.empty() && value.data() >= now->value.data() &&
@@ -90,7 +90,7 @@ PointEffect ApplyFunction(const Request& r, const PointState* now, const EngineT
   Outcome& outcome = out.outcome(slot);
   outcome.verdict = Verdict::kDone;
   outcome.integer = effect.integer;
-  // It may be a view of the value that is about to change.
+  // The returned bytes may be a view of the value that is about to change.
   outcome.value = out.scratch().Copy(effect.returned);
   switch (effect.action) {
     case FunctionEffect::Action::kKeep:
@@ -116,8 +116,8 @@ uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
   const Function& update = *first.function;
   const auto parsed = ParseUpdate(first.value);
   const Status status = parsed ? CheckUpdate(update, *parsed, value.size()) : parsed.error();
-  // Judged first: then this is not yet the value that the request is about, as operations before it
-  // on this key were refused for the same reason.
+  // Fullness is judged first: if operations before this one on its key were refused because of it,
+  // `found` is not yet the value that the request is about.
   const bool is_full = out.IsFull();
   if (is_full || !status.ok()) {
     out.outcome(slot) = {.present = true, .deadline_ms = deadline_ms};
@@ -127,7 +127,7 @@ uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
   using Returns = UpdateOptions::Returns;
   const Returns returns = parsed->returns;
   const size_t size = value.size();
-  constexpr size_t kAnswersBytesMax = size_t{64} << 10;  // of those that are done together
+  constexpr size_t kAnswersBytesMax = size_t{64} << 10;  // of updates that are done together
   const size_t bytes_max =
       returns == Returns::kNothing ? out.work_left() : std::min(kAnswersBytesMax, out.work_left());
   size_t count_max = requests.size();
@@ -157,7 +157,7 @@ uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
       answer += bytes;
     }
   };
-  // Counters.
+  // A value of one element is a counter.
   if (size == 8) {
     do_all(std::integral_constant<size_t, 8>());
   } else {

@@ -1,4 +1,4 @@
-// point.h: what a point operation, or a condition, makes of the key it finds. The same for every
+// point.h: the effect of a point operation, or a condition, on the key it finds. The same for every
 // engine.
 #pragma once
 
@@ -22,26 +22,26 @@ struct PointState {
   uint64_t deadline_ms = 0;  // 0: none
 };
 
-// What is to become of the key.
+// What the engine has to do to the key.
 struct PointEffect {
   enum class Action : uint8_t { kKeep, kStore, kErase };
   Action action = Action::kKeep;
-  std::string_view value =
-      {};                    // kStore: the caller's bytes, the state's, or in the batch's scratch
-  uint64_t deadline_ms = 0;  // kStore
+  // kStore: the value, in the caller's bytes, the state's, or the batch's scratch; its deadline.
+  std::string_view value = {};
+  uint64_t deadline_ms = 0;
 };
 
 // Fills in the outcome of `slot`, but for its version and hint, and says what to do. `found` is
 // what the engine holds; past its deadline it counts as absent (kKeep then leaves it where it is).
 // May be called again if the key has changed meanwhile. Not for kMove, ranges, kRequireUnchanged.
 //   kTooLarge  (also: a limit of the batch is reached), kInvalidArgument (a function makes a value
-//              that is too short) and a function's own errors: the outcome is kRefused, the key is
-//              kept. So it is if the outcome is kPostponed.
+//              that is too short) and a function's own errors: the outcome is kRefused, and the key
+//              is kept. It is also kept if the outcome is kPostponed.
 PointEffect ApplyPoint(const Request& request, const std::optional<PointState>& found,
                        uint64_t now_ms, const EngineTraits& traits, BatchWriter& out,
                        uint32_t slot);
 
-// The same of a kGet.
+// ApplyPoint for a kGet, which changes nothing.
 inline void ApplyGet(const Request& request, const std::optional<PointState>& found,
                      uint64_t now_ms, BatchWriter& out, uint32_t slot) {
   Outcome& outcome = out.outcome(slot);
@@ -66,15 +66,16 @@ inline bool IsUpdate(const Request& request) {
   return request.op == Op::kApply && request.function->kind == FunctionKind::kUpdate;
 }
 
-// An update of elements in the bytes of the value that the engine holds, if nobody may see the
-// value before any more. `requests` are of its key, in order, the first of them IsUpdate(): it is
-// done, and so are those that follow it and are the same function with the same options, as many as
-// the batch's limits allow. Fills in their outcomes, from `slot` on, which are as BatchWriter made
-// them. Returns how many. One that does not fit the value is refused, and nothing is changed.
+// Updates elements in the bytes of the value that the engine holds, which no reader of an older
+// version may see any more. `requests` are of its key, in order, and the first of them IsUpdate():
+// it is done, and so are those that follow it with the same function and options, as many as the
+// batch's limits allow. Fills in their outcomes, from `slot` on, which are as BatchWriter made
+// them. Returns how many were done. A request that does not fit the value is refused, and nothing
+// is changed.
 uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
                        uint64_t deadline_ms, BatchWriter& out, uint32_t slot);
 
-// What kExpire and kExpireRange make of a key that is present; kKeep if `when` does not hold.
+// The effect of kExpire and kExpireRange on a key that is present; kKeep if `when` does not hold.
 PointEffect ApplyExpiry(const Request& request, const PointState& state, uint64_t now_ms);
 
 }  // namespace skep

@@ -1,4 +1,4 @@
-// release_gate.h: when a write may be seen, and who waits for it.
+// release_gate.h: when a write may be seen, and how to wait for that.
 //
 // An engine's Execute() never waits for another thread: it returns a ticket, the highest version it
 // wrote or read. The version is released once every write up to it is complete and visible to
@@ -28,7 +28,7 @@ namespace skep {
 
 class ReleaseGate {
  public:
-  // Every write up to this one can be seen. Thread-safe, as all of these.
+  // The version up to which every write can be seen. Thread-safe, as are all methods.
   Version released() const { return released_.load(std::memory_order_seq_cst); }
   bool IsReleased(Version ticket) const { return released() >= ticket; }
 
@@ -38,8 +38,8 @@ class ReleaseGate {
   // Blocks the thread until the ticket is released.
   void Wait(Version ticket);
 
-  // Calls `then` once the ticket is released: at once, on this thread, or later on the releasing
-  // one, so it must be short and must not call the gate. Called exactly once.
+  // Calls `then` exactly once, when the ticket is released: at once on this thread, or later on the
+  // releasing one, so it must be short and must not call the gate.
   void CallWhenReleased(Version ticket, std::function<void()> then);
 
  private:
@@ -51,7 +51,7 @@ class ReleaseGate {
   std::atomic<Version> released_{0};
   std::atomic<Version> lowest_wanted_{UINT64_MAX};
   Mutex mutex_;
-  std::vector<Waiter> waiters_ SKEP_GUARDED_BY(mutex_);  // guarded by mutex_
+  std::vector<Waiter> waiters_ SKEP_GUARDED_BY(mutex_);
 };
 
 }  // namespace skep

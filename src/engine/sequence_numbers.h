@@ -1,9 +1,9 @@
 // sequence_numbers.h: the order of writes, for a log (EngineOptions::numbers_writes).
 //
-// A number is drawn while what it speaks of (a partition, a leaf) is locked, and all writes done
-// under that lock have it; those of one batch to one key are in the order of their slots. So of two
-// writes to one key the later one has the higher number, or the same and the higher slot. What is
-// locked keeps the number of its last write: what a reader has seen of it is not above that.
+// A number is drawn while its place (a partition, a leaf) is locked, and all writes done under that
+// lock have it; those of one batch to one key are in the order of their slots. So of two writes to
+// one key the later one has the higher number, or the same and the higher slot. The locked place
+// keeps the number of its last write: no reader of the place has seen a write above it.
 #pragma once
 
 #include <atomic>

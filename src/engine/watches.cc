@@ -12,7 +12,7 @@ namespace skep {
 
 Watches::~Watches() { Release(bytes_); }
 
-// From 2^62 on, so that all ids take as many bytes where they are sent.
+// Ids begin at 2^62, so that all of them take as many bytes as varints.
 uint64_t Watches::NewId() {
   constexpr uint64_t kFirst = uint64_t{1} << 62;
   // Relaxed: only uniqueness matters.
@@ -76,7 +76,7 @@ void Watches::Remove(uint64_t watch) {
   if (--key->second.watches == 0) DropKey(key);
 }
 
-// Nobody watches it any more.
+// Called when no watch of the key is left.
 void Watches::DropKey(Keys::iterator key) {
   const uint64_t hash = HashOf(key->first);
   cells_[hash % kCells].fetch_sub(1, std::memory_order_relaxed);
@@ -89,7 +89,7 @@ void Watches::DropKey(Keys::iterator key) {
 
 namespace {
 
-// The next watch begins another cohort.
+// Marks the cohort and lets go of it, so that the next watch begins another one.
 template <typename CohortPointer>
 void TouchCohort(CohortPointer& cohort, Version version) {
   if (cohort == nullptr) return;
@@ -116,7 +116,7 @@ void Watches::TouchWatchedRange(std::string_view lo, std::string_view hi, bool u
   const MutexLock lock(mutex_);
   for (auto at = keys_.lower_bound(lo); at != keys_.end(); ++at) {
     if (!unbounded && at->first >= hi) return;
-    // A watched key that is not touched is as it was when it was armed.
+    // While it is not touched, a watched key is as it was when it was armed.
     TouchCohort(at->second.present, version);
   }
 }

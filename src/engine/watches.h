@@ -6,13 +6,13 @@
 // judging of the condition: under the lock of the key's node, say. So a write is either seen by the
 // read of Arm(), or touches the watch.
 //
-// Ids. A watch speaks of one key, of one engine, in one process. So that its id is never taken for
-// that of another one, also when a server was started again and its clients were not, ids are drawn
+// Ids. A watch is of one key, of one engine, in one process. Its id must never be taken for that of
+// another watch, also when a server was started again and its clients were not. So ids are drawn
 // from one counter for all engines of the process, which begins at random among 2^62 numbers; and
-// whoever judges a watch names its key.
+// the caller that judges a watch names its key.
 //
 // All watches of a key that were armed since it was last written share a cohort. A write marks the
-// cohort; the next watch begins another one. So a write costs the same however many watch its key:
+// cohort; the next watch begins another one. So a write costs the same for any number of watches:
 //
 //   key ---- present: cohort -------+---- watch 7 (armed since the last write of the key)
 //     |                              `--- watch 9
@@ -20,10 +20,10 @@
 //     |                cohort, touched at version 12 ---- watch 3
 //      `---- absent:  cohort              (armed when the key was absent)
 //
-// Writers pay a load while nobody watches; else a hash and a load, and the mutex only if the key
-// shares its hash's cell with a watched one. What is watched is charged to the engine's budget.
+// Writers pay a load while no key is watched; else a hash and a load, and the mutex only if the key
+// shares its hash's cell with a watched one. Watches are charged to the engine's budget.
 //
-// Thread safety: all calls, from any thread.
+// Thread safety: any thread may call any method.
 #pragma once
 
 #include <array>
@@ -47,35 +47,36 @@ class Watches {
  public:
   struct Seen {
     bool unchanged;
-    Version version;  // of the write that changed it; 0: none, it expired
+    Version version;  // of the write that changed the key; 0: none, it expired
   };
 
   Watches() = default;
   ~Watches();
-  // Before anything else. The budget must outlive this.
+  // Called before anything else. The budget must outlive this object.
   void set_budget(MemoryBudget* budget) { budget_ = budget; }
 
-  // Nothing if the budget has no room for it. If it throws std::bad_alloc nothing is watched. Cost:
-  // logarithmic in the number of watched keys.
+  // Nullopt if the budget has no room for the watch. If std::bad_alloc is thrown nothing is
+  // watched. Cost: logarithmic in the number of watched keys.
   std::optional<uint64_t> Add(std::string_view key);
-  // What the key was: present, until the deadline (0: none). Once a watch, after its Add().
+  // Tells the watch what the key was: present, until the deadline (0: none). Once a watch, after
+  // Add().
   void Arm(uint64_t watch, bool present, uint64_t deadline_ms) noexcept;
   void Remove(uint64_t watch);
 
-  // A write or delete of the key at this version. Cost: the same for any number of watches.
+  // Marks a write or delete of the key at this version. Cost: the same for any number of watches.
   void Touch(std::string_view key, Version version) {
     // Relaxed: the caller's lock orders it after Add() if Arm() came before (see above).
     if (count_.load(std::memory_order_relaxed) != 0) TouchWatched(key, version);
   }
-  // Everything present in [lo, hi) is deleted. Cost: the watched keys in the range.
+  // Marks the deletion of all keys in [lo, hi). Cost: the watched keys in the range.
   void TouchRange(std::string_view lo, std::string_view hi, bool unbounded, Version version) {
     if (count_.load(std::memory_order_relaxed) != 0) TouchWatchedRange(lo, hi, unbounded, version);
   }
 
-  // Nothing if there is no such watch of this key.
+  // Nullopt if there is no such watch of this key.
   std::optional<Seen> Judge(uint64_t watch, std::string_view key, uint64_t now_ms) const;
 
-  // What the watches of one key take, and each of them.
+  // The bytes charged for the watches of one key together, and for each watch.
   static constexpr size_t BytesOfKey(std::string_view key) { return kKeyBytes + key.size(); }
   static constexpr size_t kWatchBytes = 128;
 
@@ -85,8 +86,9 @@ class Watches {
     Version version = 0;
   };
   struct Key {
-    // Of the watches that were armed since the key was last written, by what it was then; null:
-    // there are none. (What has expired is absent, though nobody has written it.)
+    // The current cohorts of the key: of watches armed since it was last written, by whether it was
+    // present or absent then; null: there are none. (An expired key is absent, though nobody has
+    // written it.)
     std::shared_ptr<Cohort> present, absent;
     size_t watches = 0;
   };
@@ -94,7 +96,7 @@ class Watches {
   struct Watch {
     Keys::iterator key;
     std::shared_ptr<Cohort> cohort;  // null: it is not armed
-    std::shared_ptr<Cohort> spare;   // so that Arm() allocates nothing; null: it is armed
+    std::shared_ptr<Cohort> spare;   // gives Arm() its memory; null: the watch is armed
     bool present = false;
     uint64_t deadline_ms = 0;
   };
@@ -111,10 +113,10 @@ class Watches {
 
   MemoryBudget* budget_ = nullptr;
   std::atomic<uint32_t> count_{0};
-  std::array<std::atomic<uint32_t>, kCells> cells_{};  // how many watched keys have this hash
-  mutable Mutex mutex_;                                // guards everything below
+  std::array<std::atomic<uint32_t>, kCells> cells_{};  // the number of watched keys with this hash
+  mutable Mutex mutex_;
   Keys keys_ SKEP_GUARDED_BY(mutex_);
-  std::unordered_multimap<uint64_t, Keys::iterator> by_hash_ SKEP_GUARDED_BY(mutex_);  // the same
+  std::unordered_multimap<uint64_t, Keys::iterator> by_hash_ SKEP_GUARDED_BY(mutex_);  // of keys_
   std::unordered_map<uint64_t, Watch> by_id_ SKEP_GUARDED_BY(mutex_);
   size_t bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // charged
 };

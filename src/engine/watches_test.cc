@@ -1,4 +1,4 @@
-// Watches by themselves: what is touched, and the protocol of watches.h in threads.
+// Watches by themselves: which of them a write touches, and the protocol of watches.h in threads.
 #include "engine/watches.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST_F(WatchesTest, TheFirstTouchCounts) {
   EXPECT_EQ(Judge(watch, 1)->version, 5u);
 }
 
-// Goal: what happened before Arm() is part of what the watch speaks of.
+// Goal: a write before Arm() does not touch the watch.
 TEST_F(WatchesTest, ArmForgetsWhatCameBefore) {
   const uint64_t watch = watches_.Add("a").value();
   keys_[watch] = "a";
@@ -95,8 +95,8 @@ TEST_F(WatchesTest, Ranges) {
   EXPECT_EQ(Judge(touched, 1)->version, 5u);
 }
 
-// Goal: a range that is deleted changes nothing for who has watched a key since it expired, and
-//   does for who watched it before.
+// Goal: deleting a range does not touch a watch that was armed after its key had expired, but
+// touches one that was armed before.
 TEST_F(WatchesTest, RangesOfExpiredKeys) {
   const uint64_t before = Add("a", true, 10);
   const uint64_t after = Add("a", false);
@@ -108,7 +108,7 @@ TEST_F(WatchesTest, RangesOfExpiredKeys) {
   EXPECT_EQ(Judge(after, 20)->version, 6u);
 }
 
-// Goal: what is removed is unknown, once and twice; the others go on.
+// Goal: a removed watch is unknown, also when removed twice; the others go on.
 TEST_F(WatchesTest, Removal) {
   const uint64_t first = Add("a");
   const uint64_t second = Add("a");
@@ -120,11 +120,11 @@ TEST_F(WatchesTest, Removal) {
   EXPECT_TRUE(IsUnchanged(second));
   watches_.Touch("a", 5);
   EXPECT_FALSE(IsUnchanged(second));
-  watches_.Arm(first, true, 0);  // too late: it stays unknown
+  watches_.Arm(first, true, 0);  // armed too late: the watch stays unknown
   EXPECT_FALSE(Judge(first, 1).has_value());
 }
 
-// Goal: an id is never given out twice, whichever engine gives it, and speaks of its key only.
+// Goal: an id is never given out twice, whichever engine gives it, and is good for its key only.
 TEST_F(WatchesTest, IdsAreOfOneKeyAndOneEngine) {
   Watches others;
   std::set<uint64_t> ids;
@@ -140,12 +140,12 @@ TEST_F(WatchesTest, IdsAreOfOneKeyAndOneEngine) {
   EXPECT_TRUE(watches_.Judge(watch, "a", 1).has_value());
   EXPECT_FALSE(watches_.Judge(watch, "b", 1).has_value());
   EXPECT_FALSE(watches_.Judge(watch, "", 1).has_value());
-  // They all take as many bytes as a varint.
+  // All ids take as many bytes as a varint.
   EXPECT_GE(*ids.begin(), uint64_t{1} << 62);
   EXPECT_LT(*ids.rbegin(), uint64_t{1} << 63);
 }
 
-// Goal: what is watched is charged while it is, and not beyond the limit.
+// Goal: watches are charged while they live, and never beyond the limit.
 TEST_F(WatchesTest, AreCounted) {
   MemoryBudget budget(10 * Watches::BytesOfKey(std::string(1000, 'k')));
   std::vector<uint64_t> ids;
@@ -161,7 +161,7 @@ TEST_F(WatchesTest, AreCounted) {
     EXPECT_EQ(ids.size(), 9u);
     counted.Remove(ids[0]);
     ids.erase(ids.begin());
-    // Another watch of a key is cheaper.
+    // A further watch of a key is cheaper.
     std::string key = std::to_string(1);
     key.resize(1000, 'k');
     const uint64_t before = budget.used();
@@ -174,8 +174,8 @@ TEST_F(WatchesTest, AreCounted) {
   EXPECT_EQ(budget.used(), 0u);
 }
 
-// Goal: a write costs the same however many watch its key.
-// Method: so many of both that nobody would wait for the end if each write looked at each watch.
+// Goal: a write costs the same for any number of watches of its key.
+// Method: so many writes and watches that the test would not end if each write visited each watch.
 TEST_F(WatchesTest, AWriteDoesNotWalkTheWatchesOfItsKey) {
   constexpr int kMany = 200'000;
   std::vector<uint64_t> ids;
@@ -199,7 +199,8 @@ TEST_F(WatchesTest, SharedCells) {
   }
 }
 
-// Goal: a write is either read by whoever arms the watch, or touches it, whatever the threads do.
+// Goal: a write is either seen by the read that arms the watch, or touches it, in every
+// interleaving.
 // Method: a counter under a lock that stands for the lock of the key's node. Writers touch and
 // count; watchers arm with the counter as they read it, and later see it unchanged exactly if the
 // counter is still what it was.

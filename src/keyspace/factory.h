@@ -14,7 +14,7 @@ std::span<const EngineInfo> AllEngines();
 // Null if there is no such engine.
 const EngineInfo* FindEngine(std::string_view name);
 
-// The engines' options among those of a store.
+// The options of the engines, out of the options of a store.
 IndexOptions IndexOptionsOf(const Options& options);
 
 // The engine that a keyspace is to have, with its options.
@@ -23,15 +23,14 @@ struct EngineSpec {
   IndexOptions options;
 };
 
-// The engine's name, behind which options may follow that the engine reads:
-// "hashleaf,key=8,value=16,leaf=262144". Those that do not are `defaults`.
+// Parses an engine's name, which options of the engine may follow:
+// "hashleaf,key=8,value=16,leaf=262144". Options that do not follow have the values of `defaults`.
 //   kInvalidArgument  no such engine, no such option of it, or not with this value
 Result<EngineSpec> ParseEngine(std::string_view text, const IndexOptions& defaults);
 
-// Engine::format() of such a keyspace.
+// Engine::format() of an engine with this spec.
 std::string FormatOf(const EngineSpec& spec);
-// Whether there can be one.
-//   as EngineInfo::check
+// Whether the engine can have the options of this spec; errors as EngineInfo::check.
 Status CheckEngine(const EngineSpec& spec);
 
 }  // namespace skep

@@ -11,8 +11,8 @@ namespace {
 
 constexpr uint64_t kExpiryLagMs = 500;
 
-// An engine that no keyspace has is to have good options, too, so that a mistake shows; but for
-// those that each keyspace may name behind the engine's name.
+// The options of engines that no keyspace has are checked, too, so that a mistake shows, except
+// those options that each keyspace may name behind the engine's name.
 Status CheckOthers(const std::map<const EngineInfo*, uint32_t>& counts,
                    const IndexOptions& options) {
   for (const EngineInfo& info : AllEngines()) {
@@ -29,7 +29,8 @@ Status Keyspaces::Check(const Options& options) {
   std::map<const EngineInfo*, uint32_t> counts;  // keyspaces by engine
   const IndexOptions index_options = IndexOptionsOf(options);
   const auto all = ParseEngine(options.engine, index_options);
-  // Who names an engine of his own knows it.
+  // A name that is not known, without options, is no error here: the caller of Make may bring its
+  // engine.
   if (!all && options.engine.find(',') != std::string::npos) return all.error();
   if (all) {
     counts[all->info] = options.keyspaces;
@@ -78,7 +79,7 @@ Keyspaces::Keyspaces(const Options& options, const EngineSpec& spec, EngineWrapp
   for (const auto& [index, engine] : options.keyspace_engines) {
     specs_[index] = *ParseEngine(engine, IndexOptionsOf(options));
   }
-  at(0);  // what a process cannot do without, it should have at start
+  at(0);  // makes at start the engine that every process needs
 }
 
 Keyspaces::Keyspaces(std::vector<std::unique_ptr<Engine>> engines)

@@ -12,7 +12,7 @@
 
 namespace skep {
 
-// What puts something around the engines of a store.
+// Wraps the engines of a store, to add something to them.
 class EngineWrapper {
  public:
   virtual ~EngineWrapper() = default;
@@ -23,17 +23,17 @@ class EngineWrapper {
 class Keyspaces {
  public:
   // Whether there can be keyspaces with these options, of whatever engine.
-  //   kInvalidArgument  no keyspaces, a number that options.h does not allow, an engine for a
-  //                     keyspace that there is not, or one that there is not for a keyspace
+  //   kInvalidArgument  no keyspaces; a number that options.h does not allow; keyspace_engines
+  //                     names a keyspace or an engine that does not exist
   static Status Check(const Options& options);
 
-  // `info`: this one for options.engine, whatever that says. `wrapper`: each engine numbers its
-  // writes and is wrapped when it is made. Both must outlive the keyspaces, if given.
-  //   kInvalidArgument  no such engine, or what Check says
+  // `info`, if given, is the engine used for options.engine, whatever that names. With a `wrapper`,
+  // each engine numbers its writes and is wrapped when it is made. Both must outlive the keyspaces.
+  //   kInvalidArgument  no such engine, or as Check
   static Result<std::unique_ptr<Keyspaces>> Make(const Options& options,
                                                  const EngineInfo* info = nullptr,
                                                  EngineWrapper* wrapper = nullptr);
-  // Keyspaces that have these engines, all of which are there; at least one.
+  // Keyspaces with these engines, at least one.
   explicit Keyspaces(std::vector<std::unique_ptr<Engine>> engines);
   ~Keyspaces();
 
@@ -62,10 +62,11 @@ class Keyspaces {
 
   MemoryBudget budget_;
   EngineOptions options_;
-  std::vector<EngineSpec> specs_;  // of each keyspace that is made on first use
+  std::vector<EngineSpec> specs_;  // of keyspaces that are made on first use
   EngineWrapper* const wrapper_ = nullptr;
-  Mutex mutex_;  // making an engine
-  // Acquire pairs with the release store in MakeEngine: who sees the pointer sees the engine.
+  Mutex mutex_;  // held while an engine is made
+  // Acquire pairs with the release store in MakeEngine: a thread that sees the pointer sees the
+  // engine.
   std::vector<std::atomic<Engine*>> engines_;  // owned
 };
 

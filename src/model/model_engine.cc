@@ -14,9 +14,8 @@
 namespace skep {
 namespace {
 
-constexpr size_t kSweepEntries = 16;  // of stale_ and the graveyard, at each batch
-constexpr size_t kMaintainEntries =
-    512;  // of stale_, deadlines_ or the graveyard, at each Maintain
+constexpr size_t kSweepEntries = 16;      // of stale_ and the graveyard, at each batch
+constexpr size_t kMaintainEntries = 512;  // of each list, at each Maintain
 
 }  // namespace
 
@@ -29,7 +28,7 @@ class ModelEngine::Run {
         out_(batch),
         atomic_(batch.kind() == Batch::Kind::kAtomic) {}
 
-  // The batch's ticket.
+  // Executes the batch. Returns its ticket.
   Version Do() {
     if (const Status s = CheckBatch(batch_, engine_.traits_); !s.ok()) {
       out_.RefuseAll(s);
@@ -48,7 +47,7 @@ class ModelEngine::Run {
     }
     try {
       DoAll();
-    } catch (const std::bad_alloc&) {  // what is done has its version
+    } catch (const std::bad_alloc&) {  // the operations already done have their versions
       if (wrote_) engine_.gate_.Release(++engine_.version_);
       throw;
     }
@@ -56,7 +55,7 @@ class ModelEngine::Run {
     return read_at_ == kNewest ? engine_.version_ : read_at_;
   }
 
-  // For ExecuteParts.
+  // The interface of ExecuteParts.
   void BeginPart(const Part&) {}
   void Perform(uint32_t slot) { DoSlot(slot); }
   std::optional<uint32_t> FinishPart(const Part&) {
@@ -85,7 +84,7 @@ class ModelEngine::Run {
     ExecuteParts(batch_, out_, *this);
   }
 
-  // What was done with undo is done.
+  // Makes the changes that could be undone final.
   void Apply() {
     for (const Undo& undo : undo_) {
       engine_.watches_.Touch(undo.key, write_version());
@@ -96,7 +95,7 @@ class ModelEngine::Run {
     undo_.clear();
   }
 
-  // One operation on many keys, of an unordered batch too: done as a whole, or not at all.
+  // Does one operation on many keys as a whole, or not at all, also in an unordered batch.
   template <typename Body>
   void DoWhole(Body body) {
     if (atomic_) return body();
@@ -184,7 +183,7 @@ class ModelEngine::Run {
   }
 
   static PointState StateOf(const Value& value) { return {value.bytes, value.deadline_ms}; }
-  // As the batch sees it; nothing if the key is absent.
+  // The state of the key as the batch sees it; nullopt if the key is absent.
   std::optional<PointState> StateAt(Map::const_iterator at) const {
     const Value* const now = Visible(at);
     return now != nullptr ? std::optional(StateOf(*now)) : std::nullopt;
@@ -235,7 +234,7 @@ class ModelEngine::Run {
     }
   }
 
-  // The bound that leaves out what was visited, and nothing that may yet be put behind it.
+  // The bound to go on from: after the visited keys, before all that may yet be added behind them.
   std::string_view GoOnBefore(Map::iterator at, bool reverse, bool visited) {
     if (reverse) {
       return visited ? out_.scratch().Copy(std::next(at)->first)
@@ -287,7 +286,7 @@ class ModelEngine::Run {
       if (value.deadline_ms != 0) out_.NoteDeadline(slot, item.key, value.deadline_ms);
       return true;
     });
-    // Not behind the deleted keys that followed: they may be back by then.
+    // Not past the deleted keys behind the last item: they may be present again by then.
     if (out.more && is_full() && out.item_count > 0) {
       out.value = r.has(Request::kReverse) ? last : KeyAfter(last, out_.scratch());
     }
@@ -345,7 +344,7 @@ class ModelEngine::Run {
       all.limit = kNoLimit;
       return DeleteFound(all, out);
     }
-    // The short way when nothing has to be kept.
+    // A short way when no old value has to be kept.
     for (const auto& [deadline_ms, key] : e.deadlines_) {
       if (!HasExpired(deadline_ms, now_ms_)) break;
       --out.integer;
@@ -371,7 +370,7 @@ class ModelEngine::Run {
     out_.BeginItems(slot);
     auto index = static_cast<size_t>(
         (static_cast<unsigned __int128>(request(slot).random) * live.size()) >> 64);
-    // Past those that have expired.
+    // Skips keys that have expired.
     size_t tries = live.size();
     while (tries > 0 && Visible(live[index]) == nullptr) {
       index = (index + 1) % live.size();
@@ -390,7 +389,7 @@ class ModelEngine::Run {
                                     : engine_.map_.try_emplace(Bytes(key, &engine_.memory_)).first;
   }
 
-  // Entries that are emptied with undo stay until all is applied or taken back.
+  // Entries that become empty while they can be undone stay until all is applied or taken back.
   void Write(Map::iterator at, std::optional<PointState> state) {
     try {
       undoes_ ? WriteWithUndo(at, state) : engine_.Write(at, state, write_version());
@@ -442,11 +441,11 @@ class ModelEngine::Run {
   Batch& batch_;
   BatchWriter out_;
   const bool atomic_;
-  bool room_ = true;  // an atomic batch fits
+  bool room_ = true;  // the memory of an atomic batch fits
   Version read_at_ = kNewest;
   uint64_t now_ms_ = 0;
   bool wrote_ = false;
-  bool undoes_ = atomic_;  // writes note what was there before
+  bool undoes_ = atomic_;  // writes keep the state before, for undo
   std::vector<Undo> undo_;
 };
 
@@ -485,13 +484,13 @@ const ModelEngine::Value* ModelEngine::ReadAt(const Entry& entry, Version at) {
   return value->present ? value : nullptr;
 }
 
-// Whether a live snapshot sees what was written at `from` and replaced at `until`.
+// Whether a live snapshot sees a value that was written at `from` and replaced at `until`.
 bool ModelEngine::IsNeeded(Version from, Version until) const {
   const auto at = pinned_.lower_bound(from);
   return at != pinned_.end() && *at < until;
 }
 
-// Whether the newest value must move to `older` when it is replaced. That a key was absent needs to
+// Whether the newest value must move to `older` when it is replaced. The absence of a key needs to
 // be kept only if an older value would show instead.
 bool ModelEngine::KeepsNewest(const Entry& entry, Version replaced_at) const {
   return (entry.newest.present || !entry.older.empty()) &&
@@ -503,7 +502,7 @@ void ModelEngine::Write(Map::iterator at, std::optional<PointState> state, Versi
   const bool keeps = KeepsNewest(entry, version);
   const bool present = state.has_value();
   const uint64_t deadline_ms = state ? state->deadline_ms : 0;
-  // A copy, for `state` may be part of the newest.
+  // A copy, because `state` may be a view of the newest value.
   Bytes bytes(state ? state->value : std::string_view(), &memory_);
   PrepareWrite(at, present, deadline_ms, keeps);
   // From here on nothing is allocated.
@@ -522,7 +521,7 @@ void ModelEngine::Write(Map::iterator at, std::optional<PointState> state, Versi
   if (entry.stale) Prune(entry);
 }
 
-// Whatever Write() and SetPresent() need.
+// Allocates whatever Write() and SetPresent() need.
 void ModelEngine::PrepareWrite(Map::iterator at, bool present, uint64_t deadline_ms, bool keeps) {
   Entry& entry = at->second;
   if (keeps) ReserveMore(entry.older, 1);
@@ -574,7 +573,7 @@ void ModelEngine::Prune(Entry& entry) {
   old_versions_ -= before - kept;
 }
 
-// Looks at up to `entries_max` stale entries; true if some are left to look at.
+// Looks at up to `entries_max` stale entries; returns true if some are left.
 bool ModelEngine::SweepSome(size_t entries_max) {
   for (; entries_max > 0 && sweep_left_ > 0; --entries_max, --sweep_left_) {
     const auto at = stale_.front();
@@ -593,7 +592,7 @@ bool ModelEngine::SweepSome(size_t entries_max) {
 Result<SnapshotRef> ModelEngine::OpenSnapshot(uint64_t now_ms) {
   const MutexLock lock(mutex_);
   RevokeOld(now_ms);
-  // A clock that went back must not make it too old for what is read at its own now.
+  // A clock that went back must not make the snapshot too old for batches read at its own now.
   const uint64_t latest_ms = now_.Advance(now_ms);
   const uint64_t id = NewSnapshotId();
   const auto pin = pinned_.insert(version_);
@@ -658,8 +657,8 @@ bool ModelEngine::Maintain(uint64_t now_ms) {
   return BurySome(kMaintainEntries) || sweeps || expires;
 }
 
-// Deletes up to `entries_max` keys that are past their deadline, by one write; true if some are
-// left.
+// Deletes up to `entries_max` keys that are past their deadline, by one write; returns true if some
+// are left.
 bool ModelEngine::ExpireSome(uint64_t now_ms, size_t entries_max) {
   const auto is_due = [&] {
     return !deadlines_.empty() && HasExpired(deadlines_.begin()->first, now_ms);
@@ -675,7 +674,7 @@ bool ModelEngine::ExpireSome(uint64_t now_ms, size_t entries_max) {
   return is_due();
 }
 
-// Frees up to `entries_max` entries of deleted maps; true if some are left.
+// Frees up to `entries_max` entries of deleted maps; returns true if some are left.
 bool ModelEngine::BurySome(size_t entries_max) {
   for (; entries_max > 0 && !graveyard_.empty(); --entries_max) {
     Map& map = graveyard_.back();
@@ -688,7 +687,7 @@ bool ModelEngine::BurySome(size_t entries_max) {
   return !graveyard_.empty();
 }
 
-// Whether `bytes` more may be stored. Frees what is already deleted if that is needed; then revokes
+// Whether `bytes` more may be stored. If that needs memory, frees deleted entries, then revokes
 // snapshots, the oldest first.
 bool ModelEngine::MakeRoomFor(uint64_t bytes) {
   while (!options_.budget->HasRoomFor(bytes)) {

@@ -10,12 +10,12 @@
 // Snapshots. A snapshot is the number of the last released version. An old value, written at v and
 //   replaced at w, is kept while a live snapshot s has v <= s < w. When a snapshot is dropped, the
 //   entries that hold old values are swept a few at a time (stale_).
-// Undo. Before an atomic batch changes an entry it keeps a copy; if a slot fails those of its part
-//   are put back.
+// Undo. Before an atomic batch changes an entry it keeps a copy; if a slot fails, the copies of its
+//   part are put back.
 // Deadlines. A key past its deadline counts as absent. Maintain() deletes such keys by a write of
 //   its own, in the order of their deadlines, which deadlines_ has.
 // Flush. Deleting everything while no snapshot lives hands the whole map to graveyard_, which is
-//   freed a few entries at a time, so that FLUSHALL holds nobody up.
+//   freed a few entries at a time, so that FLUSHALL delays no other batch.
 //
 // Invariants. True whenever the mutex is free; Verify() checks them.
 //   M1  versions in an entry rise from older[0] to newest, and none exceeds version_.
@@ -26,8 +26,8 @@
 //   M5  deadlines_ has exactly the entries whose newest value is present and has a deadline.
 //
 // Cost: O(log n) for a point, O(log n + keys visited) for a range; deleted keys that a snapshot
-// still needs are visited too. Whatever a batch does, it does under the mutex: a range delete, an
-// atomic batch, a scan or a value of many megabytes holds up everybody for as long as it takes.
+// still needs are visited too. A batch holds the mutex from start to end: a range delete, an atomic
+// batch, a scan or a value of many megabytes delays every other batch for as long as it takes.
 // Bytes: the map's node, the key and value where they exceed 15 bytes, and 8 bytes in live_.
 #pragma once
 
@@ -87,7 +87,7 @@ class ModelEngine final : public Engine {
     Version version;
     uint64_t deadline_ms;
   };
-  // What an atomic batch found before it changed an entry.
+  // The state of an entry before an atomic batch changed it.
   struct Undo {
     std::string key;
     bool present;
@@ -99,8 +99,8 @@ class ModelEngine final : public Engine {
   class Run;  // one batch; model_engine.cc
 
   static const Value* ReadAt(const Entry& entry, Version at);
-  // Throws before it has changed anything, or not at all. The caller removes an entry that is empty
-  // then.
+  // Throws before it has changed anything, or not at all. If it throws, the caller removes an entry
+  // that is empty.
   void Write(Map::iterator at, std::optional<PointState> state, Version version);
   void PrepareWrite(Map::iterator at, bool present, uint64_t deadline_ms, bool keeps);
   void SetPresent(Map::iterator at, bool present, uint64_t deadline_ms);

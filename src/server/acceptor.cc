@@ -12,7 +12,7 @@
 namespace skep {
 namespace {
 
-constexpr int kAcceptsMax = 256;  // in a turn
+constexpr int kAcceptsMax = 256;  // accepts in a turn
 
 }  // namespace
 

@@ -19,19 +19,19 @@ class ServerState;
 
 class Acceptor {
  public:
-  // All must outlive it.
+  // All arguments must outlive the acceptor.
   Acceptor(ServerState& state, WorkerPool& pool, TurnContext& turn, Poller& poller)
       : state_(state), pool_(pool), turn_(turn), poller_(poller) {}
 
   // The listener must live until the worker is drained.
   Status Listen(Listener& listener);
-  // The listener of an event; null if the event is none of a listener.
+  // The listener that a poller's event is about; null if it is about none.
   Listener* Find(const void* tag) const;
-  // Accepts what waits, up to a bound a turn.
+  // Accepts waiting connections, up to a bound a turn.
   void Accept(Listener& listener);
-  // Polls those again for which there were no descriptors.
+  // Polls the listeners again for which there were no descriptors.
   void Retry();
-  // Accepts nothing more.
+  // Stops accepting.
   void Stop();
 
  private:

@@ -29,7 +29,7 @@ struct Operands {
   std::string_view operator[](size_t i) const { return words[i]; }
 };
 
-// What is wrong with the operands, without a code; empty if nothing is.
+// An error in the operands, without a code; empty if there is none.
 using Reason = std::string_view;
 
 std::string_view WithoutCode(std::string_view error) {
@@ -127,7 +127,7 @@ struct Form {
   size_t operands;
   std::string_view takes;
   Reason (*add)(const Context& context, const Operands& operands);
-  unsigned options = ExpiryOption::kNone;  // that may follow the operands
+  unsigned options = ExpiryOption::kNone;  // options that may follow the operands
 };
 
 constexpr Form kConditions[] = {
@@ -180,7 +180,7 @@ class Parser {
     return Text(fmt::format("ERR KBATCH {} {}: {}", what, index_, reason));
   }
 
-  // One condition or operation, from its name on.
+  // Reads one condition or operation, from its name on. Returns an error text, or an empty one.
   std::string_view One(std::string_view what, std::span<const Form> forms) {
     if (c_.out.size() == kKbatchMax) {
       return Text(fmt::format("ERR KBATCH takes at most {} conditions and operations", kKbatchMax));

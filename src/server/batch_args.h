@@ -1,4 +1,4 @@
-// batch_args.h: the words of KBATCH.
+// batch_args.h: reads the arguments of KBATCH.
 //
 //   KBATCH [IF condition]... DO operation...
 //
@@ -13,8 +13,8 @@
 //                                    PERSIST key
 //                                    DELRANGE min max | PREFIX prefix
 //
-// Every word's meaning follows from its place: a key may be called DO, a value EX. Words are in any
-// case.
+// The meaning of every word follows from its place: a key may be called DO, a value EX. Upper and
+// lower case are the same.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +28,13 @@
 
 namespace skep {
 
-// Conditions and operations of one KBATCH, together.
+// The most conditions and operations of one KBATCH, together.
 inline constexpr size_t kKbatchMax = 4096;
 
-// Adds what `words` (all behind the name) say to `out`, an empty atomic batch: the conditions, then
-// the operations, one request each. Bytes that have to be built are in `scratch`. An error text
-// with its code, which names the condition or operation by its index, or empty; `out` is then
-// worthless.
+// Adds the requests of `words` (all words behind the command's name) to `out`, an empty atomic
+// batch: the conditions, then the operations, one request each. Bytes that have to be built are in
+// `scratch`. Returns an error text with its code, which names the condition or operation by its
+// index, or an empty one; after an error `out` is worthless.
 std::string_view ParseKbatch(std::span<const std::string_view> words, const StoreNow& now,
                              Scratch& scratch, Batch& out);
 

@@ -29,7 +29,7 @@ std::string DigestWord(std::string_view value) {
   return {text.data(), text.size()};
 }
 
-// What a request does, as one line. Ranges by their bounds.
+// A request as one line of text. Ranges by their bounds.
 std::string Shown(const Request& r) {
   std::string shown = std::to_string(static_cast<int>(r.op)) + " " + std::to_string(r.when) + " ";
   shown += testing::PrintToString(r.key) + testing::PrintToString(r.value);
@@ -49,7 +49,7 @@ std::string Shown(const Request& r) {
   }
 }
 
-// Writes random batches in words, and beside them the same by calls of Batch.
+// Writes random batches in words, and the same requests by calls of Batch.
 class Writer {
  public:
   explicit Writer(unsigned seed) : rng_(seed) {}
@@ -72,7 +72,7 @@ class Writer {
  private:
   size_t Pick(size_t below) { return rng_() % below; }
 
-  // Mostly words of the grammar: they must mean nothing where bytes are expected.
+  // Mostly words of the grammar, which must mean nothing where bytes are expected.
   const std::string& Bytes() {
     static const Strings kBytes = {"IF",      "DO",     "PUT", "EX",
                                    "KEEPTTL", "VALUE",  "a",   "GET",
@@ -199,12 +199,14 @@ class Writer {
   }
 
   std::mt19937 rng_;
-  Scratch scratch_;  // what `wanted` views
+  Scratch scratch_;  // bytes that `wanted` views
 };
 
-// Goal: words mean what the header's grammar says, whatever the keys and values are called.
+// Goal: words have the meaning that the header's grammar gives them, whatever the keys and values
+// are.
 // Method: random batches whose keys and values are mostly words of the grammar, against the same
-// written as calls. Cut short anywhere, they are refused, or are a batch that ends there.
+// requests written as calls. Cut short anywhere, the words are refused, or are a batch that ends
+// there.
 TEST(BatchArgs, MeansWhatTheGrammarSays) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -226,7 +228,7 @@ TEST(BatchArgs, MeansWhatTheGrammarSays) {
       ASSERT_TRUE(error.empty() || error.starts_with("ERR KBATCH")) << words << error;
       if (!error.empty()) continue;
       ASSERT_LE(cut.size(), got.size());
-      // Only the last one's option may have been cut off.
+      // Only the last request's option may have been cut off.
       for (uint32_t slot = 0; slot + 1 < cut.size(); ++slot) {
         ASSERT_EQ(Shown(cut.requests()[slot]), Shown(got.requests()[slot])) << slot;
       }
@@ -234,7 +236,7 @@ TEST(BatchArgs, MeansWhatTheGrammarSays) {
   }
 }
 
-// Goal: each mistake has its own text, which names where it is.
+// Goal: each mistake has its own text, which names its place.
 TEST(BatchArgs, NamesEachMistake) {
   EXPECT_EQ(ErrorOf({}), "ERR KBATCH: DO and its operations are missing");
   EXPECT_EQ(ErrorOf({"IF", "ABSENT", "a"}), "ERR KBATCH: DO and its operations are missing");

@@ -44,7 +44,7 @@ bool Call::Refused(const Batch& batch, uint32_t slot, size_t count) const {
 
 void Call::ReserveReply(const Batch& batch) const {
   constexpr size_t kLargeBytes = 1 << 20;
-  constexpr size_t kHeadBytesMax = 16;  // and the end, of a value
+  constexpr size_t kHeadBytesMax = 16;  // of a value: its length and the final CRLF
   if (batch.answer_bytes() < kLargeBytes) return;
   size_t bytes = session_.out.size();
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {

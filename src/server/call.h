@@ -1,14 +1,13 @@
-// call.h: one command being run, wherever it is run: in a server, or by a client that makes batches
-// of commands (tools/cli).
+// call.h: one command being run, in a server, or by a client that makes batches of commands
+// (tools/cli).
 //
-//   Call        the command's words, its session, and the host that executes its batches. All there
-//               is of it may be asked for anywhere
-//   ServerCall  what only a server has besides: server_call.h. A command whose function takes a
-//               ServerCall cannot be run by anybody else (command.h)
+//   Call        the command's words, its session, and the host that executes its batches. Any host
+//               has all of it
+//   ServerCall  adds what only a server has: server_call.h. A command whose function takes a
+//               ServerCall can only be run by a server (command.h)
 //
-// Callers: whoever runs commands makes calls; the functions of the command table and tasks take
-// them.
-// Thread safety: the one that owns the session.
+// Callers: hosts of commands make calls; the functions of the command table and tasks take them.
+// Thread safety: the thread that owns the session.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +26,17 @@ struct Command;
 // Runs the batches of commands.
 class CommandHost {
  public:
-  // `now` is the time as of which commands are run. It must outlive the host, which only looks.
+  // `now` is the time as of which commands are run. It must outlive the host, which only reads it.
   explicit CommandHost(const StoreNow& now) : now_(now) {}
   virtual ~CommandHost() = default;
 
   const StoreNow& now() const { return now_; }
-  // Executes a batch on the keyspace of the session. The replies that are encoded from then on wait
-  // for its ticket.
+  // Executes a batch on the keyspace of the session. Replies that are encoded from then on wait for
+  // its ticket.
   virtual void Execute(Session& session, Batch& batch) = 0;
-  // What the answers of an atomic batch of the session may take.
+  // The bytes that the answers of an atomic batch of the session may take.
   virtual size_t AnswerBytesMax(const Session&) const { return kAnswerBytesMax; }
-  // A reply is an error.
+  // Called when a reply is an error.
   virtual void CountError() {}
 
  private:
@@ -50,7 +49,7 @@ class Call {
   Call(CommandHost& host, Session& session, const Command& command,
        std::span<const std::string_view> args)
       : host_(host), session_(session), command_(command), args_(args) {}
-  // Of another command, in the same place.
+  // The call of another command, with the same host and session.
   Call Of(const Command& command, std::span<const std::string_view> args) const {
     return Call(host_, session_, command, args);
   }
@@ -64,23 +63,24 @@ class Call {
   std::span<const std::string_view> args() const { return args_; }
   std::string_view arg(size_t i) const { return args_[i]; }
 
-  // Where the reply goes.
+  // The writer of the reply.
   RespWriter reply() const { return RespWriter(session_.out, session_.protocol); }
   void Error(std::string_view text) const;
-  // As Redis words it where Redis has it.
+  // The text is Redis's where Redis has the error.
   void Error(Status status) const;
-  // If the request, or one of the batch's, was refused: true, and the error is the reply.
+  // If the request, or one of the batch's requests, was refused, replies with the error and returns
+  // true.
   bool Refused(const Outcome& out) const;
   bool Refused(const Batch& batch) const;
-  // The same of `count` slots from `slot` on.
+  // Likewise for `count` slots from `slot` on.
   bool Refused(const Batch& batch, uint32_t slot, size_t count) const;
 
-  // Runs a batch of this command alone and makes the reply wait for its ticket.
+  // Executes a batch of this command alone and makes the reply wait for its ticket.
   void Execute(Batch& batch) const { host_.Execute(session_, batch); }
-  // What the answers of an atomic batch that it executes may take.
+  // The bytes that the answers of an atomic batch executed by the command may take.
   size_t AnswerBytesMax() const { return host_.AnswerBytesMax(session_); }
-  // Makes room for a reply that has all that the batch has answered, if that is large: one that
-  // grows step by step takes twice as much.
+  // Makes room for a reply that has all answers of the batch, if they are large: a string that
+  // grows step by step takes twice as much memory.
   void ReserveReply(const Batch& batch) const;
 
  protected:
@@ -93,7 +93,7 @@ class Call {
   std::span<const std::string_view> args_;
 };
 
-// Redis's texts for what many commands can get wrong.
+// Redis's texts for errors that many commands can have.
 inline constexpr std::string_view kOutOfMemory =
     "OOM command not allowed when used memory > 'maxmemory'.";
 inline constexpr std::string_view kSyntaxError = "ERR syntax error";

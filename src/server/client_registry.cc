@@ -113,7 +113,7 @@ std::string ClientRegistry::DescribeAll(uint64_t now_ms) const {
 
 std::string ClientRegistry::Line(const ClientInfo& client, uint64_t now_ms) {
   const auto load = [](const auto& field) { return field.load(std::memory_order_relaxed); };
-  // Each worker has read the clock at a moment of its own.
+  // Each worker has its own "now", which may be before the other's times.
   const auto seconds_since = [&](uint64_t ms) { return (now_ms - std::min(now_ms, ms)) / 1000; };
   const uint64_t input = load(client.input_bytes);
   const uint64_t output = load(client.output_bytes);
@@ -122,7 +122,8 @@ std::string ClientRegistry::Line(const ClientInfo& client, uint64_t now_ms) {
   if (queued >= 0) flags += 'x';
   if (load(client.is_kept)) flags += 'e';
   if (flags.empty()) flags += 'N';
-  // Redis's fields in Redis's order: clients parse them. What has no meaning here is constant.
+  // Redis's fields in Redis's order, since clients parse them. Fields without a meaning here are
+  // constant.
   return fmt::format(
       "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 "
       "multi={} watch={} qbuf={} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 "

@@ -1,7 +1,8 @@
-// client_registry.h: who is connected, for CLIENT LIST and INFO, and who is to go, across workers.
+// client_registry.h: the connected clients of all workers, for CLIENT LIST and INFO, and which of
+// them are to be ended.
 //
-// Any thread may mark a client to be ended; the worker that serves it ends it in its next turn, and
-// from the mark on nobody is told of the client any more.
+// Any thread may mark a client to be ended; the worker that serves it ends it in its next turn. A
+// marked client is not listed any more.
 #pragma once
 
 #include <atomic>
@@ -16,38 +17,39 @@
 
 namespace skep {
 
-// What one connection shows of itself. The owning worker stores, any thread loads.
+// The fields of one connection that others may see. The owning worker stores, any thread loads.
 // Relaxed: each field is a number of its own; nothing else is read because of it.
 struct ClientInfo {
   uint64_t id = 0;
   std::string peer;
   std::string local;
   uint64_t connected_ms = 0;                // all times are of the monotonic clock
-  std::atomic<uint64_t> last_active_ms{0};  // bytes came or went
+  std::atomic<uint64_t> last_active_ms{0};  // when bytes came or went
   std::atomic<const char*> last_command{"NULL"};
   std::atomic<uint32_t> keyspace{0};
   std::atomic<int> protocol{2};
   std::atomic<uint64_t> input_bytes{0};   // received and not yet executed
   std::atomic<uint64_t> output_bytes{0};  // replies not yet sent
-  std::atomic<int64_t> queued{-1};        // commands since MULTI; -1: none was given
-  std::atomic<uint64_t> watched{0};       // keys
-  std::atomic<uint64_t> memory_bytes{0};  // of its buffers, its transaction, its task
+  std::atomic<int64_t> queued{-1};        // commands since MULTI; -1: no MULTI
+  std::atomic<uint64_t> watched{0};       // number of keys
+  std::atomic<uint64_t> memory_bytes{0};  // buffers, transaction and task together
   std::atomic<bool> is_kept{false};       // CLIENT NO-EVICT
-  // Its worker is to end it. Set under the registry's mutex; relaxed: who sets it wakes the worker.
+  // The client's worker is to end it. Set under the registry's mutex; relaxed, because the thread
+  // that sets it wakes the worker.
   std::atomic<bool> ends{false};
 
-  // Under the registry's mutex.
+  // Guarded by the registry's mutex.
   std::string name;
   std::string library_name;
   std::string library_version;
 };
 
-// Which clients CLIENT KILL is about: those for which all of it holds.
+// Which clients CLIENT KILL ends: those for which all conditions hold.
 struct ClientFilter {
   std::optional<std::string_view> peer, local;
   uint64_t id = 0;         // 0: any
-  bool is_normal = true;   // false: of a class of which there are no clients
-  bool skips_self = true;  // not who asks
+  bool is_normal = true;   // false: a class that no client here is of
+  bool skips_self = true;  // not the client that asks
 };
 
 // Thread-safe.
@@ -60,20 +62,20 @@ class ClientRegistry {
   void Remove(const ClientInfo& client);
   size_t size() const;
 
-  // Marks the clients that match, but not `self`, and returns how many they are, with it.
-  // *ends_self says whether it is one of them.
+  // Marks the clients that match, but not `self`, and returns how many match, `self` included.
+  // *ends_self says whether it matches.
   size_t EndMatching(const ClientFilter& filter, const ClientInfo& self, bool* ends_self);
-  // Marks clients, the one with the most memory first, until those that are not marked have at most
-  // `bytes_max` together. Returns how many. Those that are kept stay, and their memory is not that
-  // of the others: it does not count.
+  // Marks clients, the one with the most memory first, until the unmarked ones have at most
+  // `bytes_max` together. Returns how many were marked. Kept clients (CLIENT NO-EVICT) are not
+  // marked, and their memory does not count.
   size_t EndLargest(uint64_t bytes_max);
 
-  // Changes whenever clients were marked to be ended.
+  // Changes whenever clients were marked.
   uint64_t ended_version() const { return ended_version_.load(std::memory_order_acquire); }
-  // How many EndLargest has marked so far.
+  // How many clients EndLargest has marked so far.
   uint64_t evicted() const { return evicted_.load(std::memory_order_relaxed); }
 
-  // The memory of all clients, with that of their tasks.
+  // Adds to, and takes from, the memory of all clients and their tasks.
   void Charge(uint64_t more, uint64_t less) {
     bytes_.fetch_add(more - less, std::memory_order_relaxed);
   }
@@ -91,7 +93,7 @@ class ClientRegistry {
   static std::string Line(const ClientInfo& client, uint64_t now_ms);
 
   std::atomic<uint64_t> ended_version_{0};
-  // Relaxed, both: sums that nothing else is read because of.
+  // Relaxed, both: sums because of which nothing else is read.
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> evicted_{0};
   mutable Mutex mutex_;

@@ -41,8 +41,8 @@ TEST(ClientRegistry, EndsWhoMatches) {
   EXPECT_EQ(registry.DescribeAll(0).find("1.1.1.1"), std::string::npos);
 }
 
-// Goal: the largest go, as few as suffice, never one that is kept or because of one, and none for
-//   nothing.
+// Goal: the clients with the most memory are ended, as few as suffice; never one that is kept, nor
+// one because of it; and none without need.
 // Method: random sizes and limits, compared with a sorted list.
 TEST(ClientRegistry, EndsTheLargest) {
   const unsigned seed = std::random_device{}();

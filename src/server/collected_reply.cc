@@ -7,7 +7,7 @@
 namespace skep {
 
 bool CollectedReply::HasRoom(const Call& call) {
-  // Reads go on at the memory limit: such a reply is made whatever is left.
+  // Reads are allowed at the memory limit: a reply of this size is made whatever is left.
   constexpr size_t kBytesFree = 1 << 20;
   budget_.Charge(bytes_.capacity() - charged_bytes_);
   charged_bytes_ = bytes_.capacity();

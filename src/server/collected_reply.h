@@ -1,7 +1,7 @@
-// collected_reply.h: a long array that is encoded before the first of it is sent.
+// collected_reply.h: a long array that is encoded as a whole before its first byte is sent.
 //
-// A RESP array starts with its length, and of an engine that keeps one version of a key that is
-// known only when the last element was read.
+// A RESP array begins with its length. An engine that keeps one version of a key knows the length
+// only when the last element was read.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@ class CollectedReply {
   CollectedReply(const CollectedReply&) = delete;
   CollectedReply& operator=(const CollectedReply&) = delete;
 
-  // The elements, to append to.
+  // The encoded elements; callers append to them.
   std::string& bytes() { return bytes_; }
-  // After some were appended: charges them to the budget. False: it has no room for more than 1
-  // MiB, and the reply is an error.
+  // Called after some were appended: charges them to the budget. False: the budget has no room for
+  // the next 1 MiB, and the reply is an error.
   bool HasRoom(const Call& call);
-  // Sends a piece. False: it was the last.
+  // Sends a piece. Returns false if it was the last.
   bool Send(const Call& call);
   // Bytes of the budget that the elements hold.
   uint64_t charged_bytes() const { return charged_bytes_; }

@@ -1,5 +1,5 @@
-// command.h: commands as data. The table (command_table.cc) says of each command how it looks, what
-// it does and how it is run; everything else about commands is derived from it.
+// command.h: commands as data. The table (command_table.cc) has each command's syntax, functions
+// and way to run; everything else about commands is derived from it.
 //
 // Four ways to run. All keep the rule that a connection's commands behave as if run one after
 // another (design: contracts).
@@ -12,9 +12,9 @@
 //           its own, as many as it needs, or start a Task.
 // In a transaction (transaction.h) the plans of all its commands fill one atomic batch.
 //
-// A function of a command takes a Call (call.h), and can be run by anybody who has a CommandHost;
-// or a ServerCall (server_call.h), and can only be run by a server. What administrates the server
-// asks the Administration that a ServerCall has (administration.h).
+// The functions of a command take either a Call (call.h), and can be run by any CommandHost, or a
+// ServerCall (server_call.h), and can only be run by a server. Commands that administrate the
+// server use the Administration of their ServerCall (administration.h).
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ namespace skep {
 class ServerCall;
 struct Subcommand;
 
-// What planning a command came to.
+// The result of planning a command.
 struct Plan {
   enum class Kind : uint8_t { kRequests, kAlone, kError };
   Kind kind = Kind::kRequests;
@@ -43,7 +43,7 @@ struct Plan {
   static Plan Error(std::string_view text) { return {.kind = Kind::kError, .error = text}; }
 };
 
-// A function of a command: for any host, for a server, one for each, or none.
+// A function of a command: one that any host can call, one that only a server can, both, or none.
 template <typename Result, typename... Args>
 class CommandFunction {
  public:
@@ -56,13 +56,13 @@ class CommandFunction {
   constexpr CommandFunction(ForAny any, ForServer server) : any_(any), server_(server) {}
 
   bool operator==(std::nullptr_t) const { return any_ == nullptr && server_ == nullptr; }
-  // Whether nobody but a server can call it.
+  // Whether only a server can call it.
   bool needs_server() const { return any_ == nullptr && server_ != nullptr; }
 
   Result operator()(const ServerCall& call, Args... args) const {
     return server_ != nullptr ? server_(call, args...) : any_(call, args...);
   }
-  // Not if it needs a server.
+  // Requires that needs_server() is false.
   Result operator()(const Call& call, Args... args) const { return any_(call, args...); }
 
  private:
@@ -70,15 +70,15 @@ class CommandFunction {
   ForServer server_ = nullptr;
 };
 
-// Adds requests only if it returns Requests(). Alone() answers the shared, unordered batch only: a
-// batch of Kind::kAtomic takes every plan's requests.
+// A plan adds requests only if it returns Requests(). Alone() is only an answer for the shared,
+// unordered batch: for a batch of Kind::kAtomic every plan adds requests.
 using PlanFunction = CommandFunction<Plan, Batch&>;
-// `slot` is the first one the plan added. The batch may hold other commands' requests, so only the
-// verdicts of its own slots say what became of the command.
+// `slot` is the first slot that the plan added. The batch may hold other commands' requests, so
+// only the verdicts of its own slots tell the outcome of the command.
 using FinishFunction = CommandFunction<void, const Batch&, uint32_t>;
 using AloneFunction = CommandFunction<void>;
 
-// Whether a command of this arity (see Command) takes so many words.
+// Whether a command of this arity (see Command) accepts this number of words.
 constexpr bool AcceptsCount(int arity, size_t words) {
   return arity >= 0 ? words == static_cast<size_t>(arity) : words >= static_cast<size_t>(-arity);
 }
@@ -92,13 +92,13 @@ struct Command {
     kRange = 16,   // reads a range, or several keys at one version
     kNoAuth = 32,  // allowed before AUTH
     kAdmin = 64,
-    kUnqueued = 128,    // runs at once in a transaction, and knows what to make of it
-    kAtomic = 256,      // its requests act as one, so they have a batch of their own
-    kAtomicKeys = 512,  // the same if it has more than one key; they are all its words
+    kUnqueued = 128,    // in a transaction, runs at once and handles that itself
+    kAtomic = 256,      // its requests act as one, in a batch of their own
+    kAtomicKeys = 512,  // kAtomic if it has more than one key; all its words are keys
   };
 
   std::string_view name;  // lower case
-  int arity;              // counts the name; negative: at least so many
+  int arity;              // counts the name; negative: the least number
   uint32_t flags;
   int first_key, last_key, key_step;  // as in COMMAND INFO; 0: no keys
   std::string_view group, since, arguments, summary;
@@ -107,25 +107,25 @@ struct Command {
   FinishFunction finish = nullptr;
   AloneFunction alone = nullptr;
 
-  // Why it is not allowed in a transaction; empty if it is. A command that is, and that has no
-  // plan, runs while EXEC's replies are encoded: it must reply at once and execute no batch.
+  // Why the command is not allowed in a transaction; empty if it is. A command that is allowed and
+  // has no plan runs while EXEC's replies are encoded: it must reply at once and execute no batch.
   std::string_view no_multi = {};
-  // Of a command whose second word says what it does; subcommands.h.
+  // For commands whose second word selects a subcommand; subcommands.h.
   std::span<const Subcommand> (*subcommands)() = nullptr;
 
   bool has(Flag flag) const { return (flags & flag) != 0; }
-  // Whether the command, with so many words, has an atomic batch of its own.
+  // Whether the command, with this number of words, has an atomic batch of its own.
   bool IsAtomic(size_t words) const { return has(kAtomic) || (has(kAtomicKeys) && words > 2); }
 };
 
-// "ERR wrong number of arguments for ... command", as Redis; of a command that takes a range, which
-// Redis does not have, also how it is written.
+// "ERR wrong number of arguments for ... command", as Redis says it; for a command that takes a
+// range, which Redis does not have, with its syntax.
 std::string WrongCountError(const Command& command);
 
 // Sorted by name.
 std::span<const Command> AllCommands();
 
-// Any case. Null if there is none.
+// Upper and lower case are the same. Null if there is no such command.
 const Command* FindCommand(std::string_view name);
 
 }  // namespace skep

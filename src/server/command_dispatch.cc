@@ -12,7 +12,7 @@ namespace skep {
 namespace {
 
 constexpr size_t kArgsKeptMax = 64 * 1024;  // capacity of the argument list between inputs
-// Before a client has logged in.
+// Limits before a client has logged in.
 constexpr RespLimits kUnauthenticated{.args_max = 10,
                                       .bulk_bytes_max = kStrangerBytesMax,
                                       .inline_bytes_max = kStrangerBytesMax,
@@ -59,7 +59,7 @@ void CommandDispatch::Continue(Session& session) {
   connections_.FinishInput(session);
 }
 
-// Dispatches the commands in `input`; returns how many bytes of it are done with.
+// Dispatches the commands in `input`; returns how many bytes of it were consumed.
 size_t CommandDispatch::Decode(Session& session, std::string_view input) {
   size_t begin = 0;
   if (!session.begun) {
@@ -90,7 +90,7 @@ size_t CommandDispatch::DecodeCommands(Session& session, std::string_view input)
       return input.size();
     }
     if (rest.front() != '*') {
-      // What an inline command quoted lives only until the next command is decoded.
+      // Words that an inline command quoted live only until the next command is decoded.
       for (std::string_view& arg : args_) arg = batch_.scratch().Copy(arg);
       if (IsRequestOfHttp(args_)) {
         HangUpOnWebPage(session);
@@ -104,7 +104,7 @@ size_t CommandDispatch::DecodeCommands(Session& session, std::string_view input)
   return at;
 }
 
-// web_page.h
+// Closes the connection of a browser's request (web_page.h).
 void CommandDispatch::HangUpOnWebPage(Session& session) {
   host_.state().log().Report(
       Incident::kWebPage,
@@ -117,7 +117,7 @@ void CommandDispatch::HangUpOnWebPage(Session& session) {
 
 // ---- Dispatching ----
 
-// False if the command has to wait and must be decoded again.
+// Returns false if the command has to wait and must be decoded again.
 bool CommandDispatch::Dispatch(Session& session, std::span<const std::string_view> args) {
   const Command* const command = FindCommand(args[0]);
   if (command == nullptr && BeginsLikeWebPage(args[0])) {
@@ -144,7 +144,7 @@ bool CommandDispatch::Dispatch(Session& session, std::span<const std::string_vie
   return true;
 }
 
-// The error that answers a command that cannot be run at all; empty if it can.
+// The error for a command that cannot be run at all; empty if it can.
 std::string_view CommandDispatch::Refusal(const Session& session, const Command* command,
                                           std::span<const std::string_view> args) {
   Scratch& scratch = batch_.scratch();
@@ -168,7 +168,7 @@ std::string_view CommandDispatch::RefusalToQueue(const Session& session, const C
                                    command.no_multi);
   }
   if (command.has(Command::kUnqueued)) return {};
-  // What deletes is queued even so: it is how memory becomes free.
+  // Commands that delete are queued nevertheless, because they free memory.
   const bool deletes = command.has(Command::kWrite) && !command.has(Command::kStores);
   if (!deletes && !host_.state().keyspaces().budget().HasRoomFor(0)) return kOutOfMemory;
   if (session.transaction->bytes() + Transaction::BytesOf(args) >
@@ -178,7 +178,8 @@ std::string_view CommandDispatch::RefusalToQueue(const Session& session, const C
   return {};
 }
 
-// As Redis: a command that cannot run dooms its transaction, and an EXEC that cannot run ends it.
+// As in Redis, a command that cannot run dooms its transaction, and an EXEC that cannot run ends
+// it.
 void CommandDispatch::AddRefusal(Session& session, const Command* command,
                                  std::string_view refusal) {
   if (command != nullptr && command->name == "exec") {
@@ -192,7 +193,7 @@ void CommandDispatch::AddRefusal(Session& session, const Command* command,
   batch_.AddError(session, refusal);
 }
 
-// ---- Running: false as of Dispatch ----
+// ---- Running: returns false like Dispatch ----
 
 bool CommandDispatch::Run(Session& session, const Command& command,
                           std::span<const std::string_view> args) {
@@ -245,7 +246,7 @@ bool CommandDispatch::RunAlone(Session& session, const Command& command,
   const uint64_t replied_before = session.out_end();
   command.alone(ServerCall(host_, session, command, args));
   turn_.CountWork(session.out_end() - replied_before);
-  turn_.RefreshOptions();  // it may have been CONFIG SET
+  turn_.RefreshOptions();  // the command may have been CONFIG SET
   batch_.EndExclusive(session);
   return true;
 }

@@ -1,11 +1,11 @@
 // command_dispatch.h: from the bytes of a connection to commands that run.
 //
-//   Read, Continue   what has come, or what was kept of it, is decoded as far as it may be. Bytes
-//                    of the packed protocol go to packed_dispatch.h
-//   Dispatch         a whole command: refused, queued in its transaction, or run in one of the four
-//                    ways of command.h
+//   Read, Continue   decode the bytes that have come, or that were kept, as far as they may be.
+//                    Bytes of the packed protocol go to packed_dispatch.h
+//   Dispatch         refuses a whole command, queues it in its transaction, or runs it in one of
+//                    the four ways of command.h
 //
-// A command that has to wait (for a gate, a task, a turn that has time) is not done with: its bytes
+// A command that has to wait (for a gate, a task, a turn that has time) is not consumed: its bytes
 // stay in Session::in, and it is decoded again when the session goes on.
 //
 // Callers: the worker. It adds to the batch of the turn (turn_batch.h), which decides when that is
@@ -28,7 +28,7 @@ namespace skep {
 
 class CommandDispatch {
  public:
-  // All must outlive it.
+  // All arguments must outlive the dispatch.
   CommandDispatch(ServerHost& host, Connections& connections, TurnBatch& batch,
                   PackedDispatch& packed)
       : host_(host),
@@ -37,9 +37,9 @@ class CommandDispatch {
         batch_(batch),
         packed_(packed) {}
 
-  // The session's stream is ready: reads once, and dispatches what has come.
+  // The session's stream is ready: reads once, and dispatches the commands in its input.
   void Read(Session& session);
-  // Dispatches what is kept of the session's input.
+  // Dispatches the input that was kept in Session::in.
   void Continue(Session& session);
 
  private:
@@ -62,7 +62,7 @@ class CommandDispatch {
   Connections& connections_;
   TurnBatch& batch_;
   PackedDispatch& packed_;
-  std::vector<std::string_view> args_;  // of one command
+  std::vector<std::string_view> args_;  // words of the command being decoded
 };
 
 }  // namespace skep

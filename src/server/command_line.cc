@@ -18,7 +18,7 @@ struct Flag {
 };
 
 CommandLine UsageError(const std::string& message) {
-  // One line, whatever the message quotes.
+  // The text is one line, whatever the message quotes.
   std::string line = message;
   std::ranges::replace(line, '\n', ' ');
   return {.exit_code = CommandLine::kUsageError, .text = "skep-server: " + line + "\n"};
@@ -31,7 +31,7 @@ std::string HelpOf(const OptionInfo& option) {
   return value.empty() ? std::string(option.help) : fmt::format("{} [{}]", option.help, value);
 }
 
-// `values` of all flags must not move after this.
+// The `values` of the flags must not move after this.
 void AddFlags(CLI::App& app, std::vector<Flag>& flags) {
   for (Flag& flag : flags) {
     app.add_option("--" + std::string(flag.option->name), flag.values, HelpOf(*flag.option))
@@ -42,7 +42,7 @@ void AddFlags(CLI::App& app, std::vector<Flag>& flags) {
   }
 }
 
-// A list takes every value; any other option the last one, as Redis.
+// A list takes every value of its flag; any other option the last one, as in Redis.
 Status Apply(const Flag& flag, ServerOptions& options) {
   if (flag.values.empty()) return {};
   if (flag.option->is_list) {
@@ -51,7 +51,7 @@ Status Apply(const Flag& flag, ServerOptions& options) {
   return flag.option->set(options, flag.values.back());
 }
 
-// What to do with an argument that is no flag. Most often it is a configuration file, since
+// Advice about an argument that is not a flag. Most often it is a configuration file, because
 // redis-server takes one so.
 std::string HintForArgument(const std::string& argument) {
   if (argument.starts_with('-')) return "see --help";

@@ -57,7 +57,7 @@ TEST(CommandLine, AnEmptyBindLeavesTheUnixSocket) {
   EXPECT_EQ(line.options.unixsocket, "/run/skep.sock");
 }
 
-// Goal: flags override the file, before it or behind it; what only the file sets stays.
+// Goal: flags override the file, before it or behind it; options that only the file sets stay.
 TEST(CommandLine, FlagsOverrideTheFile) {
   const std::string path = testing::TempDir() + "command_line_test.toml";
   {
@@ -94,7 +94,7 @@ TEST(CommandLine, VersionIsOneLine) {
   EXPECT_EQ(line.text, "skep-server " SKEP_VERSION "\n");
 }
 
-// Goal: whatever is wrong ends in exit code 2 and one line that says what.
+// Goal: every mistake ends in exit code 2 and one line that names it.
 TEST(CommandLine, ErrorsAreOneLine) {
   const struct {
     std::vector<const char*> arguments;

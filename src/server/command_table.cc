@@ -15,9 +15,9 @@ constexpr uint32_t kPointStore = kWrite | kStores | kFast;
 constexpr uint32_t kLocal = kFast;
 
 constexpr std::string_view kOneDatabase = "a transaction is about one database";
-constexpr std::string_view kSkep = "0.1.0";  // commands that Redis does not have
+constexpr std::string_view kSkep = "0.1.0";  // the version that added Skep's own commands
 
-// name, arity, flags, first and last key, step, group, since, arguments, summary,
+// The columns: name, arity, flags, first and last key, step, group, since, arguments, summary,
 // plan, finish, alone, no_multi, subcommands
 constexpr Command kCommands[] = {
     {"append", 3, kPointStore, 1, 1, 1, "string", "2.0.0", "key value",

@@ -1,4 +1,4 @@
-// commands.h: what the command table points at. One file for each group.
+// commands.h: the functions that the command table refers to. One file for each group.
 #pragma once
 
 #include "server/command.h"
@@ -19,7 +19,7 @@ void RunSelect(const ServerCall& call);
 // commands_command.cc
 void FinishCommand(const ServerCall& call, const Batch& batch, uint32_t slot);
 std::span<const Subcommand> CommandSubcommands();
-// The command's name, and what COMMAND DOCS says of it.
+// Replies with the command's name, and its entry in COMMAND DOCS.
 void ReplyDocs(RespWriter reply, const Command& command);
 
 // commands_server.cc

@@ -13,8 +13,8 @@
 namespace skep::commands {
 namespace {
 
-// The slot behind those of an atomic command that begins at `slot`: it is a batch or a part of its
-// own.
+// The slot after the last one of an atomic command that begins at `slot`: the command is a batch or
+// a part of its own.
 uint32_t EndOf(const Batch& batch, uint32_t slot) {
   const auto parts = batch.part_begins();
   const auto next = std::ranges::upper_bound(parts, slot);
@@ -33,11 +33,11 @@ void ReplySeen(const Call& call, const Outcome& out) {
 
 struct MsetExArgs {
   size_t pairs = 0;
-  std::optional<Op> condition;  // of every key
+  std::optional<Op> condition;  // condition on every key
   uint64_t deadline_ms = 0;
 };
 
-// MSETEX count key value [key value ...] [NX | XX] [expiry]. An error text or empty.
+// MSETEX count key value [key value ...] [NX | XX] [expiry]. Returns an error text or an empty one.
 std::string_view ParseMsetEx(const Call& call, Scratch& scratch, MsetExArgs& out) {
   const auto args = call.args();
   const auto count = ParseInt64(args[1]);
@@ -59,7 +59,7 @@ std::string_view ParseMsetEx(const Call& call, Scratch& scratch, MsetExArgs& out
 
 // ---- KBATCH ----
 
-// Where the slots of a KBATCH are: first its conditions, then its operations.
+// The slots of a KBATCH: first its conditions, then its operations.
 struct KbatchSlots {
   uint32_t begin, operations, end;
 
@@ -69,8 +69,8 @@ struct KbatchSlots {
   }
 };
 
-// A slot that was refused: the error names it. Errors whose code is not ERR keep their text, which
-// clients know.
+// Replies with the error of a refused slot, which the error names. Errors whose code is not ERR
+// keep their text, because clients know it.
 void ReplyRefused(const Call& call, const Outcome& out, const KbatchSlots& slots, uint32_t slot) {
   const Code code = out.status.code();
   if (code == Code::kOutOfMemory || code == Code::kSnapshotTooOld || code == Code::kIo) {
@@ -81,7 +81,7 @@ void ReplyRefused(const Call& call, const Outcome& out, const KbatchSlots& slots
                          slot - (condition ? slots.begin : slots.operations), out.status.what()));
 }
 
-// A condition that does not hold: 0 and [its index, the key, the value seen].
+// Replies to a condition that does not hold: 0 and [its index, the key, the value seen].
 void ReplyFailed(const Call& call, const Batch& batch, const KbatchSlots& slots, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
   const Request& request = batch.requests()[slot];
@@ -91,7 +91,7 @@ void ReplyFailed(const Call& call, const Batch& batch, const KbatchSlots& slots,
   reply.Array(3);
   reply.Integer(slot - slots.begin);
   if (request.op == Op::kRequireEmpty) {
-    reply.Bulk(out.value);  // the first key of the range
+    reply.Bulk(out.value);  // for a range: its first key
     reply.Null();
   } else {
     reply.Bulk(request.key);
@@ -191,7 +191,7 @@ Plan PlanMsetEx(const Call& call, Batch& batch) {
 void FinishMsetEx(const Call& call, const Batch& batch, uint32_t slot) {
   const uint32_t end = EndOf(batch, slot);
   if (call.Refused(batch, slot, end - slot)) return;
-  // The puts come last: one of them is done only if all are.
+  // The puts come last, and one of them is done only if all are.
   call.reply().Integer(batch.outcome(end - 1).verdict == Verdict::kDone ? 1 : 0);
 }
 

@@ -1,4 +1,4 @@
-// COMMAND: the table, to clients.
+// COMMAND, which tells clients the table of commands.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ void ReplyInfo(RespWriter reply, const Command& command) {
   reply.Array(0);  // subcommands
 }
 
-// The fields that a command and a subcommand have, without their map.
+// The fields that both commands and subcommands have, without the head of their map.
 constexpr size_t kDocsFields = 4;
 void ReplyDocsFields(RespWriter reply, const Command& command, std::string_view summary,
                      std::string_view arguments) {
@@ -49,7 +49,7 @@ void ReplyDocsFields(RespWriter reply, const Command& command, std::string_view 
   reply.Bulk(command.since);
   reply.Bulk("group");
   reply.Bulk(command.group);
-  // The arguments as one that stands for all of them: clients print its name.
+  // One argument stands for all of them: clients print its name.
   reply.Bulk("arguments");
   reply.Array(arguments.empty() ? 0 : 1);
   if (arguments.empty()) return;
@@ -62,7 +62,8 @@ void ReplyDocsFields(RespWriter reply, const Command& command, std::string_view 
   reply.Bulk(arguments);
 }
 
-// There are fewer commands. A reply is made in one go, and its size is a multiple of the request's.
+// A bound above the number of commands: a reply is made as a whole, and would else be a multiple of
+// the request's size.
 constexpr size_t kNamesMax = 1024;
 constexpr std::string_view kTooManyNames =
     "ERR COMMAND INFO and COMMAND DOCS take 1024 names at most";

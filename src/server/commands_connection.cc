@@ -1,4 +1,4 @@
-// The connection itself.
+// Commands about the connection itself.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace skep::commands {
 namespace {
 
-// False, and the error sent, if the credentials are wrong.
+// Returns false, with the error sent, if the credentials are wrong.
 bool Authenticate(const ServerCall& call, std::string_view user, std::string_view password) {
   const std::string& required = call.turn().options().requirepass;
   const bool right = user == "default" && (required.empty() || IsPassword(password, required));
@@ -37,7 +37,7 @@ bool IsClientName(std::string_view name) {
 constexpr std::string_view kNameTooLong = "ERR Client names cannot be longer than 256 bytes.";
 static_assert(ClientRegistry::kNameBytesMax == 256);
 
-// False, and the error sent, if it is no name.
+// Returns false, with the error sent, if `name` is not a valid name.
 bool SetName(const ServerCall& call, std::string_view name) {
   if (name.size() > ClientRegistry::kNameBytesMax) {
     call.Error(kNameTooLong);
@@ -66,7 +66,7 @@ struct HelloArgs {
   std::optional<std::string_view> name;
 };
 
-// HELLO's options after the version; false, and the error sent, if one is wrong.
+// Reads HELLO's options after the version; returns false, with the error sent, if one is wrong.
 bool ParseHello(const ServerCall& call, HelloArgs& hello) {
   const auto args = call.args();
   for (size_t i = 2; i < args.size();) {
@@ -142,7 +142,7 @@ void ClientGetName(const ServerCall& call) {
   return name.empty() ? call.reply().Null() : call.reply().Bulk(name);
 }
 
-// One filter of CLIENT KILL and its value, as Redis 7.0 words what is wrong; empty if nothing is.
+// Reads one filter of CLIENT KILL and its value. Returns Redis 7.0's error text, or an empty one.
 std::string ParseKillFilter(std::string_view name, std::string_view value, ClientFilter& filter) {
   if (EqualsIgnoringCase(name, "id")) {
     const auto id = ParseInt64(value);

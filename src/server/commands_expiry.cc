@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kShownMax = 128;  // bytes of a word that an error quotes
 
-// [NX | XX] [GT | LT] behind EXPIRE key time. An error text or empty.
+// Reads [NX | XX] [GT | LT] behind EXPIRE key time. Returns an error text or an empty one.
 std::string_view ParseWhen(const Call& call, Scratch& scratch, uint8_t& when) {
   constexpr std::pair<std::string_view, uint8_t> kWords[] = {{"nx", Request::kHasNoDeadline},
                                                              {"xx", Request::kHasDeadline},
@@ -62,7 +62,7 @@ Plan PlanSetFor(const Call& call, Batch& batch, TimeForm form) {
   return Plan::Requests();
 }
 
-// The option of GETEX key [option]; nullopt on a syntax error.
+// Reads the option of GETEX key [option]; nullopt on a syntax error.
 std::optional<ExpiryOption> ParseGetEx(const Call& call) {
   ExpiryOption expiry;
   for (size_t i = 2; i < call.args().size();) {
@@ -73,7 +73,7 @@ std::optional<ExpiryOption> ParseGetEx(const Call& call) {
   return expiry;
 }
 
-// -2 if the key is absent, -1 if it has no deadline.
+// Replies -2 if the key is absent, -1 if it has no deadline.
 template <typename Function>
 void ReplyDeadline(const Call& call, const Outcome& out, Function value) {
   if (call.Refused(out)) return;
@@ -85,7 +85,7 @@ uint64_t LeftMs(const Call& call, uint64_t deadline_ms) {
   return deadline_ms - std::min(deadline_ms, call.time_ms());
 }
 
-// As Redis rounds.
+// Rounds as Redis does.
 uint64_t InSeconds(uint64_t ms) { return (ms + 500) / 1000; }
 
 // ---- KEXPIRE ----
@@ -93,11 +93,12 @@ uint64_t InSeconds(uint64_t ms) { return (ms + 500) / 1000; }
 struct RangeExpiry {
   Range range;
   uint64_t deadline_ms = 0;
-  bool deletes = false;  // the time has passed already
+  bool deletes = false;  // the deadline has passed already
   uint32_t limit = kNoLimit;
 };
 
-// KEXPIRE (min max | PREFIX prefix) milliseconds [LIMIT count]. An error text or empty.
+// KEXPIRE (min max | PREFIX prefix) milliseconds [LIMIT count]. Returns an error text or an empty
+// one.
 std::string_view ParseKexpire(const Call& call, Scratch& scratch, RangeExpiry& out) {
   const auto args = call.args();
   if (args.size() != 4 && (args.size() != 6 || !EqualsIgnoringCase(args[4], "limit"))) {
@@ -151,7 +152,7 @@ class ExpireTask final : public Task {
   }
 
  private:
-  // Some hundred microseconds.
+  // Takes some hundred microseconds.
   static constexpr uint32_t kStepKeys = 256;
 
   std::string lo_;
@@ -183,7 +184,7 @@ Plan PlanPersist(const Call& call, Batch& batch) {
   return Plan::Requests();
 }
 
-// A wrong time is only an error if the key is there, as in Redis: then the request only looks.
+// As in Redis, a wrong time is an error only if the key is present: then the request only looks.
 Plan PlanGetEx(const Call& call, Batch& batch) {
   const auto expiry = ParseGetEx(call);
   if (!expiry) return Plan::Error(kSyntaxError);
@@ -229,7 +230,7 @@ void FinishPexpireTime(const Call& call, const Batch& batch, uint32_t slot) {
                 [&](uint64_t deadline_ms) { return call.now().ToWall(deadline_ms); });
 }
 
-// By itself it takes as many turns as the range needs; inside an atomic batch it is one request.
+// KEXPIRE by itself takes as many turns as the range needs; in an atomic batch it is one request.
 Plan PlanKexpire(const Call& call, Batch& batch) {
   if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
   RangeExpiry expiry;

@@ -26,7 +26,7 @@ T StateAs(std::string_view state) {
   return number;
 }
 
-// Nothing: there was none to begin with.
+// Replies null for an empty state: there was no element to begin with.
 void ReplyState(const Call& call, const Function& function, std::string_view state) {
   RespWriter reply = call.reply();
   if (state.empty()) return reply.Null();
@@ -38,7 +38,7 @@ void ReplyState(const Call& call, const Function& function, std::string_view sta
   reply.Integer(number);
 }
 
-// Folds the values of a range: what a chunk holds at once, more in turns (range_task.h).
+// Folds the values of a range: one chunk at once, a longer range in turns (range_task.h).
 class Fold {
  public:
   Fold(const Function& function, std::string_view first)
@@ -46,7 +46,8 @@ class Fold {
         state_(first.empty() ? FirstState(function) : first),
         has_state_(!first.empty() || !function.starts_with_first) {}
 
-  // What is wrong with a value: then nothing is to be told of the range.
+  // Returns an error if a value does not suit the function: then it is the reply for the whole
+  // range.
   Status Add(const ItemRange& items) {
     for (const Item& item : items) {
       if (const Status s = CheckElements(function_, item.value.size()); !s.ok()) return s;
@@ -111,8 +112,8 @@ class ReduceTask final : public Task {
         unbounded_(range.unbounded),
         fold_(function, first) {}
 
-  const Snapshot snapshot_;  // not valid: the first chunk, or there is none (PinRange)
-  std::string lo_;           // of what is left
+  const Snapshot snapshot_;  // not valid for the first chunk, or if the engine has none (PinRange)
+  std::string lo_;           // the rest of the range
   const std::string hi_;
   const bool unbounded_;
   Fold fold_;

@@ -1,4 +1,4 @@
-// Keys, whatever their values.
+// Commands about keys, whatever their values.
 #include <algorithm>
 
 #include "base/decimal.h"
@@ -12,10 +12,10 @@ namespace skep::commands {
 namespace {
 
 constexpr uint32_t kScanCountDefault = 10;
-constexpr uint32_t kScanCountMax = 4096;  // COUNT is a wish
+constexpr uint32_t kScanCountMax = 4096;  // COUNT is only a hint
 constexpr size_t kScanBytesMax = 1 << 20;
 constexpr uint32_t kScanVisitsMax = 16 * 1024;
-// Matching takes time with pattern times key.
+// Matching takes time with the product of the sizes of pattern and key.
 constexpr size_t kPatternBytesMax = 1024;
 constexpr std::string_view kPatternTooLong = "ERR pattern exceeds the maximum size (1024 bytes)";
 
@@ -25,10 +25,10 @@ constexpr std::string_view kNoWalkInTransaction =
 struct ScanArgs {
   std::string_view pattern = "*";
   uint32_t count = kScanCountDefault;
-  bool only_strings = true;  // TYPE string, or none given
+  bool only_strings = true;  // false: TYPE names another type
 };
 
-// SCAN's options; an error text if they are wrong, else empty.
+// Reads SCAN's options; returns an error text if they are wrong, else an empty one.
 std::string_view ParseScan(std::span<const std::string_view> options, ScanArgs& scan) {
   for (size_t i = 0; i < options.size(); i += 2) {
     if (i + 1 == options.size()) return kSyntaxError;
@@ -58,15 +58,15 @@ void ReplyScan(const Call& call, uint64_t cursor, std::span<const std::string_vi
   for (const std::string_view key : keys) reply.Bulk(key);
 }
 
-// RENAME and RENAMENX: true if the key was there and the request was not refused; else the error is
-// the reply.
+// RENAME and RENAMENX: true if the key was present and the request was not refused; else replies
+// with the error.
 bool WasMovable(const Call& call, const Outcome& out) {
   if (call.Refused(out)) return false;
   if (out.verdict == Verdict::kAbsent) call.Error("ERR no such key");
   return out.verdict != Verdict::kAbsent;
 }
 
-// Where the keys are that can match the pattern. `whole`: all of them do.
+// The range of keys that can match the pattern. `whole`: all of them do.
 Range PatternRange(std::string_view pattern, Scratch& scratch, bool* whole) {
   return PrefixRange(scratch.Copy(LiteralPrefix(pattern, whole)), scratch);
 }
@@ -81,7 +81,7 @@ std::vector<std::string_view> MatchingKeys(const ItemRange& items, std::string_v
 
 bool HasOrder(const ServerCall& call) { return call.engine().traits().ordered; }
 
-// Adds what SCAN reads.
+// Adds the requests of a SCAN.
 Plan AddScan(const ServerCall& call, Batch& batch) {
   const auto number = ParseUint64(call.arg(1));
   if (!number) return Plan::Error("ERR invalid cursor");
@@ -104,7 +104,7 @@ Plan AddScan(const ServerCall& call, Batch& batch) {
     }
     range.lo = std::max(range.lo, batch.scratch().Copy((*from)->next_key));
   }
-  // Another type than strings has no keys.
+  // There are no keys of another type than strings.
   const uint32_t limit = scan.only_strings ? scan.count : 0;
   batch.Scan(range, {.limit = limit, .keys_only = true});
   return Plan::Requests();
@@ -154,7 +154,7 @@ void FinishRandomKey(const Call& call, const Batch& batch, uint32_t slot) {
   call.reply().Bulk(items.front().key);
 }
 
-// Of as many slots as there are keys.
+// For a command with as many slots as keys.
 void FinishDoneCount(const Call& call, const Batch& batch, uint32_t slot) {
   const size_t keys = call.args().size() - 1;
   if (call.Refused(batch, slot, keys)) return;

@@ -1,4 +1,4 @@
-// What is kept in the directory.
+// Commands about the data in the directory.
 #include <fmt/format.h>
 
 #include "server/commands.h"
@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kNoDirectory =
     "ERR the data are in memory only: start the server with --dir";
 
-// Replies when the snapshot that it asked for has been written.
+// Replies when the snapshot that was asked for has been written.
 class SaveTask final : public Task {
  public:
   explicit SaveTask(uint64_t finished) : finished_(finished) {}
@@ -28,7 +28,7 @@ class SaveTask final : public Task {
   int patience_ms() const override { return 5; }
 
  private:
-  const uint64_t finished_;  // snapshots, when it was asked for
+  const uint64_t finished_;  // snapshots finished when the task was made
 };
 
 }  // namespace

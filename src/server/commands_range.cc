@@ -1,4 +1,4 @@
-// The ordered keyspace: ranges, counts, neighbours.
+// Commands of the ordered keyspace: ranges, counts, neighbours.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -15,14 +15,14 @@
 namespace skep::commands {
 namespace {
 
-// A range of at most so many items shares the batch of the turn.
+// A range of at most this many items shares the batch of the turn.
 constexpr uint64_t kSharedItemsMax = 128;
 constexpr uint32_t kKscanCountDefault = 100;
 constexpr uint32_t kKscanCountMax = 16 * 1024;
 constexpr size_t kKscanBytesMax = 1 << 20;  // of a chunk
 constexpr uint32_t kKscanVisitsMax = 2 * kKscanCountMax;
 
-// Which of the options of a range command are allowed.
+// Options that a range command may have.
 enum RangeOption : unsigned {
   kRev = 1,
   kLimit = 2,
@@ -46,18 +46,18 @@ std::string_view TextOf(Status status, Scratch& scratch) {
   return scratch.Concat("ERR ", status.what());
 }
 
-// A count as LIMIT has it: negative is no limit.
+// A count as in LIMIT: negative is no limit.
 uint32_t LimitOf(int64_t count) {
   return count < 0 ? kNoLimit : static_cast<uint32_t>(std::min<int64_t>(count, kNoLimit - 1));
 }
 
-// Commands that answer one key are documented with the first, the others with the second word. All
-// take both.
+// Commands that answer one key are documented with WITHVALUE, the others with WITHVALUES. All take
+// both.
 bool IsWithValues(std::string_view word) {
   return EqualsIgnoringCase(word, "withvalue") || EqualsIgnoringCase(word, "withvalues");
 }
 
-// Reads one option at args[i] and moves i behind it. An error text, or empty.
+// Reads one option at args[i] and moves i behind it. Returns an error text, or an empty one.
 std::string_view ParseRangeOption(std::span<const std::string_view> args, size_t& i,
                                   unsigned allowed, RangeArgs& out) {
   const std::string_view name = args[i++];
@@ -78,7 +78,7 @@ std::string_view ParseRangeOption(std::span<const std::string_view> args, size_t
     const auto offset = ParseInt64(args[i++]);
     const auto count = ParseInt64(args[i++]);
     if (!offset || !count) return kNotAnInteger;
-    out.limit = *offset < 0 ? 0 : LimitOf(*count);  // as Redis: nothing
+    out.limit = *offset < 0 ? 0 : LimitOf(*count);  // a negative offset gives nothing, as in Redis
     out.offset = static_cast<uint64_t>(std::max<int64_t>(*offset, 0));
     return {};
   }
@@ -99,7 +99,7 @@ std::string_view ParseRangeOption(std::span<const std::string_view> args, size_t
   return kSyntaxError;
 }
 
-// NAME (min max | PREFIX p) option...; an error text, or empty.
+// Reads NAME (min max | PREFIX p) option... Returns an error text, or an empty one.
 std::string_view ParseRangeArgs(std::span<const std::string_view> args, unsigned allowed,
                                 Scratch& scratch, RangeArgs& out) {
   const auto range = ParseRangeWords(args[1], args[2], scratch);
@@ -111,7 +111,7 @@ std::string_view ParseRangeArgs(std::span<const std::string_view> args, unsigned
   return {};
 }
 
-// KFLOOR and its kin: [WITHVALUE] after `arguments` words.
+// Reads [WITHVALUE] of KFLOOR and its kin, after the given number of words.
 std::optional<bool> ParseWithValue(std::span<const std::string_view> args, size_t words) {
   if (args.size() == words) return false;
   if (args.size() == words + 1 && IsWithValues(args[words])) return true;
@@ -125,13 +125,13 @@ Plan PlanNeighbour(const Call& call, Batch& batch, size_t words, const Range& ra
   return Plan::Requests();
 }
 
-// A KSCAN that goes on: what is left of it, and the version that it reads.
+// A KSCAN in progress: the rest of it, and the version that it reads.
 struct PinnedScan {
   KeyScan scan;
   std::shared_ptr<const Snapshot> pin;
 };
 
-// What a KSCAN begins; nothing if an error was sent.
+// Begins a KSCAN; nullopt if an error was sent.
 std::optional<PinnedScan> BeginKscan(const ServerCall& call) {
   Scratch scratch;
   RangeArgs args;
@@ -164,7 +164,7 @@ std::optional<PinnedScan> BeginKscan(const ServerCall& call) {
                     .pin = std::make_shared<const Snapshot>(std::move(*pinned))};
 }
 
-// What KSCAN NEXT goes on with; nothing if an error was sent.
+// Finds the scan of a KSCAN NEXT; nullopt if an error was sent.
 std::optional<PinnedScan> FindKscan(const ServerCall& call) {
   if (call.args().size() != 3) {
     call.Error(kSyntaxError);
@@ -190,7 +190,7 @@ std::optional<PinnedScan> FindKscan(const ServerCall& call) {
   return PinnedScan{.scan = std::move(*scan), .pin = *pin};
 }
 
-// The token of the scan behind a chunk that says to go on from `bound`.
+// The token with which the scan goes on from `bound`.
 std::string GoOn(const ServerCall& call, PinnedScan& pinned, std::string_view bound) {
   KeyScan& scan = pinned.scan;
   if (scan.number == 0) {
@@ -203,7 +203,7 @@ std::string GoOn(const ServerCall& call, PinnedScan& pinned, std::string_view bo
   return ScanTokenOf(scan, call.state().token_secret());
 }
 
-// The items of a batch's only scan, each with its deadline, -1 if it has none.
+// Replies with the items of a batch's only scan, each with its deadline, -1 if it has none.
 void ReplyWithDeadlines(const Call& call, const Batch& batch, bool with_values) {
   RespWriter reply = call.reply();
   const StoreNow now = call.now();
@@ -234,7 +234,7 @@ void ReplyChunk(const ServerCall& call, PinnedScan pinned) {
   const bool goes_on = out.verdict != Verdict::kRefused && out.more;
   if (!goes_on) call.state().key_scans().EraseScan(scan.number);
   if (call.Refused(batch)) return;
-  // The batch views the bounds, which GoOn changes: they are not read again.
+  // The batch views the bounds, which GoOn changes, but does not read them again.
   const std::string token = goes_on ? GoOn(call, pinned, out.value) : "0";
   RespWriter reply = call.reply();
   reply.Array(2);

@@ -1,4 +1,4 @@
-// The server as a whole.
+// Commands about the server as a whole.
 #include <fmt/format.h>
 
 #include <utility>
@@ -52,8 +52,8 @@ std::string ConfigSetError(std::span<const OptionChange> changes) {
   return {};
 }
 
-// If everything is synced before it is told, what was told before may not be synced yet: the reply
-// waits until it is. (If it is, or if the policy is another one, the reply does not wait.)
+// With appendfsync always, writes that were acknowledged earlier may not be synced yet: the reply
+// waits until they are. (It does not wait if they are, or with another policy.)
 void AwaitSyncOfAll(const ServerCall& call) {
   Keyspaces& keyspaces = call.state().keyspaces();
   for (uint32_t i = 0; i < keyspaces.count(); ++i) {
@@ -95,7 +95,7 @@ constexpr Subcommand kConfigSubcommands[] = {
      "Set options, all or none, until the server ends; CONFIG REWRITE makes them last.", ConfigSet},
 };
 
-// FLUSHDB and FLUSHALL take SYNC or ASYNC; both are the same here. False for anything else.
+// FLUSHDB and FLUSHALL take SYNC or ASYNC, which are the same here. False for other arguments.
 bool IsFlush(std::span<const std::string_view> args) {
   return args.size() == 1 || (args.size() == 2 && (EqualsIgnoringCase(args[1], "sync") ||
                                                    EqualsIgnoringCase(args[1], "async")));
@@ -108,7 +108,7 @@ void RunConfig(const ServerCall& call) { RunSubcommand(call); }
 std::span<const Subcommand> ConfigSubcommands() { return kConfigSubcommands; }
 
 Plan PlanDbsize(const ServerCall& call, Batch& batch) {
-  // Where there is no order, a count of everything visits no key.
+  // Without an order, a count of everything visits no key.
   const bool visits = call.engine().traits().ordered;
   if (visits && batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
   batch.Count(Range::All(), visits ? kTransactionScanKeysMax : kNoLimit);

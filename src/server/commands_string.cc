@@ -1,4 +1,4 @@
-// Values: GET and SET and their kin, counters.
+// Commands about values: GET and SET and their kin, counters.
 #include <climits>
 #include <optional>
 
@@ -13,7 +13,7 @@ namespace {
 struct SetArgs {
   Op op = Op::kPut;
   bool get = false;
-  CompareOption compare;  // with kPut only
+  CompareOption compare;  // only with kPut
   ExpiryOption expiry;
 };
 
@@ -55,7 +55,7 @@ Plan PlanAdd(const Call& call, Batch& batch, std::string_view delta) {
   return Plan::Requests();
 }
 
-// MSET and MSETNX: puts all pairs of the arguments, after the conditions.
+// MSET and MSETNX: adds the puts of all pairs, after the conditions.
 Plan PlanPairs(const Call& call, Batch& batch, bool only_if_absent) {
   const size_t words = call.args().size();
   if (words % 2 == 0) return Plan::Error(batch.scratch().Copy(WrongCountError(call.command())));
@@ -175,7 +175,7 @@ void FinishMset(const Call& call, const Batch& batch, uint32_t slot) {
 void FinishMsetNx(const Call& call, const Batch& batch, uint32_t slot) {
   const size_t pairs = call.args().size() / 2;
   if (call.Refused(batch, slot, 2 * pairs)) return;
-  // The puts come last: one of them is done only if all are.
+  // The puts come last, and one of them is done only if all are.
   const Outcome& last = batch.outcome(slot + 2 * static_cast<uint32_t>(pairs) - 1);
   call.reply().Integer(last.verdict == Verdict::kDone ? 1 : 0);
 }

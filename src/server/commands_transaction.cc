@@ -36,7 +36,7 @@ class Execution {
   }
 
  private:
-  // A queued command, planned.
+  // A queued command after planning.
   struct Step {
     AnyCall call;
     uint32_t slot;
@@ -44,7 +44,7 @@ class Execution {
   };
 
   void PlanPart(const Command& command, std::span<const std::string_view> args) {
-    // A command that adds nothing has no part; the first part begins behind the conditions.
+    // A command that adds no request has no part; the first part begins behind the conditions.
     const auto slot = static_cast<uint32_t>(batch_.size());
     if (batch_.part_begins().empty() || batch_.part_begins().back() != slot) batch_.BeginPart();
     Step& step =
@@ -55,7 +55,8 @@ class Execution {
     step.error = plan.error;
   }
 
-  // `replied_bytes`: of those before. What comes from the engine is bounded with its batch.
+  // `replied_bytes`: size of the replies before. The batch itself bounds the answers from the
+  // engine.
   void Finish(Step& step, uint64_t replied_bytes) {
     const Command& command = step.call.command();
     if (!step.error.empty()) {
@@ -81,7 +82,7 @@ template <typename AnyCall>
 void Exec(const AnyCall& call) {
   Session& session = call.session();
   if (session.transaction == nullptr) return call.Error("ERR EXEC without MULTI");
-  // Not in the session any more when the queued commands look at it.
+  // The queued commands must see a session without a transaction.
   const auto transaction = std::move(session.transaction);
   if (transaction->doomed()) {
     call.Error("EXECABORT Transaction discarded because of previous errors.");
@@ -123,8 +124,8 @@ void RunWatch(const ServerCall& call) {
   }
   const Status watched = session.watched.Add(call.engine(), keys, call.time_ms());
   if (!watched.ok()) return call.Error(watched);
-  // The reply waits for the release of what is watched, and so does every later read of this
-  // connection that may read at the released version: none sees a state from before the watch.
+  // The reply, and every later read of this connection that may read at the released version, waits
+  // until the watched values are released: none sees a state from before the watch.
   Batch batch;
   for (const std::string_view key : keys) {
     batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key, .other = {}});
@@ -133,7 +134,7 @@ void RunWatch(const ServerCall& call) {
   call.reply().SimpleString("OK");
 }
 
-// In a transaction it does nothing, as in Redis: EXEC has judged the watches already.
+// UNWATCH in a transaction does nothing, as in Redis: EXEC has judged the watches already.
 void RunUnwatch(const Call& call) {
   call.session().watched.Clear();
   call.reply().SimpleString("OK");

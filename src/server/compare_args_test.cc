@@ -16,7 +16,7 @@ std::string Text(Digest digest) {
   return {text.data(), text.size()};
 }
 
-// Goal: a digest is what everybody's XXH3 prints, so that clients can compute it themselves.
+// Goal: a digest is what every XXH3 prints, so that clients can compute it themselves.
 // Method: the published value for no bytes; the order of the halves, by hand.
 TEST(CompareArgs, DigestsHaveTheCanonicalForm) {
   EXPECT_EQ(Text(DigestOf("")), "99aa06d3014798d86001c324468d497f");

@@ -34,7 +34,7 @@ std::optional<std::string> AsText(const toml::node& node) {
   return text;
 }
 
-// Where a position of toml++ is in the text: its columns count characters of UTF-8.
+// The offset of a position of toml++ in the text: its columns count UTF-8 characters.
 size_t OffsetOf(std::string_view text, const toml::source_position& position) {
   size_t at = 0;
   for (toml::source_index line = 1; line < position.line; ++line) at = text.find('\n', at) + 1;
@@ -50,7 +50,7 @@ std::string_view LineOf(std::string_view text, toml::source_index number) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// What somebody meant who wrote this line, which is no TOML; empty if that is not known.
+// Guesses what the author of this line, which is not TOML, meant; empty if there is no guess.
 std::string HintFor(const std::string& path, std::string_view line) {
   if (LooksLikeRedisConfig(line)) {
     return fmt::format(
@@ -75,7 +75,8 @@ Status SetFromNode(ServerOptions& options, std::string_view name, const toml::no
   return SetOption(options, name, *text);
 }
 
-// Sets what the file sets. *error says why not, without the file's name; nothing is half set.
+// Sets the options of the file. If that fails, *error has the reason, without the file's name, and
+// nothing is set.
 Status SetFromTable(ServerOptions& options, const toml::table& table, std::string* error) {
   ServerOptions changed = options;
   for (const auto& [key, node] : table) {
@@ -88,7 +89,7 @@ Status SetFromTable(ServerOptions& options, const toml::table& table, std::strin
   return {};
 }
 
-// The nodes that set the option: names ignore case.
+// The nodes that set the option; their names are in upper or lower case.
 std::vector<const toml::node*> NodesOf(const toml::table& table, std::string_view name) {
   std::vector<const toml::node*> nodes;
   for (const auto& [key, node] : table) {
@@ -97,8 +98,8 @@ std::vector<const toml::node*> NodesOf(const toml::table& table, std::string_vie
   return nodes;
 }
 
-// Whether a server that is started with the file `text` has these values of what CONFIG SET can
-// change.
+// Whether a server that is started with the file `text` has the same values of the options that
+// CONFIG SET can change.
 bool Gives(std::string_view text, const ServerOptions& options) {
   const toml::parse_result parsed = toml::parse(text);
   ServerOptions loaded;

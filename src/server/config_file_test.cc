@@ -54,7 +54,7 @@ TEST_F(ConfigFile, SetsEveryType) {
   EXPECT_EQ(options_.maxclients, ServerOptions{}.maxclients);
 }
 
-// Goal: whatever is wrong with a file, the error names the line and nothing is half set.
+// Goal: whatever is wrong with a file, the error names the line and no option is changed.
 TEST_F(ConfigFile, ErrorsNameTheLineAndChangeNothing) {
   const struct {
     std::string_view bytes, error;
@@ -77,7 +77,7 @@ TEST_F(ConfigFile, ErrorsNameTheLineAndChangeNothing) {
   }
 }
 
-// Goal: two mistakes that many make are answered with what to write instead.
+// Goal: two common mistakes are answered with what to write instead.
 TEST_F(ConfigFile, SaysWhatWasMeant) {
   EXPECT_FALSE(Load("port = 1\nmaxmemory = 1gb\n").ok());
   EXPECT_THAT(error_, HasSubstr(":2: "));

@@ -20,7 +20,7 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-// The first line, taken off the text.
+// Takes the first line off the text and returns it.
 std::string_view TakeLine(std::string_view& text) {
   const size_t end = std::min(text.find('\n'), text.size());
   const std::string_view line = text.substr(0, end);
@@ -28,7 +28,7 @@ std::string_view TakeLine(std::string_view& text) {
   return line;
 }
 
-// A basic string of TOML.
+// `value` as a basic string of TOML.
 std::string Quote(std::string_view value) {
   std::string text = "\"";
   for (const char c : value) {
@@ -99,7 +99,7 @@ std::optional<std::vector<std::string>> RedisWords(std::string_view line) {
   return words;
 }
 
-// Directives of Redis that ask for nothing, if they have this value: it is how Skep is anyway.
+// Directives of Redis that need nothing if they have this value: Skep is always so.
 struct NothingToDo {
   std::string_view name, value;
 };
@@ -126,7 +126,7 @@ bool IsNothingToDo(const std::vector<std::string>& words) {
   return false;
 }
 
-// Redis binds to "*" and "::*" for all addresses, and a "-" before one allows it to be missing.
+// Redis binds to "*" and "::*" for all addresses; a "-" before an address allows it to be missing.
 std::string BindAddress(std::string_view word) {
   if (word.starts_with('-')) word.remove_prefix(1);
   if (word == "*") return "0.0.0.0";
@@ -148,7 +148,7 @@ class RedisConfig {
   }
 
   std::string Finish() {
-    // Where Redis keeps no file, a store in memory is what was asked for.
+    // A Redis that writes no file keeps its data in memory only, and so should Skep.
     const bool is_in_memory = has_dir_ && appendonly_ == "no" && options_.save.empty();
     if (is_in_memory) {
       notes_ +=
@@ -175,7 +175,7 @@ class RedisConfig {
     Keep(fmt::format("# {}", line));
   }
 
-  // Why not; empty if it is set.
+  // Sets an option from a directive. Returns why not; empty if it is set.
   std::string Set(const std::vector<std::string>& words) {
     const OptionInfo* option = FindOption(words[0]);
     if (option == nullptr) return "skep-server has no such option";
@@ -186,7 +186,7 @@ class RedisConfig {
     }
     if (option->name == "appendonly") {
       appendonly_ = value;
-      return {};  // of a store with `dir` there is no other way
+      return {};  // a store with `dir` always appends
     }
     if (option->name == "save") value = AddSavePoint(value);
     const Status s = option->set(options_, value);
@@ -196,7 +196,7 @@ class RedisConfig {
   }
 
   // Each `save` adds a point to those before it, but the first one replaces the default, and an
-  // empty one forgets all.
+  // empty one removes all.
   std::string AddSavePoint(const std::string& value) {
     const std::string before = has_save_ ? options_.save : "";
     has_save_ = true;

@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// The options that a text sets, read as a file is.
+// The options that a text sets, read as a file.
 ServerOptions Load(const std::string& text) {
   const std::string path =
       testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + ".toml";
@@ -41,8 +41,8 @@ ServerOptions Unusual() {
   return options;
 }
 
-// Goal: a printed file sets the options that it was printed of. Every option is there; one that
-// has its default is a comment, which is right when its # is taken away.
+// Goal: a printed file sets the options that it was made from. Every option is in it; one that has
+// its default is in a comment, which is right once its # is removed.
 TEST(ConfigText, PrintsWhatIsRead) {
   for (const ServerOptions& options : {ServerOptions{}, Unusual()}) {
     const std::string text = PrintConfig(options);
@@ -62,8 +62,8 @@ TEST(ConfigText, PrintsWhatIsRead) {
   }
 }
 
-// Goal: a file that is rewritten has the new values of what CONFIG SET can change in their places,
-// and keeps everything else to the byte.
+// Goal: a file that is rewritten has the new values of the options that CONFIG SET can change in
+// their places, and keeps everything else to the byte.
 TEST(ConfigText, RewritesInPlace) {
   const std::string text =
       "# mine, \xc3\xa9\n"
@@ -76,7 +76,7 @@ TEST(ConfigText, RewritesInPlace) {
   ServerOptions options = Load(text);
   EXPECT_EQ(*RewriteConfig(text, options), text);
 
-  options.port = 9;  // cannot be changed, so it is not written
+  options.port = 9;  // CONFIG SET cannot change it, so it is not written
   options.timeout = 0;
   options.requirepass = "x\"y";
   options.save = "1 1";
@@ -101,8 +101,8 @@ TEST(ConfigText, RewritesInPlace) {
   EXPECT_EQ(*RewriteConfig("", ServerOptions{}), "");
 }
 
-// Goal: a file is never rewritten so that a server does not start with it, or starts with other
-//   values: names ignore case, the last of several counts, and not every text can be one of TOML.
+// Goal: no rewritten file stops a server from starting, or gives it other values: names ignore
+// case, the last of several counts, and not every text can be written in TOML.
 TEST(ConfigText, WhatIsRewrittenCanBeLoaded) {
   ServerOptions options;
   options.maxmemory = uint64_t{2} << 30;
@@ -118,7 +118,8 @@ TEST(ConfigText, WhatIsRewrittenCanBeLoaded) {
   EXPECT_EQ(Load(*RewriteConfig("", options)), options);
 }
 
-// Goal: of a redis.conf, what has a meaning here is taken, and what has not is named with its line.
+// Goal: of a redis.conf, directives that have a meaning here are translated, the others are named
+// with their lines.
 TEST(ConfigText, ConvertsRedis) {
   const std::string text = ConvertRedisConfig(
       "# Redis configuration file\n"
@@ -154,7 +155,7 @@ TEST(ConfigText, ConvertsRedis) {
   EXPECT_THAT(text, Not(HasSubstr("daemonize:")));
   EXPECT_THAT(text, HasSubstr("\n# Redis configuration file\n"));
 
-  // A cache: nothing is kept, so nothing is to be kept here.
+  // A cache in Redis keeps nothing on disk, so neither does Skep.
   const std::string cache = ConvertRedisConfig("dir /x\nsave \"\"\nappendonly no\n");
   EXPECT_EQ(Load(cache).dir, "");
   EXPECT_THAT(cache, HasSubstr("dir: not taken"));

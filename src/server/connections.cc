@@ -13,11 +13,11 @@
 namespace skep {
 namespace {
 
-constexpr size_t kIdleCapacityMax = 1024;  // of an idle connection's buffers, each
+constexpr size_t kIdleCapacityMax = 1024;  // capacity of each buffer of an idle connection
 constexpr uint64_t kEvictionPauseMs = 100;
-constexpr uint64_t kDrainMs = 1000;  // for replies to be taken at the end
+constexpr uint64_t kDrainMs = 1000;  // time for peers to take their replies at the end
 
-// Whether its replies are within client-output-buffer-limit.
+// Whether the session's replies are within client-output-buffer-limit.
 bool KeepsOutputLimit(Session& session, const TurnContext& turn) {
   const OutputLimit& limit = turn.options().client_output_buffer_limit.normal;
   const uint64_t unsent = session.unsent();
@@ -29,14 +29,14 @@ bool KeepsOutputLimit(Session& session, const TurnContext& turn) {
          turn.monotonic_ms() <= session.over_soft_ms + limit.soft_seconds * uint64_t{1000};
 }
 
-// How much may be read at once where there is so much room; of a stranger one byte more than may
-// be kept, which tells that it is too much.
+// How many bytes may be read at once into `room` bytes. A stranger may send one byte more than is
+// kept, which shows that its input is too long.
 size_t ReadBytes(const Session& session, const TurnContext& turn, size_t room) {
   if (!turn.IsStranger(session)) return room;
   return std::min(room, kStrangerBytesMax + 1 - session.in.size());
 }
 
-// Drops what was sent from its replies.
+// Drops the bytes of `out` that were sent.
 void DropSent(Session& session) {
   if (session.unsent() == 0) {
     session.out_base += session.out.size();
@@ -56,7 +56,7 @@ void Shrink(std::string& buffer) {
   if (buffer.capacity() > kIdleCapacityMax) std::string().swap(buffer);
 }
 
-// ---- They come ----
+// ---- Adopting ----
 
 void Connections::Adopt(std::unique_ptr<Stream> stream) {
   {
@@ -88,7 +88,7 @@ bool Connections::AdoptNew() {
   return !streams.empty();
 }
 
-// ---- They send ----
+// ---- Reading ----
 
 size_t Connections::Read(Session& session, std::span<char> room) {
   return Received(session,
@@ -141,7 +141,7 @@ void Connections::FinishInput(Session& session) {
   if (session.closing) Queue(session);
 }
 
-// ---- They are sent to ----
+// ---- Sending ----
 
 void Connections::Queue(Session& session) {
   if (!session.queued) (session.port == nullptr ? queued_ : queued_datagrams_).push_back(&session);
@@ -214,7 +214,7 @@ void Connections::UpdateInterest(Session& session) {
   if (!poller_.Change(*session.stream, &session, read, write).ok()) MarkClosed(session);
 }
 
-// ---- What they take ----
+// ---- Accounts ----
 
 void Connections::Charge(Session& session, uint64_t bytes) {
   MemoryBudget& budget = state_.keyspaces().budget();
@@ -243,7 +243,7 @@ void Connections::UpdateAccount(Session& session) {
   session.info->watched.store(session.watched.size(), std::memory_order_relaxed);
 }
 
-// ---- They go ----
+// ---- Closing ----
 
 void Connections::MarkClosed(Session& session) {
   if (!session.closed) closed_.push_back(&session);
@@ -262,8 +262,8 @@ void Connections::MarkEnded() {
   }
 }
 
-// If nobody can be closed, it is tried again with the next upkeep, or once there may be a large
-// reply: to look costs time with the number of clients.
+// If no client could be closed, the next try is after a pause, or once a turn has done much work
+// and may have made a large reply: a try takes time with the number of clients.
 void Connections::EvictLargest() {
   const uint64_t bytes_max = turn_.client_bytes_max();
   if (bytes_max == 0 || state_.clients().bytes() <= bytes_max) return;
@@ -283,12 +283,12 @@ void Connections::Upkeep() {
   if (options.timeout == 0 && !has_soft_limit && !draining_) return;
   for (auto& [id, session] : sessions_) {
     if (IsOverdue(*session)) MarkClosed(*session);
-    if (!session->closed && session->over_soft_ms != 0) Queue(*session);  // and is looked at again
+    if (!session->closed && session->over_soft_ms != 0) Queue(*session);  // to check the limit
   }
 }
 
-// A client that does not take its replies is as idle as one that sends nothing. One that waits for
-// the server is not: its task works, or its command or its replies wait for a gate.
+// A client that does not take its replies is as idle as one that sends nothing. A client that waits
+// for the server is not: its task works, or its command or its replies wait for a gate.
 bool Connections::IsOverdue(const Session& session) const {
   const uint64_t now_ms = turn_.monotonic_ms();
   if (draining_) return now_ms >= drain_until_ms_;
@@ -303,7 +303,7 @@ void Connections::Drain() {
   draining_ = true;
   drain_until_ms_ = state_.environment().clock.MonotonicMs() + kDrainMs;
   for (auto& [id, session] : sessions_) {
-    // A long reply is cut; commands that were begun are done.
+    // A long reply is cut; but commands that were begun are done.
     if (session->task != nullptr && session->task->is_of_one_command()) MarkClosed(*session);
     session->closing = true;
     UpdateInterest(*session);

@@ -2,12 +2,12 @@
 // session that is reaped.
 //
 //   Adopt, AdoptNew    another thread gives a stream; the next turn makes a session of it
-//   Read               once a turn, a bounded piece. Its back-pressure is UpdateInterest: what is
-//                      paused is not read, and its unread bytes stay in the kernel
-//   Queue, Send        one write a connection a turn: what the gates have released
-//   Resume             it may go on with the input it has
-//   MarkClosed, Reap   whatever finds that a connection is to end marks it; at the end of the turn
-//                      the worker lets all rooms forget it, and it is reaped
+//   Read               once a turn, a bounded piece. UpdateInterest is the back-pressure: a paused
+//                      session is not read, and its unread bytes stay in the kernel
+//   Queue, Send        one write a connection a turn, of the bytes that the gates have released
+//   Resume             the session may go on with the input it has
+//   MarkClosed, Reap   a connection that is to end is marked; at the end of the turn the worker
+//                      lets all rooms forget it, and it is reaped
 //
 // Strangers: a connection that must log in and has not is read and answered in pieces of
 // kStrangerBytesMax. It is closed if a command is longer, or if it does not take its replies.
@@ -15,7 +15,7 @@
 // Invariants. True between calls.
 //   C1  session.queued is true if and only if the session is listed as queued.
 //   C2  A closed session is listed once as closed, and is not sent to.
-//   C3  Of every session the memory budget holds charged_bytes, the clients' memory counted_bytes.
+//   C3  The memory budget holds charged_bytes of every session, the clients' memory counted_bytes.
 //
 // Callers: the worker and its rooms (worker.h). Sessions of datagrams are queued here, too; their
 // port sends to them (datagram_port.h).
@@ -43,7 +43,7 @@ namespace skep {
 
 class ServerState;
 
-// Empties it, and gives its memory back if it is more than an idle connection is to hold.
+// Empties the buffer, and frees its memory if that is more than an idle connection is to hold.
 void Shrink(std::string& buffer);
 
 class Connections {
@@ -51,63 +51,64 @@ class Connections {
   static constexpr size_t kReadBytes = 64 * 1024;     // at most, from a connection in a turn
   static constexpr size_t kReadBytesMin = 16 * 1024;  // at least, if the connection has them
 
-  // All must outlive it.
+  // All arguments must outlive the connections.
   Connections(ServerState& state, WorkerPool& pool, TurnContext& turn, Poller& poller)
       : state_(state), pool_(pool), turn_(turn), poller_(poller) {}
 
-  // Any thread. The caller wakes the worker.
+  // Called by any thread, which then wakes the worker.
   void Adopt(std::unique_ptr<Stream> stream);
   size_t count() const { return count_.load(std::memory_order_relaxed); }
 
-  // Makes sessions of the streams that were given. Returns whether there were any.
+  // Makes sessions of the adopted streams. Returns whether there were any.
   bool AdoptNew();
   size_t size() const { return sessions_.size(); }
 
-  // Reads once into `room`, while nothing is kept of its input. Returns how many bytes came; 0 also
+  // Reads once into `room`, if no input of the session is kept. Returns how many bytes came; 0 also
   // if the peer has finished or the stream broke.
   size_t Read(Session& session, std::span<char> room);
-  // Reads once to the end of what is kept of its input: the rest of a large argument goes where it
+  // Reads once to the end of the session's kept input: the rest of a large argument goes where it
   // will stay. Returns as Read.
   size_t ReadMore(Session& session);
-  // What follows from the input that is left after what could be dispatched was.
+  // Acts on the input that is left after all possible commands were dispatched.
   void FinishInput(Session& session);
 
-  // Its replies leave at the end of the turn, as far as they may.
+  // The session's replies leave at the end of the turn, as far as they may.
   void Queue(Session& session);
-  // The queued sessions of datagrams, which are queued no more.
+  // Returns the queued sessions of datagrams, and takes them off the queue.
   std::vector<Session*> TakeQueuedDatagrams();
-  // The reply of this one, if it is queued, does not leave.
+  // Takes a datagram's session off the queue, if it is there: its reply does not leave.
   void UnqueueDatagram(Session& session);
-  // Sends to all that are queued. Sessions whose peer has read enough for their task to go on are
-  // returned.
+  // Sends to all queued sessions. Returns those whose peer has read enough for their task to go on.
   std::vector<Session*> Send();
 
   void Resume(Session& session) { resumed_.push_back(&session); }
   bool has_resumed() const { return !resumed_.empty(); }
   std::vector<Session*> TakeResumed() { return std::exchange(resumed_, {}); }
 
-  // Tells the poller what is wanted of the stream now.
+  // Tells the poller which events of the stream are wanted now.
   void UpdateInterest(Session& session);
   // Charges what the session holds to the memory budget and to the clients' memory.
   void UpdateAccount(Session& session);
-  // Charges so many bytes to the memory budget, instead of what was charged before.
+  // Sets the bytes that the session has charged to the memory budget.
   void Charge(Session& session, uint64_t bytes);
 
   void MarkClosed(Session& session);
-  // Those that CLIENT KILL, or maxmemory-clients, is about.
+  // Marks the sessions that CLIENT KILL or maxmemory-clients ends.
   void MarkEnded();
   // Ends the largest clients of all workers while all together exceed maxmemory-clients.
   void EvictLargest();
-  // Now and then: what no event asks for. Those are closed that were idle for too long.
+  // Called now and then, for things that no event announces: closes sessions that were idle for too
+  // long.
   void Upkeep();
-  // Ends all connections once their replies are sent, and those that were not taken in a second.
+  // Ends all connections once their replies are sent, or after a second if the peer does not take
+  // them.
   void Drain();
   bool drained() const { return draining_ && sessions_.empty(); }
 
   bool has_closed() const { return !closed_.empty(); }
-  // Destroys the closed sessions, of which nobody knows any more.
+  // Destroys the closed sessions, which every other room has forgotten.
   void Reap();
-  // At the end: all of them.
+  // Called at the end of the worker.
   void MarkAllClosed();
 
  private:
@@ -123,9 +124,9 @@ class Connections {
   std::vector<Session*> queued_;
   std::vector<Session*> queued_datagrams_;
   std::vector<Session*> resumed_;
-  std::vector<Session*> unstalled_;  // while Send() runs: their tasks may go on
+  std::vector<Session*> unstalled_;  // used by Send(): their tasks may go on
   std::vector<Session*> closed_;
-  uint64_t ended_version_ = 0;  // of the clients, when MarkEnded() looked
+  uint64_t ended_version_ = 0;  // the registry's, when MarkEnded() looked last
   uint64_t next_eviction_ms_ = 0;
   bool draining_ = false;
   uint64_t drain_until_ms_ = 0;

@@ -11,7 +11,7 @@
 namespace skep {
 namespace {
 
-// Another file takes the name when it is whole and on the disk.
+// Writes another file, which takes the name when it is whole and on the disk.
 Status ReplaceFile(FileSystem& files, const std::string& path, std::string_view text) {
   const std::string temporary = path + ".tmp";
   auto file = files.Open(temporary, FileSystem::Mode::kCreate);
@@ -26,7 +26,7 @@ Status ReplaceFile(FileSystem& files, const std::string& path, std::string_view 
   return files.SyncDirectory(slash == std::string::npos ? "." : path.substr(0, slash + 1));
 }
 
-// Sets one option of `changed`. Returns why it cannot be set; empty if it was.
+// Sets one option of `changed`. Returns why it cannot be set; empty if it was set.
 std::string Change(const ServerOptions& now, const OptionChange& change, ServerOptions& changed) {
   const Status s = SetOption(changed, change.first, change.second);
   if (!s.ok()) return s.what();
@@ -64,7 +64,8 @@ std::string CurrentOptions::Set(std::span<const OptionChange> changes,
 
 std::string CurrentOptions::Rewrite(FileSystem& files) {
   const MutexLock lock(file_mutex_);
-  // As of now: another thread that waited for the lock writes what is newer.
+  // The options are read after the lock was taken, so that the thread that writes last writes the
+  // newest ones.
   const ServerOptions options = Get();
   if (options.config_file.empty()) return "The server is running without a config file";
   const auto refuse = [](const Status& s) {

@@ -1,5 +1,5 @@
-// current_options.h: a server's options as they are now: CONFIG SET changes them, CONFIG REWRITE
-// writes them into the file that they came from.
+// current_options.h: the present values of a server's options: CONFIG SET changes them, CONFIG
+// REWRITE writes them into the file that they came from.
 //
 // Thread-safe. A worker keeps a copy and looks at version() once a turn: a load, no lock.
 #pragma once
@@ -29,12 +29,12 @@ class CurrentOptions {
   // Changes whenever the options do.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
-  // Sets options by name, all or none, and calls `apply` with what they are then, before anybody
-  // sees them. Returns why not, as CONFIG SET says it; empty if it was done.
+  // Sets options by name, all or none, and calls `apply` with the new options before any thread
+  // sees them. Returns an error as CONFIG SET says it; empty if it was done.
   std::string Set(std::span<const OptionChange> changes,
                   const std::function<void(const ServerOptions&)>& apply);
   // Brings the file that the options were read from up to date (config_file.h), at once or not at
-  // all. Returns why not, as CONFIG REWRITE says it; empty if it was done.
+  // all. Returns an error as CONFIG REWRITE says it; empty if it was done.
   std::string Rewrite(FileSystem& files);
 
  private:

@@ -8,7 +8,7 @@
 namespace skep {
 namespace {
 
-// One piece: what is done without letting other connections in.
+// Limits of one piece, during which other connections wait.
 constexpr uint32_t kChunkVisits = 4096;
 constexpr size_t kChunkBytes = 256 * 1024;
 

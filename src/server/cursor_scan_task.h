@@ -1,9 +1,9 @@
 // cursor_scan_task.h: KEYS of a keyspace without order.
 //
 // There is no version to read at, so the keys are collected before the first of them is sent: a
-// RESP array starts with its length. A key that is there all the while is in the reply exactly
-// once, one that is not, once or not at all. Other connections are served between the pieces of
-// both passes. Memory: collected_reply.h.
+// RESP array begins with its length. A key that is present all the while is in the reply exactly
+// once, any other key once or not at all. Other connections are served between the pieces of both
+// passes. Memory: collected_reply.h.
 #pragma once
 
 #include <cstddef>

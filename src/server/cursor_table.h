@@ -1,7 +1,8 @@
-// cursor_table.h: what the server keeps of scans that clients carry on from call to call.
+// cursor_table.h: the state that the server keeps for scans that clients carry on from call to
+// call.
 //
 // SCAN gives a client a number, and the state is here; a KSCAN carries its state itself
-// (scan_token.h), and only the pin of its version is here. Either is bounded in count, bytes and
+// (scan_token.h), and only the pin of its version is here. Both are bounded in count, bytes and
 // time, and each client has a fair share.
 //
 //   Put(s0)             7              7
@@ -13,11 +14,11 @@
 // have 63 bits, since some clients read a signed number.
 //
 // Fairness: an entry belongs to the client that put it, or has used it last. When there is no room
-// for a new one, the client that has the most bytes, the new one included, loses the entry that it
-// has not used for the longest time: who asks, if it is among several; else, of several, the one
-// whose entry was not used for the longest time. So who begins scans for ever drops scans of its
-// own. What clients leave behind that have gone counts as one client's: to come again and again
-// gives no larger share.
+// for a new entry, the client that has the most bytes, the new entry included, loses the entry that
+// it has not used for the longest time. If several have the most, it is the client that asks, if it
+// is among them, else the one whose entry was not used for the longest time. So a client that
+// begins scans for ever drops scans of its own. The entries of clients that have gone count as one
+// client's: coming again and again gives no larger share.
 //
 // Invariants, whenever the lock is free.
 //   C1  by_number_, recent_ and the uses of all owners_ hold the same entries; bytes_ is the sum of
@@ -26,8 +27,8 @@
 //       the same order.
 //   C3  an entry's parent and child, if not 0, are in the table and name it in turn.
 //   C4  no entry has both a parent and a child: a scan keeps at most two.
-//   C5  at most entries_max entries, at most owner_entries_max of a client that is there, and at
-//       most bytes_max bytes or one entry.
+//   C5  at most entries_max entries, at most owner_entries_max of a client that is connected, and
+//       at most bytes_max bytes or one entry.
 //   C6  greed_ has the Greed of each owner, and there is no owner without entries.
 //
 // Thread safety: any thread may call anything. The states that leave the table are destroyed
@@ -56,7 +57,7 @@ struct CursorLimits {
   size_t owner_entries_max = SIZE_MAX;
 };
 
-// T is what Find copies: make it small, or a std::shared_ptr to a state that does not change.
+// Find copies T: make it small, or a std::shared_ptr to a state that does not change.
 template <typename T>
 class CursorTable {
  public:
@@ -67,8 +68,8 @@ class CursorTable {
   }
 
   // Keeps `state`, which counts as `bytes`, for the client `owner` (not 0), and returns its number:
-  // never 0, below 2^63. `parent` is the number the scan went on from, 0 if it has just begun; what
-  // that scan kept beside the parent is dropped. Makes room as the head of this file says.
+  // never 0, below 2^63. `parent` is the number the scan went on from, 0 if it has just begun; any
+  // other state of that scan but the parent's is dropped. Makes room as the head of this file says.
   uint64_t Put(T state, size_t bytes, uint64_t now_ms, uint64_t owner, uint64_t parent = 0) {
     Entries dropped;
     const MutexLock lock(mutex_);
@@ -107,12 +108,12 @@ class CursorTable {
     const auto found = by_number_.find(number);
     if (found == by_number_.end()) return std::nullopt;
     Touch(found->second, owner);
-    // The entry itself is the owner's latest.
+    // The entry found is the owner's latest, so it stays.
     LimitOwner(owner, limits_.owner_entries_max, dropped);
     return found->second->state;
   }
 
-  // Drops all the scan keeps that `number` belongs to. Nothing happens if there is none.
+  // Drops all states of the scan that `number` belongs to. Nothing happens if there is none.
   void EraseScan(uint64_t number) {
     Entries dropped;
     const MutexLock lock(mutex_);
@@ -123,7 +124,7 @@ class CursorTable {
     Drop(number, dropped);
   }
 
-  // The client has gone: its scans may be carried on by another one.
+  // The client has gone: another one may carry its scans on.
   void Leave(uint64_t owner) {
     const MutexLock lock(mutex_);
     const auto at = owners_.find(owner);
@@ -141,7 +142,7 @@ class CursorTable {
   }
 
   // Drops at most `entries_max` states that were not used for ttl_ms; returns how many. Find never
-  // gives one of those, so this only gives memory back while nobody calls Put or Find.
+  // returns such a state, so this only frees memory while nobody calls Put or Find.
   size_t Expire(uint64_t now_ms, size_t entries_max) {
     Entries dropped;
     const MutexLock lock(mutex_);
@@ -164,10 +165,10 @@ class CursorTable {
   }
 
  private:
-  static constexpr uint64_t kGone = 0;  // owner of what is left behind
+  static constexpr uint64_t kGone = 0;  // owner of the entries of clients that have gone
 
   struct Use {
-    uint64_t order;  // uses_ when it happened
+    uint64_t order;  // the value of uses_ when it happened
     uint64_t number;
   };
   struct Owner {
@@ -175,7 +176,7 @@ class CursorTable {
     size_t bytes = 0;
   };
   using Owners = std::unordered_map<uint64_t, Owner>;
-  // The greatest one loses an entry when there is no room.
+  // The owner with the greatest Greed loses an entry when there is no room.
   struct Greed {
     size_t bytes;
     uint64_t unused;  // the longer ago the use of the owner's oldest entry, the more
@@ -189,7 +190,7 @@ class CursorTable {
     size_t bytes = 0;
     uint64_t last_used_ms = 0;
     uint64_t owner = kGone;
-    typename std::list<Use>::iterator use = {};  // in the owner's
+    typename std::list<Use>::iterator use = {};  // the entry's place in its owner's list
     T state;
   };
   using Entries = std::list<Entry>;
@@ -234,7 +235,7 @@ class CursorTable {
     return {.bytes = of.bytes, .unused = UINT64_MAX - oldest, .owner = owner.first};
   }
 
-  // Moves the entry, if there is one, to `dropped`, and cuts its links.
+  // Moves the entry, if it exists, to `dropped`, and cuts its links.
   void Drop(uint64_t number, Entries& dropped) SKEP_REQUIRES(mutex_) {
     const auto found = by_number_.find(number);
     if (found == by_number_.end()) return;
@@ -266,7 +267,7 @@ class CursorTable {
     }
   }
 
-  // Leaves the owner its latest `entries_max` entries.
+  // Leaves the owner only its latest `entries_max` entries.
   void LimitOwner(uint64_t owner, size_t entries_max, Entries& dropped) SKEP_REQUIRES(mutex_) {
     for (auto own = owners_.find(owner);
          own != owners_.end() && own->second.uses.size() > entries_max; own = owners_.find(owner)) {
@@ -285,7 +286,7 @@ class CursorTable {
   const CursorLimits limits_;
   Random& random_;
 
-  mutable Mutex mutex_;  // guards all below, and random_
+  mutable Mutex mutex_;  // also guards random_
   uint64_t ttl_ms_ SKEP_GUARDED_BY(mutex_);
   uint64_t now_ms_ SKEP_GUARDED_BY(mutex_) = 0;  // the latest time any caller gave
   size_t bytes_ SKEP_GUARDED_BY(mutex_) = 0;

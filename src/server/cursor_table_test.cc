@@ -23,7 +23,7 @@ CursorLimits Limits(size_t entries_max, size_t bytes_max) {
   return {.entries_max = entries_max, .bytes_max = bytes_max};
 }
 
-// The contracts of the header over a plain list, the entry used least recently first.
+// The contracts of the header, implemented on a plain list, the entry used least recently first.
 class Model {
  public:
   explicit Model(const CursorLimits& limits) : limits_(limits) {}
@@ -100,8 +100,8 @@ class Model {
     entry->owner = owner;
     std::rotate(entry, entry + 1, entries_.end());
   }
-  // With `more` bytes of the one that asks. Of several the one that asks, if it has an entry, else
-  // the one of the entry that was used the longest ago.
+  // The owner with the most bytes, `more` bytes of the asking one included. Of several the asking
+  // one, if it has an entry, else the one with the entry that was used the longest ago.
   uint64_t Greediest(uint64_t asks, size_t more) const {
     std::map<uint64_t, size_t> bytes;
     for (const Entry& entry : entries_) bytes[entry.owner] += entry.bytes;
@@ -180,7 +180,7 @@ TEST(CursorTable, AgreesWithModel) {
   EXPECT_GT(found, 1000);
 }
 
-// Goal: who begins scans for ever ends none but its own.
+// Goal: a client that begins scans for ever ends no scans but its own.
 // Method: some clients have a scan each, of the same size; another one, which came before or after
 // them, begins a thousand times as many as there is room for. So does one that comes as a new
 // client each time, and leaves.
@@ -208,10 +208,10 @@ TEST(CursorTable, GreedCostsOnlyTheGreedy) {
   }
 }
 
-// Goal: where each of very many clients has one scan, one of them that begins another pays with its
-//   own, and a client that has just come keeps its only one.
+// Goal: where each of very many clients has one scan, a client that begins another loses its own,
+// and a client that has just come keeps its only one.
 // Method: as many clients as there is room for, and one more, which came last; each of the others
-//   begins again and again.
+// begins again and again.
 TEST(CursorTable, ManyWithOneEachLeaveANewcomerItsOnlyOne) {
   constexpr uint64_t kRoom = 64;
   SeededRandom random(1);
@@ -219,7 +219,7 @@ TEST(CursorTable, ManyWithOneEachLeaveANewcomerItsOnlyOne) {
   for (uint64_t owner = 1; owner <= kRoom; ++owner) table.Put(0, 10, 0, owner);
   const uint64_t scan = table.Put(7, 10, 0, kRoom + 1);
   for (uint64_t round = 0; round < 100; ++round) {
-    // The first one has lost its scan to the newcomer.
+    // The first client has lost its scan to the newcomer.
     for (uint64_t owner = 2; owner <= kRoom; ++owner) table.Put(0, 10, 0, owner);
   }
   EXPECT_EQ(table.Find(scan, 0, kRoom + 1), 7u);
@@ -241,15 +241,15 @@ TEST(CursorTable, WhoCarriesOnTheScansOfOthersHasNoMoreThanItsLimit) {
   EXPECT_EQ(table.Find(numbers[19], 0, kMe), 19);
 }
 
-// Goal: a scan whose client has gone, as those of pools do, is carried on by another one, and is
-// that one's from then on.
+// Goal: a scan whose client has gone, as those of pools do, can be carried on by another client,
+// and then belongs to that one.
 TEST(CursorTable, AScanMovesToWhoCarriesItOn) {
   SeededRandom random(1);
   CursorTable<int> table(Limits(3, 1000), kTtlMs, random);
   const uint64_t number = table.Put(7, 10, 0, 1);
   table.Leave(1);
   EXPECT_EQ(table.Find(number, 0, 2), 7);
-  table.Leave(1);  // of a client that has nothing
+  table.Leave(1);  // a client that has nothing leaves
   for (int i = 0; i < 10; ++i) table.Put(i, 10, 0, 3);
   EXPECT_EQ(table.Find(number, 0, 2), 7);
   for (int i = 0; i < 2; ++i) table.Put(i, 10, 0, 2);
@@ -286,7 +286,7 @@ TEST(CursorTable, ATimeFromThePastChangesNothing) {
   EXPECT_EQ(table.Find(number, 500 + kTtlMs - 1, kMe), 7);
 }
 
-// Goal: clean-up is bounded by what it is asked for.
+// Goal: clean-up drops no more entries than it was asked to.
 TEST(CursorTable, ExpireIsBounded) {
   SeededRandom random(1);
   CursorTable<int> table(Limits(100, 1000), kTtlMs, random);
@@ -298,7 +298,7 @@ TEST(CursorTable, ExpireIsBounded) {
   EXPECT_EQ(table.bytes(), 0u);
 }
 
-// Goal: a state may take its time to go, or call the table: it is destroyed outside the lock.
+// Goal: a state is destroyed outside the lock, so its destruction may take long, or call the table.
 // Method: states whose destruction asks for the table's size; under the lock that would never end.
 TEST(CursorTable, StatesAreDestroyedOutsideTheLock) {
   SeededRandom random(1);

@@ -7,7 +7,7 @@
 namespace skep {
 namespace {
 
-constexpr size_t kKeptCapacityMax = 1024;  // of a session's buffer between messages
+constexpr size_t kKeptCapacityMax = 1024;  // capacity of a session's buffer between messages
 
 }  // namespace
 
@@ -29,7 +29,7 @@ Session* DatagramPort::Admit(const DatagramPeer& peer, const packed::DatagramHea
     DatagramSession& made = *pool_.emplace_back(std::make_unique<DatagramSession>());
     made.packed = std::make_unique<PackedSession>(0);
     made.port = this;
-    made.authenticated = false;  // no login comes as a datagram
+    made.authenticated = false;  // a login cannot come as a datagram
     made.has_logged_in = false;
     free_.push_back(&made);
   }

@@ -1,14 +1,14 @@
-// datagram_port.h: where a worker gets messages of the packed protocol without connections.
+// datagram_port.h: messages of the packed protocol that reach a worker without a connection.
 //
-//   Receive   what came in one system call
-//   Admit     a message has a session of its own, from a pool: it is dispatched like one of a
+//   Receive   takes the datagrams that came, in one system call
+//   Admit     gives a message a session of its own, from a pool: it is dispatched like one of a
 //             connection
 //   Answer    its reply is whole, or still waits for a gate or for its task
-//   Send      all replies of a turn, in few system calls; their sessions go back into the pool
+//   Send      sends all replies of a turn, in few system calls; their sessions go back to the pool
 //
-// A message that there is no session for, or no room in the network for its reply, is lost: its
-// client asks again, as it must anyway. So is the reply that waits for a gate for longer than
-// kWaitMsMax: what it waits for may take long (a disk that stalls), and others want its session.
+// A message for which there is no session, or no room in the network for its reply, is lost: its
+// client asks again, as it must anyway. A reply that waits for a gate for longer than kWaitMsMax is
+// dropped, too: it may wait for long (a disk that stalls), and other messages need its session.
 //
 // Thread safety: the owning worker only.
 #pragma once
@@ -32,13 +32,13 @@ struct DatagramSession : Session {
 };
 
 // Replaces the reply to a message with this header, which begins at `begin` of `out`, by kTooLarge
-// if it does not fit into a datagram of so many bytes. Its memory is given back.
+// if it does not fit into a datagram of `datagram_bytes_max`. Frees the memory of the reply.
 void FitIntoDatagram(std::string& out, size_t begin, const packed::Header& header,
                      size_t datagram_bytes_max);
 
 class DatagramPort {
  public:
-  // Messages whose replies have not left, at most; so 64 MiB of replies.
+  // The most messages whose replies have not left; together they may hold 64 MiB of replies.
   static constexpr size_t kSessionsMax = 1024;
   static constexpr uint64_t kWaitMsMax = 1000;
 
@@ -46,22 +46,22 @@ class DatagramPort {
 
   DatagramSocket& socket() { return *socket_; }
 
-  // The session of a message, for a reply to this peer, of which `head` is the beginning; null if
-  // there are kSessionsMax. Its reply leaves with Answer.
+  // Returns the session of a message, for a reply to this peer, of which `head` is the beginning;
+  // null if kSessionsMax are in use. Its reply leaves with Answer.
   Session* Admit(const DatagramPeer& peer, const packed::DatagramHead& head, size_t reply_bytes_max,
                  uint64_t now_ms);
-  // Of one that was admitted: its reply leaves with the next Send, unless it waits for a gate, or
-  // for its task. One that does not fit is replaced by kTooLarge.
+  // The reply of an admitted session leaves with the next Send, unless it waits for a gate, or for
+  // its task. A reply that does not fit is replaced by kTooLarge.
   void Answer(Session& session);
   // Whether the session, which waits for a gate, has waited for too long.
   static bool IsOverdue(const Session& session, uint64_t now_ms) {
     return now_ms > static_cast<const DatagramSession&>(session).admitted_ms + kWaitMsMax;
   }
-  // Of one that waits for a gate: its reply is lost.
+  // Drops the reply of a session that waits for a gate.
   void Drop(Session& session);
-  // Whether there are so many.
+  // Whether kSessionsMax sessions are in use.
   bool IsFull() const { return free_.empty() && pool_.size() == kSessionsMax; }
-  // Returns how many bytes.
+  // Returns how many bytes were sent.
   uint64_t Send();
 
  private:
@@ -71,7 +71,7 @@ class DatagramPort {
   std::vector<std::unique_ptr<DatagramSession>> pool_;
   std::vector<DatagramSession*> free_;
   std::vector<DatagramSession*> answered_;
-  std::vector<Datagram> replies_;  // of answered_
+  std::vector<Datagram> replies_;  // the replies of answered_
 };
 
 }  // namespace skep

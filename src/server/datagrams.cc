@@ -13,16 +13,16 @@ using packed::DatagramHead;
 using packed::Header;
 using packed::Kind;
 
-// Room for a refusal.
+// Room for an error.
 constexpr size_t kReplyBytesMin = 256;
 
-// What needs nothing that belongs to a connection.
+// Whether the message needs nothing that belongs to a connection.
 bool IsAlone(Kind kind) {
   return packed::IsBatch(kind) || kind == Kind::kPing || kind == Kind::kKeyspace ||
          kind == Kind::kStatistics;
 }
 
-// The message that is all of a datagram behind its head; nothing if it is none.
+// The header of the message that is the rest of a datagram behind its head; nullopt if it is none.
 std::optional<Header> MessageOf(std::string_view datagram) {
   if (datagram.size() < sizeof(DatagramHead) + sizeof(Header)) return std::nullopt;
   datagram.remove_prefix(sizeof(DatagramHead));
@@ -37,7 +37,7 @@ std::optional<Header> MessageOf(std::string_view datagram) {
 }  // namespace
 
 Datagrams::~Datagrams() {
-  // Those of connections are gone: what waits for a gate is a datagram's.
+  // The sessions of connections are gone: those that wait for a gate are datagrams'.
   gates_.DropIf([this](Session* session) {
     connections_.Charge(*session, 0);
     return true;
@@ -62,7 +62,6 @@ void Datagrams::Stop() {
   for (const auto& port : ports_) poller_.Remove(port->socket());
 }
 
-// One system call a turn: what its messages view stays until the next one.
 void Datagrams::Receive(DatagramPort& port) {
   for (const Datagram& datagram : port.socket().Receive()) {
     Bump(turn_.statistics().input_bytes, datagram.bytes.size());
@@ -90,7 +89,7 @@ void Datagrams::Send() {
   if (ports_.empty()) return;
   for (Session* const session : connections_.TakeQueuedDatagrams()) {
     session->port->Answer(*session);
-    // What waits for a gate may stay for long; all else leaves now.
+    // A reply that waits for a gate may stay for long; any other leaves now.
     const bool waits = session->waiting;
     connections_.Charge(*session,
                         waits ? session->out.capacity() + session->packed->held_bytes() : 0);
@@ -98,11 +97,10 @@ void Datagrams::Send() {
   for (const auto& port : ports_) Bump(turn_.statistics().output_bytes, port->Send());
 }
 
-// What is no message of this protocol is not answered: who sent it is not who it seems to be.
 void Datagrams::Dispatch(DatagramPort& port, const Datagram& datagram) {
   const auto header = MessageOf(datagram.bytes);
   if (!header || !packed::IsHello(datagram.bytes)) return turn_.CountError();
-  // A datagram cannot log in. Where that is asked for, one of a few KiB is told so.
+  // A datagram cannot log in. If a password is required, only one of a few KiB gets an error.
   const size_t bytes_max =
       turn_.options().requirepass.empty() ? kDatagramBytesMax : kStrangerBytesMax;
   if (datagram.bytes.size() > bytes_max) return turn_.CountError();

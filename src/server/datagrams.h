@@ -1,10 +1,11 @@
 // datagrams.h: messages of the packed protocol that come without a connection.
 //
-// Each has a session of its own (datagram_port.h) and is dispatched like one of a connection; what
-// all of a turn are answered leaves together. What waits for a gate, or for its task, leaves in a
-// later turn, or is dropped when it is overdue.
+// Each message has a session of its own (datagram_port.h) and is dispatched like one of a
+// connection; the replies of a turn leave together. A reply that waits for a gate, or for its task,
+// leaves in a later turn, or is dropped when it is overdue.
 //
-// What is no message of this protocol is not answered: who sent it is not who it seems to be.
+// A datagram that is no message of this protocol is not answered: its sender's address may be
+// forged.
 //
 // Callers: the worker. Thread safety: the owning worker only.
 #pragma once
@@ -24,7 +25,7 @@ namespace skep {
 
 class Datagrams {
  public:
-  // All must outlive it.
+  // All arguments must outlive this object.
   Datagrams(ServerHost& host, Connections& connections, TurnBatch& batch, PackedDispatch& packed,
             Poller& poller)
       : host_(host),
@@ -34,21 +35,21 @@ class Datagrams {
         batch_(batch),
         packed_(packed),
         poller_(poller) {}
-  // After the connections are reaped.
+  // Destroyed after the connections are reaped.
   ~Datagrams();
 
-  // Serves what comes there.
+  // Serves the messages that come to the socket.
   Status Serve(std::unique_ptr<DatagramSocket> socket);
-  // The port of an event; null if the event is none of a port.
+  // The port that a poller's event is about; null if it is about none.
   DatagramPort* Find(const void* tag) const;
-  // Dispatches what has come, one system call a turn: what its messages view stays until the next
-  // one.
+  // Dispatches the datagrams that have come, one system call a turn: the bytes that messages view
+  // stay until the next call.
   void Receive(DatagramPort& port);
-  // Sends what is answered.
+  // Sends the replies of answered messages.
   void Send();
   // Drops the replies that wait for a gate for too long.
   void DropOverdue();
-  // Nothing more is received.
+  // Stops receiving.
   void Stop();
 
  private:

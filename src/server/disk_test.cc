@@ -1,4 +1,4 @@
-// A server whose disk fails it, in one thread: what it tells its clients meanwhile.
+// A server whose disk fails, in one thread: what it replies to its clients meanwhile.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -39,8 +39,7 @@ class DiskTest : public testing::Test {
     return {.stream = std::move(*stream)};
   }
 
-  // What the client has got since the last call, once the server has nothing left to do for a
-  // while.
+  // The client's replies since the last call, once the server has nothing left to do for a while.
   std::string Ask(Client& client, std::initializer_list<std::string_view> args) {
     std::string bytes;
     AppendCommand(bytes, args);
@@ -61,7 +60,7 @@ class DiskTest : public testing::Test {
     }
     return received;
   }
-  // The disk has room for so many bytes more.
+  // Leaves room on the disk for `bytes` more bytes.
   void LeaveFree(uint64_t bytes) {
     constexpr uint64_t kMuch = uint64_t{1} << 40;
     sim_.disk().set_options({.capacity_bytes = kMuch});
@@ -69,15 +68,16 @@ class DiskTest : public testing::Test {
     sim_.disk().set_options({.capacity_bytes = used + bytes});
   }
   std::string Log() { return *sim_.disk().ReadAll("log"); }
-  // As the log's thread does it.
+  // Does a step of the log's thread.
   void Step() { server_->persistence()->log().Step(); }
 
   Simulation sim_{7};
   std::unique_ptr<Server> server_;
 };
 
-// Goal: what was told under everysec and is not synced is not told again under always, before it
-// is; and the change is told only then. Method: the first sync after the change fails.
+// Goal: under always, a value that was acknowledged under everysec and is not synced is not
+// returned before it is synced, and neither is the reply to the change of policy. Method: the first
+// sync after the change fails.
 TEST_F(DiskTest, AlwaysBeginsWithASync) {
   Client setter = Connect();
   Client reader = Connect();
@@ -106,9 +106,9 @@ TEST_F(DiskTest, AlwaysBeginsWithOneSync) {
   EXPECT_EQ(server_->persistence()->log().statistics().syncs, before + 1);
 }
 
-// Goal: CLIENT DURABILITY NEXT before a transaction is about its EXEC, and about nothing behind it;
-// inside one it is about the command behind the EXEC.
-// Method: the log's thread does nothing by itself here; who wants a sync asks for it.
+// Goal: CLIENT DURABILITY NEXT before a transaction is for its EXEC, and for nothing behind it;
+// inside a transaction it is for the command behind the EXEC.
+// Method: the log's thread does nothing by itself here; a sync happens only if it is asked for.
 TEST_F(DiskTest, NextIsTheExecOfATransaction) {
   Client client = Connect();
   const auto syncs_of = [&](std::initializer_list<std::string_view> args, std::string_view reply) {
@@ -128,12 +128,12 @@ TEST_F(DiskTest, NextIsTheExecOfATransaction) {
   EXPECT_EQ(syncs_of({"SET", "a", "3"}, "+OK\r\n"), 1u);
 }
 
-// Goal: on a full disk what reads many keys is answered, what stores is an error and what deletes
-// is done; INFO and the server's log say so, and when it is over.
+// Goal: on a full disk commands that read many keys are answered, writes that store get an error
+// and deletes are done; INFO and the server's log say so, and say when it is over.
 TEST_F(DiskTest, Full) {
   Client client = Connect();
   EXPECT_EQ(Ask(client, {"MSET", "a", "1", "b", "2", "c", "3"}), "+OK\r\n");
-  LeaveFree(2 * kSegmentBytes + kSegmentBytes / 2);  // what no segment fits into is for the log
+  LeaveFree(2 * kSegmentBytes + kSegmentBytes / 2);  // the part of a segment is left to the log
   const std::string value(8'000, 'v');
   std::string reply = "+OK\r\n";
   for (int i = 0; i < 100 && reply == "+OK\r\n"; ++i) {
@@ -167,7 +167,8 @@ TEST_F(DiskTest, Full) {
   EXPECT_TRUE(Log().contains("writes are accepted"));
 }
 
-// Goal: a disk that fails now and then does not fill the server's log; how often it was is told.
+// Goal: a disk that fails now and then does not fill the server's log, which has the number of
+// failures.
 TEST_F(DiskTest, FailuresOfTheDiskAreToldNowAndThen) {
   constexpr int kFailures = 20;
   Client client = Connect();

@@ -30,7 +30,7 @@ const Word* FindWord(std::string_view name) {
   return at == std::end(kWords) ? nullptr : at;
 }
 
-// Nothing if it does not fit; before 1970 is negative.
+// Nullopt if the deadline does not fit; one before 1970 is negative.
 std::optional<int64_t> DeadlineOf(int64_t number, TimeForm form, const StoreNow& now) {
   int64_t deadline = 0;
   const int64_t from = form.from_now ? static_cast<int64_t>(now.ms) : 0;

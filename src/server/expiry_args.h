@@ -5,7 +5,7 @@
 //   PX n       milliseconds     now + n
 //   EXAT n     unix seconds     when the wall clock shows n (store_now.h)
 //   PXAT n     unix millis      likewise
-//   KEEPTTL                     the one that the key has
+//   KEEPTTL                     the deadline that the key has
 //   PERSIST                     none
 //
 // As in Redis, syntax is judged before numbers: Read() takes the words, Resolve() looks at the
@@ -23,7 +23,7 @@
 
 namespace skep {
 
-// What a number of time counts.
+// The unit and the origin of a number of time.
 struct TimeForm {
   int64_t unit_ms = 1;
   bool from_now = true;  // else since 1970
@@ -34,30 +34,31 @@ inline constexpr TimeForm kMilliseconds{};
 inline constexpr TimeForm kUnixSeconds{.unit_ms = 1000, .from_now = false};
 inline constexpr TimeForm kUnixMilliseconds{.from_now = false};
 
-// Whether a number that is not above 0 is a time: for EXPIRE it is one that has passed.
+// How to take a number that is not above 0: EXPIRE allows it as a time that has passed.
 enum class PastTimes : uint8_t { kAllowed, kInvalid };
 
-// The deadline that `number` means, as requests carry it: one before the year 1970 is that of its
-// first millisecond. An error text with its code, a literal or in `scratch`, or empty. `command` is
-// the name that the text quotes.
+// The deadline of `number`, as requests carry it: one before the year 1970 becomes the first
+// millisecond of 1970. Returns an error text with its code, a literal or in `scratch`, or an empty
+// one. `command` is the name that the text quotes.
 std::string_view ParseDeadline(std::string_view number, TimeForm form, PastTimes past,
                                const StoreNow& now, std::string_view command, Scratch& scratch,
                                uint64_t& deadline_ms);
 
-// The option of a command that stores or touches a key: at most one of those above. The same one
-// twice is allowed, and the later counts.
+// The time option of a command that stores or touches a key: at most one of the options above. The
+// same one may come twice, and the later counts.
 class ExpiryOption {
  public:
   enum Kind : uint8_t { kNone = 0, kTime = 1, kKeep = 2, kPersist = 4 };
 
-  // If args[i] is one of the options, `allowed` (of Kind) has it and it goes with what was read
-  // before: reads it, moves `i` behind it, true. Else false, and nothing is changed.
+  // If args[i] is one of the options, `allowed` (bits of Kind) has it and it may follow the option
+  // read before: reads it, moves `i` behind it and returns true. Else returns false, and nothing is
+  // changed.
   bool Read(std::span<const std::string_view> args, size_t& i, unsigned allowed);
 
   Kind kind() const { return kind_; }
 
   // The deadline for a request: kKeepDeadline with KEEPTTL, 0 with PERSIST and without an option.
-  // An error text or empty, as ParseDeadline has it.
+  // Returns an error text or an empty one, as ParseDeadline does.
   std::string_view Resolve(const StoreNow& now, std::string_view command, Scratch& scratch,
                            uint64_t& deadline_ms) const;
 

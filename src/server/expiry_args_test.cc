@@ -25,7 +25,7 @@ Parsed Deadline(const std::string& number, TimeForm form, PastTimes past) {
   return parsed;
 }
 
-// What the header's table says, in 128 bits, where nothing overflows.
+// The header's table in 128-bit arithmetic, where nothing overflows.
 Parsed Expected(int64_t number, TimeForm form, PastTimes past) {
   const __int128 ms = static_cast<__int128>(number) * form.unit_ms;
   const __int128 deadline = ms + (form.from_now ? kNow : 0);
@@ -68,7 +68,7 @@ TEST(ExpiryArgs, DeadlinesAgreeWithWideArithmetic) {
   }
 }
 
-// Goal: what is no number is refused as such.
+// Goal: a word that is not a number is refused as such.
 TEST(ExpiryArgs, RefusesWhatIsNoNumber) {
   for (const char* bad : {"", " 1", "1 ", "+1", "01", "-0", "1.5", "abc", "9223372036854775808",
                           "-9223372036854775809"}) {
@@ -76,7 +76,7 @@ TEST(ExpiryArgs, RefusesWhatIsNoNumber) {
   }
 }
 
-// Reads as many options as there are; what is left, and the option.
+// Reads as many options as there are; returns the rest of the words, and the option.
 size_t ReadAll(const std::vector<std::string_view>& words, unsigned allowed, ExpiryOption& option) {
   size_t i = 0;
   while (i < words.size() && option.Read(words, i, allowed)) {
@@ -84,7 +84,7 @@ size_t ReadAll(const std::vector<std::string_view>& words, unsigned allowed, Exp
   return words.size() - i;
 }
 
-// Goal: an option goes with none but itself, and only where it is allowed.
+// Goal: an option goes only with itself, and only where it is allowed.
 // Method: all pairs, in Redis's rule written down by hand: equal names.
 TEST(ExpiryArgs, OneOptionOnly) {
   const std::vector<std::vector<std::string_view>> options = {
@@ -113,7 +113,7 @@ TEST(ExpiryArgs, OneOptionOnly) {
   }
 }
 
-// Goal: what a request carries; the later of two numbers counts; numbers are judged only here.
+// Goal: the deadline of a request; the later of two numbers counts; numbers are judged only here.
 TEST(ExpiryArgs, Resolves) {
   const auto resolve = [](const std::vector<std::string_view>& words) {
     ExpiryOption option;

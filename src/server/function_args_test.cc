@@ -36,8 +36,8 @@ void CheckRange(Element element, std::string_view below, std::string_view above)
   EXPECT_EQ(bytes, Bytes(kLow, kHigh)) << NameOf(element);
 }
 
-// Goal: every element type takes its smallest and largest number, and none beyond them; what is
-// refused appends nothing.
+// Goal: every element type takes its smallest and largest number, and none beyond them; a number
+// that is refused appends nothing.
 TEST(FunctionArgs, NumbersInRange) {
   CheckRange<int8_t>(Element::kI8, "-129", "128");
   CheckRange<int16_t>(Element::kI16, "-32769", "32768");
@@ -87,7 +87,7 @@ TEST(FunctionArgs, Update) {
   EXPECT_EQ(args.options.returns, UpdateOptions::Returns::kOld);
   EXPECT_EQ(args.options.create, 2u);
 
-  // The last one counts.
+  // The last option counts.
   EXPECT_EQ(
       Parse(FunctionKind::kUpdate, {"add", "i8", "1", "RETURN", "NEW", "RETURN", "NONE"}, &args),
       "");
@@ -107,7 +107,7 @@ TEST(FunctionArgs, WrongUpdates) {
       {{"add", "i32", "1", "CREATE", "0"}, "syntax error"},
       {{"add", "i32", "1", "CREATE", "-1"}, "syntax error"},
       {{"add", "i32", "1", "CREATE", "4294967296"}, "syntax error"},
-      // Without its bytes it is an operand.
+      // Without its bytes, VECTOR is taken for an operand.
       {{"add", "i32", "VECTOR"}, "'VECTOR' is not a number of type i32, or out of range"},
   };
   for (const auto& [words, error] : wrong) {
@@ -116,7 +116,7 @@ TEST(FunctionArgs, WrongUpdates) {
   }
 }
 
-// Goal: an error quotes what a client has sent, but not all of it.
+// Goal: an error quotes the beginning of a client's word, but not all of it.
 TEST(FunctionArgs, QuotesTheBeginning) {
   const std::string name(100'000, 'x');
   FunctionArgs args;

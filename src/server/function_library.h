@@ -8,17 +8,17 @@
 //         .has_value();
 //   }
 //
-// It is linked with nothing of Skep: what it registers with is the server's own. It must be
-// compiled with the headers of this very version. It runs inside the server, and is trusted like
-// it. It is never unloaded.
+// The library is not linked with anything of Skep: the function that it calls is the server's own.
+// It must be compiled with the headers of this very version. It runs inside the server, and is
+// trusted like it. It is never unloaded.
 #pragma once
 
 #include <string>
 
 namespace skep {
 
-// Loads the shared object and calls its SkepRegisterFunctions(). Returns what went wrong, or
-// nothing: it cannot be loaded, has no such function, or that returned false.
+// Loads the shared object and calls its SkepRegisterFunctions(). Returns an error text, or an empty
+// one. Errors: it cannot be loaded, has no such function, or that returned false.
 std::string LoadFunctionLibrary(const std::string& path);
 
 }  // namespace skep

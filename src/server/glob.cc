@@ -8,7 +8,7 @@ namespace {
 
 constexpr bool IsSpecial(char c) { return c == '*' || c == '?' || c == '['; }
 
-// Signed, as Redis compares them on x86.
+// Compares as signed bytes, as Redis does on x86.
 bool InRange(char c, char first, char last) {
   const auto byte = static_cast<signed char>(c);
   const auto low = static_cast<signed char>(first);
@@ -51,8 +51,8 @@ bool MatchOne(std::string_view pattern, size_t* at, char c) {
 }  // namespace
 
 // Every element but "*" takes exactly one byte, so the shortest text for a "*" leaves the most to
-// the elements behind it. Hence only the last "*" ever needs to take more, and one point to go back
-// to is enough.
+// the elements behind it. Hence only the last "*" ever needs to take more, and it is enough to
+// remember one point to go back to.
 bool GlobMatch(std::string_view pattern, std::string_view text) {
   if (text.empty()) return pattern.empty() || pattern == "*";
   constexpr size_t kNone = std::string_view::npos;

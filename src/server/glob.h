@@ -8,7 +8,7 @@
 //   \x         the byte x
 //   x          the byte x, for any other x
 //
-// What is not obvious, and is as in Redis:
+// Rules that are not obvious, all as in Redis:
 //   - A class that is not closed ends with the pattern: "[ab" is "[ab]", "[^" is any byte.
 //   - "]" always closes: "[]" matches nothing, "[^]" any byte. As a range's end it is a byte.
 //   - "-" is a range only with a byte on both sides; neither side can be escaped.
@@ -28,9 +28,9 @@ bool GlobMatch(std::string_view pattern, std::string_view text);
 // True if no byte of the pattern is special, so that the one text it matches is its prefix below.
 bool GlobIsLiteral(std::string_view pattern);
 
-// The bytes every match starts with: those before the first special byte, escapes resolved.
-// *whole is set to whether the pattern is that prefix and one final "*": then every text that
-// starts with the prefix matches, and GlobMatch need not be asked.
+// The bytes that every match begins with: those before the first special byte, escapes resolved.
+// *whole tells whether the pattern is that prefix and one final "*": then every text that begins
+// with the prefix matches, and GlobMatch need not be called.
 std::string LiteralPrefix(std::string_view pattern, bool* whole);
 
 }  // namespace skep

@@ -1,4 +1,5 @@
-// Any pattern on any text: no byte outside them is read, and the prefix holds for every match.
+// Property: with any pattern and text, no byte outside them is read, and the prefix holds for every
+// match.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

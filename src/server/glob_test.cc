@@ -61,7 +61,8 @@ std::vector<Element> Parse(std::string pattern) {
   return elements;
 }
 
-// reach[i]: the first i elements match the text so far. No backtracking, so nothing to get wrong.
+// reach[i]: the first i elements match the text so far. There is no backtracking that could be
+// wrong.
 bool ReferenceMatch(const std::string& pattern, const std::string& text) {
   if (text.empty()) return pattern.empty() || pattern == "*";
   const std::vector<Element> elements = Parse(pattern);
@@ -114,8 +115,8 @@ TEST(Glob, AgreesWithReference) {
   EXPECT_GT(matches, 1000);
 }
 
-// Goal: the corners are those of Redis.
-// Method: what redis-server 7.0.15 on x86-64 answered to SET text 1, KEYS pattern.
+// Goal: corner cases are as in Redis.
+// Method: the answers of redis-server 7.0.15 on x86-64 to SET text 1, KEYS pattern.
 TEST(Glob, AgreesWithRedisOnCorners) {
   using namespace std::string_literals;
   const struct {

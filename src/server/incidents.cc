@@ -30,7 +30,7 @@ void Incidents::Report(Incident what, uint64_t now_ms, spdlog::logger& log, std:
     const MutexLock lock(mutex_);
     Kind& kind = kinds_[static_cast<size_t>(what)];
     kind.last_ms = now_ms;
-    // Each worker has read the clock at a moment of its own.
+    // Each worker has its own "now", which may be before the last report.
     if (kind.reported && now_ms < kind.reported_ms + kPauseMs) {
       ++kind.unreported;
       return;

@@ -19,7 +19,7 @@ struct Log {
   Log() { logger.set_pattern("%v"); }
 };
 
-// Goal: the first is told at once, then one line a minute says how many there were; kinds do not
+// Goal: the first incident is logged at once, then one line a minute has their number; kinds do not
 // wait for each other.
 TEST(Incidents, AreToldOnceAMinute) {
   Log log;
@@ -36,7 +36,8 @@ TEST(Incidents, AreToldOnceAMinute) {
   EXPECT_EQ(log.text.str(), "a page\na stranger\na page (600 more like it were not logged)\n");
 }
 
-// Goal: when it is over, the log says so, once, with what was not told; then it begins anew.
+// Goal: when incidents are over, the log says so, once, with the rest of their number; then reports
+// begin anew.
 TEST(Incidents, TheEndIsTold) {
   Log log;
   Incidents incidents;
@@ -52,7 +53,7 @@ TEST(Incidents, TheEndIsTold) {
   EXPECT_TRUE(log.text.str().ends_with("\nagain\n"));
 }
 
-// Goal: the log grows by a bounded amount, however many come.
+// Goal: the log grows by a bounded amount, however many incidents come.
 TEST(Incidents, TheLogIsBounded) {
   Log log;
   Incidents incidents;

@@ -62,11 +62,11 @@ void ServerSection(Server& server, Out out) {
   const ServerOptions options = server.options();
   const std::vector<Address> addresses = server.addresses();
   const size_t colon = addresses.empty() ? std::string::npos : addresses[0].rfind(':');
-  // Not that of the options: there 0 may stand for any. A unix socket has none.
+  // The port in use, not the option, where 0 may stand for any. A unix socket has none.
   const std::string port = colon == std::string::npos || addresses[0].starts_with("unix:")
                                ? "0"
                                : addresses[0].substr(colon + 1);
-  // Clients take the protocol's level from redis_version.
+  // Clients infer the features of the server from redis_version.
   fmt::format_to(out,
                  "skep_version:{}\r\nredis_version:{}\r\nredis_mode:standalone\r\narch_bits:64\r\n"
                  "process_id:{}\r\nrun_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{}\r\n"
@@ -121,7 +121,7 @@ void PersistenceSection(Server& server, Out out) {
       snapshot.last_took_ms / 1000, snapshot.last_items, snapshot.last_bytes, snapshot.for_space);
 }
 
-// Of all databases, since the start.
+// Expired keys of all databases, since the start.
 uint64_t ExpiredKeys(Server& server) {
   uint64_t keys = 0;
   for (uint32_t i = 0; i < server.keyspaces().count(); ++i) {
@@ -180,7 +180,7 @@ void EngineSection(Server& server, Out out) {
   }
 }
 
-// How many of the process's bytes are on huge pages, as far as the system tells.
+// How many bytes of the process are on huge pages, as far as the system tells.
 void HugePagesSection(Server&, Out out) {
   std::ifstream rollup("/proc/self/smaps_rollup");
   for (std::string line; std::getline(rollup, line);) {
@@ -194,7 +194,7 @@ struct Section {
   std::string_view name;  // lower case
   std::string_view title;
   void (*write)(Server& server, Out out);
-  bool only_if_named = false;  // takes the system milliseconds
+  bool only_if_named = false;  // the system needs milliseconds for it
 };
 
 constexpr Section kSections[] = {

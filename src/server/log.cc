@@ -34,8 +34,8 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
     timed.time = spdlog::log_clock::time_point(std::chrono::microseconds(clock_.WallUs()));
     spdlog::memory_buf_t line;
     formatter_->format(timed, line);
-    // Where the file ends now: others may write it too, or cut it. A log that cannot be written
-    // must not stop the server.
+    // The file's present end, because others may write or cut the file. A log that cannot be
+    // written must not stop the server.
     if (const auto end = file_->Size()) {
       static_cast<void>(file_->WriteAt(*end, {line.data(), line.size()}));
     }
@@ -48,7 +48,7 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   Clock& clock_;
 };
 
-// Of the devices that a log is sent to; null: it is none of them.
+// The sink of a device that may be named as the log; null if `path` is none of them.
 spdlog::sink_ptr SinkOfDevice(std::string_view path) {
   if (path.empty() || path == "/dev/stdout") {
     return std::make_shared<spdlog::sinks::stdout_sink_mt>();

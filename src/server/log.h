@@ -1,4 +1,4 @@
-// log.h: where the server says what it does.
+// log.h: the logger of the server.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@ class logger;
 
 namespace skep {
 
-// A logger that writes to options.logfile, with the times of `clock`, or to standard output if that
-// is empty. Thread-safe. Files and clock must outlive it.
+// A logger that writes to options.logfile, with the times of `clock`, or to standard output if
+// logfile is empty. Thread-safe. Files and clock must outlive it.
 //   kIo  the file cannot be opened
 Result<std::shared_ptr<spdlog::logger>> MakeLog(const ServerOptions& options, FileSystem& files,
                                                 Clock& clock);
 
-// Opens the file of such a logger anew by its name: it may have been moved away. Nothing happens to
-// one that writes to standard output.
-//   kIo  it cannot be opened; the old one is still written
+// Opens the file of such a logger anew by its name: it may have been moved away. Does nothing to a
+// logger that writes to standard output.
+//   kIo  the file cannot be opened; the old one is still written
 Status ReopenLog(spdlog::logger& log);
 
 // Applies options.loglevel.

@@ -1,12 +1,13 @@
-// message_replies.h: where the replies to messages of the packed protocol go, and which of them are
+// message_replies.h: the replies to messages of the packed protocol, and which of them are
 // remembered.
 //
 //   Finish   encodes the reply from the outcomes of the message's slots; a message that is marked
 //            (packed::kRemember) is remembered with its ticket (reply_memory.h)
-//   Repeat   sends what was remembered
+//   Repeat   sends a remembered reply
 //
-// Either leaves once its ticket is released, or synced if the message asks for that, whatever the
-// replies before it wait for. A reply that its datagram cannot hold is not kept while it waits.
+// Each reply leaves once its ticket is released, or synced if the message asks for that, whatever
+// the replies before it wait for. A reply that does not fit its datagram is not kept while it
+// waits.
 //
 // Callers: the batch of the turn, what runs apart from it, and postponed tasks.
 // Thread safety: the owning worker only.
@@ -27,7 +28,7 @@ namespace skep {
 
 class MessageReplies {
  public:
-  // All must outlive it.
+  // All arguments must outlive this object.
   MessageReplies(ReplyMemory& memory, const TurnContext& turn, ReplyGates& gates,
                  Connections& connections)
       : memory_(memory), turn_(turn), gates_(gates), connections_(connections) {}

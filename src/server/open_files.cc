@@ -9,7 +9,7 @@ namespace skep {
 namespace {
 
 constexpr uint64_t kOwnFiles = 64;
-constexpr uint64_t kFilesOfAWorker = 2;  // its poller's
+constexpr uint64_t kFilesOfAWorker = 2;  // of its poller
 
 }  // namespace
 
@@ -24,7 +24,7 @@ uint32_t ClientsPossible(const ServerOptions& options) {
   const uint64_t workers =
       options.workers != 0 ? options.workers : std::thread::hardware_concurrency();
   const uint64_t own = kOwnFiles + kFilesOfAWorker * workers;
-  // With very few descriptors at all, half of them.
+  // If there are very few descriptors, clients get half of them.
   const uint64_t left =
       limit.rlim_cur > 2 * own ? limit.rlim_cur - own : uint64_t{limit.rlim_cur} / 2;
   return static_cast<uint32_t>(std::min<uint64_t>(left, UINT32_MAX));

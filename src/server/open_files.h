@@ -1,4 +1,4 @@
-// open_files.h: the descriptors of the process, of which clients may have most.
+// open_files.h: how many descriptors of the process clients may use.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace skep {
 
-// How many clients there can be: some descriptors are kept back for the log and its next segments,
-// snapshots, listeners, and two for each worker. The system's limit is raised first as far as it
-// may be.
+// The greatest possible number of clients: some descriptors are kept back for the log and its next
+// segments, snapshots, listeners, and two for each worker. First raises the system's limit as far
+// as it may be.
 uint32_t ClientsPossible(const ServerOptions& options);
 
 }  // namespace skep

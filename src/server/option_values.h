@@ -160,7 +160,7 @@ struct Words {
   }
 };
 
-// A map of numbers to names: "1=hash 3=model".
+// A map from numbers to names: "1=hash 3=model".
 template <auto kMember>
 struct NumberedNames {
   static constexpr bool kIsList = true;

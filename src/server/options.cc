@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 1> kPolicies = {"noeviction"};
 constexpr std::array<std::string_view, 3> kSyncs = {"always", "everysec", "no"};
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint32_t kSyncAgeMsMin = 1000;
-// AUTH and HELLO with it fit into kStrangerBytesMax (turn_context.h).
+// AUTH and HELLO with a password of this size fit into kStrangerBytesMax (turn_context.h).
 constexpr size_t kPasswordBytesMax = 1024;
 
 template <typename Value>

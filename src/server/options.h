@@ -25,15 +25,15 @@ struct ServerOptions {
   uint32_t maxclients = 10'000;
   uint64_t maxmemory = 0;  // bytes; 0: no limit
   std::string maxmemory_policy = "noeviction";
-  std::string dir;                       // where the data are kept; empty: in memory only
+  std::string dir;                       // directory of the data; empty: in memory only
   bool appendonly = true;                // with dir: every write is logged
   std::string appendfsync = "everysec";  // with dir: when the log is synced
-  uint32_t appendfsync_age_ms = 2'000;   // with everysec: what is not synced; 0: of any age
+  uint32_t appendfsync_age_ms = 2'000;   // with everysec: age limit of unsynced writes; 0: none
   uint32_t recovery_threads = 0;         // 0: one a core
   uint64_t log_segment_bytes = uint64_t{64} << 20;
   std::string save = "3600 1";                          // with dir: points of snapshots
-  uint32_t auto_snapshot_percentage = 200;              // of the last snapshot; 0: never
-  uint64_t auto_snapshot_min_size = uint64_t{1} << 30;  // of the log behind it
+  uint32_t auto_snapshot_percentage = 200;              // growth over the last snapshot; 0: never
+  uint64_t auto_snapshot_min_size = uint64_t{1} << 30;  // size of the log since the last snapshot
   std::string requirepass;                              // empty: none
   bool protected_mode = true;
   uint32_t workers = 0;  // 0: one a core
@@ -48,7 +48,7 @@ struct ServerOptions {
   uint64_t proto_max_bulk_len = uint64_t{512} << 20;
   uint64_t client_query_buffer_limit = uint64_t{1} << 30;
   OutputLimits client_output_buffer_limit;
-  // Of all clients' buffers together: bytes, or negative: percent of maxmemory; 0: no limit.
+  // Limit of all clients' buffers together: bytes, or negative: percent of maxmemory; 0: no limit.
   int64_t maxmemory_clients = 0;
   uint32_t timeout = 0;          // idle seconds; 0: never
   uint32_t tcp_keepalive = 300;  // seconds without a byte after which a peer is asked; 0: never
@@ -66,18 +66,18 @@ struct ServerOptions {
 // One row of the table.
 struct OptionInfo {
   std::string_view name;        // as Redis spells it: "proto-max-bulk-len"
-  std::string_view value_name;  // what the value is, for --help: "BYTES", "yes|no"
+  std::string_view value_name;  // the kind of value, for --help: "BYTES", "yes|no"
   std::string_view help;        // one sentence
   bool mutable_at_run_time;     // CONFIG SET may change it
   bool is_list;                 // words between spaces; --name may be given more than once
 
-  // Reads the value; what `get` prints, `set` reads. Changes nothing unless it is ok.
-  //   kInvalidArgument  `what` is the text Redis has for it: "argument must be a memory value"
+  // Reads the value in the form that `get` prints. Changes nothing unless it is ok.
+  //   kInvalidArgument  `what` is Redis's text for it: "argument must be a memory value"
   Status (*set)(ServerOptions& options, std::string_view value);
   std::string (*get)(const ServerOptions& options);
 };
 
-// In the order of --help.
+// All options, in the order of --help.
 std::span<const OptionInfo> AllOptions();
 
 // Upper and lower case are the same. Null if there is no such option.
@@ -98,8 +98,8 @@ Status CheckOptions(const ServerOptions& options, std::string* why);
 // The numbers of the option save, in pairs: seconds, changes.
 std::vector<uint64_t> SavePointsOf(const ServerOptions& options);
 
-// What the buffers of all clients together may take: bytes; 0: no limit. Another limit is at least
-// kClientBytesMin, as in Redis: below that no client could tell the server of a better one.
+// The bytes that the buffers of all clients together may take; 0: no limit. Any other limit is at
+// least kClientBytesMin, as in Redis: below that no client could send the server a better one.
 inline constexpr uint64_t kClientBytesMin = 128 << 10;
 uint64_t ClientBytesMax(const ServerOptions& options);
 

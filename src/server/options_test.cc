@@ -39,8 +39,8 @@ TEST(Options, EveryRowReadsWhatItPrints) {
   }
 }
 
-// Goal: classes of clients are set one by one or together, as Redis has it; a number alone is the
-// hard limit of all that there are; what is wrong changes nothing.
+// Goal: classes of clients are set one by one or together, as in Redis; a number alone is the hard
+// limit of every client here; a wrong value changes nothing.
 TEST(Options, OutputLimits) {
   OutputLimits limits;
   EXPECT_EQ(TextOf(limits),
@@ -85,8 +85,8 @@ TEST(Options, ClientMemory) {
 }
 
 // Goal: each row sets its own member, and no other.
-// Method: a value that is not the default for every row; afterwards that row and no other prints
-// something new.
+// Method: a value that is not the default for every row; afterwards only that row prints something
+// new.
 TEST(Options, EveryRowSetsItsOwnMember) {
   for (const OptionInfo& option : AllOptions()) {
     SCOPED_TRACE(option.name);
@@ -194,7 +194,7 @@ TEST(Options, ListsAreWords) {
   EXPECT_TRUE(options.bind.empty());
 }
 
-// Goal: nobody is reachable from other machines without a password by accident.
+// Goal: no server is reachable from other machines without a password by accident.
 TEST(Options, OpenServersNeedAPassword) {
   std::string why;
   ServerOptions options;
@@ -239,7 +239,7 @@ TEST(Options, ChecksTheRest) {
   EXPECT_THAT(why, HasSubstr("requirepass"));
 }
 
-// Goal: the engine's options that are wrong together stop the server; right ones reach the store.
+// Goal: wrong combinations of the engine's options stop the server; right ones reach the store.
 TEST(Options, ReachTheStore) {
   std::string why;
   ServerOptions options;
@@ -271,7 +271,7 @@ TEST(Options, ReachTheStore) {
                                        .multi_version = false}));
 }
 
-// Goal: a server and a library that are told nothing run the same.
+// Goal: a server and a library with default options run the same.
 TEST(Options, DefaultsAreTheLibrarys) {
   const Options server = StoreOptions(ServerOptions{});
   const Options library;

@@ -2,9 +2,9 @@
 //
 //   client-output-buffer-limit normal 1073741824 0 0 slave 268435456 67108864 60 pubsub ...
 //
-// A class of clients, a hard limit, a soft limit, and for how many seconds the soft one may be
-// exceeded; 0: no limit. Every client here is of the class normal. The others are kept as they were
-// set, for tools that set all three.
+// The words are a class of clients, a hard limit, a soft limit, and for how many seconds the soft
+// one may be exceeded; 0: no limit. Every client here is of the class normal. The other classes are
+// kept as they were set, for tools that set all three.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ struct OutputLimits {
 //   kInvalidArgument  `what` is Redis's text for it; nothing is changed
 Status SetOutputLimits(std::string_view text, OutputLimits& limits);
 
-// What SetOutputLimits reads, of all classes.
+// The limits of all classes, in the form that SetOutputLimits reads.
 std::string TextOf(const OutputLimits& limits);
 
 }  // namespace skep

@@ -16,16 +16,17 @@ using packed::Kind;
 
 constexpr uint32_t kMessageBytesMax = 1 << 30;
 constexpr uint32_t kStrangerMessageMax = kStrangerBytesMax - sizeof(Header);
-constexpr uint32_t kOperationsMax = 64 * 1024;  // of a message
-// Of what a message reads of ranges in one go, so that other connections go on: its client asks
-// again for the rest, at the version it has pinned, if the engine keeps versions. An atomic batch
-// cannot be cut so; what one of its ranges may read is that of a transaction.
+constexpr uint32_t kOperationsMax = 64 * 1024;  // operations of a message
+// Limits of the ranges of a message, so that other connections go on: its client asks again for the
+// rest, at the version it has pinned, if the engine keeps versions. An atomic batch cannot be cut
+// like this; its ranges have the limits of a transaction's.
 constexpr size_t kRangeBytesMax = 1 << 20;
 constexpr size_t kRangeBytesMin = 16 * 1024;
 constexpr uint32_t kRangeVisitsMax = 32 * 1024;
 constexpr uint32_t kRangeVisitsMin = 512;
 
-// Whether it is about one key: what the batch of a turn may hold of several connections.
+// Whether the operation is on one key, so that the batch of a turn may hold it for several
+// connections.
 bool IsPoint(Op op) { return (op <= Op::kApply && op != Op::kMove) || op == Op::kSample; }
 
 uint32_t MessageBytesMax(const ServerOptions& options) {
@@ -33,7 +34,7 @@ uint32_t MessageBytesMax(const ServerOptions& options) {
   return static_cast<uint32_t>(std::min<uint64_t>(room, kMessageBytesMax));
 }
 
-// What a range, or a step of a walk, of such a message may read.
+// Limits of a range, or of a step of a walk, of such a message.
 struct RangeLimits {
   size_t bytes;
   uint32_t visits;
@@ -41,13 +42,13 @@ struct RangeLimits {
 RangeLimits LimitsOf(const Header& header, size_t reply_bytes_max) {
   if (header.kind == Kind::kAtomic) return {kTransactionScanBytesMax, kTransactionScanKeysMax};
   const uint32_t share = std::max(header.count, 1u);
-  // What alone is more than the reply may be need not be read.
+  // A range that alone exceeds the reply need not be read further.
   return {
       std::clamp(kRangeBytesMax / share, kRangeBytesMin, std::max(reply_bytes_max, kRangeBytesMin)),
       std::max(kRangeVisitsMax / share, kRangeVisitsMin)};
 }
 
-// What a marked message is told that is neither new nor known.
+// The error for a marked message that is neither new nor known.
 Status RefusalOf(ReplyMemory::Known state, uint64_t first_new) {
   if (state == ReplyMemory::Known::kRunning) {
     return {Code::kUnavailable, "the message is being executed: ask again"};
@@ -126,7 +127,8 @@ size_t PackedDispatch::Decode(Session& session, std::string_view input) {
   return at;
 }
 
-// Where messages begin is not known any more, or the client speaks another language.
+// Hangs up if the beginning of the next message is not known any more, or the client speaks another
+// language.
 void PackedDispatch::HangUp(Session& session, const Status& why) {
   turn_.CountError();
   packed::AppendFailure(session.out, {.kind = Kind::kError}, why);
@@ -156,7 +158,7 @@ bool PackedDispatch::Dispatch(Session& session, const Header& header, std::strin
   return true;
 }
 
-// A message that was executed already is not executed again. False as of Dispatch.
+// Executes the message's batch, unless it was executed already. Returns false like Dispatch.
 bool PackedDispatch::RunBatch(Session& session, const Header& header, std::string_view payload) {
   if (header.has(packed::kRemember) && session.packed->client() != 0) {
     ReplyMemory::Reply known;
@@ -176,7 +178,7 @@ bool PackedDispatch::RunBatch(Session& session, const Header& header, std::strin
   return AddToShared(session, header, payload) || RunApart(session, header, payload);
 }
 
-// False: the message does not fit into the batch of the turn.
+// Returns false if the message does not fit into the batch of the turn.
 bool PackedDispatch::AddToShared(Session& session, const Header& header, std::string_view payload) {
   constexpr uint8_t kOwn = packed::kAtSnapshot | packed::kHasScanLimits;
   if (header.kind != Kind::kBatch || (header.flags & kOwn) != 0 || payload.empty()) return false;
@@ -196,7 +198,7 @@ bool PackedDispatch::AddToShared(Session& session, const Header& header, std::st
   return true;
 }
 
-// False as of Dispatch.
+// Returns false like Dispatch.
 bool PackedDispatch::RunApart(Session& session, const Header& header, std::string_view payload) {
   const auto kind = header.kind == Kind::kAtomic ? Batch::Kind::kAtomic : Batch::Kind::kUnordered;
   Batch* const batch = batch_.BeginExclusive(session, kind);
@@ -219,7 +221,7 @@ bool PackedDispatch::RunApart(Session& session, const Header& header, std::strin
   return true;
 }
 
-// The message's batch.
+// Sets up `batch` for the message.
 //   kCorrupt         the payload is malformed
 //   kSnapshotTooOld  there is no such snapshot
 Status PackedDispatch::SetUpApart(Session& session, const Header& header, std::string_view payload,

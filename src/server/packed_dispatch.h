@@ -1,11 +1,11 @@
 // packed_dispatch.h: from the bytes of a connection, or of a datagram, to messages of the packed
 // protocol that are executed.
 //
-//   DecodeHello   a connection's first bytes say which protocol it speaks
-//   Decode        whole messages, each of which is dispatched
+//   DecodeHello   tells from a connection's first bytes which protocol it speaks
+//   Decode        dispatches whole messages
 //   Dispatch      a batch of points joins the batch of the turn; other batches run apart from it;
-//                 what is no batch is answered at once (packed_messages.h). A message that is
-//                 marked and was executed already is not executed again (reply_memory.h)
+//                 other messages are answered at once (packed_messages.h). A message that is marked
+//                 and was executed already is not executed again (reply_memory.h)
 //
 // Callers: command_dispatch.h, and datagrams.h for a message that came without a connection. It
 // adds to the batch of the turn (turn_batch.h), which decides when that is executed.
@@ -27,7 +27,7 @@ namespace skep {
 
 class PackedDispatch {
  public:
-  // All must outlive it.
+  // All arguments must outlive the dispatch.
   PackedDispatch(ServerHost& host, Connections& connections, TurnBatch& batch,
                  MessageReplies& messages)
       : host_(host),
@@ -36,12 +36,12 @@ class PackedDispatch {
         batch_(batch),
         messages_(messages) {}
 
-  // Whether connections are told that messages may come as datagrams, too.
+  // Connections are told that messages may come as datagrams, too.
   void set_takes_datagrams() { takes_datagrams_ = true; }
 
-  // How many of the first bytes are a hello, 0 if they are not; nothing if that is not known yet.
+  // How many of the first bytes are a hello, 0 if they are not; nullopt if that is not known yet.
   std::optional<size_t> DecodeHello(Session& session, std::string_view input);
-  // Dispatches the messages in `input`; returns how many bytes of it are done with.
+  // Dispatches the messages in `input`; returns how many bytes of it were consumed.
   size_t Decode(Session& session, std::string_view input);
   // False if the message has to wait for a task of its connection, or for a turn that has time for
   // it, and must be decoded again.

@@ -29,7 +29,7 @@ struct Message {
   Engine& engine() const { return host.state().keyspaces().at(header.keyspace); }
 };
 
-// What a reply says: the payload, or why there is none.
+// The payload of a reply, or an error.
 using Answer = Result<std::string>;
 
 Answer Varints(std::initializer_list<uint64_t> numbers) {
@@ -38,7 +38,7 @@ Answer Varints(std::initializer_list<uint64_t> numbers) {
   return payload;
 }
 
-// The number that is all of the payload.
+// The number in a payload that has nothing else.
 std::optional<uint64_t> OnlyVarint(std::string_view payload) {
   uint64_t number = 0;
   if (!TakeVarint(payload, &number) || !payload.empty()) return std::nullopt;
@@ -116,7 +116,8 @@ Answer ReportStatistics(const Message& message) {
   return payload;
 }
 
-// Begins a snapshot, or says what became of the one that was begun when `snapshots` - 1 had ended.
+// Begins a snapshot, or returns the result of the one that was begun when `snapshots` - 1 had
+// ended.
 Answer Save(const Message& message) {
   durable::Persistence* const persistence = message.host.state().persistence();
   if (persistence == nullptr) return Fail(Code::kNotSupported, "the server has no directory");

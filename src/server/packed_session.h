@@ -1,7 +1,7 @@
-// packed_session.h: what a session that speaks the packed protocol has besides.
+// packed_session.h: the state that a session has only if it speaks the packed protocol.
 //
-// Replies leave in any order: one whose ticket is not released is held here, by itself, until it
-// is; what comes after it does not wait.
+// Replies leave in any order: a reply whose ticket is not released is held here, by itself, until
+// it is; later replies do not wait for it.
 //
 // Thread safety: the owning worker only.
 #pragma once
@@ -21,9 +21,9 @@ namespace skep {
 
 class PackedSession {
  public:
-  // Snapshots and watches a connection may have, each.
+  // The most snapshots, and the most watches, that a connection may have.
   static constexpr size_t kHandlesMax = 16 * 1024;
-  // What each of them is counted as: a node of a map here, and what the engine keeps of it.
+  // The bytes that each of them counts as: a node of a map here, and what the engine keeps for it.
   static constexpr size_t kHandleBytes = 128;
 
   explicit PackedSession(uint64_t client) : client_(client) {}
@@ -31,38 +31,39 @@ class PackedSession {
   PackedSession(const PackedSession&) = delete;
   PackedSession& operator=(const PackedSession&) = delete;
 
-  // By which a client is known again on another connection; 0: it is not.
+  // Names the client, so that it is known again on another connection; 0: it has no name.
   uint64_t client() const { return client_; }
-  // Of a session that is used again, which has none of what follows.
+  // For a session that is used again, which has none of the state below.
   void set_client(uint64_t client) { client_ = client; }
-  // The memory, which must outlive the session, does not forget its client as long as the session
-  // is there. Once the client has logged in.
+  // Called once the client has logged in. `replies`, which must outlive the session, does not
+  // forget the client as long as the session exists.
   void EnterClient(ReplyMemory& replies);
 
-  // How many bytes the message still wants of which a part has come.
+  // How many more bytes are wanted of a message of which a part has come.
   size_t wanted = 0;
 
-  // Where the bytes of a reply go that waits for this ticket; valid until the next call.
+  // Returns where the bytes of a reply go that waits for this ticket; valid until the next call.
   std::string& Hold(ReleaseGate& gate, Version ticket);
-  // Appends what need not wait any more. True if nothing is held then.
+  // Appends the replies that need not wait any more. Returns true if none is held then.
   bool PassGates(std::string& out);
-  // What is held never leaves.
+  // Drops the held replies.
   void DropHeld();
-  // Of replies that wait.
+  // Bytes of the replies that wait.
   size_t held_bytes() const {
     return held_bytes_ + (held_.empty() ? 0 : held_.back().bytes.size());
   }
 
-  // Of its snapshots and watches, without the versions and keys, which the engines count.
+  // Memory of its snapshots and watches, without the versions and keys, which the engines count.
   size_t handle_bytes() const { return (snapshots_.size() + watches_.size()) * kHandleBytes; }
 
-  //   kUnavailable  it has kHandlesMax already
+  //   kUnavailable  the session has kHandlesMax snapshots already
   Result<uint64_t> Keep(uint32_t keyspace, Snapshot snapshot);
-  // Null: there is none of that number in that keyspace.
+  // Null if there is no snapshot of that number in that keyspace.
   const Snapshot* Find(uint32_t keyspace, uint64_t number) const;
   void Drop(uint64_t number) { snapshots_.erase(number); }
 
-  //   kUnavailable  as above, or their keys have kWatchedBytesMax (transaction.h) already
+  //   kUnavailable  the session has kHandlesMax watches, or their keys have kWatchedBytesMax
+  //                 (transaction.h) already
   Status Keep(uint32_t keyspace, Watch watch, size_t key_bytes);
   void Unwatch(uint32_t keyspace, uint64_t number);
 
@@ -78,9 +79,9 @@ class PackedSession {
   };
 
   uint64_t client_;
-  ReplyMemory* replies_ = nullptr;  // that the client has entered
+  ReplyMemory* replies_ = nullptr;  // null until EnterClient
   std::vector<Held> held_;          // in the order in which they were encoded
-  size_t held_bytes_ = 0;           // of all but the last one, which may still grow
+  size_t held_bytes_ = 0;           // of all held replies but the last, which may still grow
   uint64_t last_number_ = 0;
   std::map<uint64_t, Pinned> snapshots_;
   struct Watched {

@@ -1,15 +1,15 @@
-// Property: clients that speak the packed protocol as agreed get one reply to each message, and it
+// Property: clients that speak the packed protocol correctly get one reply to each message, and it
 // says what the operations must say; a message that is sent again gets the reply of the first time
-// and is not done twice, however connections end; the server keeps nothing of who has left.
+// and is not done twice, however connections end; the server keeps nothing of clients that left.
 //
-// Input: a program. Byte 0 chooses (bit 0: the hash engine, else the tree; 1: a password is set;
-// 2: replies tell neither deadlines nor versions), then each byte is one choice: what a client does
-// next, what its batch asks for (random_batch.h), how much of it is sent, who reads. When there is
-// no byte left all is sent and read, and looked at.
+// Input: a program. Byte 0 chooses (bit 0: the hash engine, else the tree; 1: a password is set; 2:
+// replies have neither deadlines nor versions), then each byte is one choice: what a client does
+// next, what its batch asks for (random_batch.h), how much of it is sent, who reads. When no byte
+// is left, everything is sent, read and checked.
 //
-// What is right is known by the oracle of engines (oracle.h), one a keyspace, which is given the
-// batches in the order in which they were sent. The server may order otherwise what is under way at
-// the same time, so a message is sent only if that makes no difference to what is (Overlap).
+// The oracle of engines (oracle.h), one a keyspace, knows the right answers: it is given the
+// batches in the order in which they were sent. The server may order messages that are under way at
+// the same time otherwise, so a message is sent only if that makes no difference (Overlap).
 //
 // One server of each engine lives through many inputs and is emptied before each.
 
@@ -35,13 +35,13 @@ using packed::Header;
 using packed::Kind;
 
 constexpr size_t kInputBytesMax = 4096;
-// Of what an input may store, about: no scan is so long that the server cuts it.
+// The bytes that an input may store, about: so no scan is so long that the server cuts it.
 constexpr size_t kStoredBytesMax = 24 * 1024;
 constexpr int kInputsMax = 500;  // of one server
 constexpr int kTurnsMax = 100'000;
 constexpr size_t kClients = 3;
 static_assert(kClients <= World::kKeyspaces);
-// Another connection of the first client, which only repeats what that one has sent.
+// Another connection of the first client, which only repeats messages of the first connection.
 constexpr size_t kTwin = kClients;
 constexpr uint32_t kTwinMessages = 1 << 20;  // its own messages have ids above
 
@@ -49,7 +49,7 @@ constexpr uint32_t kTwinMessages = 1 << 20;  // its own messages have ids above
 class Choices final : public Random {
  public:
   Choices(const uint8_t* data, size_t size) : left_(data), end_(data + size) {}
-  // The same byte eight times, so that small bounds and large ones see all of their range.
+  // Returns the same byte eight times, so that small bounds and large ones get all of their range.
   uint64_t Next() override { return left_ == end_ ? 0 : *left_++ * 0x0101'0101'0101'0101u; }
   bool done() const { return left_ == end_; }
 
@@ -76,8 +76,8 @@ Touches TouchesOf(const Batch& batch) {
   return touches;
 }
 
-// Whether the answers of both, and what they make of the keys, are known if `b` is sent after `a`
-// and before a's reply.
+// Whether the answers of both, and their effects on the keys, are determined if `b` is sent after
+// `a` and before a's reply.
 bool Overlap(const Touches& a, const Touches& b, bool same_connection) {
   if ((!a.writes && !b.writes) || a.nothing() || b.nothing()) return true;
   if (a.everything || b.everything) return false;
@@ -89,7 +89,7 @@ bool Overlap(const Touches& a, const Touches& b, bool same_connection) {
 
 // ---- Messages ----
 
-// Views what `batch` does.
+// The requests are views of `batch`.
 Batch WithoutDeadlines(const Batch& batch) {
   Batch without(batch.kind());
   auto part = batch.part_begins().begin();
@@ -138,7 +138,7 @@ class Program {
   Oracle& OracleOf(const Message& message) { return oracles_[message.header.keyspace]; }
   uint64_t version_max() const { return tells_ && traits_.multi_version ? UINT64_MAX : 0; }
 
-  // Moves.
+  // What a program may do.
   void Move();
   void MoveBytes();
   void SendBatch();
@@ -155,7 +155,7 @@ class Program {
   const Message* OnlyUnanswered(size_t client) const;
   void Break(size_t client);
 
-  // Messages.
+  // Parts of sending and checking messages.
   using Take = std::function<void(std::string_view payload)>;
   Message& Control(size_t client, Kind kind, uint32_t keyspace, std::string_view payload,
                    Take take = {}, Code refusal = Code::kOk);
@@ -175,18 +175,18 @@ class Program {
   World& world_;
   Choices& choices_;
   const bool needs_password_;
-  const bool tells_;  // deadlines and versions
+  const bool tells_;  // replies have deadlines and versions
   const EngineTraits traits_;
   RandomBatch random_;
   std::vector<Oracle> oracles_;  // by keyspace
   std::vector<Client> clients_;
-  std::deque<std::unique_ptr<Message>> sent_;  // in their order; those that were not looked at yet
-  uint64_t snapshots_ = 0;                     // that were opened
-  size_t stored_bytes_ = 0;                    // if nothing was deleted
-  std::array<std::vector<RandomBatch::WatchedKey>, World::kKeyspaces> watched_;  // ever
+  std::deque<std::unique_ptr<Message>> sent_;  // in the order of sending; not yet checked
+  uint64_t snapshots_ = 0;                     // snapshots opened so far
+  size_t stored_bytes_ = 0;                    // bytes stored if nothing was deleted
+  std::array<std::vector<RandomBatch::WatchedKey>, World::kKeyspaces> watched_;  // ever watched
 };
 
-// What the oracle is to expect.
+// The traits that the oracle expects.
 EngineTraits TraitsOf(World& world, bool tells) {
   EngineTraits traits = world.engine(0).traits();
   traits.multi_version = traits.multi_version && tells;
@@ -200,7 +200,7 @@ Program::Program(World& world, uint8_t choice, Choices& choices)
       tells_((choice & 4) == 0),
       traits_(TraitsOf(world, tells_)),
       random_(choices) {
-  static uint64_t last_client_id = 0;  // servers remember those of other inputs
+  static uint64_t last_client_id = 0;  // servers remember the clients of other inputs
   world_.Reset(needs_password_);
   for (uint32_t i = 0; i < World::kKeyspaces; ++i) {
     oracles_.emplace_back(traits_).Advance(world_.now_ms());
@@ -257,8 +257,8 @@ void Program::Move() {
   }
 }
 
-// Some of what is to be sent is, the server has a turn or not, with or without releasing what was
-// written, and somebody reads or not.
+// Sends some of the bytes that are to be sent; the server has a turn or not, with or without
+// releasing writes; and a client reads or not.
 void Program::MoveBytes() {
   for (uint32_t i = 0; i < World::kKeyspaces; ++i) {
     if (Below(8) == 0) world_.engine(i).set_late(Below(4) != 0);
@@ -284,7 +284,7 @@ void Program::SendBatch() {
   message->client = Below(kClients);
   Header& header = message->header;
   header.id = ClientOf(*message).NewMessageId();
-  // Mostly one of its own, so that much can be under way.
+  // Mostly a keyspace of its own, so that much can be under way.
   header.keyspace =
       static_cast<uint16_t>(Below(3) == 0 ? Below(World::kKeyspaces) : message->client);
   if (tells_) header.flags = packed::kWantDeadlines | packed::kWantVersions;
@@ -297,7 +297,7 @@ void Program::SendBatch() {
   }
   packed::AppendBatch(message->bytes, header, message->batch, message->snapshot);
   header = packed::Read<Header>(message->bytes);
-  // Before the password, so long a message ends the connection.
+  // Before the password, a message of this length ends the connection.
   if (IsStranger(*message) && message->bytes.size() > kStrangerBytesMax) return;
   Send(std::move(message));
 }
@@ -317,7 +317,7 @@ void Program::FillBatch(Message& message) {
     message.refusal = Code::kSnapshotTooOld;
   }
   random_.set_watched(watched_[message.header.keyspace]);
-  // Writes at a snapshot, rarely: to be refused.
+  // Writes at a snapshot, rarely: they must be refused.
   message.snapshot != 0 && Below(8) != 0 ? random_.FillWithReads(batch) : random_.Fill(batch);
   for (const Request& request : batch.requests()) {
     stored_bytes_ += request.key.size() + request.value.size();
@@ -334,7 +334,7 @@ void Program::FillBatch(Message& message) {
   if (message.snapshot == 0) message.touches = TouchesOf(batch);
 }
 
-// Long ones too: whoever does not read their replies is not read any more.
+// Some pings are long: a client that does not read their replies is not read any more.
 void Program::SendPing(size_t client) {
   constexpr size_t kStep = 250;
   const bool is_long = Below(4) == 0 && (!needs_password_ || clients_[client].is_authenticated);
@@ -370,7 +370,7 @@ void Program::Ask() {
   }
 }
 
-// More replies than a server keeps for somebody who does not read.
+// Asks for more replies than a server keeps for a client that does not read.
 void Program::Flood(size_t client) {
   constexpr size_t kBytes = 64 * 1024;
   constexpr size_t kPings = kUnsentMax / kBytes + 4;
@@ -384,7 +384,7 @@ void Program::Flood(size_t client) {
   }
 }
 
-// With the wrong password now and then.
+// Now and then uses the wrong password.
 void Program::LogIn(size_t client) {
   Settle();
   const bool is_right = Below(4) != 0;
@@ -460,8 +460,8 @@ void Program::EndWatch() {
   Settle();
 }
 
-// A message is sent again, on its connection or on another one of its client. It was answered; or,
-// on the other one, it may still be under way, if there is none before it that must be done first.
+// Sends a message again, on its connection or on another one of its client. It was answered; or, on
+// the other connection, it may still be under way, if no message before it must be done first.
 void Program::Repeat() {
   const size_t client = Below(kClients);
   const auto& remembered = clients_[client].remembered;
@@ -477,7 +477,7 @@ void Program::Repeat() {
   Send(std::move(message));
 }
 
-// A batch of the client that can be sent again, and is the only one it waits for.
+// A batch of the client that can be sent again, if it is the only message under way.
 const Message* Program::OnlyUnanswered(size_t client) const {
   const Message* only = nullptr;
   for (const auto& message : sent_) {
@@ -489,10 +489,10 @@ const Message* Program::OnlyUnanswered(size_t client) const {
   return only;
 }
 
-// The connection ends, perhaps in the middle of a message.
+// Ends the connection, perhaps in the middle of a message.
 void Program::Break(size_t which) {
   Client& client = clients_[which];
-  // Others may be asking about its watches.
+  // Other clients may be using its watches.
   if (!client.watches.empty()) Settle();
   while (client.WouldLose()) Turn();
   client.Disconnect();
@@ -543,15 +543,14 @@ void Program::Send(std::unique_ptr<Message> message) {
   sent_.push_back(std::move(message));
 }
 
-// The server has a turn without being sent more, what was written before is released, and everybody
-// reads.
+// The server has a turn without being sent more, all writes are released, and every client reads.
 void Program::Turn() {
   for (uint32_t i = 0; i < World::kKeyspaces; ++i) world_.engine(i).ReleaseAll();
   world_.Turn();
   for (Client& client : clients_) client.Pull();
 }
 
-// Until everything is answered, and nothing more has come.
+// Turns until every message is answered, and nothing more has come.
 void Program::Settle() {
   CheckAnswered();
   for (int turns = 0; !sent_.empty() || !std::ranges::all_of(clients_, &Client::IsQuiet); ++turns) {
@@ -562,7 +561,7 @@ void Program::Settle() {
   }
 }
 
-// In the order of sending, as far as it matters.
+// Checks the answers in the order of sending, as far as it matters.
 void Program::CheckAnswered() {
   bool all_before = true;
   std::erase_if(sent_, [&](const std::unique_ptr<Message>& message) {
@@ -611,7 +610,7 @@ void Program::CheckBatch(Message& message) {
 
 // ---- Connections ----
 
-// A new connection, on which first of all the password is given, if it is; then whatever is under
+// Begins a connection, on which the password comes first, if it is given; then all messages under
 // way.
 void Program::Begin(size_t which, bool authenticates) {
   Client& client = clients_[which];
@@ -627,7 +626,7 @@ void Program::Begin(size_t which, bool authenticates) {
   client.SendAgain();
 }
 
-// Of a connection that has ended.
+// Forgets the snapshots and watches of a connection that has ended.
 void Program::LoseHandles(size_t which) {
   Client& client = clients_[which];
   for (const Client::Snapshot& snapshot : client.snapshots) {
@@ -646,7 +645,7 @@ void Program::LoseHandles(size_t which) {
   for (const Client& other : clients_) {
     for (const Client::Watch& watch : other.watches) ++watches[watch.keyspace];
   }
-  // Until the server has noticed, the watches are asked for in vain.
+  // Waits until the server has noticed: until then the watches are held in vain.
   for (uint32_t i = 0; i < World::kKeyspaces; ++i) {
     for (int turns = 0; world_.engine(i).watches() > watches[i]; ++turns) {
       SKEP_CHECK(turns < kTurnsMax);
@@ -672,7 +671,7 @@ void Program::CheckContents() {
   }
 }
 
-// All connections end, some in the middle of a message, some with an end of what they send.
+// Ends all connections, some in the middle of a message, some with an end of their stream.
 void Program::End() {
   constexpr std::string_view kPart("\x09\0\0\0\x01", 5);
   for (size_t i = 0; i < clients_.size(); ++i) {

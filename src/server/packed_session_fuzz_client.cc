@@ -46,7 +46,7 @@ void Client::Pull() {
   while ((got = stream_->Read(buffer, sizeof buffer)) > 0) {
     in_.append(buffer, static_cast<size_t>(got));
   }
-  SKEP_CHECK(got == -EAGAIN);  // a server does not hang up on who speaks as agreed
+  SKEP_CHECK(got == -EAGAIN);  // a server does not hang up on a correct client
   if (!has_hello_) TakeHello();
   while (has_hello_ && TakeReply()) {
   }
@@ -62,7 +62,7 @@ void Client::TakeHello() {
   has_hello_ = true;
 }
 
-// False: there is no whole one.
+// Returns false if there is no whole reply.
 bool Client::TakeReply() {
   if (in_.size() < sizeof(packed::Header)) return false;
   const auto header = packed::Read<packed::Header>(in_);

@@ -17,8 +17,8 @@
 
 namespace skep::packed_session_fuzz {
 
-// Releases writes at once, or if it is late only when it is told to. Batches whose work is limited
-// stop soon.
+// Releases writes at once, or, if it is late, only in ReleaseAll(). Batches with a work limit get a
+// small one.
 class LateEngine final : public WatchCountingEngine {
  public:
   using WatchCountingEngine::WatchCountingEngine;
@@ -43,7 +43,7 @@ class LateEngine final : public WatchCountingEngine {
 class World {
  public:
   static constexpr uint32_t kKeyspaces = 3;
-  static constexpr size_t kBufferBytes = 16 * 1024;  // of a connection, each way
+  static constexpr size_t kBufferBytes = 16 * 1024;  // buffers of a connection, each way
   static constexpr std::string_view kPassword = "sesame";
 
   explicit World(const EngineInfo& engine) : sim_(1, Quick()) {
@@ -57,7 +57,7 @@ class World {
     SKEP_CHECK(server_->Start().ok());
   }
 
-  // Empties it, and begins a millisecond.
+  // Empties the keyspaces, and begins a millisecond.
   void Reset(bool needs_password) {
     LetTimePass(1);
     for (uint32_t i = 0; i < kKeyspaces; ++i) {
@@ -73,10 +73,10 @@ class World {
   }
 
   bool Turn() {
-    sim_.clock().Advance(1);  // what was sent arrives
+    sim_.clock().Advance(1);  // sent bytes arrive
     return server_->worker(0).Turn(0);
   }
-  // Until so many milliseconds have begun.
+  // Advances the clock until `ms` milliseconds have begun.
   void LetTimePass(uint64_t ms) {
     constexpr uint64_t kMs = 1'000'000;
     SimClock& clock = sim_.clock();

@@ -6,7 +6,7 @@
 
 namespace skep {
 
-// Compares without telling by its time how much of the password was right.
+// Compares in a time that does not depend on how much of the password was right.
 inline bool IsPassword(std::string_view given, std::string_view password) {
   unsigned difference = given.size() == password.size() ? 0 : 1;
   for (size_t i = 0; i < given.size(); ++i) {

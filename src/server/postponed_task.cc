@@ -12,7 +12,7 @@
 namespace skep {
 namespace {
 
-// Of a piece. Those that are postponed again cost a copy each time.
+// Limit of a piece. Each request that is postponed again is copied each time.
 constexpr size_t kPieceOperationsMax = 512;
 
 Request CopyOf(const Request& request, Scratch& scratch) {

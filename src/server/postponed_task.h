@@ -7,24 +7,24 @@
 //   task of A           the two sums, one piece a turn
 //   task of B           PUT
 //
-// Work is what operations look at (Batch::work_bytes): 512 sums of a value of 64 MiB are few bytes
-// and few operations. A batch stops when it has done so much. What it did not come to is taken over
-// by a task of each connection, with the outcomes of what was done; the task executes the rest
-// piece by piece, in order, and the turns of other connections come in between. Its own connection
-// reads no further command meanwhile (session.h), so operations on one key keep their order. What
-// a connection can delay others by is then a piece, and the one operation at its end: the largest
-// value, 64 MiB.
+// Work is the bytes that operations look at (Batch::work_bytes): 512 sums of a value of 64 MiB are
+// small and few requests. A batch stops when it has done kWorkBytesMax. A task of each connection
+// takes over the requests that were not reached, with the outcomes of those that were; it executes
+// the rest piece by piece, in order, and the turns of other connections come in between. Its own
+// connection reads no further command meanwhile (session.h), so operations on one key keep their
+// order. A connection can therefore delay others by a piece, and the one operation at its end: the
+// largest value, 64 MiB.
 //
-// Replies. The commands of a connection that come behind one that is not complete are replied to
-// behind it, though they may be done. A message is replied to when it is complete.
+// Replies. Commands of a connection that follow an incomplete one are replied to after it, though
+// they may be done. A message is replied to when it is complete.
 //
-// Answers. Those of one command or message have kAnswerBytesMax together, whatever others of its
-// batch have; operations beyond that are refused.
+// Answers. The answers of one command or message have a limit of kAnswerBytesMax of their own;
+// operations beyond that are refused.
 //
-// If the connection breaks, what was not reached is never done. Of messages that are sent again
-// (server/reply_memory.h) the reply then says so.
+// If the connection breaks, requests that were not reached are never done. If a message is sent
+// again (server/reply_memory.h), the reply says so.
 //
-// A task with nothing in it lets others go before its connection goes on.
+// A task with nothing in it lets other connections go first.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ class PostponedTask final : public Task {
     Version ticket;
   };
 
-  // Charges what it keeps to the budget. Both must outlive it.
+  // Charges the bytes it keeps to the budget. Both arguments must outlive the task.
   PostponedTask(MemoryBudget& budget, MessageReplies& messages)
       : budget_(budget), messages_(messages) {}
   ~PostponedTask() override { budget_.Release(charged_bytes_); }
@@ -64,7 +64,8 @@ class PostponedTask final : public Task {
 
   static bool HasPostponed(const Slots& slots);
 
-  // What comes behind all that was added before. Requests, outcomes and words are copied.
+  // Append a command or message after all that were added before. Requests, outcomes and words are
+  // copied.
   void AddCommand(const Command& command, std::span<const std::string_view> args,
                   const Slots& slots);
   void AddMessage(const packed::Header& header, const Slots& slots);
@@ -76,13 +77,13 @@ class PostponedTask final : public Task {
   uint64_t held_bytes() const override { return charged_bytes_; }
 
  private:
-  // One reply.
+  // A reply that is still to be made.
   struct Reply {
     const Command* command = nullptr;  // null: a message, or an error
     std::optional<packed::Header> message;
-    std::vector<std::string> args;  // of the command; of an error its text
+    std::vector<std::string> args;  // words of the command; for an error its text
     Batch batch;
-    std::vector<uint32_t> left;  // slots that are postponed, ascending
+    std::vector<uint32_t> left;  // postponed slots, ascending
     uint32_t keyspace = 0;
     Version ticket = 0;
   };

@@ -1,4 +1,4 @@
-// Work that is more than a turn has time for, on a server in one thread.
+// Commands with more work than a turn has time for, on a server in one thread.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 
 using packed::Header;
 
-// The value that the work is done on: a quarter of what an execution may look at.
+// Size of the value that functions run on: a quarter of an execution's work limit.
 constexpr size_t kValueBytes = kWorkBytesMax / 4;
 
 // Notes how much work the largest execution was.
@@ -82,7 +82,7 @@ class PostponedWork : public testing::TestWithParam<EngineInfo> {
   MeteredEngine& engine() { return static_cast<MeteredEngine&>(server_->keyspaces().at(0)); }
 
   Client Connect() { return {.stream = std::move(*sim_.network().Connect("127.0.0.1:6379", 0))}; }
-  // Of the packed protocol.
+  // Connects with the packed protocol.
   Client ConnectPacked(uint64_t client = 0) {
     Client connected = Connect();
     std::string hello;
@@ -112,7 +112,7 @@ class PostponedWork : public testing::TestWithParam<EngineInfo> {
     sim_.clock().Advance(1'000'000);
     server_->worker(0).Turn(0);
   }
-  // The turns until the client has got so many bytes, or `turns_max`.
+  // Returns the number of turns until the client has got `bytes` bytes, or `turns_max`.
   int TurnsUntil(Client& client, size_t bytes, int turns_max = 1000) {
     for (int turns = 0; turns < turns_max; ++turns) {
       if (Pull(client).size() >= bytes) return turns;
@@ -120,7 +120,7 @@ class PostponedWork : public testing::TestWithParam<EngineInfo> {
     }
     return turns_max;
   }
-  // Takes the reply to a message into the batch; false if it was refused.
+  // Reads the reply to a message into the batch; false if the message was refused.
   bool Take(Client& client, Batch& batch, uint32_t id, int* turns = nullptr) {
     int taken = TurnsUntil(client, sizeof(Header));
     const auto header = packed::Read<Header>(client.received);
@@ -153,8 +153,8 @@ class PostponedWork : public testing::TestWithParam<EngineInfo> {
 INSTANTIATE_TEST_SUITE_P(Engines, PostponedWork, testing::ValuesIn(kEngines),
                          [](const auto& engine) { return std::string(engine.param.name); });
 
-// Goal: a message with much work delays others by a piece of it, and what others ask in the same
-// turn is done, not refused. It is answered as if it had been executed at once.
+// Goal: a message with much work delays other clients by a piece of it, and their requests in the
+// same turn are done, not refused. It is answered as if it had been executed at once.
 // Method: functions over one value, 64 MiB in all; another client puts a byte in the same turn, and
 // one in each later turn.
 TEST_P(PostponedWork, OfOneMessageLetsOthersGoOn) {
@@ -189,8 +189,8 @@ TEST_P(PostponedWork, OfOneMessageLetsOthersGoOn) {
   }
 }
 
-// Goal: answers are a message's: one that asks for much does not take the room of others, and an
-// execution's answers have a bound.
+// Goal: each message has a limit of answers of its own: one that asks for much does not take the
+// room of others, and an execution's answers are bounded.
 TEST_P(PostponedWork, OfAnswersIsBounded) {
   constexpr uint32_t kGets = 40;
   Client heavy = ConnectPacked();
@@ -242,7 +242,7 @@ TEST_P(PostponedWork, KeepsTheOrderOfMessages) {
 }
 
 // Goal: the commands of a pipeline are replied to in order, also those behind one with much work,
-// whether they are points, answers without the engine, multi-key, ranges or errors.
+// whether they are points, local commands, multi-key commands, ranges or errors.
 TEST_P(PostponedWork, OfAPipelineKeepsItsOrder) {
   Client client = Connect();
   Client light = Connect();
@@ -285,8 +285,8 @@ TEST_P(PostponedWork, OfAPipelineKeepsItsOrder) {
   EXPECT_EQ(client.stream->Read(&byte, 1), 0) << "QUIT ends the connection, behind all replies";
 }
 
-// Goal: a connection that breaks in the middle of a message leaves behind what was done, and the
-// answer that says so: the rest is not done, then or later.
+// Goal: if a connection breaks in the middle of a message, its finished work stays, and the answer
+// says so; the rest is not done, then or later.
 TEST_P(PostponedWork, EndsWithItsConnection) {
   constexpr uint32_t kUpdates = 64;
   constexpr uint64_t kClient = 77;

@@ -16,7 +16,7 @@
 
 namespace skep {
 
-// The error about what is no bound: Redis's text, then how a range is written.
+// The error for words that are no bounds: Redis's text, then how a range is written.
 inline constexpr std::string_view kNotABound =
     "min or max not valid string range item: a bound is [a (with a), (a (without a), - or + (the "
     "ends); or PREFIX p instead of both";
@@ -26,13 +26,13 @@ inline constexpr std::string_view kRangeSyntax = kNotABound.substr(kNotABound.fi
 inline Range EmptyRange() { return Range::Between({}, {}); }
 bool IsEmpty(const Range& range);
 
-// The keys from `min` to `max`, as an engine takes them. What can hold no key is EmptyRange(). The
-// bounds are views of the arguments or bytes in `scratch`, and live as long as both.
+// The keys from `min` to `max`, as an engine takes them; EmptyRange() if no key can be in the
+// range. The bounds are views of the arguments or bytes in `scratch`, and live as long as both.
 //   kInvalidArgument  a bound has none of the four forms; `what` is kNotABound
 Result<Range> ParseRange(std::string_view min, std::string_view max, Scratch& scratch);
 
-// The same of `min max` or `PREFIX prefix`: the keys that begin with `prefix`. "PREFIX" is no
-// bound, so that the two cannot be taken for each other.
+// ParseRange of `min max`, or the range of `PREFIX prefix`: the keys that begin with `prefix`.
+// "PREFIX" is no bound, so the two cannot be confused.
 Result<Range> ParseRangeWords(std::string_view first, std::string_view second, Scratch& scratch);
 
 }  // namespace skep

@@ -1,5 +1,5 @@
-// Any two bounds: a range that is not refused holds its closed ends and not its open ones, and a
-// number that is accepted prints as it was read.
+// Property: for any two bounds, a range that is not refused holds its closed ends and not its open
+// ones; a number that is accepted prints as it was read.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -15,7 +15,7 @@ bool Holds(const Range& range, std::string_view key) {
   return range.lo <= key && (range.unbounded || key < range.hi);
 }
 
-// What the table in the header says of one key, with no thought of half-open ranges.
+// The table of the header, for one key, without half-open ranges.
 bool AboveMin(const std::string& min, const std::string& key) {
   if (min == "-") return true;
   if (min == "+") return false;
@@ -27,7 +27,7 @@ bool BelowMax(const std::string& max, const std::string& key) {
   return max[0] == '[' ? key <= max.substr(1) : key < max.substr(1);
 }
 
-// Every key of up to `size_max` bytes out of the lowest, a middle and the highest byte.
+// Every key of up to `size_max` bytes, each the lowest, a middle or the highest byte.
 std::vector<std::string> AllKeys(size_t size_max) {
   std::vector<std::string> keys = {""};
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -68,7 +68,7 @@ TEST(RangeArgs, HoldsWhatTheBoundsAllow) {
   }
 }
 
-// Goal: whatever is no bound is refused, with a text that begins as Redis's.
+// Goal: a word that is no bound is refused, with a text that begins as Redis's.
 TEST(RangeArgs, RefusesOtherForms) {
   Scratch scratch;
   for (const std::string& bad : {""s, "a"s, "--"s, "++"s, "-a"s, "+a"s, " [a"s, "-\0"s, "]a"s}) {

@@ -8,7 +8,7 @@
 namespace skep {
 namespace {
 
-// One chunk: what is done without letting other connections in.
+// Limits of one chunk, during which other connections wait.
 constexpr uint32_t kChunkItems = 512;
 constexpr size_t kChunkBytes = 256 * 1024;
 constexpr uint32_t kChunkVisits = 4096;

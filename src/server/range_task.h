@@ -1,17 +1,17 @@
 // range_task.h: replies that read a range of any size.
 //
-// What one chunk holds is answered at once. What is larger is pinned in a snapshot and answered in
-// turns, in two passes, because a RESP array starts with its length: the first counts, the second
-// sends. Memory stays bounded by a chunk and by what the connection has not yet read; other
-// connections are served between chunks; the whole reply is of one version.
+// A range that fits one chunk is answered at once. A larger one is pinned in a snapshot and
+// answered in turns, in two passes, because a RESP array begins with its length: the first counts,
+// the second sends. Memory stays bounded by a chunk and by the replies that the connection has not
+// yet read; other connections are served between chunks; the whole reply is of one version.
 //
-// The pin ends with the task. It ends before if the snapshot's age limit passes, if a write needs
-// the memory that it holds back, or, while memory is scarce, if it holds some back and the client
-// takes nothing for some seconds. That cannot be told inside an array: the connection is closed.
+// The pin ends with the task, or earlier: if the snapshot's age limit passes, if a write needs the
+// memory that it holds back, or, while memory is scarce, if it holds some back and the client takes
+// nothing for some seconds. That cannot be reported inside an array: the connection is closed.
 //
 // An engine that keeps one version of a key has nothing to pin. There each chunk is of an instant
-// of its own: a key that is there all the while is counted, or sent, exactly once, one that is not,
-// once or not at all. What is to be sent is collected first (collected_reply.h).
+// of its own: a key that is present all the while is counted, or sent, exactly once, any other key
+// once or not at all. The items are collected before they are sent (collected_reply.h).
 #pragma once
 
 #include <cstdint>
@@ -27,23 +27,22 @@
 
 namespace skep {
 
-// How a list of items is sent: flat, but pairs of key and value are arrays in RESP3, as ZRANGE
-// WITHSCORES has them.
+// A list of items is flat, but pairs of key and value are arrays in RESP3, as in ZRANGE WITHSCORES.
 void ReplyItems(const Call& call, const ItemRange& items, bool with_values);
 void ReplyItemsHead(const Call& call, size_t items, bool with_values);
 void ReplyItem(RespWriter reply, const Item& item, bool with_values);
 
-// What a command pins that reads a range in turns; not valid if the engine keeps one version of a
-// key. Errors: Engine::OpenSnapshot's.
+// The snapshot for a command that reads a range in turns; not valid if the engine keeps one version
+// of a key. Errors: Engine::OpenSnapshot's.
 Result<Snapshot> PinRange(const ServerCall& call);
 
 class RangeTask final : public Task {
  public:
   struct Query {
     Range range;
-    ScanOptions options;                           // `limit`: items after the offset
-    uint64_t offset = 0;                           // matching items to leave out
-    bool count_only = false;                       // reply with the number
+    ScanOptions options;                           // `limit` counts items after the offset
+    uint64_t offset = 0;                           // matching items to skip
+    bool count_only = false;                       // reply with the number of items
     std::optional<std::string_view> pattern = {};  // only keys that match it (glob.h)
   };
 
@@ -68,7 +67,7 @@ class RangeTask final : public Task {
   void GoOnFrom(std::string_view bound);
   Range left() const { return {.lo = lo_, .hi = hi_, .unbounded = unbounded_}; }
 
-  Snapshot snapshot_;  // none once it is given up
+  Snapshot snapshot_;  // not valid once it is given up
   const SnapshotRef ref_;
   const bool is_pinned_;  // false: the engine keeps one version of a key
   const std::string first_lo_, first_hi_;
@@ -79,11 +78,11 @@ class RangeTask final : public Task {
   const std::optional<std::string> pattern_;
 
   bool sending_ = false;
-  std::string lo_, hi_;  // what is left of the range in this pass
+  std::string lo_, hi_;  // the rest of the range in this pass
   bool unbounded_;
-  uint64_t matched_ = 0;  // in this pass
+  uint64_t matched_ = 0;  // items found in this pass
   uint64_t to_send_ = 0;
-  CollectedReply collected_;  // without a snapshot
+  CollectedReply collected_;  // used without a snapshot
 };
 
 }  // namespace skep

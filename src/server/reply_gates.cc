@@ -8,10 +8,10 @@
 namespace skep {
 namespace {
 
-constexpr uint32_t kAwakeSpins = 1024;     // looks at a gate: 20 to 50 us
-constexpr uint32_t kTurnsUnsyncedMax = 3;  // that more comes before a sync
-constexpr size_t kWaitingMin = 8;          // sessions that a sync here serves
-constexpr uint32_t kInVainMax = 4;         // times in a row
+constexpr uint32_t kAwakeSpins = 1024;     // polls of a gate: 20 to 50 us
+constexpr uint32_t kTurnsUnsyncedMax = 3;  // turns that may add to a sync
+constexpr size_t kWaitingMin = 8;          // sessions that a sync on this thread serves
+constexpr uint32_t kInVainMax = 4;         // polls in a row
 
 }  // namespace
 
@@ -67,8 +67,9 @@ void ReplyGates::SyncIfDue(bool is_idle, size_t sessions) {
   if (is_idle || ++turns_unsynced_ == kTurnsUnsyncedMax) Sync(sessions);
 }
 
-// While the log's thread syncs, this one executes what comes; to sync here saves waking that thread
-// and being woken. The latter is more where many wait, and few others would have to.
+// While the log's thread syncs, this thread executes further requests; a sync on this thread saves
+// waking that thread and being woken. The saving is greater if many sessions wait, and few others
+// would have to wait for the sync.
 void ReplyGates::Sync(size_t sessions) {
   const size_t waiting = waiting_.size();
   const bool here = sessions == 1 || (waiting >= kWaitingMin && waiting >= sessions / 2);
@@ -84,9 +85,9 @@ void ReplyGates::StayAwake() {
   if (!awaited_.empty() && !IsReleasedSoon()) ArrangeWakes();
 }
 
-// Another worker's batch that replies here wait for is mostly at its end, and to sleep and be woken
-// takes longer than that. Where it does not help (a sync of the disk), it is tried more and more
-// rarely.
+// Another worker's batch that replies here wait for is mostly at its end, and sleeping and being
+// woken takes longer. If polling does not help (the gate waits for a disk), it is tried more and
+// more rarely.
 bool ReplyGates::IsReleasedSoon() {
   if (sleeps_left_ > 0) {
     --sleeps_left_;
@@ -107,7 +108,7 @@ bool ReplyGates::IsReleasedSoon() {
 
 void ReplyGates::ArrangeWakes() {
   for (const Awaited& a : std::exchange(awaited_, {})) {
-    // The poller, not the worker: an engine may release after the worker has ended.
+    // The gate wakes the poller, not the worker: an engine may release after the worker has ended.
     a.gate->CallWhenReleased(a.ticket, [poller = poller_] { poller->Wake(); });
   }
 }

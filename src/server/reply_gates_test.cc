@@ -1,5 +1,5 @@
-// What replies wait for, without a server: an engine whose gates the test opens, and a poller that
-// counts its wakes.
+// The gates of replies without a server: an engine whose gates the test opens, and a poller that
+// counts its wake-ups.
 #include "server/reply_gates.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ class Gates : public testing::Test {
   ReplyGates gates_{poller_};
 };
 
-// Goal: what a session may send ends at the first reply whose ticket is not released.
+// Goal: a session may send its replies up to the first one whose ticket is not released.
 TEST_F(Gates, RepliesLeaveInOrder) {
   Session session;
   engine_.open_gate().Release(1);
@@ -90,7 +90,7 @@ TEST_F(Gates, RepliesLeaveInOrder) {
   EXPECT_FALSE(gates_.has_work());
 }
 
-// Goal: an engine that only has to be asked is asked, and nothing waits.
+// Goal: if it suffices to ask the engine for a release, it is asked, and nothing waits.
 TEST_F(Gates, AsksTheEngineFirst) {
   Session session;
   engine_.released_by_release = 7;
@@ -115,8 +115,9 @@ TEST_F(Gates, MessagesLeaveByThemselves) {
   EXPECT_EQ(session.out, "firstlate");
 }
 
-// Goal: a reply that waits for a sync asks for one: at once if nothing else comes, in the third
-//   turn else, and once for all that wait. A session alone syncs by itself.
+// Goal: a reply that waits for a sync asks for one: at once if no input comes, else in the third
+// turn, and once for all replies that wait. If there is only one session the worker syncs by
+// itself.
 TEST_F(Gates, SyncsOnceForSeveralTurns) {
   Session session;
   session.syncs_always = true;
@@ -137,8 +138,8 @@ TEST_F(Gates, SyncsOnceForSeveralTurns) {
   EXPECT_EQ(Sendable(session), "abc");
 }
 
-// Goal: a worker that sleeps is woken once for what waits (G3), and it does not try to stay awake
-//   for ever in vain.
+// Goal: a worker that sleeps is woken once for its waiting replies (G3), and does not poll in vain
+// for ever.
 TEST_F(Gates, IsWokenByTheRelease) {
   Session session;
   for (Version ticket = 1; ticket <= 20; ++ticket) {
@@ -153,7 +154,7 @@ TEST_F(Gates, IsWokenByTheRelease) {
   }
 }
 
-// Goal: who is dropped is not looked at again.
+// Goal: a dropped session is not touched again.
 TEST_F(Gates, ForgetsWhatIsDropped) {
   Session kept;
   {
@@ -166,8 +167,7 @@ TEST_F(Gates, ForgetsWhatIsDropped) {
   EXPECT_EQ(gates_.Pass(), std::vector{&kept});
 }
 
-// Goal: any sessions, tickets and releases: what may leave is what is released, no more and no
-//   less.
+// Goal: with any sessions, tickets and releases, exactly the released replies may leave.
 // Method: random steps, compared with a list of each session's replies and tickets. Seed printed.
 TEST_F(Gates, AgreesWithAModel) {
   const unsigned seed = std::random_device{}();
@@ -175,7 +175,7 @@ TEST_F(Gates, AgreesWithAModel) {
   std::mt19937 rng(seed);
   constexpr size_t kSessions = 5;
   std::vector<Session> sessions(kSessions);
-  std::vector<std::vector<Version>> tickets(kSessions);  // of the replies, a byte each
+  std::vector<std::vector<Version>> tickets(kSessions);  // tickets of the replies, of a byte each
   Version released = 0;
   for (int step = 0; step < 3000; ++step) {
     const size_t at = rng() % kSessions;

@@ -12,15 +12,15 @@ namespace {
 
 constexpr uint64_t kBytesMax = uint64_t{64} << 20;
 constexpr uint64_t kBytesMin = uint64_t{1} << 20;
-constexpr uint64_t kLimitShare = 8;     // of the budget's limit: one in so many
-constexpr uint64_t kClientsShare = 16;  // of bytes_max(): for clients that have no connection
-// What a client and an entry take, with the nodes of the containers that have them, besides the
+constexpr uint64_t kLimitShare = 8;     // one part in so many of the budget's limit
+constexpr uint64_t kClientsShare = 16;  // of bytes_max(), likewise: clients without a connection
+// Bytes charged for a client and for an entry, with their nodes in the containers, besides the
 // reply's bytes.
 constexpr size_t kClientBytes = 256;
 constexpr size_t kEntryBytes = 128;
 
 size_t SlotOf(uint64_t client) {
-  constexpr uint64_t kFraction = 0x9e3779b97f4a7c15;  // of the golden ratio
+  constexpr uint64_t kFraction = 0x9e3779b97f4a7c15;  // the golden ratio's
   return (client * kFraction) >> (64 - std::bit_width(ReplyMemory::kSlots - 1));
 }
 
@@ -43,7 +43,7 @@ void ReplyMemory::Leave(uint64_t client) {
   Client& left = at->second;
   if (--left.connections > 0) return;
   left.by_time = by_time_.insert(by_time_.end(), client);
-  // Of one that has marked nothing there is nothing to be known.
+  // Nothing needs to be remembered of a client that has marked nothing.
   if (left.first_new == ForgottenOf(client)) DropClient(at);
   MakeRoom();
 }
@@ -54,9 +54,9 @@ uint64_t ReplyMemory::FirstNewId(uint64_t client) const {
   return at == clients_.end() ? ForgottenOf(client) : at->second.first_new;
 }
 
-// The client, which is made if there is none.
+// Finds the client, or makes it.
 ReplyMemory::Clients::iterator ReplyMemory::Find(uint64_t client) {
-  constexpr size_t kNodes = 112;  // of the map and the two lists, besides what they have
+  constexpr size_t kNodes = 112;  // nodes of the map and the two lists, besides their contents
   static_assert(sizeof(Client) + kNodes <= kClientBytes);
   const auto [at, is_new] = clients_.try_emplace(client);
   if (!is_new) return at;
@@ -64,11 +64,11 @@ ReplyMemory::Clients::iterator ReplyMemory::Find(uint64_t client) {
   at->second.first = ForgottenOf(client);
   at->second.first_new = at->second.first;
   at->second.by_time = by_time_.insert(by_time_.end(), client);
-  MakeRoom();  // this one is the least quiet
+  MakeRoom();  // this client is the least quiet
   return at;
 }
 
-// It is not quiet.
+// The client is active: it is not quiet now.
 void ReplyMemory::Touch(Clients::iterator client) {
   Client& touched = client->second;
   if (touched.connections == 0) by_time_.splice(by_time_.end(), by_time_, touched.by_time);
@@ -76,12 +76,12 @@ void ReplyMemory::Touch(Clients::iterator client) {
   if (touched.size_class > 0) order.splice(order.end(), order, touched.by_class);
 }
 
-// The first id that no client that was forgotten, and whose slot is this one's, has had.
+// The first id that no forgotten client of the same slot has had.
 uint64_t ReplyMemory::ForgottenOf(uint64_t client) const {
   return slots_.empty() ? 0 : slots_[SlotOf(client)];
 }
 
-// It has no connection.
+// Forgets a client without a connection.
 void ReplyMemory::DropClient(Clients::iterator client) {
   while (!client->second.entries.empty()) DropOldest(client);
   if (client->second.first_new > 0 && slots_.empty()) {
@@ -128,12 +128,12 @@ ReplyMemory::Known ReplyMemory::Begin(uint64_t client, const packed::Header& mes
 }
 
 void ReplyMemory::Finish(uint64_t client, uint32_t id, std::string_view bytes, Version ticket) {
-  // One that is half of everything would cost too many others. Copied without the lock.
+  // A reply of half of the limit would cost too many others. It is copied without the lock.
   const bool is_kept = bytes.size() <= bytes_max() / 2;
   auto copy = is_kept ? std::make_shared<const std::string>(bytes) : nullptr;
   const Lock lock(*this);
   const auto at = clients_.find(client);
-  if (at == clients_.end()) return;  // it was quiet for too long
+  if (at == clients_.end()) return;  // the client was quiet for too long
   const auto entry = at->second.entries.find(id);
   if (entry == at->second.entries.end()) return;
   entry->second.state = is_kept ? State::kKnown : State::kForgotten;
@@ -191,7 +191,7 @@ void ReplyMemory::Release(size_t bytes) {
   budget_.Release(bytes);
 }
 
-// What the client's entries take now.
+// Sets the memory of the client's entries.
 void ReplyMemory::SetBytes(Clients::iterator client, size_t bytes) {
   Client& changed = client->second;
   Charge(bytes);
@@ -209,7 +209,7 @@ void ReplyMemory::SetBytes(Clients::iterator client, size_t bytes) {
   }
 }
 
-// False: no client has replies.
+// Returns false if no client has replies.
 bool ReplyMemory::DropOfTheLargest() {
   for (size_t i = kClasses; i-- > 1;) {
     if (by_class_[i].empty()) continue;

@@ -21,7 +21,7 @@ class ReplyMemoryTest : public testing::Test {
   Known Begin(uint64_t client, uint32_t id) {
     return memory_.Begin(client, {.id = id}, &reply_, &first_new_);
   }
-  // A message that is executed, if it is new.
+  // Executes a message, if it is new.
   Known Do(uint64_t client, uint32_t id, size_t reply_bytes = 1) {
     const Known known = Begin(client, id);
     if (known == Known::kNew) memory_.Finish(client, id, std::string(reply_bytes, 'x'), 0);
@@ -29,12 +29,12 @@ class ReplyMemoryTest : public testing::Test {
     EXPECT_EQ(memory_.bytes(), budget_.used());
     return known;
   }
-  // So many clients, from this one on, each with one message.
+  // Executes one message of each of `clients` clients, from `first` on.
   void DoMany(uint64_t first, uint64_t clients, size_t reply_bytes = 1) {
     for (uint64_t i = 0; i < clients; ++i) Do(first + i, 1, reply_bytes);
   }
 
-  // So that memory ends soon.
+  // Sets so low a limit that memory ends soon.
   void LimitToOneMib() {
     budget_.set_limit(1);
     ASSERT_EQ(memory_.bytes_max(), size_t{1} << 20);
@@ -60,8 +60,8 @@ TEST_F(ReplyMemoryTest, KnowsWhatItWasTold) {
   EXPECT_EQ(Begin(1, 4), Known::kNew);
 }
 
-// Goal: a message of another keyspace or kind is not the same again, though it has the same id: the
-//   reply's ticket means nothing to another keyspace.
+// Goal: a message of another keyspace or kind is not the same message again, though it has the same
+// id: the reply's ticket means nothing in another keyspace.
 TEST_F(ReplyMemoryTest, AnotherMessageIsNotTheSameAgain) {
   const packed::Header first{.id = 5, .keyspace = 1};
   const packed::Header others[] = {{.id = 5, .keyspace = 0},
@@ -87,7 +87,7 @@ TEST_F(ReplyMemoryTest, WhatWasNotExecutedIsNew) {
   memory_.Abandon(9, 6);
 }
 
-// Goal: of a client's ids the last ones are kept; what was forgotten is never taken for new.
+// Goal: of a client's ids the last ones are kept; forgotten ids are never taken for new.
 TEST_F(ReplyMemoryTest, ForgetsTheOldestIds) {
   const auto ids = static_cast<uint32_t>(ReplyMemory::kIdsMax);
   for (uint32_t id = 1; id <= ids + 10; ++id) ASSERT_EQ(Do(1, id), Known::kNew);
@@ -97,7 +97,7 @@ TEST_F(ReplyMemoryTest, ForgetsTheOldestIds) {
   EXPECT_EQ(Begin(1, ids + 10), Known::kKnown);
 }
 
-// Goal: the last id there is can be used, and forgotten, as any other; so can the first.
+// Goal: the last possible id can be used, and forgotten, as any other; so can the first.
 TEST_F(ReplyMemoryTest, KnowsTheFirstAndTheLastId) {
   EXPECT_EQ(Do(1, 0), Known::kNew);
   EXPECT_EQ(Do(1, UINT32_MAX), Known::kNew);
@@ -110,7 +110,7 @@ TEST_F(ReplyMemoryTest, KnowsTheFirstAndTheLastId) {
 }
 
 // Goal: bytes are bounded; the client with the most replies loses them first, whichever was quiet
-//   the longest, and none of them is new then.
+// the longest, and none of them is taken for new then.
 TEST_F(ReplyMemoryTest, ForgetsTheRepliesOfWhoHasTheMost) {
   LimitToOneMib();
   ASSERT_EQ(Do(1, 1, 100), Known::kNew);
@@ -122,18 +122,18 @@ TEST_F(ReplyMemoryTest, ForgetsTheRepliesOfWhoHasTheMost) {
   for (uint32_t id = 1; id <= ids / 2; ++id) ASSERT_EQ(Begin(2, id), Known::kForgotten);
 }
 
-// Goal: of clients with about as much, the one that was quiet the longest loses first.
+// Goal: of clients with about as much, the one that was quiet the longest loses its replies first.
 TEST_F(ReplyMemoryTest, ForgetsTheRepliesOfTheQuietest) {
   LimitToOneMib();
   const size_t large = memory_.bytes_max() / 4;
   DoMany(1, 4, large - 1000);
-  EXPECT_EQ(Begin(1, 1), Known::kKnown);  // not quiet any more
+  EXPECT_EQ(Begin(1, 1), Known::kKnown);  // the client is not quiet any more
   DoMany(5, 1, large - 1000);
   EXPECT_EQ(Begin(2, 1), Known::kForgotten);
   for (const uint64_t client : {1, 3, 4, 5}) EXPECT_EQ(Begin(client, 1), Known::kKnown);
 }
 
-// Goal: a reply of half of all that is kept is forgotten at once, and nothing else is harmed.
+// Goal: a reply of half of the limit is forgotten at once, and no other one suffers.
 TEST_F(ReplyMemoryTest, LetsGoOfWhatIsTooLarge) {
   LimitToOneMib();
   ASSERT_EQ(Do(1, 1), Known::kNew);
@@ -144,25 +144,25 @@ TEST_F(ReplyMemoryTest, LetsGoOfWhatIsTooLarge) {
   EXPECT_EQ(Begin(1, 3), Known::kKnown);
 }
 
-// Goal: clients are bounded, with all that is kept of them; what those that are forgotten have done
-//   is never new.
+// Goal: the number of clients is bounded, with all their replies; messages of forgotten clients are
+// never taken for new.
 TEST_F(ReplyMemoryTest, RemembersThatItHasForgottenClients) {
   const uint64_t clients = 3 * memory_.clients_max();
   DoMany(1, clients);
   for (uint64_t client = 1; client <= clients; ++client) ASSERT_NE(Begin(client, 1), Known::kNew);
   EXPECT_EQ(Begin(1, 1), Known::kForgotten);
   EXPECT_EQ(Begin(1, static_cast<uint32_t>(first_new_)), Known::kNew);
-  memory_.Finish(2, 1, "late", 0);  // of one that is gone
+  memory_.Finish(2, 1, "late", 0);  // the client is forgotten
 }
 
-// Goal: a client with a connection is not forgotten, so that its next id is new however many come
-//   and go; its replies may be.
+// Goal: a client with a connection is not forgotten, so its next id is new however many others come
+// and go; its replies may be forgotten.
 TEST_F(ReplyMemoryTest, KeepsWhoHasAConnection) {
   memory_.Enter(1);
   memory_.Enter(1);
   ASSERT_EQ(Do(1, 1), Known::kNew);
   memory_.Leave(1);
-  // Others of all slots have had higher ids.
+  // Clients of all slots have had higher ids.
   for (uint64_t client = 2; client <= 10 * memory_.clients_max(); ++client) Do(client, 1000);
   EXPECT_EQ(memory_.FirstNewId(1), 2u);
   EXPECT_EQ(Do(1, 2), Known::kNew);
@@ -172,7 +172,7 @@ TEST_F(ReplyMemoryTest, KeepsWhoHasAConnection) {
   EXPECT_EQ(Begin(1, 3), Known::kForgotten);
 }
 
-// Goal: clients that only connect leave nothing.
+// Goal: clients that only connect leave nothing behind.
 TEST_F(ReplyMemoryTest, KeepsNothingOfWhoMarksNothing) {
   ASSERT_EQ(Do(7, 1), Known::kNew);
   const size_t bytes = memory_.bytes();
@@ -184,7 +184,8 @@ TEST_F(ReplyMemoryTest, KeepsNothingOfWhoMarksNothing) {
   EXPECT_EQ(Begin(7, 1), Known::kKnown);
 }
 
-// Goal: with a limit of memory it takes a share of it, and gives up what it has when it is lowered.
+// Goal: under a memory limit the replies take a share of it, and give memory back when it is
+// lowered.
 TEST_F(ReplyMemoryTest, TakesAShareOfTheLimit) {
   for (uint32_t id = 1; id <= 60; ++id) Do(1, id, size_t{200} << 10);
   EXPECT_GT(memory_.bytes(), size_t{60 * 200} << 10);
@@ -197,10 +198,10 @@ TEST_F(ReplyMemoryTest, TakesAShareOfTheLimit) {
   EXPECT_EQ(Begin(1, 1), Known::kForgotten);
 }
 
-// Goal: whatever happens, no message that was executed is new; one above FirstNewId is, for a
-//   client that has a connection; memory is what is charged, and bounded.
+// Goal: in every history, no executed message is taken for new; one above FirstNewId is new, for a
+// client that has a connection; the memory is what is charged, and bounded.
 // Method: random clients that begin, finish, abandon, come and go, under a small limit, against a
-//   set of all that was executed.
+// set of all executed messages.
 TEST_F(ReplyMemoryTest, AgreesWithAModel) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -210,7 +211,7 @@ TEST_F(ReplyMemoryTest, AgreesWithAModel) {
   std::vector<std::pair<uint64_t, uint32_t>> running;
   std::map<uint64_t, uint32_t> connections;
   const uint64_t clients = 4 * memory_.clients_max();
-  uint32_t open = 0;  // connections of all
+  uint32_t open = 0;  // connections of all clients
   uint64_t counts[4] = {};
   for (int step = 0; step < 60'000; ++step) {
     const uint64_t client = 1 + (rng() % 2 == 0 ? rng() % 4 : rng() % clients);
@@ -250,7 +251,7 @@ TEST_F(ReplyMemoryTest, AgreesWithAModel) {
         const Known known = Begin(client, id);
         ++counts[static_cast<int>(known)];
         const bool is_running = std::ranges::count(running, std::pair(client, id)) > 0;
-        // Of one that has no connection somebody may be forgotten between the two calls.
+        // A client without a connection may be forgotten between the two calls.
         if (is_new && connections[client] > 0) {
           ASSERT_EQ(known, Known::kNew);
         }

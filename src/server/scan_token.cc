@@ -32,7 +32,7 @@ std::string Base64Of(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size() / 3 * 4 + 4);
   uint32_t bits = 0;
-  unsigned count = 0;  // of bits
+  unsigned count = 0;  // number of bits
   for (const char byte : bytes) {
     bits = bits << 8 | static_cast<uint8_t>(byte);
     for (count += 8; count >= 6; count -= 6) text.push_back(kDigits[bits >> (count - 6) & 63]);
@@ -41,7 +41,7 @@ std::string Base64Of(std::string_view bytes) {
   return text;
 }
 
-// Nothing if a character is no digit, or if the text is not the one that Base64Of writes.
+// Nullopt if a character is no digit, or if the text is not the one that Base64Of writes.
 std::optional<std::string> BytesOfBase64(std::string_view text) {
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3 + 3);
@@ -78,7 +78,7 @@ uint8_t FlagsOf(const KeyScan& scan) {
       (scan.with_deadlines ? kWithDeadlines : 0) | (scan.unbounded ? kUnbounded : 0));
 }
 
-// A key that is not below the longer bound is not below the shorter one, and the other way round.
+// A key is not below the longer bound if and only if it is not below the cut one.
 void AppendBound(std::string& to, std::string_view bound) {
   if (bound.size() <= kScanBoundBytesMax) return AppendBytes(to, bound);
   std::string cut(bound.substr(0, kScanBoundBytesMax - 1));

@@ -47,7 +47,7 @@ void ExpectSame(const KeyScan& got, const KeyScan& wanted) {
   EXPECT_EQ(got.with_deadlines, wanted.with_deadlines);
 }
 
-// Goal: a token says what it was made of, in characters that need no quotes anywhere.
+// Goal: a token reads back as the scan it was made of, and needs no quotes anywhere.
 TEST(ScanToken, SaysWhatItWasMadeOf) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -66,7 +66,7 @@ TEST(ScanToken, SaysWhatItWasMadeOf) {
   }
 }
 
-// Goal: nothing but what was made is taken: not with another secret, not with a character that is
+// Goal: only a token that was made is accepted: not with another secret, not with a character
 // changed, left out or added at any place, not any bytes.
 TEST(ScanToken, AnythingElseIsRefused) {
   const unsigned seed = std::random_device{}();
@@ -91,8 +91,8 @@ TEST(ScanToken, AnythingElseIsRefused) {
   }
 }
 
-// Goal: a token's length is bounded, and a bound that is cut means the same for every key there can
-// be. Method: keys around the cut, compared with the bound and with what the token has of it.
+// Goal: a token's length is bounded, and a bound that is cut means the same for every possible key.
+// Method: keys around the cut, compared with the bound and with the one in the token.
 TEST(ScanToken, LongBoundsAreCut) {
   constexpr size_t kKeyBytesMax = kScanBoundBytesMax - 1;
   for (const size_t size : {kKeyBytesMax, kKeyBytesMax + 1, kKeyBytesMax + 2, size_t{10} << 20}) {

@@ -58,7 +58,7 @@ Status Server::Listen(const ServerOptions& options, const Address& address) {
   return ServeDatagrams(listeners_.back()->address());
 }
 
-// Without a log file the log is what the process prints, and so would be told twice.
+// Without a log file the log goes to standard output, and the line would be printed twice.
 Status Server::FailStart(const Status& status, std::string problem) {
   problem_ = std::move(problem);
   if (state_.log().is_open() && !options().logfile.empty()) {
@@ -67,7 +67,7 @@ Status Server::FailStart(const Status& status, std::string problem) {
   return status;
 }
 
-// The system spreads the peers over the workers' sockets.
+// Each worker has a socket; the system spreads the peers over them.
 Status Server::ServeDatagrams(const Address& address) {
   for (auto& worker : workers_) {
     auto socket = state_.environment().network.BindDatagrams(address);

@@ -1,12 +1,12 @@
-// server.h: one store, its workers, and where they listen.
+// server.h: one store, its workers, and the addresses they listen on.
 //
-//   Server ---- administration.h, worker_pool.h: what commands and workers may ask of it
+//   Server ---- administration.h, worker_pool.h: its interfaces for commands and workers
 //     | makes
 //   Worker      worker.h: one event loop each
 //     | share
 //   ServerState server_state.h: keyspaces, clients, options, log
 //
-// Includes point down; what is below asks the server only through these two interfaces.
+// Includes point down; code below uses the server only through these two interfaces.
 #pragma once
 
 #include <atomic>
@@ -34,25 +34,25 @@ class Server final : public Administration, private WorkerPool {
   //   kIo               the errno of the address that could not be listened on, or of a file
   //   kCorrupt, ...     the directory cannot be recovered: persistence.h
   Status Start();
-  // Why Start() failed, in a line for a person that names the address or the path. If there is a
-  // log file, it has the line too.
+  // Why Start() failed: a line for a person that names the address or the path. The log file, if
+  // there is one, has the line too.
   const std::string& problem() const { return problem_; }
-  // Serves with a thread a worker until Stop() is called, then ends the log, if there is one, and
-  // returns when all have ended.
-  //   kIo  the log could not be written or synced to its end: what was acknowledged without a sync
+  // Serves with a thread for each worker until Stop() is called, then ends the log, if there is
+  // one, and returns when all threads have ended.
+  //   kIo  the log could not be written or synced to its end: writes acknowledged without a sync
   //        may be lost
   Status Run();
-  // Any time.
+  // May be called at any time.
   void Stop() override;
   bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
 
   size_t worker_count() const { return workers_.size(); }
   Worker& worker(size_t index) { return *workers_[index]; }
-  // Where it listens, with the port the system chose if it was asked to.
+  // The addresses it listens on, with the port that the system chose if it was asked to.
   std::vector<Address> addresses() const;
   size_t connections() const override;
 
-  // The state that the workers share. It is there once Start() was called.
+  // The state that the workers share. Requires that Start() was called.
   ServerState& state() { return state_; }
   Keyspaces& keyspaces() { return state_.keyspaces(); }
   durable::Persistence* persistence() override { return state_.persistence(); }

@@ -1,10 +1,10 @@
-// server_call.h: what commands may ask of a server, besides what call.h has.
+// server_call.h: what only a server offers to commands, beside Call (call.h).
 //
 //   about data           the engine of the session's keyspace, the version that the reply waits
-//                        for, a task that goes on in later turns, what scans have left behind
+//                        for, a task that goes on in later turns, the cursors of scans
 //   about the server     administration(): CONFIG, CLIENT, SAVE, INFO, SHUTDOWN
 //
-// Nothing of it is null. A worker has one ServerHost, which all its calls share.
+// None of it is null. A worker has one ServerHost, which all its calls share.
 //
 // Callers: the functions of the command table, and tasks (session.h).
 // Thread safety: the owning worker only.
@@ -28,7 +28,7 @@ namespace skep {
 
 class ServerHost final : public CommandHost {
  public:
-  // All must outlive it.
+  // All arguments must outlive the host.
   ServerHost(ServerState& state, Administration& administration, TurnContext& turn,
              ReplyGates& gates)
       : CommandHost(turn.now()),
@@ -60,7 +60,7 @@ class ServerCall : public Call {
   ServerCall(ServerHost& host, Session& session, const Command& command,
              std::span<const std::string_view> args)
       : Call(host, session, command, args) {}
-  // Of another command, in the same place.
+  // The call of another command, with the same host and session.
   ServerCall Of(const Command& command, std::span<const std::string_view> args) const {
     return ServerCall(server(), session(), command, args);
   }
@@ -73,7 +73,7 @@ class ServerCall : public Call {
 
   // The engine of the session's keyspace.
   Engine& engine() const { return state().keyspaces().at(session().keyspace); }
-  // The reply, and what is encoded after it, waits until the engine has released the ticket.
+  // The reply, and all replies encoded after it, wait until the engine has released the ticket.
   void Await(Engine& engine, Version ticket) const {
     server().gates().Mark(session(), engine, ticket);
   }
@@ -81,7 +81,7 @@ class ServerCall : public Call {
   void Start(std::unique_ptr<Task> task) const { session().task = std::move(task); }
 
  private:
-  // Its host is one: no other makes such calls.
+  // The host of a ServerCall is a ServerHost: no other host makes such calls.
   ServerHost& server() const { return static_cast<ServerHost&>(host()); }
 };
 

@@ -1,10 +1,10 @@
-// Property: whatever bytes a connection sends, however they were split, the server answers with
+// Property: whatever bytes a connection sends, and however they are split, the server answers with
 // whole replies, at most one a command (RESP) or message (the packed protocol, if the stream begins
-// like it), and serves the next connection. A datagram has at most one reply, whole too.
+// like it), and serves the next connection. A datagram has at most one reply, which is whole too.
 //
 // Input: two bytes that choose, then the stream.
 //   byte 0  bit 0: structured (below); 1: a password is set; 2: a memory limit; 3: HELLO 3 first;
-//           4: half-close at the end; 5: log in first; 6: it is no stream but a datagram
+//           4: half-close at the end; 5: log in first; 6: the input is one datagram, not a stream
 //   byte 1  how the stream is split; 0: not at all
 //
 // Structured: the stream is lines; each is one command whose words, between spaces, become its
@@ -38,7 +38,7 @@ using std::chrono_literals::operator""s;
 constexpr const char* kAddress = "127.0.0.1:6379";
 constexpr int kInputsMax = 500;  // of one server
 constexpr size_t kStreamBytesMax = 4096;
-constexpr size_t kPiecesMax = 64;  // that a stream is sent in, about
+constexpr size_t kPiecesMax = 64;  // pieces of a stream, about
 
 ServerOptions Options() {
   ServerOptions options;
@@ -49,7 +49,7 @@ ServerOptions Options() {
   return options;
 }
 
-// A connection that has sent all and reads all.
+// A connection that sends a whole stream and reads all replies.
 class Connection {
  public:
   explicit Connection(Simulation& sim) : stream_(std::move(*sim.network().Connect(kAddress, 0))) {}
@@ -79,7 +79,7 @@ class Connection {
   bool closed_ = false;
 };
 
-// The same for one datagram.
+// A client that sends one datagram.
 class DatagramClient {
  public:
   explicit DatagramClient(Simulation& sim)
@@ -111,7 +111,7 @@ class World {
 
   Simulation& sim() { return sim_; }
 
-  // Puts the server back to its first state, so that an input's run does not depend on others.
+  // Puts the server back to its first state, so that inputs do not depend on each other.
   void Reset(bool password, bool memory_limit) {
     for (uint32_t i = 0; i < server_->keyspaces().count(); ++i) {
       if (server_->keyspaces().if_used(i) == nullptr) continue;
@@ -133,7 +133,7 @@ class World {
 
   bool stopping() const { return server_->stopping(); }
 
-  // Turns the worker until nothing moves.
+  // Turns the worker until nothing more happens.
   void Settle(auto& connection) {
     constexpr int kIdleMax = 2;
     for (int idle = 0; idle < kIdleMax;) {
@@ -142,7 +142,7 @@ class World {
       const bool turned = !worker.drained() && worker.Turn(0);
       const bool received = connection.Receive();
       idle = turned || received ? 0 : idle + 1;
-      sim_.clock().Advance(10'000);  // what was sent arrives
+      sim_.clock().Advance(10'000);  // sent bytes arrive
       SKEP_CHECK(++turns_ < kTurnsMax);
     }
     turns_ = 0;
@@ -165,7 +165,7 @@ class World {
   uint64_t turns_ = 0;
 };
 
-// Lines of words become commands.
+// Makes a command of each line of words.
 std::string CommandsOf(std::string_view text) {
   std::string stream;
   while (!text.empty()) {
@@ -197,7 +197,7 @@ size_t CommandsIn(std::string_view stream) {
   return count;
 }
 
-// All replies; stops the fuzzer if the bytes are none.
+// The number of replies in the bytes; stops the fuzzer if they are malformed.
 size_t RepliesIn(std::string_view bytes, bool may_be_cut) {
   RespReplyParser parser;
   RespReply reply;
@@ -215,7 +215,7 @@ size_t RepliesIn(std::string_view bytes, bool may_be_cut) {
   return count;
 }
 
-// The same in the packed protocol, behind the hello.
+// RepliesIn for the packed protocol, behind the hello.
 size_t PackedRepliesIn(std::string_view bytes, bool may_be_cut) {
   size_t count = 0;
   while (!bytes.empty()) {
@@ -235,7 +235,7 @@ size_t PackedRepliesIn(std::string_view bytes, bool may_be_cut) {
   return count;
 }
 
-// How many messages the bytes begin.
+// The number of messages that begin in the bytes.
 size_t MessagesIn(std::string_view stream) {
   size_t count = 0;
   stream.remove_prefix(sizeof(packed::ClientHello));

@@ -26,7 +26,7 @@ void ServerLog::ReportWhatIsOver() {
 }
 
 void ServerLog::WatchClock(const StoreNow& now) {
-  constexpr uint64_t kReportedMs = 1000;  // less is not worth a line
+  constexpr uint64_t kReportedMs = 1000;  // a shorter time is not worth a line
   uint64_t noted_ms = noted_behind_ms_.load(std::memory_order_relaxed);
   const uint64_t behind_ms = now.behind_ms < kReportedMs ? 0 : now.behind_ms;
   if (behind_ms == noted_ms ||
@@ -44,7 +44,7 @@ void ServerLog::WatchClock(const StoreNow& now) {
 }
 
 void ServerLog::WatchDisk(durable::Persistence& persistence) {
-  if (!disk_mutex_.try_lock()) return;  // another worker looks
+  if (!disk_mutex_.try_lock()) return;  // another worker is looking
   const MutexLock lock(disk_mutex_, std::adopt_lock);
   const Status now = persistence.log().status();
   if (now == disk_status_) return;

@@ -1,8 +1,8 @@
-// server_log.h: where a server's threads report what happens to it: to clients, to the disk, to the
-// clock.
+// server_log.h: reports of events to the server's log: about clients, the disk, the clock.
 //
-//   Report    an incident, which may come any number of times: incidents.h keeps it to few lines
-//   Watch...  looks at something and logs a line when it has changed since the last look
+//   Report    logs an incident, which may come any number of times: incidents.h keeps it to few
+//             lines
+//   Watch...  logs a line when something has changed since the last call
 //
 // Thread-safe from Open() on.
 #pragma once
@@ -37,14 +37,14 @@ class ServerLog {
   void Report(Incident what, std::string_view text);
   // Reports the incidents that are over.
   void ReportWhatIsOver();
-  // Reports that the wall clock is found to be behind, or not any more.
+  // Reports when the wall clock begins or ceases to be behind.
   void WatchClock(const StoreNow& now);
   // Reports when the disk begins to refuse writes, and when it takes them again.
   void WatchDisk(durable::Persistence& persistence);
   // Reports when a snapshot cannot be written, and when snapshots are written again.
   void WatchSnapshots(const durable::Persistence& persistence);
 
-  // Opens the log file anew, which somebody may have moved away.
+  // Opens the log file anew: it may have been moved away.
   void Reopen();
 
  private:
@@ -53,9 +53,9 @@ class ServerLog {
   Incidents incidents_;
   std::atomic<uint64_t> noted_behind_ms_{0};
   Mutex snapshots_mutex_;
-  bool snapshots_fail_ SKEP_GUARDED_BY(snapshots_mutex_) = false;  // as was reported
+  bool snapshots_fail_ SKEP_GUARDED_BY(snapshots_mutex_) = false;  // the state reported last
   Mutex disk_mutex_;
-  Status disk_status_ SKEP_GUARDED_BY(disk_mutex_);  // as was reported
+  Status disk_status_ SKEP_GUARDED_BY(disk_mutex_);  // the state reported last
 };
 
 }  // namespace skep

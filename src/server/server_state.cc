@@ -13,7 +13,7 @@ namespace skep {
 namespace {
 
 constexpr CursorLimits kCursors{.entries_max = 64 * 1024, .bytes_max = 16 << 20};
-// Each keeps a version pinned.
+// Each KSCAN keeps a version pinned.
 constexpr CursorLimits kKeyScans{
     .entries_max = 4096, .bytes_max = SIZE_MAX, .owner_entries_max = 64};
 
@@ -65,7 +65,7 @@ ServerState::ServerState(const ServerOptions& options, const Environment& enviro
       key_scans_(kKeyScans, options.cursor_ttl_ms, environment.random),
       token_secret_{environment.random.Next(), environment.random.Next()} {}
 
-// The threads look at the engines.
+// The threads use the engines.
 ServerState::~ServerState() {
   if (persistence_ != nullptr) persistence_->StopThreads();
 }

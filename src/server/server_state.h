@@ -1,7 +1,7 @@
-// server_state.h: what the workers of a server share: its keyspaces and what makes them last, its
-// clients and what was promised to them, its options, its log.
+// server_state.h: the state that the workers of a server share: keyspaces and their persistence,
+// clients and the replies they were sent, options, log.
 //
-// It knows neither workers nor commands: they are made on top of it.
+// It knows neither workers nor commands, which are built on it.
 //
 // Thread-safe from Open() on.
 #pragma once
@@ -24,7 +24,7 @@
 
 namespace skep {
 
-// Where a SCAN goes on.
+// The state of a SCAN between two calls.
 struct ScanCursor {
   std::string next_key;
   uint32_t keyspace;
@@ -39,7 +39,7 @@ class ServerState {
   ServerState(const ServerState&) = delete;
   ServerState& operator=(const ServerState&) = delete;
 
-  // Opens the log and the keyspaces. If it fails, *problem is a line for a person that names the
+  // Opens the log and the keyspaces. If that fails, *problem is a line for a person that names the
   // path.
   //   kInvalidArgument  CheckOptions() says why
   //   kIo               the errno of a file
@@ -47,7 +47,7 @@ class ServerState {
   Status Open(std::string* problem);
 
   const Environment& environment() const { return environment_; }
-  // Another number, and another name, in each process.
+  // A number and a name that differ in each process.
   uint64_t instance() const { return instance_; }
   const std::string& run_id() const { return run_id_; }
   uint64_t start_monotonic_ms() const { return start_ms_; }
@@ -55,18 +55,18 @@ class ServerState {
   ServerLog& log() { return log_; }
   CurrentOptions& options() { return options_; }
   const CurrentOptions& options() const { return options_; }
-  // As CurrentOptions::Set; what the options are about is told of them.
+  // As CurrentOptions::Set; applies the new options to the parts of this state.
   std::string SetOptions(std::span<const OptionChange> changes);
 
   Keyspaces& keyspaces() { return *keyspaces_; }
-  // Null: in memory only.
+  // Null if the store is only in memory.
   durable::Persistence* persistence() { return persistence_.get(); }
   // The time by which keys expire.
   StoreTime& time() { return persistence_ != nullptr ? persistence_->time() : time_; }
 
   ClientRegistry& clients() { return clients_; }
-  // What SCAN and KSCAN have given their clients to go on with; of the latter the pins of the
-  // versions that are read, by the scans' numbers.
+  // The state of scans that clients may go on with; for KSCAN only the pins of the versions, by the
+  // scans' numbers.
   CursorTable<std::shared_ptr<const ScanCursor>>& cursors() { return cursors_; }
   CursorTable<std::shared_ptr<const Snapshot>>& key_scans() { return key_scans_; }
   const SipKey& token_secret() const { return token_secret_; }
@@ -84,7 +84,7 @@ class ServerState {
   const uint64_t start_ms_;
   const std::string run_id_;
   const uint64_t instance_;
-  StoreTime time_;  // of a store in memory
+  StoreTime time_;  // used by a store in memory
 
   // Declared in the order in which they must outlive each other.
   std::unique_ptr<durable::Persistence> persistence_;

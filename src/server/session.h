@@ -9,8 +9,8 @@
 //   +-----------------+----------------+----------------------+
 //
 // A reply may leave once the gate of its keyspace has released its ticket (release_gate.h). A mark
-// says from which byte on `out` waits for a ticket; without marks everything may leave. Replies of
-// the packed protocol do not wait for each other: packed_session.h.
+// says from which byte on `out` waits for a ticket; without marks all of `out` may leave. Replies
+// of the packed protocol do not wait for each other: packed_session.h.
 //
 // A message that came as a datagram has a session to itself, without a stream: datagram_port.h.
 //
@@ -43,14 +43,14 @@ class Task {
   virtual ~Task() = default;
   // Does a piece. False once the reply is complete.
   virtual bool Step(const ServerCall& call) = 0;
-  // Memory that it holds beside the session's buffers.
+  // Memory of the task beside the session's buffers.
   virtual uint64_t held_bytes() const { return 0; }
-  // It is stalled for long, and memory is short: what it reads at need not be kept any more. Its
-  // next piece is told that its snapshot is too old.
+  // Called when the task is stalled for long, and memory is short: the version that it reads need
+  // not be kept any more. Its next piece finds that its snapshot is too old.
   virtual void GiveUpPin() {}
-  // Its connection is gone: no piece follows.
+  // The connection is gone: no piece follows.
   virtual void GiveUp([[maybe_unused]] ServerState& state, [[maybe_unused]] Session& session) {}
-  // Whether it is what one command does; else it calls Session::CountSync itself.
+  // Whether the task belongs to one command; else it calls Session::CountSync itself.
   virtual bool is_of_one_command() const { return true; }
   // How long the next piece can wait.
   virtual int patience_ms() const { return 0; }
@@ -73,25 +73,26 @@ struct Session {
   std::deque<Mark> marks;  // positions rise
   std::unique_ptr<Task> task;
   std::unique_ptr<Transaction> transaction;  // since MULTI
-  std::unique_ptr<PackedSession> packed;     // it speaks the packed protocol
-  WatchedKeys watched;                       // in `keyspace`
-  DatagramPort* port = nullptr;              // of a datagram; else null
-  size_t reply_bytes_max = SIZE_MAX;         // what its reply must fit in
+  std::unique_ptr<PackedSession> packed;     // null unless it speaks the packed protocol
+  WatchedKeys watched;                       // keys of `keyspace`
+  DatagramPort* port = nullptr;              // of a datagram's session; else null
+  size_t reply_bytes_max = SIZE_MAX;         // limit of the reply to a datagram
 
-  bool begun = false;  // its first bytes have told which protocol it speaks
+  bool begun = false;  // the protocol is known from its first bytes
   int protocol = 2;
-  // Replies wait until what they stand for survives a power loss: all, or of so many commands.
+  // Replies wait for a sync (CLIENT DURABILITY): all of them, or those of the next `syncs`
+  // commands.
   bool syncs_always = false;
   int syncs = 0;
   uint32_t keyspace = 0;
   bool authenticated = true;
-  bool has_logged_in = true;  // once, or there was no password when it came
+  bool has_logged_in = true;  // at least once, or there was no password when it came
 
-  // The flush (turn_batch.h) whose batch holds this connection's latest write and range read. Equal
-  // to the number of the next flush: that request is not executed yet.
+  // The flush (turn_batch.h) whose batch holds this connection's latest write and range read. The
+  // number of the next flush: the request is not executed yet.
   uint64_t point_flush = 0;
   uint64_t range_flush = 0;
-  // Of its commands in one flush: how many there are, how many there may be (turn_batch.h).
+  // The number of its commands in the flush `counted_flush`, and the limit of it (turn_batch.h).
   uint64_t counted_flush = 0;
   uint32_t count = 0;
   uint32_t count_max = 16;
@@ -100,33 +101,33 @@ struct Session {
   bool wants_write = false;
   bool write_blocked = false;  // the last write did not take everything
   size_t in_used = 0;          // bytes of `in` that were dispatched; pending requests may view them
-  bool has_scans = false;      // SCAN or KSCAN gave it something to go on with
-  bool queued = false;         // listed as such: connections.h
-  bool waiting = false;        // listed as such: reply_gates.h
+  bool has_scans = false;      // SCAN or KSCAN has left state for it
+  bool queued = false;         // it is listed in connections.h
+  bool waiting = false;        // it is listed in reply_gates.h
   bool blocked = false;        // the next command waits until there are no marks
-  bool put_off = false;        // listed as such: task_queue.h
+  bool put_off = false;        // it is listed in task_queue.h
   bool stalled = false;        // the task or the next command waits until the peer has read more
-  bool peer_finished = false;  // nothing more will come
+  bool peer_finished = false;  // the peer sends nothing more
   bool closing = false;        // close once `out` is sent
   bool closed = false;         // to be reaped at the end of the turn
-  uint64_t charged_bytes = 0;  // of the memory budget: `in`, `out`, the transaction
-  uint64_t counted_bytes = 0;  // of the memory of clients: that, and its task's
-  // Of replies that the peer does not take: since when it has taken none; since when they are more
-  // than the soft limit, 0: they are not.
+  uint64_t charged_bytes = 0;  // in the memory budget: `in`, `out`, the transaction
+  uint64_t counted_bytes = 0;  // in the memory of clients: the same, and its task
+  // While the peer does not take all replies: since when it has taken none; since when they exceed
+  // the soft limit (0: they do not).
   uint64_t taken_ms = 0;
   uint64_t over_soft_ms = 0;
 
   bool wants_sync() const { return syncs_always || syncs > 0; }
-  // A command has its reply. MULTI and what it queues leave `syncs` to EXEC.
+  // Called when a command has its reply. MULTI and queued commands leave `syncs` to EXEC.
   void CountSync() {
     if (syncs > 0 && transaction == nullptr) --syncs;
   }
-  // As EXEC and DISCARD do.
+  // Called by EXEC and DISCARD.
   void EndTransaction() {
     transaction.reset();
     watched.Clear();
   }
-  // How many bytes it wants to go on with, if it knows.
+  // How many bytes of input are needed to go on, if that is known.
   size_t wanted() const { return packed == nullptr ? decoder.wanted() : packed->wanted; }
   bool paused() const { return task != nullptr || blocked || put_off || stalled; }
   size_t unsent() const {

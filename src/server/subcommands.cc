@@ -27,7 +27,7 @@ bool IsHelp(std::span<const std::string_view> args) {
   return args.size() == 2 && EqualsIgnoringCase(args[1], "help");
 }
 
-// Null if there is none of that name.
+// Null if there is no subcommand of that name.
 const Subcommand* Find(const Command& command, std::string_view name) {
   const auto subcommands = command.subcommands();
   const auto at = std::ranges::find_if(

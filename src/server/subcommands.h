@@ -1,4 +1,4 @@
-// subcommands.h: commands whose second word says what they do, as data.
+// subcommands.h: commands whose second word selects a subcommand, as data.
 #pragma once
 
 #include <span>
@@ -11,17 +11,17 @@ namespace skep {
 
 struct Subcommand {
   std::string_view name;  // lower case
-  int arity;              // counts both names; negative: at least so many
+  int arity;              // counts both names; negative: the least number
   std::string_view arguments, summary;
   void (*run)(const ServerCall& call);
 };
 
-// What is wrong with the second word, or the number of words, of a command that has subcommands, as
-// Redis says it; empty if nothing is.
+// The error about the second word, or the number of words, of a command that has subcommands, as
+// Redis says it; empty if there is none.
 std::string SubcommandError(const Command& command, std::span<const std::string_view> args);
 
-// Runs the one that call.arg(1) names, or answers HELP. There is such a one: SubcommandError() was
-// asked before the command was run or queued.
+// Runs the subcommand that call.arg(1) names, or answers HELP. Requires that SubcommandError()
+// found no error.
 void RunSubcommand(const ServerCall& call);
 
 }  // namespace skep

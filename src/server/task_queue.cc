@@ -8,8 +8,8 @@ namespace {
 
 constexpr uint64_t kTasksNs = 500'000;  // for the tasks of all connections, in a turn
 constexpr int kPatienceMs = 100;        // at most
-constexpr uint64_t kScarceMemory = 8;   // memory is scarce when such a part of it is left
-// How long a client may take nothing while it is: the more, the more is left.
+constexpr uint64_t kScarceMemory = 8;   // scarce: less than limit / kScarceMemory is left
+// How long a client may take nothing while memory is scarce: longer if more is left.
 constexpr uint64_t kStalledMsMax = 5000;
 constexpr uint64_t kStalledMsMin = 100;
 
@@ -42,7 +42,7 @@ void TaskQueue::Step(const std::function<bool(Session&)>& step) {
   patience_ms_ = kPatienceMs;
   for (auto at = ready.begin(); at != ready.end(); ++at) {
     if (clock_.MonotonicNs() > until_ns) {
-      // The others come first in the next turn.
+      // The tasks that were not reached come first in the next turn.
       patience_ms_ = 0;
       ready_.insert(ready_.begin(), at, ready.end());
       return;
@@ -65,7 +65,7 @@ void TaskQueue::Resume(Session& session) {
 }
 
 // A client that takes something now and then keeps its range, and so does one whose range holds
-// nothing back: to give that up would free nothing.
+// nothing back, since giving that up would free nothing.
 void TaskQueue::GiveUpStalledPins() {
   const MemoryBudget& budget = keyspaces_.budget();
   const uint64_t scarce = budget.limit() / kScarceMemory;

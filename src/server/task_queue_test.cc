@@ -1,5 +1,5 @@
-// Which sessions do a piece of their task, and when: without connections, on a clock that stands
-// still unless a piece takes time.
+// Which sessions do a piece of their task, and when: without connections, on a clock that only
+// moves when a piece takes time.
 #include "server/task_queue.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class Tasks : public testing::Test {
     session.task = std::make_unique<NamedTask>(patience_ms);
     tasks_.Add(session);
   }
-  // Sessions of which a piece was done, in order. Each piece takes so long.
+  // Returns the sessions of which a piece was done, in order. Each piece takes `piece_ns`.
   std::vector<Session*> Step(uint64_t piece_ns = 0, bool goes_on = true) {
     std::vector<Session*> stepped;
     tasks_.Step([&](Session& session) {
@@ -67,7 +67,7 @@ class Tasks : public testing::Test {
   Session a_, b_, c_;
 };
 
-// Goal: every task does a piece a turn, in the order in which they came, until it is done.
+// Goal: every task does a piece a turn, in the order of arrival, until it is done.
 TEST_F(Tasks, EachDoesAPieceATurn) {
   Give(a_);
   Give(b_);
@@ -77,8 +77,8 @@ TEST_F(Tasks, EachDoesAPieceATurn) {
   EXPECT_TRUE(Step().empty());
 }
 
-// Goal: a turn has half a millisecond for tasks; those that it did not come to come first in the
-//   next one.
+// Goal: a turn has half a millisecond for tasks; those that were not reached come first in the next
+// one.
 TEST_F(Tasks, WhoHadNoTurnComesFirst) {
   Give(a_);
   Give(b_);
@@ -116,8 +116,8 @@ TEST_F(Tasks, StalledOnesWait) {
   EXPECT_EQ(Step(), (std::vector{&b_, &a_}));
 }
 
-// Goal: what cannot be divided is put off once a turn has had its share of work, first come, first
-//   served; a datagram never is.
+// Goal: a command that cannot be divided is put off once a turn has had its share of work, first
+// come, first served; a datagram never is.
 TEST_F(Tasks, WhatCannotBeDividedIsPutOff) {
   EXPECT_FALSE(tasks_.PutsOff(a_));
   turn_.CountWork(kWorkBytesMax + 1);
@@ -155,8 +155,8 @@ TEST_F(Tasks, ClosedOnesAreForgotten) {
   EXPECT_EQ(tasks_.TakePutOff(), nullptr);
 }
 
-// Goal: where memory is scarce, a stalled task whose peer takes nothing gives up its pin, if that
-//   frees something; others keep theirs.
+// Goal: when memory is scarce, a stalled task whose peer takes nothing gives up its pin, if that
+// frees memory; others keep theirs.
 TEST_F(Tasks, PinsAreGivenUpWhereMemoryIsScarce) {
   Engine& engine = state_.keyspaces().at(0);
   const auto write_all = [&engine] {

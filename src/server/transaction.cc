@@ -22,7 +22,7 @@ void Transaction::Add(const Command& command, std::span<const std::string_view> 
 }
 
 void Transaction::Doom() {
-  // Swapped, not assigned: what is assigned to keeps its memory.
+  // Swapped, not assigned: a container that is assigned to keeps its memory.
   std::vector<Queued>().swap(queued_);
   std::string().swap(words_);
   std::vector<size_t>().swap(ends_);

@@ -1,18 +1,18 @@
-// transaction.h: what a connection says between MULTI and EXEC, and what it watches.
+// transaction.h: the commands of a connection between MULTI and EXEC, and the keys it watches.
 //
 //   MULTI     makes the session's Transaction
-//   command   is checked and queued, with a copy of its words: +QUEUED. One that can never run
-//             dooms the transaction
+//   command   is checked and queued, with a copy of its words: +QUEUED. A command that can never
+//             run dooms the transaction
 //   EXEC      plans all queued commands into one atomic batch: the watched keys are its conditions,
 //             each command is a part. Commands without a plan run while the replies are encoded
-//   DISCARD   drops it
+//   DISCARD   drops the transaction
 //
-// A transaction is about one keyspace, that of the session: SELECT is refused inside MULTI and
-// while keys are watched.
+// A transaction is of one keyspace, that of the session: SELECT is refused inside MULTI and while
+// keys are watched.
 //
 // Reads of ranges see the earlier writes of the transaction, so they cannot be done piece by piece
-// at a pinned version as outside. What one of them may read is bounded (kTransactionScan...); one
-// that would read more answers an error in its place.
+// at a pinned version as outside. Each has a limit (kTransactionScan...); a read that exceeds it
+// answers an error in its place.
 //
 // Thread safety: the owning worker only.
 #pragma once
@@ -33,7 +33,7 @@ namespace skep {
 
 struct Command;
 
-// Of each range that a transaction reads: bytes of keys and values, and keys.
+// Limits of each range that a transaction reads: bytes of keys and values, and number of keys.
 inline constexpr size_t kTransactionScanBytesMax = 16 << 20;
 inline constexpr uint32_t kTransactionScanKeysMax = 1 << 20;
 inline constexpr std::string_view kTransactionScanError =
@@ -44,20 +44,21 @@ static_assert(kTransactionScanBytesMax == 16777216 && kTransactionScanKeysMax ==
 // The commands queued since MULTI.
 class Transaction {
  public:
-  // What queueing a command of these words costs.
+  // The memory of a queued command with these words.
   static size_t BytesOf(std::span<const std::string_view> args);
 
-  // Does nothing once doomed.
+  // Does nothing once the transaction is doomed.
   void Add(const Command& command, std::span<const std::string_view> args);
-  // One command can never run, so none will: the queue is emptied.
+  // A command can never run, so none will: empties the queue.
   void Doom();
   bool doomed() const { return doomed_; }
 
   size_t size() const { return queued_.size(); }
-  // Memory that the queue takes.
+  // Memory of the queue.
   size_t bytes() const;
 
-  // Calls visit(command, args) in the order of queueing. The arguments live as long as this.
+  // Calls visit(command, args) in the order of queueing. The arguments live as long as the
+  // transaction.
   template <typename Visit>
   void ForEach(Visit visit) {
     const std::span<const std::string_view> args = Args();
@@ -79,12 +80,12 @@ class Transaction {
   bool doomed_ = false;
 };
 
-// What a connection may watch: each watch is one more to be judged, and a copy of its key in the
+// How many keys a connection may watch: each is a condition to judge, and a copy of the key in the
 // engine.
 inline constexpr size_t kWatchesMax = 16 * 1024;
-inline constexpr size_t kWatchedBytesMax = 16 << 20;  // of their keys
+inline constexpr size_t kWatchedBytesMax = 16 << 20;  // of all watched keys
 
-// The keys a connection watches, all in one engine, which must outlive this.
+// The keys that a connection watches, all in one engine, which must outlive this object.
 class WatchedKeys {
  public:
   WatchedKeys() = default;
@@ -92,17 +93,18 @@ class WatchedKeys {
   WatchedKeys& operator=(const WatchedKeys&) = delete;
   ~WatchedKeys() { Clear(); }
 
-  // Watches all of them or none. One that is watched already stays watched from then on.
-  //   kTooLarge  these would be more than kWatchesMax, or have more than kWatchedBytesMax
+  // Watches all the keys or none. A key that is watched already stays watched from the first time
+  // on.
+  //   kTooLarge  there would be more than kWatchesMax keys, or more than kWatchedBytesMax bytes
   //   and the errors of Engine::Watch
   Status Add(Engine& engine, std::span<const std::string_view> keys, uint64_t now_ms);
-  // Makes it a condition that none has changed. The keys must stay watched until it is judged.
+  // Adds the condition that none has changed. The keys must stay watched until it is judged.
   void Require(Batch& batch) const;
   void Clear();
 
   bool empty() const { return watches_.empty(); }
   size_t size() const { return watches_.size(); }
-  // Memory they take here, about; the engine counts its own.
+  // Memory of the keys here, about; the engine counts its own.
   size_t bytes() const { return bytes_; }
   static size_t BytesOf(std::string_view key);
 

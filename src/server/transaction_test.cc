@@ -1,4 +1,4 @@
-// What a connection queues and watches: the parts by themselves, and on a server in one thread.
+// The queue and the watches of a connection, by themselves, and on a server in one thread.
 #include "server/transaction.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using Words = std::vector<std::string>;
 
 std::vector<std::string_view> ViewsOf(const Words& words) { return {words.begin(), words.end()}; }
 
-// The model, whose writes are visible at once.
+// The model engine, whose writes are visible at once.
 class Watched final : public WatchCountingEngine {
  public:
   explicit Watched(const EngineOptions& options)
@@ -37,7 +37,7 @@ class Watched final : public WatchCountingEngine {
   }
 };
 
-// Goal: a queue gives back what it was given, though the words it was given are gone.
+// Goal: a queue returns the commands it was given, though their words are gone.
 // Method: random commands from a printed seed, a few of them with long words.
 TEST(Transaction, KeepsItsCommands) {
   const unsigned seed = std::random_device{}();
@@ -69,7 +69,7 @@ TEST(Transaction, KeepsItsCommands) {
   EXPECT_EQ(expected, model.end());
 }
 
-// Goal: a doomed transaction holds nothing, and takes nothing any more.
+// Goal: a doomed transaction holds nothing, and accepts nothing any more.
 TEST(Transaction, HoldsNothingOnceDoomed) {
   const Words words{"set", "a", std::string(1000, 'x')};
   Transaction transaction;
@@ -81,10 +81,10 @@ TEST(Transaction, HoldsNothingOnceDoomed) {
   EXPECT_LT(transaction.bytes(), 100u);
 }
 
-// Goal: every command can be asked for in a transaction: it adds to the batch, or runs at once, or
+// Goal: every command has an answer in a transaction: it adds to the batch, or runs at once, or
 // says why it cannot.
 TEST(Transaction, EveryCommandHasAnAnswer) {
-  // These execute no batch, start no task and reply at once.
+  // These commands execute no batch, start no task and reply at once.
   constexpr std::string_view kRunInPlace[] = {"auth",  "client", "config",
                                               "hello", "info",   "unwatch"};
   for (const Command& command : AllCommands()) {
@@ -129,8 +129,7 @@ TEST_F(WatchedKeysTest, SeeChanges) {
   EXPECT_TRUE(holds(watched));
 }
 
-// Goal: what is watched ends with Clear() and with the owner, and at once if not all can be
-// watched.
+// Goal: watches end with Clear() and with the owner, and at once if not all keys can be watched.
 TEST_F(WatchedKeysTest, AreUnwatched) {
   {
     WatchedKeys watched;
@@ -151,8 +150,7 @@ TEST_F(WatchedKeysTest, AreUnwatched) {
   EXPECT_EQ(engine_.watches(), 0u);
 }
 
-// Goal: a connection watches so many keys, and so many bytes of them, and no more; again once it
-//   has cleared them.
+// Goal: the number of watched keys and their bytes are bounded; after Clear() there is room again.
 TEST_F(WatchedKeysTest, AreBounded) {
   WatchedKeys watched;
   for (const size_t key_bytes : {size_t{8}, size_t{60'000}}) {
@@ -171,8 +169,8 @@ TEST_F(WatchedKeysTest, AreBounded) {
   }
 }
 
-// Goal: a watch does not outlive what ends it: EXEC whatever it answers, DISCARD, UNWATCH, RESET,
-// QUIT, a peer that is gone.
+// Goal: no watch outlives what ends it: EXEC whatever it answers, DISCARD, UNWATCH, RESET, QUIT, a
+// peer that is gone.
 TEST(TransactionOnServer, LeavesNoWatch) {
   static Watched* engine;
   static constexpr EngineInfo kModel{"model", "",

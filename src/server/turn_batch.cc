@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kReadBufferBytes = 256 * 1024;
 constexpr uint32_t kPipelineMax = 256;         // commands of a connection in a flush
-constexpr uint32_t kStrangerPipelineMax = 16;  // their errors repeat what was sent
+constexpr uint32_t kStrangerPipelineMax = 16;  // errors may repeat the whole input
 constexpr uint32_t kBatchMax = 512;            // requests of a shared batch, about
 constexpr size_t kArgsKeptMax = 64 * 1024;     // capacity of the argument list between turns
 
@@ -26,7 +26,7 @@ TurnBatch::TurnBatch(ServerHost& host, Connections& connections, TaskQueue& task
       read_buffer_(kReadBufferBytes),
       batches_(keyspaces_.count()) {}
 
-// ---- Where input goes ----
+// ---- Input ----
 
 std::span<char> TurnBatch::ReadRoom() {
   if (kReadBufferBytes - read_used_ < Connections::kReadBytesMin) Flush();
@@ -41,7 +41,7 @@ void TurnBatch::DropInput(Session& session) {
   DropViewed();
 }
 
-// Nothing views what was dispatched any more.
+// Drops dispatched input, which nothing views any more.
 void TurnBatch::DropViewed() {
   for (Session* session : kept_) {
     if (session->in_used == session->in.size()) {
@@ -78,7 +78,8 @@ bool TurnBatch::PreparePoint(Session& session) {
   return session.task == nullptr;
 }
 
-// Its own points first: only then is known whether they wait for a gate.
+// The connection's own points are flushed first: only then is it known whether they wait for a
+// gate.
 bool TurnBatch::PrepareRange(Session& session) {
   if (session.point_flush == flush_) Flush();
   if (session.task != nullptr) return false;
@@ -126,7 +127,7 @@ void TurnBatch::AddError(Session& session, std::string_view text) {
   Pend(session, {}).error = text;
 }
 
-// Valid until the next one.
+// The reference is valid until the next call.
 TurnBatch::Pending& TurnBatch::Pend(Session& session, std::span<const std::string_view> args) {
   if (std::exchange(session.counted_flush, flush_) != flush_) session.count = 0;
   ++session.count;
@@ -139,7 +140,7 @@ TurnBatch::Pending& TurnBatch::Pend(Session& session, std::span<const std::strin
                                        .message = {}});
 }
 
-// ---- What runs by itself ----
+// ---- Commands and messages that run by themselves ----
 
 Batch* TurnBatch::BeginExclusive(Session& session, Batch::Kind kind) {
   Flush();
@@ -219,7 +220,7 @@ PostponedTask::Slots TurnBatch::SlotsOf(const Pending& p) const {
           .ticket = shared.ticket};
 }
 
-// Also that of a session that is closed: its client may ask again.
+// Also makes the reply of a closed session: its client may ask again.
 void TurnBatch::FinishMessage(Session& session, const packed::Header& header,
                               const PostponedTask::Slots& slots) {
   if (PostponedTask::HasPostponed(slots)) {
@@ -230,7 +231,7 @@ void TurnBatch::FinishMessage(Session& session, const packed::Header& header,
   }
 }
 
-// A command that comes behind one that is postponed is postponed, too.
+// A command that follows a postponed one is postponed, too.
 void TurnBatch::FinishCommand(const Pending& p) {
   Session& session = *p.session;
   connections_.Queue(session);
@@ -249,7 +250,7 @@ void TurnBatch::FinishCommand(const Pending& p) {
   session.CountSync();
 }
 
-// While a command of the session is pending it has no other task.
+// While a command of the session is pending, the session has no other task.
 PostponedTask& TurnBatch::TaskOf(Session& session) {
   if (session.task == nullptr) {
     session.task = std::make_unique<PostponedTask>(keyspaces_.budget(), messages_);
@@ -258,7 +259,7 @@ PostponedTask& TurnBatch::TaskOf(Session& session) {
   return static_cast<PostponedTask&>(*session.task);
 }
 
-// Its commands took their time: it goes on in the next turn.
+// After commands that took long the session goes on in the next turn.
 void TurnBatch::LetOthersGoFirst(Session& session) {
   if (session.port == nullptr && !session.closed) TaskOf(session);
 }

@@ -1,23 +1,23 @@
-// turn_batch.h: what the connections of a turn have asked for: one batch a keyspace that all of
-// them share, and the replies that are encoded when it is executed.
+// turn_batch.h: the requests of a turn: one batch a keyspace that all connections share, and the
+// replies that are encoded when it is executed.
 //
 //   Shared + Add       a command's requests join the batch of its keyspace
 //   AddReply, AddError a reply that needs no request, in its place among the others
 //   AddMessage         a message of the packed protocol is a batch already: it joins, too
-//   BeginExclusive     something that runs by itself: all that is pending is executed first
+//   BeginExclusive     for a command that runs by itself: executes all pending requests first
 //   Flush              executes the batches, then encodes the pending replies in order
 //
-// It alone decides when to flush: when a batch is full, when a connection has as many commands in
-// it as it may, when the read buffer is, before what runs by itself, at the end of the turn, and as
-// the order of a connection's commands asks:
+// This class alone decides when to flush: when a batch is full, when a connection has as many
+// commands in it as it may, when the read buffer is full, before a command that runs by itself, at
+// the end of the turn, and when the order of a connection's commands requires it:
 //
-// How a connection's commands behave as if run one after another, though they share batches: the
+// Order: a connection's commands behave as if run one after another, though they share batches. The
 // engine keeps the order of operations on one key, and a range read in a batch sees one state that
 // may hold any of the batch's writes. So a range flushes first if the batch holds a point of its
 // own connection (PrepareRange), and a point flushes first if it holds such a range (PreparePoint).
 // Multi-key commands and transactions have an atomic batch of their own. A range or multi-key read,
-// or a transaction, also waits until what the connection's earlier commands have written or seen is
-// released, since it may read at the released version (engine.h).
+// or a transaction, also waits until the versions that the connection's earlier commands have
+// written or seen are released, since it may read at the released version (engine.h).
 //
 // Messages promise less order (wire/packed.h), so they never wait for a gate before they are
 // executed, and their replies do not wait for each other.
@@ -26,9 +26,9 @@
 // the number of a connection's commands in a flush begins small, doubles while their replies stay
 // small, and falls to what fits in kUnsentMax when they do not.
 //
-// Work: a batch stops when its operations have looked at kWorkBytesMax; what it did not come to
-// goes on in tasks of its connections (postponed_task.h). A connection whose commands were in a
-// batch with so much work goes on in the next turn.
+// Work: a batch stops when its operations have looked at kWorkBytesMax; the requests that were not
+// reached go on in tasks of their connections (postponed_task.h). A connection whose commands were
+// in a batch with so much work goes on in the next turn.
 //
 // Views: keys and values of pending requests are views into the read buffer, into Session::in, or
 // into scratch(). All of it stays as it is until the flush.
@@ -37,8 +37,8 @@
 //   B1  Every slot of a shared batch belongs to one pending command or message.
 //   B2  session.point_flush (range_flush) is the number of the next flush if and only if a shared
 //       batch holds a point (a range) of the session.
-//   B3  What pending requests view is not overwritten: read_used_ falls to 0, and Session::in
-//       loses what was dispatched, only when nothing is pending.
+//   B3  Bytes that pending requests view are not overwritten: read_used_ falls to 0, and
+//       Session::in loses its dispatched bytes, only when nothing is pending.
 //
 // Callers: the dispatchers (command_dispatch.h, packed_dispatch.h) add, the worker ends the turn.
 // It has 27 methods: ways to add, and the one decision that all of them share.
@@ -65,61 +65,62 @@ namespace skep {
 
 class TurnBatch {
  public:
-  // All must outlive it.
+  // All arguments must outlive the batch.
   TurnBatch(ServerHost& host, Connections& connections, TaskQueue& tasks, MessageReplies& messages);
 
-  // ---- Where input goes
+  // ---- Input
 
-  // Where to read into: at least Connections::kReadBytesMin.
+  // The free part of the read buffer: at least Connections::kReadBytesMin.
   std::span<char> ReadRoom();
-  // So many bytes of the room may be viewed by what is pending.
+  // Pending requests may view the first `bytes` of the read room.
   void TakeRoom(size_t bytes) { read_used_ += bytes; }
-  // The session's `in` may be viewed, up to in_used.
+  // Pending requests may view the session's `in`, up to in_used.
   void KeepInput(Session& session) { kept_.push_back(&session); }
-  // Executes what views the session's `in`, and drops what was dispatched of it.
+  // Executes requests that view the session's `in`, and drops its dispatched bytes.
   void DropInput(Session& session);
-  // For texts that pending commands and errors view.
+  // Memory for texts that pending commands and errors view.
   Scratch& scratch() { return scratch_; }
 
   // ---- Adding
 
-  // Before the next command or message of the session: keeps the replies of its pipeline in bounds,
-  // and notes whether it is stalled.
+  // Called before the next command or message of the session: keeps the replies of its pipeline in
+  // bounds, and notes whether it is stalled.
   void BoundPipeline(Session& session);
-  // Before a command about a single key, or about ranges or several keys at one version. False: the
-  // session has to wait, for its task or for a gate, and the command must be decoded again.
+  // Called before a command about a single key, or before one about ranges or several keys at one
+  // version. False: the session has to wait, for its task or for a gate, and the command must be
+  // decoded again.
   bool PreparePoint(Session& session);
   bool PrepareRange(Session& session);
-  // The batch to which requests are added; Add or AddMessage must follow if any were.
+  // The batch to which requests are added; if any were, Add or AddMessage must follow.
   Batch& Shared(uint32_t keyspace);
-  // The command, whose requests are the slots of the session's shared batch from `first` on. The
+  // Adds a command, whose requests are the slots of the session's shared batch from `first` on. The
   // words stay viewed until the flush.
   void Add(Session& session, const Command& command, std::span<const std::string_view> args,
            uint32_t first);
-  // The message, whose requests are the slots of its keyspace's shared batch from `first` on.
+  // Adds a message, whose requests are the slots of its keyspace's shared batch from `first` on.
   void AddMessage(Session& session, const packed::Header& header, uint32_t first);
-  // A command without requests: its finish alone makes its reply.
+  // Adds a command without requests: its finish alone makes its reply.
   void AddReply(Session& session, const Command& command, std::span<const std::string_view> args);
   // `text` stays viewed until the flush.
   void AddError(Session& session, std::string_view text);
 
-  // ---- What runs by itself
+  // ---- Commands and messages that run by themselves
 
   // Executes all that is pending. Returns an empty batch of that kind, which EndExclusive and
-  // RunApart clear; null: the session has to wait, as above. What cannot be divided, an atomic
-  // batch or a command that runs alone, may also have to wait for a turn that has time for it.
+  // RunApart clear; null: the session has to wait, as above. An atomic batch, or a command that
+  // runs alone, cannot be divided and may also have to wait for a turn that has time for it.
   Batch* BeginExclusive(Session& session, Batch::Kind kind);
-  // A command has run so, or has started a task.
+  // Called when the command has run, or has started a task.
   void EndExclusive(Session& session);
-  // Executes a message's batch, and replies or postpones what it did not come to.
+  // Executes a message's batch, and replies or postpones the requests that were not reached.
   void RunApart(Session& session, const packed::Header& header, Batch& batch);
 
   // ---- The end
 
   void Flush();
-  // Flushes, and drops all that was viewed.
+  // Flushes, and drops all viewed bytes.
   void EndTurn();
-  // Forgets the sessions that are closed. Nothing is pending.
+  // Forgets the sessions that are closed. Requires that nothing is pending.
   void DropClosed();
 
  private:
@@ -137,7 +138,7 @@ class TurnBatch {
   struct KeyspaceBatch {
     Batch batch;
     Version ticket = 0;
-    bool used = false;  // listed in used_keyspaces_
+    bool used = false;  // it is listed in used_keyspaces_
   };
 
   Pending& Pend(Session& session, std::span<const std::string_view> args);
@@ -158,16 +159,16 @@ class TurnBatch {
 
   std::vector<char> read_buffer_;
   size_t read_used_ = 0;        // bytes that pending requests may view
-  std::vector<Session*> kept_;  // their `in` may be viewed
+  std::vector<Session*> kept_;  // sessions whose `in` may be viewed
   Scratch scratch_;
 
   uint64_t flush_ = 1;          // number of the next flush
-  uint64_t flushed_bytes_ = 0;  // that the last flush's batches took, and looked at
+  uint64_t flushed_bytes_ = 0;  // memory and work of the last flush's batches
   std::vector<Pending> pending_;
-  std::vector<std::string_view> args_;  // of the pending ones
+  std::vector<std::string_view> args_;  // words of the pending commands
   std::vector<KeyspaceBatch> batches_;  // by keyspace
   std::vector<uint32_t> used_keyspaces_;
-  Batch apart_, apart_atomic_{Batch::Kind::kAtomic};  // of what runs by itself
+  Batch apart_, apart_atomic_{Batch::Kind::kAtomic};  // for commands that run by themselves
   uint64_t work_before_exclusive_ = 0;
 };
 

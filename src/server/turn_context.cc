@@ -7,8 +7,8 @@
 namespace skep {
 namespace {
 
-constexpr size_t kRequestWorkBytes = 256;  // what a request counts for, beside what it looks at
-// What the answers of an atomic batch may have however little memory is left.
+constexpr size_t kRequestWorkBytes = 256;  // work of a request, beside the bytes it looks at
+// The bytes that the answers of an atomic batch may take however little memory is left.
 constexpr size_t kAnswerBytesFree = 16 << 20;
 
 }  // namespace
@@ -30,7 +30,8 @@ void TurnContext::RefreshOptions() {
 
 size_t TurnContext::AnswerBytesMax(const Session& session) const {
   uint64_t max = kAnswerBytesMax;
-  // Of one that is not to be closed nothing counts. What a datagram is answered is not kept.
+  // maxmemory-clients does not bound a client that is exempt from it, nor a datagram's reply, which
+  // is not kept.
   const bool counts = session.port == nullptr && !session.info->is_kept;
   if (client_bytes_max_ != 0 && counts) {
     max = std::clamp<uint64_t>(client_bytes_max_, kAnswerBytesMin, max);

@@ -1,9 +1,9 @@
-// turn_context.h: what holds during one turn of a worker: its instant, the options, what a session
-// may take, and how much work the turn has had.
+// turn_context.h: the state of one turn of a worker: its instant, the options, limits for sessions,
+// and the work that was done so far.
 //
-// Work is what batches look at (Batch::work_bytes), something for each request, and the replies of
-// commands that run alone. Once a turn has had kWorkBytesMax (HasWorked), what cannot be divided
-// waits for a later turn: task_queue.h.
+// Work is the bytes that batches look at (Batch::work_bytes), a constant for each request, and the
+// replies of commands that run alone. Once a turn has had kWorkBytesMax (HasWorked), commands that
+// cannot be divided wait for a later turn: task_queue.h.
 //
 // Callers: every room of the worker (worker.h) reads it; the worker begins the turns.
 // Thread safety: the owning worker only, but for the statistics, which any thread reads.
@@ -23,53 +23,54 @@ namespace skep {
 
 class ServerState;
 
-// What a connection may have of replies that it does not take.
+// The bytes of replies that a connection may leave unread before it is not read any more.
 inline constexpr size_t kUnsentMax = 1 << 20;
-// The bytes that are kept of a connection's input, and as many of its replies, until it has logged
+// The bytes of a connection's input that are kept, and as many of its replies, until it has logged
 // in.
 inline constexpr size_t kStrangerBytesMax = 4 << 10;
-// Of Batch::work_bytes: about half a millisecond's; a third of a second's.
+// Limits in Batch::work_bytes: about half a millisecond's work; a third of a second's.
 inline constexpr size_t kWorkBytesMax = 4 << 20;
 inline constexpr size_t kAtomicWorkBytesMax = kAnswerBytesMax;
-// What the answers of an atomic batch may have however small maxmemory-clients is: the largest
-// value.
+// The bytes that the answers of an atomic batch may take however small maxmemory-clients is: the
+// largest value.
 inline constexpr size_t kAnswerBytesMin = 64 << 20;
 
 class TurnContext {
  public:
   explicit TurnContext(ServerState& state) : state_(state) {}
 
-  // Reads the clocks and the options; no work was done yet.
+  // Begins a turn: reads the clocks and the options; no work was done yet.
   void Begin();
-  // The options may have been changed by a command of this turn.
+  // Reads the options again, which a command of this turn may have changed.
   void RefreshOptions();
 
   uint64_t monotonic_ms() const { return monotonic_ms_; }
   const StoreNow& now() const { return now_; }
   const ServerOptions& options() const { return options_; }
-  // What all clients may have together; 0: there is no limit.
+  // Limit of all clients together; 0: there is no limit.
   uint64_t client_bytes_max() const { return client_bytes_max_; }
 
   // Whether the session may run commands: it has logged in, or needs not.
   bool IsAuthenticated(const Session& session) const {
     return session.authenticated || options_.requirepass.empty();
   }
-  // Whether it has never logged in, though it must: such a connection gets kStrangerBytesMax.
+  // Whether the session has never logged in, though it must: such a connection gets
+  // kStrangerBytesMax.
   bool IsStranger(const Session& session) const {
     return !session.has_logged_in && !options_.requirepass.empty();
   }
-  // What it may have of replies that it does not take before it is not read any more.
+  // The bytes of replies that the session may leave unread before it is not read any more.
   size_t UnsentMax(const Session& session) const {
     return IsStranger(session) ? kStrangerBytesMax : kUnsentMax;
   }
-  // What the answers of its next atomic batch may take: a reply for which its client would be
-  // closed, or for which there is no memory, is better not made.
+  // The bytes that the answers of its next atomic batch may take, so that no reply is made for
+  // which the client would be closed, or for which there is no memory.
   size_t AnswerBytesMax(const Session& session) const;
 
   // Executes the batch as of this turn. Returns its ticket.
   Version Execute(Engine& engine, Batch& batch);
   void CountWork(uint64_t bytes) { work_bytes_ += bytes; }
-  // The counts of all turns.
+  // The work of all turns so far.
   uint64_t work_bytes() const { return work_bytes_; }
   bool HasWorked() const { return work_bytes_ - work_before_turn_ > kWorkBytesMax; }
 

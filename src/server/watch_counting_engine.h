@@ -1,5 +1,4 @@
-// watch_counting_engine.h: an engine for tests, which knows how many watches the one that it wraps
-// has.
+// watch_counting_engine.h: an engine for tests that counts the watches of the engine that it wraps.
 //
 // Thread safety: none, unlike other engines': one thread at a time.
 #pragma once

@@ -41,8 +41,8 @@ bool Worker::Turn(int timeout_ms) {
                          connections_.has_resumed() || tasks_.has_put_off();
   const bool has_work = has_tasks || gates_.has_work();
   const bool busy = has_work || upkeep_left_;
-  // Upkeep that is left has a piece in each turn; without other work there are few turns, since
-  // nobody waits for it and clients may need the processor.
+  // Remaining upkeep has a piece in each turn; without other work there are few turns, because
+  // nobody waits for upkeep and clients may need the processor.
   const int patience = has_work             ? 0
                        : upkeep_left_       ? kUpkeepPauseMs
                        : tasks_.has_ready() ? tasks_.patience_ms()
@@ -53,14 +53,15 @@ bool Worker::Turn(int timeout_ms) {
   turn_.Begin();
   connections_.MarkEnded();
   const bool adopted = connections_.AdoptNew();
-  // Before the network: a connection is read only when all that was read of it is executed.
+  // Sessions go on before the network is read: a connection is read only when all its input is
+  // executed.
   PassGates();
   ResumeSessions();
   for (const ReadyEvent& event : events) Handle(event);
   batch_.EndTurn();
   StepTasks();
   Send();
-  // What those have who are closed now is free before the next turn makes more.
+  // The memory of clients that are closed now is free before the next turn makes more replies.
   connections_.EvictLargest();
   connections_.MarkEnded();
   ReapClosed();
@@ -76,7 +77,7 @@ void Worker::PassGates() {
   }
 }
 
-// One that was put off goes on in each turn at least, since nothing is executed before.
+// At least one session that was put off goes on in each turn, since nothing is executed before.
 void Worker::ResumeSessions() {
   while (Session* const session = tasks_.TakePutOff()) {
     if (!session->closed) commands_.Continue(*session);
@@ -90,7 +91,7 @@ void Worker::Handle(const ReadyEvent& event) {
   if (Listener* const listener = acceptor_.Find(event.tag)) return acceptor_.Accept(*listener);
   if (DatagramPort* const port = datagrams_.Find(event.tag)) return datagrams_.Receive(*port);
   Session& session = *static_cast<Session*>(event.tag);
-  // Of a stream of which nothing is wanted this is told only if it broke. (That it is readable
+  // For a stream of which no event is wanted this event only comes if it broke. (A readable event
   // may have been wanted when the wait began, and not any more since the session went on.)
   if (event.writable && !session.wants_read && !session.wants_write) {
     connections_.MarkClosed(session);
@@ -128,7 +129,7 @@ void Worker::ReapClosed() {
   connections_.Reap();
 }
 
-// Every now and then: what no event asks for.
+// Does now and then what no event asks for.
 void Worker::Upkeep() {
   if (upkeep_left_) upkeep_left_ = state_.keyspaces().Maintain(turn_.now().ms);
   const uint64_t now_ms = turn_.monotonic_ms();

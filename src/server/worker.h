@@ -1,37 +1,37 @@
 // worker.h: one event loop. Every core has one; all serve one store.
 //
 // A turn
-//   1. Wait for the network. If nothing comes, or after some turns, see to it that what replies
-//      wait for is synced (reply_gates.h). Accept (acceptor.h); read once from every connection
-//      that is ready (connections.h).
+//   1. Wait for the network. If nothing comes, or after some turns, see to it that the tickets that
+//      replies wait for are synced (reply_gates.h). Accept (acceptor.h); read once from every
+//      connection that is ready (connections.h).
 //   2. Decode (command_dispatch.h, packed_dispatch.h). Each command either waits among the pending
 //      ones, its requests added to the one batch of its keyspace, or runs alone after a flush.
 //   3. Flush (turn_batch.h): execute the batches, then encode the pending replies in order.
 //   4. Each session with a task does one piece of it (task_queue.h).
-//   5. Send, one write a connection: what the gates have released. Close what is to be closed.
+//   5. Send, one write a connection: the replies that the gates have released. Close connections.
 //
-//   Worker --> CommandDispatch, PackedDispatch, Datagrams     what is asked for
+//   Worker --> CommandDispatch, PackedDispatch, Datagrams     decode requests
 //                  |
-//              TurnBatch --> PostponedTask --> MessageReplies what is executed and answered
+//              TurnBatch --> PostponedTask --> MessageReplies execute and answer them
 //                  |                                 |
 //              TaskQueue     Connections, Acceptor   ReplyGates
 //                  |               |                 |
 //              TurnContext: the instant, the options, the work that the turn has had
 //
 // A room knows those to its right and below, never the worker. Sessions (session.h) go through all
-// of them; the lists that a room keeps of them are its own, and it forgets those that are closed
-// before they are reaped.
+// of them; each room keeps lists of sessions of its own, and forgets the closed ones before they
+// are reaped.
 //
 // Back-pressure: a connection is not read, and none of its commands is executed, while it has more
 // than kUnsentMax bytes of replies to take, while its task runs or while it waits for a gate. Its
 // unread bytes stay in the kernel.
 //
-// Once a turn has had kWorkBytesMax of work, what cannot be divided waits for a later turn, first
-// come, first served: a large reply is made, sent as far as its client takes it, and the largest
-// clients are closed for it, before the next one is made. An atomic batch cannot be divided: it is
-// refused beyond kAtomicWorkBytesMax.
+// Once a turn has had kWorkBytesMax of work, commands that cannot be divided wait for a later turn,
+// first come, first served: a large reply is made, sent as far as its client takes it, and the
+// largest clients are closed for it, before the next one is made. An atomic batch cannot be
+// divided: it is refused beyond kAtomicWorkBytesMax.
 //
-// Thread safety: one thread turns it. Adopt() and Wake() from any.
+// Thread safety: one thread turns it. Any thread may call Adopt() and Wake().
 #pragma once
 
 #include <cstdint>
@@ -58,11 +58,11 @@ namespace skep {
 
 class Worker {
  public:
-  // All must outlive it.
+  // All arguments must outlive the worker.
   Worker(ServerState& state, Administration& administration, WorkerPool& pool);
   ~Worker();
 
-  // One turn. Waits up to `timeout_ms` for something to do; -1: until it is time for upkeep.
+  // Does one turn. Waits up to `timeout_ms` for something to do; -1: until it is time for upkeep.
   // Returns whether there was anything to do.
   bool Turn(int timeout_ms);
 
@@ -71,7 +71,7 @@ class Worker {
   void Wake() { poller_->Wake(); }
   // Accepts the connections of this listener and spreads them over all workers.
   Status Listen(Listener& listener) { return acceptor_.Listen(listener); }
-  // Serves what comes there.
+  // Serves the datagrams that come to the socket.
   Status Serve(std::unique_ptr<DatagramSocket> socket) {
     return datagrams_.Serve(std::move(socket));
   }

@@ -17,7 +17,7 @@
 namespace skep {
 namespace {
 
-// The model engine, but its versions are released when the test says so.
+// The model engine, but its versions are released only when the test says so.
 class HoldingEngine final : public ForwardingEngine {
  public:
   explicit HoldingEngine(const EngineOptions& options)
@@ -33,7 +33,7 @@ class HoldingEngine final : public ForwardingEngine {
 
   void Release(Version version) { gate_.Release(version); }
 
-  static inline HoldingEngine* last = nullptr;  // made
+  static inline HoldingEngine* last = nullptr;  // the one made last
   bool hold = false;
 };
 
@@ -77,7 +77,7 @@ class WorkerGate : public testing::Test {
     }
   }
 
-  // What the client has got once the server has nothing left to do for a while.
+  // The client's replies once the server has nothing left to do for a while.
   const std::string& Got(Client& client) {
     sim_.RunUntil([] { return false; }, std::chrono::milliseconds(20));
     char buffer[4096];
@@ -104,7 +104,8 @@ class WorkerGate : public testing::Test {
     const Datagram one{.peer = {}, .bytes = bytes};
     socket.Send({&one, 1});
   }
-  // How many have come since the last call, once the server has nothing left to do for a while.
+  // How many datagrams have come since the last call, once the server has nothing left to do for a
+  // while.
   size_t CountDatagrams(DatagramSocket& socket) {
     Pass(std::chrono::milliseconds(20));
     size_t count = 0;
@@ -155,7 +156,7 @@ TEST_F(WorkerGate, ReadsWaitForWhatTheySaw) {
 }
 
 // Goal: a range read is not even executed while earlier writes of its connection are unreleased,
-// and nothing behind it overtakes; then all go on in order.
+// and nothing behind it overtakes it; then all go on in order.
 TEST_F(WorkerGate, RangeReadsWaitForTheirConnectionsWrites) {
   Client client = Connect();
   engine_->hold = true;
@@ -172,8 +173,8 @@ TEST_F(WorkerGate, RangeReadsWaitForTheirConnectionsWrites) {
   EXPECT_EQ(Got(client), "+OK\r\n*0\r\n+OK\r\n:1\r\n") << "the range ran after the release";
 }
 
-// Goal: the same if the write and the read of many keys come in one packet: the read waits for the
-// release, though the write was not even executed when it was decoded.
+// Goal: if a write and a read of many keys come in one packet, the read also waits for the release,
+// though the write was not even executed when it was decoded.
 // Method: another connection's write, made between the two, shows when the read was executed.
 TEST_F(WorkerGate, RangeReadsWaitForWritesOfTheirPacket) {
   const std::pair<std::vector<std::string_view>, std::string> reads[] = {
@@ -201,8 +202,8 @@ TEST_F(WorkerGate, RangeReadsWaitForWritesOfTheirPacket) {
   }
 }
 
-// Goal: a connection does not go back in time: a range read sees at least what a point read before
-// it has seen, though that is not released yet.
+// Goal: a connection does not go back in time: a range read sees at least the writes that a point
+// read before it has seen, though they are not released yet.
 TEST_F(WorkerGate, RangeReadsWaitForWhatPointReadsSaw) {
   Client writer = Connect();
   Client reader = Connect();
@@ -220,7 +221,7 @@ TEST_F(WorkerGate, RangeReadsWaitForWhatPointReadsSaw) {
   EXPECT_EQ(Got(reader), "$1\r\n1\r\n:2\r\n") << "the count ran after the release";
 }
 
-// Goal: the number of keys does not leave before the writes it counts are released.
+// Goal: a number of keys does not leave before the writes it counts are released.
 TEST_F(WorkerGate, DbsizeWaitsForWhatItCounts) {
   Client writer = Connect();
   Client reader = Connect();
@@ -234,7 +235,7 @@ TEST_F(WorkerGate, DbsizeWaitsForWhatItCounts) {
   EXPECT_EQ(Got(writer), "+OK\r\n");
 }
 
-// Goal: a gate of one keyspace holds up only what used that keyspace.
+// Goal: the gate of one keyspace delays only commands that used that keyspace.
 TEST_F(WorkerGate, KeyspacesHaveGatesOfTheirOwn) {
   Client client = Connect();
   Client other = Connect();
@@ -248,8 +249,8 @@ TEST_F(WorkerGate, KeyspacesHaveGatesOfTheirOwn) {
   EXPECT_EQ(Got(client), "+OK\r\n");
 }
 
-// Goal: a transaction runs after the release of what its connection has written or seen before,
-// since it may read at the released version; its own reply waits for what it wrote.
+// Goal: a transaction runs after the release of the versions that its connection has written or
+// seen before, since it may read at the released version; its own reply waits for its writes.
 TEST_F(WorkerGate, TransactionsWaitForTheirConnectionsWrites) {
   Client client = Connect();
   Client other = Connect();
@@ -273,8 +274,8 @@ TEST_F(WorkerGate, TransactionsWaitForTheirConnectionsWrites) {
       << client.received;
 }
 
-// Goal: who watches a key reads nothing older than what is watched, though ranges and reads of many
-// keys read at the released version: else an update could be lost.
+// Goal: a connection that watches a key then reads nothing older than the watched value, though
+// ranges and reads of many keys read at the released version: else an update could be lost.
 TEST_F(WorkerGate, WatchWaitsForWhatItWatches) {
   Client writer = Connect();
   Client watcher = Connect();
@@ -290,7 +291,7 @@ TEST_F(WorkerGate, WatchWaitsForWhatItWatches) {
   EXPECT_EQ(Got(watcher), "+OK\r\n*1\r\n$1\r\n1\r\n");
 }
 
-// Goal: that a transaction lost is not told before the write it lost to is released.
+// Goal: the reply to a transaction that lost is not sent before the write it lost to is released.
 TEST_F(WorkerGate, LostTransactionsWaitForTheWinner) {
   Client writer = Connect();
   Client watcher = Connect();
@@ -307,8 +308,8 @@ TEST_F(WorkerGate, LostTransactionsWaitForTheWinner) {
   EXPECT_EQ(Got(watcher), "+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n");
 }
 
-// Goal: a worker that has gone to sleep is woken by the release, however often it stayed awake in
-// vain before. Method: a wake is all that a release does to the simulation.
+// Goal: a worker that sleeps is woken by the release, however often it polled in vain before.
+// Method: a wake-up is all that a release does to the simulation.
 TEST_F(WorkerGate, ReleaseWakesTheWorker) {
   Client client = Connect();
   engine_->hold = true;
@@ -324,7 +325,7 @@ TEST_F(WorkerGate, ReleaseWakesTheWorker) {
 }
 
 // Goal: `timeout` does not end a client that waits for the server, only one that the server waits
-//   for: in either protocol.
+// for: in either protocol.
 TEST_F(WorkerGate, TimeoutSparesWhoWaitsForAGate) {
   Client client = Connect();
   Send(client, {"CONFIG", "SET", "timeout", "1"});
@@ -349,7 +350,7 @@ TEST_F(WorkerGate, TimeoutSparesWhoWaitsForAGate) {
   EXPECT_EQ(packed.stream->Read(&byte, 1), 0);
 }
 
-// Goal: messages that came as datagrams and wait for a gate leave room for others after a while.
+// Goal: datagrams whose replies wait for a gate leave room for others after a while.
 // Method: as many as there can be wait for a gate that does not open; others use another keyspace.
 TEST_F(WorkerGate, DatagramsThatWaitLeaveRoomForOthers) {
   const auto waits = OpenDatagrams();
@@ -368,14 +369,14 @@ TEST_F(WorkerGate, DatagramsThatWaitLeaveRoomForOthers) {
   EXPECT_EQ(CountDatagrams(*other), 1u);
   engine_->Release(engine_->Statistics().version);
   EXPECT_EQ(CountDatagrams(*waits), 0u);
-  // The sessions are as good as new.
+  // The sessions can be used again.
   SendDatagram(*waits, put, {.id = 1});
   EXPECT_EQ(CountDatagrams(*waits), 0u);
   engine_->Release(engine_->Statistics().version);
   EXPECT_EQ(CountDatagrams(*waits), 1u);
 }
 
-// Goal: what waits for a gate of a reply to a datagram is counted, and no more than a datagram.
+// Goal: a datagram's reply that waits for a gate is counted, and is no larger than a datagram.
 TEST_F(WorkerGate, RepliesToDatagramsAreHeldInBounds) {
   constexpr size_t kLarge = size_t{8} << 20;
   const auto socket = OpenDatagrams();
@@ -411,7 +412,7 @@ TEST_F(WorkerGate, RepliesToDatagramsAreHeldInBounds) {
   EXPECT_EQ(server_->keyspaces().budget().used(), before);
 }
 
-// Goal: what waits for a gate is sent before a clean end.
+// Goal: replies that wait for a gate are sent before a clean end.
 TEST_F(WorkerGate, DrainSendsWhatIsReleased) {
   Client client = Connect();
   engine_->hold = true;

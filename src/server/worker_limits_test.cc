@@ -1,4 +1,4 @@
-// What a worker does about clients that take too much, or do not read: on a server in one thread.
+// How a worker treats clients that take too much, or do not read: on a server in one thread.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ class WorkerLimits : public testing::Test {
     ASSERT_EQ(batch.outcome(0).verdict, Verdict::kDone);
   }
 
-  // Memory is scarce, but there is room for a reply's buffer and for some writes.
+  // Makes memory scarce, with room for a reply's buffer and for some writes.
   void LeaveATenth() {
     MemoryBudget& budget = server_->keyspaces().budget();
     budget.set_limit(budget.used() + kDataBytes / 8);
@@ -72,7 +72,7 @@ class WorkerLimits : public testing::Test {
     Pass(milliseconds(20));
     return stream;
   }
-  // All that is replied, until nothing comes for a while.
+  // All replies, until nothing comes for a while.
   std::string ReplyTo(std::string_view bytes) {
     const auto stream = Ask(bytes);
     std::string reply;
@@ -93,13 +93,13 @@ class WorkerLimits : public testing::Test {
 
   Simulation sim_{7, {.network = {.short_writes_ppm = 0}}};
   std::unique_ptr<Server> server_;
-  // Of all turns the most: requests in one; bytes of all clients behind one.
+  // The most over all turns: requests in a turn; bytes of all clients after a turn.
   uint64_t requests_most_ = 0;
   uint64_t client_bytes_most_ = 0;
 };
 
-// Goal: while memory is scarce a client that reads has its range whole, however often the network
-//   takes less than the server has.
+// Goal: while memory is scarce a client that reads gets its range whole, however often the network
+// takes less than the server has.
 TEST_F(WorkerLimits, RangesOfThoseThatReadAreNotCut) {
   Start({.engine = "model"});
   const auto client = AskForAll();
@@ -119,8 +119,8 @@ TEST_F(WorkerLimits, RangesOfThoseThatReadAreNotCut) {
   EXPECT_GE(received, kDataBytes);
 }
 
-// Goal: while memory is scarce one that reads nothing keeps its pin for some seconds, and for as
-//   long as the pin holds nothing back.
+// Goal: while memory is scarce a client that reads nothing keeps its pin for some seconds, and for
+// as long as the pin holds nothing back.
 TEST_F(WorkerLimits, RangesOfThoseThatDoNotReadGiveUpWhatTheyHoldBack) {
   Start({.engine = "model"});
   const auto client = AskForAll();
@@ -133,7 +133,7 @@ TEST_F(WorkerLimits, RangesOfThoseThatDoNotReadGiveUpWhatTheyHoldBack) {
   EXPECT_EQ(engine().Statistics().snapshots, 0u);
 }
 
-// Goal: one that has just stopped to read is given some seconds.
+// Goal: a client that has just stopped reading is given some seconds.
 TEST_F(WorkerLimits, RangesOfThoseThatPauseAreNotCut) {
   Start({.engine = "model"});
   const auto client = AskForAll();
@@ -145,7 +145,7 @@ TEST_F(WorkerLimits, RangesOfThoseThatPauseAreNotCut) {
   EXPECT_EQ(engine().Statistics().snapshots, 0u);
 }
 
-// Goal: a range that is collected before it is sent counts as memory of its client.
+// Goal: a range that is collected before it is sent counts as its client's memory.
 TEST_F(WorkerLimits, CollectedRangesCount) {
   Start({.engine = "btree", .btree_multi_version = false});
   const auto client = AskForAll();
@@ -197,8 +197,9 @@ size_t CountOf(std::string_view text, std::string_view part) {
 }
 
 // Goal: clients that ask for large replies, all at once, and read none take together no more than
-//   maxmemory-clients and one reply; whoever else asks something waits for one of them.
-// Method: what all clients have is looked at behind every turn; what a turn executes is counted.
+// maxmemory-clients and one reply; other clients wait for one of those replies at most.
+// Method: the bytes of all clients are checked after every turn; the requests of a turn are
+// counted.
 TEST_F(WorkerLimits, WholeRepliesAreMadeOneATurn) {
   constexpr uint32_t kValues = 30;
   constexpr uint32_t kClients = 8;
@@ -224,8 +225,8 @@ TEST_F(WorkerLimits, WholeRepliesAreMadeOneATurn) {
   }
 }
 
-// Goal: a reply that maxmemory-clients would close its client for is not made at all, but for those
-//   of one value; nor for a client that is not to be closed.
+// Goal: a reply that maxmemory-clients would close its client for is not made at all, except for
+// one value, or for a client that is exempt.
 TEST_F(WorkerLimits, WholeRepliesAreBoundedByMaxmemoryClients) {
   constexpr uint32_t kFit = kAnswerBytesMin / kBigBytes;
   Start({.engine = "btree"});
@@ -239,8 +240,8 @@ TEST_F(WorkerLimits, WholeRepliesAreBoundedByMaxmemoryClients) {
   EXPECT_GT(kept.size(), (kFit + 2) * kBigBytes);
 }
 
-// Goal: at the memory limit replies are bounded by what it leaves; 16 MiB are always answered. A
-//   command of a transaction that comes to the limit is an error in its place, whatever it reads.
+// Goal: at the memory limit replies are bounded by the memory left; 16 MiB are always answered. A
+// command of a transaction that comes to the limit is an error in its place, whatever it reads.
 TEST_F(WorkerLimits, WholeRepliesAreBoundedByMaxmemory) {
   Start({.engine = "btree"});
   Put("big", std::string(kBigBytes, 'v'));
@@ -270,7 +271,7 @@ TEST_F(WorkerLimits, WholeRepliesAreBoundedByMaxmemory) {
   EXPECT_TRUE(ReplyTo(Mget(15)).starts_with("*15\r\n$1048576\r\n"));
 }
 
-// Goal: what COMMAND replies, in one go, is not a multiple of whatever was sent.
+// Goal: a reply of COMMAND, made as a whole, is not a multiple of the request.
 TEST_F(WorkerLimits, NamesOfCommandsAreBounded) {
   Start({.engine = "btree"});
   for (const std::string_view subcommand : {"INFO", "DOCS"}) {

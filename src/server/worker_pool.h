@@ -1,4 +1,4 @@
-// worker_pool.h: what a worker asks of the workers beside it. The server implements it.
+// worker_pool.h: what a worker may ask of the workers beside it. The server implements it.
 //
 // Thread-safe.
 #pragma once
@@ -15,9 +15,9 @@ class WorkerPool {
   virtual ~WorkerPool() = default;
   // Gives a new connection to the worker with the fewest.
   virtual void Place(std::unique_ptr<Stream> stream) = 0;
-  // The connections of all workers.
+  // Number of connections of all workers.
   virtual size_t connections() const = 0;
-  // Each has a turn: something that all look at has changed.
+  // Makes each worker have a turn: something that all look at has changed.
   virtual void WakeAll() = 0;
 };
 

@@ -1,4 +1,4 @@
-// worker_statistics.h: what a worker counts for INFO.
+// worker_statistics.h: the counters of a worker for INFO.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ struct WorkerStatistics {
   std::atomic<uint64_t> errors{0};
 };
 
-// For those: one thread writes each.
+// Increments a counter that only one thread writes.
 inline void Bump(std::atomic<uint64_t>& counter, uint64_t by = 1) {
   counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }

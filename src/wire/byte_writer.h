@@ -1,4 +1,4 @@
-// byte_writer.h: writing where there is room, without asking at each byte.
+// byte_writer.h: writes into a buffer of sufficient size, without a check at each byte.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace skep::packed {
 
-// The caller has seen to it that what is written fits.
+// The caller must have made sure that the buffer has room for all that is written.
 class ByteWriter {
  public:
   explicit ByteWriter(char* at) : at_(at) {}
@@ -33,7 +33,7 @@ class ByteWriter {
   char* at_;
 };
 
-// Takes from the front of `from`. False: it has not so many bytes.
+// Take bytes from the front of `from`. False: it has too few.
 inline bool TakeByte(std::string_view& from, uint8_t* byte) {
   if (from.empty()) return false;
   *byte = static_cast<uint8_t>(from.front());

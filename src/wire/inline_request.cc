@@ -8,7 +8,7 @@ namespace {
 bool IsBlank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool EndsWord(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// 0..15, or -1.
+// The value of the digit, 0..15, or -1.
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -33,20 +33,20 @@ char Escaped(char c) {
   }
 }
 
-// Reads one line from left to right. What it writes is never longer than what it read, so `out`
-// needs line.size() bytes in all.
+// Reads one line from left to right. The text of a word is never longer than the word in the line,
+// so `out` needs line.size() bytes in all.
 class Splitter {
  public:
   Splitter(std::string_view line, std::unique_ptr<char[]>& unquoted)
       : line_(line), unquoted_(unquoted) {}
 
-  // False at the end of the line.
+  // Returns false at the end of the line.
   bool SkipBlanks() {
     while (at_ < line_.size() && IsBlank(line_[at_])) ++at_;
     return at_ < line_.size();
   }
 
-  // The word that begins here; false if its quotes are wrong.
+  // Reads the word that begins here; false if its quotes are wrong.
   bool ReadWord(std::string_view& word) {
     const size_t start = at_;
     while (at_ < line_.size() && !EndsWord(line_[at_])) {
@@ -58,7 +58,7 @@ class Splitter {
   }
 
  private:
-  // A word whose bytes from `start` up to the quote at at_ are as they are.
+  // Reads a word whose bytes from `start` up to the quote at at_ stand for themselves.
   bool ReadQuotedWord(size_t start, std::string_view& word) {
     if (out_ == nullptr) {
       unquoted_ = std::make_unique_for_overwrite<char[]>(line_.size());

@@ -11,7 +11,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// nullopt if the quotes are wrong. The line is given in a heap block of its exact size, so that
+// Returns nullopt if the quotes are wrong. The line is given in a heap block of its exact size, so
+// that
 // AddressSanitizer sees any look behind its end.
 std::optional<Words> Split(std::string_view line) {
   const std::vector<char> exact(line.begin(), line.end());
@@ -31,7 +32,7 @@ std::string SingleQuoted(const std::string& word) {
   return quoted + "'";
 }
 
-// Each byte in one of the ways it can be written between double quotes.
+// The word with each byte in one of the ways in which it can be written between double quotes.
 std::string DoubleQuoted(const std::string& word, std::mt19937& rng) {
   constexpr std::string_view kHex = "0123456789abcdef";
   constexpr std::string_view kUpperHex = "0123456789ABCDEF";
@@ -54,7 +55,7 @@ std::string DoubleQuoted(const std::string& word, std::mt19937& rng) {
   return quoted + "\"";
 }
 
-// A backslash before a closing single quote would escape it.
+// False if a final backslash would escape the closing single quote.
 bool CanBeSingleQuoted(const std::string& word) { return !word.ends_with('\\'); }
 
 std::string RandomWord(std::mt19937& rng) {
@@ -64,9 +65,9 @@ std::string RandomWord(std::mt19937& rng) {
   return word;
 }
 
-// Goal: any words, quoted in any way that the rules allow, come back.
-// Method: random words of the bytes that mean something, written bare, in single or in double
-// quotes, with the escapes chosen at random.
+// Goal: any words, quoted in any way that the rules allow, are read back.
+// Method: random words of special bytes, written bare, in single or in double quotes, with the
+// escapes chosen at random.
 TEST(InlineRequest, SplitsWhatWasQuoted) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -89,7 +90,7 @@ TEST(InlineRequest, SplitsWhatWasQuoted) {
   }
 }
 
-// Goal: no byte behind the line is looked at, whatever is cut off there.
+// Goal: no byte behind the line is read, wherever the line is cut off.
 // Method: every prefix of lines that end in the middle of a quote or an escape.
 TEST(InlineRequest, EveryPrefixStaysInside) {
   for (const std::string_view line : {"a \"\\x41\\n\"", "a 'b\\'c'", "a\"b\" c"}) {

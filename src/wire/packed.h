@@ -16,24 +16,24 @@
 //   header of a message                          16    8  instance: of this run of the server
 //   offset size                                  24    4  features
 //        0    4  payload bytes                   28    4  snapshots and watches a connection
-//        4    4  id, the client's choice         32    8  first_new: the client's ids from here on
+//        4    4  id, the client's choice         32    8  first_new: from here on the client's ids
 //        8    1  kind                                     are new (server/reply_memory.h)
 //        9    1  flags
 //       10    2  keyspace
 //       12    4  count: of operations; else the kind says
 //
-// Without a connection: a datagram is a head, the same in both directions, and one message.
+// A datagram, which needs no connection, is a head, the same in both directions, and one message.
 //
 //   offset size
 //        0    4  magic
 //        4    1  version
-//        5    1  why, of the server: kHello...; not accepted: no message follows
-//        6    2  bytes that the datagram of the reply may have; 0: as many as there can be
+//        5    1  why, from the server: kHello...; if not accepted, no message follows
+//        6    2  limit of the bytes of the reply's datagram; 0: the greatest possible
 //        8    8  client id; the server repeats it
-//       16    8  instance: of the server that the message is for, 0: of any; of the server: its own
+//       16    8  instance: the server that the message is for, 0: any; from the server: its own
 //
 // Every message of a client has one reply with the same id and kind. Messages of a connection that
-// are under way at the same time are independent of each other, but for this: operations on one key
+// are under way at the same time are independent of each other, except that operations on one key
 // take effect in the order in which they were sent.
 #pragma once
 
@@ -50,38 +50,38 @@ namespace skep::packed {
 inline constexpr std::string_view kMagic = "\xd5SKP";  // no RESP command begins like this
 inline constexpr uint8_t kVersion = 1;
 
-// What a message asks for. Payloads: packed_request.h, packed_reply.h for kBatch and kAtomic;
+// The kind of a message. Payloads: packed_request.h and packed_reply.h for kBatch and kAtomic;
 // packed_control.h for the others.
 enum class Kind : uint8_t {
   kBatch = 1,  // an unordered batch
-  kAtomic,     // an atomic one
+  kAtomic,     // an atomic batch
   kAuth,
   kPing,
-  kKeyspace,       // what the engine of the keyspace can do
-  kOpenSnapshot,   // of the keyspace
-  kCloseSnapshot,  // of any
+  kKeyspace,       // the traits of the keyspace's engine
+  kOpenSnapshot,   // in the keyspace
+  kCloseSnapshot,  // in any keyspace
   kWatch,
   kUnwatch,
   kStatistics,
   kSave,   // write a snapshot to the server's directory, as SAVE
-  kError,  // of the server only: why it closes the connection
+  kError,  // from the server only: why it closes the connection
 };
 inline constexpr uint8_t kKinds = 12;  // from 1 on
 
-// Bytes of a reply's payload. Values of points are at most a third of it (kAnswerBytesMax); ranges
-// that do not fit are refused (packed_reply.h).
+// The most bytes of a reply's payload. Values of points take at most a third of it
+// (kAnswerBytesMax); ranges that do not fit are refused (packed_reply.h).
 inline constexpr uint32_t kReplyBytesMax = uint32_t{3} << 30;
 
 enum Flag : uint8_t {
-  // Of requests.
-  kSync = 1,           // the reply waits until what it says survives a power loss
+  // Flags of requests.
+  kSync = 1,           // the reply waits until all it reports survives a power loss
   kWantDeadlines = 2,  // replies tell the deadlines of keys
-  kWantVersions = 4,   // and their versions
+  kWantVersions = 4,   // replies tell versions
   kRemember = 8,     // the server keeps the reply: sent again with the same id by the same client,
                      // the message is not executed again (server/reply_memory.h)
   kAtSnapshot = 16,  // the payload begins with the varint number of a snapshot: read at it
   kHasScanLimits = 32,  // then with two varints: Batch::scan_bytes_max, scan_visits_max
-  // Of replies.
+  // Flags of replies.
   kNotApplied = 1,  // kAtomic: nothing was changed
   kFailed = 2,      // the payload is a status: the message as a whole was refused
 };
@@ -89,12 +89,12 @@ inline constexpr uint8_t kRequestFlags = 63;
 
 // Why a server refuses a connection, or a datagram.
 inline constexpr uint8_t kHelloAccepted = 0;
-inline constexpr uint8_t kHelloVersion = 1;   // it speaks none of the client's versions
+inline constexpr uint8_t kHelloVersion = 1;   // the server speaks none of the client's versions
 inline constexpr uint8_t kHelloInstance = 2;  // the datagram is for another run of the server
 
 enum Feature : uint32_t {
   kNeedsAuth = 1,       // a kAuth message must come first
-  kIsDurable = 2,       // there is a log: kSync means something
+  kIsDurable = 2,       // there is a log, so that kSync has an effect
   kTakesDatagrams = 4,  // UDP, on the address and port of the connection
 };
 
@@ -144,13 +144,13 @@ struct Header {
 };
 static_assert(sizeof(Header) == 16 && offsetof(Header, count) == 12);
 
-// These are sent as they lie in memory.
+// Appends the bytes of `fixed` as they lie in memory.
 template <class T>
 void Append(std::string& to, const T& fixed) {
   static_assert(std::is_trivially_copyable_v<T> && std::endian::native == std::endian::little);
   to.append(reinterpret_cast<const char*>(&fixed), sizeof(T));
 }
-// `from` has as many bytes, at least.
+// `from` must have enough bytes.
 template <class T>
 T Read(std::string_view from) {
   static_assert(std::is_trivially_copyable_v<T> && std::endian::native == std::endian::little);
@@ -163,14 +163,14 @@ inline bool IsHello(std::string_view bytes) { return bytes.starts_with(kMagic); 
 inline bool IsBatch(Kind kind) { return kind == Kind::kBatch || kind == Kind::kAtomic; }
 inline bool IsKind(Kind kind) { return static_cast<uint8_t>(kind) - 1u < kKinds; }
 
-// The header of a message that is begun in `to`, of which the payload is appended by the caller.
-// Returns where the message begins.
+// Begins a message in `to` with its header; the caller appends the payload. Returns where the
+// message begins.
 inline size_t BeginMessage(std::string& to, const Header& header) {
   const size_t begin = to.size();
   Append(to, header);
   return begin;
 }
-// Fills in how long it has become.
+// Fills in the length of the payload.
 inline void EndMessage(std::string& to, size_t begin) {
   const auto bytes = static_cast<uint32_t>(to.size() - begin - sizeof(Header));
   std::memcpy(to.data() + begin, &bytes, sizeof(bytes));

@@ -8,7 +8,7 @@
 namespace skep::packed {
 namespace {
 
-// Bits, from the lowest on.
+// The bits of the traits, from the lowest on.
 constexpr bool EngineTraits::* kTraits[] = {
     &EngineTraits::ordered,       &EngineTraits::atomic, &EngineTraits::snapshots,
     &EngineTraits::functions,     &EngineTraits::walks,  &EngineTraits::multi_version,

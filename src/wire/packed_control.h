@@ -1,8 +1,8 @@
-// packed_control.h: the payloads of messages that are not batches. What is not listed is empty.
+// packed_control.h: the payloads of messages that are not batches. Payloads not listed are empty.
 //
-//   kind            of the client                      of the server
+//   kind            from the client                    from the server
 //   kAuth           the password
-//   kPing           anything                           the same
+//   kPing           any bytes                          the same bytes
 //   kKeyspace                                          varints: traits, longest key, longest
 //                                                      value, shortest key, shortest value;
 //                                                      the engine's name
@@ -13,7 +13,7 @@
 //   kStatistics                                        nine varints: EngineStatistics, the released
 //                                                      version; then until the end: name as varint
 //                                                      length and bytes, varint number
-//   kSave           varint: 0, or what a reply said    varint to ask again with; 0: it is done
+//   kSave           varint: 0, or the one of a reply   varint to ask again with; 0: it is done
 //   kError                                             a status, after which the server hangs up
 //
 // Any of them may be answered by a failure instead (kFailed, packed_reply.h). Snapshots and watches
@@ -30,7 +30,7 @@
 namespace skep::packed {
 
 void AppendTraits(std::string& to, const EngineTraits& traits);
-// False: `payload` is something else. The name in *traits is a view into the payload.
+// False: `payload` is malformed. The name in *traits is a view into the payload.
 bool ReadTraits(std::string_view payload, EngineTraits* traits);
 
 struct KeyspaceStatistics {

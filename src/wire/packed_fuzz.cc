@@ -1,5 +1,5 @@
-// Property: whatever bytes come, decoding requests and replies reads nothing outside them; requests
-// that are decoded and encoded again are the same requests.
+// Property: whatever the bytes are, decoding requests and replies reads nothing outside them;
+// requests that are decoded and encoded again are the same requests.
 //
 // Input: byte 0 is how many requests, byte 1 chooses the kind and flags, the rest is the payload.
 
@@ -40,7 +40,7 @@ void Run(uint8_t count, uint8_t choice, std::string_view bytes) {
   Batch answered;
   for (uint32_t i = 0; i < count; ++i) answered.Get("k");
   if (!ReadReply(header, bytes, answered).ok()) return;
-  // All of it can be read, and says the same again.
+  // All outcomes can be read, and encoded again.
   std::string reply;
   AppendReply(reply, {.flags = kWantDeadlines | kWantVersions}, answered, 0, count);
 }

@@ -12,7 +12,7 @@ namespace skep::packed {
 namespace {
 
 constexpr Status kMalformedReply(Code::kCorrupt, "the reply is malformed");
-// Of an outcome, besides value, items and text; of a run besides its items.
+// Limits of an outcome, without value, items and text, and of a run without its items.
 constexpr size_t kOutcomeBytesMax = 80;
 constexpr size_t kRunBytesMax = 15;
 constexpr size_t kTextsMax = 4096;
@@ -25,7 +25,7 @@ constexpr int64_t FromZigzag(uint64_t n) {
   return static_cast<int64_t>((n >> 1) ^ (uint64_t{0} - (n & 1)));
 }
 
-// A literal with this text.
+// Returns a literal with this text.
 const char* Intern(std::string_view text) {
   static Mutex mutex;
   static std::set<std::string, std::less<>>& texts = *new std::set<std::string, std::less<>>;
@@ -110,7 +110,7 @@ class OutcomeWriter {
   size_t value_bytes_ = 0;
 };
 
-// Besides the items.
+// The size of an outcome without its items.
 size_t BytesMax(const Outcome& outcome) {
   const size_t text_bytes = outcome.status.ok() ? 0 : std::strlen(outcome.status.what());
   return kOutcomeBytesMax + outcome.value.size() + text_bytes;
@@ -128,12 +128,12 @@ constexpr Outcome kTooManyItems = {
                kReplyBytesMax / 2}};
 static_assert(kReplyBytesMax / 2 > kAnswerBytesMax + (kAnswerBytesMax >> 2));
 
-// Which outcomes are told as they are: those whose items there is room for.
+// Decides which outcomes with items are sent as they are: those for which there is room.
 class ItemsRoom {
  public:
   explicit ItemsRoom(size_t bytes) : left_(bytes) {}
 
-  // Once one was not taken, none is.
+  // Returns false for every outcome after the first one that did not fit.
   bool Takes(const ItemRange& items) {
     const size_t bytes = BytesMax(items);
     if (bytes == 0) return true;
@@ -209,7 +209,7 @@ class OutcomeReader {
  public:
   OutcomeReader(std::string_view payload, BatchWriter& writer) : left_(payload), writer_(writer) {}
 
-  // False: what comes is no outcome.
+  // False: the next bytes are no outcome.
   bool Take(uint32_t slot) {
     uint8_t first = 0;
     if (!TakeByte(left_, &first)) return false;
@@ -257,7 +257,7 @@ class OutcomeReader {
   bool TakeItems(uint32_t slot) {
     uint64_t runs = 0;
     if (!TakeVarint(left_, &runs)) return false;
-    // First where the heads end, then the runs with their bytes.
+    // First finds where the heads end, then reads the runs with their bytes.
     std::string_view heads = left_;
     for (uint64_t i = 0; i < runs; ++i) {
       ItemSpan unused;
@@ -276,7 +276,7 @@ class OutcomeReader {
     return true;
   }
 
-  // Of at least one item; of those without a byte there cannot be two.
+  // A run has at least one item, and not two without a byte.
   static bool TakeRunHead(std::string_view& from, ItemSpan* run) {
     uint64_t count = 0;
     uint64_t key_bytes = 0;

@@ -3,8 +3,8 @@
 //
 //     1        verdict (bits 0-2) | kHasOutcomeValue | kSameValueSize | kPresent | kMore
 //                | kHasExtras
-//     [1]      extras, if kHasExtras: which of these follow
-//     [varint] value bytes: with a value, not with kSameValueSize: that of the last value before
+//     [1]      extras, if kHasExtras: which of the fields below follow
+//     [varint] value bytes: with a value, not with kSameValueSize: as of the last value before
 //     [bytes]  value
 //     [varint] integer, as zigzag: (n << 1) ^ (n >> 63)   kInteger; without: 0
 //     [items]  kItems: varint, how many runs; for each run varint items, varint key bytes, varint
@@ -45,18 +45,19 @@ enum Extra : uint8_t {
 inline constexpr uint8_t kExtras = 63;
 
 // Appends the reply to the message with this header: the outcomes of `count` slots from `slot` on
-// (of kAtomic: all). The value of a kGet that was found is sent even if it is empty. Deadlines,
-// which are those of `now`, become the wall clock's. Of scans, walks and samples those are sent
-// whose items take `items_bytes_max` together; those behind, which have read only, are told as
-// refused with kTooLarge: so a reply never has more than kReplyBytesMax. Cost as of AppendBatch.
+// (for kAtomic: all). The value of a kGet that was found is sent even if it is empty. Deadlines,
+// which are in the time of `now`, are converted to the wall clock's. Scans, walks and samples are
+// sent as long as their items take `items_bytes_max` together; the later ones, which have read
+// only, are sent as refused with kTooLarge: so a reply never has more than kReplyBytesMax. Cost as
+// of AppendBatch.
 void AppendReply(std::string& to, const Header& request, const Batch& batch, uint32_t slot,
                  uint32_t count, const StoreNow& now = {},
                  size_t items_bytes_max = kReplyBytesMax / 2);
 
-// A message of which `status` is all there is to say. `what` and detail are sent.
+// Appends a reply that is only `status`. Its `what` and detail are sent.
 void AppendFailure(std::string& to, const Header& request, const Status& status);
-// Takes a status from the front. Its text is kept for the life of the process; of very many
-// different ones some are told as "the server refused it".
+// Takes a status from the front. Its text is kept for the life of the process; after very many
+// different ones a text becomes "the server refused it".
 //   false  there is none
 bool TakeStatus(std::string_view& from, Status* status);
 

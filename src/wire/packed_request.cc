@@ -11,10 +11,10 @@ namespace skep::packed {
 namespace {
 
 constexpr Status kMalformedMessage(Code::kCorrupt, "the message is malformed");
-// Of a request, besides key, value and operand bytes.
+// Limit of a request, without key, value and operand bytes.
 constexpr size_t kRequestBytesMax = 80;
 
-// Of how a function is named besides its name.
+// Limit of a named function, without its name.
 constexpr size_t kFunctionBytesMax = 16;
 
 uint64_t NumberOf(const Request& request) {
@@ -22,7 +22,7 @@ uint64_t NumberOf(const Request& request) {
   return request.op == Op::kWalk ? request.cursor : request.watch;
 }
 
-// Writes requests one after the other, leaving out what is as in the one before.
+// Writes requests one after the other, leaving out fields that are as in the one before.
 class RequestWriter {
  public:
   explicit RequestWriter(char* at) : writer_(at) {}
@@ -99,7 +99,7 @@ class RequestWriter {
   }
 
   ByteWriter writer_;
-  std::vector<const Function*> functions_;  // that were named
+  std::vector<const Function*> functions_;  // functions that were named
   bool has_sizes_ = false;
   bool has_value_ = false;
   size_t key_bytes_ = 0;
@@ -114,7 +114,8 @@ Operand OperandOf(const Request& request) {
     case Op::kPut:
     case Op::kUpdate:
     case Op::kDelete:
-      // Of several conditions, or such as it cannot have, an engine says so whatever the operand.
+      // Whatever the operand is, an engine refuses several conditions, and conditions that the op
+      // cannot have.
       switch (request.when) {
         case Request::kEquals:
         case Request::kDiffers:
@@ -197,7 +198,7 @@ class RequestReader {
   RequestReader(std::string_view payload, uint32_t count_limit, const StoreNow& now)
       : left_(payload), count_limit_(count_limit), now_(now) {}
 
-  // False: what comes is no request.
+  // False: the next bytes are no request.
   bool Take(Batch& batch) {
     uint8_t first = 0;
     if (!TakeByte(left_, &first) || (first & kOpMask) > static_cast<uint8_t>(Op::kRequireEmpty)) {
@@ -305,7 +306,7 @@ class RequestReader {
   }
 
   std::string_view left_;
-  std::vector<const Function*> functions_;  // that were named; null: there is none
+  std::vector<const Function*> functions_;  // named functions; null: not known here
   const uint32_t count_limit_;
   const StoreNow now_;
   bool has_sizes_ = false;

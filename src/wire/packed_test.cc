@@ -1,4 +1,4 @@
-// The packed protocol's payloads: what is encoded is decoded, what is malformed is refused.
+// The packed protocol's payloads: encoded ones are decoded, malformed ones are refused.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -85,8 +85,8 @@ void ExpectEqualBatches(const Batch& a, const Batch& b) {
   EXPECT_EQ(a.scan_visits_max(), b.scan_visits_max());
 }
 
-// Parts that begin behind the last request have no effect and are not sent; two at one place are
-// one.
+// Copies the batch without its empty parts: parts that begin behind the last request have no effect
+// and are not sent; two at one place are one.
 void DropEmptyParts(const Batch& from, Batch& to) {
   size_t next = 0;
   for (uint32_t i = 0; i < from.size(); ++i) {
@@ -98,7 +98,7 @@ void DropEmptyParts(const Batch& from, Batch& to) {
   to.set_snapshot(from.snapshot());
 }
 
-// Goal: what a client encodes is what the server decodes, also cut short: then it is refused.
+// Goal: the server decodes what a client encodes; a message that is cut short is refused.
 // Method: random batches of all operations, and each prefix of some of them.
 TEST(PackedRequest, DecodesWhatWasEncoded) {
   RandomBatch random(PrintedSeed());
@@ -127,7 +127,7 @@ TEST(PackedRequest, DecodesWhatWasEncoded) {
   }
 }
 
-// Goal: sizes and values that repeat are not sent, with what is between them.
+// Goal: sizes and values that repeat are not sent, also if a request without them is in between.
 TEST(PackedRequest, LeavesOutWhatRepeats) {
   Batch batch;
   batch.Put("key1", "value");
@@ -153,7 +153,7 @@ TEST(PackedRequest, LeavesOutWhatRepeats) {
   ExpectEqualBatches(batch, decoded);
 }
 
-// Goal: an empty value right behind a request without one is not taken for one that repeats.
+// Goal: an empty value right behind a request without one is not taken for a repeated one.
 TEST(PackedRequest, TellsAnEmptyValueFromNone) {
   Batch batch;
   batch.Get("a");
@@ -193,8 +193,8 @@ TEST(PackedRequest, RefusesWhatIsNone) {
   }
 }
 
-// Goal: a function is named once in a message; one that the server has not is one that there is
-//   not, for the engine to refuse.
+// Goal: a function is named once in a message; if the server has no function of that name, the
+// engine refuses the requests with it.
 TEST(PackedRequest, NamesFunctionsOnce) {
   Batch batch;
   batch.Apply("k", functions::kAppend, "x");
@@ -247,7 +247,7 @@ void CopyRequests(const Batch& from, Batch& to) {
 }
 
 // Goal: outcomes arrive as they were, and a reply that is cut short or damaged is refused or read
-//   as another one, never beyond its bytes (AddressSanitizer looks on).
+// as another one, never beyond its bytes (checked by AddressSanitizer).
 // Method: random batches executed by the model engine.
 TEST(PackedReply, DecodesWhatWasEncoded) {
   const unsigned seed = PrintedSeed();
@@ -289,7 +289,7 @@ TEST(PackedReply, DecodesWhatWasEncoded) {
 }
 
 // Goal: deadlines in messages are the wall clock's, also while that is behind the store's time:
-// they become later on their way in and earlier on their way out; what is none stays what it is.
+// they become later on their way in and earlier on their way out; no deadline stays none.
 TEST(PackedReply, DeadlinesAreThoseOfTheWallClock) {
   constexpr uint64_t kBehind = 86'400'000;
   const StoreNow now{.ms = kNow, .behind_ms = kBehind};
@@ -317,7 +317,7 @@ TEST(PackedReply, DeadlinesAreThoseOfTheWallClock) {
   EXPECT_EQ(sent.outcome(1).deadline_ms, kNow);
 }
 
-// Goal: the bytes of the documentation.
+// Goal: the bytes are those of the documentation.
 TEST(PackedReply, LeavesOutWhatRepeats) {
   MemoryBudget budget(0);
   ModelEngine engine({.budget = &budget});
@@ -344,9 +344,8 @@ TEST(PackedReply, LeavesOutWhatRepeats) {
             "aonebtwocthree"sv);
 }
 
-// Goal: a reply has a limit. What its ranges have read beyond it is refused, and nothing else:
-// other
-//   answers, of writes above all, arrive.
+// Goal: a reply has a limit. Ranges whose items exceed it are refused, and nothing else: other
+// answers, of writes above all, arrive.
 // Method: the limit is chosen so that the items of a number of scans fit, and those of the next
 // not.
 TEST(PackedReply, RefusesItemsThatDoNotFit) {
@@ -365,7 +364,7 @@ TEST(PackedReply, RefusesItemsThatDoNotFit) {
   Batch batch;
   ask(batch);
   engine.Execute(batch);
-  // Of a scan: a run, and two items.
+  // Bytes of a scan: a run, and two items.
   constexpr size_t kScanBytes = 15 + 2 * (1 + 5);
   for (const size_t scans : {0u, 1u, 2u, 3u}) {
     for (const size_t more : {size_t{0}, kScanBytes - 1}) {

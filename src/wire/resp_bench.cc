@@ -4,8 +4,8 @@
 //           is one store of 16 bytes. So 15 to 20 ns a GET, 20 to 25 ns a SET, all in L1 and L2.
 //           A bulk of 100 bytes is one growth check, 3 digits and one copy: about 10 ns. A DRAM
 //           miss is 100 ns.
-// Compare:  copying the same bytes (BM_Copy): whoever reads a request has to touch it.
-// Smoke:    CTest runs what has 16 commands or replies.
+// Compare:  copying the same bytes (BM_Copy), which every reader of a request has to touch.
+// Smoke:    CTest runs the cases of 16 commands or replies.
 
 #include <benchmark/benchmark.h>
 
@@ -74,7 +74,7 @@ void BM_Decode(benchmark::State& state) {
   Report(state, input.size());
 }
 
-// Every command is cut once, in the middle: what the second pass costs.
+// Every command is cut once, in the middle: measures the cost of the second pass.
 void BM_DecodeHalves(benchmark::State& state) {
   const std::string input = Pipeline(1, static_cast<size_t>(state.range(1)));
   const std::string_view half = std::string_view(input).substr(0, input.size() / 2);

@@ -10,11 +10,11 @@
 namespace skep {
 namespace {
 
-// How many digits the fast path takes: no overflow, and longer lengths are rare.
+// The most digits of the fast path: no overflow, and longer lengths are rare.
 constexpr size_t kShortDigitsMax = 8;
 
-// The usual length line, a type byte, one to eight digits and two bytes of line end, if all of it
-// is there: sets `number` and answers the line's bytes. Anything else: 0, and the slow path
+// Reads a usual length line: a type byte, one to eight digits and two bytes of line end. If all of
+// it is there, sets `number` and returns the line's bytes. Otherwise returns 0, and the slow path
 // decides.
 size_t ReadShortLength(std::string_view line, int64_t& number) {
   if (line.size() < 4) return 0;
@@ -94,7 +94,7 @@ bool RespDecoder::DecodeCount(std::string_view input, const RespLimits& limits) 
   }
   const uint64_t count_max = std::min<uint64_t>(limits.args_max, UINT32_MAX);
   if (!line.is_number || line.number > static_cast<int64_t>(count_max)) {
-    // What Redis takes is told why it is not taken here.
+    // A count that Redis would accept gets an error that says why it is refused here.
     if (line.is_number && line.number <= INT32_MAX && limits.authenticated) {
       return FailWith("Protocol error: invalid multibulk length (more than " +
                       std::to_string(count_max) + ")");
@@ -139,7 +139,7 @@ bool RespDecoder::DecodeBulkLength(std::string_view input, const RespLimits& lim
   return true;
 }
 
-// The line that `rest` begins with: a type byte, whichever it is, and a number.
+// Reads the line that `rest` begins with: a type byte, whichever it is, and a number.
 bool RespDecoder::ReadLengthLine(std::string_view rest, const RespLimits& limits,
                                  std::string_view too_long, LengthLine& line) {
   line.bytes = ReadShortLength(rest, line.number);
@@ -159,8 +159,8 @@ bool RespDecoder::ReadLengthLine(std::string_view rest, const RespLimits& limits
   return true;
 }
 
-// Where the line that `rest` begins with ends, if that is within its first line_bytes_max + 1
-// bytes. searched_ is left at what need not be searched again.
+// Finds the end of the line that `rest` begins with, if it is within the first line_bytes_max + 1
+// bytes. Sets searched_ to how much need not be searched again.
 bool RespDecoder::FindLineEnd(std::string_view rest, char line_end, size_t line_bytes_max,
                               std::string_view too_long, size_t& at) {
   const std::string_view searchable = rest.substr(0, std::min(rest.size(), line_bytes_max) + 1);
@@ -183,7 +183,7 @@ bool RespDecoder::Fail(std::string_view text) {
   return false;
 }
 
-// Keeps a copy of the text.
+// Fails with a copy of the text.
 bool RespDecoder::FailWith(std::string_view text) {
   text_ = std::make_unique_for_overwrite<char[]>(text.size());
   std::memcpy(text_.get(), text.data(), text.size());

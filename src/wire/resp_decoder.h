@@ -1,7 +1,7 @@
-// resp_decoder.h: commands, as a server reads them.
+// resp_decoder.h: reads commands, for a server.
 //
-//   multibulk  *2\r\n $3\r\n GET\r\n $1\r\n k\r\n     what clients send
-//   inline     GET k\r\n                              what people type; quotes as in a shell
+//   multibulk  *2\r\n $3\r\n GET\r\n $1\r\n k\r\n     from clients
+//   inline     GET k\r\n                              typed by people; quotes as in a shell
 //
 // The bytes stay where they were received: arguments are views into them.
 //
@@ -24,7 +24,7 @@
 //     in one piece;
 //   - a NUL byte in an inline request is a byte of an argument, not the end of the request;
 //   - a NUL byte in a length is a malformed length at once, not after 64 KiB.
-// And args_max bounds what Redis 7 no longer bounds below 2^31.
+// args_max is a bound that Redis 7 no longer has below 2^31.
 // As in Redis, the LF of a length line and the CRLF behind a bulk are skipped, not compared.
 //
 // Invariants, between calls.
@@ -51,7 +51,7 @@ struct RespLimits {
   bool authenticated = true;            // if not, the first two say "unauthenticated ... length"
 };
 
-// One for each connection. Owner: the connection's thread.
+// There is one for each connection. Owner: the connection's thread.
 class RespDecoder {
  public:
   enum class Event : uint8_t { kCommand, kNeedMore, kError };
@@ -77,8 +77,8 @@ class RespDecoder {
   // it is the bulk's exact rest, so that a caller can make room for it at once.
   size_t wanted() const { return wanted_; }
 
-  // After kError: what Redis sends after "-ERR ", without line ends; behind that, of too many
-  // arguments, how many there may be. Valid until Reset().
+  // After kError: the text that Redis sends after "-ERR ", without line ends; if there are too many
+  // arguments, followed by how many there may be. Valid until Reset().
   std::string_view error() const { return error_; }
 
   // Forgets the half-read command or the error.
@@ -88,12 +88,12 @@ class RespDecoder {
   enum class Phase : uint8_t { kStart, kInline, kCount, kBulkLength, kBulk };
   struct LengthLine {
     int64_t number = 0;
-    size_t bytes = 0;  // its line end included
+    size_t bytes = 0;  // includes the line end
     bool is_number = false;
   };
 
-  // These answer true if they read what they are named for, and move pos_ behind it. On false,
-  // stopped_ says why: kNeedMore or kError.
+  // These return true if they have read the thing in their name, and moved pos_ behind it. On
+  // false, stopped_ says why: kNeedMore or kError.
   bool DecodeCommand(std::string_view input, const RespLimits& limits,
                      std::vector<std::string_view>& args);
   bool DecodeInline(std::string_view input, const RespLimits& limits,
@@ -112,7 +112,7 @@ class RespDecoder {
   bool FailWith(std::string_view text);
   bool FailExpectedDollar(char got);
 
-  size_t pos_ = 0;         // what is before it, in this command, is done
+  size_t pos_ = 0;         // everything before it in this command was checked
   size_t searched_ = 0;    // D2
   size_t bulk_bytes_ = 0;  // D3
   size_t wanted_ = 1;

@@ -21,7 +21,8 @@ std::string Encode(const std::vector<std::string>& args) {
   return out;
 }
 
-// Whole, in pieces of 1, 2, 3, 7 and 16 bytes, and cut in two at every position.
+// The ways to split a stream: whole, in pieces of 1, 2, 3, 7 and 16 bytes, and cut in two at every
+// position.
 std::vector<NextPiece> Splits(size_t bytes) {
   std::vector<NextPiece> splits = {AllAtOnce()};
   for (const size_t size : {1, 2, 3, 7, 16}) splits.push_back(PiecesOf(size));
@@ -39,7 +40,7 @@ void ExpectEverySplit(std::string_view stream, const RespLimits& limits,
   }
 }
 
-// Random bytes, half of them from those the protocol itself is made of.
+// Random bytes, half of them from the protocol's own.
 std::string RandomBytes(std::mt19937& rng, size_t bytes_max) {
   constexpr std::string_view kProtocol = "\r\n*$0123456789-\"'\\ \0"sv;
   std::string bytes(rng() % (bytes_max + 1), '\0');
@@ -49,7 +50,7 @@ std::string RandomBytes(std::mt19937& rng, size_t bytes_max) {
   return bytes;
 }
 
-// Goal: what a client encodes is what the server decodes, in every split.
+// Goal: the server decodes what a client encodes, in every split.
 // Method: random pipelines of random bytes, rich in CR, LF and digits.
 TEST(RespDecoder, DecodesWhatWasEncodedInEverySplit) {
   const unsigned seed = std::random_device{}();
@@ -98,8 +99,8 @@ TEST(RespDecoder, ArgumentsPointIntoTheInput) {
 }
 
 // Goal: the answers are Redis 7.0's, in every split.
-// Method: a table; each line was sent to redis-server 7.0.15 by a raw socket. Where Redis answered
-// to the command, the arguments it understood are here.
+// Method: a table; each line was sent to redis-server 7.0.15 by a raw socket. Where Redis ran the
+// command, the table has the arguments that it understood.
 struct Case {
   std::string stream;
   Commands commands;
@@ -195,8 +196,8 @@ TEST(RespDecoder, NulIsAByteLikeAnyOther) {
   ExpectEverySplit("*1\0\r\n"s, {}, {.commands = {}, .consumed = {}, .error = kBadCount});
 }
 
-// Goal: each limit lets through what is exactly as large and refuses the next larger, in every
-// split. Method: small limits, so that every split of every case can be tried.
+// Goal: each limit admits exactly its own size and refuses the next larger one, in every split.
+// Method: small limits, so that every split of every case can be tried.
 TEST(RespDecoder, LimitsAreExact) {
   const RespLimits limits = {.args_max = 3, .bulk_bytes_max = 12, .inline_bytes_max = 8};
   const Case cases[] = {
@@ -226,8 +227,8 @@ TEST(RespDecoder, LimitsAreExact) {
   }
 }
 
-// Goal: who sends more arguments than there may be, and no more than Redis takes, is told how many
-// there may be, behind its text.
+// Goal: a client that sends more arguments than allowed, but no more than Redis takes, gets Redis's
+// text, followed by how many are allowed.
 TEST(RespDecoder, TooManyArgumentsAreToldTheLimit) {
   for (const std::string_view count : {"*1048577\r\n", "*2147483647\r\n"}) {
     RespDecoder decoder;
@@ -266,7 +267,7 @@ TEST(RespDecoder, WantsTheRestOfABulk) {
   EXPECT_EQ(decoder.consumed(), input.size());
 }
 
-// Goal: a decoder is as new after Reset(), in a half-read command and after an error.
+// Goal: after Reset(), in a half-read command or after an error, a decoder is like a new one.
 TEST(RespDecoder, ResetForgets) {
   RespDecoder decoder;
   std::vector<std::string_view> args;

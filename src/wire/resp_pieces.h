@@ -1,5 +1,5 @@
-// resp_pieces.h: feeds bytes to the RESP readers as a network does, and checks what every answer
-// must satisfy. For tests and fuzzers.
+// resp_pieces.h: feeds bytes to the RESP readers as a network does, and checks the rules that every
+// answer must satisfy. For tests and fuzzers.
 //
 // Every call gets a new heap copy of exactly the bytes received, and the last copy is freed: a
 // reader that looks behind the end, or at bytes of an earlier call, is caught by AddressSanitizer.
@@ -27,20 +27,21 @@ inline NextPiece AllAtOnce() {
 inline NextPiece PiecesOf(size_t bytes) {
   return [bytes] { return bytes; };
 }
-// The sizes in turn, then the rest.
+// Returns the sizes in turn, then the rest.
 inline NextPiece PiecesOf(std::vector<size_t> sizes) {
   return [sizes = std::move(sizes), next = size_t{0}]() mutable {
     return next < sizes.size() ? sizes[next++] : std::string_view::npos;
   };
 }
 
-// What a connection received and has not consumed.
+// The bytes that a connection has received and not consumed.
 class PieceFeeder {
  public:
   PieceFeeder(std::string_view stream, NextPiece next_piece)
       : stream_(stream), next_piece_(std::move(next_piece)) {}
 
-  // A new copy of what has arrived since the last consumed byte; frees the one before.
+  // Returns a new copy of the bytes that have arrived since the last consumed one; frees the copy
+  // before.
   std::string_view Received() {
     copy_ = std::vector<char>(stream_.begin() + start_, stream_.begin() + end_);
     return {copy_.data(), copy_.size()};
@@ -83,7 +84,7 @@ inline DecodedCommands DecodeInPieces(std::string_view stream, const RespLimits&
   PieceFeeder feeder(stream, std::move(next_piece));
   RespDecoder decoder;
   std::vector<std::string_view> args;
-  size_t promised = 1;  // the command cannot be shorter
+  size_t promised = 1;  // a lower bound of the command's size
   for (;;) {
     switch (decoder.Next(feeder.Received(), limits, args)) {
       case RespDecoder::Event::kCommand:
@@ -109,7 +110,7 @@ inline DecodedCommands DecodeInPieces(std::string_view stream, const RespLimits&
 }
 
 struct ParsedReplies {
-  std::vector<RespReply> replies;  // default ones if skipped
+  std::vector<RespReply> replies;  // without contents if skipped
   std::vector<size_t> consumed;    // of each
   std::string types;               // of each
   std::string error;               // empty: none

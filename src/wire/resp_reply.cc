@@ -37,11 +37,11 @@ bool IsBigNumber(std::string_view text) {
 
 }  // namespace
 
-// One line, or a line and the bulk behind it. Views into the input.
+// One line, or a line and the bulk behind it; with views into the input.
 struct RespReplyParser::Token {
-  char byte = 0;        // the first one
+  char byte = 0;        // the first byte
   size_t bytes = 0;     // its length in the input
-  uint64_t values = 0;  // of an aggregate: how many follow
+  uint64_t values = 0;  // for an aggregate: the number of values that follow
   RespReply::Type type = RespReply::Type::kNull;
   std::array<char, 3> format{};
   int64_t integer = 0;
@@ -103,8 +103,8 @@ bool RespReplyParser::Open(const Token& token) {
   return true;
 }
 
-// `value` is complete: hands it to the innermost open aggregate, and that one, if it is complete
-// too, to the next. True if nothing is open any more; `value` is then the reply.
+// `value` is complete: gives it to the innermost open aggregate, and that one, if it is complete
+// too, to the next. Returns true if no aggregate is open any more; `value` is then the reply.
 template <bool kBuild>
 bool RespReplyParser::Complete(RespReply& value) {
   while (!frames_.empty()) {
@@ -145,7 +145,7 @@ bool RespReplyParser::ReadToken(std::string_view rest, Token& token) {
   }
 }
 
-// The line that `rest` begins with, without CR LF.
+// Reads the line that `rest` begins with, without CR LF.
 bool RespReplyParser::ReadLine(std::string_view rest, std::string_view& line) {
   const size_t end = rest.substr(0, kLineBytesMax + 1).find('\r', searched_);
   if (end == std::string_view::npos) {
@@ -161,7 +161,7 @@ bool RespReplyParser::ReadLine(std::string_view rest, std::string_view& line) {
   return true;
 }
 
-// `token` has the length line. It is read again when more has come; it is short.
+// `token` has the length line, which is read again when more bytes have come; it is short.
 bool RespReplyParser::ReadBulk(std::string_view rest, Token& token) {
   if (token.text == "?") return Fail("streamed types are not supported");
   if (token.byte == '$' && token.text == "-1") {

@@ -1,4 +1,4 @@
-// resp_reply.h: replies, as a client reads them, and commands, as a client writes them.
+// resp_reply.h: reads replies and writes commands, for a client.
 //
 // One grammar, two readers: RespReplyParser::Next builds the reply, RespReplyParser::Skip only
 // finds its end, for load generators.
@@ -19,8 +19,9 @@
 //   attribute   |n                     read and dropped: it belongs to the value behind it
 //   streamed    $? *? ~? %? ;n .       refused
 //
-// Stricter than the decoder of commands, since a server has no excuse: line ends are compared, not
-// skipped; numbers have one form (a plus sign on an integer is allowed, as the protocol says).
+// The parser is stricter than the decoder of commands, since a server has no excuse: line ends are
+// compared, not skipped; numbers have one form (a plus sign on an integer is allowed, as the
+// protocol says).
 //
 // The bytes of a reply are read once, however they were split. The memory of a half-built reply is
 // in proportion to the bytes received, never to a count that a server claims.
@@ -69,20 +70,20 @@ struct RespReply {
   bool is_error() const { return type == Type::kError; }
   bool is_null() const { return type == Type::kNull; }
 
-  // Same type and same content; a NaN equals nothing, itself included.
+  // Equal if type and content are; a NaN equals nothing, itself included.
   bool operator==(const RespReply&) const = default;
 };
 
-// One for each connection. Owner: the connection's thread.
+// There is one for each connection. Owner: the connection's thread.
 class RespReplyParser {
  public:
   enum class Event : uint8_t { kReply, kNeedMore, kError };
 
-  // Aggregates inside one another, attributes included.
+  // The most aggregates inside one another, attributes included.
   static constexpr size_t kDepthMax = 32;
   // The same as the server's limit on a value that a client may send.
   static constexpr size_t kBulkBytesMax = 512u << 20;
-  // Simple strings, errors, numbers and lengths, without their line end.
+  // Limit of simple strings, errors, numbers and lengths, without their line end.
   static constexpr size_t kLineBytesMax = 64 * 1024;
 
   // Reads one reply. `input` starts at the reply's first byte and holds everything received since;
@@ -91,10 +92,10 @@ class RespReplyParser {
   //   kReply     `reply` is built; consumed() and type() are set. It owns its bytes.
   //   kNeedMore  see wanted(); `reply` is untouched.
   //   kError     not RESP, or beyond a limit; see error(). Every further call says so, until
-  //   Reset().
+  //              Reset().
   Event Next(std::string_view input, RespReply& reply);
 
-  // As Next, but builds nothing. One reply is read by one of the two from its start to its end.
+  // Like Next, but builds nothing. A reply must be read by one of the two from start to end.
   Event Skip(std::string_view input);
 
   // After kReply: bytes of `input` that the reply took.
@@ -106,7 +107,7 @@ class RespReplyParser {
   // After kNeedMore: a lower bound on how many more bytes the reply needs; at least 1.
   size_t wanted() const { return wanted_; }
 
-  // After kError: what was wrong; a literal.
+  // After kError: the error; a literal.
   std::string_view error() const { return error_; }
 
   // Forgets the half-read reply or the error.
@@ -118,7 +119,7 @@ class RespReplyParser {
   struct Frame {
     uint64_t left;    // P1
     bool attribute;   // dropped when complete, and no value of the frame below
-    RespReply reply;  // as far as it is built; nothing when skipping
+    RespReply reply;  // the part built so far; empty when skipping
   };
 
   template <bool kBuild>
@@ -127,8 +128,8 @@ class RespReplyParser {
   bool Complete(RespReply& value);
   bool Open(const Token& token);
 
-  // These answer true if they read what they are named for. On false, stopped_ says why: kNeedMore
-  // or kError.
+  // These return true if they have read the thing in their name. On false, stopped_ says why:
+  // kNeedMore or kError.
   bool ReadToken(std::string_view rest, Token& token);
   bool ReadLine(std::string_view rest, std::string_view& line);
   bool ReadBulk(std::string_view rest, Token& token);
@@ -137,7 +138,7 @@ class RespReplyParser {
   bool WantMore(size_t bytes);
   bool Fail(std::string_view text);
 
-  size_t pos_ = 0;       // what is before it, in this reply, is done
+  size_t pos_ = 0;       // everything before it in this reply was read
   size_t searched_ = 0;  // P2
   size_t wanted_ = 1;
   std::string_view error_;

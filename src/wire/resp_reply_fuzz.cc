@@ -16,7 +16,7 @@
 namespace skep {
 namespace {
 
-// As operator==, but a NaN is the same as a NaN.
+// Like operator==, but a NaN equals a NaN.
 bool IsSame(const RespReply& a, const RespReply& b) {
   const bool same_number = a.number == b.number || (std::isnan(a.number) && std::isnan(b.number));
   return same_number && a.type == b.type && a.format == b.format && a.integer == b.integer &&

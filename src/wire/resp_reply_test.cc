@@ -58,7 +58,7 @@ void Write(RespWriter& writer, const RespReply& reply) {
   for (const RespReply& element : reply.elements) Write(writer, element);
 }
 
-// What is left of a reply's types when it goes through RESP2.
+// The reply as RESP2 has it, which has fewer types.
 RespReply InResp2(const RespReply& reply) {
   switch (reply.type) {
     case Type::kMap:
@@ -148,7 +148,7 @@ std::vector<NextPiece> Splits(size_t bytes) {
   return splits;
 }
 
-// `expected`, in every split, built and skipped.
+// Expects the replies in every split, both built and skipped.
 void ExpectEverySplit(std::string_view stream, const std::vector<RespReply>& expected,
                       const std::vector<size_t>& consumed, const std::string& error) {
   for (const NextPiece& split : Splits(stream.size())) {
@@ -165,8 +165,8 @@ void ExpectEverySplit(std::string_view stream, const std::vector<RespReply>& exp
   }
 }
 
-// Goal: what the server writes is what the client reads, in both protocols and every split; Skip
-// finds the same ends.
+// Goal: the client reads what the server writes, in both protocols and every split; Skip finds the
+// same ends.
 // Method: random pipelines of random trees of every type.
 TEST(RespReply, ReadsWhatWasWrittenInEverySplit) {
   const unsigned seed = std::random_device{}();
@@ -214,13 +214,13 @@ TEST(RespReply, ReadsOtherFormsAndRefusesBadOnes) {
       {",+1.5e3\r\n", {{.type = Type::kDouble, .number = 1500}}, ""},
       {",-inf\r\n", {{.type = Type::kDouble, .number = -kInfinity}}, ""},
       {"(+12\r\n", {Text(Type::kBigNumber, "+12")}, ""},
-      // Attributes are dropped wherever they are, with whatever is in them.
+      // Attributes are dropped wherever they are, with all their contents.
       {"|1\r\n+ttl\r\n:9\r\n:1\r\n", {one}, ""},
       {"|0\r\n:1\r\n", {one}, ""},
       {"*2\r\n|1\r\n+a\r\n*1\r\n:7\r\n:1\r\n:1\r\n", {Many(Type::kArray, {one, one})}, ""},
       {"*1\r\n|1\r\n+a\r\n|1\r\n+b\r\n+c\r\n+d\r\n:1\r\n", {Many(Type::kArray, {one})}, ""},
       {"|1\r\n+a\r\n:1\r\n", {}, ""},
-      // Out of band, then the reply.
+      // A push comes out of band, then the reply.
       {">2\r\n+message\r\n:1\r\n:1\r\n",
        {Many(Type::kPush, {Text(Type::kSimple, "message"), one}), one},
        ""},
@@ -297,7 +297,7 @@ TEST(RespReply, TypeIsTheFirstByteOfTheReply) {
 }
 
 // Goal: the work is linear in the bytes, however small the pieces.
-// Method: as for commands: quadratic work would be more than 10^12 bytes looked at.
+// Method: as for commands: quadratic work would read more than 10^12 bytes.
 TEST(RespReply, ManySmallPiecesAreLinearWork) {
   std::string stream = "*300000\r\n";
   for (int i = 0; i < 300'000; ++i) stream += "$1\r\nx\r\n";
@@ -314,7 +314,7 @@ TEST(RespReply, ManySmallPiecesAreLinearWork) {
   }
 }
 
-// Goal: a server's claim costs nothing: memory follows the bytes that came.
+// Goal: a server's claimed count costs no memory: memory follows the bytes that came.
 TEST(RespReply, ClaimedCountsReserveNothing) {
   RespReplyParser parser;
   RespReply reply;

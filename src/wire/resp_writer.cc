@@ -24,7 +24,7 @@ char* Put(char* at, std::string_view bytes) {
 
 char* PutLineEnd(char* at) { return Put(Put(at, '\r'), '\n'); }
 
-// Grows `out` by at most bytes_max and lets put(at) write; put answers the byte behind its last.
+// Grows `out` by at most bytes_max and lets put(at) write; put returns the end of its bytes.
 template <typename PutBytes>
 void Append(std::string& out, size_t bytes_max, PutBytes put) {
   const size_t before = out.size();
@@ -40,7 +40,7 @@ char* PutHead(char* at, char type, Integer value) {
   return PutLineEnd(WriteDecimal(Put(at, type), value));
 }
 
-// The longest: "-2.2250738585072014e-308".
+// The longest text is "-2.2250738585072014e-308".
 constexpr size_t kDoubleBytesMax = 32;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// resp_writer.h: replies, as a server writes them.
+// resp_writer.h: writes replies, for a server.
 //
 //   call                RESP2                 RESP3
 //   SimpleString("OK")  +OK                   +OK
@@ -15,8 +15,8 @@
 //   Verbatim("txt", s)  $.. s                 =.. txt:s
 //   BigNumber("12")     $2 12                 (12
 //
-// Array(n) and its kin write only the head; the n elements (Map: 2n, key before value) follow as
-// calls of their own. The writer does not count them: a wrong count is the caller's bug.
+// Array(n) and its kin write only the head; the n elements (Map: 2n, key before value) follow by
+// further calls. The writer does not count them: a wrong count is the caller's bug.
 //
 // Each call grows the output once and writes straight into it; nothing else is allocated.
 #pragma once
@@ -37,7 +37,7 @@ class RespWriter {
   // `text` holds no CR or LF.
   void SimpleString(std::string_view text);
 
-  // `text_with_code` is "ERR ...", "WRONGTYPE ...". It may quote what a client sent: CR and LF are
+  // `text_with_code` is "ERR ...", "WRONGTYPE ...". It may quote a client's bytes: CR and LF are
   // replaced by spaces.
   void Error(std::string_view text_with_code);
 

@@ -45,8 +45,8 @@ LONGER_FILES = {
     "src/durable/persistence.cc": 657,
     "src/durable/repair_test.cc": 675,
     "src/hashleaf/engine_test.cc": 588,
-    "src/model/model_engine.cc": 753,
-    "src/server/packed_session_fuzz.cc": 717,
+    "src/model/model_engine.cc": 752,
+    "src/server/packed_session_fuzz.cc": 716,
     "src/sim/network_conformance_test.cc": 558,
     "tests/c_api/c_api_test.c": 837,
 }

@@ -1,4 +1,4 @@
-// conformance.h: what the tests that every engine must pass have in common.
+// conformance.h: the parts that the tests which every engine must pass have in common.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ struct EngineVariant {
   const EngineInfo* info = nullptr;
   EngineOptions options = {};
   bool in_process = true;   // any millisecond can be now, and a gigabyte is soon copied
-  bool keeps_order = true;  // one thread's batches under way, for each key
+  bool keeps_order = true;  // operations on one key in batches under way keep their order
 
   std::unique_ptr<Engine> Make(
       MemoryBudget& budget,
@@ -48,10 +48,10 @@ struct EngineVariant {
 
 inline void PrintTo(const EngineVariant& variant, std::ostream* os) { *os << variant.name; }
 
-// What is tested: conformance_engines.cc has the engines of this build.
+// The engines and variants of this build (conformance_engines.cc).
 std::vector<EngineVariant> EnginesUnderTest();
-// For tests that fill much memory, which a sanitizer makes dear: there without nodes of other
-// sizes.
+// For tests that fill much memory, which a sanitizer makes expensive: under one, without variants
+// of other node sizes.
 std::vector<EngineVariant> EnginesUnderMemoryTest();
 
 inline std::string EngineTestName(const testing::TestParamInfo<EngineVariant>& info) {
@@ -66,7 +66,7 @@ class Subject {
 
   explicit Subject(const EngineVariant& variant)
       : engine_(variant.Make(budget_, kSnapshotAgeMsMax)), oracle_(engine_->traits()) {}
-  // Takes an engine that is charged to another budget.
+  // Takes an engine that was made with another budget.
   explicit Subject(std::unique_ptr<Engine> engine)
       : engine_(std::move(engine)), oracle_(engine_->traits()) {}
 
@@ -86,7 +86,7 @@ class Subject {
     ASSERT_EQ(statistics.snapshots, oracle_.snapshots());
   }
 
-  // One batch of one request; its outcome, whose bytes live until the next call.
+  // Executes one batch of one request; returns its outcome, whose bytes live until the next call.
   const Outcome& RunOne(const Request& request) {
     one_.Clear();
     one_.Add(request);
@@ -109,7 +109,7 @@ class Subject {
     oracle_.DropSnapshot(snapshot);
   }
 
-  // A number for kRequireUnchanged; 0 after a failure.
+  // Watches the key. Returns the number for kRequireUnchanged; 0 after a failure.
   uint64_t Watch(std::string_view key) {
     const auto watch = engine_->Watch(key, now_ms_);
     EXPECT_TRUE(watch.has_value());
@@ -123,20 +123,20 @@ class Subject {
     oracle_.Unwatch(watch);
   }
 
-  // Until nothing is left to do; then no key is held that is past its deadline now.
+  // Maintains until nothing is left to do: then no key is held that is past its deadline now.
   void MaintainAll() {
     oracle_.Advance(now_ms_);
     while (engine_->Maintain(now_ms_)) {
     }
     oracle_.Reclaim();
   }
-  // After MaintainAll(), if the oracle has seen all batches.
+  // Call after MaintainAll(), if the oracle has seen all batches.
   void ExpectReclaimed() {
     EXPECT_EQ(engine_->Statistics().items, oracle_.items_min());
     EXPECT_STREQ(engine_->Verify(), nullptr);
   }
 
-  // Nothing is kept for snapshots once there are none.
+  // Checks that nothing is kept for snapshots once there are none.
   void ExpectNoOldVersions() {
     MaintainAll();
     EXPECT_EQ(engine_->Statistics().old_versions, 0u);
@@ -151,7 +151,7 @@ class Subject {
   const EngineTraits& traits() const { return engine_->traits(); }
   uint64_t now_ms() const { return now_ms_; }
   void Pass(uint64_t ms) { now_ms_ += ms; }
-  // The clock may be set back; what is gone stays gone.
+  // The clock may be set back; a key that is gone stays gone.
   void set_now_ms(uint64_t now_ms) { now_ms_ = now_ms; }
 
  private:
@@ -164,10 +164,10 @@ class Subject {
 
 class EngineConformance : public testing::TestWithParam<EngineVariant> {
  protected:
-  // So long that engines which keep short ones in their nodes keep these elsewhere.
+  // Long enough that engines which keep short keys and values in their nodes keep these elsewhere.
   static constexpr size_t kLongBytes = 700;
 
-  // A key or value that begins with `text`, which is short; as long as the engine takes it.
+  // A key or value that begins with `text`, which is short; at most as long as the engine allows.
   std::string Long(std::string_view text) const {
     const size_t bytes_max = std::min(traits_.key_bytes_max, traits_.value_bytes_max);
     return std::string(text).append(std::min(kLongBytes, bytes_max - text.size()), 'x');
@@ -182,11 +182,11 @@ class EngineConformance : public testing::TestWithParam<EngineVariant> {
     if (out.verdict != Verdict::kDone) return std::nullopt;
     return std::string(out.value);
   }
-  // 0: none, or no such key.
+  // Returns the key's deadline; 0: it has none, or there is no such key.
   uint64_t DeadlineOf(std::string_view key) {
     return subject_.RunOne({.op = Op::kGet, .key = key}).deadline_ms;
   }
-  // What the engine holds, with keys that have expired and are not reclaimed.
+  // Number of keys the engine holds, including expired ones that are not reclaimed.
   uint64_t items() const { return engine_.Statistics().items; }
 
   Subject subject_{GetParam()};
@@ -194,8 +194,8 @@ class EngineConformance : public testing::TestWithParam<EngineVariant> {
   const EngineTraits& traits_ = engine_.traits();
 };
 
-// Leaves a test that needs what the engine declares not to have. That it then refuses is
-// tested in conformance_test.cc.
+// Skips a test that needs a feature which the engine declares not to have. conformance_test.cc
+// tests that it then refuses the requests.
 #define SKEP_NEEDS(feature) \
   if (!traits_.feature) GTEST_SKIP() << traits_.name << " has no " << #feature
 

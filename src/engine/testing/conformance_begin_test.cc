@@ -1,4 +1,4 @@
-// What every engine must pass: batches that are begun, and finished later (Engine::Begin).
+// Tests that every engine must pass: batches that are begun, and finished later (Engine::Begin).
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,7 @@ class BeginConformance : public EngineConformance {
  protected:
   static constexpr int kBatches = 40;
 
-  // A batch that is under way, until it is finished or this is destroyed.
+  // A batch that is under way, until it is finished or this object is destroyed.
   struct UnderWay {
     explicit UnderWay(Batch::Kind kind) : batch(kind) {}
     Batch batch;
@@ -24,7 +24,7 @@ class BeginConformance : public EngineConformance {
   };
   using Many = std::vector<std::unique_ptr<UnderWay>>;
 
-  // Unordered, or atomic if the engine has such batches.
+  // Begins an unordered batch, or an atomic one if the engine has such batches.
   UnderWay& AddBatch(Many& many) {
     const bool is_atomic = traits_.atomic && random_.Below(2) == 0;
     const auto kind = is_atomic ? Batch::Kind::kAtomic : Batch::Kind::kUnordered;
@@ -47,7 +47,7 @@ class BeginConformance : public EngineConformance {
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.Below(i)]);
     for (UnderWay* const one : order) Finish(*one);
   }
-  // By a batch that begins after all that were finished.
+  // Reads by a batch that begins after all that were finished.
   std::string ValueOf(std::string_view key) {
     Batch get;
     get.set_now_ms(Subject::kStartMs);
@@ -59,8 +59,8 @@ class BeginConformance : public EngineConformance {
   SeededRandom random_{PrintedSeed()};
 };
 
-// Goal: each batch has its own outcomes, in whatever order batches are finished, and what they
-//   wrote is there then.
+// Goal: each batch has its own outcomes, in whatever order batches are finished, and their writes
+// are visible then.
 TEST_P(BeginConformance, BatchesAreFinishedInAnyOrder) {
   Many many;
   for (int i = 0; i < kBatches; ++i) {
@@ -83,7 +83,7 @@ TEST_P(BeginConformance, BatchesAreFinishedInAnyOrder) {
 }
 
 // Goal: operations on one key take effect in the order in which one thread has begun their batches,
-//   of whatever kind, though they are finished in another one.
+// of whatever kind, though the batches are finished in another order.
 // Method: each batch replaces a value and returns the one before it.
 TEST_P(BeginConformance, OneKeyIsChangedInTheOrderOfBegin) {
   if (!GetParam().keeps_order)
@@ -104,7 +104,8 @@ TEST_P(BeginConformance, OneKeyIsChangedInTheOrderOfBegin) {
   EXPECT_EQ(ValueOf("key"), std::to_string(kBatches - 1));
 }
 
-// Goal: what is never finished is done or not, holds nobody up, and leaves its batch free.
+// Goal: a batch that is never finished is done or not, delays no other, and its Batch can be
+// reused.
 TEST_P(BeginConformance, NeverFinished) {
   Many many;
   for (int i = 0; i < kBatches; ++i) {
@@ -134,7 +135,7 @@ TEST_P(BeginConformance, NeverFinished) {
 }
 
 // Goal: a batch may be finished by another thread; and a batch that is begun once another one is
-//   finished sees what that one did, whichever thread began them.
+// finished sees its effects, whichever thread began them.
 TEST_P(BeginConformance, AnotherThreadFinishes) {
   for (int i = 0; i < kBatches / 4; ++i) {
     Many many;
@@ -150,7 +151,7 @@ TEST_P(BeginConformance, AnotherThreadFinishes) {
   }
 }
 
-// Goal: what is refused, as a whole or in a slot, is told when the batch is finished.
+// Goal: a batch that is refused, as a whole or in a slot, says so when it is finished.
 TEST_P(BeginConformance, RefusalsAreToldInTheEnd) {
   Batch nothing, ill_formed, condition;
   BegunBatch begun = engine_.Begin(nothing);

@@ -1,7 +1,7 @@
-// What every engine must pass: operations with conditions, moves, and atomic batches in parts.
+// Tests that every engine must pass: operations with conditions, moves, atomic batches in parts.
 //
-// Every batch is checked against the oracle as well (Subject::Run); what a test expects beside that
-// is what it is about.
+// Every batch is also checked against the oracle (Subject::Run); a test spells out only what it is
+// about.
 #include <functional>
 
 #include "engine/testing/conformance.h"
@@ -11,7 +11,7 @@ namespace {
 
 class ConditionConformance : public EngineConformance {
  protected:
-  // Runs an atomic batch that `fill` makes, and leaves it in batch_ to be read.
+  // Executes an atomic batch that `fill` fills, and leaves it in batch_ to be read.
   void Atomic(const std::function<void(Batch&)>& fill) {
     batch_.Clear();
     fill(batch_);
@@ -28,8 +28,9 @@ class ConditionConformance : public EngineConformance {
   Batch batch_{Batch::Kind::kAtomic};
 };
 
-// Goal: what `when` says of a value, for each operation that may say it, on a key that equals,
-// differs, or is absent; what does not hold stores nothing, and tells the value it saw.
+// Goal: each condition of `when` on a value, for each operation that may have it, on a key that
+// equals, differs, or is absent; where the condition does not hold nothing is stored, and the
+// outcome has the value that was seen.
 TEST_P(ConditionConformance, WhenOfValues) {
   const std::string old_value = Long("old");
   const Digest old_digest = DigestOf(old_value);
@@ -75,7 +76,7 @@ TEST_P(ConditionConformance, WhenOfValues) {
   }
 }
 
-// Goal: an operation whose `when` does not hold is no failure of its batch.
+// Goal: an operation whose `when` does not hold does not fail its batch.
 TEST_P(ConditionConformance, WhenStopsNoBatch) {
   SKEP_NEEDS(atomic);
   Put("a", "1");
@@ -91,7 +92,7 @@ TEST_P(ConditionConformance, WhenStopsNoBatch) {
   EXPECT_EQ(Get("c"), "3");
 }
 
-// Goal: what an operation cannot ask for is refused, and changes nothing.
+// Goal: a condition that an operation cannot have is refused, and changes nothing.
 TEST_P(ConditionConformance, MalformedRequests) {
   Put("a", "1");
   Batch batch;
@@ -179,8 +180,8 @@ TEST_P(ConditionConformance, ConditionsComeFirst) {
   EXPECT_EQ(Get("b"), "2");
 }
 
-// Goal: a range is empty exactly if no key of it is there: not one that was deleted, has expired,
-// or lies beside it; whatever snapshots keep.
+// Goal: a range is empty exactly if it has no key; deleted and expired keys and keys beside it do
+// not count, whatever snapshots keep.
 TEST_P(ConditionConformance, RequireEmpty) {
   SKEP_NEEDS(expiry);
   SKEP_NEEDS(atomic);
@@ -259,8 +260,8 @@ TEST_P(ConditionConformance, Moves) {
   subject_.ExpectNoOldVersions();
 }
 
-// Goal: moves of what is not there, onto itself, over what has expired; in a row within a batch;
-// and the deadline goes with the value.
+// Goal: moves of absent keys, onto the key itself, over expired keys; in a row within a batch; and
+// the deadline goes with the value.
 TEST_P(ConditionConformance, MovesAtTheEdges) {
   SKEP_NEEDS(expiry);
   SKEP_NEEDS(atomic);
@@ -279,8 +280,8 @@ TEST_P(ConditionConformance, MovesAtTheEdges) {
   EXPECT_EQ(Get("a"), "1");
   subject_.Pass(5);
   Atomic([](Batch& b) {
-    b.Move("b", "c");                          // it has expired
-    b.Move("a", "b", Request::kKeepExisting);  // over one that has
+    b.Move("b", "c");                          // "b" has expired
+    b.Move("a", "b", Request::kKeepExisting);  // over a key that has expired
     b.Move("b", "c");
     b.Put("b", "3");
     b.Move("c", "d");
@@ -343,7 +344,7 @@ TEST_P(ConditionConformance, EachPartIsAllOrNothing) {
   EXPECT_EQ(items(), 2u);
 }
 
-// Goal: if what comes before the parts fails, none is applied, whatever they have written.
+// Goal: if the requests before the first part fail, no part is applied, whatever they have written.
 TEST_P(ConditionConformance, TheFirstPartGuardsAll) {
   SKEP_NEEDS(atomic);
   Atomic([](Batch& b) {
@@ -359,7 +360,7 @@ TEST_P(ConditionConformance, TheFirstPartGuardsAll) {
   ExpectAborted(0, 0);
   ExpectAborted(2, 3);
   EXPECT_EQ(items(), 0u);
-  // An empty one guards nothing.
+  // A first part without requests guards nothing.
   Atomic([](Batch& b) {
     b.BeginPart();
     b.RequirePresent("a");
@@ -429,7 +430,7 @@ TEST_P(ConditionConformance, APartIsUndone) {
   subject_.ExpectNoOldVersions();
 }
 
-// Goal: deadlines that an undone part has given or taken do not count, those from before do.
+// Goal: deadlines that an undone part has set or removed do not count, those from before do.
 TEST_P(ConditionConformance, AnUndonePartLeavesDeadlinesAsTheyWere) {
   SKEP_NEEDS(expiry);
   SKEP_NEEDS(atomic);
@@ -457,8 +458,8 @@ TEST_P(ConditionConformance, AnUndonePartLeavesDeadlinesAsTheyWere) {
   EXPECT_EQ(Get("plain"), "1");
 }
 
-// Goal: many parts, each of its own fate, see what those before have left.
-// Method: three rounds over 100 keys; every third part wants its key absent, and is not applied but
+// Goal: many parts, some applied and some not, see what the parts before have left.
+// Method: three rounds over 100 keys; every third part wants its key absent, so it is applied only
 // in the first round.
 TEST_P(ConditionConformance, ManyParts) {
   SKEP_NEEDS(atomic);
@@ -474,7 +475,7 @@ TEST_P(ConditionConformance, ManyParts) {
   EXPECT_TRUE(batch_.applied());
   EXPECT_EQ(items(), static_cast<uint64_t>(kKeys));
   EXPECT_EQ(Get("key0"), "200");
-  EXPECT_EQ(Get("key1"), "101");  // 201 is a third one
+  EXPECT_EQ(Get("key1"), "101");  // part 201 is a third one
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, ConditionConformance, testing::ValuesIn(EnginesUnderTest()),

@@ -1,4 +1,4 @@
-// What every engine must pass: the edges of keys, values, ranges, snapshots, functions.
+// Tests that every engine must pass: the edges of keys, values, ranges, snapshots, functions.
 #include <algorithm>
 #include <random>
 
@@ -12,7 +12,7 @@ namespace {
 
 class EdgeConformance : public EngineConformance {
  protected:
-  // The whole keyspace, by one scan at `snapshot` or now; compared with the oracle.
+  // Checks the whole keyspace, by one scan at `snapshot` or now, against the oracle.
   void ScanAll(SnapshotRef snapshot = {}) {
     Batch batch;
     batch.set_snapshot(snapshot);
@@ -46,8 +46,8 @@ TEST_P(EdgeConformance, AnyBytesAreKeysAndValues) {
   if (traits_.ordered) ScanAll();
 }
 
-// Goal: a key without bytes is an item like any other when it is the only one and comes without its
-// value, so that the item has no bytes at all.
+// Goal: the empty key is an item like any other when it is the only one and its value is not
+// wanted, so that the item has no bytes at all.
 TEST_P(EdgeConformance, AnItemOfNoBytes) {
   if (!traits_.ordered) GTEST_SKIP() << "no ranges";
   Batch batch;
@@ -62,8 +62,8 @@ TEST_P(EdgeConformance, AnItemOfNoBytes) {
   EXPECT_FALSE(batch.outcome(0).more);
 }
 
-// Goal: a scan that has given all of its range says that there is no more, though there are keys
-// behind the range; one that has not says that there is.
+// Goal: a scan that has returned its whole range says that there is no more, though there are keys
+// behind the range; one that has not says that there is more.
 // Method: every limit around the number of keys in a range, forward and back.
 TEST_P(EdgeConformance, AScanThatHasGivenAllSaysSo) {
   SKEP_NEEDS(ordered);
@@ -82,12 +82,12 @@ TEST_P(EdgeConformance, AScanThatHasGivenAllSaysSo) {
   }
 }
 
-// Goal: scans give what is there, whatever sizes items have, whether they lie together, were
-// written since, replaced or deleted, have deadlines or lie outside: the oracle knows.
-// Method: keys of one size with values of one size, as engines like them best; then writes among
-// them that keep the form, and more and more that do not; after each step several scans in one
-// batch, of short and long ranges, with and without an upper bound, both ways, with and without
-// values, limits of items and bytes.
+// Goal: scans agree with the oracle, whatever sizes items have, whether they lie together, were
+// written since, replaced or deleted, have deadlines or lie outside the node.
+// Method: keys of one size with values of one size, which engines store most compactly; then writes
+// that keep these sizes, and more and more that do not; after each step several scans in one batch,
+// of short and long ranges, with and without an upper bound, both ways, with and without values,
+// limits of items and bytes.
 TEST_P(EdgeConformance, ScansOfItemsOfAllForms) {
   SKEP_NEEDS(ordered);
   const unsigned seed = std::random_device{}();
@@ -167,7 +167,7 @@ TEST_P(EdgeConformance, ValuesAtTheirLimit) {
   EXPECT_EQ(batch.outcome(grown).status.code(), Code::kTooLarge);
 }
 
-// Goal: small requests do not make a batch take any amount of memory.
+// Goal: a batch of small requests cannot take any amount of memory.
 // Method: one large value is read again and again; the first reads are answered, the last is not.
 TEST_P(EdgeConformance, TheValuesOfABatchAreBounded) {
   if (kSanitized) GTEST_SKIP() << "a gigabyte and its shadow";
@@ -201,9 +201,9 @@ TEST_P(EdgeConformance, ALimitStopsAnAtomicBatch) {
   EXPECT_EQ(batch.outcome(2).status.code(), Code::kTooLarge);
 }
 
-// Goal: every shape of range answers as the oracle: empty, inverted, one key, prefixes that end in
+// Goal: every shape of range agrees with the oracle: empty, inverted, one key, prefixes that end in
 // 0xff, bounds longer than any key; forward, reverse, from the floor, limited.
-// Method: all pairs of bounds out of the keys themselves and what is around them.
+// Method: all pairs of bounds out of the keys themselves and their neighbours.
 TEST_P(EdgeConformance, EveryShapeOfRange) {
   SKEP_NEEDS(ordered);
   const std::string too_long(traits_.key_bytes_max + 10, 'b');
@@ -230,7 +230,7 @@ TEST_P(EdgeConformance, EveryShapeOfRange) {
   }
 }
 
-// Goal: a count or delete in steps visits everything once, and no step more than it may.
+// Goal: a count or delete in steps visits every key once, and no step more keys than it may.
 TEST_P(EdgeConformance, RangesInSteps) {
   SKEP_NEEDS(ordered);
   constexpr uint32_t kStep = 7;
@@ -262,7 +262,7 @@ TEST_P(EdgeConformance, RangesInSteps) {
   EXPECT_EQ(deleted, kKeys);
 }
 
-// Goal: deleting everything, by the whole range at once, keeps what snapshots see.
+// Goal: deleting everything, by the whole range at once, keeps the keys that snapshots see.
 TEST_P(EdgeConformance, DeletingEverything) {
   SKEP_NEEDS(ordered);
   for (const bool pinned : {false, true}) {
@@ -290,7 +290,7 @@ TEST_P(EdgeConformance, ASnapshotIsRevokedAtItsAge) {
   std::vector<SnapshotRef> snapshots;
   subject_.Open(snapshots);
   ASSERT_FALSE(HasFatalFailure());
-  // Often enough that the engine must keep something, though it may keep whole nodes.
+  // Enough writes that the engine must keep something, though it may keep whole nodes.
   for (int i = 0; i < 200; ++i) Put("a", "2");
   EXPECT_GT(engine_.Statistics().old_versions, 0u);
   EXPECT_EQ(engine_.Statistics().oldest_snapshot, snapshots[0].version);
@@ -309,9 +309,9 @@ TEST_P(EdgeConformance, ASnapshotIsRevokedAtItsAge) {
   subject_.ExpectNoOldVersions();
 }
 
-// Goal: one old snapshot costs one old value, or node, of what changed, not one for each change
+// Goal: one old snapshot costs one old value, or node, of each changed key, not one for each change
 // since.
-// Method: 500 changes of five values. An engine that keeps nodes had to build many meanwhile.
+// Method: 500 changes of five values. An engine that keeps nodes has to replace each many times.
 TEST_P(EdgeConformance, AnOldSnapshotCostsOneValueOfWhatChanged) {
   SKEP_NEEDS(snapshots);
   for (int i = 0; i < 10; ++i) Put("key" + std::to_string(i), "1");
@@ -361,7 +361,7 @@ TEST_P(EdgeConformance, Functions) {
   EXPECT_EQ(batch.outcome(gone).verdict, Verdict::kAbsent);
 }
 
-// Goal: hints cost time, never correctness: fresh, stale and made-up ones.
+// Goal: hints cost time, never correctness: fresh hints, stale ones and made-up ones.
 TEST_P(EdgeConformance, Hints) {
   Hint hint;
   for (int round = 0; round < 20; ++round) {

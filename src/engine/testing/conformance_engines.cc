@@ -17,7 +17,7 @@ const EngineInfo kPaddedHashleaf = {"hashleaf", "keys and values of up to 15 byt
 
 }  // namespace
 
-// Every engine with its defaults, then those of these variants whose engine this build has.
+// Returns every engine with its defaults, and the variants below whose engine this build has.
 std::vector<EngineVariant> EnginesUnderTest() {
   struct Line {
     const char* name;
@@ -46,14 +46,14 @@ std::vector<EngineVariant> EnginesUnderTest() {
     variants.push_back(
         {.name = std::string(info.name), .info = is_fixed ? &kPaddedHashleaf : &info});
   }
-  // Leaves that split after some hundred pairs.
+  // The leaves split after some hundred pairs.
   variants.push_back({.name = "hashleaf_4096",
                       .info = &kPaddedHashleaf,
                       .options = {.index = {.hashleaf = {.leaf_bytes = 4096}}}});
   for (const Line& line : lines) {
     const EngineInfo* const info = FindEngine(line.engine);
     if (info == nullptr) continue;
-    // Under a sanitizer each option and each layout, but not every two of them.
+    // Under a sanitizer each option and each layout is tested, but not every pair of them.
     const BtreeOptions& btree = line.options.index.btree;
     const bool is_both = btree.layout == kPaper && btree != BtreeOptions{.layout = kPaper};
     if (kSanitized && is_both) continue;

@@ -1,7 +1,7 @@
-// What every engine must pass: keys that expire, as readers and writers see them.
+// Tests that every engine must pass: keys that expire, as readers and writers see them.
 //
-// Every batch is checked against the oracle as well (Subject::Run); what a test expects beside that
-// is what it is about.
+// Every batch is also checked against the oracle (Subject::Run); a test spells out only what it is
+// about.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -11,7 +11,7 @@
 namespace skep {
 namespace {
 
-// Keys and values as an engine may keep them in different places.
+// Lengths of keys and values that an engine may keep in different places.
 struct Shape {
   const char* name;
   bool long_keys;
@@ -54,9 +54,9 @@ class ExpiryConformance : public EngineConformance {
     return keys;
   }
 
-  // That exactly these keys are there, ascending, at a snapshot or now.
+  // Expects exactly these keys, ascending, at a snapshot or now.
   void ExpectKeys(const Keys& keys, SnapshotRef at = {});
-  // The same of now, asked by samples and by conditions.
+  // Expects exactly these keys now, asked for by samples and by conditions.
   void ExpectDrawnAndPresent(const Keys& keys);
 
   Shape shape_ = kShapes[0];
@@ -128,9 +128,9 @@ TEST_P(ExpiryConformance, GoneAtItsMillisecond) {
   }
 }
 
-// Goal: a walk gives what has expired as well, with its deadline, and without touching it: a log
-// may have changes that were made before the deadline. What was reclaimed before it began is not
-// given.
+// Goal: a pair iterator also returns expired keys, with their deadlines, and does not change them:
+// a log may have changes that were made before the deadline. Keys that were reclaimed before it was
+// opened are not returned.
 TEST_P(ExpiryConformance, AWalkKnowsNoTime) {
   const auto walk_all = [&]() -> std::optional<Pairs> {
     const auto walk = engine_.OpenPairIterator(subject_.now_ms());
@@ -167,7 +167,7 @@ TEST_P(ExpiryConformance, AWalkKnowsNoTime) {
   }
 }
 
-// Goal: for whoever writes, an expired key is absent, and nothing of it is left.
+// Goal: an expired key is absent for every write, and nothing of it is left.
 TEST_P(ExpiryConformance, WritersFindItAbsent) {
   for (const Shape& shape : kShapes) {
     SCOPED_TRACE(shape.name);
@@ -342,8 +342,8 @@ TEST_P(ExpiryConformance, ADeadlineThatHasPassedDeletes) {
   }
 }
 
-// Goal: the latest deadline there is can be given, lasts until its millisecond, and one more is
-// refused; what only a write can keep cannot be asked of kExpire.
+// Goal: the latest possible deadline can be set and lasts until its millisecond; one later is
+// refused, and so is kKeepDeadline with kExpire.
 TEST_P(ExpiryConformance, TheLatestDeadline) {
   if (!GetParam().in_process) GTEST_SKIP() << "no clock tells that time";
   Put("a", "1", kDeadlineMax);
@@ -362,8 +362,8 @@ TEST_P(ExpiryConformance, TheLatestDeadline) {
   EXPECT_EQ(items(), 0u);
 }
 
-// Goal: a snapshot's now is that of its opening. One opened before the deadline sees the key after
-// it, whatever was reclaimed or written meanwhile; one opened after does not.
+// Goal: a snapshot's now is that of its opening. A snapshot opened before the deadline sees the key
+// even after it, whatever was reclaimed or written meanwhile; one opened after does not.
 TEST_P(ExpiryConformance, ASnapshotHasTheTimeOfItsOpening) {
   SKEP_NEEDS(snapshots);
   for (const Shape& shape : kShapes) {
@@ -403,8 +403,8 @@ TEST_P(ExpiryConformance, ASnapshotHasTheTimeOfItsOpening) {
   }
 }
 
-// Goal: a clock that steps back brings nothing back: what a batch, a snapshot, or maintenance has
-// seen as gone.
+// Goal: a clock that steps back does not bring back keys that a batch, a snapshot, or maintenance
+// has seen as gone.
 TEST_P(ExpiryConformance, AClockThatStepsBackResurrectsNothing) {
   for (const char* const seen_by : {"batch", "snapshot", "maintenance"}) {
     const bool by_snapshot = seen_by == std::string_view("snapshot");
@@ -421,7 +421,7 @@ TEST_P(ExpiryConformance, AClockThatStepsBackResurrectsNothing) {
     } else if (seen_by == std::string_view("maintenance")) {
       subject_.MaintainAll();
     } else {
-      ASSERT_EQ(Get("b"), "1");  // the time counts, not the key
+      ASSERT_EQ(Get("b"), "1");  // the time is seen, not the single key
     }
     At(5);
     ExpectKeys({"b"});
@@ -450,8 +450,8 @@ TEST_P(ExpiryConformance, AClockThatStepsBackResurrectsNothing) {
   }
 }
 
-// Goal: kExpireRange changes the keys that are there and fit, from the lower bound on, as many as
-// the limit says, and says where to go on.
+// Goal: kExpireRange changes the present keys that its conditions allow, from the lower bound on,
+// as many as the limit allows, and tells where to go on.
 TEST_P(ExpiryConformance, RangesInSteps) {
   SKEP_NEEDS(ordered);
   constexpr int64_t kKeys = 60;
@@ -486,7 +486,7 @@ TEST_P(ExpiryConformance, RangesInSteps) {
     At(20);
     EXPECT_EQ(subject_.RunOne({.op = Op::kCount, .flags = Request::kNoUpperBound}).integer,
               kKeys / 3);
-    // To a time that has passed: they are deleted.
+    // The new deadline has passed: the keys are deleted.
     EXPECT_EQ(subject_
                   .RunOne({.op = Op::kExpireRange,
                            .flags = Request::kNoUpperBound,

@@ -1,4 +1,4 @@
-// What every engine must pass: the limits of a batch's answers and work.
+// Tests that every engine must pass: the limits of a batch's answers and work.
 #include <string>
 
 #include "engine/testing/conformance.h"
@@ -29,8 +29,8 @@ class LimitsConformance : public EngineConformance {
   const std::string value_ = Long("value");
 };
 
-// Goal: the answers of a batch begin anew with each execution, while what the caller keeps in the
-// batch stays.
+// Goal: the answers of a batch begin anew with each execution, while the bytes of its requests
+// stay.
 TEST_P(LimitsConformance, ABatchCanBeExecutedForEver) {
   Batch batch;
   const std::string_view key = batch.scratch().Copy(Key(3));
@@ -52,8 +52,8 @@ TEST_P(LimitsConformance, ABatchCanBeExecutedForEver) {
   EXPECT_EQ(key, Key(3));
 }
 
-// Goal: points are refused once the answers exceed their limit, which the refusal names; nothing of
-// them is done.
+// Goal: points are refused once the answers exceed their limit, which the refusal names; a refused
+// point changes nothing.
 TEST_P(LimitsConformance, AnswersHaveALimit) {
   if (value_.size() < kLongBytes) GTEST_SKIP() << "values are small";
   Batch batch;
@@ -104,7 +104,7 @@ TEST_P(LimitsConformance, ScansOfAnAtomicBatchHaveALimit) {
   }
 }
 
-// Goal: an atomic batch that looks at more than it may is refused as a whole.
+// Goal: an atomic batch that exceeds its work limit is refused as a whole.
 TEST_P(LimitsConformance, AnAtomicBatchIsRefusedBeyondItsWork) {
   SKEP_NEEDS(atomic);
   Batch batch(Batch::Kind::kAtomic);
@@ -131,8 +131,8 @@ TEST_P(LimitsConformance, AnAtomicBatchIsRefusedBeyondItsWork) {
   EXPECT_TRUE(batch.applied());
 }
 
-// Goal: functions, comparisons and copies of large values count as work, whatever the operation
-// brings or returns; an execution stops at most one operation beyond its limit.
+// Goal: functions, comparisons and copies of large values count as work, whatever the size of
+// operand and answer; an execution stops at most one operation beyond its limit.
 TEST_P(LimitsConformance, WorkIsWhatAnOperationLooksAt) {
   SKEP_NEEDS(functions);
   constexpr size_t kBytes = 8000;

@@ -1,7 +1,7 @@
-// What every engine must pass: the memory limit, and memory that comes back.
+// Tests that every engine must pass: the memory limit, and memory that comes back.
 //
-// An engine may take memory from the system, and give it back, in pieces of many values: nodes of
-// 8 KiB, spans of 64 KiB. So the tests store many times that, and delete what lies together.
+// An engine may take memory from the system, and give it back, in pieces of many values: nodes of 8
+// KiB, spans of 64 KiB. So the tests store many times that, and delete keys that lie together.
 #include <map>
 
 #include "engine/testing/conformance.h"
@@ -12,16 +12,16 @@ namespace {
 class MemoryConformance : public EngineConformance {
  protected:
   using Model = std::map<std::string, std::string>;
-  // Of engines of small pairs a smaller one is full as soon.
+  // An engine with small pairs gets a smaller limit, so that it is full as soon.
   const bool is_small_ = traits_.value_bytes_max < 4000;
   const uint64_t limit_bytes_ = (is_small_ ? 4 : 32) << 20;
   const size_t value_bytes_ = std::min<size_t>(4000, traits_.value_bytes_max);
-  // What one batch may store beyond the limit: the engine's own bytes beside the key and value.
+  // Bytes that one batch may take beyond the limit: the engine's own, beside the key and value.
   static constexpr uint64_t kSlackBytes = 256 * 1024;
-  // What an engine may keep free, to use it again without asking the system.
+  // Bytes that an engine may keep free, to use them again without asking the system.
   static constexpr uint64_t kKeptBytesMax = 2 << 20;
 
-  // One batch; the outcome of its first slot.
+  // Executes one batch; returns the outcome of its first slot.
   const Outcome& Run(Batch& batch) {
     batch.set_now_ms(Subject::kStartMs);
     engine_.gate().Wait(engine_.Execute(batch));
@@ -29,7 +29,7 @@ class MemoryConformance : public EngineConformance {
     return batch.outcome(0);
   }
 
-  // Puts until the engine refuses. The number of the key that was refused.
+  // Puts until the engine refuses. Returns the number of the key that was refused.
   int FillUp(Model& model, size_t value_bytes) {
     const std::string value(value_bytes, 'v');
     for (int i = 0;; ++i) {
@@ -68,8 +68,8 @@ class MemoryConformance : public EngineConformance {
   }
 };
 
-// Goal: at the limit, what stores is refused and changes nothing; reads and deletes go on; after
-// deletes, storing goes on.
+// Goal: at the limit, writes that store are refused and change nothing; reads and deletes go on;
+// after deletes, storing goes on.
 // Method: the older half is deleted, key by key, so that its memory lies together.
 TEST_P(MemoryConformance, TheLimitRefusesWhatStores) {
   subject_.budget().set_limit(limit_bytes_);
@@ -105,9 +105,9 @@ TEST_P(MemoryConformance, TheLimitRefusesWhatStores) {
   ExpectHolds(model);
 }
 
-// Goal: over the limit nothing is stored, however small, whatever the engine has free; the rest
-// goes on. Once the limit is above what is held, storing goes on.
-// Method: the limit is lowered below what is held, as CONFIG SET does.
+// Goal: over the limit nothing is stored, however small, whatever memory the engine has free; reads
+// and deletes go on. Once the limit is above the bytes held, storing goes on.
+// Method: the limit is lowered below the bytes held, as CONFIG SET does.
 TEST_P(MemoryConformance, OverALoweredLimitNothingIsStored) {
   Model model;
   Batch puts;
@@ -190,8 +190,9 @@ TEST_P(MemoryConformance, DeletingARangeMakesRoom) {
   EXPECT_GT(FillUp(again, value_bytes_), refused / 2);
 }
 
-// Goal: what is deleted is given back, with and without snapshots meanwhile, by points and ranges.
-// Method: near the empty engine's bytes: what stays is under a twentieth of what was there.
+// Goal: memory of deleted keys is given back, with and without snapshots meanwhile, by points and
+// ranges.
+// Method: afterwards the engine is near its empty size: less than a twentieth of the bytes is left.
 TEST_P(MemoryConformance, ReturnsToNearTheEmptyEngines) {
   const int keys = is_small_ ? 200'000 : 12'000;
   const size_t value_bytes_max = std::min<size_t>(8000, traits_.value_bytes_max);
@@ -227,7 +228,7 @@ TEST_P(MemoryConformance, ReturnsToNearTheEmptyEngines) {
   EXPECT_EQ(subject_.budget().used(), empty);
 }
 
-// Goal: a value keeps no more memory than it needs, whatever was there before.
+// Goal: a value takes no more memory than it needs, whatever was there before.
 // Method: from 16 MiB down to one byte, and to more than a short string holds in itself; by a write
 // of a new value and by one that changes the value.
 TEST_P(MemoryConformance, ShorterValuesGiveMemoryBack) {
@@ -249,8 +250,8 @@ TEST_P(MemoryConformance, ShorterValuesGiveMemoryBack) {
   }
 }
 
-// Goal: old versions do not keep the store full: at the limit the oldest snapshot is given up for
-// what is to be stored, and no younger one that need not be.
+// Goal: old versions do not keep the store full: at the limit the oldest snapshot is revoked for
+// the sake of a write, and no younger one that need not be.
 TEST_P(MemoryConformance, TheLimitRevokesTheOldestSnapshot) {
   SKEP_NEEDS(snapshots);
   subject_.budget().set_limit(limit_bytes_);
@@ -283,7 +284,7 @@ TEST_P(MemoryConformance, TheLimitRevokesTheOldestSnapshot) {
   subject_.ExpectNoOldVersions();
 }
 
-// Goal: an engine gives its budget back all it charged.
+// Goal: an engine that is destroyed gives back all that it charged to its budget.
 TEST_P(MemoryConformance, ADestroyedEngineLeavesNothingCharged) {
   MemoryBudget budget;
   {

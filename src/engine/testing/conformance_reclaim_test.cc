@@ -1,4 +1,4 @@
-// What every engine must pass: keys that have expired are reclaimed, in the order of their
+// Tests that every engine must pass: keys that have expired are reclaimed, in the order of their
 // deadlines, in bounded pieces, with all their memory.
 #include <algorithm>
 
@@ -14,7 +14,8 @@ class ReclaimConformance : public EngineConformance {
 
   static constexpr uint64_t kStart = Subject::kStartMs;
 
-  // Puts the keys of the numbers below `count`, in batches, with these deadlines.
+  // Puts `count` keys, numbered from 0, in batches, each with the deadline that DeadlineOf gives
+  // it.
   template <typename DeadlineOf>
   void PutMany(Engine& engine, std::string_view prefix, int count, std::string_view value,
                DeadlineOf deadline_of) {
@@ -49,18 +50,18 @@ TEST_P(ReclaimConformance, ExactlyThoseThatAreDue) {
   }
 }
 
-// Goal: of those that are due, the oldest go first, a bounded piece at each call, and their memory
-// comes back.
+// Goal: of the keys that are due, the oldest go first, a bounded piece at each call, and their
+// memory comes back.
 // Method: the half with the earlier deadlines has nearly all the memory. Once five eighths of the
-// keys are gone it must be back, or waiting for its turn to be freed; in any other order much of it
-// would still be in use. An engine may clean a node for all its keys at once, so the halves lie
-// apart.
+// keys are gone its memory must be back, or waiting for its turn to be freed; in any other order
+// much of it would still be in use. An engine may clean a node for all its keys at once, so the
+// halves lie apart.
 TEST_P(ReclaimConformance, OldestFirstInPieces) {
   constexpr int kHalf = 16'000;
   constexpr uint64_t kKeptBytesMax = 12 << 20;
   const uint64_t empty = engine_.Statistics().bytes;
   const std::string big(4000, 'b');
-  // In the order of the keys' bytes the second half comes first.
+  // The second half comes first in the order of the keys' bytes.
   PutMany(engine_, "z", kHalf, big, [](int i) { return kStart + 100 + static_cast<uint64_t>(i); });
   PutMany(engine_, "a", kHalf, "s",
           [](int i) { return kStart + 100 + kHalf + static_cast<uint64_t>(i); });
@@ -86,7 +87,7 @@ TEST_P(ReclaimConformance, OldestFirstInPieces) {
   subject_.ExpectNoOldVersions();
 }
 
-// Goal: a deadline that a key no longer has does not reclaim it, nor what came in its place.
+// Goal: a deadline that a key no longer has does not reclaim it, nor a key that took its place.
 // Method: every way to lose a deadline of 10 ms; then 10 ms pass.
 TEST_P(ReclaimConformance, ADeadlineOfThePastDoesNotCount) {
   const std::string long_value = Long("v");
@@ -102,7 +103,7 @@ TEST_P(ReclaimConformance, ADeadlineOfThePastDoesNotCount) {
     subject_.RunOne({.op = Op::kDelete, .key = "again"});
     Put("again", value);
     subject_.RunOne({.op = Op::kExpire, .key = "expire", .other = {}, .deadline_ms = later});
-    // Back and forth; it has the first one again.
+    // The key gets a later deadline, and the first one again.
     subject_.RunOne({.op = Op::kExpire, .key = "keep", .other = {}, .deadline_ms = later});
     subject_.RunOne({.op = Op::kExpire, .key = "keep", .other = {}, .deadline_ms = due});
     EXPECT_EQ(items(), 6u);
@@ -122,7 +123,8 @@ TEST_P(ReclaimConformance, ADeadlineOfThePastDoesNotCount) {
   }
 }
 
-// Goal: the same of whole ranges, and of the whole keyspace, with and without a snapshot.
+// Goal: a deadline that a deleted range or keyspace had does not count, with and without a
+// snapshot.
 TEST_P(ReclaimConformance, ADeadlineOfADeletedRangeDoesNotCount) {
   for (const bool pinned : {false, true}) {
     for (const Op op : {Op::kDeleteAll, Op::kDeleteRange}) {

@@ -1,4 +1,4 @@
-// What every engine must pass: random logs against the oracle.
+// Tests that every engine must pass: random logs against the oracle.
 #include "engine/testing/conformance.h"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ class Log {
     Batch batch(random_.Below(2) == 0 ? Batch::Kind::kUnordered : Batch::Kind::kAtomic);
     if (lot <= 8 && !pins_.empty()) {
       batch.set_snapshot(pins_[random_.Below(pins_.size())].snapshot);
-      // Writing at a snapshot, rarely: to be refused.
+      // A batch at a snapshot that writes, rarely: it must be refused.
       lot == 3 ? random_.Fill(batch) : random_.FillWithReads(batch);
     } else {
       batch.set_now_ms(subject_.now_ms());
@@ -85,7 +85,7 @@ class Log {
         {.snapshot = opened[0], .revoked_at_ms = subject_.now_ms() + Subject::kSnapshotAgeMsMax});
   }
 
-  // Some milliseconds forward, or back from the latest that the engine has certainly been told.
+  // Some milliseconds forward, or back from the latest now that the engine has certainly seen.
   void SetClock() {
     if (random_.Below(3) == 0) LetTimePass(1 + random_.Below(3));
     const bool back = subject_.oracle().now_ms() == latest_ms_ && random_.Below(4) == 0;
@@ -101,7 +101,7 @@ class Log {
       if (key.size() > subject_.traits().key_bytes_max) return;
       watched_.push_back({.watch = subject_.Watch(key), .key = key});
     } else {
-      // Some go on to be asked for, to be refused.
+      // Some of the removed watches are still asked for: they must be refused.
       for (int i = 0; i < 4; ++i) subject_.Unwatch(watched_[random_.Below(kWatchedMax)].watch);
       watched_.erase(watched_.begin(), watched_.begin() + 4);
     }
@@ -117,7 +117,8 @@ class Log {
   void LetTimePass(uint64_t ms) {
     latest_ms_ += ms;
     subject_.set_now_ms(latest_ms_);
-    // Those whose end is near are not relied upon: a clock that steps back may put it off.
+    // Snapshots close to their age limit may be revoked or not: a clock that steps back may put it
+    // off.
     const auto is_doubtful = [&](const Pin& pin) {
       return pin.revoked_at_ms <= latest_ms_ + kStepBackMs &&
              latest_ms_ <= pin.revoked_at_ms + kStepBackMs;
@@ -136,7 +137,7 @@ class Log {
     }
   }
 
-  // What an executed batch names stays valid whatever later batches overwrite.
+  // The bytes of an executed batch stay valid whatever later batches overwrite.
   void Keep(Batch batch) {
     for (const Executed& old : executed_) ASSERT_EQ(BytesOf(old.batch), old.bytes);
     std::string bytes = BytesOf(batch);
@@ -169,16 +170,16 @@ void RunLogs(const std::function<Subject()>& make_subject, int logs, int steps) 
 
 using LogConformance = EngineConformance;
 
-// Goal: whatever is asked in whatever order, the engine answers as the oracle, and keeps its
-// invariants and statistics.
+// Goal: the engine answers any requests in any order as the oracle does, and keeps its invariants
+// and statistics.
 // Method: random logs over some hundred short keys, so that operations meet. The bytes of earlier
-// batches are looked at again after later ones.
+// batches are read again after later ones.
 TEST_P(LogConformance, AgreesWithTheOracle) {
   RunLogs([] { return Subject(GetParam()); }, Rounds(20), 400);
 }
 
 // Goal: an engine that declares something unsupported refuses it with kNotSupported and changes
-// nothing, and does the rest.
+// nothing, and does the other requests.
 // Method: the same logs, with each trait masked in turn; the oracle knows the traits.
 TEST_P(LogConformance, RefusesWhatItDeclaresUnsupported) {
   for (bool EngineTraits::* feature :
@@ -196,8 +197,8 @@ TEST_P(LogConformance, RefusesWhatItDeclaresUnsupported) {
   }
 }
 
-// Goal: a batch whose work is limited stops where what is left can be executed later, and all of it
-// has the answers of one that is not: of each key the order is kept.
+// Goal: a batch with a work limit stops where its rest can be executed later, and the pieces
+// together have the answers of the whole batch: the order on each key is kept.
 // Method: the same logs; each unordered batch is executed in pieces with small limits.
 TEST_P(LogConformance, AgreesWithTheOracleInPieces) {
   MemoryBudget budget;
@@ -223,8 +224,8 @@ TEST_P(LogConformance, RefusesSnapshotsItDoesNotHave) {
   }
 }
 
-// Goal: the oracle notices. A test of the test.
-// Method: outcomes and statistics of a batch that the oracle has not seen the past of.
+// Goal: the oracle notices differences; a test of the test.
+// Method: outcomes and statistics of a batch whose past the oracle has not seen.
 TEST_P(LogConformance, TheOracleSeesADifference) {
   Batch put;
   put.Put("a", "1");

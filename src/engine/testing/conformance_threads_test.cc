@@ -1,4 +1,4 @@
-// What every engine must pass: several threads at once, also under ThreadSanitizer.
+// Tests that every engine must pass: several threads at once, also under ThreadSanitizer.
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -41,7 +41,7 @@ class ThreadConformance : public EngineConformance {
     maintainer.join();
   }
 
-  // Executes and waits for the ticket. False if an atomic batch was not applied.
+  // Executes the batch and waits for its ticket. False if an atomic batch was not applied.
   bool Run(Batch& batch) {
     batch.set_now_ms(now_ms_);
     engine_.gate().Wait(engine_.Execute(batch));
@@ -50,7 +50,7 @@ class ThreadConformance : public EngineConformance {
 
   static void LetOthersIn() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
-  // False if somebody was faster.
+  // False if another thread has changed the counter meanwhile.
   bool IncrementIfUnchanged(const std::string& key) {
     const auto watch = engine_.Watch(key, now_ms_);
     EXPECT_TRUE(watch.has_value());
@@ -66,8 +66,8 @@ class ThreadConformance : public EngineConformance {
     return applied;
   }
 
-  // Fills, expires and deletes what lies around the keys from "m" to `last`, with long keys and
-  // values among it.
+  // Fills, expires and deletes keys around those from "m" to `last`, some with long keys and
+  // values.
   void Trample(const std::string& last) {
     const std::string long_text(kLongBytes, 'y');
     for (int i = 0; i < Rounds(300); ++i) {
@@ -94,7 +94,7 @@ class ThreadConformance : public EngineConformance {
     }
   }
 
-  // By a delete, or by letting it expire.
+  // Gives the lock back, by a delete or by letting it expire.
   void GiveBack(std::string_view owner, int turn) {
     Batch give(Batch::Kind::kAtomic);
     give.RequireValue("lock", owner);
@@ -107,7 +107,7 @@ class ThreadConformance : public EngineConformance {
     ++now_ms_;
   }
 
-  // Not in order with anything: engines must live with any.
+  // In no order with other memory: engines must cope with any now.
   std::atomic<uint64_t> now_ms_ = Subject::kStartMs;
 };
 
@@ -115,7 +115,7 @@ std::string_view AccountKey(Batch& batch, uint64_t account) {
   return batch.scratch().Copy("account:" + std::to_string(account));
 }
 
-// Accounts whose sum no transfer changes.
+// Accounts whose sum stays the same in every transfer.
 class Bank {
  public:
   static constexpr uint64_t kAccounts = 8;
@@ -186,9 +186,9 @@ class Bank {
   Engine& engine_;
 };
 
-// Goal: atomic batches are all or nothing for everybody: no reader sees money between accounts.
+// Goal: atomic batches are all or nothing for every reader: none sees money between accounts.
 // Method: every thread transfers, and sums up now and then by gets, by scan, and twice at one
-// snapshot; an engine that does not show batches whole is summed up at the end alone.
+// snapshot; an engine that does not show batches whole is summed up only at the end.
 TEST_P(ThreadConformance, TransfersKeepTheSum) {
   SKEP_NEEDS(atomic);
   const unsigned seed = PrintedSeed();
@@ -244,7 +244,7 @@ TEST_P(ThreadConformance, AdditionsAddUp) {
 }
 
 // Goal: threads that share the index but no key see only their own writes, in order.
-// Method: each thread has a prefix, an oracle's map of its own, and random batches of points, many
+// Method: each thread has a prefix, a map of its own as oracle, and random batches of points, many
 // on one key; its ranges must show exactly its map though the neighbours change.
 TEST_P(ThreadConformance, EachThreadSeesItsOwnPrefix) {
   const unsigned seed = PrintedSeed();
@@ -255,7 +255,7 @@ TEST_P(ThreadConformance, EachThreadSeesItsOwnPrefix) {
     for (int i = 0; i < Rounds(1500); ++i) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << " thread " << thread << " batch " << i);
       Batch batch;
-      std::vector<std::optional<std::string>> expected;  // of each slot, what was there before
+      std::vector<std::optional<std::string>> expected;  // what each slot's key was before
       for (uint64_t left = 1 + rng() % 8; left > 0; --left) {
         const std::string key = prefix + std::to_string(rng() % 12);
         const auto at = mine.find(key);
@@ -304,8 +304,8 @@ TEST_P(ThreadConformance, EachThreadSeesItsOwnPrefix) {
   EXPECT_STREQ(engine_.Verify(), nullptr);
 }
 
-// Goal: a scan of an unordered batch sees one state of the keyspace: two keys that one atomic batch
-// writes with one value are never seen with two.
+// Goal: a scan of an unordered batch sees one state of the keyspace: two keys to which each atomic
+// batch writes one value never have different values.
 TEST_P(ThreadConformance, ScansSeeWholeBatches) {
   SKEP_NEEDS(atomic);
   SKEP_NEEDS(ordered);
@@ -337,9 +337,9 @@ TEST_P(ThreadConformance, ScansSeeWholeBatches) {
   });
 }
 
-// Goal: an update of a vector is one operation: nobody sees a part of it, and none is lost.
-// Method: threads add 1 to each element and get what they have made; one adds another number to
-// each, and takes it away. All elements are equal whenever anybody looks.
+// Goal: an update of a vector is one operation: no reader sees a part of it, and none is lost.
+// Method: threads add 1 to each element and get the result; one adds another number to each, and
+// subtracts it again. In every vector that is read all elements are equal.
 TEST_P(ThreadConformance, VectorUpdatesAreWhole) {
   SKEP_NEEDS(functions);
   constexpr int kUpdates = Rounds(500);
@@ -375,10 +375,10 @@ TEST_P(ThreadConformance, VectorUpdatesAreWhole) {
 }
 
 // Goal: no optimistic increment is lost, whatever else is written meanwhile.
-// Method: threads watch a counter, read it, and put its successor if it is unchanged, else again;
-// some with short keys, some with long ones, so that counters lie in every place. Beside them the
-// neighbours of the counters come, go and expire, by points and by ranges. Each counter ends as the
-// number of its increments; that some failed shows that they met.
+// Method: threads watch a counter, read it, and put its successor if it is unchanged, else try
+// again; some with short keys, some with long ones, so that counters lie in every place. Meanwhile
+// the neighbours of the counters come, go and expire, by points and by ranges. Each counter ends as
+// the number of its increments; that some tries failed shows that the threads met.
 TEST_P(ThreadConformance, OptimisticIncrementsAddUp) {
   SKEP_NEEDS(atomic);
   constexpr int kIncrements = Rounds(400);
@@ -401,15 +401,15 @@ TEST_P(ThreadConformance, OptimisticIncrementsAddUp) {
   EXPECT_STREQ(engine_.Verify(), nullptr);
 }
 
-// Goal: a lock that is built on watches excludes: who has seen it free and taken it unchanged is
-// alone, until it gives it back.
+// Goal: a lock that is built on watches excludes: a thread that has seen it free and taken it
+// unchanged is alone, until it gives it back.
 // Method: a key is the lock: present while it is held. Holders write an unguarded variable in two
 // steps, and count the times; a second holder would see or leave a half step. The lock is given
 // back by a delete, or by a deadline that then passes.
 TEST_P(ThreadConformance, AWatchedLockExcludes) {
   SKEP_NEEDS(atomic);
   constexpr int kTurns = Rounds(200);
-  int before = 0;  // both guarded by the key "lock"
+  int before = 0;  // both are guarded by the key "lock"
   int after = 0;
   std::atomic<int> holders = 0;
   Together([&](uint32_t thread) {

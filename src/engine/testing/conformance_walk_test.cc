@@ -1,4 +1,4 @@
-// What every engine with walks must pass, and that the others refuse them; counts of everything.
+// Tests of walks for every engine that has them; the others must refuse them. Counts of everything.
 #include <map>
 #include <set>
 
@@ -16,7 +16,8 @@ class WalkConformance : public EngineConformance {
     return std::string(name) + std::to_string(i);
   }
 
-  // A whole walk, whose steps this fills in but for the request. Fails if a key comes twice.
+  // Does a whole walk, step by step in the batch `step`, whose settings apply. Fails if a key comes
+  // twice.
   template <typename BetweenSteps>
   Pairs WalkAll(const WalkOptions& options, Batch& step, BetweenSteps between_steps) {
     Pairs pairs;
@@ -40,7 +41,7 @@ class WalkConformance : public EngineConformance {
     return pairs;
   }
 
-  // Stores many keys by few batches that the oracle does not see.
+  // Stores many keys in few batches, which the oracle does not see.
   void Fill(std::string_view name, uint64_t begin, uint64_t end, std::string_view value) {
     constexpr uint64_t kBatch = 500;
     for (uint64_t i = begin; i < end;) {
@@ -71,7 +72,7 @@ class WalkConformance : public EngineConformance {
   uint64_t steps_ = 0;
 };
 
-// Goal: a walk of any steps gives each key and its value once, and none that has expired.
+// Goal: a walk in steps of any size returns each key and its value once, and no expired key.
 TEST_P(WalkConformance, EveryKeyOnceWhateverTheSteps) {
   SKEP_NEEDS(walks);
   Pairs wanted;
@@ -102,7 +103,8 @@ TEST_P(WalkConformance, EveryKeyOnceWhateverTheSteps) {
   for (const auto& [key, value] : keys) EXPECT_EQ(value, "") << key;
 }
 
-// Goal: bytes and visits bound a step, also one that finds nothing, and it gets on all the same.
+// Goal: bytes and visits bound a step, also one that finds nothing, and the walk gets on all the
+// same.
 TEST_P(WalkConformance, BytesAndVisitsBoundAStep) {
   SKEP_NEEDS(walks);
   constexpr uint64_t kKeys = 20'000;
@@ -129,9 +131,9 @@ TEST_P(WalkConformance, BytesAndVisitsBoundAStep) {
   };
   EXPECT_EQ(WalkAll({}, step, bound).size(), kKeys);
   EXPECT_GE(steps_, kKeys / (2 * kVisits));
-  // What a walk costs: it visits each key once, and some buckets.
+  // The cost of a walk: it visits each key once, and some buckets.
   EXPECT_LE(steps_, 3 * kKeys / kVisits);
-  // All but one have expired, and are still there.
+  // All keys but one have expired, and are still in the engine.
   for (uint64_t i = 0; i < kKeys; i += 500) Expire("key", i, i + 500, subject_.now_ms() + 1);
   Fill("stays", 0, 1, "v");
   subject_.set_now_ms(subject_.now_ms() + 2);
@@ -184,14 +186,14 @@ TEST_P(WalkConformance, WhatStaysComesOnceWhateverComesAndGoes) {
   EXPECT_STREQ(engine_.Verify(), nullptr);
 }
 
-// Goal: an engine without walks refuses them and does the rest; one with walks refuses them where
-// there is one instant, and cursors that no walk gives.
+// Goal: an engine without walks refuses them and does the other requests; one with walks refuses
+// them where there is one instant, and cursors that no walk gives.
 TEST_P(WalkConformance, WhatIsRefused) {
   Put("a", "1");
   Batch batch;
   batch.Walk(0);
   batch.Get("a");
-  subject_.Run(batch);  // the oracle knows
+  subject_.Run(batch);  // the oracle knows the traits
   const Code refused = traits_.walks ? Code::kOk : Code::kNotSupported;
   EXPECT_EQ(batch.outcome(0).status.code(), refused);
   EXPECT_EQ(batch.outcome(1).verdict, Verdict::kDone);
@@ -216,8 +218,8 @@ TEST_P(WalkConformance, WhatIsRefused) {
   }
 }
 
-// Goal: every engine counts all keys, in the middle of an atomic batch too, and only those that
-// live. Method: the oracle.
+// Goal: every engine counts all keys, in the middle of an atomic batch too, and only live ones.
+// Method: the oracle.
 TEST_P(WalkConformance, CountsOfEverything) {
   for (uint64_t i = 0; i < 50; ++i) {
     Put(KeyNumber("key", i), "v", i % 5 == 0 ? subject_.now_ms() + 10 : 0);

@@ -1,5 +1,5 @@
-// What every engine must pass: watches (Engine::Watch, kRequireUnchanged) are exact: they see every
-// change of their key, and nothing else.
+// Tests that every engine must pass: watches (Engine::Watch, kRequireUnchanged) are exact: they see
+// every change of their key, and nothing else.
 #include <functional>
 
 #include "base/sanitized.h"
@@ -11,7 +11,7 @@ namespace {
 
 class WatchConformance : public EngineConformance {
  protected:
-  // The slot's outcome of a batch that only asks.
+  // Executes a batch of one condition; returns its outcome.
   Outcome Ask(std::string_view key, uint64_t watch) {
     Batch batch(Batch::Kind::kAtomic);
     batch.RequireUnchanged(key, watch);
@@ -31,14 +31,14 @@ class WatchConformance : public EngineConformance {
   }
 };
 
-// Goal: whatever is done to a watched key, or beside it, the watch knows whether it has changed.
-// Method: a table of what is done, with its answer for a key that was there and one that was not,
-// for keys and values in every place, in batches of both kinds, and in the second of two parts.
+// Goal: the watch knows whether its key has changed, whatever is done to the key, or beside it.
+// Method: a table of operations, each with its answer for a present key and an absent one, for keys
+// and values in every place, in batches of both kinds, and in the second of two parts.
 TEST_P(WatchConformance, SeesEveryChangeAndNothingElse) {
   SKEP_NEEDS(atomic);
   struct Line {
     const char* what;
-    bool if_present, if_absent;  // it changes
+    bool if_present, if_absent;  // whether the operation changes the key
     bool atomic_only;
     std::function<void(Batch&, std::string_view key)> fill;
   };
@@ -178,8 +178,8 @@ TEST_P(WatchConformance, SeesEveryChangeAndNothingElse) {
   subject_.ExpectNoOldVersions();
 }
 
-// Goal: expiry changes a key that was watched before it, and no key that had expired by then; that
-// an expired key is reclaimed changes nothing.
+// Goal: expiry changes a key that was watched before it, and no key that had expired by then;
+// reclaiming an expired key changes nothing.
 TEST_P(WatchConformance, Expiry) {
   SKEP_NEEDS(expiry);
   SKEP_NEEDS(atomic);
@@ -206,11 +206,11 @@ TEST_P(WatchConformance, Expiry) {
     subject_.MaintainAll();
     EXPECT_TRUE(IsUnchanged("key", after));
     EXPECT_FALSE(IsUnchanged("key", before));
-    // A clock that steps back does not bring it back.
+    // A clock that steps back does not bring the key back.
     subject_.set_now_ms(due - 1);
     EXPECT_FALSE(IsUnchanged("key", before));
     EXPECT_TRUE(IsUnchanged("key", after));
-    // Deleting what has expired changes nothing; inserting does.
+    // Deleting an expired key changes nothing; inserting it does.
     subject_.RunOne({.op = Op::kDelete, .key = "key"});
     if (traits_.ordered) {
       subject_.RunOne({.op = Op::kDeleteRange, .key = "key", .other = "kez"});
@@ -223,7 +223,7 @@ TEST_P(WatchConformance, Expiry) {
   }
 }
 
-// Goal: a number nobody watches is refused: unknown, or given back; the batch is not applied.
+// Goal: a number that is no watch, or not any more, is refused, and the batch is not applied.
 TEST_P(WatchConformance, UnknownWatches) {
   SKEP_NEEDS(atomic);
   const uint64_t watch = subject_.Watch("key");
@@ -244,10 +244,10 @@ TEST_P(WatchConformance, UnknownWatches) {
   EXPECT_EQ(engine_.Watch(too_long, subject_.now_ms()).error().code(), Code::kTooLarge);
 }
 
-// Goal: a watch is of one key, of one engine: taken for that of another it is refused, although
-//   nobody has written either key.
-// Method: also an engine that begins after the first one has ended, as in a server that is started
-//   again: what it gives out is not what was given out before.
+// Goal: a watch is of one key, of one engine: it is refused for another key or engine, although
+// nobody has written either key.
+// Method: one case is an engine that begins after the first one has ended, as in a server that is
+// started again: its numbers differ from those given out before.
 TEST_P(WatchConformance, WatchesOfOthers) {
   SKEP_NEEDS(atomic);
   const uint64_t watch = subject_.Watch("key");
@@ -267,12 +267,12 @@ TEST_P(WatchConformance, WatchesOfOthers) {
   }
 }
 
-// Goal: watches count as memory: over the limit there are no more of them, and what they took is
-//   given back.
+// Goal: watches count as memory: over the limit new ones are refused, and removed ones give their
+// memory back.
 TEST_P(WatchConformance, AreRefusedOverTheLimit) {
   SKEP_NEEDS(atomic);
   if (!GetParam().in_process) GTEST_SKIP() << "the server's limit";
-  subject_.Unwatch(subject_.Watch("key"));  // what an engine makes the first time
+  subject_.Unwatch(subject_.Watch("key"));  // the engine allocates some things only the first time
   const uint64_t before = subject_.budget().used();
   subject_.budget().set_limit(before + 100'000);
   std::vector<uint64_t> watches;
@@ -301,8 +301,8 @@ TEST_P(WatchConformance, AnEngineWithoutAtomicBatchesHasNone) {
   }
 }
 
-// Goal: a transaction's own writes come after its conditions, and change what is asked later, also
-// by a later part; the version it is told is that of the first change.
+// Goal: a transaction's own writes come after its conditions, and count for conditions of later
+// parts and batches; the outcome has the version of the first change.
 TEST_P(WatchConformance, OwnWritesAndParts) {
   SKEP_NEEDS(atomic);
   Put("key", "1");
@@ -337,7 +337,7 @@ TEST_P(WatchConformance, OwnWritesAndParts) {
   subject_.Unwatch(again);
 }
 
-// Goal: a batch that only reads may be guarded too.
+// Goal: a batch that only reads may have such a condition too.
 TEST_P(WatchConformance, AWatchedBatchThatOnlyReads) {
   SKEP_NEEDS(atomic);
   Put("a", "1");
@@ -360,7 +360,8 @@ TEST_P(WatchConformance, AWatchedBatchThatOnlyReads) {
   subject_.Unwatch(watch);
 }
 
-// Goal: watches are apart: many on one key, many keys, of which each write touches its own.
+// Goal: watches are independent: many on one key, and many keys, of which each write touches its
+// own.
 TEST_P(WatchConformance, ManyWatches) {
   SKEP_NEEDS(atomic);
   constexpr int kKeys = Rounds(2000);

@@ -1,10 +1,9 @@
-// Goal: where the process has no memory, a call of an engine may throw std::bad_alloc. Then nothing
-//   is held: no lock, version, epoch or gate. Each operation of an unordered batch is done or not,
-//   an atomic batch is so as a whole; every invariant holds, and the engine goes on.
-// Method: for every engine, whatever it can be asked for is asked while the n-th operator new
-//   fails, for every n until none does. Each call has a thread of its own, so that what threads
-//   keep for themselves is made anew; the same thread then uses the engine, looks at it and empties
-//   it, and would hang if a lock was left.
+// Goal: if the process has no memory, a call of an engine may throw std::bad_alloc. Then nothing is
+// held: no lock, version, epoch or gate. Each operation of an unordered batch is done or not, an
+// atomic batch as a whole; every invariant holds, and the engine goes on.
+// Method: every call of every engine is made while the n-th operator new fails, for every n until
+// none does. Each call has a thread of its own, so that everything thread-local is made anew; the
+// same thread then uses, checks and empties the engine, and would hang if a lock was left.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -32,13 +31,13 @@ constexpr size_t kFixedBytes = 8;  // of keys and values of engines that take no
 
 using State = std::map<std::string, std::string>;
 
-// What differs between engines.
+// The differences between engines.
 struct Subject {
   const char* name;
   const char* engine;
   EngineOptions options;
   bool fixed = false;
-  uint32_t keys_max = 60 * kKeys;  // that a batch of many puts; enough to build every kind of node
+  uint32_t keys_max = 60 * kKeys;  // of a batch of many puts; enough to build every kind of node
 };
 
 std::vector<Subject> Subjects() {
@@ -57,7 +56,7 @@ std::vector<Subject> Subjects() {
 
 void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
 
-// An engine with some keys, and what to ask of it.
+// An engine with some keys, and the means to call it.
 class Scene {
  public:
   explicit Scene(const Subject& subject) : subject_(subject) {
@@ -80,7 +79,7 @@ class Scene {
     batch.set_now_ms(kNow);
     return batch;
   }
-  // Some are so long, and some values so large, that they lie apart.
+  // Some keys are so long, and some values so large, that they lie outside the nodes.
   std::string Key(uint32_t i) const {
     char key[32];
     snprintf(key, sizeof key, "key%05u", i);
@@ -104,7 +103,8 @@ class Scene {
                .deadline_ms = deadline_ms});
   }
 
-  // And waits until all may see it. Numbers of writes are released by a log, which is not here.
+  // Executes the batch and waits until all may see it. Numbers of writes are released by a log,
+  // which is not here.
   void Execute(Batch& batch) {
     const Version ticket = engine_->Execute(batch);
     if (!subject_.options.numbers_writes) engine_->AwaitRelease(ticket);
@@ -129,10 +129,10 @@ class Scene {
   std::unique_ptr<Engine> engine_;
 };
 
-// Something that an engine can be asked for.
+// A call of an engine that is tested.
 struct Ask {
   const char* name;
-  // It is prepared; what it returns is then done, while an allocation fails.
+  // Prepares the call, which it returns; an allocation fails while that runs.
   std::function<std::function<void()>(Scene&, Batch&)> prepare;
   Batch::Kind kind = Batch::Kind::kUnordered;
   bool (*can)(const EngineTraits&) = [](const EngineTraits&) { return true; };
@@ -220,7 +220,7 @@ std::vector<Ask> AllAsks() {
         batch.DeleteRange(Range::Between(batch.scratch().Copy(scene.Key(10)),
                                          batch.scratch().Copy(scene.Key(40))));
       },
-      // It is one operation on many keys.
+      // A DeleteRange is one operation on many keys.
       Batch::Kind::kUnordered, IsOrdered));
   asks.push_back(OfBatch("DeleteAll", [](Scene&, Batch& batch) { batch.DeleteAll(); }));
   asks.push_back(OfBatch(
@@ -331,7 +331,7 @@ std::vector<Ask> AllAsks() {
   return asks;
 }
 
-// What is there if nothing fails, before and after.
+// The states before and after the call if nothing fails.
 struct Expected {
   State before, after;
 };
@@ -348,7 +348,7 @@ class FailingAllocation : public testing::TestWithParam<Subject> {
     return expected;
   }
 
-  // False: no allocation has failed.
+  // False if no allocation has failed.
   static bool FailAt(uint64_t n, const Ask& ask, const Expected& expected) {
     Scene scene(GetParam());
     Batch batch = scene.NewBatch(ask.kind);
@@ -390,7 +390,7 @@ class FailingAllocation : public testing::TestWithParam<Subject> {
     }
   }
 
-  // Whatever was locked is free; what was announced has ended; a watch of a key sees a write.
+  // Locks are free; announced readers and writers have ended; a watch of a key sees a write.
   static void GoOn(Scene& scene) {
     const auto watch = scene.engine().Watch(scene.Key(3), kNow);
     ASSERT_TRUE(watch);

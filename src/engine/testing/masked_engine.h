@@ -1,7 +1,7 @@
 // masked_engine.h: an engine that pretends to be able to do less, for tests.
 //
-// It shows what an engine does that declares something unsupported: it refuses that with
-// kNotSupported and passes on the rest: the other slots, or, of an atomic batch, the other parts.
+// It behaves as an engine that declares something unsupported: it refuses that with kNotSupported
+// and passes on the rest: the other slots, or, in an atomic batch, the other parts.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace skep {
 
 class MaskedEngine final : public ForwardingEngine {
  public:
-  // `traits` may only take away from what `inner` has.
+  // `traits` may only take away features of `inner`.
   MaskedEngine(std::unique_ptr<Engine> inner, const EngineTraits& traits)
       : ForwardingEngine(std::move(inner)), traits_(traits) {}
 

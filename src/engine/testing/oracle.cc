@@ -36,7 +36,7 @@ std::string Oracle::Check(const Batch& batch, Version ticket, Version released) 
                                : CheckNoVersions(batch, ticket);
 }
 
-// kOk, or why every slot must be refused.
+// kOk, or why every slot of the batch must be refused.
 Code Oracle::BatchRefusal(const Batch& batch) const {
   const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
   if (!batch.part_begins().empty() && !is_atomic) return Code::kInvalidArgument;
@@ -46,7 +46,8 @@ Code Oracle::BatchRefusal(const Batch& batch) const {
   return pinned_.contains(batch.snapshot().id) ? Code::kOk : Code::kSnapshotTooOld;
 }
 
-// A slot that would be refused in any state may say so instead, and then abort an atomic batch.
+// A slot that would be refused in any state may give that reason instead, and then abort an atomic
+// batch.
 std::string Oracle::CheckRefusedAll(const Batch& batch, Code code) const {
   const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
   if (batch.applied() == is_atomic) return "a refused atomic batch is not applied";
@@ -84,9 +85,9 @@ std::string Oracle::CheckVersions(const Batch& batch, Version ticket, Version re
   return CheckReadVersions(batch);
 }
 
-// That a read's version is not below the write it read, nor above the ticket, is checked with the
-// rest of its slot; here, that it is not above the point write that replaces the value in this
-// batch. It may be the same: a batch may write at one version.
+// Checks that a read's version is not above the point write of this batch that replaces the value.
+// It may be the same: a batch may write at one version. (The check of the slot itself has the other
+// bounds: not below the write that was read, nor above the ticket.)
 std::string Oracle::CheckReadVersions(const Batch& batch) {
   std::map<std::string_view, Version> replaced_at;
   for (auto slot = static_cast<uint32_t>(batch.size()); slot-- > 0;) {
@@ -140,9 +141,9 @@ std::string Oracle::CheckAtomic(const Batch& batch, OracleState& state) const {
   return difference;
 }
 
-// If it is applied, `state` is what it has made of it, else what it was. Of several slots that stop
-// it, any may be named that is refused in every state; else the first condition that does not hold,
-// for conditions come first; else the first operation that is refused.
+// If the part is applied, `state` becomes its result, else it stays. Several slots may stop the
+// part: the engine may name any that is refused in every state; else the first condition that does
+// not hold, for conditions come first; else the first operation that is refused.
 std::string Oracle::CheckPart(const Batch& batch, const Part& part, OracleState& state,
                               bool& is_applied) const {
   std::map<uint32_t, Expected> culprits;
@@ -178,7 +179,7 @@ std::string Oracle::CheckPart(const Batch& batch, const Part& part, OracleState&
   return CheckAborted(batch, part, culprits);
 }
 
-// One of the culprits is named, if there are any; all other slots are aborted.
+// Checks that one of the culprits is named, if there are any, and that all other slots are aborted.
 std::string Oracle::CheckAborted(const Batch& batch, const Part& part,
                                  const std::map<uint32_t, Expected>& culprits) const {
   bool named = culprits.empty();

@@ -1,11 +1,11 @@
-// oracle.h: what an engine must answer, for tests. A std::map, copied for every snapshot.
+// oracle.h: the answers that an engine must give, for tests. A std::map, copied for every snapshot.
 //
 // The oracle is given a batch that an engine has just executed, performs it too, one slot after the
 // other, and says where the engine's outcomes differ. It is only right for batches whose answers
 // are determined (random_batch.h makes such), and while nothing else runs on the engine.
 //
-// Time. The oracle's now is the latest of all it was told: by batches that were executed, and by
-// Advance(). A snapshot has that of its opening.
+// Time. The oracle's now is the latest of all it was told, by executed batches and by Advance(). A
+// snapshot has the now of its opening.
 #pragma once
 
 #include <map>
@@ -22,20 +22,21 @@ class Oracle {
  public:
   explicit Oracle(const EngineTraits& traits) : traits_(traits), state_(traits) {}
 
-  // Performs `batch`, whose execution gave `ticket` when `released` was the gate's version before
-  // it. Empty if every outcome is as it must be, else a text that names the slot.
+  // Performs `batch`, whose execution returned `ticket`, when the gate's version before it was
+  // `released`. Empty if every outcome is as it must be, else a text that names the slot.
   std::string Check(const Batch& batch, Version ticket, Version released);
 
-  // Something other than a batch has told the engine the time.
+  // Tells the oracle a time that something other than a batch has told the engine.
   void Advance(uint64_t now_ms) { state_.Advance(now_ms); }
   uint64_t now_ms() const { return state_.now_ms(); }
 
   void OpenSnapshot(SnapshotRef snapshot) { pinned_.insert_or_assign(snapshot.id, state_); }
-  // Closed or revoked: reads at it are refused from now on.
+  // The snapshot was closed or revoked: reads at it must be refused from now on.
   void DropSnapshot(SnapshotRef snapshot) { pinned_.erase(snapshot.id); }
   size_t snapshots() const { return pinned_.size(); }
 
-  // The engine has given this number for the key at `now_ms`; it need not have advanced its now.
+  // The engine's Watch has returned this number for the key at `now_ms`; its now need not have
+  // advanced.
   void Watch(uint64_t watch, std::string_view key, uint64_t now_ms) {
     state_.Watch(watch, key, now_ms);
   }
@@ -43,7 +44,7 @@ class Oracle {
 
   // The engine has reclaimed every key that is past its deadline now.
   void Reclaim() { state_.Reclaim(); }
-  // What Statistics().items may be.
+  // Bounds of Statistics().items.
   size_t items_min() const { return state_.live(); }
   size_t items_max() const { return state_.stored(); }
 

@@ -45,7 +45,7 @@ void OracleState::Erase(std::string_view key, Version at) {
   map_.erase(map_.find(key));
 }
 
-// The keys of the range that are there, ascending. kSeekFloor moves its start.
+// The present keys of the range, ascending. kSeekFloor moves its start.
 OracleState::Keys OracleState::KeysIn(const Request& r) const {
   std::string lo(r.key);
   if (r.has(Request::kSeekFloor)) {
@@ -92,7 +92,7 @@ Expected OracleState::Perform(const Batch& batch, uint32_t slot) {
   }
 }
 
-// Whether `when` holds. An absent key has no value and no deadline.
+// Whether the conditions of `when` hold. An absent key has no value and no deadline.
 bool OracleState::FitsWhen(const Request& r, const Stored* now) const {
   const auto same_value = [&] { return now != nullptr && now->value == r.other; };
   const auto same_digest = [&] { return now != nullptr && DigestOf(now->value) == r.digest; };
@@ -142,7 +142,7 @@ Expected OracleState::Point(const Request& r, const Outcome& out) {
   return expected;
 }
 
-// The write of a point whose verdict is kDone. Whether it changed anything.
+// Does the write of a point whose verdict is kDone. Returns whether it changed anything.
 bool OracleState::StorePoint(const Request& r, const Stored* now, Version at) {
   if (r.op == Op::kExpire) {
     Expire(r.key, r.deadline_ms, at);
@@ -159,7 +159,7 @@ bool OracleState::StorePoint(const Request& r, const Stored* now, Version at) {
   return true;
 }
 
-// The key is there.
+// Requires that the key is present.
 void OracleState::Expire(std::string_view key, uint64_t deadline_ms, Version at) {
   if (IsGone(deadline_ms)) return Erase(key, at);
   Touch(key, at);
@@ -244,13 +244,14 @@ Expected OracleState::Scan(const Batch& batch, uint32_t slot) const {
     expected.items.emplace_back(key, wants_value ? Find(key)->value : "");
     bytes += key.size() + expected.items.back().second.size();
   }
-  // More visits than items: there may be deleted keys behind them.
+  // With a limit on visits there may be deleted keys behind the items.
   expected.may_say_more = expected.items.size() == r.limit || bytes > batch.scan_bytes_max() ||
                           batch.scan_visits_max() != kNoLimit;
   return expected;
 }
 
-// What was seen lies before the bound to go on from, all that was not behind it.
+// Whether the bound to go on from is right: every key that was seen lies before it, all others
+// behind.
 bool OracleState::MayGoOnFrom(const Batch& batch, uint32_t slot) const {
   const Request& r = batch.requests()[slot];
   const std::string_view bound = batch.outcome(slot).value;
@@ -264,8 +265,8 @@ bool OracleState::MayGoOnFrom(const Batch& batch, uint32_t slot) const {
   });
 }
 
-// A count may stop anywhere once it has visited `limit` keys; where it says it stopped, it must
-// have counted what is before.
+// A count may stop anywhere once it has visited `limit` keys; it must have counted all keys before
+// the bound at which it says it stopped.
 Expected OracleState::Count(const Request& r, const Outcome& out) const {
   const Keys keys = KeysIn(r);
   Expected expected{.integer = static_cast<int64_t>(keys.size())};
@@ -278,11 +279,11 @@ Expected OracleState::Count(const Request& r, const Outcome& out) const {
   return expected;
 }
 
-// What a write of the first `limit` of these keys of its range must say.
+// The outcome of a write of the first `limit` of these keys of its range.
 Expected OracleState::ChangeFirst(Keys keys, const Request& r, const Outcome& out) const {
   Expected expected{.must_say_more = keys.size() > r.limit};
   const size_t changed = std::min<size_t>(keys.size(), r.limit);
-  // One that was passed over may lie behind the last that was changed.
+  // A key that was passed over may lie behind the last that was changed.
   expected.may_say_more = changed == r.limit;
   expected.integer = static_cast<int64_t>(changed);
   expected.wrote = changed > 0;
@@ -326,8 +327,8 @@ Expected OracleState::Sample(const Batch& batch, uint32_t slot) const {
   return expected;
 }
 
-// A step: keys of the map in any order, each once. If it begins at the beginning and comes to the
-// end, all of them; it may stop before only because of a limit.
+// A step may return keys of the map in any order, each once. If it begins at the beginning and
+// comes to the end, it returns all of them; it may stop before only because of a limit.
 Expected OracleState::Walk(const Batch& batch, uint32_t slot) const {
   const Request& r = batch.requests()[slot];
   const int64_t next = batch.outcome(slot).integer;
@@ -363,7 +364,7 @@ Expected OracleState::RequireUnchanged(const Request& r) const {
   }
   const Watched& watched = at->second;
   if (!watched.touched && !HasExpired(watched)) return {};
-  // Of one that expired before it was written, an engine may know either.
+  // If the key expired before it was written, an engine may name the write, or the expiry (0).
   const bool is_known = watched.touched && watched.version != kUnknown;
   return {.verdict = Verdict::kMismatch,
           .changed_version_matters = is_known && !watched.expired_before,

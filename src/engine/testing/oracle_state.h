@@ -1,8 +1,8 @@
-// oracle_state.h: one state of a keyspace as the oracle has it, and what each operation must say of
-// it and make of it.
+// oracle_state.h: one state of a keyspace as the oracle has it, with the answer and the effect of
+// each operation on it.
 //
 // Keys past their deadline are absent for every operation, but stay in the map until Reclaim() or
-// until they are written anew: an engine may have reclaimed them already or not.
+// until they are written anew: an engine may or may not have reclaimed them already.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 
 namespace skep {
 
-// What a slot must say. Some of it depends on choices the engine has (where a count stops, which
-// key is sampled): those are taken from its outcome and then checked.
+// The outcome that a slot must have. Some of it depends on choices of the engine (where a count
+// stops, which key is sampled): those are taken from the slot's outcome and then checked.
 struct Expected {
   Verdict verdict = Verdict::kDone;
   Code code = Code::kOk;  // kRefused: its status
   int64_t integer = 0;
-  bool is_point = false;  // `present` and `deadline_ms` say something
+  bool is_point = false;  // whether `present` and `deadline_ms` are checked
   bool present = false;
   uint64_t deadline_ms = 0;
   bool value_matters = false;
@@ -30,9 +30,9 @@ struct Expected {
   std::vector<std::pair<std::string, std::string>> items = {};
   bool must_say_more = false;
   bool may_say_more = false;
-  bool wrong_bound = false;  // where a range says to go on loses or repeats keys
+  bool wrong_bound = false;  // the bound to go on from loses or repeats keys
   bool wrote = false;
-  Version read_version_min = 0;          // kGet: of the write that stored the value
+  Version read_version_min = 0;          // kGet: the version of the write that stored the value
   bool changed_version_matters = false;  // kRequireUnchanged that fails
   Version changed_version = 0;
 };
@@ -41,11 +41,12 @@ class OracleState {
  public:
   explicit OracleState(const EngineTraits& traits) : traits_(traits) {}
 
-  // Time passes, and never goes back.
+  // Lets time pass; it never goes back.
   void Advance(uint64_t now_ms) { now_ms_ = std::max(now_ms_, now_ms); }
   uint64_t now_ms() const { return now_ms_; }
 
-  // Keys that are there, and with them those that are past their deadline and not reclaimed.
+  // Number of present keys; number of keys including those past their deadline that are not
+  // reclaimed.
   size_t live() const;
   size_t stored() const { return map_.size(); }
   void Reclaim();
@@ -53,7 +54,7 @@ class OracleState {
   void Watch(uint64_t watch, std::string_view key, uint64_t now_ms);
   void Unwatch(uint64_t watch) { watches_.erase(watch); }
 
-  // Performs the request of a slot, which is well-formed, as the engine has with this outcome.
+  // Performs the request of a slot, which is well-formed, with the choices of this outcome.
   Expected Perform(const Batch& batch, uint32_t slot);
 
  private:
@@ -67,8 +68,8 @@ class OracleState {
     bool present = false;
     uint64_t deadline_ms = 0;
     bool touched = false;
-    bool expired_before = false;  // the touch
-    Version version = 0;          // of the first write since
+    bool expired_before = false;  // whether the key had expired before the touch
+    Version version = 0;          // of the first write since the watch
   };
   using Keys = std::vector<std::string>;
   // The version of a write to one key of a kExpireRange, which may have many.

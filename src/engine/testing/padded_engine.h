@@ -1,10 +1,10 @@
-// padded_engine.h: an engine of keys and values of 16 bytes that takes shorter ones, so that the
-// tests of what every engine must do can run on an engine of one size, too.
+// padded_engine.h: makes an engine with keys and values of 16 bytes accept shorter ones, so that
+// the conformance tests can run on an engine of one size, too.
 //
 //   "abc"  is  a b c 0 0 0 0 0 0 0 0 0 0 0 0 3     zeros, and the length behind them
 //
-// The order of padded keys is that of the keys: where they differ in the first 15 bytes, that
-// decides; where they do not, one is the other with zeros behind it, and the longer one is later.
+// Padded keys are in the order of the keys: if the first 15 bytes differ, they decide; if not, one
+// key is the other with zeros behind it, and the longer one is later.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ class PaddedEngine final : public ForwardingEngine {
   static constexpr size_t kBytes = 16;
   static constexpr size_t kBytesMax = kBytes - 1;
 
-  // Functions see padded values, so it has none.
+  // Functions would see padded values, so this engine has none.
   explicit PaddedEngine(std::unique_ptr<Engine> inner)
       : ForwardingEngine(std::move(inner)), traits_(TraitsOf(this->inner())), body_(*this) {}
 
@@ -38,7 +38,7 @@ class PaddedEngine final : public ForwardingEngine {
     }
     return ExecutePartly(body_, batch, [&](uint32_t slot) {
       const Status status = CheckRequest(batch.requests()[slot], batch, traits_);
-      // What else is wrong the engine itself must find.
+      // The inner engine must find all other errors itself.
       const bool is_own = status.code() == Code::kTooLarge || status.code() == Code::kNotSupported;
       return is_own ? status : Status();
     });
@@ -51,7 +51,7 @@ class PaddedEngine final : public ForwardingEngine {
   }
 
  private:
-  // What is passed on.
+  // The engine that gets the padded batches.
   class Body final : public ForwardingEngine {
    public:
     explicit Body(PaddedEngine& outer) : ForwardingEngine(outer.inner()), outer_(outer) {}
@@ -79,7 +79,7 @@ class PaddedEngine final : public ForwardingEngine {
   static std::string_view Plain(std::string_view padded) {
     return padded.substr(0, static_cast<unsigned char>(padded[kBytesMax]));
   }
-  // The first padded key whose key is not before the bound.
+  // The first padded key whose key is at or after the bound.
   static std::string PaddedBound(std::string_view bound) {
     return bound.size() <= kBytesMax ? Padded(bound)
                                      : Padded(bound.substr(0, kBytesMax)).append(1, '\0');
@@ -98,7 +98,7 @@ class PaddedEngine final : public ForwardingEngine {
            r.op == Op::kRequireDigest;
   }
 
-  // Only digests of values that were stored can be those of a value.
+  // A digest can only be that of a stored value if such a value was stored.
   Digest PaddedDigest(Digest digest) {
     const MutexLock lock(mutex_);
     const auto at = digests_.find({digest.low, digest.high});
@@ -125,7 +125,7 @@ class PaddedEngine final : public ForwardingEngine {
     if (is_range) {
       r.other = scratch.Copy(PaddedBound(from.other));
     } else if (r.op == Op::kMove || ComparesValue(r)) {
-      // A longer value than any equals none.
+      // A value longer than any stored one equals none.
       r.other = scratch.Copy(from.other.size() <= kBytesMax ? Padded(from.other) : std::string());
     } else if (ComparesDigest(r)) {
       r.digest = PaddedDigest(from.digest);
@@ -192,7 +192,7 @@ class PaddedEngine final : public ForwardingEngine {
   Body body_;
   Mutex mutex_;
   std::map<std::pair<uint64_t, uint64_t>, Digest> digests_
-      SKEP_GUARDED_BY(mutex_);  // of padded values, by those of plain
+      SKEP_GUARDED_BY(mutex_);  // digests of padded values, by those of the plain ones
 };
 
 }  // namespace skep

@@ -1,4 +1,4 @@
-// piecemeal_engine.h: an engine that executes each unordered batch in pieces, as one does who
+// piecemeal_engine.h: an engine that executes each unordered batch in pieces, like a caller that
 // limits the work of a batch. For tests: nobody must see a difference.
 #pragma once
 

@@ -6,7 +6,7 @@
 namespace skep {
 namespace {
 
-// Keys start with one of these; the last two are above the pivot.
+// Keys begin with one of these; the last two are above the pivot.
 constexpr char kFirstBytes[] = {'\0', 'a', 'b', '\xff'};
 constexpr std::string_view kPivot = "b";
 
@@ -41,7 +41,7 @@ void RandomBatch::Fill(Batch& batch) {
   const Side side = form == 0 ? Side::kAnywhere : Side::kBelowPivot;
   for (uint64_t left = requests; left > 0; --left) AddPoint(batch, side);
   if (form == 2) AddRange(batch, Side::kAbovePivot);
-  // To be refused.
+  // Conditions and moves in an unordered batch must be refused.
   if (Below(40) == 0) AddCondition(batch);
   if (Below(40) == 0) AddMove(batch);
   if (Below(80) == 0) batch.BeginPart();
@@ -67,7 +67,7 @@ void RandomBatch::FillWithReads(Batch& batch) {
 
 void RandomBatch::Add(Batch& batch, Request request) {
   if (Below(4) == 0) request.flags |= Request::kWantHint;
-  if (Below(16) == 0) request.hint.bits = choices_.Next();  // wrong: it may only cost time
+  if (Below(16) == 0) request.hint.bits = choices_.Next();  // a wrong hint may only cost time
   batch.Add(request);
 }
 
@@ -85,14 +85,14 @@ void RandomBatch::AddPoint(Batch& batch, Side side) {
     r.when = WhenOfDeadline();
   }
   if (r.op == Op::kPut || r.op == Op::kUpdate || r.op == Op::kDelete) AddComparison(batch, r);
-  // To be refused: what the operation cannot have.
+  // Conditions that the operation cannot have must be refused.
   if (Below(200) == 0) {
     r.when = static_cast<uint8_t>(Below(256));
     r.other = {};
   }
   if (r.op == Op::kApply) ChooseFunction(batch, r);
   Add(batch, r);
-  // Some keys several times in a row.
+  // Some keys come several times in a row.
   if (Below(6) == 0) Add(batch, r);
 }
 
@@ -119,7 +119,8 @@ void RandomBatch::ChooseFunction(Batch& batch, Request& request) {
   }
 }
 
-// Of bytes, which any value is a vector of, or of two at a time. Some do not fit.
+// Updates bytes, of which any value is a vector, or elements of two bytes, which do not fit some
+// values.
 void RandomBatch::ChooseUpdate(Batch& batch, Request& request) {
   const Element element = Below(3) == 0 ? Element::kU16 : Element::kI8;
   UpdateOptions options;
@@ -149,7 +150,7 @@ void RandomBatch::AddComparison(Batch& batch, Request& request) {
   }
 }
 
-// Onto itself now and then.
+// Now and then moves a key onto itself.
 void RandomBatch::AddMove(Batch& batch) {
   const std::string_view from = Key(batch);
   const std::string_view to = Below(8) == 0 ? from : Key(batch);
@@ -176,7 +177,7 @@ void RandomBatch::AddRead(Batch& batch) {
 
 void RandomBatch::AddScan(Batch& batch, Side side) {
   ScanOptions options{.limit = Limit(), .reverse = Below(3) == 0, .keys_only = Below(4) == 0};
-  // Both together, rarely: to be refused.
+  // Both options together, rarely: the scan must be refused.
   if (side == Side::kAnywhere) options.seek_floor = Below(options.reverse ? 20 : 3) == 0;
   batch.Scan(ARange(batch, side), options);
 }
@@ -212,7 +213,7 @@ void RandomBatch::AddExpireRange(Batch& batch, Side side) {
   batch.Add(r);
 }
 
-// Mostly ones that hold, for otherwise no atomic batch would be applied.
+// Conditions mostly hold, for otherwise no atomic batch would be applied.
 void RandomBatch::AddCondition(Batch& batch) {
   const std::string_view key = Key(batch, Side::kAnywhere);
   switch (Below(10)) {
@@ -244,7 +245,7 @@ void RandomBatch::AddUnchanged(Batch& batch) {
     return;
   }
   const WatchedKey& one = watched_[Below(watched_.size())];
-  // Rarely of a key that the watch is not of.
+  // Rarely with a key that the watch is not of.
   const std::string_view key = Below(16) == 0 ? Key(batch) : batch.scratch().Copy(one.key);
   batch.RequireUnchanged(key, one.watch);
 }
@@ -252,7 +253,7 @@ void RandomBatch::AddUnchanged(Batch& batch) {
 Range RandomBatch::ARange(Batch& batch, Side side) {
   if (Below(4) == 0) {
     const std::string_view prefix = Key(batch, side).substr(0, 1 + Below(2));
-    // An empty prefix is every key.
+    // The empty prefix is a prefix of every key.
     if (side == Side::kAnywhere || !prefix.empty()) return PrefixRange(prefix, batch.scratch());
   }
   Range range;
@@ -273,8 +274,8 @@ std::string_view RandomBatch::Key(Batch& batch, Side side) {
   return batch.scratch().Copy(key);
 }
 
-// Few and short ones, so that comparisons hold now and then; numbers, so that additions do; now
-// and then a longer one.
+// A few short values, so that comparisons hold now and then; numbers, so that additions succeed;
+// now and then a longer value.
 std::string_view RandomBatch::Value(Batch& batch) {
   constexpr std::string_view kValues[] = {
       "", "0", "1", "-2", "9223372036854775807", std::string_view("\0\xff", 2)};
@@ -282,13 +283,13 @@ std::string_view RandomBatch::Value(Batch& batch) {
   return kValues[Below(std::size(kValues))];
 }
 
-// Mostly near now, on both sides of it.
+// Mostly a deadline near now, before or after it.
 uint64_t RandomBatch::Deadline(const Batch& batch) {
   switch (Below(32)) {
     case 0:
       return kDeadlineMax;
     case 1:
-      return kDeadlineMax + Below(2);  // one more is to be refused
+      return kDeadlineMax + Below(2);  // one more must be refused
     case 2:
     case 3:
     case 4:

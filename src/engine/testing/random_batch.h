@@ -1,12 +1,12 @@
 // random_batch.h: random batches whose answers are determined, for tests.
 //
 // An unordered batch promises no order between operations on different keys, so its scans and
-// counts have one right answer only if the batch does not write what they see. Three forms do:
+// counts have one right answer only if the batch does not write the keys they see. Three forms do:
 //   points alone, also many on one key; reads alone, ranges included; and points below a pivot with
 //   one operation on the range above it.
-// Atomic batches act in slot order: anything goes, in parts too.
+// Atomic batches act in slot order: any requests may be mixed, in parts too.
 //
-// The choices are drawn from a seed, or from whatever the caller has: a fuzzer's input.
+// The choices are drawn from a seed, or from the caller's source, such as a fuzzer's input.
 //
 // Deadlines lie a few milliseconds around the batch's now, before as well as after it, so that keys
 // expire between the batches of a log whose time passes in such steps.
@@ -26,10 +26,10 @@ namespace skep {
 class RandomBatch {
  public:
   explicit RandomBatch(uint64_t seed);
-  // Draws from `choices`, which must outlive it.
+  // Draws from `choices`, which must outlive this object.
   explicit RandomBatch(Random& choices) : choices_(choices) {}
 
-  // What kRequireUnchanged may be asked of.
+  // A watch that kRequireUnchanged may name, and its key.
   struct WatchedKey {
     uint64_t watch;
     std::string key;
@@ -37,11 +37,11 @@ class RandomBatch {
 
   // Adds requests to an empty batch whose now is set. Their bytes live in the batch's scratch.
   void Fill(Batch& batch);
-  // The same, but reads only, without conditions: for snapshots.
+  // The same with reads only, without conditions: for snapshots.
   void FillWithReads(Batch& batch);
 
   uint64_t Below(uint64_t bound) { return choices_.Below(bound); }
-  // One of the keys that batches are about, in the batch's scratch.
+  // Returns one of the keys that batches are about, in the batch's scratch.
   std::string_view Key(Batch& batch) { return Key(batch, Side::kAnywhere); }
   void set_watched(std::vector<WatchedKey> watched) { watched_ = std::move(watched); }
 
@@ -68,13 +68,14 @@ class RandomBatch {
   uint8_t WhenOfDeadline();
   uint32_t Limit();
 
-  const std::unique_ptr<Random> own_;  // null: the caller's
+  const std::unique_ptr<Random> own_;  // null: the caller owns it
   Random& choices_;
   std::vector<WatchedKey> watched_;
 };
 
-// Registered once in the process: reverses the value and returns the old one; by the operand:
-// "erase" erases it, "keep" keeps it, "fail" is an error (kInvalidArgument).
+// A function that reverses the value and returns the old one; the operand may also ask to erase the
+// value ("erase"), keep it ("keep") or fail ("fail": kInvalidArgument). Registered once in the
+// process.
 const Function* ReverseFunction();
 
 }  // namespace skep
