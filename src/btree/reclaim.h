@@ -1,7 +1,7 @@
 // reclaim.h: when memory that left the tree is used again (Honeycomb, section 3.2).
 //
-// Whoever takes something out of the tree notes it in its state (ThreadState::retired). Later it
-// goes through two stages, a little at a time, whoever executes a batch next or calls Maintain:
+// A thread that takes something out of the tree notes it in its state (ThreadState::retired). Later
+// it goes through two stages, a little at a time, in threads that execute a batch or call Maintain:
 //
 //   1 waiting   until no reader that is executing can need it (protocol S): until it is ripe. Then,
 //               if no snapshot lies in its interval, it is unlinked; else it is kept for the newest
@@ -25,18 +25,18 @@
 //   The last `older` of a chain may name the node this one was split from; it is a link with a
 //   generation, so it cannot dangle.
 //
-// Reclaiming by chain. What waits is a set of LIDs whose chains have something new, each once. A
-//   walk goes from the newest buffer to the oldest, unlinks what is ripe and unneeded, and marks
-//   what snapshots keep (NodeWord::kKept). It ends at the first marked buffer: all below it are
+// Reclaiming by chain. The chains that wait are a set of LIDs, each once. A walk goes from the
+//   newest buffer to the oldest, unlinks the buffers that are ripe and unneeded, and marks those
+//   that snapshots keep (NodeWord::kKept). It ends at the first marked buffer: all below it are
 //   marked. Only where snapshots have gone, and so marks, does it go on to the lowest of those.
 //   There is one walk at a time. It may stop after any buffer and go on in a later run.
 //
-//   Identity. No address is compared with another one, as memory is used again. A walk asks the
-//   chain itself: what hangs on the newest buffer of a live link is an older buffer of that LID.
-//   Two addresses are kept between runs, and both are in the chain as long: the buffer a walk has
-//   come to, since only walks unlink, and a marked one, since no walk unlinks that before its mark
-//   is gone, which is when the address is used for the last time. A buffer's word is the freer's
-//   once it is ripe: its version is released, so the writer that replaced it has finished.
+//   Identity. Memory is used again, so an address does not identify a buffer. A walk asks the chain
+//   itself: a buffer that hangs on the newest buffer of a live link is an older buffer of that LID.
+//   Two addresses are kept between runs, and both buffers stay in the chain so long: the one a walk
+//   has come to, since only walks unlink, and a marked one, since no walk unlinks it before its
+//   mark is gone, which is when the address is used for the last time. A buffer's word is the
+//   freer's once it is ripe: its version is released, so the writer that replaced it has finished.
 //
 //   Cost. A walk visits the chain's u unripe buffers, the r that became ripe, and one marked one.
 //   If it leaves unripe ones, the chain is next walked when all that it left are ripe: it has
@@ -59,8 +59,8 @@
 //   not know that they are out of the tree, so detached() tells readers not to trust hints and
 //   sibling links.
 //
-// Stalled readers show in Statistics: what they hold back, they hold in stage 1 or 2. The lists of
-// what waits are charged to the memory budget.
+// Statistics shows stalled readers: the pieces that they hold back are in stage 1 or 2. The lists
+// of pieces that wait are charged to the memory budget.
 #pragma once
 
 #include <deque>
@@ -94,26 +94,26 @@ struct Older {
   ArenaAddress buffer() const { return is_link() ? ArenaAddress() : ArenaAddress{bits}; }
 };
 
-// What the freer has to know of a layout.
+// What the freer asks about the contents of nodes, whose layout it does not know.
 class NodeContents {
  public:
   virtual ~NodeContents() = default;
   virtual void Children(const NodeHeader* inner, std::vector<Link>* children) const = 0;
-  // Every outside block the node names, those of items that nobody sees included.
+  // Appends every outside block that the node names, with those of items that nobody sees.
   virtual void Blocks(const NodeHeader* node, uint32_t used,
                       std::vector<OutsideBlock>* blocks) const = 0;
-  // A node of a detached subtree has been marked.
+  // Called when a node of a detached subtree has been marked.
   virtual void HasLeft(const NodeHeader* node) const = 0;
 };
 
 struct ReclaimStatistics {
   uint64_t waiting = 0;   // chains, nodes and blocks in stage 1
-  uint64_t kept = 0;      // buffers, nodes and blocks, for snapshots
-  uint64_t dying = 0;     // in stage 2
-  uint64_t detached = 0;  // subtrees to walk, as far as known
+  uint64_t kept = 0;      // buffers, nodes and blocks kept for snapshots
+  uint64_t dying = 0;     // pieces in stage 2
+  uint64_t detached = 0;  // subtrees still to be walked, as far as known
   Version behind = 0;     // versions between the oldest that waits and the released one
-  uint64_t visits = 0;    // of buffers and blocks, since the tree was made: the work done here
-  // Executing readers stand in the way of some piece.
+  uint64_t visits = 0;    // visits of buffers and blocks since the tree was made: the work
+  // Whether executing readers stand in the way of some piece.
   bool is_held_back() const { return waiting + dying + detached > 0; }
 };
 
@@ -124,33 +124,34 @@ class Reclaimer {
             const ReleaseGate& gate, const NodeContents& contents, const SyncHook& hook,
             MemoryBudget& budget, uint32_t front_bytes);
 
-  // Takes over what `thread`, the caller's own, has retired, and works through what there is to do,
-  // at most `pieces_max` of each kind. The thread must be out of its epoch. Returns whether there
-  // is more to do now. If another thread is at it, waits for it, or does nothing and returns false.
+  // Takes over what `thread`, the caller's own, has retired, and works through the queues, at most
+  // `pieces_max` pieces of each kind. The thread must be out of its epoch. Returns whether there is
+  // more to do now. If another thread is running this, waits for it (`wait`), or does nothing and
+  // returns false.
   bool Run(ThreadState& thread, uint32_t pieces_max, bool wait = false);
 
-  // Subtrees that are about to be detached: to be called before the change is visible. Each must be
-  // retired as kSubtree afterwards.
+  // Announces subtrees that are about to be detached; called before the change is visible. Each
+  // must be retired as kSubtree afterwards.
   void AnnounceDetached(uint64_t subtrees) {
     detached_.fetch_add(subtrees, std::memory_order_seq_cst);
   }
-  // Some nodes out of the tree do not know it. Ask before looking at a node's word.
+  // Whether nodes may be out of the tree without a mark. Ask before looking at a node's word.
   bool detached() const { return detached_.load(std::memory_order_seq_cst) != 0; }
 
   ReclaimStatistics Statistics() const;
   // Bytes of buffers and blocks that were freed here since the tree was made.
   uint64_t freed_bytes() const { return freed_bytes_.load(std::memory_order_relaxed); }
-  // Of the lists of what waits.
+  // The bytes of the lists of pieces that wait.
   uint64_t held_bytes() const { return memory_.used(); }
 
  private:
-  // What there is to do in the chain of a LID.
+  // What is to be done in the chain of a LID.
   struct Chain {
-    Version due = 0;                        // the horizon from which on it is to be walked
-    Version unmarked = ThreadState::kIdle;  // the lowest version of those that lost their marks
+    Version due = 0;                        // the horizon from which on the chain is to be walked
+    Version unmarked = ThreadState::kIdle;  // lowest version of the buffers that lost their marks
     bool has_left = false;                  // the node has left the tree
-    Version left_at = 0;                    // then: at this version
-    Retired::Kind left_as = {};             // then: kNode or kWholeNode
+    Version left_at = 0;                    // the version at which it left, if it has
+    Retired::Kind left_as = {};             // if it has left: kNode or kWholeNode
   };
   struct Due {
     Version due;
@@ -161,7 +162,7 @@ class Reclaimer {
     bool is_on = false;
     Link link;
     Chain chain;
-    NodeHeader* newer = nullptr;  // what hangs on it comes next
+    NodeHeader* newer = nullptr;  // the walk goes on with the buffer that hangs on this one
     Version top = 0;              // version of the chain's newest buffer
     bool left_unripe = false;
   };
@@ -221,25 +222,25 @@ class Reclaimer {
   std::atomic<uint64_t> freed_bytes_{0};
 
   BudgetedMemory memory_;
-  mutable Mutex mutex_;  // guards all below
-  // The set of LIDs whose chains wait. Each has an entry in `chains_` with its `due`; one with
+  mutable Mutex mutex_;
+  // The set of LIDs whose chains wait. Each has an entry in `chains_` with its `due`; an entry with
   // another `due` is out of date.
   std::pmr::unordered_map<uint64_t, Chain> dirty_ SKEP_GUARDED_BY(mutex_){&memory_};
-  // About in the order in which they become ripe, which is that of versions; what is ripe when it
-  // comes goes to the front.
+  // Ordered roughly by the time at which chains become ripe, which is the order of versions; a
+  // chain that is ripe when it comes goes to the front.
   std::pmr::deque<Due> chains_ SKEP_GUARDED_BY(mutex_){&memory_};
   std::pmr::deque<Retired> blocks_ SKEP_GUARDED_BY(mutex_){&memory_};
   Walk walk_ SKEP_GUARDED_BY(mutex_);
-  std::pmr::deque<Retired> subtrees_ SKEP_GUARDED_BY(mutex_){
-      &memory_};  // a stack of kSubtree, and kWholeNode once marked
-  std::pmr::deque<Dying> dying_ SKEP_GUARDED_BY(mutex_){
-      &memory_};  // epoch is kIdle until it is next advanced
+  // A stack: kSubtree, or kWholeNode once the node is marked.
+  std::pmr::deque<Retired> subtrees_ SKEP_GUARDED_BY(mutex_){&memory_};
+  // The epoch of a piece is kIdle until the epoch is next advanced.
+  std::pmr::deque<Dying> dying_ SKEP_GUARDED_BY(mutex_){&memory_};
   std::vector<Retired> again_ SKEP_GUARDED_BY(mutex_);
-  Version horizon_ SKEP_GUARDED_BY(mutex_) =
-      0;  // of this Run: no executing reader needs what ended up to here
-  uint64_t lowest_epoch_ SKEP_GUARDED_BY(mutex_) =
-      0;                                      // of this Run: readers are in it, or in later ones
-  Budget left_ SKEP_GUARDED_BY(mutex_) = {};  // of this Run
+  // Of this Run: no executing reader needs a piece that ended at this version or below.
+  Version horizon_ SKEP_GUARDED_BY(mutex_) = 0;
+  // Of this Run: the lowest epoch that readers are in.
+  uint64_t lowest_epoch_ SKEP_GUARDED_BY(mutex_) = 0;
+  Budget left_ SKEP_GUARDED_BY(mutex_) = {};  // budget of this Run
   uint64_t visits_ SKEP_GUARDED_BY(mutex_) = 0;
   std::vector<Link> children_ SKEP_GUARDED_BY(mutex_);
   std::vector<OutsideBlock> named_ SKEP_GUARDED_BY(mutex_);

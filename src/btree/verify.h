@@ -1,7 +1,7 @@
-// verify.h: looks at a whole tree.
+// verify.h: checks a whole tree.
 //
 // Invariants. True whenever nothing writes; VerifyTree() checks them.
-//   T1  every node by itself is sound (PaperLayout::Check), and not marked dead or locked
+//   T1  every node by itself is sound (Layout::Check), and not marked dead or locked
 //   T2  the children of an inner node cover its key range without gap or overlap, by their fences
 //   T3  levels fall by one from parent to child; the root covers all keys
 //   T4  versions fall along a chain of older buffers, and each chain ends; no version is above the
@@ -19,7 +19,7 @@
 
 namespace skep::btree {
 
-// Null, or a literal that names the broken invariant. Nothing else may run meanwhile.
+// Returns null, or a literal that names the broken invariant. Nothing else may run meanwhile.
 template <class Layout>
 const char* VerifyTree(const Core& core);
 
