@@ -4,12 +4,12 @@
 // performed, and their changes are written.
 //
 // Paths. The keys go down in windows, in their order (look_ahead.h), a window after the leaves of
-// the one before are locked. That is only reading, and the places it finds may go out of date: such
-// a key is looked for from the root. A leaf that is locked as it was found is the newest of its LID
-// and stays so; so a place that holds and is the leaf locked last needs no other lock, and no key
-// between two keys of one leaf belongs to another one. Nothing is detached between the look and the
-// lock: an exclusive writer that detaches waits until this operation, begun before the look, is
-// over (P1).
+// the one before are locked. That is only reading, and a place it has found may go out of date:
+// then its key is looked for from the root. A leaf that is locked as it was found is the newest of
+// its LID and stays so; so a place that holds and is the leaf locked last needs no other lock, and
+// no key between two keys of one leaf belongs to another one. Nothing is detached between the look
+// and the lock: an exclusive writer that detaches waits until this operation, begun before the
+// look, is over (P1).
 //
 // Who waits for whom. A batch waits, holding nothing, for the writes that have a turn at its first
 // leaf; then for each of its leaves' locks, holding those to the left. A lock is held by a write of

@@ -81,7 +81,7 @@ bool BatchExecutor<Layout>::NeedsNewest() const {
   });
 }
 
-// As protocol S of versions.h wants it.
+// Begins to read at a version, by protocol S of versions.h.
 template <class Layout>
 Version BatchExecutor<Layout>::BeginReading() {
   read_at_ = core_.versioning.BeginReading(thread_, core_.gate);

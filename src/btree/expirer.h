@@ -8,7 +8,7 @@
 // pieces, in one thread at a time, and begins some time after the deadline: a leaf whose keys
 // expire one after the other is cleaned once for many. The pieces grow if it falls behind.
 //
-// Where the queue has lost an entry for want of memory, all leaves are looked at again, from left
+// If the queue has lost an entry for want of memory, all leaves are looked at again, from left
 // to right, a piece with each call.
 #pragma once
 

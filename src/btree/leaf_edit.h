@@ -11,7 +11,7 @@
 
 namespace skep::btree {
 
-// What becomes of one key.
+// A change of one key: a new value, or an erasure.
 struct LeafEdit {
   std::string_view key;
   StoredKey stored_key;

@@ -41,7 +41,7 @@ inline uint64_t EarliestDeadline(std::span<const LeafItem> items) {
   return before == UINT64_MAX ? before : before + 1;
 }
 
-// Where a key stands in a leaf, for a reader (the value) and for a writer (where to append).
+// The result of a search for a key in a leaf: its value, and what a writer needs to append to it.
 struct Found {
   bool present = false;  // there is a value
   bool known = false;    // the leaf has an item of this key, maybe a delete marker
@@ -49,13 +49,13 @@ struct Found {
   StoredValue value;     // if present
   Version version = 0;   // of the item, if known; in the sorted block: the node version
 
-  // What the layout's AppendToLog needs to know of the key.
+  // The layout's AppendToLog needs these.
   uint16_t head = 0;          // HeadLayout: the key's head in this node
   uint16_t back_pointer = 0;  // PaperLayout
   uint8_t order_hint = 0;     // PaperLayout
 };
 
-// What the caller knows of a key that it looks for in a leaf.
+// The caller's knowledge of a key that it looks for in a leaf.
 enum class KeyIs : uint8_t {
   kOfLeaf,  // between the fences; the upper one is allowed
   kAny,
@@ -65,7 +65,7 @@ enum class KeyIs : uint8_t {
 // (look_ahead.h). For a longer scan the whole log is fetched.
 inline constexpr uint32_t kShortScan = 32;
 
-// What a search for a key in a leaf has found so far. Valid while the leaf has this buffer.
+// The result so far of a search for a key in a leaf. Valid while the leaf has this buffer.
 struct LeafSpot {
   uint16_t head;    // the key's
   uint16_t at;      // the first sorted item that has no lower head

@@ -94,7 +94,7 @@ struct Older {
   ArenaAddress buffer() const { return is_link() ? ArenaAddress() : ArenaAddress{bits}; }
 };
 
-// What the freer asks about the contents of nodes, whose layout it does not know.
+// Tells the freer about the contents of nodes, whose layout it does not know.
 class NodeContents {
  public:
   virtual ~NodeContents() = default;
@@ -145,7 +145,7 @@ class Reclaimer {
   uint64_t held_bytes() const { return memory_.used(); }
 
  private:
-  // What is to be done in the chain of a LID.
+  // The work that is to be done in the chain of a LID.
   struct Chain {
     Version due = 0;                        // the horizon from which on the chain is to be walked
     Version unmarked = ThreadState::kIdle;  // lowest version of the buffers that lost their marks
