@@ -10,6 +10,7 @@
 // A cache line holds 32 heads, which some twenty instructions compare. The search line holds
 // samples: the upper byte of every 32nd head, or if there are many items of every 64th and so on.
 // With 150 items of random keys a search ends at the right item but for one in a thousand. It reads
+//
 //   the search line  ->  one segment of heads  ->  the item
 //
 // and the front and a log item, if a tag says that the log may have the key. Scans and writes read

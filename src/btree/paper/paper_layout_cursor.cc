@@ -1,4 +1,4 @@
-// The merged order of a leaf's sorted block and log.
+// Walks the merged order of a leaf's sorted block and log.
 
 #include <algorithm>
 #include <cstring>
@@ -16,8 +16,8 @@ PaperLayout::LeafCursor::LeafCursor(const Leaf& leaf)
   KeepNewest(order.data(), count);
 }
 
-// Each item goes to the position of its hint, and those from there on move up by one: afterwards
-// the offsets are in the order of keys, versions of one key from old to new.
+// Inserts each item at the position of its hint; the items from there on move up by one. Afterwards
+// the offsets are in the order of keys, and the versions of one key from old to new.
 uint32_t PaperLayout::LeafCursor::RebuildOrder(uint16_t* order) const {
   uint32_t count = 0;
   leaf_->ForEachVisible([&](uint32_t at, const LogItem& item) {
