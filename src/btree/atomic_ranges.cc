@@ -208,7 +208,7 @@ void AtomicRanges<Layout>::ListChanged() {
   }
 }
 
-// As LockKeys, for keys whose leaves are held already.
+// Like LockKeys, for keys whose leaves are held already.
 template <class Layout>
 void AtomicRanges<Layout>::TakeHeldLeaves() {
   auto& leaves = lists_.leaves;

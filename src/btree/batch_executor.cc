@@ -244,7 +244,7 @@ Version BatchExecutor<Layout>::Get(uint32_t i, const LeafPlace& place, Version a
   return seen;
 }
 
-// As Get for a kGet, in the newest state.
+// Like Get for a kGet, in the newest state.
 template <class Layout>
 inline Version BatchExecutor<Layout>::GetNewest(uint32_t i) {
   const Request& r = request(i);

@@ -1,14 +1,14 @@
-// core.h: what the parts of one tree share. It knows no layout.
+// core.h: the parts of one tree, for any layout.
 //
 // The way down: the root keeps one LID for ever; page_table.h leads from LIDs to buffers. The
-// protocols: versions.h (who may see and free what), snapshots.h, reclaim.h, structure.h (how the
-// tree changes shape).
+// protocols: versions.h (which versions and buffers are still needed), snapshots.h, reclaim.h,
+// structure.h (how the tree changes shape).
 //
 // Node locks. The lock is a bit in the newest buffer of a node. It is taken by compare-and-swap of
-// the whole word, as it was read when the writer looked at the node, so it also tells that nothing
-// changed meanwhile. A holder of one lock may wait for others only to the right (keys above), or
-// upwards by trying and giving everything up on failure; so there is no deadlock. A buffer that was
-// replaced, or whose node left the tree, stays locked for ever.
+// the whole word, with the value from when the writer looked at the node, so success also means
+// that nothing has changed since. A holder of one lock may wait for others only to the right (keys
+// above), or upwards by trying and giving everything up on failure; so there is no deadlock. A
+// buffer that was replaced, or whose node left the tree, stays locked for ever.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// geometry.h: the sizes of a node, and what follows from them (Honeycomb, section 3.1).
+// geometry.h: the sizes of a node, and the bounds that follow from them (Honeycomb, section 3.1).
 #pragma once
 
 #include <cstdint>

@@ -1,17 +1,17 @@
-// layout.h: what a layout of a node's bytes must offer.
+// layout.h: the contract of a layout of a node's bytes.
 //
 // The tree is a template over a layout: HeadLayout (heads/head_layout.h), made for a CPU, or
 // PaperLayout (paper/paper_layout.h), the paper's. The tree knows headers (node.h), items, fences
-// and what a search has found (node_items.h), and how keys and values are stored (stored.h). Where
-// in a node they lie, and what helps to find them, only the layout knows. It is a class without
-// objects; its views Leaf, LeafCursor and Inner are made for a node and are cheap.
+// and results of searches (node_items.h), and how keys and values are stored (stored.h). Only the
+// layout knows where in a node they lie, and has more bytes there to find them. A layout is a class
+// without objects; its views Leaf, LeafCursor and Inner are made for a node and are cheap.
 //
 // Thread safety. The views read only bytes that are complete and will not change (node.h). The
 // functions that build or append write buffers and bytes that no reader looks at yet.
 //
-// Parameters: `node`, `leaf` and `inner` are nodes with this layout; `used` is NodeWord::used() as
-// it was loaded, with acquire, before the look at anything it covers; `buffer` has room for what is
-// built, and kFrontBytes before it.
+// Parameters: `node`, `leaf` and `inner` are nodes with this layout; `used` is NodeWord::used(),
+// loaded with acquire before any of the bytes it covers are read; `buffer` has room for the node
+// that is built, and kFrontBytes before it.
 #pragma once
 
 #include <concepts>
@@ -89,11 +89,12 @@ concept HasLeafCursor = requires(typename L::LeafCursor cursor, const typename L
   { view.valid() } -> std::same_as<bool>;
   cursor.SeekFirst();
   cursor.SeekLast();
-  // To the first key >= `key`, or to the last key < `key`. `where` says what is known of `key`.
+  // Move to the first key >= `key`, or to the last key < `key`. `where` says whether the leaf
+  // covers it.
   cursor.SeekAtLeast(key);
   cursor.SeekAtLeast(key, where);
   cursor.SeekBelow(key, where);
-  // As SeekAtLeast, for a key of the leaf whose spot may be known. The caller will then go on for
+  // Like SeekAtLeast, for a key of the leaf whose spot may be known. The caller will then go on for
   // at most `items` items.
   cursor.SeekAtLeast(key, spot, items);
 

@@ -140,7 +140,7 @@ class Cursor {
   // Whether the cursor stands at an item of its leaf.
   bool valid() const { return in_leaf_->valid(); }
   void Next() { in_leaf_->Next(); }
-  // As LeafCursor, in the current leaf.
+  // Like LeafCursor, in the current leaf.
   std::optional<PlainForm> plain_form() const { return in_leaf_->plain_form(); }
   uint32_t CopyPlain(uint32_t most, bool keys_only, char* to) {
     return in_leaf_->CopyPlain(most, keys_only, to);
@@ -167,7 +167,7 @@ class Cursor {
   // below `hi`. Cost: the leaves on the way, which may all be empty, but none that begins at `hi`
   // or behind it.
   bool Settle(std::string_view hi, bool unbounded);
-  // As Settle, backwards. False: there is no item from `lo` up.
+  // Like Settle, backwards. False: there is no item from `lo` up.
   bool SettleBack(std::string_view lo);
 
  private:

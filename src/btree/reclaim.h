@@ -3,27 +3,27 @@
 // A thread that takes something out of the tree notes it in its state (ThreadState::retired). Later
 // it goes through two stages, a little at a time, in threads that execute a batch or call Maintain:
 //
-//   1 waiting   until no reader that is executing can need it (protocol S): until it is ripe. Then,
-//               if no snapshot lies in its interval, it is unlinked; else it is kept for the newest
-//               snapshot that does, and looked at again when that goes.
-//   2 dying     until no reader that is executing can stand on it (protocol E). Then it is marked
-//               dead and freed. A whole node dies twice: no reader has its link from the tree after
-//               the first time, so it leaves the page table; but one with a hint or a sibling link
-//               could find it there until then, so its buffer is freed after a second time.
+//   1 waiting   until no reader that is executing can need the piece (protocol S): until it is
+//               ripe. Then, if no snapshot lies in its interval, it is unlinked; else it is kept
+//               for the newest snapshot that does, and judged again when that goes.
+//   2 dying     until no reader that is executing can stand on the piece (protocol E). Then it is
+//               marked dead and freed. A whole node dies twice: after the first time no reader has
+//               its link from the tree, so it leaves the page table; but a reader with a hint or a
+//               sibling link could find it there until then, so its buffer is freed after a second.
 //
 // Intervals. A buffer shows the state from its node version up to the version of the next newer one
-//   in its chain, or, if it is the last one of its LID, up to the version the LID was retired at.
-//   An outside block is seen from `born`, the version of its write, up to the version of the item
-//   that replaced its own in the log, or of the change that no longer carried it over. A buffer
-//   may name a block longer than that, but nobody follows the stub: a reader below `born` or from
-//   that version on sees another item. A buffer or block is ripe when its interval ends at the
-//   horizon or below: the lower one of the released version and all read floors.
+//   in its chain or, if it is the newest of its LID, up to the version the LID was retired at. An
+//   outside block is seen from `born`, the version of its write, up to the version of the log item
+//   that replaced the block's, or of the change that no longer carried it over. A buffer may name a
+//   block longer than that, but no reader follows the stub: a reader below `born` or from that
+//   version on sees another item. A buffer or block is ripe when its interval ends at the horizon
+//   or below: the lower one of the released version and all read floors.
 //
 // Chains. All older buffers of a LID hang on its newest one by NodeHeader::older. Only the freer
-//   changes `older` of a published buffer, under its mutex, and only to skip what nobody needs; a
-//   reader that stands on what was skipped goes on from there, since it is freed later (stage 2).
-//   The last `older` of a chain may name the node this one was split from; it is a link with a
-//   generation, so it cannot dangle.
+//   changes `older` of a published buffer, under its mutex, and only to skip buffers that nobody
+//   needs; a reader that stands on a skipped buffer goes on from there, since it is freed later
+//   (stage 2). The last `older` of a chain may name the node this one was split from; it is a link
+//   with a generation, so it cannot dangle.
 //
 // Reclaiming by chain. The chains that wait are a set of LIDs, each once. A walk goes from the
 //   newest buffer to the oldest, unlinks the buffers that are ripe and unneeded, and marks those
@@ -39,25 +39,26 @@
 //   freer's once it is ripe: its version is released, so the writer that replaced it has finished.
 //
 //   Cost. A walk visits the chain's u unripe buffers, the r that became ripe, and one marked one.
-//   If it leaves unripe ones, the chain is next walked when all that it left are ripe: it has
-//   u <= r then, plus those that came meanwhile, each for the first time. So a buffer costs at most
-//   four visits, however long readers hold it back and however often they let go for a moment, and
-//   the chain has at most twice the buffers that readers hold back. Each run has a budget of visits
-//   of its own, which is more than four times the buffers that come in with it (upkeep.h): what
-//   waits shrinks. A snapshot that goes costs its chains one walk down to what it kept, past what
-//   is kept for younger ones; those that go before that walk has begun share it.
+//   If it leaves unripe buffers, the chain is next walked when all of those are ripe: u <= r then,
+//   plus the buffers that came meanwhile, each for the first time. So a buffer costs at most four
+//   visits, however long readers hold it back and however often they let go for a moment, and the
+//   chain has at most twice the buffers that readers hold back. Each run has a budget of visits of
+//   its own, which is more than four times the buffers that come in with it (upkeep.h), so the
+//   number of waiting buffers falls. A snapshot that goes costs its chains one walk down to the
+//   buffers kept for it, past those kept for younger ones; snapshots that go before that walk has
+//   begun share it.
 //
 // Budgets. A run walks at most `pieces_max` buffers of chains, judges as many blocks, walks as many
-//   nodes of detached subtrees and frees as many pieces; each is a queue and a budget of its own,
-//   so that none waits for another. The blocks of one node are not divided: a run may judge or free
-//   those of one node more.
+//   nodes of detached subtrees and frees as many pieces. Each kind has a queue and a budget of its
+//   own, so that none waits for another. The blocks of one node are not divided: a run may judge or
+//   free those of one node more.
 //
-// Detached subtrees (range_delete.h) are walked here: each node is locked for good, marked retired
+// Detached subtrees (range_delete.h) are walked here: each node is locked for ever, marked retired
 //   and waits from then on like any other that left. It takes its blocks along, unless a snapshot
-//   is older than its end, so what waits is an entry a node and not an entry a block; and the first
-//   nodes are freed before the next ones are walked. Until that is done, the nodes in them do
-//   not know that they are out of the tree, so detached() tells readers not to trust hints and
-//   sibling links.
+//   is older than its end, so there is an entry for each node and not for each block; and the first
+//   nodes are freed before the next ones are walked. Nodes that are not walked yet have no mark
+//   that they are out of the tree, so detached() says that hints and sibling links are not to be
+//   trusted.
 //
 // Statistics shows stalled readers: the pieces that they hold back are in stage 1 or 2. The lists
 // of pieces that wait are charged to the memory budget.

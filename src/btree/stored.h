@@ -1,8 +1,8 @@
 // stored.h: keys and values as nodes hold them.
 //
 // A key of up to key_inline_max() bytes, or a value of up to value_inline_max(), is stored whole.
-// Of a longer one the node holds a stub, and the rest lies in an arena allocation of its own, the
-// outside block:
+// For a longer key or value the node holds a stub, and the rest lies in an arena allocation of its
+// own, the outside block:
 //
 //   long key:    head, long_key_head_bytes() | size of the whole key u32 | ArenaAddress u64
 //   long value:                                size of the whole value u32 | ArenaAddress u64

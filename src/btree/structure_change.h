@@ -74,12 +74,12 @@ class StructureChange {
   // Makes a new buffer for a LID whose newest one, `old`, is locked. False: there is no memory.
   bool ReplaceByLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
                      const Fences& fences);
-  // As ReplaceByLeaf, by a leaf of `used` bytes that Layout::MergeLeaf has built elsewhere, such as
-  // on the thread's bench.
+  // Like ReplaceByLeaf, by a leaf of `used` bytes that Layout::MergeLeaf has built elsewhere, such
+  // as on the thread's bench.
   bool ReplaceByMerged(Link link, NodeHeader* old, const NodeHeader* merged, uint32_t used);
   bool ReplaceByInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
                       std::span<const InnerItem> items, const Fences& fences);
-  // As ReplaceByInner, with one child split: child number `child` becomes `left`, and behind it
+  // Like ReplaceByInner, with one child split: child number `child` becomes `left`, and behind it
   // come `separator` and `right`.
   bool InsertChild(Link link, NodeHeader* old, uint32_t child, Link left,
                    const StoredKey& separator, Link right);

@@ -8,7 +8,7 @@
 namespace skep {
 
 struct TreeStatistics {
-  // From the nodes: estimates if only some of them were looked at, and for chain_max a lower bound.
+  // Taken from the nodes: estimates if only some were looked at, and for chain_max a lower bound.
   uint64_t leaves = 0;
   uint64_t inner_nodes = 0;
   uint32_t height = 0;         // levels; 1: the root is a leaf
@@ -19,7 +19,7 @@ struct TreeStatistics {
   uint64_t chain_buffers = 0;  // older buffers
   uint64_t chain_max = 0;      // the most in one chain
 
-  // From counters.
+  // Taken from counters.
   uint64_t items = 0;             // live keys
   uint64_t executing = 0;         // batches that execute now
   Version unreleased = 0;         // versions drawn and not yet released

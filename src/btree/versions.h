@@ -24,8 +24,8 @@
 //         writers that finish together the one whose store comes second sees both idle. One that
 //         only raised its floor scans too before long: a batch does when it rests
 //         (batch_executor.h).
-//    Nobody waits: a writer that finishes early leaves the release to a later one. A thread that
-//    stalls between announcing and finishing holds back what is drawn after, and nothing else.
+//    No thread waits: a writer that finishes early leaves the release to a later one. A thread that
+//    stalls between announcing and finishing holds back the versions drawn after, and nothing else.
 //
 // P. Stopping the writers, for changes of ranges (range_delete.h). An exclusive writer takes the
 //    turn, makes phase_ odd, draws v, tells v in barrier_, then waits until every other floor is
@@ -51,8 +51,8 @@
 //         up, and a thread that waits for a lock looks at the phase.
 //
 // S. Reading at a version. A reader announces read_floor = released, then reads at rv = released
-//    again. The freer reads h = released, then every read_floor; it drops what was replaced at
-//    version e only if e <= h and e <= every floor.
+//    again. The freer reads h = released, then every read_floor; it drops a piece that was replaced
+//    at version e only if e <= h and e <= every floor.
 //    (S1) If the scan missed the announcement, rv was read after h, so rv >= h >= e: the reader
 //         sees the replacement. If it saw the floor f, e <= f <= rv.
 //
@@ -60,12 +60,13 @@
 //    advances the epoch from t to t + 1, and frees once every announced epoch is above t.
 //    (E1) A reader whose announcement the scan missed looks after the scan, hence after the unlink:
 //         its loads are seq_cst as is the unlinking store. These are of rows of the page table, of
-//         NodeHeader::older, and of words of leaves. What unlinks an outside block is the row of a
-//         leaf that does not name it any more; the word of a leaf whose log got an item that
-//         replaces the block's; or the mark of a leaf that has left the tree, for readers that come
-//         to it by a hint. A store to a word that unlinks nothing need not be seq_cst.
-//    (E2) What another thread has unlinked was unlinked before the scan too: the freer has it from
-//         that thread's state, which it took (acquire), or from a list under its own mutex.
+//         NodeHeader::older, and of words of leaves. An outside block is unlinked by the row of a
+//         leaf that does not name it any more; by the word of a leaf whose log got an item that
+//         replaces the block's; or by the mark of a leaf that has left the tree, for readers that
+//         come to it by a hint. A store to a word that unlinks nothing need not be seq_cst.
+//    (E2) Pieces that another thread has unlinked were unlinked before the scan too: the freer has
+//         them from that thread's state, which it took (acquire), or from a list under its own
+//         mutex.
 #pragma once
 
 #include <array>
@@ -217,7 +218,7 @@ class Versions {
     // Acquire: (P2).
     thread.write_floor.store(next_.load(std::memory_order_acquire), std::memory_order_release);
   }
-  // As Raise(), between two operations of a batch that writes, but not every time.
+  // Like Raise(), between two operations of a batch that writes, but not every time.
   void RaiseInTime(ThreadState& thread) {
     LetGo(thread);
     if (++thread.steps % kRaiseEvery == 0 || phase_.load(std::memory_order_seq_cst) % 2 != 0) {
@@ -245,12 +246,12 @@ class Versions {
     Raise(thread);
     ReadPhase(thread);
   }
-  // As BeginOperation, for a point operation: its batch raises the floor now and then.
+  // Like BeginOperation, for a point operation: its batch raises the floor now and then.
   void BeginPoint(ThreadState& thread) {
     RaiseInTime(thread);
     ReadPhase(thread);
   }
-  // As BeginOperation, for another try of the same operation.
+  // Like BeginOperation, for another try of the same operation.
   void BeginAgain(ThreadState& thread) {
     if (PhaseChanged(thread)) thread.held_up.store(true, std::memory_order_seq_cst);
     Raise(thread);
@@ -330,7 +331,7 @@ class Versions {
   void StopWriters(ThreadState& thread);
   void ResumeWriters(ThreadState& thread);
 
-  // By at most so many operations of a batch a release lags behind.
+  // A release lags behind by at most so many operations of a batch.
   static constexpr uint32_t kRaiseEvery = 8;
 
   ThreadStates& threads_;

@@ -137,7 +137,7 @@ class HeadLayout {
     uint32_t Seek(const Codec& codec, const Key& key, uint16_t head, bool* equal) const {
       return SeekFrom(codec, key, head, LowerBound(head), equal);
     }
-    // As Seek, if LowerBound(head) is known.
+    // Like Seek, if LowerBound(head) is known.
     template <class Key>
     uint32_t SeekFrom(const Codec& codec, const Key& key, uint16_t head, uint32_t lower_bound,
                       bool* equal) const;
@@ -214,8 +214,8 @@ class HeadLayout {
     void SeekFirst();
     void SeekLast();
     void SeekAtLeast(std::string_view key, KeyIs where = KeyIs::kAny);
-    // As SeekAtLeast, for a key of the leaf whose spot may be known. The cursor goes on for at most
-    // `items` items.
+    // Like SeekAtLeast, for a key of the leaf whose spot may be known. The cursor goes on for at
+    // most `items` items.
     void SeekAtLeast(std::string_view key, const LeafSpot& spot, uint32_t items);
     void SeekBelow(std::string_view key, KeyIs where = KeyIs::kAny);
     void Next();

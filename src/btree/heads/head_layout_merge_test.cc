@@ -166,8 +166,8 @@ class PlainLeaf {
 };
 
 // Goal: a merge builds, to the byte, what building the leaf's items with the edit builds, and a run
-// of gathered items what these items build; neither does anything if one item is not like the
-// others. Method: random leaves of alike keys, with logs up to the longest, against std::map.
+// of gathered items what these items build; neither does anything if one item differs in form.
+// Method: random leaves of alike keys, with logs up to the longest, against std::map.
 TEST(HeadLayoutMerge, AgreesWithBuilding) {
   const unsigned seed = std::random_device{}();
   for (unsigned round = 0; round < Rounds(2000u); ++round) {

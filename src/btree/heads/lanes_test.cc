@@ -23,9 +23,8 @@ uint32_t CountBelow(const std::array<uint16_t, kCount>& numbers, uint16_t bound)
       std::ranges::count_if(numbers, [&](uint16_t number) { return number < bound; }));
 }
 
-// Goal: numbers are counted as plain loops count them, at any alignment that numbers have in
-// memory. Method: each edge against each bound at each place alone; then random edges at all
-// places.
+// Goal: numbers are counted as plain loops count them, at any alignment of numbers in memory.
+// Method: each edge against each bound at each place alone; then random edges at all places.
 TEST(Lanes, CountAsPlainLoops) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -88,8 +88,8 @@ TEST(PaperLayout, SmallKeysHaveTwentyFourSegments) {
   EXPECT_LE(512 + longest + store.geometry().log_bytes_max, 1536);
 }
 
-// Goal: a search reads only header and shortcuts, the fences, one segment and the log: those 1.5
-// KB. Method: for each key a copy of the node in which only these lines have their bytes.
+// Goal: a search reads only header and shortcuts, the fences, one segment and the log: 1.5 KB.
+// Method: for each key a copy of the node in which only these lines have their bytes.
 TEST(PaperLayout, ASearchReadsAtMostOneAndAHalfKilobytes) {
   TestStore store({});
   TestNode node(store.codec());

@@ -43,7 +43,7 @@ class TestTree {
   BtreeEngine& engine() { return tree_; }
   Core& core() { return tree_.core(); }
   MemoryBudget& budget() { return budget_; }
-  // As BtreeEngine::Tree(), but for huge_bytes, which the system is slow to tell. Nothing else
+  // Like BtreeEngine::Tree(), but for huge_bytes, which the system is slow to tell. Nothing else
   // frees nodes meanwhile.
   TreeStatistics Statistics() {
     TreeStatistics tree = SurveyNodes(core(), {});
