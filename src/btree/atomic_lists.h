@@ -49,7 +49,7 @@ struct AtomicLists {
   // Lists of the requests.
   std::vector<std::pair<KeyState*, KeyState>> undo;  // states before the part changed them
   std::vector<uint32_t> wrote;                       // slots that changed something, ascending
-  std::vector<uint32_t> changed_by_batch;  // slots that require what the batch itself has changed
+  std::vector<uint32_t> changed_by_batch;  // slots whose condition fails by the batch's own writes
 
   // Lists of AtomicPoints.
   std::vector<NamedKey> named;
@@ -57,7 +57,7 @@ struct AtomicLists {
   std::vector<uint32_t> places;  // by slot: where its key is in `states`
 
   // Lists of AtomicCommit.
-  std::vector<LeafEdit> edits;                              // of one leaf
+  std::vector<LeafEdit> edits;                              // edits of one leaf
   std::vector<std::pair<NodeHeader*, uint32_t>> log_items;  // get the version when it is drawn
   std::vector<Found> replaced;          // items whose values' blocks are to be retired
   std::vector<std::string> separators;  // where leaves must be split first

@@ -427,7 +427,7 @@ void AtomicRanges<Layout>::PerformSample(uint32_t index) {
     if (!state.present && was_present) ++erased;
   }
   Sampler<Layout> sampler(core_, request(index).random, now_ms_);
-  // The counters may be a little late.
+  // The counters may lag a little behind the tree.
   const uint64_t before = std::max(core_.ItemCount(), erased);
   const uint64_t lot = sampler.Below(std::max<uint64_t>(1, before - erased + added.size()));
   if (lot < added.size()) {

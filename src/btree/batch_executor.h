@@ -45,7 +45,7 @@ class BatchExecutor {
 
  private:
   static constexpr Version kNewest = Reader<Layout>::kNewest;
-  // Requests between two rests of a batch.
+  // The number of requests between two rests of a batch.
   static constexpr uint32_t kRestEvery = 256;
   static_assert(kRestEvery % LookAhead<Layout>::kWindow == 0, "no window is looked at in vain");
 

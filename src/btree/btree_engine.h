@@ -30,7 +30,7 @@ class BtreeEngine : public Engine {
  public:
   static const EngineInfo kInfo;
 
-  // Null if the system has no memory for an empty tree.
+  // Returns null if the system has no memory for an empty tree.
   static std::unique_ptr<Engine> Make(const EngineOptions& options);
 
   const EngineTraits& traits() const final { return traits_; }

@@ -131,7 +131,7 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
   bool has_last_ = false;
   std::string lower_;  // lower fence of the leaf that is being filled
   const std::optional<std::string> upper_;
-  std::optional<StructureChange<Layout>> change_;  // of that leaf
+  std::optional<StructureChange<Layout>> change_;  // of the leaf that is being filled
   std::vector<typename Layout::LeafItem> items_;
   Scratch texts_;
   uint32_t bytes_ = 0;

@@ -139,7 +139,7 @@ concept ReadsNodes = requires(const Codec& codec, const NodeHeader* node, NodeHe
                               std::string_view* value, std::vector<OutsideBlock>* blocks,
                               uint64_t deadline_ms, bool gets_only, NodeWord word) {
   { L::FencesOf(codec, node) } -> std::same_as<Fences>;
-  // Whether the key lies between the fences.
+  // Whether the node covers the key: it lies between the fences.
   { L::Covers(codec, node, key) } -> std::same_as<bool>;
   // The cheap answer for most reads of the newest state. True: the key has this value and no
   // deadline. False: the caller has to ask Leaf::Find.

@@ -1,4 +1,4 @@
-// link.h: how nodes name each other.
+// link.h: the names of nodes, and links to them.
 #pragma once
 
 #include <cstdint>

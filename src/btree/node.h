@@ -52,8 +52,9 @@ struct NodeWord {
   static constexpr uint64_t kRetired = uint64_t{1} << 63;
   static constexpr uint64_t kReplaced = uint64_t{1} << 62;
   static constexpr uint64_t kDead = kRetired | kReplaced | kLocked;  // the word of freed memory
-  static constexpr uint64_t kKept = uint64_t{1} << 31;    // replaced; a snapshot needs it
-  static constexpr uint64_t kHollow = uint64_t{1} << 30;  // retired; only older buffers are needed
+  static constexpr uint64_t kKept = uint64_t{1} << 31;  // replaced; a snapshot needs it
+  // Retired; snapshots need only its older buffers.
+  static constexpr uint64_t kHollow = uint64_t{1} << 30;
   static NodeWord Of(uint32_t used, uint32_t sequence) {
     return {uint64_t{used} << 32 | uint64_t{sequence & 0x7fffffff} << 1};
   }
@@ -61,7 +62,7 @@ struct NodeWord {
   bool locked() const { return (bits & kLocked) != 0; }
   bool retired() const { return (bits & kRetired) != 0; }
   bool replaced() const { return (bits & kReplaced) != 0; }
-  // Nobody may change this buffer any more.
+  // Whether the buffer was replaced or its node has left the tree: nobody may change it any more.
   bool dead() const { return (bits & (kRetired | kReplaced)) != 0; }
   // The lower 16 bits are bytes; the meaning of those above is the layout's own.
   uint32_t used() const { return static_cast<uint32_t>(bits >> 32) & 0x3fffffff; }

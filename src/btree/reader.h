@@ -32,7 +32,7 @@
 
 namespace skep::btree {
 
-// A leaf as a reader found it.
+// A leaf in the state in which a reader found it.
 struct LeafPlace {
   Link link = {};
   NodeHeader* node = nullptr;  // the buffer that shows the reader's version
@@ -56,7 +56,7 @@ class Reader {
   LeafPlace FindLast(Version at) const;
   // The newest state of the leaf that a hint names, if the key belongs there.
   std::optional<LeafPlace> FromHint(Link hint, std::string_view key) const;
-  // The leaf that `link` leads to at the version, if `begin` is its lower fence (or, with
+  // The leaf that `link` leads to at the version, if `fence` is its lower fence (or, with
   // `is_upper`, its upper one).
   std::optional<LeafPlace> FromSibling(Link link, std::string_view fence, bool is_upper,
                                        Version at) const;

@@ -177,7 +177,7 @@ void Reclaimer::WalkChains() {
 
 void Reclaimer::BeginWalk(Link link, const Chain& chain) {
   const ArenaAddress head = table_.Find(link);
-  if (!head) return;  // the whole node is gone
+  if (!head) return;  // the whole node has been freed
   Spend(&left_.visits);
   ++visits_;
   NodeHeader* const node = Node(head);
@@ -227,7 +227,7 @@ bool Reclaimer::WalkBuffers() {
     Die({.kind = Retired::Kind::kUnlinked,
          .bytes = static_cast<uint32_t>(buffer->buffer_bytes()),
          .at = older.buffer()});
-    // seq_cst: (E1).
+    // seq_cst, for (E1) of versions.h.
     walk_.newer->older.store(buffer->older.load(std::memory_order_acquire),
                              std::memory_order_seq_cst);
   }
@@ -266,7 +266,7 @@ void Reclaimer::JudgeNode(NodeHeader* head) {
   if (!chain.has_left) {
     if (has_older || !HasMark(head, NodeWord::kHollow)) return;
     Die({.kind = Retired::Kind::kNode, .link = link});
-    return Unmark(head, NodeWord::kHollow);  // once
+    return Unmark(head, NodeWord::kHollow);  // so that this happens once only
   }
   const Version pin =
       snapshots_.PinIn(head->version.load(std::memory_order_relaxed), chain.left_at);

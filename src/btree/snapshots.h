@@ -41,7 +41,7 @@ struct SnapshotStatistics {
   uint64_t oldest_deadline_ms = 0;  // 0: none
 };
 
-// Thread-safe. The lists of what is kept are charged to the memory budget.
+// Thread-safe. The lists of kept pieces are charged to the memory budget.
 class Snapshots {
  public:
   explicit Snapshots(MemoryBudget& budget) : memory_(budget) {}

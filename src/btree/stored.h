@@ -35,13 +35,13 @@ inline constexpr size_t kStubBytes = 12;
 inline constexpr size_t kOutsideHeaderBytes = 8;
 inline constexpr uint32_t kDeadlineBytes = 7;  // of the metadata
 
-// A key as a node holds it: views into a node, or into a caller's buffer on its way to a node.
+// The stored form of a key: views into a node, or into a caller's buffer on its way to a node.
 struct StoredKey {
   std::string_view bytes;
   bool outside = false;  // `bytes` is head and stub
 };
 
-// A value as a node holds it.
+// The stored form of a value.
 struct StoredValue {
   std::string_view bytes;
   bool outside = false;       // after the metadata, `bytes` is a stub

@@ -325,7 +325,7 @@ void StructureChange<Layout>::Publish() {
   }
   for (const Append& append : lists_.appends) {
     const NodeWord before{append.word};
-    // (E1): seq_cst if the store may unlink a block.
+    // seq_cst if the store may unlink a block: (E1) of versions.h.
     append.node->word.store(NodeWord::Of(append.used, before.sequence() + 1).bits,
                             core_.has_blocks.load(std::memory_order_relaxed)
                                 ? std::memory_order_seq_cst

@@ -38,7 +38,7 @@ namespace skep::btree {
 enum class Attempt : uint8_t {
   kDone,
   kAgain,     // another thread changed something meanwhile; nothing was done
-  kNoMemory,  // nothing was done
+  kNoMemory,  // there was no memory; nothing was done
 };
 
 // Owner: one attempt of one operation, inside its epoch. The destructor undoes a change that was

@@ -24,13 +24,13 @@ struct TreeStatistics {
   uint64_t executing = 0;         // batches that execute now
   Version unreleased = 0;         // versions drawn and not yet released
   Version reader_behind = 0;      // versions released since the oldest read of a batch began
-  uint64_t snapshots = 0;         // live ones
+  uint64_t snapshots = 0;         // live snapshots
   Version snapshot_behind = 0;    // versions released since the oldest snapshot
   uint64_t reclaim_waiting = 0;   // pieces in stage 1 of reclaim.h
   uint64_t reclaim_kept = 0;      // pieces kept for snapshots
   uint64_t reclaim_dying = 0;     // pieces in stage 2
   uint64_t reclaim_detached = 0;  // detached subtrees still to be walked
-  Version reclaim_behind = 0;     // versions since the oldest waiting piece
+  Version reclaim_behind = 0;     // versions released since the oldest waiting piece
   uint64_t arena_allocated = 0;   // bytes in use
   uint64_t arena_held = 0;        // bytes taken from the system
   uint64_t table_held = 0;        // bytes of the page table

@@ -32,7 +32,7 @@ constexpr Shape kShapes[] = {
        return std::string(g.key_inline_max() - 6, 'k') + Digits(n);
      },
      [](const Geometry& g, uint32_t) -> size_t { return g.value_inline_max(); }},
-    // Separators do not fit into a node, and their heads are equal.
+    // Separators do not fit into a node, and the bytes of them that it holds are equal.
     {"LongAndAlike",
      [](const Geometry& g, uint32_t n) {
        return std::string(g.key_inline_max() + 200, 'k') + Digits(n);

@@ -108,7 +108,7 @@ bool Upkeep::MakeRoom(ThreadState& thread, uint64_t wanted) {
   }
   core_.versions.BeginWrites(thread);
   core_.versions.EnterEpoch(thread);
-  // Others may have freed something before this began to look.
+  // Other threads may have freed memory before this one began to look.
   const bool has_room =
       core_.budget.limit() != 0 && core_.budget.HasRoomFor(wanted + Arena::kSpanBytes);
   return has_room || freed.bytes() > 0;

@@ -10,7 +10,7 @@ class Upkeep {
  public:
   explicit Upkeep(Core& core) : core_(core) {}
 
-  // Releases every version that is finished. Cost: one load a thread.
+  // Releases every version that is finished. Cost: one load for each thread.
   void Release();
 
   // Reclaims a little, in proportion to what the batch has retired. The thread is out of its epoch.

@@ -82,7 +82,7 @@
 
 namespace skep::btree {
 
-// Something that left the tree at version `end`; reclaim.h.
+// A piece that left the tree at version `end`; reclaim.h.
 struct Retired {
   enum class Kind : uint8_t {
     kBuffer,     // a buffer in the chain of `link`, replaced at `end`; kept for a snapshot: at `at`
@@ -114,13 +114,13 @@ struct alignas(128) ThreadState {
   std::atomic<bool> held_up{false};  // by a stop of the writers (P4)
   // Written by the owner only.
   std::atomic<int64_t> items{0};      // keys added less keys deleted
-  std::atomic<int64_t> deadlines{0};  // the same of keys with a deadline
+  std::atomic<int64_t> deadlines{0};  // the same for keys with a deadline
 
   // Owner: the thread that took the state.
   Arena::Cache cache;
   std::vector<Retired> retired;
   const std::unique_ptr<Workspace> workspace;
-  uint64_t phase = 0;          // of protocol P, when the operation began
+  uint64_t phase = 0;          // of protocol P, at the beginning of the operation
   uint32_t steps = 0;          // counts the calls of RaiseInTime
   uint64_t epoch_entries = 0;  // how often the thread has entered an epoch
 
@@ -153,7 +153,7 @@ class ThreadStates {
   void ForEach(Visit visit) {
     const uint32_t end = end_.load(std::memory_order_seq_cst);
     for (uint32_t i = 0; i < end; ++i) {
-      // seq_cst: a state that the scan misses announced nothing yet (V1, S1, E1).
+      // seq_cst: a state that the scan misses has announced nothing yet (V1, S1, E1).
       if (ThreadState* const thread = threads_[i].load(std::memory_order_seq_cst)) visit(*thread);
     }
   }
@@ -215,7 +215,7 @@ class Versions {
   Version Draw() { return next_.fetch_add(1, std::memory_order_seq_cst); }
   // Raises the floor: all versions that the thread has drawn are finished.
   void Raise(ThreadState& thread) {
-    // Acquire: (P2).
+    // Acquire, for (P2).
     thread.write_floor.store(next_.load(std::memory_order_acquire), std::memory_order_release);
   }
   // Like Raise(), between two operations of a batch that writes, but not every time.

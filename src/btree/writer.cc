@@ -162,7 +162,7 @@ Attempt Writer<Layout>::Append(ThreadState& thread, const typename Layout::Leaf&
   core_.watches.Touch(edit.edit.key, made);
   storing.SetBorn(made);
   storing.Keep();
-  // (E1): seq_cst if the store unlinks a block.
+  // seq_cst if the store unlinks a block: (E1) of versions.h.
   const bool unlinks = edit.found->present && edit.found->value.outside;
   node->word.store(NodeWord::Of(end, NodeWord{word}.sequence() + 1).bits,
                    unlinks ? std::memory_order_seq_cst : std::memory_order_release);

@@ -153,7 +153,8 @@ TEST(HeadLayout, SamplesLieFurtherApartIfThereAreManyItems) {
   EXPECT_EQ(heads::SampleShift(1056, 32), 6);
 }
 
-// Counts at which the last segment is full or not, and samples lie 32, 64, 128 heads apart.
+// Counts at which the last segment is full or not, and at which samples lie 32, 64, 128 heads
+// apart.
 constexpr uint32_t kCounts[] = {0,    1,    2,    31,   32,   33,   63,   64,   65,
                                 255,  256,  257,  287,  288,  289,  319,  320,  321,
                                 544,  575,  576,  577,  640,  641,  1023, 1024, 1025,

@@ -101,7 +101,7 @@ inline uint32_t CountBelow8(const uint16_t* numbers, uint16_t bound) {
 inline void RanksAmong24(const uint16_t* numbers, uint32_t count, uint16_t* ranks) {
 #if defined(__SSE4_1__)
   const auto* const at = reinterpret_cast<const __m128i*>(numbers);
-  const auto load = [&](int i) {  // so that signed numbers compare as these do
+  const auto load = [&](int i) {  // flips the top bit, so that signed compares order these
     return _mm_xor_si128(_mm_loadu_si128(at + i), _mm_set1_epi16(INT16_MIN));
   };
   const __m128i lanes[3] = {load(0), load(1), load(2)};

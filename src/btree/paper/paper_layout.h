@@ -322,7 +322,7 @@ inline void PaperLayout::PrefetchLog(const NodeHeader* leaf, NodeWord word) {
   for (uint32_t at = leaf->log_begin; at < word.used(); at += 64) FetchLine(bytes + at);
 }
 
-// A walk calls these for each item.
+// Inline, since a walk calls these for each item.
 inline void PaperLayout::LeafCursor::StepForward() {
   for (TakeNext(); HasExpired(); TakeNext()) PassCurrent();
 }

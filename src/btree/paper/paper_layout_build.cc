@@ -63,8 +63,8 @@ class SegmentPlan {
   }
 
   uint32_t bytes_min_;
-  uint32_t room_;         // in the shortcut block
-  uint32_t entry_bytes_;  // of a key of average size, in the shortcut block
+  uint32_t room_;         // bytes left in the shortcut block
+  uint32_t entry_bytes_;  // bytes of a key of average size in the shortcut block
   uint32_t bytes_left_;   // bytes of the items to come
   uint32_t share_;
   uint32_t given_;   // bytes of the current segment's items

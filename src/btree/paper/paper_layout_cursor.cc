@@ -29,8 +29,8 @@ uint32_t PaperLayout::LeafCursor::RebuildOrder(uint16_t* order) const {
   return count;
 }
 
-// The versions of one key are neighbours in `order`, and each replaces the one before: the oldest
-// tells where the key belongs among the sorted items, the newest what it is now.
+// The versions of one key are neighbours in `order`, and each replaces the one before. The oldest
+// has the key's place among the sorted items, the newest its present state.
 void PaperLayout::LeafCursor::KeepNewest(const uint16_t* order, uint32_t count) {
   const NodeHeader* const node = leaf_->node_;
   LogEntry entry = {};

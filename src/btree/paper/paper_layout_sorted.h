@@ -47,7 +47,7 @@ class SortedPosition {
 
   // The offset of the item before; 0 if there is none.
   uint32_t PreviousOffset();
-  void Previous();  // to that item
+  void Previous();  // to the item before
 
  private:
   static constexpr uint32_t kBeforeMax = 64;
