@@ -62,7 +62,7 @@ void AtomicBatch<Layout>::BeginTry() {
   seen_ = 0;
 }
 
-// How many bytes the keys and values have that the last try was about to store.
+// The bytes of the keys and values that the last try was about to store.
 template <class Layout>
 uint64_t AtomicBatch<Layout>::BytesToStore() const {
   uint64_t bytes = 0;
@@ -72,7 +72,7 @@ uint64_t AtomicBatch<Layout>::BytesToStore() const {
   return bytes;
 }
 
-// Deletes may have left little in a leaf.
+// Joins leaves in which deletes may have left little.
 template <class Layout>
 void AtomicBatch<Layout>::BalanceErased() {
   const NodeHeader* seen = nullptr;
@@ -89,7 +89,7 @@ void AtomicBatch<Layout>::RefuseForMemory(uint32_t index) {
   out_.RefuseMemory(index, core_.budget);
 }
 
-// The leaf of the key is to be locked. Keys are added in ascending order.
+// Adds a key whose leaf is to be locked. Keys are added in ascending order.
 template <class Layout>
 void AtomicBatch<Layout>::AddKey(KeyState* state, bool writes) {
   lists_.keys.push_back(state);
@@ -112,7 +112,7 @@ Attempt AtomicBatch<Layout>::LockKeys(StructureChange<Layout>& change) {
   return Attempt::kDone;
 }
 
-// Locks the leaf of key `i`, waiting for it, if it is not the last one that was locked: that is the
+// Locks the leaf of key `i`, waiting for it, unless it is the last one that was locked: that is the
 // newest of its LID as long as it is held. False: the writers are being stopped.
 template <class Layout>
 bool AtomicBatch<Layout>::LockLeaf(StructureChange<Layout>& change, uint32_t i, LeafPlace* place) {
@@ -133,8 +133,8 @@ bool AtomicBatch<Layout>::LockLeaf(StructureChange<Layout>& change, uint32_t i, 
   return false;
 }
 
-// Before the first lock: those that have a turn at the leaf go first, unless this batch has stopped
-// them.
+// Called before the first lock: lets the writes go first that have a turn at the leaf, unless this
+// batch has stopped them.
 template <class Layout>
 void AtomicBatch<Layout>::AwaitTickets(const LeafPlace& leaf) {
   const Turnstile& turnstile = core_.turnstiles.Of(leaf.link.lid());
@@ -146,7 +146,7 @@ void AtomicBatch<Layout>::AwaitTickets(const LeafPlace& leaf) {
   }
 }
 
-// Notes in `state` what the leaf has of the key.
+// Notes in `state` the leaf's item of the key.
 template <class Layout>
 void AtomicBatch<Layout>::Look(const LeafPlace& place, KeyState* state) {
   const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
@@ -155,7 +155,7 @@ void AtomicBatch<Layout>::Look(const LeafPlace& place, KeyState* state) {
                                              : place.node->version.load(std::memory_order_relaxed));
 }
 
-// Notes what the batch sees of the key before it has changed anything: a value whose deadline has
+// Notes the value that the batch sees before it has changed anything: a value whose deadline has
 // passed is not there.
 template <class Layout>
 void AtomicBatch<Layout>::Reflect(KeyState* state) const {
@@ -165,7 +165,7 @@ void AtomicBatch<Layout>::Reflect(KeyState* state) const {
   state->present = !HasExpired(state->deadline_ms, now_ms_);
 }
 
-// All parts, in order. False: the first one is not applied, so nothing is.
+// Performs all parts, in order. False: the first one is not applied, so nothing is.
 template <class Layout>
 bool AtomicBatch<Layout>::PerformAll() {
   out_.ForgetEffects();
@@ -203,7 +203,7 @@ void AtomicBatch<Layout>::PerformSlot(uint32_t index) {
   PerformPoint(index);
 }
 
-// Stores or erases, in the copy.
+// Stores or erases a value in the copy.
 template <class Layout>
 void AtomicBatch<Layout>::SetState(KeyState& state, const PointEffect& effect) {
   if (undoes_) lists_.undo.emplace_back(&state, state);
@@ -250,7 +250,7 @@ void AtomicBatch<Layout>::RequireUnchanged(uint32_t index) {
   if (!seen) return;
   seen_ = std::max(seen_, seen->version);
   if (!seen->unchanged) return;
-  // An earlier part may have changed it; what it wrote gets its version later.
+  // An earlier part may have changed the key; its write gets the batch's version later.
   const KeyState* const state = Find(r.key);
   if (state == nullptr || !state->changed) return;
   out_.outcome(index).verdict = Verdict::kMismatch;
@@ -264,7 +264,7 @@ Attempt AtomicBatch<Layout>::Commit(StructureChange<Layout>& change) {
   return attempt;
 }
 
-// In the outcomes of what has written, or has seen what the batch wrote.
+// Sets the version in the outcomes of requests that have written, or that saw what the batch wrote.
 template <class Layout>
 void AtomicBatch<Layout>::TellVersion(Version version) {
   for (const uint32_t index : lists_.wrote) out_.outcome(index).version = version;

@@ -9,8 +9,8 @@
 //   refuse    if there is no memory, and the room that Upkeep makes is not enough: once more
 //             without the parts that store something; if that needs memory too, nothing is applied
 //
-// Parts. Each is judged and performed on what the parts before have left in the copy; one that
-// fails is taken back there. What is written in the end is what the copy has become.
+// Parts. Each part is judged and performed on the copy as the parts before have left it; the
+// changes of a part that fails are taken back there. The final state of the copy is written.
 //
 // Locks. A batch that holds a leaf's lock waits only for locks further right, and no thread that
 // holds a lock to the right waits for one to the left, so there is no deadlock. A batch that waits
@@ -20,15 +20,15 @@
 //
 // Why the tries end. A try is in vain because
 //   the writers were stopped     at most two stops for each operation (P4)
-//   leaves had to be split       they have the room that was wanted, unless others take it again:
-//                                no bound but chance. A batch yields after three tries
+//   leaves had to be split       the splits make the room that was wanted, unless others take it
+//                                again: no bound but chance. A batch yields after three tries
 //   there was no memory          Upkeep::kRoomsMax times, twice
-// and within a try a lock is tried for again if the leaf changed after it was found: no bound but
+// Within a try a lock is tried for again if the leaf changed after it was found: no bound but
 // chance; it yields after 64.
 //
-// A batch that stalls holds back the writes of the leaves it has locked, and what its epoch and its
-// write floor hold back (versions.h): the freeing of what was unlinked since it began, and the
-// release of versions that were drawn since.
+// A batch that stalls holds back the writes of the leaves it has locked, and all that its epoch and
+// its write floor hold back (versions.h): the freeing of pieces unlinked since it began, and the
+// release of versions drawn since.
 #pragma once
 
 #include <optional>
@@ -48,7 +48,7 @@
 
 namespace skep::btree {
 
-// The state that both kinds of atomic batch work with.
+// The state with which both kinds of atomic batch work.
 template <class Layout>
 struct AtomicContext {
   Core& core;
@@ -72,25 +72,25 @@ class AtomicBatch {
   AtomicBatch(const AtomicBatch&) = delete;
   AtomicBatch& operator=(const AtomicBatch&) = delete;
 
-  // Once. Returns the highest version it has seen or made. If the batch has more than kKeysKept
-  // requests, the lists give their memory back.
+  // Executes the batch. Called once. Returns the highest version it has seen or made. If the batch
+  // has more than kKeysKept requests, the lists give their memory back.
   Version Execute();
 
-  // For ExecuteParts.
+  // The visitor of ExecuteParts.
   void BeginPart(const Part& part);
   void Perform(uint32_t index);
   std::optional<uint32_t> FinishPart(const Part&) { return std::nullopt; }
   void TakeBack(const Part& part);
 
  protected:
-  // --- The kind's. ---
+  // --- Each kind has its own. ---
   virtual Attempt Try() = 0;
-  // What the batch sees of the key that a request names; of that of the request itself.
+  // The state of a key that a request names; OwnState: of the request's own key.
   virtual KeyState& StateOf(std::string_view key) = 0;
   virtual KeyState& OwnState(uint32_t index) = 0;
-  // The same if the batch has looked at the key; else null.
+  // The state of the key if the batch has looked at it; else null.
   virtual const KeyState* Find(std::string_view key) = 0;
-  // Fills in the outcome of a request, and makes of the copy what the request wants.
+  // Fills in the outcome of a request, and applies the request to the copy.
   virtual void PerformSlot(uint32_t index);
 
   const Request& request(uint32_t index) const { return batch_.requests()[index]; }
@@ -133,9 +133,9 @@ class AtomicBatch {
   const EngineTraits& traits_;
   Structure<Layout> structure_;
   AtomicCommit<Layout> commit_;
-  bool no_room_ = false;  // what stores something is refused, and with it its part
-  bool stored_ = false;   // the request that is being performed has stored something
-  bool undoes_ = false;   // the part that is being performed may be taken back, and others not
+  bool no_room_ = false;  // requests that store are refused, and with each its part
+  bool stored_ = false;   // the request that is performed now has stored something
+  bool undoes_ = false;   // the part that is performed now may be taken back while others are not
 };
 
 }  // namespace skep::btree

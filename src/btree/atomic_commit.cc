@@ -45,7 +45,7 @@ Attempt AtomicCommit<Layout>::Apply(StructureChange<Layout>& change) {
   return Attempt::kDone;
 }
 
-// Writes the version into the log items. Returns the first leaf whose own version is too far back
+// Writes the version into the log items. Returns the first leaf whose node version is too far back
 // for that, or null.
 template <class Layout>
 const NodeHeader* AtomicCommit<Layout>::SetVersions(Version version) {
@@ -57,14 +57,14 @@ const NodeHeader* AtomicCommit<Layout>::SetVersions(Version version) {
   return nullptr;
 }
 
-// False: no memory.
+// Prepares all leaves. False: no memory.
 template <class Layout>
 bool AtomicCommit<Layout>::PrepareAll(StructureChange<Layout>& change, Storing& storing) {
   return std::ranges::all_of(
       lists_.leaves, [&](const LockedLeaf& leaf) { return Prepare(change, leaf, storing); });
 }
 
-// Lists what is to be written of the leaf's keys. False: no memory.
+// Lists the changes of the leaf's keys. False: no memory.
 template <class Layout>
 bool AtomicCommit<Layout>::ListEdits(const LockedLeaf& leaf, Storing& storing) {
   lists_.edits.clear();
@@ -85,7 +85,7 @@ bool AtomicCommit<Layout>::ListEdits(const LockedLeaf& leaf, Storing& storing) {
 }
 
 // Writes the leaf's changes where nobody sees them yet: behind its log, or into a new buffer. If
-// neither has room, notes where it must be split. False: no memory.
+// neither has room, notes where the leaf must be split. False: no memory.
 template <class Layout>
 bool AtomicCommit<Layout>::Prepare(StructureChange<Layout>& change, const LockedLeaf& leaf,
                                    Storing& storing) {
@@ -94,7 +94,7 @@ bool AtomicCommit<Layout>::Prepare(StructureChange<Layout>& change, const Locked
   NodeHeader* const node = leaf.place.node;
   const auto erased =
       static_cast<uint32_t>(std::ranges::count(lists_.edits, true, &LeafEdit::erase));
-  // As in Writer: a merge lets go of a sorted block that is mostly gone.
+  // As in Writer: a merge drops a sorted block that is mostly deleted.
   const bool is_sparse =
       erased > 0 &&
       IsSparse(
@@ -104,7 +104,7 @@ bool AtomicCommit<Layout>::Prepare(StructureChange<Layout>& change, const Locked
   return Merge(change, leaf);
 }
 
-// False: no memory.
+// Merges the changes and the leaf into a new buffer. False: no memory.
 template <class Layout>
 bool AtomicCommit<Layout>::Merge(StructureChange<Layout>& change, const LockedLeaf& leaf) {
   NodeHeader* const node = leaf.place.node;
@@ -131,7 +131,7 @@ bool AtomicCommit<Layout>::Merge(StructureChange<Layout>& change, const LockedLe
   return !lists_.separators.empty() || change.ReplaceByLeaf(leaf.place.link, node, items, fences);
 }
 
-// Cuts what a leaf is to hold into pieces that fit, with room to grow.
+// Cuts the items of a leaf into pieces that fit into leaves with room to grow, and notes where.
 template <class Layout>
 void AtomicCommit<Layout>::NoteSeparators(std::span<const LeafItem> items) {
   const Geometry& g = core_.codec.geometry;
@@ -151,7 +151,7 @@ void AtomicCommit<Layout>::NoteSeparators(std::span<const LeafItem> items) {
 }
 
 // Splits the leaves where they will be full. Nothing is locked now, so others may have split them,
-// too; then the batch finds out when it begins again.
+// too; then the batch finds that out when it begins again.
 template <class Layout>
 Attempt AtomicCommit<Layout>::SplitAll() {
   for (const std::string& separator : lists_.separators) {
@@ -164,7 +164,7 @@ Attempt AtomicCommit<Layout>::SplitAll() {
   return Attempt::kAgain;
 }
 
-// False: there is no room for all of them.
+// Appends the changes to the leaf's log. False: there is no room for all of them.
 template <class Layout>
 bool AtomicCommit<Layout>::AppendAll(StructureChange<Layout>& change, const LockedLeaf& leaf) {
   NodeHeader* const node = leaf.place.node;
@@ -179,7 +179,7 @@ bool AtomicCommit<Layout>::AppendAll(StructureChange<Layout>& change, const Lock
   const Found* found = first_found_;
   for (const LeafEdit& edit : lists_.edits) {
     if (found == nullptr) {
-      // Among those written just now, too.
+      // Looks among the items written just now, too.
       later = typename Layout::Leaf(core_.codec, node, used).Find(edit.key);
       found = &later;
     }
@@ -194,7 +194,7 @@ bool AtomicCommit<Layout>::AppendAll(StructureChange<Layout>& change, const Lock
   return true;
 }
 
-// What the batch has added to the number of keys, and of those with a deadline.
+// Adds the batch's changes to the numbers of keys, and of keys with a deadline.
 template <class Layout>
 void AtomicCommit<Layout>::CountItems() {
   int64_t items = 0;

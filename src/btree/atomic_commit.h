@@ -1,18 +1,18 @@
-// atomic_commit.h: how an atomic batch whose leaves are locked, and whose requests are performed,
-// takes effect.
+// atomic_commit.h: how an atomic batch takes effect once its leaves are locked and its requests
+// performed.
 //
-//   prepare   what each leaf gets is written where nobody sees it: behind its log, or into a new
-//             buffer if the log has no room
-//   split     if that does not fit into one leaf, everything is undone, and leaves are split into
-//             as many as will be needed (structure.h: that changes no data); the batch begins again
+//   prepare   the changes of each leaf are written where nobody sees them: behind its log, or into
+//             a new buffer if the log has no room
+//   split     if they do not fit into one leaf, everything is undone, and leaves are split into as
+//             many as will be needed (structure.h: that changes no data); the batch begins again
 //   draw      one version, under the locks
 //   publish   the version is written into every item, and the leaves are unlocked
 //
-// All that needs memory is made before the version is drawn, so at that moment nothing can fail.
+// All memory is taken before the version is drawn, so from that moment on nothing can fail.
 //
-// It waits for nobody. It asks its caller to begin again (kAgain) after it has split leaves or
-// merged one whose version is too far back, and if the writers were stopped since the operation
-// began. Each time it has made the room that was wanted; others may take it again.
+// A commit waits for no thread. It asks its caller to begin again (kAgain) after it has split
+// leaves or merged one whose version is too far back, and if the writers were stopped since the
+// operation began. Each time it has made the room that was wanted; other writers may take it again.
 #pragma once
 
 #include <span>
@@ -31,7 +31,7 @@ class AtomicCommit {
   AtomicCommit(Core& core, ThreadState& thread, Structure<Layout>& structure, AtomicLists& lists)
       : core_(core), thread_(thread), structure_(structure), lists_(lists) {}
 
-  // Writes what has changed of lists.keys, whose leaves `change` has locked. Not kDone: nothing was
+  // Writes the changes of lists.keys, whose leaves `change` has locked. Not kDone: nothing was
   // written and no lock is held. kNoMemory only if something is to be stored.
   Attempt Apply(StructureChange<Layout>& change);
 
@@ -50,7 +50,7 @@ class AtomicCommit {
   ThreadState& thread_;
   Structure<Layout>& structure_;
   AtomicLists& lists_;
-  const Found* first_found_ = nullptr;  // of the first of lists_.edits
+  const Found* first_found_ = nullptr;  // result of Find for the first of lists_.edits
   Arena::Limit limit_ = Arena::Limit::kObey;
 };
 

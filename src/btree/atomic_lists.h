@@ -1,4 +1,4 @@
-// atomic_lists.h: what an atomic batch notes while it is executed.
+// atomic_lists.h: the lists of an atomic batch while it is executed.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace skep::btree {
 
-// A key as the batch sees it: what the tree has of it, and what the batch has made of that.
+// A key as the batch sees it: the tree's item of it, and its state after the batch's own changes.
 struct KeyState {
   std::string_view key;  // lives as long as the batch
-  Found found;           // in the tree, maybe expired; its views live as long as the epoch
-  bool present = false;  // now
+  Found found;           // the tree's item, maybe expired; its views live as long as the epoch
+  bool present = false;  // now, after the changes so far
   std::string_view value;
   uint64_t deadline_ms = 0;
   bool changed = false;
 };
 
-// A leaf that is locked, and the numbers of the locked keys that lie in it.
+// A locked leaf, and the numbers in `keys` of the keys that lie in it.
 struct LockedLeaf {
   LeafPlace place;
   uint32_t begin, end;
@@ -34,33 +34,33 @@ struct LockedLeaf {
 struct NamedKey {
   std::string_view key;
   uint32_t slot;
-  bool is_other;  // what a move moves to
+  bool is_other;  // the target of a move
   bool writes;
 };
 
-// The lists of one batch, which leave their memory to the next one. Owner: one execution.
+// The lists of one batch; the next one uses their memory again. Owner: one execution.
 struct AtomicLists {
   // The keys whose leaves are to be locked, ascending, each once; a request for each, by which
-  // LookAhead finds its leaf; and their leaves, as far as they are locked.
+  // LookAhead finds its leaf; and those of the leaves that are locked.
   std::vector<KeyState*> keys;
   std::vector<Request> probes;
   std::vector<LockedLeaf> leaves;
 
-  // Of the requests.
-  std::vector<std::pair<KeyState*, KeyState>> undo;  // what the part has changed, before that
+  // Lists of the requests.
+  std::vector<std::pair<KeyState*, KeyState>> undo;  // states before the part changed them
   std::vector<uint32_t> wrote;                       // slots that changed something, ascending
-  std::vector<uint32_t> changed_by_batch;  // slots that require what the batch itself has changed
+  std::vector<uint32_t> changed_by_batch;  // slots whose condition fails by the batch's own writes
 
-  // AtomicPoints.
+  // Lists of AtomicPoints.
   std::vector<NamedKey> named;
-  std::vector<KeyState> states;  // of all keys that are named, ascending
+  std::vector<KeyState> states;  // of all keys that requests name, ascending
   std::vector<uint32_t> places;  // by slot: where its key is in `states`
 
-  // AtomicCommit.
-  std::vector<LeafEdit> edits;                              // of one leaf
-  std::vector<std::pair<NodeHeader*, uint32_t>> log_items;  // to be given the version
-  std::vector<Found> replaced;                              // values whose blocks have to go
-  std::vector<std::string> separators;                      // where leaves must be split first
+  // Lists of AtomicCommit.
+  std::vector<LeafEdit> edits;                              // edits of one leaf
+  std::vector<std::pair<NodeHeader*, uint32_t>> log_items;  // get the version when it is drawn
+  std::vector<Found> replaced;          // items whose values' blocks are to be retired
+  std::vector<std::string> separators;  // where leaves must be split first
 };
 
 }  // namespace skep::btree

@@ -17,12 +17,12 @@ Attempt AtomicPoints<Layout>::Try() {
   if (const Attempt a = this->LockKeys(change); a != Attempt::kDone) return a;
   now_ms_ = core_.now.Advance(batch_.now_ms());
   for (KeyState& state : lists_.states) this->Reflect(&state);
-  // Where nothing is written `change` lets go.
+  // If nothing is written the destructor of `change` unlocks.
   if (!this->PerformAll() || lists_.wrote.empty()) return Attempt::kDone;
   return this->Commit(change);
 }
 
-// The keys that the requests name, ascending.
+// Lists the keys that the requests name, ascending.
 template <class Layout>
 void AtomicPoints<Layout>::ListNamed() {
   auto& named = lists_.named;
@@ -38,12 +38,12 @@ void AtomicPoints<Layout>::ListNamed() {
       named, [](const NamedKey& a, const NamedKey& b) { return CompareBytes(a.key, b.key) < 0; });
 }
 
-// A state for each of the keys; all are to be locked.
+// Makes a state for each of the keys, all of which are to be locked.
 template <class Layout>
 void AtomicPoints<Layout>::ListStates() {
   auto& states = lists_.states;
   states.clear();
-  states.reserve(lists_.named.size());  // they stay where they are
+  states.reserve(lists_.named.size());  // reserved, so that pointers to states stay valid
   lists_.places.resize(batch_.size());
   for (const NamedKey& named : lists_.named) {
     if (states.empty() || CompareBytes(states.back().key, named.key) != 0) {
@@ -56,7 +56,7 @@ void AtomicPoints<Layout>::ListStates() {
   }
 }
 
-// All keys that a request names have one.
+// Every key that a request names has a state.
 template <class Layout>
 KeyState& AtomicPoints<Layout>::StateOf(std::string_view key) {
   return *std::ranges::partition_point(

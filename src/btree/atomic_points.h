@@ -1,24 +1,24 @@
-// atomic_points.h: atomic batches of points, so that all keys are known beforehand.
+// atomic_points.h: atomic batches of points, whose keys are all known beforehand.
 //
-// The leaves of all keys are locked, those that are only read too; then the requests are performed,
-// and what they have changed is written.
+// The leaves of all keys are locked, also of those that are only read; then the requests are
+// performed, and their changes are written.
 //
-// Paths. The keys go down in windows, in their order (look_ahead.h), those of a window after the
-// leaves of the one before are locked. That is only reading, and what it finds are places: one that
-// holds no longer is looked for from the root. A leaf that is locked as it was found is the newest
-// of its LID and stays so; so a place that holds and is the leaf locked last needs no other lock,
-// and no key between two of one leaf is of another one. Nothing is detached between the look and
-// the lock: an exclusive writer that detaches waits until this operation, begun before the look, is
-// over (P1).
+// Paths. The keys go down in windows, in their order (look_ahead.h), a window after the leaves of
+// the one before are locked. That is only reading, and a place it has found may go out of date:
+// then its key is looked for from the root. A leaf that is locked as it was found is the newest of
+// its LID and stays so; so a place that holds and is the leaf locked last needs no other lock, and
+// no key between two keys of one leaf belongs to another one. Nothing is detached between the look
+// and the lock: an exclusive writer that detaches waits until this operation, begun before the
+// look, is over (P1).
 //
 // Who waits for whom. A batch waits, holding nothing, for the writes that have a turn at its first
 // leaf; then for each of its leaves' locks, holding those to the left. A lock is held by a write of
 // one key, by a change of structure or by another atomic batch: none of them waits for anything but
-// locks further right, so the wait ends with their operations. For the batch wait those that want
-// to write into one of its leaves, and an exclusive writer, until the batch is done or has seen the
-// phase. A batch of points stops nobody, and readers wait for none of its locks.
+// locks further right, so the wait ends with their operations. Threads that want to write into one
+// of its leaves wait for the batch, and so does an exclusive writer, until the batch is done or has
+// seen the phase. A batch of points stops no writers, and readers wait for none of its locks.
 //
-// What bounds its tries: atomic_batch.h.
+// atomic_batch.h says what bounds its tries.
 //
 // Cost: sorting the keys. A batch allocates nothing if its thread has executed one of as many keys
 // before, up to kKeysKept, and no leaf is merged.

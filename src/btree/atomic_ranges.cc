@@ -16,7 +16,7 @@ namespace skep::btree {
 namespace {
 
 bool IsEverything(const Request& r) { return r.op == Op::kDeleteAll; }
-// The keys that such a request reads may be anywhere.
+// Whether the keys that such a request reads may be anywhere.
 bool MayBeAnywhere(const Request& r) {
   return r.op == Op::kSample || (r.op == Op::kScan && r.has(Request::kSeekFloor));
 }
@@ -39,10 +39,10 @@ Attempt AtomicRanges<Layout>::Try() {
   return stops_ ? TryAlone() : TryOnce();
 }
 
-// With all other writers stopped.
+// Tries with all other writers stopped.
 template <class Layout>
 Attempt AtomicRanges<Layout>::TryAlone() {
-  // Nobody has to wait for our epoch while we wait for our turn.
+  // Leaves the epoch, so that nothing waits for it while this thread waits for its turn.
   core_.versions.LeaveEpoch(thread_);
   Versions::Turn turn(core_.versions, thread_);
   core_.versions.EnterEpoch(thread_);
@@ -62,7 +62,7 @@ Attempt AtomicRanges<Layout>::TryOnce() {
   now_ms_ = core_.now.Advance(batch_.now_ms());
   const bool applied = this->PerformAll();
   if (stops_ != is_alone_) return Attempt::kAgain;
-  // Where nothing is written `change` lets go.
+  // If nothing is written the destructor of `change` unlocks.
   if (!applied || lists_.wrote.empty()) return Attempt::kDone;
   while (true) {
     ListChanged();
@@ -72,7 +72,7 @@ Attempt AtomicRanges<Layout>::TryOnce() {
       return a;
     }
     const Attempt a = this->Commit(change);
-    // If the others are still stopped, what was performed still holds.
+    // If the other writers are still stopped, the state that was performed still holds.
     if (a != Attempt::kAgain || !is_alone_) return a;
   }
 }
@@ -98,7 +98,7 @@ void AtomicRanges<Layout>::AddSpan(const Request& r, uint32_t slot) {
   span.unbounded = r.has(Request::kNoUpperBound);
   if (IsEverything(r)) span = {.is_point = false, .unbounded = true, .slot = slot};
   if (!span.unbounded && span.lo >= span.hi) return;
-  // One more, since it is looked for to tell that there is more.
+  // One key more than the limit, since the request looks for it to tell that there is more.
   if (r.op == Op::kRequireEmpty) {
     span.keys_max = 1;
   } else if (!IsEverything(r) && r.op != Op::kExpireRange && !r.has(Request::kReverse) &&
@@ -108,8 +108,8 @@ void AtomicRanges<Layout>::AddSpan(const Request& r, uint32_t slot) {
   spans_.push_back(span);
 }
 
-// From left to right: a span begins at the last leaf that is held, or within the run of leaves that
-// ends with it, or to the right of it.
+// Locks from left to right: a span begins at the last leaf that is held, or within the run of
+// leaves that ends with it, or to the right of it.
 template <class Layout>
 Attempt AtomicRanges<Layout>::LockSpans(StructureChange<Layout>& change) {
   ListSpans();
@@ -142,8 +142,8 @@ Attempt AtomicRanges<Layout>::LockSpan(StructureChange<Layout>& change, const Sp
   }
 }
 
-// Locks the leaf of the key, waiting for it. False: the writers are being stopped, or it would be
-// too many.
+// Locks the leaf of the key, waiting for it. False: the writers are being stopped, or there would
+// be too many leaves.
 template <class Layout>
 bool AtomicRanges<Layout>::HoldLeaf(StructureChange<Layout>& change, std::string_view key) {
   if (held_.size() == kLeavesHeldMax) {
@@ -163,7 +163,7 @@ bool AtomicRanges<Layout>::HoldLeaf(StructureChange<Layout>& change, std::string
   return false;
 }
 
-// The items of the span that have not expired.
+// Counts the keys of the span in the leaf that have not expired.
 template <class Layout>
 uint64_t AtomicRanges<Layout>::CountKeys(const LeafPlace& leaf, const Span& span) const {
   const typename Layout::Leaf view(core_.codec, leaf.node, leaf.word.used(),
@@ -180,7 +180,7 @@ std::string AtomicRanges<Layout>::UpperOf(const LeafPlace& leaf) const {
   return std::string(core_.codec.Whole(Layout::FencesOf(core_.codec, leaf.node).upper, scratch));
 }
 
-// The first of the held leaves whose keys do not all lie below `key`.
+// The index of the first held leaf whose keys do not all lie below `key`.
 template <class Layout>
 size_t AtomicRanges<Layout>::SeekHeld(std::string_view key) const {
   const auto ends_below = [&](const LeafPlace& leaf) {
@@ -190,7 +190,7 @@ size_t AtomicRanges<Layout>::SeekHeld(std::string_view key) const {
   return static_cast<size_t>(std::ranges::partition_point(held_, ends_below) - held_.begin());
 }
 
-// The state of a key that lies in a span.
+// The held leaf of a key that lies in a span.
 template <class Layout>
 LeafPlace AtomicRanges<Layout>::HeldLeafOf(std::string_view key) const {
   const size_t at = SeekHeld(key);
@@ -198,7 +198,7 @@ LeafPlace AtomicRanges<Layout>::HeldLeafOf(std::string_view key) const {
   return held_[at];
 }
 
-// The keys that the batch has changed, to be locked.
+// Lists the keys that the batch has changed, whose leaves are to be locked.
 template <class Layout>
 void AtomicRanges<Layout>::ListChanged() {
   lists_.keys.clear();
@@ -208,7 +208,7 @@ void AtomicRanges<Layout>::ListChanged() {
   }
 }
 
-// As LockKeys: of keys whose leaves are held already.
+// Like LockKeys, for keys whose leaves are held already.
 template <class Layout>
 void AtomicRanges<Layout>::TakeHeldLeaves() {
   auto& leaves = lists_.leaves;
@@ -223,7 +223,7 @@ void AtomicRanges<Layout>::TakeHeldLeaves() {
   }
 }
 
-// The item that the batch sees under the key now.
+// The state of the key as the batch sees it now.
 template <class Layout>
 KeyState& AtomicRanges<Layout>::StateOf(std::string_view key) {
   const auto [at, is_new] = states_.try_emplace(key);
@@ -285,7 +285,7 @@ void AtomicRanges<Layout>::ForEach(uint32_t index, Visit visit) {
     goes_on = visit(item);
     return goes_on;
   });
-  // It reads what is not locked.
+  // The request reads keys that are not locked.
   if (goes_on) stops_ = true;
 }
 
@@ -366,7 +366,7 @@ void AtomicRanges<Layout>::PerformRange(uint32_t index) {
     outcome.more = true;
     outcome.value = out_.scratch().Copy(key);
   };
-  std::vector<std::string_view> keys;  // to be changed: the limit of kExpireRange is of these
+  std::vector<std::string_view> keys;  // the keys to change: the limit of kExpireRange counts these
   ForEach(index, [&](const Item& item) {
     if (count == most) {
       stop_before(item.key);
@@ -410,8 +410,8 @@ void AtomicRanges<Layout>::PerformScan(uint32_t index) {
   });
 }
 
-// One of the keys that the batch has put, in proportion to their number; else one of the tree's
-// that it has not deleted.
+// Draws one of the keys that the batch has put, in proportion to their number; else one of the
+// tree's keys that it has not deleted.
 template <class Layout>
 void AtomicRanges<Layout>::PerformSample(uint32_t index) {
   Outcome& outcome = out_.outcome(index);
@@ -427,7 +427,7 @@ void AtomicRanges<Layout>::PerformSample(uint32_t index) {
     if (!state.present && was_present) ++erased;
   }
   Sampler<Layout> sampler(core_, request(index).random, now_ms_);
-  // The counters may be a little late.
+  // The counters may lag a little behind the tree.
   const uint64_t before = std::max(core_.ItemCount(), erased);
   const uint64_t lot = sampler.Below(std::max<uint64_t>(1, before - erased + added.size()));
   if (lot < added.size()) {
@@ -443,7 +443,7 @@ void AtomicRanges<Layout>::PerformSample(uint32_t index) {
     out_.AddItem(index, state == states_.end() ? *item : Item{state->first, state->second.value});
     return;
   }
-  // The batch has deleted most of what there was: any key that is left.
+  // The batch has deleted most of the keys: takes any that is left.
   outcome.verdict = Verdict::kAbsent;
   ForEachForward({}, {}, true, [&](const Item& item) {
     outcome.verdict = Verdict::kDone;

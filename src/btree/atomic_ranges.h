@@ -1,28 +1,29 @@
 // atomic_ranges.h: atomic batches that name ranges, so any number of keys.
 //
-// Locks. The leaves of the ranges are locked in one sweep from left to right with those of the
-// points; of a range with a limit as many as hold so many keys, which is a cut. So a writer of
+// Locks. The leaves of the ranges and those of the points are locked in one sweep from left to
+// right; of a range with a limit only as many as hold that many keys, up to a cut. So a writer of
 // other leaves is not held up, and a condition on an empty range locks a leaf or two. The requests
-// are performed on a copy of what they touch, laid over the newest state: a range delete is one
-// delete for each key. What has changed is written, leaf by leaf.
+// are performed on a copy of the keys they touch, laid over the newest state: a range delete is one
+// delete for each key. The changes are written, leaf by leaf.
 //
 // Stopping. The other writers are stopped instead (protocol P of versions.h) if locks are not
 // enough: where the ranges span more than kLeavesHeldMax leaves; where a request goes on behind a
-// cut, since the batch itself has deleted what the cut had counted; and for samples and floors,
-// which may be anywhere. A batch that stops the writers once does so in all its further tries.
+// cut, since the batch itself has deleted keys that the cut had counted; and for samples and
+// floors, whose keys may be anywhere. A batch that stops the writers once does so in all its
+// further tries.
 //
-// Who waits for whom. Where it locks, as AtomicPoints. Where it stops the writers the batch waits,
-// out of its epoch and holding no lock, for other exclusive writers and for the operations that
-// their stops have held up (P4); then for the operations that are under way. For it wait those that
-// want to write into one of its leaves; or all writers, while it has stopped them: that grows with
-// the number of keys that the batch touches. Readers wait for neither.
+// Who waits for whom. With locks, as AtomicPoints. With the writers stopped, the batch waits, out
+// of its epoch and holding no lock, for other exclusive writers and for the operations that their
+// stops have held up (P4); then for the operations that are under way. Threads that want to write
+// into one of its leaves wait for the batch; or all writers do, while it has stopped them, for a
+// time that grows with the number of keys that the batch touches. Readers wait for neither.
 //
-// What bounds its tries: atomic_batch.h; and one try is in vain if it finds that locks are not
-// enough. With the writers stopped nobody takes the room again that a split has made. So the batch
-// writes again and again without performing anew and without letting the writers go, until it is
-// done: each time is in vain at most for the splits that it has made itself.
+// atomic_batch.h says what bounds its tries; one more is in vain if it finds that locks are not
+// enough. With the writers stopped no thread takes the room again that a split has made. So the
+// batch writes again and again without performing anew and without letting the writers go, until it
+// is done: each time is in vain at most for the splits that it has made itself.
 //
-// Cost: a map entry for each key that is named or deleted.
+// Cost: a map entry for each key that a request names or deletes.
 #pragma once
 
 #include <map>
@@ -56,9 +57,9 @@ class AtomicRanges final : public AtomicBatch<Layout> {
   using Base::seen_;
   using Base::thread_;
 
-  // Of the keys that the batch has looked at.
+  // The keys that the batch has looked at.
   using States = std::map<std::string_view, KeyState>;
-  // What must not change while the batch is performed: a key, or the first keys of a range.
+  // A key, or the first keys of a range, that must not change while the batch is performed.
   struct Span {
     std::string_view lo, hi;
     bool is_point = true;
@@ -66,7 +67,7 @@ class AtomicRanges final : public AtomicBatch<Layout> {
     uint64_t keys_max = UINT64_MAX;
     uint32_t slot = 0;
   };
-  // A range of which not all leaves are locked: those below `end` are.
+  // A range of whose leaves only those below `end` are locked.
   struct Cut {
     uint32_t slot;
     std::string end;
@@ -108,7 +109,7 @@ class AtomicRanges final : public AtomicBatch<Layout> {
   bool stops_;  // the next try stops the writers
   States states_;
   std::vector<Span> spans_;      // ascending
-  std::vector<LeafPlace> held_;  // the leaves of the spans that are locked, ascending
+  std::vector<LeafPlace> held_;  // the locked leaves of the spans, ascending
   std::vector<Cut> cuts_;
 };
 

@@ -18,8 +18,8 @@
 namespace skep::btree {
 namespace {
 
-constexpr size_t kRetiredMax = 64;        // pieces that a batch keeps to itself
-constexpr uint32_t kUnpausedItems = 256;  // of a scan: read without pausing writes
+constexpr size_t kRetiredMax = 64;        // retired pieces that a batch keeps to itself
+constexpr uint32_t kUnpausedItems = 256;  // of a scan; a longer one pauses the writes
 
 bool OnlyReads(const Batch& batch) {
   return std::ranges::none_of(batch.requests(), [](const Request& r) { return IsWrite(r.op); });
@@ -36,7 +36,7 @@ Version BatchExecutor<Layout>::Execute() {
     return 0;
   }
   now_ms_ = core_.now.Advance(batch_.now_ms());
-  // If it throws, what was announced ends with the thread state.
+  // If a request throws, all that was announced ends with the thread state.
   core_.versions.EnterEpoch(thread_);
   const Version ticket = DoBatch();
   core_.versions.LeaveEpoch(thread_);
@@ -73,7 +73,7 @@ Version BatchExecutor<Layout>::DoUnordered() {
   return ticket;
 }
 
-// Has something that is not read at a version.
+// Whether the batch has requests that are not read at a version.
 template <class Layout>
 bool BatchExecutor<Layout>::NeedsNewest() const {
   return std::ranges::any_of(batch_.requests(), [](const Request& r) {
@@ -81,7 +81,7 @@ bool BatchExecutor<Layout>::NeedsNewest() const {
   });
 }
 
-// Protocol S of versions.h.
+// Begins to read at a version, by protocol S of versions.h.
 template <class Layout>
 Version BatchExecutor<Layout>::BeginReading() {
   read_at_ = core_.versioning.BeginReading(thread_, core_.gate);
@@ -111,9 +111,10 @@ void BatchExecutor<Layout>::BeginWrites() {
   wrote_ = true;
 }
 
-// Between two requests of a long batch, which holds no pointers there. Leaving the epoch lets go of
-// what is to be freed. Raising the floor alone would not release what others have finished while a
-// write of this batch was not: they have looked, and nobody may come who looks again.
+// Rests between two requests of a long batch, which holds no pointers there. Leaving the epoch lets
+// pieces be freed. Raising the floor alone would not release the versions that others have finished
+// while a write of this batch was unfinished: they have scanned, and there may be no later writer
+// that scans again.
 template <class Layout>
 void BatchExecutor<Layout>::Rest() {
   core_.versions.LeaveEpoch(thread_);
@@ -123,8 +124,8 @@ void BatchExecutor<Layout>::Rest() {
   upkeep_.Release();
 }
 
-// The same of a batch that reads at one version. From its first rest on that version is pinned, so
-// that it holds back no more than what it sees (snapshots.h).
+// Rests in a batch that reads at one version. From its first rest on that version is pinned, so
+// that the batch holds back no more than what it sees (snapshots.h).
 template <class Layout>
 void BatchExecutor<Layout>::RestReading() {
   if (reads_) {
@@ -134,7 +135,7 @@ void BatchExecutor<Layout>::RestReading() {
   Rest();
 }
 
-// In the middle of a long batch: it holds no pointers between two of its requests.
+// Reclaims in the middle of a long batch, which holds no pointers between two of its requests.
 template <class Layout>
 void BatchExecutor<Layout>::Reclaim() {
   PauseWrites();
@@ -144,7 +145,7 @@ void BatchExecutor<Layout>::Reclaim() {
   core_.versions.EnterEpoch(thread_);
 }
 
-// Before something that takes its time: nobody has to wait for versions of ours.
+// Called before a request that takes long, so that no thread has to wait for this batch's versions.
 template <class Layout>
 void BatchExecutor<Layout>::PauseWrites() {
   if (!writes_) return;
@@ -153,8 +154,8 @@ void BatchExecutor<Layout>::PauseWrites() {
   writes_ = false;
 }
 
-// Waits for the writes that were under way, out of the epoch. Whoever deletes ranges has to do that
-// with the writers stopped or before.
+// Waits, out of the epoch, for the writes that were under way. A range delete has to wait for them
+// here or with the writers stopped.
 template <class Layout>
 void BatchExecutor<Layout>::AwaitReleased(Version version) {
   PauseWrites();
@@ -182,7 +183,7 @@ Version BatchExecutor<Layout>::DoAtSnapshot() {
   return snapshot.version;
 }
 
-// A batch that only reads, all at one version.
+// Executes a batch that only reads, all at one version.
 template <class Layout>
 void BatchExecutor<Layout>::DoReads(Version at) {
   if (batch_.kind() == Batch::Kind::kUnordered) {
@@ -216,14 +217,14 @@ void BatchExecutor<Layout>::Read(uint32_t i, Version at) {
   }
 }
 
-// The leaf of request `i` at a version.
+// Finds the leaf of request `i` at a version.
 template <class Layout>
 LeafPlace BatchExecutor<Layout>::LeafOf(uint32_t i, Version at) const {
   if (const auto place = look_ahead_.CurrentAt(i, at)) return *place;
   return reader_.Find(request(i).key, at);
 }
 
-// Reads a point at a version, or as it is now; a condition too.
+// Reads a point, or checks a condition, at a version or in the newest state.
 template <class Layout>
 Version BatchExecutor<Layout>::Get(uint32_t i, const LeafPlace& place, Version at) {
   const Request& r = request(i);
@@ -243,7 +244,7 @@ Version BatchExecutor<Layout>::Get(uint32_t i, const LeafPlace& place, Version a
   return seen;
 }
 
-// The same of a kGet, as it is now.
+// Like Get for a kGet, in the newest state.
 template <class Layout>
 inline Version BatchExecutor<Layout>::GetNewest(uint32_t i) {
   const Request& r = request(i);
@@ -273,7 +274,7 @@ void BatchExecutor<Layout>::DoRange(uint32_t i, Version at) {
   }
 }
 
-// One request of an unordered batch. What it has seen or made.
+// Executes one request of an unordered batch. Returns the version it has seen or made.
 template <class Layout>
 Version BatchExecutor<Layout>::DoSlot(uint32_t i) {
   const Request& r = request(i);
@@ -289,7 +290,7 @@ Version BatchExecutor<Layout>::DoSlot(uint32_t i) {
   }
   switch (r.op) {
     case Op::kGet:
-      // Who stops the writers does not wait for a batch of reads.
+      // A thread that stops the writers must not wait for a batch of reads.
       if (writes_) core_.versions.RaiseInTime(thread_);
       return GetNewest(i);
     case Op::kScan:
@@ -311,7 +312,7 @@ Version BatchExecutor<Layout>::DoSlot(uint32_t i) {
     case Op::kExpireRange:
       return ExpireRange(i);
     default:
-      // What a scan still holds back might be the room that a write needs.
+      // What a scan's floor still holds back might be the room that a write needs.
       EndReading();
       if (!writes_) BeginWrites();
       return writer_.Execute(thread_, r, &now_ms_, &look_ahead_, traits_, out_, i);
@@ -335,7 +336,7 @@ Version BatchExecutor<Layout>::DeleteRange(uint32_t i) {
   const bool all = r.op == Op::kDeleteAll;
   const std::string_view lo = all ? std::string_view() : r.key;
   const bool unbounded = all || r.has(Request::kNoUpperBound);
-  // All that was drawn before the delete began counts, the batch's own writes with it.
+  // Every write that was drawn before the delete began counts, the batch's own among them.
   AwaitReleased(core_.versions.last_drawn());
   const Version at = BeginReading();
   if (core_.versioning.reads_at_versions() &&
@@ -360,12 +361,12 @@ Version BatchExecutor<Layout>::DeleteRange(uint32_t i) {
   outcome.version = result.version;
   outcome.more = result.more;
   if (result.more) outcome.value = out_.scratch().Copy(result.bound);
-  // That a key is absent may be due to a write that is not released.
+  // A key may be absent because of a write that is not released.
   return result.version != 0 ? result.version : core_.Stamp(core_.versions.last_drawn());
 }
 
-// Each key by a write of its own. In steps, so that nobody waits for the nodes or versions of a
-// long range.
+// Expires each key by a write of its own, in steps, so that no thread waits for the nodes or
+// versions of a long range.
 template <class Layout>
 Version BatchExecutor<Layout>::ExpireRange(uint32_t i) {
   constexpr uint32_t kStep = 64;
@@ -402,7 +403,7 @@ Version BatchExecutor<Layout>::ExpireRange(uint32_t i) {
       writer_.Execute(thread_, one, &now_ms_, nullptr, traits_, out_, i);
       const Outcome& outcome = out_.outcome(i);
       if (outcome.verdict == Verdict::kRefused) {
-        // What is refused has changed nothing.
+        // A refused request has changed nothing.
         if (changed == 0) return core_.Stamp(core_.versions.last_drawn());
         stop_before();
         break;
@@ -417,7 +418,7 @@ Version BatchExecutor<Layout>::ExpireRange(uint32_t i) {
   } while (keys.size() == kStep && !result.more);
   result.integer = changed;
   out_.outcome(i) = result;
-  // That a key is absent may be due to a write that is not released.
+  // A key may be absent because of a write that is not released.
   return core_.Stamp(core_.versions.last_drawn());
 }
 

@@ -1,13 +1,13 @@
-// batch_executor.h: one batch from start to end.
+// batch_executor.h: executes one batch from start to end.
 //
-// It enters an epoch, announces what the batch reads or that it writes (versions.h), and leads each
-// request to what performs it: points to Reader and Writer, ranges to Ranges and RangeDelete, an
-// atomic batch that writes to AtomicPoints or AtomicRanges. An unordered batch is a sequence of
-// requests, each by itself; between two of them nothing is held but the epoch and the floors. A
-// long batch rests there after every kRestEvery requests, and within kExpireRange after every 64
-// keys: it lets go of its epoch and releases what is finished. A read over one range keeps its
-// epoch to its end, and a batch that reads all at one version keeps that. A batch at a snapshot
-// announces no version (snapshots.h).
+// The executor enters an epoch, announces what the batch reads or that it writes (versions.h), and
+// passes each request on: points to Reader and Writer, ranges to Ranges and RangeDelete, an atomic
+// batch that writes to AtomicPoints or AtomicRanges. An unordered batch is a sequence of requests,
+// each by itself; between two of them nothing is held but the epoch and the floors. A long batch
+// rests there after every kRestEvery requests, and within kExpireRange after every 64 keys: it
+// leaves its epoch and releases finished versions. A read over one range keeps its epoch to its
+// end, as does a batch that reads all at one version. A batch at a snapshot announces no version
+// (snapshots.h).
 #pragma once
 
 #include <cstdint>
@@ -38,14 +38,14 @@ class BatchExecutor {
         reader_(core),
         look_ahead_(core, thread) {}
 
-  // Fills in the outcomes, and returns the batch's ticket. Once.
+  // Fills in the outcomes, and returns the batch's ticket. Called once.
   Version Execute();
-  // Versions may have been drawn.
+  // Whether versions may have been drawn.
   bool wrote() const { return wrote_; }
 
  private:
   static constexpr Version kNewest = Reader<Layout>::kNewest;
-  // Requests between two rests of a batch.
+  // The number of requests between two rests of a batch.
   static constexpr uint32_t kRestEvery = 256;
   static_assert(kRestEvery % LookAhead<Layout>::kWindow == 0, "no window is looked at in vain");
 
@@ -89,11 +89,11 @@ class BatchExecutor {
   Writer<Layout> writer_;
   const Reader<Layout> reader_;
   LookAhead<Layout> look_ahead_;
-  bool writes_ = false;                // a write floor is announced
-  bool wrote_ = false;                 // or was
+  bool writes_ = false;                // a write floor is announced now
+  bool wrote_ = false;                 // a write floor was announced
   bool reads_ = false;                 // a read floor is announced
-  std::optional<Snapshots::Use> pin_;  // of read_at_, instead of a floor
-  Version read_at_ = 0;                // then: the version
+  std::optional<Snapshots::Use> pin_;  // pins read_at_, in place of a floor
+  Version read_at_ = 0;                // the version, if reads_ or pin_
 };
 
 }  // namespace skep::btree

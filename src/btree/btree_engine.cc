@@ -14,7 +14,7 @@ using btree::Core;
 
 namespace {
 
-// What Describe() looks at: about a millisecond's worth.
+// The bounds of Describe(): about a millisecond's worth.
 constexpr btree::SurveyBounds kDescribed{.rows_max = 2048, .buffers_max = 4096};
 
 template <class Layout>
@@ -47,7 +47,7 @@ BtreeEngine::BtreeEngine(const EngineOptions& options)
 }
 
 TreeStatistics BtreeEngine::Survey(const btree::SurveyBounds& bounds) const {
-  // A reader, so that nothing it looks at is freed.
+  // Reads as a reader does, so that nothing it looks at is freed.
   Core& core = this->core();
   btree::TakenThreadState thread(core.threads);
   core.versions.EnterEpoch(thread);
@@ -71,7 +71,7 @@ Result<SnapshotRef> BtreeEngine::OpenSnapshot(uint64_t now_ms) {
   return Pin(now_ms, now_ms + options_.snapshot_age_ms_max);
 }
 
-// Of no age limit: it takes as long as the tree is large.
+// The snapshot of an iterator has no age limit: an iteration takes as long as the tree is large.
 Result<std::unique_ptr<PairIterator>> BtreeEngine::OpenPairIterator(uint64_t now_ms) {
   const auto snapshot = Pin(now_ms, UINT64_MAX);
   if (!snapshot) return Fail(snapshot.error());

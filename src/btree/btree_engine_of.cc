@@ -52,8 +52,8 @@ Version BtreeEngineOf<Layout>::Execute(Batch& batch) {
   return core_.Stamp(ticket);
 }
 
-// watches.h: under the leaf's lock no write of the key takes effect, and who locks the leaf later
-// sees the watch.
+// As watches.h requires: while the leaf is locked no write of the key takes effect, and a thread
+// that locks the leaf later sees the watch.
 template <class Layout>
 std::optional<uint64_t> BtreeEngineOf<Layout>::AddWatch(std::string_view key, uint64_t now_ms) {
   const auto watch = core_.watches.Add(key);

@@ -1,7 +1,7 @@
-// btree_engine_of.h: the tree as an engine, of nodes of one layout.
+// btree_engine_of.h: the tree of one layout as an engine.
 //
-// BtreeEngine has what needs no layout. Here is the way of a batch (batch_executor.h) and of
-// whatever else looks into nodes.
+// BtreeEngine has everything that needs no layout. BtreeEngineOf executes batches
+// (batch_executor.h) and does all else that looks into nodes.
 #pragma once
 
 #include <memory>
@@ -18,11 +18,12 @@ namespace skep {
 
 namespace btree {
 
-// What the freer asks of nodes.
+// Tells the freer about the contents of nodes of this layout.
 template <class Layout>
 class ContentsOf final : public NodeContents {
  public:
-  // The core is made with its contents, and they need its codec and counters.
+  // Called after the constructor: the core is made with its contents, which need its codec and
+  // counters.
   void Bind(Core& core) { core_ = &core; }
 
   void Children(const NodeHeader* inner, std::vector<Link>* children) const override {
@@ -53,13 +54,13 @@ class BtreeEngineOf final : public BtreeEngine {
   explicit BtreeEngineOf(const EngineOptions& options);
   ~BtreeEngineOf() override;
 
-  // Makes the root, an empty leaf. False: no memory. Before anything else.
+  // Makes the root, an empty leaf. False: no memory. Called before anything else.
   bool CreateRoot();
 
   Version Execute(Batch& batch) override;
   bool Maintain(uint64_t now_ms) override;
   void Release() override { upkeep_.Release(); }
-  // Null, too, of a tree that has had more than a leaf.
+  // Null, too, for a tree that has had more than a leaf.
   std::unique_ptr<BulkLoad> OpenBulkLoad() override;
   const char* Verify() const override;
   btree::Core& core() const override { return core_; }

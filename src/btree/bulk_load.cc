@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t FillOf(uint32_t bytes) { return bytes / 10 * 9; }
 
-// The leaves become neighbours. Nobody else knows them.
+// Links two leaves as neighbours. No other thread knows them.
 void Join(Core& core, Link left, Link right) {
   core.Head(left)->right.store(right.bits, std::memory_order_relaxed);
   core.Head(right)->left.store(left.bits, std::memory_order_relaxed);
@@ -78,7 +78,7 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
     bytes_ = Layout::FixedBytes(g) + 2 * (field::kLengthBytes + g.key_inline_max());
   }
 
-  // What it takes of the leaf, at most.
+  // The most bytes that the pair takes of a leaf.
   uint32_t BytesOf(const Request& put) const {
     const Geometry& g = core_.codec.geometry;
     const size_t metadata = put.deadline_ms == 0 ? 0 : 1 + kDeadlineBytes;
@@ -87,7 +87,7 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
     return Layout::LeafItemBytes({}) + static_cast<uint32_t>(key + value);
   }
 
-  // As the leaf will hold it: by then `put` is gone.
+  // Stores the pair in the form that the leaf will hold, as `put` is gone when the leaf is built.
   bool Store(const Request& put, typename Layout::LeafItem* item) {
     Storing& storing = change_->storing();
     if (!storing.Key(put.key, &item->key) ||
@@ -101,7 +101,7 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
     return true;
   }
 
-  // The leaf is of the keys below `upper`; the next one begins there.
+  // Ends the leaf: it has the keys below `upper`, where the next one begins.
   Status EndLeaf(std::optional<std::string> upper) {
     typename Layout::Fences fences{.unbounded = !upper};
     if (!change_->storing().Key(lower_, &fences.lower) ||
@@ -111,7 +111,7 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
     core_.versions.BeginOperation(thread_);
     const Link link = change_->NewLeaf(items_, fences);
     if (!link) return owner_.NoMemory();
-    change_->Draw();  // nobody stops writers
+    change_->Draw();  // never refused: no other thread stops writers
     change_->Publish();
     thread_.AddItems(static_cast<int64_t>(items_.size()), deadlines_);
     if (!leaves_.empty()) Join(core_, leaves_.back().link, link);
@@ -127,11 +127,11 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
   TreeBulkLoad& owner_;
   Core& core_;
   ThreadState& thread_;
-  std::string last_;  // the key before; before the first one, the lowest there may be
+  std::string last_;  // the key before; at first the lower bound of the part
   bool has_last_ = false;
-  std::string lower_;  // fence of the leaf that is being filled
+  std::string lower_;  // lower fence of the leaf that is being filled
   const std::optional<std::string> upper_;
-  std::optional<StructureChange<Layout>> change_;  // of that leaf
+  std::optional<StructureChange<Layout>> change_;  // of the leaf that is being filled
   std::vector<typename Layout::LeafItem> items_;
   Scratch texts_;
   uint32_t bytes_ = 0;
@@ -145,7 +145,7 @@ std::unique_ptr<BulkLoad::Part> TreeBulkLoad<Layout>::Open(std::string_view lowe
   return std::make_unique<Part>(*this, lower, std::move(upper));
 }
 
-// How many of them an inner node takes; two at least, if there are two.
+// How many of the children fit into one inner node; at least two, if there are two.
 template <class Layout>
 size_t TreeBulkLoad<Layout>::CountFitting(std::span<const Child> children) const {
   const Geometry& g = core_.codec.geometry;
@@ -160,8 +160,8 @@ size_t TreeBulkLoad<Layout>::CountFitting(std::span<const Child> children) const
   return count;
 }
 
-// A node over the children; the keys of the last one end at `upper`. No link: no memory. In place
-// of `root`, if that is one.
+// Builds a node over the children, whose last one ends at `upper`; in place of `root`, if that is a
+// link. No link: no memory.
 template <class Layout>
 Link TreeBulkLoad<Layout>::BuildInner(ThreadState& thread, uint8_t level,
                                       std::span<const Child> children, const std::string* upper,

@@ -1,12 +1,13 @@
-// bulk_load.h: builds a tree from its leaves up, instead of putting one key after the other.
+// bulk_load.h: builds a tree from its leaves up, instead of inserting key by key.
 //
-// A part makes leaves of the pairs as they come, filled to nine tenths: a buffer is as long as its
-// items and its log, so what a leaf has free takes no memory, and some keys may come before it is
-// split. When all parts are there, their leaves become neighbours, and inner nodes are built over
+// A part makes leaves of the pairs as they come, filled to nine tenths, so that some keys may come
+// before a leaf is split; a buffer is as long as its items and its log, so the free tenth takes no
+// memory. When all parts are there, their leaves become neighbours, and inner nodes are built over
 // them, level by level; the last one replaces the empty root.
 //
 // Every node is published by a StructureChange of its own, with a version of its own, where no
-// search comes to it; that of the root shows them all. Nobody else uses the tree meanwhile.
+// search comes to it; the change of the root shows them all. No other thread uses the tree
+// meanwhile.
 #pragma once
 
 #include <memory>
@@ -27,7 +28,7 @@ namespace skep::btree {
 template <class Layout>
 class TreeBulkLoad final : public BulkLoad {
  public:
-  // The tree has no items, and its root is a leaf.
+  // Requires a tree without items, whose root is a leaf.
   TreeBulkLoad(Core& core, Upkeep& upkeep, const EngineTraits& traits)
       : core_(core), upkeep_(upkeep), traits_(traits) {}
 
@@ -38,7 +39,7 @@ class TreeBulkLoad final : public BulkLoad {
  private:
   class Part;
   struct Child {
-    std::string lower;  // its first possible key
+    std::string lower;  // the first key it may have
     Link link;
   };
   using Children = std::vector<Child>;
@@ -54,7 +55,7 @@ class TreeBulkLoad final : public BulkLoad {
   Upkeep& upkeep_;
   const EngineTraits& traits_;
   Mutex mutex_;
-  std::vector<Children> parts_;  // the leaves of those that are finished
+  std::vector<Children> parts_;  // the leaves of the finished parts
 };
 
 }  // namespace skep::btree

@@ -1,4 +1,4 @@
-// change_lists.h: what a change of nodes notes until it is published or undone.
+// change_lists.h: the lists of a StructureChange, until it is published or undone.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace skep::btree {
 struct ChangeLists {
   struct Locked {
     NodeHeader* node;
-    uint64_t word;  // before
+    uint64_t word;  // before the lock
   };
   struct Made {
     Link link;
     NodeHeader* node;
     ArenaAddress at;
     NodeHeader* replaces;  // null: a new LID
-    uint64_t left, right;  // leaves that replace one: its siblings when this was built
+    uint64_t left, right;  // of a replaced leaf, when the new one was built
   };
   struct Leaving {
     Link link;
@@ -34,7 +34,7 @@ struct ChangeLists {
     uint32_t used;
   };
 
-  // Of a change that has locked more nodes the memory is given back.
+  // If a change has locked more nodes than this the memory is given back.
   static constexpr size_t kLockedKept = 1024;
 
   void Clear() {
@@ -49,7 +49,7 @@ struct ChangeLists {
   std::vector<Made> made;
   std::vector<Leaving> leaving;
   std::vector<Append> appends;
-  std::vector<OutsideBlock> gone;  // what old nodes name and new ones do not
+  std::vector<OutsideBlock> gone;  // blocks that old nodes name and new ones do not
 };
 
 }  // namespace skep::btree

@@ -1,8 +1,8 @@
 // compare_bytes.h: the order of keys.
 //
-// Byte strings in the order of their unsigned bytes; a proper prefix comes first. As memcmp and
-// then the sizes, but without a call where the first 32 bytes decide: keys are short, and a search
-// in a node of the paper's layout compares some twenty of them.
+// Byte strings are ordered by their unsigned bytes; a proper prefix comes first. The result is that
+// of memcmp and then of the sizes, but without a call where the first 32 bytes decide: keys are
+// short, and a search in a node of the paper's layout compares some twenty of them.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace skep::btree {
 
 static_assert(std::endian::native == std::endian::little);
 
-// <0, 0, >0. Reads nothing outside the two strings.
+// Returns <0, 0 or >0. Reads nothing outside the two strings.
 inline int CompareBytes(std::string_view a, std::string_view b) {
   const auto load8 = [](const char* at) {
     uint64_t word;
@@ -40,7 +40,7 @@ inline int CompareBytes(std::string_view a, std::string_view b) {
       const int order = std::memcmp(a.data() + i, b.data() + i, common - i);
       return order != 0 ? order : order_of_sizes;
     }
-    // What is left, and some bytes before that are equal.
+    // The last 8 common bytes: those not compared yet, and some before them that are equal.
     const uint64_t x = load8(a.data() + common - 8);
     const uint64_t y = load8(b.data() + common - 8);
     return x != y ? order8(x, y) : order_of_sizes;

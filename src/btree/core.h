@@ -1,14 +1,14 @@
-// core.h: what the parts of one tree share. It knows no layout.
+// core.h: the parts of one tree, for any layout.
 //
 // The way down: the root keeps one LID for ever; page_table.h leads from LIDs to buffers. The
-// protocols: versions.h (who may see and free what), snapshots.h, reclaim.h, structure.h (how the
-// tree changes shape).
+// protocols: versions.h (which versions and buffers are still needed), snapshots.h, reclaim.h,
+// structure.h (how the tree changes shape).
 //
 // Node locks. The lock is a bit in the newest buffer of a node. It is taken by compare-and-swap of
-// the whole word, as it was read when the writer looked at the node, so it also tells that nothing
-// changed meanwhile. A holder of one lock may wait for others only to the right (keys above), or
-// upwards by trying and giving everything up on failure; so there is no deadlock. A buffer that was
-// replaced, or whose node left the tree, stays locked for ever.
+// the whole word, with the value from when the writer looked at the node, so success also means
+// that nothing has changed since. A holder of one lock may wait for others only to the right (keys
+// above), or upwards by trying and giving everything up on failure; so there is no deadlock. A
+// buffer that was replaced, or whose node left the tree, stays locked for ever.
 #pragma once
 
 #include <algorithm>
@@ -50,13 +50,14 @@ struct Core {
         reclaimer(arena, table, versions, snapshots, release_gate, contents, hook, budget,
                   front_bytes) {}
 
-  // The node in a buffer.
+  // The node that lies in a buffer.
   NodeHeader* Node(ArenaAddress buffer) const { return NodeIn(arena.At(buffer), front_bytes); }
-  // The newest buffer of a link that is known to be good.
+  // The newest buffer of the node that a valid link names.
   NodeHeader* Head(Link link) const { return Node(table.Load(link.lid()).buffer()); }
   void Sync(SyncPoint point) const { hook.Reach(point); }
-  // Keys that have a value, by what every thread has added and taken away; those with a deadline.
+  // The number of keys that have a value, from the counts of all threads.
   uint64_t ItemCount() const { return Sum(&ThreadState::items); }
+  // The number of keys that have a deadline.
   uint64_t DeadlineCount() const { return Sum(&ThreadState::deadlines); }
   uint64_t Sum(std::atomic<int64_t> ThreadState::* number) const {
     int64_t sum = 0;
@@ -69,7 +70,7 @@ struct Core {
 
   MemoryBudget& budget;
   const Versioning versioning;
-  const uint32_t front_bytes;  // of a buffer, before the node in it: the layout's kFrontBytes
+  const uint32_t front_bytes;  // bytes of a buffer before its node: the layout's kFrontBytes
   Arena arena;
   PageTable table;
   ThreadStates threads;
@@ -84,20 +85,21 @@ struct Core {
   Reclaimer reclaimer;
   SyncHook hook;  // set before the first operation
   ExpiryQueue expiry;
-  std::atomic<uint64_t> expired_keys{0};  // that were reclaimed
-  std::atomic<bool> has_blocks{false};    // an outside block was made: nodes may name some
+  std::atomic<uint64_t> expired_keys{0};  // expired keys whose items have left the tree
+  // Set once an outside block was made: nodes may name blocks.
+  std::atomic<bool> has_blocks{false};
   std::atomic<uint64_t> leaves{0};
   std::atomic<uint64_t> inner_nodes{0};
-  std::atomic<uint32_t> leaf_items_max{1};  // no leaf ever had more keys
+  std::atomic<uint32_t> leaf_items_max{1};  // at least the keys of any leaf that ever was
 };
 
-// Tries to lock what `word` was read from. On success the word in the node is `word` and the lock.
+// Locks the node if its word still is `word`; the word then is `word` with the lock bit.
 inline bool TryLock(NodeHeader* node, uint64_t word) {
   return (word & NodeWord::kLocked) == 0 &&
          node->word.compare_exchange_strong(word, word | NodeWord::kLocked,
                                             std::memory_order_seq_cst);
 }
-// Nothing was changed: the node is as it was before.
+// Unlocks a node that its holder has not changed, by restoring the word from before the lock.
 inline void UnlockUnchanged(NodeHeader* node, uint64_t word) {
   node->word.store(word, std::memory_order_release);
 }

@@ -11,7 +11,7 @@ namespace skep::btree {
 
 template <class Layout>
 bool Expirer<Layout>::Run(ThreadState& thread, uint64_t now_ms, uint64_t lag_ms) {
-  constexpr uint64_t kBehindMs = 250;  // for each leaf more in a piece
+  constexpr uint64_t kBehindMs = 250;  // a piece has a leaf more for each of these that it lags
   constexpr uint64_t kLeavesMax = 8;
   const uint64_t due_ms = now_ms - std::min(now_ms, lag_ms);
   if (!core_.expiry.IsDue(due_ms) && core_.expiry.is_whole()) return false;
@@ -60,7 +60,7 @@ void Expirer<Layout>::FindLost(ThreadState& thread) {
 template <class Layout>
 void Expirer<Layout>::Clean(ThreadState& thread, const ExpiryQueue::Entry& due, uint64_t now_ms) {
   const Lid leaf = due.leaf;
-  // Writers that are faster than we are merge the leaf, and so clean it themselves.
+  // Writers that are faster than this loop merge the leaf, and so clean it themselves.
   constexpr int kTries = 4;
   for (int i = 0; i < kTries; ++i) {
     core_.versions.BeginOperation(thread);
@@ -70,7 +70,7 @@ void Expirer<Layout>::Clean(ThreadState& thread, const ExpiryQueue::Entry& due, 
     // A leaf that has left the tree may name outside blocks that are gone.
     const NodeWord word{node->word.load(std::memory_order_seq_cst)};
     if (!node->is_leaf() || word.retired()) return;
-    // The LID may be out of the tree all the same: what the tree says counts.
+    // The LID may be out of the tree without that mark; the tree decides.
     Scratch scratch;
     const std::string_view lower =
         core_.codec.Whole(Layout::FencesOf(core_.codec, node).lower, scratch);
@@ -82,7 +82,7 @@ void Expirer<Layout>::Clean(ThreadState& thread, const ExpiryQueue::Entry& due, 
       return;
     }
     TryClean(thread, place, now_ms);
-    // Whether or not that was done: the leaf has no entry, so what it has become is looked at.
+    // Whether or not that was done, the leaf has no entry, so the loop looks at what it has become.
   }
   core_.expiry.Add(leaf, due.deadline_ms);
 }

@@ -1,14 +1,14 @@
 // expirer.h: reclaiming keys whose deadline has passed.
 //
-// Such keys are gone for every reader already; what is left to do is to free their memory. A leaf
-// whose turn it is (expiry_queue.h) is built anew without them, by a change like any other, at a
-// version of its own: snapshots that still see the keys keep the old buffer.
+// Readers do not see such keys any more; what is left to do is to free their memory. A leaf that is
+// due (expiry_queue.h) is built anew without them, by a change like any other, at a version of its
+// own: snapshots that still see the keys keep the old buffer.
 //
-// Nobody waits for it, and the processor is needed elsewhere, so it works in small pieces and in
-// one thread at a time, and begins some time after the deadline: a leaf whose keys expire one after
-// the other is cleaned once for many. The pieces grow if it falls behind.
+// No thread waits for that, and the processor is needed elsewhere, so the expirer works in small
+// pieces, in one thread at a time, and begins some time after the deadline: a leaf whose keys
+// expire one after the other is cleaned once for many. The pieces grow if it falls behind.
 //
-// Where the queue has lost an entry for want of memory, all leaves are looked at again, from left
+// If the queue has lost an entry for want of memory, all leaves are looked at again, from left
 // to right, a piece with each call.
 #pragma once
 
@@ -21,14 +21,14 @@
 
 namespace skep::btree {
 
-// The caller's thread is outside its epoch. Thread-safe.
+// Thread-safe. The calling thread is outside its epoch.
 template <class Layout>
 class Expirer {
  public:
   explicit Expirer(Core& core) : core_(core), structure_(core), reader_(core) {}
 
   // Cleans a leaf or a few whose deadline was `lag_ms` ago or more, the earliest first. Returns
-  // whether there are more; false also if another thread is at it. Throws std::bad_alloc. Cost:
+  // whether there are more; false also if another thread is cleaning. Throws std::bad_alloc. Cost:
   // some 10 us for each leaf.
   bool Run(ThreadState& thread, uint64_t now_ms, uint64_t lag_ms);
 
@@ -37,10 +37,10 @@ class Expirer {
   void Clean(ThreadState& thread, const ExpiryQueue::Entry& due, uint64_t now_ms);
   void TryClean(ThreadState& thread, const LeafPlace& place, uint64_t now_ms);
 
-  Mutex mutex_;  // held by who cleans; guards the next two
-  std::string look_from_
-      SKEP_GUARDED_BY(mutex_);  // where FindLost goes on; empty: at the first leaf
-  uint64_t look_for_ SKEP_GUARDED_BY(mutex_) = 0;  // so many were lost when it began there
+  Mutex mutex_;  // held while a thread cleans
+  // Where FindLost goes on; empty: at the first leaf.
+  std::string look_from_ SKEP_GUARDED_BY(mutex_);
+  uint64_t look_for_ SKEP_GUARDED_BY(mutex_) = 0;  // ExpiryQueue::lost() when FindLost began
   Core& core_;
   Structure<Layout> structure_;
   const Reader<Layout> reader_;

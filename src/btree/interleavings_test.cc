@@ -1,8 +1,8 @@
-// Fixed interleavings: one thread stands at a sync point (core.h) while others run.
+// Fixed interleavings: one thread stands at a sync point (sync_point.h) while others run.
 //
-// Every pair of a read and a change, and of two changes, at every sync point that either reaches.
-// What was executed is replayed in the order of versions (tree_test_history.h): a read at a version
-// must have seen exactly the state of that version, a write the one before its own.
+// Tested is every pair of a read and a change, and of two changes, at every sync point that either
+// reaches. All operations are replayed in the order of versions (tree_test_history.h): a read at a
+// version must have seen exactly the state of that version, a write the one before its own.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -51,10 +51,10 @@ constexpr TreeRead kReads[] = {
     {"CountInside", Batch::Kind::kUnordered, false, CountInside},
 };
 
-// Where everything takes ten times as long, a point is not looked at as often, and a change meets
-// only one in so many others, each time other ones; SKEP_TREE_TEST_ROUNDS=2 is for all of them.
-// ThreadSanitizer has little to find while threads wait for each other. The second layout meets
-// half as many there.
+// Under a sanitizer, where everything takes ten times as long, fewer visits of a point are tested,
+// and a change meets only one in so many others, each time other ones; SKEP_TREE_TEST_ROUNDS=2 is
+// for all of them. ThreadSanitizer has little to find while threads wait for each other, so the
+// second layout meets half as many there.
 #if defined(__SANITIZE_THREAD__)
 constexpr uint32_t kNthMax = 1;
 constexpr size_t kOneIn = 8;
@@ -66,7 +66,7 @@ constexpr uint32_t kNthMax = UINT32_MAX;
 constexpr size_t kOneIn = 1;
 #endif
 
-// Calls meet(other) for those of `others` that the change meets, until a test has failed.
+// Calls meet(other) for those of `others` that the change is to meet, until a test has failed.
 template <typename Others, typename Meet>
 void ForEachMet(const Others& others, const TreeChange& change, Meet meet) {
   const bool is_second = LayoutOfTest::current() == NodeLayout::kPaper;
@@ -80,8 +80,8 @@ void ForEachMet(const Others& others, const TreeChange& change, Meet meet) {
   }
 }
 
-// Calls stop_at(point, nth) for each point, for the first, second, fourth time and so on that it is
-// reached, until the answer is that it is not reached so often. How often it was.
+// Calls stop_at(point, nth) for each point, for its first, second, fourth visit and so on, until
+// the answer is that there are not so many visits. Returns how many there were.
 template <typename StopAt>
 uint32_t AtEach(std::span<const SyncPoint> points, uint32_t nth_max, StopAt stop_at) {
   uint32_t stops = 0;
@@ -101,13 +101,13 @@ Hint HintOfMiddle(TestTree& tree) {
   return tree.Do({.op = Op::kGet, .flags = Request::kWantHint, .key = key}).hint;
 }
 
-// A batch of a thread of its own.
+// Executes a batch in a thread of its own.
 class Performer {
  public:
   Performer(TestTree& tree, Batch batch) : tree_(tree), batch_(std::move(batch)) {}
 
   void Start() { StartTo(SyncPoint::kReaderAtRoot, 0); }
-  // False: it has come to its end.
+  // False: the batch has come to its end.
   bool StartAndStop(SyncPoint point, uint32_t nth) {
     StartTo(point, nth);
     return actor_->WaitUntilStopped();
@@ -131,7 +131,7 @@ class Performer {
   std::optional<Actor> actor_;
 };
 
-// Runs every read, here and now.
+// Executes every read in the calling thread.
 void ReadAll(Scene& scene) {
   const SnapshotRef snapshot = scene.tree().OpenSnapshot();
   const Hint hint = HintOfMiddle(scene.tree());
@@ -146,7 +146,7 @@ void ReadAll(Scene& scene) {
 
 class Interleavings : public OnEachLayoutWith<TreeChange> {
  protected:
-  // False: the read does not come to the point so often.
+  // False: the read does not visit the point so often.
   static bool StopRead(const TreeRead& read, SyncPoint point, uint32_t nth) {
     Scene scene(GetCase());
     SnapshotRef snapshot;
@@ -172,7 +172,7 @@ class Interleavings : public OnEachLayoutWith<TreeChange> {
     return stopped;
   }
 
-  // Calls meanwhile(scene, others) while the change stands at each of its points. The others are
+  // Calls meanwhile(scene, others) while the change stands at each of its points. `others` are
   // threads that may have to wait for the change; they are finished after it.
   template <typename Meanwhile>
   static void StopChange(Meanwhile meanwhile) {
@@ -190,8 +190,9 @@ class Interleavings : public OnEachLayoutWith<TreeChange> {
     EXPECT_GT(stops, 2u);
   }
 
-  // A reader begins after the freer has unlinked what the change replaced, and is stopped while
-  // that is freed and its memory taken again. False: it does not come to the point so often.
+  // A reader begins after the freer has unlinked the buffers that the change replaced, and is
+  // stopped while they are freed and their memory is allocated again. False: the reader does not
+  // visit the point so often.
   static bool StopFreerAndRead(const TreeRead& read, SyncPoint point, uint32_t nth) {
     Scene scene(GetCase());
     Batch batch(read.kind);
@@ -228,7 +229,7 @@ class Interleavings : public OnEachLayoutWith<TreeChange> {
 
  private:
   static constexpr SyncPoint kWriterPoints[] = {
-      SyncPoint::kReaderAtChild,  // on its way down
+      SyncPoint::kReaderAtChild,  // on the way down
       SyncPoint::kWriterFoundLeaf, SyncPoint::kWriterAppended, SyncPoint::kWriterDrew,
       SyncPoint::kWriterPublished, SyncPoint::kMergeBuilt,     SyncPoint::kMergeMapped,
       SyncPoint::kStructureLocked, SyncPoint::kStructureBuilt, SyncPoint::kStructureMapped,
@@ -236,10 +237,10 @@ class Interleavings : public OnEachLayoutWith<TreeChange> {
   };
 };
 
-// Goal: whatever happens between two steps of a read, it sees one state: of its version, or, a
-// point read of the newest state, one between its beginning and its end.
-// Method: the read is stopped; the change happens, what it frees is freed as far as a reader lets
-// it, and the memory is taken again (freed memory is poisoned under AddressSanitizer).
+// Goal: whatever happens between two steps of a read, it sees one state: that of its version or,
+// for a point read of the newest state, one between its beginning and its end.
+// Method: the read is stopped; the change happens, its garbage is freed as far as a reader lets it,
+// and the memory is allocated again (freed memory is poisoned under AddressSanitizer).
 TEST_P(Interleavings, AReadSeesTheStateOfItsVersion) {
   ForEachMet(kReads, GetCase(), [](const TreeRead& read) {
     const uint32_t stops = AtEach(kReaderPoints, kNthMax, [&](SyncPoint point, uint32_t nth) {
@@ -249,7 +250,7 @@ TEST_P(Interleavings, AReadSeesTheStateOfItsVersion) {
   });
 }
 
-// Goal: a reader that begins while memory is on its way to be freed does not find it.
+// Goal: a reader that begins while memory is on its way to be freed does not find that memory.
 TEST_P(Interleavings, AReadDoesNotFindWhatIsBeingFreed) {
   ForEachMet(kReads, GetCase(), [](const TreeRead& read) {
     AtEach(kReaderPoints, 1,
@@ -257,10 +258,10 @@ TEST_P(Interleavings, AReadDoesNotFindWhatIsBeingFreed) {
   });
 }
 
-// Goal: a reader never waits for a writer, wherever that stands, and sees all of its write or
+// Goal: a reader never waits for a writer, wherever the writer stands, and sees all of its write or
 // nothing.
-// Method: all reads, at the newest state and at a snapshot taken meanwhile, twice; what may be
-// freed is freed in between.
+// Method: all reads, of the newest state and at a snapshot taken meanwhile, twice; between the two
+// all that may be freed is freed.
 TEST_P(Interleavings, ReadsPassAStoppedWriter) {
   StopChange([](Scene& scene, std::deque<Performer>&) {
     ReadAll(scene);
@@ -269,7 +270,7 @@ TEST_P(Interleavings, ReadsPassAStoppedWriter) {
   });
 }
 
-// What another writer does at the same place.
+// A write of another thread at the same place.
 struct TreeWrite {
   const char* name;
   Batch::Kind kind;
@@ -301,10 +302,10 @@ constexpr TreeWrite kWrites[] = {
     {"AtomicRange", Batch::Kind::kAtomic, changes::DeleteRangeAndPut},
 };
 
-// Goal: two writers at one place act one after the other, in the order of their versions; whoever
-// has to wait goes on when the other does; readers see neither half.
-// Method: the second one is started while the first is stopped, and runs as far as it can: to its
-// end, or to where the first one stands in its way.
+// Goal: two writers at one place act one after the other, in the order of their versions; a writer
+// that has to wait goes on when the other one does; readers see neither write in half.
+// Method: the second writer is started while the first is stopped, and runs as far as it can: to
+// its end, or to where the first one stands in its way.
 TEST_P(Interleavings, TwoWritersActOneAfterTheOther) {
   ForEachMet(kWrites, GetCase(), [](const TreeWrite& write) {
     StopChange([&](Scene& scene, std::deque<Performer>& others) {

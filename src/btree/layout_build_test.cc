@@ -1,4 +1,5 @@
-// Building nodes of each layout: fences, inner nodes, and what nodes are said to come to.
+// Tests building nodes of each layout: fences, inner nodes, and the sizes that nodes are said to
+// have.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +27,7 @@ Fences FencesAround(TestStore& store, const std::string& common, uint64_t bytes_
           .unbounded = false};
 }
 
-// Goal: a node covers its lower fence and what is between, not its upper fence; long fences too.
+// Goal: a node covers its lower fence and the keys between, not its upper fence; long fences too.
 TYPED_TEST(LayoutBuild, CoversWhatIsBetweenItsFences) {
   TestStore store({});
   LayoutTestNode<TypeParam> all(store.codec());
@@ -148,7 +149,7 @@ TYPED_TEST(LayoutBuild, InnerNodeAgreesWithModel) {
   }
 }
 
-// Keys in ascending order, for a node: all of one size, or of sizes up to that.
+// Keys in ascending order, for a node: all of `size` bytes, or of up to `size`.
 std::vector<std::string> SomeKeys(Random& random, const std::string& common, bool one_size,
                                   uint64_t size) {
   std::vector<std::string> keys;
@@ -160,9 +161,10 @@ std::vector<std::string> SomeKeys(Random& random, const std::string& common, boo
   return keys;
 }
 
-// Goal: what a leaf is said to come to is enough: LeafBytes() for the whole, and no less the sum of
-// what its items add. Method: random items, half of the time all of one size, with and without
-// fences; a full node is never needed.
+// Goal: the size that is computed for a leaf is enough: LeafBytes() of the whole, and no less the
+// sum of its items' sizes.
+// Method: random items, half of the time all of one size, with and without fences; a full node is
+// never needed.
 TYPED_TEST(LayoutBuild, LeafBytesAreEnough) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -192,7 +194,7 @@ TYPED_TEST(LayoutBuild, LeafBytesAreEnough) {
   }
 }
 
-// Goal: the same of inner nodes; and one more separator adds at most SeparatorBytesMax().
+// Goal: InnerBytes() is enough, too; and one more separator adds at most SeparatorBytesMax().
 // Method: nodes that grow by one separator, of the largest size now and then.
 TYPED_TEST(LayoutBuild, InnerBytesAreEnough) {
   const unsigned seed = std::random_device{}();

@@ -1,4 +1,4 @@
-// The committed inputs of the layouts' fuzzers.
+// Tests that the committed inputs of the layouts' fuzzers are sound.
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@
 namespace skep::btree {
 namespace {
 
-// Goal: fuzzing begins with nodes that are sound, whatever becomes of the layout.
-// Method: of each input the node, as its fuzzer takes it, is checked.
+// Goal: fuzzing begins with sound nodes, also after a change of the layout.
+// Method: the node in each input, as its fuzzer reads it, is checked.
 template <class Layout>
 void ExpectSoundNodes(const std::string& folder, size_t bytes_before) {
   int nodes = 0;

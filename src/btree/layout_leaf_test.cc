@@ -1,4 +1,4 @@
-// A leaf of each layout against a model, at every version.
+// Tests a leaf of each layout against a model, at every version.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ constexpr unsigned kRounds = kSanitized ? 2 : 6;
 
 constexpr Version kNodeVersion = 1000;
 
-// What a leaf should hold: of each key its values by version; no value: deleted.
+// The content that a leaf should have: of each key its values by version; no value: deleted.
 class LeafModel {
  public:
   using Values = std::map<std::string, PlainValue>;
@@ -39,7 +39,7 @@ class LeafModel {
     }
     return values;
   }
-  // Of the newest write of the key that is visible; none: the key is not known.
+  // The version of the newest visible write of the key; none: there is no such write.
   std::optional<Version> VersionOf(const std::string& key, Version version) const {
     const auto found = history_.find(key);
     if (found == history_.end()) return std::nullopt;
@@ -57,7 +57,8 @@ class LeafModel {
   std::map<std::string, std::map<Version, std::optional<PlainValue>>> history_;
 };
 
-// Keys: `common` bytes that all share, then `late` ones that all but a few share, then random ones.
+// Keys: `common` bytes that all keys share, then `late` ones that all but a few share, then random
+// ones.
 struct KeyShape {
   uint64_t common = 0;
   uint64_t late = 0;
@@ -100,7 +101,7 @@ class LeafScenario {
     }
     ASSERT_NO_FATAL_FAILURE(ExpectAgrees(last, writes_.size()));
     ASSERT_NO_FATAL_FAILURE(ExpectAgrees(Layout::Leaf::kNewest, writes_.size()));
-    // As readers that have seen the node's word before the last appends.
+    // Reads as readers that have seen the node's word before the last appends.
     for (int i = 0; i < 3; ++i) {
       const size_t seen = random_.Below(writes_.size() + 1);
       const Version version = kNodeVersion + random_.Below(last - kNodeVersion + 1);
@@ -116,23 +117,23 @@ class LeafScenario {
     std::string key;
     Version version;
     std::optional<PlainValue> value;
-    uint32_t used;  // of the node after it
+    uint32_t used;  // of the node after the write
   };
 
-  // Belongs to the leaf.
+  // A random key that belongs to the leaf.
   std::string RandomKey() {
     const KeyShape& keys = shape_.keys;
     std::string key(keys.common, 'c');
     if (keys.late > 0 && random_.Chance(9, 10)) key.append(keys.late, 'm');
     key +=
         RandomBytes(random_, keys.bytes_min + random_.Below(keys.bytes_max - keys.bytes_min + 1));
-    // Long keys that differ beyond their heads only.
+    // Makes long keys that differ beyond their heads only.
     if (keys.common == 0 && key.size() > 100 && random_.Chance(2, 3)) {
       std::fill(key.begin(), key.end() - 2, 'h');
     }
     return key;
   }
-  // Any: also below and above the leaf, and such as leave what its keys have in common midway.
+  // Any key: also below and above the leaf, and keys that leave the common prefix midway.
   std::string StrangeKey() {
     std::string key = RandomKey().substr(0, random_.Below(shape_.keys.common + 2));
     key += RandomBytes(random_, random_.Below(10));
@@ -161,7 +162,7 @@ class LeafScenario {
     }
     return stored;
   }
-  // Around every RandomKey().
+  // Random fences around every RandomKey().
   Fences RandomFences() {
     if (random_.Chance(1, 3)) return {};
     Fences fences = {.lower = Store(std::string(shape_.keys.common, 'c'))};
@@ -204,7 +205,7 @@ class LeafScenario {
     used_at_first_ = node_.used();
   }
 
-  // Puts, updates and deletes, also of absent keys; sometimes several of one version.
+  // Appends puts, updates and deletes, also of absent keys; sometimes several of one version.
   void AppendRandomLog() {
     Version version = kNodeVersion;
     std::vector<std::string> known;
@@ -254,7 +255,7 @@ class LeafScenario {
     }
   }
 
-  // The cursor is at the given item of the model, or at none.
+  // Expects the cursor to be at the given item of the model, or at none.
   void ExpectAt(const Cursor& cursor, const LeafModel::Values& values,
                 LeafModel::Values::const_iterator expected) {
     ASSERT_EQ(cursor.valid(), expected != values.end());
@@ -307,7 +308,7 @@ class LeafScenario {
     }
   }
 
-  // From a spot found ahead, for a few items: what a short scan does. Some of the sorted items on
+  // Walks a few items from a spot found ahead, as a short scan does. Some of the sorted items on
   // the way may have expired, or be hidden by the log.
   void ExpectShortWalk(const std::string& key, const LeafModel::Values& values) {
     const auto leaf = LeafAt(now_ms_);
@@ -324,7 +325,7 @@ class LeafScenario {
     }
   }
 
-  // A walk that copies what is plain, from the key on, sees each item once.
+  // Expects that a walk from the key on that copies plain items sees each item once.
   void ExpectCopies(const std::string& key, const LeafModel::Values& values) {
     const auto leaf = LeafAt(now_ms_);
     Cursor cursor(leaf);
@@ -357,7 +358,7 @@ class LeafScenario {
     ASSERT_FALSE(cursor.valid());
   }
 
-  // As one who has seen so many of the writes and reads at the version.
+  // Reads at the version, as a reader that has seen the first `writes` writes.
   void ExpectAgrees(Version version, size_t writes) {
     version_ = version;
     model_ = ModelOf(writes);
@@ -391,7 +392,7 @@ class LeafScenario {
     for (int i = 0; i < 5; ++i) ASSERT_NO_FATAL_FAILURE(ExpectCopies(StrangeKey(), values));
   }
 
-  // The blocks of all keys, and of the values that nothing replaced.
+  // Expects the blocks of all keys, and of the values that no write has replaced.
   void ExpectNamesItsBlocks() {
     std::vector<OutsideBlock> expected = key_blocks_;
     for (const auto& [key, value] : newest_) {
@@ -415,7 +416,7 @@ class LeafScenario {
   std::vector<Write> writes_;
   std::vector<OutsideBlock> key_blocks_;
   std::map<std::string, StoredValue> newest_;  // stored values; a delete marker's is empty
-  // Who reads:
+  // The view of the reader.
   LeafModel model_;
   uint32_t used_ = 0;
   Version version_ = 0;
@@ -469,7 +470,7 @@ const Shape kShapes[] = {
      .values = {.bytes_max = 4},
      .items_max = 600},
     {.name = "CommonPrefix", .keys = {.common = 30, .bytes_max = 9}, .values = {.bytes_max = 9}},
-    {.name = "CommonPrefixOfALongKey",  // outside keys, alike in all that is in the node
+    {.name = "CommonPrefixOfALongKey",  // outside keys with equal bytes in the node
      .geometry = {.node_bytes = 2048},
      .keys = {.common = 90, .bytes_max = 4},
      .values = {.bytes_max = 4}},
@@ -489,12 +490,12 @@ const Shape kShapes[] = {
 
 class LayoutLeaf : public OnEachLayoutWith<Shape> {};
 
-// Goal: a leaf agrees with a map at every version it knows and any time, also for who has seen only
-// the first of its log items: finds, walks and seeks both ways, from its keys, from between them
-// and from keys that do not belong to it; counts; the blocks it names. Only a prefix of the log is
-// visible at an old version, so this is also the suffix rule. Method: random base items and a
-// random log, in several shapes of keys and values; Check() after each append says that what Find
-// gives leads to what a log item keeps of it.
+// Goal: a leaf agrees with a map at every version it knows and any time, also for a reader that has
+// seen only the first of its log items: finds, walks and seeks both ways, from its keys, from
+// between them and from keys that do not belong to it; counts; the blocks it names. Only a prefix
+// of the log is visible at an old version, so this also tests the suffix rule.
+// Method: random base items and a random log, in several shapes of keys and values; Check() after
+// each append tests that the log item is what Find makes of its key.
 TEST_P(LayoutLeaf, AgreesWithModelAtEveryVersion) {
   const unsigned seed = std::random_device{}();
   for (unsigned round = 0; round < kRounds; ++round) {
@@ -514,7 +515,7 @@ class LayoutLog : public testing::Test {};
 using Layouts = testing::Types<PaperLayout, HeadLayout>;
 TYPED_TEST_SUITE(LayoutLog, Layouts);
 
-// Goal: whether the items of one version are visible is one question.
+// Goal: the items of one version are all visible or all invisible.
 // Method: three items of one version behind an older one; read just below and at that version.
 TYPED_TEST(LayoutLog, ItemsOfOneVersionAreAllVisibleOrNone) {
   TestStore store({});
@@ -529,7 +530,7 @@ TYPED_TEST(LayoutLog, ItemsOfOneVersionAreAllVisibleOrNone) {
   EXPECT_EQ(node.leaf(kNodeVersion + 5).CountPresent(), 4);
 }
 
-// Goal: the largest delta is kept exactly, next to what else a log item has.
+// Goal: the largest delta is kept exactly, beside the other fields of a log item.
 TYPED_TEST(LayoutLog, KeepsTheLargestDelta) {
   constexpr uint64_t kDeltaMax = TypeParam::kDeltaMax;
   TestStore store({});

@@ -8,7 +8,7 @@ namespace skep::btree {
 
 namespace {
 
-// One edit, in place.
+// Applies one edit in place.
 void ApplyEdit(const Codec& codec, const LeafEdit& edit, std::vector<LeafItem>* items) {
   const auto at = std::ranges::partition_point(
       *items, [&](const LeafItem& item) { return codec.Compare(edit.key, item.key) > 0; });

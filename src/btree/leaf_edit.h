@@ -11,7 +11,7 @@
 
 namespace skep::btree {
 
-// An edit says what becomes of one key.
+// A change of one key: a new value, or an erasure.
 struct LeafEdit {
   std::string_view key;
   StoredKey stored_key;
@@ -19,11 +19,11 @@ struct LeafEdit {
   StoredValue value;  // unless erase
 };
 
-// Works the edits, ascending by key, into the items. The items stay views, of nodes or of what the
-// edits name.
+// Applies the edits, ascending by key, to the items. The items stay views of nodes or of the
+// strings that the edits name.
 void ApplyEdits(const Codec& codec, std::span<const LeafEdit> edits, std::vector<LeafItem>* items);
 
-// Takes out the items that have expired; returns how many there were.
+// Removes the items that have expired; returns how many there were.
 uint64_t EraseExpired(uint64_t now_ms, std::vector<LeafItem>* items);
 
 }  // namespace skep::btree

@@ -1,4 +1,4 @@
-// link.h: how nodes name each other.
+// link.h: the names of nodes, and links to them.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@ namespace skep::btree {
 // The name of a node, whatever buffer holds it now: a row of the page table. 48 bits; 0 is none.
 using Lid = uint64_t;
 
-// A LID and the generation it has while its node covers one key range. A LID whose node is gone may
-// be given to another node, of the next generation: a link that was kept too long is found out.
+// A LID and the generation it has while its node covers one key range. The LID of a node that is
+// gone may be given to another node, of the next generation, so a link that was kept too long
+// matches no generation.
 struct Link {
   uint64_t bits = 0;  // generation 16 | LID 48, as skep::Hint
   static Link Of(Lid lid, uint16_t generation) {

@@ -2,30 +2,31 @@
 //
 // One descent is a chain of cache misses, each of which has to come before the next can be asked
 // for; a core can wait for dozens of misses at a time. So a window of requests goes down together,
-// level by level, and each step asks for what all of them need in the next one:
+// level by level, and each step fetches the lines that all of them need in the next one:
 //
 //   lowest inner level   search the node  ->  link  ->  row of the page table  ->  the leaf's
 //   header leaves               search line  ->  segment of heads  ->  the item
 //
 // The nodes above are so few that they stay in the caches.
 //
-// A long scan reads more than a window of them could keep in the cache; it is fetched when the
-// request before it is executed.
+// A scan of many items reads more than the cache could keep for a whole window; its items are
+// fetched when the request before it is executed.
 //
-// What it finds are places, not truths: between here and the execution of a request, requests
-// before it in the batch and other threads change the tree. Holds() says whether a place still
-// holds: then the leaf's node is the newest of its LID, which is in the tree, so its key range is
-// what it was when the tree led here.
+// The look-ahead finds places, which may go out of date: between here and the execution of a
+// request, requests before it in the batch and other threads change the tree. Holds() says whether
+// a place still holds: then the leaf's node is the newest of its LID, which is in the tree, so its
+// key range is what it was when the tree led here.
 //
 //   Proof. A buffer is replaced by mapping another one, and marked later; it leaves the tree by a
-//   mark, or in a detached subtree. Holds() sees detached() false, then the row, then the mark,
-//   as Reader::FromHint does. If row and mark are as before, the node was current when the row was
+//   mark, or in a detached subtree. Holds() sees detached() false, then the row, then the mark, as
+//   Reader::FromHint does. If row and mark are as before, the node was current when the row was
 //   loaded, so it has every write of its keys that finished before that, this thread's own ones
-//   included. The epoch keeps the buffer from being another node. Who makes room for a write leaves
-//   it: then what was found is forgotten. That the epoch's number is the same again would not be
-//   enough: between reading the number and announcing it a thread holds nothing back.
+//   included. The epoch keeps the buffer from being reused for another node. A write that asks for
+//   room (Upkeep::MakeRoom) leaves the epoch, so everything found before is forgotten then. The
+//   thread counts its entries into epochs for that: an equal epoch number would not be enough,
+//   since between reading the number and announcing it a thread holds nothing back.
 //
-// A read of the newest state needs no such look as long as nothing but such reads was executed
+// A read of the newest state needs no such check as long as nothing but such reads was executed
 // since its window was looked at. Its buffer was the newest of a node of the tree when the row was
 // loaded, which is within the batch's time. Rows and, at the end, words are loaded in the order of
 // the requests, and a buffer that was replaced has no write that the next one lacks; so of two
@@ -49,8 +50,8 @@ namespace skep::btree {
 template <class Layout>
 class LookAhead {
  public:
-  // Requests of a window: enough to keep all misses a core can have in flight, few enough that what
-  // was fetched for the last one is still there.
+  // The number of requests in a window: enough to keep all misses in flight that a core can have,
+  // few enough that the lines fetched for the last one are still in the cache.
   static constexpr uint32_t kWindow = 32;
 
   using Requests = std::span<const Request>;
@@ -58,8 +59,8 @@ class LookAhead {
   LookAhead(const Core& core, const ThreadState& thread)
       : core_(core), thread_(thread), reader_(core) {}
 
-  // To be called for each request in turn, before it is executed. Looks for the leaves of a window
-  // of requests whenever one begins; the places of others are forgotten.
+  // Called for each request in turn, before it is executed. Looks for the leaves of a window of
+  // requests whenever one begins, and forgets the places of the window before.
   void Prepare(Requests requests, uint32_t i) {
     if (i % kWindow == 0) {
       Look(requests, i);
@@ -69,12 +70,11 @@ class LookAhead {
     if (has_scans_) FetchScan(requests, i + 1);
   }
 
-  // The leaf of request `i` for a reader at version `at`, if it has been found and the place still
-  // holds: what was found is the newest buffer; if that was made at `at` or before, it is what such
-  // a reader sees.
+  // The leaf of request `i` for a reader at version `at`, if it was found and the place still
+  // holds. The place has the newest buffer; such a reader sees that if it was made at `at` or
+  // before.
   std::optional<LeafPlace> CurrentAt(uint32_t i, Version at) const;
-  // The newest leaf of request `i`, wherever it comes from: the window, the request's hint, the
-  // root.
+  // The newest leaf of request `i`, from the window, from the request's hint or from the root.
   LeafPlace Newest(uint32_t i, const Request& request) {
     if (is_fresh_ && thread_.epoch_entries == epoch_entry_) {
       const Path& path = paths_[i - first_];
@@ -87,24 +87,24 @@ class LookAhead {
   }
 
  private:
-  // The way down of one request. Set as far as it goes: a batch does not pay for what it does not
-  // look for.
+  // The way down of one request. Its fields are set only as far as the way has gone, so that a
+  // batch does not pay for requests that are not looked for.
   struct Path {
-    NodeHeader* node;  // null: not looked for; in the end a leaf
+    NodeHeader* node;  // null: not looked for; at the end of the descent a leaf
     uint64_t link_bits;
-    uint64_t located;          // in an inner node
-    LeafSpot spot;             // in the leaf
-    const NodeHeader* beyond;  // the leaf behind, if a scan goes on to it
+    uint64_t located;          // result of Inner::Locate
+    LeafSpot spot;             // where the key is in the leaf
+    const NodeHeader* beyond;  // the next leaf, if a scan goes on to it
 
     Link link() const { return {link_bits}; }
   };
-  // To the leaf behind, of the request of that number in the window.
+  // A step to the next leaf, for the request of that number in the window.
   struct Step {
     uint64_t link_bits;
     uint32_t request;
   };
 
-  // The leaf's word, if the place of request `i` holds; else nothing is said of it.
+  // Whether the place of request `i` still holds; if so, `word` gets the leaf's word.
   bool Holds(uint32_t i, NodeWord* word) const;
   static LeafPlace PlaceOf(const Path& path, NodeWord word) {
     return {.link = path.link(), .node = path.node, .word = word, .spot = path.spot};
@@ -116,7 +116,7 @@ class LookAhead {
   void FetchScan(Requests requests, uint32_t i) const;
   void FetchItemsBeyond(const Path& path, uint32_t items) const;
 
-  // How many items are fetched for it. A range that has an end may be a short one.
+  // How many items are fetched for a request. A range with an upper bound may be short.
   static uint32_t ItemsOf(const Request& r) {
     if (r.op != Op::kScan) return 1;
     const uint32_t items = std::max(r.limit, 1u);
@@ -130,12 +130,12 @@ class LookAhead {
   const Core& core_;
   const ThreadState& thread_;
   const Reader<Layout> reader_;
-  uint64_t epoch_entry_ = 0;  // of the thread in an epoch, when the window was looked at
+  uint64_t epoch_entry_ = 0;  // ThreadState::epoch_entries when the window was looked at
   uint32_t first_ = 0;
   uint32_t end_ = 0;
-  bool is_fresh_ =
-      false;  // since the window was looked at, nothing was done but reads at its places
-  bool has_scans_ = false;  // that are fetched one by one
+  // True: since the window was looked at, nothing was done but reads at its places.
+  bool is_fresh_ = false;
+  bool has_scans_ = false;  // the window has scans whose items are fetched one by one
   std::array<Path, kWindow> paths_;
 };
 
@@ -145,7 +145,8 @@ void LookAhead<Layout>::Look(Requests requests, uint32_t first) {
   first_ = first;
   end_ = std::min(first + kWindow, static_cast<uint32_t>(requests.size()));
   has_scans_ = false;
-  // What is alone has nobody to wait beside.
+  // A window of one request gains nothing from looking ahead: there is no other miss to overlap
+  // with.
   is_fresh_ = end_ - first_ >= 2;
   if (!is_fresh_) {
     end_ = first_;
@@ -225,7 +226,7 @@ void LookAhead<Layout>::Descend(Requests requests, uint32_t root_level) {
   FetchBeyond(requests, std::span<const Step>(steps).first(step_count));
 }
 
-// The leaves that scans go on to.
+// Fetches the leaves that scans go on to.
 template <class Layout>
 void LookAhead<Layout>::FetchBeyond(Requests requests, std::span<const Step> steps) {
   for (const Step& step : steps) {
@@ -248,8 +249,9 @@ void LookAhead<Layout>::FetchBeyond(Requests requests, std::span<const Step> ste
   }
 }
 
-// What a scan reads beyond what the window asks for. All that at once would be more than a cache
-// holds and more than a core can wait for; so it is asked for while the scan before it copies.
+// Fetches the items of a long scan that the window has left out. Those of all scans together would
+// be more than a cache holds and than a core can wait for, so they are fetched while the scan
+// before copies.
 template <class Layout>
 void LookAhead<Layout>::FetchScan(Requests requests, uint32_t i) const {
   if (i >= end_ || thread_.epoch_entries != epoch_entry_) return;

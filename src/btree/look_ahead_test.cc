@@ -1,4 +1,4 @@
-// Places of requests that were looked up together, when requests before them have moved everything.
+// Tests places that were looked up together, after earlier requests have moved everything.
 #include "btree/look_ahead.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class Windows : public OnEachLayoutWith<uint32_t> {
 
   std::string RandomKey() { return TestKey(static_cast<uint32_t>(rng_() % kKeys)); }
 
-  // Adds a request and does it to the state. What a get must find, if it is one.
+  // Adds a request to the batch and applies it to the state, with the result that a get must have.
   void AddRandom(Batch& batch, bool grows) {
     const std::string key = RandomKey();
     const uint64_t lot = rng_() % 100;
@@ -55,9 +55,9 @@ class Windows : public OnEachLayoutWith<uint32_t> {
   uint64_t writes_ = 0;
 };
 
-// Goal: a request sees what the requests before it in its batch have done, wherever its leaf went.
+// Goal: a request sees the effects of the requests before it in its batch, wherever its leaf went.
 // Method: few keys, which come and go, so that the requests of one window merge, split, join and
-// detach each other's leaves; gets between them, by a model.
+// detach each other's leaves; gets between them are compared with a model.
 TEST_P(Windows, SeeTheWritesBeforeThem) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -85,9 +85,9 @@ TEST_P(Windows, SeeTheWritesBeforeThem) {
 
 class Places : public OnEachLayout {};
 
-// Goal: no place outlives the stay in an epoch that it was found in. A thread that leaves, and
-// comes back while the epoch is the same, may have read the number before others went on to the
-// next one and freed what nobody seemed to look at.
+// Goal: no place outlives the stay in the epoch in which it was found. A thread that leaves, and
+// comes back while the epoch is the same, may have read the number before other threads went on to
+// the next epoch and freed buffers that nobody seemed to look at.
 // Method: the thread comes back at once.
 TEST_P(Places, AreForgottenWithTheEpoch) {
   TestTree tree;

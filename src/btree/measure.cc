@@ -7,7 +7,7 @@
 namespace skep::btree {
 namespace {
 
-// value * whole / part; 0 if there is no part to judge by.
+// Returns value * whole / part; 0 if `part` is 0, as there is nothing to judge by.
 uint64_t Scaled(uint64_t value, uint64_t whole, uint64_t part) {
   if (part == 0) return 0;
   return static_cast<uint64_t>(static_cast<unsigned __int128>(value) * whole / part);
@@ -22,7 +22,7 @@ class Survey {
         buffers_left_(bounds.buffers_max) {}
 
   TreeStatistics Take() {
-    // Other rows as the tree changes, the same ones while it rests.
+    // The seed gives other rows when the tree has changed, the same rows while it rests.
     SeededRandom random(core_.versions.last_drawn());
     for (uint64_t first = 1; first <= rows_; first += stretch_) {
       const uint64_t row = stretch_ == 1 ? first : first + random.Below(stretch_);
@@ -51,7 +51,7 @@ class Survey {
     if (node->is_leaf()) tree_.log_bytes += word.bytes_used() - node->log_begin;
   }
 
-  // The older buffers of the node, as far as there may be a look at them.
+  // Counts the older buffers of the node, as long as buffers_left_ allows.
   uint64_t ChainOf(const NodeHeader* node) {
     uint64_t length = 0;
     while (buffers_left_ > 0) {
@@ -76,9 +76,9 @@ class Survey {
 
   const Core& core_;
   const uint64_t rows_;
-  const uint64_t stretch_;  // rows for each one that is looked at
+  const uint64_t stretch_;  // length of a stretch, of which one row is looked at
   uint64_t buffers_left_;
-  uint64_t rows_with_chain_ = 0;  // looked at while chains were
+  uint64_t rows_with_chain_ = 0;  // rows whose chain was looked at
   TreeStatistics tree_;
 };
 
@@ -93,7 +93,8 @@ void AddCounters(const Core& core, TreeStatistics* tree) {
   core.threads.ForEach([&](const ThreadState& thread) {
     tree->executing += thread.epoch.load(std::memory_order_relaxed) != ThreadState::kIdle;
   });
-  // Each is read before what it is above of, so that writes meanwhile do not count as a delay.
+  // Each number is read before the one that it may not exceed, so that writes meanwhile do not
+  // count as a delay.
   const Version drawn = core.Stamp(core.versions.last_drawn());
   const Version released = core.gate.released();
   const Version floor = core.versions.LowestReadFloor();

@@ -1,4 +1,4 @@
-// What a tree tells of itself: the numbers are right, and what is wrong shows in them.
+// Tests the statistics of a tree: the numbers are right, and troubles show in them.
 #include "btree/measure.h"
 
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ void PutAll(TestTree& tree, uint32_t keys, size_t value_bytes) {
 
 class Measure : public OnEachLayout {};
 
-// Goal: of a tree that is looked at whole the numbers are exact: those of its own walk, those that
-// it counts and those that follow from what was put in.
+// Goal: if the whole tree is looked at the numbers are exact: those of the walk, those of the
+// counters and those that follow from the items.
 // Method: an empty tree, one of one leaf, one of some hundred; each with its own arithmetic.
 TEST_P(Measure, AgreesWithASmallTree) {
   for (const uint32_t keys : {0u, 10u, 5000u}) {
@@ -103,8 +103,8 @@ TEST_P(Measure, ASampleIsNearTheTruth) {
   tree.CloseSnapshot(snapshot);
 }
 
-// Goal: a held snapshot shows: that it is there, how far behind and how old it is, what is kept for
-// it; and no more once it is gone.
+// Goal: a held snapshot shows in the statistics: that it is there, how far behind and how old it
+// is, how much is kept for it; and no more once it is gone.
 TEST_P(Measure, AHeldSnapshotShows) {
   TestTree tree;
   PutAll(tree, 500, 40);
@@ -125,7 +125,7 @@ TEST_P(Measure, AHeldSnapshotShows) {
   EXPECT_GT(told.at("reclaim_kept"), 0u);
   EXPECT_GT(told.at("chain_buffers"), 0u);
   EXPECT_EQ(told.at("chain_max"), 2u);
-  // A clock that was set back makes no age below zero.
+  // A clock that was set back does not make a negative age.
   EXPECT_EQ(Describe(tree, 0).at("snapshot_age_ms"), 0u);
 
   tree.CloseSnapshot(first);
@@ -137,7 +137,7 @@ TEST_P(Measure, AHeldSnapshotShows) {
   EXPECT_EQ(told.at("reclaim_kept") + told.at("chain_buffers"), 0u);
 }
 
-// Goal: a reader that stalls in the middle of a scan shows, and so does what it holds back.
+// Goal: a reader that stalls in the middle of a scan shows, and so do the pieces it holds back.
 // Method: one thread; the scan stops in its first leaf while its own thread writes.
 TEST_P(Measure, AStalledReaderShows) {
   TestTree tree;
@@ -162,8 +162,8 @@ TEST_P(Measure, AStalledReaderShows) {
   EXPECT_EQ(told.at("executing") + told.at("reader_behind") + told.at("reclaim_waiting"), 0u);
 }
 
-// Goal: a writer that stalls with a version it has drawn shows: what others write is not released.
-// Method: as above; the others write to the other end of the tree, since the leaf is locked.
+// Goal: a writer that stalls with a drawn version shows: the writes of others are not released.
+// Method: one thread, too; the others write to the other end of the tree, since the leaf is locked.
 TEST_P(Measure, AStalledWriterShows) {
   TestTree tree;
   PutAll(tree, 500, 40);
@@ -176,7 +176,7 @@ TEST_P(Measure, AStalledWriterShows) {
   EXPECT_EQ(Describe(tree).at("unreleased"), 0u);
 }
 
-// Goal: whoever looks may do so at any time, and what it sees is near what there is.
+// Goal: the statistics can be read at any time, and the numbers are near the truth.
 // Method: a thread describes a tree while two others let it grow and shrink, by points and by
 // range, under ThreadSanitizer and AddressSanitizer.
 TEST_P(Measure, WhileOthersWrite) {
@@ -201,8 +201,8 @@ TEST_P(Measure, WhileOthersWrite) {
     EXPECT_LE(told.at("executing"), 2u);
     EXPECT_LE(told.at("snapshots"), 2u);
     EXPECT_LE(told.at("used_bytes"), told.at("node_bytes"));
-    // Whatever was seen of them: a node that is replaced meanwhile may be missed, also the only
-    // one.
+    // The sum holds whatever was sampled: a node that is replaced meanwhile may be missed, even the
+    // only one.
     EXPECT_EQ(told.at("leaves") + told.at("inner_nodes"), told.at("sampled_nodes"));
   } while (writing > 0);
   first.join();

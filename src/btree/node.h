@@ -13,19 +13,19 @@
 //     24     2   log_begin    end of the sorted block, boundary to the log
 //     26     2   shortcut_end end of the shortcut block's used part; HeadLayout: of the items
 //     28     1   level        0: leaf
-//     29     1   units        of 256 bytes, which the buffer has: what its content and its log may
-//                             come to, not always a full node
+//     29     1   units        length of the buffer, in units of 256 bytes: room for the content and
+//                             the log that it may come to, not always a full node
 //     30     2   sorted_count items of the sorted block
 //     32     8   word         lock, sequence, state and bytes used; NodeWord
 //     40     8   version      node version: of the write that made this buffer; UINT64_MAX: dead
 //
-// What every search reads comes last, so that a layout can put it into one cache line with what
-// searches read of its own: HeadLayout's nodes begin 32 bytes behind a line (Core::Node).
+// The fields that every search reads come last, so that a layout can put them into one cache line
+// with its own: HeadLayout's nodes begin 32 bytes behind a line (Core::Node).
 //
-// Written once, before the buffer is mapped: version (but for the mark of death), log_begin to
-// sorted_count, and what lies before log_begin but for a leaf's deadline and what HeadLayout has of
-// the log there. Changed later: word, older, left, right, all
-// aligned 8-byte atomics; and log bytes beyond what `word` says is used, which no reader looks at.
+// Bytes before log_begin, and the fields version (but for the mark of death) and log_begin to
+// sorted_count, are written once, before the buffer is mapped; but not a leaf's deadline, nor what
+// HeadLayout keeps of the log there. Changed later are word, older, left and right, all aligned
+// 8-byte atomics, and log bytes beyond those that `word` says are used, which no reader looks at.
 #pragma once
 
 #include <atomic>
@@ -44,7 +44,7 @@ namespace skep::btree {
 //   +----------+---------+----------------+------------+---+   L: a writer holds the node
 //   | retired  | replaced|   bytes used   |  sequence  | L |   replaced: a newer buffer has the LID
 //   +----------+---------+----------------+------------+---+   retired: the LID is out of the tree
-// In a dead buffer the sequence is of no use any more; its two highest bits are the freer's marks
+// The sequence of a dead buffer has no use any more; its two highest bits are the freer's marks
 // (reclaim.h).
 struct NodeWord {
   uint64_t bits = 0;
@@ -52,8 +52,9 @@ struct NodeWord {
   static constexpr uint64_t kRetired = uint64_t{1} << 63;
   static constexpr uint64_t kReplaced = uint64_t{1} << 62;
   static constexpr uint64_t kDead = kRetired | kReplaced | kLocked;  // the word of freed memory
-  static constexpr uint64_t kKept = uint64_t{1} << 31;    // replaced; a snapshot needs it
-  static constexpr uint64_t kHollow = uint64_t{1} << 30;  // retired; only older buffers are needed
+  static constexpr uint64_t kKept = uint64_t{1} << 31;  // replaced; a snapshot needs it
+  // Retired; snapshots need only its older buffers.
+  static constexpr uint64_t kHollow = uint64_t{1} << 30;
   static NodeWord Of(uint32_t used, uint32_t sequence) {
     return {uint64_t{used} << 32 | uint64_t{sequence & 0x7fffffff} << 1};
   }
@@ -61,9 +62,9 @@ struct NodeWord {
   bool locked() const { return (bits & kLocked) != 0; }
   bool retired() const { return (bits & kRetired) != 0; }
   bool replaced() const { return (bits & kReplaced) != 0; }
-  // Nobody may change this buffer any more.
+  // Whether the buffer was replaced or its node has left the tree: nobody may change it any more.
   bool dead() const { return (bits & (kRetired | kReplaced)) != 0; }
-  // The lower 16 bits are bytes; what a layout has in those above is its own.
+  // The lower 16 bits are bytes; the meaning of those above is the layout's own.
   uint32_t used() const { return static_cast<uint32_t>(bits >> 32) & 0x3fffffff; }
   uint32_t bytes_used() const { return used() & 0xffff; }
   uint32_t sequence() const { return static_cast<uint32_t>(bits >> 1) & 0x7fffffff; }
@@ -88,7 +89,7 @@ struct NodeHeader {
   std::byte* bytes() { return reinterpret_cast<std::byte*>(this); }
   const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(this); }
 };
-// The node in a buffer whose layout has so many bytes before it.
+// The node in a buffer of a layout that has `front_bytes` bytes before the node.
 inline NodeHeader* NodeIn(std::byte* buffer, uint32_t front_bytes) {
   return reinterpret_cast<NodeHeader*>(buffer + front_bytes);
 }

@@ -1,5 +1,5 @@
-// node_field.h: single fields, keys and values at their offsets in a node, in whatever layout.
-// Knows how they are written, not where they belong.
+// node_field.h: reads and writes single fields, keys and values at given offsets in a node of any
+// layout.
 //
 //   bits of a length:   15        14         13         12    11      0
 //                      +---------+----------+----------+-----+---------+
@@ -7,7 +7,8 @@
 //   of a value         | outside | metadata |    0     |  0  | length  |   the log only
 //                      +---------+----------+----------+-----+---------+
 //
-// The readers trust what they read: on bytes of unknown origin, the layout's Check comes first.
+// The functions that read trust the bytes: on bytes of unknown origin, the layout's Check comes
+// first.
 #pragma once
 
 #include <bit>
@@ -48,7 +49,7 @@ inline std::string_view BytesAt(const NodeHeader* node, uint32_t at, uint32_t le
   return {reinterpret_cast<const char*>(node->bytes()) + at, length};
 }
 
-// Keys and values: what is stored at an offset, and the offset after it.
+// KeyAt and ValueAt return what is stored at an offset, AfterField the offset after it.
 inline StoredKey KeyAt(const NodeHeader* node, uint32_t at) {
   const auto length = Load<uint16_t>(node, at);
   return {.bytes = BytesAt(node, at + kLengthBytes, length & kLengthMask),
@@ -71,7 +72,7 @@ inline uint32_t BytesOf(const StoredValue& value) {
   return kLengthBytes + static_cast<uint32_t>(value.bytes.size());
 }
 
-// Writers return the offset after what they wrote.
+// PutField, PutKey and PutValue return the offset after what they wrote.
 inline uint32_t PutField(NodeHeader* node, uint32_t at, std::string_view bytes, uint32_t flags) {
   SKEP_DCHECK(bytes.size() <= kLengthMask);
   Store(node, at, static_cast<uint16_t>(bytes.size() | flags));

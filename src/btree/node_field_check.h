@@ -1,5 +1,5 @@
-// node_field_check.h: whether keys and values in a node, of unknown origin, are legal: what the
-// checkers of all layouts share.
+// node_field_check.h: whether keys and values of unknown origin in a node are legal. The checkers
+// of all layouts use it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace skep::btree {
 
-// Thread safety: none. Reads only what it has found to end where it may.
+// Thread safety: none. Reads a field's bytes only after it has found that they end before `end`.
 class FieldChecker {
  public:
   FieldChecker(const Codec& codec, const NodeHeader* node) : codec_(codec), node_(node) {}
@@ -24,7 +24,7 @@ class FieldChecker {
     return bytes == bytes_max && StubOf(field::BytesAt(node_, at, bytes)).size > bytes_max;
   }
 
-  // The same of a value. One with a deadline before `deadline_min_ms` is not legal.
+  // Likewise for a value. A value with a deadline before `deadline_min_ms` is not legal.
   bool IsValue(uint16_t form, uint32_t at, uint32_t end, uint64_t deadline_min_ms) const {
     if ((form & ~field::kLengthMask & ~field::kOutside & ~field::kMetadata) != 0) return false;
     const uint32_t bytes = form & field::kLengthMask;
@@ -42,7 +42,7 @@ class FieldChecker {
     return bytes <= codec_.geometry.value_inline_max();
   }
 
-  // Each goes past form and bytes at *at, if they are legal.
+  // PassKey, PassValue and PassFences move *at behind the field, and return whether it is legal.
   bool PassKey(uint32_t* at, uint32_t end, uint32_t flags_allowed = 0) {
     if (*at + field::kLengthBytes > end) return false;
     const auto form = field::Load<uint16_t>(node_, *at);
@@ -57,7 +57,7 @@ class FieldChecker {
     *at += field::kLengthBytes + (form & field::kLengthMask);
     return legal;
   }
-  // Lower and upper fence.
+  // Passes the lower and the upper fence.
   bool PassFences(uint32_t* at, uint32_t end) {
     if (!PassKey(at, end) || *at + field::kLengthBytes > end) return false;
     if (field::Load<uint16_t>(node_, *at) != field::kNoFence) return PassKey(at, end);
@@ -65,12 +65,12 @@ class FieldChecker {
     return true;
   }
 
-  // Whether a < b, as far as can be told.
+  // Whether a < b; true also if that cannot be told.
   bool Rises(const StoredKey& a, const StoredKey& b) const {
     const int order = codec_.Compare(a, b);
     return order < 0 || (order == 0 && codec_.arena == nullptr && (a.outside || b.outside));
   }
-  // There were keys of which only the heads can be compared.
+  // Whether there were keys of which only the heads could be compared.
   bool has_undecided() const { return has_undecided_; }
 
  private:

@@ -1,4 +1,4 @@
-// node_items.h: what nodes are built of, whatever their layout.
+// node_items.h: the items and fences that nodes are built of, whatever their layout.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct LeafItem {
 
 struct InnerItem {
   StoredKey separator;
-  Link child;  // of the keys from the separator up
+  Link child;  // has the keys from the separator up
 };
 
 // The key range of a node: the lower fence is in it, the upper one is not.
@@ -41,41 +41,41 @@ inline uint64_t EarliestDeadline(std::span<const LeafItem> items) {
   return before == UINT64_MAX ? before : before + 1;
 }
 
-// Where a key stands in a leaf, for a reader (the value) and for a writer (where to append).
+// The result of a search for a key in a leaf: its value, and what a writer needs to append to it.
 struct Found {
   bool present = false;  // there is a value
   bool known = false;    // the leaf has an item of this key, maybe a delete marker
   StoredKey key;         // if known: as stored
   StoredValue value;     // if present
-  Version version = 0;   // if known: of the item; in the sorted block: the node version
+  Version version = 0;   // of the item, if known; in the sorted block: the node version
 
-  // What the layout's AppendToLog wants to know of the key.
-  uint16_t head = 0;          // HeadLayout: in this node
+  // The layout's AppendToLog needs these.
+  uint16_t head = 0;          // HeadLayout: the key's head in this node
   uint16_t back_pointer = 0;  // PaperLayout
-  uint8_t order_hint = 0;     // likewise
+  uint8_t order_hint = 0;     // PaperLayout
 };
 
-// What is known of a key that is looked for in a leaf.
+// The caller's knowledge of a key that it looks for in a leaf.
 enum class KeyIs : uint8_t {
   kOfLeaf,  // between the fences; the upper one is allowed
   kAny,
 };
 
-// Items of a scan whose log items are fetched one by one, with its window (look_ahead.h). Of a
-// longer one the whole log is.
+// A scan of at most so many items has its log items fetched one by one, with its window
+// (look_ahead.h). For a longer scan the whole log is fetched.
 inline constexpr uint32_t kShortScan = 32;
 
-// What a search for a key in a leaf has found out so far, as long as the leaf has this buffer.
+// The result so far of a search for a key in a leaf. Valid while the leaf has this buffer.
 struct LeafSpot {
-  uint16_t head;    // of the key
+  uint16_t head;    // the key's
   uint16_t at;      // the first sorted item that has no lower head
-  bool known;       // else nothing
-  uint32_t used;    // of the node's word, then
-  uint32_t tagged;  // a bit for each item of that log that may have the key
+  bool known;       // false: the other fields say nothing
+  uint32_t used;    // NodeWord::used() at that time
+  uint32_t tagged;  // a bit for each log item before `used` that may have the key
 };
 
-// Items that are stored as they are, whole and without metadata, with keys of one length and values
-// of one length. So they are copied as bytes: key | value | key | value ...
+// The form of items that are stored whole and without metadata, with keys of one length and values
+// of one length. Such items are copied as bytes: key | value | key | value ...
 struct PlainForm {
   uint32_t key_bytes = 0;
   uint32_t value_bytes = 0;

@@ -15,7 +15,7 @@ bool Storing::LongKey(std::string_view key, StoredKey* stored) {
   return true;
 }
 
-// A long value, or one with a deadline.
+// Stores a value that is long or has a deadline.
 bool Storing::CopyValue(std::string_view value, uint64_t deadline_ms, StoredValue* stored) {
   const size_t metadata = deadline_ms == 0 ? 0 : 1 + kDeadlineBytes;
   const bool outside = metadata + value.size() > core_.codec.geometry.value_inline_max();
@@ -26,7 +26,7 @@ bool Storing::CopyValue(std::string_view value, uint64_t deadline_ms, StoredValu
     std::memcpy(bytes + 1, &deadline_ms, kDeadlineBytes);
   }
   if (!outside) {
-    value.copy(bytes + metadata, value.size());  // an empty one may be null
+    value.copy(bytes + metadata, value.size());  // the data() of an empty value may be null
   } else if (!Add(value, static_cast<uint32_t>(value.size()), bytes + metadata)) {
     return false;
   }

@@ -1,4 +1,4 @@
-// outside.h: what does not fit into a node, on its way there; stored.h has the layout.
+// outside.h: puts long keys and values outside the nodes; stored.h has the layout.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ class Storing {
   Storing& operator=(const Storing&) = delete;
   ~Storing() { Drop(); }
 
-  // `key` or `value` as a node holds it: a view of it if it is short, else a new block and a stub,
-  // which is valid as long as this. False: no memory.
+  // Makes of a key or a value what a node holds: a view of it if it is short, else a new block and
+  // a stub, which is valid as long as this object. False: no memory.
   bool Key(std::string_view key, StoredKey* stored) {
     if (key.size() > core_.codec.geometry.key_inline_max()) return LongKey(key, stored);
     stored->bytes = key;
     stored->outside = false;
     return true;
   }
-  // A short value with a deadline is copied, to be behind it.
+  // A short value with a deadline is copied, to stand behind the deadline.
   bool Value(std::string_view value, uint64_t deadline_ms, StoredValue* stored) {
     if (deadline_ms != 0 || value.size() > core_.codec.geometry.value_inline_max()) {
       return CopyValue(value, deadline_ms, stored);
@@ -41,11 +41,11 @@ class Storing {
     return true;
   }
 
-  // The blocks so far are born at this version. Before anybody can see them.
+  // Sets the version at which the blocks made so far are born. Called before anybody can see them.
   void SetBorn(Version version);
-  // They belong to the tree now.
+  // The blocks belong to the tree from now on.
   void Keep() { blocks_.clear(); }
-  // Frees the blocks so far.
+  // Frees the blocks made so far.
   void Drop() {
     if (scratch_.used() != 0) DropCopies();
   }

@@ -1,4 +1,4 @@
-// What lies outside the nodes, when whole nodes go at once.
+// Tests the freeing of outside blocks when whole nodes leave at once.
 #include <gtest/gtest.h>
 
 #include "btree/testing/tree_test_tree.h"

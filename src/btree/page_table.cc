@@ -62,8 +62,8 @@ Link PageTable::Allocate() {
   if (rows_ == nullptr || lid == lids_max_) return {};
   constexpr uint16_t kFirst = 1;
   rows_[lid].store(Row(kFirst, {}), std::memory_order_relaxed);
-  end_.store(lid + 1,
-             std::memory_order_release);  // whoever sees the LID below the end sees its row
+  // Release: a thread that sees the LID below the end sees its row.
+  end_.store(lid + 1, std::memory_order_release);
   Charge();
   return Link::Of(lid, kFirst);
 }
@@ -87,7 +87,8 @@ void PageTable::Map(Link link, ArenaAddress buffer) {
   rows_[link.lid()].store(Row(link.generation(), buffer), std::memory_order_seq_cst);
 }
 
-// Brings the budget to what the rows up to the end and the stack up to its highest touch.
+// Charges the budget for the pages that the rows up to the end and the stack up to its highest have
+// touched.
 void PageTable::Charge() {
   const uint64_t touched = WholePages(end_.load(std::memory_order_relaxed) * sizeof(*rows_)) +
                            WholePages(free_count_max_ * sizeof(*free_));

@@ -1,4 +1,4 @@
-// page_table.h: from LIDs to node buffers (Honeycomb, section 3.2).
+// page_table.h: maps LIDs to node buffers (Honeycomb, section 3.2).
 //
 // One 8-byte word a LID, so that a reader learns the generation and the buffer in one load, and a
 // subtree is replaced by one store:
@@ -12,12 +12,12 @@
 //   reader   Load(lid): sees the buffer complete, because Map stored it with release. Any thread.
 //   writer   Map(link, buffer) while it holds the lock of the node that is replaced, or while
 //            nobody else knows the LID.
-//   freer    Free(link), once no reader can hold the link: the generation goes up by one, so that
-//            whoever kept it too long finds out. Unless 65535 nodes had the LID meanwhile.
+//   freer    Free(link), once no reader can hold the link: the generation goes up by one, so that a
+//            link that was kept too long does not match, unless 65535 nodes had the LID meanwhile.
 //
 // Generations are 1 .. 65535, so neither a row that was never used nor Link() matches any link. A
 // row of a free LID holds the generation of its next link and no buffer. Rows are never given back
-// to the system: they are what remembers generations.
+// to the system, since they remember the generations.
 //
 // The free LIDs are a stack of 4 bytes each in memory of its own, so that pushing one never copies
 // the others.
@@ -54,16 +54,16 @@ class PageTable {
   PageTable(const PageTable&) = delete;
   PageTable& operator=(const PageTable&) = delete;
 
-  // A LID of its current generation, without a buffer; no link if all are taken or the system has
-  // no memory. Freed LIDs come first. Thread-safe.
+  // Returns a LID of its current generation, without a buffer; no link if all are taken or the
+  // system has no memory. Freed LIDs come first. Thread-safe.
   Link Allocate();
   // Unmaps the LID; its generation goes up. Thread-safe.
   void Free(Link link);
 
-  // Thread-safe. Sequentially consistent (E1 of versions.h): the buffer is seen as it was when it
-  // was mapped. lid < end().
+  // Thread-safe. Sequentially consistent (E1 of versions.h): the caller sees the buffer as it was
+  // when it was mapped. Requires lid < end().
   Entry Load(Lid lid) const { return {rows_[lid].load(std::memory_order_seq_cst)}; }
-  // Asks for the row.
+  // Fetches the cache line of the row.
   void Prefetch(Lid lid) const { FetchLine(&rows_[lid]); }
   // The buffer of the link; no address if the link is of another generation.
   ArenaAddress Find(Link link) const {
@@ -71,14 +71,14 @@ class PageTable {
     const Entry entry = Load(link.lid());
     return entry.generation() == link.generation() ? entry.buffer() : ArenaAddress();
   }
-  // Keeps the link's generation. Sequentially consistent: see the argument about sibling links in
-  // the tree's header.
+  // Maps the link's LID to the buffer; keeps the generation. Sequentially consistent, for the
+  // argument about sibling links in structure.h.
   void Map(Link link, ArenaAddress buffer);
 
   // LIDs are 1 .. end()-1; for walks over all of them.
   Lid end() const { return end_.load(std::memory_order_acquire); }
   uint64_t allocated() const;   // LIDs in use
-  uint64_t held_bytes() const;  // charged
+  uint64_t held_bytes() const;  // bytes charged to the budget
 
  private:
   bool Reserve();
@@ -88,13 +88,13 @@ class PageTable {
   uint64_t lids_max_;
   std::unique_ptr<PageRegion> row_memory_;
   std::unique_ptr<PageRegion> free_memory_;
-  std::atomic<uint64_t>* rows_ = nullptr;  // null: the system has no address space
+  std::atomic<uint64_t>* rows_ = nullptr;  // null: the system has no address space left
   std::atomic<Lid> end_{1};                // written under the mutex; LID 0 is no LID
 
-  mutable Mutex mutex_;       // guards what follows
+  mutable Mutex mutex_;       // guards the fields that follow
   uint32_t* free_ = nullptr;  // the stack
   uint64_t free_count_ = 0;
-  uint64_t free_count_max_ = 0;  // there ever were
+  uint64_t free_count_max_ = 0;  // the most free LIDs that there ever were
   uint64_t held_bytes_ = 0;
 };
 

@@ -23,7 +23,7 @@ ArenaAddress BufferOf(uint64_t n) {
   return ArenaAddress::Of(static_cast<uint16_t>(n % 7), (n % 1000 + 1) * 256);
 }
 
-// Goal: an empty table knows no link, and costs nothing.
+// Goal: an empty table finds no link, and costs nothing.
 TEST(PageTable, Empty) {
   MemoryBudget budget;
   const PageTable table(&budget, kLids);
@@ -56,7 +56,7 @@ TEST(PageTable, Rows) {
 }
 
 // Goal: the table agrees with a map from LIDs to generation and buffer, whatever is allocated,
-// mapped and freed; links of the past are never found.
+// mapped and freed; old links are never found.
 TEST(PageTable, AgreesWithModel) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -116,8 +116,8 @@ TEST(PageTable, Exhausted) {
   EXPECT_FALSE(table.Allocate());
 }
 
-// Goal: generations go around from 65535 to 1: 0 is never one, and a link is found only while it is
-// its LID's.
+// Goal: generations go around from 65535 to 1: 0 is never one, and a link is found only while its
+// generation is that of its LID.
 TEST(PageTable, GenerationsGoAround) {
   MemoryBudget budget;
   PageTable table(&budget, kLids);
@@ -160,7 +160,7 @@ TEST(PageTable, FindsNothingForAnyBits) {
   }
 }
 
-// Goal: what is charged is the pages of the rows that were used, and of the stack of free LIDs.
+// Goal: the table charges the pages of the rows that were used, and of the stack of free LIDs.
 TEST(PageTable, Charges) {
   MemoryBudget budget;
   {
@@ -181,7 +181,7 @@ TEST(PageTable, Charges) {
   EXPECT_EQ(budget.used(), 0u);
 }
 
-// Goal: with little address space the table is smaller, with none it has no LIDs.
+// Goal: with little address space the table is smaller; with none it has no LIDs.
 TEST(PageTable, LittleAddressSpace) {
   std::ifstream statm("/proc/self/statm");
   uint64_t pages = 0;

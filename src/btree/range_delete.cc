@@ -42,7 +42,7 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(ThreadState& threa
     if (++rooms > Upkeep::kRoomsMax || !upkeep_.MakeRoom(thread, 0)) return {.no_memory = true};
   }
   tries.GiveTurn();
-  // Nobody has to wait for versions of ours while the keys are counted.
+  // Ends the writes first, so that no thread has to wait for this one's versions while it counts.
   core_.versions.EndWrites(thread);
   upkeep_.Release();
   if (!is_counted_) {
@@ -64,7 +64,7 @@ template <class Layout>
 Attempt RangeDelete<Layout>::Try(ThreadState& thread, Tries& tries) {
   if (const auto attempt = TryOneLeaf(thread, tries)) return *attempt;
   tries.GiveTurn();
-  // Nobody has to wait for our epoch while we wait for our turn.
+  // Leaves the epoch, so that nothing waits for it while this thread waits for its turn.
   core_.versions.LeaveEpoch(thread);
   Versions::Turn turn(core_.versions, thread);
   core_.versions.EnterEpoch(thread);
@@ -78,7 +78,7 @@ Attempt RangeDelete<Layout>::Try(ThreadState& thread, Tries& tries) {
   core_.Sync(SyncPoint::kDetachStopped);
   now_ms_ = core_.now.Advance(now_ms_);
   if (!core_.versioning.reads_at_versions() && !is_counted_) {
-    // There is no state before to count in later.
+    // Without versions no state before the delete can be read later, so the keys are counted now.
     deleted_ = Ranges<Layout>(core_, Reader<Layout>::kNewest, now_ms_)
                    .TallyKeys(ends_.lo, ends_.hi, ends_.unbounded);
     is_counted_ = true;
@@ -89,8 +89,8 @@ Attempt RangeDelete<Layout>::Try(ThreadState& thread, Tries& tries) {
   return attempt;
 }
 
-// A range within one leaf, or a limit that is reached there, is a write of that leaf. Nothing if it
-// is not so.
+// A range within one leaf, or a limit that is reached there, is a write of that leaf. Nothing if
+// the range goes on.
 template <class Layout>
 std::optional<Attempt> RangeDelete<Layout>::TryOneLeaf(ThreadState& thread, Tries& tries) {
   Path path;
@@ -109,14 +109,14 @@ std::optional<Attempt> RangeDelete<Layout>::TryOneLeaf(ThreadState& thread, Trie
   return deleted_.live == 0 ? DeleteNothing() : RewriteLeaf(thread, change, leaf);
 }
 
-// Keys that have expired stay where they are, counted, for the expirer.
+// Deletes nothing: keys that have expired stay where they are, counted, for the expirer.
 template <class Layout>
 Attempt RangeDelete<Layout>::DeleteNothing() {
   deleted_ = {};
   return Attempt::kDone;
 }
 
-// Locks the leaves of the range from left to right, and counts, until the limit is reached.
+// Locks the leaves of the range from left to right, and counts keys, until the limit is reached.
 template <class Layout>
 void RangeDelete<Layout>::LockAndCount(StructureChange<Layout>& change) {
   now_ms_ = core_.now.Advance(now_ms_);
@@ -130,7 +130,8 @@ void RangeDelete<Layout>::LockAndCount(StructureChange<Layout>& change) {
   }
 }
 
-// Waits for it. Whoever holds it waits for nobody to the left, nor for whoever has the turn.
+// Locks the leaf of the key, waiting for it. A thread that holds it waits for no lock to the left,
+// nor for the thread that has the turn.
 template <class Layout>
 LeafPlace RangeDelete<Layout>::LockLeaf(StructureChange<Layout>& change,
                                         std::string_view key) const {
@@ -142,8 +143,8 @@ LeafPlace RangeDelete<Layout>::LockLeaf(StructureChange<Layout>& change,
   }
 }
 
-// Counts the keys of the range in a locked leaf. True: the limit is reached there, and is where the
-// range ends.
+// Counts the keys of the range in a locked leaf. True: the limit is reached there, so the range
+// ends there.
 template <class Layout>
 bool RangeDelete<Layout>::CountLeaf(const NodeHeader* leaf, uint64_t word) {
   const typename Layout::Leaf view(core_.codec, leaf, NodeWord{word}.used());
@@ -178,7 +179,8 @@ bool RangeDelete<Layout>::Hold(StructureChange<Layout>& change, const Step& step
   return change.Holds(step.node) || change.Lock(step.node, step.word);
 }
 
-// With the writers stopped. `held`: it has locked the leaves of the range; null: nothing is locked.
+// Runs with the writers stopped. `held` has locked the leaves of the range; null: nothing is
+// locked.
 template <class Layout>
 Attempt RangeDelete<Layout>::Detach(ThreadState& thread, StructureChange<Layout>* held) {
   Path left;
@@ -188,8 +190,8 @@ Attempt RangeDelete<Layout>::Detach(ThreadState& thread, StructureChange<Layout>
     Step& leaf = (*path)[path->size() - 1];
     if (held != nullptr && held->Holds(leaf.node)) leaf.word &= ~NodeWord::kLocked;
   };
-  // What stands in the way are writers that are about to let go of their locks, and nodes that must
-  // be split first.
+  // An attempt fails where writers are about to let go of their locks, and where nodes must be
+  // split first.
   while (true) {
     std::optional<StructureChange<Layout>> own;
     StructureChange<Layout>& change =
@@ -212,7 +214,7 @@ Attempt RangeDelete<Layout>::Detach(ThreadState& thread, StructureChange<Layout>
   }
 }
 
-// The leaf is locked in `change`.
+// Requires the leaf to be locked in `change`.
 template <class Layout>
 Attempt RangeDelete<Layout>::RewriteLeaf(ThreadState& thread, StructureChange<Layout>& change,
                                          const Step& leaf) {
@@ -235,8 +237,8 @@ Attempt RangeDelete<Layout>::RewriteLeaf(ThreadState& thread, StructureChange<La
   return Attempt::kDone;
 }
 
-// Builds the nodes of the path below `common` anew: of the left one what lies below lo, up to the
-// new fence `sep`; of the right one what lies from hi up, from `sep`.
+// Builds the nodes of the path below `common` anew: of the left path the keys below lo, up to the
+// new fence `sep`; of the right path the keys from hi up, from `sep`.
 template <class Layout>
 Attempt RangeDelete<Layout>::BuildSide(ThreadState& thread, StructureChange<Layout>& change,
                                        const Path& path, size_t common, bool is_left,
@@ -296,7 +298,7 @@ Attempt RangeDelete<Layout>::BuildSide(ThreadState& thread, StructureChange<Layo
   return Attempt::kDone;
 }
 
-// The subtrees of the path's nodes below `common` that lie between the two ends.
+// Collects the subtrees that hang on the path below `common` and lie between the two ends.
 template <class Layout>
 void RangeDelete<Layout>::CollectDetached(const Path& path, size_t common, bool is_left,
                                           std::vector<Link>* links) {
@@ -365,7 +367,7 @@ Attempt RangeDelete<Layout>::DetachBetween(ThreadState& thread, StructureChange<
   for (size_t i = common + 1; has_right && i < right.size(); ++i) {
     change.Leave(right[i].link, right[i].node);
   }
-  change.Draw(detached.size());  // the phase is ours
+  change.Draw(detached.size());  // cannot be refused: this thread has stopped the writers
   core_.reclaimer.AnnounceDetached(detached.size());
   core_.watches.TouchRange(ends_.lo, ends_.hi, ends_.unbounded, change.version());
   change.Publish();

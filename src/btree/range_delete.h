@@ -1,7 +1,7 @@
-// range_delete.h: every key of a range gone at one version, whatever their number.
+// range_delete.h: deletes every key of a range at one version, whatever their number.
 //
 // Below the lowest node whose range holds both ends, the paths to the two end leaves are built anew
-// without what lies between them; that node's buffer is swapped, and everything between is out of
+// without the keys between them; that node's buffer is swapped, and everything between is out of
 // the tree: detached, not touched.
 //
 //            P                        P'                 A' [A.lower, sep)   items of A below lo
@@ -11,20 +11,19 @@
 //     / \  .  .     / \           |         |            A', B', X', Y' have new LIDs: their ranges
 //    A   a .  .    b   B          A'        B'           are new. P keeps its own.
 //
-// Stops nobody for nothing. The caller has asked at a version whether there is a key at all
-//   (HasKey), so whoever deletes an empty range stops nobody. (Without versions there is none to
-//   ask at: a walk over several leaves might find no key although there was always one.) A range
-//   within one leaf is a write of that leaf, under its lock. Only where subtrees are detached are
-//   the other writers stopped (protocol P of versions.h), as a writer that is in one of them must
-//   not write there any more, and the detached leaves are not locked one by one. What is done then
-//   does not depend on the number of keys: two ways down, and the two paths built anew. How many
-//   keys there were is counted afterwards, at the version before; without versions, while the
-//   writers are stopped.
+// Stopping. The caller has asked at a version whether there is a key at all (HasKey), so that the
+//   delete of an empty range stops no writer. (Without versions it cannot ask: a walk over several
+//   leaves might find no key although there was always one.) A range within one leaf is a write of
+//   that leaf, under its lock. Only where subtrees are detached are the other writers stopped
+//   (protocol P of versions.h), as a writer that is in one of them must not write there any more,
+//   and the detached leaves are not locked one by one. The work in a stop does not depend on the
+//   number of keys: two ways down, and the two paths built anew. How many keys there were is
+//   counted afterwards, at the version before; without versions, while the writers are stopped.
 //
 // A delete of at most `limit` keys looks for its end under the locks of the leaves that it counts,
-//   from left to right, before it stops the writers: those that write there wait, no others.
+//   from left to right, before it stops the writers: only writers of those leaves wait.
 //
-// reclaim.h walks what was detached and frees it in the background.
+// reclaim.h walks the detached subtrees and frees them in the background.
 #pragma once
 
 #include <optional>
@@ -40,7 +39,7 @@
 namespace skep::btree {
 
 // Owner: one operation. The caller is inside an epoch and has called BeginWrites; it has announced
-// a read floor, which keeps what is counted.
+// a read floor, which keeps the keys that are counted.
 template <class Layout>
 class RangeDelete {
  public:
@@ -54,12 +53,12 @@ class RangeDelete {
 
   RangeDelete(Core& core, Upkeep& upkeep) : core_(core), upkeep_(upkeep), structure_(core) {}
 
-  // Whether the range has a key that has not expired, at a version. Cost: the leaves up
-  // to that key; behind it none.
+  // Whether the range has a key that has not expired, at a version. Cost: the leaves up to that
+  // key.
   static bool HasKey(const Core& core, Version at, std::string_view lo, std::string_view hi,
                      bool unbounded, uint64_t now_ms);
 
-  // Deletes the first `limit` keys of [lo, hi) that have not expired; and all that have between
+  // Deletes the first `limit` keys of [lo, hi) that have not expired, and all expired ones between
   // them, which are not counted.
   Result Run(ThreadState& thread, std::string_view lo, std::string_view hi, bool unbounded,
              uint64_t limit, uint64_t now_ms);
@@ -73,7 +72,7 @@ class RangeDelete {
   };
   // The rebuilt part of one path, below the common node.
   struct Side {
-    Link link;  // of its topmost new node
+    Link link;  // the topmost new node
     Link leaf;
   };
 
@@ -97,11 +96,11 @@ class RangeDelete {
   Core& core_;
   Upkeep& upkeep_;
   Structure<Layout> structure_;
-  // As it was asked for.
+  // The arguments of Run.
   Ends asked_ = {};
   uint64_t limit_ = 0;
   uint64_t now_ms_ = 0;
-  // Of this try.
+  // The state of one try.
   Ends ends_ = {};
   Result result_;
   typename Ranges<Layout>::Tally deleted_;

@@ -47,7 +47,7 @@ void Ranges<Layout>::ScanForward(const Request& r, const std::optional<LeafPlace
   }
 }
 
-// From the cursor to the end of its leaf. False: the scan has ended.
+// Scans from the cursor to the end of its leaf. False: the scan has ended.
 template <class Layout>
 bool Ranges<Layout>::ScanLeaf(Cursor<Layout>& cursor, const Request& r, ScanMeter& meter) const {
   const bool unbounded = r.has(Request::kNoUpperBound);

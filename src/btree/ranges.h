@@ -22,7 +22,7 @@ class Ranges {
  public:
   Ranges(const Core& core, Version at, uint64_t now_ms) : core_(core), at_(at), now_ms_(now_ms) {}
 
-  // `place`: the leaf of request.key at the version, if it is known.
+  // `place` is the leaf of request.key at the version, if the caller knows it.
   void Scan(const Request& request, size_t bytes_max, uint32_t visits_max,
             const std::optional<LeafPlace>& place, BatchWriter& out, uint32_t index) const;
   void Count(const Request& request, BatchWriter& out, uint32_t index) const;
@@ -31,18 +31,20 @@ class Ranges {
   struct Counted {
     uint64_t keys = 0;
     bool more = false;
-    std::string bound;  // if more: all counted keys are below, none other
+    std::string bound;  // if more: all counted keys are below it, and no others
   };
-  // Of [lo, hi), at most `keys_max`, visiting at most `visits_max` keys or empty leaves.
+  // Counts the keys of [lo, hi), at most `keys_max`, visiting at most `visits_max` keys or empty
+  // leaves.
   Counted CountKeys(std::string_view lo, std::string_view hi, bool unbounded, uint64_t keys_max,
                     uint64_t visits_max) const;
 
   struct Tally {
     uint64_t live = 0;
-    uint64_t held = 0;           // with those that have expired
-    uint64_t with_deadline = 0;  // of `held`
+    uint64_t held = 0;           // keys, with those that have expired
+    uint64_t with_deadline = 0;  // those of `held` that have a deadline
   };
-  // All of [lo, hi), in one pass. Cost: the logs; whole leaves only where there are deadlines.
+  // Counts all keys of [lo, hi), in one pass. Cost: the logs; whole leaves only where there are
+  // deadlines.
   Tally TallyKeys(std::string_view lo, std::string_view hi, bool unbounded) const;
 
  private:

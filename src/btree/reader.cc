@@ -23,7 +23,7 @@ template <typename Choose>
 LeafPlace Reader<Layout>::Descend(Version at, Choose choose) const {
   core_.Sync(SyncPoint::kReaderAtRoot);
   Link link = core_.root;
-  // Counted down from the root's, as the field is not in the line that a search reads.
+  // Counts down from the root's level: the field `level` is not in the line that a search reads.
   for (int level = -1;; --level) {
     NodeHeader* const newest = core_.Head(link);
     Layout::PrefetchHead(core_.codec, newest);
@@ -60,7 +60,7 @@ LeafPlace Reader<Layout>::FindLast(Version at) const {
 
 template <class Layout>
 std::optional<LeafPlace> Reader<Layout>::FromHint(Link hint, std::string_view key) const {
-  // Asked before the word is read: a node that was detached later was in the tree now.
+  // Asked before the word is read: a node that is detached later was in the tree at this moment.
   if (!hint || core_.reclaimer.detached()) return std::nullopt;
   const ArenaAddress at = core_.table.Find(hint);
   if (!at) return std::nullopt;
@@ -101,7 +101,7 @@ void LeafIterator<Layout>::Enter(const LeafPlace& place) {
   place_ = place;
   leaf_.emplace(core_.codec, place.node, place.word.used(), at_, now_ms_);
   has_fences_ = false;
-  ++turn_;  // the fences of the leaf before are still in use
+  ++turn_;  // the scratch of the leaf before is still in use for its fences
 }
 
 template <class Layout>

@@ -1,26 +1,26 @@
 // reader.h: ways down the tree, and along its leaves (Honeycomb, section 3.3; spec section 7).
 //
-// Wait-free, from the root to its leaf: a reader here never waits, takes no lock and never begins
-// again. At each node it follows the chain of older buffers to the one of its version. What others
-// add goes before the buffer it began at, so the chain is as long as it was then: as many buffers
-// as changes of that node that are not released, that snapshots keep, or that are not reclaimed
-// yet. The batch of a reader may have waited before: for a thread state, if
+// Wait-free from the root to the leaf: a reader never waits, takes no lock and never begins again.
+// At each node it follows the chain of older buffers to the one of its version. Buffers that other
+// threads add go before the one it began at, so the chain is as long as it was then: as many
+// buffers as there are changes of that node that are not released, that snapshots keep, or that are
+// not reclaimed yet. The batch of a reader may have waited before: for a thread state, if
 // ThreadStates::kThreadsMax batches run, and for the mutex of the snapshots' list, if it reads at a
 // snapshot.
 //
 // Reading the newest state. A link read in a node that was current leads to a node that was in the
-// tree then. If that left the tree since, what it holds is the state at that moment, which lies
-// after the reader began. So a point read is right without looking back.
+// tree then. If that node has left the tree since, it holds the state at the moment it left, which
+// lies after the reader began. So a point read is right without looking back.
 //
 // Reading at version rv. Every node that was in the tree at rv still has its LID and the buffer of
 // rv, as long as the reader announces it (protocol S) or a snapshot pins it. From the root down,
 // each node is seen as of rv, so the links are those of rv.
 //
-// Along the leaves. A sibling link may be late (structure.h), so it is a hint: what it leads to is
-// taken only if it is not retired and its fence, at rv, continues the last one exactly. It was not
-// retired after the reader had chosen rv, so it has all writes up to rv. Otherwise the reader goes
-// down from the root to the fence. That also covers what the paper leaves open: a scan that leaves
-// a new leaf for the old one it was split from goes on from the old one's fence.
+// Along the leaves. A sibling link may be late (structure.h), so it is a hint: the leaf it leads to
+// is taken only if it is not retired and its fence, at rv, continues the last one exactly. The leaf
+// was not retired after the reader had chosen rv, so it has all writes up to rv. Otherwise the
+// reader goes down from the root to the fence. That also covers what the paper leaves open: a scan
+// that leaves a new leaf for the old one it was split from goes on from the old one's fence.
 #pragma once
 
 #include <optional>
@@ -32,12 +32,12 @@
 
 namespace skep::btree {
 
-// A leaf as a reader found it.
+// A leaf in the state in which a reader found it.
 struct LeafPlace {
   Link link = {};
-  NodeHeader* node = nullptr;  // the buffer of its version
+  NodeHeader* node = nullptr;  // the buffer that shows the reader's version
   NodeWord word = {};          // of `node`, read with acquire
-  LeafSpot spot = {};          // where the key that was looked for is
+  LeafSpot spot = {};          // where the key is
 };
 
 // Thread safety: stateless; the caller is inside an epoch, and has announced what it reads.
@@ -49,14 +49,14 @@ class Reader {
 
   explicit Reader(const Core& core) : core_(core) {}
 
-  // The leaf of the key, at a version or kNewest.
+  // Finds the leaf of the key, at a version or kNewest.
   LeafPlace Find(std::string_view key, Version at) const;
-  // The leaf of the keys just below `key`; `key` is not empty.
+  // Finds the leaf of the keys just below `key`, which is not empty.
   LeafPlace FindBelow(std::string_view key, Version at) const;
   LeafPlace FindLast(Version at) const;
-  // The newest state of the leaf that a hint names, if it is where the key belongs.
+  // The newest state of the leaf that a hint names, if the key belongs there.
   std::optional<LeafPlace> FromHint(Link hint, std::string_view key) const;
-  // The leaf that `link` leads to at the version, if `begin` is its lower fence (or, with
+  // The leaf that `link` leads to at the version, if `fence` is its lower fence (or, with
   // `is_upper`, its upper one).
   std::optional<LeafPlace> FromSibling(Link link, std::string_view fence, bool is_upper,
                                        Version at) const;
@@ -72,20 +72,21 @@ class Reader {
   const Core& core_;
 };
 
-// Goes from leaf to leaf at one version; what has expired at `now_ms` (kNoTime: nothing) is not
-// there. Not thread-safe; as Reader otherwise.
+// Goes from leaf to leaf at one version; items that have expired at `now_ms` (kNoTime: none) are
+// left out. Not thread-safe; requires what Reader requires.
 template <class Layout>
 class LeafIterator {
  public:
   LeafIterator(const Core& core, Version at, uint64_t now_ms)
       : core_(core), reader_(core), at_(at), now_ms_(now_ms) {}
 
-  // To the leaf of the key; of the keys just below `key`, which is not empty; to the last leaf.
+  // Goes to the leaf of the key; to that of the keys just below `key`, which is not empty; to the
+  // last.
   void Seek(std::string_view key) { Enter(reader_.Find(key, at_)); }
   void EnterAt(const LeafPlace& place) { Enter(place); }
   void SeekBelow(std::string_view key) { Enter(reader_.FindBelow(key, at_)); }
   void SeekLast() { Enter(reader_.FindLast(at_)); }
-  // To its neighbours. Not if the leaf is unbounded; not if lower() is empty.
+  // Go to the neighbours. Next() requires a bounded leaf, Prev() a lower() that is not empty.
   void Next();
   void Prev();
 
@@ -114,37 +115,38 @@ class LeafIterator {
   const uint64_t now_ms_;
   LeafPlace place_;
   std::optional<typename Layout::Leaf> leaf_;
-  // The leaf's fences, which lie apart from what a short scan reads.
+  // The leaf's fences, read only when asked for: they lie apart from what a short scan reads.
   mutable bool has_fences_ = false;
   mutable std::string_view lower_, upper_;
   mutable bool unbounded_ = true;
-  mutable Scratch scratch_[2];  // for those of this leaf and the one before
+  mutable Scratch scratch_[2];  // for the fences of this leaf and of the one before
   uint32_t turn_ = 0;
 };
 
-// Walks the keys that have a value at one version and time. Not thread-safe; as Reader otherwise.
+// Walks the keys that have a value at one version and time. Not thread-safe; else as Reader.
 template <class Layout>
 class Cursor {
  public:
   Cursor(const Core& core, Version at, uint64_t now_ms) : core_(core), leaves_(core, at, now_ms) {}
 
   // Goes to the leaf where `key` belongs, and there to the first key >= `key`, or the last < `key`.
-  // `place`: that leaf, if it is known. At most `items` items are then asked for in it.
+  // `place` is that leaf, if the caller knows it. The caller then reads at most `items` items in
+  // it.
   void SeekAtLeast(std::string_view key, const std::optional<LeafPlace>& place = {},
                    uint32_t items = UINT32_MAX);
   void SeekBelow(std::string_view key);  // `key` is not empty
   void SeekLast();
 
-  // Whether it stands at an item of its leaf.
+  // Whether the cursor stands at an item of its leaf.
   bool valid() const { return in_leaf_->valid(); }
   void Next() { in_leaf_->Next(); }
-  // As LeafCursor, in this leaf.
+  // Like LeafCursor, in the current leaf.
   std::optional<PlainForm> plain_form() const { return in_leaf_->plain_form(); }
   uint32_t CopyPlain(uint32_t most, bool keys_only, char* to) {
     return in_leaf_->CopyPlain(most, keys_only, to);
   }
   void Prev() { in_leaf_->Prev(); }
-  // Whole. Valid until the cursor moves.
+  // The whole key. Valid until the cursor moves.
   std::string_view key() {
     const StoredKey key = in_leaf_->key();
     if (!key.outside) return key.bytes;
@@ -156,23 +158,23 @@ class Cursor {
 
   const LeafIterator<Layout>& leaves() const { return leaves_; }
 
-  // To the first key of the next leaf, or the last one of the leaf before; there may be none in it.
-  // Not if the leaf is unbounded; not if its lower fence is empty.
+  // Go to the first key of the next leaf, or to the last one of the leaf before; the leaf may have
+  // none. NextLeaf() requires a bounded leaf, PrevLeaf() a lower fence that is not empty.
   void NextLeaf();
   void PrevLeaf();
 
-  // If it stands at no item, goes on to the next leaf that has one. False: there is no item below
-  // `hi`. Cost: the leaves on the way, which may all be empty, but none that begins at `hi` or
-  // behind it.
+  // If the cursor stands at no item, goes on to the next leaf that has one. False: there is no item
+  // below `hi`. Cost: the leaves on the way, which may all be empty, but none that begins at `hi`
+  // or behind it.
   bool Settle(std::string_view hi, bool unbounded);
-  // Likewise backwards, to the leaf before. False: there is no item from `lo` up.
+  // Like Settle, backwards. False: there is no item from `lo` up.
   bool SettleBack(std::string_view lo);
 
  private:
   const Core& core_;
   LeafIterator<Layout> leaves_;
   std::optional<typename Layout::LeafCursor> in_leaf_;
-  Scratch scratch_;  // key()
+  Scratch scratch_;  // the result of key()
 };
 
 }  // namespace skep::btree

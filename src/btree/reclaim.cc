@@ -17,7 +17,7 @@ bool HasMark(const NodeHeader* node, uint64_t mark) {
   return (node->word.load(std::memory_order_relaxed) & mark) != 0;
 }
 
-// Takes one from a budget; false if it is used up.
+// Takes one unit from a budget; false if it is used up.
 bool Spend(uint32_t* budget) {
   if (*budget == 0) return false;
   --*budget;
@@ -46,7 +46,8 @@ bool Reclaimer::Run(ThreadState& thread, uint32_t pieces_max, bool wait) {
     return false;
   }
   const MutexLock lock(mutex_, std::adopt_lock);
-  // In this order, and before any pin is asked for (S1, snapshots.h).
+  // The released version is read before the floors, and both before any pin is looked for (S1,
+  // snapshots.h).
   const Version released = gate_.released();
   horizon_ = std::min(released, versions_.LowestReadFloor());
   left_ = {.visits = pieces_max, .blocks = pieces_max, .nodes = pieces_max, .frees = pieces_max};
@@ -57,7 +58,7 @@ bool Reclaimer::Run(ThreadState& thread, uint32_t pieces_max, bool wait) {
   JudgeBlocks();
   FreeSome(thread);
   const bool more_to_mark = WalkSubtrees();
-  // What died just now has no epoch yet.
+  // The pieces that began to die in this run have no epoch yet.
   const bool more_to_free =
       CanFree() || (!dying_.empty() && dying_.front().epoch == ThreadState::kIdle);
   return more_released || more_to_mark || more_to_free || HasRipe();
@@ -102,9 +103,9 @@ void Reclaimer::Take(const Retired& what) {
   }
 }
 
-// Some of what was kept for snapshots that are gone. True if there is more of that.
+// Takes back some of the pieces kept for snapshots that are gone. True if there are more of those.
 bool Reclaimer::TakeReleased(uint32_t pieces_max) {
-  // It has some already if there was no memory to go on with them.
+  // again_ has some already if a run before had no memory to go on with them.
   const bool more = snapshots_.TakeReleased(&again_, pieces_max);
   for (; !again_.empty(); again_.pop_back()) TakeBack(again_.back());
   return more;
@@ -125,8 +126,9 @@ void Reclaimer::TakeBack(const Retired& what) {
   Unmark(buffer, NodeWord::kKept);
 }
 
-// Begins the walk of the chain now if it is ripe and nothing else is under way; else it waits. The
-// caller calls WalkOn, which may throw, once its own entry is gone: the walk is in its stead.
+// Begins the walk of the chain now if it is ripe and no other walk is under way; else the chain
+// waits. The caller calls WalkOn, which may throw, once its own entry is gone: the walk replaces
+// it.
 void Reclaimer::TakeChain(Link link, const Chain& chain) {
   if (walk_.is_on || !IsRipe(chain.due) || left_.visits == 0 || dirty_.contains(link.bits)) {
     return Await(link, chain, false);
@@ -134,8 +136,8 @@ void Reclaimer::TakeChain(Link link, const Chain& chain) {
   BeginWalk(link, chain);
 }
 
-// Notes in the set what there is to do. A chain that waits already is walked when it was due
-// before, unless `at_once`.
+// Notes in the set what is to be done in a chain. A chain that waits already keeps its `due`,
+// unless `at_once`.
 void Reclaimer::Await(Link link, const Chain& chain, bool at_once) {
   const auto at = dirty_.find(link.bits);
   const bool is_known = at != dirty_.end();
@@ -175,7 +177,7 @@ void Reclaimer::WalkChains() {
 
 void Reclaimer::BeginWalk(Link link, const Chain& chain) {
   const ArenaAddress head = table_.Find(link);
-  if (!head) return;  // the whole node is gone
+  if (!head) return;  // the whole node has been freed
   Spend(&left_.visits);
   ++visits_;
   NodeHeader* const node = Node(head);
@@ -191,7 +193,7 @@ void Reclaimer::WalkOn() {
   if (walk_.is_on && WalkBuffers()) EndWalk();
 }
 
-// From where the walk is to the end of what it has to look at. False: the budget is used up.
+// Walks on to the end of what the walk has to look at. False: the budget is used up.
 bool Reclaimer::WalkBuffers() {
   while (true) {
     const Older older{walk_.newer->older.load(std::memory_order_acquire)};
@@ -221,11 +223,11 @@ bool Reclaimer::WalkBuffers() {
       walk_.newer = buffer;
       continue;
     }
-    // It has no epoch before this run ends, so nobody frees it before it is unlinked.
+    // The piece gets its epoch at the end of this run, so no thread frees it before it is unlinked.
     Die({.kind = Retired::Kind::kUnlinked,
          .bytes = static_cast<uint32_t>(buffer->buffer_bytes()),
          .at = older.buffer()});
-    // seq_cst: (E1).
+    // seq_cst, for (E1) of versions.h.
     walk_.newer->older.store(buffer->older.load(std::memory_order_acquire),
                              std::memory_order_seq_cst);
   }
@@ -244,7 +246,8 @@ void Reclaimer::EndWalk() {
   walk_ = {};
 }
 
-// After a walk that left something. What came meanwhile waits as long as the rest.
+// Queues the chain again after a walk that left unripe buffers. Those that came meanwhile wait as
+// long as the rest.
 void Reclaimer::AwaitAgain(Link link, const Chain& chain) {
   const auto at = dirty_.find(link.bits);
   if (at != dirty_.end() && !IsRipe(at->second.due)) {
@@ -254,7 +257,7 @@ void Reclaimer::AwaitAgain(Link link, const Chain& chain) {
   Await(link, chain, false);
 }
 
-// The chain has been walked and is ripe: what is to become of the node itself, if it has left.
+// The chain has been walked and is ripe: decides what becomes of the node itself, if it has left.
 void Reclaimer::JudgeNode(NodeHeader* head) {
   Chain& chain = walk_.chain;
   const Link link = walk_.link;
@@ -263,7 +266,7 @@ void Reclaimer::JudgeNode(NodeHeader* head) {
   if (!chain.has_left) {
     if (has_older || !HasMark(head, NodeWord::kHollow)) return;
     Die({.kind = Retired::Kind::kNode, .link = link});
-    return Unmark(head, NodeWord::kHollow);  // once
+    return Unmark(head, NodeWord::kHollow);  // so that this happens once only
   }
   const Version pin =
       snapshots_.PinIn(head->version.load(std::memory_order_relaxed), chain.left_at);
@@ -282,8 +285,7 @@ void Reclaimer::JudgeNode(NodeHeader* head) {
   Die({.kind = chain.left_as, .link = link});
 }
 
-// How many bytes are freed with the node: those of its buffer, and of its blocks if it is retired
-// with them.
+// The bytes that are freed with the node: its buffer, and its blocks if they are retired with it.
 uint32_t Reclaimer::BytesOf(const NodeHeader* node, Retired::Kind kind) {
   uint64_t bytes = node->buffer_bytes();
   if (kind == Retired::Kind::kWholeNode) {
@@ -293,7 +295,8 @@ uint32_t Reclaimer::BytesOf(const NodeHeader* node, Retired::Kind kind) {
   return static_cast<uint32_t>(std::min<uint64_t>(bytes, UINT32_MAX));
 }
 
-// A snapshot may see some of the node's blocks in an older buffer, so each is judged by itself.
+// Queues the node's blocks, each by itself, since a snapshot may see some of them in an older
+// buffer.
 void Reclaimer::QueueBlocks(const NodeHeader* node, Version end) {
   ListBlocks(node);
   size_t queued = 0;
@@ -310,7 +313,7 @@ void Reclaimer::QueueBlocks(const NodeHeader* node, Version end) {
   }
 }
 
-// A block leaves the queue once it is in the next list: so none is lost where memory ends.
+// A block leaves the queue only once it is in the next list, so none is lost when memory runs out.
 void Reclaimer::JudgeBlocks() {
   while (!blocks_.empty() && IsRipe(blocks_.front().end) && Spend(&left_.blocks)) {
     ++visits_;
@@ -330,8 +333,9 @@ void Reclaimer::JudgeBlock(const Retired& what) {
   }
 }
 
-// Marks nodes of detached subtrees, children before their parents, and takes them over, unless what
-// was marked before is still to be walked or freed. True if some are left that could be marked now.
+// Marks nodes of detached subtrees, children before their parents, and takes them over, unless
+// nodes marked before are still to be walked or freed. True if some are left that could be marked
+// now.
 bool Reclaimer::WalkSubtrees() {
   size_t busy = 0;
   while (busy < subtrees_.size() && !HasRipe() && !CanFree()) {
@@ -353,8 +357,8 @@ bool Reclaimer::WalkSubtrees() {
   return busy < subtrees_.size();
 }
 
-// The last one of the stack, which becomes one that has left, with its children above it. False if
-// a writer that is about to give up still holds the node.
+// Marks the last node of the stack: it becomes one that has left, and its children are pushed above
+// it. False if a writer that is about to give up still holds the node.
 bool Reclaimer::MarkSubtree(const Retired& what) {
   NodeHeader* const node = Node(table_.Find(what.link));
   uint64_t word = node->word.load(std::memory_order_relaxed);
@@ -376,14 +380,14 @@ bool Reclaimer::MarkSubtree(const Retired& what) {
     throw;
   }
   subtrees_[before - 1].kind = Retired::Kind::kWholeNode;
-  // The children first: this must not come to zero between the two.
+  // The children are added first: detached_ must not come to zero between the two.
   detached_.fetch_add(children_.size(), std::memory_order_seq_cst);
   detached_.fetch_sub(1, std::memory_order_seq_cst);
   contents_.HasLeft(node);
   return true;
 }
 
-// Frees what no reader can stand on.
+// Frees the pieces that no reader can stand on any more.
 void Reclaimer::FreeSome(ThreadState& thread) {
   lowest_epoch_ = 0;
   if (dying_.empty()) return;
@@ -408,7 +412,7 @@ void Reclaimer::Free(const Retired& what, ThreadState& thread) {
     case Retired::Kind::kBlock:
       return FreeBlock({.at = what.at, .bytes = what.bytes}, thread);
     case Retired::Kind::kUnlinked:
-      // The mark of death, for readers outside the epochs.
+      // kDead marks freed memory, for readers outside the epochs.
       Node(what.at)->word.store(NodeWord::kDead, std::memory_order_relaxed);
       NoteFreed(what.bytes);
       return arena_.Free(thread.cache, what.at, what.bytes);
@@ -417,8 +421,9 @@ void Reclaimer::Free(const Retired& what, ThreadState& thread) {
   }
 }
 
-// Whoever came with a hint or a sibling link found the node in the page table until now. That it
-// dies is noted first: `what` is of the list too, whose elements stay where they are.
+// Readers with a hint or a sibling link could find the node in the page table until now, so its
+// buffer dies a second time. That is noted first: `what` is an element of the list too, and
+// elements stay where they are.
 void Reclaimer::FreeNode(const Retired& what, ThreadState& thread) {
   const Link link = what.link;
   const ArenaAddress at = table_.Find(link);
@@ -435,7 +440,7 @@ void Reclaimer::FreeNode(const Retired& what, ThreadState& thread) {
   table_.Free(link);
 }
 
-// The mark of death of a block is in its `born`.
+// A block is marked dead in its `born`.
 void Reclaimer::FreeBlock(const OutsideBlock& block, ThreadState& thread) {
   std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(arena_.At(block.at)))
       .store(NodeWord::kDead, std::memory_order_relaxed);
@@ -443,7 +448,7 @@ void Reclaimer::FreeBlock(const OutsideBlock& block, ThreadState& thread) {
   arena_.Free(thread.cache, block.at, block.bytes);
 }
 
-// The blocks that the node names, each once.
+// Fills named_ with the blocks that the node names, each once.
 void Reclaimer::ListBlocks(const NodeHeader* node) {
   named_.clear();
   contents_.Blocks(node, NodeWord{node->word.load(std::memory_order_relaxed)}.used(), &named_);

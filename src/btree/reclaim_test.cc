@@ -1,6 +1,6 @@
 // Goal: reclaiming costs a bounded piece of work at a time, whatever readers and snapshots hold
-// back, and nothing that may be freed waits for what may not.
-// Method: one thread; what is visited is counted (ReclaimStatistics::visits).
+// back, and no piece that may be freed waits for one that may not.
+// Method: one thread; visits are counted (ReclaimStatistics::visits).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,12 +14,13 @@
 namespace skep::btree {
 namespace {
 
-// Every write builds its leaf anew.
+// Every write builds its leaf anew with these options.
 constexpr BtreeOptions kMergesAlways{.node_bytes = 2048, .log_bytes = 0};
 
 class Reclaiming : public OnEachLayout {
  protected:
-  // A reader with a thread state of its own, which reads at what is released when it begins.
+  // A reader with a thread state of its own, which reads at the version that is released when it
+  // begins.
   class HeldFloor {
    public:
     explicit HeldFloor(Core& core) : core_(core), thread_(core.threads.Take()) {}
@@ -36,7 +37,7 @@ class Reclaiming : public OnEachLayout {
     ThreadState& thread_;
   };
 
-  // The work done meanwhile: in all, and at most by one call.
+  // The visits of the freer meanwhile: in all, and at most by one call.
   struct Work {
     uint64_t sum = 0;
     uint64_t most = 0;
@@ -65,18 +66,19 @@ class Reclaiming : public OnEachLayout {
     return statistics.waiting + statistics.dying;
   }
 
-  // Of a buffer that is replaced: four while it is in its chain, and one when it is freed.
+  // The visits of a replaced buffer: four while it is in its chain, and one when it is freed.
   static constexpr double kVisitsOfPutMax = 5.5;
-  // Of one Put that retires one buffer: the budgets of four kinds.
+  // The visits of one Put that retires one buffer: the budgets of four kinds.
   static constexpr uint64_t kVisitsOfOnePutMax = 4 * (4 + 16);
-  // Of one Maintain: the same, and the blocks of one node, which here are at most so many.
+  // The visits of one Maintain: its budgets and the blocks of one node, here at most
+  // kBlocksOfNodeMax.
   static constexpr uint64_t kBlocksOfNodeMax = 160;
   static constexpr uint64_t kVisitsOfMaintainMax =
       4 * Upkeep::kPiecesMaintain + 2 * kBlocksOfNodeMax;
 };
 
-// Goal: what a reader has held back for long costs nobody much when it lets go, also if another one
-// begins at once.
+// Goal: the buffers that a reader has held back for long cost each operation little when the reader
+// lets go, also if another reader begins at once.
 // Method: a floor is held for 5,000 merges of one leaf, let go, and held again.
 TEST_P(Reclaiming, APutPaysLittleForWhatReadersHeldBack) {
   constexpr uint32_t kMerges = 5000;
@@ -92,7 +94,7 @@ TEST_P(Reclaiming, APutPaysLittleForWhatReadersHeldBack) {
   reader.LetGo();
   const Work after = CountPuts(tree, kMerges);
   for (const Work& work : {held, again, after}) {
-    EXPECT_LE(work.Each(), 2 * kVisitsOfPutMax);  // what came before may be paid for now
+    EXPECT_LE(work.Each(), 2 * kVisitsOfPutMax);  // buffers from before may be paid for now
     EXPECT_LE(work.most, kVisitsOfOnePutMax);
   }
   EXPECT_LE(held.sum + again.sum + after.sum, uint64_t(3 * kMerges * kVisitsOfPutMax));
@@ -101,7 +103,7 @@ TEST_P(Reclaiming, APutPaysLittleForWhatReadersHeldBack) {
 }
 
 // Goal: readers that are always a thousand merges behind cost each merge a few visits, and the
-// chain twice what they hold back.
+// chain twice the memory that they hold back.
 // Method: the floor follows the released version at a distance, a little at a time.
 TEST_P(Reclaiming, ALateFloorCostsAFewVisitsAndTwiceTheMemory) {
   constexpr uint32_t kBehind = 1000;
@@ -126,7 +128,8 @@ TEST_P(Reclaiming, ALateFloorCostsAFewVisitsAndTwiceTheMemory) {
   }
 }
 
-// Goal: what a walk has left to a reader is freed when that lets go, also if nobody writes again.
+// Goal: buffers that a walk has left to a reader are freed when the reader lets go, also if no
+// thread writes again.
 // Method: the reader goes on to a later version in between, so that a walk frees some and leaves
 // some.
 TEST_P(Reclaiming, WhatAWalkHasLeftIsFreedLater) {
@@ -148,8 +151,8 @@ TEST_P(Reclaiming, WhatAWalkHasLeftIsFreedLater) {
   EXPECT_EQ(tree.Statistics().chain_buffers, 0u);
 }
 
-// Goal: it is not the budgets alone that bound this: who may visit as many as he likes finds as
-// little to do.
+// Goal: the bound is not the effect of the budgets alone: a run without a budget finds as little to
+// do.
 TEST_P(Reclaiming, ABufferCostsFewVisitsWhateverTheBudget) {
   constexpr uint32_t kBehind = 500;
   TestTree tree(kMergesAlways);
@@ -185,7 +188,7 @@ TEST_P(Reclaiming, APutPaysNothingForWhatSnapshotsKeep) {
   const Work with_many = CountPuts(tree, 1000);
   EXPECT_LE(with_many.sum, with_one.sum + 16);
   EXPECT_EQ(tree.core().reclaimer.Statistics().kept, kSnapshots);
-  // Oldest first, as they do that are renewed all the time.
+  // The oldest first, as snapshots go that are renewed all the time.
   Work renewing;
   for (uint32_t i = 0; i < 1000; ++i) {
     tree.CloseSnapshot(snapshots.front());
@@ -200,8 +203,8 @@ TEST_P(Reclaiming, APutPaysNothingForWhatSnapshotsKeep) {
   tree.ExpectNothingLeaked();
 }
 
-// Goal: whatever there is to do, one call of Maintain visits a bounded number of buffers and
-// blocks, and what waits in its lists is bounded.
+// Goal: in any state of the tree one call of Maintain visits a bounded number of buffers and
+// blocks, and its lists are bounded.
 // Method: a tree of many blocks is deleted at once, with and without a snapshot that keeps it.
 TEST_P(Reclaiming, MaintainIsBoundedInAnyState) {
   constexpr uint32_t kKeys = 6000;
@@ -238,12 +241,13 @@ TEST_P(Reclaiming, MaintainIsBoundedInAnyState) {
   }
 }
 
-// Goal: what was deleted at once is freed from the beginning, and costs no entry a block meanwhile.
+// Goal: a tree that was deleted at once is freed from the beginning on, and needs no entry for each
+// block meanwhile.
 // Method: ten times as many blocks as nodes, small runs; when half of the memory is back there are
 // still nodes to be marked.
 TEST_P(Reclaiming, ADetachedTreeIsFreedWhileItIsWalked) {
   TestTree tree;
-  // Long keys: the delete's own run marks a few of the nodes at most.
+  // Long keys, so that the delete's own run marks a few of the nodes at most.
   for (uint32_t i = 0; i < 20'000; ++i) {
     tree.Put(std::to_string(i) + std::string(80, 'k'), std::string(600, 'v'));
   }
@@ -264,7 +268,7 @@ TEST_P(Reclaiming, ADetachedTreeIsFreedWhileItIsWalked) {
   tree.ExpectNothingLeaked();
 }
 
-// Goal: the same of one leaf with a very long chain, which one call cannot walk to its end.
+// Goal: Maintain walks a very long chain of one leaf in pieces, since one call cannot walk it all.
 TEST_P(Reclaiming, MaintainWalksALongChainInPieces) {
   TestTree tree(kMergesAlways);
   HeldFloor reader(tree.core());
@@ -281,8 +285,8 @@ TEST_P(Reclaiming, MaintainWalksALongChainInPieces) {
   tree.ExpectNothingLeaked();
 }
 
-// Goal: a snapshot that goes frees what it kept, also of nodes that have left the tree meanwhile,
-// in whatever order several go.
+// Goal: when a snapshot goes the pieces kept for it are freed, also those of nodes that have left
+// the tree meanwhile, in whatever order several snapshots go.
 // Method: three snapshots with changes of shape between them, closed in every order; each state is
 // read until its snapshot goes.
 TEST_P(Reclaiming, SnapshotsGoInAnyOrder) {
@@ -324,8 +328,8 @@ TEST_P(Reclaiming, SnapshotsGoInAnyOrder) {
   } while (std::ranges::next_permutation(order).found);
 }
 
-// Goal: what waits costs memory that is counted: the lists of it, and those of what snapshots keep.
-// Method: as many pieces as keys, of which a snapshot keeps each.
+// Goal: the lists of pieces that wait, or are kept for snapshots, are charged to the budget.
+// Method: as many pieces as keys, each of which a snapshot keeps.
 TEST_P(Reclaiming, ListsOfWhatIsKeptAreCharged) {
   constexpr uint32_t kKeys = 3000;
   TestTree tree;

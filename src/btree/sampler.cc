@@ -22,7 +22,7 @@ std::optional<Item> Sampler<Layout>::Draw() {
   return CountAndTake();
 }
 
-// The number is drawn among all keys; what changes between counting and taking may move it.
+// Draws a number among all keys. A change between counting and taking may shift which key it is.
 template <class Layout>
 std::optional<Item> Sampler<Layout>::CountAndTake() {
   const uint64_t keys = Ranges<Layout>(core_, Reader<Layout>::kNewest, now_ms_)
@@ -61,7 +61,7 @@ std::optional<Item> Sampler<Layout>::Take(Lid lid, uint64_t number) {
   const typename Layout::Leaf leaf(core_.codec, node, word.used());
   if (number >= leaf.CountPresent()) return std::nullopt;
   if (detached) {
-    // It may be out of the tree without knowing it.
+    // The leaf may be out of the tree without a mark.
     const StoredKey lower = Layout::FencesOf(core_.codec, node).lower;
     const Reader<Layout> reader(core_);
     const LeafPlace place =

@@ -1,11 +1,10 @@
-// sampler.h: a key at random, each with the same chance.
+// sampler.h: draws a key at random, each with the same chance.
 //
-// A LID is drawn, then a number below the most keys any leaf ever had. If the LID is a leaf of the
-// tree and has a key of that number that has not expired, that is the one; if not, both are drawn
-// again. So every key of
-// the tree has the same chance in every round. Expected cost: a few leaves. After large deletes,
-// when most LIDs are free, the rounds may all fail; then the tree has few leaves, and all are
-// counted.
+// Draw() draws a LID, then a number below the most keys that any leaf ever had. If the LID is a
+// leaf of the tree and has a key of that number that has not expired, that key is the result; if
+// not, both are drawn again. So every key of the tree has the same chance in every round. Expected
+// cost: a few leaves. After large deletes, when most LIDs are free, all rounds may fail; then the
+// tree has few leaves, and the keys of all of them are counted.
 #pragma once
 
 #include <optional>
@@ -23,12 +22,12 @@ class Sampler {
   Sampler(const Core& core, uint64_t seed, uint64_t now_ms)
       : core_(core), random_(seed), now_ms_(now_ms) {}
 
-  // Below `bound`, which is not 0.
+  // A random number below `bound`, which is not 0.
   uint64_t Below(uint64_t bound) { return random_.Below(bound); }
   // A key and value of the newest state; none if the tree is empty. Valid until the next draw.
   std::optional<Item> Draw();
 
-  // The version of what was drawn last, at least.
+  // A version at or above that of the key that was drawn last.
   Version version() const { return version_; }
 
  private:
@@ -40,7 +39,7 @@ class Sampler {
   SeededRandom random_;
   const uint64_t now_ms_;
   Version version_ = 0;
-  Scratch scratch_;  // for what was drawn
+  Scratch scratch_;  // the key that was drawn
 };
 
 }  // namespace skep::btree

@@ -1,4 +1,4 @@
-// scan_meter.h: what a scan has given, when it has to stop, and where it then says to go on.
+// scan_meter.h: counts what a scan has returned; says when it has to stop and where it goes on.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace skep::btree {
 // Owner: one scan.
 class ScanMeter {
  public:
-  // `request`, `out` must outlive it. Begins the items of slot `index`.
+  // `request` and `out` must outlive the meter. Begins the items of outcome `index`.
   ScanMeter(const Request& request, size_t bytes_max, uint32_t visits_max, BatchWriter& out,
             uint32_t index)
       : request_(request),
@@ -26,7 +26,7 @@ class ScanMeter {
   }
 
   bool MayAdd() const { return !IsFull() && visits_ < visits_max_; }
-  // Copies the item.
+  // Appends a copy of the item to the outcome.
   void Add(const Item& item, uint64_t deadline_ms = 0) {
     const std::string_view value = keys_only() ? std::string_view() : item.value;
     const Item given = out_.AddItem(index_, {.key = item.key, .value = value});
@@ -36,18 +36,18 @@ class ScanMeter {
            .value_bytes = static_cast<uint32_t>(given.value.size())});
     if (deadline_ms != 0) out_.NoteDeadline(index_, item.key, deadline_ms);
   }
-  // How many items it may give at most, whatever their bytes.
+  // How many more items the scan may return, whatever their bytes.
   uint32_t room() const {
     const uint32_t items = request_.limit - out_.outcome(index_).item_count;
     return static_cast<uint32_t>(std::min<uint64_t>(items, visits_max_ - visits_));
   }
   enum class Added : uint8_t {
-    kNone,  // the current item has not the form
-    kSome,  // and the cursor is behind them
-    kLast,  // some or none: what comes next is not below the range's upper bound
+    kNone,  // the current item does not have the form
+    kSome,  // some items; the cursor is behind them
+    kLast,  // some or none; the next item is not below the range's upper bound
   };
-  // If MayAdd(). Copies items of the leaf's form from the cursor's current one on, as many as may
-  // be added, up to some kilobytes.
+  // Copies items of the leaf's form from the cursor's current one on, as many as may be added, up
+  // to some kilobytes. Requires MayAdd().
   template <class Cursor>
   Added AddPlain(const PlainForm& form, Cursor& cursor) {
     ItemSpan run = {.key_bytes = form.key_bytes, .value_bytes = keys_only() ? 0 : form.value_bytes};
@@ -64,15 +64,16 @@ class ScanMeter {
     }
     return run.count == copied ? Added::kSome : Added::kLast;
   }
-  // A leaf without an item counts as one that was visited.
+  // Counts a visited leaf, since a leaf without items counts as one visit.
   void PassLeaf() { ++visits_; }
 
-  // Before the item of this key. What was given is behind the bound, whatever may be put there yet.
+  // Ends the scan before the item of this key. The bound lies just behind the last item returned,
+  // so that keys which are put in between later are not missed.
   void StopBefore(std::string_view key) {
     if (added()) return StopBehindLast();
     Tell(request_.has(Request::kReverse) ? KeyAfter(key, out_.scratch()) : key);
   }
-  // At the end of a leaf, whose fence this is, if need be. False: it may go on.
+  // Called at the end of a leaf with its fence. True: the scan ends there. False: it may go on.
   bool StopsAtFence(std::string_view fence) {
     if (IsFull() && added()) {
       StopBehindLast();
@@ -85,13 +86,13 @@ class ScanMeter {
   }
 
  private:
-  static constexpr size_t kCopyBytesMax = 8192;    // at once
+  static constexpr size_t kCopyBytesMax = 8192;    // bytes copied at once
   static constexpr uint32_t kCopyBoundedMax = 32;  // items, of which some may be out of the range
 
   bool keys_only() const { return request_.has(Request::kKeysOnly); }
   bool unbounded() const { return request_.has(Request::kNoUpperBound); }
 
-  // How many items of this size may be copied at once, at least one: until it IsFull().
+  // How many items of this size to copy at once, at least one: until IsFull().
   uint32_t MostOf(size_t item_bytes) const {
     const size_t bytes_each = std::max<size_t>(item_bytes, 1);
     size_t most = std::min<size_t>(room(), std::max<size_t>(kCopyBytesMax / bytes_each, 1));
@@ -99,7 +100,8 @@ class ScanMeter {
     const size_t before_full = (bytes_max_ - bytes_) / bytes_each;
     return static_cast<uint32_t>(before_full < most ? before_full + 1 : most);
   }
-  // How many of the first `count` items of the run, which rise, are in the range.
+  // How many of the first `count` items of the run, which ascend, are below the range's upper
+  // bound.
   uint32_t CountBelowEnd(const ItemSpan& run, uint32_t count) const {
     if (unbounded() || run[count - 1].key < request_.other) return count;
     uint32_t low = 0;
@@ -118,7 +120,7 @@ class ScanMeter {
     visits_ += added.count;
     last_key_ = added[added.count - 1].key;
   }
-  // No further item may be added.
+  // Whether no further item may be added.
   bool IsFull() const {
     return out_.outcome(index_).item_count == request_.limit || bytes_ > bytes_max_;
   }

@@ -1,4 +1,4 @@
-// The largest key at or below a bound, where whole leaves hold no key.
+// Tests the search for the largest key at or below a bound, where whole leaves hold no key.
 #include <gtest/gtest.h>
 
 #include "btree/testing/tree_test_within.h"
@@ -8,7 +8,7 @@ namespace {
 
 std::string Key(uint32_t i) { return "key" + std::to_string(1000 + i); }
 
-// What a scan from the floor of `key` begins with; empty if with nothing.
+// The first key of a scan from the floor of `key`; empty if there is none.
 std::string FloorOf(TestTree& tree, const std::string& key) {
   Batch batch;
   batch.Scan(Range::From(key), {.limit = 1, .keys_only = true, .seek_floor = true});
@@ -19,8 +19,8 @@ std::string FloorOf(TestTree& tree, const std::string& key) {
 class SeekFloor : public OnEachLayout {};
 
 // Goal: the floor is found across leaves that are in the tree and hold no key, down to none at all.
-// Method: an atomic delete empties leaves in the middle, or at the beginning, before any of them is
-// joined; there the thread looks. A put far away releases the delete's version.
+// Method: an atomic delete empties leaves in the middle, or at the beginning; before any of them is
+// joined, the same thread looks. A put far away releases the delete's version.
 TEST_P(SeekFloor, IsFoundAcrossEmptyLeaves) {
   for (const uint32_t first : {60u, 0u}) {
     SCOPED_TRACE(first);

@@ -1,20 +1,21 @@
-// snapshots.h: the versions that are pinned, and what is kept for them.
+// snapshots.h: the versions that are pinned, and the pieces that are kept for them.
 //
-// Protocol S of versions.h covers reads inside a batch; a snapshot lives longer. The freer asks for
-// the pins in an interval after it has read the released version h, and drops only what was
-// replaced at a version <= h. Open() reads the released version under the mutex that pins are asked
-// for under, so a snapshot that was not found reads at h or later.
+// Protocol S of versions.h covers reads inside a batch; a snapshot lives longer. The freer looks
+// for pins in an interval after it has read the released version h, and drops only pieces replaced
+// at a version <= h. Open() reads the released version under the mutex under which the freer looks,
+// so a snapshot that the freer did not find reads at h or later.
 //
-// A batch that reads at a snapshot uses it: until the batch ends, the version has one more pin, so
-// that a snapshot that is dropped meanwhile keeps what it sees. Such a batch announces no read
-// floor: a floor would hold back all that anybody replaces, and not only what the snapshot sees. A
-// batch of many reads at one version without a snapshot pins it, too, once it has gone on for a
-// while, and gives up its floor: else each buffer that others replace meanwhile would lie between
-// the newest one and what it reads, and the longer it took the longer each read would take.
+// A batch that reads at a snapshot pins its version once more until the batch ends, so that a
+// snapshot that is dropped meanwhile keeps what it sees. Such a batch announces no read floor: a
+// floor would hold back every piece that any thread replaces, not only those that the snapshot
+// sees. A batch of many reads at one version without a snapshot pins that version, too, once it has
+// gone on for a while, and gives up its floor: else each buffer that others replace meanwhile would
+// lie between the newest one and the one it reads, and the longer the batch took the longer each
+// read would take.
 //
 // Waiting. One mutex guards the list. A batch that reads at a snapshot takes it when it begins and
-// when it ends, and not in between; a batch that reads at no snapshot does not take it, but when a
-// snapshot has come to its age. Who holds the mutex does one look-up, or takes over a bounded
+// when it ends, and not in between; a batch that reads at no snapshot takes it only when a snapshot
+// has come to its age. A thread that holds the mutex does one look-up, or takes over a bounded
 // number of pieces (TakeReleased), or walks the pins once when one has come to its age
 // (CloseExpired).
 #pragma once
@@ -37,36 +38,36 @@ namespace skep::btree {
 struct SnapshotStatistics {
   size_t count = 0;
   Version oldest = 0;               // 0: none
-  uint64_t oldest_deadline_ms = 0;  // likewise
+  uint64_t oldest_deadline_ms = 0;  // 0: none
 };
 
-// Thread-safe. The lists of what is kept are charged to the memory budget.
+// Thread-safe. The lists of kept pieces are charged to the memory budget.
 class Snapshots {
  public:
   explicit Snapshots(MemoryBudget& budget) : memory_(budget) {}
 
-  // Pins what `gate` has released.
+  // Pins the version that `gate` has released.
   SnapshotRef Open(const ReleaseGate& gate, uint64_t id, uint64_t deadline_ms);
-  // Drops the pin; false if there is none of that id. What was kept for it alone is to be looked at
-  // again: TakeReleased().
+  // Drops the pin; false if there is none of that id. The pieces kept for it alone go to
+  // TakeReleased().
   bool Close(uint64_t id);
-  // Drops those whose deadline has come. Cheap if there are none.
+  // Drops the snapshots whose deadline has come. Cheap if there are none.
   void CloseExpired(uint64_t now_ms);
-  // Drops the oldest that no batch is reading at, since what such a one keeps would not be freed
-  // before that batch ends. False if there is none.
+  // Drops the oldest snapshot at which no batch is reading: what a batch reads at would not be
+  // freed before that batch ends. False if there is none.
   bool CloseOldest();
 
   struct ReadVersion {
     Version version;
   };
-  // A batch that reads at a snapshot, for as long as this object lives. What the snapshot sees is
-  // kept so long, also if it is dropped meanwhile.
+  // A batch's use of a snapshot, for as long as this object lives. What the snapshot sees is kept
+  // so long, also if the snapshot is dropped meanwhile.
   class Use {
    public:
     Use(Snapshots& snapshots, uint64_t id)
         : snapshots_(snapshots), version_(snapshots.BeginUse(id)) {}
-    // At a version that no snapshot need have. The caller has announced a read floor that is not
-    // above it.
+    // A use of a version that need not be that of a snapshot. The caller has announced a read floor
+    // that is not above it.
     Use(Snapshots& snapshots, ReadVersion at) : snapshots_(snapshots), version_(at.version) {
       snapshots.BeginUseAt(at.version);
     }
@@ -89,15 +90,16 @@ class Snapshots {
   // The newest pinned version in [begin, end); ThreadState::kIdle if there is none.
   Version PinIn(Version begin, Version end) const;
 
-  // Keeps `what` until the pin at `version` goes. If it went meanwhile, it is released at once.
+  // Keeps `what` until the pin at `version` goes. If it is gone already, `what` is released at
+  // once.
   void Keep(Version version, const Retired& what);
-  // Some of what was kept for pins that are gone, appended to `out`. True if there is more.
+  // Appends some of the pieces kept for pins that are gone to `out`. True if there are more.
   bool TakeReleased(std::vector<Retired>* out, size_t pieces_max);
   uint64_t kept() const;  // pieces kept for pins, also for some that are gone
-  // How many bytes the pieces have that are kept for snapshots at which no batch is reading. At
-  // most so much would be freed if all of those snapshots were dropped.
+  // The bytes of the pieces that are kept for snapshots at which no batch is reading. At most so
+  // many would be freed if all of those snapshots were dropped.
   uint64_t RevocableBytes() const;
-  // How many bytes the lists take in which these pieces are noted.
+  // The bytes that the lists of these pieces take.
   uint64_t held_bytes() const { return memory_.used(); }
 
  private:
@@ -109,8 +111,8 @@ class Snapshots {
     explicit Pinned(std::pmr::memory_resource* memory) : kept(memory) {}
 
     uint32_t pins = 0;   // snapshots at this version, and batches that read at them
-    uint32_t uses = 0;   // of these, the batches
-    uint64_t bytes = 0;  // of what is kept
+    uint32_t uses = 0;   // those of `pins` that are batches
+    uint64_t bytes = 0;  // of the pieces in `kept`
     std::pmr::vector<Retired> kept;
   };
   std::optional<Version> BeginUse(uint64_t id);
@@ -120,15 +122,15 @@ class Snapshots {
   void Unpin(std::map<Version, Pinned>::iterator version) SKEP_REQUIRES(mutex_);
 
   BudgetedMemory memory_;
-  mutable Mutex mutex_;                                         // guards all but next_deadline_ms_
+  mutable Mutex mutex_;
   std::map<uint64_t, Pin> pins_ SKEP_GUARDED_BY(mutex_);        // by id, so oldest first
-  std::map<Version, Pinned> versions_ SKEP_GUARDED_BY(mutex_);  // those that have pins
+  std::map<Version, Pinned> versions_ SKEP_GUARDED_BY(mutex_);  // the versions that have pins
   // The pieces that were kept for pins that are gone. An entry moves here from the map above
   // without an allocation, since pins are dropped where nothing may fail.
   std::multimap<Version, Pinned> released_ SKEP_GUARDED_BY(mutex_);
-  uint64_t kept_count_ SKEP_GUARDED_BY(mutex_) = 0;  // in both
-  uint64_t kept_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // likewise
-  uint64_t used_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // of these, at versions that batches read at
+  uint64_t kept_count_ SKEP_GUARDED_BY(mutex_) = 0;  // pieces in both maps
+  uint64_t kept_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // bytes of those
+  uint64_t used_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // those at versions that batches read at
   std::atomic<uint64_t> next_deadline_ms_{UINT64_MAX};
 };
 

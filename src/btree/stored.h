@@ -1,8 +1,8 @@
 // stored.h: keys and values as nodes hold them.
 //
 // A key of up to key_inline_max() bytes, or a value of up to value_inline_max(), is stored whole.
-// Of a longer one the node holds a stub, and the rest lies in an arena allocation of its own, the
-// outside block:
+// For a longer key or value the node holds a stub, and the rest lies in an arena allocation of its
+// own, the outside block:
 //
 //   long key:    head, long_key_head_bytes() | size of the whole key u32 | ArenaAddress u64
 //   long value:                                size of the whole value u32 | ArenaAddress u64
@@ -11,11 +11,11 @@
 //                   | born, Version, 8 B | bytes                 |   long key: the bytes after the
 //                   +--------------------+-----------------------+   head; long value: all of them
 //
-// `born` is the version of the write that stored it; reclaim.h says what for.
+// `born` is the version of the write that stored the block; reclaim.h uses it.
 //
-// Metadata. A value that has some begins with it: a length byte and that many bytes. There is one
+// Metadata. A value that has metadata begins with a length byte and that many bytes. There is one
 //   form: a deadline in milliseconds since 1970, 7 bytes, little-endian. So a key that expires
-//   takes 8 bytes more, and no other key any.
+//   takes 8 bytes more, and other keys take none.
 #pragma once
 
 #include <cstdint>
@@ -33,22 +33,22 @@ namespace skep::btree {
 
 inline constexpr size_t kStubBytes = 12;
 inline constexpr size_t kOutsideHeaderBytes = 8;
-inline constexpr uint32_t kDeadlineBytes = 7;  // in the metadata
+inline constexpr uint32_t kDeadlineBytes = 7;  // of the metadata
 
-// A key as a node holds it: views into a node, or into a caller's buffer on its way to a node.
+// The stored form of a key: views into a node, or into a caller's buffer on its way to a node.
 struct StoredKey {
   std::string_view bytes;
   bool outside = false;  // `bytes` is head and stub
 };
 
-// A value as a node holds it.
+// The stored form of a value.
 struct StoredValue {
   std::string_view bytes;
   bool outside = false;       // after the metadata, `bytes` is a stub
   bool has_metadata = false;  // `bytes` begins with a length byte and that many bytes of metadata
 };
 
-// Until when the key is there; 0: no deadline.
+// The deadline of the key; 0: none.
 inline uint64_t DeadlineOf(const StoredValue& value) {
   if (!value.has_metadata || value.bytes[0] != kDeadlineBytes) return 0;
   uint64_t deadline_ms = 0;
@@ -73,28 +73,28 @@ struct OutsideBlock {
   ArenaAddress at;
   uint32_t bytes;
 };
-// A node may name a block more than once: its sorted item and the log items of one key. Leaves each
-// block once, by address.
+// Sorts the blocks by address and drops duplicates. A node may name a block more than once: in its
+// sorted item and in the log items of one key.
 void KeepEachOnce(std::vector<OutsideBlock>* blocks);
 
-// What of a key's own bytes the node holds.
+// The bytes of the key itself that the node holds.
 inline std::string_view OwnBytes(const StoredKey& key) {
   return key.outside ? key.bytes.substr(0, key.bytes.size() - kStubBytes) : key.bytes;
 }
 
-// Of an outside key.
+// The block of an outside key.
 inline OutsideBlock BlockOf(const StoredKey& key) {
   const Stub stub = StubOf(key.bytes);
   const size_t rest = stub.size - OwnBytes(key).size();
   return {.at = stub.block, .bytes = static_cast<uint32_t>(rest + kOutsideHeaderBytes)};
 }
-// Of an outside value.
+// The block of an outside value.
 inline OutsideBlock BlockOf(const StoredValue& value) {
   const Stub stub = StubOf(value.bytes);
   return {.at = stub.block, .bytes = static_cast<uint32_t>(stub.size + kOutsideHeaderBytes)};
 }
 
-// Appends the block of a key or value that has one.
+// Appends the block of a key or value, if it has one.
 template <typename Stored>
 void AddBlock(const Stored& stored, std::vector<OutsideBlock>* blocks) {
   if (stored.outside) blocks->push_back(BlockOf(stored));
@@ -105,14 +105,15 @@ inline void WriteStub(char* at, Stub stub) {
   std::memcpy(at + 4, &stub.block.bits, 8);
 }
 
-// What it takes to read what a node refers to. Thread safety: a value; the caller's epoch protects
-// what it reads.
+// Reads the keys and values that a node refers to. Thread safety: a value; the caller's epoch
+// protects what it reads.
 struct Codec {
   Geometry geometry;
   const Arena* arena = nullptr;
 
-  // <0, 0, >0 as `key` is below, equal to, above the stored one, in the order of unsigned bytes.
-  // Without an arena an outside key is compared by its head alone: 0 if that does not decide.
+  // Returns <0, 0 or >0 as `key` is below, equal to or above the stored one, in the order of
+  // unsigned bytes. Without an arena an outside key is compared by its head alone: 0 if that does
+  // not decide.
   int Compare(std::string_view key, const StoredKey& stored) const {
     return stored.outside ? CompareOutside(key, stored) : CompareBytes(key, stored.bytes);
   }
@@ -120,9 +121,9 @@ struct Codec {
     if (!a.outside) return Compare(a.bytes, b);
     return b.outside ? CompareBothOutside(a, b) : -CompareOutside(b.bytes, a);
   }
-  // Whole bytes: of an inline one a view, of an outside one a copy in `scratch`.
+  // All bytes of a key: a view of an inline one, a copy in `scratch` of an outside one.
   std::string_view Whole(const StoredKey& stored, Scratch& scratch) const;
-  // Without the metadata. A view in either case: outside values are contiguous.
+  // All bytes of a value without the metadata: always a view, since outside values are contiguous.
   std::string_view Whole(const StoredValue& stored) const;
   size_t SizeOf(const StoredKey& stored) const;
   size_t SizeOf(const StoredValue& stored) const;  // without the metadata

@@ -13,7 +13,7 @@ namespace {
 
 int Sign(int order) { return (order > 0) - (order < 0); }
 
-// Strings that are equal for some while: copies of a common one, cut and changed in one place.
+// Strings with a common beginning: copies of one string, cut and changed in one place.
 std::string Variant(Random& random, const std::string& common) {
   std::string bytes = common.substr(0, random.Below(common.size() + 1));
   if (!bytes.empty() && random.Chance(2, 3)) {
@@ -82,7 +82,7 @@ TEST(Codec, WithoutAnArenaComparesHeads) {
   EXPECT_EQ(heads.Compare(stored, other), 0);
 }
 
-// Goal: a value comes back whole, and its deadline, wherever it lies.
+// Goal: a value and its deadline are read back whole, wherever the value lies.
 TEST(Codec, ValuesComeBackWhole) {
   TestStore store({});
   const uint32_t inline_max = store.geometry().value_inline_max();

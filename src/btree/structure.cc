@@ -23,7 +23,7 @@ uint32_t BytesOf(std::span<const typename Layout::InnerItem> items) {
   return bytes;
 }
 
-// Where to cut so that both sides have about the same bytes; within [first, last].
+// The index at which both sides have about the same bytes; within [first, last].
 template <typename Items, typename Bytes>
 size_t Middle(const Items& items, size_t first, size_t last, uint32_t total, Bytes bytes_of) {
   uint32_t before = 0;
@@ -59,7 +59,7 @@ template <class Layout>
 void Structure<Layout>::Gather(const NodeHeader* leaf, uint32_t used,
                                std::vector<LeafItem>* items) const {
   const typename Layout::Leaf view(core_.codec, leaf, used);
-  // With room for what the writer may add.
+  // Room also for the item that the writer may add.
   items->reserve(items->size() + view.CountPresent() + 1);
   typename Layout::LeafCursor cursor(view);
   for (cursor.SeekFirst(); cursor.valid(); cursor.Next()) {
@@ -67,7 +67,7 @@ void Structure<Layout>::Gather(const NodeHeader* leaf, uint32_t used,
   }
 }
 
-// Whether both parts fit a leaf: one with nearly everything and a longer fence might not.
+// Whether both parts fit into a leaf: a part with nearly all items and a longer fence might not.
 template <class Layout>
 bool Structure<Layout>::CanCut(std::span<const LeafItem> items, size_t cut, const Fences& fences,
                                std::string_view separator) const {
@@ -107,7 +107,7 @@ bool Structure<Layout>::MakePlainHalves(StructureChange<Layout>& change, const I
   return BuildLeafHalves(change, items.First(cut), items.From(cut), fences, halves);
 }
 
-// Where to cut the leaf into even halves, which `separator` then separates.
+// Returns where to cut the leaf into even halves, and sets `separator` between them.
 template <class Layout>
 size_t Structure<Layout>::EvenCut(std::span<const LeafItem> items, std::string* separator) const {
   SKEP_CHECK(items.size() >= 2);
@@ -119,7 +119,7 @@ size_t Structure<Layout>::EvenCut(std::span<const LeafItem> items, std::string* 
   return cut;
 }
 
-// `halves` has the separator's text.
+// `halves->text` is the separator, set by the caller.
 template <class Layout>
 template <class Items>
 bool Structure<Layout>::BuildLeafHalves(StructureChange<Layout>& change, const Items& left_items,
@@ -190,7 +190,7 @@ Attempt Structure<Layout>::Split(ThreadState& thread, const Path& path, size_t d
   if (depth == 0) return GrowRoot(thread, node, limit, separator);
   const Step& parent = path[depth - 1];
   const Geometry& g = core_.codec.geometry;
-  // Room for the largest separator: how long this one is depends on where the cut will be.
+  // Room for the longest possible separator: its length depends on where the cut will be.
   if (Layout::InnerBytesOf(core_.codec, parent.node) + Layout::SeparatorBytesMax(g) >
       g.inner_bytes_max()) {
     return Split(thread, path, depth - 1, limit);
@@ -302,7 +302,8 @@ const NodeHeader* Structure<Layout>::Balance(ThreadState& thread, std::string_vi
   }
 }
 
-// One join on the path, the lowest that is called for. kAgain: none, or somebody is in the way.
+// Does one join on the path, the lowest that is called for. kAgain: none is, or another writer is
+// in the way.
 template <class Layout>
 Attempt Structure<Layout>::BalanceStep(ThreadState& thread, const Path& path) {
   if (path.size() == 1) return Attempt::kAgain;
@@ -329,8 +330,9 @@ Attempt Structure<Layout>::CollapseRoot(ThreadState& thread, const Step& root) {
     std::vector<LeafItem> items;
     Gather(child, NodeWord{word}.used(), &items);
     if (!Layout::CanBeLeaf(core_.codec, items, fences)) {
-      // With its log it is too much for one leaf; in the paper's layout, because the log fills room
-      // that its shortcuts made, of which there might be fewer. Its next merge will split it.
+      // The child and its log are too much for one leaf; in the paper's layout, because the log
+      // fills room that its shortcuts made, of which there might be fewer. Its next merge will
+      // split it.
       return Attempt::kAgain;
     }
     made = change.ReplaceByLeaf(root.link, root.node, items, fences);
@@ -360,7 +362,7 @@ bool Structure<Layout>::JoinLeaves(StructureChange<Layout>& change, const Step& 
   if (bytes > core_.codec.geometry.join_bytes_max() ||
       !Layout::FitsLeaf(core_.codec, items, fences)) {
     const size_t cut = EvenCut(items, &halves->text);
-    // Two leaves and their logs may be too much for two leaves.
+    // The items of two leaves and their logs may be too much for two leaves.
     return CanCut(items, cut, fences, halves->text) &&
            BuildLeafHalves(change, std::span<const LeafItem>(items).first(cut),
                            std::span<const LeafItem>(items).subspan(cut), fences, halves);
@@ -400,7 +402,7 @@ Attempt Structure<Layout>::Join(ThreadState& thread, const Path& path, size_t de
   Link leftmost = inner.leftmost();
   const auto child = [&](size_t i) -> Link& { return i == 0 ? leftmost : items[i - 1].child; };
 
-  // With the right sibling; the last child with its left one.
+  // Joins with the right sibling; the last child with its left one.
   const size_t first = parent.child < items.size() ? parent.child : parent.child - 1;
   Step left = path[depth];
   Step right = path[depth];

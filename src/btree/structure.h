@@ -3,23 +3,23 @@
 // Every change of structure is neutral: it moves items between nodes and changes no key or value.
 // Writers ask for it when an item finds no room, and then begin their own operation again.
 //
-//   split    node -> two new nodes, even in bytes, or where the writer asks for it
+//   split    node -> two new nodes, even in bytes, or cut where the writer asks for it
 //   join     two siblings under one parent -> one new node, or two even ones
 //   root     keeps its LID: it grows by moving its content into two new children, and takes over
 //            the content of its child when it has only one
 //
 // Each is one StructureChange (structure_change.h): the node, its parent and, for a join, the
-// sibling are locked; the nodes leave, new LIDs come, and the parent's buffer is swapped, which is
-// the paper's root of the split. When the parent has no room for one more separator it is split
-// first, in the same way and on its own. So no change ever needs more than one level, and a split
-// of three levels is three small changes instead of a lock on the whole path.
+// sibling are locked; the old nodes leave the tree, new LIDs take their place, and the parent's
+// buffer is swapped, which is the paper's root of the split. A parent that has no room for one more
+// separator is split first, in the same way and on its own. So no change ever needs more than one
+// level, and a split of three levels is three small changes instead of a lock on the whole path.
 //
 // Sibling links are redirected after the swap, by Relink: it finds the leaves on both sides of a
 // fence and stores each other's link in them, without locks, and looks whether both are still the
 // newest. A writer that replaces a leaf copies the links, maps the new buffer, and then looks at
 // the old links again. All of these are seq_cst, so either Relink sees the new mapping and repeats,
-// or the writer sees the new link. Where both give up a link stays late, which costs a reader one
-// way down (reader.h) and nothing else. The paper locks both neighbours instead.
+// or the writer sees the new link. If both give up a link stays late, which costs a reader one way
+// down (reader.h) and nothing else. The paper locks both neighbours instead.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ struct Step {
   Link link = {};
   NodeHeader* node = nullptr;
   uint64_t word = 0;
-  uint32_t child = 0;  // inner nodes: the way went on there
+  uint32_t child = 0;  // inner nodes: the number of the child that the way goes on to
 };
 
 // The nodes from the root to a leaf.
@@ -66,28 +66,29 @@ class Structure {
  public:
   explicit Structure(Core& core) : core_(core), reader_(core) {}
 
-  // The newest way to the leaf of the key. Cost: half of each inner node, for the child's number.
+  // Finds the newest way to the leaf of the key. Cost: half of each inner node, for the child's
+  // number.
   void Descend(std::string_view key, Path* path) const;
 
-  // Splits the node at `depth`. `separator`: a key that becomes the first possible one of the right
-  // half (leaves only; kAgain if it is not strictly inside the fences); null: even halves. Whether
-  // or not kDone, the path is no longer right.
+  // Splits the node at `depth`. `separator` is a key that becomes the first possible one of the
+  // right half (leaves only; kAgain if it is not strictly inside the fences); null: even halves.
+  // Even if not kDone, `path` may be out of date afterwards.
   Attempt Split(ThreadState& thread, const Path& path, size_t depth, Arena::Limit limit,
                 const std::string_view* separator = nullptr);
 
-  // Merges the log of the key's leaf, or splits it; kAgain if that is done, since the caller then
-  // has to find its place again.
+  // Merges the log of the key's leaf, or splits the leaf; kAgain if that is done, since the caller
+  // then has to find its place again.
   Attempt Refresh(ThreadState& thread, std::string_view key, Arena::Limit limit);
 
-  // Joins what has become too small around the key, as far as nobody is in the way. Never fails:
-  // what it cannot do now is done at a later occasion. Returns the leaf of the key as it last saw
-  // it.
+  // Joins nodes around the key that have become too small, as far as no other writer is in the way.
+  // Never fails: a join that is not possible now is done on a later occasion. Returns the leaf of
+  // the key as it last saw it.
   const NodeHeader* Balance(ThreadState& thread, std::string_view key);
 
-  // Lets the leaves on both sides of the fence know each other.
+  // Makes the leaves on both sides of the fence link to each other.
   void Relink(std::string_view fence) const;
 
-  // The keys of the leaf that have a value, in order, as of `used`. Views into the node.
+  // Appends the keys of the leaf that have a value, in order, as of `used`: views into the node.
   void Gather(const NodeHeader* leaf, uint32_t used,
               std::vector<typename Layout::LeafItem>* items) const;
 
@@ -97,8 +98,8 @@ class Structure {
   using Fences = typename Layout::Fences;
   struct Halves {
     Link left, right;
-    StoredKey separator;  // for the parent
-    std::string text;     // the same, whole
+    StoredKey separator;  // as the parent will hold it
+    std::string text;     // the whole separator
   };
 
   Attempt GrowRoot(ThreadState& thread, const Step& root, Arena::Limit limit,

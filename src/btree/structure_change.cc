@@ -12,7 +12,8 @@
 namespace skep::btree {
 namespace {
 
-// What a node of so many bytes gets: all that the arena gives for them. In units of NodeHeader's.
+// Bytes of the buffer of such a node: all that the arena gives for it, in units of
+// NodeHeader::units.
 template <class Layout>
 uint32_t BufferBytes(uint32_t node_bytes) {
   const uint32_t bytes = Layout::kFrontBytes + node_bytes;
@@ -45,7 +46,7 @@ bool StructureChange<Layout>::Holds(const NodeHeader* node) const {
 template <class Layout>
 NodeHeader* StructureChange<Layout>::Copy(Link link, const NodeHeader* built, uint32_t used,
                                           uint32_t bytes, NodeHeader* replaces) {
-  SKEP_CHECK(bytes <= Geometry::kBufferBytesMax);  // what `units` can say
+  SKEP_CHECK(bytes <= Geometry::kBufferBytesMax);  // the most that `units` can express
   ReserveMore(lists_.made, 1);
   const ArenaAddress at = core_.arena.Allocate(thread_.cache, bytes, limit_);
   if (!at) return nullptr;
@@ -84,7 +85,7 @@ bool StructureChange<Layout>::MakeLeaf(Link link, NodeHeader* old, std::span<con
   return PlaceLeaf(link, old, Bench(), used);
 }
 
-// The leaf that was built gets a buffer.
+// Gives the leaf that was built a buffer.
 template <class Layout>
 bool StructureChange<Layout>::PlaceLeaf(Link link, NodeHeader* old, const NodeHeader* built,
                                         uint32_t used) {
@@ -113,7 +114,7 @@ bool StructureChange<Layout>::MakeInner(Link link, NodeHeader* old, uint8_t leve
                     Layout::BuildInner(core_.codec, level, leftmost, items, fences, Bench()));
 }
 
-// The inner node on the bench gets a buffer.
+// Gives the inner node on the bench a buffer.
 template <class Layout>
 bool StructureChange<Layout>::PlaceInner(Link link, NodeHeader* old, uint32_t used) {
   SKEP_CHECK(used <= core_.codec.geometry.inner_bytes_max());
@@ -226,8 +227,8 @@ bool StructureChange<Layout>::Draw(size_t more_retired) {
   return true;
 }
 
-// Of a node that is locked here: nobody else changes its word, so that is what it was but for
-// marks.
+// The word of a node that is locked here, without the lock bit. No other thread changes the word,
+// so it is as it was locked but for marks.
 template <class Layout>
 uint64_t StructureChange<Layout>::WordOf(const NodeHeader* node) {
   return node->word.load(std::memory_order_relaxed) & ~NodeWord::kLocked;
@@ -254,8 +255,8 @@ void StructureChange<Layout>::Map(const Made& made) {
   FollowSiblings(made);
 }
 
-// Lets the expiry queue know of a new leaf, or of one whose deadline fell. Once the tree leads to
-// it: an entry of a leaf that the tree does not lead to is dropped by whoever takes it.
+// Tells the expiry queue of a new leaf, or of one whose deadline fell. Called once the tree leads
+// to the leaf: an entry whose leaf is not in the tree is dropped by the thread that takes it.
 template <class Layout>
 void StructureChange<Layout>::QueueDeadline(const Made& made) {
   if (!made.node->is_leaf()) return;
@@ -290,7 +291,7 @@ void StructureChange<Layout>::PreparePublish(size_t more_retired) {
 
 template <class Layout>
 void StructureChange<Layout>::Publish() {
-  if (!is_prepared_) PreparePublish(0);  // of a tree that nobody else has yet
+  if (!is_prepared_) PreparePublish(0);  // a tree that no other thread has yet
   for (const Made& made : lists_.made) {
     made.node->version.store(version_, std::memory_order_relaxed);
     Count(made.node, 1);
@@ -324,15 +325,16 @@ void StructureChange<Layout>::Publish() {
   }
   for (const Append& append : lists_.appends) {
     const NodeWord before{append.word};
-    // (E1): seq_cst if the store may unlink a block.
+    // seq_cst if the store may unlink a block: (E1) of versions.h.
     append.node->word.store(NodeWord::Of(append.used, before.sequence() + 1).bits,
                             core_.has_blocks.load(std::memory_order_relaxed)
                                 ? std::memory_order_seq_cst
                                 : std::memory_order_release);
   }
-  // What was locked and stays as it is.
+  // Unlocks the nodes that were locked and stay as they are.
   for (const Locked& locked : lists_.locked) {
-    // As it was locked here; one that others have locked since has another sequence.
+    // The word as it was locked here; if others have locked the node since, it has another
+    // sequence.
     const uint64_t held = locked.word | NodeWord::kLocked;
     if (locked.node->word.load(std::memory_order_relaxed) == held) {
       UnlockUnchanged(locked.node, locked.word);
@@ -344,7 +346,7 @@ void StructureChange<Layout>::Publish() {
   core_.Sync(SyncPoint::kStructureMapped);
 }
 
-// The outside blocks that the old nodes name and the new ones do not.
+// Lists the outside blocks that the old nodes name and the new ones do not.
 template <class Layout>
 void StructureChange<Layout>::ListGone() {
   std::vector<OutsideBlock> before;

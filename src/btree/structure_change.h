@@ -1,20 +1,23 @@
 // structure_change.h: one change of nodes, made whole or not at all (Honeycomb, section 3.4).
 //
-//   lock        the nodes that are to be replaced or to leave, as they were read
-//   build       new nodes, where nobody sees them
+//   lock        the nodes that are to be replaced or to leave, if they are as they were read
+//   build       new nodes, where no other thread sees them
 //   draw        the version, under the locks; if the writers were stopped meanwhile, give up
 //   publish     1 the buffers of new LIDs are mapped
 //               2 the nodes that leave are marked retired
 //               3 the buffers of LIDs that stay are swapped: of one LID in a change of structure,
 //                 so that one store shows the new subtree
-//               4 what was replaced is marked, and handed to the freer
+//               4 the replaced buffers are marked, and handed to the freer
 //
 // A reader at a version below that of the change comes to the old nodes, by the chain of the
 // swapped one; a reader of the newest state comes to all or none of the new ones. A node is marked
-// retired before a write can go to what replaces it, so whoever takes a hint and sees no mark reads
-// what was current then. A new node's `older` names the node it came from, if that is one.
+// retired before a write can go to the node that replaces it, so a reader that takes a hint and
+// sees no mark reads what was current then. A new node's `older` names the node it came from, if it
+// came from one.
 //
-// What a node names outside (stored.h) is carried over by its stubs. Publish() compares what the
+// The stubs of a node carry its outside blocks (stored.h) over to the new nodes. Publish() compares
+// the blocks that the old nodes named with those that the new ones name, and retires the
+// difference.
 // old nodes named with what the new ones name, and retires the difference.
 #pragma once
 
@@ -31,14 +34,15 @@
 
 namespace skep::btree {
 
-// How an attempt went.
+// The result of an attempt.
 enum class Attempt : uint8_t {
   kDone,
-  kAgain,     // something changed meanwhile; nothing was done
-  kNoMemory,  // nothing was done
+  kAgain,     // another thread changed something meanwhile; nothing was done
+  kNoMemory,  // there was no memory; nothing was done
 };
 
-// Owner: one attempt of one operation, inside its epoch. Undoes what was not published.
+// Owner: one attempt of one operation, inside its epoch. The destructor undoes a change that was
+// not published.
 template <class Layout>
 class StructureChange {
  public:
@@ -56,45 +60,46 @@ class StructureChange {
 
   // Locks the node if its word is still `word`.
   bool Lock(NodeHeader* node, uint64_t word);
-  // Whether it is locked here. Cost: a look at every node that is.
+  // Whether the node is locked here. Cost: a look at every node that is.
   bool Holds(const NodeHeader* node) const;
 
-  // New nodes. No link, or false: there is no memory.
+  // Make new nodes. No link: there is no memory.
   Link NewLeaf(std::span<const LeafItem> items, const Fences& fences);
   Link NewLeaf(const ItemSpan& items, const Fences& fences);
   Link NewInner(uint8_t level, Link leftmost, std::span<const InnerItem> items,
                 const Fences& fences);
-  // Of the leaves made last: which neighbours they have, and which node they came from.
+  // Set the neighbours, and the node of origin, of the leaves made last.
   void SetSiblings(Link leaf, Link left, Link right);
   void SetOrigin(Link made, Link origin);
-  // A new buffer for a LID; `old`, its newest one, is locked.
+  // Makes a new buffer for a LID whose newest one, `old`, is locked. False: there is no memory.
   bool ReplaceByLeaf(Link link, NodeHeader* old, std::span<const LeafItem> items,
                      const Fences& fences);
-  // By a leaf that Layout::MergeLeaf has built elsewhere, `used` long: on the thread's bench, say.
+  // Like ReplaceByLeaf, by a leaf of `used` bytes that Layout::MergeLeaf has built elsewhere, such
+  // as on the thread's bench.
   bool ReplaceByMerged(Link link, NodeHeader* old, const NodeHeader* merged, uint32_t used);
   bool ReplaceByInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
                       std::span<const InnerItem> items, const Fences& fences);
-  // The same, with a child split: its child number `child` becomes `left`, and behind it come
-  // `separator` and `right`.
+  // Like ReplaceByInner, with one child split: child number `child` becomes `left`, and behind it
+  // come `separator` and `right`.
   bool InsertChild(Link link, NodeHeader* old, uint32_t child, Link left,
                    const StoredKey& separator, Link right);
-  // The node, locked, leaves the tree.
+  // Notes that the node, which is locked, leaves the tree.
   void Leave(Link link, NodeHeader* node);
-  // Items were written to the log of the node, locked as `word`, up to `used`.
+  // Notes that items were written to the log of the node, locked as `word`, up to `used`.
   void Appended(NodeHeader* node, uint64_t word, uint32_t used);
 
   void set_limit(Arena::Limit limit) { limit_ = limit; }
 
-  // For what new nodes store themselves: separators and fences.
+  // Stores the separators and fences of new nodes.
   Storing& storing() { return storing_; }
 
-  // Draws the version. False: the writers were stopped since the operation began. After it nothing
-  // is allocated until the change is published, so that it is made whole or not at all; nor
+  // Draws the version. False: the writers were stopped since the operation began. From here until
+  // the change is published nothing is allocated, so that it is made whole or not at all; nor
   // afterwards for `more_retired` pieces that the caller hands to the freer itself.
   bool Draw(size_t more_retired = 0);
   Version version() const { return version_; }
   void Publish();
-  // Undoes everything: gives the memory back and lets go of the locks.
+  // Undoes everything: gives the memory back and unlocks.
   void Undo();
 
  private:
@@ -103,7 +108,7 @@ class StructureChange {
   using Leaving = ChangeLists::Leaving;
   using Append = ChangeLists::Append;
 
-  // Where nodes are built.
+  // The memory in which nodes are built.
   NodeHeader* Bench() { return thread_.workspace->Bench(Layout::kFrontBytes); }
   NodeHeader* Copy(Link link, const NodeHeader* built, uint32_t used, uint32_t bytes,
                    NodeHeader* replaces);
@@ -131,8 +136,8 @@ class StructureChange {
   Version drawn_ = 0;
   Version version_ = 0;
   ChangeLists lists_;
-  bool is_prepared_ = false;  // to be published
-  Link unused_;               // a LID without a buffer: its node could not be made
+  bool is_prepared_ = false;  // memory for Publish() is reserved
+  Link unused_;               // a LID without a buffer, since its node could not be made
 };
 
 }  // namespace skep::btree

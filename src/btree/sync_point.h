@@ -1,11 +1,11 @@
-// sync_point.h: where tests may stop a thread.
+// sync_point.h: the places where a test may stop a thread.
 #pragma once
 
 #include <cstdint>
 
 namespace skep::btree {
 
-// Places in the code where a test may stop a thread; interleavings_test.cc.
+// A place in the code where a test may stop a thread; interleavings_test.cc.
 enum class SyncPoint : uint8_t {
   kReaderAtRoot,     // has its version, has not looked at the root
   kReaderAtChild,    // has a link to a child, has not looked it up

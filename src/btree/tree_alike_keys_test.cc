@@ -21,7 +21,7 @@ std::string Digits(uint64_t number) {
   return {static_cast<char>(number >> 8), static_cast<char>(number & 0xff)};
 }
 
-// A number's key in a set. Different numbers may have one key.
+// A set of keys: the key of each number. Different numbers may have one key.
 struct KeySet {
   const char* name;
   std::string (*key_of)(uint64_t number);
@@ -32,12 +32,12 @@ constexpr KeySet kKeySets[] = {
     {"APrefixBeyondAByte", [](uint64_t n) { return std::string(400, 'p') + Digits(n); }},
     {"ALateDifference",
      [](uint64_t n) { return std::string(20, 'm') + Digits(n) + std::string(12, 'z'); }},
-    // So that what the ends of a node have in common is none, and the rest is alike.
+    // The ends of a node have no prefix in common, and the keys between are alike.
     {"OutliersAround",
      [](uint64_t n) {
        return (n % 50 == 0 ? Digits(n) : std::string(1, 'm')) + std::string(20, 'm') + Digits(n);
      }},
-    // Zeros are what a search takes for the bytes behind a key's end.
+    // A search takes zeros for the bytes behind a key's end.
     {"ZerosOnly", [](uint64_t n) { return std::string(n % 300, '\0'); }},
     {"ZerosBehind", [](uint64_t n) { return Digits(n / 8) + std::string(n % 8, '\0'); }},
     {"LargestBytes", [](uint64_t n) { return std::string(n % 12, '\xff') + Digits(n); }},
@@ -75,7 +75,7 @@ std::vector<Case> Cases() {
 
 using Items = std::vector<std::pair<std::string, std::string>>;
 
-// A tree, what it must hold, and one thread that changes both.
+// A tree, the content it must have, and one thread that changes both.
 class AlikeHistory {
  public:
   AlikeHistory(const Case& c, uint64_t seed)
@@ -107,12 +107,12 @@ class AlikeHistory {
     DeleteRange();
   }
 
-  // Near each other, now and then, so that a leaf's log has many items.
+  // A random key, now and then near the one before, so that a leaf's log has many items.
   std::string Key() {
     if (random_.Chance(1, 10)) near_ = random_.Below(kNumbers);
     return keys_.key_of((near_ + random_.Below(random_.Chance(1, 2) ? 20 : kNumbers)) % kNumbers);
   }
-  // Half of the time of one size.
+  // A random value, half of the time of one size.
   std::string Value() {
     const uint64_t lot = random_.Below(200);
     std::string value = std::to_string(++values_);
@@ -190,7 +190,7 @@ class AlikeHistory {
     for (const Item& item : batch.items(0)) items.emplace_back(item.key, item.value);
     ASSERT_EQ(items, expected);
   }
-  // A key of the set, or one that is cut or longer.
+  // A random bound: a key of the set, or a key that is cut or longer.
   std::string Bound() {
     std::string bound = Key();
     if (random_.Chance(1, 4)) bound.resize(random_.Below(bound.size() + 1));
@@ -227,10 +227,10 @@ class AlikeHistory {
 
 class AlikeKeys : public OnEachLayoutWith<Case> {};
 
-// Goal: a tree holds what it should, whatever its keys have in common: puts, deletes, range
-// deletes, gets and scans both ways, from bounds that are keys or not, and a snapshot.
-// Method: one thread's random batches, each answer compared with a map's. Sets of keys of which few
-// bytes tell little, in nodes that split often and in such as have hundreds of items.
+// Goal: a tree has the right content, however alike its keys are: puts, deletes, range deletes,
+// gets and scans both ways, from bounds that are keys or not, and a snapshot.
+// Method: one thread's random batches, each result compared with a map's. Keys that differ in few
+// bytes, in nodes that split often and in nodes that have hundreds of items.
 TEST_P(AlikeKeys, AgreeWithAMap) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

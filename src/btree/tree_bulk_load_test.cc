@@ -1,5 +1,5 @@
-// Trees built from their leaves up hold what they were given, are sound, and can be written to as
-// any other.
+// Tests that trees built from their leaves up hold the pairs they were given, are sound, and can be
+// written to as any other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,13 +26,13 @@ struct Kind {
   size_t key_bytes_max;
   size_t value_bytes_max;
   bool uniform;    // all keys, and all values, are of that size
-  bool deadlines;  // some have one
+  bool deadlines;  // some keys have one
 };
 
 constexpr Kind kKinds[] = {
     {"Uniform", 8, 8, true, false},
     {"Short", 12, 40, false, true},
-    {"Outside", 700, 3000, false, true},  // of the nodes
+    {"Outside", 700, 3000, false, true},  // outside the nodes
     {"LongKeys", 600, 8, true, false},
 };
 
@@ -63,7 +63,7 @@ State StateOf(const Pairs& pairs) {
   return state;
 }
 
-// In so many parts, each filled by a thread of its own.
+// Loads the pairs in `part_count` parts, each filled by a thread of its own.
 void Load(TestTree& tree, const Pairs& pairs, size_t part_count) {
   const auto bulk = tree.engine().OpenBulkLoad();
   ASSERT_NE(bulk, nullptr);
@@ -89,7 +89,7 @@ void Load(TestTree& tree, const Pairs& pairs, size_t part_count) {
   ASSERT_TRUE(bulk->Finish().ok());
 }
 
-// Puts, deletes, and deletes of ranges, of keys that are there and others.
+// Puts, deletes, and deletes ranges, of keys of the tree and of others.
 void WriteAtRandom(TestTree& tree, const Kind& kind, State* state, uint64_t seed) {
   std::mt19937_64 random(seed);
   const Pairs others = MakePairs(kind, 200, seed + 1);

@@ -1,5 +1,5 @@
-// A tree that is emptied at once, while its nodes still stand there: what a snapshot, a hint or a
-// sibling link leads to before, during and after the walk through the detached subtrees.
+// Tests a tree that is deleted at once, while its nodes are still in memory: reads by a snapshot, a
+// hint or a sibling link before, during and after the walk through the detached subtrees.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -15,7 +15,7 @@ namespace {
 using changes::Kept;
 
 constexpr uint32_t kKeys = 6000;
-// Looks at everything less often where that takes ten times as long.
+// Under a sanitizer, which takes ten times as long, checks are made less often.
 constexpr uint32_t kSlower = kSanitized ? 4 : 1;
 
 class DetachedTree : public OnEachLayout {
@@ -24,7 +24,7 @@ class DetachedTree : public OnEachLayout {
     Batch batch;
     for (uint32_t i = 0; i < kKeys; ++i) {
       const std::string key = TestKey(i * 37 % kKeys);
-      // Some are outside the nodes.
+      // Some values are outside the nodes.
       before_[key] = i % 50 == 0 ? std::string(3000, 'o') : TestValue("old" + std::to_string(i));
       batch.Put(Kept(batch, key), before_[key]);
     }
@@ -38,7 +38,7 @@ class DetachedTree : public OnEachLayout {
     return tree_.Do({.op = Op::kGet, .flags = Request::kWantHint, .key = key}).hint;
   }
 
-  // One step of the walk, and of what follows it. True if there is more.
+  // Does one step of the walk and of the freeing after it. True if there is more to do.
   bool WalkOn(uint32_t pieces) {
     Core& core = tree_.core();
     ThreadState& thread = core.threads.Take();
@@ -47,7 +47,7 @@ class DetachedTree : public OnEachLayout {
     return more;
   }
 
-  // All of the snapshot: by scans both ways, a count, and points with hints that were good then.
+  // Reads all of the snapshot: by scans both ways, a count, and points with hints from before.
   void ExpectSnapshotHolds() {
     ASSERT_EQ(tree_.Contents(snapshot_), before_);
     ASSERT_EQ(tree_.Contents(snapshot_, true), before_);
@@ -65,7 +65,7 @@ class DetachedTree : public OnEachLayout {
     }
   }
 
-  // The newest state, by points with old hints.
+  // Reads the newest state, by points with old hints.
   void ExpectNewest(const State& state) {
     Batch batch;
     for (const auto& [key, hint] : hints_) batch.Add({.op = Op::kGet, .key = key, .hint = hint});
@@ -93,10 +93,9 @@ class DetachedTree : public OnEachLayout {
 };
 
 // Goal: when everything is deleted at once, a snapshot keeps all of it, readable in every way, and
-// hints that point into what was detached lead nobody astray.
-// Method: looked at when the subtrees are detached and the writers still stopped; then after each
-// of many small steps of the walk, while keys are put anew by their old hints; and when all is
-// done.
+// hints that point into detached subtrees mislead no reader.
+// Method: reads when the subtrees are detached and the writers still stopped; then after each of
+// many small steps of the walk, while keys are put anew by their old hints; and at the end.
 TEST_P(DetachedTree, IsWholeAtTheSnapshotAndEmptyOtherwise) {
   ASSERT_GE(tree_.Statistics().height, 4u);
   Batch all;
@@ -116,7 +115,7 @@ TEST_P(DetachedTree, IsWholeAtTheSnapshotAndEmptyOtherwise) {
     SCOPED_TRACE(testing::Message() << now.size() << " keys put anew");
     const bool detached = tree_.core().reclaimer.detached();
     steps_detached += detached ? 1 : 0;
-    const std::string value(3000, 'n');  // takes what is freed too early
+    const std::string value(3000, 'n');  // takes memory that is freed too early
     ASSERT_EQ(PutByHint(next->first, value).verdict, Verdict::kDone);
     now[next->first] = value;
     std::advance(next, 7);
@@ -132,10 +131,10 @@ TEST_P(DetachedTree, IsWholeAtTheSnapshotAndEmptyOtherwise) {
   tree_.ExpectNothingLeaked();
 }
 
-// Goal: a scan that is on its way through what is being detached goes on to its end at its version,
-// or, at the newest one, sees everything or nothing.
-// Method: scans stop at their first leaf and in the middle, forward and backward; then all is
-// deleted, walked and freed as far as they let it.
+// Goal: a scan on its way through subtrees that are being detached goes on to its end at its
+// version or, at the newest one, sees everything or nothing.
+// Method: scans stop at their first leaf and in the middle, forward and backward; then everything
+// is deleted, walked and freed as far as they let it.
 TEST_P(DetachedTree, IsWholeForAScanOnItsWay) {
   for (const bool reverse : {false, true}) {
     for (const uint32_t nth : {1u, 100u}) {

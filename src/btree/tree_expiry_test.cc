@@ -1,4 +1,4 @@
-// Where deadlines meet what else happens to a tree. Each test holds one place still.
+// Tests deadlines together with other changes of a tree, each at one fixed interleaving.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -42,7 +42,7 @@ void PutUntil(TestTree& tree, uint32_t number, uint64_t deadline_ms) {
   tree.Execute(batch);
 }
 
-// Keys are put in order, until the next one would split a leaf; its number.
+// Puts keys in order, until the next one would split a leaf; returns the number of that one.
 uint32_t FillUntilSplit(TestTree& tree, uint32_t leaves, uint64_t deadline_ms) {
   TestTree trial;
   uint32_t next = 0;
@@ -59,7 +59,7 @@ void MaintainAllAt(TestTree& tree, uint64_t now_ms) {
 class Expiry : public OnEachLayout {};
 
 // Goal: no leaf loses its place in the expiry queue, so that its memory comes back, also if its
-// entry is looked at before the tree leads to it.
+// entry is taken before the tree leads to it.
 // Method: the root, or a leaf below it, is split while all its keys are due; upkeep runs when the
 // first half is mapped.
 TEST_P(Expiry, UpkeepInTheMiddleOfASplitForgetsNoLeaf) {
@@ -76,9 +76,9 @@ TEST_P(Expiry, UpkeepInTheMiddleOfASplitForgetsNoLeaf) {
   }
 }
 
-// Goal: a delete of a range whose keys expire when it has seen one, and before it has locked,
-// deletes none of them, and they stay counted until the upkeep removes them.
-// Method: of one leaf and of several, with a limit and without; time passes while it looks.
+// Goal: a range delete whose keys expire after it has seen one, and before it has locked, deletes
+// none of them, and they stay counted until the upkeep removes them.
+// Method: ranges of one leaf and of several, with a limit and without; time passes during the look.
 TEST_P(Expiry, ADeleteOfKeysThatExpireMeanwhileCountsNone) {
   for (const uint32_t keys : {5u, 500u}) {
     for (const uint32_t limit : {kNoLimit, 3u, 100u}) {
@@ -97,9 +97,9 @@ TEST_P(Expiry, ADeleteOfKeysThatExpireMeanwhileCountsNone) {
   }
 }
 
-// Goal: a short scan over keys that have expired sees what was written behind them.
+// Goal: a short scan over keys that have expired sees the writes behind them.
 // Method: scans of a few items from each key, side by side, of a leaf whose sorted block begins
-// with keys that expire; the log's writes lie behind those. By a model.
+// with keys that expire; the log's writes lie behind those. The results are compared with a model.
 TEST_P(Expiry, ShortScansSeeWhatIsWrittenBehindExpiredKeys) {
   TestTree tree(BtreeOptions{.log_bytes = 1024});
   State state;
@@ -125,9 +125,9 @@ TEST_P(Expiry, ShortScansSeeWhatIsWrittenBehindExpiredKeys) {
   }
 }
 
-// Goal: a write does not bring back what somebody has seen as gone.
+// Goal: a write does not bring back a key that some reader has seen as gone.
 // Method: between looking at the key and locking its leaf the write meets a reader whose clock is
-// ahead of its own, past the deadline. By the log, and by a merge.
+// ahead of its own, past the deadline. The write goes by the log, and by a merge.
 TEST_P(Expiry, WhatWasSeenAsGoneIsGoneForAWriteOnItsWay) {
   constexpr std::string_view kKey = "key";
   const Request writes[] = {
@@ -148,7 +148,7 @@ TEST_P(Expiry, WhatWasSeenAsGoneIsGoneForAWriteOnItsWay) {
       RunWithin(tree, batch, SyncPoint::kWriterFoundLeaf,
                 [&] { EXPECT_EQ(GetAt(tree, kKey, kDeadline), Verdict::kAbsent); });
       EXPECT_FALSE(batch.outcome(0).present);
-      if (write.op == Op::kApply) continue;  // on an absent key it makes a new one
+      if (write.op == Op::kApply) continue;  // kApply makes a new value of an absent key
       EXPECT_EQ(batch.outcome(0).verdict, Verdict::kAbsent);
       EXPECT_EQ(batch.outcome(1).verdict, Verdict::kAbsent);
       EXPECT_EQ(GetAt(tree, kKey, kDeadline), Verdict::kAbsent);
@@ -156,10 +156,11 @@ TEST_P(Expiry, WhatWasSeenAsGoneIsGoneForAWriteOnItsWay) {
   }
 }
 
-// Goal: a walk at a version has whatever a write above it was done to, though a deadline has passed
-// between the two.
+// Goal: a walk at a version has each key that a write above it has found there, though a deadline
+// has passed between the two.
 // Method: the walk is opened while the write has its version and is not released, and at a time
-// behind the deadline that the write has found to be ahead. By the log, and by a merge.
+// behind the deadline that the write has found to be ahead. The write goes by the log, and by a
+// merge.
 TEST_P(Expiry, AWalkHasWhatAWriteOnItsWayHasFound) {
   constexpr std::string_view kKey = "key";
   const Request writes[] = {
@@ -193,10 +194,10 @@ TEST_P(Expiry, AWalkHasWhatAWriteOnItsWayHasFound) {
   }
 }
 
-// Goal: upkeep looks at no leaf that has left the tree: what it named outside may be freed while it
-// is in the page table still. AddressSanitizer tells.
+// Goal: upkeep reads no leaf that has left the tree: its outside blocks may be freed while it is
+// still in the page table. AddressSanitizer reports such a read.
 // Method: keys, and so fences, that lie outside the nodes; all are deleted at once. After each
-// piece that is reclaimed all LIDs are said to be due.
+// piece that is reclaimed all LIDs are put into the expiry queue.
 TEST_P(Expiry, UpkeepDoesNotReadTheFencesOfLeavesThatHaveLeft) {
   const std::string begin(200, 'k');
   TestTree tree;
@@ -223,9 +224,9 @@ TEST_P(Expiry, UpkeepDoesNotReadTheFencesOfLeavesThatHaveLeft) {
   tree.ExpectNothingLeaked();
 }
 
-// Goal: who asks whether a range has a key does not go on behind it, through any number of leaves
-// whose keys have all expired; some ask while the other writers are stopped.
-// Method: behind an empty range lie many such leaves; how many leaves are visited is counted.
+// Goal: a look whether a range has a key does not go on behind the range, through any number of
+// leaves whose keys have all expired; some such looks happen while the other writers are stopped.
+// Method: behind an empty range lie many such leaves; the visited leaves are counted.
 TEST_P(Expiry, AnEmptyRangeCostsNothingBehindIt) {
   TestTree tree;
   for (uint32_t i = 0; i < 1000; ++i) PutUntil(tree, i, kDeadline);
@@ -264,8 +265,8 @@ TEST_P(Expiry, AnEmptyRangeCostsNothingBehindIt) {
   EXPECT_LT(stage.reached(SyncPoint::kReaderAtSibling) - before, 10u);
 }
 
-// Goal: a range that gets a deadline says how far it came, if memory ends in the middle; what is
-// refused has changed nothing.
+// Goal: a range that gets a deadline says how far it came, if memory ends in the middle; a refused
+// request has changed nothing.
 // Method: a tree that is full to its limit, so that leaves of short keys cannot take eight bytes
 // more for each.
 TEST_P(Expiry, ARangeThatMeetsTheMemoryLimitSaysHowFarItCame) {
@@ -294,9 +295,9 @@ TEST_P(Expiry, ARangeThatMeetsTheMemoryLimitSaysHowFarItCame) {
   EXPECT_EQ(changed, with_deadline);
 }
 
-// Goal: leaves that writes have cleaned of most of their keys are joined, too.
+// Goal: leaves from which writes have removed most keys, as expired, are joined, too.
 // Method: each write of a tree without logs is a merge. All keys but a few of each leaf expire, and
-// those are written again.
+// those few are written again.
 TEST_P(Expiry, LeavesThatWritesHaveCleanedAreJoined) {
   constexpr uint32_t kKeys = 1000;
   TestTree tree(BtreeOptions{.node_bytes = 2048, .log_bytes = 0});
@@ -311,9 +312,10 @@ TEST_P(Expiry, LeavesThatWritesHaveCleanedAreJoined) {
   EXPECT_LT(tree.core().leaves.load(), leaves / 2);
 }
 
-// Goal: the answer of a range that gets a deadline waits for what it has seen, also for deletes.
-// Method: the range's only key is gone for the newest readers, and not yet for those of what is
-// released.
+// Goal: the reply of a range that gets a deadline waits for the writes it has seen, also for
+// deletes.
+// Method: the range's only key is gone for the newest readers, and not yet for readers of the
+// released state.
 TEST_P(Expiry, ARangeWaitsForTheDeletesItHasSeen) {
   TestTree tree;
   tree.Put("key", "v");

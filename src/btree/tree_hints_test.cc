@@ -1,4 +1,4 @@
-// Hints that are older than what they name.
+// Tests hints to leaves that have changed since or are gone.
 #include <gtest/gtest.h>
 
 #include "btree/testing/tree_test_tree.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kKeys = 60;
 
-// Too long for a node, and alike as far as a node holds them.
+// A key too long for a node; all of them have the same bytes in the node.
 std::string LongKey(uint32_t number) {
   return std::string(200, 'k') + std::to_string(1000 + number);
 }
@@ -35,10 +35,10 @@ void ExpectAllWithHint(TestTree& tree, const State& state, Hint hint) {
 
 class Hints : public OnEachLayout {};
 
-// Goal: nobody follows what a leaf names outside once the leaf has left the tree, though its LID is
-// kept for a snapshot: what no snapshot can see is freed before the leaf.
-// Method: keys that come after a snapshot, to the leaf that was the root; the leaf is split and the
-// keys deleted, so that their bytes are freed, while the snapshot keeps the leaf.
+// Goal: no reader follows the stubs of a leaf that has left the tree, though its LID is kept for a
+// snapshot: blocks that no snapshot can see are freed before the leaf.
+// Method: keys that come, after a snapshot, to a leaf that is then split; the keys are deleted, so
+// that their blocks are freed, while the snapshot keeps the leaf.
 TEST_P(Hints, ToALeafThatIsKeptForASnapshot) {
   TestTree tree({.node_bytes = 2048, .log_bytes = 0});
   State state;
@@ -46,7 +46,7 @@ TEST_P(Hints, ToALeafThatIsKeptForASnapshot) {
     tree.Put(LongKey(number), "value");
     state[LongKey(number)] = "value";
   };
-  // Two leaves at least: the root keeps its LID whatever happens.
+  // At least two leaves, since the root keeps its LID whatever happens.
   for (uint32_t i = 0; i < kKeys; i += 2) put(i);
   ASSERT_GT(tree.Statistics().leaves, 1u);
   const Hint hint = HintOf(tree, LongKey(0));

@@ -1,7 +1,7 @@
-// Goal: nobody is held up for nothing, and every operation ends after a bounded number of tries,
+// Goal: no operation is held up without need, and every one ends after a bounded number of tries,
 // whatever the others do.
-// Method: what is done is counted: stops of the writers, tries of a write, steps while the writers
-// are stopped. Where threads run beside each other, the counts are bounds for any schedule.
+// Method: events are counted: stops of the writers, tries of a write, steps while the writers are
+// stopped. Where threads run beside each other, the counts are bounds for any schedule.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,7 +22,7 @@ using changes::Kept;
 constexpr auto kAtomic = Batch::Kind::kAtomic;
 constexpr auto kUnordered = Batch::Kind::kUnordered;
 
-// Calls watch(point) in every thread that comes to a point. Nothing else may run when it is made.
+// Calls watch(point) in every thread that comes to a sync point. Made while nothing else runs.
 class Watcher {
  public:
   Watcher(Core& core, std::function<void(SyncPoint)> watch)
@@ -44,7 +44,7 @@ class Stops : public OnEachLayout {
  protected:
   static constexpr uint32_t kKeys = 2000;
 
-  // Keys 0 to 2 * kKeys, the even ones.
+  // Puts the even keys from 0 to 2 * kKeys.
   static void Fill(TestTree& tree) {
     Batch batch;
     for (uint32_t i = 0; i < kKeys; ++i) {
@@ -56,7 +56,7 @@ class Stops : public OnEachLayout {
   static Range BetweenKeys(Batch& batch, uint32_t lo, uint32_t hi) {
     return Range::Between(Kept(batch, TestKey(lo)), Kept(batch, TestKey(hi)));
   }
-  // The batch that `fill` makes, and how often it stops the writers.
+  // Executes the batch that `fill` makes, and returns how often it stops the writers.
   template <typename Fill>
   static uint64_t StopsOf(TestTree& tree, Batch::Kind kind, Fill fill) {
     Batch batch(kind);
@@ -70,7 +70,7 @@ class Stops : public OnEachLayout {
   }
 };
 
-// Goal: who deletes or asks for an empty range, or for a range within a leaf, stops nobody; nor
+// Goal: a delete or count of an empty range, or of a range within a leaf, stops no writers; nor
 // does an atomic batch of points and small ranges.
 TEST_P(Stops, NobodyIsStoppedForNothing) {
   TestTree tree;
@@ -132,8 +132,8 @@ TEST_P(Stops, NobodyIsStoppedForWhatHasExpired) {
   EXPECT_EQ(tree.core().versions.stops(), 0u);
 }
 
-// Goal: an atomic batch that deletes what its own limited range would have counted sees what lies
-// behind, although that is not locked.
+// Goal: an atomic batch that deletes keys that its own limited range had counted sees the keys
+// behind them, although those are not locked.
 TEST_P(Stops, ALimitReachesBeyondWhatTheBatchDeletes) {
   TestTree tree;
   Fill(tree);
@@ -149,8 +149,8 @@ TEST_P(Stops, ALimitReachesBeyondWhatTheBatchDeletes) {
   EXPECT_TRUE(batch.outcome(2).more);
 }
 
-// Goal: what is done while the writers are stopped does not depend on the number of keys, nor on
-// how many have expired, nor on a limit.
+// Goal: the work while the writers are stopped does not depend on the number of keys, nor on how
+// many have expired, nor on a limit.
 // Method: the steps from node to node are counted between the two ends of the stop.
 TEST_P(Stops, AreAsShortForManyKeys) {
   constexpr uint64_t kDeadline = TestTree::kNowMs + 1000;
@@ -189,7 +189,7 @@ TEST_P(Stops, AreAsShortForManyKeys) {
 }
 
 // Goal: a write that has drawn its version before the writers are stopped is done, not begun again.
-// Method: it stands between its drawing and its end while a range delete stops the writers.
+// Method: the write stands between its drawing and its end while a range delete stops the writers.
 TEST_P(Stops, AWriteThatDrewBeforeIsDone) {
   TestTree tree;
   Fill(tree);
@@ -199,7 +199,7 @@ TEST_P(Stops, AWriteThatDrewBeforeIsDone) {
   put.Put(Kept(put, TestKey(1)), "value");
   Batch tail;
   tail.DeleteRange(Range::From(Kept(tail, TestKey(1000))));
-  // It has looked whether there is a key, and is about to stop the writers.
+  // The delete has looked whether there is a key, and is about to stop the writers.
   const uint64_t ways = stage.reached(SyncPoint::kReaderAtRoot);
   Actor deleter(SyncPoint::kReaderAtRoot, 2, [&] { tree.Execute(tail); });
   ASSERT_TRUE(deleter.WaitUntilStopped());
@@ -217,9 +217,9 @@ TEST_P(Stops, AWriteThatDrewBeforeIsDone) {
   EXPECT_EQ(tail.outcome(0).integer, kKeys - 500);
 }
 
-// Goal: writers and those who stop them alternate: a write is held up by two stops at most.
+// Goal: writers and threads that stop them alternate: a write is held up by two stops at most.
 // Method: threads that stop the writers all the time, and writers that count the tries of each of
-// their Puts. Each has a leaf of its own, so that only a stop makes it begin again.
+// their Puts. Each writer has a leaf of its own, so that only a stop makes it begin again.
 TEST_P(Stops, AWriteWaitsForTwoOfThemAtMost) {
   constexpr uint32_t kPuts = 300;
   constexpr uint32_t kThreads = 3;
@@ -260,14 +260,14 @@ TEST_P(Stops, AWriteWaitsForTwoOfThemAtMost) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  // One that finds its place, and one more for each stop.
+  // One try that finds its place, and one more for each stop.
   EXPECT_LE(most.load(), 3u);
   EXPECT_STREQ(tree.engine().Verify(), nullptr);
 }
 
-// Goal: a batch that has stopped the writers does not wait for one that it holds up, which has the
-// turn at a leaf of the batch.
-// Method: a ticket that nobody serves. It would wait for ever.
+// Goal: a batch that has stopped the writers does not wait for a write that it holds up and that
+// has the turn at a leaf of the batch.
+// Method: a ticket that no thread serves; to wait for it would never end.
 TEST_P(Stops, WaitForNoTurn) {
   TestTree tree;
   tree.Put("key", "old");
@@ -280,10 +280,10 @@ TEST_P(Stops, WaitForNoTurn) {
   EXPECT_EQ(tree.Get("key"), "new");
 }
 
-// Goal: a long batch of reads at one version costs no more because others write in its leaves: what
-// it holds back is what it sees.
-// Method: one thread plays both: in each look at the leaf keys of it are written. The chain is
-// measured each time.
+// Goal: a long batch of reads at one version does not get slower because others write in its
+// leaves: it holds back only what it sees.
+// Method: one thread plays both: at each look of the batch at the leaf, keys of that are written.
+// The chain is measured each time.
 TEST_P(Stops, NoReaderForWritesInItsLeaf) {
   constexpr uint32_t kGets = 10'000;
   TestTree tree({.node_bytes = 2048, .log_bytes = 0});
@@ -308,7 +308,7 @@ TEST_P(Stops, NoReaderForWritesInItsLeaf) {
     for (uint32_t i = 0; i < kGets; ++i) ASSERT_EQ(batch.outcome(i).value, "old") << i;
   }
   EXPECT_GT(looks, 300u);
-  EXPECT_LT(longest, 1000u);  // what is written between two of its rests
+  EXPECT_LT(longest, 1000u);  // the writes between two of its rests
   tree.MaintainAll();
   EXPECT_LE(tree.Statistics().chain_buffers, 2u);
 }
@@ -320,7 +320,7 @@ class TriesOfWrites : public OnEachLayout {};
 // Goal: a write that meets others in its leaf makes the block of its value once, and takes a turn
 // after a few tries.
 // Method: one thread plays both: at each try of the large Put, once it has found its place, a small
-// one is done in the same leaf, until the large one has its turn.
+// Put is done in the same leaf, until the large one has its turn.
 TEST_P(TriesOfWrites, KeepTheBlockAndTakeATurn) {
   constexpr size_t kBytes = 1 << 20;
   TestTree tree;
@@ -338,7 +338,7 @@ TEST_P(TriesOfWrites, KeepTheBlockAndTakeATurn) {
       if (point != SyncPoint::kWriterFoundLeaf || is_inside) return;
       ++tries;
       allocated.push_back(tree.allocated_bytes());
-      if (!core.turnstiles.Of(leaf).IsFree()) return;  // it has its turn
+      if (!core.turnstiles.Of(leaf).IsFree()) return;  // the large Put has its turn
       is_inside = true;
       tree.Put("small", std::to_string(tries));
       is_inside = false;
@@ -357,7 +357,7 @@ TEST_P(TriesOfWrites, KeepTheBlockAndTakeATurn) {
   tree.ExpectNothingLeaked();
 }
 
-// Goal: a write waits in no epoch between its tries.
+// Goal: a write leaves its epoch between two tries.
 TEST_P(TriesOfWrites, LeaveTheirEpochBetweenTwo) {
   TestTree tree;
   tree.Put("a", "");
@@ -380,8 +380,8 @@ TEST_P(TriesOfWrites, LeaveTheirEpochBetweenTwo) {
 // Goal: a write in a leaf where others write all the time is done after a bounded number of tries,
 // with more threads than processors.
 // Method: the tries of each Put of large values are counted beside threads of small ones: the
-// optimistic ones, one to wait for the turn, and one for each write that was under way then; and
-// the same again for a leaf that has another LID, after a split.
+// optimistic tries, one to wait for the turn, and one for each write that was under way then; and
+// as many again for a leaf that has another LID, after a split.
 TEST_P(TriesOfWrites, AreBounded) {
   constexpr uint32_t kNeighbours = 5;
   constexpr uint32_t kPuts = 40;
@@ -414,8 +414,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, TriesOfWrites, EachLayout(), LayoutName);
 
 class LongBatches : public OnEachLayout {
  protected:
-  // How many epochs the batch lags behind at most, if they go on whenever it goes down from the
-  // root.
+  // How many epochs the batch lags behind at most, if the epoch advances whenever the batch goes
+  // down from the root.
   static uint64_t EpochsBehind(TestTree& tree, Batch& batch, uint64_t* epochs) {
     Core& core = tree.core();
     uint64_t most = 0;
@@ -430,8 +430,8 @@ class LongBatches : public OnEachLayout {
   }
 };
 
-// Goal: a batch of many reads holds back what is to be freed for a part of its time only: one that
-// reads what is newest, one that reads all at a version, and one at a snapshot.
+// Goal: a batch of many reads holds back the freeing of memory for a part of its time only: a batch
+// that reads the newest state, one that reads all at a version, and one at a snapshot.
 // Method: windows of 32 requests go down from the root together.
 TEST_P(LongBatches, LeaveTheirEpoch) {
   constexpr uint32_t kRequests = 2000;
@@ -451,7 +451,7 @@ TEST_P(LongBatches, LeaveTheirEpoch) {
   tree.CloseSnapshot(snapshot);
 }
 
-// Goal: the same of one request that changes many keys, also if it finds nothing to change.
+// Goal: one request that changes many keys, or finds none to change, leaves its epoch, too.
 TEST_P(LongBatches, LeaveTheirEpochInARange) {
   constexpr uint32_t kKeys = 400;
   TestTree tree;
@@ -471,7 +471,7 @@ TEST_P(LongBatches, LeaveTheirEpochInARange) {
   }
 }
 
-// Goal: the scans of a long unordered batch do not all hold back what was replaced since the first.
+// Goal: the scans of a long unordered batch do not hold back all that was replaced since the first.
 TEST_P(LongBatches, ReadAtLaterVersionsAfterARest) {
   constexpr uint32_t kRequests = 2000;
   TestTree tree(BtreeOptions{.node_bytes = 2048, .log_bytes = 0});
@@ -494,11 +494,11 @@ TEST_P(LongBatches, ReadAtLaterVersionsAfterARest) {
   EXPECT_LT(most, writes / 2);
 }
 
-// Goal: what others have finished is released while a long batch writes, not when it ends.
-// Method: in the middle of the first write of the batch another one is finished; how many more of
-// the batch's writes are done until that is released is counted.
+// Goal: the finished writes of others are released while a long batch writes, not when it ends.
+// Method: in the middle of the first write of the batch another write is finished; the test counts
+// how many more of the batch's writes are done until that is released.
 TEST_P(LongBatches, ReleaseWhatOthersHaveFinished) {
-  TestTree tree(BtreeOptions{});  // with few merges, after many of which it would release too
+  TestTree tree(BtreeOptions{});  // few merges, as the batch would release after many of them, too
   Batch batch;
   for (uint32_t i = 0; i < 2000; ++i) batch.Put(Kept(batch, TestKey(i % 100)), "value");
   Version ticket = 0;
@@ -522,7 +522,7 @@ TEST_P(LongBatches, ReleaseWhatOthersHaveFinished) {
 
 // Goal: a batch that reads at a snapshot holds back what the snapshot sees and nothing else, also
 // if the snapshot is dropped meanwhile.
-// Method: a reader stands in a leaf; behind it the leaf is built anew many times.
+// Method: a reader stands in a leaf; meanwhile the leaf is built anew many times.
 TEST_P(LongBatches, AtASnapshotHoldBackWhatItSees) {
   TestTree tree(BtreeOptions{.node_bytes = 2048, .log_bytes = 0});
   const Stage stage(tree.core());
@@ -582,9 +582,9 @@ class MakingRoom : public OnEachLayout {
   }
 };
 
-// Goal: a write that can never fit gives up no snapshot; one that fits when some are given up gives
-// up those and no more.
-// Method: snapshots of which each keeps a large value of its own.
+// Goal: a write that can never fit gives up no snapshot; a write that fits when some are given up
+// gives up those and no more.
+// Method: snapshots each of which keeps a large value of its own.
 TEST_P(MakingRoom, GivesUpNoSnapshotForNothing) {
   for (const Batch::Kind kind : {kUnordered, kAtomic}) {
     TestTree tree(kSmallNodes, 16 * kMiB);
@@ -596,7 +596,7 @@ TEST_P(MakingRoom, GivesUpNoSnapshotForNothing) {
     ASSERT_EQ(Put(tree, kind, "key", kMiB), Verdict::kDone);
     EXPECT_EQ(Put(tree, kind, "large", 17 * kMiB), Verdict::kRefused);
     EXPECT_EQ(tree.Statistics().snapshots, 10u);
-    // Eleven are used, so that some four have to go.
+    // Eleven MiB are used, so some four snapshots have to go.
     EXPECT_EQ(Put(tree, kind, "large", 8 * kMiB), Verdict::kDone);
     EXPECT_LE(tree.Statistics().snapshots, 7u);
     EXPECT_GT(tree.Statistics().snapshots, 0u);
@@ -637,7 +637,7 @@ TEST_P(MakingRoom, GivesUpNoSnapshotThatIsReadAt) {
 TEST_P(MakingRoom, IsRefusedWhileOthersFreeAndTake) {
   for (const Batch::Kind kind : {kUnordered, kAtomic}) {
     TestTree tree(kSmallNodes, 16 * kMiB);
-    // Leaves between the two, so that neither waits for the other.
+    // Leaves between the two keys, so that neither write waits for the other.
     for (uint32_t i = 0; i < 100; ++i) tree.Put("m" + TestKey(i), TestValue("v"));
     const std::string other = "a";
     const std::string large = "z";
@@ -657,7 +657,7 @@ TEST_P(MakingRoom, IsRefusedWhileOthersFreeAndTake) {
   }
 }
 
-// Goal: a write at the limit reclaims what it wants and a little more, and not all that there is.
+// Goal: a write at the limit reclaims the bytes it wants and a little more, and not all garbage.
 // Method: a tree of some 16 MiB was deleted at once.
 TEST_P(MakingRoom, ReclaimsNoMoreThanIsWanted) {
   TestTree tree;

@@ -1,4 +1,5 @@
-// Memory of the tree: allocations that fail, what stays allocated, what snapshots cost.
+// Tests the memory of the tree: allocations that fail, garbage that is freed, the cost of
+// snapshots.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -26,7 +27,7 @@ void PutLongKeys(Batch& batch, uint32_t step) {
   }
 }
 
-// What the table of changes does not have: values and keys outside the nodes.
+// Changes that tree_test_changes.h does not have: values and keys outside the nodes.
 constexpr TreeChange kOutside[] = {
     {"BigValues", 200, kUnordered, PutBigValues, [](const Effect&) { return true; }},
     {"BigValuesAtomic", 200, kAtomic, PutBigValues, [](const Effect&) { return true; }},
@@ -59,7 +60,8 @@ uint64_t AllocationsOf(Arena& arena, Run run) {
 
 class FailingAllocation : public OnEachLayoutWith<TreeChange> {
  protected:
-  // Does the change while its n-th allocation fails, then again. How many requests were refused.
+  // Does the change while its n-th allocation fails, then again. Returns how many requests were
+  // refused.
   static uint32_t FailAt(uint64_t n, bool with_snapshot) {
     Scene scene(GetCase());
     scene.tree().MaintainAll();
@@ -86,8 +88,8 @@ class FailingAllocation : public OnEachLayoutWith<TreeChange> {
   }
 };
 
-// Goal: whichever allocation of a change fails, each request is done or refused, whole; the tree
-// goes on, and nothing is lost.
+// Goal: whichever allocation of a change fails, each request is done or refused as a whole; the
+// tree goes on, and nothing is lost.
 // Method: every allocation of every change fails once; with a snapshot the old nodes cannot be
 // freed to make room, until the snapshot is given up.
 TEST_P(FailingAllocation, IsDoneOrRefused) {
@@ -111,7 +113,7 @@ class FullTree : public OnEachLayout {};
 
 // Goal: at the memory limit the parts of an atomic batch that store something are refused, each for
 // itself, and no others: deletes never are.
-// Method: a full tree; parts of both kinds, and one that does both. Also without parts.
+// Method: a full tree; parts of both kinds, and one that stores and deletes. Also without parts.
 TEST_P(FullTree, PartsThatStoreAreRefusedAndNoOthers) {
   TestTree tree(kSmallNodes, 4 << 20);
   State state;
@@ -147,7 +149,7 @@ TEST_P(FullTree, PartsThatStoreAreRefusedAndNoOthers) {
 
 class TreeMemory : public OnEachLayoutWith<BtreeOptions> {
  protected:
-  // Short and long keys, small and big values.
+  // Short and long keys with small and big values.
   static State Assorted(uint32_t count) {
     State state;
     for (uint32_t i = 0; i < count; ++i) {
@@ -159,8 +161,8 @@ class TreeMemory : public OnEachLayoutWith<BtreeOptions> {
   }
 };
 
-// Goal: what was deleted is given back to the last byte, by points and by range, also if a snapshot
-// held it.
+// Goal: deleted keys give all their bytes back, by points and by range, also if a snapshot held
+// them.
 // Method: the bytes of an empty tree before and after. The last leaf may keep a delete marker for
 // want of a merge, so by points the bound is one node.
 TEST_P(TreeMemory, ADeletedTreeIsOneEmptyLeaf) {
@@ -191,12 +193,12 @@ TEST_P(TreeMemory, ADeletedTreeIsOneEmptyLeaf) {
   }
 }
 
-// Goal: a deadline costs 8 bytes of its item, and what nodes leave free beside; an item without one
-// pays nothing for those that have one.
+// Goal: a deadline costs 8 bytes of its item, and the free bytes of nodes with them; an item
+// without one pays nothing for those that have one.
 // Method: the bytes in use of two trees with the same keys, the keys of one with deadlines.
 TEST_P(TreeMemory, ADeadlineCostsFewBytes) {
   constexpr uint32_t kKeys = 20'000;
-  // What a leaf of the layout for CPUs has once is shared by few items if nodes are small.
+  // In small nodes, few items share the fixed bytes that a leaf of the layout for CPUs has.
   const bool is_shared_by_few =
       LayoutOfTest::current() == NodeLayout::kHeads && GetCase().node_bytes == 2048;
   const uint64_t bytes_max = is_shared_by_few ? 24 : 14;
@@ -221,8 +223,8 @@ TEST_P(TreeMemory, ADeadlineCostsFewBytes) {
   EXPECT_LE(with, without + bytes_max * kKeys);
 }
 
-// Goal: a version that is too far from its leaf's to be told as a delta is not lost: the leaf is
-// merged first.
+// Goal: a version whose difference from its leaf's is too large for a delta is not lost: the leaf
+// is merged first.
 // Method: the counter skips as far as a delta reaches, before a point write, a delete and an atomic
 // batch on the same leaves, and a little less, so that the last delta that fits is used too.
 TEST_P(TreeMemory, DeltasOfVersionsDoNotOverflow) {
@@ -274,9 +276,9 @@ INSTANTIATE_TEST_SUITE_P(Nodes, TreeMemory, EachLayoutWith(kNodes), NodesName);
 
 class HeldSnapshots : public OnEachLayout {};
 
-// Goal: a snapshot costs one copy of what changes after it, not one for each change.
-// Method: the bytes beyond the data's own, after each of 20 rounds of updates of all keys, in an
-// order of its own each; for one snapshot, and for two of which the second is younger.
+// Goal: a snapshot costs one copy of the data that changes after it, not one for each change.
+// Method: the bytes beyond the data's own, after each of 20 rounds of updates of all keys, each in
+// an order of its own; for one snapshot, and for two of which the second is younger.
 TEST_P(HeldSnapshots, CostOneCopyOfTheData) {
   constexpr uint32_t kKeys = 5000;
   for (const uint32_t snapshots_max : {1u, 2u}) {

@@ -1,4 +1,4 @@
-// Random schedules: several threads, readers that stall, memory that is taken again at once.
+// Random schedules: several threads, readers that stall, memory that is allocated again at once.
 //
 // SKEP_TREE_TEST_ROUNDS (1) multiplies the operations of each thread.
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ constexpr Mix kMixes[] = {
 
 void PrintTo(const Mix& mix, std::ostream* os) { *os << mix.name; }
 
-// Threads that stop for a while at some of the sync points. Thread-safe.
+// Stops threads for a while at some of the sync points. Thread-safe.
 class Stalls {
  public:
   Stalls(Core& core, uint64_t seed) : seed_(seed) {
@@ -116,7 +116,7 @@ class Worker {
     AddWrite(batch);
     uint64_t number = 0;
     if (random_.Chance(1, 4)) {
-      // With a hint that may be as old as the thread.
+      // The hint may be as old as the thread.
       batch.Add({.op = Op::kPut,
                  .flags = Request::kReturnPrevious,
                  .key = Key(batch, &number),
@@ -253,7 +253,7 @@ class Worker {
   SeededRandom random_;
   uint64_t values_ = 0;
   History history_;
-  State seen_;  // values of keys as they were at some time
+  State seen_;  // values that keys had at some time
   std::map<uint64_t, Hint> hints_;
   std::vector<SnapshotRef> snapshots_;
 };
@@ -266,7 +266,7 @@ unsigned PrintedSeed() {
 
 class RandomSchedules : public OnEachLayoutWith<Mix> {
  protected:
-  // Runs the mix and returns what was noted.
+  // Runs the mix and returns the history of all threads.
   History Run(TestTree& tree, uint64_t seed) {
     Stalls stalls(tree.core(), seed);
     std::vector<Worker> workers;
@@ -285,9 +285,10 @@ class RandomSchedules : public OnEachLayoutWith<Mix> {
   }
 };
 
-// Goal: under any schedule every answer is that of one sequence, in the order of versions, which
-// respects what was released before; snapshots keep what they saw; nothing is lost or left over.
-// Method: the threads' answers are replayed. Stalls at sync points hold back what others retire.
+// Goal: under any schedule every result is that of one sequence, in the order of versions, which
+// respects the order of released versions; snapshots keep what they saw; nothing is lost or left
+// over.
+// Method: the threads' results are replayed. Stalls at sync points hold back what others retire.
 TEST_P(RandomSchedules, AreOneSequence) {
   const unsigned seed = PrintedSeed();
   TestTree tree(GetCase().btree);
@@ -298,7 +299,7 @@ TEST_P(RandomSchedules, AreOneSequence) {
   tree.ExpectNothingLeaked();
 }
 
-// Goal: without versions, too, the tree stays sound and gives everything back.
+// Goal: a tree without versions stays sound, too, and gives all memory back.
 TEST_P(RandomSchedules, LeaveASoundTreeWithoutVersions) {
   const unsigned seed = PrintedSeed();
   BtreeOptions options = GetCase().btree;

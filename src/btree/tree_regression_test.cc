@@ -1,5 +1,5 @@
-// Places where the tree's promises meet: outside blocks and splits, hints and reclamation, counters
-// and sampling, memory and snapshots. Each test holds one place still and looks at one promise.
+// Tests where parts of the tree meet: outside blocks and splits, hints and reclamation, counters
+// and sampling, memory and snapshots. Each test fixes one interleaving and looks at one promise.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -19,7 +19,7 @@ using changes::kAtomic;
 using changes::Kept;
 using changes::kUnordered;
 
-// Ascending by `number`.
+// A key whose order is that of `number`.
 std::string NumberedKey(std::string_view prefix, uint32_t number) {
   char text[16];
   std::snprintf(text, sizeof text, "%06u", number);
@@ -40,8 +40,8 @@ State TestKeys(uint32_t count) {
 
 class AtomicBatches : public OnEachLayout {};
 
-// Goal: what an atomic batch knows of where its keys are stored is what the leaf holds under the
-// lock, also if the batch has split the leaf since it first looked.
+// Goal: an atomic batch stores its keys by what the leaf holds under the lock, also if the batch
+// has split the leaf since it first looked.
 // Method: the leaf knows a key with an outside block only as a delete marker, which the split drops
 // with the block. Then freed blocks are taken again, by keys of the same size.
 TEST_P(AtomicBatches, DoNotCarryOverBlocksThatASplitDropped) {
@@ -75,7 +75,7 @@ TEST_P(AtomicBatches, DoNotCarryOverBlocksThatASplitDropped) {
   tree.ExpectNothingLeaked();
 }
 
-// How somebody gets to a node without coming from the root.
+// A way to a node that does not come from the root.
 struct Shortcut {
   const char* name;
   void (*fill)(Batch& batch, Hint hint, std::string_view begin);  // `begin`: in the leaf before
@@ -104,7 +104,7 @@ void PrintTo(const Shortcut& shortcut, std::ostream* os) { *os << shortcut.name;
 
 class DyingNodes : public OnEachLayoutWith<Shortcut> {
  protected:
-  // Whether whoever asks the arena for memory may be given this buffer.
+  // Whether the arena may hand out this buffer.
   static bool IsFree(Arena& arena, ArenaAddress buffer, size_t bytes) {
     Arena::Cache cache;
     std::vector<ArenaAddress> taken;
@@ -119,8 +119,8 @@ class DyingNodes : public OnEachLayoutWith<Shortcut> {
   }
 };
 
-// Goal: a node that was found in the page table is not freed under whoever found it, also if its
-// way out of the tree had begun before.
+// Goal: a node that a reader has found in the page table is not freed under it, also if the node
+// had begun to leave the tree before.
 // Method: an older reader holds the node back while it dies; a younger one finds it by a hint, or
 // by a sibling link that is late, and stands before its first look; then the older one leaves.
 TEST_P(DyingNodes, StayUntilTheLastReaderHasLeft) {
@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(All, DyingNodes, EachLayoutWith(kShortcuts), LayoutAndC
 
 // Goal: atomic batches that need the same leaf split at the same keys split it once; each is
 // applied whole, and no leaf has an empty key range.
-// Method: the first one is stopped at each of its ways down, among them those between two splits;
+// Method: the first batch is stopped at each of its ways down, among them those between two splits;
 // the second one runs as far as it can.
 TEST_P(AtomicBatches, SplitAtTheSameKeysOnce) {
   const auto batch_of = [](char value) {
@@ -215,7 +215,7 @@ TEST_P(AtomicBatches, SplitAtTheSameKeysOnce) {
     other.LetRun();
     stopped.Finish();
     other.Finish();
-    // Where key ranges are wrong a scan may not end.
+    // If key ranges are wrong a scan may not end.
     ASSERT_STREQ(tree.engine().Verify(), nullptr);
     History history;
     history.Note(first, tickets[0]);
@@ -232,7 +232,7 @@ TEST_P(AtomicBatches, SplitAtTheSameKeysOnce) {
 class Sampling : public OnEachLayout {};
 
 // Goal: sampling finds keys after most of the tree was deleted, each with the same chance.
-// Method: few keys are left, far apart. The numbers that decide are fixed.
+// Method: few keys are left, far apart. The random numbers have a fixed seed.
 TEST_P(Sampling, FindsWhatIsLeft) {
   TestTree tree(BtreeOptions{});
   State state;
@@ -261,7 +261,7 @@ TEST_P(Sampling, FindsWhatIsLeft) {
   }
 }
 
-// Goal: a key that never leaves is found whatever others add and take away.
+// Goal: a key that never leaves is found, whatever keys other threads add and delete.
 // Method: a put is visible and not counted yet when another thread deletes its key: for a moment
 // the counters say that the tree is empty.
 TEST_P(Sampling, DoesNotTrustTheCounters) {
@@ -291,7 +291,7 @@ class CountingOfRangeDelete : public OnEachLayout {
     tree.Execute(batch);
     EXPECT_EQ(batch.outcome(0).integer, kKeys);
   }
-  // How many ways down it makes until the keys are gone. The next one is for counting.
+  // The delete's ways down until the keys are gone. The next one is for counting.
   static uint32_t WaysDownBeforeCounting() {
     TestTree tree;
     const Stage stage(tree.core());
@@ -303,9 +303,9 @@ class CountingOfRangeDelete : public OnEachLayout {
   }
 };
 
-// Goal: while a range delete counts what it has deleted, others write, their versions are released,
-// and another range delete has its turn.
-// Method: it is stopped on its way to the first leaf that it counts.
+// Goal: while a range delete counts the keys it has deleted, others write, their versions are
+// released, and another range delete has its turn.
+// Method: the range delete is stopped on its way to the first leaf that it counts.
 TEST_P(CountingOfRangeDelete, HoldsUpNobody) {
   const uint32_t ways_down = WaysDownBeforeCounting();
   TestTree tree;
@@ -327,7 +327,7 @@ TEST_P(CountingOfRangeDelete, HoldsUpNobody) {
 
 class RangeDeletes : public OnEachLayout {};
 
-// Goal: a delete of at most so many keys that has to begin again looks for its end again.
+// Goal: a range delete with a limit that has to begin again looks for its end again.
 // Method: its first attempt finds no memory. While it makes room, another thread deletes half of
 // the range, so that the limit reaches further.
 TEST_P(RangeDeletes, WithALimitFindTheirEndAnew) {
@@ -335,7 +335,7 @@ TEST_P(RangeDeletes, WithALimitFindTheirEndAnew) {
   Core& core = tree.core();
   const Stage stage(core);
   Fill(tree, TestKeys(100));
-  // What can be freed, more than the other thread does on its way.
+  // Garbage to be freed, more than the other thread frees on its way.
   State garbage;
   for (uint32_t i = 0; i < 500; ++i) garbage[NumberedKey("g", i)] = std::string(3000, 'g');
   Fill(tree, garbage);
@@ -428,7 +428,7 @@ TEST_P(MemoryLimit, DoesNotStopAtomicDeletes) {
 }
 
 // Goal: a write at the memory limit does not give up snapshots that free nothing now.
-// Method: a reader stands in an old epoch, so that nothing can be freed, whatever is given up.
+// Method: a reader stands in an old epoch, so that no snapshot that is given up frees anything.
 TEST_P(MemoryLimit, KeepsSnapshotsWhileAReaderStandsInTheWay) {
   TestTree tree(BtreeOptions{.log_bytes = 512});
   const Stage stage(tree.core());
@@ -450,8 +450,8 @@ TEST_P(MemoryLimit, KeepsSnapshotsWhileAReaderStandsInTheWay) {
   tree.ExpectNothingLeaked();
 }
 
-// Goal: what the writes of a batch replace makes room for its later ones, also behind a scan.
-// Method: little room, and values of which each write replaces one.
+// Goal: values that a batch's writes replace make room for its later writes, also behind a scan.
+// Method: little room, and values each of which one write replaces.
 TEST_P(MemoryLimit, IsNotReachedByWhatAScanOfTheBatchHoldsBack) {
   constexpr size_t kBytes = 1 << 20;
   TestTree tree;
@@ -474,7 +474,7 @@ TEST_P(MemoryLimit, IsNotReachedByWhatAScanOfTheBatchHoldsBack) {
 class BigAtomicBatches : public OnEachLayoutWith<bool> {};
 
 // Goal: an atomic batch of many keys takes work in proportion to their number, wherever they go.
-// Method: all keys go into one gap. Counted are the ways down: for a batch that stops the writers
+// Method: all keys go into one gap. The ways down are counted: for a batch that stops the writers
 // one a key, for looking; beyond that some for each leaf, for locking and splitting.
 TEST_P(BigAtomicBatches, TakeLinearWork) {
   const bool with_range = GetCase();
@@ -509,8 +509,8 @@ std::string BigBatchName(const testing::TestParamInfo<LayoutAndCase<bool>>& info
 INSTANTIATE_TEST_SUITE_P(All, BigAtomicBatches, testing::Combine(EachLayout(), testing::Bool()),
                          BigBatchName);
 
-// Goal: an atomic batch that writes, and counts a large range, holds none of it.
-// Method: the bytes the batch has handed out, beside those of the tree.
+// Goal: an atomic batch that writes, and counts a large range, copies none of it.
+// Method: the bytes that the batch has allocated, beside those of the tree.
 TEST_P(AtomicBatches, CountWithoutCopying) {
   TestTree tree(BtreeOptions{});
   State state;
@@ -526,8 +526,8 @@ TEST_P(AtomicBatches, CountWithoutCopying) {
 
 class LeavesOfOneForm : public OnEachLayout {};
 
-// Goal: a leaf whose items have one form, keys and values as long as they may be, is merged right,
-// however large its node is.
+// Goal: a leaf whose items have one form, with keys and values of the largest size, is merged
+// right, however large its node is.
 // Method: values of the largest inline size for each node size, each written more than once.
 TEST_P(LeavesOfOneForm, MayHaveTheLongestValues) {
   for (const uint32_t node_bytes : {8192u, 16384u, 32768u}) {
@@ -545,8 +545,8 @@ TEST_P(LeavesOfOneForm, MayHaveTheLongestValues) {
 }
 
 // Goal: a leaf full of small items of one form finds room, in halves, when some get another form.
-// Method: many keys of few bytes in no order, so that some leaves are full; then every 50th gets a
-// longer value.
+// Method: many keys of few bytes in random order, so that some leaves are full; then every 50th
+// gets a longer value.
 TEST_P(LeavesOfOneForm, HaveRoomForOtherForms) {
   constexpr uint32_t kKeys = 6000;
   for (const uint32_t key_bytes : {2u, 3u, 4u, 6u}) {
@@ -569,7 +569,7 @@ TEST_P(LeavesOfOneForm, HaveRoomForOtherForms) {
   }
 }
 
-// Goal: what a range delete leaves of a leaf is a leaf that has room for its log.
+// Goal: a leaf that a range delete has rewritten has room for its log.
 // Method: leaves and logs as large as they may be; deletes of one key at a time between writes.
 TEST_P(LeavesOfOneForm, HaveRoomForTheirLogAfterRangeDeletes) {
   TestTree tree({.node_bytes = 32768, .log_bytes = 8192});
@@ -600,7 +600,7 @@ class ScansOfAWindow : public OnEachLayout {
     return NumberedKey("k", static_cast<uint32_t>(rng_() % kKeys)).substr(0, rng_() % 8 + 1);
   }
 
-  // A write of one key. Some values are of another size, some expire before the scans.
+  // Writes one key. Some values are of another size, some expire before the scans.
   void Write(TestTree& tree) {
     const std::string key = NumberedKey("k", static_cast<uint32_t>(rng_() % kKeys));
     const uint64_t lot = rng_() % 100;
@@ -616,7 +616,7 @@ class ScansOfAWindow : public OnEachLayout {
     }
   }
 
-  // What the scan of [lo, hi) gave is how the keys there begin, it ends where it must, and says so.
+  // Expects that the scan of [lo, hi) returned its first keys, ended where it must, and said so.
   void ExpectGiven(const Batch& batch, uint32_t i, std::string_view hi, size_t bytes_max) const {
     const Request& r = batch.requests()[i];
     const Outcome& outcome = batch.outcome(i);
@@ -644,13 +644,13 @@ class ScansOfAWindow : public OnEachLayout {
 
   std::mt19937_64 rng_;
   State state_;
-  uint64_t others_ = 0;    // of 100 writes
-  uint64_t expiring_ = 0;  // likewise
+  uint64_t others_ = 0;    // of 100 writes, those with another size
+  uint64_t expiring_ = 0;  // of 100 writes, those with a deadline
 };
 
-// Goal: scans of a batch give what is there, to their limits of items and bytes and no further.
-// Method: random writes of items of one form, with some others, with some that expire; scans of
-// random ranges and limits, none and the largest ones among them, side by side. By a model.
+// Goal: scans of a batch return the items there are, up to their limits of items and bytes.
+// Method: random writes of items of one form, some of others, some that expire; scans of random
+// ranges and limits, 0 and the largest ones among them, side by side, compared with a model.
 TEST_P(ScansOfAWindow, GiveWhatTheirLimitsAllow) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

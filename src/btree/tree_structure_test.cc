@@ -1,5 +1,5 @@
-// The tree's shape: whatever the order and the length of keys, it agrees with a std::map, keeps its
-// invariants after every step, and its nodes are neither too many nor too empty.
+// Tests the tree's shape: whatever the order and the length of keys, it agrees with a std::map,
+// keeps its invariants after every step, and its nodes are neither too many nor too empty.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace skep::btree {
 namespace {
 
-// Keys of a kind, ascending.
+// A kind of keys, ascending.
 struct Shape {
   const char* name;
   std::string (*key)(const Geometry& geometry, uint32_t number);
@@ -26,13 +26,13 @@ std::string Digits(uint32_t number) {
 constexpr Shape kShapes[] = {
     {"Short", [](const Geometry&, uint32_t n) { return Digits(n); },
      [](const Geometry&, uint32_t n) -> size_t { return n % 40; }},
-    // A full leaf has seven of these.
+    // A full leaf has seven of these items.
     {"Maximal",
      [](const Geometry& g, uint32_t n) {
        return std::string(g.key_inline_max() - 6, 'k') + Digits(n);
      },
      [](const Geometry& g, uint32_t) -> size_t { return g.value_inline_max(); }},
-    // Separators do not fit into a node, and their heads are equal.
+    // Separators do not fit into a node, and the bytes of them that it holds are equal.
     {"LongAndAlike",
      [](const Geometry& g, uint32_t n) {
        return std::string(g.key_inline_max() + 200, 'k') + Digits(n);
@@ -50,7 +50,7 @@ constexpr Shape kShapes[] = {
 
 struct Order {
   const char* name;
-  // The numbers below `count` in the order in which they come.
+  // The numbers below `count` in the order in which their keys are put.
   std::vector<uint32_t> (*numbers)(uint32_t count, std::mt19937_64& rng);
 };
 
@@ -78,7 +78,7 @@ std::vector<uint32_t> Inwards(uint32_t count, std::mt19937_64&) {
   for (uint32_t i = 0; i < count; ++i) numbers.push_back(i % 2 == 0 ? i / 2 : count - 1 - i / 2);
   return numbers;
 }
-// Each half of the numbers before the other one's next: every leaf in turn.
+// Every seventh number from 0 on, then from 1 on and so on: every leaf in turn.
 std::vector<uint32_t> InStrides(uint32_t count, std::mt19937_64&) {
   std::vector<uint32_t> numbers;
   for (uint32_t first = 0; first < 7; ++first) {
@@ -107,7 +107,7 @@ using SmallTree = std::tuple<NodeLayout, BtreeOptions, Shape, Order>;
 
 class TreeStructure : public testing::TestWithParam<SmallTree> {
  protected:
-  // Enough for some leaves of any shape, or three levels of short keys in small nodes.
+  // Enough keys for some leaves of any shape, or three levels of short keys in small nodes.
   static constexpr uint32_t kKeys = 90;
 
   void ExpectSound() {
@@ -141,8 +141,9 @@ class TreeStructure : public testing::TestWithParam<SmallTree> {
   uint32_t puts_ = 0;
 };
 
-// Goal: any order of any keys agrees with std::map, and every invariant holds after every step.
-// Method: all keys come in one order, are replaced in another, and go in the first one.
+// Goal: a tree of any keys in any order agrees with std::map, and has every invariant after every
+// step.
+// Method: all keys are put in one order, replaced in another, and deleted in the first one.
 TEST_P(TreeStructure, AgreesWithMapAtEveryStep) {
   std::mt19937_64 rng = PrintedRandom();
   for (const uint32_t number : order_.numbers(kKeys, rng)) Put(number);
@@ -179,7 +180,7 @@ class TreeShape : public OnEachLayoutWith<Order> {
 
   static std::string Key(uint32_t number) { return "key:" + Digits(number); }
   void Put(uint32_t number) { tree_.Put(Key(number), std::string(32, 'v')); }
-  // How full the nodes are, of full nodes.
+  // How full the nodes are, as a part of full nodes.
   double Fill() {
     const TreeStatistics s = tree_.Statistics();
     return static_cast<double>(s.used_bytes) /
@@ -190,8 +191,8 @@ class TreeShape : public OnEachLayoutWith<Order> {
 };
 
 // Goal: nodes are used as a B+tree's are: random orders fill about two thirds, even splits of
-// ascending ones half; buffers are not much longer than what is in them; joins keep up with
-// deletes, so that what is left of a tree after deletes is a smaller tree.
+// ascending ones half; buffers are not much longer than their content; joins keep up with deletes,
+// so that after deletes the tree is a smaller tree.
 // Method: the numbers of nodes after inserts, after 90 % were deleted, and after all were.
 TEST_P(TreeShape, FollowsTheNumberOfKeys) {
   std::mt19937_64 rng = PrintedRandom();
@@ -224,7 +225,7 @@ INSTANTIATE_TEST_SUITE_P(Orders, TreeShape, EachLayoutWith(kOrders), LayoutAndCa
 
 class AtomicStructure : public OnEachLayout {};
 
-// Goal: an atomic batch may need any number of new leaves at one place, or make any number go.
+// Goal: an atomic batch may need any number of new leaves at one place, or empty any number.
 // Method: thousands of keys between two neighbours, with a condition that fails, then without one;
 // then the same keys deleted by another batch. A snapshot in between sees all or none.
 TEST_P(AtomicStructure, ThousandsOfKeysBetweenTwoNeighbours) {
@@ -237,7 +238,7 @@ TEST_P(AtomicStructure, ThousandsOfKeysBetweenTwoNeighbours) {
     Batch batch(Batch::Kind::kAtomic);
     batch.RequireValue("b", holds ? "2" : "3");
     for (uint32_t i = 0; i < kKeys; ++i) {
-      // Some longer than a node takes.
+      // Some keys are longer than a node takes.
       const std::string key = std::string("a").append(Digits(i)).append(i % 50 == 0 ? 300 : 0, 'x');
       batch.Add({.op = op, .key = batch.scratch().Copy(key), .value = value_of_all});
       if (!holds) continue;

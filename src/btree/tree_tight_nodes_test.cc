@@ -1,7 +1,7 @@
-// Nodes that are as full as they may be, where a change makes a separator or a fence longer.
+// Tests nodes that are as full as possible, where a change makes a separator or a fence longer.
 //
-// Such trees are rare, so they are planted: node by node, from a plan. The plans count the bytes of
-// the paper's layout.
+// Such trees are rare, so the tests build them node by node, from a plan. The plans count the bytes
+// of the paper's layout.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,12 +32,12 @@ struct Plan {
   State items = {};
 };
 
-// Of an empty tree makes the one of the plan. Owner: one tree, which nobody else uses meanwhile.
+// Builds the tree of a plan in an empty one. Owner: one tree, which no other thread uses meanwhile.
 class TreeBuilder {
  public:
   explicit TreeBuilder(TestTree& tree) : core_(tree.core()), thread_(core_.threads.Take()) {}
 
-  // The root has children. Returns what the tree holds.
+  // Requires that the root has children. Returns the tree's content.
   State CreateRoot(const Plan& root) {
     core_.versions.BeginWrites(thread_);
     core_.versions.BeginOperation(thread_);
@@ -119,7 +119,7 @@ std::string Short(uint32_t number) {
   std::snprintf(text, sizeof text, "%03u", number);
   return text;
 }
-// As long as a key in a node can be, between Short(number) and the next; ascending by `part`.
+// A key as long as a node can have, between Short(number) and the next; ascending by `part`.
 std::string Long(uint32_t number, uint32_t part) {
   const std::string tail = Short(part);
   return Short(number) + std::string(kGeometry.key_inline_max() - 3 - tail.size(), 'x') + tail;
@@ -133,7 +133,7 @@ Plan SmallNode(const std::string& lower, const std::string& key, uint32_t level)
   if (level == 0) return SmallLeaf(lower, key);
   return {.lower = lower, .children = {SmallNode(lower, key, level - 1)}};
 }
-// Separators of 3 bytes that an inner node has room for, whose fences have 3 bytes or less.
+// The number of separators of 3 bytes that an inner node with fences of up to 3 bytes has room for.
 constexpr uint32_t kShortSeparators = (kNodeBytes - kNodeBytes / 16 - 2 * 5) / (2 + 3 + 8);
 
 // A node of level 0 or 1 that is too full to be joined with anything, of the largest keys.
@@ -157,8 +157,8 @@ class JoinsUnderAFullNode : public testing::TestWithParam<uint32_t> {
   const LayoutOfTest layout_{NodeLayout::kPaper};
 };
 
-// Goal: two siblings that are evened out may need a longer separator than before, of which their
-// parent takes as many as fit; then it is split.
+// Goal: two siblings that are evened out may need a longer separator than before; a parent that has
+// no room for it is split.
 // Method: a root full of short separators, above pairs of a nearly empty node and one that is full
 // of the largest keys; each pair is made uneven by one delete. Leaves, and inner nodes.
 TEST_P(JoinsUnderAFullNode, SplitItFirst) {
@@ -190,7 +190,8 @@ INSTANTIATE_TEST_SUITE_P(All, JoinsUnderAFullNode, testing::Values(0u, 1u), [](c
   return std::string(param.param == 0 ? "Leaves" : "InnerNodes");
 });
 
-// Of the largest keys; fences of 3 bytes. Full to the last byte, if there is no log; or half full.
+// A leaf of the largest keys, with fences of 3 bytes: full to the last byte, without a log, or half
+// full.
 Plan LargeLeaf(uint32_t number, bool is_full) {
   Plan leaf = {.lower = Short(number)};
   const auto item_bytes = [](size_t value_bytes) {
@@ -217,7 +218,7 @@ Plan FullNode(uint32_t number, const Plan& leaf, bool leaf_is_last) {
 }
 
 struct LongerFence {
-  bool of_full_leaf;  // else the leaves are half full, under full inner nodes
+  bool of_full_leaf;  // false: the leaves are half full, under full inner nodes
   bool is_outside;
 };
 
@@ -229,7 +230,7 @@ void PrintTo(const LongerFence& fence, std::ostream* os) { *os << NameOf(fence);
 
 class RangeDeletesAtFullNodes : public testing::TestWithParam<LongerFence> {
  protected:
-  // From the left: a path of full nodes down to their last children, what is to be deleted, a path
+  // From the left: a path of full nodes down to their last children, the keys to be deleted, a path
   // down to the first leaf of a full node. Fences are short, but for the separator.
   static Plan Tree() {
     const bool is_full = GetParam().of_full_leaf;
@@ -252,7 +253,7 @@ class RangeDeletesAtFullNodes : public testing::TestWithParam<LongerFence> {
 };
 
 // Goal: a range delete gives the nodes at its two ends a fence that may be longer than the one they
-// had; those that have no room for it are split first.
+// had; nodes that have no room for it are split first.
 // Method: on the way to both ends nodes are full and have short fences; the separator that becomes
 // the new one is as long as possible, or outside. The nodes are counted when the keys are gone.
 TEST_P(RangeDeletesAtFullNodes, SplitThemForALongerFence) {
@@ -281,8 +282,8 @@ INSTANTIATE_TEST_SUITE_P(All, RangeDeletesAtFullNodes,
                                          LongerFence{false, false}, LongerFence{false, true}),
                          [](const auto& param) { return NameOf(param.param); });
 
-// Goal: the last leaf of a tree takes the root's place if it fits. What it holds may be longer than
-// a node if it were built anew: its log has room that its shortcuts have made, and then other keys
+// Goal: the last leaf of a tree takes the root's place if it fits. Its content may be longer than a
+// node if it were built anew: its log has room that its shortcuts have made, and then other keys
 // may become shortcuts.
 // Method: in the leaf, a long key is the shortcut; with one item more it would be a short key. That
 // item comes while a range delete, which leaves this leaf alone, counts.

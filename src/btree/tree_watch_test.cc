@@ -1,4 +1,4 @@
-// What a watch has seen, and who reads next.
+// Tests watches: a read after a watch is not older than what the watch has seen.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -13,9 +13,9 @@ constexpr auto kAtomic = Batch::Kind::kAtomic;
 
 class Watches : public OnEachLayout {};
 
-// Goal: what a watch has seen can be waited for, so that no read that comes next is older than it.
-// Method: a key is watched when a write of it is visible and not released. A read of what is
-// released is older; the ticket of a read of the newest value says how long to wait.
+// Goal: a caller can wait for the write that a watch has seen, so that no later read is older.
+// Method: a key is watched when a write of it is visible and not released. A read of the released
+// state is older; the ticket of a read of the newest value says how long to wait.
 TEST_P(Watches, TheTicketOfAReadCoversWhatAWatchHasSeen) {
   TestTree tree;
   tree.Put("key", "old");

@@ -1,7 +1,7 @@
-// Goal: the ways that operations take, which their answers do not tell: a scan goes on by sibling
-// links, a hint leads straight to its leaf, a batch goes down once, and memory that was a node is
+// Goal: operations take the right ways, which their results do not tell: a scan goes on by sibling
+// links, a hint leads straight to its leaf, a batch goes down once, and the memory of a node is
 // marked dead before it is used again.
-// Method: trees at rest; what is passed on the way is counted at the sync points.
+// Method: trees at rest; the visits of sync points are counted.
 #include <gtest/gtest.h>
 
 #include "base/poison.h"
@@ -15,7 +15,7 @@ constexpr uint32_t kKeys = 400;
 
 std::string KeyOf(uint32_t number) { return "key" + std::to_string(1000 + number); }
 
-// Three levels, and how often each point was reached by one batch.
+// A tree of three levels, and a count of how often one batch reaches each point.
 class TreeWay : public OnEachLayout {
  protected:
   TreeWay() {
@@ -48,7 +48,8 @@ constexpr SyncPoint kRoot = SyncPoint::kReaderAtRoot;
 constexpr SyncPoint kSibling = SyncPoint::kReaderAtSibling;
 constexpr SyncPoint kHint = SyncPoint::kReaderAtHint;
 
-// Goal: a scan goes down once, and from leaf to leaf by their links, also backwards; a count too.
+// Goal: a scan or count goes down once, and from leaf to leaf by their links, a scan also
+// backwards.
 TEST_P(TreeWay, ScansFollowSiblingLinks) {
   for (const bool reverse : {false, true}) {
     Batch batch;
@@ -63,7 +64,7 @@ TEST_P(TreeWay, ScansFollowSiblingLinks) {
   EXPECT_EQ(count.outcome(0).integer, kKeys);
 }
 
-// Goal: who has a hint does not go down; who has a stale one does.
+// Goal: a request with a hint does not go down; one with a stale hint does.
 TEST_P(TreeWay, HintsLeadStraightToTheLeaf) {
   const std::string key = KeyOf(200);
   const Hint hint = tree_.Do({.op = Op::kGet, .flags = Request::kWantHint, .key = key}).hint;
@@ -78,8 +79,9 @@ TEST_P(TreeWay, HintsLeadStraightToTheLeaf) {
   EXPECT_TRUE(to_another_leaf.outcome(0).present);
 }
 
-// Goal: a scan at a snapshot comes by sibling links to a leaf that was split since, by its halves.
-// Method: the neighbours of the leaf that is split are as they were, and lead to its halves now.
+// Goal: a scan at a snapshot comes by sibling links to a leaf that was split since, through its
+// halves.
+// Method: the neighbours of the split leaf are as they were, and lead to its halves now.
 TEST_P(TreeWay, WhatWasSplitIsFoundByItsHalves) {
   const SnapshotRef snapshot = tree_.OpenSnapshot();
   for (uint32_t i = 0; tree_.Statistics().leaves == leaves_; ++i) {
@@ -110,10 +112,10 @@ TEST_P(TreeWay, AWindowGoesDownOnce) {
   EXPECT_EQ(Reached(alone, {kRoot}), Counts{1});
 }
 
-// Goal: the buffer of a node that was replaced says so before its memory is used again, to whoever
-// reads it without an epoch.
-// Method: a leaf is written until it has been built anew and the old buffer freed; between batches
-// its word is looked at. A buffer that is used again is alive, so the mark cannot come from there.
+// Goal: the buffer of a replaced node is marked before its memory is used again, for readers
+// outside the epochs.
+// Method: a leaf is written until it has been built anew and the old buffer is freed; its word is
+// read between batches. A buffer that is used again is alive, so the mark cannot come from there.
 TEST_P(TreeWay, FreedBuffersAreMarkedDead) {
   const std::string key = KeyOf(200);
   const Hint hint = tree_.Do({.op = Op::kGet, .flags = Request::kWantHint, .key = key}).hint;
@@ -126,7 +128,7 @@ TEST_P(TreeWay, FreedBuffersAreMarkedDead) {
     tree_.Put(key, value);
     if (kPoisons) Unpoison(reinterpret_cast<const std::byte*>(buffer), sizeof(NodeHeader));
     const NodeWord word{buffer->word.load(std::memory_order_acquire)};
-    // A buffer that waits to be freed is replaced, and not retired.
+    // A buffer that waits to be freed is marked replaced, but not retired.
     was_dead = word.retired() && word.replaced();
   }
   EXPECT_TRUE(was_dead);

@@ -1,30 +1,31 @@
-// tries.h: how a write goes on that meets others in its leaf.
+// tries.h: how a write goes on when other writes meet it in its leaf.
 //
-// A write decides without locks and takes the leaf's lock if the leaf is as it was. Others that
-// write there make it begin again, a large value beside a busy neighbour nearly always. So after
-// kOptimistic tries it takes a turn: a ticket at the turnstile of the leaf's LID, served in order.
-// Who begins a try and finds tickets that are not served waits for those, and for none that come
-// later.
+// A write decides without locks, and takes the leaf's lock if the leaf is as it was. Other writes
+// to that leaf make it begin again; a large value beside a busy neighbour has to begin again nearly
+// always. So after kOptimistic tries a write takes a turn: a ticket at the turnstile of the leaf's
+// LID; tickets are served in order. A write that begins a try and finds tickets that are not served
+// waits for those, and for none that are drawn later.
 //
 // Roles
-//   who has the turn    goes on as before, until the write is done or the leaf has another LID
-//   who finds a ticket  waits before it locks, holding no lock, out of its epoch, its floor rising
+//   a write that has the turn    goes on as before, until it is done or the leaf has another LID
+//   a write that finds a ticket  waits before it locks, holding no lock, out of its epoch, its
+//                                floor rising
 //
 // Why a write is done after a bounded number of tries
-//   (1) A try is in vain only if another write takes the lock between its look at the leaf and its
-//       own: who finds the leaf locked waits. Who began before the ticket was drawn does at most
-//       one write before it meets the ticket. So while a write has its turn, at most one write of
-//       each other thread makes it begin again.
-//   (2) Tickets before its own are served one after the other, each after so many tries. There are
-//       at most as many as threads.
-//   (3) A split gives the leaf another LID, and the write begins to count again. It was made by
-//       this write, or is one of the writes of (1).
-//   Atomic batches wait for tickets too, before their first lock. While they hold locks or have
-//   stopped the writers they do not, as the thread that has the turn may wait for them, and they
-//   draw none. So (1) does not count what they write in their other leaves or in a stop, and their
+//   (1) A try is in vain only if another write takes the lock between this write's look at the leaf
+//       and its own lock: a write that finds the leaf locked waits. A write that began before the
+//       ticket was drawn does at most one write before it meets the ticket. So while a write has
+//       its turn, at most one write of each other thread makes it begin again.
+//   (2) The tickets before a write's own are served one after the other, each after so many tries.
+//       There are at most as many as threads.
+//   (3) A split gives the leaf another LID, and the write begins to count again. The split was made
+//       by this write, or by one of the writes of (1).
+//   Atomic batches wait for tickets too, before their first lock. They do not while they hold locks
+//   or have stopped the writers, as the thread that has the turn may wait for them; and they draw
+//   no tickets. So (1) does not count what they write in their other leaves or in a stop, and their
 //   own wait for a lock has no bound but chance.
 //
-// Cost: a load of a line that is seldom written, for each try. LIDs share turnstiles: a write may
+// Cost: each try loads a line that is seldom written. LIDs share turnstiles, so a write may
 // wait for one of another leaf.
 #pragma once
 
@@ -42,15 +43,15 @@ namespace skep::btree {
 // Thread-safe.
 class Turnstile {
  public:
-  // No ticket is drawn that is not served.
+  // Whether every ticket that was drawn is served.
   bool IsFree() const { return last_ticket() == served_.load(std::memory_order_acquire); }
   uint64_t last_ticket() const { return drawn_.load(std::memory_order_acquire); }
   uint64_t Draw() { return drawn_.fetch_add(1, std::memory_order_acq_rel) + 1; }
-  // All up to this ticket are.
+  // Whether all tickets up to this one are served.
   bool HasServed(uint64_t ticket) const {
     return served_.load(std::memory_order_acquire) >= ticket;
   }
-  // By who has the turn.
+  // Ends the turn; called by the thread that has it.
   void Serve() { served_.fetch_add(1, std::memory_order_acq_rel); }
 
  private:
@@ -69,7 +70,7 @@ class Turnstiles {
 // Owner: one write, inside its epoch.
 class Tries {
  public:
-  // Tries without a turn.
+  // The number of tries without a turn.
   static constexpr uint32_t kOptimistic = 8;
 
   Tries(Turnstiles& turnstiles, Versions& versions, ThreadState& thread)
@@ -80,7 +81,7 @@ class Tries {
 
   bool is_first() const { return count_ == 1; }
 
-  // Begins the next try. Between two the epoch is left.
+  // Begins the next try. Leaves the epoch between two tries.
   void Begin() {
     if (++count_ == 1) return versions_.BeginPoint(thread_);
     versions_.LeaveEpoch(thread_);
@@ -88,7 +89,7 @@ class Tries {
     versions_.EnterEpoch(thread_);
     versions_.BeginAgain(thread_);
   }
-  // Whether this try may lock the leaf now. False: it has waited, so it must begin again.
+  // Whether this try may lock the leaf now. False: the write has waited, so it must begin again.
   bool MayLock(Lid leaf) {
     Turnstile& turnstile = turnstiles_.Of(leaf);
     if (turn_ == &turnstile) return true;
@@ -106,7 +107,8 @@ class Tries {
     count_ = 1;
     return false;
   }
-  // Somebody holds the leaf: to decide now would be in vain. Not a try.
+  // Waits because another thread holds the leaf: a decision now would be in vain. Does not count as
+  // a try.
   void AwaitLock() {
     --count_;
     bool waited = false;
@@ -120,7 +122,7 @@ class Tries {
  private:
   static constexpr uint32_t kYieldAfter = 4;
 
-  // Out of the epoch, with nothing drawn that is not finished.
+  // Waits out of the epoch; the thread has drawn no version that is not finished.
   template <typename Until>
   void Wait(Until until) {
     versions_.LeaveEpoch(thread_);
@@ -134,8 +136,8 @@ class Tries {
   Turnstiles& turnstiles_;
   Versions& versions_;
   ThreadState& thread_;
-  Turnstile* turn_ = nullptr;  // where it has the turn
-  uint32_t count_ = 0;         // of tries, since it has had a turn
+  Turnstile* turn_ = nullptr;  // where this write has the turn
+  uint32_t count_ = 0;         // tries since the last turn
 };
 
 }  // namespace skep::btree

@@ -6,9 +6,9 @@
 namespace skep::btree {
 namespace {
 
-constexpr uint32_t kPiecesAfterBatch = 16;  // at least
+constexpr uint32_t kPiecesAfterBatch = 16;  // at least so many a batch
 constexpr uint32_t kVisitsOfBuffer = 4;     // at most; reclaim.h
-constexpr uint32_t kPiecesMakeRoom = 4096;  // a run; others wait for its end
+constexpr uint32_t kPiecesMakeRoom = 4096;  // pieces of a run; others wait for its end
 constexpr uint64_t kSpareBytes = 1 << 20;   // reclaimed beyond what is wanted
 
 }  // namespace
@@ -17,13 +17,13 @@ void Upkeep::Release() { core_.versioning.Release(core_.versions, core_.gate); }
 
 void Upkeep::AfterBatch(ThreadState& thread) {
   if (thread.retired.empty()) return;
-  // More than what came needs, so that a backlog shrinks.
+  // More pieces than the batch has added need, so that a backlog shrinks.
   const auto pieces =
       static_cast<uint32_t>(kVisitsOfBuffer * thread.retired.size()) + kPiecesAfterBatch;
   try {
     core_.reclaimer.Run(thread, pieces);
   } catch (const std::bad_alloc&) {
-    // The batch is done; what it has retired waits.
+    // The batch is done; the pieces that it has retired wait.
   }
 }
 
@@ -43,7 +43,7 @@ void Upkeep::ClearIdleThreads(ThreadState& own) {
     try {
       own.retired.insert(own.retired.end(), thread.retired.begin(), thread.retired.end());
     } catch (const std::bad_alloc&) {
-      return core_.threads.Give(thread);  // another time
+      return core_.threads.Give(thread);  // tried again another time
     }
     thread.retired.clear();
     core_.arena.Flush(thread.cache);
@@ -51,9 +51,9 @@ void Upkeep::ClearIdleThreads(ThreadState& own) {
   });
 }
 
-// Measures how many bytes were freed since the object was made, by any thread, as all of them are
-// room for any thread. A fall of the allocated bytes alone does not tell, since other threads may
-// have taken them again; nor do the bytes that the freer has freed, since slots also come back from
+// Measures how many bytes any thread has freed since the object was made, as they are room for
+// every thread. A fall of the allocated bytes alone does not tell, since other threads may have
+// taken them again; nor do the bytes that the freer has freed, since slots also come back from
 // caches.
 class Upkeep::Freed {
  public:
@@ -81,8 +81,9 @@ void Upkeep::ReclaimUntil(ThreadState& thread, const Freed& freed, uint64_t want
   }
 }
 
-// Whether so much might find room if all snapshots were given up that may be. What lies between
-// allocations counts as room, so the answer may be yes too often, and is never no without cause.
+// Whether `wanted` bytes might find room if all snapshots were given up that may be. Free space
+// between allocations counts as room, so the answer may be yes too often, but never no without
+// cause.
 bool Upkeep::MayFit(uint64_t wanted) const {
   const uint64_t revocable = core_.snapshots.RevocableBytes();
   const uint64_t limit = core_.budget.limit();
@@ -99,7 +100,7 @@ bool Upkeep::MakeRoom(ThreadState& thread, uint64_t wanted) {
   const Freed freed(core_);
   ClearIdleThreads(thread);
   ReclaimUntil(thread, freed, wanted + kSpareBytes);
-  // While readers hold back what is on its way out, giving up snapshots frees nothing now.
+  // While readers hold back pieces on their way out, giving up snapshots frees nothing now.
   while (freed.bytes() < std::max<uint64_t>(wanted, 1) &&
          !core_.reclaimer.Statistics().is_held_back() && MayFit(wanted) &&
          core_.snapshots.CloseOldest()) {
@@ -107,7 +108,7 @@ bool Upkeep::MakeRoom(ThreadState& thread, uint64_t wanted) {
   }
   core_.versions.BeginWrites(thread);
   core_.versions.EnterEpoch(thread);
-  // Others may have freed something before this began to look.
+  // Other threads may have freed memory before this one began to look.
   const bool has_room =
       core_.budget.limit() != 0 && core_.budget.HasRoomFor(wanted + Arena::kSpanBytes);
   return has_room || freed.bytes() > 0;

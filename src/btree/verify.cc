@@ -45,7 +45,7 @@ class Verifier {
     return some;
   }
 
-  // Of the outside blocks that the nodes name. Several may name one.
+  // The bytes of the outside blocks that the nodes name. Several nodes may name one block.
   uint64_t BlockBytes() {
     const auto place = [](const OutsideBlock& block) { return block.at.bits; };
     std::ranges::sort(blocks_, {}, place);

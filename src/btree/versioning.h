@@ -27,13 +27,13 @@ class Versioning {
  public:
   explicit Versioning(bool keeps_versions) : keeps_versions_(keeps_versions) {}
 
-  // Whether a state can be read at its version, after later writes too.
+  // Whether the state at a version can still be read after later writes.
   bool reads_at_versions() const { return keeps_versions_; }
 
-  // A drawn version as it is stored and told.
+  // The version that is stored and returned for a drawn one.
   Version Stamp(Version drawn) const { return keeps_versions_ ? drawn : 0; }
 
-  // Announces that the thread reads from now on, and returns the version at which (protocol S).
+  // Announces that the thread reads from now on, and returns the version it reads at (protocol S).
   Version BeginReading(ThreadState& thread, const ReleaseGate& gate) const {
     if (!keeps_versions_) return 0;
     thread.read_floor.store(gate.released(), std::memory_order_seq_cst);
@@ -51,7 +51,7 @@ class Versioning {
   // NodeHeader::older of a new buffer that comes from this one.
   uint64_t OlderBits(Older older) const { return keeps_versions_ ? older.bits : 0; }
 
-  // What is to be freed once the buffer `at` of a link is replaced at version `end`.
+  // The piece to free once the buffer `at` of a link is replaced at version `end`.
   Retired Replaced(Link link, ArenaAddress at, size_t bytes, Version end) const {
     if (keeps_versions_) return {.kind = Retired::Kind::kBuffer, .link = link, .end = end};
     return {.kind = Retired::Kind::kUnlinked, .bytes = static_cast<uint32_t>(bytes), .at = at};

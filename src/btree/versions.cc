@@ -55,7 +55,7 @@ void Versions::AwaitPhase(ThreadState& thread) {
 }
 
 void Versions::TakeTurn(ThreadState& thread) {
-  // Who waits for the turn must not be waited for.
+  // A thread that waits for the turn must not hold up others (P4).
   LetGo(thread);
   const auto wait = [&] {
     Raise(thread);

@@ -1,12 +1,12 @@
-// versions.h: the order of writes, and who may still be looking at what
+// versions.h: the order of writes, and which versions and buffers readers may still need
 // (Honeycomb, section 3.2; spec sections 3, 6).
 //
-// A ThreadState belongs to one thread while it executes one batch. It announces three things:
+// A ThreadState belongs to one thread while that executes one batch. It announces three things:
 //
-//   epoch         the global epoch when the batch began: it may hold pointers found since then
-//   read_floor    a released version: it may read at this one or a later one, at none before
-//   write_floor   it may have drawn this version or a later one and not finished; all versions it
-//                 drew before are finished
+//   epoch         the global epoch when the batch began: the thread may hold pointers found since
+//   read_floor    a released version: the thread may read at this one or a later one, not before it
+//   write_floor   the thread may have drawn this version or a later one and not finished it; all
+//                 versions it drew before are finished
 //
 // Each is kIdle when it does not apply. Four protocols use them.
 //
@@ -19,39 +19,40 @@
 //    (V2) Raising a floor between two writes may be a release store: a scan that sees the older,
 //         lower floor is only more careful, and one that sees the new one acquires the writes
 //         before. For the same reason it need not be raised at once: next_ is a line that all
-//         writers take from each other, so it is read for that only now and then.
+//         writers take from each other, so batches read it for that only now and then.
 //    (V3) Every version is released in the end: a writer stores kIdle (seq_cst), then scans. Of two
 //         writers that finish together the one whose store comes second sees both idle. One that
 //         only raised its floor scans too before long: a batch does when it rests
 //         (batch_executor.h).
-//    Nobody waits: a writer that finishes early leaves the release to a later one. A thread that
-//    stalls between announcing and finishing holds back what is drawn after, and nothing else.
+//    No thread waits: a writer that finishes early leaves the release to a later one. A thread that
+//    stalls between announcing and finishing holds back the versions drawn after, and nothing else.
 //
 // P. Stopping the writers, for changes of ranges (range_delete.h). An exclusive writer takes the
 //    turn, makes phase_ odd, draws v, tells v in barrier_, then waits until every other floor is
 //    above v. A writer reads an even phase when it begins an operation and reads it again after it
 //    has drawn d. If it changed, the writer finishes if d is below barrier_; else it writes nothing
 //    (d stays unused), lets go of its locks and begins again.
-//    (P1) Who draws after v sees the odd phase, since both sides are seq_cst: phase_ was stored
-//         before v was drawn. So it writes nothing: barrier_ is v, or that of an earlier stop,
-//         which was drawn before v. Who drew before v finishes its write or, if it saw the phase
-//         and not the barrier yet, gives up, and the exclusive writer waits for either: its floor
-//         stays <= v so long.
-//    (P2) Who raises its floor above v has read a next_ above v, with acquire, so when it then
-//         begins an operation it sees the odd phase: a raised floor never lets a writer slip in.
-//    (P3) The exclusive writer waits no longer than operations take: whoever sees the odd phase
-//         between two of them raises its floor, again and again until it is above v.
-//    (P4) An operation waits for at most two stops, whatever the exclusive writers do. Whoever
-//         finds the phase odd, or changed, sets held_up before it raises its floor, and clears it
-//         when the operation is over; who has the turn waits, before it makes the phase odd, until
-//         nobody is held up. One that gives up its write does that before the stop ends, which
-//         waits for its floor. One that begins in a stop may miss its end and meet the next one.
-//    (P5) No circle: nobody holds a node lock while it waits for the turn or is held up, and who
-//         waits for a lock looks at the phase.
+//    (P1) A writer that draws after v sees the odd phase, since both sides are seq_cst: phase_ was
+//         stored before v was drawn. So it writes nothing: barrier_ is v, or that of an earlier
+//         stop, which was drawn before v. A writer that drew before v finishes its write or, if it
+//         saw the phase and not the barrier yet, gives up; the exclusive writer waits for either,
+//         since that writer's floor stays <= v so long.
+//    (P2) A writer that raises its floor above v has read a next_ above v, with acquire, so when it
+//         then begins an operation it sees the odd phase: a raised floor never lets a writer in.
+//    (P3) The exclusive writer waits no longer than operations take: a writer that sees the odd
+//         phase between two of them raises its floor, again and again until it is above v.
+//    (P4) An operation waits for at most two stops, whatever the exclusive writers do. A writer
+//         that finds the phase odd, or changed, sets held_up before it raises its floor, and clears
+//         it when the operation is over; the thread that has the turn waits, before it makes the
+//         phase odd, until no thread is held up. A writer that gives up its write does that before
+//         the stop ends, which waits for its floor. An operation that begins in a stop may miss its
+//         end and meet the next one.
+//    (P5) There is no circle: no thread holds a node lock while it waits for the turn or is held
+//         up, and a thread that waits for a lock looks at the phase.
 //
 // S. Reading at a version. A reader announces read_floor = released, then reads at rv = released
-//    again. The freer reads h = released, then every read_floor; it drops what was replaced at
-//    version e only if e <= h and e <= every floor.
+//    again. The freer reads h = released, then every read_floor; it drops a piece that was replaced
+//    at version e only if e <= h and e <= every floor.
 //    (S1) If the scan missed the announcement, rv was read after h, so rv >= h >= e: the reader
 //         sees the replacement. If it saw the floor f, e <= f <= rv.
 //
@@ -59,12 +60,13 @@
 //    advances the epoch from t to t + 1, and frees once every announced epoch is above t.
 //    (E1) A reader whose announcement the scan missed looks after the scan, hence after the unlink:
 //         its loads are seq_cst as is the unlinking store. These are of rows of the page table, of
-//         NodeHeader::older, and of words of leaves. What unlinks an outside block is the row of a
-//         leaf that does not name it any more; the word of a leaf whose log got an item that
-//         replaces the block's; or the mark of a leaf that has left the tree, for who comes to it
-//         by a hint. A store to a word that unlinks nothing need not be seq_cst.
-//    (E2) What another thread has unlinked was unlinked before the scan too: the freer has it from
-//         that thread's state, which it took (acquire), or from a list under its own mutex.
+//         NodeHeader::older, and of words of leaves. An outside block is unlinked by the row of a
+//         leaf that does not name it any more; by the word of a leaf whose log got an item that
+//         replaces the block's; or by the mark of a leaf that has left the tree, for readers that
+//         come to it by a hint. A store to a word that unlinks nothing need not be seq_cst.
+//    (E2) Pieces that another thread has unlinked were unlinked before the scan too: the freer has
+//         them from that thread's state, which it took (acquire), or from a list under its own
+//         mutex.
 #pragma once
 
 #include <array>
@@ -80,7 +82,7 @@
 
 namespace skep::btree {
 
-// Something that left the tree at version `end`; reclaim.h.
+// A piece that left the tree at version `end`; reclaim.h.
 struct Retired {
   enum class Kind : uint8_t {
     kBuffer,     // a buffer in the chain of `link`, replaced at `end`; kept for a snapshot: at `at`
@@ -112,15 +114,15 @@ struct alignas(128) ThreadState {
   std::atomic<bool> held_up{false};  // by a stop of the writers (P4)
   // Written by the owner only.
   std::atomic<int64_t> items{0};      // keys added less keys deleted
-  std::atomic<int64_t> deadlines{0};  // the same of keys with a deadline
+  std::atomic<int64_t> deadlines{0};  // the same for keys with a deadline
 
-  // Owner: who took the state.
+  // Owner: the thread that took the state.
   Arena::Cache cache;
   std::vector<Retired> retired;
   const std::unique_ptr<Workspace> workspace;
-  uint64_t phase = 0;          // of protocol P, when the operation began
-  uint32_t steps = 0;          // between operations of batches that write: RaiseInTime
-  uint64_t epoch_entries = 0;  // how often it has entered an epoch
+  uint64_t phase = 0;          // of protocol P, at the beginning of the operation
+  uint32_t steps = 0;          // counts the calls of RaiseInTime
+  uint64_t epoch_entries = 0;  // how often the thread has entered an epoch
 
   void AddItems(int64_t n, int64_t with_deadline) {
     items.store(items.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
@@ -132,26 +134,26 @@ struct alignas(128) ThreadState {
 
 class ThreadStates {
  public:
-  // Batches executed at the same time.
+  // The most batches that may execute at the same time.
   static constexpr uint32_t kThreadsMax = 256;
 
-  // A free state. Prefers the one this thread had before. While all kThreadsMax are taken it waits
-  // until one of those batches ends, so nothing is wait-free with more batches at a time; who waits
-  // has announced nothing, and so holds back nothing.
+  // Takes a free state, if possible the one that this thread had before. While all kThreadsMax are
+  // taken it waits until one of those batches ends, so nothing is wait-free with more batches at a
+  // time; a thread that waits has announced nothing, and so holds back nothing.
   ThreadState& Take();
-  // A certain state, if it is free: to clear up what its last owner left.
+  // Takes a certain state if it is free, to clear up what its last owner left.
   bool TryTake(ThreadState& thread) {
     bool expected = false;
     return thread.taken.compare_exchange_strong(expected, true, std::memory_order_acquire);
   }
   void Give(ThreadState& thread) { thread.taken.store(false, std::memory_order_release); }
 
-  // Every state that was ever taken.
+  // Visits every state that was ever taken.
   template <typename Visit>
   void ForEach(Visit visit) {
     const uint32_t end = end_.load(std::memory_order_seq_cst);
     for (uint32_t i = 0; i < end; ++i) {
-      // seq_cst: a state that the scan misses announced nothing yet (V1, S1, E1).
+      // seq_cst: a state that the scan misses has announced nothing yet (V1, S1, E1).
       if (ThreadState* const thread = threads_[i].load(std::memory_order_seq_cst)) visit(*thread);
     }
   }
@@ -166,13 +168,13 @@ class ThreadStates {
  private:
   ThreadState& Make(uint32_t index);
 
-  Mutex mutex_;  // making a state
+  Mutex mutex_;  // held to make a state
   std::array<std::atomic<ThreadState*>, kThreadsMax> threads_{};
   std::atomic<uint32_t> end_{0};
 };
 
-// A thread state for the time of one operation. Whatever the operation has announced in it ends
-// with it, also if it ends by an exception: else readers or the freer would wait for it for ever.
+// A thread state for the time of one operation. Everything that the operation has announced in the
+// state ends with it, also if an exception ends it: else readers or the freer would wait for ever.
 class TakenThreadState {
  public:
   explicit TakenThreadState(ThreadStates& threads) : threads_(threads), thread_(threads.Take()) {}
@@ -186,7 +188,7 @@ class TakenThreadState {
   operator ThreadState&() { return thread_; }
 
  private:
-  // Looks first: most operations have ended what they began.
+  // Looks first, as most operations have ended what they began.
   void EndAll() {
     const auto end = [](std::atomic<uint64_t>& announced) {
       if (announced.load(std::memory_order_relaxed) == ThreadState::kIdle) return;
@@ -211,12 +213,12 @@ class Versions {
     thread.write_floor.store(next_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
   }
   Version Draw() { return next_.fetch_add(1, std::memory_order_seq_cst); }
-  // All that the thread has drawn is finished.
+  // Raises the floor: all versions that the thread has drawn are finished.
   void Raise(ThreadState& thread) {
-    // Acquire: (P2).
+    // Acquire, for (P2).
     thread.write_floor.store(next_.load(std::memory_order_acquire), std::memory_order_release);
   }
-  // Instead of Raise() between two operations of a batch that writes.
+  // Like Raise(), between two operations of a batch that writes, but not every time.
   void RaiseInTime(ThreadState& thread) {
     LetGo(thread);
     if (++thread.steps % kRaiseEvery == 0 || phase_.load(std::memory_order_seq_cst) % 2 != 0) {
@@ -227,10 +229,11 @@ class Versions {
     LetGo(thread);
     thread.write_floor.store(ThreadState::kIdle, std::memory_order_seq_cst);
   }
-  // The highest version so that it and all below are finished.
+  // The highest version such that it and all versions below are finished.
   Version Complete() const;
   Version last_drawn() const { return next_.load(std::memory_order_relaxed) - 1; }
-  // As if all up to this version had been drawn and finished. Nothing else may run meanwhile.
+  // Goes on as if all versions up to this one had been drawn and finished. Nothing else may run
+  // meanwhile.
   void StartAfter(Version version) {
     if (next_.load(std::memory_order_relaxed) > version) return;
     next_.store(version + 1, std::memory_order_seq_cst);
@@ -243,18 +246,18 @@ class Versions {
     Raise(thread);
     ReadPhase(thread);
   }
-  // The same of a point: its batch raises the floor now and then.
+  // Like BeginOperation, for a point operation: its batch raises the floor now and then.
   void BeginPoint(ThreadState& thread) {
     RaiseInTime(thread);
     ReadPhase(thread);
   }
-  // The same of another try of the operation.
+  // Like BeginOperation, for another try of the same operation.
   void BeginAgain(ThreadState& thread) {
     if (PhaseChanged(thread)) thread.held_up.store(true, std::memory_order_seq_cst);
     Raise(thread);
     ReadPhase(thread);
   }
-  // The writers are being stopped, or were, since the operation began.
+  // Whether the writers are being stopped, or were, since the operation began.
   bool PhaseChanged(const ThreadState& thread) const {
     return phase_.load(std::memory_order_seq_cst) != thread.phase;
   }
@@ -265,9 +268,9 @@ class Versions {
   // How often the writers were stopped.
   uint64_t stops() const { return (phase_.load(std::memory_order_relaxed) + 1) / 2; }
 
-  // While it lives nobody else stops the writers. `thread` must have called BeginWrites and hold no
-  // node locks. Waits for those whose turn it is, and for an operation of each writer that the stop
-  // before has held up.
+  // While a Turn lives no other thread stops the writers. `thread` must have called BeginWrites and
+  // hold no node locks. The constructor waits for the threads whose turn it is, and for one
+  // operation of each writer that the stop before has held up.
   class Turn {
    public:
     Turn(Versions& versions, ThreadState& thread) : versions_(versions), thread_(thread) {
@@ -282,8 +285,8 @@ class Versions {
     Versions& versions_;
     ThreadState& thread_;
   };
-  // Between its making and its end nobody but who has the turn writes. It may hold node locks: who
-  // waits for one of those gives up when the phase changes.
+  // While a Stopped lives no thread writes but the one that has the turn. That may hold node locks:
+  // a thread that waits for one of those gives up when the phase changes.
   class Stopped {
    public:
     explicit Stopped(Turn& turn) : versions_(turn.versions_), thread_(turn.thread_) {
@@ -313,7 +316,7 @@ class Versions {
   uint64_t LowestEpoch() const;
 
  private:
-  // The operation is over, as far as others have waited for it.
+  // Lets those that wait for the thread's operation (P4) go on: it is over.
   static void LetGo(ThreadState& thread) {
     if (!thread.held_up.load(std::memory_order_relaxed)) return;
     thread.held_up.store(false, std::memory_order_release);
@@ -328,7 +331,7 @@ class Versions {
   void StopWriters(ThreadState& thread);
   void ResumeWriters(ThreadState& thread);
 
-  // Releases lag behind by so many operations of a batch at most.
+  // A release lags behind by at most so many operations of a batch.
   static constexpr uint32_t kRaiseEvery = 8;
 
   ThreadStates& threads_;

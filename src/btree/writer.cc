@@ -10,7 +10,7 @@
 
 namespace skep::btree {
 
-// What was stored for an effect that is another one now.
+// Drops what an earlier try has stored, since the effect is another one now.
 inline void DropStored(Storing& storing, std::optional<StoredValue>* kept) {
   storing.Drop();
   kept->reset();
@@ -27,7 +27,7 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
                                 BatchWriter& out, uint32_t index) {
   Tries tries(core_.turnstiles, core_.versions, thread);
   Storing storing(core_, thread, Arena::Limit::kObey);
-  // The request's own value, as it is stored; its block is kept across tries.
+  // The request's own value in its stored form; its block is kept across tries.
   std::optional<StoredValue> kept;
   uint32_t rooms = 0;
   while (true) {
@@ -54,7 +54,7 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
     }
 
     const bool erase = effect.action == PointEffect::Action::kErase;
-    // An outside key that is there keeps its block.
+    // An outside key that the leaf has already keeps its block.
     const bool has_block = found.known && found.key.outside;
     Edit edit = {.found = &found,
                  .edit = {.key = request.key, .erase = erase},
@@ -95,8 +95,8 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
   }
 }
 
-// What the effect stores, as a node will hold it. What an earlier try has stored of the request's
-// own value is taken again. False: no memory.
+// Stores what the effect needs, in the form that a node holds. The request's own value, if an
+// earlier try has stored it, is used again. False: no memory.
 template <class Layout>
 bool Writer<Layout>::Store(const Request& request, const PointEffect& effect, bool has_block,
                            Storing& storing, LeafEdit* edit, std::optional<StoredValue>* kept) {
@@ -119,7 +119,7 @@ bool Writer<Layout>::Store(const Request& request, const PointEffect& effect, bo
   return true;
 }
 
-// Whether the key, which was there when the edit was decided on, is gone for others by now.
+// Whether the key, which was there when the edit was decided on, has expired for others since.
 template <class Layout>
 bool Writer<Layout>::HasExpiredSince(const Edit& edit) const {
   const uint64_t deadline_ms = edit.found->present ? DeadlineOf(edit.found->value) : 0;
@@ -132,7 +132,7 @@ Attempt Writer<Layout>::Append(ThreadState& thread, const typename Layout::Leaf&
                                Version* version) {
   NodeHeader* const node = place.node;
   const uint64_t word = place.word.bits;
-  // While the node is locked nothing is allocated.
+  // Reserved here, since nothing is allocated while the node is locked.
   ReserveMore(thread.retired, 1);
   if (!TryLock(node, word)) return Attempt::kAgain;
   if (HasExpiredSince(edit)) {
@@ -153,7 +153,7 @@ Attempt Writer<Layout>::Append(ThreadState& thread, const typename Layout::Leaf&
     return Attempt::kAgain;
   }
   if (delta > Layout::kDeltaMax) {
-    // Too far from the node version to be told: a merge brings that up to date.
+    // The difference from the node version is too large for a log item: a merge makes a new one.
     UnlockUnchanged(node, word);
     return structure_.Refresh(thread, edit.edit.key, edit.limit);
   }
@@ -162,7 +162,7 @@ Attempt Writer<Layout>::Append(ThreadState& thread, const typename Layout::Leaf&
   core_.watches.Touch(edit.edit.key, made);
   storing.SetBorn(made);
   storing.Keep();
-  // (E1): seq_cst if the store unlinks a block.
+  // seq_cst if the store unlinks a block: (E1) of versions.h.
   const bool unlinks = edit.found->present && edit.found->value.outside;
   node->word.store(NodeWord::Of(end, NodeWord{word}.sequence() + 1).bits,
                    unlinks ? std::memory_order_seq_cst : std::memory_order_release);
@@ -172,7 +172,7 @@ Attempt Writer<Layout>::Append(ThreadState& thread, const typename Layout::Leaf&
   return Attempt::kDone;
 }
 
-// The items of the leaf with the edit worked in.
+// Works the edit into the items of the leaf.
 template <class Layout>
 void Writer<Layout>::MergeItems(ThreadState& thread, const LeafPlace& place, const Edit& edit,
                                 Merged* merged) {
@@ -183,7 +183,7 @@ void Writer<Layout>::MergeItems(ThreadState& thread, const LeafPlace& place, con
                         thread.workspace->Bench(Layout::kFrontBytes));
   merged->fits = merged->bytes <= bytes_max;
   merged->on_bench = merged->bytes != 0;
-  // If that could be told without gathering, it has no items with deadlines, so none that have
+  // A leaf that can be merged without gathering has no items with deadlines, so none that have
   // expired.
   if (merged->on_bench) return;
   structure_.Gather(place.node, place.word.used(), &merged->items);

@@ -2,17 +2,17 @@
 //
 //   find     the leaf, and in it the key, of the newest state, without locks
 //   decide   what becomes of the value
-//   append   lock the leaf if it is as it was read, and look whether the key has expired since it
-//            was; write the item behind the log's end; draw the version; write it into the item;
-//            store size, sequence and unlocked state as one word.
+//   append   lock the leaf if it is as it was read, and check that the key has not expired since;
+//            write the item behind the log's end; draw the version; write it into the item; store
+//            size, sequence and unlocked state as one word.
 //            A reader sees no item or a whole one, and a reader at a version none it must not see.
 //   merge    if the log is full: a new buffer of the sorted items with the log and the new item
-//            worked in, and without those that have expired, mapped in place of the old one
-//   split    if that does not fit: structure.h; then from the beginning
+//            worked in, without expired items, mapped in place of the old one
+//   split    if that does not fit: structure.h; then begin again
 //
 // The version is drawn under the leaf's lock, so the versions of a log rise.
 //
-// Whoever meets others in its leaf begins again: tries.h, which bounds how often. The outside block
+// A write that meets others in its leaf begins again: tries.h bounds how often. The outside block
 // of the request's own value is made once, whatever the number of tries.
 #pragma once
 
@@ -31,21 +31,22 @@
 
 namespace skep::btree {
 
-// So many keys that had expired left the tree.
+// Counts expired items that have left the tree.
 inline void CountExpired(Core& core, ThreadState& thread, uint64_t items) {
   if (items == 0) return;
   thread.AddItems(-static_cast<int64_t>(items), -static_cast<int64_t>(items));
   core.expired_keys.fetch_add(items, std::memory_order_relaxed);
 }
 
-// A value with a deadline is about to be appended to the leaf, which the caller has locked.
+// Lowers the leaf's deadline for a value that is about to be appended. The caller has locked the
+// leaf.
 template <class Layout>
 void LowerDeadline(Core& core, Lid leaf, NodeHeader* node, const StoredValue& value) {
   if (!Layout::LowerDeadline(core.codec, node, DeadlineOf(value))) return;
   core.expiry.Add(leaf, DeadlineOf(value));
 }
 
-// An item that was appended to a log replaces what was found: the old value's block, if it has one,
+// Retires the block of the value that an appended log item has replaced, if it has one: the block
 // belongs to the node no longer.
 template <class Found>
 void RetireReplaced(ThreadState& thread, const Found& found, Version version) {
@@ -55,7 +56,7 @@ void RetireReplaced(ThreadState& thread, const Found& found, Version version) {
       {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = version});
 }
 
-// Whether a leaf in which `present` keys are left should be merged though its log has room: most of
+// Whether a leaf with `present` keys left should be merged though its log has room, since most of
 // its sorted block is deleted.
 inline bool IsSparse(const NodeHeader* leaf, uint32_t present) {
   return present * 4 < leaf->sorted_count;
@@ -68,11 +69,10 @@ class Writer {
   Writer(Core& core, Upkeep& upkeep)
       : core_(core), upkeep_(upkeep), structure_(core), reader_(core) {}
 
-  // A point operation that may write, in an unordered batch. Fills in its outcome and returns the
-  // highest version it has seen or made. `now_ms` is what deadlines are judged by; it goes on if
-  // the key has expired for others meanwhile. `look_ahead` may know the
-  // leaf of request `index`; null: it does not. The thread has called
-  // BeginWrites.
+  // Executes a point operation that may write, of an unordered batch. Fills in its outcome and
+  // returns the highest version it has seen or made. `now_ms`, by which deadlines are judged, moves
+  // on if the key has expired for others meanwhile. `look_ahead` may know the leaf of request
+  // `index`; null: it does not. The thread has called BeginWrites.
   Version Execute(ThreadState& thread, const Request& request, uint64_t* now_ms,
                   LookAhead<Layout>* look_ahead, const EngineTraits& traits, BatchWriter& out,
                   uint32_t index);
@@ -87,10 +87,10 @@ class Writer {
 
   struct Merged {
     uint32_t bytes = 0;                                 // of the new leaf
-    bool fits = false;                                  // it is not too large
-    bool on_bench = false;                              // it is built, if it fits
-    std::vector<typename Layout::LeafItem> items = {};  // else
-    uint64_t expired = 0;                               // items that were left out
+    bool fits = false;                                  // the new leaf is not too large
+    bool on_bench = false;                              // the new leaf is built, if it fits
+    std::vector<typename Layout::LeafItem> items = {};  // its items, if it is not on the bench
+    uint64_t expired = 0;                               // items left out because they have expired
   };
 
   bool Store(const Request& request, const PointEffect& effect, bool has_block, Storing& storing,

@@ -1,14 +1,14 @@
-// head_layout.h: a node's bytes arranged for a CPU: few cache lines a search, many compared at
-// once.
+// head_layout.h: a node layout made for a CPU: a search reads few cache lines, and compares many
+// keys at once.
 //
-// Beside its items, a node has the head of each key: 16 bits that rise with the keys. Of a key, the
-// bytes behind what all keys of the node have in common are taken as a number of 64 bits, less
-// that of the first key, shifted so that the last key's still fits (heads::Form). So
+// Beside its items, a node has the head of each key: 16 bits that rise with the keys. The bytes of
+// a key behind the prefix that all keys of the node share are taken as a number of 64 bits, less
+// the number of the first key, shifted so that the last key's still fits (heads::Form). So
 //
-//   head(a) < head(b)  =>  a < b          and nothing follows from equal heads: then keys decide.
+//   head(a) < head(b)  =>  a < b          if heads are equal nothing follows: the keys decide.
 //
-// 32 heads are a cache line and are compared in some twenty instructions; of every 32nd one, or if
-// there are many items every 64th and so on, the upper byte is sampled in the node's search line.
+// A cache line holds 32 heads, which some twenty instructions compare. The search line holds
+// samples: the upper byte of every 32nd head, or if there are many items of every 64th and so on.
 // With 150 items of random keys a search ends at the right item but for one in a thousand. It reads
 //
 //   the search line  ->  one segment of heads  ->  the item
@@ -16,7 +16,7 @@
 // and the front and a log item, if a tag says that the log may have the key. Scans and writes read
 // the front and the log heads as well.
 //
-// leaf; each line of the picture is one of the cache
+// A leaf; each line of the picture is one cache line.
 //   offset size
 //    -32     8   newest: no log item is of a later version                     the front
 //    -24    24   places of the log items: offset from log_begin, in units of 8
@@ -32,7 +32,7 @@
 //    152     8   unused
 //
 //    160    2N   heads of the sorted items; N is their number rounded up to whole segments, and
-//                what is too many is 0xffff
+//                the heads behind the last item are 0xffff
 //           2n   only if the items have not all one form: their offsets
 //                sorted items. If all have keys of one length and flags and values of one length
 //                and flags, just key | value, else  u16 key form | key | u16 value form | value
@@ -41,7 +41,7 @@
 //                delta | u16 key form | u16 value form | key | value. A delete marker (a flag of
 //                the key) has no value.
 //
-// inner node
+// An inner node.
 //    -32    64   32 unused bytes; header up to sorted_count
 //     32    64   word, version, Form (no item forms), and 32 samples
 //     96    2N   heads of the separators
@@ -51,30 +51,30 @@
 // Forms and lengths are node_field.h's. A leaf is as long as its content and its log may become;
 // the sorted block may fill node_bytes, and the log comes on top of that.
 //
-// Log. Up to 24 items in up to 2048 bytes, in the order of their versions, so what a reader may not
-// see is a suffix.
-// There are no back pointers or order hints as in the paper: a reader that needs their order sorts
-// the heads.
+// Log. Up to 24 items in up to 2048 bytes, in the order of their versions, so the items that a
+// reader may not see are a suffix. There are no back pointers or order hints as in the paper: a
+// reader that needs the order of the keys sorts the heads.
 //
-// Who writes what. All but the log is written before the buffer is mapped. To append: item, place,
-// head, tag, `newest`, then word, with release. Readers look at items and places only below what
-// `word` says; at heads and tags in whole words, some of which may hold such beyond that, and mask
-// them; at `newest`, which may be ahead of `word`: then they look at the versions of the items.
+// Who writes what. All but the log is written before the buffer is mapped. An append writes the
+// item, its place, head and tag, `newest`, then word, with release. Readers look at items and
+// places only as far as `word` says; they load heads and tags in whole words, which may hold later
+// ones, and mask those; and `newest` may be ahead of `word`: then they look at the versions of the
+// items.
 //
-// Invariants. True of what Build and Append write; Check() looks at each.
-//   H1  The blocks lie one behind the other inside what is used, the log's places are where its
+// Invariants. True of the nodes that Build and Append write; Check() looks at each.
+//   H1  The blocks lie one behind the other inside the used bytes, the log's places are where its
 //       items begin, and the form's count is the header's.
 //   H2  Keys, values and fences have no flags but their own, and are as long as stored.h says.
 //   H3  Sorted keys rise strictly and lie between the fences, and so do the log's; the first
 //       separator of an inner node is not its lower fence.
-//   H4  Heads, samples, log heads and tags are those of their keys; heads and samples that are too
-//       many are 0xffff and 0xff.
+//   H4  Heads, samples, log heads and tags are those of their keys; heads and samples behind the
+//       last one are 0xffff and 0xff.
 //   H5  `prefix` bytes are common to all sorted keys; not to both fences exactly if `is_surmised`.
 //   H6  Version deltas do not fall, and `newest` is not below the last one.
 //   H7  A log item replaces (flag kReplaces) exactly if its key had a value before it.
 //   H8  The deadline is not above any item's, and metadata is as stored.h says.
-//
-// layout.h says what the members of a layout do; here is said what they do in this one.
+// layout.h has the contracts of a layout's members; the comments here say what is special to this
+// one.
 #pragma once
 
 #include <array>
@@ -109,7 +109,7 @@ class HeadLayout {
   static constexpr uint64_t kDeltaMax = UINT32_MAX;
   static constexpr uint64_t kNoDeadline = UINT64_MAX;
 
-  // The items of the sorted block. A view.
+  // A view of the items of the sorted block.
   class Sorted {
    public:
     explicit Sorted(const NodeHeader* node);
@@ -118,7 +118,7 @@ class HeadLayout {
     uint32_t stride() const { return stride_; }                                // if uniform
     uint32_t key_bytes() const { return key_form_ & field::kLengthMask; }      // if uniform
     uint32_t value_bytes() const { return value_form_ & field::kLengthMask; }  // if uniform
-    // Whether values are just what is stored: uniform, not outside, and without metadata.
+    // Whether the stored values are the values: uniform, not outside, and without metadata.
     bool is_plain() const {
       return is_uniform() && ((key_form_ | value_form_) & ~field::kLengthMask) == 0;
     }
@@ -137,7 +137,7 @@ class HeadLayout {
     uint32_t Seek(const Codec& codec, const Key& key, uint16_t head, bool* equal) const {
       return SeekFrom(codec, key, head, LowerBound(head), equal);
     }
-    // The same, if LowerBound(head) is known.
+    // Like Seek, if LowerBound(head) is known.
     template <class Key>
     uint32_t SeekFrom(const Codec& codec, const Key& key, uint16_t head, uint32_t lower_bound,
                       bool* equal) const;
@@ -162,20 +162,20 @@ class HeadLayout {
 
     // Cost: three cache lines, usually; the item's line if `spot` is known.
     Found Find(std::string_view key, const LeafSpot& spot = {}) const;
-    // Asks for the segment of heads that a search for the key will read; the search line is there.
-    // Then, once that has come, for the first `items` from the key on, and completes the
-    // spot.
+    // Prefetch fetches the segment of heads that a search for the key will read; the search line
+    // has come. PrefetchItems, once the segment has come, fetches the first `items` items from the
+    // key on, and completes the spot.
     LeafSpot Prefetch(std::string_view key) const;
     void PrefetchItems(uint32_t items, LeafSpot* spot) const;
-    // Asks for where a write of the key writes: the end of the log, or the whole leaf, if that has
-    // no room and will be merged.
+    // Fetches the lines that a write of the key will write: the end of the log, or the whole leaf,
+    // if its log has no room and it will be merged.
     void PrefetchWrite() const;
-    // Whether `items` from a known spot on may go beyond the leaf; asks for the fences then.
+    // Whether `items` items from a known spot on may go beyond the leaf; if so, fetches the fences.
     bool GoesBeyond(const LeafSpot& spot, uint32_t items) const;
-    // Of a leaf that a scan goes on to, once the header has come: what it enters by.
+    // Fetches the fences of a leaf that a scan goes on to; the header has come.
     void PrefetchFences() const;
-    // Asks for all that a scan of so many items from sorted item `from` on reads in this leaf, once
-    // the header has come.
+    // Fetches all that a scan of `items` items from sorted item `from` on reads in this leaf; the
+    // header has come.
     void PrefetchScan(uint32_t from, uint32_t items) const;
     uint32_t log_items() const { return heads::Fill::Of(used_).log_items; }
     uint32_t CountPresent() const;
@@ -201,7 +201,7 @@ class HeadLayout {
     const Codec* codec_;
     const NodeHeader* node_;
     uint32_t used_;
-    uint32_t visible_;  // log items it sees
+    uint32_t visible_;  // log items that the reader sees
     Version node_version_;
     uint64_t now_ms_;
   };
@@ -214,8 +214,8 @@ class HeadLayout {
     void SeekFirst();
     void SeekLast();
     void SeekAtLeast(std::string_view key, KeyIs where = KeyIs::kAny);
-    // The same of a key of the leaf, and a spot that may be known. The cursor goes on for at most
-    // `items` items.
+    // Like SeekAtLeast, for a key of the leaf whose spot may be known. The cursor goes on for at
+    // most `items` items.
     void SeekAtLeast(std::string_view key, const LeafSpot& spot, uint32_t items);
     void SeekBelow(std::string_view key, KeyIs where = KeyIs::kAny);
     void Next();
@@ -224,13 +224,13 @@ class HeadLayout {
     StoredValue value() const;
     Version version() const;
 
-    // That of the sorted block; none if its items have several forms, have metadata or lie outside.
-    // Items of the log may have another one.
+    // The form of the sorted block; none if its items have several forms, have metadata or lie
+    // outside. Log items may have another form.
     std::optional<PlainForm> plain_form() const {
       if (!sorted_.is_plain()) return std::nullopt;
       return PlainForm{.key_bytes = sorted_.key_bytes(), .value_bytes = sorted_.value_bytes()};
     }
-    // Only if there is a plain_form(). Cost: copying; a few instructions for each item of the log.
+    // Requires a plain_form(). Cost: copying; a few instructions for each item of the log.
     uint32_t CopyPlain(uint32_t most, bool keys_only, char* to);
 
    private:
@@ -278,7 +278,7 @@ class HeadLayout {
     uint32_t count() const { return heads::FormOf(node_).count; }
     Link ChildOf(std::string_view key, uint32_t* index = nullptr) const;
     Link ChildBelow(std::string_view key, uint32_t* index = nullptr) const;
-    // ChildOf in two steps: the first asks for the link, the second reads it.
+    // ChildOf in two steps: the first fetches the link, the second reads it.
     uint64_t Locate(std::string_view key) const;
     Link Located(uint64_t located) const { return Child(static_cast<uint32_t>(located)); }
     void CopyTo(std::vector<InnerItem>* items) const;
@@ -301,9 +301,9 @@ class HeadLayout {
     const NodeHeader* node_;
   };
 
-  // The cheap answer for most reads of the newest state: true if the log has nothing of the key,
-  // and its item in the sorted block is plain; then its value. Else nothing is said. `spot` is
-  // completed.
+  // The cheap answer for most reads of the newest state. True if the log has no item of the key and
+  // its item in the sorted block is plain; `value` is then its value. False: nothing is known.
+  // Requires a completed `spot`.
   static bool FindPlain(const NodeHeader* leaf, uint32_t used, std::string_view key,
                         const LeafSpot& spot, std::string_view* value);
 
@@ -326,11 +326,11 @@ class HeadLayout {
   static uint32_t InnerBytesOf(const Codec&, const NodeHeader* inner) { return inner->log_begin; }
   static uint32_t SeparatorBytesMax(const Geometry& geometry);
   static uint32_t LeafBytesMax(const Geometry& geometry);
-  // Of a log, with this geometry.
+  // The most bytes of a log, with this geometry.
   static uint32_t LogBytesMax(const Geometry& geometry) {
     return std::min(geometry.log_bytes_max, kLogBytesMax);
   }
-  // Not if its items, if they get forms of their own, are too many to be split in two.
+  // False also if the items are too many for a split in two, should each need a form of its own.
   static bool FitsLeaf(const Codec& codec, std::span<const LeafItem> items, const Fences& fences);
   // The log comes on top of every leaf.
   static bool CanBeLeaf(const Codec& codec, std::span<const LeafItem> items, const Fences& fences) {
@@ -344,23 +344,24 @@ class HeadLayout {
                             const Fences& fences, NodeHeader* buffer);
   static uint32_t BuildLeaf(const Codec& codec, const ItemSpan& items, const Fences& fences,
                             NodeHeader* buffer);
-  // Builds what BuildLeaf would of the leaf's items as of `used` and one edit: the key gets the
-  // value, or null: goes. Returns 0 if it cannot, since the items are not all plain and of one
-  // form, or fewer than two, and else the log_begin. Writes nothing if that is above `bytes_max`,
-  // or if FitsLeaf would say no: then it returns more than that. Cost: the log, and copying.
+  // Builds what BuildLeaf would build of the leaf's items as of `used` and one edit: the key gets
+  // the value, or is deleted if `value` is null. Returns log_begin; 0 if it cannot, since the items
+  // are not all plain and of one form, or are fewer than two. If log_begin would be above
+  // `bytes_max`, or FitsLeaf would say no, writes nothing and returns more than `bytes_max`. Cost:
+  // the log, and copying.
   static uint32_t MergeLeaf(const Codec& codec, const NodeHeader* leaf, uint32_t used,
                             const StoredKey& key, const StoredValue* value, uint32_t bytes_max,
                             NodeHeader* buffer);
-  // A copy of the leaf's items as of `used`, if all are plain and of one form; else none. Cost: as
-  // MergeLeaf.
+  // Copies the leaf's items as of `used`, if all are plain and of one form; else returns none.
+  // Cost: as MergeLeaf.
   static ItemSpan GatherPlain(const Codec& codec, const NodeHeader* leaf, uint32_t used,
                               Scratch& scratch);
   static uint32_t BuildInner(const Codec& codec, uint8_t level, Link leftmost,
                              std::span<const InnerItem> items, const Fences& fences,
                              NodeHeader* buffer);
 
-  // Builds an inner node as `old`, but that its child number `child` is `left`, and behind it come
-  // `separator` and `right`. Returns 0 if it cannot, else the log_begin.
+  // Builds a copy of `old` in which child number `child` is replaced by `left`, `separator` and
+  // `right`. Returns 0 if it cannot, else log_begin.
   static uint32_t InsertChild(const Codec& codec, const NodeHeader* old, uint32_t child, Link left,
                               const StoredKey& separator, Link right, NodeHeader* buffer);
 
@@ -369,13 +370,13 @@ class HeadLayout {
                               const StoredKey& key, const StoredValue* value);
   static void SetLogVersion(NodeHeader* node, uint32_t used, uint64_t delta);
 
-  // What a search looks at first. Of a leaf, also what scans and writes need of its header.
+  // PrefetchHead fetches the search line; PrefetchLeaf also the lines that scans and writes need.
   static void PrefetchHead(const Codec& codec, const NodeHeader* node);
   static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool gets_only);
-  // Once the header has come; nothing here.
+  // Nothing more to fetch in this layout.
   static void PrefetchLog(const NodeHeader*, NodeWord) {}
 
-  // H1 to H8.
+  // Checks H1 to H8.
   static const char* Check(const Codec& codec, const NodeHeader* node, uint32_t used);
 };
 static_assert(TreeLayout<HeadLayout>);

@@ -1,4 +1,4 @@
-// Building nodes: the form that all keys of a node share, and writing the bytes.
+// Builds nodes: finds the form that all keys of a node share, and writes the bytes.
 
 #include "btree/heads/head_layout_build.h"
 
@@ -22,14 +22,14 @@ bool HaveOneForm(std::span<const LeafItem> items) {
   });
 }
 
-// What an item takes beside its key and value, unless all have one form.
+// The bytes of an item beside its key and value, unless all items have one form.
 constexpr uint32_t kOffsetAndForms = 2 + 2 * field::kLengthBytes;
 
 uint32_t Bytes(const LeafItem& item) {
   return static_cast<uint32_t>(item.key.bytes.size() + item.value.bytes.size());
 }
 
-// Behind the items, where the node ends.
+// Writes the fences behind the items, where the node ends.
 uint32_t PutFences(NodeHeader* node, uint32_t at, const Fences& fences) {
   node->shortcut_end = static_cast<uint16_t>(at);
   at = field::PutFences(node, at, fences);
@@ -37,7 +37,7 @@ uint32_t PutFences(NodeHeader* node, uint32_t at, const Fences& fences) {
   return at;
 }
 
-// Writes the items from `at` on, and returns what comes behind them.
+// Writes the items from `at` on, and returns the offset behind them.
 uint32_t PutUniform(NodeHeader* node, uint32_t at, std::span<const LeafItem> items) {
   std::byte* to = node->bytes() + at;
   for (const LeafItem& item : items) {
@@ -64,7 +64,7 @@ uint32_t PutMixed(NodeHeader* node, uint32_t offsets, std::span<const LeafItem> 
 
 Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_view last,
                      uint32_t count, const Fences& fences) {
-  // The words of outside keys lie in what of them is in the node.
+  // The words of outside keys must lie within the bytes that the node has of them.
   const uint32_t prefix_max = std::min(255u, codec.geometry.long_key_head_bytes() - 8);
   Form form = {.base = 0,
                .key_form = heads::kMixed,
@@ -145,13 +145,13 @@ uint32_t HeadLayout::SeparatorBytesMax(const Geometry& geometry) {
 }
 
 uint32_t HeadLayout::LeafBytesMax(const Geometry& geometry) {
-  // The log comes on top.
+  // The log comes on top of this.
   return std::min(geometry.node_bytes,
                   Geometry::kBufferBytesMax - kFrontBytes - LogBytesMax(geometry));
 }
 
-// A leaf and its log are split when they are too much for one: a fifth too much, and the log, leave
-// half a leaf room for the largest item and fence.
+// A leaf and its log are split when they are too much for one leaf: a fifth too much, and the log,
+// leave half a leaf room for the largest item and fence.
 bool heads::HasRoomForForms(const Geometry& geometry, uint32_t bytes, uint32_t items) {
   return 5 * (bytes + items * kOffsetAndForms) <= 6 * HeadLayout::LeafBytesMax(geometry);
 }
@@ -164,8 +164,8 @@ bool HeadLayout::FitsLeaf(const Codec& codec, std::span<const LeafItem> items,
           heads::HasRoomForForms(codec.geometry, bytes, static_cast<uint32_t>(items.size())));
 }
 
-// Room for fewer log items than there may be: a buffer is larger than what is asked for by half a
-// size of the arena, on average, and what it has more is the log's too.
+// A leaf gets room for fewer log items than a log may have: a buffer is larger than what was asked
+// for by half an arena size class, on average, and the log uses that, too.
 constexpr uint32_t kLogItemsMin = 16;
 
 uint32_t HeadLayout::LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used) {

@@ -1,22 +1,22 @@
-// head_layout_build.h: what building and merging nodes of HeadLayout share.
+// head_layout_build.h: the functions that building and merging nodes of HeadLayout share.
 #pragma once
 
 #include "btree/heads/head_layout.h"
 
 namespace skep::btree::heads {
 
-// Of a node with `count` sorted keys, `first` to `last` (own bytes). No form of items.
+// The form of a node with `count` sorted keys, `first` to `last` (own bytes), without an item form.
 Form MakeForm(const Codec& codec, std::string_view first, std::string_view last, uint32_t count,
               const Fences& fences);
-// With an empty front.
+// Writes the form, and an empty front.
 void PutForm(NodeHeader* node, const Form& form);
-// The parts of a leaf's header that its log changes.
+// Sets the parts of a leaf's header that its log changes, for an empty log.
 void PutEmptyLog(NodeHeader* leaf, uint64_t deadline_ms);
 // Fills up the array of heads and takes the samples. The node has its level and number of items.
 void FinishHeads(NodeHeader* node);
 
-// Whether a leaf of one form, so long and of so many items, can be split in two when they come to
-// have a form each.
+// Whether a leaf of `items` items in one form, `bytes` long, can be split in two when each item
+// needs a form of its own.
 bool HasRoomForForms(const Geometry& geometry, uint32_t bytes, uint32_t items);
 
 inline bool MakesEqualHeads(const Form& a, const Form& b) {

@@ -1,5 +1,5 @@
-// head_layout_bytes.h: the fields of a node of HeadLayout, and the heads of keys. Knows how they
-// are written, not what a search makes of them. head_layout.h has the picture.
+// head_layout_bytes.h: the fields of a node of HeadLayout, and the heads of keys. The functions
+// read and write them; searches are in head_layout_search.h. head_layout.h has the picture.
 #pragma once
 
 #include <algorithm>
@@ -21,12 +21,12 @@ namespace skep::btree::heads {
 using namespace field;
 
 inline constexpr uint32_t kLogItemsMax = 24;
-inline constexpr uint32_t kSegmentHeads = 32;  // compared at once: a cache line
+inline constexpr uint32_t kSegmentHeads = 32;  // compared at once; a cache line
 inline constexpr uint32_t kLogItemHeaderBytes = 8;
-// Log items begin at multiples of this, counted from the log's begin.
+// Log items begin at multiples of this from the begin of the log.
 inline constexpr uint32_t kLogUnit = 8;
 inline constexpr uint32_t kLogBytesMax = 256 * kLogUnit;
-inline constexpr uint16_t kMixed = 0xffff;  // no form that all items share
+inline constexpr uint16_t kMixed = 0xffff;  // the items do not share one form
 
 inline constexpr uint32_t kSearchLineAt = offsetof(NodeHeader, word);
 inline constexpr uint32_t kFormAt = sizeof(NodeHeader);
@@ -42,10 +42,11 @@ static_assert(kSearchLineAt + 64 == kTagsAt + kLogItemsMax);
 static_assert(kSearchLineAt + 64 == kSamplesAt + kInnerSamplesMax);
 static_assert(kLogHeadsAt + 2 * kLogItemsMax == kDeadlineAt);
 
-// What lies before a node: a leaf's. So that kSearchLineAt begins a cache line.
+// The bytes before a leaf; before an inner node they are unused. They make kSearchLineAt begin a
+// cache line.
 struct Front {
   uint64_t newest;               // no log item is of a later version
-  uint8_t places[kLogItemsMax];  // of the log's items, in units: LogOffset()
+  uint8_t places[kLogItemsMax];  // of the log's items, in units of kLogUnit: LogOffset()
 };
 inline constexpr uint32_t kFrontBytes = sizeof(Front);
 static_assert((kFrontBytes + kSearchLineAt) % 64 == 0);
@@ -56,12 +57,13 @@ inline Front* FrontOf(const NodeHeader* leaf) {
   return reinterpret_cast<Front*>(const_cast<std::byte*>(leaf->bytes()) - kFrontBytes);
 }
 
-// How heads are made of keys, and what all items of a leaf have in common: 16 bytes at kFormAt.
+// Says how heads are made of keys, and what all items of a leaf have in common: 16 bytes at
+// kFormAt.
 struct Form {
-  uint64_t base;        // of the first key: its bytes from `prefix` on, the first one highest
+  uint64_t base;        // the first key's bytes from `prefix` on, the first one highest
   uint16_t key_form;    // length and flags of every key (node_field.h), or kMixed
-  uint16_t value_form;  // likewise of every value, if key_form is not kMixed
-  uint16_t count;       // the header's sorted_count, in the line that searches read
+  uint16_t value_form;  // the same of every value, if key_form is not kMixed
+  uint16_t count;       // the header's sorted_count, here in the search line
   uint8_t shift : 7;
   uint8_t is_surmised : 1;  // not all keys that belong to the node begin with the prefix
   uint8_t prefix;           // all keys of the sorted block have these bytes in common
@@ -84,12 +86,13 @@ inline uint32_t CommonPrefix(std::string_view a, std::string_view b) {
 using btree::OwnBytes;
 inline std::string_view OwnBytes(std::string_view key) { return key; }
 
-// What all keys between two fences begin with.
+// The length of the prefix that all keys between two fences share.
 inline uint32_t GuaranteedPrefix(const Fences& fences) {
   return fences.unbounded ? 0 : CommonPrefix(OwnBytes(fences.lower), OwnBytes(fences.upper));
 }
 
-// Entries of the array of heads: whole segments, at least one, the last one filled up.
+// The number of entries of the array of heads: whole segments, at least one, the last one filled
+// up.
 inline constexpr uint32_t HeadSlots(uint32_t items) {
   return std::max(kSegmentHeads, (items + kSegmentHeads - 1) / kSegmentHeads * kSegmentHeads);
 }
@@ -97,7 +100,7 @@ inline constexpr uint32_t AfterHeads(bool is_leaf, uint32_t items) {
   return (is_leaf ? kLeafHeadsAt : kInnerHeadsAt) + 2 * HeadSlots(items);
 }
 
-// Log2 of the heads from one sample to the next.
+// Log2 of the distance, in heads, from one sample to the next.
 inline uint32_t SampleShift(uint32_t items, uint32_t samples_max) {
   uint32_t shift = 5;
   while ((items >> shift) > samples_max) ++shift;
@@ -135,7 +138,7 @@ inline uint16_t LogHead(const NodeHeader* node, uint32_t index) {
   const uint64_t word = LogHeadsWord(node, index / 4).load(std::memory_order_relaxed);
   return static_cast<uint16_t>(word >> (16 * (index % 4)));
 }
-// By the holder of the lock.
+// Called by the holder of the lock.
 inline void SetLogHead(NodeHeader* node, uint32_t index, uint16_t head) {
   const auto word = LogHeadsWord(node, index / 4);
   const uint32_t at = 16 * (index % 4);
@@ -143,14 +146,14 @@ inline void SetLogHead(NodeHeader* node, uint32_t index, uint16_t head) {
   word.store(others | uint64_t{head} << at, std::memory_order_relaxed);
 }
 
-// Of a head: what tells most log items that a search does not want without looking at them. Read
-// and written as whole words, too.
+// The tag of a head. It tells most log items apart that a search does not want, without a look at
+// them. Tags are read and written as whole words, too.
 inline uint8_t TagOf(uint16_t head) { return static_cast<uint8_t>(head); }
 inline std::atomic_ref<uint64_t> TagsWord(const NodeHeader* node, uint32_t index) {
   auto* const at = const_cast<std::byte*>(node->bytes()) + kTagsAt;
   return std::atomic_ref<uint64_t>(reinterpret_cast<uint64_t*>(at)[index]);
 }
-// By the holder of the lock.
+// Called by the holder of the lock.
 inline void SetTag(NodeHeader* node, uint32_t index, uint8_t tag) {
   const auto word = TagsWord(node, index / 8);
   const uint32_t at = 8 * (index % 8);
@@ -167,21 +170,21 @@ inline uint32_t LogItemsTagged(const NodeHeader* node, uint32_t count, uint8_t t
   return EqualBytes24(word(0), word(1), word(2), tag) & ((uint32_t{1} << count) - 1);
 }
 
-// All log heads; those that are not published may be any.
+// Copies all log heads; those not published yet may have any content.
 inline void CopyLogHeads(const NodeHeader* node, uint16_t* to) {
   for (uint32_t i = 0; i < kLogItemsMax / 4; ++i) {
     const uint64_t word = LogHeadsWord(node, i).load(std::memory_order_relaxed);
     std::memcpy(to + 4 * i, &word, sizeof(word));
   }
 }
-// Of 24 heads: a bit for each that equals `head`; how many are below.
+// EqualOf24: a bit for each of 24 heads that equals `head`. CountBelow24: how many are below it.
 inline uint32_t EqualOf24(const uint16_t* all, uint16_t head) {
   uint64_t words[6];
   std::memcpy(words, all, sizeof(words));
   return Equal8(words[0], words[1], head) | Equal8(words[2], words[3], head) << 8 |
          Equal8(words[4], words[5], head) << 16;
 }
-// A bit for each that is not below.
+// A bit for each of 24 heads that is not below `head`.
 inline uint32_t NotBelow24(const uint16_t* all, uint32_t head) {
   const auto bound = static_cast<uint16_t>(head);
   return NotBelow8(all, bound) | NotBelow8(all + 8, bound) << 8 | NotBelow8(all + 16, bound) << 16;
@@ -206,7 +209,7 @@ inline std::atomic_ref<uint64_t> NewestOf(const NodeHeader* node) {
   return std::atomic_ref<uint64_t>(FrontOf(node)->newest);
 }
 
-// How far a leaf is filled, as NodeWord::used() has it.
+// How far a leaf is filled, as encoded in NodeWord::used().
 struct Fill {
   uint32_t bytes;
   uint32_t log_items;
@@ -214,7 +217,7 @@ struct Fill {
   uint32_t used() const { return bytes | log_items << 16; }
 };
 
-// An item of the log: u32 version delta | u16 key form | u16 value form | key | value. A view.
+// A view of an item of the log: u32 version delta | u16 key form | u16 value form | key | value.
 class LogItem {
  public:
   LogItem(const NodeHeader* node, uint32_t at)
@@ -226,7 +229,7 @@ class LogItem {
   uint32_t at() const { return at_; }
   uint64_t delta() const { return Load<uint32_t>(node_, at_); }
   bool deleted() const { return (key_form_ & kDeleted) != 0; }
-  // The key had a value before.
+  // Whether the key had a value before.
   bool replaces() const { return (key_form_ & kReplaces) != 0; }
   StoredKey key() const {
     return {.bytes = BytesAt(node_, at_ + kLogItemHeaderBytes, key_form_ & kLengthMask),
@@ -238,15 +241,15 @@ class LogItem {
             .outside = (value_form_ & kOutside) != 0,
             .has_metadata = (value_form_ & kMetadata) != 0};
   }
-  // Whether it is a whole key and value without metadata, of these lengths.
+  // Whether the item is a whole key and a whole value without metadata, of these lengths.
   bool is_plain(uint32_t key_bytes, uint32_t value_bytes) const {
     return (key_form_ & ~kReplaces) == key_bytes && value_form_ == value_bytes;
   }
-  // Where the next one begins.
+  // The offset at which the next item begins.
   uint32_t end() const {
     return at_ + BytesOf((key_form_ & kLengthMask) + (value_form_ & kLengthMask));
   }
-  // What an item takes whose key and value have so many bytes.
+  // The bytes of an item whose key and value have `content_bytes` bytes.
   static uint32_t BytesOf(uint32_t content_bytes) {
     return (kLogItemHeaderBytes + content_bytes + kLogUnit - 1) / kLogUnit * kLogUnit;
   }

@@ -1,8 +1,8 @@
-// Whether bytes are a node.
+// Checks whether bytes are a node.
 //
-// Two passes. The first looks at sizes and offsets and establishes that reading the node by its
-// views stays inside it; it reads nothing that it has not found to be inside. The second compares
-// keys, with the views' own code.
+// There are two passes. The first checks sizes and offsets and establishes that reading the node by
+// its views stays inside it; it reads no bytes that it has not found to be inside. The second
+// compares keys, with the views' own code.
 
 #include <algorithm>
 #include <vector>
@@ -119,12 +119,12 @@ class HeadLayout::Checker {
     return newest < version + delta ? "H6: the newest version" : nullptr;
   }
 
-  // What a search takes from the form stays inside the keys.
+  // Checks that a search that uses the form stays inside the keys.
   const char* Forms() {
     const heads::Form& form = heads::FormOf(node_);
     if (form.shift > 48) return "H4: shift";
     const auto fences = FencesOf(codec_, node_);
-    // The word behind it lies in what of outside keys is in the node.
+    // The word behind the prefix lies within the bytes that the node has of outside keys.
     if (form.prefix + 8u > codec_.geometry.long_key_head_bytes()) return "H5: a prefix too long";
     const bool is_guaranteed = form.prefix <= heads::GuaranteedPrefix(fences);
     if (is_guaranteed == (form.is_surmised != 0)) return "H5: what the fences have in common";
@@ -194,7 +194,7 @@ class HeadLayout::Checker {
     return nullptr;
   }
 
-  // Whether the key had a value before log item `item` of it.
+  // Whether the key had a value before log item `item`, which is one of the key.
   bool HadValue(uint32_t item, const StoredKey& key) const {
     for (uint32_t i = item; i > 0; --i) {
       const LogItem before(node_, heads::LogOffset(node_, i - 1));

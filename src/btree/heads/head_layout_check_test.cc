@@ -1,5 +1,5 @@
 // Goal: Check() finds each invariant broken, and names it.
-// Method: sound nodes, damaged by hand at one place a test.
+// Method: sound nodes, damaged by hand at one place in each test.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@ namespace {
 using testing::StartsWith;
 using TestNode = LayoutTestNode<HeadLayout>;
 
-// Leaves of 70 items under fences, so that they have two samples; keys begin alike beyond what the
-// fences do. The log replaces a sorted item, then that item's replacement, adds a key, and deletes
+// Leaves of 70 items, so that they have two samples; the keys have a longer prefix in common than
+// the fences. The log replaces a sorted item, then that item's replacement, adds a key, and deletes
 // one.
 class HeadLayoutCheck : public testing::Test {
  protected:
@@ -208,7 +208,7 @@ TEST_F(HeadLayoutCheck, FormsOfLogItems) {
   Set<uint16_t>(uniform_, item + 6, value_form | 0x2000);
   ExpectBroken(uniform_, "H2, H8: a log item's value");
   Set<uint16_t>(uniform_, item + 6, value_form);
-  Set<uint16_t>(uniform_, log_item(uniform_, 3) + 6, 1);  // of a delete marker
+  Set<uint16_t>(uniform_, log_item(uniform_, 3) + 6, 1);  // of the delete marker
   ExpectBroken(uniform_, "H2, H8: a log item's value");
 }
 
@@ -242,10 +242,10 @@ TEST_F(HeadLayoutCheck, DeadlineOfALogItem) {
 
 TEST_F(HeadLayoutCheck, KeysRise) {
   const uint32_t items = heads::AfterHeads(true, 70);
-  Set<char>(uniform_, items + 16 + 5, '0');  // kab101 becomes kab100
+  Set<char>(uniform_, items + 16 + 5, '0');  // makes kab100 of kab101
   ExpectBroken(uniform_, "H3: keys do not rise");
   const uint32_t separator = Get<uint16_t>(inner_, heads::AfterHeads(false, 70) + 8 * 70);
-  Set<char>(inner_, separator + 2 + 5, '9');  // kab100 becomes kab109
+  Set<char>(inner_, separator + 2 + 5, '9');  // makes kab109 of kab100
   ExpectBroken(inner_, "H3: keys do not rise");
 }
 
@@ -287,7 +287,7 @@ TEST_F(HeadLayoutCheck, HeadsAreThoseOfTheirKeys) {
     ExpectBroken(*node, "H4: a head");
     Set<uint16_t>(*node, at + 2 * 10, head);
     ASSERT_STREQ(node->Check(), nullptr);
-    Set<uint16_t>(*node, at + 2 * 70, 0xfffe);  // too many
+    Set<uint16_t>(*node, at + 2 * 70, 0xfffe);  // behind the last head
     ExpectBroken(*node, "H4: a head");
   }
 }
@@ -329,7 +329,7 @@ TEST_F(HeadLayoutCheck, LogHeadsAreThoseOfTheirKeys) {
   heads::SetTag(uniform_.node(), 2, heads::TagOf(head) + 1);
   ExpectBroken(uniform_, "H4: a log item's tag");
   heads::SetTag(uniform_.node(), 2, heads::TagOf(head));
-  heads::SetLogHead(uniform_.node(), 4, 0);  // of no item yet
+  heads::SetLogHead(uniform_.node(), 4, 0);  // an item that is not there yet
   heads::SetTag(uniform_.node(), 4, 1);
   EXPECT_STREQ(uniform_.Check(), nullptr);
 }
@@ -337,8 +337,8 @@ TEST_F(HeadLayoutCheck, LogHeadsAreThoseOfTheirKeys) {
 TEST_F(HeadLayoutCheck, PrefixesAreCommon) {
   for (TestNode* node : {&uniform_, &mixed_, &inner_}) {
     const heads::Form sound = FormOf(*node);
-    ASSERT_EQ(sound.is_surmised, 1);  // of the fences it is 1
-    ASSERT_EQ(sound.prefix, 4);       // of kab100 and kab169
+    ASSERT_EQ(sound.is_surmised, 1);  // the fences' is 1
+    ASSERT_EQ(sound.prefix, 4);       // that of kab100 and kab169
     heads::Form form = sound;
     form.is_surmised = 0;
     SetForm(*node, form);
@@ -365,8 +365,8 @@ TEST_F(HeadLayoutCheck, APrefixIsOfKeysAndOfFences) {
   ExpectBroken(empty, "H5: a prefix of no keys");
 }
 
-// Else outside keys, of which a node has the beginning, and keys that are searched for, which are
-// whole, would have different heads.
+// Otherwise the head of an outside key, of which a node has only the beginning, would differ from
+// that of the same key in whole, as a search has it.
 TEST_F(HeadLayoutCheck, AWordBehindThePrefixIsInTheNode) {
   const std::string common(300, 'c');
   const StoredKey key = store_.Key(common);
@@ -383,12 +383,12 @@ TEST_F(HeadLayoutCheck, AWordBehindThePrefixIsInTheNode) {
 
 TEST_F(HeadLayoutCheck, VersionsRise) {
   Set<uint32_t>(uniform_, log_item(uniform_, 2), 4);
-  EXPECT_STREQ(uniform_.Check(), nullptr);  // of one batch
+  EXPECT_STREQ(uniform_.Check(), nullptr);  // equal deltas: items of one batch
   Set<uint32_t>(uniform_, log_item(uniform_, 2), 5);
   ExpectBroken(uniform_, "H6: version deltas fall");
   heads::NewestOf(mixed_.node()) = 3;
   ExpectBroken(mixed_, "H6: the newest version");
-  heads::NewestOf(mixed_.node()) = 9;  // ahead of what is used
+  heads::NewestOf(mixed_.node()) = 9;  // ahead of the used items
   EXPECT_STREQ(mixed_.Check(), nullptr);
 }
 

@@ -1,4 +1,4 @@
-// The merged order of a leaf's sorted block and log.
+// Walks the merged order of a leaf's sorted block and log.
 
 #include <algorithm>
 #include <bit>
@@ -12,8 +12,8 @@ using heads::LogItem;
 
 HeadLayout::LeafCursor::LeafCursor(const Leaf& leaf) : leaf_(&leaf), sorted_(leaf.node()) {}
 
-// Each item goes where its rank says: the number of heads below its own, and of equal ones before
-// it. No branch depends on the heads, but on whether there are equal ones.
+// Puts each item where its rank says: behind as many items as have a lower head, or an equal one
+// and came before it. No branch depends on the heads, but on whether there are equal ones.
 void HeadLayout::LeafCursor::SortLog() {
   if (has_sorted_log_) return;
   has_sorted_log_ = true;
@@ -39,8 +39,8 @@ void HeadLayout::LeafCursor::SortLog() {
   SettleEqualHeads();
 }
 
-// Items with equal heads are in the order they came: sorts them by their keys, and leaves of each
-// key the last one.
+// Items with equal heads are in the order they came: sorts them by their keys, and keeps the last
+// item of each key.
 void HeadLayout::LeafCursor::SettleEqualHeads() {
   const Codec& codec = *leaf_->codec_;
   uint32_t kept = 0;
@@ -65,7 +65,7 @@ void HeadLayout::LeafCursor::SettleEqualHeads() {
   entry_count_ = kept;
 }
 
-// <0, 0, >0 as the log item is below, equal to, above the sorted item.
+// Returns <0, 0 or >0 as the log item is below, equal to or above the sorted item.
 int HeadLayout::LeafCursor::CompareWithSorted(uint32_t entry, uint32_t item) const {
   const int order = int{entry_heads_[entry]} - int{sorted_.head(item)};
   return order != 0 ? order : leaf_->codec_->Compare(Entry(entry).key(), sorted_.key(item));
@@ -94,8 +94,8 @@ void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, KeyIs where) {
 void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, const LeafSpot& spot,
                                          uint32_t items) {
   const uint16_t head = GoToSorted(key, spot);
-  // Where the next so many items are sorted ones that follow each other, the log has no say. Not if
-  // some have expired: more are passed then.
+  // If the next `items` items are consecutive sorted ones, with no log item between, the log need
+  // not be sorted. Not if some items have expired: more than `items` are passed then.
   const uint64_t end = uint64_t{at_} + items;
   const bool is_apart = !has_sorted_log_ && leaf_->now_ms_ == Leaf::kNoTime &&
                         end < sorted_.count() &&
@@ -113,7 +113,8 @@ void HeadLayout::LeafCursor::SeekBelow(std::string_view key, KeyIs where) {
   StepBack();
 }
 
-// Heads say nothing of a key that does not begin as all keys of the leaf do.
+// The heads say nothing of a key that lacks the prefix of all keys of the leaf: goes to an end
+// then.
 bool HeadLayout::LeafCursor::GoToEndIfOutside(std::string_view key) {
   const NodeHeader* const node = leaf_->node_;
   if (heads::FormOf(node).prefix == 0) return false;
@@ -132,7 +133,7 @@ void HeadLayout::LeafCursor::GoToGapBefore(std::string_view key, KeyIs where) {
   GoToEntry(key, GoToSorted(key, {}));
 }
 
-// To the first sorted item >= the key. Returns the key's head.
+// Goes to the first sorted item >= the key. Returns the key's head.
 uint16_t HeadLayout::LeafCursor::GoToSorted(std::string_view key, const LeafSpot& spot) {
   const uint16_t head = spot.known ? spot.head : HeadInLeaf(sorted_, leaf_->node_, key);
   const uint32_t lower_bound = spot.known ? spot.at : sorted_.LowerBound(head);
@@ -141,7 +142,7 @@ uint16_t HeadLayout::LeafCursor::GoToSorted(std::string_view key, const LeafSpot
   return head;
 }
 
-// To the first log item >= the key.
+// Goes to the first log item >= the key.
 void HeadLayout::LeafCursor::GoToEntry(std::string_view key, uint16_t head) {
   const Codec& codec = *leaf_->codec_;
   if (entry_count_ == 0) return;
@@ -228,7 +229,7 @@ Version HeadLayout::LeafCursor::version() const {
 
 namespace {
 
-// Copies `count` items of the form that lie side by side. Returns where the copies end.
+// Copies `count` consecutive items of the form. Returns where the copies end.
 inline char* CopyItems(const std::byte* from, uint32_t count, const PlainForm& form, bool keys_only,
                        char* to) {
   if (!keys_only) {
@@ -273,7 +274,7 @@ uint32_t HeadLayout::LeafCursor::CopyPlain(uint32_t most, bool keys_only, char* 
   return most - left;
 }
 
-// The first sorted item that the log's next one comes before or, if *hides, is hidden by it.
+// The first sorted item that the log's next item comes before or, if *hides, hides.
 uint32_t HeadLayout::LeafCursor::PlaceOfEntry(bool* hides) const {
   const uint16_t head = entry_heads_[entry_];
   return sorted_.SeekFrom(*leaf_->codec_, Entry(entry_).key(), head,

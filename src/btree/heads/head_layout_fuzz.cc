@@ -1,4 +1,4 @@
-// Property: layout_fuzz.h, of HeadLayout.
+// The property is that of layout_fuzz.h, for HeadLayout.
 //
 // Input: byte 0 chooses geometry and read version, byte 1 is the number of log items; the rest is a
 // node from byte 0 of its front up to its last byte in use.

@@ -1,4 +1,4 @@
-// A new child in an inner node: everything else is copied as it is.
+// Inserts a child into an inner node: everything else is copied as it is.
 
 #include <cstring>
 
@@ -43,7 +43,7 @@ uint32_t HeadLayout::InsertChild(const Codec& codec, const NodeHeader* old, uint
   field::Store(buffer, offsets + 2 * child, static_cast<uint16_t>(middle));
   copy(keys, old_keys, old_middle - old_keys);
   field::PutKey(buffer, middle, separator);
-  // What is left of the keys, and the fences.
+  // The keys behind the new one, and the fences.
   copy(middle + separator_bytes, old_middle, old->log_begin - old_middle);
   buffer->shortcut_end =
       static_cast<uint16_t>(middle + separator_bytes + (old->shortcut_end - old_middle));

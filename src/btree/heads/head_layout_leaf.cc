@@ -1,4 +1,4 @@
-// A leaf's log, counts and deadline; the fences of all nodes.
+// A leaf's log, counts and deadline, and the fences of all nodes.
 
 #include "base/check.h"
 #include "btree/heads/head_layout_search.h"
@@ -111,7 +111,7 @@ void HeadLayout::BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t u
   }
   const Leaf leaf(codec, node, used);
   const Sorted sorted(node);
-  // The newest item of a key has the value that counts; one of the log hides all before it.
+  // The newest item of a key has its value; a log item hides all items of its key before it.
   std::vector<bool> hidden(sorted.count());
   for (uint32_t i = 0; i < leaf.log_items(); ++i) {
     const LogItem item = leaf.Log(i);

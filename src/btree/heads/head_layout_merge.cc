@@ -1,6 +1,6 @@
-// Merging the log of a leaf whose items all have one form, without looking at them one by one: runs
-// of items and heads between the log's are copied as they are. To split such a leaf, its items are
-// merged into one run, of which the halves are built.
+// Merges the log of a leaf whose items all have one form, without a look at each of them: runs of
+// items and heads between the log's items are copied as they are. To split such a leaf, its items
+// are merged into one run, of which the halves are built.
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@ namespace skep::btree {
 
 namespace {
 
-// Of a key and a value in the largest node.
+// The most bytes of a key and a value in the largest node.
 constexpr Geometry kLargest{.node_bytes = 32768};
 constexpr size_t kItemBytesMax = kLargest.key_inline_max() + kLargest.value_inline_max();
 
@@ -23,8 +23,8 @@ class HeadLayout::Merger {
   Merger(const Codec& codec, const NodeHeader* leaf, uint32_t used)
       : codec_(codec), node_(leaf), leaf_(codec, leaf, used), sorted_(leaf) {}
 
-  // Of the log and an edit, or of the log alone. False: not all items are plain and of the leaf's
-  // form.
+  // Lists the changes of the log and an edit, or of the log alone. False: not all items are plain
+  // and of the leaf's form.
   bool Plan(const StoredKey& key, const StoredValue* value);
   bool Plan();
   uint32_t count() const { return count_; }
@@ -36,7 +36,7 @@ class HeadLayout::Merger {
   // A change to the sorted items.
   struct Piece {
     const char* item;  // key | value
-    uint32_t place;    // the sorted item it comes before, or hides
+    uint32_t place;    // the sorted item that this one comes before, or hides
     uint16_t head;
     bool hides;
     bool erases;
@@ -47,8 +47,8 @@ class HeadLayout::Merger {
   void AddPiece(const StoredKey& key, const char* item, uint16_t head, bool erases);
   void WriteItems(std::byte* to) const;
   void WriteHeads(const heads::Form& form, NodeHeader* buffer) const;
-  // Calls run(begin, end) for each run of sorted items that stay, and item(piece) for each that
-  // comes, in order.
+  // Calls run(begin, end) for each run of sorted items that stay, and item(piece) for each new
+  // item, in order.
   template <class Run, class Item>
   void ForEach(Run run, Item item) const;
 
@@ -56,7 +56,7 @@ class HeadLayout::Merger {
   const NodeHeader* node_;
   const Leaf leaf_;
   const Sorted sorted_;
-  uint32_t count_ = 0;  // items afterwards
+  uint32_t count_ = 0;  // number of items afterwards
   uint32_t piece_count_ = 0;
   std::array<Piece, kLogItemsMax + 1> pieces_;
   std::array<char, kItemBytesMax> edit_;  // the edit's item
@@ -81,8 +81,7 @@ bool HeadLayout::Merger::Plan() {
   return true;
 }
 
-// The log's items and the edit, by the order of their keys. The edit takes the place of an item of
-// its key.
+// Merges the edit into the order of the log's items. It takes the place of a log item of its key.
 bool HeadLayout::Merger::AddEdit(const StoredKey& key, const StoredValue* value,
                                  const LeafCursor& order) {
   const heads::Form& form = heads::FormOf(node_);

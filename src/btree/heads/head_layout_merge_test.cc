@@ -1,4 +1,4 @@
-// Merging and splitting leaves of plain items without looking at each of them.
+// Tests merging and splitting leaves of plain items without a look at each of them.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using Model = std::map<std::string, std::string>;
 
-// Room for any node, zeroed: what building leaves alone is equal in all.
+// Room for any node, zeroed, so that the bytes that building does not write are equal in all.
 class Buffer {
  public:
   Buffer() : bytes_(new uint64_t[5 * 1024]()) { new (node()) NodeHeader{}; }
@@ -27,8 +27,8 @@ class Buffer {
   std::unique_ptr<uint64_t[]> bytes_;
 };
 
-// A leaf of keys and values of one size each, with a log of inserts, updates and deletes, and what
-// it holds.
+// A leaf of keys and values of one size each, with a log of inserts, updates and deletes, and a
+// model of its content.
 class PlainLeaf {
  public:
   explicit PlainLeaf(unsigned seed) : random_(seed), store_({}), node_(store_.codec()) {
@@ -47,7 +47,7 @@ class PlainLeaf {
 
   std::string RandomKey() { return common_ + RandomBytes(random_, key_bytes_); }
   std::string RandomValue() { return RandomBytes(random_, value_bytes_); }
-  // A key that is there, mostly.
+  // A key that is in the leaf, mostly.
   std::string SomeKey() {
     if (model_.empty() || random_.Chance(1, 3)) return RandomKey();
     return std::next(model_.begin(), static_cast<ptrdiff_t>(random_.Below(model_.size())))->first;
@@ -61,7 +61,7 @@ class PlainLeaf {
     return items;
   }
 
-  // An edit of a key: null `value`: goes.
+  // Appends an edit of a random key.
   void AppendOne(uint64_t delta) {
     const std::string key = SomeKey();
     const StoredKey stored = store_.Key(key);
@@ -104,7 +104,7 @@ class PlainLeaf {
       ASSERT_EQ(used, 0u);
       return;
     }
-    if (used > 8192) {  // more than it may write
+    if (used > 8192) {  // more than bytes_max
       ASSERT_EQ(used, HeadLayout::LeafBytes(store_.codec(), Items(model), fences_));
       return;
     }
@@ -117,7 +117,7 @@ class PlainLeaf {
     ASSERT_EQ(untouched.node()->log_begin, 0);
   }
 
-  // A part of what is gathered builds what the same items build.
+  // Checks that a part of the gathered run builds what the same items build.
   void ExpectGathers() {
     Scratch scratch;
     const ItemSpan run =
@@ -136,7 +136,7 @@ class PlainLeaf {
     ASSERT_NO_FATAL_FAILURE(ExpectBuilt(model, made, used));
   }
 
-  // With one item that is not plain, or of another size.
+  // Checks that an item that is not plain, or of another size, prevents both ways.
   void ExpectNothingIfMixed() {
     const StoredValue value = random_.Chance(1, 2)
                                   ? store_.Value({.bytes = RandomValue(), .deadline_ms = 1})
@@ -166,8 +166,7 @@ class PlainLeaf {
 };
 
 // Goal: a merge builds, to the byte, what building the leaf's items with the edit builds, and a run
-// of gathered items what these items build; neither does anything where an item is not like the
-// others.
+// of gathered items what these items build; neither does anything if one item differs in form.
 // Method: random leaves of alike keys, with logs up to the longest, against std::map.
 TEST(HeadLayoutMerge, AgreesWithBuilding) {
   const unsigned seed = std::random_device{}();
@@ -180,7 +179,7 @@ TEST(HeadLayoutMerge, AgreesWithBuilding) {
   }
 }
 
-// Goal: a merge says of a leaf that would be too much for one that it is, as FitsLeaf does.
+// Goal: a merge refuses a leaf that would be too large, exactly as FitsLeaf does.
 // Method: small items up to the first that does not fit.
 TEST(HeadLayoutMerge, AgreesWithFitsLeaf) {
   TestStore store({});

@@ -1,4 +1,4 @@
-// head_layout_search.h: searching nodes of HeadLayout; what every operation does several times.
+// head_layout_search.h: the searches in nodes of HeadLayout, of which every operation does several.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace skep::btree {
 
 namespace heads {
 
-// The head of a key in a node whose first item has the key that `first()` returns. Right for keys
-// that begin with the node's guaranteed prefix.
+// The head of a key in a node, whose first key is `first()`. Right for keys that begin with the
+// node's guaranteed prefix.
 template <class First>
 uint16_t HeadIn(const NodeHeader* node, std::string_view own_bytes, First first) {
   const Form& form = FormOf(node);
@@ -23,8 +23,8 @@ uint16_t HeadIn(const NodeHeader* node, std::string_view own_bytes, First first)
   return Scale(form, WordAt(own_bytes, form.prefix));
 }
 
-// Where a search for `head` begins: the segment of the last sample below it. Samples have only
-// their upper bytes, so it may have to go on beyond the next one.
+// The offset in heads of the segment at which a search for `head` begins: that of the last sample
+// below it. Samples are only upper bytes, so the search may have to go on beyond the next one.
 inline uint32_t LeafSegment(const NodeHeader* leaf, uint16_t head) {
   const uint32_t passed =
       CountBytesBelow8(leaf->bytes() + kSamplesAt, static_cast<uint8_t>(head >> 8));
@@ -36,7 +36,7 @@ inline uint32_t InnerSegment(const NodeHeader* inner, uint16_t head) {
   return passed << SampleShift(FormOf(inner).count, kInnerSamplesMax);
 }
 
-// The first of the `count` heads that is not below `head`, none of which is before `at`.
+// The first of the `count` heads that is not below `head`; it is at `at` or behind.
 inline uint32_t LowerBound(const uint16_t* heads, uint32_t count, uint32_t at, uint16_t head) {
   uint32_t below;
   do {
@@ -46,8 +46,9 @@ inline uint32_t LowerBound(const uint16_t* heads, uint32_t count, uint32_t at, u
   return at;
 }
 
-// Of the items from `at` on, whose heads are not below `head`: the first that is not below the key.
-// `compare(i)` is <0, 0, >0 as the key is below, equal to, above item i. *equal: it is the key.
+// Finds, among the items from `at` on, whose heads are not below `head`, the first that is not
+// below the key. `compare(i)` is <0, 0 or >0 as the key is below, equal to or above item i. *equal:
+// the item has the key.
 template <class Compare>
 uint32_t SettleAmongEqual(const uint16_t* heads, uint32_t count, uint32_t at, uint16_t head,
                           Compare compare, bool* equal) {
@@ -102,7 +103,7 @@ inline uint32_t HeadLayout::Sorted::LowerBound(uint16_t head) const {
   return heads::LowerBound(heads_, count_, heads::LeafSegment(node_, head), head);
 }
 
-// Heads are compared in whole segments; those before `from` are below if any behind it is.
+// Heads are compared in whole segments; heads before `from` are below if any behind it is.
 inline uint32_t HeadLayout::Sorted::CountBelow(uint32_t from, uint16_t head) const {
   if (from == count_) return 0;
   const uint32_t segment = from / heads::kSegmentHeads * heads::kSegmentHeads;
@@ -133,12 +134,12 @@ inline HeadLayout::Leaf::Leaf(const Codec& codec, const NodeHeader* node, uint32
       node_version_(node->version.load(std::memory_order_relaxed)),
       now_ms_(now_ms != kNoTime && NodeDeadline(codec, node) <= now_ms ? now_ms : kNoTime) {
   if (read_version == kNewest || visible_ == 0) return;
-  // Relaxed: at least that of the items that `used` tells of (head_layout.h).
+  // Relaxed: `newest` is at least the version of the items that `used` covers (head_layout.h).
   if (heads::NewestOf(node).load(std::memory_order_relaxed) <= read_version) return;
   while (visible_ > 0 && Log(visible_ - 1).delta() > read_version - node_version_) --visible_;
 }
 
-// A bit for each log item it sees that may have a key with this head.
+// A bit for each visible log item whose key may have this head.
 inline uint32_t HeadLayout::Leaf::Tagged(uint16_t head, const LeafSpot& spot) const {
   if (!spot.known || spot.used != used_) {
     return heads::LogItemsTagged(node_, visible_, heads::TagOf(head));
@@ -186,7 +187,7 @@ inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key, const Leaf
 
 inline LeafSpot HeadLayout::Leaf::Prefetch(std::string_view key) const {
   const heads::Form& form = heads::FormOf(node_);
-  // Nothing but the line of searches is there: what a first key decides is not looked at.
+  // Only the search line has come, so a form whose heads depend on the first key is left alone.
   if (form.is_surmised) return {};
   const uint16_t head = heads::Scale(form, heads::WordAt(key, form.prefix));
   FetchLine(heads::HeadsOf(node_, true) + heads::LeafSegment(node_, head));
@@ -195,7 +196,7 @@ inline LeafSpot HeadLayout::Leaf::Prefetch(std::string_view key) const {
   return {.head = head, .at = 0, .known = true, .used = used_, .tagged = tagged};
 }
 
-// A bit for each log item it sees with a head from `head` on that may come before sorted item
+// A bit for each visible log item with a head from `head` on that may come before sorted item
 // `end`.
 inline uint32_t HeadLayout::Leaf::LogItemsBetween(uint16_t head, uint32_t end) const {
   if (visible_ == 0) return 0;
@@ -220,7 +221,7 @@ inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) cons
   const uint32_t at = sorted.LowerBound(spot->head);
   spot->at = static_cast<uint16_t>(at);
   if (!sorted.is_uniform()) {
-    // Only the offset's line: where the item is is not known yet.
+    // Only the line of the offset: the place of the item is not known yet.
     FetchLine(node_->bytes() + heads::AfterHeads(true, sorted.count()) + 2 * at);
     return;
   }
@@ -236,7 +237,7 @@ inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) cons
       FetchLine(node_->bytes() + heads::LogOffset(node_, std::countr_zero(log_items)));
     }
   }
-  // The rest of a longer scan is for PrefetchScan.
+  // PrefetchScan fetches the rest of a longer scan.
   constexpr uint32_t kBytesMax = 1024;
   const uint32_t bytes = std::min(std::min(items, kBytesMax) * sorted.stride(), kBytesMax);
   for (uint32_t i = 0; i < bytes; i += 64) FetchLine(item + i);
@@ -271,7 +272,7 @@ inline void HeadLayout::Leaf::PrefetchScan(uint32_t from, uint32_t items) const 
   const uint32_t end = from + std::min(items, sorted.count() - from);
   FetchLines(node_->bytes() + sorted.offset(from), node_->bytes() + sorted.offset(end));
   if (visible_ == 0) return;
-  // Where the log's items go, and these.
+  // The heads, which say where the log items go, and the log items.
   FetchLines(heads::HeadsOf(node_, true) + from, heads::HeadsOf(node_, true) + end);
   FetchLines(node_->bytes() + node_->log_begin, node_->bytes() + heads::Fill::Of(used_).bytes);
 }
@@ -314,7 +315,8 @@ inline void HeadLayout::PrefetchLeaf(const Codec& codec, const NodeHeader* leaf,
 }
 
 inline uint64_t HeadLayout::NodeDeadline(const Codec&, const NodeHeader* node) {
-  // Relaxed: who has seen an item, by an acquire load of the node's word, sees its deadline here.
+  // Relaxed: a thread that has seen an item, by an acquire load of the node's word, sees its
+  // deadline here.
   return heads::AtomicAt(node, heads::kDeadlineAt).load(std::memory_order_relaxed);
 }
 

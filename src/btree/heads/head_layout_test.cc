@@ -1,4 +1,4 @@
-// The heads of keys: their order, their samples, searches at every count; sizes; runs.
+// Tests the heads of keys (order, samples), searches at every count of items, sizes, and runs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 using testing::Each;
 using TestNode = LayoutTestNode<HeadLayout>;
 
-// Keys and values for as long as a node is built of them.
+// Keeps keys and values alive as long as a node is built of them.
 class Items {
  public:
   explicit Items(TestStore& store) : store_(store) {}
@@ -31,7 +31,7 @@ class Items {
   std::vector<LeafItem> items_;
 };
 
-// Numbers as keys in their order; four bytes, so that a node of many is of one size.
+// Makes keys of numbers, in their order; four bytes, so that all items of a node have one size.
 std::string NumberKey(uint32_t number) {
   number = __builtin_bswap32(number);
   return {reinterpret_cast<const char*>(&number), 4};
@@ -42,7 +42,7 @@ std::vector<uint16_t> HeadsOf(const NodeHeader* node) {
   return {all, all + node->sorted_count};
 }
 
-// Goal: nodes come to what the picture in head_layout.h says.
+// Goal: nodes have the sizes that the picture in head_layout.h gives.
 // Method: bytes counted by hand from it. 150 heads take five segments.
 TEST(HeadLayout, HasTheSizesOfItsPicture) {
   TestStore store({});
@@ -72,10 +72,10 @@ TEST(HeadLayout, HasTheSizesOfItsPicture) {
   EXPECT_EQ(HeadLayout::LogItemBytes({.bytes = "key"}, nullptr), 4 + 2 + 2 + 3 + 5);
 }
 
-// Goal: random keys nearly all have heads of their own, also behind what they have in common, and
-// whatever the distance of the first and the last.
-// Method: 100 keys of 12 random bytes; of 65536 heads, at least half of which are in reach, each
-// pair has the same one by chance with 1 in 32768: 0.15 pairs on average.
+// Goal: nearly all random keys have heads of their own, also if they share a prefix, and whatever
+// the distance of the first and the last.
+// Method: 100 keys of 12 random bytes; of 65536 heads at least half are in reach, so a pair of keys
+// has the same one by chance with 1 in 32768: 0.15 pairs on average.
 TEST(HeadLayout, RandomKeysHaveHeadsOfTheirOwn) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -101,8 +101,8 @@ TEST(HeadLayout, RandomKeysHaveHeadsOfTheirOwn) {
   }
 }
 
-// Goal: where heads of two keys differ, their order is that of the keys: also of keys that are not
-// in the node, in one that has fences or none, few items or many.
+// Goal: where the heads of two keys differ, their order is that of the keys: also for keys that are
+// not in the node, in nodes with fences or none, with few items or many.
 // Method: pairs of random keys of which one is often made of the other.
 TEST(HeadLayout, HeadsRiseWithKeys) {
   const unsigned seed = std::random_device{}();
@@ -113,7 +113,7 @@ TEST(HeadLayout, HeadsRiseWithKeys) {
     const std::string common(random.Chance(1, 2) ? 0 : random.Below(40), 'c');
     const auto random_key = [&] {
       std::string key = common + RandomBytes(random, random.Below(12));
-      // So that items have more in common than the fences do.
+      // Makes the items have a longer prefix in common than the fences.
       if (random.Chance(3, 4)) key.insert(common.size(), "mmm");
       return key;
     };
@@ -153,15 +153,16 @@ TEST(HeadLayout, SamplesLieFurtherApartIfThereAreManyItems) {
   EXPECT_EQ(heads::SampleShift(1056, 32), 6);
 }
 
-// Counts at which the last segment is full or not, and samples lie 32, 64, 128 heads apart.
+// Counts at which the last segment is full or not, and at which samples lie 32, 64, 128 heads
+// apart.
 constexpr uint32_t kCounts[] = {0,    1,    2,    31,   32,   33,   63,   64,   65,
                                 255,  256,  257,  287,  288,  289,  319,  320,  321,
                                 544,  575,  576,  577,  640,  641,  1023, 1024, 1025,
                                 1055, 1056, 1057, 1087, 1088, 1089, 1120, 1121, 1500};
 
 // Goal: a leaf finds each of its keys, and the gap of each key that it does not have, at all counts
-// of items; their sizes are the same or not.
-// Method: odd numbers are in the leaf, even ones and what is behind the last one are not.
+// of items, whether their sizes are the same or not.
+// Method: odd numbers are in the leaf, even ones and those behind the last one are not.
 TEST(HeadLayout, LeafFindsAtEveryCount) {
   for (const uint32_t count : kCounts) {
     for (const bool uniform : {true, false}) {
@@ -198,7 +199,7 @@ TEST(HeadLayout, LeafFindsAtEveryCount) {
   }
 }
 
-// Goal: the same of an inner node: a key leads behind the last separator that is not above it.
+// Goal: an inner node leads a key behind the last separator that is not above it, at all counts.
 TEST(HeadLayout, InnerNodeFindsAtEveryCount) {
   for (const uint32_t count : kCounts) {
     SCOPED_TRACE(count);
@@ -221,10 +222,10 @@ TEST(HeadLayout, InnerNodeFindsAtEveryCount) {
 }
 
 // Goal: a search of a leaf touches four cache lines: the two of front and header, one segment of
-// heads and the item. The first item of a segment costs the segment before it as well: samples are
-// upper bytes, and its own is not below it.
-// Method: a leaf of evenly spread keys, and a copy of it for each search, in which nothing but
-// these lines is what it was. Whoever reads another one is led astray.
+// heads and the item. The first item of a segment costs the segment before it as well: its sample
+// is an upper byte, which is not below that of its own head.
+// Method: a leaf of evenly spread keys, and a copy of it for each search in which only these lines
+// have their bytes. A search that reads another line is led astray.
 TEST(HeadLayout, ASearchTouchesFourLines) {
   constexpr uint32_t kItems = 160;
   constexpr size_t kLine = 64;
@@ -239,8 +240,7 @@ TEST(HeadLayout, ASearchTouchesFourLines) {
   const size_t bytes = (HeadLayout::kFrontBytes + node.bytes_used() + kLine - 1) / kLine * kLine;
   const auto copy = std::unique_ptr<std::byte, decltype(&std::free)>(
       static_cast<std::byte*>(std::aligned_alloc(kLine, bytes)), &std::free);
-  const uint32_t items_at =
-      HeadLayout::kFrontBytes + heads::AfterHeads(true, kItems);  // of the copy
+  const uint32_t items_at = HeadLayout::kFrontBytes + heads::AfterHeads(true, kItems);
   ASSERT_EQ(items_at % kLine, 0u);
   for (uint32_t i = 0; i < kItems; ++i) {
     std::memset(copy.get(), 0xa5, bytes);
@@ -260,9 +260,9 @@ TEST(HeadLayout, ASearchTouchesFourLines) {
   }
 }
 
-// Goal: where heads say nothing, keys decide.
-// Method: 300 keys that begin with the same 60 bytes, and one below and one above them that share
-// none: the heads of the 300 are equal. The log is between the items.
+// Goal: where heads are equal, the keys decide.
+// Method: 300 keys that begin with the same 60 bytes, and one below and one above them without that
+// prefix: the heads of the 300 are equal. The log's items lie between the others.
 TEST(HeadLayout, EqualHeadsLeaveItToTheKeys) {
   TestStore store({.node_bytes = 32768, .log_bytes_max = 8192});
   const auto key_of = [](uint32_t number) { return std::string(60, 'k') + NumberKey(number); };
@@ -295,8 +295,8 @@ TEST(HeadLayout, EqualHeadsLeaveItToTheKeys) {
   }
 }
 
-// Goal: what a key is beside its bytes in the node is no part of its head: an outside key's stub.
-// Method: keys that differ behind their heads in the node; their stubs differ in every byte of the
+// Goal: the stub of an outside key is no part of its head.
+// Method: keys that differ behind their bytes in the node; their stubs differ in every byte of the
 // size, and their order is not that of the stubs.
 TEST(HeadLayout, StubsAreNoPartOfHeads) {
   TestStore store({.node_bytes = 2048});
@@ -313,8 +313,8 @@ TEST(HeadLayout, StubsAreNoPartOfHeads) {
   EXPECT_FALSE(node.leaf().Find(common + "b").known);
 }
 
-// Goal: a leaf's buffer has room for 16 log items like its sorted ones, or for what a log may be;
-// and a log takes what a larger buffer has, up to 24 items.
+// Goal: a leaf's buffer has room for 16 log items like its sorted ones, or for the longest log; and
+// a log uses the room that a larger buffer has, up to 24 items.
 TEST(HeadLayout, BufferHasRoomForTheLog) {
   for (const auto& [log_bytes, more_units] :
        {std::pair(0u, 1u), std::pair(500u, 0u), std::pair(1024u, 0u), std::pair(2048u, 2u)}) {
@@ -346,16 +346,16 @@ TEST(HeadLayout, BufferHasRoomForTheLog) {
   }
 }
 
-// Goal: all items that have the form of the sorted block are copied in one go, those of the log in
-// their places and without what it hides, up to the first one of another form. A leaf whose sorted
-// items have several forms has none.
+// Goal: items that have the form of the sorted block are copied in one go, those of the log in
+// their places and without the items they hide, up to the first one of another form. A leaf whose
+// sorted items have several forms has no plain form.
 TEST(HeadLayout, CopiesWhatHasTheFormOfTheSortedBlock) {
   TestStore store({});
   Items items(store);
   for (uint32_t i = 0; i < 100; ++i) items.Add(NumberKey(1000 * i), "value");
   TestNode node(store.codec());
   node.BuildLeaf(items);
-  // Of how many the copies are; they must be the keys from the number on, as the model has them.
+  // Returns how many items CopyPlain has copied; they must be the model's keys from `number` on.
   std::set<uint32_t> model;
   for (uint32_t i = 0; i < 100; ++i) model.insert(1000 * i);
   const auto copied_from = [&](uint32_t number, uint32_t most, bool keys_only = false) {
@@ -390,7 +390,7 @@ TEST(HeadLayout, CopiesWhatHasTheFormOfTheSortedBlock) {
   model.erase(70000);
   EXPECT_EQ(copied_from(0, 1000), 101);
   EXPECT_EQ(copied_from(50000, 1000), 51);
-  EXPECT_EQ(copied_from(50000, 1), 1);  // the log's
+  EXPECT_EQ(copied_from(50000, 1), 1);  // the log's item
   EXPECT_EQ(copied_from(69500, 2, true), 2);
   EXPECT_EQ(copied_from(80001, 1000), 21);
   EXPECT_EQ(copied_from(99001, 1000), 1);
@@ -409,8 +409,8 @@ TEST(HeadLayout, CopiesWhatHasTheFormOfTheSortedBlock) {
 }
 
 // Goal: placing a log item behind the last sorted one reads nothing behind whole segments of heads.
-// Method: 32 items of one byte, so that the node ends where the next segment would; it lies in a
-// block of its own length, of which AddressSanitizer sees the end.
+// Method: 32 items of one byte, so that the node ends where the next segment would begin; it lies
+// in a block of its own length, whose end AddressSanitizer knows.
 TEST(HeadLayout, ALogItemBehindAWholeSegment) {
   TestStore store({});
   Items items(store);

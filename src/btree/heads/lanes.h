@@ -1,8 +1,8 @@
-// lanes.h: 16-bit numbers, and bytes, compared many at a time.
+// lanes.h: compares many 16-bit numbers, or bytes, at a time.
 //
-// SSE4.1, which x86-64-v2 has, or plain loops that a compiler turns into what the machine has. The
-// two compares that every descent does several times use AVX-512 where there is some: four
-// instructions instead of twenty.
+// The code uses SSE4.1, which x86-64-v2 has, or plain loops that a compiler turns into what the
+// machine has. The two compares that every descent does several times use AVX-512 where the machine
+// has it: four instructions instead of twenty.
 #pragma once
 
 #include <bit>
@@ -20,14 +20,15 @@ namespace skep::btree {
 #if defined(__SSE4_1__)
 namespace wide {
 
-// Registers from 16 on are unknown to code for less, and need no vzeroupper behind them.
+// A compiler that targets less than AVX-512 does not know registers from 16 on, so it must not be
+// told of them; and they need no vzeroupper.
 #if defined(__AVX512F__)
 #define SKEP_WIDE_CLOBBERS "xmm16", "k1"
 #else
 #define SKEP_WIDE_CLOBBERS
 #endif
 
-// A bit for each of 32 numbers that is below `bound`.
+// Returns a bit for each of 32 numbers that is below `bound`.
 inline uint32_t Below32(const uint16_t* numbers, uint16_t bound) {
   uint32_t below;
   asm("vpbroadcastw %1, %%zmm16\n\t"
@@ -38,7 +39,7 @@ inline uint32_t Below32(const uint16_t* numbers, uint16_t bound) {
       : SKEP_WIDE_CLOBBERS);
   return below;
 }
-// Of 32 bytes.
+// Returns a bit for each of 32 bytes that is below `bound`.
 inline uint32_t BytesBelow32(const std::byte* bytes, uint8_t bound) {
   uint32_t below;
   asm("vpbroadcastb %1, %%ymm16\n\t"
@@ -76,7 +77,7 @@ inline uint32_t CountBelow32(const uint16_t* numbers, uint16_t bound) {
 #endif
 }
 
-// A bit for each of 8 numbers, the first lowest, that is not below `bound`.
+// Returns a bit for each of 8 numbers, the first lowest, that is not below `bound`.
 inline uint32_t NotBelow8(const uint16_t* numbers, uint16_t bound) {
 #if defined(__SSE4_1__)
   const __m128i lanes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers));
@@ -95,12 +96,12 @@ inline uint32_t CountBelow8(const uint16_t* numbers, uint16_t bound) {
   return 8 - static_cast<uint32_t>(std::popcount(NotBelow8(numbers, bound)));
 }
 
-// For each of the first `count` of 24 numbers: how many of these are below it. What lies behind
-// them is read, and may be any; ranks behind are any.
+// Ranks each of the first `count` of 24 numbers: how many of these are below it. The numbers behind
+// them are read and may be any; their ranks are written and have no meaning.
 inline void RanksAmong24(const uint16_t* numbers, uint32_t count, uint16_t* ranks) {
 #if defined(__SSE4_1__)
   const auto* const at = reinterpret_cast<const __m128i*>(numbers);
-  const auto load = [&](int i) {  // so that signed numbers compare as these do
+  const auto load = [&](int i) {  // flips the top bit, so that signed compares order these
     return _mm_xor_si128(_mm_loadu_si128(at + i), _mm_set1_epi16(INT16_MIN));
   };
   const __m128i lanes[3] = {load(0), load(1), load(2)};
@@ -152,7 +153,7 @@ inline uint32_t CountBytesBelow32(const std::byte* bytes, uint8_t bound) {
 #endif
 }
 
-// A bit for each of the 24 bytes in three words, lowest first, that equals `byte`.
+// Returns a bit for each of the 24 bytes in three words, lowest first, that equals `byte`.
 inline uint32_t EqualBytes24(uint64_t first, uint64_t second, uint64_t third, uint8_t byte) {
 #if defined(__SSE4_1__)
   const __m128i wanted = _mm_set1_epi8(static_cast<char>(byte));
@@ -172,7 +173,7 @@ inline uint32_t EqualBytes24(uint64_t first, uint64_t second, uint64_t third, ui
 #endif
 }
 
-// A bit for each of the 8 numbers in two words, lowest first, that equals `number`.
+// Returns a bit for each of the 8 numbers in two words, lowest first, that equals `number`.
 inline uint32_t Equal8(uint64_t low, uint64_t high, uint16_t number) {
 #if defined(__SSE4_1__)
   const __m128i lanes = _mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low));

@@ -12,7 +12,7 @@
 namespace skep::btree {
 namespace {
 
-// Where signed and unsigned, and saturated and other, arithmetic differ.
+// Values at which signed and unsigned, and saturated and other, arithmetic differ.
 constexpr uint16_t kEdges[] = {0, 1, 2, 0x7ffe, 0x7fff, 0x8000, 0x8001, 0xfffd, 0xfffe, 0xffff};
 
 uint16_t Edge(Random& random) { return kEdges[random.Below(std::size(kEdges))]; }
@@ -23,8 +23,7 @@ uint32_t CountBelow(const std::array<uint16_t, kCount>& numbers, uint16_t bound)
       std::ranges::count_if(numbers, [&](uint16_t number) { return number < bound; }));
 }
 
-// Goal: numbers are counted as plain loops count them, wherever they lie, in memory of any
-// alignment that numbers have.
+// Goal: numbers are counted as plain loops count them, at any alignment of numbers in memory.
 // Method: each edge against each bound at each place alone; then random edges at all places.
 TEST(Lanes, CountAsPlainLoops) {
   const unsigned seed = std::random_device{}();
@@ -57,7 +56,7 @@ TEST(Lanes, CountAsPlainLoops) {
   }
 }
 
-// Goal: the same of bytes: how many are below a bound, and which are equal.
+// Goal: bytes below a bound, and equal bytes, are counted as plain loops count them.
 // Method: random bytes near the ends and the middle of their range, against plain loops.
 TEST(Lanes, BytesAsPlainLoops) {
   const unsigned seed = std::random_device{}();
@@ -101,7 +100,7 @@ TEST(Lanes, EqualHasABitForEachNumber) {
   }
 }
 
-// Goal: ranks are those among the first numbers, whatever lies behind these.
+// Goal: ranks count only the first numbers, whatever lies behind these.
 TEST(Lanes, RanksAreAmongTheFirstNumbers) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -1,7 +1,7 @@
-// paper_layout.h: how a node's bytes are arranged: the layout of the paper (Honeycomb,
-// section 3.1).
+// paper_layout.h: the paper's layout of a node (Honeycomb, section 3.1).
 //
-// layout.h says what the members of a layout do; here is said what they do in this one.
+// layout.h has the contracts of a layout's members; the comments here say what is special to this
+// one.
 //
 //   body, from geometry.body_begin():
 //   +----------+-------------+-------------+--------------------+-------------------------------+
@@ -19,21 +19,21 @@
 //                   of an inner node:   Link, 8 bytes. Keys below the first are under header.left.
 //   segments:       the sorted block is cut into segments. The first key of each but the first lies
 //                   in the shortcut block instead, so that such a segment begins with a payload.
-//   shortcut block: u16 key length and flags | key | u16 offset of the segment, ascending.
+//   shortcut block: entries u16 key length and flags | key | u16 offset of the segment, ascending.
 //   log item:       u16 back pointer | u8 order hint | u40 version delta | u16 key length and flags
 //                   | key | u16 value length and flags | value. A delete marker has no value.
 //
 //   back pointer    a key that is new to the leaf: the first sorted item with a larger key, or
 //                   log_begin. Else (flag kReplaces): the item it replaces, sorted or log.
 //   order hint      the item's rank among the log items present when it came; after equal keys.
-//   version delta   item version - node version. Deltas rise along the log, so what a reader may
-//                   not see is a suffix of it, and a rank never depends on a later item: the order
-//                   can be rebuilt of any prefix, without comparing keys.
+//   version delta   item version - node version. Deltas rise along the log, so the items that a
+//                   reader may not see are a suffix of it, and a rank never depends on a later
+//                   item: the order can be rebuilt of any prefix, without comparing keys.
 //
 // Offsets are from the beginning of the node. Lengths are below 2^12; the bits above are flags
 // (paper_layout_bytes.h).
 //
-// Invariants. True of what Build and Append write; Check() looks at each.
+// Invariants. True of the nodes that Build and Append write; Check() looks at each.
 //   P1  48 <= shortcut_end <= body_begin and body_begin < log_begin <= used <= node_bytes; an inner
 //       node has no log.
 //   P2  Keys, values and fences lie in their block, have no flags but their own, and are as long as
@@ -44,9 +44,10 @@
 //   P5  The lower fence is below the upper one and every key is between them. The first separator
 //       of an inner node is not the lower fence: its leftmost child has a key range, too.
 //   P6  At most kLogItemsMax log items fill the log block; version deltas do not fall.
-//   P7  A back pointer that replaces names an older log item or a sorted item, another one a sorted
-//       item or log_begin; an order hint is at most the number of log items before.
-//   P8  Back pointer, kReplaces and order hint of a log item are what Find said before it came.
+//   P7  A back pointer with kReplaces names an older log item or a sorted item, one without it a
+//       sorted item or log_begin; an order hint is at most the number of log items before.
+//   P8  Back pointer, kReplaces and order hint of a log item are those that Find gave before it
+//   came.
 //   P9  The node's deadline is not above any of its items', and metadata is as stored.h says.
 #pragma once
 
@@ -82,7 +83,7 @@ class PaperLayout {
   static constexpr uint64_t kDeltaMax = (uint64_t{1} << 40) - 1;
   static constexpr uint64_t kNoDeadline = UINT64_MAX;
 
-  // Cost: a few instructions.
+  // Cost of making one: a few instructions.
   class Leaf {
    public:
     static constexpr Version kNewest = UINT64_MAX;
@@ -93,18 +94,20 @@ class PaperLayout {
 
     // Cost: the shortcut block, one segment and the log; no allocation.
     Found Find(std::string_view key, const LeafSpot& = {}) const;
-    // Asks for the lines that Find will look at beyond the shortcut block, which it reads.
+    // Fetches the lines that Find will read beyond the shortcut block, which Prefetch itself reads.
     LeafSpot Prefetch(std::string_view key) const;
-    // Prefetch() has asked for it all.
+    // Prefetch() has fetched everything already.
     void PrefetchItems(uint32_t, LeafSpot*) const {}
     void PrefetchWrite() const {}
     bool GoesBeyond(const LeafSpot&, uint32_t) const { return false; }
     void PrefetchFences() const {}
     void PrefetchScan(uint32_t, uint32_t) const {}
-    uint32_t log_items() const;  // all up to `used`. Cost: the log
-    // Keys that have a value. Cost: the log; the sorted block only if something may have expired.
+    uint32_t log_items() const;  // all log items up to `used`. Cost: the log
+    // The number of keys that have a value. Cost: the log; the sorted block only if some may have
+    // expired.
     uint32_t CountPresent() const;
-    // Of the newest item it sees; the node version if it sees none of the log. Cost: the log.
+    // The version of the newest visible item; the node version if no log item is visible. Cost: the
+    // log.
     Version newest_version() const;
 
     const Codec& codec() const { return *codec_; }
@@ -113,12 +116,12 @@ class PaperLayout {
 
    private:
     friend class LeafCursor;
-    friend class PaperLayout;  // its checker
+    friend class PaperLayout;  // for its checker
 
     template <class Key>
     Found FindKey(const Key& key) const;
     void FindSorted(const paper::SortedPosition& at, bool equal, Found* found) const;
-    // Calls visit(offset, item) for each log item it sees, in the order they came.
+    // Calls visit(offset, item) for each visible log item, in the order they came.
     template <class Visit>
     void ForEachVisible(Visit visit) const;
 
@@ -132,8 +135,8 @@ class PaperLayout {
     const NodeHeader* node_;
     uint32_t used_;
     Version node_version_;
-    uint64_t delta_max_;  // of what it sees
-    uint64_t now_ms_;     // kNoTime also if nothing in the node has expired then
+    uint64_t delta_max_;  // the largest delta of a visible item
+    uint64_t now_ms_;     // kNoTime also if nothing in the node has expired by then
   };
 
   // The constructor rebuilds the order of the log from the hints and compares no keys.
@@ -153,17 +156,17 @@ class PaperLayout {
     StoredValue value() const;
     Version version() const;
 
-    // None: here lengths lie between the items.
+    // There is no plain form: in this layout lengths lie between the items.
     std::optional<PlainForm> plain_form() const { return std::nullopt; }
     uint32_t CopyPlain(uint32_t, bool, char*) { return 0; }
 
    private:
     enum class Source : uint8_t { kNone, kSorted, kLog };  // where the current item is
 
-    // The newest visible item of a key that the log knows.
+    // For a key that the log has: its newest visible item.
     struct LogEntry {
       uint16_t item;
-      uint16_t place;  // the sorted item it comes before, or hides
+      uint16_t place;  // the sorted item that this one comes before, or hides
       bool hides;
       bool deleted;
     };
@@ -198,7 +201,7 @@ class PaperLayout {
     Inner(const Codec& codec, const NodeHeader* node);
 
     uint32_t count() const { return node_->sorted_count; }
-    // With `index` at the cost of decoding all items before the child.
+    // With `index`, decodes all items before the child.
     Link ChildOf(std::string_view key, uint32_t* index = nullptr) const;
     Link ChildBelow(std::string_view key, uint32_t* index = nullptr) const;
     uint64_t Locate(std::string_view key) const { return ChildOf(key).bits; }
@@ -214,7 +217,7 @@ class PaperLayout {
     const NodeHeader* node_;
   };
 
-  // Has no quick answer: says nothing.
+  // This layout has no cheap answer.
   static bool FindPlain(const NodeHeader*, uint32_t, std::string_view, const LeafSpot&,
                         std::string_view*) {
     return false;
@@ -228,8 +231,8 @@ class PaperLayout {
   static bool LowerDeadline(const Codec& codec, NodeHeader* node, uint64_t deadline_ms);
   static bool Covers(const Codec& codec, const NodeHeader* node, std::string_view key);
 
-  // The first lines that a search reads, and the lines of the log, which is looked through whatever
-  // the sorted block says: they come together.
+  // The first lines that a search reads, and the lines of the log, which is searched whatever the
+  // sorted block has: all of them come together.
   static void PrefetchHead(const Codec& codec, const NodeHeader* node);
   static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool) {
     PrefetchHead(codec, leaf);
@@ -240,7 +243,7 @@ class PaperLayout {
   static uint32_t LeafItemBytes(const LeafItem& item);
   static uint32_t InnerItemBytes(const InnerItem& item);
   static uint32_t FenceBytes(const Fences& fences);
-  // Exact if no key becomes a shortcut.
+  // LeafBytes and InnerBytes are exact if no key becomes a shortcut.
   static uint32_t LeafBytes(const Codec& codec, std::span<const LeafItem> items,
                             const Fences& fences);
   static uint32_t InnerBytes(const Codec& codec, std::span<const InnerItem> items,
@@ -258,18 +261,19 @@ class PaperLayout {
   }
   static uint32_t LeafBufferBytes(const Codec& codec, const NodeHeader* built, uint32_t used);
 
-  // Write shortcut_end, log_begin, level, sorted_count, shortcuts, fences and items, and in an
-  // inner node `left` (relaxed), and the deadline. `buffer` has room for LeafBytes or InnerBytes.
+  // BuildLeaf and BuildInner write shortcut_end, log_begin, level, sorted_count, shortcuts, fences
+  // and items, and the deadline, and in an inner node `left` (relaxed). `buffer` has room for
+  // LeafBytes or InnerBytes.
   static uint32_t BuildLeaf(const Codec& codec, std::span<const LeafItem> items,
                             const Fences& fences, NodeHeader* buffer);
-  // Faster ways to merge and to split than gathering and building: there are none.
+  // There are no faster ways to merge and to split than gathering and building.
   static uint32_t MergeLeaf(const Codec&, const NodeHeader*, uint32_t, const StoredKey&,
                             const StoredValue*, uint32_t, NodeHeader*) {
     return 0;
   }
   static ItemSpan GatherPlain(const Codec&, const NodeHeader*, uint32_t, Scratch&) { return {}; }
   static uint32_t BuildLeaf(const Codec&, const ItemSpan&, const Fences&, NodeHeader*) {
-    SKEP_CHECK(false);  // GatherPlain gives nothing to build of
+    SKEP_CHECK(false);  // GatherPlain returns no items to build of
     return 0;
   }
   static uint32_t InsertChild(const Codec&, const NodeHeader*, uint32_t, Link, const StoredKey&,
@@ -287,7 +291,7 @@ class PaperLayout {
                               const StoredKey& key, const StoredValue* value);
   static void SetLogVersion(NodeHeader* node, uint32_t item, uint64_t delta);
 
-  // P1 to P9.
+  // Checks P1 to P9.
   static const char* Check(const Codec& codec, const NodeHeader* node, uint32_t used);
 
  private:
@@ -300,16 +304,16 @@ template <class Visit>
 void PaperLayout::Leaf::ForEachVisible(Visit visit) const {
   for (uint32_t at = node_->log_begin; at < used_;) {
     const paper::LogItem item(node_, at);
-    if (item.delta() > delta_max_) return;  // and so are all that follow
+    if (item.delta() > delta_max_) return;  // nor are the items that follow
     visit(at, item);
     at = item.end();
   }
 }
 
-// Header and shortcut block are read from front to back.
+// A search reads header and shortcut block from front to back.
 inline void PaperLayout::PrefetchHead(const Codec& codec, const NodeHeader* node) {
   const std::byte* const bytes = node->bytes();
-  // With the line of the fences.
+  // The last line is that of the fences.
   for (uint32_t at = 0; at <= codec.geometry.body_begin(); at += 64) FetchLine(bytes + at);
 }
 
@@ -318,7 +322,7 @@ inline void PaperLayout::PrefetchLog(const NodeHeader* leaf, NodeWord word) {
   for (uint32_t at = leaf->log_begin; at < word.used(); at += 64) FetchLine(bytes + at);
 }
 
-// A walk calls these for each item.
+// Inline, since a walk calls these for each item.
 inline void PaperLayout::LeafCursor::StepForward() {
   for (TakeNext(); HasExpired(); TakeNext()) PassCurrent();
 }

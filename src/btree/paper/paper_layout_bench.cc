@@ -8,7 +8,7 @@
 //           Leaves lie on huge pages, as an arena's do.
 // Compare:  std::lower_bound over the same keys in a plain array (BM_LowerBound, the floor):
 //           8 steps, half of them mispredicted, about 30 ns.
-// Smoke:    CTest runs what has one leaf.
+// Smoke:    CTest runs the benchmarks of one leaf.
 
 #include <benchmark/benchmark.h>
 
@@ -31,7 +31,7 @@ constexpr uint32_t kItems = 200;
 constexpr uint32_t kLogItems = 6;
 constexpr size_t kProbes = 4096;
 
-// A key of 16 bytes; even numbers are in the leaf, odd ones come by the log.
+// A key of 16 bytes; even numbers are in the sorted block, odd ones in the log.
 std::string KeyOf(uint64_t number) {
   char key[17];
   std::snprintf(key, sizeof(key), "user%012llu", static_cast<unsigned long long>(number));
@@ -70,7 +70,7 @@ class Leaves {
     return reinterpret_cast<const NodeHeader*>(pages_.begin() + index * kNodeBytes);
   }
 
-  // Builds the leaf of this number and returns its bytes in use.
+  // Builds the leaf of this number; returns its bytes in use.
   uint32_t Place(int64_t index, Random& random) {
     const StoredValue value = {.bytes = "0123456789abcdef"};
     std::vector<std::string> keys;

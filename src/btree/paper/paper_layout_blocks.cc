@@ -1,4 +1,4 @@
-// What a node of PaperLayout names outside itself.
+// Lists the outside blocks of a node of PaperLayout.
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 namespace skep::btree {
 namespace {
 
-// The items that a later log item replaces, by their offsets, ascending.
+// The offsets of the items that a later log item replaces, ascending.
 std::vector<uint32_t> ReplacedItems(const NodeHeader* node, uint32_t used) {
   std::vector<uint32_t> replaced;
   for (uint32_t at = node->log_begin; at < used;) {

@@ -1,4 +1,4 @@
-// Building nodes: which keys become shortcuts, and writing the bytes.
+// Builds nodes: decides which keys become shortcuts, and writes the bytes.
 
 #include <algorithm>
 
@@ -26,10 +26,10 @@ uint32_t PutPayload(NodeHeader* node, uint32_t at, const PaperLayout::InnerItem&
 // Decides, item by item from the left, where segments begin. In this order: as many shortcuts as
 // possible, segments of similar size, none shorter than segment_bytes_min (unless the block is).
 //
-// A segment ends once it has its share of the bytes that were left when it began: as many segments
-// share them as keys of average size still fit the shortcut block. The share counts the key that
-// goes to the shortcut block, so that segments have the same number of equal items; the minimum
-// does not, as it is about what a search reads.
+// A segment ends once it has its share of the bytes that were left when it began. They are shared
+// by as many segments as keys of average size still fit the shortcut block. The share counts the
+// key that goes to the shortcut block, so that segments have the same number of equal items; the
+// minimum does not, as it is about the bytes that a search reads.
 class SegmentPlan {
  public:
   SegmentPlan(const Geometry& geometry, uint32_t items, uint32_t key_bytes, uint32_t bytes)
@@ -63,12 +63,12 @@ class SegmentPlan {
   }
 
   uint32_t bytes_min_;
-  uint32_t room_;         // in the shortcut block
-  uint32_t entry_bytes_;  // of a key of average size, in the shortcut block
-  uint32_t bytes_left_;   // of the items to come
+  uint32_t room_;         // bytes left in the shortcut block
+  uint32_t entry_bytes_;  // bytes of a key of average size in the shortcut block
+  uint32_t bytes_left_;   // bytes of the items to come
   uint32_t share_;
   uint32_t given_;   // bytes of the current segment's items
-  uint32_t stored_;  // without the key that is in the shortcut block
+  uint32_t stored_;  // the same without the key that is in the shortcut block
 };
 
 template <class Item>

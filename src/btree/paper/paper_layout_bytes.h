@@ -1,4 +1,4 @@
-// paper_layout_bytes.h: the items of a log in a node of PaperLayout, and its sizes.
+// paper_layout_bytes.h: the log items in a node of PaperLayout, and sizes of its parts.
 //
 //   header of a log item, one word: back pointer 16 (low) | order hint 8 | version delta 40 (high)
 #pragma once
@@ -15,7 +15,7 @@ inline constexpr uint32_t kShortcutBegin = sizeof(NodeHeader);
 inline constexpr uint32_t kOffsetBytes = 2;
 inline constexpr uint32_t kLogItemHeaderBytes = 8;
 
-// An item of the log. A view.
+// A view of an item of the log.
 class LogItem {
  public:
   LogItem(const NodeHeader* node, uint32_t at)

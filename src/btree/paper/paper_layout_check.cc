@@ -1,8 +1,8 @@
-// Whether bytes are a node.
+// Checks whether bytes are a node.
 //
-// Two passes. The first looks at lengths and offsets and establishes that reading the node by its
-// views stays inside it; it reads nothing that it has not found to be inside. The second compares
-// keys, with the views' own code.
+// There are two passes. The first checks lengths and offsets and establishes that reading the node
+// by its views stays inside it; it reads no bytes that it has not found to be inside. The second
+// compares keys, with the views' own code.
 
 #include <algorithm>
 #include <vector>
@@ -165,9 +165,9 @@ class PaperLayout::Checker {
   uint32_t used_;
   uint32_t sorted_begin_ = 0;
   FieldChecker fields_;
-  std::vector<uint32_t> segments_;   // offsets: of the segments but the first,
-  std::vector<uint32_t> items_;      // of the sorted items,
-  std::vector<uint32_t> log_items_;  // of the log items
+  std::vector<uint32_t> segments_;   // offsets of the segments but the first
+  std::vector<uint32_t> items_;      // offsets of the sorted items
+  std::vector<uint32_t> log_items_;  // offsets of the log items
 };
 
 const char* PaperLayout::Check(const Codec& codec, const NodeHeader* node, uint32_t used) {

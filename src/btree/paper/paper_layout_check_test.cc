@@ -1,5 +1,5 @@
 // Goal: Check() finds each invariant broken, and names it.
-// Method: one sound leaf, damaged by hand at one place a test.
+// Method: one sound leaf, damaged by hand at one place in each test.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@ namespace {
 using TestNode = LayoutTestNode<PaperLayout>;
 using testing::StartsWith;
 
-// A leaf of 60 items under fences, of 4 KB so that it has a few segments; its log replaces a sorted
-// item, then that item's replacement, and adds a key.
+// A leaf of 60 items between fences, of 4 KB so that it has a few segments; its log replaces a
+// sorted item, then that item's replacement, and adds a key.
 class PaperLayoutCheck : public testing::Test {
  protected:
   PaperLayoutCheck() {
@@ -43,7 +43,7 @@ class PaperLayoutCheck : public testing::Test {
     ASSERT_NE(broken, nullptr);
     EXPECT_THAT(broken, StartsWith(invariant));
   }
-  // The back pointer, the hint and the flags of the key of a log item.
+  // Set the back pointer, the order hint and the key flags of a log item.
   void SetPlace(int index, uint32_t back_pointer) {
     Set(log_item(index), static_cast<uint16_t>(back_pointer));
   }
@@ -123,7 +123,7 @@ TEST_F(PaperLayoutCheck, ShortcutsLeadToItems) {
   const auto segment = paper::Load<uint16_t>(node(), offset);
   Set<uint16_t>(offset, 0);
   ExpectBroken("P3");
-  // An item with its key still there is taken for a payload, or never met.
+  // An item that still has its key is taken for a payload, or never met.
   Set<uint16_t>(offset, static_cast<uint16_t>(segment + 1));
   EXPECT_NE(node_.Check(), nullptr);
 }
@@ -133,7 +133,7 @@ TEST_F(PaperLayoutCheck, NumberAndOrderOfItems) {
   ExpectBroken("P4");
   node()->sorted_count = 60;
   const uint32_t first = paper::SortedBegin(store_.geometry(), node());
-  Set<char>(first + 2 + 3, '9');  // k100 becomes k109, above k101
+  Set<char>(first + 2 + 3, '9');  // makes k109 of k100, which is above k101
   ExpectBroken("P4");
 }
 
@@ -162,7 +162,7 @@ TEST_F(PaperLayoutCheck, LogKeysInsideTheFences) {
 
 TEST_F(PaperLayoutCheck, VersionsRise) {
   PaperLayout::SetLogVersion(node(), log_item(2), delta_ - 1);
-  EXPECT_EQ(node_.Check(), nullptr);  // of one batch
+  EXPECT_EQ(node_.Check(), nullptr);  // equal deltas: items of one batch
   PaperLayout::SetLogVersion(node(), log_item(1), delta_ + 1);
   ExpectBroken("P6");
 }

@@ -1,4 +1,4 @@
-// The merged order of a leaf's sorted block and log.
+// Walks the merged order of a leaf's sorted block and log.
 
 #include <algorithm>
 #include <cstring>
@@ -16,8 +16,8 @@ PaperLayout::LeafCursor::LeafCursor(const Leaf& leaf)
   KeepNewest(order.data(), count);
 }
 
-// Each item goes to the position of its hint, and those from there on move up by one: afterwards
-// the offsets are in the order of keys, versions of one key from old to new.
+// Inserts each item at the position of its hint; the items from there on move up by one. Afterwards
+// the offsets are in the order of keys, and the versions of one key from old to new.
 uint32_t PaperLayout::LeafCursor::RebuildOrder(uint16_t* order) const {
   uint32_t count = 0;
   leaf_->ForEachVisible([&](uint32_t at, const LogItem& item) {
@@ -29,8 +29,8 @@ uint32_t PaperLayout::LeafCursor::RebuildOrder(uint16_t* order) const {
   return count;
 }
 
-// The versions of one key are neighbours in `order`, and each replaces the one before: the oldest
-// tells where the key belongs among the sorted items, the newest what it is now.
+// The versions of one key are neighbours in `order`, and each replaces the one before. The oldest
+// has the key's place among the sorted items, the newest its present state.
 void PaperLayout::LeafCursor::KeepNewest(const uint16_t* order, uint32_t count) {
   const NodeHeader* const node = leaf_->node_;
   LogEntry entry = {};

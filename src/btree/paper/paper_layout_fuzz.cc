@@ -1,4 +1,4 @@
-// Property: layout_fuzz.h, of PaperLayout.
+// The property is that of layout_fuzz.h, for PaperLayout.
 //
 // Input: byte 0 chooses geometry and read version; the rest is a node from byte 0 of its header up
 // to its last byte in use.

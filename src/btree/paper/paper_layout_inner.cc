@@ -1,4 +1,4 @@
-// Inner nodes, and the fences of all nodes.
+// Reads inner nodes, and the fences of all nodes.
 
 #include "btree/paper/paper_layout.h"
 

@@ -1,4 +1,4 @@
-// Searching a leaf, its log, and its deadline.
+// Searches a leaf; its log and its deadline.
 
 #include "base/prefetch.h"
 #include "btree/paper/paper_layout.h"
@@ -83,7 +83,7 @@ uint32_t PaperLayout::Leaf::CountLive() const {
 
 uint32_t PaperLayout::Leaf::CountPresent() const {
   if (now_ms_ != kNoTime) return CountLive();
-  // What each item changes about the presence of its key. A sorted item always has a value.
+  // Counts how each log item changes the presence of its key. A sorted item always has a value.
   uint32_t present = node_->sorted_count;
   ForEachVisible([&](uint32_t, const LogItem& item) {
     const uint32_t replaced = item.back_pointer();
@@ -111,7 +111,8 @@ std::atomic_ref<uint64_t> DeadlineWord(const Codec& codec, const NodeHeader* nod
 }  // namespace
 
 uint64_t PaperLayout::NodeDeadline(const Codec& codec, const NodeHeader* node) {
-  // Relaxed: who has seen an item, by an acquire load of the node's word, sees its deadline here.
+  // Relaxed: a thread that has seen an item, by an acquire load of the node's word, sees its
+  // deadline here.
   return DeadlineWord(codec, node).load(std::memory_order_relaxed);
 }
 
@@ -151,7 +152,7 @@ void PaperLayout::SetLogVersion(NodeHeader* node, uint32_t item, uint64_t delta)
   paper::Store(node, item, placement | delta << 24);
 }
 
-// For Check(), which has keys only as they are stored.
+// For Check(), which has keys only in their stored form.
 template PaperLayout::Found PaperLayout::Leaf::FindKey(const StoredKey& key) const;
 
 }  // namespace skep::btree

@@ -1,11 +1,13 @@
 // paper_layout_sorted.h: a position in the sorted block of a node of PaperLayout.
 //
-// The segments lie one after the other, so an item's offset alone orders it among all. The first
-// item of a segment that has a shortcut keeps its key there; its offset is that of its payload.
+// The segments lie one after the other, so the offsets of items have the order of their keys. The
+// first item of a segment that has a shortcut keeps its key there; its offset is that of its
+// payload.
 //
-// Going forward decodes one item a step. Going back needs offsets that lie before: the items of one
-// segment are decoded from its beginning and the last kBeforeMax before the position kept, which is
-// all of them but in odd nodes. So a position is small, however many tiny items a segment has.
+// A step forward decodes one item. A step back needs the offsets before: the items of one segment
+// are decoded from its beginning, and the last kBeforeMax offsets before the position are kept,
+// which are all of them but in odd nodes. So a position is small, however many tiny items a segment
+// has.
 #pragma once
 
 #include <array>
@@ -20,37 +22,38 @@ namespace skep::btree::paper {
 // Thread safety: a value. The codec and the node must outlive it.
 class SortedPosition {
  public:
-  // At the first item.
+  // Begins at the first item.
   SortedPosition(const Codec& codec, const NodeHeader* node);
 
-  // Past the last item: the offset is log_begin.
+  // Whether the position is past the last item: then the offset is log_begin.
   bool at_end() const { return item_ == node_->log_begin; }
   uint32_t offset() const { return item_; }
 
-  // Where a search ends, and whether that item has the key. Key: std::string_view or StoredKey.
+  // Go to the place of the key; return whether the item there has it. Key: std::string_view or
+  // StoredKey.
   template <class Key>
   bool SeekAtLeast(const Key& key);  // the first item with a key >= `key`, or the end
   template <class Key>
   bool SeekAtMost(const Key& key);  // the last item with a key <= `key`; false: none, at the first
   void SeekFirst();
   void SeekEnd();
-  // Asks for the lines of the segment a search for the key will end in.
+  // Fetches the lines of the segment in which a search for the key will end.
   void PrefetchSegmentOf(std::string_view key);
 
-  // Not at the end.
+  // Requires that the position is not at the end.
   void Next();
   StoredKey key() const { return KeyAt(node_, key_in_shortcut() ? segment_.shortcut : item_); }
   uint32_t payload() const { return key_in_shortcut() ? item_ : AfterField(node_, item_); }
 
-  // The offset of the item before, 0 if there is none.
+  // The offset of the item before; 0 if there is none.
   uint32_t PreviousOffset();
-  void Previous();  // to that item
+  void Previous();  // to the item before
 
  private:
   static constexpr uint32_t kBeforeMax = 64;
 
   struct Segment {
-    uint32_t shortcut;  // the entry of its first key; 0: the first segment, which has none
+    uint32_t shortcut;  // the entry of its first key; 0: the first segment, which has no entry
     uint32_t begin;
     uint32_t end;
   };
@@ -79,15 +82,15 @@ class SortedPosition {
   Segment SegmentOf(uint32_t entry) const {
     return {entry, SegmentBegin(entry), SegmentBegin(AfterEntry(node_, entry))};
   }
-  // The one that ends where the current one begins, which is not the first.
+  // The segment that ends where the current one begins, which is not the first.
   Segment PreviousSegment() const;
-  // Where a segment ends, the next one begins: makes it the current one, if there is one.
+  // At the end of a segment, makes the next one the current one, if there is one.
   void LeaveFinishedSegment() {
     if (item_ == segment_.end && !at_end()) segment_ = SegmentOf(NextEntry());
   }
   void KeepOffsetsBefore();
 
-  // Goes to the segment where the last key <= `key` is. Whether its first key is `key`.
+  // Goes to the segment of the last key <= `key`. Returns whether the segment's first key is `key`.
   template <class Key>
   bool EnterSegmentOf(const Key& key);
 
@@ -103,7 +106,7 @@ class SortedPosition {
   std::array<uint16_t, kBeforeMax> before_;
 };
 
-// Offset after the fences: where the sorted block begins.
+// The offset after the fences, where the sorted block begins.
 inline uint32_t SortedBegin(const Geometry& geometry, const NodeHeader* node) {
   const uint32_t upper = AfterField(node, geometry.fences_begin());
   return Load<uint16_t>(node, upper) == kNoFence ? upper + kLengthBytes : AfterField(node, upper);

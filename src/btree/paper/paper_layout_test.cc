@@ -1,4 +1,4 @@
-// Building nodes: sizes, shortcuts and segments. The log: order hints.
+// Tests the sizes, shortcuts and segments of built nodes, and the order hints of the log.
 
 #include "btree/paper/paper_layout.h"
 
@@ -17,7 +17,7 @@ namespace {
 using TestNode = LayoutTestNode<PaperLayout>;
 using testing::ElementsAre;
 
-// The shortcut block and the segments of a node, as their bytes are.
+// The shortcut block and the segments of a node, read from its bytes.
 struct Segments {
   std::vector<std::string> shortcuts;
   std::vector<uint32_t> bytes;  // of each segment
@@ -40,7 +40,7 @@ Segments SegmentsOf(const Codec& codec, const NodeHeader* node) {
   return segments;
 }
 
-// Items of consecutive numbers as keys.
+// Makes items with consecutive numbers as keys.
 std::vector<PaperLayout::LeafItem> NumberedItems(TestStore& store, uint32_t count, size_t key_bytes,
                                                  size_t value_bytes) {
   std::vector<PaperLayout::LeafItem> items;
@@ -88,9 +88,8 @@ TEST(PaperLayout, SmallKeysHaveTwentyFourSegments) {
   EXPECT_LE(512 + longest + store.geometry().log_bytes_max, 1536);
 }
 
-// Goal: that is also what a search reads: header and shortcuts, the fences, one segment and the
-// log.
-// Method: for each key a copy of the node in which nothing but these bytes is what it was.
+// Goal: a search reads only header and shortcuts, the fences, one segment and the log: 1.5 KB.
+// Method: for each key a copy of the node in which only these lines have their bytes.
 TEST(PaperLayout, ASearchReadsAtMostOneAndAHalfKilobytes) {
   TestStore store({});
   TestNode node(store.codec());
@@ -222,8 +221,8 @@ TEST(PaperLayout, OrderHintsOfThePapersExample) {
   EXPECT_EQ(node.Check(), nullptr);
 }
 
-// Goal: the order of any log can be rebuilt of its hints, and a hint is the rank at insertion.
-// Method: up to kLogItemsMax random keys, many twice, against a sorted multiset.
+// Goal: the order of any log can be rebuilt from its hints, and a hint is the rank at insertion.
+// Method: up to kLogItemsMax random keys, many of them twice, against a sorted multiset.
 TEST(PaperLayout, OrderHintsRebuildTheOrderOfAnyLog) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -1,11 +1,12 @@
-// layout_fuzz.h: what a node of unknown bytes must keep to, in any layout.
+// layout_fuzz.h: the property that a node of unknown bytes must have in any layout.
 //
-// Whatever the bytes, Check() reads nothing outside them; if it finds nothing wrong, then the views
-// read nothing outside them either and tell one story: what the cursor walks forward it walks
-// backward, Find finds it, CountPresent counts it, and a copy of an inner node checks too.
+// Whatever the bytes are, Check() reads nothing outside them. If it finds nothing wrong, the views
+// read nothing outside them either, and agree: the items that the cursor walks forward it walks
+// backward, Find finds them, CountPresent counts them, and a copy of an inner node passes Check,
+// too.
 //
-// Outside keys are compared by their heads: there is no arena. Of nodes that have some, only what
-// does not follow from the order of keys is asked.
+// There is no arena, so outside keys are compared by their heads. Of nodes that have such keys,
+// only what does not depend on the order of keys is checked.
 #pragma once
 
 #include <cstddef>
@@ -26,19 +27,20 @@ namespace skep::btree {
 template <class Layout>
 class LayoutFuzz {
  public:
-  // `has_outside_keys` says so of a node that has passed Check(); `used` is as NodeWord::used().
+  // `has_outside_keys` is asked about a node that has passed Check(); `used` is as
+  // NodeWord::used().
   LayoutFuzz(const Geometry& geometry,
              bool (*has_outside_keys)(const Codec&, const NodeHeader*, uint32_t))
       : codec_{.geometry = geometry}, has_outside_keys_(has_outside_keys) {}
 
-  // Of a node of `bytes` bytes, those before it included; leaves are read as of `above` versions
-  // above the node's own, too.
+  // Checks a node of `bytes` bytes, with those before it; leaves are read also as of `above`
+  // versions above the node's own.
   void CheckNode(const uint8_t* data, uint32_t bytes, uint32_t used, uint64_t above) {
-    // Of its own and exactly as long as the node, so that AddressSanitizer sees its end.
+    // A buffer exactly as long as the node, so that AddressSanitizer sees its end.
     const std::unique_ptr<void, decltype(&std::free)> buffer(std::malloc(bytes), &std::free);
     std::memcpy(buffer.get(), data, bytes);
     NodeHeader* const node = NodeIn(static_cast<std::byte*>(buffer.get()), Layout::kFrontBytes);
-    // Before the check: what it says of the log is about what a reader above this version sees.
+    // Set before the check, since what that says of the log depends on the reader's version.
     if (bytes >= Layout::kFrontBytes + sizeof(NodeHeader)) node->version.store(1);
     if (Layout::Check(codec_, node, used) != nullptr) return;
     std::vector<OutsideBlock> blocks;
@@ -68,7 +70,7 @@ class LayoutFuzz {
     return {.key = cursor.key(), .value = cursor.value(), .version = cursor.version()};
   }
 
-  // Reads every byte, so that AddressSanitizer sees one that is outside.
+  // Reads every byte, so that AddressSanitizer reports one that is outside.
   static void Touch(std::string_view bytes) {
     volatile unsigned sum = 0;
     for (const char byte : bytes) sum = sum + static_cast<unsigned char>(byte);
@@ -94,7 +96,7 @@ class LayoutFuzz {
     SKEP_CHECK(!cursor.valid());
   }
 
-  // What is copied is what a walk sees.
+  // Checks that CopyPlain copies the items that a walk sees.
   static void CheckCopies(const Leaf& leaf, const std::vector<SeenItem>& items) {
     Cursor cursor(leaf);
     cursor.SeekFirst();
@@ -123,7 +125,7 @@ class LayoutFuzz {
     SKEP_CHECK(!cursor.valid());
   }
 
-  // All that follows from the order of keys.
+  // Checks everything that follows from the order of keys.
   static void CheckSearches(const Leaf& leaf, const std::vector<SeenItem>& items) {
     Cursor cursor(leaf);
     for (size_t i = 0; i < items.size(); ++i) {
@@ -140,7 +142,7 @@ class LayoutFuzz {
     }
   }
 
-  // A seek from any bytes ends between what is below and what is not.
+  // Checks that a seek from any bytes ends between the keys below and those that are not.
   static void CheckSeek(const Leaf& leaf, std::string_view key) {
     Cursor cursor(leaf);
     cursor.SeekAtLeast(key);
@@ -156,7 +158,7 @@ class LayoutFuzz {
     SKEP_CHECK(!cursor.valid() || cursor.key().bytes >= key);
   }
 
-  // Where a part of the keys is not known.
+  // For nodes in which parts of some keys are not known.
   static void OnlyRead(const Leaf& leaf, const std::vector<SeenItem>& items) {
     Cursor cursor(leaf);
     for (cursor.SeekLast(); cursor.valid(); cursor.Prev()) Touch(cursor.key().bytes);

@@ -21,14 +21,14 @@
 
 namespace skep::btree {
 
-// A value as its user knows it.
+// A value as the user of a store has it.
 struct PlainValue {
   std::string bytes;
   uint64_t deadline_ms = 0;  // 0: none
   friend bool operator==(const PlainValue&, const PlainValue&) = default;
 };
 
-// An arena and the codec over it; makes stored keys and values, which live as long as it.
+// An arena and a codec over it. Makes stored keys and values, which live as long as the store.
 class TestStore {
  public:
   explicit TestStore(const Geometry& geometry)
@@ -93,12 +93,12 @@ class TestStore {
 };
 
 // A node in a heap block of exactly the bytes it uses, its front included, so that AddressSanitizer
-// sees whoever reads beyond them.
+// reports reads beyond them.
 template <class Layout>
 class LayoutTestNode {
  public:
   explicit LayoutTestNode(const Codec& codec, Version version = 0) : codec_(codec) {
-    // Zeros, as building may leave parts alone.
+    // Zeroed, as building may not write all parts.
     bytes_.reset(static_cast<std::byte*>(std::calloc(Layout::kFrontBytes + BytesMax(), 1)));
     new (node()) NodeHeader{};
     node()->version.store(version);
@@ -111,13 +111,15 @@ class LayoutTestNode {
     Resize(Layout::BuildInner(codec_, 1, leftmost, items, fences, node()));
   }
 
-  // More than a tree lets a log have: as many bytes as the node has left, or the layout can name.
+  // Allows more than a tree gives a log: all bytes that the node has left, or that the layout can
+  // name.
   bool HasRoomFor(const StoredKey& key, const StoredValue* value) const {
     const uint32_t end = bytes_used() + Layout::LogItemBytes(key, value);
     return end <= BytesMax() && end - node()->log_begin <= Layout::kLogBytesMax &&
            leaf().log_items() < Layout::kLogItemsMax;
   }
-  // As a writer would. `whole` is `key` as its user knows it; null `value`: a delete marker.
+  // Appends as a writer does. `whole` is `key` as the user has it; a null `value` is a delete
+  // marker.
   void Append(std::string_view whole, const StoredKey& key, const StoredValue* value,
               uint64_t delta) {
     const auto at = leaf().Find(whole);
@@ -153,7 +155,7 @@ class LayoutTestNode {
     return Layout::LeafBytesMax(codec_.geometry) + codec_.geometry.log_bytes_max;
   }
   void Resize(uint32_t bytes) {
-    SKEP_CHECK(bytes <= BytesMax());  // else the test asks for too much
+    SKEP_CHECK(bytes <= BytesMax());  // else the test is wrong: it needs too much
     bytes_.reset(
         static_cast<std::byte*>(std::realloc(bytes_.release(), Layout::kFrontBytes + bytes)));
     used_ = bytes;

@@ -1,8 +1,8 @@
-// tree_test_changes.h: every way a tree changes, as a table.
+// tree_test_changes.h: a table of every way in which a tree changes.
 //
-// A change is a sequence of batches, of which the first ones only lead up to the one that is meant:
-// the first that has the effect in the change's name. Which one that is, is tried on another tree:
-// one thread's batches have the same effects every time.
+// A change is a sequence of batches. The one that is meant is the first that has the effect in the
+// change's name; those before only lead up to it. Which one that is, is tried on another tree: one
+// thread's batches have the same effects every time.
 #pragma once
 
 #include <cstdio>
@@ -16,7 +16,7 @@
 
 namespace skep::btree {
 
-// Long enough that separators are long too, since all begin alike, and an inner node has few.
+// Keys so long that an inner node has few: they begin alike, so separators are long, too.
 inline std::string TestKey(uint32_t number) {
   char text[16];
   std::snprintf(text, sizeof text, "%04u", number);
@@ -32,9 +32,9 @@ inline std::string TestValue(std::string_view name) {
   return std::string(name) + std::string(60 - name.size(), '.');
 }
 
-// What one batch did to the shape of a tree.
+// The effect of one batch on the shape of a tree.
 struct Effect {
-  int leaves = 0;  // more than before
+  int leaves = 0;  // difference, as the next two: after less before
   int inner_nodes = 0;
   int height = 0;
   std::array<uint64_t, kSyncPoints> reached = {};
@@ -43,7 +43,7 @@ struct Effect {
 
 struct TreeChange {
   const char* name;
-  uint32_t keys;  // in the tree before: TestKey(0), TestKey(2), ...
+  uint32_t keys;  // keys in the tree before: TestKey(0), TestKey(2), ...
   Batch::Kind kind;
   void (*fill)(Batch& batch, uint32_t step);
   bool (*happened)(const Effect& effect);
@@ -96,7 +96,7 @@ inline void DeleteSomeOfMiddle(Batch& batch, uint32_t) {
   batch.DeleteRange(Range::From(Kept(batch, TestKey(101))), 70);
 }
 inline void DeleteEverything(Batch& batch, uint32_t) { batch.DeleteAll(); }
-// One key each of five leaves, one of them new and one deleted.
+// Writes one key in each of five leaves, one of them new and one deleted.
 inline void WriteFarApart(Batch& batch, uint32_t step) {
   const std::string value = TestValue("atomic" + std::to_string(step));
   for (const uint32_t key : {10u, 90u, kMiddle, 300u}) {
@@ -174,11 +174,11 @@ inline constexpr TreeChange kAll[] = {
 
 inline void PrintTo(const TreeChange& change, std::ostream* os) { *os << change.name; }
 
-// A tree that stands just before a change. Owner: the test's thread; others may execute batches.
+// A tree just before a change. Owner: the test's thread; other threads may execute batches.
 class Scene {
  public:
   explicit Scene(const TreeChange& change) : change_(change), stage_(tree_.core()) {
-    // All at once: their leaves are made once.
+    // All at once, so that their leaves are made once.
     Batch batch(Batch::Kind::kAtomic);
     for (uint32_t i = 0; i < change.keys; ++i) {
       batch.Put(changes::Kept(batch, TestKey(2 * i)),
@@ -219,13 +219,13 @@ class Scene {
     }
     return effect;
   }
-  // Executes and notes.
+  // Executes a batch and notes it in the history.
   void Run(Batch& batch) {
     const Version released = tree_.engine().gate().released();
     history_.Note(batch, tree_.Execute(batch), released);
   }
 
-  // Frees what can be freed and takes the memory again.
+  // Frees all that can be freed, and allocates the memory again.
   void ReuseMemory() {
     tree_.MaintainAll();
     for (uint32_t i = 0; i < 3; ++i) {
@@ -238,7 +238,8 @@ class Scene {
     tree_.MaintainAll();
   }
 
-  // All that was noted fits together and is what the tree holds; nothing is left over.
+  // Checks that everything that was noted fits together and is in the tree, and that nothing is
+  // left over.
   void End() {
     const State state = history_.Replay();
     if (testing::Test::HasFailure()) return;

@@ -1,10 +1,10 @@
-// tree_test_history.h: what threads did to a tree, in the order of versions.
+// tree_test_history.h: the operations of threads on a tree, in the order of versions.
 //
-// Every write says its version and every read one at which what it saw was so. So all that was
-// executed, by whatever threads, can be replayed in one sequence, and each answer compared with the
-// state at its version: serializability, by versions. If what was released before an operation is
-// told too, no operation may act on less than that: linearizability, as far as replies that wait
-// for the gate can tell. Engines with versions only.
+// Every write tells its version, and every read a version at which its result was true. So all
+// operations, of whatever threads, can be replayed in one sequence, and each result compared with
+// the state at its version: serializability, by versions. If the version released before an
+// operation is noted too, no operation may act on an older one: linearizability, as far as replies
+// that wait for the gate can tell. For engines with versions only.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,9 @@ class History {
  public:
   explicit History(State start = {}) : start_(std::move(start)) {}
 
-  // Notes what `batch` did and saw. Of a batch that writes, its writes and the values that they
-  // returned; of another one its reads, if all are at one version: a single one, an atomic batch,
-  // or a batch at a snapshot. `released`: the gate's version before it began.
+  // Notes the results of `batch`: of a batch that writes, its writes and the values that they
+  // returned; of another one its reads, if all are at one version: a single read, an atomic batch,
+  // or a batch at a snapshot. `released` is the gate's version before the batch began.
   void Note(const Batch& batch, Version ticket, Version released = 0) {
     const bool writes =
         std::ranges::any_of(batch.requests(), [](const Request& r) { return IsWrite(r.op); });
@@ -36,12 +36,12 @@ class History {
       }
     }
   }
-  // What another thread has noted of the same tree.
+  // Adds the events that another thread has noted of the same tree.
   void Join(const History& other) {
     events_.insert(events_.end(), other.events_.begin(), other.events_.end());
   }
 
-  // The state after all of it. A failure names the first event that does not fit.
+  // Returns the state after all events. A failure names the first event that does not fit.
   State Replay() {
     std::ranges::stable_sort(events_, [](const Event& a, const Event& b) {
       return a.version != b.version ? a.version < b.version : a.IsWrite() && !b.IsWrite();
@@ -69,8 +69,8 @@ class History {
     bool reverse = false;
     bool more = false;
     uint64_t limit = 0;
-    uint64_t count = 0;                                           // of keys erased or counted
-    std::optional<std::optional<std::string>> previous = {};      // kPut, kErase: what was there
+    uint64_t count = 0;                                           // keys erased or counted
+    std::optional<std::optional<std::string>> previous = {};      // kPut, kErase: the value before
     std::optional<std::string> saw = {};                          // kSaw
     std::vector<std::pair<std::string, std::string>> items = {};  // kScanned
 
@@ -79,7 +79,7 @@ class History {
   using Kind = Event::Kind;
 
   void NoteWrite(const Request& r, const Outcome& outcome, Version released) {
-    if (outcome.version == 0) return;  // changed nothing
+    if (outcome.version == 0) return;  // the write changed nothing
     EXPECT_GT(outcome.version, released) << "a write acted on the past";
     Event event = {.kind = Kind::kPut, .version = outcome.version, .key = std::string(r.key)};
     switch (r.op) {
@@ -121,7 +121,8 @@ class History {
         if (!outcome.present) return;
         event.version = outcome.version;
       }
-      // Nobody wrote the key after the version that the read tells, up to its beginning.
+      // No write of the key lies between the version that the read tells and the beginning of the
+      // read.
       if (!one_state) event.version = std::max(event.version, released);
       if (outcome.present) event.saw = std::string(outcome.value);
     } else {

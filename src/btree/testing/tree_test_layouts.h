@@ -1,10 +1,10 @@
-// tree_test_layouts.h: tests of the tree on each layout of its nodes.
+// tree_test_layouts.h: runs tests of the tree on each layout of its nodes.
 //
 //   class Expiry : public OnEachLayout {};
 //   TEST_P(Expiry, IsSoAndSo) { TestTree tree; ... }  // a tree of the layout
 //   INSTANTIATE_TEST_SUITE_P(Layouts, Expiry, EachLayout(), LayoutName);
 //
-// OnEachLayoutWith<Case> is for suites that have cases of their own.
+// OnEachLayoutWith<Case> is for suites with a parameter of their own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@
 
 namespace skep::btree {
 
-// While one lives, trees for tests have its layout. Owner: a fixture, of which there is one at a
-// time.
+// While an object lives, trees for tests have its layout. Owner: a fixture, of which one exists at
+// a time.
 class LayoutOfTest {
  public:
   explicit LayoutOfTest(NodeLayout layout) { current_ = layout; }
@@ -33,7 +33,7 @@ class LayoutOfTest {
   static inline NodeLayout current_ = BtreeOptions{}.layout;
 };
 
-// visit<Layout>() with the class of that layout.
+// Calls visit<Layout>() with the class of the current layout.
 template <class Visit>
 auto VisitLayoutOfTest(Visit visit) {
   return LayoutOfTest::current() == NodeLayout::kHeads ? visit.template operator()<HeadLayout>()

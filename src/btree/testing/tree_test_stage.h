@@ -1,4 +1,4 @@
-// tree_test_stage.h: fixed interleavings. Threads that stop at sync points (core.h).
+// tree_test_stage.h: fixed interleavings, by threads that stop at sync points (sync_point.h).
 //
 //   Stage stage(tree.core());                  // before the tree's first operation
 //   Actor reader(SyncPoint::kReaderInLeaf, 2, [&] { ... });
@@ -28,18 +28,18 @@ class Actor {
           body();
           Change(&Actor::finished_);
         }) {}
-  // Runs to its end without a stop.
+  // A thread that runs to its end without a stop.
   explicit Actor(std::function<void()> body)
       : Actor(SyncPoint::kReaderAtRoot, 0, std::move(body)) {}
   ~Actor() { Finish(); }
 
-  // Waits until it stops or ends. False: it ended without coming to the point.
+  // Waits until the thread stops or ends. False: it ended without coming to the point.
   bool WaitUntilStopped() {
     const MutexLock lock(mutex_);
     while (!stopped_ && !finished_) changed_.Wait(mutex_);
     return stopped_;
   }
-  // Gives it some chance to come to its end, or to where it has to wait for others.
+  // Gives the thread some chance to come to its end, or to where it has to wait for others.
   void LetRun() {
     for (int i = 0; i < 200 && !finished(); ++i) std::this_thread::yield();
   }
@@ -71,16 +71,16 @@ class Actor {
   static inline thread_local Actor* current = nullptr;
 
   const SyncPoint point_;
-  uint32_t nth_;  // of its own thread
+  uint32_t nth_;  // visits of point_ by this thread until it stops; 0: it does not stop
   Mutex mutex_;
   ConditionVariable changed_;
   bool stopped_ = false;
   bool finished_ = false;
   bool may_go_on_ = false;
-  std::thread thread_;  // last: it uses all the others
+  std::thread thread_;  // last, as it uses all the others
 };
 
-// Calls the actors, and counts what everybody reaches.
+// Calls the actors, and counts the points that any thread reaches.
 class Stage {
  public:
   explicit Stage(Core& core) {

@@ -1,4 +1,4 @@
-// tree_test_tree.h: a tree for tests, and what a test asks of it.
+// tree_test_tree.h: a tree for tests, and checks of its content.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,19 +18,19 @@
 
 namespace skep::btree {
 
-// What a tree must hold.
+// The content that a tree must have.
 using State = std::map<std::string, std::string, std::less<>>;
 
 // Small nodes, so that a few hundred keys make three levels; a log of two or three items.
 inline constexpr BtreeOptions kSmallNodes{.node_bytes = 2048, .log_bytes = 320};
 
-// How long tests take their time: SKEP_TREE_TEST_ROUNDS, 1 unless it is set.
+// A factor for the length of tests: SKEP_TREE_TEST_ROUNDS, 1 unless it is set.
 inline int RoundsOfTests() {
   const char* const text = std::getenv("SKEP_TREE_TEST_ROUNDS");
   return text == nullptr ? 1 : std::max(1, std::atoi(text));
 }
 
-// Of the layout of the test. Thread safety: as Engine; the model is its owner's.
+// A tree of the layout of the test. Thread safety: as Engine; the model is its owner's.
 class TestTree {
  public:
   static constexpr uint64_t kNowMs = 1'000'000;
@@ -43,8 +43,8 @@ class TestTree {
   BtreeEngine& engine() { return tree_; }
   Core& core() { return tree_.core(); }
   MemoryBudget& budget() { return budget_; }
-  // As BtreeEngine::Tree(), but for huge_bytes, which the system takes its time to tell. Nothing
-  // else frees nodes meanwhile.
+  // Like BtreeEngine::Tree(), but for huge_bytes, which the system is slow to tell. Nothing else
+  // frees nodes meanwhile.
   TreeStatistics Statistics() {
     TreeStatistics tree = SurveyNodes(core(), {});
     AddCounters(core(), &tree);
@@ -56,7 +56,7 @@ class TestTree {
     batch.set_now_ms(kNowMs);
     return engine_->Execute(batch);
   }
-  // The outcome's bytes are gone; its verdict and numbers stay.
+  // Executes one request. The outcome's bytes are gone; its verdict and numbers stay.
   Outcome Do(const Request& request) {
     Batch batch;
     batch.Add(request);
@@ -81,7 +81,7 @@ class TestTree {
     return std::string(batch.outcome(0).value);
   }
 
-  // What a scan sees, at a snapshot or of all that is released.
+  // The result of a scan, at a snapshot or of the released state.
   State Contents(SnapshotRef at = {}, bool reverse = false) {
     Batch batch;
     batch.set_snapshot(at);
@@ -101,7 +101,7 @@ class TestTree {
     }
   }
 
-  // Every way of asking says that the tree holds `expected`. Nothing else runs.
+  // Checks that every way of reading finds `expected`. Nothing else runs.
   void ExpectHolds(const State& expected) {
     ASSERT_STREQ(engine_->Verify(), nullptr);
     ASSERT_EQ(Contents(), expected);
@@ -113,8 +113,8 @@ class TestTree {
     ASSERT_EQ(count.outcome(0).integer, static_cast<int64_t>(expected.size()));
   }
 
-  // No snapshot is open and nothing else runs: then nothing is on its way out for ever, and the
-  // arena holds the tree's nodes and what they name, no more (T9).
+  // Requires that no snapshot is open and nothing else runs. Then everything on its way out is
+  // freed in the end, and the arena holds the tree's nodes and the blocks they name, no more (T9).
   void ExpectNothingLeaked() {
     MaintainAll();
     const TreeStatistics tree = Statistics();
@@ -129,7 +129,7 @@ class TestTree {
     EXPECT_STREQ(engine_->Verify(), nullptr);
   }
 
-  // The bytes of a tree without a key.
+  // The bytes of a tree without keys.
   static uint64_t EmptyBytes(const BtreeOptions& options) {
     TestTree tree(options);
     return tree.allocated_bytes();

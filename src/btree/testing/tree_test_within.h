@@ -1,4 +1,4 @@
-// tree_test_within.h: one thread plays two: in the middle of a batch it executes others.
+// tree_test_within.h: lets one thread play two: in the middle of a batch it executes others.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace skep::btree {
 
-// Executes `batch`, and `inside` when it first comes to `point`. What `inside` executes must not
-// need a lock that the batch holds there.
+// Executes `batch`, and `inside` when the batch first comes to `point`. The batches in `inside`
+// must not need a lock that `batch` holds there.
 inline void RunWithin(TestTree& tree, Batch& batch, SyncPoint point, std::function<void()> inside) {
   struct Stop {
     SyncPoint point;
