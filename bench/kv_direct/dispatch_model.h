@@ -17,8 +17,8 @@
 // kPaper reproduces the paper's printed numbers. Its tables come from formulas with two errors:
 //   - h is not limited to 1, though l < k where k = 1 (a cache larger than what it caches);
 //   - the gain is that of the DRAM, r / l, where l = 1 as well, though PCIe is the limit there.
-// And the text says 10^9 keys, but the tables are those of 10^10. kExact has neither error: h <= 1,
-// and the gain is that of the slower memory.
+// The text says 10^9 keys, but the tables are those of 10^10.
+// kExact has neither error: h <= 1, and the gain is that of the slower memory.
 //
 // Neither mode models the traffic of fills and write-backs.
 #pragma once
