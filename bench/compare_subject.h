@@ -31,7 +31,7 @@ struct SubjectKind {
   static std::expected<SubjectKind, std::string> OfPeer(const std::string& name);
   static std::expected<SubjectKind, std::string> OfEngine(const std::string& spec);
 
-  // Returns what it lacks for that; null if it can run it.
+  // Returns what the subject lacks for this workload and setting; null if nothing.
   const char* Lacks(const Workload& workload, const CompareSetting& setting) const;
 };
 

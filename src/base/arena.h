@@ -17,13 +17,14 @@
 //
 // Memory limit: the arena charges its budget for every span it holds. An allocation that needs a
 // span the budget has no room for fails, unless it may exceed (deletes do, so that they always
-// work; a reserve of spans is kept for them where the system itself has no memory left). What is
-// free in the cache of another thread does not count as room: at the limit an allocation may fail
-// although a few slots of its size are idle there. With a prefaulter up to 10 MiB of what is held
-// are spans that will be needed next.
+// work; a reserve of spans is kept for them where the system itself has no memory left). Free slots
+// in the cache of another thread do not count as room: at the limit an allocation may fail although
+// a few slots of its size are idle there. With a prefaulter up to 10 MiB of the memory held are
+// spans that will be needed next.
 //
-// Errors of its user (a double free, a wrong size) stop the process: a slot when its cache returns
-// it, a run at once. AddressSanitizer, where it is built in, sees free memory as poisoned.
+// Errors of the arena's user (a double free, a wrong size) stop the process: for a slot when its
+// cache returns it, for a run at once. AddressSanitizer, if it is built in, sees free memory as
+// poisoned.
 #pragma once
 
 #include <array>

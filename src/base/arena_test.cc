@@ -96,8 +96,8 @@ size_t RandomSize(Random& random) {
   return 1 + random.Below(random.Chance(1, 4) ? Arena::kSlotBytesMax : 1024);
 }
 
-// Goal: RoundUp is what its contract says: at least what is asked, of the promised alignment,
-// idempotent, monotone; and what it adds buys no slot less: waste is below the next slot's share.
+// Goal: RoundUp keeps its contract: at least the requested size, of the promised alignment,
+// idempotent, monotone; and it costs no slot: the waste is below the next slot's share.
 TEST(Arena, RoundUp) {
   size_t last = 0;
   for (size_t bytes = 1; bytes <= 3 * Arena::kSpanBytes; ++bytes) {
@@ -124,7 +124,7 @@ TEST(Arena, RoundUp) {
   EXPECT_EQ(Arena::RoundUp(Arena::kBytesMax), Arena::kBytesMax);
 }
 
-// Goal: an arena that nobody used holds nothing, and what it held at the end it gives back.
+// Goal: an arena that was never used holds nothing, and gives back at its end what it held.
 TEST(Arena, HoldsNothingAtFirstAndAtLast) {
   MemoryBudget budget;
   {
@@ -247,7 +247,7 @@ TEST(Arena, AddressesBeginLow) {
   EXPECT_LT(first.offset(), 2 * Arena::kSpanBytes);
 }
 
-// Goal: the limit is obeyed to the span, kExceed goes beyond it, what is freed can be had again.
+// Goal: the limit is obeyed to the span, kExceed goes beyond it, and freed spans can be had again.
 TEST(Arena, ObeysTheLimit) {
   constexpr uint64_t kSpans = 10;
   TestArena test(kSpans * Arena::kSpanBytes + Arena::kSpanBytes - 1);
@@ -430,7 +430,7 @@ TEST(Arena, KeepsTheNextBlocksAhead) {
   EXPECT_EQ(test.budget.used(), 0u);
 }
 
-// Goal: what comes free for a moment does not send back what is kept ahead, to be asked for again.
+// Goal: spans that are free for a moment do not send back those kept ahead, to be asked for again.
 TEST(Arena, WhatIsKeptAheadStays) {
   TestArena test(0, uint64_t{1} << 30, true);
   for (uint64_t bytes = 46 * kMiB; bytes < 240 * kMiB; bytes += kMiB) {

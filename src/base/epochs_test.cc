@@ -31,7 +31,7 @@ TEST(Epochs, FreesWhenReadersHaveEnded) {
   EXPECT_EQ(freed, 2);
 }
 
-// Goal: readers that come and go without a pause do not keep what is retired.
+// Goal: readers that come and go without a pause do not keep retired objects.
 TEST(Epochs, OverlappingReadersKeepNothing) {
   Epochs epochs;
   int freed = 0;

@@ -12,8 +12,8 @@
 // were not looked at. A key that was deleted and stored again does not come twice either: to come
 // again it would have to be above the cursor, and it is below.
 //
-// One partition is locked at a time, for kChainsALock chains, and a key's bytes are copied there: a
-// microsecond or two if pairs are not.
+// One partition is locked at a time, for kChainsALock chains, whose keys and wanted values are
+// copied: a microsecond or two if only keys are wanted.
 #pragma once
 
 #include <algorithm>

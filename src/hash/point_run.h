@@ -36,8 +36,7 @@ class PointRun {
  public:
   struct Window;
 
-  // The station, the groups and the window must not be in use; they are free again after each
-  // Flush().
+  // The station, the groups and the window must not be in other use during a Flush().
   PointRun(Core& core, const EngineTraits& traits, Batch& batch, BatchWriter& out,
            ReservationStation& station, Groups& groups, Window& window)
       : core_(core),

@@ -177,7 +177,7 @@ void Ranges<K>::Scan(uint32_t slot) {
   };
   if (reverse) {
     LockBack(*interval, uint64_t{wanted} + 1);
-    // An atomic batch may hold leaves on both sides of the interval.
+    // Other operations of the batch may hold leaves on both sides of the interval.
     Leaf<K>* leaf = &locks_.HeldOf(interval->last);
     for (;;) {
       read(*leaf);

@@ -128,7 +128,7 @@ class NetworkTest : public testing::Test {
       bytes.remove_prefix(static_cast<size_t>(taken));
     }
   }
-  // Writes until the stream takes no more; returns what it took.
+  // Writes until the stream takes no more; returns the bytes it took.
   std::string Fill(Stream& stream) {
     std::string all;
     while (true) {

@@ -24,7 +24,7 @@ Operation Asked(Operation operation) {
   return operation;
 }
 
-// A step that was not told what it saw may have seen anything.
+// Returns whether both saw the same; a step whose answer does not tell may have seen anything.
 bool SameSeen(const Step& a, const Step& b) { return !a.told || a.found == b.found; }
 
 bool SameAnswer(const Step& a, const Step& b) {
