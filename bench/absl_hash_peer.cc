@@ -1,5 +1,5 @@
-// absl::flat_hash_map: open addressing in one array with a byte of hash for each slot (Swiss
-// table).
+// The peer absl::flat_hash_map: open addressing in one array with a byte of hash for each slot
+// (Swiss table).
 #include <absl/container/flat_hash_map.h>
 
 #include "bench/map_index.h"

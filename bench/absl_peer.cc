@@ -1,5 +1,5 @@
-// absl::btree_map: nodes on huge pages, each on cache lines of its own; keys are machine words that
-// compare in the order of their bytes.
+// The peer absl::btree_map: nodes on huge pages, each on cache lines of its own; keys are machine
+// words that compare in the order of their bytes.
 #include <absl/container/btree_map.h>
 
 #include <functional>
@@ -16,7 +16,7 @@ using AbslMap = absl::btree_map<
     WordKey<kKeyBytes>, FixedValue<kValueBytes>, std::less<WordKey<kKeyBytes>>,
     HugePageAllocator<std::pair<const WordKey<kKeyBytes>, FixedValue<kValueBytes>>>>;
 
-// The heap outlives the map in it.
+// The heap must outlive the map in it.
 struct OwnsHeap {
   std::unique_ptr<HugePageHeap> heap;
 };
@@ -25,7 +25,8 @@ template <size_t kKeyBytes, size_t kValueBytes>
 class AbslIndex : OwnsHeap, public MapIndex<AbslMap<kKeyBytes, kValueBytes>> {
  public:
   static Result<std::unique_ptr<AbslIndex>> Open(const PeerSetup& setup) {
-    // Only address space: twice what a tree takes whose nodes were all left with the fewest items.
+    // This reserves address space only: twice what a tree takes whose nodes all have the fewest
+    // items.
     const size_t capacity = setup.items_max * sizeof(typename Map::value_type) * 8;
     auto opened = HugePageHeap::Open(capacity + PageRegion::kHugePageBytes);
     if (!opened) return Fail(opened.error());

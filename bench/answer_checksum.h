@@ -1,12 +1,11 @@
-// answer_checksum.h: one number over everything that operations returned.
+// answer_checksum.h: one number computed from all answers to operations.
 //
-// It keeps the compiler and the engine honest (every answer is read), and two engines that ran the
-// same operations must have the same one. Positions are weighed in, so that items in a wrong order
-// and answers in the wrong slot show.
-//
-// It must not be what is measured. So it reads one word of each cache line of a key or value, and
-// the last word: all there is of 16 bytes, every line of longer ones. Terms do not wait for each
-// other; an item of 16 + 16 bytes costs about ten instructions.
+// The checksum keeps the compiler and the engine honest (every answer is read), and two engines
+// that ran the same operations must have the same one. Positions are weighed in, so that items in a
+// wrong order and answers in a wrong slot change it.
+// The checksum must not dominate the measurement. So it reads one word of each cache line of a key
+// or value, and the last word: all of 16 bytes, every line of longer ones. Its terms do not depend
+// on each other; an item of 16 + 16 bytes costs about ten instructions.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +23,12 @@ inline uint64_t WordAt(const char* at) {
   return word;
 }
 
-// Of what SumOfBytes has no word for otherwise.
+// Returns the sum of bytes shorter than a word, or of those words of long bytes that SumOfBytes
+// does not read.
 inline uint64_t SumOfShortOrLong(std::string_view bytes) {
   constexpr size_t kLineBytes = 64;
   uint64_t sum = 0;
-  if (bytes.empty()) return 0;  // of nowhere, perhaps
+  if (bytes.empty()) return 0;  // data() may be null
   if (bytes.size() < sizeof(sum)) {
     std::memcpy(&sum, bytes.data(), bytes.size());
     return 3 * sum + bytes.size();
@@ -52,12 +52,12 @@ inline uint64_t SumOfBytes(std::string_view bytes) {
   return sum + internal::SumOfShortOrLong(bytes);
 }
 
-// `index`: of the operation in its batch.
+// `index`: the operation's, in its batch.
 inline uint64_t ChecksumOfValue(size_t index, std::string_view value) {
   return (2 * index + 1) * SumOfBytes(value);
 }
 
-// The sum over the items of a scan so far, with one more. Weigh the last by ChecksumOfScan.
+// Returns the sum of a scan's items so far, with one more. ChecksumOfScan weighs the final sum.
 inline uint64_t AddItem(uint64_t sum, std::string_view key, std::string_view value) {
   return 3 * sum + SumOfBytes(key) + 5 * SumOfBytes(value);
 }

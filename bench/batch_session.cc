@@ -3,11 +3,11 @@
 #include "base/clock.h"
 #include "bench/answer_checksum.h"
 
-// What is in the loops of Execute is under the clock: functions of this file alone, for inlining.
+// The clock runs during the loops of Execute, so their functions are of this file, for inlining.
 namespace skep::bench {
 namespace {
 
-// `index`: of the operation in its stream; says which value a write stores.
+// `index`: the operation's, in its stream; it decides which value a write stores.
 void Add(const YcsbOp& op, const ValuePool& values, size_t index, Batch& batch) {
   switch (op.kind) {
     case OpKind::kRead:
@@ -32,7 +32,7 @@ void Add(const YcsbOp& op, const ValuePool& values, size_t index, Batch& batch) 
   }
 }
 
-// What is wrong with an outcome that is not what its operation must get.
+// Returns what is wrong with an outcome that its operation must not have.
 const char* Complaint(const Outcome& outcome) {
   switch (outcome.verdict) {
     case Verdict::kDone:

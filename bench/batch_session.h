@@ -1,4 +1,4 @@
-// batch_session.h: a benchmark's operations as one reused skep::Batch.
+// batch_session.h: executes a benchmark's operations as one reused skep::Batch.
 #pragma once
 
 #include "bench/record_format.h"
@@ -17,7 +17,7 @@ class BatchSession : public YcsbSession {
   Status Execute(const OpStream& stream, size_t first, size_t count, Tally& tally) final;
 
  private:
-  // Runs the batch until its outcomes are released. Nothing else may be done with it meanwhile.
+  // Executes the batch until its outcomes are released. The batch must not be touched meanwhile.
   virtual Status Run(Batch& batch) = 0;
 
   const ValuePool& values_;

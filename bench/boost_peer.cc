@@ -1,4 +1,4 @@
-// boost::unordered_flat_map: open addressing in one array, which grows as it does by itself.
+// The peer boost::unordered_flat_map: open addressing in one array, which grows by itself.
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "bench/map_index.h"

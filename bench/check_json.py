@@ -153,7 +153,7 @@ def check_kv_direct(result, options):
 
 
 def with_server(server, run):
-    """Calls run(port) while the server listens on loopback, on a port the system chose."""
+    """Calls run(port) while the server listens on loopback, on a port that the system chose."""
     with subprocess.Popen([server, "--bind", "127.0.0.1", "--port", "0"], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           preexec_fn=end_with_parent) as process:

@@ -30,7 +30,7 @@ void Churn::Fill(OpStream& stream, size_t count) {
   }
 }
 
-// The last key stays: updates need one.
+// The last key is not deleted: updates need one.
 OpKind Churn::DrawKind() {
   auto ticket = static_cast<int>(
       random_.Below(static_cast<uint64_t>(workload_.update + workload_.insert + workload_.remove)));

@@ -22,7 +22,7 @@ std::set<std::string> LoadedKeys(uint64_t items) {
   return keys;
 }
 
-// Does it to the model, which must allow it.
+// Applies the operation to the model, which must allow it.
 void Apply(const YcsbOp& op, std::set<std::string>& model) {
   const std::string key(op.key);
   switch (op.kind) {
@@ -44,10 +44,10 @@ void ApplyAll(OpSource& source, uint64_t ops, std::set<std::string>& model) {
   for (size_t i = 0; i < stream.size(); ++i) ASSERT_NO_FATAL_FAILURE(Apply(stream.at(i), model));
 }
 
-// Goal: every change is one that the keys allow, whatever the threads do meanwhile, and what undoes
-// them brings back the loaded keys.
+// Goal: every change is possible with the current keys, whatever other threads do, and Undo brings
+// back the loaded keys.
 // Method: a set of keys is the model. Few items for many changes, so that all loaded keys are
-// deleted and inserted ones too; many items for few; one for each thread.
+// deleted and inserted ones too; many items for few changes; one item for each thread.
 TEST(Churn, AgreesWithModelAndIsUndone) {
   for (const auto& [items, ops] : std::map<uint64_t, uint64_t>{{3, 500}, {50, 3000}, {1000, 400}}) {
     for (uint32_t threads : {1, 3}) {
@@ -88,7 +88,7 @@ TEST(Churn, KeepsTheNumberOfItems) {
   EXPECT_EQ(counts[OpKind::kUpdate] + counts[OpKind::kInsert] + counts[OpKind::kDelete], kOps);
 }
 
-// Goal: equal arguments give equal changes, other seeds others.
+// Goal: equal arguments give equal changes, other seeds give others.
 TEST(Churn, IsDeterministic) {
   const auto keys = [](uint64_t seed) {
     Churn churn(*FindWorkload("churn"), 100, 1, 2, seed);

@@ -39,7 +39,7 @@ bool AreAtLeast(const std::vector<Number>& numbers, Number least) {
   return !numbers.empty() && std::ranges::min(numbers) >= least;
 }
 
-// Null, or what is wrong with the options.
+// Returns null, or what is wrong with the options.
 const char* Complaint(const CompareOptions& options) {
   if (options.workloads.empty()) return "--workloads must name at least one";
   if (!AreAtLeast<uint64_t>(options.items, 1)) return "--items must be at least 1";
@@ -82,11 +82,11 @@ std::expected<std::vector<SubjectKind>, std::string> FindSubjects(const CompareO
   return kinds;
 }
 
-// What subjects answered in one turn. Those must agree whose turns before it were the same; a
-// subject that lacked something for one that writes has other contents.
+// The answers of subjects in one turn. Subjects whose turns before it were the same must agree; a
+// subject that lacked something for a workload that writes has other contents.
 class Answers {
  public:
-  // Whether the first with this history answered alike.
+  // Returns whether the answers agree with those of the first subject with this history.
   bool Agree(uint64_t history, uint64_t checksum) {
     return checksum_of_.try_emplace(history, checksum).first->second == checksum;
   }
@@ -95,7 +95,7 @@ class Answers {
   std::map<uint64_t, uint64_t> checksum_of_;  // by history
 };
 
-// Whether the answers do not depend on which of several operations came first.
+// Returns whether the answers do not depend on which of several operations came first.
 bool HasOneAnswer(const Workload& workload, uint32_t threads) {
   if (workload.scan > 0) return !workload.writes();
   const bool reads = workload.read + workload.read_modify_write > 0;
@@ -178,7 +178,7 @@ class Comparison {
     return {};
   }
 
-  // Nothing to do if the subject is not of the setting's items, or lacks something.
+  // Does nothing if the subject is not of the setting's items, or lacks something.
   Done Turn(size_t workload, size_t setting, int repeat, size_t subject) {
     const CompareWorkload& what = workloads_[workload];
     const size_t cell = workload * settings_.size() + setting;
@@ -206,7 +206,7 @@ class Comparison {
 
   size_t repeats() const { return static_cast<size_t>(report_.options.repeats); }
 
-  // Of SettingsOf's order: items change slowest.
+  // Returns the index of the setting's items; they change slowest in SettingsOf's order.
   size_t IndexOfItems(size_t setting) const {
     return setting / (settings_.size() / report_.options.items.size());
   }
@@ -227,7 +227,7 @@ class Comparison {
   }
 
   void AddRatios() {
-    const size_t cells = settings_.size() * kinds_.size();  // of a workload
+    const size_t cells = settings_.size() * kinds_.size();  // settings of one workload, by kinds
     for (size_t i = 0; i < report_.rows.size(); ++i) {
       CompareRow& row = report_.rows[i];
       row.ratio = RatioOf(row, report_.rows[i - i % kinds_.size()]);
@@ -248,8 +248,9 @@ class Comparison {
     return static_cast<double>(*bytes) / static_cast<double>(subject.items());
   }
 
-  // While the subject still holds its items; of one that could run no workload nothing is known.
-  // Apart, the contents of all repeats add up, and the rest is of the last one.
+  // Measures the subject while it still holds its items; one that could run no workload is left
+  // out. In runs apart, the contents of all repeats add up, and the other figures are of the last
+  // repeat.
   void AddFootprint(size_t index, int repeat) {
     CompareSubject& subject = *subjects_[index];
     if (!subject.loaded()) return;
@@ -270,7 +271,7 @@ class Comparison {
   const std::vector<CompareSetting> settings_;
   const ValuePool values_;
   CompareReport report_;
-  std::vector<std::unique_ptr<CompareSubject>> subjects_;  // they use what is above
+  std::vector<std::unique_ptr<CompareSubject>> subjects_;  // they use the members above
   std::vector<Answers> answers_;                           // by workload, setting, repeat
   std::vector<Answers> contents_;                          // by items, repeat (0 if not apart)
 };
@@ -283,7 +284,8 @@ std::optional<double> CompareRow::median_mops() const {
 }
 
 bool CompareRow::one_placement() const {
-  // Two threads of one core, cores of one die, and dies differ by more; noise by less.
+  // Distances of two threads of one core, of cores of one die, and of dies differ by more than this
+  // factor; noise is less.
   constexpr double kSpread = 1.6;
   if (core_round_trip_ns.empty()) return true;
   const auto [least, most] = std::ranges::minmax(core_round_trip_ns);

@@ -1,4 +1,4 @@
-// compare.h: indexes side by side in one process, each doing the same operations in turn.
+// compare.h: measures indexes side by side in one process, each doing the same operations in turn.
 //
 //   together  for each workload:  for each repeat:  for each setting:  for each subject:  one turn
 //   apart     for each repeat:  for each subject, alone in memory:  for each workload:  for each
@@ -6,26 +6,25 @@
 //
 //   turn of load       an empty index; the clock runs while all items are inserted
 //   turn of delete     the clock runs while `ops` items are deleted; then they are inserted again
-//   turn of churn      the clock runs for `ops` changes; then the items are made what they were
-//   turn of the others the clock runs for `ops` operations; then what they inserted is deleted
+//   turn of churn      the clock runs for `ops` changes; then the loaded items are restored
+//   turn of any other  the clock runs for `ops` operations; then the keys they inserted are deleted
 //
-// A setting is one of each: number of items, size of a batch, number of threads, snapshots held. So
-// two threads beside one, or a held snapshot beside none, are turns of one run as well.
+// A setting is one combination of: number of items, size of a batch, number of threads, snapshots
+// held. So two threads beside one, or a held snapshot beside none, are turns of one run as well.
 //
-// So every turn begins with the same items, whatever ran before, and subjects are interleaved (A B
-// A B): whatever the machine does meanwhile, it does to all of them. A ratio is the median of the
-// ratios of one repeat.
+// Every turn begins with the same items, whatever ran before, and subjects are interleaved (A B A
+// B): a disturbance of the machine affects all of them. A ratio is the median of the ratios of each
+// repeat.
 //
 // Threads that share an index depend on where their cores are: two threads of one core, or two ends
 // of a machine, and the system may move virtual cores. Around each turn of several threads the time
 // a cache line takes between their cores is measured (core_round_trip.h), so that runs in different
 // places are not compared unawares.
 //
-// Every answer goes into a checksum (answer_checksum.h). Turns of one workload and repeat are of
-// equal operations, so checksums that differ are a wrong answer of somebody. Where answers may
-// depend on which of several operations came first (a batch's scans beside its own insertions,
-// threads that read what others write), only the contents are compared: they are read back in the
-// end, untimed.
+// Every answer goes into a checksum (answer_checksum.h). Turns of one workload and repeat do equal
+// operations, so if checksums differ, some subject answered wrongly. Where answers may depend on
+// which of several operations came first (a batch's scans beside its own insertions, threads that
+// read what others write), only the contents are compared: they are read back in the end, untimed.
 #pragma once
 
 #include <cstddef>
@@ -48,17 +47,17 @@ struct CompareOptions {
   std::vector<std::string> workloads = {"load",    "get",     "c",      "b",       "a", "d",
                                         "f",       "scan3",   "scan24", "scan100", "e", "cloud95",
                                         "cloud80", "cloud50", "update", "delete"};
-  std::optional<Distribution> distribution;  // of the workloads that name none; else their own
+  std::optional<Distribution> distribution;  // for workloads that name none; nothing: their own
   // All combinations of these are the settings.
-  std::vector<uint64_t> items = {1'000'000};  // an index each
-  std::vector<uint32_t> batches = {64};       // operations in one
+  std::vector<uint64_t> items = {1'000'000};  // one index for each
+  std::vector<uint32_t> batches = {64};       // operations in one batch
   std::vector<uint32_t> threads = {1};
-  std::vector<uint32_t> snapshots = {0};  // held while the clock runs, all from before the turn
-  uint64_t ops = 1'000'000;               // in each turn but load's; of delete at most the items
+  std::vector<uint32_t> snapshots = {0};  // held while the clock runs; taken before the turn
+  uint64_t ops = 1'000'000;  // in each turn but load's; a delete turn has at most the items
   int repeats = 5;
   size_t key_bytes = 16;
   size_t value_bytes = 16;
-  bool mixed_sizes = false;  // instead of these: 8, 16, 24 or 32 bytes, each equally often
+  bool mixed_sizes = false;  // instead of key and value bytes: 8, 16, 24 or 32, each equally often
   uint64_t seed = 1;
   size_t limits_bytes = 0;  // 0: the machine's limits are not measured
   bool apart = false;
@@ -77,34 +76,33 @@ struct CompareSetting {
   uint32_t snapshots = 0;
 };
 
-// All combinations, the snapshots changing fastest, then threads, batches, items.
+// Returns all combinations, the snapshots changing fastest, then threads, batches, items.
 std::vector<CompareSetting> SettingsOf(const CompareOptions& options);
 
-// One subject under one workload and setting: all of its turns.
+// One subject under one workload and setting, over all of its turns.
 struct CompareRow {
   std::string engine;
   CompareWorkload what;
   CompareSetting setting;
-  const char* lacks = nullptr;  // what the subject would need for it; then there are no turns
-  std::vector<double> mops;     // of each repeat
-  std::optional<double> ratio;  // to the first subject: the median over the repeats
-  std::optional<double> setting_ratio;  // the same, of one subject: to the first setting
+  const char* lacks = nullptr;          // what the subject lacks for it; then there are no turns
+  std::vector<double> mops;             // of each repeat
+  std::optional<double> ratio;          // to the first subject: the median over the repeats
+  std::optional<double> setting_ratio;  // to the first setting, of the same subject
   Histogram latency_ns;                 // PhaseReport's
   uint64_t checksum = 0;
-  bool agrees = true;  // in every repeat, with the first subject that has had the same turns
+  bool agrees = true;  // in every repeat, with the first subject that had the same turns
   uint64_t errors = 0;
   std::string first_error;
-  // At the end of the last turn, once no snapshot is held: by the subject's own account; else what
-  // the process grew by.
+  // At the end of the last turn, once no snapshot is held: the subject's own account if it has one,
+  // else the growth of the process.
   std::optional<double> bytes_per_item;
-  // What was held for the snapshots at the end of a turn (compare_subject.h): the most of all
-  // turns.
+  // Memory that snapshots held at the end of a turn (compare_subject.h): the most of all turns.
   std::optional<double> pinned_bytes_per_item;
   // Nanoseconds between the first two cores, before and after each turn of several threads.
   std::vector<double> core_round_trip_ns;
 
   std::optional<double> median_mops() const;
-  // Whether the cores were about as far from each other all the time.
+  // Returns whether the cores were about as far from each other all the time.
   bool one_placement() const;
 };
 
@@ -113,10 +111,10 @@ struct CompareFootprint {
   std::string engine;
   uint64_t items = 0;
   std::optional<double> bytes_per_item;           // by its own account
-  std::optional<double> resident_bytes_per_item;  // what the process grew by in its turns
-  std::optional<double> huge_fraction;            // how much of that is on huge pages
-  uint64_t contents_checksum = 0;                 // of what was read back
-  bool agrees = true;                             // with the first of the same turns
+  std::optional<double> resident_bytes_per_item;  // growth of the process in its turns
+  std::optional<double> huge_fraction;            // share of that on huge pages
+  uint64_t contents_checksum = 0;                 // of the contents read back
+  bool agrees = true;                             // with the first subject that had the same turns
 };
 
 struct CompareReport {
@@ -126,13 +124,13 @@ struct CompareReport {
   std::vector<CompareRow> rows;
   std::vector<CompareFootprint> footprints;
   uint64_t errors = 0;  // of all rows and of reading back
-  bool agrees = true;   // all checksums do
+  bool agrees = true;   // whether all checksums agree
 
   bool sound() const { return errors == 0 && agrees; }
 };
 
-// The subjects are the peers, then the engines. A run that was possible, even if answers were
-// wrong: see sound(). Otherwise a line for a person.
+// Runs the comparison; the subjects are the peers, then the engines. Returns a report if the run
+// was possible, even if answers were wrong (see sound()); otherwise a line for people.
 std::expected<CompareReport, std::string> RunCompare(const CompareOptions& options);
 
 }  // namespace skep::bench

@@ -19,10 +19,10 @@
 namespace skep::bench {
 namespace {
 
-// The order of insertion is part of what a figure means: it is the same in every turn.
+// The order of insertion affects the figures, so it is the same in every turn.
 constexpr uint64_t kLoadSeed = 0;
 
-// Of what is not under the clock.
+// Batch size of work that is not under the clock.
 constexpr uint32_t kUntimedBatch = 64;
 
 std::vector<uint64_t> SharesOf(uint64_t ops, uint32_t threads) {
@@ -33,7 +33,7 @@ std::vector<uint64_t> SharesOf(uint64_t ops, uint32_t threads) {
   return shares;
 }
 
-// Which value a write stores depends on the thread's stream, whose rounds are whole batches.
+// The value that a write stores depends on the thread's stream, whose rounds are whole batches.
 uint64_t HistoryWith(uint64_t history, const CompareWorkload& what, const CompareSetting& setting,
                      uint64_t seed) {
   const std::string turn =
@@ -42,7 +42,7 @@ uint64_t HistoryWith(uint64_t history, const CompareWorkload& what, const Compar
   return std::hash<std::string>()(turn);
 }
 
-// What happened outside the clock counts only if it went wrong.
+// Adds the errors of untimed work to the report; its other figures are left out.
 void AddErrors(const PhaseReport& untimed, PhaseReport& report) {
   report.tally.Merge({.errors = untimed.tally.errors, .first_error = untimed.tally.first_error});
   if (report.status.ok()) report.status = untimed.status;
@@ -151,7 +151,7 @@ Result<CompareTurn> CompareSubject::Change(const CompareWorkload& what,
                                            const CompareSetting& setting, uint64_t seed) {
   Work changes = {
       .what = what.workload.name, .sources = {}, .ops = SharesOf(options_.ops, setting.threads)};
-  std::vector<const Churn*> churns;  // the same
+  std::vector<const Churn*> churns;  // by thread
   for (uint32_t thread = 0; thread < setting.threads; ++thread) {
     auto churn = std::make_unique<Churn>(what.workload, items_, thread, setting.threads, seed);
     churns.push_back(churn.get());
@@ -192,7 +192,7 @@ Result<CompareTurn> CompareSubject::Mix(const CompareWorkload& what, const Compa
                              .own_updates = true};
   Work mix = {
       .what = what.workload.name, .sources = {}, .ops = SharesOf(options_.ops, setting.threads)};
-  std::vector<const OpGenerator*> generators;  // the same
+  std::vector<const OpGenerator*> generators;  // by thread
   for (uint32_t thread = 0; thread < setting.threads; ++thread) {
     auto generator = std::make_unique<OpGenerator>(plan, thread);
     generators.push_back(generator.get());

@@ -18,29 +18,29 @@
 
 namespace skep::bench {
 
-// What can be a subject: a peer of this build, or an engine with options it takes.
+// A kind of subject: a peer of this build, or an engine with options that it accepts.
 struct SubjectKind {
   std::string name;      // as it was asked for
-  const PeerInfo* peer;  // or null:
+  const PeerInfo* peer;  // null: the subject is an engine
   Options engine;
   bool ordered;    // has scans
-  bool threads;    // more than one
+  bool threads;    // can use more than one thread
   bool snapshots;  // can hold them
 
-  // Otherwise a line for a person.
+  // Return the kind, or else a line for people.
   static std::expected<SubjectKind, std::string> OfPeer(const std::string& name);
   static std::expected<SubjectKind, std::string> OfEngine(const std::string& spec);
 
-  // What it would need to run that; null if it can.
+  // Returns what the subject lacks for this workload and setting; null if nothing.
   const char* Lacks(const Workload& workload, const CompareSetting& setting) const;
 };
 
-// One turn: the part under the clock, and how things stood at its end.
+// The result of one turn: of the part under the clock, and of the state at its end.
 struct CompareTurn {
   PhaseReport phase;
-  std::optional<double> bytes_per_item;  // once no snapshot is held
-  // What it held with the snapshots beyond what it held before or holds after, whichever is less:
-  // also the holes that what they pinned has left.
+  std::optional<double> bytes_per_item;  // when no snapshot is held
+  // Memory held with the snapshots beyond what was held before or is held after, whichever is less:
+  // so the holes that the pinned memory leaves are included.
   std::optional<double> pinned_bytes_per_item;
   uint64_t history = 0;  // the subject's, before the turn
 };
@@ -48,36 +48,37 @@ struct CompareTurn {
 // Thread safety: none; one owner. Turns make their own threads.
 class CompareSubject {
  public:
-  // All must outlive the subject. The index, of so many items, is made by the first turn.
+  // All arguments must outlive the subject. The first turn makes the index, of `items` items.
   CompareSubject(const SubjectKind& kind, uint64_t items, const CompareOptions& options,
                  const ValuePool& values);
 
   const SubjectKind& kind() const { return kind_; }
   uint64_t items() const { return items_; }
 
-  // One turn of the workload in a setting of as many items, for which the subject lacks nothing.
-  // Equal seeds make equal operations. What is reported is of the part under the clock, but errors
-  // of the others count too.
+  // Does one turn of the workload in a setting of as many items, for which the subject lacks
+  // nothing. Equal seeds make equal operations. The report is of the part under the clock, but has
+  // the errors of the other parts too.
   //   kInvalidArgument, kNotSupported  no such engine, or not for these options
   //   kIo                              no address space, or no file
   Result<CompareTurn> Turn(const CompareWorkload& what, const CompareSetting& setting,
                            uint64_t seed);
 
-  // Reads back `options.ops` of the keys, or all if they are fewer. After the first turn.
+  // Reads back `options.ops` of the keys, or all if they are fewer. To be called after the first
+  // turn.
   PhaseReport ReadBack();
-  // Whether it has had a turn since it was made or dropped.
+  // Returns whether there was a turn since the subject was made or dropped.
   bool loaded() const { return target_ != nullptr; }
-  // Of all writes since the index was made: subjects of as many items with equal histories have
-  // equal contents.
+  // Returns the history of writes since the index was made: subjects of as many items with equal
+  // histories have equal contents.
   uint64_t history() const { return history_; }
-  // Frees all it holds. The next turn makes a new index.
+  // Frees all memory. The next turn makes a new index.
   void Drop();
 
   Footprint Measure();                                      // after the first turn
   const ResidentGrowth& growth() const { return growth_; }  // in all turns and drops so far
 
  private:
-  // One source a thread, and how many operations of each.
+  // The operations of a part of a turn: one source a thread, and how many operations of each.
   struct Work {
     std::string what;
     std::vector<std::unique_ptr<OpSource>> sources;

@@ -26,7 +26,7 @@ CompareOptions SmallOptions() {
       .repeats = 3};
 }
 
-// Every ordered engine of this build.
+// Returns every ordered engine of this build.
 std::vector<std::string> OrderedEngines() {
   std::vector<std::string> names;
   for (const EngineInfo& info : AllEngines()) {
@@ -54,7 +54,7 @@ void ExpectSound(const CompareReport& report, const CompareOptions& options) {
     EXPECT_GT(row.ratio.value_or(0), 0);
     EXPECT_TRUE(row.agrees);
     EXPECT_EQ(row.errors, 0u) << row.first_error;
-    // After `delete` there is no item.
+    // The workload `delete` leaves no item.
     if (workload != "delete") {
       EXPECT_GT(row.bytes_per_item.value_or(0), 16 + 16);
     }
@@ -86,7 +86,7 @@ TEST(Compare, SubjectsAgree) {
   }
 }
 
-// Goal: threads share the work and the index; the answers are those of one run after the other.
+// Goal: threads share the work and the index; two subjects of one engine answer alike.
 TEST(Compare, ThreadsShareOneIndex) {
   CompareOptions options = SmallOptions();
   options.engines = {"model", "model"};
@@ -97,8 +97,8 @@ TEST(Compare, ThreadsShareOneIndex) {
   EXPECT_TRUE(report->sound());
 }
 
-// Goal: every combination of settings has its rows, in their order, with what is measured of it;
-// subjects that lack something for one have no figures there, and answers are compared all the same
+// Goal: every combination of settings has its rows, in their order, with their figures; subjects
+// that lack something for one have no figures there, and their answers are compared all the same
 // where they had the same turns.
 TEST(Compare, RunsAllSettings) {
   for (const bool apart : {false, true}) {
@@ -140,7 +140,7 @@ TEST(Compare, RunsAllSettings) {
   }
 }
 
-// Goal: a held snapshot shows in what is pinned, and what is pinned is not counted as the items'.
+// Goal: a held snapshot shows in the pinned bytes, which are not counted as the items'.
 // Method: updates of nearly all items, so that about a copy of 32 bytes an item stays.
 TEST(Compare, SnapshotsPinWhatChanges) {
   CompareOptions options = SmallOptions();
@@ -158,7 +158,7 @@ TEST(Compare, SnapshotsPinWhatChanges) {
   EXPECT_GT(report->rows[1].pinned_bytes_per_item.value_or(0), 16);
 }
 
-// Goal: subjects agree on mixed sizes as well, those that have them.
+// Goal: subjects that have mixed sizes agree on them as well.
 TEST(Compare, SizesMayBeMixed) {
   CompareOptions options = SmallOptions();
   options.engines = OrderedEngines();
@@ -169,8 +169,8 @@ TEST(Compare, SizesMayBeMixed) {
   EXPECT_TRUE(report->sound());
 }
 
-// Goal: every turn begins with the same items: a workload that inserts leaves none of them.
-// Method: with the inserting ones before it or without, a scan of everything answers alike.
+// Goal: every turn begins with the same items: a workload that inserts leaves none of its items.
+// Method: a scan of everything answers alike with the inserting workloads before it and without.
 TEST(Compare, TurnsLeaveNoItemsBehind) {
   const auto scans = [](std::vector<std::string> workloads) {
     CompareOptions options = SmallOptions();

@@ -12,7 +12,7 @@ namespace skep::bench {
 namespace {
 
 constexpr int kSeries = 7;
-constexpr uint32_t kRoundTrips = 100;  // of a series: much shorter than a turn of the scheduler
+constexpr uint32_t kRoundTrips = 100;  // in a series: much shorter than a time slice
 constexpr uint32_t kAll = kSeries * kRoundTrips;
 
 void AwaitWord(const std::atomic<uint32_t>& word, uint32_t wanted) {
@@ -29,8 +29,8 @@ void Echo(std::atomic<uint32_t>& word) {
 
 }  // namespace
 
-// Both threads are on their cores before the first round trip: on one core they would wait for the
-// scheduler each time.
+// Both threads are on their cores before the first round trip, for on one core they would wait for
+// the scheduler each time.
 std::optional<double> CoreRoundTripNs(const std::vector<int>& cores) {
   if (cores.size() < 2) return std::nullopt;
   const ScopedPin pin(cores[0]);

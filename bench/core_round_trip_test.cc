@@ -16,7 +16,7 @@ TEST(CoreRoundTrip, TakesTime) {
   EXPECT_EQ(AllowedCores(), cores);
 }
 
-// Goal: one core has no other; a core that is not there is no figure.
+// Goal: one core alone, or a core that does not exist, gives no figure.
 TEST(CoreRoundTrip, NeedsTwoCores) {
   const int core = AllowedCores().front();
   EXPECT_FALSE(CoreRoundTripNs({core}));

@@ -1,4 +1,4 @@
-// libcuckoo: buckets of four under striped locks; the table grows as it does by itself.
+// The peer libcuckoo: buckets of four under striped locks; the table grows by itself.
 #include <libcuckoo/cuckoohash_map.hh>
 
 #include "bench/fixed_bytes.h"

@@ -145,7 +145,7 @@ class Bench:
     # ---- Steps ----
 
     def disk(self):
-        """What the disk does: written in order, and one small sync after the other."""
+        """Measures the disk: bytes written in order, and one small sync after the other."""
         with self.folder() as folder:
             path = os.path.join(folder, "file")
             chunk = os.urandom(1 << 20)
@@ -206,7 +206,7 @@ class Bench:
         self.keep("log", "skep's log grows by, loading too", log_rates, "MiB/s")
 
     def always(self):
-        """SETs of 16 + 100 B, each answered when it is on the disk."""
+        """Measures SETs of 16 + 100 B, each answered when it is on the disk."""
         kinds = {"skep": (SKEP, ["--appendfsync", "always"]),
                  "redis": (PEER, ["--appendonly", "yes", "--appendfsync", "always"])}
         for connections in (1, 2, 4, 8, 16, 50, 200):
@@ -278,7 +278,7 @@ class Bench:
                    if file.endswith(ending))
 
     def recovery(self):
-        """From a snapshot, until the server answers."""
+        """Measures a recovery from a snapshot, until the server answers."""
         o = self.options
         for value_bytes in (8, 100):
             for name, kind in (("skep", SKEP), ("redis", PEER)):
@@ -307,7 +307,7 @@ class Bench:
         return max(float(found.group(1)), 0.001)
 
     def replay(self):
-        """From the log, beside putting the same into an engine in process."""
+        """Measures a recovery from the log, beside storing the same pairs in an engine in process."""
         o = self.options
         records = o.records // 2
         rates, inserts, ratios = [], [], []
@@ -333,7 +333,7 @@ class Bench:
 
 
 class Peak:
-    """The most memory a server has while this goes on."""
+    """Records the most memory that a server has while this object watches it."""
 
     def __init__(self, server):
         self._server = server

@@ -16,7 +16,7 @@ bool ParseNumber(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// 4096, 256K or 1M.
+// Parses 4096, 256K or 1M.
 bool ParseBytes(std::string_view text, uint32_t& bytes) {
   const uint32_t shift = text.ends_with('K') ? 10 : text.ends_with('M') ? 20 : 0;
   if (shift != 0) text.remove_suffix(1);
@@ -35,7 +35,7 @@ bool ParseLayout(std::string_view text, NodeLayout& layout) {
   return text == "paper" || text == "heads";
 }
 
-// For which pairs a hash table is to be the best one.
+// The pairs for which a hash table's options are to be chosen.
 struct HashTarget {
   uint32_t key_bytes = 0;  // 0: none was named
   uint32_t value_bytes = 0;
@@ -55,7 +55,7 @@ bool ParseUtilisation(std::string_view text, HashTarget& target) {
   return true;
 }
 
-// False if there is no such option, or not with that value.
+// Returns false if there is no such option, or it cannot have that value.
 bool SetOption(Options& options, HashTarget& target, std::string_view name,
                std::string_view value) {
   if (name == "layout") return ParseLayout(value, options.btree.layout);
@@ -71,7 +71,7 @@ bool SetOption(Options& options, HashTarget& target, std::string_view name,
   return false;
 }
 
-// False if the target does not go with the options, or is half of one.
+// Returns false if the target contradicts the options, or is only half given.
 bool SetTarget(Options& options, const HashTarget& target) {
   if (target.key_bytes == 0) return !target.utilisation;
   if (options.hash != HashOptions()) return false;

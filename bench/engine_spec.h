@@ -15,8 +15,9 @@
 //   option       of HashOptions
 //   inline       inline_bytes_max
 //   fill         fill_slots
-//   pair         bytes of key and value: the best of both for such pairs (hash/tuning.h), and
-//   utilisation    for this part of memory; 0.5 unless it is said. Neither goes with the other two
+//   pair         bytes of key and value: chooses the best inline and fill for such pairs
+//                  (hash/tuning.h), and
+//   utilisation    for this share of memory; 0.5 by default. Neither goes with inline or fill
 //
 //   hashleaf:leaf=256K
 //
@@ -34,12 +35,12 @@
 
 namespace skep::bench {
 
-// A store of one keyspace with that engine. Whether there is such an engine and whether it takes
-// these numbers is for Store::Open to say; the error is a line for a person.
+// Returns options of a store of one keyspace with that engine. Store::Open decides whether there is
+// such an engine and whether it accepts these numbers; the error is a line for people.
 std::expected<Options, std::string> ParseEngineSpec(std::string_view spec);
 
-// The specs of a list that was cut at every comma: an element `option=value` belongs to the spec
-// before it.
+// Joins the specs of a list that was cut at every comma: an element `option=value` belongs to the
+// spec before it.
 std::vector<std::string> JoinEngineSpecs(const std::vector<std::string>& pieces);
 
 }  // namespace skep::bench

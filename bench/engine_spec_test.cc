@@ -55,7 +55,7 @@ TEST(EngineSpec, NamesOrChoosesTheOptionsOfAHashTable) {
   }
 }
 
-// Goal: what is not understood is named, whole.
+// Goal: a spec that is not understood is named, whole.
 TEST(EngineSpec, RefusesWhatItDoesNotKnow) {
   for (const char* spec :
        {"btree:", "btree:node", "btree:node=", "btree:node=4k", "btree:node=-1", "btree:mvcc=yes",

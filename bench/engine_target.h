@@ -1,4 +1,4 @@
-// engine_target.h: benchmarks on a store in this process, through skep/store.h and nothing else.
+// engine_target.h: runs benchmarks on a store in this process, through skep/store.h alone.
 #pragma once
 
 #include <memory>

@@ -25,8 +25,8 @@ constexpr uint64_t kSpreadMs = 1000;      // between the first deadline and the 
 constexpr uint64_t kPollNs = 50'000'000;  // between two questions to the server
 constexpr uint64_t kWarmUpNs = 500'000'000;
 constexpr uint64_t kReclaimPatienceNs = 120'000'000'000;
-constexpr uint64_t kOpsMax = 1 << 20;  // different operations; then they come again
-constexpr double kLeadFactor = 2;      // to what storing should take
+constexpr uint64_t kOpsMax = 1 << 20;  // different operations; then they repeat
+constexpr double kLeadFactor = 2;      // times the expected duration of storing
 constexpr double kSecondsPerKeyMin = 4e-6;
 
 uint64_t NowNs() { return SystemClock().MonotonicNs(); }
@@ -35,7 +35,7 @@ void SleepNs(uint64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds
 
 uint64_t ToNs(double seconds) { return static_cast<uint64_t>(seconds * 1e9); }
 
-// Empty, or what is wrong with the options.
+// Returns what is wrong with the options, or nothing.
 std::string Complaint(const ExpiryOptions& options) {
   if (options.items == 0) return "--items must be at least 1";
   if (options.stay == 0) return "--stay must be at least 1: they are what is measured";
@@ -51,7 +51,7 @@ std::string Complaint(const ExpiryOptions& options) {
   return {};
 }
 
-// GETs and SETs, half and half, on keys that stay, each equally often.
+// Makes GETs and SETs, half and half, on the keys that stay, each equally often.
 OpStream MakeOps(const ExpiryOptions& options) {
   const WorkloadPlan plan = {.workload = *FindWorkload("a"),
                              .distribution = Distribution::kUniform,
@@ -91,7 +91,7 @@ class ExpiryRun {
  private:
   const ExpiryOptions& options() const { return report_.options; }
 
-  // These answer with what went wrong; nothing if nothing did.
+  // The functions that return a text return what went wrong, or nothing.
 
   std::string Begin() {
     auto name = server_.Name();
@@ -125,7 +125,7 @@ class ExpiryRun {
     return ReadMemory(turn.memory_after);
   }
 
-  // By the server's clock.
+  // Returns the first deadline by the server's clock.
   uint64_t FirstDeadlineMs(int64_t lead_ns) const {
     double load_seconds = options().lead_seconds;
     if (load_seconds == 0) {
@@ -179,7 +179,7 @@ class ExpiryRun {
     return {};
   }
 
-  // Asks the server how many keys it has until the end of the timeline, and sets that end.
+  // Asks the server how many keys it has until the timeline ends, and sets that end.
   std::string WatchServer(ExpiryTimeline& timeline, const std::atomic<bool>& client_ended,
                           ExpiryTurn& turn) {
     const uint64_t last_ns = timeline.first_deadline_ns() + kSpreadMs * kNsPerMs;

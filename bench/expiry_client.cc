@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr uint64_t kTimeoutNs = uint64_t{StreamConnection::kTimeoutMs} * 1'000'000;
-// The kernel may let a sleeper sleep so much longer, so that wake-ups fall together.
+// The kernel may wake a sleeper this much later, so that it can batch wake-ups.
 constexpr unsigned long kTimerSlackNs = 1;
 
 struct InFlight {
@@ -29,7 +29,7 @@ struct InFlight {
   OpKind kind;
 };
 
-// One connection: what is to be sent, what is on its way, what has come.
+// The state of one connection: commands to send, commands under way, replies that have come.
 class Lane {
  public:
   Lane(StreamConnection connection, uint32_t in_flight_max)
@@ -41,10 +41,11 @@ class Lane {
   bool empty() const { return begin_ == end_; }
   bool has_unsent() const { return sent_ < out_.size(); }
   int descriptor() const { return connection_.descriptor(); }
-  // Of the command that waits longest for its reply; not empty().
+  // Returns when the command was to be sent that waits longest for its reply. The lane must not be
+  // empty().
   uint64_t oldest_ns() const { return At(begin_).meant_ns; }
 
-  // HasRoom().
+  // Appends a command; HasRoom() must be true.
   void Append(uint64_t meant_ns, const YcsbOp& op, std::string_view value) {
     if (op.kind == OpKind::kRead) {
       AppendCommand(out_, {"GET", op.key});
@@ -54,7 +55,7 @@ class Lane {
     At(end_++) = {.meant_ns = meant_ns, .kind = op.kind};
   }
 
-  // As much as goes without waiting.
+  // Sends as much as is possible without waiting.
   Status Send() {
     const Result<size_t> sent = connection_.Send(std::string_view(out_).substr(sent_));
     if (!sent) return sent.error();
@@ -66,7 +67,7 @@ class Lane {
     return {};
   }
 
-  // Hands each reply that has come to take(in_flight, bytes). The descriptor is readable.
+  // Hands each reply that has come to take(in_flight, bytes). The descriptor must be readable.
   template <typename Take>
   Status Receive(Take take) {
     if (Status status = connection_.Receive(in_); !status.ok()) return status;
@@ -92,7 +93,7 @@ class Lane {
   StreamConnection connection_;
   RespReplyParser parser_;
   std::string out_;
-  size_t sent_ = 0;  // of out_
+  size_t sent_ = 0;  // how much of out_ is sent
   std::string in_;   // begins with a reply's first byte
   uint32_t in_flight_max_;
   std::vector<InFlight> ring_;  // [begin_, end_): in the order of their replies
@@ -124,7 +125,7 @@ class ExpiryClient::Impl {
     prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
     timeline_ = &timeline;
     measured_ = &measured;
-    // What was meant to be measured is, even if the thread began late.
+    // The whole intended time is measured, even if the thread began late.
     begin_ns_ = std::min(NowNs(), timeline.before_begins_ns());
     issued_ = 0;
     for (;;) {
@@ -140,7 +141,7 @@ class ExpiryClient::Impl {
   bool is_open() const { return pace_.rate != 0; }
   static uint64_t NowNs() { return SystemClock().MonotonicNs(); }
 
-  // When the next command is meant to be sent; of a closed loop never by the clock.
+  // Returns when the next command is meant to be sent; a closed loop sends none by the clock.
   uint64_t NextNs() const {
     if (!is_open()) return UINT64_MAX;
     if (!lanes_[issued_ % lanes_.size()].HasRoom()) return UINT64_MAX;
@@ -166,7 +167,7 @@ class ExpiryClient::Impl {
     }
   }
 
-  // Sends what is to be sent; waits for replies, or until `wake_ns`.
+  // Sends pending commands; waits for replies, or until `wake_ns`.
   Status Exchange(uint64_t wake_ns) {
     for (size_t i = 0; i < lanes_.size(); ++i) {
       if (lanes_[i].has_unsent()) {
@@ -198,7 +199,8 @@ class ExpiryClient::Impl {
     return Status(Code::kIo, "poll", static_cast<uint64_t>(errno));
   }
 
-  // All that comes together came now: a later look at the clock would count our own work.
+  // All replies received together have the same time: reading the clock later would count our own
+  // work.
   Status Receive(Lane& lane) {
     const uint64_t now_ns = NowNs();
     return lane.Receive([&](const InFlight& command, std::string_view reply) {
@@ -214,7 +216,7 @@ class ExpiryClient::Impl {
   const Pace pace_;
   const OpStream& stream_;
   const ValuePool& values_;
-  const std::string good_value_;  // what the reply to a GET must start with
+  const std::string good_value_;  // beginning of a right reply to a GET
   std::vector<Lane> lanes_;
   std::vector<pollfd> polled_;  // one for each lane
   const ExpiryTimeline* timeline_ = nullptr;

@@ -12,9 +12,9 @@
 namespace skep::bench {
 namespace {
 
-constexpr uint64_t kPipeline = 256;  // commands
+constexpr uint64_t kPipeline = 256;  // commands under way
 
-// The number behind "name=" in a line of INFO keyspace; 0 if it is not there.
+// Returns the number behind "name=" in a line of INFO keyspace; 0 if there is none.
 uint64_t CountIn(std::string_view line, std::string_view name) {
   const std::string head = fmt::format("{}=", name);
   const size_t at = line.find(head);
@@ -25,7 +25,7 @@ uint64_t CountIn(std::string_view line, std::string_view name) {
   return count;
 }
 
-// The bulks of TIME's reply: seconds and microseconds.
+// Returns the time in TIME's reply, which has bulks of seconds and microseconds.
 std::optional<uint64_t> MicrosecondsOf(std::string_view reply) {
   uint64_t parts[2] = {};
   for (uint64_t& part : parts) {
@@ -58,7 +58,7 @@ Result<std::string_view> ExpiryServer::Info(std::string_view section) {
 Result<std::string> ExpiryServer::Name() {
   const auto info = Info("server");
   if (!info) return Fail(info.error());
-  // Skep names a version of Redis too.
+  // Skep names a Redis version too, so its own name is looked for first.
   if (const auto version = InfoField(*info, "skep_version"))
     return fmt::format("skep {}", *version);
   return fmt::format("redis {}", InfoField(*info, "redis_version").value_or("?"));

@@ -1,6 +1,6 @@
-// expiry_server.h: the server of an expiry run, as seen from beside the measured commands.
+// expiry_server.h: a connection to the server of an expiry run, apart from the measured commands.
 //
-// Only what Redis and Skep both answer: SET, PXAT included, TIME and INFO.
+// Uses only commands that both Redis and Skep have: SET with PXAT, TIME and INFO.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace skep::bench {
 // Thread safety: none; one owner.
 class ExpiryServer {
  public:
-  // Keys of keyspace 0 that take memory, even if no reader sees them any more.
+  // The keys of keyspace 0 that take memory, also those that readers do not see any more.
   struct Keys {
     uint64_t all = 0;
     uint64_t with_deadline = 0;
@@ -25,7 +25,7 @@ class ExpiryServer {
     std::optional<uint64_t> used_bytes;  // used_memory
     std::optional<uint64_t> rss_bytes;   // used_memory_rss
   };
-  // Each of `count` keys from `first` on, all `spread_ms` evenly used: the i-th expires at
+  // Deadlines of `count` keys from `first` on, spread evenly over `spread_ms`: the i-th expires at
   // first_ms + i * spread_ms / count.
   struct Deadlines {
     uint64_t first_ms = 0;  // since 1970, by the server's clock
@@ -38,12 +38,12 @@ class ExpiryServer {
   //   kCorrupt           the server's reply is not RESP, or not one to this command
   static Result<ExpiryServer> Connect(const std::string& host, uint16_t port);
 
-  // "skep 0.1.0", "redis 7.0.15".
+  // Returns "skep 0.1.0", "redis 7.0.15".
   Result<std::string> Name();
   Result<Keys> CountKeys();
   Result<Memory> MeasureMemory();
-  // How far the server's clock (milliseconds since 1970) is ahead of our Clock::MonotonicNs(),
-  // which may be that of another machine: right to half a round trip.
+  // Returns how far the server's clock (milliseconds since 1970) is ahead of our
+  // Clock::MonotonicNs(), exact to half a round trip. The server may be another machine.
   Result<int64_t> ClockLeadNs();
 
   // Stores keys first .. first + count - 1; without deadlines, keys that stay.

@@ -25,7 +25,7 @@ ExpiryOptions SmallOptions(const ExpiryTestServer& server) {
           .value_bytes = 20};
 }
 
-// What is wrong with a run on such a server; "ran" if nothing is.
+// Returns what is wrong with a run on such a server; "ran" if nothing is.
 std::string ProblemOf(const Behaviour& behaviour, auto change) {
   ExpiryTestServer server(behaviour);
   ExpiryOptions options = SmallOptions(server);
@@ -87,10 +87,10 @@ TEST(Expiry, MeasuresAllParts) {
   EXPECT_EQ(server.keys_with_deadline(), 0u);
 }
 
-// Goal: in an open loop a stall is felt by every command that was meant to be sent during it, and
-// no command is left out. Method: one command a millisecond and a stall of 200 ms: of the commands
-// meant for its first half each must have taken at least 100 ms, however fast or slow the machine
-// is.
+// Goal: in an open loop a stall slows every command that was meant to be sent during it, and no
+// command is left out.
+// Method: one command a millisecond and a stall of 200 ms: of the commands meant for its first half
+// each must have taken at least 100 ms, however fast or slow the machine is.
 TEST(Expiry, AnOpenLoopCountsWhatAStallHeldUp) {
   constexpr uint64_t kStallMs = 200;
   ExpiryTestServer server({.stall_ms = kStallMs});
@@ -109,7 +109,7 @@ TEST(Expiry, AnOpenLoopCountsWhatAStallHeldUp) {
   EXPECT_GT(turn.late_ns.count(), 0u);
 }
 
-// Goal: in a closed loop the same stall is one slow command for each that may be on its way.
+// Goal: in a closed loop the same stall is one slow command for each that may be under way.
 TEST(Expiry, AClosedLoopFeelsAStallOnce) {
   constexpr uint64_t kStallMs = 200;
   ExpiryTestServer server({.stall_ms = kStallMs});
@@ -128,7 +128,7 @@ TEST(Expiry, CountsWrongAnswers) {
   EXPECT_THAT(report->first_error, HasSubstr("absent"));
 }
 
-// Goal: what makes a run impossible is said, and ends it at once.
+// Goal: an impossible run ends at once, with the reason.
 TEST(Expiry, SaysWhyARunIsImpossible) {
   const auto unchanged = [](ExpiryOptions&) {};
   EXPECT_THAT(ProblemOf({.hangs_up = true}, unchanged),

@@ -1,7 +1,7 @@
 // expiry_test_server.h: a server for tests of `skep-bench expiry` that misbehaves on demand.
 //
-// One thread, loopback, GET, SET (PXAT), TIME and INFO. Keys are reclaimed all at once, at a chosen
-// time after the last deadline.
+// It has one thread, listens on loopback, and knows GET, SET (PXAT), TIME and INFO. Keys are
+// reclaimed all at once, at a chosen time after the last deadline.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ namespace skep::bench {
 class ExpiryTestServer {
  public:
   struct Behaviour {
-    uint64_t clock_lead_ms = 0;            // of its clock, to that of the machine
+    uint64_t clock_lead_ms = 0;            // of its clock, before the machine's
     uint64_t reclaim_delay_ms = 0;         // after the last deadline
     uint64_t stall_ms = 0;                 // once, some time after the first deadline
     uint64_t first_deadline_pause_ms = 0;  // before it answers the first SET with a deadline
@@ -36,21 +36,21 @@ class ExpiryTestServer {
     bool hangs_up = false;                 // at the first GET
     bool refuses_deadlines = false;
   };
-  static constexpr uint64_t kStallAfterMs = 200;  // the first deadline
+  static constexpr uint64_t kStallAfterMs = 200;  // after the first deadline
 
   explicit ExpiryTestServer(const Behaviour& behaviour) : behaviour_(behaviour) {
     thread_ = std::jthread([this](std::stop_token stop) { Serve(std::move(stop)); });
   }
 
   uint16_t port() const { return listener_.port(); }
-  // The server ends with it; then its keys can be looked at.
+  // Ends the server; its keys can be read afterwards.
   void Stop() {
     thread_.request_stop();
     thread_.join();
   }
   size_t keys() const { return values_.size(); }
   size_t keys_with_deadline() const { return deadlines_.size(); }
-  // Stores a key that expires in an hour; before any client comes.
+  // Stores a key that expires in an hour. To be called before any client connects.
   void AddForeignDeadline() { foreign_.store(true); }
 
  private:
@@ -80,7 +80,7 @@ class ExpiryTestServer {
 
   uint64_t NowMs() const { return SystemClock().WallUs() / 1000 + behaviour_.clock_lead_ms; }
 
-  // What time brings.
+  // Does what is due by now.
   void Tick() {
     if (deadlines_.empty()) return;
     const auto [first, last] = std::ranges::minmax_element(deadlines_, {}, &Deadline::second);
@@ -153,7 +153,7 @@ class ExpiryTestServer {
   Behaviour behaviour_;
   const LoopbackListener listener_;
   std::atomic<bool> foreign_ = false;
-  // The thread's, until it has ended.
+  // Only the thread uses these until it has ended.
   std::vector<Client> clients_;
   std::map<std::string, std::string> values_;
   std::map<std::string, uint64_t> deadlines_;

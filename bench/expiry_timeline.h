@@ -1,12 +1,12 @@
-// expiry_timeline.h: which part of a run a command belongs to.
+// expiry_timeline.h: says which part of a run a command belongs to.
 //
 //   warm-up |   before   |gap|      during      |   after    |
 //           ^            ^   ^                  ^            ^
 //      first - seconds   |   first deadline     |            + seconds
-//                  - kGapNs        all that expires is reclaimed
+//                  - kGapNs        all expired keys are reclaimed
 //
-// A command belongs to the part in which it was meant to be sent, however late its reply comes.
-// What is sent in the gap may be answered after the first deadline, so it counts nowhere.
+// A command belongs to the part in which it was meant to be sent, however late its reply comes. A
+// command sent in the gap may be answered after the first deadline, so it counts nowhere.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,8 @@ namespace skep::bench {
 enum class ExpiryPart : uint8_t { kBefore, kDuring, kAfter };
 inline constexpr size_t kExpiryParts = 3;
 
-// All times are Clock::MonotonicNs. Thread-safe: one thread says what happens, another one asks.
+// All times are Clock::MonotonicNs. Thread-safe: one thread sets the ends of parts, another one
+// reads them.
 class ExpiryTimeline {
  public:
   static constexpr uint64_t kGapNs = 50'000'000;
@@ -30,15 +31,15 @@ class ExpiryTimeline {
   uint64_t before_begins_ns() const { return first_deadline_ns_ - kGapNs - part_ns_; }
   uint64_t first_deadline_ns() const { return first_deadline_ns_; }
 
-  // Once, not before the first deadline.
+  // Called once, not before the first deadline.
   void MarkReclaimed(uint64_t now_ns) {
     reclaimed_ns_.store(now_ns, std::memory_order_relaxed);
     end_ns_.store(now_ns + part_ns_, std::memory_order_relaxed);
   }
-  // The run is over, whether or not it got so far.
+  // Ends the run, however far it is.
   void Stop() { end_ns_.store(0, std::memory_order_relaxed); }
 
-  // Relaxed: nothing else is read because of these, and a part may end a moment late.
+  // Relaxed: no other memory is read because of these, and a part may end a moment late.
   uint64_t end_ns() const { return end_ns_.load(std::memory_order_relaxed); }
   std::optional<ExpiryPart> PartOf(uint64_t meant_ns) const {
     if (meant_ns < before_begins_ns()) return std::nullopt;

@@ -1,4 +1,4 @@
-// figure_table.h: a figure or table of a paper as numbers.
+// figure_table.h: a figure or table of a paper, as numbers.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,14 @@
 namespace skep::bench {
 
 struct FigureColumn {
-  std::string name;  // and the key of a JSON object
-  int digits;        // behind the point
+  std::string name;  // also the key of a JSON object
+  int digits;        // behind the decimal point
 };
 
 struct FigureTable {
   std::string title;
   std::vector<FigureColumn> columns;
-  std::vector<std::vector<std::optional<double>>> rows;  // none: there is no such figure
+  std::vector<std::vector<std::optional<double>>> rows;  // nothing: there is no such figure
 };
 
 }  // namespace skep::bench

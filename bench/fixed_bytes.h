@@ -1,7 +1,6 @@
 // fixed_bytes.h: keys and values of 8, 16, 24 or 32 bytes, or both of 4, as plain structs, for
-// containers whose types are fixed when they are compiled. Of a mixture each takes as much as the
-// largest, and a word for its size: a pointer to a block of its own size would cost more, and a
-// miss.
+// containers whose types are fixed at compile time. In a mixture each takes as much as the largest,
+// and a word for its size: a pointer to a block of its own size would cost more, and a cache miss.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +22,7 @@ namespace skep::bench {
 
 static_assert(std::endian::native == std::endian::little);
 
-// The first `length` of some bytes.
+// A view of the first `length` of some bytes.
 struct FixedView {
   const char* data() const { return bytes.data(); }
   size_t size() const { return length; }
@@ -63,7 +62,8 @@ struct WordKey {
   }
 };
 
-// Of mixed sizes: zeros behind the key, which is one of a set where no key begins another.
+// A key of mixed sizes: zeros follow the key. It is one of a set where no key is the beginning of
+// another.
 template <>
 struct WordKey<0> {
   static WordKey Of(std::string_view bytes) {
@@ -81,8 +81,8 @@ struct WordKey<0> {
   uint64_t size;
 };
 
-// A multiplication a word, both halves of the product folded: every bit of the result depends on
-// all.
+// Hashes by a multiplication a word, with both halves of the product folded: every bit of the
+// result depends on all bits of the key.
 struct WordKeyHash {
   using is_avalanching = void;  // Boost's name for that
   template <size_t kBytes>
@@ -122,12 +122,12 @@ struct FixedValue<0> {
   uint64_t size;
 };
 
-// A target on the index for the sizes of the setup: Index<key bytes, value bytes>, loop_target.h;
-// both 0 for mixed sizes.
+// Opens a target on the index for the sizes of the setup: Index<key bytes, value bytes>,
+// loop_target.h; both are 0 for mixed sizes.
 //   kNotSupported  keys or values are not of 8, 16, 24 or 32 bytes, and not both of 4
 template <template <size_t, size_t> typename Index>
 Result<std::unique_ptr<YcsbTarget>> OpenFixed(const PeerSetup& setup) {
-  // Keys of 8 bytes with values of 8, 16, ..., keys of 16 bytes, ...
+  // The order is: keys of 8 bytes with values of 8, 16, ..., keys of 16 bytes, ...
   static constexpr size_t kStep = kMixedStepBytes;
   static constexpr auto kOpen = []<size_t... kAt>(std::index_sequence<kAt...>) {
     return std::array{&LoopTarget<

@@ -1,4 +1,5 @@
-// hot_keys.h: reads of a few keys that are neighbours in order: one key, or one leaf of a tree.
+// hot_keys.h: reads of a few keys that are neighbours in the key order: one key, or one leaf of a
+// tree.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace skep::bench {
 
-// Of keys 0 .. items-1, the numbers of the `count` that are first in the order of their bytes, or
-// of all if they are fewer. Looks at each key.
+// Returns, of keys 0 .. items-1, the numbers of the `count` keys that are first in the order of
+// their bytes, or of all if they are fewer. Renders each key.
 std::vector<uint64_t> FirstKeys(KeyFormat format, uint64_t items, uint32_t count);
 
 class HotKeys final : public OpSource {

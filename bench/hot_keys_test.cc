@@ -17,7 +17,7 @@ std::string KeyOf(const KeyFormat& format, uint64_t number) {
   return std::string(format.KeyAt(rendered.data()));
 }
 
-// Goal: the keys are the first ones in order, in order.
+// Goal: the keys are the first ones of all, in order.
 // Method: all keys sorted.
 TEST(HotKeys, AreTheFirstInOrder) {
   constexpr uint64_t kItems = 700;
@@ -35,7 +35,7 @@ TEST(HotKeys, AreTheFirstInOrder) {
   }
 }
 
-// Goal: reads are of these keys, all of them.
+// Goal: all of these keys are read, and no others.
 TEST(HotKeys, AreAllRead) {
   const KeyFormat format = KeyFormat::Random(16);
   const std::vector<uint64_t> numbers = {7, 3, 11};

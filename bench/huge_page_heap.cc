@@ -38,7 +38,7 @@ void* HugePageHeap::Allocate(size_t bytes) {
 
 void HugePageHeap::Free(void* block, size_t bytes) {
   FreeBlock*& list = ListOf(bytes);
-  Unpoison(block, sizeof(FreeBlock));  // its user may have poisoned it: absl does
+  Unpoison(block, sizeof(FreeBlock));  // the container may have poisoned it: absl does
   list = new (block) FreeBlock{.next = list};
   Poison(block, BlockBytes(bytes));
 }

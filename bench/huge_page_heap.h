@@ -1,11 +1,11 @@
-// huge_page_heap.h: heap memory on huge pages for containers that take an allocator, so that a peer
-// is not slower than Skep for its page tables alone.
+// huge_page_heap.h: heap memory on huge pages for containers with an allocator, so that a peer is
+// not slower than Skep only because of its page tables.
 //
 //   region  | block | block | ... | never used        |
 //                                 ^ held_bytes()
 //
 // Blocks are multiples of a cache line and aligned to one. A freed block goes to the list of its
-// size; memory that was used once is never given back before the heap is.
+// size; memory that was used once is not given back before the heap is destroyed.
 #pragma once
 
 #include <array>
@@ -23,18 +23,19 @@ class HugePageHeap {
   static constexpr size_t kUnitBytes = 64;
   static constexpr size_t kBlockBytesMax = 16 * 1024;
 
-  // `capacity_bytes` > 0 is address space: pages are taken as they are touched.
+  // `capacity_bytes` > 0 is address space: pages become resident when they are touched.
   //   kIo  as PageRegion::Reserve
   static Result<std::unique_ptr<HugePageHeap>> Open(size_t capacity_bytes);
   ~HugePageHeap();
   HugePageHeap(const HugePageHeap&) = delete;
   HugePageHeap& operator=(const HugePageHeap&) = delete;
 
-  // Stops the process if the capacity is used up, or `bytes` is over kBlockBytesMax.
+  // Allocates a block. Stops the process if the capacity is used up, or `bytes` is over
+  // kBlockBytesMax.
   void* Allocate(size_t bytes);
   void Free(void* block, size_t bytes);
 
-  // All that is or ever was in use.
+  // Returns how many bytes are or ever were in use.
   size_t held_bytes() const { return held_bytes_; }
 
  private:
@@ -43,7 +44,7 @@ class HugePageHeap {
   };
 
   explicit HugePageHeap(PageRegion region) : region_(std::move(region)) {}
-  // The list of blocks that can hold so many bytes.
+  // Returns the list of blocks that can hold so many bytes.
   FreeBlock*& ListOf(size_t bytes);
 
   PageRegion region_;
@@ -51,7 +52,7 @@ class HugePageHeap {
   std::array<FreeBlock*, kBlockBytesMax / kUnitBytes + 1> free_{};  // by units
 };
 
-// The standard's allocator over such a heap, which must outlive all that it allocated.
+// A standard allocator over such a heap, which must outlive all its allocations.
 template <typename T>
 class HugePageAllocator {
  public:

@@ -23,7 +23,7 @@ bool IsIntact(const Block& block) {
 
 // Goal: blocks never overlap, lie on cache lines, and freed ones are used again.
 // Method: random allocations and frees of few sizes; each block is filled with a byte of its own,
-// which must be there still when it is freed. At most kLive blocks are in use, so that the heap
+// which must still be there when it is freed. At most kLive blocks are in use, so that the heap
 // must not grow beyond the largest block for each, in each size.
 TEST(HugePageHeap, BlocksAreDisjointAndReused) {
   const unsigned seed = std::random_device{}();

@@ -7,7 +7,7 @@
 namespace skep::bench {
 namespace {
 
-// Steps by a stride that has no factor in common with how many there are, near their golden
+// Returns a stride that has no factor in common with the number of items, near their golden
 // section: neighbours in time are not neighbours in number.
 uint64_t StrideOf(uint64_t items) {
   uint64_t stride = static_cast<uint64_t>(static_cast<double>(items) * 0.6180339887) + 1;

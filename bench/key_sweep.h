@@ -1,5 +1,5 @@
-// key_sweep.h: operations that take each key of a set once: all that are loaded, or those that a
-// thread has inserted.
+// key_sweep.h: operations on each key of a set once: all loaded keys, or those that a thread has
+// inserted.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace skep::bench {
 // The numbers 0 .. items-1, each once, in an order that is neither theirs nor that of the keys.
 class SweepOrder {
  public:
-  // `items` > 0. `seed` says where the order begins.
+  // `items` > 0. `seed` decides where the order begins.
   SweepOrder(uint64_t items, uint64_t seed);
-  // The one at `index`, which is counted modulo the items.
+  // Returns the number at `index`, which is counted modulo the items.
   uint64_t at(uint64_t index) const;
 
  private:
@@ -23,8 +23,8 @@ class SweepOrder {
   uint64_t stride_;
 };
 
-// Takes keys 0 .. items-1, each once as long as no more than `items` are taken by all threads
-// together: thread t of T those at t, t + T, ... of the order.
+// Takes keys 0 .. items-1, each once as long as all threads together take no more than `items`:
+// thread t of T takes those at t, t + T, ... of the order.
 class KeySweep final : public OpSource {
  public:
   // `items` > 0, `threads` > `thread`.
@@ -39,7 +39,7 @@ class KeySweep final : public OpSource {
   const uint64_t step_;
 };
 
-// Takes the keys a thread has inserted, the first one first: numbers as OpGenerator gives them.
+// Takes the keys that a thread has inserted, the first one first, with OpGenerator's numbers.
 class InsertedKeys final : public OpSource {
  public:
   InsertedKeys(OpKind kind, uint64_t records, uint32_t thread, uint32_t threads)

@@ -13,7 +13,7 @@ namespace {
 
 const KeyFormat kFormat = KeyFormat::Random(16);
 
-// The numbers of all keys, so that a stream's keys can be told.
+// Returns the numbers of all keys, so that the keys of a stream can be identified.
 std::map<std::string, uint64_t> NumbersOf(uint64_t items) {
   std::map<std::string, uint64_t> numbers;
   for (uint64_t number = 0; number < items; ++number) {
@@ -36,8 +36,8 @@ std::vector<uint64_t> Take(OpSource& source, size_t count,
   return taken;
 }
 
-// Goal: the threads of a sweep take every key once between them, in an order that neither is that
-// of the numbers nor the same for another seed.
+// Goal: the threads of a sweep together take every key once, in an order that neither is that of
+// the numbers nor the same for another seed.
 // Method: numbers of items that share factors with everything, and shares of unequal size.
 TEST(KeySweep, TakesEveryKeyOnce) {
   for (uint64_t items : {1, 2, 30, 1000, 1024, 1155}) {
@@ -63,7 +63,7 @@ TEST(KeySweep, TakesEveryKeyOnce) {
   EXPECT_NE(take(1), take(2));
 }
 
-// Goal: what threads have inserted is what is taken, however much each has.
+// Goal: the keys taken are those that the threads have inserted, however many each has.
 TEST(InsertedKeys, AreThoseOfTheThread) {
   const auto numbers = NumbersOf(100);
   InsertedKeys first(OpKind::kDelete, /*records=*/10, /*thread=*/0, /*threads=*/3);

@@ -1,4 +1,4 @@
-// keyspace_target.h: benchmarks on an engine itself, without a store or a server around it.
+// keyspace_target.h: runs benchmarks on an engine itself, without a store or a server around it.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace skep::bench {
 
-// What a server's worker does with a batch and nothing else: execute it, wait until it is released,
-// and let the engine tidy up now and then.
+// Does with a batch what a server's worker does, and nothing else: executes it, waits until it is
+// released, and lets the engine tidy up now and then.
 class KeyspaceTarget final : public YcsbTarget {
  public:
   // `values` must outlive the target.

@@ -22,7 +22,7 @@ Result<double> HugeFraction(const PageRegion& region) {
   return static_cast<double>(*bytes) / static_cast<double>(region.size());
 }
 
-// A small region is read about once in a repetition: a smoke test should be short.
+// A small region is read about once in a repetition, so that a smoke test is short.
 uint64_t ReadsOf(const LimitsOptions& options) {
   return std::min<uint64_t>(options.reads, options.bytes / kLineBytes);
 }
@@ -58,8 +58,8 @@ Status MeasurePlainPages(LimitsReport& report) {
   return {};
 }
 
-// Seconds a message takes, the median of the repetitions. The more in flight, the faster they are,
-// and the more of them it takes to time them.
+// Returns the seconds a message takes, the median of the repetitions. With more messages in flight
+// each takes less time, so more are needed to time them.
 Result<double> MessageSeconds(const LimitsOptions& options, uint64_t in_flight, int echo_core) {
   const uint64_t messages = options.round_trips * in_flight;
   std::vector<double> figures;
@@ -81,7 +81,7 @@ Status MeasureLoopback(int echo_core, LimitsReport& report) {
   return {};
 }
 
-// A core beside `core`, if this process has another.
+// Returns a core other than `core`, if this process has one.
 int OtherCore(const std::vector<int>& cores, int core) {
   const auto other = std::ranges::find_if(cores, [&](int c) { return c != core; });
   return other == cores.end() ? core : *other;

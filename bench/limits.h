@@ -1,4 +1,5 @@
-// limits.h: what this machine can do at most, so that every figure of Skep can be a ratio to it.
+// limits.h: measures what this machine can do at most, so that every figure of Skep can be a ratio
+// to it.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,8 @@ struct LimitsReport {
   LimitsOptions options;
   int core = 0;                 // everything but the echo thread ran on it
   bool pinned = false;          // whether the system kept it there
-  double huge_fraction = 0;     // of the region meant to be huge, what really was
-  double huge_fraction_4k = 0;  // of the region meant to be plain: 0
+  double huge_fraction = 0;     // share of the region meant to be huge that really was
+  double huge_fraction_4k = 0;  // the same of the region meant to be plain: 0
 
   double address_mops = 0;
   double random_read_mops = 0;

@@ -12,7 +12,7 @@
 namespace skep::bench {
 namespace {
 
-// Speeds are the machine's business: these tests check that each loop does the work it claims.
+// Speeds depend on the machine: these tests check that each loop does the work it claims.
 
 TEST(Repeat, MedianIsTheMiddle) {
   EXPECT_EQ(Median({3}), 3);
@@ -26,8 +26,8 @@ TEST(Repeat, RunsEveryRepetition) {
   EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 3, 4}));
 }
 
-// Goal: the chase visits every line before it returns, so that nothing of it stays cached.
-// Method: follow the cycle it left behind.
+// Goal: the chase visits every line before it returns, so that no line stays cached.
+// Method: follow the cycle that it leaves behind.
 TEST(MemoryLimits, ChaseIsOneCycleThroughAllLines) {
   auto region = PageRegion::Reserve(1, Pages::kPlain);
   ASSERT_TRUE(region);

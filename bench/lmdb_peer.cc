@@ -1,8 +1,8 @@
-// LMDB in a file on tmpfs (/dev/shm) that has no name any more once it is open: it is mapped for
+// The peer LMDB, in a file on tmpfs (/dev/shm) that is unlinked once it is open: it is mapped for
 // writing, never synced, and gone with the process. The map asks for huge pages, which the system
 // gives only where tmpfs has them (shmem_enabled).
 //
-// A batch is one transaction: for reading unless it writes.
+// A batch is one transaction, read-only unless it writes.
 #include <fcntl.h>
 #include <lmdb.h>
 #include <sys/mman.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr unsigned kReadersMax = 126;
 
 MDB_val ValueOf(std::string_view bytes) {
-  return {bytes.size(), const_cast<char*>(bytes.data())};  // LMDB's interface; it only reads them
+  return {bytes.size(), const_cast<char*>(bytes.data())};  // LMDB only reads them
 }
 
 std::string_view ViewOf(const MDB_val& value) {
@@ -62,7 +62,7 @@ class LmdbIndex {
   }
 
  private:
-  // Only address space: several times what half-empty pages take.
+  // This reserves address space only: several times what half-empty pages take.
   static size_t CapacityOf(const PeerSetup& setup) {
     constexpr size_t kBase = size_t{1} << 30;
     return kBase + setup.items_max * (setup.key_bytes + setup.values.value_bytes() + 16) * 8;
@@ -81,7 +81,7 @@ class LmdbIndex {
     unlink((path + "-lock").c_str());
     MDB_envinfo info;
     if (!opened || mdb_env_info(env_.get(), &info) != 0) return false;
-    // A wish: without it the pages are small.
+    // If the system refuses, the pages stay small.
     (void)madvise(info.me_mapaddr, info.me_mapsize, MADV_HUGEPAGE);
     return true;
   }
@@ -161,7 +161,7 @@ class LmdbIndex::Access {
   MDB_env* const env_;
   const MDB_dbi tree_;
   MDB_txn* reading_ = nullptr;  // kept from batch to batch
-  MDB_txn* at_ = nullptr;       // of the batch
+  MDB_txn* at_ = nullptr;       // the batch's
   MDB_cursor* cursor_ = nullptr;
 };
 

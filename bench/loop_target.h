@@ -1,4 +1,4 @@
-// loop_target.h: benchmarks on an index that does one operation at a time: a batch is a loop.
+// loop_target.h: runs benchmarks on an index that does one operation at a time: a batch is a loop.
 //
 // The index is a class with
 //
@@ -7,10 +7,11 @@
 //   uint64_t size() const;                       items
 //   using Access; Access access();               what one session uses: may be Index& itself
 //
-// and its Access with these, all bool; false: it failed, or as below
+// and its Access has these functions, all of which return bool; false: it failed, or the reason
+// given
 //
-//   Read(std::string_view key, Use use)                         absent; else use(value) was called
-//   Insert(std::string_view key, std::string_view value)        it was there
+//   Read(std::string_view key, Use use)                         absent; else it called use(value)
+//   Insert(std::string_view key, std::string_view value)        the key existed
 //   Update(std::string_view key, std::string_view value)        absent
 //   Delete(std::string_view key)                                absent
 //
@@ -20,7 +21,7 @@
 //                                                               `items` keys from `key` on
 //   BeginBatch(bool writes), EndBatch()                         around each batch
 //
-// An index that cannot tell whether a key was there calls what it did good.
+// An index that cannot tell whether a key existed returns true.
 #pragma once
 
 #include <memory>
@@ -72,8 +73,8 @@ class LoopSession final : public YcsbSession {
     return true;
   }
 
-  // False if the outcome is not what the operation must get. `number`: of the operation in its
-  // stream; says which value a write stores. `index`: in its batch.
+  // Returns false if the outcome is wrong for the operation. `number`: the operation's, in its
+  // stream; it decides which value a write stores. `index`: in its batch.
   bool Do(const YcsbOp& op, size_t number, size_t index, Tally& tally) {
     switch (op.kind) {
       case OpKind::kRead:

@@ -34,7 +34,7 @@ void SetNoDelay(const FileDescriptor& socket) {
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-// Both ends of one TCP connection over 127.0.0.1.
+// Makes both ends of one TCP connection over 127.0.0.1.
 Result<SocketPair> ConnectToSelf() {
   FileDescriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};
@@ -76,7 +76,7 @@ ssize_t ReceiveSome(const FileDescriptor& socket, std::span<char> to) {
   return got;
 }
 
-// Ends when the client closes its side, or breaks it.
+// Echoes until the client closes its side, or the connection breaks.
 void Echo(const FileDescriptor& socket) {
   std::array<char, 64 * 1024> buffer;
   for (;;) {

@@ -1,8 +1,8 @@
-// loopback_limit.h: what a TCP round trip through the loopback costs, with nothing behind it.
+// loopback_limit.h: measures a TCP round trip through the loopback, with nothing behind it.
 //
 //   client (this thread)                       echo thread
-//   send n messages  ------------------------> recv what is there, send it back
-//   recv what is there <----------------------
+//   send n messages  ------------------------> recv what has come, send it back
+//   recv what has come <----------------------
 //   send as many new ones as were answered ...
 //
 // With one message in flight each round trip is four system calls and two wake-ups. With many, both
@@ -19,7 +19,7 @@ namespace skep::bench {
 
 inline constexpr size_t kMessageBytes = 32;
 
-// The time from the first send to the last answer, in seconds, of `messages` (> 0) messages with
+// Returns the seconds from the first send to the last answer of `messages` (> 0) messages with
 // `in_flight` (> 0) of them under way at any moment. The connection is made before the clock
 // starts. The echo thread runs on `echo_core`.
 //   kIo  the errno of a socket call

@@ -1,5 +1,5 @@
-// loopback_listener.h: where servers that tests make listen: on loopback, on a port the system
-// chose.
+// loopback_listener.h: a listener for servers that tests make: on loopback, on a port that the
+// system chooses.
 #pragma once
 
 #include <arpa/inet.h>

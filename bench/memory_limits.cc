@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLineWords = kLineBytes / sizeof(uint64_t);
 constexpr uint64_t kRunLines = kRunBytes / kLineBytes;
-// One pass over this much is long enough to time and short enough to repeat.
+// A pass over this many bytes is long enough to time and short enough to repeat.
 constexpr uint64_t kSequentialBytesMax = uint64_t{2} << 30;
 
 // Random indices; equal seeds give equal ones. The multiplier is Knuth's (MMIX); only the upper
@@ -21,7 +21,7 @@ class Indices {
   Indices(uint64_t seed, uint64_t bound) : state_(seed * 0x9e3779b97f4a7c15 + 1), bound_(bound) {}
 
   uint64_t Next() { return Below(bound_); }
-  // In [0, bound), bound < 2^32.
+  // Returns an index in [0, bound), bound < 2^32.
   uint64_t Below(uint64_t bound) {
     state_ = state_ * 6364136223846793005 + 1442695040888963407;
     return (state_ >> 32) * bound >> 32;

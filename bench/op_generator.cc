@@ -5,8 +5,8 @@
 namespace skep::bench {
 namespace {
 
-// Streams of different threads must not be shifted copies of each other; SeededRandom spreads
-// whatever it is given, so any injective mix will do.
+// Streams of different threads must not be shifted copies of each other; SeededRandom spreads any
+// input, so any injective mix will do.
 uint64_t SeedOf(const WorkloadPlan& plan, uint32_t thread) {
   return plan.seed * 0x9e3779b97f4a7c15 + thread;
 }
@@ -31,7 +31,7 @@ uint64_t KeyChooser::Draw(Random& random, uint64_t inserted) {
   return 0;
 }
 
-// As YCSB does: drawn over all keys that will be, again until it is one that is.
+// Draws as YCSB does: over all keys that will exist, again until it is one that does.
 uint64_t KeyChooser::DrawZipfian(Random& random, uint64_t inserted) {
   uint64_t number;
   do {
@@ -53,7 +53,7 @@ bool KeyChooser::Exists(uint64_t number, uint64_t inserted) const {
   return beyond % plan_.threads == thread_ && beyond / plan_.threads < inserted;
 }
 
-// Inserted keys are a thread's own already.
+// Inserted keys belong to their thread already.
 uint64_t KeyChooser::Own(uint64_t number) const {
   if (number >= plan_.records) return number;
   const uint64_t own = number - number % plan_.threads + thread_;

@@ -1,12 +1,12 @@
-// op_generator.h: which operations a thread does, and on which keys.
+// op_generator.h: chooses the operations of a thread, and their keys.
 //
 // Numbers of keys: 0 .. records-1 are loaded before the run. The i-th insertion of thread t of T
-// makes number records + i * T + t, so threads agree on who inserts what without talking.
+// makes number records + i * T + t, so threads need not communicate to insert different keys.
 //
-// Invariant G1: a thread reads, updates or scans only keys that are there: the loaded ones and
-// those its own stream inserted earlier (operations of one thread on one key keep their order, also
+// Invariant G1: a thread reads, updates or scans only existing keys: the loaded ones and those that
+// its own stream inserted earlier (operations of one thread on one key keep their order, also
 // inside a batch). So a read that misses is an error of the store, never of the benchmark. With one
-// thread this is YCSB; with more, each thread's `latest` is about its own insertions.
+// thread this is YCSB; with more, each thread's `latest` refers to its own insertions.
 #pragma once
 
 #include <cstdint>
@@ -23,33 +23,34 @@ struct WorkloadPlan {
   Workload workload;
   Distribution distribution;
   uint64_t records;  // > 0
-  uint64_t ops;      // of all threads
+  uint64_t ops;      // of all threads together
   uint32_t threads;  // > 0
   uint64_t seed;
-  // Whether threads update keys of their own, so that what is stored in the end does not depend on
-  // who was faster; then there are at least as many records as threads. YCSB's threads do not.
+  // Whether threads update keys of their own, so that the final contents do not depend on which
+  // thread was faster; there must then be at least as many records as threads. YCSB's threads do
+  // not.
   bool own_updates = false;
-  // So many operations in a row are of one kind (> 0).
+  // Number of operations in a row that are of one kind (> 0).
   uint32_t group = 1;
 
-  // As many as YCSB foresees: twice the expected number.
+  // Returns as many as YCSB foresees: twice the expected number.
   uint64_t InsertsForeseen() const { return 2 * ops * workload.insert / 100; }
-  // How many of `total` pieces of work fall to a thread.
+  // Returns how many of `total` pieces of work fall to a thread.
   uint64_t ShareOf(uint32_t thread, uint64_t total) const {
     return total / threads + (thread < total % threads ? 1 : 0);
   }
 };
 
-// Numbers of keys that are there, by the plan's distribution.
+// Chooses numbers of existing keys, by the plan's distribution.
 class KeyChooser {
  public:
   KeyChooser(const WorkloadPlan& plan, uint32_t thread);
 
   // `inserted`: how many keys this thread has inserted.
   uint64_t Draw(Random& random, uint64_t inserted);
-  // A key that only this thread updates: `number`, which is there, or one near it.
+  // Returns a key that only this thread updates: `number`, which must exist, or one near it.
   uint64_t Own(uint64_t number) const;
-  // The number of this thread's insertion `index` (from 0).
+  // Returns the number of this thread's insertion `index` (from 0).
   uint64_t InsertedNumber(uint64_t index) const {
     return plan_.records + index * plan_.threads + thread_;
   }
@@ -69,7 +70,7 @@ class KeyChooser {
 class OpGenerator final : public OpSource {
  public:
   OpGenerator(const WorkloadPlan& plan, uint32_t thread);
-  // `count`: a multiple of the plan's group.
+  // `count` must be a multiple of the plan's group.
   void Fill(OpStream& stream, size_t count) override;
 
   uint64_t inserted() const { return inserted_; }

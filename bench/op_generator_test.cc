@@ -37,7 +37,7 @@ OpStream StreamOf(const WorkloadPlan& plan, uint32_t thread = 0) {
   return stream;
 }
 
-// Goal: what is put into a stream comes out of it.
+// Goal: a stream returns the operations that were put into it.
 TEST(OpStream, RoundTrip) {
   OpStream stream{KeyFormat(kKeyBytes)};
   stream.Add(OpKind::kRead, 1);
@@ -103,9 +103,9 @@ TEST(OpGenerator, ScanLengthsAreUniform) {
   }
 }
 
-// Goal: invariant G1, and insertions are numbered without gaps or clashes over all threads.
+// Goal: invariant G1 holds, and insertions are numbered without gaps or clashes over all threads.
 // Method: every workload with every distribution on three threads, with so many insertions that
-// they matter; a set of what each thread knows to exist is the model.
+// they matter; a set of the keys that each thread knows to exist is the model.
 TEST(OpGenerator, TouchesOnlyWhatExists) {
   for (const Workload& workload : CoreWorkloads()) {
     for (auto distribution :
@@ -153,7 +153,7 @@ TEST(Workload, NamesSayWhatIsDone) {
   }
 }
 
-// Goal: what is stored after updates does not depend on which thread was faster, if asked for.
+// Goal: the contents after updates do not depend on which thread was faster, if that is asked for.
 // Method: the keys that three threads update are disjoint, and together all of them.
 TEST(OpGenerator, ThreadsMayUpdateKeysOfTheirOwn) {
   for (const char* workload : {"update", "f"}) {

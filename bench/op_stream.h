@@ -1,8 +1,8 @@
-// op_stream.h: operations of a benchmark, made before the clock starts.
+// op_stream.h: the operations of a benchmark, made before the clock starts.
 //
-// An operation takes two bytes for what it is and its key's bytes, laid out one behind the other:
-// reading the stream is sequential, so the hardware prefetches it and it disturbs the measurement
-// by about key size / 64 cache lines an operation.
+// An operation takes two bytes for its kind, and its key's bytes, laid out one behind the other:
+// the stream is read sequentially, so the hardware prefetches it and it disturbs the measurement by
+// about key size / 64 cache lines an operation.
 //
 //   code  0 read, 1 update, 2 insert, 3 read-modify-write, 4 delete,
 //         4 + n scan of n items (n = 1..kScanItemsMax)
@@ -22,7 +22,7 @@ namespace skep::bench {
 
 struct YcsbOp {
   OpKind kind;
-  uint32_t scan_items;  // kScan: how many
+  uint32_t scan_items;  // number of items of a kScan
   std::string_view key;
 };
 
@@ -35,7 +35,7 @@ class OpStream {
 
   size_t size() const { return codes_.size(); }
 
-  // Keeps the memory.
+  // Removes all operations and keeps the memory.
   void Clear() {
     codes_.clear();
     keys_.clear();
@@ -68,7 +68,7 @@ class OpStream {
   std::string keys_;
 };
 
-// Where a thread's operations come from. Thread safety: none; one owner.
+// Makes the operations of a thread. Thread safety: none; one owner.
 class OpSource {
  public:
   virtual ~OpSource() = default;

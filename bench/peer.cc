@@ -6,7 +6,7 @@
 namespace skep::bench {
 namespace {
 
-// SKEP_OPEN_...: from CMakeLists.txt; the function, or nullptr.
+// SKEP_OPEN_... come from CMakeLists.txt: the function, or nullptr.
 constexpr PeerInfo kPeers[] = {
     {"absl", "libabsl-dev", /*ordered=*/true, /*threads=*/false, OpenAbsl},
     {"absl-hash", "libabsl-dev", /*ordered=*/false, /*threads=*/false, OpenAbslHash},

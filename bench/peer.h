@@ -1,8 +1,8 @@
-// peer.h: what `skep-bench compare` measures Skep against: indexes that Debian packages.
+// peer.h: the indexes that `skep-bench compare` measures Skep against, from Debian packages.
 //
-// Each is given what helps it: keys and values of fixed size inside its nodes where its types are
-// fixed when it is compiled, huge pages, no log, no sync. Answers are read where they lie, a batch
-// is a loop, or one transaction where the peer has such.
+// Each peer is set up to be fast: keys and values of fixed size inside its nodes where its types
+// are fixed at compile time, huge pages, no log, no sync. Answers are read in place; a batch is a
+// loop, or one transaction where the peer has transactions.
 //
 //   name      what                               order  threads  keys and values
 //   absl      absl::btree_map                    yes    one      8, 16, 24, 32 bytes, a mixture, 4
@@ -26,28 +26,28 @@
 namespace skep::bench {
 
 struct PeerSetup {
-  size_t key_bytes;         // of the largest, if sizes are mixed, as `values` are
+  size_t key_bytes;         // of the largest, if sizes are mixed, as in `values`
   const ValuePool& values;  // must outlive the target
-  uint64_t items_max;       // that will ever be there at a time
+  uint64_t items_max;       // the most that will exist at a time
 };
 
 struct PeerInfo {
   std::string_view name;
-  std::string_view package;  // Debian's, with the headers it is built from
+  std::string_view package;  // the Debian package with its headers
   bool ordered;              // has scans
   bool threads;              // sessions may be used by several threads at a time
-  // Null: this build has it not.
+  // Null: this build lacks the peer.
   //   kNotSupported  not for these sizes
   //   kIo            no address space, or no file
   Result<std::unique_ptr<YcsbTarget>> (*open)(const PeerSetup& setup);
 };
 
-// Of this build and of others.
+// Returns the peers of this and of other builds.
 std::span<const PeerInfo> AllPeers();
-// Null if there is no such peer.
+// Returns null if there is no such peer.
 const PeerInfo* FindPeer(std::string_view name);
 
-// Each in a file of its own, which says how it is set up; some builds have not all.
+// Each is defined in a file of its own, which says how the peer is set up; some builds lack some.
 Result<std::unique_ptr<YcsbTarget>> OpenAbsl(const PeerSetup& setup);
 Result<std::unique_ptr<YcsbTarget>> OpenAbslHash(const PeerSetup& setup);
 Result<std::unique_ptr<YcsbTarget>> OpenBoost(const PeerSetup& setup);

@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A target, its session, and what it answered so far.
+// A target, its session, and its answers so far.
 struct Player {
   explicit Player(Result<std::unique_ptr<YcsbTarget>> opened) : target(std::move(*opened)) {
     session = std::move(*target->Connect());
@@ -69,7 +69,8 @@ class PeerTest : public testing::TestWithParam<const PeerInfo*> {
   Result<std::unique_ptr<YcsbTarget>> Open(size_t key_bytes, const ValuePool& values) const {
     return peer().open({.key_bytes = key_bytes, .values = values, .items_max = 3 * kItems});
   }
-  // Whether both answer alike, up to errors: who cannot tell whether a key was there has fewer.
+  // Expects equal answers, except for errors: a peer that cannot tell whether a key existed has
+  // fewer.
   static void ExpectEqual(const Player& player, const Player& model) {
     EXPECT_EQ(player.tally.checksum, model.tally.checksum);
     EXPECT_EQ(player.tally.items_scanned, model.tally.items_scanned);
@@ -96,10 +97,10 @@ class PeerTest : public testing::TestWithParam<const PeerInfo*> {
   }
 };
 
-// Goal: a peer answers every operation as Skep's oracle engine does, for every size it takes, so
-// that its keys are in the order of their bytes and nothing is lost or left. Method: the same
-// streams through both; the answers are in the checksum. Workloads that scan do not write, since a
-// batch's scans may or may not see its own insertions.
+// Goal: a peer answers every operation as Skep's oracle engine does, for every size that it
+// supports, so that its keys are in the order of their bytes and nothing is lost or left.
+// Method: the same streams run through both; the checksums have all answers. Workloads that scan do
+// not write, since a batch's scans may or may not see its own insertions.
 TEST_P(PeerTest, AnswersAsTheModelEngine) {
   {
     SCOPED_TRACE("4 + 4");
@@ -113,12 +114,12 @@ TEST_P(PeerTest, AnswersAsTheModelEngine) {
   }
 }
 
-// Goal: the same of mixed sizes.
+// Goal: a peer answers as the oracle engine does on mixed sizes too.
 TEST_P(PeerTest, AnswersAsTheModelEngineOnMixedSizes) {
   ExpectAnswersOfTheModel(KeyFormat::Mixed(), ValuePool::Mixed(1));
 }
 
-// Goal: it says what it holds, if it says so at all: not less than the items.
+// Goal: the memory that a peer reports, if it does, is not less than its items.
 TEST_P(PeerTest, HoldsItsItems) {
   const ValuePool values(16, 1);
   Player player(Open(16, values));
@@ -128,8 +129,8 @@ TEST_P(PeerTest, HoldsItsItems) {
   EXPECT_GE(footprint->bytes_per_item.value_or(32), 32);
 }
 
-// Goal: sessions of several threads do not disturb each other, if the peer says so.
-// Method: two sessions in turn: what one has written the other reads, also between its own writes.
+// Goal: sessions of several threads do not disturb each other, if the peer supports several.
+// Method: two sessions in turn: each reads what the other has written, also between its own writes.
 TEST_P(PeerTest, SessionsSeeEachOther) {
   if (!peer().threads) GTEST_SKIP() << "one session only";
   const KeyFormat format = KeyFormat::Random(16);
@@ -159,8 +160,7 @@ INSTANTIATE_TEST_SUITE_P(All, PeerTest, testing::ValuesIn([] {
                            return name;
                          });
 
-// Goal: what must not happen is counted, once for each operation; but an update stores what was
-// absent in one and not in the other, as each calls it.
+// Goal: wrong outcomes are counted, once for each operation.
 TEST(AbslPeer, CountsWrongOutcomes) {
   const ValuePool values(16, 1);
   Player player(OpenAbsl({.key_bytes = 16, .values = values, .items_max = 10}));
@@ -194,8 +194,8 @@ TEST(AbslPeer, RefusesOtherSizes) {
   }
 }
 
-// Goal: a difference in the bytes, in the order of items or in the slot of an answer shows; of long
-// ones, in a word of any line and at both ends.
+// Goal: a difference in the bytes, in the order of items or in the slot of an answer changes the
+// checksum; in long ones, in a word of any line and at both ends.
 TEST(AnswerChecksum, SeesBytesAndPositions) {
   EXPECT_NE(SumOfBytes("abcdefgh12345678"), SumOfBytes("12345678abcdefgh"));
   EXPECT_NE(SumOfBytes("abc"), SumOfBytes("abd"));

@@ -54,7 +54,7 @@ class Phase {
   }
 
  private:
-  // Runs on one thread while all others wait at the barrier: the clock needs no lock.
+  // Runs on one thread while all others wait at the barrier, so that the clock needs no lock.
   struct Edge {
     Phase* phase;
     void operator()() noexcept {
@@ -117,12 +117,12 @@ class Phase {
   const KeyFormat format_;
   const size_t batch_;
   Progress& progress_;
-  const double ns_of_batch_;  // of one lane, from one to the next; 0: as fast as they can
+  const double ns_of_batch_;  // of one lane, from one to the next; 0: as fast as possible
   uint64_t round_ops_ = 0;    // of each lane, at most
   uint64_t rounds_ = 0;  // of every lane: one that has no operations left still meets the others
   std::vector<PhaseReport> reports_;  // by lane; its own thread's until the threads are joined
   std::atomic<bool> failed_{false};
-  // Edge's.
+  // Only Edge uses these.
   bool running_ = false;
   uint64_t started_ns_ = 0;
   uint64_t elapsed_ns_ = 0;

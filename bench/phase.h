@@ -1,4 +1,4 @@
-// phase.h: threads that run prepared operations against sessions, with one clock for all.
+// phase.h: runs threads with prepared operations against sessions, with one clock for all.
 //
 //   every thread:  fill its stream | start | batches ... | end | fill its stream | start ...
 //   the clock:                     runs ----------------> stops               runs ...
@@ -21,27 +21,28 @@ namespace skep::bench {
 
 inline constexpr uint64_t kStreamBytesMax = 256 << 20;
 
-// What one thread does.
+// The work of one thread.
 struct Lane {
   YcsbSession* session;
   OpSource* source;
   uint64_t ops;
-  int core = -1;  // the thread stays on it; negative: it runs wherever the system likes
+  int core = -1;  // the core of the thread; negative: any
 };
 
 struct PhaseReport {
   uint64_t ops = 0;  // done
   double seconds = 0;
-  // Of each operation: from the moment its batch was begun (requests put together, submitted), or
-  // with a rate, was to be begun, until all of it was answered and checked. The operations of a
-  // batch have one latency.
+  // Latency of each operation: from the moment its batch was begun (requests built, submitted), or
+  // with a rate was meant to begin, until all of the batch was answered and checked. The operations
+  // of a batch have one latency.
   Histogram latency_ns;
   Tally tally;
   bool pinned = true;  // every lane that asked for a core was kept there
-  Status status;       // why it ended early: of the first lane that failed
+  Status status;       // of the first lane that failed: why it ended early
 
   double mops() const { return seconds > 0 ? static_cast<double>(ops) / seconds / 1e6 : 0; }
-  // What a lane would do if the benchmark cost nothing; none: the sessions cannot tell.
+  // Returns the throughput of a lane if the benchmark itself cost nothing; nothing: the sessions
+  // cannot tell.
   std::optional<double> target_mops() const {
     if (tally.target_ns == 0) return std::nullopt;
     return static_cast<double>(ops) * 1e3 / static_cast<double>(tally.target_ns);

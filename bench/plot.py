@@ -46,7 +46,7 @@ COLOURS = len(LIGHT)
 
 
 def series_style(colours):
-    """Without variables, which not every program that shows SVG knows."""
+    """Uses no CSS variables, which not every program that shows SVG knows."""
     return "\n".join(f".c{i}.bar, .c{i}.dot {{ fill: {colour}; }} .c{i}.line {{ stroke: {colour}; }}"
                      for i, colour in enumerate(colours))
 
@@ -91,7 +91,7 @@ def text_of(value):
 
 
 class Figure:
-    """What to show of a point: FIELD[/DIVISOR][=LABEL]."""
+    """A field of a point to show: FIELD[/DIVISOR][=LABEL]."""
 
     def __init__(self, text):
         number, _, label = text.partition("=")
@@ -106,7 +106,7 @@ class Figure:
 
 
 class Data:
-    """The y of each series at each x, and what is seen of both, in the order it was met."""
+    """The y of each series at each x, with both in the order of their first occurrence."""
 
     def __init__(self, points, options, numeric_x):
         samples = {}
@@ -325,7 +325,7 @@ def format_of(number, options):
 
 
 def origin_of(points):
-    """How these points were made."""
+    """The commands and machines by which these points were measured."""
     commands = "\n".join(dict.fromkeys(point["command"] for point in points))
     origins = dict.fromkeys(f"{point['machine']}; {point['date']}; commit {point['commit']}."
                             for point in points)

@@ -1,4 +1,4 @@
-// progress.h: a line that says how far a long run is, for a person at a terminal.
+// progress.h: a line that shows how far a long run is, for people at a terminal.
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,11 @@ class Progress {
   Progress(std::string what, uint64_t total, size_t lanes, bool show);
   ~Progress();
 
-  // `more` is done. Thread-safe; costs one uncontended store: each lane has its own cache line.
+  // Counts `more` as done. Thread-safe; costs one uncontended store: each lane has its own cache
+  // line.
   void Add(size_t lane, uint64_t more) {
     std::atomic<uint64_t>& done = lanes_[lane].done;
-    // Relaxed: nothing is read because of it. Owner of the lane: one thread.
+    // Relaxed: no other memory is read because of it. Owner of the lane: one thread.
     done.store(done.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   }
 
@@ -39,10 +40,10 @@ class Progress {
   Mutex mutex_;
   bool is_over_ SKEP_GUARDED_BY(mutex_) = false;
   ConditionVariable over_;
-  std::thread printer_;  // last: it uses what is above
+  std::thread printer_;  // last: it uses the members above
 };
 
-// Whether a person would see what goes to standard error.
+// Returns whether standard error is a terminal.
 bool ErrorOutputIsTerminal();
 
 }  // namespace skep::bench

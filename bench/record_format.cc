@@ -14,7 +14,7 @@ namespace skep::bench {
 namespace {
 
 constexpr std::string_view kPrefix = "user";
-constexpr size_t kDigitsMax = 19;  // of a number up to 2^63
+constexpr size_t kDigitsMax = 19;  // decimal digits of a number up to 2^63
 static_assert(kPrefix.size() + kDigitsMax == KeyFormat::kDecimalBytesMin);
 static_assert(std::endian::native == std::endian::little);
 
@@ -33,7 +33,7 @@ void RenderBinary(uint64_t hash, char* to, size_t bytes) {
   std::memcpy(to + bytes - sizeof(big_endian), &big_endian, sizeof(big_endian));
 }
 
-// The finaliser of murmur3: a bijection.
+// Renders murmur3's finaliser, a bijection.
 void RenderShort(uint64_t number, char* to, size_t bytes) {
   SKEP_DCHECK(number <= UINT32_MAX);
   auto word = static_cast<uint32_t>(number);
@@ -44,11 +44,11 @@ void RenderShort(uint64_t number, char* to, size_t bytes) {
   std::memcpy(to + bytes - sizeof(big_endian), &big_endian, sizeof(big_endian));
 }
 
-// Ascending, so that keys are in the order of their hashes.
+// The digits are ascending, so that keys are in the order of their hashes.
 constexpr std::string_view kDigits64 =
     "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 static_assert(kDigits64.size() == 64);
-constexpr size_t kDigits64Max = 11;  // of 64 bits
+constexpr size_t kDigits64Max = 11;  // digits of 64 bits
 
 void RenderText(uint64_t hash, char* to, size_t bytes) {
   const size_t count = std::min(bytes, kDigits64Max);
@@ -58,14 +58,14 @@ void RenderText(uint64_t hash, char* to, size_t bytes) {
   }
 }
 
-// The finaliser of splitmix64: a bijection.
+// Returns splitmix64's finaliser, a bijection.
 uint64_t Mix(uint64_t number) {
   number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
   number = (number ^ (number >> 27)) * 0x94d049bb133111eb;
   return number ^ (number >> 31);
 }
 
-// The first eight bytes alone tell numbers apart: a bijection of the number.
+// The first eight bytes alone distinguish numbers: they are a bijection of the number.
 void RenderRandom(uint64_t number, char* to, size_t bytes) {
   uint64_t word = number;
   for (size_t at = 0; at < bytes; at += sizeof(word)) {

@@ -6,14 +6,15 @@
 //   key size     bytes
 //   23 and more  "user", zeros, the hash in decimal      YCSB's own at 23, zeropadding included
 //   8 .. 22      zeros, the hash in 8 bytes, big-endian  binary; ordered as the hash
-//   4 .. 7       zeros, 4 bytes, big-endian              binary; of numbers below 2^32, no two
-//   alike
+//   4 .. 7       zeros, 4 bytes, big-endian              binary; of numbers below 2^32, all
+//                                                        different
 //
 // Two numbers may hash alike: with n keys about n^2 / 2^64 of them do.
 //
-// KeyFormat::Text makes keys of printable characters at all sizes, for protocols of lines: below 23
-// bytes zeros and up to eleven digits of the hash to base 64, the high ones first, in the order of
-// their characters. Eight bytes hold 47 bits of it: with n keys about n^2 / 2^48 pairs are alike.
+// KeyFormat::Text makes keys of printable characters at all sizes, for line-based protocols: below
+// 23 bytes zeros and up to eleven base-64 digits of the hash, high ones first, whose characters are
+// in ascending order. Eight bytes hold 47 bits of the hash: with n keys about n^2 / 2^48 pairs are
+// alike.
 //
 // KeyFormat::Random makes keys without a common beginning instead: all bytes are random, and no two
 // numbers have the same key (below 8 bytes as above). KeyFormat::Mixed makes the same keys, but of
@@ -42,18 +43,18 @@ class KeyFormat {
   static constexpr size_t kShortBytesMin = 4;  // of YCSB's keys and random ones
   static constexpr size_t kDecimalBytesMin = 23;
 
-  // `bytes` >= kShortBytesMin; of text kBytesMin.
+  // `bytes` >= kShortBytesMin; for text keys kBytesMin.
   explicit KeyFormat(size_t bytes) : KeyFormat(bytes, Kind::kYcsb) {}
   static KeyFormat Text(size_t bytes) { return KeyFormat(bytes, Kind::kText); }
   static KeyFormat Random(size_t bytes) { return KeyFormat(bytes, Kind::kRandom); }
 
   static KeyFormat Mixed() { return KeyFormat(kMixedBytesMax, Kind::kMixed); }
 
-  // Of a key; of the largest in a mixture.
+  // Returns the size of a key, or of the largest key in a mixture.
   size_t bytes() const { return bytes_; }
-  // Writes bytes() bytes, at whose beginning is the key of that number.
+  // Writes bytes() bytes, which begin with the key of that number.
   void Render(uint64_t number, char* to) const;
-  // What Render wrote.
+  // Returns the key that Render wrote.
   std::string_view KeyAt(const char* rendered) const {
     if (kind_ != Kind::kMixed) [[likely]]
       return {rendered, bytes_};
@@ -71,13 +72,13 @@ class KeyFormat {
   Kind kind_;
 };
 
-// Where values come from: windows of one random text, so that a value costs no work while the clock
-// runs, no two neighbours are equal, and nothing compresses them away. Thread-safe.
+// Provides values: windows of one random text, so that a value costs no work while the clock runs,
+// no two neighbours are equal, and the values cannot be compressed. Thread-safe.
 class ValuePool {
  public:
   ValuePool(size_t value_bytes, uint64_t seed);
 
-  // Values of 8, 16, 24 and 32 bytes, in turn.
+  // Makes values of 8, 16, 24 and 32 bytes, in turn.
   static ValuePool Mixed(uint64_t seed) {
     ValuePool pool(kMixedBytesMax, seed);
     pool.mixed_ = true;
@@ -85,7 +86,7 @@ class ValuePool {
   }
 
   bool mixed() const { return mixed_; }
-  // Of a value; of the largest in a mixture.
+  // Returns the size of a value, or of the largest value in a mixture.
   size_t value_bytes() const { return value_bytes_; }
   bool IsSizeOfValue(size_t bytes) const {
     return mixed_ ? IsMixedSize(bytes) : bytes == value_bytes_;
@@ -99,7 +100,7 @@ class ValuePool {
 
  private:
   static constexpr size_t kWindows = 64 * 1024;
-  static constexpr size_t kStrideBytes = 73;  // prime: all windows are used
+  static constexpr size_t kStrideBytes = 73;  // prime, so that all windows are used
 
   size_t value_bytes_;
   bool mixed_ = false;

@@ -1,4 +1,4 @@
-// repeat.h: the loop around one measurement.
+// repeat.h: repeats a measurement and takes the median.
 #pragma once
 
 #include <algorithm>
@@ -10,20 +10,20 @@
 
 namespace skep::bench {
 
-// Makes the compiler believe that somebody needs the value, and that memory may have changed.
+// Makes the compiler believe that the value is used, and that memory may have changed.
 template <typename T>
 inline void Keep(const T& value) {
   asm volatile("" : : "r"(value) : "memory");
 }
 
-// The middle of a set of figures (the upper one of two). Not empty.
+// Returns the middle of a set of figures (the upper one of two), which must not be empty.
 inline double Median(std::vector<double> figures) {
   const auto middle = figures.begin() + static_cast<std::ptrdiff_t>(figures.size() / 2);
   std::nth_element(figures.begin(), middle, figures.end());
   return *middle;
 }
 
-// The median time, in seconds, that body(repetition) takes over `repetitions` (> 0) runs.
+// Returns the median time, in seconds, that body(repetition) takes over `repetitions` (> 0) runs.
 template <typename Body>
 double MedianSeconds(int repetitions, Body body) {
   std::vector<double> seconds;

@@ -50,14 +50,14 @@ std::string SizeName(const CompareOptions& options, size_t bytes) {
   return options.mixed_sizes ? "mixed" : std::to_string(bytes);
 }
 
-// What a reader must know of a row beside its figures.
+// Returns what a reader must know of a row beside its figures.
 std::string RemarkOn(const CompareRow& row) {
   if (row.lacks != nullptr) return fmt::format("  has no {}", row.lacks);
   if (!row.agrees) return "  answers differ from the first one's";
   return row.one_placement() ? "" : "  cores moved meanwhile";
 }
 
-// What tells the rows of one workload and subject apart, if anything does.
+// Returns what distinguishes the rows of one workload and subject, or nothing.
 std::string SettingOf(const CompareRow& row, const CompareOptions& options) {
   std::string name;
   const auto add = [&](std::string_view what, size_t choices, uint64_t number) {

@@ -1,7 +1,7 @@
-// report.h: how figures leave the program: a table for people, one JSON object for programs.
+// report.h: the output of a benchmark: a table for people, one JSON object for programs.
 //
 // The keys of the JSON object are an interface: options under their own names without the dashes,
-// figures under the names that README.md explains. A figure that is not known is null.
+// figures under the names that README.md explains. An unknown figure is null.
 #pragma once
 
 #include <string>

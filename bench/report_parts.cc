@@ -17,13 +17,13 @@
 namespace skep::bench {
 namespace {
 
-// In UTC: 2026-11-21.
+// Returns the date in UTC: 2026-11-21.
 std::string Today() {
   const auto now = static_cast<std::time_t>(SystemClock().WallUs() / 1'000'000);
   return fmt::format("{:%F}", fmt::gmtime(now));
 }
 
-// How this process was called, whatever folder it is in; empty if the system does not say.
+// Returns the command line of this process, without the folder; empty if the system does not say.
 std::string CommandLine() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string line((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

@@ -1,4 +1,4 @@
-// report_parts.h: what the reports of all benchmarks are made of: rows of a table, an object of
+// report_parts.h: the common parts of the reports of all benchmarks: rows of a table, an object of
 // JSON.
 #pragma once
 
@@ -12,7 +12,8 @@ namespace skep::bench {
 
 using Json = nlohmann::ordered_json;
 
-// Null for what is not known; the library's own conversion would need it said for each type.
+// Returns null for an unknown figure; the library's own conversion would have to be declared for
+// each type.
 template <typename T>
 Json OrNull(const std::optional<T>& figure) {
   return figure ? Json(*figure) : Json(nullptr);
@@ -20,14 +21,14 @@ Json OrNull(const std::optional<T>& figure) {
 
 inline double Microseconds(uint64_t ns) { return static_cast<double>(ns) / 1e3; }
 
-// The processor, and how many cores of it this process may use.
+// Returns the processor, and how many of its cores this process may use.
 std::string Machine();
 
-// The object, with the machine, the commit, the date and the command, as one line: easy to append
-// to a file of results.
+// Returns the object, with the machine, the commit, the date and the command, as one line that is
+// easy to append to a file of results.
 std::string Line(Json object);
 
-// One line of a table.
+// Return one line of a table.
 std::string Row(std::string_view name, const std::string& figure, std::string_view unit);
 std::string Row(std::string_view name, double figure, std::string_view unit);
 std::string MicrosecondsRow(std::string_view name, uint64_t ns);

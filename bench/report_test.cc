@@ -48,7 +48,7 @@ TEST(Report, YcsbJsonHasAllKeys) {
   EXPECT_EQ(object["host"], nullptr);
 }
 
-// Goal: what is not known is null, and the bytes of a server's error cannot break the JSON.
+// Goal: an unknown figure is null, and the bytes of a server's error cannot break the JSON.
 TEST(Report, YcsbJsonOfAServer) {
   YcsbReport report = SampleReport();
   report.options.host = "127.0.0.1";
@@ -178,8 +178,8 @@ ExpiryReport SampleExpiryReport() {
   return report;
 }
 
-// Goal: the JSON object has every option and each repeat's parts; ratios are medians; what is not
-// known, or not of this kind of loop, is null.
+// Goal: the JSON object has every option and each repeat's parts; ratios are medians; a figure that
+// is unknown, or not of this kind of loop, is null.
 TEST(Report, ExpiryJsonHasAllKeys) {
   ExpiryReport report = SampleExpiryReport();
   json object = json::parse(JsonOf(report));

@@ -1,4 +1,4 @@
-// resident_memory.h: what the system says this process occupies.
+// resident_memory.h: how much memory this process occupies, as the system reports it.
 #pragma once
 
 #include <cstdint>
@@ -6,33 +6,33 @@
 
 namespace skep::bench {
 
-// Nothing where /proc cannot be read.
+// Return nothing where /proc cannot be read.
 std::optional<uint64_t> ResidentBytes();      // /proc/self/statm: microseconds
-std::optional<uint64_t> ResidentHugeBytes();  // of them on huge pages; smaps_rollup: milliseconds
+std::optional<uint64_t> ResidentHugeBytes();  // on huge pages; smaps_rollup: milliseconds
 
-// From now on malloc takes blocks of a megabyte and more from the system and gives them back when
-// they are freed. Left alone, it would keep up to 64 MiB in each thread's heap. For start-up.
+// Makes malloc take blocks of a megabyte and more from the system, and give them back when they are
+// freed. By default it keeps up to 64 MiB in each thread's heap. To be called at start-up.
 void MapLargeBlocks();
 
-// Begins the process anew with a malloc that asks for huge pages, which glibc's does only if it is
-// told so by the environment; so that what a peer gets from malloc is not slower for its page
-// tables alone. Does nothing if the environment has a wish of its own. For the beginning of main().
+// Restarts the process with a malloc that asks for huge pages, which glibc's does only if the
+// environment says so; so that a peer's memory from malloc is not slower only because of its page
+// tables. Does nothing if the environment already has a setting. To be called at the beginning of
+// main().
 void RestartWithHugeMalloc(char** argv);
 
-// How much the process grew while something was done, summed over several times: with subjects
-// that take turns in one process, each grows only in its own turns.
-//
-// What malloc keeps of a turn's freed memory is nobody's growth: before each reading it is asked to
+// Measures how much the process grew during an activity, summed over several times: when subjects
+// take turns in one process, each grows only in its own turns.
+// Freed memory that malloc keeps does not count as growth: before each reading malloc is asked to
 // give back what it can, and MapLargeBlocks() makes sure that it can.
 class ResidentGrowth {
  public:
   void Begin();
-  // Pairs with the Begin before it.
+  // Ends the interval that the last Begin began.
   void End();
 
   // Never negative. Nothing if the system did not say.
   std::optional<uint64_t> bytes() const;
-  std::optional<double> huge_fraction() const;  // nothing also if it did not grow
+  std::optional<double> huge_fraction() const;  // nothing also if the process did not grow
 
  private:
   struct Reading {

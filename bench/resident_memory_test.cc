@@ -19,8 +19,8 @@ PageRegion Touched(Pages pages) {
   return std::move(*region);
 }
 
-// Goal: growth is what was taken between Begin and End and kept, and nothing that happened between
-// End and the next Begin.
+// Goal: growth is the memory that was allocated between Begin and End and kept, and nothing of what
+// happened between End and the next Begin.
 // Method: regions so large that everything else in the process is noise.
 TEST(ResidentGrowth, CountsWhatIsKeptInItsTurns) {
   constexpr double kNoise = 0.2 * kBytes;

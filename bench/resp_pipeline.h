@@ -1,4 +1,5 @@
-// resp_pipeline.h: a client's side of one connection: commands out, replies in, in order.
+// resp_pipeline.h: a client's side of one connection: sends commands and receives replies, in
+// order.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,11 @@ class RespPipeline {
  public:
   explicit RespPipeline(StreamConnection connection) : connection_(std::move(connection)) {}
 
-  // Commands to send go here (AppendCommand).
+  // The buffer to which commands are appended (AppendCommand).
   std::string& out() { return out_; }
 
-  // The next reply, as its bytes; valid until the next call. Sends whatever is still to be sent.
+  // Returns the bytes of the next reply; valid until the next call. Sends all pending commands
+  // first.
   //   kUnavailable, kIo  the connection broke
   //   kCorrupt           what the server sent is not RESP
   Result<std::string_view> NextReply();
@@ -34,18 +36,19 @@ class RespPipeline {
   StreamConnection connection_;
   RespReplyParser parser_;
   std::string out_;
-  size_t sent_ = 0;  // of out_
+  size_t sent_ = 0;  // how much of out_ is sent
   std::string in_;
-  size_t start_ = 0;  // of in_: what is before it has been handed out
+  size_t start_ = 0;  // the bytes of in_ before it are handed out
   size_t taken_ = 0;  // length of the reply handed out last
 };
 
-// The number in the first line of a reply, as in ":12\r\n" or "*3\r\n"; -1 if there is none.
+// Returns the number in the first line of a reply, as in ":12\r\n" or "*3\r\n"; -1 if there is
+// none.
 int64_t HeadNumber(std::string_view reply);
 
-// What is behind "name:" in INFO's answer, to the end of its line.
+// Returns what is behind "name:" in INFO's answer, to the end of its line.
 std::optional<std::string_view> InfoField(std::string_view info, std::string_view name);
-// The same, if it begins with a number.
+// Returns the number at the beginning of that field.
 std::optional<uint64_t> InfoNumber(std::string_view info, std::string_view name);
 
 }  // namespace skep::bench

@@ -1,8 +1,9 @@
-// RocksDB as a purely in-memory index: the file system is in memory too, there is no write-ahead
-// log, and everything stays in one skip list, which is never flushed. Values are changed in place.
+// The peer RocksDB as a purely in-memory index: the file system is in memory too, there is no
+// write-ahead log, and everything stays in one skip list, which is never flushed. Values are
+// changed in place.
 //
-// Writes of a batch that follow each other are one WriteBatch. RocksDB does not say whether a key
-// was there; a deletion leaves a tombstone in the list.
+// Consecutive writes of a batch are one WriteBatch. RocksDB does not say whether a key existed; a
+// deletion leaves a tombstone in the list.
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/write_batch.h>
@@ -57,9 +58,9 @@ class RocksdbIndex {
   uint64_t size() const { return items_.load(std::memory_order_relaxed); }
 
  private:
-  std::unique_ptr<rocksdb::Env> env_;  // outlives the database
+  std::unique_ptr<rocksdb::Env> env_;  // must outlive the database
   std::unique_ptr<rocksdb::DB> db_;
-  std::atomic<uint64_t> items_{0};  // as the sessions count them
+  std::atomic<uint64_t> items_{0};  // as counted by the sessions
 };
 
 class RocksdbIndex::Access {
@@ -70,7 +71,7 @@ class RocksdbIndex::Access {
 
   bool BeginBatch(bool) { return true; }
   bool EndBatch() {
-    iterator_.reset();  // it pins what it has seen
+    iterator_.reset();  // it pins the memory that it has seen
     return Flush();
   }
 
@@ -107,7 +108,7 @@ class RocksdbIndex::Access {
   }
 
  private:
-  // Writes what is pending, so that reads see it.
+  // Writes pending changes, so that reads see them.
   bool Flush() {
     if (pending_.Count() == 0) return true;
     iterator_.reset();
@@ -125,7 +126,7 @@ class RocksdbIndex::Access {
   rocksdb::WriteBatch pending_;
   rocksdb::PinnableSlice value_;
   std::unique_ptr<rocksdb::Iterator> iterator_;
-  int64_t added_ = 0;  // keys, by what is pending
+  int64_t added_ = 0;  // keys, by pending changes
 };
 
 RocksdbIndex::Access RocksdbIndex::access() { return {*db_, items_}; }

@@ -60,7 +60,7 @@ class ServerSession final : public YcsbSession {
                                     std::string_view(limit.data(), limit.size()), "WITHVALUES"});
   }
 
-  // Reads and judges what belongs to one operation. Its first wrong reply is its error.
+  // Reads and judges the replies to one operation. The first wrong reply is its error.
   Status CheckReplies(const YcsbOp& op, Tally& tally) {
     const bool reads = op.kind == OpKind::kRead || op.kind == OpKind::kReadModifyWrite;
     const bool writes = op.kind != OpKind::kRead && op.kind != OpKind::kScan;
@@ -84,7 +84,7 @@ class ServerSession final : public YcsbSession {
     return {};
   }
 
-  // RESP2 shapes pairs as a flat array.
+  // RESP2 sends pairs as a flat array.
   void CheckScan(const YcsbOp& op, std::string_view reply, Tally& tally) {
     const int64_t elements = reply[0] == '*' ? HeadNumber(reply) : -1;
     if (elements < 2 || elements % 2 != 0 || elements / 2 > op.scan_items) {
@@ -102,7 +102,7 @@ class ServerSession final : public YcsbSession {
 
   RespPipeline pipeline_;
   const ValuePool& values_;
-  const std::string value_head_;  // what the reply to a read must start with
+  const std::string value_head_;  // beginning of a right reply to a read
   std::string bound_;             // scratch
 };
 

@@ -1,4 +1,4 @@
-// server_target.h: benchmarks on a server that speaks the Redis protocol (RESP2).
+// server_target.h: runs benchmarks on a server that speaks the Redis protocol (RESP2).
 //
 // A batch is a pipeline: all its commands are sent, then all its replies are read, in order.
 //
@@ -21,14 +21,14 @@ namespace skep::bench {
 
 class ServerTarget final : public YcsbTarget {
  public:
-  // Connects nothing yet. `values` must outlive the target.
+  // Does not connect yet. `values` must outlive the target.
   ServerTarget(std::string host, uint16_t port, const ValuePool& values)
       : host_(std::move(host)), port_(port), values_(values) {}
 
-  // One connection. Errors: as StreamConnection::Connect.
+  // Makes one connection. Errors: as StreamConnection::Connect.
   Result<std::unique_ptr<YcsbSession>> Connect() override;
-  // used_memory / DBSIZE and used_memory_rss, as INFO reports them: of everything the server holds,
-  // whoever stored it.
+  // Returns used_memory / DBSIZE and used_memory_rss from INFO, which count everything that the
+  // server holds, whoever stored it.
   Result<Footprint> Measure() override;
 
  private:

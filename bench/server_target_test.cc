@@ -36,7 +36,7 @@ class ScriptedServer {
   }
 
   uint16_t port() const { return listener_.port(); }
-  // All bytes the client sent; call it when the client is gone.
+  // Returns all bytes that the client sent. The client must be gone.
   std::string Received() {
     thread_.join();
     return received_;
@@ -116,8 +116,8 @@ TEST(ServerTarget, SendsTheCommands) {
                 Bulk("37") + Bulk("WITHVALUES"));
 }
 
-// Goal: each reply is judged: right ones count nothing, wrong ones one error for the operation,
-// with a text that says what came.
+// Goal: each reply is judged: right ones count nothing, a wrong one counts one error for the
+// operation, with a text that quotes it.
 TEST(ServerTarget, JudgesReplies) {
   struct Case {
     OpKind kind;
@@ -156,7 +156,7 @@ TEST(ServerTarget, JudgesReplies) {
   }
 }
 
-// Goal: a server that leaves or talks nonsense ends the session with a status.
+// Goal: a server that disconnects or sends nonsense ends the session with a status.
 TEST(ServerTarget, BrokenConnections) {
   EXPECT_EQ(Ask(OpKind::kRead, "$5\r\nab").status.code(), Code::kUnavailable);
   EXPECT_EQ(Ask(OpKind::kRead, "hello\r\n").status.code(), Code::kCorrupt);
@@ -187,7 +187,8 @@ TEST(ServerTarget, ReadsWhileItSends) {
   EXPECT_EQ(tally.errors, 0u) << tally.first_error;
 }
 
-// Goal: the footprint comes from INFO and DBSIZE; what the server does not say is left out.
+// Goal: the footprint comes from INFO and DBSIZE; figures that the server does not have are left
+// out.
 TEST(ServerTarget, MeasuresTheServer) {
   const ValuePool values(kValueBytes, 1);
   {

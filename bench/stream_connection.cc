@@ -78,7 +78,7 @@ Status StreamConnection::Receive(std::string& to) {
   });
   if (got > 0) return {};
   if (got == 0) return Status(Code::kUnavailable, "the server closed the connection");
-  // EAGAIN is SO_RCVTIMEO's way to say that the time is over.
+  // SO_RCVTIMEO reports a timeout as EAGAIN.
   return Status(Code::kIo, "receiving", static_cast<uint64_t>(error == EAGAIN ? ETIMEDOUT : error));
 }
 

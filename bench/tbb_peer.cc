@@ -1,4 +1,4 @@
-// oneTBB's containers: concurrent_hash_map, chains under a lock for each bucket and item, and
+// The peers of oneTBB: concurrent_hash_map, chains under a lock for each bucket and item, and
 // concurrent_map, a skip list. Nodes come from malloc.
 #include <tbb/concurrent_hash_map.h>
 #include <tbb/concurrent_map.h>

@@ -18,10 +18,10 @@ using Problem = std::unexpected<std::string>;
 
 constexpr uint32_t kLoadBatch = 256;
 
-// YCSB draws a key again until it is one that exists: with more, that would take for ever.
+// YCSB draws a key again until it is one that exists: with more inserts that would take for ever.
 constexpr uint64_t kInsertsForEachRecordMax = 100;
 
-// Null, or what is wrong with the options.
+// Returns null, or what is wrong with the options.
 const char* Complaint(const YcsbOptions& options, const WorkloadPlan& plan) {
   if (options.records == 0) return "--records must be at least 1";
   if (options.is_loaded && (options.host.empty() || plan.workload.sweep)) {
@@ -81,7 +81,7 @@ class YcsbRun {
     return {};
   }
 
-  // Operations of the kind of `Source`, `total` of them, shared out among the threads.
+  // Runs `total` operations of a `Source`, shared out among the threads.
   template <typename Source>
   PhaseReport Run(const char* what, uint64_t total, uint32_t batch, double rate = 0) {
     std::vector<std::unique_ptr<Source>> sources;

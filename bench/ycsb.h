@@ -1,4 +1,4 @@
-// ycsb.h: one run of a YCSB workload: load the records, do the operations, say how it went.
+// ycsb.h: one run of a YCSB workload: loads the records, does the operations, and reports.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace skep::bench {
 
 struct YcsbOptions {
   std::string engine = "btree";  // engine_spec.h; ignored if there is a host
-  // ycsb_workload.h, but those for compare; or `scan`, of scan_length items, or `cloud`, of
-  // read_percent.
+  // A workload of ycsb_workload.h, except those for compare; or `scan`, of scan_length items, or
+  // `cloud`, of read_percent.
   std::string workload = "a";
   uint32_t scan_length = 24;
   uint32_t read_percent = 95;
-  std::optional<Distribution> distribution;  // the workload's own if there is none
+  std::optional<Distribution> distribution;  // nothing: the workload's own
   uint64_t records = 1'000'000;
   uint64_t ops = 1'000'000;
   uint32_t threads = 1;
@@ -29,8 +29,8 @@ struct YcsbOptions {
   uint64_t seed = 1;
   std::string host;  // empty: in this process
   uint16_t port = 6379;
-  bool is_loaded = false;  // the server has the records: they are not loaded again
-  double rate = 0;         // operations a second of all threads; 0: as fast as they can
+  bool is_loaded = false;  // the server has the records already: they are not loaded
+  double rate = 0;         // operations a second of all threads; 0: as fast as possible
   bool show_progress = false;
 };
 
@@ -42,8 +42,9 @@ struct YcsbReport {
   Footprint footprint;  // after the run
 };
 
-// A run that was possible, even if operations failed: see run.tally. Otherwise a line for a person:
-// a wrong option, a server that cannot be reached, records that could not be loaded.
+// Returns a report if the run was possible, even if operations failed (see run.tally); otherwise a
+// line for people: a wrong option, a server that cannot be reached, records that could not be
+// loaded.
 std::expected<YcsbReport, std::string> RunYcsb(YcsbOptions options);
 
 }  // namespace skep::bench

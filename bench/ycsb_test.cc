@@ -81,8 +81,9 @@ TEST(Phase, RunsEveryLaneToItsEnd) {
   }
 }
 
-// Goal: a lane stays on the core it asks for, and the phase says so; the others are left alone.
-// Method: sessions that look where they may run.
+// Goal: a lane stays on the core it asks for, and the phase says so; the other lanes may run
+// anywhere.
+// Method: sessions that look on which cores they may run.
 TEST(Phase, PinsLanesThatAsk) {
   class LookingSession final : public YcsbSession {
    public:
@@ -103,8 +104,9 @@ TEST(Phase, PinsLanesThatAsk) {
   EXPECT_EQ(sessions[1].cores, allowed);
 }
 
-// Goal: with a rate, a phase takes as long as that says, and a batch that comes late is counted
-// late. Method: one session that stalls in the first of a hundred batches.
+// Goal: with a rate, a phase takes as long as the rate says, and a batch that comes late is counted
+// late.
+// Method: one session that stalls in the first of a hundred batches.
 TEST(Phase, KeepsItsRate) {
   class StallingSession final : public YcsbSession {
    public:
@@ -119,12 +121,12 @@ TEST(Phase, KeepsItsRate) {
   Progress progress("test", 0, 1, /*show=*/false);
   const PhaseReport report = RunPhase(std::span(&lane, 1), KeyFormat(8), 10, progress, 10'000);
   EXPECT_GE(report.seconds, 0.099);  // 100 batches, a millisecond apart
-  // The batches of the first 50 ms waited: the one in the middle of them 25 ms.
+  // The batches of the first 50 ms waited: the middle one of them for 25 ms.
   EXPECT_GE(report.latency_ns.Quantile(0.75), 20'000'000u);
   EXPECT_EQ(report.latency_ns.count(), 1000u);
 }
 
-// Goal: a session that breaks ends the phase for all, with its status, and nobody hangs.
+// Goal: a session that breaks ends the phase for all lanes, with its status, and no thread hangs.
 TEST(Phase, StopsWhenALaneFails) {
   const KeyFormat format(1 << 20);
   std::vector<CountingSession> sessions(2);
@@ -243,8 +245,8 @@ TEST(Ycsb, RefusesWrongOptions) {
   EXPECT_EQ(complaint([](auto&) {}), "ran");
 }
 
-// Goal: a session in process counts what must not happen, once for each operation.
-// Method: an empty store: reads, scans and read-modify-writes find nothing; then what the
+// Goal: a session in this process counts wrong outcomes, once for each operation.
+// Method: an empty store: reads, scans and read-modify-writes find nothing; then the value that the
 // read-modify-write stored is inserted again, and read with the wrong size.
 TEST(EngineTarget, CountsWrongOutcomes) {
   const ValuePool values(10, 1);

@@ -32,10 +32,10 @@ const Workload kFurther[] = {
     {.name = "delete", .sweep = OpKind::kDelete},
 };
 
-// In the order of the enumeration.
+// The names are in the order of the enumeration.
 constexpr std::array<std::string_view, 3> kDistributions = {"uniform", "zipfian", "latest"};
 
-// The number behind the prefix, if that is what the name is.
+// Returns the number behind the prefix, if the name has that form.
 std::optional<uint32_t> NumberBehind(std::string_view prefix, std::string_view name) {
   if (!name.starts_with(prefix)) return std::nullopt;
   const std::string_view digits = name.substr(prefix.size());

@@ -1,4 +1,4 @@
-// ycsb_workload.h: the workloads of the benchmarks: what share of which operation, on which keys.
+// ycsb_workload.h: the workloads of the benchmarks: shares of operations, and the choice of keys.
 //
 // YCSB's six core workloads, by their own definitions:
 //
@@ -10,7 +10,7 @@
 //   e                        5    95                     zipfian; 1..100 items, uniform
 //   f       50                                       50  zipfian
 //
-// And further ones:
+// Further workloads:
 //
 //   get     100                                          uniform
 //   update         100                                   uniform
@@ -51,23 +51,24 @@ inline constexpr uint32_t kHotKeysMax = 10'000;
 
 struct Workload {
   std::string name;
-  // Per cent; the sum is 100. All are 0 if there is a sweep.
+  // Shares in per cent; their sum is 100. All are 0 if there is a sweep.
   int read = 0, update = 0, insert = 0, scan = 0, read_modify_write = 0, remove = 0;
   Distribution distribution = Distribution::kUniform;  // the default
-  // How many items a scan is of: each number equally often.
+  // The number of items of a scan: each number in the range equally often.
   uint32_t scan_items_min = 1;
   uint32_t scan_items_max = 100;
   std::optional<OpKind> sweep = std::nullopt;  // kInsert, kDelete: each key once, instead of a mix
-  uint32_t hot_keys = 0;  // reads are of so many keys, the first in order; 0: of any
+  uint32_t hot_keys = 0;  // reads are of this many keys, the first in order; 0: of any
 
   bool writes() const { return update + insert + read_modify_write + remove > 0 || sweep; }
-  // Whether it needs what only skep-bench compare does: items that are put back, keys in order.
+  // Returns whether it needs what only skep-bench compare does: items that are put back, keys in
+  // order.
   bool is_for_compare() const { return hot_keys > 0 || remove > 0 || sweep == OpKind::kDelete; }
 };
 
-// YCSB's own: a to f.
+// Returns YCSB's own workloads: a to f.
 std::span<const Workload> CoreWorkloads();
-// Nothing if there is no such workload.
+// Returns nothing if there is no such workload.
 std::optional<Workload> FindWorkload(std::string_view name);
 
 std::string_view NameOf(Distribution distribution);

@@ -16,10 +16,10 @@
 namespace skep::bench {
 
 // YCSB's scrambling: FNV-1a over the eight octets of the number, lowest first, as a Java long made
-// non-negative: below 2^63, but for one value in 2^64 that is 2^63 itself.
+// non-negative: below 2^63, except one value in 2^64 that is 2^63 itself.
 uint64_t ScrambleFnv(uint64_t number);
 
-// Uniform in [0, 1), 53 bits.
+// Returns a number that is uniform in [0, 1), of 53 bits.
 double UnitInterval(Random& random);
 
 // Thread safety: none; one owner.
@@ -30,7 +30,7 @@ class Zipf {
   // `items` > 0; theta > 0 and not 1.
   explicit Zipf(uint64_t items, double theta = kTheta);
 
-  // A rank in [0, items()): 0 is the most frequent.
+  // Draws a rank in [0, items()): 0 is the most frequent.
   uint64_t Draw(Random& random);
 
   uint64_t items() const { return items_; }
@@ -58,7 +58,7 @@ class ScrambledZipf {
 
   explicit ScrambledZipf(uint64_t items) : items_(items), zipf_(kVirtualItems) {}
 
-  // In [0, items).
+  // Draws an item in [0, items).
   uint64_t Draw(Random& random) { return ScrambleFnv(zipf_.Draw(random)) % items_; }
 
  private:

@@ -9,7 +9,7 @@
 namespace skep::bench {
 namespace {
 
-// The law itself: probability of each rank.
+// Returns the law itself: the probability of each rank.
 std::vector<double> ZipfLaw(uint64_t items, double theta) {
   std::vector<double> law(items);
   double sum = 0;
@@ -21,8 +21,8 @@ std::vector<double> ZipfLaw(uint64_t items, double theta) {
   return law;
 }
 
-// Pearson's statistic in units of its own deviation: about -3..3 for a right sampler, and growing
-// with the number of draws for a wrong one.
+// Returns Pearson's statistic in units of its own deviation: about -3..3 for a right sampler, and
+// growing with the number of draws for a wrong one.
 double ChiSquareSigmas(const std::vector<uint64_t>& counts, const std::vector<double>& law,
                        double draws) {
   double statistic = 0;

@@ -1,5 +1,5 @@
-// batching.cc: readings of many sensors, counted by threads that have one operation at a time; the
-// batcher executes them in batches. batching.expected is what it prints.
+// batching.cc: threads count the readings of many sensors, one operation at a time each; the
+// batcher executes their operations in batches. batching.expected is what it prints.
 
 #include <algorithm>
 #include <atomic>

@@ -1,10 +1,10 @@
-// functions.cc: functions of one's own for skep-server. Compiled to a shared object:
+// functions.cc: user-defined functions for skep-server, compiled to a shared object:
 //
 //   skep-server --function-library path/to/functions.so
 //   > VUPDATE weights relu f32 0
 //   > VREDUCE weights squares f32
 //
-// They are linked with nothing of Skep: they run in the server, which has it all.
+// The object is linked with nothing of Skep: it runs in the server, which has every symbol.
 #include <skep/function.h>
 
 namespace {
@@ -13,7 +13,7 @@ float Relu(float element, float threshold) { return element < threshold ? thresh
 
 double Squares(double state, float element) { return state + double{element} * element; }
 
-// What is undefined in C++ stops the server: here 0, and the smallest number by -1.
+// Undefined behaviour would stop the server: a division by 0, and of the smallest number by -1.
 bool IsMultiple(int64_t element, int64_t of) { return of == -1 || (of != 0 && element % of == 0); }
 
 }  // namespace

@@ -25,7 +25,7 @@ T Must(skep::Result<T> result) {
   return std::move(*result);
 }
 
-// Single operations. Each is one atomic step, whoever else uses the store.
+// Single operations. Each is one atomic step, also when other threads use the store.
 void Points(skep::Store& store) {
   Must(store.Put("fruit:apple", "red"));
   const bool inserted = Must(store.Insert("fruit:apple", "green"));
@@ -47,7 +47,8 @@ void UnorderedBatch(skep::Store& store) {
               static_cast<long long>(batch.outcome(visits).integer));
 }
 
-// All or nothing: the second move finds its condition broken and changes nothing.
+// An atomic batch, all or nothing: the condition of the second move does not hold, so it changes
+// nothing.
 void AtomicBatch(skep::Store& store) {
   for (int attempt = 1; attempt <= 2; ++attempt) {
     skep::Batch move(skep::Batch::Kind::kAtomic);

@@ -1,5 +1,5 @@
-// tour.c: the library from C: points, a batch, a scan. tour.py is the same; tour.expected is what
-// both print. An argument is the address of a server; without one the store is in this process.
+// tour.c: the library from C: points, a batch, a scan. tour.py does the same in Python; both print
+// tour.expected. An argument is the address of a server; without one the store is in this process.
 
 #include <stdio.h>
 #include <stdlib.h>

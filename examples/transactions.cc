@@ -1,5 +1,5 @@
-// transactions.cc: keys that expire, a transaction that watches what it has read, and a batch with
-// conditions. transactions.expected is what it prints.
+// transactions.cc: keys that expire, a transaction that watches the keys it has read, and a batch
+// with conditions. transactions.expected is what it prints.
 
 #include <chrono>
 #include <cstdio>
@@ -24,7 +24,7 @@ T Must(skep::Result<T> result) {
   return std::move(*result);
 }
 
-// A session that ends by itself, and one that is prolonged in time.
+// A session that expires, and one that is prolonged in time.
 void Expiry(skep::Store& store) {
   using namespace std::chrono_literals;
   Must(store.PutUntil("session:1", "Ada", skep::DeadlineAfter(10ms)));
@@ -33,11 +33,12 @@ void Expiry(skep::Store& store) {
   while (Must(store.Get("session:1"))) std::this_thread::sleep_for(1ms);
   std::printf("session 1 is over; session 2, prolonged %d, is that of %s\n", prolonged,
               Must(store.Get("session:2"))->c_str());
-  while (store.Maintain()) {  // frees what has expired
+  while (store.Maintain()) {  // frees the expired keys
   }
 }
 
-// Takes from an account what nobody else has taken meanwhile: watch, read, write if unchanged.
+// Takes an amount from an account if no other client has changed it meanwhile: watch, read, write
+// if unchanged.
 bool Withdraw(skep::Store& store, int amount, void (*meanwhile)(skep::Store&)) {
   const skep::Watch watch = Must(store.WatchKey("balance"));
   const int balance = std::stoi(Must(store.Get("balance")).value_or("0"));
@@ -56,13 +57,14 @@ void Transaction(skep::Store& store) {
   const auto nothing = [](skep::Store&) {};
   const auto deposit = [](skep::Store& other) { Must(other.Put("balance", "170")); };
   const bool first = Withdraw(store, 30, nothing);
-  const bool second = Withdraw(store, 30, deposit);  // somebody was faster: read again
+  const bool second = Withdraw(store, 30, deposit);  // a deposit came first: read again
   const bool again = Withdraw(store, 30, nothing);
   std::printf("withdrawn %d, %d, %d; the balance is %s\n", first, second, again,
               Must(store.Get("balance"))->c_str());
 }
 
-// All or nothing, in one call: a seat is taken only if it is free and the show is not cancelled.
+// A batch with conditions, in one call: a seat is taken only if it is free and the show is not
+// cancelled.
 void ConditionalBatch(skep::Store& store) {
   Must(store.Put("show", "on"));
   for (const char* guest : {"Ada", "Grace"}) {

@@ -98,7 +98,7 @@ Json ToJson(const durable::SnapshotCheck& check) {
   return json;
 }
 
-// Names of files may be any bytes.
+// Names of files may contain any bytes, so invalid UTF-8 is replaced.
 std::string Line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

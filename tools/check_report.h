@@ -1,4 +1,4 @@
-// check_report.h: what skep-check prints: for people, and as JSON.
+// check_report.h: the reports of skep-check: as text for people, and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace skep {
 
-// Lines, each with its end. `now_ms`: for the age of snapshots.
+// Return lines, each with its end. `now_ms`: for the age of snapshots.
 std::string TextOf(const durable::DirectoryCheck& check, uint64_t now_ms);
 std::string TextOf(const durable::SnapshotCheck& check, uint64_t now_ms);
 std::string TextOf(const durable::LogCheck& check);
 std::string TextOf(const durable::RdbCheck& check);
-// What a repair of a directory has done.
+// Tells what a repair of a directory has done.
 std::string TextOf(const durable::RecoveryReport& report);
-// What a start would have.
+// Tells what a start would recover.
 std::string TextOf(const durable::Rehearsal& rehearsal);
 
-// One object, on one line.
+// Return one JSON object, on one line.
 std::string JsonOf(const durable::DirectoryCheck& check);
 std::string JsonOf(const durable::SnapshotCheck& check);
 std::string JsonOf(const durable::LogCheck& check);
@@ -29,7 +29,7 @@ std::string JsonOf(const durable::RecoveryReport& report);
 std::string JsonOf(const durable::Rehearsal& rehearsal);
 std::string JsonOfFailedStart(const std::string& problem);
 
-// A line each.
+// Return one line.
 std::string LineOf(uint64_t keyspace, const durable::SnapshotItem& item);
 std::string LineOf(const durable::LoggedChange& change);
 

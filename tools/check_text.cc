@@ -18,7 +18,7 @@ using Kind = LogChange::Kind;
 constexpr std::string_view kEndsEarly =
     "the log is gone or ends before the snapshot: what was written since then is not there";
 
-// "1 item", "2 items".
+// Returns "1 item", "2 items".
 std::string Count(uint64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }

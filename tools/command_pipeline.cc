@@ -33,7 +33,7 @@ bool RespPipeline::Send(std::span<const std::string_view> args, std::string name
   return Drain(kPendingMax / 2, kPendingBytesMax / 2);
 }
 
-// Until so much is left on its way.
+// Waits until no more than this is under way.
 bool RespPipeline::Drain(size_t commands_max, size_t bytes_max) {
   while (pending_.size() > commands_max || pending_bytes_ > bytes_max) {
     const auto reply = client_.Receive();

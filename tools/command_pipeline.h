@@ -1,5 +1,5 @@
-// command_pipeline.h: commands on their way to a server, so many at once that neither side waits
-// for the other.
+// command_pipeline.h: sends commands to a server, with so many under way at once that neither side
+// waits for the other.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@ namespace skep {
 // Thread safety: one owner.
 class CommandPipeline {
  public:
-  // Told of each reply, in order, with the name that its command was sent with.
+  // Called with each reply, in order, and the name that its command was sent with.
   using OnReply = std::function<void(std::string_view name, const RespReply& reply)>;
 
   virtual ~CommandPipeline() = default;
-  // Before the first command.
+  // To be called before the first command.
   void set_on_reply(OnReply on_reply) { on_reply_ = std::move(on_reply); }
 
-  // Where what follows goes. Waits for what is on its way, and for the reply. Returns a line for a
-  // person, why it is not so; or nothing.
+  // Selects the database for the following commands. Waits for the commands under way, and for the
+  // reply. Returns a line for people that says why it failed, or nothing.
   virtual std::string Select(uint64_t db) = 0;
 
-  // Each returns false if the connection broke: status() says why, and of unanswered() commands
-  // nobody knows whether they were executed.
+  // Each sends a command. Returns false if the connection broke: status() says why, and
+  // unanswered() how many commands may or may not have been executed.
   virtual bool Send(std::span<const std::string_view> args, std::string name) = 0;
-  // SET of the item.
+  // Sends SET of the item.
   virtual bool Set(const DumpItem& item, std::string name) = 0;
   // Waits for all replies.
   virtual bool Finish() = 0;
@@ -45,7 +45,7 @@ class CommandPipeline {
   Status status_;
 };
 
-// In RESP. `client` must outlive it.
+// A pipeline in RESP. `client` must outlive it.
 class RespPipeline final : public CommandPipeline {
  public:
   explicit RespPipeline(ServerClient& client) : client_(client) {}

@@ -19,7 +19,7 @@ int Complain(const std::string& program, const std::string& why) {
   return kFailed;
 }
 
-// What was wrong with the input, or empty.
+// Returns what was wrong with the input, or nothing.
 std::string ReadInput(const DumpCommand& command, FileStream& stream, Importer& importer) {
   const auto source = [&](std::string* to, size_t bytes) { return stream.Read(to, bytes); };
   DumpProblem problem;

@@ -37,7 +37,7 @@ class Exporter {
     return false;
   }
 
-  // To reply_. False: problem_ says why.
+  // Receives a reply into reply_. Returns false on failure; problem_ says why.
   bool Receive() {
     auto reply = client_.Receive();
     if (!reply) return FailWith(reply.error().ToString());
@@ -51,8 +51,8 @@ class Exporter {
 
   // ---- At one version ----
 
-  // The first chunk, in reply_. False, without a problem: the keyspace has no order, or the server
-  // no ranges.
+  // Receives the first chunk into reply_. Returns false without a problem if the keyspace has no
+  // order, or the server no ranges.
   bool BeginRange() {
     const std::string min = options_.from.empty() ? "-" : "[" + options_.from;
     const std::string max = options_.to ? "(" + *options_.to : "+";
@@ -75,7 +75,7 @@ class Exporter {
       }
       const RespReply chunk = std::move(reply_);
       const std::string& token = chunk.elements[0].text;
-      // While this chunk is written, the server reads the next one.
+      // While this chunk is written to the target, the server reads the next one.
       if (token != "0") client_.Send({"KSCAN", "NEXT", token});
       const auto& fields = chunk.elements[1].elements;
       summary_.is_one_version = is_first;
@@ -92,7 +92,7 @@ class Exporter {
     }
   }
 
-  // Whether chunks of the database are of one version, if the server says so.
+  // Finds out whether chunks of the database are of one version, if the server says so.
   bool LookForVersions() {
     if (!Call({"INFO", "keyspace"})) return false;
     const std::string_view text = reply_.text;
@@ -124,7 +124,7 @@ class Exporter {
     }
   }
 
-  // Value and deadline of one instant.
+  // Value and deadline are read at one instant.
   void SendKey(std::string_view key) {
     client_.Send({"MULTI"});
     client_.Send({"GET", key});
@@ -141,7 +141,7 @@ class Exporter {
       return FailWith(fmt::format("key {}: {}", Quoted(key), reply_.text));
     }
     const RespReply& value = reply_.elements[0];
-    if (value.is_null()) return true;  // gone
+    if (value.is_null()) return true;  // the key is gone
     if (value.is_error() && value.text.starts_with("WRONGTYPE")) {
       ++summary_.skipped;
       return true;

@@ -1,4 +1,4 @@
-// dump_export.h: from a server's keys to a file.
+// dump_export.h: exports the keys of a server to a file.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,17 @@ struct ExportOptions {
 
 struct ExportSummary {
   uint64_t keys = 0;
-  uint64_t skipped = 0;  // of other types than strings: the server is no Skep
+  uint64_t skipped = 0;  // keys of other types than strings: the server is not Skep
   bool is_one_version = false;
 };
 
-// Takes the bytes; false: it cannot, and the export ends.
+// Takes the bytes; returns false if it cannot, which ends the export.
 using DumpTarget = std::function<bool(std::string_view bytes)>;
 
-// Writes every key of the range. Of a keyspace with an order and versions all are of one; else each
-// key is as it was at an instant of the export, and one that was there all the while is written.
-// Returns a line for a person, or nothing. Memory: some MiB, or the largest value three times.
+// Writes every key of the range. In a keyspace with an order and versions all keys are of one
+// version; else each key is as it was at some instant of the export, and a key that exists
+// throughout is written. Returns a line for people that says why it failed, or nothing. Memory:
+// some MiB, or the largest value three times.
 std::string Export(ServerClient& client, const ExportOptions& options, const DumpTarget& target,
                    ExportSummary* summary);
 

@@ -29,7 +29,7 @@ void AddBytes(Json& json, const std::string& name, std::string_view bytes) {
   }
 }
 
-// Of a line: its fields, as far as they were seen.
+// The fields of a line, as far as they were seen.
 struct Line {
   std::optional<std::string> key;
   std::optional<std::string> value;

@@ -23,7 +23,7 @@ const std::vector<Owned> kItems = {
     {std::string("\0", 1), "*3\r\n$3\r\nSET", 1},
 };
 
-// Gives the text in pieces of at most so many bytes.
+// Returns a source of the text in pieces of at most this many bytes.
 DumpSource Pieces(std::string text, size_t bytes_max) {
   return
       [text = std::move(text), bytes_max, at = size_t{0}](std::string* to, size_t bytes) mutable {

@@ -7,7 +7,7 @@
 namespace skep {
 namespace {
 
-// Ends a reading; the importer knows why.
+// Ends the reading of a file; the importer knows why.
 constexpr Status kEnded(Code::kAborted, "the import ended");
 
 class Skipped final : public durable::RdbVisitor {

@@ -1,4 +1,4 @@
-// dump_import.h: from a file to a server's keys.
+// dump_import.h: imports a file into a server.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace skep {
 
-// Stores items, many on their way at once. Thread safety: one owner.
+// Stores items, with many under way at once. Thread safety: one owner.
 class Importer {
  public:
-  // `on_refused` is told of each key that the server does not store, and why.
+  // Called for each key that the server refuses, with the reason.
   using Refused = std::function<void(std::string_view key, std::string_view why)>;
 
-  // With `db` everything goes there, whatever databases the input names.
+  // With `db` all items go to that database, whichever the input names.
   Importer(CommandPipeline& pipeline, std::optional<uint64_t> db, Refused on_refused)
       : pipeline_(pipeline), db_(db), on_refused_(std::move(on_refused)) {
     pipeline.set_on_reply(
@@ -33,7 +33,7 @@ class Importer {
   bool Select(uint64_t db);
   bool Set(std::span<const std::string_view> args);  // a whole command; its key is args[1]
   bool Set(const DumpItem& item);
-  // Waits for what is on its way.
+  // Waits for the commands under way.
   bool Finish();
 
   const std::string& problem() const { return problem_; }
@@ -54,15 +54,16 @@ class Importer {
   std::string problem_;
 };
 
-// Of an RDB file, which is checked before anything is stored.
+// The import of an RDB file, which is checked before anything is stored.
 struct RdbImport {
-  // A key of another type than string: it is passed over.
+  // Called for a key of another type than string, which is skipped.
   std::function<void(uint64_t db, std::string_view key, std::string_view type)> on_skipped;
-  bool is_strict = false;  // nothing is stored if there is such a key
+  bool is_strict = false;  // if there is such a key nothing is stored
 
-  uint64_t skipped = 0;  // keys, and libraries of functions
+  uint64_t skipped = 0;  // number of skipped keys and libraries of functions
 };
-// Returns a line for a person, or nothing; if the importer has a problem, nothing.
+// Returns a line for people that says what is wrong with the file, or nothing; problems of the
+// importer are the importer's to tell.
 std::string ImportRdb(FileSystem& files, const std::string& path, Importer& importer,
                       RdbImport* import);
 

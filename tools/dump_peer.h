@@ -1,4 +1,5 @@
-// dump_peer.h: the server that keys are read from or stored in, whatever is spoken to it.
+// dump_peer.h: the server from which keys are exported or into which they are imported, by any
+// protocol.
 #pragma once
 
 #include <memory>
@@ -14,13 +15,13 @@ namespace skep {
 class DumpPeer {
  public:
   virtual ~DumpPeer() = default;
-  // As skep::Export.
+  // Exports as skep::Export does.
   virtual std::string Export(const ExportOptions& options, const DumpTarget& target,
                              ExportSummary* summary) = 0;
   virtual CommandPipeline& pipeline() = 0;
 };
 
-// Connects and logs in. Null: *problem is a line for a person.
+// Connects and logs in. On failure returns null; *problem is a line for people.
 using ConnectPeer = std::unique_ptr<DumpPeer> (*)(const ServerAddress& server,
                                                   std::string* problem);
 std::unique_ptr<DumpPeer> ConnectRespPeer(const ServerAddress& server, std::string* problem);

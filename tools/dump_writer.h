@@ -1,4 +1,4 @@
-// dump_writer.h: items, as an export writes them.
+// dump_writer.h: writes the items of an export.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace skep {
 
-// Thread safety: one owner. All that it is given must outlive it.
+// Thread safety: one owner. The constructor's arguments must outlive it.
 class DumpWriter {
  public:
   DumpWriter(const ExportOptions& options, const DumpTarget& target, ExportSummary* summary);
 
-  // Whether the key is in the range of the export.
+  // Returns whether the key is in the range of the export.
   bool IsWanted(std::string_view key) const;
 
   // Each returns false if the target takes no more.

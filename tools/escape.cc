@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kDigits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// Of a first byte of UTF-8: how many follow. Negative: it is none.
+// Returns how many bytes follow a first byte of UTF-8. Negative: it is no first byte.
 int FollowersOf(uint8_t first) {
   if (first < 0x80) return 0;
   if (first >= 0xc2 && first < 0xe0) return 1;
@@ -120,7 +120,7 @@ bool FromBase64(std::string_view text, std::string* bytes) {
       group = group << 6 | static_cast<uint32_t>(digit);
     }
     for (size_t k = 0; k + 1 < count; ++k) *bytes += static_cast<char>(group >> (16 - 8 * k));
-    // The bits behind the last byte are none of it.
+    // The bits behind the last byte are not part of the data and must be zero.
     if (count < 4 && (group & (count == 2 ? 0xffffu : 0xffu)) != 0) return false;
   }
   return true;

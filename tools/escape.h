@@ -1,4 +1,4 @@
-// escape.h: any bytes as one line that a person can read.
+// escape.h: converts any bytes to one line that people can read.
 #pragma once
 
 #include <string>
@@ -6,20 +6,22 @@
 
 namespace skep {
 
-// In double quotes; what is not printable ASCII as \n, \r, \t, \a, \b or \x1f, quotes and
-// backslashes with a backslash before them: as redis-cli prints and reads it.
+// Returns the bytes in double quotes, with \n, \r, \t, \a, \b or \x1f for what is not printable
+// ASCII, and a backslash before quotes and backslashes: as redis-cli prints and reads them.
 std::string Quoted(std::string_view bytes);
 
-// Whether the bytes are UTF-8, as Unicode defines it: shortest forms, no surrogates.
+// Returns whether the bytes are UTF-8, as Unicode defines it: shortest forms, no surrogates.
 bool IsUtf8(std::string_view bytes);
 
-// "0x" and two digits a byte.
+// Returns "0x" and two digits a byte.
 std::string ToHex(std::string_view bytes);
-// The inverse; digits of either case. False: it is not that; *bytes is not defined then.
+// The inverse of ToHex; digits of either case. Returns false if the text has another form; *bytes
+// is then undefined.
 bool FromHex(std::string_view text, std::string* bytes);
 
 std::string ToBase64(std::string_view bytes);
-// With padding. False: it is not that; *bytes is not defined then.
+// Decodes base64 with padding. Returns false if the text has another form; *bytes is then
+// undefined.
 bool FromBase64(std::string_view text, std::string* bytes);
 
 }  // namespace skep

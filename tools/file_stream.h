@@ -1,4 +1,4 @@
-// file_stream.h: a file that is named on a command line, for its bytes.
+// file_stream.h: reads or writes a file that is named on a command line.
 #pragma once
 
 #include <fmt/format.h>

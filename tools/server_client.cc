@@ -57,7 +57,8 @@ Status ServerClient::Login(const ServerAddress& server, std::string* problem) {
   const auto reply = server.user.empty() ? Call({"AUTH", server.password})
                                          : Call({"AUTH", server.user, server.password});
   if (reply && !reply->is_error()) return {};
-  // The password is of another server, as a variable may have it: this one lets everybody in.
+  // The password may come from an environment variable and be another server's: this server needs
+  // none.
   constexpr std::string_view kNeedsNone = "called without any password configured";
   if (reply && reply->text.find(kNeedsNone) != std::string::npos) return {};
   status = reply ? Status(Code::kInvalidArgument, "AUTH") : reply.error();
@@ -128,7 +129,7 @@ Status ServerClient::Wait(bool wants_write) {
   }
 }
 
-// What there is: nothing, if it was only room to write that was waited for.
+// Reads the bytes that have come; none if the wait was for room to write.
 Status ServerClient::Read() {
   in_.erase(0, std::exchange(begin_, 0));
   const size_t before = in_.size();

@@ -1,7 +1,7 @@
-// skep-bench: what the machine can do (limits), what Skep does (ycsb), what indexes do side by side
-// (compare), what servers do over the network (net), what clients feel when very many keys expire
-// at once (expiry), what KV-Direct's models say (kv-direct), and what HeteroKV's paper leaves open
-// (hetero-kv). bench/README.md.
+// skep-bench: measures what the machine can do (limits), what Skep does (ycsb), indexes side by
+// side (compare), servers over the network (net), the effect on clients when very many keys expire
+// at once (expiry), the models of KV-Direct (kv-direct), and open questions of the HeteroKV paper
+// (hetero-kv). bench/README.md has more.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

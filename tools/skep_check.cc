@@ -1,4 +1,5 @@
-// skep-check: whether the files of a store are sound, what is in them, and how to go on if not.
+// skep-check: tells whether the files of a store are sound, what they contain, and how to repair
+// them.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -32,7 +33,7 @@ struct CheckOptions {
   bool list = false;
   bool repair = false;
   bool replay = false;
-  // Of a repair or a replay.
+  // Options of a repair or a replay.
   Options store;
   std::vector<std::string> keyspaces;
   std::vector<std::string> function_libraries;
@@ -84,7 +85,7 @@ int CheckFile(const CheckOptions& options, FileKind kind) {
   return Report(options, durable::CheckSegment(files, options.path, visit));
 }
 
-// An exit status, if the store's options are wrong.
+// Returns an exit status if the store's options are wrong.
 std::optional<int> SetUpStore(CheckOptions& options) {
   for (const std::string& path : options.function_libraries) {
     if (const std::string why = LoadFunctionLibrary(path); !why.empty()) return Cannot(why);
@@ -112,7 +113,7 @@ int Repair(CheckOptions options) {
   return report->repair.lost.empty() ? kSound : kDamaged;
 }
 
-// Without having looked at the files before: a start does not either.
+// Replays without checking the files before, as a start does.
 int Replay(CheckOptions options) {
   if (const auto wrong = SetUpStore(options)) return *wrong;
   std::string problem;

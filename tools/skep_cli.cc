@@ -1,4 +1,4 @@
-// skep-cli: a person's side of a server: commands, and what people ask of one.
+// skep-cli: the command-line client of a server: runs commands, and has tools that people need.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -101,7 +101,7 @@ ConnectPeer ConnectOf(const Options& options) {
   return options.session.packed ? cli::ConnectStorePeer : ConnectRespPeer;
 }
 
-// The range between two bounds of KRANGE, as an export has it: from a key on, before another.
+// Converts two bounds of KRANGE to the range of an export: from a key on, before another.
 bool ParseBounds(const std::string& min, const std::string& max, ExportOptions* range) {
   if (min == "PREFIX" || min == "prefix") {
     range->prefix = max;
@@ -111,7 +111,7 @@ bool ParseBounds(const std::string& min, const std::string& max, ExportOptions* 
     return text.starts_with('[') || text.starts_with('(');
   };
   if ((min != "-" && !is_bound(min)) || (max != "+" && !is_bound(max))) return false;
-  // What follows a key directly is the key and a zero byte.
+  // The key directly after a key is that key and a zero byte.
   const std::string next(1, '\0');
   if (min != "-") range->from = min.substr(1) + (min[0] == '(' ? next : "");
   if (max != "+") range->to = max.substr(1) + (max[0] == '[' ? next : "");
@@ -160,7 +160,7 @@ int RunCommands(Options& options) {
   return cli::IsConversation() ? console.Converse() : console.RunInput();
 }
 
-// What only RESP has.
+// Returns the option that only RESP has, with a complaint, if there is one.
 std::string WhyNotPacked(const Options& options) {
   const auto only_resp = [](bool is_given, std::string_view what) {
     return is_given ? fmt::format("{} needs RESP: without --packed", what) : "";
@@ -214,7 +214,7 @@ int main(int argc, char** argv) {
       "Exit status: 0 done; 1 the reply was an error; 2 there is no connection, or the command "
       "line "
       "is wrong.");
-  // What follows the first word that is no option is the command's, dashes and all.
+  // All words behind the first one that is no option belong to the command, dashes and all.
   app.prefix_command();
   Options options;
   AddServerOptions(app, options.session);

@@ -1,4 +1,4 @@
-// skep-dump: keys and values of a running server, to a file and from one.
+// skep-dump: exports keys and values of a running server to a file, and imports them from one.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -21,7 +21,7 @@ void AddServerOptions(CLI::App& app, DumpCommand& options) {
   app.add_option("--host", options.server.host, "of the server")->capture_default_str();
   app.add_option("-p,--port", options.server.port, "of the server")->capture_default_str();
   app.add_option("-s,--socket", options.server.socket, "of the server, instead of host and port");
-  // A default, so that the other variable and the option go before it.
+  // SKEPCLI_AUTH is only a default: the other variable and the option take precedence.
   if (const char* const password = std::getenv("SKEPCLI_AUTH")) options.server.password = password;
   app.add_option("-a,--password", options.server.password, "of the server; or in SKEPCLI_AUTH")
       ->envname("REDISCLI_AUTH");

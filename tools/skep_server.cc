@@ -1,4 +1,4 @@
-// skep-server: reads its options, serves, opens its log file anew on SIGHUP, ends on SIGTERM or
+// skep-server: reads its options, serves, reopens its log file on SIGHUP, ends on SIGTERM or
 // SIGINT.
 #include <malloc.h>
 #include <spdlog/spdlog.h>
@@ -24,8 +24,8 @@
 
 namespace {
 
-// Every client takes a descriptor: lowers maxclients to what the system allows. Returns whether it
-// had to.
+// Every client takes a descriptor: lowers maxclients to the number that the system allows. Returns
+// whether that was necessary.
 bool FitOpenFiles(skep::ServerOptions& options) {
   const uint32_t possible = skep::ClientsPossible(options);
   if (options.maxclients <= possible) return false;
@@ -33,8 +33,9 @@ bool FitOpenFiles(skep::ServerOptions& options) {
   return true;
 }
 
-// Gives freed memory back to the system when much was freed. malloc keeps what lies between blocks
-// that are still used, however little that is. Takes milliseconds, so no worker may do it.
+// Gives freed memory back to the system after much was freed. malloc keeps free memory between
+// blocks that are still used, however few these are. A return takes milliseconds, so no worker may
+// do it.
 class MemoryReturner {
  public:
   void Look(uint64_t used_bytes) {
@@ -48,13 +49,13 @@ class MemoryReturner {
   }
 
  private:
-  uint64_t most_bytes_ = 0;  // since the last return
+  uint64_t most_bytes_ = 0;  // the most since the last return
   uint64_t last_bytes_ = 0;
 };
 
-// Recovers the data, which may take minutes, and listens. A signal that asks for the end meanwhile
-// ends the process at once, as a crash would: nothing is told to anybody yet, and a start leaves
-// nothing behind that the next one cannot use. SIGHUP is for the log file that there is then.
+// Recovers the data, which may take minutes, and listens. SIGTERM or SIGINT ends the process
+// meanwhile, at once, as a crash would: no client has been told anything yet, and the next start
+// can use all that this one leaves behind. SIGHUP is left for the log file that will exist then.
 skep::Status StartOrEnd(skep::Server& server, const sigset_t& signals) {
   constexpr auto kPatience = std::chrono::milliseconds(50);
   constexpr timespec kNoPatience{};
@@ -72,7 +73,8 @@ skep::Status StartOrEnd(skep::Server& server, const sigset_t& signals) {
   return status;
 }
 
-// Waits for a signal that asks for the end, or for a SHUTDOWN. SIGHUP: the log file was moved away.
+// Waits for SIGTERM or SIGINT, or for a SHUTDOWN. On SIGHUP it reopens the log file, which was
+// moved.
 void AwaitEnd(skep::Server& server, const sigset_t& signals) {
   constexpr timespec kPatience{.tv_sec = 0, .tv_nsec = 100'000'000};
   MemoryReturner memory;
@@ -98,8 +100,8 @@ int main(int argc, char** argv) {
     std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);
     return line.exit_code;
   }
-  // Blocked before any thread starts, one of a function library included, so that only AwaitEnd
-  // sees them.
+  // The signals are blocked before any thread starts, also one of a function library, so that only
+  // AwaitEnd receives them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

@@ -86,7 +86,7 @@ void FillSortersOf(HeteroKvReport& report) {
     for (const auto& leaves : maps) {
       for (const auto by : {hashleaf::SortBy::kCount, hashleaf::SortBy::kSort}) {
         hashleaf::Sorter<K> sorter;
-        constexpr uint32_t kKeysAtOnce = 1 << 18;  // a measurement takes a millisecond
+        constexpr uint32_t kKeysAtOnce = 1 << 18;  // in one measurement, which takes a millisecond
         const uint32_t rounds = kKeysAtOnce / keys;
         const double seconds = MedianSeconds(report.options.repeats, [&](int) {
           for (uint32_t round = 0; round < rounds; ++round) {
@@ -114,7 +114,7 @@ void FillSorters(HeteroKvReport& report) {
 
 // ---- scans ----
 
-// The low bytes of a number, high ones first.
+// Writes the low bytes of a number, high ones first.
 void RenderNumber(uint64_t number, std::span<char> to) {
   for (size_t i = 0; i < to.size(); ++i) to[to.size() - 1 - i] = static_cast<char>(number >> 8 * i);
 }
@@ -130,7 +130,7 @@ class ScannedEngine {
     engine_ = HashleafEngine::Make(engine_options,
                                    {.leaf_bytes = HashleafOptions().leaf_bytes, .scan_by = by});
     const std::string value(options.value_bytes, 'v');
-    // In no order: keys that come in theirs leave leaves that are full.
+    // Keys are inserted in random order: ascending ones would leave full leaves.
     std::vector<uint64_t> numbers(records_);
     std::iota(numbers.begin(), numbers.end(), uint64_t{0});
     std::shuffle(numbers.begin(), numbers.end(), std::mt19937_64(options.seed));
@@ -143,7 +143,7 @@ class ScannedEngine {
     }
   }
 
-  // Of scans from keys anywhere, each of so many keys' range.
+  // Returns the time of scans from random keys, each over the range of `items` keys.
   double MicrosecondsOfScan(uint32_t items, int repeats, uint64_t seed) {
     constexpr uint32_t kScans = 200;
     std::mt19937_64 random(seed);
@@ -158,7 +158,7 @@ class ScannedEngine {
       engine_->Execute(batch);
       Keep(batch.outcome(0).item_count);
     };
-    for (int i = 0; i < 20; ++i) scan_all(i);  // builds runs, if it reads those
+    for (int i = 0; i < 20; ++i) scan_all(i);  // builds runs, if scans read those
     return MedianSeconds(repeats, scan_all) * 1e6 / kScans;
   }
 
@@ -227,10 +227,10 @@ class LoadedEngine {
     }
   }
 
-  // Of all that was answered so far.
+  // Returns the tally of all answers so far.
   const Tally& tally() const { return tally_; }
 
-  // Operations a second of full batches, one after the other.
+  // Returns how many operations a second full batches execute, one after the other.
   double Capacity() {
     const OpStream stream = Draw(64 * kFullBatch);
     const double seconds = MedianSeconds(options_.repeats, [&](int) {
@@ -245,12 +245,12 @@ class LoadedEngine {
     Histogram latency_ns;
     uint64_t batches = 0;
     uint64_t operations = 0;
-    double busy = 0;  // of the time
+    double busy = 0;  // share of the time
   };
   Run Serve(Waits waits, double ops_per_second) {
     const auto ops = std::max<size_t>(1000, static_cast<size_t>(ops_per_second * options_.seconds));
     const OpStream stream = Draw(ops);
-    // When each of them comes.
+    // The instants at which operations arrive.
     std::mt19937_64 random(options_.seed + ++runs_);
     std::exponential_distribution<double> gap(ops_per_second / kNsOfSecond);
     std::vector<uint64_t> comes_ns(ops);
@@ -261,7 +261,7 @@ class LoadedEngine {
     Run run;
     uint64_t busy_ns = 0;
     size_t first = 0;
-    size_t come = 0;  // [first, come) have come
+    size_t come = 0;  // operations [first, come) have arrived
     const uint64_t start_ns = SystemClock().MonotonicNs();
     uint64_t now_ns = 0;
     while (first < ops) {
@@ -308,7 +308,7 @@ class LoadedEngine {
     OpGenerator(PlanOf(ops), 0).Fill(stream, ops);
     return stream;
   }
-  // An engine of this process always answers.
+  // The status is ignored: an engine in this process always answers.
   void Execute(const OpStream& stream, size_t first, size_t count) {
     static_cast<void>(session_->Execute(stream, first, count, tally_));
   }
@@ -337,7 +337,7 @@ std::string FillWait(HeteroKvReport& report) {
   }
   for (const double percent : {1.0, 10.0, 50.0, 90.0}) {
     Row row = {percent, capacity * percent / 1e8};
-    // One after the other, again and again: what the machine does meanwhile, it does to all.
+    // The ways are measured in turn, again and again, so that a disturbance affects all of them.
     std::array<std::array<std::vector<double>, 4>, std::size(kWays)> figures;
     for (int repeat = 0; repeat < report.options.repeats; ++repeat) {
       for (size_t way = 0; way < std::size(kWays); ++way) {

@@ -1,16 +1,16 @@
-// figures.h: what HeteroKV's paper leaves open, measured on the engine `hashleaf` (its own figures,
-// batch sizes and threads, are turns of `skep-bench compare`).
+// figures.h: answers to questions that HeteroKV's paper leaves open, measured on the engine
+// `hashleaf` (the paper's own figures, batch sizes and threads, are turns of `skep-bench compare`).
 //
 //   sorters  nanoseconds a key of the two ways of grouping a batch by leaf, by keys in the batch
 //            and leaves in the map
-//   scans    microseconds a scan of the three ways of reading a leaf, by items wanted, where keys
-//            are next to each other (dense) and where they are not (sparse)
+//   scans    microseconds a scan of the three ways of reading a leaf, by number of items, where
+//            keys are adjacent (dense) and where they are not (sparse)
 //   wait     latency by load of batches that leave at once (none), wait as it pays (adaptive), or
 //            wait until they are full or their first operation has waited as long as allowed (full)
 //
-// The load of `wait` is a part of what batches of 8192 reach; operations come at random (Poisson),
-// at instants drawn before, and one thread does everything: it looks which have come, and executes
-// them. So an operation's latency is from its instant until its batch is done.
+// The load of `wait` is a share of the throughput of batches of 8192. Operations arrive at random
+// (Poisson), at instants drawn before, and one thread does everything: it checks which have
+// arrived, and executes them. An operation's latency is from its instant until its batch is done.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ struct HeteroKvOptions {
   uint32_t key_bytes = 4;        // 4, 8 or 16
   uint32_t value_bytes = 4;      // 4, 8 or 16
   int repeats = 5;               // of each measurement; the median counts
-  double seconds = 0.2;          // wait: of a measurement
-  uint32_t wanted = 256;         // wait, adaptive: operations that make a batch large enough
-  uint32_t wait_us = 50;         // wait: the longest
+  double seconds = 0.2;          // wait: of one measurement
+  uint32_t wanted = 256;  // wait, adaptive: number of operations that makes a batch large enough
+  uint32_t wait_us = 50;  // wait: the longest time
   uint64_t seed = 1;
 };
 
@@ -37,8 +37,8 @@ struct HeteroKvReport : FigureTable {
   HeteroKvOptions options;
 };
 
-// The error is a line for a person: no such figure, a number out of range, or what a wrong answer
-// of the engine was.
+// Returns a report, or a line for people: no such figure, a number out of range, or a wrong answer
+// of the engine.
 std::expected<HeteroKvReport, std::string> RunHeteroKv(const HeteroKvOptions& options);
 
 }  // namespace skep::bench

@@ -9,7 +9,7 @@ HeteroKvOptions Small(const char* figure) {
   return {.figure = figure, .records = 10'000, .repeats = 1, .seconds = 0.002};
 }
 
-// Goal: what there is not, or makes no sense, is refused.
+// Goal: figures that do not exist and options that make no sense are refused.
 TEST(HeteroKvFigures, RefusesWhatThereIsNot) {
   const auto refuses = [](auto change) {
     HeteroKvOptions options = Small("wait");
@@ -21,7 +21,7 @@ TEST(HeteroKvFigures, RefusesWhatThereIsNot) {
   EXPECT_TRUE(refuses([](auto& o) { o.records = 9'999; }));
   EXPECT_TRUE(refuses([](auto& o) {
     o.figure = "scans";
-    o.records = 10'000'000;  // keys of four bytes that are a thousand apart
+    o.records = 10'000'000;  // keys of four bytes cannot be a thousand apart then
   }));
   EXPECT_TRUE(refuses([](auto& o) { o.key_bytes = 5; }));
   EXPECT_TRUE(refuses([](auto& o) { o.value_bytes = 0; }));

@@ -7,7 +7,7 @@ namespace skep::bench {
 namespace {
 
 constexpr uint64_t kLengthSeed = 0x1e46;
-constexpr double kInsertWindow = 0.02;  // of the memory
+constexpr double kInsertWindow = 0.02;  // share of the memory
 constexpr uint64_t kSampledMax = 4096;
 
 class Mean {

@@ -1,5 +1,5 @@
-// access_costs.h: fills a model of access_model.h and says what its operations cost on the way, and
-// which of its settings is the best.
+// access_costs.h: fills a model of access_model.h, measures what its operations cost on the way,
+// and finds the best of its settings.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@ struct PairSizes {
   uint32_t key;
   uint32_t pair_min;
   uint32_t pair_max;
-  // Equal numbers have equal lengths.
+  // Returns the lengths of pair `number`; equal numbers have equal lengths.
   PairBytes Of(uint64_t number) const;
 };
 
-// Means, of an operation.
+// Means over operations.
 struct MeanAccesses {
   double requests = 0;
   double lines = 0;
 };
 struct OperationCosts {
-  double utilisation;    // that was asked for
-  MeanAccesses get;      // of any key that is there
-  MeanAccesses replace;  // the same
+  double utilisation;    // the requested one
+  MeanAccesses get;      // of any existing key
+  MeanAccesses replace;  // of any existing key
   MeanAccesses insert;   // of the last 2 % of the memory before
 };
 
 struct FillReport {
   double utilisation_max;          // where an insert failed
-  std::vector<OperationCosts> at;  // of the utilisations that were reached
+  std::vector<OperationCosts> at;  // for the utilisations that were reached
 };
 
-// Inserts pairs until nothing fits, and counts at these utilisations, in ascending order.
+// Inserts pairs until none fits, and measures at these utilisations, which are ascending.
 FillReport Fill(AccessModel& model, const AccessModelOptions& options, const PairSizes& sizes,
                 std::span<const double> utilisations);
 
@@ -51,9 +51,9 @@ struct Choice {
   OperationCosts costs;
 };
 
-// For each utilisation the largest of these index ratios that holds it, which is the paper's rule;
-// of the inline limits the one with the fewest requests of a GET and an insert there. None: no
-// setting holds so much. Ratios in ascending order. `options` has the rest.
+// Returns for each utilisation the largest of these index ratios that reaches it, which is the
+// paper's rule, and the inline limit with the fewest requests of a GET and an insert there.
+// Nothing: no setting reaches it. Ratios must be ascending. `options` has the other settings.
 std::vector<std::optional<Choice>> BestChoices(Structure structure,
                                                const AccessModelOptions& options,
                                                const PairSizes& sizes,

@@ -1,4 +1,4 @@
-// access_model_parts.h: what the models of access_model.h share.
+// access_model_parts.h: the common parts of the models of access_model.h.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace skep::bench {
 
 inline constexpr uint64_t kLineBytes = 64;
 
-// One request for bytes [at, at + bytes). bytes > 0.
+// Returns one request for bytes [at, at + bytes). bytes > 0.
 inline Accesses Request(uint64_t at, uint64_t bytes) {
   return {.requests = 1, .lines = (at + bytes - 1) / kLineBytes - at / kLineBytes + 1};
 }
 
-// The finaliser of MurmurHash3 on a key and a seed.
+// Returns MurmurHash3's finaliser of a key and a seed.
 inline uint64_t SeededHash(uint64_t key, uint64_t seed) {
   uint64_t h = key + seed * 0x9e3779b97f4a7c15;
   h = (h ^ h >> 33) * 0xff51afd7ed558ccd;
@@ -30,7 +30,7 @@ inline uint64_t BucketsIn(const AccessModelOptions& options, uint64_t bucket_byt
   return std::max<uint64_t>(1, static_cast<uint64_t>(index_bytes) / bucket_bytes);
 }
 
-// A slot of cuckoo and hopscotch: a key, and where its value is.
+// A slot of cuckoo and hopscotch: a key, and the address of its value.
 struct KeySlot {
   uint64_t key = 0;
   uint64_t value_at = 0;

@@ -47,7 +47,7 @@ TEST(SlabHeap, SlabsDoNotOverlap) {
   EXPECT_GT(bytes_taken, kEnd - kBegin - 1024);
 }
 
-// Goal: what is left of a larger slab becomes smaller ones.
+// Goal: the rest of a larger slab becomes smaller ones.
 TEST(SlabHeap, LargerSlabsAreSplit) {
   SlabHeap heap(0, SlabHeap::kBlockBytes, 8);
   ASSERT_TRUE(heap.Allocate(64));
@@ -56,8 +56,9 @@ TEST(SlabHeap, LargerSlabsAreSplit) {
   EXPECT_FALSE(heap.Allocate(8));
 }
 
-// Goal: an almost empty table costs what its design promises. Inline: one read; one read and one
-// write. A record or value adds a read, and a write; one of 256 bytes that is four lines.
+// Goal: an almost empty table costs what its design promises. Inline: one read for a GET; one read
+// and one write for a PUT. A record or value adds a read, and a write; one of 256 bytes has four
+// lines.
 TEST(AccessModel, AnAlmostEmptyTableCostsTheLeast) {
   struct Case {
     Structure structure;
@@ -86,7 +87,7 @@ TEST(AccessModel, AnAlmostEmptyTableCostsTheLeast) {
   }
 }
 
-// Goal: what is counted at one utilisation does not depend on what was counted before.
+// Goal: the counts at one utilisation do not depend on those at others.
 TEST(AccessModel, EachUtilisationIsCountedAlone) {
   constexpr double kBoth[] = {0.1, 0.5};
   constexpr double kLast[] = {0.5};
@@ -99,15 +100,15 @@ TEST(AccessModel, EachUtilisationIsCountedAlone) {
   EXPECT_GT(both.at[1].insert.requests, both.at[0].insert.requests);
 }
 
-// Goal: nobody holds more than there is memory for, by the bytes that its slots and slabs take, and
-// each comes near to that when its index is large enough.
+// Goal: no model holds more than there is memory for, by the bytes of its slots and slabs, and each
+// comes close to that when its index is large enough.
 TEST(AccessModel, HoldsWhatTheMemoryHas) {
-  // Chaining, inline: 10 of 64 bytes are not for pairs.
+  // Chaining, inline: 10 of the 64 bytes of a bucket are not for pairs.
   AccessModelOptions options = kSmall;
   FillReport report = Fill(*MakeChaining(options), options, kTenBytes, {});
   EXPECT_LT(report.utilisation_max, 50.0 / 64);
   EXPECT_GT(report.utilisation_max, 0.6);
-  // All in records of 32 bytes.
+  // All pairs in records of 32 bytes.
   options.inline_bytes_max = 0;
   options.index_ratio = 0.2;
   report = Fill(*MakeChaining(options), options, kTenBytes, {});
@@ -119,15 +120,16 @@ TEST(AccessModel, HoldsWhatTheMemoryHas) {
   report = Fill(*MakeCuckoo(options), options, kTenBytes, {});
   EXPECT_LT(report.utilisation_max, 0.4 * 10 / 9);
   EXPECT_GT(report.utilisation_max, 0.4 * 10 / 9 * 0.95);
-  // Hopscotch chains beyond that, until the heap is full.
+  // Hopscotch chains beyond a full index, until the heap is full.
   report = Fill(*MakeHopscotch(options), options, kTenBytes, {});
   EXPECT_GT(report.utilisation_max, 0.4 * 10 / 10 * 0.95);
   EXPECT_LT(report.utilisation_max, 0.58);
 }
 
-// Goal: what the paper says of figure 11. Inline, KV-Direct takes about 1 access a GET and 2 a PUT;
-// cuckoo and hopscotch end below the utilisation that it reaches. In records it is one more, and
-// near the end of memory an insert into the other two costs more, and a GET of hopscotch does not.
+// Goal: figure 11 as the paper describes it. Inline, KV-Direct takes about 1 access a GET and 2 a
+// PUT; cuckoo and hopscotch end below the utilisation that it reaches. In records it takes one
+// more, and near the end of memory an insert into the other two costs more, and a GET of hopscotch
+// does not.
 TEST(AccessModel, ComparesAsThePaperSays) {
   const auto ratios = Steps(0.04);
   constexpr uint32_t kLimits[] = {0, 25};
@@ -155,7 +157,7 @@ TEST(AccessModel, ComparesAsThePaperSays) {
   EXPECT_GT(cuckoo[4]->costs.insert.requests, records[4]->costs.insert.requests + 0.1);
 }
 
-// Goal: the paper's rule. Of all index ratios that hold a utilisation the largest costs the least.
+// Goal: the paper's rule: of all index ratios that reach a utilisation the largest costs the least.
 // Method: all ratios are tried, and compared with the largest.
 TEST(AccessModel, TheLargestIndexThatHoldsItIsTheBest) {
   const auto ratios = Steps(0.04);
@@ -182,7 +184,7 @@ TEST(AccessModel, TheLargestIndexThatHoldsItIsTheBest) {
 }
 
 // Goal: accesses grow with utilisation and fall with the index ratio (figure 9), and of the ratios
-// that hold a utilisation the largest has the fewest (figure 10).
+// that reach a utilisation the largest has the fewest (figure 10).
 TEST(AccessModel, LargerIndexesCostLess) {
   constexpr PairSizes kMixed = {.key = 1, .pair_min = 5, .pair_max = 50};
   constexpr double kUtilisations[] = {0.1, 0.2, 0.3, 0.4};
@@ -202,8 +204,8 @@ TEST(AccessModel, LargerIndexesCostLess) {
   }
 }
 
-// Goal: an inserted key is found, whatever was moved, and by its own seed: equal seeds count
-// equally, different ones differently.
+// Goal: an inserted key is found, whatever was moved; equal seeds have equal counts, different
+// seeds different ones.
 TEST(AccessModel, FindsEveryKey) {
   for (const Structure structure : kAll) {
     std::vector<uint64_t> sums;

@@ -68,7 +68,7 @@ class Chaining final : public AccessModel {
   struct Item {
     uint64_t key;
     uint64_t record_at = 0;
-    uint32_t record_bytes = 0;  // 0: it is inline
+    uint32_t record_bytes = 0;  // 0: the pair is inline
     uint32_t secondary;
     uint32_t slots = 1;
   };
@@ -76,7 +76,7 @@ class Chaining final : public AccessModel {
     uint64_t at = 0;
     Bucket* next = nullptr;
     uint32_t count = 0;  // of items
-    uint32_t used = 0;   // slots
+    uint32_t used = 0;   // number of slots in use
     std::array<Item, kSlots> items{};
   };
   struct Found {
@@ -91,8 +91,8 @@ class Chaining final : public AccessModel {
   }
   Bucket& HeadOf(uint64_t hash) { return index_[(hash & UINT32_MAX) % index_.size()]; }
 
-  // The bucket, and the records whose secondary hash is the key's: no record before the key's own
-  // can be ruled out.
+  // Reads the bucket, and the records whose secondary hash is the key's: no record before the key's
+  // own can be ruled out.
   static Accesses Read(const Bucket& bucket, uint64_t key, uint32_t secondary) {
     Accesses total = Request(bucket.at, kBucketBytes);
     for (uint32_t i = 0; i < bucket.count; ++i) {
@@ -115,7 +115,7 @@ class Chaining final : public AccessModel {
         if (bucket->items[i].key == key) return {bucket, &bucket->items[i], reads};
       }
     }
-    SKEP_CHECK(bucket != nullptr);  // the key is there
+    SKEP_CHECK(bucket != nullptr);  // every key that is looked for exists
     __builtin_unreachable();
   }
 

@@ -37,7 +37,7 @@ class Cuckoo final : public AccessModel {
     }
     uint64_t index = random_.Chance(1, 2) ? first : second;
     for (int moves = 0; moves < kMovesMax; ++moves) {
-      // Takes a slot; whoever was there goes on to the other bucket.
+      // Takes a slot; its old item goes on to its other bucket.
       std::swap(item, buckets_[index].slots[random_.Below(KeyBucket::kSlots)]);
       total += Touch(index);
       const auto [one, other] = BucketsOf(item.key);
@@ -61,7 +61,7 @@ class Cuckoo final : public AccessModel {
   }
   Accesses Touch(uint64_t index) const { return Request(index * bucket_bytes_, bucket_bytes_); }
 
-  // The buckets that are read, and the value, read or written.
+  // Counts the buckets that are read, and the value, read or written.
   Accesses Find(uint64_t key) const {
     const auto [first, second] = BucketsOf(key);
     Accesses total = Touch(first);
@@ -70,7 +70,7 @@ class Cuckoo final : public AccessModel {
       total += Touch(second);
       slot = buckets_[second].Find(key);
     }
-    SKEP_CHECK(slot != nullptr);  // the key is there
+    SKEP_CHECK(slot != nullptr);  // every key that is looked for exists
     return total + slot->ValueRequest();
   }
 

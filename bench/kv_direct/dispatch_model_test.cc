@@ -11,7 +11,7 @@ namespace {
 constexpr double kMemoryRatios[] = {1.0 / 1024, 1.0 / 256, 1.0 / 64, 1.0 / 16, 1.0 / 4, 1};
 constexpr double kThroughputRatios[] = {0.5, 1, 2, 4, 8};
 
-// As the paper prints them, cut or rounded to three and two digits.
+// The numbers as the paper prints them, cut or rounded to three and two digits.
 constexpr double kTable5[5][6] = {{.366, .358, .350, .342, .335, .327},
                                   {.583, .562, .543, .525, .508, .492},
                                   {.830, .789, .752, .718, .687, .658},
@@ -23,7 +23,7 @@ constexpr double kTable6[5][6] = {{1.36, 1.39, 1.40, 1.37, 1.19, 1.02},
                                   {3.99, 4.02, 4.22, 4.27, 3.83, 2.52},
                                   {7.99, 7.97, 7.87, 7.56, 6.83, 4.52}};
 
-// Goal: the paper's two tables, all sixty numbers.
+// Goal: all sixty numbers of the paper's two tables are reproduced.
 TEST(DispatchModel, ReproducesThePrintedTables) {
   for (size_t i = 0; i < 5; ++i) {
     for (size_t j = 0; j < 6; ++j) {
@@ -64,9 +64,9 @@ TEST(DispatchModel, PcieLimitsWhatIsWhollyDispatched) {
   }
 }
 
-// Goal: whatever the machine, the best ratio is a ratio, both memories are equally busy at it
-// unless it is 1, no other ratio is better, and it is monotone: more for a faster DRAM, less for a
-// larger one; the throughput never falls with either.
+// Goal: whatever the machine, the best ratio is in [0, 1], both memories are equally busy at it
+// unless it is 1, and no other ratio is better. It is monotone: larger for a faster DRAM, smaller
+// for a larger one; the throughput never falls with either.
 TEST(DispatchModel, BalancesBothMemories) {
   for (const Popularity popularity : {Popularity::kUniform, Popularity::kZipf}) {
     double throughput_before[30] = {};

@@ -25,7 +25,7 @@ constexpr PairSizes kTiny = {.key = 5, .pair_min = 10, .pair_max = 10};
 constexpr PairSizes kLong = {.key = 8, .pair_min = 62, .pair_max = 62};
 constexpr PairSizes kMixed = {.key = 5, .pair_min = 5, .pair_max = 50};
 
-// 1/50 to 49/50.
+// Returns 1/50 to 49/50.
 std::vector<double> IndexRatios() {
   std::vector<double> ratios;
   for (int i = 1; i < 50; ++i) ratios.push_back(i / 50.0);
@@ -42,7 +42,7 @@ AccessModelOptions ModelOptions(const KvDirectOptions& options) {
   return {.memory_bytes = options.bytes, .seed = options.seed};
 }
 
-// Of a GET and a PUT that inserts, or of either alone.
+// Returns the mean of a GET and a PUT that inserts.
 double Mean(const OperationCosts& costs) {
   return (costs.get.requests + costs.insert.requests) / 2;
 }
@@ -88,7 +88,7 @@ void FillFigure6(KvDirectReport& report) {
   }
 }
 
-// One line: the costs of both kinds of pairs at this index ratio.
+// Adds one line: the costs of both kinds of pairs at this index ratio.
 void AddFigure9Rows(KvDirectReport& report, double ratio, const std::vector<double>& utilisations) {
   std::vector<Row> rows;
   for (const double utilisation : utilisations) rows.push_back({ratio, utilisation});
@@ -133,7 +133,8 @@ void FillFigure10(KvDirectReport& report) {
   }
 }
 
-// Of the engine's own table, with so many pairs that its spans of slabs are small beside it.
+// Adds figures of the engine's own table, with so many pairs that its spans of slabs are small
+// beside it.
 void AddOwnTable(const KvDirectOptions& options, const PairSizes& sizes, double utilisation,
                  Row& row) {
   const uint32_t value = sizes.pair_max - sizes.key;
@@ -186,7 +187,7 @@ void FillFigure11(KvDirectReport& report) {
   }
 }
 
-// A random half of the slots, in random order.
+// Returns a random half of the slots, in random order.
 std::vector<uint32_t> RandomHalf(uint64_t slots, uint64_t seed) {
   std::vector<uint32_t> all(slots);
   std::iota(all.begin(), all.end(), 0u);
@@ -196,13 +197,13 @@ std::vector<uint32_t> RandomHalf(uint64_t slots, uint64_t seed) {
   return all;
 }
 
-// The least of three runs: other work on the machine only ever adds.
+// Returns the least of three runs: other work on the machine only ever adds.
 template <typename Merge>
 double Seconds(Merge merge) {
   double least = std::numeric_limits<double>::infinity();
   for (int run = 0; run < 3; ++run) {
     const auto begin = std::chrono::steady_clock::now();
-    const MergedBlocks blocks = merge();  // freed when the clock has been looked at
+    const MergedBlocks blocks = merge();  // freed after the clock was read
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     least = std::min(least, seconds.count());
   }

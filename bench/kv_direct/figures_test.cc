@@ -16,7 +16,7 @@ KvDirectReport ReportOf(const KvDirectOptions& options) {
   return *report;
 }
 
-// Goal: what there is not, or makes no sense, is refused.
+// Goal: figures that do not exist and options that make no sense are refused.
 TEST(KvDirectFigures, RefusesWhatThereIsNot) {
   for (const KvDirectOptions& options :
        {KvDirectOptions{}, KvDirectOptions{.table = 7}, KvDirectOptions{.figure = 5},
@@ -27,7 +27,7 @@ TEST(KvDirectFigures, RefusesWhatThereIsNot) {
   }
 }
 
-// Goal: every row has every column, and each table is of the mode that was asked for.
+// Goal: every row has every column, and each table is computed in the requested mode.
 TEST(KvDirectFigures, FillsEveryColumn) {
   for (KvDirectOptions options :
        {KvDirectOptions{.table = 5}, KvDirectOptions{.table = 6}, KvDirectOptions{.figure = 9},
@@ -44,8 +44,8 @@ TEST(KvDirectFigures, FillsEveryColumn) {
   EXPECT_NEAR(corner(DispatchMode::kExact), 3.32, 0.01);
 }
 
-// Goal: figure 6. Accesses grow with utilisation, and steeper where more lies inline: the largest
-// limit is the best where memory is plenty.
+// Goal: figure 6. Accesses grow with utilisation, and more steeply where more pairs lie inline: the
+// largest limit is the best where memory is plenty.
 TEST(KvDirectFigures, AHigherInlineLimitGrowsSteeper) {
   const KvDirectReport report = ReportOf({.figure = 6, .bytes = 512 << 10});
   ASSERT_EQ(report.columns.size(), 5u);
@@ -64,7 +64,7 @@ TEST(KvDirectFigures, AHigherInlineLimitGrowsSteeper) {
   }
 }
 
-// Goal: figure 10. The more utilisation is wanted, the smaller the index.
+// Goal: figure 10. The higher the wanted utilisation, the smaller the index.
 TEST(KvDirectFigures, MoreUtilisationLeavesASmallerIndex) {
   const KvDirectReport report = ReportOf({.figure = 10, .bytes = kSmallBytes});
   for (size_t column = 1; column < report.columns.size(); ++column) {

@@ -8,8 +8,8 @@
 namespace skep::bench {
 namespace {
 
-constexpr uint64_t kProbedMax = 64;  // buckets ahead
-constexpr uint32_t kLinkBytes = 4;   // of a bucket: where its chain goes on
+constexpr uint64_t kProbedMax = 64;  // buckets ahead that an insert looks at
+constexpr uint32_t kLinkBytes = 4;   // the pointer of a bucket to its chain
 
 class Hopscotch final : public AccessModel {
  public:
@@ -66,7 +66,8 @@ class Hopscotch final : public AccessModel {
   }
 
   // Frees a slot of the bucket after `home`: finds a free one further ahead, and moves it towards
-  // home, one bucket at a time, by items that are in their own bucket and may be in the next.
+  // home, one bucket at a time, by moving items that are in their own bucket and may be in the next
+  // one.
   KeySlot* MakeFree(uint64_t home, Accesses& total) {
     uint64_t distance = 2;
     for (; distance <= kProbedMax; ++distance) {
@@ -99,13 +100,13 @@ class Hopscotch final : public AccessModel {
     }
     const auto at = heap_.Allocate(bucket_bytes_);
     if (!at) return std::nullopt;
-    total += chain.empty() ? Touch(home) : Touch(chain.back());  // gets the link
+    total += chain.empty() ? Touch(home) : Touch(chain.back());  // writes the link
     chain.push_back({.at = *at, .bucket = {}});
     *chain.back().bucket.Free() = item;
     return total + Touch(chain.back());
   }
 
-  // The buckets that are read, and the value, read or written.
+  // Counts the buckets that are read, and the value, read or written.
   Accesses Find(uint64_t key) const {
     const uint64_t home = HomeOf(key);
     Accesses total = Both(home);
@@ -117,7 +118,7 @@ class Hopscotch final : public AccessModel {
       total += Touch(block);
       if (const KeySlot* const slot = block.bucket.Find(key)) return total + slot->ValueRequest();
     }
-    SKEP_CHECK(false);  // the key is there
+    SKEP_CHECK(false);  // every key that is looked for exists
     __builtin_unreachable();
   }
 

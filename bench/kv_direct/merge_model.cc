@@ -12,7 +12,7 @@ constexpr uint32_t kDigitBits = 9;
 constexpr uint32_t kDigits = 1u << kDigitBits;
 constexpr uint32_t kWordGroups = 64 / kMergeGroup;
 
-// Calls work(thread) on all threads, this one among them.
+// Calls work(thread) on all threads, the calling one among them.
 template <typename Work>
 void InParallel(uint32_t threads, Work work) {
   std::vector<std::jthread> others;
@@ -20,12 +20,12 @@ void InParallel(uint32_t threads, Work work) {
   work(0u);
 }
 
-// Where a thread's share of `count` begins; that of the thread after the last: count.
+// Returns where a thread's share of `count` begins; for the thread after the last: count.
 size_t ShareBegin(size_t count, uint32_t thread, uint32_t threads) {
   return count / threads * thread + std::min<size_t>(count % threads, thread);
 }
 
-// The largest aligned blocks of a group of sixteen slots, of which these bits are free.
+// Adds the largest aligned blocks of a group of sixteen slots, of which these bits are free.
 void AddGroup(uint32_t first_slot, uint32_t bits, MergedBlocks& blocks) {
   constexpr std::array<uint32_t, kMergeClasses> kAligned = {0xffff, 0x5555, 0x1111, 0x0101, 0x0001};
   std::array<uint32_t, kMergeClasses> whole = {bits};  // a bit at the first slot of each block
@@ -67,8 +67,8 @@ void SetBits(std::span<const uint32_t> free, std::vector<uint64_t>& map, uint32_
   });
 }
 
-// One stable pass of a radix sort: each thread counts its share, and then moves it to where those
-// of smaller digits, and those of equal ones in the shares before, end.
+// Does one stable pass of a radix sort: each thread counts its share, and then moves it to the
+// place behind the numbers of smaller digits, and those of equal digits in earlier shares.
 void SortByDigit(std::span<const uint32_t> from, std::span<uint32_t> to, uint32_t shift,
                  uint32_t threads) {
   std::vector<std::array<size_t, kDigits>> places(threads);
@@ -131,7 +131,7 @@ MergedBlocks MergeByBitmap(std::span<const uint32_t> free, uint64_t slot_count, 
 
 MergedBlocks MergeBySort(std::span<const uint32_t> free, uint64_t slot_count, uint32_t threads) {
   const std::vector<uint32_t> sorted = Sorted(free, slot_count, threads);
-  // Shares end between groups.
+  // Shares end at boundaries of groups.
   const auto share_begin = [&](uint32_t thread) {
     size_t at = ShareBegin(sorted.size(), thread, threads);
     while (at > 0 && at < sorted.size() &&

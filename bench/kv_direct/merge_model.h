@@ -6,11 +6,11 @@
 //                                 0 1 2 3 8 9 ..              aligned to their size:  0: 4, 8: 2
 //
 //   MergeByBitmap  sets a bit for each, anywhere in a map of all slots, then walks the map
-//   MergeBySort    radix sort, nine bits a pass, then walks what is sorted: 512 streams through
+//   MergeBySort    radix sort, nine bits a pass, then walks the sorted slots: 512 streams through
 //                  memory instead of random words, and no map of the slots that are not free
 //
-// Threads divide the slots that come in, or groups of sixteen adjacent ones. In the map two threads
-// may set bits of one word, so more than one sets them by an atomic operation.
+// Threads divide the incoming slots, or groups of sixteen adjacent ones. Two threads may set bits
+// in one word of the map, so if there are more than one they use an atomic operation.
 //
 // The engine itself does neither: its slabs keep one bit a slot in each span of 64 KiB
 // (hash/slabs.h).

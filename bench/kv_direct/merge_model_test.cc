@@ -10,7 +10,7 @@
 namespace skep::bench {
 namespace {
 
-// By definition: a block is aligned, wholly free, and its twin is not part of a larger one.
+// Merges by definition: a block is aligned, wholly free, and not part of a larger one.
 MergedBlocks MergeSlowly(const std::set<uint32_t>& free) {
   const auto is_free = [&](uint32_t first, uint32_t slots) {
     for (uint32_t i = 0; i < slots; ++i) {
@@ -27,7 +27,7 @@ MergedBlocks MergeSlowly(const std::set<uint32_t>& free) {
   return blocks;
 }
 
-// Goal: both ways give the blocks that there are, on one thread and on more.
+// Goal: both ways find exactly the blocks that exist, on one thread and on more.
 // Method: random sets of slots, from none to all, in random order; runs among them.
 TEST(MergeModel, BothWaysFindEveryBlock) {
   const unsigned seed = std::random_device{}();

@@ -1,5 +1,5 @@
-// slab_heap.h: addresses of slabs in a part of a model's memory: powers of two, the larger ones
-// split, nothing ever freed.
+// slab_heap.h: allocates addresses of slabs in a part of a model's memory: powers of two, larger
+// ones are split, none is ever freed.
 #pragma once
 
 #include <array>
@@ -15,13 +15,14 @@ class SlabHeap {
  public:
   static constexpr uint32_t kBlockBytes = 512;  // the largest slab
 
-  // [begin, end) of the model's addresses. A slab has at least `bytes_min`, a power of two.
+  // Allocates in [begin, end) of the model's addresses. A slab has at least `bytes_min`, a power of
+  // two.
   SlabHeap(uint64_t begin, uint64_t end, uint32_t bytes_min)
       : next_((begin + kBlockBytes - 1) / kBlockBytes * kBlockBytes),
         end_(end),
         bytes_min_(bytes_min) {}
 
-  // No address: what is left is smaller. 0 < bytes <= kBlockBytes.
+  // Returns no address if only smaller slabs are left. 0 < bytes <= kBlockBytes.
   std::optional<uint64_t> Allocate(uint32_t bytes) {
     const uint32_t wanted = std::bit_ceil(bytes < bytes_min_ ? bytes_min_ : bytes);
     uint32_t found = wanted;

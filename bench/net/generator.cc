@@ -21,8 +21,8 @@ namespace {
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr uint64_t kTimeoutNs = uint64_t{StreamConnection::kTimeoutMs} * 1'000'000;
 constexpr uint64_t kLongestSleepNs = kNsPerSecond / 10;
-constexpr uint64_t kLostNs = kNsPerSecond / 5;  // without an answer, a datagram is
-// The kernel may let a sleeper sleep so much longer, so that wake-ups fall together.
+constexpr uint64_t kLostNs = kNsPerSecond / 5;  // a datagram without an answer for so long is lost
+// The kernel may wake a sleeper this much later, so that it can batch wake-ups.
 constexpr unsigned long kTimerSlackNs = 1;
 
 uint64_t NowNs() { return SystemClock().MonotonicNs(); }
@@ -36,7 +36,7 @@ bool Watch(int epoll, int operation, const NetLane& lane, size_t index) {
   return epoll_ctl(epoll, operation, lane.descriptor(), &wanted) == 0;
 }
 
-// What was used since Begin, once it has ended.
+// Measures the CPU time between Begin and End.
 class UsageMeter {
  public:
   explicit UsageMeter(const std::optional<pid_t>& server) : server_(server) {}
@@ -65,7 +65,7 @@ class UsageMeter {
   std::optional<double> server_cpu_;
 };
 
-// One run. Functions that may fail answer with what went wrong; empty if nothing did.
+// One run. Functions that return a Problem return what went wrong; it is empty if nothing did.
 class GeneratorRun {
  public:
   using Problem = std::string;
@@ -91,7 +91,7 @@ class GeneratorRun {
     return {};
   }
 
-  // It is over.
+  // Returns the figures. The run must be over.
   NetFigures TakeFigures() {
     return {.ops = window_.ops(),
             .seconds = window_.seconds(),
@@ -109,7 +109,7 @@ class GeneratorRun {
     return window_.phase() == NetWindow::Phase::kOver && !HasDue() && IsIdle();
   }
   bool IsIdle() const { return std::ranges::all_of(lanes_, &NetLane::empty); }
-  // Whether an open loop has more to send, now or later.
+  // Returns whether an open loop has more to send, now or later.
   bool HasDue() const { return is_open() && window_.Sends(next_ns_); }
 
   void Observe(uint64_t now_ns) {
@@ -144,7 +144,7 @@ class GeneratorRun {
     if (now_ns - heard_ns_ > kTimeoutNs && !IsIdle()) return "the server is silent";
     for (int i = 0; i < ready; ++i) {
       const size_t lane = events[static_cast<size_t>(i)].data.u64;
-      // After the first the time has gone on.
+      // Handling an event takes time, so the clock is read again for each later one.
       if (i > 0) now_ns = NowNs();
       Problem problem = Handle(lane, events[static_cast<size_t>(i)].events, now_ns);
       if (!problem.empty()) return problem;
@@ -153,7 +153,7 @@ class GeneratorRun {
     return now_ns > next_give_up_ns_ ? GiveUpLost(now_ns) : Problem();
   }
 
-  // Datagrams that nothing has come for, for a while.
+  // Gives up datagrams that have had no answer for a while.
   Problem GiveUpLost(uint64_t now_ns) {
     next_give_up_ns_ = now_ns + kLostNs / 4;
     for (size_t i = 0; i < lanes_.size(); ++i) {
@@ -180,7 +180,7 @@ class GeneratorRun {
     return lane.has_unsent() ? Send(index) : Problem();
   }
 
-  // Of a closed loop.
+  // Fills a lane with requests, in a closed loop.
   void Fill(NetLane& lane, uint64_t now_ns) {
     if (window_.phase() == NetWindow::Phase::kOver) return;
     while (lane.HasRoom() && lane.HasMore()) lane.Issue(now_ns);
@@ -190,7 +190,7 @@ class GeneratorRun {
     const uint64_t now_ns = NowNs();
     while (next_ns_ <= now_ns && HasDue() && FindRoom()) {
       window_.Sent(next_ns_, now_ns);
-      // What has unsent bytes is to be sent on already, or waits for room.
+      // A lane that has unsent bytes is already in the list, or waits for room.
       if (!lanes_[cursor_].has_unsent()) touched_.push_back(cursor_);
       lanes_[cursor_].Issue(next_ns_);
       cursor_ = (cursor_ + 1) % lanes_.size();
@@ -203,7 +203,7 @@ class GeneratorRun {
     return {};
   }
 
-  // Puts the cursor on the next lane with room; false if there is none.
+  // Moves the cursor to the next lane with room; returns false if there is none.
   bool FindRoom() {
     for (size_t i = 0; i < lanes_.size(); ++i) {
       if (lanes_[cursor_].HasRoom()) return true;
@@ -212,7 +212,7 @@ class GeneratorRun {
     return false;
   }
 
-  // What does not go now waits for room.
+  // Sends on a lane; bytes that cannot go now wait for room.
   Problem Send(size_t index) {
     NetLane& lane = lanes_[index];
     const bool waited = waiting_.contains(index);
@@ -243,9 +243,9 @@ class GeneratorRun {
   NetWindow window_;
   UsageMeter meter_;
   NetTally tally_;
-  uint64_t heard_ns_;  // when something last came
+  uint64_t heard_ns_;  // when the last answer came
   uint64_t next_give_up_ns_ = 0;
-  // Of an open loop.
+  // Used by an open loop.
   uint64_t issued_ = 0;           // requests
   uint64_t next_ns_ = start_ns_;  // when the next one is meant to be sent
   size_t cursor_ = 0;             // the lane whose turn it is

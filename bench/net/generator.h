@@ -1,14 +1,14 @@
-// generator.h: requests to a server from one thread, on all connections, and how long each took.
+// generator.h: sends requests to a server from one thread, on all connections, and times each of
+// them.
 //
-//   closed loop  each connection has `depth` requests on their way: an answer makes room for the
-//                next one. Latency counts from when a request was put together.
-//   open loop    requests are meant to be sent at fixed times (schedule.h), on whichever connection
-//                has fewer than `depth` on their way; if none has, they wait here. Latency counts
-//                from the time that was meant, so what a stall costs is seen by all that it held
-//                up.
+//   closed loop  each connection has `depth` requests under way: an answer makes room for the next
+//                one. Latency counts from when a request was encoded.
+//   open loop    requests are meant to be sent at fixed times (schedule.h), on any connection that
+//                has fewer than `depth` under way; if none has, they wait here. Latency counts from
+//                the intended time, so a stall counts for all requests that it holds up.
 //
-// One look at the clock for all that came from one connection at once. Nothing is allocated once
-// buffers have grown.
+// The clock is read once for all answers that came together on one connection. Nothing is allocated
+// once buffers have grown.
 #pragma once
 
 #include <sys/types.h>
@@ -29,12 +29,12 @@
 namespace skep::bench {
 
 struct NetFigures {
-  uint64_t ops = 0;  // answered while it was measured
+  uint64_t ops = 0;  // answered while measuring
   double seconds = 0;
   Histogram latency_ns;      // one entry an operation
   Histogram late_ns;         // open loop: how late requests were sent, one entry each
-  NetTally tally;            // of all that was answered since the measuring began
-  double generator_cpu = 0;  // of the core of this thread, 0..1, while it was measured
+  NetTally tally;            // of all answers since measuring began
+  double generator_cpu = 0;  // share of this thread's core, 0..1, while measuring
   std::optional<double> server_cpu_seconds;
 
   double mops() const { return seconds > 0 ? static_cast<double>(ops) / seconds / 1e6 : 0; }
@@ -44,15 +44,15 @@ struct NetFigures {
   }
 };
 
-// How a run goes.
+// The pace and length of a run.
 struct NetPace {
   uint64_t rate = 0;   // operations a second of all connections; 0: a closed loop
   uint32_t group = 1;  // operations a request
   double warm_up_seconds = 0;
-  double seconds = 0;    // measured; 0: until ops_max
-  uint64_t ops_max = 0;  // measured; 0: until the time is over
+  double seconds = 0;    // to measure; 0: until ops_max
+  uint64_t ops_max = 0;  // to measure; 0: until the time is over
   std::optional<pid_t> server_pid;
-  bool allow_errors = false;  // count what the server refuses, and go on
+  bool allow_errors = false;  // count refused operations, and go on
 };
 
 // Thread safety: none; all calls from one thread.
@@ -60,14 +60,14 @@ class NetGenerator {
  public:
   using Outcome = std::expected<NetFigures, std::string>;
 
-  // Lanes that have nothing to do yet; not empty. Fails with the errno.
+  // Takes lanes that are empty; there must be at least one. Fails with the errno.
   static Result<NetGenerator> Make(std::vector<NetLane> lanes);
 
-  // What the lanes were given (NetLane::Take) is sent until the time or the operations are over;
-  // then the last answers are waited for. Streams that are not taken again and again must have
-  // ops_max operations, without a warm-up, and end with them. Otherwise a line for a person: a
-  // connection broke or was silent for StreamConnection::kTimeoutMs, an answer could not be read,
-  // the server refused an operation.
+  // Sends what the lanes were given (NetLane::Take) until the time or the operations are over, then
+  // waits for the last answers. Streams that do not repeat must have ops_max operations, without a
+  // warm-up, and the run ends with them. On failure returns a line for people: a connection broke
+  // or was silent for StreamConnection::kTimeoutMs, an answer could not be read, the server refused
+  // an operation.
   Outcome Run(const NetPace& pace);
 
   std::span<NetLane> lanes() { return lanes_; }

@@ -1,7 +1,8 @@
-// lane.h: one connection of the load generator, or one socket for datagrams: what is to be sent,
-// what is on its way, what has come.
+// lane.h: one connection of the load generator, or one socket for datagrams: requests to send,
+// requests under way, and answers that have come.
 //
-// Datagrams get lost: an answer says that all before it are. Of one that came late nobody hears.
+// Datagrams get lost. An answer shows that all earlier unanswered requests are lost; a late answer
+// to one of these is ignored.
 #pragma once
 
 #include <cstddef>
@@ -23,38 +24,38 @@ namespace skep::bench {
 // Thread safety: none; one owner.
 class NetLane {
  public:
-  // `depth` (> 0): requests on their way, at most.
+  // `depth` (> 0): the most requests under way.
   NetLane(StreamConnection connection, std::unique_ptr<NetProtocol> protocol, uint32_t depth);
-  // The socket is one of SocketNetwork().
+  // The socket must be one of SocketNetwork().
   NetLane(std::unique_ptr<DatagramSocket> socket, std::unique_ptr<NetProtocol> protocol,
           uint32_t depth);
 
   int descriptor() const { return descriptor_; }
   bool has_unsent() const { return sent_ < out_.size(); }
-  // Nothing is on its way.
+  // Returns whether no request is under way.
   bool empty() const { return begin_ == end_; }
   bool HasRoom() const { return end_ - begin_ < depth_; }
   bool HasMore() const { return next_ < stream_->size(); }
 
-  // What comes next: the stream, `group` operations a request, once or again and again. empty();
-  // the stream (not empty) and the values stay as they are until there is another one.
+  // Sets the next work: the stream, `group` operations a request, once or again and again. The lane
+  // must be empty(). The stream (not empty) and the values must not change until the next Take.
   void Take(const OpStream& stream, const ValuePool& values, uint32_t group, bool again);
 
-  // Puts the next request together, to be sent with Send. HasMore() and HasRoom(). Of a
-  // read-modify-write that are two, so there may be one more than `depth` on their way.
+  // Encodes the next request, to be sent with Send. Requires HasMore() and HasRoom(). A
+  // read-modify-write is two requests, so one more than `depth` may be under way.
   void Issue(uint64_t meant_ns);
 
-  // Sends what goes without waiting.
+  // Sends what is possible without waiting.
   Status Send();
 
-  // What was received for one request.
+  // The answer to one request.
   struct Answered {
     uint64_t meant_ns;
-    uint32_t operations;  // 0: of a read-modify-write the update is still on its way
+    uint32_t operations;  // 0: the update of a read-modify-write is still under way
   };
-  // Reads what has come (something must have), and calls take(Answered) for each request that is
-  // answered by it; the tally counts what the answers say. Otherwise a line for a person: the
-  // connection broke, or what came is not the protocol's.
+  // Reads the bytes that have come (there must be some), and calls take(Answered) for each request
+  // that they answer; the tally counts the answers. On failure returns a line for people: the
+  // connection broke, or the bytes are not the protocol's.
   template <typename Take>
   std::expected<void, std::string> Receive(NetTally& tally, Take take) {
     if (datagrams_ != nullptr) return ReceiveDatagrams(tally, take);
@@ -75,8 +76,8 @@ class NetLane {
     return {};
   }
 
-  // Takes all that is on its way for lost if the oldest of it is older than that and was a
-  // datagram.
+  // If the oldest request under way is a datagram that is older than that, takes all requests under
+  // way for lost.
   void GiveUp(uint64_t meant_before_ns, NetTally& tally) {
     if (datagrams_ == nullptr || empty() || Oldest().meant_ns >= meant_before_ns) return;
     tally.lost += end_ - begin_;
@@ -92,7 +93,7 @@ class NetLane {
       while (answered < end_ && !protocol_->TakeFrame(static_cast<uint32_t>(answered), rest)) {
         ++answered;
       }
-      if (answered == end_) continue;  // late
+      if (answered == end_) continue;  // a late answer
       tally.lost += answered - begin_;
       begin_ = answered;
       size_t consumed = 0;
@@ -121,7 +122,7 @@ class NetLane {
   }
   static std::string Unreadable(std::string_view bytes);
 
-  std::optional<StreamConnection> connection_;  // or
+  std::optional<StreamConnection> connection_;  // or datagrams_
   std::unique_ptr<DatagramSocket> datagrams_;
   int descriptor_;
   std::unique_ptr<NetProtocol> protocol_;
@@ -130,12 +131,12 @@ class NetLane {
   const ValuePool* values_ = nullptr;
   uint32_t group_ = 1;
   bool again_ = false;
-  size_t next_ = 0;  // of the stream
+  size_t next_ = 0;  // index in the stream
   std::string out_;
-  size_t sent_ = 0;             // of out_
-  std::vector<size_t> ends_;    // of datagrams, in out_
-  std::vector<Datagram> send_;  // the same
-  std::string in_;              // what has come and was not read
+  size_t sent_ = 0;             // how much of out_ is sent
+  std::vector<size_t> ends_;    // ends of datagrams in out_
+  std::vector<Datagram> send_;  // the same, to be sent
+  std::string in_;              // received and not read yet
   std::vector<InFlight> ring_;  // [begin_, end_): in the order of their answers
   uint64_t begin_ = 0;
   uint64_t end_ = 0;

@@ -7,7 +7,7 @@
 namespace skep::bench {
 namespace {
 
-// Goal: several operations are quiet, and end with one that is not.
+// Goal: a request of several operations is quiet, and ends with a command that is not.
 TEST(MemcachedMeta, EncodesCommands) {
   OpStream stream{KeyFormat::Text(8)};
   for (uint64_t number : {1, 2, 3}) stream.Add(OpKind::kRead, number);
@@ -52,7 +52,7 @@ TEST(MemcachedMeta, ReadsAnswers) {
   }
 }
 
-// Goal: what is no answer to what was asked ends the reading.
+// Goal: bytes that cannot answer the request end the reading.
 TEST(MemcachedMeta, KnowsWhatIsNoAnswer) {
   const auto corrupt = [](const NetAsked& asked, std::string_view bytes) {
     return IsCorrupt("memcached-meta", kTestFormat, asked, bytes);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kEndOfLine = "\r\n";
 constexpr std::string_view kValue = "VALUE ";
-constexpr size_t kFrameBytes = 8;  // of a datagram
+constexpr size_t kFrameBytes = 8;  // the frame of a datagram
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void MemcachedText::AppendFrame(uint32_t number, std::string& out) const {
   out.append(frame, sizeof(frame));
 }
 
-// An answer of several datagrams is not taken.
+// Refuses an answer of several datagrams.
 bool MemcachedText::TakeFrame(uint32_t number, std::string_view& datagram) const {
   if (datagram.size() < kFrameBytes) return false;
   std::string expected;

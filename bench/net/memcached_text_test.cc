@@ -53,7 +53,7 @@ TEST(MemcachedText, ReadsAnswers) {
   }
 }
 
-// Goal: what is no answer to what was asked ends the reading.
+// Goal: bytes that cannot answer the request end the reading.
 TEST(MemcachedText, KnowsWhatIsNoAnswer) {
   const auto corrupt = [](const NetAsked& asked, std::string_view bytes) {
     return IsCorrupt("memcached-text", kTestFormat, asked, bytes);

@@ -16,14 +16,14 @@ namespace {
 
 using Problem = std::unexpected<std::string>;
 
-constexpr uint64_t kStreamBytesMax = 256 << 20;  // of all connections together
-constexpr double kOpsPerSecondMax = 10e6;        // more need not be there before the clock starts
-constexpr uint64_t kInsertedRecordsMax = 10;     // times those that are there
+constexpr uint64_t kStreamBytesMax = 256 << 20;  // on all connections together
+constexpr double kOpsPerSecondMax = 10e6;        // more need not be made before the clock starts
+constexpr uint64_t kInsertedRecordsMax = 10;     // times the loaded records
 constexpr uint32_t kLoadGroup = 32;
-constexpr uint64_t kLoadRound = 1 << 20;  // records made at once
+constexpr uint64_t kLoadRound = 1 << 20;  // records made at a time
 constexpr uint32_t kDepthMax = 1 << 16;
 
-// Empty, or what is wrong with the options.
+// Returns what is wrong with the options, or nothing.
 std::string Complaint(const NetOptions& options) {
   if (options.connections == 0) return "--connections must be at least 1";
   if (options.depth == 0 || options.depth > kDepthMax) {
@@ -65,7 +65,7 @@ std::optional<Workload> WorkloadOf(const NetOptions& options) {
   return workload;
 }
 
-// Empty, or why the protocol cannot do the workload in groups of that size.
+// Returns why the protocol cannot do the workload in groups of that size, or nothing.
 std::string Complaint(const NetOptions& options, const Workload& workload,
                       const NetProtocol& protocol) {
   const int alone = workload.read_modify_write + (protocol.GroupsScans() ? 0 : workload.scan);
@@ -166,7 +166,7 @@ class Session {
             .group = options_.group};
   }
 
-  // Million records a second.
+  // Returns million records a second.
   std::expected<double, std::string> Load() {
     const WorkloadPlan plan = PlanOf(options_.records);
     std::vector<LoadGenerator> sources;
@@ -174,7 +174,7 @@ class Session {
     double seconds = 0;
     for (uint64_t done = 0; done < options_.records; done += kLoadRound) {
       const uint64_t round = std::min(kLoadRound, options_.records - done);
-      // Record n is that of connection n modulo their number, whichever round it is in.
+      // Record n belongs to connection n modulo their number, whichever round it is in.
       const auto figures = LoadRound(sources, done, round);
       if (!figures) return Problem(figures.error());
       seconds += figures->seconds;
@@ -192,19 +192,20 @@ class Session {
     return generator_.Run({.group = kLoadGroup, .ops_max = count});
   }
 
-  // How many of the records below `end` are the connection's.
+  // Returns how many of the records below `end` are the connection's.
   uint64_t NumbersOf(size_t connection, uint64_t end) const {
     const uint64_t all = options_.connections;
     return end / all + (connection < end % all ? 1 : 0);
   }
 
-  // How many operations are made before the clock starts; they come again and again.
+  // Returns how many operations are made before the clock starts; they repeat.
   uint64_t OpsMade() const {
     const double rate = options_.rate != 0 ? static_cast<double>(options_.rate) : kOpsPerSecondMax;
     const double seconds = options_.seconds + options_.warm_up_seconds;
     uint64_t ops = options_.ops != 0 ? options_.ops : static_cast<uint64_t>(rate * seconds);
     ops = std::min(ops, kStreamBytesMax / OpStream::BytesPerOp(format_));
-    // YCSB draws a key again until it is one that exists: with more, that would take for ever.
+    // YCSB draws a key again until it is one that exists: with more inserts that would take for
+    // ever.
     if (workload_.insert > 0) ops = std::min(ops, options_.records * kInsertedRecordsMax);
     return ops;
   }

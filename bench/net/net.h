@@ -1,4 +1,4 @@
-// net.h: one run of the load generator: load the records, send requests, say how it went.
+// net.h: one run of the load generator: loads the records, sends requests, and reports.
 //
 // A curve is a closed loop, whose throughput is the peak, and then an open loop at each of some
 // shares of the peak.
@@ -20,14 +20,14 @@
 namespace skep::bench {
 
 struct NetOptions {
-  std::string name;  // of the server, for reports and charts
+  std::string name;  // the server's, for reports and charts
   std::string protocol = "resp";
   std::string host = "127.0.0.1";
   uint16_t port = 6379;
   std::string unix_path;  // instead of host and port, if not empty
   bool udp = false;       // requests are datagrams; `connections` sockets
   uint32_t connections = 50;
-  uint32_t depth = 1;  // requests on their way on each connection, at most
+  uint32_t depth = 1;  // most requests under way on each connection
   uint32_t group = 1;  // operations a request
   // A workload of ycsb_workload.h. Empty: get_percent reads, the rest updates; or only scans of
   // scan_items, if that is not 0.
@@ -35,7 +35,7 @@ struct NetOptions {
   uint32_t get_percent = 100;
   uint32_t scan_items = 0;
   ScanCommand scan_command = ScanCommand::kKrange;
-  std::optional<Distribution> distribution;  // the workload's own if there is none
+  std::optional<Distribution> distribution;  // nothing: the workload's own
   uint64_t records = 1'000'000;
   size_t key_bytes = 16;
   size_t value_bytes = 16;
@@ -44,9 +44,9 @@ struct NetOptions {
   uint64_t rate = 0;            // operations a second; 0: a closed loop
   std::vector<uint32_t> curve;  // per cent of the closed loop's throughput; empty: no curve
   double warm_up_seconds = 0.5;
-  double seconds = 3;      // 0: nothing but the load, or until `ops`
+  double seconds = 3;      // 0: only the load, or until `ops`
   uint64_t ops = 0;        // 0: until the time is over
-  std::optional<int> cpu;  // the core of the generator
+  std::optional<int> cpu;  // the generator's core
   std::optional<pid_t> server_pid;
   bool allow_errors = false;
 };
@@ -59,16 +59,16 @@ struct NetRun {
 };
 
 struct NetReport {
-  NetOptions options;  // with the distribution filled in
+  NetOptions options;  // its distribution is filled in
   std::string workload;
   std::optional<double> load_mops;  // million records a second
   std::optional<NetRun> run;        // the closed loop of a curve
   std::vector<NetRun> curve;
-  std::optional<uint64_t> server_rss_bytes;  // in the end
+  std::optional<uint64_t> server_rss_bytes;  // at the end
 };
 
-// A run that was possible. Otherwise a line for a person: a wrong option, a server that cannot be
-// reached, an operation that was refused (unless that is allowed).
+// Returns a report if the run was possible; otherwise a line for people: a wrong option, a server
+// that cannot be reached, an operation that was refused (unless that is allowed).
 std::expected<NetReport, std::string> RunNet(NetOptions options);
 
 }  // namespace skep::bench

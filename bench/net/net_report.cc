@@ -1,4 +1,4 @@
-// The reports of `skep-bench net`: bench/report.h.
+// The reports of `skep-bench net` (bench/report.h).
 #include <fmt/format.h>
 
 #include <utility>
@@ -44,7 +44,7 @@ std::string TableRow(const NetRun& run) {
       server ? fmt::format("{:.3f}", *server) : "-", figures.generator_cpu * 100);
 }
 
-// What the answers said.
+// Returns a table of what the answers said.
 std::string TableOf(const NetTally& tally) {
   std::string rows = Row("reads that found nothing", std::to_string(tally.misses),
                          fmt::format("of {}", tally.hits + tally.misses));

@@ -31,7 +31,7 @@ NetOptions SmallOptions(const ExpiryTestServer& server) {
           .ops = 3000};
 }
 
-// The options' run on a server that behaves.
+// Returns a run of the options on a server without faults.
 std::expected<NetReport, std::string> RunWith(auto change) {
   ExpiryTestServer server({});
   NetOptions options = SmallOptions(server);
@@ -44,18 +44,18 @@ std::string ProblemOf(auto change) {
   return report ? "ran" : report.error();
 }
 
-// Goal: a closed loop answers each operation once, and counts what it was.
+// Goal: a closed loop answers each operation once, and counts it by its kind.
 TEST(Net, ClosedLoop) {
   ExpiryTestServer server({});
   NetOptions options = SmallOptions(server);
   options.get_percent = 50;
-  // The test's server knows no MSET.
+  // The test's server has no MSET.
   options.load = false;
   const auto report = RunNet(options);
   ASSERT_TRUE(report.has_value()) << report.error();
   const NetFigures& figures = report->run->figures;
   EXPECT_GE(figures.ops, 3000u);
-  // Those on their way when it ended are answered, too.
+  // Requests under way at the end are answered, too.
   const uint64_t answered = figures.tally.hits + figures.tally.misses + figures.tally.stored;
   EXPECT_GE(answered, figures.ops);
   EXPECT_LE(answered, figures.ops + options.connections * options.depth);
@@ -69,8 +69,7 @@ TEST(Net, ClosedLoop) {
   EXPECT_FALSE(figures.server_cpu_seconds.has_value());
 }
 
-// Goal: an open loop sends what is meant to be sent, no more, no less, also if the server is
-// slower.
+// Goal: an open loop sends exactly the scheduled requests, also if the server is slower.
 TEST(Net, OpenLoop) {
   ExpiryTestServer server({});
   NetOptions options = SmallOptions(server);
@@ -87,10 +86,10 @@ TEST(Net, OpenLoop) {
   EXPECT_EQ(figures.tally.stored, 500u);
 }
 
-// Goal: in an open loop a stall is felt by every request that was meant to be sent during it,
-// though only one for each connection was on its way. Method: 1000 requests a second and a stall of
-// 200 ms, which a key with a deadline brings about: of those meant for its first half each must
-// have taken at least 100 ms, whatever the machine does.
+// Goal: in an open loop a stall slows every request that was meant to be sent during it, though
+// only one for each connection was under way.
+// Method: 1000 requests a second and a stall of 200 ms, which a key with a deadline causes: of
+// those meant for its first half each must have taken at least 100 ms, whatever the machine does.
 TEST(Net, AnOpenLoopCountsWhatAStallHeldUp) {
   constexpr uint64_t kStallMs = 200;
   ExpiryTestServer server({.reclaim_delay_ms = 60'000, .stall_ms = kStallMs});
@@ -117,8 +116,8 @@ TEST(Net, AnOpenLoopCountsWhatAStallHeldUp) {
   EXPECT_GE(report->run->figures.late_ns.max(), kStallMs / 2 * 1'000'000);
 }
 
-// Goal: datagrams that nothing comes for are counted, and the run goes on and ends.
-// Method: of a socket that answers nothing, and one that answers every second datagram of a lane.
+// Goal: datagrams without an answer are counted, and the run goes on and ends.
+// Method: a socket that answers nothing, and one that answers every second datagram of a lane.
 TEST(Net, CountsDatagramsThatGetLost) {
   for (const bool answers_some : {false, true}) {
     auto socket = SocketNetwork().BindDatagrams("127.0.0.1:0");
@@ -172,7 +171,7 @@ TEST(Net, ReadModifyWrite) {
   EXPECT_LT(figures.tally.stored, 2000u);
 }
 
-// Goal: what the server refuses ends the run with its text, unless that is allowed.
+// Goal: a refused operation ends the run with the server's text, unless refusals are allowed.
 TEST(Net, EndsWithTheServersError) {
   ExpiryTestServer server({});
   NetOptions options = SmallOptions(server);
@@ -190,7 +189,7 @@ TEST(Net, EndsWithTheServersError) {
   EXPECT_GT(counted->run->figures.tally.errors, 0u);
 }
 
-// Goal: a server that goes away, is not there or speaks something else is told of.
+// Goal: a server that disconnects, does not exist or speaks another protocol is reported.
 TEST(Net, SaysWhyARunIsImpossible) {
   ExpiryTestServer gone({.hangs_up = true});
   NetOptions options = SmallOptions(gone);
@@ -201,7 +200,7 @@ TEST(Net, SaysWhyARunIsImpossible) {
               HasSubstr("connecting"));
   EXPECT_THAT(ProblemOf([](auto& o) { o.unix_path = std::string(200, 'x'); }),
               HasSubstr("too long"));
-  // It takes MSET for INFO.
+  // The generator takes the reply to MSET for that to INFO.
   EXPECT_THAT(ProblemOf([](auto&) {}), HasSubstr("no answer to what was asked: \"$"));
 }
 

@@ -15,7 +15,7 @@ bool PackedProtocol::Does(OpKind kind) const {
   return kind != OpKind::kDelete && (kind != OpKind::kScan || scans_);
 }
 
-// The number is in the place of the client's, which the server repeats.
+// The number takes the place of the client's id, which the server repeats.
 void PackedProtocol::AppendFrame(uint32_t number, std::string& out) const {
   packed::Append(out, packed::DatagramHead{.client = number});
 }

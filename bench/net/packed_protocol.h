@@ -1,8 +1,9 @@
-// packed_protocol.h: Skep's packed protocol: a request is one message, of a batch.
+// packed_protocol.h: Skep's packed protocol for the load generator: a request is one message with a
+// batch.
 //
-// Answers of a server that has no log come in the order of the requests, unless two of its workers
-// hold each other up; so that an answer belongs to the oldest request is checked by their number of
-// operations only.
+// A server without a log answers in the order of the requests, unless two of its workers hold each
+// other up. That an answer belongs to the oldest request is checked only by its number of
+// operations.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ class PackedProtocol final : public NetProtocol {
  public:
   explicit PackedProtocol(const NetFormat& format);
 
-  // Scans by kKrange.
+  // Scans use kKrange.
   bool Does(OpKind kind) const override;
   bool GroupsScans() const override { return true; }
   bool DoesDatagrams() const override { return true; }
@@ -32,11 +33,11 @@ class PackedProtocol final : public NetProtocol {
 
   const size_t value_bytes_;
   const bool scans_;
-  Batch batch_;     // that is encoded
-  Batch answered_;  // whose outcomes are read; its requests do not matter
+  Batch batch_;     // the batch being encoded
+  Batch answered_;  // receives the outcomes that are read; its requests do not matter
   uint32_t last_id_ = 0;
   bool greets_;   // the hello is still to be sent
-  bool greeted_;  // the server's has come
+  bool greeted_;  // the server's hello has come
 };
 
 }  // namespace skep::bench

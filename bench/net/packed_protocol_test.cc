@@ -25,7 +25,7 @@ std::string Answer(uint32_t count, std::string_view payload, uint8_t flags = 0) 
   return bytes;
 }
 
-// Goal: the first request is behind a hello; a request is one message.
+// Goal: a hello precedes the first request; a request is one message.
 TEST(PackedProtocol, EncodesMessages) {
   OpStream stream{KeyFormat::Text(8)};
   for (uint64_t number : {1, 2, 3}) stream.Add(OpKind::kRead, number);
@@ -62,7 +62,7 @@ TEST(PackedProtocol, ReadsAnswers) {
   EXPECT_EQ(CheckAllSplits("packed", kTestFormat, what), "");
 }
 
-// Goal: what is no answer to what was asked ends the reading.
+// Goal: bytes that cannot answer the request end the reading.
 TEST(PackedProtocol, KnowsWhatIsNoAnswer) {
   const auto corrupt = [](const NetAsked& asked, const std::string& bytes) {
     return IsCorrupt("packed", kTestFormat, asked, bytes);

@@ -1,4 +1,4 @@
-// process_usage.h: what processes and threads used, as the system says.
+// process_usage.h: the CPU time and memory of processes and threads, as the system reports them.
 #pragma once
 
 #include <sys/types.h>
@@ -14,12 +14,12 @@ struct ProcessUsage {
   uint64_t rss_bytes = 0;
 };
 
-// Of the text of /proc/PID/stat; nothing if it is not that.
+// Parses the text of /proc/PID/stat; returns nothing if it has another form.
 std::optional<ProcessUsage> ParseProcessStat(std::string_view stat);
-// Nothing if there is no such process.
+// Returns nothing if there is no such process.
 std::optional<ProcessUsage> UsageOfProcess(pid_t pid);
 
-// Of the calling thread, user and system.
+// Returns the CPU time of the calling thread, user and system.
 double ThreadCpuSeconds();
 
 }  // namespace skep::bench

@@ -6,8 +6,8 @@
 namespace skep::bench {
 namespace {
 
-// Goal: the fields are found behind a name that looks like fields, and what is no such file is
-// told.
+// Goal: the fields are found behind a name that looks like fields, and a text of another form is
+// refused.
 TEST(ProcessUsage, ReadsTheFields) {
   const auto usage = ParseProcessStat(
       "42 (a) R 7 (b) S 1 42 42 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 4 0 1000 99999999 12 "
@@ -19,7 +19,7 @@ TEST(ProcessUsage, ReadsTheFields) {
   EXPECT_FALSE(ParseProcessStat("42 (short) S 1 42\n").has_value());
 }
 
-// Goal: the real file is what is read; a process that is not there has no usage.
+// Goal: the real file is parsed; a process that does not exist has no usage.
 TEST(ProcessUsage, KnowsProcesses) {
   const auto self = UsageOfProcess(getpid());
   ASSERT_TRUE(self.has_value());

@@ -1,4 +1,4 @@
-// protocol_test_reader.h: answers as a connection may bring them, for tests of protocols.
+// protocol_test_reader.h: splits answers as a connection may, for tests of protocols.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ struct NetReading {
   bool corrupt = false;
 };
 
-// What is read of `bytes`, which are to answer `asked`, if they come in pieces that end at `ends`
-// (ascending) and at the end. A connection keeps what was not consumed and adds the next piece.
+// Reads `bytes`, which answer `asked`, in pieces that end at `ends` (ascending) and at the end. As
+// a connection does, it keeps what was not consumed and adds the next piece.
 inline NetReading ReadInPieces(NetProtocol& protocol, const std::vector<NetAsked>& asked,
                                std::string_view bytes, std::vector<size_t> ends) {
   NetReading reading;
@@ -33,7 +33,7 @@ inline NetReading ReadInPieces(NetProtocol& protocol, const std::vector<NetAsked
   size_t begin = 0;
   for (const size_t end : ends) {
     while (reading.answers < asked.size() && !reading.corrupt) {
-      // A copy of its own, so that a read beyond its end is one beyond the memory.
+      // The input is copied, so that a read beyond its end is one beyond the memory.
       const std::string input(bytes.substr(begin, end - begin));
       size_t consumed = 0;
       const auto event = protocol.Read(input, asked[reading.answers], consumed, reading.tally);
@@ -47,7 +47,7 @@ inline NetReading ReadInPieces(NetProtocol& protocol, const std::vector<NetAsked
   return reading;
 }
 
-// One way to read an answer, and what must be seen. Names are for people.
+// One way to write an answer, and what must be read. Names are for people.
 struct NetAnswerCase {
   std::string_view name;
   std::vector<NetAsked> asked;
@@ -60,8 +60,8 @@ inline bool operator==(const NetTally& a, const NetTally& b) {
          a.items == b.items && a.errors == b.errors && a.first_error == b.first_error;
 }
 
-// All requests of the case are answered by its bytes, and no byte is left, however they are split:
-// in two at every byte, and into single bytes. Empty, or where it was not so.
+// Checks that the bytes answer all requests of the case, with no byte left, however they are split:
+// in two at every byte, and into single bytes. Returns nothing, or where that failed.
 inline std::string CheckAllSplits(std::string_view protocol, const NetFormat& format,
                                   const NetAnswerCase& what) {
   std::vector<std::vector<size_t>> splits(1);
@@ -80,14 +80,14 @@ inline std::string CheckAllSplits(std::string_view protocol, const NetFormat& fo
   return {};
 }
 
-// Whether such an answer is found to be none.
+// Returns whether such an answer is refused as corrupt.
 inline bool IsCorrupt(std::string_view protocol, const NetFormat& format, const NetAsked& asked,
                       std::string_view bytes) {
   const auto reader = MakeNetProtocol(protocol, format);
   return ReadInPieces(*reader, {asked}, bytes, {}).corrupt;
 }
 
-// A request of the stream's first operations.
+// Returns a request of the stream's first operations.
 inline std::string Encoded(std::string_view protocol, const NetFormat& format,
                            const NetAsked& asked, const OpStream& stream, const ValuePool& values) {
   std::string out;

@@ -10,7 +10,7 @@
 
 namespace skep::bench {
 
-// Null if there is no such protocol.
+// Returns null if there is no such protocol.
 std::unique_ptr<NetProtocol> MakeNetProtocol(std::string_view name, const NetFormat& format);
 
 std::vector<std::string> NetProtocolNames();

@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kOk = "+OK\r\n";
-constexpr std::string_view kSetName = "$10\r\nskep-bench\r\n";  // of the sorted set
+constexpr std::string_view kSetName = "$10\r\nskep-bench\r\n";  // the sorted set
 
-// "*count", and the name of the command.
+// Appends "*count", and the name of the command.
 void AppendHead(uint32_t count, std::string_view name, std::string& out) {
   const fmt::format_int elements(count);
   const fmt::format_int bytes(name.size());
@@ -74,7 +74,7 @@ void RespProtocol::EncodeReads(const NetAsked& asked, const OpStream& stream, si
   AppendBulk(key_.head, stream.at(first).key, out);
 }
 
-// Behind the stream's end its beginning follows.
+// At the end of the stream it goes on with the stream's beginning.
 void RespProtocol::EncodeMget(uint32_t count, const OpStream& stream, size_t first,
                               std::string& out) {
   AppendHead(count + 1, "MGET", out);
@@ -138,7 +138,7 @@ NetProtocol::Event RespProtocol::Read(std::string_view input, const NetAsked& as
   return ReadElements(input, asked, consumed, tally);
 }
 
-// The answer to one GET, SET, MSET or ZADD.
+// Reads the answer to one GET, SET, MSET or ZADD.
 NetProtocol::Event RespProtocol::ReadSingle(std::string_view input, const NetAsked& asked,
                                             size_t& consumed, NetTally& tally) {
   if (asked.kind == OpKind::kRead) return ReadElement(input, asked, consumed, tally);
@@ -151,7 +151,8 @@ NetProtocol::Event RespProtocol::ReadSingle(std::string_view input, const NetAsk
   return Event::kAnswer;
 }
 
-// kAnswer: the head was read. Then is_open_, or an error took the array's place.
+// Returns kAnswer when the head was read: is_open_ is then true, or an error took the array's
+// place.
 NetProtocol::Event RespProtocol::ReadHead(std::string_view input, const NetAsked& asked,
                                           size_t& consumed, NetTally& tally) {
   const auto line = FirstLine(input);
@@ -165,7 +166,7 @@ NetProtocol::Event RespProtocol::ReadHead(std::string_view input, const NetAsked
   return elements && Open(*elements, asked, tally) ? Event::kAnswer : Event::kCorrupt;
 }
 
-// False if that is no answer to what was asked.
+// Returns false if such an array cannot answer the request.
 bool RespProtocol::Open(int64_t elements, const NetAsked& asked, NetTally& tally) {
   const bool is_scan = asked.kind == OpKind::kScan;
   const int64_t per_item = is_scan && scan_command_ == ScanCommand::kKrange ? 2 : 1;
@@ -195,14 +196,14 @@ NetProtocol::Event RespProtocol::ReadElements(std::string_view input, const NetA
   return Event::kAnswer;
 }
 
-// What comes next, if all is well.
+// Returns what comes next in a right answer.
 const RespProtocol::Bulk& RespProtocol::Wanted(const NetAsked& asked) const {
   if (asked.kind != OpKind::kScan || scan_command_ == ScanCommand::kMget) return value_;
   if (scan_command_ == ScanCommand::kZrangebylex) return member_;
   return left_ % 2 == 0 ? key_ : value_;
 }
 
-// One value of a read, or one element of a scan's answer.
+// Reads one value of a read, or one element of a scan's answer.
 NetProtocol::Event RespProtocol::ReadElement(std::string_view input, const NetAsked& asked,
                                              size_t& consumed, NetTally& tally) {
   const Bulk& wanted = Wanted(asked);
@@ -218,7 +219,7 @@ NetProtocol::Event RespProtocol::ReadElement(std::string_view input, const NetAs
   return Event::kAnswer;
 }
 
-// A whole reply, or an element, that is not what a good answer begins with.
+// Reads a whole reply, or an element, with a head other than that of a right answer.
 NetProtocol::Event RespProtocol::ReadUnexpected(std::string_view input, const NetAsked& asked,
                                                 size_t& consumed, NetTally& tally) {
   const auto event = parser_.Skip(input);

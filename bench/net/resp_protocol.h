@@ -1,4 +1,4 @@
-// resp_protocol.h: the Redis protocol (RESP2, and what a RESP3 server sends without HELLO 3).
+// resp_protocol.h: the Redis protocol for the load generator: RESP2, and RESP3 without HELLO 3.
 //
 //   operation        request of one    request of n       answer
 //   read             GET key           MGET key ...       a value, or an array of n; null is a miss
@@ -10,8 +10,8 @@
 //   with kMget
 //   scan             MGET key ... of n keys               array of n, null is an error
 //
-// What is of the size that was stored is told by its first bytes, which costs a comparison; only
-// what begins otherwise is given to the parser of src/wire.
+// A value of the expected size is recognised by its first bytes, by a comparison; only bytes that
+// begin otherwise are given to the parser of src/wire.
 #pragma once
 
 #include <string>
@@ -53,7 +53,7 @@ class RespProtocol final : public NetProtocol {
   Event ReadUnexpected(std::string_view input, const NetAsked& asked, size_t& consumed,
                        NetTally& tally);
 
-  // A bulk string of a size that is known.
+  // A bulk string of a known size.
   struct Bulk {
     explicit Bulk(size_t size);
     std::string head;  // "$16\r\n"
@@ -65,10 +65,10 @@ class RespProtocol final : public NetProtocol {
   const Bulk key_;
   const Bulk value_;
   const Bulk bound_;   // of a scan: "[" and the key
-  const Bulk member_;  // of the sorted set
+  const Bulk member_;  // a member of the sorted set
   RespReplyParser parser_;
-  uint32_t left_ = 0;     // of the array that is being read: elements to come
-  bool is_open_ = false;  // its head has been read
+  uint32_t left_ = 0;     // elements of the array that are still to be read
+  bool is_open_ = false;  // the array's head has been read
 };
 
 }  // namespace skep::bench

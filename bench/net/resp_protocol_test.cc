@@ -31,7 +31,7 @@ struct Text {
   ValuePool values{3, 1};
 };
 
-// Goal: each operation is the command that the header's table names, byte for byte.
+// Goal: each operation becomes the command that the header's table names, byte for byte.
 TEST(RespProtocol, EncodesCommands) {
   const Text text;
   const auto& keys = text.keys;
@@ -60,7 +60,7 @@ TEST(RespProtocol, EncodesSortedSets) {
                 "$1\r\n+\r\n$5\r\nLIMIT\r\n$1\r\n0\r\n$3\r\n100\r\n");
   EXPECT_FALSE(RespProtocol(kSortedSet).Does(OpKind::kRead));
   EXPECT_TRUE(RespProtocol(kSortedSet).Does(OpKind::kScan));
-  // Behind the stream's last key its first follows.
+  // Behind the stream's last key its first one follows.
   EXPECT_EQ(text.Of(kMget, {.kind = OpKind::kScan, .count = 1, .items = 4}),
             "*5\r\n$4\r\nMGET\r\n" + text.Bulk(keys[0]) + text.Bulk(keys[1]) + text.Bulk(keys[2]) +
                 text.Bulk(keys[0]));
@@ -104,7 +104,7 @@ TEST(RespProtocol, ReadsAnswers) {
   for (const NetAnswerCase& what : cases) EXPECT_EQ(CheckAllSplits("resp", kTestFormat, what), "");
 }
 
-// Goal: the same of sorted sets, and of scans that are an MGET.
+// Goal: answers of sorted sets, and of scans that are an MGET, are read however they are split.
 TEST(RespProtocol, ReadsAnswersOfOtherScans) {
   const NetAnswerCase members[] = {
       {"added, or there already", {kSet2, kSet}, ":2\r\n:0\r\n", {.stored = 3}},
@@ -124,7 +124,7 @@ TEST(RespProtocol, ReadsAnswersOfOtherScans) {
   for (const NetAnswerCase& what : values) EXPECT_EQ(CheckAllSplits("resp", kMget, what), "");
 }
 
-// Goal: what is no answer to what was asked ends the reading.
+// Goal: bytes that cannot answer the request end the reading.
 TEST(RespProtocol, KnowsWhatIsNoAnswer) {
   const auto corrupt = [](const NetAsked& asked, std::string_view bytes) {
     return IsCorrupt("resp", kTestFormat, asked, bytes);

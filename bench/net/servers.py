@@ -110,7 +110,7 @@ class Server:
 
 
 def busy(result):
-    """How much of its core that of server and generator took which took more."""
+    """The share of its core that the server or the generator used, whichever is larger."""
     return max(result["mops"] * result["server_cpu_us_per_op"], result["generator_cpu"])
 
 
@@ -197,7 +197,7 @@ class Comparison:
                 self.runs.setdefault((name, kind), []).append(result)
 
     def take_turn(self, name, servers):
-        """What each server did, by its kind."""
+        """The results of each server, by its kind."""
         results = {}
         with self.turn():
             for kind, arguments in servers.items():
@@ -228,7 +228,7 @@ class Comparison:
 
 
 def cpu_ratio(a, b):
-    """Of processor time an operation, b's to a's. In a very short run the first may show none."""
+    """b's processor time an operation over a's. In a very short run a's may be zero."""
     first = a["server_cpu_us_per_op"]
     return b["server_cpu_us_per_op"] / first if first else math.nan
 

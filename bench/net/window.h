@@ -1,14 +1,14 @@
-// window.h: the part of a run that is measured, and what is counted in it.
+// window.h: the measured part of a run, and the counts in it.
 //
 //   warm-up | measured              | the last answers
 //           ^ begin                 ^ end
 //
-//   operations  those answered while it is measured
+//   operations  those answered while measuring
 //   latency     of all requests meant to be sent in [begin, end), from when they were meant to be
-//               sent, whenever the answer comes: so none that a stall held up is left out
-//   lateness    how long after it was meant to be sent a request was sent
+//               sent, whenever the answer comes: so requests that a stall held up are included
+//   lateness    how long after its intended time a request was sent
 //
-// Times are Clock::MonotonicNs, and are told, never asked for.
+// Times are Clock::MonotonicNs, and are given by the caller: the window reads no clock.
 #pragma once
 
 #include <algorithm>
@@ -31,12 +31,12 @@ class NetWindow {
         ops_max_(ops_max) {}
 
   Phase phase() const { return phase_; }
-  // When the phase ends, unless by operations; kNever if it is the last.
+  // Returns when the phase ends, unless by operations; kNever if it is the last one.
   uint64_t edge_ns() const {
     if (phase_ == Phase::kOver) return kNever;
     return phase_ == Phase::kWarmUp ? begin_ns_ : end_ns_;
   }
-  // True if a phase has ended now: at most one in one call.
+  // Returns whether a phase has ended now: at most one in a call.
   bool Observe(uint64_t now_ns) {
     if (phase_ == Phase::kWarmUp && now_ns >= begin_ns_) {
       phase_ = Phase::kMeasured;
@@ -52,7 +52,7 @@ class NetWindow {
     return false;
   }
 
-  // Whether a request meant for that time is of the run: not after its end.
+  // Returns whether a request meant for that time belongs to the run: it must not be after its end.
   bool Sends(uint64_t meant_ns) const { return meant_ns < end_ns_; }
   void Sent(uint64_t meant_ns, uint64_t now_ns) {
     if (IsMeasured(meant_ns)) late_ns_.Record(now_ns - meant_ns);
@@ -63,7 +63,7 @@ class NetWindow {
   }
 
   uint64_t ops() const { return ops_; }
-  // How long it was measured; it is over.
+  // Returns how long it measured. The window must be over.
   double seconds() const {
     return static_cast<double>(observed_end_ns_ - observed_begin_ns_) * 1e-9;
   }

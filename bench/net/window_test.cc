@@ -23,8 +23,8 @@ TEST(OpenSchedule, DoesNotDrift) {
   EXPECT_EQ(groups.MeantNs(100), kSecond);
 }
 
-// Goal: operations count while it is measured, latencies by when they were meant; each phase is
-// told once, and a late look at the clock makes the measured time longer, not wrong.
+// Goal: operations count while measuring, latencies by their intended time; each phase ends once,
+// and reading the clock late makes the measured time longer, not wrong.
 TEST(NetWindow, MeasuresBetweenItsEdges) {
   NetWindow window(kSecond, 2 * kSecond, NetWindow::kNever);
   EXPECT_FALSE(window.Observe(kSecond - 1));
@@ -54,7 +54,7 @@ TEST(NetWindow, MeasuresBetweenItsEdges) {
   EXPECT_EQ(window.latency_ns().count(), 3u);
 }
 
-// Goal: operations end it, too, and then what was meant later is not measured.
+// Goal: the number of operations ends it, too, and requests meant for later are then not measured.
 TEST(NetWindow, EndsWithTheOperations) {
   NetWindow window(0, NetWindow::kNever, 10);
   EXPECT_TRUE(window.Observe(0));
@@ -67,11 +67,11 @@ TEST(NetWindow, EndsWithTheOperations) {
   EXPECT_TRUE(window.Sends(1'001 * kSecond - 1));
 }
 
-// Goal: in an open loop a stall is felt by all that it held up, whether it was sent before the end
-// of the stall or not: no coordinated omission. Method: 1000 requests a second for three seconds,
-// all answered after 10 us, but during a stall of 200 ms none; only one is on its way then, the
-// others are sent when it is answered. So latencies of 200, 199, 198 ... ms must be there, one
-// each.
+// Goal: in an open loop a stall counts for all requests that it held up, whether they were sent
+// before its end or not: no coordinated omission.
+// Method: 1000 requests a second for three seconds, all answered after 10 us, but none during a
+// stall of 200 ms; only one is under way then, the others are sent when it is answered. So
+// latencies of 200, 199, 198 ... ms must occur, one each.
 TEST(NetWindow, AnOpenLoopCountsWhatAStallHeldUp) {
   constexpr uint64_t kAnswerNs = 10'000;
   constexpr uint64_t kStallBegin = kSecond;

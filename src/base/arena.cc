@@ -24,22 +24,22 @@ constexpr size_t kMagazineBytes = 32 * 1024;
 // with holes would keep them: so these go back to the spans at once, where the fullest has the next
 // allocation, and sparse ones drain.
 constexpr size_t kPackedBytesMin = 1024;
-// 2 MiB each: some hundred microseconds.
+// One block is 2 MiB, whose return takes some hundred microseconds.
 constexpr size_t kBlocksAtOnce = 4;
 
 size_t MagazineSlots(size_t size_class) {
   return std::min(kMagazineSlots, kMagazineBytes / size_classes::SlotBytes(size_class));
 }
 
-// How many slots go to or from the spans at once: half of them, so that neither an allocation nor,
-// below kPackedBytesMin, a free that follows needs the lock again.
+// Returns how many slots go to or from the spans at once: half of a magazine, so that neither an
+// allocation nor, below kPackedBytesMin, a free that follows needs the lock again.
 size_t Portion(size_t size_class) { return (MagazineSlots(size_class) + 1) / 2; }
 
 uint32_t SpansOf(size_t bytes) {
   return static_cast<uint32_t>((bytes + Arena::kSpanBytes - 1) / Arena::kSpanBytes);
 }
 
-// Written by one thread, read by any.
+// Adds to a sum that one thread writes and any thread reads.
 void Add(std::atomic<uint64_t>& sum, uint64_t value) {
   sum.store(sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
@@ -115,7 +115,7 @@ bool Arena::Trim() {
   return ReturnBlocks(pool_->KeptMaxAfterTrim(), kBlocksAtOnce);
 }
 
-// True once, for the call that the counter names.
+// Returns true once: for the allocation that FailAt() has named.
 bool Arena::FailsNow() {
   uint64_t left = fail_at_.load(std::memory_order_relaxed);
   while (left != 0) {
@@ -136,7 +136,7 @@ Arena::Magazine& Arena::MagazineOf(Cache& cache, size_t size_class) {
   return cache.magazines_[size_class];
 }
 
-// The magazine is empty; false if it stays so.
+// Fills an empty magazine from the spans. Returns false if it stays empty.
 bool Arena::Refill(Cache& cache, size_t size_class, Limit limit) {
   Magazine& magazine = cache.magazines_[size_class];
   const std::span<ArenaAddress> to = std::span(magazine.slots).first(Portion(size_class));
@@ -203,7 +203,7 @@ void Arena::FreeRun(ArenaAddress at, size_t bytes) {
   ReturnBlocks(pool_->KeptMax(), kBlocksAtOnce);
 }
 
-// No address if the limit or the system refuses.
+// Takes `count` spans that follow each other. No address if the limit or the system refuses.
 ArenaAddress Arena::TakeSpans(uint32_t count, Limit limit) {
   for (;;) {
     const auto taken = pool_->Take(count, limit);
@@ -211,12 +211,12 @@ ArenaAddress Arena::TakeSpans(uint32_t count, Limit limit) {
       KeepAhead();
       return taken->address();
     }
-    // Kept spans that do not fit the run may be what fills the budget.
+    // The budget may be full of kept spans that do not fit the run.
     if (taken.error() == SpanPool::Refusal::kSystem || !ReturnBlock(0)) return {};
   }
 }
 
-// What is taken next should be resident by then.
+// Has the spans that will be taken next made resident.
 void Arena::KeepAhead() {
   if (prefaulter_ == nullptr) return;
   try {
@@ -228,7 +228,8 @@ void Arena::KeepAhead() {
   }
 }
 
-// Gives spans of one block back if more than `kept_max` are kept. The lock is free meanwhile.
+// Gives the kept spans of one block back if more than `kept_max` are kept. The lock is free
+// meanwhile.
 bool Arena::ReturnBlock(uint64_t kept_max) {
   const auto returning = pool_->BeginReturn(kept_max);
   if (!returning) return false;
@@ -240,7 +241,7 @@ bool Arena::ReturnBlock(uint64_t kept_max) {
   return true;
 }
 
-// Of `blocks_max` blocks at most; false if of none.
+// Gives back the kept spans of at most `blocks_max` blocks. Returns whether it gave any.
 bool Arena::ReturnBlocks(uint64_t kept_max, size_t blocks_max) {
   size_t blocks = 0;
   while (blocks < blocks_max && ReturnBlock(kept_max)) ++blocks;
@@ -276,7 +277,7 @@ const char* Arena::Verify() const {
   return VerifyRuns();
 }
 
-// Runs add up, and no used span is neither in a run nor cut into slots.
+// Checks that the runs add up, and that every used span is of a run or cut into slots.
 const char* Arena::VerifyRuns() const {
   uint64_t run_spans = 0;
   uint64_t slot_spans = 0;

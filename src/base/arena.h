@@ -17,13 +17,14 @@
 //
 // Memory limit: the arena charges its budget for every span it holds. An allocation that needs a
 // span the budget has no room for fails, unless it may exceed (deletes do, so that they always
-// work; a reserve of spans is kept for them where the system itself has no memory left). What is
-// free in the cache of another thread does not count as room: at the limit an allocation may fail
-// although a few slots of its size are idle there. With a prefaulter up to 10 MiB of what is held
-// are spans that will be needed next.
+// work; a reserve of spans is kept for them where the system itself has no memory left). Free slots
+// in the cache of another thread do not count as room: at the limit an allocation may fail although
+// a few slots of its size are idle there. With a prefaulter up to 10 MiB of the memory held are
+// spans that will be needed next.
 //
-// Errors of its user (a double free, a wrong size) stop the process: a slot when its cache returns
-// it, a run at once. AddressSanitizer, where it is built in, sees free memory as poisoned.
+// Errors of the arena's user (a double free, a wrong size) stop the process: for a slot when its
+// cache returns it, for a run at once. AddressSanitizer, if it is built in, sees free memory as
+// poisoned.
 #pragma once
 
 #include <array>
@@ -44,7 +45,7 @@ class Prefaulter;
 
 // Where an allocation lies, wherever its arena is mapped.
 struct ArenaAddress {
-  uint64_t bits = 0;  // region 16 | offset in bytes 48; 0 is no address
+  uint64_t bits = 0;  // region 16 | offset in bytes 48; 0: no address
   static ArenaAddress Of(uint16_t region, uint64_t offset) {
     return {.bits = uint64_t{region} << 48 | offset};
   }
@@ -56,8 +57,9 @@ struct ArenaAddress {
 
 struct ArenaOptions {
   MemoryBudget* budget = nullptr;  // must outlive the arena
-  // Asked for the spans that will be needed next, from 96 MiB on; null: nobody is. Must be gone
-  // before the arena; only allocations use it.
+  // A thread that makes resident the spans that will be needed next, once the arena holds 96 MiB;
+  // null: they become resident when they are touched. Must be destroyed before the arena; only
+  // allocations use it.
   Prefaulter* prefaulter = nullptr;
   Pages pages = Pages::kHuge;
   uint64_t region_bytes = uint64_t{64} << 30;
@@ -80,17 +82,18 @@ class Arena {
 
   enum class Limit : uint8_t {
     kObey,    // fails if the budget has no room for another span
-    kExceed,  // for what must work at the limit
+    kExceed,  // for what must work at the limit, such as deletes
   };
 
-  // Free slots of one thread, so that most allocations take no lock: of each size class up to 8,
-  // and up to 32 KiB; none that were freed from 1 KiB up. Three words until it is used, then 3 KiB.
-  // Owner: one thread at a time. Of one arena at a time: must be flushed (Arena::Flush) before
-  // another one or the arena goes. Until then its slots keep their spans from the system.
+  // The free slots that one thread keeps, so that most of its allocations take no lock: of each
+  // size class up to 8 slots, and up to 32 KiB; slots from 1 KiB up that the thread frees are not
+  // kept. Takes three words until it is used, then 3 KiB. Owner: one thread at a time. A cache
+  // serves one arena at a time: it must be flushed (Arena::Flush) before it serves another one and
+  // before the arena is destroyed. Until then its slots keep their spans from the system.
   class Cache;
 
   explicit Arena(const ArenaOptions& options);
-  ~Arena();  // gives everything back, allocated or not
+  ~Arena();  // gives all memory back, allocated or not
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
@@ -104,32 +107,34 @@ class Arena {
   // lock; a new span adds a system call and page faults.
   ArenaAddress Allocate(Cache& cache, size_t bytes, Limit limit);
 
-  // Gives the allocation back; `bytes` as it was allocated (or its RoundUp). Thread-safe.
+  // Frees an allocation; `bytes` is its size as allocated, or RoundUp of it. Thread-safe; each
+  // thread with its own cache.
   void Free(Cache& cache, ArenaAddress at, size_t bytes);
 
-  // Returns what the cache holds. Thread-safe; the cache must not be in use meanwhile.
+  // Returns the cache's slots to their spans. Thread-safe; the cache must not be in use meanwhile.
   void Flush(Cache& cache);
 
-  // Gives spans that are free back to the system until few are kept, or none while the budget is
-  // over its limit. Returns whether it gave any.
-  // Bounded: well under a millisecond.
+  // Gives free spans back to the system until few are kept, or none while the budget is over its
+  // limit. Returns whether it gave any. Thread-safe. Takes well under a millisecond.
   bool Trim();
 
-  // Where the address is in this process. Valid as long as the allocation.
+  // Returns where the address is in this process. Valid as long as the allocation.
   std::byte* At(ArenaAddress at) const {
     return bases_[at.region()].load(std::memory_order_relaxed) + at.offset();
   }
 
   ArenaStatistics Statistics() const;
-  // How many of its bytes are on huge pages now. Reads /proc/self/smaps: milliseconds.
+  // Returns how many bytes of the arena are on huge pages now. Reads /proc/self/smaps:
+  // milliseconds.
   Result<uint64_t> HugeBytes() const;
 
   // For tests: the n-th Allocate from now fails once, as if the system had no memory (1: the next
-  // one; 0: none). Kinds of both limits count.
+  // one; 0: none). Allocations of either limit count.
   void FailAt(uint64_t n) { fail_at_.store(n, std::memory_order_relaxed); }
 
   // Checks the accounts: every span is free or its slots add up, and what is charged is what is
-  // held. Null, or a literal that names the broken invariant. Nothing else may run meanwhile.
+  // held. Returns null, or a literal that names the broken invariant. Nothing else may run
+  // meanwhile.
   const char* Verify() const;
 
  private:
@@ -156,7 +161,7 @@ class Arena {
   std::unique_ptr<SpanPool> pool_ SKEP_GUARDED_BY(mutex_);
   std::unique_ptr<SlotSpans> slots_ SKEP_GUARDED_BY(mutex_);
   uint64_t run_bytes_ SKEP_GUARDED_BY(mutex_) = 0;
-  std::vector<Cache*> caches_ SKEP_GUARDED_BY(mutex_);  // those that may hold something
+  std::vector<Cache*> caches_ SKEP_GUARDED_BY(mutex_);  // the caches that may hold slots
 };
 
 class Arena::Cache {
@@ -168,8 +173,8 @@ class Arena::Cache {
 
  private:
   friend class Arena;
-  Arena* arena_ = nullptr;                 // null: it holds nothing
-  std::unique_ptr<Magazine[]> magazines_;  // one a size class
+  Arena* arena_ = nullptr;                 // null: the cache holds nothing
+  std::unique_ptr<Magazine[]> magazines_;  // one of each size class
   std::atomic<uint64_t> bytes_{0};         // written by the owner
 };
 

@@ -47,9 +47,10 @@ class MallocBuffers {
   std::byte* last_ = nullptr;
 };
 
-// A pair: the oldest of `buffers` live ones, in random order of address, is freed and a new one
-// allocated. One buffer: the free slot is the last one freed. Many: nearly every pair leaves the
-// cache. The header line of each is written, as a node's would be.
+// A step is a pair: the oldest of `buffers` live ones, which lie in random order of address, is
+// freed, and a new one is allocated. With one buffer the slot that is free is the last one freed;
+// with many, nearly every pair leaves the cache. The header line of each buffer is written, as a
+// node's would be.
 template <typename Buffers>
 void BM_Replace(benchmark::State& state) {
   Buffers buffers;
@@ -72,7 +73,8 @@ void BM_Replace(benchmark::State& state) {
 BENCHMARK(BM_Replace<ArenaBuffers>)->ArgName("buffers")->Arg(1)->Arg(100000);
 BENCHMARK(BM_Replace<MallocBuffers>)->ArgName("buffers")->Arg(1)->Arg(100000);
 
-// Waves: all are freed and allocated again, so that every slot goes through its span.
+// A step is a wave: all buffers are freed and allocated again, so that every slot goes through its
+// span.
 template <typename Buffers>
 void BM_Waves(benchmark::State& state) {
   Buffers buffers;

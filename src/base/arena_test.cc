@@ -66,7 +66,7 @@ void Fill(const Arena& arena, const Allocation& allocation) {
   std::memset(arena.At(allocation.at), allocation.pattern, Arena::RoundUp(allocation.bytes));
 }
 
-// The first and last bytes are enough to notice a neighbour that overlaps.
+// Checks the first and last bytes, which is enough to notice a neighbour that overlaps.
 bool IsIntact(const Arena& arena, const Allocation& allocation) {
   const std::byte* at = arena.At(allocation.at);
   const size_t size = Arena::RoundUp(allocation.bytes);
@@ -74,7 +74,7 @@ bool IsIntact(const Arena& arena, const Allocation& allocation) {
   return std::all_of(at, at + 64, is_pattern) && std::all_of(at + size - 64, at + size, is_pattern);
 }
 
-constexpr bool kHasShadow = kSanitized;  // what the process holds is not only what it uses
+constexpr bool kHasShadow = kSanitized;  // with a shadow, more memory is resident than is used
 
 uint64_t ResidentBytes() {
   std::ifstream statm("/proc/self/statm");
@@ -84,20 +84,20 @@ uint64_t ResidentBytes() {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Of the first `bytes` of region 0.
+// Returns how much of the first `bytes` of region 0 is resident.
 uint64_t ResidentBytes(const Arena& arena, uint64_t bytes) {
   return ResidentBytesOf({arena.At(ArenaAddress()), bytes});
 }
 
-// Small mostly, some of a node's size, few of several spans.
+// Returns sizes that are mostly small; some are a node's, few take several spans.
 size_t RandomSize(Random& random) {
   if (random.Chance(1, 50)) return 1 + random.Below(5 * Arena::kSpanBytes);
   if (random.Chance(1, 3)) return 2048 + random.Below(8192 - 2048);
   return 1 + random.Below(random.Chance(1, 4) ? Arena::kSlotBytesMax : 1024);
 }
 
-// Goal: RoundUp is what its contract says: at least what is asked, of the promised alignment,
-// idempotent, monotone; and what it adds buys no slot less: waste is below the next slot's share.
+// Goal: RoundUp keeps its contract: at least the requested size, of the promised alignment,
+// idempotent, monotone; and it costs no slot: the waste is below the next slot's share.
 TEST(Arena, RoundUp) {
   size_t last = 0;
   for (size_t bytes = 1; bytes <= 3 * Arena::kSpanBytes; ++bytes) {
@@ -124,7 +124,7 @@ TEST(Arena, RoundUp) {
   EXPECT_EQ(Arena::RoundUp(Arena::kBytesMax), Arena::kBytesMax);
 }
 
-// Goal: an arena that nobody used holds nothing, and what it held at the end it gives back.
+// Goal: an arena that was never used holds nothing, and gives back at its end what it held.
 TEST(Arena, HoldsNothingAtFirstAndAtLast) {
   MemoryBudget budget;
   {
@@ -247,7 +247,7 @@ TEST(Arena, AddressesBeginLow) {
   EXPECT_LT(first.offset(), 2 * Arena::kSpanBytes);
 }
 
-// Goal: the limit is obeyed to the span, kExceed goes beyond it, what is freed can be had again.
+// Goal: the limit is obeyed to the span, kExceed goes beyond it, and freed spans can be had again.
 TEST(Arena, ObeysTheLimit) {
   constexpr uint64_t kSpans = 10;
   TestArena test(kSpans * Arena::kSpanBytes + Arena::kSpanBytes - 1);
@@ -318,7 +318,7 @@ TEST(Arena, MemoryComesBack) {
   constexpr size_t kBytes = 5500;
   constexpr size_t kCount = 16000;
   TestArena test;
-  test.Free(test.Allocate(kBytes), kBytes);  // its tables are there
+  test.Free(test.Allocate(kBytes), kBytes);  // so that its tables are there
   test.FlushAndTrim();
   EXPECT_EQ(test.held(), 0u);
   std::vector<Allocation> live(kCount);
@@ -336,7 +336,7 @@ TEST(Arena, MemoryComesBack) {
   live.resize(left);
   test.FlushAndTrim();
   EXPECT_STREQ(test.arena.Verify(), nullptr);
-  // Of spans of eleven, 0.95^11 = 57 % are wholly free.
+  // Of the spans of eleven slots, 0.95^11 = 57 % are wholly free.
   EXPECT_LT(test.held(), full / 2);
   const uint64_t sparse = test.held();
   const size_t gaps = sparse / Arena::kSpanBytes * 11 - left;
@@ -353,7 +353,7 @@ TEST(Arena, MemoryComesBack) {
   test.FlushAndTrim();
   EXPECT_EQ(test.held(), 0u);
   EXPECT_EQ(test.budget.used(), 0u);
-  // The span of the address 0 is nobody's, but may have come along with a huge page.
+  // The span of the address 0 is never handed out, but may be resident as a part of a huge page.
   EXPECT_LE(ResidentBytes(test.arena, 2 * full), Arena::kSpanBytes);
   if (!kHasShadow) {
     EXPECT_LT(ResidentBytes(), resident_before + full / 20);
@@ -410,7 +410,7 @@ TEST(Arena, KeepsTheNextBlocksAhead) {
   }
   EXPECT_TRUE(BecomesResident({test.arena.At(spans.back()), kept()}));
 
-  // Blocks of which some spans went back are filled up, too.
+  // Blocks that gave some of their spans back are filled up as well.
   for (size_t i = 0; i < spans.size(); i += 2) test.Free(spans[i], Arena::kSpanBytes);
   for (size_t i = 0; i < spans.size() / 2; ++i) spans[i] = spans[2 * i + 1];
   spans.resize(spans.size() / 2);
@@ -430,7 +430,7 @@ TEST(Arena, KeepsTheNextBlocksAhead) {
   EXPECT_EQ(test.budget.used(), 0u);
 }
 
-// Goal: what comes free for a moment does not send back what is kept ahead, to be asked for again.
+// Goal: spans that are free for a moment do not send back those kept ahead, to be asked for again.
 TEST(Arena, WhatIsKeptAheadStays) {
   TestArena test(0, uint64_t{1} << 30, true);
   for (uint64_t bytes = 46 * kMiB; bytes < 240 * kMiB; bytes += kMiB) {
@@ -471,7 +471,7 @@ TEST(Arena, BlocksPartlyGivenBackArePlain) {
   constexpr size_t kBlock = 32;
   TestArena test;
   std::vector<ArenaAddress> spans;
-  for (size_t i = 0; i < 3 * kBlock - 1; ++i) {  // span 0 is nobody's
+  for (size_t i = 0; i < 3 * kBlock - 1; ++i) {  // span 0 is never handed out
     spans.push_back(test.Allocate(Arena::kSpanBytes));
     ASSERT_EQ(spans.back().offset(), (i + 1) * Arena::kSpanBytes);
     if (i == 0) {
@@ -623,9 +623,9 @@ TEST(Arena, Threads) {
   EXPECT_EQ(budget.used(), 0u);
 }
 
-// Goal: nobody gets a span while its pages are on their way back to the system: they would be
-// zeroed under him. Method: threads take and free more spans than are kept, and look at every page
-// of theirs before they free it.
+// Goal: no span is handed out while its pages are on their way back to the system, to be zeroed.
+// Method: threads take and free more spans than are kept, and look at every page of theirs before
+// they free it.
 TEST(Arena, ThreadsWhileSpansGoBack) {
   constexpr uint8_t kThreads = 2;
   constexpr int kWaves = 4000;
@@ -689,7 +689,7 @@ TEST(Arena, PoisonsWhatIsFree) {
 
 using ArenaDeathTest = ::testing::Test;
 
-// Goal: the user's errors stop the process.
+// Goal: errors of the arena's user stop the process.
 TEST(ArenaDeathTest, DoubleFreeAndWrongSize) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   TestArena test;

@@ -1,5 +1,5 @@
-// busy_listener_test.h: an address at which somebody listens who takes no more connections: who
-// connects is neither connected nor refused.
+// busy_listener_test.h: a listener whose queue is full, so that whoever connects to it is neither
+// connected nor refused.
 #pragma once
 
 #include <errno.h>
@@ -17,7 +17,7 @@ namespace skep {
 
 class BusyListener {
  public:
-  // Fills its queue with connections that nobody accepts.
+  // Fills the listener's queue with connections that are never accepted.
   explicit BusyListener(const Address& address)
       : fd_(socket(ParseAddress(address)->family(), SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     const SocketAddress where = *ParseAddress(address);
@@ -37,9 +37,9 @@ class BusyListener {
   Address address() const { return FormatAddress(bound_); }
 
  private:
-  // False: this one must wait, and keeps its place.
+  // Connects one more client. False: the queue is full; the client keeps waiting for a place in it.
   bool AddClient() {
-    constexpr int kConnectedMs = 200;  // by then, if there is room
+    constexpr int kConnectedMs = 200;  // long enough if there is room
     clients_.emplace_back(socket(bound_.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (connect(clients_.back().get(), bound_.raw(), bound_.length) == 0) return true;
     if (errno == EAGAIN) return false;

@@ -1,5 +1,5 @@
-// clock.h: time, injected. Engines never read a clock; whoever calls them passes "now", which is
-// that of their store (store_time.h).
+// clock.h: time, injected. Engines never read a clock; their caller passes "now", which is the time
+// of the store (store_time.h).
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@ namespace skep {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Since some fixed instant; never goes back.
+  // Nanoseconds since some fixed instant; never goes back.
   virtual uint64_t MonotonicNs() = 0;
-  // Since 1970-01-01 UTC; may jump either way.
+  // Microseconds since 1970-01-01 UTC; may jump either way.
   virtual uint64_t WallUs() = 0;
 
   uint64_t MonotonicMs() { return MonotonicNs() / 1'000'000; }

@@ -18,7 +18,7 @@ TEST(SystemClock, NeverGoesBack) {
 
 // Goal: the units are what the names say.
 // Method: milliseconds are read between two readings of the finer unit. Wall time must lie between
-// two dates no machine that runs this can be outside of.
+// two dates outside of which no machine runs this test.
 TEST(SystemClock, UnitsAgree) {
   Clock& clock = SystemClock();
   const uint64_t before_ns = clock.MonotonicNs();

@@ -1,6 +1,6 @@
 // corpus_replay.cc: runs a fuzzer's inputs without libFuzzer: PROGRAM FILE_OR_FOLDER...
 //
-// So the inputs that once broke something are tried again in the build with GCC's sanitizers, which
+// The inputs that once broke something are so tried again in the build with GCC's sanitizers, which
 // end the process where something is wrong. An empty corpus is an error: nothing would be tested.
 #include <cstdint>
 #include <cstdio>
@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 namespace {
 
 size_t Run(const std::filesystem::path& path) {
-  // Named before it is run, so that the output of a crash ends with the input that caused it.
+  // The input is named before it is run, so that the output of a crash ends with the input that
+  // caused it.
   std::printf("%s\n", path.c_str());
   std::fflush(stdout);
   std::ifstream file(path, std::ios::binary);

@@ -28,7 +28,8 @@ std::string CpuModel() {
   return "unknown";
 }
 
-// On Linux each thread has a nice value. Refused, it goes on as it was.
+// On Linux each thread has a nice value of its own. A thread whose new value is refused keeps the
+// old one.
 void LowerPriority() {
   constexpr int kNice = 10;
   static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice));

@@ -8,18 +8,19 @@
 
 namespace skep {
 
-// The cores the calling thread may run on, ascending: never empty. A container's or taskset's
-// choice is respected.
+// Returns the cores the calling thread may run on, ascending: never empty. Respects the choice of a
+// container or of taskset.
 std::vector<int> AllowedCores();
 
-// What the processor calls itself ("model name" of /proc/cpuinfo); "unknown" if it does not say.
+// Returns what the processor calls itself ("model name" of /proc/cpuinfo); "unknown" if it does not
+// say.
 std::string CpuModel();
 
 #if defined(__x86_64__)
 // Whether the processor has AVX-512 with instructions for 8- and 16-bit lanes, and the permutation
-// of bytes. Code for it is assembly: a function compiled for it is not inlined into one that is
-// not. Not used under AddressSanitizer, which does not see what assembly reads: so its tests check
-// the other way, too.
+// of bytes. Code for it is written as assembly, because a function compiled for AVX-512 is not
+// inlined into one that is not. AddressSanitizer does not see what assembly reads, so builds with
+// it use the portable code, which is tested there.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kUsesAvx512 = false;
 inline constexpr bool kUsesAvx512Vbmi = false;
@@ -32,7 +33,8 @@ inline const bool kUsesAvx512Vbmi = kUsesAvx512 && __builtin_cpu_supports("avx51
 #endif
 #endif
 
-// For a thread that looks again and again: leaves the core to its twin for a moment.
+// Leaves the core to its other hardware thread for a moment: for loops that wait for a change in
+// memory.
 inline void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -41,17 +43,17 @@ inline void Pause() {
 #endif
 }
 
-// Lets the other threads go before the calling one, for good: it gets about a tenth of a core that
-// one of them wants, too.
+// Lowers the priority of the calling thread for good: where another thread wants the same core, it
+// gets about a tenth of it.
 void LowerPriority();
 
-// Where the thread that makes it may run, for a thread that is begun by another one: it would
-// inherit that one's core, if that one is pinned.
+// The cores on which the thread that makes this object may run, for a thread that another thread
+// will begin: a new thread inherits the cores of the one that begins it, which may be pinned.
 class Affinity {
  public:
   Affinity() : is_known_(sched_getaffinity(0, sizeof(cores_), &cores_) == 0) {}
   bool is_known() const { return is_known_; }
-  // From now on the calling thread may run there. A wish.
+  // Lets the calling thread run on these cores from now on. If the system refuses, nothing changes.
   void Take() const {
     if (is_known_) sched_setaffinity(0, sizeof(cores_), &cores_);
   }

@@ -28,7 +28,7 @@ std::string ScsiRead() {
   return bytes;
 }
 
-// Goal: the CRC is the one that others compute.
+// Goal: the CRC is the one that other implementations compute.
 // Method: the examples of RFC 3720, B.4, and the usual check value.
 TEST(Crc32c, KnownValues) {
   const std::pair<std::string, uint32_t> known[] = {

@@ -1,7 +1,7 @@
-// decimal.h: integers as the Redis protocol writes them, on the wire and in values.
+// decimal.h: integers as the Redis protocol writes them, in messages and in values.
 //
-// One form a number: no plus sign, no leading zero, no minus zero, no blanks. Redis's string2ll
-// takes the same set, so "is this value an integer" has the same answer here and there.
+// A number has one form: no plus sign, no leading zero, no minus zero, no blanks. Redis's string2ll
+// takes the same set, so that a value is an integer here if and only if it is one there.
 #pragma once
 
 #include <charconv>
@@ -12,10 +12,10 @@
 
 namespace skep {
 
-// The longest: "-9223372036854775808" and "18446744073709551615".
+// The length of the longest integers: "-9223372036854775808" and "18446744073709551615".
 inline constexpr size_t kDecimalBytesMax = 20;
 
-// The number if `text` is its one form and it fits; else nullopt.
+// Returns the number if `text` is its one form and Integer can hold it; else nullopt.
 template <typename Integer>
 std::optional<Integer> ParseDecimal(std::string_view text) {
   const size_t sign = text.starts_with('-') ? 1 : 0;
@@ -34,7 +34,7 @@ inline std::optional<uint64_t> ParseUint64(std::string_view text) {
   return ParseDecimal<uint64_t>(text);
 }
 
-// Writes at most kDecimalBytesMax bytes at `at`; answers the byte behind the last.
+// Writes at most kDecimalBytesMax bytes at `at`; returns where they end.
 template <typename Integer>
 char* WriteDecimal(char* at, Integer value) {
   if (value >= 0 && value < 10) {

@@ -45,7 +45,7 @@ TEST(Decimal, PrintsAsItWasRead) {
   }
 }
 
-// Goal: what is written reads back, within the bound.
+// Goal: a number that is written reads back, within the bound.
 TEST(Decimal, ReadsAsItWasWritten) {
   for (const int64_t value :
        {int64_t{0}, int64_t{7}, int64_t{9}, int64_t{10}, int64_t{-1},

@@ -1,4 +1,4 @@
-// environment.h: everything a server takes from the world, so that a test can be the world.
+// environment.h: the clock, randomness, files and network of a server; a test injects its own.
 #pragma once
 
 #include "base/clock.h"

@@ -9,7 +9,8 @@
 namespace skep {
 namespace {
 
-// Goal: what is retired while somebody reads stays until he has ended, and no longer.
+// Goal: an object that is retired while a reader runs stays until the reader has ended, and no
+// longer.
 TEST(Epochs, FreesWhenReadersHaveEnded) {
   Epochs epochs;
   int freed = 0;
@@ -20,7 +21,7 @@ TEST(Epochs, FreesWhenReadersHaveEnded) {
   EXPECT_EQ(freed, 0);
   auto after = std::make_unique<Epochs::Guard>(epochs);
   before.reset();
-  // The later reader may be taken for one that could have it, once.
+  // Reclaim() may once take the later reader for one that could have the object.
   epochs.Reclaim();
   after.reset();
   EXPECT_FALSE(epochs.Reclaim());
@@ -30,7 +31,7 @@ TEST(Epochs, FreesWhenReadersHaveEnded) {
   EXPECT_EQ(freed, 2);
 }
 
-// Goal: readers that come and go without a pause do not keep what is retired.
+// Goal: readers that come and go without a pause do not keep retired objects.
 TEST(Epochs, OverlappingReadersKeepNothing) {
   Epochs epochs;
   int freed = 0;
@@ -53,7 +54,7 @@ TEST(Epochs, FreesTheRestInTheEnd) {
   EXPECT_EQ(freed, 1);
 }
 
-// Goal: nobody reads what is freed.
+// Goal: no thread reads an object that is freed.
 // Method: threads read through a pointer that others replace; a freed object says so.
 TEST(Epochs, NobodyReadsWhatIsFreed) {
   struct Object {

@@ -16,10 +16,10 @@ class FailingNew {
     own_left_ = n;
     has_failed_ = false;
   }
-  // Whether it has come to that.
+  // Whether that allocation has failed.
   static bool has_failed() { return has_failed_; }
 
-  // The same of all threads but this one, together.
+  // The n-th allocation of all other threads together fails, once; 0: none does.
   static void FailInOthersAt(uint64_t n) {
     is_exempt_ = true;
     others_left_.store(n);
@@ -27,10 +27,10 @@ class FailingNew {
   }
   static bool has_failed_in_others() { return others_failed_.load(); }
 
-  // How many this thread has asked for.
+  // Returns how many allocations this thread has asked for.
   static uint64_t allocations() { return allocations_; }
 
-  // Null: it is to fail.
+  // Returns null if the allocation is to fail.
   static void* Allocate(size_t bytes, size_t alignment) {
     ++allocations_;
     if (own_left_ != 0 && --own_left_ == 0) {
@@ -64,7 +64,7 @@ class FailingNew {
 
 }  // namespace skep
 
-// Where these are inlined GCC 12 takes the pairs for mismatched.
+// GCC 12 takes the pairs of new and delete for mismatched where it inlines them.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 
 void* operator new(size_t bytes) {

@@ -16,13 +16,13 @@
 namespace skep {
 namespace {
 
-// Only the owner may read what a store holds.
+// Only the files' owner may read what a store holds.
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
 
 Status IoError(const char* what) { return Status(Code::kIo, what, static_cast<uint64_t>(errno)); }
 
-// Runs a system call until no signal interrupts it.
+// Repeats a system call while a signal interrupts it.
 template <typename Call>
 auto Uninterrupted(Call call) {
   auto result = call();
@@ -41,13 +41,15 @@ class PosixFile final : public File {
     return static_cast<size_t>(got);
   }
 
-  // Not O_APPEND: with it Linux appends in pwrite(2) too, whatever the offset.
+  // The file is not opened with O_APPEND: with it Linux appends in pwrite(2) too, whatever the
+  // offset.
   Status Append(std::string_view bytes) override {
     const Status status = WriteAll(end_, bytes);
     if (status.ok()) {
       end_ += bytes.size();
     } else {
-      // Half a record at the end would follow the next Append's; take it back if we can.
+      // Half a record at the end would stand before the next Append's bytes, so it is taken back if
+      // that is possible.
       static_cast<void>(Uninterrupted([&] { return ftruncate(fd_.get(), Offset(end_)); }));
     }
     return status;
@@ -55,12 +57,13 @@ class PosixFile final : public File {
 
   Status WriteAt(uint64_t offset, std::string_view bytes) override {
     const Status status = WriteAll(offset, bytes);
-    // Inside the file it is not touched: somebody may write elsewhere.
+    // A write inside the file leaves end_ alone: other threads may write elsewhere at the same
+    // time.
     if (status.ok() && !bytes.empty() && offset + bytes.size() > end_) end_ = offset + bytes.size();
     return status;
   }
 
-  // fdatasync(2) writes the size too whenever it has changed.
+  // fdatasync(2) is enough: it writes the size too whenever it has changed.
   Status Sync() override {
     if (Uninterrupted([&] { return fdatasync(fd_.get()); }) < 0) {
       return IoError("cannot sync a file");
@@ -107,7 +110,7 @@ class PosixFile final : public File {
   }
 
   FileDescriptor fd_;
-  uint64_t end_;  // where Append goes on
+  uint64_t end_;  // where the next Append writes
 };
 
 class PosixLock final : public FileLock {
@@ -134,10 +137,11 @@ class PosixFiles final : public FileSystem {
  public:
   Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) override {
     constexpr Status kNotRegular(Code::kInvalidArgument, "not a regular file");
-    // O_NONBLOCK means nothing to a regular file; a FIFO would wait for its other end without it.
+    // O_NONBLOCK means nothing to a regular file; without it, open(2) of a FIFO waits for the other
+    // end.
     const int flags = OpenFlags(mode) | O_CLOEXEC | O_NONBLOCK;
     FileDescriptor fd(Uninterrupted([&] { return open(path.c_str(), flags, kFileMode); }));
-    // A directory cannot be opened to be written, a socket not at all.
+    // open(2) refuses to open a directory for writing, and a socket at all.
     if (!fd.valid() && (errno == EISDIR || errno == ENXIO)) return Fail(kNotRegular);
     struct stat about;
     if (!fd.valid() || fstat(fd.get(), &about) < 0) return Fail(IoError("cannot open a file"));
@@ -158,7 +162,7 @@ class PosixFiles final : public FileSystem {
       return std::make_unique<PosixLock>(std::move(fd));
     }
     if (errno == EWOULDBLOCK) return Fail(Code::kUnavailable, "a file is locked by another");
-    // NFS wants a descriptor that is open for writing, which a directory's never is.
+    // NFS locks only a descriptor that is open for writing, which a directory's never is.
     if (is_directory && (errno == EBADF || errno == EINVAL || errno == EOPNOTSUPP)) {
       return Fail(Code::kNotSupported, "a directory cannot be locked here");
     }
@@ -223,7 +227,7 @@ Result<std::string> FileSystem::ReadAll(const std::string& path) {
   Result<uint64_t> size = (*file)->Size();
   if (!size) return Fail(size.error());
 
-  // One byte more than the size, so that one read finds the end too; a file may still grow.
+  // One byte more than the size, so that one read finds the end too; the file may have grown.
   std::string bytes(*size + 1, '\0');
   size_t filled = 0;
   while (true) {

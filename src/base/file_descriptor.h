@@ -1,4 +1,4 @@
-// file_descriptor.h: a descriptor with an owner.
+// file_descriptor.h: the owner of a file descriptor.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What only the machine's files have. What every FileSystem does: sim/file_conformance_test.cc.
+// Tests of what only the machine's files do; sim/file_conformance_test.cc tests every FileSystem.
 #include "base/file.h"
 
 #include <errno.h>
@@ -27,7 +27,8 @@ class PosixFileTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-// Lowers the size a file may have while it lives, so that a write is cut short and then refused.
+// While it lives, the size a file may have is limited, so that a write is cut short and then
+// refused.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -46,7 +47,8 @@ class FileSizeLimit {
   sighandler_t old_handler_;
 };
 
-// Goal: an Append that the kernel cuts short and then refuses is an error, and leaves no half.
+// Goal: an Append that the kernel cuts short and then refuses is an error, and leaves no partial
+// record.
 // Method: a limit of 1000 bytes lets the second Append write 400 of its 600.
 TEST_F(PosixFileTest, FailedAppendIsTakenBack) {
   const std::unique_ptr<File> file = Create();
@@ -62,7 +64,8 @@ TEST_F(PosixFileTest, FailedAppendIsTakenBack) {
   EXPECT_EQ(*PosixFileSystem().ReadAll(path()), std::string(600, 'a') + "end");
 }
 
-// Goal: what is not a regular file is refused, and nobody waits for the other end of a FIFO.
+// Goal: a path that is not a regular file's is refused, and opening a FIFO does not wait for its
+// other end.
 TEST_F(PosixFileTest, OnlyRegularFilesAreOpened) {
   const std::string fifo = directory_.path() + "/fifo";
   const std::string link = directory_.path() + "/link";
@@ -78,7 +81,7 @@ TEST_F(PosixFileTest, OnlyRegularFilesAreOpened) {
   }
 }
 
-// Goal: ReadAll trusts the bytes, not the size.
+// Goal: ReadAll trusts the bytes that it reads, not the size that it is told.
 // Method: files in /proc have bytes and a size of 0.
 TEST_F(PosixFileTest, ReadAllOfAFileThatHidesItsSize) {
   const Result<std::string> status = PosixFileSystem().ReadAll("/proc/self/status");

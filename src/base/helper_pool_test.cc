@@ -8,7 +8,7 @@
 namespace skep {
 namespace {
 
-// Goal: every piece of every job is done once, and nobody is inside a job that is over.
+// Goal: every piece of every job is done once, and no helper is inside a job that is over.
 // Method: several callers at once, jobs of some pieces whose bytes go out of scope with the job.
 TEST(HelperPool, EveryPieceOnce) {
   HelperPool helper_pool(2);
@@ -29,7 +29,8 @@ TEST(HelperPool, EveryPieceOnce) {
 }
 
 // Goal: a helper that sleeps wakes up, and helps.
-// Method: a job that ends when two are inside; if nobody came, the test would stand still.
+// Method: a job that ends when two threads are inside; if no helper came, the test would stand
+// still.
 TEST(HelperPool, HelpersWakeUp) {
   HelperPool helper_pool(1);
   for (int round = 0; round < 5; ++round) {

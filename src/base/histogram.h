@@ -19,7 +19,7 @@
 
 namespace skep {
 
-// 59 KiB. Thread safety: none; give each thread its own and merge them.
+// A histogram takes 59 KiB. Thread safety: none; give each thread its own and merge them.
 class Histogram {
  public:
   static constexpr int kSubBucketBits = 7;
@@ -36,17 +36,17 @@ class Histogram {
   void Clear() { *this = Histogram(); }
 
   uint64_t count() const { return count_; }
-  // The largest value recorded, exactly; 0 if there is none.
+  // Returns the largest value recorded, exactly; 0 if there is none.
   uint64_t max() const { return max_; }
-  // The smallest v such that at least `fraction` (0..1) of all values are <= v, up to H2's error;
-  // 0 if there is none.
+  // Returns the smallest v such that at least `fraction` (0..1) of all values are <= v, up to H2's
+  // error; 0 if there is none.
   uint64_t Quantile(double fraction) const;
 
   static constexpr size_t BucketOf(uint64_t value) {
     const int shift = static_cast<int>(std::bit_width(value | kSubBuckets)) - 1 - kSubBucketBits;
     return static_cast<size_t>(shift) * kSubBuckets + (value >> shift);
   }
-  // The largest value of a bucket.
+  // Returns the largest value of a bucket.
   static constexpr uint64_t LastOf(size_t bucket) {
     if (bucket < 2 * kSubBuckets) return bucket;
     const int shift = static_cast<int>(bucket / kSubBuckets) - 1;

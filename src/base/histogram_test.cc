@@ -10,7 +10,7 @@
 namespace skep {
 namespace {
 
-// The rank a quantile has by definition: the smallest sample with at least `fraction` of all
+// Returns the quantile by its definition: the smallest sample with at least `fraction` of all
 // samples at or below it.
 uint64_t ExactQuantile(const std::vector<uint64_t>& sorted, double fraction) {
   const auto rank = static_cast<size_t>(std::ceil(fraction * static_cast<double>(sorted.size())));
@@ -59,7 +59,7 @@ TEST(Histogram, AgreesWithSortedSamples) {
   }
 }
 
-// Goal: merged histograms equal one that saw everything, and Record(v, n) equals n records.
+// Goal: merged histograms equal one that recorded all values, and Record(v, n) equals n records.
 TEST(Histogram, MergeAndTimesAddUp) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -17,13 +17,14 @@ constexpr int kMadvCollapse = 25;  // MADV_COLLAPSE, which glibc has from 2.37 o
 
 constexpr size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// EINVAL: this kernel has no huge pages at all; what it gives is then plain for either wish.
+// EINVAL means that this kernel has no huge pages at all: its pages are plain whichever kind is
+// asked for.
 bool AdviseKernel(void* begin, size_t bytes, Pages pages) {
   const int advice = pages == Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
   return madvise(begin, bytes, advice) == 0 || errno == EINVAL;
 }
 
-// "7f12a000-7f34b000 rw-p ...", the line that opens a mapping in smaps.
+// Parses the line that opens a mapping in smaps: "7f12a000-7f34b000 rw-p ...".
 bool ParseMapping(const std::string& line, uintptr_t* first, uintptr_t* last) {
   unsigned long from = 0;
   unsigned long to = 0;
@@ -37,7 +38,7 @@ bool ParseMapping(const std::string& line, uintptr_t* first, uintptr_t* last) {
 
 Result<PageRegion> PageRegion::Reserve(size_t bytes, Pages pages) {
   const size_t size = RoundUp(bytes, kHugePageBytes);
-  // One huge page on each side: for alignment, and what is left of them are the guards.
+  // One huge page more on each side: for the alignment; what is left of the two are the guards.
   const size_t mapping_bytes = size + 2 * kHugePageBytes;
   void* mapping =
       mmap(nullptr, mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,12 +1,13 @@
-// huge_pages.h: anonymous memory on the pages one asks for, and the truth about what one got.
+// huge_pages.h: anonymous memory on pages of the wanted size, and how much of it is on huge pages.
 //
 //   ...  PROT_NONE  | begin()  read and write, 2 MiB aligned  | PROT_NONE ...
 //
 // The guards on both sides keep the kernel from merging the mapping with a neighbour, so that what
 // /proc/self/smaps says about it is about nothing else; an overrun faults.
 //
-// Transparent huge pages are a wish: the kernel gives them when a 2 MiB frame is free and its
-// setting (/sys/kernel/mm/transparent_hugepage/enabled) is not "never". HugeBytes() tells.
+// A kind of pages is only wished for: the kernel gives a transparent huge page when a 2 MiB frame
+// is free and its setting (/sys/kernel/mm/transparent_hugepage/enabled) is not "never". HugeBytes()
+// tells.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ namespace skep {
 
 enum class Pages : uint8_t {
   kHuge,   // 2 MiB wherever the kernel can
-  kPlain,  // the smallest the machine has, even where huge pages are the system's default
+  kPlain,  // the smallest pages of the machine, even where huge pages are the system's default
 };
 
 // Zero-filled memory, given back on destruction. Nothing is resident before it is touched.
@@ -28,37 +29,40 @@ class PageRegion {
  public:
   static constexpr size_t kHugePageBytes = size_t{2} << 20;
 
-  // At least `bytes` (> 0), rounded up to whole huge pages.
-  //   kIo  the errno of mmap, mprotect or madvise (ENOMEM: no address space, or over a limit). That
-  //        the kernel was built without huge pages is not an error: HugeBytes() stays 0.
+  // Reserves at least `bytes` (> 0), rounded up to whole huge pages. A kernel without huge pages is
+  // not an error: HugeBytes() stays 0 there.
+  //   kIo  the errno of mmap, mprotect or madvise (ENOMEM: no address space, or over a limit)
   static Result<PageRegion> Reserve(size_t bytes, Pages pages);
 
   PageRegion(PageRegion&& other) noexcept;
   PageRegion& operator=(PageRegion&& other) noexcept;
   ~PageRegion();
 
-  // Asks for other pages under a part of it, not touched yet. A wish, as ever: what the system
-  // refuses stays as it was. Offset and size are multiples of kHugePageBytes.
+  // Asks for other pages under a part of the region that is not touched yet. If the system refuses,
+  // the pages stay as they were. Offset and size are multiples of kHugePageBytes.
   void Advise(size_t offset, size_t bytes, Pages pages);
 
-  // Has the system join the pages of a part of it, in use or not, to huge ones now: what is there
-  // is copied. A wish, which needs Linux 6.1. Offset and size are multiples of kHugePageBytes.
-  // Thread-safe: the part may be used meanwhile. Cost: some hundred microseconds a page, or more.
+  // Has the system join the pages of a part of the region, in use or not, to huge ones now; the
+  // contents are copied. If the system refuses, or Linux is older than 6.1, nothing changes. Offset
+  // and size are multiples of kHugePageBytes. Thread-safe: the part may be used meanwhile. Cost:
+  // some hundred microseconds a page, or more.
   void MakeHuge(size_t offset, size_t bytes);
 
-  // Gives the pages of a part of it back to the system; the part is zero-filled again. Offset and
-  // size are multiples of the machine's page size. Only MakeResident may use it meanwhile.
+  // Gives the pages of a part of the region back to the system; the part is zero-filled again.
+  // Offset and size are multiples of the machine's page size. Only MakeResident may use the part
+  // meanwhile.
   void GiveBack(size_t offset, size_t bytes);
 
-  // Has the system find and clear the pages of a part of it now, those that are not resident yet.
-  // What is there is not changed, so others may use the part meanwhile. A wish: nothing happens
-  // where the kernel is older than 5.14 or has no memory.
+  // Has the system find and clear now the pages of `part` that are not resident yet. Changes no
+  // byte, so other threads may use the part meanwhile. Does nothing where the kernel is older than
+  // 5.14 or has no memory.
   static void MakeResident(std::span<std::byte> part);
 
   std::byte* begin() const { return begin_; }
   size_t size() const { return size_; }
 
-  // How many of its bytes are on huge pages now. Reads /proc/self/smaps: milliseconds.
+  // Returns how many bytes of the region are on huge pages now. Reads /proc/self/smaps:
+  // milliseconds.
   //   kIo  /proc cannot be read
   Result<uint64_t> HugeBytes() const;
 

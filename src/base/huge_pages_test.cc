@@ -37,7 +37,7 @@ TEST(PageRegion, IsAlignedRoundedUpAndZero) {
   }
 }
 
-// Goal: plain means plain, whatever the system's default.
+// Goal: a region that asks for plain pages has plain pages, whatever the system's default.
 TEST(PageRegion, PlainHasNoHugeBytes) {
   auto region = PageRegion::Reserve(kBytes, Pages::kPlain);
   ASSERT_TRUE(region);
@@ -46,8 +46,9 @@ TEST(PageRegion, PlainHasNoHugeBytes) {
 }
 
 // Goal: HugeBytes counts this region's pages and no other's.
-// Method: untouched memory has none; a plain neighbour adds none. How many a touched region gets is
-// the kernel's to decide (it may have no free 2 MiB frame), so only bounds are certain.
+// Method: untouched memory has none; a plain neighbour adds none. How many huge pages a touched
+// region gets is the kernel's decision (it may have no free 2 MiB frame), so only bounds are
+// certain.
 TEST(PageRegion, HugeBytesAreItsOwn) {
   auto huge = PageRegion::Reserve(kBytes, Pages::kHuge);
   auto idle = PageRegion::Reserve(kBytes, Pages::kHuge);
@@ -65,7 +66,7 @@ TEST(PageRegion, HugeBytesAreItsOwn) {
   if (bytes == 0) GTEST_SKIP() << "no free 2 MiB frame";
 }
 
-// Goal: what is in use becomes a huge page, and keeps what is in it.
+// Goal: memory in use becomes a huge page, and keeps its contents.
 // Method: the kernel may have no free 2 MiB frame at the moment: ten attempts.
 TEST(PageRegion, JoinsPagesToHugeOnes) {
   if (!KernelGivesHugePages()) GTEST_SKIP() << "the system gives no huge pages";
@@ -94,8 +95,8 @@ TEST(PageRegion, Moves) {
   EXPECT_EQ(other->begin()[0], std::byte{42});
 }
 
-// Goal: what is given back reads as zero, and its neighbours are as they were, on either pages and
-// with other pages advised for a part.
+// Goal: a part that is given back reads as zero, and its neighbours are as they were, on either
+// kind of pages and with other pages advised for a part.
 TEST(PageRegion, GivesBackAPart) {
   for (Pages pages : {Pages::kHuge, Pages::kPlain}) {
     auto region = PageRegion::Reserve(kBytes, pages);
@@ -111,7 +112,7 @@ TEST(PageRegion, GivesBackAPart) {
   }
 }
 
-// Goal: a wish nobody can fulfil is an error with its errno, not a crash.
+// Goal: a size that cannot be reserved is an error with its errno, not a crash.
 TEST(PageRegion, RefusesMoreThanTheAddressSpace) {
   auto region = PageRegion::Reserve(size_t{1} << 60, Pages::kHuge);
   ASSERT_FALSE(region);

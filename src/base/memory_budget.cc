@@ -10,7 +10,7 @@ void* BudgetedMemory::do_allocate(size_t bytes, size_t alignment) {
   void* at = alignment > __STDCPP_DEFAULT_NEW_ALIGNMENT__
                  ? ::operator new(bytes, std::align_val_t{alignment})
                  : ::operator new(bytes);
-  // malloc's own header is one word a block.
+  // A block has a header of malloc's own, of one word.
   const size_t charged = malloc_usable_size(at) + sizeof(void*);
   used_.fetch_add(charged, std::memory_order_relaxed);
   budget_.Charge(charged);

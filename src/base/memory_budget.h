@@ -1,8 +1,9 @@
-// memory_budget.h: what a process may hold, and what it holds now.
+// memory_budget.h: how much memory a process may hold, and how much it holds now.
 //
-// Engines charge what they allocate, the server charges its connection buffers; both give back
-// what they free. A limit never stops a charge: whoever stores asks HasRoomFor() first and refuses,
-// so that deletes and replies, which also allocate a little, always work.
+// Engines charge the memory that they allocate, the server charges its connection buffers; both
+// release what they free. A limit never stops a charge: a write that stores something asks
+// HasRoomFor() first and is refused, so that deletes and replies, which also allocate a little,
+// always work.
 #pragma once
 
 #include <atomic>
@@ -13,10 +14,11 @@ namespace skep {
 
 class MemoryBudget {
  public:
-  // 0: no limit.
+  // A limit of 0 is no limit.
   explicit MemoryBudget(uint64_t limit_bytes = 0) : limit_(limit_bytes) {}
 
-  // Relaxed: a sum and a threshold; no other memory is read because of their values.
+  // Relaxed: the counter is only summed and compared with the limit; no other memory is read
+  // because of its value.
   void Charge(uint64_t bytes) { used_.fetch_add(bytes, std::memory_order_relaxed); }
   void Release(uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
@@ -32,8 +34,8 @@ class MemoryBudget {
   std::atomic<uint64_t> limit_;
 };
 
-// Heap memory that is charged to a budget and to an account of its own. What malloc adds to each
-// block is counted too. Thread-safe.
+// Heap memory that is charged to a budget, and counted by itself too. What malloc adds to each
+// block is counted. Thread-safe.
 class BudgetedMemory final : public std::pmr::memory_resource {
  public:
   explicit BudgetedMemory(MemoryBudget& budget) : budget_(budget) {}

@@ -22,11 +22,11 @@
 
 #define SKEP_CAPABILITY(name) SKEP_THREAD_ATTRIBUTE(capability(name))
 #define SKEP_SCOPED_CAPABILITY SKEP_THREAD_ATTRIBUTE(scoped_lockable)
-// A field that is read and written under the mutex.
+// Marks a field that is read and written under the mutex only.
 #define SKEP_GUARDED_BY(mutex) SKEP_THREAD_ATTRIBUTE(guarded_by(mutex))
-// A function whose caller holds the mutex.
+// Marks a function whose caller holds the mutex.
 #define SKEP_REQUIRES(...) SKEP_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
-// A function that takes or gives back the mutex: its own object, if there is no argument.
+// Mark a function that takes or releases the mutex: its own object, if there is no argument.
 #define SKEP_ACQUIRE(...) SKEP_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
 #define SKEP_TRY_ACQUIRE(...) SKEP_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
 #define SKEP_RELEASE(...) SKEP_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
@@ -34,7 +34,7 @@
 
 namespace skep {
 
-// std::mutex.
+// A std::mutex that the thread-safety analysis knows.
 class SKEP_CAPABILITY("mutex") Mutex {
  public:
   void lock() SKEP_ACQUIRE() { mutex_.lock(); }
@@ -51,7 +51,7 @@ template <typename M>
 class SKEP_SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(M& mutex) SKEP_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
-  // Takes over a mutex that its thread holds, after try_lock().
+  // Takes over a mutex that the thread already holds, after try_lock().
   MutexLock(M& mutex, std::adopt_lock_t) SKEP_REQUIRES(mutex) : mutex_(mutex) {}
   ~MutexLock() SKEP_RELEASE() { mutex_.unlock(); }
   MutexLock(const MutexLock&) = delete;
@@ -61,12 +61,12 @@ class SKEP_SCOPED_CAPABILITY MutexLock {
   M& mutex_;
 };
 
-// Gives a mutex that its thread holds back from its construction to its end.
+// Releases a mutex that the thread holds, and takes it again at the end of the scope.
 template <typename M>
 class SKEP_SCOPED_CAPABILITY MutexUnlock {
  public:
   explicit MutexUnlock(M& mutex) SKEP_RELEASE(mutex) : mutex_(mutex) { mutex_.unlock(); }
-  // "Release" of an object that has given the mutex back means to take it again.
+  // To the analysis, the "release" of this object means that the mutex is taken again.
   ~MutexUnlock() SKEP_RELEASE() { mutex_.lock(); }
   MutexUnlock(const MutexUnlock&) = delete;
   MutexUnlock& operator=(const MutexUnlock&) = delete;
@@ -75,8 +75,8 @@ class SKEP_SCOPED_CAPABILITY MutexUnlock {
   M& mutex_;
 };
 
-// std::condition_variable. A caller waits in a loop that looks at what it waits for, as wakings
-// without a reason happen.
+// A std::condition_variable. A caller waits in a loop that checks what it waits for: a wait may end
+// without a reason.
 class ConditionVariable {
  public:
   // The caller holds the mutex, which is free during the wait.
@@ -84,7 +84,7 @@ class ConditionVariable {
     Held held(mutex);
     changed_.wait(held.lock);
   }
-  // Returns false at or after the time.
+  // Waits until a notification or the time. Returns false if the time has come.
   bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point time) SKEP_REQUIRES(mutex) {
     Held held(mutex);
     return changed_.wait_until(held.lock, time) == std::cv_status::no_timeout;
@@ -96,7 +96,7 @@ class ConditionVariable {
   void NotifyAll() { changed_.notify_all(); }
 
  private:
-  // The standard's lock for the time of a wait; the caller's lock stays the owner.
+  // The standard's lock for the duration of a wait; the mutex remains owned by the caller's lock.
   struct Held {
     explicit Held(Mutex& mutex) : lock(mutex.mutex_, std::adopt_lock) {}
     ~Held() { lock.release(); }

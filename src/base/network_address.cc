@@ -37,7 +37,7 @@ std::optional<uint16_t> ParsePort(std::string_view text) {
 
 Result<SocketAddress> ParseUnix(std::string_view path) {
   sockaddr_un address = {};
-  // One byte stays for the zero at the end.
+  // One byte is left for the terminating zero.
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
     return Fail(Code::kInvalidArgument, "the path of a unix socket is empty or too long",
                 sizeof(address.sun_path) - 1);
@@ -100,7 +100,7 @@ Result<std::vector<Address>> LookUp(const Address& address) {
     if (!parsed) return Fail(parsed.error());
     return std::vector{address};
   }
-  // The system would take a port that is too large for a smaller one.
+  // getaddrinfo(3) would take a port that is too large for a smaller one.
   if (!ParsePort(std::string_view(address).substr(colon + 1))) return Fail(parsed.error());
   addrinfo wanted = {};
   wanted.ai_family = AF_UNSPEC;

@@ -1,4 +1,4 @@
-// network_address.h: between the text of an Address (network.h) and what the kernel takes.
+// network_address.h: converts between the text of an Address (network.h) and the kernel's form.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,16 +20,16 @@ struct SocketAddress {
   sa_family_t family() const { return storage.ss_family; }
 };
 
-// "host:port", or "[host]:port" of what has colons itself.
+// Returns "host:port", or "[host]:port" if the host has colons itself.
 Address AddressOf(const std::string& host, uint16_t port);
 
-// Numeric hosts only: no name is looked up, so the call never waits.
+// Parses an address. Hosts are numeric: no name is looked up, so the call never waits.
 //   kInvalidArgument  not of the forms network.h lists, or a path longer than the kernel's limit
 Result<SocketAddress> ParseAddress(const Address& address);
 
-// The numeric addresses that one with a host's name stands for ("localhost:6379"), those that the
-// system prefers first; at least one. One that is numeric, or of a unix socket, is itself. May wait
-// for a name server.
+// Returns the numeric addresses that an address with a host's name stands for ("localhost:6379"),
+// in the system's order of preference; at least one. A numeric address, or one of a unix socket,
+// stands for itself. May wait for a name server.
 //   kInvalidArgument  the name is unknown, or what ParseAddress says
 Result<std::vector<Address>> LookUp(const Address& address);
 

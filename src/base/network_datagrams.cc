@@ -15,15 +15,15 @@ namespace skep {
 namespace {
 
 constexpr size_t kBuffers = 64;
-// One datagram, or joined ones, fit. No power of two: that would put the beginnings of all buffers
-// into the same few lines of the cache.
+// A buffer holds one datagram, or several that the kernel joined. Its size is no power of two: that
+// would put the beginnings of all buffers into the same few lines of the cache.
 constexpr size_t kBufferBytes = 64 * 1024 + 192;
-// What waits in the kernel in a burst; it gives what it may.
+// Size of the kernel's buffers, for bursts; the kernel may give less.
 constexpr int kKernelBytes = 4 << 20;
-constexpr size_t kMessagesMax = 64;     // of one system call
-constexpr size_t kVectorsMax = 512;     // of one system call
-constexpr size_t kSegmentsMax = 64;     // the kernel's limit, of one message
-constexpr size_t kSegmentBytes = 1400;  // beyond that a segment may exceed what the link takes
+constexpr size_t kMessagesMax = 64;     // in one system call
+constexpr size_t kVectorsMax = 512;     // in one system call
+constexpr size_t kSegmentsMax = 64;     // the kernel's limit for one message
+constexpr size_t kSegmentBytes = 1400;  // a longer segment may exceed what the link takes
 
 using Control = std::array<char, CMSG_SPACE(sizeof(int))>;
 
@@ -35,7 +35,7 @@ DatagramPeer PeerOf(const sockaddr_storage& address, socklen_t length) {
   return peer;
 }
 
-// How many bytes each datagram has that the kernel joined; 0: it is one.
+// Returns the size of each of the datagrams that the kernel joined; 0: the message is one datagram.
 size_t JoinedBytes(msghdr& message) {
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level != IPPROTO_UDP || c->cmsg_type != UDP_GRO) continue;
@@ -104,7 +104,7 @@ SocketDatagrams::SocketDatagrams(FileDescriptor fd)
     : fd_(std::move(fd)),
       incoming_(std::make_unique_for_overwrite<Incoming>()),
       outgoing_(std::make_unique_for_overwrite<Outgoing>()) {
-  // A socket that lacks one still works, only slower, or loses more.
+  // A socket whose options are refused still works, only slower, or loses more.
   const int on = 1;
   const int none = 0;
   static_cast<void>(
@@ -121,13 +121,13 @@ std::span<const Datagram> SocketDatagrams::Receive() {
   Incoming& in = *incoming_;
   in.Prepare();
   in.datagrams.clear();
-  // An error tells that an earlier datagram was not taken: it is lost, as others are.
+  // An error tells that an earlier datagram of ours was not delivered: it counts as lost.
   const int came = recvmmsg(fd_.get(), in.headers.data(), kBuffers, MSG_DONTWAIT, nullptr);
   for (int i = 0; i < came; ++i) in.Split(static_cast<size_t>(i));
   return in.datagrams;
 }
 
-// How many of the first ones can be one message.
+// Returns how many datagrams at the front can be sent as one message.
 size_t SocketDatagrams::RunOf(std::span<const Datagram> datagrams) const {
   const Datagram& first = datagrams.front();
   const size_t bytes = first.bytes.size();
@@ -138,7 +138,7 @@ size_t SocketDatagrams::RunOf(std::span<const Datagram> datagrams) const {
   while (run < most && datagrams[run].peer == first.peer && datagrams[run].bytes.size() == bytes) {
     ++run;
   }
-  // The last one may be shorter.
+  // The last datagram of a message may be shorter than the others.
   const bool takes_another = run < most && datagrams[run].peer == first.peer &&
                              !datagrams[run].bytes.empty() && datagrams[run].bytes.size() < bytes;
   return run + (takes_another ? 1 : 0);
@@ -148,7 +148,7 @@ void SocketDatagrams::Send(std::span<const Datagram> datagrams) {
   while (!datagrams.empty()) datagrams = datagrams.subspan(SendSome(datagrams));
 }
 
-// One system call; returns how many are done with.
+// Makes one system call; returns how many datagrams were sent or dropped.
 size_t SocketDatagrams::SendSome(std::span<const Datagram> datagrams) {
   Outgoing& out = *outgoing_;
   std::array<size_t, kMessagesMax> ends;  // of each message, in `datagrams`
@@ -179,7 +179,7 @@ size_t SocketDatagrams::SendSome(std::span<const Datagram> datagrams) {
   if (sent > 0) return ends[static_cast<size_t>(sent) - 1];
   if (errno == EINTR) return 0;
   if (out.headers[0].msg_hdr.msg_iovlen > 1 && (errno == EINVAL || errno == EIO)) {
-    segments_ = false;  // this link cannot
+    segments_ = false;  // this link cannot segment
     return 0;
   }
   return errno == EAGAIN || errno == ENOBUFS ? datagrams.size() : ends[0];

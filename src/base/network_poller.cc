@@ -10,7 +10,8 @@
 namespace skep {
 namespace {
 
-// Enough for a busy turn; what does not fit is reported by the next Wait, in epoll's round robin.
+// Enough for a busy turn; events that do not fit are reported by the next Wait, in epoll's round
+// robin.
 constexpr size_t kEventsMax = 512;
 
 class EpollPoller final : public Poller {
@@ -26,7 +27,7 @@ class EpollPoller final : public Poller {
   Status Change(Stream& stream, void* tag, bool want_read, bool want_write) override {
     return Control(EPOLL_CTL_MOD, FdOf(stream), Interest(want_read, want_write), tag);
   }
-  // Fails only for what was never added, and then there is nothing to do.
+  // Control() fails only for a stream that was never added, and then there is nothing to do.
   void Remove(Stream& stream) override {
     static_cast<void>(Control(EPOLL_CTL_DEL, FdOf(stream), 0, nullptr));
   }
@@ -43,7 +44,7 @@ class EpollPoller final : public Poller {
     static_cast<void>(Control(EPOLL_CTL_DEL, FdOf(socket), 0, nullptr));
   }
 
-  // Events are copied, so nothing done to streams afterwards can reach what was returned.
+  // Events are copied, so later calls on streams cannot change the ones returned.
   std::span<const ReadyEvent> Wait(int timeout_ms) override {
     const int found =
         epoll_wait(epoll_.get(), found_.data(), static_cast<int>(found_.size()), timeout_ms);
@@ -59,7 +60,7 @@ class EpollPoller final : public Poller {
     return std::span(ready_).first(ready);
   }
 
-  // The count is at most read late: only whether it is zero matters, and it cannot overflow.
+  // The counter of the eventfd only has to be zero or not, and it cannot overflow.
   void Wake() override {
     const uint64_t one = 1;
     static_cast<void>(!write(wake_.get(), &one, sizeof(one)));
@@ -97,7 +98,7 @@ class EpollPoller final : public Poller {
   }
 
   FileDescriptor epoll_;
-  FileDescriptor wake_;  // its address is its tag: no caller's tag can be equal
+  FileDescriptor wake_;  // the address of wake_ is its tag: no caller's tag can be equal
   std::array<epoll_event, kEventsMax> found_;
   std::array<ReadyEvent, kEventsMax> ready_;
 };

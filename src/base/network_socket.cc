@@ -35,7 +35,7 @@ void SetNoDelay(int fd, sa_family_t family) {
   if (family != AF_UNIX) SetOption(fd, IPPROTO_TCP, TCP_NODELAY);
 }
 
-std::atomic<uint32_t> keepalive_seconds{0};  // relaxed: a number of its own
+std::atomic<uint32_t> keepalive_seconds{0};  // relaxed: no other memory depends on it
 
 void SetKeepalive(int fd, sa_family_t family) {
   constexpr int kProbes = 3;
@@ -50,7 +50,7 @@ void SetKeepalive(int fd, sa_family_t family) {
   }
 }
 
-// How long connect(2) waits, at least a millisecond.
+// Limits how long connect(2) waits, to at least a millisecond.
 void SetConnectTimeout(int fd, int64_t ms) {
   constexpr int64_t kSecondMs = 1000;
   ms = std::max<int64_t>(ms, 1);
@@ -58,7 +58,7 @@ void SetConnectTimeout(int fd, int64_t ms) {
   static_cast<void>(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)));
 }
 
-// Blocking: the caller wants the outcome; errno is ETIMEDOUT if there is none in time. An
+// Connects, and blocks until the outcome is known; errno is ETIMEDOUT if it is not in time. An
 // interrupted connect(2) goes on in the kernel, and calling it again waits for the same attempt.
 bool ConnectSocket(int fd, const SocketAddress& to, int timeout_ms) {
   const uint64_t begin_ms = SystemClock().MonotonicMs();
@@ -68,7 +68,8 @@ bool ConnectSocket(int fd, const SocketAddress& to, int timeout_ms) {
     if (timeout_ms >= 0) SetConnectTimeout(fd, timeout_ms - waited_ms);
     result = connect(fd, to.raw(), to.length);
   } while (result < 0 && errno == EINTR);
-  // Of TCP, also once it was interrupted; of a unix socket.
+  // A TCP socket reports a timeout as EINPROGRESS, or EALREADY once it was interrupted; a unix
+  // socket as EAGAIN.
   const bool is_late = errno == EINPROGRESS || errno == EALREADY || errno == EAGAIN;
   if (result < 0 && is_late) errno = ETIMEDOUT;
   return result == 0;
@@ -84,14 +85,16 @@ std::string UnixPath(const SocketAddress& address) {
   return reinterpret_cast<const sockaddr_un&>(address.storage).sun_path;
 }
 
-// The inode of the socket file at `path`; nullopt if there is none, or something else.
+// Returns the inode of the socket file at `path`; nullopt if there is none, or a file of another
+// kind.
 std::optional<uint64_t> SocketInode(const std::string& path) {
   struct stat about;
   if (lstat(path.c_str(), &about) < 0 || !S_ISSOCK(about.st_mode)) return std::nullopt;
   return about.st_ino;
 }
 
-// A socket file whose owner died is in the way of bind(2); a live owner still answers.
+// Returns whether a socket file is left from an owner that died, which makes bind(2) fail; a live
+// owner still answers.
 bool IsStale(const SocketAddress& address) {
   if (!SocketInode(UnixPath(address))) return false;
   const FileDescriptor probe(socket(AF_UNIX, kSocketType | SOCK_NONBLOCK, 0));
@@ -116,7 +119,7 @@ class Sockets final : public Network {
     FileDescriptor fd(socket(parsed->family(), kSocketType | SOCK_NONBLOCK, 0));
     if (!fd.valid()) return Fail(IoError("cannot make a socket"));
     if (parsed->family() != AF_UNIX) SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR);
-    // Else [::] would also take the port of 0.0.0.0.
+    // Without the option [::] would also take the port of 0.0.0.0.
     if (parsed->family() == AF_INET6) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY);
     if (!Bind(fd.get(), *parsed)) return Fail(IoError("cannot bind a socket to its address"));
     if (listen(fd.get(), kBacklog) < 0) return Fail(IoError("cannot listen on a socket"));
@@ -180,7 +183,7 @@ ssize_t SocketStream::Write(std::string_view bytes) {
   return taken < 0 ? -errno : taken;
 }
 
-// Fails only if the connection is gone already, which the next Read or Write tells.
+// shutdown(2) fails only if the connection is gone already, which the next Read or Write tells.
 void SocketStream::FinishSending() { static_cast<void>(shutdown(fd_.get(), SHUT_WR)); }
 
 Address SocketStream::local() const { return FormatAddress(LocalAddress(fd_.get())); }
@@ -207,7 +210,7 @@ std::unique_ptr<Stream> SocketListener::Accept(int* error) {
       SetKeepalive(fd.get(), peer.family());
       return std::make_unique<SocketStream>(std::move(fd), FormatAddress(peer));
     }
-    // A client that left the queue before its turn is no news.
+    // A client that left the queue before it was accepted is not an error.
     if (errno == EINTR || errno == ECONNABORTED) continue;
     *error = errno;
     return nullptr;

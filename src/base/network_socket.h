@@ -1,4 +1,4 @@
-// network_socket.h: the sockets behind what SocketNetwork() makes, for its Poller.
+// network_socket.h: the socket types that SocketNetwork() makes, for its Poller.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,19 @@ class SocketStream final : public Stream {
 
  private:
   FileDescriptor fd_;
-  Address peer_;  // kept: the kernel forgets it when the connection is reset
+  Address peer_;  // kept here: the kernel forgets it when the connection is reset
 };
 
-// How long a connection that was accepted may be silent before its peer is asked whether it is
-// still there; it is reset if the peer does not answer three times. 0, as it is at first: for ever.
-// Sets the keepalive time of the whole process, for connections accepted from now on. Thread-safe.
+// Sets the keepalive time of the whole process, for connections accepted from now on: how long a
+// connection may be silent before the kernel asks its peer whether it is still there. The
+// connection is reset if the peer does not answer three times. 0, the initial value: no limit.
+// Thread-safe.
 void SetSocketKeepalive(uint32_t seconds);
 
 class SocketListener final : public Listener {
  public:
-  // A bound and listening socket. Removes the file of a unix socket in the end, if still its own.
+  // Takes a bound and listening socket. The destructor removes the file of a unix socket if it is
+  // still this one's.
   explicit SocketListener(FileDescriptor fd);
   ~SocketListener() override;
 
@@ -44,16 +46,16 @@ class SocketListener final : public Listener {
  private:
   FileDescriptor fd_;
   Address address_;
-  std::string path_;  // of a unix socket, else empty
+  std::string path_;  // the file of a unix socket, else empty
   uint64_t path_inode_ = 0;
 };
 
-// UDP. What came in one system call are up to kBuffers buffers, each a datagram or, where the
-// kernel joined them (UDP_GRO), several of one peer. What goes out to one peer in one size is one
-// message that the kernel cuts (UDP_SEGMENT).
+// A UDP socket. One system call receives up to kBuffers buffers, each with one datagram or, where
+// the kernel joined them (UDP_GRO), several of one peer. Datagrams of one size to one peer are sent
+// as one message that the kernel cuts (UDP_SEGMENT).
 class SocketDatagrams final : public DatagramSocket {
  public:
-  // A bound or connected socket.
+  // Takes a bound or connected socket.
   explicit SocketDatagrams(FileDescriptor fd);
   ~SocketDatagrams() override;
 
@@ -70,12 +72,12 @@ class SocketDatagrams final : public DatagramSocket {
   size_t SendSome(std::span<const Datagram> datagrams);
 
   FileDescriptor fd_;
-  bool segments_;  // the kernel takes UDP_SEGMENT
+  bool segments_;  // whether the kernel takes UDP_SEGMENT
   std::unique_ptr<Incoming> incoming_;
   std::unique_ptr<Outgoing> outgoing_;
 };
 
-// epoll(7), level-triggered; see Network::NewPoller.
+// Makes a poller on epoll(7), level-triggered; see Network::NewPoller.
 std::unique_ptr<Poller> NewEpollPoller();
 
 }  // namespace skep

@@ -1,4 +1,4 @@
-// What only sockets have. What every Network does: sim/network_conformance_test.cc.
+// Tests of what only sockets do; sim/network_conformance_test.cc tests every Network.
 #include "base/network.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ class UnixSocketTest : public testing::Test {
  protected:
   std::string path() const { return directory_.path() + "/sock"; }
   Address address() const { return "unix:" + path(); }
-  // A socket file as a killed process leaves it.
+  // Leaves a socket file as a killed process does.
   void LeaveStaleFile() const {
     SocketAddress where = *ParseAddress(address());
     const FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -109,7 +109,7 @@ TEST_F(UnixSocketTest, BusySocketIsNotTakenOver) {
   EXPECT_TRUE(std::filesystem::exists(path()));
 }
 
-// Goal: whoever is neither connected nor refused is told so in time; of a unix socket too.
+// Goal: a caller that is neither connected nor refused is told so in time, with a unix socket too.
 TEST_F(UnixSocketTest, ConnectingEndsInTime) {
   for (const Address& where : {Address("127.0.0.1:0"), address()}) {
     SCOPED_TRACE(where);
@@ -237,7 +237,7 @@ TEST(SocketPoller, SignalEndsAWait) {
   signal(SIGUSR1, old_handler);
 }
 
-// Goal: running out of descriptors is told, and the connection is served once there is one.
+// Goal: running out of descriptors is reported, and the connection is accepted once there is one.
 // Method: descriptors are used up by hand, one is given back.
 TEST(SocketNetwork, AcceptTellsThatDescriptorsRanOut) {
   auto listener = SocketNetwork().Listen("127.0.0.1:0");

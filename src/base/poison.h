@@ -1,5 +1,5 @@
-// poison.h: tells AddressSanitizer which memory of our own allocators nobody may touch. Nothing in
-// builds without it. Addresses and sizes are multiples of 8.
+// poison.h: tells AddressSanitizer which memory of our own allocators must not be touched. Does
+// nothing in builds without it. Addresses and sizes are multiples of 8.
 #pragma once
 
 #include <cstddef>

@@ -1,13 +1,14 @@
-// prefaulter.h: a thread that makes memory resident before somebody has to wait for it.
+// prefaulter.h: a thread that makes memory resident before another thread has to wait for it.
 //
-// Who first touches a huge page waits for the system to find and clear it: 0.1 ms as a rule,
-// several where a hypervisor has to find the memory first. An owner that sees its memory run out
-// asks for the next piece; the thread has the system fill it (MADV_POPULATE_WRITE, Linux 5.14).
+// The thread that first touches a huge page waits for the system to find and clear it: 0.1 ms as a
+// rule, several where a hypervisor has to find the memory first. An owner of memory that is about
+// to run out asks for the next piece to be made resident; the prefaulter's thread has the system
+// fill it (MADV_POPULATE_WRITE, Linux 5.14).
 //
-// That changes no byte, so a piece may be in use meanwhile, and asking too late costs nothing but
-// the call. A piece that its owner gives back to the system while it is asked for may be resident
-// again afterwards, zero-filled, until it is used or given back once more. It must stay mapped as
-// long as the prefaulter lives.
+// Filling changes no byte, so a piece may be in use meanwhile, and asking too late costs nothing
+// but the call. A piece that its owner gives back to the system while it is being filled may be
+// resident again afterwards, zero-filled, until it is used or given back once more. It must stay
+// mapped as long as the prefaulter lives.
 #pragma once
 
 #include <cstddef>
@@ -20,26 +21,26 @@
 
 namespace skep {
 
-// Thread-safe. There is no thread before the first Ask(); it then runs where the one that made the
-// prefaulter may.
+// Thread-safe. The thread is started by the first Ask(), and runs on the cores that the thread that
+// made the prefaulter may use.
 class Prefaulter {
  public:
   Prefaulter() = default;
-  // Waits for the piece under way, a few milliseconds. Nobody may ask any more.
+  // Waits for the piece under way, a few milliseconds. No thread may call Ask() any more.
   ~Prefaulter();
   Prefaulter(const Prefaulter&) = delete;
   Prefaulter& operator=(const Prefaulter&) = delete;
 
-  // Has these bytes, whole pages of a PageRegion, made resident soon. A wish: it is dropped if the
-  // system has no thread to give, no memory or no such call, or if 256 are waiting.
-  // Cost: a lock and mostly a wake-up, some microseconds; the first one starts the thread.
+  // Has these bytes, whole pages of a PageRegion, made resident soon. The request is dropped if the
+  // system has no thread to give, no memory or no such call, or if 256 are waiting. Cost: a lock
+  // and mostly a wake-up, some microseconds; the first call starts the thread.
   void Ask(std::span<std::byte> bytes);
 
  private:
   void Work();
 
   const Affinity affinity_;
-  Mutex mutex_;  // guards what follows
+  Mutex mutex_;  // guards the fields below
   ConditionVariable asked_;
   std::vector<std::span<std::byte>> waiting_ SKEP_GUARDED_BY(mutex_);
   bool ends_ SKEP_GUARDED_BY(mutex_) = false;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kPiece = PageRegion::kHugePageBytes;
 
-// Goal: what is asked for becomes resident, nothing else does, and what is there stays.
+// Goal: the pieces asked for become resident, no others do, and their contents stay.
 TEST(Prefaulter, MakesMemoryResident) {
   for (const Pages pages : {Pages::kHuge, Pages::kPlain}) {
     auto region = PageRegion::Reserve(8 * kPiece, pages);
@@ -28,7 +28,8 @@ TEST(Prefaulter, MakesMemoryResident) {
   }
 }
 
-// Goal: it ends whatever is still waiting, also if that is more than it keeps, or nothing.
+// Goal: a prefaulter can be destroyed with any number of pieces waiting: none, some, or more than
+// it keeps.
 TEST(Prefaulter, EndsWithPiecesWaiting) {
   auto region = PageRegion::Reserve(512 * kPiece, Pages::kHuge);
   ASSERT_TRUE(region);

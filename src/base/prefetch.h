@@ -14,7 +14,7 @@ inline void FetchLine(const void* at) {
   asm volatile("" : : "r"(at));
 }
 
-// Of all bytes of [begin, end).
+// Starts fetching all lines of [begin, end).
 inline void FetchLines(const void* begin, const void* end) {
   constexpr uintptr_t kLineBytes = 64;
   const auto last = reinterpret_cast<uintptr_t>(end);
@@ -22,24 +22,24 @@ inline void FetchLines(const void* begin, const void* end) {
   for (; at < last; at += kLineBytes) FetchLine(reinterpret_cast<const void*>(at));
 }
 
-// Lines to fetch in one go. Where translations miss too, a prefetch is not done with before its own
-// is there: between other instructions it stops the core much as a load would; one right after the
-// other, dozens overlap.
+// A list of lines to fetch in one go. A prefetch whose address translation misses the TLB occupies
+// the core until the translation is there: between other instructions it costs nearly what a load
+// would; one right after the other, dozens overlap.
 template <size_t kMax>
 class FetchList {
  public:
-  // Fetches what is there once kMax are.
+  // Adds a line; fetches all of the list once it has kMax.
   void Add(const void* at) {
     lines_[count_++] = at;
     if (count_ == kMax) Fetch();
   }
-  // The same if it is wanted. Without a branch for that.
+  // Adds a line if it is wanted, without a branch.
   void AddIf(bool wanted, const void* at) {
     lines_[count_] = at;
     count_ += wanted ? 1 : 0;
     if (count_ == kMax) Fetch();
   }
-  // Starts fetching them, and forgets them.
+  // Starts fetching the lines of the list, and empties it.
   void Fetch() {
     for (size_t i = 0; i < count_; ++i) FetchLine(lines_[i]);
     count_ = 0;

@@ -17,7 +17,7 @@ class KernelWords {
  public:
   uint64_t Next() {
     if (next_ == words_.size()) Fill();
-    return std::exchange(words_[next_++], 0);  // a word given out is not kept: it may be a secret
+    return std::exchange(words_[next_++], 0);  // the word is overwritten: it may become a secret
   }
 
  private:
@@ -26,7 +26,7 @@ class KernelWords {
     do {
       got = getrandom(words_.data(), sizeof(words_), 0);
     } while (got < 0 && errno == EINTR);
-    // Up to 256 bytes come whole once the kernel's pool is initialised (getrandom(2)).
+    // getrandom(2) gives up to 256 bytes whole once the kernel's pool is initialised.
     static_assert(sizeof(words_) <= 256);
     SKEP_CHECK(got == static_cast<ssize_t>(sizeof(words_)));
     next_ = 0;

@@ -12,7 +12,7 @@ class Random {
   virtual ~Random() = default;
   virtual uint64_t Next() = 0;
 
-  // Uniform in [0, bound); bound > 0.
+  // Returns a number that is uniform in [0, bound); bound > 0.
   uint64_t Below(uint64_t bound) {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(Next()) * bound) >> 64);
   }
@@ -20,10 +20,10 @@ class Random {
   bool Chance(uint64_t numerator, uint64_t denominator) { return Below(denominator) < numerator; }
 };
 
-// getrandom(2): seeds and secrets. Thread-safe; lives as long as the process.
+// Randomness of getrandom(2), for seeds and secrets. Thread-safe; lives as long as the process.
 Random& SystemRandom();
 
-// xoshiro256** of one seed: equal seeds give equal streams on every machine. Not for secrets.
+// xoshiro256** from one seed: equal seeds give equal streams on every machine. Not for secrets.
 // Thread safety: one owner.
 class SeededRandom final : public Random {
  public:

@@ -6,8 +6,9 @@
 
 namespace skep {
 
-// So many more elements can be added without an allocation, which is the only thing that may throw.
-// Grows as push_back does, so that many calls cost as much together as one.
+// Makes room for `more` elements, so that adding them does not allocate, which is the only thing
+// that may throw. The capacity grows as push_back's does, so that many calls together cost as much
+// as one.
 template <class Vector>
 void ReserveMore(Vector& vector, size_t more) {
   const size_t wanted = vector.size() + more;

@@ -1,4 +1,4 @@
-// resident_bytes_test.h: how much of a piece of memory has pages.
+// resident_bytes_test.h: how much of a piece of memory is resident.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace skep {
 
-// Whole pages.
+// Returns how many bytes of the memory, whole pages, are resident.
 inline uint64_t ResidentBytesOf(std::span<std::byte> memory) {
   const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   std::vector<unsigned char> is_resident(memory.size() / page_bytes);
@@ -23,7 +23,7 @@ inline uint64_t ResidentBytesOf(std::span<std::byte> memory) {
   return static_cast<uint64_t>(std::ranges::count(is_resident, 1)) * page_bytes;
 }
 
-// Whether all of it becomes resident without being touched. Gives up after a minute.
+// Waits until all of the memory is resident without touching it. Returns false after a minute.
 inline bool BecomesResident(std::span<std::byte> memory) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (ResidentBytesOf(memory) < memory.size()) {

@@ -1,4 +1,4 @@
-// sanitized.h: for tests: whether a sanitizer makes everything slower and larger.
+// sanitized.h: tells tests whether a sanitizer makes the program slower and larger.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// How often a test does something random that it does `rounds` times at full speed. The preset
-// release makes them all; a sanitizer needs to see each line, not each number.
+// Returns how often a test repeats something random that it repeats `rounds` times at full speed.
+// The preset release makes all rounds; a sanitizer needs to see each line, not each number.
 template <typename Int>
 constexpr Int Rounds(Int rounds) {
   return kSanitized ? std::max<Int>(rounds / 5, 1) : rounds;

@@ -14,8 +14,8 @@ std::string_view Scratch::Concat(std::string_view first, std::string_view second
 }
 
 void Scratch::Clear() {
-  // One block as large as all there were, what Room() left unused included: the next round of this
-  // size does not grow.
+  // One block as large as all of them together, the unused ends that Room() left included: the next
+  // round of this size does not grow.
   size_t wanted = 0;
   if (blocks_.size() > 1 && used_ <= kKeptBytesMax) {
     for (const Block& block : blocks_) wanted += block.bytes;

@@ -10,7 +10,7 @@
 namespace skep {
 namespace {
 
-// What was handed out, and what must still be there.
+// A piece that was handed out, and the bytes that it must still have.
 struct Kept {
   std::string_view view;
   std::string bytes;
@@ -22,7 +22,8 @@ void ExpectIntact(const std::vector<Kept>& kept) {
 
 // Goal: after a move both sides are usable and share no memory: neither writes where the other's
 // views are.
-// Method: both go on in the block they would share if the moved-from side kept its position.
+// Method: both allocate from the block that they would share if the moved-from side kept its
+// position.
 TEST(Scratch, AMovedFromOneWritesElsewhere) {
   Scratch from;
   const std::string_view first = from.Copy("first");
@@ -39,7 +40,7 @@ TEST(Scratch, AMovedFromOneWritesElsewhere) {
   EXPECT_EQ(mine, "mine");
 }
 
-// Goal: the same for assignment, to one that already holds bytes.
+// Goal: move assignment, to a Scratch that already holds bytes, shares no memory either.
 TEST(Scratch, AMovedFromOneWritesElsewhereAfterAssignment) {
   Scratch from, to;
   const std::string_view first = from.Copy("first");
@@ -53,8 +54,8 @@ TEST(Scratch, AMovedFromOneWritesElsewhereAfterAssignment) {
   EXPECT_EQ(to.used(), 9u);
 }
 
-// Goal: Clear keeps one block, large enough for rounds of one size up to kKeptBytesMax, and none
-// that is larger than that.
+// Goal: Clear keeps one block, large enough for rounds of one size up to kKeptBytesMax, and no
+// block that is larger than that.
 // Method: after two rounds all of a round lies in one block, whatever was allocated before; after
 // one with a block of more than kKeptBytesMax, the block that was there before is there again.
 TEST(Scratch, ClearKeepsOneBlock) {
@@ -69,7 +70,7 @@ TEST(Scratch, ClearKeepsOneBlock) {
     EXPECT_EQ(scratch.Allocate(bytes - 1), first + 1);
     scratch.Clear();
   }
-  // Room that was asked for and not used counts, too.
+  // Room that was asked for and not used counts as well.
   scratch = Scratch();
   for (int round = 0; round < 3; ++round) {
     const char* const first = scratch.Allocate(27000);
@@ -102,7 +103,8 @@ TEST(Scratch, LargeAllocations) {
   }
 }
 
-// Goal: room is where the next allocation lies, also if it has to be made, and takes nothing.
+// Goal: Room() tells where the next allocation will lie, also if a block has to be made for it, and
+// takes nothing.
 TEST(Scratch, RoomIsWhereTheNextBytesLie) {
   Scratch scratch;
   for (const size_t bytes : {size_t{10}, Scratch::kBlockBytes, size_t{7}, size_t{1} << 20}) {

@@ -34,7 +34,7 @@ struct State {
   }
 };
 
-// The first bytes, at most eight, as a little-endian number.
+// Returns the first bytes, at most eight, as a little-endian number.
 uint64_t WordOf(std::string_view bytes) {
   static_assert(std::endian::native == std::endian::little);
   uint64_t word = 0;
@@ -45,7 +45,7 @@ uint64_t WordOf(std::string_view bytes) {
 }  // namespace
 
 uint64_t SipHash(const SipKey& key, std::string_view bytes) {
-  // "somepseudorandomlygeneratedbytes", by which the state is not symmetric.
+  // The constants are "somepseudorandomlygeneratedbytes", which makes the state asymmetric.
   State state = {.v0 = key[0] ^ 0x736f6d6570736575,
                  .v1 = key[1] ^ 0x646f72616e646f6d,
                  .v2 = key[0] ^ 0x6c7967656e657261,

@@ -1,6 +1,6 @@
 // siphash.h: SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012).
 //
-// A short tag of some bytes that nobody can make without the key. Cost: about a nanosecond for each
+// A short tag of some bytes that cannot be made without the key. Cost: about a nanosecond for each
 // byte; no allocation.
 #pragma once
 

@@ -17,8 +17,8 @@ TEST(SipHash, ThePapersExample) {
   EXPECT_EQ(SipHash(kKey, bytes), 0xa129ca6149be45e5);
 }
 
-// Goal: every bit of the key and of the bytes, and the length, count.
-// Method: each changed alone gives another tag, for all lengths around that of a word.
+// Goal: every bit of the key and of the bytes changes the tag, and so does the length.
+// Method: each is changed alone, for all lengths around that of a word.
 TEST(SipHash, EveryBitCounts) {
   for (size_t size = 0; size < 20; ++size) {
     std::string bytes(size, 'x');

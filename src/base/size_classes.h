@@ -4,9 +4,9 @@
 //   above: some multiples of 256            1280 1536 .. 4096 4352 4608 4864 5376 5888 .. 21760
 //   32768
 //
-// A size is a class if no larger one of the same alignment fits into a span as often. So what a
-// class adds to a request is never memory that another slot could have used: a span of eleven
-// buffers of 5.5 KiB has no room for a twelfth, and each of them may as well have 5888 bytes.
+// A size is a class if no larger one of the same alignment fits into a span as often. So the bytes
+// that a class adds to a request could never be another slot's: a span of eleven buffers of 5.5 KiB
+// has no room for a twelfth, and each of the eleven may as well have 5888 bytes.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ inline constexpr std::array<uint16_t, kCount> kSlotBytes = [] {
 }();
 static_assert(kSlotBytes.front() == kSlotBytesMin && kSlotBytes.back() == kSlotBytesMax);
 
-// By the size in units of kSlotBytesMin, less one.
+// The class of each size; the index is the size in units of kSlotBytesMin, less one.
 inline constexpr std::array<uint8_t, kSlotBytesMax / kSlotBytesMin> kClassOf = [] {
   std::array<uint8_t, kSlotBytesMax / kSlotBytesMin> of{};
   for (size_t i = 0; i < of.size(); ++i) {
@@ -47,7 +47,7 @@ inline constexpr std::array<uint8_t, kSlotBytesMax / kSlotBytesMin> kClassOf = [
   return of;
 }();
 
-// The smallest class of at least `bytes`. 0 < bytes <= kSlotBytesMax.
+// Returns the smallest class of at least `bytes`. 0 < bytes <= kSlotBytesMax.
 constexpr size_t Of(size_t bytes) { return kClassOf[(bytes - 1) / kSlotBytesMin]; }
 constexpr size_t SlotBytes(size_t size_class) { return kSlotBytes[size_class]; }
 constexpr size_t Slots(size_t size_class) { return kSpanBytes / kSlotBytes[size_class]; }

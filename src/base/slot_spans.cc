@@ -15,7 +15,7 @@ void FillFree(SpanInfo& info, size_t slots) {
   }
 }
 
-// free_slots > 0.
+// Takes the lowest free slot of a span. Requires free_slots > 0.
 size_t TakeLowest(SpanInfo& info) {
   size_t word = 0;
   while (info.free[word] == 0) ++word;
@@ -75,7 +75,7 @@ std::optional<SpanId> SlotSpans::Give(ArenaAddress at, size_t size_class) {
   SKEP_CHECK(offset % slot_bytes == 0 && slot < size_classes::Slots(size_class));
   uint64_t& word = info.free[slot / 64];
   const uint64_t bit = uint64_t{1} << slot % 64;
-  SKEP_CHECK((word & bit) == 0);  // else it was freed twice
+  SKEP_CHECK((word & bit) == 0);  // a set bit: the slot was freed twice
 
   const size_t group = GroupOf(info);
   word |= bit;

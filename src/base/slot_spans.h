@@ -28,13 +28,14 @@ class SlotSpans {
  public:
   explicit SlotSpans(SpanPool& pool);
 
-  // Fills `to` with slots of the class as far as the spans that are here have any. How many.
+  // Fills `to` with slots of the class as far as its spans have free ones. Returns how many.
   size_t Take(size_t size_class, std::span<ArenaAddress> to);
 
   // Cuts a span into free slots of the class. A slot must be taken before anything else is done.
   void Add(SpanId id, size_t size_class);
 
-  // Makes the slot free. The span, if all its slots are free now: it is the caller's.
+  // Makes the slot free. Returns its span if all its slots are free now: the span is then the
+  // caller's.
   std::optional<SpanId> Give(ArenaAddress at, size_t size_class);
 
   uint64_t used_bytes() const { return used_bytes_; }

@@ -11,12 +11,12 @@ constexpr uint64_t kRegionBytesMin = uint64_t{64} << 20;
 constexpr uint64_t kRegionBytesMax = uint64_t{1} << 40;
 static_assert(kRegionBytesMax / Arena::kSpanBytes == 1 << 24, "SpanId's 24 bits");
 
-// What is free lies here and there, so to give back a little of it would cost many blocks their
-// huge pages.
+// Kept spans lie here and there, so to give a few of them back would cost many blocks their huge
+// pages.
 constexpr uint64_t kKeptFraction = 12;
 constexpr uint64_t kKeptAfterTrim = 2;
-// Below KeptMax() there is room for another block then, so that what comes free for a moment does
-// not send back what is kept ahead.
+// The least that is kept ahead. KeptMax() leaves room for another block above it, so that spans
+// that are free for a moment do not send back the ones kept ahead.
 constexpr uint64_t kAheadSpansMin = 2 * SpanRegion::kBlockSpans;
 constexpr uint64_t kAheadSpansMax = 4 * SpanRegion::kBlockSpans;
 // An arena with no more spans in use than these is as good as empty.
@@ -72,7 +72,7 @@ uint64_t SpanPool::FreeSpans() const {
   return spans;
 }
 
-// A region with room for `count` spans that follow each other, and for the reserve.
+// Adds a region with room for `count` spans that follow each other, and for the reserve.
 bool SpanPool::AddRegion(uint32_t count) {
   if (regions_.size() == bases_.size()) return false;
   const uint64_t needed = (count + 1 + kReserveSpans) * Arena::kSpanBytes;

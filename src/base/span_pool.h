@@ -8,18 +8,18 @@
 //     +--------------------------------------------------+
 //         uncharges
 //
-// KeepAhead makes fresh spans kept ones, charged, for somebody to make them resident.
+// KeepAhead turns fresh spans into kept ones, charged, which the arena has made resident.
 //
-// A kept span is taken before a fresh one: it is paid for, its pages are here or come soon. Of each
-// the lowest goes first, and the highest goes back first, so that memory drains towards the
-// beginning.
+// A kept span is taken before a fresh one: it is charged already, and its pages are resident or
+// will be soon. Of either kind the lowest goes first, and the highest kept spans go back first, so
+// that memory drains towards the beginning.
 //
-// A region is reserved when no other has room. Where the system refuses, the last
-// kReserveSpans of those there are serve only Limit::kExceed; they cost address space alone.
+// A region is reserved when no other has room. Where the system refuses one, the last kReserveSpans
+// of the existing regions serve only Limit::kExceed; they cost address space alone.
 //
 // Invariants. Verify() checks them.
-//   P1  charged_spans() is the number of spans used or kept, but for span 0 of region 0: nobody
-//       ever gets it, so that no allocation has the address 0.
+//   P1  charged_spans() is the number of spans used or kept, but for span 0 of region 0: it is
+//       never handed out, so that no allocation has the address 0.
 //   P2  kept_spans() is the sum over the regions.
 //
 // Thread safety: none, the arena's lock protects it; GiveBack() alone needs no lock.
@@ -60,7 +60,7 @@ class SpanPool {
   static constexpr uint64_t kReserveSpans = 4;
 
   enum class Refusal : uint8_t {
-    kBudget,  // no room; giving back kept spans makes some
+    kBudget,  // no room; giving kept spans back makes some
     kSystem,  // no address space
   };
 
@@ -75,21 +75,22 @@ class SpanPool {
   SpanPool(const ArenaOptions& options, std::span<std::atomic<std::byte*>> bases);
   ~SpanPool();
 
-  // The first of `count` > 0 spans that follow each other; their info is the caller's to fill in.
+  // Returns the first of `count` > 0 spans that follow each other; the caller fills in their info.
   std::expected<SpanId, Refusal> Take(uint32_t count, Arena::Limit limit);
   void Keep(SpanId first, uint32_t count);
 
-  // If few spans are kept, keeps the fresh ones of a block, too: the block's first span. Few: below
-  // 1/24 of all, half of what Trim leaves, and below 8 MiB; none below 96 MiB. Nothing where the
-  // budget or the regions have no room.
+  // Keeps the fresh spans of one block if few spans are kept, and returns the first span of the
+  // block. Few: below 1/24 of all, which is half of what Trim leaves, and below 8 MiB; an arena
+  // below 96 MiB keeps none ahead. Returns nothing where the budget or the regions have no room.
   std::optional<SpanId> KeepAhead();
 
-  // How many spans may be kept: a block's, so that a small arena does not give back and take again
-  // what it needs in a moment, or 1/12 of all.
+  // Returns how many spans may be kept: as many as a block has, so that a small arena does not give
+  // back and take again what it needs in a moment, or 1/12 of all.
   uint64_t KeptMax() const;
-  // How many are left by Trim: two, or 1/12 of all; none if hardly any span is used.
+  // Returns how many kept spans Trim leaves: two, or 1/12 of all; none if hardly any span is used.
   uint64_t KeptMaxAfterTrim() const;
-  // Nothing if no more than `kept_max` are kept. One block at most, so that the work is bounded.
+  // Chooses the spans of at most one block, so that the work is bounded, to go back to the system.
+  // Returns nothing if no more than `kept_max` are kept.
   std::optional<Returning> BeginReturn(uint64_t kept_max);
   static void GiveBack(const Returning& returning);
   void EndReturn(const Returning& returning);
@@ -109,7 +110,7 @@ class SpanPool {
   const Pages pages_;
   const std::span<std::atomic<std::byte*>> bases_;
   const uint64_t region_bytes_min_;
-  uint64_t region_bytes_;  // of the next one
+  uint64_t region_bytes_;  // size of the next region
   std::vector<std::unique_ptr<SpanRegion>> regions_;
   uint64_t charged_spans_ = 0;
   uint64_t kept_spans_ = 0;

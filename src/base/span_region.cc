@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kAll = ~uint32_t{0};
 static_assert(SpanRegion::kBlockSpans == 32, "a word a block");
 
-// How many of the highest blocks that keep spans BeginReturn() looks at.
+// How many of the highest blocks with kept spans BeginReturn() compares.
 constexpr int kCandidates = 16;
 
 constexpr size_t TableBytes(size_t blocks) {
@@ -21,10 +21,10 @@ constexpr size_t TableBytes(size_t blocks) {
          (2 * sizeof(uint32_t) + SpanRegion::kBlockSpans * sizeof(SpanInfo) + sizeof(bool));
 }
 
-// Bits [first, first + count) of a word; count > 0.
+// Returns the bits [first, first + count) of a word; count > 0.
 constexpr uint32_t Mask(uint32_t first, uint32_t count) { return (kAll >> (32 - count)) << first; }
 
-// The bits at which `count` ones in a row begin; 0 < count <= 32.
+// Returns the bits at which `count` ones in a row begin; 0 < count <= 32.
 uint32_t BeginsOf(uint32_t bits, uint32_t count) {
   for (uint32_t rest = count; rest > 1 && bits != 0;) {
     const uint32_t step = rest / 2;
@@ -55,7 +55,7 @@ SpanRegion::SpanRegion(PageRegion memory, PageRegion tables, Pages pages)
       infos_(reinterpret_cast<SpanInfo*>(kept_ + block_count_)),
       plain_(reinterpret_cast<bool*>(infos_ + span_count())) {}
 
-// What the allocator poisoned, the next mapping at the same place must not inherit.
+// The next mapping at the same place must not inherit what the allocator poisoned.
 SpanRegion::~SpanRegion() { Unpoison(memory_.begin(), touched_end_ * kSpanBytes); }
 
 void SpanRegion::MakeFirstBlockPlain() {
@@ -64,7 +64,8 @@ void SpanRegion::MakeFirstBlockPlain() {
   plain_[0] = true;
 }
 
-// function(block, mask): the spans, block by block.
+// Calls function(block, mask) for each block of the spans [first, first + count); the mask has its
+// spans.
 template <typename Function>
 void SpanRegion::ForEachBlock(uint32_t first, uint32_t count, Function function) {
   while (count > 0) {
@@ -78,7 +79,7 @@ void SpanRegion::ForEachBlock(uint32_t first, uint32_t count, Function function)
 
 std::optional<uint32_t> SpanRegion::FindFree(uint32_t count) const {
   while (free_begin_ < block_count_ && used_[free_begin_] == kAll) ++free_begin_;
-  uint32_t run = 0;  // free spans up to the block's first bit
+  uint32_t run = 0;  // number of free spans up to the block's first bit
   for (uint32_t block = free_begin_; block < block_count_; ++block) {
     const uint32_t free = ~used_[block];
     const uint32_t base = block * kBlockSpans;
@@ -120,9 +121,9 @@ void SpanRegion::Take(uint32_t first, uint32_t count) {
   });
 }
 
-// The kernel may join its pages from now on. Spans on their way back count as used here; should
-// this wish cross theirs, the block has the wrong pages until it is full or gives back the next
-// time.
+// Lets the kernel join the pages of a full block. Spans on their way back count as used here; if
+// this advice and that of their return cross, the block has the wrong pages until it is full or
+// gives back the next time.
 void SpanRegion::MakeHugeIfFull(uint32_t block) {
   if (used_[block] != kAll || !plain_[block]) return;
   plain_[block] = false;
@@ -178,7 +179,8 @@ uint32_t SpanRegion::ReturnableBlock() {
   return best;
 }
 
-// What pages a block is to have from now on, if others: it gives back all its spans or some.
+// Returns the pages that a block is to have from now on, if they change: it gives back all its
+// spans (`is_whole`) or some.
 std::optional<Pages> SpanRegion::AdviceFor(uint32_t block, bool is_whole) {
   if (pages_ == Pages::kPlain || plain_[block] == !is_whole) return std::nullopt;
   plain_[block] = !is_whole;

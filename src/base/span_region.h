@@ -1,21 +1,21 @@
-// span_region.h: one region of an arena, and who has each of its spans.
+// span_region.h: one region of an arena, and the state of each of its spans.
 //
 //   +--------- block 0, 2 MiB ---------+--------- block 1, 2 MiB ---------+ ...     PageRegion
 //   | span 0 | span 1 | ..   | span 31 | span 32 | ..                     |
 //   +----------------------------------+----------------------------------+
-//   used   1 bit a span: somebody has it
-//   kept   1 bit a span: nobody has it, its pages are here, or will be soon
+//   used   1 bit a span: it is handed out
+//   kept   1 bit a span: it is free; its pages are resident, or will be soon
 //   plain  1 byte a block: it has plain pages although the region has huge ones
 //   infos  SpanInfo, 144 bytes a span
 //
-// A span is used, kept, or fresh: neither, and its pages are not here, but for those that came with
-// the huge page of a neighbour. A block that gave back some of its spans gets plain pages until it
-// is wholly used or wholly free, else the kernel would in time fill it up with a huge page again,
-// and what was given back would be held, and not be charged, for nobody.
+// A span is used, kept, or fresh, which is neither: its pages are not resident, but for those that
+// belong to the huge page of a neighbour. A block that gave back some of its spans gets plain pages
+// until it is wholly used or wholly free. Otherwise the kernel would in time give it a huge page
+// again, and the pages that went back would be held for no use, and not be charged.
 //
-// The tables are zero-filled memory of the system, so that a region costs what is used of it (0.2
-// %, not charged). They lie beside the spans, not in them: slots pack, and what is cold stays off
-// the huge pages.
+// The tables are zero-filled memory of the system, so that a region costs in proportion to its use
+// (0.2 %, not charged). They lie beside the spans, not in them, so that slots pack and the cold
+// tables stay off the huge pages.
 //
 // Invariants. Verify() checks them.
 //   R1  no span is both used and kept.
@@ -38,20 +38,20 @@
 
 namespace skep {
 
-// What an arena knows about a span that is used.
+// What an arena knows about a span in use.
 struct SpanInfo {
   enum class Kind : uint8_t {
-    kNone,   // nobody's, or on its way back to the system
+    kNone,   // free, or on its way back to the system
     kSlots,  // cut into slots of one class
     kRun,    // the first of the spans of a large allocation
-    kTail,   // another one of these
+    kTail,   // a later span of a large allocation
   };
 
   Kind kind;
   uint8_t size_class;   // kSlots
   uint16_t free_slots;  // kSlots
   uint32_t run_spans;   // kRun
-  uint32_t previous;    // kSlots: neighbours in a list of SlotSpans
+  uint32_t previous;    // kSlots: neighbour in a list of SlotSpans
   uint32_t next;
   std::array<uint64_t, size_classes::kSlotsMax / 64> free;  // kSlots: one bit a free slot
 };
@@ -63,56 +63,58 @@ class SpanRegion {
   static constexpr size_t kBlockBytes = PageRegion::kHugePageBytes;
   static constexpr uint32_t kBlockSpans = kBlockBytes / kSpanBytes;
 
-  // The free spans of one block on their way back to the system: used until they are back.
+  // The free spans of one block on their way back to the system. They count as used until they are
+  // back.
   struct Returning {
     uint32_t block;
-    uint32_t spans;  // a bit each
+    uint32_t spans;  // one bit of each
     uint32_t kept;   // how many of them were kept
     std::optional<Pages> advice;
   };
 
-  // At least `bytes` of address space, in whole blocks.
+  // Reserves at least `bytes` of address space, in whole blocks.
   //   kIo  as PageRegion::Reserve
   static Result<std::unique_ptr<SpanRegion>> Reserve(size_t bytes, Pages pages);
   ~SpanRegion();
 
-  // Plain pages under the first block until it is full: a region that is hardly used then does not
-  // cost a huge page. Before it is touched.
+  // Puts plain pages under the first block until it is full, so that a region that is hardly used
+  // does not cost a huge page. To be called before the block is touched.
   void MakeFirstBlockPlain();
 
   std::byte* begin() const { return memory_.begin(); }
   uint32_t span_count() const { return block_count_ * kBlockSpans; }
-  // No span from here on was ever used.
+  // Returns the first span from which on no span was ever used.
   uint32_t touched_end() const { return touched_end_; }
   uint32_t used_count() const { return used_count_; }
   uint32_t kept_count() const { return kept_count_; }
   SpanInfo& info(uint32_t span) { return infos_[span]; }
   const SpanInfo& info(uint32_t span) const { return infos_[span]; }
 
-  // The first span of the lowest `count` > 0 that follow each other and are not used.
+  // Returns the first span of the lowest `count` > 0 that follow each other and are not used.
   std::optional<uint32_t> FindFree(uint32_t count) const;
-  // The lowest span that is kept.
+  // Returns the lowest span that is kept.
   std::optional<uint32_t> FindKept() const;
-  // How many of these are fresh; none of them is used.
+  // Returns how many of these spans, of which none is used, are fresh.
   uint32_t FreshIn(uint32_t first, uint32_t count) const;
 
-  // From kept or fresh to used.
+  // Turns spans from kept or fresh into used.
   void Take(uint32_t first, uint32_t count);
-  // From used to kept.
+  // Turns spans from used into kept.
   void Keep(uint32_t first, uint32_t count);
-  // The lowest block that has a fresh span.
+  // Returns the lowest block that has a fresh span.
   std::optional<uint32_t> FindFreshBlock() const;
-  // Its fresh spans are kept ones from now on: somebody makes them resident. How many there were.
+  // Turns the fresh spans of a block into kept ones, which the caller has made resident. Returns
+  // how many.
   uint32_t KeepFresh(uint32_t block);
 
-  // Chooses what to give back: the free spans of a block of which none is used, if one of the
-  // highest that keep spans is so (then its huge page goes as a whole), else those of the one of
-  // these that keeps most.
-  // kept_count() > 0.
+  // Chooses spans to give back: if one of the highest blocks that keep spans has no used span, all
+  // spans of that block (its huge page then goes as a whole), else the free spans of the one of
+  // these blocks that keeps most.
+  // Requires kept_count() > 0.
   Returning BeginReturn();
-  // Needs no lock.
+  // Gives the pages back to the system. Needs no lock.
   void GiveBack(const Returning& returning);
-  // From used to fresh.
+  // Turns the spans from used into fresh.
   void EndReturn(const Returning& returning);
 
   Result<uint64_t> HugeBytes() const { return memory_.HugeBytes(); }
@@ -134,7 +136,7 @@ class SpanRegion {
   PageRegion tables_;
   const Pages pages_;
   const uint32_t block_count_;
-  uint32_t* used_;  // a word a block
+  uint32_t* used_;  // one word a block
   uint32_t* kept_;
   SpanInfo* infos_;
   bool* plain_;
@@ -142,7 +144,7 @@ class SpanRegion {
   uint32_t used_count_ = 0;
   uint32_t kept_count_ = 0;
   uint32_t touched_end_ = 0;
-  mutable uint32_t free_begin_ = 0;  // blocks
+  mutable uint32_t free_begin_ = 0;  // a block, as are the three below
   mutable uint32_t kept_begin_ = 0;
   mutable uint32_t fresh_begin_ = 0;
   uint32_t kept_end_ = 0;

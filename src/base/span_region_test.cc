@@ -23,7 +23,7 @@ std::unique_ptr<SpanRegion> Reserve() {
 
 enum class State : uint8_t { kFresh, kUsed, kKept };
 
-// The first of `count` spans in a row that are not used.
+// Returns the first of `count` spans in a row that are not used.
 std::optional<uint32_t> FirstFree(const std::vector<State>& model, uint32_t count) {
   const auto at = std::search_n(model.begin(), model.end(), count, true,
                                 [](State s, bool) { return s != State::kUsed; });
@@ -33,7 +33,7 @@ std::optional<uint32_t> FirstFree(const std::vector<State>& model, uint32_t coun
 
 // Goal: the region agrees with an array of states, whatever is taken, kept and given back; runs of
 // any length are found where they first fit.
-// Method: six blocks, so that runs cross blocks and are often nowhere.
+// Method: six blocks, so that runs cross blocks and often do not fit at all.
 TEST(SpanRegion, AgreesWithModel) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -96,7 +96,7 @@ TEST(SpanRegion, AgreesWithModel) {
   }
 }
 
-// Goal: a span on its way back is nobody's until it is back, and then it is zero.
+// Goal: a span on its way back is not handed out until it is back, and is zero then.
 // Method: one thread plays both roles.
 TEST(SpanRegion, ReturningSpansAreNobodys) {
   const auto region = Reserve();
@@ -122,7 +122,8 @@ TEST(SpanRegion, ReturningSpansAreNobodys) {
   EXPECT_STREQ(region->Verify(), nullptr);
 }
 
-// Goal: a block that is wholly free goes first, as a whole; else the highest that keeps spans.
+// Goal: a block that is wholly free goes first, as a whole; else the highest block that keeps
+// spans.
 TEST(SpanRegion, WholeBlocksGoFirst) {
   constexpr uint32_t kBlock = SpanRegion::kBlockSpans;
   const auto region = Reserve();

@@ -1,4 +1,4 @@
-// spin_lock.h: a lock for a few microseconds, in a byte.
+// spin_lock.h: a lock of one byte, held for a few microseconds.
 #pragma once
 
 #include <atomic>
@@ -8,12 +8,13 @@
 
 namespace skep {
 
-// As the standard's mutexes, for std::lock_guard. The thread-safety analysis does not know it, as
-// which leaves and partitions a batch locks is decided at run time.
+// Has the interface of the standard's mutexes, for std::lock_guard. The thread-safety analysis does
+// not know it: which leaves and partitions a batch locks is decided at run time.
 class SpinLock {
  public:
   bool try_lock() {
-    // The load keeps those who wait from taking the line away from who holds it.
+    // The load keeps waiting threads from taking the cache line away from the thread that holds the
+    // lock.
     return !is_taken_.load(std::memory_order_relaxed) &&
            !is_taken_.exchange(true, std::memory_order_acquire);
   }

@@ -1,10 +1,10 @@
-// store_now.h: a moment of a store's time, and instants of the wall clock in it.
+// store_now.h: a moment of a store's time, and the conversion of instants of the wall clock.
 //
-// A store's time may be ahead of a wall clock that was set back (store_time.h). Whoever names an
-// instant (EXPIREAT) or asks for one (EXPIRETIME) means the wall clock. FromWall() makes of it an
-// instant of the store's time: the one at which the wall clock will show it, if both go on as they
-// do. If the wall clock catches up before, the deadline comes late; it never comes early. ToWall()
-// is the inverse.
+// A store's time may be ahead of a wall clock that was set back (store_time.h). A client that names
+// an instant (EXPIREAT) or asks for one (EXPIRETIME) means the wall clock. FromWall() converts it
+// to the instant of the store's time at which the wall clock will show it, if both go on at the
+// same pace. If the wall clock catches up before, the deadline comes late; it never comes early.
+// ToWall() is the inverse.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 
 namespace skep {
 
-// In milliseconds since 1970 UTC.
+// A moment in milliseconds since 1970 UTC.
 struct StoreNow {
   uint64_t ms = 0;
-  uint64_t behind_ms = 0;  // by which the wall clock was behind it; 0: it was not
+  uint64_t behind_ms = 0;  // how far the wall clock was behind; 0: it was not
 
-  // Moves a request's deadline from the wall clock to the store's time. A deadline that stands for
-  // none or for the key's own, or that is too late, stays as it is; one that would get too late
-  // becomes the latest there is.
+  // Converts a request's deadline from the wall clock to the store's time. A deadline that stands
+  // for "none" or for "the key's own", or that is beyond the latest one, stays as it is; one that
+  // would get beyond it becomes the latest one.
   uint64_t FromWall(uint64_t deadline_ms) const {
     if (IsSpecial(deadline_ms)) return deadline_ms;
     return std::min(deadline_ms + std::min(behind_ms, kDeadlineMax), kDeadlineMax);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kStartMsMax = int64_t{1} << 52;
 
-// Returns the larger of the two, which the value then is at least.
+// Raises the value to at least `to`. Returns the larger of the two.
 int64_t Raise(std::atomic<int64_t>& value, int64_t to) {
   int64_t most = value.load(std::memory_order_relaxed);
   while (most < to && !value.compare_exchange_weak(most, to, std::memory_order_relaxed)) {
@@ -18,8 +18,8 @@ int64_t Raise(std::atomic<int64_t>& value, int64_t to) {
 
 }  // namespace
 
-// How far the wall clock is ahead of the monotonic clock. The monotonic clock is read second, so
-// that a delay between the two makes the lead look smaller than it is, never larger.
+// Returns how far the wall clock is ahead of the monotonic clock. The monotonic clock is read
+// second, so that a delay between the two makes the lead look smaller than it is, never larger.
 int64_t StoreTime::LeadUs(int64_t* monotonic_us) {
   const auto wall_us = static_cast<int64_t>(clock_.WallUs());
   *monotonic_us = static_cast<int64_t>(clock_.MonotonicNs() / 1'000);
@@ -36,8 +36,9 @@ StoreNow StoreTime::Now() {
           .behind_ms = static_cast<uint64_t>(behind_ms)};
 }
 
-// The thread may have waited between its readings of the two clocks: then the wall clock looks
-// further behind than it is. The best of some readings counts.
+// Measures how far the wall clock is behind. The thread may be held up between its readings of the
+// two clocks, which makes the wall clock look further behind than it is; so the best of some
+// readings counts.
 int64_t StoreTime::MeasureBehind() {
   constexpr int kReadings = 8;
   int64_t best_us = INT64_MIN;
@@ -48,7 +49,7 @@ int64_t StoreTime::MeasureBehind() {
   const int64_t behind_ms = (Raise(lead_us_, best_us) - best_us) / 1'000;
   const int64_t known_ms = behind_ms_.load(std::memory_order_relaxed);
   if (std::abs(behind_ms - known_ms) <= kSlackMs) return known_ms;
-  // Less is what a clock that was not set may seem to be behind.
+  // A clock that was not set may seem to be behind by up to kSlackMs.
   const int64_t told_ms = behind_ms > kSlackMs ? behind_ms : 0;
   behind_ms_.store(told_ms, std::memory_order_relaxed);
   return told_ms;

@@ -1,4 +1,4 @@
-// store_time.h: the time of a store: what its keys expire by and its snapshots age by.
+// store_time.h: the time of a store, by which its keys expire and its snapshots age.
 //
 //   store    |--------------------------.------------------------------------>   never goes back
 //            | as the wall clock shows  | at the pace of the     | as the wall
@@ -6,10 +6,10 @@
 //   wall     |-------------------------->                        |------------>
 //                            .----------- set back --------------'
 //
-// It begins at the wall clock's time, or at what a recovery has found (StartAt) if that is later,
-// goes on at the pace of the monotonic clock, and follows the wall clock when that is ahead of it.
-// So while the wall clock is behind, no time stands still and none comes twice: a time to live
-// lasts as long as it says, and what has expired stays gone.
+// The store's time begins at the wall clock's time, or at what a recovery has found (StartAt) if
+// that is later. It goes on at the pace of the monotonic clock, and follows the wall clock when
+// that is ahead of it. So while the wall clock is behind, no time stands still and none comes
+// twice: a time to live lasts as long as it says, and a key that has expired stays gone.
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,14 @@ namespace skep {
 // Thread-safe.
 class StoreTime {
  public:
-  // The clock must outlive it.
+  // The clock must outlive this object.
   explicit StoreTime(Clock& clock) : clock_(clock) {}
 
-  // The time now. `behind_ms` is exact to kSlackMs, and stays what it is until the wall clock is
-  // set by more than that: so what FromWall() has made, ToWall() takes back. Cost: a reading of
-  // both clocks.
+  // Returns the time now. `behind_ms` is exact to kSlackMs, and stays what it is until the wall
+  // clock is set by more than that: so ToWall() is the exact inverse of FromWall(). Cost: a reading
+  // of both clocks.
   StoreNow Now();
-  // From now on the time is not before this one.
+  // From now on the time is not before `ms`.
   void StartAt(uint64_t ms);
 
   static constexpr int64_t kSlackMs = 10;
@@ -40,9 +40,9 @@ class StoreTime {
   int64_t MeasureBehind();
 
   Clock& clock_;
-  // Relaxed: nothing else depends on them. In microseconds, in which all of kDeadlineMax does not
-  // fit, but a hundred thousand years do.
-  std::atomic<int64_t> lead_us_{INT64_MIN};  // of the store's time before the monotonic clock
+  // Relaxed: no other memory depends on them. The lead is in microseconds, in which not all of
+  // kDeadlineMax fits, but a hundred thousand years do.
+  std::atomic<int64_t> lead_us_{INT64_MIN};  // store's time less monotonic clock
   std::atomic<int64_t> behind_ms_{0};
 };
 

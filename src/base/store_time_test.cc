@@ -30,7 +30,7 @@ class SetClock final : public Clock {
 
   uint64_t monotonic_us = 5'000'000;
   uint64_t wall_us = kStartMs * 1'000;
-  std::function<void()> between;  // a reading of the wall clock and what comes next
+  std::function<void()> between;  // called between a reading of the wall clock and the next reading
 };
 
 void ExpectNow(StoreTime& time, uint64_t ms, uint64_t behind_ms) {
@@ -39,8 +39,8 @@ void ExpectNow(StoreTime& time, uint64_t ms, uint64_t behind_ms) {
   EXPECT_EQ(now.behind_ms, behind_ms);
 }
 
-// Goal: the time follows the wall clock forward, and never back; while that is behind, the time
-// goes on at the pace of the monotonic clock, and says by how much it is ahead.
+// Goal: the time follows the wall clock forward, and never back; while the wall clock is behind,
+// the time goes on at the pace of the monotonic clock, and says by how much it is ahead.
 TEST(StoreTime, FollowsTheWallClockForwardOnly) {
   for (const uint64_t jump_ms : kJumpsMs) {
     SCOPED_TRACE(jump_ms);
@@ -66,7 +66,7 @@ TEST(StoreTime, FollowsTheWallClockForwardOnly) {
   }
 }
 
-// Goal: after a start the time is not before what was recovered, whichever way the wall clock was
+// Goal: after a start the time is not before the recovered one, whichever way the wall clock was
 // set meanwhile, and goes on at its pace.
 TEST(StoreTime, BeginsAtTheLaterOfTheWallClockAndWhatWasRecovered) {
   for (const uint64_t jump_ms : kJumpsMs) {
@@ -88,7 +88,7 @@ TEST(StoreTime, BeginsAtTheLaterOfTheWallClockAndWhatWasRecovered) {
   }
 }
 
-// Goal: a time that no file should have neither overflows nor stops the time.
+// Goal: a recovered time that no file should have neither overflows nor stops the time.
 TEST(StoreTime, TakesAnyStart) {
   SetClock clock;
   StoreTime time(clock);
@@ -113,8 +113,8 @@ TEST(StoreTime, AThreadThatIsHeldUpIsNoClockThatWasSet) {
   ExpectNow(time, kStartMs + 700, 0);
 }
 
-// Goal: steps that are less than what a reading may err by change nothing; so what was converted
-// one way comes back.
+// Goal: steps of the wall clock that are less than the error of a reading change nothing; so an
+// instant that was converted one way comes back.
 TEST(StoreTime, SmallStepsAreNotNoticed) {
   SetClock clock;
   StoreTime time(clock);
@@ -128,7 +128,7 @@ TEST(StoreTime, SmallStepsAreNotNoticed) {
 }
 
 // Goal: instants of the wall clock become later by what it is behind, and come back as they were;
-// what stands for no instant stays what it is.
+// deadlines that stand for no instant stay as they are.
 TEST(StoreNow, TranslatesInstantsOfTheWallClock) {
   const StoreNow equal{.ms = kStartMs};
   const StoreNow behind{.ms = kStartMs, .behind_ms = kDayMs};

@@ -1,4 +1,4 @@
-// temporary_directory_test.h: a directory of the machine, for as long as a test needs it.
+// temporary_directory_test.h: a directory in the machine's file system, for the duration of a test.
 #pragma once
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ class TemporaryDirectory {
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_ = "/tmp/skep-XXXXXX";  // short: a socket's path has 107 bytes
+  std::string path_ = "/tmp/skep-XXXXXX";  // short: a unix socket's path has at most 107 bytes
 };
 
 }  // namespace skep

@@ -1,5 +1,5 @@
-// timed_mutex.h: std::timed_mutex of parts that GCC 12's ThreadSanitizer knows: it misses that
-// pthread_mutex_clocklock locks.
+// timed_mutex.h: a std::timed_mutex made of parts that GCC 12's ThreadSanitizer knows: it does not
+// see that pthread_mutex_clocklock locks.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace skep {
 
-// Thread-safe. To lock or unlock it costs two uncontended locks of a Mutex at most.
+// Thread-safe. To lock or to unlock costs at most two uncontended locks of a Mutex.
 class SKEP_CAPABILITY("mutex") TimedMutex {
  public:
   void lock() SKEP_ACQUIRE() {

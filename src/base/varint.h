@@ -16,7 +16,7 @@ inline void AppendVarint(std::string& to, uint64_t number) {
   to.append(bytes, count);
 }
 
-// Takes a number from the front. False: there is none, or it has more than 64 bits.
+// Takes a number from the front. Returns false if there is none, or it has more than 64 bits.
 inline bool TakeVarint(std::string_view& from, uint64_t* number) {
   uint64_t result = 0;
   for (size_t i = 0; i < from.size() && i < 10; ++i) {
@@ -36,7 +36,7 @@ inline void AppendBytes(std::string& to, std::string_view bytes) {
   to.append(bytes);
 }
 
-// Takes a length and so many bytes. False: there are not so many.
+// Takes a length and that many bytes from the front. Returns false if there are not as many.
 inline bool TakeBytes(std::string_view& from, std::string_view* bytes) {
   uint64_t length = 0;
   if (!TakeVarint(from, &length) || length > from.size()) return false;

@@ -26,7 +26,7 @@ Version AtomicRun::Do() {
   return core_.numbers.wanted() ? Number() : 0;
 }
 
-// The lowest first (partition.h).
+// Locks the partitions in ascending order (partition.h).
 AtomicRun::Locks::Locks(Core& core, const std::bitset<kPartitionsMax>& locked)
     : core_(core), locked_(locked) {
   for (size_t i = 0; i < core_.partitions.size(); ++i) {
@@ -40,7 +40,7 @@ AtomicRun::Locks::~Locks() {
   }
 }
 
-// Before what it locked is unlocked: sequence_numbers.h.
+// Numbers the batch's writes; its partitions must still be locked (sequence_numbers.h).
 Version AtomicRun::Number() {
   const Version number = NumberWrites(batch_, core_.numbers, out_);
   Version ticket = 0;
@@ -53,7 +53,7 @@ Version AtomicRun::Number() {
   return ticket;
 }
 
-// That the batch needs. Starts fetching its buckets.
+// Lists the partitions that the batch needs, and starts fetching its buckets.
 void AtomicRun::ListPartitions() {
   LinesToFetch lines;
   for (const Request& r : batch_.requests()) {
@@ -66,7 +66,7 @@ void AtomicRun::ListPartitions() {
   lines.Fetch();
 }
 
-// Their buckets have been asked for, and come side by side.
+// Starts fetching the records; their buckets have been fetched side by side before.
 void AtomicRun::PrefetchRecords() const {
   LinesToFetch lines;
   for (const Request& r : batch_.requests()) {
@@ -118,7 +118,8 @@ void AtomicRun::Point(uint32_t slot) {
 
 void AtomicRun::Move(uint32_t slot) {
   const Request& r = request(slot);
-  // Both, before either is held: adding an entry leaves the others where they are.
+  // Both entries are added before a reference to either is held: adding one leaves the others in
+  // place.
   ReservationStation::Entry& from = EntryOf(r.key);
   ReservationStation::Entry& to = EntryOf(r.other);
   std::optional<PointState> state;
@@ -131,7 +132,7 @@ void AtomicRun::Move(uint32_t slot) {
   ReservationStation::Apply(from, {.action = PointEffect::Action::kErase}, r, slot, out_.scratch());
 }
 
-// As the part has left them so far.
+// Returns the number of keys as the part has left them so far.
 int64_t AtomicRun::CountAll() const {
   int64_t keys = is_cleared_ ? 0 : static_cast<int64_t>(core_.LiveItems(now_ms_));
   for (const ReservationStation::Entry& entry : station_.entries()) {
@@ -160,7 +161,8 @@ void AtomicRun::Sample(uint32_t slot) {
   out_.AddItem(slot, {.key = drawn->key, .value = drawn->value});
 }
 
-// What is to be stored, where nobody sees it yet. False: there is no memory for a slot, `culprit`.
+// Prepares the part's writes where no reader sees them yet. Returns false if there is no memory for
+// the write of the slot `culprit`.
 bool AtomicRun::PrepareAll(std::vector<Writing>* writings, const Part& part, uint32_t* culprit) {
   try {
     for (const ReservationStation::Entry& entry : station_.entries()) {
@@ -182,7 +184,7 @@ bool AtomicRun::PrepareAll(std::vector<Writing>* writings, const Part& part, uin
   return true;
 }
 
-// The slot for which there is no memory, if there is one; then nothing is changed.
+// Returns the slot for which there is no memory, if there is one; nothing is changed then.
 std::optional<uint32_t> AtomicRun::FinishPart(const Part& part) {
   std::vector<Writing> writings;
   uint32_t culprit = part.begin;
@@ -191,7 +193,7 @@ std::optional<uint32_t> AtomicRun::FinishPart(const Part& part) {
     out_.RefuseMemory(culprit, core_.budget);
     return culprit;
   }
-  // From here on nothing fails.
+  // Nothing fails from here on.
   if (is_cleared_) {
     for (const auto& partition : core_.partitions) partition->table.EraseAll();
     core_.watches.TouchRange({}, {}, true, 0);

@@ -1,9 +1,10 @@
-// atomic_run.h: an atomic batch: all or nothing, part by part, at one instant.
+// atomic_run.h: executes an atomic batch: all or nothing, part by part, at one instant.
 //
-// All partitions that the batch names are locked, in their order, for as long as it takes. A part
-// is done on a station (reservation_station.h), which starts from what the table holds and has
-// nothing to take back if a slot fails: it is forgotten. A part that succeeds is written: first all
-// memory is taken (Table::Prepare) and every byte copied, then all is installed, which cannot fail.
+// All partitions that the batch names are locked, in ascending order, until it is done. A part is
+// executed on a station (reservation_station.h), which starts from what the table holds. If a slot
+// fails the station is cleared, and there is nothing to take back. A part that succeeds is written:
+// first all memory is taken (Table::Prepare) and every byte copied, then all is installed, which
+// cannot fail.
 #pragma once
 
 #include <bitset>
@@ -20,7 +21,7 @@ namespace skep::hash {
 // Owner: one execution of one batch.
 class AtomicRun {
  public:
-  // The station is free to be used.
+  // The station must not be in use.
   AtomicRun(Core& core, const EngineTraits& traits, Batch& batch, BatchWriter& out,
             ReservationStation& station)
       : core_(core), traits_(traits), batch_(batch), out_(out), station_(station) {}
@@ -28,14 +29,14 @@ class AtomicRun {
   // Fills in the outcomes. Returns the ticket.
   Version Do();
 
-  // For ExecuteParts.
+  // Called by ExecuteParts.
   void BeginPart(const Part& part);
   void Perform(uint32_t slot);
   std::optional<uint32_t> FinishPart(const Part& part);
-  void TakeBack(const Part&) {}  // the table has nothing of it
+  void TakeBack(const Part&) {}  // the table has nothing of the part
 
  private:
-  // Unlocks those of `locked` in the end.
+  // Holds the locks of `locked` until it is destroyed.
   class Locks {
    public:
     Locks(Core& core, const std::bitset<kPartitionsMax>& locked);
@@ -72,7 +73,7 @@ class AtomicRun {
   BatchWriter& out_;
   ReservationStation& station_;
   uint64_t now_ms_ = 0;
-  bool is_cleared_ = false;  // the part has deleted everything: what the tables have does not count
+  bool is_cleared_ = false;  // the part has deleted everything: the tables count as empty
   std::bitset<kPartitionsMax> locked_;
 };
 

@@ -27,7 +27,7 @@ void BeforeImages::Save(const Table& table, Position position) {
     ForEachIn(table, chain.index, begin, end, [&](const Pair& pair) { Append(pair, &pairs); });
     saved_.emplace_hint(next, begin, Saved{.end = end, .pairs = std::move(pairs)});
   } catch (const std::bad_alloc&) {
-    GiveUp();  // the iterator, not the write
+    GiveUp();  // the iterator is given up, not the write
   }
 }
 

@@ -1,4 +1,4 @@
-// before_images.h: the pairs of one table as they were when a snapshot iterator began, for those
+// before_images.h: the pairs of one table as they were when a snapshot iterator began, at those
 // positions (position.h) where they have changed since.
 //
 //   positions   0            done                                                     end
@@ -10,29 +10,29 @@
 //
 // Protocol. All under the partition's lock.
 //   writer    before it changes what is stored of a key (Table::BeforeChange): if the key's
-//             position is neither walked nor saved, saves the pairs of that position and of those
-//             around it that are not either, as far as the key's chain goes.
-//   iterator  takes the next interval, from `done` on: a saved one from here, or one that is not
-//             from the table, as far as the chain goes; then `done` is its end.
+//             position is neither walked nor saved, saves the pairs of that position, and of the
+//             positions around it that are neither, as far as the key's chain goes.
+//   iterator  takes the next interval, from `done` on: a saved one from this object, any other from
+//             the table, as far as the chain goes; then `done` is the interval's end.
 //
 // Why the iterator gives the pairs of the beginning, each once
 //   (1) At the beginning nothing is walked or saved, and the table has the pairs of the beginning.
-//   (2) A position that is neither walked nor saved has the pairs of the beginning: nobody has
-//       changed one of them, for he would have saved it first. Splits and merges move pairs to
-//       other buckets and give no key another position; they need not be told.
-//   (3) What a writer saves is of such positions, so by (2) the pairs of the beginning; and all
-//       pairs of those positions: a chain has all keys of its interval.
-//   (4) So each position is walked once, with the pairs of the beginning, from here or from there.
+//   (2) A position that is neither walked nor saved has the pairs of the beginning: a writer that
+//       changed one of them would have saved it first. Splits and merges move pairs to other
+//       buckets and give no key another position, so they do not count as changes.
+//   (3) What a writer saves is of such positions, so by (2) the pairs of the beginning; and it
+//       saves all pairs of those positions: a chain has all keys of its interval.
+//   (4) So each position is walked once, with the pairs of the beginning, saved or from the table.
 // Several partitions begin together while all are locked (snapshot_iterator.h).
 //
-// If the budget has no room for what is to be saved, all that is here is dropped, the iterator is
-// lost and its owner told; the writer goes on.
+// If the budget has no room for what a writer has to save, all saved pairs are dropped, and the
+// iterator is lost and reports it; the writer goes on.
 //
-// Cost of a write while an iterator is open: a look for its position, O(log intervals); and once
-// for each chain, a copy of its pairs. Of one that deletes everything: a copy of everything that is
-// not walked yet, under all locks.
+// Cost of a write while an iterator is open: finding its position, O(log intervals), and once for
+// each chain a copy of its pairs. A write that deletes everything copies all pairs that are not
+// walked yet, under all locks.
 //
-// Thread safety: its partition's lock.
+// Thread safety: the lock of the table's partition protects it.
 #pragma once
 
 #include <algorithm>
@@ -51,67 +51,71 @@
 
 namespace skep::hash {
 
-// What the pre-images of all tables have in common.
+// What the before-images of all tables of one iterator share.
 struct SnapshotIteratorState {
   explicit SnapshotIteratorState(MemoryBudget& the_budget)
       : budget(the_budget), memory(the_budget) {}
 
-  // This much is left to those who store.
+  // This much of the budget is left to writes.
   static constexpr uint64_t kBytesLeft = Arena::kSpanBytes;
 
   MemoryBudget& budget;
   BudgetedMemory memory;
-  // Relaxed: who needs what was not saved looks under the lock of whoever did not save it.
+  // Relaxed: a thread that needs pairs that were not saved looks under the lock of the writer that
+  // did not save them.
   std::atomic<bool> is_lost{false};
 };
 
 class BeforeImages {
  public:
-  // It outlives them.
+  // The state must outlive this object.
   explicit BeforeImages(SnapshotIteratorState& state) : state_(state), saved_(&state.memory) {}
 
-  // Before a pair at this position changes.
+  // Saves the pairs of a chain's unsaved positions; to be called before a pair at this position
+  // changes.
   void Save(const Table& table, Position position);
-  // Before all do.
+  // Saves all unsaved pairs; to be called before all of them change.
   void SaveAll(const Table& table);
 
   Position done() const { return done_; }
-  // Calls visit(pair) for the pairs of the beginning of the next interval: no more than one chain
-  // has or had. done() is then its end. It must be before kPositionEnd.
+  // Calls visit(pair) for the pairs of the beginning in the next interval, which is at most that of
+  // one chain, now or when it was saved. done() is then its end. done() must be before
+  // kPositionEnd.
   template <typename Visit>
   void Take(const Table& table, Visit visit);
 
-  // Drops everything if the budget has no room left: the iterator is lost.
+  // Drops everything if the budget has no room left for writes: the iterator is lost.
   void GiveWay();
 
  private:
-  // Before the key and value of each pair.
+  // Stands before the key and value of each pair.
   struct Header {
     uint64_t deadline_ms;
     uint32_t key_bytes;
     uint32_t value_bytes;
   };
-  // The pairs of an interval that were there at the beginning, one behind the other.
+  // The pairs that an interval had at the beginning, one behind the other.
   struct Saved {
     Position end;
     std::pmr::vector<char> pairs;
   };
   using Intervals = std::pmr::map<Position, Saved>;  // by their first position
 
-  // Of what the chain at this bucket has in [begin, end), what was there at the beginning.
+  // Calls visit(pair) for the pairs in [begin, end) of the chain at this bucket that were there at
+  // the beginning.
   template <typename Visit>
   void ForEachIn(const Table& table, uint64_t index, Position begin, Position end,
                  Visit visit) const;
   template <typename Visit>
   static void ForEachOf(const Saved& saved, Visit visit);
-  // The first interval that ends behind this position.
+  // Returns the first interval that ends behind this position.
   Intervals::iterator IntervalFrom(Position position);
   static void Append(const Pair& pair, std::pmr::vector<char>* to);
   void GiveUp();
 
   SnapshotIteratorState& state_;
   Position done_ = 0;
-  Intervals saved_;  // none meets another; all begin at done_ or behind it
+  Intervals saved_;  // disjoint; all begin at done_ or behind it
 };
 
 template <typename Visit>

@@ -1,4 +1,4 @@
-// bucket.h: one cache line of the table: ten slots, and what is in them (KV-Direct, section 3.3.1).
+// bucket.h: one cache line of the table: ten slots and their contents (KV-Direct, section 3.3.1).
 //
 //   bits      size  field
 //     0..399   400  ten slots of 5 bytes, filled from the first one on, without gaps
@@ -14,22 +14,23 @@
 //   110            first slot of an inline pair
 //   111            another slot of it
 //
-// An inline pair lies in the bytes of its slots: the key, the value, and up to four bytes that are
-// zero. Its lengths share one code, in the length bits of its first slot, or of its first two. Of a
-// pair of n slots, k bytes of key and p bytes of padding:
+// An inline pair lies in the bytes of its slots: the key, the value, and up to five bytes of zero
+// padding. Its lengths share one code, in the length bits of its first slot, or of its first two.
+// The code of a pair of n slots, k bytes of key and p bytes of padding:
 //   n == 1   6 * k + p    at most 30, five bits; p is 0..5
 //   n >= 2   8 * k + p    at most 404, ten bits; p is 0..4
-// So any pair of up to 50 bytes has a code, the empty key and value included, and no slot spends a
+// So any pair of up to 50 bytes has a code, the empty key and value included, and no slot has a
 // header. (The paper marks the ends of keys and values in a bitmap of the same 50 bits, and does
 // not say how it tells an empty value.)
 //
-// No word for locks or versions: a bucket is read and written under its partition's lock.
+// There is no word for a lock or a version: a bucket is read and written under its partition's
+// lock.
 //
 // Invariants. Verify() checks them.
 //   B1  the slots that are not empty are the first used() ones.
 //   B2  a 111 follows a 110 or a 111; the code of a pair fits its slots.
 //   B3  unused slots and length bits, padding and bit 511 are zero.
-// A bucket of zero bytes is an empty one.
+// A bucket of zero bytes is empty.
 #pragma once
 
 #include <bit>
@@ -45,14 +46,14 @@
 
 namespace skep::hash {
 
-// Where a slab lies: its offset in the arena in units of 32 B. 0: nowhere.
+// The address of a slab: its offset in the arena in units of 32 B. 0: none.
 using SlabAddress = uint32_t;
 inline constexpr size_t kSlabUnitBytes = 32;
 inline constexpr SlabAddress kSlabAddressMax = (1u << 31) - 1;
 
 constexpr uint64_t LowBits(uint32_t count) { return (uint64_t{1} << count) - 1; }
 
-// What is in a bucket: a pointer (one slot) or an inline pair.
+// An item of a bucket: a pointer (one slot) or an inline pair.
 struct BucketItem {
   uint8_t slot;
   uint8_t slots;
@@ -87,7 +88,7 @@ class alignas(64) Bucket {
   SlabAddress chain() const { return Load<uint32_t>(60) & kSlabAddressMax; }
   void set_chain(SlabAddress next) { Store<uint32_t>(60, next); }
 
-  // A bit for each slot that is a pointer, or begins an inline pair.
+  // Returns a bit for each slot that is a pointer, or begins an inline pair.
   uint32_t pointers() const {
     const uint32_t t = types();
     return (t | t >> 10 | t >> 20) & ~(t >> 10 & t >> 20) & kAllSlots;
@@ -97,25 +98,26 @@ class alignas(64) Bucket {
     return t >> 20 & t >> 10 & ~t & kAllSlots;
   }
 
-  // The pointers with this secondary hash, a bit each.
+  // Returns a bit for each pointer with this secondary hash.
   uint32_t Match(uint32_t secondary) const {
     constexpr uint64_t kSecondaryMask = LowBits(kSecondaryBits) << 31;
     return SlotsLike(bytes_, uint64_t{secondary} << 31, kSecondaryMask) & pointers();
   }
 
-  // The inline pairs that may be this key's, by the first bytes of theirs: a bit for the first slot
-  // of each. At most two or three where keys are alike; for the key itself its bit is always among
-  // them.
+  // Returns a bit for the first slot of each inline pair that may have this key, by the first bytes
+  // of its key. At most two or three bits where keys are alike; the bit of the key itself is always
+  // among them.
   uint32_t PairsLike(const Key& key) const {
     return SlotsLike(bytes_, key.head, HeadMaskOf(key.bytes.size())) & pairs();
   }
 
-  // The inline pair of this key; of no slots if it is not here.
+  // Returns the inline pair of this key; one of no slots if there is none.
   BucketItem Find(const Key& key) const {
     const Found found = Search(PairsLike(key), key);
     return {.slot = static_cast<uint8_t>(found.slot), .slots = static_cast<uint8_t>(found.slots)};
   }
-  // Its value; false if it is not here. `like` is PairsLike(key).
+  // Finds the value of the inline pair of this key; false if there is none. `like` is
+  // PairsLike(key).
   bool FindValue(uint32_t like, const Key& key, std::string_view* value) const {
     const Found found = Search(like, key);
     if (found.slots == 0) return false;
@@ -126,7 +128,8 @@ class alignas(64) Bucket {
   bool FindValue(const Key& key, std::string_view* value) const {
     return FindValue(PairsLike(key), key, value);
   }
-  // Gives the inline pair of this key another value of the same size; false if there is none.
+  // Gives the inline pair of this key another value of the same size; false if there is no such
+  // pair.
   bool Overwrite(const Key& key, std::string_view value) {
     const Found found = Search(PairsLike(key), key);
     if (found.slots == 0 || ValueBytes(found, key) != value.size()) return false;
@@ -140,7 +143,7 @@ class alignas(64) Bucket {
             .slots = static_cast<uint8_t>(SlotsFrom(t >> 20 & t >> 10 & t, slot))};
   }
   bool IsPair(BucketItem item) const { return (pairs() >> item.slot & 1) != 0; }
-  // Views of the bucket.
+  // The pair's key and value are views of the bucket.
   Pair PairOf(BucketItem item) const {
     const uint32_t code = Code(item.slot, item.slots);
     const auto* const at = reinterpret_cast<const char*>(&bytes_[item.slot * kSlotBytes]);
@@ -155,7 +158,7 @@ class alignas(64) Bucket {
             .address = static_cast<SlabAddress>(word & kSlabAddressMax)};
   }
 
-  // Calls visit(item) for each, in order.
+  // Calls visit(item) for each item, in order.
   template <typename Visit>
   void ForEach(Visit visit) const {
     for (uint32_t slot = 0, end = used(); slot < end;) {
@@ -165,7 +168,7 @@ class alignas(64) Bucket {
     }
   }
 
-  // There must be room.
+  // Appends a pointer. There must be room.
   void AddPointer(const Pointer& pointer) {
     const uint32_t slot = used();
     SetSlot(slot, pointer);
@@ -178,7 +181,7 @@ class alignas(64) Bucket {
     for (uint32_t i = 1; i < slots; ++i) SetType(slot + i, kMoreType);
     Fill(slot, slots, key, value);
   }
-  // A copy of an item of another bucket.
+  // Appends a copy of an item of another bucket. There must be room.
   void Add(const Bucket& from, BucketItem item) {
     const uint32_t slot = used();
     std::memcpy(&bytes_[slot * kSlotBytes], &from.bytes_[item.slot * kSlotBytes],
@@ -188,13 +191,13 @@ class alignas(64) Bucket {
     set_lengths(lengths() | codes << 5 * slot);
   }
 
-  // Leaves all other items in place. The pair must take as many slots as before.
+  // Replaces a pair and leaves all other items in place. The new pair must take as many slots.
   void SetPair(BucketItem item, std::string_view key, std::string_view value) {
     set_lengths(lengths() & ~(LowBits(5 * item.slots) << 5 * item.slot));
     Fill(item.slot, item.slots, key, value);
   }
 
-  // Moves the items behind it.
+  // Removes an item; those behind it move up.
   void Remove(BucketItem item) {
     const uint32_t begin = item.slot * kSlotBytes;
     const uint32_t bytes = item.slots * kSlotBytes;
@@ -210,7 +213,7 @@ class alignas(64) Bucket {
     set_lengths(Without(lengths(), 5 * item.slot, 5 * item.slots));
   }
 
-  // Null, or a literal that names the broken invariant.
+  // Returns null, or a literal that names the broken invariant.
   const char* Verify() const;
 
  private:
@@ -233,7 +236,7 @@ class alignas(64) Bucket {
 
   struct Found {
     uint32_t slot;
-    uint32_t slots;  // 0: it is not here
+    uint32_t slots;  // 0: not found
     uint32_t code;
   };
   static size_t ValueBytes(const Found& found, const Key& key) {

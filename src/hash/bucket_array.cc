@@ -74,7 +74,7 @@ void BucketArray::HoldAhead() {
 void BucketArray::RemoveLast() {
   SKEP_DCHECK(count() > 1);
   SetCount(count() - 1);
-  // Not what the next few Add() would ask for again.
+  // Keeps as much as the next few calls of Add() would ask for again.
   const uint64_t ahead = prefaulter_ != nullptr && held_bytes_ > kAheadBytesMin ? kHugeBuckets : 0;
   const uint64_t bytes = HeldFor(count() + count() / 4 + ahead);
   if (bytes < held_bytes_) Hold(bytes);
@@ -83,7 +83,8 @@ void BucketArray::RemoveLast() {
 void BucketArray::Clear() {
   const uint64_t had = count();
   Hold(HeldFor(1));
-  // What was given back comes again as zeros; the rest will be added again as it is.
+  // Pages that were given back read as zeros; the kept ones must be zeroed, so that Add() finds
+  // empty buckets.
   std::fill_n(buckets_, std::min(had, held_bytes_ / sizeof(Bucket)), Bucket{});
   SetCount(1);
 }

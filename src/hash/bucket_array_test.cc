@@ -12,7 +12,7 @@
 namespace skep::hash {
 namespace {
 
-// Destroyed in the right order: the prefaulter first.
+// Members are destroyed in the right order: the prefaulter first.
 struct TestArray {
   explicit TestArray(bool is_prefaulted) : array(budget, is_prefaulted ? &prefaulter : nullptr) {
     EXPECT_TRUE(array.Reserve());
@@ -26,9 +26,9 @@ struct TestArray {
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kBucketsPerMiB = kMiB / sizeof(Bucket);
 
-// Goal: whatever it grows and shrinks to, what it is charged is what it holds, a new bucket is
-// empty, and the others keep what is in them, also where the first page becomes a huge one.
-// Method: each bucket that is there has its index written into it.
+// Goal: however the array grows and shrinks, it is charged for what it holds, a new bucket is
+// empty, and the others keep their contents, also where the first page becomes a huge one.
+// Method: each bucket in use has its index written into it.
 TEST(BucketArray, KeepsItsBucketsAndItsAccount) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -68,8 +68,8 @@ TEST(BucketArray, KeepsItsBucketsAndItsAccount) {
   }
 }
 
-// Goal: from 16 MiB on there is a page more as soon as half of the last one is used, and it becomes
-// resident before it is touched; not where the budget has no room, and then nothing is lost.
+// Goal: from 16 MiB on a further page is charged as soon as half of the last one is used, and
+// becomes resident before it is touched; where the budget has no room for it, nothing is lost.
 TEST(BucketArray, HoldsTheNextPageAhead) {
   TestArray test(true);
   BucketArray& array = test.array;
@@ -81,7 +81,7 @@ TEST(BucketArray, HoldsTheNextPageAhead) {
   grow(15 * kBucketsPerMiB);
   EXPECT_EQ(array.held_bytes(), 18 * kMiB);
   EXPECT_TRUE(BecomesResident({reinterpret_cast<std::byte*>(&array[0]) + 16 * kMiB, 2 * kMiB}));
-  // To go back and forth there asks for nothing again.
+  // Shrinking and growing there asks for nothing again.
   array.RemoveLast();
   EXPECT_EQ(array.held_bytes(), 18 * kMiB);
   grow(15 * kBucketsPerMiB);

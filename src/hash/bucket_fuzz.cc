@@ -1,7 +1,7 @@
-// A bucket of any bytes, and changes to it.
+// Fuzzes a bucket of any bytes, and changes to it.
 //
 //   bytes 0..63   the bucket
-//   then          operations, two bytes each: what, and which item or how long
+//   then          operations, two bytes each: which operation, and which item or length
 //
 // If Verify() finds nothing wrong, then every item can be read, found and copied, and whatever is
 // done to the bucket leaves it as sound.
@@ -38,7 +38,7 @@ void CheckItems(const Bucket& bucket) {
     const Bucket::Pair pair = bucket.PairOf(item);
     std::string_view value;
     SKEP_CHECK(bucket.FindValue(KeyOf(pair.key), &value));
-    SKEP_CHECK(bucket.Find(KeyOf(pair.key)).slot <= item.slot);  // the first of equal keys
+    SKEP_CHECK(bucket.Find(KeyOf(pair.key)).slot <= item.slot);  // the first of equal keys is found
   }
   copy.set_chain(bucket.chain());
   SKEP_CHECK(std::memcmp(&copy, &bucket, kBucketBytes) == 0);
@@ -61,7 +61,7 @@ void Change(Bucket& bucket, uint8_t what, uint8_t number) {
     if (what % 4 == 2) return bucket.Remove(item);
     if (!bucket.IsPair(item)) return;
     const std::string own(bucket.PairOf(item).key);
-    if (bucket.Find(KeyOf(own)).slot != item.slot) return;  // an equal one is before it
+    if (bucket.Find(KeyOf(own)).slot != item.slot) return;  // an equal key lies before it
     const std::string other(bucket.PairOf(item).value.size(), static_cast<char>(what));
     SKEP_CHECK(bucket.Overwrite(KeyOf(own), other));
   }
@@ -73,7 +73,7 @@ void Change(Bucket& bucket, uint8_t what, uint8_t number) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace skep::hash;
   if (size < kBucketBytes) return 0;
-  // Of its own, so that AddressSanitizer sees its end.
+  // The bucket is allocated alone, so that AddressSanitizer sees its end.
   const auto bucket = std::make_unique<Bucket>();
   std::memcpy(static_cast<void*>(bucket.get()), data, kBucketBytes);
   if (bucket->Verify() != nullptr) return 0;

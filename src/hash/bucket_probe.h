@@ -1,12 +1,11 @@
-// bucket_probe.h: a look at the first buckets of a group's keys.
+// bucket_probe.h: sorts the keys of a group into hits and misses of their first buckets.
 //
-//   Sort      keys that have something like them inline are hits, others misses
-//   Miss      of a hit: it was another key's
-//   Leave     the misses stay in the group, with their leads; what they read next is to be fetched
+//   Sort      a key is a hit if an inline pair of its first bucket may be its own, else a miss
+//   Miss      turns a hit into a miss: the pair is another key's
+//   Leave     keeps the misses in the group, with their leads, and lists the lines they read next
 //
-// Which of the two a key is cannot be predicted. A branch for it, and a search in the middle of
-// which it stands, would cost more than what is done of either; so they are sorted out first,
-// without branches.
+// Which of the two a key is cannot be predicted. A branch for it, with a search in the middle of
+// it, would cost more than the work on either; so keys are sorted first, without branches.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +26,7 @@ class BucketProbe {
     const Bucket* bucket;
   };
 
-  // key_of(place) is the key.
+  // Sorts the keys key_of(place) of these places.
   template <typename KeyOf>
   void Sort(const Table& table, std::span<const uint16_t> places, KeyOf key_of) {
     uint32_t hits = 0;
@@ -48,7 +47,7 @@ class BucketProbe {
   std::span<const Seen> hits() const { return std::span(hit_).first(hits_); }
   void Miss(const Seen& hit) { miss_[misses_++] = hit; }
 
-  // How many do not stay.
+  // Keeps the misses in the group. Returns how many keys do not stay.
   template <typename KeyOf>
   uint32_t Leave(const Table& table, Groups& groups, Groups::Group& group, KeyOf key_of,
                  LinesToFetch* lines) {
@@ -64,7 +63,7 @@ class BucketProbe {
     group.moves = table.moves();
     return all - misses_;
   }
-  // Of a place that was left.
+  // Returns the lead of a place that was left in the group.
   Table::Lead& lead(uint16_t place) { return leads_[place]; }
 
  private:

@@ -9,7 +9,7 @@
 namespace skep::hash {
 namespace {
 
-// An item as the test knows it.
+// An item as the test expects it.
 struct Known {
   bool is_pair;
   std::string key;
@@ -20,7 +20,7 @@ struct Known {
 
 std::string RandomBytes(std::mt19937_64& rng, size_t size) {
   std::string bytes(size, '\0');
-  // Often zero, as padding is.
+  // Zeros are as frequent as they are in padding.
   for (char& c : bytes) c = rng() % 3 == 0 ? '\0' : static_cast<char>(rng());
   return bytes;
 }
@@ -51,7 +51,7 @@ void Add(Bucket& bucket, const Known& known) {
   }
 }
 
-// Everything that can be asked of the bucket.
+// Asks the bucket everything that it can be asked.
 void ExpectHas(const Bucket& bucket, const std::vector<Known>& items, SlabAddress chain) {
   ASSERT_STREQ(bucket.Verify(), nullptr);
   ASSERT_EQ(bucket.chain(), chain);
@@ -118,7 +118,7 @@ TEST(Bucket, EveryLengthOfKeyAndValueAtEverySlot) {
 
 // Goal: a bucket agrees with a list of its items after any sequence of changes.
 // Method: random adds, copies from another bucket, removes and changes in place; after every step
-// all is asked. A failure prints its seed.
+// everything is asked. A failure prints its seed.
 TEST(Bucket, AgreesWithAList) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -165,7 +165,7 @@ TEST(Bucket, AgreesWithAList) {
   }
 }
 
-// Goal: what looks like a key in another place, or is its prefix, is not found.
+// Goal: bytes that look like a key at another place, or that are its prefix, are not found.
 // Method: values and neighbours that hold the bytes of the key; keys that differ in length alone.
 TEST(Bucket, FindsWholeKeysOnly) {
   Bucket bucket{};
@@ -182,9 +182,9 @@ TEST(Bucket, FindsWholeKeysOnly) {
   EXPECT_EQ(bucket.Find(KeyOf(std::string_view("\0", 1))).slots, 0u);
 }
 
-// Goal: Verify() sees a bucket that is not one.
-// Method: every bit of a full bucket, of one that is half full and of an empty one is flipped: what
-// comes out is found broken, or can be read without a fault.
+// Goal: Verify() recognises bytes that are no bucket.
+// Method: every bit of a full bucket, of one that is half full and of an empty one is flipped: the
+// result is found broken, or can be read without a fault.
 TEST(Bucket, AFlippedBitIsFoundOrHarmless) {
   for (const int count : {0, 2, 4}) {
     for (uint32_t bit = 0; bit < 512; ++bit) {

@@ -18,14 +18,15 @@ struct Core {
   LatestNow& now;
   Watches& watches;
   SequenceNumbers numbers;
-  // Each for some of the partitions: slabs have addresses for one region of an arena. It keeps some
-  // free spans of its own, also where the budget refuses another arena one. A power of two.
+  // Each arena serves some of the partitions, because slabs address one region of an arena. An
+  // arena keeps some free spans of its own, also where the budget refuses another arena one. Their
+  // number is a power of two.
   std::vector<std::unique_ptr<Arena>> arenas;
-  std::vector<std::unique_ptr<Partition>> partitions;  // a power of two
-  // Of both. Goes first, as it may be at work on their memory.
+  std::vector<std::unique_ptr<Partition>> partitions;  // their number is a power of two
+  // The prefaulter is destroyed first: it may still be touching pages of the tables and the arenas.
   Prefaulter prefaulter;
 
-  // All must outlive it. Arenas and partitions are added by who makes it.
+  // All arguments must outlive the core. Its creator adds the arenas and partitions.
   Core(MemoryBudget& the_budget, LatestNow& the_now, Watches& the_watches, bool numbers_writes)
       : budget(the_budget), now(the_now), watches(the_watches), numbers(numbers_writes) {}
 
@@ -42,8 +43,8 @@ struct Core {
     }
     return sum;
   }
-  // Passes the keys that have expired, if nobody has counted since, piece by piece: so that
-  // LiveItems does not hold all partitions meanwhile.
+  // Passes the keys that have expired, piece by piece, if no count has passed them yet, so that
+  // LiveItems does not hold all partitions for so long.
   void ApproachDue(uint64_t now_ms) const {
     constexpr size_t kEntries = 1024;
     for (const auto& partition : partitions) {
@@ -53,7 +54,7 @@ struct Core {
       }
     }
   }
-  // Keys that have not expired. All partitions must be locked.
+  // Returns the number of keys that have not expired. All partitions must be locked.
   uint64_t LiveItems(uint64_t now_ms) const {
     uint64_t items = 0;
     for (const auto& partition : partitions) {
@@ -64,7 +65,7 @@ struct Core {
   }
 };
 
-// Holds every partition.
+// Holds the locks of all partitions.
 class AllLocked {
  public:
   explicit AllLocked(const Core& core) : core_(core) {

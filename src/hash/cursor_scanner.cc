@@ -30,7 +30,7 @@ void CursorScanner::Scan() {
   out_.outcome(slot_).integer = cursor == end ? 0 : static_cast<int64_t>(cursor);
 }
 
-// Gives the keys from this position on of the chain that has it, but stops when it has enough.
+// Emits the keys of the chain at this position, from the position on, until the step has enough.
 // Returns where to go on.
 Position CursorScanner::WalkChain(const Table& table, Position from, uint64_t now_ms) {
   const Table::Chain chain = table.ChainAt(from);

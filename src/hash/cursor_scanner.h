@@ -1,19 +1,19 @@
-// cursor_scanner.h: a step of kWalk.
+// cursor_scanner.h: executes one step of kWalk.
 //
 //   cursor      partition, 8 bits | position in its table, 47 bits (position.h)
 //
 // A step goes on at the cursor: the chain that has this position now gives those of its keys that
-// are at or above it, in the order of positions; the cursor is then where it stopped, or the end of
-// the chain's interval. Keys of one position come together, so a position is done or it is not.
+// are at or above it, in the order of positions; the cursor is then where the step stopped, or the
+// end of the chain's interval. All keys of one position come in one step.
 //
-// Why a key that stays comes exactly once. Its partition and position never change (position.h).
-// The cursor only rises, and passes the key's place in the step in which the key's chain gives it:
-// a chain has all keys of its interval, and nothing of the interval is passed without having been
-// looked at. Why none comes twice, even if it was deleted and stored again: it would have to be
-// above the cursor, and is below.
+// Why a key that stays is given exactly once. Its partition and position never change (position.h).
+// The cursor only rises, and passes the key's position in the step in which the key's chain gives
+// it: a chain has all keys of its interval, and the cursor passes no part of an interval whose keys
+// were not looked at. A key that was deleted and stored again does not come twice either: to come
+// again it would have to be above the cursor, and it is below.
 //
-// One partition is locked at a time, for kChainsALock chains, a key's bytes each: a microsecond or
-// two if they are keys only.
+// One partition is locked at a time, for kChainsALock chains, whose keys and wanted values are
+// copied: a microsecond or two if only keys are wanted.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class CursorScanner {
   CursorScanner(const Core& core, const Batch& batch, uint32_t slot, BatchWriter& out)
       : core_(core), batch_(batch), request_(batch.requests()[slot]), slot_(slot), out_(out) {}
 
-  // Fills in the outcome. The request is well-formed.
+  // Fills in the outcome. The request must be well-formed.
   void Scan();
 
  private:

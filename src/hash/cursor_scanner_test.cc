@@ -57,7 +57,8 @@ TEST(Position, ChainsAreIntervals) {
   ASSERT_EQ(table.bucket_count(), 1u);
 }
 
-// Goal: keys of one position come together, however small the step, and the others are not lost.
+// Goal: keys of one position come in one step, however small it is, and the other keys are not
+// lost.
 TEST(CursorScanner, KeysOfOnePositionComeTogether) {
   MemoryBudget budget;
   const auto engine = HashEngine::Make({.budget = &budget}, {.partitions = 2, .table = {}});

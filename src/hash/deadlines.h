@@ -1,13 +1,13 @@
-// deadlines.h: which keys of a table have a deadline, the earliest first.
+// deadlines.h: the keys of a table that have a deadline, the earliest first.
 //
-// An entry has the key's hash and not the key: whoever takes one looks in that bucket for whatever
-// is due. Thread safety: none; its partition's lock protects it.
+// An entry has the key's hash and not the key: its user looks in that hash's chain for keys that
+// are due. Thread safety: none; the lock of the table's partition protects it.
 //
 //   earliest                    latest
 //   | due_ entries |  the others    |
 //                  next_
 //
-// A count goes on from where the one before it has stopped: time passes each entry once.
+// A count goes on where the last one stopped: as time advances it passes each entry once.
 //
 // Invariant. D1: due_ entries lie before next_.
 //
@@ -35,7 +35,7 @@ class Deadlines {
 
   explicit Deadlines(MemoryBudget& budget) : memory_(budget), entries_(&memory_) {}
 
-  // 0 is no deadline: nothing is done.
+  // Adds an entry. A deadline of 0 is none: nothing is added.
   void Add(uint64_t deadline_ms, uint64_t hash) {
     if (deadline_ms == 0) return;
     const Entry entry{.deadline_ms = deadline_ms, .hash = hash};
@@ -49,7 +49,7 @@ class Deadlines {
   void Remove(uint64_t deadline_ms, uint64_t hash) {
     if (deadline_ms == 0) return;
     const Entry entry{.deadline_ms = deadline_ms, .hash = hash};
-    const auto at = entries_.lower_bound(entry);  // of equal ones the first
+    const auto at = entries_.lower_bound(entry);  // the first of equal ones
     if (at == next_) {
       ++next_;
     } else if (next_ == entries_.end() || entry <= *next_) {
@@ -63,15 +63,15 @@ class Deadlines {
     due_ = 0;
   }
 
-  // The earliest; null if there is none.
+  // Returns the earliest entry; null if there is none.
   const Entry* First() const { return entries_.empty() ? nullptr : &*entries_.begin(); }
-  // How many are at or before this millisecond. O(how many there are between this millisecond and
-  // that of the call before).
+  // Returns how many entries are at or before this millisecond. O(number of entries between this
+  // millisecond and that of the last call).
   size_t CountDue(uint64_t now_ms) {
     Approach(now_ms, SIZE_MAX);
     return due_;
   }
-  // Does so many steps of those that CountDue(now_ms) has to do. Whether some are left.
+  // Does at most `steps` steps of the work of CountDue(now_ms). Returns whether some are left.
   bool Approach(uint64_t now_ms, size_t steps) {
     const auto has_due = [&] { return next_ != entries_.end() && next_->deadline_ms <= now_ms; };
     const auto has_passed_more = [&] { return due_ > 0 && std::prev(next_)->deadline_ms > now_ms; };

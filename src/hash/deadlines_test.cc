@@ -9,7 +9,7 @@
 namespace skep::hash {
 namespace {
 
-// Goal: a count is that of a list, whatever was added, removed and counted before, whichever way
+// Goal: a count agrees with a list, whatever was added, removed and counted before, whichever way
 // the time goes, and however far a count was approached.
 // Method: few different entries, so that many are equal.
 TEST(Deadlines, CountsAsAListDoes) {
@@ -55,8 +55,8 @@ TEST(Deadlines, CountsAsAListDoes) {
   }
 }
 
-// Goal: each entry is passed once, in pieces of the size that is asked for; what is added later
-// than now is not passed, and a count that follows has nothing to do.
+// Goal: each entry is passed once, in pieces of the requested size; an entry added later than now
+// is not passed, and a count that follows has nothing to do.
 TEST(Deadlines, ArePassedOnceInPieces) {
   MemoryBudget budget;
   Deadlines deadlines(budget);

@@ -1,11 +1,11 @@
-// groups.h: what of a window falls into which partition.
+// groups.h: divides the places of a window by partition.
 //
-//   Begin    no place is in any group
-//   Count    of each place, its group
-//   Divide   the order has a stretch for each group
-//   Put      of each place, in order: it is the next one of its group
-//   Fetch    the buckets
-//   Run      a step with each group, and its partition locked
+//   Begin    empties all groups
+//   Count    counts one place into its group
+//   Divide   gives each group its stretch of the order
+//   Put      appends a place, in order, to its group
+//   Fetch    starts fetching the buckets
+//   Run      calls a step with each group, its partition locked
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class Groups {
  public:
   struct Group {
     uint16_t begin, end;  // of its places, in the window's order
-    Version number;       // of its writes, if they are numbered
+    Version number;       // of the group's writes, if they are numbered
     uint64_t moves;       // Table::moves() when its places were looked at
   };
 
@@ -47,7 +47,7 @@ class Groups {
     return std::span(order_).subspan(group.begin, group.end - group.begin);
   }
 
-  // Starts fetching the buckets of `count` places, of which hash_of(place) tells the hash.
+  // Starts fetching the buckets of `count` places, whose hashes hash_of(place) tells.
   template <typename HashOf>
   void Fetch(uint32_t count, HashOf hash_of, LinesToFetch* lines) const {
     for (uint32_t i = 0; i < count; ++i) {
@@ -57,8 +57,8 @@ class Groups {
     lines->Fetch();
   }
 
-  // Calls step(partition, group) for each group that is not empty, its partition locked. Those that
-  // are taken come last.
+  // Calls step(partition, group) for each group that is not empty, its partition locked. Partitions
+  // that other threads hold come last.
   template <typename Step>
   void Run(Step step) {
     std::bitset<kPartitionsMax> left;

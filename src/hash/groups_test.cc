@@ -1,6 +1,6 @@
-// Goal: a thread that finds a partition taken does those first that are not, and none without its
+// Goal: a thread that finds a partition locked does the unlocked ones first, and none without its
 // lock.
-// Method: the first partition of a thread's order is held by another one until all others are done.
+// Method: another thread holds the first partition of a thread's order until all others are done.
 #include "hash/groups.h"
 
 #include <gtest/gtest.h>

@@ -27,7 +27,7 @@ namespace {
 
 constexpr uint32_t kPartitionsMin = 4;
 
-// As many as can address the machine's memory.
+// Enough arenas to address the machine's memory.
 uint32_t DefaultArenas() {
   const auto pages = static_cast<uint64_t>(std::max(1L, sysconf(_SC_PHYS_PAGES)));
   const auto page_bytes = static_cast<uint64_t>(std::max(1L, sysconf(_SC_PAGESIZE)));
@@ -35,20 +35,20 @@ uint32_t DefaultArenas() {
   return static_cast<uint32_t>(std::bit_ceil(std::min<uint64_t>(regions, hash::kPartitionsMax)));
 }
 
-// A batch meets nearly all of them, each with a lock that is likely the other core's; threads that
-// find one taken do another one first, so few more than there are threads suffice.
+// A batch meets nearly all partitions, each with a lock that is likely in another core's cache. A
+// thread that finds one locked does another one first, so few more partitions than threads suffice.
 uint32_t DefaultPartitions() {
   const uint32_t cpus = std::max(1u, std::thread::hardware_concurrency());
   const uint32_t wanted = std::max({std::bit_ceil(2 * cpus), DefaultArenas(), kPartitionsMin});
   return std::min(wanted, hash::kPartitionsMax);
 }
 
-// Operations that no single key is of.
+// Returns whether an operation concerns the whole keyspace, and no single key.
 bool IsOfWhole(Op op) {
   return op == Op::kSample || op == Op::kDeleteAll || op == Op::kWalk || op == Op::kCount;
 }
 
-// Their memory is used again by the thread's next batch, whatever the engine.
+// A thread's batches reuse the memory of one station, whatever the engine.
 hash::ReservationStation& ReservationStationOfThread() {
   static thread_local hash::ReservationStation station;
   return station;
@@ -209,8 +209,8 @@ void HashEngine::StartAfter(Version version, uint64_t now_ms) {
   core_.numbers.StartAfter(version);
 }
 
-// watches.h: under the partition's lock no write of the key takes effect, and who locks it later
-// sees the watch.
+// Under the partition's lock no write of the key takes effect, and a thread that locks it later
+// sees the watch (watches.h).
 Result<uint64_t> HashEngine::Watch(std::string_view key, uint64_t now_ms) {
   if (key.size() > traits_.key_bytes_max) {
     return Fail(Code::kTooLarge, "key exceeds the maximum size", traits_.key_bytes_max);
@@ -226,7 +226,7 @@ Result<uint64_t> HashEngine::Watch(std::string_view key, uint64_t now_ms) {
   return *watch;
 }
 
-// A piece of each partition, so that the oldest go first on the whole.
+// Each partition does a piece, so that on the whole the oldest keys go first.
 bool HashEngine::Maintain(uint64_t now_ms) {
   constexpr size_t kKeys = 1024;
   const size_t keys_each = std::max<size_t>(1, kKeys / core_.partitions.size());

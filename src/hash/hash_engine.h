@@ -6,9 +6,9 @@
 //             +-- kSample, kDeleteAll, kCount: all partitions locked            Slabs, Arena
 //             +-- kWalk: a few chains at a time ----------------> CursorScanner --> Table
 //
-// No order, no old versions, no snapshots: what needs them is refused, and tickets are 0. Points
-// and atomic batches, those that only read as well, are linearizable all the same (partition.h).
-// What has to be saved as it was at one instant is read by a SnapshotIterator.
+// The engine has no order, no old versions and no snapshots: operations that need them are refused,
+// and tickets are 0. Points and atomic batches, also those that only read, are linearizable all the
+// same (partition.h). A SnapshotIterator reads all pairs as they were at one instant.
 #pragma once
 
 #include <memory>
@@ -23,21 +23,21 @@ class BatchWriter;
 
 class HashEngine final : public Engine {
  public:
-  // Each partition is some mappings of the process, of which a system allows 65530
+  // Each partition takes some mappings of the process, of which a system allows 65530
   // (vm.max_map_count).
   static constexpr uint32_t kKeyspacesMax = 64;
   static const EngineInfo kInfo;
 
   struct Options {
     uint32_t partitions = 0;  // a power of two up to hash::kPartitionsMax; 0: two for each CPU
-    // Partitions share arenas; each addresses one region of its own. A power of two; 0: as many as
-    // can address the machine's memory.
+    // Partitions share arenas, each of which addresses one region of its own. A power of two; 0: as
+    // many as can address the machine's memory.
     uint32_t arenas = 0;
     uint64_t region_bytes = hash::Slabs::kAddressableBytes;
     hash::TableOptions table;
   };
 
-  // Null: no address space.
+  // Returns null if there is no address space.
   static std::unique_ptr<Engine> Make(const EngineOptions& options);
   static std::unique_ptr<HashEngine> Make(const EngineOptions& options, const Options& own);
 

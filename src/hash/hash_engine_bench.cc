@@ -1,11 +1,12 @@
 // Question: how near does the engine come to the memory's own rate of random reads, and what does
 //           it cost beside the memory?
 // Sketch:   a GET of an inline pair is one line. In the cache it is the hash (3 ns), the sort by
-//           partition (2 ns), the probe (3 ns) and the outcome (5 ns); past it, as long as the
-//           lines of a window overlap, whichever is longer. Additions to one key never leave the
-//           station: the function, and the outcome. A walk hashes each key again and copies it:
-//           some 20 ns, and a line if there is a record; with short steps, the chain again at each
-//           step. A put beside a snapshot iterator finds its interval in a tree, 100 ns and more.
+//           partition (2 ns), the probe (3 ns) and the outcome (5 ns); past the cache, if the lines
+//           of a window overlap, the longer of this and the lines. Additions to one key never leave
+//           the station: each costs the function and the outcome. A walk hashes each key again and
+//           copies it: some 20 ns, and a line if there is a record; with short steps, the chain at
+//           each step again. A put beside a snapshot iterator finds its interval in a tree, 100 ns
+//           and more.
 // Compare:  the same batches with only their lines read (lines), and for large_get and large_put
 //           plain reads, or read-modify-writes, of random lines in as much memory, in turns with
 //           them (of_lines, the median of the turns' ratios): what the memory allows.
@@ -28,14 +29,14 @@ namespace skep {
 namespace {
 
 constexpr uint32_t kBatch = 256;
-constexpr uint64_t kStream = 1 << 23;  // keys, before they come again
+constexpr uint64_t kStream = 1 << 23;  // keys, before they repeat
 
 // Items of fixed sizes: key i is the bytes of i, in a scrambled order.
 class Items {
  public:
   Items(uint64_t count, size_t key_bytes, size_t value_bytes)
       : count_(count), key_bytes_(key_bytes), value_(value_bytes, 'v') {
-    constexpr double kUtilisation = 0.5;  // or what pairs of these sizes reach
+    constexpr double kUtilisation = 0.5;  // or the highest that pairs of these sizes reach
     engine_ =
         HashEngine::Make({.budget = &budget_},
                          {.table = hash::ChooseTableOptions(key_bytes, value_bytes, kUtilisation)});
@@ -102,7 +103,7 @@ void Report(benchmark::State& state, uint64_t checksum) {
   state.counters["checksum"] = static_cast<double>(checksum);
 }
 
-// Plain accesses to random lines, as fast as a core does them.
+// Accesses random lines, as fast as a core can.
 class RandomLines {
  public:
   explicit RandomLines(uint64_t bytes)
@@ -112,7 +113,7 @@ class RandomLines {
 
   bool has_memory() const { return memory_.has_value(); }
 
-  // A second.
+  // Returns the number of accesses a second.
   template <Op kOp>
   double Rate() {
     constexpr uint64_t kLines = 1 << 22;
@@ -187,8 +188,8 @@ void BM_Points(benchmark::State& state) {
       pair_bytes * static_cast<double>(count) / static_cast<double>(items.bytes());
 }
 
-// Additions to vectors of so many i64, over so many keys; they return the vector before, if it is
-// of one.
+// Additions to vectors of `elements` i64, over `items` keys; they return the vector before, if it
+// has one element.
 void BM_Add(benchmark::State& state) {
   const auto keys = static_cast<uint64_t>(state.range(0));
   const auto elements = static_cast<uint32_t>(state.range(1));
@@ -203,7 +204,7 @@ void BM_Add(benchmark::State& state) {
   const auto bytes_of = [](const uint64_t& key) {
     return std::string_view(reinterpret_cast<const char*>(&key), sizeof(key));
   };
-  Batch operands;  // whose scratch outlives the answers
+  Batch operands;  // its scratch must outlive the answers
   for (uint64_t key = 0; key < keys; ++key) {
     operands.Clear();
     operands.UpdateElements(bytes_of(key), add, operand, options);
@@ -230,8 +231,8 @@ void BM_Add(benchmark::State& state) {
   state.SetBytesProcessed(state.items_processed() * elements * 8);
 }
 
-// Sums of vectors of so many i64, in batches of 1 MiB of elements, in the order of their keys; in
-// turns with a plain sum over as much memory (of_sequential, the median of the turns' ratios).
+// Sums of vectors of i64, in batches of 1 MiB of elements, in the order of their keys; in turns
+// with a plain sum over as much memory (of_sequential, the median of the turns' ratios).
 void BM_Reduce(benchmark::State& state) {
   const auto keys = static_cast<uint64_t>(state.range(0));
   const auto elements = static_cast<size_t>(state.range(1));
@@ -277,7 +278,7 @@ void BM_Reduce(benchmark::State& state) {
   state.counters["of_sequential"] = ratios[ratios.size() / 2];
 }
 
-// Whole walks, by steps of kWalk of so many items.
+// Whole walks, in steps of kWalk of a number of items.
 void BM_Walk(benchmark::State& state) {
   Items items(static_cast<uint64_t>(state.range(0)), 8, 8);
   Batch batch;
@@ -295,8 +296,8 @@ void BM_Walk(benchmark::State& state) {
   state.SetItemsProcessed(walked);
 }
 
-// Puts while a snapshot iterator is open that has not begun: each first saves its chain, later ones
-// find it saved. Compare with put, where none is open.
+// Puts beside an open snapshot iterator that has not taken a step: the first put of a chain saves
+// it, later ones find it saved. Compare with put, where none is open.
 void BM_PutBesideSnapshotIterator(benchmark::State& state) {
   const auto count = static_cast<uint64_t>(state.range(0));
   Items items(count, 8, 8);
@@ -306,7 +307,7 @@ void BM_PutBesideSnapshotIterator(benchmark::State& state) {
   Report(state, 0);
 }
 
-// All pairs by a snapshot iterator; nobody writes.
+// Reads all pairs by a snapshot iterator, beside no writer.
 void BM_SnapshotIterator(benchmark::State& state) {
   Items items(static_cast<uint64_t>(state.range(0)), 8, 8);
   int64_t walked = 0;
@@ -319,7 +320,7 @@ void BM_SnapshotIterator(benchmark::State& state) {
   state.SetItemsProcessed(walked);
 }
 
-// One random line a request, all of a batch fetched first.
+// Reads one random line a request; all lines of a batch are fetched first.
 void BM_Lines(benchmark::State& state) {
   const auto lines = static_cast<uint64_t>(state.range(0));
   auto memory = PageRegion::Reserve(lines * 64, Pages::kHuge);
@@ -347,7 +348,8 @@ void Sizes(benchmark::internal::Benchmark* b) {
   }
 }
 
-// Loaded once: what a run of unknown length would not be.
+// Fixes the number of iterations, so that the items are loaded once: a run of unknown length would
+// load them again.
 void LargeSizes(benchmark::internal::Benchmark* b) {
   b->ArgNames({"items", "key", "value"})->Iterations(9)->UseManualTime();
   b->Args({1 << 26, 5, 5})->Args({1 << 26, 8, 7})->Args({1 << 26, 8, 8});

@@ -1,4 +1,4 @@
-// What the engine does beside what all engines do.
+// Tests of what the hash engine does beside what all engines do.
 #include "hash/hash_engine.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 std::string KeyAt(uint64_t i) { return "key:" + std::to_string(i); }
 
-// Puts pairs, which lie in slabs, until one is refused. How many it has then.
+// Puts pairs, which lie in slabs, until one is refused. Returns how many pairs the engine has then.
 uint64_t Fill(HashEngine& engine) {
   constexpr uint64_t kFarTooMany = 10'000'000;
   const std::string value(100, 'v');
@@ -24,9 +24,9 @@ uint64_t Fill(HashEngine& engine) {
   return kFarTooMany;
 }
 
-// Goal: a keyspace holds more than its slabs' addresses reach, 64 GiB.
-// Method: regions of 8 MiB instead, until there is no room: one arena holds a region's worth of
-// pairs, four arenas nearly four times as much; all are there.
+// Goal: a keyspace may hold more than the 64 GiB that the addresses of one arena's slabs reach.
+// Method: regions of 8 MiB instead, filled until there is no room: one arena holds a region's worth
+// of pairs, four arenas nearly four times as much; all pairs are found.
 TEST(HashEngine, ArenasAddressARegionEach) {
   constexpr uint64_t kRegionBytes = uint64_t{8} << 20;
   constexpr uint64_t kSlabBytes = 128;
@@ -41,7 +41,7 @@ TEST(HashEngine, ArenasAddressARegionEach) {
       EXPECT_LE(count, kRegionBytes / kSlabBytes);
       EXPECT_GE(count, kRegionBytes / kSlabBytes * 3 / 4);
     } else {
-      // Until the first of them is full.
+      // Fill() ends when the first of the arenas is full.
       EXPECT_GE(count, with_one * 7 / 2);
     }
     for (uint64_t i = 0; i < count; ++i) {

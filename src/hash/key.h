@@ -1,4 +1,4 @@
-// key.h: a key, what is computed of it once, and which bits of its hash decide what.
+// key.h: a key, what is computed of it once, and what the bits of its hash decide.
 //
 //    63         56 55          47 46                                 0
 //   +-------------+--------------+-----------------------------------+
@@ -24,12 +24,12 @@ inline uint32_t SecondaryOf(uint64_t hash) {
   return static_cast<uint32_t>(hash >> kIndexBits) & ((1u << kSecondaryBits) - 1);
 }
 inline uint64_t IndexOf(uint64_t hash) { return hash & ((uint64_t{1} << kIndexBits) - 1); }
-// Of `partitions` <= kPartitionsMax, a power of two.
+// Returns the partition of a hash; `partitions` <= kPartitionsMax is a power of two.
 inline uint32_t PartitionOf(uint64_t hash, uint32_t partitions) {
   return static_cast<uint32_t>(hash >> 56) & (partitions - 1);
 }
 
-// The first bytes of a key as a number, zeros behind a shorter one.
+// Returns the first bytes of a key as a number, with zeros behind a shorter key.
 inline uint64_t HeadOf(std::string_view bytes) {
   static_assert(std::endian::native == std::endian::little);
   uint64_t head = 0;
@@ -50,7 +50,7 @@ inline uint64_t HeadOf(std::string_view bytes) {
   return head;
 }
 
-// Which bits of HeadOf() are of a key of so many bytes.
+// Returns the mask of the bits of HeadOf() that a key of `size` bytes has.
 inline uint64_t HeadMaskOf(size_t size) {
   return size >= 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * size) - 1;
 }
@@ -61,7 +61,7 @@ struct Key {
   uint64_t head;  // HeadOf(bytes)
 };
 
-// `head` is HeadOf(bytes).
+// Whether the key is `bytes`; `head` is HeadOf(bytes).
 inline bool IsSame(const Key& key, std::string_view bytes, uint64_t head) {
   const size_t size = key.bytes.size();
   return key.head == head && size == bytes.size() &&
@@ -76,8 +76,8 @@ inline bool IsSame(const Key& a, const Key& b) {
   return a.hash == b.hash && IsSame(a, b.bytes, b.head);
 }
 
-// What keys are hashed with, drawn anew by each process: whoever chooses keys cannot choose such as
-// have one hash and make one chain of everything.
+// Secrets of the hash function, drawn anew by each process, so that an adversary cannot choose keys
+// that all have one hash and make one long chain.
 struct HashSecrets {
   uint64_t head, tail, mixed, size;
 };
@@ -85,8 +85,8 @@ extern const HashSecrets kHashSecrets;
 
 uint64_t LongHashOf(std::string_view bytes);
 
-// Short keys are hashed by two multiplications to 128 bits, as wyhash does; others by XXH3. `head`
-// is HeadOf(bytes).
+// Short keys are hashed by two multiplications to 128 bits, as wyhash does, longer ones by XXH3.
+// `head` is HeadOf(bytes).
 [[gnu::always_inline]] inline uint64_t HashOf(std::string_view bytes, uint64_t head) {
   const size_t size = bytes.size();
   if (size > 16) [[unlikely]]

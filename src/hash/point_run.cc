@@ -8,8 +8,8 @@ namespace skep::hash {
 
 namespace {
 
-// Whether b is what a is, but for the bytes of its key and value; so it is as well-formed if its
-// key is as long.
+// Returns whether b is like a in all but the bytes of its key and value; b is then well-formed if a
+// is and its key is as long.
 inline bool IsAlike(const Request& a, const Request& b) {
   return a.op == b.op && a.flags == b.flags && a.when == b.when && a.deadline_ms == b.deadline_ms &&
          a.value.size() == b.value.size() && (a.op != Op::kApply || a.function == b.function);
@@ -22,7 +22,7 @@ inline bool IsPlainPut(const Request& r) {
 }  // namespace
 
 uint32_t PointRun::Add(uint32_t slot) {
-  // Of this function's own, so that they need not be written with each request.
+  // Copies in local variables, so that they need not be reloaded after each write.
   const Request* const requests = requests_.data();
   const auto size = static_cast<uint32_t>(requests_.size());
   Unit* const units = window_.units.data();
@@ -81,7 +81,7 @@ void PointRun::Flush() {
   if (writes_ && core_.numbers.wanted()) TellNumbers();
 }
 
-// The window is the thread's, and empty for the next one who uses it.
+// The window belongs to the thread, and must be empty for its next batch.
 PointRun::Forgetting::~Forgetting() {
   for (const Unit& unit : std::span(run_.window_.units).first(run_.count_)) {
     run_.window_.seen.Forget(unit.key);
@@ -90,7 +90,7 @@ PointRun::Forgetting::~Forgetting() {
   run_.writes_ = false;
 }
 
-// Stable.
+// Sorts the units by partition, stably.
 void PointRun::Sort() {
   groups_.Begin(core_);
   const auto units = std::span(window_.units).first(count_);
@@ -102,7 +102,7 @@ void PointRun::Sort() {
   for (uint32_t i = 0; i < count_; ++i) groups_.Put(groups_.Of(units[i].key.hash), i);
 }
 
-// Before its partition is unlocked: sequence_numbers.h.
+// Numbers a group's writes before its partition is unlocked (sequence_numbers.h).
 inline void PointRun::Number(Partition& partition, Groups::Group& group) {
   if (!core_.numbers.wanted()) return;
   if (writes_) group.number = partition.number = core_.numbers.Draw();
@@ -120,7 +120,8 @@ void PointRun::TellNumbers() {
   }
 }
 
-// Leaves in the group what is not done. Writes that are to be numbered are all done together.
+// Does the units that need only their first bucket, and leaves the others in the group. Writes that
+// are to be numbered are all done together.
 void PointRun::Look(Table& table, Groups::Group& group) {
   const bool has_room = !out_.IsFull() && core_.budget.HasRoomFor(0);
   const bool may_do = has_room && !core_.numbers.wanted();
@@ -135,7 +136,8 @@ void PointRun::Look(Table& table, Groups::Group& group) {
   group.end = static_cast<uint16_t>(group.begin + left);
 }
 
-// False: it is more than that, and nothing is done. What lies inline has no deadline.
+// Does a unit on an inline pair, which has no deadline. Returns false, and does nothing, if it
+// takes more than that.
 inline bool PointRun::DoInline(Table& table, const Unit& unit) {
   const Request& r = requests_[unit.begin];
   if (unit.end - unit.begin > 1 || !window_.seen.IsOnce(unit.key)) return false;
@@ -153,7 +155,7 @@ inline bool PointRun::DoInline(Table& table, const Unit& unit) {
   return true;
 }
 
-// First the keys that occur once: what the station has of the others are views of the table.
+// Keys that occur once come first: the station's values of the other keys are views of the table.
 void PointRun::Change(Table& table, const Groups::Group& group) {
   const std::span<uint16_t> units = groups_.PlacesOf(group);
   size_t left = 0;
@@ -184,7 +186,7 @@ void PointRun::ChangeOne(Table& table, uint32_t i) {
   Write(table, entry);
 }
 
-// False: it is more than a put, or has to be refused.
+// Does a unit that is one put. Returns false if it is anything else, or has to be refused.
 bool PointRun::Put(Table& table, const Unit& unit) {
   const Request& r = requests_[unit.begin];
   if (!IsPlainPut(r)) return false;
@@ -218,8 +220,8 @@ void PointRun::Combine(Table& table, std::span<const uint16_t> units) {
   for (const ReservationStation::Entry& entry : station_.entries()) Write(table, entry);
 }
 
-// The requests of a unit, on the entry; updates of elements in the table's bytes, while these are
-// the value.
+// Does the requests of a unit on the entry; updates of elements in the table's bytes, as long as
+// these are the value.
 void PointRun::Do(Table& table, ReservationStation::Entry& entry, uint32_t i) {
   const Unit& unit = window_.units[i];
   station_.Chain(entry, i);
@@ -240,8 +242,8 @@ void PointRun::Do(Table& table, ReservationStation::Entry& entry, uint32_t i) {
   }
 }
 
-// What the entry has become. Without memory for that, each operation of the chain by itself, in
-// order.
+// Writes the entry's final value to the table. Without memory for it, each operation of the chain
+// is written by itself, in order.
 void PointRun::Write(Table& table, const ReservationStation::Entry& entry) {
   if (!entry.is_written || TryWrite(table, entry)) return;
   uint32_t done = entry.done;
@@ -256,7 +258,8 @@ void PointRun::Write(Table& table, const ReservationStation::Entry& entry) {
   }
 }
 
-// False: no memory, nothing is changed. A new deadline alone is given even at the limit.
+// Writes an entry to the table. Returns false if there is no memory; nothing is changed then. An
+// entry that has only a new deadline is written even at the limit.
 bool PointRun::TryWrite(Table& table, const ReservationStation::Entry& entry) {
   const Arena::Limit limit =
       entry.last_store == ReservationStation::kNone ? Arena::Limit::kExceed : Arena::Limit::kObey;

@@ -1,4 +1,4 @@
-// point_run.h: the points of an unordered batch, but for runs of reads (read_run.h).
+// point_run.h: executes the points of an unordered batch, except runs of gets (read_run.h).
 //
 //   window of up to 256 units, a unit being consecutive requests of one key
 //     hash, sort by partition         stable: the order for one key is that of arrival
@@ -8,16 +8,17 @@
 //     fetch what the buckets of the rest point to
 //     change, partition by partition  the rest is done
 //
-// Each step locks a partition for as long as it needs it. Between the two the bucket may change:
-// the second does not rely on what the first has seen. Operations on different keys are
-// independent, so that it does not matter which partition comes first.
+// Each step locks a partition for as long as it needs it. Between the two steps the bucket may
+// change: the second step does not rely on what the first has seen. Operations on different keys
+// are independent, so that the order of partitions does not matter.
 //
 // A unit whose key occurs once is done on the table at once, with one write for all its requests.
-// Keys that occur more often, as two bits for each of 16384 slots by hash tell,
-// which may take two keys for one but never one for two, go to the station (reservation_station.h):
-// it does the operations in order, and writes each key that has changed once. An update of elements
-// is done in the table's own bytes where nothing else of its key waits to be written: nobody sees
-// them until the partition is unlocked, and it cannot fail once it has begun.
+// Keys that occur more often go to the station (reservation_station.h), which does the operations
+// in order, and writes each key that has changed once. Two bits for each of 16384 slots by hash
+// tell which keys occur more often; they may take two keys for one, but never one for two. An
+// update of elements is done in the table's own bytes where no other write of its key is pending:
+// no other thread sees the bytes until the partition is unlocked, and the update cannot fail once
+// it has begun.
 #pragma once
 
 #include <array>
@@ -35,7 +36,7 @@ class PointRun {
  public:
   struct Window;
 
-  // ReservationStation, groups and window are free to be used whenever it is flushed.
+  // The station, the groups and the window must not be in other use during a Flush().
   PointRun(Core& core, const EngineTraits& traits, Batch& batch, BatchWriter& out,
            ReservationStation& station, Groups& groups, Window& window)
       : core_(core),
@@ -46,16 +47,16 @@ class PointRun {
         groups_(groups),
         window_(window) {}
 
-  // A well-formed point, and those behind it that IsSoundPoint() knows. They are done by the next
-  // Flush() at the latest. The slot behind them.
+  // Adds the well-formed point at `slot`, and those behind it that IsSoundPoint() knows. The next
+  // Flush() does them at the latest. Returns the slot behind them.
   uint32_t Add(uint32_t slot);
-  // Fills in the outcomes of all that were added.
+  // Does all points that were added, and fills in their outcomes.
   void Flush();
-  // Of all that is done.
+  // Returns the ticket of all points that are done.
   Version ticket() const { return ticket_; }
 
  private:
-  // Which keys occur once in a window.
+  // Finds the keys that occur once in a window.
   class Seen {
    public:
     void Add(const Key& key) {
@@ -73,7 +74,7 @@ class PointRun {
     static uint32_t ByteOf(const Key& key) { return SlotOf(key) / 4; }
     static uint32_t ShiftOf(const Key& key) { return SlotOf(key) % 4 * 2; }
 
-    std::array<uint8_t, kSlots / 4> slots_ = {};  // two bits each: a key, and another one
+    std::array<uint8_t, kSlots / 4> slots_ = {};  // two bits a slot: it has a key, and another one
   };
 
   // Consecutive requests of one key.
@@ -82,7 +83,7 @@ class PointRun {
     uint32_t begin, end;  // slots
   };
 
-  // Empties the window in the end, however that comes.
+  // Empties the window at the end of its scope, also after an exception.
   class Forgetting {
    public:
     explicit Forgetting(PointRun& run) : run_(run) {}
@@ -120,7 +121,7 @@ class PointRun {
   bool writes_ = false;
 };
 
-// What a window is worked on in: too large to be made anew for each batch.
+// The memory of a window: too large to be made anew for each batch.
 struct PointRun::Window {
   std::array<Unit, kWindow> units;
   Seen seen;

@@ -3,18 +3,18 @@
 //   index of the key's hash (key.h)     bit 46 | ... | bit 1 | bit 0      bucket: the low bits
 //   position: the same bits reversed    bit 0 | bit 1 | ... | bit 46      bucket: the high bits
 //
-// A bucket has the keys whose index ends in its number, in w bits; w is one of two neighbouring
-// numbers, as its other half has been split off or not. Reversed, the keys are those whose position
-// begins with these w bits: one interval of 2^(47 - w) positions. So at any time the chains of a
-// table divide the positions into intervals. Growth halves one, shrinking joins two halves
-// (linear hashing), and no key ever gets another position:
+// A bucket has the keys whose index ends in its number, of w bits; w is one of two neighbouring
+// numbers, depending on whether its other half has been split off. Reversed, these are the keys
+// whose position begins with these w bits: one interval of 2^(47 - w) positions. So at any time the
+// chains of a table divide the positions into intervals. Growth halves one interval, shrinking
+// joins two halves (linear hashing), and no key ever gets another position:
 //
 //   2 buckets   |        0        |        1        |
 //   3 buckets   |   0    |   2    |        1        |
 //   4 buckets   |   0    |   2    |   1    |   3    |      positions ->
 //
-// Whoever goes through the positions from 0 upwards, and remembers but how far he has come, meets
-// each key that stays exactly once, however the table grows and shrinks between his steps.
+// A scan that goes through the positions from 0 upwards, and remembers only how far it has come,
+// meets each key that stays exactly once, however the table grows and shrinks between its steps.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ inline uint64_t ReversedBits(uint64_t bits) {
   return __builtin_bswap64(bits);
 }
 
-// The index of a bucket counts as a hash: this is where its keys begin.
+// Returns the position of a hash. For the index of a bucket, this is where the bucket's keys begin.
 inline Position PositionOf(uint64_t hash) {
   return ReversedBits(IndexOf(hash)) >> (64 - kIndexBits);
 }

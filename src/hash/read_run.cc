@@ -9,8 +9,8 @@
 namespace skep::hash {
 namespace {
 
-constexpr uint32_t kRunMin = 16;  // gets, for which others wait
-constexpr int kStepsMax = 3;      // along a chain, side by side
+constexpr uint32_t kRunMin = 16;  // shorter runs of gets are left to PointRun if requests follow
+constexpr int kStepsMax = 3;      // along chains, side by side
 
 }  // namespace
 
@@ -78,7 +78,7 @@ void ReadRun::Sort(uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) groups_.Put(groups_.Of(window_.hashes[i]), i);
 }
 
-// Leaves in the group what is not answered.
+// Answers the gets whose first bucket has their pair inline, and leaves the others in the group.
 void ReadRun::Look(Table& table, Groups::Group& group) {
   group.moves = Table::kNoMoves;
   if (out_.IsFull()) return;
@@ -109,7 +109,7 @@ void ReadRun::Look(Table& table, Groups::Group& group) {
   left_ -= look.Leave(table, groups_, group, key_of, &window_.lines);
 }
 
-// Leaves in the group what is not answered.
+// Takes one more step along the chains, and leaves the gets in the group that are not answered.
 void ReadRun::GoOn(Table& table, Groups::Group& group) {
   if (table.moves() != group.moves) return;
   const uint64_t now_ms = core_.now.Latest();
@@ -123,7 +123,7 @@ void ReadRun::GoOn(Table& table, Groups::Group& group) {
   group.end = static_cast<uint16_t>(group.begin + left);
 }
 
-// False: it is not answered yet.
+// Takes one step along a chain. Returns false if the get is not answered yet.
 bool ReadRun::Follow(const Table& table, uint16_t i, uint64_t now_ms) {
   const Key key = KeyAt(i);
   const uint32_t slot = begin_ + i;

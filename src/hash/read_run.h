@@ -1,16 +1,16 @@
-// read_run.h: consecutive gets of an unordered batch.
+// read_run.h: executes runs of consecutive gets of an unordered batch.
 //
 //   window of up to 256 gets
 //     hash, sort by partition
 //     fetch the buckets
-//     look, partition by partition    what its bucket has inline is answered
+//     look, partition by partition    gets of inline pairs of these buckets are answered
 //     fetch what buckets lead to      records, chained buckets
-//     go on, partition by partition   what is there is answered; so on along the chains, some way
+//     go on, partition by partition   gets of these are answered; so on, some steps along chains
 //     finish, partition by partition  the rest, if any
 //
 // Each step locks a partition for as long as it needs it. If the table changes between two steps,
-// what is left is done by the last step, which relies on nothing. Gets change nothing, so their
-// order does not matter.
+// the remaining gets are done by the last step, which relies on no earlier one. Gets change
+// nothing, so their order does not matter.
 #pragma once
 
 #include <algorithm>
@@ -24,14 +24,14 @@
 
 namespace skep::hash {
 
-// Does a get of the key. The partition is locked.
+// Does a get of the key. The partition must be locked.
 void Get(Table& table, const Key& key, uint64_t now_ms, const Request& request, BatchWriter& out,
          uint32_t slot);
 
 // Owner: one execution of one batch.
 class ReadRun {
  public:
-  // What a window is worked on in: too large to be made anew for each batch.
+  // The memory of a window: too large to be made anew for each batch.
   struct Window {
     std::array<uint64_t, kWindow> heads;
     std::array<uint64_t, kWindow> hashes;
@@ -39,7 +39,7 @@ class ReadRun {
     BucketProbe bucket_probe;
   };
 
-  // Groups and window are free to be used.
+  // The groups and the window must not be in use.
   ReadRun(Core& core, const EngineTraits& traits, Batch& batch, BatchWriter& out, Groups& groups,
           Window& window)
       : core_(core),
@@ -49,12 +49,12 @@ class ReadRun {
         groups_(groups),
         window_(window) {}
 
-  // How many gets, up to a window, it can take from this slot on. Where the batch has more after
-  // them, fewer than are worth a run count as none.
+  // Returns how many gets, up to a window, the run can take from this slot on; 0 if they are too
+  // few to be worth a run and the batch has more requests after them.
   uint32_t Count(uint32_t slot) const;
-  // Fills in the outcomes of so many.
+  // Fills in the outcomes of `count` gets.
   void Do(uint32_t slot, uint32_t count);
-  // Of all that is done.
+  // Returns the ticket of all gets that are done.
   Version ticket() const { return ticket_; }
 
  private:
@@ -77,7 +77,7 @@ class ReadRun {
   Groups& groups_;
   Window& window_;
   uint32_t begin_ = 0;  // the slot of the window's first request
-  uint32_t left_ = 0;   // of the window, not answered yet
+  uint32_t left_ = 0;   // how many gets of the window are not answered yet
   Version ticket_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Runs of gets, among other requests and alone, against a map.
+// Tests runs of gets, among other requests and alone, against a map.
 #include "hash/read_run.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ struct Known {
 };
 using Model = std::map<std::string, Known>;
 
-// Batches of runs of gets with a few writes between them.
+// Plays batches of runs of gets with a few writes between them.
 class Play {
  public:
   Play(uint32_t partitions, uint32_t fill_slots, uint64_t keys, unsigned seed)
@@ -47,7 +47,7 @@ class Play {
  private:
   uint64_t Below(uint64_t limit) { return rng_() % limit; }
 
-  // What is absent is expected to have deadline kAbsent.
+  // An absent key is expected to have deadline kAbsent.
   static constexpr uint64_t kAbsent = UINT64_MAX;
   static constexpr uint64_t kRefused = UINT64_MAX - 1;
 
@@ -121,8 +121,9 @@ class Play {
   Model model_;
 };
 
-// Goal: whatever a run of gets is long and stands between, it answers what each would alone: pairs
-// inline, in slabs and large, absent, expired and refused ones; in short chains and in long ones.
+// Goal: whatever the length of a run of gets and its neighbours, it answers as each get alone
+// would: pairs inline, in slabs and large, absent, expired and refused ones; in short chains and in
+// long ones.
 TEST(ReadRun, AgreesWithAMap) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -1,4 +1,4 @@
-// Runs of gets while threads write.
+// Tests runs of gets while threads write.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,10 +19,10 @@ constexpr uint32_t kWriters = 2;
 
 std::string KeyAt(uint64_t i) { return "key:" + std::to_string(i); }
 
-// Those that end in 0 are never deleted.
+// Keys whose number ends in 0 are never deleted.
 bool IsKept(uint64_t i) { return i % 10 == 0; }
 
-// "<key>=<step>" and dots: which key it was written to, and when.
+// A value is "<key>=<step>" and dots: it says to which key it was written, and when.
 void Write(HashEngine& engine, uint32_t thread, const std::atomic<bool>& stop) {
   std::mt19937_64 rng(thread);
   for (uint64_t step = 1; !stop.load(std::memory_order_relaxed); ++step) {
@@ -39,14 +39,16 @@ void Write(HashEngine& engine, uint32_t thread, const std::atomic<bool>& stop) {
       }
     }
     engine.Execute(batch);
-    // So that some runs meet no writer.
+    // A pause lets some runs meet no writer.
     if (step % 64 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
-// Goal: a run of gets answers with values of its own keys, finds what is never deleted, and does
-// not go back in time, while pairs move between buckets, chains and slabs between its steps.
+// Goal: a run of gets answers with values of its own keys, finds the keys that are never deleted,
+// and does not go back in time, while pairs move between buckets, chains and slabs between its
+// steps.
 // Method: one partition of long chains; writers that store values of all sizes and delete, so that
+// slabs and chained buckets are used again at once; every value names its key and its step.
 // slabs and chained buckets are used again at once; every value names its key and its step.
 TEST(ReadRunThreads, AnswersWithValuesOfTheKey) {
   MemoryBudget budget;

@@ -15,7 +15,8 @@
 //   form, bits 0..6   length of a short key; 127: not short
 //         bits 7..15  short: length of the key and value; else 0: long, 1: large
 //
-// Cost: a key is compared with one cache line if it is short, as most are; a large one needs two.
+// Cost: comparing a key reads one cache line if the record is short, as most are, and two if it is
+// large.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +47,7 @@ class Record {
     }
     return bytes + kLongHeaderBytes <= kSlabBytesMax ? Form::kLong : Form::kLarge;
   }
-  // What it takes of a slab.
+  // Returns how many bytes of a slab the record takes.
   static size_t SlabBytes(const Pair& pair, Form form) {
     const size_t bytes = pair.key.size() + pair.value.size();
     switch (form) {
@@ -75,14 +76,14 @@ class Record {
     const std::byte* const body = is_large ? arena.At(body_at()) : at_ + kLongHeaderBytes;
     return Views(body, Load<uint32_t>(4), Load<uint32_t>(8), deadline_ms());
   }
-  // 0 unless it is long or large.
+  // Returns 0 unless the record is long or large.
   uint64_t deadline_ms() const { return form() == Form::kShort ? 0 : Load<uint64_t>(12); }
-  // Of a large one: where its key and value are, and how many bytes they take.
+  // Of a large record: where its key and value are, and how many bytes they take.
   ArenaAddress body_at() const { return {.bits = Load<uint64_t>(kLongHeaderBytes)}; }
   size_t body_bytes() const { return size_t{Load<uint32_t>(4)} + Load<uint32_t>(8); }
 
-  // Writes the record; `body` is where the key and value of a large one go, and its address. The
-  // value may be a view of what was there, at the same place.
+  // Writes the record; `body` and `body_at` say where the key and value of a large one go. The
+  // value may be a view of the old value at the same place.
   static void Write(std::byte* at, const Pair& pair, Form form, std::byte* body,
                     ArenaAddress body_at) {
     const size_t bytes = pair.key.size() + pair.value.size();
@@ -98,7 +99,7 @@ class Record {
     Store(at, 12, pair.deadline_ms);
     if (form == Form::kLarge) Store(at, kLongHeaderBytes, body_at.bits);
   }
-  // Of a long or large one.
+  // Writes the deadline of a long or large record.
   static void WriteDeadline(std::byte* at, uint64_t deadline_ms) { Store(at, 12, deadline_ms); }
 
  private:

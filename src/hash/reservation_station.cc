@@ -33,7 +33,7 @@ void ReservationStation::Apply(Entry& entry, const PointEffect& effect, const Re
   const bool keeps_value = entry.is_present && effect.value.data() == entry.value.data() &&
                            effect.value.size() == entry.value.size();
   if (!keeps_value) {
-    // Writing other entries may move the table's bytes.
+    // The value is copied: writing other entries may move the table's bytes.
     entry.value = IsPartOf(effect.value, entry.value) ? scratch.Copy(effect.value) : effect.value;
     entry.has_new_value = true;
   }

@@ -5,17 +5,17 @@
 //            |         |    |        |
 //   entry a  load -- apply apply -- apply ------> one write of the table
 //
-// The paper's station keeps 1024 slots by hash and takes two keys of one slot for dependent. Here a
+// The paper's station has 1024 slots by hash and takes two keys of one slot for dependent. Here a
 // slot compares the key itself, so that different keys never wait for each other.
 //
 // Order. An entry's operations are applied as they arrive; each sees what the ones before have made
-// of the key. One that fails leaves the value as it was and those behind it go on from there.
+// of the key. One that fails leaves the value as it was, and the next goes on from there.
 // Failure of the write. If the table has no memory for the final value, nothing of the chain has
-// happened yet: it is done again from the table's value, each operation written by itself, so that
-// those fail that the memory does not suffice for. The chain is kept for that. A value that is
-// replaced within its chain needs no memory and is not refused. What was done in the table's own
-// bytes (an update of elements, before anything else is written) has happened: the chain begins
-// behind it.
+// happened yet: the chain is done again from the table's value, with each operation written by
+// itself, so that only those fail for which there is no memory. The chain is kept for that. A value
+// that is replaced within its chain needs no memory and is not refused. An update of elements in
+// the table's own bytes, done before anything else of its key is written, has happened: the chain
+// begins behind it.
 //
 // Owner: one thread, for the points of one partition or of one part of an atomic batch.
 #pragma once
@@ -42,12 +42,12 @@ class ReservationStation {
     Key key;
     std::string_view value;  // the table's bytes, the caller's, or the batch's scratch
     uint64_t deadline_ms = 0;
-    uint32_t first = kNone;  // of the chain: a unit's number; Next() leads on
+    uint32_t first = kNone;  // number of the chain's first unit; Next() leads on
     uint32_t last = kNone;
     uint32_t done = 0;            // requests of the first unit that are not to be done again
     uint32_t last_store = kNone;  // the slot of the last request that stored
     bool is_present = false;      // now
-    bool was_live = false;        // in the table, and not expired
+    bool was_live = false;        // whether it was in the table, and not expired
     bool is_written = false;
     bool has_new_value = false;  // else the value is the one in the table
 
@@ -57,29 +57,30 @@ class ReservationStation {
     }
   };
 
-  // Forgets everything, and has room for `keys` keys and `units` units: consecutive requests of one
-  // key.
+  // Empties the station, and makes room for `keys` keys and `units` units (consecutive requests of
+  // one key).
   void Reset(size_t keys, size_t units);
 
-  // The key's entry. A new one (the bool) is to be loaded, and valid until the next Reset.
+  // Returns the key's entry, and whether it is new. A new entry must be loaded. Valid until the
+  // next Reset.
   std::pair<Entry&, bool> Add(const Key& key);
-  // Null if there is none.
+  // Returns the key's entry, or null.
   const Entry* Find(const Key& key) const;
-  // Unit number `unit` is of this entry.
+  // Appends unit number `unit` to the chain of this entry.
   void Chain(Entry& entry, uint32_t unit);
   uint32_t Next(uint32_t unit) const { return next_[unit]; }
 
   std::span<Entry> entries() { return {entries_.data(), count_}; }
   std::span<const Entry> entries() const { return {entries_.data(), count_}; }
 
-  // What the table has of the key, an expired one as absent.
+  // Loads what the table has of the key; an expired pair counts as absent.
   static void Load(Entry& entry, Table& table, uint64_t now_ms);
 
-  // Does a request on the entry and fills in the outcome of `slot`, but for a failing write. What
-  // stores is refused while there is no memory.
+  // Does a request on the entry and fills in the outcome of `slot`; the write may still fail.
+  // Requests that store are refused while there is no memory.
   static void Do(Entry& entry, const Request& request, uint32_t slot, uint64_t now_ms,
                  const EngineTraits& traits, const MemoryBudget& budget, BatchWriter& out);
-  // What ApplyPoint said of a request to this entry, which `scratch` outlives.
+  // Applies what ApplyPoint said of a request to this entry, which `scratch` must outlive.
   static void Apply(Entry& entry, const PointEffect& effect, const Request& request, uint32_t slot,
                     Scratch& scratch);
 
@@ -88,14 +89,14 @@ class ReservationStation {
 
   std::vector<Entry> entries_;
   size_t count_ = 0;
-  std::vector<uint32_t> slots_;  // by hash, then the next free one: an entry's number + 1, or 0
+  std::vector<uint32_t> slots_;  // by hash with linear probing: an entry's number + 1, or 0
   size_t mask_ = 0;
   std::vector<uint32_t> next_;
 };
 
 inline void ReservationStation::Reset(size_t keys, size_t units) {
   constexpr size_t kSlotsAKey = 4;
-  // What a huge batch once took is not kept for ever.
+  // The memory of one huge batch is not kept for ever.
   constexpr size_t kKeptMax = 16 * 1024;
   if (entries_.size() > kKeptMax && keys <= kKeptMax) {
     std::vector<Entry>().swap(entries_);
@@ -110,7 +111,7 @@ inline void ReservationStation::Reset(size_t keys, size_t units) {
   mask_ = slots - 1;
 }
 
-// Where the key is, or may be put.
+// Returns the slot where the key is, or may be put.
 inline size_t ReservationStation::SlotOf(const Key& key) const {
   size_t at = key.hash & mask_;
   while (slots_[at] != 0) {

@@ -1,4 +1,5 @@
-// The station as the engine uses it: whole batches against the same requests one after the other.
+// Tests the station as the engine uses it: whole batches against the same requests one after the
+// other.
 #include "hash/reservation_station.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ class Twins {
  public:
   Twins() : batched_(Make(budget_of_batched_)), single_(Make(budget_of_single_)) {}
 
-  // Each slot must say the same.
+  // Gives both the batch; each slot must have the same outcome.
   void Run(Batch& batch) {
     batch.set_now_ms(kNowMs);
     batched_->Execute(batch);
@@ -63,7 +64,7 @@ std::string_view Number(Batch& batch, uint64_t number) {
   return batch.scratch().Copy(std::to_string(number));
 }
 
-// Its new value is a part of the old one, where that lies.
+// The new value is a part of the old one, at the same place.
 FunctionEffect DropFirst(const FunctionInput& input) {
   const std::string_view now = input.value.value_or("");
   return {.action = FunctionEffect::Action::kReplace,
@@ -71,7 +72,7 @@ FunctionEffect DropFirst(const FunctionInput& input) {
           .integer = static_cast<int64_t>(now.size())};
 }
 
-// A point of any kind, that may fail: a function that refuses, a comparison that does not hold.
+// Adds a point of any kind that may fail: a function that refuses, a comparison that does not hold.
 void AddRandom(Batch& batch, std::string_view key, std::mt19937_64& rng) {
   constexpr std::string_view kOperands[] = {"erase", "keep", "fail", ""};
   constexpr size_t kSizes[] = {0, 1, 10, 24, 40, 200, 700, 5000};
@@ -123,7 +124,7 @@ void AddRandom(Batch& batch, std::string_view key, std::mt19937_64& rng) {
   batch.Add(r);
 }
 
-// Goal: a batch answers, and leaves the table, as its requests one after the other.
+// Goal: a batch has the outcomes, and the effect on the table, of its requests one after the other.
 // Method: storms on one key, on a few and on many, of every kind of point, failures inside chains,
 // deletes and values of all sizes; as many keys as make the table grow in the middle of a batch.
 TEST(ReservationStation, AgreesWithOneAfterTheOther) {
@@ -143,10 +144,10 @@ TEST(ReservationStation, AgreesWithOneAfterTheOther) {
   }
 }
 
-// What a batch of puts, deletes, gets and appends must answer, given which of them were refused.
+// A model of a batch of puts, deletes, gets and appends, given which of them were refused.
 class Replay {
  public:
-  // Those refused must store, and change nothing. How many were.
+  // Checks that those refused are stores, and changed nothing. Returns how many were refused.
   int Check(const Batch& batch) {
     int refused = 0;
     for (uint32_t slot = 0; slot < batch.size(); ++slot) {
@@ -185,7 +186,7 @@ class Replay {
   }
 
  private:
-  // One was added to each byte, and the value before returned.
+  // An update has added one to each byte, and returned the value before.
   void CheckUpdate(const Request& r, const Outcome& out) {
     std::string& value = values_[std::string(r.key)];
     EXPECT_EQ(out.value, value);
@@ -196,11 +197,11 @@ class Replay {
   std::map<std::string, std::string> values_;
 };
 
-// Goal: a write that finds no memory fails operations of its chain, and those that go on see what
-// has really happened.
-// Method: chains of small and huge values on three keys, of which the huge ones do not fit. What
-// was refused has changed nothing: a replay without it gives every answer, also those of the next
-// batch. The batches are long enough to end, now and then, in a huge value and in a small one.
+// Goal: a write that finds no memory fails operations of its chain, and the later ones see what has
+// really happened.
+// Method: chains of small and huge values on three keys, of which the huge ones do not fit. A
+// refused operation has changed nothing: a replay without it gives every answer, also those of the
+// next batch. The batches are long enough to end, now and then, in a huge value and in a small one.
 TEST(ReservationStation, NoMemoryInTheMiddleOfAChain) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -249,7 +250,7 @@ TEST(ReservationStation, NoMemoryInTheMiddleOfAChain) {
 }
 
 // Goal: however many operations a batch has on a key, the table is written once for it.
-// Method: points as an engine does them, on a table whose moves are counted: whatever is stored
+// Method: points as an engine does them, on a table that counts its moves, which are pairs stored
 // elsewhere or erased. The values of one key are of different sizes, so that none fits where the
 // one before lies; keys take turns, so that no two requests of one are side by side.
 TEST(ReservationStation, TheTableIsWrittenOnceForEachKey) {
@@ -292,8 +293,8 @@ TEST(ReservationStation, TheTableIsWrittenOnceForEachKey) {
   }
 }
 
-// Goal: keys that share their place in the station do not wait for each other, nor are they taken
-// for one another.
+// Goal: keys that share a slot of the station neither wait for each other nor are taken for one
+// another.
 // Method: keys with equal hashes, which no real ones have.
 TEST(ReservationStation, TellsKeysOfOneHashApart) {
   ReservationStation station;

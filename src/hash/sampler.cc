@@ -37,9 +37,9 @@ std::optional<Pair> Sampler::Draw() {
   return DrawOfAll();
 }
 
-// Nothing if what was drawn does not count, or after too many tries.
+// Draws once. Returns nothing if the pair does not count, or after too many tries.
 std::optional<Pair> Sampler::DrawFrom(const Table& table, int* tries) {
-  // A bucket that is not split yet has the keys of two.
+  // A bucket that is not split yet has the keys of two buckets.
   constexpr uint64_t kPlacesMin = 32;
   const uint64_t places = std::max<uint64_t>(kPlacesMin, uint64_t{4} * table.options().fill_slots);
   while (++*tries < kTriesMax) {
@@ -63,7 +63,7 @@ std::optional<Pair> Sampler::Judge(const Pair& pair) const {
   return Pair{.key = entry->key.bytes, .value = entry->value};
 }
 
-// The keys that the station has and the tables do not.
+// Visits the keys that the station has and the tables do not.
 template <typename Visit>
 void Sampler::ForEachFresh(Visit visit) const {
   if (station_ == nullptr) return;
@@ -74,7 +74,7 @@ void Sampler::ForEachFresh(Visit visit) const {
   }
 }
 
-// Every pair that counts, in an order that depends on the state alone.
+// Visits every pair that counts, in an order that depends on the state alone.
 template <typename Visit>
 void Sampler::ForEach(Visit visit) const {
   ForEachFresh(visit);

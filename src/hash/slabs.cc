@@ -8,7 +8,7 @@
 
 namespace skep::hash {
 
-// A bit at the first unit of each free, aligned block of the class.
+// Returns a bit at the first unit of each free, aligned block of the class.
 uint64_t Slabs::BlocksIn(uint64_t word, uint32_t size_class) {
   constexpr std::array<uint64_t, kClasses> kAligned = {
       ~uint64_t{0}, 0x5555555555555555, 0x1111111111111111, 0x0101010101010101, 0x0001000100010001};
@@ -36,7 +36,7 @@ void Slabs::UnpoisonBlock(SlabAddress at, uint32_t units) const {
 bool Slabs::Refill(uint32_t size_class, Arena::Limit limit) {
   if (RefillFromSpans(size_class)) return true;
   if (AddSpan(limit)) return RefillFromSpans(size_class);
-  // The other pools may hold what makes a block of this class.
+  // The other pools may hold free units that make a block of this class.
   Flush();
   return RefillFromSpans(size_class);
 }
@@ -50,7 +50,7 @@ bool Slabs::RefillFromSpans(uint32_t size_class) {
   return false;
 }
 
-// Up to a lot of blocks, the lowest of the span; the lowest is used first.
+// Takes up to a lot of blocks, the lowest of the span; the lowest is used first.
 void Slabs::TakeFrom(SlabAddress first, uint32_t size_class) {
   Span& span = SpanAt(first);
   Pool& pool = pools_[size_class];
@@ -102,7 +102,7 @@ void Slabs::GiveBlock(SlabAddress at, uint32_t size_class) {
   const uint32_t units = 1u << size_class;
   uint64_t& word = span.free[unit / 64];
   const uint64_t block = ((uint64_t{1} << units) - 1) << unit % 64;
-  SKEP_CHECK((word & block) == 0);  // freed twice
+  SKEP_CHECK((word & block) == 0);  // a set bit: freed twice
   word |= block;
   span.free_units += units;
   if (span.free_units == kUsableUnits) {
@@ -112,7 +112,7 @@ void Slabs::GiveBlock(SlabAddress at, uint32_t size_class) {
     --span_count_;
     return;
   }
-  // Only a block that this one is part of can be larger than the largest was.
+  // Only a block that contains the freed one can be larger than the largest one was.
   uint32_t largest = span.list == kFullList ? size_class : std::max(span.list, size_class);
   while (largest + 1 < kClasses && BlocksIn(word, largest + 1) != 0) ++largest;
   if (largest == span.list) return;

@@ -11,25 +11,26 @@
 //
 // A slab of class c takes 1 << c units and lies at a multiple of its size. A free block of units is
 // of no class: a refill takes from it whatever size it needs (splitting), and neighbours that a
-// spill frees are one larger block at once, because their bits are neighbours (merging). Nothing is
-// left to be merged later, as it is in the paper. Refills and spills move lots of addresses, when a
-// pool is empty or full, so most allocations and frees are a few instructions on the pool. A lot
-// costs a line or two for each span it meets.
+// spill frees are one larger block at once, because their bits are neighbours (merging). Unlike the
+// paper's, merging never waits for later. Refills and spills move lots of addresses, when a pool is
+// empty or full, so most allocations and frees are a few instructions on the pool. A lot costs a
+// line or two for each span it meets.
 //
-// Spans are in a list by the largest class they have a free block of. A refill takes the spans that
-// have no larger block than it needs before it breaks one. A span that is wholly free goes back to
-// the arena, and so to the system, or to larger values; Flush() empties the pools for that.
+// Spans are in a list by the largest class they have a free block of. A refill first uses the spans
+// that have no larger block than it needs, and breaks larger blocks last. A span that is wholly
+// free goes back to the arena, and so to the system, or to larger values; Flush() empties the pools
+// for that.
 //
-// Addresses have 31 bits: only spans of the arena's first region are used, 64 GiB. Its large values
-// lie there, too. More memory is that of more arenas, each for some of the partitions (core.h).
+// Addresses have 31 bits: only spans of the arena's first region are used, 64 GiB, which its large
+// values share. More memory takes more arenas, each for some of the partitions (core.h).
 //
 // Invariants. Verify() checks them.
 //   A1  used_bytes() + free_bytes() + the headers is the size of all spans.
 //   A2  a span's count of free units is the number of its bits, and it is in the list of the
 //       largest block they make.
-//   A3  what is in a pool is aligned to its class and has no free bit.
+//   A3  a block in a pool is aligned to its class and has no free bit.
 //
-// Thread safety: none; its partition's lock protects it.
+// Thread safety: none; the partition's lock protects it.
 #pragma once
 
 #include <array>
@@ -48,7 +49,7 @@ class Slabs {
   static constexpr size_t kSpanBytes = Arena::kSpanBytes;
   static constexpr uint64_t kAddressableBytes = (uint64_t{kSlabAddressMax} + 1) * kSlabUnitBytes;
 
-  // The smallest class of `bytes` <= kSlabBytesMax.
+  // Returns the smallest class of `bytes` <= kSlabBytesMax.
   static uint32_t ClassOf(size_t bytes) {
     return bytes <= kSlabUnitBytes
                ? 0
@@ -56,13 +57,14 @@ class Slabs {
   }
   static size_t BytesOf(uint32_t size_class) { return kSlabUnitBytes << size_class; }
 
-  // Both outlive it; the cache is the partition's.
+  // The arena and the cache must outlive it; the cache is the partition's.
   Slabs(Arena& arena, Arena::Cache& cache) : arena_(arena), cache_(cache) {}
   ~Slabs() { DropAll(); }
   Slabs(const Slabs&) = delete;
   Slabs& operator=(const Slabs&) = delete;
 
-  // 0: no memory; the limit, or the system, refuses another span and what is here does not do.
+  // Returns 0 if there is no memory: the limit, or the system, refuses another span and the free
+  // units here do not suffice.
   SlabAddress Allocate(uint32_t size_class, Arena::Limit limit) {
     Pool& pool = pools_[size_class];
     if (pool.count == 0 && !Refill(size_class, limit)) return 0;
@@ -85,13 +87,13 @@ class Slabs {
 
   // Empties the pools, so that spans which are free go back. Bounded: 640 addresses.
   void Flush();
-  // Gives all spans back; nothing is allocated any more.
+  // Gives all spans back; all allocations end.
   void DropAll();
 
   uint64_t used_bytes() const { return used_units_ * kSlabUnitBytes; }
   uint64_t free_bytes() const;
   uint64_t span_count() const { return span_count_; }
-  // Null, or a literal that names the broken invariant. Walks all spans.
+  // Returns null, or a literal that names the broken invariant. Visits all spans.
   const char* Verify() const;
 
  private:

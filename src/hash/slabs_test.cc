@@ -25,7 +25,7 @@ class SlabsTest : public testing::Test {
     EXPECT_EQ(arena_.Statistics().allocated_bytes, 0u);
   }
 
-  // Until memory is refused.
+  // Allocates slabs until memory is refused.
   std::vector<Block> Fill(uint32_t size_class) {
     std::vector<Block> blocks;
     while (const SlabAddress at = slabs_.Allocate(size_class, Arena::Limit::kObey)) {
@@ -52,7 +52,8 @@ TEST_F(SlabsTest, ClassesAreTheSmallestThatFit) {
   }
 }
 
-// Goal: slabs are aligned, never overlap, and the account balances, whatever is asked.
+// Goal: slabs are aligned, never overlap, and the account balances, whatever is allocated and
+// freed.
 // Method: random storms: phases that mostly allocate or mostly free, of one class or all, with
 // flushes between; every slab is filled with bytes of its own, which are still there when it is
 // freed. A failure prints its seed.
@@ -121,7 +122,8 @@ TEST_F(SlabsTest, FreedMemoryServesEveryClass) {
   }
 }
 
-// Goal: spans that are wholly free go back although others are in use; those that are not do not.
+// Goal: spans that are wholly free go back although others are in use; spans with a used slab do
+// not.
 // Method: of each span's worth of slabs all are freed but one, then that one.
 TEST_F(SlabsTest, FreeSpansGoBack) {
   std::vector<Block> kept;
@@ -141,7 +143,8 @@ TEST_F(SlabsTest, FreeSpansGoBack) {
   EXPECT_EQ(slabs_.span_count(), 0u);
 }
 
-// Goal: at the limit what is here is used up to the last slab, and who may exceed gets more.
+// Goal: at the limit free memory is used up to the last slab, and an allocation that may exceed
+// gets more.
 TEST_F(SlabsTest, TheLimitRefuses) {
   budget_.set_limit(Slabs::kSpanBytes);
   std::vector<Block> blocks = Fill(4);

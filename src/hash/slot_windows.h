@@ -1,8 +1,8 @@
-// slot_windows.h: the slots of a bucket that begin with given bytes, all compared at once.
+// slot_windows.h: finds the slots of a bucket that begin with given bytes, comparing all at once.
 //
-// Slots are 5 bytes, a window is the 8 bytes from the beginning of a slot on: its own and the next
-// three. With AVX-512 VBMI two permutations make all ten windows of the line; else they are loaded
-// two at a time.
+// Slots are 5 bytes; a window is the 8 bytes from the beginning of a slot on: the slot and the next
+// three bytes. With AVX-512 VBMI two permutations make all ten windows of the line; else they are
+// loaded two at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr uint32_t kSlotCount = 10;
 #if defined(__x86_64__)
 namespace wide {
 
-// Which byte of the line goes where: window i begins at byte 5 * i.
+// Says which byte of the line goes where: window i begins at byte 5 * i.
 struct alignas(64) WindowBytes {
   uint8_t first[64];
   uint8_t last[64];  // windows 8 and 9; the others are not looked at
@@ -63,8 +63,8 @@ inline uint32_t WindowsLike(const uint8_t* line, uint64_t word, uint64_t mask) {
 }  // namespace wide
 #endif
 
-// A bit for each of ten slots whose window is `word` under the mask; `word` is zero where the mask
-// is. Bits from 10 on are any.
+// Returns a bit for each of ten slots whose window is `word` under the mask; `word` is zero where
+// the mask is. Bits from 10 on are unspecified.
 inline uint32_t SlotsLike(const uint8_t* line, uint64_t word, uint64_t mask) {
 #if defined(__x86_64__)
   if (kUsesAvx512Vbmi) return wide::WindowsLike(line, word, mask);

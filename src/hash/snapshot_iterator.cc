@@ -25,7 +25,7 @@ Result<std::unique_ptr<PairIterator>> SnapshotIterator::Open(Core& core, uint64_
   return iterator;
 }
 
-// What was saved is freed when nothing is locked any more.
+// The saved pairs are freed after all locks are released.
 SnapshotIterator::~SnapshotIterator() {
   if (!is_open_) return;
   const AllLocked all(core_);

@@ -1,23 +1,23 @@
 // snapshot_iterator.h: every pair of a hash engine as of one instant, read while writers go on.
 //
-//   Open()     locks all partitions at once: the instant       nobody is inside a batch
-//   Next()     locks one partition at a time, for a few chains, and copies their pairs
-//   ~          locks all partitions at once
+//   Open()       locks all partitions at once: the instant     no thread is inside a batch
+//   Next()       locks one partition at a time, for a few chains, and copies their pairs
+//   destructor   locks all partitions at once
 //
-// Writers save the pairs that they are about to change, of what is not walked yet; before_images.h
-// has the protocol of one table, and the argument. The instant is one of all tables: an atomic
-// batch holds all its partitions from its first write to its last, so it is seen whole or not at
-// all.
+// Writers save the pairs that they are about to change and that are not walked yet; before_images.h
+// has the protocol of one table, and the argument. The instant is the same for all tables: an
+// atomic batch holds all its partitions from its first write to its last, so the iterator sees it
+// whole or not at all.
 //
-// Pairs are given with their deadline, whether or not it has passed: a write that has found one
-// before its deadline may be replayed on what the iterator gave.
+// Pairs are given with their deadline, also when it has passed: a write that found a pair before
+// its deadline may be replayed on what the iterator gave.
 //
-// Cost. No iterator is open: a branch that is never taken, for each write. An iterator: a hash and
-// a copy of every pair. Memory: what writers save is charged to the budget, at most all pairs; what
-// Next() gives is not, some hundred KiB, or the pairs of one chain.
-// The budget's end: if there is no room for what must be saved, or for those who store (found by
-// Engine::Maintain), the iterator is lost: what was saved is freed, piece by piece as writers and
-// upkeep come by, and Next() says so.
+// Cost. While no iterator is open, each write has a branch that is never taken. An iterator hashes
+// and copies every pair. The pairs that writers save are charged to the budget, at most all pairs;
+// what Next() returns is not: some hundred KiB, or the pairs of one chain.
+// Memory. If the budget has no room for pairs that must be saved, or for writes (which
+// Engine::Maintain finds out), the iterator is lost: the saved pairs are freed, partition by
+// partition as writers and upkeep get there, and Next() returns an error.
 #pragma once
 
 #include <cstdint>
@@ -34,15 +34,15 @@ namespace skep::hash {
 // Thread safety: one owner. Must end before the engine.
 class SnapshotIterator final : public PairIterator {
  public:
-  // The instant lies within the call. One at a time.
+  // Opens an iterator; the instant lies within the call. Only one can be open.
   //   kUnavailable  another one is open
   static Result<std::unique_ptr<PairIterator>> Open(Core& core, uint64_t now_ms);
   ~SnapshotIterator() override;
   SnapshotIterator(const SnapshotIterator&) = delete;
   SnapshotIterator& operator=(const SnapshotIterator&) = delete;
 
-  // The next pairs, in no order; none at the end. They are valid until the next call.
-  //   kSnapshotTooOld  there was no memory for what writers have changed: from now on, always
+  // Returns the next pairs, in no order; none at the end. They are valid until the next call.
+  //   kSnapshotTooOld  there was no memory to save what writers changed; all later calls fail too
   Result<std::span<const Pair>> Next() override;
 
  private:
@@ -56,9 +56,9 @@ class SnapshotIterator final : public PairIterator {
 
   Core& core_;
   SnapshotIteratorState state_;
-  std::vector<std::unique_ptr<BeforeImages>> images_;  // of each partition
+  std::vector<std::unique_ptr<BeforeImages>> images_;  // one of each partition
   bool is_open_ = false;
-  size_t partition_ = 0;  // those before are done
+  size_t partition_ = 0;  // partitions before this one are done
   std::vector<Pair> pairs_;
   Scratch scratch_;
 };

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kStartMs = 1'000'000;
 
-// An engine and what it must hold. Nothing else runs.
+// An engine and the pairs that it must hold. Nothing else runs.
 class Checked {
  public:
   struct Value {
@@ -78,7 +78,7 @@ class Checked {
   MemoryBudget& budget() { return budget_; }
   const Model& model() const { return model_; }
   uint64_t now_ms() const { return now_ms_; }
-  // Charged beside what the engine says it holds.
+  // Returns what is charged beside what the engine says it holds.
   uint64_t extra_bytes() const { return budget_.used() - engine_->Statistics().bytes; }
 
  private:
@@ -88,7 +88,7 @@ class Checked {
   uint64_t now_ms_ = kStartMs;
 };
 
-// Collects what the iterator gives, to its end; each step is followed by between().
+// Collects all pairs that the iterator gives; each step is followed by between().
 template <typename Between>
 Checked::Model Collect(PairIterator& iterator, Between between) {
   Checked::Model pairs;
@@ -123,7 +123,7 @@ class RandomWrites {
 
   uint64_t Below(uint64_t bound) { return rng_() % bound; }
 
-  // A batch of so many operations over so many keys; `erases` of ten of them delete.
+  // Runs a batch of `operations` operations over `keys` keys; `erases` of ten of them delete.
   void Run(size_t operations, uint64_t keys, uint64_t erases) {
     Batch batch(Below(2) == 0 ? Batch::Kind::kUnordered : Batch::Kind::kAtomic);
     for (size_t i = 0; i < operations; ++i) {
@@ -138,7 +138,7 @@ class RandomWrites {
     }
     checked_.Run(batch);
   }
-  // Both ways to do it.
+  // Deletes everything, by either kind of batch.
   void DeleteAll() {
     Batch batch(Below(2) == 0 ? Batch::Kind::kUnordered : Batch::Kind::kAtomic);
     checked_.DeleteAll(batch);
@@ -159,11 +159,11 @@ class RandomWrites {
   std::vector<std::string> alike_;
 };
 
-// Goal: chains that have merged across what is walked or saved are saved as far as they are
-// neither.
-// Method: one table. The iterator takes so many chains, for each number of them; then keys are
-// erased, those that are walked and some others, so that the table shrinks to few buckets; the rest
-// is replaced, or everything erased, and the iterator goes on to its end.
+// Goal: a chain that was merged of walked, saved and other positions is saved as far as it is
+// neither walked nor saved.
+// Method: one table. For each number of chains: the iterator takes so many; then keys are erased,
+// the walked ones and some others, so that the table shrinks to few buckets; the rest is replaced,
+// or everything erased, and the iterator goes on to its end.
 TEST(BeforeImages, ChainsThatHaveMerged) {
   enum class Then { kReplace, kEraseAll, kClear };
   constexpr int kKeys = 300;
@@ -221,10 +221,10 @@ TEST(BeforeImages, ChainsThatHaveMerged) {
 TEST(SnapshotIterator, GivesThePairsOfItsOpening) {
   struct Round {
     size_t fill;            // operations before the iterator
-    uint64_t keys;          // that all operations are about
+    uint64_t keys;          // the number of keys the operations choose from
     size_t operations;      // after each step of the iterator
-    uint64_t erases;        // of ten of those
-    uint64_t clears_after;  // steps
+    uint64_t erases;        // of ten operations
+    uint64_t clears_after;  // steps of the iterator
   };
   constexpr Round kRounds[] = {
       {.fill = 100, .keys = 100, .operations = 500, .erases = 3, .clears_after = 0},
@@ -265,7 +265,7 @@ TEST(SnapshotIterator, GivesThePairsOfItsOpening) {
   EXPECT_LT(sizes[2], 50'000u);
 }
 
-// Goal: what was saved is freed when the iterator ends early, as well.
+// Goal: saved pairs are freed as well when the iterator ends early.
 TEST(SnapshotIterator, MayEndEarly) {
   Checked checked;
   RandomWrites writes(checked, 1);
@@ -281,8 +281,8 @@ TEST(SnapshotIterator, MayEndEarly) {
   EXPECT_EQ(checked.extra_bytes(), 0u);
 }
 
-// Goal: what had expired at the opening and what expires later is given with its deadline, also if
-// it is reclaimed meanwhile.
+// Goal: pairs that had expired at the opening and pairs that expire later are given with their
+// deadline, also if they are reclaimed meanwhile.
 TEST(SnapshotIterator, NoTimePassesInIt) {
   Checked checked;
   Batch batch;
@@ -291,7 +291,7 @@ TEST(SnapshotIterator, NoTimePassesInIt) {
   checked.Put(batch, "never", "3", 0);
   checked.Run(batch);
   const Checked::Model wanted = checked.model();
-  // Nobody has reclaimed it.
+  // The expired pair is not reclaimed yet.
   Batch look;
   look.set_now_ms(kStartMs + 20);
   look.Get("soon");
@@ -313,7 +313,7 @@ TEST(SnapshotIterator, OneAtATime) {
   const auto second = checked.engine().OpenPairIterator(kStartMs);
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code(), Code::kUnavailable);
-  // The one that was refused has not ended the first.
+  // The refused opening has not ended the first iterator.
   Batch change;
   checked.Put(change, "a", "2", 0);
   checked.Run(change);
@@ -324,8 +324,8 @@ TEST(SnapshotIterator, OneAtATime) {
   EXPECT_EQ(Collect(*checked.Open(), [] {}).at("a").bytes, "2");
 }
 
-// Goal: without memory for what writers change, the iterator ends with an error and frees what it
-// has, and no writer is refused.
+// Goal: without memory for what writers change, the iterator ends with an error and frees its
+// memory, and no writer is refused.
 // Method: values are replaced by others of their size, which takes no memory, until the iterator's
 // memory is used up.
 TEST(SnapshotIterator, EndsWhenThereIsNoMemoryForIt) {
@@ -352,14 +352,13 @@ TEST(SnapshotIterator, EndsWhenThereIsNoMemoryForIt) {
     ASSERT_FALSE(next.has_value());
     EXPECT_EQ(next.error().code(), Code::kSnapshotTooOld);
   }
-  // Those partitions that were written have freed theirs.
+  // The partitions that were written have freed their saved pairs.
   write_all('c');
   EXPECT_EQ(checked.extra_bytes(), 0u);
   ASSERT_STREQ(checked.engine().Verify(), nullptr);
 }
 
-// Goal: those who store come before an iterator: upkeep gives up what was saved when memory is
-// short.
+// Goal: writes come before an iterator: upkeep gives up the saved pairs when memory is short.
 TEST(SnapshotIterator, GivesWayToThoseWhoStore) {
   Checked checked;
   RandomWrites writes(checked, 2);
@@ -380,7 +379,7 @@ TEST(SnapshotIterator, GivesWayToThoseWhoStore) {
   EXPECT_EQ(iterator->Next().error().code(), Code::kSnapshotTooOld);
 }
 
-// Goal: a step copies a bounded amount, also where one chain now has what many had.
+// Goal: a step copies a bounded number of bytes, also where one chain now has the pairs of many.
 // Method: everything is deleted, so that each table is one empty chain and all its pairs are saved.
 TEST(SnapshotIterator, StepsAreBounded) {
   Checked checked;

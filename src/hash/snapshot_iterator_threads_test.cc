@@ -1,4 +1,4 @@
-// Snapshot iterators and walks while threads write.
+// Tests snapshot iterators and walks while threads write.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -45,7 +45,7 @@ class Writers {
     for (uint64_t step = 0; !stop_.load(std::memory_order_relaxed); ++step) {
       Batch group(Batch::Kind::kAtomic);
       const uint64_t which = rng() % kGroups;
-      // Of all sizes, so that pairs move between buckets, slabs and the arena.
+      // Values of all sizes make pairs move between buckets, slabs and the arena.
       const std::string value = own + std::to_string(step) + std::string(rng() % 90, '.');
       const bool erases = rng() % 8 == 0;
       if (rng() % 300 == 0) group.DeleteAll();
@@ -83,7 +83,7 @@ TEST(SnapshotIteratorThreads, AtomicBatchesAreWhole) {
   uint64_t groups_seen = 0;
   {
     const Writers writers(*engine, seed);
-    // As many more rounds as it takes until the threads have begun.
+    // More rounds follow until the threads have begun.
     for (int round = 0; round < 60 || groups_seen < kGroupsSeenMin; ++round) {
       const auto iterator = engine->OpenPairIterator(1);
       ASSERT_TRUE(iterator.has_value());
@@ -112,7 +112,7 @@ TEST(SnapshotIteratorThreads, AtomicBatchesAreWhole) {
   EXPECT_EQ(budget.used(), engine->Statistics().bytes);
 }
 
-// Goal: a walk gives each key that stays once and none twice, while threads write.
+// Goal: a walk gives each key that stays once, and no key twice, while threads write.
 TEST(WalkThreads, WhatStaysComesOnce) {
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);

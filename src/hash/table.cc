@@ -20,7 +20,7 @@ Table::~Table() {
   arena_.Flush(cache_);
 }
 
-// Compares no key: that would wait for what is to be fetched.
+// Compares no key: that would wait for the memory that is to be fetched.
 void Table::PrefetchLarge(const Key& key) const {
   const Bucket& bucket = FirstBucket(key);
   for (uint32_t left = bucket.Match(SecondaryOf(key.hash)); left != 0; left &= left - 1) {
@@ -47,7 +47,8 @@ bool Table::StoreAt(const Place& place, const Key& key, std::string_view value,
   return true;
 }
 
-// Where the pair is if that is where it has to be, and of the right size. False: it is not.
+// Overwrites a pair that already lies where it has to, with the right size. Returns false if it
+// does not.
 bool Table::StoreInPlace(const Place& place, const Pair& pair, uint64_t hash) {
   Bucket& bucket = *place.bucket;
   const size_t bytes = pair.key.size() + pair.value.size();
@@ -72,7 +73,7 @@ bool Table::StoreInPlace(const Place& place, const Pair& pair, uint64_t hash) {
     if (Arena::RoundUp(bytes) != Arena::RoundUp(record.body_bytes())) return false;
     body = record.body_at();
   }
-  // First what may throw.
+  // What may throw comes first.
   deadlines_.Add(pair.deadline_ms, hash);
   deadlines_.Remove(record.deadline_ms(), hash);
   wanted_slots_ += SlotsWanted(pair) - SlotsWanted(record.Read(arena_));
@@ -210,7 +211,7 @@ bool Table::Prepare(const Key& key, std::string_view value, uint64_t deadline_ms
   return true;
 }
 
-// 0: no memory.
+// Returns 0 if there is no memory.
 SlabAddress Table::NewRecord(const Pair& pair, Record::Form form, Arena::Limit limit) {
   const uint32_t size_class = Slabs::ClassOf(Record::SlabBytes(pair, form));
   const SlabAddress at = slabs_.Allocate(size_class, limit);
@@ -297,7 +298,7 @@ void Table::FreePrepared(const Prepared& prepared) {
   FreeRecord({.size_class = prepared.size_class, .secondary = 0, .address = prepared.record});
 }
 
-// The first bucket of the chain with so many free slots; a spare one behind it if none has.
+// Returns the first bucket of the chain with `slots` free slots; appends a spare one if none has.
 Bucket* Table::MakeRoom(Bucket* head, uint32_t slots) {
   Bucket* bucket = head;
   while (bucket->room() < slots) {
@@ -333,7 +334,8 @@ void Table::Remove(const Place& place, uint64_t hash) {
   CloseGap(place);
 }
 
-// Fills the gap in a bucket from the last one of its chain, and unlinks what is then empty.
+// Fills the gap in a bucket with items of the last one of its chain, and unlinks that one if it is
+// then empty.
 void Table::CloseGap(const Place& place) {
   Bucket* const bucket = place.bucket;
   Bucket* previous = place.previous;
@@ -363,7 +365,7 @@ void Table::Unlink(Bucket* previous, Bucket* bucket) {
   slabs_.Free(Slabs::ClassOf(sizeof(Bucket)), at);
 }
 
-// Has at least so many empty buckets ready. False: no memory.
+// Keeps at least `count` empty buckets ready. Returns false if there is no memory.
 bool Table::HoldSpares(uint32_t count, Arena::Limit limit) {
   while (spare_count_ < count) {
     const SlabAddress at = slabs_.Allocate(Slabs::ClassOf(sizeof(Bucket)), limit);
@@ -395,7 +397,7 @@ void Table::Trim() {
   arena_.Flush(cache_);
 }
 
-// Two splits at most, so that a table that has fallen behind catches up.
+// Splits two buckets at most, so that a table that has fallen behind catches up.
 void Table::Grow() {
   for (int i = 0; i < 2 && wanted_slots_ > options_.fill_slots * index_.count(); ++i) {
     if (!Split()) return;
@@ -413,7 +415,7 @@ bool Table::Split() {
   uint32_t chained = 0;
   for (const Bucket* at = &index_[from]; (at = Next(*at)) != nullptr;) ++chained;
   if (!HoldTaken(chained + 1)) return false;
-  // Each half may need as many chained buckets as the whole.
+  // Each half of a split may need as many chained buckets as the whole.
   if (!HoldSpares(prepared_ + chained, Arena::Limit::kObey) || !index_.Add()) return false;
   TakeChain(from);
   for (const Bucket& bucket : taken_) {
@@ -445,7 +447,8 @@ bool Table::Merge() {
   return true;
 }
 
-// Room in taken_, so that nothing can fail once a chain is taken out. False: no memory.
+// Makes room in taken_, so that nothing can fail once a chain is taken out. Returns false if there
+// is no memory.
 bool Table::HoldTaken(uint32_t buckets) {
   try {
     taken_.reserve(buckets);
@@ -455,7 +458,8 @@ bool Table::HoldTaken(uint32_t buckets) {
   return true;
 }
 
-// Moves the buckets of a chain to taken_. Starts fetching their records. How many were chained.
+// Moves the buckets of a chain to taken_, and starts fetching their records. Returns how many were
+// chained.
 uint32_t Table::TakeChain(uint64_t index) {
   ++moves_;
   taken_.clear();
@@ -487,7 +491,7 @@ void Table::PutBack(const Bucket& from, BucketItem item, Bucket* head, uint64_t 
   }
 }
 
-// Makes pairs inline that lie in slabs for want of room in this bucket.
+// Moves pairs from slabs into this bucket, where they lay for want of room in it.
 void Table::DrawIn(Bucket* bucket) {
   if (bucket->chain() != 0) return;
   // The last one first: removing an item moves those behind it.

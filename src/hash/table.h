@@ -16,9 +16,9 @@
 //
 // Where a pair lies. In the bucket if it has no deadline, takes at most inline_bytes_max, and the
 //   bucket has room for it; else in a slab of 32 to 512 B; if it is longer than that, the slab says
-//   where. A short pair in a slab costs what a chained bucket would, one line more, and less
-//   memory; a split draws it in again. A key is in the chain of one bucket, at most once, and is
-//   always compared in full.
+//   where. A short pair in a slab costs one line more, as a chained bucket would, and less memory;
+//   a split moves it into the bucket again. A key is in the chain of one bucket, at most once, and
+//   is always compared in full.
 // Growth is linear hashing: with n buckets, a key's is the low bits of its hash, one bit less where
 //   that would be n or more. One bucket more, n, takes its items from bucket n - floor(n), floor(n)
 //   being the largest power of two not above n. An insert adds a bucket while there are more than
@@ -28,23 +28,23 @@
 //   hash their keys again. If the budget refuses, chains grow.
 // Chains. A bucket that is full gets another one from the slabs. A delete moves items of the last
 //   bucket of its chain into the gap, and a chained bucket that has become empty is unlinked.
-// Failure. Whoever stores takes all memory first (Prepare) and then changes the table (Install), so
+// Failure. A write first takes all memory (Prepare) and then changes the table (Install), so that
 //   nothing is ever half stored, and several pairs can be stored as one.
 //
-// Before a pair changes, whoever reads the table as it was at one instant is told
-//   (before_images.h). A split or a merge changes no pair and no position (position.h): nobody
-//   needs to know.
+// Before a pair changes, the before-images of an open snapshot iterator are told
+//   (before_images.h). A split or a merge changes no pair and no position (position.h), so they are
+//   not told.
 //
-// Who reads. Everything but LineOf() needs the partition's lock, reads too (partition.h says
-// why), and views of the table's memory are valid until it is released or the table is changed.
+// Access. Everything but LineOf() needs the partition's lock, reads too (partition.h says why), and
+// views of the table's memory are valid until the lock is released or the table is changed.
 //
-// Cost. GET: one line if the pair is inline, two if it has a record, and one for each bucket of the
-// chain before. PUT the same, and the lines are written.
+// Cost. A GET reads one line if the pair is inline, two if it has a record, and one more for each
+// earlier bucket of the chain. A PUT reads and writes the same lines.
 //
 // Invariants. Verify() checks them.
 //   T1  every bucket keeps those of bucket.h; a chained one is not empty.
 //   T2  a key is in the chain its hash leads to, once; a pointer has its secondary hash.
-//   T3  what must not lie inline does not, and a record has the size of its slab.
+//   T3  a pair that must not lie inline does not, and a record has the size of its slab.
 //   T4  the counters and the slabs' account add up.
 //   T5  the deadlines are those of the records.
 #pragma once
@@ -81,16 +81,16 @@ struct TableOptions {
 
 class Table {
  public:
-  // Where a pair is. Valid until the table is changed.
+  // The place of a pair. Valid until the table is changed.
   struct Place {
-    Bucket* bucket = nullptr;    // null: nowhere
-    Bucket* previous = nullptr;  // in the chain; null: it is the first
+    Bucket* bucket = nullptr;    // null: the key is absent
+    Bucket* previous = nullptr;  // in the chain; null: it is the first bucket
     BucketItem item = {};
     explicit operator bool() const { return bucket != nullptr; }
   };
 
-  // Where the search of a key goes on, while moves() stays what it is: at a record that is most
-  // likely its, or at the next bucket of the chain; nowhere: the key is absent.
+  // Where the search for a key goes on, as long as moves() does not change: at a record that is
+  // most likely the key's, or at the next bucket of the chain; nowhere: the key is absent.
   class Lead {
    public:
     Lead() = default;
@@ -103,13 +103,13 @@ class Table {
     uint32_t bits_;
   };
 
-  // Lines of memory, 64 bytes each.
+  // Numbers of lines of memory, of 64 bytes each.
   struct Lines {
-    uint32_t get;  // a GET reads
-    uint32_t put;  // a PUT of a value of the same length reads and writes; 0: the key is absent
+    uint32_t get;  // that a GET reads
+    uint32_t put;  // that a PUT of a value of the same length reads and writes; 0: absent
   };
 
-  // A pair whose memory is there, to be installed or dropped.
+  // A pair whose memory is allocated, to be installed or dropped.
   struct Prepared {
     uint64_t hash;
     uint64_t deadline_ms;
@@ -118,23 +118,24 @@ class Table {
     bool is_inline;
     uint8_t size_class;  // of the record
     SlabAddress record;
-    char pair[Bucket::kInlineBytesMax];  // if it is inline
+    char pair[Bucket::kInlineBytesMax];  // the bytes of an inline pair
   };
 
-  // All outlive it.
+  // All arguments must outlive the table.
   Table(Arena& arena, MemoryBudget& budget, const TableOptions& options);
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  // Before anything else. False: no address space.
+  // Reserves address space; to be called first. Returns false if there is none.
   bool Reserve() { return index_.Reserve(); }
 
-  // Where the key's bucket is now, to be fetched. Without the lock.
+  // Returns the address of the key's first bucket now, to be fetched. Needs no lock.
   const void* LineOf(uint64_t hash) const { return &index_[BucketOf(hash)]; }
-  // After a bucket that has no inline pair of the key; of another one, what to fetch at a guess.
+  // Returns the lead from a bucket that has no inline pair of the key. For any other bucket, it is
+  // a guess of what to fetch.
   Lead LeadOf(const Bucket& bucket, const Key& key) const;
-  // Adds what is to be read next to the lines to fetch.
+  // Adds the line that the lead's search reads next to the lines to fetch.
   void AddLine(const Lead& lead, LinesToFetch* lines) const {
     lines->AddIf(lead.at() != 0, slabs_.At(lead.at()));
   }
@@ -142,32 +143,32 @@ class Table {
   const Bucket& ChainedBucket(SlabAddress at) const {
     return *reinterpret_cast<const Bucket*>(slabs_.At(at));
   }
-  // Counts whatever comes, goes or moves. Where a search has got to stays good while it does not
-  // change, whatever values are overwritten where they are.
+  // Counts the pairs that come, go or move. A lead stays valid while the count does not change,
+  // even if values are overwritten in place.
   uint64_t moves() const { return moves_; }
   static constexpr uint64_t kNoMoves = UINT64_MAX;  // moves() is never this
 
-  // Starts fetching the beginning of the key's value if it is a large one; the record should be
-  // here by now.
+  // Starts fetching the beginning of the key's value if it is a large one; the record should be in
+  // the cache by now.
   void PrefetchBody(const Key& key) const {
     if (large_ > 0) PrefetchLarge(key);
   }
-  // The same where the search has led to a record.
+  // Starts fetching the value if the search has led to the record of a large one.
   void PrefetchBody(const Lead& lead) const {
     if (large_ > 0 && lead.is_record()) PrefetchLarge(lead.at());
   }
 
   Place Find(const Key& key);
-  // The first bucket of its chain, which has no deadlines inline.
+  // Returns the first bucket of the key's chain; inline pairs have no deadlines.
   const Bucket& FirstBucket(const Key& key) const { return index_[BucketOf(key.hash)]; }
   Pair Read(const Place& place) const;
   // Gives a pair that lies inline in the first bucket of its chain another value of the same size.
-  // False: it does not, and nothing is changed.
+  // Returns false, and changes nothing, if there is no such pair.
   bool OverwriteInline(const Key& key, std::string_view value) {
     BeforeChange(key.hash);
     return index_[BucketOf(key.hash)].Overwrite(key, value);
   }
-  // The same of a pair at this place, if it lies where it should and has no deadline.
+  // Overwrites the value of a pair at this place, if it lies where it should and has no deadline.
   bool OverwriteAt(const Place& place, const Key& key, std::string_view value) {
     const Pair pair = Read(place);
     if (pair.value.size() != value.size() || pair.deadline_ms != 0) return false;
@@ -178,46 +179,48 @@ class Table {
     CopyBytes(Writable(key, pair.value).data(), value.data(), value.size());
     return true;
   }
-  // What the key's operations cost now. A walk of its chain of its own, for tests and figures.
+  // Returns what the key's operations cost now. Walks the chain by itself, for tests and figures.
   Lines LinesOf(const Key& key) const;
 
-  // The bytes of the value that Read() gave for this key, to be changed where they are.
+  // Returns the bytes of the value that Read() gave for this key, to be changed in place.
   std::span<char> Writable(const Key& key, std::string_view value) {
     BeforeChange(key.hash);
     return {const_cast<char*>(value.data()), value.size()};
   }
 
-  // Stores or replaces. The value may be a view of the one that is there. False: no memory; nothing
-  // is changed.
+  // Stores or replaces a pair. The value may be a view of the old one. Returns false if there is no
+  // memory; nothing is changed then.
   bool Store(const Key& key, std::string_view value, uint64_t deadline_ms, Arena::Limit limit) {
     return StoreAt(Find(key), key, value, deadline_ms, limit);
   }
-  // The same of a key that is at this place, or absent.
+  // Stores the pair of a key that is at this place, or absent.
   bool StoreAt(const Place& place, const Key& key, std::string_view value, uint64_t deadline_ms,
                Arena::Limit limit);
-  // The key's value stays. Nothing if the key is absent.
+  // Changes the deadline and keeps the value. Does nothing if the key is absent.
   bool SetDeadline(const Key& key, uint64_t deadline_ms, Arena::Limit limit);
-  // False if the key is absent.
+  // Returns false if the key is absent.
   bool Erase(const Key& key);
-  // Erases whatever in the key's chain has a deadline at or before this. How many.
+  // Erases the pairs in the chain of `hash` whose deadline is at or before `due_ms`. Returns how
+  // many.
   size_t EraseDue(uint64_t hash, uint64_t due_ms);
-  // Everything. Faster than EraseAll(), but nothing may be prepared.
+  // Both erase everything. Clear() is faster, but no pair may be prepared.
   void Clear();
   void EraseAll();
 
-  // Copies the pair into memory of its own. False: no memory.
+  // Copies the pair into memory of its own. Returns false if there is no memory.
   bool Prepare(const Key& key, std::string_view value, uint64_t deadline_ms, Arena::Limit limit,
                Prepared* prepared);
-  // Stores it, instead of what is there. Cannot fail. `key` as it was prepared.
+  // Stores a prepared pair, or replaces the key's pair by it. Cannot fail. `key` is the one that
+  // was prepared.
   void Install(const Key& key, const Prepared& prepared);
   void Drop(const Prepared& prepared);
 
-  // Calls visit(pair) for each of the chain that begins at this bucket of the index.
+  // Calls visit(pair) for each pair of the chain that begins at this bucket of the index.
   template <typename Visit>
   void ForEachIn(uint64_t index, Visit visit) const;
   uint64_t bucket_count() const { return index_.count(); }
 
-  // The chain that has the keys of this position, and which positions it has: [begin, end).
+  // The chain that has the keys of a position, and the positions that it has: [begin, end).
   struct Chain {
     uint64_t index;
     Position begin, end;
@@ -226,7 +229,7 @@ class Table {
   // Starts fetching the first buckets of the next `count` chains.
   void PrefetchChains(Position from, int count) const;
 
-  // Who is told before pairs change (before_images.h); null: nobody.
+  // The before-images that are told before pairs change (before_images.h), or null.
   BeforeImages* before_images() const { return before_images_; }
   void set_before_images(BeforeImages* before_images) { before_images_ = before_images; }
 
@@ -234,13 +237,13 @@ class Table {
   uint64_t items() const { return items_; }
   const Deadlines& deadlines() const { return deadlines_; }
   Deadlines& deadlines() { return deadlines_; }
-  // What it holds beside the arena's memory.
+  // Returns how much memory the table holds beside the arena's.
   uint64_t own_bytes() const { return index_.held_bytes() + deadlines_.bytes(); }
   uint64_t chained_buckets() const { return chained_; }
 
-  // Gives back what is kept for the next operations. Bounded.
+  // Gives back memory that is kept for later operations. Bounded.
   void Trim();
-  // Null, or a literal that names the broken invariant.
+  // Returns null, or a literal that names the broken invariant.
   const char* Verify() const;
 
  private:
@@ -258,16 +261,16 @@ class Table {
            pair.key.size() + pair.value.size() <= options_.inline_bytes_max;
   }
 
-  // Inline, instead of the pointer to its record.
+  // Whether the bucket has room for the pair inline, instead of the pointer to its record.
   static bool HasRoomInstead(const Bucket& bucket, const Pair& pair) {
     return bucket.room() + 1 >= Bucket::SlotsFor(pair.key.size() + pair.value.size());
   }
-  // What a bucket should have for it, if it is large enough.
+  // Returns how many slots a bucket that is large enough would have for the pair.
   uint64_t SlotsWanted(const Pair& pair) const {
     return IsInline(pair) ? Bucket::SlotsFor(pair.key.size() + pair.value.size()) : 1;
   }
 
-  // Before what is stored of a key changes: of one whose hash leads to the same chain as this one.
+  // To be called before the pair of a key changes; the hash of any key of the same chain will do.
   void BeforeChange(uint64_t hash) {
     if (before_images_ != nullptr) [[unlikely]]
       SaveBeforeImage(hash);
@@ -314,12 +317,12 @@ class Table {
   uint64_t moves_ = 0;
   uint64_t items_ = 0;
   uint64_t wanted_slots_ = 0;  // wanted by all pairs
-  uint64_t large_ = 0;         // records whose body is in the arena
-  uint64_t chained_ = 0;       // buckets in chains
-  uint32_t prepared_ = 0;      // and not installed or dropped yet
+  uint64_t large_ = 0;         // number of records whose body is in the arena
+  uint64_t chained_ = 0;       // number of buckets in chains
+  uint32_t prepared_ = 0;      // number of pairs prepared, and not installed or dropped yet
   uint32_t spare_count_ = 0;   // at least prepared_: each may need a bucket for its chain
   SlabAddress spares_ = 0;     // a chain of empty buckets
-  std::vector<Bucket> taken_;  // by TakeChain
+  std::vector<Bucket> taken_;  // used by TakeChain
 };
 
 inline Pair Table::ReadItem(const Bucket& bucket, BucketItem item) const {
@@ -346,7 +349,7 @@ inline Table::Place Table::Find(const Key& key) {
   return {};
 }
 
-// Without branches: whether it is a record cannot be predicted.
+// Has no branches: whether the lead is a record cannot be predicted.
 inline Table::Lead Table::LeadOf(const Bucket& bucket, const Key& key) const {
   const uint32_t like = bucket.Match(SecondaryOf(key.hash));
   const SlabAddress chain = bucket.chain();
@@ -364,7 +367,7 @@ void Table::ForEachIn(uint64_t index, Visit visit) const {
 inline Table::Chain Table::ChainAt(Position position) const {
   const uint64_t index = index_.BucketOf(IndexAt(position));
   const uint64_t mask = std::bit_ceil(index_.count()) - 1;
-  // A bucket whose other half is not there yet has the keys of both.
+  // A bucket whose other half does not exist yet has the keys of both.
   const bool is_split = (index | (mask + 1) / 2) < index_.count();
   const auto bits = static_cast<uint32_t>(std::bit_width(mask)) - (is_split ? 0 : 1);
   const Position begin = PositionOf(index);

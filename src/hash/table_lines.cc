@@ -9,8 +9,8 @@ uint32_t LinesIn(uint64_t bytes) {
   return static_cast<uint32_t>((bytes + kLineBytes - 1) / kLineBytes);
 }
 
-// Of a record, with the body of a large one. Slabs of a line and more begin with one, and smaller
-// ones lie in one.
+// Returns the number of lines of a record, with the body of a large one. Slabs of a line or more
+// begin with a line, and smaller ones lie within one.
 uint32_t LinesOfRecord(const Record& record, const Pair& pair) {
   const Record::Form form = record.form();
   const uint32_t lines = LinesIn(Record::SlabBytes(pair, form));
@@ -31,7 +31,7 @@ Table::Lines Table::LinesOf(const Key& key) const {
       const Pair pair = record.Read(arena_);
       const uint32_t lines = LinesOfRecord(record, pair);
       if (pair.key == key.bytes) return {.get = read + lines, .put = read + 2 * lines};
-      ++read;  // another key, and its first line tells
+      ++read;  // another key: its first line tells
     }
   }
   return {.get = read, .put = 0};

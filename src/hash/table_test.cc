@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kObey = Arena::Limit::kObey;
 
-// A table and what it must hold.
+// A table and the pairs that it must hold.
 class Checked {
  public:
   struct Value {
@@ -70,7 +70,7 @@ class Checked {
     ASSERT_EQ(pair.value, at->second.bytes);
     ASSERT_EQ(pair.deadline_ms, at->second.deadline_ms);
   }
-  // Every key that is there, each once.
+  // Checks that every key is found, each once.
   void ExpectAll() {
     ASSERT_STREQ(table_.Verify(), nullptr);
     ASSERT_EQ(table_.items(), model_.size());
@@ -99,7 +99,7 @@ class Checked {
   std::unordered_map<std::string, Value> model_;
 };
 
-// Of every place a pair may lie in.
+// Returns values of all sizes, so that pairs lie in all places where they may.
 std::string RandomValue(std::mt19937_64& rng) {
   constexpr size_t kMost[] = {1, 8, 20, 40, 60, 130, 300, 600, 5000, 60'000};
   return std::string(rng() % kMost[rng() % (rng() % 20 == 0 ? 10 : 8)],
@@ -157,7 +157,8 @@ TEST(Table, AgreesWithAMap) {
   }
 }
 
-// Where the search of a key leads, bucket after bucket, to the first record that may be its.
+// Returns the path of a key's search, bucket after bucket, to the first record that may be the
+// key's.
 std::vector<std::pair<SlabAddress, bool>> PathOf(const Table& table, const Key& key) {
   std::vector<std::pair<SlabAddress, bool>> path;
   const Bucket* bucket = &table.FirstBucket(key);
@@ -169,9 +170,9 @@ std::vector<std::pair<SlabAddress, bool>> PathOf(const Table& table, const Key& 
   }
 }
 
-// Goal: where a search has got to stays good while moves() is the same, which is not always so.
+// Goal: the path of a search stays valid while moves() is the same; and moves() often is.
 // Method: each kind of change in turn, at random, on a table of long chains that grows and shrinks;
-// the paths of all keys before and after.
+// the paths of all keys are compared before and after.
 TEST(Table, PathsStayWhileNothingMoves) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -213,7 +214,7 @@ TEST(Table, PathsStayWhileNothingMoves) {
   checked.ExpectAll();
 }
 
-// Keys that no bits of their hash tell apart but their partition's: one bucket, one secondary hash.
+// Returns keys whose hashes differ in the partition's bits alone: one bucket, one secondary hash.
 std::vector<std::string> CollidingKeys(size_t count, uint32_t index_bits) {
   std::vector<std::string> keys;
   const uint64_t index = IndexOf(HashOf("key")) & LowBits(index_bits);
@@ -254,7 +255,7 @@ TEST(Table, KeysThatCollideAreToldApart) {
   EXPECT_EQ(checked.table().chained_buckets(), 0u);
 }
 
-// Goal: a refused allocation changes nothing, wherever it happens.
+// Goal: a refused allocation changes nothing, whichever one it is.
 // Method: every allocation of a random sequence is refused once, and the operation then done again.
 TEST(Table, ARefusedAllocationChangesNothing) {
   const unsigned seed = std::random_device{}();
@@ -282,12 +283,12 @@ TEST(Table, ARefusedAllocationChangesNothing) {
   EXPECT_GT(refused, 10);
 }
 
-// Goal: without memory for the index, chains grow instead, and nothing is lost; with it again, the
-// index catches up.
+// Goal: without memory for the index, chains grow instead, and nothing is lost; once there is
+// memory, the index catches up.
 TEST(Table, ChainsGrowWhereTheIndexCannot) {
   Checked checked;
   int stored = 0;
-  // Room for a span of slabs, and not for the index.
+  // There is room for a span of slabs, and not for the index.
   checked.budget().set_limit(checked.budget().used() + Arena::kSpanBytes + 4096);
   while (checked.Store(ShortKey(stored), "v")) ++stored;
   EXPECT_GT(checked.table().chained_buckets(), 100u);
@@ -298,7 +299,7 @@ TEST(Table, ChainsGrowWhereTheIndexCannot) {
   checked.ExpectAll();
 }
 
-// Goal: pairs that are prepared are nowhere until they are installed, and dropping them gives all
+// Goal: prepared pairs are not found until they are installed, and dropping them gives all memory
 // back; installing needs no memory.
 // Method: the arena refuses everything between.
 TEST(Table, PreparedPairsAreInstalledOrDropped) {
@@ -333,14 +334,15 @@ TEST(Table, PreparedPairsAreInstalledOrDropped) {
   }
 }
 
-// Goal: the lines that are counted are those of the pair's place: its chain, and its record.
+// Goal: the counted lines are those of the pair's place: its chain, and its record.
 // Method: tables of one pair; then a chain of records.
 TEST(Table, CountsTheLinesOfAPair) {
   struct Case {
     size_t value_bytes;
     uint32_t get, put;
   };
-  // Key and value of 3 bytes more: inline; records of 32, 64, 65 and 512 bytes; one with a body.
+  // The pair is the key and a value of 3 bytes: an inline pair; records of 32, 64, 65 and 512
+  // bytes; one with a body.
   for (const Case& c : {Case{5, 1, 2}, Case{27, 2, 3}, Case{59, 2, 3}, Case{60, 3, 5},
                         Case{507, 9, 17}, Case{1021, 18, 35}}) {
     Checked checked;

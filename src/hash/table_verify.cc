@@ -4,7 +4,7 @@
 
 namespace skep::hash {
 
-// What a walk of all chains has found.
+// The sums of a walk over all chains.
 struct Table::Tally {
   uint64_t items = 0;
   uint64_t slots = 0;

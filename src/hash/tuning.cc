@@ -11,11 +11,11 @@ namespace skep::hash {
 namespace {
 
 constexpr uint32_t kFillSlotsMax = 20;  // more gains little memory, and costs many lines
-constexpr int kPositions = 8;           // of a round of splits
-constexpr double kLoadMin = 0.5;        // pairs a bucket: an insert adds two buckets at most
+constexpr int kPositions = 8;           // points of a round of splits at which the load is computed
+constexpr double kLoadMin = 0.5;        // pairs a bucket; an insert adds two buckets at most
 constexpr double kBucketBytes = sizeof(Bucket);
 
-// What a pair takes of a table, inline or not.
+// The memory that a pair takes in a table, inline or not.
 struct PairShape {
   bool is_inline;       // if a bucket has room
   uint32_t slots;       // wanted
@@ -52,7 +52,7 @@ struct ChainSums {
   }
 };
 
-// Adds the pair that `before` others of the chain came before.
+// Adds a pair that has `before` others of its chain before it.
 void AddPair(const PairShape& shape, uint64_t before, ChainSums& sums) {
   const uint32_t inlined = shape.is_inline ? Bucket::kSlots / shape.slots : 0;
   const uint32_t of_bucket = inlined + (Bucket::kSlots - inlined * shape.slots);
@@ -69,7 +69,7 @@ void AddPair(const PairShape& shape, uint64_t before, ChainSums& sums) {
   }
 }
 
-// Of a bucket of the index with so many pairs expected.
+// Returns the expected sums of a bucket of the index, with `load` pairs on average.
 ChainSums ExpectChain(const PairShape& shape, double load) {
   ChainSums sums = {.bytes = sizeof(Bucket)};
   ChainSums expected;
@@ -91,7 +91,7 @@ TableLayout ExpectLayout(const TableOptions& options, size_t key_bytes, size_t v
   ChainSums sums;
   for (int i = 0; i < kPositions; ++i) {
     const double position = (i + 0.5) / kPositions;
-    const double split = 2 * position / (1 + position);  // the part of all buckets
+    const double split = 2 * position / (1 + position);  // the share of all buckets that are split
     const double load_of_split = load * (1 + position) / 2;
     sums.Add(ExpectChain(shape, load_of_split), split / kPositions);
     sums.Add(ExpectChain(shape, 2 * load_of_split), (1 - split) / kPositions);
@@ -128,7 +128,7 @@ TableOptions ChooseTableOptions(size_t key_bytes, size_t value_bytes, double uti
 TableLayout MeasureLayout(const TableOptions& options, size_t key_bytes, size_t value_bytes,
                           uint32_t pairs) {
   constexpr uint32_t kMoments = 4;
-  constexpr uint32_t kStride = 7;  // between the keys that are looked at
+  constexpr uint32_t kStride = 7;  // between the measured keys
   MemoryBudget budget;
   Arena arena({.budget = &budget, .pages = Pages::kPlain});
   Table table(arena, budget, options);

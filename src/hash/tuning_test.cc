@@ -20,7 +20,7 @@ struct Measured {
   TableLayout layout;
 };
 
-// Tables of every setting that makes a difference: pairs of one size are inline or not.
+// Measures tables of every setting that makes a difference: pairs of one size are inline or not.
 std::vector<Measured> MeasureAll(const Sizes& sizes) {
   std::vector<Measured> all;
   for (uint32_t fill_slots = 1; fill_slots <= 20; fill_slots += 1 + fill_slots / 12) {
@@ -53,12 +53,12 @@ void ExpectTheBest(const Sizes& sizes, double utilisation, const std::vector<Mea
   }
 }
 
-// Goal: the chosen options reach the utilisation, and cost at most 8 % more lines than the best
-// there is; where no options reach it, they come within 7 % of the highest. And what is expected
-// of any setting, good or not, is what is measured.
-// Method: exhaustive search over real tables. They hold up to 3 % of memory that is not used, as a
-// span of slabs is 3 % of the smallest; and keys are hashed otherwise in each process, which some
-// settings feel by as much.
+// Goal: the chosen options reach the utilisation, and cost at most 8 % more lines than the best;
+// where no options reach it, they come within 7 % of the highest. The expected values of any
+// setting, good or not, are the measured ones.
+// Method: exhaustive search over real tables. These hold up to 3 % of unused memory, as a span of
+// slabs is 3 % of the smallest table; and each process hashes keys differently, which changes some
+// settings by as much.
 TEST(Tuning, ChoosesWhatASearchOfRealTablesFinds) {
   for (const Sizes& sizes : kSizes) {
     SCOPED_TRACE(testing::Message() << sizes.key << "+" << sizes.value);

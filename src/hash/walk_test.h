@@ -1,4 +1,4 @@
-// walk_test.h: what the tests of walks have in common.
+// walk_test.h: the common parts of the tests of walks.
 #pragma once
 
 #include <cstring>
@@ -10,8 +10,8 @@
 
 namespace skep::hash {
 
-// Keys of one hash, so of one position: the second half of these 16 bytes makes the first one's
-// factor zero (HashOf).
+// Returns keys of one hash, so of one position: the second half of these 16 bytes makes the factor
+// of the first half zero (HashOf).
 inline std::vector<std::string> KeysOfOneHash(size_t count) {
   std::vector<std::string> keys;
   for (uint64_t i = 0; i < count; ++i) {

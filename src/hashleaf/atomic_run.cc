@@ -10,7 +10,7 @@ namespace skep::hashleaf {
 
 template <typename K>
 Version AtomicRun<K>::Do() {
-  // Before the map is told of splits, also where memory ends.
+  // Unlocks the leaves before the map is told of splits, also when an allocation fails.
   struct Unlocking {
     LeafLocks<K>& locks;
     ~Unlocking() { locks.Unlock(); }
@@ -51,7 +51,7 @@ void AtomicRun<K>::Lock() {
   }
   std::ranges::sort(keys);
   if (hull) {
-    // With the keys on both sides.
+    // The interval is widened to the single keys on both sides.
     for (const K key : keys) {
       hull->first = std::min(hull->first, key);
       hull->last = std::max(hull->last, key);
@@ -97,7 +97,7 @@ void AtomicRun<K>::Point(uint32_t slot) {
   const PointEffect effect = ApplyPoint(r, StateOf(key), now_ms_, traits_, out_, slot);
   if (effect.action == PointEffect::Action::kErase) return Erase(key);
   if (effect.action != PointEffect::Action::kStore) return;
-  // It may be a part of what is there.
+  // The new value may be a view of the old one, so it is copied.
   std::array<char, kValueBytesMax> value;
   CopyValue(value.data(), effect.value.data(), core_.format.value_bytes);
   if (Store(key, value.data(), Arena::Limit::kObey)) return;
@@ -121,11 +121,11 @@ void AtomicRun<K>::Move(uint32_t slot) {
   Erase(from);
 }
 
-// False: no memory.
+// Returns false if there is no memory.
 template <typename K>
 bool AtomicRun<K>::Store(K key, const char* value, Arena::Limit limit) {
   const uint64_t hash = HashOf(key, core_.format.secret);
-  ReserveMore(undo_, 1);  // before it is done
+  ReserveMore(undo_, 1);  // before anything is stored
   for (;;) {
     Leaf<K>& leaf = locks_.HeldOf(key);
     std::byte* const found = leaf.table.Find(key, hash);
@@ -149,14 +149,14 @@ void AtomicRun<K>::Erase(K key) {
   mutator_.Erase(leaf, key, hash);
 }
 
-// The last change first. What was there has room: tables have not become smaller
+// Takes the last change back first. The old pairs have room: tables have not become smaller
 // (LeafMutator::Split).
 template <typename K>
 void AtomicRun<K>::TakeBack(const Part&) {
   while (!undo_.empty()) {
     const Undo<K> one = undo_.back();
     undo_.pop_back();
-    // These note an undo of their own, for which there is room: that of this one.
+    // These calls note an undo of their own, for which the one taken back leaves room.
     if (one.present) {
       SKEP_CHECK(Store(one.key, one.value.data(), Arena::Limit::kExceed));
     } else {

@@ -1,9 +1,9 @@
-// atomic_run.h: an atomic batch: all or nothing, part by part, at one instant.
+// atomic_run.h: executes an atomic batch: all or nothing, part by part, at one instant.
 //
-// All leaves that the batch names are locked, from left to right, for as long as it takes; if it
-// has ranges, all from the first key that one of its operations may look at to the last. Operations
-// change the leaves at once; what a key was before is noted, and put back if its part fails. Nobody
-// sees anything of that, for the leaves are held.
+// All leaves that the batch names are locked, from left to right, until it is done; if it has
+// ranges, all leaves from the first key that one of its operations may look at to the last.
+// Operations change the leaves at once; the old state of each key is noted, and put back if its
+// part fails. No other thread sees these changes, as the leaves are locked.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ class AtomicRun {
   // Fills in the outcomes. Returns the ticket.
   Version Do();
 
-  // For ExecuteParts.
+  // Called by ExecuteParts.
   void BeginPart(const Part&) { undo_.clear(); }
   void Perform(uint32_t slot);
   std::optional<uint32_t> FinishPart(const Part&) {
@@ -58,7 +58,7 @@ class AtomicRun {
   uint64_t now_ms_ = 0;
   LeafLocks<K> locks_;
   LeafMutator<K> mutator_;
-  std::vector<Undo<K>> undo_;  // of the part, in the order of its changes
+  std::vector<Undo<K>> undo_;  // of the part's changes, in order
   Ranges<K> ranges_;
 };
 

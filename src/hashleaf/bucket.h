@@ -1,4 +1,4 @@
-// bucket.h: the keys of a bucket, compared side by side.
+// bucket.h: compares the keys of a bucket side by side.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,8 @@
 namespace skep::hashleaf {
 
 #if defined(__SSE4_1__)
-// Registers from 16 on are unknown to code for less, and need no vzeroupper behind them.
+// The kernels use the registers from 16 on, which code for older processors does not know, so that
+// no vzeroupper is needed behind them.
 namespace wide {
 
 #if defined(__AVX512F__)
@@ -27,10 +28,10 @@ namespace wide {
 
 using Line = const std::byte (*)[Format::kBucketBytes];
 
-// For keys of 4 and of 8 bytes, which differ in the names of the instructions:
-//   Equal          a bit for each number of the line that is this one
-//   Within         for each from `first` to `first + span`
-//   CountNotAbove  how many are not above this one
+// Kernels for keys of 4 and of 8 bytes, which differ in the names of the instructions:
+//   Equal          returns a bit for each number of the line that equals the key
+//   Within         returns a bit for each number from `first` to `first + span`
+//   CountNotAbove  returns how many numbers are not above the key
 #define SKEP_WIDE_KERNELS(Key, LANE, BITS)                             \
   inline uint32_t Equal(const std::byte* line, Key key) {              \
     uint32_t equal;                                                    \
@@ -85,7 +86,7 @@ SKEP_WIDE_KERNELS(uint64_t, "q", "64")
 }  // namespace wide
 #endif
 
-// A bit for each slot whose key is this one. `slots` as Format has it.
+// Returns a bit for each slot with this key. `slots` is the Format's.
 inline uint32_t SlotsWith(const std::byte* bucket, uint32_t key, uint32_t slots) {
   const uint32_t all = (1u << slots) - 1;
 #if defined(__SSE4_1__)
@@ -93,7 +94,7 @@ inline uint32_t SlotsWith(const std::byte* bucket, uint32_t key, uint32_t slots)
   const auto* const lines = reinterpret_cast<const __m128i*>(bucket);
   const __m128i wanted = _mm_set1_epi32(static_cast<int>(key));
   const auto equal = [&](int i) { return _mm_cmpeq_epi32(_mm_load_si128(lines + i), wanted); };
-  // No format has more than 8 keys of 4 bytes.
+  // A bucket has at most 8 keys of 4 bytes.
   const __m128i halves = _mm_packs_epi32(equal(0), equal(1));
   return static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(halves, halves))) & all;
 #else
@@ -130,7 +131,7 @@ inline uint32_t SlotsWith(const std::byte* bucket, Key128 key, uint32_t slots) {
   return found;
 }
 
-// A bit for each slot whose key is in [first, last].
+// Returns a bit for each slot whose key is in [first, last].
 template <typename K>
 inline uint32_t SlotsWithin(const std::byte* bucket, K first, K last, uint32_t slots) {
 #if defined(__SSE4_1__)

@@ -59,7 +59,7 @@ void Core<K>::Publish() {
   std::ranges::merge(old->leaves(), added, std::back_inserter(leaves), {}, &Leaf<K>::first,
                      &Leaf<K>::first);
   if (!dead.empty()) {
-    // `structure` guards that, too: who holds it, and nobody else, lets leaves die.
+    // `structure` guards `absorber` too: only the thread that holds it merges leaves.
     std::erase_if(leaves, [](const Leaf<K>* leaf) { return leaf->absorber != nullptr; });
   }
   auto made = std::make_unique<const LeafMap<K>>(std::move(leaves));
@@ -71,7 +71,7 @@ void Core<K>::Publish() {
   for (Leaf<K>* const leaf : dead) {
     garbage.emplace_back().free = [this, leaf] { DeleteLeaf(leaf); };
   }
-  // From here on nothing is allocated.
+  // Nothing is allocated from here on.
   budget.Charge(made->bytes());
   map.store(made.release(), std::memory_order_seq_cst);
   epochs.Retire(garbage);
@@ -85,7 +85,7 @@ void Core<K>::Publish() {
 template <typename K>
 void Core<K>::GiveWay() {
   epochs.Reclaim();
-  // One is enough; and nobody has to if there are none.
+  // One thread that drops runs is enough, and none is needed if there are no runs.
   if (runs.load(std::memory_order_relaxed) == 0 ||
       gives_way_.test_and_set(std::memory_order_acquire)) {
     return;

@@ -20,42 +20,42 @@ namespace skep::hashleaf {
 enum class ScanBy : uint8_t { kCost, kProbe, kSweep, kRun };
 
 // Where a full leaf is divided: at the middle of its keys' range, as the paper does, unless that
-// leaves a side with less than a sixteenth; or always there.
+// leaves one side less than a sixteenth of the keys: then at the median; or always at the middle.
 enum class SplitAt : uint8_t { kMidpointOrMedian, kMidpoint };
 
 struct Settings {
   uint32_t leaf_bytes;  // of a full table: Table::kBytesMin times a power of two
   ScanBy scan_by = ScanBy::kCost;
   SplitAt split_at = SplitAt::kMidpointOrMedian;
-  uint32_t threads = 1;  // that a large batch is done by, with the one that brought it
+  uint32_t threads = 1;  // that execute a large batch, the caller's included
 };
 
-// A snapshot iterator that is open: what it still has to give of leaves that have changed since
-// (snapshot_iterator.h has the protocol).
+// The state of the open snapshot iterator: what it still has to give of leaves that have changed
+// since its opening (snapshot_iterator.h has the protocol).
 template <typename K>
 struct SnapshotIteratorState {
   explicit SnapshotIteratorState(MemoryBudget& budget) : memory(budget), images(&memory) {}
 
   struct Image {
     K last;
-    std::pmr::vector<char> pairs;  // as a Slice has them
+    std::pmr::vector<char> pairs;  // in the form of a Slice
   };
 
-  // Of the open iterator; 0: none. It begins while every leaf is locked, so relaxed for who has
-  // one.
+  // The number of the open iterator; 0: none is open. It is set while every leaf is locked, so a
+  // relaxed load is enough for a thread that holds a leaf.
   std::atomic<uint64_t> id{0};
-  Mutex mutex;  // guards what is below
+  Mutex mutex;  // guards the fields below
   BudgetedMemory memory;
   uint64_t last_id = 0;
   bool is_lost = false;
   bool is_done = false;
   K from = 0;                      // keys before it are walked, unless is_done: then all
-  std::pmr::map<K, Image> images;  // by the first key; none meets another
+  std::pmr::map<K, Image> images;  // by first key; disjoint
 };
 
 template <typename K>
 struct Core {
-  // All must outlive it.
+  // All arguments must outlive the core.
   Core(const Settings& the_settings, const Format& the_format, MemoryBudget& the_budget,
        LatestNow& the_now, Watches& the_watches, bool numbers_writes)
       : settings(the_settings),
@@ -71,25 +71,25 @@ struct Core {
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  // The first leaf, with all keys. False: no memory.
+  // Makes the first leaf, for all keys. Returns false if there is no memory.
   bool Start();
 
-  // A leaf without pairs. Null: no memory for its table.
+  // Makes a leaf without pairs. Returns null if there is no memory for its table.
   Leaf<K>* NewLeaf(K first, K last, uint32_t table_bytes, Arena::Limit limit);
   void DeleteLeaf(Leaf<K>* leaf);
 
-  // Readers of the epochs may use what it gives.
+  // Returns the current map. The caller must be a reader of the epochs while it uses it.
   const LeafMap<K>& Map() const { return *map.load(std::memory_order_seq_cst); }
-  // Makes a map with what is `unpublished`, and without those that are dead. The caller has
-  // `structure`. If it throws, nothing is changed, and it can be done later: links lead to leaves
-  // that the map has not, and from those that it still has.
+  // Makes and publishes a map with the `unpublished` leaves, and without the dead ones. If it
+  // throws, nothing is changed, and a later call can do it: links lead to the leaves that the map
+  // lacks, and away from the dead ones that it still has.
   void Publish() SKEP_REQUIRES(structure);
-  // Leaves that were split off and are to come into the map, linked.
+  // Adds linked leaves that were split off, to come into the next map.
   void AddUnpublished(const std::vector<Leaf<K>*>& added) SKEP_REQUIRES(structure);
 
-  // The engine gives up what it can do without. The caller holds no leaf.
+  // Gives up memory that the engine can do without. The caller must hold no leaf.
   void GiveWay();
-  // Of a leaf that is locked.
+  // Drops the leaf's sorted run, if it has one. The leaf must be locked.
   void DropRun(Leaf<K>& leaf);
 
   const Settings settings;
@@ -101,16 +101,16 @@ struct Core {
   Memory memory;
   Epochs epochs;
   Mutex structure;  // taken to publish, before leaves are locked
-  Leaf<K>* unpublished SKEP_GUARDED_BY(structure) = nullptr;  // guarded by `structure`
-  std::vector<Leaf<K>*> dead SKEP_GUARDED_BY(structure);  // those that the map still has; likewise
+  Leaf<K>* unpublished SKEP_GUARDED_BY(structure) = nullptr;
+  std::vector<Leaf<K>*> dead SKEP_GUARDED_BY(structure);  // still in the map
   std::atomic<const LeafMap<K>*> map{nullptr};
   SnapshotIteratorState<K> snapshot;
   HelperPool helper_pool;
   std::atomic<uint64_t> splits{0};
   std::atomic<uint64_t> merges{0};
   std::atomic<uint64_t> runs_built{0};
-  std::atomic<uint64_t> runs{0};          // that there are
-  std::atomic<uint64_t> shared_reads{0};  // of a leaf, by several threads at a time
+  std::atomic<uint64_t> runs{0};          // number of runs now
+  std::atomic<uint64_t> shared_reads{0};  // times that several threads read one leaf at once
 
  private:
   std::atomic_flag gives_way_;

@@ -1,10 +1,10 @@
-// The engine with small leaves, beside std::map.
+// Fuzzes the engine with small leaves, beside std::map.
 //
 //   byte 0   how scans read leaves, and where leaves are split
-//   then     commands, four bytes each: what (and a step), how many, and the first key
+//   then     commands, four bytes each: which (and a step), how many, and the first key
 //
 // Keys are runs: `count` keys from `first` on, `step` apart; so a few bytes fill and empty leaves.
-// Every answer is the map's, and in the end the engine finds nothing wrong with itself.
+// Every answer must be the map's, and in the end the engine's Verify() must find nothing.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -31,7 +31,7 @@ class Subject {
   ~Subject() { SKEP_CHECK(engine_->Verify() == nullptr); }
 
   void Do(uint8_t what, uint8_t count, uint16_t first) {
-    // The whole range of keys, both ends included.
+    // The keys spread over the whole range, both ends included.
     const uint32_t begin = uint32_t{first} * 0x10001;
     const uint32_t step = 1u << what / 8;
     switch (what % 8) {
@@ -100,8 +100,8 @@ class Subject {
       SKEP_CHECK(LoadKey<uint32_t>(outcome.value.data()) == at->second);
     }
   }
-  // The first or last `count` + 1 items of [begin, begin + 1024 steps), or from `begin` on if that
-  // is behind all keys; and how many there are.
+  // Scans the first or last `count` + 1 items of [begin, begin + 1024 steps), or from `begin` on if
+  // that is behind all keys; and counts them.
   void Scan(uint32_t begin, uint32_t count, uint32_t step, bool reverse) {
     Batch batch;
     const Range range = RangeOf(begin, step, batch.scratch());

@@ -1,5 +1,5 @@
-// The engine with its own sizes of pairs; what every engine must do is asked of it by
-// conformance_test.cc, with pairs that are padded.
+// Tests the engine with its own sizes of pairs; conformance_test.cc tests what every engine does,
+// with padded pairs.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -29,7 +29,7 @@ std::string NameOf(const testing::TestParamInfo<Case>& info) {
          (info.param.split_at == SplitAt::kMidpoint ? "_midpoint" : "");
 }
 
-// One of the numbers that the engine describes itself with.
+// Returns one of the engine's statistics.
 uint64_t Told(Engine& engine, std::string_view name) {
   uint64_t told = 0;
   engine.Describe(0, [&](std::string_view its_name, uint64_t number) {
@@ -54,7 +54,7 @@ class HashleafEngineTest : public testing::TestWithParam<Case> {
                                           .threads = threads});
   }
 
-  // The number's bytes at the end of a key, high ones first; before them what `begin` says.
+  // Returns a key that ends in the number's bytes, high ones first, and begins with `begin`.
   std::string Key(uint64_t number, char begin = '\0') const {
     std::string key(GetParam().key_bytes, begin);
     for (size_t i = 0; i < std::min<size_t>(8, key.size()); ++i) {
@@ -126,7 +126,7 @@ TEST_P(HashleafEngineTest, DegenerateKeys) {
   run([&](uint64_t) { return Key(rng_()); });
   run([&](uint64_t i) { return Key(i * 77 % 65'521, 'x'); });
   run([&](uint64_t i) { return i % 2 == 0 ? Key(i) : Key(~i, '\xff'); });
-  // Most of them near one end of the range: the midpoint leaves one side nearly empty.
+  // Most keys are near one end of the range, so the midpoint leaves one side nearly empty.
   run([&](uint64_t i) { return i % 50 == 0 ? Key(~i, '\xff') : Key(i); });
 }
 
@@ -145,7 +145,7 @@ TEST_P(HashleafEngineTest, AscendingKeysLeaveFullLeaves) {
   EXPECT_LT(Told(*engine, "slots"), kKeys * 3 / 2) << empty;
 }
 
-// Goal: leaves whose pairs have gone become one, and the tables of those that stay smaller.
+// Goal: leaves whose pairs are erased become one, and the tables of the others become smaller.
 TEST_P(HashleafEngineTest, EmptyLeavesAreMerged) {
   const auto engine = Make();
   Model model;
@@ -174,7 +174,7 @@ TEST_P(HashleafEngineTest, AgreesWithModel) {
   Model model;
   const auto any_key = [&] { return Key(rng_() % 20'000 * (rng_() % 2 == 0 ? 1 : 100'003)); };
   for (int round = 0; round < Rounds(200); ++round) {
-    // In some rounds most keys go.
+    // In some rounds most keys are deleted.
     const uint64_t deletes = round % 20 >= 15 ? 90 : 10;
     Batch batch;
     std::vector<std::string> keys;
@@ -184,7 +184,7 @@ TEST_P(HashleafEngineTest, AgreesWithModel) {
     keys.reserve(size);
     values.reserve(size);
     for (uint64_t i = 0; i < size; ++i) {
-      // Some keys several times.
+      // Some keys occur several times.
       keys.push_back(i > 0 && rng_() % 8 == 0 ? keys[rng_() % i] : any_key());
       const std::string& key = keys.back();
       const auto at = model.find(key);
@@ -277,7 +277,7 @@ TEST_P(HashleafEngineTest, ASnapshotIteratorIsOfOneInstant) {
         last = pair.key;
         seen.emplace(pair.key, pair.value);
       }
-      // Everywhere: before, at and behind where the iterator is.
+      // The keys lie before, at and behind the iterator's position.
       keys.clear();
       for (int i = 0; i < 100; ++i) keys.push_back(Key(rng_() % 30'000));
       Put(*engine, model, keys);
@@ -300,8 +300,8 @@ TEST_P(HashleafEngineTest, ASnapshotIteratorIsOfOneInstant) {
   }
 }
 
-// Goal: operations of several threads whose batches are under way while leaves split and merge all
-// find their keys; a scan sees what one atomic batch wrote in several leaves whole.
+// Goal: operations of several threads whose batches run while leaves split and merge all find their
+// keys; a scan sees the writes of one atomic batch to several leaves whole.
 // Method: each thread has keys of its own, spread over all leaves, and a map of them; all keys of a
 // round are written by one atomic batch with one value now and then.
 TEST_P(HashleafEngineTest, ThreadsMeetInSplitsAndMerges) {
@@ -390,8 +390,8 @@ TEST_P(HashleafEngineTest, ThreadsMeetInSplitsAndMerges) {
   EXPECT_STREQ(engine->Verify(), nullptr);
 }
 
-// Goal: a batch that several threads do together is what it is when one does it: operations on one
-// key keep their order, no write is lost, a later write of a key has the higher number.
+// Goal: a batch does the same with several threads as with one: operations on one key keep their
+// order, no write is lost, a later write of a key has the higher number.
 // Method: two callers at once with keys of their own, many of them several times in a batch; few
 // keys, so that leaves split and empty within a batch.
 TEST_P(HashleafEngineTest, SharedBatches) {
@@ -445,9 +445,9 @@ TEST_P(HashleafEngineTest, SharedBatches) {
   EXPECT_STREQ(engine->Verify(), nullptr);
 }
 
-// Goal: a leaf that a batch reads very often is read by several threads at a time, and what they
-// read is what is there, whatever others write to it and however it is split meanwhile.
-// Method: values that say their key and grow; batches that only read few keys, each several times.
+// Goal: a leaf that a batch reads very often is read by several threads at a time, and they read
+// the current pairs, whatever others write to it and however it is split meanwhile.
+// Method: values that name their key and grow; batches that only read few keys, each several times.
 TEST_P(HashleafEngineTest, SharedReads) {
   const auto engine = Make(true, 3);
   constexpr uint64_t kHot = 40;
@@ -465,7 +465,7 @@ TEST_P(HashleafEngineTest, SharedReads) {
       for (uint64_t i = 0; i < kHot; ++i) {
         batch.Put(batch.scratch().Copy(Key(i * 1000)), batch.scratch().Copy(value_of(round)));
       }
-      // Others come and go between them, so that leaves split and merge.
+      // Other keys come and go between them, so that leaves split and merge.
       for (uint64_t i = 0; i < 3000; ++i) {
         const std::string_view key = batch.scratch().Copy(Key(i * 10 + 3));
         if (round % 2 == 0) {
@@ -509,7 +509,7 @@ TEST_P(HashleafEngineTest, SharedReads) {
   writer.request_stop();
   writer.join();
   EXPECT_STREQ(engine->Verify(), nullptr);
-  // Whether one was shared until now is up to where the leaves were split. One key is in one leaf.
+  // Whether a leaf was shared until now depends on the splits. One key is always in one leaf.
   const uint64_t before = Told(*engine, "shared_reads");
   Batch batch;
   for (uint64_t i = 0; i < 3000; ++i) batch.Get(batch.scratch().Copy(Key(0)));
@@ -520,7 +520,7 @@ TEST_P(HashleafEngineTest, SharedReads) {
   EXPECT_EQ(Told(*engine, "shared_reads"), before + 1);
 }
 
-// Goal: what does not fit the keyspace is refused, with what it takes, and changes nothing.
+// Goal: requests that do not fit the keyspace change nothing; the refusal names what does fit.
 TEST_P(HashleafEngineTest, RefusesOtherSizesAndDeadlines) {
   const auto engine = Make();
   const std::string key = Key(1);
@@ -550,7 +550,7 @@ TEST_P(HashleafEngineTest, RefusesOtherSizesAndDeadlines) {
   EXPECT_EQ(engine->Watch("", 0).error().code(), Code::kInvalidArgument);
 }
 
-// Goal: functions act on values of the size; what they make of another size is refused.
+// Goal: functions act on values of the keyspace's size; a result of another size is refused.
 TEST_P(HashleafEngineTest, Functions) {
   const auto engine = Make();
   const std::string key = Key(1);

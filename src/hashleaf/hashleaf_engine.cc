@@ -56,7 +56,7 @@ class EngineOf final : public Engine {
   bool Maintain(uint64_t now_ms) override;
   EngineStatistics Statistics() const override;
   void Describe(uint64_t now_ms, const StatsVisitor& visit) const override;
-  // The analysis does not know that nothing else runs meanwhile.
+  // Nothing else runs meanwhile, which the analysis does not know.
   const char* Verify() const SKEP_NO_THREAD_SAFETY_ANALYSIS override;
 
  private:
@@ -67,7 +67,7 @@ class EngineOf final : public Engine {
 
   const EngineTraits traits_;
   mutable Core<K> core_;
-  std::atomic<uint32_t> merge_at_{0};  // where in the map upkeep goes on
+  std::atomic<uint32_t> merge_at_{0};  // where in the map MergeSome() goes on
 };
 
 template <typename K>
@@ -102,7 +102,7 @@ Version EngineOf<K>::ExecuteUnordered(Batch& batch, BatchWriter& out) {
   };
   const auto flush = [&] {
     points.Flush();
-    // By leaf, so that what one has fetched the next one has.
+    // Ranges are ordered by leaf, so that a leaf is in the cache for the next range.
     std::ranges::stable_sort(reads, {}, [&](uint32_t slot) { return batch.requests()[slot].key; });
     for (const uint32_t slot : reads) do_range(slot);
     reads.clear();
@@ -122,8 +122,8 @@ Version EngineOf<K>::ExecuteUnordered(Batch& batch, BatchWriter& out) {
   return std::max(ticket, points.ticket());
 }
 
-// watches.h: under the leaf's lock no write of the key takes effect, and who locks it later sees
-// the watch.
+// Under the leaf's lock no write of the key takes effect, and a thread that locks it later sees the
+// watch (watches.h).
 template <typename K>
 Result<uint64_t> EngineOf<K>::Watch(std::string_view key, uint64_t) {
   const Request request{.op = Op::kGet, .key = key};
@@ -146,16 +146,16 @@ bool EngineOf<K>::Maintain(uint64_t now_ms) {
   return core_.memory.arena().Trim() || merges;
 }
 
-// Leaves side by side that have few pairs become one, and tables that are hardly used smaller ones.
-// Returns whether there may be more to do.
+// Merges neighbouring leaves that have few pairs, and shrinks tables that are hardly used. Returns
+// whether there may be more to do.
 template <typename K>
 bool EngineOf<K>::MergeSome() {
-  constexpr uint32_t kLeavesMax = 256;  // that are looked at
+  constexpr uint32_t kLeavesMax = 256;  // leaves to look at in one call
   constexpr uint32_t kMergesMax = 64;
   if (!core_.structure.try_lock()) return false;
   const MutexLock lock(core_.structure, std::adopt_lock);
   const Epochs::Guard guard(core_.epochs);
-  core_.Publish();  // what there was no memory for
+  core_.Publish();  // changes for which there was no memory before
   const LeafMap<K>& map = core_.Map();
   std::vector<Leaf<K>*>& dead = core_.dead;
   uint32_t left = merge_at_.load(std::memory_order_relaxed);
@@ -172,7 +172,7 @@ bool EngineOf<K>::MergeSome() {
     }
   }
   if (right == map.size()) Shrink(*map.leaf(left));
-  // The last one is looked at again, with its right neighbour.
+  // The last leaf is looked at again by the next call, with its right neighbour.
   merge_at_.store(right < map.size() ? left : 0, std::memory_order_relaxed);
   if (dead.empty()) return false;
   core_.Publish();
@@ -181,7 +181,7 @@ bool EngineOf<K>::MergeSome() {
 
 template <typename K>
 void EngineOf<K>::Shrink(Leaf<K>& leaf) {
-  // So much that it does not grow again soon.
+  // The new size leaves room, so that the table does not grow again soon.
   constexpr uint32_t kLess = 2;
   const auto bytes_for = [&](uint32_t items) {
     return Table<K>::BytesFor(core_.format, items, core_.settings.leaf_bytes);
@@ -200,13 +200,13 @@ bool EngineOf<K>::TryMerge(Leaf<K>& left, Leaf<K>& right) {
   const auto fit = [&] {
     const uint32_t items =
         left.items.load(std::memory_order_relaxed) + right.items.load(std::memory_order_relaxed);
-    // Together so few that the leaf is not split again soon.
+    // The pairs are so few that the leaf is not split again soon.
     return items <= Table<K>::ItemsMax(core_.format, core_.settings.leaf_bytes) / 3 * 2;
   };
   if (!fit()) return false;
   const std::lock_guard left_lock(left.lock);
   const std::lock_guard right_lock(right.lock);
-  // One of a split that is not in the map yet may lie between them.
+  // A leaf of a split that is not in the map yet may lie between them.
   if (!fit() || left.next != &right) return false;
   return LeafMutator<K>(core_).Merge(left, right);
 }
@@ -258,7 +258,7 @@ void EngineOf<K>::Describe(uint64_t, const StatsVisitor& visit) const {
 template <typename K>
 const char* EngineOf<K>::Verify() const {
   const LeafMap<K>& map = core_.Map();
-  // What there was no memory to publish is in the next map (core.h).
+  // Changes for which there was no memory yet come with the next map (core.h).
   const bool is_published = core_.unpublished == nullptr && core_.dead.empty();
   std::vector<Leaf<K>*> leaves(map.leaves().begin(), map.leaves().end());
   std::erase_if(leaves, [&](Leaf<K>* leaf) SKEP_NO_THREAD_SAFETY_ANALYSIS {

@@ -15,7 +15,7 @@ namespace skep::hashleaf {
 
 __extension__ using Key128 = unsigned __int128;
 
-// std::numeric_limits does not know Key128 without the compiler's extensions.
+// A key type's maximum: std::numeric_limits knows Key128 only with the compiler's extensions.
 template <typename K>
 inline constexpr K kKeyMax = static_cast<K>(~K{0});
 
@@ -43,7 +43,7 @@ inline void StoreKey(char* at, K key) {
   }
 }
 
-// Value bytes are 4, 8 or 16.
+// Copies a value; `bytes` is 4, 8 or 16.
 inline void CopyValue(void* to, const void* from, uint32_t bytes) {
   if (bytes == 4) {
     std::memcpy(to, from, 4);
@@ -54,7 +54,8 @@ inline void CopyValue(void* to, const void* from, uint32_t bytes) {
   }
 }
 
-// The smallest key that is not before this bound, of any length; none if every key is before it.
+// Returns the smallest key that is not before this bound, of any length; none if every key is
+// before it.
 template <typename K>
 inline std::optional<K> FirstKeyFrom(std::string_view bound) {
   char bytes[sizeof(K)] = {};
@@ -65,23 +66,23 @@ inline std::optional<K> FirstKeyFrom(std::string_view bound) {
   return static_cast<K>(key + 1);
 }
 
-// The largest key that is not behind this bound; none if every key is.
+// Returns the largest key that is not behind this bound; none if every key is.
 template <typename K>
 inline std::optional<K> LastKeyTo(std::string_view bound) {
   if (bound.size() >= sizeof(K)) return LoadKey<K>(bound.data());
-  // A shorter one is before the keys that begin with it.
+  // A bound shorter than a key is before the keys that begin with it.
   const K first = *FirstKeyFrom<K>(bound);
   if (first == 0) return std::nullopt;
   return static_cast<K>(first - 1);
 }
 
-// [first, last], which is not empty.
+// An interval of keys, [first, last], which is not empty.
 template <typename K>
 struct Interval {
   K first;
   K last;
   bool Has(K key) const { return first <= key && key <= last; }
-  // Of [lo, hi), or from lo on; none if there can be no key.
+  // Returns the keys of [lo, hi), or from lo on; none if there can be no key.
   static std::optional<Interval> Of(std::string_view lo, std::string_view hi, bool unbounded) {
     const auto first = FirstKeyFrom<K>(lo);
     if (!first) return std::nullopt;
@@ -93,7 +94,7 @@ struct Interval {
   }
 };
 
-// How pairs of one size lie in a bucket of 64 bytes: the keys, then the values.
+// The layout of pairs of one size in a bucket of 64 bytes: the keys, then the values.
 //
 //   key   4, value 4: 8 slots    4, 8: 5    4, 16: 3
 //   key   8, value 4: 5 slots    8, 8: 4    8, 16: 2
@@ -105,15 +106,15 @@ struct Format {
   uint32_t value_bytes;
   uint32_t slots = kBucketBytes / (key_bytes + value_bytes);
   uint32_t values_at = slots * key_bytes;
-  uint64_t secret;  // of hashes: not known to who chooses keys
-  // Of the pieces that tables are made of, a power of two.
+  uint64_t secret;  // of hashes: an adversary who chooses keys must not know it
+  // Size of the chunks that tables are made of, a power of two.
   uint32_t chunk_bytes = 64 * 1024;
   int chunk_shift = std::countr_zero(chunk_bytes / kBucketBytes);
 
   uint32_t stride() const { return key_bytes + value_bytes; }
 };
 
-// A number of 64 bits in which every bit depends on all bits of the key.
+// Returns a number of 64 bits in which every bit depends on all bits of the key.
 template <typename K>
 inline uint64_t HashOf(K key, uint64_t secret) {
   constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;

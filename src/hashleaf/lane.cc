@@ -10,7 +10,7 @@
 
 namespace skep::hashleaf {
 
-// The leaves of a chunk that are locked; those that still are, are unlocked in the end.
+// The locked leaves of a chunk; the destructor unlocks those that still are.
 template <typename K>
 class Lane<K>::ChunkLocks {
  public:
@@ -35,7 +35,7 @@ class Lane<K>::ChunkLocks {
   static_assert(kChunk <= 64);
 
   const std::span<const Group<K>> groups_;
-  uint64_t locked_ = 0;  // a bit for each group: at most kChunk of them
+  uint64_t locked_ = 0;  // one bit a group: a chunk has at most kChunk
 };
 
 template <typename K>
@@ -60,7 +60,7 @@ void Lane<K>::Do(size_t begin, size_t end) {
   end_ = groups[end - 1].end;
   fetched_ = groups[begin].begin;
   fetched_group_ = static_cast<uint32_t>(begin);
-  // Leaves that are asked for, of so many units behind the chunk.
+  // The leaves of this many units behind the chunk are fetched ahead.
   constexpr uint32_t kUnitsAhead = 64;
   size_t leaves = begin;
   while (begin < end) {
@@ -102,7 +102,7 @@ void Lane<K>::Read(const Group<K>& group, uint32_t begin, uint32_t end) {
   ticket_ = std::max(ticket_, leaf.number);
 }
 
-// The first buckets of the sorted units up to this one.
+// Fetches the first buckets of the sorted units up to this one.
 template <typename K>
 inline void Lane<K>::Fetch(uint32_t place) {
   const std::span<const Unit<K>> sorted = window_.sorted;
@@ -130,10 +130,10 @@ void Lane<K>::DoChunk(std::span<const Group<K>> groups) {
       continue;
     }
     locks.Has(g);
-    bool waits = false;  // one of the group's is left
+    bool waits = false;  // a unit of the group is left for later
     bool writes_wait = false;
     bool writes = false;
-    const Unit<K>* read = nullptr;  // the last one, if it has read its key
+    const Unit<K>* read = nullptr;  // the last unit, if it has read its key
     for (uint32_t place = groups[g].begin; place < groups[g].end; ++place) {
       Fetch(place + kUnitsAhead);
       const Unit<K>& unit = sorted[place];
@@ -173,7 +173,7 @@ void Lane<K>::DoChunk(std::span<const Group<K>> groups) {
   if (!memory_.strays.empty()) DoStrays(groups);
 }
 
-// Each group's from its own leaf on, in the order of arrival.
+// Does each group's strays, from its own leaf on, in the order of arrival.
 template <typename K>
 void Lane<K>::DoStrays(std::span<const Group<K>> groups) {
   auto& strays = memory_.strays;
@@ -188,7 +188,7 @@ void Lane<K>::DoStrays(std::span<const Group<K>> groups) {
   }
 }
 
-// All of these, which the leaf had once.
+// Does these units, all of which were once in the leaf `from`.
 template <typename K>
 void Lane<K>::DoGroup(Leaf<K>* from, std::span<Unit<K>> units) {
   std::vector<Unit<K>> done;
@@ -215,7 +215,8 @@ void Lane<K>::DoGroup(Leaf<K>* from, std::span<Unit<K>> units) {
   }
 }
 
-// What the key's first bucket answers. False: it is to be done later; so it is if it `waits`.
+// Does a unit whose key's first bucket suffices. Returns false if the unit is to be done later, as
+// it is if it `waits`.
 template <typename K>
 inline bool Lane<K>::Look(Leaf<K>& leaf, const Unit<K>& unit, bool waits) {
   if (waits) return false;
@@ -232,7 +233,7 @@ inline bool Lane<K>::Look(Leaf<K>& leaf, const Unit<K>& unit, bool waits) {
   return false;
 }
 
-// False: it is of another leaf by now.
+// Returns false if the key is of another leaf by now.
 template <typename K>
 bool Lane<K>::DoUnit(Leaf<K>& leaf, const Unit<K>& unit) {
   const PointKind kind = KindOf(unit);
@@ -290,7 +291,7 @@ bool Lane<K>::DoOther(Leaf<K>& leaf, const Unit<K>& unit) {
       break;
     case PointEffect::Action::kStore: {
       using Stored = LeafMutator<K>::Stored;
-      // It may be a part of what is there.
+      // The new value may be a view of the old one, so it is copied.
       std::array<char, kValueBytesMax> value;
       CopyValue(value.data(), effect.value.data(), value_bytes_);
       const Stored stored =
@@ -307,13 +308,14 @@ bool Lane<K>::DoOther(Leaf<K>& leaf, const Unit<K>& unit) {
   return true;
 }
 
-// Before the first write under the leaf's lock, so that what a split takes away has the number too.
+// Draws a number before the first write under the leaf's lock, so that a leaf split off meanwhile
+// has the number too.
 template <typename K>
 void Lane<K>::Draw(Leaf<K>& leaf) {
   if (window_.numbers != nullptr) leaf.number = core_.numbers.Draw();
 }
 
-// Before the leaf is unlocked: sequence_numbers.h.
+// Numbers the writes of these units before the leaf is unlocked (sequence_numbers.h).
 template <typename K>
 void Lane<K>::Number(const Leaf<K>& leaf, std::span<const Unit<K>> units) {
   for (const Unit<K>& unit : units) {

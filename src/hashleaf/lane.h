@@ -1,15 +1,15 @@
-// lane.h: what one thread does of a window of sorted points.
+// lane.h: the part of a window of sorted points that one thread does.
 //
-//   chunk of some groups: their leaves are locked, those that nobody else has
-//     look    ahead of it the leaves' first lines and the buckets are fetched; what the first
-//             bucket of a key answers is done; for others the second is fetched
-//     finish  what is left of the chunk, in order
+//   chunk of some groups: their leaves are locked, except those that another thread holds
+//     look    the leaves' first lines and the buckets are fetched ahead; a unit for which the first
+//             bucket of its key suffices is done; for the others the second bucket is fetched
+//     finish  the rest of the chunk, in order
 //     unlock
-//   groups whose leaf somebody else had: each waits for its leaf
+//   groups whose leaf another thread held: each waits for its leaf
 //
-// Operations on one key keep their order: they are of one group, whose operations are done in
-// order; but a read may be left for later if no write of its group is before it that is left too,
-// and none is done after it before it.
+// Operations on one key keep their order. They are of one group, whose operations are done in
+// order, except reads: a read may be done before earlier units of the group that are left for
+// later, unless one of these is a write; and while any unit is left, no write is done before it.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@
 
 namespace skep::hashleaf {
 
-// What the requests of most batches are; all others are kOther.
+// The kinds of request of most batches; all others are kOther.
 enum class PointKind : uint8_t { kGet, kPut, kInsert, kUpdate, kDelete, kOther };
 
-// Bits of what became of a point that is not kOther.
+// Bits of the result of a point that is not kOther.
 inline constexpr uint8_t kPointPresent = 1;
 inline constexpr uint8_t kPointDone = 2;
 inline constexpr uint8_t kPointRefused = 4;
@@ -35,8 +35,8 @@ PointKind KindOf(const Unit<K>& unit) {
   return static_cast<PointKind>(unit.kind());
 }
 
-// Points, in groups, and what is known of them by their index. Lanes of several threads write
-// different units' results.
+// Points in groups, and their requests and results by index. Lanes of several threads write the
+// results of different units.
 template <typename K>
 struct SortedWindow {
   Core<K>& core;
@@ -48,41 +48,41 @@ struct SortedWindow {
   const uint32_t* slots;
   uint8_t* results;
   Version* numbers;  // null: not wanted
-  char* values;      // what a unit stores, or has read
+  char* values;      // of each unit: the value it stores, or has read
 
   char* ValueOf(uint32_t index) const { return values + size_t{index} * core.format.value_bytes; }
 };
 
-// Owner: one thread. It, or one that waits for it, is a reader of the core's epochs.
+// Owner: one thread, which is a reader of the core's epochs, or for which such a reader waits.
 template <typename K>
 class Lane {
  public:
   Lane(const SortedWindow<K>& window, LeafMutator<K>& mutator);
 
-  // Groups [begin, end), but for those whose leaf somebody else has.
+  // Does groups [begin, end), except those whose leaf another thread holds.
   void Do(size_t begin, size_t end);
-  // Those.
+  // Does the groups that Do() has left because another thread held their leaf.
   void DoBusy();
-  // Units [begin, end) of a group, which only reads, and whose leaf is locked for all who call this
-  // and has all of its keys.
+  // Reads units [begin, end) of a group of reads. Its leaf has all of its keys, and is locked for
+  // all threads that call this.
   void Read(const Group<K>& group, uint32_t begin, uint32_t end);
-  // The highest number read or drawn so far.
+  // Returns the highest number read or drawn so far.
   Version ticket() const { return ticket_; }
-  // Reads of Do() that have taken their answer from the read before them, of the same key.
+  // Returns how many reads of Do() took their answer from the read before them, of the same key.
   uint64_t repeats() const { return repeats_; }
 
  private:
   static constexpr uint32_t kChunk = 64;
   class ChunkLocks;
-  // A unit that is not done yet, of the chunk's n-th group.
+  // A unit that is not done yet, of group `group` of the chunk.
   struct Left {
     uint32_t group;
     Unit<K> unit;
   };
   struct Memory {
     std::vector<Left> left;
-    std::vector<Left> strays;    // of leaves that were split
-    std::vector<Group<K>> busy;  // somebody else has their leaf
+    std::vector<Left> strays;    // units of leaves that were split
+    std::vector<Group<K>> busy;  // another thread holds their leaf
   };
   static Memory& MemoryOfThread();
 
@@ -101,9 +101,9 @@ class Lane {
   LeafMutator<K>& mutator_;
   Memory& memory_;
   const uint32_t value_bytes_;
-  uint32_t end_ = 0;            // of the units that it does now
-  uint32_t fetched_ = 0;        // units that were asked for
-  uint32_t fetched_group_ = 0;  // of the last one
+  uint32_t end_ = 0;            // end of the units under way
+  uint32_t fetched_ = 0;        // units whose fetch was started
+  uint32_t fetched_group_ = 0;  // the group of the last one
   Version ticket_ = 0;
   uint64_t repeats_ = 0;
 };

@@ -1,6 +1,6 @@
-// Goal: what a lane does that its answers do not tell: it looks for a key once however often it is
-// read, does nothing in a leaf that somebody else has, and follows leaves that were split since the
-// batch was dispatched.
+// Goal: a lane looks for a key once however often it is read, does nothing in a leaf that another
+// thread holds, and follows leaves that were split since the batch was dispatched: its answers
+// alone do not tell.
 #include "hashleaf/lane.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class LaneTest : public testing::Test {
               LeafMutator<K>::Stored::kDone);
   }
 
-  // The window of these points, as the map is now.
+  // Makes the window of these points, with the map as it is now.
   const SortedWindow<K>& Dispatch(const std::vector<Point>& points) {
     units_.clear();
     slots_.clear();
@@ -41,7 +41,7 @@ class LaneTest : public testing::Test {
       units_.push_back(Unit<K>::Of(point.key, index, static_cast<uint32_t>(point.kind)));
       slots_.push_back(index);
       values_.push_back(point.value);
-      // Writers tell watches the key of their request.
+      // Writers tell watches the key of their request, so the batch needs one.
       batch_.Delete("1234");
     }
     results_.assign(points.size(), kNothing);
@@ -100,7 +100,7 @@ TEST_F(LaneTest, EqualKeysAreLookedForOnce) {
   EXPECT_EQ(lane.repeats(), 3u) << "5 the second and third time, 6 the last time";
 }
 
-// Goal: one thread a leaf: nothing is done in one that is locked, until it is free.
+// Goal: one thread works on a leaf at a time: nothing is done in a locked leaf until it is free.
 TEST_F(LaneTest, ABusyLeafIsLeftForTheEnd) {
   LeafMutator<K> mutator(core_);
   Store(mutator, 5, 50);
@@ -118,7 +118,7 @@ TEST_F(LaneTest, ABusyLeafIsLeftForTheEnd) {
   EXPECT_EQ(values_, (std::vector<uint32_t>{50, 51}));
 }
 
-// Goal: a batch that was dispatched before leaves were split finds its keys in the new ones.
+// Goal: a batch that was dispatched before leaves were split finds its keys in the new leaves.
 // Method: the window is made while there is one leaf; then pairs are added until there are several.
 TEST_F(LaneTest, ABatchInFlightFollowsASplit) {
   LeafMutator<K> mutator(core_);

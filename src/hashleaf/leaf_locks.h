@@ -10,7 +10,8 @@
 
 namespace skep::hashleaf {
 
-// Unlocks them in the end. Owner: one thread, which is a reader of the core's epochs.
+// The locks of several leaves; the destructor unlocks them. Owner: one thread, which is a reader of
+// the core's epochs.
 template <typename K>
 class LeafLocks {
  public:
@@ -19,15 +20,16 @@ class LeafLocks {
   LeafLocks(const LeafLocks&) = delete;
   LeafLocks& operator=(const LeafLocks&) = delete;
 
-  // The leaf of the key, which is locked if it is not held yet: then it must be above all that are.
+  // Returns the leaf of the key, and locks it if it is not held yet: it must then be above all held
+  // leaves.
   Leaf<K>& Of(K key) {
     if (!held_.empty() && key <= held_.back()->last) return HeldOf(key);
-    ReserveMore(held_, 1);  // before it is locked
+    ReserveMore(held_, 1);  // before the leaf is locked
     const LeafMap<K>& map = core_.Map();
     Leaf<K>* leaf = map.leaf(map.IndexOf(key));
     for (;;) {
-      // The map, or an absorber, may lead back to what is held, or before it: its own link leads
-      // on.
+      // The map, or an absorber, may lead back to a held leaf, or before it: the held leaf's own
+      // link leads on.
       if (!held_.empty() && leaf->first <= held_.back()->first) leaf = held_.back()->next;
       leaf->lock.lock();
       if (leaf->Has(key)) break;
@@ -38,17 +40,17 @@ class LeafLocks {
     held_.push_back(leaf);
     return *leaf;
   }
-  // The one right of a held one; null: there is none.
+  // Returns the leaf right of a held one, locked; null: there is none.
   Leaf<K>* After(const Leaf<K>& leaf) {
     return leaf.next == nullptr ? nullptr : &Of(leaf.next->first);
   }
-  // All that have a part of the interval.
+  // Locks all leaves that have a part of the interval.
   void Lock(const Interval<K>& interval) {
     for (Leaf<K>* leaf = &Of(interval.first); leaf->last < interval.last;) leaf = After(*leaf);
   }
-  // Room for one that is added: then that cannot fail.
+  // Makes room for one leaf more, so that Add() cannot fail.
   void MakeRoomForOne() { ReserveMore(held_, 1); }
-  // A new one, from the split of a held one.
+  // Adds a new leaf, split off a held one.
   void Add(Leaf<K>& leaf) {
     leaf.lock.lock();
     held_.insert(std::ranges::upper_bound(held_, leaf.first, {}, &Leaf<K>::first), &leaf);
@@ -58,9 +60,9 @@ class LeafLocks {
     held_.clear();
   }
 
-  // In the order of their keys.
+  // Returns the held leaves in the order of their keys.
   const std::vector<Leaf<K>*>& held() const { return held_; }
-  // Of those that are held.
+  // Returns the held leaf of the key.
   Leaf<K>& HeldOf(K key) const {
     return **std::prev(std::ranges::upper_bound(held_, key, {}, &Leaf<K>::first));
   }

@@ -8,13 +8,13 @@
 //   level 0   0 300 700 .. 5000 5210 ..   9100 ..              the first key of every leaf
 //   leaves    *  *   *  ..  *    *         *
 //
-// Flat arrays without pointers between levels: a search compares one group a level. A map is
-// immutable. Whoever has split or merged leaves makes the next one, with all its changes sorted,
-// and publishes it by one store (core.h); who still uses the old one finds moved keys by the
-// leaves' own links.
+// The levels are flat arrays without pointers between them: a search compares one group a level. A
+// map is immutable. A thread that has split or merged leaves makes the next map, with all its
+// changes sorted, and publishes it by one store (core.h); threads that still use the old map find
+// moved keys by the leaves' own links.
 //
-// Cost: a search, a cache line a level; a new map, a copy of all first keys, so a batch makes one
-// for all its splits.
+// Cost: a search reads a cache line a level; a new map copies all first keys, so a batch makes one
+// map for all its splits.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ namespace skep::hashleaf {
 template <typename K>
 class LeafMap {
  public:
-  // Those of an interval side by side, the first one begins with key 0.
+  // Takes the leaves in the order of their keys; they cover all keys without a gap, from key 0 on.
   explicit LeafMap(std::vector<Leaf<K>*> leaves);
   LeafMap(const LeafMap&) = delete;
   LeafMap& operator=(const LeafMap&) = delete;
@@ -40,24 +40,24 @@ class LeafMap {
   uint32_t size() const { return static_cast<uint32_t>(leaves_.size()); }
   Leaf<K>* leaf(uint32_t index) const { return leaves_[index]; }
   std::span<Leaf<K>* const> leaves() const { return leaves_; }
-  // The first key of a leaf, without a look at the leaf.
+  // Returns the first key of a leaf, without reading the leaf.
   K first(uint32_t index) const { return levels_[0].begin[index]; }
   uint64_t bytes() const;
   uint32_t levels() const { return static_cast<uint32_t>(levels_.size()); }
 
-  // The number of the last leaf whose first key is not above this one.
+  // Returns the number of the last leaf whose first key is not above the key.
   uint32_t IndexOf(K key) const {
     size_t at = 0;
     for (size_t level = levels_.size(); level-- > 0;) {
       const Level& numbers = levels_[level];
       const K* const group = numbers.begin + at * kGroup;
       const uint32_t not_above = CountNotAbove(group, key);
-      // Behind the end there are numbers that no key is below.
+      // Behind the end there are keys that no key is below.
       at = std::min<size_t>(at * kGroup + not_above - 1, numbers.size - 1);
     }
     return static_cast<uint32_t>(at);
   }
-  // The same of a key for which it is not before `from`: faster if it is little behind that.
+  // Returns IndexOf(key) for a key not before leaf `from`: faster if it is only a little behind.
   uint32_t IndexFrom(uint32_t from, K key) const {
     const uint32_t group = from / kGroup * kGroup;
     const uint32_t not_above = CountNotAbove(levels_[0].begin + group, key);
@@ -68,7 +68,7 @@ class LeafMap {
  private:
   static constexpr uint32_t kGroup = sizeof(K) == 4 ? 16 : 8;
   struct Level {
-    K* begin;  // a multiple of kGroup, as many as there are and more that no key is below
+    K* begin;  // a multiple of kGroup: the keys, filled up with the largest key
     size_t size;
   };
   static uint32_t CountNotAbove(const K* group, K key) {

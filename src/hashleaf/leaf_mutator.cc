@@ -9,10 +9,10 @@ namespace skep::hashleaf {
 namespace {
 
 // Estimates that choose how a scan reads a leaf; measured by skep-bench hetero-kv --figure scans.
-constexpr uint64_t kProbeNs = 15;         // a key of the interval
-constexpr uint64_t kBucketNs = 1;         // of a sweep
-constexpr uint64_t kSortedNs = 15;        // a pair that is found and sorted
-constexpr uint32_t kProbedMax = 1 << 16;  // keys that are asked for one by one
+constexpr uint64_t kProbeNs = 15;         // to look up a key of the interval
+constexpr uint64_t kBucketNs = 1;         // to sweep a bucket
+constexpr uint64_t kSortedNs = 15;        // to sort a pair that was found
+constexpr uint32_t kProbedMax = 1 << 16;  // keys looked up one by one, at most
 
 template <typename K>
 PairSorter<K>& SorterOfThread() {
@@ -25,7 +25,7 @@ std::vector<char>& BufferOfThread() {
   return buffer;
 }
 
-// Asks for every key of the interval.
+// Looks up every key of the interval.
 template <typename K>
 Slice Probe(const Core<K>& core, const Leaf<K>& leaf, const Interval<K>& interval, Want want) {
   std::vector<char>& buffer = BufferOfThread();
@@ -52,7 +52,7 @@ Slice Probe(const Core<K>& core, const Leaf<K>& leaf, const Interval<K>& interva
     }
     if (i == width) break;
   }
-  // Those that are wanted last have come in the other order.
+  // The last pairs of an interval were collected in descending order.
   const size_t stride = format.stride();
   for (size_t i = 0; want.last && i < slice.count / 2; ++i) {
     std::swap_ranges(buffer.data() + i * stride, buffer.data() + (i + 1) * stride,
@@ -74,12 +74,12 @@ Slice Sweep(const Core<K>& core, const Leaf<K>& leaf, const Interval<K>& interva
   return {.at = buffer.data(), .count = count, .more = count < sorter.count()};
 }
 
-// Whether it has a run now.
+// Builds a run. Returns whether the leaf has one then.
 template <typename K>
 bool BuildRun(Core<K>& core, Leaf<K>& leaf) {
   auto run = std::make_unique<SortedRun<K>>(core.memory, core.format);
   if (!run->Build(leaf.table, SorterOfThread<K>())) {
-    leaf.swept_ns = 0;  // not again at once
+    leaf.swept_ns = 0;  // so that the next try is not at once
     return false;
   }
   core.DropRun(leaf);
@@ -89,14 +89,15 @@ bool BuildRun(Core<K>& core, Leaf<K>& leaf) {
   return true;
 }
 
-// A scan without a run pays this once more; when scans have paid what a run costs, it is built. So
-// they never cost more than twice of what would have been best.
+// Chooses how a scan without a run reads the leaf, and adds up what such scans cost; once that is
+// what a run costs, one is built. So scans never cost more than twice the best choice.
 template <typename K>
 ScanBy Choose(Leaf<K>& leaf, const Interval<K>& interval) {
   const uint64_t look_ns = leaf.table.buckets() * kBucketNs;
   const uint64_t build_ns = look_ns + leaf.table.items() * kSortedNs;
   const K width = interval.last - interval.first;
-  // As if keys were spread evenly. A sweep sorts what it finds, however few are wanted.
+  // Estimates that keys are spread evenly. A sweep sorts all pairs that it finds, however few are
+  // wanted.
   const double part =
       (static_cast<double>(width) + 1) / (static_cast<double>(leaf.last - leaf.first) + 1);
   const uint64_t sweep_ns = look_ns + static_cast<uint64_t>(part * leaf.table.items()) * kSortedNs;
@@ -155,7 +156,8 @@ void LeafMutator<K>::Clear(Leaf<K>& leaf) {
   core_.DropRun(leaf);
 }
 
-// A run whose tail is full is merged if somebody reads it, and dropped if nobody has.
+// Notes a change in the leaf's run. If the tail is full, the run is merged if it was read since,
+// else dropped.
 template <typename K>
 void LeafMutator<K>::NoteInRun(Leaf<K>& leaf, bool noted, K key, const void* value) {
   if (noted) return;
@@ -169,13 +171,14 @@ void LeafMutator<K>::NoteInRun(Leaf<K>& leaf, bool noted, K key, const void* val
   }
 }
 
-// For one more pair: false if there is no memory.
+// Makes room for one more pair. Returns false if there is no memory.
 template <typename K>
 bool LeafMutator<K>::MakeRoom(Leaf<K>& leaf, K key, Arena::Limit limit) {
   Table<K>& table = leaf.table;
   const bool must = limit == Arena::Limit::kExceed;
   if (table.items() < (must ? table.items_max() : table.items_max() / 2)) {
-    // Two choices that many others have as well: chance, for nobody knows the secret.
+    // Many other keys have these two choices as well. That is chance, as no client knows the
+    // secret.
     table.Rehash();
     return true;
   }
@@ -188,10 +191,10 @@ bool LeafMutator<K>::MakeRoom(Leaf<K>& leaf, K key, Arena::Limit limit) {
   return !has_no_memory_;
 }
 
-// For a pair with this key.
+// Splits a full leaf to make room for a pair with this key. Returns false if there is no memory.
 template <typename K>
 bool LeafMutator<K>::Split(Leaf<K>& leaf, K key, Arena::Limit limit) {
-  // All that may throw comes before the leaf is changed.
+  // Everything that may throw comes before the leaf is changed.
   ReserveMore(added_, 1);
   if (locks_ != nullptr) locks_->MakeRoomForOne();
   std::vector<K> keys;
@@ -199,10 +202,10 @@ bool LeafMutator<K>::Split(Leaf<K>& leaf, K key, Arena::Limit limit) {
   leaf.table.ForEach([&](K k, const std::byte*) { keys.push_back(k); });
   const auto [min, max] = std::ranges::minmax(keys);
   const uint32_t count = leaf.table.items();
-  K last;  // of the lower part
+  K last;  // last key of the lower part
   uint32_t above = 0;
   if (key > max) {
-    // Keys come in ascending order: what is there stays together.
+    // Keys come in ascending order: the old pairs stay together.
     last = max;
   } else {
     last = static_cast<K>(min + (max - min) / 2);
@@ -219,7 +222,7 @@ bool LeafMutator<K>::Split(Leaf<K>& leaf, K key, Arena::Limit limit) {
   const auto bytes_for = [&](uint32_t items) {
     return Table<K>::BytesFor(core_.format, items, core_.settings.leaf_bytes);
   };
-  // An atomic batch may have to put back what it has erased of either part.
+  // An atomic batch may have to put back pairs that it has erased from either part.
   const bool is_atomic = locks_ != nullptr;
   const uint32_t right_bytes = is_atomic ? leaf.table.bytes() : bytes_for(above);
   Leaf<K>* const right = core_.NewLeaf(static_cast<K>(last + 1), leaf.last, right_bytes, limit);
@@ -236,7 +239,7 @@ bool LeafMutator<K>::Split(Leaf<K>& leaf, K key, Arena::Limit limit) {
   core_.splits.fetch_add(1, std::memory_order_relaxed);
   added_.push_back(right);
   if (locks_ != nullptr) locks_->Add(*right);
-  // If there is no memory for that, it keeps what it has.
+  // If there is no memory for a smaller table, the leaf keeps the one it has.
   const uint32_t left_bytes = bytes_for(leaf.table.items());
   if (left_bytes < leaf.table.bytes() && !is_atomic) leaf.table.Resize(left_bytes, limit);
   leaf.ShowSize();
@@ -272,11 +275,11 @@ void LeafMutator<K>::Publish() {
   try {
     core_.Publish();
   } catch (const std::bad_alloc&) {
-    // Links lead to them until then.
+    // Until a later call publishes the new leaves, links lead to them.
   }
 }
 
-// snapshot_iterator.h
+// Keeps an image of the leaf for the snapshot iterator `id` (snapshot_iterator.h).
 template <typename K>
 void LeafMutator<K>::KeepImage(Leaf<K>& leaf, uint64_t id) {
   leaf.snapshot = id;
@@ -297,7 +300,7 @@ void LeafMutator<K>::KeepImage(Leaf<K>& leaf, uint64_t id) {
     snapshot.images.emplace(leaf.first,
                             typename SnapshotIteratorState<K>::Image{leaf.last, std::move(pairs)});
   } catch (const std::bad_alloc&) {
-    snapshot.is_lost = true;  // the iterator, not the write
+    snapshot.is_lost = true;  // the iterator is lost; the write goes on
     snapshot.images.clear();
   }
 }

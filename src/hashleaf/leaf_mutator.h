@@ -1,4 +1,4 @@
-// leaf_mutator.h: what changes a leaf.
+// leaf_mutator.h: stores and erases pairs of leaves, and splits, merges and reads leaves.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace skep::hashleaf {
 
-// Owner: one execution of one batch, by one thread, which is a reader of the core's epochs. When it
-// goes the thread holds no leaf.
+// Owner: one execution of one batch, by one thread, which is a reader of the core's epochs. The
+// thread holds no leaf when the mutator is destroyed.
 template <typename K>
 class LeafMutator {
  public:
-  // `locks`: what the execution holds all the time; leaves that come from splits are added.
+  // `locks`: the leaves that the execution holds to its end, or null; leaves from splits are added.
   explicit LeafMutator(Core<K>& core, LeafLocks<K>* locks = nullptr) : core_(core), locks_(locks) {}
   ~LeafMutator() { Publish(); }
   LeafMutator(const LeafMutator&) = delete;
@@ -21,21 +21,23 @@ class LeafMutator {
   enum class Stored : uint8_t {
     kDone,
     kElsewhere,  // the leaf was split: the key belongs to the new one, nothing is stored
-    kNoMemory,   // also while the budget is over its limit, for who obeys it
+    kNoMemory,   // also while the budget is over its limit, if `limit` obeys it
   };
-  // `leaf` is locked, and has the key. `found`: where the table has its value, or null.
+  // Stores a pair. `leaf` is locked and has the key. `found`: where the table has the key's value,
+  // or null.
   Stored Store(Leaf<K>& leaf, K key, uint64_t hash, const void* value, std::byte* found,
                Arena::Limit limit);
-  // The key is there.
+  // Erases a key that is in the leaf, which is locked.
   void Erase(Leaf<K>& leaf, K key, uint64_t hash);
-  // All pairs of the leaf.
+  // Erases all pairs of the leaf.
   void Clear(Leaf<K>& leaf);
-  // Takes over everything from the leaf right of it, which is dead then: it is to leave the map.
-  // Both are locked, and the left one has room. False: no memory.
+  // Moves everything from the leaf `right` of `left`, which is dead then and must leave the map.
+  // Both are locked, and `left` has room. Returns false if there is no memory.
   bool Merge(Leaf<K>& left, Leaf<K>& right);
 
-  // Tells the map what was split; without memory for another map, a later call does it. The thread
-  // holds no leaf, or it is the only one at work on what it holds. The destructor does it, too.
+  // Adds the leaves that were split off to the map; without memory for another map, a later call
+  // does it. The thread must hold no leaf, or be the only one that works on those that it holds.
+  // The destructor calls it, too.
   void Publish();
 
  private:
@@ -48,7 +50,7 @@ class LeafMutator {
   Core<K>& core_;
   LeafLocks<K>* const locks_;
   std::vector<Leaf<K>*> added_;
-  bool has_no_memory_ = false;  // some leaf could not grow: no other one is tried
+  bool has_no_memory_ = false;  // a leaf could not grow: no other one is tried
 };
 
 template <typename K>
@@ -77,11 +79,11 @@ inline LeafMutator<K>::Stored LeafMutator<K>::Store(Leaf<K>& leaf, K key, uint64
   return Stored::kDone;
 }
 
-// The pairs of the interval that a leaf has, in order; it is locked. In the leaf's memory or the
-// thread's: valid until the leaf changes or the next call.
+// Returns the pairs of the interval that a locked leaf has, in order. They lie in the leaf's memory
+// or the thread's: valid until the leaf changes or the next call.
 template <typename K>
 Slice ReadLeaf(Core<K>& core, Leaf<K>& leaf, const Interval<K>& interval, Want want);
-// All of them, without making a run for that.
+// Returns all pairs of the leaf, in order, without making a run for that.
 template <typename K>
 Slice ReadWhole(Core<K>& core, Leaf<K>& leaf);
 

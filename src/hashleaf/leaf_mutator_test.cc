@@ -1,5 +1,5 @@
 // Goal: where a leaf is divided, when the map hears of it, and how a scan reads a leaf: none of
-// that changes an answer.
+// these choices changes an answer.
 #include "hashleaf/leaf_mutator.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class ChangerTest : public testing::Test {
     return mutator.Store(leaf, key, Hash(key), &key, nullptr, Arena::Limit::kObey);
   }
 
-  // Gives the first leaf these keys until it is split; returns those that it had.
+  // Stores these keys in the first leaf until it is split; returns those that it had.
   static std::vector<K> FillUntilSplit(World& world, const std::vector<K>& keys) {
     LeafMutator<K> mutator(world.core);
     std::vector<K> had;
@@ -53,8 +53,8 @@ class ChangerTest : public testing::Test {
     return had;
   }
 
-  // `lower` of 100 keys near the smallest one, the others near the largest, in any order but for
-  // the two ends, which come first.
+  // Returns keys of which `lower` of 100 are near the smallest one, the others near the largest, in
+  // any order but for the two ends, which come first.
   static std::vector<K> Keys(uint32_t lower) {
     std::vector<K> keys = {kMin, kMax};
     for (uint32_t i = 1; i < 1000; ++i) {
@@ -78,14 +78,14 @@ TEST_F(ChangerTest, SplitsAtTheMiddleOfTheRange) {
   ASSERT_NE(had[(had.size() - 1) / 2], kMiddle);
   ASSERT_NE(world.First().next, nullptr);
   EXPECT_EQ(world.First().next->first, kMiddle + 1);
-  // The pair that was too much has gone to the lower leaf, or is not stored yet.
+  // The pair that caused the split has gone to the lower leaf, or is not stored yet.
   auto below = std::ranges::count_if(had, [](K key) { return key <= kMiddle; });
   if (keys[had.size()] <= kMiddle) ++below;
   EXPECT_EQ(world.First().table.items(), static_cast<uint32_t>(below));
 }
 
-// Goal: where that leaves a side with less than a sixteenth, it is divided at the median; but not
-// by the paper's rule alone.
+// Goal: where the middle leaves a side with less than a sixteenth of the keys, the leaf is divided
+// at the median; but not under the paper's rule.
 TEST_F(ChangerTest, SplitsLopsidedLeavesAtTheMedian) {
   World world({.leaf_bytes = Table<K>::kBytesMin});
   const std::vector<K> had = FillUntilSplit(world, Keys(98));
@@ -96,7 +96,7 @@ TEST_F(ChangerTest, SplitsLopsidedLeavesAtTheMedian) {
   EXPECT_EQ(paper.First().last, kMiddle);
 }
 
-// Goal: a leaf grows to the size that it is given, the second-level cache's, before it is split.
+// Goal: a leaf grows to its configured size, that of the second-level cache, before it is split.
 TEST_F(ChangerTest, GrowsToItsSizeBeforeItIsSplit) {
   World world({.leaf_bytes = 4 * Table<K>::kBytesMin});
   const std::vector<K> had = FillUntilSplit(world, Keys(50));
@@ -105,7 +105,7 @@ TEST_F(ChangerTest, GrowsToItsSizeBeforeItIsSplit) {
   EXPECT_GT(world.First().table.bytes(), 2 * Table<K>::kBytesMin);
 }
 
-// Goal: the map is made anew once for all the splits of a batch, in the order of keys.
+// Goal: one new map has all the splits of a batch, in the order of keys.
 TEST_F(ChangerTest, SplitsAreCollected) {
   World world({.leaf_bytes = Table<K>::kBytesMin});
   const Epochs::Guard guard(world.core.epochs);
@@ -132,7 +132,7 @@ TEST_F(ChangerTest, SplitsAreCollected) {
   }
 }
 
-// Goal: a narrow scan asks for every key, and what it cost is noted; when scans have paid for it, a
+// Goal: a narrow scan looks up every key, and its cost is noted; when scans have paid for it, a
 // sorted run is built, and read from then on.
 TEST_F(ChangerTest, ScansPayForARun) {
   World world({.leaf_bytes = 16 * Table<K>::kBytesMin});

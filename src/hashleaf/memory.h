@@ -1,4 +1,4 @@
-// memory.h: where tables and sorted runs lie: an arena that several threads share.
+// memory.h: the memory of tables and sorted runs: an arena that several threads share.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Uninitialised; no address: there is none, the limit or the system refuses.
+  // Returns uninitialised memory; no address if the limit or the system refuses.
   ArenaAddress Allocate(size_t bytes, Arena::Limit limit) {
     const MutexLock lock(mutex_);
     return arena_.Allocate(cache_, bytes, limit);
@@ -36,7 +36,7 @@ class Memory {
   Arena::Cache cache_ SKEP_GUARDED_BY(mutex_);
 };
 
-// Bytes of the memory, or none. Owner: one thread at a time.
+// A block of the memory, or none. Owner: one thread at a time.
 class Block {
  public:
   explicit Block(Memory& memory) : memory_(&memory) {}
@@ -52,7 +52,8 @@ class Block {
   }
   ~Block() { Drop(); }
 
-  // In place of what it has, which is lost. False: no memory, and nothing is changed.
+  // Replaces the block, whose bytes are lost. Returns false, and changes nothing, if there is no
+  // memory.
   bool Allocate(size_t bytes, Arena::Limit limit) {
     const ArenaAddress at = memory_->Allocate(bytes, limit);
     if (!at) return false;

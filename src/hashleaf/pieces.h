@@ -1,14 +1,14 @@
-// pieces.h: what several threads that do one batch together take, piece by piece (HeteroKV, section
+// pieces.h: the pieces in which several threads take the work of one batch (HeteroKV, section
 // III-D: the master hands leaves to slaves).
 //
-//   groups   a 40 | b 900 | c 30 | d 500 | e 3000, which only reads
+//   groups   a 40 | b 900 | c 30 | d 500 | e 3000 (only reads)
 //   pieces   e 600  e 600  e 600  e 600  e 600   b 940, with a   d 530, with c
 //
-// Groups side by side are one piece as long as it is small. A group that only reads, and very much,
-// is several pieces under one lock of its leaf. Those come first; then the largest: the pieces that
-// are taken last are small, so that no thread is long alone at the end.
+// Neighbouring groups are one piece as long as it is small. A large group of reads is divided into
+// several pieces under one lock of its leaf. Those come first; then the largest pieces: the last
+// ones to be taken are small, so that no thread is long alone at the end.
 //
-// Owner: the thread that brought the batch. Others may read it, and count down `left`.
+// Owner: the thread that brought the batch. Other threads may read it, and count down `left`.
 #pragma once
 
 #include <algorithm>
@@ -26,27 +26,27 @@ namespace skep::hashleaf {
 template <typename K>
 class Pieces {
  public:
-  // A group that only reads, whose leaf is locked for all who do pieces of it.
+  // A large group of reads, whose leaf is locked for all threads that do pieces of it.
   struct Hot {
     const Group<K>* group = nullptr;
-    std::atomic<uint32_t> left{0};  // pieces: who does the last one drops the lock
+    std::atomic<uint32_t> left{0};  // pieces not done yet; the last one drops the lock
   };
   struct Piece {
-    uint32_t begin, end;  // groups; of a hot one: units
+    uint32_t begin, end;  // of groups; of a hot group: of units
     uint32_t units;
-    Hot* hot;  // null: some leaves
+    Hot* hot;  // null: the piece is of whole groups
   };
 
-  // Operations: a piece takes groups until it has so many.
+  // A piece takes groups until it has this many operations.
   static constexpr uint32_t kUnits = 512;
 
-  // lock_to_read(group) is asked of large groups: true if the group only reads and its leaf is
-  // locked for that now. All memory is taken before the first call, so that nothing is left locked
-  // where there is none.
+  // lock_to_read(group) is called for large groups: it returns true if the group only reads and its
+  // leaf is locked for that now. All memory is allocated before the first call, so that no leaf
+  // stays locked when an allocation fails.
   template <typename LockToRead>
   Pieces(std::span<const Group<K>> groups, LockToRead lock_to_read);
 
-  // In the order in which they are to be taken.
+  // Returns the pieces in the order in which they are to be taken.
   std::span<const Piece> all() const { return pieces_; }
   std::span<Hot> hot_groups() { return std::span(hot_).first(hot_count_); }
 

@@ -18,7 +18,7 @@ Groups GroupsOf(const std::vector<uint32_t>& sizes) {
 }
 
 // Goal: every operation is in one piece, hot leaves come first, and after them the largest piece,
-// so that what is left at the end is small.
+// so that the last pieces are small.
 // Method: groups of all sizes, the smallest ones first; one of the two large ones may be read by
 // several threads.
 TEST(Pieces, TheLargestComeFirst) {
@@ -54,7 +54,7 @@ TEST(Pieces, TheLargestComeFirst) {
   EXPECT_EQ(seen, (std::vector<int>{1, 1, 1, 1, 1, 1, 1, 0, 1}));
 }
 
-// Goal: only a leaf that is asked for very much is divided.
+// Goal: only a leaf with very many operations is divided.
 TEST(Pieces, SmallGroupsAreNotDivided) {
   constexpr uint32_t kUnits = Pieces<uint32_t>::kUnits;
   const Groups groups = GroupsOf({2 * kUnits - 1, 2 * kUnits});

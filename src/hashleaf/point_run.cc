@@ -9,7 +9,7 @@ namespace skep::hashleaf {
 
 template <typename K>
 struct PointRun<K>::Window {
-  // In the order of arrival.
+  // Both are in the order of arrival.
   std::vector<Unit<K>> units;
   std::vector<uint32_t> slots;
   std::vector<uint8_t> results;
@@ -104,7 +104,7 @@ void PointRun<K>::Flush() {
                                .results = w.results.data(),
                                .numbers = numbers_ ? w.numbers.data() : nullptr,
                                .values = values_};
-  // What is not plain writes to the batch's memory, which is one thread's.
+  // Points of the kind kOther write to the batch's memory, which only one thread may use.
   if (core_.helper_pool.helpers() > 0 && count_ >= kSharedMin && !has_other_) {
     Share(sorted);
   } else {
@@ -120,8 +120,8 @@ void PointRun<K>::Flush() {
   map_ = &core_.Map();
 }
 
-// A window is done as a whole or not at all: what is plain in it does not look at limits, and must
-// not come before what is on the same key and does.
+// Postpones a whole window: its plain points do not check limits, and must not come before other
+// points on the same key that do.
 template <typename K>
 void PointRun<K>::PostponeAll() {
   for (uint32_t index = 0; index < count_; ++index) out_.Postpone(window_.slots[index]);
@@ -129,7 +129,8 @@ void PointRun<K>::PostponeAll() {
   has_other_ = false;
 }
 
-// Locks the leaf of a group that only reads and whose keys it has all. Else false.
+// Locks the leaf of a group if the group only reads and the leaf has all its keys. Returns whether
+// it did.
 template <typename K>
 bool PointRun<K>::LockToRead(const SortedWindow<K>& sorted, const Group<K>& group) {
   Leaf<K>& leaf = *group.leaf;
@@ -143,13 +144,15 @@ bool PointRun<K>::LockToRead(const SortedWindow<K>& sorted, const Group<K>& grou
   return false;
 }
 
-// With helpers, each of which takes the next piece when it is free (pieces.h). The pieces of hot
-// leaves come before all others, and none of them waits for anything: so when somebody waits for a
-// leaf (a stray's, or one that was busy), those who are to drop these locks are at it.
+// Does the window with helpers, each of which takes the next piece when it is free (pieces.h). The
+// pieces of hot leaves come before all others, and none of them waits for anything: so when a
+// thread waits for a leaf (a stray's, or one that was busy), the threads that will unlock hot
+// leaves are at work on them.
 template <typename K>
 void PointRun<K>::Share(const SortedWindow<K>& sorted) {
   Pieces<K> all(sorted.groups, [&](const Group<K>& group) { return LockToRead(sorted, group); });
-  // Where memory ends in the middle of the work, the locks of hot leaves that are left are dropped.
+  // If an allocation fails in the middle of the work, the remaining locks of hot leaves are
+  // dropped.
   struct HotLocks {
     ~HotLocks() {
       for (auto& hot : pieces.hot_groups()) {

@@ -1,7 +1,7 @@
-// point_run.h: the points of an unordered batch (HeteroKV, section III-D: a thread takes all
-// requests of a leaf, so that the leaf is read from memory once).
+// point_run.h: executes the points of an unordered batch (HeteroKV, section III-D: a thread takes
+// all requests of a leaf, so that the leaf is read from memory once).
 //
-//   Add      what the operations need is taken out of the requests: keys, hashes, values
+//   Add      copies keys, hashes and values out of the requests
 //   Flush    Sorter: groups by leaf
 //            lanes: the groups, by this thread or by it and helpers (lane.h)
 //            outcomes, in the order of arrival
@@ -20,14 +20,14 @@ template <typename K>
 class PointRun {
  public:
   struct Window;
-  // Its memory is used again by the thread's next batch.
+  // The thread's next batch reuses the memory of the window.
   static Window& WindowOfThread();
 
   PointRun(Core<K>& core, const EngineTraits& traits, Batch& batch, BatchWriter& out,
            LeafMutator<K>& mutator);
 
-  // Takes points from this slot on and returns the first slot that is none, or the batch's size.
-  // Refuses those that are not well-formed. Flushes full windows.
+  // Takes points from this slot on and returns the first slot that is no point, or the batch's
+  // size. Refuses points that are not well-formed. Flushes full windows.
   uint32_t Add(uint32_t slot);
   void Flush();
   // The highest number read or drawn so far.
@@ -35,7 +35,7 @@ class PointRun {
 
  private:
   static constexpr uint32_t kWindow = 32 * 1024;
-  // Of units: fewer are done before a helper has come.
+  // A window of fewer units is done before a helper has come.
   static constexpr uint32_t kSharedMin = 2048;
 
   PointKind KindOf(const Request& request) const;
@@ -55,7 +55,7 @@ class PointRun {
   Window& window_;
   const uint32_t value_bytes_;
   const bool numbers_;
-  char* values_ = nullptr;  // of each unit: what it stores, or has read
+  char* values_ = nullptr;  // of each unit: the value that it stores, or has read
   uint32_t count_ = 0;
   bool has_other_ = false;
   bool postpones_ = false;  // a limit was reached before the window began

@@ -49,7 +49,8 @@ std::optional<Interval<K>> Ranges<K>::Needs(const Request& r) {
   if (r.op == Op::kSample || r.op == Op::kDeleteAll) return Everything<K>();
   auto interval = Interval<K>::Of(r.key, r.other, r.has(Request::kNoUpperBound));
   if (r.has(Request::kSeekFloor)) {
-    // Where the floor is, nobody knows; and it may be below an upper bound that is below the lower.
+    // The place of the floor is not known yet; and the floor may be below an upper bound that is
+    // itself below the lower bound.
     interval = Interval<K>::Of({}, r.other, r.has(Request::kNoUpperBound));
     const auto to = LastKeyTo<K>(r.key);
     if (to) interval = Interval<K>{0, interval ? std::max(interval->last, *to) : *to};
@@ -73,8 +74,8 @@ std::optional<Interval<K>> Ranges<K>::Bounds(const Request& r) {
   return Interval<K>::Of(r.key, r.other, unbounded);
 }
 
-// The largest key that is there and not above this one. Its leaf, and all up to that of `bound`,
-// are held then.
+// Returns the largest key of the tree that is not above `bound`. Its leaf, and all up to that of
+// `bound`, are held then.
 template <typename K>
 std::optional<K> Ranges<K>::Floor(K bound) {
   const LeafMap<K>& map = core_.Map();
@@ -95,7 +96,7 @@ std::optional<K> Ranges<K>::Floor(K bound) {
   }
 }
 
-// Locks so many leaves at the end of the interval that they have so many pairs of it, or all.
+// Locks leaves at the end of the interval, as many as have `wanted` pairs of it, or all.
 template <typename K>
 void Ranges<K>::LockBack(const Interval<K>& interval, uint64_t wanted) {
   if (is_atomic()) return;
@@ -138,14 +139,14 @@ void Ranges<K>::AddItems(uint32_t slot, const Slice& slice, bool keys_only, bool
       slot, {.at = at, .count = slice.count, .key_bytes = sizeof(K), .value_bytes = value_bytes});
 }
 
-// The operation ends before its interval does: what it saw last is `slice`, of this leaf. Its
-// outcome has the bound that leaves out what was seen, and nothing else.
+// Ends an operation before its interval ends: `slice`, of this leaf, has the last pairs that it
+// saw. The bound in its outcome leaves out exactly what it saw.
 template <typename K>
 void Ranges<K>::Stop(uint32_t slot, Leaf<K>& leaf, const Interval<K>& interval,
                      const Slice& slice) {
   const bool reverse = request(slot).has(Request::kReverse);
   const bool has_seen = slice.count > 0;
-  // If it may not see a single one: before the next.
+  // If it saw no pair, the bound is before the next one.
   const Slice at =
       has_seen ? slice : ReadLeaf(core_, leaf, interval, {.count_max = 1, .last = reverse});
   const auto key = KeyBytes<K>(at, reverse ? 0 : at.count - 1, core_.format.stride());
@@ -163,7 +164,7 @@ void Ranges<K>::Scan(uint32_t slot) {
   if (!interval) return;
   const bool keys_only = r.has(Request::kKeysOnly);
   const bool reverse = r.has(Request::kReverse);
-  // A scan is full when its bytes exceed the limit.
+  // A scan is full as soon as its bytes exceed the limit.
   const size_t fill = batch_.scan_bytes_max() / (keys_only ? sizeof(K) : core_.format.stride());
   const auto wanted = static_cast<uint32_t>(std::min<uint64_t>(
       std::min(r.limit, batch_.scan_visits_max()), fill < kAll ? fill + 1 : kAll));
@@ -176,7 +177,7 @@ void Ranges<K>::Scan(uint32_t slot) {
   };
   if (reverse) {
     LockBack(*interval, uint64_t{wanted} + 1);
-    // Those that another operation holds may lie on both sides.
+    // Other operations of the batch may hold leaves on both sides of the interval.
     Leaf<K>* leaf = &locks_.HeldOf(interval->last);
     for (;;) {
       read(*leaf);
@@ -216,7 +217,7 @@ void Ranges<K>::Count(uint32_t slot) {
   }
 }
 
-// The number is drawn when all leaves are locked that it changes (sequence_numbers.h).
+// Draws the number when all leaves that the operation changes are locked (sequence_numbers.h).
 template <typename K>
 void Ranges<K>::Number(uint32_t slot) {
   if (is_atomic() || !core_.numbers.wanted()) return;
@@ -232,7 +233,7 @@ void Ranges<K>::DeleteRange(uint32_t slot) {
   if (!interval) return;
   Outcome& outcome = out_.outcome(slot);
   const bool has_limit = r.op == Op::kDeleteRange && r.limit != kNoLimit;
-  K last = interval->last;  // of what is deleted
+  K last = interval->last;  // last key to delete
   if (!has_limit) {
     locks_.Lock(*interval);
   } else {
@@ -253,7 +254,7 @@ void Ranges<K>::DeleteRange(uint32_t slot) {
   }
   const Interval<K> erased{interval->first, last};
   const std::vector<LeafPairs> from = PairsToErase(erased);
-  // From here on nothing fails, unless an atomic batch can take it back.
+  // Nothing fails from here on, unless an atomic batch can take it back.
   Number(slot);
   for (const LeafPairs& one : from) {
     const uint32_t before = one.leaf->table.items();
@@ -273,8 +274,8 @@ void Ranges<K>::DeleteRange(uint32_t slot) {
   core_.watches.TouchRange({lo, sizeof(K)}, {hi, sizeof(K)}, is_unbounded, 0);
 }
 
-// The held leaves that have a part of the interval, and their pairs of it: where these lie changes
-// with the leaf.
+// Returns the held leaves that have a part of the interval. Unless a leaf loses all pairs, its
+// pairs of the interval are copied: the originals move when the leaf changes.
 template <typename K>
 std::vector<typename Ranges<K>::LeafPairs> Ranges<K>::PairsToErase(const Interval<K>& interval) {
   std::vector<LeafPairs> from;

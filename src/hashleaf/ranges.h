@@ -1,9 +1,9 @@
-// ranges.h: operations on ranges of keys, each at one instant: all leaves that it looks at are held
-// from the first to the end (leaf.h, "several").
+// ranges.h: executes operations on ranges of keys, each at one instant: all leaves that an
+// operation looks at are held from the first to the end (leaf.h, "several").
 //
 // Forward, leaves are locked as they are reached. Backward, and to find the largest key below a
-// bound, a guess is made of how many leaves to the left are needed, those are locked from left to
-// right, and if they were too few, all is dropped and twice as many are taken.
+// bound, the number of leaves needed to the left is guessed, and these are locked from left to
+// right; if they are too few, all are unlocked and twice as many are tried.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace skep::hashleaf {
 
-// What a key was before an atomic batch has changed it.
+// The state of a key before an atomic batch changed it.
 template <typename K>
 struct Undo {
   K key;
@@ -29,24 +29,25 @@ struct Undo {
 template <typename K>
 class Ranges {
  public:
-  // `undo`: of an atomic batch, which holds every leaf that its ranges may look at; changes are
-  // noted there, and watches left to who knows whether the batch is applied. Else null: the leaves
-  // an operation has locked are held until Finish.
+  // `undo`: the changes of an atomic batch, which holds every leaf that its ranges may look at;
+  // they are noted there, and watches are told by the caller, who knows whether the batch is
+  // applied. Null: the leaves that an operation has locked are held until Finish.
   Ranges(Core<K>& core, Batch& batch, BatchWriter& out, LeafLocks<K>& locks,
          LeafMutator<K>& mutator, std::vector<Undo<K>>* undo)
       : core_(core), batch_(batch), out_(out), locks_(locks), mutator_(mutator), undo_(undo) {}
 
-  // Each fills in the outcome of a well-formed request, but for its version.
+  // Fills in the outcome of a well-formed request, except for its version.
   void Do(uint32_t slot);
-  // Whether Do is for this one.
+  // Returns whether Do is for this operation.
   static bool IsFor(Op op) {
     return op == Op::kScan || op == Op::kCount || op == Op::kDeleteRange || op == Op::kDeleteAll ||
            op == Op::kSample || op == Op::kRequireEmpty;
   }
-  // Drops what it has locked; returns the highest number of its leaves.
+  // Unlocks the leaves; returns the highest number of their writes.
   Version Finish();
 
-  // The first and last key it may look at, for who is to lock all before; none: it looks at none.
+  // Returns the first and last key that the request may look at, for a caller that locks all leaves
+  // before; none if it looks at no key.
   static std::optional<Interval<K>> Needs(const Request& request);
 
  private:
@@ -62,7 +63,7 @@ class Ranges {
   void DeleteRange(uint32_t slot);
   struct LeafPairs {
     Leaf<K>* leaf;
-    bool is_whole;  // all of its pairs
+    bool is_whole;  // all pairs of the leaf
     std::vector<char> pairs;
   };
   std::vector<LeafPairs> PairsToErase(const Interval<K>& interval);

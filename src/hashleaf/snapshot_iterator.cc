@@ -54,7 +54,7 @@ Status SnapshotIterator<K>::TakeLeaf() {
   const Epochs::Guard guard(core_.epochs);
   SnapshotIteratorState<K>& state = core_.snapshot;
   LeafLocks<K> locks(core_);
-  Leaf<K>& leaf = locks.Of(state.from);  // `from` is changed here only
+  Leaf<K>& leaf = locks.Of(state.from);  // only the iterator changes `from`
   const MutexLock lock(state.mutex);
   if (state.is_lost) {
     return {Code::kSnapshotTooOld, "no memory for what has changed since the snapshot"};

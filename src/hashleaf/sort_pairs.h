@@ -12,19 +12,20 @@
 
 namespace skep::hashleaf {
 
-// Its memory is taken once for each thread.
+// Returns the thread's sorter, which allocates its memory once.
 inline const hwy::Sorter& VqsortOfThread() {
   static thread_local const hwy::Sorter sorter;
   return sorter;
 }
 
-// By `key`. Pair is two numbers of 8 bytes, the second one `key`; those with equal keys come in any
-// order.
+// Sorts pairs by `key`. A Pair is two numbers of 8 bytes, the second one `key`; pairs with equal
+// keys come in any order.
 template <typename Pair>
 void SortPairs(std::span<Pair> pairs) {
   static_assert(sizeof(Pair) == sizeof(hwy::K64V64));
   static_assert(offsetof(Pair, key) == offsetof(hwy::K64V64, key));
-  // vqsort fills up with pairs of the largest key, and may keep one of those instead of ours.
+  // vqsort fills up its buffers with pairs of the largest key, and may keep one of those instead of
+  // ours.
   const auto rest = std::partition(pairs.begin(), pairs.end(),
                                    [](const Pair& pair) { return pair.key != kKeyMax<uint64_t>; });
   const auto count = static_cast<size_t>(rest - pairs.begin());

@@ -7,7 +7,7 @@
 namespace skep::hashleaf {
 namespace {
 
-// Below that, what the call costs is more than what it saves.
+// Below this number, calling vqsort costs more than it saves.
 constexpr size_t kFewEntries = 24;
 
 }  // namespace

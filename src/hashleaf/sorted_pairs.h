@@ -8,12 +8,12 @@
 
 namespace skep::hashleaf {
 
-// Pairs one behind the other, each its key's bytes and its value's: as a batch answers a scan.
+// Pairs one behind the other, each its key's bytes and its value's: the form in which a batch
+// answers a scan.
 struct Slice {
   const char* at = nullptr;
   uint32_t count = 0;
-  bool more = false;  // there are others in the interval: behind them, or before them if they are
-                      // its last ones
+  bool more = false;  // the interval has others: behind these, or before its last ones
 };
 
 // How many pairs of an interval are wanted, and whether the first or the last of them.
@@ -22,15 +22,15 @@ struct Want {
   bool last = false;
 };
 
-// The pairs of the interval, in order, in `bytes`, which has room. Owner: one thread.
+// Sorts the pairs of an interval by key. Owner: one thread.
 template <typename K>
 class PairSorter {
  public:
-  // Looks at every slot (a sweep).
+  // Collects the pairs of the interval; looks at every slot of the table (a sweep).
   void Collect(const Table<K>& table, const Interval<K>& interval);
-  // Those that were collected; sorts them.
+  // Sorts the pairs that were collected, and returns how many they are.
   uint32_t count() const;
-  // Writes pairs [begin, end) to `to`.
+  // Writes the sorted pairs [begin, end) to `to`, which must have room.
   void Write(const Table<K>& table, const Format& format, uint32_t begin, uint32_t end,
              char* to) const;
 
@@ -39,7 +39,7 @@ class PairSorter {
     uint64_t place;
     K key;
   };
-  // Keys of 4 bytes, with the place below; others apart.
+  // Keys of 4 bytes are packed with the place in the lower half; others are entries.
   std::vector<uint64_t> packed_;
   std::vector<Entry> entries_;
 };

@@ -26,7 +26,7 @@ void SortedRun<K>::TakeSample() {
 
 template <typename K>
 uint32_t SortedRun<K>::LowerBound(K key) const {
-  // The last sampled key that is below it begins the pairs to search.
+  // The pairs to search begin at the last sampled key that is below the key.
   const auto above = std::ranges::lower_bound(sample_, key);
   if (above == sample_.begin()) return 0;
   const auto block = static_cast<uint32_t>(above - sample_.begin() - 1);
@@ -80,8 +80,8 @@ bool SortedRun<K>::Erase(K key) {
   return true;
 }
 
-// Calls emit(bytes of key, bytes of value) for pairs [begin, end) with these sorted changes, in
-// order, until it answers with false.
+// Calls emit(bytes of key, bytes of value) for pairs [begin, end) merged with these sorted changes,
+// in order, until it returns false.
 template <typename K>
 template <typename Emit>
 void SortedRun<K>::MergeInto(uint32_t begin, uint32_t end, const std::vector<Change>& tail,
@@ -147,17 +147,17 @@ Slice SortedRun<K>::Read(const Interval<K>& interval, Want want, std::vector<cha
       return {.at = At(end - count), .count = count, .more = end - count > begin};
     }
     uint32_t end = begin + std::min(want.count_max, count_ - begin);
-    // Most often the limit is what ends it.
+    // Most often the limit ends the slice.
     if (end > begin && KeyOf(end - 1) > interval.last) end = end_of();
     const bool more = end - begin == want.count_max && end < count_ && KeyOf(end) <= interval.last;
     return {.at = At(begin), .count = end - begin, .more = more};
   }
   std::ranges::sort(changes, {}, &Change::key);
   uint32_t end = end_of();
-  // Changes may take away as many as there are of them.
+  // Each change may take one pair away.
   const uint64_t enough = uint64_t{want.count_max} + changes.size() + 1;
   if (want.last) {
-    // Only what may be among the last ones: changes before that are left out.
+    // Only changes that may be among the last pairs are merged.
     if (end - begin > enough) {
       begin = end - static_cast<uint32_t>(enough);
       const K from = KeyOf(begin);

@@ -1,15 +1,15 @@
-// sorted_run.h: the pairs of a leaf once more, sorted, for scans.
+// sorted_run.h: a sorted copy of the pairs of a leaf, for scans.
 //
-//   pairs   k v k v k v k v ...     as a batch answers a scan: to scan is to copy
+//   pairs   k v k v k v k v ...     in the form in which a batch answers a scan, which copies them
 //   sample  k       k       ...     the key of every kSampled-th pair
-//   tail    what was added or erased since, unsorted, at most kTailMax
+//   tail    pairs added or erased since, unsorted, at most kTailMax
 //
 // A value that changes is changed in the pairs. A full tail is merged into them.
 //
-// Cost: the pairs once more, and a key for every kSampled of them. A scan: a search in the sample,
-// one in kSampled pairs, and a look at the tail. A change: the same search.
+// Cost: the memory of the pairs once more, and a key for every kSampled of them. A scan searches
+// the sample, then among kSampled pairs, and looks at the tail. A change costs the same search.
 //
-// Thread safety: its leaf's lock.
+// Thread safety: the leaf's lock protects it.
 #pragma once
 
 #include <array>
@@ -25,27 +25,27 @@ class SortedRun {
  public:
   static constexpr uint32_t kTailMax = 128;
 
-  // Both must outlive it.
+  // Both arguments must outlive the run.
   SortedRun(Memory& memory, const Format& format) : format_(&format), pairs_(memory) {}
 
-  // All pairs of the table. False: no memory.
+  // Copies all pairs of the table. Returns false if there is no memory.
   bool Build(const Table<K>& table, PairSorter<K>& sorter);
 
-  // A pair was added or its value changed; a key was erased. False: the tail is full, nothing is
-  // noted.
+  // Note that a pair was added or its value changed, and that a key was erased. Return false, and
+  // note nothing, if the tail is full.
   bool Put(K key, const void* value);
   bool Erase(K key);
-  // The tail into the pairs. False: no memory, nothing is changed.
+  // Merges the tail into the pairs. Returns false, and changes nothing, if there is no memory.
   bool Merge();
 
-  // The first, or last, pairs of the interval, in order. In the run or in `buffer`: valid until
-  // either changes.
+  // Returns the first, or last, pairs of the interval, in order. They lie in the run or in
+  // `buffer`: valid until either changes.
   Slice Read(const Interval<K>& interval, Want want, std::vector<char>& buffer);
-  // How often it was read since it was built or merged.
+  // Returns how often the run was read since it was built or merged.
   uint32_t reads() const { return reads_; }
 
   uint64_t bytes() const { return pairs_.bytes() + sample_.capacity() * sizeof(K); }
-  // Whether it has what the table has: null, or what is wrong.
+  // Returns null if the run has the pairs of the table, or a literal that says what is wrong.
   const char* Verify(const Table<K>& table, PairSorter<K>& sorter);
 
  private:
@@ -63,7 +63,7 @@ class SortedRun {
     return reinterpret_cast<char*>(pairs_.data()) + size_t{i} * format_->stride();
   }
   K KeyOf(uint32_t i) const { return LoadKey<K>(At(i)); }
-  // The first pair whose key is not below; the number of pairs if there is none.
+  // Returns the first pair whose key is not below `key`; the number of pairs if there is none.
   uint32_t LowerBound(K key) const;
   Change* InTail(K key);
   void TakeSample();

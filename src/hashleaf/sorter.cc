@@ -7,7 +7,7 @@
 namespace skep::hashleaf {
 namespace {
 
-// Which way is faster, as measured by skep-bench hetero-kv --figure sorters.
+// Returns whether counting is faster, as measured by skep-bench hetero-kv --figure sorters.
 template <typename K>
 bool CountIsFaster(size_t keys, size_t leaves) {
   // A key of four bytes and its place are one number, which vqsort is best at; a key of sixteen
@@ -78,7 +78,7 @@ void Sorter<K>::Merge(std::span<const Unit<K>> units, const LeafMap<K>& map) {
     begin = end;
   }
   if constexpr (sizeof(K) == 4) return;
-  // Equal keys in the order of arrival.
+  // Puts equal keys in the order of arrival.
   for (uint32_t begin = 0; begin < count;) {
     uint32_t end = begin + 1;
     while (end < count && sorted_[end].key == sorted_[begin].key) ++end;

@@ -1,12 +1,12 @@
-// sorter.h: the operations of a window by the leaf they belong to (HeteroKV, sections III-B and
-// III-C: the sorter and the dispatcher).
+// sorter.h: groups the operations of a window by the leaf they belong to (HeteroKV, sections III-B
+// and III-C: the sorter and the dispatcher).
 //
 //   arrival   k7 k2 k9 k2 k1        leaf 0 [0, 4]   leaf 1 [5, 9]
 //   order     k2 k2 k1 | k7 k9      groups: leaf 0 from 0, leaf 1 from 3
 //
 // Within a group the order is that of arrival, so operations on one key keep theirs.
 //
-// Two ways, which give the same groups; which is faster depends on the window and the map:
+// There are two ways, with the same groups; which is faster depends on the window and the map:
 //   kCount  each key is looked up in the map, and the leaves' numbers are sorted by counting: a
 //           search a key, and a count for each leaf of the map, touched or not
 //   kSort   keys are sorted, with their places (vqsort, or std::sort for keys of 16 bytes), and
@@ -37,7 +37,7 @@ struct Unit {
   }
 };
 
-// Operations of one leaf: [begin, end) of those that are sorted.
+// The operations of one leaf: [begin, end) of the sorted units.
 template <typename K>
 struct Group {
   Leaf<K>* leaf;
@@ -46,7 +46,7 @@ struct Group {
 
 enum class SortBy : uint8_t { kCost, kCount, kSort };
 
-// Owner: one thread. Keeps its memory.
+// Owner: one thread. Keeps its memory for the next window.
 template <typename K>
 class Sorter {
  public:
@@ -54,7 +54,7 @@ class Sorter {
   void Sort(std::span<const Unit<K>> units, const LeafMap<K>& map, SortBy by = SortBy::kCost);
 
   std::span<const Group<K>> groups() const { return groups_; }
-  // Group by group.
+  // Returns the units group by group.
   std::span<const Unit<K>> sorted() const { return sorted_; }
 
  private:

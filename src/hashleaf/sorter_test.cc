@@ -13,7 +13,7 @@ namespace {
 template <typename K>
 class SorterTest : public testing::Test {
  protected:
-  // A map of leaves that begin anywhere.
+  // Makes a map of leaves that begin at random keys.
   void MakeMap(size_t leaves, uint64_t range) {
     std::vector<K> firsts = {0};
     while (firsts.size() < leaves) firsts.push_back(static_cast<K>(rng_() % range));

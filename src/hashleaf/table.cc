@@ -30,7 +30,7 @@ Pairs<K> PairsOf(const Table<K>& table, uint32_t value_bytes) {
 
 template <typename K>
 uint32_t Table<K>::ItemsMax(const Format& format, uint32_t bytes) {
-  // Of 100 slots: what two choices of so many slots fill without long searches.
+  // Of 100 slots, how many two choices of buckets of so many slots fill without long searches.
   constexpr uint32_t kFull[] = {0, 0, 72, 82, 85, 86, 87, 88, 88};
   const uint32_t buckets = bytes / Format::kBucketBytes;
   return buckets * format.slots * kFull[format.slots] / 100;
@@ -45,7 +45,8 @@ uint32_t Table<K>::BytesFor(const Format& format, uint32_t items, uint32_t bytes
   return bytes;
 }
 
-// What a table of this size needs and this one has not. False: no memory.
+// Allocates the chunks that a table of this size needs and this one lacks. Returns false if there
+// is no memory.
 template <typename K>
 bool Table<K>::Reserve(uint32_t bytes, Arena::Limit limit, std::array<Block, kChunksMax>* fresh) {
   const uint32_t chunk_bytes = std::min(bytes, format_->chunk_bytes);
@@ -56,7 +57,7 @@ bool Table<K>::Reserve(uint32_t bytes, Arena::Limit limit, std::array<Block, kCh
   return true;
 }
 
-// Without pairs.
+// Installs the chunks and the bitmap, without pairs.
 template <typename K>
 void Table<K>::Install(uint32_t bytes, std::array<Block, kChunksMax>& fresh, Block bitmap) {
   const uint32_t chunk_bytes = std::min(bytes, format_->chunk_bytes);
@@ -114,7 +115,7 @@ void Table<K>::SetSalt(uint32_t salt) {
   }
 }
 
-// All slots, and the bitmap.
+// Empties all slots, and the bitmap.
 template <typename K>
 void Table<K>::Empty() {
   items_ = 0;
@@ -154,7 +155,7 @@ void Table<K>::RebuildBitmap() {
   erased_ = 0;
 }
 
-// False: the bucket is full.
+// Returns false if the bucket is full.
 template <typename K>
 bool Table<K>::AddTo(uint32_t b, K key, const void* value) {
   const uint32_t empty = EmptyIn(b);
@@ -177,14 +178,14 @@ bool Table<K>::Add(K key, uint64_t hash, const void* value) {
   return true;
 }
 
-// Makes a slot empty in one of two full buckets, *b. Breadth first: the path it finds is a shortest
-// one, so no bucket is on it twice.
+// Makes a slot empty in one of two full buckets, *b. The search is breadth first: it finds a
+// shortest path, so no bucket is on the path twice.
 template <typename K>
 bool Table<K>::MoveOneOut(Choices choices, uint32_t* b) {
   struct Step {
     uint32_t bucket;
-    uint16_t from;  // the step before
-    uint16_t slot;  // of that step's bucket: its pair may come here
+    uint16_t from;  // the step before this one
+    uint16_t slot;  // of that step's bucket: the pair that may move here
   };
   constexpr uint32_t kStepsMax = 500;
   constexpr uint16_t kNone = UINT16_MAX;
@@ -204,7 +205,7 @@ bool Table<K>::MoveOneOut(Choices choices, uint32_t* b) {
             .bucket = other, .from = static_cast<uint16_t>(i), .slot = static_cast<uint16_t>(slot)};
         continue;
       }
-      // Back along the path: each pair into the slot that has just become empty.
+      // Goes back along the path: each pair moves into the slot that has just become empty.
       uint32_t to = other;
       uint32_t to_slot = static_cast<uint32_t>(std::countr_zero(empty));
       uint32_t from_slot = slot;

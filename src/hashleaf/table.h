@@ -1,4 +1,4 @@
-// table.h: the pairs of one leaf: a cuckoo hash table of pairs of fixed size (HeteroKV, section
+// table.h: the pairs of one leaf, in a cuckoo hash table of pairs of fixed size (HeteroKV, section
 // III-D).
 //
 //   buckets, in one to four chunks                                bitmap, apart: 1/32 of that
@@ -6,20 +6,23 @@
 //   | key key .. | value value ..|                            |.. | a bit for each hash |
 //   +----------------------------+----------------------------+   +---------------------+
 //
-// A small table is one chunk that is doubled as it grows; a large one grows by a chunk: what it has
-// stays where it is, and what another one gives back it can take, so memory stays in huge pages.
+// A small table is one chunk that is doubled as it grows; a large one grows by a chunk: its pairs
+// stay where they are, and one table can take the chunk that another one gives back, so memory
+// stays on huge pages.
 //
-// A key is in one of two buckets, its first and its second choice; the first if there was room. A
-// pair that finds both full moves others to their other choice (breadth first, so the fewest).
+// A key is in one of two buckets, its first and its second choice; in the first if there was room.
+// A pair that finds both full moves other pairs to their other choice (breadth first, so the
+// fewest).
 //
-// Empty slots. There is no room in a line for a mark. A slot is empty if it has the bucket's
-// filler: a key that has neither choice there. Key 0 is the filler of all buckets but its own two
-// choices, which have a key that has neither of them. So a search need not know what is empty.
+// Empty slots. A line has no room for a mark. A slot is empty if it has the bucket's filler: a key
+// that has neither of its choices there. Key 0 is the filler of all buckets but its own two
+// choices, whose filler is a key that has neither of them. So a search need not know which slots
+// are empty.
 //
 // The bitmap has a bit for each key that was added (the paper's "indicate if a key is possible to
 // exist", as a Bloom filter of one hash): a search that has not found its key in the first choice
-// looks there before it fetches the second. Bits are not taken back with a key, but all are set
-// anew when many keys have gone.
+// reads it before it fetches the second. Bits are not cleared with a key, but all are set anew when
+// many keys have been erased.
 //
 // Invariants. Verify() checks them.
 //   T1  every key lies in one of its choices, and once
@@ -28,7 +31,7 @@
 //
 // Cost: a search touches one line, or two and a byte of the bitmap.
 //
-// Thread safety: its leaf's lock, but for Prefetch.
+// Thread safety: the leaf's lock protects it, except Prefetch.
 #pragma once
 
 #include <array>
@@ -44,7 +47,7 @@
 
 namespace skep::hashleaf {
 
-// What a test knows of a table beyond what others do (table_test.cc).
+// Gives tests access to a table's internals (table_test.cc).
 template <typename K>
 struct TablePeer;
 
@@ -54,79 +57,81 @@ class Table {
   static constexpr uint32_t kBytesMin = 4096;
   static constexpr uint32_t kChunksMax = 4;
 
-  // Both must outlive it. Without memory until Resize.
+  // Both arguments must outlive the table. It has no memory until Resize.
   Table(Memory& memory, const Format& format)
       : format_(&format),
         chunks_{Block(memory), Block(memory), Block(memory), Block(memory)},
         bitmap_(memory) {}
 
-  // The sizes of tables: kBytesMin times a power of two up to a chunk; then chunks.
+  // Returns the next size of a table: sizes are kBytesMin times a power of two up to a chunk; then
+  // chunks.
   static uint32_t NextBytes(const Format& format, uint32_t bytes) {
     return bytes < format.chunk_bytes ? bytes * 2 : bytes + format.chunk_bytes;
   }
-  // The smallest for so many items and a third as many more, up to `bytes_max`.
+  // Returns the smallest size for so many items and a third as many more, up to `bytes_max`.
   static uint32_t BytesFor(const Format& format, uint32_t items, uint32_t bytes_max);
-  // Takes a table of this size instead of what it has. There must be room for its items. False: no
-  // memory, nothing is changed.
+  // Moves the pairs to a table of this size, which must have room for them. Returns false, and
+  // changes nothing, if there is no memory.
   bool Resize(uint32_t bytes, Arena::Limit limit);
   // Drops all pairs, and memory above kBytesMin.
   void Clear();
 
   uint32_t items() const { return items_; }
-  // Of its buckets.
+  // Returns the bytes of the table's buckets.
   uint32_t bytes() const { return buckets() * Format::kBucketBytes; }
-  // More items than that are not added.
+  // Returns how many items the table may have.
   uint32_t items_max() const { return items_max_; }
-  // Of a table of so many bytes.
+  // Returns how many items a table of so many bytes may have.
   static uint32_t ItemsMax(const Format& format, uint32_t bytes);
 
-  // The value, or null. `hash` is the key's.
+  // Returns the value, or null. `hash` is the key's.
   std::byte* Find(K key, uint64_t hash) const;
-  // The same of the first choice alone; null: it may be in the second.
+  // Looks in the first choice alone; null: the key may be in the second.
   std::byte* FindFirst(K key, uint64_t hash) const;
-  // Starts fetching what Find looks at when the first choice has not the key.
+  // Starts fetching what Find reads when the first choice lacks the key.
   void PrefetchSecond(uint64_t hash) const {
     FetchLine(bits_ + BitOf(hash) / 8);
     FetchLine(BucketAt(ChoicesOf(hash).second));
   }
-  // Of a key that is not there. False: no room.
+  // Adds a key that is not in the table. Returns false if there is no room.
   bool Add(K key, uint64_t hash, const void* value);
-  // False: it is not there.
+  // Returns false if the key is not in the table.
   bool Erase(K key, uint64_t hash);
 
-  // Moves the pairs above `key` to another one, which is empty and has room for them.
+  // Moves the pairs above `key` to another table, which is empty and has room for them.
   void MoveAbove(K key, Table& to);
-  // Adds all pairs of another one, whose keys it has not; it has room for them. Empties that.
+  // Moves all pairs of another table here, which has room for them and none of their keys.
   void MoveAll(Table& from);
-  // All pairs get other places: when they have found none although there are few.
+  // Gives all pairs other places: for a table that is far from full and yet has no place for a
+  // pair.
   void Rehash();
 
-  // Calls visit(key, value's bytes) for every pair, in no order. It may change nothing.
+  // Calls visit(key, value's bytes) for every pair, in no order. It must not change the table.
   template <typename Visit>
   void ForEach(Visit visit) const {
     for (uint32_t b = 0; b < buckets(); ++b) ForEachOf(b, visit);
   }
-  // Of the n-th bucket.
+  // Visits the pairs of the b-th bucket.
   template <typename Visit>
   void ForEachOf(uint32_t b, Visit visit) const;
   uint32_t buckets() const { return buckets_.load(std::memory_order_relaxed); }
   // Calls visit(key, place) for every pair of the interval, in no order.
   template <typename Visit>
   void ForEachWithin(const Interval<K>& interval, Visit visit) const;
-  // The value of a pair, by its place. Valid as long as nothing is changed.
+  // Returns the value of the pair at a place. Valid until the table is changed.
   const std::byte* ValueOf(uint32_t place) const {
     return BucketAt(place / format_->slots) + format_->values_at +
            place % format_->slots * format_->value_bytes;
   }
 
-  // Starts fetching the first choice. Any thread, without the lock: where the table has been
-  // replaced meanwhile, that costs a fetch of some other line.
+  // Starts fetching the first choice. Any thread may call it, without the lock: if the table has
+  // been replaced meanwhile, it fetches some other line.
   void Prefetch(uint64_t hash) const;
 
-  // Whether the key may be there. No: it is not.
+  // Returns whether the key may be in the table; false: it is not.
   bool MayHave(uint64_t hash) const;
 
-  // Moves of pairs to their other choice since the beginning.
+  // Returns how many pairs were moved to their other choice since the beginning.
   uint64_t kicks() const { return kicks_; }
 
   const char* Verify() const;
@@ -169,18 +174,19 @@ class Table {
   void SetBit(uint64_t hash);
   void RebuildBitmap();
 
-  // What every search needs, 48 bytes: leaf.h has them in one line with its own. Prefetch reads
-  // them without the lock, so relaxed: any mixture of what was and is there will do.
+  // The fields that every search reads, 48 bytes, which share a line with fields of the leaf
+  // (leaf.h). Prefetch reads them without the lock, so relaxed: any mixture of old and new values
+  // will do.
   const Format* format_;
   std::array<std::atomic<std::byte*>, kChunksMax> at_{};  // of each chunk
   std::atomic<uint32_t> salt_{0};
   std::atomic<uint32_t> buckets_{0};
   uint32_t items_ = 0;
   uint32_t items_max_ = 0;
-  // Others.
+  // The fields that not every search reads.
   std::byte* bits_ = nullptr;
-  Choices home_ = {0, 0};  // of key 0
-  K stranger_ = 0;         // has neither of them
+  Choices home_ = {0, 0};  // the two choices of key 0
+  K stranger_ = 0;         // a key with neither of these choices: their filler
   uint32_t erased_ = 0;    // since the bitmap was set
   uint64_t kicks_ = 0;
   std::array<Block, kChunksMax> chunks_;

@@ -36,7 +36,7 @@ class TableTest : public testing::Test {
     std::memcpy(value.data() + 8, &number, sizeof(number));
     return value;
   }
-  // Some near zero, some near the largest key, some anywhere.
+  // Returns keys of which some are near zero, some near the largest key, some anywhere.
   K AnyKey(uint64_t range) {
     const uint64_t lot = rng_() % range;
     switch (rng_() % 3) {
@@ -114,7 +114,7 @@ TYPED_TEST(TableTest, AgreesWithModel) {
   }
 }
 
-// Goal: tables fill up as far as they say, and what is not there is not found.
+// Goal: tables fill up as far as they say, and absent keys are not found.
 TYPED_TEST(TableTest, FillsUp) {
   using K = TypeParam;
   for (const uint32_t value_bytes : {4u, 8u, 16u}) {
@@ -127,7 +127,7 @@ TYPED_TEST(TableTest, FillsUp) {
       const auto value = this->ValueOf(i);
       if (!table.Add(key, this->Hash(key, format), value.data())) ++refused;
     }
-    // Chance may refuse some before.
+    // By chance some keys may be refused before.
     EXPECT_LT(refused, 100u) << table.items() << " of " << table.items_max();
     ASSERT_STREQ(table.Verify(), nullptr);
     for (uint32_t i = 0; i < 10'000; ++i) {
@@ -137,10 +137,10 @@ TYPED_TEST(TableTest, FillsUp) {
   }
 }
 
-// Goal: what the bitmap says is believed: a search that has not found its key in the first choice
-// does not look at the second one if the key's bit is not set. And few bits are set beside those of
-// keys, so that few searches look for nothing.
-// Method: a table whose bitmap is cleared behind its back: keys in their first choice are still
+// Goal: a search trusts the bitmap: if it has not found its key in the first choice it looks at the
+// second one only if the key's bit is set. And few bits are set beside those of keys, so that few
+// searches look in vain.
+// Method: the bitmap of a table is cleared behind its back: keys in their first choice are still
 // found, and others are not.
 TYPED_TEST(TableTest, TheBitmapSparesTheSecondLook) {
   using K = TypeParam;
@@ -158,7 +158,7 @@ TYPED_TEST(TableTest, TheBitmapSparesTheSecondLook) {
   for (uint32_t i = 0; i < kAbsent; ++i) {
     maybe += table.MayHave(this->Hash(static_cast<K>(i) * 3 + 1, format)) ? 1 : 0;
   }
-  // Of 16 bits a bucket at most one for each of its keys, of which there are at most eight.
+  // A bucket has 16 bits, of which at most one is set for each of its keys, and at most eight keys.
   EXPECT_LT(maybe, kAbsent / 2);
   EXPECT_GT(maybe, 0);
 
@@ -173,7 +173,7 @@ TYPED_TEST(TableTest, TheBitmapSparesTheSecondLook) {
   EXPECT_GT(second, 0);
 }
 
-// Goal: bits of keys that have gone do not stay for ever.
+// Goal: bits of erased keys are cleared in the end.
 TYPED_TEST(TableTest, BitsOfErasedKeysAreTakenBack) {
   using K = TypeParam;
   const Format format = this->FormatOf(8);
@@ -225,7 +225,7 @@ TYPED_TEST(TableTest, MovesPairs) {
   this->ExpectHolds(upper, {}, format);
 }
 
-// Goal: the kernels that compare slots say what a plain loop says.
+// Goal: the kernels that compare slots agree with a plain loop.
 TYPED_TEST(TableTest, ComparesAllSlots) {
   using K = TypeParam;
   alignas(64) std::array<std::byte, Format::kBucketBytes> line;

@@ -1,4 +1,4 @@
-// echo.h: the smallest server and client that use everything a Network has; for tests of networks
+// echo.h: the smallest server and client that use everything a Network has, for tests of networks
 // and of the simulation. Both are driven by turns and never block.
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace skep {
 
-// Sends back what it receives. Reads no more from a client while it still owes it something, so
-// that a slow client fills its own buffers only. A client that finished sending is closed once it
-// has everything back.
+// Sends back the bytes that it receives. Reads no more from a client while it still owes bytes to
+// it, so that a slow client fills its own buffers only. A client that finished sending is closed
+// once it has everything back.
 class EchoServer {
  public:
   EchoServer(Network& network, std::unique_ptr<Listener> listener);
 
-  // Accepts, reads and writes what is ready. Returns whether anything was.
+  // Accepts, reads and writes what is ready. Returns whether anything was ready.
   bool Turn(int timeout_ms);
   size_t sessions() const { return sessions_.size(); }
   uint64_t bytes_echoed() const { return bytes_echoed_; }
@@ -32,7 +32,7 @@ class EchoServer {
   };
 
   void AcceptAll();
-  // False: the session is over.
+  // Returns false if the session is over.
   bool Serve(Session& session);
   bool Receive(Session& session);
   bool Send(Session& session);
@@ -44,16 +44,16 @@ class EchoServer {
   uint64_t bytes_echoed_ = 0;
 };
 
-// Sends random bytes in random pieces and keeps what comes back, until the end.
+// Sends random bytes in random pieces and keeps the bytes that come back, until the end.
 class EchoClient {
  public:
   EchoClient(std::unique_ptr<Stream> stream, Random& random, size_t bytes);
 
-  // One write and one read, at most. Returns whether any byte or the end moved.
+  // Does one write and one read, at most. Returns whether any byte or the end moved.
   bool Move();
-  // The end or an error was read.
+  // Returns whether the end or an error was read.
   bool done() const { return done_; }
-  // The errno that ended it; 0 if all went well.
+  // Returns the errno that ended the client; 0 if all went well.
   int error() const { return error_; }
   const std::string& sent() const { return sent_; }
   const std::string& received() const { return received_; }
@@ -67,7 +67,7 @@ class EchoClient {
   std::unique_ptr<Stream> stream_;
   Random& random_;
   std::string sent_;
-  size_t taken_ = 0;  // bytes of sent_ that the stream took
+  size_t taken_ = 0;  // number of bytes of sent_ that the stream took
   bool finished_ = false;
   std::string received_;
   bool done_ = false;

@@ -1,4 +1,4 @@
-// What every FileSystem does, over the machine's files and over the simulated disk alike.
+// Tests of what every FileSystem does, over the machine's files and over the simulated disk alike.
 #include <errno.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -104,7 +104,7 @@ TYPED_TEST(FileSystemTest, FileAgreesWithModel) {
         break;
       }
       case 2:
-        if (!random.Chance(1, 8)) break;  // rare, or the file stays small
+        if (!random.Chance(1, 8)) break;  // rare, or the file would stay small
         ASSERT_TRUE(file->Truncate(at).ok());
         model.resize(at);
         break;
@@ -202,10 +202,10 @@ TYPED_TEST(FileSystemTest, OpenFileOutlivesItsName) {
 TYPED_TEST(FileSystemTest, DirectoriesNest) {
   FileSystem& files = this->files();
   ASSERT_TRUE(files.CreateDirectory(this->Path("d")).ok());
-  ASSERT_TRUE(files.CreateDirectory(this->Path("d")).ok());  // there already
+  ASSERT_TRUE(files.CreateDirectory(this->Path("d")).ok());  // it exists already
   ASSERT_TRUE(files.CreateDirectory(this->Path("d/e")).ok());
   this->Store("d/f", "x");
-  this->Store("d-not", "y");  // sorts between "d" and "d/": not in it
+  this->Store("d-not", "y");  // sorts between "d" and "d/", but is not in the directory
   EXPECT_EQ(*files.List(this->Path("d")), (std::vector<std::string>{"e", "f"}));
   EXPECT_TRUE(files.List(this->Path("d/e"))->empty());
   EXPECT_TRUE(files.SyncDirectory(this->Path("d")).ok());
@@ -220,7 +220,7 @@ TYPED_TEST(FileSystemTest, DirectoriesNest) {
 }
 
 // Goal: a lock is of the file and not of its name, so a file of the same name made later has its
-// own; one on a directory stays whatever becomes of the files in it.
+// own; a lock of a directory stays whatever becomes of the files in it.
 TYPED_TEST(FileSystemTest, Locks) {
   FileSystem& files = this->files();
   ASSERT_TRUE(files.CreateDirectory(this->Path("d")).ok());

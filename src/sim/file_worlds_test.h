@@ -1,5 +1,5 @@
-// file_worlds_test.h: a directory on the machine's disk, and one on a simulated one, for tests of
-// what has to be so on both:
+// file_worlds_test.h: a directory on the machine's disk, and one on a simulated disk, for typed
+// tests that must pass on both:
 //
 //   TYPED_TEST_SUITE(SomeTest, FileWorlds, FileWorldName);
 #pragma once

@@ -1,4 +1,4 @@
-// What every Network does, over sockets and over the simulation alike.
+// Tests of what every Network does, over sockets and over the simulation alike.
 #include <errno.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ namespace {
 // Where the tests run: a network, a free address in it, and how time passes.
 struct Sockets {
   Network& network() { return SocketNetwork(); }
-  // Lets what was sent arrive: the kernel does it meanwhile.
+  // PassTime() lets sent bytes arrive: the kernel does that by itself.
   static constexpr int kWaitMs = 100;
   void PassTime() {}
   void Describe() {}
@@ -102,7 +102,7 @@ class NetworkTest : public testing::Test {
       PassTime();
     }
   }
-  // What Read says when it has something to say.
+  // Reads until Read returns something other than -EAGAIN.
   ssize_t Read(Stream& stream, char* to, size_t bytes) {
     while (true) {
       const ssize_t got = stream.Read(to, bytes);
@@ -128,7 +128,7 @@ class NetworkTest : public testing::Test {
       bytes.remove_prefix(static_cast<size_t>(taken));
     }
   }
-  // Writes until the stream takes no more; returns what it took.
+  // Writes until the stream takes no more; returns the bytes it took.
   std::string Fill(Stream& stream) {
     std::string all;
     while (true) {
@@ -167,7 +167,7 @@ class SetupName {
 };
 TYPED_TEST_SUITE(NetworkTest, Setups, SetupName);
 
-// Goal: every byte comes back, once and in order, whatever the pieces; ends are told.
+// Goal: every byte comes back, once and in order, whatever the pieces; ends are reported.
 // Method: fifty clients send up to 200 KB each in random pieces to an echo server; a failure prints
 // its seed.
 TYPED_TEST(NetworkTest, EchoOverManyStreams) {
@@ -208,7 +208,7 @@ TYPED_TEST(NetworkTest, PeerThatDoesNotReadStopsTheWriter) {
   ASSERT_TRUE(this->poller_->Add(*this->client_, this, false, true).ok());
   EXPECT_EQ(this->Wait().size(), 1);
 
-  // What has left for the peer may make room again for a while.
+  // Bytes that leave for the peer may make room again for a while.
   std::string sent = this->Fill(*this->client_);
   while (!this->poller_->Wait(0).empty()) sent += this->Fill(*this->client_);
   EXPECT_GT(sent.size(), 4'096);
@@ -228,7 +228,7 @@ TYPED_TEST(NetworkTest, HalfClosedStreamStillGetsItsReply) {
   this->client_->FinishSending();
   EXPECT_EQ(this->ReadExactly(*this->server_, 4), "ping");
   EXPECT_EQ(this->ReadByte(*this->server_), 0);
-  EXPECT_EQ(this->ReadByte(*this->server_), 0);  // an end stays
+  EXPECT_EQ(this->ReadByte(*this->server_), 0);  // the end remains
   EXPECT_EQ(this->client_->Write("x"), -EPIPE);
 
   this->WriteAll(*this->server_, "pong");
@@ -250,7 +250,7 @@ TYPED_TEST(NetworkTest, WritingToAClosedPeerFails) {
   EXPECT_EQ(taken, -EPIPE);
 }
 
-// Goal: a peer that closes with bytes unread resets the connection, and the error is told once.
+// Goal: a peer that closes with bytes unread resets the connection, and the error is reported once.
 TYPED_TEST(NetworkTest, ClosingWithBytesUnreadResets) {
   this->ConnectPair();
   this->WriteAll(*this->client_, "nobody reads this");
@@ -262,7 +262,7 @@ TYPED_TEST(NetworkTest, ClosingWithBytesUnreadResets) {
   EXPECT_EQ(this->client_->Write("x"), -EPIPE);
 }
 
-// Goal: a stream that broke is reported even if nothing is wanted of it.
+// Goal: a stream that broke is reported even if the poller waits for nothing of it.
 TYPED_TEST(NetworkTest, BrokenStreamIsAlwaysReported) {
   this->ConnectPair();
   this->WriteAll(*this->client_, "nobody reads this");
@@ -310,12 +310,12 @@ TYPED_TEST(NetworkTest, ChangeReplacesInterestAndTag) {
 TYPED_TEST(NetworkTest, PollerRefusesWhatItHasAndWhatItHasNot) {
   this->ConnectPair();
   EXPECT_EQ(this->poller_->Change(*this->client_, this, true, true).detail(), ENOENT);
-  this->poller_->Remove(*this->client_);  // no harm
+  this->poller_->Remove(*this->client_);  // does no harm
   ASSERT_TRUE(this->poller_->Add(*this->client_, this, true, false).ok());
   EXPECT_EQ(this->poller_->Add(*this->client_, this, true, false).detail(), EEXIST);
 }
 
-// Goal: removing and destroying streams while events are looked at harms nobody.
+// Goal: streams may be removed and destroyed while the caller goes through the events.
 // Method: of many ready streams each event removes or destroys a random other one; the next Wait
 // reports exactly those that are left.
 TYPED_TEST(NetworkTest, StreamsMayGoWhileEventsAreLookedAt) {
@@ -454,7 +454,7 @@ class DatagramTest : public testing::Test {
     }
     return false;
   }
-  // So many, and who sent them, in any order.
+  // Receives `count` datagrams; returns them and their senders, in any order.
   std::vector<std::pair<std::string, DatagramPeer>> Take(
       const std::unique_ptr<DatagramSocket>& socket, size_t count) {
     std::vector<std::pair<std::string, DatagramPeer>> taken;
@@ -477,7 +477,7 @@ using DatagramSetups = testing::Types<Setup<Sockets, TcpV4>, Setup<Sockets, TcpV
                                       Setup<Simulated, TcpV4>, Setup<Simulated, TcpV6>>;
 TYPED_TEST_SUITE(DatagramTest, DatagramSetups);
 
-// Goal: each comes once and whole, whatever sizes follow each other, and has an answer.
+// Goal: each datagram arrives once and whole, whatever sizes follow each other, and is answered.
 TYPED_TEST(DatagramTest, EachComesWholeAndIsAnswered) {
   std::vector<std::string> sent;
   for (const size_t bytes : {0u, 1u, 100u, 1400u, 1401u, 9'000u, 65'000u}) {
@@ -486,7 +486,7 @@ TYPED_TEST(DatagramTest, EachComesWholeAndIsAnswered) {
       for (size_t i = 0; i < run; ++i) {
         sent.emplace_back(bytes, static_cast<char>('a' + sent.size() % 26));
       }
-      // The last one of a run is shorter.
+      // The last datagram of a run is shorter.
       if (bytes > 1) sent.emplace_back(bytes / 2, 'z');
     }
   }
@@ -525,7 +525,7 @@ TYPED_TEST(DatagramTest, AnswersGoToWhoAsked) {
   EXPECT_EQ(this->Take(*other, 1).at(0).first, "to b");
 }
 
-// Goal: what nobody takes, and what is too large, is lost without harm.
+// Goal: a datagram that no socket receives, or that is too large, is lost without harm.
 TYPED_TEST(DatagramTest, WhatCannotComeIsLost) {
   const std::string large(kDatagramBytesMax + 100, 'x');
   const Datagram datagrams[] = {{.peer = {}, .bytes = large}, {.peer = {}, .bytes = "small"}};
@@ -543,7 +543,7 @@ TYPED_TEST(DatagramTest, WhatCannotComeIsLost) {
   this->server_ = std::move(*again);
   ASSERT_TRUE(this->poller_->Add(*this->server_, &this->server_).ok());
   this->client_->Send(datagrams);
-  this->client_->Send(datagrams);  // the first may have been told of the socket that was gone
+  this->client_->Send(datagrams);  // the first may report the error of the closed socket
   EXPECT_FALSE(this->Take(this->server_, 1).empty());
 }
 

@@ -20,7 +20,7 @@ uint64_t NumberOr(const char* variable, uint64_t otherwise) {
 SeedRange Seeds(uint64_t count) {
   const uint64_t first = NumberOr("SKEP_SIM_SEED", std::random_device{}());
   fmt::print("SKEP_SIM_SEED={}\n", first);
-  // Of a few each may be of a kind of its own.
+  // Where there are few seeds, each may be of a kind of its own, so none is left out.
   constexpr uint64_t kFew = 12;
   const uint64_t rounds = count <= kFew ? count : Rounds(count);
   return {first, first + NumberOr("SKEP_SIM_SEEDS", rounds)};

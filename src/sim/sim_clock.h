@@ -1,8 +1,8 @@
-// sim_clock.h: time that passes only when told.
+// sim_clock.h: a clock whose time passes only when it is told to.
 //
-// Whatever will happen later (a delivery, a timeout) leaves a reminder of its instant; when nothing
-// can happen now, the clock is moved to the earliest reminder. Reminders are instants, not
-// callbacks: whoever left one looks at the time when it is asked.
+// Everything that will happen later (a delivery, a timeout) leaves a reminder of its instant; when
+// nothing can happen now, the clock is moved to the earliest reminder. Reminders are instants, not
+// callbacks: their owners compare the time when they are asked.
 //
 // Thread safety: one owner.
 #pragma once
@@ -17,7 +17,8 @@ namespace skep {
 
 class SimClock final : public Clock {
  public:
-  // Not 0, so that a 0 that stands for "never" is not mistaken for an instant.
+  // The clock does not begin at 0, so that a 0 that stands for "never" is not mistaken for an
+  // instant.
   static constexpr uint64_t kStartNs = 1'000'000'000;
   static constexpr uint64_t kStartWallUs = 1'700'000'000'000'000;
 
@@ -28,11 +29,12 @@ class SimClock final : public Clock {
   // Steps the wall clock alone, forward or back, as an administrator or NTP would.
   void StepWall(int64_t us) { wall_at_zero_us_ += static_cast<uint64_t>(us); }
 
-  // Something is due then. An instant that is not in the future is ignored.
+  // Leaves a reminder that something is due at this instant. An instant that is not in the future
+  // is ignored.
   void Remind(uint64_t at_ns);
-  // The earliest reminder in the future.
+  // Returns the earliest reminder in the future.
   std::optional<uint64_t> NextReminder() const;
-  // Moves to the earliest reminder; false if there is none.
+  // Moves to the earliest reminder. Returns false if there is none.
   bool AdvanceToReminder();
 
  private:

@@ -50,7 +50,7 @@ ssize_t SimConnection::Write(Side side, std::string_view bytes) {
   return static_cast<ssize_t>(taken.size());
 }
 
-// Whatever is sent while the ends are parted leaves afterwards.
+// Segments sent while the ends are parted leave afterwards.
 uint64_t SimConnection::DrawArrival() {
   return context_.DrawArrival() + std::max(parted_until_ns_, Now()) - Now();
 }
@@ -106,7 +106,7 @@ void SimConnection::Reset() {
 }
 
 void SimConnection::ResetSide(Side side) {
-  // Not before what was sent ahead of it: its delay counts from the last arrival.
+  // The reset arrives not before what was sent ahead of it: its delay counts from the last arrival.
   const uint64_t arrival = std::max(DrawArrival(), Received(side).last_arrival_ns());
   ends_[side].reset_ns = std::min(ends_[side].reset_ns, arrival);
   context_.clock.Remind(ends_[side].reset_ns);

@@ -1,9 +1,9 @@
-// sim_connection.h: a simulated connection: two pipes and what each side knows of the other.
+// sim_connection.h: a simulated connection: two pipes and the state of each side.
 //
 // Follows Linux's TCP where a server can tell the difference:
 //   C1  A side that closes with bytes unread, or is sent bytes after it closed, resets the other.
-//   C2  A reset loses what is in flight. What has arrived can still be read; then the error is
-//       told once, by Read or Write, as -ECONNRESET; afterwards Read is at its end and Write is
+//   C2  A reset loses what is in flight. Bytes that have arrived can still be read; then Read or
+//       Write reports the error once, as -ECONNRESET; afterwards Read is at its end and Write is
 //       -EPIPE.
 //   C3  A side that read the peer's end learns of a reset only from Write, as -EPIPE.
 #pragma once
@@ -22,7 +22,7 @@
 namespace skep {
 
 struct SimNetworkOptions {
-  // Of each direction of a connection: a Write beyond it is -EAGAIN.
+  // Size of the buffer of each direction of a connection: a Write beyond it is -EAGAIN.
   size_t buffer_bytes = 64 * 1024;
   // Every segment, end, reset and new connection arrives after a seeded time in this range.
   uint64_t delay_ns_min = 5'000;
@@ -52,7 +52,7 @@ struct SimNetworkContext {
   SeededRandom random;
   SimNetworkOptions options;
 
-  // When something sent now arrives. The caller leaves the reminder.
+  // Draws the instant at which something sent now arrives. The caller leaves the reminder.
   uint64_t DrawArrival();
 };
 
@@ -65,9 +65,9 @@ class SimConnection {
   ssize_t Read(Side side, char* to, size_t bytes);
   ssize_t Write(Side side, std::string_view bytes);
   void FinishSending(Side side);
-  // The side's stream is destroyed.
+  // Called when the side's stream is destroyed.
   void Close(Side side);
-  // Both sides lose the connection, each after its own delay.
+  // Makes both sides lose the connection, each after its own delay.
   void Reset();
 
   bool Readable(Side side) const;

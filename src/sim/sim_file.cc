@@ -80,7 +80,7 @@ class SimFile final : public File {
 
   Failure Begin(Call call) { return IsAlive() ? disk_.DrawFault(call) : Failure{.error = EIO}; }
 
-  // For a change after which the file has at least `size` bytes.
+  // Begins a change after which the file has at least `size` bytes.
   Failure BeginWrite(Call call, uint64_t size) {
     if (!writable_) return {.error = EBADF};
     const Failure failure = Begin(call);
@@ -112,7 +112,7 @@ class SimFile final : public File {
     return IoError("cannot write a file", failure.error);
   }
 
-  // What a failed append has written is taken back, but a power loss may come between the two.
+  // A failed append takes its bytes back, but a power loss may come between the two.
   void LeaveTornAppend(std::string_view bytes) {
     const uint64_t end = inode_->size();
     inode_->Write(end, bytes.substr(0, disk_.random_.Below(bytes.size() + 1)));
@@ -122,7 +122,7 @@ class SimFile final : public File {
   SimFileSystem& disk_;
   std::shared_ptr<SimInode> inode_;
   bool writable_;
-  uint64_t crashes_;  // of the disk, when it was opened
+  uint64_t crashes_;  // the disk's, when the file was opened
 };
 
 class SimFileSystem::HeldLock final : public FileLock {
@@ -136,7 +136,7 @@ class SimFileSystem::HeldLock final : public FileLock {
  private:
   SimFileSystem& disk_;
   const Locked locked_;
-  const uint64_t crashes_;  // of the disk: a power loss has let go of it
+  const uint64_t crashes_;  // the disk's: a power loss releases the lock
 };
 
 SimFileSystem::SimFileSystem(uint64_t seed, Trace& trace, Options options)
@@ -189,7 +189,7 @@ SimFileSystem::Failure SimFileSystem::DrawFault(Call call) {
   return failure;
 }
 
-// Each fault counts each call of its kind.
+// Each planned fault counts every call of its kind.
 SimFileSystem::Failure SimFileSystem::PlannedFault(Call call) {
   Failure failure;
   std::erase_if(faults_, [&](Fault& fault) {

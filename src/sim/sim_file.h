@@ -1,13 +1,13 @@
-// sim_file.h: a disk in memory that forgets what was not synced, and fails on request.
+// sim_file.h: a disk in memory that loses data that was not synced, and fails on request.
 //
 // The rules of a power loss are those of sim_inode.h (bytes) and sim_names.h (names). Faults come
 // from the seed (Options) or from a plan: FailOnce() counts operations of a kind, Plan() calls of
-// one function, and says how much of the call is done before it fails. Else a call that fails for a
-// fault changes nothing that can be read, except Sync: see SimInode, I3.
+// one function, and says how much of the call is done before it fails. Any other call that fails
+// changes nothing that can be read, except Sync: see SimInode, I3.
 //
-// Beyond file.h: only files can be renamed (ENOTSUP for a directory).
+// Narrower than file.h: only files can be renamed (ENOTSUP for a directory).
 //
-// Thread safety: one owner of the disk and all its files. The disk outlives its files.
+// Thread safety: one owner of the disk and all its files. The disk must outlive its files.
 #pragma once
 
 #include <cerrno>
@@ -53,22 +53,22 @@ class SimFileSystem final : public FileSystem {
   };
   static constexpr size_t kCalls = static_cast<size_t>(Call::kLock) + 1;
 
-  // What of a call is done although it fails.
+  // How much of a call is done although it fails.
   enum class Extent : uint8_t {
     kNone,
-    kPart,  // a write, an allocation, a truncation: half; the others: nothing
-    kAll,   // and yet it fails; what is opened, read or listed is not had
+    kPart,  // half of a write, an allocation or a truncation; nothing of other calls
+    kAll,   // everything; but what is opened, read or listed is not returned
   };
   struct Fault {
     Call call = Call::kWrite;
-    uint64_t passed = 0;  // so many calls succeed first
+    uint64_t passed = 0;  // how many calls succeed first
     int error = EIO;
     Extent extent = Extent::kNone;
-    bool is_for_ever = false;  // or this once
+    bool is_for_ever = false;  // else once
   };
 
   struct Options {
-    // How many of a million operations fail with EIO.
+    // How many of a million operations of a kind fail with EIO.
     uint32_t read_errors_ppm = 0;
     uint32_t write_errors_ppm = 0;
     uint32_t sync_errors_ppm = 0;
@@ -76,7 +76,7 @@ class SimFileSystem final : public FileSystem {
     uint32_t short_reads_ppm = 100'000;
     // A write that would make all files together larger fails with ENOSPC.
     uint64_t capacity_bytes = UINT64_MAX;
-    // What happens while a file's Sync goes on, too late to be synced by it: time passes, say.
+    // Called during a file's Sync; changes made in it are too late for that Sync.
     std::function<void()> during_sync = {};
   };
 
@@ -87,11 +87,11 @@ class SimFileSystem final : public FileSystem {
   void Crash();
   // Lets `successes` operations of the kind pass, then one fails with this errno.
   void FailOnce(Operation operation, uint64_t successes, int error);
-  // From now on; several may be under way.
+  // Adds a fault to the plan from now on; several may be planned.
   void Plan(const Fault& fault) { faults_.push_back(fault); }
-  // What is planned does not happen any more.
+  // Drops the plan.
   void ClearFaults() { faults_.clear(); }
-  // How many calls have failed for what Plan() said.
+  // Returns how many calls have failed because of Plan().
   uint64_t faults_met() const { return faults_met_; }
   void set_options(const Options& options) { options_ = options; }
 
@@ -133,7 +133,7 @@ class SimFileSystem final : public FileSystem {
   std::vector<Count> counts_;
   std::vector<Fault> faults_;
   uint64_t faults_met_ = 0;
-  // A file by itself, a directory by its path.
+  // A file is locked by itself, a directory by its path.
   using Locked = std::pair<std::shared_ptr<SimInode>, std::string>;
   std::set<Locked> locks_;
   uint64_t crashes_ = 0;

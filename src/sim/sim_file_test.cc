@@ -1,4 +1,4 @@
-// What the simulated disk loses and refuses. What it does otherwise: file_conformance_test.cc.
+// Tests of what the simulated disk loses and refuses; file_conformance_test.cc has the rest.
 #include "sim/sim_file.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ struct Disk {
   SimFileSystem files;
 };
 
-// Goal: a power loss keeps what was synced and, of what was appended since, a prefix.
+// Goal: a power loss keeps the synced bytes and a prefix of those appended since.
 // Method: for every seed the rest is a prefix; over the seeds there are none, all, a record
 // boundary, and a tear inside a record.
 TEST(SimDisk, UnsyncedAppendsSurviveAsAPrefix) {
@@ -179,7 +179,7 @@ TEST(SimDisk, RenameOfASyncedFileIsAtomic) {
   EXPECT_EQ(seen, (std::set<std::string>{"old", "new"}));
 }
 
-// Goal: the same recipe without the file's Sync is caught: the new name may hold torn bytes.
+// Goal: replacing a file without syncing the new one is caught: the new name may hold torn bytes.
 TEST(SimDisk, RenameOfAnUnsyncedFileMayLoseItsBytes) {
   std::set<std::string> seen;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -194,7 +194,8 @@ TEST(SimDisk, RenameOfAnUnsyncedFileMayLoseItsBytes) {
   EXPECT_EQ(seen, (std::set<std::string>{"", "n", "ne", "new"}));
 }
 
-// Goal: moved between directories, of which either may lose its changes, a file has one name.
+// Goal: a file that is moved between directories, of which either may lose its changes, has one
+// name.
 TEST(SimDisk, FileHasOneNameAfterACrash) {
   std::set<std::vector<bool>> seen;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -258,8 +259,8 @@ TEST(SimDisk, PlannedFaultsHappenOnceAndInOrder) {
   EXPECT_EQ(disk.files.ReadAll("f").error().detail(), EIO);
 }
 
-// Goal: an append that failed may still be found, torn, after a power loss; never in its midst a
-// later one.
+// Goal: after a power loss an append that failed may be found, torn, at the end of the file; never
+// in front of a later append.
 TEST(SimDisk, FailedAppendMayLeaveATornTail) {
   std::set<std::string> seen;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {

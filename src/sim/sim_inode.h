@@ -7,10 +7,11 @@
 // changes since:
 //   I1  changes survive up to a seeded one, which itself survives as a prefix of its bytes: so of
 //       bytes appended without a sync, a prefix survives, perhaps torn inside a record;
-//   I2  before that one, an overwrite of bytes that were there survives or not on its own: the
-//       disk writes pages in any order;
-//   I3  a change that a failed Sync gave up is never durable, whatever Sync says later: where it
-//       made the file longer there are zeroes. Until then the process reads it (from its cache).
+//   I2  before that one, an overwrite of existing bytes survives or not on its own: the disk writes
+//       pages in any order;
+//   I3  a change that a failed Sync gave up is never durable, whatever Sync returns later: where it
+//       made the file longer there are zeroes. Until a power loss the process reads it from its
+//       cache.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,7 @@ namespace skep {
 class SimInode {
  public:
   uint64_t size() const { return content_.size; }
-  // Required: it has so many bytes from the offset on.
+  // The file must have that many bytes from the offset on.
   void Read(uint64_t offset, char* to, size_t bytes) const;
 
   void Write(uint64_t offset, std::string_view bytes);
@@ -44,8 +45,8 @@ class SimInode {
     std::string bytes = {};  // kWrite
   };
 
-  // Behind `bytes` there are zeroes up to the size. So a large file of which little but zeroes was
-  // written takes little memory.
+  // The bytes of a file; behind `bytes` there are zeroes up to the size, so that a large file of
+  // few written bytes takes little memory.
   struct Content {
     std::string bytes;
     uint64_t size = 0;

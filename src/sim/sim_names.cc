@@ -56,7 +56,8 @@ void SimNames::Do(Change change) {
   unsynced_.push_back(std::move(change));
 }
 
-// A file has one name. Its older one may still be durable if the change that took it away was lost.
+// Applies a change. A file has one name: its older name may still be durable if the change that
+// removed it was lost.
 void SimNames::Apply(const Change& change, Tree& to) {
   for (const Entry& entry : change) {
     to.erase(entry.path);
@@ -102,7 +103,7 @@ void SimNames::KeepSomeChanges(Random& random) {
   unsynced_.clear();
 }
 
-// A file whose directory was lost cannot be reached. Parents sort before what is in them.
+// Drops files whose directory was lost, which cannot be reached. Parents sort before their entries.
 void SimNames::DropOrphans() {
   for (auto entry = durable_.begin(); entry != durable_.end();) {
     const auto parent = durable_.find(DirectoryOf(entry->first));

@@ -29,20 +29,20 @@ class SimNames {
 
   SimNames();
 
-  // Null if there is nothing of that name. Valid until the next change.
+  // Returns null if there is nothing of that name. Valid until the next change.
   const Node* Find(const std::string& path) const;
   bool IsDirectory(const std::string& path) const;
-  // The names in a directory, sorted.
+  // Returns the names in a directory, sorted.
   std::vector<std::string> List(const std::string& path) const;
-  // All bytes of all files.
+  // Returns the number of bytes of all files.
   uint64_t TotalBytes() const;
 
-  // Adds, replaces or (nullopt) removes. Required: its directory exists.
+  // Adds, replaces or (nullopt) removes an entry, whose directory must exist.
   void Set(const std::string& path, std::optional<Node> node);
-  // Required: `from` is a file, the directory of `to` exists.
+  // Renames a file `from`; the directory of `to` must exist.
   void Rename(const std::string& from, const std::string& to);
   void SyncDirectory(const std::string& path);
-  // Also loses power for every file that is left.
+  // Keeps the changes that survive a power loss; every file that is left loses power too.
   void LosePower(Random& random);
 
   static std::string DirectoryOf(const std::string& path);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kUnixPrefix = "unix:";
 
-// Equal addresses have one text: "[0:0::1]:80" becomes "[::1]:80".
+// Returns the one text of equal addresses: "[0:0::1]:80" becomes "[::1]:80".
 Result<Address> Canonical(const Address& address) {
   Result<SocketAddress> parsed = ParseAddress(address);
   if (!parsed) return Fail(parsed.error());
@@ -22,11 +22,11 @@ Result<Address> Canonical(const Address& address) {
 
 bool IsUnix(const Address& address) { return address.starts_with(kUnixPrefix); }
 
-// "127.0.0.1:" of "127.0.0.1:80".
+// Returns the address without its port: "127.0.0.1:" of "127.0.0.1:80".
 Address HostOf(const Address& address) { return address.substr(0, address.rfind(':') + 1); }
 Address PortOf(const Address& address) { return address.substr(address.rfind(':') + 1); }
 
-// That of who takes what is sent to any host of this port and family.
+// Returns the address of a listener that takes connections to any host of this port and family.
 Address AnyHost(const Address& address) {
   if (IsUnix(address)) return address;
   return (address.starts_with('[') ? "[::]:" : "0.0.0.0:") + PortOf(address);
@@ -160,7 +160,7 @@ Result<std::unique_ptr<DatagramSocket>> SimNetwork::OpenDatagrams(const Address&
   return socket;
 }
 
-// What there is nobody for is lost too.
+// Datagrams for which there is no socket are lost too.
 void SimNetwork::Carry(const Address& from, const Address& to, std::string_view bytes) {
   constexpr uint64_t kMillion = 1'000'000;
   SimDatagrams* const socket = FindDatagrams(to);

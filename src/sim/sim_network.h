@@ -1,15 +1,15 @@
 // sim_network.h: a network in memory, in one thread, from a seed.
 //
 // Streams are delayed, split, filled up, parted and reset as SimNetworkOptions say
-// (sim_connection.h, where the rules of an end and of a reset are); datagrams are delayed, lost and
-// doubled. Nothing blocks; things arrive because the SimClock moves, and it has a reminder of each
-// arrival.
+// (sim_connection.h has the rules of an end and of a reset); datagrams are delayed, lost and
+// doubled. Nothing blocks; arrivals happen because the SimClock moves, and it has a reminder of
+// each.
 //
 // Beyond network.h: a listener on 0.0.0.0 or [::] also takes connections to any other host of its
-// port and family, and so do datagrams; whatever a poller waits for is in at most one (EEXIST). Of
-// the datagram sockets of one address the first one gets everything.
+// port and family, and so do datagrams; a stream, listener or socket is in at most one poller
+// (EEXIST). Of the datagram sockets of one address the first one gets everything.
 //
-// Thread safety: one owner of the network and all it makes. The network outlives them.
+// Thread safety: one owner of the network and all that it makes. The network must outlive them.
 #pragma once
 
 #include <deque>
@@ -79,7 +79,7 @@ class SimListener final : public Listener, public SimPollable {
 
 class SimDatagrams final : public DatagramSocket, public SimPollable {
  public:
-  // `peer`: the only one; empty: any.
+  // `peer`: the only peer; empty: any.
   SimDatagrams(SimNetwork& network, Address address, Address peer)
       : network_(network), address_(std::move(address)), peer_(std::move(peer)) {}
   ~SimDatagrams() override;
@@ -102,9 +102,9 @@ class SimDatagrams final : public DatagramSocket, public SimPollable {
   SimNetwork& network_;
   const Address address_;
   const Address peer_;
-  std::multimap<uint64_t, Packet> arriving_;  // by when
+  std::multimap<uint64_t, Packet> arriving_;  // by the instant of arrival
   std::vector<Packet> received_;              // what the last Receive returned
-  std::vector<Datagram> datagrams_;           // the same
+  std::vector<Datagram> datagrams_;           // the same, as returned
 };
 
 class SimNetwork final : public Network {
@@ -112,7 +112,7 @@ class SimNetwork final : public Network {
   SimNetwork(uint64_t seed, SimClock& clock, Trace& trace, const SimNetworkOptions& options = {});
 
   Result<std::unique_ptr<Listener>> Listen(const Address& address) override;
-  // Connected at once; the listener hears of it later.
+  // Connects at once; the listener hears of the connection later.
   Result<std::unique_ptr<Stream>> Connect(const Address& address, int timeout_ms) override;
   Result<std::unique_ptr<DatagramSocket>> BindDatagrams(const Address& address) override;
   Result<std::unique_ptr<DatagramSocket>> ConnectDatagrams(const Address& address) override;
@@ -122,7 +122,7 @@ class SimNetwork final : public Network {
   void ResetAll();
   // The next `count` accepts of a waiting connection fail with this errno; it goes on waiting.
   void FailAccepts(int error, uint64_t count);
-  // From now on; buffer_bytes only for new connections.
+  // Sets the options from now on; buffer_bytes counts only for new connections.
   void set_options(const SimNetworkOptions& options) { context_.options = options; }
 
  private:

@@ -1,4 +1,4 @@
-// What the simulated network does on purpose. What it does otherwise: network_conformance_test.cc.
+// Tests of what the simulated network does on purpose; network_conformance_test.cc has the rest.
 #include "sim/sim_network.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kSeeds = 100;
 
-// Two streams of one connection; both ends have heard of each other.
+// The two streams of one connection; both ends know of each other.
 struct Pair {
   explicit Pair(uint64_t seed, const SimNetworkOptions& options = {})
       : network(seed, clock, trace, options) {
@@ -63,8 +63,8 @@ TEST(SimNetwork, DeliveriesTakeTheTimeAsked) {
 }
 
 // Goal: one write arrives in pieces, in order, with time in between.
-// Method: over the seeds. Of 180 or so segments a new piece is each that is later than all before
-// it: about six a seed.
+// Method: over the seeds. Of 180 or so segments each that arrives later than all before it is a new
+// piece: about six a seed.
 TEST(SimNetwork, WritesAreSplit) {
   std::string sent;
   for (int i = 0; i < 1'000; ++i) sent += static_cast<char>('a' + i % 26);
@@ -106,7 +106,8 @@ TEST(SimNetwork, BuffersAreAsLargeAsAsked) {
   EXPECT_EQ(pair.client->Write(std::string(1'500, 'x')), 10);
 }
 
-// Goal: a reset loses what is in flight, keeps what has arrived, and both ends are told, once.
+// Goal: a reset loses what is in flight and keeps what has arrived, and both ends see the error
+// once.
 TEST(SimNetwork, ResetLosesWhatIsInFlight) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -127,7 +128,8 @@ TEST(SimNetwork, ResetLosesWhatIsInFlight) {
   }
 }
 
-// Goal: an end that was in flight when the connection was reset is not taken for a clean one.
+// Goal: an end of stream that was in flight when the connection was reset is not taken for a clean
+// one.
 TEST(SimNetwork, ClosingAfterAResetIsNoCleanEnd) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -148,8 +150,8 @@ TEST(SimNetwork, SeededResetsHitWriters) {
   EXPECT_EQ(pair.ReadByte(*pair.server), -ECONNRESET);
 }
 
-// Goal: while its ends are parted nothing passes a connection; afterwards everything does, as ever.
-// Method: a delay of one length, so that all that waited arrives at one instant.
+// Goal: while the ends of a connection are parted nothing passes it; afterwards everything does.
+// Method: all delays are equal, so that everything that waited arrives at one instant.
 TEST(SimNetwork, PartitionHoldsBothDirections) {
   constexpr uint64_t kDelayNs = 1'000;
   constexpr uint64_t kPartNs = 1'000'000;
@@ -181,7 +183,7 @@ TEST(SimNetwork, PartitionHoldsBothDirections) {
   EXPECT_GT(longest_ns, kPartNs / 2);
 }
 
-// Goal: nobody hears of a reset before the partition has ended, and nothing is delivered.
+// Goal: neither end hears of a reset before the partition has ended, and nothing is delivered.
 TEST(SimNetwork, PartitionMayEndWithAReset) {
   Pair pair(1, {.delay_ns_min = 1'000,
                 .delay_ns_max = 1'000,
@@ -200,7 +202,7 @@ TEST(SimNetwork, PartitionMayEndWithAReset) {
   }
 }
 
-// Goal: what is sent first on one connection may arrive after what is sent later on another.
+// Goal: bytes that are sent first on one connection may arrive after bytes sent later on another.
 TEST(SimNetwork, ConnectionsOvertakeEachOther) {
   uint64_t overtaken = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -225,7 +227,7 @@ TEST(SimNetwork, AcceptsFailAsOftenAsAsked) {
   pair.network.FailAccepts(EMFILE, 2);
   int error = 0;
   EXPECT_EQ(pair.listener->Accept(&error), nullptr);
-  EXPECT_EQ(error, EAGAIN);  // it has not arrived: nothing to fail
+  EXPECT_EQ(error, EAGAIN);  // it has not arrived: there is nothing to fail
   pair.PassAllTime();
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(pair.listener->Accept(&error), nullptr);
@@ -244,8 +246,7 @@ TEST(SimNetwork, ListenerOnEveryHost) {
   EXPECT_FALSE(pair.network.Connect("[::1]:7", 0));
 }
 
-// Goal: datagrams get lost, come twice and overtake each other as often as asked, and not
-// otherwise.
+// Goal: datagrams are lost, doubled and overtaken as often as the options say, and not otherwise.
 TEST(SimNetwork, DatagramsAreLostDoubledAndOvertaken) {
   constexpr size_t kCount = 2000;
   const auto carry = [](const SimNetworkOptions& options) {
@@ -275,7 +276,7 @@ TEST(SimNetwork, DatagramsAreLostDoubledAndOvertaken) {
   EXPECT_NEAR(static_cast<double>(carry({.datagram_doubles_ppm = 300'000}).size()), 2600, 100);
 }
 
-// Goal: what is ready together is reported in any order.
+// Goal: streams that are ready at the same time are reported in any order.
 TEST(SimPoller, OrderOfEventsIsSeeded) {
   std::set<void*> first;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {

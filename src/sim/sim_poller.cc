@@ -14,7 +14,7 @@ Status PollError(int error) {
   return Status(Code::kIo, "cannot poll a socket", static_cast<uint64_t>(error));
 }
 
-// What a SimNetwork makes is of no other class.
+// Streams and listeners of a SimNetwork are always of these classes.
 SimPollable& PollableOf(Stream& stream) { return static_cast<SimStream&>(stream); }
 SimPollable& PollableOf(Listener& listener) { return static_cast<SimListener&>(listener); }
 SimPollable& PollableOf(DatagramSocket& socket) { return static_cast<SimDatagrams&>(socket); }

@@ -1,7 +1,7 @@
 // sim_poller.h: readiness in a simulated network.
 //
-// Wait never blocks: it reports what is ready at the simulated now, in a seeded order. If nothing
-// is and it was given a timeout, it leaves a reminder of the timeout in the clock, so that a
+// Wait never blocks: it reports what is ready at the simulated time, in a seeded order. If nothing
+// is ready and it was given a timeout, it leaves a reminder of the timeout in the clock, so that a
 // scheduler that runs the caller again at every reminder gives it the turns a real poller would.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace skep {
 
 class SimPoller;
 
-// What a poller can wait for; in one poller at a time, and out of it when destroyed.
+// An object that a poller can wait for: in one poller at a time, and out of it when destroyed.
 class SimPollable {
  public:
   SimPollable() = default;
@@ -24,7 +24,7 @@ class SimPollable {
   virtual ~SimPollable();
   virtual bool Readable() const = 0;
   virtual bool Writable() const = 0;
-  // Reported whatever is wanted.
+  // Returns whether it is reported whatever the poller waits for.
   virtual bool Broken() const = 0;
 
  private:

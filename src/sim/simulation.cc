@@ -8,7 +8,7 @@ namespace skep {
 Simulation::Simulation(uint64_t seed, const SimulationOptions& options)
     : Simulation(SeededRandom(seed), options) {}
 
-// Members are initialised in the order of their declaration, so each draws its own seed.
+// Members are initialised in the order of their declaration: each draws its own seed.
 Simulation::Simulation(SeededRandom seeds, const SimulationOptions& options)
     : step_ns_max_(options.step_ns_max),
       disk_(seeds.Next(), trace_, options.disk),

@@ -11,14 +11,15 @@
 //
 // How the next actor is chosen
 //   S1  Step() returns whether it did anything. An actor that did nothing is not run again until
-//       something has happened: another actor did something, the network, the disk or a wake-up
-//       was used, or time passed. So waiting costs nothing and nobody has to be notified.
-//   S2  Among the others the seed chooses.
-//   S3  A step that did something takes a seeded time. If nobody can run, the clock moves to its
+//       something has happened: another actor did something, the network, the disk or a wake-up was
+//       used, or time passed. So waiting costs nothing and no actor has to be notified.
+//   S2  The seed chooses among the other actors.
+//   S3  A step that did something takes a seeded time. If no actor can run, the clock moves to its
 //       next reminder (an arrival, a timeout of Poller::Wait, an event of At).
 //
-// What an actor owes: S4, nothing it does may depend on an address. Closing streams while walking a
-// container that is ordered by pointer, or hashed with a seed of the process, makes another run.
+// A rule for actors: S4, nothing an actor does may depend on an address. Closing streams while
+// walking a container that is ordered by pointer, or hashed with a seed of the process, makes
+// another run.
 //
 // Thread safety: one owner.
 #pragma once
@@ -53,8 +54,8 @@ class Simulation {
   using ActorId = uint64_t;
   enum class End {
     kDone,       // the condition holds
-    kIdle,       // it does not, nobody can run and nothing will ever happen
-    kTimeLimit,  // it does not, and that much simulated time has passed
+    kIdle,       // it does not hold, no actor can run and nothing will ever happen
+    kTimeLimit,  // it does not hold after that much simulated time
   };
 
   explicit Simulation(uint64_t seed, const SimulationOptions& options = {});
@@ -62,14 +63,15 @@ class Simulation {
   SimClock& clock() { return clock_; }
   SimFileSystem& disk() { return disk_; }
   SimNetwork& network() { return network_; }
-  // For the actors. The network, the disk and the scheduler draw from streams of their own.
+  // The source of randomness of actors. The network, the disk and the scheduler have streams of
+  // their own.
   Random& random() { return random_; }
   Trace& trace() { return trace_; }
   uint64_t trace_hash() const { return trace_.hash(); }
 
   // May be called from steps and events.
   ActorId AddActor(std::string_view name, Step step);
-  // No step of it runs after this one.
+  // No step of the actor runs after this one.
   void RemoveActor(ActorId id);
   // Runs `event` once, between steps, when the time has come: a crash, a step of the wall clock.
   void At(uint64_t monotonic_ns, std::function<void()> event);
@@ -91,7 +93,7 @@ class Simulation {
   bool RunDueEvent();
   Actor* ChooseActor();
   void RunStep(Actor& actor);
-  // Moves to the next reminder, but not past `end_ns`; false if there is none.
+  // Moves to the next reminder, but not past `end_ns`. Returns false if there is none.
   bool PassTime(uint64_t end_ns);
 
   const uint64_t step_ns_max_;

@@ -19,7 +19,7 @@ using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""ms;
 
 // An echo server that logs to a disk how much it has echoed, its clients, and a power loss in the
-// middle after which it starts again from its log.
+// middle, after which the server starts again from its log.
 class EchoCluster {
  public:
   EchoCluster(uint64_t seed, const SimulationOptions& options) : sim_(seed, options) {
@@ -113,7 +113,7 @@ struct Record {
 
 // Goal: one seed is one run, to the last byte; another seed is another.
 // Method: a server, clients, a disk, resets and a power loss; every seed runs twice. Memory that is
-// held between the runs moves all later objects, so that anything ordered by address shows.
+// held between the runs moves all later objects, so that anything ordered by address is found.
 TEST(Simulation, SeedIsTheRun) {
   const uint64_t first = std::random_device{}();
   std::set<uint64_t> hashes;
@@ -141,10 +141,10 @@ TEST(Simulation, EchoSurvivesResetsAndAPowerLoss) {
     EXPECT_TRUE(client->error() != 0 || client->received() == client->sent());
     cut += client->error() != 0;
   }
-  EXPECT_GT(cut, 0);  // the power loss
+  EXPECT_GT(cut, 0);  // at least by the power loss
 }
 
-// Goal: the seed chooses among those who can run, and nothing else does.
+// Goal: the seed alone chooses among the actors that can run.
 TEST(Simulation, SeedChoosesTheOrderOfSteps) {
   const auto order = [](uint64_t seed) {
     Simulation sim(seed);
@@ -164,7 +164,7 @@ TEST(Simulation, SeedChoosesTheOrderOfSteps) {
   EXPECT_EQ(orders.size(), 20);
 }
 
-// Goal: an actor that does nothing is asked again only when something happened (S1), and when
+// Goal: an actor that does nothing is run again only when something has happened (S1), and when
 // nothing ever will, the run ends.
 TEST(Simulation, IdleActorsWaitForEachOther) {
   Simulation sim(1);
@@ -174,7 +174,7 @@ TEST(Simulation, IdleActorsWaitForEachOther) {
   EXPECT_EQ(sim.RunUntil([] { return false; }, 1s), End::kIdle);
   EXPECT_EQ(left, 0);
   EXPECT_GE(idle_steps, 1);
-  EXPECT_LE(idle_steps, 4);  // at first, and after each of the three
+  EXPECT_LE(idle_steps, 4);  // at first, and after each of the three other steps
   EXPECT_EQ(sim.RunUntil([] { return false; }, 1s), End::kIdle);
   EXPECT_LE(idle_steps, 4);
 }

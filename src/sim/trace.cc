@@ -7,7 +7,8 @@
 namespace skep {
 namespace {
 
-// Invertible in both arguments, so that no difference is lost, and spreads each bit over the word.
+// Mixes a word into the hash. Invertible in both arguments, so that no difference is lost; each bit
+// spreads over the word.
 uint64_t Stir(uint64_t hash, uint64_t word) {
   hash = (std::rotl(hash, 5) ^ word) * 0x9e3779b97f4a7c15;
   return hash ^ (hash >> 32);

@@ -1,8 +1,8 @@
-// trace.h: what happened in a simulated run, as one running hash.
+// trace.h: the events of a simulated run, as one running hash.
 //
-// Two runs with equal hashes did the same things in the same order; the first thing that differs
-// makes all later hashes differ. Nothing that differs from process to process (a pointer, a real
-// time) may be noted.
+// Two runs with equal hashes did the same things in the same order; the first difference makes all
+// later hashes differ. A value that differs from process to process (a pointer, a real time) must
+// not be noted.
 #pragma once
 
 #include <cstdint>
@@ -34,19 +34,19 @@ class Trace {
     kCrash,
   };
 
-  // Something took place that somebody may be waiting for.
+  // Notes an event that an actor may be waiting for.
   void Note(Event event, uint64_t a = 0, uint64_t b = 0) {
     Mix(event, a, b);
     ++events_;
   }
-  // A choice that nobody waits for.
+  // Mixes in a choice that no actor waits for.
   void Mix(Event event, uint64_t a = 0, uint64_t b = 0);
 
   uint64_t hash() const { return hash_; }
-  // How many Note calls there were: unchanged means that nothing has happened.
+  // Returns how often Note was called: unchanged means that nothing has happened.
   uint64_t events() const { return events_; }
 
-  // A number that stands for the bytes, in a Note.
+  // Returns a number that stands for the bytes, for Note.
   static uint64_t Of(std::string_view bytes);
 
  private:

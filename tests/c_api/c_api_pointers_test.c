@@ -1,6 +1,6 @@
-/* Goal: a null pointer where bytes are said to be, or where a result is to go, is refused by every
- *   function of include/skep.h, and nothing is done.
- * Method: each pointer of each function is null once. A part of c_api_test. */
+/* Goal: every function of include/skep.h refuses a null pointer to bytes that have a length, or to
+ *   the place of a result, and does nothing.
+ * Method: each pointer of each function is null once. This is a part of c_api_test. */
 #include "c_api_test.h"
 
 void test_null_pointers(skep_store* store) {
@@ -35,7 +35,7 @@ void test_null_pointers(skep_store* store) {
     REFUSED(skep_count(store, 0, &ranges[i], NULL, &number));
     REFUSED(skep_delete_range(store, 0, &ranges[i], 1, &number));
   }
-  /* Where results go. */
+  /* Pointers to results. */
   REFUSED(skep_open(NULL, NULL));
   REFUSED(skep_connect("127.0.0.1:1", NULL, NULL));
   REFUSED(skep_get(store, 0, S("k"), NULL, &bytes));
@@ -52,7 +52,7 @@ void test_null_pointers(skep_store* store) {
   REFUSED(skep_scanner_next(scanner, NULL, 1, &bytes));
   skep_scanner_free(scanner);
 #undef REFUSED
-  /* Of batches: one request that cannot be refuses all. */
+  /* A batch with an impossible request is refused as a whole. */
   const skep_function* append = skep_find_function(SKEP_PLAIN, "append", SKEP_I8);
   for (int i = 0;; ++i) {
     skep_batch* batch = skep_batch_new(SKEP_ATOMIC);
@@ -142,7 +142,7 @@ void test_null_pointers(skep_store* store) {
   OK(skep_get(store, 0, S("k"), &value, &bytes));
   CHECK(value != NULL && bytes == 0);
   skep_free(value);
-  /* Functions that there are not. */
+  /* Functions that do not exist. */
   CHECK(skep_find_function(SKEP_PLAIN, NULL, SKEP_I8) == NULL);
   CHECK(skep_find_function((skep_function_kind)4, "add", SKEP_I8) == NULL);
   CHECK(skep_find_function((skep_function_kind)256, "append", SKEP_I8) == NULL);

@@ -1,7 +1,7 @@
-/* Goal: every function of include/skep.h does what it says, in process and of a server's store, and
- *   every code can be met.
+/* Goal: every function of include/skep.h does what it says, on a store in process and on a server's
+ *   store, and every code occurs.
  * Method: each test has a keyspace to itself or empties it first. Compiled as C11 and as C++; with
- *   AddressSanitizer what is not freed fails the test.
+ *   AddressSanitizer memory that is not freed fails the test.
  *
  * Usage: c_api_test FOLDER            in process; FOLDER is empty, and for stores with a directory
  *        c_api_test FOLDER ADDRESS    a server's, with keyspace 1=hash and the password "sesame" */
@@ -117,13 +117,13 @@ static void test_deadlines(skep_store* store) {
   CHECK(done == 0);
   OK(skep_deadline(store, 0, S("absent"), &present, &deadline));
   CHECK(present == 0 && deadline == 0);
-  OK(skep_put_until(store, 0, S("k"), S("v"), 1)); /* passed long ago */
+  OK(skep_put_until(store, 0, S("k"), S("v"), 1)); /* a deadline long ago */
   CHECK(value_is(store, S("k"), NULL));
   CHECK(skep_put_until(store, 0, S("k"), S("v"), UINT64_MAX - 1) == SKEP_INVALID_ARGUMENT);
   skep_maintain(store);
 }
 
-enum { MANY = 1000 }; /* some chunks of a scanner */
+enum { MANY = 1000 }; /* several chunks of a scanner */
 
 static void put_many(skep_store* store) {
   empty(store);
@@ -134,7 +134,7 @@ static void put_many(skep_store* store) {
   }
 }
 
-/* Reads the whole range with arrays of that capacity; the keys are first, first + step, ... */
+/* Reads the whole range with arrays of this capacity; the keys are first, first + step, ... */
 static int scan_is(skep_store* store, const skep_range* range, uint32_t flags, uint32_t limit,
                    const skep_snapshot* at, size_t capacity, int first, int step) {
   skep_item items[64];
@@ -271,7 +271,7 @@ static void test_empty_batch(skep_store* store) {
 
 static void test_batch(skep_store* store) {
   skep_batch* batch = skep_batch_new(0);
-  char volatile_key[] = "pear"; /* what was added does not depend on it */
+  char volatile_key[] = "pear"; /* changed after it was added, without effect */
   uint32_t put, get, insert, update, removed, cas, length, expire, keep, previous;
   empty(store);
   OK(skep_put(store, 0, S("old"), S("value")));
@@ -500,7 +500,7 @@ static void test_begin(skep_store* store) {
     CHECK(memcmp(outcome(batches[i], 1)->value, &i, sizeof i) == 0);
     CHECK(skep_wait(batches[i]) == SKEP_INVALID_ARGUMENT);
   }
-  /* What was begun need not be waited for. */
+  /* A begun batch need not be waited for. */
   skep_batch_clear(batches[1]);
   for (int i = 0; i < BATCHES; ++i) skep_batch_free(batches[i]);
 
@@ -508,7 +508,7 @@ static void test_begin(skep_store* store) {
   skep_batch_get(nowhere, S("k"), 0);
   OK(skep_begin(store, NO_KEYSPACE, nowhere));
   CHECK(skep_wait(nowhere) == SKEP_INVALID_ARGUMENT && skep_batch_outcome(nowhere, 0) == NULL);
-  /* It may not be filled while it is under way, and is refused after. */
+  /* A batch may not be filled while it is under way, and is refused afterwards. */
   OK(skep_begin(store, 0, nowhere));
   CHECK(skep_batch_get(nowhere, S("k"), 0) == SKEP_NO_SLOT);
   OK(skep_wait(nowhere));
@@ -516,7 +516,7 @@ static void test_begin(skep_store* store) {
   skep_batch_free(nowhere);
 }
 
-/* Requests that cannot be refuse their batch until it is cleared. */
+/* An impossible request makes its batch be refused until it is cleared. */
 static void test_refused_requests(skep_store* store) {
   const uint32_t unknown = 1u << 31;
   skep_range range = between("a", "b");
@@ -581,7 +581,7 @@ static void test_null_handles(skep_store* store) {
   REFUSED(skep_execute(store, 0, NULL));
   REFUSED(skep_begin(store, 0, NULL));
   REFUSED(skep_wait(NULL));
-  /* And no such keyspace. */
+  /* The keyspace does not exist. */
   REFUSED(skep_get(store, NO_KEYSPACE, S("k"), &value, &bytes));
   REFUSED(skep_put(store, NO_KEYSPACE, S("k"), S("v")));
   REFUSED(skep_insert(store, NO_KEYSPACE, S("k"), S("v"), &done));
@@ -693,7 +693,7 @@ static void test_options(void) {
     check_refused(skep_connect("127.0.0.1:1", options, &store), &store, "password");
   }
   {
-    /* A port of which nobody else can be. */
+    /* A port that no other process can have. */
     struct sockaddr_in own;
     socklen_t own_bytes = sizeof own;
     char address[32];

@@ -1,4 +1,4 @@
-// c_api_test.h: what the files of the test of skep.h share. C11, and C++.
+// c_api_test.h: the common parts of the files of the test of skep.h. C11, and C++.
 #pragma once
 
 #include <stdio.h>

@@ -32,7 +32,7 @@ CONTENTS = {b"a": b"1", b"b": b"2", b"c": b"3", b"v": bytes(8)}
 
 
 class Values:
-    """Of one store: what is right and what is wrong for a parameter."""
+    """The right and the wrong values of each parameter, for one store."""
 
     def __init__(self, test, store):
         closed_snapshot, closed_watch = store.snapshot(), store.watch("a")
@@ -63,7 +63,7 @@ class Values:
 
 
 def functions_of(kind):
-    """Names and parameters of what anybody may call."""
+    """Names and parameters of the public functions."""
     for name, member in inspect.getmembers(kind, inspect.isfunction):
         if name.startswith("_") and name not in (
                 "__getitem__", "__setitem__", "__delitem__", "__contains__"):
@@ -72,13 +72,13 @@ def functions_of(kind):
 
 
 def use(result):
-    """What is lazy is done."""
+    """Evaluates a generator, whose errors come only then."""
     if inspect.isgenerator(result):
         list(result)
 
 
 class Arguments:
-    """Of every store; self.store is an empty one."""
+    """Tests for every kind of store; self.store is an empty one."""
 
     def fill(self):
         for key, value in CONTENTS.items():

@@ -19,7 +19,7 @@ MANY = 1000  # some chunks of a scanner
 
 
 class Calls:
-    """Tests of every store; self.store is an empty one."""
+    """Tests for every kind of store; self.store is an empty one."""
 
     def test_points(self):
         store = self.store

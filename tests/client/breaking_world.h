@@ -1,4 +1,4 @@
-// breaking_world.h: a real server whose client's connections break at a chosen byte: in a world of
+// breaking_world.h: a real server whose client's connections break at a chosen byte, in a world of
 // one thread (stepped_network.h).
 #pragma once
 
@@ -16,18 +16,18 @@
 
 namespace skep {
 
-// What happens at the n-th byte of all that the client has sent, or received, so far.
+// A breakage: what happens at the n-th byte of all that the client has sent, or received, so far.
 struct Breakage {
   enum class Way : uint8_t { kSent, kReceived };
   enum class What : uint8_t {
-    kCut,      // the connection breaks; bytes before got there
-    kStall,    // nothing gets through any more, nor is there an end
+    kCut,      // the connection breaks; earlier bytes have arrived
+    kStall,    // nothing passes any more, and no end of stream comes
     kRestart,  // the server's process ends, and another one begins
-    kAway,     // the same, but there is none for a while
+    kAway,     // as kRestart, but the new process begins some time later
     kForget,   // as kCut; then so many other clients come that the server forgets this one
   };
   Way way = Way::kSent;
-  uint64_t at = UINT64_MAX;  // bytes before it
+  uint64_t at = UINT64_MAX;  // number of bytes before it
   What what = What::kCut;
 };
 
@@ -37,14 +37,14 @@ class BreakingWorld final : public SteppedWorld {
 
   BreakingWorld() : network_(1, clock(), trace_, Quick()) { Start(); }
 
-  // Those that are still to come, in order.
+  // Plans breakages, in order.
   void Plan(std::vector<Breakage> breakages) { plan_ = std::move(breakages); }
   size_t left() const { return plan_.size(); }
   uint64_t sent() const { return bytes_[0]; }
   uint64_t received() const { return bytes_[1]; }
   uint64_t connections() const { return connections_; }
 
-  // The counter `key` of all processes of the server: what was added, ever.
+  // Returns what was ever added to the counter `key`, in all processes of the server.
   int64_t Added(const std::string& key) { return lost_[key] + CounterOf(key); }
 
   std::unique_ptr<SteppedStream> Connect() override {
@@ -57,7 +57,7 @@ class BreakingWorld final : public SteppedWorld {
   bool Step() override {
     if (server_ == nullptr && now_ms() >= back_ms_) Start();
     if (server_ == nullptr) return false;
-    clock().Advance(1);  // what was sent arrives
+    clock().Advance(1);  // bytes sent arrive
     return server_->worker(0).Turn(0);
   }
 
@@ -81,7 +81,7 @@ class BreakingWorld final : public SteppedWorld {
       return got;
     }
     ssize_t Write(std::string_view bytes) override {
-      if (is_stalled_) return static_cast<ssize_t>(bytes.size());  // into the socket's buffer
+      if (is_stalled_) return static_cast<ssize_t>(bytes.size());  // they fill the socket's buffer
       if (inner_ == nullptr) return -EPIPE;
       const uint64_t most = world_.Before(Breakage::Way::kSent);
       if (most == 0) return Broken() ? static_cast<ssize_t>(bytes.size()) : -EPIPE;
@@ -99,7 +99,7 @@ class BreakingWorld final : public SteppedWorld {
     }
 
    private:
-    // The next breakage happens. True: the connection stalls.
+    // Makes the next breakage happen. Returns whether the connection stalls.
     bool Broken() {
       const Breakage::What what = world_.plan_.front().what;
       world_.plan_.erase(world_.plan_.begin());
@@ -107,7 +107,7 @@ class BreakingWorld final : public SteppedWorld {
       if (!is_stalled_) inner_.reset();
       if (what == Breakage::What::kForget) world_.Forget();
       if (what == Breakage::What::kRestart || what == Breakage::What::kAway) {
-        // What it has received is executed: it may have been.
+        // The server executes what it has received, as it may have done before it ended.
         while (world_.Step()) {
         }
         world_.Stop();
@@ -117,11 +117,11 @@ class BreakingWorld final : public SteppedWorld {
     }
 
     BreakingWorld& world_;
-    std::unique_ptr<Stream> inner_;  // null: broken
+    std::unique_ptr<Stream> inner_;  // null: the connection is broken
     bool is_stalled_ = false;
   };
 
-  // How many bytes get that way before the next breakage.
+  // Returns how many bytes pass in that direction before the next breakage.
   uint64_t Before(Breakage::Way way) const {
     if (plan_.empty() || plan_.front().way != way) return UINT64_MAX;
     return plan_.front().at - std::min(plan_.front().at, bytes_[static_cast<size_t>(way)]);
@@ -138,12 +138,12 @@ class BreakingWorld final : public SteppedWorld {
     options.workers = 1;
     options.logfile = "log";
     options.databases = 2;
-    options.maxmemory = 32 << 20;  // so about a thousand clients are remembered
+    options.maxmemory = 32 << 20;  // about a thousand clients are remembered then
     const Environment environment{clock(), random_, disk_, network_};
     server_ = std::make_unique<Server>(options, environment);
     SKEP_CHECK(server_->Start().ok());
   }
-  // The client has no connection any more.
+  // Makes the server forget the client, which has no connection any more.
   void Forget() {
     while (Step()) {
     }
@@ -180,7 +180,7 @@ class BreakingWorld final : public SteppedWorld {
   uint64_t bytes_[2] = {0, 0};
   uint64_t connections_ = 0;
   uint64_t back_ms_ = 0;
-  std::map<std::string, int64_t> lost_;  // of servers that ended
+  std::map<std::string, int64_t> lost_;  // of servers that have ended
 };
 
 }  // namespace skep

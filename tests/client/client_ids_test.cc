@@ -1,5 +1,5 @@
-// The names under which a client is known to a server: its client id and the ids of its messages,
-// which end, and which a server may have forgotten.
+// Tests of the ids by which a server knows a client: its client id, and the ids of its messages,
+// which run out, and which a server may have forgotten.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,14 +26,14 @@ using packed::Header;
 
 constexpr uint64_t kClient = 4711;
 
-// A message that adds 1 to a key, and what it is answered.
+// A message that adds 1 to a key, and its answer.
 struct Add {
   Add() {
     batch.Apply("n", functions::kAddDecimal, "1");
     packed::AppendBatch(message.bytes, {.flags = packed::kRemember}, batch);
     message.remembered = true;
   }
-  // What the key was then; 0 if the message was refused.
+  // Returns the key's value then; 0 if the message was refused.
   int64_t Await(Connection& connection) {
     const Status s = connection.Await(message);
     EXPECT_TRUE(s.ok()) << s.ToString();
@@ -48,7 +48,7 @@ struct Add {
 
 class ClientIds : public testing::Test {
  protected:
-  // The server has had a message of the client with this id.
+  // Makes the server have received a message of the client with this id.
   void UseUp(uint32_t id) {
     ReplyMemory::Reply reply;
     uint64_t first_new = 0;
@@ -72,7 +72,7 @@ TEST_F(ClientIds, BeginWhereTheServerSays) {
   EXPECT_EQ(add.message.header.id, 1001u);
 }
 
-// Goal: so does one that has begun messages before it was connected.
+// Goal: a client that has begun messages before it was connected begins with a new id, too.
 TEST_F(ClientIds, ArePassedOverByWhatWasNotSentYet) {
   UseUp(2);
   std::array<Add, 5> adds;
@@ -83,8 +83,9 @@ TEST_F(ClientIds, ArePassedOverByWhatWasNotSentYet) {
   }
 }
 
-// Goal: a connection goes on when its message ids end: every message is done once, and answered.
-// Method: it begins three before the end, with more messages under way than there are ids.
+// Goal: a connection goes on when its message ids run out: every message is done once, and
+// answered.
+// Method: it begins three before the last id, with more messages under way than there are ids.
 TEST_F(ClientIds, EndAndItGoesOnAsAnotherClient) {
   UseUp(UINT32_MAX - 3);
   std::array<Add, 3> last;
@@ -102,7 +103,7 @@ TEST_F(ClientIds, EndAndItGoesOnAsAnotherClient) {
   }
 }
 
-// Goal: the same with threads of which others lead, at each of the last ids.
+// Goal: message ids may run out while several threads use the connection, at whichever thread.
 TEST_F(ClientIds, EndUnderThreads) {
   constexpr int kThreads = 4;
   constexpr int kEach = 50;
@@ -127,7 +128,7 @@ TEST_F(ClientIds, EndUnderThreads) {
   for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], static_cast<int64_t>(i) + 1);
 }
 
-// Goal: near the end a connection that has nothing under way does not wait for the end.
+// Goal: when few message ids are left, an idle connection takes a new client id at once.
 TEST_F(ClientIds, AreGivenUpEarlyByWhoIsIdle) {
   UseUp(UINT32_MAX - 1000);
   Add first;
@@ -140,7 +141,7 @@ TEST_F(ClientIds, AreGivenUpEarlyByWhoIsIdle) {
   EXPECT_EQ(second.message.header.id, 1u);
 }
 
-// Goal: a client id that has no new message ids is given up for another one.
+// Goal: a client id without new message ids is given up for another one.
 TEST_F(ClientIds, AreAllTaken) {
   UseUp(UINT32_MAX);
   Add add;
@@ -151,7 +152,7 @@ TEST_F(ClientIds, AreAllTaken) {
 
 // ---- A server that has forgotten ----
 
-// Clients that are forgotten have used up the ids of all others.
+// Uses up the message ids of all clients, as forgotten clients do.
 void UseUpAll(ReplyMemory& replies) {
   for (uint64_t client = 1; client < 4 * ReplyMemory::kSlots + replies.clients_max(); ++client) {
     ReplyMemory::Reply reply;
@@ -178,7 +179,8 @@ TEST_F(ClientIds, AreNotNeeded) {
   EXPECT_EQ(add.Await(other), 6);
 }
 
-// Says hello and takes one message of the client, on each connection in turn; answers the last one.
+// A server that says hello and takes one message on each connection in turn, and answers only the
+// last one.
 class Forgetful {
  public:
   explicit Forgetful(int connections) : connections_(connections) {
@@ -234,8 +236,8 @@ class Forgetful {
   std::thread thread_;
 };
 
-// Goal: that a server does not know any more whether a write was done is told as what it is. To
-//   users kAborted would say that nothing was done.
+// Goal: when a server no longer knows whether a write was done, the client reports just that.
+// kAborted would tell users that nothing was done.
 TEST(ClientOfAServerThatForgets, TellsThatItIsNotKnown) {
   Forgetful server(2);
   const ConnectOptions options{.address = server.address()};
@@ -245,13 +247,12 @@ TEST(ClientOfAServerThatForgets, TellsThatItIsNotKnown) {
   EXPECT_EQ(connection.Await(add.message).code(), Code::kUnavailable);
 }
 
-// Goal: whatever breaks, and however much a server has to forget, an increment that a client is
-//   told of is done once, one that it is told nothing of at most once, and no other is done.
+// Goal: whatever breaks, and however much a server has to forget, an increment that is reported as
+// done is done once, one whose outcome is not known at most once, and no other is done.
 // Method: threads add through connections that are cut at random. Between each cut and the next
-//   connection the server sees that the old one is gone, and so many other clients come by, each
-//   with a message, that every client without a connection is forgotten; also of a server that has
-//   no message ids for anybody. What a key was after each increment is different for all that are
-//   answered.
+// connection the server sees that the old one is gone, and so many other clients come, each with a
+// message, that every client without a connection is forgotten; also with a server that has no
+// message ids for any client. The key has a different value after each increment that is answered.
 class ClientOfAServerThatHasForgotten : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(ManyOrAll, ClientOfAServerThatHasForgotten, testing::Bool());
 
@@ -259,7 +260,7 @@ TEST_P(ClientOfAServerThatHasForgotten, AddsOnceOrDoesNotKnow) {
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);
   ServerOptions server_options;
-  server_options.maxmemory = 32 << 20;  // so about a thousand clients are remembered
+  server_options.maxmemory = 32 << 20;  // about a thousand clients are remembered then
   TestServer server(server_options);
   ReplyMemory& replies = server.server().state().replies();
   if (GetParam()) UseUpAll(replies);

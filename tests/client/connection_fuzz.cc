@@ -1,5 +1,5 @@
 // Property: whatever a server sends, and however it stalls and breaks, each call of a client ends
-// in time, what it answers is an answer, and the client goes on with a server that is right.
+// in time with a valid answer, and the client goes on with a server that behaves.
 //
 // Input: a program of lying_server.h.
 #include <cstddef>

@@ -1,5 +1,5 @@
-// One connection of a client and a server that does what no server of Skep's does: stalls, forgets,
-// refuses, answers late or something else. Simulated time; one thread.
+// Tests one connection of a client to a server that misbehaves as Skep's server never does: it
+// stalls, forgets, refuses, answers late or wrongly. Simulated time; one thread.
 #include "client/connection.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ using Peer = ScriptedWorld::Peer;
 
 constexpr uint32_t kTimeoutMs = 500;
 
-// A client of this world, once it was connected.
+// A client of this world that has been connected.
 struct Client {
   explicit Client(ScriptedWorld& the_world, ConnectOptions options = {.timeout_ms = kTimeoutMs})
       : world(the_world), network(the_world) {
@@ -38,7 +38,7 @@ struct Client {
     remote = std::move(*made);
   }
 
-  // The outcome of one operation. It must come in time.
+  // Returns the outcome of one operation, which must come in time.
   Outcome Add() {
     batch.Clear();
     batch.Apply("n", functions::kAddDecimal, "1");
@@ -74,7 +74,7 @@ bool IsNotKnown(const Outcome& outcome) {
 
 // ---- Time ----
 
-// Goal: a call ends in time although its reply has begun to come, and whatever others begin.
+// Goal: a call ends in time although its reply has begun to come, and whatever other calls begin.
 // Method: the server stalls in the middle of a reply; whenever the call waits, another one is
 // begun.
 TEST(ConnectionTime, IsKeptInTheMiddleOfAReply) {
@@ -91,7 +91,7 @@ TEST(ConnectionTime, IsKeptInTheMiddleOfAReply) {
     Client client(world);
     int others = 0;
     client.network.set_other([&] {
-      SKEP_CHECK(++others < 100'000);  // else it never ends
+      SKEP_CHECK(++others < 100'000);  // otherwise it never ends
       client.remote->Tell(Kind::kUnwatch, 0, 1, 0);
     });
     EXPECT_TRUE(IsNotKnown(client.Add())) << bytes;
@@ -100,7 +100,7 @@ TEST(ConnectionTime, IsKeptInTheMiddleOfAReply) {
   }
 }
 
-// Goal: nor is a reply waited for that comes, but too slowly.
+// Goal: a call ends in time also when its reply comes too slowly.
 TEST(ConnectionTime, IsKeptWhileAReplyComesByteByByte) {
   std::string rest;
   ScriptedWorld* at = nullptr;
@@ -126,8 +126,8 @@ TEST(ConnectionTime, IsKeptWhileAReplyComesByteByByte) {
   EXPECT_TRUE(IsNotKnown(client.Add()));
 }
 
-// Goal: one operation that takes too long ends by itself: the connection, and what else is under
-// way or follows on it, is not disturbed.
+// Goal: an operation that takes too long fails alone: the connection, and other operations that are
+// under way or follow on it, are not disturbed.
 TEST(ConnectionTime, OneThatIsOverdueDoesNotBreakTheConnection) {
   std::vector<Header> kept;
   ScriptedWorld world({.message = [&](Peer& peer, const Header& header, std::string_view payload) {
@@ -139,13 +139,13 @@ TEST(ConnectionTime, OneThatIsOverdueDoesNotBreakTheConnection) {
   EXPECT_TRUE(IsNotKnown(client.Add()));
   EXPECT_EQ(world.connections(), 1u);
   EXPECT_EQ(client.Add().verdict, Verdict::kDone);
-  // What comes too late is nobody's.
+  // A reply that comes too late is ignored.
   SayDone(*world.peer(), kept[0], {});
   EXPECT_EQ(client.Add().verdict, Verdict::kDone);
   EXPECT_EQ(world.connections(), 1u);
 }
 
-// Goal: a connection on which nothing comes is given up, and the next call has another one.
+// Goal: a connection on which nothing comes is given up, and the next call uses another one.
 TEST(ConnectionTime, ASilentConnectionIsGivenUp) {
   ScriptedWorld* at = nullptr;
   ScriptedWorld world({.message = [&](Peer& peer, const Header& header, std::string_view payload) {
@@ -158,7 +158,7 @@ TEST(ConnectionTime, ASilentConnectionIsGivenUp) {
   EXPECT_EQ(world.connections(), 2u);
 }
 
-// Goal: what was opened for a call that did not wait so long is closed.
+// Goal: a snapshot or watch is closed that was opened for a call which no longer waits for it.
 TEST(ConnectionTime, WhatIsOpenedTooLateIsClosed) {
   for (const Kind kind : {Kind::kOpenSnapshot, Kind::kWatch}) {
     std::vector<Header> kept;
@@ -183,7 +183,7 @@ TEST(ConnectionTime, WhatIsOpenedTooLateIsClosed) {
 
 // ---- Answers ----
 
-// Goal: a write of which the server says that it has forgotten it is not known, not "not done".
+// Goal: a write that the server says it has forgotten is "not known", not "not done".
 TEST(ConnectionAnswers, ForgottenIsNotKnown) {
   ScriptedWorld world({.message = [&](Peer& peer, const Header& header, std::string_view) {
     std::string reply;
@@ -194,7 +194,7 @@ TEST(ConnectionAnswers, ForgottenIsNotKnown) {
   EXPECT_TRUE(IsNotKnown(client.Add()));
 }
 
-// Goal: a reply that cannot be read says nothing of a write.
+// Goal: a write whose reply cannot be read is "not known".
 TEST(ConnectionAnswers, MalformedIsNotKnown) {
   for (const std::string& payload : {std::string(), std::string("\xff"), std::string(40, '\x80')}) {
     for (const uint8_t flags : {uint8_t{0}, uint8_t{packed::kFailed}}) {
@@ -209,7 +209,7 @@ TEST(ConnectionAnswers, MalformedIsNotKnown) {
   }
 }
 
-// Goal: what was never sent is told so.
+// Goal: a call that was never sent is reported as not done.
 TEST(ConnectionAnswers, NothingWasSent) {
   bool accepts = true;
   ScriptedWorld world({.accepts = [&] { return accepts; }});
@@ -222,12 +222,12 @@ TEST(ConnectionAnswers, NothingWasSent) {
   EXPECT_EQ(outcome.status.detail(), kNothingSent);
 }
 
-// Goal: ranges that the server cuts without getting on come to an end.
+// Goal: ranges end with an error if the server cuts them without progress.
 TEST(ConnectionAnswers, ARangeThatDoesNotGetOn) {
   ScriptedWorld world({.message = [&](Peer& peer, const Header& header, std::string_view) {
     if (header.kind == Kind::kOpenSnapshot) return peer.Say(header, "\x01\x01\x01");
     if (!packed::IsBatch(header.kind)) return peer.Say(header, "");
-    // "There is more", from "b" on, whatever is asked for.
+    // The reply says "there is more", from "b" on, whatever was asked for.
     std::string reply{static_cast<char>(packed::kHasOutcomeValue | packed::kMore), '\x01', 'b'};
     peer.Say(header, reply);
   }});
@@ -244,8 +244,9 @@ TEST(ConnectionAnswers, ARangeThatDoesNotGetOn) {
 
 // ---- A server that refuses ----
 
-// Goal: a server that refuses the client once, and is right again, is used again; what was sent
-// before and not answered is not known, what was not is refused with the server's reason.
+// Goal: a server that refuses the client once, and then behaves, is used again; a call that was
+// sent before and not answered is "not known", one that was not sent is refused with the server's
+// reason.
 TEST(ConnectionRefused, IsNotForEver) {
   enum class Refusal { kNone, kPassword, kVersion } refusal = Refusal::kNone;
   bool answers = true;
@@ -287,9 +288,9 @@ TEST(ConnectionRefused, IsNotForEver) {
   EXPECT_EQ(client.Add().verdict, Verdict::kDone);
 }
 
-// Goal: a server that once said that it takes nothing is used again when it is right.
-// Method: the connection to it ends; a client that measured its calls by what was said there would
-// never send one, and so never see that.
+// Goal: a server that once announced limits that no call can keep is used again when it behaves.
+// Method: the connection to it ends; a client that checked its calls against those limits would
+// never send one, and so never see new limits.
 TEST(ConnectionRefused, TakesNoLimitThatNoCallCanKeep) {
   for (const bool of_bytes : {false, true}) {
     int hellos = 0;

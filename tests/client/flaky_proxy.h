@@ -16,15 +16,16 @@
 
 namespace skep {
 
-// Owner: whoever made it; a thread of its own does the work.
+// Owner: the thread that made it; a thread of its own does the work.
 class FlakyProxy {
  public:
-  // Who gives up if it cannot even begin gets so far.
+  // A connection passes at least this much, so that a client that gives up if it cannot even begin
+  // does not.
   static constexpr uint64_t kBytesMin = 200;
 
-  // Each connection is cut after some bytes, about `bytes_mean` on average, of both ways together.
-  // `after_cut` is called, with the number of connections that are left, before any client gets
-  // another one.
+  // Each connection is cut after a random number of bytes, `bytes_mean` on average, of both
+  // directions together. `after_cut` is called, with the number of connections that are left,
+  // before any client gets another one.
   FlakyProxy(const Address& server, unsigned seed, uint64_t bytes_mean,
              std::function<void(size_t left)> after_cut = {})
       : server_(server), rng_(seed), bytes_mean_(bytes_mean), after_cut_(std::move(after_cut)) {
@@ -51,7 +52,7 @@ class FlakyProxy {
   };
   struct Pair {
     Side sides[2];
-    uint64_t left;  // bytes before it is cut
+    uint64_t left;  // number of bytes until the cut
   };
 
   void Turn() {
@@ -81,7 +82,7 @@ class FlakyProxy {
     pairs_.emplace(pair.get(), std::move(pair));
   }
 
-  // False: it is over.
+  // Returns false if the connection is over.
   bool Pass(Pair& pair) {
     char bytes[512];
     for (int i = 0; i < 2; ++i) {
@@ -91,7 +92,7 @@ class FlakyProxy {
       const auto passed = std::min<uint64_t>(static_cast<uint64_t>(got), pair.left);
       const ssize_t written = pair.sides[1 - i].stream->Write({bytes, passed});
       pair.left -= passed;
-      // Nothing is kept for a side that takes no more.
+      // Bytes that a side does not take at once are not kept: the connection is cut.
       if (pair.left == 0 || written != static_cast<ssize_t>(passed)) {
         ++cuts_;
         return false;

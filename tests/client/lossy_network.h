@@ -1,4 +1,4 @@
-// lossy_network.h: the machine's sockets, whose datagrams get lost, come twice, or come late.
+// lossy_network.h: the machine's sockets, except that datagrams are lost, doubled or late.
 #pragma once
 
 #include <atomic>
@@ -17,10 +17,10 @@ namespace skep {
 struct LossRates {  // of a million
   uint32_t lost = 0;
   uint32_t doubled = 0;
-  uint32_t delayed = 0;  // it goes with those that are sent next
+  uint32_t delayed = 0;  // sent together with later ones
 };
 
-// Thread safety: as SocketNetwork(). Outlives what it makes.
+// Thread safety: as SocketNetwork(). Must outlive what it makes.
 class LossyNetwork final : public Network {
  public:
   LossyNetwork(const LossRates& rates, unsigned seed) : rates_(rates), seed_(seed) {}
@@ -39,7 +39,7 @@ class LossyNetwork final : public Network {
   }
   std::unique_ptr<Poller> NewPoller() override { return std::make_unique<LossyPoller>(); }
 
-  // Of both directions.
+  // Counts of both directions.
   uint64_t carried() const { return carried_.load(); }
   uint64_t lost() const { return lost_.load(); }
 
@@ -47,7 +47,7 @@ class LossyNetwork final : public Network {
   // One direction.
   class Way {
    public:
-    // What is left of them, in the order in which they get there.
+    // Returns the datagrams that remain, in the order in which they arrive.
     std::span<const Datagram> Disturb(std::span<const Datagram> sent, LossyNetwork& network,
                                       std::minstd_rand& rng) {
       const auto draws = [&](uint32_t ppm) { return rng() % 1'000'000 < ppm; };
@@ -79,7 +79,7 @@ class LossyNetwork final : public Network {
 
     std::vector<Late> late_;
     std::vector<Datagram> kept_;
-    std::deque<std::string> bytes_;  // of those in kept_ that were late
+    std::deque<std::string> bytes_;  // of datagrams in kept_
   };
 
   class LossyDatagrams final : public DatagramSocket {
@@ -103,7 +103,7 @@ class LossyNetwork final : public Network {
     Way in_, out_;
   };
 
-  // That of the machine knows only what the machine made.
+  // A poller of the machine knows only the machine's own sockets.
   class LossyPoller final : public Poller {
    public:
     Status Add(Stream& stream, void* tag, bool want_read, bool want_write) override {

@@ -1,5 +1,5 @@
-// lying_server.h: a client against a server that does what it should not, as a program of bytes
-// says: for a random test and a fuzzer.
+// lying_server.h: a client against a server that misbehaves as a program of bytes says, for a
+// random test and a fuzzer.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace skep {
 
-// Each byte is one choice: what the client does, and what the server makes of a message: the answer
-// it should give, as a whole or byte by byte, another's, a random one, one of any length, none, an
-// end. Without a byte left the server is right.
+// Each byte of the program is one choice: what the client does, or how the server answers a
+// message: rightly, as a whole or byte by byte, with another message's answer, with random bytes,
+// with any length, not at all, or by hanging up. When no byte is left the server behaves.
 class Lies {
  public:
   explicit Lies(std::string_view program)
@@ -30,7 +30,7 @@ class Lies {
                 .pace = [this] { return Pace(); }}),
         network_(world_) {}
 
-  // Every call ends in time, also when the server is right again.
+  // Runs the program. Every call must end in time, also when the server behaves again.
   void Play() {
     auto remote = client::Remote::Connect(
         {.timeout_ms = kTimeoutMs, .remembers_writes = Below(2) == 0}, network_, world_.clock());
@@ -38,9 +38,9 @@ class Lies {
     remote_ = std::move(*remote);
     client::RemoteEngine engine(*remote_, 0);
     while (!left_.empty()) Move(engine);
-    // What is on its way is still wrong; and a break is paid for with a pause.
+    // Messages on their way are still answered wrongly, and after a break the client pauses.
     under_way_.clear();
-    if (limits_ && world_.peer() != nullptr) world_.peer()->HangUp();  // they are asked for once
+    if (limits_ && world_.peer() != nullptr) world_.peer()->HangUp();  // only a hello has limits
     world_.clock().Advance(1'000'000'000);
     for (int i = 0; i < 6; ++i) {
       Batch batch;
@@ -62,7 +62,7 @@ class Lies {
   struct Call {
     explicit Call(Batch::Kind kind) : batch(kind) {}
     Batch batch;
-    BegunBatch begun;  // given up with the call, if it was not finished
+    BegunBatch begun;  // abandoned with the call, if it was not finished
     uint64_t begin_ms = 0;
   };
 
@@ -76,7 +76,7 @@ class Lies {
   size_t Pace() {
     if (left_.empty()) return SIZE_MAX;
     const uint64_t lot = Below(16);
-    return lot < 12 ? SIZE_MAX : lot - 11;  // some bytes
+    return lot < 12 ? SIZE_MAX : lot - 11;  // a few bytes
   }
 
   // ---- The client ----
@@ -134,7 +134,7 @@ class Lies {
         std::ranges::any_of(call->batch.requests(), [](const Request& r) { return IsRange(r.op); });
     const uint64_t late_ms = std::max(call->begin_ms + kTimeoutMs, world_.now_ms());
     Engine::Finish(std::move(call->begun));
-    // A range may be several messages.
+    // A range may take several messages.
     SKEP_CHECK(has_ranges || world_.now_ms() <= late_ms);
     for (uint32_t slot = 0; slot < call->batch.size(); ++slot) {
       const Outcome& outcome = call->batch.outcome(slot);
@@ -177,7 +177,7 @@ class Lies {
     return random;
   }
 
-  // What a right server says.
+  // Returns the answer of a server that behaves.
   static std::string Right(const packed::Header& header, std::string_view payload) {
     if (packed::IsBatch(header.kind)) return ScriptedWorld::DoneWith(header.count, 0);
     if (header.kind == packed::Kind::kPing) return std::string(payload);
@@ -189,7 +189,7 @@ class Lies {
     std::string answer = Right(header, payload);
     switch (left_.empty() ? 15 : Below(16)) {
       case 0:
-        return;  // none
+        return;  // no answer
       case 1:
         return peer.HangUp();
       case 2:
@@ -212,7 +212,7 @@ class Lies {
         break;
       case 8:
         return peer.Say(RandomBytes(Below(40)));
-      case 9: {  // a length, and not so much
+      case 9: {  // a length, and fewer bytes than that
         header.payload_bytes = static_cast<uint32_t>(Next() << 24 | Next());
         std::string begin;
         packed::Append(begin, header);
@@ -222,7 +222,7 @@ class Lies {
         later_.push_back({asked, answer});
         return;
       case 11:
-        peer.Say(header, answer);  // twice
+        peer.Say(header, answer);  // answers twice
         break;
       case 12: {
         std::string reply;
@@ -236,7 +236,7 @@ class Lies {
     peer.Say(header, answer);
   }
 
-  // What was put off comes now and then, on whichever connection there is.
+  // Sends delayed answers now and then, on any connection.
   bool SayMore() {
     if (later_.empty() || (!left_.empty() && Below(2) == 0)) return false;
     const auto [header, answer] = later_.back();
@@ -252,7 +252,7 @@ class Lies {
   std::unique_ptr<client::Remote> remote_;
   std::vector<std::unique_ptr<Call>> under_way_;
   std::vector<std::pair<packed::Header, std::string>> later_;
-  bool limits_ = false;  // a hello had lower ones than the client may need
+  bool limits_ = false;  // a hello had limits that are too low for the client
   uint64_t bytes_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// packed_client.h: a client of the packed protocol that sends messages one by one, and takes what
-// comes.
+// packed_client.h: a client of the packed protocol that sends messages one by one, and returns the
+// replies as they come.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ class PackedClient : public RawClient {
     reply.payload = Receive(reply.header.payload_bytes);
     return reply;
   }
-  // The outcomes of a batch of which nothing else is under way.
+  // Executes a batch; no other message may be under way.
   Status Execute(Batch& batch, packed::Header header = {.id = 1}) {
     Send(batch, header);
     const auto reply = Take();

@@ -1,4 +1,4 @@
-// What a server does with datagrams of the packed protocol, byte by byte.
+// Tests a server's handling of datagrams of the packed protocol, byte by byte.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -20,7 +20,7 @@ using packed::Kind;
 
 struct Reply {
   DatagramHead head;
-  std::optional<Header> header;  // none: nothing follows the head
+  std::optional<Header> header;  // none: nothing follows the datagram's head
   std::string payload;
 
   Status status() const {
@@ -66,7 +66,7 @@ class DatagramClient {
   }
   void Send(std::span<const Datagram> datagrams) { socket_->Send(datagrams); }
 
-  // The next one; nothing if there is none for five seconds.
+  // Returns the next reply; nothing if none comes for five seconds.
   std::optional<Reply> Take() {
     while (at_ == come_.size()) {
       if (poller_->Wait(5000).empty()) return std::nullopt;
@@ -165,7 +165,7 @@ TEST_F(PackedDatagrams, RepeatsTheClientAndTellsTheInstance) {
   }
 }
 
-// Goal: datagrams that the kernel joins and cuts are each answered, by what belongs to them.
+// Goal: datagrams that the kernel joins and cuts are each answered, with their own answers.
 TEST_F(PackedDatagrams, AnswersManyAtOnce) {
   constexpr uint32_t kCount = 300;
   std::vector<std::string> bytes;
@@ -234,7 +234,7 @@ TEST_F(PackedDatagrams, RefusesOtherVersionsAndInstances) {
   EXPECT_EQ(look.outcome(0).verdict, Verdict::kAbsent);
 }
 
-// Goal: what is no message has no answer, and no effect on what comes next.
+// Goal: a datagram that is no message has no answer, and no effect on later ones.
 TEST_F(PackedDatagrams, PassesOverNonsense) {
   const std::string ping = DatagramOf({}, Kind::kPing, "x");
   const std::function<std::string(std::string)> spoils[] = {
@@ -248,7 +248,7 @@ TEST_F(PackedDatagrams, PassesOverNonsense) {
       [](std::string) { return std::string(60'000, '\xd5'); },
   };
   for (const auto& spoil : spoils) client_.Send(spoil(ping));
-  // A payload that does not decode has one: its sender is who it says.
+  // A payload that does not decode is answered: its datagram names its sender.
   client_.Send(DatagramOf({}, Kind::kBatch, "\xff\xff"));
   client_.Send(DatagramOf({}, Kind::kPing, "last", 9));
   const auto malformed = client_.Take();
@@ -260,8 +260,8 @@ TEST_F(PackedDatagrams, PassesOverNonsense) {
   EXPECT_EQ(last->payload, "last");
 }
 
-// Goal: a reply that does not fit says so, and how large it is; what it answers is done, once, and
-//   a connection gets the reply.
+// Goal: a reply that does not fit into a datagram is replaced by its size; its message is done,
+// once, and a connection gets the reply.
 TEST_F(PackedDatagrams, RepliesThatDoNotFitSaySo) {
   const std::string large(60'000, 'v');
   Batch put;
@@ -290,7 +290,7 @@ TEST_F(PackedDatagrams, RepliesThatDoNotFitSaySo) {
   EXPECT_EQ(swap.outcome(0).value.size(), 60'000u);
 }
 
-// Goal: a message that comes twice is done once, and answered twice, whichever way it comes.
+// Goal: a message that comes twice is done once, and answered twice, by datagram or connection.
 TEST_F(PackedDatagrams, DoesOnceWhatComesTwice) {
   Batch batch;
   batch.Apply("n", functions::kAddDecimal, "1");
@@ -301,7 +301,7 @@ TEST_F(PackedDatagrams, DoesOnceWhatComesTwice) {
     ASSERT_TRUE(packed::ReadReply(*reply->header, reply->payload, batch).ok());
     EXPECT_EQ(batch.outcome(0).integer, 1);
   }
-  // Both in one turn: one is being executed when the other one comes.
+  // Both come in one turn: one is being executed when the other one comes.
   const std::string next = DatagramOf({.client = 9}, batch, {.id = 4, .flags = packed::kRemember});
   const Datagram both[] = {{.peer = {}, .bytes = next}, {.peer = {}, .bytes = next}};
   client_.Send(both);
@@ -352,7 +352,7 @@ TEST(PackedDatagramOptions, RepliesWaitForTheLog) {
   }
 }
 
-// Goal: no option, no port.
+// Goal: without the option the server has no UDP port.
 TEST(PackedDatagramOptions, AreOffUnlessAskedFor) {
   TestServer server{ServerOptions{}};
   const auto own = SocketNetwork().BindDatagrams(server.address());

@@ -1,4 +1,4 @@
-// What a server does with a connection of the packed protocol, byte by byte.
+// Tests a server's handling of a connection of the packed protocol, byte by byte.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -26,8 +26,8 @@ class PackedServer : public testing::Test {
   TestServer server_{ServerOptions{}};
 };
 
-// Goal: a client that speaks a later version too is answered; one that speaks none that the server
-//   knows is told so, and hung up on.
+// Goal: a client that also speaks a later version is answered; one that speaks no version that the
+// server knows is told so, and disconnected.
 TEST_F(PackedServer, AgreesOnAVersion) {
   std::string later;
   packed::Append(later, packed::ClientHello{.version_min = 1, .version_max = 9});
@@ -48,7 +48,7 @@ TEST_F(PackedServer, AgreesOnAVersion) {
   EXPECT_TRUE(other.IsOver());
 }
 
-// Goal: hello and messages may come in any pieces.
+// Goal: hello and messages may arrive in any pieces.
 TEST_F(PackedServer, TakesByteAfterByte) {
   std::string bytes;
   packed::Append(bytes, packed::ClientHello{});
@@ -66,8 +66,7 @@ TEST_F(PackedServer, TakesByteAfterByte) {
   EXPECT_EQ(batch.outcome(1).value, "value");
 }
 
-// Goal: RESP goes on as ever on the same port, also what begins like the packed protocol and is
-// not.
+// Goal: RESP works on the same port, also if it begins like the packed protocol.
 TEST_F(PackedServer, LeavesRespAlone) {
   RawClient client(server_.address());
   client.Send("PING\r\n");
@@ -84,8 +83,8 @@ struct Nonsense {
   Code code;
 };
 
-// Goal: what is no message ends the connection with a reason, and nothing of it is done; others go
-// on.
+// Goal: bytes that are no message end the connection with a reason, and nothing of them is done;
+// other connections go on.
 TEST_F(PackedServer, HangsUpOnNonsense) {
   const Nonsense cases[] = {
       {"a kind that there is not", {.kind = static_cast<Kind>(99)}, "", Code::kCorrupt},
@@ -124,7 +123,7 @@ TEST_F(PackedServer, HangsUpOnNonsense) {
   EXPECT_EQ(batch.outcome(0).verdict, Verdict::kAbsent);
 }
 
-// Goal: what cannot be answered, but is a message, is refused, and the connection goes on.
+// Goal: a message that cannot be executed is refused, and the connection goes on.
 TEST_F(PackedServer, RefusesAndGoesOn) {
   PackedClient client(server_.address());
   Batch batch;
@@ -145,7 +144,7 @@ TEST_F(PackedServer, RefusesAndGoesOn) {
   EXPECT_TRUE(client.Execute(batch).ok());
 }
 
-// Goal: a message without requests has a reply without outcomes.
+// Goal: a message without requests is answered by a reply without outcomes.
 TEST_F(PackedServer, AnswersNothingWithNothing) {
   PackedClient client(server_.address());
   for (const Batch::Kind kind : {Batch::Kind::kUnordered, Batch::Kind::kAtomic}) {
@@ -155,7 +154,7 @@ TEST_F(PackedServer, AnswersNothingWithNothing) {
   }
 }
 
-// Goal: long ranges are cut, and what comes is at the version that was pinned.
+// Goal: long ranges are cut, and their pieces are of the pinned version.
 TEST_F(PackedServer, CutsLongRanges) {
   PackedClient client(server_.address());
   constexpr uint32_t kKeys = 60'000;
@@ -176,11 +175,11 @@ TEST_F(PackedServer, CutsLongRanges) {
   EXPECT_LT(batch.items(0).size(), kKeys);
   EXPECT_TRUE(batch.outcome(1).more);
   EXPECT_LT(batch.outcome(1).integer, kKeys);
-  // Nobody visits keys to count all of them... as far as the engine can do it.
+  // The engine counts all keys without visiting them, so this count is not cut.
   EXPECT_EQ(batch.outcome(2).integer, kKeys);
 }
 
-// Goal: before the password there is nothing but the password.
+// Goal: before the password only the password is accepted.
 TEST(PackedServerWithPassword, WantsItFirst) {
   ServerOptions options;
   options.requirepass = "secret";
@@ -203,8 +202,8 @@ TEST(PackedServerWithPassword, WantsItFirst) {
 
 // ---- Messages that are sent again ----
 
-// Goal: a message that is sent again is answered as the first time, and done once; so on another
-//   connection; one of another client is another one.
+// Goal: a message that is sent again is answered as the first time, and done once, also on another
+// connection; a message of another client with that id is another message.
 TEST_F(PackedServer, DoesOnceWhatIsSentAgain) {
   constexpr uint64_t kClient = 4711;
   Batch add;
@@ -227,7 +226,7 @@ TEST_F(PackedServer, DoesOnceWhatIsSentAgain) {
   ASSERT_TRUE(nobody.Execute(add, header).ok());
   ASSERT_TRUE(nobody.Execute(add, header).ok());
   EXPECT_EQ(add.outcome(0).integer, 4);
-  // Malformed ones leave nothing behind.
+  // Malformed messages are not remembered.
   Header short_one{.payload_bytes = 1, .id = 10, .flags = packed::kRemember, .count = 1};
   std::string bytes;
   packed::Append(bytes, short_one);
@@ -238,8 +237,8 @@ TEST_F(PackedServer, DoesOnceWhatIsSentAgain) {
   EXPECT_EQ(add.outcome(0).integer, 5);
 }
 
-// Goal: a message of another keyspace or kind is refused that has the id of one that is remembered:
-//   the reply of that one waits for a ticket, which in another keyspace may never come.
+// Goal: a message with the id of a remembered one, but another keyspace or kind, is refused: the
+// remembered reply waits for a ticket, which in another keyspace may never come.
 TEST_F(PackedServer, RefusesAnotherMessageUnderTheSameId) {
   PackedClient client(server_.address(), 4711);
   Batch put;
@@ -256,9 +255,10 @@ TEST_F(PackedServer, RefusesAnotherMessageUnderTheSameId) {
   EXPECT_TRUE(client.Execute(put, {.id = 5, .flags = packed::kRemember}).ok());
 }
 
-// Goal: what was executed is not executed again however much other clients are told meanwhile.
+// Goal: an executed message is not executed again, however much other clients are answered
+// meanwhile.
 // Method: one client adds, and does not take the reply; another has replies remembered, twice as
-//   much as all that is kept; then the first one asks again.
+// much as the server keeps; then the first one asks again.
 TEST(PackedServerWithALimit, DoesOnceWhateverOthersAreTold) {
   constexpr uint64_t kClient = 4711;
   ServerOptions options;
@@ -285,15 +285,15 @@ TEST(PackedServerWithALimit, DoesOnceWhateverOthersAreTold) {
   EXPECT_EQ(get.outcome(0).value, "100");
 }
 
-// Goal: nor however many other clients there are.
-// Method: as above, but the others are many, each with one small reply.
+// Goal: an executed message is not executed again, however many other clients there are.
+// Method: the others are many, each with one small reply.
 TEST_F(PackedServer, DoesOnceHoweverManyClientsThereAre) {
   constexpr uint64_t kClient = 4711;
   Batch add;
   add.Apply("n", functions::kAddDecimal, "100");
   const Header header{.id = 9, .flags = packed::kRemember};
   PackedClient(server_.address(), kClient).Execute(add, header).ok();
-  // As their connections would, of which there can be only some thousands a second.
+  // This is what their connections would do, of which there can be only some thousands a second.
   for (uint64_t other = 1; other <= 100'000; ++other) {
     ReplyMemory::Reply reply;
     uint64_t first_new = 0;
@@ -325,8 +325,8 @@ uint64_t Watched(PackedClient& client, std::string_view key) {
   return number;
 }
 
-// Goal: a watch that was begun before the server was started again holds for nothing, whoever has
-//   begun others since: what was written meanwhile is not overwritten.
+// Goal: a watch that was begun before the server restarted never holds, even if later watches have
+// its number: keys written meanwhile are not overwritten.
 TEST(PackedServerRestarts, AWatchOfBeforeIsNobodys) {
   TemporaryDirectory directory;
   ServerOptions options;
@@ -361,7 +361,8 @@ TEST(PackedServerRestarts, AWatchOfBeforeIsNobodys) {
   EXPECT_EQ(get.outcome(0).value, "2");
 }
 
-// Goal: what a connection watches is bounded, and goes on once it watches less.
+// Goal: the number of keys that a connection watches is bounded; after unwatching it may watch
+// others.
 TEST_F(PackedServer, BoundsWhatIsWatched) {
   PackedClient client(server_.address());
   const size_t large = 60'000;
@@ -407,8 +408,8 @@ constexpr EngineInfo kReluctant = {
       return std::make_unique<Reluctant>(FindEngine("btree")->make(options));
     }};
 
-// Goal: a reply that waits for its gate keeps no other one back, and comes when the gate opens,
-//   also if the client has finished sending.
+// Goal: a reply that waits for its gate holds no other one back, and is sent when the gate opens,
+// also if the client has finished sending.
 TEST(PackedServerGates, RepliesOvertakeThoseThatWait) {
   ServerOptions options;
   options.databases = 1;
@@ -438,7 +439,8 @@ TEST(PackedServerGates, RepliesOvertakeThoseThatWait) {
   EXPECT_TRUE(client.IsOver());
 }
 
-// Goal: a message that is sent again while its first reply waits for the gate waits for it too.
+// Goal: a message that is sent again while its first reply waits for the gate waits for the gate,
+// too.
 TEST(PackedServerGates, AKnownReplyWaitsAsTheFirstOneDid) {
   ServerOptions options;
   options.databases = 1;

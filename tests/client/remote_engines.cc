@@ -1,8 +1,8 @@
-// The engines that the conformance suite sees through a client: each is in a server of its own, in
+// The engines that the conformance suite tests through a client: each is in a server of its own, in
 // this process, and every batch goes over a socket in the packed protocol.
 //
-// What the suite asks of an engine that a client cannot ask of a server (upkeep, invariants, the
-// time) is asked of the engine itself. The server's time is that of the batch.
+// Calls of the suite that a client cannot make of a server (upkeep, invariants, the time) go to the
+// engine itself. The server's time is that of the batch.
 #include <atomic>
 #include <thread>
 #include <utility>
@@ -18,7 +18,7 @@
 namespace skep {
 namespace {
 
-// Goes on only when it is told to.
+// A clock that advances only when it is told to.
 class TestClock final : public Clock {
  public:
   uint64_t MonotonicNs() override { return now_ms_.load() * 1'000'000; }
@@ -33,7 +33,7 @@ class TestClock final : public Clock {
   std::atomic<uint64_t> now_ms_{1};
 };
 
-// Leads to an engine that somebody else owns.
+// Forwards to an engine that has another owner.
 class Borrowed final : public ForwardingEngine {
  public:
   explicit Borrowed(Engine& inner) : ForwardingEngine(inner) {}
@@ -43,11 +43,11 @@ class Borrowed final : public ForwardingEngine {
     gate_.Release(ticket);
     return ticket;
   }
-  // The suite does it, and looks at the engine when nothing else does anything.
+  // The suite calls Maintain itself, when nothing else runs.
   bool Maintain(uint64_t) override { return false; }
 };
 
-// What the server that is made next has for an engine.
+// The engine of the server that is made next.
 Engine* engine_to_serve = nullptr;
 constexpr EngineInfo kServed = {
     .name = "served", .summary = "", .make = [](const EngineOptions&) -> std::unique_ptr<Engine> {
@@ -105,7 +105,7 @@ class Served final : public ForwardingEngine {
   }
   void CloseSnapshot(SnapshotRef snapshot) override {
     client_->CloseSnapshot(snapshot);
-    // That has no answer; this comes behind it.
+    // CloseSnapshot has no answer; the answer to a later message shows that it is done.
     static_cast<void>(client_->Statistics());
   }
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
@@ -114,7 +114,7 @@ class Served final : public ForwardingEngine {
   }
   void Unwatch(uint64_t watch) override {
     client_->Unwatch(watch);
-    // As above, on the connection that has the watches.
+    // Unwatch has no answer either; the ping goes over the connection that has the watches.
     SKEP_CHECK(remote_->Ask(packed::Kind::kPing, 0, {}, 0).has_value());
   }
   EngineStatistics Statistics() const override { return client_->Statistics(); }
@@ -179,7 +179,7 @@ constexpr EngineInfo kEngines[] = {
 std::vector<EngineVariant> EnginesUnderTest() {
   std::vector<EngineVariant> variants;
   for (const EngineInfo& info : kEngines) {
-    // Datagrams use a connection too; and this one is the fastest engine.
+    // Sanitized runs test only datagrams, which use a connection as well, and the fastest engine.
     if (kSanitized && info.name != "udp_btree" && info.name != "tcp_hash") continue;
     variants.push_back({.name = std::string(info.name),
                         .info = &info,

@@ -1,5 +1,5 @@
-// A store that is a server's, as its users see it: the calls of Store, connections that break,
-// servers that are restarted.
+// Tests a store that is a server's, as its users see it: the calls of Store, connections that
+// break, servers that restart.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -26,7 +26,7 @@ std::unique_ptr<Store> ConnectTo(const Address& address, ConnectOptions options 
 
 // ---- The calls ----
 
-// With datagrams or without.
+// The parameter: whether datagrams are used.
 class RemoteStore : public testing::TestWithParam<bool> {
  protected:
   TestServer server_{[] {
@@ -67,7 +67,7 @@ TEST_P(RemoteStore, Deadlines) {
   EXPECT_EQ(*store_->Get("a"), std::nullopt);
 }
 
-// Goal: ranges longer than the server answers in one go are of one state.
+// Goal: ranges longer than one answer of the server are of one state.
 TEST_P(RemoteStore, Ranges) {
   constexpr int kKeys = 50'000;
   Batch batch;
@@ -86,7 +86,7 @@ TEST_P(RemoteStore, Ranges) {
   }
   EXPECT_TRUE(scan.status().ok());
   EXPECT_EQ(seen, kKeys);
-  // In one batch: the server cuts it, the client completes it.
+  // In a batch the server cuts the range, and the client completes it.
   batch.Clear();
   batch.Scan(Range::All());
   batch.Count(Range::From("key"));
@@ -143,7 +143,7 @@ TEST_P(RemoteStore, BatchesUnderWay) {
     futures.push_back(store_->Begin(batches[i]));
   }
   for (int i = kBatches - 1; i >= 0; --i) {
-    if (i % 7 == 0) continue;  // abandoned
+    if (i % 7 == 0) continue;  // its batch is abandoned
     ASSERT_TRUE(futures[i].Wait().ok());
     EXPECT_EQ(batches[i].outcome(1).value, std::to_string(i));
   }
@@ -153,13 +153,13 @@ TEST_P(RemoteStore, BatchesUnderWay) {
   EXPECT_EQ(store_->Begin(none, 77).Wait().code(), Code::kInvalidArgument);
 }
 
-// Goal: what fits into a message of the server comes whole, also what does not into a datagram.
+// Goal: values that fit into a message arrive whole, also if they do not fit into a datagram.
 TEST_P(RemoteStore, ValuesOfAnySize) {
   for (const size_t bytes : {0u, 1u, 1'000u, 1'500u, 30'000u, 33'000u, 65'500u, 1'000'000u}) {
     const std::string value(bytes, 'v');
     ASSERT_TRUE(store_->Put("k", value).ok());
     ASSERT_EQ(*store_->Get("k"), value);
-    // The same write tells what was there, and is done once whichever way its reply comes.
+    // A write that returns the old value is done once whichever way its reply comes.
     Batch batch;
     batch.Put("k", "", Request::kReturnPrevious);
     ASSERT_TRUE(store_->Execute(batch).ok());
@@ -197,21 +197,21 @@ TEST(RemoteStoreOptions, AreChecked) {
   EXPECT_EQ(Store::Connect({.address = "localhost:none"}).error().code(), Code::kInvalidArgument);
 }
 
-// Goal: where nobody answers, connecting ends in time.
+// Goal: where no server answers, connecting ends in time.
 TEST(RemoteStoreOptions, ConnectingEndsInTime) {
   const BusyListener busy("127.0.0.1:0");
   const uint64_t begin_ms = SystemClock().MonotonicMs();
   const auto store = Store::Connect({.address = busy.address(), .timeout_ms = 100});
   ASSERT_FALSE(store.has_value());
   EXPECT_EQ(store.error().code(), Code::kUnavailable);
-  EXPECT_LT(SystemClock().MonotonicMs() - begin_ms, 60'000u);  // the system has more patience
+  EXPECT_LT(SystemClock().MonotonicMs() - begin_ms, 60'000u);  // the system itself waits longer
 }
 
 // ---- Connections that break ----
 
-// Goal: while one call waits to be connected again others can begin; all are done once there is a
-//   server again.
-// Method: instead of the server there is for a while one that takes no connections.
+// Goal: while one call waits to be connected again others can begin; all are done once the server
+// is back.
+// Method: for a while a listener that accepts no connections takes the server's place.
 TEST(RemoteStoreFailures, OthersBeginWhileOneConnects) {
   TemporaryDirectory directory;
   const std::string socket = directory.path() + "/socket";
@@ -225,7 +225,7 @@ TEST(RemoteStoreFailures, OthersBeginWhileOneConnects) {
     EXPECT_EQ(*store->Get("k"), std::nullopt);
     is_done = true;
   });
-  // So that it is connecting; if not yet, this test finds less.
+  // By now the thread is connecting; if it is not, this test tests less.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   Batch batch;
   batch.Get("k");
@@ -250,8 +250,8 @@ TEST(RemoteStoreFailures, ReconnectingEndsInTime) {
   EXPECT_EQ(store->Put("k", "v").code(), Code::kUnavailable);
 }
 
-// Goal: a store goes on with a server that was restarted, and with what it had kept; snapshots of
-//   before are too old.
+// Goal: a store goes on with a restarted server and the data that it had kept; earlier snapshots
+// are too old.
 TEST(RemoteStoreFailures, ARestartedServer) {
   TemporaryDirectory directory;
   ServerOptions options;
@@ -270,7 +270,7 @@ TEST(RemoteStoreFailures, ARestartedServer) {
   EXPECT_EQ(store->Count(Range::All(), 0, &*snapshot).error().code(), Code::kSnapshotTooOld);
 }
 
-// Goal: without a server a call says so in time.
+// Goal: without a server a call fails in time.
 TEST(RemoteStoreFailures, NoServer) {
   TemporaryDirectory directory;
   const std::string socket = directory.path() + "/socket";
@@ -284,8 +284,8 @@ TEST(RemoteStoreFailures, NoServer) {
   EXPECT_TRUE(store->Put("a", "1").ok());
 }
 
-// Goal: what threads add through connections that break again and again is added exactly once, and
-//   each is told of it; reads are never of nothing.
+// Goal: additions of threads through connections that break again and again are done exactly once,
+// and each is reported as done; a read never finds nothing.
 // Method: a proxy that cuts connections at random, in the middle of messages and replies.
 TEST(RemoteStoreFailures, AddsOnceOverConnectionsThatBreak) {
   const unsigned seed = std::random_device{}();
@@ -316,7 +316,8 @@ TEST(RemoteStoreFailures, AddsOnceOverConnectionsThatBreak) {
   EXPECT_GT(proxy.cuts(), 5u);
 }
 
-// Goal: so it is if no datagram gets anywhere, and if half of them do.
+// Goal: additions are done exactly once also if no datagram arrives, and if many are lost or
+// doubled.
 TEST(RemoteStoreFailures, AddsOnceWhateverBecomesOfDatagrams) {
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);
@@ -337,7 +338,7 @@ TEST(RemoteStoreFailures, AddsOnceWhateverBecomesOfDatagrams) {
   }
 }
 
-// Goal: datagrams of before do nothing to a server that was restarted; what is sent then does.
+// Goal: datagrams sent before a restart have no effect on the restarted server; later ones have.
 TEST(RemoteStoreFailures, ARestartedServerOfDatagrams) {
   TemporaryDirectory directory;
   ServerOptions options;

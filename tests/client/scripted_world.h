@@ -1,5 +1,5 @@
-// scripted_world.h: a server that says what a test tells it to, byte by byte: for what no server of
-// Skep's says. In a world of one thread (stepped_network.h).
+// scripted_world.h: a server whose every byte a test decides, for what Skep's server never sends;
+// in a world of one thread (stepped_network.h).
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ namespace skep {
 
 class ScriptedWorld final : public SteppedWorld {
  public:
-  // A connection as the server has it.
+  // The server's side of a connection.
   class Peer {
    public:
-    // What the client reads next.
+    // Sends bytes, which the client reads next.
     void Say(std::string_view bytes) { said_.append(bytes); }
     void Say(const packed::ServerHello& hello) { packed::Append(said_, hello); }
-    // The header's payload_bytes is set.
+    // Sends a message; sets the header's payload_bytes.
     void Say(packed::Header header, std::string_view payload) {
       header.payload_bytes = static_cast<uint32_t>(payload.size());
       packed::Append(said_, header);
       said_.append(payload);
     }
-    // The end, once everything was read.
+    // Ends the connection, once everything was read.
     void HangUp() { is_over_ = true; }
     bool is_over() const { return is_over_; }
 
@@ -37,17 +37,17 @@ class ScriptedWorld final : public SteppedWorld {
     std::string said_;
     bool is_over_ = false;
     bool has_hello_ = false;
-    std::string heard_;  // less than a message
+    std::string heard_;  // less than a whole message
   };
 
   struct Script {
     std::function<void(Peer&)> hello = [](Peer& peer) { peer.Say(UsualHello()); };
-    // The header is that of the message, as its reply has it.
+    // Called with each message; the header is the one for its reply.
     std::function<void(Peer&, const packed::Header&, std::string_view payload)> message;
-    // Whenever there is nothing to do before time passes. True: it has done something.
+    // Called when there is nothing to do before time passes. Returns whether it has done something.
     std::function<bool()> idle = [] { return false; };
     std::function<bool()> accepts = [] { return true; };
-    // How many bytes a read or write of the client's moves at most; 0: none now.
+    // Returns how many bytes one read or write of the client moves at most; 0: none now.
     std::function<size_t()> pace = [] { return SIZE_MAX; };
   };
 
@@ -60,13 +60,13 @@ class ScriptedWorld final : public SteppedWorld {
             .instance = 7,
             .handles_max = 16};
   }
-  // A reply of that many outcomes "done", with an integer each.
+  // Returns a reply of `count` outcomes "done", with an integer each.
   static std::string DoneWith(uint32_t count, int64_t integer) {
     std::string bytes;
     for (uint32_t i = 0; i < count; ++i) {
       bytes.push_back(static_cast<char>(packed::kHasExtras));
       bytes.push_back(static_cast<char>(packed::kInteger));
-      bytes.push_back(static_cast<char>(integer << 1));  // small ones only
+      bytes.push_back(static_cast<char>(integer << 1));  // small integers only
     }
     return bytes;
   }
@@ -79,7 +79,7 @@ class ScriptedWorld final : public SteppedWorld {
   }
   bool Step() override { return script_.idle(); }
 
-  // The newest connection; null: there was none.
+  // Returns the newest connection; null: there was none.
   Peer* peer() { return peer_.get(); }
   uint64_t connections() const { return connections_; }
 
@@ -125,7 +125,7 @@ class ScriptedWorld final : public SteppedWorld {
     }
     while (heard.size() >= sizeof(Header)) {
       auto header = packed::Read<Header>(heard);
-      header.flags = 0;  // those of a reply mean something else
+      header.flags = 0;  // flags mean something else in a reply
       if (heard.size() < sizeof(header) + header.payload_bytes) return;
       const std::string payload = heard.substr(sizeof(header), header.payload_bytes);
       heard.erase(0, sizeof(header) + payload.size());

@@ -1,7 +1,7 @@
-// stepped_network.h: a network for one client in one thread. A client waits in Poller::Wait; here
-// that is where everything else happens: its server does what there is to do, and if that is
-// nothing, the simulated time passes. So one call of a client runs a whole world, the same way each
-// time, and no time is waited for.
+// stepped_network.h: a network for one client in one thread. A client waits in Poller::Wait, and
+// there everything else happens: its server does what there is to do, and if that is nothing, the
+// simulated time passes. So one call of a client runs a whole world, the same way each time,
+// without real waits.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace skep {
 
-// A connection of the client, made by whoever plays its server.
+// A connection of the client, made by the world that plays its server.
 class SteppedStream : public Stream {
  public:
   virtual bool Readable() const = 0;
@@ -26,13 +26,13 @@ class SteppedStream : public Stream {
   Address local() const override { return "127.0.0.1:32768"; }
 };
 
-// What there is besides the client. Thread safety: one owner, as of all here.
+// Everything but the client. Thread safety: one owner, as all of this file.
 class SteppedWorld {
  public:
   virtual ~SteppedWorld() = default;
-  // Null: refused.
+  // Returns null if the connection is refused.
   virtual std::unique_ptr<SteppedStream> Connect() = 0;
-  // A bounded piece of work. False: there is nothing to do before time passes.
+  // Does a bounded piece of work. Returns false if there is nothing to do before time passes.
   virtual bool Step() = 0;
 
   SimClock& clock() { return clock_; }

@@ -1,5 +1,5 @@
-// test_server.h: a server in this process, on a socket of the machine, and what speaks to it byte
-// by byte.
+// test_server.h: a server in this process, on a socket of the machine, and a client that sends and
+// receives plain bytes.
 #pragma once
 
 #include <string>
@@ -17,10 +17,11 @@ inline Environment RealEnvironment(Network& network = SocketNetwork()) {
   return {SystemClock(), SystemRandom(), PosixFileSystem(), network};
 }
 
-// Serves from its construction to its destruction.
+// A server that runs from its construction to its destruction.
 class TestServer {
  public:
-  // On a unix socket of that path, or, if it is empty, on a port of its own, unless one is set.
+  // Listens on a unix socket of that path, or, if it is empty, on the port that is set or a free
+  // one.
   explicit TestServer(ServerOptions options, const std::string& socket = {},
                       const EngineInfo* engine = nullptr, Network& network = SocketNetwork())
       : server_(WithAddress(std::move(options), socket), RealEnvironment(network), engine) {
@@ -49,7 +50,7 @@ class TestServer {
   std::thread thread_;
 };
 
-// A connection as a client has it, that sends and takes any bytes.
+// A client's connection that sends and receives any bytes.
 class RawClient {
  public:
   explicit RawClient(const Address& address) : poller_(SocketNetwork().NewPoller()) {
@@ -69,7 +70,7 @@ class RawClient {
   }
   void FinishSending() { stream_->FinishSending(); }
 
-  // So many bytes, or fewer if the server hangs up, or sends nothing for five seconds.
+  // Returns that many bytes, or fewer if the server hangs up, or sends nothing for five seconds.
   std::string Receive(size_t bytes) {
     std::string received(bytes, '\0');
     size_t have = 0;
@@ -82,7 +83,7 @@ class RawClient {
     received.resize(have);
     return received;
   }
-  // Whether the server hangs up now, without another byte.
+  // Returns whether the server hangs up now, without another byte.
   bool IsOver() { return Receive(1).empty(); }
 
  private:

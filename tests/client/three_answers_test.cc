@@ -1,4 +1,4 @@
-// Of a write through a client there are three answers: done, not done, not known (client.h). Each
+// A write through a client has one of three answers: done, not done, not known (client.h). Each
 // must be true, wherever a connection breaks.
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ Answer AnswerOf(const Outcome& outcome) {
   return outcome.status.detail() == kNothingSent ? Answer::kNotDone : Answer::kNotKnown;
 }
 
-// What may have been added to each counter.
+// Bounds of what was added to each counter.
 struct Bounds {
   int64_t least = 0, most = 0;
 };
@@ -48,8 +48,8 @@ class Trial {
     world_.Plan(std::move(plan));
   }
 
-  // Adds to counters, some batches under way at a time, waited for in another order than they were
-  // begun in; reads in between.
+  // Adds to counters, with some batches under way at a time, which are awaited in another order
+  // than they were begun in; reads in between.
   void Play() {
     std::vector<std::unique_ptr<Call>> calls;
     calls.push_back(Begin(Batch::Kind::kUnordered, {"a"}));
@@ -71,7 +71,7 @@ class Trial {
     }
   }
 
-  // The server is right again: so is the client, once calls that were stuck have timed out.
+  // The server behaves again: the client must do so too, once calls that were stuck have timed out.
   void GoOn() {
     world_.Plan({});
     Answer last = Answer::kNotKnown;
@@ -115,7 +115,8 @@ class Trial {
       Bounds& bounds = bounds_[call.keys[slot]];
       if (answer != Answer::kNotDone) ++bounds.most;
       if (answer == Answer::kDone) ++bounds.least;
-      // A code that says "not done" of what was in flight must be one that was said on purpose.
+      // The code of a "not done" message that was in flight must be one that the server sends on
+      // purpose.
       if (answer == Answer::kNotDone) {
         EXPECT_EQ(call.batch.outcome(slot).status.code(), Code::kUnavailable)
             << call.batch.outcome(slot).status.ToString();
@@ -147,7 +148,7 @@ class ThreeAnswers : public testing::TestWithParam<Case> {
  protected:
   static ConnectOptions Options() {
     const auto [what, remembers] = GetParam();
-    // While the server is away calls run out of time, or do not.
+    // While the server is away calls time out, or last until it is back.
     const uint32_t timeout_ms =
         what == What::kAway && !remembers ? BreakingWorld::kAwayMs / 2 : kCallMs;
     return {.timeout_ms = timeout_ms, .remembers_writes = remembers};
@@ -167,9 +168,9 @@ INSTANTIATE_TEST_SUITE_P(All, ThreeAnswers,
 
 // Goal: wherever a connection breaks, each answer is true, comes in time, and the client goes on.
 // With the server's memory, a break alone leaves nothing undone or unknown.
-// Method: the same calls again and again; each time something happens at the next byte of those
-// that are sent, and of those that are received. What was added is then compared with the answers.
-// All bytes are tried for cuts, every fifth for the rest; SKEP_SIM_SEEDS asks for all.
+// Method: the same calls again and again; each time something happens at the next byte that is sent
+// or received. The counters are then compared with the answers. All bytes are tried for cuts, every
+// fifth for the other breakages; SKEP_SIM_SEEDS asks for all.
 TEST_P(ThreeAnswers, AreTrueWhereverAConnectionBreaks) {
   Trial dry(Options(), {});
   const uint64_t begin_sent = dry.world().sent();
@@ -204,7 +205,7 @@ TEST_P(ThreeAnswers, AreTrueWhereverAConnectionBreaks) {
   }
 }
 
-// Goal: so it is when the next connection breaks too, in another way.
+// Goal: each answer is true also when the next connection breaks too, in another way.
 // Method: three breakages at random bytes.
 TEST(ThreeAnswersRandom, AreTrueWhenConnectionsBreakAgainAndAgain) {
   for (const uint64_t seed : Seeds(100)) {

@@ -44,7 +44,7 @@ def redis_cli(port, words):
 
 
 def check(port, page, line, exchanges):
-    """Types one conversation. True if every reply is as the page has it."""
+    """Types one conversation. Returns whether every reply is as the page has it."""
     tokens = {}  # as the page has it: as the server gave it
     for command, expected in exchanges:
         words = [tokens.get(word, word) for word in shlex.split(command)]

@@ -173,7 +173,7 @@ class PackedCase(CliTest):
 
 class CommandTest(PackedCase):
     def compare(self, server, keyspace, text):
-        """What both print of these lines; those that name a command which only one has, apart."""
+        """Compares the output of both for these lines; lines with a command that only one has are apart."""
         lines = lines_of(text + f"\nSELECT {keyspace}\nFLUSHDB\n")
         for style in STYLES:
             with self.subTest(style=style, keyspace=keyspace):

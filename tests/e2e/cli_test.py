@@ -87,7 +87,7 @@ class AlikeTest(CliTest):
                 self.assertEqual(code, int(is_error), (style, command))
 
     def undo(self, client, command):
-        """So that the second client finds what the first one found."""
+        """Undoes a command, so that the second client finds what the first one found."""
         if command[0] == "INCRBY":
             client.call("INCRBY", command[1], -int(command[2]))
         elif command[0] in ("SADD", "HSET", "ZADD", "XADD"):

@@ -300,7 +300,7 @@ class StalledRangeTest(unittest.TestCase):
 
 
 class PackedTest(unittest.TestCase):
-    """The same on the packed protocol, and by datagrams."""
+    """The same limits on the packed protocol, and by datagrams."""
 
     COUNT, VALUE_BYTES = 2000, 8_000
     EVERYTHING = packed.request(SCAN, flags=NO_UPPER_BOUND)

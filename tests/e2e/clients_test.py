@@ -30,7 +30,7 @@ def conversation(page):
 
 class RedisCliTest(ServerTest):
     def type(self, command):
-        """What redis-cli prints for a command typed at its prompt."""
+        """Returns what redis-cli prints for a command typed at its prompt."""
         done = subprocess.run(["redis-cli", "-p", str(self.server.port), "--no-raw"],
                               input=command + "\n", capture_output=True, text=True,
                               timeout=PATIENCE_S, check=True)

@@ -65,7 +65,7 @@ def take_each(operation, replies):
 
 
 def take_all(operation, replies):
-    """Of EXEC."""
+    """Takes the reply to EXEC, which is the last one."""
     operation.replies = replies[-1]
 
 

@@ -47,7 +47,7 @@ class Operation:
 
 
 class Impossible(AssertionError):
-    """What was answered, or recovered, could not be."""
+    """An answer, or a recovered state, is impossible."""
 
 
 # ---- What an operation makes of a key ----
@@ -150,7 +150,7 @@ class OwnKeys:
         operation.changes |= any(changes.values())
 
     def _results(self, operation, key, step, after):
-        """What a step may do to a key: state, reply, and whether that is a change."""
+        """The possible results of a step on a key: state, reply, and whether that is a change."""
         now = (operation.sent - CLOCK_S, operation.acked + CLOCK_S)
 
         def before(which):
@@ -182,7 +182,7 @@ class Candidate:
 
 
 def is_found(state, found, looked):
-    """Whether a key in this state can be found so, from looked[0] to looked[1]."""
+    """Whether a key in this state may be read as `found`, from looked[0] to looked[1]."""
     for now in alive(state, *looked):
         if now is None or found is None:
             if now is found:
@@ -322,7 +322,7 @@ class Run:
         self.lost_s = killed - min(lost, default=killed)
 
     def _take_reads(self):
-        """Who was read had been written, and no crash undoes what somebody was told."""
+        """A value that was read had been written, and no crash undoes what a client was told."""
         writers = {op.value: op for op in self.operations if op.value}
         for op in self.operations:
             if op.read and op.is_acked() and op.replies[0] in writers:
@@ -333,7 +333,7 @@ class Run:
                 writer.survives |= op.survives
 
     def _earliest(self):
-        """Where the cut may lie, by what must be there."""
+        """The instants at which the cut may lie, by the operations that must be in it."""
         return max((op.sent for op in self.operations
                     if op.changes and op.survives and op.is_acked()), default=-FOREVER)
 

@@ -128,7 +128,7 @@ class Story:
         self.server.wait_until_ready()
 
     def load(self, policy, duration_s, saves, acknowledged_min=0):
-        """Until the crash. Returns when it was, and what else is known of it."""
+        """Loads the server until the crash. Returns when it was, and what else is known of it."""
         gate = Gate()
         is_safe = not self.power or policy == "always"
         workers = [[] for _ in range(DATABASES)]
@@ -166,7 +166,7 @@ class Story:
 
     @staticmethod
     def _await(workers, acknowledged_min):
-        """So that a slow machine has something to lose."""
+        """Waits until a slow machine, too, has something to lose."""
         until = time.monotonic() + PATIENCE_S
         count = lambda: sum(op.is_acked() for of in workers for worker in of
                             for op in list(worker.operations))
@@ -175,7 +175,7 @@ class Story:
 
     @staticmethod
     def _last_let_in(workers, controller):
-        """When the last change that was acknowledged was sent."""
+        """When the last acknowledged change was sent."""
         operations = [op for of in workers for worker in of for op in worker.operations]
         operations += [op for flushes in controller.flushes for op in flushes]
         return max((op.sent for op in operations if op.changes and op.is_acked()), default=0)

@@ -112,7 +112,7 @@ def command_names(server):
 
 
 def missing(coverage):
-    """What a whole run should have seen and has not."""
+    """Kinds of command and outcome that a whole run should have had and has not."""
     unseen = []
     for name, command in COMMANDS.items():
         if not coverage.answers[name]:

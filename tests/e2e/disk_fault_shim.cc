@@ -1,16 +1,16 @@
-// Lets system calls on the files of a directory fail: preloaded (LD_PRELOAD), it stands between a
+// Makes system calls on the files of a directory fail: preloaded (LD_PRELOAD), it stands between a
 // process and its disk. disk_fault_test.py says which call.
 //
 //   SKEP_FAULT_DIRECTORY  absolute; calls on other files are not counted
 //   SKEP_FAULT_CALL       open, pread, pwrite, fdatasync, fsync, fallocate, ftruncate, rename,
 //                         remove, opendir or mkdir
-//   SKEP_FAULT_AT         the how manyth call of that kind fails, from 1 on
-//   SKEP_FAULT_ERRNO      with which error
-//   SKEP_FAULT_COUNT      how many fail from that one on
+//   SKEP_FAULT_AT         number of the first call of that kind that fails, from 1 on
+//   SKEP_FAULT_ERRNO      its error
+//   SKEP_FAULT_COUNT      how many calls fail from that one on
 //   SKEP_FAULT_PARTLY     not empty: the first pwrite that fails has written the first half
 //
-// At the first fault a line is written to the standard error. It knows the calls that Skep makes
-// (src/base/file.cc), no others.
+// At the first fault it writes a line to standard error. It intercepts the calls that Skep makes
+// (src/base/file.cc), and no others.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ uint64_t Number(const char* name) { return std::strtoull(Text(name).c_str(), nul
 
 class Faults {
  public:
-  // Whether this call is to fail; errno is set then.
+  // Returns whether this call is to fail; errno is set then.
   bool Hits(std::string_view call, std::string_view path) {
     if (call != call_ || directory_.empty() || !path.starts_with(directory_)) return false;
     const uint64_t number = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -62,7 +62,7 @@ class Faults {
     const ssize_t bytes = readlink(link.c_str(), path, sizeof(path));
     return bytes > 0 && Hits(call, std::string_view(path, static_cast<size_t>(bytes)));
   }
-  // Of the call that this thread has just been told to let fail.
+  // Both tell how the call fails that Hits() has just named to this thread.
   bool writes_half() const { return is_partly_ && is_first_; }
   int error() const { return error_; }
 
@@ -78,7 +78,7 @@ class Faults {
 };
 thread_local bool Faults::is_first_ = false;
 
-// Never destroyed: threads may write to the end.
+// Never destroyed: threads may write until the process ends.
 Faults& TheFaults() {
   static Faults& faults = *new Faults;
   return faults;

@@ -37,7 +37,7 @@ class Server(Process):
                          os.path.dirname(directory), environment=os.environ | fault)
 
     def connect(self):
-        """None: the server has ended before it could be asked."""
+        """Connects. Returns None if the server has ended before."""
         try:
             found = self.wait_for_line(rb"ready to accept.*127\.0\.0\.1:(\d+)")
         except AssertionError:
@@ -73,7 +73,7 @@ class Load:
         return ("SET", key, value), key, value
 
     def run(self, client, commands):
-        """Until the connection ends or so many commands were sent."""
+        """Sends so many commands, or fewer if the connection ends."""
         for _ in range(commands):
             command, key, value = self._command()
             # Until the answer both are possible; a refusal has changed nothing.
@@ -122,7 +122,7 @@ class Round:
                 "SKEP_FAULT_PARTLY": self.random.choice(("", "1"))}
 
     def life(self, fault, commands):
-        """From a start to an end. False: the server did not start."""
+        """Lets the server live from a start to an end. False: it did not start."""
         server = Server(self.directory, self.options(), fault)
         client = server.connect()
         if client is None:

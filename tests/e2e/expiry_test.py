@@ -32,7 +32,7 @@ class ExpiryTest(ServerTest):
         self.check(-1 if expected is None else expected, "PEXPIRETIME", key)
 
     def near(self, left_ms, key):
-        """That a key has at most so long to live, and was given it in the last minutes."""
+        """Expects a key to have at most so long to live, and to have been given it in the last minutes."""
         left = self.client.call("PTTL", key)
         self.assertLessEqual(left, left_ms)
         self.assertGreater(left, left_ms - 1000 * PATIENCE_S)

@@ -49,7 +49,7 @@ class SmallDisk:
         return about.f_bavail * about.f_frsize
 
     def fill(self):
-        """Somebody else takes all that is left."""
+        """Fills the rest of the disk, as another process would."""
         with open(f"{self.path}/filler", "ab", buffering=0) as filler:
             try:
                 while True:
@@ -99,7 +99,7 @@ class FullDiskTest(unittest.TestCase):
         self.fail("nothing was refused")
 
     def wait_until_stored(self, client):
-        """It recovers by itself."""
+        """Waits until the server stores again, which it does by itself."""
         deadline = time.monotonic() + skep_process.PATIENCE_S
         while is_refused(reply := client.call("SET", "again", "1")):
             self.assertLess(time.monotonic(), deadline, "it stays refused")

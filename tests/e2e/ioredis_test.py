@@ -18,7 +18,7 @@ UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT", "ENETUNREA
 
 
 def install(work):
-    """True if the packages are in `work`; false if the registry cannot be reached."""
+    """Returns whether the packages are in `work`; false if the registry cannot be reached."""
     work.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json", ".npmrc", "conversation.js"):
         shutil.copy(SOURCE / name, work / name)

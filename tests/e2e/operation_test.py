@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an operator sees and does: the server's log, its file, its limits, signals."""
+"""An operator's view of the server: its log, its file, its limits, signals."""
 
 import os
 import re

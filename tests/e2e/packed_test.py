@@ -145,7 +145,7 @@ class PackedTest(ServerTest):
         self.check(2000, "DBSIZE")
 
     def test_a_client_that_does_not_read(self):
-        """It holds up nobody else, and gets all its answers once it reads."""
+        """The client delays no other one, and gets all its answers once it reads."""
         self.packed.batch(request(PUT, b"large", b"x" * 1_000_000))
         slow = Client(self.server.port)
         slow.socket.settimeout(2)
@@ -167,7 +167,7 @@ class PackedTest(ServerTest):
 
 
     def test_a_thousand_clients_that_leave(self):
-        """In the middle of a message, of which nothing is done, or before the answer."""
+        """Clients leave in the middle of a message, of which nothing is done, or before the answer."""
         payload = request(PUT, b"left", b"value")
         message = struct.pack("<IIBBHI", len(payload), 1, packed.BATCH, 0, 0, 1) + payload
         for i in range(1000):

@@ -76,7 +76,7 @@ class Power:
                 "SKEP_POWER_SEED": str(self._seed + self._losses)}
 
     def prepare(self, directory):
-        """Before the start of a process: what there is is durable."""
+        """Makes all that exists durable, before the start of a process."""
         shutil.rmtree(self._shadow, ignore_errors=True)
         os.makedirs(f"{self._shadow}/durable")
         os.makedirs(f"{self._shadow}/real")

@@ -1,16 +1,16 @@
-// Keeps account of what a process makes durable in a directory: preloaded (LD_PRELOAD), it stands
-// between the process and its files. power_loss.py has the account's form, and makes of it what a
-// power loss leaves.
+// Records what a process makes durable in a directory: preloaded (LD_PRELOAD), it stands between
+// the process and its files. power_loss.py describes the records, and makes of them what a power
+// loss leaves.
 //
-//   SKEP_POWER_DIRECTORY   absolute; of the files in it, not of folders in it
-//   SKEP_POWER_SHADOW      where the account is; empty: there is none, syncs are real
-//   SKEP_POWER_DELAY_US    writes and syncs take up to so much longer: what is done too early shows
-//   SKEP_POWER_SEED        some writes get durable at once, in part: that is drawn from it
+//   SKEP_POWER_DIRECTORY   absolute; its files are recorded, not those of folders in it
+//   SKEP_POWER_SHADOW      folder of the records; empty: there are none, and syncs are real
+//   SKEP_POWER_DELAY_US    writes and syncs take up to so much longer, to find work done too early
+//   SKEP_POWER_SEED        decides which writes become durable at once, and which part of them
 //   SKEP_POWER_LIES        log, names: syncs of the log's files, of the directory, do nothing, and
-//                          say that they have succeeded
+//                          return success
 //
-// With an account nothing is synced for real. It knows the calls that Skep makes
-// (src/base/file.cc), no others.
+// With records nothing is synced for real. It intercepts the calls that Skep makes
+// (src/base/file.cc), and no others.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -53,7 +53,7 @@ void Check(bool is_right, const char* what) {
 
 class Account {
  public:
-  // The name of a file in the directory; "" is the directory.
+  // Returns the name of a file in the directory; "" is the directory itself.
   std::optional<std::string> NameOf(const char* path) const {
     const std::string_view all = path;
     if (directory_.empty() || !all.starts_with(directory_)) return std::nullopt;
@@ -118,7 +118,7 @@ class Account {
     return REAL(ftruncate)(fd, bytes);
   }
 
-  // Nothing if it is of no interest.
+  // Returns nothing if the file is not recorded.
   std::optional<int> Sync(int fd) {
     Delay(fd);
     std::lock_guard lock(mutex_);
@@ -177,7 +177,7 @@ class Account {
     return fd;
   }
 
-  // Of what is written.
+  // Copies written bytes to the durable file.
   void Copy(int fd, ino_t inode, off_t begin, off_t end) const {
     const int durable = OpenDurable(inode);
     std::vector<char> buffer(static_cast<size_t>(std::min<off_t>(end - begin, 1 << 20)));
@@ -185,7 +185,7 @@ class Account {
       const size_t want = std::min(buffer.size(), static_cast<size_t>(end - begin));
       const ssize_t got = pread(fd, buffer.data(), want, begin);
       Check(got >= 0, "pread");
-      if (got == 0) break;  // it is shorter now
+      if (got == 0) break;  // the file is shorter now
       Check(REAL(pwrite)(durable, buffer.data(), static_cast<size_t>(got), begin) == got, "pwrite");
       begin += got;
     }
@@ -205,14 +205,14 @@ class Account {
   const std::string shadow_ = Environment("SKEP_POWER_SHADOW");
   const std::string lies_ = Environment("SKEP_POWER_LIES");
   const uint64_t delay_us_ = std::strtoull(Environment("SKEP_POWER_DELAY_US").c_str(), nullptr, 10);
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the fields below
   std::mt19937_64 random_{std::strtoull(Environment("SKEP_POWER_SEED").c_str(), nullptr, 10)};
   std::map<int, ino_t> open_;                                      // 0: the directory
   std::set<ino_t> log_;                                            // files that the log has opened
   std::map<ino_t, std::vector<std::pair<off_t, off_t>>> written_;  // since the last sync
 };
 
-// Never destroyed: threads may write to the end.
+// Never destroyed: threads may write until the process ends.
 Account& TheAccount() {
   static Account& account = *new Account;
   return account;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How the process starts, is configured and ends."""
+"""The process: how it starts, is configured and ends."""
 
 import os
 import shutil

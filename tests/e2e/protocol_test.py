@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What goes over the wire: shapes of replies, splits, pipelines, half commands, garbage."""
+"""The bytes on the wire: shapes of replies, splits, pipelines, half commands, garbage."""
 
 import random
 import re

@@ -1,10 +1,10 @@
-// rdb_listing FILE: what ReadRdb finds in an RDB file, a line each:
+// rdb_listing FILE: prints what ReadRdb finds in an RDB file, a line each:
 //
 //   string DB KEY VALUE DEADLINE_MS       key and value in hexadecimal, `-` if empty
 //   TYPE DB KEY                           a skipped key
 //   end VERSION STRINGS SKIPPED FUNCTIONS CHECKED
 //
-// Exits 1 with the error on the standard error if it cannot read the file.
+// Exits with 1 and an error on standard error if it cannot read the file.
 #include <fmt/core.h>
 #include <fmt/format.h>
 

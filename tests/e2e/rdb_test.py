@@ -36,7 +36,7 @@ def text(hexadecimal):
 
 
 def contents(redis):
-    """What the server itself says that it has, as listing() has it."""
+    """The contents of the server by its own account, in the form of listing()."""
     entries = {}
     for db in range(16):
         redis.call("SELECT", db)

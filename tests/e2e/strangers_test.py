@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What those who have no business here can do: web pages, and clients without the password."""
+"""Clients that have no business here: web pages, and clients without the password."""
 
 import re
 import socket
@@ -40,7 +40,7 @@ def used_memory(client):
 
 
 def drain(connection):
-    """What still comes until the server closes."""
+    """Returns what still comes until the server closes the connection."""
     received = b""
     try:
         while data := connection.recv(1 << 16):

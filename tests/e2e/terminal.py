@@ -101,7 +101,7 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def wait_for(self, pattern):
-        """Until what is on the screen, to its end, has the pattern."""
+        """Waits until the screen, to its end, has the pattern."""
         deadline = time.monotonic() + PATIENCE_S
         while not re.search(pattern + r"\Z", self.screen.text()):
             if not self._read(deadline):
@@ -125,7 +125,7 @@ class Terminal:
         os.close(self.master)
 
     def _read(self, deadline):
-        """False: there is nothing more, or it takes too long."""
+        """Reads output. False: there is none any more, or it takes too long."""
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([self.master], [], [], left)[0]:
             return False

@@ -198,7 +198,7 @@ CONVERSATIONS = {
 
 
 class CompareTest(BesideRedisTest):
-    """The same conversations with Redis 7.0 give the same bytes."""
+    """Conversations that must give the same bytes with Redis 7.0."""
 
     def test_conversations(self):
         self.check_conversations(CONVERSATIONS)

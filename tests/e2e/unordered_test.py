@@ -67,7 +67,7 @@ class UnorderedTest(ServerTest):
         self.check(Error("ERR syntax error"), "SCAN", 0, "COUNT", 0)
 
     def test_a_long_list_of_keys(self):
-        """Collected and sent over many turns."""
+        """The list is collected and sent over many turns."""
         wanted = self.fill(STABLE)
         for first in range(0, CHANGING, 500):
             self.check("OK", "MSET", *(word for i in range(first, first + 500)

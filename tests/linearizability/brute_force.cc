@@ -8,7 +8,7 @@
 namespace skep::linearizability {
 namespace {
 
-// The request without its answers.
+// Returns the request without its answers.
 Operation Asked(Operation operation) {
   operation.applied = true;
   operation.culprit.reset();
@@ -24,7 +24,7 @@ Operation Asked(Operation operation) {
   return operation;
 }
 
-// Of what was not told, nothing is known.
+// Returns whether both saw the same; a step whose answer does not tell may have seen anything.
 bool SameSeen(const Step& a, const Step& b) { return !a.told || a.found == b.found; }
 
 bool SameAnswer(const Step& a, const Step& b) {
@@ -61,7 +61,7 @@ bool IsInStoppedPart(const std::vector<Step>& steps, size_t index) {
   return false;
 }
 
-// Whether a store that answers `performed` could have answered `recorded`.
+// Returns whether a store that answers `performed` could have answered `recorded`.
 bool SameAnswers(const Operation& recorded, const Operation& performed) {
   if (recorded.is_pending()) return true;
   if (recorded.applied != performed.applied) return false;

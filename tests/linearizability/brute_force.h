@@ -1,14 +1,14 @@
-// brute_force.h: linearizability by its definition: try every order.
+// brute_force.h: decides linearizability by its definition: tries every order.
 //
 // The oracle of the checker on histories of a few operations: n! orders, each replayed on a
-// Reference, nothing remembered between them.
+// Reference, with nothing remembered between them.
 #pragma once
 
 #include "tests/linearizability/history.h"
 
 namespace skep::linearizability {
 
-// At most 10 operations.
+// The history may have at most 10 operations.
 bool IsLinearizableByBruteForce(const History& history);
 
 }  // namespace skep::linearizability

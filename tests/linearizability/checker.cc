@@ -11,7 +11,7 @@
 namespace skep::linearizability {
 namespace {
 
-// Operations by their index in the whole history.
+// A group of operations, by their index in the whole history.
 using Group = std::vector<size_t>;
 
 bool SeesEveryKey(const Operation& operation) {
@@ -21,12 +21,12 @@ bool SeesEveryKey(const Operation& operation) {
          });
 }
 
-// (4) of checker.h: without a reply and without an effect, it says nothing.
+// (4) of checker.h: an operation without a reply and without an effect says nothing.
 bool IsIrrelevant(const Operation& operation) {
   return operation.is_pending() && !Writes(operation);
 }
 
-// Which keys are connected by operations: union-find.
+// Finds which keys are connected by operations: union-find.
 class KeyGroups {
  public:
   size_t Find(const std::string& key) {
@@ -46,7 +46,7 @@ class KeyGroups {
   std::vector<size_t> parents_;
 };
 
-// (5) of checker.h.
+// Divides the history by (5) of checker.h.
 std::vector<Group> Partition(const History& history) {
   const bool whole = std::ranges::any_of(history, SeesEveryKey);
   KeyGroups keys;
@@ -69,7 +69,7 @@ std::vector<Group> Partition(const History& history) {
   return list;
 }
 
-// One group of operations, checked segment by segment.
+// Checks one group of operations, segment by segment.
 class GroupCheck {
  public:
   GroupCheck(const History& history, const Group& group, const std::vector<Pair>& initial,
@@ -92,8 +92,8 @@ class GroupCheck {
   const Group& group_;
   Budget& budget_;
   History operations_;
-  std::vector<Event> events_;      // of all operations, in the order of time
-  std::vector<uint32_t> pending_;  // operations without reply, in the order of their calls
+  std::vector<Event> events_;      // of all operations, in order of time
+  std::vector<uint32_t> pending_;  // operations without reply, in order of their calls
   std::optional<Model> model_;
 };
 
@@ -104,7 +104,7 @@ void GroupCheck::SortEvents() {
     if (operation.is_pending()) continue;
     events_.push_back({.time = operation.returned, .operation = i, .is_return = true});
   }
-  // At one time calls come first, so that what touches counts as overlapping.
+  // Calls come before returns of the same time, so that operations that touch count as overlapping.
   std::ranges::stable_sort(
       events_, {}, [](const Event& event) { return std::pair(event.time, event.is_return); });
   for (const Event& event : events_) {
@@ -112,7 +112,8 @@ void GroupCheck::SortEvents() {
   }
 }
 
-// (3) of checker.h: one past the event after which no answered operation is in flight.
+// Returns the index past the event after which no answered operation is in flight ((3) of
+// checker.h).
 size_t GroupCheck::NextCut(size_t from) const {
   size_t in_flight = 0;
   for (size_t i = from; i < events_.size(); ++i) {
@@ -172,7 +173,7 @@ void GroupCheck::Run(CheckResult& result) {
   }
 }
 
-// What the furthest order leaves out of what was called before the culprit returned.
+// Returns the operations called before the culprit returned that the furthest order leaves out.
 std::vector<uint32_t> GroupCheck::InFlight(size_t from, const Furthest& furthest) const {
   std::vector<uint32_t> list;
   size_t pending = 0;

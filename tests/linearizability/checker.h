@@ -1,4 +1,4 @@
-// checker.h: is there an order of these operations that a sequential store could have answered?
+// checker.h: decides whether a sequential store could have answered these operations in some order.
 //
 // A history is linearizable if every operation can be given one instant between its call and its
 // return so that a store which performs them one after another, in the order of those instants,
@@ -32,10 +32,10 @@
 // The counterexample. All orders get stuck at some return, the latest of them at R: everything that
 // returned before R could be ordered, but not with the operation that returns at R. So the history
 // up to R is the shortest prefix that is not linearizable, and that operation's answer is the one
-// no order explains.
+// that no order explains.
 //
-// Cost: one step for each operation tried in a state; exponential in how many operations overlap,
-// at worst. A budget of steps bounds it and has an answer of its own.
+// Cost: one step for each operation tried in a state; in the worst case exponential in the number
+// of operations that overlap. A budget of steps bounds it and has a verdict of its own.
 #pragma once
 
 #include <cstdint>
@@ -49,20 +49,20 @@ namespace skep::linearizability {
 enum class Answer : uint8_t {
   kLinearizable,
   kNotLinearizable,
-  kUndecided,  // the budget is spent: nothing is known. Not a pass
+  kUndecided,  // the budget is spent: the verdict is unknown. Not a pass
 };
 
 struct CheckOptions {
-  std::vector<Pair> initial = {};  // what the store held before the history; any order
+  std::vector<Pair> initial = {};  // the store's contents before the history, in any order
   uint64_t steps_max = 50'000'000;
 };
 
 struct CheckResult {
   Answer answer = Answer::kLinearizable;
   uint64_t steps = 0;
-  uint32_t segments = 0;  // checked, in all groups of keys
-  // kNotLinearizable: the index of the operation whose answer no order explains, and a text for a
-  // person: that operation, the operations around it, and the order that got furthest.
+  uint32_t segments = 0;  // number checked, in all groups of keys
+  // kNotLinearizable: the index of the operation whose answer no order explains, and a text for
+  // people: that operation, the operations around it, and the order that got furthest.
   size_t culprit = 0;
   std::string explanation = {};
 

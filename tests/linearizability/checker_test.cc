@@ -12,7 +12,7 @@ namespace skep::linearizability {
 namespace {
 
 // Goal: every kind of violation that a store with a bug would show is found, and the nearest
-// history that is right passes.
+// correct history passes.
 // Method: by hand, two to five operations each.
 
 TEST(Planted, AnEmptyHistoryIsRight) { ExpectLinearizable({}); }
@@ -136,7 +136,7 @@ TEST(Planted, RefusalWithoutReason) {
   ExpectViolation(
       {put, Refused(3, 4, 0, {RequireValue("a", "2"), Put("a", "3")}), Op(5, 6, {Got("a", "3")})},
       2);
-  // The culprit must be a step that stops the batch.
+  // The culprit must be a step that can stop the batch.
   const CheckResult result =
       CheckLinearizable({put, Refused(3, 4, 0, {RequireValue("a", "1"), RequireValue("a", "2")})});
   EXPECT_EQ(result.answer, Answer::kNotLinearizable);
@@ -159,7 +159,8 @@ TEST(Checker, SaysWhenItCouldNotDecide) {
   EXPECT_EQ(CheckLinearizable(history, {.steps_max = 5}).answer, Answer::kUndecided);
 }
 
-// Goal: the history is cut where nothing is in flight, and all states there are carried over.
+// Goal: the history is cut where nothing is in flight, and all possible states there are carried
+// over.
 // Method: two overlapping writes leave two possible states; either read after the cut must pass.
 TEST(Checker, CarriesEveryPossibleStateOverACut) {
   for (const char* last : {"1", "2"}) {
@@ -170,7 +171,7 @@ TEST(Checker, CarriesEveryPossibleStateOverACut) {
   }
 }
 
-// Goal: keys that nothing connects are checked apart; a range or a batch connects them.
+// Goal: keys that no operation connects are checked apart; a range or a batch connects them.
 TEST(Checker, PartitionsPointsByKey) {
   History history = {Op(1, 4, {Put("a", "1")}), Op(2, 5, {Put("b", "1")})};
   EXPECT_EQ(CheckLinearizable(history).segments, 2u);
@@ -186,7 +187,7 @@ unsigned PrintedSeed() {
   return seed;
 }
 
-// Goal: what is linearizable passes.
+// Goal: linearizable histories pass.
 // Method: histories that are right by construction: one to five clients, all kinds of operations or
 // points only, with and without lost replies.
 TEST(Checker, AcceptsHistoriesThatAreRightByConstruction) {
@@ -213,7 +214,7 @@ void ChangeAnswer(Step& step, std::mt19937_64& rng) {
         step.found = rng() % 2 == 0 ? std::nullopt : std::optional<std::string>("1000000100");
       }
       break;
-    case Action::kTick:  // its answer says nothing
+    case Action::kTick:  // a tick has no answer
       break;
     case Action::kScan:
       if (step.items.empty() || rng() % 3 == 0) {
@@ -234,7 +235,7 @@ void ChangeAnswer(Step& step, std::mt19937_64& rng) {
   }
 }
 
-// That it was applied, or was not, or because of another step.
+// Changes whether the operation was applied, or because of which step it was not.
 void ChangeEnding(Operation& operation, std::mt19937_64& rng) {
   const uint32_t index = static_cast<uint32_t>(rng() % operation.steps.size());
   Step& step = operation.steps[index];
@@ -251,11 +252,11 @@ void ChangeEnding(Operation& operation, std::mt19937_64& rng) {
   }
 }
 
-// A change that may or may not make the history wrong.
+// Makes a change after which the history may or may not be wrong.
 void Mutate(History& history, std::mt19937_64& rng) {
   Operation& operation = history[rng() % history.size()];
   const uint64_t form = rng() % 4;
-  if (form == 0 && !operation.is_pending()) {  // it took less time
+  if (form == 0 && !operation.is_pending()) {  // makes it take less time
     operation.call += rng() % (operation.returned - operation.call);
   } else if (form == 1 && !operation.is_pending()) {
     operation.returned -= rng() % (operation.returned - operation.call);
@@ -266,9 +267,9 @@ void Mutate(History& history, std::mt19937_64& rng) {
   }
 }
 
-// Goal: the verdict is the definition's, both ways.
+// Goal: the verdict is right by the definition, both ways.
 // Method: small random histories, right ones and mutated ones, against all orders by brute force.
-// That both verdicts occur often is checked too.
+// Both verdicts must occur often.
 TEST(Checker, AgreesWithBruteForce) {
   const unsigned seed = PrintedSeed();
   int right = 0;

@@ -1,4 +1,4 @@
-// Histories of connections to a server that is killed in the middle of them, and started again.
+// Judges histories of connections to a server that is killed in the middle of them, and restarted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 namespace skep::linearizability {
 namespace {
 
-// A server without order is asked for no ranges.
+// Asks for no ranges, for a server without order.
 class OrderlessClient final : public KvClient {
  public:
   explicit OrderlessClient(std::unique_ptr<KvClient> inner) : inner_(std::move(inner)) {}
@@ -45,7 +45,7 @@ class OrderlessClient final : public KvClient {
 // One directory, and one server after the other on it.
 class KilledServer : public testing::TestWithParam<const char*> {
  protected:
-  static constexpr uint32_t kOperationsMax = 2'000;  // of a client in one life; none gets so far
+  static constexpr uint32_t kOperationsMax = 2'000;  // of a client in one life: none gets so far
 
   void SetUp() override {
     std::string folder = testing::TempDir() + "skep-killed-XXXXXX";
@@ -64,12 +64,12 @@ class KilledServer : public testing::TestWithParam<const char*> {
 
   // One history on an empty store, over one kill or two.
   void RunRound(uint64_t round);
-  // What clients are told until the server is killed.
+  // Returns what clients are told until the server is killed.
   History Live(const RoundShape& shape, const Padding& padding, uint32_t first_client);
   void Start();
 
   uint64_t kills_ = 0;
-  uint64_t early_ = 0;  // of them, before the server was ready
+  uint64_t early_ = 0;  // kills before the server was ready
   uint64_t lost_ = 0;   // operations without an answer that may have changed something
   HistoryTally tally_;
 
@@ -90,11 +90,11 @@ class KilledServer : public testing::TestWithParam<const char*> {
   Address address_;
   std::atomic<uint64_t> clock_ = 0;
   std::atomic<bool> is_killed_ = false;
-  int64_t count_ = 0;      // the last that was answered
-  uint64_t released_ = 0;  // its version, or a later one
+  int64_t count_ = 0;      // the last answered one
+  uint64_t released_ = 0;  // version of count_, or a later one
 };
 
-// Nodes are of another kind in each life: what is on the disk does not depend on it.
+// Nodes are of another kind in each life: the files do not depend on it.
 ServerProcess::Options KilledServer::Options() {
   ServerProcess::Options options = {{"dir", folder_ + "/data"},
                                     {"appendfsync", "always"},
@@ -107,7 +107,7 @@ ServerProcess::Options KilledServer::Options() {
   return options;
 }
 
-// Some starts do not get far.
+// Starts the server; some starts are killed early.
 void KilledServer::Start() {
   while (Below(5) == 0) {
     ServerProcess early(Options());
@@ -137,8 +137,8 @@ void KilledServer::Flush() {
   ASSERT_TRUE(flushed && !flushed->is_error());
 }
 
-// Counts in a database of its own. Of the one before an answer may be missing, if the server was
-// killed. No version that was told comes again.
+// Counts in a database of its own. The answer to the last count before may be missing, if the
+// server was killed. No reported version comes again.
 void KilledServer::Count(RespConnection& admin) {
   constexpr std::string_view kReleased = "released=";
   if (!admin.Ask({"SELECT", "1"})) return;
@@ -172,8 +172,8 @@ Operation KilledServer::ReadAll(const RoundShape& shape, const Padding& padding)
   return all;
 }
 
-// After a random number of calls and returns, not after a time: so histories are as long on a slow
-// machine. Now and then in the middle of a snapshot.
+// Kills the server after a random number of calls and returns, not after a time, so that histories
+// are as long on a slow machine; now and then in the middle of a snapshot.
 void KilledServer::KillInTheMiddle(const std::atomic<uint32_t>& running) {
   RespConnection admin(SocketNetwork(), address_);
   const uint64_t end = clock_ + 20 + Below(200);
@@ -234,14 +234,13 @@ void KilledServer::RunRound(uint64_t round) {
   ASSERT_EQ(result.answer, Answer::kLinearizable) << result.explanation;
 }
 
-// Goal: what clients are told before and after a kill -9 is one linearizable history: what was
-// answered has been done, what was not has been done at some time, whole, or never; a version never
-// comes again.
-// Method: rounds of two to four clients as in the tests of servers that live
-// (resp_linearizability_test.cc). The server is killed when they have made some calls, and started
-// again on its directory; a start may be killed too. Whoever had no answer is pending. The round
-// ends with a reading of all keys, and the next one begins with an empty store, so that what is
-// pending is forgotten.
+// Goal: what clients are told before and after a kill -9 is one linearizable history: an answered
+// operation has been done, one without an answer has been done at some time, whole, or never; a
+// version never comes again.
+// Method: rounds of two to four clients as in resp_linearizability_test.cc. The server is killed
+// when they have made some calls, and restarted on its directory; a start may be killed too.
+// Operations without an answer are pending. The round ends with a reading of all keys, and the next
+// one begins with an empty store, so that pending operations are forgotten.
 TEST_P(KilledServer, AreLinearizable) {
   constexpr uint64_t kRoundsMin = 5;
   uint64_t rounds = 0;

@@ -75,7 +75,7 @@ Reply FaultyClient::Get(Step& step) {
   return reply;
 }
 
-// Without conditions: they would need the batch. Refusals stay what they were.
+// Splits only batches without conditions, which need the batch. Refusals stay as they are.
 Reply FaultyClient::SplitBatch(Operation& operation) {
   for (const Step& step : operation.steps) {
     if (IsCondition(step.action) || step.action == Action::kAddDecimal || step.begins_part) {
@@ -152,7 +152,7 @@ Reply FaultyClient::WatchLate(Operation& operation) {
   return inner_->Perform(operation);
 }
 
-// Only where nothing else can stop the rest.
+// Judges the conditions first, but only where nothing else can stop the operation.
 Reply FaultyClient::JudgeFirst(Operation& operation) {
   const auto is_condition = [](const Step& step) { return IsCondition(step.action); };
   const auto resists = [](const Step& step) {
@@ -163,7 +163,7 @@ Reply FaultyClient::JudgeFirst(Operation& operation) {
   if (conditions.steps.empty() || std::ranges::any_of(operation.steps, resists)) {
     return inner_->Perform(operation);
   }
-  // A batch has at least two steps.
+  // A batch must have at least two steps.
   conditions.steps.push_back(conditions.steps.back());
   if (!inner_->Supports(conditions)) return inner_->Perform(operation);
   if (const Reply reply = inner_->Perform(conditions); reply != Reply::kAnswered) return reply;

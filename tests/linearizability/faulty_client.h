@@ -1,5 +1,5 @@
-// faulty_client.h: clients that break what they pass on, each in one way that real stores have had.
-// They show that the checker bites.
+// faulty_client.h: clients that falsify what they pass on, each in a way in which real stores have
+// failed. They show that the checker finds such faults.
 #pragma once
 
 #include <map>
@@ -20,10 +20,10 @@ enum class Fault : uint8_t {
   kCountsByGets,       // a count is one get for each key of the alphabet
   kMovesItsSnapshots,  // a snapshot is read at the present
   kReadsThenWrites,    // an addition is a get and a put
-  kForgetsWatches,     // every other batch does not need what it should to be unchanged
+  kForgetsWatches,     // every other batch does not need its watched keys to be unchanged
   kWatchesLate,        // a key is watched when the next batch goes out
-  kJudgesFirst,        // conditions are a batch of their own, before the rest
-  kSeesThePast,        // a comparison that fails tells what was seen by the last one of the key
+  kJudgesFirst,        // conditions are sent as a batch of their own, before the rest
+  kSeesThePast,        // a failed comparison returns what the last one of the key has seen
 };
 inline constexpr Fault kFaults[] = {Fault::kReadsFromACache,   Fault::kSplitsBatches,
                                     Fault::kScansInTwoHalves,  Fault::kCountsByGets,
@@ -31,7 +31,7 @@ inline constexpr Fault kFaults[] = {Fault::kReadsFromACache,   Fault::kSplitsBat
                                     Fault::kForgetsWatches,    Fault::kWatchesLate,
                                     Fault::kJudgesFirst,       Fault::kSeesThePast};
 
-// Whether an engine with these traits promises what a client with this fault gets wrong.
+// Returns whether an engine with these traits promises what a client with this fault falsifies.
 bool Promises(const EngineTraits& traits, Fault fault);
 
 class FaultyClient final : public KvClient {
@@ -43,7 +43,7 @@ class FaultyClient final : public KvClient {
   Reply Perform(Operation& operation) override;
 
  private:
-  // One step on its own, after letting others in between.
+  // Performs one step on its own, after other threads had time to run.
   Reply PerformAlone(Step& step);
   Reply Get(Step& step);
   Reply SplitBatch(Operation& operation);

@@ -1,4 +1,4 @@
-// history.h: what several clients asked of one store, when, and what they were told.
+// history.h: the operations of several clients on one store, their times, and their answers.
 //
 // An operation is one or more steps that the store must perform at one instant, all or nothing. A
 // point call, a scan and an atomic batch are all operations; they differ in their steps.
@@ -15,13 +15,13 @@
 // refusal depends on the state (Operation::applied).
 //
 // Watches. One step begins to watch a key, under a number; a condition of a later operation holds
-// if and only if nothing has been written to the key since then: both instants are in the order.
+// if and only if the key has not been written since then: both instants are in the order.
 //
-// Time is a small number that only rises. A tick is an operation too: from its instant on, for
-// everybody, keys with that deadline or an earlier one are gone. A store learns the time from
-// whoever comes along with it; such an operation is two in a history, a tick and one that acts at
-// some instant after it (Operation::now). So whatever told the time acts at the new time, and so
-// does everything that is ordered after the tick, whatever its own clock says.
+// Time is a small number that only rises. A tick is an operation too: from its instant on, keys
+// with that deadline or an earlier one are gone for all clients. A store learns the time from
+// operations that carry it; such an operation is two in a history, a tick and one that acts at some
+// instant after it (Operation::now). So an operation that told the time acts at the new time, and
+// so does everything that is ordered after the tick, whatever its own clock says.
 #pragma once
 
 #include <cstdint>
@@ -36,17 +36,17 @@
 namespace skep::linearizability {
 
 inline constexpr uint64_t kNever = UINT64_MAX;
-// As the number of a range that was deleted: whoever asked does not know it.
+// The answer of a range delete that was not told how many keys it deleted.
 inline constexpr int64_t kNotTold = -1;
 
 enum class Action : uint8_t {
-  kGet,               // found; `deadline` too if it was told
+  kGet,               // found; `deadline` too if the answer has it
   kPut,               //
   kInsert,            // happened: it was absent
   kUpdate,            // happened: it was present
   kDelete,            // happened: it was present
   kCompareAndSet,     // happened: it was `other`
-  kCompareAndDelete,  // the same
+  kCompareAndDelete,  // as kCompareAndSet
   kPutIfDiffers,      // happened: it was absent or not `other`
   kExpire,            // changes the deadline; happened: it was present
   kAddDecimal,   // number: the sum. Refused if the value now is not a decimal int64 or overflows
@@ -56,7 +56,7 @@ enum class Action : uint8_t {
                  // largest key <= `key` if `floor` and there is one
   kCount,        // number
   kDeleteRange,  // the first `limit` of [key, other); number: how many there were
-  kExpireRange,  // gives them that deadline; number: the same
+  kExpireRange,  // gives the keys that deadline; number: as kDeleteRange
   kWatch,        // begins to watch the key, as number `watch`
   kTick,         // the time is `deadline`, if it was earlier; alone in its operation
   kRequireAbsent,  // conditions, judged against the state before the operation, or before the part
@@ -76,19 +76,19 @@ constexpr bool IsWrite(Action action) {
   return (action >= Action::kPut && action <= Action::kRename) || action == Action::kDeleteRange ||
          action == Action::kExpireRange || action == Action::kTick;
 }
-// Whether it looks for the value `other`.
+// Returns whether the action looks for the value `other`.
 constexpr bool IsComparison(Action action) {
   return (action >= Action::kCompareAndSet && action <= Action::kPutIfDiffers) ||
          action == Action::kRequireValue;
 }
 
-// As a deadline to store: the one that the key has.
+// Stored as a deadline, it keeps the key's own.
 inline constexpr uint64_t kKeep = UINT64_MAX;
 
 using Pair = std::pair<std::string, std::string>;
 
 struct Step {
-  // What was asked.
+  // The request.
   Action action = Action::kGet;
   std::string key = {};    // ranges: the inclusive lower bound
   std::string value = {};  // to store; kAddDecimal: what to add, a decimal int64
@@ -96,35 +96,35 @@ struct Step {
   bool unbounded = false;
   bool reverse = false;
   bool floor = false;          // kScan: not with `reverse`; `key` < `other`
-  bool keys_only = false;      // kScan: the values of `items` mean nothing
+  bool keys_only = false;      // kScan: the values of `items` are meaningless
   bool keep_existing = false;  // kRename
-  bool by_digest = false;      // comparisons: of the digests; the answer is the same
-  bool begins_part = false;    // Operation
+  bool by_digest = false;      // comparisons use digests; the answer is the same
+  bool begins_part = false;    // see Operation
   uint32_t limit = kNoLimit;
   uint32_t watch = 0;
   uint64_t deadline =
       0;  // kPut, kInsert, kUpdate, kExpire, kExpireRange: to store, 0 is none. See also Action
 
-  // What came back; see Action for what each sets.
+  // The answer; see Action for the fields that each action sets.
   bool happened = false;
   std::optional<std::string> found = {};
   int64_t number = 0;
   std::vector<Pair> items = {};
-  // kGet: `deadline` is the key's. Comparisons and kRequireEmpty that do not hold: `found` is the
-  // value seen, or the range's first key.
+  // Whether the answer tells more. kGet: `deadline` is the key's. Comparisons and kRequireEmpty
+  // that do not hold: `found` is the value seen, or the range's first key.
   bool told = false;
-  bool stops = false;  // its part, which is not the first, was not applied because of it
+  bool stops = false;  // it is why its part, which is not the first, was not applied
 
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// Parts. The steps before the first that begins a part are all or nothing; if they are not applied
-// nothing is. Each part after them is all or nothing by itself, on the state that those before it
+// The steps before the first that begins a part are all or nothing; if they are not applied,
+// nothing is. Each part after them is all or nothing by itself, on the state that earlier parts
 // have left.
 struct Operation {
   enum class Kind : uint8_t {
-    kExecute,        // the steps, on the state of the moment
-    kOpenSnapshot,   // pins the state of the moment under the number `snapshot`; no steps
+    kExecute,        // the steps, on the present state
+    kOpenSnapshot,   // pins the present state under the number `snapshot`; no steps
     kReadSnapshot,   // the steps, all of them reads, on the pinned state
     kCloseSnapshot,  // no steps. The number may be opened again afterwards
   };
@@ -136,8 +136,9 @@ struct Operation {
   uint32_t snapshot = 0;
   std::vector<Step> steps = {};
   uint64_t now = 0;  // it acts when this time has come: after a kTick with it, or a later one
-  // False: told that nothing was changed, because of step `culprit` if it was told which: the first
-  // condition that does not hold, or the first refused step. The other steps' answers mean nothing.
+  // False: nothing was changed, because of step `culprit` if the answer told which: the first
+  // condition that does not hold, or the first refused step. The other steps' answers are
+  // meaningless.
   bool applied = true;
   std::optional<uint32_t> culprit = {};
 
@@ -146,10 +147,10 @@ struct Operation {
 
 using History = std::vector<Operation>;
 
-// True if the operation can change the state.
+// Returns whether the operation can change the state.
 bool Writes(const Operation& operation);
 
-// One line: who, when, what, and what came back.
+// Prints one line: the client, the times, the request and the answer.
 std::ostream& operator<<(std::ostream& out, const Operation& operation);
 
 }  // namespace skep::linearizability

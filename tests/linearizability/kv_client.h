@@ -11,16 +11,16 @@ class KvClient {
   enum class Reply : uint8_t {
     kAnswered,  // the answers, `applied` and `culprit` are filled in
     kRefused,   // refused for a reason outside the state; nothing was changed
-    kLost,      // no reply came: whether it took effect is not known
+    kLost,      // no reply came: whether it took effect is unknown
   };
 
   virtual ~KvClient() = default;
 
-  // Whether this store can be asked that at all.
+  // Returns whether this store has such an operation at all.
   virtual bool Supports(const Operation& operation) const = 0;
 
-  // Asks the store and waits for its reply. `operation` comes with kind, snapshot and steps; the
-  // call fills in what came back. Snapshot numbers are this client's own, from 0 on.
+  // Sends the operation to the store and waits for its reply. `operation` has kind, snapshot and
+  // steps; the call fills in the answers. Snapshot numbers are this client's own, from 0 on.
   virtual Reply Perform(Operation& operation) = 0;
 };
 

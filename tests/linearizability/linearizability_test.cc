@@ -1,4 +1,4 @@
-// Histories of real threads on a store in this process, judged by the checker.
+// Judges histories of real threads on a store in this process by the checker.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace skep {
 class StoreForTests {
  public:
   static Engine& EngineOf(Store& store) { return store.keyspaces_->at(0); }
-  // Of one keyspace.
+  // Makes a store of one keyspace.
   static std::unique_ptr<Store> Of(std::unique_ptr<Engine> engine) {
     std::vector<std::unique_ptr<Engine>> engines;
     engines.push_back(std::move(engine));
@@ -48,7 +48,7 @@ class StoreHistories : public testing::TestWithParam<const Variant*> {
   }
 
   bool is_of_small_pairs() const { return std::string_view(GetParam()->engine) == "hashleaf"; }
-  // With leaves that split after some hundred pairs.
+  // The leaves are so small that they split after some hundred pairs.
   static std::unique_ptr<Engine> NewHashleaf() {
     static MemoryBudget budget;
     EngineOptions options{.budget = &budget, .snapshot_age_ms_max = kSnapshotAgeMsMax};
@@ -57,7 +57,7 @@ class StoreHistories : public testing::TestWithParam<const Variant*> {
     return std::make_unique<PaddedEngine>(FindEngine("hashleaf")->make(options));
   }
 
-  // One round on a new store, which is sound afterwards.
+  // Plays one round on a new store, and checks the store afterwards.
   void RunRound(uint64_t seed, const RoundShape& shape);
 
   TreeTally tally_;
@@ -79,13 +79,13 @@ void StoreHistories::RunRound(uint64_t seed, const RoundShape& shape) {
   probe.Note();
 }
 
-// Goal: what the store answers to threads that meet on few keys is linearizable, however the tree
-// changes around them; and afterwards the tree is sound.
+// Goal: the answers of the store to threads that meet on few keys are linearizable, however the
+// tree changes around them; and afterwards the tree is sound.
 // Method: many short rounds, each on a new store, so that the threads start together often; two to
-// four threads; few keys or some twenty, keys and values short and long, with and without others'
-// keys around and between them (round_shape.h, padded_client.h, noise.h); in every other round
-// threads are held up where they may meet (tree_probe.h). A failure prints the seed and the
-// operations that no order explains. That the trees did change in every way is counted.
+// four threads; few keys or some twenty, keys and values short and long, with and without keys of
+// other writers around and between them (round_shape.h, padded_client.h, noise.h); in every other
+// round threads are held up where they may meet (tree_probe.h). A failure prints the seed and the
+// operations that no order explains. The test also checks that the trees changed in every way.
 TEST_P(StoreHistories, AreLinearizable) {
   constexpr uint64_t kRoundsMin = 60;
   const unsigned seed = std::random_device{}();
@@ -128,7 +128,7 @@ TEST_P(StoreHistories, AreLinearizable) {
   EXPECT_GT(tally_.leaves_max(), 5u);
 }
 
-// Goal: the test above would see a store that is wrong.
+// Goal: the test above would find a store that is wrong.
 // Method: rounds on four keys through a client with one fault; some round must be caught, and soon.
 TEST_P(StoreHistories, OfEachFaultAreCaught) {
   const EngineTraits traits = StoreForTests::EngineOf(*NewStore()).traits();
@@ -154,7 +154,7 @@ TEST_P(StoreHistories, OfEachFaultAreCaught) {
   }
 }
 
-// Over the wire it would need clients that pad their keys.
+// Not tested over the wire, which would need clients that pad their keys.
 constexpr Variant kHashleaf = {.name = "hashleaf", .engine = "hashleaf", .is_time_one = true};
 
 std::vector<const Variant*> Variants() {

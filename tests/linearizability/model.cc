@@ -6,7 +6,7 @@
 namespace skep::linearizability {
 namespace {
 
-// As kAddDecimal reads numbers: no spaces, no plus, no leading zeros.
+// Parses numbers as kAddDecimal does: no spaces, no plus, no leading zeros.
 std::optional<int64_t> ParseDecimal(std::string_view text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -53,7 +53,7 @@ void Model::CollectKeys(const std::vector<Pair>& initial) {
   keys_.erase(repeated.begin(), repeated.end());
 }
 
-// Of a key; of a range's bound, that of the first key at or after it.
+// Returns the index of a key; for a range's bound, that of the first key at or after it.
 uint32_t Model::IndexOf(std::string_view key) const {
   return static_cast<uint32_t>(std::ranges::lower_bound(keys_, key) - keys_.begin());
 }
@@ -125,7 +125,8 @@ std::optional<StateId> Model::Act(StateId state, uint32_t index) {
   return states_->Intern(cells_).id;
 }
 
-// Performs what can be performed on cells_. False if the answers differ from those recorded.
+// Performs what can be performed on cells_. Returns false if the answers differ from those
+// recorded.
 bool Model::Execute(const Operation& operation, const Request& request) {
   bool same = true;
   for (const Part part : request.parts) {
@@ -169,7 +170,7 @@ bool Model::EndedAsRecorded(const Operation& operation, const Request& request, 
   return ending.culprit ? SawAsRecorded(request.plans[*ending.culprit]) : ending.same;
 }
 
-// What a comparison or a range that is not empty says of `before_`.
+// Returns whether a comparison, or a range that is not empty, saw what `before_` has.
 bool Model::SawAsRecorded(const Plan& plan) const {
   if (!plan.step->told) return true;
   if (!IsRange(plan.step->action)) return before_[plan.key] == plan.found;
@@ -227,7 +228,7 @@ Model::Answer Model::Perform(const Plan& plan) {
   }
 }
 
-// Stores, deletes or expires, if that is what happens.
+// Stores, deletes or expires if `happens`, and answers.
 Model::Answer Model::Decide(const Plan& plan, bool happens) {
   const Step& step = *plan.step;
   const Word now = cells_[plan.key];
@@ -267,7 +268,7 @@ Model::Answer Model::Rename(const Plan& plan) {
   return happens == plan.step->happened ? Answer::kAsRecorded : Answer::kOther;
 }
 
-// What has a deadline that is not later is gone.
+// Removes the keys whose deadline is not later.
 void Model::Tick(uint64_t time) {
   if (time <= now()) return;
   now() = static_cast<Word>(time);
@@ -276,7 +277,7 @@ void Model::Tick(uint64_t time) {
   }
 }
 
-// kAbsent deletes. Storing with a deadline that is not later than now deletes too.
+// Writes a value; kAbsent deletes. A deadline that is not later than now deletes too.
 void Model::Write(uint32_t key, Word value, uint64_t deadline_wanted) {
   const Word until = deadline_wanted == kKeep ? deadline(key) : static_cast<Word>(deadline_wanted);
   if (until != 0 && until <= now()) value = kAbsent;

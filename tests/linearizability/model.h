@@ -1,4 +1,4 @@
-// model.h: what a store must answer, as a function from state and operation to state.
+// model.h: the answers that a store must give, as a function from state and operation to state.
 //
 // The keys of a history are known before the search, so a state is a row of words:
 //
@@ -11,8 +11,9 @@
 //     in values_                                the pinned keys'    else 2 + its key
 //                                               row in pins_
 //
-// A range of keys is a run of words. Rows are interned (word_table.h): a state is one number, and
-// the search copies and compares states by it. So that states which nothing can tell apart are one,
+// A range of keys is a run of words. Rows are interned (word_table.h): a state is one number, by
+// which the search copies and compares states. States that no operation can tell apart must be
+// equal, so
 //   - keys past their deadline leave the row when the time comes, and no row holds one;
 //   - a watch does not count writes: it says whether there was any.
 #pragma once
@@ -35,16 +36,16 @@ using StateId = uint32_t;
 // Thread safety: one owner.
 class Model {
  public:
-  // The history must outlive the model. `initial` names each key once.
+  // The history must outlive the model. `initial` has each key once.
   Model(const History& history, const std::vector<Pair>& initial);
 
   StateId initial() const { return initial_; }
 
-  // The state after history[index] has acted on `state`, if it would then answer what it did; else
-  // nullopt. An operation without a reply may answer anything.
+  // Returns the state after history[index] has acted on `state`, if its answers are then the
+  // recorded ones; else nullopt. An operation without a reply may have any answers.
   std::optional<StateId> Act(StateId state, uint32_t index);
 
-  // The keys that are present, as "a=1 b=2@7", and the time, if there is one.
+  // Returns the present keys, as "a=1 b=2@7", and the time, if there is one.
   std::string Describe(StateId state) const;
 
  private:
@@ -58,7 +59,7 @@ class Model {
   struct Plan {
     const Step* step;
     uint32_t key = 0;    // points: its index
-    uint32_t other = 0;  // kRename: the target's
+    uint32_t other = 0;  // kRename: the index of the target
     uint32_t begin = 0;  // ranges: [begin, end) of the keys
     uint32_t end = 0;
     uint32_t floor = 0;       // kScan from the floor: one past the highest key it may begin at
@@ -69,7 +70,7 @@ class Model {
     int64_t delta = 0;  // kAddDecimal
     std::vector<std::pair<uint32_t, Word>> items = {};
   };
-  // What is all or nothing: plans [begin, end) of an operation.
+  // The plans [begin, end) of an operation, which are all or nothing.
   struct Part {
     uint32_t begin, end;
     bool is_first;
@@ -90,7 +91,7 @@ class Model {
   uint32_t IndexOf(std::string_view key) const;
   Word ValueOf(std::string_view value);
 
-  // The words of cells_.
+  // These are words of cells_.
   uint32_t key_count() const { return static_cast<uint32_t>(keys_.size()); }
   Word& deadline(uint32_t key) { return cells_[key_count() + key]; }
   Word& pin(uint32_t snapshot) { return cells_[2 * key_count() + snapshot]; }
@@ -119,12 +120,12 @@ class Model {
   uint32_t watches_ = 0;            // the same
   std::deque<std::string> values_;  // values_[0] stands for "absent"
   std::unordered_map<std::string_view, Word> value_ids_;
-  std::vector<Request> requests_;  // of each operation
+  std::vector<Request> requests_;  // one of each operation
   std::optional<WordTable> states_;
   std::optional<WordTable> pins_;
   StateId initial_ = 0;
   std::vector<Word> before_;  // the state a part acts on
-  std::vector<Word> cells_;   // what it makes of it
+  std::vector<Word> cells_;   // the state that the part makes of it
 };
 
 }  // namespace skep::linearizability

@@ -13,7 +13,8 @@ Noise::Noise(std::unique_ptr<KvClient> client, uint64_t seed, const Mix& mix, Ne
   thread_ = std::jthread([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       Move();
-      // Back-to-back range deletes keep other writers waiting: the history would not come on.
+      // Range deletes without a pause would keep other writers waiting: the history would not
+      // progress.
       std::this_thread::yield();
     }
   });
@@ -43,7 +44,7 @@ Operation Noise::Grow() {
   return operation;
 }
 
-// Some keys of a letter, a stretch of them, or all.
+// Deletes some keys of a letter, a stretch of them, or all.
 Operation Noise::Shrink() {
   const std::string letter = Letter();
   Operation operation;

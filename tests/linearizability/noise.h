@@ -1,8 +1,9 @@
-// noise.h: a client that nobody records, so that the tree around the recorded ones never rests.
+// noise.h: a client whose operations are not recorded and keep changing the tree around recorded
+// keys.
 //
 // It fills stretches of keys beside or between those of the history and empties them again: one by
 // one, in atomic batches, by range. So leaves split and join, the tree grows and shrinks levels,
-// and whole leaves go at once, while the history stays as small as a checker needs it.
+// and whole leaves disappear at once, while the history stays as small as the checker needs it.
 #pragma once
 
 #include <memory>

@@ -7,7 +7,7 @@
 namespace skep::linearizability {
 namespace {
 
-// The letters are between them.
+// All letters are between these bounds.
 constexpr std::string_view kFirstName = "a";
 constexpr std::string_view kBehindNames = "{";
 
@@ -22,7 +22,8 @@ uint64_t NumberIn(std::string_view text) {
 }  // namespace
 
 Padding::Padding(uint64_t seed) {
-  // Longer than 76 bytes: the rest is outside a node of 2 KiB. Longer than 460: of 8 KiB.
+  // A key longer than 76 bytes does not fit into a node of 2 KiB, one longer than 460 not into 8
+  // KiB: the rest lies outside.
   constexpr std::array<size_t, 6> kStems = {0, 20, 60, 60, 100, 450};
   constexpr std::array<size_t, 6> kPads = {0, 10, 30, 70, 200, 480};
   std::mt19937_64 rng(seed);
@@ -61,7 +62,7 @@ std::string Padding::Value(std::string_view name) {
   if (mark == std::string_view::npos) return std::string(name);
   const uint64_t decimal = NumberIn(name);
   const uint64_t bytes = NumberIn(name.substr(mark + 1));
-  // The name is in it, so that no two names have one value.
+  // The value contains the name, so that no two names have one value.
   std::string value(name);
   value += ':';
   for (uint64_t i = value.size(); i < bytes; ++i) {
@@ -133,7 +134,7 @@ void PaddedClient::TakeAnswer(const Step& answered, Step& step) const {
   if (is_change && !is_counted) step.number = kNotTold;
 }
 
-// To what its answer says of the history's keys.
+// Confines a scan to the part that its answer covers.
 void PaddedClient::ConfineScan(Step& step) const {
   if (step.floor) {
     const bool has_floor = !step.items.empty() && step.items.front().first <= step.key;

@@ -1,20 +1,21 @@
-// padded_client.h: long keys and values for the store, short ones for the history.
+// padded_client.h: makes keys and values long for the store and short for the history.
 //
 //   history   c                               1000000100~85
 //   store     stem ... stem c pad ... pad     1000000100~QXDK...      85 bytes in all
 //
-// What the store holds is as long as it takes to spread a dozen keys over many leaves, with keys
-// and values inside nodes and outside; what the checker compares, and a person reads, stays short.
-// Keys keep their order. A value that comes back with one byte changed is shown as "damaged".
+// The pairs in the store are long enough to spread a dozen keys over many leaves, with keys and
+// values inside nodes and outside; the pairs that the checker compares, and people read, stay
+// short. Keys keep their order. A value that comes back with one byte changed is shown as
+// "damaged".
 //
 // Neighbours. Other keys may lie around the history's letters, or between them: a letter and
-// digits, "c0017". Nobody records who writes those (noise.h). So that the history is right without
+// digits, "c0017". Their writers are not recorded (noise.h). So that the history is right without
 // them
 //   - around: a range without a bound gets one, at the end of the letters;
-//   - between: what a scan answers about neighbours is left out, and a limited one, or one from the
-//     floor, is written down as the plain scan whose answer it is: of the part that it covered. How
-//     many keys a range delete met is not told. Counts, limited deletes and
-//     whether a range is empty are not asked.
+//   - between: neighbours are left out of the answers of scans, and a limited scan, or one from the
+//     floor, is recorded as the plain scan of the part that it covered. How many keys a range
+//     delete met is not recorded. Counts, limited deletes and whether a range is empty are not
+//     asked for.
 #pragma once
 
 #include <array>
@@ -29,16 +30,16 @@ namespace skep::linearizability {
 
 enum class Neighbours : uint8_t { kNone, kAround, kBetween };
 
-// How the keys of one round are made long. Thread safety: constant.
+// The padding of the keys of one round. Thread safety: constant.
 class Padding {
  public:
-  // From none to more than a node can hold.
+  // The length is from none to more than a node can hold.
   explicit Padding(uint64_t seed);
-  // Keys stay as they are.
+  // Returns a padding that leaves keys as they are.
   static Padding None() { return Padding(); }
 
   std::string Key(std::string_view name) const;
-  // What Key() made this of; the bytes themselves if it made none of them.
+  // Returns the name of which Key() made this; the bytes themselves if it did not make them.
   std::string NameOf(std::string_view key) const;
 
   static std::string Value(std::string_view name);
@@ -49,7 +50,7 @@ class Padding {
   std::string_view PadOf(char letter) const;
 
   std::string stem_;
-  std::array<std::string, 4> pads_;  // of letters, in turn
+  std::array<std::string, 4> pads_;  // for the letters, in turn
 };
 
 // Thread safety: one owner.
@@ -71,7 +72,7 @@ class PaddedClient final : public KvClient {
   const Neighbours neighbours_;
 };
 
-// Whether the name is one of a neighbour, not of a key of the history.
+// Returns whether the name is a neighbour's, not a key of the history.
 constexpr bool IsNeighbour(std::string_view name) {
   return name.size() > 1 || (!name.empty() && (name[0] < 'a' || name[0] > 'z'));
 }

@@ -1,5 +1,5 @@
-// planted_history.h: histories by hand, for tests of the checker: operations of one step or more,
-// each with its times and its answers.
+// planted_history.h: builds histories by hand, for tests of the checker: operations of one step or
+// more, each with its times and its answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -100,10 +100,10 @@ inline Step RequireValue(std::string key, std::string value) {
 inline Step RequireUnchanged(std::string key) {
   return {.action = Action::kRequireUnchanged, .key = std::move(key)};
 }
-// Of every key.
+// Requires that there is no key at all.
 inline Step RequireEmpty() { return {.action = Action::kRequireEmpty, .unbounded = true}; }
 
-// What a step that does not hold has seen.
+// Adds what a step that does not hold has seen.
 inline Step Saw(Step step, std::optional<std::string> found) {
   step.told = true;
   step.found = std::move(found);
@@ -124,7 +124,7 @@ inline void ExpectLinearizable(const History& history) {
   EXPECT_TRUE(history.size() > 7 || IsLinearizableByBruteForce(history));
 }
 
-// Also that the explanation names the operation that no order explains.
+// Also expects the explanation to name the operation that no order explains.
 inline void ExpectViolation(const History& history, size_t culprit) {
   const CheckResult result = CheckLinearizable(history);
   ASSERT_EQ(result.answer, Answer::kNotLinearizable);

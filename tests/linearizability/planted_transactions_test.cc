@@ -4,7 +4,7 @@ namespace skep::linearizability {
 namespace {
 
 // Goal: every way in which conditions, watches, parts and expiry can be wrong is found, and the
-// nearest history that is right passes.
+// nearest correct history passes.
 // Method: by hand, two to five operations each.
 
 TEST(PlantedTransaction, AFailedConditionIsTheFirstOne) {
@@ -14,7 +14,7 @@ TEST(PlantedTransaction, AFailedConditionIsTheFirstOne) {
   ExpectLinearizable({put, Refused(3, 4, 1, steps)});
   ExpectViolation({put, Refused(3, 4, 0, steps)}, 1);
   ExpectViolation({put, Refused(3, 4, 2, steps)}, 1);
-  // Conditions come before what is refused.
+  // A condition that fails comes before a step that is refused.
   ExpectLinearizable({put, Refused(3, 4, 1, {Added("a", "x", 0), RequireAbsent("a")})});
 }
 
@@ -44,7 +44,7 @@ TEST(PlantedTransaction, ARangeThatWasNotEmpty) {
   ExpectLinearizable({Op(1, 2, {RequireEmpty(), Put("a", "1")})});
 }
 
-// Goal: a batch that needs a key unchanged is applied if and only if nobody has written it.
+// Goal: a batch that needs a key unchanged is applied if and only if no operation has written it.
 TEST(PlantedTransaction, AppliedThoughItChanged) {
   const Operation watch = Op(1, 2, {Watched("a")});
   const std::vector<Step> steps = {RequireUnchanged("a"), Put("b", "1")};
@@ -56,7 +56,7 @@ TEST(PlantedTransaction, AppliedThoughItChanged) {
     const Operation first = Op(0, 0, {Put("c", "1")});
     ExpectViolation({first, watch, Op(3, 4, {write}), applied}, 3);
     ExpectLinearizable({first, watch, Op(3, 4, {write}), Refused(5, 6, 0, steps)});
-    // A write in between, or not.
+    // A write in between may come before the batch or after it.
     ExpectLinearizable({first, watch, Op(3, 7, {write}), applied});
     ExpectLinearizable({first, watch, Op(3, 7, {write}), Refused(5, 6, 0, steps)});
   }
@@ -80,10 +80,10 @@ TEST(PlantedTransaction, NotAppliedThoughNothingChanged) {
 TEST(PlantedTransaction, AWatchBeginsAtOneInstant) {
   const Operation put = Op(2, 3, {Put("a", "1")});
   const std::vector<Step> steps = {RequireUnchanged("a"), Put("b", "1")};
-  // During the watch's call: either.
+  // A write during the watch's call may be before or after it.
   ExpectLinearizable({Op(1, 4, {Watched("a")}), put, Op(5, 6, steps)});
   ExpectLinearizable({Op(1, 4, {Watched("a")}), put, Refused(5, 6, 0, steps)});
-  // What was read behind it tells which.
+  // A read after the watch decides which.
   const Operation read = Op(4, 5, {Got("a", std::nullopt)});
   const Operation late = Op(2, 8, {Put("a", "1")});
   ExpectViolation(
@@ -96,22 +96,22 @@ TEST(PlantedTransaction, PartsEachAllOrNothing) {
   const Operation batch =
       Op(3, 4, {RequirePresent("a"), stopped, InNewPart(Put("b", "1")), Put("c", "1")});
   ExpectLinearizable({put, batch, Op(5, 6, {Scanned({{"a", "x"}, {"b", "1"}, {"c", "1"}})})});
-  // Half a part.
+  // This is half a part.
   ExpectViolation({put, batch, Op(5, 6, {Scanned({{"a", "x"}, {"b", "1"}})})}, 2);
-  // All are at one instant.
+  // All parts are at one instant.
   ExpectViolation({put, Op(3, 8, {InNewPart(Put("b", "1")), InNewPart(Put("c", "1"))}),
                    Op(4, 5, {Got("b", "1")}), Op(6, 7, {Got("c", std::nullopt)})},
                   3);
-  // It was a number; it was none.
+  // In the first history the value was a number, in the second it was none.
   ExpectViolation({Op(1, 2, {Put("a", "1")}), Op(3, 4, {stopped})}, 1);
   ExpectViolation({put, Op(3, 4, {InNewPart(Added("a", "1", 1))})}, 1);
-  // If the first part fails no other is applied.
+  // If the first part fails no other part is applied.
   const Operation none = Refused(3, 4, 0, {RequireAbsent("a"), InNewPart(Put("b", "1"))});
   ExpectLinearizable({put, none, Op(5, 6, {Scanned({{"a", "x"}})})});
   ExpectViolation({put, none, Op(5, 6, {Got("b", "1")})}, 2);
 }
 
-// Goal: a key is there until its time has come, for everybody, and never again after.
+// Goal: a key exists until its time has come, for all clients, and never again after.
 TEST(PlantedExpiry, AKeyThatComesBack) {
   const Operation put = Op(1, 2, {Put("a", "1", 5), Put("b", "1", 6)});
   const Operation tick = Op(3, 8, {Tick(5)});
@@ -142,7 +142,7 @@ TEST(PlantedExpiry, WhoTellsTheTimeActsAtIt) {
   ExpectViolation({put, tick, read}, 2);
   read.steps = {Got("a", std::nullopt)};
   ExpectLinearizable({put, tick, read});
-  // Others may be told before it acts.
+  // Other clients may be told before it acts.
   ExpectLinearizable({put, tick, read, Op(4, 5, {Got("a", std::nullopt)}),
                       Op(6, 7, {Put("a", "2"), Deleted("a", true)})});
 }
@@ -154,7 +154,7 @@ TEST(PlantedExpiry, ExpiryIsAChange) {
   ExpectLinearizable({put, watch, Op(5, 6, {Tick(5)}), Refused(7, 8, 0, steps)});
   ExpectViolation({put, watch, Op(5, 6, {Tick(5)}), Op(7, 8, steps)}, 3);
   ExpectViolation({put, watch, Op(5, 6, {Tick(4)}), Refused(7, 8, 0, steps)}, 3);
-  // One that had expired before does not change any more.
+  // A key that had expired before does not change any more.
   ExpectViolation({put, Op(3, 4, {Tick(5)}), Op(5, 6, {Watched("a")}), Op(7, 8, {Tick(6)}),
                    Refused(9, 10, 0, steps)},
                   4);

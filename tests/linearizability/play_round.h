@@ -16,10 +16,10 @@ inline constexpr uint32_t kRoundOperations = 40;  // of each client
 
 struct PlayedRound {
   History history;
-  CheckOptions check;  // what the store held at the beginning
+  CheckOptions check;  // its initial contents are the store's at the beginning
 };
 
-// Plays on an empty store; `new_client` makes its clients, and may be called by any thread.
+// Plays a round on an empty store; `new_client` makes its clients, and may be called by any thread.
 PlayedRound PlayRound(uint64_t seed, const RoundShape& shape,
                       const std::function<std::unique_ptr<KvClient>()>& new_client);
 

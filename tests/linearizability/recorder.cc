@@ -18,7 +18,7 @@ Operation TickOf(const Operation& operation) {
 
 namespace {
 
-// `quiet`, held as the operation asks for; nothing if there is none.
+// Holds `quiet`, alone or shared as the operation asks for; nothing if it is null.
 class Turn {
  public:
   Turn(const Operation& operation, std::shared_mutex* quiet) {
@@ -47,7 +47,7 @@ History RunClient(KvClient& client, Workload& workload, uint32_t operations,
   for (uint32_t i = 0; i < operations; ++i) {
     Operation operation = workload.Next();
     const Turn turn(operation, quiet);
-    // seq_cst: one total order of all calls and returns, which real time agrees with.
+    // seq_cst: one total order of all calls and returns, which agrees with real time.
     operation.call = clock.fetch_add(1);
     const KvClient::Reply reply = client.Perform(operation);
     operation.returned = reply == KvClient::Reply::kAnswered ? clock.fetch_add(1) : kNever;
@@ -57,7 +57,7 @@ History RunClient(KvClient& client, Workload& workload, uint32_t operations,
       workload.Forget(operation.snapshot);
     }
     MakeNumbersOwn(operation);
-    // Also when the operation is refused: the time may have been told.
+    // The tick is recorded also when the operation is refused: the store may have learnt the time.
     if (operation.now != 0) history.push_back(TickOf(operation));
     if (reply != KvClient::Reply::kRefused) history.push_back(std::move(operation));
     if (reply == KvClient::Reply::kLost) break;

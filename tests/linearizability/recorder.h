@@ -1,4 +1,4 @@
-// recorder.h: several clients at once, and the history of what they were told.
+// recorder.h: runs several clients at once, and records the history of their answers.
 #pragma once
 
 #include <atomic>
@@ -14,21 +14,21 @@
 
 namespace skep::linearizability {
 
-// Numbers of snapshots and watches that no other client has.
+// Changes numbers of snapshots and watches to ones that no other client has.
 void MakeNumbersOwn(Operation& operation);
 
-// That the operation tells the time, Operation::now, as an operation of its own.
+// Returns the tick by which the operation tells the time, Operation::now.
 Operation TickOf(const Operation& operation);
 
-// One client's operations, with their times. A client that lost a reply stops there, as a client
-// whose connection broke. An operation that tells the time comes twice: as a tick, and as
-// itself.
-// If there is a `quiet`, operations that tell the time hold it alone, all others share it.
+// Returns one client's operations, with their times. A client that lost a reply stops there, as a
+// client whose connection broke. An operation that tells the time is recorded twice: as a tick, and
+// as itself. If `quiet` is not null, operations that tell the time hold it alone, all others share
+// it.
 History RunClient(KvClient& client, Workload& workload, uint32_t operations,
                   std::atomic<uint64_t>& clock, std::shared_mutex* quiet);
 
-// `threads` clients of `operations` each, all at once; make_client(i) gives a
-// std::unique_ptr<KvClient> and is called in this thread. `seed` decides what they ask (not how
+// Runs `threads` clients of `operations` each, all at once; make_client(i) returns a
+// std::unique_ptr<KvClient> and is called in this thread. `seed` decides the operations (not how
 // the threads meet).
 template <typename MakeClient>
 History RunHistory(uint32_t threads, uint32_t operations, uint64_t seed, const Mix& mix,

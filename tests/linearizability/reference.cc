@@ -18,7 +18,7 @@ bool Matches(const std::optional<std::string>& value, const Step& step) {
   return value && *value == step.other;
 }
 
-// What a step that does not hold has seen.
+// Fills in what a step that does not hold has seen.
 void Tell(Step& step, std::optional<std::string> seen) {
   step.told = true;
   step.found = std::move(seen);
@@ -143,7 +143,7 @@ bool Reference::Holds(Step& step) const {
   }
 }
 
-// False if the step is refused.
+// Returns false if the step is refused.
 bool Reference::PerformStep(Step& step) {
   if (IsRange(step.action)) return PerformRange(step), true;
   switch (step.action) {
@@ -193,7 +193,7 @@ void Reference::PerformPoint(Step& step) {
   }
 }
 
-// False if the value is no number, or the sum is none.
+// Returns false if the value or the sum is no number.
 bool Reference::Add(Step& step) {
   const std::optional<std::string> now = state_.Find(step.key);
   if (now && !IsDecimal(*now)) return false;

@@ -1,8 +1,8 @@
 // reference.h: a sequential store that is as plain as possible: a std::map, copied for a snapshot.
 //
 // It answers the operations of the tests. The checker's own model (model.h) shares no code with it,
-// so that each finds the other's mistakes: here each key counts what happened to it, a watch
-// remembers the count, and a key past its deadline stays where it is until somebody looks.
+// so that each finds the other's mistakes: here each key counts its changes, a watch remembers the
+// count, and a key past its deadline stays until an operation meets it.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ namespace skep::linearizability {
 
 class Reference {
  public:
-  // Performs the operation at once and fills in its answers. Operation::now is not later than
+  // Performs the operation at once and fills in its answers. Operation::now must not be later than
   // now().
   void Perform(Operation& operation);
 
-  // Of the latest kTick.
+  // Returns the time of the latest kTick.
   uint64_t now() const { return state_.now; }
 
  private:
   struct Entry {
     std::optional<std::string> value;
     uint64_t deadline = 0;
-    uint64_t writes = 0;  // ever
+    uint64_t writes = 0;  // since the beginning
   };
   struct State {
     std::map<std::string, Entry> entries;
@@ -37,13 +37,13 @@ class Reference {
     bool IsPresent(const std::string& key) const;
     std::optional<std::string> Find(const std::string& key) const;
     uint64_t DeadlineOf(const std::string& key) const;
-    // A key that expires has changed as if somebody had written it.
+    // Returns the number of changes; a key that expires has changed as if it had been written.
     uint64_t ChangesOf(const std::string& key) const;
     void Store(const std::string& key, const std::string& value, uint64_t deadline);
     void Erase(const std::string& key);
   };
 
-  // Performs steps [begin, end), or none. The one because of which it was none.
+  // Performs steps [begin, end), or none. Returns the step because of which none was performed.
   std::optional<uint32_t> PerformPart(Operation& operation, uint32_t begin, uint32_t end);
   bool Holds(Step& step) const;
   bool PerformStep(Step& step);

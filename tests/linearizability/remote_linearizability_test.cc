@@ -1,6 +1,6 @@
-// Histories of threads that share a client of a server, over the packed protocol, judged by the
-// checker: on connections that last, on such as break in the middle of messages, and by datagrams
-// that get lost.
+// Judges histories of threads that share a client of a server, over the packed protocol, by the
+// checker: on connections that last, on connections that break in the middle of messages, and by
+// datagrams that get lost.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -66,10 +66,9 @@ void RemoteHistories::RunRound(uint64_t seed, const RoundShape& shape) {
   ASSERT_EQ(result.answer, Answer::kLinearizable) << result.explanation;
 }
 
-// Goal: what a server answers to threads that share two connections is linearizable, batches,
-//   ranges, transactions and snapshots included.
-// Method: rounds as in the test without a server (linearizability_test.cc), without times: those of
-//   a server are its own.
+// Goal: the answers of a server to threads that share two connections are linearizable, batches,
+// ranges, transactions and snapshots included.
+// Method: rounds as in linearizability_test.cc, without times: the server has its own.
 TEST_F(RemoteHistories, AreLinearizable) {
   constexpr uint64_t kRoundsMin = 20;
   const unsigned seed = std::random_device{}();
@@ -88,14 +87,14 @@ TEST_F(RemoteHistories, AreLinearizable) {
   EXPECT_GT(tally_.seen, 0u);
 }
 
-// Goal: so it is while connections break and what was not answered is sent again: nothing is done
-//   twice, nothing that was answered is undone, and every call has its answer.
-// Method: without what ends with a connection, watches and snapshots.
+// Goal: the answers are linearizable while connections break and unanswered messages are sent
+// again: nothing is done twice, nothing that was answered is undone, and every call has its answer.
+// Method: without watches and snapshots, which end with a connection.
 TEST_F(RemoteHistories, AreLinearizableOverConnectionsThatBreak) {
   constexpr uint64_t kRoundsMin = 20;
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);
-  FlakyProxy proxy(server_.address(), seed, 400'000);  // replies have up to 150,000
+  FlakyProxy proxy(server_.address(), seed, 400'000);  // replies have up to 150,000 bytes
   ASSERT_NO_FATAL_FAILURE(Connect(proxy.address()));
   ForRounds(kRoundsMin, [&](uint64_t round) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
@@ -111,8 +110,8 @@ TEST_F(RemoteHistories, AreLinearizableOverConnectionsThatBreak) {
   EXPECT_GT(tally_.held, 0u);
 }
 
-// Goal: so it is if batches are datagrams of which many are lost, come twice or late: nothing is
-//   done twice, also of what was done when its answer was lost.
+// Goal: the answers are linearizable if batches are datagrams of which many are lost, doubled or
+// late: nothing is done twice, also not operations whose answer was lost.
 TEST_F(RemoteHistories, AreLinearizableOverDatagramsThatGetLost) {
   constexpr uint64_t kRoundsMin = 20;
   const unsigned seed = std::random_device{}();
@@ -134,7 +133,7 @@ TEST_F(RemoteHistories, AreLinearizableOverDatagramsThatGetLost) {
   EXPECT_GT(tally_.held, 0u);
 }
 
-// Goal: the tests above would see a client that is wrong.
+// Goal: the tests above would find a client that is wrong.
 TEST_F(RemoteHistories, OfEachFaultAreCaught) {
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);

@@ -8,13 +8,13 @@ namespace {
 using Reply = KvClient::Reply;
 using Type = RespReply::Type;
 
-// How many steps at the beginning need a watched key to be unchanged.
+// Returns how many steps at the beginning need a watched key to be unchanged.
 size_t WatchesOf(std::span<const Step> steps) {
   const auto is_other = [](const Step& s) { return s.action != Action::kRequireUnchanged; };
   return static_cast<size_t>(std::ranges::find_if(steps, is_other) - steps.begin());
 }
 
-// What is left of `steps` is cut where parts begin.
+// Cuts `steps` where parts begin.
 template <typename T>
 std::vector<std::span<T>> PartsOf(std::span<T> steps) {
   std::vector<std::span<T>> parts;
@@ -40,7 +40,7 @@ bool RespClient::Supports(const Operation& operation) const {
   if (!IsTransaction(steps)) {
     return RespSteps::HasCommand(steps) && PartsOf(steps).size() == 1;
   }
-  // A command for puts of keys that must all be absent does not tell which one was not.
+  // The command for puts of keys that must all be absent does not tell which key was not.
   const auto may_be_part = [](std::span<const Step> part) {
     return RespSteps::HasCommand(part) && !IsCondition(part.front().action);
   };
@@ -102,7 +102,7 @@ Reply RespClient::Transaction(Operation& operation) {
   for (const RespSteps& part : parts) {
     if (!Ask(part.Command())) return Reply::kLost;
   }
-  // If one was not queued this is an error.
+  // EXEC answers with an error if a command was not queued.
   const auto reply = connection_.Ask({"EXEC"});
   if (!reply) return Reply::kLost;
   if (reply->is_error()) return Reply::kRefused;
@@ -113,7 +113,7 @@ Reply RespClient::ReadParts(const RespReply& reply, std::span<const RespSteps> p
                             Operation& operation) {
   operation.applied = !reply.is_null();
   if (!operation.applied) return Reply::kAnswered;
-  // Some have been performed, so none can be refused for a reason outside the state.
+  // Some parts have been performed, so none can have been refused for a reason outside the state.
   if (reply.elements.size() != parts.size()) return Reply::kLost;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (!parts[i].ReadPart(reply.elements[i])) return Reply::kLost;

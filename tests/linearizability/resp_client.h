@@ -1,4 +1,4 @@
-// resp_client.h: a server that speaks RESP as a client of the checker's tests.
+// resp_client.h: a client of the checker's tests for a server that speaks RESP.
 #pragma once
 
 #include <initializer_list>
@@ -21,12 +21,12 @@ class RespConnection {
  public:
   static constexpr int kReplyTimeoutMs = 30'000;
 
-  // A connection that cannot be made answers nothing.
+  // If the connection cannot be made, no command is answered.
   RespConnection(Network& network, const Address& address);
   ~RespConnection();
 
   // Sends a command and waits for its reply; nullopt if none came (the connection broke, or
-  // kReplyTimeoutMs passed). Then nothing is answered any more.
+  // kReplyTimeoutMs passed). No later command is answered then.
   std::optional<RespReply> Ask(std::span<const std::string_view> args);
   std::optional<RespReply> Ask(std::initializer_list<std::string_view> args) {
     return Ask(std::span(args.begin(), args.size()));
@@ -39,19 +39,19 @@ class RespConnection {
   void Break();
 
   std::unique_ptr<Poller> poller_;
-  std::unique_ptr<Stream> stream_;  // null once broken
+  std::unique_ptr<Stream> stream_;  // null: the connection is broken
   RespReplyParser parser_;
   std::string received_;
 };
 
-// Steps that go together are one command (resp_steps.h). Parts, and what needs watched keys to be
-// unchanged, are a transaction: MULTI, a command for each part, EXEC. Of unlimited scans every
-// other one is KSCAN in chunks of two; of deletes of everything FLUSHDB.
+// Steps that go together are one command (resp_steps.h). Parts, and steps that need watched keys to
+// be unchanged, are a transaction: MULTI, a command for each part, EXEC. Every other unlimited scan
+// is KSCAN in chunks of two; every other delete of everything is FLUSHDB.
 class RespClient final : public KvClient {
  public:
   RespClient(Network& network, const Address& address) : connection_(network, address) {}
 
-  // Watches only as a server has them: EXEC needs all that the client has begun.
+  // Supports watches as a server has them: EXEC needs all watches that the client has begun.
   bool Supports(const Operation& operation) const override;
   Reply Perform(Operation& operation) override;
 
@@ -66,7 +66,7 @@ class RespClient final : public KvClient {
   RespConnection connection_;
   uint64_t asked_ = 0;
   uint64_t scans_ = 0;
-  uint64_t clears_ = 0;  // range deletes of everything asked
+  uint64_t clears_ = 0;  // range deletes of everything
 };
 
 }  // namespace skep::linearizability

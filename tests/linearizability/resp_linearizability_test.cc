@@ -1,4 +1,4 @@
-// Histories of real connections to a real server, judged by the checker.
+// Judges histories of real connections to a real server by the checker.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -23,10 +23,10 @@
 namespace skep::linearizability {
 namespace {
 
-// A server in this process, on a port the system chose.
+// A server in this process, on a port that the system chooses.
 class RunningServer {
  public:
-  // Threads are held up at one in so many places of its tree.
+  // Threads are held up at one in so many places of the server's tree.
   static constexpr uint32_t kHoldUpOneIn = 32;
 
   RunningServer(const Variant& variant, TreeTally& tally)
@@ -42,7 +42,7 @@ class RunningServer {
   Address address() const { return server_.addresses().front(); }
   Engine& engine() { return server_.keyspaces().at(0); }
   void Note() { probe_->Note(); }
-  // Nothing runs in it any more.
+  // Stops the server; no thread runs in it then.
   void End() {
     if (!thread_.joinable()) return;
     server_.Stop();
@@ -83,7 +83,7 @@ class RespHistories : public testing::TestWithParam<const Variant*> {
         server_.engine().traits());
   }
 
-  // One round on an empty keyspace.
+  // Plays one round on an empty keyspace.
   void RunRound(uint64_t seed, const RoundShape& shape);
 
   TreeTally tally_;
@@ -102,11 +102,11 @@ void RespHistories::RunRound(uint64_t seed, const RoundShape& shape) {
   server_.Note();
 }
 
-// Goal: what a server answers to several connections is linearizable, whatever worker serves them,
-// however commands are batched, and however the tree changes around them.
+// Goal: the answers of a server to several connections are linearizable, whichever workers serve
+// them, however commands are batched, and however the tree changes around them.
 // Method: rounds of two to four clients; three workers share the store. Keys, values and neighbours
-// as in the test without a server (linearizability_test.cc); what RESP cannot say is left out.
-// Every client must have had all its replies.
+// as in linearizability_test.cc; operations that RESP does not have are left out. Every client must
+// have had all its replies.
 TEST_P(RespHistories, AreLinearizable) {
   constexpr uint64_t kRoundsMin = 20;
   const unsigned seed = std::random_device{}();
@@ -139,8 +139,8 @@ TEST_P(RespHistories, AreLinearizable) {
   EXPECT_GT(tally_.height_max(), 1u);
 }
 
-// Goal: the test above would see a server that is wrong.
-// Method: clients that split what must be one command in several.
+// Goal: the test above would find a server that is wrong.
+// Method: clients that split into several commands what must be one.
 TEST_P(RespHistories, OfEachFaultAreCaught) {
   const unsigned seed = std::random_device{}();
   std::printf("seed %u\n", seed);
@@ -161,7 +161,7 @@ TEST_P(RespHistories, OfEachFaultAreCaught) {
   }
 }
 
-// A tree of one version promises no more than points over the wire: transactions are in parts.
+// A tree of one version promises only points over the wire: transactions are in parts.
 std::vector<const Variant*> Variants() {
   std::vector<const Variant*> variants;
   for (const Variant& variant : AllVariants()) {

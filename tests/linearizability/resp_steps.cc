@@ -17,7 +17,7 @@ bool All(std::span<const Step> steps, Action action) {
   return std::ranges::all_of(steps, [&](const Step& step) { return step.action == action; });
 }
 
-// The server's clock is the machine's: no deadlines, nobody tells the time.
+// The server's clock is the machine's: steps have no deadlines, and no operation tells the time.
 bool HasOneCommand(const Step& step) {
   return step.deadline == 0 && !step.floor && !IsCondition(step.action) &&
          step.action != Action::kExpire && step.action != Action::kTick;
@@ -25,7 +25,8 @@ bool HasOneCommand(const Step& step) {
 
 bool IsPlainPut(const Step& step) { return step.action == Action::kPut && step.deadline == 0; }
 
-// Conditions that keys are all absent, or all present, and puts of the same keys in the same order.
+// Returns whether the steps are conditions that keys are all absent, or all present, and puts of
+// the same keys in the same order.
 bool IsPutIfAll(std::span<const Step> steps) {
   if (steps.size() % 2 != 0) return false;
   const auto conditions = steps.first(steps.size() / 2);
@@ -65,7 +66,7 @@ std::string DigestOfOther(const Step& step) {
   return {text.data(), text.size()};
 }
 
-// SET or DELEX with what the value is compared with.
+// Returns SET or DELEX with the value that it compares with.
 Words Compared(const Step& step, Words words) {
   const bool differs = step.action == Action::kPutIfDiffers;
   if (step.by_digest) {
@@ -121,7 +122,7 @@ std::optional<std::string> ValueOf(const RespReply& reply) {
   return reply.type == Type::kBulk ? std::optional(reply.text) : std::nullopt;
 }
 
-// That the error says something about the state.
+// Returns whether the error says something about the state.
 bool IsOfState(const RespReply& error) {
   return error.text.contains("not an integer") || error.text.contains("overflow");
 }
@@ -132,7 +133,7 @@ RespSteps::Ending ReadError(const RespReply& error, Step& step) {
   return {.applied = false, .culprit = 0};
 }
 
-// KCAS: 1 and nil, or 0 and the value seen.
+// Reads the reply to KCAS: 1 and nil, or 0 and the value seen.
 void ReadKcas(const RespReply& reply, Step& step) {
   if (reply.elements.size() != 2) return;
   step.happened = reply.elements[0].integer == 1;
@@ -160,14 +161,14 @@ RespSteps::Ending ReadOne(const RespReply& reply, Step& step) {
   return {};
 }
 
-// One operation's result in the reply of KBATCH.
+// Reads one operation's result in the reply to KBATCH.
 void ReadResult(const RespReply& result, Step& step) {
   step.found = ValueOf(result);
   step.number = result.integer;
   step.happened = result.integer == 1;
 }
 
-// The index behind "ERR KBATCH operation ".
+// Returns the index behind "ERR KBATCH operation ".
 std::optional<uint32_t> OperationIn(std::string_view error) {
   constexpr std::string_view kBefore = "KBATCH operation ";
   const size_t at = error.find(kBefore);
@@ -273,7 +274,7 @@ Words RespSteps::PutIfAll() const {
   return words;
 }
 
-// Conditions first, then operations; each in their order.
+// The command has the conditions first, then the operations, each in their order.
 Words RespSteps::Batch() const {
   Words words = {"KBATCH"};
   for (const bool conditions : {true, false}) {
@@ -324,7 +325,8 @@ RespSteps::Ending RespSteps::ReadBatch(const RespReply& reply) const {
   return {};
 }
 
-// The index of the condition that does not hold, its key, the value seen; the first key of a range.
+// Reads the index of the condition that does not hold, its key, and the value seen; the first key
+// of a range.
 RespSteps::Ending RespSteps::ReadFailed(const RespReply& failed,
                                         std::span<const uint32_t> conditions) const {
   const bool is_known = failed.elements.size() == 3 && failed.elements[0].integer >= 0 &&

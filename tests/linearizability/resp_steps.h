@@ -1,4 +1,4 @@
-// resp_steps.h: steps that are performed together, as one command of the protocol.
+// resp_steps.h: translates steps that are performed together to one command of the protocol.
 //
 //   one step          GET, SET, SETNX, SET XX, DEL, INCRBY, RENAME, RENAMENX, WATCH
 //                     compare-and-set: KCAS or SET IFEQ; compare-and-delete: DELEX; put-if-differs:
@@ -10,7 +10,7 @@
 //   a get and a put of one key
 //                     SET GET
 //   conditions, gets, puts, deletes, additions, range deletes
-//                     KBATCH; those above too
+//                     KBATCH; the steps above too
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace skep::linearizability {
 
 class RespSteps {
  public:
-  // What stopped the steps: `culprit` is an index in them, if it is known which.
+  // What stopped the steps: `culprit` is an index in them, if it is known.
   struct Ending {
     KvClient::Reply reply = KvClient::Reply::kAnswered;
     bool applied = true;
@@ -36,16 +36,16 @@ class RespSteps {
 
   static bool HasCommand(std::span<const Step> steps);
 
-  // HasCommand(steps), and they outlive this. Where two commands can say it, `other` takes the one
-  // that is less usual.
+  // Requires HasCommand(steps); the steps must outlive this. Where two commands are possible,
+  // `other` chooses the less usual one.
   RespSteps(std::span<Step> steps, bool other);
 
   std::vector<std::string> Command() const;
-  // Fills in the steps' answers. An error is a refusal that changed nothing; anything else that is
-  // not expected passes, for the checker to see.
+  // Fills in the steps' answers. An error is a refusal that changed nothing; any other unexpected
+  // reply passes, for the checker to find.
   Ending Read(const RespReply& reply) const;
-  // The same if the steps are a part of a transaction: Step::stops tells what stopped it. False:
-  // the reply does not say that.
+  // Fills in the answers of a part of a transaction: Step::stops tells what stopped it. Returns
+  // false if the reply does not say that.
   bool ReadPart(const RespReply& reply) const;
 
  private:
@@ -62,10 +62,10 @@ class RespSteps {
   const Form form_;
 };
 
-// "-" or "[key", "+" or "(other".
+// Return "-" or "[key", "+" or "(other".
 std::string MinOf(const Step& step);
 std::string MaxOf(const Step& step);
-// Appends what a range's reply says, flat, as RESP2 has it.
+// Appends the items of a range's reply, which is flat, as in RESP2.
 void AppendItems(std::span<const RespReply> flat, Step& step);
 
 }  // namespace skep::linearizability

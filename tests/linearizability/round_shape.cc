@@ -49,7 +49,7 @@ RoundShape ShapeOf(uint64_t round) {
       mix = {.keys = 2, .ranges = 0, .batches = 0, .snapshots = 0};
       shape.neighbours = Neighbours::kBetween;
   }
-  // Values inside nodes of 2 KiB (up to 85 bytes) and of 8 KiB (up to 469), and outside.
+  // The values lie inside nodes of 2 KiB (up to 85 bytes) and of 8 KiB (up to 469), and outside.
   constexpr std::array kSmall = {0u, 40u, 0u, 85u};
   constexpr std::array kLarge = {0u, 86u, 400u, 0u, 70u, 470u, 3000u};
   if (round % 4 < 2) {

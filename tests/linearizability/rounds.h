@@ -1,4 +1,4 @@
-// rounds.h: how long tests with real threads go on.
+// rounds.h: how long tests with real threads run.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 
 namespace skep::linearizability {
 
-// Calls `round` with 0, 1, ... `rounds_min` times, and on until SKEP_LINEARIZABILITY_SECONDS (of
-// the environment) have passed. Stops at a fatal failure.
+// Calls `round` with 0, 1, ..., at least `rounds_min` times, and until SKEP_LINEARIZABILITY_SECONDS
+// (of the environment) have passed. Stops at a fatal failure.
 inline void ForRounds(uint64_t rounds_min, const std::function<void(uint64_t)>& round) {
   const char* const text = std::getenv("SKEP_LINEARIZABILITY_SECONDS");
   const std::chrono::duration<double> wanted(text == nullptr ? 0 : std::atof(text));

@@ -26,7 +26,7 @@ class Schedule {
     std::unique_ptr<Workload> workload;
     std::vector<size_t>
         called;            // in history_, not returned: an operation, maybe its tick before it
-    size_t performed = 0;  // of them
+    size_t performed = 0;  // how many of `called`
   };
 
   Player NewPlayer() {
@@ -49,7 +49,7 @@ class Schedule {
     if (player.called.empty()) {
       if (history_.size() < options_.operations) Call(player);
     } else if (rng_() % 1000 < options_.lost_per_mille) {
-      // The tick last: it may be performed first.
+      // The tick is taken last: it may have been performed first.
       while (player.called.size() > player.performed) {
         lost_.push_back(player.called.back());
         player.called.pop_back();
@@ -91,9 +91,9 @@ class Schedule {
   const ScheduleOptions options_;
   uint64_t now_ = 0;
   std::atomic<uint64_t> time_ = 0;
-  uint32_t clients_ = 0;  // ever made
+  uint32_t clients_ = 0;  // number ever made
   std::vector<Player> players_;
-  std::vector<size_t> lost_;  // without reply and not performed yet
+  std::vector<size_t> lost_;  // without a reply and not performed yet
   Reference reference_;
   History history_;
 };

@@ -64,7 +64,8 @@ void SegmentSearch::Begin(const Frontier& start) {
   memo_.Intern(configuration_);
 }
 
-// Places the operation of this call if it answers as recorded and leads to something new.
+// Places the operation of this call if its answers are the recorded ones and it leads to a new
+// configuration.
 bool SegmentSearch::TryToPlace(int32_t call) {
   ++budget_.steps;
   const Event& event = events_[call];
@@ -89,7 +90,7 @@ bool SegmentSearch::TryToPlace(int32_t call) {
   return true;
 }
 
-// Takes the last operation back. The event to go on from; nullopt if none was placed.
+// Takes the last operation back. Returns the event to go on from; nullopt if none was placed.
 std::optional<int32_t> SegmentSearch::TakeBack() {
   if (placed_.empty()) return std::nullopt;
   const auto [call, before] = placed_.back();
@@ -132,7 +133,7 @@ void SegmentSearch::Unlink(int32_t at) {
   if (event.next != kEnd) events_[event.next].previous = event.previous;
 }
 
-// Undoes the last Unlink that was not undone.
+// Undoes the last Unlink that is not undone yet.
 void SegmentSearch::Relink(int32_t at) {
   const Event& event = events_[at];
   events_[event.previous].next = at;

@@ -1,6 +1,6 @@
-// search.h: all the ways to order one segment of a history; checker.h argues why it is right.
+// search.h: finds all ways to order one segment of a history; checker.h argues why it is right.
 //
-// A configuration is what (2) of checker.h calls a pair, as a row of words:
+// A configuration is a pair as in (2) of checker.h, as a row of words:
 //
 //   word 0     1 ..
 //   +-------+----------------------------------------------------+
@@ -25,20 +25,20 @@ struct Event {
   uint64_t time = 0;
   uint32_t operation = 0;  // index in the history
   bool is_return = false;
-  uint32_t bit = 0;       // of the operation in a configuration
-  int32_t partner = -1;   // a call's return, if there is one
+  uint32_t bit = 0;       // the operation's, in a configuration
+  int32_t partner = -1;   // the call's return, if there is one
   int32_t previous = -1;  // in the list
   int32_t next = -1;
 };
 
-// What a segment starts from or ends in: a state, and which pending operations are placed.
+// The start or the end of a segment: a state, and which pending operations are placed.
 struct Frontier {
   StateId state = 0;
   std::vector<bool> placed;
   friend bool operator==(const Frontier&, const Frontier&) = default;
 };
 
-// The order that got furthest: to the latest return that any order got stuck at.
+// The order that got furthest: to the latest return at which any order got stuck.
 struct Furthest {
   uint64_t stuck_at = 0;  // one more than the position of that return; 0: never stuck
   uint32_t culprit = 0;   // the operation that returns there
@@ -47,22 +47,22 @@ struct Furthest {
   std::vector<uint32_t> order;
 };
 
-// Steps left for a whole check.
+// The steps that are left for a whole check.
 struct Budget {
   uint64_t steps_max;
   uint64_t steps = 0;
   bool is_spent() const { return steps >= steps_max; }
 };
 
-// The search through one segment. Thread safety: one owner.
+// Searches one segment. Thread safety: one owner.
 class SegmentSearch {
  public:
-  // `events` in the order of time: the calls of pending operations (bits below `pending`) and the
-  // events of the segment's own. `bits`: how many operations in all.
+  // `events` are in order of time: the calls of pending operations (bits below `pending`) and the
+  // segment's own events. `bits`: number of operations in all.
   SegmentSearch(Model& model, std::vector<Event> events, uint32_t pending, uint32_t bits,
                 Budget& budget);
 
-  // Adds to ends() every end that can be reached from `start`; with `first_only`, stops at one.
+  // Adds to ends() every end that is reachable from `start`; with `first_only`, stops at the first.
   void Run(const Frontier& start, bool first_only);
 
   const std::vector<Frontier>& ends() const { return ends_; }
@@ -92,7 +92,7 @@ class SegmentSearch {
   std::vector<Event> events_;
   std::vector<Event> linked_;  // events_ with every event in the list, to begin from
   uint32_t answered_ = 0;      // operations that must be placed
-  uint32_t left_ = 0;          // of them, not placed yet
+  uint32_t left_ = 0;          // how many of these are not placed yet
   std::vector<uint32_t> configuration_;
   std::vector<Placed> placed_;
   WordTable memo_;

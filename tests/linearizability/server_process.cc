@@ -46,7 +46,7 @@ std::optional<Address> ServerProcess::WaitUntilReady() {
   return std::nullopt;
 }
 
-// False at its end.
+// Reads output. Returns false at its end.
 bool ServerProcess::ReadOutput() {
   char buffer[4096];
   const ssize_t got = read(pipe_, buffer, sizeof buffer);

@@ -1,4 +1,4 @@
-// server_process.h: skep-server as a process of its own, to be killed.
+// server_process.h: runs skep-server as a process of its own, to be killed.
 #pragma once
 
 #include <sys/types.h>
@@ -18,24 +18,25 @@ class ServerProcess {
  public:
   using Options = std::vector<std::pair<std::string, std::string>>;  // names and values
 
-  // Starts the binary; it listens on a port of the loopback that the system chooses.
+  // Starts the binary; it listens on a loopback port that the system chooses.
   explicit ServerProcess(const Options& options);
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
   ~ServerProcess() { Kill(); }
 
-  // Waits until it serves. Nullopt: it has ended instead.
+  // Waits until the server is ready. Returns nullopt if it has ended instead.
   std::optional<Address> WaitUntilReady();
-  // Ends it with SIGKILL. False: it had ended before, by itself, or a sanitizer has complained.
+  // Ends the process with SIGKILL. Returns false if it had ended before by itself, or a sanitizer
+  // has complained.
   bool Kill();
-  // What it has printed up to its being ready, or to its end.
+  // Returns its output until it was ready, or until its end.
   const std::string& output() const { return output_; }
 
  private:
   bool ReadOutput();
 
   pid_t process_ = 0;
-  int pipe_ = -1;  // what it prints; -1 once it was killed
+  int pipe_ = -1;  // its output; -1 once it was killed
   std::string output_;
 };
 

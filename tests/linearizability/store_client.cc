@@ -11,7 +11,7 @@ Range RangeOf(const Step& step) {
   return {.lo = step.key, .hi = step.other, .unbounded = step.unbounded};
 }
 
-// The year 3000: the time of a history is later than any machine's.
+// The year 3000: the time of a history is later than any machine's clock.
 constexpr uint64_t kEpochMs = 32'503'680'000'000;
 
 uint64_t MsOf(uint64_t time) { return time == 0 ? 0 : kEpochMs + time; }
@@ -47,7 +47,7 @@ Op OpOf(Action action) {
   }
 }
 
-// The step looks for a value, or for its digest.
+// Makes the request compare with a value, or with its digest.
 void AddComparison(const Step& step, Request& request) {
   const bool is_condition = IsCondition(step.action);
   const bool differs = step.action == Action::kPutIfDiffers;
@@ -101,7 +101,7 @@ void ReadAnswer(const Batch& batch, uint32_t slot, Step& step) {
   for (const Item& item : batch.items(slot)) step.items.emplace_back(item.key, item.value);
 }
 
-// Whether the slot is why its part was not applied.
+// Returns whether the slot is why its part was not applied.
 bool Stops(const Batch& batch, uint32_t slot) {
   const Verdict verdict = batch.outcome(slot).verdict;
   if (verdict == Verdict::kRefused) return true;
@@ -109,12 +109,12 @@ bool Stops(const Batch& batch, uint32_t slot) {
          verdict != Verdict::kAborted;
 }
 
-// Whether what stopped it is something that a history may say.
+// Returns whether the state, and nothing else, stopped the part, as a history needs it.
 bool IsByState(const Outcome& out) {
   return out.verdict != Verdict::kRefused || out.status.code() == Code::kInvalidArgument;
 }
 
-// No call of the store's own can say it.
+// Returns whether no call of the store itself can do the operation.
 bool NeedsBatch(const Operation& operation) {
   const Step& step = operation.steps.front();
   if (operation.steps.size() > 1 || operation.now != 0 || step.deadline != 0) return true;
@@ -238,7 +238,7 @@ Reply StoreClient::Scan(Step& step, const Snapshot* at) {
 
 Reply StoreClient::PerformBatch(Operation& operation) {
   std::vector<Step>& steps = operation.steps;
-  // Alone, a range gets its deadline key by key.
+  // Only an atomic batch gives a range its deadline at one instant.
   const bool is_atomic = steps.size() > 1 || steps.front().action == Action::kRename ||
                          steps.front().action == Action::kExpireRange;
   Batch& batch = is_atomic ? atomic_ : unordered_;
@@ -269,7 +269,7 @@ Reply StoreClient::PerformBatch(Operation& operation) {
   return Reply::kAnswered;
 }
 
-// False if the step is of a watch that there is not.
+// Returns false if the step is of a watch that does not exist.
 bool StoreClient::Add(Batch& batch, const Step& step) const {
   if (step.begins_part) batch.BeginPart();
   switch (step.action) {
@@ -300,7 +300,7 @@ bool StoreClient::Add(Batch& batch, const Step& step) const {
   }
 }
 
-// By upkeep, by a read, by a snapshot.
+// Tells the time by upkeep, by a read or by a snapshot, in turn.
 Reply StoreClient::Tick(uint64_t time) {
   latest_ = time;
   switch (++ticks_ % 3) {
@@ -328,7 +328,8 @@ Reply StoreClient::Watch(Step& step) {
   const auto watch = engine_.Watch(step.key, MsOf(latest_));
   if (!watch) return Reply::kRefused;
   watches_[step.watch] = *watch;
-  // What the watch has seen may not be released yet; a scan would read what was before.
+  // The write that the watch has seen may not be released yet: a scan would read the state before
+  // it.
   unordered_.Clear();
   unordered_.Get(step.key);
   return Execute(unordered_, latest_).ok() ? Reply::kAnswered : Reply::kRefused;

@@ -1,5 +1,5 @@
-// supported_client.h: a client that asks only for what an engine with certain traits promises to be
-// linearizable.
+// supported_client.h: a client that asks only for operations that an engine with certain traits
+// promises to be linearizable.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace skep::linearizability {
 
 class SupportedClient final : public KvClient {
  public:
-  // The traits outlive it.
+  // The traits must outlive the client.
   SupportedClient(std::unique_ptr<KvClient> inner, const EngineTraits& traits)
       : inner_(std::move(inner)), traits_(traits) {}
 
@@ -38,7 +38,7 @@ class SupportedClient final : public KvClient {
 
  private:
   bool HasWholeBatches() const { return traits_.atomic && traits_.whole_batches; }
-  // Nobody can see a part of that, whatever its conditions.
+  // Returns whether it changes one key: no reader can see a part of that, whatever its conditions.
   bool ChangesOneKey(const Operation& operation) const {
     const auto is_point = [](const Step& step) { return !IsRange(step.action); };
     const auto acts = [](const Step& step) { return !IsCondition(step.action); };

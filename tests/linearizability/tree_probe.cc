@@ -11,7 +11,7 @@ namespace {
 
 using btree::SyncPoint;
 
-// Not seeded: the schedule of real threads cannot be repeated anyway.
+// The generator is not seeded: the schedule of real threads cannot be repeated anyway.
 uint64_t NextRandom() {
   static std::atomic<uint64_t> threads{0};
   static thread_local uint64_t state = threads.fetch_add(0x9e3779b97f4a7c15) + 1;
@@ -21,12 +21,12 @@ uint64_t NextRandom() {
   return state;
 }
 
-// Long enough for another thread to come through several operations.
+// Waits long enough for another thread to do several operations.
 void LetOthersRun() {
   if (NextRandom() % 4 != 0) {
     std::this_thread::yield();
   } else {
-    std::this_thread::sleep_for(std::chrono::microseconds(1));  // and the kernel's own slack
+    std::this_thread::sleep_for(std::chrono::microseconds(1));  // plus the kernel's timer slack
   }
 }
 

@@ -1,8 +1,8 @@
 // word_table.h: a set of equally long rows of 32-bit words, each known by a small number.
 //
 // The checker keeps states and visited configurations in such tables: a state is then one number,
-// copied for nothing, and two are equal if and only if their numbers are (rows are compared whole;
-// the hash only finds the candidate).
+// cheap to copy, and two states are equal if and only if their numbers are (rows are compared
+// whole; the hash only finds the candidate).
 #pragma once
 
 #include <algorithm>
@@ -17,12 +17,12 @@ class WordTable {
  public:
   struct Interned {
     uint32_t id;
-    bool fresh;  // it was not there before
+    bool fresh;  // whether the row is new
   };
 
   explicit WordTable(size_t row_words) : row_words_(row_words), slots_(kSlotsMin, kEmpty) {}
 
-  // `row` has row_words() words.
+  // `row` must have row_words() words.
   Interned Intern(std::span<const uint32_t> row) {
     if (2 * (count_ + 1) > slots_.size()) Grow();
     uint32_t& slot = SlotOf(row);
@@ -32,7 +32,7 @@ class WordTable {
     return {.id = slot, .fresh = true};
   }
 
-  // Valid until the next Intern().
+  // Returns the row of a number. Valid until the next Intern().
   std::span<const uint32_t> row(uint32_t id) const {
     return std::span(words_).subspan(id * row_words_, row_words_);
   }
@@ -52,7 +52,7 @@ class WordTable {
     return hash;
   }
 
-  // Where the row is, or the empty slot where it belongs.
+  // Returns the slot of the row, or the empty slot where it belongs.
   uint32_t& SlotOf(std::span<const uint32_t> wanted) {
     size_t at = HashOf(wanted) & (slots_.size() - 1);
     while (slots_[at] != kEmpty && !std::ranges::equal(row(slots_[at]), wanted)) {

@@ -11,7 +11,7 @@ bool IsTick(const Operation& operation) {
   return !operation.steps.empty() && operation.steps.front().action == Action::kTick;
 }
 
-// Reading at a snapshot and watching need not pass the time on.
+// Returns whether the operation may carry the time; reading at a snapshot and watching need not.
 bool MayTellTime(const Operation& operation) {
   return operation.kind == Operation::Kind::kOpenSnapshot ||
          (operation.kind == Operation::Kind::kExecute &&
@@ -20,7 +20,8 @@ bool MayTellTime(const Operation& operation) {
 
 }  // namespace
 
-// 1'000'000'000 for each client, so that sums do not reach another one's.
+// The numbers of a client begin at a multiple of 1'000'000'000, so that sums do not reach another
+// client's.
 std::string ValueOf(const Mix& mix, uint32_t client, uint64_t n) {
   const uint64_t decimal = (client + 1) * uint64_t{1'000'000'000} + 100 * n;
   const uint32_t bytes = mix.value_bytes[n % mix.value_bytes.size()];
@@ -109,7 +110,7 @@ Operation Workload::ABatch() {
   return operation;
 }
 
-// Conditions, then parts.
+// Returns conditions, then parts.
 Operation Workload::InParts() {
   Operation operation;
   for (uint64_t i = Below(2); i > 0; --i) operation.steps.push_back(Condition());
@@ -117,7 +118,7 @@ Operation Workload::InParts() {
   return operation;
 }
 
-// Of one step each, or of one or two; the latter may have conditions of their own.
+// The parts have one step each, or one or two steps; the latter may have conditions of their own.
 void Workload::AddParts(Operation& operation) {
   const bool each = Below(2) == 0;
   for (uint64_t i = 2 + Below(2); i > 0; --i) {
@@ -128,7 +129,8 @@ void Workload::AddParts(Operation& operation) {
   }
 }
 
-// Reads are in between, and now and then a write: a client's own counts too.
+// Between the watches and the batch there are reads, and now and then a write: a client's own write
+// counts too.
 std::deque<Operation> Workload::Transaction() {
   std::deque<Operation> operations;
   Operation last;
@@ -265,13 +267,13 @@ std::string Workload::Key() { return std::string(1, static_cast<char>('a' + Belo
 
 std::string Workload::NewValue() { return ValueOf(mix_, client_, ++values_); }
 
-// One that this client stored not long ago.
+// Returns a value that this client stored not long ago.
 std::string Workload::OldValue() {
   const uint64_t back = Below(std::min<uint64_t>(values_ + 1, 4));
   return ValueOf(mix_, client_, values_ - back);
 }
 
-// Soon: another operation or two and it has come.
+// Returns a deadline that comes after another operation or two.
 uint64_t Workload::Deadline() { return time_.load() + 1 + Below(3); }
 
 }  // namespace skep::linearizability

@@ -1,9 +1,9 @@
 // workload.h: random operations on few keys, so that clients meet.
 //
-// Every value stored is a decimal that no other operation stores, so that a read tells which write
-// it saw, and kAddDecimal acts on whatever it finds. One that is to be longer is written
-// "<decimal>~<bytes>", which is no number; padded_client.h makes it as long as that. Batches like
-// to write one value to several keys: half of such a batch is then easy to see.
+// Every stored value is a decimal that no other operation stores, so that a read tells which write
+// it saw, and kAddDecimal acts on any value. A longer value is written "<decimal>~<bytes>", which
+// is no number; padded_client.h makes it that long. Batches often write one value to several keys:
+// half of such a batch is then easy to see.
 #pragma once
 
 #include <atomic>
@@ -19,19 +19,19 @@ namespace skep::linearizability {
 
 struct Mix {
   uint32_t keys = 4;  // at most 26
-  // Weights; 0 leaves a kind out.
+  // Weights of the kinds; 0 leaves a kind out.
   uint32_t points = 6;
   uint32_t ranges = 3;
   uint32_t batches = 3;
   uint32_t snapshots = 2;
   uint32_t transactions = 1;  // each is several operations: watches, reads, a batch that needs them
   uint32_t ticks = 1;         // 0: no deadlines either
-  bool quiet_ticks = false;   // nothing else is in flight while time is told
-  // How long values are, in turn; 0: only the decimal.
+  bool quiet_ticks = false;   // no other operation is in flight while time is told
+  // Lengths of values, in turn; 0: only the decimal.
   std::vector<uint32_t> value_bytes = {0};
 };
 
-// The value number `n` (from 1 on) of a client.
+// Returns value number `n` (from 1 on) of a client.
 std::string ValueOf(const Mix& mix, uint32_t client, uint64_t n);
 
 // The operations of one client, in turn. Thread safety: one owner.
@@ -41,15 +41,15 @@ class Workload {
   static constexpr uint32_t kSnapshotsMax = 2;  // that one client holds open
   static constexpr uint32_t kWatchesMax = 2;
 
-  // `filter` says what may be asked; some point must pass it. `time` is the latest that any client
-  // of the history has made; the workload makes it rise.
+  // `filter` says which operations are allowed; some point must be. `time` is the latest that any
+  // client of the history has told; the workload raises it.
   Workload(uint32_t client, uint64_t seed, const Mix& mix, std::atomic<uint64_t>& time,
            Filter filter);
 
-  // What to ask next, without answers. Snapshot numbers are 0 .. kSnapshotsMax-1, those of watches
-  // 0 .. kWatchesMax-1. A time that an operation brings is nobody else's.
+  // Returns the next operation, without answers. Snapshot numbers are 0 .. kSnapshotsMax-1, those
+  // of watches 0 .. kWatchesMax-1. No two operations tell the same time.
   Operation Next();
-  // Tells that the snapshot could not be opened or is gone.
+  // Notes that the snapshot could not be opened or is gone.
   void Forget(uint32_t snapshot) { open_[snapshot] = false; }
 
  private:
@@ -80,7 +80,7 @@ class Workload {
   const Filter filter_;
   std::mt19937_64 rng_;
   std::deque<Operation> planned_;
-  uint64_t values_ = 0;  // made so far
+  uint64_t values_ = 0;  // number made so far
   bool open_[kSnapshotsMax] = {};
 };
 

@@ -83,7 +83,7 @@ def rows(text):
 
 
 def problems(texts):
-    """(file, line, what) of whatever does not match. `texts`: the tree's files by path."""
+    """(file, line, what) of every entry that does not match. `texts`: the tree's files by path."""
     tests = "\n".join(text for path, text in texts.items() if path.endswith("_test.cc"))
     lists = "\n".join(text for path, text in texts.items() if path.endswith("CMakeLists.txt"))
     mutants = []
@@ -125,14 +125,14 @@ def problems_of(mutant, texts, tests, lists):
 
 
 def is_expression(text):
-    """As far as can be said without the language: its brackets match, and no operator is cut off."""
+    """Checks as far as possible without parsing: brackets match, and no operator is cut off."""
     bare = re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])+\'', "0", text).strip()
     return (bare != "" and not re.match(r"(\|\||&&|return\b|if\b)", bare)
             and all(bare.count(a) == bare.count(b) for a, b in ("()", "[]", "{}")))
 
 
 def overlaps(texts, mutants):
-    """Two mutants of one place cannot be built at once."""
+    """Whether two mutants change one place, so that they cannot be built at once."""
     places = {}
     for mutant in mutants:
         begin = texts.get(mutant["file"], "").find(mutant["old"])
@@ -146,7 +146,7 @@ def overlaps(texts, mutants):
 
 
 def rows_without_mutant(page, text, mutants):
-    """Rows of tables that name tests, whose tests nothing shows to fail."""
+    """Rows of tables that name tests which no mutant makes fail."""
     for number, cells, head in rows(text):
         if "test" not in head or not re.search(r"_test\.cc`", cells[head.index("test")]):
             continue
@@ -174,7 +174,7 @@ inline bool IsMutant(int number) {
 
 
 def number_of(mutant):
-    """The same whatever others there are, so that a new one costs the compiler its own file."""
+    """A number that does not depend on other mutants, so that a new one costs the compiler its own file."""
     return zlib.crc32("\0".join((mutant["file"], mutant["old"], mutant["new"])).encode()) >> 1
 
 
@@ -274,7 +274,7 @@ def last_failure(said):
 
 
 def try_one(scratch, mutant, sound):
-    """Whether it dies. `sound` knows which tests pass without a mutant, and how long they take."""
+    """Returns whether the mutant dies. `sound` has the tests that pass without it, and their times."""
     key = (mutant["binary"], mutant["test"])
     name = f"{mutant['page']}: {mutant['row']}"
     if key not in sound:
@@ -292,7 +292,7 @@ def try_one(scratch, mutant, sound):
 
 
 def try_all(scratch, mutants):
-    """How many live, or could not be tried."""
+    """Returns how many mutants live, or could not be tried."""
     sound = {}
     bad = 0
     scratch.configure()

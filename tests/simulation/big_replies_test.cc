@@ -1,4 +1,5 @@
-// Replies larger than any buffer: of one version, in bounded memory, in nobody's way.
+// Tests replies larger than any buffer: they are of one version, in bounded memory, and delay no
+// other client.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,8 +16,8 @@ namespace skep::simulation {
 namespace {
 
 constexpr uint64_t kKeys = 20'000;
-constexpr size_t kValueBytes = 100;  // all together more than kUnsentMax
-// What a connection may hold of a reply: that, and a chunk.
+constexpr size_t kValueBytes = 100;  // together more than kUnsentMax
+// The most that a connection may hold of a reply: kUnsentMax, and a chunk.
 constexpr uint64_t kOwedMax = kUnsentMax + (1 << 20);
 
 ClusterOptions Small(bool lagging) {
@@ -28,8 +29,8 @@ ClusterOptions Small(bool lagging) {
   return options;
 }
 
-// The largest of a field of CLIENT LIST: " omem=", what a connection is owed; " qbuf=", what is
-// kept of its input.
+// Returns the largest value of a field of CLIENT LIST: " omem=", the bytes that a connection is
+// owed; " qbuf=", its buffered input.
 uint64_t MostOf(SimCluster& cluster, std::string_view field) {
   const std::string list = cluster.server().clients().DescribeAll(0);
   uint64_t most = 0;
@@ -82,11 +83,11 @@ RespReply AwaitBounded(SimCluster& cluster, SimClient& client) {
   return cluster.Await(client);
 }
 
-// Goal: a range of any size is read at one version while others write, without their waiting and
-// without the server's holding it.
+// Goal: a range of any size is read at one version while other clients write, without making them
+// wait and without the server's holding it.
 // Method: the client reads a few bytes at a time through small buffers; the values tell the state
-// (numbered_keys.h); the wait is counted in turns of the only worker, the memory in what CLIENT
-// LIST says at every turn.
+// (numbered_keys.h); the wait is counted in turns of the only worker, the memory is that of CLIENT
+// LIST at every turn.
 TEST(BigReplies, AreOfOneVersionAndInNobodysWay) {
   for (const uint64_t seed : Seeds(2)) {
     SCOPED_TRACE(testing::Message() << "SKEP_SIM_SEED=" << seed);
@@ -110,7 +111,7 @@ TEST(BigReplies, AreOfOneVersionAndInNobodysWay) {
   }
 }
 
-// Goal: the same for KEYS with a pattern, and for counts.
+// Goal: KEYS with a pattern, and counts, are of one version, too.
 TEST(BigReplies, KeysAndCounts) {
   const uint64_t seed = *Seeds(1).begin();
   SimCluster cluster(seed, Small(false));
@@ -131,7 +132,7 @@ TEST(BigReplies, KeysAndCounts) {
   for (uint64_t i = 0; i < kKeys / 2; ++i) ASSERT_EQ(reply.elements[i].text, keys.Key(2 * i));
 }
 
-// Goal: LIMIT and REV of ranges that take many turns.
+// Goal: LIMIT and REV work for ranges that take many turns.
 TEST(BigReplies, LimitsAndReverse) {
   const uint64_t seed = *Seeds(1).begin();
   SimCluster cluster(seed, Small(false));
@@ -147,8 +148,8 @@ TEST(BigReplies, LimitsAndReverse) {
   EXPECT_EQ(cluster.Ask(client, {"KRANGE", "-", "+", "LIMIT", "6000", "5"}).elements.size(), 0);
 }
 
-// Goal: a client so slow that its snapshot grows too old is disconnected in the middle, and the
-// pin is gone.
+// Goal: a client so slow that its snapshot grows too old is disconnected in the middle, and the pin
+// is released.
 TEST(BigReplies, EndAtTheAgeLimit) {
   const uint64_t seed = *Seeds(1).begin();
   ClusterOptions options = Small(false);
@@ -168,8 +169,8 @@ TEST(BigReplies, EndAtTheAgeLimit) {
   EXPECT_EQ(cluster.Ask(other, {"KCOUNT", "-", "+"}).integer, kKeys);
 }
 
-// Goal: a client that sends everything at once and finishes sending gets every reply, and all it
-// sent is done, though the end is there long before a task has come to its own.
+// Goal: a client that sends everything at once and finishes sending gets every reply, and all its
+// commands are done, though the end arrives long before a task is done.
 TEST(BigReplies, ServeAHalfClosedConnectionBehindATask) {
   for (const uint64_t seed : Seeds(4)) {
     SCOPED_TRACE(testing::Message() << "SKEP_SIM_SEED=" << seed);
@@ -188,7 +189,7 @@ TEST(BigReplies, ServeAHalfClosedConnectionBehindATask) {
   }
 }
 
-// Goal: the same where the replies are more than the server may hold.
+// Goal: such a client gets every reply also where the replies are more than the server may hold.
 TEST(BigReplies, ServeAHalfClosedConnectionThatReadsSlowly) {
   constexpr int kGets = 20;
   const uint64_t seed = *Seeds(1).begin();
@@ -207,8 +208,8 @@ TEST(BigReplies, ServeAHalfClosedConnectionThatReadsSlowly) {
   EXPECT_EQ(cluster.Ask(other, {"GET", "other"}).text, "1");
 }
 
-// Goal: a client that reads all it is sent may ask for as much as it likes in one go: input that
-// has to wait for room in the replies stays in the kernel and is not taken for one long query.
+// Goal: a client that reads all its replies may send any number of commands at once: input that has
+// to wait for room in the replies stays in the kernel and is not taken for one long query.
 // Method: replies that are each more than a connection may be owed, so that every command waits;
 // behind them more input than the query limit.
 TEST(BigReplies, OfAnEagerReaderDoNotFillTheQueryBuffer) {
@@ -241,7 +242,7 @@ TEST(BigReplies, OfAnEagerReaderDoNotFillTheQueryBuffer) {
   EXPECT_LE(most_kept, 256 * 1024);
 }
 
-// Goal: who goes away in the middle leaves nothing behind.
+// Goal: a client that disconnects in the middle leaves nothing behind.
 TEST(BigReplies, ClientsThatLeaveInTheMiddle) {
   const uint64_t seed = *Seeds(1).begin();
   SimCluster cluster(seed, Small(false));

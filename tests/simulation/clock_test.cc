@@ -1,6 +1,6 @@
-// The machine's clock is set, forward and back, while the server runs and while it does not: a time
-// to live lasts as long as it says, deadlines are those of the clock or come late, and no key is
-// lost by it.
+// Tests that set the machine's clock, forward and back, while the server runs and while it does
+// not: a time to live lasts as long as it says, deadlines are those of the clock or come late, and
+// no key is lost by it.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,9 +19,9 @@ using std::chrono::seconds;
 constexpr int64_t kMinuteMs = 60'000;
 constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 constexpr int64_t kJumpsMs[] = {kMinuteMs, kDayMs, 365 * kDayMs};
-constexpr uint64_t kSeed = 7;  // any: nothing here depends on it
+constexpr uint64_t kSeed = 7;  // arbitrary: nothing here depends on it
 
-// A server, a clock that is set, and a client that asks. Owner: the test's thread.
+// A server, a clock that is set, and a client. Owner: the test's thread.
 class SetClocks {
  public:
   explicit SetClocks(bool durable)
@@ -51,7 +51,7 @@ class SetClocks {
     return at == std::string::npos ? -1 : std::stoll(info.substr(at + kField.size()));
   }
 
-  // Times to live last as long as they say: of a new key, and of one that had none.
+  // Expects times to live to last as long as they say: of a new key, and of one that had none.
   void ExpectTimesToLiveLast() {
     Set({"SET", "new", "1", "EX", "3"});
     Set({"SET", "old", "1"});
@@ -65,7 +65,7 @@ class SetClocks {
     EXPECT_FALSE(Has("old"));
   }
 
-  // Instants are those that the clock shows, for who gives them and for who asks for them.
+  // Expects instants to be those of the clock, for clients that give them and that ask for them.
   void ExpectInstantsAreThoseOfTheClock() {
     const int64_t in_3_s = WallMs() / 1000 + 3;
     const std::string at = std::to_string(in_3_s);
@@ -100,8 +100,8 @@ class SetClocks {
     ExpectInstantsAreThoseOfTheClock();
   }
 
-  // That the server knows and says it, but for the second that may have passed since it last heard
-  // of the time.
+  // Expects the server to know and log how far the clock is behind, except for the second that may
+  // have passed since it last read the clock.
   void ExpectBehind(int64_t ms) {
     const int64_t told_ms = BehindMs();
     EXPECT_LE(told_ms, ms);
@@ -115,7 +115,7 @@ class SetClocks {
   SimClient* client_;
 };
 
-// Goal: a clock that is behind at a start loses no key, whatever it is behind by; time goes on from
+// Goal: a clock that is behind at a start loses no key, however far it is behind; time goes on from
 // where it was, and the server says so, until the clock has caught up.
 TEST(SetClock, BackAtARestart) {
   for (const int64_t jump_ms : kJumpsMs) {
@@ -143,8 +143,8 @@ TEST(SetClock, BackAtARestart) {
   }
 }
 
-// Goal: a clock that was ahead for a while is followed, as nobody can know better; when it is right
-// again, at the next start, what was written meanwhile is there, and new keys are not lost.
+// Goal: a clock that was ahead for a while is followed, as the server cannot know better; when it
+// is right again, at the next start, the data written meanwhile exists, and new keys are not lost.
 TEST(SetClock, AheadAtARestartAndBackAtTheNext) {
   for (const int64_t jump_ms : kJumpsMs) {
     SCOPED_TRACE(jump_ms);
@@ -169,8 +169,8 @@ TEST(SetClock, AheadAtARestartAndBackAtTheNext) {
   }
 }
 
-// Goal: the same of a clock that is set while the server runs, with a directory and without: what
-// has expired stays gone, and what has not lives on for as long as it said.
+// Goal: a clock that is set while the server runs has the same effects, with a directory and
+// without: expired keys stay gone, and other keys live as long as they were given.
 TEST(SetClock, WhileTheServerRuns) {
   for (const bool durable : {false, true}) {
     for (const int64_t jump_ms : kJumpsMs) {

@@ -48,7 +48,7 @@ bool Has(std::span<const std::string> args, std::string_view word) {
   return std::ranges::find(args, word) != args.end();
 }
 
-// The number behind a word; nullopt if the word is not there.
+// Returns the number behind a word; nullopt if the word is missing.
 std::optional<int64_t> NumberAfter(std::span<const std::string> args, std::string_view word,
                                    size_t distance = 1) {
   const auto at = std::ranges::find(args, word);
@@ -268,7 +268,7 @@ std::optional<Expected> CommandOracle::ExecuteRange(Args args) {
   if (name == "KCOUNT") {
     return Expected{.reply = Integer(static_cast<int64_t>(Range(args[1], args[2]).size()))};
   }
-  if (name == "KEYS") {  // of the form "literal*"
+  if (name == "KEYS") {  // the pattern has the form "literal*"
     const std::string prefix = args[1].substr(0, args[1].size() - 1);
     return Expected{.reply = Items(Range("PREFIX", prefix), false)};
   }
@@ -342,7 +342,7 @@ Expected CommandOracle::KscanChunk(Scan scan) {
   return chunk;
 }
 
-// SCAN cursor MATCH prefix* COUNT n.
+// Answers SCAN cursor MATCH prefix* COUNT n.
 Expected CommandOracle::ScanChunk(Args args) {
   std::string from;
   if (args[1] != "0") {

@@ -1,7 +1,7 @@
-// command_oracle.h: what a connection must be answered, if its commands run one after another and
-// nobody else touches its keys.
+// command_oracle.h: the answers that a connection must get, if its commands run one after another
+// and no other client touches its keys.
 //
-// A std::map for each database, and the connection's own state. It knows the commands that
+// It has a std::map for each database, and the connection's own state. It knows the commands that
 // PipelineMaker (pipeline_maker.h) makes, and no more.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace skep::simulation {
 struct Expected {
   enum class Kind : uint8_t {
     kExact,   // `reply`
-    kHello,   // whatever HELLO answers in this protocol
+    kHello,   // any answer of HELLO in this protocol
     kChunk,   // a token or cursor, "0" unless `scan`; then `reply`
     kMember,  // one of the elements of `reply`; null if there are none
   };
@@ -40,10 +40,10 @@ class CommandOracle {
 
   Expected Execute(std::span<const std::string> args);
 
-  // The token of a scan that goes on became known. Tokens can be used once.
+  // Learns the token of a scan that goes on. Tokens can be used once.
   void Learn(const Expected& expected, const RespReply& got);
-  // A token or cursor known, of the current database, and the command that takes it ("KSCAN" or
-  // "SCAN"); nullopt if there is none.
+  // Returns a known token or cursor of the current database, and the command that takes it ("KSCAN"
+  // or "SCAN"); nullopt if there is none.
   struct Token {
     std::string command;
     std::string text;
@@ -58,7 +58,7 @@ class CommandOracle {
   struct Scan {
     bool is_kscan;
     uint32_t database;
-    std::vector<std::pair<std::string, std::string>> items;  // what is left; keys only for SCAN
+    std::vector<std::pair<std::string, std::string>> items;  // items to come; keys only for SCAN
     std::string next_key;                                    // SCAN goes on here
     std::string prefix;                                      // of SCAN's pattern
     bool with_values;

@@ -43,7 +43,7 @@ Version LaggingEngine::Execute(Batch& batch) {
 Version LaggingEngine::ExecuteAtSnapshot(Batch& batch) {
   const SnapshotRef outer = batch.snapshot();
   const auto pin = opened_.find(outer.id);
-  // An id that no snapshot of the inner engine has is a snapshot that is gone.
+  // An id that no snapshot of the inner engine has is that of a snapshot that is gone.
   batch.set_snapshot(pin == opened_.end() ? SnapshotRef{0, UINT64_MAX} : pin->second->ref());
   const Version ticket = inner().Execute(batch);
   batch.set_snapshot(outer);
@@ -67,7 +67,7 @@ Version LaggingEngine::ExecuteShuffled(Batch& batch) {
   return ticket;
 }
 
-// All slots in a random order that keeps the order of the points of each key.
+// Returns all slots in a random order that keeps the order of the points of each key.
 std::vector<uint32_t> LaggingEngine::ShuffledSlots(const Batch& batch) {
   std::vector<uint32_t> order(batch.size());
   for (uint32_t slot = 0; slot < order.size(); ++slot) order[slot] = slot;
@@ -75,7 +75,7 @@ std::vector<uint32_t> LaggingEngine::ShuffledSlots(const Batch& batch) {
   std::map<std::string_view, std::vector<uint32_t>> slots_of;
   for (uint32_t slot = 0; slot < order.size(); ++slot) {
     const Request& request = batch.requests()[slot];
-    // Deletes of a range touch many keys: no server should let one share a batch.
+    // Deletes of a range touch many keys: a server must not let one share a batch.
     SKEP_CHECK(request.op != Op::kDeleteRange || batch.size() == 1);
     if (!IsRange(request.op)) slots_of[request.key].push_back(slot);
   }

@@ -1,14 +1,13 @@
-// lagging_engine.h: an engine that takes every liberty that engine.h and batch.h leave it.
+// lagging_engine.h: an engine that takes every liberty that engine.h and batch.h allow.
 //
 // The model engine performs a batch in slot order and releases every write at once, so a server
-// that forgot to keep its promises would look right on it. Over the same store, this one
-//   - performs the points of an unordered batch in a random order, those of one key in theirs;
+// that broke its promises would look right on it. Over the same store, this engine
+//   - performs the points of an unordered batch in a random order, keeping the order of each key;
 //   - lets a range read of such a batch see the released state, or the newest one at a random place
 //     among the points;
 //   - stops an unordered batch anywhere, if the batch limits its work;
 //   - opens snapshots of the released state;
 //   - releases writes only when Release() is called, some time later.
-//
 // Thread safety: none; for simulations.
 #pragma once
 
@@ -34,7 +33,7 @@ class LaggingEngine final : public ForwardingEngine {
   void CloseSnapshot(SnapshotRef snapshot) override { opened_.erase(snapshot.id); }
 
   bool has_unreleased() const { return inner().gate().released() > gate_.released(); }
-  // Everything written so far is released.
+  // Releases everything written so far.
   void Release() override;
 
  private:

@@ -1,4 +1,4 @@
-// Clients that ask for too much, send too little or never read, and how little others notice.
+// Tests clients that ask for too much, send too little or never read, and their effect on others.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@ constexpr const char* kOutOfMemory = "OOM command not allowed when used memory >
 
 uint64_t UsedBytes(SimCluster& cluster) { return cluster.server().keyspaces().budget().used(); }
 
-// Goal: a client that sends and never reads is no longer read once it is owed enough, and holds
-// nobody up; when it reads at last, it gets everything.
+// Goal: a client that sends and never reads is no longer read once it is owed enough, and delays no
+// other client; when it reads at last, it gets everything.
 TEST(Limits, ClientThatDoesNotRead) {
   const uint64_t seed = *Seeds(1).begin();
   SimCluster cluster(seed, {.config = "workers = 1\n"});
@@ -37,7 +37,7 @@ TEST(Limits, ClientThatDoesNotRead) {
   EXPECT_EQ(silent.replies(), kCommands);
 }
 
-// Goal: the same where few bytes ask for many: a read's worth of commands would be 250 MB.
+// Goal: this holds also where few bytes ask for much: one read's worth of commands would be 250 MB.
 TEST(Limits, ClientThatAsksForMuchMore) {
   const uint64_t seed = *Seeds(1).begin();
   ClusterOptions options{.config = "workers = 1\n"};
@@ -73,7 +73,7 @@ TEST(Limits, OutputBuffer) {
   EXPECT_EQ(cluster.Ask(other, {"PING"}).text, "PONG");
 }
 
-// Goal: half a command costs its sender alone.
+// Goal: half a command affects its sender alone.
 TEST(Limits, HalfSentCommands) {
   const uint64_t seed = *Seeds(1).begin();
   SimCluster cluster(seed, {.config = "workers = 1\n"});
@@ -98,7 +98,7 @@ TEST(Limits, HalfSentCommands) {
   EXPECT_EQ(answers, "PONG v v PONG OK ");
 }
 
-// Goal: who finishes sending gets all replies, then the end.
+// Goal: a client that finishes sending gets all replies, then the end of the stream.
 TEST(Limits, HalfClosedConnection) {
   const uint64_t seed = *Seeds(1).begin();
   SimCluster cluster(seed, {.lagging = true});
@@ -147,7 +147,8 @@ TEST(Limits, IdleTimeout) {
   EXPECT_TRUE(idle.closed());
 }
 
-// Goal: idle is who moves no bytes: a long upload and a long reply are not cut in the middle.
+// Goal: a client is idle if it moves no bytes: a long upload and a long reply are not cut in the
+// middle.
 // Method: the client writes and reads a little every now and then, through small buffers, so that
 // each of the two takes more than twice the timeout; then it does nothing.
 TEST(Limits, IdleTimeoutCountsBytes) {
@@ -175,7 +176,7 @@ TEST(Limits, IdleTimeoutCountsBytes) {
   EXPECT_EQ(cluster.server().connections(), 0);
 }
 
-// Goal: at the limit stores are refused and change nothing; reads and deletes go on, and make room.
+// Goal: at the limit writes are refused and change nothing; reads and deletes go on, and make room.
 TEST(Limits, Maxmemory) {
   const uint64_t seed = *Seeds(1).begin();
   SimCluster cluster(seed, {.config = "maxmemory = \"16mb\"\nworkers = 1\n"});
@@ -205,7 +206,7 @@ TEST(Limits, Maxmemory) {
   EXPECT_LE(UsedBytes(cluster), 4 << 20);
 }
 
-// Goal: an option that CONFIG SET changes holds for the next command of the same pipeline, and not
+// Goal: an option changed by CONFIG SET holds for the next command of the same pipeline, and not
 // for the one before.
 TEST(Limits, ConfigSetInAPipeline) {
   const uint64_t seed = *Seeds(1).begin();
@@ -244,8 +245,8 @@ TEST(Limits, Password) {
   EXPECT_EQ(cluster.Ask(client, {"GET", "a"}).text, "NOAUTH Authentication required.");
 }
 
-// Goal: bytes that are no RESP are answered with an error, behind the replies before them, and
-// close the connection.
+// Goal: bytes that are no RESP are answered with an error, after earlier replies, and close the
+// connection.
 TEST(Limits, Garbage) {
   const uint64_t seed = *Seeds(1).begin();
   SimCluster cluster(seed);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kKeys = 12;
 
-// As a person would type it, every byte that needs it quoted.
+// Returns the inline form of a command, with every byte quoted that needs it.
 std::string Inline(const std::vector<std::string>& args) {
   std::string line;
   for (const std::string& arg : args) {

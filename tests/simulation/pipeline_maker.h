@@ -1,8 +1,8 @@
-// pipeline_maker.h: random pipelines of one connection that has its keys to itself.
+// pipeline_maker.h: makes random pipelines of one connection that has its keys to itself.
 //
-//   databases 0, 1    shared with the other clients; this one's keys begin with its prefix and lie
-//                     between two of its own that stay, so that floors and ceilings are its own
-//   database 8 + id   its own: there also what reads or empties a whole database
+//   databases 0, 1    shared with other clients; this one's keys begin with its prefix and lie
+//                     between two permanent ones of its own, so that floors and ceilings are its
+//   database 8 + id   its own: also for commands that read or empty a whole database
 #pragma once
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace skep::simulation {
 struct Pipeline {
   std::string bytes;
   std::vector<std::vector<std::string>> commands;
-  std::vector<Expected> expected;  // one a command
+  std::vector<Expected> expected;  // one of each command
 };
 
 // Thread safety: one owner.
@@ -27,10 +27,10 @@ class PipelineMaker {
   PipelineMaker(uint32_t id, int protocol, Random& random)
       : id_(id), prefix_(fmt::format("c{}:", id)), random_(random), oracle_(protocol) {}
 
-  // Stores the two keys that stay.
+  // Stores the two permanent keys.
   Pipeline First();
   Pipeline Next(size_t commands);
-  // The reply to a command that matched what was expected.
+  // Learns from a reply that matched the expected one.
   void Learn(const Expected& expected, const RespReply& got) { oracle_.Learn(expected, got); }
 
  private:

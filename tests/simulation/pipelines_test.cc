@@ -1,4 +1,4 @@
-// A connection's commands behave as if run one after another, however they were batched.
+// Tests that a connection's commands behave as if run one after another, however they were batched.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -65,7 +65,7 @@ class Piper {
     return true;
   }
 
-  // The commands just before, for the message of a failure.
+  // Returns the commands just before, for the message of a failure.
   std::string Before() const {
     std::string text;
     for (size_t i = at_ < 8 ? 0 : at_ - 8; i < at_; ++i) {
@@ -80,7 +80,7 @@ class Piper {
   uint32_t left_;
   const size_t commands_max_;
   Pipeline pipeline_;
-  size_t at_ = 0;  // replies of the pipeline that were compared
+  size_t at_ = 0;  // number of the pipeline's replies compared so far
   size_t compared_ = 0;
   bool failed_ = false;
 };
@@ -112,7 +112,7 @@ size_t RunPipers(uint64_t seed, uint32_t pipelines, size_t commands_max) {
 
 // Goal: every reply is that of a sequential store.
 // Method: each client has keys of its own and a std::map as its oracle; all send long pipelines of
-// whatever there is, in one write each, over networks that cut them anywhere.
+// all commands, in one write each, over networks that cut them anywhere.
 TEST(Pipelines, AnswerAsIfRunOneAfterAnother) {
   size_t compared = 0;
   for (const uint64_t seed : Seeds(40)) {
@@ -123,7 +123,7 @@ TEST(Pipelines, AnswerAsIfRunOneAfterAnother) {
   std::printf("%zu replies compared\n", compared);
 }
 
-// Goal: the same for pipelines that fill more than one batch and one read buffer.
+// Goal: this holds also for pipelines that fill more than one batch and one read buffer.
 TEST(Pipelines, LongerThanABatch) {
   for (const uint64_t seed : Seeds(1)) {
     SCOPED_TRACE(testing::Message() << "SKEP_SIM_SEED=" << seed);

@@ -33,7 +33,7 @@ bool ReadOk(const RespReply& reply, Operation&) {
   return reply.type == Type::kSimple && reply.text == "OK";
 }
 
-// "OK", or null if it did not happen.
+// Reads "OK", or null if the SET did not happen.
 bool ReadWhetherSet(const RespReply& reply, Operation& operation) {
   operation.steps[0].happened = !reply.is_null();
   return reply.is_null() || ReadOk(reply, operation);
@@ -62,7 +62,7 @@ bool ReadMget(const RespReply& reply, Operation& operation) {
   return true;
 }
 
-// Items as ReplyItems (src/server/range_task.h) sends them.
+// Reads items as ReplyItems (src/server/range_task.h) sends them.
 bool ReadItems(const RespReply& reply, Step& scan) {
   if (reply.type != Type::kArray) return false;
   const auto& elements = reply.elements;
@@ -88,7 +88,7 @@ bool ReadRange(const RespReply& reply, Operation& operation) {
   return ReadItems(reply, operation.steps[0]);
 }
 
-// A token or cursor that must say "no more", and the items.
+// Reads a token or cursor that must say "no more", and the items.
 bool ReadOnlyChunk(const RespReply& reply, Operation& operation) {
   return reply.elements.size() == 2 && reply.elements[0].text == "0" &&
          ReadItems(reply.elements[1], operation.steps[0]);
@@ -125,7 +125,7 @@ Operation OneStep(Step step) { return {.steps = {std::move(step)}}; }
 
 std::string After(std::string key) { return key + '\0'; }
 
-// The smallest string above all that begin with the letter.
+// Returns the smallest string above all that begin with the letter.
 std::string AfterPrefix(std::string letter) {
   ++letter.back();
   return letter;
@@ -158,7 +158,7 @@ Question QuestionMaker::Get() {
   return {{"GET", key}, OneStep({.action = Action::kGet, .key = key}), ReadGet};
 }
 
-// SET, SETNX and GETSET in all their forms.
+// Makes SET, SETNX and GETSET in all their forms.
 Question QuestionMaker::Set() {
   const std::string key = Key();
   const std::string value = Value();
@@ -212,7 +212,7 @@ Question QuestionMaker::IncrBy() {
           ReadIncrBy};
 }
 
-// A command on one to three keys that are neighbours.
+// Makes a command on one to three neighbouring keys.
 Question QuestionMaker::Neighbours(const char* command, Action action) {
   const uint64_t first = random_.Below(keys_);
   const uint64_t end = std::min<uint64_t>(keys_, first + 1 + random_.Below(3));
@@ -229,7 +229,7 @@ Question QuestionMaker::Exists() { return Neighbours("EXISTS", Action::kCount); 
 
 Question QuestionMaker::Mset() {
   Question question{{"MSET"}, {}, ReadOk};
-  const std::string value = Value();  // the same for all, so that a half shows
+  const std::string value = Value();  // the same for all, so that a half can be recognised
   for (uint64_t i = 2 + random_.Below(2); i > 0; --i) {
     const std::string key = Key();
     question.args.insert(question.args.end(), {key, value});

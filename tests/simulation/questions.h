@@ -1,8 +1,8 @@
-// questions.h: random commands on few keys, and what each means to the linearizability checker.
+// questions.h: random commands on few keys, and their meaning to the linearizability checker.
 //
 // A question is a command and the operation it stands for. When the reply comes, its reader fills
-// in what came back. Some commands answer less than the checker's nearest operation, or only with
-// all their keys together, and so become others:
+// in the answers. Some commands answer less than the checker's nearest operation, or only for all
+// their keys together, and so become other operations:
 //
 //   DEL a b, EXISTS a b     keys are neighbours: a delete or a count of the range [a, c)
 //   SET k v NX GET          two steps: get, insert
@@ -21,7 +21,7 @@
 namespace skep::simulation {
 
 struct Question {
-  // False if no right server could send that reply to that command.
+  // Returns false if no correct server could send that reply to that command.
   using Reader = std::function<bool(const RespReply&, linearizability::Operation&)>;
 
   std::vector<std::string> args;
@@ -29,11 +29,12 @@ struct Question {
   Reader read;
 };
 
-// The questions of one client. Every value it stores is a decimal that no other client stores.
+// Makes the questions of one client. Every value it stores is a decimal that no other client
+// stores.
 // Thread safety: one owner.
 class QuestionMaker {
  public:
-  // Keys are the first `keys` letters.
+  // The keys are the first `keys` letters.
   QuestionMaker(uint32_t client, Random& random, uint32_t keys)
       : client_(client), random_(random), keys_(keys) {}
 
@@ -71,7 +72,7 @@ class QuestionMaker {
   const uint32_t client_;
   Random& random_;
   const uint32_t keys_;
-  uint64_t values_ = 0;  // made so far
+  uint64_t values_ = 0;  // number made so far
 };
 
 }  // namespace skep::simulation

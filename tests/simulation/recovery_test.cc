@@ -1,5 +1,5 @@
-// What was answered is there after the server was killed, or the machine lost power, as far as it
-// was promised.
+// Tests that answered operations are found after the server was killed, or the machine lost power,
+// as far as that was promised.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,15 +17,15 @@ namespace skep::simulation {
 namespace {
 
 struct Seen {
-  uint64_t answered = 0;  // transactions
-  uint64_t lost = 0;      // counts that were older than what was answered, and might be
-  uint64_t broken = 0;    // connections
-  uint64_t finished = 0;  // that were half-closed and had all answers
+  uint64_t answered = 0;  // number of transactions
+  uint64_t lost = 0;      // counts that were older than an answered one, and may be
+  uint64_t broken = 0;    // number of connections
+  uint64_t finished = 0;  // connections that were half-closed and had all answers
 };
 
-// One connection after the other that counts up: each of its transactions stores the next number
-// under two keys of the connection's own, and adds one to a counter. It knows what was answered and
-// what was sent, and so what must be found.
+// Counts up, on one connection after the other: each transaction stores the next number under two
+// keys of the counter's own, and adds one to a third. The counter knows what was answered and what
+// was sent, and so what must be found.
 class Counter {
  public:
   static constexpr uint64_t kForEver = UINT64_MAX;
@@ -33,7 +33,7 @@ class Counter {
   Counter(std::string name, SimCluster& cluster, Seen& seen)
       : name_(std::move(name)), cluster_(cluster), seen_(seen) {}
 
-  // Half-closes when it has sent so many transactions.
+  // Half-closes the connection when it has sent so many transactions.
   void Connect(bool wants_sync, uint64_t transactions) {
     client_ = cluster_.NewClient(2);
     awaited_.clear();
@@ -61,8 +61,8 @@ class Counter {
     return moved;
   }
 
-  // The connection has come to its end. If it did not break, this side has ended it, and has read
-  // all answers before the other side's end.
+  // Returns whether the connection has ended. If it did not break, this side must have ended it,
+  // and must have read all answers before the other side's end.
   bool ended() const {
     if (!client_->closed()) return false;
     EXPECT_TRUE(broke() || (left_ == 0 && awaited_.empty()))
@@ -71,7 +71,8 @@ class Counter {
   }
   bool broke() const { return client_->broke(); }
 
-  // Of what is now in the store. What was lost without being promised is given up.
+  // Checks the contents of the store. Transactions that were lost without being promised are given
+  // up.
   void Check(SimClient& reader, bool may_lose) {
     const RespReply found = cluster_.Ask(reader, {"MGET", name_ + "a", name_ + "b", name_ + "n"});
     ASSERT_EQ(found.elements.size(), 3u);
@@ -105,14 +106,14 @@ class Counter {
   SimCluster& cluster_;
   Seen& seen_;
   std::unique_ptr<SimClient> client_;
-  std::deque<uint64_t> awaited_;  // for each reply: what it answers
-  uint64_t left_ = 0;             // transactions to send on this connection
+  std::deque<uint64_t> awaited_;  // of each reply: the number that it answers
+  uint64_t left_ = 0;             // transactions still to send on this connection
   uint64_t sent_ = 0;
   uint64_t answered_ = 0;
 };
 
-// Counts on one connection at a time. When it has ended, the server may still do what it had sent:
-// so the next one counts under another name, until the server is another one.
+// Counts on one connection at a time. When it has ended, the server may still do what was sent on
+// it: so the next one counts under another name, until the server is restarted.
 class Client {
  public:
   Client(std::string name, SimCluster& cluster, Seen& seen)
@@ -172,7 +173,7 @@ SimNetworkOptions BreakingNetwork(uint64_t seed) {
   return network;
 }
 
-// The server lives six times, and three clients count.
+// Runs six lives of the server, with three clients that count.
 void RunLives(uint64_t seed, Seen& seen) {
   SeededRandom random(seed);
   ClusterOptions options{.config = "workers = 2\n", .durable = true};
@@ -180,7 +181,7 @@ void RunLives(uint64_t seed, Seen& seen) {
   SimCluster cluster(seed, options);
   const bool is_always = cluster.server().options().appendfsync == "always";
   const bool wants_sync = random.Chance(1, 2);
-  // Quick ones are done by a worker, slow ones are not.
+  // A worker waits for quick syncs, and not for slow ones.
   const uint64_t sync_ns = random.Below(1'000'000);
   cluster.sim().disk().set_options(
       {.during_sync = [&cluster, sync_ns] { cluster.sim().clock().Advance(sync_ns); }});
@@ -208,13 +209,14 @@ void RunLives(uint64_t seed, Seen& seen) {
   }
 }
 
-// Goal: after a kill every answered transaction is there, whole; after a loss of power, too, with
-// `always` and on connections that asked for it; what was not answered is there whole or not at
-// all. Who only shuts its sending side down gets all its answers, also those that wait for the
-// disk. Method: clients count up through transactions over a random network, which on every other
-// seed parts and resets connections; half of the connections are half-closed after some
-// transactions; now and then a snapshot; the server is killed, or the power goes, in the middle;
-// then all counts are read, and it goes on.
+// Goal: after a kill every answered transaction exists, whole; after a loss of power too, with
+// `always` and on connections that asked for it; an unanswered transaction exists whole or not at
+// all. A client that only shuts its sending side down gets all its answers, also those that wait
+// for the disk.
+// Method: clients count up through transactions over a random network, which on every other seed
+// parts and resets connections; half of the connections are half-closed after some transactions;
+// now and then a snapshot is written; the server is killed, or loses power, in the middle; then all
+// counts are read, and it goes on.
 TEST(Recovery, HasWhatWasAnswered) {
   Seen seen;
   const SeedRange seeds = Seeds(40);

@@ -1,5 +1,5 @@
-// Scans that a client carries on with a number: KSCAN is of one version, SCAN meets each key that
-// stays exactly once.
+// Tests scans that a client carries on with a token: KSCAN is of one version, SCAN meets each key
+// that stays exactly once.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -54,7 +54,7 @@ TEST(Scans, KscanIsOfOneVersion) {
   }
 }
 
-// Goal: tokens that are too old, unknown, spent, malformed or of another database.
+// Goal: tokens that are too old, unknown, spent, malformed or of another database are refused.
 TEST(Scans, TokensEnd) {
   const uint64_t seed = *Seeds(1).begin();
   SimCluster cluster(seed, {.config = "cursor-ttl-ms = 5000\n"});
@@ -85,7 +85,7 @@ TEST(Scans, TokensEnd) {
   EXPECT_EQ(cluster.Ask(client, {"SELECT", "0"}).text, "OK");
 
   cluster.RunFor(std::chrono::seconds(4));
-  EXPECT_EQ(next(other).elements.size(), 2);  // each use renews it
+  EXPECT_EQ(next(other).elements.size(), 2);  // each use renews the token
   cluster.RunFor(std::chrono::seconds(4));
   const RespReply renewed = next(other);
   EXPECT_EQ(renewed.elements.size(), 2);
@@ -95,7 +95,7 @@ TEST(Scans, TokensEnd) {
   EXPECT_EQ(cluster.server().keyspaces().at(0).Statistics().snapshots, 0);
 }
 
-// Goal: a scan whose snapshot is too old says so, and its pin is gone before anybody asks.
+// Goal: a scan whose snapshot is too old says so, and its pin is released before the client asks.
 TEST(Scans, KscanEndsAtTheAgeLimit) {
   const uint64_t seed = *Seeds(1).begin();
   SimCluster cluster(seed, {.config = "snapshot-age-ms = 2000\n"});
@@ -107,8 +107,8 @@ TEST(Scans, KscanEndsAtTheAgeLimit) {
   EXPECT_EQ(cluster.Ask(client, {"KSCAN", "NEXT", token}).text.substr(0, 14), "SNAPSHOTTOOOLD");
 }
 
-// Goal: SCAN gives each key that lives through the scan exactly once, and all in order, while
-// others come and go.
+// Goal: SCAN gives each key that lives through the scan exactly once, and all in order, while other
+// keys come and go.
 TEST(Scans, ScanMeetsEachKeyThatStaysOnce) {
   for (const uint64_t seed : Seeds(4)) {
     SCOPED_TRACE(testing::Message() << "SKEP_SIM_SEED=" << seed);
@@ -117,7 +117,7 @@ TEST(Scans, ScanMeetsEachKeyThatStaysOnce) {
     auto churner = cluster.NewClient(2);
     Random& random = cluster.sim().random();
     cluster.sim().AddActor("churner", [&] {
-      // Keys between those that stay.
+      // These keys lie between those that stay.
       const std::string key = keys.Key(random.Below(600)) + "x";
       if (churner->replies() > 0 || churner->received().empty()) {
         churner->Take();

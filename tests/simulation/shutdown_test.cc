@@ -1,4 +1,5 @@
-// The end: what was acknowledged is done, replies are whole or cut where the connection closes.
+// Tests the server's end: acknowledged writes are done, replies are whole or cut where the
+// connection closes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ int64_t CounterIn(SimCluster& cluster, const std::string& key) {
   return std::atoll(std::string(batch.outcome(0).value).c_str());
 }
 
-// Takes all replies; they must be 1, 2, 3... Returns how many there were.
+// Takes all replies, which must be 1, 2, 3... Returns how many there were.
 int64_t TakeCounts(SimClient& client) {
   int64_t count = 0;
   while (const auto reply = client.Take()) {
@@ -31,8 +32,8 @@ int64_t TakeCounts(SimClient& client) {
   return count;
 }
 
-// Goal: a server that is told to stop sends what it has begun, closes every connection and comes
-// to its end; no acknowledged write is missing.
+// Goal: a server that is told to stop finishes the replies it has begun, closes every connection
+// and ends; no acknowledged write is missing.
 // Method: clients with pipelines of increments, one that has a large reply, one that never reads;
 // Stop() or SHUTDOWN at a random time.
 TEST(Shutdown, AcknowledgedIsDoneAndEverybodyIsClosed) {
@@ -87,7 +88,7 @@ TEST(Shutdown, AcknowledgedIsDoneAndEverybodyIsClosed) {
   EXPECT_TRUE(cut > 0 || !AreMany(seeds)) << "every run was over before its end";
 }
 
-// Goal: replies that are owed at the end are sent, to who reads them soon.
+// Goal: replies that are owed at the end are sent to clients that read them soon.
 TEST(Shutdown, SendsWhatIsOwed) {
   for (const bool lagging : {false, true}) {
     ClusterOptions options{.config = "workers = 1\n", .lagging = lagging};
@@ -108,7 +109,7 @@ TEST(Shutdown, SendsWhatIsOwed) {
   }
 }
 
-// Goal: what stands before SHUTDOWN in a pipeline is answered, what stands behind is not run.
+// Goal: commands before SHUTDOWN in a pipeline are answered, commands behind it are not run.
 TEST(Shutdown, EndsItsPipeline) {
   SimCluster cluster(1);
   SimClient& client = cluster.Connect();

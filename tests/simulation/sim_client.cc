@@ -52,7 +52,7 @@ bool SimClient::Write() {
   }
   const ssize_t taken = stream_->Write(out_);
   if (taken == -EAGAIN) return false;
-  // What has arrived can still be read, even if the server takes nothing any more.
+  // Bytes that have arrived can still be read, even if the server takes no more.
   broke_ |= taken < 0;
   out_.erase(0, taken < 0 ? out_.size() : static_cast<size_t>(taken));
   return true;

@@ -1,4 +1,4 @@
-// sim_client.h: one client of a simulated server: bytes out, replies in.
+// sim_client.h: a client of a simulated server: sends bytes, receives replies.
 #pragma once
 
 #include <deque>
@@ -17,36 +17,37 @@ namespace skep::simulation {
 // Thread safety: one owner.
 class SimClient {
  public:
-  // Connects. With `protocol` 3 it says HELLO 3 first, of which the caller sees nothing.
+  // Connects. With `protocol` 3 it says HELLO 3 first, whose reply the caller does not see.
   SimClient(Network& network, Address server, int protocol);
 
-  // Queues a command, or any bytes. They leave in Move().
+  // Queue a command, or any bytes. They leave in Move().
   void Send(std::span<const std::string> args);
   void Send(std::initializer_list<std::string_view> args);
   void SendBytes(std::string_view bytes) { out_ += bytes; }
-  // After what is queued the server reads an end.
+  // After the queued bytes the server reads an end of stream.
   void FinishSending() { finishing_ = true; }
 
-  // One write and one read at most; whether any byte or an end moved. An actor's step.
+  // Does one write and one read at most; returns whether any byte or an end moved. The step of an
+  // actor.
   bool Move();
 
-  // The oldest reply not yet taken.
+  // Returns the oldest reply not yet taken.
   std::optional<RespReply> Take();
   size_t replies() const { return replies_.size(); }
 
-  // The server closed the connection, or it broke.
+  // Returns whether the server closed the connection, or it broke.
   bool closed() const { return stream_ == nullptr; }
-  // It broke: not all that was sent may have arrived, in either direction.
+  // Returns whether it broke: bytes that were sent may not have arrived, in either direction.
   bool broke() const { return broke_; }
-  // Starts again, without what was queued or half received.
+  // Connects again, without queued or half received bytes.
   void Reconnect();
 
-  // Reads at most so many bytes at a Move; 0: nothing.
+  // Limits the bytes that one Move reads; 0: none.
   void set_read_bytes_max(size_t bytes) { read_bytes_max_ = bytes; }
-  // All bytes received on all connections.
+  // Returns all bytes received on all connections.
   const std::string& received() const { return received_; }
   size_t unsent() const { return out_.size(); }
-  // What arrived was no RESP; empty if all was.
+  // Returns what is wrong with bytes that are no RESP; empty if there are none.
   std::string_view broken_reply() const { return parser_.error(); }
 
  private:
@@ -64,7 +65,7 @@ class SimClient {
   size_t read_bytes_max_ = SIZE_MAX;
   std::string received_;
   size_t parsed_ = 0;
-  size_t hidden_ = 0;  // replies that the caller did not ask for
+  size_t hidden_ = 0;  // replies to commands that the caller did not send
   RespReplyParser parser_;
   std::deque<RespReply> replies_;
 };

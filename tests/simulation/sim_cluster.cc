@@ -13,7 +13,7 @@
 namespace skep::simulation {
 namespace {
 
-// One release in so many steps that could make one.
+// Writes are released at one in so many steps.
 constexpr uint64_t kLagSteps = 6;
 
 RespReply ErrorReply(std::string_view text) {
@@ -28,8 +28,8 @@ void WriteFile(FileSystem& disk, const std::string& path, std::string_view bytes
   SKEP_CHECK(file.has_value() && (*file)->Append(bytes).ok() && (*file)->Sync().ok());
 }
 
-// The tree of this seed: with nodes of the usual size, or small ones with a short log or none, so
-// that a few hundred keys are many leaves. Any three seeds of one parity have one of each.
+// Returns the tree of this seed: with nodes of the usual size, or small ones with a short log or
+// none, so that a few hundred keys are many leaves. Any three seeds of one parity have one of each.
 std::string TreeConfig(uint64_t seed) {
   constexpr std::array<const char*, 3> kConfigs = {
       "", "btree-node-bytes = 2048\nbtree-log-bytes = 128\n",
@@ -109,7 +109,7 @@ void SimCluster::Restart(bool loses_power) {
   Start();
 }
 
-// As the log's own thread does.
+// Does a step of the log's own thread.
 bool SimCluster::StepLog() {
   durable::Log& log = server_->persistence()->log();
   const uint64_t now_ns = sim_.clock().MonotonicNs();
@@ -120,7 +120,7 @@ bool SimCluster::StepLog() {
   return is_asked;
 }
 
-// As Server::Run() turns it.
+// Turns a worker as Server::Run() does.
 bool SimCluster::TurnWorker(Worker& worker) {
   if (worker.drained()) return false;
   if (server_->stopping()) worker.Drain();

@@ -1,4 +1,4 @@
-// sim_cluster.h: the real server, its disk and its clients in one thread, from one seed.
+// sim_cluster.h: runs the real server, its disk and its clients in one thread, from one seed.
 //
 //   SimCluster cluster(seed, {.config = "workers = 2\n"});
 //   SimClient& client = cluster.Connect();
@@ -25,14 +25,14 @@
 namespace skep::simulation {
 
 struct ClusterOptions {
-  std::string config;    // lines of the options file, beside address and log
-  bool lagging = false;  // on a LaggingEngine
-  bool durable = false;  // kept on the simulated disk, synced as the seed says
+  std::string config;    // lines of the options file, besides address and log
+  bool lagging = false;  // the engine is a LaggingEngine
+  bool durable = false;  // the data is on the simulated disk, synced as the seed decides
   SimulationOptions world = {};
 };
 
-// A network of this seed: from quick and smooth to slow, with tiny buffers and bytes in small
-// pieces, now and then parted. No resets.
+// Returns the network of this seed: from quick and smooth to slow, with tiny buffers and bytes in
+// small pieces, now and then parted. No resets.
 SimNetworkOptions RandomNetwork(uint64_t seed);
 
 // Thread safety: one owner.
@@ -49,23 +49,23 @@ class SimCluster {
   Simulation& sim() { return sim_; }
   Server& server() { return *server_; }
   std::string log() { return sim_.disk().ReadAll(kLogPath).value_or(""); }
-  // Turns of all workers so far.
+  // Returns the turns of all workers so far.
   uint64_t turns() const { return turns_; }
   bool drained();
-  // The server's process is gone, in whatever state it was. Its engines must have been sound.
+  // Destroys the server in whatever state it is, as a kill does. Its engines must be sound.
   void DestroyServer();
-  // The same, maybe with the machine's power; then it is started again. Of a durable one.
+  // Kills the server, maybe with the machine's power, and starts it again. It must be durable.
   void Restart(bool loses_power);
 
-  // A client that moves by itself; lives as long as the cluster.
+  // Connects a client that moves by itself; it lives as long as the cluster.
   SimClient& Connect(int protocol = 2);
-  // A client that moves when the caller's actor does.
+  // Makes a client that moves when the caller's actor does.
   std::unique_ptr<SimClient> NewClient(int protocol);
 
-  // Runs until the reply is there. An error "closed" if the connection closes instead, "no reply"
-  // if a minute passes.
+  // Sends a command and runs until its reply comes. Returns the error "closed" if the connection
+  // closes instead, "no reply" if a minute passes.
   RespReply Ask(SimClient& client, std::initializer_list<std::string_view> args);
-  // The same for the next reply to what was sent before.
+  // Waits in the same way for the next reply to a command that was sent before.
   RespReply Await(SimClient& client);
 
   Simulation::End RunUntil(const std::function<bool()>& done,
@@ -84,7 +84,7 @@ class SimCluster {
 
   const ClusterOptions options_;
   uint64_t next_log_step_ns_ = 0;
-  // Declared in the order in which they must outlive each other.
+  // The members are declared in the order in which they must outlive each other.
   Simulation sim_;
   std::unique_ptr<Server> server_;
   std::vector<Simulation::ActorId> server_actors_;
@@ -92,7 +92,7 @@ class SimCluster {
   uint64_t turns_ = 0;
 };
 
-// Three letters for each type, and texts: for messages of failed expectations.
+// Returns three letters for each type, and texts: for messages of failed expectations.
 std::string Describe(const RespReply& reply);
 
 }  // namespace skep::simulation

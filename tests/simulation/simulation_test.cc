@@ -1,5 +1,5 @@
-// The real server, its clients, its options file and its log in one thread, from one seed: what
-// clients on a bad network are told is linearizable, and one seed is one run.
+// Runs the real server, its clients, its options file and its log in one thread, from one seed: the
+// answers to clients on a bad network are linearizable, and one seed is one run.
 //
 //   make sim SEEDS=10000
 //   make sim SEEDS=1 SEED=4711     a failure names its seed
@@ -24,14 +24,14 @@ using linearizability::CheckOptions;
 using linearizability::History;
 using linearizability::Operation;
 
-// What all clients of one run share.
+// The common record of all clients of one run.
 struct Record {
   History history;
   uint64_t clock = 0;  // one tick for each call and each return: a total order
-  size_t lost = 0;     // replies
+  size_t lost = 0;     // number of lost replies
 };
 
-// Asks one question after the other, and starts again when the connection breaks.
+// Asks one question after the other, and connects again when the connection breaks.
 class Asker {
  public:
   Asker(uint32_t id, SimCluster& cluster, uint32_t keys, uint32_t questions, Record& record)
@@ -121,7 +121,7 @@ class AskersRun {
     uint32_t keys;
     uint32_t clients;
   };
-  static constexpr uint32_t kQuestions = 150;  // in all
+  static constexpr uint32_t kQuestions = 150;  // of all clients together
 
   AskersRun(uint64_t seed, const Choices& choices) : cluster_(seed, choices.cluster) {
     for (uint32_t i = 0; i < choices.clients; ++i) {
@@ -141,9 +141,9 @@ class AskersRun {
   std::vector<std::unique_ptr<Asker>> askers_;
 };
 
-// Goal: whatever the clients are told, some order of one command after another explains it.
-// Method: several clients, each with one command on its way; few keys; one to three workers; half
-// of the runs on an engine that is as late and unordered as it may be; resets, partitions, tiny
+// Goal: whatever the answers of the clients, some order of one command after another explains them.
+// Method: several clients, each with one command under way; few keys; one to three workers; half of
+// the runs on an engine that is as late and unordered as it may be; resets, partitions, tiny
 // buffers, delays.
 TEST(SimulatedServer, HistoriesAreLinearizable) {
   size_t operations = 0, lost = 0, undecided = 0, seeds = 0;
@@ -165,7 +165,7 @@ TEST(SimulatedServer, HistoriesAreLinearizable) {
 
 // Goal: one seed is one run, to the last byte.
 // Method: every seed runs twice; memory held between the runs moves all later objects, so that
-// anything ordered by address shows.
+// anything ordered by address is found.
 TEST(SimulatedServer, SeedIsTheRun) {
   std::vector<std::unique_ptr<char[]>> held;
   std::set<uint64_t> hashes;
@@ -183,7 +183,7 @@ TEST(SimulatedServer, SeedIsTheRun) {
   EXPECT_EQ(hashes.size(), seeds);
 }
 
-// Goal: what the server logs is part of the run: its times are those of the simulated clock.
+// Goal: the server's log is part of the run: its times are those of the simulated clock.
 TEST(SimulatedServer, LogIsOfTheSeed) {
   const auto log = [] {
     SimCluster cluster(1, {.config = "client-query-buffer-limit = \"1mb\"\n"});

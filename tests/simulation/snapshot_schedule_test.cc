@@ -1,5 +1,5 @@
 // Planted schedules: a snapshot is written while a batch on the tree has its version and is not
-// released. What the batch is answered is there after a kill.
+// released. The answers of the batch must hold after a kill.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -24,7 +24,7 @@ class SnapshotSchedule : public testing::Test {
 
   void SetUp() override { Open(); }
 
-  // What ran before is killed.
+  // Opens the store; the one before is killed.
   void Open() {
     keyspaces_.reset();
     persistence_.reset();
@@ -41,15 +41,15 @@ class SnapshotSchedule : public testing::Test {
     batch.Add(request);
     return Execute(batch);
   }
-  // Of its first request; the outcome's bytes are the batch's.
+  // Returns the outcome of the batch's first request; its bytes are the batch's.
   Outcome Execute(Batch& batch) {
     batch.set_now_ms(persistence_->time().Now().ms);
     keyspaces_->at(0).Execute(batch);
     persistence_->log().Publish();
     return batch.outcome(0);
   }
-  // Executes it, and in the middle, when it has its version, writes a snapshot that begins after
-  // the deadline has passed.
+  // Executes the request, and in the middle, when it has its version, writes a snapshot that begins
+  // after the deadline has passed.
   Outcome DoAcrossASnapshot(const Request& request) {
     auto& durable = static_cast<durable::DurableEngine&>(keyspaces_->at(0));
     btree::Core& core = static_cast<BtreeEngine&>(durable.inner()).core();
@@ -81,7 +81,7 @@ class SnapshotSchedule : public testing::Test {
   bool is_saved_ = false;
 };
 
-// Goal: whoever was told that a key will stay, or stay longer, finds it after a kill, also if the
+// Goal: a key that was answered to stay, or to stay longer, is found after a kill, also if the
 // snapshot has found its deadline in the past.
 TEST_F(SnapshotSchedule, APersistThatWasAnsweredIsThere) {
   const uint64_t deadline_ms = persistence_->time().Now().ms + kLifetimeMs;
@@ -117,8 +117,8 @@ TEST_F(SnapshotSchedule, AnExpireThatWasAnsweredIsThere) {
   EXPECT_EQ(found.deadline_ms, later_ms);
 }
 
-// Goal: a function that has found a key before its deadline is not done again on nothing: the key
-// does not come back without a deadline.
+// Goal: a function that has found a key before its deadline is not repeated on an absent key: the
+// key does not come back without a deadline.
 TEST_F(SnapshotSchedule, AFunctionMakesNoNewKey) {
   const uint64_t deadline_ms = persistence_->time().Now().ms + kLifetimeMs;
   const std::string value(300, 'v');

@@ -22,7 +22,8 @@ double SecondsSince(uint64_t begin_ns) {
   return static_cast<double>(SystemClock().MonotonicNs() - begin_ns) / 1e9;
 }
 
-// How far it is: a bar if the size of the input is known. Nothing, if nobody sees it.
+// Shows the progress: a bar if the size of the input is known. Shows nothing if standard error is
+// no terminal.
 class Bar {
  public:
   Bar() : is_shown_(isatty(STDERR_FILENO) == 1) {
@@ -47,7 +48,7 @@ class Bar {
     fmt::print(stderr, "\r\033[K{}{} commands", text, summary.commands);
     std::fflush(stderr);
   }
-  // So that something else can be printed.
+  // Clears the bar, so that something else can be printed.
   void Clear() const {
     if (is_shown_) fmt::print(stderr, "\r\033[K");
   }

@@ -1,4 +1,4 @@
-// bulk.h: many commands from standard input, all on their way at once.
+// bulk.h: sends many commands from standard input, without waiting for each reply.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 namespace skep::cli {
 
 enum class BulkFormat : uint8_t {
-  kCommands,  // RESP arrays, or lines as people type them
+  kCommands,  // RESP arrays, or inline commands, a line each
   kTab,       // key TAB value, a line each, any bytes but LF, no TAB in the key: SET key value
 };
 
 struct BulkSummary {
-  uint64_t commands = 0;  // that were answered, errors included
-  uint64_t errors = 0;    // replies that are one, and lines that are not of the format
+  uint64_t commands = 0;  // answered commands, errors included
+  uint64_t errors = 0;    // replies that are errors, and lines that do not have the format
   double seconds = 0;
 };
 
-// Told of what was refused: "command 3" or "line 3", and why.
+// Called for each command that was refused: "command 3" or "line 3", and why.
 using OnBulkError = std::function<void(std::string_view where, std::string_view why)>;
 
-// To the end of the input. Returns a line for a person, why it ended before; or nothing. Memory:
-// some MiB, or twice the largest command.
+// Sends the input to its end. Returns a line for people that says why it ended before, or nothing.
+// Memory: some MiB, or twice the largest command.
 std::string LoadBulk(CommandPipeline& pipeline, BulkFormat format, const DumpSource& source,
                      const OnBulkError& on_error, BulkSummary* summary);
 
@@ -38,8 +38,8 @@ struct BulkOptions {
   BulkFormat format = BulkFormat::kCommands;
 };
 
-// LoadBulk of standard input, with a bar on standard error if it is a terminal. Returns the exit
-// status: exit_status.h.
+// Runs LoadBulk on standard input, with a bar on standard error if that is a terminal. Returns the
+// exit status (exit_status.h).
 int RunBulk(const BulkOptions& options);
 
 }  // namespace skep::cli

@@ -18,7 +18,7 @@ constexpr std::string_view kIntroduction =
     "TAB            completes commands, subcommands and options\n"
     "clear, exit    clears the screen; ends\n";
 
-// The value of a field, in a map of RESP3 or the flat array of RESP2; null: there is none.
+// Returns the value of a field, in a map of RESP3 or the flat array of RESP2; null: there is none.
 const RespReply* Field(const RespReply& map, std::string_view name) {
   for (size_t i = 0; i + 1 < map.elements.size(); i += 2) {
     if (map.elements[i].text == name) return &map.elements[i + 1];
@@ -45,7 +45,7 @@ std::string JoinNonEmpty(std::string_view a, std::string_view b) {
   return fmt::format("{}{}{}", a, a.empty() || b.empty() ? "" : " ", b);
 }
 
-// Without its token and without brackets.
+// Returns an argument's syntax without its token and without brackets.
 std::string ValueOf(const RespReply& argument, const std::string& type) {
   if (type == "pure-token") return "";
   if (type == "block") return SyntaxOf(Field(argument, "arguments"), " ");
@@ -104,7 +104,8 @@ std::vector<CommandDoc> ParseAll(const RespReply& map) {
 
 // ---- Lines that are being typed ----
 
-// The words of a line, of which the last may be half typed. False: a quote is open.
+// The words of a line, of which the last may be half typed. Parsing returns false if a quote is
+// open.
 struct Typed {
   std::unique_ptr<char[]> unquoted;
   std::vector<std::string_view> words;
@@ -126,7 +127,7 @@ bool StartsWithIgnoringCase(std::string_view word, std::string_view prefix) {
   return word.size() >= prefix.size() && EqualsIgnoringCase(word.substr(0, prefix.size()), prefix);
 }
 
-// Upper case, unless a small letter was typed.
+// Returns the word in upper case, or in lower case if a small letter was typed.
 std::string InCaseOf(std::string_view typed, std::string_view word) {
   const bool is_lower = std::ranges::any_of(typed, [](char c) { return c >= 'a' && c <= 'z'; });
   return is_lower ? LowerCase(word) : UpperCase(word);

@@ -14,7 +14,7 @@ RespReply Text(const std::string& text) { return {.type = RespReply::Type::kBulk
 RespReply List(std::vector<RespReply> elements, RespReply::Type type = RespReply::Type::kArray) {
   return {.type = type, .elements = std::move(elements)};
 }
-// Maps as RESP2 has them.
+// Returns a map in the form of RESP2.
 RespReply Map(std::vector<std::pair<std::string, RespReply>> fields) {
   RespReply map = List({});
   for (auto& [name, value] : fields) {
@@ -42,7 +42,7 @@ RespReply Doc(const std::string& group, std::vector<RespReply> arguments) {
               {"arguments", List(std::move(arguments))}});
 }
 
-// As Skep describes its own: all arguments in one text.
+// Returns a description in Skep's own form: all arguments in one text.
 RespReply SkepDoc(const std::string& group, const std::string& syntax) {
   return Doc(
       group,
@@ -110,7 +110,7 @@ TEST(CommandDocs, Help) {
   EXPECT_THAT(CommandDocs().Help({}), HasSubstr("COMMAND DOCS"));
 }
 
-// Goal: arguments as Redis 7 describes them, piece by piece, become a line.
+// Goal: every kind of argument that Redis 7 describes becomes its syntax.
 TEST(CommandDocs, ArgumentsOfRedis) {
   const RespReply optional = Text("optional");
   const RespReply multiple = Text("multiple");

@@ -23,8 +23,8 @@ void Write(std::string_view text) {
   std::fflush(stdout);
 }
 
-// Words that begin with "0x" as the bytes they stand for, which are kept in *bytes. False: one is
-// not hex.
+// Replaces words that begin with "0x" by the bytes they stand for, which are kept in *bytes.
+// Returns false if one is not hex.
 bool DecodeHex(std::vector<std::string_view>* words, std::deque<std::string>* bytes) {
   for (std::string_view& word : *words) {
     if (!word.starts_with("0x")) continue;

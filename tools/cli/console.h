@@ -1,5 +1,5 @@
-// console.h: commands in, replies printed: one from a command line, lines from a file, lines from a
-// person.
+// console.h: runs commands and prints their replies: one from a command line, lines from a file, or
+// lines that a person types.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,30 @@
 
 namespace skep::cli {
 
-// Prints to standard output; complaints that are no replies to standard error. Thread safety: none.
+// Prints replies to standard output, and its own complaints to standard error. Thread safety: none.
 class Console {
  public:
   Console(const SessionOptions& options, ReplyFormat format);
 
-  // One command. Returns the exit status, as all of them: exit_status.h.
+  // Runs one command. Returns the exit status, as the next two do (exit_status.h).
   int RunOnce(const std::vector<std::string>& args);
-  // Lines of standard input, to its end. kErrorReply if any reply was one.
+  // Runs the lines of standard input, to its end. Returns kErrorReply if any reply was an error.
   int RunInput();
-  // A person's lines, until they end it.
+  // Runs the lines that a person types, until the person ends it.
   int Converse();
 
  private:
   bool Connect();
-  // Connects if there is no connection. False: says why there is none.
+  // Connects if there is no connection. If that fails, prints why and returns false.
   bool Reconnect();
-  // Runs and prints. The words are those that were typed: "0x.." is not yet bytes.
+  // Runs a command and prints its reply. The words are as typed: "0x.." is not decoded yet.
   int Run(std::span<const std::string_view> words);
-  // Ctrl-C ends it, and only it.
+  // Runs a command so that Ctrl-C ends it, and not the process.
   int RunInterruptibly(std::span<const std::string_view> words);
   int Stream(std::span<const std::string_view> args);
   void Print(const RespReply& reply, std::span<const std::string_view> args) const;
   int TellBroken(Status status, std::span<const std::string_view> args);
-  // False: the person wants to leave.
+  // Runs a typed line. Returns false if the person wants to leave.
   bool RunTyped(std::span<const std::string_view> words);
 
   const std::unique_ptr<Session> session_;

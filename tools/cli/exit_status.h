@@ -1,4 +1,4 @@
-// exit_status.h: how skep-cli ends, and how it says why.
+// exit_status.h: the exit statuses of skep-cli, and its complaints.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ inline constexpr int kDone = 0;
 inline constexpr int kErrorReply = 1;    // a reply was an error, or a line was not understood
 inline constexpr int kNotConnected = 2;  // also: the command line is wrong
 
-// A line on standard error.
+// Prints a line on standard error.
 inline void Complain(std::string_view why) { fmt::print(stderr, "skep-cli: {}\n", why); }
 
 }  // namespace skep::cli

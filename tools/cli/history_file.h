@@ -8,12 +8,12 @@
 
 namespace skep::cli {
 
-// Whether a line has a password, so that it must not be kept: AUTH, HELLO with AUTH, MIGRATE with
-// AUTH or AUTH2, ACL SETUSER, CONFIG SET of an option whose name says so.
+// Returns whether a line contains a password, so that it must not be kept: AUTH, HELLO with AUTH,
+// MIGRATE with AUTH or AUTH2, ACL SETUSER, CONFIG SET of an option whose name says so.
 bool HasSecret(std::span<const std::string_view> words);
 
-// A line a line of text, appended as it is typed, so that sessions beside each other lose none; for
-// its owner alone to read. Thread safety: one owner.
+// A history, one typed line a line of text. Lines are appended as they are typed, so that
+// simultaneous sessions lose none; only the file's owner may read it. Thread safety: one owner.
 class HistoryFile {
  public:
   static constexpr size_t kLinesMax = 1000;
@@ -21,9 +21,10 @@ class HistoryFile {
   // An empty path: nothing is kept.
   explicit HistoryFile(std::string path) : path_(std::move(path)) {}
 
-  // The last lines, at most kLinesMax, the oldest first. A file with twice as many is cut.
+  // Returns the last lines, at most kLinesMax, the oldest first. Shortens a file that has twice as
+  // many.
   std::vector<std::string> Load();
-  // What cannot be written is not: a history is no reason to fail.
+  // Appends a line. Ignores errors: a history is no reason to fail.
   void Append(std::string_view line);
 
  private:
@@ -32,8 +33,8 @@ class HistoryFile {
   const std::string path_;
 };
 
-// $SKEPCLI_HISTFILE, or .skepcli_history in $HOME; empty if that is what the variable says, or
-// there is no $HOME.
+// Returns $SKEPCLI_HISTFILE, or .skepcli_history in $HOME; empty if the variable is empty, or there
+// is no $HOME.
 std::string HistoryPath();
 
 }  // namespace skep::cli

@@ -23,7 +23,7 @@ constexpr const char* kGrey = "\033[90m";
 constexpr const char* kPlain = "\033[0m";
 constexpr const char* kClearToEnd = "\033[K";
 
-// What has come since the handlers were installed.
+// Whether a signal has come since the handlers were installed.
 volatile sig_atomic_t got_interrupt = 0;
 volatile sig_atomic_t got_resize = 0;
 volatile sig_atomic_t got_stop = 0;
@@ -32,7 +32,7 @@ void OnInterrupt(int) { got_interrupt = 1; }
 void OnResize(int) { got_resize = 1; }
 void OnStop(int) { got_stop = 1; }
 
-// Signals reach their handlers only while mask() is what the thread waits with.
+// Lets signals reach their handlers only while the thread waits with mask().
 class Signals {
  public:
   Signals() {
@@ -65,7 +65,7 @@ class Signals {
   sigset_t mask_;
 };
 
-// How many columns UTF-8 takes; bytes that are none take one each.
+// Returns how many columns UTF-8 text takes; bytes that are no UTF-8 take one each.
 size_t ColumnsOf(std::string_view text) {
   size_t columns = 0;
   std::mbstate_t state = {};
@@ -95,7 +95,7 @@ std::string CommonPrefix(const std::vector<std::string>& words) {
 
 void Write(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-// Below the line, in columns.
+// Lists words below the line, in columns.
 void List(const std::vector<std::string>& words) {
   const size_t width = std::ranges::max(words, {}, &std::string::size).size() + 2;
   const size_t columns = std::max<size_t>(1, TerminalColumns() / width);
@@ -125,11 +125,12 @@ class LineEditor::Impl {
     el_set(editor_, EL_PROMPT, &Impl::Prompt);
     el_set(editor_, EL_HIST, history, history_);
     el_set(editor_, EL_GETCFN, &Impl::GetCharacter);
-    // The function for narrow strings leaks copies of them.
+    // el_set, the function for narrow strings, leaks copies of them.
     el_wset(editor_, EL_ADDFN, L"skep-complete", L"completes a word", &Impl::Complete);
     el_set(editor_, EL_BIND, "^I", "skep-complete", nullptr);
     el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
-    // A Ctrl-C throws away what was typed and printed; a moment later that is the next prompt.
+    // By default a Ctrl-C discards typed input and pending output, which a moment later is the next
+    // prompt.
     for (const char* const mode : {"-d", "-x"}) {
       el_set(editor_, EL_SETTY, mode, "+noflsh", nullptr);
     }
@@ -163,12 +164,12 @@ class LineEditor::Impl {
   }
 
  private:
-  // A signal that comes behind the line has come when this returns.
+  // A signal that is sent after the line was typed has arrived when this returns.
   const char* ReadText(int* count) {
     const Signals signals;
     signals_ = &signals;
     got_interrupt = 0;
-    // Before the prompt, not after it: what is typed at once must not be echoed by the terminal.
+    // The terminal is prepared before the prompt, so that it does not echo early input itself.
     el_set(editor_, EL_PREP_TERM, 1);
     el_resize(editor_);
     const char* const text = el_gets(editor_, count);
@@ -205,7 +206,7 @@ class LineEditor::Impl {
 
   // ---- Keys and hints ----
 
-  // 1: a character; 0: the end; -1: an error, or a Ctrl-C.
+  // Returns 1 for a character, 0 at the end, -1 for an error or a Ctrl-C.
   static int GetCharacter(EditLine* editor, wchar_t* character) {
     Impl& self = *Of(editor);
     const bool has_hint = self.DrawHint();
@@ -224,9 +225,9 @@ class LineEditor::Impl {
       const int got = ReadByte(&byte);
       if (got <= 0) return got;
       const size_t used = std::mbrtowc(character, &byte, 1, &state);
-      if (used == static_cast<size_t>(-2)) continue;  // the first bytes of a character
+      if (used == static_cast<size_t>(-2)) continue;  // an unfinished character
       if (used != static_cast<size_t>(-1)) return 1;
-      state = {};  // a byte that belongs to none: it is passed over
+      state = {};  // a byte of no character is skipped
     }
   }
 
@@ -242,7 +243,7 @@ class LineEditor::Impl {
     }
   }
 
-  // Leaves the terminal to the shell as it was, until the shell goes on with this program.
+  // Stops this process, with the terminal as it was, until the shell continues it.
   void Stop() {
     got_stop = 0;
     el_set(editor_, EL_PREP_TERM, 0);
@@ -257,7 +258,8 @@ class LineEditor::Impl {
     el_set(editor_, EL_REFRESH);
   }
 
-  // Whether there is one now. Never to the last column, so that no line begins because of it.
+  // Draws the hint. Returns whether there is one now. It never reaches the last column, so that it
+  // does not wrap.
   bool DrawHint() {
     if (!draws_hints_) return false;
     const LineInfo* const info = el_line(editor_);

@@ -1,9 +1,9 @@
-// line_editor.h: a line that a person types at a terminal.
+// line_editor.h: reads a line that a person types at a terminal.
 //
-// The editing is libedit's (BSD licence): its keys, vi or emacs, and what ~/.editrc says. The hint
-// is ours: while a key is waited for, and the cursor is at the end of the line, it stands behind it
-// in grey; when the key has come it is wiped away before the editor draws anything, which so needs
-// not know of it.
+// libedit (BSD licence) does the editing: its keys, vi or emacs, and the settings of ~/.editrc. The
+// hint is ours: while the editor waits for a key, and the cursor is at the end of the line, the
+// hint stands behind the line in grey; when a key arrives it is erased before the editor draws
+// anything, so that the editor need not know of it.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,26 @@
 
 namespace skep::cli {
 
-// One at a time in a process. Thread safety: the main thread; while a line is read, it handles
-// SIGINT, SIGWINCH and SIGTSTP.
+// Only one may exist in a process. Thread safety: the main thread only; while a line is read, it
+// handles SIGINT, SIGWINCH and SIGTSTP.
 class LineEditor {
  public:
   struct Help {
-    // The whole words that the last word of `before` may become.
+    // Returns the whole words that the last word of `before` may become.
     std::function<std::vector<std::string>(std::string_view before)> complete;
-    // What to show behind a line.
+    // Returns the text to show behind a line.
     std::function<std::string(std::string_view line)> hint;
   };
   enum class Event : uint8_t { kLine, kEnd, kInterrupted };
 
-  // Standard input and output are the terminal.
+  // Standard input and output must be the terminal.
   explicit LineEditor(Help help);
   ~LineEditor();
 
-  // kLine: *line is what was typed, without line end. kEnd: Ctrl-D on an empty line, or the
-  // terminal is gone. kInterrupted: Ctrl-C.
+  // Reads a line. kLine: *line is the typed line, without its end. kEnd: Ctrl-D on an empty line,
+  // or the terminal is gone. kInterrupted: Ctrl-C.
   Event Read(const std::string& prompt, std::string* line);
-  // For Ctrl-P, Ctrl-R and the arrows.
+  // Adds a line to the history, for Ctrl-P, Ctrl-R and the arrows.
   void Remember(const std::string& line);
 
  private:
@@ -42,7 +42,7 @@ class LineEditor {
   std::unique_ptr<Impl> impl_;
 };
 
-// Whether the lines of standard input come from a person, whom standard output reaches.
+// Returns whether a person types standard input and sees standard output: both are a terminal.
 bool IsConversation();
 
 }  // namespace skep::cli

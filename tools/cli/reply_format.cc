@@ -37,13 +37,13 @@ std::string_view EmptyName(Type type) {
   }
 }
 
-// Elements, or pairs of a map.
+// Returns the number of elements, or of pairs of a map.
 size_t CountOf(const RespReply& reply) {
   return reply.elements.size() / (reply.type == Type::kMap ? 2 : 1);
 }
 
-// Whether it has elements below one another. Those of a value in a map begin on a line of their
-// own.
+// Returns whether a reply has elements on lines below one another. As a value in a map, such a
+// reply begins on a line of its own.
 bool TakesLines(const RespReply& reply) {
   const size_t count = CountOf(reply);
   return count > 1 || (count == 1 && TakesLines(reply.elements.back()));
@@ -58,7 +58,7 @@ std::string ReadableElements(const RespReply& reply, bool hex, const std::string
   const std::string inner = indent + std::string(width + 2, ' ');
   std::string text;
   for (size_t i = 0; i < count; ++i) {
-    // The first stands behind what the caller has written.
+    // The first element stands behind the text that the caller has written.
     text += fmt::format("{}{:>{}}{} ", i == 0 ? "" : indent, i + 1, width, mark);
     text += Readable(reply.elements[is_map ? 2 * i : i], hex, inner);
     if (!is_map) continue;
@@ -124,7 +124,7 @@ std::string Raw(const RespReply& reply, bool hex) {
 
 Json ToJson(const RespReply& reply, bool hex);
 
-// The keys of a map as names; empty if they cannot be.
+// Returns the keys of a map as names; nothing if they cannot be names.
 std::vector<std::string> NamesOf(const RespReply& map, bool hex) {
   std::vector<std::string> names;
   for (size_t i = 0; i < map.elements.size(); i += 2) {
@@ -191,7 +191,7 @@ Json ToJson(const RespReply& reply, bool hex) {
   return json;
 }
 
-// Commands whose replies are texts, by name and second word; empty: whatever it is.
+// Commands whose replies are texts, by name and second word; empty: any second word.
 constexpr std::pair<std::string_view, std::string_view> kTexts[] = {
     {"INFO", ""},          {"LOLWUT", ""},
     {"CLIENT", "LIST"},    {"CLIENT", "INFO"},

@@ -1,4 +1,4 @@
-// reply_format.h: replies as text: for people, for pipes, as JSON.
+// reply_format.h: prints replies as text: for people, for pipes, or as JSON.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 namespace skep::cli {
 
 enum class ReplyStyle : uint8_t {
-  kReadable,  // as redis-cli on a terminal: types, numbers before elements, bytes in quotes
-  kRaw,       // as redis-cli into a pipe: bytes as they are, an element a line
+  kReadable,  // like redis-cli on a terminal: types, numbers before elements, bytes in quotes
+  kRaw,       // like redis-cli into a pipe: bytes as they are, an element a line
   kJson,
 };
 
-// What reply types become in JSON, on one line:
+// How the types of replies become JSON, on one line:
 //
 //   null                      null
 //   simple, bulk, verbatim    a string; {"base64":".."} if it is not UTF-8
@@ -27,16 +27,17 @@ enum class ReplyStyle : uint8_t {
 //   map                       an object if all keys are different strings that are UTF-8, or
 //                             integers; else an array of arrays of two
 //
-// With `hex`, bulks and verbatims are "0x..", in every style, and never base64.
+// With `hex`, bulks and verbatims become "0x..", in every style, and never base64.
 struct ReplyFormat {
   ReplyStyle style = ReplyStyle::kReadable;
   bool hex = false;
 };
 
-// With a line end behind it.
+// Returns the reply as text, with a line end.
 std::string FormatReply(const RespReply& reply, const ReplyFormat& format);
 
-// Whether the reply of this command is a text that people want to see as it is: INFO and the like.
+// Returns whether the command's reply is a text that people want to see as it is: INFO and the
+// like.
 bool RepliesText(std::span<const std::string_view> args);
 
 }  // namespace skep::cli

@@ -5,7 +5,7 @@
 namespace skep::cli {
 namespace {
 
-// The reply that these bytes are.
+// Parses the reply that these bytes encode.
 RespReply Parse(std::string_view bytes) {
   RespReplyParser parser;
   RespReply reply;
@@ -24,9 +24,9 @@ std::string Json(std::string_view bytes, bool hex = false) {
   return FormatReply(Parse(bytes), {.style = ReplyStyle::kJson, .hex = hex});
 }
 
-// Goal: every type of RESP2 and RESP3 is printed as it should be, in every style.
-// Method: a table; the texts for people and for pipes are those of redis-cli 7, which the
-// end-to-end test also runs beside.
+// Goal: every type of RESP2 and RESP3 is printed right, in every style.
+// Method: a table; the texts for people and for pipes are those of redis-cli 7, beside which the
+// end-to-end test runs them as well.
 TEST(ReplyFormat, EachType) {
   const struct {
     const char *bytes, *readable, *raw, *json;
@@ -100,12 +100,12 @@ TEST(ReplyFormat, BytesThatAreNoText) {
   EXPECT_EQ(Readable(bytes, true), "1) 0xff010a\n");
   EXPECT_EQ(Raw(bytes, true), "0xff010a\n");
   EXPECT_EQ(Json(bytes, true), "[\"0xff010a\"]\n");
-  // Statuses and errors are the server's words, not anybody's bytes.
+  // Statuses and errors are the server's own words, so they are not shown as hex.
   EXPECT_EQ(Raw("+OK\r\n", true), "OK\n");
   EXPECT_EQ(Json("+OK\r\n", true), "\"OK\"\n");
 }
 
-// Goal: nothing of a map is lost because JSON's names are strings that are there once.
+// Goal: a map whose keys cannot be JSON's names, or occur twice, is printed without loss.
 TEST(ReplyFormat, MapsThatAreNoObjects) {
   EXPECT_EQ(Json("%1\r\n$1\r\n\xff\r\n:1\r\n"), "[[{\"base64\":\"/w==\"},1]]\n");
   EXPECT_EQ(Json("%2\r\n+1\r\n:1\r\n:1\r\n:2\r\n"), "[[\"1\",1],[1,2]]\n");

@@ -42,7 +42,7 @@ bool RespSession::SetUp(std::string* problem) {
   const auto call = [&](std::initializer_list<std::string_view> args) {
     const auto reply = client_->Call(args);
     if (reply && !reply->is_error()) return true;
-    // One who has no password yet may still type it.
+    // A person without a password may still type one.
     is_set_up_ = false;
     *problem = reply ? reply->text : reply.error().ToString();
     return reply && reply->text.starts_with("NOAUTH");
@@ -52,9 +52,9 @@ bool RespSession::SetUp(std::string* problem) {
 }
 
 Result<RespReply> RespSession::Run(std::span<const std::string_view> args) {
-  client_->ForgetInterrupt();  // one that came behind the last reply
+  client_->ForgetInterrupt();  // an interrupt that came after the last reply
   client_->Send(args);
-  // RESP3 answers these with pushes.
+  // RESP3 answers (un)subscribe commands with pushes.
   const bool is_pushed = EndsWithIgnoringCase(args[0], "subscribe");
   for (;;) {
     auto reply = Receive();
@@ -79,7 +79,7 @@ Result<RespReply> RespSession::Receive() {
   return reply;
 }
 
-// Follows what the connection is in.
+// Follows the changes that a command makes to the connection's state.
 void RespSession::Note(std::span<const std::string_view> args, const RespReply& reply) {
   const auto is = [&](std::string_view name) { return EqualsIgnoringCase(args[0], name); };
   if (is("exec") || is("discard")) {
@@ -102,7 +102,8 @@ void RespSession::Note(std::span<const std::string_view> args, const RespReply& 
   }
 }
 
-// A password was typed. What is refused all the same is not what the prompt shows.
+// Sets up the connection after a password was typed. If the keyspace is refused, the prompt must
+// not show it.
 void RespSession::SetUpLate() {
   std::string problem;
   if (!SetUp(&problem)) options_.keyspace = 0;

@@ -1,4 +1,4 @@
-// resp_session.h: a conversation in RESP: with Skep, or any server of the Redis protocol.
+// resp_session.h: a session in RESP: with Skep, or any server of the Redis protocol.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class RespSession final : public Session {
   std::string Prompt() const override;
   std::string address() const override { return options_.server.ToString(); }
   bool in_transaction() const override { return in_transaction_; }
-  // Asked of the server once a connection, and a login.
+  // Asks the server once a connection, and once a login.
   const CommandDocs& docs() override;
   ServerClient* interruptible() override { return client_.get(); }
 
@@ -35,7 +35,7 @@ class RespSession final : public Session {
   SessionOptions options_;
   const OnPush on_push_;
   std::unique_ptr<ServerClient> client_;
-  bool is_set_up_ = false;  // protocol and keyspace are those of options_
+  bool is_set_up_ = false;  // whether protocol and keyspace are those of options_
   bool in_transaction_ = false;
   bool asked_docs_ = false;
   CommandDocs docs_;

@@ -26,7 +26,7 @@ InterruptScope::InterruptScope(Session& session) : is_on_(session.interruptible(
   interrupted_client = session.interruptible();
   struct sigaction action = {};
   action.sa_handler = OnInterrupt;
-  action.sa_flags = SA_RESTART;  // what is being printed is not cut
+  action.sa_flags = SA_RESTART;  // writes to the terminal are not interrupted
   sigaction(SIGINT, &action, &before_);
 }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kSince = "0.1.0";
 constexpr std::string_view kNotOfIt = "it is not of the transaction";
 
-// Those that only ask for what a CommandHost has.
+// The server's commands that need nothing but a CommandHost.
 constexpr std::string_view kPlanned[] = {
     "append",  "decr",      "decrby",      "del",      "delex",      "digest",  "discard",
     "exec",    "exists",    "expire",      "expireat", "expiretime", "flushdb", "get",
@@ -47,13 +47,13 @@ constexpr Command kSnapshot = {
         "version.",
     .no_multi = kNotOfIt};
 
-// Whether what is called of the command (StoreSession::RunPlanned) needs no server.
+// Returns whether the functions of the command that StoreSession::RunPlanned calls need no server.
 bool RunsHere(const Command& command) {
   if (command.plan == nullptr && command.finish == nullptr) return !command.alone.needs_server();
   return !command.plan.needs_server() && !command.finish.needs_server();
 }
 
-// By name.
+// Returns all commands, sorted by name.
 std::vector<StoreCommand> MakeAll() {
   std::vector<StoreCommand> all = {{&kDbsize, OwnCommand::kDbsize},
                                    {&kInfo, OwnCommand::kInfo},

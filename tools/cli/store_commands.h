@@ -1,8 +1,9 @@
-// store_commands.h: the commands there are over the packed protocol.
+// store_commands.h: the commands that skep-cli has over the packed protocol.
 //
-// Nearly all are the server's own (server/command.h): planned here, sent as a batch, finished here,
-// so what they take and reply is the same by either protocol. What a server tells of itself, and
-// what needs memory between two commands of a connection (KSCAN, SCAN, KEYS), is not among them.
+// Nearly all are the server's own (server/command.h): they are planned here, sent as a batch, and
+// finished here, so their arguments and replies are the same by either protocol. Commands that need
+// the server's own state, or memory between two commands of a connection (KSCAN, SCAN, KEYS), are
+// not among them.
 #pragma once
 
 #include <span>
@@ -14,7 +15,7 @@
 
 namespace skep::cli {
 
-// Those that are run, not planned: no batch does what they do.
+// Commands that are not planned but run directly: no batch does what they do.
 enum class OwnCommand : uint8_t { kNone, kDbsize, kInfo, kPing, kSave, kSelect, kSnapshot };
 
 struct StoreCommand {
@@ -22,16 +23,16 @@ struct StoreCommand {
   OwnCommand own = OwnCommand::kNone;
 };
 
-// Any case. Without a command: there is none.
+// Finds a command by name, in any case. The result has no command if there is none.
 StoreCommand FindStoreCommand(std::string_view name);
 
-// "APPEND DBSIZE DECR ...".
+// Returns "APPEND DBSIZE DECR ...".
 std::string StoreCommandNames();
 
-// As a server answers COMMAND DOCS.
+// Returns the descriptions in the form of a server's answer to COMMAND DOCS.
 RespReply StoreCommandDocs();
 
-// The one reply that these bytes are.
+// Parses the one reply that these bytes encode.
 RespReply ReplyOf(std::string_view bytes);
 
 }  // namespace skep::cli

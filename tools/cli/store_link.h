@@ -1,4 +1,4 @@
-// store_link.h: a server as a store, for the tools.
+// store_link.h: connects the tools to a server as a store.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,12 @@
 
 namespace skep::cli {
 
-// Connects and logs in, over the packed protocol. Null: *problem is a line for a person.
+// Connects and logs in, over the packed protocol. On failure returns null; *problem is a line for
+// people.
 std::unique_ptr<Store> ConnectStore(const ServerAddress& server, std::string* problem);
 
-// Whether there is such a keyspace. The server has told at the beginning; nothing is asked.
+// Returns whether there is such a keyspace. The server told when the connection was made; nothing
+// is sent.
 bool HasKeyspace(Store& store, uint64_t keyspace);
 inline constexpr std::string_view kNoSuchKeyspace = "ERR DB index is out of range";
 

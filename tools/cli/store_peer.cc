@@ -31,7 +31,7 @@ class StoreExporter {
   }
 
  private:
-  // False, with a status: that is not known.
+  // Returns whether the keyspace has an order; false with a status: that could not be found out.
   bool HasOrder() {
     Batch batch;
     batch.Scan(Range::All(), {.limit = 1, .keys_only = true});
@@ -41,15 +41,15 @@ class StoreExporter {
     return false;
   }
 
-  // Of a batch whose slots are all of one fate, the first one's.
+  // Executes a batch whose slots all succeed or fail together. Returns the status of the first one.
   Status Execute(Batch& batch) {
     if (const Status s = store_.Execute(batch, keyspace_); !s.ok() || batch.empty()) return s;
     const Outcome& out = batch.outcome(0);
     return out.verdict == Verdict::kRefused ? out.status : Status();
   }
 
-  // All of one version, if the keyspace has snapshots. A scan tells no deadlines: they are asked
-  // for, at the same version or together with the value.
+  // Reads a range, at one version if the keyspace has snapshots. A scan does not return deadlines:
+  // they are read at the same version, or together with the value.
   Status ReadRange() {
     auto at = store_.TakeSnapshot(keyspace_);
     if (!at && at.error().code() != Code::kNotSupported) return at.error();
@@ -85,7 +85,7 @@ class StoreExporter {
     return {};
   }
 
-  // Key by key: value and deadline of one instant.
+  // Reads key by key: a key's value and deadline are of one instant.
   Status ReadAll() {
     uint64_t cursor = 0;
     do {

@@ -10,15 +10,15 @@
 namespace skep::cli {
 namespace {
 
-// Of a batch. Larger ones save nothing any more, and the server's other connections wait for them.
+// Limits of a batch. Larger ones gain nothing, and the server's other connections wait for them.
 constexpr size_t kOperationsMax = 512;
 constexpr size_t kBytesMax = 128 * 1024;
-// Under way: enough for the server to have the next one when it is done with one.
+// Batches under way: enough for the server to have the next one when it has done one.
 constexpr size_t kBatchesMax = 8;
 
 }  // namespace
 
-void StorePipeline::Execute(skep::Session&, Batch&) { SKEP_CHECK(false); }  // SET executes nothing
+void StorePipeline::Execute(skep::Session&, Batch&) { SKEP_CHECK(false); }  // not for SET
 
 std::string StorePipeline::Select(uint64_t db) {
   if (!Finish()) return status_.ToString();
@@ -62,7 +62,7 @@ bool StorePipeline::NoteAdded(std::string name, size_t bytes) {
   return !is_full || BeginFilled();
 }
 
-// False: what was under way is not known.
+// Sends the batch that was filled. Returns false if a batch under way has failed.
 bool StorePipeline::BeginFilled() {
   if (!filled_->names.empty()) {
     filled_->future =
@@ -85,7 +85,7 @@ bool StorePipeline::AwaitOldest() {
   Sent& sent = *under_way_.front();
   status_ = sent.future->Wait();
   const Outcome& first = sent.batch.outcome(0);
-  // Of a broken connection, every slot says so.
+  // When the connection breaks, every slot has that status.
   if (first.verdict == Verdict::kRefused && first.status.code() == Code::kUnavailable) {
     status_ = first.status;
   }

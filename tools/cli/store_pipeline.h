@@ -1,5 +1,5 @@
-// store_pipeline.h: commands on their way over the packed protocol: batches, some of them begun and
-// not waited for.
+// store_pipeline.h: sends commands over the packed protocol in batches, several of which are under
+// way at once.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@
 
 namespace skep::cli {
 
-// Of commands it takes SET. `store` must outlive it.
+// The only command that it takes is SET. `store` must outlive it.
 class StorePipeline final : public CommandPipeline, private CommandHost {
  public:
   explicit StorePipeline(Store& store) : CommandHost(now_), store_(store) {}
@@ -28,7 +28,7 @@ class StorePipeline final : public CommandPipeline, private CommandHost {
   size_t unanswered() const override;
 
  private:
-  // A batch, and the names of its slots.
+  // A batch, and the names that its commands were sent with.
   struct Sent {
     Batch batch;
     std::vector<std::string> names;
@@ -45,11 +45,11 @@ class StorePipeline final : public CommandPipeline, private CommandHost {
 
   Store& store_;
   const Command& set_ = *FindCommand("set");
-  StoreNow now_;           // of the command that is sent
+  StoreNow now_;           // of the command being sent
   skep::Session session_;  // keyspace, and replies as a server encodes them
   std::unique_ptr<Sent> filled_ = std::make_unique<Sent>();
-  std::deque<std::unique_ptr<Sent>> under_way_;  // the oldest first
-  std::vector<std::unique_ptr<Sent>> unused_;    // empty; for their memory
+  std::deque<std::unique_ptr<Sent>> under_way_;  // oldest first
+  std::vector<std::unique_ptr<Sent>> unused_;    // cleared; kept for their memory
 };
 
 }  // namespace skep::cli

@@ -12,7 +12,7 @@
 namespace skep::cli {
 namespace {
 
-// As INFO's sections Keyspace and Engine.
+// Describes statistics in the form of INFO's sections Keyspace and Engine.
 std::string Describe(const StoreStatistics& statistics) {
   std::string text = "# Keyspace\r\n";
   for (const StoreStatistics::Keyspace& k : statistics.keyspaces) {
@@ -55,7 +55,7 @@ const CommandDocs& StoreSession::docs() {
 
 Result<RespReply> StoreSession::Next() { return Fail(Code::kNotSupported, "nothing streams"); }
 
-// Why the command cannot run, or be queued; empty if it can.
+// Returns why the command cannot run, or be queued; empty if it can.
 std::string StoreSession::Refusal(const StoreCommand& found,
                                   std::span<const std::string_view> args) const {
   if (found.command == nullptr) {
@@ -93,8 +93,8 @@ Result<RespReply> StoreSession::Run(std::span<const std::string_view> args) {
   return Fail(failure_);
 }
 
-// What a server does alone, in turns, a store does as one batch: it reads long ranges piece by
-// piece, at one version.
+// Runs a planned command as one batch, also if a server runs it alone, in turns: the store reads
+// long ranges piece by piece, at one version.
 void StoreSession::RunPlanned(const Call& call) {
   const Command& command = call.command();
   if (command.plan == nullptr && command.finish == nullptr) return command.alone(call);
@@ -107,7 +107,8 @@ void StoreSession::RunPlanned(const Call& call) {
   if (plan.kind == Plan::Kind::kError) return call.Error(plan.error);
   if (!is_atomic) {
     for (Request request : atomic.requests()) {
-      // It was a transaction's. None at all would count where there is no order, as DBSIZE does.
+      // The request was planned for a transaction. In a keyspace without order, a count with a
+      // limit is refused, as it should be; one without counts all keys, as DBSIZE does.
       if (request.op == Op::kCount) request.limit = kNoLimit - 1;
       unordered.Add(request);
     }
@@ -155,7 +156,8 @@ void StoreSession::RunOwn(OwnCommand own, const Call& call) {
   }
 }
 
-// Whether the server does; else the error is the reply. The store has no ping: it looks at a key.
+// Asks the server whether it answers, by looking at a key, as the store has no ping. If it does
+// not, the error is the reply.
 bool StoreSession::Answers(const Call& call) {
   Batch batch;
   batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = {}, .other = {}});
@@ -181,7 +183,7 @@ void StoreSession::CountKeys(const Call& call) {
   call.reply().Integer(static_cast<int64_t>(items));
 }
 
-// That another one is being written is no broken connection, though both are kUnavailable.
+// A snapshot that is being written already is no broken connection, though both are kUnavailable.
 void StoreSession::Save(const Call& call) {
   const Status saved = store_->SaveSnapshot();
   return saved.ok() ? call.reply().SimpleString("OK") : call.Error(saved);

@@ -1,4 +1,4 @@
-// store_session.h: a conversation over the packed protocol, by a store that is a server's.
+// store_session.h: a session over the packed protocol, by a store that is a server's.
 #pragma once
 
 #include <memory>
@@ -20,10 +20,10 @@ class StoreSession final : public Session, private CommandHost {
 
   bool Connect(std::string* problem) override;
   bool IsConnected() override { return store_ != nullptr; }
-  // As Session, but nothing interrupts it. Without an answer it ends after a while by itself:
-  // ConnectOptions::timeout_ms.
+  // Runs a command as Session does, but nothing interrupts it: without an answer it ends by itself
+  // after ConnectOptions::timeout_ms.
   Result<RespReply> Run(std::span<const std::string_view> args) override;
-  //   kNotSupported  always: nothing streams
+  //   kNotSupported  always: no command streams
   Result<RespReply> Next() override;
   std::string Prompt() const override;
   std::string address() const override { return options_.server.ToString(); }
@@ -47,10 +47,10 @@ class StoreSession final : public Session, private CommandHost {
 
   SessionOptions options_;
   std::unique_ptr<Store> store_;
-  Snapshot snapshot_;      // of the session's keyspace; invalid: reads are of now
+  Snapshot snapshot_;      // of the session's keyspace; invalid: reads see the present
   skep::Session session_;  // keyspace, transaction, and the reply as a server encodes it
-  StoreNow now_;           // of the command that runs
-  Status failure_;         // what broke while the command ran
+  StoreNow now_;           // of the command being run
+  Status failure_;         // the error that broke the command being run
   CommandDocs docs_;
 };
 

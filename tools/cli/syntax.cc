@@ -12,7 +12,7 @@ using Items = std::vector<std::string>;
 
 constexpr std::string_view kMore = "...";
 
-// At the blanks that are in no brackets.
+// Splits at the blanks outside brackets.
 Items SplitWords(std::string_view text) {
   Items words;
   std::string word;
@@ -68,7 +68,7 @@ Choice ParseItem(std::string_view item) {
   return choice;
 }
 
-// The items of a syntax: "a | B c" without brackets becomes one with them.
+// Parses the items of a syntax: "a | B c" without brackets becomes one item with brackets.
 Items ParseSyntax(std::string_view syntax) {
   Items items;
   const Items words = SplitWords(syntax);
@@ -87,8 +87,8 @@ Items ParseSyntax(std::string_view syntax) {
   return items;
 }
 
-// Which alternative begins with that word as its token; else, if there is one, one that begins with
-// something to put there.
+// Returns the alternative that begins with that word as its token; else, if not `by_token`, one
+// that begins with a placeholder.
 const Items* Find(const Choice& choice, std::string_view word, bool by_token) {
   const auto at = std::ranges::find_if(choice.alternatives, [&](const Items& alternative) {
     return IsToken(alternative[0]) ? by_token && EqualsIgnoringCase(alternative[0], word)
@@ -97,8 +97,8 @@ const Items* Find(const Choice& choice, std::string_view word, bool by_token) {
   return at == choice.alternatives.end() ? nullptr : &*at;
 }
 
-// A word was typed that begins this alternative of item `at`. What belongs to it must come next;
-// options before something that may not be left out can come no more.
+// Takes a word that begins this alternative of item `at`. The rest of the alternative must come
+// next; options before an item that is not optional cannot come any more.
 void Take(const Items& alternative, size_t at, Items* items) {
   const std::string item = (*items)[at];
   Items next(alternative.begin() + 1, alternative.end());
@@ -107,8 +107,8 @@ void Take(const Items& alternative, size_t at, Items* items) {
   items->insert(items->begin(), next.begin(), next.end());
 }
 
-// A token counts wherever it stands among what may be left out; anything else is the first thing
-// that takes it.
+// A token is looked for among all items that may be left out; any other word is taken by the first
+// item that can take it.
 void Consume(std::string_view word, Items* items) {
   for (const bool by_token : {true, false}) {
     for (size_t at = 0; at < items->size(); ++at) {

@@ -70,7 +70,7 @@ TEST(Syntax, Tokens) {
   EXPECT_EQ(tokens("<ALWAYS | NEXT> [X]", {}), (Tokens{"ALWAYS", "NEXT"}));
 }
 
-// Goal: brackets that do not match, from a server that is not ours, do no harm.
+// Goal: brackets that do not match, from a server other than ours, do no harm.
 TEST(Syntax, Nonsense) {
   for (const char* syntax : {"[", "]", "<", "[]", "[ | ]", "|", "a |", "| a b", "...", "[...]",
                              "[a", "a | b", "<[<>]>", "[a ...] ... ..."}) {

@@ -24,7 +24,7 @@ uint64_t LeadingNumber(std::string_view text) {
   return number;
 }
 
-// Runs `line` until it fails or there were enough. It takes the number of the line, from 0 on.
+// Runs line(number) for lines from 0 on, until it fails or there are enough.
 template <typename Line>
 int Repeat(const WatchOptions& options, Line line) {
   std::string problem;

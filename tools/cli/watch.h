@@ -1,4 +1,4 @@
-// watch.h: a line a second of how a server does.
+// watch.h: prints a line a second that tells how a server does.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,24 @@ namespace skep::cli {
 struct WatchOptions {
   ServerAddress server;
   double interval_s = 1;
-  uint64_t lines_max = 0;  // 0: until it is ended
+  uint64_t lines_max = 0;  // 0: until the process is ended
 };
 
 // Both return an exit status: exit_status.h.
 
-// PING, one after another with pauses of a millisecond: what the round trips of each interval took.
+// Sends PING, one after another with pauses of a millisecond, and prints the round trips of each
+// interval.
 int WatchLatency(const WatchOptions& options);
-// What INFO says: keys, memory, clients, and what has come since the line before.
+// Prints figures of INFO: keys, memory, clients, and what has come since the line before.
 int WatchStatistics(const WatchOptions& options);
 
-// The figures of INFO's answer.
+// Figures of an answer to INFO.
 struct InfoFigures {
   uint64_t keys = 0;  // of all keyspaces
   uint64_t memory_bytes = 0;
   uint64_t clients = 0;
   uint64_t commands = 0;     // since the server was started
-  uint64_t connections = 0;  // the same
+  uint64_t connections = 0;  // since the server was started
 
   static InfoFigures Of(std::string_view info);
 };

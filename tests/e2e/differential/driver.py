@@ -36,7 +36,7 @@ class Difference:
 
 
 class Coverage:
-    """Which commands came out how, by what Redis answered."""
+    """Counts the outcomes of each command, by Redis's answers."""
 
     def __init__(self):
         self.commands = 0
@@ -187,7 +187,7 @@ class Driver:
         return None
 
     def _follow_up(self, client, command, redis, skep):
-        """What one reply alone does not tell."""
+        """Asks further what one reply alone does not tell. Returns a difference, or None."""
         if name(command) == "RANDOMKEY" and redis[:1] == skep[:1] == b"$":
             return self._have_their_keys(client, redis, skep)
         if name(command) == "SCAN" and redis[:1] == skep[:1] == b"*":
