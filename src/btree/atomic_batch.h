@@ -39,7 +39,7 @@
 #include "btree/core.h"
 #include "btree/look_ahead.h"
 #include "btree/reader.h"
-#include "btree/structure.h"
+#include "btree/split_join.h"
 #include "btree/structure_change.h"
 #include "btree/upkeep.h"
 #include "engine/atomic_parts.h"
@@ -131,7 +131,7 @@ class AtomicBatch {
 
   Upkeep& upkeep_;
   const EngineTraits& traits_;
-  Structure<Layout> structure_;
+  SplitJoin<Layout> split_join_;
   AtomicCommit<Layout> commit_;
   bool no_room_ = false;  // requests that store are refused, and with each its part
   bool stored_ = false;   // the request that is performed now has stored something

@@ -7,7 +7,7 @@
 #include "base/mutex.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
-#include "btree/structure.h"
+#include "btree/split_join.h"
 #include "engine/batch_writer.h"
 
 namespace skep::btree {

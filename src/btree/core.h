@@ -2,7 +2,7 @@
 //
 // The way down: the root keeps one LID for ever; page_table.h leads from LIDs to buffers. The
 // protocols: versions.h (which versions and buffers are still needed), snapshots.h, reclaim.h,
-// structure.h (how the tree changes shape).
+// split_join.h (how the tree changes shape).
 //
 // Node locks. The lock is a bit in the newest buffer of a node. It is taken by compare-and-swap of
 // the whole word, with the value from when the writer looked at the node, so success also means

@@ -72,7 +72,7 @@ class PageTable {
     return entry.generation() == link.generation() ? entry.buffer() : ArenaAddress();
   }
   // Maps the link's LID to the buffer; keeps the generation. Sequentially consistent, for the
-  // argument about sibling links in structure.h.
+  // argument about sibling links in split_join.h.
   void Map(Link link, ArenaAddress buffer);
 
   // LIDs are 1 .. end()-1; for walks over all of them.

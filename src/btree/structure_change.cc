@@ -269,7 +269,7 @@ void StructureChange<Layout>::QueueDeadline(const Made& made) {
 }
 
 // Takes over sibling links that changed in the old buffer while the new one was built, unless the
-// new one has got later ones already (structure.h, Relink).
+// new one has got later ones already (split_join.h, Relink).
 template <class Layout>
 void StructureChange<Layout>::FollowSiblings(const Made& made) {
   uint64_t left = made.left;

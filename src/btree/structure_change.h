@@ -18,7 +18,6 @@
 // The stubs of a node carry its outside blocks (stored.h) over to the new nodes. Publish() compares
 // the blocks that the old nodes named with those that the new ones name, and retires the
 // difference.
-// old nodes named with what the new ones name, and retires the difference.
 #pragma once
 
 #include <optional>
