@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "btree/expiry_queue.h"
+#include "btree/multi_version.h"
 #include "btree/node.h"
 #include "btree/page_table.h"
 #include "btree/reclaim.h"
@@ -24,7 +25,6 @@
 #include "btree/stored.h"
 #include "btree/sync_point.h"
 #include "btree/tries.h"
-#include "btree/versioning.h"
 #include "btree/versions.h"
 #include "engine/engine.h"
 
@@ -34,7 +34,7 @@ struct Core {
   Core(const EngineOptions& options, ReleaseGate& release_gate, LatestNow& latest_now,
        Watches& key_watches, const NodeContents& contents, uint32_t bytes_before_node)
       : budget(*options.budget),
-        versioning(options.index.btree.multi_version),
+        multi_version(options.index.btree.multi_version),
         front_bytes(bytes_before_node),
         arena({.budget = options.budget}),
         table(options.budget),
@@ -66,10 +66,10 @@ struct Core {
     });
     return sum > 0 ? static_cast<uint64_t>(sum) : 0;
   }
-  Version Stamp(Version drawn) const { return versioning.Stamp(drawn); }
+  Version Stamp(Version drawn) const { return multi_version.Stamp(drawn); }
 
   MemoryBudget& budget;
-  const Versioning versioning;
+  const MultiVersion multi_version;
   const uint32_t front_bytes;  // bytes of a buffer before its node: the layout's kFrontBytes
   Arena arena;
   PageTable table;

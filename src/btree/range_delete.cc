@@ -77,7 +77,7 @@ Attempt RangeDelete<Layout>::Try(ThreadState& thread, Tries& tries) {
   const Versions::Stopped stopped(turn);
   core_.Sync(SyncPoint::kDetachStopped);
   now_ms_ = core_.now.Advance(now_ms_);
-  if (!core_.versioning.reads_at_versions() && !is_counted_) {
+  if (!core_.multi_version.reads_at_versions() && !is_counted_) {
     // Without versions no state before the delete can be read later, so the keys are counted now.
     deleted_ = Ranges<Layout>(core_, Reader<Layout>::kNewest, now_ms_)
                    .TallyKeys(ends_.lo, ends_.hi, ends_.unbounded);
