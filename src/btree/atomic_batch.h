@@ -62,6 +62,8 @@ struct AtomicContext {
 };
 
 // Owner: one execution of one batch.
+// It has 31 methods: the steps of a try, which both kinds share, and the five that each has of its
+// own.
 template <class Layout>
 class AtomicBatch {
  public:

@@ -42,6 +42,8 @@
 
 namespace skep::hash {
 
+// It has 26 methods: pools, spans and lists hand the same units to one another, and A1 to A3 bind
+// them together.
 class Slabs {
  public:
   static constexpr uint32_t kClasses = 5;
