@@ -289,16 +289,24 @@ class Table {
   void CloseGap(const Place& place);
   void Unlink(Bucket* previous, Bucket* bucket);
 
+  void FreePrepared(const Prepared& prepared);
   bool HoldSpares(uint32_t count, Arena::Limit limit);
   void KeepSpare(SlabAddress at);
   void FreeSpares(uint32_t kept_max);
 
-  void Grow();
-  void Shrink();
+  // Growth, table_growth.cc. Splits two buckets at most, so that a table that has fallen behind
+  // catches up.
+  void Grow() {
+    for (int i = 0; i < 2 && wanted_slots_ > options_.fill_slots * index_.count(); ++i) {
+      if (!Split()) return;
+    }
+  }
+  void Shrink() {
+    if (index_.count() > 1 && wanted_slots_ * 5 < options_.fill_slots * index_.count() * 2) Merge();
+  }
   bool Split();
-  bool HoldTaken(uint32_t buckets);
-  void FreePrepared(const Prepared& prepared);
   bool Merge();
+  bool HoldTaken(uint32_t buckets);
   uint32_t TakeChain(uint64_t index);
   uint64_t HashOfItem(const Bucket& bucket, BucketItem item) const;
   void PutBack(const Bucket& from, BucketItem item, Bucket* head, uint64_t hash);
