@@ -52,7 +52,7 @@ class Slabs {
   static constexpr uint64_t kAddressableBytes = (uint64_t{kSlabAddressMax} + 1) * kSlabUnitBytes;
 
   // Returns the smallest class of `bytes` <= kSlabBytesMax.
-  static uint32_t ClassOf(size_t bytes) {
+  static constexpr uint32_t ClassOf(size_t bytes) {
     return bytes <= kSlabUnitBytes
                ? 0
                : static_cast<uint32_t>(std::bit_width((bytes - 1) / kSlabUnitBytes));

@@ -13,7 +13,7 @@ bool Table::Split() {
   for (const Bucket* at = &index_[from]; (at = Next(*at)) != nullptr;) ++chained;
   if (!HoldTaken(chained + 1)) return false;
   // Each half of a split may need as many chained buckets as the whole.
-  if (!HoldSpares(prepared_ + chained, Arena::Limit::kObey) || !index_.Add()) return false;
+  if (!spares_.Hold(prepared_ + chained, Arena::Limit::kObey) || !index_.Add()) return false;
   TakeChain(from);
   for (const Bucket& bucket : taken_) {
     bucket.ForEach([&](BucketItem item) {
@@ -23,7 +23,7 @@ bool Table::Split() {
   }
   DrawIn(&index_[from]);
   DrawIn(&index_[count]);
-  FreeSpares(prepared_ + 1);
+  spares_.Trim(prepared_ + 1);
   index_.Prefetch(from + 1);
   return true;
 }
@@ -33,14 +33,14 @@ bool Table::Merge() {
   const uint64_t into = last - std::bit_floor(last);
   uint32_t buckets = 1;
   for (const Bucket* at = &index_[last]; (at = Next(*at)) != nullptr;) ++buckets;
-  if (!HoldTaken(buckets) || !HoldSpares(prepared_ + 1, Arena::Limit::kObey)) return false;
+  if (!HoldTaken(buckets) || !spares_.Hold(prepared_ + 1, Arena::Limit::kObey)) return false;
   TakeChain(last);
   index_.RemoveLast();
   for (const Bucket& bucket : taken_) {
     bucket.ForEach(
         [&](BucketItem item) { PutBack(bucket, item, &index_[into], HashOfItem(bucket, item)); });
   }
-  FreeSpares(prepared_ + 1);
+  spares_.Trim(prepared_ + 1);
   return true;
 }
 
@@ -64,7 +64,7 @@ uint32_t Table::TakeChain(uint64_t index) {
   index_[index] = Bucket{};
   while (const SlabAddress at = taken_.back().chain()) {
     taken_.push_back(*BucketAt(at));
-    KeepSpare(at);
+    spares_.Add(at);
     --chained_;
   }
   for (const Bucket& bucket : taken_) {
@@ -96,11 +96,11 @@ void Table::DrawIn(Bucket* bucket) {
     const auto slot = static_cast<uint32_t>(std::bit_width(left) - 1);
     left &= ~(1u << slot);
     const Bucket::Pointer pointer = bucket->PointerAt(slot);
-    const Pair pair = RecordAt(pointer).Read(arena_);
+    const Pair pair = ReadRecord(pointer.address);
     if (!IsInline(pair) || SlotsWanted(pair) > bucket->room() + 1) continue;
     bucket->Remove({.slot = static_cast<uint8_t>(slot), .slots = 1});
     bucket->AddPair(pair.key, pair.value);
-    FreeRecord(pointer);
+    records_.Free(pointer);
   }
 }
 
