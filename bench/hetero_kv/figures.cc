@@ -15,8 +15,8 @@
 #include "bench/keyspace_target.h"
 #include "bench/op_generator.h"
 #include "bench/repeat.h"
+#include "hashleaf/dispatcher.h"
 #include "hashleaf/hashleaf_engine.h"
-#include "hashleaf/sorter.h"
 #include "keyspace/keyspaces.h"
 #include "store/batch_wait.h"
 
@@ -84,14 +84,14 @@ void FillSortersOf(HeteroKvReport& report) {
     }
     Row row = {keys};
     for (const auto& leaves : maps) {
-      for (const auto by : {hashleaf::SortBy::kCount, hashleaf::SortBy::kSort}) {
-        hashleaf::Sorter<K> sorter;
+      for (const auto by : {hashleaf::GroupBy::kCount, hashleaf::GroupBy::kSort}) {
+        hashleaf::Dispatcher<K> dispatcher;
         constexpr uint32_t kKeysAtOnce = 1 << 18;  // in one measurement, which takes a millisecond
         const uint32_t rounds = kKeysAtOnce / keys;
         const double seconds = MedianSeconds(report.options.repeats, [&](int) {
           for (uint32_t round = 0; round < rounds; ++round) {
-            sorter.Sort(units, leaves->map(), by);
-            Keep(sorter.sorted().data());
+            dispatcher.Dispatch(units, leaves->map(), by);
+            Keep(dispatcher.sorted().data());
           }
         });
         row.emplace_back(seconds * kNsOfSecond / kKeysAtOnce);

@@ -219,6 +219,8 @@ struct SnapshotRef {
   uint64_t now_ms = 0;  // decides which deadlines have passed for the snapshot
 };
 
+// It has 58 methods: one for each operation, setting and result of a batch, so that callers need
+// neither the fields of a request nor a second object.
 class Batch {
  public:
   enum class Kind : uint8_t { kUnordered, kAtomic };

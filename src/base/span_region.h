@@ -57,6 +57,8 @@ struct SpanInfo {
 };
 static_assert(sizeof(SpanInfo) == 144);
 
+// It has 28 methods: whatever changes the state of a span changes the bits, the counters and the
+// bounds of searches together (R1 to R4).
 class SpanRegion {
  public:
   static constexpr size_t kSpanBytes = size_classes::kSpanBytes;

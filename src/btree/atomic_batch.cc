@@ -20,8 +20,8 @@ AtomicBatch<Layout>::AtomicBatch(const AtomicContext<Layout>& context)
       lists_(context.lists),
       upkeep_(context.upkeep),
       traits_(context.traits),
-      structure_(context.core),
-      commit_(context.core, context.thread, structure_, lists_) {}
+      split_join_(context.core),
+      commit_(context.core, context.thread, split_join_, lists_) {}
 
 template <class Layout>
 Version AtomicBatch<Layout>::Execute() {
@@ -79,7 +79,7 @@ void AtomicBatch<Layout>::BalanceErased() {
   for (const KeyState* state : lists_.keys) {
     if (!state->changed || state->present) continue;
     if (seen != nullptr && Layout::Covers(core_.codec, seen, state->key)) continue;
-    seen = structure_.Balance(thread_, state->key);
+    seen = split_join_.Balance(thread_, state->key);
   }
 }
 

@@ -39,7 +39,7 @@
 #include "btree/core.h"
 #include "btree/look_ahead.h"
 #include "btree/reader.h"
-#include "btree/structure.h"
+#include "btree/split_join.h"
 #include "btree/structure_change.h"
 #include "btree/upkeep.h"
 #include "engine/atomic_parts.h"
@@ -62,6 +62,8 @@ struct AtomicContext {
 };
 
 // Owner: one execution of one batch.
+// It has 31 methods: the steps of a try, which both kinds share, and the five that each has of its
+// own.
 template <class Layout>
 class AtomicBatch {
  public:
@@ -131,7 +133,7 @@ class AtomicBatch {
 
   Upkeep& upkeep_;
   const EngineTraits& traits_;
-  Structure<Layout> structure_;
+  SplitJoin<Layout> split_join_;
   AtomicCommit<Layout> commit_;
   bool no_room_ = false;  // requests that store are refused, and with each its part
   bool stored_ = false;   // the request that is performed now has stored something

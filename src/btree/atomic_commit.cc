@@ -32,7 +32,7 @@ Attempt AtomicCommit<Layout>::Apply(StructureChange<Layout>& change) {
     Scratch scratch;
     const std::string lower(core_.codec.Whole(Layout::FencesOf(core_.codec, late).lower, scratch));
     change.Undo();
-    return structure_.Refresh(thread_, lower, limit_);
+    return split_join_.Refresh(thread_, lower, limit_);
   }
   for (const KeyState* state : lists_.keys) {
     if (state->changed) core_.watches.Touch(state->key, change.version());
@@ -121,7 +121,7 @@ bool AtomicCommit<Layout>::Merge(StructureChange<Layout>& change, const LockedLe
     }
   }
   std::vector<LeafItem> items;
-  structure_.Gather(node, used, &items);
+  split_join_.Gather(node, used, &items);
   ApplyEdits(core_.codec, lists_.edits, &items);
   const auto fences = Layout::FencesOf(core_.codec, node);
   if (!Layout::FitsLeaf(core_.codec, items, fences)) {
@@ -156,9 +156,9 @@ template <class Layout>
 Attempt AtomicCommit<Layout>::SplitAll() {
   for (const std::string& separator : lists_.separators) {
     Path path;
-    structure_.Descend(separator, &path);
+    split_join_.Descend(separator, &path);
     const std::string_view at = separator;
-    const Attempt a = structure_.Split(thread_, path, path.size() - 1, limit_, &at);
+    const Attempt a = split_join_.Split(thread_, path, path.size() - 1, limit_, &at);
     if (a == Attempt::kNoMemory) return a;
   }
   return Attempt::kAgain;

@@ -4,7 +4,7 @@
 //   prepare   the changes of each leaf are written where nobody sees them: behind its log, or into
 //             a new buffer if the log has no room
 //   split     if they do not fit into one leaf, everything is undone, and leaves are split into as
-//             many as will be needed (structure.h: that changes no data); the batch begins again
+//             many as will be needed (split_join.h: that changes no data); the batch begins again
 //   draw      one version, under the locks
 //   publish   the version is written into every item, and the leaves are unlocked
 //
@@ -19,7 +19,7 @@
 
 #include "btree/atomic_lists.h"
 #include "btree/core.h"
-#include "btree/structure.h"
+#include "btree/split_join.h"
 #include "btree/structure_change.h"
 
 namespace skep::btree {
@@ -28,8 +28,8 @@ namespace skep::btree {
 template <class Layout>
 class AtomicCommit {
  public:
-  AtomicCommit(Core& core, ThreadState& thread, Structure<Layout>& structure, AtomicLists& lists)
-      : core_(core), thread_(thread), structure_(structure), lists_(lists) {}
+  AtomicCommit(Core& core, ThreadState& thread, SplitJoin<Layout>& split_join, AtomicLists& lists)
+      : core_(core), thread_(thread), split_join_(split_join), lists_(lists) {}
 
   // Writes the changes of lists.keys, whose leaves `change` has locked. Not kDone: nothing was
   // written and no lock is held. kNoMemory only if something is to be stored.
@@ -48,7 +48,7 @@ class AtomicCommit {
 
   Core& core_;
   ThreadState& thread_;
-  Structure<Layout>& structure_;
+  SplitJoin<Layout>& split_join_;
   AtomicLists& lists_;
   const Found* first_found_ = nullptr;  // result of Find for the first of lists_.edits
   Arena::Limit limit_ = Arena::Limit::kObey;

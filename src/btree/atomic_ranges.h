@@ -39,6 +39,8 @@ namespace skep::btree {
 bool NamesRanges(const Batch& batch);
 
 // Owner: one execution of one batch.
+// It has 27 methods: locking decides with the cuts how far the requests may go, and performing them
+// finds out when that is not enough.
 template <class Layout>
 class AtomicRanges final : public AtomicBatch<Layout> {
  public:

@@ -48,7 +48,7 @@ template <class Layout>
 Version BatchExecutor<Layout>::DoBatch() {
   if (batch_.snapshot().id != 0) return DoAtSnapshot();
   if (batch_.kind() == Batch::Kind::kUnordered) return DoUnordered();
-  if (OnlyReads(batch_) && core_.versioning.reads_at_versions() && !NeedsNewest()) {
+  if (OnlyReads(batch_) && core_.multi_version.reads_at_versions() && !NeedsNewest()) {
     const Version at = BeginReading();
     DoReads(at);
     EndReading();
@@ -84,7 +84,7 @@ bool BatchExecutor<Layout>::NeedsNewest() const {
 // Begins to read at a version, by protocol S of versions.h.
 template <class Layout>
 Version BatchExecutor<Layout>::BeginReading() {
-  read_at_ = core_.versioning.BeginReading(thread_, core_.gate);
+  read_at_ = core_.multi_version.BeginReading(thread_, core_.gate);
   now_ms_ = core_.now.Advance(batch_.now_ms());
   reads_ = true;
   return read_at_;
@@ -160,7 +160,7 @@ template <class Layout>
 void BatchExecutor<Layout>::AwaitReleased(Version version) {
   PauseWrites();
   upkeep_.Release();
-  if (core_.versioning.IsReleased(version, core_.gate)) return;
+  if (core_.multi_version.IsReleased(version, core_.gate)) return;
   EndReading();
   core_.versions.LeaveEpoch(thread_);
   while (!core_.gate.IsReleased(version)) {
@@ -339,7 +339,7 @@ Version BatchExecutor<Layout>::DeleteRange(uint32_t i) {
   // Every write that was drawn before the delete began counts, the batch's own among them.
   AwaitReleased(core_.versions.last_drawn());
   const Version at = BeginReading();
-  if (core_.versioning.reads_at_versions() &&
+  if (core_.multi_version.reads_at_versions() &&
       !RangeDelete<Layout>::HasKey(core_, at, lo, r.other, unbounded, now_ms_)) {
     EndReading();
     out_.outcome(i) = {.verdict = Verdict::kDone};

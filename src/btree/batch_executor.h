@@ -23,6 +23,8 @@
 namespace skep::btree {
 
 // Owner: one execution of one batch. The thread is outside its epoch.
+// It has 29 methods: what the thread has announced (epoch, floors, pin) is state that every kind of
+// request needs, and that the next one, or a rest, has to withdraw.
 template <class Layout>
 class BatchExecutor {
  public:

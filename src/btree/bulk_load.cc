@@ -7,7 +7,7 @@
 #include "base/mutex.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
-#include "btree/structure.h"
+#include "btree/split_join.h"
 #include "engine/batch_writer.h"
 
 namespace skep::btree {
@@ -193,9 +193,14 @@ Link TreeBulkLoad<Layout>::BuildInner(ThreadState& thread, uint8_t level,
 
 template <class Layout>
 Status TreeBulkLoad<Layout>::Finish() {
-  std::ranges::sort(parts_, {}, [](const Children& part) { return part.front().lower; });
+  std::vector<Children> parts;
+  {
+    const MutexLock lock(mutex_);
+    parts.swap(parts_);
+  }
+  std::ranges::sort(parts, {}, [](const Children& part) { return part.front().lower; });
   Children children;
-  for (Children& part : parts_) {
+  for (Children& part : parts) {
     if (!children.empty()) Join(core_, children.back().link, part.front().link);
     std::ranges::move(part, std::back_inserter(children));
   }

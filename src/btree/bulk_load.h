@@ -55,7 +55,7 @@ class TreeBulkLoad final : public BulkLoad {
   Upkeep& upkeep_;
   const EngineTraits& traits_;
   Mutex mutex_;
-  std::vector<Children> parts_;  // the leaves of the finished parts
+  std::vector<Children> parts_ SKEP_GUARDED_BY(mutex_);  // the leaves of the finished parts
 };
 
 }  // namespace skep::btree

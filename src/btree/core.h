@@ -2,7 +2,7 @@
 //
 // The way down: the root keeps one LID for ever; page_table.h leads from LIDs to buffers. The
 // protocols: versions.h (which versions and buffers are still needed), snapshots.h, reclaim.h,
-// structure.h (how the tree changes shape).
+// split_join.h (how the tree changes shape).
 //
 // Node locks. The lock is a bit in the newest buffer of a node. It is taken by compare-and-swap of
 // the whole word, with the value from when the writer looked at the node, so success also means
@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "btree/expiry_queue.h"
+#include "btree/multi_version.h"
 #include "btree/node.h"
 #include "btree/page_table.h"
 #include "btree/reclaim.h"
@@ -24,7 +25,6 @@
 #include "btree/stored.h"
 #include "btree/sync_point.h"
 #include "btree/tries.h"
-#include "btree/versioning.h"
 #include "btree/versions.h"
 #include "engine/engine.h"
 
@@ -34,7 +34,7 @@ struct Core {
   Core(const EngineOptions& options, ReleaseGate& release_gate, LatestNow& latest_now,
        Watches& key_watches, const NodeContents& contents, uint32_t bytes_before_node)
       : budget(*options.budget),
-        versioning(options.index.btree.multi_version),
+        multi_version(options.index.btree.multi_version),
         front_bytes(bytes_before_node),
         arena({.budget = options.budget}),
         table(options.budget),
@@ -66,10 +66,10 @@ struct Core {
     });
     return sum > 0 ? static_cast<uint64_t>(sum) : 0;
   }
-  Version Stamp(Version drawn) const { return versioning.Stamp(drawn); }
+  Version Stamp(Version drawn) const { return multi_version.Stamp(drawn); }
 
   MemoryBudget& budget;
-  const Versioning versioning;
+  const MultiVersion multi_version;
   const uint32_t front_bytes;  // bytes of a buffer before its node: the layout's kFrontBytes
   Arena arena;
   PageTable table;

@@ -90,7 +90,7 @@ void Expirer<Layout>::Clean(ThreadState& thread, const ExpiryQueue::Entry& due, 
 template <class Layout>
 void Expirer<Layout>::TryClean(ThreadState& thread, const LeafPlace& place, uint64_t now_ms) {
   std::vector<typename Layout::LeafItem> items;
-  structure_.Gather(place.node, place.word.used(), &items);
+  split_join_.Gather(place.node, place.word.used(), &items);
   const uint64_t expired = EraseExpired(now_ms, &items);
   const auto fences = Layout::FencesOf(core_.codec, place.node);
   const uint32_t bytes = Layout::LeafBytes(core_.codec, items, fences);
@@ -99,7 +99,7 @@ void Expirer<Layout>::TryClean(ThreadState& thread, const LeafPlace& place, uint
   const std::string_view lower = core_.codec.Whole(fences.lower, scratch);
   if (!Layout::FitsLeaf(core_.codec, items, fences)) {
     // Sorted block and log together are too much for one leaf: it is split, and each half is due.
-    structure_.Refresh(thread, lower, Arena::Limit::kExceed);
+    split_join_.Refresh(thread, lower, Arena::Limit::kExceed);
     return;
   }
   StructureChange<Layout> change(core_, thread, Arena::Limit::kExceed);
@@ -109,7 +109,7 @@ void Expirer<Layout>::TryClean(ThreadState& thread, const LeafPlace& place, uint
   }
   change.Publish();
   CountExpired(core_, thread, expired);
-  if (bytes < Layout::FixedBytes(g) + g.underflow_bytes()) structure_.Balance(thread, lower);
+  if (bytes < Layout::FixedBytes(g) + g.underflow_bytes()) split_join_.Balance(thread, lower);
 }
 
 template class Expirer<PaperLayout>;

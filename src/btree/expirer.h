@@ -16,7 +16,7 @@
 
 #include "base/mutex.h"
 #include "btree/core.h"
-#include "btree/structure.h"
+#include "btree/split_join.h"
 #include "btree/structure_change.h"
 
 namespace skep::btree {
@@ -25,7 +25,7 @@ namespace skep::btree {
 template <class Layout>
 class Expirer {
  public:
-  explicit Expirer(Core& core) : core_(core), structure_(core), reader_(core) {}
+  explicit Expirer(Core& core) : core_(core), split_join_(core), reader_(core) {}
 
   // Cleans a leaf or a few whose deadline was `lag_ms` ago or more, the earliest first. Returns
   // whether there are more; false also if another thread is cleaning. Throws std::bad_alloc. Cost:
@@ -42,7 +42,7 @@ class Expirer {
   std::string look_from_ SKEP_GUARDED_BY(mutex_);
   uint64_t look_for_ SKEP_GUARDED_BY(mutex_) = 0;  // ExpiryQueue::lost() when FindLost began
   Core& core_;
-  Structure<Layout> structure_;
+  SplitJoin<Layout> split_join_;
   const Reader<Layout> reader_;
 };
 

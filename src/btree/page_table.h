@@ -72,7 +72,7 @@ class PageTable {
     return entry.generation() == link.generation() ? entry.buffer() : ArenaAddress();
   }
   // Maps the link's LID to the buffer; keeps the generation. Sequentially consistent, for the
-  // argument about sibling links in structure.h.
+  // argument about sibling links in split_join.h.
   void Map(Link link, ArenaAddress buffer);
 
   // LIDs are 1 .. end()-1; for walks over all of them.
@@ -81,8 +81,9 @@ class PageTable {
   uint64_t held_bytes() const;  // bytes charged to the budget
 
  private:
-  bool Reserve();
-  void Charge();
+  // No other thread knows the table yet.
+  bool Reserve() SKEP_NO_THREAD_SAFETY_ANALYSIS;
+  void Charge() SKEP_REQUIRES(mutex_);
 
   MemoryBudget& budget_;
   uint64_t lids_max_;
@@ -91,11 +92,11 @@ class PageTable {
   std::atomic<uint64_t>* rows_ = nullptr;  // null: the system has no address space left
   std::atomic<Lid> end_{1};                // written under the mutex; LID 0 is no LID
 
-  mutable Mutex mutex_;       // guards the fields that follow
-  uint32_t* free_ = nullptr;  // the stack
-  uint64_t free_count_ = 0;
-  uint64_t free_count_max_ = 0;  // the most free LIDs that there ever were
-  uint64_t held_bytes_ = 0;
+  mutable Mutex mutex_;
+  uint32_t* free_ SKEP_GUARDED_BY(mutex_) = nullptr;  // the stack
+  uint64_t free_count_ SKEP_GUARDED_BY(mutex_) = 0;
+  uint64_t free_count_max_ SKEP_GUARDED_BY(mutex_) = 0;  // the most free LIDs that there ever were
+  uint64_t held_bytes_ SKEP_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace skep::btree

@@ -54,8 +54,8 @@ typename RangeDelete<Layout>::Result RangeDelete<Layout>::Run(ThreadState& threa
   result_.keys = deleted_.live;
   core_.versions.BeginWrites(thread);
   if (deleted_.held > 0) {
-    structure_.Balance(thread, ends_.lo);
-    if (!ends_.unbounded) structure_.Balance(thread, ends_.hi);
+    split_join_.Balance(thread, ends_.lo);
+    if (!ends_.unbounded) split_join_.Balance(thread, ends_.hi);
   }
   return std::move(result_);
 }
@@ -77,7 +77,7 @@ Attempt RangeDelete<Layout>::Try(ThreadState& thread, Tries& tries) {
   const Versions::Stopped stopped(turn);
   core_.Sync(SyncPoint::kDetachStopped);
   now_ms_ = core_.now.Advance(now_ms_);
-  if (!core_.versioning.reads_at_versions() && !is_counted_) {
+  if (!core_.multi_version.reads_at_versions() && !is_counted_) {
     // Without versions no state before the delete can be read later, so the keys are counted now.
     deleted_ = Ranges<Layout>(core_, Reader<Layout>::kNewest, now_ms_)
                    .TallyKeys(ends_.lo, ends_.hi, ends_.unbounded);
@@ -94,7 +94,7 @@ Attempt RangeDelete<Layout>::Try(ThreadState& thread, Tries& tries) {
 template <class Layout>
 std::optional<Attempt> RangeDelete<Layout>::TryOneLeaf(ThreadState& thread, Tries& tries) {
   Path path;
-  structure_.Descend(ends_.lo, &path);
+  split_join_.Descend(ends_.lo, &path);
   const Step& leaf = path.leaf();
   if (limit_ == UINT64_MAX && !EndsIn(leaf.node)) return std::nullopt;
   if (!tries.MayLock(leaf.link.lid())) return Attempt::kAgain;
@@ -186,7 +186,7 @@ Attempt RangeDelete<Layout>::Detach(ThreadState& thread, StructureChange<Layout>
   Path left;
   Path right;
   const auto descend = [&](std::string_view key, Path* path) {
-    structure_.Descend(key, path);
+    split_join_.Descend(key, path);
     Step& leaf = (*path)[path->size() - 1];
     if (held != nullptr && held->Holds(leaf.node)) leaf.word &= ~NodeWord::kLocked;
   };
@@ -219,7 +219,7 @@ template <class Layout>
 Attempt RangeDelete<Layout>::RewriteLeaf(ThreadState& thread, StructureChange<Layout>& change,
                                          const Step& leaf) {
   std::vector<LeafItem> items;
-  structure_.Gather(leaf.node, NodeWord{leaf.word}.used(), &items);
+  split_join_.Gather(leaf.node, NodeWord{leaf.word}.used(), &items);
   std::erase_if(items, [&](const LeafItem& item) {
     return core_.codec.Compare(ends_.lo, item.key) <= 0 &&
            (ends_.unbounded || core_.codec.Compare(ends_.hi, item.key) > 0);
@@ -227,7 +227,7 @@ Attempt RangeDelete<Layout>::RewriteLeaf(ThreadState& thread, StructureChange<La
   const auto fences = Layout::FencesOf(core_.codec, leaf.node);
   if (!Layout::CanBeLeaf(core_.codec, items, fences)) {
     change.Undo();
-    return structure_.Refresh(thread, ends_.lo, Arena::Limit::kExceed);
+    return split_join_.Refresh(thread, ends_.lo, Arena::Limit::kExceed);
   }
   if (!change.ReplaceByLeaf(leaf.link, leaf.node, items, fences)) return Attempt::kNoMemory;
   if (!change.Draw()) return Attempt::kAgain;
@@ -253,7 +253,7 @@ Attempt RangeDelete<Layout>::BuildSide(ThreadState& thread, StructureChange<Layo
   typename Layout::Fences fences;
   const Step& leaf = path.leaf();
   std::vector<LeafItem> items;
-  structure_.Gather(leaf.node, NodeWord{leaf.word}.used(), &items);
+  split_join_.Gather(leaf.node, NodeWord{leaf.word}.used(), &items);
   std::erase_if(items, [&](const LeafItem& item) {
     return is_left ? core_.codec.Compare(ends_.lo, item.key) <= 0
                    : core_.codec.Compare(ends_.hi, item.key) > 0;
@@ -261,7 +261,7 @@ Attempt RangeDelete<Layout>::BuildSide(ThreadState& thread, StructureChange<Layo
   if (!new_fences(leaf.node, &fences)) return Attempt::kNoMemory;
   if (!Layout::CanBeLeaf(core_.codec, items, fences)) {
     change.Undo();
-    return structure_.Split(thread, path, path.size() - 1, Arena::Limit::kExceed) ==
+    return split_join_.Split(thread, path, path.size() - 1, Arena::Limit::kExceed) ==
                    Attempt::kNoMemory
                ? Attempt::kNoMemory
                : Attempt::kAgain;
@@ -287,7 +287,7 @@ Attempt RangeDelete<Layout>::BuildSide(ThreadState& thread, StructureChange<Layo
     if (!new_fences(step.node, &fences)) return Attempt::kNoMemory;
     if (Layout::InnerBytes(core_.codec, children, fences) > inner_bytes_max) {
       change.Undo();
-      return structure_.Split(thread, path, depth, Arena::Limit::kExceed) == Attempt::kNoMemory
+      return split_join_.Split(thread, path, depth, Arena::Limit::kExceed) == Attempt::kNoMemory
                  ? Attempt::kNoMemory
                  : Attempt::kAgain;
     }
@@ -378,10 +378,10 @@ Attempt RangeDelete<Layout>::DetachBetween(ThreadState& thread, StructureChange<
   }
   const std::string_view lower =
       core_.codec.Whole(Layout::FencesOf(core_.codec, first.node).lower, scratch);
-  if (!lower.empty()) structure_.Relink(lower);
+  if (!lower.empty()) split_join_.Relink(lower);
   if (has_right) {
     const auto last = Layout::FencesOf(core_.codec, right.leaf().node);
-    if (!last.unbounded) structure_.Relink(core_.codec.Whole(last.upper, scratch));
+    if (!last.unbounded) split_join_.Relink(core_.codec.Whole(last.upper, scratch));
   }
   return Attempt::kDone;
 }

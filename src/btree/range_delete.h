@@ -32,7 +32,7 @@
 
 #include "btree/core.h"
 #include "btree/ranges.h"
-#include "btree/structure.h"
+#include "btree/split_join.h"
 #include "btree/structure_change.h"
 #include "btree/upkeep.h"
 
@@ -51,7 +51,7 @@ class RangeDelete {
     std::string bound;
   };
 
-  RangeDelete(Core& core, Upkeep& upkeep) : core_(core), upkeep_(upkeep), structure_(core) {}
+  RangeDelete(Core& core, Upkeep& upkeep) : core_(core), upkeep_(upkeep), split_join_(core) {}
 
   // Whether the range has a key that has not expired, at a version. Cost: the leaves up to that
   // key.
@@ -95,7 +95,7 @@ class RangeDelete {
 
   Core& core_;
   Upkeep& upkeep_;
-  Structure<Layout> structure_;
+  SplitJoin<Layout> split_join_;
   // The arguments of Run.
   Ends asked_ = {};
   uint64_t limit_ = 0;

@@ -16,9 +16,9 @@
 // rv, as long as the reader announces it (protocol S) or a snapshot pins it. From the root down,
 // each node is seen as of rv, so the links are those of rv.
 //
-// Along the leaves. A sibling link may be late (structure.h), so it is a hint: the leaf it leads to
-// is taken only if it is not retired and its fence, at rv, continues the last one exactly. The leaf
-// was not retired after the reader had chosen rv, so it has all writes up to rv. Otherwise the
+// Along the leaves. A sibling link may be late (split_join.h), so it is a hint: the leaf it leads
+// to is taken only if it is not retired and its fence, at rv, continues the last one exactly. The
+// leaf was not retired after the reader had chosen rv, so it has all writes up to rv. Otherwise the
 // reader goes down from the root to the fence. That also covers what the paper leaves open: a scan
 // that leaves a new leaf for the old one it was split from goes on from the old one's fence.
 #pragma once

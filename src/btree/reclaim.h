@@ -119,6 +119,8 @@ struct ReclaimStatistics {
 };
 
 // Thread-safe.
+// It has 38 methods: chains, blocks and subtrees are judged by one horizon and freed through one
+// queue, under one mutex.
 class Reclaimer {
  public:
   Reclaimer(Arena& arena, PageTable& table, Versions& versions, Snapshots& snapshots,

@@ -68,7 +68,7 @@ NodeHeader* StructureChange<Layout>::Copy(Link link, const NodeHeader* built, ui
   if (replaces != nullptr) {
     sequence = NodeWord{WordOf(replaces)}.sequence() + 1;
     const Older older = Older::Of(core_.table.Load(link.lid()).buffer());
-    made->older.store(core_.versioning.OlderBits(older), std::memory_order_relaxed);
+    made->older.store(core_.multi_version.OlderBits(older), std::memory_order_relaxed);
   }
   // A new node is locked until the tree leads to it: a forged hint might find it before.
   const uint64_t lock = replaces == nullptr ? NodeWord::kLocked : 0;
@@ -202,7 +202,7 @@ void StructureChange<Layout>::SetSiblings(Link leaf, Link left, Link right) {
 
 template <class Layout>
 void StructureChange<Layout>::SetOrigin(Link made, Link origin) {
-  Find(made).node->older.store(core_.versioning.OlderBits(Older::Of(origin)),
+  Find(made).node->older.store(core_.multi_version.OlderBits(Older::Of(origin)),
                                std::memory_order_relaxed);
 }
 
@@ -269,7 +269,7 @@ void StructureChange<Layout>::QueueDeadline(const Made& made) {
 }
 
 // Takes over sibling links that changed in the old buffer while the new one was built, unless the
-// new one has got later ones already (structure.h, Relink).
+// new one has got later ones already (split_join.h, Relink).
 template <class Layout>
 void StructureChange<Layout>::FollowSiblings(const Made& made) {
   uint64_t left = made.left;
@@ -315,7 +315,7 @@ void StructureChange<Layout>::Publish() {
     Count(made.replaces, -uint64_t{1});
     Map(made);
     thread_.retired.push_back(
-        core_.versioning.Replaced(made.link, old, made.replaces->buffer_bytes(), version_));
+        core_.multi_version.Replaced(made.link, old, made.replaces->buffer_bytes(), version_));
   }
   for (const Made& made : lists_.made) QueueDeadline(made);
   for (const Made& made : lists_.made) {

@@ -18,7 +18,6 @@
 // The stubs of a node carry its outside blocks (stored.h) over to the new nodes. Publish() compares
 // the blocks that the old nodes named with those that the new ones name, and retires the
 // difference.
-// old nodes named with what the new ones name, and retires the difference.
 #pragma once
 
 #include <optional>
@@ -43,6 +42,8 @@ enum class Attempt : uint8_t {
 
 // Owner: one attempt of one operation, inside its epoch. The destructor undoes a change that was
 // not published.
+// It has 38 methods: each kind of new node has one, and all note in the same lists what Publish()
+// is to show and Undo() to take back.
 template <class Layout>
 class StructureChange {
  public:

@@ -13,7 +13,7 @@ constexpr uint64_t kSpareBytes = 1 << 20;   // reclaimed beyond what is wanted
 
 }  // namespace
 
-void Upkeep::Release() { core_.versioning.Release(core_.versions, core_.gate); }
+void Upkeep::Release() { core_.multi_version.Release(core_.versions, core_.gate); }
 
 void Upkeep::AfterBatch(ThreadState& thread) {
   if (thread.retired.empty()) return;

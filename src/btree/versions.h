@@ -204,6 +204,7 @@ class TakenThreadState {
   ThreadState& thread_;
 };
 
+// It has 26 methods: V, P, S and E are proved by the order of accesses to the same few words.
 class Versions {
  public:
   explicit Versions(ThreadStates& threads) : threads_(threads) {}

@@ -80,7 +80,7 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
       thread.AddItems(
           erase ? -1 : (found.present ? 0 : 1),
           HasDeadline(erase, edit.edit.value) - HasDeadline(!found.present, found.value));
-      if (is_small) structure_.Balance(thread, request.key);
+      if (is_small) split_join_.Balance(thread, request.key);
       return outcome.version;
     }
     if (attempt == Attempt::kNoMemory) {
@@ -155,7 +155,7 @@ Attempt Writer<Layout>::Append(ThreadState& thread, const typename Layout::Leaf&
   if (delta > Layout::kDeltaMax) {
     // The difference from the node version is too large for a log item: a merge makes a new one.
     UnlockUnchanged(node, word);
-    return structure_.Refresh(thread, edit.edit.key, edit.limit);
+    return split_join_.Refresh(thread, edit.edit.key, edit.limit);
   }
   Layout::SetLogVersion(node, used, delta);
   if (!edit.edit.erase) LowerDeadline<Layout>(core_, place.link.lid(), node, edit.edit.value);
@@ -186,7 +186,7 @@ void Writer<Layout>::MergeItems(ThreadState& thread, const LeafPlace& place, con
   // A leaf that can be merged without gathering has no items with deadlines, so none that have
   // expired.
   if (merged->on_bench) return;
-  structure_.Gather(place.node, place.word.used(), &merged->items);
+  split_join_.Gather(place.node, place.word.used(), &merged->items);
   ApplyEdits(core_.codec, std::span(&edit.edit, 1), &merged->items);
   if (core_.expiry.was_used()) {
     merged->expired = EraseExpired(edit.now_ms, &merged->items);
@@ -205,9 +205,9 @@ Attempt Writer<Layout>::Merge(ThreadState& thread, const LeafPlace& place, const
   const Geometry& g = core_.codec.geometry;
   if (!merged.fits) {
     Path path;
-    structure_.Descend(edit.edit.key, &path);
+    split_join_.Descend(edit.edit.key, &path);
     if (path.leaf().node != place.node) return Attempt::kAgain;
-    const Attempt split = structure_.Split(thread, path, path.size() - 1, edit.limit);
+    const Attempt split = split_join_.Split(thread, path, path.size() - 1, edit.limit);
     return split == Attempt::kDone ? Attempt::kAgain : split;
   }
   StructureChange<Layout> change(core_, thread, edit.limit);

@@ -8,7 +8,7 @@
 //            A reader sees no item or a whole one, and a reader at a version none it must not see.
 //   merge    if the log is full: a new buffer of the sorted items with the log and the new item
 //            worked in, without expired items, mapped in place of the old one
-//   split    if that does not fit: structure.h; then begin again
+//   split    if that does not fit: split_join.h; then begin again
 //
 // The version is drawn under the leaf's lock, so the versions of a log rise.
 //
@@ -23,7 +23,7 @@
 #include "btree/leaf_edit.h"
 #include "btree/look_ahead.h"
 #include "btree/reader.h"
-#include "btree/structure.h"
+#include "btree/split_join.h"
 #include "btree/structure_change.h"
 #include "btree/upkeep.h"
 #include "engine/batch_writer.h"
@@ -67,7 +67,7 @@ template <class Layout>
 class Writer {
  public:
   Writer(Core& core, Upkeep& upkeep)
-      : core_(core), upkeep_(upkeep), structure_(core), reader_(core) {}
+      : core_(core), upkeep_(upkeep), split_join_(core), reader_(core) {}
 
   // Executes a point operation that may write, of an unordered batch. Fills in its outcome and
   // returns the highest version it has seen or made. `now_ms`, by which deadlines are judged, moves
@@ -104,7 +104,7 @@ class Writer {
 
   Core& core_;
   Upkeep& upkeep_;
-  Structure<Layout> structure_;
+  SplitJoin<Layout> split_join_;
   const Reader<Layout> reader_;
 };
 

@@ -110,6 +110,8 @@ struct Message {
   bool may_be_done() const { return sent_before && !may_repeat; }
 };
 
+// It has 54 methods: connecting, sending and receiving are steps of one protocol, which go from one
+// to another under one mutex, on the same messages and the same stream.
 class Connection {
  public:
   // The most client ids for which a server is asked for message ids, before the connection has

@@ -33,6 +33,8 @@ void ForEachPart(const Batch& batch, Visit visit) {
 }
 
 // Thread safety: the thread that executes the batch.
+// It has 30 methods: it is the only way to the private fields of a batch, so each kind of result
+// that an engine may have to write has its own.
 class BatchWriter {
  public:
   // Drops earlier outcomes with their bytes, and makes one for every request, kRefused until set.

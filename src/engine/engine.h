@@ -120,6 +120,8 @@ struct BegunBatch {
   std::unique_ptr<BatchUnderWay> under_way;  // null: it has been executed
 };
 
+// It has 27 methods: all that stores, servers and logs ask of a keyspace, so that they need not
+// know which engine it has. An engine has to write ten of them.
 class Engine {
  public:
   virtual ~Engine() = default;

@@ -16,7 +16,7 @@ using Name = std::tuple<FunctionKind, std::string, Element>;
 
 struct Registry {
   Mutex mutex;
-  std::map<Name, std::unique_ptr<Function>> by_name;  // guarded by mutex
+  std::map<Name, std::unique_ptr<Function>> by_name SKEP_GUARDED_BY(mutex);
 
   Registry() {
     for (Function& function : BuiltInElementFunctions()) {
@@ -25,7 +25,7 @@ struct Registry {
     }
   }
   // Returns null if there is one of that name already.
-  const Function* Add(Function function) {
+  const Function* Add(Function function) SKEP_REQUIRES(mutex) {
     const auto [at, fresh] = by_name.try_emplace({function.kind, function.name, function.element});
     if (!fresh) return nullptr;
     at->second = std::make_unique<Function>(std::move(function));

@@ -59,6 +59,8 @@ struct BucketItem {
   uint8_t slots;
 };
 
+// It has 42 methods, of a few instructions each: a name for each thing that can be asked of the
+// bits of a line, or done to them, so that nothing else knows where they are.
 class alignas(64) Bucket {
  public:
   static constexpr uint32_t kSlots = kSlotCount;

@@ -42,6 +42,8 @@
 
 namespace skep::hash {
 
+// It has 26 methods: pools, spans and lists hand the same units to one another, and A1 to A3 bind
+// them together.
 class Slabs {
  public:
   static constexpr uint32_t kClasses = 5;
@@ -50,7 +52,7 @@ class Slabs {
   static constexpr uint64_t kAddressableBytes = (uint64_t{kSlabAddressMax} + 1) * kSlabUnitBytes;
 
   // Returns the smallest class of `bytes` <= kSlabBytesMax.
-  static uint32_t ClassOf(size_t bytes) {
+  static constexpr uint32_t ClassOf(size_t bytes) {
     return bytes <= kSlabUnitBytes
                ? 0
                : static_cast<uint32_t>(std::bit_width((bytes - 1) / kSlabUnitBytes));

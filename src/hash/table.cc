@@ -13,6 +13,8 @@ Table::Table(Arena& arena, MemoryBudget& budget, const TableOptions& options)
       arena_(arena),
       options_(options),
       slabs_(arena, cache_),
+      records_(arena, cache_, slabs_),
+      spares_(slabs_),
       deadlines_(budget) {}
 
 Table::~Table() {
@@ -24,16 +26,8 @@ Table::~Table() {
 void Table::PrefetchLarge(const Key& key) const {
   const Bucket& bucket = FirstBucket(key);
   for (uint32_t left = bucket.Match(SecondaryOf(key.hash)); left != 0; left &= left - 1) {
-    PrefetchLarge(bucket.PointerAt(static_cast<uint32_t>(std::countr_zero(left))).address);
+    records_.PrefetchBody(bucket.PointerAt(static_cast<uint32_t>(std::countr_zero(left))).address);
   }
-}
-
-void Table::PrefetchLarge(SlabAddress at) const {
-  constexpr size_t kBytesMax = 512;  // from there on the core fetches ahead by itself
-  const Record record(slabs_.At(at));
-  if (record.form() != Record::Form::kLarge) return;
-  const std::byte* const body = arena_.At(record.body_at());
-  FetchLines(body, body + std::min(record.body_bytes(), kBytesMax));
 }
 
 bool Table::StoreAt(const Place& place, const Key& key, std::string_view value,
@@ -61,24 +55,14 @@ bool Table::StoreInPlace(const Place& place, const Pair& pair, uint64_t hash) {
   }
   if (is_inline && HasRoomInstead(bucket, pair)) return false;
   const Bucket::Pointer pointer = bucket.PointerAt(place.item.slot);
-  const Record record = RecordAt(pointer);
   const Record::Form form = Record::FormOf(pair);
-  const bool was_large = record.form() == Record::Form::kLarge;
-  if (Slabs::ClassOf(Record::SlabBytes(pair, form)) != pointer.size_class ||
-      (form == Record::Form::kLarge) != was_large) {
-    return false;
-  }
-  ArenaAddress body = {};
-  if (was_large) {
-    if (Arena::RoundUp(bytes) != Arena::RoundUp(record.body_bytes())) return false;
-    body = record.body_at();
-  }
+  if (!records_.Fits(pointer, pair, form)) return false;
+  const Pair old = ReadRecord(pointer.address);
   // What may throw comes first.
   deadlines_.Add(pair.deadline_ms, hash);
-  deadlines_.Remove(record.deadline_ms(), hash);
-  wanted_slots_ += SlotsWanted(pair) - SlotsWanted(record.Read(arena_));
-  Record::Write(slabs_.At(pointer.address), pair, form, was_large ? arena_.At(body) : nullptr,
-                body);
+  deadlines_.Remove(old.deadline_ms, hash);
+  wanted_slots_ += SlotsWanted(pair) - SlotsWanted(old);
+  records_.Overwrite(pointer.address, pair, form);
   return true;
 }
 
@@ -89,11 +73,11 @@ bool Table::SetDeadline(const Key& key, uint64_t deadline_ms, Arena::Limit limit
   const Pair pair = Read(place);
   if (!place.bucket->IsPair(place.item) && deadline_ms != 0) {
     const Bucket::Pointer pointer = place.bucket->PointerAt(place.item.slot);
-    if (RecordAt(pointer).form() != Record::Form::kShort) {
+    if (records_.At(pointer.address).form() != Record::Form::kShort) {
       SKEP_DCHECK(SlotsWanted(pair) == 1);
       deadlines_.Add(deadline_ms, key.hash);
       deadlines_.Remove(pair.deadline_ms, key.hash);
-      Record::WriteDeadline(slabs_.At(pointer.address), deadline_ms);
+      records_.SetDeadline(pointer.address, deadline_ms);
       return true;
     }
   }
@@ -115,7 +99,7 @@ size_t Table::EraseDue(uint64_t hash, uint64_t due_ms) {
     for (Bucket* bucket = &index_[BucketOf(hash)]; bucket != nullptr; bucket = Next(*bucket)) {
       for (uint32_t left = bucket->pointers(); left != 0; left &= left - 1) {
         const auto slot = static_cast<uint8_t>(std::countr_zero(left));
-        const uint64_t deadline_ms = RecordAt(bucket->PointerAt(slot)).deadline_ms();
+        const uint64_t deadline_ms = records_.At(bucket->PointerAt(slot).address).deadline_ms();
         if (deadline_ms != 0 && deadline_ms <= due_ms) {
           return {bucket, previous, {.slot = slot, .slots = 1}};
         }
@@ -138,11 +122,11 @@ size_t Table::EraseDue(uint64_t hash, uint64_t due_ms) {
 void Table::Clear() {
   ++moves_;
   SaveBeforeImages();
-  if (large_ > 0) {
+  if (records_.large() > 0) {
     for (uint64_t i = 0; i < index_.count(); ++i) {
       for (const Bucket* bucket = &index_[i]; bucket != nullptr; bucket = Next(*bucket)) {
         bucket->ForEach([&](BucketItem item) {
-          if (!bucket->IsPair(item)) FreeRecord(bucket->PointerAt(item.slot));
+          if (!bucket->IsPair(item)) records_.Free(bucket->PointerAt(item.slot));
         });
       }
     }
@@ -150,9 +134,9 @@ void Table::Clear() {
   slabs_.DropAll();
   index_.Clear();
   deadlines_.Clear();
-  items_ = wanted_slots_ = large_ = chained_ = 0;
-  spare_count_ = prepared_ = 0;
-  spares_ = 0;
+  spares_.Forget();
+  items_ = wanted_slots_ = chained_ = 0;
+  prepared_ = 0;
 }
 
 void Table::EraseAll() {
@@ -185,7 +169,7 @@ void Table::SaveBeforeImages() {
 
 bool Table::Prepare(const Key& key, std::string_view value, uint64_t deadline_ms,
                     Arena::Limit limit, Prepared* prepared) {
-  if (!HoldSpares(prepared_ + 1, limit)) return false;
+  if (!spares_.Hold(prepared_ + 1, limit)) return false;
   const Pair pair = {.key = key.bytes, .value = value, .deadline_ms = deadline_ms};
   prepared->deadline_ms = deadline_ms;
   prepared->key_bytes = static_cast<uint32_t>(key.bytes.size());
@@ -196,8 +180,8 @@ bool Table::Prepare(const Key& key, std::string_view value, uint64_t deadline_ms
     std::ranges::copy(value, prepared->pair + key.bytes.size());
   } else {
     const Record::Form form = Record::FormOf(pair);
-    prepared->size_class = static_cast<uint8_t>(Slabs::ClassOf(Record::SlabBytes(pair, form)));
-    prepared->record = NewRecord(pair, form, limit);
+    prepared->size_class = static_cast<uint8_t>(Records::ClassOf(pair, form));
+    prepared->record = records_.Add(pair, form, limit);
     if (prepared->record == 0) return false;
   }
   prepared->hash = key.hash;
@@ -209,36 +193,6 @@ bool Table::Prepare(const Key& key, std::string_view value, uint64_t deadline_ms
   }
   ++prepared_;
   return true;
-}
-
-// Returns 0 if there is no memory.
-SlabAddress Table::NewRecord(const Pair& pair, Record::Form form, Arena::Limit limit) {
-  const uint32_t size_class = Slabs::ClassOf(Record::SlabBytes(pair, form));
-  const SlabAddress at = slabs_.Allocate(size_class, limit);
-  if (at == 0) return 0;
-  ArenaAddress body = {};
-  if (form == Record::Form::kLarge) {
-    try {
-      body = arena_.Allocate(cache_, pair.key.size() + pair.value.size(), limit);
-    } catch (const std::bad_alloc&) {
-    }
-    if (!body) {
-      slabs_.Free(size_class, at);
-      return 0;
-    }
-    ++large_;
-  }
-  Record::Write(slabs_.At(at), pair, form, body ? arena_.At(body) : nullptr, body);
-  return at;
-}
-
-void Table::FreeRecord(Bucket::Pointer pointer) {
-  const Record record = RecordAt(pointer);
-  if (record.form() == Record::Form::kLarge) {
-    arena_.Free(cache_, record.body_at(), record.body_bytes());
-    --large_;
-  }
-  slabs_.Free(pointer.size_class, pointer.address);
 }
 
 void Table::Install(const Key& key, const Prepared& prepared) {
@@ -259,7 +213,7 @@ void Table::Install(const Key& key, const Prepared& prepared) {
   ++items_;
   --prepared_;
   Grow();
-  if (prepared_ == 0) FreeSpares(1);
+  if (prepared_ == 0) spares_.Trim(1);
 }
 
 // Puts a pair that may lie inline into the chain: inline if a bucket has room, else in a slab if
@@ -277,9 +231,8 @@ void Table::AddShort(Bucket* head, std::string_view key, std::string_view value,
   if (gap != nullptr) {
     const Pair pair = {.key = key, .value = value};
     const Record::Form form = Record::Form::kShort;
-    if (const SlabAddress at = NewRecord(pair, form, Arena::Limit::kObey)) {
-      const uint32_t size_class = Slabs::ClassOf(Record::SlabBytes(pair, form));
-      return gap->AddPointer({.size_class = static_cast<uint8_t>(size_class),
+    if (const SlabAddress at = records_.Add(pair, form, Arena::Limit::kObey)) {
+      return gap->AddPointer({.size_class = static_cast<uint8_t>(Records::ClassOf(pair, form)),
                               .secondary = SecondaryOf(hash),
                               .address = at});
     }
@@ -295,7 +248,7 @@ void Table::Drop(const Prepared& prepared) {
 
 void Table::FreePrepared(const Prepared& prepared) {
   if (prepared.is_inline) return;
-  FreeRecord({.size_class = prepared.size_class, .secondary = 0, .address = prepared.record});
+  records_.Free(prepared.size_class, prepared.record);
 }
 
 // Returns the first bucket of the chain with `slots` free slots; appends a spare one if none has.
@@ -309,15 +262,10 @@ Bucket* Table::MakeRoom(Bucket* head, uint32_t slots) {
 }
 
 Bucket* Table::Extend(Bucket* last) {
-  SKEP_CHECK(spare_count_ > 0);
-  const SlabAddress at = spares_;
-  Bucket* const bucket = BucketAt(at);
-  spares_ = bucket->chain();
-  --spare_count_;
-  bucket->set_chain(0);
+  const SlabAddress at = spares_.Take();
   last->set_chain(at);
   ++chained_;
-  return bucket;
+  return BucketAt(at);
 }
 
 void Table::Remove(const Place& place, uint64_t hash) {
@@ -326,8 +274,8 @@ void Table::Remove(const Place& place, uint64_t hash) {
   wanted_slots_ -= SlotsWanted(Read(place));
   if (!bucket.IsPair(place.item)) {
     const Bucket::Pointer pointer = bucket.PointerAt(place.item.slot);
-    deadlines_.Remove(RecordAt(pointer).deadline_ms(), hash);
-    FreeRecord(pointer);
+    deadlines_.Remove(records_.At(pointer.address).deadline_ms(), hash);
+    records_.Free(pointer);
   }
   --items_;
   bucket.Remove(place.item);
@@ -365,146 +313,10 @@ void Table::Unlink(Bucket* previous, Bucket* bucket) {
   slabs_.Free(Slabs::ClassOf(sizeof(Bucket)), at);
 }
 
-// Keeps at least `count` empty buckets ready. Returns false if there is no memory.
-bool Table::HoldSpares(uint32_t count, Arena::Limit limit) {
-  while (spare_count_ < count) {
-    const SlabAddress at = slabs_.Allocate(Slabs::ClassOf(sizeof(Bucket)), limit);
-    if (at == 0) return false;
-    KeepSpare(at);
-  }
-  return true;
-}
-
-void Table::KeepSpare(SlabAddress at) {
-  *BucketAt(at) = Bucket{};
-  BucketAt(at)->set_chain(spares_);
-  spares_ = at;
-  ++spare_count_;
-}
-
-void Table::FreeSpares(uint32_t kept_max) {
-  while (spare_count_ > kept_max) {
-    const SlabAddress at = spares_;
-    spares_ = BucketAt(at)->chain();
-    --spare_count_;
-    slabs_.Free(Slabs::ClassOf(sizeof(Bucket)), at);
-  }
-}
-
 void Table::Trim() {
-  FreeSpares(prepared_);
+  spares_.Trim(prepared_);
   slabs_.Flush();
   arena_.Flush(cache_);
-}
-
-// Splits two buckets at most, so that a table that has fallen behind catches up.
-void Table::Grow() {
-  for (int i = 0; i < 2 && wanted_slots_ > options_.fill_slots * index_.count(); ++i) {
-    if (!Split()) return;
-  }
-}
-
-void Table::Shrink() {
-  if (index_.count() > 1 && wanted_slots_ * 5 < options_.fill_slots * index_.count() * 2) Merge();
-}
-
-bool Table::Split() {
-  const uint64_t count = index_.count();
-  const uint64_t bit = std::bit_floor(count);
-  const uint64_t from = count - bit;
-  uint32_t chained = 0;
-  for (const Bucket* at = &index_[from]; (at = Next(*at)) != nullptr;) ++chained;
-  if (!HoldTaken(chained + 1)) return false;
-  // Each half of a split may need as many chained buckets as the whole.
-  if (!HoldSpares(prepared_ + chained, Arena::Limit::kObey) || !index_.Add()) return false;
-  TakeChain(from);
-  for (const Bucket& bucket : taken_) {
-    bucket.ForEach([&](BucketItem item) {
-      const uint64_t hash = HashOfItem(bucket, item);
-      PutBack(bucket, item, &index_[(hash & bit) != 0 ? count : from], hash);
-    });
-  }
-  DrawIn(&index_[from]);
-  DrawIn(&index_[count]);
-  FreeSpares(prepared_ + 1);
-  index_.Prefetch(from + 1);
-  return true;
-}
-
-bool Table::Merge() {
-  const uint64_t last = index_.count() - 1;
-  const uint64_t into = last - std::bit_floor(last);
-  uint32_t buckets = 1;
-  for (const Bucket* at = &index_[last]; (at = Next(*at)) != nullptr;) ++buckets;
-  if (!HoldTaken(buckets) || !HoldSpares(prepared_ + 1, Arena::Limit::kObey)) return false;
-  TakeChain(last);
-  index_.RemoveLast();
-  for (const Bucket& bucket : taken_) {
-    bucket.ForEach(
-        [&](BucketItem item) { PutBack(bucket, item, &index_[into], HashOfItem(bucket, item)); });
-  }
-  FreeSpares(prepared_ + 1);
-  return true;
-}
-
-// Makes room in taken_, so that nothing can fail once a chain is taken out. Returns false if there
-// is no memory.
-bool Table::HoldTaken(uint32_t buckets) {
-  try {
-    taken_.reserve(buckets);
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-  return true;
-}
-
-// Moves the buckets of a chain to taken_, and starts fetching their records. Returns how many were
-// chained.
-uint32_t Table::TakeChain(uint64_t index) {
-  ++moves_;
-  taken_.clear();
-  taken_.push_back(index_[index]);
-  index_[index] = Bucket{};
-  while (const SlabAddress at = taken_.back().chain()) {
-    taken_.push_back(*BucketAt(at));
-    KeepSpare(at);
-    --chained_;
-  }
-  for (const Bucket& bucket : taken_) {
-    for (uint32_t left = bucket.pointers(); left != 0; left &= left - 1) {
-      FetchLine(slabs_.At(bucket.PointerAt(static_cast<uint32_t>(std::countr_zero(left))).address));
-    }
-  }
-  return static_cast<uint32_t>(taken_.size() - 1);
-}
-
-uint64_t Table::HashOfItem(const Bucket& bucket, BucketItem item) const {
-  return HashOf(ReadItem(bucket, item).key);
-}
-
-void Table::PutBack(const Bucket& from, BucketItem item, Bucket* head, uint64_t hash) {
-  if (!from.IsPair(item)) {
-    MakeRoom(head, 1)->Add(from, item);
-  } else {
-    const Bucket::Pair pair = from.PairOf(item);
-    AddShort(head, pair.key, pair.value, hash);
-  }
-}
-
-// Moves pairs from slabs into this bucket, where they lay for want of room in it.
-void Table::DrawIn(Bucket* bucket) {
-  if (bucket->chain() != 0) return;
-  // The last one first: removing an item moves those behind it.
-  for (uint32_t left = bucket->pointers(); left != 0;) {
-    const auto slot = static_cast<uint32_t>(std::bit_width(left) - 1);
-    left &= ~(1u << slot);
-    const Bucket::Pointer pointer = bucket->PointerAt(slot);
-    const Pair pair = RecordAt(pointer).Read(arena_);
-    if (!IsInline(pair) || SlotsWanted(pair) > bucket->room() + 1) continue;
-    bucket->Remove({.slot = static_cast<uint8_t>(slot), .slots = 1});
-    bucket->AddPair(pair.key, pair.value);
-    FreeRecord(pointer);
-  }
 }
 
 }  // namespace skep::hash

@@ -6,7 +6,7 @@
 //   | bucket 0 | bucket 1 | ..   chain  | bucket, 64 B| -> ..
 //   +----------+----------+---   -----> +-------------+
 //     |    |                            +--------+-----------+-------------+
-//     |    +-- pointer slot ----------> | header | key bytes | value bytes |  record.h
+//     |    +-- pointer slot ----------> | header | key bytes | value bytes |  records.h
 //     |                                 +--------+-----------+-------------+
 //     +-- inline pair, in the bucket itself (bucket.h)     | large
 //                                                          v
@@ -26,8 +26,8 @@
 //   delete gives one up when there are fewer than 2/5 of that. So every operation's share of growth
 //   is the items of one or two chains, a dozen or two; their records are fetched side by side to
 //   hash their keys again. If the budget refuses, chains grow.
-// Chains. A bucket that is full gets another one from the slabs. A delete moves items of the last
-//   bucket of its chain into the gap, and a chained bucket that has become empty is unlinked.
+// Chains. A bucket that is full gets another one (spare_buckets.h). A delete moves items of the
+//   last bucket of its chain into the gap, and a chained bucket that has become empty is unlinked.
 // Failure. A write first takes all memory (Prepare) and then changes the table (Install), so that
 //   nothing is ever half stored, and several pairs can be stored as one.
 //
@@ -63,7 +63,9 @@
 #include "hash/deadlines.h"
 #include "hash/position.h"
 #include "hash/record.h"
+#include "hash/records.h"
 #include "hash/slabs.h"
+#include "hash/spare_buckets.h"
 #include "skep/copy_bytes.h"
 
 namespace skep::hash {
@@ -79,6 +81,9 @@ struct TableOptions {
   Prefaulter* prefaulter = nullptr;  // of the index (bucket_array.h); an engine gives its own
 };
 
+// It has 72 methods: every change of a pair touches its chain, the counters by which the table
+// grows, the deadlines and the count of moves. Records, spare buckets, slabs and the index are
+// classes of their own; table_growth.cc, table_lines.cc and table_verify.cc can be read alone.
 class Table {
  public:
   // The place of a pair. Valid until the table is changed.
@@ -151,11 +156,11 @@ class Table {
   // Starts fetching the beginning of the key's value if it is a large one; the record should be in
   // the cache by now.
   void PrefetchBody(const Key& key) const {
-    if (large_ > 0) PrefetchLarge(key);
+    if (records_.large() > 0) PrefetchLarge(key);
   }
   // Starts fetching the value if the search has led to the record of a large one.
   void PrefetchBody(const Lead& lead) const {
-    if (large_ > 0 && lead.is_record()) PrefetchLarge(lead.at());
+    if (records_.large() > 0 && lead.is_record()) records_.PrefetchBody(lead.at());
   }
 
   Place Find(const Key& key);
@@ -254,7 +259,6 @@ class Table {
     return bucket.chain() == 0 ? nullptr : BucketAt(bucket.chain());
   }
   Bucket* BucketAt(SlabAddress at) const { return reinterpret_cast<Bucket*>(slabs_.At(at)); }
-  Record RecordAt(Bucket::Pointer pointer) const { return Record(slabs_.At(pointer.address)); }
   Pair ReadItem(const Bucket& bucket, BucketItem item) const;
   bool IsInline(const Pair& pair) const {
     return pair.deadline_ms == 0 &&
@@ -278,10 +282,7 @@ class Table {
   void SaveBeforeImage(uint64_t hash);
   void SaveBeforeImages();
   void PrefetchLarge(const Key& key) const;
-  void PrefetchLarge(SlabAddress record) const;
   bool StoreInPlace(const Place& place, const Pair& pair, uint64_t hash);
-  SlabAddress NewRecord(const Pair& pair, Record::Form form, Arena::Limit limit);
-  void FreeRecord(Bucket::Pointer pointer);
   void AddShort(Bucket* head, std::string_view key, std::string_view value, uint64_t hash);
   Bucket* MakeRoom(Bucket* head, uint32_t slots);
   Bucket* Extend(Bucket* last);
@@ -289,16 +290,20 @@ class Table {
   void CloseGap(const Place& place);
   void Unlink(Bucket* previous, Bucket* bucket);
 
-  bool HoldSpares(uint32_t count, Arena::Limit limit);
-  void KeepSpare(SlabAddress at);
-  void FreeSpares(uint32_t kept_max);
-
-  void Grow();
-  void Shrink();
-  bool Split();
-  bool HoldTaken(uint32_t buckets);
   void FreePrepared(const Prepared& prepared);
+  // Growth, table_growth.cc. Splits two buckets at most, so that a table that has fallen behind
+  // catches up.
+  void Grow() {
+    for (int i = 0; i < 2 && wanted_slots_ > options_.fill_slots * index_.count(); ++i) {
+      if (!Split()) return;
+    }
+  }
+  void Shrink() {
+    if (index_.count() > 1 && wanted_slots_ * 5 < options_.fill_slots * index_.count() * 2) Merge();
+  }
+  bool Split();
   bool Merge();
+  bool HoldTaken(uint32_t buckets);
   uint32_t TakeChain(uint64_t index);
   uint64_t HashOfItem(const Bucket& bucket, BucketItem item) const;
   void PutBack(const Bucket& from, BucketItem item, Bucket* head, uint64_t hash);
@@ -313,20 +318,19 @@ class Table {
   const TableOptions options_;
   Arena::Cache cache_;
   Slabs slabs_;
+  Records records_;
+  SpareBuckets spares_;  // at least prepared_: each may need a bucket for its chain
   Deadlines deadlines_;
   uint64_t moves_ = 0;
   uint64_t items_ = 0;
   uint64_t wanted_slots_ = 0;  // wanted by all pairs
-  uint64_t large_ = 0;         // number of records whose body is in the arena
   uint64_t chained_ = 0;       // number of buckets in chains
   uint32_t prepared_ = 0;      // number of pairs prepared, and not installed or dropped yet
-  uint32_t spare_count_ = 0;   // at least prepared_: each may need a bucket for its chain
-  SlabAddress spares_ = 0;     // a chain of empty buckets
   std::vector<Bucket> taken_;  // used by TakeChain
 };
 
 inline Pair Table::ReadItem(const Bucket& bucket, BucketItem item) const {
-  if (!bucket.IsPair(item)) return RecordAt(bucket.PointerAt(item.slot)).Read(arena_);
+  if (!bucket.IsPair(item)) return ReadRecord(bucket.PointerAt(item.slot).address);
   const Bucket::Pair pair = bucket.PairOf(item);
   return {.key = pair.key, .value = pair.value};
 }
@@ -340,7 +344,7 @@ inline Table::Place Table::Find(const Key& key) {
     if (const BucketItem item = bucket->Find(key); item.slots != 0) return {bucket, previous, item};
     for (uint32_t left = bucket->Match(secondary); left != 0; left &= left - 1) {
       const auto slot = static_cast<uint8_t>(std::countr_zero(left));
-      if (IsSame(key, RecordAt(bucket->PointerAt(slot)).Read(arena_).key)) {
+      if (IsSame(key, ReadRecord(bucket->PointerAt(slot).address).key)) {
         return {bucket, previous, {.slot = slot, .slots = 1}};
       }
     }

@@ -27,7 +27,7 @@ Table::Lines Table::LinesOf(const Key& key) const {
     if (bucket->Find(key).slots != 0) return {.get = read, .put = read + 1};
     for (uint32_t left = bucket->Match(SecondaryOf(key.hash)); left != 0; left &= left - 1) {
       const Record record =
-          RecordAt(bucket->PointerAt(static_cast<uint32_t>(std::countr_zero(left))));
+          records_.At(bucket->PointerAt(static_cast<uint32_t>(std::countr_zero(left))).address);
       const Pair pair = record.Read(arena_);
       const uint32_t lines = LinesOfRecord(record, pair);
       if (pair.key == key.bytes) return {.get = read + lines, .put = read + 2 * lines};

@@ -19,11 +19,11 @@ const char* Table::Verify() const {
   for (uint64_t i = 0; i < index_.count(); ++i) {
     if (const char* broken = VerifyChain(i, &tally)) return broken;
   }
-  if (tally.items != items_ || tally.slots != wanted_slots_ || tally.large != large_ ||
+  if (tally.items != items_ || tally.slots != wanted_slots_ || tally.large != records_.large() ||
       tally.chained != chained_) {
     return "T4: the counters are what a walk finds";
   }
-  tally.slab_bytes += (chained_ + spare_count_) * sizeof(Bucket);
+  tally.slab_bytes += (chained_ + spares_.count()) * sizeof(Bucket);
   if (tally.slab_bytes != slabs_.used_bytes()) return "T4: every slab is somebody's";
   if (prepared_ != 0) return "T4: a prepared pair was forgotten";
   if (tally.deadlines != deadlines_.size()) return "T5: deadlines are those of the records";
@@ -60,9 +60,9 @@ const char* Table::VerifyItem(const Bucket& bucket, BucketItem item, Tally* tall
   const Bucket::Pointer pointer = bucket.PointerAt(item.slot);
   const uint64_t hash = HashOf(pair.key);
   if (pointer.secondary != SecondaryOf(hash)) return "T2: a pointer has its secondary hash";
-  const Record::Form form = RecordAt(pointer).form();
+  const Record::Form form = records_.At(pointer.address).form();
   if (form != Record::FormOf(pair)) return "T3: a record has the form of its pair";
-  if (Slabs::ClassOf(Record::SlabBytes(pair, form)) != pointer.size_class) {
+  if (Records::ClassOf(pair, form) != pointer.size_class) {
     return "T3: a record has the size of its slab";
   }
   tally->slab_bytes += Slabs::BytesOf(pointer.size_class);

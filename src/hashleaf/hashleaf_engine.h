@@ -1,9 +1,9 @@
 // hashleaf_engine.h: HeteroKV's tree of hash tables as an engine, for batches of pairs of one size.
 //
-//   Execute --+-- points of an unordered batch ---> PointRun: Sorter, leaves in turn --+
-//             +-- ranges ------------------------> Ranges: leaves held together -------+--> Leaf
-//             +-- atomic batches ----------------> AtomicRun: leaves held together ----+    Table
-//                                                                                     SortedRun
+//   Execute --+-- unordered points --> PointRun: Dispatcher, leaves in turn -+
+//             +-- ranges ------------> Ranges: leaves held together ---------+--> Leaf
+//             +-- atomic batches ----> AtomicRun: leaves held together ------+    Table
+//                                                                                 SortedRun
 // Phases. An unordered batch is cut at each operation that changes many keys (kDeleteRange,
 // kDeleteAll): requests before it in the batch are done before it. Between two cuts all points come
 // first, in any order of keys, then the ranges that only read, by their first key. Each operation

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "engine/batch_writer.h"
+#include "hashleaf/dispatcher.h"
 #include "hashleaf/leaf_mutator.h"
-#include "hashleaf/sorter.h"
 
 namespace skep::hashleaf {
 

@@ -45,13 +45,13 @@ class LaneTest : public testing::Test {
       batch_.Delete("1234");
     }
     results_.assign(points.size(), kNothing);
-    sorter_.Sort(units_, core_.Map(), SortBy::kSort);
+    dispatcher_.Dispatch(units_, core_.Map(), GroupBy::kSort);
     window_.emplace(SortedWindow<K>{.core = core_,
                                     .traits = traits_,
                                     .requests = batch_.requests(),
                                     .out = out_,
-                                    .sorted = sorter_.sorted(),
-                                    .groups = sorter_.groups(),
+                                    .sorted = dispatcher_.sorted(),
+                                    .groups = dispatcher_.groups(),
                                     .slots = slots_.data(),
                                     .results = results_.data(),
                                     .numbers = nullptr,
@@ -80,7 +80,7 @@ class LaneTest : public testing::Test {
   std::vector<uint32_t> slots_;
   std::vector<uint32_t> values_;
   std::vector<uint8_t> results_;
-  Sorter<K> sorter_;
+  Dispatcher<K> dispatcher_;
   std::optional<SortedWindow<K>> window_;
 };
 

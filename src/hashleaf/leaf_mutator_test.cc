@@ -13,7 +13,7 @@ namespace {
 using K = uint32_t;
 using Stored = LeafMutator<K>::Stored;
 
-class ChangerTest : public testing::Test {
+class LeafMutatorTest : public testing::Test {
  protected:
   struct World {
     explicit World(const Settings& settings)
@@ -70,7 +70,7 @@ class ChangerTest : public testing::Test {
 };
 
 // Goal: a leaf is divided at the middle of its keys' range, however many keys are on each side.
-TEST_F(ChangerTest, SplitsAtTheMiddleOfTheRange) {
+TEST_F(LeafMutatorTest, SplitsAtTheMiddleOfTheRange) {
   World world({.leaf_bytes = Table<K>::kBytesMin});
   const std::vector<K> keys = Keys(75);
   const std::vector<K> had = FillUntilSplit(world, keys);
@@ -86,7 +86,7 @@ TEST_F(ChangerTest, SplitsAtTheMiddleOfTheRange) {
 
 // Goal: where the middle leaves a side with less than a sixteenth of the keys, the leaf is divided
 // at the median; but not under the paper's rule.
-TEST_F(ChangerTest, SplitsLopsidedLeavesAtTheMedian) {
+TEST_F(LeafMutatorTest, SplitsLopsidedLeavesAtTheMedian) {
   World world({.leaf_bytes = Table<K>::kBytesMin});
   const std::vector<K> had = FillUntilSplit(world, Keys(98));
   EXPECT_EQ(world.First().last, had[(had.size() - 1) / 2]);
@@ -97,7 +97,7 @@ TEST_F(ChangerTest, SplitsLopsidedLeavesAtTheMedian) {
 }
 
 // Goal: a leaf grows to its configured size, that of the second-level cache, before it is split.
-TEST_F(ChangerTest, GrowsToItsSizeBeforeItIsSplit) {
+TEST_F(LeafMutatorTest, GrowsToItsSizeBeforeItIsSplit) {
   World world({.leaf_bytes = 4 * Table<K>::kBytesMin});
   const std::vector<K> had = FillUntilSplit(world, Keys(50));
   EXPECT_EQ(had.size(), Keys(50).size()) << "the keys are used up, and nothing is split";
@@ -106,7 +106,7 @@ TEST_F(ChangerTest, GrowsToItsSizeBeforeItIsSplit) {
 }
 
 // Goal: one new map has all the splits of a batch, in the order of keys.
-TEST_F(ChangerTest, SplitsAreCollected) {
+TEST_F(LeafMutatorTest, SplitsAreCollected) {
   World world({.leaf_bytes = Table<K>::kBytesMin});
   const Epochs::Guard guard(world.core.epochs);
   const LeafMap<K>* const before = &world.core.Map();
@@ -134,7 +134,7 @@ TEST_F(ChangerTest, SplitsAreCollected) {
 
 // Goal: a narrow scan looks up every key, and its cost is noted; when scans have paid for it, a
 // sorted run is built, and read from then on.
-TEST_F(ChangerTest, ScansPayForARun) {
+TEST_F(LeafMutatorTest, ScansPayForARun) {
   World world({.leaf_bytes = 16 * Table<K>::kBytesMin});
   LeafMutator<K> mutator(world.core);
   for (K i = 0; i < 500; ++i) StoreIn(mutator, world.First(), i * 1'000'000);

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "hashleaf/sorter.h"
+#include "hashleaf/dispatcher.h"
 
 namespace skep::hashleaf {
 

@@ -14,7 +14,7 @@ struct PointRun<K>::Window {
   std::vector<uint32_t> slots;
   std::vector<uint8_t> results;
   std::vector<Version> numbers;
-  Sorter<K> sorter;
+  Dispatcher<K> dispatcher;
 };
 
 template <typename K>
@@ -93,13 +93,13 @@ void PointRun<K>::Flush() {
   const BatchWriter::Whole whole(out_);
   Window& w = window_;
   if (numbers_) w.numbers.assign(count_, 0);
-  w.sorter.Sort(std::span(w.units).first(count_), *map_);
+  w.dispatcher.Dispatch(std::span(w.units).first(count_), *map_);
   const SortedWindow<K> sorted{.core = core_,
                                .traits = traits_,
                                .requests = requests_,
                                .out = out_,
-                               .sorted = w.sorter.sorted(),
-                               .groups = w.sorter.groups(),
+                               .sorted = w.dispatcher.sorted(),
+                               .groups = w.dispatcher.groups(),
                                .slots = w.slots.data(),
                                .results = w.results.data(),
                                .numbers = numbers_ ? w.numbers.data() : nullptr,

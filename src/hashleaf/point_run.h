@@ -2,7 +2,7 @@
 // all requests of a leaf, so that the leaf is read from memory once).
 //
 //   Add      copies keys, hashes and values out of the requests
-//   Flush    Sorter: groups by leaf
+//   Flush    Dispatcher: groups by leaf
 //            lanes: the groups, by this thread or by it and helpers (lane.h)
 //            outcomes, in the order of arrival
 #pragma once

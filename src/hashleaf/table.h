@@ -51,6 +51,8 @@ namespace skep::hashleaf {
 template <typename K>
 struct TablePeer;
 
+// It has 46 methods: search, growth and the bitmap all depend on where a key's two choices are, so
+// on the salt, the number of buckets and the chunks, which change together.
 template <typename K>
 class Table {
  public:

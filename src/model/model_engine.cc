@@ -28,8 +28,8 @@ class ModelEngine::Run {
         out_(batch),
         atomic_(batch.kind() == Batch::Kind::kAtomic) {}
 
-  // Executes the batch. Returns its ticket.
-  Version Do() {
+  // Returns the ticket. The analysis does not see that the caller holds this engine's mutex.
+  Version Do() SKEP_NO_THREAD_SAFETY_ANALYSIS {
     if (const Status s = CheckBatch(batch_, engine_.traits_); !s.ok()) {
       out_.RefuseAll(s);
       return engine_.version_;
@@ -55,27 +55,27 @@ class ModelEngine::Run {
     return read_at_ == kNewest ? engine_.version_ : read_at_;
   }
 
-  // The interface of ExecuteParts.
+  // The interface of ExecuteParts, which does not know the mutex.
   void BeginPart(const Part&) {}
-  void Perform(uint32_t slot) { DoSlot(slot); }
-  std::optional<uint32_t> FinishPart(const Part&) {
+  void Perform(uint32_t slot) SKEP_NO_THREAD_SAFETY_ANALYSIS { DoSlot(slot); }
+  std::optional<uint32_t> FinishPart(const Part&) SKEP_NO_THREAD_SAFETY_ANALYSIS {
     Apply();
     return std::nullopt;
   }
-  void TakeBack(const Part&) { TakeBackAll(); }
+  void TakeBack(const Part&) SKEP_NO_THREAD_SAFETY_ANALYSIS { TakeBackAll(); }
 
  private:
   static constexpr Version kNewest = UINT64_MAX;
 
   const Request& request(uint32_t slot) const { return batch_.requests()[slot]; }
-  Version write_version() const { return engine_.version_ + 1; }
+  Version write_version() const SKEP_REQUIRES(engine_.mutex_) { return engine_.version_ + 1; }
 
-  void DoAll() {
+  void DoAll() SKEP_REQUIRES(engine_.mutex_) {
     if (atomic_) return DoAtomic();
     for (uint32_t slot = 0; slot < batch_.size(); ++slot) DoSlot(slot);
   }
 
-  void DoAtomic() {
+  void DoAtomic() SKEP_REQUIRES(engine_.mutex_) {
     uint64_t incoming = 0;
     for (const Request& r : batch_.requests()) {
       if (Stores(r.op)) incoming += r.key.size() + r.value.size();
@@ -85,7 +85,7 @@ class ModelEngine::Run {
   }
 
   // Makes the changes that could be undone final.
-  void Apply() {
+  void Apply() SKEP_REQUIRES(engine_.mutex_) {
     for (const Undo& undo : undo_) {
       engine_.watches_.Touch(undo.key, write_version());
       const auto at = engine_.map_.find(std::string_view(undo.key));
@@ -97,7 +97,7 @@ class ModelEngine::Run {
 
   // Does one operation on many keys as a whole, or not at all, also in an unordered batch.
   template <typename Body>
-  void DoWhole(Body body) {
+  void DoWhole(Body body) SKEP_REQUIRES(engine_.mutex_) {
     if (atomic_) return body();
     undoes_ = true;
     try {
@@ -115,7 +115,7 @@ class ModelEngine::Run {
     return op >= Op::kPut && op <= Op::kApply && op != Op::kDelete && op != Op::kExpire;
   }
 
-  void DoSlot(uint32_t slot) {
+  void DoSlot(uint32_t slot) SKEP_REQUIRES(engine_.mutex_) {
     const Request& r = request(slot);
     if (Status s = CheckRequest(r, batch_, engine_.traits_); !s.ok()) return out_.Refuse(slot, s);
     if (out_.IsPostponing()) return out_.Postpone(slot);
@@ -131,11 +131,11 @@ class ModelEngine::Run {
         Count(r, out);
         return out_.CountWork(kVisitBytes * static_cast<size_t>(out.integer));
       case Op::kDeleteRange:
-        return DoWhole([&] { DeleteRange(r, out); });
+        return DoWhole([&]() SKEP_REQUIRES(engine_.mutex_) { DeleteRange(r, out); });
       case Op::kDeleteAll:
-        return DoWhole([&] { DeleteAll(r, out); });
+        return DoWhole([&]() SKEP_REQUIRES(engine_.mutex_) { DeleteAll(r, out); });
       case Op::kExpireRange:
-        return DoWhole([&] { ExpireRange(slot); });
+        return DoWhole([&]() SKEP_REQUIRES(engine_.mutex_) { ExpireRange(slot); });
       case Op::kRequireEmpty:
         return RequireEmpty(r, out);
       case Op::kRequireUnchanged:
@@ -151,7 +151,7 @@ class ModelEngine::Run {
   }
 
   // The visible value of the entry; null if the key is absent.
-  const Value* Visible(Map::const_iterator at) const {
+  const Value* Visible(Map::const_iterator at) const SKEP_REQUIRES(engine_.mutex_) {
     if (at == engine_.map_.end()) return nullptr;
     const Value* const value = ReadAt(at->second, read_at_);
     return value != nullptr && !HasExpired(value->deadline_ms, now_ms_) ? value : nullptr;
@@ -161,7 +161,7 @@ class ModelEngine::Run {
     return value == nullptr ? std::string_view() : out_.scratch().Copy(value->bytes);
   }
 
-  void Point(uint32_t slot) {
+  void Point(uint32_t slot) SKEP_REQUIRES(engine_.mutex_) {
     const Request& r = request(slot);
     const auto at = engine_.map_.find(r.key);
     const Value* const now = Visible(at);
@@ -184,12 +184,12 @@ class ModelEngine::Run {
 
   static PointState StateOf(const Value& value) { return {value.bytes, value.deadline_ms}; }
   // The state of the key as the batch sees it; nullopt if the key is absent.
-  std::optional<PointState> StateAt(Map::const_iterator at) const {
+  std::optional<PointState> StateAt(Map::const_iterator at) const SKEP_REQUIRES(engine_.mutex_) {
     const Value* const now = Visible(at);
     return now != nullptr ? std::optional(StateOf(*now)) : std::nullopt;
   }
 
-  void Move(uint32_t slot) {
+  void Move(uint32_t slot) SKEP_REQUIRES(engine_.mutex_) {
     const Request& r = request(slot);
     const auto from = engine_.map_.find(r.key);
     const auto to = engine_.map_.find(r.other);
@@ -201,7 +201,7 @@ class ModelEngine::Run {
     out_.outcome(slot).version = write_version();
   }
 
-  void RequireEmpty(const Request& r, Outcome& out) {
+  void RequireEmpty(const Request& r, Outcome& out) SKEP_REQUIRES(engine_.mutex_) {
     const auto [from, to] = Bounds(r);
     for (auto at = from; at != to; ++at) {
       if (Visible(at) == nullptr) continue;
@@ -214,7 +214,8 @@ class ModelEngine::Run {
   // Calls visit(iterator, value) for the visible entries of [lo, hi) in order. Stops before an
   // entry that visit answers with false, or when it has looked at `visits_max`, visible or not.
   template <typename Visit>
-  void ForEach(const Request& r, uint32_t visits_max, Outcome& out, Visit visit) {
+  void ForEach(const Request& r, uint32_t visits_max, Outcome& out, Visit visit)
+      SKEP_REQUIRES(engine_.mutex_) {
     const uint64_t most = visits_max == kNoLimit ? UINT64_MAX : visits_max;
     uint64_t visits = 0;
     auto [from, to] = Bounds(r);
@@ -244,7 +245,7 @@ class ModelEngine::Run {
                    : out_.scratch().Copy(at->first);
   }
 
-  std::pair<Map::iterator, Map::iterator> Bounds(const Request& r) {
+  std::pair<Map::iterator, Map::iterator> Bounds(const Request& r) SKEP_REQUIRES(engine_.mutex_) {
     Map& map = engine_.map_;
     auto from = map.lower_bound(r.key);
     if (r.has(Request::kSeekFloor)) from = Floor(r.key, from);
@@ -256,7 +257,7 @@ class ModelEngine::Run {
   }
 
   // The largest visible key <= key, else `ceiling`, the first entry >= key.
-  Map::iterator Floor(std::string_view key, Map::iterator ceiling) {
+  Map::iterator Floor(std::string_view key, Map::iterator ceiling) SKEP_REQUIRES(engine_.mutex_) {
     auto at = engine_.map_.upper_bound(key);
     while (at != engine_.map_.begin()) {
       --at;
@@ -265,7 +266,7 @@ class ModelEngine::Run {
     return ceiling;
   }
 
-  void Scan(uint32_t slot) {
+  void Scan(uint32_t slot) SKEP_REQUIRES(engine_.mutex_) {
     if (out_.LeavesOutScan(slot)) return;
     const Request& r = request(slot);
     Outcome& out = out_.outcome(slot);
@@ -292,41 +293,42 @@ class ModelEngine::Run {
     }
   }
 
-  void Count(const Request& r, Outcome& out) {
+  void Count(const Request& r, Outcome& out) SKEP_REQUIRES(engine_.mutex_) {
     ForEach(r, r.limit, out, [&](Map::iterator, const Value&) {
       ++out.integer;
       return true;
     });
   }
 
-  void DeleteRange(const Request& r, Outcome& out) {
+  void DeleteRange(const Request& r, Outcome& out) SKEP_REQUIRES(engine_.mutex_) {
     const bool everything = r.key.empty() && r.has(Request::kNoUpperBound) && r.limit == kNoLimit;
     if (everything) return DeleteAll(r, out);
     DeleteFound(r, out);
   }
 
-  void ExpireRange(uint32_t slot) {
+  void ExpireRange(uint32_t slot) SKEP_REQUIRES(engine_.mutex_) {
     const Request& r = request(slot);
     Outcome& out = out_.outcome(slot);
-    ForEach(r, kNoLimit, out, [&](Map::iterator at, const Value& value) {
-      if (r.limit != kNoLimit && out.integer == int64_t{r.limit}) return false;
-      const PointEffect effect = ApplyExpiry(r, StateOf(value), now_ms_);
-      if (effect.action == PointEffect::Action::kKeep) return true;
-      ++out.integer;
-      out_.NoteDeadline(slot, at->first, r.deadline_ms);
-      if (effect.action == PointEffect::Action::kErase) {
-        Write(at, std::nullopt);
-      } else {
-        Write(at, PointState{std::string(effect.value), effect.deadline_ms});
-      }
-      return true;
-    });
+    ForEach(r, kNoLimit, out,
+            [&](Map::iterator at, const Value& value) SKEP_REQUIRES(engine_.mutex_) {
+              if (r.limit != kNoLimit && out.integer == int64_t{r.limit}) return false;
+              const PointEffect effect = ApplyExpiry(r, StateOf(value), now_ms_);
+              if (effect.action == PointEffect::Action::kKeep) return true;
+              ++out.integer;
+              out_.NoteDeadline(slot, at->first, r.deadline_ms);
+              if (effect.action == PointEffect::Action::kErase) {
+                Write(at, std::nullopt);
+              } else {
+                Write(at, PointState{std::string(effect.value), effect.deadline_ms});
+              }
+              return true;
+            });
     if (out.integer > 0) out.version = write_version();
   }
 
-  void DeleteFound(const Request& r, Outcome& out) {
+  void DeleteFound(const Request& r, Outcome& out) SKEP_REQUIRES(engine_.mutex_) {
     const uint64_t most = r.limit == kNoLimit ? UINT64_MAX : r.limit;
-    ForEach(r, kNoLimit, out, [&](Map::iterator at, const Value&) {
+    ForEach(r, kNoLimit, out, [&](Map::iterator at, const Value&) SKEP_REQUIRES(engine_.mutex_) {
       if (static_cast<uint64_t>(out.integer) == most) return false;
       Write(at, std::nullopt);
       ++out.integer;
@@ -335,9 +337,8 @@ class ModelEngine::Run {
     if (out.integer > 0) out.version = write_version();
   }
 
-  void DeleteAll(const Request& r, Outcome& out) {
-    ModelEngine& e = engine_;
-    if (atomic_ || !e.snapshots_.empty()) {
+  void DeleteAll(const Request& r, Outcome& out) SKEP_REQUIRES(engine_.mutex_) {
+    if (atomic_ || !engine_.snapshots_.empty()) {
       Request all = r;
       all.key = {};
       all.flags = Request::kNoUpperBound;
@@ -345,52 +346,50 @@ class ModelEngine::Run {
       return DeleteFound(all, out);
     }
     // A short way when no old value has to be kept.
-    for (const auto& [deadline_ms, key] : e.deadlines_) {
+    for (const auto& [deadline_ms, key] : engine_.deadlines_) {
       if (!HasExpired(deadline_ms, now_ms_)) break;
       --out.integer;
     }
-    out.integer += static_cast<int64_t>(e.live_.size());
-    if (e.live_.empty()) return;
-    ReserveMore(e.graveyard_, 1);  // the only thing that may throw
-    e.watches_.TouchRange({}, {}, true, write_version());
-    e.deadlines_.clear();
-    e.graveyard_.push_back(std::move(e.map_));
-    e.map_.clear();
-    e.live_.clear();
-    e.live_.shrink_to_fit();
-    e.stale_.clear();
-    e.sweep_left_ = 0;
-    e.old_versions_ = 0;
+    out.integer += static_cast<int64_t>(engine_.live_.size());
+    if (engine_.live_.empty()) return;
+    ReserveMore(engine_.graveyard_, 1);  // the only thing that may throw
+    engine_.watches_.TouchRange({}, {}, true, write_version());
+    engine_.deadlines_.clear();
+    engine_.graveyard_.push_back(std::move(engine_.map_));
+    engine_.map_.clear();
+    engine_.live_.clear();
+    engine_.live_.shrink_to_fit();
+    engine_.stale_.clear();
+    engine_.sweep_left_ = engine_.old_versions_ = 0;
     wrote_ = true;
     if (out.integer > 0) out.version = write_version();
   }
 
-  void Sample(uint32_t slot) {
-    const auto& live = engine_.live_;
+  void Sample(uint32_t slot) SKEP_REQUIRES(engine_.mutex_) {
     out_.BeginItems(slot);
     auto index = static_cast<size_t>(
-        (static_cast<unsigned __int128>(request(slot).random) * live.size()) >> 64);
+        (static_cast<unsigned __int128>(request(slot).random) * engine_.live_.size()) >> 64);
     // Skips keys that have expired.
-    size_t tries = live.size();
-    while (tries > 0 && Visible(live[index]) == nullptr) {
-      index = (index + 1) % live.size();
+    size_t tries = engine_.live_.size();
+    while (tries > 0 && Visible(engine_.live_[index]) == nullptr) {
+      index = (index + 1) % engine_.live_.size();
       --tries;
     }
     if (tries == 0) {
       out_.outcome(slot).verdict = Verdict::kAbsent;
       return;
     }
-    const auto at = live[index];
+    const auto at = engine_.live_[index];
     out_.AddItem(slot, {.key = at->first, .value = at->second.newest.bytes});
   }
 
-  Map::iterator FindOrMake(Map::iterator at, std::string_view key) {
+  Map::iterator FindOrMake(Map::iterator at, std::string_view key) SKEP_REQUIRES(engine_.mutex_) {
     return at != engine_.map_.end() ? at
                                     : engine_.map_.try_emplace(Bytes(key, &engine_.memory_)).first;
   }
 
   // Entries that become empty while they can be undone stay until all is applied or taken back.
-  void Write(Map::iterator at, std::optional<PointState> state) {
+  void Write(Map::iterator at, std::optional<PointState> state) SKEP_REQUIRES(engine_.mutex_) {
     try {
       undoes_ ? WriteWithUndo(at, state) : engine_.Write(at, state, write_version());
     } catch (const std::bad_alloc&) {
@@ -403,7 +402,8 @@ class ModelEngine::Run {
     engine_.EraseIfEmpty(at);
   }
 
-  void WriteWithUndo(Map::iterator at, const std::optional<PointState>& state) {
+  void WriteWithUndo(Map::iterator at, const std::optional<PointState>& state)
+      SKEP_REQUIRES(engine_.mutex_) {
     const Value& newest = at->second.newest;
     undo_.push_back({.key = std::string(at->first),
                      .present = newest.present,
@@ -420,7 +420,7 @@ class ModelEngine::Run {
   }
 
   // Puts back what this part changed, last change first.
-  void TakeBackAll() {
+  void TakeBackAll() SKEP_REQUIRES(engine_.mutex_) {
     for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) {
       const auto at = FindOrMake(engine_.map_.find(std::string_view(undo->key)), undo->key);
       Entry& entry = at->second;
@@ -660,7 +660,7 @@ bool ModelEngine::Maintain(uint64_t now_ms) {
 // Deletes up to `entries_max` keys that are past their deadline, by one write; returns true if some
 // are left.
 bool ModelEngine::ExpireSome(uint64_t now_ms, size_t entries_max) {
-  const auto is_due = [&] {
+  const auto is_due = [&]() SKEP_REQUIRES(mutex_) {
     return !deadlines_.empty() && HasExpired(deadlines_.begin()->first, now_ms);
   };
   if (!is_due()) return false;

@@ -101,36 +101,40 @@ class ModelEngine final : public Engine {
   static const Value* ReadAt(const Entry& entry, Version at);
   // Throws before it has changed anything, or not at all. If it throws, the caller removes an entry
   // that is empty.
-  void Write(Map::iterator at, std::optional<PointState> state, Version version);
-  void PrepareWrite(Map::iterator at, bool present, uint64_t deadline_ms, bool keeps);
-  void SetPresent(Map::iterator at, bool present, uint64_t deadline_ms);
-  bool IsNeeded(Version from, Version until) const;
-  bool KeepsNewest(const Entry& entry, Version replaced_at) const;
-  void EraseIfEmpty(Map::iterator at);
-  void Prune(Entry& entry);
-  bool SweepSome(size_t entries_max);
-  void Unpin(std::map<uint64_t, OpenedSnapshot>::iterator snapshot);
-  void RevokeOld(uint64_t now_ms);
-  bool BurySome(size_t entries_max);
-  bool ExpireSome(uint64_t now_ms, size_t entries_max);
-  bool MakeRoomFor(uint64_t bytes);
+  void Write(Map::iterator at, std::optional<PointState> state, Version version)
+      SKEP_REQUIRES(mutex_);
+  void PrepareWrite(Map::iterator at, bool present, uint64_t deadline_ms, bool keeps)
+      SKEP_REQUIRES(mutex_);
+  void SetPresent(Map::iterator at, bool present, uint64_t deadline_ms) SKEP_REQUIRES(mutex_);
+  bool IsNeeded(Version from, Version until) const SKEP_REQUIRES(mutex_);
+  bool KeepsNewest(const Entry& entry, Version replaced_at) const SKEP_REQUIRES(mutex_);
+  void EraseIfEmpty(Map::iterator at) SKEP_REQUIRES(mutex_);
+  void Prune(Entry& entry) SKEP_REQUIRES(mutex_);
+  bool SweepSome(size_t entries_max) SKEP_REQUIRES(mutex_);
+  void Unpin(std::map<uint64_t, OpenedSnapshot>::iterator snapshot) SKEP_REQUIRES(mutex_);
+  void RevokeOld(uint64_t now_ms) SKEP_REQUIRES(mutex_);
+  bool BurySome(size_t entries_max) SKEP_REQUIRES(mutex_);
+  bool ExpireSome(uint64_t now_ms, size_t entries_max) SKEP_REQUIRES(mutex_);
+  bool MakeRoomFor(uint64_t bytes) SKEP_REQUIRES(mutex_);
 
   const EngineTraits traits_;
   const EngineOptions options_;
   BudgetedMemory memory_;
 
-  mutable Mutex mutex_;  // guards everything below
-  Map map_;
-  std::pmr::vector<Map::iterator> live_;
-  Version version_ = 0;                                             // of the last batch that wrote
-  std::map<uint64_t, OpenedSnapshot> snapshots_;                    // by id, so oldest first
-  std::multiset<Version> pinned_;                                   // versions of snapshots_
-  std::pmr::set<std::pair<uint64_t, std::string_view>> deadlines_;  // and the keys they are of
-  std::pmr::deque<Map::iterator> stale_;
-  size_t sweep_left_ = 0;  // entries of stale_ to look at since a snapshot went
-  size_t old_versions_ = 0;
-  uint64_t expired_keys_ = 0;
-  std::vector<Map> graveyard_;
+  mutable Mutex mutex_;
+  Map map_ SKEP_GUARDED_BY(mutex_);
+  std::pmr::vector<Map::iterator> live_ SKEP_GUARDED_BY(mutex_);
+  Version version_ SKEP_GUARDED_BY(mutex_) = 0;  // of the last batch that wrote
+  std::map<uint64_t, OpenedSnapshot> snapshots_ SKEP_GUARDED_BY(mutex_);  // by id, so oldest first
+  std::multiset<Version> pinned_ SKEP_GUARDED_BY(mutex_);                 // versions of snapshots_
+  std::pmr::set<std::pair<uint64_t, std::string_view>> deadlines_
+      SKEP_GUARDED_BY(mutex_);  // and the keys they are of
+  std::pmr::deque<Map::iterator> stale_ SKEP_GUARDED_BY(mutex_);
+  size_t sweep_left_ SKEP_GUARDED_BY(mutex_) =
+      0;  // entries of stale_ to look at since a snapshot went
+  size_t old_versions_ SKEP_GUARDED_BY(mutex_) = 0;
+  uint64_t expired_keys_ SKEP_GUARDED_BY(mutex_) = 0;
+  std::vector<Map> graveyard_ SKEP_GUARDED_BY(mutex_);
 };
 
 }  // namespace skep

@@ -122,6 +122,8 @@ void FinishNeighbour(const Call& call, const Batch& batch, uint32_t slot);
 void RunKrange(const ServerCall& call);
 void RunKcount(const ServerCall& call);
 void RunKdelrange(const Call& call);
+
+// commands_kscan.cc
 void RunKscan(const ServerCall& call);
 
 // commands_function.cc

@@ -3,10 +3,10 @@
 
 #include "base/decimal.h"
 #include "server/commands.h"
-#include "server/cursor_scan_task.h"
 #include "server/glob.h"
 #include "server/range_task.h"
 #include "server/server_call.h"
+#include "server/unordered_keys_task.h"
 
 namespace skep::commands {
 namespace {
@@ -193,7 +193,7 @@ void FinishKeys(const Call& call, const Batch& batch, uint32_t slot) {
 }
 
 void RunKeys(const ServerCall& call) {
-  if (!HasOrder(call)) return CursorScanTask::Start(call, call.arg(1));
+  if (!HasOrder(call)) return UnorderedKeysTask::Start(call, call.arg(1));
   Scratch scratch;
   bool whole = false;
   const Range range = PatternRange(call.arg(1), scratch, &whole);

@@ -133,7 +133,7 @@ class Connections {
 
   std::atomic<size_t> count_{0};
   Mutex mailbox_mutex_;
-  std::vector<std::unique_ptr<Stream>> mailbox_;  // guarded by mailbox_mutex_
+  std::vector<std::unique_ptr<Stream>> mailbox_ SKEP_GUARDED_BY(mailbox_mutex_);
 };
 
 }  // namespace skep

@@ -2,7 +2,7 @@
 // call.
 //
 // SCAN gives a client a number, and the state is here; a KSCAN carries its state itself
-// (scan_token.h), and only the pin of its version is here. Both are bounded in count, bytes and
+// (kscan_token.h), and only the pin of its version is here. Both are bounded in count, bytes and
 // time, and each client has a fair share.
 //
 //   Put(s0)             7              7

@@ -96,10 +96,12 @@ class ReplyMemory {
     Reply reply = {};
   };
   // Holds mutex_. Dropped replies are freed once it is not held any more.
-  class Lock {
+  class SKEP_SCOPED_CAPABILITY Lock {
    public:
-    explicit Lock(ReplyMemory& memory) : memory_(memory) { memory.mutex_.lock(); }
-    ~Lock() {
+    explicit Lock(ReplyMemory& memory) SKEP_ACQUIRE(memory.mutex_) : memory_(memory) {
+      memory.mutex_.lock();
+    }
+    ~Lock() SKEP_RELEASE() {
       dropped_.swap(memory_.dropped_);
       memory_.mutex_.unlock();
     }
@@ -125,27 +127,29 @@ class ReplyMemory {
   // Class i has the clients whose entries take less than 2^i bytes, and not less than half of that.
   static constexpr size_t kClasses = 48;
 
-  Clients::iterator Find(uint64_t client);
-  void Touch(Clients::iterator client);
-  void SetBytes(Clients::iterator client, size_t bytes);
+  Clients::iterator Find(uint64_t client) SKEP_REQUIRES(mutex_);
+  void Touch(Clients::iterator client) SKEP_REQUIRES(mutex_);
+  void SetBytes(Clients::iterator client, size_t bytes) SKEP_REQUIRES(mutex_);
   static size_t ReplyBytes(const Entry& entry);
-  void DropEntry(Clients::iterator client, std::map<uint32_t, Entry>::iterator entry);
-  void DropOldest(Clients::iterator client);
-  void DropClient(Clients::iterator client);
-  bool DropOfTheLargest();
-  void MakeRoom();
-  void Charge(size_t bytes);
-  void Release(size_t bytes);
-  uint64_t ForgottenOf(uint64_t client) const;
+  void DropEntry(Clients::iterator client, std::map<uint32_t, Entry>::iterator entry)
+      SKEP_REQUIRES(mutex_);
+  void DropOldest(Clients::iterator client) SKEP_REQUIRES(mutex_);
+  void DropClient(Clients::iterator client) SKEP_REQUIRES(mutex_);
+  bool DropOfTheLargest() SKEP_REQUIRES(mutex_);
+  void MakeRoom() SKEP_REQUIRES(mutex_);
+  void Charge(size_t bytes) SKEP_REQUIRES(mutex_);
+  void Release(size_t bytes) SKEP_REQUIRES(mutex_);
+  uint64_t ForgottenOf(uint64_t client) const SKEP_REQUIRES(mutex_);
 
   MemoryBudget& budget_;
-  mutable Mutex mutex_;  // guards everything below
-  Clients clients_;
-  std::array<Order, kClasses> by_class_;
-  Order by_time_;                                            // clients without connections
-  std::vector<uint64_t> slots_;                              // empty until a client is forgotten
-  std::vector<std::shared_ptr<const std::string>> dropped_;  // replies that Lock frees
-  size_t bytes_ = 0;
+  mutable Mutex mutex_;
+  Clients clients_ SKEP_GUARDED_BY(mutex_);
+  std::array<Order, kClasses> by_class_ SKEP_GUARDED_BY(mutex_);
+  Order by_time_ SKEP_GUARDED_BY(mutex_);                // clients without connections
+  std::vector<uint64_t> slots_ SKEP_GUARDED_BY(mutex_);  // empty until a client is forgotten
+  std::vector<std::shared_ptr<const std::string>> dropped_
+      SKEP_GUARDED_BY(mutex_);  // replies that Lock frees
+  size_t bytes_ SKEP_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace skep

@@ -68,6 +68,7 @@
 
 namespace skep::btree {
 
+// It has 32 methods, all static but for its views': what layout.h asks of a layout.
 class PaperLayout {
  public:
   class LeafCursor;

@@ -20,6 +20,7 @@
 namespace skep::btree::paper {
 
 // Thread safety: a value. The codec and the node must outlive it.
+// It has 26 methods: half of them decode one field, for the others alone.
 class SortedPosition {
  public:
   // Begins at the first item.

@@ -74,9 +74,9 @@ class Actor {
   uint32_t nth_;  // visits of point_ by this thread until it stops; 0: it does not stop
   Mutex mutex_;
   ConditionVariable changed_;
-  bool stopped_ = false;
-  bool finished_ = false;
-  bool may_go_on_ = false;
+  bool stopped_ SKEP_GUARDED_BY(mutex_) = false;
+  bool finished_ SKEP_GUARDED_BY(mutex_) = false;
+  bool may_go_on_ SKEP_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last, as it uses all the others
 };
 

@@ -1,4 +1,4 @@
-// cursor_scan_task.h: KEYS of a keyspace without order.
+// unordered_keys_task.h: KEYS of a keyspace without order.
 //
 // There is no version to read at, so the keys are collected before the first of them is sent: a
 // RESP array begins with its length. A key that is present all the while is in the reply exactly
@@ -18,7 +18,7 @@
 
 namespace skep {
 
-class CursorScanTask final : public Task {
+class UnorderedKeysTask final : public Task {
  public:
   // Replies with the keys that match (glob.h), at once or over the next turns.
   static void Start(const ServerCall& call, std::string_view pattern);
@@ -27,7 +27,7 @@ class CursorScanTask final : public Task {
   uint64_t held_bytes() const override { return collected_.charged_bytes(); }
 
  private:
-  CursorScanTask(MemoryBudget& budget, std::string_view pattern)
+  UnorderedKeysTask(MemoryBudget& budget, std::string_view pattern)
       : pattern_(pattern), collected_(budget) {}
 
   bool Collect(const ServerCall& call);

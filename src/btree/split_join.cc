@@ -1,4 +1,4 @@
-#include "btree/structure.h"
+#include "btree/split_join.h"
 
 #include <algorithm>
 
@@ -42,7 +42,7 @@ std::string_view ShortestSeparator(std::string_view left, std::string_view right
 }
 
 template <class Layout>
-void Structure<Layout>::Descend(std::string_view key, Path* path) const {
+void SplitJoin<Layout>::Descend(std::string_view key, Path* path) const {
   path->clear();
   core_.Sync(SyncPoint::kReaderAtRoot);
   for (Link link = core_.root;;) {
@@ -56,7 +56,7 @@ void Structure<Layout>::Descend(std::string_view key, Path* path) const {
 }
 
 template <class Layout>
-void Structure<Layout>::Gather(const NodeHeader* leaf, uint32_t used,
+void SplitJoin<Layout>::Gather(const NodeHeader* leaf, uint32_t used,
                                std::vector<LeafItem>* items) const {
   const typename Layout::Leaf view(core_.codec, leaf, used);
   // Room also for the item that the writer may add.
@@ -69,7 +69,7 @@ void Structure<Layout>::Gather(const NodeHeader* leaf, uint32_t used,
 
 // Whether both parts fit into a leaf: a part with nearly all items and a longer fence might not.
 template <class Layout>
-bool Structure<Layout>::CanCut(std::span<const LeafItem> items, size_t cut, const Fences& fences,
+bool SplitJoin<Layout>::CanCut(std::span<const LeafItem> items, size_t cut, const Fences& fences,
                                std::string_view separator) const {
   const Geometry& g = core_.codec.geometry;
   const StoredKey fence = {.bytes = separator.substr(0, g.key_inline_max())};
@@ -80,7 +80,7 @@ bool Structure<Layout>::CanCut(std::span<const LeafItem> items, size_t cut, cons
 }
 
 template <class Layout>
-bool Structure<Layout>::MakeLeafHalves(StructureChange<Layout>& change,
+bool SplitJoin<Layout>::MakeLeafHalves(StructureChange<Layout>& change,
                                        std::span<const LeafItem> items, const Fences& fences,
                                        const std::string_view* separator, Halves* halves) const {
   size_t cut = 0;
@@ -99,7 +99,7 @@ bool Structure<Layout>::MakeLeafHalves(StructureChange<Layout>& change,
 
 // All items are of one size, so the middle one is where the bytes are even.
 template <class Layout>
-bool Structure<Layout>::MakePlainHalves(StructureChange<Layout>& change, const ItemSpan& items,
+bool SplitJoin<Layout>::MakePlainHalves(StructureChange<Layout>& change, const ItemSpan& items,
                                         const Fences& fences, Halves* halves) const {
   SKEP_CHECK(items.count >= 2);
   const uint32_t cut = items.count / 2;
@@ -109,7 +109,7 @@ bool Structure<Layout>::MakePlainHalves(StructureChange<Layout>& change, const I
 
 // Returns where to cut the leaf into even halves, and sets `separator` between them.
 template <class Layout>
-size_t Structure<Layout>::EvenCut(std::span<const LeafItem> items, std::string* separator) const {
+size_t SplitJoin<Layout>::EvenCut(std::span<const LeafItem> items, std::string* separator) const {
   SKEP_CHECK(items.size() >= 2);
   const size_t cut =
       Middle(items, 1, items.size() - 1, BytesOf<Layout>(items), Layout::LeafItemBytes);
@@ -122,7 +122,7 @@ size_t Structure<Layout>::EvenCut(std::span<const LeafItem> items, std::string* 
 // `halves->text` is the separator, set by the caller.
 template <class Layout>
 template <class Items>
-bool Structure<Layout>::BuildLeafHalves(StructureChange<Layout>& change, const Items& left_items,
+bool SplitJoin<Layout>::BuildLeafHalves(StructureChange<Layout>& change, const Items& left_items,
                                         const Items& right_items, const Fences& fences,
                                         Halves* halves) const {
   Fences left = fences;
@@ -140,7 +140,7 @@ bool Structure<Layout>::BuildLeafHalves(StructureChange<Layout>& change, const I
 }
 
 template <class Layout>
-bool Structure<Layout>::MakeInnerHalves(StructureChange<Layout>& change, uint8_t level,
+bool SplitJoin<Layout>::MakeInnerHalves(StructureChange<Layout>& change, uint8_t level,
                                         Link leftmost, std::span<const InnerItem> items,
                                         const Fences& fences, Halves* halves) const {
   SKEP_CHECK(items.size() >= 3);
@@ -163,7 +163,7 @@ bool Structure<Layout>::MakeInnerHalves(StructureChange<Layout>& change, uint8_t
 }
 
 template <class Layout>
-bool Structure<Layout>::MakeHalves(StructureChange<Layout>& change, const Step& node,
+bool SplitJoin<Layout>::MakeHalves(StructureChange<Layout>& change, const Step& node,
                                    const std::string_view* separator, Halves* halves) const {
   const Fences fences = Layout::FencesOf(core_.codec, node.node);
   if (node.node->is_leaf()) {
@@ -184,7 +184,7 @@ bool Structure<Layout>::MakeHalves(StructureChange<Layout>& change, const Step& 
 }
 
 template <class Layout>
-Attempt Structure<Layout>::Split(ThreadState& thread, const Path& path, size_t depth,
+Attempt SplitJoin<Layout>::Split(ThreadState& thread, const Path& path, size_t depth,
                                  Arena::Limit limit, const std::string_view* separator) {
   const Step& node = path[depth];
   if (depth == 0) return GrowRoot(thread, node, limit, separator);
@@ -233,14 +233,14 @@ Attempt Structure<Layout>::Split(ThreadState& thread, const Path& path, size_t d
 
 // Whether the key is above the node's lower fence and below its upper one.
 template <class Layout>
-bool Structure<Layout>::IsInside(const NodeHeader* node, std::string_view key) const {
+bool SplitJoin<Layout>::IsInside(const NodeHeader* node, std::string_view key) const {
   const Fences fences = Layout::FencesOf(core_.codec, node);
   return core_.codec.Compare(key, fences.lower) > 0 &&
          (fences.unbounded || core_.codec.Compare(key, fences.upper) < 0);
 }
 
 template <class Layout>
-Attempt Structure<Layout>::GrowRoot(ThreadState& thread, const Step& root, Arena::Limit limit,
+Attempt SplitJoin<Layout>::GrowRoot(ThreadState& thread, const Step& root, Arena::Limit limit,
                                     const std::string_view* separator) {
   StructureChange<Layout> change(core_, thread, limit);
   if (!change.Lock(root.node, root.word)) return Attempt::kAgain;
@@ -264,7 +264,7 @@ Attempt Structure<Layout>::GrowRoot(ThreadState& thread, const Step& root, Arena
 }
 
 template <class Layout>
-Attempt Structure<Layout>::Refresh(ThreadState& thread, std::string_view key, Arena::Limit limit) {
+Attempt SplitJoin<Layout>::Refresh(ThreadState& thread, std::string_view key, Arena::Limit limit) {
   Path path;
   Descend(key, &path);
   const Step& leaf = path.leaf();
@@ -284,13 +284,13 @@ Attempt Structure<Layout>::Refresh(ThreadState& thread, std::string_view key, Ar
 }
 
 template <class Layout>
-bool Structure<Layout>::IsTooSmall(const NodeHeader* node) const {
+bool SplitJoin<Layout>::IsTooSmall(const NodeHeader* node) const {
   const Geometry& g = core_.codec.geometry;
   return node->log_begin < Layout::FixedBytes(g) + g.underflow_bytes();
 }
 
 template <class Layout>
-const NodeHeader* Structure<Layout>::Balance(ThreadState& thread, std::string_view key) {
+const NodeHeader* SplitJoin<Layout>::Balance(ThreadState& thread, std::string_view key) {
   constexpr int kChangesMax = 16;
   Path path;
   for (int changes = 0;; ++changes) {
@@ -305,7 +305,7 @@ const NodeHeader* Structure<Layout>::Balance(ThreadState& thread, std::string_vi
 // Does one join on the path, the lowest that is called for. kAgain: none is, or another writer is
 // in the way.
 template <class Layout>
-Attempt Structure<Layout>::BalanceStep(ThreadState& thread, const Path& path) {
+Attempt SplitJoin<Layout>::BalanceStep(ThreadState& thread, const Path& path) {
   if (path.size() == 1) return Attempt::kAgain;
   const auto separators = [&](size_t depth) {
     return typename Layout::Inner(core_.codec, path[depth].node).count();
@@ -317,7 +317,7 @@ Attempt Structure<Layout>::BalanceStep(ThreadState& thread, const Path& path) {
 }
 
 template <class Layout>
-Attempt Structure<Layout>::CollapseRoot(ThreadState& thread, const Step& root) {
+Attempt SplitJoin<Layout>::CollapseRoot(ThreadState& thread, const Step& root) {
   StructureChange<Layout> change(core_, thread, Arena::Limit::kExceed);
   const Link link = typename Layout::Inner(core_.codec, root.node).leftmost();
   NodeHeader* const child = core_.Head(link);
@@ -351,7 +351,7 @@ Attempt Structure<Layout>::CollapseRoot(ThreadState& thread, const Step& root) {
 }
 
 template <class Layout>
-bool Structure<Layout>::JoinLeaves(StructureChange<Layout>& change, const Step& left,
+bool SplitJoin<Layout>::JoinLeaves(StructureChange<Layout>& change, const Step& left,
                                    const Step& right, Halves* halves) const {
   std::vector<LeafItem> items;
   Gather(left.node, NodeWord{left.word}.used(), &items);
@@ -372,7 +372,7 @@ bool Structure<Layout>::JoinLeaves(StructureChange<Layout>& change, const Step& 
 }
 
 template <class Layout>
-bool Structure<Layout>::JoinInner(StructureChange<Layout>& change, const Step& left,
+bool SplitJoin<Layout>::JoinInner(StructureChange<Layout>& change, const Step& left,
                                   const Step& right, const StoredKey& between,
                                   Halves* halves) const {
   const typename Layout::Inner left_inner(core_.codec, left.node);
@@ -394,7 +394,7 @@ bool Structure<Layout>::JoinInner(StructureChange<Layout>& change, const Step& l
 }
 
 template <class Layout>
-Attempt Structure<Layout>::Join(ThreadState& thread, const Path& path, size_t depth) {
+Attempt SplitJoin<Layout>::Join(ThreadState& thread, const Path& path, size_t depth) {
   const Step& parent = path[depth - 1];
   const typename Layout::Inner inner(core_.codec, parent.node);
   std::vector<InnerItem> items;
@@ -461,7 +461,7 @@ Attempt Structure<Layout>::Join(ThreadState& thread, const Path& path, size_t de
 }
 
 template <class Layout>
-void Structure<Layout>::Relink(std::string_view fence) const {
+void SplitJoin<Layout>::Relink(std::string_view fence) const {
   constexpr int kTries = 4;
   const auto is_newest = [&](const LeafPlace& place) {
     return core_.Head(place.link) == place.node &&
@@ -476,7 +476,7 @@ void Structure<Layout>::Relink(std::string_view fence) const {
   }
 }
 
-template class Structure<PaperLayout>;
-template class Structure<HeadLayout>;
+template class SplitJoin<PaperLayout>;
+template class SplitJoin<HeadLayout>;
 
 }  // namespace skep::btree

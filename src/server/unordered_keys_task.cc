@@ -1,4 +1,4 @@
-#include "server/cursor_scan_task.h"
+#include "server/unordered_keys_task.h"
 
 #include <memory>
 
@@ -14,17 +14,17 @@ constexpr size_t kChunkBytes = 256 * 1024;
 
 }  // namespace
 
-void CursorScanTask::Start(const ServerCall& call, std::string_view pattern) {
-  auto task = std::unique_ptr<CursorScanTask>(
-      new CursorScanTask(call.state().keyspaces().budget(), pattern));
+void UnorderedKeysTask::Start(const ServerCall& call, std::string_view pattern) {
+  auto task = std::unique_ptr<UnorderedKeysTask>(
+      new UnorderedKeysTask(call.state().keyspaces().budget(), pattern));
   if (task->Step(call)) call.Start(std::move(task));
 }
 
-bool CursorScanTask::Step(const ServerCall& call) {
+bool UnorderedKeysTask::Step(const ServerCall& call) {
   return is_collected_ ? collected_.Send(call) : Collect(call);
 }
 
-bool CursorScanTask::Collect(const ServerCall& call) {
+bool UnorderedKeysTask::Collect(const ServerCall& call) {
   Batch batch;
   batch.set_scan_visits_max(kChunkVisits);
   batch.set_scan_bytes_max(kChunkBytes);

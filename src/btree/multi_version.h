@@ -1,4 +1,4 @@
-// versioning.h: whether a tree keeps older versions (the option multi_version), and all that
+// multi_version.h: whether a tree keeps older versions (the option multi_version), and all that
 // differs if it does not.
 //
 //                                  with versions               without
@@ -18,14 +18,15 @@
 #include <cstdint>
 
 #include "btree/node.h"
+#include "btree/reclaim.h"
 #include "btree/versions.h"
 #include "engine/release_gate.h"
 
 namespace skep::btree {
 
-class Versioning {
+class MultiVersion {
  public:
-  explicit Versioning(bool keeps_versions) : keeps_versions_(keeps_versions) {}
+  explicit MultiVersion(bool keeps_versions) : keeps_versions_(keeps_versions) {}
 
   // Whether the state at a version can still be read after later writes.
   bool reads_at_versions() const { return keeps_versions_; }

@@ -1,4 +1,4 @@
-#include "hashleaf/sorter.h"
+#include "hashleaf/dispatcher.h"
 
 #include <algorithm>
 
@@ -19,22 +19,22 @@ bool CountIsFaster(size_t keys, size_t leaves) {
 }  // namespace
 
 template <typename K>
-void Sorter<K>::Sort(std::span<const Unit<K>> units, const LeafMap<K>& map, SortBy by) {
+void Dispatcher<K>::Dispatch(std::span<const Unit<K>> units, const LeafMap<K>& map, GroupBy by) {
   groups_.clear();
   if (units.size() == 1) {
     sorted_.assign(1, units[0]);
     groups_.push_back({.leaf = map.leaf(map.IndexOf(units[0].key)), .begin = 0, .end = 1});
     return;
   }
-  if (by == SortBy::kCost) {
-    by = CountIsFaster<K>(units.size(), map.size()) ? SortBy::kCount : SortBy::kSort;
+  if (by == GroupBy::kCost) {
+    by = CountIsFaster<K>(units.size(), map.size()) ? GroupBy::kCount : GroupBy::kSort;
   }
   sorted_.resize(units.size());
-  by == SortBy::kCount ? Count(units, map) : Merge(units, map);
+  by == GroupBy::kCount ? Count(units, map) : Merge(units, map);
 }
 
 template <typename K>
-void Sorter<K>::Count(std::span<const Unit<K>> units, const LeafMap<K>& map) {
+void Dispatcher<K>::Count(std::span<const Unit<K>> units, const LeafMap<K>& map) {
   leaf_of_.resize(units.size());
   counts_.assign(map.size(), 0);
   for (size_t i = 0; i < units.size(); ++i) {
@@ -53,7 +53,7 @@ void Sorter<K>::Count(std::span<const Unit<K>> units, const LeafMap<K>& map) {
 }
 
 template <typename K>
-void Sorter<K>::Merge(std::span<const Unit<K>> units, const LeafMap<K>& map) {
+void Dispatcher<K>::Merge(std::span<const Unit<K>> units, const LeafMap<K>& map) {
   std::ranges::copy(units, sorted_.begin());
   if constexpr (sizeof(K) == 4) {
     static_assert(offsetof(Unit<K>, key) == 4 && std::endian::native == std::endian::little);
@@ -90,8 +90,8 @@ void Sorter<K>::Merge(std::span<const Unit<K>> units, const LeafMap<K>& map) {
   }
 }
 
-template class Sorter<uint32_t>;
-template class Sorter<uint64_t>;
-template class Sorter<Key128>;
+template class Dispatcher<uint32_t>;
+template class Dispatcher<uint64_t>;
+template class Dispatcher<Key128>;
 
 }  // namespace skep::hashleaf

@@ -1,4 +1,4 @@
-#include "server/scan_token.h"
+#include "server/kscan_token.h"
 
 #include <array>
 #include <bit>
@@ -118,7 +118,7 @@ std::optional<KeyScan> ReadFields(std::string_view bytes) {
 
 }  // namespace
 
-std::string ScanTokenOf(const KeyScan& scan, const SipKey& secret) {
+std::string KscanTokenOf(const KeyScan& scan, const SipKey& secret) {
   std::string bytes(1, kForm);
   AppendNumber(bytes, scan.number);
   bytes.push_back(static_cast<char>(FlagsOf(scan)));
@@ -132,8 +132,8 @@ std::string ScanTokenOf(const KeyScan& scan, const SipKey& secret) {
   return Base64Of(bytes);
 }
 
-std::optional<KeyScan> ReadScanToken(std::string_view token, const SipKey& secret) {
-  if (token.size() > kScanTokenBytesMax) return std::nullopt;
+std::optional<KeyScan> ReadKscanToken(std::string_view token, const SipKey& secret) {
+  if (token.size() > kKscanTokenBytesMax) return std::nullopt;
   const auto bytes = BytesOfBase64(token);
   if (!bytes || bytes->size() <= kTagBytes || bytes->front() != kForm) return std::nullopt;
   std::string_view tag = *bytes;

@@ -1,6 +1,6 @@
 // Goal: both ways of sorting give the same groups, of the right leaves, and keep the order of
 // operations on one key.
-#include "hashleaf/sorter.h"
+#include "hashleaf/dispatcher.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace skep::hashleaf {
 namespace {
 
 template <typename K>
-class SorterTest : public testing::Test {
+class DispatcherTest : public testing::Test {
  protected:
   // Makes a map of leaves that begin at random keys.
   void MakeMap(size_t leaves, uint64_t range) {
@@ -37,9 +37,9 @@ class SorterTest : public testing::Test {
 };
 
 using Keys = testing::Types<uint32_t, uint64_t, Key128>;
-TYPED_TEST_SUITE(SorterTest, Keys);
+TYPED_TEST_SUITE(DispatcherTest, Keys);
 
-TYPED_TEST(SorterTest, TheMapFindsTheLeafOfEveryKey) {
+TYPED_TEST(DispatcherTest, TheMapFindsTheLeafOfEveryKey) {
   using K = TypeParam;
   for (const size_t leaves : {1u, 2u, 15u, 16u, 17u, 255u, 257u, 5000u}) {
     this->MakeMap(leaves, leaves * 10);
@@ -52,13 +52,13 @@ TYPED_TEST(SorterTest, TheMapFindsTheLeafOfEveryKey) {
   }
 }
 
-TYPED_TEST(SorterTest, BothWaysGiveTheSameGroups) {
+TYPED_TEST(DispatcherTest, BothWaysGiveTheSameGroups) {
   using K = TypeParam;
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   this->rng_.seed(seed);
-  Sorter<K> by_count;
-  Sorter<K> by_sort;
+  Dispatcher<K> by_count;
+  Dispatcher<K> by_sort;
   for (const size_t leaves : {1u, 7u, 300u}) {
     this->MakeMap(leaves, 1000);
     const LeafMap<K>& map = *this->map_;
@@ -68,8 +68,8 @@ TYPED_TEST(SorterTest, BothWaysGiveTheSameGroups) {
         const K key = this->rng_() % 10 == 0 ? kKeyMax<K> : static_cast<K>(this->rng_() % 1100);
         units.push_back(Unit<K>::Of(key, i, i % 6));
       }
-      by_count.Sort(units, map, SortBy::kCount);
-      by_sort.Sort(units, map, SortBy::kSort);
+      by_count.Dispatch(units, map, GroupBy::kCount);
+      by_sort.Dispatch(units, map, GroupBy::kSort);
       ASSERT_EQ(by_count.groups().size(), by_sort.groups().size());
       uint32_t at = 0;
       for (size_t g = 0; g < by_count.groups().size(); ++g) {
@@ -79,14 +79,14 @@ TYPED_TEST(SorterTest, BothWaysGiveTheSameGroups) {
         ASSERT_EQ(group.begin, by_sort.groups()[g].begin);
         ASSERT_EQ(group.end, by_sort.groups()[g].end);
         at = group.end;
-        for (const Sorter<K>* const sorter : {&by_count, &by_sort}) {
+        for (const Dispatcher<K>* const dispatcher : {&by_count, &by_sort}) {
           for (uint32_t i = group.begin; i < group.end; ++i) {
-            const Unit<K>& unit = sorter->sorted()[i];
+            const Unit<K>& unit = dispatcher->sorted()[i];
             ASSERT_EQ(unit.key, units[unit.index()].key);
             ASSERT_EQ(unit.kind(), unit.index() % 6);
             ASSERT_EQ(map.leaf(map.IndexOf(unit.key)), group.leaf);
             for (uint32_t j = group.begin; j < i && count < 100; ++j) {
-              const Unit<K>& before = sorter->sorted()[j];
+              const Unit<K>& before = dispatcher->sorted()[j];
               if (before.key != unit.key) continue;
               ASSERT_LT(before.index(), unit.index());
             }

@@ -1,4 +1,4 @@
-#include "server/scan_token.h"
+#include "server/kscan_token.h"
 
 #include <gtest/gtest.h>
 
@@ -48,19 +48,19 @@ void ExpectSame(const KeyScan& got, const KeyScan& wanted) {
 }
 
 // Goal: a token reads back as the scan it was made of, and needs no quotes anywhere.
-TEST(ScanToken, SaysWhatItWasMadeOf) {
+TEST(KscanToken, SaysWhatItWasMadeOf) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 rng(seed);
   for (int i = 0; i < 2000; ++i) {
     const KeyScan scan = RandomScan(rng);
-    const std::string token = ScanTokenOf(scan, kSecret);
+    const std::string token = KscanTokenOf(scan, kSecret);
     EXPECT_EQ(token.front(), 'K');
     EXPECT_TRUE(std::ranges::all_of(token, [](char c) {
       return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
              c == '-' || c == '_';
     })) << token;
-    const auto read = ReadScanToken(token, kSecret);
+    const auto read = ReadKscanToken(token, kSecret);
     ASSERT_TRUE(read.has_value());
     ExpectSame(*read, scan);
   }
@@ -68,39 +68,39 @@ TEST(ScanToken, SaysWhatItWasMadeOf) {
 
 // Goal: only a token that was made is accepted: not with another secret, not with a character
 // changed, left out or added at any place, not any bytes.
-TEST(ScanToken, AnythingElseIsRefused) {
+TEST(KscanToken, AnythingElseIsRefused) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 rng(seed);
   for (int i = 0; i < 50; ++i) {
-    const std::string token = ScanTokenOf(RandomScan(rng), kSecret);
-    EXPECT_FALSE(ReadScanToken(token, {kSecret[0], kSecret[1] + 1}));
-    EXPECT_FALSE(ReadScanToken(token + 'A', kSecret));
+    const std::string token = KscanTokenOf(RandomScan(rng), kSecret);
+    EXPECT_FALSE(ReadKscanToken(token, {kSecret[0], kSecret[1] + 1}));
+    EXPECT_FALSE(ReadKscanToken(token + 'A', kSecret));
     for (size_t at = 0; at < token.size(); ++at) {
       std::string other = token;
       do {
         other[at] = static_cast<char>(rng());
       } while (other[at] == token[at]);
-      EXPECT_FALSE(ReadScanToken(other, kSecret)) << at;
-      EXPECT_FALSE(ReadScanToken(token.substr(0, at), kSecret)) << at;
-      EXPECT_FALSE(ReadScanToken(std::string(token).erase(at, 1), kSecret)) << at;
+      EXPECT_FALSE(ReadKscanToken(other, kSecret)) << at;
+      EXPECT_FALSE(ReadKscanToken(token.substr(0, at), kSecret)) << at;
+      EXPECT_FALSE(ReadKscanToken(std::string(token).erase(at, 1), kSecret)) << at;
     }
     std::string any(rng() % 100, '\0');
     for (char& c : any) c = static_cast<char>(rng());
-    EXPECT_FALSE(ReadScanToken(any, kSecret));
+    EXPECT_FALSE(ReadKscanToken(any, kSecret));
   }
 }
 
 // Goal: a token's length is bounded, and a bound that is cut means the same for every possible key.
 // Method: keys around the cut, compared with the bound and with the one in the token.
-TEST(ScanToken, LongBoundsAreCut) {
+TEST(KscanToken, LongBoundsAreCut) {
   constexpr size_t kKeyBytesMax = kScanBoundBytesMax - 1;
   for (const size_t size : {kKeyBytesMax, kKeyBytesMax + 1, kKeyBytesMax + 2, size_t{10} << 20}) {
     const std::string bound(size, 'm');
     const KeyScan scan{.lo = bound, .hi = bound, .options = {.limit = 7}};
-    const std::string token = ScanTokenOf(scan, kSecret);
-    EXPECT_LE(token.size(), kScanTokenBytesMax);
-    const auto read = ReadScanToken(token, kSecret);
+    const std::string token = KscanTokenOf(scan, kSecret);
+    EXPECT_LE(token.size(), kKscanTokenBytesMax);
+    const auto read = ReadKscanToken(token, kSecret);
     ASSERT_TRUE(read.has_value());
     for (const size_t key_bytes : {size_t{0}, size_t{1}, kKeyBytesMax - 1, kKeyBytesMax}) {
       for (const char last : {'a', 'm', 'z', '\0'}) {
@@ -111,7 +111,7 @@ TEST(ScanToken, LongBoundsAreCut) {
       }
     }
   }
-  EXPECT_FALSE(ReadScanToken(std::string(kScanTokenBytesMax + 1, 'K'), kSecret));
+  EXPECT_FALSE(ReadKscanToken(std::string(kKscanTokenBytesMax + 1, 'K'), kSecret));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// scan_token.h: the tokens with which a client carries a KSCAN on.
+// kscan_token.h: the tokens with which a client carries a KSCAN on.
 //
 // A token has everything that the next chunk needs, so that the server keeps nothing for it but the
 // pin of the version, which the scan's number finds. It is base64 with '-' and '_'
@@ -42,13 +42,13 @@ struct KeyScan {
 // A bound has the same meaning when it is cut to this length, because no key is longer.
 inline constexpr size_t kScanBoundBytesMax = 64 * 1024 + 1;
 // No token is longer, therefore.
-inline constexpr size_t kScanTokenBytesMax = (2 * kScanBoundBytesMax + 80) * 4 / 3;
+inline constexpr size_t kKscanTokenBytesMax = (2 * kScanBoundBytesMax + 80) * 4 / 3;
 
 // The token for going on with `scan`, whose bounds are cut if they are longer than any key. Cost: a
 // few nanoseconds for each byte of the bounds.
-std::string ScanTokenOf(const KeyScan& scan, const SipKey& secret);
+std::string KscanTokenOf(const KeyScan& scan, const SipKey& secret);
 
-// The state in a token; nullopt if ScanTokenOf did not make it with this secret.
-std::optional<KeyScan> ReadScanToken(std::string_view token, const SipKey& secret);
+// The state in a token; nullopt if KscanTokenOf did not make it with this secret.
+std::optional<KeyScan> ReadKscanToken(std::string_view token, const SipKey& secret);
 
 }  // namespace skep

@@ -1,12 +1,12 @@
-// sorter.h: groups the operations of a window by the leaf they belong to (HeteroKV, sections III-B
-// and III-C: the sorter and the dispatcher).
+// dispatcher.h: dispatches the operations of a window to the leaves that they belong to, as groups
+// (HeteroKV, sections III-B and III-C: the sorter and the dispatcher).
 //
 //   arrival   k7 k2 k9 k2 k1        leaf 0 [0, 4]   leaf 1 [5, 9]
 //   order     k2 k2 k1 | k7 k9      groups: leaf 0 from 0, leaf 1 from 3
 //
 // Within a group the order is that of arrival, so operations on one key keep theirs.
 //
-// There are two ways, with the same groups; which is faster depends on the window and the map:
+// There are two ways, which give the same groups; which is faster depends on window and map:
 //   kCount  each key is looked up in the map, and the leaves' numbers are sorted by counting: a
 //           search a key, and a count for each leaf of the map, touched or not
 //   kSort   keys are sorted, with their places (vqsort, or std::sort for keys of 16 bytes), and
@@ -44,14 +44,14 @@ struct Group {
   uint32_t begin, end;
 };
 
-enum class SortBy : uint8_t { kCost, kCount, kSort };
+enum class GroupBy : uint8_t { kCost, kCount, kSort };
 
 // Owner: one thread. Keeps its memory for the next window.
 template <typename K>
-class Sorter {
+class Dispatcher {
  public:
   // `units` are in the order of arrival.
-  void Sort(std::span<const Unit<K>> units, const LeafMap<K>& map, SortBy by = SortBy::kCost);
+  void Dispatch(std::span<const Unit<K>> units, const LeafMap<K>& map, GroupBy by = GroupBy::kCost);
 
   std::span<const Group<K>> groups() const { return groups_; }
   // Returns the units group by group.
@@ -67,8 +67,8 @@ class Sorter {
   std::vector<uint32_t> counts_;   // of each leaf
 };
 
-extern template class Sorter<uint32_t>;
-extern template class Sorter<uint64_t>;
-extern template class Sorter<Key128>;
+extern template class Dispatcher<uint32_t>;
+extern template class Dispatcher<uint64_t>;
+extern template class Dispatcher<Key128>;
 
 }  // namespace skep::hashleaf

@@ -1,4 +1,5 @@
-// structure.h: how the tree grows and shrinks (Honeycomb, section 3.4; spec 5.3, 5.4).
+// split_join.h: splits and joins of nodes, by which the tree grows and shrinks (Honeycomb, section
+// 3.4; spec 5.3, 5.4).
 //
 // Every change of structure is neutral: it moves items between nodes and changes no key or value.
 // Writers ask for it when an item finds no room, and then begin their own operation again.
@@ -62,9 +63,9 @@ class Path {
 // Thread safety: stateless but for the core. The caller is inside an epoch, has announced that it
 // writes, and has called Versions::BeginOperation before it descended.
 template <class Layout>
-class Structure {
+class SplitJoin {
  public:
-  explicit Structure(Core& core) : core_(core), reader_(core) {}
+  explicit SplitJoin(Core& core) : core_(core), reader_(core) {}
 
   // Finds the newest way to the leaf of the key. Cost: half of each inner node, for the child's
   // number.
